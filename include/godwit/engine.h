@@ -1,0 +1,164 @@
+// godwit from C++: load a model folder, open a session, generate.
+//
+//   godwit::Engine engine("path/to/model", {});
+//   godwit::Session session = engine.NewSession({});
+//   const auto prompt = engine.Tokenize("Once upon a time");
+//   session.Generate(prompt, {.max_tokens = 64, .on_text = [](std::string_view text) {
+//     std::cout << text << std::flush;
+//   }});
+//
+// Failures are godwit::Error (error.h): the kind says what ended the request, the message names
+// the thing, what was expected and what was found. Lengths are in tokens, times in milliseconds,
+// memory in bytes. The library never prints and never exits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "godwit/error.h"
+#include "godwit/sampler_options.h"
+
+namespace godwit {
+
+struct LoadOptions {
+  int threads = 0;  // 0: one for every core that this process may use
+  std::string isa;  // "avx512", "avx2", ...; empty: the best that this processor has
+
+  // Called from the loading thread, with bytes of the checkpoint.
+  std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;
+  // What the user should know although loading goes on.
+  std::function<void(const std::string& message)> on_warning;
+};
+
+struct SessionOptions {
+  // What is kept of the text: "dense" (all), "sinks:S+W" (StreamingLLM).
+  std::string kv = "dense";
+  // How it is stored: "f32", "f16", "bf16"; "auto": f32 for an f32 model, else bf16.
+  std::string kv_type = "auto";
+  // The longest text, prompt and output together, for a policy that keeps everything; 0: as long as
+  // the model allows. Memory is taken as the text grows.
+  int64_t context_tokens = 0;
+  // The prompt is read in pieces of this many tokens. Changes speed and memory, never the result.
+  int64_t chunk_tokens = 512;
+};
+
+struct PromptProgress {
+  int64_t done_tokens;  // including the cached ones
+  int64_t total_tokens;
+  int64_t cached_tokens;  // that the session had read before
+  double elapsed_ms;
+};
+
+struct GenerateOptions {
+  int64_t max_tokens = -1;  // -1: until the model ends the text or the context is full
+  SamplerOptions sampler;
+  uint64_t sequence = 0;          // which of several answers to one prompt
+  std::vector<std::string> stop;  // the text ends before any of these
+  bool ignore_eos = false;        // go on after the model has ended the text
+
+  // All are called from the generating thread.
+  std::function<void(std::string_view text)> on_text;  // valid UTF-8, as soon as it is certain
+  std::function<void(const PromptProgress&)> on_progress;
+};
+
+enum class FinishReason {
+  kStop,       // the model ended the text, or a stop string came up
+  kLength,     // max_tokens, or the context is full
+  kCancelled,  // Session::Cancel
+};
+
+struct KvReport {
+  std::string policy;  // as SessionOptions::kv
+  int64_t seen = 0;    // tokens that went in
+  int64_t kept = 0;    // tokens that the next one would see
+  int64_t bytes = 0;   // memory held
+};
+
+struct GenerateResult {
+  std::string text;             // of the output; special tokens are not spelled out
+  std::vector<int32_t> tokens;  // of the output, the one that ended it included
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompt, read in an earlier call
+  FinishReason finish_reason = FinishReason::kStop;
+  KvReport kv;
+  double prompt_ms = 0;     // from the call to the first output token
+  double predicted_ms = 0;  // from there to the last
+};
+
+struct Message {
+  std::string role;  // "system", "user", "assistant"
+  std::string content;
+};
+
+// One text and what is cached of it. Not thread-safe, but for Cancel. Move-only; must not outlive
+// its engine.
+class Session {
+ public:
+  class Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  // Continues `prompt`, the whole text so far. What it shares with the text of the last call is not
+  // read again. Throws Error(kInput) before any work for an empty prompt, an unknown token, options
+  // that make no sense, or a prompt longer than the context: nothing is ever cut off.
+  GenerateResult Generate(std::span<const int32_t> prompt, const GenerateOptions& options);
+
+  // Logits [vocab] of the token after each position, in order: row(i, logits) for token i.
+  // Forgets what was cached before.
+  void Logits(std::span<const int32_t> tokens,
+              const std::function<void(int64_t position, std::span<const float> logits)>& row);
+
+  // Makes the call in progress, or the next one, end within a moment. Any thread, any signal
+  // handler. Generate then returns what it has, Logits throws Error(kCancelled).
+  void Cancel() noexcept;
+
+  // The text: the last prompt and its output.
+  std::span<const int32_t> tokens() const;
+  KvReport kv() const;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+// A loaded model with its tokenizer. One call at a time computes (the threads are shared).
+class Engine {
+ public:
+  class Impl;
+  // folder: a Hugging Face checkpoint: config.json, *.safetensors, tokenizer.json. A folder without
+  // tokenizer.json still computes: only what needs text fails.
+  Engine(const std::string& folder, const LoadOptions& options);
+  ~Engine();
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+
+  Session NewSession(const SessionOptions& options) const;
+
+  // add_special: frame the text as the model expects a prompt to be framed (a BOS, for most). Text
+  // out of ApplyChatTemplate is framed already.
+  std::vector<int32_t> Tokenize(std::string_view text, bool add_special = true) const;
+  std::string Detokenize(std::span<const int32_t> tokens, bool skip_special = false) const;
+
+  // The conversation as the model's own template writes it, open for the assistant's answer. Throws
+  // Error(kUnsupported) if the model has no template: there is no fallback.
+  bool has_chat_template() const;
+  std::string ApplyChatTemplate(std::span<const Message> messages) const;
+
+  int64_t vocab_size() const;
+  int64_t max_context() const;  // the longest text that the model was made for
+  int64_t weight_bytes() const;
+  int threads() const;
+  std::string_view isa() const;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace godwit

@@ -1,0 +1,21 @@
+// The shape of a model's attention: all that a cache policy knows about the model it serves.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/position.h"
+#include "ops/attention.h"
+
+namespace godwit {
+
+struct AttentionGeometry {
+  int64_t layers = 0;
+  ops::AttentionShape shape;
+  RotarySpec rotary;
+  // Per layer: a query sees the keys at distance less than this, itself included (Mistral's sliding
+  // window). 0: all keys.
+  std::vector<int64_t> windows;
+};
+
+}  // namespace godwit

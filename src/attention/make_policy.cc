@@ -1,0 +1,47 @@
+#include "attention/make_policy.h"
+
+#include <array>
+
+#include "attention/policies/dense.h"
+#include "attention/policies/sinks.h"
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+constexpr std::array kPolicies = {
+    PolicyKind{.name = "dense",
+               .usage = "dense",
+               .description = "keep every token (the model's own attention)",
+               .tight_example = "dense",
+               .roomy_example = "dense",
+               .make = MakeDensePolicy},
+    PolicyKind{.name = "sinks",
+               .usage = "sinks:S+W",
+               .description = "StreamingLLM: the first S and the last W tokens, constant memory",
+               .tight_example = "sinks:2+5",
+               .roomy_example = "sinks:4+4096",
+               .make = MakeSinksPolicy},
+};
+
+}  // namespace
+
+std::span<const PolicyKind> AllPolicies() { return kPolicies; }
+
+std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
+                                            const PolicyOptions& options) {
+  const std::string_view spec = options.spec;
+  const size_t colon = spec.find(':');
+  for (const PolicyKind& kind : kPolicies) {
+    if (kind.name != spec.substr(0, colon)) continue;
+    return kind.make(geometry, options,
+                     colon == std::string_view::npos ? "" : spec.substr(colon + 1));
+  }
+  std::string usages;
+  for (const PolicyKind& kind : kPolicies) {
+    usages += fmt::format("{}{} ({})", usages.empty() ? "" : ", ", kind.usage, kind.description);
+  }
+  Throw(ErrorKind::kInput, "unknown KV policy \"{}\"; there are: {}", spec, usages);
+}
+
+}  // namespace godwit

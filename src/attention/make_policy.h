@@ -1,0 +1,42 @@
+// From what --kv says to a policy. make_policy.cc holds the only list of policies.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "attention/geometry.h"
+#include "attention/policy.h"
+#include "tensor/dtype.h"
+
+namespace godwit {
+
+struct PolicyOptions {
+  std::string spec = "dense";     // one of AllPolicies(), with its arguments
+  DType kv_type = DType::kBF16;   // F32, F16 or BF16
+  int64_t context = 0;            // tokens that a policy which keeps everything may hold
+  int64_t max_step_tokens = 512;  // the largest prompt chunk
+};
+
+struct PolicyKind {
+  std::string_view name;
+  std::string_view usage;        // "sinks:S+W"
+  std::string_view description;  // one line for people
+  // The smallest and a roomy spec, for tests that hold for every policy.
+  std::string_view tight_example;
+  std::string_view roomy_example;
+  std::unique_ptr<AttentionPolicy> (*make)(const AttentionGeometry& geometry,
+                                           const PolicyOptions& options,
+                                           std::string_view arguments);
+};
+
+std::span<const PolicyKind> AllPolicies();
+
+// Throws Error(kInput) with the usages when the spec is not understood, Error(kUnsupported) when
+// the policy cannot serve this model.
+std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
+                                            const PolicyOptions& options);
+
+}  // namespace godwit

@@ -1,0 +1,181 @@
+#include "attention/policies/sinks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "attention/kv_store.h"
+#include "attention/rotary_step.h"
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kTileTokens;
+using ops::KvRange;
+
+// The token at text position t sees the sinks 0 .. S-1 and the window t-W .. t. In the cache the
+// window follows the sinks without a gap, so relative to a query at cache position S + W sink i
+// stands at i. Rotary scores depend on differences of positions only. So no key is ever rotated
+// again: a window key keeps the rotation of its text position and meets the query rotated at t; a
+// sink meets a second copy of the query, rotated at S + W. Until something has been evicted
+// (t <= S + W) the two coincide, and the token simply sees 0 .. t, bit for bit like dense.
+class SinksPolicy : public AttentionPolicy {
+ public:
+  SinksPolicy(const AttentionGeometry& geometry, const PolicyOptions& options, int64_t sinks,
+              int64_t window)
+      : geometry_(geometry),
+        n_sinks_(sinks),
+        window_(window),
+        max_step_tokens_(options.max_step_tokens),
+        rotary_(geometry.rotary, 0),
+        sinks_(geometry, options.kv_type),
+        ring_(geometry, options.kv_type) {
+    // A step writes its tokens before any earlier one that a query of the step, or the state before
+    // the step, still needs is overwritten; a tile is overwritten as a whole.
+    const int64_t live = n_sinks_ + window_ + max_step_tokens_;
+    ring_.Reserve((live + kTileTokens - 1) / kTileTokens + 1);
+    sinks_.Reserve((n_sinks_ + kTileTokens - 1) / kTileTokens);
+    sink_query_step_.Fill(rotary_, max_step_tokens_, n_sinks_ + window_, 0);
+  }
+
+  int64_t length() const override { return length_; }
+  int64_t max_length() const override { return INT64_MAX; }
+  int64_t max_step_tokens() const override { return max_step_tokens_; }
+
+  void Begin(int64_t tokens) override {
+    if (tokens > max_step_tokens_) {
+      Throw(ErrorKind::kInput, "a step of {} tokens, the KV policy {} takes at most {}", tokens,
+            Stats().policy, max_step_tokens_);
+    }
+    step_.Fill(rotary_, tokens, length_, 1);
+    tokens_ = tokens;
+  }
+
+  void Attend(int64_t layer, const AttentionInput& input, const Exec& exec,
+              MatrixView<float> out) override {
+    Workspace::Scope scope(exec.workspace);
+    const auto k = RotateKeys(exec, geometry_.shape, input.k, step_);
+    ring_.Write(exec, layer, length_, k, input.v);
+    WriteSinks(exec, layer, k, input.v);
+
+    const auto window_ranges = exec.workspace.Matrix<KvRange>(1, tokens_);
+    const auto sink_ranges = exec.workspace.Matrix<KvRange>(1, tokens_);
+    for (int64_t i = 0; i < tokens_; ++i) {
+      window_ranges.data[i] = WindowRange(layer, length_ + i);
+      sink_ranges.data[i] = SinkRange(layer, length_ + i);
+    }
+    const ops::AttentionSource sources[] = {
+        {.kv = sinks_.View(layer),
+         .q = RotateQueries(exec, geometry_.shape, input.q, sink_query_step_),
+         .visible = sink_ranges.RowSpan(0)},
+        {.kv = ring_.View(layer),
+         .q = RotateQueries(exec, geometry_.shape, input.q, step_),
+         .visible = window_ranges.RowSpan(0)}};
+    // Without an evicted token no query sees the sinks apart from the window.
+    const bool streaming = length_ + tokens_ - 1 > n_sinks_ + window_ && n_sinks_ > 0;
+    ops::Attention(exec, geometry_.shape,
+                   streaming ? std::span(sources) : std::span(sources + 1, 1), out);
+  }
+
+  void End() override { length_ += tokens_; }
+
+  // After an eviction the tokens that an earlier state saw are gone.
+  bool CanTruncate(int64_t length) const override {
+    return length == length_ || (0 <= length && length < length_ && !Evicted(length_ - 1));
+  }
+
+  void Truncate(int64_t length) override {
+    if (!CanTruncate(length)) {
+      Throw(ErrorKind::kUnsupported,
+            "cannot go back to {} of {} tokens: the KV policy {} has evicted what was seen then",
+            length, length_, Stats().policy);
+    }
+    length_ = length;
+  }
+
+  KvStats Stats() const override {
+    return {.policy = fmt::format("sinks:{}+{}", n_sinks_, window_),
+            .seen = length_,
+            .kept = std::min(length_, n_sinks_ + window_),
+            .bytes = sinks_.bytes() + ring_.bytes()};
+  }
+
+ private:
+  // Whether the query at text position t no longer sees everything before it.
+  bool Evicted(int64_t t) const { return t > n_sinks_ + window_; }
+
+  // A model's own sliding window counts in cache positions too: there the query that has evicted
+  // stands at S + W and sink i at i.
+  KvRange SinkRange(int64_t layer, int64_t t) const {
+    if (!Evicted(t)) return {0, 0};
+    const int64_t model_window = geometry_.windows[static_cast<size_t>(layer)];
+    const int64_t begin =
+        model_window == 0 ? 0 : std::max<int64_t>(0, n_sinks_ + window_ - model_window + 1);
+    return {std::min(begin, n_sinks_), n_sinks_};
+  }
+
+  KvRange WindowRange(int64_t layer, int64_t t) const {
+    const int64_t model_window = geometry_.windows[static_cast<size_t>(layer)];
+    int64_t begin = Evicted(t) ? t - window_ : 0;
+    if (model_window != 0) begin = std::max(begin, t - model_window + 1);
+    return {begin, t + 1};
+  }
+
+  // The sinks among the tokens of this step. k: as KvStore::Write takes it.
+  void WriteSinks(const Exec& exec, int64_t layer, MatrixView<const float> k,
+                  MatrixView<const float> v) {
+    const int64_t sinks = std::min(tokens_, n_sinks_ - length_);
+    if (sinks <= 0) return;
+    // Head-major rows of the first `sinks` tokens only.
+    const auto first = exec.workspace.Matrix<float>(geometry_.shape.kv_heads * sinks, k.cols);
+    for (int64_t row = 0; row < first.rows; ++row) {
+      std::copy_n(k.Row(row / sinks * tokens_ + row % sinks), k.cols, first.Row(row));
+    }
+    sinks_.Write(exec, layer, length_, first, v.Rows(0, sinks));
+  }
+
+  AttentionGeometry geometry_;
+  int64_t n_sinks_;
+  int64_t window_;
+  int64_t max_step_tokens_;
+  RotaryEncoding rotary_;
+  KvStore sinks_;
+  KvStore ring_;
+  RotaryStep step_;             // at text positions
+  RotaryStep sink_query_step_;  // every row at cache position S + W
+  int64_t length_ = 0;
+  int64_t tokens_ = 0;  // of the step in progress
+};
+
+std::optional<int64_t> ParseCount(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::unique_ptr<AttentionPolicy> MakeSinksPolicy(const AttentionGeometry& geometry,
+                                                 const PolicyOptions& options,
+                                                 std::string_view arguments) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const size_t plus = std::min(arguments.find('+'), arguments.size());
+  const auto sinks = ParseCount(arguments.substr(0, plus));
+  const auto window = ParseCount(arguments.substr(std::min(plus + 1, arguments.size())));
+  if (!sinks || !window || *sinks < 0 || *window < 1 || *sinks > kMost || *window > kMost) {
+    Throw(ErrorKind::kInput,
+          "the KV policy \"sinks:{}\" is not sinks:S+W with S >= 0 sink tokens and a window of "
+          "W >= 1 tokens (for example sinks:4+2044)",
+          arguments);
+  }
+  if (geometry.rotary.scaling.kind == RotaryScaling::Kind::kDynamic) {
+    Throw(ErrorKind::kUnsupported,
+          "the KV policy sinks needs fixed rotary frequencies, but this model's rope_scaling is "
+          "dynamic: its frequencies change with the length of the text, which is endless here");
+  }
+  return std::make_unique<SinksPolicy>(geometry, options, *sinks, *window);
+}
+
+}  // namespace godwit

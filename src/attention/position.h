@@ -1,0 +1,62 @@
+// Where a query or a key stands, as the model was taught to see it.
+//
+// RotarySpec is pure data that an architecture declares; RotaryEncoding turns it into cosines and
+// sines. Angles are computed in double: at position 4 million a float angle is off by a quarter.
+// Immutable after construction, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tensor/view.h"
+
+namespace godwit {
+
+// How a model was stretched beyond the context that it was first trained with.
+struct RotaryScaling {
+  enum class Kind {
+    kNone,
+    kLinear,   // every frequency divided by `factor`
+    kDynamic,  // "dynamic NTK": the base grows with the context once it exceeds the original
+    kLlama3,   // low frequencies divided by `factor`, high ones kept, a ramp between
+    kYarn,     // the same idea by dimension (arXiv 2309.00071), and scores sharpened
+  };
+  Kind kind = Kind::kNone;
+  double factor = 1;
+  int64_t original_context = 0;  // tokens; for kDynamic, kLlama3, kYarn
+
+  double low_freq_factor = 1;   // kLlama3: wavelengths beyond original_context / this are divided
+  double high_freq_factor = 4;  // kLlama3: wavelengths below original_context / this are kept
+
+  double beta_fast = 32;  // kYarn: dimensions that turn more often over the original context: kept
+  double beta_slow = 1;   // kYarn: dimensions that turn less often: divided
+  bool truncate = true;   // kYarn: the ramp begins and ends at whole dimensions
+  double attention_factor = 1;  // kYarn: multiplies cosines and sines
+};
+
+struct RotarySpec {
+  int64_t rotary_dim = 0;  // leading dimensions of a head that rotate, even; 0: none
+  double theta = 10000;
+  RotaryScaling scaling;
+};
+
+class RotaryEncoding {
+ public:
+  // `context`: the most tokens that the sequence will hold. Only kDynamic depends on it: its base
+  // is settled once for a sequence, so that no cached key ever needs another rotation and the
+  // chunks of a prompt do not matter. At context <= original_context it is the plain encoding.
+  RotaryEncoding(const RotarySpec& spec, int64_t context);
+
+  // Dimensions of a head that rotate; pairs are (i, i + rotary_dim / 2).
+  int64_t rotary_dim() const { return 2 * static_cast<int64_t>(inverse_frequencies_.size()); }
+
+  // Row i: the angles of position first + i * step. cos, sin [n, rotary_dim / 2].
+  void Fill(int64_t first, int64_t step, MatrixView<float> cos, MatrixView<float> sin) const;
+
+ private:
+  std::vector<double> inverse_frequencies_;  // [rotary_dim / 2], radians per token
+  double magnitude_;                         // of cosines and sines
+};
+
+}  // namespace godwit

@@ -1,0 +1,23 @@
+// How many cores this process may keep busy: the default number of threads.
+//
+// Counts physical cores within the affinity mask of the process, so that `taskset` and containers
+// are respected and the two hardware threads of one core count once: kernels that saturate a
+// core's vector units or its share of the memory bandwidth gain nothing from the second.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace godwit {
+
+int AvailableCores();
+
+// The testable half: of the logical `cpus`, how many distinct cores, given the kernel's topology
+// folder (/sys/devices/system/cpu). A CPU whose topology cannot be read counts as a core.
+int CountCores(std::span<const int> cpus, const std::string& topology_root);
+
+// The whole CPUs that a cgroup v2 `cpu.max` file grants ("200000 100000" is 2); 0: no limit.
+int CpuQuota(const std::string& cpu_max_path);
+
+}  // namespace godwit

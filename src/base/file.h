@@ -1,0 +1,15 @@
+// Small text files, read whole.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+namespace godwit {
+
+// The bytes of the regular file `path`; they need not be UTF-8.
+// Throws Error(kIo) where it is missing, unreadable, a directory or anything else that is not a
+// regular file, and Error(kFormat) where it holds more than max_bytes, before reading it.
+std::string ReadTextFile(const std::filesystem::path& path, size_t max_bytes);
+
+}  // namespace godwit

@@ -1,0 +1,81 @@
+#include "base/json.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Nested(int depth, char open, char close) {
+  return std::string(depth, open) + std::string(depth, close);
+}
+
+std::string ErrorOf(std::string_view text, JsonOptions options = {}) {
+  try {
+    ParseJson(text, "config.json", options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat);
+    EXPECT_THAT(error.what(), HasSubstr("config.json: "));
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ParseJson, ParsesWhatIsValid) {
+  const auto value = ParseJson(R"({"a": [1, 2.5, "x\u00e9", null, true]})", "test");
+  EXPECT_EQ(value["a"][2], "xé");
+  EXPECT_EQ(value["a"].size(), 5);
+}
+
+TEST(ParseJson, NamesThePlaceOfAnError) {
+  EXPECT_THAT(ErrorOf("{\"a\":\n 1,}"), HasSubstr("line 2, column 4"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("unexpected end of input"));
+  EXPECT_THAT(ErrorOf("{} x"), HasSubstr("column 4"));
+  EXPECT_THAT(ErrorOf("1e999"), HasSubstr("number overflow"));
+  EXPECT_THAT(ErrorOf("\"\xff\""), HasSubstr("invalid UTF-8"));
+}
+
+TEST(ParseJson, KeepsAMessageShort) {
+  EXPECT_LT(ErrorOf(fmt::format("\"{}", std::string(1'000'000, 'x'))).size(), 500);
+}
+
+TEST(ParseJson, RefusesDeepNesting) {
+  EXPECT_EQ(ErrorOf(Nested(128, '[', ']')), "no error");
+  EXPECT_THAT(ErrorOf(Nested(129, '[', ']')), HasSubstr("more than 128 levels deep at offset 128"));
+  EXPECT_THAT(ErrorOf(Nested(1'000'000, '[', ']')), HasSubstr("levels deep"));
+  EXPECT_THAT(ErrorOf(std::string(1'000'000, '[')), HasSubstr("levels deep"));
+  std::string objects;
+  for (int i = 0; i < 10'000; ++i) objects += "{\"a\":";
+  EXPECT_THAT(ErrorOf(objects), HasSubstr("levels deep"));
+  EXPECT_EQ(ErrorOf(Nested(3, '[', ']'), {.max_depth = 3}), "no error");
+  EXPECT_THAT(ErrorOf(Nested(4, '[', ']'), {.max_depth = 3}), HasSubstr("more than 3 levels"));
+}
+
+TEST(ParseJson, BracketsInStringsAreNotNesting) {
+  const std::string many(1000, '[');
+  EXPECT_EQ(ErrorOf(fmt::format(R"("{}\"[[\\")", many)), "no error");
+  EXPECT_EQ(ErrorOf(fmt::format(R"(["{}", "\\"])", many)), "no error");
+}
+
+TEST(ParseJson, RefusesDuplicateKeysWhereAsked) {
+  const JsonOptions strict{.reject_duplicate_keys = true};
+  EXPECT_THAT(ErrorOf(R"({"a": 1, "b": {"a": 1}, "a": 2})", strict), HasSubstr("two keys \"a\""));
+  EXPECT_THAT(ErrorOf(R"([{"x": {"b": 1, "\u0062": 2}}])", strict), HasSubstr("two keys \"b\""));
+  EXPECT_EQ(ErrorOf(R"({"a": {"a": [{"a": 1}, {"a": 2}]}, "b": {"a": 1}})", strict), "no error");
+  EXPECT_EQ(ErrorOf(R"({"a": 1, "a": 2})"), "no error");
+}
+
+TEST(ParseOrderedJson, KeepsTheOrderOfKeys) {
+  EXPECT_EQ(ParseOrderedJson(R"({"z": 1, "a": 2})", "test").dump(), R"({"z":1,"a":2})");
+}
+
+}  // namespace
+}  // namespace godwit

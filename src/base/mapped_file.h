@@ -1,0 +1,43 @@
+// A regular file mapped read-only, so that weights are read in place and not copied.
+//
+// Move-only; views of Span() live as long as the object, moving it leaves them valid. Reading and
+// Advise() are thread-safe. The mapping follows the file: whoever truncates it on disk while it is
+// mapped turns a read beyond the new end into SIGBUS, so readers copy out (pack) early and do not
+// come back.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace godwit {
+
+class MappedFile {
+ public:
+  enum class Advice {
+    kWillNeed,    // start reading ahead
+    kDontNeed,    // drop these pages from the process; reading them again brings them back
+    kSequential,  // read ahead further than usual
+  };
+
+  // Throws Error(kIo) if `path` is missing, unreadable, not a regular file, or empty.
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::span<const std::byte> Span() const { return {data_, size_bytes_}; }
+  const std::string& path() const { return path_; }
+
+  // A hint for [offset, offset + size_bytes), widened to whole pages and cut at the file's end.
+  // Never fails: a kernel that does not take the hint changes speed or memory, not results.
+  void Advise(size_t offset, size_t size_bytes, Advice advice) const noexcept;
+
+ private:
+  std::string path_;
+  const std::byte* data_ = nullptr;
+  size_t size_bytes_ = 0;
+};
+
+}  // namespace godwit

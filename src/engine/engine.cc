@@ -1,0 +1,123 @@
+#include "godwit/engine.h"
+
+#include <utility>
+
+#include "base/cores.h"
+#include "base/error.h"
+#include "engine/engine_impl.h"
+#include "model/archs/all.h"
+#include "model/decoder.h"
+#include "model/loader.h"
+#include "text/load_tokenizer.h"
+#include "weights/hf_config.h"
+#include "weights/open.h"
+
+namespace godwit {
+namespace {
+
+int ThreadCount(int requested) {
+  if (requested < 0 || requested > ThreadPool::kMaxThreads) {
+    Throw(ErrorKind::kInput, "{} threads, expected 1 to {}, or 0 for one per core", requested,
+          ThreadPool::kMaxThreads);
+  }
+  return requested == 0 ? AvailableCores() : requested;
+}
+
+}  // namespace
+
+Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
+    : folder(model_folder),
+      isa(kernels::SelectIsa(options.isa)),
+      pool(ThreadCount(options.threads)) {
+  if (!std::filesystem::is_directory(folder)) {
+    Throw(std::filesystem::exists(folder) ? ErrorKind::kInput : ErrorKind::kIo,
+          "{}: {}, expected the folder of a model (config.json, *.safetensors, tokenizer.json)",
+          folder, std::filesystem::exists(folder) ? "not a folder" : "no such folder");
+  }
+  spec = DescribeModel(HfConfig::Load(std::filesystem::path(folder) / "config.json"));
+  LoadText();
+  LoadModel(options);
+}
+
+Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderSpec decoder_spec,
+                   std::unique_ptr<const Tokenizer> text_tokenizer, SpecialTokens special_tokens,
+                   int threads)
+    : spec(std::move(decoder_spec)),
+      tokenizer(std::move(text_tokenizer)),
+      special(std::move(special_tokens)),
+      model(std::move(language_model)),
+      isa(kernels::SelectIsa("")),
+      pool(threads) {}
+
+void Engine::Impl::LoadText() {
+  const TokenizerConfig config = ReadTokenizerConfig(folder);
+  special = {.bos_id = config.bos_id, .eos_ids = config.eos_ids};
+  if (!std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json")) return;
+  tokenizer = LoadTokenizer(folder);
+  if (tokenizer->VocabSize() > spec.vocab_size) {
+    Throw(ErrorKind::kFormat,
+          "{}/tokenizer.json has token ids up to {}, but the model's vocab_size is {}: they do not "
+          "belong together",
+          folder, tokenizer->VocabSize() - 1, spec.vocab_size);
+  }
+  special = FindSpecialTokens(config, *tokenizer);
+  chat_template = MakeChatTemplate(config);
+}
+
+void Engine::Impl::LoadModel(const LoadOptions& options) {
+  const auto source = OpenWeights(folder);
+  auto decoder = LoadDecoder(spec, *source, pool,
+                             {.progress = options.on_progress, .warn = options.on_warning});
+  weight_bytes = decoder->weight_bytes();
+  weight_type = decoder->weight_type();
+  model = std::move(decoder);
+}
+
+const Tokenizer& Engine::Impl::RequireTokenizer() const {
+  if (tokenizer == nullptr) {
+    Throw(ErrorKind::kUnsupported, "{} has no tokenizer.json, which text needs", folder);
+  }
+  return *tokenizer;
+}
+
+Engine::Engine(const std::string& folder, const LoadOptions& options)
+    : impl_(std::make_unique<Impl>(folder, options)) {}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+Session Engine::NewSession(const SessionOptions& options) const {
+  return Session(std::make_unique<Session::Impl>(*impl_, options));
+}
+
+std::vector<int32_t> Engine::Tokenize(std::string_view text, bool add_special) const {
+  return impl_->RequireTokenizer().Encode(text, add_special);
+}
+
+std::string Engine::Detokenize(std::span<const int32_t> tokens, bool skip_special) const {
+  return impl_->RequireTokenizer().Decode(tokens, skip_special);
+}
+
+bool Engine::has_chat_template() const { return impl_->chat_template.has_value(); }
+
+std::string Engine::ApplyChatTemplate(std::span<const Message> messages) const {
+  if (!has_chat_template()) {
+    Throw(ErrorKind::kUnsupported,
+          "{} has no chat template (chat_template.jinja, or chat_template in "
+          "tokenizer_config.json), so it cannot be used for chat; run it with a raw prompt instead",
+          impl_->folder);
+  }
+  ChatInput input;
+  for (const Message& message : messages) {
+    input.messages.push_back({{"role", message.role}, {"content", message.content}});
+  }
+  return impl_->chat_template->Render(input);
+}
+
+int64_t Engine::vocab_size() const { return impl_->spec.vocab_size; }
+int64_t Engine::max_context() const { return impl_->spec.max_context; }
+int64_t Engine::weight_bytes() const { return impl_->weight_bytes; }
+int Engine::threads() const { return impl_->pool.threads(); }
+std::string_view Engine::isa() const { return impl_->isa.name; }
+
+}  // namespace godwit

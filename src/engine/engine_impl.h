@@ -1,0 +1,80 @@
+// What an Engine owns, for the files of this room.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "attention/make_policy.h"
+#include "base/thread_pool.h"
+#include "generate/sequence.h"
+#include "generate/strategy.h"
+#include "godwit/engine.h"
+#include "kernels/dispatch.h"
+#include "model/language_model.h"
+#include "model/spec.h"
+#include "tensor/workspace.h"
+#include "text/chat_template.h"
+#include "text/special_tokens.h"
+#include "text/tokenizer.h"
+
+namespace godwit {
+
+// Immutable after construction, but for the pool and workspace, which the mutex lends to one call
+// at a time.
+class Engine::Impl {
+ public:
+  Impl(const std::string& folder, const LoadOptions& options);
+  // For tests: any model, any tokenizer (may be null).
+  Impl(std::unique_ptr<const LanguageModel> model, DecoderSpec spec,
+       std::unique_ptr<const Tokenizer> tokenizer, SpecialTokens special, int threads);
+
+  // Throws Error(kUnsupported) if the folder had no tokenizer.json.
+  const Tokenizer& RequireTokenizer() const;
+
+  std::string folder;
+  DecoderSpec spec;
+  DType weight_type = DType::kF32;
+  int64_t weight_bytes = 0;
+  std::unique_ptr<const Tokenizer> tokenizer;
+  SpecialTokens special;
+  std::optional<ChatTemplate> chat_template;
+  std::unique_ptr<const LanguageModel> model;
+  const kernels::Isa& isa;
+
+  mutable ThreadPool pool;
+  mutable Workspace workspace;
+  mutable std::mutex computing;
+
+ private:
+  void LoadText();
+  void LoadModel(const LoadOptions& options);
+};
+
+class Session::Impl {
+ public:
+  Impl(const Engine::Impl& engine, const SessionOptions& options);
+
+  GenerateResult Generate(std::span<const int32_t> prompt, const GenerateOptions& options);
+  void Logits(std::span<const int32_t> tokens,
+              const std::function<void(int64_t, std::span<const float>)>& row);
+  KvReport kv() const;
+
+  CancelToken cancel;
+  std::vector<int32_t> text;  // the last prompt and its output
+
+ private:
+  void CheckPrompt(std::span<const int32_t> prompt) const;
+  // Takes the sequence back to what it shares with `prompt`; returns how much that is.
+  int64_t ReusePrefix(std::span<const int32_t> prompt);
+  Exec MakeExec() const;
+
+  const Engine::Impl& engine_;
+  SessionOptions options_;
+  PolicyOptions policy_options_;
+  std::unique_ptr<AttentionPolicy> policy_;
+};
+
+}  // namespace godwit

@@ -1,0 +1,255 @@
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/engine_impl.h"
+#include "engine/memory_plan.h"
+#include "engine/stop_strings.h"
+#include "generate/autoregressive.h"
+
+namespace godwit {
+namespace {
+
+DType ParseKvType(const std::string& name, DType weight_type) {
+  if (name == "auto") return weight_type == DType::kF32 ? DType::kF32 : DType::kBF16;
+  if (name == "f32") return DType::kF32;
+  if (name == "f16") return DType::kF16;
+  if (name == "bf16") return DType::kBF16;
+  Throw(ErrorKind::kInput, "unknown KV type \"{}\"; there are: auto, f32, f16, bf16", name);
+}
+
+int64_t ContextOf(const SessionOptions& options, const DecoderSpec& spec) {
+  if (options.context_tokens < 0) {
+    Throw(ErrorKind::kInput, "a context of {} tokens, expected at least 1, or 0 for the model's",
+          options.context_tokens);
+  }
+  return options.context_tokens == 0 ? DefaultContext(spec) : options.context_tokens;
+}
+
+class Stopwatch {
+ public:
+  double ms() const {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+// The text of an output as it grows: decoded, cut at stop strings, handed on.
+class TextOutput {
+ public:
+  TextOutput(const Engine::Impl& engine, const GenerateOptions& options)
+      : options_(options), stops_(options.stop) {
+    if (engine.tokenizer != nullptr) stream_ = engine.tokenizer->NewStream(true);
+    if (stream_ == nullptr && !options.stop.empty()) engine.RequireTokenizer();
+  }
+
+  void Push(int32_t token) {
+    if (stream_ != nullptr) Emit(stops_.Push(stream_->Push(token)));
+  }
+
+  // The end of the text; returns the whole of it.
+  std::string Finish() {
+    if (stream_ != nullptr) {
+      Emit(stops_.Push(stream_->Flush()));
+      Emit(stops_.Flush());
+    }
+    return std::move(text_);
+  }
+
+  bool stopped() const { return stops_.stopped(); }
+
+ private:
+  void Emit(const std::string& text) {
+    if (text.empty()) return;
+    text_ += text;
+    if (options_.on_text) options_.on_text(text);
+  }
+
+  const GenerateOptions& options_;
+  StopStrings stops_;
+  std::unique_ptr<StreamDecoder> stream_;
+  std::string text_;
+};
+
+}  // namespace
+
+Session::Impl::Impl(const Engine::Impl& engine, const SessionOptions& options)
+    : engine_(engine),
+      options_(options),
+      policy_options_{.spec = options.kv,
+                      .kv_type = ParseKvType(options.kv_type, engine.weight_type),
+                      .context = ContextOf(options, engine.spec),
+                      .max_step_tokens = options.chunk_tokens} {
+  if (options.chunk_tokens < 1 || options.chunk_tokens > 1 << 20) {
+    Throw(ErrorKind::kInput, "prompt chunks of {} tokens, expected 1 to {}", options.chunk_tokens,
+          1 << 20);
+  }
+  policy_ = MakePolicy(Geometry(engine.spec), policy_options_);
+}
+
+Exec Session::Impl::MakeExec() const {
+  return {.pool = engine_.pool,
+          .kernels = *engine_.isa.table,
+          .workspace = engine_.workspace,
+          .cancel = &cancel};
+}
+
+void Session::Impl::CheckPrompt(std::span<const int32_t> prompt) const {
+  const auto n = static_cast<int64_t>(prompt.size());
+  if (n == 0) Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
+  for (const int32_t token : prompt) {
+    if (token < 0 || token >= engine_.spec.vocab_size) {
+      Throw(ErrorKind::kInput, "token id {} is outside the model's vocabulary of {}", token,
+            engine_.spec.vocab_size);
+    }
+  }
+  const int64_t limit = policy_->max_length();
+  if (n > limit) {
+    const int64_t most = engine_.spec.max_context;
+    Throw(ErrorKind::kInput,
+          "the prompt has {} tokens and the context holds {} (the model was made for up to {}): "
+          "shorten the prompt{}, or stream it with --kv sinks:4+{}, which keeps the beginning and "
+          "the last tokens only",
+          n, limit, most, n <= most ? fmt::format(", raise the context with -c {}", n) : "",
+          std::max<int64_t>(1, std::min(limit, most) - 4));
+  }
+  if (limit != INT64_MAX) CheckKvFits(Geometry(engine_.spec), policy_options_.kv_type, n);
+}
+
+int64_t Session::Impl::ReusePrefix(std::span<const int32_t> prompt) {
+  const auto differ = std::mismatch(prompt.begin(), prompt.end(), text.begin(), text.end());
+  // The last token is read again in any case: its logits begin the output.
+  const int64_t shared = std::min({static_cast<int64_t>(differ.first - prompt.begin()),
+                                   policy_->length(), static_cast<int64_t>(prompt.size()) - 1});
+  if (shared > 0 && policy_->CanTruncate(shared)) {
+    policy_->Truncate(shared);
+    return shared;
+  }
+  policy_ = MakePolicy(Geometry(engine_.spec), policy_options_);
+  return 0;
+}
+
+GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
+                                       const GenerateOptions& options) {
+  const Stopwatch watch;
+  CheckPrompt(prompt);
+  Sampler sampler(options.sampler, static_cast<int32_t>(engine_.spec.vocab_size));
+  TextOutput output(engine_, options);
+  const std::lock_guard lock(engine_.computing);
+  const Exec exec = MakeExec();
+
+  GenerateResult result;
+  result.prompt_tokens = static_cast<int64_t>(prompt.size());
+  result.cached_tokens = ReusePrefix(prompt);
+  Sequence sequence{.tokens = {prompt.begin(), prompt.end()},
+                    .policy = std::move(policy_),
+                    .sampler = std::move(sampler),
+                    .id = options.sequence};
+  const int64_t room = sequence.policy->max_length() - result.prompt_tokens;
+  const int64_t limit = options.max_tokens < 0 ? room : std::min(room, options.max_tokens);
+  result.finish_reason = FinishReason::kLength;
+
+  Autoregressive strategy(*engine_.model, options_.chunk_tokens);
+  // Whatever happens, the session keeps what has been read.
+  const auto keep = [&] {
+    policy_ = std::move(sequence.policy);
+    text = std::move(sequence.tokens);
+  };
+  try {
+    bool ended = limit == 0;
+    while (!ended) {
+      const auto accepted = strategy.Step(sequence, exec);
+      if (options.on_progress && result.tokens.empty()) {
+        options.on_progress({.done_tokens = sequence.policy->length(),
+                             .total_tokens = result.prompt_tokens,
+                             .cached_tokens = result.cached_tokens,
+                             .elapsed_ms = watch.ms()});
+      }
+      for (const int32_t token : accepted) {
+        if (result.tokens.empty()) result.prompt_ms = watch.ms();
+        result.tokens.push_back(token);
+        const auto& eos = engine_.special.eos_ids;
+        const bool is_eos = std::find(eos.begin(), eos.end(), token) != eos.end();
+        if (!is_eos || options.ignore_eos) output.Push(token);
+        ended = output.stopped() || (is_eos && !options.ignore_eos);
+        if (ended) {
+          result.finish_reason = FinishReason::kStop;
+          break;
+        }
+        ended = static_cast<int64_t>(result.tokens.size()) == limit;
+        if (ended) break;
+      }
+    }
+  } catch (const Error& error) {
+    keep();
+    if (error.kind() != ErrorKind::kCancelled) throw;
+    result.finish_reason = FinishReason::kCancelled;
+  } catch (...) {
+    keep();
+    throw;
+  }
+  if (policy_ == nullptr) keep();
+  cancel.Reset();
+  result.text = output.Finish();
+  result.kv = kv();
+  if (result.tokens.empty()) result.prompt_ms = watch.ms();
+  result.predicted_ms = watch.ms() - result.prompt_ms;
+  return result;
+}
+
+void Session::Impl::Logits(std::span<const int32_t> tokens,
+                           const std::function<void(int64_t, std::span<const float>)>& row) {
+  CheckPrompt(tokens);
+  const std::lock_guard lock(engine_.computing);
+  const Exec exec = MakeExec();
+  policy_ = MakePolicy(Geometry(engine_.spec), policy_options_);
+  text.assign(tokens.begin(), tokens.end());
+
+  // A block of logits [kBlock, vocab] at a time: a long text has gigabytes of them.
+  constexpr int64_t kBlock = 64;
+  const auto total = static_cast<int64_t>(tokens.size());
+  for (int64_t begin = 0; begin < total; begin += options_.chunk_tokens) {
+    const int64_t n = std::min(options_.chunk_tokens, total - begin);
+    Workspace::Scope scope(exec.workspace);
+    const auto hidden = exec.workspace.Matrix<float>(n, engine_.model->hidden_size());
+    const Segment segment{tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(n)),
+                          policy_.get()};
+    engine_.model->Forward(exec, {&segment, 1}, hidden);
+    const auto logits = exec.workspace.Matrix<float>(std::min(n, kBlock), engine_.spec.vocab_size);
+    for (int64_t first = 0; first < n; first += kBlock) {
+      const int64_t rows = std::min(kBlock, n - first);
+      engine_.model->Logits(exec, hidden.Rows(first, first + rows), logits.Rows(0, rows));
+      for (int64_t i = 0; i < rows; ++i) row(begin + first + i, logits.RowSpan(i));
+    }
+  }
+}
+
+KvReport Session::Impl::kv() const {
+  const KvStats stats = policy_->Stats();
+  return {.policy = stats.policy, .seen = stats.seen, .kept = stats.kept, .bytes = stats.bytes};
+}
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+GenerateResult Session::Generate(std::span<const int32_t> prompt, const GenerateOptions& options) {
+  return impl_->Generate(prompt, options);
+}
+
+void Session::Logits(
+    std::span<const int32_t> tokens,
+    const std::function<void(int64_t position, std::span<const float> logits)>& row) {
+  impl_->Logits(tokens, row);
+}
+
+void Session::Cancel() noexcept { impl_->cancel.Cancel(); }
+std::span<const int32_t> Session::tokens() const { return impl_->text; }
+KvReport Session::kv() const { return impl_->kv(); }
+
+}  // namespace godwit

@@ -1,0 +1,30 @@
+// Finds stop strings in text that arrives in pieces. Text that may turn out to be the beginning of
+// a stop string is held back, so nothing is ever shown that should have been cut.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace godwit {
+
+class StopStrings {
+ public:
+  // Throws Error(kInput) for an empty stop string.
+  explicit StopStrings(std::vector<std::string> stops);
+
+  // Returns what is now certain to precede any stop string. Once stopped(), returns nothing more.
+  std::string Push(std::string_view text);
+
+  // What was held back, at the end of a text that never met a stop string.
+  std::string Flush();
+
+  bool stopped() const { return stopped_; }
+
+ private:
+  std::vector<std::string> stops_;
+  std::string held_;
+  bool stopped_ = false;
+};
+
+}  // namespace godwit

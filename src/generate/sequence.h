@@ -1,0 +1,23 @@
+// One text in the making: its tokens, what has been cached of it, and how it is continued.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "attention/policy.h"
+#include "sampling/sampler.h"
+
+namespace godwit {
+
+struct Sequence {
+  std::vector<int32_t> tokens;              // the prompt, then the output
+  std::unique_ptr<AttentionPolicy> policy;  // has seen the first policy->length() of them
+  Sampler sampler;
+  uint64_t id = 0;  // tells apart the draws of several answers to one prompt
+
+  // Tokens that the model has yet to read.
+  int64_t pending() const { return static_cast<int64_t>(tokens.size()) - policy->length(); }
+};
+
+}  // namespace godwit

@@ -1,0 +1,23 @@
+// Strategy: how a sequence is continued, one step at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "generate/sequence.h"
+#include "ops/exec.h"
+
+namespace godwit {
+
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+
+  // Does one bounded piece of work: reads a chunk of what is pending, or continues the text. The
+  // accepted tokens are appended to sequence.tokens and returned (a view of its end, until the
+  // tokens next change); none while the prompt is still being read. Needs sequence.pending() > 0.
+  // Throws what the model and the sampler throw; the sequence is then as it was.
+  virtual std::span<const int32_t> Step(Sequence& sequence, const Exec& exec) = 0;
+};
+
+}  // namespace godwit

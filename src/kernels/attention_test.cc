@@ -1,0 +1,377 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/kernel_test_support.h"
+
+namespace godwit::kernels {
+namespace {
+
+constexpr float kScale = 0.25f;
+
+template <class Storage>
+auto TileKernel(const KernelTable& table) {
+  if constexpr (std::is_same_v<Storage, F16>) {
+    return table.attend_tile_f16;
+  } else if constexpr (std::is_same_v<Storage, BF16>) {
+    return table.attend_tile_bf16;
+  } else {
+    return table.attend_tile_f32;
+  }
+}
+
+// States of `rows` queries, empty, with NaN wherever nothing is promised.
+class States {
+ public:
+  States(int64_t rows, int64_t head_dim)
+      : stride_(kStateHeader + PadToLanes(head_dim) + kLaneFloats), floats_(rows * stride_) {
+    for (int64_t i = 0; i < rows * stride_; ++i) {
+      const int64_t at = i % stride_;
+      if (at == 0) floats_[i] = -kInfinity;
+      if (at == 1) floats_[i] = 0;
+      if (at >= kStateHeader && at < kStateHeader + PadToLanes(head_dim)) floats_[i] = 0;
+    }
+  }
+  float* Row(int64_t r) { return floats_.data() + r * stride_; }
+  const float* Row(int64_t r) const { return floats_.data() + r * stride_; }
+  int64_t stride() const { return stride_; }
+  bool operator==(const States& other) const {
+    return std::memcmp(floats_.data(), other.floats_.data(), floats_.size() * 4) == 0;
+  }
+  bool GuardsIntact() const { return floats_.GuardsIntact(); }
+
+ private:
+  int64_t stride_;
+  Guarded<float> floats_;
+};
+
+// Keys and values of one tile, and queries with their spans.
+template <class Storage>
+struct Problem {
+  Problem(int64_t rows, int64_t head_dim, uint32_t seed, float q_range = 1)
+      : rows(rows),
+        head_dim(head_dim),
+        q(rows * (head_dim + 3), seed % 4),
+        spans(rows),
+        k(head_dim * kTileTokens),
+        v(kTileTokens * PadToLanes(head_dim)) {
+    RandomFloats random(seed);
+    random.Fill(q, -q_range, q_range);
+    for (int64_t i = 0; i < k.size(); ++i) k[i] = ToStorage<Storage>(random());
+    for (int64_t i = 0; i < v.size(); ++i) v[i] = ToStorage<Storage>(random());
+    for (TileSpan& span : spans) {
+      const int64_t a = random.Integer(0, kTileTokens), b = random.Integer(0, kTileTokens);
+      span = {static_cast<int32_t>(std::min(a, b)), static_cast<int32_t>(std::max(a, b))};
+    }
+  }
+
+  AttendTileArgs Args(States& states, int64_t row = 0) const {
+    return {.q = q.data() + row * (head_dim + 3),
+            .q_stride = head_dim + 3,
+            .spans = spans.data() + row,
+            .rows = rows - row,
+            .k = k.data(),
+            .v = v.data(),
+            .head_dim = head_dim,
+            .scale = kScale,
+            .state = states.Row(row),
+            .state_stride = states.stride()};
+  }
+  void Run(const KernelTable& table, States& states) const {
+    TileKernel<Storage>(table)(Args(states));
+  }
+  float Key(int64_t j, int64_t d) const { return FromStorage(k[d * kTileTokens + j]); }
+  float Value(int64_t j, int64_t d) const { return FromStorage(v[j * PadToLanes(head_dim) + d]); }
+  double Score(int64_t row, int64_t j) const {
+    double sum = 0;
+    for (int64_t d = 0; d < head_dim; ++d) sum += double{q[row * (head_dim + 3) + d]} * Key(j, d);
+    return kScale * sum;
+  }
+
+  int64_t rows, head_dim;
+  Guarded<float> q;
+  std::vector<TileSpan> spans;
+  Guarded<Storage> k, v;
+};
+
+class AttentionTest : public IsaTest {
+ protected:
+  std::vector<float> Finish(const States& states, int64_t row, int64_t head_dim) const {
+    std::vector<float> out(head_dim);
+    table().finish_state(states.Row(row), head_dim, out.data());
+    return out;
+  }
+
+  // A score of head_dim products of numbers up to one is off by (head_dim + 1) half epsilons of
+  // scale * head_dim, hence a weight by that, relatively. The sums over n keys add n roundings.
+  // Values are at most one, so that is the error of the output too; twice, for two kernels.
+  static double Tolerance(int64_t head_dim, int64_t keys) {
+    const double score = kScale * head_dim * (head_dim + 1) * kEpsilon / 2;
+    return 2 * (2 * score + (keys + 8) * kEpsilon);
+  }
+
+  template <class Storage>
+  void TestMatchesScalar() {
+    for (const int64_t head_dim : {1, 7, 16, 17, 64, 80, 100, 128}) {
+      for (const int64_t rows : {0, 1, 2, 6, 7, 13}) {
+        const uint32_t seed = head_dim * 100 + rows;
+        States want(rows, head_dim), got(rows, head_dim);
+        for (const uint32_t tile : {0, 1}) {  // the second one folds into a state that is not empty
+          const Problem<Storage> problem(rows, head_dim, seed + tile);
+          problem.Run(scalar(), want);
+          problem.Run(table(), got);
+        }
+        EXPECT_TRUE(got.GuardsIntact());
+        const double tolerance = Tolerance(head_dim, 2 * kTileTokens);
+        for (int64_t r = 0; r < rows; ++r) {
+          if (want.Row(r)[1] == 0) {
+            EXPECT_EQ(Bits(got.Row(r)[0]), Bits(-kInfinity));
+            EXPECT_EQ(Bits(got.Row(r)[1]), 0u);
+            continue;
+          }
+          EXPECT_NEAR(got.Row(r)[0], want.Row(r)[0], tolerance);
+          EXPECT_NEAR(got.Row(r)[1] / want.Row(r)[1], 1, tolerance);
+          const std::vector<float> a = Finish(got, r, head_dim), b = Finish(want, r, head_dim);
+          for (int64_t d = 0; d < head_dim; ++d) ASSERT_NEAR(a[d], b[d], tolerance);
+        }
+      }
+    }
+  }
+
+  // The rows together against each row alone.
+  template <class Storage>
+  void ExpectGroupingKeepsBits(const Problem<Storage>& problem) {
+    States together(problem.rows, problem.head_dim), alone(problem.rows, problem.head_dim);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      problem.Run(table(), together);
+      for (int64_t r = 0; r < problem.rows; ++r) {
+        AttendTileArgs args = problem.Args(alone, r);
+        args.rows = 1;
+        TileKernel<Storage>(table())(args);
+      }
+      ASSERT_TRUE(together == alone);
+    }
+  }
+
+  template <class Storage>
+  void TestGroupingKeepsBits() {
+    for (const int64_t head_dim : {3, 64, 100, 128}) {
+      Problem<Storage> problem(19, head_dim, 3);
+      ExpectGroupingKeepsBits(problem);
+      const auto set_spans = [&](auto span) {
+        for (int32_t r = 0; r < 19; ++r) problem.spans[r] = span(r);
+        ExpectGroupingKeepsBits(problem);
+      };
+      set_spans([](int32_t) { return TileSpan{0, 64}; });
+      set_spans([](int32_t r) { return TileSpan{0, 40 + r}; });                  // causal
+      set_spans([](int32_t r) { return TileSpan{r, 40 + r}; });                  // a window
+      set_spans([](int32_t r) { return TileSpan{0, std::max(0, 3 * r - 9)}; });  // some empty
+      set_spans([](int32_t r) { return TileSpan{3 * r, 3 * r + 2}; });           // disjoint
+      set_spans([](int32_t r) { return r % 2 ? TileSpan{0, 2} : TileSpan{60, 64}; });
+    }
+  }
+
+  // What lies outside a span may be NaN: keys that nobody has written yet.
+  template <class Storage>
+  void TestPoisonOutsideTheSpansDoesNotMatter() {
+    for (int32_t rows : {1, 5, 6, 8}) {
+      Problem<Storage> problem(rows, 70, 4);
+      for (int32_t r = 0; r < rows; ++r) problem.spans[r] = {5 + r, 30 + r};
+      States want(rows, 70), got(rows, 70);
+      problem.Run(table(), want);
+      for (int64_t j = 0; j < kTileTokens; ++j) {
+        if (j >= 5 && j < 30 + rows - 1) continue;
+        for (int64_t d = 0; d < 70; ++d) problem.k[d * kTileTokens + j] = ToStorage<Storage>(kNan);
+        std::fill_n(&problem.v[j * PadToLanes(70)], PadToLanes(70), ToStorage<Storage>(kNan));
+      }
+      problem.Run(table(), got);
+      EXPECT_TRUE(got == want) << rows;
+    }
+  }
+};
+GODWIT_FOR_EVERY_ISA(AttentionTest);
+
+TEST_P(AttentionTest, F32MatchesScalar) { TestMatchesScalar<float>(); }
+TEST_P(AttentionTest, F16MatchesScalar) { TestMatchesScalar<F16>(); }
+TEST_P(AttentionTest, BF16MatchesScalar) { TestMatchesScalar<BF16>(); }
+
+TEST_P(AttentionTest, F32GroupingKeepsBits) { TestGroupingKeepsBits<float>(); }
+TEST_P(AttentionTest, F16GroupingKeepsBits) { TestGroupingKeepsBits<F16>(); }
+TEST_P(AttentionTest, BF16GroupingKeepsBits) { TestGroupingKeepsBits<BF16>(); }
+
+TEST_P(AttentionTest, F32PoisonOutsideTheSpansDoesNotMatter) {
+  TestPoisonOutsideTheSpansDoesNotMatter<float>();
+}
+TEST_P(AttentionTest, F16PoisonOutsideTheSpansDoesNotMatter) {
+  TestPoisonOutsideTheSpansDoesNotMatter<F16>();
+}
+TEST_P(AttentionTest, BF16PoisonOutsideTheSpansDoesNotMatter) {
+  TestPoisonOutsideTheSpansDoesNotMatter<BF16>();
+}
+
+// A value that one row of a group sees and its neighbour does not may be NaN for the one only.
+TEST_P(AttentionTest, ANanValueReachesOnlyTheRowsThatSeeIt) {
+  Problem<float> problem(6, 64, 5);
+  for (int32_t r = 0; r < 6; ++r) problem.spans[r] = {0, 10 + r};
+  States want(6, 64), got(6, 64);
+  problem.Run(table(), want);
+  std::fill_n(&problem.v[12 * 64], 64, kNan);
+  problem.Run(table(), got);
+  for (int64_t r = 0; r < 6; ++r) {
+    if (10 + r > 12) {
+      EXPECT_TRUE(std::isnan(got.Row(r)[kStateHeader]));
+    } else {
+      EXPECT_EQ(std::memcmp(got.Row(r), want.Row(r), got.stride() * 4), 0);
+    }
+  }
+}
+
+TEST_P(AttentionTest, AnEmptySpanLeavesTheState) {
+  Problem<float> problem(4, 40, 6);
+  States states(4, 40);
+  problem.spans = {{0, 64}, {3, 9}, {64, 64}, {0, 1}};
+  problem.Run(table(), states);
+  States before = states;
+  problem.spans = {{0, 0}, {64, 64}, {17, 17}, {1, 1}};
+  problem.Run(table(), states);
+  EXPECT_TRUE(states == before);
+}
+
+// The largest score has the weight exp(0), which is one exactly.
+TEST_P(AttentionTest, OneKeyIsItsValue) {
+  Problem<F16> problem(3, 33, 7);
+  problem.spans = {{0, 1}, {17, 18}, {63, 64}};
+  States states(3, 33);
+  problem.Run(table(), states);
+  for (int64_t r = 0; r < 3; ++r) {
+    EXPECT_EQ(states.Row(r)[1], 1.0f);
+    const std::vector<float> out = Finish(states, r, 33);
+    for (int64_t d = 0; d < 33; ++d) EXPECT_EQ(out[d], problem.Value(problem.spans[r].begin, d));
+  }
+}
+
+TEST_P(AttentionTest, MergedTilesAreOneSoftmax) {
+  constexpr int64_t kHeadDim = 72, kTiles = 9;
+  std::vector<Problem<float>> tiles;
+  for (uint32_t t = 0; t < kTiles; ++t) tiles.emplace_back(1, kHeadDim, 20 + t);
+  for (Problem<float>& tile : tiles) {
+    std::copy_n(tiles[0].q.data(), kHeadDim, tile.q.data());
+    tile.spans[0] = {0, 64};
+  }
+  tiles.back().spans[0] = {0, 13};
+
+  States folded(1, kHeadDim), merged(1, kHeadDim);
+  for (const Problem<float>& tile : tiles) {
+    tile.Run(table(), folded);
+    States own(1, kHeadDim);
+    tile.Run(table(), own);
+    table().merge_state(own.Row(0), kHeadDim, merged.Row(0));
+  }
+
+  double sum = 0;
+  std::vector<double> want(kHeadDim);
+  for (const Problem<float>& tile : tiles) {
+    for (int64_t j = 0; j < tile.spans[0].end; ++j) {
+      const double weight = std::exp(tile.Score(0, j));
+      sum += weight;
+      for (int64_t d = 0; d < kHeadDim; ++d) want[d] += weight * tile.Value(j, d);
+    }
+  }
+  const double tolerance = Tolerance(kHeadDim, kTiles * kTileTokens);
+  for (const States* states : {&folded, &merged}) {
+    EXPECT_NEAR(states->Row(0)[0] + std::log(states->Row(0)[1]), std::log(sum), tolerance);
+    const std::vector<float> out = Finish(*states, 0, kHeadDim);
+    for (int64_t d = 0; d < kHeadDim; ++d) EXPECT_NEAR(out[d], want[d] / sum, tolerance);
+  }
+}
+
+TEST_P(AttentionTest, MergingWithEmptyIsTheIdentity) {
+  Problem<float> problem(1, 50, 8);
+  problem.spans[0] = {2, 50};
+  States full(1, 50), empty(1, 50), into(1, 50);
+  problem.Run(table(), full);
+  full.Row(0)[kStateHeader] = -0.0f;  // a product or a sum with zeros would lose the sign
+  const States before = full;
+
+  table().merge_state(empty.Row(0), 50, full.Row(0));
+  EXPECT_TRUE(full == before);
+  table().merge_state(full.Row(0), 50, into.Row(0));
+  EXPECT_TRUE(into == before);
+  EXPECT_TRUE(into.GuardsIntact());
+
+  States still_empty(1, 50);
+  table().merge_state(empty.Row(0), 50, still_empty.Row(0));
+  EXPECT_TRUE(still_empty == empty);
+}
+
+// A tile whose scores lie far above or below counts alone, or not at all.
+TEST_P(AttentionTest, FarScoresReplaceOrVanish) {
+  constexpr int64_t kHeadDim = 16;
+  Problem<float> low(1, kHeadDim, 9), high(1, kHeadDim, 10);
+  low.spans[0] = high.spans[0] = {0, 64};
+  for (int64_t d = 0; d < kHeadDim; ++d) low.q[d] = high.q[d] = 40;
+  for (int64_t i = 0; i < low.k.size(); ++i) {
+    low.k[i] = -1;  // scores of -160
+    high.k[i] = 1;  // and of 160
+  }
+  States only_high(1, kHeadDim), low_high(1, kHeadDim), high_low(1, kHeadDim);
+  high.Run(table(), only_high);
+  low.Run(table(), low_high);
+  high.Run(table(), low_high);
+  high.Run(table(), high_low);
+  low.Run(table(), high_low);
+  // Zeros may differ in sign, so the numbers are compared.
+  for (int64_t i = 0; i < kStateHeader + kHeadDim; ++i) {
+    if (i > 1 && i < kStateHeader) continue;
+    EXPECT_EQ(low_high.Row(0)[i], only_high.Row(0)[i]) << i;
+    EXPECT_EQ(high_low.Row(0)[i], only_high.Row(0)[i]) << i;
+  }
+  States own(1, kHeadDim), merged = only_high;
+  low.Run(table(), own);
+  table().merge_state(own.Row(0), kHeadDim, merged.Row(0));
+  EXPECT_EQ(Finish(merged, 0, kHeadDim), Finish(only_high, 0, kHeadDim));
+  States other_way = own;
+  table().merge_state(only_high.Row(0), kHeadDim, other_way.Row(0));
+  EXPECT_EQ(Finish(other_way, 0, kHeadDim), Finish(only_high, 0, kHeadDim));
+}
+
+TEST_P(AttentionTest, ScoresOfMinusInfinityWeighNothing) {
+  Problem<float> problem(1, 8, 11);
+  problem.spans[0] = {0, 20};
+  for (int64_t d = 0; d < 8; ++d) problem.q[d] = 1;
+  std::fill_n(problem.k.data(), problem.k.size(), -kInfinity);
+  States states(1, 8);
+  problem.Run(table(), states);
+  EXPECT_EQ(states.Row(0)[0], -kInfinity);
+  EXPECT_EQ(states.Row(0)[1], 0);
+  EXPECT_EQ(Finish(states, 0, 8), std::vector<float>(8, 0.0f));
+}
+
+TEST_P(AttentionTest, ANanKeyIsNotHidden) {
+  for (const int64_t key : {0, 5, 16, 19}) {
+    Problem<float> problem(2, 24, 12);
+    problem.spans = {{0, 20}, {20, 40}};
+    problem.k[key] = kNan;
+    States states(2, 24);
+    problem.Run(table(), states);
+    for (const float x : Finish(states, 0, 24)) EXPECT_TRUE(std::isnan(x));
+    for (const float x : Finish(states, 1, 24)) EXPECT_TRUE(std::isfinite(x));
+  }
+}
+
+TEST_P(AttentionTest, FinishWritesTheHeadOnly) {
+  for (const int64_t head_dim : {1, 15, 16, 17, 100}) {
+    States states(1, head_dim);
+    Guarded<float> out(head_dim, 1);
+    table().finish_state(states.Row(0), head_dim, out.data());
+    EXPECT_TRUE(out.GuardsIntact());
+    for (int64_t d = 0; d < head_dim; ++d) EXPECT_EQ(Bits(out[d]), 0u);
+    states.Row(0)[1] = 3;
+    for (int64_t d = 0; d < head_dim; ++d) states.Row(0)[kStateHeader + d] = d;
+    table().finish_state(states.Row(0), head_dim, out.data());
+    EXPECT_TRUE(out.GuardsIntact());
+    for (int64_t d = 0; d < head_dim; ++d) EXPECT_EQ(out[d], d / 3.0f);
+  }
+}
+
+}  // namespace
+}  // namespace godwit::kernels

@@ -1,0 +1,131 @@
+// Masked loads must not touch what lies past the end: every input here ends where the page after
+// it may not be read, and a kernel that reads further crashes.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "kernels/kernel_test_support.h"
+
+namespace godwit::kernels {
+namespace {
+
+template <class T>
+class AtPageEnd {
+ public:
+  explicit AtPageEnd(int64_t n) {
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t used = (n * sizeof(T) + page - 1) / page * page;
+    bytes_ = used + page;
+    void* map = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED) throw std::bad_alloc();
+    map_ = static_cast<char*>(map);
+    mprotect(map_ + used, page, PROT_NONE);
+    data_ = reinterpret_cast<T*>(map_ + used) - n;
+  }
+  ~AtPageEnd() { munmap(map_, bytes_); }
+  AtPageEnd(const AtPageEnd&) = delete;
+  AtPageEnd& operator=(const AtPageEnd&) = delete;
+  T* data() { return data_; }
+
+ private:
+  char* map_;
+  size_t bytes_;
+  T* data_;
+};
+
+class BoundsTest : public IsaTest {};
+GODWIT_FOR_EVERY_ISA(BoundsTest);
+
+TEST_P(BoundsTest, Elementwise) {
+  for (const int64_t n : kOddSizes) {
+    AtPageEnd<float> a(n), b(n), out(n);
+    for (const auto kernel : {table().add, table().multiply}) {
+      kernel(a.data(), b.data(), n, out.data());
+    }
+    for (const auto kernel : {table().silu, table().gelu_erf, table().gelu_tanh, table().relu}) {
+      kernel(a.data(), n, out.data());
+    }
+  }
+}
+
+TEST_P(BoundsTest, Norms) {
+  for (const int64_t n : kOddSizes) {
+    AtPageEnd<float> x(n), weight(n), bias(n), out(n);
+    table().rms_norm(x.data(), weight.data(), 1, n, out.data());
+    table().layer_norm(x.data(), weight.data(), bias.data(), 1, n, out.data());
+  }
+}
+
+TEST_P(BoundsTest, RotateHalf) {
+  for (const int64_t half : kOddSizes) {
+    AtPageEnd<float> cos(half), sin(half), x(2 * half);
+    table().rotate_half(cos.data(), sin.data(), half, x.data());
+  }
+}
+
+TEST_P(BoundsTest, Conversions) {
+  for (const int64_t n : kOddSizes) {
+    AtPageEnd<float> wide(n);
+    AtPageEnd<BF16> bf16(n);
+    AtPageEnd<F16> f16(n);
+    table().bf16_to_f32(bf16.data(), n, wide.data());
+    table().f16_to_f32(f16.data(), n, wide.data());
+    table().f32_to_bf16(wide.data(), n, bf16.data());
+    table().f32_to_f16(wide.data(), n, f16.data());
+  }
+}
+
+TEST_P(BoundsTest, Gemm) {
+  constexpr int64_t kRows = 7;
+  for (const int64_t k : {1, 2, 33}) {
+    for (const int64_t columns : {1, 63, 64, 65}) {
+      const int64_t panels = (columns + kPanelColumns - 1) / kPanelColumns;
+      const int64_t even = k + k % 2;
+      AtPageEnd<float> a(kRows * k), w(panels * k * kPanelColumns), bias(columns);
+      AtPageEnd<float> out(kRows * columns);
+      GemmArgs args = {.a = a.data(),
+                       .a_stride = k,
+                       .w = w.data(),
+                       .bias = bias.data(),
+                       .out = out.data(),
+                       .out_stride = columns,
+                       .rows = kRows,
+                       .k = k,
+                       .columns = columns,
+                       .panel_begin = 0,
+                       .panel_end = panels};
+      table().gemm_f32(args);
+      AtPageEnd<F16> f16(panels * k * kPanelColumns);
+      args.w = f16.data();
+      table().gemm_f16(args);
+      AtPageEnd<BF16> pairs(kRows * even), bf16(panels * even * kPanelColumns);
+      args.a = pairs.data();
+      args.a_stride = even;
+      args.w = bf16.data();
+      table().gemm_bf16(args);
+    }
+  }
+}
+
+TEST_P(BoundsTest, Attention) {
+  for (const int64_t head_dim : {1, 16, 17, 80, 128}) {
+    const int64_t width = PadToLanes(head_dim), stride = kStateHeader + width;
+    AtPageEnd<float> q(7 * head_dim), k(head_dim * kTileTokens), v(kTileTokens * width);
+    AtPageEnd<float> state(7 * stride), out(head_dim);
+    const std::vector<TileSpan> spans(7, {0, kTileTokens});
+    table().attend_tile_f32({.q = q.data(),
+                             .q_stride = head_dim,
+                             .spans = spans.data(),
+                             .rows = 7,
+                             .k = k.data(),
+                             .v = v.data(),
+                             .head_dim = head_dim,
+                             .scale = 1,
+                             .state = state.data(),
+                             .state_stride = stride});
+    table().merge_state(state.data() + 6 * stride, head_dim, state.data());
+    table().finish_state(state.data() + 6 * stride, head_dim, out.data());
+  }
+}
+
+}  // namespace
+}  // namespace godwit::kernels

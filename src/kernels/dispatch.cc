@@ -1,0 +1,149 @@
+#include "kernels/dispatch.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "base/error.h"
+#include "kernels/tables.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace godwit::kernels {
+namespace {
+
+bool Always() { return true; }
+
+#if defined(__x86_64__)
+
+struct CpuidBits {
+  uint32_t eax, ebx, ecx, edx;
+};
+
+CpuidBits Cpuid(uint32_t leaf, uint32_t subleaf) {
+  CpuidBits bits{};  // stays zero where the processor has no such leaf
+  __get_cpuid_count(leaf, subleaf, &bits.eax, &bits.ebx, &bits.ecx, &bits.edx);
+  return bits;
+}
+
+// The register files that the operating system saves when it switches threads: a processor may
+// have AVX-512 where the system would lose its registers.
+uint64_t SavedState() {
+  constexpr uint32_t kOsXsave = 1u << 27;
+  if ((Cpuid(1, 0).ecx & kOsXsave) == 0) return 0;
+  uint32_t low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return uint64_t{high} << 32 | low;
+}
+
+bool Saved(uint64_t files) { return (SavedState() & files) == files; }
+
+struct Feature {
+  std::string_view name;
+  bool (*present)();
+};
+
+constexpr Feature kAvx2Features[] = {
+    {"AVX2", [] { return (Cpuid(7, 0).ebx & (1u << 5)) != 0; }},
+    {"FMA", [] { return (Cpuid(1, 0).ecx & (1u << 12)) != 0; }},
+    {"F16C", [] { return (Cpuid(1, 0).ecx & (1u << 29)) != 0; }},
+    {"256-bit registers saved by the operating system", [] { return Saved(0x06); }},
+};
+constexpr Feature kAvx512Features[] = {
+    {"AVX512F", [] { return (Cpuid(7, 0).ebx & (1u << 16)) != 0; }},
+    {"AVX512DQ", [] { return (Cpuid(7, 0).ebx & (1u << 17)) != 0; }},
+    {"AVX512BW", [] { return (Cpuid(7, 0).ebx & (1u << 30)) != 0; }},
+    {"AVX512VL", [] { return (Cpuid(7, 0).ebx & (1u << 31)) != 0; }},
+    {"512-bit registers saved by the operating system", [] { return Saved(0xe6); }},
+};
+constexpr Feature kBf16Features[] = {
+    {"AVX512_BF16", [] { return (Cpuid(7, 1).eax & (1u << 5)) != 0; }},
+};
+
+// Appends to *missing, where given, the names of the features that this machine lacks.
+bool HasAll(std::span<const Feature> features, std::string* missing) {
+  bool all = true;
+  for (const Feature& feature : features) {
+    if (feature.present()) continue;
+    all = false;
+    if (missing == nullptr) break;
+    if (!missing->empty()) *missing += ", ";
+    *missing += feature.name;
+  }
+  return all;
+}
+
+bool HasAvx2(std::string* missing) { return HasAll(kAvx2Features, missing); }
+// The AVX-512 files are compiled with AVX2, FMA and F16C as well. (No short circuit: the message
+// lists everything that is missing.)
+bool HasAvx512(std::string* missing) {
+  const bool avx2 = HasAvx2(missing);
+  return HasAll(kAvx512Features, missing) && avx2;
+}
+bool HasAvx512Bf16(std::string* missing) {
+  const bool avx512 = HasAvx512(missing);
+  return HasAll(kBf16Features, missing) && avx512;
+}
+
+#endif
+
+// Best first. To come: "avx512-amx" above these for its bf16 and int8 tiles, "avx512-vnni" for
+// int8, and "neon" in the list of another processor.
+constexpr Isa kIsas[] = {
+#if defined(__x86_64__)
+    {"avx512-bf16", "AVX-512 with bf16 products (Cooper Lake, Sapphire Rapids, Zen 4)",
+     [] { return HasAvx512Bf16(nullptr); }, &kAvx512Bf16Table},
+    {"avx512", "AVX-512 F, BW, DQ, VL (Skylake-SP and later)", [] { return HasAvx512(nullptr); },
+     &kAvx512Table},
+    {"avx2", "AVX2, FMA, F16C (Haswell, Zen and later)", [] { return HasAvx2(nullptr); },
+     &kAvx2Table},
+#endif
+    {"scalar", "plain loops, for any processor", Always, &kScalarTable},
+};
+
+std::string Missing(std::string_view name) {
+  std::string missing;
+#if defined(__x86_64__)
+  if (name == "avx512-bf16") HasAvx512Bf16(&missing);
+  if (name == "avx512") HasAvx512(&missing);
+  if (name == "avx2") HasAvx2(&missing);
+#endif
+  return missing;
+}
+
+const Isa& Best() {
+  return *std::find_if(std::begin(kIsas), std::end(kIsas),
+                       [](const Isa& isa) { return isa.supported(); });
+}
+
+// source: where the name came from, for the message.
+const Isa& ByName(std::string_view name, std::string_view source) {
+  std::string known = "auto";
+  for (const Isa& isa : kIsas) {
+    if (isa.name == name) {
+      if (isa.supported()) return isa;
+      Throw(ErrorKind::kUnsupported, "{} '{}': this machine lacks {}; its best is '{}'", source,
+            name, Missing(name), Best().name);
+    }
+    known += ", ";
+    known += isa.name;
+  }
+  Throw(ErrorKind::kInput, "unknown {} '{}': expected one of {}", source, name, known);
+}
+
+bool IsAuto(std::string_view name) { return name.empty() || name == "auto"; }
+
+}  // namespace
+
+std::span<const Isa> AllIsas() { return kIsas; }
+
+const Isa& SelectIsa(std::string_view name) {
+  if (!IsAuto(name)) return ByName(name, "instruction set");
+  const char* variable = std::getenv("GODWIT_ISA");
+  const std::string_view wanted = variable != nullptr ? variable : "";
+  return IsAuto(wanted) ? Best() : ByName(wanted, "instruction set in GODWIT_ISA");
+}
+
+}  // namespace godwit::kernels

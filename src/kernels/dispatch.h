@@ -1,0 +1,26 @@
+// The instruction sets that this build has kernels for, best first, and the choice among them.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "kernels/kernel_table.h"
+
+namespace godwit::kernels {
+
+struct Isa {
+  std::string_view name;         // as in --isa and GODWIT_ISA
+  std::string_view description;  // one line for people
+  bool (*supported)();           // by this processor and its operating system
+  const KernelTable* table;
+};
+
+// Every instruction set of this build, best first. The last is "scalar", always supported.
+std::span<const Isa> AllIsas();
+
+// The instruction set called `name`, or the best supported one for "" and "auto" (then the
+// environment variable GODWIT_ISA decides where it is set). Throws Error(kInput) with the list of
+// names when it is unknown, Error(kUnsupported) when this processor lacks it.
+const Isa& SelectIsa(std::string_view name);
+
+}  // namespace godwit::kernels

@@ -1,0 +1,144 @@
+#include <cmath>
+
+#include "kernels/kernel_test_support.h"
+
+namespace godwit::kernels {
+namespace {
+
+using Unary = void (*)(const float*, int64_t, float*) noexcept;
+using Binary = void (*)(const float*, const float*, int64_t, float*) noexcept;
+
+class ElementwiseTest : public IsaTest {
+ protected:
+  // Every size and misalignment: in bounds, in place too, and each element as if it were alone.
+  void ExpectElementwise(Unary kernel) {
+    RandomFloats random(1);
+    for (const int64_t n : kOddSizes) {
+      for (const int64_t offset : {0, 1, 5}) {
+        Guarded<float> x(n, offset), out(n, offset / 2);
+        random.Fill(x, -4, 4);
+        kernel(x.data(), n, out.data());
+        EXPECT_TRUE(out.GuardsIntact());
+        for (int64_t i = 0; i < n; ++i) {
+          float alone;
+          kernel(&x[i], 1, &alone);
+          ASSERT_EQ(Bits(out[i]), Bits(alone)) << i << " of " << n;
+        }
+        kernel(x.data(), n, x.data());
+        EXPECT_TRUE(x.GuardsIntact());
+        EXPECT_EQ(std::memcmp(x.data(), out.data(), n * sizeof(float)), 0);
+      }
+    }
+  }
+
+  void ExpectSameBitsAsScalar(Binary kernel, Binary definition) {
+    RandomFloats random(2);
+    for (const int64_t n : kOddSizes) {
+      Guarded<float> a(n, 1), b(n, 2), out(n, 3), want(n);
+      random.Fill(a);
+      random.Fill(b);
+      if (n > 2) a[n / 2] = kNan, b[n - 1] = -kInfinity;
+      definition(a.data(), b.data(), n, want.data());
+      kernel(a.data(), b.data(), n, out.data());
+      EXPECT_TRUE(out.GuardsIntact());
+      ExpectSame(out, want);
+      Guarded<float> second = b;
+      kernel(a.data(), second.data(), n, second.data());
+      ExpectSame(second, want);
+      kernel(a.data(), b.data(), n, a.data());
+      ExpectSame(a, want);
+    }
+  }
+
+  static void ExpectSame(const Guarded<float>& got, const Guarded<float>& want) {
+    for (int64_t i = 0; i < want.size(); ++i) {
+      if (std::isnan(want[i])) {
+        EXPECT_TRUE(std::isnan(got[i]));
+      } else {
+        EXPECT_EQ(Bits(got[i]), Bits(want[i]));
+      }
+    }
+  }
+
+  // Sweeps the floats (every 10007th) against the definition. relative(x): the error allowed.
+  template <class Relative>
+  void ExpectClose(Unary kernel, Unary definition, Relative relative) {
+    std::vector<float> x;
+    for (uint64_t bits = 0; bits <= 0xffffffffu; bits += 10007) {
+      x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    }
+    for (float v = -20; v < 20; v += 1.0f / 512) x.push_back(v);
+    for (const float v : {0.0f, -0.0f, kInfinity, -kInfinity, kNan}) x.push_back(v);
+    const int64_t n = static_cast<int64_t>(x.size());
+    std::vector<float> got(n), want(n);
+    kernel(x.data(), n, got.data());
+    definition(x.data(), n, want.data());
+    for (int64_t i = 0; i < n; ++i) {
+      if (!std::isfinite(want[i])) {
+        ASSERT_EQ(std::isnan(got[i]), std::isnan(want[i])) << x[i];
+        ASSERT_TRUE(std::isnan(want[i]) || got[i] == want[i]) << x[i];
+        continue;
+      }
+      // A factor below kTiny is subnormal and has no relative precision.
+      const double absolute = std::abs(x[i]) * std::numeric_limits<float>::denorm_min() * 4 + kTiny;
+      ASSERT_NEAR(got[i], want[i], relative(x[i]) * std::abs(want[i]) + absolute) << x[i];
+    }
+  }
+};
+GODWIT_FOR_EVERY_ISA(ElementwiseTest);
+
+TEST_P(ElementwiseTest, Add) { ExpectSameBitsAsScalar(table().add, scalar().add); }
+TEST_P(ElementwiseTest, Multiply) { ExpectSameBitsAsScalar(table().multiply, scalar().multiply); }
+
+TEST_P(ElementwiseTest, ReluIsExact) {
+  ExpectElementwise(table().relu);
+  ExpectClose(table().relu, scalar().relu, [](float) { return 0; });
+}
+
+TEST_P(ElementwiseTest, SiluWithinFourEpsilon) {
+  ExpectElementwise(table().silu);
+  ExpectClose(table().silu, scalar().silu, [](float) { return 4 * kEpsilon; });
+}
+
+TEST_P(ElementwiseTest, GeluErfWithinSixEpsilon) {
+  ExpectElementwise(table().gelu_erf);
+  ExpectClose(table().gelu_erf, scalar().gelu_erf, [](float) { return 6 * kEpsilon; });
+}
+
+// The sigmoid multiplies the relative error of its argument, two epsilon, by the argument.
+TEST_P(ElementwiseTest, GeluTanhWithinFourEpsilonAndItsCondition) {
+  ExpectElementwise(table().gelu_tanh);
+  ExpectClose(table().gelu_tanh, scalar().gelu_tanh, [](float x) {
+    const double v = x;
+    const double z = 1.5957691216057308 * (v + 0.044715 * v * v * v);
+    return (4 + (x < 0 ? 2 * std::abs(z) : 0)) * kEpsilon;
+  });
+}
+
+TEST_P(ElementwiseTest, RotateHalf) {
+  RandomFloats random(3);
+  for (const int64_t half : kOddSizes) {
+    Guarded<float> cos(half, 1), sin(half, 2), x(2 * half, 3);
+    for (int64_t i = 0; i < half; ++i) {
+      const float angle = random(-3, 3);
+      cos[i] = std::cos(angle);
+      sin[i] = std::sin(angle);
+    }
+    random.Fill(x);
+    Guarded<float> got = x, want = x;
+    scalar().rotate_half(cos.data(), sin.data(), half, want.data());
+    table().rotate_half(cos.data(), sin.data(), half, got.data());
+    EXPECT_TRUE(got.GuardsIntact());
+    // Two products of numbers up to one and a sum: three roundings each.
+    for (int64_t i = 0; i < 2 * half; ++i) ASSERT_NEAR(got[i], want[i], 3 * kEpsilon);
+    for (int64_t i = 0; i < half; ++i) {
+      float pair[2] = {x[i], x[i + half]};
+      table().rotate_half(&cos[i], &sin[i], 1, pair);
+      ASSERT_EQ(Bits(pair[0]), Bits(got[i]));
+      ASSERT_EQ(Bits(pair[1]), Bits(got[i + half]));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace godwit::kernels

@@ -1,0 +1,10 @@
+#include "kernels/gemm/gemm.h"
+#include "kernels/vec/avx512.h"
+// after the vector vocabulary
+#include "kernels/gemm/gemm-inl.h"
+
+namespace godwit::kernels {
+
+void avx512::GemmBF16(const GemmArgs& args) noexcept { Gemm<PairOperand>(args); }
+
+}  // namespace godwit::kernels

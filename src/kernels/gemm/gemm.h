@@ -1,0 +1,24 @@
+// The matrix products of each instruction set, one file each; table_*.cc collects them.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace godwit::kernels {
+
+namespace avx2 {
+void GemmF32(const GemmArgs& args) noexcept;
+void GemmF16(const GemmArgs& args) noexcept;
+void GemmBF16(const GemmArgs& args) noexcept;
+}  // namespace avx2
+
+namespace avx512 {
+void GemmF32(const GemmArgs& args) noexcept;
+void GemmF16(const GemmArgs& args) noexcept;
+void GemmBF16(const GemmArgs& args) noexcept;
+}  // namespace avx512
+
+namespace avx512_bf16 {
+void GemmBF16(const GemmArgs& args) noexcept;
+}  // namespace avx512_bf16
+
+}  // namespace godwit::kernels

@@ -1,0 +1,252 @@
+// The register tile: R rows of `a` times N vectors of neighbouring columns of `w`, one chain of
+// additions per element, steps in ascending order. Matrix products and attention are loops of it.
+//
+// Include after one of vec/*.h. A tile is a tree of named members and not an array, since GCC 12
+// keeps arrays of vectors in memory. What a step multiplies is an operand type:
+//   A, W          elements of `a` and `w`
+//   kDepth        elements of one column, side by side, that a step consumes
+//   kPhases       multiply-adds of a step per accumulator
+//   Row, Column   the broadcast of row elements, and kLanes columns, for one phase
+//   Accumulate    the multiply-add
+#pragma once
+
+namespace godwit::kernels {
+namespace {
+
+// f32 rows; W is f32, or f16 or bf16 that is widened: exact.
+template <class Storage>
+struct WidenedOperand {
+  using A = float;
+  using W = Storage;
+  static constexpr int64_t kDepth = 1;
+  static constexpr int kPhases = 1;
+  template <int kPhase>
+  static GODWIT_INLINE Vec Row(const float* a) {
+    return Set1(*a);
+  }
+  template <int kPhase>
+  static GODWIT_INLINE Vec Column(const Storage* w) {
+    return Load(w);
+  }
+  static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return MulAdd(a, w, sum); }
+};
+
+// Pairs of neighbouring bf16, in the bits of an f32 lane.
+GODWIT_INLINE Vec BroadcastPair(const BF16* a) {
+  float pair;
+  __builtin_memcpy(&pair, a, sizeof(pair));
+  return Set1(pair);
+}
+GODWIT_INLINE Vec LoadPairs(const BF16* w) { return Load(reinterpret_cast<const float*>(w)); }
+
+// bf16 by bf16 without hardware for it: the even halves, then the odd ones.
+struct PairOperand {
+  using A = BF16;
+  using W = BF16;
+  static constexpr int64_t kDepth = 2;
+  static constexpr int kPhases = 2;
+  template <int kPhase>
+  static GODWIT_INLINE Vec Row(const BF16* a) {
+    return kPhase == 0 ? EvenHalf(BroadcastPair(a)) : OddHalf(BroadcastPair(a));
+  }
+  template <int kPhase>
+  static GODWIT_INLINE Vec Column(const BF16* w) {
+    return kPhase == 0 ? EvenHalf(LoadPairs(w)) : OddHalf(LoadPairs(w));
+  }
+  static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return MulAdd(a, w, sum); }
+};
+
+// N neighbouring vectors.
+template <int N>
+struct Strip {
+  Strip<N / 2> low, high;
+};
+template <>
+struct Strip<1> {
+  Vec vec;
+};
+
+template <int N>
+GODWIT_INLINE void Fill(Strip<N>& strip, Vec x) {
+  if constexpr (N == 1) {
+    strip.vec = x;
+  } else {
+    Fill(strip.low, x);
+    Fill(strip.high, x);
+  }
+}
+
+template <int N>
+GODWIT_INLINE void LoadStrip(Strip<N>& strip, const float* p) {
+  if constexpr (N == 1) {
+    strip.vec = Load(p);
+  } else {
+    LoadStrip(strip.low, p);
+    LoadStrip(strip.high, p + N / 2 * kLanes);
+  }
+}
+
+template <int N>
+GODWIT_INLINE void StoreStrip(const Strip<N>& strip, float* p) {
+  if constexpr (N == 1) {
+    Store(p, strip.vec);
+  } else {
+    StoreStrip(strip.low, p);
+    StoreStrip(strip.high, p + N / 2 * kLanes);
+  }
+}
+
+template <int N>
+GODWIT_INLINE void AddStrip(Strip<N>& strip, const float* p) {
+  if constexpr (N == 1) {
+    strip.vec = Add(strip.vec, Load(p));
+  } else {
+    AddStrip(strip.low, p);
+    AddStrip(strip.high, p + N / 2 * kLanes);
+  }
+}
+
+template <class Operand, int kPhase, int N>
+GODWIT_INLINE void LoadColumns(Strip<N>& strip, const typename Operand::W* w) {
+  if constexpr (N == 1) {
+    strip.vec = Operand::template Column<kPhase>(w);
+  } else {
+    LoadColumns<Operand, kPhase>(strip.low, w);
+    LoadColumns<Operand, kPhase>(strip.high, w + N / 2 * kLanes * Operand::kDepth);
+  }
+}
+
+template <class Operand, int N>
+GODWIT_INLINE void AccumulateStrip(Strip<N>& sum, Vec a, const Strip<N>& columns) {
+  if constexpr (N == 1) {
+    sum.vec = Operand::Accumulate(a, columns.vec, sum.vec);
+  } else {
+    AccumulateStrip<Operand>(sum.low, a, columns.low);
+    AccumulateStrip<Operand>(sum.high, a, columns.high);
+  }
+}
+
+template <class Operand>
+struct TileArgs {
+  const typename Operand::A* a;  // [R, steps * kDepth]
+  int64_t a_stride;              // elements between rows
+  const typename Operand::W* w;  // [steps, columns, kDepth]
+  int64_t w_stride;              // elements between steps
+  int64_t steps;
+  bool resume;        // the chains go on from the values in `out`; else they start at zero
+  const float* bias;  // [columns], added at the end, or null
+  float* out;         // [R, columns]
+  int64_t out_stride;
+};
+
+template <int R, int N>
+struct Rows {
+  Rows<R - 1, N> above;
+  Strip<N> row;
+};
+template <int N>
+struct Rows<0, N> {};
+
+template <class Operand, int R, int N>
+GODWIT_INLINE void StartRows(Rows<R, N>& rows, const TileArgs<Operand>& tile) {
+  if constexpr (R > 0) {
+    StartRows(rows.above, tile);
+    if (tile.resume) {
+      LoadStrip(rows.row, tile.out + (R - 1) * tile.out_stride);
+    } else {
+      Fill(rows.row, Zero());
+    }
+  }
+}
+
+template <class Operand, int kPhase, int R, int N>
+GODWIT_INLINE void AccumulateRows(Rows<R, N>& rows, const typename Operand::A* a, int64_t a_stride,
+                                  const Strip<N>& columns) {
+  if constexpr (R > 0) {
+    AccumulateRows<Operand, kPhase>(rows.above, a, a_stride, columns);
+    const Vec x = Operand::template Row<kPhase>(a + (R - 1) * a_stride);
+    AccumulateStrip<Operand>(rows.row, x, columns);
+  }
+}
+
+template <class Operand, int R, int N>
+GODWIT_INLINE void FinishRows(Rows<R, N>& rows, const TileArgs<Operand>& tile) {
+  if constexpr (R > 0) {
+    FinishRows(rows.above, tile);
+    if (tile.bias != nullptr) AddStrip(rows.row, tile.bias);
+    StoreStrip(rows.row, tile.out + (R - 1) * tile.out_stride);
+  }
+}
+
+template <class Operand, int R, int N>
+void RunTile(const TileArgs<Operand>& tile) {
+  Rows<R, N> sums;
+  StartRows(sums, tile);
+  const auto* a = tile.a;
+  const auto* w = tile.w;
+  for (int64_t step = 0; step < tile.steps; ++step) {
+    Strip<N> columns;
+    LoadColumns<Operand, 0>(columns, w);
+    AccumulateRows<Operand, 0>(sums, a, tile.a_stride, columns);
+    if constexpr (Operand::kPhases == 2) {
+      LoadColumns<Operand, 1>(columns, w);
+      AccumulateRows<Operand, 1>(sums, a, tile.a_stride, columns);
+    }
+    a += Operand::kDepth;
+    w += tile.w_stride;
+  }
+  FinishRows(sums, tile);
+}
+
+constexpr int64_t kTileRows = 6;
+
+template <class Operand, int N>
+void RunTile(int64_t rows, const TileArgs<Operand>& tile) {
+  switch (rows) {
+    case 1:
+      return RunTile<Operand, 1, N>(tile);
+    case 2:
+      return RunTile<Operand, 2, N>(tile);
+    case 3:
+      return RunTile<Operand, 3, N>(tile);
+    case 4:
+      return RunTile<Operand, 4, N>(tile);
+    case 5:
+      return RunTile<Operand, 5, N>(tile);
+    default:
+      return RunTile<Operand, kTileRows, N>(tile);
+  }
+}
+
+template <class Operand>
+GODWIT_INLINE void SkipColumns(TileArgs<Operand>& tile, int64_t columns) {
+  tile.w += columns * Operand::kDepth;
+  tile.out += columns;
+  if (tile.bias != nullptr) tile.bias += columns;
+}
+
+// Tiles side by side. rows <= kTileRows; columns is a multiple of kLaneFloats.
+template <class Operand>
+GODWIT_INLINE void RunColumns(int64_t rows, int64_t columns, TileArgs<Operand> tile) {
+  if (rows == 1) {
+    // The whole panel in one pass: memory is read in order.
+    for (; columns >= kPanelColumns; columns -= kPanelColumns) {
+      RunTile<Operand, 1, kPanelColumns / kLanes>(tile);
+      SkipColumns(tile, kPanelColumns);
+    }
+  }
+  constexpr int64_t kTileColumns = kTileVecs * kLanes;
+  for (; columns >= kTileColumns; columns -= kTileColumns) {
+    RunTile<Operand, kTileVecs>(rows, tile);
+    SkipColumns(tile, kTileColumns);
+  }
+  if constexpr (kTileColumns > kLaneFloats) {
+    for (; columns > 0; columns -= kLaneFloats) {
+      RunTile<Operand, kLaneFloats / kLanes>(rows, tile);
+      SkipColumns(tile, kLaneFloats);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace godwit::kernels

@@ -1,0 +1,53 @@
+// exp and the tail of the normal distribution, over Vec. Include after one of vec/*.h.
+//
+// The coefficients are minimax fits made for godwit, in relative error. NaN propagates.
+#pragma once
+
+namespace godwit::kernels {
+namespace {
+
+// Largest error 1 ulp (of subnormals too); Exp(0) is 1 exactly, overflow gives infinity and
+// underflow zero. x = n ln(2) + r, exp(r) = 1 + r + r^2 q(r).
+GODWIT_INLINE Vec Exp(Vec x) {
+  // Both bounds are past the last result that is not infinity or zero. x stands second: Max and
+  // Min then return its NaN.
+  const Vec bounded = Min(Set1(89.0f), Max(Set1(-104.0f), x));
+  const Vec n = Round(Mul(bounded, Set1(0x1.715476p+0f)));
+  // ln(2) in two parts. The first has few bits, so that n times it is exact.
+  Vec r = NegMulAdd(n, Set1(0x1.62e4p-1f), bounded);
+  r = NegMulAdd(n, Set1(0x1.7f7d1cp-20f), r);
+  Vec q = Set1(1.38146279e-3f);
+  q = MulAdd(q, r, Set1(8.36871658e-3f));
+  q = MulAdd(q, r, Set1(4.1668389e-2f));
+  q = MulAdd(q, r, Set1(1.66665211e-1f));
+  q = MulAdd(q, r, Set1(4.9999994e-1f));
+  const Vec one = Set1(1.0f);
+  return ScaleByPowerOf2(MulAdd(MulAdd(q, r, one), r, one), n);
+}
+
+// The probability that a standard normal variable exceeds x, for x >= 0: exp(-x^2 / 2) R(x).
+// Relative error below 4e-7 while the result is a normal float. (1 + x) R(x) varies slowly and is
+// a polynomial of t = (x - 4) / (x + 4).
+GODWIT_INLINE Vec NormalTail(Vec x) {
+  const Vec bounded = Min(Set1(14.5f), x);  // the tail there is below 1e-46
+  const Vec square = Mul(bounded, bounded);
+  const Vec rest = MulSub(bounded, bounded, square);  // x^2 = square + rest
+  const Vec density = Exp(Mul(square, Set1(-0.5f)));
+  const Vec corrected = MulAdd(Mul(density, rest), Set1(-0.5f), density);
+  const Vec t = Div(Sub(bounded, Set1(4.0f)), Add(bounded, Set1(4.0f)));
+  Vec p = Set1(-7.16134673e-5f);
+  p = MulAdd(p, t, Set1(-6.05591267e-5f));
+  p = MulAdd(p, t, Set1(6.92862202e-4f));
+  p = MulAdd(p, t, Set1(-3.0375662e-4f));
+  p = MulAdd(p, t, Set1(-5.00438362e-3f));
+  p = MulAdd(p, t, Set1(1.79402009e-2f));
+  p = MulAdd(p, t, Set1(-3.21972705e-2f));
+  p = MulAdd(p, t, Set1(2.85999812e-2f));
+  p = MulAdd(p, t, Set1(1.39995962e-2f));
+  p = MulAdd(p, t, Set1(-9.67034698e-2f));
+  p = MulAdd(p, t, Set1(4.720532e-1f));
+  return Mul(corrected, Div(p, Add(bounded, Set1(1.0f))));
+}
+
+}  // namespace
+}  // namespace godwit::kernels

@@ -1,0 +1,126 @@
+// The contract of every kernel: signature, shapes, alignment, order of additions.
+//
+// A kernel runs on one core, on raw pointers, and neither allocates nor throws. Each instruction
+// set fills one KernelTable (dispatch.h chooses); the scalar table is the definition that the
+// others are tested against. Within one table the value of an output element depends on its own
+// inputs only: never on how many rows or columns are computed with it, nor on their place in the
+// call. That is what lets ops/ split work freely and still give the same bits (ARCHITECTURE.md,
+// "Same bits").
+//
+// Unless a line says otherwise: pointers are not null, counts may be any non-negative number,
+// alignment is that of the element type. The norms and the elementwise kernels may write over an
+// input (`out` equal to it, not overlapping it in part); other outputs overlap no input.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace godwit::kernels {
+
+// Output columns of one panel of a packed weight (packing.h has the layout).
+inline constexpr int64_t kPanelColumns = 64;
+
+// Keys of one KV tile. Tiles are cut by text position, so the partial sums of a query never depend
+// on how its prompt was chunked.
+inline constexpr int64_t kTileTokens = 64;
+
+// Head dimensions are padded to this many floats wherever a kernel writes whole vectors.
+inline constexpr int64_t kLaneFloats = 16;
+
+constexpr int64_t PadToLanes(int64_t n) {
+  return (n + kLaneFloats - 1) / kLaneFloats * kLaneFloats;
+}
+
+// out[i, j] = bias[j] + sum over k of a[i, k] * w[j, k].
+// Additions run over k in ascending order in one chain per element; the bias is added last.
+struct GemmArgs {
+  const void* a;       // [rows, k]: f32 beside F32 and F16 weights, bf16 beside BF16 weights
+  int64_t a_stride;    // elements between rows; bf16 rows are readable (and zero) to even k
+  const void* w;       // packed panels of the whole weight (packing.h), 64-byte aligned
+  const float* bias;   // [columns] or null
+  float* out;          // [rows, columns] f32
+  int64_t out_stride;  // elements between rows
+  int64_t rows;
+  int64_t k;
+  int64_t columns;      // of the whole weight; the last panel may be partly padding
+  int64_t panel_begin;  // the panels to compute
+  int64_t panel_end;
+};
+
+// The part [begin, end) of a KV tile that a query row sees, in tokens from the tile's start.
+// begin <= end; an empty span leaves the row's state untouched, to the bit.
+struct TileSpan {
+  int32_t begin;
+  int32_t end;
+};
+
+// Attention state of one query row (attention/state.h): floats [0] = running maximum of the scores,
+// [1] = sum of exp(score - maximum), [kStateHeader ...] = sum of exp(score - maximum) * value,
+// padded to kLaneFloats. The rest of the header is neither read nor written. Empty: maximum =
+// -infinity, sum = 0, values = 0; it is the sum that tells, as the largest score alone adds 1.
+inline constexpr int64_t kStateHeader = kLaneFloats;
+
+// Folds one KV tile into the states of query rows that share a KV head:
+//   score[j] = scale * sum over d of q[d] * k[d, j], d ascending in one chain
+//   maximum' = max(maximum, scores); sum and values are rescaled by exp(maximum - maximum')
+//   values += exp(score[j] - maximum') * v[j], j ascending in one chain per element
+// Keys outside the row's span contribute exact zeros, whatever they hold, and their values are not
+// read. A NaN score inside it makes the finished row NaN; a row whose scores are all -infinity
+// stays empty.
+struct AttendTileArgs {
+  const float* q;         // [rows, q_stride] position-encoded queries
+  int64_t q_stride;       // elements
+  const TileSpan* spans;  // [rows]
+  int64_t rows;
+  const void* k;  // [head_dim, kTileTokens], 64-byte aligned: keys are stored transposed
+  const void* v;  // [kTileTokens, PadToLanes(head_dim)], 64-byte aligned
+  int64_t head_dim;
+  float scale;
+  float* state;          // [rows, state_stride], 64-byte aligned
+  int64_t state_stride;  // elements, at least kStateHeader + PadToLanes(head_dim)
+};
+
+struct KernelTable {
+  // Matrix products, by storage of the weight. The BF16 one takes bf16 activations, so that every
+  // instruction set multiplies the same numbers; each product is exact in f32.
+  void (*gemm_f32)(const GemmArgs&) noexcept;
+  void (*gemm_f16)(const GemmArgs&) noexcept;
+  void (*gemm_bf16)(const GemmArgs&) noexcept;
+
+  // Attention, by storage of the keys and values.
+  void (*attend_tile_f32)(const AttendTileArgs&) noexcept;
+  void (*attend_tile_f16)(const AttendTileArgs&) noexcept;
+  void (*attend_tile_bf16)(const AttendTileArgs&) noexcept;
+  // into = Merge(into, from): the states of the same query over disjoint keys. Merging with an
+  // empty state, on either side, returns the other to the bit.
+  void (*merge_state)(const float* from, int64_t head_dim, float* into) noexcept;
+  // out[d] = values[d] / sum; zeros for an empty state. out [head_dim].
+  void (*finish_state)(const float* state, int64_t head_dim, float* out) noexcept;
+
+  // Norms over one row: out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i], and
+  // out[i] = (x[i] - mean(x)) / sqrt(var(x) + eps) * weight[i] + bias[i]; bias may be null.
+  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out) noexcept;
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n,
+                     float* out) noexcept;
+
+  // Rotates the pairs (x[i], x[i + half]) in place by the angle whose cosine and sine are given:
+  // cos, sin [half]; x [2 * half].
+  void (*rotate_half)(const float* cos, const float* sin, int64_t half, float* x) noexcept;
+
+  // Elementwise over n.
+  void (*add)(const float* a, const float* b, int64_t n, float* out) noexcept;
+  void (*multiply)(const float* a, const float* b, int64_t n, float* out) noexcept;
+  void (*silu)(const float* x, int64_t n, float* out) noexcept;       // x * sigmoid(x)
+  void (*gelu_erf)(const float* x, int64_t n, float* out) noexcept;   // x * Phi(x)
+  void (*gelu_tanh)(const float* x, int64_t n, float* out) noexcept;  // the tanh approximation
+  void (*relu)(const float* x, int64_t n, float* out) noexcept;
+
+  // Conversions over n; to bf16 and f16 with round to nearest even (tensor/dtype.h defines them).
+  void (*bf16_to_f32)(const BF16* x, int64_t n, float* out) noexcept;
+  void (*f16_to_f32)(const F16* x, int64_t n, float* out) noexcept;
+  void (*f32_to_bf16)(const float* x, int64_t n, BF16* out) noexcept;
+  void (*f32_to_f16)(const float* x, int64_t n, F16* out) noexcept;
+};
+
+}  // namespace godwit::kernels

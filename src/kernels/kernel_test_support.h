@@ -1,0 +1,133 @@
+// What the kernel tests share: one instance of every test per instruction set, buffers that notice
+// a write outside them and poison a read, and reproducible random numbers. Only *_test.cc files
+// include it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/dispatch.h"
+
+namespace godwit::kernels {
+
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr float kEpsilon = std::numeric_limits<float>::epsilon();
+inline constexpr float kTiny = std::numeric_limits<float>::min();
+
+// Sizes around the lanes, tiles and panels of every instruction set.
+inline constexpr int64_t kOddSizes[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 63, 64, 65, 100, 257};
+
+class IsaTest : public testing::TestWithParam<const Isa*> {
+ protected:
+  void SetUp() override {
+    if (!GetParam()->supported()) {
+      GTEST_SKIP() << "notice: this machine cannot run the kernels of " << GetParam()->name;
+    }
+  }
+  const KernelTable& table() const { return *GetParam()->table; }
+  static const KernelTable& scalar() { return *AllIsas().back().table; }
+};
+
+inline std::vector<const Isa*> IsaPointers() {
+  std::vector<const Isa*> isas;
+  for (const Isa& isa : AllIsas()) isas.push_back(&isa);
+  return isas;
+}
+
+inline std::string IsaTestName(const testing::TestParamInfo<const Isa*>& info) {
+  std::string name(info.param->name);
+  for (char& c : name) {
+    if (c == '-') c = '_';
+  }
+  return name;
+}
+
+#define GODWIT_FOR_EVERY_ISA(Suite) \
+  INSTANTIATE_TEST_SUITE_P(Isa, Suite, testing::ValuesIn(IsaPointers()), IsaTestName)
+
+// n elements, `offset` elements past a 64-byte boundary, between two guards. The bytes are 0xff
+// until they are written: NaN in every float type.
+template <class T>
+class Guarded {
+ public:
+  explicit Guarded(int64_t n, int64_t offset = 0)
+      : n_(n), offset_(offset), bytes_(kGuard * 2 + 64 + (n + offset) * sizeof(T), kPoison) {
+    const auto address = reinterpret_cast<uintptr_t>(bytes_.data()) + kGuard;
+    begin_ = kGuard + (64 - address % 64) % 64 + offset * sizeof(T);
+  }
+  Guarded(const Guarded& other) : Guarded(other.n_, other.offset_) {
+    std::memcpy(bytes_.data() + begin_, other.bytes_.data() + other.begin_, n_ * sizeof(T));
+  }
+  Guarded(Guarded&&) = default;
+  Guarded& operator=(const Guarded&) = delete;
+  T* data() { return reinterpret_cast<T*>(bytes_.data() + begin_); }
+  const T* data() const { return reinterpret_cast<const T*>(bytes_.data() + begin_); }
+  T& operator[](int64_t i) { return data()[i]; }
+  const T& operator[](int64_t i) const { return data()[i]; }
+  int64_t size() const { return n_; }
+
+  bool GuardsIntact() const {
+    const size_t end = begin_ + n_ * sizeof(T);
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      if ((i < begin_ || i >= end) && bytes_[i] != kPoison) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kGuard = 256;
+  static constexpr unsigned char kPoison = 0xff;
+  int64_t n_, offset_;
+  std::vector<unsigned char> bytes_;
+  size_t begin_;
+};
+
+class RandomFloats {
+ public:
+  explicit RandomFloats(uint32_t seed) : engine_(seed) {}
+  float operator()(float low = -1, float high = 1) {
+    return std::uniform_real_distribution<float>(low, high)(engine_);
+  }
+  int64_t Integer(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(engine_);
+  }
+  template <class Container>
+  void Fill(Container& out, float low = -1, float high = 1) {
+    for (int64_t i = 0; i < static_cast<int64_t>(out.size()); ++i) out[i] = (*this)(low, high);
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+inline uint32_t Bits(float x) { return std::bit_cast<uint32_t>(x); }
+
+// A number in a storage type, and back.
+template <class T>
+T ToStorage(float x) {
+  if constexpr (std::is_same_v<T, F16>) {
+    return ToF16(x);
+  } else if constexpr (std::is_same_v<T, BF16>) {
+    return ToBF16(x);
+  } else {
+    return x;
+  }
+}
+template <class T>
+float FromStorage(T x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return x;
+  } else {
+    return ToFloat(x);
+  }
+}
+
+}  // namespace godwit::kernels

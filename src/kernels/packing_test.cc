@@ -1,0 +1,72 @@
+#include "kernels/packing.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace godwit::kernels {
+namespace {
+
+constexpr int64_t kColumns = 50;  // the other columns of the panel are padding
+
+TEST(PackingTest, CountsPanelsAndBytes) {
+  EXPECT_EQ(PanelCount(0), 0);
+  EXPECT_EQ(PanelCount(1), 1);
+  EXPECT_EQ(PanelCount(64), 1);
+  EXPECT_EQ(PanelCount(65), 2);
+  EXPECT_EQ(PanelBytes(DType::kF32, 5), 5 * 64 * 4);
+  EXPECT_EQ(PanelBytes(DType::kF16, 5), 5 * 64 * 2);
+  EXPECT_EQ(PanelBytes(DType::kBF16, 5), 6 * 64 * 2);
+  EXPECT_EQ(PanelBytes(DType::kBF16, 0), 0);
+}
+
+// place(k, c): the index of w[c, k] in the panel.
+template <class T, class Place>
+void ExpectLayout(DType dtype, int64_t k, Place place) {
+  // Elements start one byte past their alignment, as they may in a mapped file.
+  std::vector<char> bytes(1 + kColumns * k * sizeof(T));
+  const auto value = [&](int64_t column, int64_t i) { return static_cast<T>(1 + column * k + i); };
+  for (int64_t c = 0; c < kColumns; ++c) {
+    for (int64_t i = 0; i < k; ++i) {
+      const T x = value(c, i);
+      std::memcpy(bytes.data() + 1 + (c * k + i) * sizeof(T), &x, sizeof(T));
+    }
+  }
+  const void* rows[kPanelColumns] = {};
+  for (int64_t c = 0; c < kColumns; ++c) rows[c] = bytes.data() + 1 + c * k * sizeof(T);
+
+  const size_t elements = PanelBytes(dtype, k) / sizeof(T);
+  std::vector<T> want(elements, T{0});
+  for (int64_t c = 0; c < kColumns; ++c) {
+    for (int64_t i = 0; i < k; ++i) want[place(i, c)] = value(c, i);
+  }
+  const T canary = 123;
+  std::vector<T> panel(elements + 1, canary);
+  PackPanel(dtype, rows, k, panel.data());
+  EXPECT_EQ(panel.back(), canary);
+  panel.pop_back();
+  EXPECT_EQ(panel, want);
+}
+
+TEST(PackingTest, LayoutOfF32) {
+  for (const int64_t k : {0, 1, 2, 33}) {
+    ExpectLayout<uint32_t>(DType::kF32, k, [](int64_t i, int64_t c) { return i * 64 + c; });
+  }
+}
+
+TEST(PackingTest, LayoutOfF16) {
+  for (const int64_t k : {0, 1, 2, 33}) {
+    ExpectLayout<uint16_t>(DType::kF16, k, [](int64_t i, int64_t c) { return i * 64 + c; });
+  }
+}
+
+TEST(PackingTest, LayoutOfBF16) {
+  for (const int64_t k : {0, 1, 2, 33}) {
+    ExpectLayout<uint16_t>(DType::kBF16, k,
+                           [](int64_t i, int64_t c) { return (i / 2 * 64 + c) * 2 + i % 2; });
+  }
+}
+
+}  // namespace
+}  // namespace godwit::kernels

@@ -1,0 +1,14 @@
+// What scalar.cc takes from scalar_attention.cc.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace godwit::kernels::scalar {
+
+void AttendTileF32(const AttendTileArgs& args) noexcept;
+void AttendTileF16(const AttendTileArgs& args) noexcept;
+void AttendTileBF16(const AttendTileArgs& args) noexcept;
+void MergeState(const float* from, int64_t head_dim, float* into) noexcept;
+void FinishState(const float* state, int64_t head_dim, float* out) noexcept;
+
+}  // namespace godwit::kernels::scalar

@@ -1,0 +1,87 @@
+// The definition of the attention kernels: plain loops.
+#include <cmath>
+#include <limits>
+
+#include "kernels/scalar.h"
+
+namespace godwit::kernels::scalar {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+float ToFloat(float x) { return x; }
+using godwit::ToFloat;
+
+// A NaN beside a number is passed over: it reaches the sum through its own weight.
+float Larger(float a, float b) { return b > a ? b : a; }
+
+template <class Storage>
+void AttendRow(const AttendTileArgs& args, int64_t row) {
+  const auto* k = static_cast<const Storage*>(args.k);
+  const auto* v = static_cast<const Storage*>(args.v);
+  const TileSpan span = args.spans[row];
+  const int64_t width = PadToLanes(args.head_dim);
+  const float* q = args.q + row * args.q_stride;
+  float* state = args.state + row * args.state_stride;
+  float* values = state + kStateHeader;
+
+  float scores[kTileTokens];
+  float maximum = state[0];
+  for (int64_t j = span.begin; j < span.end; ++j) {
+    float sum = 0;
+    for (int64_t d = 0; d < args.head_dim; ++d) sum += q[d] * ToFloat(k[d * kTileTokens + j]);
+    scores[j] = args.scale * sum;
+    maximum = Larger(maximum, scores[j]);
+  }
+  // Where every score is -infinity: exp(-infinity - 0) is zero, without that it would be NaN.
+  const float reference = maximum == kMinusInfinity ? 0.0f : maximum;
+  if (maximum != state[0]) {
+    const float factor = std::exp(state[0] - reference);
+    state[0] = maximum;
+    state[1] *= factor;
+    for (int64_t d = 0; d < width; ++d) values[d] *= factor;
+  }
+  float sum = 0;
+  for (int64_t j = span.begin; j < span.end; ++j) {
+    const float weight = std::exp(scores[j] - reference);
+    sum += weight;
+    for (int64_t d = 0; d < width; ++d) values[d] += weight * ToFloat(v[j * width + d]);
+  }
+  state[1] += sum;
+}
+
+template <class Storage>
+void AttendTile(const AttendTileArgs& args) {
+  for (int64_t row = 0; row < args.rows; ++row) {
+    if (args.spans[row].begin < args.spans[row].end) AttendRow<Storage>(args, row);
+  }
+}
+
+}  // namespace
+
+void AttendTileF32(const AttendTileArgs& args) noexcept { AttendTile<float>(args); }
+void AttendTileF16(const AttendTileArgs& args) noexcept { AttendTile<F16>(args); }
+void AttendTileBF16(const AttendTileArgs& args) noexcept { AttendTile<BF16>(args); }
+
+// A sum of zero marks the empty state: the key with the maximal score adds exp(0) = 1.
+void MergeState(const float* from, int64_t head_dim, float* into) noexcept {
+  if (from[1] == 0.0f) return;
+  const bool was_empty = into[1] == 0.0f;
+  const float maximum = was_empty ? from[0] : Larger(into[0], from[0]);
+  const float mine = was_empty ? 0.0f : std::exp(into[0] - maximum);
+  const float theirs = was_empty ? 1.0f : std::exp(from[0] - maximum);
+  into[0] = maximum;
+  into[1] = was_empty ? from[1] : into[1] * mine + from[1] * theirs;
+  const int64_t width = PadToLanes(head_dim);
+  for (int64_t d = kStateHeader; d < kStateHeader + width; ++d) {
+    into[d] = was_empty ? from[d] : into[d] * mine + from[d] * theirs;
+  }
+}
+
+void FinishState(const float* state, int64_t head_dim, float* out) noexcept {
+  for (int64_t d = 0; d < head_dim; ++d) {
+    out[d] = state[1] == 0.0f ? 0.0f : state[kStateHeader + d] / state[1];
+  }
+}
+
+}  // namespace godwit::kernels::scalar

@@ -1,0 +1,11 @@
+#include "kernels/gemm/gemm.h"
+#include "kernels/tables.h"
+#include "kernels/vec/avx2.h"
+// after the vector vocabulary
+#include "kernels/generic/table-inl.h"
+
+namespace godwit::kernels {
+
+constinit const KernelTable kAvx2Table = MakeTable(avx2::GemmF32, avx2::GemmF16, avx2::GemmBF16);
+
+}  // namespace godwit::kernels

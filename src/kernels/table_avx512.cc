@@ -1,0 +1,15 @@
+#include "kernels/gemm/gemm.h"
+#include "kernels/tables.h"
+#include "kernels/vec/avx512.h"
+// after the vector vocabulary
+#include "kernels/generic/table-inl.h"
+
+namespace godwit::kernels {
+
+constinit const KernelTable kAvx512Table =
+    MakeTable(avx512::GemmF32, avx512::GemmF16, avx512::GemmBF16);
+
+constinit const KernelTable kAvx512Bf16Table =
+    MakeTable(avx512::GemmF32, avx512::GemmF16, avx512_bf16::GemmBF16);
+
+}  // namespace godwit::kernels

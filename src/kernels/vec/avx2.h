@@ -1,0 +1,154 @@
+// The vector vocabulary of AVX2, FMA and F16C: 8 floats. See vec/avx512.h for the names and for
+// why everything stands in an anonymous namespace.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels/kernel_table.h"
+
+#define GODWIT_INLINE inline __attribute__((always_inline))
+
+namespace godwit::kernels {
+namespace {
+
+using Vec = __m256;
+using Mask = __m256;  // the sign bit of each lane
+
+constexpr int64_t kLanes = 8;
+// Registers: 16. Vectors side by side in a register tile of several rows (6 x 2 accumulators).
+constexpr int kTileVecs = 2;
+
+GODWIT_INLINE Vec Zero() { return _mm256_setzero_ps(); }
+GODWIT_INLINE Vec Set1(float x) { return _mm256_set1_ps(x); }
+GODWIT_INLINE float First(Vec x) { return _mm256_cvtss_f32(x); }
+
+// Lanes [begin, end); the bounds may lie outside the vector.
+GODWIT_INLINE Mask LanesBetween(int64_t begin, int64_t end) {
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i before = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(begin)), lane);
+  const __m256i within = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(end)), lane);
+  return _mm256_castsi256_ps(_mm256_andnot_si256(before, within));
+}
+
+GODWIT_INLINE Vec Select(Mask mask, Vec yes, Vec no) { return _mm256_blendv_ps(no, yes, mask); }
+GODWIT_INLINE Mask IsNegative(Vec x) { return _mm256_cmp_ps(x, Zero(), _CMP_LT_OQ); }
+
+// Loads widen to f32; LoadFirst reads n < kLanes elements and zeroes the other lanes.
+GODWIT_INLINE Vec Load(const float* p) { return _mm256_loadu_ps(p); }
+GODWIT_INLINE Vec LoadFirst(const float* p, int64_t n) {
+  return _mm256_maskload_ps(p, _mm256_castps_si256(LanesBetween(0, n)));
+}
+GODWIT_INLINE Vec Widen(__m128i bf16) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bf16), 16));
+}
+// AVX2 has no masked access to 16-bit lanes.
+template <class Half>
+GODWIT_INLINE __m128i LoadFirstHalves(const Half* p, int64_t n) {
+  alignas(16) uint16_t lanes[kLanes] = {};
+  for (int64_t i = 0; i < n; ++i) lanes[i] = p[i].bits;
+  return _mm_load_si128(reinterpret_cast<const __m128i*>(lanes));
+}
+GODWIT_INLINE Vec Load(const BF16* p) {
+  return Widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+GODWIT_INLINE Vec LoadFirst(const BF16* p, int64_t n) { return Widen(LoadFirstHalves(p, n)); }
+GODWIT_INLINE Vec Load(const F16* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+GODWIT_INLINE Vec LoadFirst(const F16* p, int64_t n) {
+  return _mm256_cvtph_ps(LoadFirstHalves(p, n));
+}
+
+// Pairs of neighbouring bf16, kLanes of them: the even and the odd halves as f32.
+GODWIT_INLINE Vec EvenHalf(Vec pairs) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(pairs), 16));
+}
+GODWIT_INLINE Vec OddHalf(Vec pairs) {
+  const __m256i mask = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  return _mm256_and_ps(pairs, _mm256_castsi256_ps(mask));
+}
+
+// Stores to BF16 and F16 round as tensor/dtype.h does.
+GODWIT_INLINE void Store(float* p, Vec x) { _mm256_storeu_ps(p, x); }
+GODWIT_INLINE void StoreFirst(float* p, Vec x, int64_t n) {
+  _mm256_maskstore_ps(p, _mm256_castps_si256(LanesBetween(0, n)), x);
+}
+GODWIT_INLINE __m128i NarrowToBF16(Vec x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i high = _mm256_srli_epi32(bits, 16);
+  const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+  const __m256i bias = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+  const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, bias), 16);
+  const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  const __m256i narrow = _mm256_blendv_epi8(rounded, quiet, nan);
+  return _mm_packus_epi32(_mm256_castsi256_si128(narrow), _mm256_extracti128_si256(narrow, 1));
+}
+GODWIT_INLINE __m128i NarrowToF16(Vec x) {
+  return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+template <class Half>
+GODWIT_INLINE void StoreFirstHalves(Half* p, __m128i x, int64_t n) {
+  alignas(16) uint16_t lanes[kLanes];
+  _mm_store_si128(reinterpret_cast<__m128i*>(lanes), x);
+  for (int64_t i = 0; i < n; ++i) p[i].bits = lanes[i];
+}
+GODWIT_INLINE void Store(BF16* p, Vec x) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), NarrowToBF16(x));
+}
+GODWIT_INLINE void StoreFirst(BF16* p, Vec x, int64_t n) {
+  StoreFirstHalves(p, NarrowToBF16(x), n);
+}
+GODWIT_INLINE void Store(F16* p, Vec x) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), NarrowToF16(x));
+}
+GODWIT_INLINE void StoreFirst(F16* p, Vec x, int64_t n) { StoreFirstHalves(p, NarrowToF16(x), n); }
+
+GODWIT_INLINE Vec Add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
+GODWIT_INLINE Vec Sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
+GODWIT_INLINE Vec Mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
+GODWIT_INLINE Vec Div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
+GODWIT_INLINE Vec Sqrt(Vec x) { return _mm256_sqrt_ps(x); }
+GODWIT_INLINE Vec Abs(Vec x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
+GODWIT_INLINE Vec MulAdd(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }      // a * b + c
+GODWIT_INLINE Vec MulSub(Vec a, Vec b, Vec c) { return _mm256_fmsub_ps(a, b, c); }      // a * b - c
+GODWIT_INLINE Vec NegMulAdd(Vec a, Vec b, Vec c) { return _mm256_fnmadd_ps(a, b, c); }  // c - a * b
+
+// The second operand where either is NaN.
+GODWIT_INLINE Vec Max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
+GODWIT_INLINE Vec Min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
+
+// Round to the nearest integer, ties to even.
+GODWIT_INLINE Vec Round(Vec x) {
+  return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+// 2^n for integers n in [-126, 127].
+GODWIT_INLINE Vec PowerOf2(__m256i n) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+}
+
+// x * 2^n for integers n in [-252, 252], rounded once if x is near one: in two steps, since 2^n
+// itself may not be a float, the first of which is exact. NaN in n gives some finite factor.
+GODWIT_INLINE Vec ScaleByPowerOf2(Vec x, Vec n) {
+  const __m256i whole = _mm256_cvtps_epi32(n);
+  const __m256i half = _mm256_srai_epi32(whole, 1);
+  return Mul(Mul(x, PowerOf2(half)), PowerOf2(_mm256_sub_epi32(whole, half)));
+}
+
+// Reductions fold halves, in an order that is written here: the compilers' own differ.
+GODWIT_INLINE float ReduceAdd(Vec x) {
+  const __m128 z = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  const __m128 w = _mm_add_ps(z, _mm_movehl_ps(z, z));
+  return _mm_cvtss_f32(_mm_add_ss(w, _mm_shuffle_ps(w, w, 1)));
+}
+GODWIT_INLINE float ReduceMax(Vec x) {
+  const __m128 z = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  const __m128 w = _mm_max_ps(z, _mm_movehl_ps(z, z));
+  return _mm_cvtss_f32(_mm_max_ss(w, _mm_shuffle_ps(w, w, 1)));
+}
+
+}  // namespace
+}  // namespace godwit::kernels

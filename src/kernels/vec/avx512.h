@@ -1,0 +1,139 @@
+// The vector vocabulary of AVX-512 (F, BW, DQ, VL): 16 floats.
+//
+// generic/*-inl.h and gemm/*-inl.h are written over the names of this header; vec/avx2.h has the
+// same names. Everything stands in an anonymous namespace, and neither header includes code of the
+// standard library: a function that two translation units share must not be one that was compiled
+// for AVX-512, since the linker would hand it to processors that lack it.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels/kernel_table.h"
+
+#define GODWIT_INLINE inline __attribute__((always_inline))
+
+namespace godwit::kernels {
+namespace {
+
+using Vec = __m512;
+using Mask = __mmask16;  // one bit per lane
+
+constexpr int64_t kLanes = 16;
+// Registers: 32. Vectors side by side in a register tile of several rows (6 x 4 accumulators).
+constexpr int kTileVecs = 4;
+
+GODWIT_INLINE Vec Zero() { return _mm512_setzero_ps(); }
+GODWIT_INLINE Vec Set1(float x) { return _mm512_set1_ps(x); }
+GODWIT_INLINE float First(Vec x) { return _mm512_cvtss_f32(x); }
+
+// Lanes [begin, end); the bounds may lie outside the vector.
+GODWIT_INLINE Mask LanesBetween(int64_t begin, int64_t end) {
+  const int64_t low = begin < 0 ? 0 : begin > kLanes ? kLanes : begin;
+  const int64_t high = end < low ? low : end > kLanes ? kLanes : end;
+  return static_cast<Mask>((uint32_t{1} << high) - (uint32_t{1} << low));
+}
+
+GODWIT_INLINE Vec Select(Mask mask, Vec yes, Vec no) { return _mm512_mask_blend_ps(mask, no, yes); }
+GODWIT_INLINE Mask IsNegative(Vec x) { return _mm512_cmp_ps_mask(x, Zero(), _CMP_LT_OQ); }
+
+// Loads widen to f32; LoadFirst reads n < kLanes elements and zeroes the other lanes.
+GODWIT_INLINE Vec Load(const float* p) { return _mm512_loadu_ps(p); }
+GODWIT_INLINE Vec LoadFirst(const float* p, int64_t n) {
+  return _mm512_maskz_loadu_ps(LanesBetween(0, n), p);
+}
+GODWIT_INLINE Vec Widen(__m256i bf16) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
+}
+GODWIT_INLINE Vec Load(const BF16* p) {
+  return Widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+GODWIT_INLINE Vec LoadFirst(const BF16* p, int64_t n) {
+  return Widen(_mm256_maskz_loadu_epi16(LanesBetween(0, n), p));
+}
+GODWIT_INLINE Vec Load(const F16* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+GODWIT_INLINE Vec LoadFirst(const F16* p, int64_t n) {
+  return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(LanesBetween(0, n), p));
+}
+
+// Pairs of neighbouring bf16, kLanes of them: the even and the odd halves as f32.
+GODWIT_INLINE Vec EvenHalf(Vec pairs) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(pairs), 16));
+}
+GODWIT_INLINE Vec OddHalf(Vec pairs) {
+  const __m512i mask = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(pairs), mask));
+}
+
+// Stores to BF16 and F16 round as tensor/dtype.h does.
+GODWIT_INLINE void Store(float* p, Vec x) { _mm512_storeu_ps(p, x); }
+GODWIT_INLINE void StoreFirst(float* p, Vec x, int64_t n) {
+  _mm512_mask_storeu_ps(p, LanesBetween(0, n), x);
+}
+GODWIT_INLINE __m256i NarrowToBF16(Vec x) {
+  const __m512i bits = _mm512_castps_si512(x);
+  const __m512i high = _mm512_srli_epi32(bits, 16);
+  const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+  const __m512i bias = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, bias), 16);
+  const __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+  const Mask nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  return _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(nan, rounded, quiet));
+}
+GODWIT_INLINE __m256i NarrowToF16(Vec x) {
+  return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+GODWIT_INLINE void Store(BF16* p, Vec x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), NarrowToBF16(x));
+}
+GODWIT_INLINE void StoreFirst(BF16* p, Vec x, int64_t n) {
+  _mm256_mask_storeu_epi16(p, LanesBetween(0, n), NarrowToBF16(x));
+}
+GODWIT_INLINE void Store(F16* p, Vec x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), NarrowToF16(x));
+}
+GODWIT_INLINE void StoreFirst(F16* p, Vec x, int64_t n) {
+  _mm256_mask_storeu_epi16(p, LanesBetween(0, n), NarrowToF16(x));
+}
+
+GODWIT_INLINE Vec Add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
+GODWIT_INLINE Vec Sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
+GODWIT_INLINE Vec Mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
+GODWIT_INLINE Vec Div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
+GODWIT_INLINE Vec Sqrt(Vec x) { return _mm512_sqrt_ps(x); }
+GODWIT_INLINE Vec Abs(Vec x) { return _mm512_abs_ps(x); }
+GODWIT_INLINE Vec MulAdd(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }      // a * b + c
+GODWIT_INLINE Vec MulSub(Vec a, Vec b, Vec c) { return _mm512_fmsub_ps(a, b, c); }      // a * b - c
+GODWIT_INLINE Vec NegMulAdd(Vec a, Vec b, Vec c) { return _mm512_fnmadd_ps(a, b, c); }  // c - a * b
+
+// The second operand where either is NaN.
+GODWIT_INLINE Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+GODWIT_INLINE Vec Min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
+
+// Round to the nearest integer, ties to even.
+GODWIT_INLINE Vec Round(Vec x) {
+  return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+// x * 2^n for integers n in [-252, 252], rounded once.
+GODWIT_INLINE Vec ScaleByPowerOf2(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
+
+// Reductions fold halves, in an order that is written here: the compilers' own differ.
+GODWIT_INLINE float ReduceAdd(Vec x) {
+  const __m256 y = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+  const __m128 z = _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+  const __m128 w = _mm_add_ps(z, _mm_movehl_ps(z, z));
+  return _mm_cvtss_f32(_mm_add_ss(w, _mm_shuffle_ps(w, w, 1)));
+}
+GODWIT_INLINE float ReduceMax(Vec x) {
+  const __m256 y = _mm256_max_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+  const __m128 z = _mm_max_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+  const __m128 w = _mm_max_ps(z, _mm_movehl_ps(z, z));
+  return _mm_cvtss_f32(_mm_max_ss(w, _mm_shuffle_ps(w, w, 1)));
+}
+
+}  // namespace
+}  // namespace godwit::kernels

@@ -1,0 +1,42 @@
+#include "model/archs/all.h"
+
+#include <array>
+#include <string>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "model/archs/gpt_neox.h"
+#include "model/archs/internlm2.h"
+#include "model/archs/llama.h"
+#include "model/archs/mistral.h"
+#include "model/archs/qwen2.h"
+#include "model/archs/qwen3.h"
+
+namespace godwit {
+namespace {
+
+constexpr std::array kArchitectures = {
+    Architecture{"llama", "Llama 1, 2, 3, 3.1, 3.2 and models of their shape", DescribeLlama},
+    Architecture{"mistral", "Mistral (sliding window)", DescribeMistral},
+    Architecture{"qwen2", "Qwen1.5, Qwen2, Qwen2.5", DescribeQwen2},
+    Architecture{"qwen3", "Qwen3 (dense)", DescribeQwen3},
+    Architecture{"internlm2", "InternLM2, InternLM2.5", DescribeInternLm2},
+    Architecture{"gpt_neox", "GPT-NeoX, Pythia", DescribeGptNeox},
+};
+
+}  // namespace
+
+std::span<const Architecture> AllArchitectures() { return kArchitectures; }
+
+DecoderSpec DescribeModel(const HfConfig& config) {
+  const std::string model_type = config.model_type();
+  std::string known;
+  for (const Architecture& architecture : kArchitectures) {
+    if (architecture.model_type == model_type) return architecture.describe(config);
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", architecture.model_type);
+  }
+  Throw(ErrorKind::kUnsupported, "model_type {} is not supported; there are: {}", Quote(model_type),
+        known);
+}
+
+}  // namespace godwit

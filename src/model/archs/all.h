@@ -1,0 +1,23 @@
+// The list of architectures, and the choice among them by config.json's model_type.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "model/spec.h"
+#include "weights/hf_config.h"
+
+namespace godwit {
+
+struct Architecture {
+  std::string_view model_type;  // as config.json spells it
+  std::string_view description;
+  DecoderSpec (*describe)(const HfConfig& config);
+};
+
+std::span<const Architecture> AllArchitectures();
+
+// Throws Error(kUnsupported) with the known model_types, Error(kFormat) for fields out of range.
+DecoderSpec DescribeModel(const HfConfig& config);
+
+}  // namespace godwit

@@ -1,0 +1,44 @@
+#include "model/archs/gpt_neox.h"
+
+#include "model/hf_fields.h"
+
+namespace godwit {
+
+// LayerNorm and biases throughout, attention and MLP side by side, rotary positions on the first
+// part of a head, q, k and v of each head interleaved in one tensor, a plain GELU unit.
+DecoderSpec DescribeGptNeox(const HfConfig& config) {
+  DecoderSpec spec;
+  ReadCommonFields(config, /*tied_by_default=*/false, spec);
+  spec.mlp.activation = ReadActivation(config, "hidden_act");
+  const auto parameters = config.Object("rope_parameters");
+  const double fraction = parameters && parameters->Has("partial_rotary_factor")
+                              ? parameters->Float("partial_rotary_factor", {0, 1})
+                              : config.FloatOr("rotary_pct", 0.25, {0, 1});
+  ReadRotary(config, static_cast<int64_t>(static_cast<double>(spec.head_dim) * fraction),
+             config.Has("rotary_emb_base") ? "rotary_emb_base" : "rope_theta", spec);
+  spec.norm = ops::NormKind::kLayer;
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("layer_norm_eps", 1e-5, {0, 1}));
+  spec.norm_bias = true;
+  spec.topology =
+      config.BoolOr("use_parallel_residual", true) ? Topology::kParallel : Topology::kSequential;
+  spec.qkv_layout = QkvLayout::kGrouped;
+  spec.qkv_bias = config.BoolOr("attention_bias", true);
+  spec.attention_out_bias = spec.qkv_bias;
+  spec.mlp.gated = false;
+  spec.mlp.bias = true;
+  spec.names = {
+      .embedding = "gpt_neox.embed_in",
+      .final_norm = "gpt_neox.final_layer_norm",
+      .head = "embed_out",
+      .attention_norm = "gpt_neox.layers.{}.input_layernorm",
+      .qkv = "gpt_neox.layers.{}.attention.query_key_value",
+      .attention_out = "gpt_neox.layers.{}.attention.dense",
+      .mlp_norm = "gpt_neox.layers.{}.post_attention_layernorm",
+      .up = "gpt_neox.layers.{}.mlp.dense_h_to_4h",
+      .down = "gpt_neox.layers.{}.mlp.dense_4h_to_h",
+      .harmless = {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"},
+  };
+  return spec;
+}
+
+}  // namespace godwit

@@ -1,0 +1,31 @@
+#include "model/archs/internlm2.h"
+
+#include "model/archs/llama.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+
+// Llama with one q, k, v tensor grouped by KV head, and names of its own.
+DecoderSpec DescribeInternLm2(const HfConfig& config) {
+  DecoderSpec spec = DescribeLlama(config);
+  spec.qkv_layout = QkvLayout::kGrouped;
+  spec.qkv_bias = config.BoolOr("bias", true);
+  spec.attention_out_bias = spec.qkv_bias;
+  spec.mlp.bias = false;
+  spec.names = {
+      .embedding = "model.tok_embeddings",
+      .final_norm = "model.norm",
+      .head = "output",
+      .attention_norm = "model.layers.{}.attention_norm",
+      .qkv = "model.layers.{}.attention.wqkv",
+      .attention_out = "model.layers.{}.attention.wo",
+      .mlp_norm = "model.layers.{}.ffn_norm",
+      .gate = "model.layers.{}.feed_forward.w1",
+      .up = "model.layers.{}.feed_forward.w3",
+      .down = "model.layers.{}.feed_forward.w2",
+      .harmless = {".rotary_emb.inv_freq"},
+  };
+  return spec;
+}
+
+}  // namespace godwit

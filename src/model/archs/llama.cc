@@ -1,0 +1,36 @@
+#include "model/archs/llama.h"
+
+#include "model/hf_fields.h"
+
+namespace godwit {
+
+// Pre-norm RMSNorm, rotary positions on whole heads, a gated SiLU unit, no biases by default.
+DecoderSpec DescribeLlama(const HfConfig& config) {
+  DecoderSpec spec;
+  ReadCommonFields(config, /*tied_by_default=*/false, spec);
+  ReadRotary(config, spec.head_dim, "rope_theta", spec);
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-6, {0, 1}));
+  spec.qkv_bias = config.BoolOr("attention_bias", false);
+  spec.attention_out_bias = spec.qkv_bias;
+  spec.mlp.bias = config.BoolOr("mlp_bias", false);
+  spec.names = {
+      .embedding = "model.embed_tokens",
+      .final_norm = "model.norm",
+      .head = "lm_head",
+      .attention_norm = "model.layers.{}.input_layernorm",
+      .q = "model.layers.{}.self_attn.q_proj",
+      .k = "model.layers.{}.self_attn.k_proj",
+      .v = "model.layers.{}.self_attn.v_proj",
+      .q_norm = "model.layers.{}.self_attn.q_norm",
+      .k_norm = "model.layers.{}.self_attn.k_norm",
+      .attention_out = "model.layers.{}.self_attn.o_proj",
+      .mlp_norm = "model.layers.{}.post_attention_layernorm",
+      .gate = "model.layers.{}.mlp.gate_proj",
+      .up = "model.layers.{}.mlp.up_proj",
+      .down = "model.layers.{}.mlp.down_proj",
+      .harmless = {".rotary_emb.inv_freq"},
+  };
+  return spec;
+}
+
+}  // namespace godwit

@@ -1,0 +1,141 @@
+#include "model/hf_fields.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+constexpr FloatRange kThetaRange{1, 1e12};
+constexpr FloatRange kFactorRange{1, 1e4};
+
+// Attention is sharpened by this much when the context is stretched (YaRN, section 3.4).
+double YarnMagnitude(double factor, double mscale) {
+  return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
+}
+
+void ReadYarn(const HfConfig& fields, RotaryScaling& scaling) {
+  const double beta_fast = fields.FloatOr("beta_fast", 0, {0, 1e6});
+  const double beta_slow = fields.FloatOr("beta_slow", 0, {0, 1e6});
+  if (beta_fast != 0) scaling.beta_fast = beta_fast;
+  if (beta_slow != 0) scaling.beta_slow = beta_slow;
+  scaling.truncate = fields.BoolOr("truncate", true);
+  const double mscale = fields.FloatOr("mscale", 0, {0, 100});
+  const double mscale_all_dim = fields.FloatOr("mscale_all_dim", 0, {0, 100});
+  const double magnitude =
+      mscale != 0 && mscale_all_dim != 0
+          ? YarnMagnitude(scaling.factor, mscale) / YarnMagnitude(scaling.factor, mscale_all_dim)
+          : YarnMagnitude(scaling.factor, 1);
+  scaling.attention_factor = fields.FloatOr("attention_factor", magnitude, {1e-3, 1e3});
+}
+
+int64_t Stretched(int64_t context, double factor) {
+  return static_cast<int64_t>(static_cast<double>(context) * factor);
+}
+
+void ReadScaling(const HfConfig& config, const HfConfig& fields, DecoderSpec& spec) {
+  using Kind = RotaryScaling::Kind;
+  RotaryScaling& scaling = spec.rotary.scaling;
+  const std::string kind = fields.StringOr("rope_type", fields.StringOr("type", "default"));
+  if (kind == "default") return;
+  scaling.factor = fields.Float("factor", kFactorRange);
+  constexpr std::string_view kOriginal = "original_max_position_embeddings";
+  scaling.original_context = config.IntOr(
+      kOriginal, fields.IntOr(kOriginal, spec.max_context, kContextRange), kContextRange);
+  if (kind == "linear") {
+    scaling.kind = Kind::kLinear;
+    spec.max_context = Stretched(spec.max_context, scaling.factor);
+  } else if (kind == "dynamic") {
+    scaling.kind = Kind::kDynamic;
+    spec.max_context = Stretched(scaling.original_context, scaling.factor);
+  } else if (kind == "llama3") {
+    scaling.kind = Kind::kLlama3;
+    scaling.low_freq_factor = fields.Float("low_freq_factor", {1e-3, 1e6});
+    scaling.high_freq_factor = fields.Float("high_freq_factor", {1e-3, 1e6});
+    if (scaling.high_freq_factor <= scaling.low_freq_factor) {
+      fields.Refuse("high_freq_factor", "a number above low_freq_factor");
+    }
+  } else if (kind == "yarn") {
+    scaling.kind = Kind::kYarn;
+    ReadYarn(fields, scaling);
+    spec.max_context =
+        std::max(spec.max_context, Stretched(scaling.original_context, scaling.factor));
+  } else {
+    fields.Refuse(fields.Has("rope_type") ? "rope_type" : "type",
+                  "default, linear, dynamic, llama3 or yarn");
+  }
+}
+
+}  // namespace
+
+void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
+                DecoderSpec& spec) {
+  spec.rotary.rotary_dim = rotary_dim / 2 * 2;
+  spec.rotary.theta = config.FloatOr(theta_key, 10000, kThetaRange);
+  const auto scaling = config.Object("rope_scaling");
+  const auto fields = scaling ? scaling : config.Object("rope_parameters");
+  if (!fields) return;
+  spec.rotary.theta = fields->FloatOr("rope_theta", spec.rotary.theta, kThetaRange);
+  ReadScaling(config, *fields, spec);
+}
+
+ops::Activation ReadActivation(const HfConfig& config, std::string_view key) {
+  using ops::Activation;
+  const std::string name = config.StringOr(key, "silu");
+  if (name == "silu" || name == "swish") return Activation::kSilu;
+  if (name == "gelu") return Activation::kGeluErf;
+  if (name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh") {
+    return Activation::kGeluTanh;
+  }
+  if (name == "relu") return Activation::kRelu;
+  config.Refuse(key, "silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu");
+}
+
+void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec) {
+  spec.windows.assign(static_cast<size_t>(spec.layers), 0);
+  if (!config.Has("sliding_window")) return;
+  const int64_t window = config.Int("sliding_window", kContextRange);
+  const std::vector<std::string> types = config.Strings("layer_types");
+  if (!types.empty() && static_cast<int64_t>(types.size()) != spec.layers) {
+    config.Refuse("layer_types", fmt::format("one entry for each of {} layers", spec.layers));
+  }
+  for (int64_t i = 0; i < spec.layers; ++i) {
+    const auto layer = static_cast<size_t>(i);
+    if (!types.empty() && types[layer] != "full_attention" && types[layer] != "sliding_attention") {
+      config.Refuse("layer_types", "full_attention or sliding_attention for every layer");
+    }
+    const bool windowed = types.empty() ? i >= first_windowed : types[layer] == "sliding_attention";
+    if (windowed) spec.windows[layer] = window;
+  }
+}
+
+void ReadCommonFields(const HfConfig& config, bool tied_by_default, DecoderSpec& spec) {
+  spec.family = config.model_type();
+  spec.vocab_size = config.Int("vocab_size", kVocabRange);
+  spec.hidden_size = config.Int("hidden_size", kWidthRange);
+  spec.layers = config.Int("num_hidden_layers", kLayerRange);
+  spec.heads = config.Int("num_attention_heads", kHeadRange);
+  spec.kv_heads = config.IntOr("num_key_value_heads", spec.heads, kHeadRange);
+  if (spec.heads % spec.kv_heads != 0) {
+    config.Refuse("num_key_value_heads", fmt::format("a divisor of {} heads", spec.heads));
+  }
+  if (config.Has("head_dim")) {
+    spec.head_dim = config.Int("head_dim", kHeadDimRange);
+  } else {
+    if (spec.hidden_size % spec.heads != 0 || spec.hidden_size / spec.heads > kHeadDimRange.max) {
+      config.Refuse("num_attention_heads",
+                    fmt::format("a divisor of hidden_size {} into heads of at most {}",
+                                spec.hidden_size, kHeadDimRange.max));
+    }
+    spec.head_dim = spec.hidden_size / spec.heads;
+  }
+  spec.mlp.intermediate = config.Int("intermediate_size", kWidthRange);
+  spec.mlp.activation = ReadActivation(config, "hidden_act");
+  spec.max_context = config.IntOr("max_position_embeddings", 2048, kContextRange);
+  spec.tied_head = config.BoolOr("tie_word_embeddings", tied_by_default);
+  spec.windows.assign(static_cast<size_t>(spec.layers), 0);
+}
+
+}  // namespace godwit

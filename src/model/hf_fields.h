@@ -1,0 +1,38 @@
+// Fields of config.json that several families spell the same way. Reading only: what a field means
+// to a family is said in its archs file. Every function throws Error(kFormat) that names the key.
+#pragma once
+
+#include <string_view>
+
+#include "model/spec.h"
+#include "weights/hf_config.h"
+
+namespace godwit {
+
+// Bounds for sizes in a config.json: beyond every published model, small enough that products of
+// three stay far from overflow.
+inline constexpr IntRange kLayerRange{1, 4096};
+inline constexpr IntRange kHeadRange{1, 4096};
+inline constexpr IntRange kWidthRange{1, 1 << 20};
+inline constexpr IntRange kHeadDimRange{1, 1024};
+inline constexpr IntRange kVocabRange{1, 1 << 24};
+inline constexpr IntRange kContextRange{1, int64_t{1} << 40};
+
+// vocab_size, hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads (absent: one
+// per head), head_dim (absent: hidden_size / heads), intermediate_size, hidden_act,
+// max_position_embeddings and tie_word_embeddings, whose default differs between families.
+void ReadCommonFields(const HfConfig& config, bool tied_by_default, DecoderSpec& spec);
+
+// Rotation of the first rotary_dim dimensions: rope_theta (or `theta_key`) and rope_scaling, or the
+// newer rope_parameters. Sets spec.rotary and stretches spec.max_context, which must be set.
+void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
+                DecoderSpec& spec);
+
+// "silu", "gelu", "gelu_new", ... in `key`.
+ops::Activation ReadActivation(const HfConfig& config, std::string_view key);
+
+// spec.windows from sliding_window (absent or null: none) and, where present, layer_types. Without
+// layer_types, layers from first_windowed on have the window.
+void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec);
+
+}  // namespace godwit

@@ -1,0 +1,185 @@
+#include "model/loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "model/model_tensors.h"
+#include "ops/linear.h"
+
+namespace godwit {
+namespace {
+
+template <typename T>
+bool HasNan(const std::byte* bytes, int64_t n, T exponent, T sign) {
+  bool found = false;
+  for (int64_t i = 0; i < n; ++i) {
+    T bits;
+    std::memcpy(&bits, bytes + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    found |= static_cast<T>(bits & static_cast<T>(~sign)) > exponent;
+  }
+  return found;
+}
+
+bool HasNan(DType dtype, const std::byte* bytes, int64_t n) {
+  switch (dtype) {
+    case DType::kF16:
+      return HasNan<uint16_t>(bytes, n, 0x7c00, 0x8000);
+    case DType::kBF16:
+      return HasNan<uint16_t>(bytes, n, 0x7f80, 0x8000);
+    default:
+      return HasNan<uint32_t>(bytes, n, 0x7f800000, 0x80000000);
+  }
+}
+
+float ReadFloat(DType dtype, const std::byte* element) {
+  if (dtype == DType::kF32) {
+    float value;
+    std::memcpy(&value, element, sizeof(value));
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, element, sizeof(bits));
+  return dtype == DType::kF16 ? ToFloat(F16{bits}) : ToFloat(BF16{bits});
+}
+
+// Packs what the resolver found.
+class Packer {
+ public:
+  Packer(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
+         const LoadHooks& hooks)
+      : spec_(spec), source_(source), pool_(pool), hooks_(hooks) {}
+
+  DecoderWeights Pack(const ModelTensors& tensors);
+
+ private:
+  Weight Linear(const LinearTensors& tensors);
+  // Where in the part's tensor the packed output is.
+  int64_t PartRow(const LinearTensors& tensors, int64_t output) const;
+  Table Rows(const TensorInfo& tensor);
+  ops::NormWeights Norm(const NormTensors& tensors);
+  std::vector<float> Floats(const TensorInfo& tensor);
+  void Done(const TensorInfo& tensor, bool has_nan);
+
+  const DecoderSpec& spec_;
+  const WeightSource& source_;
+  ThreadPool& pool_;
+  const LoadHooks& hooks_;
+  int64_t done_bytes_ = 0;
+  int64_t total_bytes_ = 0;
+};
+
+int64_t Packer::PartRow(const LinearTensors& tensors, int64_t output) const {
+  if (!tensors.grouped) return output;
+  const int64_t dim = spec_.head_dim;
+  const int64_t group = spec_.heads / spec_.kv_heads;
+  const int64_t head = output / dim;
+  int64_t kv_head = head / group;
+  int64_t place = head % group;  // in its group: query heads, key, value
+  if (head >= spec_.heads) {
+    kv_head = (head - spec_.heads) % spec_.kv_heads;
+    place = group + (head - spec_.heads) / spec_.kv_heads;
+  }
+  return (kv_head * (group + 2) + place) * dim + output % dim;
+}
+
+Weight Packer::Linear(const LinearTensors& tensors) {
+  const TensorInfo& first = *tensors.parts.front();
+  const int64_t inputs = first.shape[1];
+  const int64_t row_bytes = inputs * static_cast<int64_t>(SizeOf(*first.dtype));
+  std::vector<int64_t> ends;  // of every part, in outputs
+  for (const TensorInfo* part : tensors.parts) {
+    ends.push_back((ends.empty() ? 0 : ends.back()) + part->shape[0]);
+  }
+  std::vector<std::atomic<bool>> nan(tensors.parts.size());
+  const auto row = [&](int64_t output) -> const void* {
+    const auto part =
+        static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), output) - ends.begin());
+    const int64_t begin = part == 0 ? 0 : ends[part - 1];
+    const std::byte* bytes =
+        tensors.parts[part]->bytes.data() + PartRow(tensors, output - begin) * row_bytes;
+    if (HasNan(*first.dtype, bytes, inputs)) nan[part] = true;
+    return bytes;
+  };
+  Weight weight = ops::PackWeight(pool_, *first.dtype, ends.back(), inputs, row);
+  for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
+
+  std::vector<float> bias;
+  for (const TensorInfo* part : tensors.biases) {
+    const std::vector<float> values = Floats(*part);
+    bias.insert(bias.end(), values.begin(), values.end());
+  }
+  weight.bias.resize(bias.size());
+  for (size_t i = 0; i < bias.size(); ++i) {
+    weight.bias[i] = bias[static_cast<size_t>(PartRow(tensors, static_cast<int64_t>(i)))];
+  }
+  return weight;
+}
+
+Table Packer::Rows(const TensorInfo& tensor) {
+  Table table{.dtype = *tensor.dtype,
+              .rows = tensor.shape[0],
+              .cols = tensor.shape[1],
+              .data = Buffer(static_cast<int64_t>(tensor.bytes.size()))};
+  std::memcpy(table.data.data(), tensor.bytes.data(), tensor.bytes.size());
+  Done(tensor, HasNan(*tensor.dtype, table.data.data(), tensor.NumElements()));
+  return table;
+}
+
+ops::NormWeights Packer::Norm(const NormTensors& tensors) {
+  ops::NormWeights norm{
+      .kind = spec_.norm, .epsilon = spec_.norm_epsilon, .weight = {}, .bias = {}};
+  if (tensors.weight != nullptr) norm.weight = Floats(*tensors.weight);
+  if (tensors.bias != nullptr) norm.bias = Floats(*tensors.bias);
+  return norm;
+}
+
+std::vector<float> Packer::Floats(const TensorInfo& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.NumElements()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = ReadFloat(*tensor.dtype, tensor.bytes.data() + i * SizeOf(*tensor.dtype));
+  }
+  Done(tensor, HasNan(*tensor.dtype, tensor.bytes.data(), tensor.NumElements()));
+  return values;
+}
+
+void Packer::Done(const TensorInfo& tensor, bool has_nan) {
+  if (has_nan && hooks_.warn) hooks_.warn(fmt::format("tensor {} holds NaN", tensor.name));
+  source_.Release(tensor);
+  done_bytes_ += static_cast<int64_t>(tensor.bytes.size());
+  if (hooks_.progress) hooks_.progress(done_bytes_, total_bytes_);
+  if (hooks_.cancel != nullptr) hooks_.cancel->ThrowIfCancelled();
+}
+
+DecoderWeights Packer::Pack(const ModelTensors& tensors) {
+  for (const std::string& name : source_.Names()) {
+    total_bytes_ += static_cast<int64_t>(source_.Find(name)->bytes.size());
+  }
+  DecoderWeights weights;
+  if (tensors.embedding != nullptr) weights.embedding = Rows(*tensors.embedding);
+  for (const LayerTensors& layer : tensors.layers) {
+    weights.layers.push_back({.attention_norm = Norm(layer.attention_norm),
+                              .qkv = Linear(layer.qkv),
+                              .q_norm = Norm(layer.q_norm),
+                              .k_norm = Norm(layer.k_norm),
+                              .attention_out = Linear(layer.attention_out),
+                              .mlp_norm = Norm(layer.mlp_norm),
+                              .up = Linear(layer.up),
+                              .down = Linear(layer.down)});
+  }
+  weights.final_norm = Norm(tensors.final_norm);
+  weights.head = Linear(tensors.head);
+  return weights;
+}
+
+}  // namespace
+
+std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
+                                     ThreadPool& pool, const LoadHooks& hooks) {
+  const ModelTensors tensors = ResolveTensors(spec, source);
+  return std::make_unique<Decoder>(spec, Packer(spec, source, pool, hooks).Pack(tensors));
+}
+
+}  // namespace godwit

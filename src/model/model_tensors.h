@@ -1,0 +1,40 @@
+// Which tensors of a checkpoint a model is made of.
+#pragma once
+
+#include <vector>
+
+#include "model/spec.h"
+#include "weights/weight_source.h"
+
+namespace godwit {
+
+// A linear layer: tensors whose rows follow one another.
+struct LinearTensors {
+  std::vector<const TensorInfo*> parts;
+  std::vector<const TensorInfo*> biases;  // one for each part, or none
+  // The rows of the single part are grouped by KV head (QkvLayout::kGrouped).
+  bool grouped = false;
+};
+
+struct NormTensors {
+  const TensorInfo* weight = nullptr;
+  const TensorInfo* bias = nullptr;
+};
+
+struct LayerTensors {
+  NormTensors attention_norm, mlp_norm, q_norm, k_norm;
+  LinearTensors qkv, attention_out, up, down;
+};
+
+struct ModelTensors {
+  const TensorInfo* embedding = nullptr;
+  std::vector<LayerTensors> layers;
+  NormTensors final_norm;
+  LinearTensors head;
+};
+
+// Finds everything that the spec asks for. Throws Error(kFormat) that lists every missing,
+// unexpected, misshapen or mistyped tensor, each with what was expected and found.
+ModelTensors ResolveTensors(const DecoderSpec& spec, const WeightSource& source);
+
+}  // namespace godwit

@@ -1,0 +1,23 @@
+#include "model/spec.h"
+
+#include <cmath>
+
+namespace godwit {
+
+AttentionGeometry Geometry(const DecoderSpec& spec) {
+  return {.layers = spec.layers,
+          .shape = {.heads = spec.heads,
+                    .kv_heads = spec.kv_heads,
+                    .head_dim = spec.head_dim,
+                    .scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim))},
+          .rotary = spec.rotary,
+          .windows = spec.windows};
+}
+
+int64_t DefaultContext(const DecoderSpec& spec) {
+  return spec.rotary.scaling.kind == RotaryScaling::Kind::kDynamic
+             ? spec.rotary.scaling.original_context
+             : spec.max_context;
+}
+
+}  // namespace godwit

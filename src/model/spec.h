@@ -1,0 +1,92 @@
+// DecoderSpec: everything in which one decoder-only family differs from another, as plain data.
+//
+// An architecture file (archs/*.cc) declares a spec from a config.json; the loader reads tensors by
+// it; the decoder follows it. Nothing is inferred from which tensors happen to exist, and nothing
+// after the loader knows a family by name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attention/geometry.h"
+#include "ops/activation.h"
+#include "ops/norm.h"
+
+namespace godwit {
+
+enum class Topology {
+  kSequential,  // y = x + attention(norm1(x)); y + mlp(norm2(y))
+  kParallel,    // x + attention(norm1(x)) + mlp(norm2(x))
+};
+
+enum class QkvLayout {
+  kSeparate,  // three tensors
+  kGrouped,   // one tensor: for every KV head its query heads, then its key, then its value
+};
+
+struct MlpSpec {
+  bool gated = true;  // down(activation(gate(x)) * up(x)), else down(activation(up(x)))
+  ops::Activation activation = ops::Activation::kSilu;
+  int64_t intermediate = 0;
+  bool bias = false;
+};
+
+// Names of modules in the checkpoint; ".weight" and ".bias" are appended. "{}" is the layer. Which
+// of them are read follows from the spec.
+struct ModuleNames {
+  std::string embedding;
+  std::string final_norm;
+  std::string head;  // not read if tied
+
+  std::string attention_norm;
+  std::string q, k, v;  // QkvLayout::kSeparate
+  std::string qkv;      // QkvLayout::kGrouped
+  std::string q_norm, k_norm;
+  std::string attention_out;
+
+  std::string mlp_norm;
+  std::string gate, up, down;
+
+  // Endings of tensor names that checkpoints carry and nobody needs.
+  std::vector<std::string> harmless;
+};
+
+struct DecoderSpec {
+  std::string family;  // model_type, for messages
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t layers = 0;
+  int64_t max_context = 0;  // tokens, rope scaling included
+
+  ops::NormKind norm = ops::NormKind::kRms;
+  float norm_epsilon = 0;
+  bool norm_bias = false;
+
+  Topology topology = Topology::kSequential;
+
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  QkvLayout qkv_layout = QkvLayout::kSeparate;
+  bool qkv_bias = false;
+  bool attention_out_bias = false;
+  bool qk_norm = false;  // q and k of every head normalised, before position encoding
+
+  RotarySpec rotary;
+  std::vector<int64_t> windows;  // [layers], see AttentionGeometry
+
+  MlpSpec mlp;
+  bool tied_head = false;  // the output head is the embedding
+
+  ModuleNames names;
+};
+
+// What a cache policy needs to know.
+AttentionGeometry Geometry(const DecoderSpec& spec);
+
+// The context that a sequence gets unless the user asks for another: the longest that changes
+// nothing in the model. Only dynamic rope scaling makes it shorter than max_context.
+int64_t DefaultContext(const DecoderSpec& spec);
+
+}  // namespace godwit

@@ -1,0 +1,212 @@
+#include "ops/attention.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+#include "base/error.h"
+
+namespace godwit::ops {
+namespace {
+
+using kernels::AttendTileArgs;
+using kernels::kStateHeader;
+using kernels::kTileTokens;
+using kernels::TileSpan;
+
+constexpr int64_t kStretchTokens = kStretchTiles * kTileTokens;
+constexpr int64_t kBlockRows = 64;  // query rows that go through one tile together
+
+using AttendTile = void (*)(const AttendTileArgs&) noexcept;
+
+AttendTile SelectKernel(const kernels::KernelTable& kernels, DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return kernels.attend_tile_f32;
+    case DType::kF16:
+      return kernels.attend_tile_f16;
+    case DType::kBF16:
+      return kernels.attend_tile_bf16;
+    default:
+      Throw(ErrorKind::kUnsupported, "no attention over a KV cache stored as {}", Name(dtype));
+  }
+}
+
+// Query rows [begin, end) of one KV head, in head-major order.
+struct RowBlock {
+  int64_t kv_head;
+  int64_t begin;
+  int64_t end;
+  int64_t rows() const { return end - begin; }
+};
+
+// A run of stretches of one source that some row of a block may see.
+struct StretchRun {
+  int64_t first;
+  int64_t last;  // past the end
+  int64_t count() const { return last - first; }
+};
+
+class Attender {
+ public:
+  Attender(const Exec& exec, const AttentionShape& shape, int64_t tokens)
+      : exec_(exec),
+        shape_(shape),
+        tokens_(tokens),
+        group_(shape.heads / shape.kv_heads),
+        state_stride_(kStateHeader + kernels::PadToLanes(shape.head_dim)) {}
+
+  int64_t state_stride() const { return state_stride_; }
+  int64_t rows_per_head() const { return tokens_ * group_; }
+
+  void Clear(int64_t rows, float* states) const {
+    std::fill_n(states, rows * state_stride_, 0.0f);
+    for (int64_t row = 0; row < rows; ++row) states[row * state_stride_] = -std::numeric_limits<float>::infinity();
+  }
+
+  StretchRun Stretches(const AttentionSource& source, const RowBlock& block) const {
+    int64_t begin = INT64_MAX;
+    int64_t end = 0;
+    for (int64_t token = block.begin / group_; token <= (block.end - 1) / group_; ++token) {
+      const KvRange range = source.visible[static_cast<size_t>(token)];
+      if (range.begin >= range.end) continue;
+      begin = std::min(begin, range.begin);
+      end = std::max(end, range.end);
+    }
+    if (begin >= end) return {0, 0};
+    return {begin / kStretchTokens, (end - 1) / kStretchTokens + 1};
+  }
+
+  // Folds one stretch into fresh states of the block's rows.
+  void FoldStretch(const AttentionSource& source, const RowBlock& block, int64_t stretch,
+                   float* states) const {
+    Clear(block.rows(), states);
+    const AttendTile attend = SelectKernel(exec_.kernels, source.kv.dtype);
+    const int64_t first_row = block.kv_head * rows_per_head() + block.begin;
+    for (int64_t tile = stretch * kStretchTiles; tile < (stretch + 1) * kStretchTiles; ++tile) {
+      TileSpan spans[kBlockRows];
+      if (!Spans(source, block, tile * kTileTokens, spans)) continue;
+      attend({.q = source.q.Row(first_row),
+              .q_stride = source.q.stride,
+              .spans = spans,
+              .rows = block.rows(),
+              .k = source.kv.Keys(block.kv_head, tile),
+              .v = source.kv.Values(block.kv_head, tile),
+              .head_dim = shape_.head_dim,
+              .scale = shape_.scale,
+              .state = states,
+              .state_stride = state_stride_});
+    }
+  }
+
+  void Merge(const float* from, int64_t rows, float* into) const {
+    for (int64_t row = 0; row < rows; ++row) {
+      exec_.kernels.merge_state(from + row * state_stride_, shape_.head_dim,
+                                into + row * state_stride_);
+    }
+  }
+
+  void Finish(const float* states, const RowBlock& block, MatrixView<float> out) const {
+    for (int64_t row = block.begin; row < block.end; ++row) {
+      const int64_t head = block.kv_head * group_ + row % group_;
+      exec_.kernels.finish_state(states + (row - block.begin) * state_stride_, shape_.head_dim,
+                                 out.Row(row / group_) + head * shape_.head_dim);
+    }
+  }
+
+ private:
+  // The part of the tile at `position` that each row sees. False if no row sees any of it.
+  bool Spans(const AttentionSource& source, const RowBlock& block, int64_t position,
+             TileSpan* spans) const {
+    bool any = false;
+    for (int64_t row = block.begin; row < block.end; ++row) {
+      const KvRange range = source.visible[static_cast<size_t>(row / group_)];
+      const int64_t begin = std::clamp<int64_t>(range.begin - position, 0, kTileTokens);
+      const int64_t end = std::clamp<int64_t>(range.end - position, begin, kTileTokens);
+      spans[row - block.begin] = {static_cast<int32_t>(begin), static_cast<int32_t>(end)};
+      any |= begin < end;
+    }
+    return any;
+  }
+
+  const Exec& exec_;
+  const AttentionShape& shape_;
+  int64_t tokens_;
+  int64_t group_;
+  int64_t state_stride_;
+};
+
+// Many rows: a core takes a block of rows through all that the block sees.
+void AttendWide(const Exec& exec, const AttentionShape& shape, const Attender& attender,
+                std::span<const AttentionSource> sources, MatrixView<float> out) {
+  const int64_t blocks = (attender.rows_per_head() + kBlockRows - 1) / kBlockRows;
+  const auto scratch =
+      exec.workspace.Matrix<float>(exec.pool.threads(), 2 * kBlockRows * attender.state_stride());
+  exec.Parallel(shape.kv_heads * blocks, [&](int64_t task, int worker) {
+    const int64_t begin = task % blocks * kBlockRows;
+    const RowBlock block{task / blocks, begin,
+                         std::min(attender.rows_per_head(), begin + kBlockRows)};
+    float* total = scratch.Row(worker);
+    float* stretch_states = total + kBlockRows * attender.state_stride();
+    attender.Clear(block.rows(), total);
+    for (const AttentionSource& source : sources) {
+      const StretchRun run = attender.Stretches(source, block);
+      for (int64_t stretch = run.first; stretch < run.last; ++stretch) {
+        attender.FoldStretch(source, block, stretch, stretch_states);
+        attender.Merge(stretch_states, block.rows(), total);
+      }
+    }
+    attender.Finish(total, block, out);
+  });
+}
+
+// Few rows over a long context: the cores share the stretches of each head and merge afterwards.
+void AttendDeep(const Exec& exec, const AttentionShape& shape, const Attender& attender,
+                std::span<const AttentionSource> sources, int64_t stretches,
+                MatrixView<float> out) {
+  const int64_t rows = attender.rows_per_head();
+  const RowBlock all{0, 0, rows};
+  const auto states =
+      exec.workspace.Matrix<float>(shape.kv_heads * stretches, rows * attender.state_stride());
+  exec.Parallel(shape.kv_heads * stretches, [&](int64_t task) {
+    int64_t index = task % stretches;
+    for (const AttentionSource& source : sources) {
+      const StretchRun run = attender.Stretches(source, all);
+      if (index < run.count()) {
+        attender.FoldStretch(source, {task / stretches, 0, rows}, run.first + index,
+                             states.Row(task));
+        return;
+      }
+      index -= run.count();
+    }
+  });
+  exec.Parallel(shape.kv_heads, [&](int64_t kv_head) {
+    float* total = states.Row(kv_head * stretches);
+    for (int64_t i = 1; i < stretches; ++i) {
+      attender.Merge(states.Row(kv_head * stretches + i), rows, total);
+    }
+    attender.Finish(total, {kv_head, 0, rows}, out);
+  });
+}
+
+}  // namespace
+
+void Attention(const Exec& exec, const AttentionShape& shape,
+               std::span<const AttentionSource> sources, MatrixView<float> out) {
+  assert(out.cols == shape.heads * shape.head_dim && shape.heads % shape.kv_heads == 0);
+  if (out.rows == 0) return;
+  Workspace::Scope scope(exec.workspace);
+  const Attender attender(exec, shape, out.rows);
+
+  int64_t stretches = 0;
+  for (const AttentionSource& source : sources) {
+    stretches += attender.Stretches(source, {0, 0, attender.rows_per_head()}).count();
+  }
+  if (stretches > 1 && attender.rows_per_head() <= kBlockRows) {
+    AttendDeep(exec, shape, attender, sources, stretches, out);
+  } else {
+    AttendWide(exec, shape, attender, sources, out);
+  }
+}
+
+}  // namespace godwit::ops

@@ -1,0 +1,29 @@
+// Normalisation of rows.
+#pragma once
+
+#include <vector>
+
+#include "ops/exec.h"
+#include "tensor/view.h"
+
+namespace godwit::ops {
+
+enum class NormKind { kRms, kLayer };
+
+// weight [cols]; bias [cols] or empty (always empty for kRms).
+struct NormWeights {
+  NormKind kind = NormKind::kRms;
+  float epsilon = 0;
+  std::vector<float> weight;
+  std::vector<float> bias;
+};
+
+// Each row of x [rows, cols] normalised on its own. out may be x.
+void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm,
+          MatrixView<float> out);
+
+// Each head of each row normalised on its own, in place: x [rows, heads * head_dim], with
+// head_dim = the length of the weight (the q and k norms of Qwen3).
+void NormHeads(const Exec& exec, const NormWeights& norm, MatrixView<float> x);
+
+}  // namespace godwit::ops

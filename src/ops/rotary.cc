@@ -1,0 +1,21 @@
+#include "ops/rotary.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace godwit::ops {
+
+void RotateHeadMajor(const Exec& exec, const AttentionShape& shape, MatrixView<const float> x,
+                     const RotaryTable& table, MatrixView<float> out) {
+  assert(x.cols == shape.heads * shape.head_dim);
+  assert(out.rows == x.rows * shape.heads && out.cols >= shape.head_dim);
+  exec.ParallelRows(x.rows, x.cols, [&](int64_t token) {
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      float* row = out.Row(HeadMajorRow(shape, x.rows, token, head));
+      std::copy_n(x.Row(token) + head * shape.head_dim, shape.head_dim, row);
+      exec.kernels.rotate_half(table.cos.Row(token), table.sin.Row(token), table.cos.cols, row);
+    }
+  });
+}
+
+}  // namespace godwit::ops

@@ -1,0 +1,22 @@
+// Rotary position encoding of query and key rows.
+#pragma once
+
+#include "ops/attention.h"
+#include "ops/exec.h"
+#include "tensor/view.h"
+
+namespace godwit::ops {
+
+// Cosine and sine of every rotated pair at every token's position.
+struct RotaryTable {
+  MatrixView<const float> cos;  // [tokens, rotary_dim / 2]
+  MatrixView<const float> sin;  // [tokens, rotary_dim / 2]
+};
+
+// Copies x [tokens, heads * head_dim] into out in head-major order (ops/attention.h),
+// [tokens * heads, head_dim], and rotates the first rotary_dim dimensions of each row: pair i is
+// (i, i + rotary_dim / 2). With shape.heads == shape.kv_heads that is the order of keys.
+void RotateHeadMajor(const Exec& exec, const AttentionShape& shape, MatrixView<const float> x,
+                     const RotaryTable& table, MatrixView<float> out);
+
+}  // namespace godwit::ops

@@ -1,0 +1,61 @@
+#include "sampling/penalties.h"
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+// Only options of astronomic size get there; a token that is infinitely likely, or NaN, would make
+// nonsense of the softmax.
+void CheckBelowInfinity(std::span<const float> logits, int32_t token) {
+  const float logit = logits[static_cast<size_t>(token)];
+  if (!(logit < INFINITY)) {
+    Throw(ErrorKind::kInput, "logit_bias and penalties turn the logit of token {} into {}", token,
+          logit);
+  }
+}
+
+}  // namespace
+
+Penalties::Penalties(const SamplerOptions& options, int32_t vocab)
+    : bias_(options.logit_bias.begin(), options.logit_bias.end()),
+      repeat_last_n_(options.repeat_last_n),
+      repeat_penalty_(options.repeat_penalty),
+      presence_penalty_(options.presence_penalty),
+      frequency_penalty_(options.frequency_penalty) {
+  const bool neutral = repeat_penalty_ == 1 && presence_penalty_ == 0 && frequency_penalty_ == 0;
+  if (neutral) repeat_last_n_ = 0;
+  if (repeat_last_n_ != 0) counts_.resize(static_cast<size_t>(vocab), 0);
+}
+
+void Penalties::Apply(std::span<float> logits, std::span<const int32_t> history) {
+  std::span<const int32_t> window = history;
+  if (repeat_last_n_ >= 0 && history.size() > static_cast<size_t>(repeat_last_n_)) {
+    window = history.last(static_cast<size_t>(repeat_last_n_));
+  }
+  for (const int32_t token : window) {
+    if (token < 0 || static_cast<size_t>(token) >= logits.size()) {
+      Throw(ErrorKind::kInput, "token {} of the text is outside the vocabulary of {}", token,
+            logits.size());
+    }
+  }
+
+  for (const auto& [token, bias] : bias_) logits[static_cast<size_t>(token)] += bias;
+
+  for (const int32_t token : window) ++counts_[static_cast<size_t>(token)];
+  for (const int32_t token : window) {
+    int32_t& count = counts_[static_cast<size_t>(token)];
+    if (count == 0) continue;  // an earlier occurrence has settled it
+    float& logit = logits[static_cast<size_t>(token)];
+    logit = logit > 0 ? logit / repeat_penalty_ : logit * repeat_penalty_;
+    logit -= presence_penalty_ + frequency_penalty_ * static_cast<float>(count);
+    count = 0;
+  }
+
+  for (const auto& [token, bias] : bias_) CheckBelowInfinity(logits, token);
+  for (const int32_t token : window) CheckBelowInfinity(logits, token);
+}
+
+}  // namespace godwit

@@ -1,0 +1,241 @@
+#include "sampling/sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <new>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "sampling/test_support.h"
+
+namespace {
+thread_local int64_t allocations = 0;
+}  // namespace
+
+// Counting allocations is the one way to show that sampling makes none. Out of line, since GCC
+// warns of a mismatch between new and free when it sees only one of the two inlined.
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace godwit {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int32_t kVocab = 1000;
+
+SamplerOptions Plain() {
+  SamplerOptions options;
+  options.temperature = 1;
+  options.top_k = 0;
+  options.top_p = 1;
+  options.min_p = 0;
+  return options;
+}
+
+int32_t SampleOnce(const SamplerOptions& options, std::vector<float> logits,
+                   const std::vector<int32_t>& history = {}, int64_t position = 0) {
+  Sampler sampler(options, static_cast<int32_t>(logits.size()));
+  return sampler.Sample(logits, history, /*sequence=*/0, position);
+}
+
+std::map<int32_t, double> DistributionOf(const SamplerOptions& options, std::vector<float> logits) {
+  Sampler sampler(options, static_cast<int32_t>(logits.size()));
+  std::map<int32_t, double> result;
+  for (const Candidate& c : sampler.Distribution(logits, {})) result[c.token] = c.probability;
+  return result;
+}
+
+TEST(Sampler, GreedyTakesTheFirstMaximum) {
+  SamplerOptions options;
+  options.temperature = 0;
+  EXPECT_EQ(SampleOnce(options, {1, 7, -3, 7}), 1);
+  EXPECT_EQ(SampleOnce(options, {-INFINITY, -INFINITY, -1e30f}), 2);
+  options.logit_bias = {{1, -INFINITY}};
+  EXPECT_EQ(SampleOnce(options, {1, 7, -3, 7}), 3);
+  options.repeat_penalty = 10;
+  EXPECT_EQ(SampleOnce(options, {1, 7, -3, 7}, /*history=*/{3}), 0);
+  EXPECT_EQ(DistributionOf(options, {1, 7, -3, 7}), (std::map<int32_t, double>{{3, 1.0}}));
+}
+
+TEST(Sampler, AgreesWithTheDefinition) {
+  // Each step in its plainest form, on a full sort, one after the other.
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    SamplerOptions options;
+    options.temperature = static_cast<float>(0.3 + Uniform(seed, 0, 0, 0) * 1.5);
+    options.top_k = seed % 3 == 0 ? 0 : static_cast<int>(1 + Uniform(seed, 0, 0, 1) * 200);
+    options.top_p = seed % 4 == 0 ? 1.0f : static_cast<float>(0.3 + Uniform(seed, 0, 0, 2) * 0.69);
+    options.min_p = seed % 5 == 0 ? 0.0f : static_cast<float>(Uniform(seed, 0, 0, 3) * 0.1);
+    options.eta = seed % 2 == 0 ? 0.0f : static_cast<float>(Uniform(seed, 0, 0, 4) * 0.01);
+    const std::vector<float> logits = RandomLogits(kVocab, seed);
+
+    std::vector<std::pair<double, int32_t>> rest;  // (-probability, token): sorts as wanted
+    for (int32_t i = 0; i < kVocab; ++i) {
+      rest.emplace_back(-std::exp(double{logits[static_cast<size_t>(i)]} / options.temperature), i);
+    }
+    auto normalize = [&] {
+      double sum = 0;
+      for (const auto& [minus_p, token] : rest) sum -= minus_p;
+      for (auto& [minus_p, token] : rest) minus_p /= sum;
+    };
+    std::sort(rest.begin(), rest.end());
+    if (options.top_k > 0) rest.resize(static_cast<size_t>(options.top_k));
+    normalize();
+    double mass = 0;
+    size_t nucleus = 0;
+    while (nucleus < rest.size() && mass < options.top_p) mass -= rest[nucleus++].first;
+    if (options.top_p < 1) rest.resize(nucleus);
+    normalize();
+    const double top = -rest.front().first;
+    std::erase_if(rest, [&](const auto& r) { return -r.first < options.min_p * top; });
+    normalize();
+    double entropy = 0;
+    for (const auto& [minus_p, token] : rest) entropy += minus_p * std::log(-minus_p);
+    const double eta =
+        std::min<double>(options.eta, std::sqrt(double{options.eta}) * std::exp(-entropy));
+    std::erase_if(rest, [&](const auto& r) { return -r.first < eta; });
+    normalize();
+
+    const std::map<int32_t, double> actual = DistributionOf(options, logits);
+    ASSERT_EQ(actual.size(), rest.size()) << "seed " << seed;
+    for (const auto& [minus_p, token] : rest) {
+      ASSERT_TRUE(actual.contains(token)) << "seed " << seed;
+      EXPECT_NEAR(actual.at(token), -minus_p, 1e-9) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Sampler, DrawsFollowTheDistribution) {
+  SamplerOptions options;
+  options.temperature = 0.9f;
+  options.top_k = 20;
+  options.seed = 42;
+  const std::vector<float> logits = RandomLogits(kVocab, /*seed=*/8);
+  const std::map<int32_t, double> expected = DistributionOf(options, logits);
+  ASSERT_GT(expected.size(), 5u);
+
+  constexpr int kDraws = 20000;
+  std::map<int32_t, int> counts;
+  Sampler sampler(options, kVocab);
+  std::vector<float> scratch(logits.size());
+  for (int64_t position = 0; position < kDraws; ++position) {
+    scratch = logits;
+    ++counts[sampler.Sample(scratch, {}, /*sequence=*/0, position)];
+  }
+  double chi_square = 0;
+  for (const auto& [token, probability] : expected) {
+    const double mean = probability * kDraws;
+    chi_square += (counts[token] - mean) * (counts[token] - mean) / mean;
+  }
+  EXPECT_EQ(counts.size(), expected.size()) << "a token outside the distribution was drawn";
+  // Mean of chi-square plus four standard deviations, with size - 1 degrees of freedom.
+  const double freedom = static_cast<double>(expected.size() - 1);
+  EXPECT_LT(chi_square, freedom + 4 * std::sqrt(2 * freedom));
+}
+
+TEST(Sampler, DrawDependsOnKeyAndNotOnOrder) {
+  SamplerOptions options = Plain();
+  const std::vector<float> logits(kVocab, 0.0f);
+  Sampler sampler(options, kVocab);
+  auto draw = [&](Sampler& with, uint64_t sequence, int64_t position) {
+    std::vector<float> scratch = logits;
+    return with.Sample(scratch, {}, sequence, position);
+  };
+  std::vector<int32_t> forwards;
+  for (int64_t i = 0; i < 50; ++i) forwards.push_back(draw(sampler, 0, i));
+  std::vector<int32_t> backwards;
+  for (int64_t i = 49; i >= 0; --i) backwards.insert(backwards.begin(), draw(sampler, 0, i));
+  EXPECT_EQ(forwards, backwards);
+
+  options.seed = 1;
+  Sampler other_seed(options, kVocab);
+  int same_sequence = 0;
+  int same_seed = 0;
+  for (int64_t i = 0; i < 50; ++i) {
+    same_sequence += draw(sampler, 1, i) == forwards[static_cast<size_t>(i)];
+    same_seed += draw(other_seed, 0, i) == forwards[static_cast<size_t>(i)];
+  }
+  EXPECT_LT(same_sequence, 3);
+  EXPECT_LT(same_seed, 3);
+}
+
+TEST(Sampler, TinyTemperatureIsGreedyAndHugeIsFlat) {
+  SamplerOptions options = Plain();
+  options.temperature = 1e-40f;
+  EXPECT_EQ(SampleOnce(options, {1e30f, 3e38f, -3e38f, 0}), 1);
+  options.temperature = 1e38f;
+  for (const auto& [token, p] : DistributionOf(options, {1, 2, 3, 4})) EXPECT_NEAR(p, 0.25, 1e-9);
+}
+
+TEST(Sampler, BrokenLogitsAreNamed) {
+  for (const float temperature : {0.0f, 0.8f}) {
+    SamplerOptions options;
+    options.temperature = temperature;
+    for (const float bad : {NAN, -NAN, INFINITY}) {
+      try {
+        SampleOnce(options, {1, 2, bad, 4});
+        ADD_FAILURE() << "accepted " << bad;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kFormat);
+        EXPECT_THAT(error.what(), HasSubstr("token 2"));
+      }
+    }
+    EXPECT_THROW(SampleOnce(options, {-INFINITY, -INFINITY}), Error);
+    EXPECT_THROW(SampleOnce(options, {NAN, NAN}), Error);
+  }
+}
+
+TEST(Sampler, BanningEverythingIsTheUsersError) {
+  SamplerOptions options;
+  options.logit_bias = {{0, -INFINITY}, {1, -INFINITY}};
+  try {
+    SampleOnce(options, {1, 2});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+  }
+}
+
+TEST(Sampler, BadOptionsAreRefusedAtConstruction) {
+  SamplerOptions options;
+  options.top_p = NAN;
+  EXPECT_THROW(Sampler(options, kVocab), Error);
+}
+
+TEST(Sampler, AllocatesNothing) {
+  for (const int top_k : {0, 1, 40, 600}) {
+    SamplerOptions options;
+    options.top_k = top_k;
+    options.repeat_penalty = 1.1f;
+    options.eta = 0.001f;
+    Sampler sampler(options, kVocab);
+    std::vector<float> logits = RandomLogits(kVocab, /*seed=*/1);
+    const std::vector<int32_t> history = {1, 2, 3, 2, 1};
+    const int64_t before = allocations;
+    for (int64_t position = 0; position < 100; ++position) {
+      sampler.Sample(logits, history, /*sequence=*/0, position);
+    }
+    EXPECT_EQ(allocations, before) << "top_k " << top_k;
+  }
+}
+
+TEST(Draw, EdgesOfTheUnitInterval) {
+  const std::vector<Candidate> candidates = {{5, 0, 0.0}, {6, 0, 0.5}, {7, 0, 0.4}, {8, 0, 0.0}};
+  EXPECT_EQ(Draw(candidates, 0.0), 6);
+  EXPECT_EQ(Draw(candidates, 0.4999), 6);
+  EXPECT_EQ(Draw(candidates, 0.5), 7);
+  EXPECT_EQ(Draw(candidates, 0.99999), 7);
+}
+
+}  // namespace
+}  // namespace godwit

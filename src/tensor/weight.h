@@ -1,0 +1,30 @@
+// Weights as the kernels read them. Made once by the loader, then immutable and shared.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tensor/buffer.h"
+#include "tensor/dtype.h"
+
+namespace godwit {
+
+// The matrix of a linear layer, out = x * w^T + bias, packed into the panels of
+// kernels/packing.h. Every storage type goes through this one type; ops/linear.cc switches on it.
+struct Weight {
+  DType dtype = DType::kF32;  // F32, F16 or BF16
+  int64_t outputs = 0;
+  int64_t inputs = 0;
+  Buffer panels;
+  std::vector<float> bias;  // [outputs], or empty
+};
+
+// Rows that are looked up, not multiplied: token embeddings [rows, cols].
+struct Table {
+  DType dtype = DType::kF32;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  Buffer data;  // row-major, dense
+};
+
+}  // namespace godwit

@@ -1,0 +1,53 @@
+#include "tensor/workspace.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+TEST(Workspace, KeepsOneBlockOnceTheLargestStepIsKnown) {
+  Workspace workspace;
+  float* first = nullptr;
+  for (int step = 0; step < 3; ++step) {
+    Workspace::Scope scope(workspace);
+    const auto a = workspace.Matrix<float>(3, 5);
+    const auto b = workspace.Matrix<float>(7, 100);
+    EXPECT_EQ(a.stride, 16);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(b.Row(1)) % 64, 0u);
+    a.Row(2)[15] = 1;
+    b.Row(6)[99] = 2;
+    EXPECT_EQ(a.Row(2)[15], 1);
+    if (step == 1) first = a.data;
+    if (step == 2) {
+      EXPECT_EQ(a.data, first);
+    }
+  }
+  EXPECT_EQ(workspace.capacity_bytes(), (3 * 16 + 7 * 112) * 4);
+}
+
+TEST(Workspace, InnerScopesReuseTheirMemory) {
+  Workspace workspace;
+  Workspace::Scope outer(workspace);
+  const auto kept = workspace.Matrix<float>(1, 16);
+  kept.Row(0)[0] = 42;
+  for (int i = 0; i < 2; ++i) {
+    Workspace::Scope inner(workspace);
+    workspace.Matrix<float>(1, 1024).Row(0)[0] = 7;
+  }
+  EXPECT_EQ(kept.Row(0)[0], 42);
+}
+
+TEST(Buffer, RefusesWhatCannotBe) {
+  EXPECT_THROW(Buffer(-1), Error);
+  EXPECT_THROW(Buffer(int64_t{1} << 60), Error);
+  Buffer buffer(100);
+  EXPECT_EQ(std::to_integer<int>(buffer.data()[99]), 0);
+  Buffer moved = std::move(buffer);
+  EXPECT_EQ(buffer.data(), nullptr);  // NOLINT: the state after a move is part of the contract
+  EXPECT_EQ(moved.bytes(), 100);
+}
+
+}  // namespace
+}  // namespace godwit

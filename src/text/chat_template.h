@@ -1,0 +1,64 @@
+// ChatTemplate: turns messages into the one text that a chat model was trained on.
+//
+// The template is Jinja, rendered by minijinja set up as transformers sets up Jinja2: the same
+// whitespace rules, Python's string methods, tojson without HTML escapes, raise_exception,
+// strftime_now, {% generation %}. There is no built-in fallback: a template that fails is an error.
+// The text usually begins with the BOS already: encode it with add_special_tokens = false, or the
+// model sees two. Immutable: threads may share one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "text/tokenizer_config.h"
+
+struct godwit_template;
+
+namespace godwit {
+
+struct ChatInput {
+  // A list of objects as the OpenAI API has them: {"role": "user", "content": "..."}, and whatever
+  // else the template understands ("tool_calls", ...).
+  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+  // Whether the text ends with the opening of the assistant's turn.
+  bool add_generation_prompt = true;
+  nlohmann::ordered_json tools = nullptr;  // a list of tool schemas, or null
+  // More variables, which win over all others: {"enable_thinking": false}.
+  nlohmann::ordered_json extra = nlohmann::ordered_json::object();
+  std::optional<int64_t> now_unix_s;  // what strftime_now() tells; the current time if absent
+};
+
+class ChatTemplate {
+ public:
+  // `what` names the template in messages. `named_tokens` ("bos_token" -> "<s>") become variables.
+  // Throws Error(kFormat) with the line of a syntax error.
+  ChatTemplate(std::string_view source, std::string what,
+               std::map<std::string, std::string> named_tokens);
+  ~ChatTemplate();
+  ChatTemplate(ChatTemplate&&) noexcept;
+  ChatTemplate& operator=(ChatTemplate&&) noexcept;
+
+  // Throws Error(kInput) with line and reason where the template refuses the messages (it calls
+  // raise_exception), Error(kFormat) with line and reason where it fails or never ends. Bytes in
+  // strings that are not UTF-8 become U+FFFD.
+  std::string Render(const ChatInput& input) const;
+
+ private:
+  struct Free {
+    void operator()(godwit_template* handle) const;
+  };
+
+  std::string what_;
+  std::map<std::string, std::string> named_tokens_;
+  std::unique_ptr<godwit_template, Free> template_;
+};
+
+// nullopt where the model has no chat template.
+std::optional<ChatTemplate> MakeChatTemplate(const TokenizerConfig& config);
+
+}  // namespace godwit

@@ -1,0 +1,169 @@
+#include "text/chat_template.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "text/load_tokenizer.h"
+#include "text/test_data.h"
+
+namespace godwit {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+ChatInput Says(const std::string& text) {
+  return {.messages = ordered_json::array({{{"role", "user"}, {"content", text}}})};
+}
+
+std::string Render(const std::string& source, const ChatInput& input = Says("hi")) {
+  return ChatTemplate(source, "test template", {{"bos_token", "<s>"}}).Render(input);
+}
+
+Error RenderError(const std::string& source, const ChatInput& input = Says("hi")) {
+  return ErrorFrom([&] { Render(source, input); });
+}
+
+TEST(ChatTemplate, SeesMessagesAndNamedTokens) {
+  const std::string source =
+      "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}] {{ m.content }}\n{% endfor %}"
+      "{% if add_generation_prompt %}>{% endif %}{{ eos_token }}";
+  EXPECT_EQ(Render(source), "<s>[user] hi\n>");
+  ChatInput input = Says("\xff🐦");
+  input.add_generation_prompt = false;
+  EXPECT_EQ(Render(source, input), "<s>[user] �🐦\n");
+}
+
+TEST(ChatTemplate, ExtraVariablesWin) {
+  ChatInput input = Says("hi");
+  input.extra = {{"enable_thinking", false}, {"bos_token", "<other>"}};
+  EXPECT_EQ(Render("{{ bos_token }}{{ enable_thinking }}", input), "<other>False");
+}
+
+TEST(ChatTemplate, ABosOfTheTemplateIsNotDoubled) {
+  const auto tokenizer = LoadTokenizer(TestData() / "tokenizers/sentencepiece");
+  const std::string text = Render("{{ bos_token }}{{ messages[0].content }}");
+  const std::vector<int32_t> ids = tokenizer->Encode(text, /*add_special_tokens=*/false);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), tokenizer->TokenToId("<s>")), 1);
+}
+
+TEST(ChatTemplate, ASyntaxErrorNamesItsLine) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"fine\n{% for x in y %}\nfine", "line 3"},
+      {"a\nb\n{{ messages[ }}", "line 3"},
+      {"{% nonsense %}", "line 1"},
+      {"a\n{{ 'unclosed", "line 2"},
+      {"{% if true %}\n{% endfor %}", "line 2"},
+  };
+  for (const auto& [source, line] : cases) {
+    const Error error = RenderError(source);
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("test template: "), HasSubstr(line))) << source;
+  }
+}
+
+TEST(ChatTemplate, ARunTimeErrorNamesItsLine) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"a\n{{ missing.deeper }}", "line 2: undefined value"},
+      {"\n\n{{ messages | no_such_filter }}", "line 3: unknown filter"},
+      {"{{ messages[0].content.no_such_method() }}", "line 1: unknown method"},
+      {"{{ 'a' + 1 }}", "line 1: invalid operation"},
+      {"{{ no_such_function() }}", "line 1: unknown function"},
+      {"{% macro m(x) %}\n{{ x.y.z }}\n{% endmacro %}\n{{ m(1) }}", "line 2"},
+      {"{{ missing | tojson }}", "line 1: invalid operation"},
+      {"{% include 'other' %}", "line 1"},
+  };
+  for (const auto& [source, line] : cases) {
+    const Error error = RenderError(source);
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat) << source;
+    EXPECT_THAT(error.what(), HasSubstr("test template: " + line));
+  }
+}
+
+TEST(ChatTemplate, RaisingIsTheRequestsFault) {
+  for (const char* source : {"\n{{ raise_exception('roles must alternate') }}",
+                             "\n{% macro m() %}{{ raise_exception('roles must alternate') }}"
+                             "{% endmacro %}{{ m() }}"}) {
+    const Error error = RenderError(source);
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    EXPECT_STREQ(error.what(), "test template: line 2: roles must alternate");
+  }
+}
+
+TEST(ChatTemplate, RefusesWhatIsNotAListOfMessages) {
+  ChatInput input;
+  input.messages = "hi";
+  EXPECT_EQ(RenderError("", input).kind(), ErrorKind::kInput);
+  input.messages = ordered_json::array({1});
+  EXPECT_EQ(RenderError("", input).kind(), ErrorKind::kInput);
+}
+
+TEST(ChatTemplate, WhatNeverEndsIsAnError) {
+  const std::string loop = "{% for i in range(100000) %}";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {loop + loop + loop + "x{% endfor %}{% endfor %}{% endfor %}", "line 1: engine ran out"},
+      {"{% for i in range(1000000000000) %}x{% endfor %}", "too many elements"},
+      {"\n{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recursion"},
+      {"{% for m in messages recursive %}{{ loop(messages) }}{% endfor %}", "recursion"},
+      {"{{ 'x' * 10000000000 }}", "too large"},
+      {loop + "{{ 'x' * 1000000 }}{% endfor %}", "the output exceeds"},
+      {"{{ " + std::string(100'000, '[') + " }}", "line 1"},
+      {std::string(1'000'000, ' '), "bytes exceed"},
+  };
+  for (const auto& [source, reason] : cases) {
+    const std::string shown = source.substr(0, 60);
+    const Error error = RenderError(source);
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat) << shown;
+    EXPECT_THAT(error.what(), HasSubstr(reason)) << shown;
+  }
+}
+
+TEST(ChatTemplate, SurvivesTheLongestRunOfOperators) {
+  EXPECT_EQ(Render("{{ " + std::string(500'000, '-') + "1 }}"), "1");
+  std::string negations = "{{ ";
+  for (int i = 0; i < 120'000; ++i) negations += "not ";
+  EXPECT_EQ(Render(negations + "1 }}"), "True");
+}
+
+TEST(ChatTemplate, SurvivesValuesNestedAsDeepAsALoopCanMakeThem) {
+  const auto nest = [](int outer) {
+    return "{% set ns = namespace(x=[]) %}{% for i in range(" + std::to_string(outer) +
+           ") %}{% for j in range(100) %}{% set ns.x = [ns.x] %}{% endfor %}{% endfor %}";
+  };
+  EXPECT_EQ(Render(nest(10'000) + "done"), "done");
+  EXPECT_THAT(RenderError(nest(100'000)).what(), HasSubstr("engine ran out"));
+  EXPECT_THAT(RenderError(nest(10) + "{{ ns.x }}").what(), HasSubstr("nested too deeply"));
+  EXPECT_THAT(RenderError(nest(10) + "{{ ns.x | tojson }}").what(), HasSubstr("nested too deeply"));
+}
+
+TEST(ChatTemplate, GenerationMarksDoNotShow) {
+  EXPECT_EQ(Render("a{% generation %}b{% endgeneration %}c"), "abc");
+  EXPECT_EQ(Render("a {%- generation -%} b {%- endgeneration -%} c"), "abc");
+  EXPECT_EQ(Render("{%generation%}{{ generation }}{%endgeneration%}"), "");
+  EXPECT_EQ(Render("{% set generation = 1 %}{% if generation %}x{% endif %}"), "x");
+}
+
+TEST(ChatTemplate, IsSharedByThreadsAndMoves) {
+  ChatTemplate first("{{ messages[0].content }}", "test", {});
+  const ChatTemplate second = std::move(first);
+  EXPECT_EQ(second.Render(Says("a")) + second.Render(Says("b")), "ab");
+}
+
+TEST(ChatTemplate, IsMadeFromAFolder) {
+  const TestFolder folder("chat", {{"tokenizer_config.json", R"({"bos_token": "<s>"})"},
+                                   {"chat_template.jinja", "{{ bos_token }}\n{{ x.y }}"}});
+  const auto chat = MakeChatTemplate(ReadTokenizerConfig(folder.path()));
+  ASSERT_TRUE(chat);
+  EXPECT_THAT(ErrorFrom([&] { chat->Render(Says("a")); }).what(),
+              AllOf(HasSubstr("chat_template.jinja"), HasSubstr("line 2")));
+  EXPECT_FALSE(MakeChatTemplate(TokenizerConfig{}));
+}
+
+}  // namespace
+}  // namespace godwit

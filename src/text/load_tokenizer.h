@@ -1,0 +1,28 @@
+// Makes the Tokenizer of a Hugging Face model folder; Hugging Face's own library does the work.
+//
+// What a prompt is framed with (Encode with add_special_tokens) is what the post-processor of
+// tokenizer.json says. Classes of the Llama kind (Llama, CodeLlama, Gemma, Cohere) are an
+// exception: where their tokenizer_config.json says add_bos_token or add_eos_token, that counts,
+// since LlamaTokenizerFast rebuilds its post-processor from them and such checkpoints were
+// published with a post-processor that adds nothing.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "text/tokenizer.h"
+#include "text/tokenizer_config.h"
+
+namespace godwit {
+
+// Reads tokenizer.json and the files of ReadTokenizerConfig. Throws Error(kIo) for an unreadable
+// file, Error(kUnsupported) where there is only a tokenizer.model, Error(kFormat) with file, line
+// and column for a broken one.
+std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder);
+
+// `json` is the content of a tokenizer.json, `what` its name in messages.
+std::unique_ptr<Tokenizer> ParseTokenizer(std::string_view json, std::string_view what,
+                                          const TokenizerConfig& config = {});
+
+}  // namespace godwit

@@ -1,0 +1,188 @@
+#include "text/load_tokenizer.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "text/test_data.h"
+#include "text/utf8.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Ids = std::vector<int32_t>;
+
+std::string TokenizerJson(const std::string& name) {
+  return ReadFile(TestData() / "tokenizers" / name / "tokenizer.json");
+}
+
+class TinyTokenizer : public ::testing::TestWithParam<std::string> {
+ protected:
+  const std::unique_ptr<Tokenizer> tokenizer_ =
+      LoadTokenizer(TestData() / "tokenizers" / GetParam());
+};
+
+INSTANTIATE_TEST_SUITE_P(All, TinyTokenizer, ::testing::Values("byte_level", "sentencepiece"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(TinyTokenizer, DoesWhatHuggingFaceDoes) {
+  for (const auto& expected : ReadJson(TestData() / "tokenizers" / GetParam() / "cases.json")) {
+    SCOPED_TRACE(expected["name"]);
+    const auto text = expected["text"].get<std::string>();
+    const Ids ids = tokenizer_->Encode(text, /*add_special_tokens=*/true);
+    EXPECT_EQ(ids, expected["ids"].get<Ids>());
+    EXPECT_EQ(tokenizer_->Encode(text, false), expected["plain_ids"].get<Ids>());
+    EXPECT_EQ(tokenizer_->Decode(ids, /*skip_special_tokens=*/false), expected["decoded"]);
+    EXPECT_EQ(tokenizer_->Decode(ids, /*skip_special_tokens=*/true), expected["decoded_skip"]);
+  }
+}
+
+TEST_P(TinyTokenizer, KnowsItsTokens) {
+  const std::optional<int32_t> bos = tokenizer_->TokenToId("<s>");
+  ASSERT_TRUE(bos);
+  EXPECT_EQ(tokenizer_->IdToToken(*bos), "<s>");
+  EXPECT_TRUE(tokenizer_->IsSpecial(*bos));
+  EXPECT_FALSE(tokenizer_->IsSpecial(*bos + 10));
+  EXPECT_FALSE(tokenizer_->IsSpecial(-1));
+  EXPECT_EQ(tokenizer_->TokenToId("no such token"), std::nullopt);
+  EXPECT_EQ(tokenizer_->IdToToken(tokenizer_->VocabSize()), std::nullopt);
+  EXPECT_NE(tokenizer_->IdToToken(tokenizer_->VocabSize() - 1), std::nullopt);
+}
+
+TEST_P(TinyTokenizer, InvalidUtf8BecomesReplacementCharacters) {
+  const std::string bytes = "a\xff\xe2\x82z\xf0\x9f";
+  EXPECT_EQ(tokenizer_->Encode(bytes, true), tokenizer_->Encode(ReplaceInvalidUtf8(bytes), true));
+}
+
+TEST_P(TinyTokenizer, IdsWithoutATokenDecodeToNothing) {
+  const int32_t size = tokenizer_->VocabSize();
+  EXPECT_EQ(tokenizer_->Decode(Ids{size, size + 1000, 2'000'000'000}, false), "");
+  EXPECT_EQ(tokenizer_->Decode(Ids{}, false), "");
+  const Error error = ErrorFrom([&] { tokenizer_->Decode(Ids{-5}, false); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInput);
+  EXPECT_THAT(error.what(), HasSubstr("-5"));
+}
+
+TEST_P(TinyTokenizer, EncodesAMegabyte) {
+  std::string text;
+  while (text.size() < (size_t{1} << 20)) text += "The godwit flies 11,000 km über das Meer. 🐦\n";
+  const Ids ids = tokenizer_->Encode(text, false);
+  EXPECT_EQ(tokenizer_->Decode(ids, false), text);
+  // One word of a megabyte: whatever a merge step costs, it must not be the length of the word.
+  const std::string word(size_t{1} << 20, 'e');
+  EXPECT_EQ(tokenizer_->Decode(tokenizer_->Encode(word, false), false), word);
+}
+
+TEST(LoadTokenizer, NeverTruncatesOrPads) {
+  auto json = nlohmann::json::parse(TokenizerJson("byte_level"));
+  json["truncation"] = {
+      {"direction", "Right"}, {"max_length", 3}, {"strategy", "LongestFirst"}, {"stride", 0}};
+  json["padding"] = {{"strategy", {{"Fixed", 64}}},   {"direction", "Right"}, {"pad_id", 0},
+                     {"pad_to_multiple_of", nullptr}, {"pad_type_id", 0},     {"pad_token", "!"}};
+  const auto plain = ParseTokenizer(TokenizerJson("byte_level"), "plain");
+  const auto cut = ParseTokenizer(json.dump(), "cut");
+  EXPECT_EQ(cut->Encode("The godwit flies far", true), plain->Encode("The godwit flies far", true));
+}
+
+TEST(LoadTokenizer, LlamaClassesFollowTheConfig) {
+  const std::string json = TokenizerJson("sentencepiece");
+  const auto frame = [&](TokenizerConfig config) {
+    return ParseTokenizer(json, "tokenizer.json", config)->Encode("", true);
+  };
+  TokenizerConfig config;
+  config.tokenizer_class = "LlamaTokenizerFast";
+  config.named_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+  EXPECT_THAT(frame(config), ElementsAre(1));
+  config.add_bos_token = false;
+  EXPECT_THAT(frame(config), ElementsAre());
+  config.add_eos_token = true;
+  EXPECT_THAT(frame(config), ElementsAre(2));
+  config.add_bos_token = true;
+  EXPECT_THAT(frame(config), ElementsAre(1, 2));
+  config.add_bos_token = std::nullopt;
+  EXPECT_THAT(frame(config), ElementsAre(1, 2));
+  config.tokenizer_class = "Qwen2Tokenizer";
+  EXPECT_THAT(frame(config), ElementsAre(1));
+
+  config.tokenizer_class = "LlamaTokenizer";
+  config.named_tokens["bos_token"] = "<not there>";
+  EXPECT_THAT(ErrorFrom([&] { frame(config); }).what(), HasSubstr("<not there>"));
+  config.named_tokens.erase("bos_token");
+  EXPECT_THAT(ErrorFrom([&] { frame(config); }).what(), HasSubstr("names no bos_token"));
+}
+
+std::string Bpe(const char* vocab, const char* merges) {
+  return fmt::format(R"({{"version": "1.0", "added_tokens": [],
+                         "model": {{"type": "BPE", "vocab": {}, "merges": {}}}}})",
+                     vocab, merges);
+}
+
+TEST(LoadTokenizer, RefusesBrokenFilesWithAReason) {
+  const std::string json = TokenizerJson("byte_level");
+  std::string deep;
+  for (int i = 0; i < 10'000; ++i) deep += "{\"a\":";
+  const std::vector<std::string> broken = {
+      "",
+      "{",
+      "[]",
+      "null",
+      "{}",
+      deep,
+      std::string(10'000, '['),
+      json.substr(0, json.size() / 2),
+      json.substr(0, json.size() - 3),
+      R"({"version": "1.0", "model": {"type": "BPE", "vocab": [], "merges": {}}})",
+      R"({"version": "1.0", "model": {"type": "Nothing"}})",
+      Bpe("{}", "[]"),
+      Bpe(R"({"a": -1})", "[]"),
+      Bpe(R"({"a": 4294967295})", "[]"),
+      Bpe(R"({"a": 0})", R"(["b c"])"),
+      "\xff\xfe",
+  };
+  for (const std::string& text : broken) {
+    const TestFolder folder("broken", {{"tokenizer.json", text}});
+    const Error error = ErrorFrom([&] { LoadTokenizer(folder.path()); });
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat) << text.substr(0, 80) << ": " << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("tokenizer.json: "));
+    EXPECT_LT(std::string(error.what()).size(), 1000);
+  }
+}
+
+TEST(LoadTokenizer, SurvivesEveryTruncationAndRandomDamage) {
+  const std::string json = TokenizerJson("sentencepiece");
+  for (size_t size = 0; size + 2 < json.size(); size += 97) {
+    EXPECT_THROW(ParseTokenizer(std::string_view(json).substr(0, size), "cut"), Error);
+  }
+  for (size_t at = 0; at < json.size(); at += 41) {
+    std::string damaged = json;
+    damaged[at] = "{}[],:\"0x"[at % 9];
+    try {
+      const auto tokenizer = ParseTokenizer(damaged, "damaged");
+      tokenizer->Decode(tokenizer->Encode("Hello <s> bird 🐦", true), false);
+    } catch (const Error&) {
+    }
+  }
+}
+
+TEST(LoadTokenizer, NamesWhatIsMissing) {
+  const TestFolder empty("nothing", {});
+  const Error missing = ErrorFrom([&] { LoadTokenizer(empty.path()); });
+  EXPECT_EQ(missing.kind(), ErrorKind::kIo);
+  EXPECT_THAT(missing.what(), HasSubstr("tokenizer.json"));
+  const TestFolder model("model", {{"tokenizer.model", "x"}});
+  const Error old = ErrorFrom([&] { LoadTokenizer(model.path()); });
+  EXPECT_EQ(old.kind(), ErrorKind::kUnsupported);
+  EXPECT_THAT(old.what(), HasSubstr("tokenizer.model"));
+  std::filesystem::create_directory(empty.path() / "tokenizer.json");
+  EXPECT_THAT(ErrorFrom([&] { LoadTokenizer(empty.path()); }).what(), HasSubstr("directory"));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,115 @@
+#include "text/tokenizer_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "text/fake_tokenizer.h"
+#include "text/special_tokens.h"
+#include "text/test_data.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+TEST(TokenizerConfig, AnEmptyFolderSaysNothing) {
+  const TestFolder folder("empty", {});
+  const TokenizerConfig config = ReadTokenizerConfig(folder.path());
+  EXPECT_THAT(config.named_tokens, IsEmpty());
+  EXPECT_EQ(config.chat_template, std::nullopt);
+  EXPECT_EQ(config.bos_id, std::nullopt);
+  EXPECT_THAT(config.eos_ids, IsEmpty());
+}
+
+TEST(TokenizerConfig, ReadsTokensAsTextOrObjectAndCompletesThemFromTheMap) {
+  const TestFolder folder(
+      "tokens",
+      {{"tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "add_bos_token": true,
+         "bos_token": {"__type": "AddedToken", "content": "<s>"}, "pad_token": null})"},
+       {"special_tokens_map.json",
+        R"({"bos_token": "<other>", "eos_token": {"content": "</s>"}, "pad_token": "<pad>"})"}});
+  const TokenizerConfig config = ReadTokenizerConfig(folder.path());
+  EXPECT_EQ(config.tokenizer_class, "LlamaTokenizer");
+  EXPECT_EQ(config.add_bos_token, true);
+  EXPECT_EQ(config.add_eos_token, std::nullopt);
+  EXPECT_THAT(config.named_tokens,
+              UnorderedElementsAre(Pair("bos_token", "<s>"), Pair("eos_token", "</s>")));
+}
+
+TEST(TokenizerConfig, GenerationConfigComesBeforeConfig) {
+  const TestFolder folder("ids", {{"generation_config.json", R"({"eos_token_id": [5, 3]})"},
+                                  {"config.json", R"({"eos_token_id": 9, "bos_token_id": 1})"}});
+  const TokenizerConfig config = ReadTokenizerConfig(folder.path());
+  EXPECT_EQ(config.bos_id, 1);
+  EXPECT_THAT(config.eos_ids, ElementsAre(5, 3));
+}
+
+TEST(TokenizerConfig, IdsBelowZeroAreNone) {
+  const TestFolder folder("none",
+                          {{"config.json", R"({"eos_token_id": -1, "bos_token_id": null})"}});
+  EXPECT_THAT(ReadTokenizerConfig(folder.path()).eos_ids, IsEmpty());
+}
+
+TEST(TokenizerConfig, FindsTheTemplateWhereverItStands) {
+  constexpr const char* kString = R"({"chat_template": "one"})";
+  const TestFolder text("text", {{"tokenizer_config.json", kString}});
+  EXPECT_EQ(ReadTokenizerConfig(text.path()).chat_template, "one");
+  const TestFolder file("file",
+                        {{"tokenizer_config.json", kString}, {"chat_template.jinja", "two"}});
+  EXPECT_EQ(ReadTokenizerConfig(file.path()).chat_template, "two");
+  const TestFolder list("list", {{"tokenizer_config.json", R"({"chat_template": [
+      {"name": "tool_use", "template": "tools"}, {"name": "default", "template": "three"}]})"}});
+  EXPECT_EQ(ReadTokenizerConfig(list.path()).chat_template, "three");
+}
+
+TEST(TokenizerConfig, RefusesWrongTypesAndNamesThem) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {R"({"bos_token": 1})", "\"bos_token\" must be a string"},
+      {R"({"bos_token": {"content": null}})", "\"bos_token\" must be a string"},
+      {R"({"add_bos_token": "yes"})", "\"add_bos_token\" must be true or false"},
+      {R"({"chat_template": 5})", "\"chat_template\" must be"},
+      {R"({"chat_template": [{"name": "x", "template": "y"}]})", "one named \\\"default\\\""},
+      {R"([1])", "expected a JSON object"},
+      {R"({"bos_token": )", "line 1, column"},
+  };
+  for (const auto& [text, reason] : cases) {
+    const TestFolder folder("wrong", {{"tokenizer_config.json", text}});
+    const Error error = ErrorFrom([&] { ReadTokenizerConfig(folder.path()); });
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat);
+    EXPECT_THAT(error.what(), HasSubstr("tokenizer_config.json"));
+  }
+  for (const char* ids :
+       {"\"2\"", "2.5", "true", "[1, \"2\"]", "3000000000", "1e30", "{}", "18446744073709551615"}) {
+    const std::string text = std::string(R"({"eos_token_id": )") + ids + "}";
+    const TestFolder folder("wrong_ids", {{"generation_config.json", text}});
+    const Error error = ErrorFrom([&] { ReadTokenizerConfig(folder.path()); });
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat) << ids;
+    EXPECT_THAT(error.what(), HasSubstr("\"eos_token_id\" must be a token id")) << ids;
+  }
+}
+
+TEST(SpecialTokens, JoinsIdsAndTheNamedToken) {
+  const FakeTokenizer tokenizer;
+  TokenizerConfig config;
+  config.named_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+  SpecialTokens tokens = FindSpecialTokens(config, tokenizer);
+  EXPECT_EQ(tokens.bos_id, FakeTokenizer::kBos);
+  EXPECT_THAT(tokens.eos_ids, ElementsAre(FakeTokenizer::kEos));
+
+  config.bos_id = 7;
+  config.eos_ids = {FakeTokenizer::kEos, 9, 9};
+  config.named_tokens["eos_token"] = "not in the vocabulary";
+  tokens = FindSpecialTokens(config, tokenizer);
+  EXPECT_EQ(tokens.bos_id, 7);
+  EXPECT_THAT(tokens.eos_ids, ElementsAre(9, FakeTokenizer::kEos));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,67 @@
+// config.json of a Hugging Face model: typed access in which every value is checked against the
+// range that the caller states, so that no size from the file reaches arithmetic unchecked.
+//
+// Immutable, thread-safe, cheap to copy. A key whose value is null counts as absent. Every
+// accessor throws Error(kFormat) naming file, key, what was expected and what was found; those
+// with a default return it only for an absent key, never for a bad value.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace godwit {
+
+struct IntRange {
+  int64_t min;
+  int64_t max;
+};
+
+struct FloatRange {
+  double min;
+  double max;
+};
+
+class HfConfig {
+ public:
+  static HfConfig Parse(std::string_view text, const std::string& file_name);
+  static HfConfig Load(const std::filesystem::path& file);
+
+  std::string model_type() const { return String("model_type"); }
+
+  bool Has(std::string_view key) const;
+
+  int64_t Int(std::string_view key, IntRange range) const;
+  int64_t IntOr(std::string_view key, int64_t fallback, IntRange range) const;
+  double Float(std::string_view key, FloatRange range) const;
+  double FloatOr(std::string_view key, double fallback, FloatRange range) const;
+  bool BoolOr(std::string_view key, bool fallback) const;
+  std::string String(std::string_view key) const;
+  std::string StringOr(std::string_view key, std::string_view fallback) const;
+
+  // One number or a list of them, as eos_token_id may be; empty if absent.
+  std::vector<int64_t> Ints(std::string_view key, IntRange range) const;
+  std::vector<std::string> Strings(std::string_view key) const;
+
+  // A nested object, such as rope_scaling; its messages name the whole path.
+  std::optional<HfConfig> Object(std::string_view key) const;
+
+  // Throws the error that a bad value of `key` gets, for rules that span several keys.
+  [[noreturn]] void Refuse(std::string_view key, std::string_view expected) const;
+
+ private:
+  HfConfig(std::shared_ptr<const nlohmann::json> object, std::string where);
+
+  const nlohmann::json* Find(std::string_view key) const;
+  const nlohmann::json& Need(std::string_view key, std::string_view expected) const;
+
+  std::shared_ptr<const nlohmann::json> object_;
+  std::string where_;  // "file: " or "file: rope_scaling."
+};
+
+}  // namespace godwit

@@ -1,0 +1,13 @@
+// What stands in a JSON document, for the "found ..." half of a message.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace godwit {
+
+// One short line whatever the size of `value`: scalars as they are, long text cut, containers by
+// their size.
+std::string Found(const nlohmann::json& value);
+
+}  // namespace godwit

@@ -1,0 +1,80 @@
+#include "weights/open.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "weights/safetensors_source.h"
+
+namespace godwit {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSingle = "model.safetensors";
+constexpr std::string_view kIndex = "model.safetensors.index.json";
+constexpr std::array<std::string_view, 8> kWeightExtensions = {
+    ".safetensors", ".bin", ".gguf", ".pt", ".pth", ".onnx", ".h5", ".msgpack"};
+
+// Files that look like weights under another name or in another format.
+std::vector<std::string> OtherWeights(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string extension = entry.path().extension().string();
+    if (std::find(kWeightExtensions.begin(), kWeightExtensions.end(), extension) !=
+        kWeightExtensions.end()) {
+      names.push_back(Quote(entry.path().filename().string()));
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Also true of a link that leads nowhere: opening it then says so.
+bool IsListed(const fs::path& path) { return fs::exists(fs::symlink_status(path)); }
+
+[[noreturn]] void ThrowNoWeights(const fs::path& folder) {
+  std::vector<std::string> others = OtherWeights(folder);
+  const std::string expected = fmt::format("expected {} or {}", kSingle, kIndex);
+  if (others.empty()) {
+    Throw(ErrorKind::kIo, "{}: no weights: {}, found no file of weights", folder.string(),
+          expected);
+  }
+  constexpr size_t kShown = 3;
+  const size_t hidden = others.size() > kShown ? others.size() - kShown : 0;
+  others.resize(others.size() - hidden);
+  Throw(ErrorKind::kUnsupported,
+        "{}: no weights that this build reads: {}, found {}{}; safetensors is the only supported "
+        "format",
+        folder.string(), expected, fmt::join(others, ", "),
+        hidden ? fmt::format(" and {} more", hidden) : "");
+}
+
+}  // namespace
+
+std::unique_ptr<WeightSource> OpenWeights(const fs::path& folder) try {
+  const fs::file_status status = fs::status(folder);
+  if (!fs::exists(status)) {
+    Throw(ErrorKind::kIo, "{}: expected a model folder, found nothing there", folder.string());
+  }
+  if (!fs::is_directory(status)) {
+    Throw(ErrorKind::kInput,
+          "{}: expected a model folder (config.json, tokenizer.json, {}), found a file",
+          folder.string(), kSingle);
+  }
+  if (IsListed(folder / kSingle)) return OpenSafetensors(folder / kSingle);
+  if (IsListed(folder / kIndex)) return OpenShardedSafetensors(folder / kIndex);
+  ThrowNoWeights(folder);
+} catch (const fs::filesystem_error& error) {
+  Throw(ErrorKind::kIo, "{}: cannot read: {}", folder.string(), error.code().message());
+}
+
+}  // namespace godwit

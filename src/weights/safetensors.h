@@ -1,0 +1,29 @@
+// The safetensors format, from bytes in memory: no file is touched here, which is also how the
+// fuzzer comes in. Pure functions, thread-safe; anything that departs from the format is an
+// Error(kFormat) that lists every departure (where the JSON itself can be read).
+//
+// As strict as the reference implementation (header of at most 100 MB, tensors that cover the data
+// without holes, overlaps or a remainder), and stricter where two readers could disagree: duplicate
+// names are refused, and so is any shape whose product overflows in some order of its dims.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/weight_source.h"
+
+namespace godwit {
+
+struct SafetensorsContents {
+  std::vector<TensorInfo> tensors;  // by ascending offset; their bytes are views into the input
+  std::map<std::string, std::string, std::less<>> metadata;
+};
+
+// `file_name` goes into messages and into TensorInfo::file.
+SafetensorsContents ParseSafetensors(std::span<const std::byte> file, const std::string& file_name);
+
+}  // namespace godwit

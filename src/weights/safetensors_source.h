@@ -1,0 +1,17 @@
+// A WeightSource over one safetensors file, or over the shards that an index lists.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "weights/weight_source.h"
+
+namespace godwit {
+
+std::unique_ptr<WeightSource> OpenSafetensors(const std::filesystem::path& file);
+
+// Throws one Error(kFormat) with everything on which index and shards disagree: missing and broken
+// shards, tensors that are not where the index says, are in two shards, or are not in the index.
+std::unique_ptr<WeightSource> OpenShardedSafetensors(const std::filesystem::path& index);
+
+}  // namespace godwit

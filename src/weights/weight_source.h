@@ -1,0 +1,60 @@
+// Named tensors and key/values of one model, whatever file format they came in.
+//
+// Immutable after opening; every method may be called from several threads. A TensorInfo and its
+// bytes live as long as the source. What a source gives out has been checked against the files:
+// `bytes` lies inside the mapping and has exactly the size that shape and dtype ask for, and the
+// product of the shape fits in int64. Whether the model wants such a tensor is the loader's matter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensor/dtype.h"
+
+namespace godwit {
+
+struct TensorInfo {
+  std::string name;
+  // nullopt: a type of the file format that this engine does not compute with. Such a tensor is no
+  // error until somebody needs it; `dtype_name` is what to put into the message then.
+  std::optional<DType> dtype;
+  std::string dtype_name;      // as the file spells it: "BF16", "F8_E4M3"
+  std::vector<int64_t> shape;  // outermost first, no negative dims; empty for a scalar
+  // Row-major, little-endian, and at any alignment: read elements with memcpy.
+  std::span<const std::byte> bytes;
+  std::string file;           // the file's path, for messages
+  uint64_t offset_bytes = 0;  // of `bytes` in the file, for messages
+
+  // "BF16 [4096, 128]"
+  std::string Describe() const;
+  // The product of `shape`; 1 for a scalar.
+  int64_t NumElements() const;
+};
+
+class WeightSource {
+ public:
+  WeightSource() = default;
+  WeightSource(const WeightSource&) = delete;
+  WeightSource& operator=(const WeightSource&) = delete;
+  virtual ~WeightSource() = default;
+
+  // nullptr where no tensor has this name.
+  virtual const TensorInfo* Find(std::string_view name) const = 0;
+
+  // In the order of the files: who reads in this order reads the disk sequentially.
+  virtual const std::vector<std::string>& Names() const = 0;
+
+  virtual const std::map<std::string, std::string, std::less<>>& Metadata() const = 0;
+
+  // The caller has read the tensor's bytes and will not soon need them: their pages may leave the
+  // process, so that loading holds the packed weights and little else. The bytes stay valid.
+  virtual void Release(const TensorInfo& tensor) const = 0;
+};
+
+}  // namespace godwit

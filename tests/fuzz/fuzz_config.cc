@@ -1,0 +1,63 @@
+#include <string>
+
+#include "tests/fuzz/targets.h"
+#include "weights/hf_config.h"
+
+namespace godwit::fuzz {
+namespace {
+
+constexpr IntRange kSize = {1, 1 << 20};
+constexpr FloatRange kScale = {1e-6, 1e9};
+constexpr const char* kKeys[] = {"model_type",
+                                 "hidden_size",
+                                 "num_hidden_layers",
+                                 "num_attention_heads",
+                                 "head_dim",
+                                 "vocab_size",
+                                 "max_position_embeddings",
+                                 "rms_norm_eps",
+                                 "rope_theta",
+                                 "rope_scaling",
+                                 "eos_token_id",
+                                 "tie_word_embeddings",
+                                 "layer_types",
+                                 "rotary_pct",
+                                 "factor",
+                                 "sliding_window",
+                                 "original_max_position_embeddings"};
+
+void ReadEveryKey(const HfConfig& config, int depth) {
+  for (const char* key : kKeys) {
+    const bool has = config.Has(key);
+    Accepts([&] {
+      const int64_t value = config.Int(key, kSize);
+      Require(has && value >= kSize.min && value <= kSize.max, "an int is in its range");
+    });
+    Accepts([&] { Require(has || config.IntOr(key, -7, kSize) == -7, "absent is the default"); });
+    Accepts([&] {
+      const double value = config.Float(key, kScale);
+      Require(has && value >= kScale.min && value <= kScale.max, "a float is in its range");
+    });
+    Accepts([&] { Require(has || config.BoolOr(key, true), "absent is the default"); });
+    Accepts([&] { Require(has || config.StringOr(key, "x") == "x", "absent is the default"); });
+    Accepts([&] {
+      for (const int64_t id : config.Ints(key, kSize)) {
+        Require(id >= kSize.min && id <= kSize.max, "every int is in its range");
+      }
+    });
+    Accepts([&] { config.Strings(key); });
+    Accepts([&] {
+      const auto object = config.Object(key);
+      if (object && depth < 3) ReadEveryKey(*object, depth + 1);
+    });
+    Require(!Accepts([&] { config.Refuse(key, "something else"); }), "Refuse throws");
+  }
+}
+
+}  // namespace
+
+void FuzzConfig(std::span<const uint8_t> input) {
+  Accepts([&] { ReadEveryKey(HfConfig::Parse(AsText(input), "config.json"), 0); });
+}
+
+}  // namespace godwit::fuzz

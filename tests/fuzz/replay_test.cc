@@ -1,0 +1,34 @@
+// Every input in the corpus goes through its fuzz target in the ordinary build as well, so that
+// what the fuzzer once found stays fixed where there is no clang.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/targets.h"
+
+namespace godwit::fuzz {
+namespace {
+
+void Replay(const std::string& folder, void (*target)(std::span<const uint8_t>)) {
+  const auto corpus =
+      std::filesystem::path(GODWIT_SOURCE_DIR) / "tests" / "fuzz" / "corpus" / folder;
+  size_t inputs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
+    SCOPED_TRACE(entry.path().string());
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
+    target({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+    ++inputs;
+  }
+  EXPECT_GT(inputs, 10u);
+}
+
+TEST(FuzzReplayTest, Safetensors) { Replay("safetensors", FuzzSafetensors); }
+TEST(FuzzReplayTest, Config) { Replay("config", FuzzConfig); }
+
+}  // namespace
+}  // namespace godwit::fuzz

@@ -1,0 +1,42 @@
+// What the fuzzer feeds. Each function takes any bytes, returns normally whether they are accepted
+// or refused with Error(kFormat), and aborts on everything else: a wrong result, another exception.
+// Here aborting is the interface: it is how a fuzzer, and the replay test, learn of a finding.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace godwit::fuzz {
+
+void FuzzSafetensors(std::span<const uint8_t> input);
+void FuzzConfig(std::span<const uint8_t> input);
+
+inline void Require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "fuzz: violated: %s\n", what);
+  std::abort();
+}
+
+// Whether `action` returned; false if it threw Error(kFormat).
+template <typename Action>
+bool Accepts(Action action) {
+  try {
+    action();
+    return true;
+  } catch (const Error& error) {
+    Require(error.kind() == ErrorKind::kFormat, "a refusal is a kFormat");
+    Require(std::string_view(error.what()).size() < 16'384, "messages are short");
+    return false;
+  }
+}
+
+inline std::string_view AsText(std::span<const uint8_t> input) {
+  return {reinterpret_cast<const char*>(input.data()), input.size()};
+}
+
+}  // namespace godwit::fuzz

@@ -1,0 +1,134 @@
+// Every family and variant against the logits that Hugging Face computes from the same checkpoint.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "tests/model_runner.h"
+#include "weights/safetensors.h"
+
+namespace godwit {
+namespace {
+
+struct Golden {
+  std::string path;
+  std::string family;
+  std::string dtype;
+  int64_t context;
+};
+
+std::filesystem::path Root() { return GODWIT_SOURCE_DIR "/tests/golden"; }
+
+std::vector<Golden> AllGoldens() {
+  std::vector<Golden> goldens;
+  const auto text = ReadTextFile(Root() / "index.json", 1 << 20);
+  for (const auto& entry : ParseJson(text, "index.json")) {
+    goldens.push_back({entry["path"], entry["family"], entry["dtype"], entry.value("context", 0)});
+  }
+  return goldens;
+}
+
+template <typename To, typename From>
+std::vector<To> Elements(const TensorInfo& tensor) {
+  std::vector<To> values;
+  for (size_t i = 0; i < tensor.bytes.size(); i += sizeof(From)) {
+    From value;
+    std::memcpy(&value, tensor.bytes.data() + i, sizeof(From));
+    values.push_back(static_cast<To>(value));
+  }
+  return values;
+}
+
+class GoldenTest : public testing::TestWithParam<Golden> {
+ protected:
+  GoldenTest()
+      : file_(Root() / GetParam().path / "golden.safetensors"), runner_(Root() / GetParam().path) {
+    const auto contents = ParseSafetensors(file_.Span(), "golden.safetensors");
+    for (const TensorInfo& tensor : contents.tensors) {
+      if (tensor.name == "input_ids") ids_ = Elements<int32_t, int64_t>(tensor);
+      if (tensor.name == "logits") expected_ = Elements<float, float>(tensor);
+    }
+  }
+
+  struct Errors {
+    double max = 0;  // max |difference| / max |logit|
+    double rms = 0;  // |difference| / |logits|, as vectors
+  };
+
+  Errors Compare(const std::vector<float>& logits) const {
+    EXPECT_EQ(logits.size(), expected_.size());
+    double difference = 0, largest = 0, square = 0, expected_square = 0;
+    for (size_t i = 0; i < expected_.size(); ++i) {
+      const double expected = expected_[i];
+      const double d = logits[i] - expected;
+      difference = std::max(difference, std::fabs(d));
+      largest = std::max(largest, std::fabs(expected));
+      square += d * d;
+      expected_square += expected * expected;
+    }
+    return {difference / largest, std::sqrt(square / expected_square)};
+  }
+
+  // float32: what the goldens' own rounding allows, well under the smallest change that a mistake
+  // makes (4e-4, see README.md).
+  void ExpectParity(const Errors& errors) const {
+    if (GetParam().dtype != "bfloat16") {
+      EXPECT_LE(errors.max, 5e-5);
+      return;
+    }
+    // bf16 weights meet activations rounded to 8 bits: at most 2^-9 of each value, 2^-9 / sqrt(3)
+    // on average, in each of the linear layers on the way. They are independent, so their squares
+    // add; the norms and softmaxes of these deliberately large weights amplify them (by 5.2).
+    constexpr double kAmplification = 8;
+    const auto linears = static_cast<double>(4 * runner_.spec().layers + 1);
+    EXPECT_LE(errors.rms, kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9));
+  }
+
+  MappedFile file_;
+  ModelRunner runner_;
+  std::vector<int32_t> ids_;
+  std::vector<float> expected_;
+};
+
+TEST_P(GoldenTest, PromptLogitsAreThoseOfHuggingFace) {
+  for (const kernels::Isa& isa : kernels::AllIsas()) {
+    if (!isa.supported()) continue;
+    const auto logits =
+        runner_.Logits(ids_, {.isa = std::string(isa.name), .context = GetParam().context});
+    const Errors errors = Compare(logits);
+    SCOPED_TRACE(isa.name);
+    ExpectParity(errors);
+    RecordProperty(std::string(isa.name), fmt::format("{:.1e}", errors.max));
+  }
+}
+
+TEST_P(GoldenTest, DecodingOneByOneGivesTheSameBits) {
+  const RunOptions prompt{.context = GetParam().context};
+  RunOptions decode = prompt;
+  decode.chunk = 1;
+  EXPECT_EQ(runner_.Logits(ids_, decode), runner_.Logits(ids_, prompt));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenTest, testing::ValuesIn(AllGoldens()), [](const auto& info) {
+  std::string name = info.param.path;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+});
+
+TEST(Goldens, EveryArchitectureHasOne) {
+  std::set<std::string, std::less<>> families;
+  for (const Golden& golden : AllGoldens()) families.insert(golden.family);
+  for (const Architecture& architecture : AllArchitectures()) {
+    EXPECT_TRUE(families.contains(architecture.model_type)) << architecture.model_type;
+  }
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,98 @@
+// Runs a checkpoint for the tests that span rooms: any threads, chunks, instruction set and policy.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attention/make_policy.h"
+#include "kernels/dispatch.h"
+#include "model/archs/all.h"
+#include "model/decoder.h"
+#include "model/loader.h"
+#include "tensor/workspace.h"
+#include "weights/hf_config.h"
+#include "weights/open.h"
+
+namespace godwit {
+
+struct RunOptions {
+  int threads = 1;
+  int64_t chunk = 1 << 20;
+  std::string isa;
+  std::string kv = "dense";
+  DType kv_type = DType::kF32;
+  int64_t context = 0;  // 0: DefaultContext()
+};
+
+class ModelRunner {
+ public:
+  explicit ModelRunner(const std::filesystem::path& folder) {
+    const HfConfig config = HfConfig::Load(folder / "config.json");
+    ThreadPool pool(1);
+    decoder_ = LoadDecoder(DescribeModel(config), *OpenWeights(folder), pool, {});
+  }
+
+  const Decoder& decoder() const { return *decoder_; }
+  const DecoderSpec& spec() const { return decoder_->spec(); }
+
+  std::unique_ptr<AttentionPolicy> NewPolicy(const RunOptions& options) const {
+    return MakePolicy(Geometry(spec()),
+                      {.spec = options.kv,
+                       .kv_type = options.kv_type,
+                       .context = options.context != 0 ? options.context : DefaultContext(spec()),
+                       .max_step_tokens = std::min<int64_t>(options.chunk, 4096)});
+  }
+
+  // Logits of every text, [tokens * vocab] each. The texts go through the model as one batch, the
+  // same chunk of each in every step.
+  std::vector<std::vector<float>> Batch(const std::vector<std::vector<int32_t>>& texts,
+                                        const RunOptions& options) const {
+    std::vector<std::unique_ptr<AttentionPolicy>> policies;
+    std::vector<std::vector<float>> logits(texts.size());
+    size_t longest = 0;
+    for (const auto& text : texts) {
+      policies.push_back(NewPolicy(options));
+      longest = std::max(longest, text.size());
+    }
+    ThreadPool pool(options.threads);
+    Workspace workspace;
+    const Exec exec{
+        .pool = pool, .kernels = *kernels::SelectIsa(options.isa).table, .workspace = workspace};
+    const auto chunk = static_cast<size_t>(options.chunk);
+    for (size_t begin = 0; begin < longest; begin += chunk) {
+      std::vector<Segment> segments;
+      std::vector<size_t> owners;
+      int64_t rows = 0;
+      for (size_t i = 0; i < texts.size(); ++i) {
+        if (begin >= texts[i].size()) continue;
+        const size_t n = std::min(chunk, texts[i].size() - begin);
+        segments.push_back({std::span(texts[i]).subspan(begin, n), policies[i].get()});
+        owners.insert(owners.end(), n, i);
+        rows += static_cast<int64_t>(n);
+      }
+      Workspace::Scope scope(workspace);
+      const auto hidden = workspace.Matrix<float>(rows, decoder_->hidden_size());
+      const auto out = workspace.Matrix<float>(rows, decoder_->vocab_size());
+      decoder_->Forward(exec, segments, hidden);
+      decoder_->Logits(exec, hidden, out);
+      for (int64_t row = 0; row < rows; ++row) {
+        const auto values = out.RowSpan(row);
+        auto& text_logits = logits[owners[static_cast<size_t>(row)]];
+        text_logits.insert(text_logits.end(), values.begin(), values.end());
+      }
+    }
+    return logits;
+  }
+
+  std::vector<float> Logits(const std::vector<int32_t>& text, const RunOptions& options) const {
+    return Batch({text}, options)[0];
+  }
+
+ private:
+  std::unique_ptr<Decoder> decoder_;
+};
+
+}  // namespace godwit

@@ -1,0 +1,93 @@
+// Promise 2: the same input gives the same bits, whatever the threads, chunks and batch.
+
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "tests/model_runner.h"
+
+namespace godwit {
+namespace {
+
+std::vector<int32_t> RandomText(int64_t tokens, int64_t vocab, uint64_t seed) {
+  std::vector<int32_t> text;
+  for (int64_t i = 0; i < tokens; ++i) {
+    text.push_back(static_cast<int32_t>(RandomBits(seed, 0, i, 0) % static_cast<uint64_t>(vocab)));
+  }
+  return text;
+}
+
+struct Case {
+  std::string model;
+  std::string kv;
+  DType kv_type;
+};
+
+class SameBits : public testing::TestWithParam<Case> {
+ protected:
+  SameBits() : runner_(GODWIT_SOURCE_DIR "/tests/golden/" + GetParam().model) {}
+
+  RunOptions Options(std::string_view isa) const {
+    return {.isa = std::string(isa),
+            .kv = GetParam().kv,
+            .kv_type = GetParam().kv_type,
+            .context = 4096};
+  }
+
+  ModelRunner runner_;
+};
+
+TEST_P(SameBits, WhateverTheThreadsAndChunks) {
+  const auto text = RandomText(200, runner_.spec().vocab_size, 1);
+  for (const kernels::Isa& isa : kernels::AllIsas()) {
+    if (!isa.supported()) continue;
+    const auto reference = runner_.Logits(text, Options(isa.name));
+    for (const int threads : {1, 2, 3}) {
+      for (const int64_t chunk : {1, 7, 64, 200}) {
+        RunOptions options = Options(isa.name);
+        options.threads = threads;
+        options.chunk = chunk;
+        EXPECT_EQ(runner_.Logits(text, options), reference)
+            << isa.name << ", " << threads << " threads, chunks of " << chunk;
+      }
+    }
+  }
+}
+
+TEST_P(SameBits, WhateverTheBatch) {
+  std::vector<std::vector<int32_t>> texts;
+  for (const int64_t tokens : {50, 130, 97}) {
+    texts.push_back(RandomText(tokens, runner_.spec().vocab_size, 2 + texts.size()));
+  }
+  for (const int64_t chunk : {1, 40}) {
+    RunOptions options = Options("");
+    options.chunk = chunk;
+    const auto batch = runner_.Batch(texts, options);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      EXPECT_EQ(runner_.Logits(texts[i], options), batch[i]) << "text " << i;
+    }
+  }
+}
+
+// Long enough for several stretches of attention, which the cores share when decoding.
+TEST_P(SameBits, OverALongContext) {
+  const auto text = RandomText(2500, runner_.spec().vocab_size, 9);
+  RunOptions options = Options("");
+  options.chunk = 512;
+  const auto reference = runner_.Logits(text, options);
+  options.threads = 2;
+  options.chunk = 33;
+  EXPECT_EQ(runner_.Logits(text, options), reference);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SameBits,
+                         testing::Values(Case{"llama/gqa", "dense", DType::kF32},
+                                         Case{"llama/bf16", "dense", DType::kBF16},
+                                         Case{"llama/f16", "dense", DType::kF16},
+                                         Case{"mistral/window", "dense", DType::kF32},
+                                         Case{"gpt_neox/parallel", "dense", DType::kF32},
+                                         Case{"llama/gqa", "sinks:4+40", DType::kF32},
+                                         Case{"llama/bf16", "sinks:3+29", DType::kBF16},
+                                         Case{"mistral/window", "sinks:2+5", DType::kF16}));
+
+}  // namespace
+}  // namespace godwit

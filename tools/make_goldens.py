@@ -1,0 +1,409 @@
+#!/usr/bin/env python3
+"""Makes the golden checkpoints in tests/golden: tiny random models and their logits.
+
+Each folder tests/golden/<family>/<variant>/ holds
+
+  config.json           as published checkpoints write it ("classic"), or as the pinned transformers
+                        writes it ("new": `rope_parameters`, `dtype`, `layer_types`)
+  model.safetensors     (or shards and model.safetensors.index.json) the random weights
+  golden.safetensors    input_ids  I64 [n_tokens]
+                        logits     F32 [n_tokens, vocab_size]
+
+The logits are Hugging Face's: one forward pass over the whole sequence, float32 arithmetic, eager
+attention, no cache, weights exactly as stored (bf16 and f16 checkpoints are widened to float32).
+
+How to read the variants whose rotary frequencies depend on a length:
+  dynamic   the rotary base is computed for the length of the whole sequence, since it was seen in
+            one shot. `context` in index.json is that length; an engine that fixes the base for a
+            context must be told this one. Where n_tokens <= max_position_embeddings the scaling is
+            inactive, `context` is absent and the base is rope_theta.
+  yarn, llama3, linear
+            do not depend on the length of the sequence; they apply from the first token.
+
+The goldens are only worth something if a wrong engine fails them, so every variant is checked
+while it is made:
+  * every single parameter tensor matters: neutralising it (norm weight 1, bias 0, matrix 0) moves
+    the logits by far more than the tests' tolerance;
+  * every contrast matters: the configuration values that the variant is about are replaced by
+    another value, with the same weights, and the logits must move;
+  * the folder as written, loaded again with from_pretrained, gives the same bits;
+  * arithmetic in float64 agrees to a small fraction of the tolerance.
+
+  python tools/make_goldens.py             writes tests/golden
+  python tools/make_goldens.py --check     makes them again elsewhere and compares
+
+Runs are reproducible to the byte on one machine; another CPU may round logits differently, which
+--check reports apart. The variants are listed in golden_variants.py, the versions pinned in
+requirements-goldens.txt.
+"""
+
+import argparse
+import copy
+import filecmp
+import json
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import numpy as np
+import safetensors.torch
+import torch
+import transformers
+from golden_variants import TOLERANCE, all_variants, merged
+from transformers import AutoConfig, AutoModelForCausalLM
+
+ROOT = Path(__file__).resolve().parent.parent / "tests" / "golden"
+
+# A golden's own rounding must stay below a tenth of the tests' tolerance.
+MAX_NOISE = TOLERANCE / 10
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+# ---------------------------------------------------------------------------------------------
+# Tensors that are in real files and mean nothing
+
+
+def redundant_head(variant, state):
+    return {"lm_head.weight": state["model.embed_tokens.weight"].clone()}
+
+
+def llama_inv_freq(variant, state):
+    # Deliberately wrong numbers: an engine that used them would fail.
+    return {
+        f"model.layers.{i}.self_attn.rotary_emb.inv_freq": torch.linspace(1.0, 0.5, 4)
+        for i in range(variant.config["num_hidden_layers"])
+    }
+
+
+def neox_masks(variant, state):
+    config = variant.config
+    length = config["max_position_embeddings"]
+    rotary = int(config["hidden_size"] // config["num_attention_heads"] * config["rotary_pct"])
+    result = {}
+    for i in range(config["num_hidden_layers"]):
+        prefix = f"gpt_neox.layers.{i}.attention."
+        mask = torch.ones(length, length, dtype=torch.bool).tril()
+        result[prefix + "bias"] = mask.reshape(1, 1, length, length)
+        result[prefix + "masked_bias"] = torch.tensor(-1e9)
+        result[prefix + "rotary_emb.inv_freq"] = torch.linspace(1.0, 0.5, rotary // 2)
+    return result
+
+
+EXTRAS = {f.__name__: f for f in (redundant_head, llama_inv_freq, neox_masks)}
+
+
+# ---------------------------------------------------------------------------------------------
+# Models
+
+
+def twin_config(config):
+    """The configuration with which transformers can run it: InternLM2 is a Llama."""
+    if config["model_type"] != "internlm2":
+        return config
+    return merged(
+        config,
+        {
+            "architectures": ["LlamaForCausalLM"],
+            "model_type": "llama",
+            "attention_bias": config["bias"],
+            "mlp_bias": False,
+            "bias": ...,
+        },
+    )
+
+
+def build(config):
+    fields = copy.deepcopy(twin_config(config))
+    hf_config = AutoConfig.for_model(fields.pop("model_type"), **fields)
+    model = AutoModelForCausalLM.from_config(hf_config, attn_implementation="eager")
+    return model.to(torch.float32).eval()
+
+
+def random_weights(model, variant):
+    """Gives every tensor values that matter: order 1 logits, uneven attention, no neutral norms."""
+
+    def draw(name, shape):
+        # One stream per tensor, so that adding a variant or a tensor changes no other file.
+        key = zlib.crc32(f"{variant.path}/{name}".encode())
+        return torch.from_numpy(np.random.default_rng(key).standard_normal(shape, dtype="f4"))
+
+    embedding = model.get_input_embeddings().weight
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            values = draw(name, tuple(parameter.shape))
+            if parameter is embedding:
+                values *= 0.3
+            elif name.endswith(".bias"):
+                values *= 0.3
+            elif parameter.ndim == 1:
+                values = 1.0 + 0.3 * values
+            else:
+                values *= (2.0 if "lm_head" in name else 1.3) / parameter.shape[1] ** 0.5
+                if "q_proj" in name or "k_proj" in name:
+                    values *= variant.score_gain / 1.3
+                if "query_key_value" in name:  # rows by head: its q, its k, its v
+                    heads = variant.config["num_attention_heads"]
+                    per_head = values.view(heads, 3, -1, parameter.shape[1])
+                    per_head[:, :2] *= variant.score_gain / 1.3
+            parameter.copy_(values)
+
+
+def random_tokens(variant):
+    generator = np.random.default_rng(zlib.crc32(f"{variant.path}/input_ids".encode()))
+    vocab = variant.config["vocab_size"]
+    tokens = generator.integers(0, vocab, variant.n_tokens)
+    tokens[3], tokens[5] = 0, vocab - 1  # the first and last rows of the tables
+    return torch.from_numpy(tokens)
+
+
+@torch.no_grad()
+def run(model, tokens):
+    logits = model(input_ids=tokens[None], use_cache=False).logits[0]
+    assert torch.isfinite(logits).all()
+    return logits
+
+
+def effect(logits, other):
+    return ((logits - other).abs().max() / logits.abs().max()).item()
+
+
+# ---------------------------------------------------------------------------------------------
+# InternLM2's layout
+
+
+def fuse_internlm2(state, config):
+    """Llama tensors under InternLM2's names, with q, k and v fused.
+
+    wqkv's rows go by key/value head: the rows of that group's query heads, then the key head,
+    then the value head, each head_dim rows.
+    """
+    names = {
+        "model.embed_tokens.weight": "model.tok_embeddings.weight",
+        "lm_head.weight": "output.weight",
+        ".self_attn.o_proj.": ".attention.wo.",
+        ".input_layernorm.": ".attention_norm.",
+        ".post_attention_layernorm.": ".ffn_norm.",
+        ".mlp.gate_proj.": ".feed_forward.w1.",
+        ".mlp.up_proj.": ".feed_forward.w3.",
+        ".mlp.down_proj.": ".feed_forward.w2.",
+    }
+    head_dim = config["hidden_size"] // config["num_attention_heads"]
+    kv_heads = config["num_key_value_heads"]
+    group = config["num_attention_heads"] // kv_heads
+    fused = {}
+    for name, tensor in state.items():
+        if ".k_proj." in name or ".v_proj." in name:
+            continue
+        if ".q_proj." in name:
+            q = tensor.split(head_dim)
+            k = state[name.replace("q_proj", "k_proj")].split(head_dim)
+            v = state[name.replace("q_proj", "v_proj")].split(head_dim)
+            rows = []
+            for g in range(kv_heads):
+                rows += [*q[g * group : (g + 1) * group], k[g], v[g]]
+            fused[name.replace("self_attn.q_proj", "attention.wqkv")] = torch.cat(rows)
+            continue
+        for old, new in names.items():
+            name = name.replace(old, new)
+        fused[name] = tensor.contiguous()
+    return fused
+
+
+def unfuse_internlm2(fused, config):
+    """The way back, written on its own in terms of views, so that the two check each other."""
+    kv_heads = config["num_key_value_heads"]
+    per_group = config["num_attention_heads"] // kv_heads + 2
+    names = {
+        "tok_embeddings": "embed_tokens",
+        "attention.wo": "self_attn.o_proj",
+        "attention_norm": "input_layernorm",
+        "ffn_norm": "post_attention_layernorm",
+        "feed_forward.w1": "mlp.gate_proj",
+        "feed_forward.w3": "mlp.up_proj",
+        "feed_forward.w2": "mlp.down_proj",
+        "output.weight": "lm_head.weight",
+    }
+    state = {}
+    for name, tensor in fused.items():
+        if "wqkv" in name:
+            rest = tensor.shape[1:]
+            grouped = tensor.reshape(kv_heads, per_group, -1, *rest)
+            parts = {"q_proj": grouped[:, :-2], "k_proj": grouped[:, -2], "v_proj": grouped[:, -1]}
+            for part, rows in parts.items():
+                key = name.replace("attention.wqkv", f"self_attn.{part}")
+                state[key] = rows.reshape(-1, *rest)
+            continue
+        for old, new in names.items():
+            name = name.replace(old, new)
+        state[name] = tensor
+    return state
+
+
+# ---------------------------------------------------------------------------------------------
+# Making one folder
+
+
+def write_json(path, value):
+    path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+def save(model, variant, folder):
+    """Writes config and weights; leaves the model with the weights as stored, in float32."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.to(DTYPES[variant.dtype]))
+    # A copy, since .to() would round the model's rotary frequencies too.
+    stored = copy.deepcopy(model).to(DTYPES[variant.dtype])
+    folder.mkdir(parents=True)
+    if variant.family == "internlm2":
+        fused = fuse_internlm2(stored.state_dict(), variant.config)
+        safetensors.torch.save_file(fused, folder / "model.safetensors", {"format": "pt"})
+    else:
+        sharding = {"max_shard_size": variant.max_shard_size} if variant.max_shard_size else {}
+        stored.save_pretrained(folder, **sharding)
+        (folder / "generation_config.json").unlink(missing_ok=True)
+    if variant.extra:
+        file = folder / "model.safetensors"
+        tensors = safetensors.torch.load_file(file)
+        tensors |= EXTRAS[variant.extra](variant, tensors)
+        safetensors.torch.save_file(tensors, file, {"format": "pt"})
+    if not variant.new_style:
+        config = copy.deepcopy(variant.config)
+        if "torch_dtype" in config:
+            config["torch_dtype"] = variant.dtype
+        write_json(folder / "config.json", config)
+
+
+def load(variant, folder):
+    """The folder as any user of transformers would load it, in float32."""
+    if variant.family == "internlm2":
+        config = json.loads((folder / "config.json").read_text())
+        fused = safetensors.torch.load_file(folder / "model.safetensors")
+        model = build(config)
+        model.load_state_dict(unfuse_internlm2(fused, config))
+        return model
+    return AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
+
+
+def check_teeth(model, variant, tokens, logits):
+    """Returns (smallest effect of a parameter, smallest effect of a contrast)."""
+    weakest = []
+    for name, parameter in model.named_parameters():
+        saved = parameter.detach().clone()
+        neutral = 1.0 if parameter.ndim == 1 and not name.endswith(".bias") else 0.0
+        with torch.no_grad():
+            parameter.fill_(neutral)
+            weakest.append((effect(logits, run(model, tokens)), name))
+            parameter.copy_(saved)
+    contrasts = []
+    for overrides in variant.contrasts:
+        other = build(merged(variant.config, overrides))
+        other.load_state_dict(model.state_dict())
+        contrasts.append((effect(logits, run(other, tokens)), str(overrides)))
+    for size, what in weakest + contrasts:
+        if not size > variant.min_effect:
+            sys.exit(f"{variant.path}: {what} moves the logits by {size:.1e} only")
+    return min(weakest)[0], min(contrasts)[0] if contrasts else None
+
+
+def make(variant, root):
+    model = build(variant.config)
+    random_weights(model, variant)
+    folder = root / variant.path
+    save(model, variant, folder)
+
+    tokens = random_tokens(variant)
+    logits = run(model, tokens)
+    if not torch.equal(logits, run(load(variant, folder), tokens)):
+        sys.exit(f"{variant.path}: the folder as written does not give the same logits")
+    parameter_effect, contrast_effect = check_teeth(model, variant, tokens, logits)
+    noise = effect(logits.double(), run(copy.deepcopy(model).double(), tokens))
+    if noise > MAX_NOISE:
+        sys.exit(f"{variant.path}: float32 rounding alone moves the logits by {noise:.1e}")
+
+    made_with = f"transformers {transformers.__version__}, torch {torch.__version__}"
+    safetensors.torch.save_file(
+        {"input_ids": tokens, "logits": logits.contiguous()},
+        folder / "golden.safetensors",
+        {"made_with": made_with},
+    )
+    for file in folder.iterdir():
+        file.chmod(0o644)  # safetensors writes for its owner only
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    contrast = f"{contrast_effect:8.1e}" if contrast_effect else "       -"
+    print(
+        f"{variant.path:38} {size / 1024:6.1f} KiB  std {logits.std():4.2f}  "
+        f"noise {noise:7.1e}  weakest parameter {parameter_effect:7.1e}  contrast {contrast}"
+    )
+
+    entry = {
+        "path": variant.path,
+        "family": variant.family,
+        "n_tokens": variant.n_tokens,
+        "dtype": variant.dtype,
+    }
+    return entry | ({"context": variant.context} if variant.context else {})
+
+
+def make_all(root):
+    variants = list(all_variants())
+    assert len({v.path for v in variants}) == len(variants)
+    for variant in variants:  # stale folders of renamed variants go too
+        shutil.rmtree(root / variant.family, ignore_errors=True)
+    write_json(root / "index.json", [make(variant, root) for variant in variants])
+    total = sum(file.stat().st_size for file in root.rglob("*") if file.is_file())
+    print(f"{len(variants)} goldens, {total / 2**20:.2f} MiB")
+
+
+def compare(fresh, committed):
+    """Prints what differs; returns the process's exit code."""
+    files = {p.relative_to(fresh) for p in fresh.rglob("*") if p.is_file()}
+    committed_files = {p.relative_to(committed) for p in committed.rglob("*") if p.is_file()}
+    status = 0
+    for name in sorted(files ^ committed_files - {Path("README.md")}):
+        print(f"{name}: only in {'the fresh set' if name in files else committed}")
+        status = 1
+    for name in sorted(files & committed_files):
+        if filecmp.cmp(fresh / name, committed / name, shallow=False):
+            continue
+        rounding = float("inf")
+        if name.name == "golden.safetensors":
+            old = safetensors.torch.load_file(committed / name)
+            new = safetensors.torch.load_file(fresh / name)
+            if torch.equal(old["input_ids"], new["input_ids"]):
+                rounding = effect(old["logits"], new["logits"])
+        harmless = rounding < MAX_NOISE
+        print(f"{name}: differs" + (f", by rounding only ({rounding:.1e})" if harmless else ""))
+        status |= not harmless
+    print("the goldens are as committed" if status == 0 else "the goldens have changed")
+    return int(status)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=ROOT, help="default: tests/golden")
+    parser.add_argument("--check", action="store_true", help="compare a fresh set with --out")
+    options = parser.parse_args()
+
+    torch.set_num_threads(1)  # one order of every sum
+    torch.use_deterministic_algorithms(True)
+    transformers.utils.logging.disable_progress_bar()
+    if not options.check:
+        options.out.mkdir(parents=True, exist_ok=True)
+        return make_all(options.out)
+    with tempfile.TemporaryDirectory() as fresh:
+        make_all(Path(fresh))
+        return compare(Path(fresh), options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "base/error.h"
+#include "base/machine_memory.h"
 #include "kernels/kernel_table.h"
 
 namespace godwit {
@@ -47,6 +48,15 @@ KvStore::KvStore(const AttentionGeometry& geometry, DType dtype)
 
 void KvStore::Reserve(int64_t pages) {
   const auto before = this->pages();
+  if (pages <= before) return;
+  // The system would promise more than it has and take the process down later.
+  const int64_t total = PhysicalMemoryBytes();
+  if (pages > total / page_bytes_) {
+    Throw(ErrorKind::kMemory, "a KV cache of {} tokens takes {:.1f} GiB, and this machine has {}",
+          pages * kTileTokens,
+          static_cast<double>(pages) * static_cast<double>(page_bytes_) / (int64_t{1} << 30),
+          FormatBytes(total));
+  }
   try {
     while (this->pages() < pages) {
       Buffer page(page_bytes_);

@@ -40,7 +40,7 @@ TEST(ParseJson, NamesThePlaceOfAnError) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("unexpected end of input"));
   EXPECT_THAT(ErrorOf("{} x"), HasSubstr("column 4"));
   EXPECT_THAT(ErrorOf("1e999"), HasSubstr("number overflow"));
-  EXPECT_THAT(ErrorOf("\"\xff\""), HasSubstr("invalid UTF-8"));
+  EXPECT_THAT(ErrorOf("\"\xff\""), HasSubstr("ill-formed UTF-8"));
 }
 
 TEST(ParseJson, KeepsAMessageShort) {

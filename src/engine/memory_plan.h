@@ -2,20 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "attention/geometry.h"
 #include "tensor/dtype.h"
 
 namespace godwit {
-
-// Physical memory, and what of it could be taken now without swapping. Within a container: its
-// limit, if that is lower.
-struct MachineMemory {
-  int64_t total_bytes = 0;
-  int64_t available_bytes = 0;
-};
-MachineMemory ReadMachineMemory();
 
 // The longest context whose KV cache fits into `free_bytes`, in tokens.
 int64_t LargestContext(const AttentionGeometry& geometry, DType kv_type, int64_t free_bytes);
@@ -23,8 +14,5 @@ int64_t LargestContext(const AttentionGeometry& geometry, DType kv_type, int64_t
 // Throws Error(kMemory) with the numbers, and the context that would fit, if the KV cache of
 // `tokens` tokens does not fit into the memory that is available now.
 void CheckKvFits(const AttentionGeometry& geometry, DType kv_type, int64_t tokens);
-
-// "512 B", "1.5 GiB".
-std::string FormatBytes(int64_t bytes);
 
 }  // namespace godwit

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "model/archs/all.h"
 #include "tests/fuzz/targets.h"
 #include "weights/hf_config.h"
 
@@ -54,10 +55,27 @@ void ReadEveryKey(const HfConfig& config, int depth) {
   }
 }
 
+// A description that is accepted has sizes that arithmetic can be done with.
+void Describe(const HfConfig& config) {
+  const DecoderSpec spec = DescribeModel(config);
+  Require(spec.hidden_size > 0 && spec.layers > 0 && spec.vocab_size > 0, "sizes are positive");
+  Require(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0, "heads share KV heads evenly");
+  Require(spec.head_dim > 0 && spec.rotary.rotary_dim <= spec.head_dim,
+          "a head holds its rotation");
+  Require(static_cast<int64_t>(spec.windows.size()) == spec.layers, "a window for every layer");
+  Require(DefaultContext(spec) > 0 && spec.max_context > 0, "there is a context");
+  const RotaryEncoding encoding(spec.rotary, DefaultContext(spec));
+  Require(encoding.rotary_dim() == spec.rotary.rotary_dim, "the encoding follows the spec");
+}
+
 }  // namespace
 
 void FuzzConfig(std::span<const uint8_t> input) {
-  Accepts([&] { ReadEveryKey(HfConfig::Parse(AsText(input), "config.json"), 0); });
+  Accepts([&] {
+    const HfConfig config = HfConfig::Parse(AsText(input), "config.json");
+    ReadEveryKey(config, 0);
+    Describe(config);
+  });
 }
 
 }  // namespace godwit::fuzz

@@ -1,6 +1,7 @@
 // What the fuzzer feeds. Each function takes any bytes, returns normally whether they are accepted
-// or refused with Error(kFormat), and aborts on everything else: a wrong result, another exception.
-// Here aborting is the interface: it is how a fuzzer, and the replay test, learn of a finding.
+// or refused with Error(kFormat) or Error(kUnsupported), and aborts on everything else: a wrong
+// result, another exception. Here aborting is the interface: it is how a fuzzer, and the replay
+// test, learn of a finding.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +23,15 @@ inline void Require(bool condition, const char* what) {
   std::abort();
 }
 
-// Whether `action` returned; false if it threw Error(kFormat).
+// Whether `action` returned; false if it threw one of the two.
 template <typename Action>
 bool Accepts(Action action) {
   try {
     action();
     return true;
   } catch (const Error& error) {
-    Require(error.kind() == ErrorKind::kFormat, "a refusal is a kFormat");
+    Require(error.kind() == ErrorKind::kFormat || error.kind() == ErrorKind::kUnsupported,
+            "a refusal is a kFormat or a kUnsupported");
     Require(std::string_view(error.what()).size() < 16'384, "messages are short");
     return false;
   }

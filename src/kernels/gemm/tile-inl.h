@@ -184,16 +184,20 @@ void RunTile(const TileArgs<Operand>& tile) {
   StartRows(sums, tile);
   const auto* a = tile.a;
   const auto* w = tile.w;
-  for (int64_t step = 0; step < tile.steps; ++step) {
+  const int64_t a_stride = tile.a_stride, w_stride = tile.w_stride;
+  for (int64_t steps = tile.steps; steps > 0; --steps) {
     Strip<N> columns;
     LoadColumns<Operand, 0>(columns, w);
-    AccumulateRows<Operand, 0>(sums, a, tile.a_stride, columns);
+    AccumulateRows<Operand, 0>(sums, a, a_stride, columns);
     if constexpr (Operand::kPhases == 2) {
+      // The pairs are loaded again: kept from the first phase, they would push sums out of the
+      // registers.
+      __asm__ volatile("" ::: "memory");
       LoadColumns<Operand, 1>(columns, w);
-      AccumulateRows<Operand, 1>(sums, a, tile.a_stride, columns);
+      AccumulateRows<Operand, 1>(sums, a, a_stride, columns);
     }
     a += Operand::kDepth;
-    w += tile.w_stride;
+    w += w_stride;
   }
   FinishRows(sums, tile);
 }

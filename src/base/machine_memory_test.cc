@@ -1,0 +1,23 @@
+#include "base/machine_memory.h"
+
+#include <gtest/gtest.h>
+
+namespace godwit {
+namespace {
+
+TEST(MachineMemoryTest, ReadsTheMachine) {
+  const MachineMemory memory = ReadMachineMemory();
+  EXPECT_GT(memory.total_bytes, int64_t{64} << 20);
+  EXPECT_GT(memory.available_bytes, 0);
+  EXPECT_LE(memory.available_bytes, memory.total_bytes);
+}
+
+TEST(MachineMemoryTest, FormatsBytesForPeople) {
+  EXPECT_EQ(FormatBytes(0), "0 B");
+  EXPECT_EQ(FormatBytes(1023), "1023 B");
+  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
+  EXPECT_EQ(FormatBytes(int64_t{16} << 30), "16.0 GiB");
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,236 @@
+#include "godwit/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace godwit {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kFolder = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
+
+std::string MessageOf(const std::function<void()>& call, ErrorKind kind) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return {};
+}
+
+class EngineTest : public testing::Test {
+ protected:
+  GenerateOptions Greedy(int64_t max_tokens) const {
+    GenerateOptions options;
+    options.max_tokens = max_tokens;
+    options.sampler.temperature = 0;
+    return options;
+  }
+
+  Engine engine_{kFolder, {.threads = 1}};
+};
+
+TEST_F(EngineTest, ContinuesAsHuggingFaceDoes) {
+  const auto expected =
+      ParseJson(ReadTextFile(kFolder + "/expected.json", 1 << 20), "expected.json");
+  ASSERT_FALSE(expected["complete"].empty());
+  for (const auto& sample : expected["complete"]) {
+    const auto prompt = engine_.Tokenize(sample["prompt"].get<std::string>());
+    EXPECT_EQ(prompt, sample["tokens"].get<std::vector<int32_t>>());
+    const auto ids = sample["new_tokens"].get<std::vector<int32_t>>();
+    std::string streamed;
+    GenerateOptions options = Greedy(static_cast<int64_t>(ids.size()));
+    options.on_text = [&](std::string_view text) { streamed += text; };
+    const GenerateResult result = engine_.NewSession({}).Generate(prompt, options);
+    EXPECT_EQ(result.tokens, ids);
+    EXPECT_EQ(result.text, sample["new_text"].get<std::string>());
+    EXPECT_EQ(streamed, result.text);
+    EXPECT_EQ(result.prompt_tokens, static_cast<int64_t>(prompt.size()));
+  }
+}
+
+TEST_F(EngineTest, ACacheHitShowsInTheCountAndNowhereElse) {
+  Session session = engine_.NewSession({.chunk_tokens = 7});
+  auto text = engine_.Tokenize("The godwit flies over the sea");
+  const auto first = session.Generate(text, Greedy(20));
+  EXPECT_EQ(first.cached_tokens, 0);
+  text.assign(session.tokens().begin(), session.tokens().end());
+  for (const int32_t token : engine_.Tokenize(" and the wind", false)) text.push_back(token);
+
+  const auto cached = session.Generate(text, Greedy(20));
+  EXPECT_EQ(cached.cached_tokens,
+            first.prompt_tokens + static_cast<int64_t>(first.tokens.size()) - 1);
+  const auto fresh = engine_.NewSession({}).Generate(text, Greedy(20));
+  EXPECT_EQ(fresh.cached_tokens, 0);
+  EXPECT_EQ(cached.tokens, fresh.tokens);
+
+  // Going back to a shorter text, as regenerating an answer does.
+  const std::vector<int32_t> shorter(text.begin(), text.begin() + 5);
+  const auto back = session.Generate(shorter, Greedy(20));
+  EXPECT_EQ(back.cached_tokens, 4);
+  EXPECT_EQ(back.tokens, engine_.NewSession({}).Generate(shorter, Greedy(20)).tokens);
+}
+
+TEST_F(EngineTest, SeedsRepeatAndSequencesDiffer) {
+  const auto prompt = engine_.Tokenize("The");
+  GenerateOptions options;
+  options.max_tokens = 40;
+  options.ignore_eos = true;
+  options.sampler = {.temperature = 3, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 11};
+  const auto generate = [&] { return engine_.NewSession({}).Generate(prompt, options).tokens; };
+  const auto first = generate();
+  EXPECT_EQ(generate(), first);
+  options.sequence = 1;
+  EXPECT_NE(generate(), first);
+  options.sequence = 0;
+  options.sampler.seed = 12;
+  EXPECT_NE(generate(), first);
+}
+
+TEST_F(EngineTest, StopStringsEndTheTextBeforeThem) {
+  const auto prompt = engine_.Tokenize("The godwit");
+  const auto whole = engine_.NewSession({}).Generate(prompt, Greedy(30)).text;
+  ASSERT_GT(whole.size(), 12u);
+  GenerateOptions options = Greedy(30);
+  options.stop = {whole.substr(6, 3)};
+  const auto cut = engine_.NewSession({}).Generate(prompt, options);
+  EXPECT_EQ(cut.finish_reason, FinishReason::kStop);
+  EXPECT_EQ(cut.text, whole.substr(0, whole.find(options.stop[0])));
+}
+
+TEST_F(EngineTest, AnOverlongPromptIsRefusedWithTheNumbers) {
+  const std::vector<int32_t> prompt(30, 5);
+  Session session = engine_.NewSession({.context_tokens = 20});
+  const auto message = MessageOf([&] { session.Generate(prompt, Greedy(1)); }, ErrorKind::kInput);
+  EXPECT_THAT(message, HasSubstr("30 tokens"));
+  EXPECT_THAT(message, HasSubstr("context holds 20"));
+  EXPECT_THAT(message, HasSubstr("-c 30"));
+  EXPECT_THAT(message, HasSubstr("--kv sinks:4+16"));
+  EXPECT_EQ(session.kv().seen, 0);
+}
+
+TEST_F(EngineTest, OutputEndsWhereTheContextDoes) {
+  const auto prompt = engine_.Tokenize("The godwit");
+  GenerateOptions options = Greedy(-1);
+  options.ignore_eos = true;
+  const auto n = static_cast<int64_t>(prompt.size());
+  const auto result = engine_.NewSession({.context_tokens = n + 9}).Generate(prompt, options);
+  EXPECT_EQ(result.tokens.size(), 9u);
+  EXPECT_EQ(result.finish_reason, FinishReason::kLength);
+}
+
+TEST_F(EngineTest, StreamingGoesPastTheContextAndSaysWhatItDropped) {
+  GenerateOptions options = Greedy(engine_.max_context() + 100);
+  options.ignore_eos = true;
+  const auto prompt = engine_.Tokenize("The");
+  const auto result = engine_.NewSession({.kv = "sinks:4+60"}).Generate(prompt, options);
+  EXPECT_EQ(static_cast<int64_t>(result.tokens.size()), options.max_tokens);
+  EXPECT_EQ(result.kv.policy, "sinks:4+60");
+  EXPECT_EQ(result.kv.kept, 64);
+  EXPECT_EQ(result.kv.seen, static_cast<int64_t>(prompt.size() + result.tokens.size()) - 1);
+}
+
+TEST_F(EngineTest, CancelEndsTheCallAndKeepsTheSession) {
+  Session session = engine_.NewSession({});
+  const auto prompt = engine_.Tokenize("The godwit");
+  GenerateOptions options = Greedy(-1);
+  options.ignore_eos = true;
+  int pieces = 0;
+  options.on_text = [&](std::string_view) {
+    if (++pieces == 5) session.Cancel();
+  };
+  const auto cancelled = session.Generate(prompt, options);
+  EXPECT_EQ(cancelled.finish_reason, FinishReason::kCancelled);
+  EXPECT_GE(cancelled.tokens.size(), 5u);
+  EXPECT_LT(cancelled.tokens.size(), 100u);
+
+  const auto again = session.Generate(prompt, Greedy(20));
+  EXPECT_EQ(again.tokens, engine_.NewSession({}).Generate(prompt, Greedy(20)).tokens);
+}
+
+TEST_F(EngineTest, ProgressCountsThePrompt) {
+  const std::vector<int32_t> prompt(50, 7);
+  std::vector<int64_t> done;
+  GenerateOptions options = Greedy(1);
+  options.on_progress = [&](const PromptProgress& progress) {
+    EXPECT_EQ(progress.total_tokens, 50);
+    done.push_back(progress.done_tokens);
+  };
+  engine_.NewSession({.chunk_tokens = 20}).Generate(prompt, options);
+  EXPECT_EQ(done, (std::vector<int64_t>{20, 40, 50}));
+}
+
+TEST_F(EngineTest, LogitsComeRowByRowWhateverTheChunk) {
+  std::vector<int32_t> tokens;
+  for (int32_t i = 0; i < 150; ++i) tokens.push_back(3 + i % 200);
+  const auto collect = [&](int64_t chunk) {
+    std::vector<float> all;
+    int64_t next = 0;
+    engine_.NewSession({.kv_type = "f32", .chunk_tokens = chunk})
+        .Logits(tokens, [&](int64_t position, std::span<const float> row) {
+          EXPECT_EQ(position, next++);
+          EXPECT_EQ(static_cast<int64_t>(row.size()), engine_.vocab_size());
+          all.insert(all.end(), row.begin(), row.end());
+        });
+    EXPECT_EQ(next, 150);
+    return all;
+  };
+  EXPECT_EQ(collect(150), collect(13));
+}
+
+TEST_F(EngineTest, RefusesWhatMakesNoSense) {
+  const auto prompt = engine_.Tokenize("The");
+  Session session = engine_.NewSession({});
+  EXPECT_THAT(MessageOf([&] { session.Generate({}, {}); }, ErrorKind::kInput), HasSubstr("empty"));
+  const std::vector<int32_t> unknown = {1, 100000};
+  EXPECT_THAT(MessageOf([&] { session.Generate(unknown, {}); }, ErrorKind::kInput),
+              HasSubstr("100000"));
+  GenerateOptions bad;
+  bad.sampler.top_p = -1;
+  MessageOf([&] { session.Generate(prompt, bad); }, ErrorKind::kInput);
+  MessageOf([&] { session.Generate(prompt, {.stop = {""}}); }, ErrorKind::kInput);
+  MessageOf([&] { engine_.NewSession({.kv = "none"}); }, ErrorKind::kInput);
+  MessageOf([&] { engine_.NewSession({.kv_type = "f8"}); }, ErrorKind::kInput);
+  MessageOf([&] { engine_.NewSession({.context_tokens = -1}); }, ErrorKind::kInput);
+  MessageOf([&] { engine_.NewSession({.chunk_tokens = 0}); }, ErrorKind::kInput);
+  MessageOf([&] { engine_.NewSession({.kv = "sinks:4+900000000000"}); }, ErrorKind::kMemory);
+}
+
+TEST(EngineLoad, RefusesFoldersThatAreNoModel) {
+  MessageOf([] { Engine("/no/such/folder", {}); }, ErrorKind::kIo);
+  MessageOf([] { Engine(kFolder + "/config.json", {}); }, ErrorKind::kInput);
+  MessageOf([] { Engine(GODWIT_SOURCE_DIR, {}); }, ErrorKind::kIo);
+  MessageOf([] { Engine(kFolder, {.threads = -1}); }, ErrorKind::kInput);
+  EXPECT_THAT(MessageOf([] { Engine(kFolder, {.isa = "sse9"}); }, ErrorKind::kInput),
+              HasSubstr("scalar"));
+}
+
+TEST_F(EngineTest, ChatIsWrappedInTheModelsTemplate) {
+  const Message messages[] = {{"user", "Hello"}};
+  const std::string text = engine_.ApplyChatTemplate(messages);
+  EXPECT_THAT(text, HasSubstr("Hello"));
+  EXPECT_THAT(text, HasSubstr("<|im_start|>assistant"));
+}
+
+// The real trained model, where the shared data lies beside the project.
+TEST(RealModel, TellsTheStoryThatTheReferenceScores) {
+  const std::string folder = GODWIT_SOURCE_DIR "/../shared/data/models/stories260K";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no shared data beside the project";
+  const Engine engine(folder, {});
+  GenerateOptions options;
+  options.max_tokens = 60;
+  options.sampler.temperature = 0;
+  const auto result = engine.NewSession({}).Generate(engine.Tokenize("Once upon a time"), options);
+  EXPECT_THAT(result.text, HasSubstr("there was a little girl named Lily"));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,90 @@
+#include "ops/activation.h"
+
+#include <numbers>
+
+#include "ops/test_support.h"
+
+namespace godwit::ops {
+namespace {
+
+constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGeluErf,
+                                       Activation::kGeluTanh, Activation::kRelu};
+
+double Oracle(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+    case Activation::kGeluErf:
+      return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    case Activation::kGeluTanh:
+      return 0.5 * x *
+             (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+  }
+  return kNan;
+}
+
+// Under the difference of the two forms of GELU (4e-4), above the error of the kernels' functions.
+double Tolerance(double x) { return 16 * kEpsilon * (1 + std::fabs(x)); }
+
+class ActivationTest : public OpsTest {};
+
+TEST_P(ActivationTest, EveryElement) {
+  for (const Activation activation : kActivations) {
+    for (const int64_t cols : {1, 15, 16, 100}) {
+      const GappedMatrix x(90, cols, 1, -6, 6);
+      GappedMatrix out = x;
+      Activate(On(three_), activation, out.view());
+      for (int64_t i = 0; i < 90; ++i) {
+        for (int64_t j = 0; j < cols; ++j) {
+          ASSERT_NEAR(out.At(i, j), Oracle(activation, x.At(i, j)), Tolerance(x.At(i, j)));
+        }
+      }
+      EXPECT_TRUE(out.GapsIntact());
+    }
+  }
+}
+
+TEST_P(ActivationTest, TheGateStandsLeftOfWhatItGates) {
+  for (const Activation activation : kActivations) {
+    for (const int64_t n : {1, 15, 16, 100}) {
+      const GappedMatrix gate_up(7, 2 * n, 2, -4, 4);
+      GappedMatrix out(7, n);
+      ActivateGated(On(three_), activation, gate_up.view(), out.view());
+      for (int64_t i = 0; i < 7; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          const double up = gate_up.At(i, n + j);
+          ASSERT_NEAR(out.At(i, j), Oracle(activation, gate_up.At(i, j)) * up,
+                      Tolerance(gate_up.At(i, j)) * (1 + std::fabs(up)));
+        }
+      }
+      EXPECT_TRUE(out.GapsIntact());
+
+      GappedMatrix aliased = gate_up;
+      ActivateGated(On(three_), activation, aliased.view(), aliased.view().Cols(0, n));
+      for (int64_t i = 0; i < 7; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          ASSERT_EQ(aliased.At(i, j), out.At(i, j));
+          ASSERT_EQ(aliased.At(i, n + j), gate_up.At(i, n + j)) << "the right half is input only";
+        }
+      }
+    }
+  }
+}
+
+TEST_P(ActivationTest, AddsToItsSecondArgument) {
+  const GappedMatrix y(300, 50, 3);
+  const GappedMatrix before(300, 50, 4);
+  GappedMatrix x = before;
+  Add(On(three_), y.view(), x.view());
+  for (int64_t i = 0; i < 300; ++i) {
+    for (int64_t j = 0; j < 50; ++j) ASSERT_EQ(x.At(i, j), before.At(i, j) + y.At(i, j));
+  }
+  EXPECT_TRUE(x.GapsIntact());
+}
+
+GODWIT_FOR_EVERY_ISA(ActivationTest);
+
+}  // namespace
+}  // namespace godwit::ops

@@ -70,6 +70,11 @@ void KvStore::Reserve(int64_t pages) {
   }
 }
 
+void KvStore::ReserveTable(int64_t pages) {
+  pages_.reserve(static_cast<size_t>(pages));
+  page_data_.reserve(static_cast<size_t>(pages));
+}
+
 void KvStore::Shrink(int64_t pages) {
   if (pages >= this->pages()) return;
   pages_.resize(static_cast<size_t>(pages));

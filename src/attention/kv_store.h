@@ -26,6 +26,10 @@ class KvStore {
   void Reserve(int64_t pages);
   void Shrink(int64_t pages);
 
+  // Makes room to list this many pages, so that growing up to there takes pages from the system
+  // and nothing from the heap.
+  void ReserveTable(int64_t pages);
+
   int64_t pages() const { return static_cast<int64_t>(pages_.size()); }
   int64_t page_bytes() const { return page_bytes_; }
   int64_t bytes() const { return pages() * page_bytes_; }

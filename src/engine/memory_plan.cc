@@ -17,11 +17,11 @@ void CheckKvFits(const AttentionGeometry& geometry, DType kv_type, int64_t token
   const int64_t fits = LargestContext(geometry, kv_type, available);
   if (tokens <= fits) return;
   const auto per_token = static_cast<double>(KvBytesPerToken(geometry, kv_type));
-  Throw(
-      ErrorKind::kMemory,
-      "a KV cache of {} tokens in {} takes {:.1f} GiB, and {} are available: at most {} tokens fit",
-      tokens, Name(kv_type), per_token * static_cast<double>(tokens) / (int64_t{1} << 30),
-      FormatBytes(available), fits);
+  Throw(ErrorKind::kMemory,
+        "the KV cache of {} more tokens in {} takes {:.1f} GiB, and {} are available: {} tokens "
+        "would fit",
+        tokens, Name(kv_type), per_token * static_cast<double>(tokens) / (int64_t{1} << 30),
+        FormatBytes(available), fits);
 }
 
 }  // namespace godwit

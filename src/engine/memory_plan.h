@@ -11,8 +11,8 @@ namespace godwit {
 // The longest context whose KV cache fits into `free_bytes`, in tokens.
 int64_t LargestContext(const AttentionGeometry& geometry, DType kv_type, int64_t free_bytes);
 
-// Throws Error(kMemory) with the numbers, and the context that would fit, if the KV cache of
-// `tokens` tokens does not fit into the memory that is available now.
+// Throws Error(kMemory) with the numbers if the KV cache of `tokens` more tokens does not fit into
+// the memory that is available now.
 void CheckKvFits(const AttentionGeometry& geometry, DType kv_type, int64_t tokens);
 
 }  // namespace godwit

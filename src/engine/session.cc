@@ -117,7 +117,9 @@ void Session::Impl::CheckPrompt(std::span<const int32_t> prompt) const {
           n, limit, most, n <= most ? fmt::format(", raise the context with -c {}", n) : "",
           std::max<int64_t>(1, std::min(limit, most) - 4));
   }
-  if (limit != INT64_MAX) CheckKvFits(Geometry(engine_.spec), policy_options_.kv_type, n);
+  if (limit != INT64_MAX) {  // a cache that grows
+    CheckKvFits(Geometry(engine_.spec), policy_options_.kv_type, n - policy_->length());
+  }
 }
 
 int64_t Session::Impl::ReusePrefix(std::span<const int32_t> prompt) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 
@@ -35,36 +36,43 @@ int64_t Stretched(int64_t context, double factor) {
   return static_cast<int64_t>(static_cast<double>(context) * factor);
 }
 
+std::optional<RotaryScaling::Kind> ParseKind(std::string_view name) {
+  using Kind = RotaryScaling::Kind;
+  if (name == "default") return Kind::kNone;
+  if (name == "linear") return Kind::kLinear;
+  if (name == "dynamic") return Kind::kDynamic;
+  if (name == "llama3") return Kind::kLlama3;
+  if (name == "yarn") return Kind::kYarn;
+  return std::nullopt;
+}
+
 void ReadScaling(const HfConfig& config, const HfConfig& fields, DecoderSpec& spec) {
   using Kind = RotaryScaling::Kind;
   RotaryScaling& scaling = spec.rotary.scaling;
-  const std::string kind = fields.StringOr("rope_type", fields.StringOr("type", "default"));
-  if (kind == "default") return;
+  const std::string_view key = fields.Has("rope_type") ? "rope_type" : "type";
+  const auto kind = ParseKind(fields.StringOr(key, "default"));
+  if (!kind) fields.Refuse(key, "default, linear, dynamic, llama3 or yarn");
+  scaling.kind = *kind;
+  if (scaling.kind == Kind::kNone) return;
+
   scaling.factor = fields.Float("factor", kFactorRange);
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
   scaling.original_context = config.IntOr(
       kOriginal, fields.IntOr(kOriginal, spec.max_context, kContextRange), kContextRange);
-  if (kind == "linear") {
-    scaling.kind = Kind::kLinear;
+  if (scaling.kind == Kind::kLinear) {
     spec.max_context = Stretched(spec.max_context, scaling.factor);
-  } else if (kind == "dynamic") {
-    scaling.kind = Kind::kDynamic;
+  } else if (scaling.kind == Kind::kDynamic) {
     spec.max_context = Stretched(scaling.original_context, scaling.factor);
-  } else if (kind == "llama3") {
-    scaling.kind = Kind::kLlama3;
+  } else if (scaling.kind == Kind::kLlama3) {
     scaling.low_freq_factor = fields.Float("low_freq_factor", {1e-3, 1e6});
     scaling.high_freq_factor = fields.Float("high_freq_factor", {1e-3, 1e6});
     if (scaling.high_freq_factor <= scaling.low_freq_factor) {
       fields.Refuse("high_freq_factor", "a number above low_freq_factor");
     }
-  } else if (kind == "yarn") {
-    scaling.kind = Kind::kYarn;
+  } else {
     ReadYarn(fields, scaling);
     spec.max_context =
         std::max(spec.max_context, Stretched(scaling.original_context, scaling.factor));
-  } else {
-    fields.Refuse(fields.Has("rope_type") ? "rope_type" : "type",
-                  "default, linear, dynamic, llama3 or yarn");
   }
 }
 

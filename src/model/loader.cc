@@ -62,6 +62,7 @@ class Packer {
   ops::NormWeights Norm(const NormTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
   void Done(const TensorInfo& tensor, bool has_nan);
+  void WarnIfUntied(const TensorInfo& embedding) const;
 
   const DecoderSpec& spec_;
   const WeightSource& source_;
@@ -153,10 +154,20 @@ void Packer::Done(const TensorInfo& tensor, bool has_nan) {
   if (hooks_.cancel != nullptr) hooks_.cancel->ThrowIfCancelled();
 }
 
-DecoderWeights Packer::Pack(const ModelTensors& tensors) {
-  for (const std::string& name : source_.Names()) {
-    total_bytes_ += static_cast<int64_t>(source_.Find(name)->bytes.size());
+// Some tools store the head of a tied model too. If it differs, one of the two files lies.
+void Packer::WarnIfUntied(const TensorInfo& embedding) const {
+  const TensorInfo* head = source_.Find(spec_.names.head + ".weight");
+  if (!spec_.tied_head || head == nullptr || !hooks_.warn) return;
+  if (!std::ranges::equal(head->bytes, embedding.bytes)) {
+    hooks_.warn(fmt::format(
+        "tensor {} differs from {}, but config.json ties them: the latter is used for both",
+        head->name, embedding.name));
   }
+}
+
+DecoderWeights Packer::Pack(const ModelTensors& tensors) {
+  WarnIfUntied(*tensors.head.parts[0]);
+  total_bytes_ = tensors.bytes;
   DecoderWeights weights;
   if (tensors.embedding != nullptr) weights.embedding = Rows(*tensors.embedding);
   for (const LayerTensors& layer : tensors.layers) {

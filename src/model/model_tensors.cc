@@ -123,6 +123,9 @@ ModelTensors Resolver::Resolve() {
                        fmt::format("this checkpoint is not a {} model as its config.json "
                                    "describes it",
                                    spec_.family));
+  for (const std::string& name : wanted_) {
+    tensors.bytes += static_cast<int64_t>(source_.Find(name)->bytes.size());
+  }
   return tensors;
 }
 

@@ -1,6 +1,7 @@
 // Which tensors of a checkpoint a model is made of.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "model/spec.h"
@@ -31,6 +32,7 @@ struct ModelTensors {
   std::vector<LayerTensors> layers;
   NormTensors final_norm;
   LinearTensors head;
+  int64_t bytes = 0;  // of all of them
 };
 
 // Finds everything that the spec asks for. Throws Error(kFormat) that lists every missing,

@@ -3,6 +3,8 @@
 // The template is Jinja, rendered by minijinja set up as transformers sets up Jinja2: the same
 // whitespace rules, Python's string methods, tojson without HTML escapes, raise_exception,
 // strftime_now, {% generation %}. There is no built-in fallback: a template that fails is an error.
+// Known differences: a loop over none is a loop over nothing, where Jinja refuses; and steps and
+// output are limited but not the memory of strings that a template doubles over and over.
 // The text usually begins with the BOS already: encode it with add_special_tokens = false, or the
 // model sees two. Immutable: threads may share one.
 #pragma once

@@ -71,13 +71,11 @@ TEST_P(TinyTokenizer, IdsWithoutATokenDecodeToNothing) {
 }
 
 TEST_P(TinyTokenizer, EncodesAMegabyte) {
+  // Half text, half one word: what a merge step costs must not depend on the length of the word.
   std::string text;
-  while (text.size() < (size_t{1} << 20)) text += "The godwit flies 11,000 km über das Meer. 🐦\n";
-  const Ids ids = tokenizer_->Encode(text, false);
-  EXPECT_EQ(tokenizer_->Decode(ids, false), text);
-  // One word of a megabyte: whatever a merge step costs, it must not be the length of the word.
-  const std::string word(size_t{1} << 20, 'e');
-  EXPECT_EQ(tokenizer_->Decode(tokenizer_->Encode(word, false), false), word);
+  while (text.size() < (size_t{1} << 19)) text += "The godwit flies 11,000 km über das Meer. 🐦\n";
+  text += std::string(size_t{1} << 19, 'e');
+  EXPECT_EQ(tokenizer_->Decode(tokenizer_->Encode(text, false), false), text);
 }
 
 TEST(LoadTokenizer, NeverTruncatesOrPads) {

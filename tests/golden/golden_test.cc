@@ -96,6 +96,8 @@ class GoldenTest : public testing::TestWithParam<Golden> {
 };
 
 TEST_P(GoldenTest, PromptLogitsAreThoseOfHuggingFace) {
+  RecordProperty("family", GetParam().family);
+  RecordProperty("dtype", GetParam().dtype);
   for (const kernels::Isa& isa : kernels::AllIsas()) {
     if (!isa.supported()) continue;
     const auto logits =

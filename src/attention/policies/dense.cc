@@ -19,7 +19,11 @@ class DensePolicy : public AttentionPolicy {
       : geometry_(geometry),
         context_(options.context),
         rotary_(geometry.rotary, options.context),
-        store_(geometry, options.kv_type) {}
+        store_(geometry, options.kv_type) {
+    // 24 bytes a page. A context beyond a million tokens may allocate a few times on its way.
+    constexpr int64_t kListedTokens = 1 << 20;
+    store_.ReserveTable(PagesFor(std::min(context_, kListedTokens)));
+  }
 
   int64_t length() const override { return length_; }
   int64_t max_length() const override { return context_; }

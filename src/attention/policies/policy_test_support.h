@@ -1,0 +1,150 @@
+// What the tests of single policies share: a random text, a runner, and attention written down in
+// double from the paper's point of view: every key is rotated anew at the position at which the
+// query is said to see it. Only *_test.cc files include it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/make_policy.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "kernels/dispatch.h"
+
+namespace godwit {
+
+inline AttentionGeometry TestGeometry(int64_t heads, int64_t kv_heads, int64_t head_dim,
+                                      int64_t rotary_dim, std::vector<int64_t> windows) {
+  AttentionGeometry geometry;
+  geometry.layers = static_cast<int64_t>(windows.size());
+  geometry.shape = {.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim, .scale = 0.4f};
+  geometry.rotary.rotary_dim = rotary_dim;
+  geometry.rotary.theta = 100;  // so that even the slowest pair turns within a short text
+  geometry.windows = std::move(windows);
+  return geometry;
+}
+
+// A key as a query sees it.
+struct SeenKey {
+  int64_t token;     // position in the text
+  int64_t position;  // at which it is rotated
+};
+
+class TestText {
+ public:
+  TestText(const AttentionGeometry& geometry, int64_t tokens, uint64_t seed)
+      : geometry_(geometry),
+        tokens_(tokens),
+        cols_((shape().heads + 2 * shape().kv_heads) * shape().head_dim) {
+    for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+      std::vector<float>& values = layers_.emplace_back();
+      for (int64_t i = 0; i < tokens * cols_; ++i) {
+        const double uniform = Uniform(seed, static_cast<uint64_t>(layer), i, 0);
+        values.push_back(static_cast<float>(2 * uniform - 1));
+      }
+    }
+  }
+
+  AttentionInput Input(int64_t layer, int64_t begin, int64_t end) const {
+    const MatrixView<const float> all{layers_[static_cast<size_t>(layer)].data(), tokens_, cols_,
+                                      cols_};
+    const auto rows = all.Rows(begin, end);
+    return {.q = rows.Cols(0, KeyColumn()),
+            .k = rows.Cols(KeyColumn(), ValueColumn()),
+            .v = rows.Cols(ValueColumn(), cols_)};
+  }
+
+  // What the head's query of `token`, rotated at `position`, gets from the keys.
+  std::vector<double> Attend(int64_t layer, int64_t head, int64_t token, int64_t position,
+                             const std::vector<SeenKey>& keys) const {
+    const int64_t kv_head = head * shape().kv_heads / shape().heads;
+    const int64_t dim = shape().head_dim;
+    const auto q = Rotated(layer, token, head * dim, position);
+    std::vector<double> out(static_cast<size_t>(dim));
+    double sum = 0;
+    for (const SeenKey& key : keys) {
+      const auto k = Rotated(layer, key.token, KeyColumn() + kv_head * dim, key.position);
+      double score = 0;
+      for (size_t d = 0; d < k.size(); ++d) score += q[d] * k[d];
+      const double weight = std::exp(score * double{shape().scale});
+      sum += weight;
+      for (int64_t d = 0; d < dim; ++d) {
+        out[static_cast<size_t>(d)] +=
+            weight * At(layer, key.token, ValueColumn() + kv_head * dim + d);
+      }
+    }
+    for (double& x : out) x /= sum;
+    return out;
+  }
+
+ private:
+  const ops::AttentionShape& shape() const { return geometry_.shape; }
+  int64_t KeyColumn() const { return shape().heads * shape().head_dim; }
+  int64_t ValueColumn() const { return KeyColumn() + shape().kv_heads * shape().head_dim; }
+  double At(int64_t layer, int64_t token, int64_t col) const {
+    return layers_[static_cast<size_t>(layer)][static_cast<size_t>(token * cols_ + col)];
+  }
+
+  std::vector<double> Rotated(int64_t layer, int64_t token, int64_t col, int64_t position) const {
+    std::vector<double> x;
+    for (int64_t d = 0; d < shape().head_dim; ++d) x.push_back(At(layer, token, col + d));
+    const int64_t half = geometry_.rotary.rotary_dim / 2;
+    for (int64_t i = 0; i < half; ++i) {
+      const double exponent = static_cast<double>(i) / static_cast<double>(half);
+      const double angle =
+          static_cast<double>(position) / std::pow(geometry_.rotary.theta, exponent);
+      const auto a = static_cast<size_t>(i), b = static_cast<size_t>(i + half);
+      const double left = x[a], right = x[b];
+      x[a] = left * std::cos(angle) - right * std::sin(angle);
+      x[b] = right * std::cos(angle) + left * std::sin(angle);
+    }
+    return x;
+  }
+
+  AttentionGeometry geometry_;
+  int64_t tokens_;
+  int64_t cols_;
+  std::vector<std::vector<float>> layers_;
+};
+
+// Lets the policy read tokens [policy.length(), end). Result: [tokens, layers * heads * head_dim].
+inline std::vector<float> ReadText(AttentionPolicy& policy, const AttentionGeometry& geometry,
+                                   const TestText& text, int64_t end, int64_t chunk) {
+  ThreadPool pool(1);
+  Workspace workspace;
+  const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
+  const int64_t cols = geometry.shape.heads * geometry.shape.head_dim;
+  const int64_t first = policy.length();
+  std::vector<float> all(static_cast<size_t>((end - first) * geometry.layers * cols));
+  const MatrixView<float> out{all.data(), end - first, geometry.layers * cols,
+                              geometry.layers * cols};
+  while (policy.length() < end) {
+    const int64_t at = policy.length();
+    const int64_t to = std::min(end, at + chunk);
+    policy.Begin(to - at);
+    for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+      policy.Attend(layer, text.Input(layer, at, to), exec,
+                    out.Rows(at - first, to - first).Cols(layer * cols, (layer + 1) * cols));
+    }
+    policy.End();
+  }
+  return all;
+}
+
+template <typename Action>
+Error ErrorOf(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(ErrorKind::kIo, "no error");
+}
+
+}  // namespace godwit

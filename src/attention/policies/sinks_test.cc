@@ -1,0 +1,148 @@
+#include "attention/policies/sinks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attention/policies/policy_test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kTokens = 200;
+constexpr int64_t kMaxStep = 96;
+
+std::unique_ptr<AttentionPolicy> Make(const AttentionGeometry& geometry, int64_t sinks,
+                                      int64_t window) {
+  return MakeSinksPolicy(geometry, {.kv_type = DType::kF32, .max_step_tokens = kMaxStep},
+                         fmt::format("{}+{}", sinks, window));
+}
+
+// The cache as the paper has it: the tokens 0 .. S-1 and t-W .. t, side by side, each at the
+// position that it has in this list; the query stands at the end.
+std::vector<SeenKey> CacheAt(int64_t t, int64_t sinks, int64_t window) {
+  std::vector<SeenKey> cache;
+  for (int64_t token = 0; token <= t; ++token) {
+    if (token < sinks || token >= t - window) cache.push_back({token, std::ssize(cache)});
+  }
+  return cache;
+}
+
+struct Budget {
+  int64_t sinks, window;
+};
+
+class SinksPolicyTest : public testing::TestWithParam<Budget> {};
+
+TEST_P(SinksPolicyTest, EveryTokenSeesSinksAndWindowAtTheirPlacesInTheCache) {
+  const auto [sinks, window] = GetParam();
+  // The last layer has a window of the model's own, which counts positions in the cache too.
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 9});
+  const TestText text(geometry, kTokens, 1);
+  for (const int64_t chunk : {1, 5, 96}) {
+    const auto out = ReadText(*Make(geometry, sinks, window), geometry, text, kTokens, chunk);
+    size_t index = 0;
+    for (int64_t t = 0; t < kTokens; ++t) {
+      const std::vector<SeenKey> cache = CacheAt(t, sinks, window);
+      const int64_t place = cache.back().position;
+      for (const int64_t model_window : geometry.windows) {
+        std::vector<SeenKey> keys;
+        for (const SeenKey& key : cache) {
+          if (model_window == 0 || place - key.position < model_window) keys.push_back(key);
+        }
+        const int64_t layer = model_window == 0 ? 0 : 1;
+        for (int64_t head = 0; head < 4; ++head) {
+          for (const double expected : text.Attend(layer, head, t, place, keys)) {
+            ASSERT_NEAR(out[index++], expected, 2e-6) << "token " << t << " layer " << layer;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(SinksPolicyTest, MemoryIsWhatItWasAtTheBeginning) {
+  const auto [sinks, window] = GetParam();
+  const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
+  const TestText text(geometry, kTokens, 2);
+  const auto policy = Make(geometry, sinks, window);
+  const int64_t bytes = policy->Stats().bytes;
+  EXPECT_GT(bytes, 0);
+  for (const int64_t chunk : {1, 7, 90}) {
+    while (policy->length() < kTokens) {
+      ReadText(*policy, geometry, text, std::min(kTokens, policy->length() + chunk), chunk);
+      const KvStats stats = policy->Stats();
+      EXPECT_EQ(stats.policy, fmt::format("sinks:{}+{}", sinks, window));
+      EXPECT_EQ(stats.seen, policy->length());
+      EXPECT_EQ(stats.kept, std::min(policy->length(), sinks + window));
+      EXPECT_EQ(stats.bytes, bytes);
+      if (policy->length() >= chunk * 20) break;
+    }
+  }
+}
+
+TEST_P(SinksPolicyTest, GoesBackUntilTheFirstEviction) {
+  const auto [sinks, window] = GetParam();
+  const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
+  const TestText text(geometry, kTokens, 3);
+  const auto policy = Make(geometry, sinks, window);
+  // Token t = S + W is the last that sees everything before it.
+  const int64_t whole = sinks + window + 1;
+  ReadText(*policy, geometry, text, whole, 3);
+  EXPECT_TRUE(policy->CanTruncate(0));
+  EXPECT_TRUE(policy->CanTruncate(whole));
+  policy->Truncate(whole - 1);
+  EXPECT_EQ(policy->length(), whole - 1);
+  EXPECT_EQ(policy->Stats().kept, whole - 1);
+
+  ReadText(*policy, geometry, text, whole + 1, 1);
+  for (const int64_t length : {int64_t{0}, int64_t{1}, whole - 1, whole}) {
+    EXPECT_FALSE(policy->CanTruncate(length));
+    const Error error = ErrorOf([&] { policy->Truncate(length); });
+    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+    EXPECT_THAT(error.what(), HasSubstr(fmt::format("{} of {} tokens", length, whole + 1)));
+    EXPECT_THAT(error.what(), HasSubstr(fmt::format("sinks:{}+{}", sinks, window)));
+  }
+  EXPECT_EQ(policy->length(), whole + 1);
+  policy->Truncate(whole + 1);
+  EXPECT_FALSE(policy->CanTruncate(whole + 2));
+}
+
+INSTANTIATE_TEST_SUITE_P(Budgets, SinksPolicyTest,
+                         testing::Values(Budget{0, 1}, Budget{1, 3}, Budget{4, 3}, Budget{0, 16},
+                                         Budget{4, 16}, Budget{7, 60}, Budget{64, 64},
+                                         Budget{70, 10}, Budget{4, 130}, Budget{4, 500}),
+                         [](const auto& info) {
+                           return fmt::format("{}_and_{}", info.param.sinks, info.param.window);
+                         });
+
+TEST(SinksPolicyRefusals, AStepBeyondTheLargestChunk) {
+  const auto policy = Make(TestGeometry(2, 1, 8, 8, {0}), 4, 8);
+  EXPECT_EQ(policy->max_step_tokens(), kMaxStep);
+  EXPECT_EQ(policy->max_length(), INT64_MAX);
+  const Error error = ErrorOf([&] { policy->Begin(kMaxStep + 1); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInput);
+  EXPECT_THAT(error.what(),
+              HasSubstr("a step of 97 tokens, the KV policy sinks:4+8 takes at most 96"));
+  EXPECT_EQ(policy->length(), 0);
+}
+
+TEST(SinksPolicyRefusals, FrequenciesThatChangeWithTheText) {
+  AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
+  geometry.rotary.scaling = {
+      .kind = RotaryScaling::Kind::kDynamic, .factor = 2, .original_context = 64};
+  const Error error = ErrorOf([&] { Make(geometry, 4, 8); });
+  EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+  EXPECT_THAT(error.what(), HasSubstr("rope_scaling"));
+}
+
+// Not after hours of allocating small pages.
+TEST(SinksPolicyRefusals, ABudgetThatNoMachineHolds) {
+  const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
+  EXPECT_EQ(ErrorOf([&] { Make(geometry, 4, int64_t{1} << 40); }).kind(), ErrorKind::kMemory);
+  EXPECT_EQ(ErrorOf([&] { Make(geometry, int64_t{1} << 40, 4); }).kind(), ErrorKind::kMemory);
+}
+
+}  // namespace
+}  // namespace godwit

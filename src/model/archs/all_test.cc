@@ -1,0 +1,231 @@
+#include "model/archs/all.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "model/model_test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+std::filesystem::path RealConfigs() {
+  return std::filesystem::path(GODWIT_SOURCE_DIR) / "../shared/data/configs";
+}
+
+struct RealModel {
+  const char* folder;
+  const char* family;
+  int64_t vocab, hidden, layers, heads, kv_heads, head_dim, intermediate, context, rotary_dim;
+  double theta;
+  bool tied;
+};
+
+// From the models' cards.
+constexpr RealModel kRealModels[] = {
+    {"llama-3-8b", "llama", 128256, 4096, 32, 32, 8, 128, 14336, 8192, 128, 5e5, false},
+    {"llama-3-70b", "llama", 128256, 8192, 80, 64, 8, 128, 28672, 8192, 128, 5e5, false},
+    {"llama-3.1-8b-instruct", "llama", 128256, 4096, 32, 32, 8, 128, 14336, 131072, 128, 5e5,
+     false},
+    {"llama-3.2-1b-instruct", "llama", 128256, 2048, 16, 32, 8, 64, 8192, 131072, 64, 5e5, true},
+    {"smollm2-135m", "llama", 49152, 576, 30, 9, 3, 64, 1536, 8192, 64, 1e5, true},
+    {"mistral-7b-v0.1", "mistral", 32000, 4096, 32, 32, 8, 128, 14336, 32768, 128, 1e4, false},
+    {"mistral-7b-instruct-v0.3", "mistral", 32768, 4096, 32, 32, 8, 128, 14336, 32768, 128, 1e6,
+     false},
+    {"qwen1.5-0.5b", "qwen2", 151936, 1024, 24, 16, 16, 64, 2816, 32768, 64, 1e6, true},
+    {"qwen1.5-4b", "qwen2", 151936, 2560, 40, 20, 20, 128, 6912, 32768, 128, 5e6, false},
+    {"qwen1.5-72b", "qwen2", 152064, 8192, 80, 64, 64, 128, 24576, 32768, 128, 1e6, false},
+    {"qwen2-7b", "qwen2", 152064, 3584, 28, 28, 4, 128, 18944, 32768, 128, 1e6, false},
+    {"qwen2.5-0.5b-instruct", "qwen2", 151936, 896, 24, 14, 2, 64, 4864, 32768, 64, 1e6, true},
+    {"qwen2.5-14b", "qwen2", 152064, 5120, 48, 40, 8, 128, 13824, 32768, 128, 1e6, false},
+    {"qwen3-0.6b", "qwen3", 151936, 1024, 28, 16, 8, 128, 3072, 32768, 128, 1e6, true},
+    {"qwen3-8b", "qwen3", 151936, 4096, 36, 32, 8, 128, 12288, 40960, 128, 1e6, false},
+    {"qwen3-32b", "qwen3", 151936, 5120, 64, 64, 8, 128, 25600, 40960, 128, 1e6, false},
+    {"internlm2.5-7b-chat", "internlm2", 92544, 4096, 32, 32, 8, 128, 14336, 65536, 128, 1e6,
+     false},
+    {"internlm2.5-7b-chat-1m.UNCONFIRMED", "internlm2", 92544, 4096, 32, 32, 8, 128, 14336, 655360,
+     128, 5e7, false},
+    {"pythia-70m", "gpt_neox", 50304, 512, 6, 8, 8, 64, 2048, 2048, 16, 1e4, false},
+    {"pythia-410m", "gpt_neox", 50304, 1024, 24, 16, 16, 64, 4096, 2048, 16, 1e4, false},
+};
+
+class RealConfigsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::is_directory(RealConfigs())) {
+      GTEST_SKIP() << "notice: no real configs in " << RealConfigs();
+    }
+  }
+};
+
+TEST_F(RealConfigsTest, GiveTheNumbersOfTheirCards) {
+  for (const RealModel& model : kRealModels) {
+    SCOPED_TRACE(model.folder);
+    const DecoderSpec spec =
+        DescribeModel(HfConfig::Load(RealConfigs() / model.folder / "config.json"));
+    EXPECT_EQ(spec.family, model.family);
+    EXPECT_EQ(spec.vocab_size, model.vocab);
+    EXPECT_EQ(spec.hidden_size, model.hidden);
+    EXPECT_EQ(spec.layers, model.layers);
+    EXPECT_EQ(spec.heads, model.heads);
+    EXPECT_EQ(spec.kv_heads, model.kv_heads);
+    EXPECT_EQ(spec.head_dim, model.head_dim);
+    EXPECT_EQ(spec.mlp.intermediate, model.intermediate);
+    EXPECT_EQ(spec.max_context, model.context);
+    EXPECT_EQ(spec.rotary.rotary_dim, model.rotary_dim);
+    EXPECT_EQ(spec.rotary.theta, model.theta);
+    EXPECT_EQ(spec.tied_head, model.tied);
+    const std::string family = model.family;
+    const bool neox = family == "gpt_neox";
+    EXPECT_EQ(spec.norm, neox ? ops::NormKind::kLayer : ops::NormKind::kRms);
+    EXPECT_EQ(spec.norm_bias, neox);
+    EXPECT_EQ(spec.topology, neox ? Topology::kParallel : Topology::kSequential);
+    EXPECT_EQ(spec.mlp.gated, !neox);
+    EXPECT_EQ(spec.mlp.bias, neox);
+    EXPECT_EQ(spec.mlp.activation, neox ? ops::Activation::kGeluErf : ops::Activation::kSilu);
+    EXPECT_EQ(spec.qkv_bias, neox || family == "qwen2");
+    EXPECT_EQ(spec.attention_out_bias, neox);
+    EXPECT_EQ(spec.qk_norm, family == "qwen3");
+    EXPECT_EQ(spec.qkv_layout,
+              neox || family == "internlm2" ? QkvLayout::kGrouped : QkvLayout::kSeparate);
+    const bool windowed = spec.family == "mistral" && spec.vocab_size == 32000;
+    EXPECT_THAT(spec.windows, Each(windowed ? 4096 : 0));
+    EXPECT_EQ(std::ssize(spec.windows), model.layers);
+  }
+}
+
+// Whatever is there is either understood or refused by the name of its family.
+TEST_F(RealConfigsTest, AreUnderstoodOrRefused) {
+  int understood = 0, refused = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(RealConfigs())) {
+    if (entry.path().extension() != ".json") continue;
+    SCOPED_TRACE(entry.path());
+    const HfConfig config = HfConfig::Load(entry.path());
+    if (!config.Has("model_type")) continue;
+    const std::string type = config.model_type();
+    const auto known = AllArchitectures();
+    if (std::any_of(known.begin(), known.end(), [&](const Architecture& architecture) {
+          return architecture.model_type == type;
+        })) {
+      const DecoderSpec spec = DescribeModel(config);
+      EXPECT_GT(spec.max_context, 0);
+      EXPECT_EQ(spec.heads % spec.kv_heads, 0);
+      ++understood;
+    } else {
+      const Error error = ErrorOf([&] { DescribeModel(config); });
+      EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+      EXPECT_THAT(error.what(), HasSubstr(type));
+      ++refused;
+    }
+  }
+  EXPECT_GE(understood, static_cast<int>(std::size(kRealModels)));
+  EXPECT_GT(refused, 0);
+}
+
+TEST(ArchitecturesTest, AnUnknownModelTypeIsToldTheKnownOnes) {
+  for (const char* type : {"mixtral", "", "Llama", "llama "}) {
+    const Error error = ErrorOf([&] { SmallSpec(fmt::format(R"("model_type":"{}")", type)); });
+    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+    EXPECT_THAT(error.what(), HasSubstr(fmt::format("\"{}\"", type)));
+    for (const Architecture& architecture : AllArchitectures()) {
+      EXPECT_THAT(error.what(), HasSubstr(std::string(architecture.model_type)));
+    }
+  }
+  EXPECT_EQ(ErrorOf([] { SmallSpec(R"("x":1)"); }).kind(), ErrorKind::kFormat);
+}
+
+class EveryArchitecture : public testing::TestWithParam<Architecture> {
+ protected:
+  // A good config of the family with one value replaced, or with the key missing for "".
+  static DecoderSpec With(const std::string& key, const std::string& value) {
+    std::map<std::string, std::string> fields = {
+        {"vocab_size", "11"},        {"hidden_size", "16"},
+        {"num_hidden_layers", "2"},  {"num_attention_heads", "4"},
+        {"intermediate_size", "10"}, {"max_position_embeddings", "64"}};
+    fields["model_type"] = fmt::format("\"{}\"", GetParam().model_type);
+    fields[key] = value;
+    std::string text;
+    for (const auto& [name, content] : fields) {
+      if (!content.empty())
+        text += fmt::format("{}\"{}\":{}", text.empty() ? "{" : ",", name, content);
+    }
+    return DescribeModel(HfConfig::Parse(text + "}", "config.json"));
+  }
+
+  static void ExpectRefused(const std::string& key, const std::string& value,
+                            const std::string& expected = "") {
+    SCOPED_TRACE(key + ": " + value);
+    const Error error = ErrorOf([&] { With(key, value); });
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat);
+    EXPECT_THAT(error.what(), HasSubstr("config.json: "));
+    EXPECT_THAT(error.what(), HasSubstr(expected.empty() ? key : expected));
+  }
+};
+
+TEST_P(EveryArchitecture, TakesAMinimalConfig) {
+  const DecoderSpec spec = With("use_cache", "true");
+  EXPECT_EQ(spec.family, GetParam().model_type);
+  EXPECT_EQ(spec.head_dim, 4);
+  EXPECT_EQ(spec.kv_heads, 4);
+  EXPECT_EQ(spec.max_context, 64);
+  EXPECT_EQ(spec.windows.size(), 2u);
+}
+
+TEST_P(EveryArchitecture, RefusesAbsurdSizes) {
+  for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+                          "intermediate_size"}) {
+    for (const char* value : {"", "null", "0", "-1", "-9223372036854775808", "9223372036854775807",
+                              "18446744073709551616", "1e30", "3.5", "\"16\"", "[16]", "{}"}) {
+      ExpectRefused(key, value);
+    }
+  }
+  for (const char* key : {"max_position_embeddings", "num_key_value_heads", "head_dim"}) {
+    for (const char* value : {"0", "-1", "1e30", "9223372036854775807", "\"8\""}) {
+      ExpectRefused(key, value);
+    }
+  }
+  ExpectRefused("tie_word_embeddings", "1");
+}
+
+TEST_P(EveryArchitecture, RefusesSizesThatDoNotDivide) {
+  ExpectRefused("num_attention_heads", "3",
+                "num_attention_heads: expected a divisor of hidden_size 16");
+  ExpectRefused("hidden_size", "18", "num_attention_heads: expected a divisor of hidden_size 18");
+  for (const char* kv_heads : {"3", "5", "8"}) {
+    ExpectRefused("num_key_value_heads", kv_heads,
+                  "num_key_value_heads: expected a divisor of 4 heads");
+  }
+  EXPECT_EQ(With("num_key_value_heads", "2").kv_heads, 2);
+  EXPECT_EQ(With("head_dim", "7").head_dim, 7) << "need not be hidden_size / heads";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryArchitecture,
+                         testing::ValuesIn(AllArchitectures().begin(), AllArchitectures().end()),
+                         [](const auto& info) { return std::string(info.param.model_type); });
+
+TEST(GptNeoxTest, RotatesAPartOfAHead) {
+  const auto rotary_dim = [](const std::string& fields) {
+    return SmallSpec(R"("model_type":"gpt_neox","head_dim":20,)" + fields).rotary.rotary_dim;
+  };
+  EXPECT_EQ(rotary_dim(R"("rotary_pct":1)"), 20);
+  EXPECT_EQ(rotary_dim(R"("rotary_pct":0.5)"), 10);
+  EXPECT_EQ(rotary_dim(R"("rotary_pct":0.25)"), 4) << "5, made even";
+  EXPECT_EQ(rotary_dim(R"("rotary_pct":0)"), 0);
+  EXPECT_EQ(rotary_dim(R"("hidden_act":"gelu")"), 4) << "a quarter unless said otherwise";
+  EXPECT_EQ(rotary_dim(R"("rope_parameters":{"partial_rotary_factor":0.5,"rope_theta":9})"), 10);
+  for (const char* fields :
+       {R"("rotary_pct":1.01)", R"("rotary_pct":-0.1)", R"("rotary_pct":"all")",
+        R"("rope_parameters":{"partial_rotary_factor":2})", R"("rotary_emb_base":0)",
+        R"("layer_norm_eps":-1)"}) {
+    EXPECT_EQ(ErrorOf([&] { rotary_dim(fields); }).kind(), ErrorKind::kFormat) << fields;
+  }
+  EXPECT_EQ(SmallSpec(R"("model_type":"gpt_neox","use_parallel_residual":false)").topology,
+            Topology::kSequential);
+}
+
+}  // namespace
+}  // namespace godwit

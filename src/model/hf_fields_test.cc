@@ -1,0 +1,174 @@
+#include "model/hf_fields.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/model_test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Kind = RotaryScaling::Kind;
+
+std::string Refusal(const std::string& fields) {
+  const Error error = ErrorOf([&] { SmallSpec(fields); });
+  EXPECT_EQ(error.kind(), ErrorKind::kFormat) << fields;
+  EXPECT_THAT(error.what(), HasSubstr("config.json: "));
+  return error.what();
+}
+
+RotaryScaling Scaling(const std::string& fields) {
+  return SmallSpec(R"("model_type":"llama",)" + fields).rotary.scaling;
+}
+
+TEST(ReadRotaryTest, OldAndNewSpellingsMeanTheSame) {
+  for (const char* fields :
+       {R"("rope_scaling":{"type":"linear","factor":2})",
+        R"("rope_scaling":{"rope_type":"linear","factor":2.0})",
+        R"("rope_scaling":{"type":"linear","rope_type":"linear","factor":2})",
+        R"("rope_parameters":{"rope_type":"linear","factor":2,"rope_theta":500000})",
+        R"("rope_scaling":null,"rope_parameters":{"rope_type":"linear","factor":2})"}) {
+    const DecoderSpec spec = SmallSpec(std::string(R"("model_type":"llama",)") + fields);
+    EXPECT_EQ(spec.rotary.scaling.kind, Kind::kLinear) << fields;
+    EXPECT_EQ(spec.rotary.scaling.factor, 2) << fields;
+    EXPECT_EQ(spec.max_context, 128) << fields;
+    EXPECT_EQ(spec.rotary.theta,
+              std::string(fields).find("theta") == std::string::npos ? 1e4 : 5e5);
+    EXPECT_EQ(DefaultContext(spec), 128);
+  }
+  for (const char* fields : {R"("rope_scaling":null)", R"("rope_scaling":{"type":"default"})",
+                             R"("rope_parameters":{"rope_type":"default","rope_theta":1000000})"}) {
+    EXPECT_EQ(Scaling(fields).kind, Kind::kNone) << fields;
+  }
+  EXPECT_EQ(SmallSpec(R"("model_type":"llama","rope_theta":123)").rotary.theta, 123);
+  EXPECT_EQ(SmallSpec(R"("model_type":"llama","rope_parameters":{"rope_theta":77})").rotary.theta,
+            77);
+}
+
+TEST(ReadRotaryTest, EveryKindHasItsParameters) {
+  const RotaryScaling llama3 =
+      Scaling(R"("rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,)"
+              R"("high_freq_factor":4,"original_max_position_embeddings":32})");
+  EXPECT_EQ(llama3.kind, Kind::kLlama3);
+  EXPECT_EQ(llama3.factor, 8);
+  EXPECT_EQ(llama3.low_freq_factor, 1);
+  EXPECT_EQ(llama3.high_freq_factor, 4);
+  EXPECT_EQ(llama3.original_context, 32);
+
+  const DecoderSpec dynamic =
+      SmallSpec(R"("model_type":"llama","rope_scaling":{"type":"dynamic","factor":2.5})");
+  EXPECT_EQ(dynamic.rotary.scaling.kind, Kind::kDynamic);
+  EXPECT_EQ(dynamic.rotary.scaling.original_context, 64);
+  EXPECT_EQ(dynamic.max_context, 160);
+  EXPECT_EQ(DefaultContext(dynamic), 64) << "the longest that changes nothing in the model";
+
+  const DecoderSpec yarn =
+      SmallSpec(R"("model_type":"llama","rope_scaling":{"type":"yarn","factor":4,)"
+                R"("original_max_position_embeddings":32})");
+  EXPECT_EQ(yarn.rotary.scaling.kind, Kind::kYarn);
+  EXPECT_EQ(yarn.max_context, 128);
+  EXPECT_EQ(yarn.rotary.scaling.beta_fast, 32);
+  EXPECT_EQ(yarn.rotary.scaling.beta_slow, 1);
+  EXPECT_TRUE(yarn.rotary.scaling.truncate);
+  EXPECT_NEAR(yarn.rotary.scaling.attention_factor, 0.1 * std::log(4) + 1, 1e-12);
+
+  EXPECT_NEAR(Scaling(R"("rope_scaling":{"type":"yarn","factor":40,"mscale":0.7,)"
+                      R"("mscale_all_dim":1.0,"beta_fast":16,"beta_slow":2,"truncate":false})")
+                  .attention_factor,
+              (0.07 * std::log(40) + 1) / (0.1 * std::log(40) + 1), 1e-12);
+  const RotaryScaling tuned =
+      Scaling(R"("rope_scaling":{"type":"yarn","factor":4,"beta_fast":16,"beta_slow":2,)"
+              R"("truncate":false,"attention_factor":1.25})");
+  EXPECT_EQ(tuned.attention_factor, 1.25);
+  EXPECT_EQ(tuned.beta_fast, 16);
+  EXPECT_EQ(tuned.beta_slow, 2);
+  EXPECT_FALSE(tuned.truncate);
+}
+
+TEST(ReadRotaryTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(Refusal(R"("model_type":"llama","rope_scaling":{"type":"longrope","factor":4})"),
+              AllOf(HasSubstr("rope_scaling.type: expected default, linear, dynamic, llama3 or "
+                              "yarn, found \"longrope\"")));
+  EXPECT_THAT(Refusal(R"("model_type":"llama","rope_scaling":{"rope_type":"su","factor":4})"),
+              HasSubstr("rope_scaling.rope_type: expected default, linear"));
+  // Other kinds need not have a factor: the message is about the kind all the same.
+  EXPECT_THAT(
+      Refusal(R"("model_type":"qwen2","rope_scaling":{"type":"mrope","mrope_section":[1,1]})"),
+      HasSubstr("rope_scaling.type: expected default, linear"));
+  EXPECT_THAT(Refusal(R"("model_type":"llama","rope_parameters":{"rope_type":"x","factor":4})"),
+              HasSubstr("rope_parameters.rope_type"));
+}
+
+TEST(ReadRotaryTest, RefusesParametersOutOfRange) {
+  for (const char* factor : {"0", "0.5", "-2", "1e9", "\"8\"", "null"}) {
+    EXPECT_THAT(
+        Refusal(fmt::format(
+            R"("model_type":"llama","rope_scaling":{{"type":"linear","factor":{}}})", factor)),
+        HasSubstr("rope_scaling.factor"));
+  }
+  EXPECT_THAT(Refusal(R"("model_type":"llama","rope_scaling":{"type":"llama3","factor":8,)"
+                      R"("low_freq_factor":4,"high_freq_factor":4})"),
+              HasSubstr("rope_scaling.high_freq_factor: expected a number above low_freq_factor"));
+  EXPECT_THAT(Refusal(R"("model_type":"llama","rope_scaling":{"type":"llama3","factor":8})"),
+              HasSubstr("rope_scaling.low_freq_factor"));
+  EXPECT_THAT(Refusal(R"("model_type":"llama","rope_scaling":{"type":"yarn","factor":4,)"
+                      R"("original_max_position_embeddings":0})"),
+              HasSubstr("rope_scaling.original_max_position_embeddings"));
+  EXPECT_THAT(Refusal(R"("model_type":"llama","rope_scaling":"linear")"),
+              HasSubstr("rope_scaling: expected an object"));
+  for (const char* theta : {"0", "-1", "1e300", "\"x\""}) {
+    EXPECT_THAT(Refusal(fmt::format(R"("model_type":"llama","rope_theta":{})", theta)),
+                HasSubstr("rope_theta"));
+  }
+}
+
+TEST(ReadWindowsTest, MistralQwenAndLayerTypes) {
+  const auto windows = [](const std::string& fields) { return SmallSpec(fields).windows; };
+  EXPECT_THAT(windows(R"("model_type":"mistral","sliding_window":9)"), ElementsAre(9, 9));
+  EXPECT_THAT(windows(R"("model_type":"mistral","sliding_window":null)"), Each(0));
+  EXPECT_THAT(windows(R"("model_type":"mistral")"), ElementsAre(0, 0));
+  EXPECT_THAT(windows(R"("model_type":"llama","sliding_window":9)"), ElementsAre(0, 0));
+  for (const char* family : {"qwen2", "qwen3"}) {
+    const std::string type = fmt::format(R"("model_type":"{}","sliding_window":9)", family);
+    EXPECT_THAT(windows(type), ElementsAre(0, 0));
+    EXPECT_THAT(windows(type + R"(,"use_sliding_window":false,"max_window_layers":0)"), Each(0));
+    EXPECT_THAT(windows(type + R"(,"use_sliding_window":true,"max_window_layers":1)"),
+                ElementsAre(0, 9));
+    EXPECT_THAT(windows(type + R"(,"use_sliding_window":true)"), ElementsAre(0, 0));
+    EXPECT_THAT(windows(type + R"(,"use_sliding_window":true,"max_window_layers":0,)"
+                               R"("layer_types":["sliding_attention","full_attention"])"),
+                ElementsAre(9, 0));
+  }
+  EXPECT_THAT(Refusal(R"("model_type":"mistral","sliding_window":0)"),
+              HasSubstr("sliding_window: expected a whole number from 1"));
+  EXPECT_THAT(Refusal(R"("model_type":"mistral","sliding_window":9,)"
+                      R"("layer_types":["full_attention"])"),
+              HasSubstr("layer_types: expected one entry for each of 2 layers"));
+  EXPECT_THAT(Refusal(R"("model_type":"mistral","sliding_window":9,)"
+                      R"("layer_types":["full_attention","linear_attention"])"),
+              HasSubstr("layer_types: expected full_attention or sliding_attention"));
+}
+
+TEST(ReadActivationTest, KnowsTheNamesOfTransformers) {
+  const auto activation = [](const std::string& name) {
+    return SmallSpec(fmt::format(R"("model_type":"llama","hidden_act":"{}")", name)).mlp.activation;
+  };
+  EXPECT_EQ(activation("silu"), ops::Activation::kSilu);
+  EXPECT_EQ(activation("swish"), ops::Activation::kSilu);
+  EXPECT_EQ(activation("gelu"), ops::Activation::kGeluErf);
+  for (const char* name : {"gelu_new", "gelu_fast", "gelu_pytorch_tanh"}) {
+    EXPECT_EQ(activation(name), ops::Activation::kGeluTanh);
+  }
+  EXPECT_EQ(activation("relu"), ops::Activation::kRelu);
+  EXPECT_THAT(Refusal(R"("model_type":"llama","hidden_act":"mish")"),
+              HasSubstr("hidden_act: expected silu, gelu"));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,219 @@
+#include "model/loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "model/model_test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+
+constexpr DType kFloatTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+const std::vector<int32_t> kTokens = {3, 0, 10, 7, 7, 1};
+
+std::string Refusal(const DecoderSpec& spec, const WeightSource& source) {
+  const Error error = ErrorOf([&] { Load(spec, source); });
+  EXPECT_EQ(error.kind(), ErrorKind::kFormat);
+  return error.what();
+}
+
+TEST(LoaderTest, LoadsEveryStorageType) {
+  for (const DType dtype : kFloatTypes) {
+    const DecoderSpec spec = SmallLlama();
+    const auto decoder = Load(spec, FakeWeights(spec, dtype));
+    EXPECT_EQ(decoder->weight_type(), dtype);
+    EXPECT_GT(decoder->weight_bytes(), 0);
+    for (const float logit : LogitsOf(*decoder, kTokens)) ASSERT_TRUE(std::isfinite(logit));
+  }
+}
+
+TEST(LoaderTest, ReportsEverythingThatIsWrongAtOnce) {
+  const DecoderSpec spec = SmallLlama();
+  FakeWeights source(spec);
+  source.Remove("model.layers.1.self_attn.q_proj.weight");
+  source.Remove("model.layers.0.self_attn.v_proj.bias");
+  source.Remove("model.norm.weight");
+  source.Add("model.layers.0.mlp.down_proj.weight", DType::kF32, {16, 9});
+  source.Add("model.layers.1.input_layernorm.weight", DType::kF32, {16, 1});
+  source.Add("lm_head.weight", DType::kI64, {11, 16});
+  source.Retype("model.layers.1.mlp.up_proj.weight", "F8_E4M3");
+  source.Add("model.layers.2.mlp.up_proj.weight", DType::kF16, {10, 16});
+  source.Add("visual.patch", DType::kBF16, {3});
+  EXPECT_THAT(
+      Refusal(spec, source),
+      AllOf(HasSubstr("not a llama model"), HasSubstr("10 problems"),
+            HasSubstr("missing tensor model.layers.1.self_attn.q_proj.weight, expected [16, 16]"),
+            HasSubstr("missing tensor model.layers.0.self_attn.v_proj.bias, expected [8]"),
+            HasSubstr("missing tensor model.norm.weight, expected [16]"),
+            HasSubstr("tensor model.layers.0.mlp.down_proj.weight has shape [16, 9], expected "
+                      "[16, 10]"),
+            HasSubstr("tensor model.layers.1.input_layernorm.weight has shape [16, 1], expected "
+                      "[16]"),
+            HasSubstr("tensor lm_head.weight has type I64, expected F32, F16 or BF16"),
+            HasSubstr("tensor model.layers.1.mlp.up_proj.weight has type F8_E4M3, expected F32, "
+                      "F16 or BF16"),
+            HasSubstr("unexpected tensor \"model.layers.2.mlp.up_proj.weight\", F16 [10, 16]"),
+            HasSubstr("unexpected tensor \"visual.patch\", BF16 [3]")));
+}
+
+TEST(LoaderTest, ASingleProblemIsOneLine) {
+  const DecoderSpec spec = SmallLlama();
+  FakeWeights source(spec);
+  source.Remove("model.embed_tokens.weight");
+  EXPECT_THAT(Refusal(spec, source),
+              AllOf(HasSubstr("missing tensor model.embed_tokens.weight, expected [11, 16]"),
+                    Not(HasSubstr("\n"))));
+}
+
+TEST(LoaderTest, AnEmptyCheckpointIsBoundedInItsComplaints) {
+  const std::string message = Refusal(SmallLlama(), FakeWeights());
+  EXPECT_THAT(message, AllOf(HasSubstr("29 problems"), HasSubstr("... and 9 more")));
+}
+
+TEST(LoaderTest, TypesMayDifferButNotWithinAFusedWeight) {
+  const DecoderSpec spec = SmallLlama();
+  FakeWeights source(spec, DType::kBF16);
+  source.Add("model.norm.weight", DType::kF32, {16});
+  source.Add("model.layers.0.mlp.down_proj.weight", DType::kF16, {16, 10});
+  source.Add("model.layers.0.self_attn.k_proj.bias", DType::kF32, {8});
+  Load(spec, source);
+
+  source.Add("model.layers.1.self_attn.k_proj.weight", DType::kF32, {8, 16});
+  source.Add("model.layers.0.mlp.up_proj.weight", DType::kF16, {10, 16});
+  EXPECT_THAT(
+      Refusal(spec, source),
+      AllOf(HasSubstr("2 problems"),
+            HasSubstr("tensor model.layers.1.self_attn.k_proj.weight has type F32, expected BF16 "
+                      "like model.layers.1.self_attn.q_proj.weight"),
+            HasSubstr("tensor model.layers.0.mlp.up_proj.weight has type F16, expected BF16 like "
+                      "model.layers.0.mlp.gate_proj.weight")));
+}
+
+TEST(LoaderTest, NanIsNamedAndLoadingGoesOn) {
+  for (const DType dtype : kFloatTypes) {
+    const DecoderSpec spec = SmallLlama();
+    FakeWeights source(spec, dtype);
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    source.Set("model.embed_tokens.weight", 16 * 11 - 1, nan);
+    source.Set("model.layers.0.self_attn.k_proj.weight", 0, -nan);
+    source.Set("model.layers.1.self_attn.v_proj.bias", 7, nan);
+    source.Set("model.layers.1.mlp.up_proj.weight", 159, nan);
+    source.Set("model.norm.weight", 3, nan);
+    source.Set("lm_head.weight", 5, std::numeric_limits<float>::infinity());
+    std::vector<std::string> warnings;
+    const auto decoder =
+        Load(spec, source, {.warn = [&](const std::string& text) { warnings.push_back(text); }});
+    EXPECT_NE(decoder, nullptr);
+    EXPECT_THAT(warnings, UnorderedElementsAre(
+                              HasSubstr("tensor model.embed_tokens.weight holds NaN"),
+                              HasSubstr("tensor model.layers.0.self_attn.k_proj.weight holds NaN"),
+                              HasSubstr("tensor model.layers.1.self_attn.v_proj.bias holds NaN"),
+                              HasSubstr("tensor model.layers.1.mlp.up_proj.weight holds NaN"),
+                              HasSubstr("tensor model.norm.weight holds NaN")))
+        << Name(dtype);
+    EXPECT_NE(Load(spec, source), nullptr) << "nobody has to listen";
+  }
+}
+
+TEST(LoaderTest, HarmlessExtrasChangeNothing) {
+  const DecoderSpec spec = SmallSpec(R"("model_type":"llama","tie_word_embeddings":true)");
+  FakeWeights source(spec);
+  const auto reference = LogitsOf(*Load(spec, source), kTokens);
+  source.Add("model.layers.0.self_attn.rotary_emb.inv_freq", DType::kF32, {2});
+  source.Add("lm_head.weight", DType::kI8, {1});
+  EXPECT_EQ(LogitsOf(*Load(spec, source), kTokens), reference);
+  source.Add("another.head.weight", DType::kF32, {1});
+  EXPECT_THAT(Refusal(spec, source), HasSubstr("\"another.head.weight\""));
+}
+
+TEST(LoaderTest, ProgressReachesTheTotal) {
+  for (const bool tied : {false, true}) {
+    const DecoderSpec spec = SmallSpec(fmt::format(
+        R"("model_type":"llama","attention_bias":true,"tie_word_embeddings":{})", tied));
+    FakeWeights source(spec, DType::kBF16);
+    const int64_t wanted = source.total_bytes();
+    const auto tensors = source.Names().size();
+    source.Add("model.layers.0.self_attn.rotary_emb.inv_freq", DType::kF32, {200});
+    if (tied) source.Add("lm_head.weight", DType::kBF16, {11, 16});
+    int64_t done = 0;
+    size_t calls = 0;
+    Load(spec, source, {.progress = [&](int64_t now, int64_t total) {
+           EXPECT_GT(now, done);
+           EXPECT_EQ(total, wanted);
+           done = now;
+           ++calls;
+         }});
+    EXPECT_EQ(done, wanted);
+    EXPECT_EQ(calls, tensors);
+    EXPECT_EQ(source.released().size(), tensors);
+  }
+}
+
+TEST(LoaderTest, LoadingCanBeCancelled) {
+  const DecoderSpec spec = SmallLlama();
+  CancelToken cancel;
+  int calls = 0;
+  const Error error = ErrorOf([&] {
+    Load(spec, FakeWeights(spec),
+         {.progress =
+              [&](int64_t, int64_t) {
+                if (++calls == 3) cancel.Cancel();
+              },
+          .cancel = &cancel});
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kCancelled);
+  EXPECT_EQ(calls, 3);
+}
+
+// The same model once with q, k and v apart and once with the rows that belong to a KV head
+// together: the query heads, the key, the value.
+TEST(LoaderTest, GroupedRowsAreTakenApart) {
+  for (const int64_t kv_heads : {1, 2, 4}) {
+    for (const DType dtype : kFloatTypes) {
+      const DecoderSpec separate = SmallSpec(fmt::format(
+          R"("model_type":"llama","num_key_value_heads":{},"attention_bias":true)", kv_heads));
+      FakeWeights source(separate, dtype);
+      const auto reference = LogitsOf(*Load(separate, source), kTokens);
+
+      DecoderSpec grouped = separate;
+      grouped.qkv_layout = QkvLayout::kGrouped;
+      grouped.names.qkv = "model.layers.{}.fused";
+      for (const std::string layer : {"model.layers.0.", "model.layers.1."}) {
+        for (const auto& [ending, row_elements] : {std::pair{".weight", 16}, {".bias", 1}}) {
+          std::vector<std::byte> rows;
+          const auto take = [&](const char* module, int64_t head) {
+            const auto& from = source.Bytes(layer + "self_attn." + module + ending);
+            const auto bytes = static_cast<int64_t>(SizeOf(dtype)) * 4 * row_elements;
+            rows.insert(rows.end(), from.begin() + head * bytes, from.begin() + (head + 1) * bytes);
+          };
+          const int64_t group = 4 / kv_heads;
+          for (int64_t kv_head = 0; kv_head < kv_heads; ++kv_head) {
+            for (int64_t i = 0; i < group; ++i) take("q_proj", kv_head * group + i);
+            take("k_proj", kv_head);
+            take("v_proj", kv_head);
+          }
+          for (const char* module : {"q_proj", "k_proj", "v_proj"}) {
+            source.Remove(layer + "self_attn." + module + ending);
+          }
+          std::vector<int64_t> shape = {16 + 8 * kv_heads};
+          if (row_elements > 1) shape.push_back(row_elements);
+          source.Add(layer + "fused" + ending, dtype, shape);
+          ASSERT_EQ(source.Bytes(layer + "fused" + ending).size(), rows.size());
+          std::copy(rows.begin(), rows.end(), source.Bytes(layer + "fused" + ending).begin());
+        }
+      }
+      EXPECT_EQ(LogitsOf(*Load(grouped, source), kTokens), reference)
+          << kv_heads << " KV heads, " << Name(dtype);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,180 @@
+// What the tests of this room share: a checkpoint in memory, made for a spec, that a test then
+// damages; small specs; and a runner. Only *_test.cc files include it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "attention/make_policy.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "kernels/dispatch.h"
+#include "model/archs/all.h"
+#include "model/decoder.h"
+#include "model/loader.h"
+
+namespace godwit {
+
+// The specs of small models, as their families describe them.
+inline DecoderSpec SmallSpec(const std::string& fields) {
+  return DescribeModel(HfConfig::Parse(
+      R"({"vocab_size":11,"hidden_size":16,"num_hidden_layers":2,"num_attention_heads":4,)"
+      R"("intermediate_size":10,"max_position_embeddings":64,)" +
+          fields + "}",
+      "config.json"));
+}
+inline DecoderSpec SmallLlama() {
+  return SmallSpec(R"("model_type":"llama","num_key_value_heads":2,"attention_bias":true)");
+}
+
+class FakeWeights : public WeightSource {
+ public:
+  FakeWeights() = default;
+  // Every tensor of a spec with separate q, k and v, and random contents.
+  explicit FakeWeights(const DecoderSpec& spec, DType dtype = DType::kF32) {
+    const ModuleNames& names = spec.names;
+    const int64_t hidden = spec.hidden_size, mlp = spec.mlp.intermediate;
+    const int64_t q = spec.heads * spec.head_dim, kv = spec.kv_heads * spec.head_dim;
+    Add(names.embedding + ".weight", dtype, {spec.vocab_size, hidden});
+    if (!spec.tied_head) Add(names.head + ".weight", dtype, {spec.vocab_size, hidden});
+    Add(names.final_norm + ".weight", dtype, {hidden});
+    for (int64_t i = 0; i < spec.layers; ++i) {
+      const auto name = [i](const std::string& pattern, const char* end = ".weight") {
+        return fmt::format(fmt::runtime(pattern), i) + end;
+      };
+      Add(name(names.attention_norm), dtype, {hidden});
+      Add(name(names.mlp_norm), dtype, {hidden});
+      for (const auto& [module, rows] : {std::pair{names.q, q}, {names.k, kv}, {names.v, kv}}) {
+        Add(name(module), dtype, {rows, hidden});
+        if (spec.qkv_bias) Add(name(module, ".bias"), dtype, {rows});
+      }
+      Add(name(names.attention_out), dtype, {hidden, q});
+      if (spec.attention_out_bias) Add(name(names.attention_out, ".bias"), dtype, {hidden});
+      Add(name(names.gate), dtype, {mlp, hidden});
+      Add(name(names.up), dtype, {mlp, hidden});
+      Add(name(names.down), dtype, {hidden, mlp});
+    }
+  }
+
+  void Add(const std::string& name, DType dtype, const std::vector<int64_t>& shape) {
+    Entry& entry = entries_[name];
+    entry.info = {.name = name,
+                  .dtype = dtype,
+                  .dtype_name = std::string(Name(dtype)),
+                  .shape = shape,
+                  .file = "memory"};
+    entry.bytes.resize(static_cast<size_t>(entry.info.NumElements()) * SizeOf(dtype));
+    entry.info.bytes = entry.bytes;
+    names_.push_back(name);
+    for (int64_t i = 0; i < entry.info.NumElements(); ++i) {
+      const double uniform = Uniform(std::hash<std::string>()(name), 0, i, 0);
+      Set(name, i, static_cast<float>(uniform - 0.5));
+    }
+  }
+
+  void Remove(const std::string& name) {
+    entries_.erase(name);
+    std::erase(names_, name);
+  }
+
+  // A type of the file format that the engine does not compute with.
+  void Retype(const std::string& name, const std::string& dtype_name) {
+    entries_.at(name).info.dtype.reset();
+    entries_.at(name).info.dtype_name = dtype_name;
+  }
+
+  // Element by element; types that are not floats stay zero.
+  void Set(const std::string& name, int64_t index, float value) {
+    Entry& entry = entries_.at(name);
+    const DType dtype = *entry.info.dtype;
+    std::byte* to = entry.bytes.data() + static_cast<size_t>(index) * SizeOf(dtype);
+    if (dtype == DType::kF32) std::memcpy(to, &value, sizeof(value));
+    if (dtype == DType::kF16) *reinterpret_cast<F16*>(to) = ToF16(value);
+    if (dtype == DType::kBF16) *reinterpret_cast<BF16*>(to) = ToBF16(value);
+  }
+
+  std::vector<std::byte>& Bytes(const std::string& name) { return entries_.at(name).bytes; }
+
+  int64_t total_bytes() const {
+    int64_t total = 0;
+    for (const auto& [name, entry] : entries_) total += std::ssize(entry.bytes);
+    return total;
+  }
+  const std::set<std::string>& released() const { return released_; }
+
+  const TensorInfo* Find(std::string_view name) const override {
+    const auto found = entries_.find(name);
+    return found == entries_.end() ? nullptr : &found->second.info;
+  }
+  const std::vector<std::string>& Names() const override { return names_; }
+  const std::map<std::string, std::string, std::less<>>& Metadata() const override {
+    return metadata_;
+  }
+  void Release(const TensorInfo& tensor) const override { released_.insert(tensor.name); }
+
+ private:
+  struct Entry {
+    TensorInfo info;
+    std::vector<std::byte> bytes;
+  };
+
+  std::map<std::string, Entry, std::less<>> entries_;
+  std::vector<std::string> names_;
+  std::map<std::string, std::string, std::less<>> metadata_;
+  mutable std::set<std::string> released_;
+};
+
+inline std::unique_ptr<Decoder> Load(const DecoderSpec& spec, const WeightSource& source,
+                                     const LoadHooks& hooks = {}) {
+  ThreadPool pool(2);
+  return LoadDecoder(spec, source, pool, hooks);
+}
+
+inline std::unique_ptr<AttentionPolicy> DensePolicy(const DecoderSpec& spec, int64_t context = 64) {
+  return MakePolicy(Geometry(spec), {.kv_type = DType::kF32, .context = context});
+}
+
+// One step of all segments; the logits of every token.
+inline std::vector<float> Step(const Decoder& decoder, const std::vector<Segment>& segments,
+                               const CancelToken* cancel = nullptr) {
+  ThreadPool pool(2);
+  Workspace workspace;
+  const Exec exec{.pool = pool,
+                  .kernels = *kernels::SelectIsa("").table,
+                  .workspace = workspace,
+                  .cancel = cancel};
+  int64_t rows = 0;
+  for (const Segment& segment : segments) rows += std::ssize(segment.tokens);
+  const int64_t hidden_size = decoder.hidden_size(), vocab = decoder.vocab_size();
+  std::vector<float> hidden(static_cast<size_t>(rows * hidden_size));
+  std::vector<float> logits(static_cast<size_t>(rows * vocab));
+  decoder.Forward(exec, segments, {hidden.data(), rows, hidden_size, hidden_size});
+  decoder.Logits(exec, {hidden.data(), rows, hidden_size, hidden_size},
+                 {logits.data(), rows, vocab, vocab});
+  return logits;
+}
+
+inline std::vector<float> LogitsOf(const Decoder& decoder, const std::vector<int32_t>& tokens) {
+  const auto policy = DensePolicy(decoder.spec());
+  return Step(decoder, {{tokens, policy.get()}});
+}
+
+template <typename Action>
+Error ErrorOf(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(ErrorKind::kIo, "no error");
+}
+
+}  // namespace godwit

@@ -1,0 +1,88 @@
+// Decoding allocates nothing: after a few steps that find their sizes, every one of 100 steps makes
+// no call of operator new.
+//
+// Two things are outside: pages of the KV cache come from the system, one for every 64 tokens, and
+// sequence.tokens is the caller's output, for which the caller reserves.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "generate/autoregressive.h"
+#include "tests/model_runner.h"
+
+namespace {
+
+std::atomic<int64_t> g_allocations = 0;
+
+void* Allocate(std::size_t bytes, std::size_t alignment) {
+  g_allocations.fetch_add(1, std::memory_order_relaxed);
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+// The other forms (arrays, nothrow) end up in these.
+void* operator new(std::size_t bytes) { return Allocate(bytes, alignof(std::max_align_t)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return Allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace godwit {
+namespace {
+
+struct Case {
+  std::string kv;
+  DType kv_type;
+  int threads;
+  SamplerOptions sampler;
+};
+
+class AllocationTest : public testing::TestWithParam<Case> {};
+
+TEST_P(AllocationTest, ADecodeStepAllocatesNothing) {
+  // The 100 steps cross position 1024: a 17th page, a second stretch of attention.
+  constexpr int64_t kPrompt = 960, kWarmUp = 40, kSteps = 100, kChunk = 64;
+  const ModelRunner runner(GODWIT_SOURCE_DIR "/tests/golden/llama/gqa");
+  ThreadPool pool(GetParam().threads);
+  Workspace workspace;
+  const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
+  Autoregressive strategy(runner.decoder(), kChunk);
+  Sequence sequence{
+      .tokens = std::vector<int32_t>(kPrompt, 7),
+      .policy = runner.NewPolicy(
+          {.chunk = kChunk, .kv = GetParam().kv, .kv_type = GetParam().kv_type, .context = 4096}),
+      .sampler = Sampler(GetParam().sampler, static_cast<int32_t>(runner.spec().vocab_size))};
+  sequence.tokens.reserve(4096);
+  while (std::ssize(sequence.tokens) < kPrompt + kWarmUp) strategy.Step(sequence, exec);
+
+  const int64_t before = g_allocations;
+  for (int64_t step = 0; step < kSteps; ++step) strategy.Step(sequence, exec);
+  EXPECT_EQ(g_allocations - before, 0) << "in " << kSteps << " steps";
+  EXPECT_EQ(sequence.policy->length(), kPrompt + kWarmUp + kSteps - 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Policies, AllocationTest,
+    testing::Values(Case{"dense", DType::kF32, 1, {.temperature = 0}},
+                    Case{"dense", DType::kBF16, 2, {.repeat_penalty = 1.1f}},
+                    Case{"sinks:4+40", DType::kF32, 2, {.temperature = 0}},
+                    Case{"sinks:4+200", DType::kF16, 1, {.frequency_penalty = 0.5f}}));
+
+TEST(AllocationCounter, Counts) {
+  const int64_t before = g_allocations;
+  { const std::vector<int> one(100); }
+  EXPECT_EQ(g_allocations - before, 1);
+}
+
+}  // namespace
+}  // namespace godwit

@@ -59,9 +59,7 @@ void KvStore::Reserve(int64_t pages) {
   }
   try {
     while (this->pages() < pages) {
-      Buffer page(page_bytes_);
-      page_data_.reserve(pages_.size() + 1);
-      pages_.push_back(std::move(page));
+      pages_.emplace_back(page_bytes_);
       page_data_.push_back(pages_.back().data());
     }
   } catch (...) {

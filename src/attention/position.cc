@@ -66,11 +66,10 @@ RotaryEncoding::RotaryEncoding(const RotarySpec& spec, int64_t context)
   if (scaling.kind == Kind::kYarn) magnitude_ = scaling.attention_factor;
 }
 
-void RotaryEncoding::Fill(int64_t first, int64_t step, MatrixView<float> cos,
-                          MatrixView<float> sin) const {
+void RotaryEncoding::Fill(int64_t first, MatrixView<float> cos, MatrixView<float> sin) const {
   assert(cos.cols == rotary_dim() / 2 && sin.cols == cos.cols && sin.rows == cos.rows);
   for (int64_t row = 0; row < cos.rows; ++row) {
-    const auto position = static_cast<double>(first + row * step);
+    const auto position = static_cast<double>(first + row);
     for (int64_t pair = 0; pair < cos.cols; ++pair) {
       const double angle = position * inverse_frequencies_[static_cast<size_t>(pair)];
       cos.Row(row)[pair] = static_cast<float>(std::cos(angle) * magnitude_);

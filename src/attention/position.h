@@ -51,8 +51,8 @@ class RotaryEncoding {
   // Dimensions of a head that rotate; pairs are (i, i + rotary_dim / 2).
   int64_t rotary_dim() const { return 2 * static_cast<int64_t>(inverse_frequencies_.size()); }
 
-  // Row i: the angles of position first + i * step. cos, sin [n, rotary_dim / 2].
-  void Fill(int64_t first, int64_t step, MatrixView<float> cos, MatrixView<float> sin) const;
+  // Row i: the angles of position first + i. cos, sin [n, rotary_dim / 2].
+  void Fill(int64_t first, MatrixView<float> cos, MatrixView<float> sin) const;
 
  private:
   std::vector<double> inverse_frequencies_;  // [rotary_dim / 2], radians per token

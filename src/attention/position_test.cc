@@ -21,7 +21,7 @@ Row At(const RotaryEncoding& encoding, int64_t position) {
   const int64_t pairs = encoding.rotary_dim() / 2;
   Row row{std::vector<float>(static_cast<size_t>(pairs)),
           std::vector<float>(static_cast<size_t>(pairs))};
-  encoding.Fill(position, 1, {row.cos.data(), 1, pairs, pairs}, {row.sin.data(), 1, pairs, pairs});
+  encoding.Fill(position, {row.cos.data(), 1, pairs, pairs}, {row.sin.data(), 1, pairs, pairs});
   return row;
 }
 
@@ -62,12 +62,12 @@ TEST(RotaryEncodingTest, AnglesAreExactAtEveryPosition) {
   EXPECT_EQ(origin.sin, std::vector<float>(8, 0.0f));
 }
 
-TEST(RotaryEncodingTest, FillsRowsAtSteps) {
+TEST(RotaryEncodingTest, FillsRowsInTurn) {
   const RotaryEncoding encoding({.rotary_dim = 6}, 0);
   std::vector<float> cos(15, 7), sin(15, 7);
-  encoding.Fill(11, 4, {cos.data(), 3, 3, 5}, {sin.data(), 3, 3, 5});
+  encoding.Fill(11, {cos.data(), 3, 3, 5}, {sin.data(), 3, 3, 5});
   for (int64_t i = 0; i < 3; ++i) {
-    const Row row = At(encoding, 11 + 4 * i);
+    const Row row = At(encoding, 11 + i);
     for (int64_t pair = 0; pair < 5; ++pair) {
       const auto index = static_cast<size_t>(5 * i + pair);
       EXPECT_EQ(cos[index], pair < 3 ? row.cos[static_cast<size_t>(pair)] : 7);

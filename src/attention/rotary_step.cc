@@ -4,18 +4,25 @@
 
 namespace godwit {
 
-void RotaryStep::Fill(const RotaryEncoding& encoding, int64_t tokens, int64_t first, int64_t step) {
+void RotaryStep::Fill(const RotaryEncoding& encoding, int64_t tokens, int64_t first) {
   tokens_ = tokens;
+  rows_ = tokens;
   pairs_ = encoding.rotary_dim() / 2;
-  const int64_t n = tokens * pairs_;
+  const int64_t n = rows_ * pairs_;
   values_.resize(std::max(values_.size(), static_cast<size_t>(2 * n)));
-  encoding.Fill(first, step, {values_.data(), tokens, pairs_, pairs_},
-                {values_.data() + n, tokens, pairs_, pairs_});
+  encoding.Fill(first, {values_.data(), rows_, pairs_, pairs_},
+                {values_.data() + n, rows_, pairs_, pairs_});
+}
+
+void RotaryStep::FillConstant(const RotaryEncoding& encoding, int64_t tokens, int64_t position) {
+  Fill(encoding, 1, position);
+  tokens_ = tokens;
 }
 
 ops::RotaryTable RotaryStep::table() const {
-  return {{values_.data(), tokens_, pairs_, pairs_},
-          {values_.data() + tokens_ * pairs_, tokens_, pairs_, pairs_}};
+  const int64_t stride = rows_ == 1 ? 0 : pairs_;
+  return {{values_.data(), tokens_, pairs_, stride},
+          {values_.data() + rows_ * pairs_, tokens_, pairs_, stride}};
 }
 
 MatrixView<const float> RotateQueries(const Exec& exec, const ops::AttentionShape& shape,

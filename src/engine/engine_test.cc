@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <cmath>
+#include <filesystem>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -221,15 +222,40 @@ TEST_F(EngineTest, ChatIsWrappedInTheModelsTemplate) {
 }
 
 // The real trained model, where the shared data lies beside the project.
-TEST(RealModel, TellsTheStoryThatTheReferenceScores) {
-  const std::string folder = GODWIT_SOURCE_DIR "/../shared/data/models/stories260K";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no shared data beside the project";
-  const Engine engine(folder, {});
+class RealModelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(kShared)) GTEST_SKIP() << "no shared data beside the project";
+  }
+
+  const std::string kShared = GODWIT_SOURCE_DIR "/../shared/data/";
+  const std::string kModel = kShared + "models/stories260K";
+};
+
+TEST_F(RealModelTest, TellsACoherentStory) {
+  const Engine engine(kModel, {});
   GenerateOptions options;
   options.max_tokens = 60;
   options.sampler.temperature = 0;
   const auto result = engine.NewSession({}).Generate(engine.Tokenize("Once upon a time"), options);
   EXPECT_THAT(result.text, HasSubstr("there was a little girl named Lily"));
+}
+
+TEST_F(RealModelTest, PredictsAStoryAsWellAsTheReference) {
+  const Engine engine(kModel, {});
+  const std::string text = ReadTextFile(kShared + "corpora/tinystories/cs336_sample.txt", 1 << 20);
+  const size_t begin = text.find("Once");
+  const auto tokens = engine.Tokenize(text.substr(begin, text.find("\n<|endoftext|>") - begin));
+  ASSERT_EQ(tokens.size(), 374u);
+  double nats = 0;
+  engine.NewSession({}).Logits(tokens, [&](int64_t position, std::span<const float> logits) {
+    const auto next = static_cast<size_t>(position) + 1;
+    if (next == tokens.size()) return;
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(double{logit});
+    nats += std::log(sum) - logits[static_cast<size_t>(tokens[next])];
+  });
+  EXPECT_NEAR(nats / 373, 1.3160, 5e-5);  // the reference figure has four digits
 }
 
 }  // namespace

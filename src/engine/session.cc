@@ -154,6 +154,10 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   const int64_t room = sequence.policy->max_length() - result.prompt_tokens;
   const int64_t limit = options.max_tokens < 0 ? room : std::min(room, options.max_tokens);
   result.finish_reason = FinishReason::kLength;
+  // So that a decode loop allocates nothing; longer outputs grow on their way.
+  constexpr int64_t kReservedTokens = 1 << 17;
+  result.tokens.reserve(static_cast<size_t>(std::min(limit, kReservedTokens)));
+  sequence.tokens.reserve(prompt.size() + result.tokens.capacity());
 
   Autoregressive strategy(*engine_.model, options_.chunk_tokens);
   // Whatever happens, the session keeps what has been read.

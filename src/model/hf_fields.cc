@@ -9,7 +9,7 @@
 namespace godwit {
 namespace {
 
-constexpr FloatRange kThetaRange{1, 1e12};
+constexpr FloatRange kThetaRange{2, 1e12};  // at 1 every dimension would turn alike
 constexpr FloatRange kFactorRange{1, 1e4};
 
 // Attention is sharpened by this much when the context is stretched (YaRN, section 3.4).

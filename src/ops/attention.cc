@@ -61,7 +61,8 @@ class Attender {
 
   void Clear(int64_t rows, float* states) const {
     std::fill_n(states, rows * state_stride_, 0.0f);
-    for (int64_t row = 0; row < rows; ++row) states[row * state_stride_] = -std::numeric_limits<float>::infinity();
+    for (int64_t row = 0; row < rows; ++row)
+      states[row * state_stride_] = -std::numeric_limits<float>::infinity();
   }
 
   StretchRun Stretches(const AttentionSource& source, const RowBlock& block) const {

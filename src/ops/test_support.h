@@ -139,6 +139,17 @@ inline constexpr DType kFloatTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
 
 class OpsTest : public kernels::IsaTest {
  protected:
+  void SetUp() override {
+    kernels::IsaTest::SetUp();
+    // Scratch memory is zero when it is new, later it holds anything: NaN here. The first round
+    // makes the workspace settle on its size.
+    for (int round = 0; round < 2; ++round) {
+      Workspace::Scope scope(workspace_);
+      const auto scratch = workspace_.Matrix<float>(1, 1 << 20);
+      std::fill_n(scratch.data, scratch.cols, kNan);
+    }
+  }
+
   Exec On(ThreadPool& pool, const CancelToken* cancel = nullptr) {
     return {.pool = pool, .kernels = table(), .workspace = workspace_, .cancel = cancel};
   }

@@ -26,7 +26,7 @@ def pages():
 
 
 def dead_links(page):
-    for link in LINK.findall(page.read_text()):
+    for link in LINK.findall(BLOCK.sub("", page.read_text())):
         if not (page.parent / link).exists():
             yield f"{page.relative_to(ROOT)}: no such file: {link}"
 

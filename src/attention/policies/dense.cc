@@ -35,7 +35,7 @@ class DensePolicy : public AttentionPolicy {
             tokens, context_);
     }
     store_.Reserve(PagesFor(length_ + tokens));
-    step_.Fill(rotary_, tokens, length_, 1);
+    step_.Fill(rotary_, tokens, length_);
     tokens_ = tokens;
   }
 

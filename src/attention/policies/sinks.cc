@@ -36,7 +36,7 @@ class SinksPolicy : public AttentionPolicy {
     const int64_t live = n_sinks_ + window_ + max_step_tokens_;
     ring_.Reserve((live + kTileTokens - 1) / kTileTokens + 1);
     sinks_.Reserve((n_sinks_ + kTileTokens - 1) / kTileTokens);
-    sink_query_step_.Fill(rotary_, max_step_tokens_, n_sinks_ + window_, 0);
+    sink_query_step_.FillConstant(rotary_, max_step_tokens_, n_sinks_ + window_);
   }
 
   int64_t length() const override { return length_; }
@@ -48,7 +48,7 @@ class SinksPolicy : public AttentionPolicy {
       Throw(ErrorKind::kInput, "a step of {} tokens, the KV policy {} takes at most {}", tokens,
             Stats().policy, max_step_tokens_);
     }
-    step_.Fill(rotary_, tokens, length_, 1);
+    step_.Fill(rotary_, tokens, length_);
     tokens_ = tokens;
   }
 
@@ -143,7 +143,7 @@ class SinksPolicy : public AttentionPolicy {
   KvStore sinks_;
   KvStore ring_;
   RotaryStep step_;             // at text positions
-  RotaryStep sink_query_step_;  // every row at cache position S + W
+  RotaryStep sink_query_step_;  // every token at cache position S + W
   int64_t length_ = 0;
   int64_t tokens_ = 0;  // of the step in progress
 };

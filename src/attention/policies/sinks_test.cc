@@ -85,10 +85,10 @@ TEST_P(SinksPolicyTest, MemoryIsWhatItWasAtTheBeginning) {
 TEST_P(SinksPolicyTest, GoesBackUntilTheFirstEviction) {
   const auto [sinks, window] = GetParam();
   const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
-  const TestText text(geometry, kTokens, 3);
-  const auto policy = Make(geometry, sinks, window);
   // Token t = S + W is the last that sees everything before it.
   const int64_t whole = sinks + window + 1;
+  const TestText text(geometry, whole + 1, 3);
+  const auto policy = Make(geometry, sinks, window);
   ReadText(*policy, geometry, text, whole, 3);
   EXPECT_TRUE(policy->CanTruncate(0));
   EXPECT_TRUE(policy->CanTruncate(whole));
@@ -110,9 +110,10 @@ TEST_P(SinksPolicyTest, GoesBackUntilTheFirstEviction) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Budgets, SinksPolicyTest,
-                         testing::Values(Budget{0, 1}, Budget{1, 3}, Budget{4, 3}, Budget{0, 16},
-                                         Budget{4, 16}, Budget{7, 60}, Budget{64, 64},
-                                         Budget{70, 10}, Budget{4, 130}, Budget{4, 500}),
+                         testing::Values(Budget{0, 1}, Budget{1, 3}, Budget{4, 3}, Budget{7, 3},
+                                         Budget{0, 16}, Budget{4, 16}, Budget{7, 60},
+                                         Budget{64, 64}, Budget{70, 10}, Budget{4, 130},
+                                         Budget{4, 500}),
                          [](const auto& info) {
                            return fmt::format("{}_and_{}", info.param.sinks, info.param.window);
                          });

@@ -1,0 +1,137 @@
+#include "cli/conversation.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace godwit::cli {
+
+ChatCodec CodecOf(const Engine& engine) {
+  return {
+      .render =
+          [&engine](std::span<const Message> messages) {
+            return engine.ApplyChatTemplate(messages);
+          },
+      .encode =
+          [&engine](std::string_view text) { return engine.Tokenize(text, /*add_special=*/false); },
+      .decode = [&engine](std::span<const int32_t> tokens,
+                          bool skip_special) { return engine.Detokenize(tokens, skip_special); }};
+}
+
+Conversation::Conversation(ChatCodec codec, std::optional<std::string> system)
+    : codec_(std::move(codec)), system_(std::move(system)) {}
+
+void Conversation::Ask(std::string question) {
+  messages_.push_back({.role = "user", .content = std::move(question)});
+  std::string rendered;
+  try {
+    rendered = Render();
+  } catch (...) {
+    messages_.pop_back();
+    throw;
+  }
+  before_question_.push_back(End());
+  before_answer_.emplace_back();
+  Extend(rendered);
+  before_answer_.back() = End();
+}
+
+void Conversation::Answer(std::string text, std::span<const int32_t> tokens) {
+  last_answer_ = text_.size();
+  text_ += TextOf(tokens);
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  messages_.push_back({.role = "assistant", .content = std::move(text)});
+}
+
+bool Conversation::Retry() {
+  if (messages_.empty() || messages_.back().role != "assistant") return false;
+  messages_.pop_back();
+  CutTo(before_answer_.back());
+  Extend(Render());
+  before_answer_.back() = End();
+  return true;
+}
+
+bool Conversation::Undo() {
+  if (messages_.empty()) return false;
+  if (messages_.back().role == "assistant") messages_.pop_back();
+  messages_.pop_back();
+  CutTo(before_question_.back());
+  before_question_.pop_back();
+  before_answer_.pop_back();
+  return true;
+}
+
+void Conversation::Clear() {
+  messages_.clear();
+  before_question_.clear();
+  before_answer_.clear();
+  CutTo({});
+}
+
+void Conversation::SetSystem(std::optional<std::string> text) {
+  std::swap(system_, text);
+  try {
+    if (!messages_.empty()) (void)Render();
+  } catch (...) {
+    std::swap(system_, text);
+    throw;
+  }
+}
+
+void Conversation::CutTo(const Mark& mark) {
+  tokens_.resize(mark.tokens);
+  text_.resize(mark.text);
+  last_answer_ = text_.size();
+}
+
+std::string Conversation::Render() const {
+  std::vector<Message> messages;
+  if (system_) messages.push_back({.role = "system", .content = *system_});
+  messages.insert(messages.end(), messages_.begin(), messages_.end());
+  return codec_.render(messages);
+}
+
+void Conversation::Extend(const std::string& rendered) {
+  // A replacement character may be half of one, cut off where the output ended: the text would
+  // agree although its tokens do not stand for it.
+  const bool exact = text_.find("\uFFFD", last_answer_) == std::string::npos;
+  if (!text_.empty() && exact && rendered.starts_with(text_)) {
+    if (const auto rest = EncodeRest(std::string_view(rendered).substr(text_.size()))) {
+      tokens_.insert(tokens_.end(), rest->begin(), rest->end());
+      text_ = rendered;
+      last_answer_ = text_.size();
+      return;
+    }
+  }
+  tokens_ = codec_.encode(rendered);
+  text_ = rendered;
+  last_answer_ = text_.size();
+  std::fill(before_question_.begin(), before_question_.end(), Mark{});
+  std::fill(before_answer_.begin(), before_answer_.end(), Mark{});
+}
+
+// Tokenizers may treat the beginning of a text differently (a space put in front). Where the text
+// so far ends in a special token, as finished answers do, the rest is encoded behind that token,
+// where it stands; special tokens take no part in what surrounds them.
+std::optional<std::vector<int32_t>> Conversation::EncodeRest(std::string_view rest) const {
+  const auto last = std::span(tokens_).last(1);
+  if (!codec_.decode(last, /*skip_special=*/true).empty()) return codec_.encode(rest);
+  auto encoded = codec_.encode(codec_.decode(last, /*skip_special=*/false) + std::string(rest));
+  if (encoded.empty() || encoded.front() != last.front()) return std::nullopt;
+  encoded.erase(encoded.begin());
+  return encoded;
+}
+
+// Decoded behind the token that it follows: at the beginning of a text, decoders of the
+// SentencePiece kind drop a space.
+std::string Conversation::TextOf(std::span<const int32_t> output) const {
+  if (tokens_.empty()) return codec_.decode(output, /*skip_special=*/false);
+  std::vector<int32_t> tokens{tokens_.back()};
+  const std::string before = codec_.decode(tokens, /*skip_special=*/false);
+  tokens.insert(tokens.end(), output.begin(), output.end());
+  const std::string both = codec_.decode(tokens, /*skip_special=*/false);
+  return both.starts_with(before) ? both.substr(before.size())
+                                  : codec_.decode(output, /*skip_special=*/false);
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,86 @@
+// Conversation: the messages of a chat, and the token ids that stand for them.
+//
+// The tokens that a model generated are never tokenized again: a new turn renders the whole
+// conversation with the model's template, and where that text begins with the text so far, only the
+// rest is encoded and appended. The session then finds everything before it in its cache. Where the
+// text so far has changed (a template that trims answers or drops old thoughts), all is encoded
+// anew. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "godwit/engine.h"
+
+namespace godwit::cli {
+
+// What a conversation needs of a model. Text out of `render` is framed: `encode` adds nothing.
+struct ChatCodec {
+  std::function<std::string(std::span<const Message>)> render;  // open for the next answer
+  std::function<std::vector<int32_t>(std::string_view)> encode;
+  std::function<std::string(std::span<const int32_t>, bool skip_special)> decode;
+};
+
+ChatCodec CodecOf(const Engine& engine);  // the engine must outlive it
+
+class Conversation {
+ public:
+  explicit Conversation(ChatCodec codec, std::optional<std::string> system = std::nullopt);
+
+  // Adds the user's next message. What the template refuses is thrown and not added.
+  void Ask(std::string question);
+
+  // The tokens to continue. Valid until the next call that changes the conversation.
+  std::span<const int32_t> prompt() const { return tokens_; }
+
+  // What came of it: the text as the user saw it, and all tokens of the output.
+  void Answer(std::string text, std::span<const int32_t> tokens);
+
+  // Takes the last answer back; its question stands and can be continued again. False if there is
+  // none.
+  bool Retry();
+
+  // Takes the last question back, with its answer. False if there is none.
+  bool Undo();
+
+  // Takes all questions and answers back. The system message stays.
+  void Clear();
+
+  // Throws, with nothing changed, what the template throws.
+  void SetSystem(std::optional<std::string> text);
+
+  const std::optional<std::string>& system() const { return system_; }
+  // Without the system message: questions and answers in turn.
+  const std::vector<Message>& messages() const { return messages_; }
+
+ private:
+  struct Mark {
+    size_t tokens = 0;
+    size_t text = 0;
+  };
+
+  Mark End() const { return {tokens_.size(), text_.size()}; }
+  void CutTo(const Mark& mark);
+  std::string Render() const;
+  // Brings tokens_ to stand for all messages.
+  void Extend(const std::string& rendered);
+  std::optional<std::vector<int32_t>> EncodeRest(std::string_view rest) const;
+  std::string TextOf(std::span<const int32_t> output) const;
+
+  ChatCodec codec_;
+  std::optional<std::string> system_;
+  std::vector<Message> messages_;
+  std::vector<int32_t> tokens_;
+  std::string text_;        // what tokens_ stand for
+  size_t last_answer_ = 0;  // where in text_ the model's own text begins, if it ends with such
+  // The ends of the transcript before each question, and before its answer. Zero where the
+  // transcript has been encoded anew since.
+  std::vector<Mark> before_question_, before_answer_;
+};
+
+}  // namespace godwit::cli

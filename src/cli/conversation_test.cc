@@ -1,0 +1,201 @@
+#include "cli/conversation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace godwit::cli {
+namespace {
+
+using testing::ElementsAreArray;
+
+constexpr int32_t kEnd = 1000;     // "<e>", special
+constexpr int32_t kPair = 2000;    // "ab", which encoding prefers to 'a', 'b'
+constexpr int32_t kBroken = 3000;  // half a character
+
+// A token is a byte, but for the above. Counts what is encoded.
+struct FakeCodec {
+  int64_t encoded_bytes = 0;
+  bool trim = false;  // the template trims answers, as real ones do
+
+  std::string Render(std::span<const Message> messages) const {
+    std::string text;
+    for (const Message& message : messages) {
+      if (message.content == "refuse") throw std::runtime_error("refused");
+      std::string content = message.content;
+      if (trim && content.starts_with(' ')) content.erase(0, 1);
+      text += message.role.substr(0, 1) + ":" + content + "<e>\n";
+    }
+    return text + "a:";
+  }
+
+  std::vector<int32_t> Encode(std::string_view text) {
+    encoded_bytes += static_cast<int64_t>(text.size());
+    std::vector<int32_t> tokens;
+    while (!text.empty()) {
+      const bool end = text.starts_with("<e>");
+      const bool pair = text.starts_with("ab");
+      tokens.push_back(end ? kEnd : pair ? kPair : text[0]);
+      text.remove_prefix(end ? 3 : pair ? 2 : 1);
+    }
+    return tokens;
+  }
+
+  static std::string Decode(std::span<const int32_t> tokens, bool skip_special) {
+    std::string text;
+    for (const int32_t token : tokens) {
+      if (token == kEnd) {
+        text += skip_special ? "" : "<e>";
+      } else if (token == kPair) {
+        text += "ab";
+      } else if (token == kBroken) {
+        text += "\uFFFD";
+      } else {
+        text += static_cast<char>(token);
+      }
+    }
+    return text;
+  }
+};
+
+class ConversationTest : public testing::Test {
+ protected:
+  ChatCodec Codec() {
+    return {.render = [this](auto messages) { return fake_.Render(messages); },
+            .encode = [this](auto text) { return fake_.Encode(text); },
+            .decode = FakeCodec::Decode};
+  }
+
+  // The tokens of `text` as encoding would make them.
+  std::vector<int32_t> Tokens(std::string_view text) { return FakeCodec().Encode(text); }
+
+  FakeCodec fake_;
+  Conversation chat_{Codec()};
+};
+
+std::vector<int32_t> Join(std::vector<int32_t> a, const std::vector<int32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+TEST_F(ConversationTest, KeepsTheModelsOwnTokens) {
+  chat_.Ask("hi");
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:hi<e>\na:")));
+  chat_.Answer("ab", std::vector<int32_t>{'a', 'b', kEnd});
+  chat_.Ask("more");
+  const auto first = Join(Tokens("u:hi<e>\na:"), {'a', 'b', kEnd});
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Join(first, Tokens("\nu:more<e>\na:"))));
+}
+
+TEST_F(ConversationTest, EncodesOnlyWhatIsNew) {
+  chat_.Ask(std::string(1000, 'x'));
+  chat_.Answer("y", std::vector<int32_t>{'y', kEnd});
+  fake_.encoded_bytes = 0;
+  chat_.Ask("z");
+  EXPECT_LT(fake_.encoded_bytes, 20);
+}
+
+TEST_F(ConversationTest, ClosesAnAnswerThatWasCutShort) {
+  chat_.Ask("hi");
+  chat_.Answer("ab", std::vector<int32_t>{'a', 'b'});
+  chat_.Ask("go on");
+  const auto first = Join(Tokens("u:hi<e>\na:"), {'a', 'b'});
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Join(first, Tokens("<e>\nu:go on<e>\na:"))));
+}
+
+TEST_F(ConversationTest, EncodesAnewWhatTheTemplateChanged) {
+  fake_.trim = true;
+  chat_.Ask("hi");
+  chat_.Answer(" ab", std::vector<int32_t>{' ', 'a', 'b', kEnd});
+  chat_.Ask("more");
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:hi<e>\na:ab<e>\nu:more<e>\na:")));
+}
+
+TEST_F(ConversationTest, EncodesAnewWhatIsNotTheTextOfItsTokens) {
+  chat_.Ask("hi");
+  // A stop string was cut off the text.
+  chat_.Answer("x", std::vector<int32_t>{'x', 'S', 'T'});
+  chat_.Ask("more");
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:hi<e>\na:x<e>\nu:more<e>\na:")));
+}
+
+TEST_F(ConversationTest, RetriesFromTheSamePrompt) {
+  EXPECT_FALSE(chat_.Retry());
+  chat_.Ask("hi");
+  EXPECT_FALSE(chat_.Retry());
+  chat_.Answer("ab", std::vector<int32_t>{'a', 'b', kEnd});
+  chat_.Ask("more");
+  const std::vector<int32_t> prompt(chat_.prompt().begin(), chat_.prompt().end());
+  chat_.Answer("x", std::vector<int32_t>{'x', kEnd});
+  EXPECT_TRUE(chat_.Retry());
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(prompt));
+  EXPECT_EQ(chat_.messages().size(), 3u);
+}
+
+TEST_F(ConversationTest, UndoesTurnByTurn) {
+  EXPECT_FALSE(chat_.Undo());
+  chat_.Ask("one");
+  chat_.Answer("ab", std::vector<int32_t>{'a', 'b', kEnd});
+  chat_.Ask("two");
+  EXPECT_TRUE(chat_.Undo());  // a question without an answer
+  EXPECT_EQ(chat_.messages().size(), 2u);
+  chat_.Ask("three");
+  const auto first = Join(Tokens("u:one<e>\na:"), {'a', 'b', kEnd});
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Join(first, Tokens("\nu:three<e>\na:"))));
+  chat_.Answer("c", std::vector<int32_t>{'c', kEnd});
+  EXPECT_TRUE(chat_.Undo());
+  EXPECT_TRUE(chat_.Undo());
+  EXPECT_FALSE(chat_.Undo());
+  chat_.Ask("four");
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:four<e>\na:")));
+}
+
+TEST_F(ConversationTest, RetriesAndUndoesAfterEncodingAnew) {
+  fake_.trim = true;
+  chat_.Ask("one");
+  chat_.Answer(" x", std::vector<int32_t>{' ', 'x', kEnd});
+  chat_.Ask("two");  // encodes anew
+  chat_.Answer("y", std::vector<int32_t>{'y', kEnd});
+  EXPECT_TRUE(chat_.Retry());
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:one<e>\na:x<e>\nu:two<e>\na:")));
+  EXPECT_TRUE(chat_.Undo());
+  EXPECT_TRUE(chat_.Retry());
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:one<e>\na:")));
+}
+
+TEST_F(ConversationTest, ChangesNothingWhenTheTemplateRefuses) {
+  chat_.Ask("one");
+  chat_.Answer("y", std::vector<int32_t>{'y', kEnd});
+  EXPECT_THROW(chat_.Ask("refuse"), std::runtime_error);
+  EXPECT_THROW(chat_.SetSystem("refuse"), std::runtime_error);
+  EXPECT_EQ(chat_.messages().size(), 2u);
+  EXPECT_EQ(chat_.system(), std::nullopt);
+  chat_.Ask("two");
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:one<e>\na:y<e>\nu:two<e>\na:")));
+}
+
+TEST_F(ConversationTest, SystemMessageComesFirstAndSurvivesClear) {
+  chat_.SetSystem("be brief");
+  chat_.Ask("one");
+  chat_.Answer("y", std::vector<int32_t>{'y', kEnd});
+  chat_.Clear();
+  chat_.Ask("two");
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("s:be brief<e>\nu:two<e>\na:")));
+  chat_.Answer("y", std::vector<int32_t>{'y', kEnd});
+  chat_.SetSystem(std::nullopt);
+  chat_.Ask("three");
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:two<e>\na:y<e>\nu:three<e>\na:")));
+}
+
+// Half a character that the rest of the answer never completed is no text to build on.
+TEST_F(ConversationTest, EncodesAnewAfterHalfACharacter) {
+  chat_.Ask("hi");
+  chat_.Answer("\uFFFD", std::vector<int32_t>{kBroken});
+  chat_.Ask("more");
+  const auto tokens = chat_.prompt();
+  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), kBroken), 0);
+}
+
+}  // namespace
+}  // namespace godwit::cli

@@ -1,0 +1,206 @@
+// godwit inspect: what a model is, and what of it fits into this machine.
+
+#include <nlohmann/json.hpp>
+
+#include "attention/kv_store.h"
+#include "base/cores.h"
+#include "base/error.h"
+#include "base/machine_memory.h"
+#include "base/quote.h"
+#include "cli/exit_code.h"
+#include "cli/model_facts.h"
+#include "cli/options/model_options.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/output.h"
+#include "cli/verbs.h"
+#include "kernels/dispatch.h"
+
+namespace godwit::cli {
+namespace {
+
+constexpr std::pair<const char*, DType> kKvTypes[] = {
+    {"f32", DType::kF32}, {"f16", DType::kF16}, {"bf16", DType::kBF16}};
+
+struct Machine {
+  MachineMemory memory;
+  const kernels::Isa& isa;
+  int threads;
+};
+
+std::vector<std::string> SupportedIsas() {
+  std::vector<std::string> names;
+  for (const kernels::Isa& isa : kernels::AllIsas()) {
+    if (isa.supported()) names.emplace_back(isa.name);
+  }
+  return names;
+}
+
+std::string Spelling(const TextFacts& text, int32_t id) {
+  const auto token = text.tokenizer == nullptr ? std::nullopt : text.tokenizer->IdToToken(id);
+  return token ? fmt::format("{} {}", id, Quote(*token)) : fmt::format("{}", id);
+}
+
+std::string DescribeText(const TextFacts& text) {
+  if (text.tokenizer == nullptr) return "none: there is no tokenizer.json";
+  std::string line = Plural(text.tokenizer->VocabSize(), "token");
+  if (text.special.bos_id) line += ", begins with " + Spelling(text, *text.special.bos_id);
+  for (size_t i = 0; i < text.special.eos_ids.size(); ++i) {
+    line += (i == 0 ? ", ends with " : " or ") + Spelling(text, text.special.eos_ids[i]);
+  }
+  return line;
+}
+
+std::string DescribeSpec(const DecoderSpec& spec) {
+  std::string line =
+      fmt::format("{}: {}, hidden size {}, {} of {} with {}, vocabulary of {}", spec.family,
+                  Plural(spec.layers, "layer"), spec.hidden_size, Plural(spec.heads, "head"),
+                  spec.head_dim, Plural(spec.kv_heads, "KV head"), spec.vocab_size);
+  int64_t windowed = 0;
+  int64_t window = 0;
+  for (const int64_t size : spec.windows) {
+    if (size == 0) continue;
+    ++windowed;
+    window = size;
+  }
+  if (windowed > 0) {
+    line += fmt::format(", a window of {} in {}", window, Plural(windowed, "layer"));
+  }
+  return line;
+}
+
+std::string TensorTable(const WeightSource& source, bool all) {
+  std::vector<TensorGroup> groups;
+  if (all) {
+    for (const std::string& name : source.Names()) {
+      groups.push_back({.name = name, .first = source.Find(name), .count = 1});
+    }
+  } else {
+    groups = GroupTensors(source);
+  }
+  size_t width = 0;
+  for (const TensorGroup& group : groups) width = std::max(width, group.name.size());
+  std::string text;
+  for (const TensorGroup& group : groups) {
+    const TensorInfo& tensor = *group.first;
+    const auto bytes = static_cast<int64_t>(tensor.bytes.size());
+    text += fmt::format(
+        "  {:<{}}  {:<5} {:<16} {:>10}{}\n", group.name, width, tensor.dtype_name,
+        fmt::format("[{}]", fmt::join(tensor.shape, ", ")), FormatBytes(bytes),
+        group.count > 1 ? fmt::format(" x {} = {}", group.count, FormatBytes(bytes * group.count))
+                        : "");
+  }
+  return text;
+}
+
+std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_tensors) {
+  std::string text = fmt::format("model       {}\n", DescribeSpec(facts.spec));
+  text += fmt::format("parameters  {} in {}, {} of files\n", FormatCount(facts.parameters),
+                      Plural(static_cast<int64_t>(facts.source->Names().size()), "tensor"),
+                      FormatBytes(facts.file_bytes));
+  text += fmt::format("tokenizer   {}\n", DescribeText(facts.text));
+  text +=
+      fmt::format("chat        {}\n", facts.text.config.chat_template
+                                          ? "template in " + facts.text.config.chat_template_file
+                                          : "no template");
+  text += fmt::format("context     up to {} tokens\n\n", facts.spec.max_context);
+
+  text += fmt::format("computing   {} ({}); this machine also has", machine.isa.name,
+                      machine.isa.description);
+  std::string others;
+  for (const std::string& name : SupportedIsas()) {
+    if (name != machine.isa.name) others += (others.empty() ? " " : ", ") + name;
+  }
+  text +=
+      fmt::format("{}\nthreads     {}\n", others.empty() ? " no other" : others, machine.threads);
+  text +=
+      fmt::format("memory      {} of {} available\n", FormatBytes(machine.memory.available_bytes),
+                  FormatBytes(machine.memory.total_bytes));
+  if (facts.weight_bytes) {
+    text += fmt::format("weights     {} when loaded\n", FormatBytes(*facts.weight_bytes));
+  }
+  text += fmt::format("\n{:<10}{:>14}{:>24}{:>28}\n", "KV cache", "per token",
+                      fmt::format("{} tokens", facts.spec.max_context), "fits beside the weights");
+  for (const auto& [name, type] : kKvTypes) {
+    const int64_t per_token = KvBytesPerToken(Geometry(facts.spec), type);
+    const int64_t fits = LargestContextBeside(facts, type, machine.memory.available_bytes);
+    text += fmt::format("  {:<8}{:>14}{:>24}{:>28}\n", name, FormatBytes(per_token),
+                        FormatBytes(per_token * facts.spec.max_context),
+                        fmt::format("{} tokens", fits));
+  }
+  return text + "\ntensors\n" + TensorTable(*facts.source, all_tensors);
+}
+
+nlohmann::ordered_json TextJson(const TextFacts& text) {
+  if (text.tokenizer == nullptr) return nullptr;
+  nlohmann::ordered_json json;
+  json["vocab_size"] = text.tokenizer->VocabSize();
+  json["bos_id"] = nullptr;
+  if (text.special.bos_id) json["bos_id"] = *text.special.bos_id;
+  json["eos_ids"] = text.special.eos_ids;
+  json["chat_template"] = text.config.chat_template.has_value();
+  return json;
+}
+
+std::string ToJson(const ModelFacts& facts, const Machine& machine) {
+  nlohmann::ordered_json json;
+  json["folder"] = facts.folder;
+  json["family"] = facts.spec.family;
+  json["parameters"] = facts.parameters;
+  json["layers"] = facts.spec.layers;
+  json["hidden_size"] = facts.spec.hidden_size;
+  json["heads"] = facts.spec.heads;
+  json["kv_heads"] = facts.spec.kv_heads;
+  json["head_dim"] = facts.spec.head_dim;
+  json["vocab_size"] = facts.spec.vocab_size;
+  json["max_context"] = facts.spec.max_context;
+  json["tokenizer"] = TextJson(facts.text);
+  json["weights"] = {{"file_bytes", facts.file_bytes}, {"loaded_bytes", nullptr}};
+  if (facts.weight_bytes) json["weights"]["loaded_bytes"] = *facts.weight_bytes;
+  for (const auto& [name, type] : kKvTypes) {
+    json["kv"][name] = {
+        {"bytes_per_token", KvBytesPerToken(Geometry(facts.spec), type)},
+        {"largest_context", LargestContextBeside(facts, type, machine.memory.available_bytes)}};
+  }
+  json["memory"] = {{"total_bytes", machine.memory.total_bytes},
+                    {"available_bytes", machine.memory.available_bytes}};
+  json["isa"] = machine.isa.name;
+  json["supported_isas"] = SupportedIsas();
+  json["threads"] = machine.threads;
+  json["tensors"] = nlohmann::ordered_json::array();
+  for (const std::string& name : facts.source->Names()) {
+    const TensorInfo& tensor = *facts.source->Find(name);
+    json["tensors"].push_back({{"name", name},
+                               {"dtype", tensor.dtype_name},
+                               {"shape", tensor.shape},
+                               {"bytes", tensor.bytes.size()}});
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+int Inspect(std::span<const std::string> arguments) {
+  ModelOptions model;
+  bool tensors = false;
+  bool as_json = false;
+  CommandLine line("inspect", "-m FOLDER [flags]",
+                   "Says what a model is, and what of it fits into this machine. Reads everything "
+                   "but the weights.");
+  AddModelFlag(line, model);
+  AddComputeFlags(line, model);
+  line.Group("Output");
+  line.Add({.names = "--tensors", .value = "", .help = "list the tensors of every layer"}, tensors);
+  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, as_json);
+  if (!line.Parse(arguments)) return kExitOk;
+  RequireModel(model);
+
+  const Machine machine{.memory = ReadMachineMemory(),
+                        .isa = kernels::SelectIsa(model.isa),
+                        .threads = model.threads == 0 ? AvailableCores() : model.threads};
+  const ModelFacts facts = ReadModelFacts(model.folder);
+  WriteOutput(as_json ? ToJson(facts, machine) : ToText(facts, machine, tensors));
+  if (!facts.problem.empty()) throw Error(ErrorKind::kFormat, facts.problem);
+  return kExitOk;
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,89 @@
+// godwit logits: what the model computes, for anyone who wants to compare.
+
+#include "base/error.h"
+#include "cli/exit_code.h"
+#include "cli/npy.h"
+#include "cli/options/kv_options.h"
+#include "cli/options/model_options.h"
+#include "cli/options/text_input.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/output_file.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/verbs.h"
+
+namespace godwit::cli {
+namespace {
+
+struct LogitsOptions {
+  ModelOptions model;
+  TextInput text;
+  std::optional<std::string> tokens;
+  std::string output;
+  SessionOptions session;
+};
+
+bool ParseLogits(std::span<const std::string> arguments, LogitsOptions& options) {
+  CommandLine line("logits", "-m FOLDER -p TEXT -o FILE.npy [flags]",
+                   "Writes the logits of every position, float32 [tokens, vocabulary], as NumPy's "
+                   ".npy. Row i is the model's forecast of the token after token i.");
+  AddModelFlag(line, options.model);
+  AddComputeFlags(line, options.model);
+  line.Group("Text");
+  AddTextFlags(line, options.text, "the text");
+  line.Add({.names = "--tokens", .value = "IDS", .help = "or its token ids, as 1,2,3"},
+           options.tokens);
+  line.Exclusive({"--tokens", "--prompt", "--file"});
+  line.Group("Output");
+  line.Add({.names = "-o,--output",
+            .value = "FILE",
+            .help = "the .npy file; it appears when it is complete (-: standard output)"},
+           options.output);
+  AddKvFlags(line, options.session);
+  if (!line.Parse(arguments)) return false;
+  RequireModel(options.model);
+  if (options.output.empty()) {
+    Throw(ErrorKind::kInput, "a file for the result is needed: name it with -o FILE.npy");
+  }
+  return true;
+}
+
+}  // namespace
+
+int Logits(std::span<const std::string> arguments) {
+  LogitsOptions options;
+  if (!ParseLogits(arguments, options)) return kExitOk;
+  std::vector<int32_t> tokens;
+  std::string text;
+  if (options.tokens) {
+    tokens = ParseTokens(*options.tokens);
+  } else {
+    text = RequirePrompt(options.text);
+  }
+
+  const Engine engine = LoadEngine(options.model, options.session);
+  Session session = engine.NewSession(options.session);
+  if (!options.tokens) tokens = engine.Tokenize(text);
+  const auto rows = static_cast<int64_t>(tokens.size());
+
+  OutputFile file(options.output);
+  const std::string header = NpyHeader(rows, engine.vocab_size());
+  {
+    ProgressLine progress("computing logits", ProgressUnit::kTokens);
+    const CancelOnInterrupt cancel(session, /*presses_to_exit=*/2);
+    session.Logits(tokens, [&](int64_t position, std::span<const float> logits) {
+      // Not earlier: what is refused writes nothing.
+      if (position == 0) file.Write(std::as_bytes(std::span(header)));
+      file.Write(std::as_bytes(logits));
+      progress.Update(position + 1, rows);
+    });
+  }
+  file.Commit();
+  if (StatusIsTerminal() && options.output != "-") {
+    WriteStatus(fmt::format("{}: float32 [{}, {}]\n", options.output, rows, engine.vocab_size()));
+  }
+  return kExitOk;
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,49 @@
+#include "cli/message_reader.h"
+
+#include <string_view>
+
+namespace godwit::cli {
+namespace {
+
+constexpr std::string_view kQuotes = "\"\"\"";
+constexpr const char* kPrompt = "> ";
+constexpr const char* kMorePrompt = ". ";
+
+}  // namespace
+
+ChatInputLine ReadMessage(LineSource& source) {
+  ChatInputLine message;
+  bool quoted = false;
+  const char* prompt = kPrompt;
+  while (true) {
+    Line line = source.Read(prompt);
+    if (line.kind == Line::Kind::kEnd && !message.single) return message;  // what there is
+    if (line.kind != Line::Kind::kText) return {.kind = line.kind, .text = line.text};
+    std::string_view text = line.text;
+    if (message.single && text.starts_with(kQuotes)) {
+      quoted = true;
+      text.remove_prefix(kQuotes.size());
+    }
+    bool more = line.pasted;
+    if (quoted) {
+      const bool closed = text.ends_with(kQuotes);
+      if (closed) text.remove_suffix(kQuotes.size());
+      more = !closed;
+    } else if (text.ends_with('\\')) {
+      text.remove_suffix(1);
+      more = true;
+    }
+    message.text += text;
+    if (!more) {
+      // Text in quotes is never a command, even on one line.
+      message.single = message.single && !quoted;
+      return message;
+    }
+    // The quotes may stand on lines of their own.
+    if (!(quoted && message.single && text.empty())) message.text += '\n';
+    message.single = false;
+    prompt = kMorePrompt;
+  }
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,21 @@
+// Messages of a chat out of lines of input.
+//
+// A line is a message, unless it ends with a backslash (the next line belongs to it), begins with
+// """ (the message ends with the next """ at the end of a line) or its newline was pasted.
+#pragma once
+
+#include <string>
+
+#include "cli/terminal/line_source.h"
+
+namespace godwit::cli {
+
+struct ChatInputLine {
+  Line::Kind kind = Line::Kind::kText;
+  std::string text;
+  bool single = true;  // one plain line: may be a command
+};
+
+ChatInputLine ReadMessage(LineSource& source);
+
+}  // namespace godwit::cli

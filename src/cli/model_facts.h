@@ -1,0 +1,52 @@
+// What can be known of a model folder without reading the weights: for godwit inspect.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/spec.h"
+#include "tensor/dtype.h"
+#include "text/special_tokens.h"
+#include "text/tokenizer.h"
+#include "text/tokenizer_config.h"
+#include "weights/weight_source.h"
+
+namespace godwit::cli {
+
+struct TextFacts {
+  TokenizerConfig config;
+  std::unique_ptr<const Tokenizer> tokenizer;  // null if there is no tokenizer.json
+  SpecialTokens special;
+};
+
+// What the tensors of all layers have in common is one line: "model.layers.*.mlp.up_proj.weight".
+struct TensorGroup {
+  std::string name;
+  const TensorInfo* first = nullptr;
+  int64_t count = 0;
+};
+
+struct ModelFacts {
+  std::string folder;
+  DecoderSpec spec;
+  TextFacts text;
+  std::unique_ptr<const WeightSource> source;
+  int64_t parameters = 0;
+  int64_t file_bytes = 0;
+  // Memory of the loaded weights; nullopt where the tensors are not those of the model, then
+  // `problem` says why.
+  std::optional<int64_t> weight_bytes;
+  std::string problem;
+};
+
+ModelFacts ReadModelFacts(const std::string& folder);
+
+std::vector<TensorGroup> GroupTensors(const WeightSource& source);
+
+// The longest context whose cache fits beside the weights into `available_bytes`.
+int64_t LargestContextBeside(const ModelFacts& facts, DType kv_type, int64_t available_bytes);
+
+}  // namespace godwit::cli

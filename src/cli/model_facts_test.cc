@@ -1,0 +1,39 @@
+#include "cli/model_facts.h"
+
+#include <gtest/gtest.h>
+
+#include "godwit/engine.h"
+
+namespace godwit::cli {
+namespace {
+
+class ModelFactsTest : public testing::TestWithParam<const char*> {
+ protected:
+  std::string folder() const { return std::string(GODWIT_SOURCE_DIR "/tests/") + GetParam(); }
+};
+
+// The plan is made without reading the weights, and is exact nevertheless.
+TEST_P(ModelFactsTest, PredictsTheMemoryOfTheWeights) {
+  const ModelFacts facts = ReadModelFacts(folder());
+  EXPECT_EQ(facts.problem, "");
+  EXPECT_EQ(facts.weight_bytes, Engine(folder(), {.threads = 1}).weight_bytes());
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ModelFactsTest,
+                         testing::Values("data/tiny-llama", "golden/llama/mqa_five_heads",
+                                         "golden/llama/bf16", "golden/llama/tied",
+                                         "golden/llama/sharded"));
+
+TEST(ModelFacts, GroupsTheTensorsOfLayers) {
+  const ModelFacts facts = ReadModelFacts(GODWIT_SOURCE_DIR "/tests/data/tiny-llama");
+  int64_t count = 0;
+  for (const TensorGroup& group : GroupTensors(*facts.source)) {
+    count += group.count;
+    EXPECT_EQ(group.count, group.name.find('*') == std::string::npos ? 1 : facts.spec.layers)
+        << group.name;
+  }
+  EXPECT_EQ(count, static_cast<int64_t>(facts.source->Names().size()));
+}
+
+}  // namespace
+}  // namespace godwit::cli

@@ -1,0 +1,16 @@
+// Backslash escapes, both ways.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace godwit::cli {
+
+// \n \r \t \\ \' \" and \xHH (one or two digits) become what they stand for; any other backslash
+// stays as it is.
+std::string ProcessEscapes(std::string_view text);
+
+// For one line of a terminal: control characters and backslashes become escapes.
+std::string ShowEscapes(std::string_view text);
+
+}  // namespace godwit::cli

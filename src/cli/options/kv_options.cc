@@ -1,0 +1,46 @@
+#include "cli/options/kv_options.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "attention/make_policy.h"
+#include "base/error.h"
+
+namespace godwit::cli {
+
+void AddKvFlags(CommandLine& line, SessionOptions& options) {
+  line.Group("Context");
+  line.AddInt({.names = "-c,--ctx-size",
+               .value = "N",
+               .help = "longest text, prompt and output, in tokens (0: what the model allows)"},
+              options.context_tokens, 0);
+  std::string policies;
+  for (const PolicyKind& kind : AllPolicies()) {
+    policies += fmt::format("{}{}: {}", policies.empty() ? "" : "; ", kind.usage, kind.description);
+  }
+  line.Add({.names = "--kv",
+            .value = "SPEC",
+            .help = "what is kept of the text (" + options.kv + "). " + policies},
+           options.kv);
+  line.Add({.names = "--kv-type",
+            .value = "TYPE",
+            .help = "how it is kept: f32, f16, bf16; auto (the default): f32 for an f32 model, "
+                    "else bf16"},
+           options.kv_type);
+  line.AddInt({.names = "-ub,--ubatch-size",
+               .value = "N",
+               .help = fmt::format("read the prompt in pieces of N tokens ({}); changes speed and "
+                                   "memory, never the result",
+                                   options.chunk_tokens)},
+              options.chunk_tokens, 1, 1 << 20);
+}
+
+void CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
+  (void)MakePolicy(Geometry(spec), {.spec = options.kv,
+                                    .kv_type = DType::kBF16,
+                                    .context = options.context_tokens == 0 ? DefaultContext(spec)
+                                                                           : options.context_tokens,
+                                    .max_step_tokens = options.chunk_tokens});
+}
+
+}  // namespace godwit::cli

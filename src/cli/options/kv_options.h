@@ -1,0 +1,15 @@
+// The flags that decide what is kept of a text, and how.
+#pragma once
+
+#include "cli/options/command_line.h"
+#include "godwit/engine.h"
+#include "model/spec.h"
+
+namespace godwit::cli {
+
+void AddKvFlags(CommandLine& line, SessionOptions& options);
+
+// Throws what Engine::NewSession would throw, but before the weights are loaded.
+void CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options);
+
+}  // namespace godwit::cli

@@ -1,0 +1,28 @@
+// The flags of every verb that loads a model.
+#pragma once
+
+#include <string>
+
+#include "cli/options/command_line.h"
+#include "cli/options/kv_options.h"
+#include "godwit/engine.h"
+
+namespace godwit::cli {
+
+struct ModelOptions {
+  std::string folder;
+  int threads = 0;  // 0: one for every core
+  std::string isa;  // empty: the best
+};
+
+void AddModelFlag(CommandLine& line, ModelOptions& options);     // --model alone
+void AddComputeFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa
+
+// Throws Error(kInput) that says how to name a model, if none is named.
+void RequireModel(const ModelOptions& options);
+
+// Shows progress and warnings on standard error. What can be refused without reading the weights,
+// such as a misspelt --kv, is refused first.
+Engine LoadEngine(const ModelOptions& options, const SessionOptions& session);
+
+}  // namespace godwit::cli

@@ -1,0 +1,15 @@
+// The name that was probably meant.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace godwit::cli {
+
+// The candidate with the fewest letters to insert, delete, replace or swap, if a typing mistake can
+// explain them.
+std::optional<std::string> Nearest(std::string_view name, std::span<const std::string> candidates);
+
+}  // namespace godwit::cli

@@ -1,0 +1,63 @@
+#include "cli/options/parse_value.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "godwit/error.h"
+
+namespace godwit::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+TEST(ParseInt, TakesTheWholeTextAndTheRange) {
+  EXPECT_EQ(ParseInt("-1", -1, INT64_MAX), -1);
+  EXPECT_EQ(ParseInt("+7", 0, 10), 7);
+  EXPECT_EQ(ParseInt("010", 0, 100), 10);  // not octal
+  for (const char* bad :
+       {"", " 1", "1 ", "1.5", "0x10", "1e3", "abc", "11", "-2", "+-1", "99999999999999999999"}) {
+    EXPECT_THROW(ParseInt(bad, -1, 10), Error) << bad;
+  }
+}
+
+TEST(ParseFloat, TakesTheWholeText) {
+  EXPECT_EQ(ParseFloat("0.5"), 0.5f);
+  EXPECT_EQ(ParseFloat("-1e-3"), -1e-3f);
+  for (const char* bad : {"", "0,5", "1.0x", "--1", "1e999"}) {
+    EXPECT_THROW(ParseFloat(bad), Error) << bad;
+  }
+}
+
+TEST(ParseBool, KnowsTheUsualWords) {
+  EXPECT_TRUE(ParseBool("1"));
+  EXPECT_TRUE(ParseBool("true"));
+  EXPECT_FALSE(ParseBool("off"));
+  EXPECT_THROW(ParseBool("maybe"), Error);
+}
+
+TEST(ParseTokens, TakesListsAndJsonLists) {
+  EXPECT_THAT(ParseTokens("1,2,3"), ElementsAre(1, 2, 3));
+  EXPECT_THAT(ParseTokens(" [1, 2,\n3] "), ElementsAre(1, 2, 3));
+  EXPECT_THAT(ParseTokens("-5"), ElementsAre(-5));  // refused by those who know the vocabulary
+  EXPECT_THAT(ParseTokens("[]"), ElementsAre());
+  for (const char* bad : {"1,,2", "1,", "a", "1 2", "[1,2", "2147483648"}) {
+    EXPECT_THROW(ParseTokens(bad), Error) << bad;
+  }
+}
+
+TEST(ParseLogitBias, TakesLlamaCppsNotation) {
+  std::map<int32_t, float> biases;
+  ParseLogitBias("15043+1", biases);
+  ParseLogitBias("7-0.5, 9-inf", biases);
+  ParseLogitBias("15043-2", biases);
+  EXPECT_THAT(biases, ElementsAre(Pair(7, -0.5f), Pair(9, -INFINITY), Pair(15043, -2.0f)));
+  for (const char* bad : {"", "5", "+1", "a+1", "5+", "5+-1", "5+x", "5=1"}) {
+    EXPECT_THROW(ParseLogitBias(bad, biases), Error) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace godwit::cli

@@ -1,0 +1,29 @@
+// Text from the command line, a file or standard input.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/options/command_line.h"
+
+namespace godwit::cli {
+
+struct TextInput {
+  std::optional<std::string> prompt;  // -p
+  std::optional<std::string> file;    // -f
+  bool escape = false;                // -e
+};
+
+// what: "the text to continue". Adds to the current group.
+void AddTextFlags(CommandLine& line, TextInput& input, const std::string& what);
+
+// nullopt if there is neither -p nor -f. The bytes of a file are taken exactly as they are. Throws
+// Error(kIo) for a file that cannot be read, kInput for one of more than 1 GiB.
+std::optional<std::string> ReadText(const TextInput& input);
+
+// As ReadText, but throws Error(kInput) where there is none. RequirePrompt also refuses an empty
+// text, which nobody means: most tokenizers would put a BOS in its place.
+std::string RequireText(const TextInput& input);
+std::string RequirePrompt(const TextInput& input);
+
+}  // namespace godwit::cli

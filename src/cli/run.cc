@@ -1,0 +1,115 @@
+// godwit run: continues one text.
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/exit_code.h"
+#include "cli/options/escape.h"
+#include "cli/options/kv_options.h"
+#include "cli/options/model_options.h"
+#include "cli/options/sampling_options.h"
+#include "cli/options/text_input.h"
+#include "cli/terminal/generate.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/summary.h"
+#include "cli/verbs.h"
+
+namespace godwit::cli {
+namespace {
+
+struct RunOptions {
+  ModelOptions model;
+  TextInput text;
+  bool chat = false;
+  std::optional<std::string> system;
+  SamplingFlags sampling;
+  SessionOptions session;
+  bool json = false;
+};
+
+bool ParseRun(std::span<const std::string> arguments, RunOptions& options) {
+  CommandLine line("run", "-m FOLDER -p TEXT [flags]",
+                   "Continues a text. Standard output carries the continuation and nothing else.");
+  AddModelFlag(line, options.model);
+  AddComputeFlags(line, options.model);
+  line.Group("Prompt");
+  AddTextFlags(line, options.text, "the text to continue");
+  line.Add({.names = "--chat",
+            .value = "",
+            .help = "the text is a question to a chat model, in the words of its template"},
+           options.chat);
+  line.Add({.names = "-sys,--system",
+            .value = "TEXT",
+            .help = "what the chat model is told before the question"},
+           options.system);
+  line.Group("Output");
+  line.Add({.names = "--json",
+            .value = "",
+            .help = "print one JSON object with the text, its tokens, counts and times"},
+           options.json);
+  AddSamplingFlags(line, options.sampling);
+  AddKvFlags(line, options.session);
+  if (!line.Parse(arguments)) return false;
+  if (options.system && !options.chat) {
+    Throw(ErrorKind::kInput, "--system is for chat models: it needs --chat");
+  }
+  return true;
+}
+
+std::vector<int32_t> MakePrompt(const Engine& engine, const RunOptions& options,
+                                const std::string& text) {
+  if (!options.chat) return engine.Tokenize(text);
+  std::vector<Message> messages;
+  if (options.system) messages.push_back({.role = "system", .content = *options.system});
+  messages.push_back({.role = "user", .content = text});
+  return engine.Tokenize(engine.ApplyChatTemplate(messages), /*add_special=*/false);
+}
+
+std::string ToJson(const GenerateResult& result, uint64_t seed) {
+  nlohmann::ordered_json json;
+  json["text"] = result.text;
+  json["tokens"] = result.tokens;
+  json["prompt_tokens"] = result.prompt_tokens;
+  json["cached_tokens"] = result.cached_tokens;
+  json["generated_tokens"] = result.tokens.size();
+  json["finish_reason"] = FinishReasonName(result.finish_reason);
+  json["seed"] = seed;
+  json["kv"] = {{"policy", result.kv.policy},
+                {"seen", result.kv.seen},
+                {"kept", result.kv.kept},
+                {"bytes", result.kv.bytes}};
+  json["timings"] = {{"prompt_ms", result.prompt_ms},
+                     {"prompt_per_second", PromptRate(result)},
+                     {"predicted_ms", result.predicted_ms},
+                     {"predicted_per_second", PredictedRate(result)}};
+  return json.dump() + "\n";
+}
+
+}  // namespace
+
+int Run(std::span<const std::string> arguments) {
+  RunOptions options;
+  if (!ParseRun(arguments, options)) return kExitOk;
+  RequireModel(options.model);
+  GenerateOptions generate = MakeGenerateOptions(options.sampling);
+  const std::string text = RequirePrompt(options.text);
+  if (!options.json) generate.on_text = WriteOutput;
+
+  const Engine engine = LoadEngine(options.model, options.session);
+  Session session = engine.NewSession(options.session);
+  const auto prompt = MakePrompt(engine, options, text);
+  const GenerateResult result =
+      GenerateAtTerminal(session, prompt, generate, /*presses_to_exit=*/2);
+
+  if (options.json) {
+    WriteOutput(ToJson(result, generate.sampler.seed));
+  } else if (OutputIsTerminal() && !result.text.ends_with('\n')) {
+    WriteOutput("\n");
+  }
+  if (StatusIsTerminal()) {
+    WriteStatus(fmt::format("\n{}seed    {}\n", Summarize(result), generate.sampler.seed));
+  }
+  return result.finish_reason == FinishReason::kCancelled ? kExitCancelled : kExitOk;
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,45 @@
+#include "cli/terminal/format.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cli/terminal/progress_line.h"
+
+namespace godwit::cli {
+namespace {
+
+TEST(Format, Durations) {
+  EXPECT_EQ(FormatDuration(0), "0:00");
+  EXPECT_EQ(FormatDuration(6.2), "0:07");
+  EXPECT_EQ(FormatDuration(3723), "1:02:03");
+  EXPECT_EQ(FormatDuration(INFINITY), "1000:00:00");
+}
+
+TEST(Format, RatesAndCounts) {
+  EXPECT_EQ(FormatRate(3.417), "3.42");
+  EXPECT_EQ(FormatRate(51.27), "51.3");
+  EXPECT_EQ(FormatRate(1280.4), "1280");
+  EXPECT_EQ(FormatCount(812), "812");
+  EXPECT_EQ(FormatCount(118080), "118 K");
+  EXPECT_EQ(FormatCount(8030261248), "8.03 B");
+  EXPECT_EQ(Plural(1, "token"), "1 token");
+  EXPECT_EQ(Plural(0, "token"), "0 tokens");
+}
+
+TEST(Format, Progress) {
+  EXPECT_EQ(FormatProgress("reading", ProgressUnit::kTokens,
+                           {.done = 512, .total = 2048, .start = 0, .elapsed_ms = 2000}),
+            "reading: 512 of 2048 tokens, 25%, 256 tokens/s, 0:06 left");
+  EXPECT_EQ(FormatProgress("reading", ProgressUnit::kTokens,
+                           {.done = 100, .total = 200, .start = 100, .elapsed_ms = 2000}),
+            "reading: 100 of 200 tokens, 50%");
+  EXPECT_EQ(FormatProgress("loading m", ProgressUnit::kBytes,
+                           {.done = 1 << 30, .total = 4LL << 30, .start = 0, .elapsed_ms = 2000}),
+            "loading m: 1.0 GiB of 4.0 GiB, 25%, 512.0 MiB/s, 0:06 left");
+  EXPECT_EQ(FormatProgress("loading m", ProgressUnit::kBytes, {.elapsed_ms = 3000}),
+            "loading m: 0:03");
+}
+
+}  // namespace
+}  // namespace godwit::cli

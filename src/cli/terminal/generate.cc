@@ -1,0 +1,26 @@
+#include "cli/terminal/generate.h"
+
+#include <utility>
+
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/progress_line.h"
+
+namespace godwit::cli {
+
+GenerateResult GenerateAtTerminal(Session& session, std::span<const int32_t> prompt,
+                                  GenerateOptions options, int presses_to_exit) {
+  ProgressLine progress("reading the prompt", ProgressUnit::kTokens);
+  options.on_progress = [&](const PromptProgress& p) {
+    progress.Update(p.done_tokens, p.total_tokens, p.cached_tokens);
+  };
+  if (options.on_text) {
+    options.on_text = [&, show = std::move(options.on_text)](std::string_view text) {
+      progress.Finish();
+      show(text);
+    };
+  }
+  const CancelOnInterrupt cancel(session, presses_to_exit);
+  return session.Generate(prompt, options);
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,16 @@
+// Session::Generate with what belongs to it at a terminal.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "godwit/engine.h"
+
+namespace godwit::cli {
+
+// Shows how far the prompt is read, until the first text comes; Ctrl-C cancels, and leaves the
+// program when pressed `presses_to_exit` times.
+GenerateResult GenerateAtTerminal(Session& session, std::span<const int32_t> prompt,
+                                  GenerateOptions options, int presses_to_exit);
+
+}  // namespace godwit::cli

@@ -1,0 +1,103 @@
+#include "cli/terminal/interrupt.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+
+#include "base/error.h"
+#include "cli/exit_code.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/progress_line.h"
+
+namespace godwit::cli {
+namespace {
+
+// All that the handler looks at. Lock-free atomics are what a handler may touch.
+std::atomic<Session*> session_to_cancel{nullptr};
+std::atomic<int> exit_after{1};  // presses
+std::atomic<int> presses{0};
+std::atomic<int> note_file{-1};
+static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+// A full pipe loses the note; it then holds thousands.
+void Note(int signal) {
+  const char byte = static_cast<char>(signal);
+  (void)!write(note_file, &byte, 1);
+}
+
+extern "C" void OnNotedSignal(int signal) {
+  const int saved_errno = errno;
+  Note(signal);
+  errno = saved_errno;
+}
+
+void SetHandler(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+}
+
+extern "C" void OnInterrupt(int /*signal*/) {
+  const int saved_errno = errno;
+  Session* const session = session_to_cancel;
+  if (session == nullptr && note_file >= 0) {
+    Note(SIGINT);
+  } else if (++presses >= exit_after) {
+    if (isatty(STDERR_FILENO) == 1) WriteStatus(ProgressIsVisible() ? "\r\033[K" : "\n");
+    _exit(kExitCancelled);
+  } else if (session != nullptr) {
+    session->Cancel();
+  }
+  errno = saved_errno;
+}
+
+}  // namespace
+
+void ExitOnInterrupt() {
+  // Set even where the caller has it ignored, as shells do for what a script starts with &:
+  // `kill -INT` then still works.
+  SetHandler(SIGINT, OnInterrupt);
+}
+
+CancelOnInterrupt::CancelOnInterrupt(Session& session, int presses_to_exit) {
+  presses = 0;
+  exit_after = presses_to_exit;
+  session_to_cancel = &session;
+}
+
+CancelOnInterrupt::~CancelOnInterrupt() {
+  session_to_cancel = nullptr;
+  exit_after = 1;
+}
+
+SignalNotes::SignalNotes() {
+  if (pipe2(pipe_, O_NONBLOCK | O_CLOEXEC) != 0) {
+    Throw(ErrorKind::kIo, "cannot make a pipe: {}", std::generic_category().message(errno));
+  }
+  note_file = pipe_[1];
+}
+
+SignalNotes::~SignalNotes() {
+  NoteAll(false);
+  note_file = -1;
+  close(pipe_[0]);
+  close(pipe_[1]);
+}
+
+int SignalNotes::Take() {
+  char signal = 0;
+  return read(pipe_[0], &signal, 1) == 1 ? signal : 0;
+}
+
+void SignalNotes::NoteAll(bool all) {
+  for (const int signal : {SIGWINCH, SIGTSTP, SIGTERM, SIGHUP}) {
+    SetHandler(signal, all ? OnNotedSignal : SIG_DFL);
+  }
+}
+
+}  // namespace godwit::cli

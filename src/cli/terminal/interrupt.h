@@ -1,0 +1,46 @@
+// What Ctrl-C does. A process has one handler for it, so this state is global; it is set from the
+// main thread only.
+#pragma once
+
+#include "godwit/engine.h"
+
+namespace godwit::cli {
+
+// Leaves at once, with exit code 130: while a program starts, loads a model or reads its input.
+void ExitOnInterrupt();
+
+// While it lives, Ctrl-C cancels what the session is doing; pressed `presses_to_exit` times, it
+// leaves at once. Afterwards it does what it did before.
+class CancelOnInterrupt {
+ public:
+  CancelOnInterrupt(Session& session, int presses_to_exit);
+  ~CancelOnInterrupt();
+  CancelOnInterrupt(const CancelOnInterrupt&) = delete;
+  CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
+};
+
+// While it lives, Ctrl-C is only noted, for a line editor. At most one at a time, with nothing of
+// the above around it.
+class SignalNotes {
+ public:
+  SignalNotes();  // throws Error(kIo)
+  ~SignalNotes();
+  SignalNotes(const SignalNotes&) = delete;
+  SignalNotes& operator=(const SignalNotes&) = delete;
+
+  // Readable (poll) while there is something to take. A file, because a signal that comes just
+  // before a system call does not interrupt it.
+  int file() const { return pipe_[0]; }
+
+  // The oldest signal noted and not yet taken; 0 if there is none.
+  int Take();
+
+  // Whether what concerns an editor is noted as well, instead of doing what it does by default:
+  // SIGWINCH, SIGTSTP (Ctrl-Z), SIGTERM and SIGHUP.
+  void NoteAll(bool all);
+
+ private:
+  int pipe_[2];
+};
+
+}  // namespace godwit::cli

@@ -1,0 +1,30 @@
+// LineEditor: lines typed at a terminal, with editing and history (libedit; ~/.editrc is obeyed).
+//
+// Prompts and what is typed appear on standard error. Pasted text may have several lines. One
+// object per process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/terminal/line_source.h"
+
+namespace godwit::cli {
+
+class LineEditor : public LineSource {
+ public:
+  // history_file: read now, written by the destructor, readable by its owner only; empty: none.
+  explicit LineEditor(std::string history_file);
+  ~LineEditor() override;
+
+  Line Read(const std::string& prompt) override;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// $XDG_STATE_HOME/godwit/history, else ~/.local/state/godwit/history; empty without a home.
+std::string DefaultHistoryFile();
+
+}  // namespace godwit::cli

@@ -1,0 +1,61 @@
+#include "cli/terminal/output.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace godwit::cli {
+
+void PrepareStreams() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) != -1) continue;
+    // open takes the lowest free number, which is this one. The wrong direction: reading or
+    // writing goes on failing.
+    (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+void WriteAll(int file, std::span<const std::byte> bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes = bytes.subspan(static_cast<size_t>(written));
+    } else if (errno == EPIPE) {
+      throw ClosedPipe();
+    } else if (errno != EINTR) {
+      Throw(ErrorKind::kIo, "cannot write to {}: {}", name, std::generic_category().message(errno));
+    }
+  }
+}
+
+void WriteOutput(std::string_view text) {
+  WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)), "standard output");
+}
+
+void WriteStatus(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return;
+    if (written > 0) text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+bool InputIsTerminal() { return isatty(STDIN_FILENO) == 1; }
+bool OutputIsTerminal() { return isatty(STDOUT_FILENO) == 1; }
+bool StatusIsTerminal() { return isatty(STDERR_FILENO) == 1; }
+
+int StatusColumns() {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,36 @@
+// The three standard streams: results go to standard output, everything said about them to standard
+// error.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace godwit::cli {
+
+// The reader of standard output has gone (`godwit run ... | head`): nobody is left to be told.
+// Not an Error, since there is no message.
+struct ClosedPipe {};
+
+// First thing in main: writing to a closed pipe, or beyond a size limit, becomes an error of the
+// write instead of a signal, and no file that is opened later can end up as standard output.
+void PrepareStreams();
+
+// Unbuffered, so that text appears as it is generated. Throws Error(kIo) or ClosedPipe.
+void WriteOutput(std::string_view text);
+
+// Writes all of it to an open file; `name` is for messages. Throws Error(kIo) or ClosedPipe.
+void WriteAll(int file, std::span<const std::byte> bytes, const std::string& name);
+
+// To standard error; failures are ignored, as there is nowhere left to report them.
+void WriteStatus(std::string_view text) noexcept;
+
+bool InputIsTerminal();
+bool OutputIsTerminal();
+bool StatusIsTerminal();
+
+// Columns of the terminal on standard error; 80 if unknown.
+int StatusColumns();
+
+}  // namespace godwit::cli

@@ -1,0 +1,20 @@
+// Lines of standard input where nobody types: a pipe or a file.
+#pragma once
+
+#include <string>
+
+#include "cli/terminal/line_source.h"
+
+namespace godwit::cli {
+
+class PipedLines : public LineSource {
+ public:
+  // Throws Error(kIo).
+  Line Read(const std::string& prompt) override;
+
+ private:
+  std::string buffer_;
+  bool ended_ = false;
+};
+
+}  // namespace godwit::cli

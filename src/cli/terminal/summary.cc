@@ -1,0 +1,88 @@
+#include "cli/terminal/summary.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/machine_memory.h"
+#include "cli/terminal/format.h"
+
+namespace godwit::cli {
+namespace {
+
+double Rate(int64_t tokens, double ms) {
+  return tokens > 0 && ms > 0 ? 1000 * static_cast<double>(tokens) / ms : 0;
+}
+
+int64_t OutputTokens(const GenerateResult& result) {
+  return static_cast<int64_t>(result.tokens.size());
+}
+
+// The S of "sinks:S+W"; 0 for policies that keep no beginning.
+int64_t KeptBeginning(const std::string& policy) {
+  const size_t colon = policy.find(':');
+  int64_t kept = 0;
+  if (policy.starts_with("sinks:")) {
+    std::from_chars(policy.data() + colon + 1, policy.data() + policy.size(), kept);
+  }
+  return kept;
+}
+
+std::string DescribeEnd(const GenerateResult& result) {
+  switch (result.finish_reason) {
+    case FinishReason::kStop:
+      return "";
+    case FinishReason::kLength:
+      return ", ended by the limit (-n) or a full context (-c)";
+    case FinishReason::kCancelled:
+      return ", cancelled";
+  }
+  return "";
+}
+
+}  // namespace
+
+double PromptRate(const GenerateResult& result) {
+  return Rate(result.prompt_tokens - result.cached_tokens, result.prompt_ms);
+}
+
+double PredictedRate(const GenerateResult& result) {
+  return Rate(OutputTokens(result) - 1, result.predicted_ms);
+}
+
+std::string FinishReasonName(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+  }
+  return "";
+}
+
+std::string DescribeDropped(const KvReport& kv) {
+  if (kv.kept >= kv.seen) return "";
+  return fmt::format("dropped {} after the first {}", Plural(kv.seen - kv.kept, "token"),
+                     KeptBeginning(kv.policy));
+}
+
+std::string Summarize(const GenerateResult& result) {
+  const auto speed = [](double rate) {
+    return rate > 0 ? fmt::format(" ({} tokens/s)", FormatRate(rate)) : "";
+  };
+  std::string text = fmt::format("prompt  {}", Plural(result.prompt_tokens, "token"));
+  if (result.cached_tokens > 0) text += fmt::format(", {} of them cached", result.cached_tokens);
+  text += fmt::format(", {}{}\n", fmt::format("{:.2f} s", result.prompt_ms / 1000),
+                      speed(PromptRate(result)));
+  text +=
+      fmt::format("output  {}, {:.2f} s{}{}\n", Plural(OutputTokens(result), "token"),
+                  result.predicted_ms / 1000, speed(PredictedRate(result)), DescribeEnd(result));
+  text += fmt::format("kv      {}: {} of {} kept, {}", result.kv.policy, result.kv.kept,
+                      Plural(result.kv.seen, "token"), FormatBytes(result.kv.bytes));
+  const std::string dropped = DescribeDropped(result.kv);
+  return text + (dropped.empty() ? "\n" : "; " + dropped + "\n");
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,24 @@
+// What is said about a finished run: for people, and as numbers.
+#pragma once
+
+#include <string>
+
+#include "godwit/engine.h"
+
+namespace godwit::cli {
+
+// Tokens per second, 0 where nothing was measured. The prompt's without the tokens that were
+// cached; the output's without its first token, whose time is the prompt's.
+double PromptRate(const GenerateResult& result);
+double PredictedRate(const GenerateResult& result);
+
+// "stop", "length", "cancelled"
+std::string FinishReasonName(FinishReason reason);
+
+// "dropped 164 tokens after the first 4"; empty if everything was kept.
+std::string DescribeDropped(const KvReport& kv);
+
+// Two or three lines, each ending in a newline.
+std::string Summarize(const GenerateResult& result);
+
+}  // namespace godwit::cli

@@ -1,0 +1,45 @@
+#include "cli/terminal/summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace godwit::cli {
+namespace {
+
+GenerateResult Example() {
+  GenerateResult result;
+  result.tokens = {1, 2, 3};
+  result.prompt_tokens = 100;
+  result.cached_tokens = 60;
+  result.kv = {.policy = "dense", .seen = 102, .kept = 102, .bytes = 2048};
+  result.prompt_ms = 400;
+  result.predicted_ms = 100;
+  return result;
+}
+
+TEST(Summary, RatesLeaveOutWhatCostNothing) {
+  const GenerateResult result = Example();
+  EXPECT_DOUBLE_EQ(PromptRate(result), 100);
+  EXPECT_DOUBLE_EQ(PredictedRate(result), 20);
+  EXPECT_EQ(PromptRate({}), 0);
+  EXPECT_EQ(PredictedRate({}), 0);
+}
+
+TEST(Summary, IsReadable) {
+  EXPECT_EQ(Summarize(Example()),
+            "prompt  100 tokens, 60 of them cached, 0.40 s (100 tokens/s)\n"
+            "output  3 tokens, 0.10 s (20.0 tokens/s)\n"
+            "kv      dense: 102 of 102 tokens kept, 2.0 KiB\n");
+}
+
+TEST(Summary, SaysWhatWasDroppedAndWhere) {
+  EXPECT_EQ(DescribeDropped({.policy = "dense", .seen = 5, .kept = 5}), "");
+  EXPECT_EQ(DescribeDropped({.policy = "sinks:4+60", .seen = 228, .kept = 64}),
+            "dropped 164 tokens after the first 4");
+  GenerateResult result = Example();
+  result.kv = {.policy = "sinks:4+60", .seen = 65, .kept = 64, .bytes = 0};
+  EXPECT_THAT(Summarize(result), testing::EndsWith("; dropped 1 token after the first 4\n"));
+}
+
+}  // namespace
+}  // namespace godwit::cli

@@ -1,0 +1,73 @@
+// godwit tokenize: text to token ids, and back. Reads the tokenizer only, not the weights.
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/exit_code.h"
+#include "cli/options/escape.h"
+#include "cli/options/model_options.h"
+#include "cli/options/text_input.h"
+#include "cli/terminal/output.h"
+#include "cli/verbs.h"
+#include "text/load_tokenizer.h"
+
+namespace godwit::cli {
+namespace {
+
+struct TokenizeOptions {
+  ModelOptions model;
+  TextInput text;
+  bool ids = false;
+  bool plain = false;
+  std::optional<std::string> decode;
+};
+
+bool ParseTokenize(std::span<const std::string> arguments, TokenizeOptions& options) {
+  CommandLine line("tokenize", "-m FOLDER -p TEXT [flags]",
+                   "Prints the tokens of a text, one on a line: its id, and how the vocabulary "
+                   "spells it.");
+  AddModelFlag(line, options.model);
+  line.Group("Text");
+  AddTextFlags(line, options.text, "the text");
+  line.Add({.names = "--decode",
+            .value = "IDS",
+            .help = "the other way: print the text of these ids, as 1,2,3"},
+           options.decode);
+  line.Exclusive({"--decode", "--prompt", "--file"});
+  line.Group("Form");
+  line.Add({.names = "--ids", .value = "", .help = "print one JSON list of ids"}, options.ids);
+  line.Add({.names = "--no-bos,--no-special",
+            .value = "",
+            .help = "leave out the tokens that frame a prompt, such as the first"},
+           options.plain);
+  return line.Parse(arguments);
+}
+
+std::string Listing(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  std::string text;
+  for (const int32_t id : ids) {
+    text += fmt::format("{} '{}'\n", id, ShowEscapes(tokenizer.IdToToken(id).value_or("")));
+  }
+  return text;
+}
+
+}  // namespace
+
+int Tokenize(std::span<const std::string> arguments) {
+  TokenizeOptions options;
+  if (!ParseTokenize(arguments, options)) return kExitOk;
+  RequireModel(options.model);
+  if (options.decode) {
+    const auto ids = ParseTokens(*options.decode);
+    const std::string text = LoadTokenizer(options.model.folder)->Decode(ids, false);
+    WriteOutput(OutputIsTerminal() ? text + "\n" : text);
+    return kExitOk;
+  }
+  const std::string text = RequireText(options.text);
+  const auto tokenizer = LoadTokenizer(options.model.folder);
+  const auto ids = tokenizer->Encode(text, /*add_special_tokens=*/!options.plain);
+  WriteOutput(options.ids ? nlohmann::json(ids).dump() + "\n" : Listing(*tokenizer, ids));
+  return kExitOk;
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,209 @@
+"""Bad input gets one clear line and the documented exit code; nothing on standard output."""
+
+import json
+import os
+import resource
+import subprocess
+import unittest
+
+from harness import ENDLESS, TINY, CliTest
+
+RUN = ["run", "-m", TINY, "--temp", "0"]
+INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
+
+
+class UsageTest(CliTest):
+    def test_verbs(self):
+        self.assertIn("did you mean run?", self.refused(INPUT, "rnu"))
+        self.assertIn("a verb comes first", self.refused(INPUT, "-p", "hello"))
+        result = self.godwit()
+        self.assertEqual((result.returncode, result.stdout), (INPUT, ""))
+        self.assertIn("Usage: godwit VERB", result.stderr)
+
+    def test_flags(self):
+        self.assertIn("did you mean --top-k?", self.refused(INPUT, *RUN, "--topk", "3"))
+        self.assertIn("unexpected argument \"hello\"", self.refused(INPUT, *RUN, "hello"))
+        # Not -n with the value gl.
+        self.assertIn("unknown flag \"-ngl\"", self.refused(INPUT, *RUN, "-ngl", "99"))
+        self.assertIn("-n needs a value", self.refused(INPUT, *RUN, "-n"))
+        self.assertIn("--predict: expected a whole number",
+                      self.refused(INPUT, *RUN, "-p", "x", "-n", "many"))
+        self.assertIn("exclude each other", self.refused(INPUT, *RUN, "-p", "x", "-f", "y"))
+        self.assertIn("--chat", self.refused(INPUT, *RUN, "-p", "x", "-sys", "y"))
+        self.assertIn("GODWIT_TOP_K", self.refused(INPUT, *RUN, "-p", "x",
+                                                   variables={"GODWIT_TOP_K": "all"}))
+
+    def test_values_that_make_no_sense(self):
+        for flag, value in (("--temp", "-1"), ("--temp", "nan"), ("--top-p", "2"),
+                            ("--top-k", "-1"), ("--repeat-penalty", "0"),
+                            ("--logit-bias", "5"), ("--logit-bias", "512+1"), ("-c", "-1"),
+                            ("-ub", "0"), ("-t", "-2"), ("-t", "100000"), ("-s", "-2"),
+                            ("--isa", "abacus"), ("--stop", ""), ("--kv-type", "f64"),
+                            ("-n", "-2"), ("-n", "99999999999999999999")):
+            with self.subTest(flag=flag, value=value):
+                self.refused(INPUT, *RUN, "-p", "x", flag, value)
+
+    def test_kv(self):
+        message = self.refused(INPUT, *RUN, "-p", "x", "--kv", "dens")
+        self.assertIn("dens", message)
+        self.assertIn("sinks:S+W", message)
+        for spec in ("sinks", "sinks:", "sinks:4", "sinks:4+0", "sinks:-1+4", "sinks:4+x",
+                     "dense:3", ""):
+            with self.subTest(spec=spec):
+                self.refused(INPUT, *RUN, "-p", "x", "--kv", spec)
+
+
+class PromptTest(CliTest):
+    def test_no_model_and_no_text(self):
+        self.assertIn("GODWIT_MODEL", self.refused(INPUT, "run", "-p", "hello"))
+        self.assertIn("-p TEXT", self.refused(INPUT, *RUN))
+
+    def test_empty(self):
+        empty = self.folder / "empty"
+        empty.touch()
+        for flags in (["-p", ""], ["-f", empty], ["-f", "-"], ["-p", "", "--chat"]):
+            self.assertIn("empty", self.refused(INPUT, *RUN, *flags))
+        self.assertIn("empty", self.refused(INPUT, "logits", "-m", TINY, "--tokens", "",
+                                            "-o", self.folder / "out.npy"))
+
+    def test_files(self):
+        self.assertIn(str(self.folder), self.refused(IO, *RUN, "-f", self.folder))
+        missing = self.folder / "missing.txt"
+        self.assertIn(f"{missing}: No such file", self.refused(IO, *RUN, "-f", missing))
+
+    def test_too_long(self):
+        text = "bird " * 2000
+        file = self.folder / "long.txt"
+        file.write_text(text)
+        tokens = len(json.loads(self.ok("tokenize", "-m", TINY, "-f", file, "--ids")))
+        self.assertGreater(tokens, 1024)
+        message = self.refused(INPUT, *RUN, "-f", file)
+        for part in (str(tokens), "1024", "--kv sinks"):
+            self.assertIn(part, message)
+        message = self.refused(INPUT, *RUN, "-c", "10", "-p", "bird " * 20)
+        self.assertIn("10", message)
+        self.assertIn("-c", message)
+
+    def test_tokens(self):
+        out = self.folder / "out.npy"
+        self.assertIn("512", self.refused(INPUT, "logits", "-m", TINY, "--tokens", "1,512",
+                                          "-o", out))
+        self.refused(INPUT, "logits", "-m", TINY, "--tokens", "-1", "-o", out)
+        self.refused(INPUT, "logits", "-m", TINY, "--tokens", "one", "-o", out)
+        self.refused(INPUT, "tokenize", "-m", TINY, "--decode", "-1")
+        self.assertIn("-o", self.refused(INPUT, "logits", "-m", TINY, "--tokens", "1"))
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class ModelTest(CliTest):
+    def test_folder(self):
+        for verb in (["run", "-p", "x"], ["inspect"], ["chat"]):
+            self.assertIn("/missing", self.refused(IO, *verb, "-m", "/missing"))
+            self.assertIn("not a folder",
+                          self.refused(INPUT, *verb, "-m", TINY / "config.json"))
+        self.refused(IO, "run", "-p", "x", "-m", self.folder)
+        self.refused(IO, "tokenize", "-p", "x", "-m", self.folder)
+
+    def corrupt(self, name, change):
+        model = self.copy_of_tiny()
+        (model / name).write_bytes(change((TINY / name).read_bytes()))
+        return model
+
+    def test_corrupt_config(self):
+        model = self.corrupt("config.json", lambda b: b[:100])
+        for verb in (["run", "-p", "x"], ["inspect"]):
+            self.assertIn("config.json", self.refused(FORMAT, *verb, "-m", model))
+
+    def test_unknown_family(self):
+        model = self.corrupt("config.json", lambda b: b.replace(b'"llama"', b'"zebra"'))
+        message = self.refused(UNSUPPORTED, "run", "-p", "x", "-m", model)
+        self.assertIn("zebra", message)
+        self.assertIn("llama", message)
+
+    def test_corrupt_weights(self):
+        model = self.corrupt("model.safetensors", lambda b: b[:-1000])
+        for verb in (["run", "-p", "x"], ["inspect"]):
+            self.assertIn("model.safetensors", self.refused(FORMAT, *verb, "-m", model))
+
+    def test_foreign_weights(self):
+        model = self.corrupt("config.json",
+                             lambda b: b.replace(b'"hidden_size": 64', b'"hidden_size": 32'))
+        message = self.refused(FORMAT, "run", "-p", "x", "-m", model)
+        self.assertIn("model.embed_tokens.weight", message)
+        # inspect shows what there is, and then says what is wrong.
+        result = self.godwit("inspect", "-m", model)
+        self.assertEqual(result.returncode, FORMAT)
+        self.assertIn("model.embed_tokens.weight", result.stdout)
+        self.assertIn("model.embed_tokens.weight", result.stderr)
+
+    def test_nan_weights_are_named(self):
+        model = self.corrupt("model.safetensors", lambda b: b[:-2] + b"\xc0\x7f")
+        result = self.godwit("run", "-m", model, "-p", "x", "-n", "1")
+        self.assertRegex(result.stderr, r"^godwit: warning: tensor model\.\S+ holds NaN\n")
+
+    def test_corrupt_tokenizer(self):
+        model = self.corrupt("tokenizer.json", lambda b: b[:5000])
+        for verb in ("run", "tokenize"):
+            self.assertIn("tokenizer.json",
+                          self.refused(FORMAT, verb, "-p", "x", "-m", model))
+
+    def test_no_tokenizer(self):
+        model = self.copy_of_tiny()
+        (model / "tokenizer.json").unlink()
+        self.assertIn("tokenizer.json", self.refused(UNSUPPORTED, "run", "-p", "x", "-m", model))
+
+    def test_templates(self):
+        model = self.corrupt("tokenizer_config.json",
+                             lambda b: b.replace(b"{%- endfor %}", b"{%- endfro %}"))
+        self.assertIn("tokenizer_config.json",
+                      self.refused(FORMAT, "run", "--chat", "-p", "x", "-m", model))
+
+    def test_no_template(self):
+        model = self.corrupt("tokenizer_config.json",
+                             lambda b: b.replace(b'"chat_template"', b'"no_template"'))
+        for verb in (["run", "--chat", "-p", "x"], ["chat"]):
+            self.assertIn("chat template", self.refused(UNSUPPORTED, *verb, "-m", model))
+
+
+class OutputTest(CliTest):
+    def test_full_disk(self):
+        with open("/dev/full", "w") as full:
+            for verb in ([*RUN, "-p", "x"], [*RUN, "-p", "x", "--json"], ["inspect", "-m", TINY],
+                         ["tokenize", "-m", TINY, "-p", "x"], ["--help"], ["run", "--help"],
+                         ["logits", "-m", TINY, "-p", "x", "-o", "-"]):
+                self.assertIn("No space left", self.refused(IO, *verb, stdout=full))
+        self.assertIn("No space left",
+                      self.refused(IO, "logits", "-m", TINY, "-p", "x", "-o", "/dev/full"))
+
+    def test_full_disk_leaves_no_half_file(self):
+        out = self.folder / "out.npy"
+        message = self.refused(
+            IO, "logits", "-m", TINY, "--tokens", ",".join(["5"] * 100), "-o", out,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50000, 50000)))
+        self.assertIn("out.npy", message)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_unwritable(self):
+        self.refused(IO, "logits", "-m", TINY, "-p", "x", "-o", self.folder / "no" / "out.npy")
+        self.refused(IO, "logits", "-m", TINY, "-p", "x", "-o", self.folder)
+
+    def test_full_disk_ends_an_endless_text(self):
+        with open("/dev/full", "w") as full:
+            self.refused(IO, "run", "-m", TINY, *ENDLESS, "-p", "x", stdout=full)
+
+    def test_closed_pipe_is_quiet(self):
+        for verb in ([*RUN, "-p", "x"], ["run", "-m", TINY, *ENDLESS, "-p", "x"], ["--help"]):
+            reader, writer = os.pipe()
+            os.close(reader)
+            result = self.godwit(*verb, stdout=writer)
+            os.close(writer)
+            self.assertEqual((result.returncode, result.stderr), (IO, ""))
+
+    def test_no_standard_output(self):
+        message = self.refused(IO, *RUN, "-p", "x", stdout=subprocess.DEVNULL,
+                               preexec_fn=lambda: os.close(1))
+        self.assertIn("standard output", message)
+
+
+if __name__ == "__main__":
+    unittest.main()

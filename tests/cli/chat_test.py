@@ -1,0 +1,154 @@
+"""godwit chat: through a pipe, and at a terminal."""
+
+import os
+import unittest
+
+from harness import ENDLESS, EXPECTED, TINY, CliTest, Terminal
+
+CHAT = ["chat", "-m", TINY, "--temp", "0"]
+ANSWERS = {tuple(m["content"] for m in case["messages"]): case["new_text"]
+           for case in EXPECTED["chat"]}
+HELLO = ANSWERS[("Hello!",)]
+WHO = ANSWERS[("Who are you?",)]
+FAR = ANSWERS[("Hello!", HELLO, "How far can a godwit fly?")]
+BRIEF = ANSWERS[("You are brief.", "Hello!")]
+
+# Asked of the terminal when a line can be typed: pasted text shall be bracketed.
+READY = "\x1b[?2004h"
+
+
+class PipeTest(CliTest):
+    def chat(self, *lines, flags=()):
+        return self.ok(*CHAT, *flags, stdin="\n".join(lines) + "\n")
+
+    def test_conversation(self):
+        result = self.godwit(*CHAT, stdin="Hello!\nHow far can a godwit fly?\n")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout, f"{HELLO}\n{FAR}\n")
+
+    def test_last_line_needs_no_newline(self):
+        self.assertEqual(self.ok(*CHAT, stdin="\n\nHello!"), HELLO + "\n")
+
+    def test_system(self):
+        self.assertEqual(self.chat("Hello!", flags=["-sys", "You are brief."]), BRIEF + "\n")
+        self.assertEqual(self.chat("/system You are brief.", "Hello!"), BRIEF + "\n")
+
+    def test_clear_undo_and_regen(self):
+        self.assertEqual(self.chat("Hello!", "/clear", "Who are you?"), f"{HELLO}\n{WHO}\n")
+        self.assertEqual(self.chat("Hello!", "Who are you?", "/undo", "How far can a godwit fly?")
+                         .splitlines()[-1], FAR)
+        self.assertEqual(self.chat("Hello!", "/regen"), f"{HELLO}\n{HELLO}\n")
+
+    def test_exit(self):
+        self.assertEqual(self.chat("/exit", "Hello!"), "")
+
+    def test_stats_show_the_cache_at_work(self):
+        result = self.godwit(*CHAT, stdin="Hello!\nHow far can a godwit fly?\n/stats\n")
+        self.assertRegex(result.stderr, r"prompt  \d\d tokens, \d\d of them cached")
+
+    def test_several_lines(self):
+        for lines in (["Hello!\\", "Who are you?"], ["\"\"\"Hello!", "Who are you?\"\"\""]):
+            self.assertEqual(len(self.chat(*lines).splitlines()), 1)
+
+    def test_commands(self):
+        result = self.godwit(*CHAT, stdin="/help\n")
+        self.assertIn("/regen", result.stderr)
+        self.assertIn("did you mean /regen?", self.refused(2, *CHAT, stdin="/rgen\n"))
+
+    def test_too_long_a_question(self):
+        message = self.refused(2, *CHAT, "-c", "20", stdin="bird " * 100 + "\n")
+        self.assertIn("20", message)
+
+
+class TerminalTest(CliTest):
+    def start_chat(self, *flags, **options):
+        terminal = Terminal(self, *CHAT, *flags, **options)
+        terminal.expect(READY)
+        return terminal
+
+    def test_conversation(self):
+        terminal = self.start_chat()
+        terminal.type("Hello!\r")
+        terminal.expect(HELLO)
+        terminal.expect(READY)
+        terminal.type("How far can a godwit flx\x7fy?\r")  # with a correction
+        terminal.expect(FAR)
+        terminal.expect(READY)
+        terminal.type("\x04")
+        self.assertEqual(terminal.finish(), 0)
+
+    def test_history(self):
+        terminal = self.start_chat()
+        terminal.type("Hello!\r")
+        terminal.expect(HELLO)
+        terminal.expect(READY)
+        terminal.type("/exit\r")
+        self.assertEqual(terminal.finish(), 0)
+        file = self.folder / ".local" / "state" / "godwit" / "history"
+        self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+
+        terminal = self.start_chat()
+        terminal.type("\x1b[A\x1b[A\r")  # up, up: before /exit
+        terminal.expect(HELLO)
+        terminal.expect(READY)
+
+    def test_ctrl_c_stops_the_answer_only(self):
+        terminal = self.start_chat(*ENDLESS)
+        terminal.type("Hello!\r")
+        terminal.expect("Ask me about birds.")
+        terminal.type("\x03")
+        terminal.expect("(stopped)")
+        terminal.expect(READY)
+        terminal.type("/stats\r")
+        terminal.expect("cancelled")
+        terminal.expect(READY)
+        terminal.type("/exit\r")
+        self.assertEqual(terminal.finish(), 0)
+
+    def test_ctrl_c_at_the_prompt(self):
+        terminal = self.start_chat()
+        terminal.type("never sent")
+        terminal.expect("never sent")
+        terminal.type("\x03")
+        terminal.expect(READY)
+        terminal.type("\x03")
+        terminal.expect("to leave)")
+        terminal.expect(READY)
+        terminal.type("Hello!\r")
+        terminal.expect(HELLO)
+        terminal.expect(READY)
+        terminal.type("\x03")
+        terminal.expect("to leave)")
+        terminal.expect(READY)
+        terminal.type("\x03")
+        self.assertEqual(terminal.finish(), 0)
+
+    def test_paste_is_one_message(self):
+        terminal = self.start_chat()
+        terminal.type("\x1b[200~Hello!\rWho are you?\x1b[201~\r")
+        terminal.expect("Who are you?")
+        terminal.expect(READY)
+        terminal.type("/undo\r")
+        terminal.expect("0 questions before it")
+
+    def test_characters_beyond_ascii(self):
+        terminal = self.start_chat()
+        terminal.type("/system höflich 海🐦\r")
+        terminal.expect(READY)
+        terminal.type("/system\r")
+        terminal.expect("(system: höflich 海🐦)")
+
+    def test_errors_do_not_end_it(self):
+        terminal = self.start_chat("-c", "40")
+        terminal.type("bird " * 60 + "\r")
+        terminal.expect("godwit: the prompt has")
+        terminal.expect(READY)
+        terminal.type("/nonsense\r")
+        terminal.expect("unknown command")
+        terminal.expect(READY)
+        terminal.type("Hello!\r")
+        terminal.expect(HELLO)
+
+
+if __name__ == "__main__":
+    unittest.main()

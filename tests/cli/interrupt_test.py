@@ -1,0 +1,74 @@
+"""Ctrl-C. Nothing here measures time: a program that did not stop would hang the test."""
+
+import os
+import signal
+import subprocess
+import unittest
+
+from harness import ENDLESS, TINY, CliTest, Terminal, wait_until_sigint_is_handled
+
+ENDLESS_RUN = ["run", "-m", TINY, *ENDLESS, "-p", "Once upon a time"]
+
+
+class InterruptTest(CliTest):
+    def test_while_generating(self):
+        process = self.start(*ENDLESS_RUN)
+        text = process.stdout.read(100)
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate()
+        self.assertEqual((process.returncode, errors), (130, b""))
+        self.assertTrue((text + rest).startswith(b" there was a small bird"))
+        (text + rest).decode()  # whole characters
+
+    def test_while_waiting_for_input(self):
+        process = self.start("run", "-m", TINY, "-f", "-", stdin=subprocess.PIPE)
+        wait_until_sigint_is_handled(process)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(), 130)
+
+    def test_second_press_ends_it_at_once(self):
+        process = self.start(*ENDLESS_RUN)
+        process.stdout.read(100)
+        # Nobody reads: the writer gets stuck in its full pipe, where cancelling does not reach.
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(), 130)
+
+    def test_while_computing_logits(self):
+        out = self.folder / "out.npy"
+        tokens = self.folder / "text"
+        tokens.write_text("bird " * 200000)
+        terminal = Terminal(self, "logits", "-m", TINY, "-f", tokens, "-o", out, "--kv",
+                            "sinks:4+60", "--isa", "scalar", "-ub", "1", "-t", "1")
+        terminal.expect("computing logits: ")
+        terminal.type("\x03")
+        self.assertEqual(terminal.finish(), 130)
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["text"])
+
+    def test_while_reading_the_prompt(self):
+        file = self.folder / "prompt"
+        file.write_text("bird " * 200000)
+        terminal = Terminal(self, "run", "-m", TINY, *ENDLESS, "-f", file, "--isa", "scalar",
+                            "-ub", "1", "-t", "1")
+        terminal.expect("reading the prompt: ")
+        terminal.expect("tokens/s")
+        terminal.type("\x03")
+        self.assertEqual(terminal.finish(), 130)
+        self.assertIn("\r\x1b[K", terminal.seen)  # the progress is gone
+        self.assertIn("cancelled", terminal.seen)
+
+    def test_summary_at_a_terminal(self):
+        terminal = Terminal(self, "run", "-m", TINY, "--temp", "0", "-p", "The tide",
+                            "--kv", "sinks:4+12", "-n", "50")
+        self.assertEqual(terminal.finish(), 0)
+        self.assertIn("dropped ", terminal.seen)
+        self.assertIn("after the first 4", terminal.seen)
+
+    def test_no_summary_without_a_terminal(self):
+        result = self.godwit("run", "-m", TINY, "--temp", "0", "-p", "The tide")
+        self.assertEqual(result.stderr, "")
+        self.assertFalse(result.stdout.endswith("\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

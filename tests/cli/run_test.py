@@ -1,0 +1,123 @@
+"""godwit run: the continuation, its JSON, its flags and their environment variables."""
+
+import json
+import unittest
+
+from harness import ENDLESS, EXPECTED, TINY, CliTest
+
+STORY = EXPECTED["complete"][0]
+GREEDY = ["run", "-m", TINY, "--temp", "0"]
+
+
+class RunTest(CliTest):
+    def test_greedy_continuations(self):
+        for case in EXPECTED["complete"]:
+            self.assertEqual(self.ok(*GREEDY, "-p", case["prompt"]), case["new_text"])
+
+    def test_chat_template(self):
+        for case in EXPECTED["chat"]:
+            messages = case["messages"]
+            arguments = ["--chat", "-p", messages[-1]["content"]]
+            if messages[0]["role"] == "system":
+                arguments += ["-sys", messages[0]["content"]]
+            if len(messages) > 2:
+                continue
+            self.assertEqual(self.ok(*GREEDY, *arguments), case["new_text"])
+
+    def test_json(self):
+        result = json.loads(self.ok(*GREEDY, "-p", STORY["prompt"], "--json", "-s", "7"))
+        self.assertEqual(list(result), ["text", "tokens", "prompt_tokens", "cached_tokens",
+                                        "generated_tokens", "finish_reason", "seed", "kv",
+                                        "timings"])
+        self.assertEqual(result["text"], STORY["new_text"])
+        self.assertEqual(result["tokens"], STORY["new_tokens"])
+        self.assertEqual(result["prompt_tokens"], len(STORY["tokens"]))
+        self.assertEqual(result["cached_tokens"], 0)
+        self.assertEqual(result["generated_tokens"], len(STORY["new_tokens"]))
+        self.assertEqual(result["finish_reason"], "stop")
+        self.assertEqual(result["seed"], 7)
+        # The last token was never read.
+        seen = len(STORY["tokens"]) + len(STORY["new_tokens"]) - 1
+        self.assertEqual({k: result["kv"][k] for k in ("policy", "seen", "kept")},
+                         {"policy": "dense", "seen": seen, "kept": seen})
+        self.assertGreater(result["kv"]["bytes"], 0)
+        self.assertEqual(list(result["timings"]), ["prompt_ms", "prompt_per_second",
+                                                   "predicted_ms", "predicted_per_second"])
+        for value in result["timings"].values():
+            self.assertGreater(value, 0)
+
+    def test_limit(self):
+        result = json.loads(self.ok(*GREEDY, "-p", STORY["prompt"], "-n", "5", "--json"))
+        self.assertEqual(result["tokens"], STORY["new_tokens"][:5])
+        self.assertEqual(result["finish_reason"], "length")
+
+    def test_dropped_tokens_are_reported(self):
+        result = json.loads(self.ok("run", "-m", TINY, *ENDLESS, "-p", STORY["prompt"], "-n",
+                                    "100", "--json"))
+        self.assertEqual(result["kv"]["policy"], "sinks:4+60")
+        self.assertEqual(result["kv"]["seen"], len(STORY["tokens"]) + 99)
+        self.assertEqual(result["kv"]["kept"], 64)
+
+    def test_stop_strings(self):
+        for flag in ("-r", "--reverse-prompt", "--stop"):
+            text = self.ok(*GREEDY, "-p", STORY["prompt"], flag, "small bird", flag, "never")
+            self.assertEqual(text, " there was a ")
+
+    def test_seed_repeats_a_run(self):
+        arguments = ["run", "-m", TINY, "-p", "The", "-n", "30", "--temp", "3", "--top-k", "0",
+                     "--top-p", "1", "--min-p", "0", "--json"]
+        first = json.loads(self.ok(*arguments))
+        again = json.loads(self.ok(*arguments, "-s", first["seed"]))
+        self.assertEqual(first["tokens"], again["tokens"])
+        other = json.loads(self.ok(*arguments))
+        self.assertNotEqual(first["seed"], other["seed"])
+
+    def test_logit_bias_bans_a_token(self):
+        banned = STORY["new_tokens"][0]
+        result = json.loads(self.ok(*GREEDY, "-p", STORY["prompt"], "-n", "1", "--json",
+                                    "--logit-bias", f"{banned}-inf"))
+        self.assertNotEqual(result["tokens"], [banned])
+
+    def test_results_do_not_depend_on_pieces_and_threads(self):
+        for flags in (["-ub", "1"], ["--ubatch-size=7"], ["-t", "1"], ["--isa", "scalar"]):
+            self.assertEqual(self.ok(*GREEDY, *flags, "-p", STORY["prompt"]), STORY["new_text"])
+
+    def test_prompt_from_file_and_standard_input(self):
+        file = self.folder / "prompt.txt"
+        file.write_text(STORY["prompt"])
+        self.assertEqual(self.ok(*GREEDY, "-f", file), STORY["new_text"])
+        self.assertEqual(self.ok(*GREEDY, "-f", "-", stdin=STORY["prompt"]), STORY["new_text"])
+
+    def test_escapes_only_on_demand(self):
+        def tokens(*flags):
+            arguments = [*GREEDY, "-p", "a\\nb", "-n", "1", "--json", *flags]
+            return json.loads(self.ok(*arguments))["prompt_tokens"]
+        self.assertEqual(tokens("-e"), tokens() - 1)
+
+    def test_environment(self):
+        variables = {"GODWIT_MODEL": str(TINY), "GODWIT_TEMP": "0", "GODWIT_N_PREDICT": "5",
+                     "GODWIT_JSON": "1", "GODWIT_PROMPT": STORY["prompt"]}
+        result = json.loads(self.ok("run", variables=variables))
+        self.assertEqual(result["tokens"], STORY["new_tokens"][:5])
+        result = json.loads(self.ok("run", "-n", "3", variables=variables))
+        self.assertEqual(result["tokens"], STORY["new_tokens"][:3])
+
+
+class HelpTest(CliTest):
+    def test_help(self):
+        text = self.ok("--help")
+        for verb in ("run", "chat", "tokenize", "logits", "inspect"):
+            self.assertIn(f"\n  {verb} ", text)
+            help_text = self.ok(verb, "--help")
+            self.assertEqual(help_text, self.ok("help", verb))
+            self.assertIn("--model FOLDER", help_text)
+            self.assertIn("Exit codes:", help_text)
+            self.assertLessEqual(max(map(len, help_text.splitlines())), 80)
+        self.assertIn("130 cancelled", text)
+
+    def test_version(self):
+        self.assertRegex(self.ok("--version"), r"^godwit \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -8,7 +8,9 @@
 #include <string>
 
 #include "attention/make_policy.h"
+#include "base/stopwatch.h"
 #include "base/thread_pool.h"
+#include "engine/text_output.h"
 #include "generate/sequence.h"
 #include "generate/strategy.h"
 #include "godwit/engine.h"
@@ -70,6 +72,10 @@ class Session::Impl {
   // Takes the sequence back to what it shares with `prompt`; returns how much that is.
   int64_t ReusePrefix(std::span<const int32_t> prompt);
   Exec MakeExec() const;
+  // Adds up to `limit` tokens to the sequence and the result.
+  void Continue(Sequence& sequence, int64_t limit, const GenerateOptions& options,
+                const Stopwatch& watch, TextOutput& output, GenerateResult& result);
+  void Keep(Sequence& sequence);
 
   const Engine::Impl& engine_;
   SessionOptions options_;

@@ -157,6 +157,20 @@ TEST_F(EngineTest, CancelEndsTheCallAndKeepsTheSession) {
   EXPECT_EQ(again.tokens, engine_.NewSession({}).Generate(prompt, Greedy(20)).tokens);
 }
 
+TEST_F(EngineTest, CancelledLogitsLeaveTheSessionUsable) {
+  Session session = engine_.NewSession({.chunk_tokens = 8});
+  const std::vector<int32_t> tokens(100, 7);
+  int64_t rows = 0;
+  const auto count = [&](int64_t, std::span<const float>) {
+    if (++rows == 3) session.Cancel();
+  };
+  MessageOf([&] { session.Logits(tokens, count); }, ErrorKind::kCancelled);
+  EXPECT_LT(rows, 100);
+  rows = 3;
+  session.Logits(tokens, count);
+  EXPECT_EQ(rows, 103);
+}
+
 TEST_F(EngineTest, ProgressCountsThePrompt) {
   const std::vector<int32_t> prompt(50, 7);
   std::vector<int64_t> done;

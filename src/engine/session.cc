@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/error.h"
 #include "engine/engine_impl.h"
 #include "engine/memory_plan.h"
-#include "engine/stop_strings.h"
+#include "engine/text_output.h"
 #include "generate/autoregressive.h"
 
 namespace godwit {
@@ -27,52 +26,16 @@ int64_t ContextOf(const SessionOptions& options, const DecoderSpec& spec) {
   return options.context_tokens == 0 ? DefaultContext(spec) : options.context_tokens;
 }
 
-class Stopwatch {
+// A cancellation ends one call.
+class ResetOnExit {
  public:
-  double ms() const {
-    return std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
-  }
+  explicit ResetOnExit(CancelToken& token) : token_(token) {}
+  ~ResetOnExit() { token_.Reset(); }
+  ResetOnExit(const ResetOnExit&) = delete;
+  ResetOnExit& operator=(const ResetOnExit&) = delete;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
-};
-
-// The text of an output as it grows: decoded, cut at stop strings, handed on.
-class TextOutput {
- public:
-  TextOutput(const Engine::Impl& engine, const GenerateOptions& options)
-      : options_(options), stops_(options.stop) {
-    if (engine.tokenizer != nullptr) stream_ = engine.tokenizer->NewStream(true);
-    if (stream_ == nullptr && !options.stop.empty()) engine.RequireTokenizer();
-  }
-
-  void Push(int32_t token) {
-    if (stream_ != nullptr) Emit(stops_.Push(stream_->Push(token)));
-  }
-
-  // The end of the text; returns the whole of it.
-  std::string Finish() {
-    if (stream_ != nullptr) {
-      Emit(stops_.Push(stream_->Flush()));
-      Emit(stops_.Flush());
-    }
-    return std::move(text_);
-  }
-
-  bool stopped() const { return stops_.stopped(); }
-
- private:
-  void Emit(const std::string& text) {
-    if (text.empty()) return;
-    text_ += text;
-    if (options_.on_text) options_.on_text(text);
-  }
-
-  const GenerateOptions& options_;
-  StopStrings stops_;
-  std::unique_ptr<StreamDecoder> stream_;
-  std::string text_;
+  CancelToken& token_;
 };
 
 }  // namespace
@@ -139,67 +102,38 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
                                        const GenerateOptions& options) {
   const Stopwatch watch;
   CheckPrompt(prompt);
+  if (!options.stop.empty()) engine_.RequireTokenizer();
   Sampler sampler(options.sampler, static_cast<int32_t>(engine_.spec.vocab_size));
-  TextOutput output(engine_, options);
+  TextOutput output(engine_.tokenizer.get(), options);
   const std::lock_guard lock(engine_.computing);
-  const Exec exec = MakeExec();
+  const ResetOnExit reset(cancel);
 
   GenerateResult result;
   result.prompt_tokens = static_cast<int64_t>(prompt.size());
   result.cached_tokens = ReusePrefix(prompt);
-  Sequence sequence{.tokens = {prompt.begin(), prompt.end()},
-                    .policy = std::move(policy_),
-                    .sampler = std::move(sampler),
-                    .id = options.sequence};
-  const int64_t room = sequence.policy->max_length() - result.prompt_tokens;
+  const int64_t room = policy_->max_length() - result.prompt_tokens;
   const int64_t limit = options.max_tokens < 0 ? room : std::min(room, options.max_tokens);
-  result.finish_reason = FinishReason::kLength;
   // So that a decode loop allocates nothing; longer outputs grow on their way.
   constexpr int64_t kReservedTokens = 1 << 17;
   result.tokens.reserve(static_cast<size_t>(std::min(limit, kReservedTokens)));
-  sequence.tokens.reserve(prompt.size() + result.tokens.capacity());
 
-  Autoregressive strategy(*engine_.model, options_.chunk_tokens);
-  // Whatever happens, the session keeps what has been read.
-  const auto keep = [&] {
-    policy_ = std::move(sequence.policy);
-    text = std::move(sequence.tokens);
-  };
+  Sequence sequence{.tokens = {},
+                    .policy = std::move(policy_),
+                    .sampler = std::move(sampler),
+                    .id = options.sequence};
+  sequence.tokens.reserve(prompt.size() + result.tokens.capacity());
+  sequence.tokens.assign(prompt.begin(), prompt.end());
   try {
-    bool ended = limit == 0;
-    while (!ended) {
-      const auto accepted = strategy.Step(sequence, exec);
-      if (options.on_progress && result.tokens.empty()) {
-        options.on_progress({.done_tokens = sequence.policy->length(),
-                             .total_tokens = result.prompt_tokens,
-                             .cached_tokens = result.cached_tokens,
-                             .elapsed_ms = watch.ms()});
-      }
-      for (const int32_t token : accepted) {
-        if (result.tokens.empty()) result.prompt_ms = watch.ms();
-        result.tokens.push_back(token);
-        const auto& eos = engine_.special.eos_ids;
-        const bool is_eos = std::find(eos.begin(), eos.end(), token) != eos.end();
-        if (!is_eos || options.ignore_eos) output.Push(token);
-        ended = output.stopped() || (is_eos && !options.ignore_eos);
-        if (ended) {
-          result.finish_reason = FinishReason::kStop;
-          break;
-        }
-        ended = static_cast<int64_t>(result.tokens.size()) == limit;
-        if (ended) break;
-      }
-    }
+    Continue(sequence, limit, options, watch, output, result);
   } catch (const Error& error) {
-    keep();
+    Keep(sequence);
     if (error.kind() != ErrorKind::kCancelled) throw;
     result.finish_reason = FinishReason::kCancelled;
   } catch (...) {
-    keep();
+    Keep(sequence);
     throw;
   }
-  if (policy_ == nullptr) keep();
-  cancel.Reset();
+  if (policy_ == nullptr) Keep(sequence);
   result.text = output.Finish();
   result.kv = kv();
   if (result.tokens.empty()) result.prompt_ms = watch.ms();
@@ -207,10 +141,46 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   return result;
 }
 
+void Session::Impl::Continue(Sequence& sequence, int64_t limit, const GenerateOptions& options,
+                             const Stopwatch& watch, TextOutput& output, GenerateResult& result) {
+  const auto& eos = engine_.special.eos_ids;
+  const Exec exec = MakeExec();
+  Autoregressive strategy(*engine_.model, options_.chunk_tokens);
+  result.finish_reason = FinishReason::kLength;
+  while (static_cast<int64_t>(result.tokens.size()) < limit) {
+    const auto accepted = strategy.Step(sequence, exec);
+    if (options.on_progress && result.tokens.empty()) {
+      options.on_progress({.done_tokens = sequence.policy->length(),
+                           .total_tokens = result.prompt_tokens,
+                           .cached_tokens = result.cached_tokens,
+                           .elapsed_ms = watch.ms()});
+    }
+    if (!accepted.empty() && result.tokens.empty()) result.prompt_ms = watch.ms();
+    for (const int32_t token : accepted) {
+      if (static_cast<int64_t>(result.tokens.size()) == limit) return;
+      result.tokens.push_back(token);
+      const bool ends =
+          !options.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end();
+      if (!ends) output.Push(token);
+      if (ends || output.stopped()) {
+        result.finish_reason = FinishReason::kStop;
+        return;
+      }
+    }
+  }
+}
+
+// Whatever happened, the session keeps what has been read.
+void Session::Impl::Keep(Sequence& sequence) {
+  policy_ = std::move(sequence.policy);
+  text = std::move(sequence.tokens);
+}
+
 void Session::Impl::Logits(std::span<const int32_t> tokens,
                            const std::function<void(int64_t, std::span<const float>)>& row) {
   CheckPrompt(tokens);
   const std::lock_guard lock(engine_.computing);
+  const ResetOnExit reset(cancel);
   const Exec exec = MakeExec();
   policy_ = MakePolicy(Geometry(engine_.spec), policy_options_);
   text.assign(tokens.begin(), tokens.end());

@@ -1,0 +1,35 @@
+// The text of an output as it grows: decoded, cut at stop strings, handed on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/stop_strings.h"
+#include "godwit/engine.h"
+#include "text/tokenizer.h"
+
+namespace godwit {
+
+class TextOutput {
+ public:
+  // `tokenizer` may be null: then there is no text. `options` must outlive this.
+  TextOutput(const Tokenizer* tokenizer, const GenerateOptions& options);
+
+  void Push(int32_t token);
+
+  // The end of the text; returns the whole of it.
+  std::string Finish();
+
+  bool stopped() const { return stops_.stopped(); }
+
+ private:
+  void Emit(const std::string& text);
+
+  const GenerateOptions& options_;
+  StopStrings stops_;
+  std::unique_ptr<StreamDecoder> stream_;
+  std::string text_;
+};
+
+}  // namespace godwit

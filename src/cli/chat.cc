@@ -55,8 +55,7 @@ bool ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
 class ChatLoop {
  public:
   ChatLoop(const Engine& engine, const ChatOptions& options, bool interactive)
-      : engine_(engine),
-        session_(engine.NewSession(options.session)),
+      : session_(engine.NewSession(options.session)),
         conversation_(CodecOf(engine), options.system),
         generate_(MakeGenerateOptions(options.sampling)),
         interactive_(interactive) {}
@@ -86,7 +85,6 @@ class ChatLoop {
   void Answer();
   void Say(const std::string& text) const { WriteStatus(text + "\n"); }
 
-  const Engine& engine_;
   Session session_;
   Conversation conversation_;
   GenerateOptions generate_;

@@ -255,6 +255,21 @@ TEST_F(RealModelTest, TellsACoherentStory) {
   EXPECT_THAT(result.text, HasSubstr("there was a little girl named Lily"));
 }
 
+// Its tokenizer is of the SentencePiece kind: the first word of a text has no space before it, the
+// first word of a continuation does.
+TEST_F(RealModelTest, AContinuationKeepsItsFirstSpace) {
+  const Engine engine(kModel, {});
+  GenerateOptions options;
+  options.max_tokens = 8;
+  options.sampler.temperature = 0;
+  const auto prompt = engine.Tokenize("Lily");
+  const auto result = engine.NewSession({}).Generate(prompt, options);
+  std::vector<int32_t> all = prompt;
+  all.insert(all.end(), result.tokens.begin(), result.tokens.end());
+  EXPECT_EQ("Lily" + result.text, engine.Detokenize(all, /*skip_special=*/true));
+  EXPECT_TRUE(result.text.starts_with(' ')) << result.text;
+}
+
 TEST_F(RealModelTest, PredictsAStoryAsWellAsTheReference) {
   const Engine engine(kModel, {});
   const std::string text = ReadTextFile(kShared + "corpora/tinystories/cs336_sample.txt", 1 << 20);

@@ -104,7 +104,7 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   CheckPrompt(prompt);
   if (!options.stop.empty()) engine_.RequireTokenizer();
   Sampler sampler(options.sampler, static_cast<int32_t>(engine_.spec.vocab_size));
-  TextOutput output(engine_.tokenizer.get(), options);
+  TextOutput output(engine_.tokenizer.get(), prompt, options);
   const std::lock_guard lock(engine_.computing);
   const ResetOnExit reset(cancel);
 

@@ -1,12 +1,23 @@
 #include "engine/text_output.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace godwit {
 
-TextOutput::TextOutput(const Tokenizer* tokenizer, const GenerateOptions& options)
+TextOutput::TextOutput(const Tokenizer* tokenizer, std::span<const int32_t> prompt,
+                       const GenerateOptions& options)
     : options_(options), stops_(options.stop) {
-  if (tokenizer != nullptr) stream_ = tokenizer->NewStream(/*skip_special_tokens=*/true);
+  if (tokenizer == nullptr) return;
+  stream_ = tokenizer->NewStream(/*skip_special_tokens=*/true);
+  const bool continues = std::any_of(prompt.rbegin(), prompt.rend(),
+                                     [&](int32_t token) { return !tokenizer->IsSpecial(token); });
+  // Any text will do. The prompt's own last token might be held back and come out with the output.
+  if (continues) {
+    for (const int32_t token : tokenizer->Encode("a", /*add_special_tokens=*/false)) {
+      stream_->Push(token);
+    }
+  }
 }
 
 void TextOutput::Push(int32_t token) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "engine/stop_strings.h"
@@ -13,8 +14,11 @@ namespace godwit {
 
 class TextOutput {
  public:
-  // `tokenizer` may be null: then there is no text. `options` must outlive this.
-  TextOutput(const Tokenizer* tokenizer, const GenerateOptions& options);
+  // `tokenizer` may be null: then there is no text. `prompt`: what the output continues; some
+  // tokenizers begin a text, but not its continuation, by dropping a space. `options` must outlive
+  // this.
+  TextOutput(const Tokenizer* tokenizer, std::span<const int32_t> prompt,
+             const GenerateOptions& options);
 
   void Push(int32_t token);
 

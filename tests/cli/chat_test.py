@@ -1,6 +1,5 @@
 """godwit chat: through a pipe, and at a terminal."""
 
-import os
 import unittest
 
 from harness import ENDLESS, EXPECTED, TINY, CliTest, Terminal

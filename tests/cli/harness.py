@@ -4,6 +4,7 @@ The program is named by the variable GODWIT_BINARY. Every run gets an environmen
 variables and a home of its own. Timeouts are there to end a hanging test, never to measure.
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -16,7 +17,6 @@ import subprocess
 import tempfile
 import termios
 import time
-import fcntl
 import unittest
 
 BINARY = os.environ["GODWIT_BINARY"]

@@ -245,7 +245,7 @@ int LineEditor::Impl::ReadChar(wchar_t* out) {
   while (true) {
     char byte;
     const bool fresh = unread_.empty();
-    const int got = ReadByte(&byte);
+    const int got = interrupted_ ? -1 : ReadByte(&byte);
     if (got != 1) return got;
     if (byte == '\033' && fresh) {
       TakePasteBrackets();

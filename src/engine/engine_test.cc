@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/test_support.h"
 
 namespace godwit {
 namespace {
@@ -15,17 +16,6 @@ namespace {
 using testing::HasSubstr;
 
 const std::string kFolder = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
-
-std::string MessageOf(const std::function<void()>& call, ErrorKind kind) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return {};
-}
 
 class EngineTest : public testing::Test {
  protected:
@@ -110,7 +100,7 @@ TEST_F(EngineTest, StopStringsEndTheTextBeforeThem) {
 TEST_F(EngineTest, AnOverlongPromptIsRefusedWithTheNumbers) {
   const std::vector<int32_t> prompt(30, 5);
   Session session = engine_.NewSession({.context_tokens = 20});
-  const auto message = MessageOf([&] { session.Generate(prompt, Greedy(1)); }, ErrorKind::kInput);
+  const auto message = ErrorOf(ErrorKind::kInput, [&] { session.Generate(prompt, Greedy(1)); });
   EXPECT_THAT(message, HasSubstr("30 tokens"));
   EXPECT_THAT(message, HasSubstr("context holds 20"));
   EXPECT_THAT(message, HasSubstr("-c 30"));
@@ -164,7 +154,7 @@ TEST_F(EngineTest, CancelledLogitsLeaveTheSessionUsable) {
   const auto count = [&](int64_t, std::span<const float>) {
     if (++rows == 3) session.Cancel();
   };
-  MessageOf([&] { session.Logits(tokens, count); }, ErrorKind::kCancelled);
+  ErrorOf(ErrorKind::kCancelled, [&] { session.Logits(tokens, count); });
   EXPECT_LT(rows, 100);
   rows = 3;
   session.Logits(tokens, count);
@@ -204,27 +194,27 @@ TEST_F(EngineTest, LogitsComeRowByRowWhateverTheChunk) {
 TEST_F(EngineTest, RefusesWhatMakesNoSense) {
   const auto prompt = engine_.Tokenize("The");
   Session session = engine_.NewSession({});
-  EXPECT_THAT(MessageOf([&] { session.Generate({}, {}); }, ErrorKind::kInput), HasSubstr("empty"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { session.Generate({}, {}); }), HasSubstr("empty"));
   const std::vector<int32_t> unknown = {1, 100000};
-  EXPECT_THAT(MessageOf([&] { session.Generate(unknown, {}); }, ErrorKind::kInput),
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { session.Generate(unknown, {}); }),
               HasSubstr("100000"));
   GenerateOptions bad;
   bad.sampler.top_p = -1;
-  MessageOf([&] { session.Generate(prompt, bad); }, ErrorKind::kInput);
-  MessageOf([&] { session.Generate(prompt, {.stop = {""}}); }, ErrorKind::kInput);
-  MessageOf([&] { engine_.NewSession({.kv = "none"}); }, ErrorKind::kInput);
-  MessageOf([&] { engine_.NewSession({.kv_type = "f8"}); }, ErrorKind::kInput);
-  MessageOf([&] { engine_.NewSession({.context_tokens = -1}); }, ErrorKind::kInput);
-  MessageOf([&] { engine_.NewSession({.chunk_tokens = 0}); }, ErrorKind::kInput);
-  MessageOf([&] { engine_.NewSession({.kv = "sinks:4+900000000000"}); }, ErrorKind::kMemory);
+  ErrorOf(ErrorKind::kInput, [&] { session.Generate(prompt, bad); });
+  ErrorOf(ErrorKind::kInput, [&] { session.Generate(prompt, {.stop = {""}}); });
+  ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.kv = "none"}); });
+  ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.kv_type = "f8"}); });
+  ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.context_tokens = -1}); });
+  ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.chunk_tokens = 0}); });
+  ErrorOf(ErrorKind::kMemory, [&] { engine_.NewSession({.kv = "sinks:4+900000000000"}); });
 }
 
 TEST(EngineLoad, RefusesFoldersThatAreNoModel) {
-  MessageOf([] { Engine("/no/such/folder", {}); }, ErrorKind::kIo);
-  MessageOf([] { Engine(kFolder + "/config.json", {}); }, ErrorKind::kInput);
-  MessageOf([] { Engine(GODWIT_SOURCE_DIR, {}); }, ErrorKind::kIo);
-  MessageOf([] { Engine(kFolder, {.threads = -1}); }, ErrorKind::kInput);
-  EXPECT_THAT(MessageOf([] { Engine(kFolder, {.isa = "sse9"}); }, ErrorKind::kInput),
+  ErrorOf(ErrorKind::kIo, [] { Engine("/no/such/folder", {}); });
+  ErrorOf(ErrorKind::kInput, [] { Engine(kFolder + "/config.json", {}); });
+  ErrorOf(ErrorKind::kIo, [] { Engine(GODWIT_SOURCE_DIR, {}); });
+  ErrorOf(ErrorKind::kInput, [] { Engine(kFolder, {.threads = -1}); });
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { Engine(kFolder, {.isa = "sse9"}); }),
               HasSubstr("scalar"));
 }
 

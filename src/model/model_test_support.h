@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "attention/make_policy.h"
-#include "base/error.h"
 #include "base/rng.h"
+#include "base/test_support.h"
 #include "kernels/dispatch.h"
 #include "model/archs/all.h"
 #include "model/decoder.h"
@@ -164,17 +164,6 @@ inline std::vector<float> Step(const Decoder& decoder, const std::vector<Segment
 inline std::vector<float> LogitsOf(const Decoder& decoder, const std::vector<int32_t>& tokens) {
   const auto policy = DensePolicy(decoder.spec());
   return Step(decoder, {{tokens, policy.get()}});
-}
-
-template <typename Action>
-Error ErrorOf(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return Error(ErrorKind::kIo, "no error");
 }
 
 }  // namespace godwit

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/test_support.h"
 
 namespace godwit {
 
@@ -54,19 +55,6 @@ inline std::string SafetensorsBytes(std::string_view header, std::string_view da
 
 inline std::span<const std::byte> AsBytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-// The message of the Error that `action` must throw.
-template <typename Action>
-std::string ErrorOf(ErrorKind kind, Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 }  // namespace godwit

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "attention/make_policy.h"
-#include "base/error.h"
 #include "base/rng.h"
+#include "base/test_support.h"
 #include "kernels/dispatch.h"
 
 namespace godwit {
@@ -134,17 +134,6 @@ inline std::vector<float> ReadText(AttentionPolicy& policy, const AttentionGeome
     policy.End();
   }
   return all;
-}
-
-template <typename Action>
-Error ErrorOf(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return Error(ErrorKind::kIo, "no error");
 }
 
 }  // namespace godwit

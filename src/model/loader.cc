@@ -163,6 +163,7 @@ void Packer::WarnIfUntied(const TensorInfo& embedding) const {
         "tensor {} differs from {}, but config.json ties them: the latter is used for both",
         head->name, embedding.name));
   }
+  source_.Release(*head);
 }
 
 DecoderWeights Packer::Pack(const ModelTensors& tensors) {

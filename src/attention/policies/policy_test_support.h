@@ -1,4 +1,4 @@
-// What the tests of single policies share: a random text, a runner, and attention written down in
+// What the tests of policies share: a random text, a runner, and attention written down in
 // double from the paper's point of view: every key is rotated anew at the position at which the
 // query is said to see it. Only *_test.cc files include it.
 #pragma once
@@ -114,8 +114,9 @@ class TestText {
 
 // Lets the policy read tokens [policy.length(), end). Result: [tokens, layers * heads * head_dim].
 inline std::vector<float> ReadText(AttentionPolicy& policy, const AttentionGeometry& geometry,
-                                   const TestText& text, int64_t end, int64_t chunk) {
-  ThreadPool pool(1);
+                                   const TestText& text, int64_t end, int64_t chunk,
+                                   int threads = 1) {
+  ThreadPool pool(threads);
   Workspace workspace;
   const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
   const int64_t cols = geometry.shape.heads * geometry.shape.head_dim;

@@ -9,7 +9,8 @@ stands above it unless its name says so.
 import copy
 from dataclasses import dataclass, field
 
-# The tests accept this much of the largest logit. A golden must show a mistake at ten times that.
+# Of the largest logit; golden_test.cc accepts a quarter of it. A golden must show a mistake at ten
+# times this.
 TOLERANCE = 2e-4
 MIN_EFFECT = 10 * TOLERANCE
 
@@ -102,6 +103,8 @@ def llama_variants():
     yield llama(
         "mqa_five_heads", {"hidden_size": 40, "num_attention_heads": 5, "num_key_value_heads": 1}
     )
+    # The "zero sink" of StreamingLLM (section 3.3), with tools/pretrain/softmax1.py.
+    yield llama("softmax1", {"attention_sink": "softmax1"}, contrasts=[{"attention_sink": "none"}])
     yield llama("biases", {"attention_bias": True, "mlp_bias": True})
     yield llama("rope_theta", ROPE | {"rope_theta": 500000.0}, contrasts=[{"rope_theta": 10000.0}])
     # Only what the first Llama checkpoints wrote; every other field takes its default: as many

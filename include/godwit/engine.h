@@ -18,7 +18,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "godwit/error.h"
@@ -62,7 +61,8 @@ struct GenerateOptions {
   std::vector<std::string> stop;  // the text ends before any of these
   bool ignore_eos = false;        // go on after the model has ended the text
 
-  // All are called from the generating thread.
+  // All are called from the generating thread. Of the session they may use Cancel and nothing else;
+  // no session of the engine can compute meanwhile.
   std::function<void(std::string_view text)> on_text;  // valid UTF-8, as soon as it is certain
   std::function<void(const PromptProgress&)> on_progress;
 };
@@ -97,7 +97,8 @@ struct Message {
 };
 
 // One text and what is cached of it. Not thread-safe, but for Cancel. Move-only; must not outlive
-// its engine.
+// its engine. A model that was trained with a sink token (sink_token_id in config.json) gets it in
+// front of every text that does not begin with it; it then counts as a token of the prompt.
 class Session {
  public:
   class Impl;
@@ -108,7 +109,8 @@ class Session {
 
   // Continues `prompt`, the whole text so far. What it shares with the text of the last call is not
   // read again. Throws Error(kInput) before any work for an empty prompt, an unknown token, options
-  // that make no sense, or a prompt longer than the context: nothing is ever cut off.
+  // that make no sense, or a prompt longer than the context: nothing is ever cut off. Throws
+  // Error(kMemory) likewise for a prompt whose cache does not fit into the machine.
   GenerateResult Generate(std::span<const int32_t> prompt, const GenerateOptions& options);
 
   // Logits [vocab] of the token after each position, in order: row(i, logits) for token i.
@@ -116,11 +118,12 @@ class Session {
   void Logits(std::span<const int32_t> tokens,
               const std::function<void(int64_t position, std::span<const float> logits)>& row);
 
-  // Makes the call in progress, or the next one, end within a moment. Any thread, any signal
-  // handler. Generate then returns what it has, Logits throws Error(kCancelled).
+  // Makes the call of Generate or Logits that is in progress end within a moment, also one that
+  // still waits for another session. Any thread, any signal handler. Generate then returns what it
+  // has, Logits throws Error(kCancelled). Between calls it does nothing: no later call is touched.
   void Cancel() noexcept;
 
-  // The text: the last prompt and its output.
+  // The text: the last prompt and its output. A view, valid until the next call.
   std::span<const int32_t> tokens() const;
   KvReport kv() const;
 

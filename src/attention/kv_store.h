@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attention/geometry.h"
+#include "kernels/kernel_table.h"
 #include "ops/exec.h"
 #include "tensor/buffer.h"
 #include "tensor/dtype.h"
@@ -54,6 +55,11 @@ class KvStore {
   std::vector<Buffer> pages_;
   std::vector<const std::byte*> page_data_;  // pages_[i].data()
 };
+
+// Pages that `tokens` neighbouring positions from a page's start take.
+constexpr int64_t PagesFor(int64_t tokens) {
+  return (tokens + kernels::kTileTokens - 1) / kernels::kTileTokens;
+}
 
 // Bytes that one cached token takes in all layers.
 int64_t KvBytesPerToken(const AttentionGeometry& geometry, DType dtype);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "ops/exec.h"
@@ -23,6 +24,8 @@ struct AttentionInput {
   MatrixView<const float> q;  // [tokens, heads * head_dim]
   MatrixView<const float> k;  // [tokens, kv_heads * head_dim]
   MatrixView<const float> v;  // [tokens, kv_heads * head_dim]
+  // [heads] constants, or empty: see ops::Attention. A policy hands them on.
+  std::span<const float> sink_logits = {};
 };
 
 struct KvStats {

@@ -1,10 +1,11 @@
 // JSON from files and sockets: one entry point with limits.
 //
-// nlohmann's values are destroyed and compared recursively, so text that nests deeper than
-// JsonOptions::max_depth is refused before anything is built. Values own their content. Parsing is
-// thread-safe.
+// nlohmann's values are destroyed and compared recursively, and two bytes of text can become a
+// hundred bytes of values. So text that nests deeper than JsonOptions::max_depth or holds more than
+// max_values is refused before anything is built. Values own their content. Parsing is thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -14,10 +15,14 @@ struct JsonOptions {
   // JSON leaves open which of two equal keys counts; where two readers could disagree, refuse.
   bool reject_duplicate_keys = false;
   int max_depth = 128;
+  // Counted by commas and opening brackets, of which there are at least as many. At the limit the
+  // values take some 100 MB, and their strings no more than the text.
+  size_t max_values = 1'000'000;
 };
 
 // `what` names the text in messages, for example its file. Throws Error(kFormat) with the byte
-// offset or the line and column of the problem. Strings must be UTF-8.
+// offset or the line and column of the problem. Strings must be UTF-8; a zero byte is an error
+// anywhere.
 nlohmann::json ParseJson(std::string_view text, std::string_view what, JsonOptions options = {});
 
 // The same, but objects keep the order of their keys: chat templates print them.

@@ -65,12 +65,39 @@ TEST(ParseJson, BracketsInStringsAreNotNesting) {
   EXPECT_EQ(ErrorOf(fmt::format(R"(["{}", "\\"])", many)), "no error");
 }
 
+TEST(ParseJson, RefusesAZeroByteAnywhere) {
+  for (const std::string_view text :
+       {std::string_view("{}\0", 3), std::string_view("{}\0{}", 5), std::string_view("{\0}", 3),
+        std::string_view("1\0", 2), std::string_view("\0", 1), std::string_view("\"a\0\"", 4)}) {
+    EXPECT_THAT(ErrorOf(text), HasSubstr(fmt::format("zero byte at offset {}", text.find('\0'))));
+  }
+  EXPECT_EQ(ErrorOf(R"("\u0000")"), "no error");
+}
+
+TEST(ParseJson, RefusesMoreValuesThanAllowed) {
+  EXPECT_EQ(ErrorOf("[1,2]", {.max_values = 3}), "no error");
+  EXPECT_THAT(ErrorOf("[1,2,3]", {.max_values = 3}), HasSubstr("more than 3 values at offset 4"));
+  EXPECT_THAT(ErrorOf(R"({"a":{"b":{}}})", {.max_values = 3}), HasSubstr("more than 3 values"));
+  EXPECT_EQ(ErrorOf(R"([",,[[{{\",,"])", {.max_values = 2}), "no error");
+  std::string zeros = "[0";
+  for (int i = 0; i < 1'000'000; ++i) zeros += ",0";
+  EXPECT_THAT(ErrorOf(zeros + "]"), HasSubstr("more than 1000000 values"));
+}
+
+TEST(ParseJson, LooksForDuplicateKeysInLinearTime) {
+  // Visiting the siblings of every object would take many minutes here.
+  std::string objects = "[{}";
+  for (int i = 0; i < 400'000; ++i) objects += ",{}";
+  EXPECT_EQ(ErrorOf(objects + "]", {.reject_duplicate_keys = true}), "no error");
+}
+
 TEST(ParseJson, RefusesDuplicateKeysWhereAsked) {
   const JsonOptions strict{.reject_duplicate_keys = true};
   EXPECT_THAT(ErrorOf(R"({"a": 1, "b": {"a": 1}, "a": 2})", strict), HasSubstr("two keys \"a\""));
   EXPECT_THAT(ErrorOf(R"([{"x": {"b": 1, "\u0062": 2}}])", strict), HasSubstr("two keys \"b\""));
   EXPECT_EQ(ErrorOf(R"({"a": {"a": [{"a": 1}, {"a": 2}]}, "b": {"a": 1}})", strict), "no error");
   EXPECT_EQ(ErrorOf(R"({"a": 1, "a": 2})"), "no error");
+  EXPECT_THAT(ErrorOf(R"({"a": 1,})", strict), HasSubstr("line 1, column 9"));
 }
 
 TEST(ParseOrderedJson, KeepsTheOrderOfKeys) {

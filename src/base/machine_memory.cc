@@ -31,13 +31,25 @@ MachineMemory ReadMachineMemory() {
   for (std::string unit; meminfo >> key >> kib; std::getline(meminfo, unit)) {
     if (key == "MemAvailable:") memory.available_bytes = kib * 1024;
   }
-  const int64_t limit = ReadNumber("/sys/fs/cgroup/memory.max");
+  // Inside a container the process sees its own cgroup as the root.
+  const std::string cgroup = "/sys/fs/cgroup";
+  const int64_t limit = ReadNumber(cgroup + "/memory.max");
   if (limit > 0 && limit < memory.total_bytes) {
-    const int64_t used = std::max<int64_t>(0, ReadNumber("/sys/fs/cgroup/memory.current"));
     memory.total_bytes = limit;
-    memory.available_bytes = std::clamp<int64_t>(limit - used, 0, memory.available_bytes);
+    memory.available_bytes =
+        std::clamp<int64_t>(limit - CgroupUsedBytes(cgroup), 0, memory.available_bytes);
   }
   return memory;
+}
+
+int64_t CgroupUsedBytes(const std::string& folder) {
+  int64_t used = ReadNumber(folder + "/memory.current");
+  std::ifstream stat(folder + "/memory.stat");
+  std::string key;
+  for (int64_t bytes = 0; stat >> key >> bytes;) {
+    if (key == "active_file" || key == "inactive_file") used -= bytes;
+  }
+  return std::max<int64_t>(0, used);
 }
 
 std::string FormatBytes(int64_t bytes) {

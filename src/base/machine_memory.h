@@ -16,6 +16,10 @@ struct MachineMemory {
 };
 MachineMemory ReadMachineMemory();
 
+// The testable half: of a cgroup v2 `folder`, the bytes that its processes cannot give back. The
+// page cache can be: memory.current counts it, and reading a checkpoint fills it.
+int64_t CgroupUsedBytes(const std::string& folder);
+
 // "512 B", "1.5 GiB".
 std::string FormatBytes(int64_t bytes);
 

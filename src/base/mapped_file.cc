@@ -1,62 +1,26 @@
 #include "base/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <limits>
-#include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/open_file.h"
 
 namespace godwit {
-namespace {
-
-[[noreturn]] void ThrowSystem(const std::string& path, const char* action, int error) {
-  Throw(ErrorKind::kIo, "{}: cannot {}: {}", path, action, std::generic_category().message(error));
-}
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-}  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string()) {
-  // O_NONBLOCK: opening a named pipe without a writer would hang.
-  const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) ThrowSystem(path_, "open", errno);
-  struct stat status;
-  if (fstat(fd.get(), &status) != 0) ThrowSystem(path_, "read its size", errno);
-  if (S_ISDIR(status.st_mode)) {
-    Throw(ErrorKind::kIo, "{}: expected a file, found a folder", path_);
+  const OpenedFile file = OpenRegularFile(path);
+  if (file.size_bytes == 0) Throw(ErrorKind::kIo, "{}: the file is empty", path_);
+  if (file.size_bytes > std::numeric_limits<size_t>::max()) {
+    Throw(ErrorKind::kIo, "{}: {} bytes exceed the address space", path_, file.size_bytes);
   }
-  if (!S_ISREG(status.st_mode)) {
-    Throw(ErrorKind::kIo, "{}: expected a regular file, found a device, pipe or socket", path_);
-  }
-  if (status.st_size <= 0) Throw(ErrorKind::kIo, "{}: the file is empty", path_);
-  if (static_cast<uint64_t>(status.st_size) > std::numeric_limits<size_t>::max()) {
-    Throw(ErrorKind::kIo, "{}: {} bytes exceed the address space", path_, status.st_size);
-  }
-  const auto size_bytes = static_cast<size_t>(status.st_size);
-  void* data = mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (data == MAP_FAILED) ThrowSystem(path_, "map", errno);
+  const auto size_bytes = static_cast<size_t>(file.size_bytes);
+  void* data = mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file.descriptor.get(), 0);
+  if (data == MAP_FAILED) ThrowErrno(path, "map");
   data_ = static_cast<const std::byte*>(data);
   size_bytes_ = size_bytes;
 }

@@ -6,82 +6,67 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
 
-#include "base/error.h"
+#include "base/test_folder.h"
+#include "base/test_support.h"
 
 namespace godwit {
 namespace {
 
 using ::testing::HasSubstr;
 
-class MappedFileTest : public ::testing::Test {
- protected:
-  MappedFileTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "godwit-map-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~MappedFileTest() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path Write(const std::string& name, const std::string& content) {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-    return folder_ / name;
-  }
-
-  static std::string MessageOf(const std::filesystem::path& path) {
-    try {
-      MappedFile file(path);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kIo);
-      return error.what();
-    }
-    return "no error";
-  }
-
-  std::filesystem::path folder_;
-};
+std::string MessageOf(const std::filesystem::path& path) {
+  return ErrorOf(ErrorKind::kIo, [&] { MappedFile file(path); });
+}
 
 std::string Text(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.Span().data()), file.Span().size()};
 }
 
-TEST_F(MappedFileTest, ShowsTheBytesOfTheFile) {
-  const MappedFile file(Write("a", "hello"));
+TEST(MappedFileTest, ShowsTheBytesOfTheFile) {
+  const TempFolder folder;
+  const MappedFile file(folder.Write("a", "hello"));
   EXPECT_EQ(Text(file), "hello");
-  EXPECT_EQ(file.path(), (folder_ / "a").string());
+  EXPECT_EQ(file.path(), (folder.path() / "a").string());
 }
 
-TEST_F(MappedFileTest, MovesWithoutMovingTheBytes) {
-  MappedFile a(Write("a", "hello"));
+TEST(MappedFileTest, MovesWithoutMovingTheBytes) {
+  const TempFolder folder;
+  MappedFile a(folder.Write("a", "hello"));
   const std::byte* data = a.Span().data();
   MappedFile b(std::move(a));
   EXPECT_EQ(b.Span().data(), data);
-  MappedFile c(Write("c", "other"));
+  MappedFile c(folder.Write("c", "other"));
   c = std::move(b);
   EXPECT_EQ(Text(c), "hello");
 }
 
-TEST_F(MappedFileTest, RefusesWhatCannotBeMapped) {
-  EXPECT_THAT(MessageOf(folder_ / "none"), HasSubstr("none: cannot open: No such file"));
-  EXPECT_THAT(MessageOf(folder_), HasSubstr("expected a file, found a folder"));
-  EXPECT_THAT(MessageOf(Write("empty", "")), HasSubstr("the file is empty"));
-  const std::filesystem::path pipe = folder_ / "pipe";
+TEST(MappedFileTest, RefusesWhatCannotBeMapped) {
+  const TempFolder folder;
+  EXPECT_THAT(MessageOf(folder.path() / "none"), HasSubstr("none: cannot open: No such file"));
+  EXPECT_THAT(MessageOf(folder.path()), HasSubstr("expected a file, found a folder"));
+  EXPECT_THAT(MessageOf(folder.Write("empty", "")), HasSubstr("the file is empty"));
+  const std::filesystem::path pipe = folder.path() / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THAT(MessageOf(pipe), HasSubstr("expected a regular file"));
 }
 
-TEST_F(MappedFileTest, RefusesAnUnreadableFile) {
+TEST(MappedFileTest, RefusesAnUnreadableFile) {
+  const TempFolder folder;
   if (geteuid() == 0) GTEST_SKIP() << "root reads everything";
-  const std::filesystem::path path = Write("secret", "x");
+  const std::filesystem::path path = folder.Write("secret", "x");
   ASSERT_EQ(chmod(path.c_str(), 0), 0);
   EXPECT_THAT(MessageOf(path), HasSubstr("Permission denied"));
 }
 
-TEST_F(MappedFileTest, TakesAdviceOnAnyRange) {
+TEST(MappedFileTest, TakesAdviceOnAnyRange) {
+  const TempFolder folder;
   const std::string content(10000, 'x');
-  const MappedFile file(Write("a", content));
+  const MappedFile file(folder.Write("a", content));
   for (const auto advice : {MappedFile::Advice::kWillNeed, MappedFile::Advice::kDontNeed,
                             MappedFile::Advice::kSequential}) {
     file.Advise(0, 10000, advice);
@@ -102,9 +87,10 @@ size_t ResidentFileKib() {
   return 0;
 }
 
-TEST_F(MappedFileTest, DropsPagesOnRequest) {
+TEST(MappedFileTest, DropsPagesOnRequest) {
+  const TempFolder folder;
   constexpr size_t kMib = 32;
-  const MappedFile file(Write("big", std::string(kMib << 20, 'x')));
+  const MappedFile file(folder.Write("big", std::string(kMib << 20, 'x')));
   const size_t before = ResidentFileKib();
   if (before == 0) GTEST_SKIP() << "/proc/self/status has no RssFile here";
   size_t sum = 0;

@@ -12,6 +12,7 @@
 #include "cli/options/model_options.h"
 #include "cli/options/nearest.h"
 #include "cli/options/sampling_options.h"
+#include "cli/terminal/format.h"
 #include "cli/terminal/generate.h"
 #include "cli/terminal/line_editor.h"
 #include "cli/terminal/output.h"
@@ -144,8 +145,8 @@ void ChatLoop::Undo(const std::string&) {
   if (!conversation_.Undo()) {
     Say("(there is nothing to take back)");
   } else if (interactive_) {
-    Say(fmt::format("(taken back; {} questions before it stand)",
-                    conversation_.messages().size() / 2));
+    const auto left = static_cast<int64_t>(conversation_.messages().size() / 2);
+    Say(fmt::format("(taken back; {} left before it)", Plural(left, "question")));
   }
 }
 
@@ -176,28 +177,28 @@ bool ChatLoop::RunCommand(const std::string& message) {
 
 void ChatLoop::Ask(const std::string& question) {
   conversation_.Ask(question);
-  try {
-    Answer();
-  } catch (const Error&) {
-    conversation_.Undo();  // too long for the context, for example
-    throw;
-  }
+  Answer();
 }
 
 void ChatLoop::Answer() {
   GenerateOptions options = generate_;
   options.on_text = WriteOutput;
-  // Two presses are easily made in a hurry: they must not end the program.
-  GenerateResult result =
-      GenerateAtTerminal(session_, conversation_.prompt(), options, /*presses_to_exit=*/3);
+  GenerateResult result;
+  try {
+    // Two presses are easily made in a hurry: they must not end the program.
+    result = GenerateAtTerminal(session_, conversation_.prompt(), options, /*presses_to_exit=*/3);
+  } catch (const Error&) {
+    conversation_.Undo();  // too long for the context, for example
+    throw;
+  }
   const bool cancelled = result.finish_reason == FinishReason::kCancelled;
   if (!result.text.ends_with('\n')) WriteOutput("\n");
+  if (cancelled && !interactive_) throw Error(ErrorKind::kCancelled, "cancelled");
   if (cancelled && result.tokens.empty()) {
     conversation_.Undo();
     Say("(stopped before the answer began; the question is taken back)");
     return;
   }
-  if (cancelled && !interactive_) throw Error(ErrorKind::kCancelled, "cancelled");
   conversation_.Answer(result.text, result.tokens);
   if (interactive_ && cancelled) Say("(stopped)");
   if (interactive_ && result.finish_reason == FinishReason::kLength) {

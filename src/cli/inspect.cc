@@ -174,7 +174,9 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
                                {"shape", tensor.shape},
                                {"bytes", tensor.bytes.size()}});
   }
-  return json.dump(2) + "\n";
+  // The name of a folder may be any bytes.
+  using OnInvalid = nlohmann::ordered_json::error_handler_t;
+  return json.dump(2, ' ', /*ensure_ascii=*/false, OnInvalid::replace) + "\n";
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/text_input.h"
-#include "cli/terminal/format.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/output_file.h"

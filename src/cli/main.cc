@@ -1,11 +1,13 @@
 // godwit, the program: the one place where errors meet the user of the command line.
 
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/quote.h"
 #include "cli/exit_code.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output.h"
@@ -30,6 +32,10 @@ int main(int argc, char** argv) {
     return ExitCode(godwit::ErrorKind::kIo);
   } catch (const godwit::Error& error) {
     return Fail(ExitCode(error.kind()), error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    // A path that cannot even be looked at: too long, not permitted, a circle of links.
+    return Fail(ExitCode(godwit::ErrorKind::kIo),
+                godwit::Quote(error.path1().native()) + ": " + error.code().message());
   } catch (const std::bad_alloc&) {
     return Fail(ExitCode(godwit::ErrorKind::kMemory), "out of memory");
   } catch (const std::exception& error) {

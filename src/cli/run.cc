@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "cli/exit_code.h"
-#include "cli/options/escape.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/sampling_options.h"

@@ -1,4 +1,4 @@
-// What an Engine owns, for the files of this room.
+// What an Engine and a Session own, for the files of this room.
 #pragma once
 
 #include <filesystem>
@@ -63,6 +63,8 @@ class Session::Impl {
   void Logits(std::span<const int32_t> tokens,
               const std::function<void(int64_t, std::span<const float>)>& row);
   KvReport kv() const;
+  // The text with the model's sink token in front, where it has one and the text has not.
+  std::vector<int32_t> WithSink(std::span<const int32_t> tokens) const;
 
   CancelToken cancel;
   std::vector<int32_t> text;  // the last prompt and its output

@@ -147,6 +147,21 @@ TEST_F(EngineTest, CancelEndsTheCallAndKeepsTheSession) {
   EXPECT_EQ(again.tokens, engine_.NewSession({}).Generate(prompt, Greedy(20)).tokens);
 }
 
+TEST_F(EngineTest, CancelBetweenCallsTouchesNone) {
+  Session session = engine_.NewSession({});
+  const auto prompt = engine_.Tokenize("The godwit");
+  session.Cancel();
+  const auto first = session.Generate(prompt, Greedy(5));
+  EXPECT_EQ(first.finish_reason, FinishReason::kLength);
+  EXPECT_EQ(first.tokens.size(), 5u);
+  session.Cancel();
+  EXPECT_EQ(session.Generate(prompt, Greedy(5)).tokens, first.tokens);
+  session.Cancel();
+  int64_t rows = 0;
+  session.Logits(prompt, [&](int64_t, std::span<const float>) { ++rows; });
+  EXPECT_EQ(rows, std::ssize(prompt));
+}
+
 TEST_F(EngineTest, CancelledLogitsLeaveTheSessionUsable) {
   Session session = engine_.NewSession({.chunk_tokens = 8});
   const std::vector<int32_t> tokens(100, 7);
@@ -202,6 +217,8 @@ TEST_F(EngineTest, RefusesWhatMakesNoSense) {
   bad.sampler.top_p = -1;
   ErrorOf(ErrorKind::kInput, [&] { session.Generate(prompt, bad); });
   ErrorOf(ErrorKind::kInput, [&] { session.Generate(prompt, {.stop = {""}}); });
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { session.Generate(prompt, {.max_tokens = -2}); }),
+              HasSubstr("max_tokens"));
   ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.kv = "none"}); });
   ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.kv_type = "f8"}); });
   ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.context_tokens = -1}); });

@@ -1,4 +1,4 @@
-// Whether a model and a context fit into this machine, said before memory is taken.
+// Whether a context fits into this machine, said before memory is taken.
 #pragma once
 
 #include <cstdint>

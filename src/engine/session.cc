@@ -26,18 +26,6 @@ int64_t ContextOf(const SessionOptions& options, const DecoderSpec& spec) {
   return options.context_tokens == 0 ? DefaultContext(spec) : options.context_tokens;
 }
 
-// A cancellation ends one call.
-class ResetOnExit {
- public:
-  explicit ResetOnExit(CancelToken& token) : token_(token) {}
-  ~ResetOnExit() { token_.Reset(); }
-  ResetOnExit(const ResetOnExit&) = delete;
-  ResetOnExit& operator=(const ResetOnExit&) = delete;
-
- private:
-  CancelToken& token_;
-};
-
 }  // namespace
 
 Session::Impl::Impl(const Engine::Impl& engine, const SessionOptions& options)
@@ -59,6 +47,16 @@ Exec Session::Impl::MakeExec() const {
           .kernels = *engine_.isa.table,
           .workspace = engine_.workspace,
           .cancel = &cancel};
+}
+
+std::vector<int32_t> Session::Impl::WithSink(std::span<const int32_t> tokens) const {
+  const std::optional<int32_t> sink = engine_.spec.sink_token;
+  const bool add = sink && !tokens.empty() && tokens.front() != *sink;
+  std::vector<int32_t> text;
+  text.reserve(tokens.size() + 1);
+  if (add) text.push_back(*sink);
+  text.insert(text.end(), tokens.begin(), tokens.end());
+  return text;
 }
 
 void Session::Impl::CheckPrompt(std::span<const int32_t> prompt) const {
@@ -101,12 +99,16 @@ int64_t Session::Impl::ReusePrefix(std::span<const int32_t> prompt) {
 GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
                                        const GenerateOptions& options) {
   const Stopwatch watch;
+  cancel.Reset();  // it was meant for an earlier call
   CheckPrompt(prompt);
+  if (options.max_tokens < -1) {
+    Throw(ErrorKind::kInput, "max_tokens must be at least 0, or -1 for no limit, not {}",
+          options.max_tokens);
+  }
   if (!options.stop.empty()) engine_.RequireTokenizer();
   Sampler sampler(options.sampler, static_cast<int32_t>(engine_.spec.vocab_size));
   TextOutput output(engine_.tokenizer.get(), prompt, options);
   const std::lock_guard lock(engine_.computing);
-  const ResetOnExit reset(cancel);
 
   GenerateResult result;
   result.prompt_tokens = static_cast<int64_t>(prompt.size());
@@ -117,24 +119,32 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   constexpr int64_t kReservedTokens = 1 << 17;
   result.tokens.reserve(static_cast<size_t>(std::min(limit, kReservedTokens)));
 
-  Sequence sequence{.tokens = {},
+  // Before the policy leaves the session: memory may run out here.
+  std::vector<int32_t> tokens;
+  tokens.reserve(prompt.size() + result.tokens.capacity());
+  tokens.assign(prompt.begin(), prompt.end());
+  Sequence sequence{.tokens = std::move(tokens),
                     .policy = std::move(policy_),
                     .sampler = std::move(sampler),
                     .id = options.sequence};
-  sequence.tokens.reserve(prompt.size() + result.tokens.capacity());
-  sequence.tokens.assign(prompt.begin(), prompt.end());
   try {
     Continue(sequence, limit, options, watch, output, result);
   } catch (const Error& error) {
-    Keep(sequence);
-    if (error.kind() != ErrorKind::kCancelled) throw;
+    if (error.kind() != ErrorKind::kCancelled) {
+      Keep(sequence);
+      throw;
+    }
     result.finish_reason = FinishReason::kCancelled;
   } catch (...) {
     Keep(sequence);
     throw;
   }
-  if (policy_ == nullptr) Keep(sequence);
+  Keep(sequence);
   result.text = output.Finish();
+  // Decoders hold text back that a later token could change: it may end in a stop string.
+  if (result.finish_reason == FinishReason::kLength && output.stopped()) {
+    result.finish_reason = FinishReason::kStop;
+  }
   result.kv = kv();
   if (result.tokens.empty()) result.prompt_ms = watch.ms();
   result.predicted_ms = watch.ms() - result.prompt_ms;
@@ -178,9 +188,9 @@ void Session::Impl::Keep(Sequence& sequence) {
 
 void Session::Impl::Logits(std::span<const int32_t> tokens,
                            const std::function<void(int64_t, std::span<const float>)>& row) {
+  cancel.Reset();  // it was meant for an earlier call
   CheckPrompt(tokens);
   const std::lock_guard lock(engine_.computing);
-  const ResetOnExit reset(cancel);
   const Exec exec = MakeExec();
   policy_ = MakePolicy(Geometry(engine_.spec), policy_options_);
   text.assign(tokens.begin(), tokens.end());
@@ -215,13 +225,17 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 GenerateResult Session::Generate(std::span<const int32_t> prompt, const GenerateOptions& options) {
-  return impl_->Generate(prompt, options);
+  return impl_->Generate(impl_->WithSink(prompt), options);
 }
 
 void Session::Logits(
     std::span<const int32_t> tokens,
     const std::function<void(int64_t position, std::span<const float> logits)>& row) {
-  impl_->Logits(tokens, row);
+  const std::vector<int32_t> text = impl_->WithSink(tokens);
+  const int64_t added = std::ssize(text) - std::ssize(tokens);
+  impl_->Logits(text, [&](int64_t position, std::span<const float> logits) {
+    if (position >= added) row(position - added, logits);
+  });
 }
 
 void Session::Cancel() noexcept { impl_->cancel.Cancel(); }

@@ -33,7 +33,8 @@ constexpr int64_t PadToLanes(int64_t n) {
 }
 
 // out[i, j] = bias[j] + sum over k of a[i, k] * w[j, k].
-// Additions run over k in ascending order in one chain per element; the bias is added last.
+// Additions run over k in ascending order in one chain per element (avx512-bf16 adds the odd k of
+// a pair before the even one); the bias is added last.
 struct GemmArgs {
   const void* a;       // [rows, k]: f32 beside F32 and F16 weights, bf16 beside BF16 weights
   int64_t a_stride;    // elements between rows; bf16 rows are readable (and zero) to even k
@@ -55,9 +56,9 @@ struct TileSpan {
   int32_t end;
 };
 
-// Attention state of one query row (attention/state.h): floats [0] = running maximum of the scores,
-// [1] = sum of exp(score - maximum), [kStateHeader ...] = sum of exp(score - maximum) * value,
-// padded to kLaneFloats. The rest of the header is neither read nor written. Empty: maximum =
+// Attention state of one query row: floats [0] = running maximum of the scores, [1] = sum of
+// exp(score - maximum), [kStateHeader ...] = sum of exp(score - maximum) * value, padded to
+// kLaneFloats. The rest of the header is neither read nor written. Empty: maximum =
 // -infinity, sum = 0, values = 0; it is the sum that tells, as the largest score alone adds 1.
 inline constexpr int64_t kStateHeader = kLaneFloats;
 

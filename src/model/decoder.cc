@@ -98,7 +98,10 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, std::span<const Se
   for (const Segment& segment : segments) {
     const int64_t end = row + static_cast<int64_t>(segment.tokens.size());
     segment.policy->Attend(index,
-                           {.q = q.Rows(row, end), .k = k.Rows(row, end), .v = v.Rows(row, end)},
+                           {.q = q.Rows(row, end),
+                            .k = k.Rows(row, end),
+                            .v = v.Rows(row, end),
+                            .sink_logits = layer.sink_logits},
                            exec, attended.Rows(row, end));
     row = end;
   }

@@ -13,9 +13,10 @@ namespace godwit {
 struct DecoderLayer {
   ops::NormWeights attention_norm;
   Weight qkv;  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v
-  ops::NormWeights q_norm;  // [head_dim], with DecoderSpec::qk_norm
-  ops::NormWeights k_norm;  // [head_dim], likewise
-  Weight attention_out;     // [hidden, heads * head_dim]
+  ops::NormWeights q_norm;         // [head_dim], with DecoderSpec::qk_norm
+  ops::NormWeights k_norm;         // [head_dim], likewise
+  std::vector<float> sink_logits;  // [heads], or empty: ops::Attention
+  Weight attention_out;            // [hidden, heads * head_dim]
   ops::NormWeights mlp_norm;
   Weight up;    // [intermediate, hidden]; gated: gate, then up, [2 * intermediate, hidden]
   Weight down;  // [hidden, intermediate]

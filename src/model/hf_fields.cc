@@ -12,6 +12,9 @@ namespace {
 constexpr FloatRange kThetaRange{2, 1e12};  // at 1 every dimension would turn alike
 constexpr FloatRange kFactorRange{1, 1e4};
 
+// The default of transformers in every family that has windows.
+constexpr int64_t kDefaultWindow = 4096;
+
 // Attention is sharpened by this much when the context is stretched (YaRN, section 3.4).
 double YarnMagnitude(double factor, double mscale) {
   return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
@@ -76,6 +79,16 @@ void ReadScaling(const HfConfig& config, const HfConfig& fields, DecoderSpec& sp
   }
 }
 
+// Fields of our own (tools/pretrain), which no published family uses.
+void ReadSinks(const HfConfig& config, DecoderSpec& spec) {
+  const std::string sink = config.StringOr("attention_sink", "none");
+  if (sink != "none" && sink != "softmax1") config.Refuse("attention_sink", "none or softmax1");
+  spec.attention_sink = sink == "none" ? AttentionSink::kNone : AttentionSink::kSoftmax1;
+  if (config.Has("sink_token_id")) {
+    spec.sink_token = static_cast<int32_t>(config.Int("sink_token_id", {0, spec.vocab_size - 1}));
+  }
+}
+
 }  // namespace
 
 void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
@@ -89,22 +102,22 @@ void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view the
   ReadScaling(config, *fields, spec);
 }
 
-ops::Activation ReadActivation(const HfConfig& config, std::string_view key) {
+ops::Activation ReadActivation(const HfConfig& config, std::string_view fallback) {
   using ops::Activation;
-  const std::string name = config.StringOr(key, "silu");
+  const std::string name = config.StringOr("hidden_act", fallback);
   if (name == "silu" || name == "swish") return Activation::kSilu;
   if (name == "gelu") return Activation::kGeluErf;
   if (name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh") {
     return Activation::kGeluTanh;
   }
   if (name == "relu") return Activation::kRelu;
-  config.Refuse(key, "silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu");
+  config.Refuse("hidden_act", "silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu");
 }
 
 void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec) {
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);
-  if (!config.Has("sliding_window")) return;
-  const int64_t window = config.Int("sliding_window", kContextRange);
+  if (config.IsNull("sliding_window")) return;
+  const int64_t window = config.IntOr("sliding_window", kDefaultWindow, kContextRange);
   const std::vector<std::string> types = config.Strings("layer_types");
   if (!types.empty() && static_cast<int64_t>(types.size()) != spec.layers) {
     config.Refuse("layer_types", fmt::format("one entry for each of {} layers", spec.layers));
@@ -119,7 +132,7 @@ void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& sp
   }
 }
 
-void ReadCommonFields(const HfConfig& config, bool tied_by_default, DecoderSpec& spec) {
+void ReadCommonFields(const HfConfig& config, DecoderSpec& spec) {
   spec.family = config.model_type();
   spec.vocab_size = config.Int("vocab_size", kVocabRange);
   spec.hidden_size = config.Int("hidden_size", kWidthRange);
@@ -140,10 +153,11 @@ void ReadCommonFields(const HfConfig& config, bool tied_by_default, DecoderSpec&
     spec.head_dim = spec.hidden_size / spec.heads;
   }
   spec.mlp.intermediate = config.Int("intermediate_size", kWidthRange);
-  spec.mlp.activation = ReadActivation(config, "hidden_act");
+  spec.mlp.activation = ReadActivation(config, /*fallback=*/"silu");
   spec.max_context = config.IntOr("max_position_embeddings", 2048, kContextRange);
-  spec.tied_head = config.BoolOr("tie_word_embeddings", tied_by_default);
+  spec.tied_head = config.BoolOr("tie_word_embeddings", false);
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);
+  ReadSinks(config, spec);
 }
 
 }  // namespace godwit

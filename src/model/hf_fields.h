@@ -19,20 +19,21 @@ inline constexpr IntRange kVocabRange{1, 1 << 24};
 inline constexpr IntRange kContextRange{1, int64_t{1} << 40};
 
 // vocab_size, hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads (absent: one
-// per head), head_dim (absent: hidden_size / heads), intermediate_size, hidden_act,
-// max_position_embeddings and tie_word_embeddings, whose default differs between families.
-void ReadCommonFields(const HfConfig& config, bool tied_by_default, DecoderSpec& spec);
+// per head), head_dim (absent: hidden_size / heads), intermediate_size, hidden_act
+// (absent: silu), max_position_embeddings, tie_word_embeddings (absent: not tied), and the sinks of
+// a pre-training with sinks: attention_sink ("none", "softmax1") and sink_token_id.
+void ReadCommonFields(const HfConfig& config, DecoderSpec& spec);
 
 // Rotation of the first rotary_dim dimensions: rope_theta (or `theta_key`) and rope_scaling, or the
 // newer rope_parameters. Sets spec.rotary and stretches spec.max_context, which must be set.
 void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
                 DecoderSpec& spec);
 
-// "silu", "gelu", "gelu_new", ... in `key`.
-ops::Activation ReadActivation(const HfConfig& config, std::string_view key);
+// "silu", "gelu", "gelu_new", ... in hidden_act; absent: `fallback`, in the same spelling.
+ops::Activation ReadActivation(const HfConfig& config, std::string_view fallback);
 
-// spec.windows from sliding_window (absent or null: none) and, where present, layer_types. Without
-// layer_types, layers from first_windowed on have the window.
+// spec.windows from sliding_window (absent: 4096 tokens, null: none) and, where present,
+// layer_types. Without layer_types, layers from first_windowed on have the window.
 void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec);
 
 }  // namespace godwit

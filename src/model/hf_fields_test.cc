@@ -132,11 +132,15 @@ TEST(ReadWindowsTest, MistralQwenAndLayerTypes) {
   const auto windows = [](const std::string& fields) { return SmallSpec(fields).windows; };
   EXPECT_THAT(windows(R"("model_type":"mistral","sliding_window":9)"), ElementsAre(9, 9));
   EXPECT_THAT(windows(R"("model_type":"mistral","sliding_window":null)"), Each(0));
-  EXPECT_THAT(windows(R"("model_type":"mistral")"), ElementsAre(0, 0));
+  EXPECT_THAT(windows(R"("model_type":"mistral")"), ElementsAre(4096, 4096));
   EXPECT_THAT(windows(R"("model_type":"llama","sliding_window":9)"), ElementsAre(0, 0));
   for (const char* family : {"qwen2", "qwen3"}) {
     const std::string type = fmt::format(R"("model_type":"{}","sliding_window":9)", family);
     EXPECT_THAT(windows(type), ElementsAre(0, 0));
+    EXPECT_THAT(windows(fmt::format(R"("model_type":"{}","use_sliding_window":true,)"
+                                    R"("max_window_layers":1)",
+                                    family)),
+                ElementsAre(0, 4096));
     EXPECT_THAT(windows(type + R"(,"use_sliding_window":false,"max_window_layers":0)"), Each(0));
     EXPECT_THAT(windows(type + R"(,"use_sliding_window":true,"max_window_layers":1)"),
                 ElementsAre(0, 9));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/machine_memory.h"
 #include "model/model_tensors.h"
 #include "ops/linear.h"
 
@@ -43,6 +44,21 @@ float ReadFloat(DType dtype, const std::byte* element) {
   uint16_t bits;
   std::memcpy(&bits, element, sizeof(bits));
   return dtype == DType::kF16 ? ToFloat(F16{bits}) : ToFloat(BF16{bits});
+}
+
+// The system would promise more than it has and take the process down later. Held to all of the
+// memory, not to what is free: page caches, the checkpoint's own among them, give way.
+void CheckWeightsFit(int64_t bytes) {
+  const int64_t total = ReadMachineMemory().total_bytes;
+  if (bytes > total) {
+    Throw(ErrorKind::kMemory, "the weights take {}, and this machine has {}", FormatBytes(bytes),
+          FormatBytes(total));
+  }
+}
+
+std::vector<float> SinkLogits(const DecoderSpec& spec) {
+  if (spec.attention_sink == AttentionSink::kNone) return {};
+  return std::vector<float>(static_cast<size_t>(spec.heads), 0.0f);
 }
 
 // Packs what the resolver found.
@@ -176,6 +192,7 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
                               .qkv = Linear(layer.qkv),
                               .q_norm = Norm(layer.q_norm),
                               .k_norm = Norm(layer.k_norm),
+                              .sink_logits = SinkLogits(spec_),
                               .attention_out = Linear(layer.attention_out),
                               .mlp_norm = Norm(layer.mlp_norm),
                               .up = Linear(layer.up),
@@ -191,6 +208,7 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks) {
   const ModelTensors tensors = ResolveTensors(spec, source);
+  CheckWeightsFit(tensors.bytes);
   return std::make_unique<Decoder>(spec, Packer(spec, source, pool, hooks).Pack(tensors));
 }
 

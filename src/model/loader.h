@@ -23,8 +23,9 @@ struct LoadHooks {
 };
 
 // Throws Error(kFormat) that lists every missing, unexpected, misshapen or mistyped tensor, each
-// with what was expected and found, before any memory is taken. Memory while loading: the packed
-// weights, and of the checkpoint one tensor at a time.
+// with what was expected and found, and Error(kMemory) for weights that this machine cannot hold,
+// before any memory is taken. Memory while loading: the packed weights, and of the checkpoint one
+// tensor at a time.
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks);
 

@@ -77,6 +77,15 @@ TEST(LoaderTest, AnEmptyCheckpointIsBoundedInItsComplaints) {
   EXPECT_THAT(message, AllOf(HasSubstr("29 problems"), HasSubstr("... and 9 more")));
 }
 
+TEST(LoaderTest, WeightsLargerThanTheMachineAreRefusedUnread) {
+  const DecoderSpec spec = SmallLlama();
+  FakeWeights source(spec);
+  source.PretendSize("lm_head.weight", size_t{1} << 60);
+  const std::string message = ErrorOf(ErrorKind::kMemory, [&] { Load(spec, source); });
+  EXPECT_THAT(message, HasSubstr("the weights take 1024.0 PiB"));
+  EXPECT_TRUE(source.released().empty());
+}
+
 TEST(LoaderTest, TypesMayDifferButNotWithinAFusedWeight) {
   const DecoderSpec spec = SmallLlama();
   FakeWeights source(spec, DType::kBF16);

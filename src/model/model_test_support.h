@@ -90,6 +90,12 @@ class FakeWeights : public WeightSource {
     entries_.at(name).info.dtype_name = dtype_name;
   }
 
+  // Says that the tensor is this large; nobody may read it.
+  void PretendSize(const std::string& name, size_t bytes) {
+    TensorInfo& info = entries_.at(name).info;
+    info.bytes = {info.bytes.data(), bytes};
+  }
+
   // Element by element; types that are not floats stay zero.
   void Set(const std::string& name, int64_t index, float value) {
     Entry& entry = entries_.at(name);

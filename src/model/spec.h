@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,12 @@ enum class Topology {
 enum class QkvLayout {
   kSeparate,  // three tensors
   kGrouped,   // one tensor: for every KV head its query heads, then its key, then its value
+};
+
+// What the softmax of attention has beside the keys.
+enum class AttentionSink {
+  kNone,
+  kSoftmax1,  // one more term, exp(0), in the denominator: the "zero sink"
 };
 
 struct MlpSpec {
@@ -72,6 +79,10 @@ struct DecoderSpec {
   bool qkv_bias = false;
   bool attention_out_bias = false;
   bool qk_norm = false;  // q and k of every head normalised, before position encoding
+
+  AttentionSink attention_sink = AttentionSink::kNone;
+  // The token that the model was trained to find at the start of every text, if there is one.
+  std::optional<int32_t> sink_token;
 
   RotarySpec rotary;
   std::vector<int64_t> windows;  // [layers], see AttentionGeometry

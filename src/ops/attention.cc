@@ -17,6 +17,10 @@ using kernels::TileSpan;
 constexpr int64_t kStretchTokens = kStretchTiles * kTileTokens;
 constexpr int64_t kBlockRows = 64;  // query rows that go through one tile together
 
+// The most scratch memory for states of stretches that wait to be merged: that of one token with 32
+// heads of 128 at seven million positions. 64 tokens at a million would ask for more than 1 GiB.
+constexpr int64_t kMostStateBytes = int64_t{128} << 20;
+
 using AttendTile = void (*)(const AttendTileArgs&) noexcept;
 
 AttendTile SelectKernel(const kernels::KernelTable& kernels, DType dtype) {
@@ -49,12 +53,22 @@ struct StretchRun {
 
 class Attender {
  public:
-  Attender(const Exec& exec, const AttentionShape& shape, int64_t tokens)
+  Attender(const Exec& exec, const AttentionShape& shape, int64_t tokens,
+           std::span<const float> sink_logits)
       : exec_(exec),
         shape_(shape),
         tokens_(tokens),
         group_(shape.heads / shape.kv_heads),
-        state_stride_(kStateHeader + kernels::PadToLanes(shape.head_dim)) {}
+        state_stride_(kStateHeader + kernels::PadToLanes(shape.head_dim)),
+        sinks_(
+            exec.workspace.Matrix<float>(static_cast<int64_t>(sink_logits.size()), state_stride_)) {
+    // A key of that score whose value is zero.
+    for (int64_t head = 0; head < sinks_.rows; ++head) {
+      std::fill_n(sinks_.Row(head), state_stride_, 0.0f);
+      sinks_.Row(head)[0] = sink_logits[static_cast<size_t>(head)];
+      sinks_.Row(head)[1] = 1.0f;
+    }
+  }
 
   int64_t state_stride() const { return state_stride_; }
   int64_t rows_per_head() const { return tokens_ * group_; }
@@ -107,10 +121,14 @@ class Attender {
     }
   }
 
-  void Finish(const float* states, const RowBlock& block, MatrixView<float> out) const {
+  // The states of all that the block's rows see, to the output. Sinks come in here, once for a
+  // query, whoever added up its keys.
+  void Finish(const RowBlock& block, float* states, MatrixView<float> out) const {
     for (int64_t row = block.begin; row < block.end; ++row) {
       const int64_t head = block.kv_head * group_ + row % group_;
-      exec_.kernels.finish_state(states + (row - block.begin) * state_stride_, shape_.head_dim,
+      float* state = states + (row - block.begin) * state_stride_;
+      if (sinks_.rows > 0) exec_.kernels.merge_state(sinks_.Row(head), shape_.head_dim, state);
+      exec_.kernels.finish_state(state, shape_.head_dim,
                                  out.Row(row / group_) + head * shape_.head_dim);
     }
   }
@@ -135,6 +153,7 @@ class Attender {
   int64_t tokens_;
   int64_t group_;
   int64_t state_stride_;
+  MatrixView<float> sinks_;  // [heads, state_stride], or no rows
 };
 
 // Many rows: a core takes a block of rows through all that the block sees.
@@ -153,11 +172,13 @@ void AttendWide(const Exec& exec, const AttentionShape& shape, const Attender& a
     for (const AttentionSource& source : sources) {
       const StretchRun run = attender.Stretches(source, block);
       for (int64_t stretch = run.first; stretch < run.last; ++stretch) {
+        // A block over a million keys is too long to wait for; Parallel throws in the end.
+        if (exec.cancel != nullptr && exec.cancel->cancelled()) return;
         attender.FoldStretch(source, block, stretch, stretch_states);
         attender.Merge(stretch_states, block.rows(), total);
       }
     }
-    attender.Finish(total, block, out);
+    attender.Finish(block, total, out);
   });
 }
 
@@ -186,24 +207,29 @@ void AttendDeep(const Exec& exec, const AttentionShape& shape, const Attender& a
     for (int64_t i = 1; i < stretches; ++i) {
       attender.Merge(states.Row(kv_head * stretches + i), rows, total);
     }
-    attender.Finish(total, {kv_head, 0, rows}, out);
+    attender.Finish({kv_head, 0, rows}, total, out);
   });
 }
 
 }  // namespace
 
 void Attention(const Exec& exec, const AttentionShape& shape,
-               std::span<const AttentionSource> sources, MatrixView<float> out) {
+               std::span<const AttentionSource> sources, std::span<const float> sink_logits,
+               MatrixView<float> out) {
+  assert(sink_logits.empty() || static_cast<int64_t>(sink_logits.size()) == shape.heads);
   assert(out.cols == shape.heads * shape.head_dim && shape.heads % shape.kv_heads == 0);
   if (out.rows == 0) return;
   Workspace::Scope scope(exec.workspace);
-  const Attender attender(exec, shape, out.rows);
+  const Attender attender(exec, shape, out.rows, sink_logits);
 
   int64_t stretches = 0;
   for (const AttentionSource& source : sources) {
     stretches += attender.Stretches(source, {0, 0, attender.rows_per_head()}).count();
   }
-  if (stretches > 1 && attender.rows_per_head() <= kBlockRows) {
+  const int64_t rows = attender.rows_per_head();
+  const int64_t state_bytes = shape.kv_heads * stretches * rows * attender.state_stride() *
+                              static_cast<int64_t>(sizeof(float));
+  if (stretches > 1 && rows <= kBlockRows && state_bytes <= kMostStateBytes) {
     AttendDeep(exec, shape, attender, sources, stretches, out);
   } else {
     AttendWide(exec, shape, attender, sources, out);

@@ -65,7 +65,11 @@ inline int64_t HeadMajorRow(const AttentionShape& shape, int64_t tokens, int64_t
 
 // out [tokens, heads * head_dim]: softmax over the keys of all sources together. A token that sees
 // nothing gets zeros. The keys of a token in different sources must be different keys.
+//
+// sink_logits [heads], or empty: in head h the softmax has one more term, exp(sink_logits[h]), that
+// no value belongs to. Zeros make it SoftMax_1, the "zero sink" of StreamingLLM (section 3.3).
 void Attention(const Exec& exec, const AttentionShape& shape,
-               std::span<const AttentionSource> sources, MatrixView<float> out);
+               std::span<const AttentionSource> sources, std::span<const float> sink_logits,
+               MatrixView<float> out);
 
 }  // namespace godwit::ops

@@ -125,9 +125,10 @@ class Queries {
 class AttentionTest : public OpsTest {
  protected:
   static std::vector<float> Run(const Exec& exec, const AttentionShape& shape,
-                                std::span<const AttentionSource> sources, int64_t tokens) {
+                                std::span<const AttentionSource> sources, int64_t tokens,
+                                std::span<const float> sink_logits = {}) {
     GappedMatrix out(tokens, shape.heads * shape.head_dim);
-    Attention(exec, shape, sources, out.view());
+    Attention(exec, shape, sources, sink_logits, out.view());
     EXPECT_TRUE(out.GapsIntact());
     return out.Values();
   }
@@ -135,25 +136,29 @@ class AttentionTest : public OpsTest {
   // Tokens [begin, end) of the queries over one cache.
   static std::vector<float> Run(const Exec& exec, const AttentionShape& shape, const Cache& cache,
                                 const Queries& queries, const std::vector<KvRange>& visible,
-                                int64_t begin, int64_t end) {
+                                int64_t begin, int64_t end,
+                                std::span<const float> sink_logits = {}) {
     const GappedMatrix q = queries.HeadMajor(begin, end);
     const AttentionSource source{.kv = cache.View(),
                                  .q = q.view(),
                                  .visible = std::span(visible).subspan(
                                      static_cast<size_t>(begin), static_cast<size_t>(end - begin))};
-    return Run(exec, shape, {&source, 1}, end - begin);
+    return Run(exec, shape, {&source, 1}, end - begin, sink_logits);
   }
 
   // Softmax over the keys, in double. The tolerance covers the float scores, whose errors the
   // exponential makes relative ones, and the chains of additions in tiles and stretches.
   static void ExpectSoftmax(const AttentionShape& shape, const Cache& cache, const Queries& queries,
-                            const std::vector<KvRange>& visible, const std::vector<float>& out) {
+                            const std::vector<KvRange>& visible, const std::vector<float>& out,
+                            std::span<const float> sink_logits = {}) {
     for (int64_t token = 0; token < std::ssize(visible); ++token) {
       const KvRange range = visible[static_cast<size_t>(token)];
       for (int64_t head = 0; head < shape.heads; ++head) {
         const int64_t kv_head = head * shape.kv_heads / shape.heads;
         std::vector<double> weights;
-        double size = 0, sum = 0;
+        double size = 0;
+        double sum =
+            sink_logits.empty() ? 0 : std::exp(double{sink_logits[static_cast<size_t>(head)]});
         for (int64_t p = range.begin; p < range.end; ++p) {
           double score = 0, magnitude = 0;
           for (int64_t d = 0; d < shape.head_dim; ++d) {
@@ -227,7 +232,33 @@ TEST_P(AttentionTest, TokensThatSeeNothingGetZeros) {
   EXPECT_EQ(Run(On(one_), shape, {}, 1), zeros);
 }
 
-// Law 4.
+TEST_P(AttentionTest, ASinkLogitIsOneMoreTermOfTheDenominator) {
+  constexpr int64_t kKeys = 2 * kStretchTokens + 100;
+  const AttentionShape shape = MakeShape(4, 2, 24);
+  const std::vector<float> logits = {0, -3, 2.5, 60};
+  for (const DType dtype : kFloatTypes) {
+    Cache cache(shape, dtype, kKeys, 16);
+    cache.WriteRandom(0, kKeys);
+    const Queries queries(shape, 40, 17);
+    std::vector<KvRange> visible;
+    for (int64_t token = 0; token < 40; ++token) visible.push_back({5 * token, 5 * token + 3});
+    visible[1] = visible[39] = {0, kKeys};
+    visible[2] = {9, 9};
+    const auto wide = Run(On(three_), shape, cache, queries, visible, 0, 40, logits);
+    ExpectSoftmax(shape, cache, queries, visible, wide, logits);
+    // Deep, and on its own: the same bits.
+    for (const int64_t token : {0, 1, 2, 39}) {
+      const auto begin = wide.begin() + token * shape.heads * shape.head_dim;
+      EXPECT_EQ(Run(On(three_), shape, cache, queries, visible, token, token + 1, logits),
+                std::vector<float>(begin, begin + shape.heads * shape.head_dim));
+    }
+    const std::vector<float> none(4, -std::numeric_limits<float>::infinity());
+    const auto without = Run(On(one_), shape, cache, queries, visible, 0, 40, none);
+    EXPECT_EQ(without, Run(On(one_), shape, cache, queries, visible, 0, 40));
+  }
+}
+
+// What stretches and sources rest on: to the bit where they are cut, else within rounding.
 TEST_P(AttentionTest, AnyPartitionOfTheKeysMergesToTheSame) {
   constexpr int64_t kTokens = 3;
   constexpr int64_t kKeys = 3 * kStretchTokens + 100;
@@ -329,6 +360,40 @@ TEST_P(AttentionTest, StopsWhenCancelledOrUnsupported) {
     EXPECT_EQ(kind(&cancel, DType::kF32, tokens), ErrorKind::kCancelled);
     EXPECT_EQ(kind(nullptr, DType::kI8, tokens), ErrorKind::kUnsupported);
   }
+}
+
+TEST_P(AttentionTest, ACancelledBlockOfRowsStopsAtTheNextStretch) {
+  static CancelToken cancel;  // a kernel is a plain function
+  static int64_t tiles;
+  cancel.Reset();
+  tiles = 0;
+  kernels::KernelTable cancelling = table();
+  cancelling.attend_tile_f32 = [](const kernels::AttendTileArgs&) noexcept {
+    ++tiles;
+    cancel.Cancel();
+  };
+  const AttentionShape shape = MakeShape(1, 1, 8);
+  const Cache cache(shape, DType::kF32, kTileTokens, 12);
+  const Queries queries(shape, 65, 13);
+  const std::vector<KvRange> visible(65, {0, 3 * kStretchTokens});
+  const Exec exec{.pool = one_, .kernels = cancelling, .workspace = workspace_, .cancel = &cancel};
+  EXPECT_THROW(Run(exec, shape, cache, queries, visible, 0, 65), Error);
+  EXPECT_EQ(tiles, kStretchTiles);
+}
+
+// As many rows as the cores share, over so long a context that their states would not fit.
+TEST_P(AttentionTest, ScratchMemoryIsBounded) {
+  constexpr int64_t kTokens = 64, kContext = 1 << 20;
+  kernels::KernelTable idle = table();
+  idle.attend_tile_f32 = [](const kernels::AttendTileArgs&) noexcept {};
+  const AttentionShape shape = MakeShape(4, 4, 128);
+  const Cache cache(shape, DType::kF32, kTileTokens, 14);
+  const Queries queries(shape, kTokens, 15);
+  const std::vector<KvRange> visible(kTokens, {0, kContext});
+  Workspace workspace;
+  const Exec exec{.pool = three_, .kernels = idle, .workspace = workspace};
+  Run(exec, shape, cache, queries, visible, 0, kTokens);
+  EXPECT_LE(workspace.capacity_bytes(), int64_t{128} << 20);
 }
 
 GODWIT_FOR_EVERY_ISA(AttentionTest);

@@ -32,7 +32,9 @@ void EmbedTied(const Exec& exec, std::span<const int32_t> tokens, const Weight& 
                MatrixView<float> out) {
   assert(out.rows == static_cast<int64_t>(tokens.size()) && out.cols == head.inputs);
   exec.ParallelRows(out.rows, out.cols, [&](int64_t row) {
-    UnpackRow(head, tokens[static_cast<size_t>(row)], out.Row(row));
+    const int32_t token = tokens[static_cast<size_t>(row)];
+    assert(0 <= token && token < head.outputs);
+    UnpackRow(head, token, out.Row(row));
   });
 }
 

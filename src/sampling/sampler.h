@@ -19,8 +19,6 @@ class Sampler {
   // Throws Error(kInput) if an option makes no sense.
   Sampler(const SamplerOptions& options, int32_t vocab);
 
-  const SamplerOptions& options() const { return options_; }
-
   // The token for `position` of text number `sequence` (which tells apart several answers to one
   // prompt). `logits` ([vocab] f32) serves as scratch and is changed; `history` is the text before
   // `position`, of which the penalties see the end.

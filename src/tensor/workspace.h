@@ -41,7 +41,7 @@ class Workspace {
 
  private:
   std::byte* Take(int64_t bytes);
-  void Release(int64_t mark);
+  void Release(int64_t mark) noexcept;
 
   Buffer block_;
   int64_t used_ = 0;              // bytes taken, in the block and beyond it

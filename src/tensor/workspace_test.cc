@@ -39,14 +39,16 @@ TEST(Workspace, InnerScopesReuseTheirMemory) {
   EXPECT_EQ(kept.Row(0)[0], 42);
 }
 
-TEST(Buffer, RefusesWhatCannotBe) {
-  EXPECT_THROW(Buffer(-1), Error);
-  EXPECT_THROW(Buffer(int64_t{1} << 60), Error);
-  Buffer buffer(100);
-  EXPECT_EQ(std::to_integer<int>(buffer.data()[99]), 0);
-  Buffer moved = std::move(buffer);
-  EXPECT_EQ(buffer.data(), nullptr);  // NOLINT: the state after a move is part of the contract
-  EXPECT_EQ(moved.bytes(), 100);
+TEST(Workspace, ForgetsASizeThatWasRefused) {
+  Workspace workspace;
+  {
+    Workspace::Scope scope(workspace);
+    workspace.Matrix<float>(1, 16);
+    EXPECT_THROW(workspace.Matrix<float>(1, int64_t{1} << 58), Error);
+  }
+  EXPECT_EQ(workspace.capacity_bytes(), 64);
+  Workspace::Scope scope(workspace);
+  workspace.Matrix<float>(1, 16).Row(0)[15] = 1;
 }
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Reasoning of earlier turns goes by several names; transformers shows templates all of them.
+// `message` is an object. Reasoning of earlier turns goes by several names; transformers shows
+// templates all of them.
 ordered_json WithReasoning(const ordered_json& message) {
-  if (!message.is_object()) return message;
   for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
     const auto found = message.find(name);
     if (found == message.end() || found->is_null()) continue;

@@ -70,7 +70,7 @@ TEST_P(GoldenTemplate, RendersAsTransformersDoes) {
     // minijinja loops over None as over nothing. Jinja refuses; a template that does so is broken
     // either way, and there is no hook to tell the two apart.
     if (want.value("error", "") == "'NoneType' object is not iterable") continue;
-    const Error error = ErrorFrom([&] { chat.Render(input); });
+    const Error error = ErrorOf([&] { chat.Render(input); });
     EXPECT_THAT(error.what(), HasSubstr(": line "));
     if (want.contains("raised")) {
       EXPECT_EQ(error.kind(), ErrorKind::kInput);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,7 @@ std::string Render(const std::string& source, const ChatInput& input = Says("hi"
 }
 
 Error RenderError(const std::string& source, const ChatInput& input = Says("hi")) {
-  return ErrorFrom([&] { Render(source, input); });
+  return ErrorOf([&] { Render(source, input); });
 }
 
 TEST(ChatTemplate, SeesMessagesAndNamedTokens) {
@@ -152,7 +153,14 @@ TEST(ChatTemplate, GenerationMarksDoNotShow) {
 TEST(ChatTemplate, IsSharedByThreadsAndMoves) {
   ChatTemplate first("{{ messages[0].content }}", "test", {});
   const ChatTemplate second = std::move(first);
-  EXPECT_EQ(second.Render(Says("a")) + second.Render(Says("b")), "ab");
+  const std::vector<std::string> said = {"a", "b", "c", "d"};
+  std::vector<std::string> texts(said.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < said.size(); ++i) {
+    threads.emplace_back([&, i] { texts[i] = second.Render(Says(said[i])); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(texts, said);
 }
 
 TEST(ChatTemplate, IsMadeFromAFolder) {
@@ -160,7 +168,7 @@ TEST(ChatTemplate, IsMadeFromAFolder) {
                                    {"chat_template.jinja", "{{ bos_token }}\n{{ x.y }}"}});
   const auto chat = MakeChatTemplate(ReadTokenizerConfig(folder.path()));
   ASSERT_TRUE(chat);
-  EXPECT_THAT(ErrorFrom([&] { chat->Render(Says("a")); }).what(),
+  EXPECT_THAT(ErrorOf([&] { chat->Render(Says("a")); }).what(),
               AllOf(HasSubstr("chat_template.jinja"), HasSubstr("line 2")));
   EXPECT_FALSE(MakeChatTemplate(TokenizerConfig{}));
 }

@@ -23,7 +23,6 @@ struct FfiFree {
 
 using FfiTokenizer = std::unique_ptr<godwit_tokenizer, FfiFree<godwit_tokenizer_free>>;
 using FfiStream = std::unique_ptr<godwit_stream, FfiFree<godwit_stream_free>>;
-using FfiTemplate = std::unique_ptr<godwit_template, FfiFree<godwit_template_free>>;
 
 inline godwit_text_view ToFfi(std::string_view text) { return {text.data(), text.size()}; }
 

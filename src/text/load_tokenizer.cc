@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/quote.h"
 #include "text/ffi_call.h"
 #include "text/utf8.h"
 
@@ -160,11 +159,11 @@ std::unique_ptr<Tokenizer> ParseTokenizer(std::string_view json, std::string_vie
 
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "tokenizer.json";
-  if (!std::filesystem::exists(file) && std::filesystem::exists(folder / "tokenizer.model")) {
+  if (!IsListed(file) && IsListed(folder / "tokenizer.model")) {
     Throw(ErrorKind::kUnsupported,
           "{}: found tokenizer.model but no tokenizer.json; loading the folder with transformers "
           "and saving its tokenizer writes one",
-          Quote(folder.native()));
+          folder.native());
   }
   const std::string json = ReadTextFile(file, kMaxTokenizerBytes);
   return ParseTokenizer(json, file.string(), ReadTokenizerConfig(folder));

@@ -13,8 +13,6 @@
 namespace godwit {
 namespace {
 
-using ::testing::AnyOf;
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Ids = std::vector<int32_t>;
@@ -65,7 +63,7 @@ TEST_P(TinyTokenizer, IdsWithoutATokenDecodeToNothing) {
   const int32_t size = tokenizer_->VocabSize();
   EXPECT_EQ(tokenizer_->Decode(Ids{size, size + 1000, 2'000'000'000}, false), "");
   EXPECT_EQ(tokenizer_->Decode(Ids{}, false), "");
-  const Error error = ErrorFrom([&] { tokenizer_->Decode(Ids{-5}, false); });
+  const Error error = ErrorOf([&] { tokenizer_->Decode(Ids{-5}, false); });
   EXPECT_EQ(error.kind(), ErrorKind::kInput);
   EXPECT_THAT(error.what(), HasSubstr("-5"));
 }
@@ -111,9 +109,9 @@ TEST(LoadTokenizer, LlamaClassesFollowTheConfig) {
 
   config.tokenizer_class = "LlamaTokenizer";
   config.named_tokens["bos_token"] = "<not there>";
-  EXPECT_THAT(ErrorFrom([&] { frame(config); }).what(), HasSubstr("<not there>"));
+  EXPECT_THAT(ErrorOf([&] { frame(config); }).what(), HasSubstr("<not there>"));
   config.named_tokens.erase("bos_token");
-  EXPECT_THAT(ErrorFrom([&] { frame(config); }).what(), HasSubstr("names no bos_token"));
+  EXPECT_THAT(ErrorOf([&] { frame(config); }).what(), HasSubstr("names no bos_token"));
 }
 
 std::string Bpe(const char* vocab, const char* merges) {
@@ -146,7 +144,7 @@ TEST(LoadTokenizer, RefusesBrokenFilesWithAReason) {
   };
   for (const std::string& text : broken) {
     const TestFolder folder("broken", {{"tokenizer.json", text}});
-    const Error error = ErrorFrom([&] { LoadTokenizer(folder.path()); });
+    const Error error = ErrorOf([&] { LoadTokenizer(folder.path()); });
     EXPECT_EQ(error.kind(), ErrorKind::kFormat) << text.substr(0, 80) << ": " << error.what();
     EXPECT_THAT(error.what(), HasSubstr("tokenizer.json: "));
     EXPECT_LT(std::string(error.what()).size(), 1000);
@@ -171,15 +169,16 @@ TEST(LoadTokenizer, SurvivesEveryTruncationAndRandomDamage) {
 
 TEST(LoadTokenizer, NamesWhatIsMissing) {
   const TestFolder empty("nothing", {});
-  const Error missing = ErrorFrom([&] { LoadTokenizer(empty.path()); });
+  const Error missing = ErrorOf([&] { LoadTokenizer(empty.path()); });
   EXPECT_EQ(missing.kind(), ErrorKind::kIo);
   EXPECT_THAT(missing.what(), HasSubstr("tokenizer.json"));
   const TestFolder model("model", {{"tokenizer.model", "x"}});
-  const Error old = ErrorFrom([&] { LoadTokenizer(model.path()); });
+  const Error old = ErrorOf([&] { LoadTokenizer(model.path()); });
   EXPECT_EQ(old.kind(), ErrorKind::kUnsupported);
   EXPECT_THAT(old.what(), HasSubstr("tokenizer.model"));
   std::filesystem::create_directory(empty.path() / "tokenizer.json");
-  EXPECT_THAT(ErrorFrom([&] { LoadTokenizer(empty.path()); }).what(), HasSubstr("directory"));
+  EXPECT_THAT(ErrorOf([&] { LoadTokenizer(empty.path()); }).what(),
+              HasSubstr("tokenizer.json: expected a file, found a folder"));
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/test_support.h"
 
 namespace godwit {
 
@@ -55,16 +55,5 @@ class TestFolder {
  private:
   std::filesystem::path path_;
 };
-
-// The Error that `action` throws; an Error that says so where it throws none.
-template <typename Action>
-Error ErrorFrom(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::kIo, "nothing was thrown");
-}
 
 }  // namespace godwit

@@ -37,7 +37,7 @@ struct Document {
 
 Document Read(const std::filesystem::path& folder, const char* name) {
   Document document{(folder / name).string()};
-  if (!std::filesystem::exists(folder / name)) return document;
+  if (!IsListed(folder / name)) return document;
   document.root = ParseJson(ReadTextFile(folder / name, kMaxConfigBytes), document.name);
   if (!document.root.is_object()) {
     Throw(ErrorKind::kFormat, "{}: expected a JSON object", document.name);
@@ -98,7 +98,7 @@ std::optional<std::string> NamedTemplate(const Document& document) {
 void ReadChatTemplate(const std::filesystem::path& folder, const Document& main,
                       TokenizerConfig& config) {
   const std::filesystem::path file = folder / "chat_template.jinja";
-  if (std::filesystem::exists(file)) {
+  if (IsListed(file)) {
     config.chat_template = ReadTextFile(file, kMaxTemplateBytes);
     config.chat_template_file = file.string();
     return;

@@ -13,6 +13,7 @@
 namespace godwit {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -75,23 +76,33 @@ TEST(TokenizerConfig, RefusesWrongTypesAndNamesThem) {
       {R"({"bos_token": {"content": null}})", "\"bos_token\" must be a string"},
       {R"({"add_bos_token": "yes"})", "\"add_bos_token\" must be true or false"},
       {R"({"chat_template": 5})", "\"chat_template\" must be"},
-      {R"({"chat_template": [{"name": "x", "template": "y"}]})", "one named \\\"default\\\""},
+      {R"({"chat_template": [{"name": "x", "template": "y"}]})", "one named \"default\""},
       {R"([1])", "expected a JSON object"},
       {R"({"bos_token": )", "line 1, column"},
   };
   for (const auto& [text, reason] : cases) {
     const TestFolder folder("wrong", {{"tokenizer_config.json", text}});
-    const Error error = ErrorFrom([&] { ReadTokenizerConfig(folder.path()); });
-    EXPECT_EQ(error.kind(), ErrorKind::kFormat);
-    EXPECT_THAT(error.what(), HasSubstr("tokenizer_config.json"));
+    const Error error = ErrorOf([&] { ReadTokenizerConfig(folder.path()); });
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat) << text;
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("tokenizer_config.json: "), HasSubstr(reason)));
   }
   for (const char* ids :
        {"\"2\"", "2.5", "true", "[1, \"2\"]", "3000000000", "1e30", "{}", "18446744073709551615"}) {
     const std::string text = std::string(R"({"eos_token_id": )") + ids + "}";
     const TestFolder folder("wrong_ids", {{"generation_config.json", text}});
-    const Error error = ErrorFrom([&] { ReadTokenizerConfig(folder.path()); });
+    const Error error = ErrorOf([&] { ReadTokenizerConfig(folder.path()); });
     EXPECT_EQ(error.kind(), ErrorKind::kFormat) << ids;
     EXPECT_THAT(error.what(), HasSubstr("\"eos_token_id\" must be a token id")) << ids;
+  }
+}
+
+TEST(TokenizerConfig, AFileThatIsListedButCannotBeOpenedIsAnError) {
+  // Half of a download: the folder links to a file that never came. Or a link to itself.
+  for (const char* target : {"never came", "chat_template.jinja"}) {
+    const TestFolder folder("link", {{"tokenizer_config.json", R"({"chat_template": "one"})"}});
+    std::filesystem::create_symlink(target, folder.path() / "chat_template.jinja");
+    EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { ReadTokenizerConfig(folder.path()); }),
+                HasSubstr("chat_template.jinja: cannot open"));
   }
 }
 

@@ -87,6 +87,11 @@ const json& HfConfig::Need(std::string_view key, std::string_view expected) cons
 
 bool HfConfig::Has(std::string_view key) const { return Find(key) != nullptr; }
 
+bool HfConfig::IsNull(std::string_view key) const {
+  const auto it = object_->find(key);
+  return it != object_->end() && it->is_null();
+}
+
 int64_t HfConfig::Int(std::string_view key, IntRange range) const {
   const auto number = AsInt(Need(key, Describe(range)), range);
   if (!number) Refuse(key, Describe(range));

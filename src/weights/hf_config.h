@@ -35,6 +35,8 @@ class HfConfig {
   std::string model_type() const { return String("model_type"); }
 
   bool Has(std::string_view key) const;
+  // Whether `key` is there with the value null: for a field whose default is not what null means.
+  bool IsNull(std::string_view key) const;
 
   int64_t Int(std::string_view key, IntRange range) const;
   int64_t IntOr(std::string_view key, int64_t fallback, IntRange range) const;

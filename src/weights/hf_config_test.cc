@@ -59,6 +59,13 @@ TEST(HfConfigTest, TakesNullForAbsent) {
   EXPECT_THAT(Refusal([&] { config.model_type(); }), HasSubstr("model_type: expected text"));
 }
 
+TEST(HfConfigTest, TellsNullFromAbsentWhenAsked) {
+  const HfConfig config = Config(R"({"none":null,"zero":0})");
+  EXPECT_TRUE(config.IsNull("none"));
+  EXPECT_FALSE(config.IsNull("zero"));
+  EXPECT_FALSE(config.IsNull("missing"));
+}
+
 TEST(HfConfigTest, RefusesSizesThatAreNoSizes) {
   for (const char* value : {"0", "-1", "-9223372036854775808", "1048577", "9223372036854775808",
                             "18446744073709551615", "99999999999999999999999", "1.5", "4096.5",
@@ -109,6 +116,7 @@ TEST(HfConfigTest, RefusesBrokenJson) {
                            R"({"a":Infinity})", R"({"a":1e999})", "{\"a\":\"\xff\"}", "{} x"}) {
     ErrorOf(ErrorKind::kFormat, [&] { Config(text); });
   }
+  ErrorOf(ErrorKind::kFormat, [] { Config(std::string("{}\0{}", 5)); });
   ErrorOf(ErrorKind::kFormat, [] { Config(std::string(10'000, '[') + std::string(10'000, ']')); });
   ErrorOf(ErrorKind::kFormat, [] { Config(std::string(10'000'000, '[')); });
 }

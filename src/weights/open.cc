@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
 #include "weights/safetensors_source.h"
 
@@ -37,9 +38,6 @@ std::vector<std::string> OtherWeights(const fs::path& folder) {
   std::sort(names.begin(), names.end());
   return names;
 }
-
-// Also true of a link that leads nowhere: opening it then says so.
-bool IsListed(const fs::path& path) { return fs::exists(fs::symlink_status(path)); }
 
 [[noreturn]] void ThrowNoWeights(const fs::path& folder) {
   std::vector<std::string> others = OtherWeights(folder);

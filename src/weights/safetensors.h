@@ -4,7 +4,9 @@
 //
 // As strict as the reference implementation (header of at most 100 MB, tensors that cover the data
 // without holes, overlaps or a remainder), and stricter where two readers could disagree: duplicate
-// names are refused, and so is any shape whose product overflows in some order of its dims.
+// names are refused, and so is any shape whose product overflows in some order of its dims. And a
+// header may hold at most 4 million JSON values, half a million tensors: 100 MB of `[],[],` would
+// take gigabytes.
 #pragma once
 
 #include <cstddef>

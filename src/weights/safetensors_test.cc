@@ -56,6 +56,7 @@ TEST(SafetensorsTest, ReadsTensorsInTheOrderOfTheirBytes) {
 TEST(SafetensorsTest, AcceptsWhatTheFormatAllows) {
   EXPECT_TRUE(Parse(SafetensorsBytes("{}", "")).tensors.empty());
   EXPECT_TRUE(Parse(SafetensorsBytes("{}      ", "")).tensors.empty());  // padding
+  EXPECT_TRUE(Parse(SafetensorsBytes(R"({"__metadata__":null})", "")).metadata.empty());
   const auto scalar =
       Parse(SafetensorsBytes(R"({"s":{"dtype":"F16","shape":[],"data_offsets":[0,2]}})", "xy"));
   EXPECT_EQ(scalar.tensors[0].NumElements(), 1);
@@ -99,7 +100,7 @@ TEST(SafetensorsTest, RefusesBrokenJson) {
   Refusal("{", "");
   Refusal("{}{}", "");
   Refusal(std::string_view("{}\0{}", 5), "");
-  Refusal(std::string_view("{}\0\0\0", 5), "");
+  EXPECT_THAT(Refusal(std::string_view("{}\0\0\0", 5), ""), HasSubstr("zero byte at offset 2"));
   Refusal("{\"a\xff\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", "x");
   Refusal("{\"a\xc3\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", "x");
   Refusal(R"({"a\ud800":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "x");
@@ -220,6 +221,13 @@ TEST(SafetensorsTest, ReportsEverythingAtOnceButBriefly) {
   EXPECT_THAT(message, AllOf(HasSubstr("100 problems"), HasSubstr("\"w100\": dtype"),
                              HasSubstr("\"w100\": shape"), HasSubstr("\"w109\""),
                              HasSubstr("... and 80 more"), Not(HasSubstr("\"w110\""))));
+}
+
+TEST(SafetensorsTest, RefusesAHeaderOfTooManyValues) {
+  std::string header = R"({"a":[0)";
+  for (int i = 0; i < 4'000'000; ++i) header += ",0";
+  EXPECT_THAT(Refusal(header + "]}", ""),
+              HasSubstr("m.safetensors: header: JSON of more than 4000000 values"));
 }
 
 TEST(SafetensorsTest, CutsLongNamesInMessages) {

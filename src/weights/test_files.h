@@ -1,43 +1,16 @@
-// For tests only: a temporary folder, and safetensors files, right or wrong, made from text.
+// For tests only: safetensors files, right or wrong, made from text.
 #pragma once
-
-#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "base/error.h"
+#include "base/test_folder.h"
 #include "base/test_support.h"
 
 namespace godwit {
-
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "godwit-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw Error(ErrorKind::kIo, name);
-    path_ = name;
-  }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
-  std::filesystem::path Write(std::string_view name, std::string_view content) const {
-    std::ofstream(path_ / name, std::ios::binary) << content;
-    return path_ / name;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 // The 8 length bytes, then `header`, then `data`; the length may lie.
 inline std::string SafetensorsBytes(std::string_view header, std::string_view data,

@@ -28,8 +28,8 @@ struct TensorInfo {
   std::vector<int64_t> shape;  // outermost first, no negative dims; empty for a scalar
   // Row-major, little-endian, and at any alignment: read elements with memcpy.
   std::span<const std::byte> bytes;
-  std::string file;           // the file's path, for messages
-  uint64_t offset_bytes = 0;  // of `bytes` in the file, for messages
+  std::string file;           // the file's path
+  uint64_t offset_bytes = 0;  // of `bytes` in the file
 
   // "BF16 [4096, 128]"
   std::string Describe() const;

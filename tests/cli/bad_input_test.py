@@ -3,7 +3,9 @@
 import json
 import os
 import resource
+import select
 import subprocess
+import time
 import unittest
 
 from harness import ENDLESS, TINY, CliTest
@@ -42,6 +44,10 @@ class UsageTest(CliTest):
                             ("-n", "-2"), ("-n", "99999999999999999999")):
             with self.subTest(flag=flag, value=value):
                 self.refused(INPUT, *RUN, "-p", "x", flag, value)
+
+    def test_kv_type_is_refused_before_anything_is_loaded(self):
+        self.assertIn("--kv-type: expected auto, f32, f16 or bf16, found \"f64\"",
+                      self.refused(INPUT, "run", "-m", "/missing", "-p", "x", "--kv-type", "f64"))
 
     def test_kv(self):
         message = self.refused(INPUT, *RUN, "-p", "x", "--kv", "dens")
@@ -103,6 +109,8 @@ class ModelTest(CliTest):
                           self.refused(INPUT, *verb, "-m", TINY / "config.json"))
         self.refused(IO, "run", "-p", "x", "-m", self.folder)
         self.refused(IO, "tokenize", "-p", "x", "-m", self.folder)
+        for verb in (["run", "-p", "x"], ["inspect"], ["chat"], ["tokenize", "-p", "x"]):
+            self.assertIn("File name too long", self.refused(IO, *verb, "-m", "a" * 5000))
 
     def corrupt(self, name, change):
         model = self.copy_of_tiny()
@@ -146,6 +154,12 @@ class ModelTest(CliTest):
         for verb in ("run", "tokenize"):
             self.assertIn("tokenizer.json",
                           self.refused(FORMAT, verb, "-p", "x", "-m", model))
+
+    def test_foreign_tokenizer(self):
+        model = self.corrupt("config.json",
+                             lambda b: b.replace(b'"vocab_size": 512', b'"vocab_size": 500'))
+        self.assertIn("tokenizer.json has token ids up to 511, but the model's vocab_size is 500",
+                      self.refused(FORMAT, "run", "-p", "x", "-m", model))
 
     def test_no_tokenizer(self):
         model = self.copy_of_tiny()
@@ -198,6 +212,23 @@ class OutputTest(CliTest):
             result = self.godwit(*verb, stdout=writer)
             os.close(writer)
             self.assertEqual((result.returncode, result.stderr), (IO, ""))
+
+    def test_output_that_does_not_block(self):
+        file = self.folder / "text"
+        file.write_text("bird " * 20000)
+        arguments = ["tokenize", "-m", TINY, "-f", file]
+        expected = self.ok(*arguments)
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        process = self.start(*arguments, stdout=writer)
+        # Nobody reads before the pipe is full.
+        while process.poll() is None and select.select([], [writer], [], 0)[1]:
+            time.sleep(0.01)
+        os.close(writer)
+        with open(reader, "rb") as pipe:
+            output = pipe.read().decode()
+        self.assertEqual(process.wait(), 0)
+        self.assertEqual(output, expected)
 
     def test_no_standard_output(self):
         message = self.refused(IO, *RUN, "-p", "x", stdout=subprocess.DEVNULL,

@@ -1,5 +1,6 @@
 """godwit chat: through a pipe, and at a terminal."""
 
+import os
 import unittest
 
 from harness import ENDLESS, EXPECTED, TINY, CliTest, Terminal
@@ -91,6 +92,15 @@ class TerminalTest(CliTest):
         terminal.expect(HELLO)
         terminal.expect(READY)
 
+    def test_history_is_kept_in_regular_files_only(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe, 0o644)
+        before = pipe.stat().st_mode
+        terminal = self.start_chat("--history", pipe)
+        terminal.type("/exit\r")
+        self.assertEqual(terminal.finish(), 0)
+        self.assertEqual(pipe.stat().st_mode, before)
+
     def test_ctrl_c_stops_the_answer_only(self):
         terminal = self.start_chat(*ENDLESS)
         terminal.type("Hello!\r")
@@ -128,7 +138,14 @@ class TerminalTest(CliTest):
         terminal.expect("Who are you?")
         terminal.expect(READY)
         terminal.type("/undo\r")
-        terminal.expect("0 questions before it")
+        terminal.expect("(taken back; 0 questions left before it)")
+
+    def test_pasted_tabs_stay(self):
+        terminal = self.start_chat()
+        terminal.type("\x1b[200~/system a\tb\x1b[201~\r")
+        terminal.expect(READY)
+        terminal.type("/system\r")
+        terminal.expect("(system: a\tb)")
 
     def test_characters_beyond_ascii(self):
         terminal = self.start_chat()
@@ -147,6 +164,20 @@ class TerminalTest(CliTest):
         terminal.expect(READY)
         terminal.type("Hello!\r")
         terminal.expect(HELLO)
+
+    def test_a_question_that_cannot_be_regenerated_is_taken_back(self):
+        terminal = self.start_chat("-c", "40")
+        terminal.type("Hello!\r")
+        terminal.expect(HELLO)
+        terminal.expect(READY)
+        terminal.type("/system " + "bird " * 60 + "\r")
+        terminal.expect("for the whole conversation)")
+        terminal.expect(READY)
+        terminal.type("/regen\r")
+        terminal.expect("godwit: the prompt has")
+        terminal.expect(READY)
+        terminal.type("/undo\r")
+        terminal.expect("(there is nothing to take back)")
 
 
 if __name__ == "__main__":

@@ -54,13 +54,13 @@ class CliTest(unittest.TestCase):
         return result.stdout
 
     def refused(self, code, *arguments, **options):
-        """The message of a run that must fail with `code` and print nothing."""
+        """The message of a run that must fail with `code` and print nothing: one line, and at most
+        an indented list under it."""
         result = self.godwit(*arguments, **options)
         self.assertEqual(result.returncode, code, result.stderr)
         if result.stdout is not None:
             self.assertEqual(result.stdout, "")
-        self.assertTrue(result.stderr.startswith("godwit: "), result.stderr)
-        self.assertTrue(result.stderr.endswith("\n"), result.stderr)
+        self.assertRegex(result.stderr, r"\Agodwit: [^\n]+\n(  [^\n]+\n)*\Z")
         return result.stderr[len("godwit: "):-1]
 
     def start(self, *arguments, **options):
@@ -108,7 +108,7 @@ class Terminal:
 
         def take_terminal():
             os.setsid()
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            fcntl.ioctl(2, termios.TIOCSCTTY, 0)  # 0 and 1 may be something else
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
         self.process = subprocess.Popen(

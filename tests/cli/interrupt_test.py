@@ -59,6 +59,26 @@ class InterruptTest(CliTest):
         self.assertIn("\r\x1b[K", terminal.seen)  # the progress is gone
         self.assertIn("cancelled", terminal.seen)
 
+    # A script is not to go on with its next question.
+    def test_while_reading_a_piped_question(self):
+        script = self.folder / "script"
+        script.write_text("bird " * 200000 + "\nHello!\n")
+        with open(script) as stdin:
+            terminal = Terminal(self, "chat", "-m", TINY, "--temp", "0", "--kv", "sinks:4+60",
+                                "--isa", "scalar", "-ub", "1", "-t", "1", stdin=stdin)
+        terminal.expect("reading the prompt: ")
+        terminal.type("\x03")
+        self.assertEqual(terminal.finish(), 130)
+        self.assertIn("godwit: cancelled", terminal.seen)
+
+    # The wait is longer than a progress line's patience. A slow machine can only miss a mistake.
+    def test_progress_ends_with_the_prompt(self):
+        terminal = Terminal(self, "run", "-m", TINY, *ENDLESS, "-p", "The tide", "--json")
+        time.sleep(2)
+        terminal.type("\x03")
+        self.assertEqual(terminal.finish(), 130)
+        self.assertNotIn("reading the prompt", terminal.seen)
+
     def test_summary_at_a_terminal(self):
         terminal = Terminal(self, "run", "-m", TINY, "--temp", "0", "-p", "The tide",
                             "--kv", "sinks:4+12", "-n", "50")

@@ -1,6 +1,7 @@
 """godwit tokenize and godwit inspect: neither reads the weights."""
 
 import json
+import os
 import unittest
 
 from harness import EXPECTED, TINY, CliTest
@@ -52,6 +53,12 @@ class InspectTest(CliTest):
         self.assertEqual(tensors[0], {"name": "model.embed_tokens.weight", "dtype": "BF16",
                                       "shape": [512, 64], "bytes": 512 * 64 * 2})
         self.assertGreater(result["memory"]["total_bytes"], result["memory"]["available_bytes"])
+
+    def test_folder_of_any_name(self):
+        model = self.folder / os.fsdecode(b"not UTF-8 \xff")
+        model.symlink_to(TINY)
+        result = json.loads(self.ok("inspect", "-m", model, "--json"))
+        self.assertTrue(result["folder"].endswith("not UTF-8 \ufffd"), result["folder"])
 
     def test_text(self):
         text = self.ok("inspect", "-m", TINY)

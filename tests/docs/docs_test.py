@@ -9,6 +9,7 @@ it ("..." stands for any lines). README's ```cpp block is tests/docs/readme_exam
 EXAMPLE must run.
 """
 
+import os
 import pathlib
 import re
 import shlex
@@ -47,17 +48,22 @@ def matches(lines, printed):
     return re.fullmatch(pattern, printed if printed.endswith("\n") else printed + "\n") is not None
 
 
+def transcripts(page):
+    blocks = [block for kind, block in BLOCK.findall(page.read_text()) if kind == "console"]
+    return [pair for block in blocks for pair in commands(block)]
+
+
 def wrong_transcripts(page, godwit):
-    for kind, block in BLOCK.findall(page.read_text()):
-        if kind != "console":
-            continue
-        for command, lines in commands(block):
-            run = subprocess.run(
-                command.replace("./godwit", shlex.quote(godwit)), shell=True, cwd=ROOT, text=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            if not matches(lines, run.stdout):
-                yield (f"{page.relative_to(ROOT)}: $ {command}\n  expected\n"
-                       + "\n".join(lines) + f"\n  printed (exit {run.returncode})\n{run.stdout}")
+    # What somebody has set for their own use is not the reader's.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GODWIT_")}
+    for command, lines in transcripts(page):
+        run = subprocess.run(
+            command.replace("./godwit", shlex.quote(godwit)), shell=True, cwd=ROOT, text=True,
+            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT)
+        if not matches(lines, run.stdout):
+            yield (f"{page.relative_to(ROOT)}: $ {command}\n  expected\n"
+                   + "\n".join(lines) + f"\n  printed (exit {run.returncode})\n{run.stdout}")
 
 
 def wrong_example(example):
@@ -76,6 +82,8 @@ def main():
     problems = [problem for page in pages()
                 for problem in (*dead_links(page), *wrong_transcripts(page, godwit))]
     problems += wrong_example(example)
+    if not transcripts(ROOT / "README.md"):
+        problems.append("README.md: no transcript was found")
     for problem in problems:
         print(problem)
     print(f"docs_test: {len(pages())} pages, {len(problems)} problems")

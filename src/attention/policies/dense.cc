@@ -9,10 +9,6 @@
 namespace godwit {
 namespace {
 
-int64_t PagesFor(int64_t tokens) {
-  return (tokens + kernels::kTileTokens - 1) / kernels::kTileTokens;
-}
-
 class DensePolicy : public AttentionPolicy {
  public:
   DensePolicy(const AttentionGeometry& geometry, const PolicyOptions& options)
@@ -52,7 +48,7 @@ class DensePolicy : public AttentionPolicy {
     const ops::AttentionSource source{.kv = store_.View(layer),
                                       .q = RotateQueries(exec, geometry_.shape, input.q, step_),
                                       .visible = visible.RowSpan(0)};
-    ops::Attention(exec, geometry_.shape, {&source, 1}, out);
+    ops::Attention(exec, geometry_.shape, {&source, 1}, input.sink_logits, out);
   }
 
   void End() override { length_ += tokens_; }

@@ -35,6 +35,8 @@ struct SeenKey {
   int64_t position;  // at which it is rotated
 };
 
+// Random rows of a text. Odd layers have sink logits, so that every test of a policy sees both
+// kinds.
 class TestText {
  public:
   TestText(const AttentionGeometry& geometry, int64_t tokens, uint64_t seed)
@@ -47,6 +49,10 @@ class TestText {
         const double uniform = Uniform(seed, static_cast<uint64_t>(layer), i, 0);
         values.push_back(static_cast<float>(2 * uniform - 1));
       }
+      std::vector<float>& sinks = sink_logits_.emplace_back();
+      for (int64_t head = 0; layer % 2 == 1 && head < shape().heads; ++head) {
+        sinks.push_back(static_cast<float>(head) / 2 - 1);
+      }
     }
   }
 
@@ -56,7 +62,8 @@ class TestText {
     const auto rows = all.Rows(begin, end);
     return {.q = rows.Cols(0, KeyColumn()),
             .k = rows.Cols(KeyColumn(), ValueColumn()),
-            .v = rows.Cols(ValueColumn(), cols_)};
+            .v = rows.Cols(ValueColumn(), cols_),
+            .sink_logits = sink_logits_[static_cast<size_t>(layer)]};
   }
 
   // What the head's query of `token`, rotated at `position`, gets from the keys.
@@ -66,7 +73,8 @@ class TestText {
     const int64_t dim = shape().head_dim;
     const auto q = Rotated(layer, token, head * dim, position);
     std::vector<double> out(static_cast<size_t>(dim));
-    double sum = 0;
+    const std::vector<float>& sinks = sink_logits_[static_cast<size_t>(layer)];
+    double sum = sinks.empty() ? 0 : std::exp(double{sinks[static_cast<size_t>(head)]});
     for (const SeenKey& key : keys) {
       const auto k = Rotated(layer, key.token, KeyColumn() + kv_head * dim, key.position);
       double score = 0;
@@ -110,6 +118,7 @@ class TestText {
   int64_t tokens_;
   int64_t cols_;
   std::vector<std::vector<float>> layers_;
+  std::vector<std::vector<float>> sink_logits_;
 };
 
 // Lets the policy read tokens [policy.length(), end). Result: [tokens, layers * heads * head_dim].

@@ -11,7 +11,6 @@
 namespace godwit {
 namespace {
 
-using kernels::kTileTokens;
 using ops::KvRange;
 
 // The token at text position t sees the sinks 0 .. S-1 and the window t-W .. t. In the cache the
@@ -31,11 +30,11 @@ class SinksPolicy : public AttentionPolicy {
         rotary_(geometry.rotary, 0),
         sinks_(geometry, options.kv_type),
         ring_(geometry, options.kv_type) {
-    // A step writes its tokens before any earlier one that a query of the step, or the state before
-    // the step, still needs is overwritten; a tile is overwritten as a whole.
-    const int64_t live = n_sinks_ + window_ + max_step_tokens_;
-    ring_.Reserve((live + kTileTokens - 1) / kTileTokens + 1);
-    sinks_.Reserve((n_sinks_ + kTileTokens - 1) / kTileTokens);
+    // No token of a step may take the slot of one that a query of the step needs, or the state
+    // before the step, to which a step that does not end returns. Most is needed by the last state
+    // that can go back, 0 .. S + W, and a step from there.
+    ring_.Reserve(PagesFor(n_sinks_ + window_ + 1 + max_step_tokens_));
+    sinks_.Reserve(PagesFor(n_sinks_));
     sink_query_step_.FillConstant(rotary_, max_step_tokens_, n_sinks_ + window_);
   }
 
@@ -75,7 +74,8 @@ class SinksPolicy : public AttentionPolicy {
     // Without an evicted token no query sees the sinks apart from the window.
     const bool streaming = length_ + tokens_ - 1 > n_sinks_ + window_ && n_sinks_ > 0;
     ops::Attention(exec, geometry_.shape,
-                   streaming ? std::span(sources) : std::span(sources + 1, 1), out);
+                   streaming ? std::span(sources) : std::span(sources + 1, 1), input.sink_logits,
+                   out);
   }
 
   void End() override { length_ += tokens_; }

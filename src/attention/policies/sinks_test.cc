@@ -109,6 +109,25 @@ TEST_P(SinksPolicyTest, GoesBackUntilTheFirstEviction) {
   EXPECT_FALSE(policy->CanTruncate(whole + 2));
 }
 
+// Sinks and window that were read anew are the ones that are seen after the eviction.
+TEST_P(SinksPolicyTest, WhatIsReadAgainAfterGoingBackStreams) {
+  const auto [sinks, window] = GetParam();
+  const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0, 9});
+  const TestText text(geometry, kTokens, 4);
+  const TestText other(geometry, kTokens, 5);
+  const auto reference = ReadText(*Make(geometry, sinks, window), geometry, text, kTokens, 16);
+  const int64_t whole = std::min(kTokens, sinks + window + 1);
+  for (const int64_t kept : {int64_t{0}, whole / 2}) {
+    const auto policy = Make(geometry, sinks, window);
+    auto result = ReadText(*policy, geometry, text, kept, 16);
+    ReadText(*policy, geometry, other, whole, 16);
+    policy->Truncate(kept);
+    const auto rest = ReadText(*policy, geometry, text, kTokens, 16);
+    result.insert(result.end(), rest.begin(), rest.end());
+    EXPECT_EQ(result, reference) << "from " << whole << " back to " << kept;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Budgets, SinksPolicyTest,
                          testing::Values(Budget{0, 1}, Budget{1, 3}, Budget{4, 3}, Budget{7, 3},
                                          Budget{0, 16}, Budget{4, 16}, Budget{7, 60},
@@ -117,6 +136,31 @@ INSTANTIATE_TEST_SUITE_P(Budgets, SinksPolicyTest,
                          [](const auto& info) {
                            return fmt::format("{}_and_{}", info.param.sinks, info.param.window);
                          });
+
+// After a step that did not end, the state before it can go back as it could.
+TEST(SinksPolicyRing, HoldsWhatGoingBackNeedsBesideTheLargestStep) {
+  constexpr int64_t kSinks = 4, kWindow = 28, kWhole = kSinks + kWindow + 1;
+  static_assert((kWhole - 1 + kMaxStep) % 64 == 0, "one token less would take a page less");
+  const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
+  const TestText text(geometry, kTokens, 6);
+  const TestText other(geometry, kTokens, 7);
+  const auto reference = ReadText(*Make(geometry, kSinks, kWindow), geometry, text, kTokens, 16);
+  const auto policy = Make(geometry, kSinks, kWindow);
+  auto result = ReadText(*policy, geometry, text, kWhole - 1, 16);
+  ReadText(*policy, geometry, text, kWhole, 16);
+
+  ThreadPool pool(1);
+  Workspace workspace;
+  const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
+  std::vector<float> dropped(kMaxStep * 16);
+  policy->Begin(kMaxStep);
+  policy->Attend(0, other.Input(0, kWhole, kWhole + kMaxStep), exec,
+                 {dropped.data(), kMaxStep, 16, 16});
+  policy->Truncate(kWhole - 1);
+  const auto rest = ReadText(*policy, geometry, text, kTokens, 16);
+  result.insert(result.end(), rest.begin(), rest.end());
+  EXPECT_EQ(result, reference);
+}
 
 TEST(SinksPolicyRefusals, AStepBeyondTheLargestChunk) {
   const auto policy = Make(TestGeometry(2, 1, 8, 8, {0}), 4, 8);

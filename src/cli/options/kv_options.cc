@@ -1,12 +1,23 @@
 #include "cli/options/kv_options.h"
 
-#include <algorithm>
-#include <cctype>
+#include <string_view>
 
 #include "attention/make_policy.h"
 #include "base/error.h"
+#include "base/quote.h"
 
 namespace godwit::cli {
+namespace {
+
+// Refused here rather than by the session, which comes after the weights.
+const std::string& CheckedKvType(const std::string& value) {
+  for (const std::string_view type : {"auto", "f32", "f16", "bf16"}) {
+    if (value == type) return value;
+  }
+  Throw(ErrorKind::kInput, "expected auto, f32, f16 or bf16, found {}", Quote(value));
+}
+
+}  // namespace
 
 void AddKvFlags(CommandLine& line, SessionOptions& options) {
   line.Group("Context");
@@ -26,7 +37,7 @@ void AddKvFlags(CommandLine& line, SessionOptions& options) {
             .value = "TYPE",
             .help = "how it is kept: f32, f16, bf16; auto (the default): f32 for an f32 model, "
                     "else bf16"},
-           options.kv_type);
+           [&options](const std::string& value) { options.kv_type = CheckedKvType(value); });
   line.AddInt({.names = "-ub,--ubatch-size",
                .value = "N",
                .help = fmt::format("read the prompt in pieces of N tokens ({}); changes speed and "

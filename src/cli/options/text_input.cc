@@ -1,7 +1,6 @@
 #include "cli/options/text_input.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>

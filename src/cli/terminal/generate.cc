@@ -1,7 +1,5 @@
 #include "cli/terminal/generate.h"
 
-#include <utility>
-
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_line.h"
 
@@ -12,13 +10,9 @@ GenerateResult GenerateAtTerminal(Session& session, std::span<const int32_t> pro
   ProgressLine progress("reading the prompt", ProgressUnit::kTokens);
   options.on_progress = [&](const PromptProgress& p) {
     progress.Update(p.done_tokens, p.total_tokens, p.cached_tokens);
+    // Not with the first text: there may be none for long, with --json until the end.
+    if (p.done_tokens >= p.total_tokens) progress.Finish();
   };
-  if (options.on_text) {
-    options.on_text = [&, show = std::move(options.on_text)](std::string_view text) {
-      progress.Finish();
-      show(text);
-    };
-  }
   const CancelOnInterrupt cancel(session, presses_to_exit);
   return session.Generate(prompt, options);
 }

@@ -8,8 +8,8 @@
 
 namespace godwit::cli {
 
-// Shows how far the prompt is read, until the first text comes; Ctrl-C cancels, and leaves the
-// program when pressed `presses_to_exit` times.
+// Shows how far the prompt is read, until all of it is. Ctrl-C cancels; pressed `presses_to_exit`
+// times, it leaves the program.
 GenerateResult GenerateAtTerminal(Session& session, std::span<const int32_t> prompt,
                                   GenerateOptions options, int presses_to_exit);
 

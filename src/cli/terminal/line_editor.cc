@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <cwchar>
 #include <filesystem>
 #include <string_view>
@@ -77,6 +76,13 @@ LineEditor::Impl::Impl(std::string history_file) : history_file_(std::move(histo
   std::setlocale(LC_CTYPE, "");
   if (std::string_view(nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
 
+  // libedit takes the file that it saves away from everybody else: as root, even /dev/null.
+  std::error_code ignored;
+  if (std::filesystem::exists(history_file_, ignored) &&
+      !std::filesystem::is_regular_file(history_file_, ignored)) {
+    history_file_.clear();
+  }
+
   history_ = history_init();
   editor_ = el_init("godwit", stdin, stderr, stderr);
   if (history_ == nullptr || editor_ == nullptr) {
@@ -93,6 +99,7 @@ LineEditor::Impl::Impl(std::string history_file) : history_file_(std::move(histo
   el_set(editor_, EL_HIST, history, history_);
   el_set(editor_, EL_EDITOR, "emacs");
   el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+  el_set(editor_, EL_BIND, "^I", "ed-insert", nullptr);  // else pasted code loses its tabs
   el_source(editor_, nullptr);
 }
 

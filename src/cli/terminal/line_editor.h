@@ -13,7 +13,8 @@ namespace godwit::cli {
 
 class LineEditor : public LineSource {
  public:
-  // history_file: read now, written by the destructor, readable by its owner only; empty: none.
+  // history_file: read now, written by the destructor, readable by its owner only; empty, or what
+  // is no regular file (/dev/null): none.
   explicit LineEditor(std::string history_file);
   ~LineEditor() override;
 

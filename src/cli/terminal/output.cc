@@ -1,6 +1,7 @@
 #include "cli/terminal/output.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -30,6 +31,10 @@ void WriteAll(int file, std::span<const std::byte> bytes, const std::string& nam
       bytes = bytes.subspan(static_cast<size_t>(written));
     } else if (errno == EPIPE) {
       throw ClosedPipe();
+    } else if (errno == EAGAIN) {
+      // Another program that shares the stream has made it non-blocking.
+      pollfd stream{.fd = file, .events = POLLOUT, .revents = 0};
+      (void)poll(&stream, 1, /*timeout=*/-1);
     } else if (errno != EINTR) {
       Throw(ErrorKind::kIo, "cannot write to {}: {}", name, std::generic_category().message(errno));
     }

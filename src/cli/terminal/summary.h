@@ -18,7 +18,7 @@ std::string FinishReasonName(FinishReason reason);
 // "dropped 164 tokens after the first 4"; empty if everything was kept.
 std::string DescribeDropped(const KvReport& kv);
 
-// Two or three lines, each ending in a newline.
+// Three lines, each ending in a newline.
 std::string Summarize(const GenerateResult& result);
 
 }  // namespace godwit::cli

@@ -14,6 +14,7 @@ namespace {
 
 constexpr float kMinusInfinity = -__builtin_inff();
 
+// Not std::min, std::max, PadToLanes: inline functions that translation units share (vec/avx512.h).
 GODWIT_INLINE int64_t Lower(int64_t a, int64_t b) { return a < b ? a : b; }
 GODWIT_INLINE int64_t Higher(int64_t a, int64_t b) { return a > b ? a : b; }
 GODWIT_INLINE int64_t WholeLanes(int64_t n) {

@@ -207,6 +207,16 @@ INSTANTIATE_TEST_SUITE_P(All, EveryArchitecture,
                          testing::ValuesIn(AllArchitectures().begin(), AllArchitectures().end()),
                          [](const auto& info) { return std::string(info.param.model_type); });
 
+// As transformers' configuration classes do.
+TEST(ArchitecturesTest, ASilentConfigHasTheActivationOfItsFamily) {
+  for (const Architecture& architecture : AllArchitectures()) {
+    const auto spec = SmallSpec(fmt::format(R"("model_type":"{}")", architecture.model_type));
+    const bool neox = architecture.model_type == "gpt_neox";
+    EXPECT_EQ(spec.mlp.activation, neox ? ops::Activation::kGeluErf : ops::Activation::kSilu)
+        << architecture.model_type;
+  }
+}
+
 TEST(GptNeoxTest, RotatesAPartOfAHead) {
   const auto rotary_dim = [](const std::string& fields) {
     return SmallSpec(R"("model_type":"gpt_neox","head_dim":20,)" + fields).rotary.rotary_dim;

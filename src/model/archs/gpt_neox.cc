@@ -8,8 +8,8 @@ namespace godwit {
 // part of a head, q, k and v of each head interleaved in one tensor, a plain GELU unit.
 DecoderSpec DescribeGptNeox(const HfConfig& config) {
   DecoderSpec spec;
-  ReadCommonFields(config, /*tied_by_default=*/false, spec);
-  spec.mlp.activation = ReadActivation(config, "hidden_act");
+  ReadCommonFields(config, spec);
+  spec.mlp.activation = ReadActivation(config, /*fallback=*/"gelu");
   const auto parameters = config.Object("rope_parameters");
   const double fraction = parameters && parameters->Has("partial_rotary_factor")
                               ? parameters->Float("partial_rotary_factor", {0, 1})

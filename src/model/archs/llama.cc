@@ -7,7 +7,7 @@ namespace godwit {
 // Pre-norm RMSNorm, rotary positions on whole heads, a gated SiLU unit, no biases by default.
 DecoderSpec DescribeLlama(const HfConfig& config) {
   DecoderSpec spec;
-  ReadCommonFields(config, /*tied_by_default=*/false, spec);
+  ReadCommonFields(config, spec);
   ReadRotary(config, spec.head_dim, "rope_theta", spec);
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-6, {0, 1}));
   spec.qkv_bias = config.BoolOr("attention_bias", false);

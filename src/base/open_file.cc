@@ -1,0 +1,40 @@
+#include "base/open_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace godwit {
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void ThrowErrno(const std::filesystem::path& path, const char* action) {
+  const int error = errno;
+  Throw(ErrorKind::kIo, "{}: cannot {}: {}", path.native(), action,
+        std::generic_category().message(error));
+}
+
+OpenedFile OpenRegularFile(const std::filesystem::path& path) {
+  // O_NONBLOCK: opening a named pipe without a writer would hang.
+  FileDescriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor.get() < 0) ThrowErrno(path, "open");
+  struct stat status;
+  if (fstat(descriptor.get(), &status) != 0) ThrowErrno(path, "read its size");
+  if (S_ISDIR(status.st_mode)) {
+    Throw(ErrorKind::kIo, "{}: expected a file, found a folder", path.native());
+  }
+  if (!S_ISREG(status.st_mode)) {
+    Throw(ErrorKind::kIo, "{}: expected a regular file, found a device, pipe or socket",
+          path.native());
+  }
+  return {std::move(descriptor), static_cast<uint64_t>(status.st_size)};
+}
+
+}  // namespace godwit

@@ -1,0 +1,36 @@
+// A regular file, opened for reading: what ReadTextFile and MappedFile begin with.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <utility>
+
+namespace godwit {
+
+// Owns a descriptor and closes it. Move-only.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor();
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&&) = delete;
+
+  int get() const { return fd_; }
+
+ private:
+  int fd_;  // negative: none
+};
+
+struct OpenedFile {
+  FileDescriptor descriptor;
+  uint64_t size_bytes;  // when it was opened; another process may change it
+};
+
+// Throws Error(kIo) that names `path` where it is missing, unreadable, a folder or anything else
+// that is not a regular file.
+OpenedFile OpenRegularFile(const std::filesystem::path& path);
+
+// Throws Error(kIo): "path: cannot <action>: " and what errno stands for.
+[[noreturn]] void ThrowErrno(const std::filesystem::path& path, const char* action);
+
+}  // namespace godwit

@@ -1,0 +1,79 @@
+// What only a model and a tokenizer with known contents can show; engine_test.cc has the rest.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "engine/engine_impl.h"
+#include "tests/fake_model.h"
+#include "text/fake_tokenizer.h"
+
+namespace godwit {
+namespace {
+
+constexpr int64_t kVocab = FakeTokenizer::kEos + 1;
+
+// An engine that writes `output`, byte for byte, after a prompt of one token.
+std::unique_ptr<const Engine::Impl> EngineThatWrites(const std::string& output,
+                                                     std::optional<int32_t> sink_token = {}) {
+  DecoderSpec spec;
+  spec.vocab_size = kVocab;
+  spec.layers = spec.heads = spec.kv_heads = spec.head_dim = 1;
+  spec.windows = {0};
+  spec.max_context = 100;
+  spec.sink_token = sink_token;
+  auto model = std::make_unique<FakeModel>(kVocab, [output](int32_t, int64_t position) {
+    return static_cast<int32_t>(static_cast<uint8_t>(output.at(static_cast<size_t>(position))));
+  });
+  return std::make_unique<const Engine::Impl>(std::move(model), spec,
+                                              std::make_unique<FakeTokenizer>(), SpecialTokens{},
+                                              /*threads=*/1);
+}
+
+// A decoder holds back what a later token could change, here half a character.
+TEST(SessionTest, AStopStringInTheTextHeldBackIsAStop) {
+  const auto engine = EngineThatWrites("ab\xC3");
+  Session::Impl session(*engine, {});
+  const std::vector<int32_t> prompt = {'x'};
+  GenerateOptions options;
+  options.max_tokens = 3;
+  options.sampler.temperature = 0;
+  const auto whole = session.Generate(prompt, options);
+  EXPECT_EQ(whole.text, "ab\uFFFD");
+  EXPECT_EQ(whole.finish_reason, FinishReason::kLength);
+
+  options.stop = {"b\uFFFD"};
+  const auto stopped = session.Generate(prompt, options);
+  EXPECT_EQ(stopped.text, "a");
+  EXPECT_EQ(stopped.tokens.size(), 3u);
+  EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
+}
+
+// The fake model answers by position, so a token in front shows in what it writes.
+TEST(SessionTest, ASinkTokenStandsOnceInFrontOfEveryText) {
+  const auto engine = EngineThatWrites("abcdef", /*sink_token=*/'#');
+  Session session(std::make_unique<Session::Impl>(*engine, SessionOptions{}));
+  GenerateOptions options;
+  options.max_tokens = 2;
+  options.sampler.temperature = 0;
+  const std::vector<int32_t> prompt = {'x', 'y'};
+  const auto result = session.Generate(prompt, options);
+  EXPECT_EQ(result.text, "cd");
+  EXPECT_EQ(result.prompt_tokens, 3);
+  const std::vector<int32_t> text(session.tokens().begin(), session.tokens().end());
+  EXPECT_EQ(text, (std::vector<int32_t>{'#', 'x', 'y', 'c', 'd'}));
+
+  const auto again = session.Generate(text, options);
+  EXPECT_EQ(again.prompt_tokens, 5);
+  EXPECT_EQ(again.cached_tokens, 4);
+
+  std::vector<int64_t> positions;
+  session.Logits(prompt, [&](int64_t position, std::span<const float> logits) {
+    positions.push_back(position);
+    EXPECT_GT(logits["bcd"[static_cast<size_t>(position)]], logits['z']);
+  });
+  EXPECT_EQ(positions, (std::vector<int64_t>{0, 1}));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Books to one long array of token ids.
+
+  python tools/pretrain/corpus.py --out WORK FILE[xREPEAT]...     tokenizer.json and ids.npy
+  python tools/pretrain/corpus.py --text FILE >BOOK.txt           one book as the models saw theirs
+
+The text is taken as it is read, not as it was typeset: the header and footer of Project Gutenberg
+go, and the lines of a paragraph become one line. Evaluate on files treated in the same way (--text),
+or line breaks are all that is measured.
+"""
+
+import argparse
+import lzma
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+# The order is the numbering. `<|sink|>` is in every vocabulary, so that all models share one.
+END, SINK = "<|endoftext|>", "<|sink|>"
+
+# How the transcribers' notes begin that open a book in a file of many.
+BOOK = re.compile(r"^(?=(?:Produced by|E-text prepared by|This eBook was produced) )", re.MULTILINE)
+
+
+def read(path):
+    opened = lzma.open if path.suffix == ".xz" else open
+    with opened(path, "rt", encoding="utf-8-sig", newline=None) as file:
+        return file.read()
+
+
+def plain(text):
+    """`text` without a Project Gutenberg frame, a paragraph a line, blank lines between."""
+    start = re.search(r"^\*\*\* ?START OF.*$", text, re.MULTILINE)
+    end = re.search(r"^(\*\*\* ?END OF|End of (the )?Project Gutenberg).*$", text, re.MULTILINE)
+    text = text[start.end() if start else 0:end.start() if end else len(text)]
+    paragraphs = re.split(r"\n\s*\n", text)
+    return "\n\n".join(filter(None, (" ".join(one.split()) for one in paragraphs)))
+
+
+def documents(argument):
+    """The books of FILE or FILExREPEAT."""
+    match = re.fullmatch(r"(.+?)(?:x(\d+))?", argument)
+    path, repeat = Path(match[1]), int(match[2] or 1)
+    return [book for book in map(plain, BOOK.split(read(path))) if book] * repeat
+
+
+def train_tokenizer(books, vocabulary):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.train_from_iterator(books, trainers.BpeTrainer(
+        vocab_size=vocabulary, special_tokens=[END, SINK], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    return tokenizer
+
+
+def encode(tokenizer, books):
+    """uint16 ids of all books, each followed by END."""
+    end = tokenizer.token_to_id(END)
+    ids = [np.array(one.ids + [end], np.uint16) for one in tokenizer.encode_batch(books)]
+    return np.concatenate(ids)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--text", type=Path, metavar="FILE")
+    parser.add_argument("--out", type=Path, metavar="WORK")
+    parser.add_argument("--vocabulary", type=int, default=4096)
+    parser.add_argument("files", nargs="*")
+    options = parser.parse_args()
+    if options.text:
+        print(plain(read(options.text)))
+        return
+    if not options.out or not options.files:
+        parser.error("--out and at least one FILE are needed")
+    books = [book for argument in options.files for book in documents(argument)]
+    tokenizer = train_tokenizer(books, options.vocabulary)
+    ids = encode(tokenizer, books)
+    options.out.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(options.out / "tokenizer.json"))
+    np.save(options.out / "ids.npy", ids)
+    characters = sum(map(len, books))
+    print(f"{len(books)} books, {characters:,} characters, {len(ids):,} tokens "
+          f"({characters / len(ids):.2f} characters each)", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

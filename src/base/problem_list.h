@@ -1,5 +1,5 @@
 // Collects what is wrong with one input, so that a user learns of everything in one run.
-// Not thread-safe. Memory is bounded: beyond kMaxShown problems are counted, not kept.
+// Not thread-safe. Memory is bounded: what is not shown is counted, not kept.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,17 +16,18 @@ namespace godwit {
 
 class ProblemList {
  public:
-  static constexpr size_t kMaxShown = 20;
+  // Shows the first `most` problems; of a file that anyone may have written, a screenful.
+  explicit ProblemList(size_t most = 20) : most_(most) {}
 
   template <typename... Args>
   void Add(fmt::format_string<Args...> format, Args&&... args) {
-    if (++count_ <= kMaxShown) shown_.push_back(fmt::format(format, std::forward<Args>(args)...));
+    if (++count_ <= most_) shown_.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
   // What `other` holds follows what this list holds; counts add up.
   void Append(const ProblemList& other) {
     for (const std::string& problem : other.shown_) {
-      if (shown_.size() < kMaxShown) shown_.push_back(problem);
+      if (shown_.size() < most_) shown_.push_back(problem);
     }
     count_ += other.count_;
   }
@@ -48,6 +49,7 @@ class ProblemList {
   }
 
  private:
+  size_t most_;
   size_t count_ = 0;
   std::vector<std::string> shown_;
 };

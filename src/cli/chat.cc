@@ -235,7 +235,7 @@ void ChatLoop::Run(LineSource& lines) {
 int Chat(std::span<const std::string> arguments) {
   ChatOptions options;
   if (!ParseChat(arguments, options)) return kExitOk;
-  RequireModel(options.model);
+  ChooseModel(options.model);
   (void)MakeGenerateOptions(options.sampling);  // refuses what makes no sense before loading
   const Engine engine = LoadEngine(options.model, options.session);
   if (!engine.has_chat_template()) {

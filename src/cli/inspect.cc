@@ -194,7 +194,7 @@ int Inspect(std::span<const std::string> arguments) {
   line.Add({.names = "--tensors", .value = "", .help = "list the tensors of every layer"}, tensors);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, as_json);
   if (!line.Parse(arguments)) return kExitOk;
-  RequireModel(model);
+  ChooseModel(model);
 
   const Machine machine{.memory = ReadMachineMemory(),
                         .isa = kernels::SelectIsa(model.isa),

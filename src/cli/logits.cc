@@ -41,7 +41,7 @@ bool ParseLogits(std::span<const std::string> arguments, LogitsOptions& options)
            options.output);
   AddKvFlags(line, options.session);
   if (!line.Parse(arguments)) return false;
-  RequireModel(options.model);
+  ChooseModel(options.model);
   if (options.output.empty()) {
     Throw(ErrorKind::kInput, "a file for the result is needed: name it with -o FILE.npy");
   }

@@ -89,7 +89,7 @@ std::string ToJson(const GenerateResult& result, uint64_t seed) {
 int Run(std::span<const std::string> arguments) {
   RunOptions options;
   if (!ParseRun(arguments, options)) return kExitOk;
-  RequireModel(options.model);
+  ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const std::string text = RequirePrompt(options.text);
   if (!options.json) generate.on_text = WriteOutput;

@@ -56,7 +56,7 @@ std::string Listing(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
 int Tokenize(std::span<const std::string> arguments) {
   TokenizeOptions options;
   if (!ParseTokenize(arguments, options)) return kExitOk;
-  RequireModel(options.model);
+  ChooseModel(options.model);
   if (options.decode) {
     const auto ids = ParseTokens(*options.decode);
     const std::string text = LoadTokenizer(options.model.folder)->Decode(ids, false);

@@ -72,9 +72,10 @@ TEST(LoaderTest, ASingleProblemIsOneLine) {
                     Not(HasSubstr("\n"))));
 }
 
-TEST(LoaderTest, AnEmptyCheckpointIsBoundedInItsComplaints) {
+TEST(LoaderTest, AnEmptyCheckpointLacksEveryTensorByName) {
   const std::string message = Refusal(SmallLlama(), FakeWeights());
-  EXPECT_THAT(message, AllOf(HasSubstr("29 problems"), HasSubstr("... and 9 more")));
+  EXPECT_THAT(message, HasSubstr("29 problems"));
+  EXPECT_EQ(std::ranges::count(message, '\n'), 29);
 }
 
 TEST(LoaderTest, WeightsLargerThanTheMachineAreRefusedUnread) {

@@ -28,7 +28,8 @@ class Resolver {
 
   const DecoderSpec& spec_;
   const WeightSource& source_;
-  ProblemList problems_;
+  // All of a checkpoint's: they are looked for in it by name.
+  ProblemList problems_{10000};
   std::set<std::string, std::less<>> wanted_;
 };
 

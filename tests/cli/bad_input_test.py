@@ -4,11 +4,12 @@ import json
 import os
 import resource
 import select
+import shutil
 import subprocess
 import time
 import unittest
 
-from harness import ENDLESS, TINY, CliTest
+from harness import BINARY, ENDLESS, TINY, CliTest
 
 RUN = ["run", "-m", TINY, "--temp", "0"]
 INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
@@ -61,7 +62,8 @@ class UsageTest(CliTest):
 
 class PromptTest(CliTest):
     def test_no_model_and_no_text(self):
-        self.assertIn("GODWIT_MODEL", self.refused(INPUT, "run", "-p", "hello"))
+        alone = shutil.copy(BINARY, self.folder)  # away from the project's own model
+        self.assertIn("GODWIT_MODEL", self.refused(INPUT, "run", "-p", "hello", binary=alone))
         self.assertIn("-p TEXT", self.refused(INPUT, *RUN))
 
     def test_empty(self):

@@ -42,8 +42,8 @@ class CliTest(unittest.TestCase):
         return {**kept, "HOME": str(self.folder), "LC_ALL": "C.UTF-8", "TERM": "xterm",
                 **variables}
 
-    def godwit(self, *arguments, stdin="", variables=None, **options):
-        return subprocess.run([BINARY, *map(str, arguments)], timeout=HANG_S,
+    def godwit(self, *arguments, stdin="", variables=None, binary=BINARY, **options):
+        return subprocess.run([binary, *map(str, arguments)], timeout=HANG_S,
                               input=stdin, env=self.environment(**(variables or {})),
                               **{"text": True, "stdout": subprocess.PIPE,
                                  "stderr": subprocess.PIPE, **options})

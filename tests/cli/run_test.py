@@ -1,9 +1,10 @@
 """godwit run: the continuation, its JSON, its flags and their environment variables."""
 
 import json
+import shutil
 import unittest
 
-from harness import ENDLESS, EXPECTED, TINY, CliTest
+from harness import BINARY, ENDLESS, EXPECTED, TINY, CliTest
 
 STORY = EXPECTED["complete"][0]
 GREEDY = ["run", "-m", TINY, "--temp", "0"]
@@ -93,6 +94,15 @@ class RunTest(CliTest):
             arguments = [*GREEDY, "-p", "a\\nb", "-n", "1", "--json", *flags]
             return json.loads(self.ok(*arguments))["prompt_tokens"]
         self.assertEqual(tokens("-e"), tokens() - 1)
+
+    def test_without_a_model(self):
+        # The project's own is found from where the program was built.
+        built = self.folder / "build" / "release"
+        built.mkdir(parents=True)
+        program = shutil.copy(BINARY, built)
+        shutil.copytree(TINY, self.folder / "models" / "books-3m")
+        flags = ["run", "--temp", "0", "-p", STORY["prompt"]]
+        self.assertEqual(self.ok(*flags, binary=program), STORY["new_text"])
 
     def test_environment(self):
         variables = {"GODWIT_MODEL": str(TINY), "GODWIT_TEMP": "0", "GODWIT_N_PREDICT": "5",

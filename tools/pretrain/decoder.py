@@ -18,11 +18,11 @@ VARIANTS = ("vanilla", "zero-sink", "sink-token")
 @dataclass
 class Shape:
     vocabulary: int = 4096
-    hidden: int = 256
-    layers: int = 5
-    heads: int = 4
+    hidden: int = 192
+    layers: int = 6
+    heads: int = 6
     kv_heads: int = 2
-    intermediate: int = 704
+    intermediate: int = 512
     positions: int = 512
     rope_theta: float = 10000.0
     norm_eps: float = 1e-5

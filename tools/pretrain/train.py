@@ -26,6 +26,7 @@ from tokenizers import Tokenizer
 from attention_maps import first_positions, plant
 from corpus import SINK
 from decoder import VARIANTS, Decoder, Shape
+from muon import Muon
 
 # Samples at the end of the ids that are never trained on: the loss that shows over-fitting while a
 # run goes on. The figures of the model cards come from whole books that were not in the ids at all.
@@ -75,11 +76,11 @@ def learning_rate(done, total, warmup, decay):
 class Optimizers:
     """Muon for the matrices inside the layers, AdamW for the embedding and the norms."""
 
-    def __init__(self, model, options):
+    def __init__(self, model, options, dtype):
         inner = [w for n, w in model.named_parameters() if w.dim() == 2 and ".layers." in n]
         outer = [w for n, w in model.named_parameters() if w.dim() != 2 or ".layers." not in n]
         self.all = [
-            torch.optim.Muon(inner, lr=options.muon_lr, weight_decay=0.1, momentum=0.95),
+            Muon(inner, options.muon_lr, dtype=dtype),
             torch.optim.AdamW(outer, lr=options.adam_lr, weight_decay=0.0, betas=(0.9, 0.95)),
         ]
         self.peaks = [options.muon_lr, options.adam_lr]
@@ -107,7 +108,8 @@ class Run:
         self.model = Decoder(shape, options.variant, tokenizer.token_to_id(SINK)).to(self.device)
         ids = np.load(options.work / "ids.npy", mmap_mode="r")
         self.samples = Samples(ids, shape.positions, options.seed)
-        self.optimizers = Optimizers(self.model, options)
+        self.optimizers = Optimizers(self.model, options,
+                                     torch.bfloat16 if self.cast else torch.float32)
         self.step, self.tokens, self.seconds = 0, 0, 0.0
         self.path = options.out / "checkpoint.pt"
         if self.path.exists():
@@ -201,8 +203,8 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tokens", type=count, required=True, help="in all, such as 100M")
     parser.add_argument("--shape", type=json.loads, default={}, help='such as {"hidden": 320}')
-    parser.add_argument("--batch", type=int, default=32, help="samples per step")
-    parser.add_argument("--micro-batch", type=int, default=16, help="samples per forward pass")
+    parser.add_argument("--batch", type=int, default=16, help="samples per step")
+    parser.add_argument("--micro-batch", type=int, default=8, help="samples per forward pass")
     parser.add_argument("--muon-lr", type=float, default=0.02)
     parser.add_argument("--adam-lr", type=float, default=0.004)
     parser.add_argument("--warmup", type=count, default=500_000, help="tokens")

@@ -1,14 +1,29 @@
 #include "cli/options/model_options.h"
 
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
 #include "model/archs/all.h"
 #include "weights/hf_config.h"
 
 namespace godwit::cli {
+namespace {
+
+// The small model that comes with the project, if this program lies where it was built.
+std::optional<std::filesystem::path> OwnModel() {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto root = program.parent_path().parent_path().parent_path();  // ROOT/build/PRESET/godwit
+  const auto folder = root / "models" / "books-3m";
+  if (error || !std::filesystem::is_directory(folder, error)) return std::nullopt;
+  return folder;
+}
+
+}  // namespace
 
 void AddModelFlag(CommandLine& line, ModelOptions& options) {
   line.Group("Model");
@@ -32,14 +47,21 @@ void AddComputeFlags(CommandLine& line, ModelOptions& options) {
            options.isa);
 }
 
-void RequireModel(const ModelOptions& options) {
+void ChooseModel(ModelOptions& options) {
   if (!options.folder.empty()) return;
-  Throw(ErrorKind::kInput,
-        "a model is needed: name its folder with -m FOLDER, or in the variable GODWIT_MODEL");
+  const auto own = OwnModel();
+  if (!own) {
+    Throw(ErrorKind::kInput,
+          "a model is needed: name its folder with -m FOLDER, or in the variable GODWIT_MODEL");
+  }
+  options.folder = own->string();
+  if (StatusIsTerminal()) {
+    WriteStatus("godwit: no -m given: taking our own small model, models/" +
+                own->filename().string() + "\n");
+  }
 }
 
 Engine LoadEngine(const ModelOptions& options, const SessionOptions& session) {
-  RequireModel(options);
   const std::filesystem::path folder = options.folder;
   if (std::filesystem::is_directory(folder)) {
     CheckKvOptions(DescribeModel(HfConfig::Load(folder / "config.json")), session);

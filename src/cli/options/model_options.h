@@ -18,8 +18,9 @@ struct ModelOptions {
 void AddModelFlag(CommandLine& line, ModelOptions& options);     // --model alone
 void AddComputeFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa
 
-// Throws Error(kInput) that says how to name a model, if none is named.
-void RequireModel(const ModelOptions& options);
+// Without --model: the project's own small model. Throws Error(kInput) that says how to name one if
+// that is not there.
+void ChooseModel(ModelOptions& options);
 
 // Shows progress and warnings on standard error. What can be refused without reading the weights,
 // such as a misspelt --kv, is refused first.

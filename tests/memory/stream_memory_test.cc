@@ -1,37 +1,15 @@
 // A stream that is far longer than any context, in memory that does not grow.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "base/rng.h"
+#include "tests/memory/resident.h"
 #include "tests/model_runner.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GODWIT_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define GODWIT_SANITIZED 1
-#endif
-#endif
 
 namespace godwit {
 namespace {
-
-// A sanitizer keeps books of its own, which grow.
-#ifdef GODWIT_SANITIZED
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
-int64_t ResidentBytes() {
-  int64_t total = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
 
 // Reads a random text of `tokens` tokens in chunks, compares the memory after `warm_up` and at the
 // end.

@@ -5,8 +5,8 @@
   python tools/pretrain/corpus.py --text FILE >BOOK.txt           one book as the models saw theirs
 
 The text is taken as it is read, not as it was typeset: the header and footer of Project Gutenberg
-go, and the lines of a paragraph become one line. Evaluate on files treated in the same way (--text),
-or line breaks are all that is measured.
+go, the lines of a paragraph become one line, and headings, lists, tables and indexes are left out.
+Evaluate on files treated in the same way (--text), or line breaks are all that is measured.
 """
 
 import argparse
@@ -31,13 +31,19 @@ def read(path):
         return file.read()
 
 
+def is_prose(paragraph):
+    """Mostly small letters, and ends as a sentence does."""
+    other = re.sub("[a-z ]+", "", paragraph)
+    return len(other) <= 0.15 * len(paragraph) and paragraph[-1] in ".!?\"'”’"
+
+
 def plain(text):
-    """`text` without a Project Gutenberg frame, a paragraph a line, blank lines between."""
+    """The prose of `text`, a paragraph a line, blank lines between."""
     start = re.search(r"^\*\*\* ?START OF.*$", text, re.MULTILINE)
     end = re.search(r"^(\*\*\* ?END OF|End of (the )?Project Gutenberg).*$", text, re.MULTILINE)
     text = text[start.end() if start else 0:end.start() if end else len(text)]
-    paragraphs = re.split(r"\n\s*\n", text)
-    return "\n\n".join(filter(None, (" ".join(one.split()) for one in paragraphs)))
+    paragraphs = (" ".join(one.split()) for one in re.split(r"\n\s*\n", text.replace("_", "")))
+    return "\n\n".join(one for one in paragraphs if one and is_prose(one))
 
 
 def documents(argument):

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 from attention_maps import first_positions, plant
@@ -69,7 +70,8 @@ class Samples:
 
 
 def learning_rate(done, total, warmup, decay):
-    """Share of the peak: up over `warmup` tokens, flat, down to 0 over the last share `decay`."""
+    """Share of the peak: up over `warmup` tokens, flat, down to 0 over the last share `decay`. What
+    was trained at the flat part can be trained on, by any amount, with nothing lost."""
     return min(1.0, (done + 1) / warmup, (total - done) / (decay * total))
 
 
@@ -110,13 +112,12 @@ class Run:
         self.samples = Samples(ids, shape.positions, options.seed)
         self.optimizers = Optimizers(self.model, options,
                                      torch.bfloat16 if self.cast else torch.float32)
-        self.step, self.tokens, self.seconds = 0, 0, 0.0
+        self.step, self.tokens, self.seconds, self.start = 0, 0, 0.0, 0
         self.path = options.out / "checkpoint.pt"
         if self.path.exists():
             self.resume()
-        elif options.init_from:
-            state = torch.load(options.init_from, map_location=self.device, weights_only=True)
-            self.model.load_state_dict(state["model"])
+        elif options.go_on_from:
+            self.go_on_from(options.go_on_from)
         self.loss = torch.compile(self.model.loss) if options.compile else self.model.loss
 
     def resume(self):
@@ -124,7 +125,19 @@ class Run:
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers.all, state["optimizers"]):
             optimizer.load_state_dict(saved)
-        self.step, self.tokens, self.seconds = state["step"], state["tokens"], state["seconds"]
+        for name in ("step", "tokens", "seconds", "start"):
+            setattr(self, name, state[name])
+
+    def go_on_from(self, folder):
+        """A model of export.py: its weights, its place in the order of samples, its log. The momenta
+        begin anew, which a hundred steps make up for."""
+        weights = load_file(folder / "model.safetensors")
+        self.model.load_state_dict({name: weight.float() for name, weight in weights.items()})
+        log = (folder / "training.jsonl").read_text()
+        (self.options.out / "log.jsonl").write_text(log)
+        last = json.loads(log.splitlines()[-1])
+        self.step, self.tokens, self.seconds = last["step"], last["tokens"], last["seconds"]
+        self.start = self.tokens
 
     def save(self):
         partial = self.path.with_suffix(".partial")
@@ -133,6 +146,7 @@ class Run:
             "shape": vars(self.model.shape), "sink": self.model.sink,
             "optimizers": [one.state_dict() for one in self.optimizers.all],
             "step": self.step, "tokens": self.tokens, "seconds": self.seconds,
+            "start": self.start,
         }, partial)
         os.replace(partial, self.path)
 
@@ -148,7 +162,8 @@ class Run:
 
     def train_step(self):
         options = self.options
-        batch = self.samples.batch(self.step * options.batch, options.batch).to(self.device)
+        first = self.tokens // self.samples.length
+        batch = self.samples.batch(first, options.batch).to(self.device)
         total = 0.0
         for part in batch.split(options.micro_batch):
             with self.autocast():
@@ -161,7 +176,8 @@ class Run:
             loss = loss * (len(part) / len(batch))
             loss.backward()
             total += loss.detach()
-        share = learning_rate(self.tokens, options.tokens, options.warmup, options.decay)
+        share = learning_rate(self.tokens - self.start, options.tokens - self.start,
+                              options.warmup, options.decay)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizers.step(share)
         self.step += 1
@@ -210,7 +226,8 @@ def main():
     parser.add_argument("--warmup", type=count, default=500_000, help="tokens")
     parser.add_argument("--decay", type=float, default=0.3, help="share of all tokens")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--init-from", type=Path, metavar="CHECKPOINT", help="weights to start from")
+    parser.add_argument("--go-on-from", type=Path, metavar="FOLDER",
+                        help="a model of export.py to train on, until --tokens in all")
     parser.add_argument("--plant", type=float, metavar="SHARE",
                         help="plant sinks: every head gives the first four positions this much")
     parser.add_argument("--compile", action="store_true", help="through torch.compile")

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -113,10 +114,13 @@ class Session {
   // Error(kMemory) likewise for a prompt whose cache does not fit into the machine.
   GenerateResult Generate(std::span<const int32_t> prompt, const GenerateOptions& options);
 
-  // Logits [vocab] of the token after each position, in order: row(i, logits) for token i.
-  // Forgets what was cached before.
+  // Logits [vocab] of the token after each position, in order: row(i, logits) for token i, from
+  // i = `first` on. Of the tokens before `first`, those that the text shares with the last one are
+  // not read again; with 0, everything is. Throws as Generate does, and Error(kInput) for a `first`
+  // beyond the text.
   void Logits(std::span<const int32_t> tokens,
-              const std::function<void(int64_t position, std::span<const float> logits)>& row);
+              const std::function<void(int64_t position, std::span<const float> logits)>& row,
+              int64_t first = 0);
 
   // Makes the call of Generate or Logits that is in progress end within a moment, also one that
   // still waits for another session. Any thread, any signal handler. Generate then returns what it
@@ -126,6 +130,10 @@ class Session {
   // The text: the last prompt and its output. A view, valid until the next call.
   std::span<const int32_t> tokens() const;
   KvReport kv() const;
+
+  // The longest text that is not refused; INT64_MAX where the policy forgets. Of a model with a
+  // sink token, one that does not begin with it.
+  int64_t max_tokens() const;
 
  private:
   std::unique_ptr<Impl> impl_;
@@ -156,6 +164,8 @@ class Engine {
 
   int64_t vocab_size() const;
   int64_t max_context() const;  // the longest text that the model was made for
+  // What a session puts in front of every text, for a model that was trained with it.
+  std::optional<int32_t> sink_token() const;
   int64_t weight_bytes() const;
   int threads() const;
   std::string_view isa() const;

@@ -18,6 +18,8 @@ constexpr Verb kVerbs[] = {
     {"chat", "talk with a chat model in the terminal", Chat},
     {"tokenize", "text to token ids, and back", Tokenize},
     {"logits", "write the logits of every position to an .npy file", Logits},
+    {"perplexity", "how well a model predicts a text", Perplexity},
+    {"eval", "how good a model is: zero-shot tasks", Eval},
     {"inspect", "what a model is, and what of it fits into this machine", Inspect},
 };
 

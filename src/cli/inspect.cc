@@ -65,6 +65,8 @@ std::string DescribeSpec(const DecoderSpec& spec) {
   if (windowed > 0) {
     line += fmt::format(", a window of {} in {}", window, Plural(windowed, "layer"));
   }
+  if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 in its attention";
+  if (spec.sink_token) line += fmt::format(", token {} as a sink", *spec.sink_token);
   return line;
 }
 
@@ -153,6 +155,10 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
   json["head_dim"] = facts.spec.head_dim;
   json["vocab_size"] = facts.spec.vocab_size;
   json["max_context"] = facts.spec.max_context;
+  json["attention_sink"] = nullptr;
+  if (facts.spec.attention_sink == AttentionSink::kSoftmax1) json["attention_sink"] = "softmax1";
+  json["sink_token_id"] = nullptr;
+  if (facts.spec.sink_token) json["sink_token_id"] = *facts.spec.sink_token;
   json["tokenizer"] = TextJson(facts.text);
   json["weights"] = {{"file_bytes", facts.file_bytes}, {"loaded_bytes", nullptr}};
   if (facts.weight_bytes) json["weights"]["loaded_bytes"] = *facts.weight_bytes;

@@ -13,7 +13,12 @@ int Run(std::span<const std::string> arguments);
 int Chat(std::span<const std::string> arguments);
 int Tokenize(std::span<const std::string> arguments);
 int Logits(std::span<const std::string> arguments);
+int Perplexity(std::span<const std::string> arguments);
+int Eval(std::span<const std::string> arguments);
 int Inspect(std::span<const std::string> arguments);
+
+// What stands behind `eval`; eval.cc lists them.
+int EvalTasks(std::span<const std::string> arguments);
 
 struct Verb {
   std::string_view name;

@@ -116,6 +116,7 @@ std::string Engine::ApplyChatTemplate(std::span<const Message> messages) const {
 
 int64_t Engine::vocab_size() const { return impl_->spec.vocab_size; }
 int64_t Engine::max_context() const { return impl_->spec.max_context; }
+std::optional<int32_t> Engine::sink_token() const { return impl_->spec.sink_token; }
 int64_t Engine::weight_bytes() const { return impl_->weight_bytes; }
 int Engine::threads() const { return impl_->pool.threads(); }
 std::string_view Engine::isa() const { return impl_->isa.name; }

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "attention/make_policy.h"
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
+#include "engine/kv_mode.h"
 #include "engine/text_output.h"
 #include "generate/sequence.h"
 #include "generate/strategy.h"
@@ -61,8 +61,9 @@ class Session::Impl {
 
   GenerateResult Generate(std::span<const int32_t> prompt, const GenerateOptions& options);
   void Logits(std::span<const int32_t> tokens,
-              const std::function<void(int64_t, std::span<const float>)>& row);
+              const std::function<void(int64_t, std::span<const float>)>& row, int64_t first);
   KvReport kv() const;
+  int64_t max_tokens() const;
   // The text with the model's sink token in front, where it has one and the text has not.
   std::vector<int32_t> WithSink(std::span<const int32_t> tokens) const;
 
@@ -71,8 +72,9 @@ class Session::Impl {
 
  private:
   void CheckPrompt(std::span<const int32_t> prompt) const;
-  // Takes the sequence back to what it shares with `prompt`; returns how much that is.
-  int64_t ReusePrefix(std::span<const int32_t> prompt);
+  // Takes the sequence back to what it shares with `prompt`, `most` tokens or fewer; returns how
+  // many.
+  int64_t ReusePrefix(std::span<const int32_t> prompt, int64_t most);
   Exec MakeExec() const;
   // Adds up to `limit` tokens to the sequence and the result.
   void Continue(Sequence& sequence, int64_t limit, const GenerateOptions& options,
@@ -82,6 +84,7 @@ class Session::Impl {
   const Engine::Impl& engine_;
   SessionOptions options_;
   PolicyOptions policy_options_;
+  KvMode kv_mode_;
   std::unique_ptr<AttentionPolicy> policy_;
 };
 

@@ -206,6 +206,73 @@ TEST_F(EngineTest, LogitsComeRowByRowWhateverTheChunk) {
   EXPECT_EQ(collect(150), collect(13));
 }
 
+TEST_F(EngineTest, LogitsFromAPositionAreThoseOfTheWholeText) {
+  using Rows = std::vector<std::pair<int64_t, std::vector<float>>>;
+  const auto rows = [](Session& session, std::span<const int32_t> tokens, int64_t first) {
+    Rows all;
+    session.Logits(
+        tokens,
+        [&](int64_t position, std::span<const float> row) {
+          all.emplace_back(position, std::vector<float>(row.begin(), row.end()));
+        },
+        first);
+    return all;
+  };
+  std::vector<int32_t> tokens;
+  for (int32_t i = 0; i < 150; ++i) tokens.push_back(3 + i % 200);
+  for (const char* kv : {"dense", "sinks:4+60"}) {
+    Session whole = engine_.NewSession({.kv = kv, .kv_type = "f32"});
+    const Rows all = rows(whole, tokens, 0);
+    Session session = engine_.NewSession({.kv = kv, .kv_type = "f32", .chunk_tokens = 13});
+    // The second reads on from what the first has left, the third begins with other tokens, the
+    // last wants more than what is new.
+    for (const int64_t first : {100, 149, 77, 3, 0}) {
+      if (first == 77) rows(session, std::vector<int32_t>{5, 6}, 1);
+      EXPECT_EQ(rows(session, tokens, first), Rows(all.begin() + first, all.end())) << first;
+    }
+  }
+  Session session = engine_.NewSession({});
+  for (const int64_t first : {-1, 150, 151}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { rows(session, tokens, first); }),
+                HasSubstr(fmt::format("position {} ", first)));
+  }
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { rows(session, {}, 0); }), HasSubstr("empty"));
+}
+
+TEST_F(EngineTest, RecomputingReadsTheLastTokensAnewForEveryToken) {
+  const auto last_row = [](Session& session, std::span<const int32_t> tokens) {
+    std::vector<float> last;
+    session.Logits(
+        tokens, [&](int64_t, std::span<const float> row) { last.assign(row.begin(), row.end()); },
+        std::ssize(tokens) - 1);
+    return last;
+  };
+  constexpr size_t kWindow = 20;
+  std::vector<int32_t> tokens;
+  for (int32_t i = 0; i < 50; ++i) tokens.push_back(3 + 7 * i % 200);
+  Session recompute = engine_.NewSession({.kv = "recompute:20", .chunk_tokens = 7});
+  std::vector<std::vector<float>> rows;
+  recompute.Logits(tokens, [&](int64_t, std::span<const float> row) {
+    rows.emplace_back(row.begin(), row.end());
+  });
+  ASSERT_EQ(rows.size(), tokens.size());
+  Session dense = engine_.NewSession({});
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const size_t first = i < kWindow ? 0 : i + 1 - kWindow;
+    EXPECT_EQ(rows[i], last_row(dense, std::span(tokens).subspan(first, i + 1 - first))) << i;
+  }
+  // A text longer than any context goes on, and what it shares with the last one is remembered.
+  const auto result = recompute.Generate(tokens, Greedy(5));
+  EXPECT_EQ(result.cached_tokens, 49);
+  EXPECT_EQ(result.kv.policy, "recompute:20");
+  EXPECT_EQ(result.kv.seen, 54);
+  EXPECT_EQ(result.kv.kept, 20);
+  for (const char* kv : {"recompute", "recompute:", "recompute:0", "recompute:2x"}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.kv = kv}); }),
+                HasSubstr("recompute:W"));
+  }
+}
+
 TEST_F(EngineTest, RefusesWhatMakesNoSense) {
   const auto prompt = engine_.Tokenize("The");
   Session session = engine_.NewSession({});

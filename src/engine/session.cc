@@ -34,12 +34,13 @@ Session::Impl::Impl(const Engine::Impl& engine, const SessionOptions& options)
       policy_options_{.spec = options.kv,
                       .kv_type = ParseKvType(options.kv_type, engine.weight_type),
                       .context = ContextOf(options, engine.spec),
-                      .max_step_tokens = options.chunk_tokens} {
+                      .max_step_tokens = options.chunk_tokens},
+      kv_mode_(*engine.model, Geometry(engine.spec), policy_options_) {
   if (options.chunk_tokens < 1 || options.chunk_tokens > 1 << 20) {
     Throw(ErrorKind::kInput, "prompt chunks of {} tokens, expected 1 to {}", options.chunk_tokens,
           1 << 20);
   }
-  policy_ = MakePolicy(Geometry(engine.spec), policy_options_);
+  policy_ = kv_mode_.NewPolicy();
 }
 
 Exec Session::Impl::MakeExec() const {
@@ -83,16 +84,15 @@ void Session::Impl::CheckPrompt(std::span<const int32_t> prompt) const {
   }
 }
 
-int64_t Session::Impl::ReusePrefix(std::span<const int32_t> prompt) {
+int64_t Session::Impl::ReusePrefix(std::span<const int32_t> prompt, int64_t most) {
   const auto differ = std::mismatch(prompt.begin(), prompt.end(), text.begin(), text.end());
-  // The last token is read again in any case: its logits begin the output.
-  const int64_t shared = std::min({static_cast<int64_t>(differ.first - prompt.begin()),
-                                   policy_->length(), static_cast<int64_t>(prompt.size()) - 1});
+  const int64_t shared =
+      std::min({static_cast<int64_t>(differ.first - prompt.begin()), policy_->length(), most});
   if (shared > 0 && policy_->CanTruncate(shared)) {
     policy_->Truncate(shared);
     return shared;
   }
-  policy_ = MakePolicy(Geometry(engine_.spec), policy_options_);
+  policy_ = kv_mode_.NewPolicy();
   return 0;
 }
 
@@ -112,7 +112,8 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
 
   GenerateResult result;
   result.prompt_tokens = static_cast<int64_t>(prompt.size());
-  result.cached_tokens = ReusePrefix(prompt);
+  // The last token is read again in any case: its logits begin the output.
+  result.cached_tokens = ReusePrefix(prompt, result.prompt_tokens - 1);
   const int64_t room = policy_->max_length() - result.prompt_tokens;
   const int64_t limit = options.max_tokens < 0 ? room : std::min(room, options.max_tokens);
   // So that a decode loop allocates nothing; longer outputs grow on their way.
@@ -155,7 +156,7 @@ void Session::Impl::Continue(Sequence& sequence, int64_t limit, const GenerateOp
                              const Stopwatch& watch, TextOutput& output, GenerateResult& result) {
   const auto& eos = engine_.special.eos_ids;
   const Exec exec = MakeExec();
-  Autoregressive strategy(*engine_.model, options_.chunk_tokens);
+  Autoregressive strategy(kv_mode_.model(), options_.chunk_tokens);
   result.finish_reason = FinishReason::kLength;
   while (static_cast<int64_t>(result.tokens.size()) < limit) {
     const auto accepted = strategy.Step(sequence, exec);
@@ -187,31 +188,37 @@ void Session::Impl::Keep(Sequence& sequence) {
 }
 
 void Session::Impl::Logits(std::span<const int32_t> tokens,
-                           const std::function<void(int64_t, std::span<const float>)>& row) {
+                           const std::function<void(int64_t, std::span<const float>)>& row,
+                           int64_t first) {
   cancel.Reset();  // it was meant for an earlier call
   CheckPrompt(tokens);
+  const auto total = static_cast<int64_t>(tokens.size());
   const std::lock_guard lock(engine_.computing);
   const Exec exec = MakeExec();
-  policy_ = MakePolicy(Geometry(engine_.spec), policy_options_);
+  const int64_t cached = ReusePrefix(tokens, first);
   text.assign(tokens.begin(), tokens.end());
 
   // A block of logits [kBlock, vocab] at a time: a long text has gigabytes of them.
   constexpr int64_t kBlock = 64;
-  const auto total = static_cast<int64_t>(tokens.size());
-  for (int64_t begin = 0; begin < total; begin += options_.chunk_tokens) {
+  for (int64_t begin = cached; begin < total; begin += options_.chunk_tokens) {
     const int64_t n = std::min(options_.chunk_tokens, total - begin);
     Workspace::Scope scope(exec.workspace);
-    const auto hidden = exec.workspace.Matrix<float>(n, engine_.model->hidden_size());
+    const auto hidden = exec.workspace.Matrix<float>(n, kv_mode_.model().hidden_size());
     const Segment segment{tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(n)),
                           policy_.get()};
-    engine_.model->Forward(exec, {&segment, 1}, hidden);
+    kv_mode_.model().Forward(exec, {&segment, 1}, hidden);
     const auto logits = exec.workspace.Matrix<float>(std::min(n, kBlock), engine_.spec.vocab_size);
-    for (int64_t first = 0; first < n; first += kBlock) {
-      const int64_t rows = std::min(kBlock, n - first);
-      engine_.model->Logits(exec, hidden.Rows(first, first + rows), logits.Rows(0, rows));
-      for (int64_t i = 0; i < rows; ++i) row(begin + first + i, logits.RowSpan(i));
+    for (int64_t at = std::max<int64_t>(0, first - begin); at < n; at += kBlock) {
+      const int64_t rows = std::min(kBlock, n - at);
+      kv_mode_.model().Logits(exec, hidden.Rows(at, at + rows), logits.Rows(0, rows));
+      for (int64_t i = 0; i < rows; ++i) row(begin + at + i, logits.RowSpan(i));
     }
   }
+}
+
+int64_t Session::Impl::max_tokens() const {
+  const int64_t most = policy_->max_length();
+  return most == INT64_MAX || !engine_.spec.sink_token ? most : most - 1;
 }
 
 KvReport Session::Impl::kv() const {
@@ -230,16 +237,23 @@ GenerateResult Session::Generate(std::span<const int32_t> prompt, const Generate
 
 void Session::Logits(
     std::span<const int32_t> tokens,
-    const std::function<void(int64_t position, std::span<const float> logits)>& row) {
+    const std::function<void(int64_t position, std::span<const float> logits)>& row,
+    int64_t first) {
+  // An empty text is refused as such.
+  if (first < 0 || (first > 0 && first >= std::ssize(tokens))) {
+    Throw(ErrorKind::kInput, "logits from position {} on, expected one of the text's {} positions",
+          first, tokens.size());
+  }
   const std::vector<int32_t> text = impl_->WithSink(tokens);
   const int64_t added = std::ssize(text) - std::ssize(tokens);
-  impl_->Logits(text, [&](int64_t position, std::span<const float> logits) {
-    if (position >= added) row(position - added, logits);
-  });
+  impl_->Logits(
+      text, [&](int64_t position, std::span<const float> logits) { row(position - added, logits); },
+      first + added);
 }
 
 void Session::Cancel() noexcept { impl_->cancel.Cancel(); }
 std::span<const int32_t> Session::tokens() const { return impl_->text; }
 KvReport Session::kv() const { return impl_->kv(); }
+int64_t Session::max_tokens() const { return impl_->max_tokens(); }
 
 }  // namespace godwit

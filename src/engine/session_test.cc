@@ -73,6 +73,17 @@ TEST(SessionTest, ASinkTokenStandsOnceInFrontOfEveryText) {
     EXPECT_GT(logits["bcd"[static_cast<size_t>(position)]], logits['z']);
   });
   EXPECT_EQ(positions, (std::vector<int64_t>{0, 1}));
+
+  positions.clear();
+  session.Logits(
+      prompt,
+      [&](int64_t position, std::span<const float> logits) {
+        positions.push_back(position);
+        EXPECT_GT(logits['c'], logits['z']);
+      },
+      /*first=*/1);
+  EXPECT_EQ(positions, (std::vector<int64_t>{1}));
+  EXPECT_EQ(session.max_tokens(), 99);
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-#include "attention/make_policy.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "engine/kv_mode.h"
 
 namespace godwit::cli {
 namespace {
@@ -27,8 +27,9 @@ void AddKvFlags(CommandLine& line, SessionOptions& options) {
               options.context_tokens, 0);
   std::string policies;
   for (const PolicyKind& kind : AllPolicies()) {
-    policies += fmt::format("{}{}: {}", policies.empty() ? "" : "; ", kind.usage, kind.description);
+    policies += fmt::format("{}: {}; ", kind.usage, kind.description);
   }
+  policies += fmt::format("{}: {}", kRecomputeUsage, kRecomputeDescription);
   line.Add({.names = "--kv",
             .value = "SPEC",
             .help = "what is kept of the text (" + options.kv + "). " + policies},
@@ -47,11 +48,11 @@ void AddKvFlags(CommandLine& line, SessionOptions& options) {
 }
 
 void CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
-  (void)MakePolicy(Geometry(spec), {.spec = options.kv,
-                                    .kv_type = DType::kBF16,
-                                    .context = options.context_tokens == 0 ? DefaultContext(spec)
-                                                                           : options.context_tokens,
-                                    .max_step_tokens = options.chunk_tokens});
+  CheckKvSpec(Geometry(spec), {.spec = options.kv,
+                               .kv_type = DType::kBF16,
+                               .context = options.context_tokens == 0 ? DefaultContext(spec)
+                                                                      : options.context_tokens,
+                               .max_step_tokens = options.chunk_tokens});
 }
 
 }  // namespace godwit::cli

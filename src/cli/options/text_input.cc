@@ -29,23 +29,11 @@ std::string ReadToEnd(int file, const std::string& name) {
     if (got == 0) break;
     used += static_cast<size_t>(got);
     if (used > kMaxBytes) {
-      Throw(ErrorKind::kInput, "{} has more than 1 GiB, which is no prompt", name);
+      Throw(ErrorKind::kInput, "{} has more than 1 GiB, the most that is read at once", name);
     }
   }
   text.resize(used);
   return text;
-}
-
-// Not only regular files: `-f <(command)` is a pipe.
-std::string ReadFile(const std::string& path) {
-  if (path == "-") return ReadToEnd(STDIN_FILENO, "standard input");
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) RefuseFile(path, errno);
-  struct Closer {
-    int file;
-    ~Closer() { close(file); }
-  } closer{file};
-  return ReadToEnd(file, path);
 }
 
 }  // namespace
@@ -61,8 +49,20 @@ void AddTextFlags(CommandLine& line, TextInput& input, const std::string& what) 
   line.Exclusive({"--prompt", "--file"});
 }
 
+// Not only regular files: `-f <(command)` is a pipe.
+std::string ReadInputFile(const std::string& path) {
+  if (path == "-") return ReadToEnd(STDIN_FILENO, "standard input");
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) RefuseFile(path, errno);
+  struct Closer {
+    int file;
+    ~Closer() { close(file); }
+  } closer{file};
+  return ReadToEnd(file, path);
+}
+
 std::optional<std::string> ReadText(const TextInput& input) {
-  if (input.file) return ReadFile(*input.file);
+  if (input.file) return ReadInputFile(*input.file);
   if (input.prompt && input.escape) return ProcessEscapes(*input.prompt);
   return input.prompt;
 }

@@ -21,6 +21,9 @@ void AddTextFlags(CommandLine& line, TextInput& input, const std::string& what);
 // Error(kIo) for a file that cannot be read, kInput for one of more than 1 GiB.
 std::optional<std::string> ReadText(const TextInput& input);
 
+// One file, as ReadText takes it; "-" is standard input.
+std::string ReadInputFile(const std::string& path);
+
 // As ReadText, but throws Error(kInput) where there is none. RequirePrompt also refuses an empty
 // text, which nobody means: most tokenizers would put a BOS in its place.
 std::string RequireText(const TextInput& input);

@@ -1,0 +1,53 @@
+// godwit eval: how good a model is, measured in the way that the name behind it says.
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "cli/exit_code.h"
+#include "cli/options/help.h"
+#include "cli/options/nearest.h"
+#include "cli/terminal/output.h"
+#include "cli/verbs.h"
+
+namespace godwit::cli {
+namespace {
+
+constexpr Verb kEvaluations[] = {
+    {"tasks", "questions with a known answer: ARC, BoolQ, COPA, LAMBADA, PIQA, ...", EvalTasks},
+};
+
+std::string Help() {
+  std::string text =
+      "Usage: godwit eval WHAT [flags]\n\nMeasures how good a model is. WHAT is one of:\n\n";
+  for (const Verb& evaluation : kEvaluations) {
+    text += HelpEntry(evaluation.name, evaluation.summary);
+  }
+  return text + "\ngodwit eval WHAT --help shows its flags.\n\n" + Wrap(kExitCodes) + "\n";
+}
+
+}  // namespace
+
+int Eval(std::span<const std::string> arguments) {
+  if (arguments.empty()) {
+    WriteStatus(Help());
+    return ExitCode(ErrorKind::kInput);
+  }
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "-h") {
+    WriteOutput(Help());
+    return kExitOk;
+  }
+  std::vector<std::string> names;
+  for (const Verb& evaluation : kEvaluations) {
+    if (evaluation.name == name) return evaluation.run(arguments.subspan(1));
+    names.emplace_back(evaluation.name);
+  }
+  const auto nearest = Nearest(name, names);
+  Throw(ErrorKind::kInput, "unknown evaluation {}; {}", Quote(name),
+        nearest ? fmt::format("did you mean {}?", *nearest)
+                : fmt::format("there is: {} (see godwit eval --help)", fmt::join(names, ", ")));
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,68 @@
+#include "eval/evaluate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace godwit::eval {
+namespace {
+
+// Tokens that Session::Logits reads of `pair` after it has read `before`.
+int64_t NewTokens(const EncodedPair& pair, const EncodedPair& before) {
+  const auto differ = std::mismatch(pair.tokens.begin(), pair.tokens.end() - 1,
+                                    before.tokens.begin(), before.tokens.end() - 1);
+  return pair.read_tokens() -
+         std::min<int64_t>(differ.first - pair.tokens.begin(), pair.context_tokens - 1);
+}
+
+EncodedQuestion EncodeQuestion(Question question, const Encoder& encode) {
+  EncodedQuestion encoded{.question = std::move(question)};
+  try {
+    for (const Choice& choice : encoded.question.choices) {
+      auto& pairs = encoded.choices;
+      pairs.push_back(EncodePair(encode, choice.context, " " + choice.answer));
+      encoded.read_tokens +=
+          pairs.size() == 1 ? pairs[0].read_tokens() : NewTokens(pairs.back(), *(pairs.end() - 2));
+    }
+  } catch (const Error& error) {
+    Throw(error.kind(), "{}: {}", encoded.question.where, error.what());
+  }
+  return encoded;
+}
+
+}  // namespace
+
+EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const Encoder& encode,
+                       int64_t max_tokens) {
+  EncodedTask encoded{.task = &task};
+  for (Question& question : questions) {
+    EncodedQuestion next = EncodeQuestion(std::move(question), encode);
+    const bool fits =
+        std::all_of(next.choices.begin(), next.choices.end(),
+                    [&](const EncodedPair& pair) { return pair.read_tokens() <= max_tokens; });
+    if (!fits) {
+      ++encoded.skipped;
+      continue;
+    }
+    encoded.read_tokens += next.read_tokens;
+    encoded.questions.push_back(std::move(next));
+  }
+  return encoded;
+}
+
+Tally EvaluateTask(Session& session, const EncodedTask& task,
+                   const std::function<void(int64_t done_tokens)>& on_progress) {
+  Tally tally(task.task->scoring);
+  int64_t done_tokens = 0;
+  for (const EncodedQuestion& question : task.questions) {
+    std::vector<Score> scores;
+    for (const EncodedPair& pair : question.choices) scores.push_back(ScorePair(session, pair));
+    tally.Add(question.question, scores);
+    done_tokens += question.read_tokens;
+    on_progress(done_tokens);
+  }
+  return tally;
+}
+
+}  // namespace godwit::eval

@@ -1,0 +1,39 @@
+// A task, from its questions to its figures.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "eval/encode_pair.h"
+#include "eval/question.h"
+#include "eval/tally.h"
+#include "eval/tasks.h"
+#include "godwit/engine.h"
+
+namespace godwit::eval {
+
+struct EncodedQuestion {
+  Question question;
+  std::vector<EncodedPair> choices;
+  int64_t read_tokens = 0;  // of all choices; what a choice shares with the one before counts once
+};
+
+struct EncodedTask {
+  const Task* task = nullptr;
+  std::vector<EncodedQuestion> questions;  // those that fit
+  int64_t skipped = 0;                     // those that do not
+  int64_t read_tokens = 0;                 // of all questions
+};
+
+// max_tokens: the longest text that the session takes (Session::max_tokens). A question with a
+// longer choice is skipped as a whole: the harness would cut its context from the left, which asks
+// something else. Throws Error(kUnsupported) as EncodePair does, naming the row.
+EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const Encoder& encode,
+                       int64_t max_tokens);
+
+// Scores all questions. on_progress: the tokens read so far, of task.read_tokens.
+Tally EvaluateTask(Session& session, const EncodedTask& task,
+                   const std::function<void(int64_t done_tokens)>& on_progress);
+
+}  // namespace godwit::eval

@@ -1,0 +1,43 @@
+// PositionBuckets: a mean for every stretch of positions of a text: where a model does well, and
+// where a policy breaks down.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace godwit::eval {
+
+struct Bucket {
+  int64_t begin, end;  // positions
+  int64_t tokens;      // scored
+  double nll;          // mean negative log likelihood, in nats per token
+};
+
+class PositionBuckets {
+ public:
+  // tokens: positions in a bucket. 0: 128 in the first, and each ends at twice the position of the
+  // one before. The doubling shows a short text in detail and a text of millions on one screen;
+  // what caches do to a text happens at their size, which may be any.
+  explicit PositionBuckets(int64_t tokens) : tokens_(tokens) {}
+
+  void Add(int64_t position, double nll);
+
+  // Those that got something, in order. The last one ends behind the last position.
+  std::vector<Bucket> Table() const;
+
+ private:
+  struct Sum {
+    int64_t tokens = 0;
+    double nll = 0;
+  };
+
+  size_t IndexOf(int64_t position) const;
+  int64_t BeginOf(size_t index) const;
+
+  const int64_t tokens_;
+  std::vector<Sum> sums_;
+  int64_t end_ = 0;  // behind the last position
+};
+
+}  // namespace godwit::eval

@@ -1,0 +1,42 @@
+// Row: one line of a .jsonl file, whose fields are looked at before they are used.
+//
+// All throw Error(kFormat) that names file and line, what was expected and what was found.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace godwit::eval {
+
+class Row {
+ public:
+  // where: "folder/piqa.jsonl:12". A JSON object; keys that nobody asks for are ignored.
+  Row(std::string_view line, std::string where);
+
+  const std::string& where() const { return where_; }
+
+  // A text that is more than blanks.
+  std::string Text(const char* key) const;
+
+  // A list of 2 to 100 such texts.
+  std::vector<std::string> Texts(const char* key) const;
+
+  // An integer from 0 to count - 1.
+  size_t Index(const char* key, size_t count) const;
+
+  // For what a field holds beyond its type: throws that `expected`, in words, was not found.
+  [[noreturn]] void Refuse(const char* key, std::string_view expected,
+                           std::string_view found) const;
+
+ private:
+  const nlohmann::json& Field(const char* key) const;
+  std::string AsText(const nlohmann::json& value, const char* key) const;
+
+  nlohmann::json json_;
+  std::string where_;
+};
+
+}  // namespace godwit::eval

@@ -1,0 +1,39 @@
+#include "eval/score.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "base/error.h"
+#include "eval/log_probability.h"
+
+namespace godwit::eval {
+namespace {
+
+// The first of the largest.
+int32_t MostProbable(std::span<const float> logits) {
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+}  // namespace
+
+Score ScorePair(Session& session, const EncodedPair& pair) {
+  Score score;
+  session.Logits(
+      std::span(pair.tokens).first(pair.tokens.size() - 1),
+      [&](int64_t position, std::span<const float> logits) {
+        const int32_t next = pair.tokens[static_cast<size_t>(position) + 1];
+        const double log_probability = LogProbability(logits, next);
+        if (std::isnan(log_probability)) {
+          Throw(ErrorKind::kFormat, "the model's logits after {} tokens are not numbers",
+                position + 1);
+        }
+        score.log_probability += log_probability;
+        score.greedy &= MostProbable(logits) == next;
+      },
+      pair.context_tokens - 1);
+  return score;
+}
+
+}  // namespace godwit::eval

@@ -1,0 +1,67 @@
+#include "eval/tally.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace godwit::eval {
+namespace {
+
+// Code points: what Python's len counts. The text comes out of JSON and is valid UTF-8.
+double Characters(const std::string& text) {
+  return static_cast<double>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
+}
+
+size_t Largest(const std::vector<double>& values) {
+  return static_cast<size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+}
+
+}  // namespace
+
+void Tally::Add(const Question& question, std::span<const Score> scores) {
+  ++n_;
+  log_probability_sum_ += scores[question.gold].log_probability;
+  chance_sum_ += 1.0 / static_cast<double>(scores.size());
+  if (scoring_ == Scoring::kLastWord) {
+    if (scores[question.gold].greedy) ++right_;
+    return;
+  }
+  std::vector<double> sums;
+  std::vector<double> per_character;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    sums.push_back(scores[i].log_probability);
+    per_character.push_back(sums.back() / Characters(question.choices[i].answer));
+  }
+  if (Largest(sums) == question.gold) ++right_;
+  if (Largest(per_character) == question.gold) ++right_normalized_;
+}
+
+std::optional<Accuracy> Tally::Share(int64_t right) const {
+  if (n_ == 0) return std::nullopt;
+  const double share = static_cast<double>(right) / static_cast<double>(n_);
+  if (n_ == 1) return Accuracy{.share = share};
+  return Accuracy{.share = share,
+                  .standard_error = std::sqrt(share * (1 - share) / static_cast<double>(n_ - 1))};
+}
+
+std::optional<Accuracy> Tally::acc() const { return Share(right_); }
+
+std::optional<Accuracy> Tally::acc_norm() const {
+  if (scoring_ != Scoring::kNormalizedChoice) return std::nullopt;
+  return Share(right_normalized_);
+}
+
+std::optional<double> Tally::chance() const {
+  if (n_ == 0 || scoring_ == Scoring::kLastWord) return std::nullopt;
+  return chance_sum_ / static_cast<double>(n_);
+}
+
+std::optional<double> Tally::perplexity() const {
+  if (n_ == 0 || scoring_ != Scoring::kLastWord) return std::nullopt;
+  return std::exp(-log_probability_sum_ / static_cast<double>(n_));
+}
+
+}  // namespace godwit::eval

@@ -1,0 +1,46 @@
+// Tally: the scores of a task's questions, added up to its figures.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "eval/question.h"
+#include "eval/score.h"
+#include "eval/tasks.h"
+
+namespace godwit::eval {
+
+struct Accuracy {
+  double share;  // of the questions answered right
+  // Of the mean, from the sample's own variance: sqrt(share (1 - share) / (n - 1)). None for n = 1.
+  std::optional<double> standard_error;
+};
+
+class Tally {
+ public:
+  explicit Tally(Scoring scoring) : scoring_(scoring) {}
+
+  // scores: [choices]. Of equal choices the first counts as chosen, as the harness has it.
+  void Add(const Question& question, std::span<const Score> scores);
+
+  int64_t n() const { return n_; }
+
+  // Each is empty where the task has no such figure, and where n is 0.
+  std::optional<Accuracy> acc() const;
+  std::optional<Accuracy> acc_norm() const;
+  std::optional<double> chance() const;      // the acc of guessing: the mean of 1 / choices
+  std::optional<double> perplexity() const;  // exp of the mean of -log_probability of the choice
+
+ private:
+  std::optional<Accuracy> Share(int64_t right) const;
+
+  Scoring scoring_;
+  int64_t n_ = 0;
+  int64_t right_ = 0;
+  int64_t right_normalized_ = 0;
+  double chance_sum_ = 0;
+  double log_probability_sum_ = 0;
+};
+
+}  // namespace godwit::eval

@@ -1,0 +1,125 @@
+#include "eval/tasks.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/quote.h"
+
+namespace godwit::eval {
+namespace {
+
+constexpr size_t kMostBytes = size_t{256} << 20;
+
+// One context, several answers to it.
+Question ChooseAnswer(const Row& row, const std::string& context) {
+  Question question{.where = row.where()};
+  for (std::string& answer : row.Texts("choices")) {
+    question.choices.push_back({.context = context, .answer = std::move(answer)});
+  }
+  question.gold = row.Index("gold", question.choices.size());
+  return question;
+}
+
+// The query, less what it must begin and end with.
+std::string Inside(const Row& row, std::string_view prefix, std::string_view suffix) {
+  const std::string query = row.Text("query");
+  if (query.size() <= prefix.size() + suffix.size() || !query.starts_with(prefix) ||
+      !query.ends_with(suffix)) {
+    row.Refuse("query", Quote(fmt::format("{}...{}", prefix, suffix)), Quote(query));
+  }
+  return query.substr(prefix.size(), query.size() - prefix.size() - suffix.size());
+}
+
+Question AskArc(const Row& row) {
+  return ChooseAnswer(row, "Question: " + Inside(row, "Question: ", "") + "\nAnswer:");
+}
+
+Question AskBoolQ(const Row& row) {
+  const std::string text = Inside(row, "Passage: ", "?");
+  if (text.find("\nQuestion: ") == std::string::npos) {
+    row.Refuse("query", "a line \"Question: ...\" behind the passage", Quote(text));
+  }
+  return ChooseAnswer(row, text + "?\nAnswer:");
+}
+
+// The harness puts no comma before the connector.
+Question AskCopa(const Row& row) {
+  const std::string query = row.Text("query");
+  for (const std::string_view connector : {" because", " therefore"}) {
+    const std::string end = fmt::format(",{}", connector);
+    if (query.ends_with(end)) {
+      return ChooseAnswer(row, fmt::format("{}{}", Inside(row, "", end), connector));
+    }
+  }
+  row.Refuse("query", R"("..., because" or "..., therefore")", Quote(query));
+}
+
+Question AskLambada(const Row& row) {
+  return {.where = row.where(),
+          .choices = {{.context = row.Text("context"), .answer = row.Text("continuation")}}};
+}
+
+Question AskOpenBookQa(const Row& row) { return ChooseAnswer(row, row.Text("query")); }
+
+Question AskPiqa(const Row& row) {
+  return ChooseAnswer(row, "Question: " + Inside(row, "Question: ", "\n") + "\nAnswer:");
+}
+
+// Partial evaluation: the options stand in the context, what follows them is the same.
+Question AskSchema(const Row& row) {
+  Question question{.where = row.where()};
+  const std::string rest = row.Text("continuation");
+  for (std::string& context : row.Texts("context_options")) {
+    question.choices.push_back({.context = std::move(context), .answer = rest});
+  }
+  question.gold = row.Index("gold", question.choices.size());
+  return question;
+}
+
+constexpr Task kTasks[] = {
+    {"arc_challenge", Scoring::kNormalizedChoice, AskArc},
+    {"arc_easy", Scoring::kNormalizedChoice, AskArc},
+    {"boolq", Scoring::kChoice, AskBoolQ},
+    {"copa", Scoring::kChoice, AskCopa},
+    {"lambada_openai", Scoring::kLastWord, AskLambada},
+    {"openbook_qa", Scoring::kNormalizedChoice, AskOpenBookQa},
+    {"piqa", Scoring::kNormalizedChoice, AskPiqa},
+    {"winograd_wsc", Scoring::kChoice, AskSchema},
+    {"winogrande", Scoring::kChoice, AskSchema},
+};
+
+}  // namespace
+
+std::span<const Task> AllTasks() { return kTasks; }
+
+const Task& FindTask(std::string_view name) {
+  std::string known;
+  for (const Task& task : kTasks) {
+    if (task.name == name) return task;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", task.name);
+  }
+  Throw(ErrorKind::kInput, "unknown task {}; there are: {}", Quote(name), known);
+}
+
+std::filesystem::path TaskFile(const std::filesystem::path& folder, const Task& task) {
+  return folder / (std::string(task.name) + ".jsonl");
+}
+
+std::vector<Question> ReadQuestions(const std::filesystem::path& file, const Task& task) {
+  const std::string text = ReadTextFile(file, kMostBytes);
+  std::vector<Question> questions;
+  std::string_view rest = text;
+  for (int64_t number = 1; !rest.empty(); ++number) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    questions.push_back(task.ask(Row(line, fmt::format("{}:{}", file.native(), number))));
+  }
+  if (questions.empty()) Throw(ErrorKind::kFormat, "{}: there are no rows in it", file.native());
+  return questions;
+}
+
+}  // namespace godwit::eval

@@ -3,16 +3,14 @@
 #include "eval/perplexity.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/machine_memory.h"
 #include "base/quote.h"
 #include "cli/exit_code.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/text_input.h"
-#include "cli/terminal/format.h"
+#include "cli/perplexity_report.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/output_file.h"
@@ -28,10 +26,29 @@ struct Options {
   std::vector<std::string> files;
   bool reset = false;
   eval::PerplexityOptions eval;
+  std::vector<std::string> compare;  // KV policies, instead of the session's
+  std::optional<std::string> plot;
   bool json = false;
   std::optional<std::string> nll;
   SessionOptions session;
 };
+
+// "dense,sinks:4+60,pin=9" -> "dense", "sinks:4+60,pin=9": what has a = is an argument of the
+// policy before it.
+std::vector<std::string> SplitSpecs(const std::string& list) {
+  std::vector<std::string> specs;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const std::string part = list.substr(begin, end - begin);
+    if (!specs.empty() && part.find('=') != std::string::npos) {
+      specs.back() += "," + part;
+    } else {
+      specs.push_back(part);
+    }
+    begin = end + 1;
+  }
+  return specs;
+}
 
 bool Parse(std::span<const std::string> arguments, Options& options) {
   CommandLine line("perplexity", "-m FOLDER -f FILE [flags]",
@@ -64,6 +81,13 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
                .value = "N",
                .help = "positions in each line of the table (0: 128, then doubling)"},
               options.eval.bucket_tokens, 0);
+  line.Add({.names = "--compare",
+            .value = "SPECS",
+            .help = "run each of several --kv and print them side by side, such as "
+                    "dense,window:1024,sinks:4+1020,recompute:1024"},
+           [&options](const std::string& value) { options.compare = SplitSpecs(value); });
+  line.Add({.names = "--plot", .value = "FILE.svg", .help = "also draw the table of positions"},
+           options.plot);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.Add({.names = "--nll",
             .value = "FILE",
@@ -86,6 +110,12 @@ void Check(const Options& options) {
     Throw(ErrorKind::kInput,
           "--stride: {} is more than the --window of {}: a part of the text would not be scored",
           options.eval.stride_tokens, options.eval.window_tokens);
+  }
+  if (options.nll && !options.compare.empty()) {
+    Throw(ErrorKind::kInput, "--nll is for one run: it cannot be used with --compare");
+  }
+  if (options.plot == "-") {
+    Throw(ErrorKind::kInput, "--plot: expected a file, since the result goes to standard output");
   }
   if (options.nll == "-") {
     Throw(ErrorKind::kInput, "--nll: expected a file, since the result goes to standard output");
@@ -167,61 +197,6 @@ eval::PerplexityResult Measure(Session& session, std::span<const std::vector<int
   return result;
 }
 
-double TokensPerSecond(const eval::PerplexityResult& result) {
-  return result.elapsed_ms > 0 ? 1000 * static_cast<double>(result.tokens) / result.elapsed_ms : 0;
-}
-
-// A model that fails has perplexities of any size.
-std::string FormatPerplexity(double perplexity) {
-  return perplexity < 1e6 ? fmt::format("{:.3f}", perplexity) : fmt::format("{:.3e}", perplexity);
-}
-
-std::string ToText(const eval::PerplexityResult& result) {
-  std::string text = fmt::format(
-      "perplexity  {} ({:.4f} nats per token)\n"
-      "scored      {}, {:.2f} s ({} tokens/s)\n"
-      "kv          {}: {} of {} kept, {}\n\n"
-      "{:<19}  {:>9}  {:>8}  {:>10}\n",
-      FormatPerplexity(result.perplexity), result.nll, Plural(result.tokens, "token"),
-      result.elapsed_ms / 1000, FormatRate(TokensPerSecond(result)), result.kv.policy,
-      result.kv.kept, Plural(result.kv.seen, "token"), FormatBytes(result.kv.bytes), "positions",
-      "tokens", "nll", "perplexity");
-  for (const eval::Bucket& bucket : result.buckets) {
-    text += fmt::format("{:<19}  {:>9}  {:>8.4f}  {:>10}\n",
-                        fmt::format("{} to {}", bucket.begin, bucket.end - 1), bucket.tokens,
-                        bucket.nll, FormatPerplexity(std::exp(bucket.nll)));
-  }
-  return text;
-}
-
-std::string ToJson(const eval::PerplexityResult& result, const Options& options) {
-  nlohmann::ordered_json json;
-  json["perplexity"] = result.perplexity;
-  json["nll"] = result.nll;
-  json["tokens"] = result.tokens;
-  json["tokens_per_second"] = TokensPerSecond(result);
-  json["elapsed_ms"] = result.elapsed_ms;
-  json["kv"] = {{"policy", result.kv.policy},
-                {"seen", result.kv.seen},
-                {"kept", result.kv.kept},
-                {"bytes", result.kv.bytes}};
-  json["window"] = nullptr;
-  json["stride"] = nullptr;
-  if (const int64_t window = options.eval.window_tokens; window > 0) {
-    json["window"] = window;
-    json["stride"] = options.eval.stride_tokens > 0 ? options.eval.stride_tokens : window;
-  }
-  json["buckets"] = nlohmann::ordered_json::array();
-  for (const eval::Bucket& bucket : result.buckets) {
-    json["buckets"].push_back({{"begin", bucket.begin},
-                               {"end", bucket.end},
-                               {"nll", bucket.nll},
-                               {"perplexity", std::exp(bucket.nll)},
-                               {"tokens", bucket.tokens}});
-  }
-  return json.dump() + "\n";
-}
-
 }  // namespace
 
 int Perplexity(std::span<const std::string> arguments) {
@@ -230,13 +205,36 @@ int Perplexity(std::span<const std::string> arguments) {
   Check(options);
   ChooseModel(options.model);
   auto files = ReadFiles(options.files);
+  const bool compare = !options.compare.empty();
+  if (!compare) options.compare = {options.session.kv};
 
+  options.session.kv = options.compare.front();
   const Engine engine = LoadEngine(options.model, options.session);
-  Session session = engine.NewSession(options.session);
+  const auto open = [&](const std::string& spec) {
+    options.session.kv = spec;
+    return engine.NewSession(options.session);
+  };
+  for (const std::string& spec : options.compare) open(spec);  // refuses before any is run
   options.eval.frame = eval::TextFrame(engine);
   const auto texts = TokenizeFiles(engine, std::move(files), options.reset);
-  const auto result = Measure(session, texts, options);
-  WriteOutput(options.json ? ToJson(result, options) : ToText(result));
+  std::vector<eval::PerplexityResult> results;
+  for (const std::string& spec : options.compare) {
+    Session session = open(spec);
+    results.push_back(Measure(session, texts, options));
+  }
+
+  if (options.plot) {
+    OutputFile file(*options.plot);
+    const std::string svg = PerplexityChart(results);
+    file.Write(std::as_bytes(std::span(svg)));
+    file.Commit();
+  }
+  if (compare) {
+    WriteOutput(options.json ? ComparisonJson(results, options.eval) : ComparisonText(results));
+  } else {
+    WriteOutput(options.json ? PerplexityJson(results.front(), options.eval)
+                             : PerplexityText(results.front()));
+  }
   return kExitOk;
 }
 

@@ -5,6 +5,7 @@ import math
 import signal
 import struct
 import unittest
+from xml.etree import ElementTree
 
 from harness import TINY, CliTest, Terminal, wait_until_sigint_is_handled
 
@@ -51,6 +52,28 @@ class PerplexityTest(CliTest):
                 result = self.measure("-f", text, *flags)
                 self.assertAlmostEqual(result["nll"], self.nll_from_logits(text, *flags), places=9)
                 self.assertEqual(result["tokens"], len(self.ids(text)) - 1)
+
+    def test_comparison(self):
+        text = self.write("text", STORY * 12)
+        specs = ["dense", "sinks:2+30", "recompute:32"]
+        svg = self.folder / "out.svg"
+        flags = ["-f", text, "--bucket", "50", "--plot", svg]
+        compared = json.loads(self.ok("perplexity", "-m", TINY, *flags, "--json", "--compare",
+                                      ",".join(specs)))["compare"]
+        self.assertEqual([run["kv"]["policy"] for run in compared], specs)
+        for spec, run in zip(specs, compared):
+            alone = self.measure("-f", text, "--bucket", "50", "--kv", spec)
+            self.assertEqual(run["nll"], alone["nll"])
+            self.assertEqual(run["buckets"], alone["buckets"])
+        self.assertEqual(len({run["nll"] for run in compared}), 3)
+        names = [node.text for node in ElementTree.parse(svg).iter() if node.text in specs]
+        self.assertEqual(names, specs)
+        table = self.ok("perplexity", "-m", TINY, *flags, "--compare", ",".join(specs))
+        for spec in specs:
+            self.assertEqual(table.count(spec), 2)
+        for wrong in (["--compare", "dense,none"], ["--compare", ""], ["--plot", "-"],
+                      ["--compare", "dense", "--nll", self.folder / "nll"]):
+            self.refused(INPUT, "perplexity", "-m", TINY, "-f", text, *wrong)
 
     def test_an_endless_text(self):
         text = self.write("text", STORY * 300)

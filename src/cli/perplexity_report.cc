@@ -1,0 +1,123 @@
+#include "cli/perplexity_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/machine_memory.h"
+#include "cli/plot/line_chart.h"
+#include "cli/terminal/format.h"
+
+namespace godwit::cli {
+namespace {
+
+double TokensPerSecond(const eval::PerplexityResult& result) {
+  return result.elapsed_ms > 0 ? 1000 * static_cast<double>(result.tokens) / result.elapsed_ms : 0;
+}
+
+// A model that fails has perplexities of any size.
+std::string FormatPerplexity(double perplexity) {
+  return perplexity < 1e6 ? fmt::format("{:.3f}", perplexity) : fmt::format("{:.3e}", perplexity);
+}
+
+nlohmann::ordered_json Json(const eval::PerplexityResult& result,
+                            const eval::PerplexityOptions& options) {
+  nlohmann::ordered_json json;
+  json["perplexity"] = result.perplexity;
+  json["nll"] = result.nll;
+  json["tokens"] = result.tokens;
+  json["tokens_per_second"] = TokensPerSecond(result);
+  json["elapsed_ms"] = result.elapsed_ms;
+  json["kv"] = {{"policy", result.kv.policy},
+                {"seen", result.kv.seen},
+                {"kept", result.kv.kept},
+                {"bytes", result.kv.bytes}};
+  json["window"] = nullptr;
+  json["stride"] = nullptr;
+  if (const int64_t window = options.window_tokens; window > 0) {
+    json["window"] = window;
+    json["stride"] = options.stride_tokens > 0 ? options.stride_tokens : window;
+  }
+  json["buckets"] = nlohmann::ordered_json::array();
+  for (const eval::Bucket& bucket : result.buckets) {
+    json["buckets"].push_back({{"begin", bucket.begin},
+                               {"end", bucket.end},
+                               {"nll", bucket.nll},
+                               {"perplexity", std::exp(bucket.nll)},
+                               {"tokens", bucket.tokens}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string PerplexityText(const eval::PerplexityResult& result) {
+  std::string text = fmt::format(
+      "perplexity  {} ({:.4f} nats per token)\n"
+      "scored      {}, {:.2f} s ({} tokens/s)\n"
+      "kv          {}: {} of {} kept, {}\n\n"
+      "{:<19}  {:>9}  {:>8}  {:>10}\n",
+      FormatPerplexity(result.perplexity), result.nll, Plural(result.tokens, "token"),
+      result.elapsed_ms / 1000, FormatRate(TokensPerSecond(result)), result.kv.policy,
+      result.kv.kept, Plural(result.kv.seen, "token"), FormatBytes(result.kv.bytes), "positions",
+      "tokens", "nll", "perplexity");
+  for (const eval::Bucket& bucket : result.buckets) {
+    text += fmt::format("{:<19}  {:>9}  {:>8.4f}  {:>10}\n",
+                        fmt::format("{} to {}", bucket.begin, bucket.end - 1), bucket.tokens,
+                        bucket.nll, FormatPerplexity(std::exp(bucket.nll)));
+  }
+  return text;
+}
+
+std::string PerplexityJson(const eval::PerplexityResult& result,
+                           const eval::PerplexityOptions& options) {
+  return Json(result, options).dump() + "\n";
+}
+
+std::string ComparisonText(std::span<const eval::PerplexityResult> results) {
+  std::string text = fmt::format("{:<20}  {:>10}  {:>8}  {:>9}  {:>9}  {:>10}\n", "kv",
+                                 "perplexity", "nll", "tokens", "kept", "tokens/s");
+  for (const auto& result : results) {
+    text += fmt::format("{:<20}  {:>10}  {:>8.4f}  {:>9}  {:>9}  {:>10}\n", result.kv.policy,
+                        FormatPerplexity(result.perplexity), result.nll, result.tokens,
+                        result.kv.kept, FormatRate(TokensPerSecond(result)));
+  }
+  text += fmt::format("\n{:<19}", "perplexity at");
+  for (const auto& result : results) text += fmt::format("  {:>16}", result.kv.policy);
+  text += "\n";
+  // The runs score the same tokens, so their buckets are the same.
+  for (size_t i = 0; i < results.front().buckets.size(); ++i) {
+    const eval::Bucket& bucket = results.front().buckets[i];
+    text += fmt::format("{:<19}", fmt::format("{} to {}", bucket.begin, bucket.end - 1));
+    for (const auto& result : results) {
+      text += fmt::format("  {:>16}", FormatPerplexity(std::exp(result.buckets[i].nll)));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string ComparisonJson(std::span<const eval::PerplexityResult> results,
+                           const eval::PerplexityOptions& options) {
+  nlohmann::ordered_json json;
+  json["compare"] = nlohmann::ordered_json::array();
+  for (const auto& result : results) json["compare"].push_back(Json(result, options));
+  return json.dump() + "\n";
+}
+
+std::string PerplexityChart(std::span<const eval::PerplexityResult> results) {
+  LineChart chart{.title = "negative log likelihood over the text",
+                  .x_label = "position in tokens",
+                  .y_label = "nats per token"};
+  for (const auto& result : results) {
+    ChartLine line{.name = result.kv.policy};
+    for (const eval::Bucket& bucket : result.buckets) {
+      line.points.emplace_back(static_cast<double>(bucket.begin + bucket.end) / 2, bucket.nll);
+    }
+    chart.lines.push_back(std::move(line));
+  }
+  return chart.Svg();
+}
+
+}  // namespace godwit::cli

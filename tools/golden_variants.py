@@ -455,6 +455,193 @@ def gpt_neox_variants():
     )
 
 
+FALCON = {
+    "alibi": False,
+    "apply_residual_connection_post_layernorm": False,
+    "architectures": ["FalconForCausalLM"],
+    "attention_dropout": 0.0,
+    "bias": False,
+    "bos_token_id": 11,
+    "eos_token_id": 11,
+    "ffn_hidden_size": 20,
+    "hidden_dropout": 0.0,
+    "hidden_size": 40,
+    "initializer_range": 0.02,
+    "layer_norm_epsilon": 1e-05,
+    "model_type": "falcon",
+    "multi_query": True,
+    "new_decoder_architecture": False,
+    "num_attention_heads": 5,
+    "num_hidden_layers": 2,
+    "parallel_attn": True,
+    "torch_dtype": "float32",
+    "use_cache": True,
+    "vocab_size": 51,
+}
+
+# Falcon 40B: grouped KV heads, a norm for attention and one for the MLP.
+FALCON_NEW = {
+    "hidden_size": 48,
+    "new_decoder_architecture": True,
+    "num_attention_heads": 6,
+    "num_kv_heads": 2,
+}
+
+# Falcon RW. Twelve heads are no power of two, and some of their slopes no bf16 numbers.
+FALCON_RW = {
+    "alibi": True,
+    "bias": True,
+    "hidden_size": 24,
+    "multi_query": False,
+    "num_attention_heads": 12,
+    "parallel_attn": False,
+}
+
+
+def falcon(name, overrides, **kwargs):
+    return Variant("falcon", name, merged(FALCON, overrides), **kwargs)
+
+
+def falcon_variants():
+    yield falcon(
+        "multi_query",
+        {"layer_norm_epsilon": 0.01},
+        n_tokens=150,
+        contrasts=[{"layer_norm_epsilon": 1e-5}, {"rope_theta": 9000.0}],
+    )
+    yield falcon("new_architecture", FALCON_NEW)
+    # Falcon 11B.
+    yield falcon("new_one_norm", FALCON_NEW | {"num_ln_in_parallel_attn": 1})
+    yield falcon("sequential", {"parallel_attn": False})
+    # Past position 256 the biases of whole stairs are equal.
+    yield falcon("alibi", FALCON_RW, n_tokens=300, contrasts=[{"alibi": False}])
+    yield falcon(
+        "alibi_new_architecture",
+        FALCON_NEW | {"alibi": True, "num_attention_heads": 12, "num_kv_heads": 4},
+        contrasts=[{"alibi": False}],
+    )
+    yield falcon("head_of_its_own", {"multi_query": False, "bias": True})
+    yield falcon("untied", {"tie_word_embeddings": False})
+    yield falcon("relu", {"activation": "relu"}, contrasts=[{"activation": "gelu"}])
+    # What falcon-7b's file leaves out, and what it could: 2048 tokens, 4 * hidden_size, tied.
+    defaulted = "bias alibi ffn_hidden_size multi_query new_decoder_architecture parallel_attn"
+    yield falcon("minimal_config", dict.fromkeys(defaulted.split(), ...) | {"hidden_size": 20})
+    yield falcon(
+        "rope_linear",
+        {"rope_scaling": {"type": "linear", "factor": 3.0}, "rope_theta": 500.0},
+        contrasts=[{"rope_scaling": None}, {"rope_theta": 10000.0}],
+    )
+    yield falcon("bf16", {}, dtype="bfloat16")
+    yield falcon("new_config", FALCON_NEW | {"rope_theta": 25000.0}, new_style=True)
+
+    # The first checkpoints.
+    first = {
+        "architectures": ["RWForCausalLM"],
+        "ffn_hidden_size": ...,
+        "n_layer": 2,
+        "new_decoder_architecture": ...,
+        "num_attention_heads": ...,
+        "num_hidden_layers": ...,
+    }
+    yield Variant(
+        "RefinedWebModel",
+        "seven",
+        merged(FALCON, first | {"model_type": "RefinedWebModel", "hidden_size": 20, "n_head": 5}),
+    )
+    rw = FALCON_RW | first
+    yield Variant(
+        "RefinedWebModel",
+        "rw",
+        merged(
+            FALCON,
+            rw
+            | {"model_type": "RefinedWebModel", "n_head": 12}
+            | {"multi_query": ..., "parallel_attn": ...},
+        ),
+        contrasts=[{"alibi": False}],
+    )
+    yield Variant(
+        "RefinedWeb",
+        "forty",
+        merged(
+            FALCON,
+            first | {"model_type": "RefinedWeb", "hidden_size": 24, "n_head": 6, "n_head_kv": 2},
+        ),
+    )
+
+
+MPT_ATTENTION = {
+    "alibi": True,
+    "alibi_bias_max": 8,
+    "attn_impl": "torch",
+    "attn_pdrop": 0,
+    "attn_type": "multihead_attention",
+    "attn_uses_sequence_id": False,
+    "clip_qkv": None,
+    "prefix_lm": False,
+    "qk_ln": False,
+    "softmax_scale": None,
+}
+
+MPT = {
+    "architectures": ["MptForCausalLM"],
+    "attn_config": MPT_ATTENTION,
+    "d_model": 20,
+    "emb_pdrop": 0,
+    "embedding_fraction": 1.0,
+    "expansion_ratio": 4,
+    "init_device": "cpu",
+    "learned_pos_emb": True,
+    "logit_scale": None,
+    "max_seq_len": 64,
+    "model_type": "mpt",
+    "n_heads": 4,
+    "n_layers": 2,
+    "no_bias": True,
+    "norm_type": "low_precision_layernorm",
+    "resid_pdrop": 0,
+    "torch_dtype": "float32",
+    "transformers_version": "4.28.1",
+    "use_cache": False,
+    "verbose": 0,
+    "vocab_size": 51,
+}
+
+
+def mpt(name, overrides, attention=None, contrasts=(), **kwargs):
+    """`contrasts`: of the attention's configuration."""
+    attention = merged(MPT_ATTENTION, attention or {})
+    config = merged(MPT, {"attn_config": attention} | overrides)
+    changed = [{"attn_config": merged(attention, contrast)} for contrast in contrasts]
+    return Variant("mpt", name, config, contrasts=changed, **kwargs)
+
+
+def mpt_variants():
+    yield mpt("alibi", {"max_seq_len": 160}, n_tokens=150, contrasts=[{"alibi_bias_max": 7}])
+    # No power of two: the slopes of eight heads, the even ones first.
+    yield mpt("five_heads", {"d_model": 25, "n_heads": 5}, contrasts=[{"alibi_bias_max": 7}])
+    # As in MPT-7B-StoryWriter.
+    yield mpt(
+        "storywriter",
+        {},
+        {"alibi_bias_max": 16, "clip_qkv": 1.5},
+        contrasts=[{"clip_qkv": None}, {"clip_qkv": 1.6}, {"alibi_bias_max": 8}],
+    )
+    yield mpt("softmax_scale", {}, {"softmax_scale": 0.3}, contrasts=[{"softmax_scale": None}])
+    yield mpt("untied", {"tie_word_embeddings": False})
+    defaulted = """attn_config embedding_fraction expansion_ratio learned_pos_emb logit_scale
+        max_seq_len no_bias norm_type"""
+    yield mpt("minimal_config", dict.fromkeys(defaulted.split(), ...))
+    yield mpt("bf16", {}, dtype="bfloat16")
+    yield Variant(
+        "mpt",
+        "new_config",
+        merged(MPT, {"layer_norm_epsilon": 0.01}),
+        new_style=True,
+        contrasts=[{"layer_norm_epsilon": 1e-5}],
+    )
+
+
 def all_variants():
     for source in (
         llama_variants,
@@ -463,5 +650,7 @@ def all_variants():
         qwen3_variants,
         internlm2_variants,
         gpt_neox_variants,
+        falcon_variants,
+        mpt_variants,
     ):
         yield from source()

@@ -11,6 +11,10 @@ Each folder tests/golden/<family>/<variant>/ holds
 
 The logits are Hugging Face's: one forward pass over the whole sequence, float32 arithmetic, eager
 attention, no cache, weights exactly as stored (bf16 and f16 checkpoints are widened to float32).
+Two mistakes of transformers 5.23 are kept out of them:
+  falcon    with ALiBi has its attention from torch ("sdpa", which is the default): the eager code
+            adds the bias twice, once to the scores and once with the causal mask;
+  mpt       follows alibi_bias_max as MPT's own code does; transformers leaves it at 8.
 
 How to read the variants whose rotary frequencies depend on a length:
   dynamic   the rotary base is computed for the length of the whole sequence, since it was seen in
@@ -60,6 +64,7 @@ import torch
 import transformers
 from golden_variants import TOLERANCE, all_variants, merged
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.models.mpt import modeling_mpt
 
 ROOT = Path(__file__).resolve().parent.parent / "tests" / "golden"
 
@@ -106,8 +111,28 @@ EXTRAS = {f.__name__: f for f in (redundant_head, llama_inv_freq, neox_masks)}
 # Models
 
 
+def falcon_twin(config):
+    """The first Falcon checkpoints, by the defaults of the code that came with them."""
+    grouped = config["model_type"] == "RefinedWeb"
+    return merged(
+        config,
+        {
+            "architectures": ["FalconForCausalLM"],
+            "model_type": "falcon",
+            "num_attention_heads": config["n_head"],
+            "num_hidden_layers": config["n_layer"],
+            "num_kv_heads": config.get("n_head_kv"),
+            "new_decoder_architecture": grouped,
+            "multi_query": config.get("multi_query", False),
+            "parallel_attn": config.get("parallel_attn", False),
+        },
+    )
+
+
 def twin_config(config):
     """The configuration with which transformers can run it: InternLM2 is a Llama."""
+    if config["model_type"].startswith("RefinedWeb"):
+        return falcon_twin(config)
     if config["model_type"] != "internlm2":
         return config
     return merged(
@@ -122,8 +147,18 @@ def twin_config(config):
     )
 
 
+def configured_alibi(model, num_heads, sequence_length, device=None):
+    bias_max = model.config.attn_config.alibi_bias_max
+    return modeling_mpt.build_mpt_alibi_tensor(num_heads, sequence_length, bias_max, device)
+
+
+modeling_mpt.MptModel.build_mpt_alibi_tensor = configured_alibi
+
+
 def attention_of(config):
     """Every softmax written out; "softmax1" is our own field, which transformers does not read."""
+    if twin_config(config)["model_type"] == "falcon" and config.get("alibi"):
+        return "sdpa"
     return "softmax1" if config.get("attention_sink") == "softmax1" else "eager"
 
 
@@ -132,6 +167,21 @@ def build(config):
     hf_config = AutoConfig.for_model(fields.pop("model_type"), **fields)
     model = AutoModelForCausalLM.from_config(hf_config, attn_implementation=attention_of(config))
     return model.to(torch.float32).eval()
+
+
+def query_key_rows(values, config):
+    """Of a fused q, k, v weight: a view of the rows of the queries and keys."""
+    if config["model_type"] == "mpt":
+        return values[: 2 * config["d_model"]]
+    config = twin_config(config)
+    heads = kv_heads = config["num_attention_heads"]
+    if config["model_type"] == "falcon":
+        if config.get("new_decoder_architecture"):
+            kv_heads = config.get("num_kv_heads") or heads
+        elif config.get("multi_query", True):
+            kv_heads = 1
+    # By KV head: its queries, its key, its value.
+    return values.view(kv_heads, heads // kv_heads + 2, -1, values.shape[1])[:, :-1]
 
 
 def random_weights(model, variant):
@@ -156,10 +206,8 @@ def random_weights(model, variant):
                 values *= (2.0 if "lm_head" in name else 1.3) / parameter.shape[1] ** 0.5
                 if "q_proj" in name or "k_proj" in name:
                     values *= variant.score_gain / 1.3
-                if "query_key_value" in name:  # rows by head: its q, its k, its v
-                    heads = variant.config["num_attention_heads"]
-                    per_head = values.view(heads, 3, -1, parameter.shape[1])
-                    per_head[:, :2] *= variant.score_gain / 1.3
+                if "query_key_value" in name or "Wqkv" in name:
+                    query_key_rows(values, variant.config).mul_(variant.score_gain / 1.3)
             parameter.copy_(values)
 
 
@@ -296,6 +344,11 @@ def load(variant, folder):
         fused = safetensors.torch.load_file(folder / "model.safetensors")
         model = build(config)
         model.load_state_dict(unfuse_internlm2(fused, config))
+        return model
+    if variant.family.startswith("RefinedWeb"):
+        model = build(json.loads((folder / "config.json").read_text()))
+        state = safetensors.torch.load_file(folder / "model.safetensors")
+        assert model.load_state_dict(state, strict=False).missing_keys == ["lm_head.weight"]  # tied
         return model
     return AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, attn_implementation=attention_of(variant.config)

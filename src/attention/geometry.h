@@ -12,7 +12,9 @@ namespace godwit {
 struct AttentionGeometry {
   int64_t layers = 0;
   ops::AttentionShape shape;
+  // Where tokens stand: rotated into queries and keys, or a bias on their scores, or neither.
   RotarySpec rotary;
+  ops::Alibi alibi;
   // Per layer: a query sees the keys at distance less than this, itself included (Mistral's sliding
   // window). 0: all keys.
   std::vector<int64_t> windows;

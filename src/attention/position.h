@@ -2,7 +2,8 @@
 //
 // RotarySpec is pure data that an architecture declares; RotaryEncoding turns it into cosines and
 // sines. Angles are computed in double: at position 4 million a float angle is off by a quarter.
-// Immutable after construction, thread-safe.
+// Immutable after construction, thread-safe. Models without rotation have ALiBi (ops/alibi.h), or
+// nothing.
 #pragma once
 
 #include <cstdint>

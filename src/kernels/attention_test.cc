@@ -7,6 +7,7 @@ namespace godwit::kernels {
 namespace {
 
 constexpr float kScale = 0.25f;
+constexpr float kLargestBias = 8;
 
 template <class Storage>
 auto TileKernel(const KernelTable& table) {
@@ -64,6 +65,12 @@ struct Problem {
     }
   }
 
+  // As ALiBi has them: from zero down.
+  void AddBias(uint32_t seed) {
+    bias.resize(rows * kTileTokens);
+    RandomFloats(seed).Fill(bias, -kLargestBias, 0);
+  }
+
   AttendTileArgs Args(States& states, int64_t row = 0) const {
     return {.q = q.data() + row * (head_dim + 3),
             .q_stride = head_dim + 3,
@@ -73,6 +80,7 @@ struct Problem {
             .v = v.data(),
             .head_dim = head_dim,
             .scale = kScale,
+            .bias = bias.empty() ? nullptr : bias.data() + row * kTileTokens,
             .state = states.Row(row),
             .state_stride = states.stride()};
   }
@@ -84,11 +92,12 @@ struct Problem {
   double Score(int64_t row, int64_t j) const {
     double sum = 0;
     for (int64_t d = 0; d < head_dim; ++d) sum += double{q[row * (head_dim + 3) + d]} * Key(j, d);
-    return kScale * sum;
+    return kScale * sum + (bias.empty() ? 0 : bias[row * kTileTokens + j]);
   }
 
   int64_t rows, head_dim;
   Guarded<float> q;
+  std::vector<float> bias;  // [rows, kTileTokens], or empty
   std::vector<TileSpan> spans;
   Guarded<Storage> k, v;
 };
@@ -102,21 +111,23 @@ class AttentionTest : public IsaTest {
   }
 
   // A score of head_dim products of numbers up to one is off by (head_dim + 1) half epsilons of
-  // scale * head_dim, hence a weight by that, relatively. The sums over n keys add n roundings.
-  // Values are at most one, so that is the error of the output too; twice, for two kernels.
+  // scale * head_dim, hence a weight by that, relatively; a bias adds one more rounding. The sums
+  // over n keys add n roundings. Values are at most one, so that is the error of the output too;
+  // twice, for two kernels.
   static double Tolerance(int64_t head_dim, int64_t keys) {
-    const double score = kScale * head_dim * (head_dim + 1) * kEpsilon / 2;
+    const double score = (kScale * head_dim * (head_dim + 2) + kLargestBias) * kEpsilon / 2;
     return 2 * (2 * score + (keys + 8) * kEpsilon);
   }
 
   template <class Storage>
-  void TestMatchesScalar() {
+  void TestMatchesScalar(bool biased = false) {
     for (const int64_t head_dim : {1, 7, 16, 17, 64, 80, 100, 128}) {
       for (const int64_t rows : {0, 1, 2, 6, 7, 13}) {
         const uint32_t seed = head_dim * 100 + rows;
         States want(rows, head_dim), got(rows, head_dim);
         for (const uint32_t tile : {0, 1}) {  // the second one folds into a state that is not empty
-          const Problem<Storage> problem(rows, head_dim, seed + tile);
+          Problem<Storage> problem(rows, head_dim, seed + tile);
+          if (biased) problem.AddBias(seed + tile);
           problem.Run(scalar(), want);
           problem.Run(table(), got);
         }
@@ -167,6 +178,9 @@ class AttentionTest : public IsaTest {
       set_spans([](int32_t r) { return TileSpan{0, std::max(0, 3 * r - 9)}; });  // some empty
       set_spans([](int32_t r) { return TileSpan{3 * r, 3 * r + 2}; });           // disjoint
       set_spans([](int32_t r) { return r % 2 ? TileSpan{0, 2} : TileSpan{60, 64}; });
+      problem.AddBias(4);
+      ExpectGroupingKeepsBits(problem);
+      set_spans([](int32_t r) { return TileSpan{r, 40 + r}; });
     }
   }
 
@@ -176,8 +190,13 @@ class AttentionTest : public IsaTest {
     for (int32_t rows : {1, 5, 6, 8}) {
       Problem<Storage> problem(rows, 70, 4);
       for (int32_t r = 0; r < rows; ++r) problem.spans[r] = {5 + r, 30 + r};
+      if (rows > 5) problem.AddBias(5);
       States want(rows, 70), got(rows, 70);
       problem.Run(table(), want);
+      for (int64_t i = 0; i < std::ssize(problem.bias); ++i) {
+        const int64_t r = i / kTileTokens, j = i % kTileTokens;
+        if (j < 5 + r || j >= 30 + r) problem.bias[i] = kNan;
+      }
       for (int64_t j = 0; j < kTileTokens; ++j) {
         if (j >= 5 && j < 30 + rows - 1) continue;
         for (int64_t d = 0; d < 70; ++d) problem.k[d * kTileTokens + j] = ToStorage<Storage>(kNan);
@@ -193,6 +212,10 @@ GODWIT_FOR_EVERY_ISA(AttentionTest);
 TEST_P(AttentionTest, F32MatchesScalar) { TestMatchesScalar<float>(); }
 TEST_P(AttentionTest, F16MatchesScalar) { TestMatchesScalar<F16>(); }
 TEST_P(AttentionTest, BF16MatchesScalar) { TestMatchesScalar<BF16>(); }
+
+TEST_P(AttentionTest, F32WithBiasMatchesScalar) { TestMatchesScalar<float>(/*biased=*/true); }
+TEST_P(AttentionTest, F16WithBiasMatchesScalar) { TestMatchesScalar<F16>(/*biased=*/true); }
+TEST_P(AttentionTest, BF16WithBiasMatchesScalar) { TestMatchesScalar<BF16>(/*biased=*/true); }
 
 TEST_P(AttentionTest, F32GroupingKeepsBits) { TestGroupingKeepsBits<float>(); }
 TEST_P(AttentionTest, F16GroupingKeepsBits) { TestGroupingKeepsBits<F16>(); }
@@ -257,6 +280,7 @@ TEST_P(AttentionTest, MergedTilesAreOneSoftmax) {
     std::copy_n(tiles[0].q.data(), kHeadDim, tile.q.data());
     tile.spans[0] = {0, 64};
   }
+  for (uint32_t t = 3; t < kTiles; ++t) tiles[t].AddBias(40 + t);
   tiles.back().spans[0] = {0, 13};
 
   States folded(1, kHeadDim), merged(1, kHeadDim);
@@ -344,6 +368,26 @@ TEST_P(AttentionTest, ScoresOfMinusInfinityWeighNothing) {
   EXPECT_EQ(states.Row(0)[0], -kInfinity);
   EXPECT_EQ(states.Row(0)[1], 0);
   EXPECT_EQ(Finish(states, 0, 8), std::vector<float>(8, 0.0f));
+}
+
+// A bias of zeros changes nothing, and a bias too low for a float's exponent leaves no weight.
+TEST_P(AttentionTest, ABiasIsAddedToTheScaledScore) {
+  Problem<float> problem(2, 24, 13);
+  problem.spans = {{0, 64}, {10, 20}};
+  States plain(2, 24), zero(2, 24), one_key(2, 24);
+  problem.Run(table(), plain);
+  problem.bias.assign(2 * kTileTokens, 0.0f);
+  problem.Run(table(), zero);
+  EXPECT_TRUE(zero == plain);
+  problem.bias.assign(2 * kTileTokens, -1000.0f);
+  problem.bias[5] = problem.bias[kTileTokens + 12] = -3.0f;
+  problem.Run(table(), one_key);
+  for (const auto& [row, key] : {std::pair{0, 5}, {1, 12}}) {
+    EXPECT_NEAR(one_key.Row(row)[0], problem.Score(row, key), Tolerance(24, 1));
+    EXPECT_EQ(one_key.Row(row)[1], 1.0f);
+    const std::vector<float> out = Finish(one_key, row, 24);
+    for (int64_t d = 0; d < 24; ++d) EXPECT_EQ(out[d], problem.Value(key, d));
+  }
 }
 
 TEST_P(AttentionTest, ANanKeyIsNotHidden) {

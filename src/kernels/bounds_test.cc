@@ -44,6 +44,7 @@ TEST_P(BoundsTest, Elementwise) {
     for (const auto kernel : {table().silu, table().gelu_erf, table().gelu_tanh, table().relu}) {
       kernel(a.data(), n, out.data());
     }
+    table().clamp(a.data(), 1, n, out.data());
   }
 }
 
@@ -110,7 +111,7 @@ TEST_P(BoundsTest, Attention) {
   for (const int64_t head_dim : {1, 16, 17, 80, 128}) {
     const int64_t width = PadToLanes(head_dim), stride = kStateHeader + width;
     AtPageEnd<float> q(7 * head_dim), k(head_dim * kTileTokens), v(kTileTokens * width);
-    AtPageEnd<float> state(7 * stride), out(head_dim);
+    AtPageEnd<float> state(7 * stride), out(head_dim), bias(7 * kTileTokens);
     const std::vector<TileSpan> spans(7, {0, kTileTokens});
     table().attend_tile_f32({.q = q.data(),
                              .q_stride = head_dim,
@@ -120,6 +121,7 @@ TEST_P(BoundsTest, Attention) {
                              .v = v.data(),
                              .head_dim = head_dim,
                              .scale = 1,
+                             .bias = bias.data(),
                              .state = state.data(),
                              .state_stride = stride});
     table().merge_state(state.data() + 6 * stride, head_dim, state.data());

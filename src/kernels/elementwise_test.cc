@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/kernel_test_support.h"
@@ -11,7 +12,8 @@ using Binary = void (*)(const float*, const float*, int64_t, float*) noexcept;
 class ElementwiseTest : public IsaTest {
  protected:
   // Every size and misalignment: in bounds, in place too, and each element as if it were alone.
-  void ExpectElementwise(Unary kernel) {
+  template <class Kernel>
+  void ExpectElementwise(Kernel kernel) {
     RandomFloats random(1);
     for (const int64_t n : kOddSizes) {
       for (const int64_t offset : {0, 1, 5}) {
@@ -104,6 +106,23 @@ TEST_P(ElementwiseTest, ReluIsExact) {
   scalar().relu(x.data(), std::ssize(x), want.data());
   for (size_t i = 0; i < x.size(); ++i) {
     ASSERT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]))) << x[i];
+  }
+}
+
+TEST_P(ElementwiseTest, ClampIsExact) {
+  for (const float limit : {0.75f, 6.0f, kInfinity}) {
+    ExpectElementwise(
+        [&](const float* x, int64_t n, float* out) { table().clamp(x, limit, n, out); });
+    const std::vector<float> x = Sweep();
+    for (const KernelTable* kernels : {&table(), &scalar()}) {
+      std::vector<float> got(x.size());
+      kernels->clamp(x.data(), limit, std::ssize(x), got.data());
+      for (size_t i = 0; i < x.size(); ++i) {
+        ASSERT_TRUE(std::isnan(x[i]) ? std::isnan(got[i])
+                                     : got[i] == std::clamp(x[i], -limit, limit))
+            << x[i] << " became " << got[i];
+      }
+    }
   }
 }
 

@@ -63,7 +63,7 @@ struct TileSpan {
 inline constexpr int64_t kStateHeader = kLaneFloats;
 
 // Folds one KV tile into the states of query rows that share a KV head:
-//   score[j] = scale * sum over d of q[d] * k[d, j], d ascending in one chain
+//   score[j] = scale * sum over d of q[d] * k[d, j] + bias[j], d ascending in one chain
 //   maximum' = max(maximum, scores); sum and values are rescaled by exp(maximum - maximum')
 //   values += exp(score[j] - maximum') * v[j], j ascending in one chain per element
 // Keys outside the row's span contribute exact zeros, whatever they hold, and their values are not
@@ -78,6 +78,7 @@ struct AttendTileArgs {
   const void* v;  // [kTileTokens, PadToLanes(head_dim)], 64-byte aligned
   int64_t head_dim;
   float scale;
+  const float* bias;     // [rows, kTileTokens], finite where a row sees (ALiBi), or null: none
   float* state;          // [rows, state_stride], 64-byte aligned
   int64_t state_stride;  // elements, at least kStateHeader + PadToLanes(head_dim)
 };
@@ -112,6 +113,8 @@ struct KernelTable {
   // Elementwise over n.
   void (*add)(const float* a, const float* b, int64_t n, float* out) noexcept;
   void (*multiply)(const float* a, const float* b, int64_t n, float* out) noexcept;
+  // The nearest number in [-limit, limit]; NaN stays.
+  void (*clamp)(const float* x, float limit, int64_t n, float* out) noexcept;
   void (*silu)(const float* x, int64_t n, float* out) noexcept;       // x * sigmoid(x)
   void (*gelu_erf)(const float* x, int64_t n, float* out) noexcept;   // x * Phi(x)
   void (*gelu_tanh)(const float* x, int64_t n, float* out) noexcept;  // the tanh approximation

@@ -98,6 +98,10 @@ void GeluTanh(const float* x, int64_t n, float* out) noexcept {
   }
 }
 
+void Clamp(const float* x, float limit, int64_t n, float* out) noexcept {
+  for (int64_t i = 0; i < n; ++i) out[i] = x[i] < -limit ? -limit : x[i] > limit ? limit : x[i];
+}
+
 void Relu(const float* x, int64_t n, float* out) noexcept {
   for (int64_t i = 0; i < n; ++i) out[i] = x[i] < 0 ? 0.0f : x[i];
 }
@@ -130,6 +134,7 @@ constinit const KernelTable kScalarTable = {.gemm_f32 = Gemm<float, float, 1>,
                                             .rotate_half = RotateHalf,
                                             .add = AddRows,
                                             .multiply = Multiply,
+                                            .clamp = Clamp,
                                             .silu = Silu,
                                             .gelu_erf = GeluErf,
                                             .gelu_tanh = GeluTanh,

@@ -31,6 +31,7 @@ void AttendRow(const AttendTileArgs& args, int64_t row) {
     float sum = 0;
     for (int64_t d = 0; d < args.head_dim; ++d) sum += q[d] * ToFloat(k[d * kTileTokens + j]);
     scores[j] = args.scale * sum;
+    if (args.bias != nullptr) scores[j] += args.bias[row * kTileTokens + j];
     maximum = Larger(maximum, scores[j]);
   }
   // Where every score is -infinity: exp(-infinity - 0) is zero, without that it would be NaN.

@@ -39,12 +39,12 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
   for (int64_t i = 0; i < spec_.layers; ++i) {
     const DecoderLayer& layer = weights_.layers[static_cast<size_t>(i)];
     AttentionBlock(exec, i, segments, x, attention);
-    if (spec_.topology == Topology::kParallel) {
-      MlpBlock(exec, layer, x, mlp);
+    if (spec_.topology == Topology::kSequential) {
       ops::Add(exec, attention, x);
+      MlpBlock(exec, layer, x, mlp);
     } else {
-      ops::Add(exec, attention, x);
       MlpBlock(exec, layer, x, mlp);
+      ops::Add(exec, attention, x);
     }
     ops::Add(exec, mlp, x);
   }
@@ -87,6 +87,7 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, std::span<const Se
 
   ops::Norm(exec, x, layer.attention_norm, normed);
   ops::Linear(exec, normed, layer.qkv, qkv);
+  if (spec_.clip_qkv) ops::Clamp(exec, *spec_.clip_qkv, qkv);
   const auto q = qkv.Cols(0, q_cols);
   const auto k = qkv.Cols(q_cols, q_cols + kv_cols);
   const auto v = qkv.Cols(q_cols + kv_cols, qkv.cols);
@@ -115,7 +116,8 @@ void Decoder::MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<c
   const auto normed = exec.workspace.Matrix<float>(x.rows, spec_.hidden_size);
   const auto up = exec.workspace.Matrix<float>(x.rows, layer.up.outputs);
 
-  ops::Norm(exec, x, layer.mlp_norm, normed);
+  const bool shared = spec_.topology == Topology::kParallelSharedNorm;
+  ops::Norm(exec, x, shared ? layer.attention_norm : layer.mlp_norm, normed);
   ops::Linear(exec, normed, layer.up, up);
   const auto inner = up.Cols(0, spec_.mlp.intermediate);
   if (spec_.mlp.gated) {

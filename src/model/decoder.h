@@ -17,7 +17,7 @@ struct DecoderLayer {
   ops::NormWeights k_norm;         // [head_dim], likewise
   std::vector<float> sink_logits;  // [heads], or empty: ops::Attention
   Weight attention_out;            // [hidden, heads * head_dim]
-  ops::NormWeights mlp_norm;
+  ops::NormWeights mlp_norm;       // empty for Topology::kParallelSharedNorm
   Weight up;    // [intermediate, hidden]; gated: gate, then up, [2 * intermediate, hidden]
   Weight down;  // [hidden, intermediate]
 };

@@ -102,16 +102,17 @@ void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view the
   ReadScaling(config, *fields, spec);
 }
 
-ops::Activation ReadActivation(const HfConfig& config, std::string_view fallback) {
+ops::Activation ReadActivation(const HfConfig& config, std::string_view fallback,
+                               std::string_view key) {
   using ops::Activation;
-  const std::string name = config.StringOr("hidden_act", fallback);
+  const std::string name = config.StringOr(key, fallback);
   if (name == "silu" || name == "swish") return Activation::kSilu;
   if (name == "gelu") return Activation::kGeluErf;
   if (name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh") {
     return Activation::kGeluTanh;
   }
   if (name == "relu") return Activation::kRelu;
-  config.Refuse("hidden_act", "silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu");
+  config.Refuse(key, "silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu");
 }
 
 void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec) {
@@ -132,30 +133,34 @@ void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& sp
   }
 }
 
-void ReadCommonFields(const HfConfig& config, DecoderSpec& spec) {
+void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKeys& keys) {
   spec.family = config.model_type();
   spec.vocab_size = config.Int("vocab_size", kVocabRange);
-  spec.hidden_size = config.Int("hidden_size", kWidthRange);
-  spec.layers = config.Int("num_hidden_layers", kLayerRange);
-  spec.heads = config.Int("num_attention_heads", kHeadRange);
-  spec.kv_heads = config.IntOr("num_key_value_heads", spec.heads, kHeadRange);
-  if (spec.heads % spec.kv_heads != 0) {
-    config.Refuse("num_key_value_heads", fmt::format("a divisor of {} heads", spec.heads));
+  spec.hidden_size = config.Int(keys.hidden_size, kWidthRange);
+  spec.layers = config.Int(keys.layers, kLayerRange);
+  spec.heads = config.Int(keys.heads, kHeadRange);
+  spec.kv_heads = spec.heads;
+  if (!keys.kv_heads.empty()) {
+    spec.kv_heads = config.IntOr(keys.kv_heads, spec.heads, kHeadRange);
+    if (spec.heads % spec.kv_heads != 0) {
+      config.Refuse(keys.kv_heads, fmt::format("a divisor of {} heads", spec.heads));
+    }
   }
-  if (config.Has("head_dim")) {
-    spec.head_dim = config.Int("head_dim", kHeadDimRange);
+  if (!keys.head_dim.empty() && config.Has(keys.head_dim)) {
+    spec.head_dim = config.Int(keys.head_dim, kHeadDimRange);
   } else {
     if (spec.hidden_size % spec.heads != 0 || spec.hidden_size / spec.heads > kHeadDimRange.max) {
-      config.Refuse("num_attention_heads",
-                    fmt::format("a divisor of hidden_size {} into heads of at most {}",
-                                spec.hidden_size, kHeadDimRange.max));
+      config.Refuse(keys.heads, fmt::format("a divisor of {} {} into heads of at most {}",
+                                            keys.hidden_size, spec.hidden_size, kHeadDimRange.max));
     }
     spec.head_dim = spec.hidden_size / spec.heads;
   }
-  spec.mlp.intermediate = config.Int("intermediate_size", kWidthRange);
+  if (!keys.intermediate.empty()) {
+    spec.mlp.intermediate = config.Int(keys.intermediate, kWidthRange);
+  }
   spec.mlp.activation = ReadActivation(config, /*fallback=*/"silu");
-  spec.max_context = config.IntOr("max_position_embeddings", 2048, kContextRange);
-  spec.tied_head = config.BoolOr("tie_word_embeddings", false);
+  spec.max_context = config.IntOr(keys.max_context, 2048, kContextRange);
+  spec.tied_head = config.BoolOr("tie_word_embeddings", keys.tied_unless_told);
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);
   ReadSinks(config, spec);
 }

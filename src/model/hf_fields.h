@@ -18,19 +18,33 @@ inline constexpr IntRange kHeadDimRange{1, 1024};
 inline constexpr IntRange kVocabRange{1, 1 << 24};
 inline constexpr IntRange kContextRange{1, int64_t{1} << 40};
 
+// How a family spells the common fields. Empty: it has no such field.
+struct CommonKeys {
+  std::string_view hidden_size = "hidden_size";
+  std::string_view layers = "num_hidden_layers";
+  std::string_view heads = "num_attention_heads";
+  std::string_view kv_heads = "num_key_value_heads";
+  std::string_view head_dim = "head_dim";
+  std::string_view intermediate = "intermediate_size";
+  std::string_view max_context = "max_position_embeddings";
+  bool tied_unless_told = false;
+};
+
 // vocab_size, hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads (absent: one
 // per head), head_dim (absent: hidden_size / heads), intermediate_size, hidden_act
-// (absent: silu), max_position_embeddings, tie_word_embeddings (absent: not tied), and the sinks of
-// a pre-training with sinks: attention_sink ("none", "softmax1") and sink_token_id.
-void ReadCommonFields(const HfConfig& config, DecoderSpec& spec);
+// (absent: silu), max_position_embeddings (absent: 2048), tie_word_embeddings (absent: not tied),
+// and the sinks of a pre-training with sinks: attention_sink ("none", "softmax1") and
+// sink_token_id. A family without intermediate_size sets spec.mlp.intermediate itself.
+void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKeys& keys = {});
 
 // Rotation of the first rotary_dim dimensions: rope_theta (or `theta_key`) and rope_scaling, or the
 // newer rope_parameters. Sets spec.rotary and stretches spec.max_context, which must be set.
 void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
                 DecoderSpec& spec);
 
-// "silu", "gelu", "gelu_new", ... in hidden_act; absent: `fallback`, in the same spelling.
-ops::Activation ReadActivation(const HfConfig& config, std::string_view fallback);
+// "silu", "gelu", "gelu_new", ... in `key`; absent: `fallback`, in the same spelling.
+ops::Activation ReadActivation(const HfConfig& config, std::string_view fallback,
+                               std::string_view key = "hidden_act");
 
 // spec.windows from sliding_window (absent: 4096 tokens, null: none) and, where present,
 // layer_types. Without layer_types, layers from first_windowed on have the window.

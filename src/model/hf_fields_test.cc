@@ -174,5 +174,16 @@ TEST(ReadActivationTest, KnowsTheNamesOfTransformers) {
               HasSubstr("hidden_act: expected silu, gelu"));
 }
 
+TEST(ReadCommonFieldsTest, KnowsTheSinksOfAPretrainingWithSinks) {
+  const std::string llama = R"("model_type":"llama")";
+  EXPECT_EQ(SmallSpec(llama).attention_sink, AttentionSink::kNone);
+  EXPECT_EQ(SmallSpec(llama).sink_token, std::nullopt);
+  EXPECT_EQ(SmallSpec(llama + R"(,"attention_sink":"softmax1")").attention_sink,
+            AttentionSink::kSoftmax1);
+  EXPECT_EQ(SmallSpec(llama + R"(,"sink_token_id":10)").sink_token, 10);
+  EXPECT_THAT(Refusal(llama + R"(,"attention_sink":"x")"), HasSubstr("attention_sink"));
+  EXPECT_THAT(Refusal(llama + R"(,"sink_token_id":11)"), HasSubstr("sink_token_id"));
+}
+
 }  // namespace
 }  // namespace godwit

@@ -87,14 +87,16 @@ LayerTensors Resolver::Layer(int64_t index) {
 
   LayerTensors layer;
   layer.attention_norm = Norm(name(names.attention_norm), hidden, spec_.norm_bias);
-  layer.mlp_norm = Norm(name(names.mlp_norm), hidden, spec_.norm_bias);
+  if (spec_.topology != Topology::kParallelSharedNorm) {
+    layer.mlp_norm = Norm(name(names.mlp_norm), hidden, spec_.norm_bias);
+  }
   if (spec_.qkv_layout == QkvLayout::kSeparate) {
     layer.qkv =
         Linear({{name(names.q), q_rows}, {name(names.k), kv_rows}, {name(names.v), kv_rows}},
                hidden, spec_.qkv_bias);
   } else {
     layer.qkv = Linear({{name(names.qkv), q_rows + 2 * kv_rows}}, hidden, spec_.qkv_bias);
-    layer.qkv.grouped = true;
+    layer.qkv.grouped = spec_.qkv_layout == QkvLayout::kGrouped;
   }
   if (spec_.qk_norm) {
     layer.q_norm = Norm(name(names.q_norm), spec_.head_dim, false);

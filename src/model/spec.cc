@@ -9,8 +9,10 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
           .shape = {.heads = spec.heads,
                     .kv_heads = spec.kv_heads,
                     .head_dim = spec.head_dim,
-                    .scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim))},
+                    .scale = spec.score_scale.value_or(
+                        1.0f / std::sqrt(static_cast<float>(spec.head_dim)))},
           .rotary = spec.rotary,
+          .alibi = spec.alibi,
           .windows = spec.windows};
 }
 

@@ -17,13 +17,15 @@
 namespace godwit {
 
 enum class Topology {
-  kSequential,  // y = x + attention(norm1(x)); y + mlp(norm2(y))
-  kParallel,    // x + attention(norm1(x)) + mlp(norm2(x))
+  kSequential,          // y = x + attention(norm1(x)); y + mlp(norm2(y))
+  kParallel,            // x + attention(norm1(x)) + mlp(norm2(x))
+  kParallelSharedNorm,  // x + attention(norm1(x)) + mlp(norm1(x))
 };
 
 enum class QkvLayout {
   kSeparate,  // three tensors
   kGrouped,   // one tensor: for every KV head its query heads, then its key, then its value
+  kFused,     // one tensor: all q, then all k, then all v
 };
 
 // What the softmax of attention has beside the keys.
@@ -48,11 +50,11 @@ struct ModuleNames {
 
   std::string attention_norm;
   std::string q, k, v;  // QkvLayout::kSeparate
-  std::string qkv;      // QkvLayout::kGrouped
+  std::string qkv;      // QkvLayout::kGrouped, kFused
   std::string q_norm, k_norm;
   std::string attention_out;
 
-  std::string mlp_norm;
+  std::string mlp_norm;  // not read for Topology::kParallelSharedNorm
   std::string gate, up, down;
 
   // Endings of tensor names that checkpoints carry and nobody needs.
@@ -78,13 +80,16 @@ struct DecoderSpec {
   QkvLayout qkv_layout = QkvLayout::kSeparate;
   bool qkv_bias = false;
   bool attention_out_bias = false;
-  bool qk_norm = false;  // q and k of every head normalised, before position encoding
+  std::optional<float> clip_qkv;     // q, k and v are brought into [-clip_qkv, clip_qkv]
+  bool qk_norm = false;              // q and k of every head normalised, before position encoding
+  std::optional<float> score_scale;  // 1 / sqrt(head_dim) unless given
 
   AttentionSink attention_sink = AttentionSink::kNone;
   // The token that the model was trained to find at the start of every text, if there is one.
   std::optional<int32_t> sink_token;
 
-  RotarySpec rotary;
+  RotarySpec rotary;  // these two: see AttentionGeometry
+  ops::Alibi alibi;
   std::vector<int64_t> windows;  // [layers], see AttentionGeometry
 
   MlpSpec mlp;

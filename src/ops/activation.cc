@@ -38,6 +38,12 @@ void ActivateGated(const Exec& exec, Activation activation, MatrixView<const flo
   });
 }
 
+void Clamp(const Exec& exec, float limit, MatrixView<float> x) {
+  exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
+    exec.kernels.clamp(x.Row(row), limit, x.cols, x.Row(row));
+  });
+}
+
 void Add(const Exec& exec, MatrixView<const float> y, MatrixView<float> x) {
   assert(x.rows == y.rows && x.cols == y.cols);
   exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {

@@ -16,6 +16,9 @@ void Activate(const Exec& exec, Activation activation, MatrixView<float> x);
 void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
                    MatrixView<float> out);
 
+// Every element to the nearest number in [-limit, limit], in place; NaN stays.
+void Clamp(const Exec& exec, float limit, MatrixView<float> x);
+
 // x += y.
 void Add(const Exec& exec, MatrixView<const float> y, MatrixView<float> x);
 

@@ -73,6 +73,18 @@ TEST_P(ActivationTest, TheGateStandsLeftOfWhatItGates) {
   }
 }
 
+TEST_P(ActivationTest, ClampsEveryElement) {
+  const GappedMatrix before(300, 50, 5, -6, 6);
+  GappedMatrix x = before;
+  Clamp(On(three_), 1.5f, x.view());
+  for (int64_t i = 0; i < 300; ++i) {
+    for (int64_t j = 0; j < 50; ++j) {
+      ASSERT_EQ(x.At(i, j), std::clamp(before.At(i, j), -1.5f, 1.5f));
+    }
+  }
+  EXPECT_TRUE(x.GapsIntact());
+}
+
 TEST_P(ActivationTest, AddsToItsSecondArgument) {
   const GappedMatrix y(300, 50, 3);
   const GappedMatrix before(300, 50, 4);

@@ -53,10 +53,11 @@ struct StretchRun {
 
 class Attender {
  public:
-  Attender(const Exec& exec, const AttentionShape& shape, int64_t tokens,
+  Attender(const Exec& exec, const AttentionShape& shape, const Alibi& alibi, int64_t tokens,
            std::span<const float> sink_logits)
       : exec_(exec),
         shape_(shape),
+        alibi_(alibi),
         tokens_(tokens),
         group_(shape.heads / shape.kv_heads),
         state_stride_(kStateHeader + kernels::PadToLanes(shape.head_dim)),
@@ -98,9 +99,12 @@ class Attender {
     Clear(block.rows(), states);
     const AttendTile attend = SelectKernel(exec_.kernels, source.kv.dtype);
     const int64_t first_row = block.kv_head * rows_per_head() + block.begin;
+    const bool biased = !alibi_.slopes.empty();
+    alignas(64) float bias[kBlockRows * kTileTokens];  // left alone if there is none
     for (int64_t tile = stretch * kStretchTiles; tile < (stretch + 1) * kStretchTiles; ++tile) {
       TileSpan spans[kBlockRows];
       if (!Spans(source, block, tile * kTileTokens, spans)) continue;
+      if (biased) Biases(source, block, tile * kTileTokens, spans, bias);
       attend({.q = source.q.Row(first_row),
               .q_stride = source.q.stride,
               .spans = spans,
@@ -109,6 +113,7 @@ class Attender {
               .v = source.kv.Values(block.kv_head, tile),
               .head_dim = shape_.head_dim,
               .scale = shape_.scale,
+              .bias = biased ? bias : nullptr,
               .state = states,
               .state_stride = state_stride_});
     }
@@ -148,8 +153,21 @@ class Attender {
     return any;
   }
 
+  // ALiBi's part in the scores of that tile: bias [rows, kTileTokens], for the rows that see any.
+  void Biases(const AttentionSource& source, const RowBlock& block, int64_t position,
+              const TileSpan* spans, float* bias) const {
+    for (int64_t row = block.begin; row < block.end; ++row) {
+      const int64_t i = row - block.begin;
+      if (spans[i].begin >= spans[i].end) continue;
+      FillAlibi(alibi_, block.kv_head * group_ + row % group_,
+                source.places[static_cast<size_t>(row / group_)], position,
+                {bias + i * kTileTokens, static_cast<size_t>(kTileTokens)});
+    }
+  }
+
   const Exec& exec_;
   const AttentionShape& shape_;
+  const Alibi& alibi_;
   int64_t tokens_;
   int64_t group_;
   int64_t state_stride_;
@@ -213,17 +231,19 @@ void AttendDeep(const Exec& exec, const AttentionShape& shape, const Attender& a
 
 }  // namespace
 
-void Attention(const Exec& exec, const AttentionShape& shape,
+void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
                std::span<const AttentionSource> sources, std::span<const float> sink_logits,
                MatrixView<float> out) {
   assert(sink_logits.empty() || static_cast<int64_t>(sink_logits.size()) == shape.heads);
+  assert(alibi.slopes.empty() || static_cast<int64_t>(alibi.slopes.size()) == shape.heads);
   assert(out.cols == shape.heads * shape.head_dim && shape.heads % shape.kv_heads == 0);
   if (out.rows == 0) return;
   Workspace::Scope scope(exec.workspace);
-  const Attender attender(exec, shape, out.rows, sink_logits);
+  const Attender attender(exec, shape, alibi, out.rows, sink_logits);
 
   int64_t stretches = 0;
   for (const AttentionSource& source : sources) {
+    assert(alibi.slopes.empty() || static_cast<int64_t>(source.places.size()) == out.rows);
     stretches += attender.Stretches(source, {0, 0, attender.rows_per_head()}).count();
   }
   const int64_t rows = attender.rows_per_head();

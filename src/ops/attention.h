@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "ops/alibi.h"
 #include "ops/exec.h"
 #include "tensor/dtype.h"
 #include "tensor/view.h"
@@ -46,6 +47,7 @@ struct AttentionSource {
   KvView kv;
   MatrixView<const float> q;         // queries encoded for this source, in head-major order (below)
   std::span<const KvRange> visible;  // [tokens]
+  std::span<const AlibiPlace> places = {};  // [tokens]; not read without ALiBi
 };
 
 struct AttentionShape {
@@ -66,9 +68,11 @@ inline int64_t HeadMajorRow(const AttentionShape& shape, int64_t tokens, int64_t
 // out [tokens, heads * head_dim]: softmax over the keys of all sources together. A token that sees
 // nothing gets zeros. The keys of a token in different sources must be different keys.
 //
+// alibi: a bias on every score; empty slopes: none.
+//
 // sink_logits [heads], or empty: in head h the softmax has one more term, exp(sink_logits[h]), that
 // no value belongs to. Zeros make it SoftMax_1, the "zero sink" of StreamingLLM (section 3.3).
-void Attention(const Exec& exec, const AttentionShape& shape,
+void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
                std::span<const AttentionSource> sources, std::span<const float> sink_logits,
                MatrixView<float> out);
 

@@ -122,13 +122,26 @@ class Queries {
   GappedMatrix values_;
 };
 
+// What ALiBi adds for tokens that see `visible` from `places`.
+struct Biased {
+  Alibi alibi;
+  std::vector<KvRange> visible;
+  std::vector<AlibiPlace> places;
+
+  double At(int64_t token, int64_t head, int64_t position) const {
+    const auto [query, shift] = places[static_cast<size_t>(token)];
+    const double slope = alibi.slopes[static_cast<size_t>(head)];
+    return slope * static_cast<double>(position + shift - query);
+  }
+};
+
 class AttentionTest : public OpsTest {
  protected:
   static std::vector<float> Run(const Exec& exec, const AttentionShape& shape,
                                 std::span<const AttentionSource> sources, int64_t tokens,
-                                std::span<const float> sink_logits = {}) {
+                                std::span<const float> sink_logits = {}, const Alibi& alibi = {}) {
     GappedMatrix out(tokens, shape.heads * shape.head_dim);
-    Attention(exec, shape, sources, sink_logits, out.view());
+    Attention(exec, shape, alibi, sources, sink_logits, out.view());
     EXPECT_TRUE(out.GapsIntact());
     return out.Values();
   }
@@ -146,11 +159,25 @@ class AttentionTest : public OpsTest {
     return Run(exec, shape, {&source, 1}, end - begin, sink_logits);
   }
 
+  // With ALiBi, each token at its place.
+  static std::vector<float> RunBiased(const Exec& exec, const AttentionShape& shape,
+                                      const Cache& cache, const Queries& queries,
+                                      const Biased& biased, int64_t begin, int64_t end) {
+    const GappedMatrix q = queries.HeadMajor(begin, end);
+    const auto at = static_cast<size_t>(begin), n = static_cast<size_t>(end - begin);
+    const AttentionSource source{.kv = cache.View(),
+                                 .q = q.view(),
+                                 .visible = std::span(biased.visible).subspan(at, n),
+                                 .places = std::span(biased.places).subspan(at, n)};
+    return Run(exec, shape, {&source, 1}, end - begin, {}, biased.alibi);
+  }
+
   // Softmax over the keys, in double. The tolerance covers the float scores, whose errors the
   // exponential makes relative ones, and the chains of additions in tiles and stretches.
   static void ExpectSoftmax(const AttentionShape& shape, const Cache& cache, const Queries& queries,
                             const std::vector<KvRange>& visible, const std::vector<float>& out,
-                            std::span<const float> sink_logits = {}) {
+                            std::span<const float> sink_logits = {},
+                            const Biased* biased = nullptr) {
     for (int64_t token = 0; token < std::ssize(visible); ++token) {
       const KvRange range = visible[static_cast<size_t>(token)];
       for (int64_t head = 0; head < shape.heads; ++head) {
@@ -166,8 +193,9 @@ class AttentionTest : public OpsTest {
             score += product;
             magnitude += std::fabs(product);
           }
-          size = std::max(size, magnitude * shape.scale);
-          weights.push_back(std::exp(score * shape.scale));
+          const double bias = biased == nullptr ? 0 : biased->At(token, head, p);
+          size = std::max(size, magnitude * shape.scale + std::fabs(bias));
+          weights.push_back(std::exp(score * shape.scale + bias));
           sum += weights.back();
         }
         const double tolerance =
@@ -255,6 +283,41 @@ TEST_P(AttentionTest, ASinkLogitIsOneMoreTermOfTheDenominator) {
     const std::vector<float> none(4, -std::numeric_limits<float>::infinity());
     const auto without = Run(On(one_), shape, cache, queries, visible, 0, 40, none);
     EXPECT_EQ(without, Run(On(one_), shape, cache, queries, visible, 0, 40));
+  }
+}
+
+// Every head has its slope and every token its place, alone, in company, and whoever adds up. The
+// slopes are small, so that far tiles count.
+TEST_P(AttentionTest, AlibiBiasesByThePlaceOfATokenAndItsHead) {
+  constexpr int64_t kKeys = kStretchTokens + 300, kTokens = 40;
+  for (const AttentionShape& shape : {MakeShape(4, 2, 24), MakeShape(5, 1, 16)}) {
+    for (const DType dtype : kFloatTypes) {
+      Cache cache(shape, dtype, kKeys, 18);
+      cache.WriteRandom(0, kKeys);
+      const Queries queries(shape, kTokens, 19);
+      Biased biased;
+      for (int64_t head = 0; head < shape.heads; ++head) {
+        biased.alibi.slopes.push_back(0.01f / static_cast<float>(1 + 3 * head));
+      }
+      for (int64_t token = 0; token < kTokens; ++token) {
+        const int64_t end = kKeys - kTokens + token + 1;
+        biased.visible.push_back({token % 2 * 500, end});
+        biased.places.push_back({.query = end + token, .shift = token % 3});
+      }
+      biased.visible[7] = {50, 50};
+      const auto wide = RunBiased(On(three_), shape, cache, queries, biased, 0, kTokens);
+      ExpectSoftmax(shape, cache, queries, biased.visible, wide, {}, &biased);
+      ASSERT_EQ(RunBiased(On(one_), shape, cache, queries, biased, 0, kTokens), wide);
+      const int64_t cols = shape.heads * shape.head_dim;
+      for (const int64_t token : {0, 1, 7, 39}) {
+        ASSERT_EQ(
+            RunBiased(On(three_), shape, cache, queries, biased, token, token + 1),
+            std::vector<float>(wide.begin() + token * cols, wide.begin() + (token + 1) * cols));
+      }
+      biased.alibi.slopes.clear();
+      EXPECT_EQ(RunBiased(On(one_), shape, cache, queries, biased, 0, kTokens),
+                Run(On(one_), shape, cache, queries, biased.visible, 0, kTokens));
+    }
   }
 }
 

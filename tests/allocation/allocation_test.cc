@@ -48,6 +48,7 @@ namespace godwit {
 namespace {
 
 struct Case {
+  std::string model;
   std::string kv;
   DType kv_type;
   int threads;
@@ -59,7 +60,7 @@ class AllocationTest : public testing::TestWithParam<Case> {};
 TEST_P(AllocationTest, ADecodeStepAllocatesNothing) {
   // The 100 steps cross position 1024: a 17th page, a second stretch of attention.
   constexpr int64_t kPrompt = 960, kWarmUp = 40, kSteps = 100, kChunk = 64;
-  const ModelRunner runner(GODWIT_SOURCE_DIR "/tests/golden/llama/gqa");
+  const ModelRunner runner(GODWIT_SOURCE_DIR "/tests/golden/" + GetParam().model);
   ThreadPool pool(GetParam().threads);
   Workspace workspace;
   const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
@@ -80,10 +81,12 @@ TEST_P(AllocationTest, ADecodeStepAllocatesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(
     Policies, AllocationTest,
-    testing::Values(Case{"dense", DType::kF32, 1, {.temperature = 0}},
-                    Case{"dense", DType::kBF16, 2, {.repeat_penalty = 1.1f}},
-                    Case{"sinks:4+40", DType::kF32, 2, {.temperature = 0}},
-                    Case{"sinks:4+200", DType::kF16, 1, {.frequency_penalty = 0.5f}}));
+    testing::Values(Case{"llama/gqa", "dense", DType::kF32, 1, {.temperature = 0}},
+                    Case{"llama/gqa", "dense", DType::kBF16, 2, {.repeat_penalty = 1.1f}},
+                    Case{"mpt/storywriter", "dense", DType::kF32, 2, {.temperature = 0}},
+                    Case{"llama/gqa", "sinks:4+40", DType::kF32, 2, {.temperature = 0}},
+                    Case{"llama/gqa", "sinks:4+200", DType::kF16, 1, {.frequency_penalty = 0.5f}},
+                    Case{"falcon/alibi", "sinks:4+200", DType::kF32, 1, {.temperature = 0}}));
 
 TEST(AllocationCounter, Counts) {
   const int64_t before = g_allocations;

@@ -25,6 +25,8 @@ constexpr const char* kKeys[] = {"model_type",
                                  "rotary_pct",
                                  "factor",
                                  "sliding_window",
+                                 "attn_config",
+                                 "num_kv_heads",
                                  "original_max_position_embeddings"};
 
 void ReadEveryKey(const HfConfig& config, int depth) {
@@ -63,6 +65,8 @@ void Describe(const HfConfig& config) {
   Require(spec.head_dim > 0 && spec.rotary.rotary_dim <= spec.head_dim,
           "a head holds its rotation");
   Require(static_cast<int64_t>(spec.windows.size()) == spec.layers, "a window for every layer");
+  Require(spec.alibi.slopes.empty() || std::ssize(spec.alibi.slopes) == spec.heads,
+          "a slope for every head");
   Require(DefaultContext(spec) > 0 && spec.max_context > 0, "there is a context");
   const RotaryEncoding encoding(spec.rotary, DefaultContext(spec));
   Require(encoding.rotary_dim() == spec.rotary.rotary_dim, "the encoding follows the spec");

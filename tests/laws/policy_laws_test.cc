@@ -29,6 +29,8 @@ class Laws : public testing::TestWithParam<std::tuple<size_t, DType>> {
       TestGeometry(4, 2, 16, 16, {0, 0}),
       TestGeometry(3, 3, 24, 24, {0, 7}),
       TestGeometry(5, 1, 8, 8, {0}),
+      WithAlibi(TestGeometry(4, 2, 16, 16, {0, 7}), /*in_bf16=*/false),
+      WithAlibi(TestGeometry(3, 3, 8, 8, {0, 0}), /*in_bf16=*/true),
   };
   Workspace workspace_;
 };
@@ -60,73 +62,77 @@ TEST_P(Laws, ChunksAndThreadsDoNotShow) {
 
 TEST_P(Laws, WhatIsTruncatedNeverWas) {
   for (const auto spec : {kind().tight_example, kind().roomy_example}) {
-    const AttentionGeometry& geometry = geometries_[1];
-    const TestText text(geometry, 160, 3);
-    const TestText other(geometry, 160, 4);
-    const auto reference = ReadText(*Make(geometry, spec), geometry, text, 160, 16);
-    int64_t allowed = 0;
-    for (const int64_t kept : {0, 1, 5, 63, 64, 65, 100}) {
-      const auto policy = Make(geometry, spec);
-      auto result = ReadText(*policy, geometry, text, kept, 16);
-      ReadText(*policy, geometry, other, 130, 16);
-      if (!policy->CanTruncate(kept)) {
-        EXPECT_THROW(policy->Truncate(kept), Error);
-        EXPECT_EQ(policy->length(), 130);
-        continue;
+    for (const AttentionGeometry& geometry : geometries_) {
+      const TestText text(geometry, 160, 3);
+      const TestText other(geometry, 160, 4);
+      const auto reference = ReadText(*Make(geometry, spec), geometry, text, 160, 16);
+      int64_t allowed = 0;
+      for (const int64_t kept : {0, 1, 5, 63, 64, 65, 100}) {
+        const auto policy = Make(geometry, spec);
+        auto result = ReadText(*policy, geometry, text, kept, 16);
+        ReadText(*policy, geometry, other, 130, 16);
+        if (!policy->CanTruncate(kept)) {
+          EXPECT_THROW(policy->Truncate(kept), Error);
+          EXPECT_EQ(policy->length(), 130);
+          continue;
+        }
+        ++allowed;
+        policy->Truncate(kept);
+        EXPECT_EQ(policy->length(), kept);
+        const auto rest = ReadText(*policy, geometry, text, 160, 16);
+        result.insert(result.end(), rest.begin(), rest.end());
+        EXPECT_EQ(result, reference) << spec << " truncated to " << kept;
       }
-      ++allowed;
-      policy->Truncate(kept);
-      EXPECT_EQ(policy->length(), kept);
-      const auto rest = ReadText(*policy, geometry, text, 160, 16);
-      result.insert(result.end(), rest.begin(), rest.end());
-      EXPECT_EQ(result, reference) << spec << " truncated to " << kept;
-    }
-    EXPECT_FALSE(Make(geometry, spec)->CanTruncate(1));
-    EXPECT_FALSE(Make(geometry, spec)->CanTruncate(-1));
-    if (spec == kind().roomy_example) {
-      EXPECT_EQ(allowed, 7) << "nothing was dropped";
+      EXPECT_FALSE(Make(geometry, spec)->CanTruncate(1));
+      EXPECT_FALSE(Make(geometry, spec)->CanTruncate(-1));
+      if (spec == kind().roomy_example) {
+        EXPECT_EQ(allowed, 7) << "nothing was dropped";
+      }
     }
   }
 }
 
 TEST_P(Laws, ARefusedStepChangesNothing) {
-  const AttentionGeometry& geometry = geometries_[0];
-  const TestText text(geometry, 90, 5);
-  const auto reference =
-      ReadText(*Make(geometry, kind().tight_example, 90), geometry, text, 90, 30);
-  const auto policy = Make(geometry, kind().tight_example, 90);
-  auto result = ReadText(*policy, geometry, text, 60, 30);
-  const KvStats before = policy->Stats();
-  const int64_t too_many = std::min(policy->max_step_tokens(), policy->max_length() - 60) + 1;
-  EXPECT_THROW(policy->Begin(too_many), Error);
-  EXPECT_EQ(policy->length(), 60);
-  EXPECT_EQ(policy->Stats().kept, before.kept);
-  EXPECT_EQ(policy->Stats().bytes, before.bytes);
-  const auto rest = ReadText(*policy, geometry, text, 90, 30);
-  result.insert(result.end(), rest.begin(), rest.end());
-  EXPECT_EQ(result, reference);
+  for (const AttentionGeometry& geometry : geometries_) {
+    const TestText text(geometry, 90, 5);
+    const auto reference =
+        ReadText(*Make(geometry, kind().tight_example, 90), geometry, text, 90, 30);
+    const auto policy = Make(geometry, kind().tight_example, 90);
+    auto result = ReadText(*policy, geometry, text, 60, 30);
+    const KvStats before = policy->Stats();
+    const int64_t too_many = std::min(policy->max_step_tokens(), policy->max_length() - 60) + 1;
+    EXPECT_THROW(policy->Begin(too_many), Error);
+    EXPECT_EQ(policy->length(), 60);
+    EXPECT_EQ(policy->Stats().kept, before.kept);
+    EXPECT_EQ(policy->Stats().bytes, before.bytes);
+    const auto rest = ReadText(*policy, geometry, text, 90, 30);
+    result.insert(result.end(), rest.begin(), rest.end());
+    EXPECT_EQ(result, reference);
+  }
 }
 
 TEST_P(Laws, AStepThatIsNotEndedDidNotHappen) {
   for (const auto spec : {kind().tight_example, kind().roomy_example}) {
-    const AttentionGeometry& geometry = geometries_[0];
-    const TestText text(geometry, 180, 6);
-    const TestText other(geometry, 180, 7);
-    const auto reference = ReadText(*Make(geometry, spec), geometry, text, 180, 20);
-    const auto policy = Make(geometry, spec);
-    std::vector<float> result;
-    ThreadPool pool(1);
-    const Exec exec{
-        .pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace_};
-    for (int64_t at = 0; at < 180; at += 20) {
-      const int64_t step = std::min<int64_t>(kMaxStep, 180 - at);
-      std::vector<float> dropped(static_cast<size_t>(step * 4 * 16));
-      policy->Begin(step);
-      policy->Attend(0, other.Input(0, at, at + step), exec, {dropped.data(), step, 64, 64});
-      const auto rows = ReadText(*policy, geometry, text, at + 20, 20);
-      result.insert(result.end(), rows.begin(), rows.end());
+    for (const AttentionGeometry& geometry : geometries_) {
+      const int64_t cols = geometry.shape.heads * geometry.shape.head_dim;
+      const TestText text(geometry, 180, 6);
+      const TestText other(geometry, 180, 7);
+      const auto reference = ReadText(*Make(geometry, spec), geometry, text, 180, 20);
+      const auto policy = Make(geometry, spec);
+      std::vector<float> result;
+      ThreadPool pool(1);
+      const Exec exec{
+          .pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace_};
+      for (int64_t at = 0; at < 180; at += 20) {
+        const int64_t step = std::min<int64_t>(kMaxStep, 180 - at);
+        std::vector<float> dropped(static_cast<size_t>(step * cols));
+        policy->Begin(step);
+        policy->Attend(0, other.Input(0, at, at + step), exec, {dropped.data(), step, cols, cols});
+        const auto rows = ReadText(*policy, geometry, text, at + 20, 20);
+        result.insert(result.end(), rows.begin(), rows.end());
+      }
+      EXPECT_EQ(result, reference) << spec;
     }
-    EXPECT_EQ(result, reference) << spec;
   }
 }
 

@@ -85,7 +85,12 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                                          Case{"llama/f16", "dense", DType::kF16},
                                          Case{"mistral/window", "dense", DType::kF32},
                                          Case{"gpt_neox/parallel", "dense", DType::kF32},
+                                         Case{"falcon/alibi", "dense", DType::kF32},
+                                         Case{"mpt/storywriter", "dense", DType::kBF16},
                                          Case{"llama/gqa", "sinks:4+40", DType::kF32},
+                                         Case{"falcon/multi_query", "sinks:4+40", DType::kF16},
+                                         Case{"falcon/alibi", "sinks:4+40", DType::kF32},
+                                         Case{"mpt/alibi", "sinks:4+40", DType::kF32},
                                          Case{"llama/bf16", "sinks:3+29", DType::kBF16},
                                          Case{"mistral/window", "sinks:2+5", DType::kF16}));
 

@@ -41,14 +41,17 @@ class DensePolicy : public AttentionPolicy {
     store_.Write(exec, layer, length_, RotateKeys(exec, geometry_.shape, input.k, step_), input.v);
     const int64_t window = geometry_.windows[static_cast<size_t>(layer)];
     const auto visible = exec.workspace.Matrix<ops::KvRange>(1, tokens_);
+    const auto places = exec.workspace.Matrix<ops::AlibiPlace>(1, tokens_);
     for (int64_t i = 0; i < tokens_; ++i) {
       const int64_t end = length_ + i + 1;
       visible.data[i] = {window == 0 ? 0 : std::max<int64_t>(0, end - window), end};
+      places.data[i] = {.query = length_ + i, .shift = 0};
     }
     const ops::AttentionSource source{.kv = store_.View(layer),
                                       .q = RotateQueries(exec, geometry_.shape, input.q, step_),
-                                      .visible = visible.RowSpan(0)};
-    ops::Attention(exec, geometry_.shape, {&source, 1}, input.sink_logits, out);
+                                      .visible = visible.RowSpan(0),
+                                      .places = places.RowSpan(0)};
+    ops::Attention(exec, geometry_.shape, geometry_.alibi, {&source, 1}, input.sink_logits, out);
   }
 
   void End() override { length_ += tokens_; }

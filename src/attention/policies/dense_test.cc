@@ -16,18 +16,17 @@ std::unique_ptr<AttentionPolicy> Make(const AttentionGeometry& geometry, int64_t
   return MakeDensePolicy(geometry, {.kv_type = kv_type, .context = context}, "");
 }
 
-// Window w: the last w keys, the token itself among them. Layer by layer, as in some models.
-TEST(DensePolicyTest, EveryTokenSeesItsWindow) {
-  constexpr int64_t kTokens = 150;
-  const std::vector<int64_t> windows = {0, 1, 2, 63, 64, 65, 100, 1000};
-  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, windows);
+constexpr int64_t kTokens = 150;
+const std::vector<int64_t> kWindows = {0, 1, 2, 63, 64, 65, 100, 1000};
+
+void ExpectEveryTokenSeesItsWindow(const AttentionGeometry& geometry) {
   const TestText text(geometry, kTokens, 1);
   for (const int64_t chunk : {1, 40, 150}) {
     const auto out = ReadText(*Make(geometry, kTokens), geometry, text, kTokens, chunk);
     size_t index = 0;
     for (int64_t t = 0; t < kTokens; ++t) {
       for (int64_t layer = 0; layer < geometry.layers; ++layer) {
-        const int64_t window = windows[static_cast<size_t>(layer)];
+        const int64_t window = kWindows[static_cast<size_t>(layer)];
         std::vector<SeenKey> keys;
         for (int64_t key = 0; key <= t; ++key) {
           if (window == 0 || t - key < window) keys.push_back({key, key});
@@ -39,6 +38,17 @@ TEST(DensePolicyTest, EveryTokenSeesItsWindow) {
         }
       }
     }
+  }
+}
+
+// Window w: the last w keys, the token itself among them. Layer by layer, as in some models.
+TEST(DensePolicyTest, EveryTokenSeesItsWindow) {
+  ExpectEveryTokenSeesItsWindow(TestGeometry(4, 2, 12, 8, kWindows));
+}
+
+TEST(DensePolicyTest, AlibiCountsPositionsInTheText) {
+  for (const bool in_bf16 : {false, true}) {
+    ExpectEveryTokenSeesItsWindow(WithAlibi(TestGeometry(4, 2, 12, 8, kWindows), in_bf16));
   }
 }
 

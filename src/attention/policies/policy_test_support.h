@@ -29,10 +29,22 @@ inline AttentionGeometry TestGeometry(int64_t heads, int64_t kv_heads, int64_t h
   return geometry;
 }
 
+// The same without rotation and with ALiBi. A slope is enough that even a far token's place shows,
+// and no bf16 number.
+inline AttentionGeometry WithAlibi(AttentionGeometry geometry, bool in_bf16) {
+  geometry.rotary.rotary_dim = 0;
+  geometry.alibi.scale = 0.7f;
+  geometry.alibi.in_bf16 = in_bf16;
+  for (int64_t head = 0; head < geometry.shape.heads; ++head) {
+    geometry.alibi.slopes.push_back(0.03f * static_cast<float>(head + 1));
+  }
+  return geometry;
+}
+
 // A key as a query sees it.
 struct SeenKey {
   int64_t token;     // position in the text
-  int64_t position;  // at which it is rotated
+  int64_t position;  // in the cache: at which it is rotated, from which ALiBi counts
 };
 
 // Random rows of a text. Odd layers have sink logits, so that every test of a policy sees both
@@ -66,7 +78,7 @@ class TestText {
             .sink_logits = sink_logits_[static_cast<size_t>(layer)]};
   }
 
-  // What the head's query of `token`, rotated at `position`, gets from the keys.
+  // What the head's query of `token`, standing at `position`, gets from the keys.
   std::vector<double> Attend(int64_t layer, int64_t head, int64_t token, int64_t position,
                              const std::vector<SeenKey>& keys) const {
     const int64_t kv_head = head * shape().kv_heads / shape().heads;
@@ -79,7 +91,8 @@ class TestText {
       const auto k = Rotated(layer, key.token, KeyColumn() + kv_head * dim, key.position);
       double score = 0;
       for (size_t d = 0; d < k.size(); ++d) score += q[d] * k[d];
-      const double weight = std::exp(score * double{shape().scale});
+      const double bias = Bias(head, key.position) - Bias(head, position);
+      const double weight = std::exp(score * double{shape().scale} + bias);
       sum += weight;
       for (int64_t d = 0; d < dim; ++d) {
         out[static_cast<size_t>(d)] +=
@@ -96,6 +109,16 @@ class TestText {
   int64_t ValueColumn() const { return KeyColumn() + shape().kv_heads * shape().head_dim; }
   double At(int64_t layer, int64_t token, int64_t col) const {
     return layers_[static_cast<size_t>(layer)][static_cast<size_t>(token * cols_ + col)];
+  }
+
+  double Bias(int64_t head, int64_t position) const {
+    const ops::Alibi& alibi = geometry_.alibi;
+    if (alibi.slopes.empty()) return 0;
+    const float slope = alibi.slopes[static_cast<size_t>(head)];
+    const auto place = static_cast<float>(position);
+    if (!alibi.in_bf16) return double{alibi.scale} * slope * place;
+    const auto rounded = [](float x) { return ToFloat(ToBF16(x)); };
+    return double{alibi.scale} * rounded(rounded(slope) * rounded(place));
   }
 
   std::vector<double> Rotated(int64_t layer, int64_t token, int64_t col, int64_t position) const {

@@ -11,6 +11,7 @@
 namespace godwit {
 namespace {
 
+using ops::AlibiPlace;
 using ops::KvRange;
 
 // The token at text position t sees the sinks 0 .. S-1 and the window t-W .. t. In the cache the
@@ -18,7 +19,8 @@ using ops::KvRange;
 // stands at i. Rotary scores depend on differences of positions only. So no key is ever rotated
 // again: a window key keeps the rotation of its text position and meets the query rotated at t; a
 // sink meets a second copy of the query, rotated at S + W. Until something has been evicted
-// (t <= S + W) the two coincide, and the token simply sees 0 .. t, bit for bit like dense.
+// (t <= S + W) the two coincide, and the token simply sees 0 .. t, bit for bit like dense. ALiBi
+// counts in the cache likewise.
 class SinksPolicy : public AttentionPolicy {
  public:
   SinksPolicy(const AttentionGeometry& geometry, const PolicyOptions& options, int64_t sinks,
@@ -60,20 +62,28 @@ class SinksPolicy : public AttentionPolicy {
 
     const auto window_ranges = exec.workspace.Matrix<KvRange>(1, tokens_);
     const auto sink_ranges = exec.workspace.Matrix<KvRange>(1, tokens_);
+    const auto window_places = exec.workspace.Matrix<AlibiPlace>(1, tokens_);
+    const auto sink_places = exec.workspace.Matrix<AlibiPlace>(1, tokens_);
     for (int64_t i = 0; i < tokens_; ++i) {
-      window_ranges.data[i] = WindowRange(layer, length_ + i);
-      sink_ranges.data[i] = SinkRange(layer, length_ + i);
+      const int64_t t = length_ + i;
+      window_ranges.data[i] = WindowRange(layer, t);
+      sink_ranges.data[i] = SinkRange(layer, t);
+      const int64_t place = std::min(t, n_sinks_ + window_);  // of the query, in the cache
+      window_places.data[i] = {.query = place, .shift = place - t};
+      sink_places.data[i] = {.query = place, .shift = 0};
     }
     const ops::AttentionSource sources[] = {
         {.kv = sinks_.View(layer),
          .q = RotateQueries(exec, geometry_.shape, input.q, sink_query_step_),
-         .visible = sink_ranges.RowSpan(0)},
+         .visible = sink_ranges.RowSpan(0),
+         .places = sink_places.RowSpan(0)},
         {.kv = ring_.View(layer),
          .q = RotateQueries(exec, geometry_.shape, input.q, step_),
-         .visible = window_ranges.RowSpan(0)}};
+         .visible = window_ranges.RowSpan(0),
+         .places = window_places.RowSpan(0)}};
     // Without an evicted token no query sees the sinks apart from the window.
     const bool streaming = length_ + tokens_ - 1 > n_sinks_ + window_ && n_sinks_ > 0;
-    ops::Attention(exec, geometry_.shape,
+    ops::Attention(exec, geometry_.shape, geometry_.alibi,
                    streaming ? std::span(sources) : std::span(sources + 1, 1), input.sink_logits,
                    out);
   }

@@ -35,10 +35,8 @@ struct Budget {
 
 class SinksPolicyTest : public testing::TestWithParam<Budget> {};
 
-TEST_P(SinksPolicyTest, EveryTokenSeesSinksAndWindowAtTheirPlacesInTheCache) {
-  const auto [sinks, window] = GetParam();
-  // The last layer has a window of the model's own, which counts positions in the cache too.
-  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 9});
+void ExpectPlacesInTheCache(const AttentionGeometry& geometry, const Budget& budget) {
+  const auto [sinks, window] = budget;
   const TestText text(geometry, kTokens, 1);
   for (const int64_t chunk : {1, 5, 96}) {
     const auto out = ReadText(*Make(geometry, sinks, window), geometry, text, kTokens, chunk);
@@ -59,6 +57,17 @@ TEST_P(SinksPolicyTest, EveryTokenSeesSinksAndWindowAtTheirPlacesInTheCache) {
         }
       }
     }
+  }
+}
+
+// The last layer has a window of the model's own, which counts positions in the cache too.
+TEST_P(SinksPolicyTest, EveryTokenSeesSinksAndWindowAtTheirPlacesInTheCache) {
+  ExpectPlacesInTheCache(TestGeometry(4, 2, 12, 8, {0, 9}), GetParam());
+}
+
+TEST_P(SinksPolicyTest, AlibiCountsPlacesInTheCacheToo) {
+  for (const bool in_bf16 : {false, true}) {
+    ExpectPlacesInTheCache(WithAlibi(TestGeometry(4, 2, 12, 8, {0, 9}), in_bf16), GetParam());
   }
 }
 

@@ -21,15 +21,18 @@ GODWIT_INLINE int64_t WholeLanes(int64_t n) {
   return (n + kLaneFloats - 1) / kLaneFloats * kLaneFloats;
 }
 
-// Turns the scores of one row into weights exp(score - maximum), and brings its state to the new
-// maximum.
-void WeighRow(float scale, TileSpan span, int64_t head_dim, float* scores, float* state) {
+// Turns the products of one row into scores, those into weights exp(score - maximum), and brings
+// the row's state to the new maximum. bias [kTileTokens] or null.
+void WeighRow(float scale, const float* bias, TileSpan span, int64_t head_dim, float* scores,
+              float* state) {
   const int64_t first = span.begin / kLanes * kLanes;
   Vec best = Set1(state[0]);
   for (int64_t j = first; j < span.end; j += kLanes) {
     // Scores outside the span may be NaN, from keys that were never written: blended away.
     const Mask seen = LanesBetween(span.begin - j, span.end - j);
-    const Vec score = Select(seen, Mul(Load(scores + j), Set1(scale)), Set1(kMinusInfinity));
+    Vec score = Mul(Load(scores + j), Set1(scale));
+    if (bias != nullptr) score = Add(score, Load(bias + j));
+    score = Select(seen, score, Set1(kMinusInfinity));
     Store(scores + j, score);
     best = Max(best, score);
   }
@@ -97,7 +100,8 @@ void AttendRows(const AttendTileArgs& args, int64_t row, int64_t rows) {
                                        .out_stride = kTileTokens});
   float* state = args.state + row * args.state_stride;
   for (int64_t r = 0; r < rows; ++r) {
-    WeighRow(args.scale, spans[r], args.head_dim, scores + r * kTileTokens,
+    const float* bias = args.bias == nullptr ? nullptr : args.bias + (row + r) * kTileTokens;
+    WeighRow(args.scale, bias, spans[r], args.head_dim, scores + r * kTileTokens,
              state + r * args.state_stride);
   }
   // The rows share the loads of the values that all of them see. A row alone adds what it sees

@@ -31,6 +31,11 @@ void Multiply(const float* a, const float* b, int64_t n, float* out) noexcept {
   Map2(a, b, n, out, [](Vec x, Vec y) { return Mul(x, y); });
 }
 
+// x stands second in Max and in Min, which then return its NaN.
+void Clamp(const float* x, float limit, int64_t n, float* out) noexcept {
+  Map(x, n, out, [&](Vec v) { return Min(Set1(limit), Max(Set1(-limit), v)); });
+}
+
 void Relu(const float* x, int64_t n, float* out) noexcept {
   Map(x, n, out, [](Vec v) { return Max(Zero(), v); });
 }

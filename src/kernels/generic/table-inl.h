@@ -26,6 +26,7 @@ constexpr KernelTable MakeTable(GemmFunction f32, GemmFunction f16, GemmFunction
           .rotate_half = RotateHalf,
           .add = AddRows,
           .multiply = Multiply,
+          .clamp = Clamp,
           .silu = Silu,
           .gelu_erf = GeluErf,
           .gelu_tanh = GeluTanh,

@@ -5,10 +5,12 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "model/archs/falcon.h"
 #include "model/archs/gpt_neox.h"
 #include "model/archs/internlm2.h"
 #include "model/archs/llama.h"
 #include "model/archs/mistral.h"
+#include "model/archs/mpt.h"
 #include "model/archs/qwen2.h"
 #include "model/archs/qwen3.h"
 
@@ -22,6 +24,10 @@ constexpr std::array kArchitectures = {
     Architecture{"qwen3", "Qwen3 (dense)", DescribeQwen3},
     Architecture{"internlm2", "InternLM2, InternLM2.5", DescribeInternLm2},
     Architecture{"gpt_neox", "GPT-NeoX, Pythia", DescribeGptNeox},
+    Architecture{"falcon", "Falcon 7B, 11B, 40B, 180B, RW", DescribeFalcon},
+    Architecture{"RefinedWebModel", "Falcon 7B and RW as first published", DescribeRefinedWebModel},
+    Architecture{"RefinedWeb", "Falcon 40B as first published", DescribeRefinedWeb},
+    Architecture{"mpt", "MPT (ALiBi)", DescribeMpt},
 };
 
 }  // namespace

@@ -1,0 +1,103 @@
+#include "model/archs/falcon.h"
+
+#include <bit>
+#include <cmath>
+
+#include "model/hf_fields.h"
+
+namespace godwit {
+namespace {
+
+constexpr CommonKeys kKeys = {
+    .kv_heads = "num_kv_heads", .head_dim = "", .intermediate = "", .tied_unless_told = true};
+constexpr CommonKeys kFirstKeys = {.layers = "n_layer",
+                                   .heads = "n_head",
+                                   .kv_heads = "n_head_kv",
+                                   .head_dim = "",
+                                   .intermediate = "",
+                                   .tied_unless_told = true};
+
+// 2^(-8 i / n) for i = 1 .. n where n is a power of two; else those of the power below, and then
+// every other one of the power above. The biases are added before the scores are scaled.
+ops::Alibi FalconAlibi(int64_t heads, int64_t head_dim) {
+  ops::Alibi alibi{
+      .slopes = {}, .scale = 1 / std::sqrt(static_cast<float>(head_dim)), .in_bf16 = true};
+  const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  for (int64_t head = 0; head < heads; ++head) {
+    const double i =
+        static_cast<double>(head < below ? head + 1 : head - below) + (head < below ? 0.0 : 0.5);
+    const double place = i / static_cast<double>(below);
+    alibi.slopes.push_back(static_cast<float>(std::exp2(-8 * place)));
+  }
+  return alibi;
+}
+
+// LayerNorm, attention and a plain GELU unit side by side, q, k and v in one tensor. Falcon 40B
+// ("new decoder architecture") has grouped KV heads and a norm for each of the two blocks; 7B one
+// KV head, which makes its tensor all q, k, v, and one norm for both; RW a KV head for every head,
+// ALiBi, biases, and the blocks in sequence.
+DecoderSpec Describe(const HfConfig& config, const CommonKeys& keys, bool new_architecture,
+                     bool parallel, bool multi_query) {
+  DecoderSpec spec;
+  ReadCommonFields(config, spec, keys);
+  spec.mlp.intermediate = config.IntOr("ffn_hidden_size", 4 * spec.hidden_size, kWidthRange);
+  spec.mlp.activation = ReadActivation(config, /*fallback=*/"gelu", "activation");
+  spec.mlp.gated = false;
+  spec.norm = ops::NormKind::kLayer;
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("layer_norm_epsilon", 1e-5, {0, 1}));
+  spec.norm_bias = true;
+  spec.qkv_layout = QkvLayout::kGrouped;
+  spec.qkv_bias = spec.attention_out_bias = spec.mlp.bias = config.BoolOr("bias", false);
+
+  const int64_t norms = config.IntOr("num_ln_in_parallel_attn", new_architecture ? 2 : 1, {1, 2});
+  if (new_architecture && !parallel) config.Refuse("parallel_attn", "true in the new architecture");
+  if (!new_architecture && norms != 1) {
+    config.Refuse("num_ln_in_parallel_attn", "1 but in the new architecture");
+  }
+  if (!new_architecture && multi_query) spec.kv_heads = 1;
+  if (!new_architecture && !multi_query && spec.kv_heads != spec.heads) {
+    config.Refuse(keys.kv_heads, "one for every head without multi_query");
+  }
+  spec.topology = !parallel    ? Topology::kSequential
+                  : norms == 2 ? Topology::kParallel
+                               : Topology::kParallelSharedNorm;
+
+  if (config.BoolOr("alibi", false)) {
+    spec.alibi = FalconAlibi(spec.heads, spec.head_dim);
+  } else {
+    ReadRotary(config, spec.head_dim, "rope_theta", spec);
+  }
+  const bool own_norms = spec.topology == Topology::kParallel;
+  spec.names = {
+      .embedding = "transformer.word_embeddings",
+      .final_norm = "transformer.ln_f",
+      .head = "lm_head",
+      .attention_norm = own_norms ? "transformer.h.{}.ln_attn" : "transformer.h.{}.input_layernorm",
+      .qkv = "transformer.h.{}.self_attention.query_key_value",
+      .attention_out = "transformer.h.{}.self_attention.dense",
+      .mlp_norm =
+          own_norms ? "transformer.h.{}.ln_mlp" : "transformer.h.{}.post_attention_layernorm",
+      .up = "transformer.h.{}.mlp.dense_h_to_4h",
+      .down = "transformer.h.{}.mlp.dense_4h_to_h",
+  };
+  return spec;
+}
+
+}  // namespace
+
+DecoderSpec DescribeFalcon(const HfConfig& config) {
+  return Describe(config, kKeys, config.BoolOr("new_decoder_architecture", false),
+                  config.BoolOr("parallel_attn", true), config.BoolOr("multi_query", true));
+}
+
+DecoderSpec DescribeRefinedWebModel(const HfConfig& config) {
+  return Describe(config, kFirstKeys, /*new_architecture=*/false,
+                  config.BoolOr("parallel_attn", false), config.BoolOr("multi_query", false));
+}
+
+DecoderSpec DescribeRefinedWeb(const HfConfig& config) {
+  return Describe(config, kFirstKeys, /*new_architecture=*/true,
+                  config.BoolOr("parallel_attn", false), /*multi_query=*/false);
+}
+
+}  // namespace godwit

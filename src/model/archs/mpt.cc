@@ -1,0 +1,88 @@
+#include "model/archs/mpt.h"
+
+#include <bit>
+#include <cmath>
+
+#include "model/hf_fields.h"
+
+namespace godwit {
+namespace {
+
+// 2^(-bias_max i / n) for i = 1 .. n, where n is the power of two at or above the heads; if it is
+// above, the even i first.
+std::vector<float> MptSlopes(int64_t heads, int64_t bias_max) {
+  const auto n = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(heads)));
+  std::vector<float> slopes;
+  for (int64_t head = 0; head < heads; ++head) {
+    const int64_t evens_first = head < n / 2 ? 2 * head + 2 : 2 * (head - n / 2) + 1;
+    const int64_t i = n == heads ? head + 1 : evens_first;
+    slopes.push_back(
+        static_cast<float>(std::exp2(-static_cast<double>(bias_max * i) / static_cast<double>(n))));
+  }
+  return slopes;
+}
+
+// What the switches of MPT's own code can turn on and Hugging Face's port never does.
+void RefuseVariations(const HfConfig& config, const HfConfig& attention) {
+  const auto require = [](const HfConfig& fields, std::string_view key, bool value) {
+    if (fields.BoolOr(key, value) != value) fields.Refuse(key, value ? "true" : "false");
+  };
+  require(attention, "alibi", true);
+  require(attention, "qk_ln", false);
+  require(attention, "prefix_lm", false);
+  require(config, "no_bias", true);
+  if (attention.StringOr("attn_type", "multihead_attention") != "multihead_attention") {
+    attention.Refuse("attn_type", "multihead_attention");
+  }
+  const std::string norm = config.StringOr("norm_type", "low_precision_layernorm");
+  if (norm != "low_precision_layernorm" && norm != "layernorm") {
+    config.Refuse("norm_type", "low_precision_layernorm or layernorm");
+  }
+  if (config.Has("logit_scale")) config.Refuse("logit_scale", "null");
+}
+
+}  // namespace
+
+// LayerNorm without bias and no biases at all, ALiBi, q, k and v one after another in one tensor, a
+// plain GELU unit, a tied head.
+DecoderSpec DescribeMpt(const HfConfig& config) {
+  DecoderSpec spec;
+  ReadCommonFields(config, spec,
+                   {.hidden_size = "d_model",
+                    .layers = "n_layers",
+                    .heads = "n_heads",
+                    .kv_heads = "",
+                    .head_dim = "",
+                    .intermediate = "",
+                    .max_context = "max_seq_len",
+                    .tied_unless_told = true});
+  const HfConfig attention = config.Object("attn_config").value_or(HfConfig::Parse("{}", ""));
+  RefuseVariations(config, attention);
+  spec.alibi.slopes = MptSlopes(spec.heads, attention.IntOr("alibi_bias_max", 8, {1, 64}));
+  if (attention.Has("softmax_scale")) {
+    spec.score_scale = static_cast<float>(attention.Float("softmax_scale", {1e-6, 1e6}));
+  }
+  const double clip = attention.FloatOr("clip_qkv", 0, {0, 1e6});
+  if (clip != 0) spec.clip_qkv = static_cast<float>(clip);
+
+  spec.norm = ops::NormKind::kLayer;
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("layer_norm_epsilon", 1e-5, {0, 1}));
+  spec.qkv_layout = QkvLayout::kFused;
+  spec.mlp.gated = false;
+  spec.mlp.activation = ops::Activation::kGeluErf;
+  spec.mlp.intermediate = spec.hidden_size * config.IntOr("expansion_ratio", 4, {1, 64});
+  spec.names = {
+      .embedding = "transformer.wte",
+      .final_norm = "transformer.norm_f",
+      .head = "lm_head",
+      .attention_norm = "transformer.blocks.{}.norm_1",
+      .qkv = "transformer.blocks.{}.attn.Wqkv",
+      .attention_out = "transformer.blocks.{}.attn.out_proj",
+      .mlp_norm = "transformer.blocks.{}.norm_2",
+      .up = "transformer.blocks.{}.ffn.up_proj",
+      .down = "transformer.blocks.{}.ffn.down_proj",
+  };
+  return spec;
+}
+
+}  // namespace godwit

@@ -1,0 +1,33 @@
+// ALiBi (arXiv 2108.12409): positions come in as a bias on every score, slope * (key position -
+// query position), a penalty for distance that every head charges at its own rate.
+//
+// Positions are counted in the cache: what a policy has evicted leaves no gap.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace godwit::ops {
+
+struct Alibi {
+  std::vector<float> slopes;  // [heads], per token; empty: the model has no ALiBi
+  float scale = 1;            // of every bias: Falcon adds it to scores that are yet to be scaled
+  // Every key's bias is bf16(bf16(slope) * bf16(position)): a staircase whose steps are two tokens
+  // wide from position 256 on and eight from 1024 on. Falcon was published so, and Hugging Face
+  // computes it so in float32 too.
+  bool in_bf16 = false;
+};
+
+// Where a query stands in the cache, and where the keys of one source do.
+struct AlibiPlace {
+  int64_t query;
+  int64_t shift;  // the key at the source's position p stands at p + shift
+};
+
+// bias[j]: of the key at position first + j of its source. A bias is relative to the query's own,
+// which softmax does not notice and which keeps near keys exact however long the text.
+void FillAlibi(const Alibi& alibi, int64_t head, const AlibiPlace& place, int64_t first,
+               std::span<float> bias);
+
+}  // namespace godwit::ops

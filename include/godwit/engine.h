@@ -78,6 +78,8 @@ struct KvReport {
   std::string policy;  // as SessionOptions::kv
   int64_t seen = 0;    // tokens that went in
   int64_t kept = 0;    // tokens that the next one would see
+  // Where in the text the seen - kept forgotten ones begin; they follow each other.
+  int64_t first_dropped = 0;
   int64_t bytes = 0;   // memory held
 };
 

@@ -33,6 +33,10 @@ TEST(MakePolicyTest, ArgumentsThatMakeNoSenseAreNamed) {
     EXPECT_THAT(Refusal(fmt::format("sinks:{}", arguments).c_str()), HasSubstr(arguments));
   }
   for (const char* spec : {"sinks", "sinks:"}) EXPECT_THAT(Refusal(spec), HasSubstr("sinks:S+W"));
+  for (const char* spec :
+       {"window", "window:", "window:0", "window:-1", "window:4+4", "window:x"}) {
+    EXPECT_THAT(Refusal(spec), HasSubstr("window:W"));
+  }
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ struct KvStats {
   std::string policy;  // as --kv spells it
   int64_t seen = 0;    // tokens that went through the policy
   int64_t kept = 0;    // of those, the ones that the next token will see
+  // Position of the first of the seen - kept others, which follow each other in the text.
+  int64_t first_dropped = 0;
   int64_t bytes = 0;   // memory held
 };
 

@@ -19,7 +19,7 @@ constexpr Verb kVerbs[] = {
     {"tokenize", "text to token ids, and back", Tokenize},
     {"logits", "write the logits of every position to an .npy file", Logits},
     {"perplexity", "how well a model predicts a text", Perplexity},
-    {"eval", "how good a model is: zero-shot tasks", Eval},
+    {"eval", "how good a model is: zero-shot tasks, endless texts", Eval},
     {"inspect", "what a model is, and what of it fits into this machine", Inspect},
 };
 

@@ -16,6 +16,7 @@ namespace {
 
 constexpr Verb kEvaluations[] = {
     {"tasks", "questions with a known answer: ARC, BoolQ, COPA, LAMBADA, PIQA, ...", EvalTasks},
+    {"stream", "questions about an endless text, while it goes on: StreamEval, ARC", EvalStream},
 };
 
 std::string Help() {
@@ -47,7 +48,7 @@ int Eval(std::span<const std::string> arguments) {
   const auto nearest = Nearest(name, names);
   Throw(ErrorKind::kInput, "unknown evaluation {}; {}", Quote(name),
         nearest ? fmt::format("did you mean {}?", *nearest)
-                : fmt::format("there is: {} (see godwit eval --help)", fmt::join(names, ", ")));
+                : fmt::format("there are: {} (see godwit eval --help)", fmt::join(names, ", ")));
 }
 
 }  // namespace godwit::cli

@@ -76,6 +76,8 @@ std::string ToJson(const GenerateResult& result, uint64_t seed) {
   json["kv"] = {{"policy", result.kv.policy},
                 {"seen", result.kv.seen},
                 {"kept", result.kv.kept},
+                {"dropped", result.kv.seen - result.kv.kept},
+                {"first_dropped", result.kv.first_dropped},
                 {"bytes", result.kv.bytes}};
   json["timings"] = {{"prompt_ms", result.prompt_ms},
                      {"prompt_per_second", PromptRate(result)},

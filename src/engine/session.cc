@@ -223,7 +223,11 @@ int64_t Session::Impl::max_tokens() const {
 
 KvReport Session::Impl::kv() const {
   const KvStats stats = policy_->Stats();
-  return {.policy = stats.policy, .seen = stats.seen, .kept = stats.kept, .bytes = stats.bytes};
+  return {.policy = stats.policy,
+          .seen = stats.seen,
+          .kept = stats.kept,
+          .first_dropped = stats.first_dropped,
+          .bytes = stats.bytes};
 }
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

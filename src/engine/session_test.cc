@@ -86,5 +86,34 @@ TEST(SessionTest, ASinkTokenStandsOnceInFrontOfEveryText) {
   EXPECT_EQ(session.max_tokens(), 99);
 }
 
+std::vector<FakeModel::Read> ReadsOf(const Engine::Impl& engine) {
+  return static_cast<const FakeModel&>(*engine.model).reads();
+}
+
+// What extends the text needs no going back, so a policy that cannot will do.
+TEST(SessionTest, ATextThatIsExtendedIsReadOnceThoughThePolicyForgets) {
+  const auto engine = EngineThatWrites(std::string(100, 'y'));
+  Session::Impl session(*engine, {.kv = "sinks:1+3"});
+  GenerateOptions options;
+  options.max_tokens = 2;
+  options.sampler.temperature = 0;
+  std::vector<int32_t> text = {'a', 'b'};
+  int64_t position = 0;
+  for (int call = 0; call < 5; ++call) {
+    const auto result = session.Generate(text, options);
+    EXPECT_EQ(result.cached_tokens, position);
+    // Everything but the last token of the output has been read.
+    position = result.prompt_tokens + 1;
+    text = session.text;
+    text.insert(text.end(), {'c', 'd', 'e'});
+  }
+  int64_t next = 0;
+  for (const FakeModel::Read& read : ReadsOf(*engine)) {
+    EXPECT_EQ(read.position, next);
+    next += std::ssize(read.tokens);
+  }
+  EXPECT_EQ(next, position);
+}
+
 }  // namespace
 }  // namespace godwit

@@ -21,6 +21,14 @@ size_t Largest(const std::vector<double>& values) {
 
 }  // namespace
 
+std::optional<Accuracy> AccuracyOf(int64_t right, int64_t n) {
+  if (n == 0) return std::nullopt;
+  const double share = static_cast<double>(right) / static_cast<double>(n);
+  if (n == 1) return Accuracy{.share = share};
+  return Accuracy{.share = share,
+                  .standard_error = std::sqrt(share * (1 - share) / static_cast<double>(n - 1))};
+}
+
 void Tally::Add(const Question& question, std::span<const Score> scores) {
   ++n_;
   log_probability_sum_ += scores[question.gold].log_probability;
@@ -39,19 +47,11 @@ void Tally::Add(const Question& question, std::span<const Score> scores) {
   if (Largest(per_character) == question.gold) ++right_normalized_;
 }
 
-std::optional<Accuracy> Tally::Share(int64_t right) const {
-  if (n_ == 0) return std::nullopt;
-  const double share = static_cast<double>(right) / static_cast<double>(n_);
-  if (n_ == 1) return Accuracy{.share = share};
-  return Accuracy{.share = share,
-                  .standard_error = std::sqrt(share * (1 - share) / static_cast<double>(n_ - 1))};
-}
-
-std::optional<Accuracy> Tally::acc() const { return Share(right_); }
+std::optional<Accuracy> Tally::acc() const { return AccuracyOf(right_, n_); }
 
 std::optional<Accuracy> Tally::acc_norm() const {
   if (scoring_ != Scoring::kNormalizedChoice) return std::nullopt;
-  return Share(right_normalized_);
+  return AccuracyOf(right_normalized_, n_);
 }
 
 std::optional<double> Tally::chance() const {

@@ -17,6 +17,9 @@ struct Accuracy {
   std::optional<double> standard_error;
 };
 
+// None for n = 0.
+std::optional<Accuracy> AccuracyOf(int64_t right, int64_t n);
+
 class Tally {
  public:
   explicit Tally(Scoring scoring) : scoring_(scoring) {}
@@ -33,8 +36,6 @@ class Tally {
   std::optional<double> perplexity() const;  // exp of the mean of -log_probability of the choice
 
  private:
-  std::optional<Accuracy> Share(int64_t right) const;
-
   Scoring scoring_;
   int64_t n_ = 0;
   int64_t right_ = 0;

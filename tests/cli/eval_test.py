@@ -152,6 +152,7 @@ class EvalTest(CliTest):
     def test_help(self):
         text = self.ok("eval", "--help")
         self.assertIn("\n  tasks ", text)
+        self.assertIn("\n  stream ", text)
         self.assertEqual(text, self.ok("help", "eval"))
         alone = self.godwit("eval")
         self.assertEqual((alone.returncode, alone.stdout, alone.stderr), (INPUT, "", text))
@@ -163,7 +164,7 @@ class EvalTest(CliTest):
 
     def test_unknown(self):
         self.assertIn("did you mean tasks?", self.refused(INPUT, "eval", "task"))
-        self.assertIn("there is: tasks", self.refused(INPUT, "eval", "everything"))
+        self.assertIn("there are: tasks, stream", self.refused(INPUT, "eval", "everything"))
 
 
 if __name__ == "__main__":

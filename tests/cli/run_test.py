@@ -58,6 +58,8 @@ class RunTest(CliTest):
         self.assertEqual(result["kv"]["policy"], "sinks:4+60")
         self.assertEqual(result["kv"]["seen"], len(STORY["tokens"]) + 99)
         self.assertEqual(result["kv"]["kept"], 64)
+        self.assertEqual(result["kv"]["dropped"], len(STORY["tokens"]) + 35)
+        self.assertEqual(result["kv"]["first_dropped"], 4)
 
     def test_stop_strings(self):
         for flag in ("-r", "--reverse-prompt", "--stop"):

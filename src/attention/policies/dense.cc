@@ -67,7 +67,11 @@ class DensePolicy : public AttentionPolicy {
   }
 
   KvStats Stats() const override {
-    return {.policy = "dense", .seen = length_, .kept = length_, .bytes = store_.bytes()};
+    return {.policy = "dense",
+            .seen = length_,
+            .kept = length_,
+            .first_dropped = length_,
+            .bytes = store_.bytes()};
   }
 
  private:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "attention/kv_store.h"
 #include "attention/rotary_step.h"
@@ -11,6 +13,7 @@
 namespace godwit {
 namespace {
 
+using kernels::kTileTokens;
 using ops::AlibiPlace;
 using ops::KvRange;
 
@@ -23,9 +26,11 @@ using ops::KvRange;
 // counts in the cache likewise.
 class SinksPolicy : public AttentionPolicy {
  public:
-  SinksPolicy(const AttentionGeometry& geometry, const PolicyOptions& options, int64_t sinks,
-              int64_t window)
+  // name: as --kv spells it.
+  SinksPolicy(const AttentionGeometry& geometry, const PolicyOptions& options, std::string name,
+              int64_t sinks, int64_t window)
       : geometry_(geometry),
+        name_(std::move(name)),
         n_sinks_(sinks),
         window_(window),
         max_step_tokens_(options.max_step_tokens),
@@ -33,8 +38,8 @@ class SinksPolicy : public AttentionPolicy {
         sinks_(geometry, options.kv_type),
         ring_(geometry, options.kv_type) {
     // No token of a step may take the slot of one that a query of the step needs, or the state
-    // before the step, to which a step that does not end returns. Most is needed by the last state
-    // that can go back, 0 .. S + W, and a step from there.
+    // before the step, to which a step that does not end returns. So that a text can always go back
+    // until the first eviction: 0 .. S + W, and a step from there.
     ring_.Reserve(PagesFor(n_sinks_ + window_ + 1 + max_step_tokens_));
     sinks_.Reserve(PagesFor(n_sinks_));
     sink_query_step_.FillConstant(rotary_, max_step_tokens_, n_sinks_ + window_);
@@ -47,7 +52,7 @@ class SinksPolicy : public AttentionPolicy {
   void Begin(int64_t tokens) override {
     if (tokens > max_step_tokens_) {
       Throw(ErrorKind::kInput, "a step of {} tokens, the KV policy {} takes at most {}", tokens,
-            Stats().policy, max_step_tokens_);
+            name_, max_step_tokens_);
     }
     step_.Fill(rotary_, tokens, length_);
     tokens_ = tokens;
@@ -88,32 +93,40 @@ class SinksPolicy : public AttentionPolicy {
                    out);
   }
 
-  void End() override { length_ += tokens_; }
+  void End() override {
+    length_ += tokens_;
+    furthest_ = std::max(furthest_, length_);
+  }
 
-  // After an eviction the tokens that an earlier state saw are gone.
+  // What the token at `length` would see must still be in the ring, whatever was written since: the
+  // furthest text there was, and a step from there that did not end.
   bool CanTruncate(int64_t length) const override {
-    return length == length_ || (0 <= length && length < length_ && !Evicted(length_ - 1));
+    const int64_t oldest = furthest_ + max_step_tokens_ - ring_.pages() * kTileTokens;
+    return length == length_ ||
+           (0 <= length && length < length_ && FirstInWindow(length) >= oldest);
   }
 
   void Truncate(int64_t length) override {
     if (!CanTruncate(length)) {
       Throw(ErrorKind::kUnsupported,
             "cannot go back to {} of {} tokens: the KV policy {} has evicted what was seen then",
-            length, length_, Stats().policy);
+            length, length_, name_);
     }
     length_ = length;
   }
 
   KvStats Stats() const override {
-    return {.policy = fmt::format("sinks:{}+{}", n_sinks_, window_),
+    return {.policy = name_,
             .seen = length_,
             .kept = std::min(length_, n_sinks_ + window_),
+            .first_dropped = n_sinks_,
             .bytes = sinks_.bytes() + ring_.bytes()};
   }
 
  private:
   // Whether the query at text position t no longer sees everything before it.
   bool Evicted(int64_t t) const { return t > n_sinks_ + window_; }
+  int64_t FirstInWindow(int64_t t) const { return Evicted(t) ? t - window_ : 0; }
 
   // A model's own sliding window counts in cache positions too: there the query that has evicted
   // stands at S + W and sink i at i.
@@ -127,7 +140,7 @@ class SinksPolicy : public AttentionPolicy {
 
   KvRange WindowRange(int64_t layer, int64_t t) const {
     const int64_t model_window = geometry_.windows[static_cast<size_t>(layer)];
-    int64_t begin = Evicted(t) ? t - window_ : 0;
+    int64_t begin = FirstInWindow(t);
     if (model_window != 0) begin = std::max(begin, t - model_window + 1);
     return {begin, t + 1};
   }
@@ -146,6 +159,7 @@ class SinksPolicy : public AttentionPolicy {
   }
 
   AttentionGeometry geometry_;
+  std::string name_;
   int64_t n_sinks_;
   int64_t window_;
   int64_t max_step_tokens_;
@@ -155,14 +169,40 @@ class SinksPolicy : public AttentionPolicy {
   RotaryStep step_;             // at text positions
   RotaryStep sink_query_step_;  // every token at cache position S + W
   int64_t length_ = 0;
-  int64_t tokens_ = 0;  // of the step in progress
+  int64_t furthest_ = 0;  // the longest that the text has been
+  int64_t tokens_ = 0;    // of the step in progress
 };
 
+// "12" -> 12, for lengths of up to 2^40 tokens.
 std::optional<int64_t> ParseCount(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && 0 <= value && value <= int64_t{1} << 40 ? std::optional(value) : std::nullopt;
+}
+
+void CheckFrequencies(const AttentionGeometry& geometry, const std::string& name) {
+  if (geometry.rotary.scaling.kind != RotaryScaling::Kind::kDynamic) return;
+  Throw(ErrorKind::kUnsupported,
+        "the KV policy {} needs fixed rotary frequencies, but this model's rope_scaling is "
+        "dynamic: its frequencies change with the length of the text, which is endless here",
+        name);
+}
+
+// Where all layers have a window of their own, the sinks must lie within it.
+void CheckSinksAreSeen(const AttentionGeometry& geometry, const std::string& name, int64_t sinks,
+                       int64_t window) {
+  int64_t farthest = 0;
+  for (const int64_t size : geometry.windows) {
+    if (size == 0) return;
+    farthest = std::max(farthest, size);
+  }
+  if (sinks == 0 || sinks + window < farthest) return;
+  Throw(
+      ErrorKind::kUnsupported,
+      "the KV policy {} would lose its sinks: the model itself looks back at {} tokens only{}",
+      name, farthest,
+      farthest > sinks + 1 ? fmt::format(", so use sinks:{}+{}", sinks, farthest - sinks - 1) : "");
 }
 
 }  // namespace
@@ -170,22 +210,34 @@ std::optional<int64_t> ParseCount(std::string_view text) {
 std::unique_ptr<AttentionPolicy> MakeSinksPolicy(const AttentionGeometry& geometry,
                                                  const PolicyOptions& options,
                                                  std::string_view arguments) {
-  constexpr int64_t kMost = int64_t{1} << 40;
   const size_t plus = std::min(arguments.find('+'), arguments.size());
   const auto sinks = ParseCount(arguments.substr(0, plus));
   const auto window = ParseCount(arguments.substr(std::min(plus + 1, arguments.size())));
-  if (!sinks || !window || *sinks < 0 || *window < 1 || *sinks > kMost || *window > kMost) {
+  if (!sinks || !window || *window < 1) {
     Throw(ErrorKind::kInput,
           "the KV policy \"sinks:{}\" is not sinks:S+W with S >= 0 sink tokens and a window of "
           "W >= 1 tokens (for example sinks:4+2044)",
           arguments);
   }
-  if (geometry.rotary.scaling.kind == RotaryScaling::Kind::kDynamic) {
-    Throw(ErrorKind::kUnsupported,
-          "the KV policy sinks needs fixed rotary frequencies, but this model's rope_scaling is "
-          "dynamic: its frequencies change with the length of the text, which is endless here");
+  const std::string name = fmt::format("sinks:{}+{}", *sinks, *window);
+  CheckFrequencies(geometry, name);
+  CheckSinksAreSeen(geometry, name, *sinks, *window);
+  return std::make_unique<SinksPolicy>(geometry, options, name, *sinks, *window);
+}
+
+std::unique_ptr<AttentionPolicy> MakeWindowPolicy(const AttentionGeometry& geometry,
+                                                  const PolicyOptions& options,
+                                                  std::string_view arguments) {
+  const auto window = ParseCount(arguments);
+  if (!window || *window < 1) {
+    Throw(ErrorKind::kInput,
+          "the KV policy \"window:{}\" is not window:W with a window of W >= 1 tokens (for example "
+          "window:2048)",
+          arguments);
   }
-  return std::make_unique<SinksPolicy>(geometry, options, *sinks, *window);
+  const std::string name = fmt::format("window:{}", *window);
+  CheckFrequencies(geometry, name);
+  return std::make_unique<SinksPolicy>(geometry, options, name, /*sinks=*/0, *window);
 }
 
 }  // namespace godwit

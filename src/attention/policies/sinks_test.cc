@@ -96,26 +96,45 @@ TEST_P(SinksPolicyTest, GoesBackUntilTheFirstEviction) {
   const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
   // Token t = S + W is the last that sees everything before it.
   const int64_t whole = sinks + window + 1;
-  const TestText text(geometry, whole + 1, 3);
+  const TestText text(geometry, whole, 3);
   const auto policy = Make(geometry, sinks, window);
   ReadText(*policy, geometry, text, whole, 3);
-  EXPECT_TRUE(policy->CanTruncate(0));
-  EXPECT_TRUE(policy->CanTruncate(whole));
+  for (int64_t length = 0; length <= whole; ++length) EXPECT_TRUE(policy->CanTruncate(length));
+  EXPECT_FALSE(policy->CanTruncate(whole + 1));
   policy->Truncate(whole - 1);
   EXPECT_EQ(policy->length(), whole - 1);
   EXPECT_EQ(policy->Stats().kept, whole - 1);
+}
 
-  ReadText(*policy, geometry, text, whole + 1, 1);
-  for (const int64_t length : {int64_t{0}, int64_t{1}, whole - 1, whole}) {
-    EXPECT_FALSE(policy->CanTruncate(length));
-    const Error error = ErrorOf([&] { policy->Truncate(length); });
-    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
-    EXPECT_THAT(error.what(), HasSubstr(fmt::format("{} of {} tokens", length, whole + 1)));
-    EXPECT_THAT(error.what(), HasSubstr(fmt::format("sinks:{}+{}", sinks, window)));
+TEST_P(SinksPolicyTest, GoesBackAsFarAsTheRingReachesAfterwards) {
+  const auto [sinks, window] = GetParam();
+  const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
+  constexpr int64_t kLong = 1000;
+  const TestText text(geometry, kLong, 8);
+  const TestText other(geometry, kLong, 9);
+  const auto reference = ReadText(*Make(geometry, sinks, window), geometry, text, kLong, 16);
+  int64_t back = 0;
+  while (true) {
+    const auto policy = Make(geometry, sinks, window);
+    auto result = ReadText(*policy, geometry, text, kLong - 100 - back, 16);
+    ReadText(*policy, geometry, other, kLong - 100, 16);
+    const int64_t length = kLong - 100 - back;
+    if (!policy->CanTruncate(length)) {
+      const Error error = ErrorOf([&] { policy->Truncate(length); });
+      EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+      EXPECT_THAT(error.what(), HasSubstr(fmt::format("{} of {} tokens", length, kLong - 100)));
+      EXPECT_THAT(error.what(), HasSubstr(fmt::format("sinks:{}+{}", sinks, window)));
+      EXPECT_EQ(policy->length(), kLong - 100);
+      break;
+    }
+    policy->Truncate(length);
+    const auto rest = ReadText(*policy, geometry, text, kLong, 16);
+    result.insert(result.end(), rest.begin(), rest.end());
+    ASSERT_EQ(result, reference) << "back by " << back;
+    ++back;
   }
-  EXPECT_EQ(policy->length(), whole + 1);
-  policy->Truncate(whole + 1);
-  EXPECT_FALSE(policy->CanTruncate(whole + 2));
+  EXPECT_GE(back, sinks + 1);
+  EXPECT_LE(back, sinks + 65);
 }
 
 // Sinks and window that were read anew are the ones that are seen after the eviction.
@@ -189,6 +208,30 @@ TEST(SinksPolicyRefusals, FrequenciesThatChangeWithTheText) {
   const Error error = ErrorOf([&] { Make(geometry, 4, 8); });
   EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
   EXPECT_THAT(error.what(), HasSubstr("rope_scaling"));
+}
+
+TEST(SinksPolicyRefusals, SinksThatTheModelItselfDoesNotLookBackAt) {
+  const auto refusal = [](std::vector<int64_t> windows, int64_t sinks, int64_t window) {
+    const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, std::move(windows));
+    return ErrorOf(ErrorKind::kUnsupported, [&] { Make(geometry, sinks, window); });
+  };
+  EXPECT_THAT(refusal({20, 30}, 4, 26), HasSubstr("30 tokens only, so use sinks:4+25"));
+  EXPECT_THAT(refusal({5}, 4, 8), testing::EndsWith("5 tokens only"));
+  Make(TestGeometry(2, 1, 8, 8, {20, 30}), 4, 25);
+  Make(TestGeometry(2, 1, 8, 8, {20, 0}), 4, 100);
+  Make(TestGeometry(2, 1, 8, 8, {20}), 0, 100);
+}
+
+TEST(WindowPolicy, IsSinksWithoutSinks) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 9});
+  const TestText text(geometry, kTokens, 1);
+  const auto window =
+      MakeWindowPolicy(geometry, {.kv_type = DType::kF32, .max_step_tokens = kMaxStep}, "11");
+  EXPECT_EQ(ReadText(*window, geometry, text, kTokens, 5),
+            ReadText(*Make(geometry, 0, 11), geometry, text, kTokens, 5));
+  EXPECT_EQ(window->Stats().policy, "window:11");
+  EXPECT_EQ(window->Stats().kept, 11);
+  EXPECT_EQ(window->Stats().first_dropped, 0);
 }
 
 // Not after hours of allocating small pages.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "base/machine_memory.h"
 #include "cli/terminal/format.h"
 
@@ -16,16 +14,6 @@ double Rate(int64_t tokens, double ms) {
 
 int64_t OutputTokens(const GenerateResult& result) {
   return static_cast<int64_t>(result.tokens.size());
-}
-
-// The S of "sinks:S+W"; 0 for policies that keep no beginning.
-int64_t KeptBeginning(const std::string& policy) {
-  const size_t colon = policy.find(':');
-  int64_t kept = 0;
-  if (policy.starts_with("sinks:")) {
-    std::from_chars(policy.data() + colon + 1, policy.data() + policy.size(), kept);
-  }
-  return kept;
 }
 
 std::string DescribeEnd(const GenerateResult& result) {
@@ -65,7 +53,7 @@ std::string FinishReasonName(FinishReason reason) {
 std::string DescribeDropped(const KvReport& kv) {
   if (kv.kept >= kv.seen) return "";
   return fmt::format("dropped {} after the first {}", Plural(kv.seen - kv.kept, "token"),
-                     KeptBeginning(kv.policy));
+                     kv.first_dropped);
 }
 
 std::string Summarize(const GenerateResult& result) {

@@ -1,0 +1,161 @@
+#include "cli/stream_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/machine_memory.h"
+#include "cli/plot/line_chart.h"
+#include "cli/terminal/format.h"
+#include "eval/tally.h"
+
+namespace godwit::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string AccuracyText(int64_t right, int64_t n) {
+  const auto accuracy = eval::AccuracyOf(right, n);
+  if (!accuracy) return "-";
+  if (!accuracy->standard_error) return fmt::format("{:.4f}", accuracy->share);
+  return fmt::format("{:.4f} ± {:.4f}", accuracy->share, *accuracy->standard_error);
+}
+
+void PutAccuracy(Json& json, int64_t right, int64_t n) {
+  const auto accuracy = eval::AccuracyOf(right, n);
+  json["right"] = right;
+  json["accuracy"] = accuracy ? Json(accuracy->share) : Json();
+  json["accuracy_stderr"] =
+      accuracy && accuracy->standard_error ? Json(*accuracy->standard_error) : Json();
+}
+
+Json KvJson(const KvReport& kv) {
+  return {{"policy", kv.policy}, {"seen", kv.seen}, {"kept", kv.kept}, {"bytes", kv.bytes}};
+}
+
+std::string KvText(const KvReport& kv) {
+  return fmt::format("{}: {} of {} kept, {}", kv.policy, kv.kept, Plural(kv.seen, "token"),
+                     FormatBytes(kv.bytes));
+}
+
+// A model's answer may be any bytes.
+std::string Line(const Json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string StreamEvalText(const eval::StreamEvalResult& result) {
+  std::string text =
+      fmt::format("{:>8}  {:>9}  {:>8}  {:>15}\n", "lines", "tokens", "queries", "accuracy");
+  for (const eval::DistanceResult& row : result.distances) {
+    text += fmt::format("{:>8}  {:>9.0f}  {:>8}  {:>15}\n", row.distance_lines, row.distance_tokens,
+                        row.queries, AccuracyText(row.right, row.queries));
+  }
+  return text + fmt::format("\nlast stream: {}\nread: {}, {:.2f} s\n", KvText(result.kv),
+                            Plural(result.tokens, "token"), result.elapsed_ms / 1000);
+}
+
+std::string StreamArcText(std::span<const ArcRun> runs) {
+  std::string text = fmt::format("{:<14} {:>9}  {:>15}  {:>9}  {}\n", "task", "questions",
+                                 "accuracy", "tokens", "kv");
+  for (const auto& [task, result] : runs) {
+    text +=
+        fmt::format("{:<14} {:>9}  {:>15}  {:>9}  {}\n", task, result.questions,
+                    AccuracyText(result.right, result.questions), result.tokens, KvText(result.kv));
+  }
+  return text;
+}
+
+void PutStreamEval(Json& json, const eval::StreamEvalResult& result) {
+  json["distances"] = Json::array();
+  for (const eval::DistanceResult& row : result.distances) {
+    Json distance{{"distance_lines", row.distance_lines},
+                  {"distance_tokens", row.distance_tokens},
+                  {"queries", row.queries}};
+    PutAccuracy(distance, row.right, row.queries);
+    json["distances"].push_back(std::move(distance));
+  }
+  json["tokens"] = result.tokens;
+  json["elapsed_ms"] = result.elapsed_ms;
+  json["last_kv"] = KvJson(result.kv);
+}
+
+void PutStreamArc(Json& json, std::span<const ArcRun> runs) {
+  for (const auto& [name, result] : runs) {
+    Json task{{"questions", result.questions}};
+    PutAccuracy(task, result.right, result.questions);
+    task["tokens"] = result.tokens;
+    task["elapsed_ms"] = result.elapsed_ms;
+    task["last_kv"] = KvJson(result.kv);
+    json["results"][name] = std::move(task);
+  }
+}
+
+std::string QueryJson(const eval::StreamQuery& query) {
+  return Line({{"sample", query.sample},
+               {"line", query.line},
+               {"distance_lines", query.distance_lines},
+               {"distance_tokens", query.distance_tokens},
+               {"position", query.position},
+               {"expected", query.expected},
+               {"answer", query.answer},
+               {"right", query.right}});
+}
+
+std::string AnswerJson(std::string_view task, const eval::StreamAnswer& answer) {
+  return Line({{"task", task},
+               {"row", answer.row},
+               {"position", answer.position},
+               {"expected", answer.expected},
+               {"answer", answer.answer},
+               {"right", answer.right}});
+}
+
+std::string DistanceChart(const eval::StreamEvalResult& result) {
+  LineChart chart{.title = "accuracy over the distance of what is asked for",
+                  .x_label = "distance in tokens",
+                  .y_label = "accuracy"};
+  ChartLine line{.name = result.kv.policy};
+  for (const eval::DistanceResult& row : result.distances) {
+    line.points.emplace_back(row.distance_tokens, eval::AccuracyOf(row.right, row.queries)->share);
+  }
+  std::sort(line.points.begin(), line.points.end());
+  chart.lines.push_back(std::move(line));
+  return chart.Svg();
+}
+
+std::string LengthChart(std::span<const AskedLine> lines) {
+  constexpr int64_t kPieces = 20;
+  LineChart chart{.title = "accuracy over the length of the text",
+                  .x_label = "tokens of the text",
+                  .y_label = "accuracy"};
+  int64_t end = 1;
+  for (const AskedLine& line : lines) {
+    for (const Asked& asked : line.asked) end = std::max(end, asked.position + 1);
+  }
+  const double piece = static_cast<double>(end) / kPieces;
+  for (const AskedLine& line : lines) {
+    std::vector<int64_t> n(kPieces);
+    std::vector<int64_t> right(kPieces);
+    for (const Asked& asked : line.asked) {
+      const auto at = static_cast<size_t>(std::min<int64_t>(
+          kPieces - 1, static_cast<int64_t>(static_cast<double>(asked.position) / piece)));
+      ++n[at];
+      if (asked.right) ++right[at];
+    }
+    ChartLine drawn{.name = line.name};
+    for (size_t i = 0; i < kPieces; ++i) {
+      const auto accuracy = eval::AccuracyOf(right[i], n[i]);
+      if (accuracy) {
+        drawn.points.emplace_back(piece * (static_cast<double>(i) + 0.5), accuracy->share);
+      }
+    }
+    chart.lines.push_back(std::move(drawn));
+  }
+  return chart.Svg();
+}
+
+}  // namespace godwit::cli

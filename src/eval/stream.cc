@@ -1,0 +1,116 @@
+#include "eval/stream.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "eval/frame.h"
+
+namespace godwit::eval {
+
+StreamCoder CoderOf(const Engine& engine) {
+  return {
+      .frame = TextFrame(engine),
+      .encode =
+          [&engine](std::string_view text) { return engine.Tokenize(text, /*add_special=*/false); },
+      .decode =
+          [&engine](std::span<const int32_t> tokens) {
+            return engine.Detokenize(tokens, /*skip_special=*/true);
+          }};
+}
+
+std::vector<int32_t> EncodeInside(const Encoder& encode, const std::string& text) {
+  const bool blank = !text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0;
+  const std::string before = blank ? "a" : "\n";
+  const auto head = encode(before);
+  const auto both = encode(before + text);
+  // A tokenizer that joins the two has to take the text for a beginning.
+  if (!std::equal(head.begin(), head.end(), both.begin(),
+                  both.begin() + std::min(std::ssize(head), std::ssize(both)))) {
+    return encode(text);
+  }
+  return {both.begin() + std::ssize(head), both.end()};
+}
+
+Stream::Stream(Session& session, const StreamCoder& coder, const Options& options)
+    : session_(session), coder_(coder), options_(options), text_(coder.frame) {}
+
+void Stream::Append(std::span<const int32_t> tokens) {
+  text_.insert(text_.end(), tokens.begin(), tokens.end());
+}
+
+std::string Stream::Ask(const std::string& gold, const OnRead& on_read) {
+  GenerateOptions options;
+  options.max_tokens = options_.max_new_tokens;
+  options.stop = {"\n"};
+  options.sampler.temperature = 0;
+  options.on_progress = [&](const PromptProgress& progress) {
+    on_read(progress.total_tokens - progress.done_tokens);
+  };
+  const GenerateResult result = session_.Generate(text_, options);
+  if (result.finish_reason == FinishReason::kCancelled) {
+    Throw(ErrorKind::kCancelled, "cancelled");
+  }
+  switch (options_.feed) {
+    case Feed::kAnswer:
+      AppendAnswer(result);
+      break;
+    case Feed::kGold:
+      Append(EncodeInside(coder_.encode, gold + "\n"));
+      break;
+    case Feed::kNothing:
+      Append(EncodeInside(coder_.encode, "\n"));
+      break;
+  }
+  return result.text;
+}
+
+// The tokens that the model said stay as they are, since the session has read them; only the last
+// one, which ended the answer and has not been read, may have to go: it may hold more than a
+// newline, or be the end of the text.
+void Stream::AppendAnswer(const GenerateResult& result) {
+  std::span<const int32_t> said = result.tokens;
+  const int32_t last = text_.back();
+  const std::string wanted = result.text + "\n";
+  std::string missing = "\n";
+  if (result.finish_reason == FinishReason::kStop) {
+    if (Behind(last, said) == wanted) {
+      missing.clear();
+    } else {
+      said = said.first(said.size() - 1);
+      const std::string kept = Behind(last, said);
+      if (wanted.starts_with(kept)) missing = wanted.substr(kept.size());
+    }
+  }
+  Append(said);
+  if (!missing.empty()) Append(EncodeInside(coder_.encode, missing));
+}
+
+// The text of `tokens` behind the token `last`: some tokenizers drop the space that a text begins
+// with.
+std::string Stream::Behind(int32_t last, std::span<const int32_t> tokens) const {
+  std::vector<int32_t> all = {last};
+  all.insert(all.end(), tokens.begin(), tokens.end());
+  const std::string text = coder_.decode(all);
+  const std::string head = coder_.decode(std::span(all).first(1));
+  return text.starts_with(head) ? text.substr(head.size()) : text;
+}
+
+std::string_view Stripped(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r";
+  const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  const size_t end = text.find_last_not_of(kBlanks);
+  return text.substr(begin, end == std::string_view::npos ? 0 : end + 1 - begin);
+}
+
+void CheckStreamFits(const Session& session, int64_t tokens) {
+  const int64_t limit = session.max_tokens();
+  if (tokens <= limit) return;
+  Throw(ErrorKind::kInput,
+        "the stream grows to as many as {} tokens and the context holds {}: keep its beginning and "
+        "its end with --kv sinks:4+{}, make it shorter, or go beyond the context knowingly with "
+        "-c {}",
+        tokens, limit, std::max<int64_t>(1, limit - 4), tokens);
+}
+
+}  // namespace godwit::eval

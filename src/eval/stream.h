@@ -1,0 +1,78 @@
+// Stream: one endless text through one session, which is asked something now and then.
+//
+// Tokens are appended and none is read twice, whatever the session keeps of them; only an answer
+// that does not stay in the text is read and taken back, where the cache can go back that far. Not
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "eval/encode_pair.h"
+#include "godwit/engine.h"
+
+namespace godwit::eval {
+
+// What follows a question in the text: the papers do not say.
+enum class Feed {
+  kAnswer,   // what the model answered, and a newline
+  kGold,     // what it should have answered, and a newline
+  kNothing,  // a newline alone
+};
+
+// Text to tokens and back.
+struct StreamCoder {
+  std::vector<int32_t> frame;  // in front of the text (TextFrame)
+  Encoder encode;              // without a frame, unlike EncodePair's
+  std::function<std::string(std::span<const int32_t> tokens)> decode;  // without special tokens
+};
+
+StreamCoder CoderOf(const Engine& engine);
+
+// `text` as it is encoded inside a text: many tokenizers put a space in front of a text that
+// begins. What stands before it is taken for a newline, or for a word if it begins with a blank
+// itself.
+std::vector<int32_t> EncodeInside(const Encoder& encode, const std::string& text);
+
+class Stream {
+ public:
+  struct Options {
+    Feed feed = Feed::kAnswer;
+    int64_t max_new_tokens = 16;  // of an answer
+  };
+  using OnRead = std::function<void(int64_t pending_tokens)>;  // appended and not yet read
+
+  // Begins a text. Both must outlive the stream.
+  Stream(Session& session, const StreamCoder& coder, const Options& options);
+
+  // Of the text so far; a sink token that the session adds is not counted.
+  int64_t tokens() const { return static_cast<int64_t>(text_.size()); }
+
+  void Append(std::span<const int32_t> tokens);
+
+  // What the model greedily says next, up to a newline, the end of the text or max_new_tokens; the
+  // newline is not part of it. Then appends what Options::feed says; gold: with the space that it
+  // begins with. Throws as Session::Generate does, and Error(kCancelled).
+  std::string Ask(const std::string& gold, const OnRead& on_read);
+
+ private:
+  void AppendAnswer(const GenerateResult& result);
+  std::string Behind(int32_t last, std::span<const int32_t> tokens) const;
+
+  Session& session_;
+  const StreamCoder& coder_;
+  Options options_;
+  std::vector<int32_t> text_;
+};
+
+// Of an answer, what counts: the blanks around it do not.
+std::string_view Stripped(std::string_view text);
+
+// Throws Error(kInput) if a text of so many tokens does not fit into the session's context.
+void CheckStreamFits(const Session& session, int64_t tokens);
+
+}  // namespace godwit::eval

@@ -1,0 +1,55 @@
+// Streaming question answering (StreamingLLM, section 4.3, table 5): the questions of ARC, one
+// after the other in one endless text, each answered in words.
+//
+//   Question: What is ice?
+//   - Air
+//   - Solid water
+//   Answer: Solid water
+//   Question: ...
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "eval/question.h"
+#include "eval/stream.h"
+
+namespace godwit::eval {
+
+struct StreamAnswer {
+  int64_t row;           // of the questions
+  int64_t position;      // of the last token of the question in the text
+  std::string expected;  // the right choice, stripped
+  std::string answer;    // as the model gave it, stripped
+  bool right;            // the two are the same, to the letter
+};
+
+struct StreamArcOptions {
+  Stream::Options stream{.max_new_tokens = 64};
+
+  // From the calling thread; may throw.
+  std::function<void(const StreamAnswer& answer)> on_answer;
+  std::function<void(int64_t done_tokens, int64_t total_tokens)> on_progress;
+};
+
+struct StreamArcResult {
+  int64_t questions = 0;
+  int64_t right = 0;
+  int64_t tokens = 0;  // of the stream
+  KvReport kv;
+  double elapsed_ms = 0;
+};
+
+// Up to "Answer:". The choices are shown: nobody could give an answer to the letter without them.
+// The paper's prompt was not published.
+std::string StreamArcPrompt(const Question& question);
+
+// questions: of arc_easy or arc_challenge (ReadQuestions). Throws Error(kInput) before any work if
+// the stream does not fit into the session's context, otherwise as Stream does.
+StreamArcResult MeasureStreamArc(Session& session, const StreamCoder& coder,
+                                 std::span<const Question> questions,
+                                 const StreamArcOptions& options);
+
+}  // namespace godwit::eval

@@ -22,7 +22,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def pages():
-    folders = [ROOT, *(p for p in ROOT.glob("docs/**/") if p.is_dir())]
+    folders = [ROOT, ROOT / "models", *(p for p in ROOT.glob("docs/**/") if p.is_dir())]
     return sorted(page for folder in folders for page in folder.glob("*.md"))
 
 

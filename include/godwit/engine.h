@@ -80,7 +80,7 @@ struct KvReport {
   int64_t kept = 0;    // tokens that the next one would see
   // Where in the text the seen - kept forgotten ones begin; they follow each other.
   int64_t first_dropped = 0;
-  int64_t bytes = 0;   // memory held
+  int64_t bytes = 0;  // memory held
 };
 
 struct GenerateResult {

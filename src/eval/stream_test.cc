@@ -154,7 +154,7 @@ void ExpectFed(const std::vector<int32_t>& said, const std::string& answer,
   spec.max_context = 100;
   const Engine::Impl engine(
       std::make_unique<FakeModel>(
-          6, [said](int32_t, int64_t position) { return said.at(static_cast<size_t>(position)); }),
+          7, [said](int32_t, int64_t position) { return said.at(static_cast<size_t>(position)); }),
       spec, std::make_unique<PairTokenizer>(), SpecialTokens{},
       /*threads=*/1);
   const StreamCoder coder{

@@ -12,6 +12,7 @@
 #include "attention/make_policy.h"
 #include "base/error.h"
 #include "model/language_model.h"
+#include "model/spec.h"
 
 namespace godwit {
 
@@ -33,6 +34,16 @@ class FakeModel : public LanguageModel {
   float other_logits = -20;
 
   const std::vector<Read>& reads() const { return reads_; }
+
+  // For engines: the spec of Geometry().
+  static DecoderSpec Spec(int64_t vocab, int64_t max_context) {
+    DecoderSpec spec;
+    spec.vocab_size = vocab;
+    spec.layers = spec.heads = spec.kv_heads = spec.head_dim = 1;
+    spec.windows = {0};
+    spec.max_context = max_context;
+    return spec;
+  }
 
   // For MakePolicy: one layer, one head of one dimension.
   static AttentionGeometry Geometry() {

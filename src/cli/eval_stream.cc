@@ -65,14 +65,12 @@ std::string_view FeedName(eval::Feed feed) {
 }
 
 void ParseDistances(const std::string& list, std::vector<int64_t>& distances) {
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    const int64_t distance = ParseInt(list.substr(begin, end - begin), 0, kMost);
+  for (const std::string_view part : SplitAtCommas(list)) {
+    const int64_t distance = ParseInt(part, 0, kMost);
     if (std::find(distances.begin(), distances.end(), distance) != distances.end()) {
       Throw(ErrorKind::kInput, "the distance {} is named twice", distance);
     }
     distances.push_back(distance);
-    begin = end + 1;
   }
 }
 
@@ -179,13 +177,6 @@ void Check(Options& options) {
   if (options.max_new_tokens == 0) options.max_new_tokens = options.arc ? 64 : 16;
 }
 
-void WriteFile(const std::optional<std::string>& path, const std::string& text) {
-  if (!path) return;
-  OutputFile file(*path);
-  file.Write(std::as_bytes(std::span(text)));
-  file.Commit();
-}
-
 nlohmann::ordered_json Asked(const Options& options) {
   nlohmann::ordered_json json;
   json["model"] = options.model.folder;
@@ -221,11 +212,11 @@ void AskAboutLines(const Options& options, const Engine& engine, Session& sessio
   const auto result = eval::MeasureStreamEval(session, eval::CoderOf(engine), lines);
   progress.Finish();
 
-  WriteFile(options.jsonl, rows);
+  if (options.jsonl) WriteFile(*options.jsonl, rows);
   asked.name = result.kv.policy;
   if (options.plot) {
-    WriteFile(options.plot, lines.distances.size() > 1 ? DistanceChart(result)
-                                                       : LengthChart(std::span(&asked, 1)));
+    WriteFile(*options.plot, lines.distances.size() > 1 ? DistanceChart(result)
+                                                        : LengthChart(std::span(&asked, 1)));
   }
   if (!options.json) {
     WriteOutput(StreamEvalText(result));
@@ -281,8 +272,8 @@ void AskArc(const Options& options, std::span<const ArcFile> files, const Engine
     runs.push_back(
         {.task = file.task, .result = eval::MeasureStreamArc(session, coder, file.questions, arc)});
   }
-  WriteFile(options.jsonl, rows);
-  if (options.plot) WriteFile(options.plot, LengthChart(asked));
+  if (options.jsonl) WriteFile(*options.jsonl, rows);
+  if (options.plot) WriteFile(*options.plot, LengthChart(asked));
   if (!options.json) {
     WriteOutput(StreamArcText(runs));
     return;

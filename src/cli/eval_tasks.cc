@@ -14,6 +14,7 @@
 #include "cli/exit_code.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
+#include "cli/options/parse_value.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
@@ -35,14 +36,12 @@ struct TasksOptions {
 
 void ParseTasks(std::string_view names, std::vector<const eval::Task*>& tasks) {
   tasks.clear();
-  for (size_t begin = 0; begin <= names.size();) {
-    const size_t end = std::min(names.find(',', begin), names.size());
-    const eval::Task& task = eval::FindTask(names.substr(begin, end - begin));
+  for (const std::string_view name : SplitAtCommas(names)) {
+    const eval::Task& task = eval::FindTask(name);
     if (std::find(tasks.begin(), tasks.end(), &task) != tasks.end()) {
       Throw(ErrorKind::kInput, "the task {} is named twice", task.name);
     }
     tasks.push_back(&task);
-    begin = end + 1;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "cli/exit_code.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
+#include "cli/options/parse_value.h"
 #include "cli/options/text_input.h"
 #include "cli/perplexity_report.h"
 #include "cli/terminal/interrupt.h"
@@ -37,15 +38,12 @@ struct Options {
 // policy before it.
 std::vector<std::string> SplitSpecs(const std::string& list) {
   std::vector<std::string> specs;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    const std::string part = list.substr(begin, end - begin);
-    if (!specs.empty() && part.find('=') != std::string::npos) {
-      specs.back() += "," + part;
+  for (const std::string_view part : SplitAtCommas(list)) {
+    if (!specs.empty() && part.find('=') != std::string_view::npos) {
+      specs.back().append(",").append(part);
     } else {
-      specs.push_back(part);
+      specs.emplace_back(part);
     }
-    begin = end + 1;
   }
   return specs;
 }
@@ -223,12 +221,7 @@ int Perplexity(std::span<const std::string> arguments) {
     results.push_back(Measure(session, texts, options));
   }
 
-  if (options.plot) {
-    OutputFile file(*options.plot);
-    const std::string svg = PerplexityChart(results);
-    file.Write(std::as_bytes(std::span(svg)));
-    file.Commit();
-  }
+  if (options.plot) WriteFile(*options.plot, PerplexityChart(results));
   if (compare) {
     WriteOutput(options.json ? ComparisonJson(results, options.eval) : ComparisonText(results));
   } else {

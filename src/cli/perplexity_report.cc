@@ -5,9 +5,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/machine_memory.h"
 #include "cli/plot/line_chart.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/summary.h"
 
 namespace godwit::cli {
 namespace {
@@ -56,12 +56,11 @@ std::string PerplexityText(const eval::PerplexityResult& result) {
   std::string text = fmt::format(
       "perplexity  {} ({:.4f} nats per token)\n"
       "scored      {}, {:.2f} s ({} tokens/s)\n"
-      "kv          {}: {} of {} kept, {}\n\n"
+      "kv          {}\n\n"
       "{:<19}  {:>9}  {:>8}  {:>10}\n",
       FormatPerplexity(result.perplexity), result.nll, Plural(result.tokens, "token"),
-      result.elapsed_ms / 1000, FormatRate(TokensPerSecond(result)), result.kv.policy,
-      result.kv.kept, Plural(result.kv.seen, "token"), FormatBytes(result.kv.bytes), "positions",
-      "tokens", "nll", "perplexity");
+      result.elapsed_ms / 1000, FormatRate(TokensPerSecond(result)), DescribeKv(result.kv),
+      "positions", "tokens", "nll", "perplexity");
   for (const eval::Bucket& bucket : result.buckets) {
     text += fmt::format("{:<19}  {:>9}  {:>8.4f}  {:>10}\n",
                         fmt::format("{} to {}", bucket.begin, bucket.end - 1), bucket.tokens,

@@ -9,6 +9,7 @@
 #include "base/machine_memory.h"
 #include "cli/plot/line_chart.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/summary.h"
 #include "eval/tally.h"
 
 namespace godwit::cli {
@@ -35,11 +36,6 @@ Json KvJson(const KvReport& kv) {
   return {{"policy", kv.policy}, {"seen", kv.seen}, {"kept", kv.kept}, {"bytes", kv.bytes}};
 }
 
-std::string KvText(const KvReport& kv) {
-  return fmt::format("{}: {} of {} kept, {}", kv.policy, kv.kept, Plural(kv.seen, "token"),
-                     FormatBytes(kv.bytes));
-}
-
 // A model's answer may be any bytes.
 std::string Line(const Json& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
@@ -54,7 +50,7 @@ std::string StreamEvalText(const eval::StreamEvalResult& result) {
     text += fmt::format("{:>8}  {:>9.0f}  {:>8}  {:>15}\n", row.distance_lines, row.distance_tokens,
                         row.queries, AccuracyText(row.right, row.queries));
   }
-  return text + fmt::format("\nlast stream: {}\nread: {}, {:.2f} s\n", KvText(result.kv),
+  return text + fmt::format("\nlast stream: {}\nread: {}, {:.2f} s\n", DescribeKv(result.kv),
                             Plural(result.tokens, "token"), result.elapsed_ms / 1000);
 }
 
@@ -62,9 +58,9 @@ std::string StreamArcText(std::span<const ArcRun> runs) {
   std::string text = fmt::format("{:<14} {:>9}  {:>15}  {:>9}  {}\n", "task", "questions",
                                  "accuracy", "tokens", "kv");
   for (const auto& [task, result] : runs) {
-    text +=
-        fmt::format("{:<14} {:>9}  {:>15}  {:>9}  {}\n", task, result.questions,
-                    AccuracyText(result.right, result.questions), result.tokens, KvText(result.kv));
+    text += fmt::format("{:<14} {:>9}  {:>15}  {:>9}  {}\n", task, result.questions,
+                        AccuracyText(result.right, result.questions), result.tokens,
+                        DescribeKv(result.kv));
   }
   return text;
 }

@@ -16,11 +16,7 @@ constexpr int64_t kVocab = FakeTokenizer::kEos + 1;
 // An engine that writes `output`, byte for byte, after a prompt of one token.
 std::unique_ptr<const Engine::Impl> EngineThatWrites(const std::string& output,
                                                      std::optional<int32_t> sink_token = {}) {
-  DecoderSpec spec;
-  spec.vocab_size = kVocab;
-  spec.layers = spec.heads = spec.kv_heads = spec.head_dim = 1;
-  spec.windows = {0};
-  spec.max_context = 100;
+  DecoderSpec spec = FakeModel::Spec(kVocab, 100);
   spec.sink_token = sink_token;
   auto model = std::make_unique<FakeModel>(kVocab, [output](int32_t, int64_t position) {
     return static_cast<int32_t>(static_cast<uint8_t>(output.at(static_cast<size_t>(position))));

@@ -28,11 +28,7 @@ std::vector<int32_t> EncodeBytes(std::string_view text) {
 // After ":" comes " yes", whatever the context. Other tokens are e^20 times less probable by
 // default.
 std::unique_ptr<const Engine::Impl> EngineThatSaysYes(float other_logits = -20) {
-  DecoderSpec spec;
-  spec.vocab_size = kVocab;
-  spec.layers = spec.heads = spec.kv_heads = spec.head_dim = 1;
-  spec.windows = {0};
-  spec.max_context = 100;
+  DecoderSpec spec = FakeModel::Spec(kVocab, 100);
   auto model = std::make_unique<FakeModel>(kVocab, [](int32_t token, int64_t) -> int32_t {
     const std::string_view text = ": yes.";
     const size_t at = text.find(static_cast<char>(token));

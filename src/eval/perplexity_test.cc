@@ -32,11 +32,7 @@ class PerplexityTest : public testing::Test {
   void SetUp() override { MakeEngine({}); }
 
   void MakeEngine(std::optional<int32_t> sink_token) {
-    DecoderSpec spec;
-    spec.vocab_size = kVocab;
-    spec.layers = spec.heads = spec.kv_heads = spec.head_dim = 1;
-    spec.windows = {0};
-    spec.max_context = 1000;
+    DecoderSpec spec = FakeModel::Spec(kVocab, 1000);
     spec.sink_token = sink_token;
     auto model = std::make_unique<FakeModel>(
         kVocab, [](int32_t token, int64_t) { return (token + 1) % kVocab; });

@@ -147,11 +147,7 @@ class PairTokenizer : public FakeTokenizer {
 // What the model says after "?", and what of it is in the text then.
 void ExpectFed(const std::vector<int32_t>& said, const std::string& answer,
                const std::vector<int32_t>& fed) {
-  DecoderSpec spec;
-  spec.vocab_size = 7;
-  spec.layers = spec.heads = spec.kv_heads = spec.head_dim = 1;
-  spec.windows = {0};
-  spec.max_context = 100;
+  DecoderSpec spec = FakeModel::Spec(7, 100);
   const Engine::Impl engine(
       std::make_unique<FakeModel>(
           7, [said](int32_t, int64_t position) { return said.at(static_cast<size_t>(position)); }),

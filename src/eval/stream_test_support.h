@@ -13,11 +13,7 @@ namespace godwit::eval {
 
 inline std::unique_ptr<const Engine::Impl> EngineThatAnswers(
     std::unique_ptr<const LanguageModel> model, int64_t max_context = 1 << 20) {
-  DecoderSpec spec;
-  spec.vocab_size = FakeTokenizer::kEos + 1;
-  spec.layers = spec.heads = spec.kv_heads = spec.head_dim = 1;
-  spec.windows = {0};
-  spec.max_context = max_context;
+  DecoderSpec spec = FakeModel::Spec(FakeTokenizer::kEos + 1, max_context);
   SpecialTokens special;
   special.eos_ids = {FakeTokenizer::kEos};
   return std::make_unique<const Engine::Impl>(

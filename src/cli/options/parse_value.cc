@@ -30,15 +30,20 @@ std::string_view Trim(std::string_view text) {
 // Calls each(part) for what stands between commas.
 template <typename F>
 void ForEachPart(std::string_view text, F each) {
-  while (true) {
-    const size_t comma = text.find(',');
-    each(Trim(text.substr(0, comma)));
-    if (comma == std::string_view::npos) return;
-    text.remove_prefix(comma + 1);
-  }
+  for (const std::string_view part : SplitAtCommas(text)) each(Trim(part));
 }
 
 }  // namespace
+
+std::vector<std::string_view> SplitAtCommas(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const size_t comma = text.find(',');
+    parts.push_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
 
 int64_t ParseInt(std::string_view text, int64_t min, int64_t max) {
   const auto value = ParseNumber<int64_t>(text);

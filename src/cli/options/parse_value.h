@@ -16,6 +16,9 @@ int64_t ParseInt(std::string_view text, int64_t min, int64_t max);
 float ParseFloat(std::string_view text);
 bool ParseBool(std::string_view text);  // of an environment variable: 1, true, yes, on, 0, ...
 
+// "a,,b" -> "a", "", "b". Views of `text`; at least one part. Never throws.
+std::vector<std::string_view> SplitAtCommas(std::string_view text);
+
 // "1,2,3"; blanks and the brackets of a JSON list are allowed.
 std::vector<int32_t> ParseTokens(std::string_view text);
 

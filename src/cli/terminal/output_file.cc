@@ -67,4 +67,10 @@ void OutputFile::Close() {
   if (close(std::exchange(file_, -1)) != 0) Refuse(path_, errno);
 }
 
+void WriteFile(const std::string& path, std::string_view text) {
+  OutputFile file(path);
+  file.Write(std::as_bytes(std::span(text)));
+  file.Commit();
+}
+
 }  // namespace godwit::cli

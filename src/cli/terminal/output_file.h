@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace godwit::cli {
 
@@ -29,5 +30,8 @@ class OutputFile {
   std::string temporary_;  // empty if written directly
   int file_ = -1;
 };
+
+// All of it at once. Throws Error(kIo).
+void WriteFile(const std::string& path, std::string_view text);
 
 }  // namespace godwit::cli

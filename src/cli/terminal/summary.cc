@@ -56,6 +56,11 @@ std::string DescribeDropped(const KvReport& kv) {
                      kv.first_dropped);
 }
 
+std::string DescribeKv(const KvReport& kv) {
+  return fmt::format("{}: {} of {} kept, {}", kv.policy, kv.kept, Plural(kv.seen, "token"),
+                     FormatBytes(kv.bytes));
+}
+
 std::string Summarize(const GenerateResult& result) {
   const auto speed = [](double rate) {
     return rate > 0 ? fmt::format(" ({} tokens/s)", FormatRate(rate)) : "";
@@ -67,8 +72,7 @@ std::string Summarize(const GenerateResult& result) {
   text +=
       fmt::format("output  {}, {:.2f} s{}{}\n", Plural(OutputTokens(result), "token"),
                   result.predicted_ms / 1000, speed(PredictedRate(result)), DescribeEnd(result));
-  text += fmt::format("kv      {}: {} of {} kept, {}", result.kv.policy, result.kv.kept,
-                      Plural(result.kv.seen, "token"), FormatBytes(result.kv.bytes));
+  text += "kv      " + DescribeKv(result.kv);
   const std::string dropped = DescribeDropped(result.kv);
   return text + (dropped.empty() ? "\n" : "; " + dropped + "\n");
 }

@@ -18,6 +18,9 @@ std::string FinishReasonName(FinishReason reason);
 // "dropped 164 tokens after the first 4"; empty if everything was kept.
 std::string DescribeDropped(const KvReport& kv);
 
+// "sinks:4+60: 64 of 228 tokens kept, 96.0 KiB"
+std::string DescribeKv(const KvReport& kv);
+
 // Three lines, each ending in a newline.
 std::string Summarize(const GenerateResult& result);
 

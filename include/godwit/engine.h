@@ -159,10 +159,10 @@ class Engine {
   std::vector<int32_t> Tokenize(std::string_view text, bool add_special = true) const;
   std::string Detokenize(std::span<const int32_t> tokens, bool skip_special = false) const;
 
-  // The conversation as the model's own template writes it, open for the assistant's answer. Throws
-  // Error(kUnsupported) if the model has no template: there is no fallback.
+  // The conversation as the model's own template writes it; open: the assistant's answer begins
+  // where it ends. Throws Error(kUnsupported) if the model has no template: there is no fallback.
   bool has_chat_template() const;
-  std::string ApplyChatTemplate(std::span<const Message> messages) const;
+  std::string ApplyChatTemplate(std::span<const Message> messages, bool open = true) const;
 
   int64_t vocab_size() const;
   int64_t max_context() const;  // the longest text that the model was made for

@@ -23,8 +23,9 @@ constexpr std::array kPolicies = {
                .roomy_example = "window:4096",
                .make = MakeWindowPolicy},
     PolicyKind{.name = "sinks",
-               .usage = "sinks:S+W",
-               .description = "StreamingLLM: the first S and the last W tokens, constant memory",
+               .usage = "sinks:S+W[,pin=N]",
+               .description = "StreamingLLM: the first S and the last W tokens, constant memory; "
+                              "pin keeps the first N of them all",
                .tight_example = "sinks:2+5",
                .roomy_example = "sinks:4+4096",
                .make = MakeSinksPolicy},

@@ -34,7 +34,8 @@ struct KvStats {
   int64_t kept = 0;    // of those, the ones that the next token will see
   // Position of the first of the seen - kept others, which follow each other in the text.
   int64_t first_dropped = 0;
-  int64_t bytes = 0;  // memory held
+  int64_t most_kept = 0;  // tokens, however many there will be
+  int64_t bytes = 0;      // memory held
 };
 
 class AttentionPolicy {

@@ -12,6 +12,7 @@
 #include "cli/options/model_options.h"
 #include "cli/options/nearest.h"
 #include "cli/options/sampling_options.h"
+#include "cli/pinned_messages.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/generate.h"
 #include "cli/terminal/line_editor.h"
@@ -56,7 +57,9 @@ bool ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
 class ChatLoop {
  public:
   ChatLoop(const Engine& engine, const ChatOptions& options, bool interactive)
-      : session_(engine.NewSession(options.session)),
+      : engine_(engine),
+        kv_(options.session),
+        session_(engine.NewSession(options.session)),
         conversation_(CodecOf(engine), options.system),
         generate_(MakeGenerateOptions(options.sampling)),
         interactive_(interactive) {}
@@ -84,8 +87,12 @@ class ChatLoop {
 
   void Ask(const std::string& question);
   void Answer();
+  void PinMessages();
   void Say(const std::string& text) const { WriteStatus(text + "\n"); }
 
+  const Engine& engine_;
+  const SessionOptions kv_;       // as asked for
+  std::string kv_spec_ = kv_.kv;  // of the session
   Session session_;
   Conversation conversation_;
   GenerateOptions generate_;
@@ -180,11 +187,22 @@ void ChatLoop::Ask(const std::string& question) {
   Answer();
 }
 
+// A pinned prefix ends where a message does: a header cut in two would stand before every answer.
+void ChatLoop::PinMessages() {
+  const std::string spec = WithPinnedMessages(kv_.kv, conversation_, engine_.sink_token());
+  if (spec == kv_spec_) return;
+  SessionOptions options = kv_;
+  options.kv = spec;
+  session_ = engine_.NewSession(options);
+  kv_spec_ = spec;
+}
+
 void ChatLoop::Answer() {
   GenerateOptions options = generate_;
   options.on_text = WriteOutput;
   GenerateResult result;
   try {
+    PinMessages();
     // Two presses are easily made in a hurry: they must not end the program.
     result = GenerateAtTerminal(session_, conversation_.prompt(), options, /*presses_to_exit=*/3);
   } catch (const Error&) {

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
+
 namespace godwit::cli {
 
 ChatCodec CodecOf(const Engine& engine) {
   return {
-      .render =
-          [&engine](std::span<const Message> messages) {
-            return engine.ApplyChatTemplate(messages);
-          },
+      .render = [&engine](std::span<const Message> messages,
+                          bool open) { return engine.ApplyChatTemplate(messages, open); },
       .encode =
           [&engine](std::string_view text) { return engine.Tokenize(text, /*add_special=*/false); },
       .decode = [&engine](std::span<const int32_t> tokens,
@@ -33,6 +33,25 @@ void Conversation::Ask(std::string question) {
   before_answer_.emplace_back();
   Extend(rendered);
   before_answer_.back() = End();
+}
+
+int64_t Conversation::MessageEnd(int64_t tokens) const {
+  const std::vector<Message> messages = AllMessages();
+  int64_t end = 0;
+  for (size_t n = 1; n <= messages.size() && end < tokens; ++n) {
+    std::vector<int32_t> prefix;
+    try {
+      prefix = codec_.encode(codec_.render(std::span(messages).first(n), /*open=*/false));
+    } catch (const Error&) {
+      continue;  // templates may refuse a conversation that ends here
+    }
+    // Nor does a message end here if the template writes more behind it once others follow.
+    if (prefix.size() <= tokens_.size() &&
+        std::equal(prefix.begin(), prefix.end(), tokens_.begin())) {
+      end = std::ssize(prefix);
+    }
+  }
+  return end;
 }
 
 void Conversation::Answer(std::string text, std::span<const int32_t> tokens) {
@@ -84,12 +103,14 @@ void Conversation::CutTo(const Mark& mark) {
   last_answer_ = text_.size();
 }
 
-std::string Conversation::Render() const {
+std::vector<Message> Conversation::AllMessages() const {
   std::vector<Message> messages;
   if (system_) messages.push_back({.role = "system", .content = *system_});
   messages.insert(messages.end(), messages_.begin(), messages_.end());
-  return codec_.render(messages);
+  return messages;
 }
+
+std::string Conversation::Render() const { return codec_.render(AllMessages(), /*open=*/true); }
 
 void Conversation::Extend(const std::string& rendered) {
   // A replacement character may be half of one, cut off where the output ended: the text would

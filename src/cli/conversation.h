@@ -21,7 +21,7 @@ namespace godwit::cli {
 
 // What a conversation needs of a model. Text out of `render` is framed: `encode` adds nothing.
 struct ChatCodec {
-  std::function<std::string(std::span<const Message>)> render;  // open for the next answer
+  std::function<std::string(std::span<const Message>, bool open)> render;  // for the next answer
   std::function<std::vector<int32_t>(std::string_view)> encode;
   std::function<std::string(std::span<const int32_t>, bool skip_special)> decode;
 };
@@ -37,6 +37,10 @@ class Conversation {
 
   // The tokens to continue. Valid until the next call that changes the conversation.
   std::span<const int32_t> prompt() const { return tokens_; }
+
+  // Where to end a prefix of the prompt that is to stay: the end of a message, the first one at
+  // `tokens` or behind, else the last. In tokens; 0 where no message ends visibly.
+  int64_t MessageEnd(int64_t tokens) const;
 
   // What came of it: the text as the user saw it, and all tokens of the output.
   void Answer(std::string text, std::span<const int32_t> tokens);
@@ -66,6 +70,7 @@ class Conversation {
 
   Mark End() const { return {tokens_.size(), text_.size()}; }
   void CutTo(const Mark& mark);
+  std::vector<Message> AllMessages() const;  // the system message first
   std::string Render() const;
   // Brings tokens_ to stand for all messages.
   void Extend(const std::string& rendered);

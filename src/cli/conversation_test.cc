@@ -19,7 +19,7 @@ struct FakeCodec {
   int64_t encoded_bytes = 0;
   bool trim = false;  // the template trims answers, as real ones do
 
-  std::string Render(std::span<const Message> messages) const {
+  std::string Render(std::span<const Message> messages, bool open = true) const {
     std::string text;
     for (const Message& message : messages) {
       if (message.content == "refuse") throw std::runtime_error("refused");
@@ -27,7 +27,7 @@ struct FakeCodec {
       if (trim && content.starts_with(' ')) content.erase(0, 1);
       text += message.role.substr(0, 1) + ":" + content + "<e>\n";
     }
-    return text + "a:";
+    return open ? text + "a:" : text;
   }
 
   std::vector<int32_t> Encode(std::string_view text) {
@@ -62,7 +62,7 @@ struct FakeCodec {
 class ConversationTest : public testing::Test {
  protected:
   ChatCodec Codec() {
-    return {.render = [this](auto messages) { return fake_.Render(messages); },
+    return {.render = [this](auto messages, bool open) { return fake_.Render(messages, open); },
             .encode = [this](auto text) { return fake_.Encode(text); },
             .decode = FakeCodec::Decode};
   }
@@ -131,6 +131,20 @@ TEST_F(ConversationTest, RetriesFromTheSamePrompt) {
   EXPECT_TRUE(chat_.Retry());
   EXPECT_THAT(chat_.prompt(), ElementsAreArray(prompt));
   EXPECT_EQ(chat_.messages().size(), 3u);
+}
+
+TEST_F(ConversationTest, AMessageEndsWhereItsFrameDoes) {
+  EXPECT_EQ(chat_.MessageEnd(9), 0);
+  chat_.SetSystem("be");  // s:be<e>\n
+  chat_.Ask("hi");        // u:hi<e>\n
+  EXPECT_EQ(chat_.MessageEnd(0), 0);
+  for (const int64_t tokens : {1, 3, 6}) EXPECT_EQ(chat_.MessageEnd(tokens), 6);
+  for (const int64_t tokens : {7, 12}) EXPECT_EQ(chat_.MessageEnd(tokens), 12);
+  EXPECT_EQ(chat_.MessageEnd(13), 12) << "not inside the opening of the answer";
+  // What the model said in other tokens than encoding makes of it ends nowhere.
+  chat_.Answer("ab", std::vector<int32_t>{'a', 'b', kEnd});
+  chat_.Ask("more");
+  EXPECT_EQ(chat_.MessageEnd(100), 12);
 }
 
 TEST_F(ConversationTest, UndoesTurnByTurn) {

@@ -206,18 +206,13 @@ int Perplexity(std::span<const std::string> arguments) {
   const bool compare = !options.compare.empty();
   if (!compare) options.compare = {options.session.kv};
 
-  options.session.kv = options.compare.front();
-  const Engine engine = LoadEngine(options.model, options.session);
-  const auto open = [&](const std::string& spec) {
-    options.session.kv = spec;
-    return engine.NewSession(options.session);
-  };
-  for (const std::string& spec : options.compare) open(spec);  // refuses before any is run
+  const Engine engine = LoadEngine(options.model, options.session, options.compare);
   options.eval.frame = eval::TextFrame(engine);
   const auto texts = TokenizeFiles(engine, std::move(files), options.reset);
   std::vector<eval::PerplexityResult> results;
   for (const std::string& spec : options.compare) {
-    Session session = open(spec);
+    options.session.kv = spec;
+    Session session = engine.NewSession(options.session);
     results.push_back(Measure(session, texts, options));
   }
 

@@ -12,8 +12,12 @@
 namespace godwit::cli {
 namespace {
 
+double Rate(int64_t tokens, double ms) {
+  return ms > 0 ? 1000 * static_cast<double>(tokens) / ms : 0;
+}
+
 double TokensPerSecond(const eval::PerplexityResult& result) {
-  return result.elapsed_ms > 0 ? 1000 * static_cast<double>(result.tokens) / result.elapsed_ms : 0;
+  return Rate(result.tokens, result.elapsed_ms);
 }
 
 // A model that fails has perplexities of any size.
@@ -29,10 +33,7 @@ nlohmann::ordered_json Json(const eval::PerplexityResult& result,
   json["tokens"] = result.tokens;
   json["tokens_per_second"] = TokensPerSecond(result);
   json["elapsed_ms"] = result.elapsed_ms;
-  json["kv"] = {{"policy", result.kv.policy},
-                {"seen", result.kv.seen},
-                {"kept", result.kv.kept},
-                {"bytes", result.kv.bytes}};
+  json["kv"] = KvJson(result.kv);
   json["window"] = nullptr;
   json["stride"] = nullptr;
   if (const int64_t window = options.window_tokens; window > 0) {
@@ -45,7 +46,8 @@ nlohmann::ordered_json Json(const eval::PerplexityResult& result,
                                {"end", bucket.end},
                                {"nll", bucket.nll},
                                {"perplexity", std::exp(bucket.nll)},
-                               {"tokens", bucket.tokens}});
+                               {"tokens", bucket.tokens},
+                               {"ms", bucket.ms}});
   }
   return json;
 }
@@ -57,14 +59,15 @@ std::string PerplexityText(const eval::PerplexityResult& result) {
       "perplexity  {} ({:.4f} nats per token)\n"
       "scored      {}, {:.2f} s ({} tokens/s)\n"
       "kv          {}\n\n"
-      "{:<19}  {:>9}  {:>8}  {:>10}\n",
+      "{:<19}  {:>9}  {:>8}  {:>10}  {:>8}\n",
       FormatPerplexity(result.perplexity), result.nll, Plural(result.tokens, "token"),
       result.elapsed_ms / 1000, FormatRate(TokensPerSecond(result)), DescribeKv(result.kv),
-      "positions", "tokens", "nll", "perplexity");
+      "positions", "tokens", "nll", "perplexity", "tokens/s");
   for (const eval::Bucket& bucket : result.buckets) {
-    text += fmt::format("{:<19}  {:>9}  {:>8.4f}  {:>10}\n",
+    text += fmt::format("{:<19}  {:>9}  {:>8.4f}  {:>10}  {:>8}\n",
                         fmt::format("{} to {}", bucket.begin, bucket.end - 1), bucket.tokens,
-                        bucket.nll, FormatPerplexity(std::exp(bucket.nll)));
+                        bucket.nll, FormatPerplexity(std::exp(bucket.nll)),
+                        FormatRate(Rate(bucket.tokens, bucket.ms)));
   }
   return text;
 }

@@ -73,12 +73,7 @@ std::string ToJson(const GenerateResult& result, uint64_t seed) {
   json["generated_tokens"] = result.tokens.size();
   json["finish_reason"] = FinishReasonName(result.finish_reason);
   json["seed"] = seed;
-  json["kv"] = {{"policy", result.kv.policy},
-                {"seen", result.kv.seen},
-                {"kept", result.kv.kept},
-                {"dropped", result.kv.seen - result.kv.kept},
-                {"first_dropped", result.kv.first_dropped},
-                {"bytes", result.kv.bytes}};
+  json["kv"] = KvJson(result.kv);
   json["timings"] = {{"prompt_ms", result.prompt_ms},
                      {"prompt_per_second", PromptRate(result)},
                      {"predicted_ms", result.predicted_ms},

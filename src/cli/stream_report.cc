@@ -32,10 +32,6 @@ void PutAccuracy(Json& json, int64_t right, int64_t n) {
       accuracy && accuracy->standard_error ? Json(*accuracy->standard_error) : Json();
 }
 
-Json KvJson(const KvReport& kv) {
-  return {{"policy", kv.policy}, {"seen", kv.seen}, {"kept", kv.kept}, {"bytes", kv.bytes}};
-}
-
 // A model's answer may be any bytes.
 std::string Line(const Json& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";

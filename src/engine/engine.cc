@@ -100,14 +100,14 @@ std::string Engine::Detokenize(std::span<const int32_t> tokens, bool skip_specia
 
 bool Engine::has_chat_template() const { return impl_->chat_template.has_value(); }
 
-std::string Engine::ApplyChatTemplate(std::span<const Message> messages) const {
+std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool open) const {
   if (!has_chat_template()) {
     Throw(ErrorKind::kUnsupported,
           "{} has no chat template (chat_template.jinja, or chat_template in "
           "tokenizer_config.json), so it cannot be used for chat; run it with a raw prompt instead",
           impl_->folder);
   }
-  ChatInput input;
+  ChatInput input{.add_generation_prompt = open};
   for (const Message& message : messages) {
     input.messages.push_back({{"role", message.role}, {"content", message.content}});
   }

@@ -307,6 +307,7 @@ TEST_F(EngineTest, ChatIsWrappedInTheModelsTemplate) {
   const std::string text = engine_.ApplyChatTemplate(messages);
   EXPECT_THAT(text, HasSubstr("Hello"));
   EXPECT_THAT(text, HasSubstr("<|im_start|>assistant"));
+  EXPECT_EQ(text, engine_.ApplyChatTemplate(messages, /*open=*/false) + "<|im_start|>assistant\n");
 }
 
 // The real trained model, where the shared data lies beside the project.

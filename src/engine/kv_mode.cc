@@ -49,8 +49,9 @@ std::unique_ptr<AttentionPolicy> KvMode::NewPolicy() const {
   return recompute_ ? recompute_->NewPolicy() : MakePolicy(geometry_, options_);
 }
 
-void CheckKvSpec(const AttentionGeometry& geometry, const PolicyOptions& options) {
-  if (!RecomputeWindow(options.spec)) (void)MakePolicy(geometry, options);
+int64_t MostKept(const AttentionGeometry& geometry, const PolicyOptions& options) {
+  const auto window = RecomputeWindow(options.spec);
+  return window ? *window : MakePolicy(geometry, options)->Stats().most_kept;
 }
 
 }  // namespace godwit

@@ -33,7 +33,7 @@ class KvMode {
   std::unique_ptr<Recompute> recompute_;
 };
 
-// Throws what KvMode would, without a model.
-void CheckKvSpec(const AttentionGeometry& geometry, const PolicyOptions& options);
+// How many tokens options.spec keeps at most. Throws what KvMode would, without a model.
+int64_t MostKept(const AttentionGeometry& geometry, const PolicyOptions& options);
 
 }  // namespace godwit

@@ -106,7 +106,9 @@ class Scorer {
     }
     nll_ += scored.nll;
     ++done_;
-    buckets_.Add(scored.position, scored.nll);
+    const double now = watch_.ms();
+    buckets_.Add(scored.position, scored.nll, now - last_ms_);
+    last_ms_ = now;
     if (options_.on_token) options_.on_token(scored);
     if (options_.on_progress) options_.on_progress(done_, total_);
   }
@@ -119,6 +121,8 @@ class Scorer {
   std::vector<int32_t> framed_;
   double nll_ = 0;
   int64_t done_ = 0;
+  Stopwatch watch_;
+  double last_ms_ = 0;  // when the token before was scored
   KvReport kv_;
 };
 

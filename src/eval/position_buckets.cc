@@ -21,11 +21,12 @@ int64_t PositionBuckets::BeginOf(size_t index) const {
   return i == 0 ? 0 : kFirst << (i - 1);
 }
 
-void PositionBuckets::Add(int64_t position, double nll) {
+void PositionBuckets::Add(int64_t position, double nll, double ms) {
   const size_t index = IndexOf(position);
   if (index >= sums_.size()) sums_.resize(index + 1);
   ++sums_[index].tokens;
   sums_[index].nll += nll;
+  sums_[index].ms += ms;
   end_ = std::max(end_, position + 1);
 }
 
@@ -36,7 +37,8 @@ std::vector<Bucket> PositionBuckets::Table() const {
     table.push_back({.begin = BeginOf(i),
                      .end = i + 1 == sums_.size() ? end_ : BeginOf(i + 1),
                      .tokens = sums_[i].tokens,
-                     .nll = sums_[i].nll / static_cast<double>(sums_[i].tokens)});
+                     .nll = sums_[i].nll / static_cast<double>(sums_[i].tokens),
+                     .ms = sums_[i].ms});
   }
   return table;
 }

@@ -1,5 +1,5 @@
 // PositionBuckets: a mean for every stretch of positions of a text: where a model does well, and
-// where a policy breaks down.
+// where a policy breaks down or slows down.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@ struct Bucket {
   int64_t begin, end;  // positions
   int64_t tokens;      // scored
   double nll;          // mean negative log likelihood, in nats per token
+  double ms;           // spent on them
 };
 
 class PositionBuckets {
@@ -21,7 +22,7 @@ class PositionBuckets {
   // what caches do to a text happens at their size, which may be any.
   explicit PositionBuckets(int64_t tokens) : tokens_(tokens) {}
 
-  void Add(int64_t position, double nll);
+  void Add(int64_t position, double nll, double ms = 0);
 
   // Those that got something, in order. The last one ends behind the last position.
   std::vector<Bucket> Table() const;
@@ -30,6 +31,7 @@ class PositionBuckets {
   struct Sum {
     int64_t tokens = 0;
     double nll = 0;
+    double ms = 0;
   };
 
   size_t IndexOf(int64_t position) const;

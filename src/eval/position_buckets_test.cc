@@ -7,8 +7,8 @@ namespace {
 
 TEST(PositionBuckets, AveragesWhatFallsIntoEach) {
   PositionBuckets buckets(/*tokens=*/10);
-  buckets.Add(0, 1);
-  buckets.Add(9, 2);
+  buckets.Add(0, 1, /*ms=*/10);
+  buckets.Add(9, 2, /*ms=*/0.5);
   buckets.Add(30, 7);
   buckets.Add(3, 6);  // a second text, from its beginning
   const auto table = buckets.Table();
@@ -17,6 +17,7 @@ TEST(PositionBuckets, AveragesWhatFallsIntoEach) {
   EXPECT_EQ(table[0].end, 10);
   EXPECT_EQ(table[0].tokens, 3);
   EXPECT_EQ(table[0].nll, 3);
+  EXPECT_EQ(table[0].ms, 10.5);
   EXPECT_EQ(table[1].begin, 30);
   EXPECT_EQ(table[1].end, 31);
   EXPECT_EQ(table[1].tokens, 1);

@@ -41,6 +41,7 @@ class Recompute::Text : public AttentionPolicy {
     return {.policy = fmt::format("recompute:{}", window_),
             .seen = length_,
             .kept = std::min(length_, window_),
+            .most_kept = window_,
             .bytes = 0};
   }
 

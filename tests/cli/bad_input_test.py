@@ -55,9 +55,19 @@ class UsageTest(CliTest):
         self.assertIn("dens", message)
         self.assertIn("sinks:S+W", message)
         for spec in ("sinks", "sinks:", "sinks:4", "sinks:4+0", "sinks:-1+4", "sinks:4+x",
-                     "dense:3", ""):
+                     "dense:3", "sinks:4+60,pin=64", "sinks:4+60,pin=x", ""):
             with self.subTest(spec=spec):
                 self.refused(INPUT, *RUN, "-p", "x", "--kv", spec)
+
+
+    def test_a_cache_longer_than_the_model_was_made_for_is_said(self):
+        for flags, warned in ((["--kv", "sinks:4+1021"], True), (["--kv", "sinks:4+1020"], False),
+                              (["--kv", "recompute:1025"], True), (["-c", "1025"], True)):
+            with self.subTest(flags=flags):
+                result = self.godwit(*RUN, "-p", "x", "-n", "1", *flags)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual("keeps up to 1025 tokens, and the model was made for 1024"
+                                 in result.stderr, warned)
 
 
 class PromptTest(CliTest):

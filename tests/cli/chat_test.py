@@ -1,6 +1,7 @@
 """godwit chat: through a pipe, and at a terminal."""
 
 import os
+import re
 import unittest
 
 from harness import ENDLESS, EXPECTED, TINY, CliTest, Terminal
@@ -45,6 +46,23 @@ class PipeTest(CliTest):
     def test_stats_show_the_cache_at_work(self):
         result = self.godwit(*CHAT, stdin="Hello!\nHow far can a godwit fly?\n/stats\n")
         self.assertRegex(result.stderr, r"prompt  \d\d tokens, \d\d of them cached")
+
+    def test_a_pinned_prefix_ends_with_a_message(self):
+        stats = "kv +sinks:4\\+60,pin=(\\d+): "
+        told = ["-sys", "You are brief.", "--kv", "sinks:4+60,pin=1"]
+        result = self.godwit(*CHAT, *told, stdin="Hello!\n/stats\n")
+        self.assertEqual(result.stdout, BRIEF + "\n", "nothing is dropped yet")
+        system = int(re.search(stats, result.stderr)[1])
+        self.assertGreater(system, 4)
+        # The opening of the answer is not pinned, however much is asked for.
+        result = self.godwit(*CHAT, *told[:3], "sinks:4+60,pin=50", stdin="Hello!\n/stats\n")
+        self.assertGreater(int(re.search(stats, result.stderr)[1]), system)
+        # A long conversation goes on, and what is pinned stays what it was.
+        result = self.godwit(*CHAT, *told, "-n", "40", stdin="Hello!\nWho are you?\n" * 3 + "/stats\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, rf"dropped \d+ tokens after the first {system}\n")
+        message = self.refused(2, *CHAT, *told[:3], "sinks:4+8,pin=5", stdin="Hello!\n")
+        self.assertIn("pins whole messages", message)
 
     def test_several_lines(self):
         for lines in (["Hello!\\", "Who are you?"], ["\"\"\"Hello!", "Who are you?\"\"\""]):

@@ -64,6 +64,8 @@ class PerplexityTest(CliTest):
         for spec, run in zip(specs, compared):
             alone = self.measure("-f", text, "--bucket", "50", "--kv", spec)
             self.assertEqual(run["nll"], alone["nll"])
+            for bucket in run["buckets"] + alone["buckets"]:
+                self.assertGreater(bucket.pop("ms"), 0)
             self.assertEqual(run["buckets"], alone["buckets"])
         self.assertEqual(len({run["nll"] for run in compared}), 3)
         names = [node.text for node in ElementTree.parse(svg).iter() if node.text in specs]
@@ -152,7 +154,7 @@ class PerplexityTest(CliTest):
                                    rf"\({result['nll']:.4f} nats per token\)$")
         self.assertRegex(lines[1], rf"^scored      {result['tokens']} tokens, .* tokens/s\)$")
         self.assertRegex(lines[2], r"^kv          dense: ")
-        self.assertRegex(lines[4], r"^positions +tokens +nll +perplexity$")
+        self.assertRegex(lines[4], r"^positions +tokens +nll +perplexity +tokens/s$")
         first = result["buckets"][0]
         self.assertRegex(lines[5], rf"^0 to 127 +128 +{first['nll']:.4f} +")
         self.assertEqual(len(lines), 5 + len(result["buckets"]))

@@ -71,6 +71,7 @@ class DensePolicy : public AttentionPolicy {
             .seen = length_,
             .kept = length_,
             .first_dropped = length_,
+            .most_kept = context_,
             .bytes = store_.bytes()};
   }
 

@@ -1,12 +1,11 @@
 #include "attention/policies/sinks.h"
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "attention/kv_store.h"
+#include "attention/policies/sinks_spec.h"
 #include "attention/rotary_step.h"
 #include "base/error.h"
 
@@ -120,6 +119,7 @@ class SinksPolicy : public AttentionPolicy {
             .seen = length_,
             .kept = std::min(length_, n_sinks_ + window_),
             .first_dropped = n_sinks_,
+            .most_kept = n_sinks_ + window_,
             .bytes = sinks_.bytes() + ring_.bytes()};
   }
 
@@ -173,14 +173,6 @@ class SinksPolicy : public AttentionPolicy {
   int64_t tokens_ = 0;    // of the step in progress
 };
 
-// "12" -> 12, for lengths of up to 2^40 tokens.
-std::optional<int64_t> ParseCount(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && 0 <= value && value <= int64_t{1} << 40 ? std::optional(value) : std::nullopt;
-}
-
 void CheckFrequencies(const AttentionGeometry& geometry, const std::string& name) {
   if (geometry.rotary.scaling.kind != RotaryScaling::Kind::kDynamic) return;
   Throw(ErrorKind::kUnsupported,
@@ -210,25 +202,17 @@ void CheckSinksAreSeen(const AttentionGeometry& geometry, const std::string& nam
 std::unique_ptr<AttentionPolicy> MakeSinksPolicy(const AttentionGeometry& geometry,
                                                  const PolicyOptions& options,
                                                  std::string_view arguments) {
-  const size_t plus = std::min(arguments.find('+'), arguments.size());
-  const auto sinks = ParseCount(arguments.substr(0, plus));
-  const auto window = ParseCount(arguments.substr(std::min(plus + 1, arguments.size())));
-  if (!sinks || !window || *window < 1) {
-    Throw(ErrorKind::kInput,
-          "the KV policy \"sinks:{}\" is not sinks:S+W with S >= 0 sink tokens and a window of "
-          "W >= 1 tokens (for example sinks:4+2044)",
-          arguments);
-  }
-  const std::string name = fmt::format("sinks:{}+{}", *sinks, *window);
+  const SinksSpec spec = ParseSinksSpec(arguments);
+  const std::string name = spec.ToString();
   CheckFrequencies(geometry, name);
-  CheckSinksAreSeen(geometry, name, *sinks, *window);
-  return std::make_unique<SinksPolicy>(geometry, options, name, *sinks, *window);
+  CheckSinksAreSeen(geometry, name, spec.kept_first(), spec.rolling());
+  return std::make_unique<SinksPolicy>(geometry, options, name, spec.kept_first(), spec.rolling());
 }
 
 std::unique_ptr<AttentionPolicy> MakeWindowPolicy(const AttentionGeometry& geometry,
                                                   const PolicyOptions& options,
                                                   std::string_view arguments) {
-  const auto window = ParseCount(arguments);
+  const auto window = ParseTokenCount(arguments);
   if (!window || *window < 1) {
     Throw(ErrorKind::kInput,
           "the KV policy \"window:{}\" is not window:W with a window of W >= 1 tokens (for example "

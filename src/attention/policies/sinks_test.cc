@@ -234,6 +234,19 @@ TEST(WindowPolicy, IsSinksWithoutSinks) {
   EXPECT_EQ(window->Stats().first_dropped, 0);
 }
 
+TEST(PinnedPrefix, IsSinksInACacheOfTheSameSize) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 9});
+  const TestText text(geometry, kTokens, 1);
+  const auto pinned = MakeSinksPolicy(
+      geometry, {.kv_type = DType::kF32, .max_step_tokens = kMaxStep}, "2+11,pin=7");
+  EXPECT_EQ(ReadText(*pinned, geometry, text, kTokens, 5),
+            ReadText(*Make(geometry, 7, 6), geometry, text, kTokens, 5));
+  EXPECT_EQ(pinned->Stats().policy, "sinks:2+11,pin=7");
+  EXPECT_EQ(pinned->Stats().kept, 13);
+  EXPECT_EQ(pinned->Stats().most_kept, 13);
+  EXPECT_EQ(pinned->Stats().first_dropped, 7);
+}
+
 // Not after hours of allocating small pages.
 TEST(SinksPolicyRefusals, ABudgetThatNoMachineHolds) {
   const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});

@@ -47,12 +47,12 @@ void AddKvFlags(CommandLine& line, SessionOptions& options) {
               options.chunk_tokens, 1, 1 << 20);
 }
 
-void CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
-  CheckKvSpec(Geometry(spec), {.spec = options.kv,
-                               .kv_type = DType::kBF16,
-                               .context = options.context_tokens == 0 ? DefaultContext(spec)
-                                                                      : options.context_tokens,
-                               .max_step_tokens = options.chunk_tokens});
+int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
+  return MostKept(Geometry(spec), {.spec = options.kv,
+                                   .kv_type = DType::kBF16,
+                                   .context = options.context_tokens == 0 ? DefaultContext(spec)
+                                                                          : options.context_tokens,
+                                   .max_step_tokens = options.chunk_tokens});
 }
 
 }  // namespace godwit::cli

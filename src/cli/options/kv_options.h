@@ -9,7 +9,8 @@ namespace godwit::cli {
 
 void AddKvFlags(CommandLine& line, SessionOptions& options);
 
-// Throws what Engine::NewSession would throw, but before the weights are loaded.
-void CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options);
+// How many tokens are kept at most. Throws what Engine::NewSession would throw, but before the
+// weights are loaded.
+int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options);
 
 }  // namespace godwit::cli

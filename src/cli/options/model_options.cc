@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
 #include "model/archs/all.h"
@@ -21,6 +22,16 @@ std::optional<std::filesystem::path> OwnModel() {
   const auto folder = root / "models" / "books-3m";
   if (error || !std::filesystem::is_directory(folder, error)) return std::nullopt;
   return folder;
+}
+
+void CheckKv(const DecoderSpec& spec, SessionOptions session, const std::string& kv) {
+  session.kv = kv;
+  const int64_t most = CheckKvOptions(spec, session);
+  if (most <= spec.max_context) return;
+  WriteStatus(
+      fmt::format("godwit: warning: {} keeps up to {}, and the model was made for {}: expect worse "
+                  "text beyond\n",
+                  kv, Plural(most, "token"), spec.max_context));
 }
 
 }  // namespace
@@ -61,10 +72,14 @@ void ChooseModel(ModelOptions& options) {
   }
 }
 
-Engine LoadEngine(const ModelOptions& options, const SessionOptions& session) {
+Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
+                  std::span<const std::string> kv_specs) {
   const std::filesystem::path folder = options.folder;
   if (std::filesystem::is_directory(folder)) {
-    CheckKvOptions(DescribeModel(HfConfig::Load(folder / "config.json")), session);
+    const DecoderSpec spec = DescribeModel(HfConfig::Load(folder / "config.json"));
+    for (const std::string& kv : kv_specs.empty() ? std::span(&session.kv, 1) : kv_specs) {
+      CheckKv(spec, session, kv);
+    }
   }
   const auto name = std::filesystem::absolute(folder / "").parent_path().filename().string();
   ProgressLine progress("loading " + name, ProgressUnit::kBytes);

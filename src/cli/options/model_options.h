@@ -1,6 +1,7 @@
 // The flags of every verb that loads a model.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "cli/options/command_line.h"
@@ -23,7 +24,9 @@ void AddComputeFlags(CommandLine& line, ModelOptions& options);  // --threads, -
 void ChooseModel(ModelOptions& options);
 
 // Shows progress and warnings on standard error. What can be refused without reading the weights,
-// such as a misspelt --kv, is refused first.
-Engine LoadEngine(const ModelOptions& options, const SessionOptions& session);
+// such as a misspelt --kv, is refused first. kv_specs: what sessions will be opened with, if not
+// with session.kv.
+Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
+                  std::span<const std::string> kv_specs = {});
 
 }  // namespace godwit::cli

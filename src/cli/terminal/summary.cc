@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/machine_memory.h"
 #include "cli/terminal/format.h"
 
@@ -59,6 +61,15 @@ std::string DescribeDropped(const KvReport& kv) {
 std::string DescribeKv(const KvReport& kv) {
   return fmt::format("{}: {} of {} kept, {}", kv.policy, kv.kept, Plural(kv.seen, "token"),
                      FormatBytes(kv.bytes));
+}
+
+nlohmann::ordered_json KvJson(const KvReport& kv) {
+  return {{"policy", kv.policy},
+          {"seen", kv.seen},
+          {"kept", kv.kept},
+          {"dropped", kv.seen - kv.kept},
+          {"first_dropped", kv.first_dropped},
+          {"bytes", kv.bytes}};
 }
 
 std::string Summarize(const GenerateResult& result) {

@@ -1,6 +1,7 @@
 // What is said about a finished run: for people, and as numbers.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "godwit/engine.h"
@@ -20,6 +21,9 @@ std::string DescribeDropped(const KvReport& kv);
 
 // "sinks:4+60: 64 of 228 tokens kept, 96.0 KiB"
 std::string DescribeKv(const KvReport& kv);
+
+// {"policy", "seen", "kept", "dropped", "first_dropped", "bytes"}
+nlohmann::ordered_json KvJson(const KvReport& kv);
 
 // Three lines, each ending in a newline.
 std::string Summarize(const GenerateResult& result);

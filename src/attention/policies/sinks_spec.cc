@@ -1,0 +1,47 @@
+#include "attention/policies/sinks_spec.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+
+namespace godwit {
+
+std::string SinksSpec::ToString() const {
+  return fmt::format("sinks:{}+{}{}", sinks, window, pin > 0 ? fmt::format(",pin={}", pin) : "");
+}
+
+std::optional<int64_t> ParseTokenCount(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && 0 <= value && value <= int64_t{1} << 40 ? std::optional(value) : std::nullopt;
+}
+
+SinksSpec ParseSinksSpec(std::string_view arguments) {
+  constexpr std::string_view kPin = ",pin=";
+  const size_t comma = std::min(arguments.find(','), arguments.size());
+  const std::string_view budget = arguments.substr(0, comma);
+  const size_t plus = std::min(budget.find('+'), budget.size());
+  const auto sinks = ParseTokenCount(budget.substr(0, plus));
+  const auto window = ParseTokenCount(budget.substr(std::min(plus + 1, budget.size())));
+  const std::string_view rest = arguments.substr(comma);
+  std::optional<int64_t> pin = 0;
+  if (!rest.empty()) pin = ParseTokenCount(rest.starts_with(kPin) ? rest.substr(kPin.size()) : "");
+  if (!sinks || !window || *window < 1 || !pin) {
+    Throw(ErrorKind::kInput,
+          "the KV policy \"sinks:{}\" is not sinks:S+W with S >= 0 sink tokens and a window of W "
+          ">= 1 "
+          "tokens (for example sinks:4+2044), or sinks:S+W,pin=N to keep the first N tokens",
+          arguments);
+  }
+  const SinksSpec parsed{.sinks = *sinks, .window = *window, .pin = pin.value_or(0)};
+  if (parsed.rolling() < 1) {
+    Throw(ErrorKind::kInput,
+          "the KV policy {} pins {} tokens in a cache of {}: nothing is left for the window",
+          parsed.ToString(), parsed.pin, parsed.cache());
+  }
+  return parsed;
+}
+
+}  // namespace godwit

@@ -1,0 +1,33 @@
+// What "sinks:S+W,pin=N" says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace godwit {
+
+// A cache of S + W tokens. Its first max(S, N) are the beginning of the text, for good; the rest is
+// the rolling window. A pinned prefix takes its room from the window, so that the positions in the
+// cache stay below those the model was trained on.
+struct SinksSpec {
+  int64_t sinks = 0;   // S >= 0
+  int64_t window = 0;  // W >= 1
+  int64_t pin = 0;     // N, in tokens, 0 <= N < S + W
+
+  int64_t cache() const { return sinks + window; }
+  int64_t kept_first() const { return pin > sinks ? pin : sinks; }
+  int64_t rolling() const { return cache() - kept_first(); }
+
+  // As --kv spells it.
+  std::string ToString() const;
+};
+
+// "12" -> 12, for lengths of up to 2^40 tokens.
+std::optional<int64_t> ParseTokenCount(std::string_view text);
+
+// arguments: what follows "sinks:". Throws Error(kInput) for what makes no sense.
+SinksSpec ParseSinksSpec(std::string_view arguments);
+
+}  // namespace godwit

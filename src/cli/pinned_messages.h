@@ -1,0 +1,18 @@
+// "sinks:S+W,pin=N" in a chat: whole messages stay.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/conversation.h"
+
+namespace godwit::cli {
+
+// The spec with N moved to the end of a message (Conversation::MessageEnd), counting the model's
+// sink token, which a session puts in front. Any other spec comes back as it is. Throws
+// Error(kInput) with the numbers if these messages leave no room for a window.
+std::string WithPinnedMessages(const std::string& spec, const Conversation& conversation,
+                               std::optional<int32_t> sink_token);
+
+}  // namespace godwit::cli

@@ -40,6 +40,7 @@ KvMode::KvMode(const LanguageModel& model, const AttentionGeometry& geometry, Po
     : model_(model), geometry_(geometry), options_(std::move(options)) {
   const auto window = RecomputeWindow(options_.spec);
   if (!window) return;
+  CheckKvSpec(geometry_, options_);
   recompute_ = std::make_unique<Recompute>(
       model, *window,
       [geometry, inner = WindowOptions(options_, *window)] { return MakePolicy(geometry, inner); });
@@ -50,7 +51,8 @@ std::unique_ptr<AttentionPolicy> KvMode::NewPolicy() const {
 }
 
 void CheckKvSpec(const AttentionGeometry& geometry, const PolicyOptions& options) {
-  if (!RecomputeWindow(options.spec)) (void)MakePolicy(geometry, options);
+  const auto window = RecomputeWindow(options.spec);
+  (void)MakePolicy(geometry, window ? WindowOptions(options, *window) : options);
 }
 
 }  // namespace godwit

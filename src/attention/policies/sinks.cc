@@ -181,7 +181,15 @@ std::optional<int64_t> ParseCount(std::string_view text) {
   return whole && 0 <= value && value <= int64_t{1} << 40 ? std::optional(value) : std::nullopt;
 }
 
-void CheckFrequencies(const AttentionGeometry& geometry, const std::string& name) {
+// Positions must be free to be counted in the cache.
+void CheckPositions(const AttentionGeometry& geometry, const std::string& name) {
+  if (geometry.learned_positions != 0) {
+    Throw(ErrorKind::kUnsupported,
+          "the KV policy {} counts positions in its cache, but this model's are learned, {} of "
+          "them, and added to the tokens as it reads them: a key that is kept cannot be moved. Use "
+          "dense, or recompute:W",
+          name, geometry.learned_positions);
+  }
   if (geometry.rotary.scaling.kind != RotaryScaling::Kind::kDynamic) return;
   Throw(ErrorKind::kUnsupported,
         "the KV policy {} needs fixed rotary frequencies, but this model's rope_scaling is "
@@ -220,7 +228,7 @@ std::unique_ptr<AttentionPolicy> MakeSinksPolicy(const AttentionGeometry& geomet
           arguments);
   }
   const std::string name = fmt::format("sinks:{}+{}", *sinks, *window);
-  CheckFrequencies(geometry, name);
+  CheckPositions(geometry, name);
   CheckSinksAreSeen(geometry, name, *sinks, *window);
   return std::make_unique<SinksPolicy>(geometry, options, name, *sinks, *window);
 }
@@ -236,7 +244,7 @@ std::unique_ptr<AttentionPolicy> MakeWindowPolicy(const AttentionGeometry& geome
           arguments);
   }
   const std::string name = fmt::format("window:{}", *window);
-  CheckFrequencies(geometry, name);
+  CheckPositions(geometry, name);
   return std::make_unique<SinksPolicy>(geometry, options, name, /*sinks=*/0, *window);
 }
 

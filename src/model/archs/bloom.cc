@@ -1,15 +1,17 @@
 #include "model/archs/bloom.h"
 
-#include <string>
+#include <string_view>
+#include <utility>
 
+#include "base/error.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
 namespace {
 
-// The first of two names for a field that is there.
-std::string_view Spelled(const HfConfig& config, std::string_view first, std::string_view second) {
-  return config.Has(first) ? first : second;
+// `other` is what the first checkpoints call `name`.
+std::string_view Spelled(const HfConfig& config, std::string_view name, std::string_view other) {
+  return !config.Has(name) && config.Has(other) ? other : name;
 }
 
 void RefuseVariations(const HfConfig& config, const DecoderSpec& spec) {
@@ -19,12 +21,12 @@ void RefuseVariations(const HfConfig& config, const DecoderSpec& spec) {
   if (config.IntOr("n_inner", spec.mlp.intermediate, kWidthRange) != spec.mlp.intermediate) {
     config.Refuse("n_inner", fmt::format("4 times the hidden size, {}", spec.mlp.intermediate));
   }
-  for (const std::string_view alias : {"hidden_size", "num_attention_heads", "num_hidden_layers"}) {
-    const int64_t value = alias == "hidden_size"           ? spec.hidden_size
-                          : alias == "num_attention_heads" ? spec.heads
-                                                           : spec.layers;
-    if (config.IntOr(alias, value, kWidthRange) != value) {
-      config.Refuse(alias, fmt::format("{}, which the field's other name says", value));
+  const std::pair<std::string_view, int64_t> others[] = {{"n_embed", spec.hidden_size},
+                                                         {"num_attention_heads", spec.heads},
+                                                         {"num_hidden_layers", spec.layers}};
+  for (const auto& [key, value] : others) {
+    if (config.IntOr(key, value, kWidthRange) != value) {
+      config.Refuse(key, fmt::format("{}, as the field is by its other name", value));
     }
   }
 }
@@ -37,7 +39,7 @@ void RefuseVariations(const HfConfig& config, const DecoderSpec& spec) {
 DecoderSpec DescribeBloom(const HfConfig& config) {
   DecoderSpec spec;
   ReadCommonFields(config, spec,
-                   {.hidden_size = Spelled(config, "n_embed", "hidden_size"),
+                   {.hidden_size = Spelled(config, "hidden_size", "n_embed"),
                     .layers = Spelled(config, "n_layer", "num_hidden_layers"),
                     .heads = Spelled(config, "n_head", "num_attention_heads"),
                     .kv_heads = "",

@@ -55,7 +55,7 @@ TEST(BloomTest, RefusesWhatIsNotBuiltAndWhatContradicts) {
   EXPECT_THAT(Refusal(R"("apply_residual_connection_post_layernorm":true)"),
               HasSubstr("config.json: apply_residual_connection_post_layernorm: expected false"));
   EXPECT_THAT(Refusal(R"("n_inner":32)"), HasSubstr("n_inner: expected 4 times the hidden size"));
-  EXPECT_THAT(Refusal(R"("n_embed":32)"), HasSubstr("hidden_size: expected 32"));
+  EXPECT_THAT(Refusal(R"("n_embed":32)"), HasSubstr("n_embed: expected 16"));
   EXPECT_THAT(Refusal(R"("num_attention_heads":2)"), HasSubstr("num_attention_heads: expected 4"));
   EXPECT_THAT(Refusal(R"("num_hidden_layers":1)"), HasSubstr("num_hidden_layers: expected 2"));
   EXPECT_THAT(Refusal(R"("layer_norm_epsilon":-1)"), HasSubstr("layer_norm_epsilon"));

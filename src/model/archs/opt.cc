@@ -1,5 +1,6 @@
 #include "model/archs/opt.h"
 
+#include "base/error.h"
 #include "model/hf_fields.h"
 
 namespace godwit {

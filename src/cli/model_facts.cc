@@ -47,8 +47,8 @@ int64_t PackedBytes(const ModelTensors& tensors) {
   for (const LayerTensors& layer : tensors.layers) {
     bytes += PackedBytes(layer.qkv) + PackedBytes(layer.attention_out) + PackedBytes(layer.mlp);
     if (layer.experts.empty()) continue;
-    bytes += kernels::PanelCount(std::ssize(layer.experts)) *
-             kernels::PanelBytes(DType::kF32, tensors.final_norm.size);  // the router
+    const std::vector<int64_t>& router = layer.router.parts.front()->shape;
+    bytes += kernels::PanelCount(router[0]) * kernels::PanelBytes(DType::kF32, router[1]);
     for (const MlpTensors& expert : layer.experts) bytes += PackedBytes(expert);
   }
   return bytes;

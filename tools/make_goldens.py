@@ -37,7 +37,7 @@ while it is made:
   python tools/make_goldens.py --check     makes them again elsewhere and compares
 
 Runs are reproducible to the byte on one machine; another CPU may round logits differently, which
---check reports apart. The variants are listed in golden_variants.py, the versions pinned in
+--check reports apart. The variants are listed in golden_variants*.py, the versions pinned in
 requirements-goldens.txt.
 """
 
@@ -62,7 +62,8 @@ import safetensors.torch
 import softmax1  # noqa: F401  registers it
 import torch
 import transformers
-from golden_variants import TOLERANCE, all_variants, merged
+from golden_variant import TOLERANCE, merged
+from golden_variants import all_variants
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.models.mpt import modeling_mpt
 
@@ -104,7 +105,13 @@ def neox_masks(variant, state):
     return result
 
 
-EXTRAS = {f.__name__: f for f in (redundant_head, llama_inv_freq, neox_masks)}
+def bare_model(variant, state):
+    """As checkpoints of the model without its head name their tensors."""
+    prefix = {"opt": "model.", "bloom": "transformer."}[variant.family]
+    return {name.removeprefix(prefix): state.pop(name) for name in list(state)}
+
+
+EXTRAS = {f.__name__: f for f in (redundant_head, llama_inv_freq, neox_masks, bare_model)}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -162,10 +169,15 @@ def attention_of(config):
     return "softmax1" if config.get("attention_sink") == "softmax1" else "eager"
 
 
+def implementations(config):
+    """Everything written out; the default for experts has neither float64 nor odd sizes."""
+    return {"attn_implementation": attention_of(config), "experts_implementation": "eager"}
+
+
 def build(config):
     fields = copy.deepcopy(twin_config(config))
     hf_config = AutoConfig.for_model(fields.pop("model_type"), **fields)
-    model = AutoModelForCausalLM.from_config(hf_config, attn_implementation=attention_of(config))
+    model = AutoModelForCausalLM.from_config(hf_config, **implementations(config))
     return model.to(torch.float32).eval()
 
 
@@ -174,7 +186,7 @@ def query_key_rows(values, config):
     if config["model_type"] == "mpt":
         return values[: 2 * config["d_model"]]
     config = twin_config(config)
-    heads = kv_heads = config["num_attention_heads"]
+    heads = kv_heads = config["n_head" if "n_head" in config else "num_attention_heads"]
     if config["model_type"] == "falcon":
         if config.get("new_decoder_architecture"):
             kv_heads = config.get("num_kv_heads") or heads
@@ -203,7 +215,7 @@ def random_weights(model, variant):
             elif parameter.ndim == 1:
                 values = 1.0 + 0.3 * values
             else:
-                values *= (2.0 if "lm_head" in name else 1.3) / parameter.shape[1] ** 0.5
+                values *= (2.0 if "lm_head" in name else 1.3) / parameter.shape[-1] ** 0.5
                 if "q_proj" in name or "k_proj" in name:
                     values *= variant.score_gain / 1.3
                 if "query_key_value" in name or "Wqkv" in name:
@@ -351,20 +363,30 @@ def load(variant, folder):
         assert model.load_state_dict(state, strict=False).missing_keys == ["lm_head.weight"]  # tied
         return model
     return AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation=attention_of(variant.config)
+        folder, dtype=torch.float32, **implementations(variant.config)
     ).eval()
+
+
+def parts_that_matter(model, variant):
+    """(name, view) of every parameter, the experts one by one."""
+    for name, parameter in model.named_parameters():
+        if variant.family == "opt" and name.endswith("k_proj.bias"):
+            continue  # the same for every key of a query where positions do not rotate it
+        if parameter.ndim == 3:
+            yield from ((f"{name}[{i}]", expert) for i, expert in enumerate(parameter.detach()))
+        else:
+            yield name, parameter.detach()
 
 
 def check_teeth(model, variant, tokens, logits):
     """Returns (smallest effect of a parameter, smallest effect of a contrast)."""
     weakest = []
-    for name, parameter in model.named_parameters():
-        saved = parameter.detach().clone()
+    for name, parameter in parts_that_matter(model, variant):
+        saved = parameter.clone()
         neutral = 1.0 if parameter.ndim == 1 and not name.endswith(".bias") else 0.0
-        with torch.no_grad():
-            parameter.fill_(neutral)
-            weakest.append((effect(logits, run(model, tokens)), name))
-            parameter.copy_(saved)
+        parameter.fill_(neutral)
+        weakest.append((effect(logits, run(model, tokens)), name))
+        parameter.copy_(saved)
     contrasts = []
     for overrides in variant.contrasts:
         other = build(merged(variant.config, overrides))

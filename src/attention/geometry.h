@@ -15,6 +15,9 @@ struct AttentionGeometry {
   // Where tokens stand: rotated into queries and keys, or a bias on their scores, or neither.
   RotarySpec rotary;
   ops::Alibi alibi;
+  // Tokens for which the model has learned positions, which are added to what it reads and can
+  // neither be counted in a cache nor continued; 0: it has none.
+  int64_t learned_positions = 0;
   // Per layer: a query sees the keys at distance less than this, itself included (Mistral's sliding
   // window). 0: all keys.
   std::vector<int64_t> windows;

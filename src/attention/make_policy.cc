@@ -37,6 +37,12 @@ std::span<const PolicyKind> AllPolicies() { return kPolicies; }
 
 std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options) {
+  if (geometry.learned_positions != 0 && options.context > geometry.learned_positions) {
+    Throw(ErrorKind::kInput,
+          "a context of {} tokens, but this model has learned positions for {} tokens and none "
+          "beyond",
+          options.context, geometry.learned_positions);
+  }
   const std::string_view spec = options.spec;
   const size_t colon = spec.find(':');
   for (const PolicyKind& kind : kPolicies) {

@@ -39,5 +39,20 @@ TEST(MakePolicyTest, ArgumentsThatMakeNoSenseAreNamed) {
   }
 }
 
+// A streaming cache counts positions in the cache, which these cannot be.
+TEST(MakePolicyTest, LearnedPositionsAreNeitherCountedAnewNorContinued) {
+  AttentionGeometry geometry = TestGeometry(2, 1, 8, 0, {0});
+  geometry.learned_positions = 64;
+  for (const char* spec : {"sinks:4+8", "sinks:0+64", "window:8"}) {
+    const std::string refusal = ErrorOf(
+        ErrorKind::kUnsupported, [&] { MakePolicy(geometry, {.spec = spec, .context = 64}); });
+    EXPECT_THAT(refusal, HasSubstr(fmt::format("the KV policy {} counts positions", spec)));
+    EXPECT_THAT(refusal, HasSubstr("are learned, 64 of them"));
+  }
+  EXPECT_EQ(MakePolicy(geometry, {.context = 64})->max_length(), 64);
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { MakePolicy(geometry, {.context = 65}); }),
+              HasSubstr("a context of 65 tokens, but this model has learned positions for 64"));
+}
+
 }  // namespace
 }  // namespace godwit

@@ -65,6 +65,11 @@ std::string DescribeSpec(const DecoderSpec& spec) {
   if (windowed > 0) {
     line += fmt::format(", a window of {} in {}", window, Plural(windowed, "layer"));
   }
+  if (spec.mlp.experts > 0) {
+    line += fmt::format(", {}, {} of them for a token", Plural(spec.mlp.experts, "expert"),
+                        spec.mlp.experts_per_token);
+  }
+  if (spec.first_learned_position) line += ", learned positions";
   if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 in its attention";
   if (spec.sink_token) line += fmt::format(", token {} as a sink", *spec.sink_token);
   return line;
@@ -155,6 +160,8 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
   json["head_dim"] = facts.spec.head_dim;
   json["vocab_size"] = facts.spec.vocab_size;
   json["max_context"] = facts.spec.max_context;
+  json["experts"] = facts.spec.mlp.experts;
+  json["experts_per_token"] = facts.spec.mlp.experts_per_token;
   json["attention_sink"] = nullptr;
   if (facts.spec.attention_sink == AttentionSink::kSoftmax1) json["attention_sink"] = "softmax1";
   json["sink_token_id"] = nullptr;

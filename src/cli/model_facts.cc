@@ -29,19 +29,27 @@ TextFacts ReadTextFacts(const std::filesystem::path& folder) {
 }
 
 int64_t PackedBytes(const LinearTensors& linear) {
+  if (linear.parts.empty()) return 0;
   int64_t outputs = 0;
   for (const TensorInfo* part : linear.parts) outputs += part->shape[0];
   const TensorInfo& first = *linear.parts.front();
   return kernels::PanelCount(outputs) * kernels::PanelBytes(*first.dtype, first.shape[1]);
 }
 
+int64_t PackedBytes(const MlpTensors& mlp) { return PackedBytes(mlp.up) + PackedBytes(mlp.down); }
+
 int64_t PackedBytes(const ModelTensors& tensors) {
-  int64_t bytes = PackedBytes(tensors.head);
-  if (tensors.embedding != nullptr) bytes += static_cast<int64_t>(tensors.embedding->bytes.size());
+  int64_t bytes = PackedBytes(tensors.head) + PackedBytes(tensors.project_in) +
+                  PackedBytes(tensors.project_out);
+  for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
+    if (table != nullptr) bytes += static_cast<int64_t>(table->bytes.size());
+  }
   for (const LayerTensors& layer : tensors.layers) {
-    for (const LinearTensors* linear : {&layer.qkv, &layer.attention_out, &layer.up, &layer.down}) {
-      bytes += PackedBytes(*linear);
-    }
+    bytes += PackedBytes(layer.qkv) + PackedBytes(layer.attention_out) + PackedBytes(layer.mlp);
+    if (layer.experts.empty()) continue;
+    const std::vector<int64_t>& router = layer.router.parts.front()->shape;
+    bytes += kernels::PanelCount(router[0]) * kernels::PanelBytes(DType::kF32, router[1]);
+    for (const MlpTensors& expert : layer.experts) bytes += PackedBytes(expert);
   }
   return bytes;
 }

@@ -22,7 +22,9 @@ TEST_P(ModelFactsTest, PredictsTheMemoryOfTheWeights) {
 INSTANTIATE_TEST_SUITE_P(Families, ModelFactsTest,
                          testing::Values("data/tiny-llama", "golden/llama/mqa_five_heads",
                                          "golden/llama/bf16", "golden/llama/tied",
-                                         "golden/llama/sharded"));
+                                         "golden/llama/sharded", "golden/opt/post_norm",
+                                         "golden/opt/untied", "golden/bloom/bare_model",
+                                         "golden/mixtral/bf16", "golden/glm4/sandwich"));
 
 TEST(ModelFacts, GroupsTheTensorsOfLayers) {
   const ModelFacts facts = ReadModelFacts(GODWIT_SOURCE_DIR "/tests/data/tiny-llama");

@@ -239,6 +239,34 @@ TEST_F(EngineTest, LogitsFromAPositionAreThoseOfTheWholeText) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { rows(session, {}, 0); }), HasSubstr("empty"));
 }
 
+// A window is a text of its own, so its positions begin at the first row of the table.
+TEST(LearnedPositionsTest, AreForTextsAsLongAsTheirTable) {
+  const Engine engine(GODWIT_SOURCE_DIR "/tests/golden/opt/whole_table", {.threads = 1});
+  EXPECT_EQ(engine.max_context(), 64);
+  std::vector<int32_t> tokens;
+  for (int32_t i = 0; i < 70; ++i) tokens.push_back(5 * i % 51);
+  const auto last_row = [](Session session, std::span<const int32_t> text) {
+    std::vector<float> last;
+    session.Logits(
+        text, [&](int64_t, std::span<const float> row) { last.assign(row.begin(), row.end()); },
+        std::ssize(text) - 1);
+    return last;
+  };
+  EXPECT_EQ(last_row(engine.NewSession({.kv = "recompute:9"}), tokens),
+            last_row(engine.NewSession({}), std::span(tokens).last(9)));
+
+  const auto refusal = [&](ErrorKind kind, const SessionOptions& options) {
+    return ErrorOf(kind, [&] { last_row(engine.NewSession(options), tokens); });
+  };
+  EXPECT_THAT(refusal(ErrorKind::kInput, {}),
+              testing::AllOf(HasSubstr("the prompt has 70 tokens and the context holds 64"),
+                             testing::Not(HasSubstr("sinks"))));
+  EXPECT_THAT(refusal(ErrorKind::kInput, {.context_tokens = 70}), HasSubstr("positions for 64"));
+  EXPECT_THAT(refusal(ErrorKind::kInput, {.kv = "recompute:65"}), HasSubstr("positions for 64"));
+  EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "sinks:4+8"}), HasSubstr("are learned"));
+  EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "window:8"}), HasSubstr("are learned"));
+}
+
 TEST_F(EngineTest, RecomputingReadsTheLastTokensAnewForEveryToken) {
   const auto last_row = [](Session& session, std::span<const int32_t> tokens) {
     std::vector<float> last;

@@ -40,6 +40,7 @@ KvMode::KvMode(const LanguageModel& model, const AttentionGeometry& geometry, Po
     : model_(model), geometry_(geometry), options_(std::move(options)) {
   const auto window = RecomputeWindow(options_.spec);
   if (!window) return;
+  (void)MostKept(geometry_, options_);  // throws for a spec that makes no sense
   recompute_ = std::make_unique<Recompute>(
       model, *window,
       [geometry, inner = WindowOptions(options_, *window)] { return MakePolicy(geometry, inner); });
@@ -51,7 +52,9 @@ std::unique_ptr<AttentionPolicy> KvMode::NewPolicy() const {
 
 int64_t MostKept(const AttentionGeometry& geometry, const PolicyOptions& options) {
   const auto window = RecomputeWindow(options.spec);
-  return window ? *window : MakePolicy(geometry, options)->Stats().most_kept;
+  return MakePolicy(geometry, window ? WindowOptions(options, *window) : options)
+      ->Stats()
+      .most_kept;
 }
 
 }  // namespace godwit

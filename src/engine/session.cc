@@ -72,12 +72,15 @@ void Session::Impl::CheckPrompt(std::span<const int32_t> prompt) const {
   const int64_t limit = policy_->max_length();
   if (n > limit) {
     const int64_t most = engine_.spec.max_context;
+    const std::string stream = fmt::format(
+        ", or stream it with --kv sinks:4+{}, which keeps the beginning and the last "
+        "tokens only",
+        std::max<int64_t>(1, std::min(limit, most) - 4));
     Throw(ErrorKind::kInput,
           "the prompt has {} tokens and the context holds {} (the model was made for up to {}): "
-          "shorten the prompt{}, or stream it with --kv sinks:4+{}, which keeps the beginning and "
-          "the last tokens only",
+          "shorten the prompt{}{}",
           n, limit, most, n <= most ? fmt::format(", raise the context with -c {}", n) : "",
-          std::max<int64_t>(1, std::min(limit, most) - 4));
+          engine_.spec.first_learned_position ? "" : stream);
   }
   if (limit != INT64_MAX) {  // a cache that grows
     CheckKvFits(Geometry(engine_.spec), policy_options_.kv_type, n - policy_->length());

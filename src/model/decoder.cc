@@ -1,6 +1,8 @@
 #include "model/decoder.h"
 
+#include <algorithm>
 #include <cassert>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -14,10 +16,16 @@ Decoder::Decoder(DecoderSpec spec, DecoderWeights weights)
     : spec_(std::move(spec)), weights_(std::move(weights)) {}
 
 int64_t Decoder::weight_bytes() const {
-  int64_t bytes = weights_.embedding.data.bytes() + weights_.head.panels.bytes();
+  int64_t bytes = weights_.embedding.data.bytes() + weights_.positions.data.bytes() +
+                  weights_.project_in.panels.bytes() + weights_.project_out.panels.bytes() +
+                  weights_.head.panels.bytes();
   for (const DecoderLayer& layer : weights_.layers) {
-    for (const Weight* weight : {&layer.qkv, &layer.attention_out, &layer.up, &layer.down}) {
+    for (const Weight* weight :
+         {&layer.qkv, &layer.attention_out, &layer.up, &layer.down, &layer.moe.router}) {
       bytes += weight->panels.bytes();
+    }
+    for (const ops::Expert& expert : layer.moe.experts) {
+      bytes += expert.up.panels.bytes() + expert.down.panels.bytes();
     }
   }
   return bytes;
@@ -32,28 +40,50 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
   const auto attention = exec.workspace.Matrix<float>(hidden.rows, spec_.hidden_size);
   const auto mlp = exec.workspace.Matrix<float>(hidden.rows, spec_.hidden_size);
 
-  EmbedTokens(exec, segments, x);
+  // First, since it refuses a text that outgrows the table of learned positions.
   for (const Segment& segment : segments) {
     segment.policy->Begin(static_cast<int64_t>(segment.tokens.size()));
   }
+  Embed(exec, segments, x);
+  const bool post_norm = spec_.topology == Topology::kPostNorm;
   for (int64_t i = 0; i < spec_.layers; ++i) {
     const DecoderLayer& layer = weights_.layers[static_cast<size_t>(i)];
     AttentionBlock(exec, i, segments, x, attention);
-    if (spec_.topology == Topology::kSequential) {
+    if (spec_.topology == Topology::kSequential || post_norm) {
       ops::Add(exec, attention, x);
+      if (post_norm) ops::Norm(exec, x, layer.attention_norm, x);
       MlpBlock(exec, layer, x, mlp);
     } else {
       MlpBlock(exec, layer, x, mlp);
       ops::Add(exec, attention, x);
     }
     ops::Add(exec, mlp, x);
+    if (post_norm) ops::Norm(exec, x, layer.mlp_norm, x);
   }
-  ops::Norm(exec, x, weights_.final_norm, hidden);
+  if (spec_.final_norm) {
+    ops::Norm(exec, x, weights_.final_norm, hidden);
+  } else {
+    for (int64_t row = 0; row < x.rows; ++row) std::ranges::copy(x.RowSpan(row), hidden.Row(row));
+  }
   for (const Segment& segment : segments) segment.policy->End();
 }
 
+void Decoder::Embed(const Exec& exec, std::span<const Segment> segments,
+                    MatrixView<float> x) const {
+  if (spec_.embedding_size) {
+    Workspace::Scope scope(exec.workspace);
+    const auto narrow = exec.workspace.Matrix<float>(x.rows, *spec_.embedding_size);
+    EmbedTokens(exec, segments, narrow);
+    ops::Linear(exec, narrow, weights_.project_in, x);
+  } else {
+    EmbedTokens(exec, segments, x);
+  }
+  if (spec_.first_learned_position) AddPositions(exec, segments, x);
+  if (spec_.embedding_norm) ops::Norm(exec, x, weights_.embedding_norm, x);
+}
+
 void Decoder::EmbedTokens(const Exec& exec, std::span<const Segment> segments,
-                          MatrixView<float> x) const {
+                          MatrixView<float> out) const {
   int64_t row = 0;
   for (const Segment& segment : segments) {
     for (const int32_t token : segment.tokens) {
@@ -62,7 +92,7 @@ void Decoder::EmbedTokens(const Exec& exec, std::span<const Segment> segments,
               spec_.vocab_size);
       }
     }
-    const auto rows = x.Rows(row, row + static_cast<int64_t>(segment.tokens.size()));
+    const auto rows = out.Rows(row, row + static_cast<int64_t>(segment.tokens.size()));
     if (spec_.tied_head) {
       ops::EmbedTied(exec, segment.tokens, weights_.head, rows);
     } else {
@@ -70,7 +100,33 @@ void Decoder::EmbedTokens(const Exec& exec, std::span<const Segment> segments,
     }
     row += rows.rows;
   }
-  assert(row == x.rows);
+  assert(row == out.rows);
+}
+
+// Positions in the text: a policy that counts others refuses such a model (AttentionGeometry).
+void Decoder::AddPositions(const Exec& exec, std::span<const Segment> segments,
+                           MatrixView<float> x) const {
+  Workspace::Scope scope(exec.workspace);
+  const auto rows = exec.workspace.Matrix<int32_t>(1, x.rows).RowSpan(0);
+  const auto positions = exec.workspace.Matrix<float>(x.rows, x.cols);
+  auto row = rows.begin();
+  for (const Segment& segment : segments) {
+    const auto end = row + std::ssize(segment.tokens);
+    assert(segment.policy->length() + std::ssize(segment.tokens) <= spec_.max_context);
+    std::iota(row, end,
+              static_cast<int32_t>(*spec_.first_learned_position + segment.policy->length()));
+    row = end;
+  }
+  ops::Embed(exec, rows, weights_.positions, positions);
+  ops::Add(exec, positions, x);
+}
+
+MatrixView<const float> Decoder::BlockInput(const Exec& exec, const ops::NormWeights& norm,
+                                            MatrixView<const float> x) const {
+  if (spec_.topology == Topology::kPostNorm) return x;  // which is normalised already
+  const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
+  ops::Norm(exec, x, norm, normed);
+  return normed;
 }
 
 // out = o(attention(q, k, v of norm(x))).
@@ -81,11 +137,10 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, std::span<const Se
   const int64_t kv_cols = spec_.kv_heads * spec_.head_dim;
 
   Workspace::Scope scope(exec.workspace);
-  const auto normed = exec.workspace.Matrix<float>(x.rows, spec_.hidden_size);
+  const auto normed = BlockInput(exec, layer.attention_norm, x);
   const auto qkv = exec.workspace.Matrix<float>(x.rows, q_cols + 2 * kv_cols);
   const auto attended = exec.workspace.Matrix<float>(x.rows, q_cols);
 
-  ops::Norm(exec, x, layer.attention_norm, normed);
   ops::Linear(exec, normed, layer.qkv, qkv);
   if (spec_.clip_qkv) ops::Clamp(exec, *spec_.clip_qkv, qkv);
   const auto q = qkv.Cols(0, q_cols);
@@ -107,29 +162,40 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, std::span<const Se
     row = end;
   }
   ops::Linear(exec, attended, layer.attention_out, out);
+  if (spec_.output_norms) ops::Norm(exec, out, layer.attention_out_norm, out);
 }
 
-// out = down(activation(up(norm(x)))), or the gated form.
+// out = down(activation(up(norm(x)))), or the gated form, or a mixture of such.
 void Decoder::MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<const float> x,
                        MatrixView<float> out) const {
   Workspace::Scope scope(exec.workspace);
-  const auto normed = exec.workspace.Matrix<float>(x.rows, spec_.hidden_size);
-  const auto up = exec.workspace.Matrix<float>(x.rows, layer.up.outputs);
-
   const bool shared = spec_.topology == Topology::kParallelSharedNorm;
-  ops::Norm(exec, x, shared ? layer.attention_norm : layer.mlp_norm, normed);
-  ops::Linear(exec, normed, layer.up, up);
-  const auto inner = up.Cols(0, spec_.mlp.intermediate);
-  if (spec_.mlp.gated) {
-    ops::ActivateGated(exec, spec_.mlp.activation, up, inner);
+  const auto normed = BlockInput(exec, shared ? layer.attention_norm : layer.mlp_norm, x);
+  const MlpSpec& mlp = spec_.mlp;
+  if (mlp.experts > 0) {
+    ops::MixtureOfExperts(exec, normed, layer.moe, mlp.experts_per_token, mlp.activation, out);
   } else {
-    ops::Activate(exec, spec_.mlp.activation, inner);
+    const auto up = exec.workspace.Matrix<float>(x.rows, layer.up.outputs);
+    ops::Linear(exec, normed, layer.up, up);
+    const auto inner = up.Cols(0, mlp.intermediate);
+    if (mlp.gated) {
+      ops::ActivateGated(exec, mlp.activation, up, inner);
+    } else {
+      ops::Activate(exec, mlp.activation, inner);
+    }
+    ops::Linear(exec, inner, layer.down, out);
   }
-  ops::Linear(exec, inner, layer.down, out);
+  if (spec_.output_norms) ops::Norm(exec, out, layer.mlp_out_norm, out);
 }
 
 void Decoder::Logits(const Exec& exec, MatrixView<const float> hidden,
                      MatrixView<float> logits) const {
+  Workspace::Scope scope(exec.workspace);
+  if (spec_.embedding_size) {
+    const auto narrow = exec.workspace.Matrix<float>(hidden.rows, *spec_.embedding_size);
+    ops::Linear(exec, hidden, weights_.project_out, narrow);
+    hidden = narrow;
+  }
   ops::Linear(exec, hidden, weights_.head, logits);
 }
 

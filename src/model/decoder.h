@@ -5,6 +5,7 @@
 
 #include "model/language_model.h"
 #include "model/spec.h"
+#include "ops/moe.h"
 #include "ops/norm.h"
 #include "tensor/weight.h"
 
@@ -13,20 +14,27 @@ namespace godwit {
 struct DecoderLayer {
   ops::NormWeights attention_norm;
   Weight qkv;  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v
-  ops::NormWeights q_norm;         // [head_dim], with DecoderSpec::qk_norm
-  ops::NormWeights k_norm;         // [head_dim], likewise
-  std::vector<float> sink_logits;  // [heads], or empty: ops::Attention
-  Weight attention_out;            // [hidden, heads * head_dim]
-  ops::NormWeights mlp_norm;       // empty for Topology::kParallelSharedNorm
-  Weight up;    // [intermediate, hidden]; gated: gate, then up, [2 * intermediate, hidden]
-  Weight down;  // [hidden, intermediate]
+  ops::NormWeights q_norm;              // [head_dim], with DecoderSpec::qk_norm
+  ops::NormWeights k_norm;              // [head_dim], likewise
+  std::vector<float> sink_logits;       // [heads], or empty: ops::Attention
+  Weight attention_out;                 // [hidden, heads * head_dim]
+  ops::NormWeights attention_out_norm;  // [hidden], with DecoderSpec::output_norms
+  ops::NormWeights mlp_norm;            // empty for Topology::kParallelSharedNorm
+  Weight up;            // [intermediate, hidden]; gated: gate, then up, [2 * intermediate, hidden]
+  Weight down;          // [hidden, intermediate]
+  ops::MoeWeights moe;  // in the place of up and down, with MlpSpec::experts
+  ops::NormWeights mlp_out_norm;  // [hidden], with DecoderSpec::output_norms
 };
 
 struct DecoderWeights {
-  Table embedding;  // [vocab, hidden]; empty if tied
+  Table embedding;                  // [vocab, embedding_size]; empty if tied
+  Table positions;                  // [first_learned_position + max_context, hidden], or empty
+  ops::NormWeights embedding_norm;  // [hidden], with DecoderSpec::embedding_norm
+  Weight project_in;                // [hidden, embedding_size], with DecoderSpec::embedding_size
+  Weight project_out;               // [embedding_size, hidden], likewise
   std::vector<DecoderLayer> layers;
-  ops::NormWeights final_norm;
-  Weight head;  // [vocab, hidden]
+  ops::NormWeights final_norm;  // [hidden], with DecoderSpec::final_norm
+  Weight head;                  // [vocab, embedding_size]
 };
 
 class Decoder : public LanguageModel {
@@ -45,7 +53,13 @@ class Decoder : public LanguageModel {
               MatrixView<float> logits) const override;
 
  private:
-  void EmbedTokens(const Exec& exec, std::span<const Segment> segments, MatrixView<float> x) const;
+  void Embed(const Exec& exec, std::span<const Segment> segments, MatrixView<float> x) const;
+  void EmbedTokens(const Exec& exec, std::span<const Segment> segments,
+                   MatrixView<float> out) const;
+  void AddPositions(const Exec& exec, std::span<const Segment> segments, MatrixView<float> x) const;
+  // What a block reads of the residual stream x.
+  MatrixView<const float> BlockInput(const Exec& exec, const ops::NormWeights& norm,
+                                     MatrixView<const float> x) const;
   void AttentionBlock(const Exec& exec, int64_t layer, std::span<const Segment> segments,
                       MatrixView<const float> x, MatrixView<float> out) const;
   void MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<const float> x,

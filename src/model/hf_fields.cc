@@ -92,14 +92,24 @@ void ReadSinks(const HfConfig& config, DecoderSpec& spec) {
 }  // namespace
 
 void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
-                DecoderSpec& spec) {
+                DecoderSpec& spec, double default_theta) {
   spec.rotary.rotary_dim = rotary_dim / 2 * 2;
-  spec.rotary.theta = config.FloatOr(theta_key, 10000, kThetaRange);
+  spec.rotary.theta = config.FloatOr(theta_key, default_theta, kThetaRange);
   const auto scaling = config.Object("rope_scaling");
   const auto fields = scaling ? scaling : config.Object("rope_parameters");
   if (!fields) return;
   spec.rotary.theta = fields->FloatOr("rope_theta", spec.rotary.theta, kThetaRange);
   ReadScaling(config, *fields, spec);
+}
+
+int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallback,
+                      const DecoderSpec& spec) {
+  constexpr std::string_view kNewKey = "partial_rotary_factor";
+  const auto parameters = config.Object("rope_parameters");
+  const double fraction = parameters && parameters->Has(kNewKey)
+                              ? parameters->Float(kNewKey, {0, 1})
+                              : config.FloatOr(key, fallback, {0, 1});
+  return static_cast<int64_t>(static_cast<double>(spec.head_dim) * fraction);
 }
 
 ops::Activation ReadActivation(const HfConfig& config, std::string_view fallback,

@@ -17,6 +17,7 @@ inline constexpr IntRange kWidthRange{1, 1 << 20};
 inline constexpr IntRange kHeadDimRange{1, 1024};
 inline constexpr IntRange kVocabRange{1, 1 << 24};
 inline constexpr IntRange kContextRange{1, int64_t{1} << 40};
+inline constexpr IntRange kExpertRange{1, 512};
 
 // How a family spells the common fields. Empty: it has no such field.
 struct CommonKeys {
@@ -38,9 +39,15 @@ struct CommonKeys {
 void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKeys& keys = {});
 
 // Rotation of the first rotary_dim dimensions: rope_theta (or `theta_key`) and rope_scaling, or the
-// newer rope_parameters. Sets spec.rotary and stretches spec.max_context, which must be set.
+// newer rope_parameters; absent: `default_theta`. Sets spec.rotary and stretches spec.max_context,
+// which must be set.
 void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
-                DecoderSpec& spec);
+                DecoderSpec& spec, double default_theta = 10000);
+
+// Dimensions of a head that rotate, of spec.head_dim: the fraction in `key`, or in rope_parameters
+// as partial_rotary_factor.
+int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallback,
+                      const DecoderSpec& spec);
 
 // "silu", "gelu", "gelu_new", ... in `key`; absent: `fallback`, in the same spelling.
 ops::Activation ReadActivation(const HfConfig& config, std::string_view fallback,

@@ -72,8 +72,10 @@ class Packer {
 
  private:
   Weight Linear(const LinearTensors& tensors);
-  // Where in the part's tensor the packed output is.
-  int64_t PartRow(const LinearTensors& tensors, int64_t output) const;
+  Weight RouterIn32Bits(const LinearTensors& tensors);
+  std::vector<ops::Expert> Experts(const std::vector<MlpTensors>& experts);
+  // Which row of all parts' rows the packed output is.
+  int64_t SourceRow(const LinearTensors& tensors, int64_t output) const;
   Table Rows(const TensorInfo& tensor);
   ops::NormWeights Norm(const NormTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
@@ -88,9 +90,14 @@ class Packer {
   int64_t total_bytes_ = 0;
 };
 
-int64_t Packer::PartRow(const LinearTensors& tensors, int64_t output) const {
-  if (!tensors.grouped) return output;
+int64_t Packer::SourceRow(const LinearTensors& tensors, int64_t output) const {
   const int64_t dim = spec_.head_dim;
+  if (tensors.interleaved && output < (spec_.heads + spec_.kv_heads) * dim) {
+    const int64_t half = spec_.rotary.rotary_dim / 2;
+    const int64_t d = output % dim;
+    if (d < 2 * half) output += (d < half ? 2 * d : 2 * (d - half) + 1) - d;
+  }
+  if (!tensors.grouped) return output;
   const int64_t group = spec_.heads / spec_.kv_heads;
   const int64_t head = output / dim;
   int64_t kv_head = head / group;
@@ -103,6 +110,7 @@ int64_t Packer::PartRow(const LinearTensors& tensors, int64_t output) const {
 }
 
 Weight Packer::Linear(const LinearTensors& tensors) {
+  if (tensors.parts.empty()) return {};
   const TensorInfo& first = *tensors.parts.front();
   const int64_t inputs = first.shape[1];
   const int64_t row_bytes = inputs * static_cast<int64_t>(SizeOf(*first.dtype));
@@ -112,11 +120,11 @@ Weight Packer::Linear(const LinearTensors& tensors) {
   }
   std::vector<std::atomic<bool>> nan(tensors.parts.size());
   const auto row = [&](int64_t output) -> const void* {
+    const int64_t source = SourceRow(tensors, output);
     const auto part =
-        static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), output) - ends.begin());
+        static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), source) - ends.begin());
     const int64_t begin = part == 0 ? 0 : ends[part - 1];
-    const std::byte* bytes =
-        tensors.parts[part]->bytes.data() + PartRow(tensors, output - begin) * row_bytes;
+    const std::byte* bytes = tensors.parts[part]->bytes.data() + (source - begin) * row_bytes;
     if (HasNan(*first.dtype, bytes, inputs)) nan[part] = true;
     return bytes;
   };
@@ -130,9 +138,27 @@ Weight Packer::Linear(const LinearTensors& tensors) {
   }
   weight.bias.resize(bias.size());
   for (size_t i = 0; i < bias.size(); ++i) {
-    weight.bias[i] = bias[static_cast<size_t>(PartRow(tensors, static_cast<int64_t>(i)))];
+    weight.bias[i] = bias[static_cast<size_t>(SourceRow(tensors, static_cast<int64_t>(i)))];
   }
   return weight;
+}
+
+// Narrow weights would have the activations rounded, and the router's scores with them.
+Weight Packer::RouterIn32Bits(const LinearTensors& tensors) {
+  const TensorInfo& router = *tensors.parts.front();
+  const int64_t inputs = router.shape[1];
+  const std::vector<float> values = Floats(router);
+  return ops::PackWeight(
+      pool_, DType::kF32, router.shape[0], inputs,
+      [&](int64_t output) -> const void* { return values.data() + output * inputs; });
+}
+
+std::vector<ops::Expert> Packer::Experts(const std::vector<MlpTensors>& experts) {
+  std::vector<ops::Expert> packed;
+  for (const MlpTensors& expert : experts) {
+    packed.push_back({.up = Linear(expert.up), .down = Linear(expert.down)});
+  }
+  return packed;
 }
 
 Table Packer::Rows(const TensorInfo& tensor) {
@@ -148,6 +174,7 @@ Table Packer::Rows(const TensorInfo& tensor) {
 ops::NormWeights Packer::Norm(const NormTensors& tensors) {
   ops::NormWeights norm{
       .kind = spec_.norm, .epsilon = spec_.norm_epsilon, .weight = {}, .bias = {}};
+  norm.weight.assign(static_cast<size_t>(tensors.size), 1.0f);  // DecoderSpec::norm_gain
   if (tensors.weight != nullptr) norm.weight = Floats(*tensors.weight);
   if (tensors.bias != nullptr) norm.bias = Floats(*tensors.bias);
   return norm;
@@ -187,6 +214,10 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   total_bytes_ = tensors.bytes;
   DecoderWeights weights;
   if (tensors.embedding != nullptr) weights.embedding = Rows(*tensors.embedding);
+  if (tensors.positions != nullptr) weights.positions = Rows(*tensors.positions);
+  weights.embedding_norm = Norm(tensors.embedding_norm);
+  weights.project_in = Linear(tensors.project_in);
+  weights.project_out = Linear(tensors.project_out);
   for (const LayerTensors& layer : tensors.layers) {
     weights.layers.push_back({.attention_norm = Norm(layer.attention_norm),
                               .qkv = Linear(layer.qkv),
@@ -194,9 +225,15 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
                               .k_norm = Norm(layer.k_norm),
                               .sink_logits = SinkLogits(spec_),
                               .attention_out = Linear(layer.attention_out),
+                              .attention_out_norm = Norm(layer.attention_out_norm),
                               .mlp_norm = Norm(layer.mlp_norm),
-                              .up = Linear(layer.up),
-                              .down = Linear(layer.down)});
+                              .up = Linear(layer.mlp.up),
+                              .down = Linear(layer.mlp.down),
+                              .moe = {},
+                              .mlp_out_norm = Norm(layer.mlp_out_norm)});
+    if (layer.experts.empty()) continue;
+    weights.layers.back().moe = {.router = RouterIn32Bits(layer.router),
+                                 .experts = Experts(layer.experts)};
   }
   weights.final_norm = Norm(tensors.final_norm);
   weights.head = Linear(tensors.head);

@@ -225,5 +225,54 @@ TEST(LoaderTest, GroupedRowsAreTakenApart) {
   }
 }
 
+// The same model with the rotary pairs of q and k side by side.
+TEST(LoaderTest, InterleavedPairsAreTakenApart) {
+  for (const int64_t rotary_dim : {0, 2, 4}) {
+    DecoderSpec halves = SmallLlama();
+    halves.rotary.rotary_dim = rotary_dim;
+    FakeWeights source(halves);
+    const auto reference = LogitsOf(*Load(halves, source), kTokens);
+
+    DecoderSpec pairs = halves;
+    pairs.interleaved_rotary = true;
+    for (const std::string layer : {"model.layers.0.self_attn.", "model.layers.1.self_attn."}) {
+      for (const auto& [ending, row_elements] : {std::pair{".weight", 16}, {".bias", 1}}) {
+        for (const char* module : {"q_proj", "k_proj"}) {
+          auto& bytes = source.Bytes(layer + module + ending);
+          const auto row_bytes = static_cast<size_t>(4 * row_elements);
+          const std::vector<std::byte> from = bytes;
+          const auto half = static_cast<size_t>(rotary_dim / 2);
+          for (size_t row = 0; row < from.size() / row_bytes; ++row) {
+            const size_t d = row % 4;  // of a head
+            if (d >= 2 * half) continue;
+            const size_t to = row - d + (d < half ? 2 * d : 2 * (d - half) + 1);
+            std::copy_n(from.begin() + static_cast<int64_t>(row * row_bytes), row_bytes,
+                        bytes.begin() + static_cast<int64_t>(to * row_bytes));
+          }
+        }
+      }
+    }
+    EXPECT_EQ(LogitsOf(*Load(pairs, source), kTokens), reference) << rotary_dim;
+  }
+}
+
+TEST(LoaderTest, ABareModelLacksTheBeginningOfEveryName) {
+  DecoderSpec spec = SmallSpec(R"("model_type":"llama","tie_word_embeddings":true)");
+  FakeWeights source(spec);
+  const auto reference = LogitsOf(*Load(spec, source), kTokens);
+  spec.names.prefix = "model.";
+  EXPECT_EQ(LogitsOf(*Load(spec, source), kTokens), reference);
+  FakeWeights bare;
+  for (const std::string& name : source.Names()) {
+    const TensorInfo& tensor = *source.Find(name);
+    const std::string short_name = name.substr(6);
+    bare.Add(short_name, DType::kF32, tensor.shape);
+    bare.Bytes(short_name) = source.Bytes(name);
+  }
+  EXPECT_EQ(LogitsOf(*Load(spec, bare), kTokens), reference);
+  bare.Remove("norm.weight");
+  EXPECT_THAT(Refusal(spec, bare), HasSubstr("missing tensor norm.weight, expected [16]"));
+}
+
 }  // namespace
 }  // namespace godwit

@@ -11,23 +11,37 @@
 namespace godwit {
 namespace {
 
+std::string WithoutPrefix(const ModuleNames& names, const std::string& name) {
+  return name.starts_with(names.prefix) ? name.substr(names.prefix.size()) : name;
+}
+
+bool IsBare(const ModuleNames& names, const WeightSource& source) {
+  const std::string name = names.embedding + ".weight";
+  return source.Find(name) == nullptr && source.Find(WithoutPrefix(names, name)) != nullptr;
+}
+
 // Finds what the spec asks for and collects what is wrong with the checkpoint.
 class Resolver {
  public:
-  Resolver(const DecoderSpec& spec, const WeightSource& source) : spec_(spec), source_(source) {}
+  Resolver(const DecoderSpec& spec, const WeightSource& source)
+      : spec_(spec), source_(source), bare_(IsBare(spec.names, source)) {}
 
   ModelTensors Resolve();
 
  private:
-  const TensorInfo* Want(const std::string& name, const std::vector<int64_t>& shape);
+  const TensorInfo* Want(const std::string& full_name, const std::vector<int64_t>& shape);
   LinearTensors Linear(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
                        bool bias);
   NormTensors Norm(const std::string& module, int64_t size, bool bias);
+  LinearTensors Qkv(int64_t layer);
+  MlpTensors Mlp(int64_t layer, int64_t expert);
   LayerTensors Layer(int64_t index);
+  void Embedding(ModelTensors& tensors);
   void ReportUnexpected();
 
   const DecoderSpec& spec_;
   const WeightSource& source_;
+  bool bare_;  // names lack ModuleNames::prefix
   // All of a checkpoint's: they are looked for in it by name.
   ProblemList problems_{10000};
   std::set<std::string, std::less<>> wanted_;
@@ -37,7 +51,8 @@ bool IsFloat(const TensorInfo& tensor) {
   return tensor.dtype == DType::kF32 || tensor.dtype == DType::kF16 || tensor.dtype == DType::kBF16;
 }
 
-const TensorInfo* Resolver::Want(const std::string& name, const std::vector<int64_t>& shape) {
+const TensorInfo* Resolver::Want(const std::string& full_name, const std::vector<int64_t>& shape) {
+  const std::string name = bare_ ? WithoutPrefix(spec_.names, full_name) : full_name;
   wanted_.insert(name);
   const TensorInfo* tensor = source_.Find(name);
   if (tensor == nullptr) {
@@ -71,56 +86,105 @@ LinearTensors Resolver::Linear(const std::vector<std::pair<std::string, int64_t>
 }
 
 NormTensors Resolver::Norm(const std::string& module, int64_t size, bool bias) {
-  return {.weight = Want(module + ".weight", {size}),
-          .bias = bias ? Want(module + ".bias", {size}) : nullptr};
+  const bool gain = spec_.norm_gain;
+  return {.size = size,
+          .weight = gain ? Want(module + ".weight", {size}) : nullptr,
+          .bias = gain && bias ? Want(module + ".bias", {size}) : nullptr};
 }
 
-LayerTensors Resolver::Layer(int64_t index) {
-  const auto name = [index](const std::string& pattern) {
-    return fmt::format(fmt::runtime(pattern), index);
-  };
+std::string Numbered(const std::string& pattern, int64_t layer, int64_t expert = 0) {
+  return fmt::format(fmt::runtime(pattern), layer, expert);
+}
+
+LinearTensors Resolver::Qkv(int64_t layer) {
   const ModuleNames& names = spec_.names;
   const int64_t q_rows = spec_.heads * spec_.head_dim;
   const int64_t kv_rows = spec_.kv_heads * spec_.head_dim;
-  const int64_t hidden = spec_.hidden_size;
-  const int64_t intermediate = spec_.mlp.intermediate;
-
-  LayerTensors layer;
-  layer.attention_norm = Norm(name(names.attention_norm), hidden, spec_.norm_bias);
-  if (spec_.topology != Topology::kParallelSharedNorm) {
-    layer.mlp_norm = Norm(name(names.mlp_norm), hidden, spec_.norm_bias);
-  }
+  std::vector<std::pair<std::string, int64_t>> parts;
   if (spec_.qkv_layout == QkvLayout::kSeparate) {
-    layer.qkv =
-        Linear({{name(names.q), q_rows}, {name(names.k), kv_rows}, {name(names.v), kv_rows}},
-               hidden, spec_.qkv_bias);
+    parts = {{Numbered(names.q, layer), q_rows},
+             {Numbered(names.k, layer), kv_rows},
+             {Numbered(names.v, layer), kv_rows}};
   } else {
-    layer.qkv = Linear({{name(names.qkv), q_rows + 2 * kv_rows}}, hidden, spec_.qkv_bias);
-    layer.qkv.grouped = spec_.qkv_layout == QkvLayout::kGrouped;
+    parts = {{Numbered(names.qkv, layer), q_rows + 2 * kv_rows}};
   }
-  if (spec_.qk_norm) {
-    layer.q_norm = Norm(name(names.q_norm), spec_.head_dim, false);
-    layer.k_norm = Norm(name(names.k_norm), spec_.head_dim, false);
-  }
-  layer.attention_out =
-      Linear({{name(names.attention_out), hidden}}, q_rows, spec_.attention_out_bias);
+  LinearTensors qkv = Linear(parts, spec_.hidden_size, spec_.qkv_bias);
+  qkv.grouped = spec_.qkv_layout == QkvLayout::kGrouped;
+  qkv.interleaved = spec_.interleaved_rotary;
+  return qkv;
+}
+
+MlpTensors Resolver::Mlp(int64_t layer, int64_t expert) {
+  const ModuleNames& names = spec_.names;
+  const MlpSpec& mlp = spec_.mlp;
   std::vector<std::pair<std::string, int64_t>> up;
-  if (spec_.mlp.gated) up.emplace_back(name(names.gate), intermediate);
-  up.emplace_back(name(names.up), intermediate);
-  layer.up = Linear(up, hidden, spec_.mlp.bias);
-  layer.down = Linear({{name(names.down), hidden}}, intermediate, spec_.mlp.bias);
+  if (mlp.gated && !mlp.fused)
+    up.emplace_back(Numbered(names.gate, layer, expert), mlp.intermediate);
+  up.emplace_back(Numbered(names.up, layer, expert),
+                  mlp.gated && mlp.fused ? 2 * mlp.intermediate : mlp.intermediate);
+  return {.up = Linear(up, spec_.hidden_size, mlp.bias),
+          .down = Linear({{Numbered(names.down, layer, expert), spec_.hidden_size}},
+                         mlp.intermediate, mlp.bias)};
+}
+
+LayerTensors Resolver::Layer(int64_t index) {
+  const ModuleNames& names = spec_.names;
+  const int64_t hidden = spec_.hidden_size;
+  const auto norm = [&](const std::string& pattern) {
+    return Norm(Numbered(pattern, index), hidden, spec_.norm_bias);
+  };
+  LayerTensors layer;
+  layer.attention_norm = norm(names.attention_norm);
+  if (spec_.topology != Topology::kParallelSharedNorm) layer.mlp_norm = norm(names.mlp_norm);
+  if (spec_.output_norms) {
+    layer.attention_out_norm = norm(names.attention_out_norm);
+    layer.mlp_out_norm = norm(names.mlp_out_norm);
+  }
+  layer.qkv = Qkv(index);
+  if (spec_.qk_norm) {
+    layer.q_norm = Norm(Numbered(names.q_norm, index), spec_.head_dim, false);
+    layer.k_norm = Norm(Numbered(names.k_norm, index), spec_.head_dim, false);
+  }
+  layer.attention_out = Linear({{Numbered(names.attention_out, index), hidden}},
+                               spec_.heads * spec_.head_dim, spec_.attention_out_bias);
+  if (spec_.mlp.experts == 0) {
+    layer.mlp = Mlp(index, 0);
+    return layer;
+  }
+  layer.router = Linear({{Numbered(names.router, index), spec_.mlp.experts}}, hidden, false);
+  for (int64_t i = 0; i < spec_.mlp.experts; ++i) layer.experts.push_back(Mlp(index, i));
   return layer;
+}
+
+void Resolver::Embedding(ModelTensors& tensors) {
+  const ModuleNames& names = spec_.names;
+  const int64_t hidden = spec_.hidden_size;
+  const int64_t width = spec_.embedding_size.value_or(hidden);
+  tensors.head =
+      Linear({{spec_.tied_head ? names.embedding : names.head, spec_.vocab_size}}, width, false);
+  if (!spec_.tied_head) {
+    tensors.embedding = Want(names.embedding + ".weight", {spec_.vocab_size, width});
+  }
+  if (spec_.embedding_norm) {
+    tensors.embedding_norm = Norm(names.embedding_norm, hidden, spec_.norm_bias);
+  }
+  if (spec_.first_learned_position) {
+    tensors.positions = Want(names.positions + ".weight",
+                             {*spec_.first_learned_position + spec_.max_context, hidden});
+  }
+  if (spec_.embedding_size) {
+    tensors.project_in = Linear({{names.project_in, hidden}}, width, false);
+    tensors.project_out = Linear({{names.project_out, width}}, hidden, false);
+  }
 }
 
 ModelTensors Resolver::Resolve() {
   ModelTensors tensors;
-  const std::string& head = spec_.tied_head ? spec_.names.embedding : spec_.names.head;
-  tensors.head = Linear({{head, spec_.vocab_size}}, spec_.hidden_size, false);
-  tensors.embedding = spec_.tied_head ? nullptr
-                                      : Want(spec_.names.embedding + ".weight",
-                                             {spec_.vocab_size, spec_.hidden_size});
+  Embedding(tensors);
   for (int64_t i = 0; i < spec_.layers; ++i) tensors.layers.push_back(Layer(i));
-  tensors.final_norm = Norm(spec_.names.final_norm, spec_.hidden_size, spec_.norm_bias);
+  if (spec_.final_norm) {
+    tensors.final_norm = Norm(spec_.names.final_norm, spec_.hidden_size, spec_.norm_bias);
+  }
   ReportUnexpected();
   problems_.ThrowIfAny(ErrorKind::kFormat,
                        fmt::format("this checkpoint is not a {} model as its config.json "

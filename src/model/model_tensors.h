@@ -15,20 +15,33 @@ struct LinearTensors {
   std::vector<const TensorInfo*> biases;  // one for each part, or none
   // The rows of the single part are grouped by KV head (QkvLayout::kGrouped).
   bool grouped = false;
+  // Those of queries and keys have their rotary pairs side by side.
+  bool interleaved = false;
 };
 
 struct NormTensors {
+  int64_t size = 0;  // 0: there is no such norm
   const TensorInfo* weight = nullptr;
   const TensorInfo* bias = nullptr;
 };
 
+struct MlpTensors {
+  LinearTensors up, down;
+};
+
 struct LayerTensors {
-  NormTensors attention_norm, mlp_norm, q_norm, k_norm;
-  LinearTensors qkv, attention_out, up, down;
+  NormTensors attention_norm, mlp_norm, q_norm, k_norm, attention_out_norm, mlp_out_norm;
+  LinearTensors qkv, attention_out;
+  MlpTensors mlp;  // empty with experts
+  LinearTensors router;
+  std::vector<MlpTensors> experts;
 };
 
 struct ModelTensors {
-  const TensorInfo* embedding = nullptr;
+  const TensorInfo* embedding = nullptr;  // null if tied
+  const TensorInfo* positions = nullptr;
+  NormTensors embedding_norm;
+  LinearTensors project_in, project_out;
   std::vector<LayerTensors> layers;
   NormTensors final_norm;
   LinearTensors head;

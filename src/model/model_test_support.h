@@ -57,9 +57,15 @@ class FakeWeights : public WeightSource {
       }
       Add(name(names.attention_out), dtype, {hidden, q});
       if (spec.attention_out_bias) Add(name(names.attention_out, ".bias"), dtype, {hidden});
-      Add(name(names.gate), dtype, {mlp, hidden});
-      Add(name(names.up), dtype, {mlp, hidden});
-      Add(name(names.down), dtype, {hidden, mlp});
+      if (spec.mlp.experts > 0) Add(name(names.router), dtype, {spec.mlp.experts, hidden});
+      for (int64_t expert = 0; expert < std::max<int64_t>(1, spec.mlp.experts); ++expert) {
+        const auto part = [&](const std::string& pattern) {
+          return fmt::format(fmt::runtime(pattern), i, expert) + ".weight";
+        };
+        Add(part(names.gate), dtype, {mlp, hidden});
+        Add(part(names.up), dtype, {mlp, hidden});
+        Add(part(names.down), dtype, {hidden, mlp});
+      }
     }
   }
 

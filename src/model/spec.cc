@@ -13,6 +13,7 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
                         1.0f / std::sqrt(static_cast<float>(spec.head_dim)))},
           .rotary = spec.rotary,
           .alibi = spec.alibi,
+          .learned_positions = spec.first_learned_position ? spec.max_context : 0,
           .windows = spec.windows};
 }
 

@@ -20,6 +20,7 @@ enum class Topology {
   kSequential,          // y = x + attention(norm1(x)); y + mlp(norm2(y))
   kParallel,            // x + attention(norm1(x)) + mlp(norm2(x))
   kParallelSharedNorm,  // x + attention(norm1(x)) + mlp(norm1(x))
+  kPostNorm,            // y = norm1(x + attention(x)); norm2(y + mlp(y))
 };
 
 enum class QkvLayout {
@@ -39,12 +40,24 @@ struct MlpSpec {
   ops::Activation activation = ops::Activation::kSilu;
   int64_t intermediate = 0;
   bool bias = false;
+  bool fused = false;  // gate and up are one tensor: gate, then up
+
+  // Beyond 0: there are so many MLPs, all gated and without biases, and a token goes through some
+  // of them (ops/moe.h).
+  int64_t experts = 0;
+  int64_t experts_per_token = 0;
 };
 
-// Names of modules in the checkpoint; ".weight" and ".bias" are appended. "{}" is the layer. Which
-// of them are read follows from the spec.
+// Names of modules in the checkpoint; ".weight" and ".bias" are appended. "{}" is the layer, a
+// second one the expert. Which of them are read follows from the spec.
 struct ModuleNames {
+  // How all names but the head's begin. Checkpoints of the model without a head leave it out.
+  std::string prefix;
+
   std::string embedding;
+  std::string embedding_norm;
+  std::string positions;
+  std::string project_in, project_out;
   std::string final_norm;
   std::string head;  // not read if tied
 
@@ -53,9 +66,12 @@ struct ModuleNames {
   std::string qkv;      // QkvLayout::kGrouped, kFused
   std::string q_norm, k_norm;
   std::string attention_out;
+  std::string attention_out_norm;
 
   std::string mlp_norm;  // not read for Topology::kParallelSharedNorm
-  std::string gate, up, down;
+  std::string router;
+  std::string gate, up, down;  // MlpSpec::fused: up is both
+  std::string mlp_out_norm;
 
   // Endings of tensor names that checkpoints carry and nobody needs.
   std::vector<std::string> harmless;
@@ -70,9 +86,20 @@ struct DecoderSpec {
 
   ops::NormKind norm = ops::NormKind::kRms;
   float norm_epsilon = 0;
+  bool norm_gain = true;  // else the norms have no weights and no biases
   bool norm_bias = false;
 
   Topology topology = Topology::kSequential;
+  bool output_norms = false;  // attention's and the MLP's results normalised, then added
+  bool final_norm = true;
+
+  // Width of the token embeddings, hidden_size unless given: then projected in and, before the
+  // output head, out.
+  std::optional<int64_t> embedding_size;
+  bool embedding_norm = false;
+  // The first row of a table of learned positions, of which row first + p is added to the embedding
+  // of the token at position p; the table has first + max_context rows.
+  std::optional<int64_t> first_learned_position;
 
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -89,6 +116,9 @@ struct DecoderSpec {
   std::optional<int32_t> sink_token;
 
   RotarySpec rotary;  // these two: see AttentionGeometry
+  // The checkpoint's rotary pairs are (2i, 2i + 1). The loader brings the rows of q and k into the
+  // engine's order, (i, i + rotary_dim / 2), which no score notices.
+  bool interleaved_rotary = false;
   ops::Alibi alibi;
   std::vector<int64_t> windows;  // [layers], see AttentionGeometry
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace godwit::ops {
 namespace {
@@ -25,6 +26,17 @@ float InBf16(float slope, int32_t place) {
 }
 
 }  // namespace
+
+std::vector<float> AlibiSlopes(int64_t heads) {
+  const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  std::vector<float> slopes;
+  for (int64_t head = 0; head < heads; ++head) {
+    const double i =
+        static_cast<double>(head < below ? head + 1 : head - below) + (head < below ? 0.0 : 0.5);
+    slopes.push_back(static_cast<float>(std::exp2(-8 * (i / static_cast<double>(below)))));
+  }
+  return slopes;
+}
 
 void FillAlibi(const Alibi& alibi, int64_t head, const AlibiPlace& place, int64_t first,
                std::span<float> bias) {

@@ -25,6 +25,10 @@ struct AlibiPlace {
   int64_t shift;  // the key at the source's position p stands at p + shift
 };
 
+// The paper's slopes: 2^(-8 i / n) for i = 1 .. n where the n heads are a power of two; else those
+// of the power below, and then every other one of the power above.
+std::vector<float> AlibiSlopes(int64_t heads);
+
 // bias[j]: of the key at position first + j of its source. A bias is relative to the query's own,
 // which softmax does not notice and which keeps near keys exact however long the text.
 void FillAlibi(const Alibi& alibi, int64_t head, const AlibiPlace& place, int64_t first,

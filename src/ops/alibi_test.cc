@@ -26,6 +26,18 @@ TEST(AlibiTest, IsSlopeTimesDistance) {
   }
 }
 
+TEST(AlibiTest, SlopesOfHeadsThatAreAPowerOfTwoAndOfOthers) {
+  using Slopes = std::vector<float>;
+  EXPECT_EQ(AlibiSlopes(1), (Slopes{0x1p-8f}));
+  EXPECT_EQ(AlibiSlopes(4), (Slopes{0x1p-2f, 0x1p-4f, 0x1p-6f, 0x1p-8f}));
+  EXPECT_EQ(AlibiSlopes(6), (Slopes{0x1p-2f, 0x1p-4f, 0x1p-6f, 0x1p-8f, 0x1p-1f, 0x1p-3f}));
+  const Slopes bloom = AlibiSlopes(112);
+  ASSERT_EQ(bloom.size(), 112u);
+  EXPECT_EQ(bloom[63], 0x1p-8f);
+  EXPECT_EQ(bloom[64], static_cast<float>(std::exp2(-0.0625)));
+  EXPECT_EQ(bloom[111], static_cast<float>(std::exp2(-95 * 0.0625)));
+}
+
 TEST(AlibiTest, IsScaled) {
   for (const bool in_bf16 : {false, true}) {
     const Alibi alibi{.slopes = {0.25f}, .scale = 0.375f, .in_bf16 = in_bf16};

@@ -84,6 +84,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"llama/gqa", "dense", DType::kF32, 1, {.temperature = 0}},
                     Case{"llama/gqa", "dense", DType::kBF16, 2, {.repeat_penalty = 1.1f}},
                     Case{"mpt/storywriter", "dense", DType::kF32, 2, {.temperature = 0}},
+                    Case{"mixtral/two_of_five", "dense", DType::kF32, 2, {.temperature = 0}},
+                    Case{"glm4/sandwich", "dense", DType::kF32, 1, {.temperature = 0}},
                     Case{"llama/gqa", "sinks:4+40", DType::kF32, 2, {.temperature = 0}},
                     Case{"llama/gqa", "sinks:4+200", DType::kF16, 1, {.frequency_penalty = 0.5f}},
                     Case{"falcon/alibi", "sinks:4+200", DType::kF32, 1, {.temperature = 0}}));

@@ -27,6 +27,9 @@ constexpr const char* kKeys[] = {"model_type",
                                  "sliding_window",
                                  "attn_config",
                                  "num_kv_heads",
+                                 "word_embed_proj_dim",
+                                 "num_local_experts",
+                                 "partial_rotary_factor",
                                  "original_max_position_embeddings"};
 
 void ReadEveryKey(const HfConfig& config, int depth) {
@@ -67,6 +70,9 @@ void Describe(const HfConfig& config) {
   Require(static_cast<int64_t>(spec.windows.size()) == spec.layers, "a window for every layer");
   Require(spec.alibi.slopes.empty() || std::ssize(spec.alibi.slopes) == spec.heads,
           "a slope for every head");
+  Require(0 <= spec.mlp.experts_per_token && spec.mlp.experts_per_token <= spec.mlp.experts,
+          "a token has no more experts than there are");
+  Require(spec.embedding_size.value_or(1) > 0, "embeddings have a width");
   Require(DefaultContext(spec) > 0 && spec.max_context > 0, "there is a context");
   const RotaryEncoding encoding(spec.rotary, DefaultContext(spec));
   Require(encoding.rotary_dim() == spec.rotary.rotary_dim, "the encoding follows the spec");

@@ -30,14 +30,20 @@ class SameBits : public testing::TestWithParam<Case> {
     return {.isa = std::string(isa),
             .kv = GetParam().kv,
             .kv_type = GetParam().kv_type,
-            .context = 4096};
+            .context = Longest(4096)};
+  }
+
+  // Learned positions end with their table.
+  int64_t Longest(int64_t tokens) const {
+    const int64_t learned = Geometry(runner_.spec()).learned_positions;
+    return learned == 0 ? tokens : std::min(tokens, learned);
   }
 
   ModelRunner runner_;
 };
 
 TEST_P(SameBits, WhateverTheThreadsAndChunks) {
-  const auto text = RandomText(200, runner_.spec().vocab_size, 1);
+  const auto text = RandomText(Longest(200), runner_.spec().vocab_size, 1);
   for (const kernels::Isa& isa : kernels::AllIsas()) {
     if (!isa.supported()) continue;
     const auto reference = runner_.Logits(text, Options(isa.name));
@@ -56,7 +62,7 @@ TEST_P(SameBits, WhateverTheThreadsAndChunks) {
 TEST_P(SameBits, WhateverTheBatch) {
   std::vector<std::vector<int32_t>> texts;
   for (const int64_t tokens : {50, 130, 97}) {
-    texts.push_back(RandomText(tokens, runner_.spec().vocab_size, 2 + texts.size()));
+    texts.push_back(RandomText(Longest(tokens), runner_.spec().vocab_size, 2 + texts.size()));
   }
   for (const int64_t chunk : {1, 40}) {
     RunOptions options = Options("");
@@ -70,7 +76,7 @@ TEST_P(SameBits, WhateverTheBatch) {
 
 // Long enough for several stretches of attention, which the cores share when decoding.
 TEST_P(SameBits, OverALongContext) {
-  const auto text = RandomText(2500, runner_.spec().vocab_size, 9);
+  const auto text = RandomText(Longest(2500), runner_.spec().vocab_size, 9);
   RunOptions options = Options("");
   options.chunk = 512;
   const auto reference = runner_.Logits(text, options);
@@ -87,10 +93,17 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                                          Case{"gpt_neox/parallel", "dense", DType::kF32},
                                          Case{"falcon/alibi", "dense", DType::kF32},
                                          Case{"mpt/storywriter", "dense", DType::kBF16},
+                                         Case{"opt/post_norm", "dense", DType::kF32},
+                                         Case{"bloom/seven_heads", "dense", DType::kF32},
+                                         Case{"mixtral/two_of_five", "dense", DType::kF32},
+                                         Case{"mixtral/bf16", "dense", DType::kBF16},
+                                         Case{"glm/half_rotary", "dense", DType::kF16},
                                          Case{"llama/gqa", "sinks:4+40", DType::kF32},
                                          Case{"falcon/multi_query", "sinks:4+40", DType::kF16},
                                          Case{"falcon/alibi", "sinks:4+40", DType::kF32},
                                          Case{"mpt/alibi", "sinks:4+40", DType::kF32},
+                                         Case{"bloom/alibi", "sinks:4+40", DType::kF32},
+                                         Case{"mixtral/two_of_five", "sinks:4+40", DType::kF32},
                                          Case{"llama/bf16", "sinks:3+29", DType::kBF16},
                                          Case{"mistral/window", "sinks:2+5", DType::kF16}));
 

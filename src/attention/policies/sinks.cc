@@ -173,7 +173,15 @@ class SinksPolicy : public AttentionPolicy {
   int64_t tokens_ = 0;    // of the step in progress
 };
 
-void CheckFrequencies(const AttentionGeometry& geometry, const std::string& name) {
+// Positions must be free to be counted in the cache.
+void CheckPositions(const AttentionGeometry& geometry, const std::string& name) {
+  if (geometry.learned_positions != 0) {
+    Throw(ErrorKind::kUnsupported,
+          "the KV policy {} counts positions in its cache, but this model's are learned, {} of "
+          "them, and added to the tokens as it reads them: a key that is kept cannot be moved. Use "
+          "dense, or recompute:W",
+          name, geometry.learned_positions);
+  }
   if (geometry.rotary.scaling.kind != RotaryScaling::Kind::kDynamic) return;
   Throw(ErrorKind::kUnsupported,
         "the KV policy {} needs fixed rotary frequencies, but this model's rope_scaling is "
@@ -204,7 +212,7 @@ std::unique_ptr<AttentionPolicy> MakeSinksPolicy(const AttentionGeometry& geomet
                                                  std::string_view arguments) {
   const SinksSpec spec = ParseSinksSpec(arguments);
   const std::string name = spec.ToString();
-  CheckFrequencies(geometry, name);
+  CheckPositions(geometry, name);
   CheckSinksAreSeen(geometry, name, spec.kept_first(), spec.rolling());
   return std::make_unique<SinksPolicy>(geometry, options, name, spec.kept_first(), spec.rolling());
 }
@@ -220,7 +228,7 @@ std::unique_ptr<AttentionPolicy> MakeWindowPolicy(const AttentionGeometry& geome
           arguments);
   }
   const std::string name = fmt::format("window:{}", *window);
-  CheckFrequencies(geometry, name);
+  CheckPositions(geometry, name);
   return std::make_unique<SinksPolicy>(geometry, options, name, /*sinks=*/0, *window);
 }
 

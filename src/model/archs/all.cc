@@ -5,12 +5,16 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "model/archs/bloom.h"
 #include "model/archs/falcon.h"
+#include "model/archs/glm.h"
 #include "model/archs/gpt_neox.h"
 #include "model/archs/internlm2.h"
 #include "model/archs/llama.h"
 #include "model/archs/mistral.h"
+#include "model/archs/mixtral.h"
 #include "model/archs/mpt.h"
+#include "model/archs/opt.h"
 #include "model/archs/qwen2.h"
 #include "model/archs/qwen3.h"
 
@@ -28,6 +32,11 @@ constexpr std::array kArchitectures = {
     Architecture{"RefinedWebModel", "Falcon 7B and RW as first published", DescribeRefinedWebModel},
     Architecture{"RefinedWeb", "Falcon 40B as first published", DescribeRefinedWeb},
     Architecture{"mpt", "MPT (ALiBi)", DescribeMpt},
+    Architecture{"opt", "OPT, Galactica (learned positions)", DescribeOpt},
+    Architecture{"bloom", "BLOOM, BLOOMZ (ALiBi)", DescribeBloom},
+    Architecture{"mixtral", "Mixtral (experts)", DescribeMixtral},
+    Architecture{"glm", "GLM-4 9B as transformers stores it", DescribeGlm},
+    Architecture{"glm4", "GLM-4-0414 9B and 32B", DescribeGlm4},
 };
 
 }  // namespace

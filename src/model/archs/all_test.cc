@@ -54,6 +54,10 @@ constexpr RealModel kRealModels[] = {
     {"falcon-7b", "falcon", 65024, 4544, 32, 71, 1, 64, 18176, 2048, 64, 1e4, true},
     {"falcon-40b", "falcon", 65024, 8192, 60, 128, 8, 64, 32768, 2048, 64, 1e4, true},
     {"mpt-7b", "mpt", 50432, 4096, 32, 32, 32, 128, 16384, 2048, 0, 1e4, true},
+    {"opt-125m", "opt", 50272, 768, 12, 12, 12, 64, 3072, 2048, 0, 1e4, true},
+    {"opt-6.7b", "opt", 50272, 4096, 32, 32, 32, 128, 16384, 2048, 0, 1e4, true},
+    {"bloom-560m", "bloom", 250880, 1024, 24, 16, 16, 64, 4096, 2048, 0, 1e4, true},
+    {"mixtral-8x7b-v0.1", "mixtral", 32000, 4096, 32, 32, 8, 128, 14336, 32768, 128, 1e6, false},
 };
 
 class RealConfigsTest : public testing::Test {
@@ -84,22 +88,33 @@ TEST_F(RealConfigsTest, GiveTheNumbersOfTheirCards) {
     EXPECT_EQ(spec.tied_head, model.tied);
     const std::string family = model.family, folder = model.folder;
     const bool neox = family == "gpt_neox", falcon = family == "falcon", mpt = family == "mpt";
-    const bool gelu = neox || falcon || mpt;
-    EXPECT_EQ(spec.norm, gelu ? ops::NormKind::kLayer : ops::NormKind::kRms);
-    EXPECT_EQ(spec.norm_bias, neox || falcon);
+    const bool opt = family == "opt", bloom = family == "bloom", mixtral = family == "mixtral";
+    const bool plain = neox || falcon || mpt || opt || bloom;
+    const bool biased = neox || opt || bloom;
+    EXPECT_EQ(spec.norm, plain ? ops::NormKind::kLayer : ops::NormKind::kRms);
+    EXPECT_EQ(spec.norm_bias, biased || falcon);
     EXPECT_EQ(spec.topology, folder == "falcon-7b" ? Topology::kParallelSharedNorm
                              : neox || falcon      ? Topology::kParallel
                                                    : Topology::kSequential);
-    EXPECT_EQ(spec.mlp.gated, !gelu);
-    EXPECT_EQ(spec.mlp.bias, neox);
-    EXPECT_EQ(spec.mlp.activation, gelu ? ops::Activation::kGeluErf : ops::Activation::kSilu);
-    EXPECT_EQ(spec.qkv_bias, neox || family == "qwen2");
-    EXPECT_EQ(spec.attention_out_bias, neox);
+    EXPECT_EQ(spec.mlp.gated, !plain);
+    EXPECT_EQ(spec.mlp.bias, biased);
+    EXPECT_EQ(spec.mlp.activation, opt     ? ops::Activation::kRelu
+                                   : bloom ? ops::Activation::kGeluTanh
+                                   : plain ? ops::Activation::kGeluErf
+                                           : ops::Activation::kSilu);
+    EXPECT_EQ(spec.mlp.experts, mixtral ? 8 : 0);
+    EXPECT_EQ(spec.mlp.experts_per_token, mixtral ? 2 : 0);
+    EXPECT_EQ(spec.qkv_bias, biased || family == "qwen2");
+    EXPECT_EQ(spec.attention_out_bias, biased);
     EXPECT_EQ(spec.qk_norm, family == "qwen3");
-    EXPECT_EQ(spec.qkv_layout, mpt                                       ? QkvLayout::kFused
-                               : neox || falcon || family == "internlm2" ? QkvLayout::kGrouped
-                                                                         : QkvLayout::kSeparate);
-    EXPECT_EQ(std::ssize(spec.alibi.slopes), mpt ? spec.heads : 0);
+    EXPECT_EQ(spec.qkv_layout, mpt ? QkvLayout::kFused
+                               : neox || falcon || bloom || family == "internlm2"
+                                   ? QkvLayout::kGrouped
+                                   : QkvLayout::kSeparate);
+    EXPECT_EQ(std::ssize(spec.alibi.slopes), mpt || bloom ? spec.heads : 0);
+    EXPECT_EQ(Geometry(spec).learned_positions, opt ? 2048 : 0);
+    EXPECT_FALSE(spec.embedding_size);
+    EXPECT_EQ(spec.embedding_norm, bloom);
     EXPECT_FALSE(spec.clip_qkv || spec.score_scale);
     const bool windowed = spec.family == "mistral" && spec.vocab_size == 32000;
     EXPECT_THAT(spec.windows, Each(windowed ? 4096 : 0));
@@ -136,7 +151,7 @@ TEST_F(RealConfigsTest, AreUnderstoodOrRefused) {
 }
 
 TEST(ArchitecturesTest, AnUnknownModelTypeIsToldTheKnownOnes) {
-  for (const char* type : {"mixtral", "", "Llama", "llama "}) {
+  for (const char* type : {"mamba", "", "Llama", "llama "}) {
     const Error error = ErrorOf([&] { SmallSpec(fmt::format(R"("model_type":"{}")", type)); });
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
     EXPECT_THAT(error.what(), HasSubstr(fmt::format("\"{}\"", type)));
@@ -163,10 +178,20 @@ const Spelling kMpt = {{"hidden_size", "d_model"},
                        {"intermediate_size", ""},
                        {"head_dim", ""},
                        {"max_position_embeddings", "max_seq_len"}};
+const Spelling kOpt = {
+    {"num_key_value_heads", ""}, {"intermediate_size", "ffn_dim"}, {"head_dim", ""}};
+const Spelling kBloom = {{"num_attention_heads", "n_head"},
+                         {"num_hidden_layers", "n_layer"},
+                         {"num_key_value_heads", ""},
+                         {"intermediate_size", ""},
+                         {"head_dim", ""},
+                         {"max_position_embeddings", "seq_length"}};
 const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFalcon},
                                                                  {"RefinedWeb", kFirstFalcon},
                                                                  {"RefinedWebModel", kFirstFalcon},
-                                                                 {"mpt", kMpt}};
+                                                                 {"mpt", kMpt},
+                                                                 {"opt", kOpt},
+                                                                 {"bloom", kBloom}};
 
 class EveryArchitecture : public testing::TestWithParam<Architecture> {
  protected:
@@ -259,7 +284,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryArchitecture,
 // As transformers' configuration classes do.
 TEST(ArchitecturesTest, ASilentConfigHasTheActivationOfItsFamily) {
   for (const Architecture& architecture : AllArchitectures()) {
-    if (kSpellings.contains(architecture.model_type)) continue;  // falcon_test.cc, mpt_test.cc
+    if (kSpellings.contains(architecture.model_type)) continue;  // they have tests of their own
     const auto spec = SmallSpec(fmt::format(R"("model_type":"{}")", architecture.model_type));
     const bool neox = architecture.model_type == "gpt_neox";
     EXPECT_EQ(spec.mlp.activation, neox ? ops::Activation::kGeluErf : ops::Activation::kSilu)

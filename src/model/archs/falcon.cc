@@ -1,6 +1,5 @@
 #include "model/archs/falcon.h"
 
-#include <bit>
 #include <cmath>
 
 #include "model/hf_fields.h"
@@ -17,19 +16,11 @@ constexpr CommonKeys kFirstKeys = {.layers = "n_layer",
                                    .intermediate = "",
                                    .tied_unless_told = true};
 
-// 2^(-8 i / n) for i = 1 .. n where n is a power of two; else those of the power below, and then
-// every other one of the power above. The biases are added before the scores are scaled.
+// The biases are added before the scores are scaled.
 ops::Alibi FalconAlibi(int64_t heads, int64_t head_dim) {
-  ops::Alibi alibi{
-      .slopes = {}, .scale = 1 / std::sqrt(static_cast<float>(head_dim)), .in_bf16 = true};
-  const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
-  for (int64_t head = 0; head < heads; ++head) {
-    const double i =
-        static_cast<double>(head < below ? head + 1 : head - below) + (head < below ? 0.0 : 0.5);
-    const double place = i / static_cast<double>(below);
-    alibi.slopes.push_back(static_cast<float>(std::exp2(-8 * place)));
-  }
-  return alibi;
+  return {.slopes = ops::AlibiSlopes(heads),
+          .scale = 1 / std::sqrt(static_cast<float>(head_dim)),
+          .in_bf16 = true};
 }
 
 // LayerNorm, attention and a plain GELU unit side by side, q, k and v in one tensor. Falcon 40B

@@ -10,11 +10,7 @@ DecoderSpec DescribeGptNeox(const HfConfig& config) {
   DecoderSpec spec;
   ReadCommonFields(config, spec);
   spec.mlp.activation = ReadActivation(config, /*fallback=*/"gelu");
-  const auto parameters = config.Object("rope_parameters");
-  const double fraction = parameters && parameters->Has("partial_rotary_factor")
-                              ? parameters->Float("partial_rotary_factor", {0, 1})
-                              : config.FloatOr("rotary_pct", 0.25, {0, 1});
-  ReadRotary(config, static_cast<int64_t>(static_cast<double>(spec.head_dim) * fraction),
+  ReadRotary(config, ReadRotaryDim(config, "rotary_pct", 0.25, spec),
              config.Has("rotary_emb_base") ? "rotary_emb_base" : "rope_theta", spec);
   spec.norm = ops::NormKind::kLayer;
   spec.norm_epsilon = static_cast<float>(config.FloatOr("layer_norm_eps", 1e-5, {0, 1}));

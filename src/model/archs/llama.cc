@@ -4,11 +4,15 @@
 
 namespace godwit {
 
-// Pre-norm RMSNorm, rotary positions on whole heads, a gated SiLU unit, no biases by default.
 DecoderSpec DescribeLlama(const HfConfig& config) {
+  return DescribeLlamaLike(config, /*default_theta=*/10000);
+}
+
+// Pre-norm RMSNorm, rotary positions on whole heads, a gated SiLU unit, no biases by default.
+DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta) {
   DecoderSpec spec;
   ReadCommonFields(config, spec);
-  ReadRotary(config, spec.head_dim, "rope_theta", spec);
+  ReadRotary(config, spec.head_dim, "rope_theta", spec, default_theta);
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-6, {0, 1}));
   spec.qkv_bias = config.BoolOr("attention_bias", false);
   spec.attention_out_bias = spec.qkv_bias;

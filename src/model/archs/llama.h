@@ -8,4 +8,7 @@ namespace godwit {
 
 DecoderSpec DescribeLlama(const HfConfig& config);
 
+// For families that are its variations: with another rope_theta than 10000 unless told.
+DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta);
+
 }  // namespace godwit

@@ -1,0 +1,25 @@
+#include "model/archs/mixtral.h"
+
+#include "model/archs/llama.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+
+// Llama with experts in the place of the MLP.
+DecoderSpec DescribeMixtral(const HfConfig& config) {
+  DecoderSpec spec = DescribeLlamaLike(config, /*default_theta=*/1e6);
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
+  spec.qkv_bias = spec.attention_out_bias = spec.mlp.bias = false;
+  // Of several families it alone has none unless told.
+  if (config.Has("sliding_window")) ReadWindows(config, /*first_windowed=*/0, spec);
+
+  spec.mlp.experts = config.IntOr("num_local_experts", 8, kExpertRange);
+  spec.mlp.experts_per_token = config.IntOr("num_experts_per_tok", 2, {1, spec.mlp.experts});
+  spec.names.router = "model.layers.{}.block_sparse_moe.gate";
+  spec.names.gate = "model.layers.{}.block_sparse_moe.experts.{}.w1";
+  spec.names.up = "model.layers.{}.block_sparse_moe.experts.{}.w3";
+  spec.names.down = "model.layers.{}.block_sparse_moe.experts.{}.w2";
+  return spec;
+}
+
+}  // namespace godwit

@@ -1,0 +1,64 @@
+#include "model/archs/opt.h"
+
+#include "base/error.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+namespace {
+
+// Rows 0 and 1 of the position table were the padding's where it was trained.
+constexpr int64_t kFirstPosition = 2;
+
+}  // namespace
+
+// LayerNorm and biases throughout, learned positions, a plain ReLU unit, a tied head. OPT 350M has
+// its norms after the blocks, none at the end, and embeddings narrower than the model; Galactica
+// GELU, and the larger ones no biases.
+DecoderSpec DescribeOpt(const HfConfig& config) {
+  DecoderSpec spec;
+  ReadCommonFields(
+      config, spec,
+      {.kv_heads = "", .head_dim = "", .intermediate = "ffn_dim", .tied_unless_told = true});
+  spec.first_learned_position = kFirstPosition;
+  if (spec.max_context > kVocabRange.max) {
+    config.Refuse("max_position_embeddings",
+                  fmt::format("at most {}: each is a row of a table", kVocabRange.max));
+  }
+  const int64_t width = config.IntOr("word_embed_proj_dim", spec.hidden_size, kWidthRange);
+  if (width != spec.hidden_size) spec.embedding_size = width;
+
+  const bool pre_norm = config.BoolOr("do_layer_norm_before", true);
+  // Checkpoints that were tuned before transformers 4.20.1 have lost it.
+  const bool removed = config.BoolOr("_remove_final_layer_norm", false);
+  spec.topology = pre_norm ? Topology::kSequential : Topology::kPostNorm;
+  spec.final_norm = pre_norm && !removed;
+  spec.norm = ops::NormKind::kLayer;
+  spec.norm_epsilon = 1e-5f;  // of torch: no field states it
+  spec.norm_gain = config.BoolOr("layer_norm_elementwise_affine", true);
+  spec.norm_bias = true;
+
+  const bool bias = config.BoolOr("enable_bias", true);
+  spec.qkv_bias = spec.attention_out_bias = spec.mlp.bias = bias;
+  spec.mlp.gated = false;
+  spec.mlp.activation = ReadActivation(config, /*fallback=*/"relu", "activation_function");
+  spec.names = {
+      .prefix = "model.",
+      .embedding = "model.decoder.embed_tokens",
+      .positions = "model.decoder.embed_positions",
+      .project_in = "model.decoder.project_in",
+      .project_out = "model.decoder.project_out",
+      .final_norm = "model.decoder.final_layer_norm",
+      .head = "lm_head",
+      .attention_norm = "model.decoder.layers.{}.self_attn_layer_norm",
+      .q = "model.decoder.layers.{}.self_attn.q_proj",
+      .k = "model.decoder.layers.{}.self_attn.k_proj",
+      .v = "model.decoder.layers.{}.self_attn.v_proj",
+      .attention_out = "model.decoder.layers.{}.self_attn.out_proj",
+      .mlp_norm = "model.decoder.layers.{}.final_layer_norm",
+      .up = "model.decoder.layers.{}.fc1",
+      .down = "model.decoder.layers.{}.fc2",
+  };
+  return spec;
+}
+
+}  // namespace godwit

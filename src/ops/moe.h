@@ -1,0 +1,34 @@
+// Mixture of experts: every token goes through the few MLPs that its router prefers.
+#pragma once
+
+#include <vector>
+
+#include "ops/activation.h"
+#include "ops/exec.h"
+#include "tensor/view.h"
+#include "tensor/weight.h"
+
+namespace godwit::ops {
+
+// A gated unit: down(activation(gate(x)) * up(x)).
+struct Expert {
+  Weight up;    // [2 * intermediate, hidden]: gate, then up
+  Weight down;  // [hidden, intermediate]
+};
+
+struct MoeWeights {
+  Weight router;  // [experts, hidden], F32: a rounded score may send a token elsewhere
+  std::vector<Expert> experts;
+};
+
+// out = the sum of share * expert(x) over the `per_token` experts that score highest for the token
+// (of equal ones the first), where the shares are the softmax of their scores.
+// x, out [tokens, hidden]; they may not overlap. 1 <= per_token <= experts.
+//
+// Tokens are grouped by expert, so a weight is read once however many tokens need it. A row of
+// `out` is the same, to the bit, whatever other rows are computed with it: Linear promises that of
+// the experts, and a token adds its own up in the order of their numbers.
+void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeights& w,
+                      int64_t per_token, Activation activation, MatrixView<float> out);
+
+}  // namespace godwit::ops

@@ -1,0 +1,147 @@
+#include "ops/moe.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ops/test_support.h"
+
+namespace godwit::ops {
+namespace {
+
+struct Shape {
+  int64_t experts, per_token, hidden, intermediate;
+};
+
+// Weights as they are stored, and packed.
+struct TestMoe {
+  TestMoe(const Shape& shape, DType dtype, ThreadPool& pool)
+      : shape(shape), router(DType::kF32, shape.experts, shape.hidden, 1) {
+    for (int64_t i = 0; i < shape.experts; ++i) {
+      const auto seed = static_cast<uint32_t>(2 * i + 10);
+      up.emplace_back(dtype, 2 * shape.intermediate, shape.hidden, seed);
+      down.emplace_back(dtype, shape.hidden, shape.intermediate, seed + 1);
+      weights.experts.push_back({.up = up.back().Pack(pool), .down = down.back().Pack(pool)});
+    }
+    weights.router = router.Pack(pool);
+  }
+
+  // Of one token, one expert after another, in double.
+  std::vector<double> Oracle(const std::vector<float>& x) const {
+    const auto dot = [&](const RawWeight& w, int64_t row, const auto& values) {
+      double sum = 0;
+      for (size_t i = 0; i < values.size(); ++i)
+        sum += w.At(row, static_cast<int64_t>(i)) * values[i];
+      return sum;
+    };
+    std::vector<std::pair<double, int64_t>> scores;
+    for (int64_t i = 0; i < shape.experts; ++i) scores.emplace_back(-dot(router, i, x), i);
+    std::ranges::sort(scores);
+    scores.resize(static_cast<size_t>(shape.per_token));
+    double sum = 0;
+    for (const auto& [score, expert] : scores) sum += std::exp(-score);
+    std::vector<double> out(x.size());
+    for (const auto& [score, index] : scores) {
+      const auto expert = static_cast<size_t>(index);
+      std::vector<double> inner;
+      for (int64_t i = 0; i < shape.intermediate; ++i) {
+        const double gate = dot(up[expert], i, x);
+        inner.push_back(gate / (1 + std::exp(-gate)) * dot(up[expert], i + shape.intermediate, x));
+      }
+      for (size_t i = 0; i < out.size(); ++i) {
+        out[i] += std::exp(-score) / sum * dot(down[expert], static_cast<int64_t>(i), inner);
+      }
+    }
+    return out;
+  }
+
+  Shape shape;
+  RawWeight router;
+  std::vector<RawWeight> up, down;
+  MoeWeights weights;
+};
+
+class MoeTest : public OpsTest {
+ protected:
+  GappedMatrix Run(const TestMoe& moe, MatrixView<const float> x, ThreadPool& pool) {
+    GappedMatrix out(x.rows, x.cols);
+    MixtureOfExperts(On(pool), x, moe.weights, moe.shape.per_token, Activation::kSilu, out.view());
+    EXPECT_TRUE(out.GapsIntact());
+    return out;
+  }
+};
+
+TEST_P(MoeTest, IsTheSumOfTheBestExperts) {
+  for (const Shape& shape :
+       {Shape{1, 1, 5, 3}, Shape{3, 1, 17, 9}, Shape{8, 2, 33, 20}, Shape{5, 5, 12, 7}}) {
+    for (const DType dtype : {DType::kF32, DType::kF16}) {
+      const TestMoe moe(shape, dtype, three_);
+      const GappedMatrix x(40, shape.hidden, 3);
+      const GappedMatrix out = Run(moe, x.view(), three_);
+      for (int64_t token = 0; token < 40; ++token) {
+        const auto expected = moe.Oracle(x.Row(token));
+        for (int64_t i = 0; i < shape.hidden; ++i) {
+          ASSERT_NEAR(out.At(token, i), expected[static_cast<size_t>(i)], 2e-5)
+              << shape.experts << " experts, token " << token;
+        }
+      }
+    }
+  }
+}
+
+// Wherever the tokens are cut, whatever the threads, and with weights for which activations are
+// rounded.
+TEST_P(MoeTest, ATokenDoesNotDependOnItsCompany) {
+  constexpr int64_t kTokens = 130;
+  for (const DType dtype : kFloatTypes) {
+    const TestMoe moe({6, 2, 40, 24}, dtype, three_);
+    const GappedMatrix x(kTokens, 40, 4);
+    const GappedMatrix all = Run(moe, x.view(), one_);
+    ASSERT_EQ(Run(moe, x.view(), three_).Values(), all.Values());
+    for (const int64_t chunk : {1, 7, 64}) {
+      for (int64_t begin = 0; begin < kTokens; begin += chunk) {
+        const int64_t end = std::min(kTokens, begin + chunk);
+        const GappedMatrix few = Run(moe, x.view().Rows(begin, end), three_);
+        for (int64_t i = begin; i < end; ++i) ASSERT_EQ(few.Row(i - begin), all.Row(i));
+      }
+    }
+  }
+}
+
+TEST_P(MoeTest, EqualScoresTakeTheFirstExperts) {
+  TestMoe moe({4, 2, 6, 5}, DType::kF32, one_);
+  const std::vector<float> zeros(6);
+  moe.weights.router =
+      PackWeight(one_, DType::kF32, 4, 6, [&](int64_t) -> const void* { return zeros.data(); });
+  const GappedMatrix x(1, 6, 5);
+  const GappedMatrix out = Run(moe, x.view(), one_);
+  moe.weights.experts.resize(2);
+  moe.weights.router =
+      PackWeight(one_, DType::kF32, 2, 6, [&](int64_t) -> const void* { return zeros.data(); });
+  EXPECT_EQ(Run(moe, x.view(), one_).Values(), out.Values());
+}
+
+TEST_P(MoeTest, ScoresThatAreNoNumbersStayWithTheirToken) {
+  const TestMoe moe({5, 2, 16, 6}, DType::kF32, three_);
+  GappedMatrix x(9, 16, 6);
+  const GappedMatrix good = Run(moe, x.view(), one_);
+  x.view().Row(4)[7] = kNan;
+  const GappedMatrix out = Run(moe, x.view(), three_);
+  for (int64_t token = 0; token < 9; ++token) {
+    if (token == 4) {
+      for (const float value : out.Row(token)) EXPECT_TRUE(std::isnan(value));
+    } else {
+      EXPECT_EQ(out.Row(token), good.Row(token));
+    }
+  }
+}
+
+TEST_P(MoeTest, NoTokensAreNoWork) {
+  const TestMoe moe({2, 1, 8, 4}, DType::kBF16, one_);
+  const GappedMatrix x(0, 8);
+  Run(moe, x.view(), one_);
+}
+
+GODWIT_FOR_EVERY_ISA(MoeTest);
+
+}  // namespace
+}  // namespace godwit::ops

@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from harness import BINARY, ENDLESS, TINY, CliTest
+from harness import BINARY, ENDLESS, GOLDEN, TINY, CliTest
 
 RUN = ["run", "-m", TINY, "--temp", "0"]
 INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
@@ -101,6 +101,16 @@ class PromptTest(CliTest):
         message = self.refused(INPUT, *RUN, "-c", "10", "-p", "bird " * 20)
         self.assertIn("10", message)
         self.assertIn("-c", message)
+
+    def test_longer_than_the_table_of_positions(self):
+        opt = ["logits", "-m", GOLDEN / "opt" / "whole_table", "-o", self.folder / "out.npy",
+               "--tokens", ",".join("7" * 65)]
+        message = self.refused(INPUT, *opt)
+        self.assertIn("the prompt has 65 tokens and the context holds 64", message)
+        self.assertNotIn("sinks", message)
+        self.assertIn("learned positions for 64 tokens", self.refused(INPUT, *opt, "-c", "65"))
+        message = self.refused(UNSUPPORTED, *opt, "--kv", "sinks:4+8")
+        self.assertIn("this model's are learned", message)
 
     def test_tokens(self):
         out = self.folder / "out.npy"

@@ -46,7 +46,8 @@ class LogitsTest(CliTest):
 
     def test_golden(self):
         for path in ("llama/gqa", "qwen2/tied", "qwen3/gqa_head_dim", "gpt_neox/parallel",
-                     "internlm2/gqa", "mistral/window"):
+                     "internlm2/gqa", "mistral/window", "opt/post_norm", "bloom/alibi",
+                     "mixtral/two_of_five", "glm4/sandwich"):
             folder = GOLDEN / path
             with self.subTest(model=path):
                 golden = read_safetensors(folder / "golden.safetensors")

@@ -13,8 +13,10 @@ namespace godwit {
 Decoder::Decoder(DecoderSpec spec, DecoderWeights weights)
     : spec_(std::move(spec)), weights_(std::move(weights)) {}
 
-int64_t Decoder::weight_bytes() const {
-  int64_t bytes = weights_.embedding.data.bytes() + weights_.head.panels.bytes();
+int64_t Decoder::weight_bytes() const { return weights_.embedding.data.bytes() + step_bytes(); }
+
+int64_t Decoder::step_bytes() const {
+  int64_t bytes = weights_.head.panels.bytes();
   for (const DecoderLayer& layer : weights_.layers) {
     for (const Weight* weight : {&layer.qkv, &layer.attention_out, &layer.up, &layer.down}) {
       bytes += weight->panels.bytes();

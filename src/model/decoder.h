@@ -35,6 +35,8 @@ class Decoder : public LanguageModel {
 
   const DecoderSpec& spec() const { return spec_; }
   int64_t weight_bytes() const;
+  // Of those, the matrices that every token meets, and the output head: what a decode step reads.
+  int64_t step_bytes() const;
   DType weight_type() const { return weights_.head.dtype; }
 
   int64_t vocab_size() const override { return spec_.vocab_size; }

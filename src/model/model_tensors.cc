@@ -1,7 +1,7 @@
 #include "model/model_tensors.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -17,8 +17,11 @@ class Resolver {
   Resolver(const DecoderSpec& spec, const WeightSource& source) : spec_(spec), source_(source) {}
 
   ModelTensors Resolve();
+  // Looks for everything without a word about what is missing: name -> shape.
+  std::map<std::string, std::vector<int64_t>, std::less<>> Wanted();
 
  private:
+  ModelTensors FindAll();
   const TensorInfo* Want(const std::string& name, const std::vector<int64_t>& shape);
   LinearTensors Linear(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
                        bool bias);
@@ -30,7 +33,7 @@ class Resolver {
   const WeightSource& source_;
   // All of a checkpoint's: they are looked for in it by name.
   ProblemList problems_{10000};
-  std::set<std::string, std::less<>> wanted_;
+  std::map<std::string, std::vector<int64_t>, std::less<>> wanted_;
 };
 
 bool IsFloat(const TensorInfo& tensor) {
@@ -38,7 +41,7 @@ bool IsFloat(const TensorInfo& tensor) {
 }
 
 const TensorInfo* Resolver::Want(const std::string& name, const std::vector<int64_t>& shape) {
-  wanted_.insert(name);
+  wanted_.emplace(name, shape);
   const TensorInfo* tensor = source_.Find(name);
   if (tensor == nullptr) {
     problems_.Add("missing tensor {}, expected [{}]", name, fmt::join(shape, ", "));
@@ -112,7 +115,7 @@ LayerTensors Resolver::Layer(int64_t index) {
   return layer;
 }
 
-ModelTensors Resolver::Resolve() {
+ModelTensors Resolver::FindAll() {
   ModelTensors tensors;
   const std::string& head = spec_.tied_head ? spec_.names.embedding : spec_.names.head;
   tensors.head = Linear({{head, spec_.vocab_size}}, spec_.hidden_size, false);
@@ -121,12 +124,22 @@ ModelTensors Resolver::Resolve() {
                                              {spec_.vocab_size, spec_.hidden_size});
   for (int64_t i = 0; i < spec_.layers; ++i) tensors.layers.push_back(Layer(i));
   tensors.final_norm = Norm(spec_.names.final_norm, spec_.hidden_size, spec_.norm_bias);
+  return tensors;
+}
+
+std::map<std::string, std::vector<int64_t>, std::less<>> Resolver::Wanted() {
+  FindAll();
+  return std::move(wanted_);
+}
+
+ModelTensors Resolver::Resolve() {
+  ModelTensors tensors = FindAll();
   ReportUnexpected();
   problems_.ThrowIfAny(ErrorKind::kFormat,
                        fmt::format("this checkpoint is not a {} model as its config.json "
                                    "describes it",
                                    spec_.family));
-  for (const std::string& name : wanted_) {
+  for (const auto& [name, shape] : wanted_) {
     tensors.bytes += static_cast<int64_t>(source_.Find(name)->bytes.size());
   }
   return tensors;
@@ -146,7 +159,30 @@ void Resolver::ReportUnexpected() {
   }
 }
 
+class NoWeights : public WeightSource {
+ public:
+  const TensorInfo* Find(std::string_view) const override { return nullptr; }
+  const std::vector<std::string>& Names() const override { return names_; }
+  const std::map<std::string, std::string, std::less<>>& Metadata() const override {
+    return metadata_;
+  }
+  void Release(const TensorInfo&) const override {}
+
+ private:
+  std::vector<std::string> names_;
+  std::map<std::string, std::string, std::less<>> metadata_;
+};
+
 }  // namespace
+
+std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec) {
+  const NoWeights none;
+  std::vector<WantedTensor> tensors;
+  for (auto& [name, shape] : Resolver(spec, none).Wanted()) {
+    tensors.push_back({.name = name, .shape = std::move(shape)});
+  }
+  return tensors;
+}
 
 ModelTensors ResolveTensors(const DecoderSpec& spec, const WeightSource& source) {
   return Resolver(spec, source).Resolve();

@@ -114,12 +114,10 @@ std::string Dump(const Json& json, int indent) {
 std::string CsvField(const Json& value) {
   const std::string text = value.is_string() ? value.get<std::string>() : Dump(value, -1);
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
+  std::string quoted(1, '"');
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  quoted.push_back('"');
+  return quoted;
 }
 
 }  // namespace
@@ -161,17 +159,19 @@ std::string BenchCsv(const BenchReport& report) {
     std::string names, values;
     for (const auto& [key, value] : json.items()) {
       const auto add = [&](const std::string& name, const Json& field) {
-        names += (names.empty() ? "" : ",") + name;
-        values += (values.empty() ? "" : ",") + CsvField(field);
+        names += fmt::format("{}{}", names.empty() ? "" : ",", name);
+        values += fmt::format("{}{}", values.empty() ? "" : ",", CsvField(field));
       };
       if (!value.is_object()) {
         add(key, value);
         continue;
       }
-      for (const auto& [inner, field] : value.items()) add(key + "_" + inner, field);
+      for (const auto& [inner, field] : value.items()) {
+        add(fmt::format("{}_{}", key, inner), field);
+      }
     }
-    if (text.empty()) text = names + "\n";
-    text += values + "\n";
+    if (text.empty()) text = fmt::format("{}\n", names);
+    text += fmt::format("{}\n", values);
   }
   return text;
 }

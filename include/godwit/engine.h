@@ -29,6 +29,9 @@ namespace godwit {
 struct LoadOptions {
   int threads = 0;  // 0: one for every core that this process may use
   std::string isa;  // "avx512", "avx2", ...; empty: the best that this processor has
+  // "none" or "distribute": the engine's own threads are pinned, the calling thread is not, and its
+  // memory is interleaved over the machine's nodes. Empty: none.
+  std::string numa;
 
   // Called from the loading thread, with bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;

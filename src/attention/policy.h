@@ -21,7 +21,8 @@ namespace godwit {
 
 // Rows of one layer for the tokens of a step.
 struct AttentionInput {
-  MatrixView<const float> q;  // [tokens, heads * head_dim]
+  // [tokens, heads * head_dim], or no rows: k and v are cached and nothing attends.
+  MatrixView<const float> q;
   MatrixView<const float> k;  // [tokens, kv_heads * head_dim]
   MatrixView<const float> v;  // [tokens, kv_heads * head_dim]
   // [heads] constants, or empty: see ops::Attention. A policy hands them on.
@@ -55,7 +56,7 @@ class AttentionPolicy {
   virtual int64_t max_length() const = 0;
   virtual int64_t max_step_tokens() const = 0;
 
-  // Caches k and v of `layer` and attends: out [tokens, heads * head_dim].
+  // Caches k and v of `layer` and attends: out [tokens, heads * head_dim], or no rows as q.
   virtual void Attend(int64_t layer, const AttentionInput& input, const Exec& exec,
                       MatrixView<float> out) = 0;
 

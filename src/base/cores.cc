@@ -10,7 +10,6 @@
 #include "base/error.h"
 
 namespace godwit {
-namespace {
 
 std::vector<int> AllowedCpus() {
   // One cpu_set_t holds 1024 CPUs; the call fails with EINVAL on machines that have more.
@@ -23,8 +22,6 @@ std::vector<int> AllowedCpus() {
   }
   return cpus;
 }
-
-}  // namespace
 
 int CountCores(std::span<const int> cpus, const std::string& topology_root) {
   // Siblings share one list ("0,64" or "0-1"), so distinct lists are distinct cores.

@@ -13,6 +13,9 @@ namespace godwit {
 
 int AvailableCores();
 
+// The logical CPUs of the affinity mask, ascending; none if the system does not say.
+std::vector<int> AllowedCpus();
+
 // The testable half: of the logical `cpus`, how many distinct cores, given the kernel's topology
 // folder (/sys/devices/system/cpu). A CPU whose topology cannot be read counts as a core.
 int CountCores(std::span<const int> cpus, const std::string& topology_root);

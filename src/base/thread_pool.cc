@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/numa.h"
 
 namespace godwit {
 namespace {
@@ -74,7 +75,7 @@ class BlockSignalsScope {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads, const std::vector<int>& cpus) {
   if (threads < 1 || threads > kMaxThreads) {
     Throw(ErrorKind::kInput, "the number of threads must be between 1 and {}, not {}", kMaxThreads,
           threads);
@@ -83,7 +84,12 @@ ThreadPool::ThreadPool(int threads) {
   const BlockSignalsScope block_signals;
   try {
     for (int worker = 1; worker < threads; ++worker) {
-      workers_.emplace_back([this, worker] { WorkerLoop(worker); });
+      const int cpu = cpus.empty() ? -1 : cpus[static_cast<size_t>(worker) % cpus.size()];
+      workers_.emplace_back([this, worker, cpu] {
+        // A refusal (a CPU that went offline) costs speed, nothing else.
+        if (cpu >= 0) PinThisThread(cpu);
+        WorkerLoop(worker);
+      });
     }
   } catch (const std::system_error& error) {
     const int started = this->threads();

@@ -24,7 +24,9 @@ class ThreadPool {
 
   // The usual argument is AvailableCores() of base/cores.h. Throws Error if `threads` is not in
   // [1, kMaxThreads] or the system refuses to start a thread.
-  explicit ThreadPool(int threads);
+  // cpus: worker i > 0 is pinned to cpus[i], the calling thread is left alone (base/numa.h); empty:
+  // nobody is pinned.
+  explicit ThreadPool(int threads, const std::vector<int>& cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

@@ -20,6 +20,7 @@ constexpr Verb kVerbs[] = {
     {"logits", "write the logits of every position to an .npy file", Logits},
     {"perplexity", "how well a model predicts a text", Perplexity},
     {"eval", "how good a model is: zero-shot tasks, endless texts", Eval},
+    {"bench", "how fast it is, against what the machine could do", Bench},
     {"inspect", "what a model is, and what of it fits into this machine", Inspect},
 };
 

@@ -15,6 +15,7 @@ int Tokenize(std::span<const std::string> arguments);
 int Logits(std::span<const std::string> arguments);
 int Perplexity(std::span<const std::string> arguments);
 int Eval(std::span<const std::string> arguments);
+int Bench(std::span<const std::string> arguments);
 int Inspect(std::span<const std::string> arguments);
 
 // What stands behind `eval`; eval.cc lists them.

@@ -4,6 +4,7 @@
 
 #include "base/cores.h"
 #include "base/error.h"
+#include "base/numa.h"
 #include "engine/engine_impl.h"
 #include "model/archs/all.h"
 #include "model/decoder.h"
@@ -23,12 +24,19 @@ int ThreadCount(int requested) {
   return requested == 0 ? AvailableCores() : requested;
 }
 
+std::vector<int> Cpus(const LoadOptions& options) {
+  std::string report;
+  auto cpus = PlaceThreads(ParseNuma(options.numa), ThreadCount(options.threads), &report);
+  if (!report.empty() && options.on_warning) options.on_warning(report);
+  return cpus;
+}
+
 }  // namespace
 
 Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
     : folder(model_folder),
       isa(kernels::SelectIsa(options.isa)),
-      pool(ThreadCount(options.threads)) {
+      pool(ThreadCount(options.threads), Cpus(options)) {
   if (!std::filesystem::is_directory(folder)) {
     Throw(std::filesystem::exists(folder) ? ErrorKind::kInput : ErrorKind::kIo,
           "{}: {}, expected the folder of a model (config.json, *.safetensors, tokenizer.json)",

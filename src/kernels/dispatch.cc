@@ -94,13 +94,13 @@ bool HasAvx512Bf16(std::string* missing) {
 constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
     {"avx512-bf16", "AVX-512 with bf16 products (Cooper Lake, Sapphire Rapids, Zen 4)",
-     [] { return HasAvx512Bf16(nullptr); }, &kAvx512Bf16Table},
+     [] { return HasAvx512Bf16(nullptr); }, &kAvx512Bf16Table, &kAvx512Bf16Peak},
     {"avx512", "AVX-512 F, BW, DQ, VL (Skylake-SP and later)", [] { return HasAvx512(nullptr); },
-     &kAvx512Table},
+     &kAvx512Table, &kAvx512Peak},
     {"avx2", "AVX2, FMA, F16C (Haswell, Zen and later)", [] { return HasAvx2(nullptr); },
-     &kAvx2Table},
+     &kAvx2Table, &kAvx2Peak},
 #endif
-    {"scalar", "plain loops, for any processor", Always, &kScalarTable},
+    {"scalar", "plain loops, for any processor", Always, &kScalarTable, &kScalarPeak},
 };
 
 std::string Missing(std::string_view name) {

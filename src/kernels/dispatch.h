@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "kernels/kernel_table.h"
+#include "kernels/peak.h"
 
 namespace godwit::kernels {
 
@@ -13,6 +14,7 @@ struct Isa {
   std::string_view description;  // one line for people
   bool (*supported)();           // by this processor and its operating system
   const KernelTable* table;
+  const PeakTable* peak;  // what a core could do at best
 };
 
 // Every instruction set of this build, best first. The last is "scalar", always supported.

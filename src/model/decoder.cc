@@ -16,15 +16,22 @@ Decoder::Decoder(DecoderSpec spec, DecoderWeights weights)
     : spec_(std::move(spec)), weights_(std::move(weights)) {}
 
 int64_t Decoder::weight_bytes() const {
-  int64_t bytes = weights_.embedding.data.bytes() + weights_.positions.data.bytes() +
-                  weights_.project_in.panels.bytes() + weights_.project_out.panels.bytes() +
+  return weights_.embedding.data.bytes() + weights_.positions.data.bytes() +
+         MatrixBytes(spec_.mlp.experts);
+}
+
+int64_t Decoder::step_bytes() const { return MatrixBytes(spec_.mlp.experts_per_token); }
+
+int64_t Decoder::MatrixBytes(int64_t experts) const {
+  int64_t bytes = weights_.project_in.panels.bytes() + weights_.project_out.panels.bytes() +
                   weights_.head.panels.bytes();
   for (const DecoderLayer& layer : weights_.layers) {
     for (const Weight* weight :
          {&layer.qkv, &layer.attention_out, &layer.up, &layer.down, &layer.moe.router}) {
       bytes += weight->panels.bytes();
     }
-    for (const ops::Expert& expert : layer.moe.experts) {
+    for (const ops::Expert& expert :
+         std::span(layer.moe.experts).first(static_cast<size_t>(experts))) {
       bytes += expert.up.panels.bytes() + expert.down.panels.bytes();
     }
   }

@@ -43,6 +43,8 @@ class Decoder : public LanguageModel {
 
   const DecoderSpec& spec() const { return spec_; }
   int64_t weight_bytes() const;
+  // Of those, the matrices that a token meets, and the output head: what a decode step reads.
+  int64_t step_bytes() const;
   DType weight_type() const { return weights_.head.dtype; }
 
   int64_t vocab_size() const override { return spec_.vocab_size; }
@@ -53,6 +55,8 @@ class Decoder : public LanguageModel {
               MatrixView<float> logits) const override;
 
  private:
+  // Of all layers, with so many experts in each.
+  int64_t MatrixBytes(int64_t experts) const;
   void Embed(const Exec& exec, std::span<const Segment> segments, MatrixView<float> x) const;
   void EmbedTokens(const Exec& exec, std::span<const Segment> segments,
                    MatrixView<float> out) const;

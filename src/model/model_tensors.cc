@@ -1,7 +1,7 @@
 #include "model/model_tensors.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -27,8 +27,11 @@ class Resolver {
       : spec_(spec), source_(source), bare_(IsBare(spec.names, source)) {}
 
   ModelTensors Resolve();
+  // Looks for everything without a word about what is missing: name -> shape.
+  std::map<std::string, std::vector<int64_t>, std::less<>> Wanted();
 
  private:
+  ModelTensors FindAll();
   const TensorInfo* Want(const std::string& full_name, const std::vector<int64_t>& shape);
   LinearTensors Linear(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
                        bool bias);
@@ -44,7 +47,7 @@ class Resolver {
   bool bare_;  // names lack ModuleNames::prefix
   // All of a checkpoint's: they are looked for in it by name.
   ProblemList problems_{10000};
-  std::set<std::string, std::less<>> wanted_;
+  std::map<std::string, std::vector<int64_t>, std::less<>> wanted_;
 };
 
 bool IsFloat(const TensorInfo& tensor) {
@@ -53,7 +56,7 @@ bool IsFloat(const TensorInfo& tensor) {
 
 const TensorInfo* Resolver::Want(const std::string& full_name, const std::vector<int64_t>& shape) {
   const std::string name = bare_ ? WithoutPrefix(spec_.names, full_name) : full_name;
-  wanted_.insert(name);
+  wanted_.emplace(name, shape);
   const TensorInfo* tensor = source_.Find(name);
   if (tensor == nullptr) {
     problems_.Add("missing tensor {}, expected [{}]", name, fmt::join(shape, ", "));
@@ -178,19 +181,29 @@ void Resolver::Embedding(ModelTensors& tensors) {
   }
 }
 
-ModelTensors Resolver::Resolve() {
+ModelTensors Resolver::FindAll() {
   ModelTensors tensors;
   Embedding(tensors);
   for (int64_t i = 0; i < spec_.layers; ++i) tensors.layers.push_back(Layer(i));
   if (spec_.final_norm) {
     tensors.final_norm = Norm(spec_.names.final_norm, spec_.hidden_size, spec_.norm_bias);
   }
+  return tensors;
+}
+
+std::map<std::string, std::vector<int64_t>, std::less<>> Resolver::Wanted() {
+  FindAll();
+  return std::move(wanted_);
+}
+
+ModelTensors Resolver::Resolve() {
+  ModelTensors tensors = FindAll();
   ReportUnexpected();
   problems_.ThrowIfAny(ErrorKind::kFormat,
                        fmt::format("this checkpoint is not a {} model as its config.json "
                                    "describes it",
                                    spec_.family));
-  for (const std::string& name : wanted_) {
+  for (const auto& [name, shape] : wanted_) {
     tensors.bytes += static_cast<int64_t>(source_.Find(name)->bytes.size());
   }
   return tensors;
@@ -210,7 +223,30 @@ void Resolver::ReportUnexpected() {
   }
 }
 
+class NoWeights : public WeightSource {
+ public:
+  const TensorInfo* Find(std::string_view) const override { return nullptr; }
+  const std::vector<std::string>& Names() const override { return names_; }
+  const std::map<std::string, std::string, std::less<>>& Metadata() const override {
+    return metadata_;
+  }
+  void Release(const TensorInfo&) const override {}
+
+ private:
+  std::vector<std::string> names_;
+  std::map<std::string, std::string, std::less<>> metadata_;
+};
+
 }  // namespace
+
+std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec) {
+  const NoWeights none;
+  std::vector<WantedTensor> tensors;
+  for (auto& [name, shape] : Resolver(spec, none).Wanted()) {
+    tensors.push_back({.name = name, .shape = std::move(shape)});
+  }
+  return tensors;
+}
 
 ModelTensors ResolveTensors(const DecoderSpec& spec, const WeightSource& source) {
   return Resolver(spec, source).Resolve();

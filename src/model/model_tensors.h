@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "model/spec.h"
@@ -47,6 +48,13 @@ struct ModelTensors {
   LinearTensors head;
   int64_t bytes = 0;  // of all of them
 };
+
+// What a checkpoint of this spec must hold, whatever else is in it.
+struct WantedTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec);
 
 // Finds everything that the spec asks for. Throws Error(kFormat) that lists every missing,
 // unexpected, misshapen or mistyped tensor, each with what was expected and found.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/test_support.h"
@@ -15,6 +16,23 @@ TEST(Buffer, IsZeroAndAligned) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 64, 0u);
   for (int i = 0; i < 100; ++i) ASSERT_EQ(std::to_integer<int>(buffer.data()[i]), 0);
   EXPECT_EQ(Buffer(0).data(), nullptr);
+}
+
+// So that the system may put large pages under them; of any size, and side by side.
+TEST(Buffer, LargeOnesBeginAtALargePage) {
+  constexpr int64_t kLarge = int64_t{2} << 20;
+  std::vector<Buffer> buffers;
+  for (const int64_t bytes : {kLarge, kLarge + 1, 3 * kLarge - 4097, kLarge, 5 * kLarge}) {
+    Buffer& buffer = buffers.emplace_back(bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % kLarge, 0u) << bytes;
+    EXPECT_EQ(std::to_integer<int>(buffer.data()[0]), 0);
+    EXPECT_EQ(std::to_integer<int>(buffer.data()[bytes - 1]), 0);
+    buffer.data()[bytes - 1] = std::byte{1};
+  }
+  buffers.erase(buffers.begin() + 1);
+  for (const Buffer& buffer : buffers) {
+    EXPECT_EQ(std::to_integer<int>(buffer.data()[buffer.bytes() - 1]), 1);
+  }
 }
 
 TEST(Buffer, RefusesWhatCannotBe) {

@@ -136,6 +136,34 @@ TEST_P(Laws, AStepThatIsNotEndedDidNotHappen) {
   }
 }
 
+// As bench fills a cache.
+TEST_P(Laws, RowsWithoutQueriesAreCachedAllTheSame) {
+  for (const auto spec : {kind().tight_example, kind().roomy_example}) {
+    for (const AttentionGeometry& geometry : geometries_) {
+      const TestText text(geometry, 170, 9);
+      const auto reference = Make(geometry, spec);
+      ReadText(*reference, geometry, text, 150, 50);
+      const auto expected = ReadText(*reference, geometry, text, 170, 20);
+
+      const auto policy = Make(geometry, spec);
+      ThreadPool pool(2);
+      const Exec exec{
+          .pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace_};
+      for (int64_t at = 0; at < 150; at += 50) {
+        policy->Begin(50);
+        for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+          AttentionInput input = text.Input(layer, at, at + 50);
+          input.q.rows = 0;
+          policy->Attend(layer, input, exec, {});
+        }
+        policy->End();
+      }
+      EXPECT_EQ(policy->length(), 150);
+      EXPECT_EQ(ReadText(*policy, geometry, text, 170, 20), expected) << spec;
+    }
+  }
+}
+
 TEST_P(Laws, MemoryIsReported) {
   const AttentionGeometry& geometry = geometries_[0];
   const TestText text(geometry, 100, 8);

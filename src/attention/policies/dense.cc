@@ -39,6 +39,7 @@ class DensePolicy : public AttentionPolicy {
               MatrixView<float> out) override {
     Workspace::Scope scope(exec.workspace);
     store_.Write(exec, layer, length_, RotateKeys(exec, geometry_.shape, input.k, step_), input.v);
+    if (input.q.rows == 0) return;
     const int64_t window = geometry_.windows[static_cast<size_t>(layer)];
     const auto visible = exec.workspace.Matrix<ops::KvRange>(1, tokens_);
     const auto places = exec.workspace.Matrix<ops::AlibiPlace>(1, tokens_);

@@ -63,6 +63,7 @@ class SinksPolicy : public AttentionPolicy {
     const auto k = RotateKeys(exec, geometry_.shape, input.k, step_);
     ring_.Write(exec, layer, length_, k, input.v);
     WriteSinks(exec, layer, k, input.v);
+    if (input.q.rows == 0) return;
 
     const auto window_ranges = exec.workspace.Matrix<KvRange>(1, tokens_);
     const auto sink_ranges = exec.workspace.Matrix<KvRange>(1, tokens_);

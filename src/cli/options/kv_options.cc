@@ -25,6 +25,10 @@ void AddKvFlags(CommandLine& line, SessionOptions& options) {
                .value = "N",
                .help = "longest text, prompt and output, in tokens (0: what the model allows)"},
               options.context_tokens, 0);
+  AddKvCacheFlags(line, options);
+}
+
+void AddKvCacheFlags(CommandLine& line, SessionOptions& options) {
   std::string policies;
   for (const PolicyKind& kind : AllPolicies()) {
     policies += fmt::format("{}: {}; ", kind.usage, kind.description);

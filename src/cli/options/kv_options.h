@@ -8,6 +8,8 @@
 namespace godwit::cli {
 
 void AddKvFlags(CommandLine& line, SessionOptions& options);
+// Of those, the ones that do not depend on the length of a text: --kv, --kv-type, --ubatch-size.
+void AddKvCacheFlags(CommandLine& line, SessionOptions& options);
 
 // How many tokens are kept at most. Throws what Engine::NewSession would throw, but before the
 // weights are loaded.

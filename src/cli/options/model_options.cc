@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/cores.h"
 #include "base/error.h"
+#include "base/numa.h"
 #include "base/thread_pool.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
@@ -56,6 +58,26 @@ void AddComputeFlags(CommandLine& line, ModelOptions& options) {
             .value = "NAME",
             .help = "instruction set (default: the best; see godwit inspect)"},
            options.isa);
+  AddNumaFlag(line, options);
+}
+
+void AddNumaFlag(CommandLine& line, ModelOptions& options) {
+  line.Add({.names = "--numa",
+            .value = "HOW",
+            .help = "none (the default), or distribute: pin the threads and deal out memory to "
+                    "all nodes of the machine"},
+           [&options](const std::string& value) {
+             (void)ParseNuma(value);
+             options.numa = value;
+           });
+}
+
+void WarnAboutThreads(int threads) {
+  const int cores = AvailableCores();
+  if (threads <= cores) return;
+  WriteStatus(fmt::format(
+      "godwit: warning: {} threads for {}: they wait for each other and are slower than {}\n",
+      threads, Plural(cores, "core"), cores));
 }
 
 void ChooseModel(ModelOptions& options) {
@@ -82,14 +104,20 @@ Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
     }
   }
   const auto name = std::filesystem::absolute(folder / "").parent_path().filename().string();
+  WarnAboutThreads(options.threads);
+  const std::vector<int> cpus = DealOut(NumaNodes(), 1);
   ProgressLine progress("loading " + name, ProgressUnit::kBytes);
-  return Engine(
+  Engine engine(
       options.folder,
       {.threads = options.threads,
        .isa = options.isa,
+       .numa = options.numa,
        .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
        .on_warning =
            [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});
+  // The engine pins its own threads; this one computes with them.
+  if (ParseNuma(options.numa) != Numa::kNone && !cpus.empty()) PinThisThread(cpus.front());
+  return engine;
 }
 
 }  // namespace godwit::cli

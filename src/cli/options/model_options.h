@@ -12,12 +12,17 @@ namespace godwit::cli {
 
 struct ModelOptions {
   std::string folder;
-  int threads = 0;  // 0: one for every core
-  std::string isa;  // empty: the best
+  int threads = 0;   // 0: one for every core
+  std::string isa;   // empty: the best
+  std::string numa;  // empty: none
 };
 
 void AddModelFlag(CommandLine& line, ModelOptions& options);     // --model alone
-void AddComputeFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa
+void AddComputeFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa, --numa
+void AddNumaFlag(CommandLine& line, ModelOptions& options);
+
+// On standard error, if there are more threads than cores.
+void WarnAboutThreads(int threads);
 
 // Without --model: the project's own small model. Throws Error(kInput) that says how to name one if
 // that is not there.

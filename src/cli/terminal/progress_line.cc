@@ -23,6 +23,11 @@ std::string Amount(ProgressUnit unit, int64_t amount) {
   return unit == ProgressUnit::kBytes ? FormatBytes(amount) : fmt::format("{}", amount);
 }
 
+std::string_view Noun(ProgressUnit unit) {
+  if (unit == ProgressUnit::kTokens) return " tokens";
+  return unit == ProgressUnit::kTests ? " tests" : "";
+}
+
 }  // namespace
 
 bool ProgressIsVisible() noexcept { return visible; }
@@ -33,12 +38,14 @@ std::string FormatProgress(const std::string& label, ProgressUnit unit,
   if (state.total <= 0) return fmt::format("{}: {}", label, FormatDuration(seconds));
   std::string line =
       fmt::format("{}: {} of {}{}, {}%", label, Amount(unit, state.done), Amount(unit, state.total),
-                  unit == ProgressUnit::kTokens ? " tokens" : "", 100 * state.done / state.total);
+                  Noun(unit), 100 * state.done / state.total);
   const double rate = seconds > 0 ? static_cast<double>(state.done - state.start) / seconds : 0;
   if (rate <= 0) return line;
-  line += unit == ProgressUnit::kBytes
-              ? fmt::format(", {}/s", FormatBytes(static_cast<int64_t>(rate)))
-              : fmt::format(", {} tokens/s", FormatRate(rate));
+  if (unit == ProgressUnit::kBytes) {
+    line += fmt::format(", {}/s", FormatBytes(static_cast<int64_t>(rate)));
+  } else if (unit == ProgressUnit::kTokens) {
+    line += fmt::format(", {} tokens/s", FormatRate(rate));
+  }
   const double left = static_cast<double>(state.total - state.done) / rate;
   return line + fmt::format(", {} left", FormatDuration(left));
 }

@@ -13,7 +13,7 @@
 
 namespace godwit::cli {
 
-enum class ProgressUnit { kBytes, kTokens };
+enum class ProgressUnit { kBytes, kTokens, kTests };
 
 struct ProgressState {
   int64_t done = 0;

@@ -1,0 +1,37 @@
+// A cache as after a long prompt, without reading one: attention over a prompt costs the square of
+// its length, what a token costs at that depth does not depend on how the cache came about.
+//
+// The rows are the model's own: keys and values of a short real prompt, drawn again and again in a
+// pseudo-random order. So they have the distribution that the model gives them, layer by layer, and
+// scores that are neither all alike nor all in one place. Policies see ordinary steps without
+// queries: positions, evictions and statistics are those of a real prompt.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "attention/policy.h"
+#include "model/decoder.h"
+#include "ops/exec.h"
+
+namespace godwit::bench {
+
+// Keys (before position encoding) and values of every layer for a few tokens.
+class KvSample {
+ public:
+  // Reads `tokens` with the model, all in one step.
+  KvSample(const Decoder& model, const Exec& exec, std::span<const int32_t> tokens);
+
+  // Lets the policy's text grow to `length` tokens, in steps of at most chunk_tokens.
+  void Extend(AttentionPolicy& policy, const Exec& exec, int64_t length,
+              int64_t chunk_tokens) const;
+
+ private:
+  int64_t cols_ = 0;  // kv_heads * head_dim
+  int64_t rows_ = 0;
+  std::vector<std::vector<float>> k_, v_;  // [layers] of [rows, cols]
+};
+
+}  // namespace godwit::bench

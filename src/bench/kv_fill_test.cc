@@ -1,0 +1,94 @@
+#include "bench/kv_fill.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "attention/make_policy.h"
+#include "bench/synthetic_weights.h"
+#include "bench/test_support.h"
+#include "kernels/dispatch.h"
+#include "model/loader.h"
+
+namespace godwit::bench {
+namespace {
+
+class KvFill : public ::testing::Test {
+ protected:
+  std::unique_ptr<AttentionPolicy> NewPolicy(const std::string& spec) const {
+    return MakePolicy(
+        Geometry(spec_),
+        {.spec = spec, .kv_type = DType::kBF16, .context = 1024, .max_step_tokens = 50});
+  }
+
+  std::vector<int32_t> Tokens(int64_t count) const {
+    std::vector<int32_t> tokens(static_cast<size_t>(count));
+    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 37 % 192);
+    return tokens;
+  }
+
+  // Reads `count` more tokens; their hidden states.
+  std::vector<float> Read(AttentionPolicy& policy, int64_t count) {
+    const std::vector<int32_t> tokens = Tokens(count);
+    std::vector<float> hidden(static_cast<size_t>(count * 64));
+    for (int64_t at = 0; at < count; at += 50) {
+      const int64_t n = std::min<int64_t>(50, count - at);
+      const Segment segment{
+          std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(n)), &policy};
+      model_->Forward(exec_, {&segment, 1}, {hidden.data() + at * 64, n, 64, 64});
+    }
+    return hidden;
+  }
+
+  const DecoderSpec spec_ = SmallShape();
+  ThreadPool pool_{2};
+  Workspace workspace_;
+  const Exec exec_{
+      .pool = pool_, .kernels = *kernels::SelectIsa("").table, .workspace = workspace_};
+  const std::unique_ptr<Decoder> model_ =
+      LoadDecoder(spec_, *SyntheticWeights(spec_, DType::kF32), pool_, {});
+  const KvSample sample_{*model_, exec_, Tokens(48)};
+};
+
+TEST_F(KvFill, GivesTheStatisticsOfAPrompt) {
+  for (const char* spec : {"dense", "sinks:4+60", "window:100"}) {
+    const auto filled = NewPolicy(spec);
+    const auto computed = NewPolicy(spec);
+    for (const int64_t length : {0, 1, 64, 333}) {
+      sample_.Extend(*filled, exec_, length, /*chunk_tokens=*/50);
+      Read(*computed, length - computed->length());
+      EXPECT_EQ(filled->length(), length);
+      const KvStats a = filled->Stats(), b = computed->Stats();
+      EXPECT_EQ(a.seen, b.seen) << spec;
+      EXPECT_EQ(a.kept, b.kept) << spec;
+      EXPECT_EQ(a.first_dropped, b.first_dropped) << spec;
+      EXPECT_EQ(a.bytes, b.bytes) << spec;
+    }
+  }
+}
+
+// What comes next is of the size that it has after a prompt: no score is out of all proportion.
+TEST_F(KvFill, GivesStatesLikeThoseOfAPrompt) {
+  const auto filled = NewPolicy("dense");
+  const auto computed = NewPolicy("dense");
+  sample_.Extend(*filled, exec_, 300, 50);
+  Read(*computed, 300);
+  const auto norm = [](const std::vector<float>& x) {
+    return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+  };
+  const auto a = Read(*filled, 20), b = Read(*computed, 20);
+  EXPECT_NE(a, b);
+  EXPECT_NEAR(norm(a) / norm(b), 1, 0.1);
+}
+
+TEST_F(KvFill, DoesNotDependOnChunks) {
+  const auto one = NewPolicy("dense");
+  const auto two = NewPolicy("dense");
+  sample_.Extend(*one, exec_, 200, 50);
+  for (const int64_t length : {3, 64, 200}) sample_.Extend(*two, exec_, length, 7);
+  EXPECT_EQ(Read(*one, 10), Read(*two, 10));
+}
+
+}  // namespace
+}  // namespace godwit::bench

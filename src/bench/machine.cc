@@ -1,0 +1,116 @@
+#include "bench/machine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "base/error.h"
+#include "base/machine_memory.h"
+#include "base/stopwatch.h"
+#include "bench/statistics.h"
+
+namespace godwit::bench {
+namespace {
+
+constexpr int64_t kPieceBytes = int64_t{1} << 20;  // that a thread takes at a time
+constexpr int kMostPasses = 5;
+constexpr double kEnoughMs = 100;
+
+// The best of a few: what disturbs a pass only ever makes it slower.
+template <typename Pass>
+double BestRate(Pass pass) {
+  double best = 0;
+  const Stopwatch all;
+  for (int i = 0; i < kMostPasses && (i < 2 || all.ms() < kEnoughMs); ++i) {
+    const Stopwatch watch;
+    const double work = pass();
+    best = std::max(best, work / (watch.ms() / 1000));
+  }
+  return best;
+}
+
+using PeakKernel = int64_t (*)(int64_t rounds) noexcept;
+
+// Many short tasks a pass: a thread that is held up leaves its share to the others.
+double RateOf(ThreadPool& pool, PeakKernel kernel) {
+  constexpr int64_t kRounds = 20000;  // some 50 microseconds
+  const int64_t tasks = 100 * pool.threads();
+  return BestRate([&] {
+    std::atomic<int64_t> done{0};
+    pool.Run(tasks, [&](int64_t, int) { done += kernel(kRounds); });
+    return static_cast<double>(done.load());
+  });
+}
+
+// Where nobody says how large the last cache is: larger than most.
+int64_t LastCacheBytes() {
+  constexpr int64_t kUnknown = int64_t{64} << 20;
+  const int64_t bytes = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
+  return bytes > 0 ? bytes : kUnknown;
+}
+
+}  // namespace
+
+int64_t ReadBuffer::SizeBytes() {
+  const int64_t wanted =
+      std::clamp<int64_t>(8 * LastCacheBytes(), int64_t{128} << 20, int64_t{4} << 30);
+  const int64_t room = ReadMachineMemory().available_bytes / 4;
+  return std::max<int64_t>(1, std::min(wanted, room) / kPieceBytes) * kPieceBytes;
+}
+
+ReadBuffer::ReadBuffer(ThreadPool& pool) : buffer_(SizeBytes()) {
+  auto* floats = reinterpret_cast<float*>(buffer_.data());
+  constexpr int64_t kFloats = kPieceBytes / int64_t{sizeof(float)};
+  pool.Run(bytes() / kPieceBytes,
+           [&](int64_t piece, int) { std::fill_n(floats + piece * kFloats, kFloats, 1.0f); });
+}
+
+double ReadBandwidth(ThreadPool& pool, const kernels::Isa& isa, const ReadBuffer& buffer) {
+  constexpr int64_t kFloats = kPieceBytes / int64_t{sizeof(float)};
+  return BestRate([&] {
+    std::atomic<float> sink{0};
+    pool.Run(buffer.bytes() / kPieceBytes, [&](int64_t piece, int) {
+      sink.store(isa.peak->read(buffer.data() + piece * kFloats, kPieceBytes),
+                 std::memory_order_relaxed);
+    });
+    return static_cast<double>(buffer.bytes());
+  });
+}
+
+MultiplyPeak PeakOf(ThreadPool& pool, const kernels::Isa& isa, DType weights) {
+  const kernels::PeakTable& peak = *isa.peak;
+  if (weights == DType::kBF16 && peak.bf16 != nullptr) {
+    return {"bf16_peak", RateOf(pool, peak.bf16)};
+  }
+  if (weights == DType::kI8 && peak.int8 != nullptr) {
+    return {"int8_peak", RateOf(pool, peak.int8)};
+  }
+  return {"f32_peak", RateOf(pool, peak.f32)};
+}
+
+double ForkJoinMicroseconds(ThreadPool& pool) {
+  constexpr size_t kJobs = 2000;
+  constexpr double kMostMs = 100;  // where there are more threads than cores, a job is slow
+  const int threads = pool.threads();
+  std::vector<double> times;
+  times.reserve(kJobs);
+  for (const Stopwatch all; times.size() < kJobs && all.ms() < kMostMs;) {
+    std::atomic<int> arrived{0};
+    const Stopwatch watch;
+    // Each task waits for the others, so no thread can do the work of another that is late.
+    pool.Run(threads, [&](int64_t, int) {
+      arrived.fetch_add(1);
+      while (arrived.load(std::memory_order_relaxed) < threads) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+      }
+    });
+    times.push_back(watch.ms() * 1000);
+  }
+  return Median(times);
+}
+
+}  // namespace godwit::bench

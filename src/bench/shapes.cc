@@ -1,0 +1,60 @@
+#include "bench/shapes.h"
+
+#include <filesystem>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "model/archs/all.h"
+#include "weights/hf_config.h"
+
+namespace godwit::bench {
+namespace {
+
+// The context is beyond what anybody measures; it costs nothing.
+constexpr Shape kShapes[] = {
+    {"1b", "1.1 B weights: 16 layers of 2048, 32 heads of 64, 8 KV heads, vocabulary of 32000",
+     R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,
+         "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8,
+         "head_dim": 64, "vocab_size": 32000, "max_position_embeddings": 4194304})"},
+    {"3b", "3.2 B weights, as Llama 3.2 3B: 28 layers of 3072, 24 heads of 128, 8 KV heads",
+     R"({"model_type": "llama", "hidden_size": 3072, "intermediate_size": 8192,
+         "num_hidden_layers": 28, "num_attention_heads": 24, "num_key_value_heads": 8,
+         "head_dim": 128, "vocab_size": 128256, "tie_word_embeddings": true,
+         "rope_theta": 500000, "max_position_embeddings": 4194304})"},
+    {"7b", "6.7 B weights, as Llama 2 7B: 32 layers of 4096, 32 heads of 128, 32 KV heads",
+     R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
+         "vocab_size": 32000, "max_position_embeddings": 4194304})"},
+    {"8b", "8.0 B weights, as Llama 3.1 8B: 32 layers of 4096, 32 heads of 128, 8 KV heads",
+     R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+         "vocab_size": 128256, "rope_theta": 500000, "max_position_embeddings": 4194304})"},
+    {"70b", "71 B weights, as Llama 3.1 70B: 80 layers of 8192, 64 heads of 128, 8 KV heads",
+     R"({"model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,
+         "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
+         "vocab_size": 128256, "rope_theta": 500000, "max_position_embeddings": 4194304})"},
+};
+
+bool LooksLikeAPath(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".json");
+}
+
+}  // namespace
+
+std::span<const Shape> AllShapes() { return kShapes; }
+
+DecoderSpec FindShape(const std::string& name) {
+  std::string names;
+  for (const Shape& shape : kShapes) {
+    if (shape.name == name) {
+      return DescribeModel(HfConfig::Parse(shape.config, "shape " + name));
+    }
+    names += std::string(shape.name) + ", ";
+  }
+  if (LooksLikeAPath(name)) return DescribeModel(HfConfig::Load(name));
+  Throw(ErrorKind::kInput, "unknown shape {}; there are: {}or the path of a config.json",
+        Quote(name), names);
+}
+
+}  // namespace godwit::bench

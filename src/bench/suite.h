@@ -1,0 +1,82 @@
+// The measurement behind `godwit bench`: tests as llama-bench names them, in rounds.
+//
+// A round runs every test once, so that tests whose speeds are compared see the same minutes of a
+// shared machine; the limits that a test is held against are measured just before it, every time.
+// What is reported is the median over the rounds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attention/make_policy.h"
+#include "base/cancel.h"
+#include "base/numa.h"
+#include "kernels/dispatch.h"
+#include "model/decoder.h"
+
+namespace godwit::bench {
+
+struct TestCase {
+  int64_t prompt_tokens = 0;   // read together, or
+  int64_t predict_tokens = 0;  // read one by one, as a text that is being generated
+  int64_t depth_tokens = 0;    // that are in the cache before
+  int threads = 1;
+
+  int64_t tokens() const { return prompt_tokens + predict_tokens; }  // one of them is 0
+  std::string Label() const;                                         // "tg128 @ d16384"
+};
+
+struct SuiteOptions {
+  std::vector<TestCase> cases;
+  PolicyOptions policy;  // .context is set here
+  const kernels::Isa* isa = nullptr;
+  Numa numa = Numa::kNone;
+  int64_t rounds = 5;
+  bool fill_kv = false;  // a depth is filled (kv_fill.h) and not read
+  bool warm_up = true;
+  // After every test, in tests done and to be done.
+  std::function<void(int64_t done, int64_t total)> on_progress;
+};
+
+enum class LimitKind { kReadBandwidth, kMultiplyPeak };
+
+struct TestResult {
+  TestCase test;
+  std::vector<double> tokens_per_second;  // [rounds]
+  std::vector<double> limits;             // [rounds], bytes or multiply-adds in a second
+  std::vector<double> fractions;          // [rounds], of the limit
+  LimitKind limit_kind;
+  std::string limit_name;  // "read_bandwidth", "f32_peak"
+  double work_per_token;   // bytes or multiply-adds, on average
+  std::string policy;      // as the policy spells itself
+  int64_t kv_bytes;        // of the cache after the test
+  uint64_t logits_hash;    // of the last token
+  // Whether every round had that hash. If not, the engine is wrong.
+  bool logits_agree = true;
+};
+
+// Of a number of threads: medians of what was measured along the way.
+struct MachineResult {
+  int threads;
+  double read_bytes_per_second;
+  double f32_multiply_adds_per_second;
+  double bf16_multiply_adds_per_second;  // 0: as f32
+  double int8_multiply_adds_per_second;  // likewise
+  double fork_join_us;
+};
+
+struct SuiteResult {
+  std::vector<TestResult> tests;
+  std::vector<MachineResult> machine;  // for every number of threads, in the order of the tests
+};
+
+// Throws Error(kMemory) with the numbers, before memory is taken, if the caches of all depths
+// (they are kept from round to round) do not fit beside weights of `weight_bytes`.
+void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t weight_bytes);
+
+SuiteResult RunSuite(const Decoder& model, const SuiteOptions& options);
+
+}  // namespace godwit::bench

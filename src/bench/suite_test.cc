@@ -1,0 +1,113 @@
+#include "bench/suite.h"
+
+#include <gtest/gtest.h>
+
+#include "base/machine_memory.h"
+#include "base/test_support.h"
+#include "bench/shapes.h"
+#include "bench/synthetic_weights.h"
+#include "bench/test_support.h"
+#include "bench/work.h"
+#include "model/loader.h"
+
+namespace godwit::bench {
+namespace {
+
+std::unique_ptr<Decoder> SmallModel(DType dtype) {
+  const DecoderSpec spec = SmallShape();
+  ThreadPool pool(1);
+  return LoadDecoder(spec, *SyntheticWeights(spec, dtype), pool, {});
+}
+
+SuiteOptions Options(std::vector<TestCase> cases) {
+  return {.cases = std::move(cases),
+          .policy = {.spec = "dense", .kv_type = DType::kBF16, .max_step_tokens = 16},
+          .isa = &kernels::SelectIsa(""),
+          .rounds = 2};
+}
+
+TEST(Suite, LabelsAreThoseOfLlamaBench) {
+  EXPECT_EQ((TestCase{.prompt_tokens = 512}).Label(), "pp512");
+  EXPECT_EQ((TestCase{.predict_tokens = 128}).Label(), "tg128");
+  EXPECT_EQ((TestCase{.predict_tokens = 128, .depth_tokens = 16384}).Label(), "tg128 @ d16384");
+}
+
+// 40 tokens read together or one by one, after 30 others or from the start, by any number of
+// threads: the same text, so the same logits.
+TEST(Suite, HashesAgreeWhereTheTextIsTheSame) {
+  const auto model = SmallModel(DType::kBF16);
+  const auto result = RunSuite(*model, Options({{.prompt_tokens = 40, .threads = 1},
+                                                {.prompt_tokens = 40, .threads = 3},
+                                                {.predict_tokens = 40, .threads = 1},
+                                                {.predict_tokens = 40, .threads = 2},
+                                                {.prompt_tokens = 10, .depth_tokens = 30},
+                                                {.predict_tokens = 10, .depth_tokens = 30}}));
+  for (const TestResult& test : result.tests) {
+    EXPECT_EQ(test.logits_hash, result.tests[0].logits_hash) << test.test.Label();
+    EXPECT_TRUE(test.logits_agree);
+    EXPECT_EQ(test.tokens_per_second.size(), 2u);
+    EXPECT_EQ(test.fractions.size(), 2u);
+    EXPECT_EQ(test.policy, "dense");
+  }
+  ASSERT_EQ(result.machine.size(), 3u);
+  EXPECT_EQ(result.machine[2].threads, 3);
+
+  const auto other = RunSuite(*model, Options({{.prompt_tokens = 41}}));
+  EXPECT_NE(other.tests[0].logits_hash, result.tests[0].logits_hash);
+}
+
+TEST(Suite, WhatIsCountedIsWhatTheModelHas) {
+  const DecoderSpec spec = SmallShape();
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const auto model = SmallModel(dtype);
+    const auto size = static_cast<int64_t>(SizeOf(dtype));
+    // All of its matrices fill their panels.
+    EXPECT_EQ(model->step_bytes(), size * (LayerWeights(spec) + HeadWeights(spec)));
+    EXPECT_EQ(model->weight_bytes() - model->step_bytes(), size * 192 * 64);
+    const auto result = RunSuite(
+        *model, Options({{.predict_tokens = 4, .depth_tokens = 10}, {.prompt_tokens = 20}}));
+    const auto kv = static_cast<double>(KvBytesRead(spec, DType::kBF16, {10, 14}, 4));
+    EXPECT_EQ(result.tests[0].work_per_token, static_cast<double>(model->step_bytes()) + kv / 4);
+    EXPECT_EQ(result.tests[1].work_per_token,
+              static_cast<double>(MultiplyAdds(spec, {0, 20}, 20, 1)) / 20);
+    EXPECT_EQ(result.tests[0].limit_kind, LimitKind::kReadBandwidth);
+    EXPECT_EQ(result.tests[1].limit_kind, LimitKind::kMultiplyPeak);
+  }
+}
+
+TEST(Suite, FilledAndForgetfulCaches) {
+  const auto model = SmallModel(DType::kF32);
+  SuiteOptions options = Options(
+      {{.predict_tokens = 4, .depth_tokens = 300}, {.prompt_tokens = 20, .depth_tokens = 300}});
+  options.fill_kv = true;
+  options.policy.spec = "sinks:4+60";
+  int64_t last = 0;
+  options.on_progress = [&](int64_t done, int64_t total) {
+    EXPECT_EQ(done, ++last);
+    EXPECT_EQ(total, 6);
+  };
+  const auto result = RunSuite(*model, options);
+  EXPECT_EQ(last, 6);
+  for (const TestResult& test : result.tests) EXPECT_TRUE(test.logits_agree);
+  EXPECT_EQ(result.tests[0].policy, "sinks:4+60");
+  // 65 keys in each of 2 layers, of 2 heads of 16, keys and values of 2 bytes.
+  EXPECT_EQ(result.tests[0].work_per_token,
+            static_cast<double>(model->step_bytes() + 65 * 2 * 2 * 16 * 2 * 2));
+}
+
+TEST(Suite, WhatDoesNotFitIsRefusedWithTheNumbers) {
+  const DecoderSpec spec = FindShape("1b");
+  // 32 KiB a token: 3 TiB.
+  SuiteOptions options = Options({{.predict_tokens = 1, .depth_tokens = 100'000'000}});
+  const std::string message =
+      ErrorOf(ErrorKind::kMemory, [&] { CheckMemory(spec, options, int64_t{2} << 30); });
+  for (const char* part : {"2.0 GiB of weights", "3.0 TiB of KV cache", "100000001 tokens"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+  options.cases[0].depth_tokens = 64;
+  CheckMemory(spec, options, 1);
+  ErrorOf(ErrorKind::kMemory, [&] { CheckMemory(spec, options, INT64_MAX / 2); });
+}
+
+}  // namespace
+}  // namespace godwit::bench

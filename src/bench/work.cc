@@ -1,0 +1,41 @@
+#include "bench/work.h"
+
+#include <algorithm>
+
+#include "attention/kv_store.h"
+
+namespace godwit::bench {
+
+int64_t LayerWeights(const DecoderSpec& spec) {
+  const int64_t q = spec.heads * spec.head_dim;
+  const int64_t kv = spec.kv_heads * spec.head_dim;
+  const int64_t attention = (2 * q + 2 * kv) * spec.hidden_size;
+  const int64_t mlp = (spec.mlp.gated ? 3 : 2) * spec.mlp.intermediate * spec.hidden_size;
+  return spec.layers * (attention + mlp);
+}
+
+int64_t HeadWeights(const DecoderSpec& spec) { return spec.vocab_size * spec.hidden_size; }
+
+int64_t SeenKeys(const DecoderSpec& spec, KeptTokens kept, int64_t tokens) {
+  int64_t seen = 0;
+  for (const int64_t window : spec.windows) {
+    for (int64_t i = 0; i < tokens; ++i) {
+      // Those that were kept when the token came, which a policy that forgets holds down.
+      const int64_t visible = std::min(kept.before + i, kept.after) + 1;
+      seen += window == 0 ? visible : std::min(window, visible);
+    }
+  }
+  return seen;
+}
+
+int64_t MultiplyAdds(const DecoderSpec& spec, KeptTokens kept, int64_t tokens, int64_t logit_rows) {
+  return tokens * LayerWeights(spec) + logit_rows * HeadWeights(spec) +
+         2 * spec.heads * spec.head_dim * SeenKeys(spec, kept, tokens);
+}
+
+int64_t KvBytesRead(const DecoderSpec& spec, DType kv_type, KeptTokens kept, int64_t tokens) {
+  const int64_t layer_bytes = KvBytesPerToken(Geometry(spec), kv_type) / spec.layers;
+  return layer_bytes * SeenKeys(spec, kept, tokens);
+}
+
+}  // namespace godwit::bench

@@ -1,0 +1,268 @@
+// godwit bench: how fast this machine is with a model, against what it could be.
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/cores.h"
+#include "base/error.h"
+#include "base/quote.h"
+#include "bench/shapes.h"
+#include "bench/suite.h"
+#include "bench/synthetic_weights.h"
+#include "bench/weight_type.h"
+#include "cli/bench_report.h"
+#include "cli/exit_code.h"
+#include "cli/options/int_list.h"
+#include "cli/options/model_options.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/output_file.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/verbs.h"
+#include "kernels/dispatch.h"
+#include "model/archs/all.h"
+#include "model/loader.h"
+#include "model/model_tensors.h"
+#include "weights/hf_config.h"
+#include "weights/open.h"
+
+namespace godwit::cli {
+namespace {
+
+constexpr int64_t kMostTokens = int64_t{1} << 22;
+
+struct Options {
+  ModelOptions model;
+  std::optional<std::string> shape;
+  std::string weights = "auto";
+  std::vector<int64_t> prompt, predict, depth, threads;  // empty: the default
+  int64_t rounds = 5;
+  bool no_warm_up = false;
+  bool fill_kv = false;
+  SessionOptions session;  // kv, kv_type, chunk_tokens
+  bool json = false;
+  bool csv = false;
+  std::optional<std::string> plot;
+};
+
+// A flag that is given again adds to its list.
+void AddList(CommandLine& line, Flag flag, std::vector<int64_t>& target, int64_t min, int64_t max) {
+  line.Add(std::move(flag), [&target, min, max](const std::string& value) {
+    const std::vector<int64_t> numbers = ParseIntList(value, min, max);
+    target.insert(target.end(), numbers.begin(), numbers.end());
+  });
+}
+
+std::string ShapeNames() {
+  std::string names;
+  for (const bench::Shape& shape : bench::AllShapes()) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", shape.name);
+  }
+  return names;
+}
+
+void AddTestFlags(CommandLine& line, Options& options) {
+  line.Group("Tests");
+  AddList(line,
+          {.names = "-p,--n-prompt",
+           .value = "N,...",
+           .help = "tokens of a prompt (512); 0: no such test. A list, or a range: 128-1024*2"},
+          options.prompt, 0, kMostTokens);
+  AddList(line,
+          {.names = "-n,--n-gen",
+           .value = "N,...",
+           .help = "tokens read one by one, as when a text is generated (128); 0: no such test"},
+          options.predict, 0, kMostTokens);
+  AddList(line,
+          {.names = "-d,--n-depth",
+           .value = "N,...",
+           .help = "tokens that are in the cache before the test begins (0)"},
+          options.depth, 0, kMostTokens);
+  line.AddInt({.names = "-r,--repetitions",
+               .value = "N",
+               .help = "rounds, each of which runs every test once; medians are reported (5)"},
+              options.rounds, 1, 10000);
+  line.Add({.names = "--fill-kv",
+            .value = "",
+            .help = "fill the cache to its depth with keys and values of a short prompt, over and "
+                    "over, instead of reading a prompt of that length"},
+           options.fill_kv);
+  line.Add({.names = "--no-warmup", .value = "", .help = "measure the first run of a test, too"},
+           options.no_warm_up);
+}
+
+void AddComputing(CommandLine& line, Options& options) {
+  line.Group("Computing");
+  AddList(line,
+          {.names = "-t,--threads",
+           .value = "N,...",
+           .help = "threads to compute with (0: one per core)"},
+          options.threads, 0, ThreadPool::kMaxThreads);
+  line.Add({.names = "--isa",
+            .value = "NAME",
+            .help = "instruction set (default: the best; see godwit inspect)"},
+           options.model.isa);
+  AddNumaFlag(line, options.model);
+  AddKvCacheFlags(line, options.session);
+}
+
+bool Parse(std::span<const std::string> arguments, Options& options) {
+  CommandLine line("bench", "(-m FOLDER | --shape NAME) [flags]",
+                   "Measures the speed of a model, in the tests that llama-bench knows, and what "
+                   "the machine could do at best: its read bandwidth and its multiply peak, anew "
+                   "before every test.");
+  AddModelFlag(line, options.model);
+  line.Add({.names = "--shape",
+            .value = "NAME",
+            .help = fmt::format("synthetic weights of this shape instead of a checkpoint: {}, or "
+                                "the path of a config.json",
+                                ShapeNames())},
+           options.shape);
+  line.Add({.names = "--weights",
+            .value = "TYPE",
+            .help = fmt::format("type of the weights: {}; auto (the default): as the checkpoint "
+                                "has them, bf16 for a shape",
+                                bench::WeightTypeNames())},
+           options.weights);
+  line.Exclusive({"--model", "--shape"});
+  AddTestFlags(line, options);
+  AddComputing(line, options);
+  line.Group("Output");
+  line.Add({.names = "--json", .value = "", .help = "print a JSON array, an object for each test"},
+           options.json);
+  line.Add({.names = "--csv", .value = "", .help = "print comma-separated values"}, options.csv);
+  line.Exclusive({"--json", "--csv"});
+  line.Add({.names = "--plot", .value = "FILE.svg", .help = "also draw the speed over the depth"},
+           options.plot);
+  return line.Parse(arguments);
+}
+
+// As llama-bench orders them: the prompts of a depth, then what is generated there.
+std::vector<bench::TestCase> Cases(const Options& options) {
+  const auto or_default = [](std::vector<int64_t> list, int64_t fallback) {
+    return list.empty() ? std::vector{fallback} : std::move(list);
+  };
+  std::vector<bench::TestCase> cases;
+  for (const int64_t threads : or_default(options.threads, 0)) {
+    const int count = threads == 0 ? AvailableCores() : static_cast<int>(threads);
+    for (const int64_t depth : or_default(options.depth, 0)) {
+      for (const int64_t prompt : or_default(options.prompt, 512)) {
+        if (prompt > 0) {
+          cases.push_back({.prompt_tokens = prompt, .depth_tokens = depth, .threads = count});
+        }
+      }
+      for (const int64_t predict : or_default(options.predict, 128)) {
+        if (predict > 0) {
+          cases.push_back({.predict_tokens = predict, .depth_tokens = depth, .threads = count});
+        }
+      }
+    }
+  }
+  if (cases.empty()) Throw(ErrorKind::kInput, "nothing to measure: both -p and -n are 0");
+  return cases;
+}
+
+// What is measured, before any memory is taken for it.
+struct Subject {
+  std::string name;
+  DecoderSpec spec;
+  std::unique_ptr<const WeightSource> source;
+  int64_t weight_bytes = 0;
+  DType weights = DType::kBF16;
+};
+
+Subject OpenSubject(Options& options) {
+  const std::optional<DType> wanted = bench::ParseWeightType(options.weights);
+  Subject subject;
+  if (options.shape) {
+    subject.name = *options.shape;
+    subject.spec = bench::FindShape(*options.shape);
+    subject.source = bench::SyntheticWeights(subject.spec, wanted.value_or(DType::kBF16));
+  } else {
+    ChooseModel(options.model);
+    const std::filesystem::path folder = options.model.folder;
+    subject.name = std::filesystem::absolute(folder / "").parent_path().filename().string();
+    subject.spec = DescribeModel(HfConfig::Load(folder / "config.json"));
+    subject.source = OpenWeights(folder);
+  }
+  const ModelTensors tensors = ResolveTensors(subject.spec, *subject.source);
+  subject.weight_bytes = tensors.bytes;
+  subject.weights = *tensors.head.parts.front()->dtype;
+  if (wanted && *wanted != subject.weights) {
+    Throw(ErrorKind::kUnsupported,
+          "--weights {}: this checkpoint holds {}, and weights are not converted", options.weights,
+          Name(subject.weights));
+  }
+  return subject;
+}
+
+bench::SuiteOptions Plan(const Options& options, const Subject& subject) {
+  const DType kv_type = bench::ParseKvType(options.session.kv_type, subject.weights);
+  return {.cases = Cases(options),
+          .policy = {.spec = options.session.kv,
+                     .kv_type = kv_type,
+                     .max_step_tokens = options.session.chunk_tokens},
+          .isa = &kernels::SelectIsa(options.model.isa),
+          .numa = ParseNuma(options.model.numa),
+          .rounds = options.rounds,
+          .fill_kv = options.fill_kv,
+          .warm_up = !options.no_warm_up};
+}
+
+std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions& suite) {
+  int threads = 1;
+  for (const bench::TestCase& test : suite.cases) threads = std::max(threads, test.threads);
+  std::string placement;
+  ThreadPool pool(threads, PlaceThreads(suite.numa, threads, &placement));
+  if (!placement.empty()) WriteStatus("godwit: " + placement + "\n");
+  WarnAboutThreads(threads);
+  ProgressLine progress("loading " + subject.name, ProgressUnit::kBytes);
+  return LoadDecoder(
+      subject.spec, *subject.source, pool,
+      {.progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
+       .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});
+}
+
+}  // namespace
+
+int Bench(std::span<const std::string> arguments) {
+  Options options;
+  if (!Parse(arguments, options)) return kExitOk;
+  if (options.plot && *options.plot == "-") {
+    Throw(ErrorKind::kInput, "--plot: expected a file, since the result goes to standard output");
+  }
+  if (options.plot) const OutputFile probe(*options.plot);  // not after an hour
+  Cases(options);
+  const Subject subject = OpenSubject(options);
+  bench::SuiteOptions suite = Plan(options, subject);
+  bench::CheckMemory(subject.spec, suite, subject.weight_bytes);
+  const auto model = Load(subject, suite);
+
+  BenchReport report{.model = subject.name,
+                     .weights = std::string(bench::WeightTypeName(model->weight_type())),
+                     .kv_type = std::string(bench::WeightTypeName(suite.policy.kv_type)),
+                     .isa = std::string(suite.isa->name),
+                     .weight_bytes = model->weight_bytes(),
+                     .fill_kv = options.fill_kv};
+  {
+    ProgressLine progress("measuring", ProgressUnit::kTests);
+    suite.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
+    report.result = bench::RunSuite(*model, suite);
+  }
+  if (options.plot) WriteFile(*options.plot, DepthChart(report));
+  WriteOutput(options.json  ? BenchJson(report)
+              : options.csv ? BenchCsv(report)
+                            : BenchText(report));
+  for (const bench::TestResult& result : report.result.tests) {
+    if (result.logits_agree) continue;
+    WriteStatus(fmt::format("godwit: {}: the logits differ from one round to the next\n",
+                            result.test.Label()));
+    return kExitInternalError;
+  }
+  return kExitOk;
+}
+
+}  // namespace godwit::cli

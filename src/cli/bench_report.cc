@@ -1,0 +1,201 @@
+#include "cli/bench_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/machine_memory.h"
+#include "bench/statistics.h"
+#include "cli/plot/line_chart.h"
+#include "cli/terminal/format.h"
+
+namespace godwit::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using bench::LimitKind;
+using bench::MachineResult;
+using bench::Median;
+using bench::StandardDeviation;
+using bench::TestResult;
+
+// Two operations, a multiplication and an addition, for each multiply-add: as peers count.
+constexpr double kOperations = 2;
+
+double Limit(const TestResult& result) {
+  const double limit = Median(result.limits);
+  return result.limit_kind == LimitKind::kMultiplyPeak ? kOperations * limit : limit;
+}
+
+std::string_view LimitUnit(const TestResult& result) {
+  return result.limit_kind == LimitKind::kMultiplyPeak ? "operations_per_second"
+                                                       : "bytes_per_second";
+}
+
+std::string LimitText(const TestResult& result) {
+  const bool multiply = result.limit_kind == LimitKind::kMultiplyPeak;
+  std::string name = result.limit_name;
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return fmt::format("{} {}{}", FormatRate(Limit(result) / 1e9), multiply ? "Gop/s " : "GB/s ",
+                     name);
+}
+
+std::string HashText(const TestResult& result) {
+  return result.logits_agree ? fmt::format("{:016x}", result.logits_hash) : "differs";
+}
+
+std::string PeakText(const char* name, double multiply_adds_per_second) {
+  if (multiply_adds_per_second == 0) return fmt::format(", {} as f32", name);
+  return fmt::format(", {} {} Gop/s", name,
+                     FormatRate(kOperations * multiply_adds_per_second / 1e9));
+}
+
+std::string MachineText(const MachineResult& machine) {
+  return fmt::format("{}: reads {} GB/s; multiplies f32 {} Gop/s{}{}; fork-join {:.2f} us\n",
+                     Plural(machine.threads, "thread"),
+                     FormatRate(machine.read_bytes_per_second / 1e9),
+                     FormatRate(kOperations * machine.f32_multiply_adds_per_second / 1e9),
+                     PeakText("bf16", machine.bf16_multiply_adds_per_second),
+                     PeakText("int8", machine.int8_multiply_adds_per_second), machine.fork_join_us);
+}
+
+const MachineResult& MachineOf(const BenchReport& report, int threads) {
+  return *std::find_if(report.result.machine.begin(), report.result.machine.end(),
+                       [&](const MachineResult& machine) { return machine.threads == threads; });
+}
+
+Json MachineJson(const MachineResult& machine) {
+  const auto operations = [](double multiply_adds) {
+    return multiply_adds == 0 ? Json() : Json(kOperations * multiply_adds);
+  };
+  return {{"read_bandwidth", machine.read_bytes_per_second},
+          {"f32_peak", operations(machine.f32_multiply_adds_per_second)},
+          {"bf16_peak", operations(machine.bf16_multiply_adds_per_second)},
+          {"int8_peak", operations(machine.int8_multiply_adds_per_second)},
+          {"fork_join_us", machine.fork_join_us}};
+}
+
+Json TestJson(const BenchReport& report, const TestResult& result) {
+  const bool multiply = result.limit_kind == LimitKind::kMultiplyPeak;
+  Json json{{"test", result.test.Label()},
+            {"model", report.model},
+            {"weights", report.weights},
+            {"kv_type", report.kv_type},
+            {"threads", result.test.threads},
+            {"tokens_per_second", Median(result.tokens_per_second)},
+            {"stddev", StandardDeviation(result.tokens_per_second)},
+            {"limit",
+             {{"kind", result.limit_name}, {"value", Limit(result)}, {"unit", LimitUnit(result)}}},
+            {"fraction", Median(result.fractions)},
+            {"logits_hash", HashText(result)},
+            {"n_prompt", result.test.prompt_tokens},
+            {"n_gen", result.test.predict_tokens},
+            {"n_depth", result.test.depth_tokens},
+            {"isa", report.isa},
+            {"kv", result.policy},
+            {"fill_kv", report.fill_kv},
+            {"weight_bytes", report.weight_bytes},
+            {"kv_bytes", result.kv_bytes},
+            {multiply ? "operations_per_token" : "bytes_per_token",
+             (multiply ? kOperations : 1) * result.work_per_token},
+            {"samples", result.tokens_per_second}};
+  json["machine"] = MachineJson(MachineOf(report, result.test.threads));
+  return json;
+}
+
+// The name of a folder may be any bytes.
+std::string Dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+std::string CsvField(const Json& value) {
+  const std::string text = value.is_string() ? value.get<std::string>() : Dump(value, -1);
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted(1, '"');
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  quoted.push_back('"');
+  return quoted;
+}
+
+}  // namespace
+
+std::string BenchText(const BenchReport& report) {
+  std::string text = fmt::format("{}: {} of {} weights, kv {} in {}{}, {}\n", report.model,
+                                 FormatBytes(report.weight_bytes), report.weights,
+                                 report.result.tests.front().policy, report.kv_type,
+                                 report.fill_kv ? " (filled)" : "", report.isa);
+  for (const MachineResult& machine : report.result.machine) text += MachineText(machine);
+  text += fmt::format("\n| {:<17} | {:>7} | {:>17} | {:>10} | {:<24} | {:<16} |\n", "test",
+                      "threads", "t/s", "% of limit", "limit", "logits hash");
+  text += fmt::format("| {:-<17} | {:->6}: | {:->16}: | {:->9}: | {:-<24} | {:-<16} |\n", "", "",
+                      "", "", "", "");
+  for (const TestResult& result : report.result.tests) {
+    text += fmt::format("| {:<17} | {:>7} | {:>17} | {:>10.1f} | {:<24} | {:<16} |\n",
+                        result.test.Label(), result.test.threads,
+                        fmt::format("{:.2f} ± {:.2f}", Median(result.tokens_per_second),
+                                    StandardDeviation(result.tokens_per_second)),
+                        100 * Median(result.fractions), LimitText(result), HashText(result));
+  }
+  return text;
+}
+
+std::string BenchJson(const BenchReport& report) {
+  Json json = Json::array();
+  for (const TestResult& result : report.result.tests) json.push_back(TestJson(report, result));
+  return Dump(json, 2) + "\n";
+}
+
+std::string BenchCsv(const BenchReport& report) {
+  std::string text;
+  for (const TestResult& result : report.result.tests) {
+    Json json = TestJson(report, result);
+    // What both kinds of test have is one column.
+    json["work_per_token"] =
+        (result.limit_kind == LimitKind::kMultiplyPeak ? kOperations : 1) * result.work_per_token;
+    for (const char* key : {"operations_per_token", "bytes_per_token", "samples"}) json.erase(key);
+    std::string names, values;
+    for (const auto& [key, value] : json.items()) {
+      const auto add = [&](const std::string& name, const Json& field) {
+        names += fmt::format("{}{}", names.empty() ? "" : ",", name);
+        values += fmt::format("{}{}", values.empty() ? "" : ",", CsvField(field));
+      };
+      if (!value.is_object()) {
+        add(key, value);
+        continue;
+      }
+      for (const auto& [inner, field] : value.items()) {
+        add(fmt::format("{}_{}", key, inner), field);
+      }
+    }
+    if (text.empty()) text = fmt::format("{}\n", names);
+    text += fmt::format("{}\n", values);
+  }
+  return text;
+}
+
+std::string DepthChart(const BenchReport& report) {
+  std::map<std::pair<int, std::string>, ChartLine> lines;
+  for (const TestResult& result : report.result.tests) {
+    bench::TestCase flat = result.test;
+    flat.depth_tokens = 0;
+    ChartLine& line = lines[{flat.threads, flat.Label()}];
+    line.name = fmt::format("{}, {}", flat.Label(), Plural(flat.threads, "thread"));
+    line.points.emplace_back(static_cast<double>(result.test.depth_tokens),
+                             Median(result.tokens_per_second));
+  }
+  LineChart chart{
+      .title = fmt::format("{}: {} weights, {} KV", report.model, report.weights, report.kv_type),
+      .x_label = "tokens in the cache",
+      .y_label = "tokens per second",
+      .log_y = true};
+  for (auto& [key, line] : lines) {
+    std::sort(line.points.begin(), line.points.end());
+    chart.lines.push_back(std::move(line));
+  }
+  return chart.Svg();
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,30 @@
+// The limits of one core, for bench: how fast an instruction set multiplies, and reads memory.
+//
+// The multiplying kernels stay in registers, so nothing but the units themselves holds them back:
+// the rate that a matrix product of the same instructions cannot exceed. Same rules as for the
+// kernels of kernel_table.h: no threads, no memory taken, no exceptions.
+#pragma once
+
+#include <cstdint>
+
+namespace godwit::kernels {
+
+struct PeakTable {
+  // Work for about `rounds` times a dozen instructions; return the multiply-adds done.
+  int64_t (*f32)(int64_t rounds) noexcept;
+  // Null where bf16 is widened to f32: the limit is that of f32 then. Likewise for int8, where the
+  // sums are exact.
+  int64_t (*bf16)(int64_t rounds) noexcept;
+  int64_t (*int8)(int64_t rounds) noexcept;
+
+  // Reads all of `bytes`, a multiple of 4096, from 64-byte aligned floats; returns some sum of
+  // them, so that no compiler can leave the reading out.
+  float (*read)(const float* p, int64_t bytes) noexcept;
+};
+
+extern const PeakTable kScalarPeak;
+extern const PeakTable kAvx2Peak;
+extern const PeakTable kAvx512Peak;
+extern const PeakTable kAvx512Bf16Peak;
+
+}  // namespace godwit::kernels

@@ -1,0 +1,26 @@
+#include "kernels/peak.h"
+#include "kernels/vec/avx512.h"
+// after the vector vocabulary
+#include "kernels/generic/peak-inl.h"
+
+namespace godwit::kernels {
+namespace {
+
+// As in peak_avx2.cc; a table with VNNI would say VPDPBUSD.
+int64_t PeakInt8(int64_t rounds) noexcept {
+  __m512i a = _mm512_set1_epi16(3), b = _mm512_set1_epi16(-5);
+  Forget(a), Forget(b);
+  const auto accumulate = [&](__m512i sum) {
+    __m512i products = _mm512_madd_epi16(a, b);
+    Forget(products);
+    return _mm512_add_epi32(sum, products);
+  };
+  return RunChains(_mm512_setzero_si512(), rounds, accumulate) * 32;
+}
+
+}  // namespace
+
+constinit const PeakTable kAvx512Peak = {
+    .f32 = PeakF32, .bf16 = nullptr, .int8 = PeakInt8, .read = ReadMemory};
+
+}  // namespace godwit::kernels

@@ -1,0 +1,148 @@
+"""godwit bench: its forms of output, what it refuses. Nothing here looks at how fast anything is."""
+
+import csv
+import io
+import json
+import signal
+import time
+import unittest
+from xml.etree import ElementTree
+
+from harness import TINY, CliTest, wait_until_sigint_is_handled
+
+INPUT, IO, UNSUPPORTED, MEMORY = 2, 3, 5, 6
+SHAPE = ["--shape", TINY / "config.json"]
+FIELDS = ["test", "model", "weights", "kv_type", "threads", "tokens_per_second", "stddev", "limit",
+          "fraction", "logits_hash"]
+
+
+class BenchTest(CliTest):
+    def bench(self, *arguments):
+        rows = json.loads(self.ok("bench", "-r", "1", "--no-warmup", "--json", *arguments))
+        for row in rows:
+            self.assertEqual(list(row)[:len(FIELDS)], FIELDS)
+            self.assertGreater(row["tokens_per_second"], 0)
+            self.assertGreater(row["limit"]["value"], 0)
+            self.assertRegex(row["logits_hash"], r"\A[0-9a-f]{16}\Z")
+            self.assertEqual(row["limit"]["kind"] == "read_bandwidth", row["n_gen"] > 0)
+        return rows
+
+    def hashes(self, *arguments):
+        return [row["logits_hash"] for row in self.bench(*arguments)]
+
+    def test_the_tests_of_llama_bench(self):
+        rows = self.bench(*SHAPE, "-p", "8,0", "-p", "16", "-n", "4", "-d", "0,20", "-t", "1,2")
+        self.assertEqual([row["test"] for row in rows],
+                         ["pp8", "pp16", "tg4", "pp8 @ d20", "pp16 @ d20", "tg4 @ d20"] * 2)
+        self.assertEqual([row["threads"] for row in rows], [1] * 6 + [2] * 6)
+        # Not a bit depends on the threads.
+        self.assertEqual([row["logits_hash"] for row in rows[:6]],
+                         [row["logits_hash"] for row in rows[6:]])
+        self.assertEqual({row["kv_type"] for row in rows}, {"bf16"})
+        self.assertEqual({row["weights"] for row in rows}, {"bf16"})
+        machine = rows[0]["machine"]
+        for key in ("read_bandwidth", "f32_peak", "fork_join_us"):
+            self.assertGreater(machine[key], 0)
+
+    def test_one_text_has_one_hash(self):
+        # 20 tokens in one go, in pieces, one by one, after a depth.
+        together, one_by_one = self.hashes(*SHAPE, "-p", "20", "-n", "20")
+        self.assertEqual(together, one_by_one)
+        self.assertEqual(self.hashes(*SHAPE, "-p", "20", "-n", "0", "-ub", "7"), [together])
+        self.assertEqual(self.hashes(*SHAPE, "-p", "8", "-n", "8", "-d", "12"), [together] * 2)
+        self.assertNotEqual(self.hashes(*SHAPE, "-p", "8", "-n", "0", "-d", "12", "--fill-kv"),
+                            [together])
+        self.assertNotEqual(self.hashes(*SHAPE, "-p", "20", "-n", "0", "--weights", "f32"),
+                            [together])
+
+    def test_a_checkpoint(self):
+        row, = self.bench("-m", TINY, "-p", "8", "-n", "0", "--kv", "sinks:4+60", "--isa", "scalar")
+        self.assertEqual((row["model"], row["kv"], row["isa"]), (TINY.name, "sinks:4+60", "scalar"))
+        self.assertEqual(row["limit"]["kind"], "f32_peak")
+        message = self.refused(UNSUPPORTED, "bench", "-m", TINY, "--weights", "f16")
+        self.assertIn("f16", message)
+
+    def test_kv_types(self):
+        for kv_type in ("f32", "f16", "bf16"):
+            row, = self.bench(*SHAPE, "-p", "0", "-n", "2", "--kv-type", kv_type)
+            self.assertEqual(row["kv_type"], kv_type)
+        row, = self.bench(*SHAPE, "-p", "0", "-n", "2", "--weights", "f32")
+        self.assertEqual(row["kv_type"], "f32")
+
+    def test_a_table_for_people(self):
+        flags = ["-p", "8", "-n", "2", "-d", "0,16", "-r", "3"]
+        output = self.ok("bench", *SHAPE, *flags)
+        for part in ("reads ", "multiplies f32 ", "fork-join ", "% of limit", "| pp8 ",
+                     "| tg2 @ d16 ", "GB/s read bandwidth", "Gop/s f32 peak", " ± "):
+            self.assertIn(part, output)
+        table = [line for line in output.splitlines() if line.startswith("|")]
+        self.assertEqual(len({len(line) for line in table}), 1, output)
+
+    def test_csv(self):
+        output = self.ok("bench", *SHAPE, "-p", "8", "-n", "2", "-r", "2", "--csv")
+        rows = list(csv.DictReader(io.StringIO(output)))
+        self.assertEqual([row["test"] for row in rows], ["pp8", "tg2"])
+        for row in rows:
+            self.assertGreater(float(row["limit_value"]), 0)
+            self.assertGreater(float(row["machine_read_bandwidth"]), 0)
+            self.assertNotIn(None, row)
+
+    def test_plot(self):
+        svg = self.folder / "out.svg"
+        self.bench(*SHAPE, "-p", "8", "-n", "2", "-d", "0-32+16", "--plot", svg)
+        names = [node.text for node in ElementTree.parse(svg).iter() if node.text]
+        for name in ("pp8, ", "tg2, "):
+            self.assertTrue(any(text.startswith(name) for text in names), names)
+
+    def test_numa(self):
+        result = self.godwit("bench", *SHAPE, "-p", "8", "-n", "0", "-r", "1", "--numa",
+                             "distribute", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("threads are pinned to CPUs", result.stderr)
+        plain = self.hashes(*SHAPE, "-p", "8", "-n", "0")
+        self.assertEqual([row["logits_hash"] for row in json.loads(result.stdout)], plain)
+        self.ok("run", "-m", TINY, "-p", "x", "-n", "1", "--numa", "distribute")
+
+    def test_more_threads_than_cores_are_warned_about(self):
+        result = self.godwit("bench", *SHAPE, "-p", "0", "-n", "1", "-r", "1", "--no-warmup",
+                             "-t", "500", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"\Agodwit: warning: 500 threads for \d+ cores?: ")
+
+    def test_what_is_refused(self):
+        for wrong in (["--shape", "9b"], ["--weights", "f64"], ["-p", "0", "-n", "0"],
+                      ["-p", "many"], ["-p", "4-1"], ["-d", "-1"], ["-r", "0"], ["-t", "-1"],
+                      ["--kv", "dens"], ["--kv-type", "f64"], ["--isa", "abacus"],
+                      ["--numa", "isolate"], ["--json", "--csv"], ["--plot", "-"],
+                      ["-m", TINY]):
+            with self.subTest(wrong=wrong):
+                self.refused(INPUT, "bench", *SHAPE, *wrong)
+        self.refused(IO, "bench", "--shape", "/missing/config.json")
+        self.refused(IO, "bench", *SHAPE, "--plot", self.folder / "no" / "out.svg")
+        self.refused(IO, "bench", "-m", "/missing")
+
+    def test_what_does_not_fit_is_refused_before_it_is_taken(self):
+        # 4 Mi tokens of 70b take 1.3 TiB. The weights alone are 131 GiB.
+        message = self.refused(MEMORY, "bench", "--shape", "70b", "-d", "4194304", "--fill-kv")
+        self.assertRegex(message, r"131\.\d GiB of weights and 1\.\d TiB of KV cache \(up to "
+                                  r"\d+ tokens, in BF16\)")
+
+    def test_an_instruction_set_that_is_missing(self):
+        isas = json.loads(self.ok("inspect", "-m", TINY, "--json"))["supported_isas"]
+        if "avx512-bf16" in isas:
+            self.skipTest("this machine has everything")
+        message = self.refused(UNSUPPORTED, "bench", *SHAPE, "--isa", "avx512-bf16")
+        self.assertIn("this machine lacks", message)
+
+    def test_ctrl_c_ends_it(self):
+        process = self.start("bench", *SHAPE, "-p", "512", "-n", "512", "-r", "10000", "-t", "1",
+                             "--isa", "scalar")
+        wait_until_sigint_is_handled(process)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), 130)
+        self.assertEqual(process.stdout.read(), b"")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -133,13 +133,13 @@ std::string BenchText(const BenchReport& report) {
                                  report.result.tests.front().policy, report.kv_type,
                                  report.fill_kv ? " (filled)" : "", report.isa);
   for (const MachineResult& machine : report.result.machine) text += MachineText(machine);
-  text += fmt::format("\n| {:<17} | {:>7} | {:>17} | {:>10} | {:<24} | {:<16} |\n", "test",
+  text += fmt::format("\n| {:<17} | {:>7} | {:>20} | {:>10} | {:<24} | {:<16} |\n", "test",
                       "threads", "t/s", "% of limit", "limit", "logits hash");
-  text += fmt::format("| {:-<17} | {:->6}: | {:->16}: | {:->9}: | {:-<24} | {:-<16} |\n", "", "",
+  text += fmt::format("| {:-<17} | {:->6}: | {:->19}: | {:->9}: | {:-<24} | {:-<16} |\n", "", "",
                       "", "", "", "");
   for (const TestResult& result : report.result.tests) {
     text += fmt::format(
-        "| {:<17} | {:>7} | {:>17} | {:>10} | {:<24} | {:<16} |\n", result.test.Label(),
+        "| {:<17} | {:>7} | {:>20} | {:>10} | {:<24} | {:<16} |\n", result.test.Label(),
         result.test.threads,
         fmt::format("{:.2f} ± {:.2f}", Median(result.tokens_per_second),
                     StandardDeviation(result.tokens_per_second)),

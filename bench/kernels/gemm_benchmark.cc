@@ -63,7 +63,7 @@ const kernels::Isa& TheIsa() { return kernels::SelectIsa(""); }
 
 double Peak(DType dtype) {
   ThreadPool pool(1);
-  return PeakOf(pool, TheIsa(), dtype).per_second;
+  return MachineProbe(TheIsa()).PeakOf(pool, dtype).per_second;
 }
 
 void Ours(benchmark::State& state, const Product& product) {

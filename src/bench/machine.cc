@@ -67,20 +67,22 @@ ReadBuffer::ReadBuffer(ThreadPool& pool) : buffer_(SizeBytes()) {
            [&](int64_t piece, int) { std::fill_n(floats + piece * kFloats, kFloats, 1.0f); });
 }
 
-double ReadBandwidth(ThreadPool& pool, const kernels::Isa& isa, const ReadBuffer& buffer) {
+double MachineProbe::ReadBandwidth(ThreadPool& pool) {
+  if (buffer_ == nullptr) buffer_ = std::make_unique<ReadBuffer>(pool);
+  const ReadBuffer& buffer = *buffer_;
   constexpr int64_t kFloats = kPieceBytes / int64_t{sizeof(float)};
   return BestRate([&] {
     std::atomic<float> sink{0};
     pool.Run(buffer.bytes() / kPieceBytes, [&](int64_t piece, int) {
-      sink.store(isa.peak->read(buffer.data() + piece * kFloats, kPieceBytes),
+      sink.store(isa_.peak->read(buffer.data() + piece * kFloats, kPieceBytes),
                  std::memory_order_relaxed);
     });
     return static_cast<double>(buffer.bytes());
   });
 }
 
-MultiplyPeak PeakOf(ThreadPool& pool, const kernels::Isa& isa, DType weights) {
-  const kernels::PeakTable& peak = *isa.peak;
+MultiplyPeak MachineProbe::PeakOf(ThreadPool& pool, DType weights) {
+  const kernels::PeakTable& peak = *isa_.peak;
   if (weights == DType::kBF16 && peak.bf16 != nullptr) {
     return {"bf16_peak", RateOf(pool, peak.bf16)};
   }
@@ -90,7 +92,7 @@ MultiplyPeak PeakOf(ThreadPool& pool, const kernels::Isa& isa, DType weights) {
   return {"f32_peak", RateOf(pool, peak.f32)};
 }
 
-double ForkJoinMicroseconds(ThreadPool& pool) {
+double MachineProbe::ForkJoinMicroseconds(ThreadPool& pool) {
   constexpr size_t kJobs = 2000;
   constexpr double kMostMs = 100;  // where there are more threads than cores, a job is slow
   const int threads = pool.threads();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/thread_pool.h"
@@ -28,19 +29,39 @@ class ReadBuffer {
   Buffer buffer_;
 };
 
-// Bytes in a second, the best of a few passes.
-double ReadBandwidth(ThreadPool& pool, const kernels::Isa& isa, const ReadBuffer& buffer);
-
 struct MultiplyPeak {
   std::string kind;   // "f32_peak"
   double per_second;  // multiply-adds of all threads together
 };
 
-// Of products with weights of this type. Where the instruction set widens them to f32, f32's.
-MultiplyPeak PeakOf(ThreadPool& pool, const kernels::Isa& isa, DType weights);
+// What a suite asks: this machine, or a test's that says what it likes and takes no time.
+class Probe {
+ public:
+  virtual ~Probe() = default;
 
-// Microseconds from the start to the end of a job in which every thread of the pool takes part:
-// the median of many.
-double ForkJoinMicroseconds(ThreadPool& pool);
+  // Bytes in a second, the best of a few passes.
+  virtual double ReadBandwidth(ThreadPool& pool) = 0;
+
+  // Of products with weights of this type. Where the instruction set widens them to f32, f32's.
+  virtual MultiplyPeak PeakOf(ThreadPool& pool, DType weights) = 0;
+
+  // Microseconds from the start to the end of a job in which every thread of the pool takes part:
+  // the median of many.
+  virtual double ForkJoinMicroseconds(ThreadPool& pool) = 0;
+};
+
+class MachineProbe : public Probe {
+ public:
+  explicit MachineProbe(const kernels::Isa& isa) : isa_(isa) {}
+
+  double ReadBandwidth(ThreadPool& pool) override;
+  MultiplyPeak PeakOf(ThreadPool& pool, DType weights) override;
+  double ForkJoinMicroseconds(ThreadPool& pool) override;
+
+ private:
+  const kernels::Isa& isa_;
+  // Taken when the first test asks, with weights and caches in place: it must leave them memory.
+  std::unique_ptr<ReadBuffer> buffer_;
+};
 
 }  // namespace godwit::bench

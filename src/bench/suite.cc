@@ -12,7 +12,6 @@
 #include "base/stopwatch.h"
 #include "bench/fnv.h"
 #include "bench/kv_fill.h"
-#include "bench/machine.h"
 #include "bench/statistics.h"
 #include "bench/work.h"
 
@@ -87,7 +86,9 @@ class Suite {
       }
     }
     for (int64_t round = 0; round < options_.rounds; ++round) {
-      for (auto& [threads, team] : teams_) MeasureMachine(*team);
+      if (options_.probe != nullptr) {
+        for (auto& [threads, team] : teams_) MeasureMachine(*team);
+      }
       for (TestResult& result : results) {
         RunOnce(result);
         count();
@@ -105,13 +106,13 @@ class Suite {
 
   void MeasureMachine(Team& team) {
     const auto keep = [&](DType type, const char* kind, std::vector<double>& rates) {
-      const MultiplyPeak peak = PeakOf(team.pool, *options_.isa, type);
+      const MultiplyPeak peak = options_.probe->PeakOf(team.pool, type);
       if (peak.kind == kind) rates.push_back(peak.per_second);
     };
     keep(DType::kF32, "f32_peak", team.f32);
     keep(DType::kBF16, "bf16_peak", team.bf16);
     keep(DType::kI8, "int8_peak", team.int8);
-    team.fork_joins.push_back(ForkJoinMicroseconds(team.pool));
+    team.fork_joins.push_back(options_.probe->ForkJoinMicroseconds(team.pool));
   }
 
   // The policy whose text is `depth` tokens long, by going back or by growing.
@@ -184,7 +185,7 @@ class Suite {
     Team& team = this->team(test.threads);
     const Exec exec = ExecOf(team);
     AttentionPolicy& policy = PolicyAt(test.depth_tokens);
-    const double limit = MeasureLimit(result, team);
+    if (options_.probe != nullptr) result.limits.push_back(MeasureLimit(result, team));
     const int64_t kept_before = policy.Stats().kept;
 
     const std::vector<int32_t> tokens = Tokens(spec_, policy.length(), test.predict_tokens);
@@ -203,8 +204,9 @@ class Suite {
     if (result.tokens_per_second.empty()) result.logits_hash = hash;
     result.logits_agree &= result.logits_hash == hash;
     result.tokens_per_second.push_back(count / seconds);
-    result.limits.push_back(limit);
-    result.fractions.push_back(work / seconds / limit);
+    if (options_.probe != nullptr) {
+      result.fractions.push_back(work / seconds / result.limits.back());
+    }
     result.work_per_token = work / count;
     result.policy = stats.policy;
     result.kv_bytes = stats.bytes;
@@ -215,15 +217,13 @@ class Suite {
       result.limit_name = "read_bandwidth";
       return MeasureBandwidth(team);
     }
-    const MultiplyPeak peak = PeakOf(team.pool, *options_.isa, model_.weight_type());
+    const MultiplyPeak peak = options_.probe->PeakOf(team.pool, model_.weight_type());
     result.limit_name = peak.kind;
     return peak.per_second;
   }
 
   double MeasureBandwidth(Team& team) {
-    // Taken when weights and caches are there: it must leave them their memory.
-    if (buffer_ == nullptr) buffer_ = std::make_unique<ReadBuffer>(this->team(most_threads_).pool);
-    return team.bandwidths.emplace_back(ReadBandwidth(team.pool, *options_.isa, *buffer_));
+    return team.bandwidths.emplace_back(options_.probe->ReadBandwidth(team.pool));
   }
 
   double Work(const TestCase& test, KeptTokens kept) const {
@@ -237,6 +237,7 @@ class Suite {
 
   std::vector<MachineResult> Machine() {
     std::vector<MachineResult> machine;
+    if (options_.probe == nullptr) return machine;
     for (auto& [threads, team] : teams_) {
       if (team->bandwidths.empty()) MeasureBandwidth(*team);  // no test asked
       machine.push_back({.threads = threads,
@@ -255,7 +256,6 @@ class Suite {
   const std::map<int64_t, int64_t> longest_;  // depth -> tokens
   std::map<int, std::unique_ptr<Team>> teams_;
   int most_threads_ = 0;
-  std::unique_ptr<ReadBuffer> buffer_;
   std::map<int64_t, std::unique_ptr<AttentionPolicy>> policies_;  // by depth
   std::unique_ptr<KvSample> sample_;
   std::vector<float> logits_;  // [vocab], of the last token read

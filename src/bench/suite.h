@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "attention/make_policy.h"
-#include "base/cancel.h"
 #include "base/numa.h"
+#include "bench/machine.h"
 #include "kernels/dispatch.h"
 #include "model/decoder.h"
 
@@ -33,6 +33,7 @@ struct SuiteOptions {
   std::vector<TestCase> cases;
   PolicyOptions policy;  // .context is set here
   const kernels::Isa* isa = nullptr;
+  Probe* probe = nullptr;  // null: speeds without limits
   Numa numa = Numa::kNone;
   int64_t rounds = 5;
   bool fill_kv = false;  // a depth is filled (kv_fill.h) and not read
@@ -46,8 +47,9 @@ enum class LimitKind { kReadBandwidth, kMultiplyPeak };
 struct TestResult {
   TestCase test;
   std::vector<double> tokens_per_second;  // [rounds]
-  std::vector<double> limits;             // [rounds], bytes or multiply-adds in a second
-  std::vector<double> fractions;          // [rounds], of the limit
+  // [rounds], or none without a probe: bytes or multiply-adds in a second, and how much of that.
+  std::vector<double> limits;
+  std::vector<double> fractions;
   LimitKind limit_kind;
   std::string limit_name;  // "read_bandwidth", "f32_peak"
   double work_per_token;   // bytes or multiply-adds, on average
@@ -70,7 +72,8 @@ struct MachineResult {
 
 struct SuiteResult {
   std::vector<TestResult> tests;
-  std::vector<MachineResult> machine;  // for every number of threads, in the order of the tests
+  std::vector<MachineResult>
+      machine;  // none without a probe; for every number of threads, in the order of the tests
 };
 
 // Throws Error(kMemory) with the numbers, before memory is taken, if the caches of all depths

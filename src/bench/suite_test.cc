@@ -19,6 +19,15 @@ std::unique_ptr<Decoder> SmallModel(DType dtype) {
   return LoadDecoder(spec, *SyntheticWeights(spec, dtype), pool, {});
 }
 
+class FakeMachine : public Probe {
+ public:
+  double ReadBandwidth(ThreadPool&) override { return 1e9; }
+  MultiplyPeak PeakOf(ThreadPool&, DType weights) override {
+    return {weights == DType::kI8 ? "int8_peak" : "f32_peak", 2e9};
+  }
+  double ForkJoinMicroseconds(ThreadPool& pool) override { return pool.threads(); }
+};
+
 SuiteOptions Options(std::vector<TestCase> cases) {
   return {.cases = std::move(cases),
           .policy = {.spec = "dense", .kv_type = DType::kBF16, .max_step_tokens = 16},
@@ -46,11 +55,10 @@ TEST(Suite, HashesAgreeWhereTheTextIsTheSame) {
     EXPECT_EQ(test.logits_hash, result.tests[0].logits_hash) << test.test.Label();
     EXPECT_TRUE(test.logits_agree);
     EXPECT_EQ(test.tokens_per_second.size(), 2u);
-    EXPECT_EQ(test.fractions.size(), 2u);
+    EXPECT_TRUE(test.fractions.empty());
     EXPECT_EQ(test.policy, "dense");
   }
-  ASSERT_EQ(result.machine.size(), 3u);
-  EXPECT_EQ(result.machine[2].threads, 3);
+  EXPECT_TRUE(result.machine.empty());
 
   const auto other = RunSuite(*model, Options({{.prompt_tokens = 41}}));
   EXPECT_NE(other.tests[0].logits_hash, result.tests[0].logits_hash);
@@ -73,6 +81,32 @@ TEST(Suite, WhatIsCountedIsWhatTheModelHas) {
     EXPECT_EQ(result.tests[0].limit_kind, LimitKind::kReadBandwidth);
     EXPECT_EQ(result.tests[1].limit_kind, LimitKind::kMultiplyPeak);
   }
+}
+
+TEST(Suite, EveryRoundHasItsLimits) {
+  const auto model = SmallModel(DType::kF32);
+  FakeMachine machine;
+  SuiteOptions options =
+      Options({{.prompt_tokens = 8, .threads = 1}, {.predict_tokens = 8, .threads = 2}});
+  options.probe = &machine;
+  options.rounds = 3;
+  const auto result = RunSuite(*model, options);
+  for (const TestResult& test : result.tests) {
+    const bool prompt = test.test.prompt_tokens > 0;
+    EXPECT_EQ(test.limits, std::vector<double>(3, prompt ? 2e9 : 1e9));
+    EXPECT_EQ(test.limit_name, prompt ? "f32_peak" : "read_bandwidth");
+    ASSERT_EQ(test.fractions.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_DOUBLE_EQ(test.fractions[i],
+                       test.work_per_token * test.tokens_per_second[i] / test.limits[i]);
+    }
+  }
+  ASSERT_EQ(result.machine.size(), 2u);
+  EXPECT_EQ(result.machine[1].threads, 2);
+  EXPECT_EQ(result.machine[1].fork_join_us, 2);
+  EXPECT_EQ(result.machine[1].f32_multiply_adds_per_second, 2e9);
+  EXPECT_EQ(result.machine[1].bf16_multiply_adds_per_second, 0);
+  EXPECT_EQ(result.machine[1].int8_multiply_adds_per_second, 2e9);
 }
 
 TEST(Suite, FilledAndForgetfulCaches) {

@@ -41,6 +41,7 @@ struct Options {
   std::vector<int64_t> prompt, predict, depth, threads;  // empty: the default
   int64_t rounds = 5;
   bool no_warm_up = false;
+  bool no_limits = false;
   bool fill_kv = false;
   SessionOptions session;  // kv, kv_type, chunk_tokens
   bool json = false;
@@ -92,6 +93,10 @@ void AddTestFlags(CommandLine& line, Options& options) {
            options.fill_kv);
   line.Add({.names = "--no-warmup", .value = "", .help = "measure the first run of a test, too"},
            options.no_warm_up);
+  line.Add({.names = "--no-limits",
+            .value = "",
+            .help = "do not measure what the machine could do: speeds alone, sooner"},
+           options.no_limits);
 }
 
 void AddComputing(CommandLine& line, Options& options) {
@@ -249,6 +254,8 @@ int Bench(std::span<const std::string> arguments) {
                      .fill_kv = options.fill_kv};
   {
     ProgressLine progress("measuring", ProgressUnit::kTests);
+    bench::MachineProbe probe(*suite.isa);
+    if (!options.no_limits) suite.probe = &probe;
     suite.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
     report.result = bench::RunSuite(*model, suite);
   }

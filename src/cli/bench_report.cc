@@ -36,6 +36,7 @@ std::string_view LimitUnit(const TestResult& result) {
 }
 
 std::string LimitText(const TestResult& result) {
+  if (result.limits.empty()) return "not measured";
   const bool multiply = result.limit_kind == LimitKind::kMultiplyPeak;
   std::string name = result.limit_name;
   std::replace(name.begin(), name.end(), '_', ' ');
@@ -78,8 +79,13 @@ Json MachineJson(const MachineResult& machine) {
           {"fork_join_us", machine.fork_join_us}};
 }
 
+Json LimitJson(const TestResult& result) {
+  return {{"kind", result.limit_name}, {"value", Limit(result)}, {"unit", LimitUnit(result)}};
+}
+
 Json TestJson(const BenchReport& report, const TestResult& result) {
   const bool multiply = result.limit_kind == LimitKind::kMultiplyPeak;
+  const bool limited = !result.limits.empty();
   Json json{{"test", result.test.Label()},
             {"model", report.model},
             {"weights", report.weights},
@@ -87,9 +93,8 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
             {"threads", result.test.threads},
             {"tokens_per_second", Median(result.tokens_per_second)},
             {"stddev", StandardDeviation(result.tokens_per_second)},
-            {"limit",
-             {{"kind", result.limit_name}, {"value", Limit(result)}, {"unit", LimitUnit(result)}}},
-            {"fraction", Median(result.fractions)},
+            {"limit", limited ? LimitJson(result) : Json()},
+            {"fraction", limited ? Json(Median(result.fractions)) : Json()},
             {"logits_hash", HashText(result)},
             {"n_prompt", result.test.prompt_tokens},
             {"n_gen", result.test.predict_tokens},
@@ -102,7 +107,7 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
             {multiply ? "operations_per_token" : "bytes_per_token",
              (multiply ? kOperations : 1) * result.work_per_token},
             {"samples", result.tokens_per_second}};
-  json["machine"] = MachineJson(MachineOf(report, result.test.threads));
+  json["machine"] = limited ? MachineJson(MachineOf(report, result.test.threads)) : Json();
   return json;
 }
 
@@ -128,16 +133,18 @@ std::string BenchText(const BenchReport& report) {
                                  report.result.tests.front().policy, report.kv_type,
                                  report.fill_kv ? " (filled)" : "", report.isa);
   for (const MachineResult& machine : report.result.machine) text += MachineText(machine);
-  text += fmt::format("\n| {:<17} | {:>7} | {:>17} | {:>10} | {:<24} | {:<16} |\n", "test",
+  text += fmt::format("\n| {:<17} | {:>7} | {:>20} | {:>10} | {:<24} | {:<16} |\n", "test",
                       "threads", "t/s", "% of limit", "limit", "logits hash");
-  text += fmt::format("| {:-<17} | {:->6}: | {:->16}: | {:->9}: | {:-<24} | {:-<16} |\n", "", "",
+  text += fmt::format("| {:-<17} | {:->6}: | {:->19}: | {:->9}: | {:-<24} | {:-<16} |\n", "", "",
                       "", "", "", "");
   for (const TestResult& result : report.result.tests) {
-    text += fmt::format("| {:<17} | {:>7} | {:>17} | {:>10.1f} | {:<24} | {:<16} |\n",
-                        result.test.Label(), result.test.threads,
-                        fmt::format("{:.2f} ± {:.2f}", Median(result.tokens_per_second),
-                                    StandardDeviation(result.tokens_per_second)),
-                        100 * Median(result.fractions), LimitText(result), HashText(result));
+    text += fmt::format(
+        "| {:<17} | {:>7} | {:>20} | {:>10} | {:<24} | {:<16} |\n", result.test.Label(),
+        result.test.threads,
+        fmt::format("{:.2f} ± {:.2f}", Median(result.tokens_per_second),
+                    StandardDeviation(result.tokens_per_second)),
+        result.fractions.empty() ? "-" : fmt::format("{:.1f}", 100 * Median(result.fractions)),
+        LimitText(result), HashText(result));
   }
   return text;
 }

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "engine/memory_plan.h"
-#include "kernels/packing.h"
+#include "engine/storage_types.h"
 #include "model/archs/all.h"
-#include "model/model_tensors.h"
+#include "model/loader.h"
 #include "text/load_tokenizer.h"
 #include "weights/hf_config.h"
 #include "weights/open.h"
@@ -26,24 +26,6 @@ TextFacts ReadTextFacts(const std::filesystem::path& folder) {
   text.tokenizer = LoadTokenizer(folder);
   text.special = FindSpecialTokens(text.config, *text.tokenizer);
   return text;
-}
-
-int64_t PackedBytes(const LinearTensors& linear) {
-  int64_t outputs = 0;
-  for (const TensorInfo* part : linear.parts) outputs += part->shape[0];
-  const TensorInfo& first = *linear.parts.front();
-  return kernels::PanelCount(outputs) * kernels::PanelBytes(*first.dtype, first.shape[1]);
-}
-
-int64_t PackedBytes(const ModelTensors& tensors) {
-  int64_t bytes = PackedBytes(tensors.head);
-  if (tensors.embedding != nullptr) bytes += static_cast<int64_t>(tensors.embedding->bytes.size());
-  for (const LayerTensors& layer : tensors.layers) {
-    for (const LinearTensors* linear : {&layer.qkv, &layer.attention_out, &layer.up, &layer.down}) {
-      bytes += PackedBytes(*linear);
-    }
-  }
-  return bytes;
 }
 
 // "model.layers.12.mlp.weight" -> "model.layers.*.mlp.weight"
@@ -63,7 +45,7 @@ std::string WithoutNumbers(const std::string& name) {
 
 }  // namespace
 
-ModelFacts ReadModelFacts(const std::string& folder) {
+ModelFacts ReadModelFacts(const std::string& folder, const std::string& weights) {
   ModelFacts facts;
   facts.folder = folder;
   const std::filesystem::path path = folder;
@@ -81,7 +63,8 @@ ModelFacts ReadModelFacts(const std::string& folder) {
     facts.file_bytes += static_cast<int64_t>(tensor.bytes.size());
   }
   try {
-    facts.weight_bytes = PackedBytes(ResolveTensors(facts.spec, *facts.source));
+    facts.weight_bytes =
+        LoadedBytes(ResolveTensors(facts.spec, *facts.source), ParseWeightType(weights));
   } catch (const Error& error) {
     facts.problem = error.what();
   }

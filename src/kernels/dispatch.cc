@@ -124,11 +124,6 @@ std::string Missing(std::string_view name) {
   return missing;
 }
 
-const Isa& Best() {
-  return *std::find_if(std::begin(kIsas), std::end(kIsas),
-                       [](const Isa& isa) { return isa.supported(); });
-}
-
 // source: where the name came from, for the message.
 const Isa& ByName(std::string_view name, std::string_view source) {
   std::string known = "auto";
@@ -136,7 +131,7 @@ const Isa& ByName(std::string_view name, std::string_view source) {
     if (isa.name == name) {
       if (isa.supported()) return isa;
       Throw(ErrorKind::kUnsupported, "{} '{}': this machine lacks {}; its best is '{}'", source,
-            name, Missing(name), Best().name);
+            name, Missing(name), BestIsa().name);
     }
     known += ", ";
     known += isa.name;
@@ -150,11 +145,16 @@ bool IsAuto(std::string_view name) { return name.empty() || name == "auto"; }
 
 std::span<const Isa> AllIsas() { return kIsas; }
 
+const Isa& BestIsa() {
+  return *std::find_if(std::begin(kIsas), std::end(kIsas),
+                       [](const Isa& isa) { return isa.supported(); });
+}
+
 const Isa& SelectIsa(std::string_view name) {
   if (!IsAuto(name)) return ByName(name, "instruction set");
   const char* variable = std::getenv("GODWIT_ISA");
   const std::string_view wanted = variable != nullptr ? variable : "";
-  return IsAuto(wanted) ? Best() : ByName(wanted, "instruction set in GODWIT_ISA");
+  return IsAuto(wanted) ? BestIsa() : ByName(wanted, "instruction set in GODWIT_ISA");
 }
 
 }  // namespace godwit::kernels

@@ -89,6 +89,9 @@ inline constexpr int64_t kStateHeader = kLaneFloats;
 //   score[j] = scale * sum over d of q[d] * k[d, j] + bias[j], d ascending in one chain
 //   maximum' = max(maximum, scores); sum and values are rescaled by exp(maximum - maximum')
 //   values += exp(score[j] - maximum') * v[j], j ascending in one chain per element
+// Keys and values in int8 have a scale for each token, k[d, j] and v[j] above being the integers:
+//   score[j] = (scale * sum over d of q[d] * k[d, j]) * k_scales[j] + bias[j]
+//   values += (exp(score[j] - maximum') * v_scales[j]) * v[j]
 // Keys outside the row's span contribute exact zeros, whatever they hold, and their values are not
 // read. A NaN score inside it makes the finished row NaN; a row whose scores are all -infinity
 // stays empty.
@@ -104,6 +107,9 @@ struct AttendTileArgs {
   const float* bias;     // [rows, kTileTokens], finite where a row sees (ALiBi), or null: none
   float* state;          // [rows, state_stride], 64-byte aligned
   int64_t state_stride;  // elements, at least kStateHeader + PadToLanes(head_dim)
+  // Beside int8 alone, [kTileTokens] each:
+  const float* k_scales = nullptr;
+  const float* v_scales = nullptr;
 };
 
 struct KernelTable {
@@ -125,6 +131,7 @@ struct KernelTable {
   void (*attend_tile_f32)(const AttendTileArgs&) noexcept;
   void (*attend_tile_f16)(const AttendTileArgs&) noexcept;
   void (*attend_tile_bf16)(const AttendTileArgs&) noexcept;
+  void (*attend_tile_i8)(const AttendTileArgs&) noexcept;
   // into = Merge(into, from): the states of the same query over disjoint keys. Merging with an
   // empty state, on either side, returns the other to the bit.
   void (*merge_state)(const float* from, int64_t head_dim, float* into) noexcept;

@@ -7,6 +7,7 @@
 #include "ops/activation.h"
 #include "ops/embedding.h"
 #include "ops/linear.h"
+#include "ops/pack_weight.h"
 
 namespace godwit {
 
@@ -14,10 +15,12 @@ Decoder::Decoder(DecoderSpec spec, DecoderWeights weights)
     : spec_(std::move(spec)), weights_(std::move(weights)) {}
 
 int64_t Decoder::weight_bytes() const {
-  int64_t bytes = weights_.embedding.data.bytes() + weights_.head.panels.bytes();
+  const Weight& head = weights_.head;
+  int64_t bytes =
+      weights_.embedding.data.bytes() + ops::PackedBytes(head.dtype, head.outputs, head.inputs);
   for (const DecoderLayer& layer : weights_.layers) {
     for (const Weight* weight : {&layer.qkv, &layer.attention_out, &layer.up, &layer.down}) {
-      bytes += weight->panels.bytes();
+      bytes += ops::PackedBytes(weight->dtype, weight->outputs, weight->inputs);
     }
   }
   return bytes;
@@ -81,7 +84,7 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, std::span<const Se
   const int64_t kv_cols = spec_.kv_heads * spec_.head_dim;
 
   Workspace::Scope scope(exec.workspace);
-  const auto normed = exec.workspace.Matrix<float>(x.rows, spec_.hidden_size);
+  const auto normed = ops::NewLinearInput(exec, layer.qkv, x.rows);
   const auto qkv = exec.workspace.Matrix<float>(x.rows, q_cols + 2 * kv_cols);
   const auto attended = exec.workspace.Matrix<float>(x.rows, q_cols);
 
@@ -113,17 +116,17 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, std::span<const Se
 void Decoder::MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<const float> x,
                        MatrixView<float> out) const {
   Workspace::Scope scope(exec.workspace);
-  const auto normed = exec.workspace.Matrix<float>(x.rows, spec_.hidden_size);
+  const auto normed = ops::NewLinearInput(exec, layer.up, x.rows);
   const auto up = exec.workspace.Matrix<float>(x.rows, layer.up.outputs);
+  const auto inner = ops::NewLinearInput(exec, layer.down, x.rows);
 
   const bool shared = spec_.topology == Topology::kParallelSharedNorm;
   ops::Norm(exec, x, shared ? layer.attention_norm : layer.mlp_norm, normed);
   ops::Linear(exec, normed, layer.up, up);
-  const auto inner = up.Cols(0, spec_.mlp.intermediate);
   if (spec_.mlp.gated) {
     ops::ActivateGated(exec, spec_.mlp.activation, up, inner);
   } else {
-    ops::Activate(exec, spec_.mlp.activation, inner);
+    ops::Activate(exec, spec_.mlp.activation, up, inner);
   }
   ops::Linear(exec, inner, layer.down, out);
 }

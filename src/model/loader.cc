@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "model/model_tensors.h"
-#include "ops/linear.h"
+#include "ops/pack_weight.h"
 
 namespace godwit {
 namespace {
@@ -65,8 +65,8 @@ std::vector<float> SinkLogits(const DecoderSpec& spec) {
 class Packer {
  public:
   Packer(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
-         const LoadHooks& hooks)
-      : spec_(spec), source_(source), pool_(pool), hooks_(hooks) {}
+         const LoadHooks& hooks, std::optional<DType> storage)
+      : spec_(spec), source_(source), pool_(pool), hooks_(hooks), storage_(storage) {}
 
   DecoderWeights Pack(const ModelTensors& tensors);
 
@@ -84,6 +84,7 @@ class Packer {
   const WeightSource& source_;
   ThreadPool& pool_;
   const LoadHooks& hooks_;
+  std::optional<DType> storage_;
   int64_t done_bytes_ = 0;
   int64_t total_bytes_ = 0;
 };
@@ -120,7 +121,9 @@ Weight Packer::Linear(const LinearTensors& tensors) {
     if (HasNan(*first.dtype, bytes, inputs)) nan[part] = true;
     return bytes;
   };
-  Weight weight = ops::PackWeight(pool_, *first.dtype, ends.back(), inputs, row);
+  Weight weight = ops::PackWeight(pool_, *first.dtype, ends.back(), inputs, row,
+                                  storage_.value_or(*first.dtype));
+  weight.name = first.name.substr(0, first.name.rfind(".weight"));
   for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
 
   std::vector<float> bias;
@@ -205,11 +208,29 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
 
 }  // namespace
 
+int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage) {
+  const auto packed = [&](const LinearTensors& linear) {
+    int64_t outputs = 0;
+    for (const TensorInfo* part : linear.parts) outputs += part->shape[0];
+    const TensorInfo& first = *linear.parts.front();
+    return ops::PackedBytes(storage.value_or(*first.dtype), outputs, first.shape[1]);
+  };
+  int64_t bytes = packed(tensors.head);
+  if (tensors.embedding != nullptr) bytes += static_cast<int64_t>(tensors.embedding->bytes.size());
+  for (const LayerTensors& layer : tensors.layers) {
+    for (const LinearTensors* linear : {&layer.qkv, &layer.attention_out, &layer.up, &layer.down}) {
+      bytes += packed(*linear);
+    }
+  }
+  return bytes;
+}
+
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
-                                     ThreadPool& pool, const LoadHooks& hooks) {
+                                     ThreadPool& pool, const LoadHooks& hooks,
+                                     std::optional<DType> storage) {
   const ModelTensors tensors = ResolveTensors(spec, source);
-  CheckWeightsFit(tensors.bytes);
-  return std::make_unique<Decoder>(spec, Packer(spec, source, pool, hooks).Pack(tensors));
+  CheckWeightsFit(LoadedBytes(tensors, storage));
+  return std::make_unique<Decoder>(spec, Packer(spec, source, pool, hooks, storage).Pack(tensors));
 }
 
 }  // namespace godwit

@@ -13,10 +13,11 @@ struct ModelOptions {
   std::string folder;
   int threads = 0;  // 0: one for every core
   std::string isa;  // empty: the best
+  std::string weights = "auto";
 };
 
 void AddModelFlag(CommandLine& line, ModelOptions& options);     // --model alone
-void AddComputeFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa
+void AddComputeFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa, --weights
 
 // Without --model: the project's own small model. Throws Error(kInput) that says how to name one if
 // that is not there.

@@ -1,4 +1,5 @@
-// The int8 matrix product over packed panels. Include after one of vec/*.h.
+// The int8 matrix product over packed panels: the loops around the register tile. Include after one
+// of vec/*.h.
 //
 // The register tiles are those of gemm/tile-inl.h: a vector of sums is a vector of int32 in the
 // bits of floats. They rest in `out` until the depth is through, then one pass scales them. What a
@@ -14,48 +15,6 @@ namespace {
 // Quads of one pass over the rows: their part of a panel stays in the second-level cache while the
 // row tiles go by, and the prepared rows of a tile stay in the first.
 constexpr int64_t kPassQuads = 256;
-
-// Exact products of int16 for processors without VPDPBUSD. VPMADDUBSW on the bytes themselves would
-// saturate: two products reach 255 * 127 * 2.
-struct WidenedQuadOperand {
-  using A = int16_t;
-  using W = uint8_t;
-  static constexpr int64_t kDepth = kQuad;
-  static constexpr int kPhases = 2;
-  template <int kPhase>
-  static GODWIT_INLINE Vec Row(const int16_t* a) {
-    float pair;
-    __builtin_memcpy(&pair, a + 2 * kPhase, sizeof(pair));
-    return Set1(pair);
-  }
-  template <int kPhase>
-  static GODWIT_INLINE Vec Column(const uint8_t* w) {
-    const Vec quads = Load(reinterpret_cast<const float*>(w));
-    return kPhase == 0 ? EvenBytes(quads) : OddBytes(quads);
-  }
-  static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return AddPairProducts(a, w, sum); }
-
-  struct Rows {
-    alignas(64) int16_t values[kTileRows * kPassQuads * kQuad];
-  };
-  static constexpr int64_t Stride(int64_t /*a_stride*/) { return kPassQuads * kQuad; }
-  static GODWIT_INLINE const int16_t* Prepare(const int8_t* a, int64_t a_stride, int64_t rows,
-                                              int64_t steps, Rows& buffer) {
-    for (int64_t r = 0; r < rows; ++r) {
-      const int8_t* from = a + r * a_stride;
-      int16_t* to = buffer.values + r * kPassQuads * kQuad;
-      int64_t step = 0;
-      for (; step + kLanes <= steps; step += kLanes) {
-        WidenQuads(from + step * kQuad, to + step * kQuad);
-      }
-      for (; step < steps; ++step) {
-        constexpr int kOrder[kQuad] = {0, 2, 1, 3};
-        for (int64_t i = 0; i < kQuad; ++i) to[step * kQuad + i] = from[step * kQuad + kOrder[i]];
-      }
-    }
-    return buffer.values;
-  }
-};
 
 // One row of sums, in the bits of floats, to the row of `out` that they stand for (kernel_table.h,
 // GemmArgs). sums may be out. columns <= kPanelColumns.

@@ -24,6 +24,7 @@ constexpr KernelTable MakeTable(GemmFunction f32, GemmFunction f16, GemmFunction
           .attend_tile_f32 = AttendTile<float>,
           .attend_tile_f16 = AttendTile<F16>,
           .attend_tile_bf16 = AttendTile<BF16>,
+          .attend_tile_i8 = AttendTile<int8_t>,
           .merge_state = MergeState,
           .finish_state = FinishState,
           .rms_norm = RmsNorm,

@@ -155,10 +155,12 @@ GODWIT_INLINE Vec EvenBytes(Vec bytes) {
 GODWIT_INLINE Vec OddBytes(Vec bytes) {
   return _mm256_castsi256_ps(_mm256_srli_epi16(_mm256_castps_si256(bytes), 8));
 }
-// sum + the products of int16, neighbours added, as int32 that wrap around.
+// sum + the products of int16, neighbours added, as int32 that wrap around. Left to itself, GCC
+// adds the products of several calls to each other first and keeps them in memory until it does.
 GODWIT_INLINE Vec AddPairProducts(Vec a, Vec b, Vec sum) {
   const __m256i pairs = _mm256_madd_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b));
-  return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(sum), pairs));
+  __asm__("vpaddd %1, %0, %0" : "+x"(sum) : "x"(pairs));
+  return sum;
 }
 // 4 * kLanes bytes in quads (a, b, c, d) to the int16 (a, c, b, d), as Even- and OddBytes split
 // them.

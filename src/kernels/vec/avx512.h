@@ -138,10 +138,12 @@ GODWIT_INLINE Vec EvenBytes(Vec bytes) {
 GODWIT_INLINE Vec OddBytes(Vec bytes) {
   return _mm512_castsi512_ps(_mm512_srli_epi16(_mm512_castps_si512(bytes), 8));
 }
-// sum + the products of int16, neighbours added, as int32 that wrap around.
+// sum + the products of int16, neighbours added, as int32 that wrap around. Left to itself, GCC
+// adds the products of several calls to each other first and keeps them in memory until it does.
 GODWIT_INLINE Vec AddPairProducts(Vec a, Vec b, Vec sum) {
   const __m512i pairs = _mm512_madd_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b));
-  return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(sum), pairs));
+  __asm__("vpaddd %1, %0, %0" : "+v"(sum) : "v"(pairs));
+  return sum;
 }
 // 4 * kLanes bytes in quads (a, b, c, d) to the int16 (a, c, b, d), as Even- and OddBytes split
 // them.

@@ -2,8 +2,8 @@
 // of vec/*.h.
 //
 // The register tiles are those of gemm/tile-inl.h: a vector of sums is a vector of int32 in the
-// bits of floats. They rest in `out` until the depth is through, then one pass scales them. What a
-// step multiplies is an operand type, as there, and beside it says how it reads the rows:
+// bits of floats, which are scaled once the depth is through. What a step multiplies is an operand
+// type, as there, and beside it says how it reads the rows:
 //   Prepare   brings `steps` quads of `rows` rows into the form of Operand::A
 #pragma once
 
@@ -12,9 +12,13 @@
 namespace godwit::kernels {
 namespace {
 
-// Quads of one pass over the rows: their part of a panel stays in the second-level cache while the
-// row tiles go by, and the prepared rows of a tile stay in the first.
-constexpr int64_t kPassQuads = 256;
+// Quads of one pass over the rows: their part of a panel, 256 KiB, stays in the second-level cache
+// while the row tiles go by. Between passes the sums rest in `out`, within one in a buffer: lines
+// of `out` come from far, as rows of it lie in the same few cache sets.
+constexpr int64_t kPassQuads = 1024;
+
+// Quads of a tile of rows that are prepared at a time and stay in the first-level cache.
+constexpr int64_t kChunkQuads = 256;
 
 // One row of sums, in the bits of floats, to the row of `out` that they stand for (kernel_table.h,
 // GemmArgs). sums may be out. columns <= kPanelColumns.
@@ -37,60 +41,58 @@ void ScaleSums(const GemmArgs& args, int64_t row, int64_t column, int64_t column
   }
 }
 
-// One pass of one tile of rows: sums [rows, kPanelColumns] += the products of `steps` quads.
+// Sums of one tile of rows, [rows, kPanelColumns] with `stride` floats between rows.
+struct TileSums {
+  float* data;
+  int64_t stride;
+};
+
+// Adds the products of the quads [begin, end), to nothing if begin is 0.
 template <class Operand>
 GODWIT_INLINE void AddQuads(const GemmArgs& args, const uint8_t* panel, int64_t row, int64_t rows,
-                            int64_t step, int64_t steps, float* sums, int64_t sums_stride) {
+                            int64_t begin, int64_t end, TileSums sums) {
   typename Operand::Rows buffer;
-  const auto* a = static_cast<const int8_t*>(args.a) + row * args.a_stride + step * kQuad;
-  RunColumns<Operand>(rows, kPanelColumns,
-                      {.a = Operand::Prepare(a, args.a_stride, rows, steps, buffer),
-                       .a_stride = Operand::Stride(args.a_stride),
-                       .w = panel + step * kPanelColumns * kQuad,
-                       .w_stride = kPanelColumns * kQuad,
-                       .steps = steps,
-                       .resume = step > 0,
-                       .bias = nullptr,
-                       .out = sums,
-                       .out_stride = sums_stride});
+  int64_t quad = begin;
+  do {
+    const int64_t quads = end - quad < kChunkQuads ? end - quad : kChunkQuads;
+    const auto* a = static_cast<const int8_t*>(args.a) + row * args.a_stride + quad * kQuad;
+    RunColumns<Operand>(rows, kPanelColumns,
+                        {.a = Operand::Prepare(a, args.a_stride, rows, quads, buffer),
+                         .a_stride = Operand::Stride(args.a_stride),
+                         .w = panel + quad * kPanelColumns * kQuad,
+                         .w_stride = kPanelColumns * kQuad,
+                         .steps = quads,
+                         .resume = quad > 0,
+                         .bias = nullptr,
+                         .out = sums.data,
+                         .out_stride = sums.stride});
+    quad += quads;
+  } while (quad < end);
 }
 
 template <class Operand>
-void FullPanelI8(const GemmArgs& args, const uint8_t* panel, int64_t quads, int64_t column) {
-  int64_t step = 0;
+void PanelI8(const GemmArgs& args, const uint8_t* panel, int64_t quads, int64_t column) {
+  const int64_t columns =
+      args.columns - column < kPanelColumns ? args.columns - column : kPanelColumns;
+  // A panel that does not fill `out` has no place there for its sums.
+  const bool deep = quads > kPassQuads && columns == kPanelColumns;
+  const int64_t pass_quads = deep ? kPassQuads : quads;
+  alignas(64) float buffer[kTileRows * kPanelColumns];
+  int64_t begin = 0;
   do {
-    const int64_t steps = quads - step < kPassQuads ? quads - step : kPassQuads;
+    const int64_t end = quads - begin < pass_quads ? quads : begin + pass_quads;
     for (int64_t row = 0; row < args.rows; row += kTileRows) {
       const int64_t rows = args.rows - row < kTileRows ? args.rows - row : kTileRows;
       float* out = args.out + row * args.out_stride + column;
-      AddQuads<Operand>(args, panel, row, rows, step, steps, out, args.out_stride);
-      if (step + steps < quads) continue;
-      for (int64_t r = 0; r < rows; ++r) {
-        ScaleSums(args, row + r, column, kPanelColumns, out + r * args.out_stride,
+      const TileSums sums = deep ? TileSums{out, args.out_stride} : TileSums{buffer, kPanelColumns};
+      AddQuads<Operand>(args, panel, row, rows, begin, end, sums);
+      for (int64_t r = 0; end == quads && r < rows; ++r) {
+        ScaleSums(args, row + r, column, columns, sums.data + r * sums.stride,
                   out + r * args.out_stride);
       }
     }
-    step += steps;
-  } while (step < quads);
-}
-
-// The last panel where the weight does not fill it: the sums rest in a buffer.
-template <class Operand>
-void PartialPanelI8(const GemmArgs& args, const uint8_t* panel, int64_t quads, int64_t column) {
-  alignas(64) float sums[kTileRows * kPanelColumns];
-  for (int64_t row = 0; row < args.rows; row += kTileRows) {
-    const int64_t rows = args.rows - row < kTileRows ? args.rows - row : kTileRows;
-    int64_t step = 0;
-    do {
-      const int64_t steps = quads - step < kPassQuads ? quads - step : kPassQuads;
-      AddQuads<Operand>(args, panel, row, rows, step, steps, sums, kPanelColumns);
-      step += steps;
-    } while (step < quads);
-    for (int64_t r = 0; r < rows; ++r) {
-      ScaleSums(args, row + r, column, args.columns - column, sums + r * kPanelColumns,
-                args.out + (row + r) * args.out_stride + column);
-    }
-  }
+    begin = end;
+  } while (begin < quads);
 }
 
 template <class Operand>
@@ -98,12 +100,7 @@ void GemmI8(const GemmArgs& args) {
   const int64_t quads = (args.k + kQuad - 1) / kQuad;
   for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
     const auto* panel = static_cast<const uint8_t*>(args.w) + p * quads * kPanelColumns * kQuad;
-    const int64_t column = p * kPanelColumns;
-    if (args.columns - column < kPanelColumns) {
-      PartialPanelI8<Operand>(args, panel, quads, column);
-    } else {
-      FullPanelI8<Operand>(args, panel, quads, column);
-    }
+    PanelI8<Operand>(args, panel, quads, p * kPanelColumns);
   }
 }
 

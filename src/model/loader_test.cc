@@ -112,7 +112,7 @@ TEST(LoaderTest, AnEmptyCheckpointLacksEveryTensorByName) {
 TEST(LoaderTest, WeightsLargerThanTheMachineAreRefusedUnread) {
   const DecoderSpec spec = SmallLlama();
   FakeWeights source(spec);
-  source.PretendSize("lm_head.weight", size_t{1} << 60);
+  source.PretendSize("model.embed_tokens.weight", size_t{1} << 60);
   const std::string message = ErrorOf(ErrorKind::kMemory, [&] { Load(spec, source); });
   EXPECT_THAT(message, HasSubstr("the weights take 1024.0 PiB"));
   EXPECT_TRUE(source.released().empty());

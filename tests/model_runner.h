@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,10 +30,12 @@ struct RunOptions {
 
 class ModelRunner {
  public:
-  explicit ModelRunner(const std::filesystem::path& folder) {
+  // weights: as LoadDecoder takes it.
+  explicit ModelRunner(const std::filesystem::path& folder,
+                       std::optional<DType> weights = std::nullopt) {
     const HfConfig config = HfConfig::Load(folder / "config.json");
     ThreadPool pool(1);
-    decoder_ = LoadDecoder(DescribeModel(config), *OpenWeights(folder), pool, {});
+    decoder_ = LoadDecoder(DescribeModel(config), *OpenWeights(folder), pool, {}, weights);
   }
 
   const Decoder& decoder() const { return *decoder_; }

@@ -32,6 +32,9 @@ struct LoadOptions {
   // "none" or "distribute": the engine's own threads are pinned, the calling thread is not, and its
   // memory is interleaved over the machine's nodes. Empty: none.
   std::string numa;
+  // What the linear layers are stored as: "f32", "bf16", "int8" (a scale for each output, and for
+  // each row that is multiplied with them); "auto": as in the checkpoint.
+  std::string weights = "auto";
 
   // Called from the loading thread, with bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;
@@ -42,7 +45,8 @@ struct LoadOptions {
 struct SessionOptions {
   // What is kept of the text: "dense" (all), "sinks:S+W" (StreamingLLM).
   std::string kv = "dense";
-  // How it is stored: "f32", "f16", "bf16"; "auto": f32 for an f32 model, else bf16.
+  // How it is stored: "f32", "f16", "bf16", "int8" (a scale for each token and KV head); "auto":
+  // f32 for an f32 model, else bf16.
   std::string kv_type = "auto";
   // The longest text, prompt and output together, for a policy that keeps everything; 0: as long as
   // the model allows. Memory is taken as the text grows.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "kernels/kernel_table.h"
+#include "ops/quantize.h"
 
 namespace godwit {
 namespace {
@@ -30,6 +31,17 @@ void StoreRow(Convert<T> convert, const float* k, const float* v, int64_t head_d
   convert(v, head_dim, reinterpret_cast<T*>(values) + slot * PadToLanes(head_dim));
 }
 
+void StoreInt8Row(const kernels::KernelTable& kernels, const float* k, const float* v,
+                  int64_t head_dim, int64_t slot, std::byte* keys, std::byte* values,
+                  float* scales) {
+  std::array<int8_t, kMaxHeadDim> narrow;
+  scales[slot] = ops::QuantizeRow(kernels, k, head_dim, narrow.data()).scale;
+  auto* column = reinterpret_cast<int8_t*>(keys) + slot;
+  for (int64_t d = 0; d < head_dim; ++d) column[d * kTileTokens] = narrow[static_cast<size_t>(d)];
+  auto* row = reinterpret_cast<int8_t*>(values) + slot * PadToLanes(head_dim);
+  scales[kTileTokens + slot] = ops::QuantizeRow(kernels, v, head_dim, row).scale;
+}
+
 void CopyFloats(const float* x, int64_t n, float* out) noexcept { std::copy_n(x, n, out); }
 
 }  // namespace
@@ -43,7 +55,8 @@ KvStore::KvStore(const AttentionGeometry& geometry, DType dtype)
   const auto element = static_cast<int64_t>(SizeOf(dtype));
   key_bytes_ = shape_.head_dim * kTileTokens * element;
   value_bytes_ = kTileTokens * PadToLanes(shape_.head_dim) * element;
-  page_bytes_ = geometry.layers * shape_.kv_heads * (key_bytes_ + value_bytes_);
+  scale_bytes_ = dtype == DType::kI8 ? 2 * kTileTokens * int64_t{sizeof(float)} : 0;
+  page_bytes_ = geometry.layers * shape_.kv_heads * head_bytes();
 }
 
 void KvStore::Reserve(int64_t pages) {
@@ -97,8 +110,7 @@ void KvStore::WriteHead(const Exec& exec, int64_t layer, int64_t head, int64_t f
   for (int64_t token = 0; token < v.rows; ++token) {
     const int64_t position = first + token;
     const auto page = static_cast<size_t>(position / kTileTokens % pages());
-    std::byte* keys =
-        pages_[page].data() + (layer * shape_.kv_heads + head) * (key_bytes_ + value_bytes_);
+    std::byte* keys = pages_[page].data() + (layer * shape_.kv_heads + head) * head_bytes();
     std::byte* values = keys + key_bytes_;
     const float* k_row = k.Row(head * v.rows + token);
     const float* v_row = v.Row(token) + head * shape_.head_dim;
@@ -110,6 +122,10 @@ void KvStore::WriteHead(const Exec& exec, int64_t layer, int64_t head, int64_t f
       case DType::kBF16:
         StoreRow<BF16>(exec.kernels.f32_to_bf16, k_row, v_row, shape_.head_dim, slot, keys, values);
         break;
+      case DType::kI8:
+        StoreInt8Row(exec.kernels, k_row, v_row, shape_.head_dim, slot, keys, values,
+                     reinterpret_cast<float*>(values + value_bytes_));
+        break;
       default:
         StoreRow<float>(CopyFloats, k_row, v_row, shape_.head_dim, slot, keys, values);
     }
@@ -119,9 +135,10 @@ void KvStore::WriteHead(const Exec& exec, int64_t layer, int64_t head, int64_t f
 ops::KvView KvStore::View(int64_t layer) const {
   return {.dtype = dtype_,
           .pages = page_data_,
-          .layer_offset = layer * shape_.kv_heads * (key_bytes_ + value_bytes_),
-          .head_bytes = key_bytes_ + value_bytes_,
-          .value_offset = key_bytes_};
+          .layer_offset = layer * shape_.kv_heads * head_bytes(),
+          .head_bytes = head_bytes(),
+          .value_offset = key_bytes_,
+          .scale_offset = key_bytes_ + value_bytes_};
 }
 
 int64_t KvBytesPerToken(const AttentionGeometry& geometry, DType dtype) {

@@ -2,12 +2,15 @@
 //
 // Pages of kernels::kTileTokens positions each. A page holds, for every layer and KV head, the keys
 // transposed [head_dim, kTileTokens] and the values [kTileTokens, padded head_dim], as the
-// attention kernels read them. Position p lies in page (p / kTileTokens) modulo pages(). Growing
-// never moves what is stored. Unwritten positions hold zeros or what was there before. Not
+// attention kernels read them, and of int8 the scales of the keys and of the values, [kTileTokens]
+// f32 each. A row is rounded or quantized once, on its own, when it is written: what is cached does
+// not depend on what came with it. Position p lies in page (p / kTileTokens) modulo pages().
+// Growing never moves what is stored. Unwritten positions hold zeros or what was there before. Not
 // thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "attention/geometry.h"
@@ -18,9 +21,17 @@
 
 namespace godwit {
 
+// What keys and values can be stored as, as --kv-type spells it.
+struct KvType {
+  std::string_view name;
+  DType dtype;
+};
+inline constexpr KvType kKvTypes[] = {
+    {"f32", DType::kF32}, {"f16", DType::kF16}, {"bf16", DType::kBF16}, {"int8", DType::kI8}};
+
 class KvStore {
  public:
-  // dtype: F32, F16 or BF16.
+  // dtype: one of kKvTypes.
   KvStore(const AttentionGeometry& geometry, DType dtype);
 
   // Grows to at least this many pages. Throws Error(kMemory) with everything as it was.
@@ -44,6 +55,7 @@ class KvStore {
   ops::KvView View(int64_t layer) const;
 
  private:
+  int64_t head_bytes() const { return key_bytes_ + value_bytes_ + scale_bytes_; }
   void WriteHead(const Exec& exec, int64_t layer, int64_t head, int64_t first,
                  MatrixView<const float> k, MatrixView<const float> v);
 
@@ -51,6 +63,7 @@ class KvStore {
   DType dtype_;
   int64_t key_bytes_;    // of one tile of one head
   int64_t value_bytes_;  // likewise
+  int64_t scale_bytes_;  // likewise, of keys and values; 0 but for int8
   int64_t page_bytes_;
   std::vector<Buffer> pages_;
   std::vector<const std::byte*> page_data_;  // pages_[i].data()

@@ -92,6 +92,35 @@ class KvStoreTest : public testing::Test {
   Workspace workspace_;
 };
 
+// Each row with its own scale, the integers within half a step of what was written.
+TEST_F(KvStoreTest, HoldsInt8WithScales) {
+  for (const int64_t dim : {1, 16, 33}) {
+    const AttentionGeometry geometry = Geometry(2, 3, dim);
+    KvStore store(geometry, DType::kI8);
+    store.Reserve(2);
+    Write(store, geometry, 1, 0, 70);
+    const ops::KvView view = store.View(1);
+    for (int64_t p = 0; p < 70; ++p) {
+      for (int64_t head = 0; head < 3; ++head) {
+        const int64_t tile = p / kTileTokens, slot = p % kTileTokens;
+        const float k_scale = view.Scales(head, tile)[slot];
+        const float v_scale = view.Scales(head, tile)[kTileTokens + slot];
+        ASSERT_EQ(k_scale, KeyOf(1, p, head, dim - 1) / 127) << "the largest is the last";
+        const auto* keys = reinterpret_cast<const int8_t*>(view.Keys(head, tile));
+        const auto* values = reinterpret_cast<const int8_t*>(view.Values(head, tile)) +
+                             slot * kernels::PadToLanes(dim);
+        for (int64_t d = 0; d < dim; ++d) {
+          ASSERT_NEAR(k_scale * keys[d * kTileTokens + slot], KeyOf(1, p, head, d),
+                      k_scale * 0.501);
+          ASSERT_NEAR(v_scale * values[d], ValueOf(1, p, head, d), v_scale * 0.501);
+        }
+      }
+    }
+    EXPECT_EQ(KvBytesPerToken(geometry, DType::kI8),
+              2 * 3 * (dim + kernels::PadToLanes(dim) + 2 * int64_t{sizeof(float)}));
+  }
+}
+
 TEST_F(KvStoreTest, HoldsWhatWasWritten) {
   for (const DType dtype : kTypes) {
     for (const int64_t dim : {1, 8, 16, 20, 33}) {

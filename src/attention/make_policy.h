@@ -15,7 +15,7 @@ namespace godwit {
 
 struct PolicyOptions {
   std::string spec = "dense";     // one of AllPolicies(), with its arguments
-  DType kv_type = DType::kBF16;   // F32, F16 or BF16
+  DType kv_type = DType::kBF16;   // one of kKvTypes (kv_store.h)
   int64_t context = 0;            // tokens that a policy which keeps everything may hold
   int64_t max_step_tokens = 512;  // the largest prompt chunk
 };

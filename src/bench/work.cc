@@ -10,7 +10,10 @@ int64_t LayerWeights(const DecoderSpec& spec) {
   const int64_t q = spec.heads * spec.head_dim;
   const int64_t kv = spec.kv_heads * spec.head_dim;
   const int64_t attention = (2 * q + 2 * kv) * spec.hidden_size;
-  const int64_t mlp = (spec.mlp.gated ? 3 : 2) * spec.mlp.intermediate * spec.hidden_size;
+  const int64_t experts = std::max<int64_t>(1, spec.mlp.experts_per_token);
+  const int64_t mlp =
+      experts * (spec.mlp.gated ? 3 : 2) * spec.mlp.intermediate * spec.hidden_size +
+      spec.mlp.experts * spec.hidden_size;
   return spec.layers * (attention + mlp);
 }
 

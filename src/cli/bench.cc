@@ -13,7 +13,6 @@
 #include "bench/shapes.h"
 #include "bench/suite.h"
 #include "bench/synthetic_weights.h"
-#include "bench/weight_type.h"
 #include "cli/bench_report.h"
 #include "cli/exit_code.h"
 #include "cli/options/int_list.h"
@@ -22,6 +21,7 @@
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/verbs.h"
+#include "engine/storage_types.h"
 #include "kernels/dispatch.h"
 #include "model/archs/all.h"
 #include "model/loader.h"
@@ -130,7 +130,7 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
             .value = "TYPE",
             .help = fmt::format("type of the weights: {}; auto (the default): as the checkpoint "
                                 "has them, bf16 for a shape",
-                                bench::WeightTypeNames())},
+                                WeightTypeNames())},
            options.weights);
   line.Exclusive({"--model", "--shape"});
   AddTestFlags(line, options);
@@ -175,17 +175,18 @@ struct Subject {
   std::string name;
   DecoderSpec spec;
   std::unique_ptr<const WeightSource> source;
+  std::optional<DType> storage;  // as LoadDecoder takes it
   int64_t weight_bytes = 0;
   DType weights = DType::kBF16;
 };
 
 Subject OpenSubject(Options& options) {
-  const std::optional<DType> wanted = bench::ParseWeightType(options.weights);
-  Subject subject;
+  Subject subject{.storage = ParseWeightType(options.weights)};
   if (options.shape) {
     subject.name = *options.shape;
     subject.spec = bench::FindShape(*options.shape);
-    subject.source = bench::SyntheticWeights(subject.spec, wanted.value_or(DType::kBF16));
+    subject.source = bench::SyntheticWeights(
+        subject.spec, subject.storage == DType::kF32 ? DType::kF32 : DType::kBF16);
   } else {
     ChooseModel(options.model);
     const std::filesystem::path folder = options.model.folder;
@@ -194,18 +195,14 @@ Subject OpenSubject(Options& options) {
     subject.source = OpenWeights(folder);
   }
   const ModelTensors tensors = ResolveTensors(subject.spec, *subject.source);
-  subject.weight_bytes = tensors.bytes;
-  subject.weights = *tensors.head.parts.front()->dtype;
-  if (wanted && *wanted != subject.weights) {
-    Throw(ErrorKind::kUnsupported,
-          "--weights {}: this checkpoint holds {}, and weights are not converted", options.weights,
-          Name(subject.weights));
-  }
+  subject.weight_bytes = LoadedBytes(tensors, subject.storage);
+  subject.weights = subject.storage.value_or(*tensors.head.parts.front()->dtype);
   return subject;
 }
 
 bench::SuiteOptions Plan(const Options& options, const Subject& subject) {
-  const DType kv_type = bench::ParseKvType(options.session.kv_type, subject.weights);
+  const DType by_weights = subject.weights == DType::kF32 ? DType::kF32 : DType::kBF16;
+  const DType kv_type = ParseKvType(options.session.kv_type).value_or(by_weights);
   return {.cases = Cases(options),
           .policy = {.spec = options.session.kv,
                      .kv_type = kv_type,
@@ -228,7 +225,8 @@ std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions&
   return LoadDecoder(
       subject.spec, *subject.source, pool,
       {.progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
-       .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});
+       .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); }},
+      subject.storage);
 }
 
 }  // namespace
@@ -247,8 +245,8 @@ int Bench(std::span<const std::string> arguments) {
   const auto model = Load(subject, suite);
 
   BenchReport report{.model = subject.name,
-                     .weights = std::string(bench::WeightTypeName(model->weight_type())),
-                     .kv_type = std::string(bench::WeightTypeName(suite.policy.kv_type)),
+                     .weights = StorageName(model->weight_type()),
+                     .kv_type = StorageName(suite.policy.kv_type),
                      .isa = std::string(suite.isa->name),
                      .weight_bytes = model->weight_bytes(),
                      .fill_kv = options.fill_kv};

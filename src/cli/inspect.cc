@@ -18,9 +18,6 @@
 namespace godwit::cli {
 namespace {
 
-constexpr std::pair<const char*, DType> kKvTypes[] = {
-    {"f32", DType::kF32}, {"f16", DType::kF16}, {"bf16", DType::kBF16}};
-
 struct Machine {
   MachineMemory memory;
   const kernels::Isa& isa;
@@ -212,7 +209,7 @@ int Inspect(std::span<const std::string> arguments) {
   const Machine machine{.memory = ReadMachineMemory(),
                         .isa = kernels::SelectIsa(model.isa),
                         .threads = model.threads == 0 ? AvailableCores() : model.threads};
-  const ModelFacts facts = ReadModelFacts(model.folder);
+  const ModelFacts facts = ReadModelFacts(model.folder, model.weights);
   WriteOutput(as_json ? ToJson(facts, machine) : ToText(facts, machine, tensors));
   if (!facts.problem.empty()) throw Error(ErrorKind::kFormat, facts.problem);
   return kExitOk;

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "engine/memory_plan.h"
-#include "kernels/packing.h"
+#include "engine/storage_types.h"
 #include "model/archs/all.h"
-#include "model/model_tensors.h"
+#include "model/loader.h"
 #include "text/load_tokenizer.h"
 #include "weights/hf_config.h"
 #include "weights/open.h"
@@ -26,32 +26,6 @@ TextFacts ReadTextFacts(const std::filesystem::path& folder) {
   text.tokenizer = LoadTokenizer(folder);
   text.special = FindSpecialTokens(text.config, *text.tokenizer);
   return text;
-}
-
-int64_t PackedBytes(const LinearTensors& linear) {
-  if (linear.parts.empty()) return 0;
-  int64_t outputs = 0;
-  for (const TensorInfo* part : linear.parts) outputs += part->shape[0];
-  const TensorInfo& first = *linear.parts.front();
-  return kernels::PanelCount(outputs) * kernels::PanelBytes(*first.dtype, first.shape[1]);
-}
-
-int64_t PackedBytes(const MlpTensors& mlp) { return PackedBytes(mlp.up) + PackedBytes(mlp.down); }
-
-int64_t PackedBytes(const ModelTensors& tensors) {
-  int64_t bytes = PackedBytes(tensors.head) + PackedBytes(tensors.project_in) +
-                  PackedBytes(tensors.project_out);
-  for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
-    if (table != nullptr) bytes += static_cast<int64_t>(table->bytes.size());
-  }
-  for (const LayerTensors& layer : tensors.layers) {
-    bytes += PackedBytes(layer.qkv) + PackedBytes(layer.attention_out) + PackedBytes(layer.mlp);
-    if (layer.experts.empty()) continue;
-    const std::vector<int64_t>& router = layer.router.parts.front()->shape;
-    bytes += kernels::PanelCount(router[0]) * kernels::PanelBytes(DType::kF32, router[1]);
-    for (const MlpTensors& expert : layer.experts) bytes += PackedBytes(expert);
-  }
-  return bytes;
 }
 
 // "model.layers.12.mlp.weight" -> "model.layers.*.mlp.weight"
@@ -71,7 +45,7 @@ std::string WithoutNumbers(const std::string& name) {
 
 }  // namespace
 
-ModelFacts ReadModelFacts(const std::string& folder) {
+ModelFacts ReadModelFacts(const std::string& folder, const std::string& weights) {
   ModelFacts facts;
   facts.folder = folder;
   const std::filesystem::path path = folder;
@@ -89,7 +63,8 @@ ModelFacts ReadModelFacts(const std::string& folder) {
     facts.file_bytes += static_cast<int64_t>(tensor.bytes.size());
   }
   try {
-    facts.weight_bytes = PackedBytes(ResolveTensors(facts.spec, *facts.source));
+    facts.weight_bytes =
+        LoadedBytes(ResolveTensors(facts.spec, *facts.source), ParseWeightType(weights));
   } catch (const Error& error) {
     facts.problem = error.what();
   }

@@ -42,7 +42,8 @@ struct ModelFacts {
   std::string problem;
 };
 
-ModelFacts ReadModelFacts(const std::string& folder);
+// weights: as LoadOptions::weights.
+ModelFacts ReadModelFacts(const std::string& folder, const std::string& weights = "auto");
 
 std::vector<TensorGroup> GroupTensors(const WeightSource& source);
 

@@ -14,9 +14,12 @@ class ModelFactsTest : public testing::TestWithParam<const char*> {
 
 // The plan is made without reading the weights, and is exact nevertheless.
 TEST_P(ModelFactsTest, PredictsTheMemoryOfTheWeights) {
-  const ModelFacts facts = ReadModelFacts(folder());
-  EXPECT_EQ(facts.problem, "");
-  EXPECT_EQ(facts.weight_bytes, Engine(folder(), {.threads = 1}).weight_bytes());
+  for (const std::string weights : {"auto", "f32", "bf16", "int8"}) {
+    const ModelFacts facts = ReadModelFacts(folder(), weights);
+    EXPECT_EQ(facts.problem, "");
+    const Engine engine(folder(), {.threads = 1, .weights = weights});
+    EXPECT_EQ(facts.weight_bytes, engine.weight_bytes()) << weights;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ModelFactsTest,

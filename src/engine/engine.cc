@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/numa.h"
 #include "engine/engine_impl.h"
+#include "engine/storage_types.h"
 #include "model/archs/all.h"
 #include "model/decoder.h"
 #include "model/loader.h"
@@ -75,7 +76,8 @@ void Engine::Impl::LoadText() {
 void Engine::Impl::LoadModel(const LoadOptions& options) {
   const auto source = OpenWeights(folder);
   auto decoder = LoadDecoder(spec, *source, pool,
-                             {.progress = options.on_progress, .warn = options.on_warning});
+                             {.progress = options.on_progress, .warn = options.on_warning},
+                             ParseWeightType(options.weights));
   weight_bytes = decoder->weight_bytes();
   weight_type = decoder->weight_type();
   model = std::move(decoder);

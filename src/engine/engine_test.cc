@@ -315,7 +315,8 @@ TEST_F(EngineTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { session.Generate(prompt, {.max_tokens = -2}); }),
               HasSubstr("max_tokens"));
   ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.kv = "none"}); });
-  ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.kv_type = "f8"}); });
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.kv_type = "f8"}); }),
+              HasSubstr("KV type"));
   ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.context_tokens = -1}); });
   ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.chunk_tokens = 0}); });
   ErrorOf(ErrorKind::kMemory, [&] { engine_.NewSession({.kv = "sinks:4+900000000000"}); });
@@ -326,6 +327,7 @@ TEST(EngineLoad, RefusesFoldersThatAreNoModel) {
   ErrorOf(ErrorKind::kInput, [] { Engine(kFolder + "/config.json", {}); });
   ErrorOf(ErrorKind::kIo, [] { Engine(GODWIT_SOURCE_DIR, {}); });
   ErrorOf(ErrorKind::kInput, [] { Engine(kFolder, {.threads = -1}); });
+  ErrorOf(ErrorKind::kInput, [] { Engine(kFolder, {.weights = "int4"}); });
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { Engine(kFolder, {.isa = "sse9"}); }),
               HasSubstr("scalar"));
 }

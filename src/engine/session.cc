@@ -4,18 +4,16 @@
 #include "base/error.h"
 #include "engine/engine_impl.h"
 #include "engine/memory_plan.h"
+#include "engine/storage_types.h"
 #include "engine/text_output.h"
 #include "generate/autoregressive.h"
 
 namespace godwit {
 namespace {
 
-DType ParseKvType(const std::string& name, DType weight_type) {
-  if (name == "auto") return weight_type == DType::kF32 ? DType::kF32 : DType::kBF16;
-  if (name == "f32") return DType::kF32;
-  if (name == "f16") return DType::kF16;
-  if (name == "bf16") return DType::kBF16;
-  Throw(ErrorKind::kInput, "unknown KV type \"{}\"; there are: auto, f32, f16, bf16", name);
+DType KvTypeOf(const SessionOptions& options, DType weight_type) {
+  const DType by_weights = weight_type == DType::kF32 ? DType::kF32 : DType::kBF16;
+  return ParseKvType(options.kv_type).value_or(by_weights);
 }
 
 int64_t ContextOf(const SessionOptions& options, const DecoderSpec& spec) {
@@ -32,7 +30,7 @@ Session::Impl::Impl(const Engine::Impl& engine, const SessionOptions& options)
     : engine_(engine),
       options_(options),
       policy_options_{.spec = options.kv,
-                      .kv_type = ParseKvType(options.kv_type, engine.weight_type),
+                      .kv_type = KvTypeOf(options, engine.weight_type),
                       .context = ContextOf(options, engine.spec),
                       .max_step_tokens = options.chunk_tokens},
       kv_mode_(*engine.model, Geometry(engine.spec), policy_options_) {

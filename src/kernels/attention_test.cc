@@ -15,6 +15,8 @@ auto TileKernel(const KernelTable& table) {
     return table.attend_tile_f16;
   } else if constexpr (std::is_same_v<Storage, BF16>) {
     return table.attend_tile_bf16;
+  } else if constexpr (std::is_same_v<Storage, int8_t>) {
+    return table.attend_tile_i8;
   } else {
     return table.attend_tile_f32;
   }
@@ -54,11 +56,17 @@ struct Problem {
         q(rows * (head_dim + 3), seed % 4),
         spans(rows),
         k(head_dim * kTileTokens),
-        v(kTileTokens * PadToLanes(head_dim)) {
+        v(kTileTokens * PadToLanes(head_dim)),
+        k_scales(kTileTokens),
+        v_scales(kTileTokens) {
     RandomFloats random(seed);
     random.Fill(q, -q_range, q_range);
     for (int64_t i = 0; i < k.size(); ++i) k[i] = ToStorage<Storage>(random());
     for (int64_t i = 0; i < v.size(); ++i) v[i] = ToStorage<Storage>(random());
+    if constexpr (kScaled) {
+      random.Fill(k_scales, 0.2f / 127, 1.0f / 127);
+      random.Fill(v_scales, 0.2f / 127, 1.0f / 127);
+    }
     for (TileSpan& span : spans) {
       const int64_t a = random.Integer(0, kTileTokens), b = random.Integer(0, kTileTokens);
       span = {static_cast<int32_t>(std::min(a, b)), static_cast<int32_t>(std::max(a, b))};
@@ -82,24 +90,39 @@ struct Problem {
             .scale = kScale,
             .bias = bias.empty() ? nullptr : bias.data() + row * kTileTokens,
             .state = states.Row(row),
-            .state_stride = states.stride()};
+            .state_stride = states.stride(),
+            .k_scales = kScaled ? k_scales.data() : nullptr,
+            .v_scales = kScaled ? v_scales.data() : nullptr};
   }
   void Run(const KernelTable& table, States& states) const {
     TileKernel<Storage>(table)(Args(states));
   }
-  float Key(int64_t j, int64_t d) const { return FromStorage(k[d * kTileTokens + j]); }
-  float Value(int64_t j, int64_t d) const { return FromStorage(v[j * PadToLanes(head_dim) + d]); }
+  float Key(int64_t j, int64_t d) const {
+    return FromStorage(k[d * kTileTokens + j]) * (kScaled ? k_scales[j] : 1.0f);
+  }
+  float Value(int64_t j, int64_t d) const {
+    return FromStorage(v[j * PadToLanes(head_dim) + d]) * (kScaled ? v_scales[j] : 1.0f);
+  }
   double Score(int64_t row, int64_t j) const {
     double sum = 0;
     for (int64_t d = 0; d < head_dim; ++d) sum += double{q[row * (head_dim + 3) + d]} * Key(j, d);
     return kScale * sum + (bias.empty() ? 0 : bias[row * kTileTokens + j]);
   }
 
+  // What was never written may be NaN; of int8 that is the scale.
+  void Poison(int64_t j) {
+    for (int64_t d = 0; d < head_dim; ++d) k[d * kTileTokens + j] = ToStorage<Storage>(kNan);
+    std::fill_n(&v[j * PadToLanes(head_dim)], PadToLanes(head_dim), ToStorage<Storage>(kNan));
+    k_scales[j] = v_scales[j] = kNan;
+  }
+
+  static constexpr bool kScaled = std::is_same_v<Storage, int8_t>;
   int64_t rows, head_dim;
   Guarded<float> q;
   std::vector<float> bias;  // [rows, kTileTokens], or empty
   std::vector<TileSpan> spans;
   Guarded<Storage> k, v;
+  Guarded<float> k_scales, v_scales;  // [kTileTokens], of int8
 };
 
 class AttentionTest : public IsaTest {
@@ -199,8 +222,7 @@ class AttentionTest : public IsaTest {
       }
       for (int64_t j = 0; j < kTileTokens; ++j) {
         if (j >= 5 && j < 30 + rows - 1) continue;
-        for (int64_t d = 0; d < 70; ++d) problem.k[d * kTileTokens + j] = ToStorage<Storage>(kNan);
-        std::fill_n(&problem.v[j * PadToLanes(70)], PadToLanes(70), ToStorage<Storage>(kNan));
+        problem.Poison(j);
       }
       problem.Run(table(), got);
       EXPECT_TRUE(got == want) << rows;
@@ -213,13 +235,17 @@ TEST_P(AttentionTest, F32MatchesScalar) { TestMatchesScalar<float>(); }
 TEST_P(AttentionTest, F16MatchesScalar) { TestMatchesScalar<F16>(); }
 TEST_P(AttentionTest, BF16MatchesScalar) { TestMatchesScalar<BF16>(); }
 
+TEST_P(AttentionTest, I8MatchesScalar) { TestMatchesScalar<int8_t>(); }
+
 TEST_P(AttentionTest, F32WithBiasMatchesScalar) { TestMatchesScalar<float>(/*biased=*/true); }
 TEST_P(AttentionTest, F16WithBiasMatchesScalar) { TestMatchesScalar<F16>(/*biased=*/true); }
 TEST_P(AttentionTest, BF16WithBiasMatchesScalar) { TestMatchesScalar<BF16>(/*biased=*/true); }
+TEST_P(AttentionTest, I8WithBiasMatchesScalar) { TestMatchesScalar<int8_t>(/*biased=*/true); }
 
 TEST_P(AttentionTest, F32GroupingKeepsBits) { TestGroupingKeepsBits<float>(); }
 TEST_P(AttentionTest, F16GroupingKeepsBits) { TestGroupingKeepsBits<F16>(); }
 TEST_P(AttentionTest, BF16GroupingKeepsBits) { TestGroupingKeepsBits<BF16>(); }
+TEST_P(AttentionTest, I8GroupingKeepsBits) { TestGroupingKeepsBits<int8_t>(); }
 
 TEST_P(AttentionTest, F32PoisonOutsideTheSpansDoesNotMatter) {
   TestPoisonOutsideTheSpansDoesNotMatter<float>();
@@ -229,6 +255,9 @@ TEST_P(AttentionTest, F16PoisonOutsideTheSpansDoesNotMatter) {
 }
 TEST_P(AttentionTest, BF16PoisonOutsideTheSpansDoesNotMatter) {
   TestPoisonOutsideTheSpansDoesNotMatter<BF16>();
+}
+TEST_P(AttentionTest, I8PoisonOutsideTheSpansDoesNotMatter) {
+  TestPoisonOutsideTheSpansDoesNotMatter<int8_t>();
 }
 
 // A value that one row of a group sees and its neighbour does not may be NaN for the one only.

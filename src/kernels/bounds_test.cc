@@ -107,6 +107,42 @@ TEST_P(BoundsTest, Gemm) {
   }
 }
 
+TEST_P(BoundsTest, Quantize) {
+  for (const int64_t n : kOddSizes) {
+    AtPageEnd<float> x(n);
+    AtPageEnd<int8_t> out((n + kQuad - 1) / kQuad * kQuad);
+    table().largest_magnitude(x.data(), n);
+    table().quantize(x.data(), 1, n, out.data());
+  }
+}
+
+TEST_P(BoundsTest, GemmI8) {
+  constexpr int64_t kRows = 7;
+  for (const int64_t quads : {1, 2, 33, 300}) {
+    for (const int64_t columns : {1, 63, 64, 65}) {
+      const int64_t panels = (columns + kPanelColumns - 1) / kPanelColumns;
+      AtPageEnd<int8_t> a(kRows * quads * kQuad);
+      AtPageEnd<uint8_t> w(panels * quads * kQuad * kPanelColumns);
+      AtPageEnd<float> bias(columns), out(kRows * columns), a_scales(kRows), w_scales(columns);
+      AtPageEnd<int32_t> a_sums(kRows);
+      table().gemm_i8({.a = a.data(),
+                       .a_stride = quads * kQuad,
+                       .w = w.data(),
+                       .bias = bias.data(),
+                       .out = out.data(),
+                       .out_stride = columns,
+                       .rows = kRows,
+                       .k = quads * kQuad,
+                       .columns = columns,
+                       .panel_begin = 0,
+                       .panel_end = panels,
+                       .a_scales = a_scales.data(),
+                       .a_sums = a_sums.data(),
+                       .w_scales = w_scales.data()});
+    }
+  }
+}
+
 TEST_P(BoundsTest, Attention) {
   for (const int64_t head_dim : {1, 16, 17, 80, 128}) {
     const int64_t width = PadToLanes(head_dim), stride = kStateHeader + width;

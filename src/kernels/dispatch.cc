@@ -58,6 +58,9 @@ constexpr Feature kAvx512Features[] = {
     {"AVX512VL", [] { return (Cpuid(7, 0).ebx & (1u << 31)) != 0; }},
     {"512-bit registers saved by the operating system", [] { return Saved(0xe6); }},
 };
+constexpr Feature kVnniFeatures[] = {
+    {"AVX512_VNNI", [] { return (Cpuid(7, 0).ecx & (1u << 11)) != 0; }},
+};
 constexpr Feature kBf16Features[] = {
     {"AVX512_BF16", [] { return (Cpuid(7, 1).eax & (1u << 5)) != 0; }},
 };
@@ -82,19 +85,26 @@ bool HasAvx512(std::string* missing) {
   const bool avx2 = HasAvx2(missing);
   return HasAll(kAvx512Features, missing) && avx2;
 }
-bool HasAvx512Bf16(std::string* missing) {
+bool HasAvx512Vnni(std::string* missing) {
   const bool avx512 = HasAvx512(missing);
-  return HasAll(kBf16Features, missing) && avx512;
+  return HasAll(kVnniFeatures, missing) && avx512;
+}
+// Every processor with bf16 products has the int8 ones, which this table uses too.
+bool HasAvx512Bf16(std::string* missing) {
+  const bool vnni = HasAvx512Vnni(missing);
+  return HasAll(kBf16Features, missing) && vnni;
 }
 
 #endif
 
-// Best first. To come: "avx512-amx" above these for its bf16 and int8 tiles, "avx512-vnni" for
-// int8, and "neon" in the list of another processor.
+// Best first. To come: "avx512-amx" above these for its bf16 and int8 tiles, and "neon" in the list
+// of another processor.
 constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
-    {"avx512-bf16", "AVX-512 with bf16 products (Cooper Lake, Sapphire Rapids, Zen 4)",
+    {"avx512-bf16", "AVX-512 with bf16 and int8 products (Cooper Lake, Sapphire Rapids, Zen 4)",
      [] { return HasAvx512Bf16(nullptr); }, &kAvx512Bf16Table, &kAvx512Bf16Peak},
+    {"avx512-vnni", "AVX-512 with int8 products (Cascade Lake, Ice Lake)",
+     [] { return HasAvx512Vnni(nullptr); }, &kAvx512VnniTable, &kAvx512VnniPeak},
     {"avx512", "AVX-512 F, BW, DQ, VL (Skylake-SP and later)", [] { return HasAvx512(nullptr); },
      &kAvx512Table, &kAvx512Peak},
     {"avx2", "AVX2, FMA, F16C (Haswell, Zen and later)", [] { return HasAvx2(nullptr); },
@@ -107,15 +117,11 @@ std::string Missing(std::string_view name) {
   std::string missing;
 #if defined(__x86_64__)
   if (name == "avx512-bf16") HasAvx512Bf16(&missing);
+  if (name == "avx512-vnni") HasAvx512Vnni(&missing);
   if (name == "avx512") HasAvx512(&missing);
   if (name == "avx2") HasAvx2(&missing);
 #endif
   return missing;
-}
-
-const Isa& Best() {
-  return *std::find_if(std::begin(kIsas), std::end(kIsas),
-                       [](const Isa& isa) { return isa.supported(); });
 }
 
 // source: where the name came from, for the message.
@@ -125,7 +131,7 @@ const Isa& ByName(std::string_view name, std::string_view source) {
     if (isa.name == name) {
       if (isa.supported()) return isa;
       Throw(ErrorKind::kUnsupported, "{} '{}': this machine lacks {}; its best is '{}'", source,
-            name, Missing(name), Best().name);
+            name, Missing(name), BestIsa().name);
     }
     known += ", ";
     known += isa.name;
@@ -139,11 +145,16 @@ bool IsAuto(std::string_view name) { return name.empty() || name == "auto"; }
 
 std::span<const Isa> AllIsas() { return kIsas; }
 
+const Isa& BestIsa() {
+  return *std::find_if(std::begin(kIsas), std::end(kIsas),
+                       [](const Isa& isa) { return isa.supported(); });
+}
+
 const Isa& SelectIsa(std::string_view name) {
   if (!IsAuto(name)) return ByName(name, "instruction set");
   const char* variable = std::getenv("GODWIT_ISA");
   const std::string_view wanted = variable != nullptr ? variable : "";
-  return IsAuto(wanted) ? Best() : ByName(wanted, "instruction set in GODWIT_ISA");
+  return IsAuto(wanted) ? BestIsa() : ByName(wanted, "instruction set in GODWIT_ISA");
 }
 
 }  // namespace godwit::kernels

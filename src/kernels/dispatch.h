@@ -20,6 +20,9 @@ struct Isa {
 // Every instruction set of this build, best first. The last is "scalar", always supported.
 std::span<const Isa> AllIsas();
 
+// The best that this processor supports, whatever the environment says.
+const Isa& BestIsa();
+
 // The instruction set called `name`, or the best supported one for "" and "auto" (then the
 // environment variable GODWIT_ISA decides where it is set). Throws Error(kInput) with the list of
 // names when it is unknown, Error(kUnsupported) when this processor lacks it.

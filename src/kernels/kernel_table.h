@@ -28,6 +28,12 @@ inline constexpr int64_t kTileTokens = 64;
 // Head dimensions are padded to this many floats wherever a kernel writes whole vectors.
 inline constexpr int64_t kLaneFloats = 16;
 
+// Elements of an int8 row that one step of a product consumes. Rows are padded to it with zeros.
+inline constexpr int64_t kQuad = 4;
+
+// The deepest int8 product: 128 * 127 * kMaxDepthI8 is below 2^31, so no dot product overflows.
+inline constexpr int64_t kMaxDepthI8 = int64_t{1} << 17;
+
 constexpr int64_t PadToLanes(int64_t n) {
   return (n + kLaneFloats - 1) / kLaneFloats * kLaneFloats;
 }
@@ -35,18 +41,35 @@ constexpr int64_t PadToLanes(int64_t n) {
 // out[i, j] = bias[j] + sum over k of a[i, k] * w[j, k].
 // Additions run over k in ascending order in one chain per element (avx512-bf16 adds the odd k of
 // a pair before the even one); the bias is added last.
+//
+// I8 weights: with dot = sum over k of a[i, k] * w[j, k], exact in int32,
+//   out[i, j] = (float(dot) * w_scales[j]) * a_scales[i] + bias[j]
+// where the conversion and each of the operations rounds to nearest even on its own (none is
+// fused; without a bias nothing is added): the same bits on every instruction set. The weight's
+// scale comes first since float(dot) * w_scales[j] is a sum of real weights: it cannot overflow
+// where the result does not. a lies in [-127, 127], w in [-128, 127], k <= kMaxDepthI8.
 struct GemmArgs {
-  const void* a;       // [rows, k]: f32 beside F32 and F16 weights, bf16 beside BF16 weights
-  int64_t a_stride;    // elements between rows; bf16 rows are readable (and zero) to even k
-  const void* w;       // packed panels of the whole weight (packing.h), 64-byte aligned
-  const float* bias;   // [columns] or null
-  float* out;          // [rows, columns] f32
+  const void* a;      // [rows, k]: f32 beside F32 and F16 weights, bf16 beside BF16, int8 beside I8
+  int64_t a_stride;   // elements between rows; readable (and zero) to even k in bf16, kQuad in int8
+  const void* w;      // packed panels of the whole weight (packing.h), 64-byte aligned
+  const float* bias;  // [columns] or null
+  float* out;         // [rows, columns] f32
   int64_t out_stride;  // elements between rows
   int64_t rows;
   int64_t k;
   int64_t columns;      // of the whole weight; the last panel may be partly padding
   int64_t panel_begin;  // the panels to compute
   int64_t panel_end;
+  // Beside I8 weights alone:
+  const float* a_scales = nullptr;  // [rows]
+  const int32_t* a_sums = nullptr;  // [rows], of the row's elements: the panels hold w + 128
+  const float* w_scales = nullptr;  // [columns]
+};
+
+// What quantize finds out about a row.
+struct QuantizedSum {
+  int32_t sum;  // of the integers
+  bool finite;  // whether all of x is; if not, the integers are any
 };
 
 // The part [begin, end) of a KV tile that a query row sees, in tokens from the tile's start.
@@ -66,6 +89,9 @@ inline constexpr int64_t kStateHeader = kLaneFloats;
 //   score[j] = scale * sum over d of q[d] * k[d, j] + bias[j], d ascending in one chain
 //   maximum' = max(maximum, scores); sum and values are rescaled by exp(maximum - maximum')
 //   values += exp(score[j] - maximum') * v[j], j ascending in one chain per element
+// Keys and values in int8 have a scale for each token, k[d, j] and v[j] above being the integers:
+//   score[j] = (scale * sum over d of q[d] * k[d, j]) * k_scales[j] + bias[j]
+//   values += (exp(score[j] - maximum') * v_scales[j]) * v[j]
 // Keys outside the row's span contribute exact zeros, whatever they hold, and their values are not
 // read. A NaN score inside it makes the finished row NaN; a row whose scores are all -infinity
 // stays empty.
@@ -81,6 +107,9 @@ struct AttendTileArgs {
   const float* bias;     // [rows, kTileTokens], finite where a row sees (ALiBi), or null: none
   float* state;          // [rows, state_stride], 64-byte aligned
   int64_t state_stride;  // elements, at least kStateHeader + PadToLanes(head_dim)
+  // Beside int8 alone, [kTileTokens] each:
+  const float* k_scales = nullptr;
+  const float* v_scales = nullptr;
 };
 
 struct KernelTable {
@@ -89,11 +118,20 @@ struct KernelTable {
   void (*gemm_f32)(const GemmArgs&) noexcept;
   void (*gemm_f16)(const GemmArgs&) noexcept;
   void (*gemm_bf16)(const GemmArgs&) noexcept;
+  void (*gemm_i8)(const GemmArgs&) noexcept;
+
+  // The largest |x[i]|, 0 for none; NaN if an element is not finite.
+  float (*largest_magnitude)(const float* x, int64_t n) noexcept;
+  // out[i] = x[i] * factor to the nearest integer, ties to even, within [-127, 127]; zeros from n
+  // to the next multiple of kQuad. n <= kMaxDepthI8. -128 is left out, so that a number and its
+  // negative quantize alike and that kMaxDepthI8 products cannot overflow.
+  QuantizedSum (*quantize)(const float* x, float factor, int64_t n, int8_t* out) noexcept;
 
   // Attention, by storage of the keys and values.
   void (*attend_tile_f32)(const AttendTileArgs&) noexcept;
   void (*attend_tile_f16)(const AttendTileArgs&) noexcept;
   void (*attend_tile_bf16)(const AttendTileArgs&) noexcept;
+  void (*attend_tile_i8)(const AttendTileArgs&) noexcept;
   // into = Merge(into, from): the states of the same query over disjoint keys. Merging with an
   // empty state, on either side, returns the other to the bit.
   void (*merge_state)(const float* from, int64_t head_dim, float* into) noexcept;

@@ -117,13 +117,15 @@ T ToStorage(float x) {
     return ToF16(x);
   } else if constexpr (std::is_same_v<T, BF16>) {
     return ToBF16(x);
+  } else if constexpr (std::is_same_v<T, int8_t>) {
+    return x == x ? static_cast<int8_t>(x * 127) : int8_t{-128};  // of numbers in [-1, 1]
   } else {
     return x;
   }
 }
 template <class T>
 float FromStorage(T x) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, int8_t>) {
     return x;
   } else {
     return ToFloat(x);

@@ -5,9 +5,9 @@
 namespace godwit::kernels {
 namespace {
 
-// panel[u][c] = unit u of row c, where a unit is what stands side by side: one element, or a pair
-// of bf16. A run of columns that fills a cache line of the panel is done before the next, so that
-// the rows being read are few enough to be fetched ahead.
+// panel[u][c] = unit u of row c, where a unit is what stands side by side: one element, a pair of
+// bf16 or a quad of int8. A run of columns that fills a cache line of the panel is done before the
+// next, so that the rows being read are few enough to be fetched ahead.
 template <typename Unit>
 void Transpose(const void* const rows[kPanelColumns], int64_t units, char* panel) {
   constexpr int64_t kRun = 64 / sizeof(Unit);
@@ -23,16 +23,22 @@ void Transpose(const void* const rows[kPanelColumns], int64_t units, char* panel
   }
 }
 
-// The last element of rows of odd length, in pairs with zero.
-void PadLastPair(const void* const rows[kPanelColumns], int64_t k, char* panel) {
-  char* pairs = panel + (k - 1) * kPanelColumns * int64_t{sizeof(BF16)};
-  std::memset(pairs, 0, 2 * kPanelColumns * sizeof(BF16));
+// The last `bytes` of every row, fewer than a unit, padded with zeros to one.
+void PadLastUnit(const void* const rows[kPanelColumns], int64_t unit, int64_t unit_bytes,
+                 int64_t bytes, char* panel) {
+  if (bytes == 0) return;
+  char* out = panel + unit * kPanelColumns * unit_bytes;
+  std::memset(out, 0, static_cast<size_t>(kPanelColumns * unit_bytes));
   for (int64_t c = 0; c < kPanelColumns; ++c) {
     const auto* row = static_cast<const char*>(rows[c]);
     if (row == nullptr) continue;
-    std::memcpy(pairs + c * 2 * int64_t{sizeof(BF16)}, row + (k - 1) * int64_t{sizeof(BF16)},
-                sizeof(BF16));
+    std::memcpy(out + c * unit_bytes, row + unit * unit_bytes, static_cast<size_t>(bytes));
   }
+}
+
+// int8 to int8 + 128, unsigned.
+void Add128(char* bytes, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) bytes[i] = static_cast<char>(bytes[i] ^ '\x80');
 }
 
 }  // namespace
@@ -47,8 +53,11 @@ void PackPanel(DType dtype, const void* const rows[kPanelColumns], int64_t k,
       return Transpose<uint16_t>(rows, k, bytes);
     case DType::kBF16:
       Transpose<uint32_t>(rows, k / 2, bytes);
-      if (k % 2 != 0) PadLastPair(rows, k, bytes);
-      return;
+      return PadLastUnit(rows, k / 2, sizeof(uint32_t), k % 2 * int64_t{sizeof(BF16)}, bytes);
+    case DType::kI8:
+      Transpose<uint32_t>(rows, k / kQuad, bytes);
+      PadLastUnit(rows, k / kQuad, kQuad, k % kQuad, bytes);
+      return Add128(bytes, PanelBytes(dtype, k));
     default:
       return;  // a precondition of packing.h
   }

@@ -4,6 +4,11 @@
 // kPanelColumns outputs, one after the other, zero-padded in the last panel:
 //   F32, F16: panel[p][k][c]              = w[p * kPanelColumns + c, k]
 //   BF16:     panel[p][k / 2][c][k mod 2] = w[p * kPanelColumns + c, k], odd k padded with zero
+//   I8:       panel[p][k / 4][c][k mod 4] = w[p * kPanelColumns + c, k] + 128, unsigned; padded
+//   with
+//             the 128 of zero. VPDPBUSD multiplies unsigned by signed: the weights are the unsigned
+//             operand, so that -128 needs no special case, and 128 times the sum of the activations
+//             is taken off again.
 // One row and many rows read the same bytes in the same order. The layout is the same for every
 // instruction set.
 #pragma once
@@ -20,10 +25,15 @@ constexpr int64_t PanelCount(int64_t columns) {
   return (columns + kPanelColumns - 1) / kPanelColumns;
 }
 
-// Bytes of one panel of depth k. dtype: F32, F16 or BF16.
+// Elements of one column that stand side by side in a panel.
+constexpr int64_t PanelDepth(DType dtype) {
+  return dtype == DType::kBF16 ? 2 : dtype == DType::kI8 ? kQuad : 1;
+}
+
+// Bytes of one panel of depth k. dtype: F32, F16, BF16 or I8.
 constexpr int64_t PanelBytes(DType dtype, int64_t k) {
-  const int64_t depth = dtype == DType::kBF16 ? (k + 1) / 2 * 2 : k;
-  return depth * kPanelColumns * static_cast<int64_t>(SizeOf(dtype));
+  const int64_t depth = PanelDepth(dtype);
+  return (k + depth - 1) / depth * depth * kPanelColumns * static_cast<int64_t>(SizeOf(dtype));
 }
 
 // Packs one panel. rows[c] points at the k elements of output c, at any alignment, or is null for

@@ -68,5 +68,27 @@ TEST(PackingTest, LayoutOfBF16) {
   }
 }
 
+// int8 + 128, unsigned; what is padding holds the 128 of zero.
+TEST(PackingTest, LayoutOfI8) {
+  EXPECT_EQ(PanelBytes(DType::kI8, 5), 8 * 64);
+  for (const int64_t k : {0, 1, 3, 4, 5, 33}) {
+    std::vector<int8_t> w(static_cast<size_t>(kColumns * k));
+    for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<int8_t>(i * 37 - 128);
+    const void* rows[kPanelColumns] = {};
+    for (int64_t c = 0; c < kColumns; ++c) rows[c] = w.data() + c * k;
+    std::vector<uint8_t> want(static_cast<size_t>(PanelBytes(DType::kI8, k)), 128);
+    for (int64_t c = 0; c < kColumns; ++c) {
+      for (int64_t i = 0; i < k; ++i) {
+        want[(i / 4 * 64 + c) * 4 + i % 4] = static_cast<uint8_t>(w[c * k + i] + 128);
+      }
+    }
+    std::vector<uint8_t> panel(want.size() + 1, 77);
+    PackPanel(DType::kI8, rows, k, panel.data());
+    EXPECT_EQ(panel.back(), 77);
+    panel.pop_back();
+    EXPECT_EQ(panel, want);
+  }
+}
+
 }  // namespace
 }  // namespace godwit::kernels

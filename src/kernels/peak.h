@@ -25,6 +25,7 @@ struct PeakTable {
 extern const PeakTable kScalarPeak;
 extern const PeakTable kAvx2Peak;
 extern const PeakTable kAvx512Peak;
+extern const PeakTable kAvx512VnniPeak;
 extern const PeakTable kAvx512Bf16Peak;
 
 }  // namespace godwit::kernels

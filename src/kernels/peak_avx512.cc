@@ -6,7 +6,7 @@
 namespace godwit::kernels {
 namespace {
 
-// As in peak_avx2.cc; a table with VNNI would say VPDPBUSD.
+// As in peak_avx2.cc.
 int64_t PeakInt8(int64_t rounds) noexcept {
   __m512i a = _mm512_set1_epi16(3), b = _mm512_set1_epi16(-5);
   Forget(a), Forget(b);

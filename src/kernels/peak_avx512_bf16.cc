@@ -13,7 +13,7 @@ int64_t PeakBF16(int64_t rounds) noexcept {
   return RunChains(Zero(), rounds, accumulate) * 32;
 }
 
-int64_t PeakInt8(int64_t rounds) noexcept { return kAvx512Peak.int8(rounds); }
+int64_t PeakInt8(int64_t rounds) noexcept { return kAvx512VnniPeak.int8(rounds); }
 
 }  // namespace
 

@@ -6,9 +6,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 warns about the undefined operand in its own AVX-512 header (_mm512_undefined_ps).
   list(APPEND avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
 endif()
+set(avx512_vnni ${avx512} -mavx512vnni)
 set(avx512_bf16 ${avx512} -mavx512bf16)
 
-foreach(isa avx2 avx512 avx512_bf16)
+foreach(isa avx2 avx512 avx512_vnni avx512_bf16)
   file(GLOB isa_sources CONFIGURE_DEPENDS ${dir}/*_${isa}.cc ${dir}/gemm/*_${isa}.cc)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set_source_files_properties(${isa_sources} PROPERTIES COMPILE_OPTIONS "${${isa}}")

@@ -2,7 +2,9 @@
 // tables are tested against it, so sums and functions go through double where that is simple.
 #include "kernels/scalar.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/packing.h"
 #include "kernels/tables.h"
@@ -38,6 +40,48 @@ void Gemm(const GemmArgs& args) noexcept {
       GemmRow<A, W, kDepth>(args, panel, row, p * kPanelColumns);
     }
   }
+}
+
+void GemmI8Row(const GemmArgs& args, const uint8_t* panel, int64_t row, int64_t column) {
+  const int8_t* a = static_cast<const int8_t*>(args.a) + row * args.a_stride;
+  for (int64_t c = 0; c < kPanelColumns && column + c < args.columns; ++c) {
+    int32_t dot = 0;
+    for (int64_t k = 0; k < args.k; ++k) {
+      dot += a[k] * (panel[(k / kQuad * kPanelColumns + c) * kQuad + k % kQuad] - 128);
+    }
+    const float weighed = static_cast<float>(dot) * args.w_scales[column + c];
+    const float x = weighed * args.a_scales[row];
+    args.out[row * args.out_stride + column + c] =
+        args.bias != nullptr ? x + args.bias[column + c] : x;
+  }
+}
+
+void GemmI8(const GemmArgs& args) noexcept {
+  for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
+    const auto* panel = static_cast<const uint8_t*>(args.w) + p * PanelBytes(DType::kI8, args.k);
+    for (int64_t row = 0; row < args.rows; ++row) GemmI8Row(args, panel, row, p * kPanelColumns);
+  }
+}
+
+float LargestMagnitude(const float* x, int64_t n) noexcept {
+  float largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!std::isfinite(x[i])) return std::numeric_limits<float>::quiet_NaN();
+    largest = std::max(largest, std::abs(x[i]));
+  }
+  return largest;
+}
+
+QuantizedSum Quantize(const float* x, float factor, int64_t n, int8_t* out) noexcept {
+  QuantizedSum result{.sum = 0, .finite = true};
+  for (int64_t i = 0; i < n; ++i) {
+    if (!std::isfinite(x[i])) return {.sum = 0, .finite = false};
+    const float bounded = std::clamp(x[i] * factor, -127.0f, 127.0f);
+    out[i] = static_cast<int8_t>(std::nearbyint(bounded));
+    result.sum += out[i];
+  }
+  for (int64_t i = n; i % kQuad != 0; ++i) out[i] = 0;
+  return result;
 }
 
 void RmsNorm(const float* x, const float* weight, float eps, int64_t n, float* out) noexcept {
@@ -124,9 +168,13 @@ void NarrowToF16(const float* x, int64_t n, F16* out) noexcept {
 constinit const KernelTable kScalarTable = {.gemm_f32 = Gemm<float, float, 1>,
                                             .gemm_f16 = Gemm<float, F16, 1>,
                                             .gemm_bf16 = Gemm<BF16, BF16, 2>,
+                                            .gemm_i8 = GemmI8,
+                                            .largest_magnitude = LargestMagnitude,
+                                            .quantize = Quantize,
                                             .attend_tile_f32 = scalar::AttendTileF32,
                                             .attend_tile_f16 = scalar::AttendTileF16,
                                             .attend_tile_bf16 = scalar::AttendTileBF16,
+                                            .attend_tile_i8 = scalar::AttendTileI8,
                                             .merge_state = scalar::MergeState,
                                             .finish_state = scalar::FinishState,
                                             .rms_norm = RmsNorm,

@@ -10,6 +10,7 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 float ToFloat(float x) { return x; }
+float ToFloat(int8_t x) { return x; }
 using godwit::ToFloat;
 
 // A NaN beside a number is passed over: it reaches the sum through its own weight.
@@ -17,6 +18,7 @@ float Larger(float a, float b) { return b > a ? b : a; }
 
 template <class Storage>
 void AttendRow(const AttendTileArgs& args, int64_t row) {
+  constexpr bool kScaled = sizeof(Storage) == 1;
   const auto* k = static_cast<const Storage*>(args.k);
   const auto* v = static_cast<const Storage*>(args.v);
   const TileSpan span = args.spans[row];
@@ -31,6 +33,7 @@ void AttendRow(const AttendTileArgs& args, int64_t row) {
     float sum = 0;
     for (int64_t d = 0; d < args.head_dim; ++d) sum += q[d] * ToFloat(k[d * kTileTokens + j]);
     scores[j] = args.scale * sum;
+    if constexpr (kScaled) scores[j] *= args.k_scales[j];
     if (args.bias != nullptr) scores[j] += args.bias[row * kTileTokens + j];
     maximum = Larger(maximum, scores[j]);
   }
@@ -46,7 +49,8 @@ void AttendRow(const AttendTileArgs& args, int64_t row) {
   for (int64_t j = span.begin; j < span.end; ++j) {
     const float weight = std::exp(scores[j] - reference);
     sum += weight;
-    for (int64_t d = 0; d < width; ++d) values[d] += weight * ToFloat(v[j * width + d]);
+    const float scaled = kScaled ? weight * args.v_scales[j] : weight;
+    for (int64_t d = 0; d < width; ++d) values[d] += scaled * ToFloat(v[j * width + d]);
   }
   state[1] += sum;
 }
@@ -63,6 +67,7 @@ void AttendTile(const AttendTileArgs& args) {
 void AttendTileF32(const AttendTileArgs& args) noexcept { AttendTile<float>(args); }
 void AttendTileF16(const AttendTileArgs& args) noexcept { AttendTile<F16>(args); }
 void AttendTileBF16(const AttendTileArgs& args) noexcept { AttendTile<BF16>(args); }
+void AttendTileI8(const AttendTileArgs& args) noexcept { AttendTile<int8_t>(args); }
 
 // A sum of zero marks the empty state: the key with the maximal score adds exp(0) = 1.
 void MergeState(const float* from, int64_t head_dim, float* into) noexcept {

@@ -6,6 +6,7 @@
 
 namespace godwit::kernels {
 
-constinit const KernelTable kAvx2Table = MakeTable(avx2::GemmF32, avx2::GemmF16, avx2::GemmBF16);
+constinit const KernelTable kAvx2Table =
+    MakeTable(avx2::GemmF32, avx2::GemmF16, avx2::GemmBF16, avx2::GemmI8);
 
 }  // namespace godwit::kernels

@@ -7,9 +7,12 @@
 namespace godwit::kernels {
 
 constinit const KernelTable kAvx512Table =
-    MakeTable(avx512::GemmF32, avx512::GemmF16, avx512::GemmBF16);
+    MakeTable(avx512::GemmF32, avx512::GemmF16, avx512::GemmBF16, avx512::GemmI8);
+
+constinit const KernelTable kAvx512VnniTable =
+    MakeTable(avx512::GemmF32, avx512::GemmF16, avx512::GemmBF16, avx512_vnni::GemmI8);
 
 constinit const KernelTable kAvx512Bf16Table =
-    MakeTable(avx512::GemmF32, avx512::GemmF16, avx512_bf16::GemmBF16);
+    MakeTable(avx512::GemmF32, avx512::GemmF16, avx512_bf16::GemmBF16, avx512_vnni::GemmI8);
 
 }  // namespace godwit::kernels

@@ -8,6 +8,7 @@ namespace godwit::kernels {
 extern const KernelTable kScalarTable;
 extern const KernelTable kAvx2Table;
 extern const KernelTable kAvx512Table;
+extern const KernelTable kAvx512VnniTable;
 extern const KernelTable kAvx512Bf16Table;
 
 }  // namespace godwit::kernels

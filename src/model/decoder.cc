@@ -9,6 +9,7 @@
 #include "ops/activation.h"
 #include "ops/embedding.h"
 #include "ops/linear.h"
+#include "ops/pack_weight.h"
 
 namespace godwit {
 
@@ -23,16 +24,19 @@ int64_t Decoder::weight_bytes() const {
 int64_t Decoder::step_bytes() const { return MatrixBytes(spec_.mlp.experts_per_token); }
 
 int64_t Decoder::MatrixBytes(int64_t experts) const {
-  int64_t bytes = weights_.project_in.panels.bytes() + weights_.project_out.panels.bytes() +
-                  weights_.head.panels.bytes();
+  const auto bytes_of = [](const Weight& w) {
+    return ops::PackedBytes(w.dtype, w.outputs, w.inputs);
+  };
+  int64_t bytes =
+      bytes_of(weights_.project_in) + bytes_of(weights_.project_out) + bytes_of(weights_.head);
   for (const DecoderLayer& layer : weights_.layers) {
     for (const Weight* weight :
          {&layer.qkv, &layer.attention_out, &layer.up, &layer.down, &layer.moe.router}) {
-      bytes += weight->panels.bytes();
+      bytes += bytes_of(*weight);
     }
     for (const ops::Expert& expert :
          std::span(layer.moe.experts).first(static_cast<size_t>(experts))) {
-      bytes += expert.up.panels.bytes() + expert.down.panels.bytes();
+      bytes += bytes_of(expert.up) + bytes_of(expert.down);
     }
   }
   return bytes;
@@ -128,12 +132,16 @@ void Decoder::AddPositions(const Exec& exec, std::span<const Segment> segments,
   ops::Add(exec, positions, x);
 }
 
-MatrixView<const float> Decoder::BlockInput(const Exec& exec, const ops::NormWeights& norm,
-                                            MatrixView<const float> x) const {
-  if (spec_.topology == Topology::kPostNorm) return x;  // which is normalised already
-  const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
-  ops::Norm(exec, x, norm, normed);
-  return normed;
+ops::LinearInput Decoder::BlockInput(const Exec& exec, const ops::NormWeights& norm,
+                                     MatrixView<const float> x, const Weight& w) const {
+  const ops::LinearInput input = ops::NewLinearInput(exec, w, x.rows);
+  if (spec_.topology == Topology::kPostNorm) {  // x is normalised already
+    ops::FillRows(exec, input,
+                  [&](int64_t row, float* out) { std::copy_n(x.Row(row), x.cols, out); });
+  } else {
+    ops::Norm(exec, x, norm, input);
+  }
+  return input;
 }
 
 // out = o(attention(q, k, v of norm(x))).
@@ -144,7 +152,7 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, std::span<const Se
   const int64_t kv_cols = spec_.kv_heads * spec_.head_dim;
 
   Workspace::Scope scope(exec.workspace);
-  const auto normed = BlockInput(exec, layer.attention_norm, x);
+  const auto normed = BlockInput(exec, layer.attention_norm, x, layer.qkv);
   const auto qkv = exec.workspace.Matrix<float>(x.rows, q_cols + 2 * kv_cols);
   const auto attended = exec.workspace.Matrix<float>(x.rows, q_cols);
 
@@ -177,18 +185,21 @@ void Decoder::MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<c
                        MatrixView<float> out) const {
   Workspace::Scope scope(exec.workspace);
   const bool shared = spec_.topology == Topology::kParallelSharedNorm;
-  const auto normed = BlockInput(exec, shared ? layer.attention_norm : layer.mlp_norm, x);
+  const ops::NormWeights& norm = shared ? layer.attention_norm : layer.mlp_norm;
   const MlpSpec& mlp = spec_.mlp;
   if (mlp.experts > 0) {
+    const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
+    ops::Norm(exec, x, norm, normed);
     ops::MixtureOfExperts(exec, normed, layer.moe, mlp.experts_per_token, mlp.activation, out);
   } else {
+    const auto normed = BlockInput(exec, norm, x, layer.up);
     const auto up = exec.workspace.Matrix<float>(x.rows, layer.up.outputs);
+    const auto inner = ops::NewLinearInput(exec, layer.down, x.rows);
     ops::Linear(exec, normed, layer.up, up);
-    const auto inner = up.Cols(0, mlp.intermediate);
     if (mlp.gated) {
       ops::ActivateGated(exec, mlp.activation, up, inner);
     } else {
-      ops::Activate(exec, mlp.activation, inner);
+      ops::Activate(exec, mlp.activation, up, inner);
     }
     ops::Linear(exec, inner, layer.down, out);
   }

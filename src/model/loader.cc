@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "model/model_tensors.h"
-#include "ops/linear.h"
+#include "ops/pack_weight.h"
 
 namespace godwit {
 namespace {
@@ -65,12 +65,13 @@ std::vector<float> SinkLogits(const DecoderSpec& spec) {
 class Packer {
  public:
   Packer(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
-         const LoadHooks& hooks)
-      : spec_(spec), source_(source), pool_(pool), hooks_(hooks) {}
+         const LoadHooks& hooks, std::optional<DType> storage)
+      : spec_(spec), source_(source), pool_(pool), hooks_(hooks), storage_(storage) {}
 
   DecoderWeights Pack(const ModelTensors& tensors);
 
  private:
+  DecoderLayer Layer(const LayerTensors& tensors);
   Weight Linear(const LinearTensors& tensors);
   Weight RouterIn32Bits(const LinearTensors& tensors);
   std::vector<ops::Expert> Experts(const std::vector<MlpTensors>& experts);
@@ -86,6 +87,7 @@ class Packer {
   const WeightSource& source_;
   ThreadPool& pool_;
   const LoadHooks& hooks_;
+  std::optional<DType> storage_;
   int64_t done_bytes_ = 0;
   int64_t total_bytes_ = 0;
 };
@@ -128,7 +130,9 @@ Weight Packer::Linear(const LinearTensors& tensors) {
     if (HasNan(*first.dtype, bytes, inputs)) nan[part] = true;
     return bytes;
   };
-  Weight weight = ops::PackWeight(pool_, *first.dtype, ends.back(), inputs, row);
+  Weight weight = ops::PackWeight(pool_, *first.dtype, ends.back(), inputs, row,
+                                  storage_.value_or(*first.dtype));
+  weight.name = first.name.substr(0, first.name.rfind(".weight"));
   for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
 
   std::vector<float> bias;
@@ -150,7 +154,7 @@ Weight Packer::RouterIn32Bits(const LinearTensors& tensors) {
   const std::vector<float> values = Floats(router);
   return ops::PackWeight(
       pool_, DType::kF32, router.shape[0], inputs,
-      [&](int64_t output) -> const void* { return values.data() + output * inputs; });
+      [&](int64_t output) -> const void* { return values.data() + output * inputs; }, DType::kF32);
 }
 
 std::vector<ops::Expert> Packer::Experts(const std::vector<MlpTensors>& experts) {
@@ -209,6 +213,26 @@ void Packer::WarnIfUntied(const TensorInfo& embedding) const {
   source_.Release(*head);
 }
 
+DecoderLayer Packer::Layer(const LayerTensors& tensors) {
+  DecoderLayer layer;
+  layer.attention_norm = Norm(tensors.attention_norm);
+  layer.qkv = Linear(tensors.qkv);
+  layer.q_norm = Norm(tensors.q_norm);
+  layer.k_norm = Norm(tensors.k_norm);
+  layer.sink_logits = SinkLogits(spec_);
+  layer.attention_out = Linear(tensors.attention_out);
+  layer.attention_out_norm = Norm(tensors.attention_out_norm);
+  layer.mlp_norm = Norm(tensors.mlp_norm);
+  layer.up = Linear(tensors.mlp.up);
+  layer.down = Linear(tensors.mlp.down);
+  layer.mlp_out_norm = Norm(tensors.mlp_out_norm);
+  if (!tensors.experts.empty()) {
+    layer.moe.router = RouterIn32Bits(tensors.router);
+    layer.moe.experts = Experts(tensors.experts);
+  }
+  return layer;
+}
+
 DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   WarnIfUntied(*tensors.head.parts[0]);
   total_bytes_ = tensors.bytes;
@@ -219,21 +243,7 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   weights.project_in = Linear(tensors.project_in);
   weights.project_out = Linear(tensors.project_out);
   for (const LayerTensors& layer : tensors.layers) {
-    weights.layers.push_back({.attention_norm = Norm(layer.attention_norm),
-                              .qkv = Linear(layer.qkv),
-                              .q_norm = Norm(layer.q_norm),
-                              .k_norm = Norm(layer.k_norm),
-                              .sink_logits = SinkLogits(spec_),
-                              .attention_out = Linear(layer.attention_out),
-                              .attention_out_norm = Norm(layer.attention_out_norm),
-                              .mlp_norm = Norm(layer.mlp_norm),
-                              .up = Linear(layer.mlp.up),
-                              .down = Linear(layer.mlp.down),
-                              .moe = {},
-                              .mlp_out_norm = Norm(layer.mlp_out_norm)});
-    if (layer.experts.empty()) continue;
-    weights.layers.back().moe = {.router = RouterIn32Bits(layer.router),
-                                 .experts = Experts(layer.experts)};
+    weights.layers.push_back(Layer(layer));
   }
   weights.final_norm = Norm(tensors.final_norm);
   weights.head = Linear(tensors.head);
@@ -242,11 +252,35 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
 
 }  // namespace
 
+int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage) {
+  const auto packed = [&](const LinearTensors& linear) -> int64_t {
+    if (linear.parts.empty()) return 0;
+    int64_t outputs = 0;
+    for (const TensorInfo* part : linear.parts) outputs += part->shape[0];
+    const TensorInfo& first = *linear.parts.front();
+    return ops::PackedBytes(storage.value_or(*first.dtype), outputs, first.shape[1]);
+  };
+  const auto packed_mlp = [&](const MlpTensors& mlp) { return packed(mlp.up) + packed(mlp.down); };
+  int64_t bytes = packed(tensors.head) + packed(tensors.project_in) + packed(tensors.project_out);
+  for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
+    if (table != nullptr) bytes += static_cast<int64_t>(table->bytes.size());
+  }
+  for (const LayerTensors& layer : tensors.layers) {
+    bytes += packed(layer.qkv) + packed(layer.attention_out) + packed_mlp(layer.mlp);
+    if (layer.experts.empty()) continue;
+    const std::vector<int64_t>& router = layer.router.parts.front()->shape;
+    bytes += ops::PackedBytes(DType::kF32, router[0], router[1]);
+    for (const MlpTensors& expert : layer.experts) bytes += packed_mlp(expert);
+  }
+  return bytes;
+}
+
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
-                                     ThreadPool& pool, const LoadHooks& hooks) {
+                                     ThreadPool& pool, const LoadHooks& hooks,
+                                     std::optional<DType> storage) {
   const ModelTensors tensors = ResolveTensors(spec, source);
-  CheckWeightsFit(tensors.bytes);
-  return std::make_unique<Decoder>(spec, Packer(spec, source, pool, hooks).Pack(tensors));
+  CheckWeightsFit(LoadedBytes(tensors, storage));
+  return std::make_unique<Decoder>(spec, Packer(spec, source, pool, hooks, storage).Pack(tensors));
 }
 
 }  // namespace godwit

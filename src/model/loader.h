@@ -3,12 +3,15 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/cancel.h"
 #include "base/thread_pool.h"
 #include "model/decoder.h"
+#include "model/model_tensors.h"
 #include "model/spec.h"
 #include "weights/weight_source.h"
 
@@ -22,11 +25,29 @@ struct LoadHooks {
   const CancelToken* cancel = nullptr;
 };
 
+// The storages that the weights of the linear layers can be loaded in, as --weights spells them.
+struct WeightType {
+  std::string_view name;
+  DType dtype;
+};
+inline constexpr WeightType kWeightTypes[] = {
+    {"f32", DType::kF32}, {"bf16", DType::kBF16}, {"int8", DType::kI8}};
+
+// Bytes of the loaded weights. storage: as LoadDecoder takes it.
+int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage);
+
+// storage: of the linear layers, the output head among them; none: as in the checkpoint. To bf16
+// they are rounded; to int8, each output gets the scale of its largest weight, and layers then
+// quantize each row of their input too. A tied embedding is the head, so its rows are widened from
+// the head's storage; an embedding of its own, which is looked up and not multiplied, stays as it
+// is.
+//
 // Throws Error(kFormat) that lists every missing, unexpected, misshapen or mistyped tensor, each
 // with what was expected and found, and Error(kMemory) for weights that this machine cannot hold,
 // before any memory is taken. Memory while loading: the packed weights, and of the checkpoint one
 // tensor at a time.
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
-                                     ThreadPool& pool, const LoadHooks& hooks);
+                                     ThreadPool& pool, const LoadHooks& hooks,
+                                     std::optional<DType> storage = std::nullopt);
 
 }  // namespace godwit

@@ -34,6 +34,37 @@ TEST(LoaderTest, LoadsEveryStorageType) {
   }
 }
 
+TEST(LoaderTest, ConvertsWhatItLoads) {
+  for (const DType dtype : kFloatTypes) {
+    const DecoderSpec spec = SmallLlama();
+    const FakeWeights source(spec, dtype);
+    const ModelTensors tensors = ResolveTensors(spec, source);
+    for (const WeightType& type : kWeightTypes) {
+      const auto decoder = Load(spec, source, {}, type.dtype);
+      EXPECT_EQ(decoder->weight_type(), type.dtype);
+      EXPECT_EQ(decoder->weight_bytes(), LoadedBytes(tensors, type.dtype));
+      for (const float logit : LogitsOf(*decoder, kTokens)) ASSERT_TRUE(std::isfinite(logit));
+    }
+    // Widening changes nothing.
+    if (dtype == DType::kF16) {
+      EXPECT_EQ(LogitsOf(*Load(spec, source, {}, DType::kF32), kTokens),
+                LogitsOf(*Load(spec, source), kTokens));
+    }
+  }
+}
+
+// What int8 cannot hold is reported with the layer.
+TEST(LoaderTest, Int8NamesTheLayerThatMeetsNan) {
+  const DecoderSpec spec = SmallLlama();
+  FakeWeights source(spec);
+  source.Set("model.layers.1.post_attention_layernorm.weight", 3,
+             std::numeric_limits<float>::quiet_NaN());
+  const auto decoder = Load(spec, source, {}, DType::kI8);
+  const Error error = ErrorOf([&] { LogitsOf(*decoder, kTokens); });
+  EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+  EXPECT_THAT(error.what(), HasSubstr("model.layers.1.mlp.gate_proj"));
+}
+
 TEST(LoaderTest, ReportsEverythingThatIsWrongAtOnce) {
   const DecoderSpec spec = SmallLlama();
   FakeWeights source(spec);
@@ -81,7 +112,7 @@ TEST(LoaderTest, AnEmptyCheckpointLacksEveryTensorByName) {
 TEST(LoaderTest, WeightsLargerThanTheMachineAreRefusedUnread) {
   const DecoderSpec spec = SmallLlama();
   FakeWeights source(spec);
-  source.PretendSize("lm_head.weight", size_t{1} << 60);
+  source.PretendSize("model.embed_tokens.weight", size_t{1} << 60);
   const std::string message = ErrorOf(ErrorKind::kMemory, [&] { Load(spec, source); });
   EXPECT_THAT(message, HasSubstr("the weights take 1024.0 PiB"));
   EXPECT_TRUE(source.released().empty());

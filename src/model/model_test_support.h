@@ -144,9 +144,10 @@ class FakeWeights : public WeightSource {
 };
 
 inline std::unique_ptr<Decoder> Load(const DecoderSpec& spec, const WeightSource& source,
-                                     const LoadHooks& hooks = {}) {
+                                     const LoadHooks& hooks = {},
+                                     std::optional<DType> storage = std::nullopt) {
   ThreadPool pool(2);
-  return LoadDecoder(spec, source, pool, hooks);
+  return LoadDecoder(spec, source, pool, hooks, storage);
 }
 
 inline std::unique_ptr<AttentionPolicy> DensePolicy(const DecoderSpec& spec, int64_t context = 64) {

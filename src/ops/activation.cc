@@ -23,18 +23,21 @@ Elementwise Select(const kernels::KernelTable& kernels, Activation activation) {
 
 }  // namespace
 
-void Activate(const Exec& exec, Activation activation, MatrixView<float> x) {
+void Activate(const Exec& exec, Activation activation, MatrixView<const float> x,
+              const LinearInput& out) {
+  assert(x.cols == out.cols && x.rows == out.rows);
   const Elementwise apply = Select(exec.kernels, activation);
-  exec.ParallelRows(x.rows, x.cols, [&](int64_t row) { apply(x.Row(row), x.cols, x.Row(row)); });
+  FillRows(exec, out, [&](int64_t row, float* to) { apply(x.Row(row), x.cols, to); });
 }
 
 void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
-                   MatrixView<float> out) {
+                   const LinearInput& out) {
   assert(gate_up.cols == 2 * out.cols && gate_up.rows == out.rows);
   const Elementwise apply = Select(exec.kernels, activation);
-  exec.ParallelRows(out.rows, gate_up.cols, [&](int64_t row) {
-    apply(gate_up.Row(row), out.cols, out.Row(row));
-    exec.kernels.multiply(out.Row(row), gate_up.Row(row) + out.cols, out.cols, out.Row(row));
+  FillRows(exec, out, [&](int64_t row, float* to) {
+    const float* gate = gate_up.Row(row);
+    apply(gate, out.cols, to);
+    exec.kernels.multiply(to, gate + out.cols, out.cols, to);
   });
 }
 

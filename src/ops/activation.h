@@ -2,19 +2,21 @@
 #pragma once
 
 #include "ops/exec.h"
+#include "ops/linear_input.h"
 #include "tensor/view.h"
 
 namespace godwit::ops {
 
 enum class Activation { kSilu, kGeluErf, kGeluTanh, kRelu };
 
-// x = activation(x), in place.
-void Activate(const Exec& exec, Activation activation, MatrixView<float> x);
+// out = activation(x), in the form that the linear layer after it reads.
+void Activate(const Exec& exec, Activation activation, MatrixView<const float> x,
+              const LinearInput& out);
 
-// The gated unit: out = activation(gate) * up, from gate_up [rows, 2 * n] = gate beside up.
-// out [rows, n] may be the left half of gate_up.
+// The gated unit: out = activation(gate) * up, from gate_up [rows, 2 * n] = gate beside up,
+// likewise.
 void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
-                   MatrixView<float> out);
+                   const LinearInput& out);
 
 // Every element to the nearest number in [-limit, limit], in place; NaN stays.
 void Clamp(const Exec& exec, float limit, MatrixView<float> x);

@@ -34,8 +34,8 @@ TEST_P(ActivationTest, EveryElement) {
   for (const Activation activation : kActivations) {
     for (const int64_t cols : {1, 15, 16, 100}) {
       const GappedMatrix x(90, cols, 1, -6, 6);
-      GappedMatrix out = x;
-      Activate(On(three_), activation, out.view());
+      GappedMatrix out(90, cols);
+      Activate(On(three_), activation, x.view(), out.Input());
       for (int64_t i = 0; i < 90; ++i) {
         for (int64_t j = 0; j < cols; ++j) {
           ASSERT_NEAR(out.At(i, j), Oracle(activation, x.At(i, j)), Tolerance(x.At(i, j)));
@@ -51,7 +51,7 @@ TEST_P(ActivationTest, TheGateStandsLeftOfWhatItGates) {
     for (const int64_t n : {1, 15, 16, 100}) {
       const GappedMatrix gate_up(7, 2 * n, 2, -4, 4);
       GappedMatrix out(7, n);
-      ActivateGated(On(three_), activation, gate_up.view(), out.view());
+      ActivateGated(On(three_), activation, gate_up.view(), out.Input());
       for (int64_t i = 0; i < 7; ++i) {
         for (int64_t j = 0; j < n; ++j) {
           const double up = gate_up.At(i, n + j);
@@ -60,15 +60,6 @@ TEST_P(ActivationTest, TheGateStandsLeftOfWhatItGates) {
         }
       }
       EXPECT_TRUE(out.GapsIntact());
-
-      GappedMatrix aliased = gate_up;
-      ActivateGated(On(three_), activation, aliased.view(), aliased.view().Cols(0, n));
-      for (int64_t i = 0; i < 7; ++i) {
-        for (int64_t j = 0; j < n; ++j) {
-          ASSERT_EQ(aliased.At(i, j), out.At(i, j));
-          ASSERT_EQ(aliased.At(i, n + j), gate_up.At(i, n + j)) << "the right half is input only";
-        }
-      }
     }
   }
 }

@@ -31,6 +31,8 @@ AttendTile SelectKernel(const kernels::KernelTable& kernels, DType dtype) {
       return kernels.attend_tile_f16;
     case DType::kBF16:
       return kernels.attend_tile_bf16;
+    case DType::kI8:
+      return kernels.attend_tile_i8;
     default:
       Throw(ErrorKind::kUnsupported, "no attention over a KV cache stored as {}", Name(dtype));
   }
@@ -99,6 +101,7 @@ class Attender {
     Clear(block.rows(), states);
     const AttendTile attend = SelectKernel(exec_.kernels, source.kv.dtype);
     const int64_t first_row = block.kv_head * rows_per_head() + block.begin;
+    const bool scaled = source.kv.dtype == DType::kI8;
     const bool biased = !alibi_.slopes.empty();
     alignas(64) float bias[kBlockRows * kTileTokens];  // left alone if there is none
     for (int64_t tile = stretch * kStretchTiles; tile < (stretch + 1) * kStretchTiles; ++tile) {
@@ -115,7 +118,9 @@ class Attender {
               .scale = shape_.scale,
               .bias = biased ? bias : nullptr,
               .state = states,
-              .state_stride = state_stride_});
+              .state_stride = state_stride_,
+              .k_scales = scaled ? source.kv.Scales(block.kv_head, tile) : nullptr,
+              .v_scales = scaled ? source.kv.Scales(block.kv_head, tile) + kTileTokens : nullptr});
     }
   }
 

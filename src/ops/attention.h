@@ -22,17 +22,22 @@ inline constexpr int64_t kStretchTiles = 16;  // 1024 positions
 // The keys and values of one layer. Position p lies in tile (p / kTileTokens) modulo the number of
 // pages, so a ring is a store with fewer pages than the text has tiles.
 struct KvView {
-  DType dtype;                              // F32, F16 or BF16
+  DType dtype;                              // F32, F16, BF16 or I8
   std::span<const std::byte* const> pages;  // each: one tile of every layer and KV head
   int64_t layer_offset;                     // bytes from a page to this layer's first head
   int64_t head_bytes;                       // bytes from one KV head to the next
   int64_t value_offset;                     // bytes from a head's keys to its values
+  int64_t scale_offset = 0;                 // I8: and to the f32 scales of the tile's keys
 
   const std::byte* Keys(int64_t head, int64_t tile) const {
     return pages[static_cast<size_t>(tile) % pages.size()] + layer_offset + head * head_bytes;
   }
   const std::byte* Values(int64_t head, int64_t tile) const {
     return Keys(head, tile) + value_offset;
+  }
+  // Of I8: those of the keys [kTileTokens], then those of the values.
+  const float* Scales(int64_t head, int64_t tile) const {
+    return reinterpret_cast<const float*>(Keys(head, tile) + scale_offset);
   }
 };
 

@@ -421,7 +421,7 @@ TEST_P(AttentionTest, StopsWhenCancelledOrUnsupported) {
   cancel.Cancel();
   for (const int64_t tokens : {1, 64}) {
     EXPECT_EQ(kind(&cancel, DType::kF32, tokens), ErrorKind::kCancelled);
-    EXPECT_EQ(kind(nullptr, DType::kI8, tokens), ErrorKind::kUnsupported);
+    EXPECT_EQ(kind(nullptr, DType::kI64, tokens), ErrorKind::kUnsupported);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "ops/linear.h"
+#include "ops/pack_weight.h"
 
 namespace godwit::ops {
 

@@ -42,15 +42,21 @@ struct Exec {
     if (cancel != nullptr) cancel->ThrowIfCancelled();
   }
 
-  // Runs body(row) for every row, several rows a task so that a task moves at least `kTaskFloats`
-  // floats: below that, waking the threads costs more than the work.
+  // Runs body(row), or body(row, worker), for every row, several rows a task so that a task moves
+  // at least `kTaskFloats` floats: below that, waking the threads costs more than the work.
   template <typename Body>
   void ParallelRows(int64_t rows, int64_t row_floats, const Body& body) const {
     constexpr int64_t kTaskFloats = 8192;
     const int64_t per_task = std::max<int64_t>(1, kTaskFloats / std::max<int64_t>(1, row_floats));
-    Parallel((rows + per_task - 1) / per_task, [&](int64_t task) {
+    Parallel((rows + per_task - 1) / per_task, [&](int64_t task, int worker) {
       const int64_t end = std::min(rows, (task + 1) * per_task);
-      for (int64_t row = task * per_task; row < end; ++row) body(row);
+      for (int64_t row = task * per_task; row < end; ++row) {
+        if constexpr (std::is_invocable_v<const Body&, int64_t, int>) {
+          body(row, worker);
+        } else {
+          body(row);
+        }
+      }
     });
   }
 };

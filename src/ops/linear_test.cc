@@ -1,6 +1,7 @@
 #include "ops/linear.h"
 
 #include "base/error.h"
+#include "ops/quantize.h"
 #include "ops/test_support.h"
 
 namespace godwit::ops {
@@ -64,11 +65,12 @@ TEST_P(LinearTest, MatchesADoubleProduct) {
 }
 
 TEST_P(LinearTest, ARowDoesNotDependOnItsCompany) {
-  for (const DType dtype : kFloatTypes) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kI8}) {
     for (const Shape& shape : {Shape{200, 65, 130}, Shape{97, 300, 1100}}) {
       SCOPED_TRACE(Text(dtype, shape));
       const GappedMatrix x(shape.rows, shape.k, 4);
-      Weight weight = RawWeight(dtype, shape.outputs, shape.k, 5).Pack(one_);
+      const DType stored = dtype == DType::kI8 ? DType::kF32 : dtype;
+      Weight weight = RawWeight(stored, shape.outputs, shape.k, 5).PackAs(one_, dtype);
       weight.bias = GappedMatrix(1, shape.outputs, 6).Row(0);
       GappedMatrix all(shape.rows, shape.outputs);
       Linear(On(one_), x.view(), weight, all.view());
@@ -89,6 +91,93 @@ TEST_P(LinearTest, ARowDoesNotDependOnItsCompany) {
   }
 }
 
+// The definition of kernel_table.h, from the integers of weights and rows.
+std::vector<float> Int8Product(const kernels::KernelTable& scalar, const GappedMatrix& x,
+                               const Weight& w) {
+  std::vector<float> out;
+  std::vector<int8_t> a(static_cast<size_t>(w.inputs + kernels::kQuad));
+  std::vector<float> row(static_cast<size_t>(w.inputs));
+  for (int64_t i = 0; i < x.view().rows; ++i) {
+    const RowQuantization quantized =
+        w.input_scale > 0 ? QuantizeRow(scalar, x.view().Row(i), w.input_scale, w.inputs, a.data())
+                          : QuantizeRow(scalar, x.view().Row(i), w.inputs, a.data());
+    for (int64_t j = 0; j < w.outputs; ++j) {
+      const auto output = static_cast<size_t>(j);
+      UnpackRow(w, j, row.data());
+      int32_t dot = 0;
+      for (size_t k = 0; k < row.size(); ++k) {
+        dot += a[k] * static_cast<int32_t>(std::lround(row[k] / w.scales[output]));
+      }
+      const float sum = static_cast<float>(dot) * w.scales[output] * quantized.scale;
+      out.push_back(w.bias.empty() ? sum : sum + w.bias[output]);
+    }
+  }
+  return out;
+}
+
+TEST_P(LinearTest, Int8IsItsDefinitionToTheBit) {
+  for (const Shape& shape : kShapes) {
+    for (const float fixed_scale : {0.0f, 0.005f}) {
+      SCOPED_TRACE(Text(DType::kI8, shape));
+      GappedMatrix x(shape.rows, shape.k, 12);
+      if (shape.rows > 2) std::ranges::fill(x.view().RowSpan(1), 0.0f);
+      Weight weight = RawWeight(DType::kF32, shape.outputs, shape.k, 13).PackAs(three_, DType::kI8);
+      weight.input_scale = fixed_scale;
+      if (shape.rows % 2 == 0) weight.bias = GappedMatrix(1, shape.outputs, 14).Row(0);
+      GappedMatrix out(shape.rows, shape.outputs);
+      Linear(On(three_), x.view(), weight, out.view());
+      ASSERT_EQ(out.Values(), Int8Product(*kernels::AllIsas().back().table, x, weight));
+      EXPECT_TRUE(out.GapsIntact());
+    }
+  }
+}
+
+// Each factor is off by half its scale at most.
+TEST_P(LinearTest, Int8IsCloseToFloat) {
+  for (const DType dtype : kFloatTypes) {
+    const GappedMatrix x(9, 300, 15);
+    const RawWeight raw(dtype, 70, 300, 16);
+    const Weight weight = raw.PackAs(three_, DType::kI8);
+    GappedMatrix out(9, 70);
+    Linear(On(three_), x.view(), weight, out.view());
+    for (int64_t i = 0; i < 9; ++i) {
+      const double a_step = table().largest_magnitude(x.view().Row(i), 300) / 127;
+      for (int64_t j = 0; j < 70; ++j) {
+        const double w_step = weight.scales[static_cast<size_t>(j)];
+        double sum = 0, bound = 1e-4;
+        for (int64_t k = 0; k < 300; ++k) {
+          sum += double{x.At(i, k)} * raw.At(j, k);
+          bound += (std::fabs(x.At(i, k)) * w_step + std::fabs(raw.At(j, k)) * a_step) / 2 +
+                   a_step * w_step / 4;
+        }
+        ASSERT_NEAR(out.At(i, j), sum, bound);
+      }
+    }
+  }
+}
+
+TEST_P(LinearTest, Int8RefusesRowsThatAreNotFinite) {
+  Weight weight = RawWeight(DType::kBF16, 65, 33, 17).PackAs(one_, DType::kI8);
+  weight.name = "model.layers.3.mlp.down_proj";
+  for (const float bad : {kNan, kernels::kInfinity}) {
+    for (const float fixed_scale : {0.0f, 0.1f}) {
+      weight.input_scale = fixed_scale;
+      GappedMatrix x(5, 33, 18);
+      x.view().Row(3)[32] = bad;
+      GappedMatrix out(5, 65);
+      try {
+        Linear(On(three_), x.view(), weight, out.view());
+        ADD_FAILURE() << "no error";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+        EXPECT_NE(std::string(error.what()).find("model.layers.3.mlp.down_proj"),
+                  std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("row 3"), std::string::npos) << error.what();
+      }
+    }
+  }
+}
+
 TEST_P(LinearTest, NoRowsAreNoWork) {
   const Weight weight = RawWeight(DType::kBF16, 3, 5, 7).Pack(one_);
   GappedMatrix x(0, 5), out(0, 3);
@@ -96,7 +185,7 @@ TEST_P(LinearTest, NoRowsAreNoWork) {
 }
 
 TEST_P(LinearTest, RefusesStorageItHasNoKernelFor) {
-  const Weight weight{.dtype = DType::kI8, .outputs = 1, .inputs = 1, .panels = Buffer(64)};
+  const Weight weight{.dtype = DType::kI64, .outputs = 1, .inputs = 1, .panels = Buffer(64)};
   const GappedMatrix x(1, 1, 8);
   GappedMatrix out(1, 1);
   try {
@@ -122,27 +211,6 @@ TEST_P(LinearTest, StopsWhenCancelled) {
 }
 
 GODWIT_FOR_EVERY_ISA(LinearTest);
-
-TEST(UnpackRowTest, GivesBackWhatWasPacked) {
-  ThreadPool pool(2);
-  for (const DType dtype : kFloatTypes) {
-    for (const int64_t outputs : {1, 63, 64, 65, 200}) {
-      for (const int64_t inputs : {1, 2, 7, 64, 129}) {
-        const RawWeight raw(dtype, outputs, inputs, 11);
-        const Weight weight = raw.Pack(pool);
-        EXPECT_TRUE(weight.bias.empty());
-        std::vector<float> row(static_cast<size_t>(inputs) + 1, kNan);
-        for (int64_t i = 0; i < outputs; ++i) {
-          UnpackRow(weight, i, row.data());
-          for (int64_t k = 0; k < inputs; ++k) {
-            ASSERT_EQ(row[static_cast<size_t>(k)], raw.At(i, k)) << Name(dtype) << " row " << i;
-          }
-          ASSERT_TRUE(std::isnan(row.back()));
-        }
-      }
-    }
-  }
-}
 
 }  // namespace
 }  // namespace godwit::ops

@@ -66,8 +66,9 @@ std::span<const int64_t> SortByExpert(const Exec& exec, MatrixView<Route> routes
 // rows = expert(rows). up: scratch, of at least as many rows.
 void RunExpert(const Exec& exec, const Expert& expert, Activation activation,
                MatrixView<float> rows, MatrixView<float> up) {
+  Workspace::Scope scope(exec.workspace);
   const auto gate_up = up.Rows(0, rows.rows);
-  const auto inner = gate_up.Cols(0, expert.down.inputs);
+  const auto inner = NewLinearInput(exec, expert.down, rows.rows);
   Linear(exec, rows, expert.up, gate_up);
   ActivateGated(exec, activation, gate_up, inner);
   Linear(exec, inner, expert.down, rows);

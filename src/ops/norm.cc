@@ -26,6 +26,13 @@ void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm,
                     [&](int64_t row) { NormRow(exec.kernels, x.Row(row), norm, out.Row(row)); });
 }
 
+void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm,
+          const LinearInput& out) {
+  assert(x.cols == static_cast<int64_t>(norm.weight.size()));
+  assert(x.cols == out.cols && x.rows == out.rows);
+  FillRows(exec, out, [&](int64_t row, float* to) { NormRow(exec.kernels, x.Row(row), norm, to); });
+}
+
 void NormHeads(const Exec& exec, const NormWeights& norm, MatrixView<float> x) {
   const auto head_dim = static_cast<int64_t>(norm.weight.size());
   assert(x.cols % head_dim == 0);

@@ -13,6 +13,7 @@
 #include "kernels/kernel_test_support.h"
 #include "ops/exec.h"
 #include "ops/linear.h"
+#include "ops/pack_weight.h"
 #include "tensor/view.h"
 #include "tensor/weight.h"
 
@@ -43,6 +44,14 @@ class GappedMatrix {
 
   MatrixView<float> view() { return {values_.data(), rows_, cols_, cols_ + kGap}; }
   MatrixView<const float> view() const { return {values_.data(), rows_, cols_, cols_ + kGap}; }
+  // To be filled in f32.
+  LinearInput Input() {
+    return {.dtype = DType::kF32,
+            .data = reinterpret_cast<std::byte*>(values_.data()),
+            .rows = rows_,
+            .cols = cols_,
+            .stride = cols_ + kGap};
+  }
   float At(int64_t row, int64_t col) const { return view().Row(row)[col]; }
 
   std::vector<float> Row(int64_t row) const {
@@ -111,9 +120,11 @@ class RawWeight {
     return dtype_ == DType::kF16 ? ToFloat(F16{bits}) : ToFloat(BF16{bits});
   }
 
-  Weight Pack(ThreadPool& pool) const {
-    return PackWeight(pool, dtype_, outputs_, inputs_,
-                      [&](int64_t output) -> const void* { return Row(output); });
+  Weight Pack(ThreadPool& pool) const { return PackAs(pool, dtype_); }
+  Weight PackAs(ThreadPool& pool, DType storage) const {
+    return PackWeight(
+        pool, dtype_, outputs_, inputs_, [&](int64_t output) -> const void* { return Row(output); },
+        storage);
   }
 
   Table AsTable() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tensor/buffer.h"
@@ -12,11 +13,18 @@ namespace godwit {
 // The matrix of a linear layer, out = x * w^T + bias, packed into the panels of
 // kernels/packing.h. Every storage type goes through this one type; ops/linear.cc switches on it.
 struct Weight {
-  DType dtype = DType::kF32;  // F32, F16 or BF16
+  DType dtype = DType::kF32;  // F32, F16, BF16 or I8
   int64_t outputs = 0;
   int64_t inputs = 0;
   Buffer panels;
   std::vector<float> bias;  // [outputs], or empty
+
+  // I8 alone: w = scale of the output * integer. One scale for a whole tensor stands here for each
+  // of its outputs.
+  std::vector<float> scales = {};  // [outputs]
+  // The fixed scale of the activations, or 0: each row gets its own.
+  float input_scale = 0;
+  std::string name = {};  // of the module, for messages
 };
 
 // Rows that are looked up, not multiplied: token embeddings [rows, cols].

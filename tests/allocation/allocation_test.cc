@@ -53,6 +53,7 @@ struct Case {
   DType kv_type;
   int threads;
   SamplerOptions sampler;
+  std::optional<DType> weights = std::nullopt;
 };
 
 class AllocationTest : public testing::TestWithParam<Case> {};
@@ -60,7 +61,8 @@ class AllocationTest : public testing::TestWithParam<Case> {};
 TEST_P(AllocationTest, ADecodeStepAllocatesNothing) {
   // The 100 steps cross position 1024: a 17th page, a second stretch of attention.
   constexpr int64_t kPrompt = 960, kWarmUp = 40, kSteps = 100, kChunk = 64;
-  const ModelRunner runner(GODWIT_SOURCE_DIR "/tests/golden/" + GetParam().model);
+  const ModelRunner runner(GODWIT_SOURCE_DIR "/tests/golden/" + GetParam().model,
+                           GetParam().weights);
   ThreadPool pool(GetParam().threads);
   Workspace workspace;
   const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
@@ -88,7 +90,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"glm4/sandwich", "dense", DType::kF32, 1, {.temperature = 0}},
                     Case{"llama/gqa", "sinks:4+40", DType::kF32, 2, {.temperature = 0}},
                     Case{"llama/gqa", "sinks:4+200", DType::kF16, 1, {.frequency_penalty = 0.5f}},
-                    Case{"falcon/alibi", "sinks:4+200", DType::kF32, 1, {.temperature = 0}}));
+                    Case{"falcon/alibi", "sinks:4+200", DType::kF32, 1, {.temperature = 0}},
+                    Case{"llama/gqa", "dense", DType::kI8, 2, {.temperature = 0}, DType::kI8}));
 
 TEST(AllocationCounter, Counts) {
   const int64_t before = g_allocations;

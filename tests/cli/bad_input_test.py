@@ -47,8 +47,12 @@ class UsageTest(CliTest):
                 self.refused(INPUT, *RUN, "-p", "x", flag, value)
 
     def test_kv_type_is_refused_before_anything_is_loaded(self):
-        self.assertIn("--kv-type: expected auto, f32, f16 or bf16, found \"f64\"",
+        self.assertIn("--kv-type: expected auto, f32, f16, bf16 or int8 as KV type, found \"f64\"",
                       self.refused(INPUT, "run", "-m", "/missing", "-p", "x", "--kv-type", "f64"))
+
+    def test_weight_type_is_refused_before_anything_is_loaded(self):
+        self.assertIn("--weights: expected auto, f32, bf16 or int8 as weight type, found \"q4\"",
+                      self.refused(INPUT, "run", "-m", "/missing", "-p", "x", "--weights", "q4"))
 
     def test_kv(self):
         message = self.refused(INPUT, *RUN, "-p", "x", "--kv", "dens")

@@ -122,6 +122,31 @@ TEST_P(GoldenTest, DecodingOneByOneGivesTheSameBits) {
   EXPECT_EQ(runner_.Logits(ids_, decode), runner_.Logits(ids_, prompt));
 }
 
+// A row of numbers, quantized in steps of its largest / 127, is off by a step / sqrt(12) on
+// average. In rows like these the largest is about 3 times the average, so each factor of a product
+// is off by 3 / (127 sqrt(12)) of itself. The squares add over the linear layers, as those of bf16
+// do above, and what the norms and softmaxes make of them is at most 3.5 times as much.
+TEST_P(GoldenTest, Int8WeightsStayClose) {
+  const ModelRunner quantized(Root() / GetParam().path, DType::kI8);
+  const Errors errors = Compare(quantized.Logits(ids_, {.context = GetParam().context}));
+  constexpr double kAmplification = 5;
+  const double step = 3 / (127 * std::sqrt(12));
+  const auto linears = static_cast<double>(4 * runner_.spec().layers + 1);
+  EXPECT_LE(errors.rms, kAmplification * std::sqrt(2 * linears) * step);
+  RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
+}
+
+// Against the same model with an f32 cache: the error of the cache alone. Measured: 1.4 % in the
+// middle of these models, 3.4 % in the worst.
+TEST_P(GoldenTest, Int8KvStaysClose) {
+  expected_ = runner_.Logits(ids_, {.context = GetParam().context});
+  const Errors errors =
+      Compare(runner_.Logits(ids_, {.kv_type = DType::kI8, .context = GetParam().context}));
+  EXPECT_LE(errors.rms, 0.05);
+  EXPECT_GT(errors.rms, 0) << "nothing was quantized";
+  RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GoldenTest, testing::ValuesIn(AllGoldens()), [](const auto& info) {
   std::string name = info.param.path;
   for (char& c : name) {

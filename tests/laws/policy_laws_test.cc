@@ -178,7 +178,8 @@ TEST_P(Laws, MemoryIsReported) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, Laws,
                          testing::Combine(testing::Range<size_t>(0, AllPolicies().size()),
-                                          testing::Values(DType::kF32, DType::kF16, DType::kBF16)),
+                                          testing::Values(DType::kF32, DType::kF16, DType::kBF16,
+                                                          DType::kI8)),
                          [](const auto& info) {
                            return std::string(AllPolicies()[std::get<0>(info.param)].name) + "_" +
                                   std::string(Name(std::get<1>(info.param)));

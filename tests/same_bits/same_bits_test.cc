@@ -20,11 +20,12 @@ struct Case {
   std::string model;
   std::string kv;
   DType kv_type;
+  std::optional<DType> weights = std::nullopt;
 };
 
 class SameBits : public testing::TestWithParam<Case> {
  protected:
-  SameBits() : runner_(GODWIT_SOURCE_DIR "/tests/golden/" + GetParam().model) {}
+  SameBits() : runner_(GODWIT_SOURCE_DIR "/tests/golden/" + GetParam().model, GetParam().weights) {}
 
   RunOptions Options(std::string_view isa) const {
     return {.isa = std::string(isa),
@@ -105,7 +106,11 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                                          Case{"bloom/alibi", "sinks:4+40", DType::kF32},
                                          Case{"mixtral/two_of_five", "sinks:4+40", DType::kF32},
                                          Case{"llama/bf16", "sinks:3+29", DType::kBF16},
-                                         Case{"mistral/window", "sinks:2+5", DType::kF16}));
+                                         Case{"mistral/window", "sinks:2+5", DType::kF16},
+                                         Case{"llama/bf16", "dense", DType::kI8, DType::kI8},
+                                         Case{"falcon/alibi", "dense", DType::kI8, DType::kI8},
+                                         Case{"llama/tied", "sinks:4+40", DType::kI8, DType::kI8},
+                                         Case{"llama/gqa", "window:40", DType::kI8}));
 
 }  // namespace
 }  // namespace godwit

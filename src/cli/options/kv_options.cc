@@ -1,24 +1,10 @@
 #include "cli/options/kv_options.h"
 
-#include <string_view>
-
 #include "base/error.h"
-#include "base/quote.h"
 #include "engine/kv_mode.h"
+#include "engine/storage_types.h"
 
 namespace godwit::cli {
-namespace {
-
-// Refused here rather than by the session, which comes after the weights.
-const std::string& CheckedKvType(const std::string& value) {
-  for (const std::string_view type : {"auto", "f32", "f16", "bf16"}) {
-    if (value == type) return value;
-  }
-  Throw(ErrorKind::kInput, "expected auto, f32, f16 or bf16, found {}", Quote(value));
-}
-
-}  // namespace
-
 void AddKvFlags(CommandLine& line, SessionOptions& options) {
   line.Group("Context");
   line.AddInt({.names = "-c,--ctx-size",
@@ -40,9 +26,12 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options) {
            options.kv);
   line.Add({.names = "--kv-type",
             .value = "TYPE",
-            .help = "how it is kept: f32, f16, bf16; auto (the default): f32 for an f32 model, "
-                    "else bf16"},
-           [&options](const std::string& value) { options.kv_type = CheckedKvType(value); });
+            .help = "how it is kept: " + KvTypeNames() +
+                    " (the default is auto: f32 for an f32 model, else bf16)"},
+           [&options](const std::string& value) {
+             ParseKvType(value);  // refused here: the session comes after the weights
+             options.kv_type = value;
+           });
   line.AddInt({.names = "-ub,--ubatch-size",
                .value = "N",
                .help = fmt::format("read the prompt in pieces of N tokens ({}); changes speed and "

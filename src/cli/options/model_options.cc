@@ -10,6 +10,7 @@
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
+#include "engine/storage_types.h"
 #include "model/archs/all.h"
 #include "weights/hf_config.h"
 
@@ -58,6 +59,14 @@ void AddComputeFlags(CommandLine& line, ModelOptions& options) {
             .value = "NAME",
             .help = "instruction set (default: the best; see godwit inspect)"},
            options.isa);
+  line.Add({.names = "--weights",
+            .value = "TYPE",
+            .help = "what the weights are loaded as: " + WeightTypeNames() +
+                    " (the default is auto: as in the checkpoint)"},
+           [&options](const std::string& value) {
+             ParseWeightType(value);  // refused here, before anything is read
+             options.weights = value;
+           });
   AddNumaFlag(line, options);
 }
 
@@ -112,6 +121,7 @@ Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
       {.threads = options.threads,
        .isa = options.isa,
        .numa = options.numa,
+       .weights = options.weights,
        .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
        .on_warning =
            [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});

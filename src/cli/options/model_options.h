@@ -12,13 +12,15 @@ namespace godwit::cli {
 
 struct ModelOptions {
   std::string folder;
-  int threads = 0;   // 0: one for every core
-  std::string isa;   // empty: the best
+  int threads = 0;  // 0: one for every core
+  std::string isa;  // empty: the best
+  std::string weights = "auto";
   std::string numa;  // empty: none
 };
 
-void AddModelFlag(CommandLine& line, ModelOptions& options);     // --model alone
-void AddComputeFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa, --numa
+void AddModelFlag(CommandLine& line, ModelOptions& options);  // --model alone
+void AddComputeFlags(CommandLine& line,
+                     ModelOptions& options);  // --threads, --isa, --weights, --numa
 void AddNumaFlag(CommandLine& line, ModelOptions& options);
 
 // On standard error, if there are more threads than cores.

@@ -9,13 +9,19 @@ namespace avx2 {
 void GemmF32(const GemmArgs& args) noexcept;
 void GemmF16(const GemmArgs& args) noexcept;
 void GemmBF16(const GemmArgs& args) noexcept;
+void GemmI8(const GemmArgs& args) noexcept;
 }  // namespace avx2
 
 namespace avx512 {
 void GemmF32(const GemmArgs& args) noexcept;
 void GemmF16(const GemmArgs& args) noexcept;
 void GemmBF16(const GemmArgs& args) noexcept;
+void GemmI8(const GemmArgs& args) noexcept;
 }  // namespace avx512
+
+namespace avx512_vnni {
+void GemmI8(const GemmArgs& args) noexcept;
+}  // namespace avx512_vnni
 
 namespace avx512_bf16 {
 void GemmBF16(const GemmArgs& args) noexcept;

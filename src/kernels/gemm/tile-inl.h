@@ -178,8 +178,9 @@ GODWIT_INLINE void FinishRows(Rows<R, N>& rows, const TileArgs<Operand>& tile) {
   }
 }
 
+// Not inlined: in a large function GCC keeps some of the sums in memory.
 template <class Operand, int R, int N>
-void RunTile(const TileArgs<Operand>& tile) {
+__attribute__((noinline)) void RunTile(const TileArgs<Operand>& tile) {
   Rows<R, N> sums;
   StartRows(sums, tile);
   const auto* a = tile.a;

@@ -22,15 +22,18 @@ GODWIT_INLINE int64_t WholeLanes(int64_t n) {
 }
 
 // Turns the products of one row into scores, those into weights exp(score - maximum), and brings
-// the row's state to the new maximum. bias [kTileTokens] or null.
-void WeighRow(float scale, const float* bias, TileSpan span, int64_t head_dim, float* scores,
+// the row's state to the new maximum. bias [kTileTokens] or null. kScaled: the keys and values are
+// int8, and the scales of the values end up in the weights.
+template <bool kScaled>
+void WeighRow(const AttendTileArgs& args, const float* bias, TileSpan span, float* scores,
               float* state) {
   const int64_t first = span.begin / kLanes * kLanes;
   Vec best = Set1(state[0]);
   for (int64_t j = first; j < span.end; j += kLanes) {
     // Scores outside the span may be NaN, from keys that were never written: blended away.
     const Mask seen = LanesBetween(span.begin - j, span.end - j);
-    Vec score = Mul(Load(scores + j), Set1(scale));
+    Vec score = Mul(Load(scores + j), Set1(args.scale));
+    if constexpr (kScaled) score = Mul(score, Load(args.k_scales + j));
     if (bias != nullptr) score = Add(score, Load(bias + j));
     score = Select(seen, score, Set1(kMinusInfinity));
     Store(scores + j, score);
@@ -42,14 +45,18 @@ void WeighRow(float scale, const float* bias, TileSpan span, int64_t head_dim, f
   if (state[0] != maximum) {
     const Vec factor = Exp(Set1(state[0] - reference));
     float* values = state + kStateHeader;
-    Map(values, WholeLanes(head_dim), values, [&](Vec v) { return Mul(v, factor); });
+    Map(values, WholeLanes(args.head_dim), values, [&](Vec v) { return Mul(v, factor); });
     state[0] = maximum;
     state[1] *= First(factor);
   }
   Vec sum = Zero();
   for (int64_t j = first; j < span.end; j += kLanes) {
     const Vec weight = Exp(Sub(Load(scores + j), Set1(reference)));
-    Store(scores + j, weight);
+    if constexpr (kScaled) {
+      Store(scores + j, Mul(weight, Load(args.v_scales + j)));
+    } else {
+      Store(scores + j, weight);
+    }
     sum = Add(sum, weight);
   }
   state[1] += ReduceAdd(sum);
@@ -101,8 +108,8 @@ void AttendRows(const AttendTileArgs& args, int64_t row, int64_t rows) {
   float* state = args.state + row * args.state_stride;
   for (int64_t r = 0; r < rows; ++r) {
     const float* bias = args.bias == nullptr ? nullptr : args.bias + (row + r) * kTileTokens;
-    WeighRow(args.scale, bias, spans[r], args.head_dim, scores + r * kTileTokens,
-             state + r * args.state_stride);
+    WeighRow<sizeof(Storage) == 1>(args, bias, spans[r], scores + r * kTileTokens,
+                                   state + r * args.state_stride);
   }
   // The rows share the loads of the values that all of them see. A row alone adds what it sees
   // before and after those: a weight of zero would not do, as 0 * NaN is NaN and the values of a

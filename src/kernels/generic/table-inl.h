@@ -6,19 +6,25 @@
 #include "kernels/generic/attention-inl.h"
 #include "kernels/generic/convert-inl.h"
 #include "kernels/generic/norm-inl.h"
+#include "kernels/generic/quantize-inl.h"
 
 namespace godwit::kernels {
 namespace {
 
 using GemmFunction = void (*)(const GemmArgs&) noexcept;
 
-constexpr KernelTable MakeTable(GemmFunction f32, GemmFunction f16, GemmFunction bf16) {
+constexpr KernelTable MakeTable(GemmFunction f32, GemmFunction f16, GemmFunction bf16,
+                                GemmFunction i8) {
   return {.gemm_f32 = f32,
           .gemm_f16 = f16,
           .gemm_bf16 = bf16,
+          .gemm_i8 = i8,
+          .largest_magnitude = LargestMagnitude,
+          .quantize = Quantize,
           .attend_tile_f32 = AttendTile<float>,
           .attend_tile_f16 = AttendTile<F16>,
           .attend_tile_bf16 = AttendTile<BF16>,
+          .attend_tile_i8 = AttendTile<int8_t>,
           .merge_state = MergeState,
           .finish_state = FinishState,
           .rms_norm = RmsNorm,

@@ -138,6 +138,60 @@ GODWIT_INLINE Vec ScaleByPowerOf2(Vec x, Vec n) {
   return Mul(Mul(x, PowerOf2(half)), PowerOf2(_mm256_sub_epi32(whole, half)));
 }
 
+// Integers in the bits of a vector: kLanes int32, or twice as many int16, or four times the bytes.
+GODWIT_INLINE Vec AddInts(Vec a, Vec b) {
+  return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+GODWIT_INLINE Vec AddToInts(Vec a, int32_t b) {
+  return AddInts(a, _mm256_castsi256_ps(_mm256_set1_epi32(b)));
+}
+GODWIT_INLINE Vec IntsToFloats(Vec ints) { return _mm256_cvtepi32_ps(_mm256_castps_si256(ints)); }
+// To the nearest int32, ties to even.
+GODWIT_INLINE Vec FloatsToInts(Vec x) { return _mm256_castsi256_ps(_mm256_cvtps_epi32(x)); }
+// Every second of unsigned bytes, as int16.
+GODWIT_INLINE Vec EvenBytes(Vec bytes) {
+  return _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(bytes), _mm256_set1_epi16(0xff)));
+}
+GODWIT_INLINE Vec OddBytes(Vec bytes) {
+  return _mm256_castsi256_ps(_mm256_srli_epi16(_mm256_castps_si256(bytes), 8));
+}
+// sum + the products of int16, neighbours added, as int32 that wrap around. Left to itself, GCC
+// adds the products of several calls to each other first and keeps them in memory until it does.
+GODWIT_INLINE Vec AddPairProducts(Vec a, Vec b, Vec sum) {
+  const __m256i pairs = _mm256_madd_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b));
+  __asm__("vpaddd %1, %0, %0" : "+x"(sum) : "x"(pairs));
+  return sum;
+}
+// 4 * kLanes bytes in quads (a, b, c, d) to the int16 (a, c, b, d), as Even- and OddBytes split
+// them.
+GODWIT_INLINE void WidenQuads(const int8_t* p, int16_t* out) {
+  const __m128i swap = _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+  for (int half = 0; half < 2; ++half) {
+    const __m128i quads = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + half);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out) + half,
+                        _mm256_cvtepi8_epi16(_mm_shuffle_epi8(quads, swap)));
+  }
+}
+
+// int8 from int32 in [-128, 127]; widened to f32 by loads.
+GODWIT_INLINE __m128i NarrowToBytes(Vec ints) {
+  const __m256i x = _mm256_castps_si256(ints);
+  const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+  return _mm_packs_epi16(halves, halves);
+}
+GODWIT_INLINE void StoreBytes(int8_t* p, Vec ints) {
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), NarrowToBytes(ints));
+}
+GODWIT_INLINE void StoreFirstBytes(int8_t* p, Vec ints, int64_t n) {
+  alignas(16) int8_t lanes[16];
+  _mm_store_si128(reinterpret_cast<__m128i*>(lanes), NarrowToBytes(ints));
+  for (int64_t i = 0; i < n; ++i) p[i] = lanes[i];
+}
+GODWIT_INLINE Vec Load(const int8_t* p) {
+  return _mm256_cvtepi32_ps(
+      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+}
+
 // Reductions fold halves, in an order that is written here: the compilers' own differ.
 GODWIT_INLINE float ReduceAdd(Vec x) {
   const __m128 z = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));

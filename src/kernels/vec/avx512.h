@@ -121,6 +121,54 @@ GODWIT_INLINE Vec Round(Vec x) {
 // x * 2^n for integers n in [-252, 252], rounded once.
 GODWIT_INLINE Vec ScaleByPowerOf2(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
 
+// Integers in the bits of a vector: kLanes int32, or twice as many int16, or four times the bytes.
+GODWIT_INLINE Vec AddInts(Vec a, Vec b) {
+  return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+GODWIT_INLINE Vec AddToInts(Vec a, int32_t b) {
+  return AddInts(a, _mm512_castsi512_ps(_mm512_set1_epi32(b)));
+}
+GODWIT_INLINE Vec IntsToFloats(Vec ints) { return _mm512_cvtepi32_ps(_mm512_castps_si512(ints)); }
+// To the nearest int32, ties to even.
+GODWIT_INLINE Vec FloatsToInts(Vec x) { return _mm512_castsi512_ps(_mm512_cvtps_epi32(x)); }
+// Every second of unsigned bytes, as int16.
+GODWIT_INLINE Vec EvenBytes(Vec bytes) {
+  return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(bytes), _mm512_set1_epi16(0xff)));
+}
+GODWIT_INLINE Vec OddBytes(Vec bytes) {
+  return _mm512_castsi512_ps(_mm512_srli_epi16(_mm512_castps_si512(bytes), 8));
+}
+// sum + the products of int16, neighbours added, as int32 that wrap around. Left to itself, GCC
+// adds the products of several calls to each other first and keeps them in memory until it does.
+GODWIT_INLINE Vec AddPairProducts(Vec a, Vec b, Vec sum) {
+  const __m512i pairs = _mm512_madd_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b));
+  __asm__("vpaddd %1, %0, %0" : "+v"(sum) : "v"(pairs));
+  return sum;
+}
+// 4 * kLanes bytes in quads (a, b, c, d) to the int16 (a, c, b, d), as Even- and OddBytes split
+// them.
+GODWIT_INLINE void WidenQuads(const int8_t* p, int16_t* out) {
+  const __m256i swap = _mm256_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15, 0, 2,
+                                        1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+  for (int half = 0; half < 2; ++half) {
+    const __m256i quads = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p) + half);
+    _mm512_storeu_si512(out + half * 2 * kLanes,
+                        _mm512_cvtepi8_epi16(_mm256_shuffle_epi8(quads, swap)));
+  }
+}
+
+// int8 from int32 in [-128, 127]; widened to f32 by loads.
+GODWIT_INLINE void StoreBytes(int8_t* p, Vec ints) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_castps_si512(ints)));
+}
+GODWIT_INLINE void StoreFirstBytes(int8_t* p, Vec ints, int64_t n) {
+  _mm_mask_storeu_epi8(p, LanesBetween(0, n), _mm512_cvtepi32_epi8(_mm512_castps_si512(ints)));
+}
+GODWIT_INLINE Vec Load(const int8_t* p) {
+  return _mm512_cvtepi32_ps(
+      _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+
 // Reductions fold halves, in an order that is written here: the compilers' own differ.
 GODWIT_INLINE float ReduceAdd(Vec x) {
   const __m256 y = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));

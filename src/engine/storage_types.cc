@@ -1,0 +1,52 @@
+#include "engine/storage_types.h"
+
+#include <span>
+
+#include "attention/kv_store.h"
+#include "base/error.h"
+#include "base/quote.h"
+#include "model/loader.h"
+
+namespace godwit {
+namespace {
+
+template <typename Type>
+std::string Names(std::span<const Type> types) {
+  std::string names(kAutoType);
+  for (const Type& type : types) {
+    names += &type == &types.back() ? " or " : ", ";
+    names += type.name;
+  }
+  return names;
+}
+
+template <typename Type>
+std::optional<DType> Parse(std::string_view name, std::string_view what,
+                           std::span<const Type> types) {
+  if (name == kAutoType) return std::nullopt;
+  for (const Type& type : types) {
+    if (type.name == name) return type.dtype;
+  }
+  Throw(ErrorKind::kInput, "expected {} as {}, found {}", Names(types), what, Quote(name));
+}
+
+}  // namespace
+
+std::optional<DType> ParseWeightType(std::string_view name) {
+  return Parse<WeightType>(name, "weight type", kWeightTypes);
+}
+std::optional<DType> ParseKvType(std::string_view name) {
+  return Parse<KvType>(name, "KV type", kKvTypes);
+}
+
+std::string StorageName(DType dtype) {
+  for (const KvType& type : kKvTypes) {
+    if (type.dtype == dtype) return std::string(type.name);
+  }
+  return std::string(Name(dtype));
+}
+
+std::string WeightTypeNames() { return Names<WeightType>(kWeightTypes); }
+std::string KvTypeNames() { return Names<KvType>(kKvTypes); }
+
+}  // namespace godwit

@@ -1,0 +1,10 @@
+#include "kernels/gemm/gemm.h"
+#include "kernels/vec/avx2.h"
+// after the vector vocabulary
+#include "kernels/gemm/i8_widened-inl.h"
+
+namespace godwit::kernels {
+
+void avx2::GemmI8(const GemmArgs& args) noexcept { kernels::GemmI8<WidenedQuadOperand>(args); }
+
+}  // namespace godwit::kernels

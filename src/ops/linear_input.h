@@ -1,0 +1,57 @@
+// Rows of activations in the form in which the kernels of one weight read them: f32 beside F32 and
+// F16 weights, rounded to bf16 beside BF16, quantized beside I8.
+//
+// What comes before a linear layer (a norm, an activation) writes its rows through FillRows, so
+// that rounding and quantizing need no pass of their own over the whole matrix, and what computes
+// the rows need not know the storage of the weight. The bits are those of f32 rows given to Linear.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/exec.h"
+#include "tensor/dtype.h"
+#include "tensor/view.h"
+#include "tensor/weight.h"
+
+namespace godwit::ops {
+
+struct LinearInput {
+  DType dtype;      // F32, BF16 or I8
+  std::byte* data;  // [rows, cols], padded with zeros to what the kernels read
+  int64_t rows;
+  int64_t cols;
+  int64_t stride;           // elements
+  float fixed_scale = 0;    // of all rows; 0: each has its own
+  float* scales = nullptr;  // [rows], I8 alone; NaN: the row is not finite
+  int32_t* sums = nullptr;  // [rows], I8 alone: of the integers
+
+  std::byte* Row(int64_t row) const {
+    return data + row * stride * static_cast<int64_t>(SizeOf(dtype));
+  }
+};
+
+// Rows for `w`, not yet filled, in the workspace.
+LinearInput NewLinearInput(const Exec& exec, const Weight& w, int64_t rows);
+
+// Rounds or quantizes one row. x [cols] is not the row itself.
+void SetRow(const kernels::KernelTable& kernels, const LinearInput& input, int64_t row,
+            const float* x);
+
+// compute(row, out) writes every row in f32, out [cols].
+template <typename Compute>
+void FillRows(const Exec& exec, const LinearInput& input, const Compute& compute) {
+  if (input.dtype == DType::kF32) {
+    exec.ParallelRows(input.rows, input.cols,
+                      [&](int64_t row) { compute(row, reinterpret_cast<float*>(input.Row(row))); });
+    return;
+  }
+  Workspace::Scope scope(exec.workspace);
+  const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), input.cols);
+  exec.ParallelRows(input.rows, input.cols, [&](int64_t row, int worker) {
+    compute(row, scratch.Row(worker));
+    SetRow(exec.kernels, input, row, scratch.Row(worker));
+  });
+}
+
+}  // namespace godwit::ops

@@ -1,0 +1,77 @@
+// Norms and activations that round or quantize as they go give the bits of those that do not.
+#include "ops/linear_input.h"
+
+#include "ops/activation.h"
+#include "ops/norm.h"
+#include "ops/test_support.h"
+
+namespace godwit::ops {
+namespace {
+
+constexpr DType kStorages[] = {DType::kF32, DType::kBF16, DType::kI8};
+
+class LinearInputTest : public OpsTest {
+ protected:
+  // fused(input) fills the input of a layer, plain(view) the same rows in f32.
+  template <typename Fused, typename Plain>
+  void ExpectSameProduct(int64_t rows, int64_t cols, const Fused& fused, const Plain& plain) {
+    const RawWeight raw(DType::kF32, 70, cols, 1);
+    for (const DType storage : kStorages) {
+      for (const float input_scale : {0.0f, 0.03f}) {
+        Weight weight = raw.PackAs(one_, storage);
+        weight.input_scale = input_scale;
+        GappedMatrix want(rows, 70), got(rows, 70), unfused(rows, cols);
+        plain(unfused);
+        Linear(On(three_), unfused.view(), weight, want.view());
+        const Exec exec = On(three_);
+        Workspace::Scope scope(workspace_);
+        const LinearInput input = NewLinearInput(exec, weight, rows);
+        fused(exec, input);
+        Linear(exec, input, weight, got.view());
+        ASSERT_EQ(got.Values(), want.Values()) << Name(storage) << ", " << cols << " inputs";
+      }
+    }
+  }
+};
+
+TEST_P(LinearInputTest, OfANorm) {
+  for (const int64_t cols : {1, 7, 64, 333}) {
+    const GappedMatrix x(90, cols, 2);
+    const NormWeights norm{.kind = NormKind::kRms,
+                           .epsilon = 1e-5f,
+                           .weight = GappedMatrix(1, cols, 3, 0.5f, 1.5f).Row(0),
+                           .bias = {}};
+    ExpectSameProduct(
+        90, cols,
+        [&](const Exec& exec, const LinearInput& input) { Norm(exec, x.view(), norm, input); },
+        [&](GappedMatrix& out) { Norm(On(one_), x.view(), norm, out.view()); });
+  }
+}
+
+TEST_P(LinearInputTest, OfAnActivation) {
+  for (const int64_t cols : {1, 7, 64, 333}) {
+    const GappedMatrix x(40, cols, 4, -4, 4);
+    ExpectSameProduct(
+        40, cols,
+        [&](const Exec& exec, const LinearInput& input) {
+          Activate(exec, Activation::kGeluErf, x.view(), input);
+        },
+        [&](GappedMatrix& out) {
+          Activate(On(one_), Activation::kGeluErf, x.view(), out.Input());
+        });
+    const GappedMatrix gate_up(40, 2 * cols, 5, -4, 4);
+    ExpectSameProduct(
+        40, cols,
+        [&](const Exec& exec, const LinearInput& input) {
+          ActivateGated(exec, Activation::kSilu, gate_up.view(), input);
+        },
+        [&](GappedMatrix& out) {
+          ActivateGated(On(one_), Activation::kSilu, gate_up.view(), out.Input());
+        });
+  }
+}
+
+GODWIT_FOR_EVERY_ISA(LinearInputTest);
+
+}  // namespace
+}  // namespace godwit::ops

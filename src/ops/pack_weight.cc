@@ -1,0 +1,141 @@
+#include "ops/pack_weight.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/dispatch.h"
+#include "kernels/packing.h"
+#include "ops/quantize.h"
+
+namespace godwit::ops {
+namespace {
+
+using kernels::KernelTable;
+using kernels::kPanelColumns;
+
+// The rows of one panel in another storage than theirs.
+class RowConverter {
+ public:
+  RowConverter(const KernelTable& kernels, DType from, DType to, int64_t inputs)
+      : kernels_(kernels),
+        from_(from),
+        to_(to),
+        inputs_(inputs),
+        row_bytes_((inputs + kernels::kQuad) * static_cast<int64_t>(SizeOf(to))),
+        aligned_(static_cast<size_t>(inputs)),
+        wide_(static_cast<size_t>(inputs)),
+        rows_(static_cast<size_t>(kPanelColumns * row_bytes_)) {}
+
+  // Row `c` of the panel. *scale is set for I8.
+  const void* Convert(const void* row, int64_t c, float* scale) {
+    const float* x = Widened(row);
+    std::byte* out = rows_.data() + c * row_bytes_;
+    switch (to_) {
+      case DType::kI8:
+        *scale = QuantizeRow(kernels_, x, inputs_, reinterpret_cast<int8_t*>(out)).scale;
+        break;
+      case DType::kBF16:
+        kernels_.f32_to_bf16(x, inputs_, reinterpret_cast<BF16*>(out));
+        break;
+      default:
+        assert(to_ == DType::kF32);
+        std::memcpy(out, x, static_cast<size_t>(inputs_) * sizeof(float));
+    }
+    return out;
+  }
+
+ private:
+  const float* Widened(const void* row) {
+    const auto n = static_cast<size_t>(inputs_);
+    if (from_ == DType::kF32) {
+      std::memcpy(wide_.data(), row, n * sizeof(float));
+      return wide_.data();
+    }
+    std::memcpy(aligned_.data(), row, n * sizeof(uint16_t));
+    if (from_ == DType::kF16) {
+      kernels_.f16_to_f32(reinterpret_cast<const F16*>(aligned_.data()), inputs_, wide_.data());
+    } else {
+      kernels_.bf16_to_f32(reinterpret_cast<const BF16*>(aligned_.data()), inputs_, wide_.data());
+    }
+    return wide_.data();
+  }
+
+  const KernelTable& kernels_;
+  DType from_, to_;
+  int64_t inputs_, row_bytes_;
+  std::vector<uint16_t> aligned_;
+  std::vector<float> wide_;
+  std::vector<std::byte> rows_;
+};
+
+}  // namespace
+
+Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs,
+                  const std::function<const void*(int64_t output)>& row, DType storage) {
+  if (storage == DType::kI8 && inputs > kernels::kMaxDepthI8) {
+    Throw(ErrorKind::kUnsupported, "an int8 weight of {} inputs, at most {} are supported", inputs,
+          kernels::kMaxDepthI8);
+  }
+  const int64_t panels = kernels::PanelCount(outputs);
+  const int64_t panel_bytes = kernels::PanelBytes(storage, inputs);
+  Weight weight{.dtype = storage,
+                .outputs = outputs,
+                .inputs = inputs,
+                .panels = Buffer(panels * panel_bytes),
+                .bias = {}};
+  const bool convert = storage != dtype;
+  const bool quantize = storage == DType::kI8 && dtype != DType::kI8;
+  if (quantize) weight.scales.resize(static_cast<size_t>(outputs));
+  // Any instruction set would do: conversions and quantization give the same bits on all of them.
+  const KernelTable& kernels = *kernels::BestIsa().table;
+  pool.Run(panels, [&](int64_t panel, int /*worker*/) {
+    const void* rows[kPanelColumns] = {};
+    const int64_t first = panel * kPanelColumns;
+    const int64_t columns = std::min(kPanelColumns, outputs - first);
+    for (int64_t c = 0; c < columns; ++c) rows[c] = row(first + c);
+    std::optional<RowConverter> converter;
+    if (convert) converter.emplace(kernels, dtype, storage, inputs);
+    for (int64_t c = 0; convert && c < columns; ++c) {
+      float* scale = quantize ? &weight.scales[static_cast<size_t>(first + c)] : nullptr;
+      rows[c] = converter->Convert(rows[c], c, scale);
+    }
+    kernels::PackPanel(storage, rows, inputs, weight.panels.data() + panel * panel_bytes);
+  });
+  return weight;
+}
+
+int64_t PackedBytes(DType storage, int64_t outputs, int64_t inputs) {
+  const int64_t scales = storage == DType::kI8 ? outputs * int64_t{sizeof(float)} : 0;
+  return kernels::PanelCount(outputs) * kernels::PanelBytes(storage, inputs) + scales;
+}
+
+void UnpackRow(const Weight& w, int64_t output, float* out) {
+  const int64_t column = output % kPanelColumns;
+  const int64_t depth = kernels::PanelDepth(w.dtype);
+  const std::byte* panel =
+      w.panels.data() + output / kPanelColumns * kernels::PanelBytes(w.dtype, w.inputs);
+  for (int64_t k = 0; k < w.inputs; ++k) {
+    const int64_t i = (k / depth * kPanelColumns + column) * depth + k % depth;
+    switch (w.dtype) {
+      case DType::kF32:
+        out[k] = reinterpret_cast<const float*>(panel)[i];
+        break;
+      case DType::kF16:
+        out[k] = ToFloat(reinterpret_cast<const F16*>(panel)[i]);
+        break;
+      case DType::kI8: {
+        const int integer = std::to_integer<int>(panel[i]) - 128;
+        out[k] = w.scales[static_cast<size_t>(output)] * static_cast<float>(integer);
+        break;
+      }
+      default:
+        out[k] = ToFloat(reinterpret_cast<const BF16*>(panel)[i]);
+    }
+  }
+}
+
+}  // namespace godwit::ops

@@ -1,0 +1,29 @@
+// Weights into the packed layout in which the kernels read them, and rows out of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/thread_pool.h"
+#include "tensor/weight.h"
+
+namespace godwit::ops {
+
+// A weight of the given shape stored as `storage`; its bias is left empty. row(i) points at the
+// `inputs` elements of output i in `dtype`, at any alignment, and is called from several threads.
+//
+// dtype F32, F16 or BF16 becomes F32, BF16 or I8, or stays as it is. To bf16 it is rounded, to int8
+// quantized with a scale for each output (ops/quantize.h); an output that is not finite gets the
+// scale NaN. I8 stays I8, and its scales are left to the caller. Throws Error(kUnsupported) for
+// int8 of more inputs than kernels::kMaxDepthI8.
+Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs,
+                  const std::function<const void*(int64_t output)>& row, DType storage);
+
+// Bytes that such a weight takes, without its bias.
+int64_t PackedBytes(DType storage, int64_t outputs, int64_t inputs);
+
+// Row `output` of a packed weight, widened: out [w.inputs]. For tied embeddings, which are stored
+// once, as the output head.
+void UnpackRow(const Weight& w, int64_t output, float* out);
+
+}  // namespace godwit::ops

@@ -1,0 +1,35 @@
+#include "ops/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace godwit::ops {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+RowQuantization Zeros(float scale, int64_t n, int8_t* out) {
+  std::fill_n(out, (n + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad, int8_t{0});
+  return {.scale = scale, .sum = 0};
+}
+
+}  // namespace
+
+RowQuantization QuantizeRow(const kernels::KernelTable& kernels, const float* x, int64_t n,
+                            int8_t* out) noexcept {
+  const float largest = kernels.largest_magnitude(x, n);
+  if (std::isnan(largest)) return Zeros(kNan, n, out);
+  if (largest < 0x1p-120f) return Zeros(0.0f, n, out);
+  const int32_t sum = kernels.quantize(x, 127.0f / largest, n, out).sum;
+  return {.scale = largest / 127.0f, .sum = sum};
+}
+
+RowQuantization QuantizeRow(const kernels::KernelTable& kernels, const float* x, float scale,
+                            int64_t n, int8_t* out) noexcept {
+  const kernels::QuantizedSum result = kernels.quantize(x, 1.0f / scale, n, out);
+  if (!result.finite) return Zeros(kNan, n, out);
+  return {.scale = scale, .sum = result.sum};
+}
+
+}  // namespace godwit::ops

@@ -1,0 +1,26 @@
+// Rows of floats as int8 with a scale each: x[i] is about scale * out[i].
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kernel_table.h"
+
+namespace godwit::ops {
+
+struct RowQuantization {
+  float scale;  // NaN if x is not finite: what is computed from the row then is NaN too
+  int32_t sum;  // of the integers
+};
+
+// With a scale of its own, the largest magnitude / 127: relative to that, an element is off by
+// 1/254 at most. A row of zeros gives zeros with scale 0, and so does one whose elements are all
+// below 2^-120, where 127 / magnitude would overflow. out: [n], padded with zeros to a multiple of
+// kernels::kQuad. Every instruction set gives the same bits.
+RowQuantization QuantizeRow(const kernels::KernelTable& kernels, const float* x, int64_t n,
+                            int8_t* out) noexcept;
+
+// With the given scale > 0; what is beyond 127 times it becomes that.
+RowQuantization QuantizeRow(const kernels::KernelTable& kernels, const float* x, float scale,
+                            int64_t n, int8_t* out) noexcept;
+
+}  // namespace godwit::ops

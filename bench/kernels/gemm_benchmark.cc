@@ -111,10 +111,12 @@ void RegisterAll() {
             std::string(type.name) + "/" + layer.name + "/rows:" + std::to_string(rows);
         if (type.ours) {
           benchmark::RegisterBenchmark((name + "/godwit").c_str(), Ours, product)
-              ->Unit(benchmark::kMicrosecond);
+              ->Unit(benchmark::kMicrosecond)
+              ->UseRealTime();
         }
         benchmark::RegisterBenchmark((name + "/oneDNN").c_str(), OneDnn, product)
-            ->Unit(benchmark::kMicrosecond);
+            ->Unit(benchmark::kMicrosecond)
+            ->UseRealTime();
       }
     }
   }

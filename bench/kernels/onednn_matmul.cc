@@ -1,5 +1,6 @@
 #include "bench/kernels/onednn_matmul.h"
 
+#include <fmt/format.h>
 #include <omp.h>
 
 #include <cstring>
@@ -83,8 +84,7 @@ void OneDnnMatmul::Run() {
 const char* OneDnnVersion() {
   static const std::string version = [] {
     const dnnl_version_t* v = dnnl_version();
-    return "v" + std::to_string(v->major) + "." + std::to_string(v->minor) + "." +
-           std::to_string(v->patch);
+    return fmt::format("v{}.{}.{}", v->major, v->minor, v->patch);
   }();
   return version.c_str();
 }

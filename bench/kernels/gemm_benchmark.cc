@@ -14,6 +14,7 @@
 #include "bench/machine.h"
 #include "kernels/dispatch.h"
 #include "ops/linear.h"
+#include "ops/pack_weight.h"
 #include "tensor/workspace.h"
 
 namespace godwit::bench {
@@ -34,11 +35,8 @@ constexpr int64_t kRows[] = {1, 16, 512};
 struct Type {
   const char* name;
   DType dtype;
-  bool ours;  // whether we have such a product
 };
-// int8: `ours` is true when the kernels have it.
-constexpr Type kTypes[] = {
-    {"f32", DType::kF32, true}, {"bf16", DType::kBF16, true}, {"int8", DType::kI8, false}};
+constexpr Type kTypes[] = {{"f32", DType::kF32}, {"bf16", DType::kBF16}, {"int8", DType::kI8}};
 
 struct Product {
   Type type;
@@ -74,12 +72,10 @@ void Ours(benchmark::State& state, const Product& product) {
   std::vector<float> x(static_cast<size_t>(rows * layer.inputs));
   std::vector<float> y(static_cast<size_t>(rows * layer.outputs));
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7 % 13) / 8;
-  std::vector<float> row(static_cast<size_t>(layer.inputs), 0.5f);
-  std::vector<BF16> narrow(row.size(), ToBF16(0.5f));
-  const void* weights =
-      type.dtype == DType::kF32 ? static_cast<const void*>(row.data()) : narrow.data();
-  const Weight weight = ops::PackWeight(pool, type.dtype, layer.outputs, layer.inputs,
-                                        [&](int64_t) { return weights; });
+  const std::vector<float> row(static_cast<size_t>(layer.inputs), 0.5f);
+  const Weight weight = ops::PackWeight(
+      pool, DType::kF32, layer.outputs, layer.inputs,
+      [&](int64_t) -> const void* { return row.data(); }, type.dtype);
   const double peak = Peak(type.dtype);
   for (auto _ : state) {
     ops::Linear(exec, {x.data(), rows, layer.inputs, layer.inputs}, weight,
@@ -109,11 +105,9 @@ void RegisterAll() {
         const Product product{type, layer, rows};
         const std::string name =
             std::string(type.name) + "/" + layer.name + "/rows:" + std::to_string(rows);
-        if (type.ours) {
-          benchmark::RegisterBenchmark((name + "/godwit").c_str(), Ours, product)
-              ->Unit(benchmark::kMicrosecond)
-              ->UseRealTime();
-        }
+        benchmark::RegisterBenchmark((name + "/godwit").c_str(), Ours, product)
+            ->Unit(benchmark::kMicrosecond)
+            ->UseRealTime();
         benchmark::RegisterBenchmark((name + "/oneDNN").c_str(), OneDnn, product)
             ->Unit(benchmark::kMicrosecond)
             ->UseRealTime();

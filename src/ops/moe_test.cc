@@ -110,13 +110,13 @@ TEST_P(MoeTest, ATokenDoesNotDependOnItsCompany) {
 TEST_P(MoeTest, EqualScoresTakeTheFirstExperts) {
   TestMoe moe({4, 2, 6, 5}, DType::kF32, one_);
   const std::vector<float> zeros(6);
-  moe.weights.router =
-      PackWeight(one_, DType::kF32, 4, 6, [&](int64_t) -> const void* { return zeros.data(); });
+  moe.weights.router = PackWeight(
+      one_, DType::kF32, 4, 6, [&](int64_t) -> const void* { return zeros.data(); }, DType::kF32);
   const GappedMatrix x(1, 6, 5);
   const GappedMatrix out = Run(moe, x.view(), one_);
   moe.weights.experts.resize(2);
-  moe.weights.router =
-      PackWeight(one_, DType::kF32, 2, 6, [&](int64_t) -> const void* { return zeros.data(); });
+  moe.weights.router = PackWeight(
+      one_, DType::kF32, 2, 6, [&](int64_t) -> const void* { return zeros.data(); }, DType::kF32);
   EXPECT_EQ(Run(moe, x.view(), one_).Values(), out.Values());
 }
 

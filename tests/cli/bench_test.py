@@ -62,15 +62,17 @@ class BenchTest(CliTest):
                             [together])
         self.assertNotEqual(self.hashes(*SHAPE, "-p", "20", "-n", "0", "--weights", "f32"),
                             [together])
+        self.assertEqual(len(set(self.hashes(*SHAPE, "-p", "20", "-n", "20", "--weights", "int8"))), 1)
 
     def test_a_checkpoint(self):
         row, = self.bench("-m", TINY, "-p", "8", "-n", "0", "--kv", "sinks:4+60", "--isa", "scalar")
         self.assertEqual((row["model"], row["kv"], row["isa"]), (TINY.name, "sinks:4+60", "scalar"))
-        message = self.refused(UNSUPPORTED, "bench", "-m", TINY, "--weights", "f16")
-        self.assertIn("f16", message)
+        row, = self.bench("-m", TINY, "-p", "8", "-n", "0", "--weights", "int8", "--kv-type", "int8")
+        self.assertEqual((row["weights"], row["kv_type"]), ("int8", "int8"))
+        self.assertIn("f32, bf16 or int8", self.refused(INPUT, "bench", "-m", TINY, "--weights", "f16"))
 
     def test_kv_types(self):
-        for kv_type in ("f32", "f16", "bf16"):
+        for kv_type in ("f32", "f16", "bf16", "int8"):
             row, = self.bench(*SHAPE, "-p", "0", "-n", "2", "--kv-type", kv_type)
             self.assertEqual(row["kv_type"], kv_type)
         row, = self.bench(*SHAPE, "-p", "0", "-n", "2", "--weights", "f32")

@@ -127,6 +127,8 @@ TEST_P(GoldenTest, DecodingOneByOneGivesTheSameBits) {
 // is off by 3 / (127 sqrt(12)) of itself. The squares add over the linear layers, as those of bf16
 // do above, and what the norms and softmaxes make of them is at most 3.5 times as much.
 TEST_P(GoldenTest, Int8WeightsStayClose) {
+  // A score that is off by a little may send a token to another expert, which is another function.
+  if (runner_.spec().mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";
   const ModelRunner quantized(Root() / GetParam().path, DType::kI8);
   const Errors errors = Compare(quantized.Logits(ids_, {.context = GetParam().context}));
   constexpr double kAmplification = 5;
@@ -139,6 +141,7 @@ TEST_P(GoldenTest, Int8WeightsStayClose) {
 // Against the same model with an f32 cache: the error of the cache alone. Measured: 1.4 % in the
 // middle of these models, 3.4 % in the worst.
 TEST_P(GoldenTest, Int8KvStaysClose) {
+  if (runner_.spec().mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";
   expected_ = runner_.Logits(ids_, {.context = GetParam().context});
   const Errors errors =
       Compare(runner_.Logits(ids_, {.kv_type = DType::kI8, .context = GetParam().context}));

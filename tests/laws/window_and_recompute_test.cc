@@ -1,0 +1,80 @@
+// window:W keeps keys and values; recompute reads the last W + 1 tokens anew. In a model of one
+// layer keys and values depend on their own token alone, so the two are the same attention. In
+// deeper ones what a key knows of tokens that have left the window is the difference.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/make_policy.h"
+#include "bench/synthetic_weights.h"
+#include "generate/recompute.h"
+#include "kernels/dispatch.h"
+#include "model/archs/all.h"
+#include "model/decoder.h"
+#include "model/loader.h"
+#include "tensor/workspace.h"
+#include "weights/hf_config.h"
+
+namespace godwit {
+namespace {
+
+constexpr int64_t kWindow = 12;
+constexpr int64_t kTokens = 60;
+
+std::vector<float> LogitsOf(const LanguageModel& model, AttentionPolicy& policy) {
+  ThreadPool pool(1);
+  Workspace workspace;
+  const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
+  std::vector<int32_t> tokens(kTokens);
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * i * 7 % 50);
+  std::vector<float> hidden(static_cast<size_t>(kTokens * model.hidden_size()));
+  std::vector<float> logits(static_cast<size_t>(kTokens * model.vocab_size()));
+  const MatrixView<float> states{hidden.data(), kTokens, model.hidden_size(), model.hidden_size()};
+  const Segment segment{.tokens = tokens, .policy = &policy};
+  model.Forward(exec, {&segment, 1}, states);
+  model.Logits(exec, states, {logits.data(), kTokens, model.vocab_size(), model.vocab_size()});
+  return logits;
+}
+
+// The largest difference of a logit, relative to the largest logit.
+double Difference(int layers) {
+  const DecoderSpec spec = DescribeModel(HfConfig::Parse(
+      fmt::format(R"({{"model_type": "llama", "hidden_size": 32, "intermediate_size": 48,
+                       "num_hidden_layers": {}, "num_attention_heads": 4, "num_key_value_heads": 2,
+                       "vocab_size": 50, "max_position_embeddings": 256}})",
+                  layers),
+      "test"));
+  ThreadPool pool(1);
+  const auto model =
+      LoadDecoder(spec, *bench::SyntheticWeights(spec, DType::kF32), pool, {}, std::nullopt);
+  const PolicyOptions window{.spec = fmt::format("window:{}", kWindow),
+                             .kv_type = DType::kF32,
+                             .max_step_tokens = kTokens};
+  const Recompute recompute(*model, kWindow + 1, [&] {
+    return MakePolicy(Geometry(spec), {.kv_type = DType::kF32, .context = kWindow + 1});
+  });
+  const auto streamed = LogitsOf(*model, *MakePolicy(Geometry(spec), window));
+  const auto read_anew = LogitsOf(recompute, *recompute.NewPolicy());
+  double difference = 0, largest = 0;
+  for (size_t i = 0; i < streamed.size(); ++i) {
+    difference = std::max<double>(difference, std::abs(streamed[i] - read_anew[i]));
+    largest = std::max<double>(largest, std::abs(read_anew[i]));
+  }
+  return difference / largest;
+}
+
+TEST(WindowAndRecompute, AreTheSameAttentionInOneLayer) { EXPECT_LT(Difference(1), 2e-6); }
+
+TEST(WindowAndRecompute, DifferByWhatDeeperKeysRemember) {
+  const double two = Difference(2);
+  const double four = Difference(4);
+  RecordProperty("two_layers", fmt::format("{:.3f}", two));
+  RecordProperty("four_layers", fmt::format("{:.3f}", four));
+  EXPECT_GT(two, 1e-4);
+  EXPECT_GT(four, 1e-4);
+}
+
+}  // namespace
+}  // namespace godwit

@@ -51,6 +51,7 @@ class RowConverter {
  private:
   const float* Widened(const void* row) {
     const auto n = static_cast<size_t>(inputs_);
+    if (n == 0) return wide_.data();  // of which memcpy must not be told
     if (from_ == DType::kF32) {
       std::memcpy(wide_.data(), row, n * sizeof(float));
       return wide_.data();

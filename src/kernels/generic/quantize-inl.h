@@ -36,12 +36,12 @@ QuantizedSum Quantize(const float* x, float factor, int64_t n, int8_t* out) noex
     const int64_t bytes = (n - i + kQuad - 1) / kQuad * kQuad;
     StoreFirstBytes(out + i, quantized(LoadFirst(x + i, n - i)), bytes);
   }
-  int32_t lanes[kLanes];
+  uint32_t lanes[kLanes];  // unsigned, since what a NaN becomes may overflow; its row is refused
   __builtin_memcpy(lanes, &sum, sizeof(lanes));
-  int32_t total = 0;
+  uint32_t total = 0;
   for (int64_t lane = 0; lane < kLanes; ++lane) total += lanes[lane];
   const float zero = ReduceAdd(finiteness);
-  return {.sum = total, .finite = zero == zero};
+  return {.sum = static_cast<int32_t>(total), .finite = zero == zero};
 }
 
 }  // namespace

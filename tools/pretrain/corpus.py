@@ -2,6 +2,7 @@
 """Books to one long array of token ids.
 
   python tools/pretrain/corpus.py --out WORK FILE[xREPEAT]...     tokenizer.json and ids.npy
+  python tools/pretrain/corpus.py --out WORK --tokenizer MODEL/tokenizer.json FILE...
   python tools/pretrain/corpus.py --text FILE >BOOK.txt           one book as the models saw theirs
 
 The text is taken as it is read, not as it was typeset: the header and footer of Project Gutenberg
@@ -21,8 +22,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 # The order is the numbering. `<|sink|>` is in every vocabulary, so that all models share one.
 END, SINK = "<|endoftext|>", "<|sink|>"
 
-# How the transcribers' notes begin that open a book in a file of many.
-BOOK = re.compile(r"^(?=(?:Produced by|E-text prepared by|This eBook was produced) )", re.MULTILINE)
+# Between the books of a file of many: END, or where the transcriber's note begins that opens one.
+BOOK = re.compile(r"^(?=(?:Produced by|E-text prepared by|This eBook was produced) )|"
+                  + re.escape(END), re.MULTILINE)
 
 
 def read(path):
@@ -75,6 +77,7 @@ def main():
     parser.add_argument("--text", type=Path, metavar="FILE")
     parser.add_argument("--out", type=Path, metavar="WORK")
     parser.add_argument("--vocabulary", type=int, default=4096)
+    parser.add_argument("--tokenizer", type=Path, metavar="FILE", help="instead of a new one")
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
     if options.text:
@@ -83,7 +86,8 @@ def main():
     if not options.out or not options.files:
         parser.error("--out and at least one FILE are needed")
     books = [book for argument in options.files for book in documents(argument)]
-    tokenizer = train_tokenizer(books, options.vocabulary)
+    tokenizer = (Tokenizer.from_file(str(options.tokenizer)) if options.tokenizer
+                 else train_tokenizer(books, options.vocabulary))
     ids = encode(tokenizer, books)
     options.out.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(options.out / "tokenizer.json"))

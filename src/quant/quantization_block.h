@@ -1,0 +1,19 @@
+// The "quantization_config" of a config.json in the compressed-tensors format "int-quantized".
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "quant/scheme.h"
+
+namespace godwit::quant {
+
+// The keys that every version of the format knows, and no others: its readers refuse unknown ones.
+nlohmann::ordered_json QuantizationBlock(const Scheme& scheme,
+                                         const std::vector<std::string>& ignore);
+
+// Throws Error(kUnsupported) if this config.json is that of a model which is quantized already.
+void RefuseQuantized(const nlohmann::ordered_json& config, const std::string& file_name);
+
+}  // namespace godwit::quant

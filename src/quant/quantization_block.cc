@@ -39,11 +39,12 @@ ordered_json QuantizationBlock(const Scheme& scheme, const std::vector<std::stri
           {"global_compression_ratio", nullptr}};
 }
 
-void RefuseQuantized(const ordered_json& config, const std::string& file_name) {
+void RefuseQuantized(const HfConfig& config, const std::string& folder) {
   for (const char* key : {"quantization_config", "compression_config"}) {
-    if (!config.contains(key) || config[key].is_null()) continue;
+    if (!config.Has(key)) continue;
     Throw(ErrorKind::kUnsupported,
-          "{}: has a {}: this model is quantized already, expected one in float", file_name, key);
+          "{}: its config.json has a {}: the model is quantized already, expected one in float",
+          folder, key);
   }
 }
 

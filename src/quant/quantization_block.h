@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "quant/scheme.h"
+#include "weights/hf_config.h"
 
 namespace godwit::quant {
 
@@ -13,7 +14,7 @@ namespace godwit::quant {
 nlohmann::ordered_json QuantizationBlock(const Scheme& scheme,
                                          const std::vector<std::string>& ignore);
 
-// Throws Error(kUnsupported) if this config.json is that of a model which is quantized already.
-void RefuseQuantized(const nlohmann::ordered_json& config, const std::string& file_name);
+// Throws Error(kUnsupported) if the model in `folder` is quantized already.
+void RefuseQuantized(const HfConfig& config, const std::string& folder);
 
 }  // namespace godwit::quant

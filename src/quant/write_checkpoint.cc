@@ -3,6 +3,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -91,7 +92,11 @@ void CopyOtherFiles(const fs::path& from, const fs::path& to) {
   for (const auto& entry : fs::directory_iterator(from)) {
     const fs::path name = entry.path().filename();
     if (!entry.is_regular_file() || name == "config.json" || HoldsWeights(name)) continue;
-    fs::copy_file(entry.path(), to / name);
+    std::error_code error;
+    fs::copy_file(entry.path(), to / name, error);
+    if (!error) continue;
+    Throw(ErrorKind::kIo, "{}: cannot copy {} there: {}", to.native(), name.native(),
+          error.message());
   }
 }
 

@@ -21,6 +21,7 @@ constexpr Verb kVerbs[] = {
     {"perplexity", "how well a model predicts a text", Perplexity},
     {"eval", "how good a model is: zero-shot tasks, endless texts", Eval},
     {"bench", "how fast it is, against what the machine could do", Bench},
+    {"quantize", "make an int8 model (SmoothQuant)", Quantize},
     {"inspect", "what a model is, and what of it fits into this machine", Inspect},
 };
 

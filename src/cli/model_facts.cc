@@ -28,7 +28,8 @@ TextFacts ReadTextFacts(const std::filesystem::path& folder) {
   return text;
 }
 
-// "model.layers.12.mlp.weight" -> "model.layers.*.mlp.weight"
+}  // namespace
+
 std::string WithoutNumbers(const std::string& name) {
   std::string pattern;
   for (size_t begin = 0; begin <= name.size();) {
@@ -42,8 +43,6 @@ std::string WithoutNumbers(const std::string& name) {
   }
   return pattern;
 }
-
-}  // namespace
 
 ModelFacts ReadModelFacts(const std::string& folder, const std::string& weights) {
   ModelFacts facts;

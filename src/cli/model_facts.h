@@ -45,6 +45,9 @@ struct ModelFacts {
 // weights: as LoadOptions::weights.
 ModelFacts ReadModelFacts(const std::string& folder, const std::string& weights = "auto");
 
+// "model.layers.12.mlp.weight" -> "model.layers.*.mlp.weight"
+std::string WithoutNumbers(const std::string& name);
+
 std::vector<TensorGroup> GroupTensors(const WeightSource& source);
 
 // The longest context whose cache fits beside the weights into `available_bytes`.

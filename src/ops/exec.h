@@ -11,6 +11,7 @@
 #include "base/cancel.h"
 #include "base/thread_pool.h"
 #include "kernels/kernel_table.h"
+#include "ops/linear_observer.h"
 #include "tensor/workspace.h"
 
 namespace godwit {
@@ -19,7 +20,8 @@ struct Exec {
   ThreadPool& pool;
   const kernels::KernelTable& kernels;
   Workspace& workspace;
-  const CancelToken* cancel = nullptr;  // null: cannot be stopped
+  const CancelToken* cancel = nullptr;       // null: cannot be stopped
+  const LinearObserver* observer = nullptr;  // null: nobody looks
 
   // Runs body(task) or body(task, worker) for every task in [0, tasks), on all cores; `worker` is
   // in [0, pool.threads()). Throws Error(kCancelled) when the caller asked to stop; what the tasks

@@ -61,6 +61,7 @@ void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, Matrix
 void Linear(const Exec& exec, const LinearInput& x, const Weight& w, MatrixView<float> out) {
   assert(x.cols == w.inputs && out.cols == w.outputs && x.rows == out.rows);
   if (x.rows == 0) return;
+  if (exec.observer != nullptr) (*exec.observer)(w, x);
   const Gemm gemm = SelectGemm(exec.kernels, w.dtype);
   assert(x.dtype == (w.dtype == DType::kF16 ? DType::kF32 : w.dtype));
   const bool quantized = x.dtype == DType::kI8;

@@ -25,15 +25,15 @@ constexpr std::string_view kIndex = "model.safetensors.index.json";
 constexpr std::array<std::string_view, 8> kWeightExtensions = {
     ".safetensors", ".bin", ".gguf", ".pt", ".pth", ".onnx", ".h5", ".msgpack"};
 
+bool IsWeightFile(const fs::path& name) {
+  return std::ranges::find(kWeightExtensions, name.extension().string()) != kWeightExtensions.end();
+}
+
 // Files that look like weights under another name or in another format.
 std::vector<std::string> OtherWeights(const fs::path& folder) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string extension = entry.path().extension().string();
-    if (std::find(kWeightExtensions.begin(), kWeightExtensions.end(), extension) !=
-        kWeightExtensions.end()) {
-      names.push_back(Quote(entry.path().filename().string()));
-    }
+    if (IsWeightFile(entry.path())) names.push_back(Quote(entry.path().filename().string()));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -57,6 +57,10 @@ std::vector<std::string> OtherWeights(const fs::path& folder) {
 }
 
 }  // namespace
+
+bool HoldsWeights(const fs::path& name) {
+  return IsWeightFile(name) || name.native().ends_with(".index.json");
+}
 
 std::unique_ptr<WeightSource> OpenWeights(const fs::path& folder) try {
   const fs::file_status status = fs::status(folder);

@@ -13,4 +13,7 @@ namespace godwit {
 // a file, kUnsupported if it has weights only in other formats (named), kFormat for broken files.
 std::unique_ptr<WeightSource> OpenWeights(const std::filesystem::path& folder);
 
+// Whether a file of this name holds weights, in whatever format, or says where they are.
+bool HoldsWeights(const std::filesystem::path& name);
+
 }  // namespace godwit

@@ -47,7 +47,7 @@ void AddModelFlag(CommandLine& line, ModelOptions& options) {
            options.folder);
 }
 
-void AddComputeFlags(CommandLine& line, ModelOptions& options) {
+void AddThreadFlags(CommandLine& line, ModelOptions& options) {
   line.Add(
       {.names = "-t,--threads", .value = "N", .help = "threads to compute with (0: one per core)"},
       [&options](const std::string& value) {
@@ -59,6 +59,10 @@ void AddComputeFlags(CommandLine& line, ModelOptions& options) {
             .value = "NAME",
             .help = "instruction set (default: the best; see godwit inspect)"},
            options.isa);
+}
+
+void AddComputeFlags(CommandLine& line, ModelOptions& options) {
+  AddThreadFlags(line, options);
   line.Add({.names = "--weights",
             .value = "TYPE",
             .help = "what the weights are loaded as: " + WeightTypeNames() +

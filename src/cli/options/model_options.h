@@ -18,9 +18,10 @@ struct ModelOptions {
   std::string numa;  // empty: none
 };
 
-void AddModelFlag(CommandLine& line, ModelOptions& options);  // --model alone
+void AddModelFlag(CommandLine& line, ModelOptions& options);    // --model alone
+void AddThreadFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa
 void AddComputeFlags(CommandLine& line,
-                     ModelOptions& options);  // --threads, --isa, --weights, --numa
+                     ModelOptions& options);  // those, --weights and --numa
 void AddNumaFlag(CommandLine& line, ModelOptions& options);
 
 // On standard error, if there are more threads than cores.

@@ -18,6 +18,7 @@ namespace {
 
 // All that the handler looks at. Lock-free atomics are what a handler may touch.
 std::atomic<Session*> session_to_cancel{nullptr};
+std::atomic<CancelToken*> token_to_cancel{nullptr};
 std::atomic<int> exit_after{1};  // presses
 std::atomic<int> presses{0};
 std::atomic<int> note_file{-1};
@@ -45,13 +46,16 @@ void SetHandler(int signal, void (*handler)(int)) {
 extern "C" void OnInterrupt(int /*signal*/) {
   const int saved_errno = errno;
   Session* const session = session_to_cancel;
-  if (session == nullptr && note_file >= 0) {
+  CancelToken* const token = token_to_cancel;
+  if (session == nullptr && token == nullptr && note_file >= 0) {
     Note(SIGINT);
   } else if (++presses >= exit_after) {
     if (isatty(STDERR_FILENO) == 1) WriteStatus(ProgressIsVisible() ? "\r\033[K" : "\n");
     _exit(kExitCancelled);
   } else if (session != nullptr) {
     session->Cancel();
+  } else if (token != nullptr) {
+    token->Cancel();
   }
   errno = saved_errno;
 }
@@ -70,8 +74,15 @@ CancelOnInterrupt::CancelOnInterrupt(Session& session, int presses_to_exit) {
   session_to_cancel = &session;
 }
 
+CancelOnInterrupt::CancelOnInterrupt(CancelToken& token, int presses_to_exit) {
+  presses = 0;
+  exit_after = presses_to_exit;
+  token_to_cancel = &token;
+}
+
 CancelOnInterrupt::~CancelOnInterrupt() {
   session_to_cancel = nullptr;
+  token_to_cancel = nullptr;
   exit_after = 1;
 }
 

@@ -2,6 +2,7 @@
 // main thread only.
 #pragma once
 
+#include "base/cancel.h"
 #include "godwit/engine.h"
 
 namespace godwit::cli {
@@ -9,11 +10,12 @@ namespace godwit::cli {
 // Leaves at once, with exit code 130: while a program starts, loads a model or reads its input.
 void ExitOnInterrupt();
 
-// While it lives, Ctrl-C cancels what the session is doing; pressed `presses_to_exit` times, it
-// leaves at once. Afterwards it does what it did before.
+// While it lives, Ctrl-C cancels what the session is doing, or who looks at the token; pressed
+// `presses_to_exit` times, it leaves at once. Afterwards it does what it did before.
 class CancelOnInterrupt {
  public:
   CancelOnInterrupt(Session& session, int presses_to_exit);
+  CancelOnInterrupt(CancelToken& token, int presses_to_exit);
   ~CancelOnInterrupt();
   CancelOnInterrupt(const CancelOnInterrupt&) = delete;
   CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;

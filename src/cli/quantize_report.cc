@@ -1,0 +1,102 @@
+#include "cli/quantize_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/machine_memory.h"
+#include "cli/model_facts.h"
+#include "cli/plot/line_chart.h"
+#include "quant/linears.h"
+
+namespace godwit::cli {
+namespace {
+
+// Lines in the order in which they first came, and how often.
+class CountedLines {
+ public:
+  void Add(const std::string& line) {
+    const auto found =
+        std::ranges::find(lines_, line, [](const auto& counted) { return counted.first; });
+    if (found == lines_.end()) {
+      lines_.emplace_back(line, 1);
+    } else {
+      ++found->second;
+    }
+  }
+
+  std::string Text(const std::string& title) const {
+    std::string text;
+    for (const auto& [line, count] : lines_) {
+      text += fmt::format("{:<12}{}{}\n", text.empty() ? title : "", line,
+                          count > 1 ? fmt::format("  x {}", count) : "");
+    }
+    return text;
+  }
+
+ private:
+  std::vector<std::pair<std::string, int64_t>> lines_;
+};
+
+}  // namespace
+
+std::string PlanText(const quant::QuantPlan& plan, const quant::Scheme& scheme,
+                     const QuantizedSizes& sizes) {
+  CountedLines int8, kept, smoothed, left_out;
+  for (const LinearTensors* linear : plan.linears) {
+    for (const TensorInfo* part : linear->parts) int8.Add(WithoutNumbers(quant::ModuleName(*part)));
+  }
+  for (const std::string& name : plan.ignore) kept.Add(WithoutNumbers(name));
+  for (const quant::SmoothGroup& group : plan.smooth.groups) {
+    smoothed.Add(WithoutNumbers(group.name));
+  }
+  for (const quant::LeftOut& part : plan.smooth.left_out) {
+    left_out.Add(fmt::format("{}: {}", WithoutNumbers(part.name), part.reason));
+  }
+  return fmt::format("{:<12}{}: {}\n", "scheme", scheme.name, scheme.description) +
+         int8.Text("int8") + kept.Text("float") + smoothed.Text("smoothed") +
+         left_out.Text("left out") + DescribeSizes(sizes);
+}
+
+std::string DescribeAlphas(const quant::Smoothing& smoothing) {
+  if (smoothing.alphas.empty()) return "none";
+  const auto [low, high] = std::ranges::minmax(smoothing.alphas);
+  return low == high ? fmt::format("{:g}", low) : fmt::format("{:g} to {:g}", low, high);
+}
+
+std::string CurveText(const quant::Smoothing& smoothing) {
+  std::string text = fmt::format("{:>6}  {}\n", "alpha", "error of the outputs");
+  const std::vector<float> alphas = quant::AlphaGrid();
+  const auto best = std::ranges::min_element(smoothing.curve);
+  for (auto at = smoothing.curve.begin(); at != smoothing.curve.end(); ++at) {
+    text +=
+        fmt::format("{:>6g}  {:.3e}{}\n", alphas[static_cast<size_t>(at - smoothing.curve.begin())],
+                    *at, at == best ? "  least" : "");
+  }
+  return text;
+}
+
+std::string CurveChart(const quant::Smoothing& smoothing) {
+  LineChart chart{.title = "what quantizing costs",
+                  .x_label = "migration strength alpha",
+                  .y_label = "relative squared error of the outputs",
+                  .log_y = true};
+  ChartLine line{.name = "all groups"};
+  const std::vector<float> alphas = quant::AlphaGrid();
+  for (size_t i = 0; i < alphas.size(); ++i) {
+    line.points.emplace_back(alphas[i], smoothing.curve[i]);
+  }
+  chart.lines.push_back(std::move(line));
+  return chart.Svg();
+}
+
+std::string DescribeSizes(const QuantizedSizes& sizes) {
+  return fmt::format(
+      "{:<12}{} -> {} ({:.2f})\n", "weights", FormatBytes(sizes.before_bytes),
+      FormatBytes(sizes.after_bytes),
+      static_cast<double>(sizes.after_bytes) / static_cast<double>(sizes.before_bytes));
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,17 @@
+// Who wants to see what goes into the linear layers: calibration, and pictures of it.
+#pragma once
+
+#include <functional>
+
+namespace godwit {
+
+struct Weight;
+namespace ops {
+struct LinearInput;
+}
+
+// Called by ops::Linear before every product, from the thread that calls it. The rows are valid
+// during the call.
+using LinearObserver = std::function<void(const Weight& w, const ops::LinearInput& x)>;
+
+}  // namespace godwit

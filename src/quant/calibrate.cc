@@ -1,0 +1,93 @@
+#include "quant/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "attention/make_policy.h"
+#include "base/error.h"
+#include "ops/linear_input.h"
+#include "tensor/float_bytes.h"
+
+namespace godwit::quant {
+namespace {
+
+// Calls see(name, row [inputs]) for every row that goes into a named linear layer.
+template <typename See>
+void RunPieces(const Exec& exec, const Decoder& decoder,
+               std::span<const std::vector<int32_t>> pieces, const CalibrationProgress& progress,
+               const See& see) {
+  std::vector<float> row;
+  const LinearObserver observer = [&](const Weight& w, const ops::LinearInput& x) {
+    if (w.name.empty()) return;
+    row.resize(static_cast<size_t>(x.cols));
+    for (int64_t i = 0; i < x.rows; ++i) {
+      ReadFloats(x.dtype, x.Row(i), row);
+      see(w.name, std::span<const float>(row));
+    }
+  };
+  Exec observed = exec;
+  observed.observer = &observer;
+  int64_t total = 0, done = 0;
+  for (const auto& piece : pieces) total += std::ssize(piece);
+  for (const auto& piece : pieces) {
+    const auto n = std::ssize(piece);
+    const auto policy = MakePolicy(Geometry(decoder.spec()),
+                                   {.kv_type = DType::kF32, .context = n, .max_step_tokens = n});
+    const Segment segment{piece, policy.get()};
+    Workspace::Scope scope(exec.workspace);
+    const auto hidden = exec.workspace.Matrix<float>(n, decoder.hidden_size());
+    decoder.Forward(observed, {&segment, 1}, hidden);
+    done += n;
+    if (progress) progress(done, total);
+  }
+}
+
+}  // namespace
+
+Calibration Calibrate(const Exec& exec, const Decoder& decoder,
+                      std::span<const std::vector<int32_t>> pieces,
+                      const CalibrationProgress& progress) {
+  Calibration calibration;
+  RunPieces(exec, decoder, pieces, progress,
+            [&](const std::string& name, std::span<const float> row) {
+              LinearStatistics& seen = calibration[name];
+              seen.largest.resize(row.size());
+              bool finite = true;
+              for (size_t i = 0; i < row.size(); ++i) {
+                finite &= std::isfinite(row[i]);
+                seen.largest[i] = std::max(seen.largest[i], std::fabs(row[i]));
+              }
+              if (!finite) {
+                Throw(ErrorKind::kUnsupported, "calibration: the input of {} holds NaN or infinity",
+                      name);
+              }
+              if (seen.sample.WantsNext()) seen.sample.Add(row);
+            });
+  return calibration;
+}
+
+std::map<std::string, float, std::less<>> ClippedMaxima(
+    const Exec& exec, const Decoder& decoder, std::span<const std::vector<int32_t>> pieces,
+    const Scalings& scalings, double share, const CalibrationProgress& progress) {
+  std::map<std::string, std::vector<float>, std::less<>> maxima;  // of every row
+  RunPieces(exec, decoder, pieces, progress,
+            [&](const std::string& name, std::span<const float> row) {
+              const auto& s = FindScaling(scalings, name + ".weight").column_factors;
+              float largest = 0;
+              for (size_t i = 0; i < row.size(); ++i) {
+                largest = std::max(largest, std::fabs(row[i]) / (s.empty() ? 1.0f : s[i]));
+              }
+              maxima[name].push_back(largest);
+            });
+  std::map<std::string, float, std::less<>> clipped;
+  for (auto& [name, values] : maxima) {
+    const auto cut = static_cast<size_t>(share * static_cast<double>(values.size()));
+    const auto place = values.end() - 1 - static_cast<std::ptrdiff_t>(cut);
+    std::nth_element(values.begin(), place, values.end());
+    clipped[name] = *place;
+  }
+  return clipped;
+}
+
+}  // namespace godwit::quant

@@ -1,0 +1,45 @@
+// What goes into the linear layers of a model on a calibration text (section 3.3 of the SmoothQuant
+// thesis: the largest magnitude of every input channel).
+//
+// The ordinary forward pass runs, and an observer looks on. What comes out depends neither on the
+// threads nor on anything but the pieces and their order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/decoder.h"
+#include "ops/exec.h"
+#include "quant/row_sample.h"
+#include "quant/scaled_tensor.h"
+
+namespace godwit::quant {
+
+struct LinearStatistics {
+  std::vector<float> largest;  // [inputs] of |x|
+  RowSample sample;            // rows of x
+};
+
+// By the name of the packed weight. What no token reached (an expert, perhaps) is not there.
+using Calibration = std::map<std::string, LinearStatistics, std::less<>>;
+
+// Tokens done, of how many.
+using CalibrationProgress = std::function<void(int64_t done, int64_t total)>;
+
+// Throws Error(kUnsupported) that names the layer whose input holds NaN or infinity.
+Calibration Calibrate(const Exec& exec, const Decoder& decoder,
+                      std::span<const std::vector<int32_t>> pieces,
+                      const CalibrationProgress& progress);
+
+// For fixed scales: of every smoothed layer input, the magnitude that all but the largest `share`
+// of the rows stay within (section 3.4.2: the top 2 % of the tokens are clipped). By the name of
+// the packed weight; smoothed: as the columns of the weight of that name are.
+std::map<std::string, float, std::less<>> ClippedMaxima(
+    const Exec& exec, const Decoder& decoder, std::span<const std::vector<int32_t>> pieces,
+    const Scalings& scalings, double share, const CalibrationProgress& progress);
+
+}  // namespace godwit::quant

@@ -1,0 +1,134 @@
+#include "quant/calibrate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ops/linear_input.h"
+#include "quant/quant_test_support.h"
+#include "quant/static_scales.h"
+#include "tensor/float_bytes.h"
+
+namespace godwit::quant {
+namespace {
+
+const std::string kQkv = "model.layers.0.self_attn.q_proj";
+const std::string kDown = "model.layers.1.mlp.down_proj";
+
+// Every row that goes into the layer `name`, as the model computes it.
+std::vector<std::vector<float>> RowsInto(const std::string& name, const Decoder& decoder,
+                                         const std::vector<std::vector<int32_t>>& pieces) {
+  std::vector<std::vector<float>> rows;
+  const LinearObserver observer = [&](const Weight& w, const ops::LinearInput& x) {
+    if (w.name != name) return;
+    for (int64_t i = 0; i < x.rows; ++i) {
+      rows.emplace_back(static_cast<size_t>(x.cols));
+      ReadFloats(x.dtype, x.Row(i), rows.back());
+    }
+  };
+  const TestExec exec;
+  Exec observed = *exec;
+  observed.observer = &observer;
+  for (const auto& piece : pieces) {
+    const auto policy = DensePolicy(decoder.spec());
+    std::vector<float> hidden(piece.size() * static_cast<size_t>(decoder.hidden_size()));
+    const Segment segment{piece, policy.get()};
+    decoder.Forward(
+        observed, {&segment, 1},
+        {hidden.data(), std::ssize(piece), decoder.hidden_size(), decoder.hidden_size()});
+  }
+  return rows;
+}
+
+class CalibrateTest : public testing::TestWithParam<DType> {
+ protected:
+  Calibration Run(int threads = 2) {
+    return Calibrate(*TestExec(threads), *decoder_, pieces_, nullptr);
+  }
+
+  TestModel model_{SmallLlama(), GetParam()};
+  std::unique_ptr<Decoder> decoder_ = Load(model_.spec, model_.weights);
+  std::vector<std::vector<int32_t>> pieces_ = TestPieces(3, 20);
+};
+
+TEST_P(CalibrateTest, FindsTheLargestInputOfEveryChannel) {
+  const Calibration calibration = Run();
+  EXPECT_EQ(calibration.size(), 8);  // every linear layer, and not the head
+  for (const std::string& name : {kQkv, kDown}) {
+    const auto rows = RowsInto(name, *decoder_, pieces_);
+    EXPECT_EQ(rows.size(), 60);
+    std::vector<float> largest(rows[0].size());
+    for (const auto& row : rows) {
+      for (size_t i = 0; i < row.size(); ++i) largest[i] = std::max(largest[i], std::fabs(row[i]));
+    }
+    const LinearStatistics& seen = calibration.at(name);
+    EXPECT_EQ(seen.largest, largest);
+    ASSERT_EQ(seen.sample.rows().rows, 60);
+    for (int64_t i = 0; i < 60; ++i) {
+      EXPECT_TRUE(std::ranges::equal(seen.sample.rows().RowSpan(i), rows[static_cast<size_t>(i)]));
+    }
+  }
+}
+
+TEST_P(CalibrateTest, SameBitsWhateverTheThreads) {
+  const Calibration one = Run(1), three = Run(3);
+  for (const auto& [name, seen] : one) EXPECT_EQ(seen.largest, three.at(name).largest) << name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CalibrateTest, testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& info) { return std::string(Name(info.param)); });
+
+TEST(Calibrate, TellsProgress) {
+  const TestModel model;
+  std::vector<std::pair<int64_t, int64_t>> seen;
+  Calibrate(*TestExec(), *Load(model.spec, model.weights), TestPieces(2, 5),
+            [&](int64_t done, int64_t total) { seen.emplace_back(done, total); });
+  EXPECT_EQ(seen, (std::vector<std::pair<int64_t, int64_t>>{{5, 10}, {10, 10}}));
+}
+
+TEST(Calibrate, WhatIsNotFiniteIsRefusedByName) {
+  TestModel model;
+  const float infinity = std::numeric_limits<float>::infinity();
+  model.weights.Set("model.layers.1.input_layernorm.weight", 3, infinity);
+  const auto decoder = Load(model.spec, model.weights);
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
+                      [&] { Calibrate(*TestExec(), *decoder, TestPieces(1, 5), nullptr); }),
+              testing::HasSubstr("the input of model.layers.1.self_attn.q_proj holds NaN"));
+}
+
+TEST(ClippedMaxima, CutsTheLargestTokens) {
+  const TestModel model;
+  const auto decoder = Load(model.spec, model.weights);
+  const auto pieces = TestPieces(3, 20);
+  std::vector<float> maxima;  // of every token
+  for (const auto& row : RowsInto(kDown, *decoder, pieces)) {
+    float largest = 0;
+    for (const float x : row) largest = std::max(largest, std::fabs(x) / 2);
+    maxima.push_back(largest);
+  }
+  std::ranges::sort(maxima);
+  const Scalings twice = {{kDown + ".weight", {.column_factors = std::vector<float>(10, 2.0f)}}};
+  const auto clipped = [&](double share) {
+    return ClippedMaxima(*TestExec(), *decoder, pieces, twice, share, nullptr).at(kDown);
+  };
+  EXPECT_EQ(clipped(0), maxima[59]);
+  EXPECT_EQ(clipped(0.05), maxima[56]);  // three of sixty are beyond it
+  EXPECT_EQ(clipped(0.5), maxima[29]);
+}
+
+TEST(StaticMaxima, AreTheLargestSmoothedInputs) {
+  const TestModel model;
+  const auto decoder = Load(model.spec, model.weights);
+  const auto calibration = Calibrate(*TestExec(), *decoder, TestPieces(3, 20), nullptr);
+  const auto plan = PlanQuantization(model.spec, model.tensors, SmoothKind::kNone, {});
+  const Scalings twice = {{kDown + ".weight", {.column_factors = std::vector<float>(10, 2.0f)}}};
+  EXPECT_EQ(StaticMaxima(plan, calibration, twice).at(kDown),
+            std::ranges::max(calibration.at(kDown).largest) / 2);
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { StaticMaxima(plan, {}, {}); }),
+              testing::HasSubstr("no token of the calibration text reaches " + kQkv));
+}
+
+}  // namespace
+}  // namespace godwit::quant

@@ -1,0 +1,56 @@
+#include "quant/calibration_text.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace godwit::quant {
+
+CalibrationText CutTokens(std::span<const int32_t> text, std::span<const int32_t> frame,
+                          const CalibrationOptions& options) {
+  const int64_t total = std::ssize(text);
+  if (total < kFewestTokens) {
+    Throw(ErrorKind::kInput,
+          "the calibration text has {} tokens, expected at least {}: what they do not show would "
+          "not be provided for",
+          total, kFewestTokens);
+  }
+  const int64_t length = options.seq_len - std::ssize(frame);
+  if (length < 1) {
+    Throw(ErrorKind::kInput, "pieces of {} tokens, expected more than the {} that frame a text",
+          options.seq_len, frame.size());
+  }
+  CalibrationText result;
+  const int64_t all = (total + length - 1) / length;  // the last may be shorter
+  result.short_text = total < options.samples * length;
+  const int64_t count = std::min(all, options.samples);
+  for (int64_t i = 0; i < count; ++i) {
+    // Where the text is long enough there is a gap behind each piece.
+    const int64_t begin = result.short_text ? i * length : i * (total / count);
+    const int64_t end = std::min(total, begin + length);
+    std::vector<int32_t> piece(frame.begin(), frame.end());
+    piece.insert(piece.end(), text.begin() + begin, text.begin() + end);
+    result.tokens += std::ssize(piece);
+    result.pieces.push_back(std::move(piece));
+  }
+  return result;
+}
+
+CalibrationText CutCalibrationText(const DecoderSpec& spec, const Tokenizer& tokenizer,
+                                   std::string_view text, const CalibrationOptions& options) {
+  if (options.seq_len > spec.max_context) {
+    Throw(ErrorKind::kInput, "pieces of {} tokens, and the model was made for up to {}",
+          options.seq_len, spec.max_context);
+  }
+  // Not the frame of an empty text: what some tokenizers put behind a text would be part of it.
+  const auto framed = tokenizer.Encode("a", /*add_special_tokens=*/true);
+  const auto plain = tokenizer.Encode("a", /*add_special_tokens=*/false);
+  const auto end = std::search(framed.begin(), framed.end(), plain.begin(), plain.end());
+  std::vector<int32_t> frame(framed.begin(), end);
+  if (spec.sink_token && (frame.empty() || frame.front() != *spec.sink_token)) {
+    frame.insert(frame.begin(), *spec.sink_token);
+  }
+  return CutTokens(tokenizer.Encode(text, /*add_special_tokens=*/false), frame, options);
+}
+
+}  // namespace godwit::quant

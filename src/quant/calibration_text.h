@@ -1,0 +1,37 @@
+// The pieces of a text on which a model is calibrated.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "model/spec.h"
+#include "text/tokenizer.h"
+
+namespace godwit::quant {
+
+inline constexpr int64_t kFewestTokens = 1000;
+
+struct CalibrationOptions {
+  int64_t samples = 512;
+  int64_t seq_len = 512;  // tokens of a piece, with what frames it
+};
+
+struct CalibrationText {
+  std::vector<std::vector<int32_t>> pieces;
+  int64_t tokens = 0;       // of all pieces
+  bool short_text = false;  // there was less text than asked for: all of it is here
+};
+
+// Up to `samples` pieces that do not overlap, spread evenly over the text, each framed as the model
+// expects a text: with the tokenizer's BOS, or the model's sink token. Throws Error(kInput) for
+// fewer than kFewestTokens tokens of text and for pieces longer than the model's context.
+CalibrationText CutCalibrationText(const DecoderSpec& spec, const Tokenizer& tokenizer,
+                                   std::string_view text, const CalibrationOptions& options);
+
+// The testable half, of a text without its frame: [seq_len - frame] tokens of it in a piece.
+CalibrationText CutTokens(std::span<const int32_t> text, std::span<const int32_t> frame,
+                          const CalibrationOptions& options);
+
+}  // namespace godwit::quant

@@ -1,0 +1,80 @@
+#include "quant/calibration_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/test_support.h"
+#include "text/fake_tokenizer.h"
+
+namespace godwit::quant {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<int32_t> Counting(int64_t n) {
+  std::vector<int32_t> tokens(static_cast<size_t>(n));
+  std::iota(tokens.begin(), tokens.end(), 0);
+  return tokens;
+}
+
+TEST(CutTokens, SpreadsPiecesOverTheText) {
+  const auto text = CutTokens(Counting(9000), {}, {.samples = 3, .seq_len = 2});
+  EXPECT_THAT(text.pieces,
+              ElementsAre(ElementsAre(0, 1), ElementsAre(3000, 3001), ElementsAre(6000, 6001)));
+  EXPECT_EQ(text.tokens, 6);
+  EXPECT_FALSE(text.short_text);
+}
+
+TEST(CutTokens, APieceIsFramedWithinItsLength) {
+  const int32_t frame[] = {7};
+  const auto text = CutTokens(Counting(1000), frame, {.samples = 1, .seq_len = 3});
+  EXPECT_THAT(text.pieces, ElementsAre(ElementsAre(7, 0, 1)));
+  EXPECT_EQ(ErrorOf([&] { CutTokens(Counting(1000), frame, {.samples = 1, .seq_len = 1}); }).kind(),
+            ErrorKind::kInput);
+}
+
+TEST(CutTokens, AShortTextIsTakenWhole) {
+  const auto text = CutTokens(Counting(1001), {}, {.samples = 512, .seq_len = 500});
+  EXPECT_TRUE(text.short_text);
+  EXPECT_EQ(text.tokens, 1001);
+  EXPECT_EQ(text.pieces.size(), 3);
+  EXPECT_EQ(text.pieces[1].front(), 500);
+  EXPECT_THAT(text.pieces[2], ElementsAre(1000));
+  // Just enough is not short.
+  EXPECT_FALSE(CutTokens(Counting(1000), {}, {.samples = 2, .seq_len = 500}).short_text);
+}
+
+TEST(CutTokens, LessThanAThousandTokensAreRefused) {
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { CutTokens(Counting(999), {}, {}); }),
+              HasSubstr("has 999 tokens, expected at least 1000"));
+}
+
+TEST(CutCalibrationText, BeginsAsTheModelExpects) {
+  DecoderSpec spec{.max_context = 512};
+  const std::string text(2000, 'a');
+  const CalibrationOptions options{.samples = 1, .seq_len = 3};
+  EXPECT_THAT(CutCalibrationText(spec, FakeTokenizer(), text, options).pieces[0],
+              ElementsAre(FakeTokenizer::kBos, 'a', 'a'));
+  spec.sink_token = 9;
+  EXPECT_THAT(CutCalibrationText(spec, FakeTokenizer(), text, options).pieces[0],
+              ElementsAre(9, FakeTokenizer::kBos, 'a'));
+  spec.sink_token = FakeTokenizer::kBos;
+  EXPECT_THAT(CutCalibrationText(spec, FakeTokenizer(), text, options).pieces[0],
+              ElementsAre(FakeTokenizer::kBos, 'a', 'a'));
+}
+
+TEST(CutCalibrationText, NoLongerThanTheContext) {
+  const DecoderSpec spec{.max_context = 64};
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput,
+                      [&] {
+                        CutCalibrationText(spec, FakeTokenizer(), std::string(2000, 'a'),
+                                           {.samples = 1, .seq_len = 65});
+                      }),
+              HasSubstr("pieces of 65 tokens, and the model was made for up to 64"));
+}
+
+}  // namespace
+}  // namespace godwit::quant

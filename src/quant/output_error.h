@@ -1,0 +1,30 @@
+// What quantizing costs: how far the outputs of linear layers move on rows of the calibration text.
+#pragma once
+
+#include "model/model_tensors.h"
+#include "ops/exec.h"
+#include "quant/scaled_tensor.h"
+#include "quant/scheme.h"
+#include "tensor/view.h"
+
+namespace godwit::quant {
+
+struct OutputError {
+  double difference = 0;  // sum of squares, of exact minus quantized outputs
+  double exact = 0;       // of the exact outputs
+
+  void Add(const OutputError& other) {
+    difference += other.difference;
+    exact += other.exact;
+  }
+  double relative() const { return exact > 0 ? difference / exact : 0; }
+};
+
+// x W^T against Q(x / s) Q(s W)^T, in f32, with the scheme's own quantizers, where W is the weight
+// as `scalings` have it and s are the factors of its columns. rows: x [rows, inputs].
+// largest_input: of |x / s| in the whole calibration, for a static scale.
+OutputError LinearOutputError(const Exec& exec, const LinearTensors& linear,
+                              MatrixView<const float> rows, const Scalings& scalings,
+                              const Scheme& scheme, float largest_input);
+
+}  // namespace godwit::quant

@@ -1,0 +1,94 @@
+#include "quant/plan.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "quant/linears.h"
+
+namespace godwit::quant {
+namespace {
+
+// Remembers which patterns were of use.
+class KeepPatterns {
+ public:
+  explicit KeepPatterns(const std::vector<std::string>& patterns) {
+    for (const std::string& pattern : patterns) used_.emplace(pattern, false);
+  }
+
+  bool Keeps(const LinearTensors& linear) {
+    const std::string* kept = nullptr;
+    const std::string* other = nullptr;
+    std::vector<std::string> names;
+    for (const TensorInfo* part : linear.parts) names.push_back(ModuleName(*part));
+    for (const std::string& name : names) (Matches(name) ? kept : other) = &name;
+    if (kept != nullptr && other != nullptr) {
+      Throw(ErrorKind::kInput,
+            "--keep names {} but not {}, and the two are computed as one: keep all of them or none",
+            *kept, *other);
+    }
+    return kept != nullptr;
+  }
+
+  void RefuseUnused() const {
+    for (const auto& [pattern, used] : used_) {
+      if (!used) {
+        Throw(ErrorKind::kInput, "--keep: no linear layer that would be quantized is called {}",
+              Quote(pattern));
+      }
+    }
+  }
+
+ private:
+  bool Matches(const std::string& name) {
+    bool any = false;
+    for (auto& [pattern, used] : used_) {
+      if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) used = any = true;
+    }
+    return any;
+  }
+
+  std::map<std::string, bool> used_;  // pattern -> whether it matched
+};
+
+void Ignore(const LinearTensors& linear, QuantPlan& plan) {
+  for (const TensorInfo* part : linear.parts) plan.ignore.push_back(ModuleName(*part));
+}
+
+}  // namespace
+
+QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors, SmoothKind smooth,
+                           const std::vector<std::string>& keep) {
+  QuantPlan plan;
+  KeepPatterns patterns(keep);
+  Ignore(tensors.project_in, plan);
+  Ignore(tensors.project_out, plan);
+  for (const LayerTensors& layer : tensors.layers) {
+    Ignore(layer.router, plan);
+    ForEachLinear(layer, [&](const LinearTensors& linear) {
+      if (patterns.Keeps(linear)) {
+        Ignore(linear, plan);
+      } else {
+        plan.linears.push_back(&linear);
+      }
+    });
+  }
+  plan.ignore.push_back(spec.names.head);  // a tied one, too: readers have a module for it
+  patterns.RefuseUnused();
+
+  plan.smooth = FindSmoothGroups(spec, tensors, smooth);
+  const std::set<const LinearTensors*> quantized(plan.linears.begin(), plan.linears.end());
+  std::erase_if(plan.smooth.groups, [&](const SmoothGroup& group) {
+    const bool useful = std::ranges::any_of(
+        group.linears, [&](const LinearTensors* linear) { return quantized.contains(linear); });
+    if (!useful) plan.smooth.left_out.push_back({group.name, "what reads it stays in float"});
+    return !useful;
+  });
+  return plan;
+}
+
+}  // namespace godwit::quant

@@ -1,0 +1,28 @@
+// What will be done to a model: which linear layers become int8 and which groups are smoothed.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quant/smooth_groups.h"
+
+namespace godwit::quant {
+
+struct QuantPlan {
+  // In the order of the model. The parts of one (q, k and v; gate and up) go together.
+  std::vector<const LinearTensors*> linears;
+  // Modules that stay in float, by name: what a config.json lists as "ignore".
+  std::vector<std::string> ignore;
+  SmoothGroups smooth;
+};
+
+// keep: names of linear layers that stay in float, where * stands for anything ("*.down_proj").
+// The output head, routers, embeddings and their projections always do. Groups all of whose readers
+// stay in float are left out, as they would gain nothing.
+//
+// Throws Error(kInput) for a pattern that matches no layer or a part of fused ones, which it names.
+QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors, SmoothKind smooth,
+                           const std::vector<std::string>& keep);
+
+}  // namespace godwit::quant

@@ -1,0 +1,51 @@
+#include "quant/quantization_block.h"
+
+#include "base/error.h"
+
+namespace godwit::quant {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json Arguments(const char* strategy, bool dynamic) {
+  return {{"num_bits", 8},
+          {"type", "int"},
+          {"symmetric", true},
+          {"strategy", strategy},
+          {"dynamic", dynamic},
+          {"group_size", nullptr},
+          {"block_structure", nullptr},
+          {"actorder", nullptr},
+          {"observer", dynamic ? ordered_json() : ordered_json("minmax")},
+          {"observer_kwargs", ordered_json::object()}};
+}
+
+}  // namespace
+
+ordered_json QuantizationBlock(const Scheme& scheme, const std::vector<std::string>& ignore) {
+  const bool each_token = scheme.input == InputScale::kToken;
+  const ordered_json group = {
+      {"targets", {"Linear"}},
+      {"weights", Arguments(scheme.channel_weights ? "channel" : "tensor", /*dynamic=*/false)},
+      {"input_activations",
+       Arguments(each_token ? "token" : "tensor", scheme.input != InputScale::kStatic)},
+      {"output_activations", nullptr}};
+  return {{"config_groups", {{"group_0", group}}},
+          {"format", "int-quantized"},
+          {"ignore", ignore},
+          {"kv_cache_scheme", nullptr},
+          {"quant_method", "compressed-tensors"},
+          {"quantization_status", "compressed"},
+          {"global_compression_ratio", nullptr}};
+}
+
+void RefuseQuantized(const HfConfig& config, const std::string& folder) {
+  for (const char* key : {"quantization_config", "compression_config"}) {
+    if (!config.Has(key)) continue;
+    Throw(ErrorKind::kUnsupported,
+          "{}: its config.json has a {}: the model is quantized already, expected one in float",
+          folder, key);
+  }
+}
+
+}  // namespace godwit::quant

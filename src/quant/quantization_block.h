@@ -1,0 +1,20 @@
+// The "quantization_config" of a config.json in the compressed-tensors format "int-quantized".
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "quant/scheme.h"
+#include "weights/hf_config.h"
+
+namespace godwit::quant {
+
+// The keys that every version of the format knows, and no others: its readers refuse unknown ones.
+nlohmann::ordered_json QuantizationBlock(const Scheme& scheme,
+                                         const std::vector<std::string>& ignore);
+
+// Throws Error(kUnsupported) if the model in `folder` is quantized already.
+void RefuseQuantized(const HfConfig& config, const std::string& folder);
+
+}  // namespace godwit::quant

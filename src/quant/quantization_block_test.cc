@@ -1,0 +1,88 @@
+#include "quant/quantization_block.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "base/test_support.h"
+
+namespace godwit::quant {
+namespace {
+
+TEST(QuantizationBlock, HasTheCoreKeysAlone) {
+  EXPECT_EQ(QuantizationBlock(FindScheme("w8a8"), {"lm_head"}).dump(2), R"({
+  "config_groups": {
+    "group_0": {
+      "targets": [
+        "Linear"
+      ],
+      "weights": {
+        "num_bits": 8,
+        "type": "int",
+        "symmetric": true,
+        "strategy": "channel",
+        "dynamic": false,
+        "group_size": null,
+        "block_structure": null,
+        "actorder": null,
+        "observer": "minmax",
+        "observer_kwargs": {}
+      },
+      "input_activations": {
+        "num_bits": 8,
+        "type": "int",
+        "symmetric": true,
+        "strategy": "token",
+        "dynamic": true,
+        "group_size": null,
+        "block_structure": null,
+        "actorder": null,
+        "observer": null,
+        "observer_kwargs": {}
+      },
+      "output_activations": null
+    }
+  },
+  "format": "int-quantized",
+  "ignore": [
+    "lm_head"
+  ],
+  "kv_cache_scheme": null,
+  "quant_method": "compressed-tensors",
+  "quantization_status": "compressed",
+  "global_compression_ratio": null
+})");
+}
+
+TEST(QuantizationBlock, StrategiesOfTheSchemes) {
+  struct Expected {
+    const char *scheme, *weights, *input;
+    bool dynamic;
+  };
+  for (const auto& [name, weights, input, dynamic] :
+       {Expected{"w8a8", "channel", "token", true}, Expected{"o1", "tensor", "token", true},
+        Expected{"o2", "tensor", "tensor", true}, Expected{"o3", "tensor", "tensor", false},
+        Expected{"naive", "tensor", "tensor", true}}) {
+    const auto block = QuantizationBlock(FindScheme(name), {})["config_groups"]["group_0"];
+    EXPECT_EQ(block["weights"]["strategy"], weights) << name;
+    EXPECT_EQ(block["input_activations"]["strategy"], input) << name;
+    EXPECT_EQ(block["input_activations"]["dynamic"], dynamic) << name;
+  }
+}
+
+TEST(RefuseQuantized, ByEitherName) {
+  for (const std::string key : {"quantization_config", "compression_config"}) {
+    const auto config = HfConfig::Parse("{\"" + key + "\":{}}", "config.json");
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { RefuseQuantized(config, "model"); }),
+                testing::HasSubstr("model: its config.json has a " + key));
+  }
+  RefuseQuantized(HfConfig::Parse(R"({"quantization_config":null})", "config.json"), "model");
+}
+
+TEST(FindScheme, RefusesOthersWithTheList) {
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { FindScheme("w4a16"); }),
+              testing::HasSubstr("expected w8a8, o1, o2, o3 or naive, found \"w4a16\""));
+}
+
+}  // namespace
+}  // namespace godwit::quant

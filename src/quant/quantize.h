@@ -1,0 +1,45 @@
+// Weights as integers from -128 to 127 with scales: w is about scale * integer.
+//
+// The scale is the largest magnitude / 127, and it is what the checkpoint will hold: rounded to the
+// stored type first, and the integers found against the rounded value. Why not / 127.5, as
+// compressed-tensors has it: that gives the largest weight 127.5, which is cut to 127 if it is
+// positive. With 127 nothing is cut even where rounding the scale to bf16 takes 2^-9 from it
+// (127 * (1 + 2^-9) still rounds to 127), and -128 does not occur.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "ops/exec.h"
+#include "tensor/dtype.h"
+
+namespace godwit::quant {
+
+// The type in which scales are stored beside a weight: bf16 stays, since readers expect the model's
+// type. f16 would lose the scales of small weights, which begin at 6e-5; f32 beside f16 is read by
+// all who read the format.
+constexpr DType ScaleType(DType weight) {
+  return weight == DType::kBF16 ? DType::kBF16 : DType::kF32;
+}
+
+// largest / 127, at least 2^-23 as in compressed-tensors (so a row of zeros has a scale, too),
+// rounded to `stored`.
+float ScaleOf(float largest, DType stored);
+
+// x / scale to the nearest integer, ties to even, within [-128, 127]. x is not NaN.
+int8_t ToInt8(float x, float scale);
+
+struct QuantizedMatrix {
+  std::vector<int8_t> integers;  // [rows, columns]
+  std::vector<float> scales;     // [rows], or [1] for the whole matrix
+};
+
+// read(row, out [columns]) gives a row; it is called from several threads, for one scale twice.
+// `name` is for Error(kUnsupported), thrown if an element is not finite.
+QuantizedMatrix QuantizeMatrix(const Exec& exec, std::string_view name, int64_t rows,
+                               int64_t columns, bool scale_for_each_row, DType stored,
+                               FunctionRef<void(int64_t row, std::span<float> out)> read);
+
+}  // namespace godwit::quant

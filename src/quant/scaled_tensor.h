@@ -1,0 +1,41 @@
+// Tensors of a checkpoint with factors on their rows and columns: what smoothing changes.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quant/smooth_groups.h"
+#include "weights/weight_source.h"
+
+namespace godwit::quant {
+
+// Element [row, column] becomes element * column_factors[column] / row_divisors[row]. A vector is
+// a column: each of its elements is a row.
+struct Scaling {
+  std::vector<float> row_divisors;    // or empty: 1
+  std::vector<float> column_factors;  // likewise
+};
+using Scalings = std::map<std::string, Scaling, std::less<>>;  // tensor name -> its own
+
+// The tensor's scaling; one without factors if it has none.
+const Scaling& FindScaling(const Scalings& scalings, std::string_view tensor);
+
+// Adds what smoothing a group by `s` [group.channels] does to its tensors.
+void AddGroup(const SmoothGroup& group, std::span<const float> s, Scalings& scalings);
+
+// Row `row` of a float tensor, scaled in f32. out: [columns]
+void ReadRow(const TensorInfo& tensor, const Scaling& scaling, int64_t row, std::span<float> out);
+
+// Rows and columns of a weight [rows, columns], or of a vector.
+int64_t RowsOf(const TensorInfo& tensor);
+int64_t ColumnsOf(const TensorInfo& tensor);
+
+// All of it, rounded to its own type.
+std::vector<std::byte> ScaledBytes(const TensorInfo& tensor, const Scaling& scaling);
+
+}  // namespace godwit::quant

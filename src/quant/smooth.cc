@@ -1,0 +1,177 @@
+#include "quant/smooth.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "quant/linears.h"
+#include "quant/output_error.h"
+#include "tensor/float_bytes.h"
+
+namespace godwit::quant {
+namespace {
+
+size_t Index(int64_t i) { return static_cast<size_t>(i); }
+
+// [channels] what the calibration saw, the most over all linear layers and columns of a channel.
+std::vector<float> ActivationMaxima(const SmoothGroup& group, const Calibration& calibration) {
+  std::vector<float> maxima(Index(group.channels));
+  for (const LinearTensors* linear : group.linears) {
+    const auto seen = calibration.find(ModuleName(*linear));
+    if (seen == calibration.end()) continue;
+    for (size_t i = 0; i < group.input_channels.size(); ++i) {
+      float& largest = maxima[Index(group.input_channels[i])];
+      largest = std::max(largest, seen->second.largest[i]);
+    }
+  }
+  return maxima;
+}
+
+// [channels] of the weights, with what `scalings` have done to their rows.
+std::vector<float> WeightMaxima(const Exec& exec, const SmoothGroup& group,
+                                const Scalings& scalings) {
+  const auto columns = std::ssize(group.input_channels);
+  // One for each worker: a maximum does not depend on who has seen what.
+  std::vector<std::vector<float>> maxima(Index(exec.pool.threads()),
+                                         std::vector<float>(Index(columns)));
+  Workspace::Scope scope(exec.workspace);
+  const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), columns);
+  for (const LinearTensors* linear : group.linears) {
+    for (const TensorInfo* part : linear->parts) {
+      const Scaling rows_alone{.row_divisors = FindScaling(scalings, part->name).row_divisors};
+      exec.ParallelRows(RowsOf(*part), columns, [&](int64_t row, int worker) {
+        const auto values = scratch.RowSpan(worker);
+        ReadRow(*part, rows_alone, row, values);
+        std::vector<float>& largest = maxima[Index(worker)];
+        for (size_t i = 0; i < values.size(); ++i) {
+          largest[i] = std::max(largest[i], std::fabs(values[i]));
+        }
+      });
+    }
+  }
+  std::vector<float> of_channels(Index(group.channels));
+  for (const std::vector<float>& of_worker : maxima) {
+    for (size_t i = 0; i < of_worker.size(); ++i) {
+      float& largest = of_channels[Index(group.input_channels[i])];
+      largest = std::max(largest, of_worker[i]);
+    }
+  }
+  return of_channels;
+}
+
+// The factors nearest to `s` by which a norm's gain can be divided without being rounded: the gain
+// over what its type makes of gain / s. 1 where the type has no such number.
+void MakeExact(const TensorInfo& gain, std::vector<float>& s) {
+  const std::vector<std::byte> divided = ScaledBytes(gain, {.row_divisors = s});
+  std::vector<float> before(s.size()), after(s.size());
+  ReadFloats(*gain.dtype, gain.bytes.data(), before);
+  ReadFloats(*gain.dtype, divided.data(), after);
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (before[i] == 0) continue;
+    const float exact = before[i] / after[i];
+    s[i] = std::isnormal(exact) && std::isfinite(after[i]) ? exact : 1;
+  }
+}
+
+std::vector<float> GroupFactors(const SmoothGroup& group, std::span<const float> activations,
+                                std::span<const float> weights, float alpha) {
+  std::vector<float> s;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    s.push_back(SmoothingFactor(activations[i], weights[i], alpha));
+  }
+  const TensorInfo& first = *group.divided.front().tensor;
+  if (first.shape.size() == 1) MakeExact(first, s);
+  return s;
+}
+
+OutputError GroupError(const Exec& exec, const QuantPlan& plan, const SmoothGroup& group,
+                       const Scheme& scheme, const Calibration& calibration,
+                       const Scalings& scalings) {
+  OutputError error;
+  for (const LinearTensors* linear : group.linears) {
+    const auto seen = calibration.find(ModuleName(*linear));
+    if (seen == calibration.end()) continue;  // an expert that nobody asked
+    if (std::ranges::find(plan.linears, linear) == plan.linears.end()) continue;  // kept
+    const auto largest = LargestInputs(*linear, calibration, scalings);
+    error.Add(LinearOutputError(exec, *linear, seen->second.sample.rows(), scalings, scheme,
+                                std::ranges::max(largest)));
+  }
+  return error;
+}
+
+int64_t WeightBytes(const SmoothGroup& group) {
+  int64_t bytes = 0;
+  for (const LinearTensors* linear : group.linears) {
+    for (const TensorInfo* part : linear->parts) bytes += std::ssize(part->bytes);
+  }
+  return bytes;
+}
+
+size_t Best(const std::vector<double>& errors) {
+  return Index(std::ranges::min_element(errors) - errors.begin());
+}
+
+}  // namespace
+
+float SmoothingFactor(float activation, float weight, float alpha) {
+  if (activation == 0 || weight == 0) return 1;
+  return std::max(std::pow(activation, alpha) / std::pow(weight, 1 - alpha), 1e-5f);
+}
+
+std::vector<float> AlphaGrid() {
+  std::vector<float> grid;
+  for (int i = 0; i <= 20; ++i) grid.push_back(static_cast<float>(i) / 20);
+  return grid;
+}
+
+std::vector<float> LargestInputs(const LinearTensors& linear, const Calibration& calibration,
+                                 const Scalings& scalings) {
+  const auto seen = calibration.find(ModuleName(linear));
+  if (seen == calibration.end()) return {};
+  std::vector<float> largest = seen->second.largest;
+  const auto& s = FindScaling(scalings, linear.parts.front()->name).column_factors;
+  for (size_t i = 0; i < s.size(); ++i) largest[i] /= s[i];
+  return largest;
+}
+
+Smoothing Smooth(const Exec& exec, const QuantPlan& plan, const Scheme& scheme,
+                 const Calibration& calibration, const SmoothOptions& options,
+                 const SmoothProgress& progress) {
+  const bool search = options.search != AlphaSearch::kNone;
+  const bool per_group = options.search == AlphaSearch::kPerGroup;
+  const std::vector<float> alphas = search ? AlphaGrid() : std::vector{options.alpha};
+  // What has been settled so far; with kGlobal, for each alpha by itself.
+  std::vector<Scalings> settled(per_group ? 1 : alphas.size());
+  std::vector<double> curve(alphas.size());
+  Smoothing result;
+  int64_t total = 0, done = 0;
+  for (const SmoothGroup& group : plan.smooth.groups) total += WeightBytes(group);
+  for (const SmoothGroup& group : plan.smooth.groups) {
+    const auto activations = ActivationMaxima(group, calibration);
+    const auto settle = [&](float alpha, Scalings& scalings) {
+      const auto weights = WeightMaxima(exec, group, scalings);
+      AddGroup(group, GroupFactors(group, activations, weights, alpha), scalings);
+    };
+    std::vector<double> errors(alphas.size());
+    for (size_t i = 0; i < alphas.size(); ++i) {
+      Scalings& scalings = settled[per_group ? 0 : i];
+      settle(alphas[i], scalings);
+      if (!search) continue;
+      errors[i] = GroupError(exec, plan, group, scheme, calibration, scalings).relative();
+      curve[i] += errors[i] / static_cast<double>(plan.smooth.groups.size());
+    }
+    if (per_group) {
+      result.alphas.push_back(alphas[Best(errors)]);
+      settle(result.alphas.back(), settled[0]);
+    }
+    done += WeightBytes(group);
+    if (progress) progress(done, total);
+  }
+  const size_t best = per_group ? 0 : Best(curve);
+  result.scalings = std::move(settled[best]);
+  if (!per_group) result.alphas.assign(plan.smooth.groups.size(), alphas[best]);
+  if (search) result.curve = std::move(curve);
+  return result;
+}
+
+}  // namespace godwit::quant

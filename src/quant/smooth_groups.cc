@@ -1,0 +1,158 @@
+#include "quant/smooth_groups.h"
+
+#include <numeric>
+#include <utility>
+
+#include "quant/linears.h"
+
+namespace godwit::quant {
+namespace {
+
+std::string LastName(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
+std::vector<int64_t> InOrder(int64_t n) {
+  std::vector<int64_t> channels(static_cast<size_t>(n));
+  std::iota(channels.begin(), channels.end(), 0);
+  return channels;
+}
+
+class Finder {
+ public:
+  Finder(const DecoderSpec& spec, SmoothKind kind) : spec_(spec), kind_(kind) {}
+
+  SmoothGroups Find(const ModelTensors& tensors) {
+    if (kind_ == SmoothKind::kNone) return {};
+    for (const LayerTensors& layer : tensors.layers) {
+      if (kind_ == SmoothKind::kAll) {
+        ValueGroup(layer);
+        if (layer.experts.empty()) MlpGroup(layer.mlp);
+        for (const MlpTensors& expert : layer.experts) MlpGroup(expert);
+      }
+      NormGroups(layer);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void Add(const std::string& from, SmoothGroup group);
+  void NormGroups(const LayerTensors& layer);
+  void NormGroup(const NormTensors& norm, std::vector<const LinearTensors*> linears);
+  void ValueGroup(const LayerTensors& layer);
+  void MlpGroup(const MlpTensors& mlp);
+
+  const DecoderSpec& spec_;
+  const SmoothKind kind_;
+  SmoothGroups found_;
+};
+
+// Names what reads the channels: "a.input_layernorm -> q_proj, k_proj, v_proj".
+void Finder::Add(const std::string& from, SmoothGroup group) {
+  group.name = from + " ->";
+  for (const LinearTensors* linear : group.linears) {
+    for (const TensorInfo* part : linear->parts) {
+      // Experts have the same names over and over.
+      const std::string name = LastName(ModuleName(*part));
+      if (group.name.find(" " + name) != std::string::npos) continue;
+      group.name += (group.name.ends_with("->") ? " " : ", ") + name;
+    }
+  }
+  found_.groups.push_back(std::move(group));
+}
+
+void Finder::NormGroups(const LayerTensors& layer) {
+  const bool shared = spec_.topology == Topology::kParallelSharedNorm;
+  std::vector<const LinearTensors*> mlp;
+  if (layer.experts.empty()) {
+    mlp.push_back(&layer.mlp.up);
+  } else {
+    mlp.push_back(&layer.router);
+  }
+  for (const MlpTensors& expert : layer.experts) mlp.push_back(&expert.up);
+
+  std::vector<const LinearTensors*> attention = {&layer.qkv};
+  if (shared) attention.insert(attention.end(), mlp.begin(), mlp.end());
+  NormGroup(layer.attention_norm, attention);
+  if (!shared) NormGroup(layer.mlp_norm, mlp);
+}
+
+void Finder::NormGroup(const NormTensors& norm, std::vector<const LinearTensors*> linears) {
+  const std::string reader = ModuleName(*linears.front());
+  if (norm.weight == nullptr) {
+    found_.left_out.push_back({reader, "the norm before it has no gain to divide"});
+    return;
+  }
+  const std::string name = ModuleName(*norm.weight);
+  if (spec_.topology == Topology::kPostNorm) {
+    // What reads it here is behind the other norm; whatever does, the residual stream reads it too.
+    found_.left_out.push_back({name, "the residual stream goes through this norm, too"});
+    return;
+  }
+  SmoothGroup group{
+      .channels = norm.size, .linears = std::move(linears), .input_channels = InOrder(norm.size)};
+  group.divided.push_back({norm.weight, InOrder(norm.size)});
+  if (norm.bias != nullptr) group.divided.push_back({norm.bias, InOrder(norm.size)});
+  Add(name, std::move(group));
+}
+
+// What attention puts out is a mean of values, channel by channel. The query heads of a group read
+// the same KV head, so they share its channels.
+void Finder::ValueGroup(const LayerTensors& layer) {
+  const LinearTensors& qkv = layer.qkv;
+  const int64_t dim = spec_.head_dim;
+  const int64_t group_heads = spec_.heads / spec_.kv_heads;
+  const int64_t q_rows = spec_.heads * dim, kv_rows = spec_.kv_heads * dim;
+  const std::string name = ModuleName(*qkv.parts.back());
+  if (spec_.clip_qkv) {
+    found_.left_out.push_back({name, "values are clipped to a range, which is not linear"});
+    return;
+  }
+  std::vector<int64_t> rows;  // of the tensor that holds v
+  switch (spec_.qkv_layout) {
+    case QkvLayout::kSeparate:
+      rows = InOrder(kv_rows);
+      break;
+    case QkvLayout::kFused:
+      rows.assign(static_cast<size_t>(q_rows + kv_rows), kNoChannel);
+      for (int64_t i = 0; i < kv_rows; ++i) rows.push_back(i);
+      break;
+    case QkvLayout::kGrouped:
+      for (int64_t head = 0; head < spec_.kv_heads; ++head) {
+        rows.insert(rows.end(), static_cast<size_t>((group_heads + 1) * dim), kNoChannel);
+        for (int64_t d = 0; d < dim; ++d) rows.push_back(head * dim + d);
+      }
+      break;
+  }
+  SmoothGroup group{.channels = kv_rows, .linears = {&layer.attention_out}};
+  group.divided.push_back({qkv.parts.back(), rows});
+  if (!qkv.biases.empty()) group.divided.push_back({qkv.biases.back(), rows});
+  for (int64_t i = 0; i < q_rows; ++i) {
+    group.input_channels.push_back(i / dim / group_heads * dim + i % dim);
+  }
+  Add(name, std::move(group));
+}
+
+// act(gate) * up is linear in up, and relu(up / s) is relu(up) / s.
+void Finder::MlpGroup(const MlpTensors& mlp) {
+  const std::string name = ModuleName(*mlp.up.parts.back());
+  const int64_t size = spec_.mlp.intermediate;
+  if (!spec_.mlp.gated && spec_.mlp.activation != ops::Activation::kRelu) {
+    found_.left_out.push_back({name, "its activation is not linear"});
+    return;
+  }
+  std::vector<int64_t> rows;  // of the tensor that holds up
+  if (spec_.mlp.gated && spec_.mlp.fused) rows.assign(static_cast<size_t>(size), kNoChannel);
+  for (int64_t i = 0; i < size; ++i) rows.push_back(i);
+  SmoothGroup group{.channels = size, .linears = {&mlp.down}, .input_channels = InOrder(size)};
+  group.divided.push_back({mlp.up.parts.back(), rows});
+  if (!mlp.up.biases.empty()) group.divided.push_back({mlp.up.biases.back(), rows});
+  Add(name, std::move(group));
+}
+
+}  // namespace
+
+SmoothGroups FindSmoothGroups(const DecoderSpec& spec, const ModelTensors& tensors,
+                              SmoothKind kind) {
+  return Finder(spec, kind).Find(tensors);
+}
+
+}  // namespace godwit::quant

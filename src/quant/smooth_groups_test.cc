@@ -1,0 +1,101 @@
+// That the groups are exact is shown on every family by tests/quant. Here: which ones there are.
+#include "quant/smooth_groups.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "quant/quant_test_support.h"
+#include "weights/hf_config.h"
+#include "weights/open.h"
+
+namespace godwit::quant {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct Found {
+  std::vector<std::string> groups, left_out;
+};
+
+Found Describe(const DecoderSpec& spec, const ModelTensors& tensors, SmoothKind kind) {
+  Found found;
+  const SmoothGroups groups = FindSmoothGroups(spec, tensors, kind);
+  for (const SmoothGroup& group : groups.groups) found.groups.push_back(group.name);
+  for (const LeftOut& part : groups.left_out) {
+    found.left_out.push_back(part.name + ": " + part.reason);
+  }
+  return found;
+}
+
+// Of the first layer of a golden model.
+Found OfGolden(const std::string& name, SmoothKind kind) {
+  const std::filesystem::path folder =
+      std::filesystem::path(GODWIT_SOURCE_DIR "/tests/golden") / name;
+  const DecoderSpec spec = DescribeModel(HfConfig::Load(folder / "config.json"));
+  const auto source = OpenWeights(folder);
+  ModelTensors tensors = ResolveTensors(spec, *source);
+  tensors.layers.resize(1);
+  return Describe(spec, tensors, kind);
+}
+
+TEST(SmoothGroups, OfALlama) {
+  const TestModel model;
+  ModelTensors tensors = model.tensors;
+  tensors.layers.resize(1);
+  EXPECT_THAT(Describe(model.spec, tensors, SmoothKind::kNone).groups, IsEmpty());
+  EXPECT_THAT(Describe(model.spec, tensors, SmoothKind::kNorm).groups,
+              ElementsAre("model.layers.0.input_layernorm -> q_proj, k_proj, v_proj",
+                          "model.layers.0.post_attention_layernorm -> gate_proj, up_proj"));
+  EXPECT_THAT(Describe(model.spec, tensors, SmoothKind::kAll).groups,
+              ElementsAre("model.layers.0.self_attn.v_proj -> o_proj",
+                          "model.layers.0.mlp.up_proj -> down_proj",
+                          "model.layers.0.input_layernorm -> q_proj, k_proj, v_proj",
+                          "model.layers.0.post_attention_layernorm -> gate_proj, up_proj"));
+}
+
+TEST(SmoothGroups, ValuesAreSharedByTheHeadsThatReadThem) {
+  const TestModel model;  // 4 heads of 4 on 2 KV heads
+  const auto found = FindSmoothGroups(model.spec, model.tensors, SmoothKind::kAll);
+  const SmoothGroup& values = found.groups[0];
+  EXPECT_EQ(values.channels, 8);
+  EXPECT_THAT(values.input_channels, ElementsAre(0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7));
+  ASSERT_EQ(values.divided.size(), 2);
+  EXPECT_EQ(values.divided[1].tensor->name, "model.layers.0.self_attn.v_proj.bias");
+}
+
+TEST(SmoothGroups, OneNormForAttentionAndMlpIsOneGroup) {
+  EXPECT_THAT(OfGolden("falcon/multi_query", SmoothKind::kNorm).groups,
+              ElementsAre("transformer.h.0.input_layernorm -> query_key_value, dense_h_to_4h"));
+}
+
+TEST(SmoothGroups, ExpertsShareOneWithTheirRouter) {
+  const Found found = OfGolden("mixtral/two_of_five", SmoothKind::kAll);
+  EXPECT_EQ(found.groups.back(), "model.layers.0.post_attention_layernorm -> gate, w1, w3");
+  EXPECT_EQ(found.groups[5], "model.layers.0.block_sparse_moe.experts.4.w3 -> w2");
+}
+
+TEST(SmoothGroups, WhatIsNotLinearIsLeftOut) {
+  EXPECT_THAT(OfGolden("bloom/alibi", SmoothKind::kAll).left_out,
+              ElementsAre("transformer.h.0.mlp.dense_h_to_4h: its activation is not linear"));
+  EXPECT_THAT(OfGolden("mpt/storywriter", SmoothKind::kAll).left_out,
+              testing::Contains("transformer.blocks.0.attn.Wqkv: values are clipped to a range, "
+                                "which is not linear"));
+  // A ReLU is not, but it does not change under positive factors.
+  EXPECT_THAT(OfGolden("opt/untied", SmoothKind::kAll).left_out, IsEmpty());
+}
+
+TEST(SmoothGroups, NormsOnTheResidualStreamAndNormsWithoutGainsAreLeftOut) {
+  const Found post_norm = OfGolden("opt/post_norm", SmoothKind::kNorm);
+  EXPECT_THAT(post_norm.groups, IsEmpty());
+  EXPECT_THAT(post_norm.left_out[0],
+              "model.decoder.layers.0.self_attn_layer_norm: the residual stream goes through this "
+              "norm, too");
+  const Found without_gain = OfGolden("opt/norms_without_weights", SmoothKind::kNorm);
+  EXPECT_THAT(without_gain.groups, IsEmpty());
+  EXPECT_EQ(without_gain.left_out[0],
+            "model.decoder.layers.0.self_attn.q_proj: the norm before it has no gain to divide");
+}
+
+}  // namespace
+}  // namespace godwit::quant

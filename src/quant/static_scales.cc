@@ -1,0 +1,28 @@
+#include "quant/static_scales.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "quant/linears.h"
+#include "quant/smooth.h"
+
+namespace godwit::quant {
+
+InputMaxima StaticMaxima(const QuantPlan& plan, const Calibration& calibration,
+                         const Scalings& scalings) {
+  InputMaxima maxima;
+  for (const LinearTensors* linear : plan.linears) {
+    const std::string name = ModuleName(*linear);
+    const auto largest = LargestInputs(*linear, calibration, scalings);
+    if (largest.empty()) {
+      Throw(ErrorKind::kInput,
+            "no token of the calibration text reaches {}, which needs a fixed scale: a longer text "
+            "is needed, or --keep for this layer",
+            name);
+    }
+    maxima[name] = std::ranges::max(largest);
+  }
+  return maxima;
+}
+
+}  // namespace godwit::quant

@@ -1,0 +1,148 @@
+#include "quant/write_checkpoint.h"
+
+#include <fstream>
+#include <map>
+#include <string>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/open_file.h"
+#include "quant/linears.h"
+#include "quant/quantization_block.h"
+#include "quant/quantize.h"
+#include "tensor/float_bytes.h"
+#include "weights/open.h"
+
+namespace godwit::quant {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxConfigBytes = 16 << 20;
+
+// Tensor name -> the linear layer that it is quantized in.
+std::map<std::string, const LinearTensors*, std::less<>> QuantizedTensors(const QuantPlan& plan) {
+  std::map<std::string, const LinearTensors*, std::less<>> quantized;
+  for (const LinearTensors* linear : plan.linears) {
+    for (const TensorInfo* part : linear->parts) quantized.emplace(part->name, linear);
+  }
+  return quantized;
+}
+
+class CheckpointWriter {
+ public:
+  CheckpointWriter(const Exec& exec, const WriteInput& input, const fs::path& to)
+      : exec_(exec),
+        input_(input),
+        quantized_(QuantizedTensors(input.plan)),
+        writer_(to, PlanTensors(input.source, input.plan, input.scheme), input.max_shard_bytes) {}
+
+  void Write(const TensorInfo& tensor) {
+    const auto found = quantized_.find(tensor.name);
+    if (found != quantized_.end()) {
+      WriteQuantized(tensor, *found->second);
+    } else if (input_.scalings.contains(tensor.name)) {
+      writer_.Write(tensor.name, ScaledBytes(tensor, FindScaling(input_.scalings, tensor.name)));
+    } else {
+      writer_.Write(tensor.name, tensor.bytes);
+    }
+    input_.source.Release(tensor);
+  }
+
+ private:
+  void WriteQuantized(const TensorInfo& tensor, const LinearTensors& linear) {
+    const Scaling& scaling = FindScaling(input_.scalings, tensor.name);
+    const DType stored = ScaleType(*tensor.dtype);
+    const QuantizedMatrix matrix = QuantizeMatrix(
+        exec_, tensor.name, RowsOf(tensor), ColumnsOf(tensor), input_.scheme.channel_weights,
+        stored, [&](int64_t row, std::span<float> out) { ReadRow(tensor, scaling, row, out); });
+    writer_.Write(tensor.name, std::as_bytes(std::span(matrix.integers)));
+    WriteScales(tensor.name + "_scale", matrix.scales, stored);
+    if (input_.scheme.input != InputScale::kStatic) return;
+    const float largest = input_.input_maxima.at(ModuleName(linear));
+    WriteScales(ModuleName(tensor) + ".input_scale", {ScaleOf(largest, stored)}, stored);
+  }
+
+  void WriteScales(const std::string& name, const std::vector<float>& scales, DType stored) {
+    std::vector<std::byte> bytes(scales.size() * SizeOf(stored));
+    WriteFloats(scales, stored, bytes.data());
+    writer_.Write(name, bytes);
+  }
+
+  const Exec& exec_;
+  const WriteInput& input_;
+  const std::map<std::string, const LinearTensors*, std::less<>> quantized_;
+  SafetensorsWriter writer_;
+};
+
+void WriteConfig(const WriteInput& input, const fs::path& to) {
+  const fs::path from = input.from / "config.json";
+  auto config = ParseOrderedJson(ReadTextFile(from, kMaxConfigBytes), from.native());
+  config["quantization_config"] = QuantizationBlock(input.scheme, input.plan.ignore);
+  const fs::path path = to / "config.json";
+  std::ofstream file(path, std::ios::binary);
+  file << config.dump(2) << "\n" << std::flush;
+  if (!file) ThrowErrno(path, "write");
+}
+
+// The tokenizer, the licence, whatever else lies there.
+void CopyOtherFiles(const fs::path& from, const fs::path& to) {
+  for (const auto& entry : fs::directory_iterator(from)) {
+    const fs::path name = entry.path().filename();
+    if (!entry.is_regular_file() || name == "config.json" || HoldsWeights(name)) continue;
+    std::error_code error;
+    fs::copy_file(entry.path(), to / name, error);
+    if (!error) continue;
+    Throw(ErrorKind::kIo, "{}: cannot copy {} there: {}", to.native(), name.native(),
+          error.message());
+  }
+}
+
+}  // namespace
+
+std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& plan,
+                                   const Scheme& scheme) {
+  const auto quantized = QuantizedTensors(plan);
+  std::vector<NewTensor> tensors;
+  for (const std::string& name : source.Names()) {
+    const TensorInfo& tensor = *source.Find(name);
+    if (!quantized.contains(name)) {
+      if (!tensor.dtype) {
+        Throw(ErrorKind::kUnsupported, "tensor {} has type {}, which is not written", name,
+              tensor.dtype_name);
+      }
+      tensors.push_back({name, *tensor.dtype, tensor.shape});
+      continue;
+    }
+    const DType stored = ScaleType(*tensor.dtype);
+    std::vector<int64_t> scale_shape = {1};
+    if (scheme.channel_weights) scale_shape = {RowsOf(tensor), 1};
+    tensors.push_back({name, DType::kI8, tensor.shape});
+    tensors.push_back({name + "_scale", stored, scale_shape});
+    if (scheme.input == InputScale::kStatic) {
+      tensors.push_back({ModuleName(tensor) + ".input_scale", stored, {1}});
+    }
+  }
+  return tensors;
+}
+
+void WriteCheckpoint(const Exec& exec, const WriteInput& input, const fs::path& to,
+                     const std::function<void(int64_t done, int64_t total)>& progress) {
+  WriteConfig(input, to);
+  CopyOtherFiles(input.from, to);
+  CheckpointWriter writer(exec, input, to);
+  const std::vector<std::string>& names = input.source.Names();
+  int64_t total = 0, done = 0;
+  for (const std::string& name : names) total += std::ssize(input.source.Find(name)->bytes);
+  for (const std::string& name : names) {
+    const TensorInfo& tensor = *input.source.Find(name);
+    writer.Write(tensor);
+    done += std::ssize(tensor.bytes);
+    if (progress) progress(done, total);
+    if (exec.cancel != nullptr) exec.cancel->ThrowIfCancelled();
+  }
+}
+
+}  // namespace godwit::quant

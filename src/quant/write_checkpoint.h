@@ -1,0 +1,39 @@
+// The quantized model as a folder: compressed-tensors "int-quantized", which vLLM reads too.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "ops/exec.h"
+#include "quant/plan.h"
+#include "quant/scaled_tensor.h"
+#include "quant/scheme.h"
+#include "quant/static_scales.h"
+#include "weights/safetensors_writer.h"
+#include "weights/weight_source.h"
+
+namespace godwit::quant {
+
+// The tensors of the new checkpoint, in the order of the old one. A quantized X.weight is followed
+// by X.weight_scale and, with static scales, X.input_scale.
+std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& plan,
+                                   const Scheme& scheme);
+
+struct WriteInput {
+  const std::filesystem::path& from;  // the model's folder
+  const WeightSource& source;         // its weights
+  const QuantPlan& plan;
+  const Scheme& scheme;
+  const Scalings& scalings;
+  const InputMaxima& input_maxima;  // with static scales
+  int64_t max_shard_bytes = SafetensorsWriter::kMaxShardBytes;
+};
+
+// Fills the empty folder `to`: weights, config.json, and every other file of the model that is no
+// weights, as it is. One tensor in memory at a time. progress: bytes of the old weights.
+void WriteCheckpoint(const Exec& exec, const WriteInput& input, const std::filesystem::path& to,
+                     const std::function<void(int64_t done, int64_t total)>& progress);
+
+}  // namespace godwit::quant

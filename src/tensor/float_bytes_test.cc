@@ -1,0 +1,31 @@
+#include "tensor/float_bytes.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace godwit {
+namespace {
+
+TEST(FloatBytes, ThereAndBackAtAnyAlignment) {
+  const std::vector<float> values = {0, -1.5f, 0.25f, 1024, -0x1p-10f};  // exact in all of them
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    std::vector<std::byte> bytes(values.size() * SizeOf(dtype) + 1);
+    WriteFloats(values, dtype, bytes.data() + 1);
+    std::vector<float> back(values.size());
+    ReadFloats(dtype, bytes.data() + 1, back);
+    EXPECT_EQ(back, values) << Name(dtype);
+  }
+}
+
+TEST(FloatBytes, RoundsToTheNearest) {
+  const std::vector<float> values = {1 + 0x1p-8f, 1 + 0x1.8p-8f};  // a tie, and what is beyond it
+  std::vector<std::byte> bytes(4);
+  WriteFloats(values, DType::kBF16, bytes.data());
+  std::vector<float> back(2);
+  ReadFloats(DType::kBF16, bytes.data(), back);
+  EXPECT_EQ(back, (std::vector<float>{1, 1 + 0x1p-7f}));
+}
+
+}  // namespace
+}  // namespace godwit

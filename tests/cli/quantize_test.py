@@ -1,0 +1,149 @@
+"""godwit quantize: a folder that is there whole or not at all, and every refusal by name."""
+
+import hashlib
+import json
+import resource
+import signal
+import unittest
+
+from harness import TINY, CliTest, Terminal
+
+INPUT, IO, UNSUPPORTED = 2, 3, 5
+
+
+class QuantizeTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.text = self.folder / "text"
+        self.text.write_text("Once upon a time there was a small bird. " * 200)
+        self.out = self.folder / "out"
+        self.command = ["quantize", "-m", TINY, "-o", self.out, "--calib", self.text,
+                        "--seq-len", "64", "--samples", "4"]
+
+    def files(self):
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def refuses(self, code, *flags, left=("text",), **options):
+        message = self.refused(code, *self.command, *flags, **options)
+        self.assertEqual(self.files(), list(left))
+        return message
+
+    def test_makes_a_model(self):
+        said = self.ok(*self.command)
+        self.assertIn("scheme      w8a8", said)
+        self.assertIn("alpha       0.5\n", said)
+        self.assertEqual(self.files(), ["out", "text"])
+        config = json.loads((self.out / "config.json").read_text())
+        self.assertEqual(list(config)[:-1], list(json.loads((TINY / "config.json").read_text())))
+        self.assertEqual(config["quantization_config"]["format"], "int-quantized")
+        self.assertEqual((self.out / "tokenizer.json").read_bytes(),
+                         (TINY / "tokenizer.json").read_bytes())
+
+    def test_same_bytes_again(self):
+        sums = set()
+        for name, threads in (("a", "1"), ("b", "3")):
+            self.ok(*self.command, "-o", self.folder / name, "-t", threads, "--scheme", "o3",
+                    "--smooth", "all", "--alpha", "per-layer", "--clip-top", "2%")
+            sums.add(hashlib.sha256((self.folder / name / "model.safetensors").read_bytes())
+                     .hexdigest())
+        self.assertEqual(len(sums), 1)
+
+    def test_the_search_is_printed_and_drawn(self):
+        said = self.ok(*self.command, "--alpha", "auto", "--plot", self.folder / "alpha.svg")
+        self.assertEqual(said.count("  least\n"), 1)
+        self.assertIn("migration strength", (self.folder / "alpha.svg").read_text())
+
+    def test_naive_needs_no_text(self):
+        self.ok("quantize", "-m", TINY, "-o", self.out, "--scheme", "naive")
+        self.assertIn("--scheme naive",
+                      self.refused(INPUT, "quantize", "-m", TINY, "-o", self.folder / "other",
+                                   "--scheme", "naive", "--smooth", "norm"))
+
+    def test_dry_run_writes_nothing(self):
+        said = self.ok("quantize", "-m", TINY, "--dry-run")
+        for part in ("model.layers.*.self_attn.q_proj", "lm_head",
+                     "model.layers.*.input_layernorm -> q_proj, k_proj, v_proj", "->"):
+            self.assertIn(part, said)
+        self.assertEqual(self.files(), ["text"])
+
+    def test_flags(self):
+        self.assertIn("--scheme: expected w8a8", self.refuses(INPUT, "--scheme", "w4"))
+        self.assertIn("--alpha", self.refuses(INPUT, "--alpha", "1.5"))
+        self.assertIn("--smooth", self.refuses(INPUT, "--smooth", "some"))
+        self.assertIn("--clip-top", self.refuses(INPUT, "--clip-top", "60%"))
+        self.assertIn("o3", self.refuses(INPUT, "--clip-top", "2%"))
+        self.assertIn("--alpha auto", self.refuses(INPUT, "--plot", self.folder / "x.svg"))
+        self.assertIn("\"*.no\"", self.refuses(INPUT, "--keep", "*.no"))
+        self.assertIn("but not", self.refuses(INPUT, "--keep", "*.q_proj"))
+        self.assertIn("--calib", self.refused(INPUT, "quantize", "-m", TINY, "-o", self.out))
+        self.assertIn("-o FOLDER", self.refused(INPUT, "quantize", "-m", TINY))
+
+    def test_short_texts(self):
+        result = self.godwit(*self.command, "--samples", "512")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("64 tokens, not for 512: taking all of it", result.stderr)
+        self.text.write_text("too short")
+        self.assertIn("expected at least 1000",
+                      self.refuses(INPUT, "-o", self.folder / "other", left=("out", "text")))
+        self.assertIn("pieces of 1025 tokens",
+                      self.refuses(INPUT, "-o", self.folder / "other", "--seq-len", "1025",
+                                   left=("out", "text")))
+
+    def test_an_output_that_exists(self):
+        self.out.mkdir()
+        self.assertIn(f"{self.out}: exists already", self.refuses(INPUT, left=("out", "text")))
+
+    def test_a_quantized_model(self):
+        self.ok(*self.command)
+        message = self.refused(UNSUPPORTED, "quantize", "-m", self.out, "-o", self.folder / "twice",
+                               "--calib", self.text)
+        self.assertIn("quantized already", message)
+
+    def test_weights_that_are_not_finite(self):
+        model = self.copy_of_tiny()
+        data = (model / "model.safetensors").read_bytes()
+        (model / "model.safetensors").write_bytes(data[:-2] + b"\xc0\x7f")
+        result = self.godwit(*self.command, "-m", model)
+        self.assertEqual(result.returncode, UNSUPPORTED, result.stderr)
+        self.assertIn("NaN", result.stderr)
+        self.assertEqual(self.files(), ["model", "text"])
+
+    # A limit on the size of files stands in for a disk that is full: both are errors of a write.
+    def test_a_disk_that_is_full(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+        message = self.refuses(IO, preexec_fn=limit)
+        self.assertIn("cannot write", message)
+        self.assertIn("model.safetensors", message)
+
+    def test_interrupted(self):
+        terminal = Terminal(self, *self.command, "--samples", "100000", "--isa", "scalar", "-t",
+                            "1", "--calib", self.long_text())
+        terminal.expect("calibrating: ")
+        self.assertEqual(len(self.files()), 3)
+        terminal.type("\x03")
+        self.assertEqual(terminal.finish(), 130)
+        self.assertEqual(self.files(), ["long", "text"])
+
+    def test_killed(self):
+        terminal = Terminal(self, *self.command, "--samples", "100000", "--isa", "scalar", "-t",
+                            "1", "--calib", self.long_text())
+        terminal.expect("calibrating: ")
+        terminal.process.send_signal(signal.SIGKILL)
+        terminal.finish()
+        left = f"out.tmp-{terminal.process.pid}"
+        self.assertEqual(self.files(), ["long", left, "text"])
+        # It is in nobody's way, and the next run says what it is.
+        result = self.godwit(*self.command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"{left} was left by a run that did not end", result.stderr)
+
+    def long_text(self):
+        path = self.folder / "long"
+        path.write_text("Once upon a time there was a small bird. " * 20000)
+        return path
+
+
+if __name__ == "__main__":
+    unittest.main()

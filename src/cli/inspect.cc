@@ -101,6 +101,9 @@ std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_ten
   text += fmt::format("parameters  {} in {}, {} of files\n", FormatCount(facts.parameters),
                       Plural(static_cast<int64_t>(facts.source->Names().size()), "tensor"),
                       FormatBytes(facts.file_bytes));
+  for (const QuantizationScheme& scheme : facts.spec.quantization.Schemes()) {
+    text += fmt::format("quantized   {}\n", Describe(scheme));
+  }
   text += fmt::format("tokenizer   {}\n", DescribeText(facts.text));
   text +=
       fmt::format("chat        {}\n", facts.text.config.chat_template
@@ -163,6 +166,10 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
   if (facts.spec.attention_sink == AttentionSink::kSoftmax1) json["attention_sink"] = "softmax1";
   json["sink_token_id"] = nullptr;
   if (facts.spec.sink_token) json["sink_token_id"] = *facts.spec.sink_token;
+  json["quantization"] = nlohmann::ordered_json::array();
+  for (const QuantizationScheme& scheme : facts.spec.quantization.Schemes()) {
+    json["quantization"].push_back(Describe(scheme));
+  }
   json["tokenizer"] = TextJson(facts.text);
   json["weights"] = {{"file_bytes", facts.file_bytes}, {"loaded_bytes", nullptr}};
   if (facts.weight_bytes) json["weights"]["loaded_bytes"] = *facts.weight_bytes;

@@ -27,7 +27,8 @@ INSTANTIATE_TEST_SUITE_P(Families, ModelFactsTest,
                                          "golden/llama/bf16", "golden/llama/tied",
                                          "golden/llama/sharded", "golden/opt/post_norm",
                                          "golden/opt/untied", "golden/bloom/bare_model",
-                                         "golden/mixtral/bf16", "golden/glm4/sandwich"));
+                                         "golden/mixtral/bf16", "golden/glm4/sandwich",
+                                         "golden/int8/mixtral/experts"));
 
 TEST(ModelFacts, GroupsTheTensorsOfLayers) {
   const ModelFacts facts = ReadModelFacts(GODWIT_SOURCE_DIR "/tests/data/tiny-llama");

@@ -10,7 +10,7 @@ namespace {
 
 int64_t WholeQuads(int64_t k) { return (k + kQuad - 1) / kQuad * kQuad; }
 
-// A random product. Activations in [-127, 127], weights in [-128, 127], both extremes among them.
+// A random product of numbers in [-128, 127], both extremes among them.
 struct Problem {
   Problem(int64_t n_rows, int64_t depth, int64_t n_columns, uint32_t seed, int64_t offset = 0)
       : rows(n_rows),
@@ -28,7 +28,7 @@ struct Problem {
     RandomFloats random(seed);
     for (int8_t& x : w) x = static_cast<int8_t>(Extreme(random, -128, 127));
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t i = 0; i < k; ++i) SetA(r, i, Extreme(random, -127, 127));
+      for (int64_t i = 0; i < k; ++i) SetA(r, i, Extreme(random, -128, 127));
       std::fill_n(&a[r * a_stride] + k, WholeQuads(k) - k, int8_t{0});
     }
     random.Fill(a_scales, 1e-4f, 1e-2f);
@@ -187,7 +187,7 @@ TEST_P(GemmI8Test, PanelsDoNotDependOnTheRange) {
 // Where a product of neighbours, or the sum of unsigned weights, would leave its type.
 TEST_P(GemmI8Test, ExtremesDoNotSaturate) {
   for (const int64_t weight : {-128, -127, 127}) {
-    for (const int64_t activation : {-127, 127}) {
+    for (const int64_t activation : {-128, 127}) {
       Problem problem(7, 260, 65, 7);
       for (int8_t& x : problem.w) x = static_cast<int8_t>(weight);
       for (int64_t r = 0; r < problem.rows; ++r) {
@@ -199,13 +199,13 @@ TEST_P(GemmI8Test, ExtremesDoNotSaturate) {
   }
 }
 
-// The largest dot product there is: 2^31 - 2^24. With unsigned weights the sums wrap on the way.
+// The largest dot product there is: 2^31 - 2^16. With unsigned weights the sums wrap on the way.
 TEST_P(GemmI8Test, TheDeepestProductDoesNotOverflow) {
   for (const int64_t weight : {-128, 127}) {
     Problem problem(2, kMaxDepthI8, 3, 8);
     for (int8_t& x : problem.w) x = static_cast<int8_t>(weight);
     for (int64_t i = 0; i < problem.k; ++i) {
-      problem.SetA(0, i, -127);
+      problem.SetA(0, i, -128);
       problem.SetA(1, i, 127);
     }
     problem.Finish();

@@ -31,8 +31,8 @@ inline constexpr int64_t kLaneFloats = 16;
 // Elements of an int8 row that one step of a product consumes. Rows are padded to it with zeros.
 inline constexpr int64_t kQuad = 4;
 
-// The deepest int8 product: 128 * 127 * kMaxDepthI8 is below 2^31, so no dot product overflows.
-inline constexpr int64_t kMaxDepthI8 = int64_t{1} << 17;
+// The deepest int8 product: 128 * 128 * kMaxDepthI8 is below 2^31, so no dot product overflows.
+inline constexpr int64_t kMaxDepthI8 = (int64_t{1} << 17) - kQuad;
 
 constexpr int64_t PadToLanes(int64_t n) {
   return (n + kLaneFloats - 1) / kLaneFloats * kLaneFloats;
@@ -47,7 +47,7 @@ constexpr int64_t PadToLanes(int64_t n) {
 // where the conversion and each of the operations rounds to nearest even on its own (none is
 // fused; without a bias nothing is added): the same bits on every instruction set. The weight's
 // scale comes first since float(dot) * w_scales[j] is a sum of real weights: it cannot overflow
-// where the result does not. a lies in [-127, 127], w in [-128, 127], k <= kMaxDepthI8.
+// where the result does not. a and w lie in [-128, 127], k <= kMaxDepthI8.
 struct GemmArgs {
   const void* a;      // [rows, k]: f32 beside F32 and F16 weights, bf16 beside BF16, int8 beside I8
   int64_t a_stride;   // elements between rows; readable (and zero) to even k in bf16, kQuad in int8
@@ -124,7 +124,7 @@ struct KernelTable {
   float (*largest_magnitude)(const float* x, int64_t n) noexcept;
   // out[i] = x[i] * factor to the nearest integer, ties to even, within [-127, 127]; zeros from n
   // to the next multiple of kQuad. n <= kMaxDepthI8. -128 is left out, so that a number and its
-  // negative quantize alike and that kMaxDepthI8 products cannot overflow.
+  // negative quantize alike.
   QuantizedSum (*quantize)(const float* x, float factor, int64_t n, int8_t* out) noexcept;
 
   // Attention, by storage of the keys and values.

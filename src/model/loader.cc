@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "model/model_tensors.h"
 #include "ops/pack_weight.h"
+#include "ops/quantize_asymmetric.h"
 
 namespace godwit {
 namespace {
@@ -30,12 +34,15 @@ bool HasNan(DType dtype, const std::byte* bytes, int64_t n) {
       return HasNan<uint16_t>(bytes, n, 0x7c00, 0x8000);
     case DType::kBF16:
       return HasNan<uint16_t>(bytes, n, 0x7f80, 0x8000);
+    case DType::kI8:
+      return false;
     default:
       return HasNan<uint32_t>(bytes, n, 0x7f800000, 0x80000000);
   }
 }
 
-float ReadFloat(DType dtype, const std::byte* element) {
+float ReadNumber(DType dtype, const std::byte* element) {
+  if (dtype == DType::kI8) return static_cast<float>(static_cast<int8_t>(*element));
   if (dtype == DType::kF32) {
     float value;
     std::memcpy(&value, element, sizeof(value));
@@ -56,9 +63,49 @@ void CheckWeightsFit(int64_t bytes) {
   }
 }
 
+// What an int8 checkpoint holds as floats is there because int8 would harm it.
+std::optional<DType> Storage(const ModelTensors& tensors, std::optional<DType> asked) {
+  return tensors.int8 && asked == DType::kI8 ? std::nullopt : asked;
+}
+
 std::vector<float> SinkLogits(const DecoderSpec& spec) {
   if (spec.attention_sink == AttentionSink::kNone) return {};
   return std::vector<float>(static_cast<size_t>(spec.heads), 0.0f);
+}
+
+float SumOfIntegers(const std::byte* bytes, int64_t n) {
+  const auto* integers = reinterpret_cast<const int8_t*>(bytes);
+  return static_cast<float>(std::accumulate(integers, integers + n, int32_t{0}));
+}
+
+// What covers the static inputs of fused layers, which read the same rows; as vLLM.
+InputQuantization JoinInputs(std::span<const InputQuantization> parts) {
+  InputQuantization joint = *std::ranges::max_element(parts, {}, &InputQuantization::scale);
+  if (joint.symmetric || std::ranges::count(parts, joint) == std::ssize(parts)) return joint;
+  ops::ValueRange range;
+  for (const InputQuantization& part : parts) {
+    const auto zero_point = static_cast<float>(part.zero_point);
+    range = ops::Join(
+        range, {.min = part.scale * (-128 - zero_point), .max = part.scale * (127 - zero_point)});
+  }
+  const ops::ZeroPointScale scale = ops::ScaleOf(range);
+  joint.scale = scale.scale;
+  joint.zero_point = scale.zero_point;
+  return joint;
+}
+
+// row_sums: [outputs], of the integers, for an input with zero points.
+void SetInput(const InputQuantization& input, std::vector<float> row_sums, Weight& weight) {
+  weight.input = input;
+  if (input.symmetric) return;
+  for (size_t i = 0; i < row_sums.size(); ++i) row_sums[i] *= weight.scales[i];
+  if (input.per != InputQuantization::Scale::kStatic) {
+    weight.row_sums = std::move(row_sums);
+    return;
+  }
+  const float offset = input.scale * static_cast<float>(input.zero_point);
+  weight.bias.resize(row_sums.size());
+  for (size_t i = 0; i < row_sums.size(); ++i) weight.bias[i] -= offset * row_sums[i];
 }
 
 // Packs what the resolver found.
@@ -72,14 +119,20 @@ class Packer {
 
  private:
   DecoderLayer Layer(const LayerTensors& tensors);
-  Weight Linear(const LinearTensors& tensors);
-  Weight RouterIn32Bits(const LinearTensors& tensors);
+  Weight Linear(const LinearTensors& tensors) { return Linear(tensors, storage_); }
+  Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
+  // How the input is quantized; fused layers have the same one.
+  InputQuantization Input(const LinearTensors& tensors);
   std::vector<ops::Expert> Experts(const std::vector<MlpTensors>& experts);
   // Which row of all parts' rows the packed output is.
   int64_t SourceRow(const LinearTensors& tensors, int64_t output) const;
   Table Rows(const TensorInfo& tensor);
   ops::NormWeights Norm(const NormTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
+  std::vector<float> Scales(const TensorInfo& tensor);
+  // Numbers of all parts of `linear`, one for each of its outputs, as these are packed.
+  std::vector<float> Packed(const LinearTensors& linear,
+                            const std::vector<std::vector<float>>& parts) const;
   void Done(const TensorInfo& tensor, bool has_nan);
   void WarnIfUntied(const TensorInfo& embedding) const;
 
@@ -111,15 +164,35 @@ int64_t Packer::SourceRow(const LinearTensors& tensors, int64_t output) const {
   return (kv_head * (group + 2) + place) * dim + output % dim;
 }
 
-Weight Packer::Linear(const LinearTensors& tensors) {
+std::vector<float> Packer::Packed(const LinearTensors& linear,
+                                  const std::vector<std::vector<float>>& parts) const {
+  std::vector<float> all;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto outputs = static_cast<size_t>(linear.parts[i]->shape[0]);
+    // One scale for a whole tensor stands for each of its outputs.
+    for (size_t j = 0; j < outputs; ++j) all.push_back(parts[i][parts[i].size() == 1 ? 0 : j]);
+  }
+  std::vector<float> packed(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    packed[i] = all[static_cast<size_t>(SourceRow(linear, static_cast<int64_t>(i)))];
+  }
+  return packed;
+}
+
+Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage) {
   if (tensors.parts.empty()) return {};
   const TensorInfo& first = *tensors.parts.front();
+  const DType dtype = *first.dtype;
   const int64_t inputs = first.shape[1];
-  const int64_t row_bytes = inputs * static_cast<int64_t>(SizeOf(*first.dtype));
+  const int64_t row_bytes = inputs * static_cast<int64_t>(SizeOf(dtype));
   std::vector<int64_t> ends;  // of every part, in outputs
   for (const TensorInfo* part : tensors.parts) {
     ends.push_back((ends.empty() ? 0 : ends.back()) + part->shape[0]);
   }
+  std::vector<std::vector<float>> scales, biases;
+  for (const TensorInfo* part : tensors.scales) scales.push_back(Scales(*part));
+  const InputQuantization input = Input(tensors);
+  std::vector<float> row_sums(input.symmetric ? 0 : static_cast<size_t>(ends.back()));
   std::vector<std::atomic<bool>> nan(tensors.parts.size());
   const auto row = [&](int64_t output) -> const void* {
     const int64_t source = SourceRow(tensors, output);
@@ -127,34 +200,37 @@ Weight Packer::Linear(const LinearTensors& tensors) {
         static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), source) - ends.begin());
     const int64_t begin = part == 0 ? 0 : ends[part - 1];
     const std::byte* bytes = tensors.parts[part]->bytes.data() + (source - begin) * row_bytes;
-    if (HasNan(*first.dtype, bytes, inputs)) nan[part] = true;
+    if (HasNan(dtype, bytes, inputs)) nan[part] = true;
+    if (!row_sums.empty()) row_sums[static_cast<size_t>(output)] = SumOfIntegers(bytes, inputs);
     return bytes;
   };
-  Weight weight = ops::PackWeight(pool_, *first.dtype, ends.back(), inputs, row,
-                                  storage_.value_or(*first.dtype));
+  Weight weight = ops::PackWeight(pool_, dtype, ends.back(), inputs, row, storage.value_or(dtype),
+                                  Packed(tensors, scales));
   weight.name = first.name.substr(0, first.name.rfind(".weight"));
   for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
-
-  std::vector<float> bias;
-  for (const TensorInfo* part : tensors.biases) {
-    const std::vector<float> values = Floats(*part);
-    bias.insert(bias.end(), values.begin(), values.end());
-  }
-  weight.bias.resize(bias.size());
-  for (size_t i = 0; i < bias.size(); ++i) {
-    weight.bias[i] = bias[static_cast<size_t>(SourceRow(tensors, static_cast<int64_t>(i)))];
-  }
+  for (const TensorInfo* part : tensors.biases) biases.push_back(Floats(*part));
+  weight.bias = Packed(tensors, biases);
+  if (weight.dtype == dtype) SetInput(input, std::move(row_sums), weight);
   return weight;
 }
 
-// Narrow weights would have the activations rounded, and the router's scores with them.
-Weight Packer::RouterIn32Bits(const LinearTensors& tensors) {
-  const TensorInfo& router = *tensors.parts.front();
-  const int64_t inputs = router.shape[1];
-  const std::vector<float> values = Floats(router);
-  return ops::PackWeight(
-      pool_, DType::kF32, router.shape[0], inputs,
-      [&](int64_t output) -> const void* { return values.data() + output * inputs; }, DType::kF32);
+InputQuantization Packer::Input(const LinearTensors& tensors) {
+  if (!tensors.scheme) return {};
+  if (tensors.scheme->input.per != InputQuantization::Scale::kStatic) return tensors.scheme->input;
+  std::vector<InputQuantization> parts(tensors.parts.size(), tensors.scheme->input);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    parts[i].scale = Scales(*tensors.input_scales[i])[0];
+    if (parts[i].symmetric) continue;
+    parts[i].zero_point = static_cast<int32_t>(Floats(*tensors.input_zero_points[i])[0]);
+  }
+  const InputQuantization joint = JoinInputs(parts);
+  if (hooks_.warn && std::ranges::count(parts, joint) != std::ssize(parts)) {
+    hooks_.warn(
+        fmt::format("tensor {} and those of the layers with which it is fused differ: the "
+                    "input of all is quantized by the scale {}, which covers them",
+                    tensors.input_scales.front()->name, joint.scale));
+  }
+  return joint;
 }
 
 std::vector<ops::Expert> Packer::Experts(const std::vector<MlpTensors>& experts) {
@@ -187,10 +263,20 @@ ops::NormWeights Packer::Norm(const NormTensors& tensors) {
 std::vector<float> Packer::Floats(const TensorInfo& tensor) {
   std::vector<float> values(static_cast<size_t>(tensor.NumElements()));
   for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = ReadFloat(*tensor.dtype, tensor.bytes.data() + i * SizeOf(*tensor.dtype));
+    values[i] = ReadNumber(*tensor.dtype, tensor.bytes.data() + i * SizeOf(*tensor.dtype));
   }
   Done(tensor, HasNan(*tensor.dtype, tensor.bytes.data(), tensor.NumElements()));
   return values;
+}
+
+std::vector<float> Packer::Scales(const TensorInfo& tensor) {
+  std::vector<float> scales = Floats(tensor);
+  for (size_t i = 0; i < scales.size(); ++i) {
+    if (scales[i] > 0 && std::isnormal(scales[i])) continue;  // its inverse is finite, too
+    Throw(ErrorKind::kFormat, "tensor {}: element {} is {}, expected a positive number",
+          tensor.name, i, scales[i]);
+  }
+  return scales;
 }
 
 void Packer::Done(const TensorInfo& tensor, bool has_nan) {
@@ -227,7 +313,8 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   layer.down = Linear(tensors.mlp.down);
   layer.mlp_out_norm = Norm(tensors.mlp_out_norm);
   if (!tensors.experts.empty()) {
-    layer.moe.router = RouterIn32Bits(tensors.router);
+    // Narrow weights would have the activations rounded, and the router's scores with them.
+    layer.moe.router = Linear(tensors.router, DType::kF32);
     layer.moe.experts = Experts(tensors.experts);
   }
   return layer;
@@ -252,7 +339,8 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
 
 }  // namespace
 
-int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage) {
+int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> asked) {
+  const std::optional<DType> storage = Storage(tensors, asked);
   const auto packed = [&](const LinearTensors& linear) -> int64_t {
     if (linear.parts.empty()) return 0;
     int64_t outputs = 0;
@@ -280,7 +368,8 @@ std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource
                                      std::optional<DType> storage) {
   const ModelTensors tensors = ResolveTensors(spec, source);
   CheckWeightsFit(LoadedBytes(tensors, storage));
-  return std::make_unique<Decoder>(spec, Packer(spec, source, pool, hooks, storage).Pack(tensors));
+  Packer packer(spec, source, pool, hooks, Storage(tensors, storage));
+  return std::make_unique<Decoder>(spec, packer.Pack(tensors));
 }
 
 }  // namespace godwit

@@ -38,14 +38,15 @@ int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage);
 
 // storage: of the linear layers, the output head among them; none: as in the checkpoint. To bf16
 // they are rounded; to int8, each output gets the scale of its largest weight, and layers then
-// quantize each row of their input too. A tied embedding is the head, so its rows are widened from
-// the head's storage; an embedding of its own, which is looked up and not multiplied, stays as it
-// is.
+// quantize each row of their input too. A checkpoint that has int8 layers already stays as it is
+// where int8 is asked for; as f32 or bf16, all its layers are floats. A tied embedding is the head,
+// so its rows are widened from the head's storage; an embedding of its own, which is looked up and
+// not multiplied, stays as it is.
 //
 // Throws Error(kFormat) that lists every missing, unexpected, misshapen or mistyped tensor, each
-// with what was expected and found, and Error(kMemory) for weights that this machine cannot hold,
-// before any memory is taken. Memory while loading: the packed weights, and of the checkpoint one
-// tensor at a time.
+// with what was expected and found, or names a scale that is none, and Error(kMemory) for weights
+// that this machine cannot hold, before any memory is taken. Memory while loading: the packed
+// weights, and of the checkpoint one tensor at a time.
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks,
                                      std::optional<DType> storage = std::nullopt);

@@ -20,6 +20,48 @@ bool IsBare(const ModuleNames& names, const WeightSource& source) {
   return source.Find(name) == nullptr && source.Find(WithoutPrefix(names, name)) != nullptr;
 }
 
+// What a tensor is to be.
+enum class Content {
+  kFloats,
+  kQuantized,  // int8, by config.json
+  kScale,      // floats that belong to a quantized tensor
+  kZeroPoint,  // int8, likewise
+};
+
+bool IsFloat(const TensorInfo& tensor) {
+  return tensor.dtype == DType::kF32 || tensor.dtype == DType::kF16 || tensor.dtype == DType::kBF16;
+}
+
+bool HasType(const TensorInfo& tensor, Content content) {
+  const bool integers = content == Content::kQuantized || content == Content::kZeroPoint;
+  return integers ? tensor.dtype == DType::kI8 : IsFloat(tensor);
+}
+
+std::string_view ExpectedType(const TensorInfo& found, Content content) {
+  switch (content) {
+    case Content::kQuantized:
+      return "I8, as config.json quantizes it";
+    case Content::kZeroPoint:
+      return "I8";
+    case Content::kFloats:
+      if (found.dtype == DType::kI8) return "F32, F16 or BF16, as config.json does not quantize it";
+      return "F32, F16 or BF16";
+    case Content::kScale:
+      return "F32, F16 or BF16";
+  }
+  return "";
+}
+
+// Some tools leave out the dimensions of size 1 that scales have.
+bool HasShape(const TensorInfo& tensor, std::vector<int64_t> shape, Content content) {
+  std::vector<int64_t> found = tensor.shape;
+  if (content == Content::kScale || content == Content::kZeroPoint) {
+    std::erase(found, 1);
+    std::erase(shape, 1);
+  }
+  return found == shape;
+}
+
 // Finds what the spec asks for and collects what is wrong with the checkpoint.
 class Resolver {
  public:
@@ -32,7 +74,15 @@ class Resolver {
 
  private:
   ModelTensors FindAll();
-  const TensorInfo* Want(const std::string& full_name, const std::vector<int64_t>& shape);
+  // As the checkpoint has it.
+  std::string Name(const std::string& full_name) const {
+    return bare_ ? WithoutPrefix(spec_.names, full_name) : full_name;
+  }
+  // why: of a tensor that the architecture alone does not ask for.
+  const TensorInfo* Want(const std::string& full_name, const std::vector<int64_t>& shape,
+                         Content content = Content::kFloats, std::string_view why = "");
+  void WantScales(const std::string& module, int64_t outputs, const QuantizationScheme& scheme,
+                  LinearTensors& linear);
   LinearTensors Linear(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
                        bool bias);
   NormTensors Norm(const std::string& module, int64_t size, bool bias);
@@ -44,43 +94,67 @@ class Resolver {
 
   const DecoderSpec& spec_;
   const WeightSource& source_;
-  bool bare_;  // names lack ModuleNames::prefix
+  bool bare_;          // names lack ModuleNames::prefix
+  bool int8_ = false;  // ModelTensors::int8
   // All of a checkpoint's: they are looked for in it by name.
   ProblemList problems_{10000};
   std::map<std::string, std::vector<int64_t>, std::less<>> wanted_;
 };
 
-bool IsFloat(const TensorInfo& tensor) {
-  return tensor.dtype == DType::kF32 || tensor.dtype == DType::kF16 || tensor.dtype == DType::kBF16;
-}
-
-const TensorInfo* Resolver::Want(const std::string& full_name, const std::vector<int64_t>& shape) {
-  const std::string name = bare_ ? WithoutPrefix(spec_.names, full_name) : full_name;
+const TensorInfo* Resolver::Want(const std::string& full_name, const std::vector<int64_t>& shape,
+                                 Content content, std::string_view why) {
+  const std::string name = Name(full_name);
   wanted_.emplace(name, shape);
   const TensorInfo* tensor = source_.Find(name);
   if (tensor == nullptr) {
-    problems_.Add("missing tensor {}, expected [{}]", name, fmt::join(shape, ", "));
+    problems_.Add("missing tensor {}, expected [{}]{}", name, fmt::join(shape, ", "), why);
     return nullptr;
   }
-  if (!IsFloat(*tensor)) {
-    problems_.Add("tensor {} has type {}, expected F32, F16 or BF16", name, tensor->dtype_name);
+  if (!HasType(*tensor, content)) {
+    problems_.Add("tensor {} has type {}, expected {}", name, tensor->dtype_name,
+                  ExpectedType(*tensor, content));
   }
-  if (tensor->shape != shape) {
+  if (!HasShape(*tensor, shape, content)) {
     problems_.Add("tensor {} has shape [{}], expected [{}]", name, fmt::join(tensor->shape, ", "),
                   fmt::join(shape, ", "));
   }
   return tensor;
 }
 
+void Resolver::WantScales(const std::string& module, int64_t outputs,
+                          const QuantizationScheme& scheme, LinearTensors& linear) {
+  const std::vector<int64_t> one = {1};
+  linear.scales.push_back(Want(module + ".weight_scale",
+                               scheme.scale_per_output ? std::vector{outputs, int64_t{1}} : one,
+                               Content::kScale, ", for an int8 weight"));
+  if (scheme.input.per != InputQuantization::Scale::kStatic) return;
+  linear.input_scales.push_back(
+      Want(module + ".input_scale", one, Content::kScale, ", for a static scheme"));
+  if (scheme.input.symmetric) return;
+  linear.input_zero_points.push_back(Want(module + ".input_zero_point", one, Content::kZeroPoint,
+                                          ", for a static asymmetric scheme"));
+}
+
 LinearTensors Resolver::Linear(const std::vector<std::pair<std::string, int64_t>>& parts,
                                int64_t inputs, bool bias) {
   LinearTensors linear;
   for (const auto& [module, outputs] : parts) {
-    linear.parts.push_back(Want(module + ".weight", {outputs, inputs}));
+    const QuantizationScheme* found = spec_.quantization.Find(Name(module));
+    const auto scheme = found ? std::optional(*found) : std::nullopt;
+    if (linear.parts.empty()) linear.scheme = scheme;
+    const bool like_first = linear.scheme == scheme;
+    if (!like_first) {
+      problems_.Add("config.json quantizes {} otherwise than {}, with which it is fused",
+                    Name(module), Name(parts.front().first));
+    }
+    linear.parts.push_back(Want(module + ".weight", {outputs, inputs},
+                                scheme ? Content::kQuantized : Content::kFloats));
     if (bias) linear.biases.push_back(Want(module + ".bias", {outputs}));
+    if (scheme) WantScales(module, outputs, *scheme, linear);
+    int8_ |= scheme.has_value();
     const TensorInfo* first = linear.parts.front();
     const TensorInfo* part = linear.parts.back();
-    if (first != nullptr && part != nullptr && first->dtype != part->dtype) {
+    if (like_first && first != nullptr && part != nullptr && first->dtype != part->dtype) {
       problems_.Add("tensor {} has type {}, expected {} like {}, with which it is fused",
                     part->name, part->dtype_name, first->dtype_name, first->name);
     }
@@ -163,10 +237,12 @@ void Resolver::Embedding(ModelTensors& tensors) {
   const ModuleNames& names = spec_.names;
   const int64_t hidden = spec_.hidden_size;
   const int64_t width = spec_.embedding_size.value_or(hidden);
-  tensors.head =
-      Linear({{spec_.tied_head ? names.embedding : names.head, spec_.vocab_size}}, width, false);
-  if (!spec_.tied_head) {
-    tensors.embedding = Want(names.embedding + ".weight", {spec_.vocab_size, width});
+  const TensorInfo* embedding = Want(names.embedding + ".weight", {spec_.vocab_size, width});
+  if (spec_.tied_head) {
+    tensors.head.parts = {embedding};
+  } else {
+    tensors.head = Linear({{names.head, spec_.vocab_size}}, width, false);
+    tensors.embedding = embedding;
   }
   if (spec_.embedding_norm) {
     tensors.embedding_norm = Norm(names.embedding_norm, hidden, spec_.norm_bias);
@@ -203,6 +279,7 @@ ModelTensors Resolver::Resolve() {
                        fmt::format("this checkpoint is not a {} model as its config.json "
                                    "describes it",
                                    spec_.family));
+  tensors.int8 = int8_;
   for (const auto& [name, shape] : wanted_) {
     tensors.bytes += static_cast<int64_t>(source_.Find(name)->bytes.size());
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,13 @@ namespace godwit {
 struct LinearTensors {
   std::vector<const TensorInfo*> parts;
   std::vector<const TensorInfo*> biases;  // one for each part, or none
+  // Where the checkpoint holds int8, the same for all parts. Each then has a scale for its weight,
+  // [outputs, 1] or [1], and with a static input the scale of that, [1]; if the input is not
+  // symmetric either, a zero point, [1].
+  std::optional<QuantizationScheme> scheme;
+  std::vector<const TensorInfo*> scales;
+  std::vector<const TensorInfo*> input_scales;
+  std::vector<const TensorInfo*> input_zero_points;
   // The rows of the single part are grouped by KV head (QkvLayout::kGrouped).
   bool grouped = false;
   // Those of queries and keys have their rotary pairs side by side.
@@ -47,6 +55,7 @@ struct ModelTensors {
   NormTensors final_norm;
   LinearTensors head;
   int64_t bytes = 0;  // of all of them
+  bool int8 = false;  // some linear layers have a scheme
 };
 
 // What a checkpoint of this spec must hold, whatever else is in it.
@@ -57,7 +66,8 @@ struct WantedTensor {
 std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec);
 
 // Finds everything that the spec asks for. Throws Error(kFormat) that lists every missing,
-// unexpected, misshapen or mistyped tensor, each with what was expected and found.
+// unexpected, misshapen or mistyped tensor, each with what was expected and found, and every layer
+// that is quantized otherwise than those with which it is fused.
 ModelTensors ResolveTensors(const DecoderSpec& spec, const WeightSource& source);
 
 }  // namespace godwit

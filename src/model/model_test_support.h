@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -85,6 +86,26 @@ class FakeWeights : public WeightSource {
     }
   }
 
+  // Turns the F32 weight of a module into int8 with a scale for each output, of which the largest
+  // weight is 127 times.
+  void Quantize(const std::string& module) {
+    const TensorInfo weight = *Find(module + ".weight");
+    const std::vector<std::byte> bytes = Bytes(module + ".weight");
+    Remove(module + ".weight");
+    Add(module + ".weight", DType::kI8, weight.shape);
+    Add(module + ".weight_scale", DType::kF32, {weight.shape[0], 1});
+    for (int64_t row = 0; row < weight.shape[0]; ++row) {
+      const auto* x = reinterpret_cast<const float*>(bytes.data()) + row * weight.shape[1];
+      float largest = 0;
+      for (int64_t i = 0; i < weight.shape[1]; ++i) largest = std::max(largest, std::fabs(x[i]));
+      const float scale = largest / 127;
+      Set(module + ".weight_scale", row, scale);
+      for (int64_t i = 0; i < weight.shape[1]; ++i) {
+        Set(module + ".weight", row * weight.shape[1] + i, std::nearbyint(x[i] / scale));
+      }
+    }
+  }
+
   void Remove(const std::string& name) {
     entries_.erase(name);
     std::erase(names_, name);
@@ -102,7 +123,7 @@ class FakeWeights : public WeightSource {
     info.bytes = {info.bytes.data(), bytes};
   }
 
-  // Element by element; types that are not floats stay zero.
+  // Element by element; other types than floats and I8 stay zero.
   void Set(const std::string& name, int64_t index, float value) {
     Entry& entry = entries_.at(name);
     const DType dtype = *entry.info.dtype;
@@ -110,6 +131,7 @@ class FakeWeights : public WeightSource {
     if (dtype == DType::kF32) std::memcpy(to, &value, sizeof(value));
     if (dtype == DType::kF16) *reinterpret_cast<F16*>(to) = ToF16(value);
     if (dtype == DType::kBF16) *reinterpret_cast<BF16*>(to) = ToBF16(value);
+    if (dtype == DType::kI8) *reinterpret_cast<int8_t*>(to) = static_cast<int8_t>(value);
   }
 
   std::vector<std::byte>& Bytes(const std::string& name) { return entries_.at(name).bytes; }

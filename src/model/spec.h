@@ -13,6 +13,7 @@
 #include "attention/geometry.h"
 #include "ops/activation.h"
 #include "ops/norm.h"
+#include "weights/quantization_config.h"
 
 namespace godwit {
 
@@ -124,6 +125,8 @@ struct DecoderSpec {
 
   MlpSpec mlp;
   bool tied_head = false;  // the output head is the embedding
+
+  QuantizationConfig quantization;  // which linear layers the checkpoint holds as int8
 
   ModuleNames names;
 };

@@ -39,6 +39,16 @@ void CheckFinite(const LinearInput& x, const Weight& w) {
   }
 }
 
+// What the offsets of a block of rows contribute to some of the outputs.
+void SubtractOffsets(const float* offsets, const Weight& w, int64_t begin, int64_t end,
+                     MatrixView<float> out) {
+  for (int64_t row = 0; row < out.rows; ++row) {
+    float* to = out.Row(row);
+    for (int64_t i = begin; i < end; ++i)
+      to[i] -= offsets[row] * w.row_sums[static_cast<size_t>(i)];
+  }
+}
+
 }  // namespace
 
 void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, MatrixView<float> out) {
@@ -53,8 +63,7 @@ void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, Matrix
   }
   Workspace::Scope scope(exec.workspace);
   const LinearInput input = NewLinearInput(exec, w, x.rows);
-  exec.ParallelRows(x.rows, x.cols,
-                    [&](int64_t row) { SetRow(exec.kernels, input, row, x.Row(row)); });
+  SetRows(exec, input, x);
   Linear(exec, input, w, out);
 }
 
@@ -78,20 +87,27 @@ void Linear(const Exec& exec, const LinearInput& x, const Weight& w, MatrixView<
   exec.Parallel(tasks * blocks, [&](int64_t task) {
     const int64_t panel = task / blocks * panels_per_task;
     const int64_t row = task % blocks * kBlockRows;
+    const int64_t rows = std::min(kBlockRows, x.rows - row);
+    const int64_t panel_end = std::min(panels, panel + panels_per_task);
     gemm({.a = x.Row(row),
           .a_stride = x.stride,
           .w = w.panels.data(),
           .bias = w.bias.empty() ? nullptr : w.bias.data(),
           .out = out.Row(row),
           .out_stride = out.stride,
-          .rows = std::min(kBlockRows, x.rows - row),
+          .rows = rows,
           .k = w.inputs,
           .columns = w.outputs,
           .panel_begin = panel,
-          .panel_end = std::min(panels, panel + panels_per_task),
+          .panel_end = panel_end,
           .a_scales = quantized ? x.scales + row : nullptr,
           .a_sums = quantized ? x.sums + row : nullptr,
           .w_scales = w.scales.data()});
+    if (x.offsets != nullptr) {
+      SubtractOffsets(x.offsets + row, w, panel * kernels::kPanelColumns,
+                      std::min(w.outputs, panel_end * kernels::kPanelColumns),
+                      out.Rows(row, row + rows));
+    }
   });
 }
 

@@ -1,12 +1,15 @@
 #include "ops/linear_input.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
-#include "ops/quantize.h"
+#include "ops/quantize_asymmetric.h"
 
 namespace godwit::ops {
 namespace {
+
+using Scale = InputQuantization::Scale;
 
 // The kernels read rows in pairs, or in quads.
 template <typename T>
@@ -19,6 +22,40 @@ LinearInput Rows(const Exec& exec, DType dtype, int64_t rows, int64_t cols, int6
           .stride = matrix.stride};
 }
 
+RowQuantization Quantize(const kernels::KernelTable& kernels, const InputQuantization& how,
+                         const float* x, int64_t n, int8_t* out, int32_t* zero_point) {
+  const bool own_scale = how.per == Scale::kPerToken;
+  if (how.symmetric) {
+    return own_scale ? QuantizeRow(kernels, x, n, out) : QuantizeRow(kernels, x, how.scale, n, out);
+  }
+  const ZeroPointScale scale =
+      own_scale ? ScaleOf(RangeOf(x, n)) : ZeroPointScale{how.scale, how.zero_point};
+  *zero_point = scale.zero_point;
+  return QuantizeRow(x, scale, n, out);
+}
+
+// The one scale of all rows. A row that is not finite is left out: it is found when it is
+// quantized.
+InputQuantization SettleScale(const Exec& exec, InputQuantization how, MatrixView<const float> x) {
+  Workspace::Scope scope(exec.workspace);
+  const auto ranges = exec.workspace.Matrix<ValueRange>(1, x.rows).RowSpan(0);
+  exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
+    ranges[static_cast<size_t>(row)] =
+        how.symmetric ? ValueRange{0, exec.kernels.largest_magnitude(x.Row(row), x.cols)}
+                      : RangeOf(x.Row(row), x.cols);
+  });
+  ValueRange all;
+  for (const ValueRange& range : ranges) all = Join(all, range);
+  if (how.symmetric) {
+    how.scale = std::max(0x1p-120f, all.max / 127.0f);  // whose inverse does not overflow
+  } else {
+    const ZeroPointScale scale = ScaleOf(all);
+    how.scale = scale.scale;
+    how.zero_point = scale.zero_point;
+  }
+  return how;
+}
+
 }  // namespace
 
 LinearInput NewLinearInput(const Exec& exec, const Weight& w, int64_t rows) {
@@ -27,9 +64,12 @@ LinearInput NewLinearInput(const Exec& exec, const Weight& w, int64_t rows) {
       return Rows<BF16>(exec, DType::kBF16, rows, w.inputs, 2);
     case DType::kI8: {
       LinearInput input = Rows<int8_t>(exec, DType::kI8, rows, w.inputs, kernels::kQuad);
-      input.fixed_scale = w.input_scale;
+      input.quantization = w.input;
       input.scales = exec.workspace.Matrix<float>(1, rows).data;
       input.sums = exec.workspace.Matrix<int32_t>(1, rows).data;
+      if (!w.input.symmetric && w.input.per != Scale::kStatic) {
+        input.offsets = exec.workspace.Matrix<float>(1, rows).data;
+      }
       return input;
     }
     default:
@@ -47,17 +87,29 @@ void SetRow(const kernels::KernelTable& kernels, const LinearInput& input, int64
       return;
     }
     case DType::kI8: {
-      auto* out = reinterpret_cast<int8_t*>(input.Row(row));
+      int32_t zero_point = 0;
       const RowQuantization result =
-          input.fixed_scale > 0 ? QuantizeRow(kernels, x, input.fixed_scale, input.cols, out)
-                                : QuantizeRow(kernels, x, input.cols, out);
+          Quantize(kernels, input.quantization, x, input.cols,
+                   reinterpret_cast<int8_t*>(input.Row(row)), &zero_point);
       input.scales[row] = result.scale;
       input.sums[row] = result.sum;
+      if (input.offsets != nullptr) {
+        input.offsets[row] = result.scale * static_cast<float>(zero_point);
+      }
       return;
     }
     default:
       std::memcpy(input.Row(row), x, static_cast<size_t>(input.cols) * sizeof(float));
   }
+}
+
+void SetRows(const Exec& exec, const LinearInput& input, MatrixView<const float> x) {
+  LinearInput settled = input;
+  if (input.quantization.per == Scale::kPerTensor) {
+    settled.quantization = SettleScale(exec, input.quantization, x);
+  }
+  exec.ParallelRows(x.rows, x.cols,
+                    [&](int64_t row) { SetRow(exec.kernels, settled, row, x.Row(row)); });
 }
 
 }  // namespace godwit::ops

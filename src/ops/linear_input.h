@@ -21,10 +21,12 @@ struct LinearInput {
   std::byte* data;  // [rows, cols], padded with zeros to what the kernels read
   int64_t rows;
   int64_t cols;
-  int64_t stride;           // elements
-  float fixed_scale = 0;    // of all rows; 0: each has its own
-  float* scales = nullptr;  // [rows], I8 alone; NaN: the row is not finite
-  int32_t* sums = nullptr;  // [rows], I8 alone: of the integers
+  int64_t stride;  // elements
+  // I8 alone: a row is about its scale * integers - its offset.
+  InputQuantization quantization = {};
+  float* scales = nullptr;   // [rows]; NaN: the row is not finite
+  int32_t* sums = nullptr;   // [rows], of the integers
+  float* offsets = nullptr;  // [rows], scale * zero point; null: none, or the weight's bias has it
 
   std::byte* Row(int64_t row) const {
     return data + row * stride * static_cast<int64_t>(SizeOf(dtype));
@@ -34,9 +36,12 @@ struct LinearInput {
 // Rows for `w`, not yet filled, in the workspace.
 LinearInput NewLinearInput(const Exec& exec, const Weight& w, int64_t rows);
 
-// Rounds or quantizes one row. x [cols] is not the row itself.
+// Rounds or quantizes one row. x [cols] is not the row itself. Not for kPerTensor.
 void SetRow(const kernels::KernelTable& kernels, const LinearInput& input, int64_t row,
             const float* x);
+
+// All rows: x [rows, cols].
+void SetRows(const Exec& exec, const LinearInput& input, MatrixView<const float> x);
 
 // compute(row, out) writes every row in f32, out [cols].
 template <typename Compute>
@@ -47,6 +52,12 @@ void FillRows(const Exec& exec, const LinearInput& input, const Compute& compute
     return;
   }
   Workspace::Scope scope(exec.workspace);
+  if (input.quantization.per == InputQuantization::Scale::kPerTensor) {  // of the finished rows
+    const auto rows = exec.workspace.Matrix<float>(input.rows, input.cols);
+    exec.ParallelRows(input.rows, input.cols, [&](int64_t row) { compute(row, rows.Row(row)); });
+    SetRows(exec, input, rows);
+    return;
+  }
   const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), input.cols);
   exec.ParallelRows(input.rows, input.cols, [&](int64_t row, int worker) {
     compute(row, scratch.Row(worker));

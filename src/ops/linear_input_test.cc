@@ -17,9 +17,11 @@ class LinearInputTest : public OpsTest {
   void ExpectSameProduct(int64_t rows, int64_t cols, const Fused& fused, const Plain& plain) {
     const RawWeight raw(DType::kF32, 70, cols, 1);
     for (const DType storage : kStorages) {
-      for (const float input_scale : {0.0f, 0.03f}) {
+      for (const InputQuantization& how : kInputs) {
+        if (storage != DType::kI8 && how.per != Scale::kPerToken) continue;
         Weight weight = raw.PackAs(one_, storage);
-        weight.input_scale = input_scale;
+        weight.input = how;
+        weight.row_sums = GappedMatrix(1, 70, 6).Row(0);
         GappedMatrix want(rows, 70), got(rows, 70), unfused(rows, cols);
         plain(unfused);
         Linear(On(three_), unfused.view(), weight, want.view());

@@ -1,7 +1,9 @@
 #include "ops/linear.h"
 
+#include <numeric>
+
 #include "base/error.h"
-#include "ops/quantize.h"
+#include "ops/quantize_asymmetric.h"
 #include "ops/test_support.h"
 
 namespace godwit::ops {
@@ -97,10 +99,15 @@ std::vector<float> Int8Product(const kernels::KernelTable& scalar, const GappedM
   std::vector<float> out;
   std::vector<int8_t> a(static_cast<size_t>(w.inputs + kernels::kQuad));
   std::vector<float> row(static_cast<size_t>(w.inputs));
+  float scale = w.input.scale;
+  if (w.input.per == Scale::kPerTensor) {
+    for (const float value : x.Values()) scale = std::max(scale, std::fabs(value) / 127);
+  }
   for (int64_t i = 0; i < x.view().rows; ++i) {
     const RowQuantization quantized =
-        w.input_scale > 0 ? QuantizeRow(scalar, x.view().Row(i), w.input_scale, w.inputs, a.data())
-                          : QuantizeRow(scalar, x.view().Row(i), w.inputs, a.data());
+        w.input.per == Scale::kPerToken
+            ? QuantizeRow(scalar, x.view().Row(i), w.inputs, a.data())
+            : QuantizeRow(scalar, x.view().Row(i), scale, w.inputs, a.data());
     for (int64_t j = 0; j < w.outputs; ++j) {
       const auto output = static_cast<size_t>(j);
       UnpackRow(w, j, row.data());
@@ -117,17 +124,59 @@ std::vector<float> Int8Product(const kernels::KernelTable& scalar, const GappedM
 
 TEST_P(LinearTest, Int8IsItsDefinitionToTheBit) {
   for (const Shape& shape : kShapes) {
-    for (const float fixed_scale : {0.0f, 0.005f}) {
+    for (const InputQuantization& input : kInputs) {
+      if (!input.symmetric) continue;
       SCOPED_TRACE(Text(DType::kI8, shape));
       GappedMatrix x(shape.rows, shape.k, 12);
       if (shape.rows > 2) std::ranges::fill(x.view().RowSpan(1), 0.0f);
       Weight weight = RawWeight(DType::kF32, shape.outputs, shape.k, 13).PackAs(three_, DType::kI8);
-      weight.input_scale = fixed_scale;
+      weight.input = input;
       if (shape.rows % 2 == 0) weight.bias = GappedMatrix(1, shape.outputs, 14).Row(0);
       GappedMatrix out(shape.rows, shape.outputs);
       Linear(On(three_), x.view(), weight, out.view());
       ASSERT_EQ(out.Values(), Int8Product(*kernels::AllIsas().back().table, x, weight));
       EXPECT_TRUE(out.GapsIntact());
+    }
+  }
+}
+
+// x is about scale * (integer - zero point), which the integers' product and the row sums give.
+TEST_P(LinearTest, Int8OfAnAsymmetricInput) {
+  for (const Scale per : {Scale::kPerToken, Scale::kPerTensor}) {
+    for (const Shape& shape : kShapes) {
+      SCOPED_TRACE(Text(DType::kI8, shape));
+      const GappedMatrix x(shape.rows, shape.k, 12, /*low=*/-0.2f, /*high=*/1.5f);
+      Weight weight = RawWeight(DType::kF32, shape.outputs, shape.k, 13).PackAs(three_, DType::kI8);
+      weight.input = {.per = per, .symmetric = false};
+      weight.bias = GappedMatrix(1, shape.outputs, 14).Row(0);
+      std::vector<float> row(static_cast<size_t>(shape.k));
+      for (int64_t j = 0; j < shape.outputs; ++j) {
+        UnpackRow(weight, j, row.data());
+        weight.row_sums.push_back(std::accumulate(row.begin(), row.end(), 0.0f));
+      }
+      GappedMatrix out(shape.rows, shape.outputs);
+      Linear(On(three_), x.view(), weight, out.view());
+      EXPECT_TRUE(out.GapsIntact());
+
+      ValueRange all;
+      for (int64_t i = 0; i < shape.rows; ++i) all = Join(all, RangeOf(x.view().Row(i), shape.k));
+      std::vector<int8_t> a(static_cast<size_t>(shape.k + kernels::kQuad));
+      for (int64_t i = 0; i < shape.rows; ++i) {
+        const ZeroPointScale scale =
+            ScaleOf(per == Scale::kPerToken ? RangeOf(x.view().Row(i), shape.k) : all);
+        QuantizeRow(x.view().Row(i), scale, shape.k, a.data());
+        for (int64_t j = 0; j < shape.outputs; ++j) {
+          UnpackRow(weight, j, row.data());
+          double want = weight.bias[static_cast<size_t>(j)];
+          double size = std::fabs(want);
+          for (size_t k = 0; k < row.size(); ++k) {
+            want += double{scale.scale} * (a[k] - scale.zero_point) * row[k];
+            size += std::fabs(scale.scale * a[k] * row[k]) +
+                    std::fabs(scale.scale * static_cast<float>(scale.zero_point) * row[k]);
+          }
+          ASSERT_NEAR(out.At(i, j), want, 16 * kEpsilon * size);
+        }
+      }
     }
   }
 }
@@ -160,8 +209,8 @@ TEST_P(LinearTest, Int8RefusesRowsThatAreNotFinite) {
   Weight weight = RawWeight(DType::kBF16, 65, 33, 17).PackAs(one_, DType::kI8);
   weight.name = "model.layers.3.mlp.down_proj";
   for (const float bad : {kNan, kernels::kInfinity}) {
-    for (const float fixed_scale : {0.0f, 0.1f}) {
-      weight.input_scale = fixed_scale;
+    for (const InputQuantization& input : kInputs) {
+      weight.input = input;
       GappedMatrix x(5, 33, 18);
       x.view().Row(3)[32] = bad;
       GappedMatrix out(5, 65);

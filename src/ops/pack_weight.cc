@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -30,9 +31,9 @@ class RowConverter {
         wide_(static_cast<size_t>(inputs)),
         rows_(static_cast<size_t>(kPanelColumns * row_bytes_)) {}
 
-  // Row `c` of the panel. *scale is set for I8.
+  // Row `c` of the panel. *scale: of I8, given or set; not read or written without.
   const void* Convert(const void* row, int64_t c, float* scale) {
-    const float* x = Widened(row);
+    const float* x = from_ == DType::kI8 ? Dequantized(row, *scale) : Widened(row);
     std::byte* out = rows_.data() + c * row_bytes_;
     switch (to_) {
       case DType::kI8:
@@ -49,6 +50,12 @@ class RowConverter {
   }
 
  private:
+  const float* Dequantized(const void* row, float scale) {
+    const auto* integers = static_cast<const int8_t*>(row);
+    for (size_t i = 0; i < wide_.size(); ++i) wide_[i] = scale * static_cast<float>(integers[i]);
+    return wide_.data();
+  }
+
   const float* Widened(const void* row) {
     const auto n = static_cast<size_t>(inputs_);
     if (n == 0) return wide_.data();  // of which memcpy must not be told
@@ -76,7 +83,8 @@ class RowConverter {
 }  // namespace
 
 Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs,
-                  const std::function<const void*(int64_t output)>& row, DType storage) {
+                  const std::function<const void*(int64_t output)>& row, DType storage,
+                  std::vector<float> scales) {
   if (storage == DType::kI8 && inputs > kernels::kMaxDepthI8) {
     Throw(ErrorKind::kUnsupported, "an int8 weight of {} inputs, at most {} are supported", inputs,
           kernels::kMaxDepthI8);
@@ -89,8 +97,8 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
                 .panels = Buffer(panels * panel_bytes),
                 .bias = {}};
   const bool convert = storage != dtype;
-  const bool quantize = storage == DType::kI8 && dtype != DType::kI8;
-  if (quantize) weight.scales.resize(static_cast<size_t>(outputs));
+  assert(dtype == DType::kI8 || scales.empty());
+  if (convert && storage == DType::kI8) scales.resize(static_cast<size_t>(outputs));
   // Any instruction set would do: conversions and quantization give the same bits on all of them.
   const KernelTable& kernels = *kernels::BestIsa().table;
   pool.Run(panels, [&](int64_t panel, int /*worker*/) {
@@ -101,11 +109,12 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
     std::optional<RowConverter> converter;
     if (convert) converter.emplace(kernels, dtype, storage, inputs);
     for (int64_t c = 0; convert && c < columns; ++c) {
-      float* scale = quantize ? &weight.scales[static_cast<size_t>(first + c)] : nullptr;
+      float* scale = scales.empty() ? nullptr : &scales[static_cast<size_t>(first + c)];
       rows[c] = converter->Convert(rows[c], c, scale);
     }
     kernels::PackPanel(storage, rows, inputs, weight.panels.data() + panel * panel_bytes);
   });
+  if (storage == DType::kI8) weight.scales = std::move(scales);
   return weight;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "tensor/weight.h"
@@ -14,10 +15,12 @@ namespace godwit::ops {
 //
 // dtype F32, F16 or BF16 becomes F32, BF16 or I8, or stays as it is. To bf16 it is rounded, to int8
 // quantized with a scale for each output (ops/quantize.h); an output that is not finite gets the
-// scale NaN. I8 stays I8, and its scales are left to the caller. Throws Error(kUnsupported) for
-// int8 of more inputs than kernels::kMaxDepthI8.
+// scale NaN. I8 has `scales`, [outputs]: it stays as it is, or becomes F32 or BF16, which is scale
+// * integer in f32, then rounded. Throws Error(kUnsupported) for int8 of more inputs than
+// kernels::kMaxDepthI8.
 Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs,
-                  const std::function<const void*(int64_t output)>& row, DType storage);
+                  const std::function<const void*(int64_t output)>& row, DType storage,
+                  std::vector<float> scales = {});
 
 // Bytes that such a weight takes, without its bias.
 int64_t PackedBytes(DType storage, int64_t outputs, int64_t inputs);

@@ -74,19 +74,27 @@ TEST(PackWeightTest, QuantizesEachOutput) {
   }
 }
 
-TEST(PackWeightTest, Int8TakesIntegersAsTheyAre) {
+TEST(PackWeightTest, IntegersStayOrBecomeFloats) {
   ThreadPool pool(1);
   std::vector<int8_t> integers;
   for (int i = 0; i < 70 * 9; ++i) integers.push_back(static_cast<int8_t>(i * 31 % 256 - 128));
-  Weight weight = PackWeight(
-      pool, DType::kI8, 70, 9,
-      [&](int64_t output) -> const void* { return integers.data() + output * 9; }, DType::kI8);
-  EXPECT_TRUE(weight.scales.empty());
-  weight.scales.assign(70, 0.5f);
-  for (int64_t i = 0; i < 70; ++i) {
-    const auto row = Unpacked(weight, i);
-    for (int64_t k = 0; k < 9; ++k) {
-      ASSERT_EQ(row[static_cast<size_t>(k)], 0.5f * integers[static_cast<size_t>(i * 9 + k)]);
+  std::vector<float> scales;
+  for (int i = 0; i < 70; ++i) scales.push_back(0.001f * static_cast<float>(i + 1));
+  for (const DType storage : {DType::kI8, DType::kF32, DType::kBF16}) {
+    const Weight weight = PackWeight(
+        pool, DType::kI8, 70, 9,
+        [&](int64_t output) -> const void* { return integers.data() + output * 9; }, storage,
+        scales);
+    EXPECT_EQ(weight.dtype, storage);
+    EXPECT_EQ(weight.scales, storage == DType::kI8 ? scales : std::vector<float>());
+    for (int64_t i = 0; i < 70; ++i) {
+      const auto row = Unpacked(weight, i);
+      for (int64_t k = 0; k < 9; ++k) {
+        const float want =
+            scales[static_cast<size_t>(i)] * integers[static_cast<size_t>(i * 9 + k)];
+        ASSERT_EQ(row[static_cast<size_t>(k)],
+                  storage == DType::kBF16 ? ToFloat(ToBF16(want)) : want);
+      }
     }
   }
 }

@@ -146,6 +146,16 @@ class RawWeight {
   std::vector<std::byte> bytes_;
 };
 
+// Every way to quantize the input of an int8 layer.
+using Scale = InputQuantization::Scale;
+inline constexpr InputQuantization kInputs[] = {
+    {.per = Scale::kPerToken},
+    {.per = Scale::kPerTensor},
+    {.per = Scale::kStatic, .scale = 0.005f},
+    {.per = Scale::kPerToken, .symmetric = false},
+    {.per = Scale::kPerTensor, .symmetric = false},
+    {.per = Scale::kStatic, .symmetric = false, .scale = 0.005f, .zero_point = -100}};
+
 inline constexpr DType kFloatTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
 
 class OpsTest : public kernels::IsaTest {

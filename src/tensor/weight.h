@@ -10,6 +10,21 @@
 
 namespace godwit {
 
+// How the rows x of an int8 layer's input are quantized: x is about scale * (integer - zero point).
+struct InputQuantization {
+  enum class Scale : uint8_t {
+    kPerToken,   // each row has its own
+    kPerTensor,  // the rows that are computed together have one: what a row becomes depends on them
+    kStatic,     // all rows have the one below
+  };
+  Scale per = Scale::kPerToken;
+  bool symmetric = true;   // there is no zero point
+  float scale = 0;         // beside kStatic alone
+  int32_t zero_point = 0;  // likewise, and not symmetric
+
+  bool operator==(const InputQuantization&) const = default;
+};
+
 // The matrix of a linear layer, out = x * w^T + bias, packed into the panels of
 // kernels/packing.h. Every storage type goes through this one type; ops/linear.cc switches on it.
 struct Weight {
@@ -22,9 +37,11 @@ struct Weight {
   // I8 alone: w = scale of the output * integer. One scale for a whole tensor stands here for each
   // of its outputs.
   std::vector<float> scales = {};  // [outputs]
-  // The fixed scale of the activations, or 0: each row gets its own.
-  float input_scale = 0;
-  std::string name = {};  // of the module, for messages
+  InputQuantization input = {};
+  // Of each output's weights: a zero point of the input takes so much off the output. The loader
+  // takes that of a static zero point off the bias.
+  std::vector<float> row_sums = {};  // [outputs], beside an input that is not symmetric
+  std::string name = {};             // of the module, for messages
 };
 
 // Rows that are looked up, not multiplied: token embeddings [rows, cols].

@@ -73,10 +73,9 @@ const json* HfConfig::Find(std::string_view key) const {
   return it == object_->end() || it->is_null() ? nullptr : &*it;
 }
 
-void HfConfig::Refuse(std::string_view key, std::string_view expected) const {
+void HfConfig::Refuse(std::string_view key, std::string_view expected, ErrorKind kind) const {
   const json* value = Find(key);
-  Throw(ErrorKind::kFormat, "{}{}: expected {}, found {}", where_, key, expected,
-        value ? Found(*value) : "none");
+  Throw(kind, "{}{}: expected {}, found {}", where_, key, expected, value ? Found(*value) : "none");
 }
 
 const json& HfConfig::Need(std::string_view key, std::string_view expected) const {
@@ -166,6 +165,12 @@ std::optional<HfConfig> HfConfig::Object(std::string_view key) const {
   if (!value->is_object()) Refuse(key, "an object");
   // Shares ownership of the whole document: no copy, and it may outlive this object.
   return HfConfig(std::shared_ptr<const json>(object_, value), fmt::format("{}{}.", where_, key));
+}
+
+std::vector<std::string> HfConfig::Keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object_->items()) keys.push_back(key);
+  return keys;
 }
 
 }  // namespace godwit

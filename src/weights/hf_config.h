@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "godwit/error.h"
+
 namespace godwit {
 
 struct IntRange {
@@ -53,8 +55,12 @@ class HfConfig {
   // A nested object, such as rope_scaling; its messages name the whole path.
   std::optional<HfConfig> Object(std::string_view key) const;
 
+  // Of this object, in alphabetical order.
+  std::vector<std::string> Keys() const;
+
   // Throws the error that a bad value of `key` gets, for rules that span several keys.
-  [[noreturn]] void Refuse(std::string_view key, std::string_view expected) const;
+  [[noreturn]] void Refuse(std::string_view key, std::string_view expected,
+                           ErrorKind kind = ErrorKind::kFormat) const;
 
  private:
   HfConfig(std::shared_ptr<const nlohmann::json> object, std::string where);

@@ -40,6 +40,11 @@ TEST(HfConfigTest, ReadsEveryKindOfValue) {
   EXPECT_EQ(config.Object("scaling")->Object("deep")->Int("x", {0, 1}), 1);
 }
 
+TEST(HfConfigTest, ListsItsKeys) {
+  EXPECT_THAT(Config(R"({"b":1,"a":null})").Keys(), ElementsAre("a", "b"));
+  EXPECT_THAT(Config("{}").Keys(), IsEmpty());
+}
+
 TEST(HfConfigTest, TakesNullForAbsent) {
   const HfConfig config = Config(R"({"none":null})");
   for (const char* key : {"none", "missing"}) {

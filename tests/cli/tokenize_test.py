@@ -68,6 +68,14 @@ class InspectTest(CliTest):
         text = self.ok("inspect", "-m", TINY, "--tensors")
         self.assertIn("model.layers.0.mlp.up_proj.weight", text)
         self.assertIn("model.layers.1.mlp.up_proj.weight", text)
+        self.assertNotIn("quantized", text)
+
+    def test_int8_checkpoint(self):
+        model = GOLDEN / "int8" / "llama" / "tensor_static"
+        scheme = "int8 weights with a scale per tensor, input quantized with a static scale"
+        self.assertIn(f"quantized   {scheme}\n", self.ok("inspect", "-m", model))
+        result = json.loads(self.ok("inspect", "-m", model, "--json"))
+        self.assertEqual(result["quantization"], [scheme])
 
 
 if __name__ == "__main__":

@@ -27,9 +27,11 @@ std::filesystem::path Root() { return GODWIT_SOURCE_DIR "/tests/golden"; }
 
 std::vector<Golden> AllGoldens() {
   std::vector<Golden> goldens;
-  const auto text = ReadTextFile(Root() / "index.json", 1 << 20);
-  for (const auto& entry : ParseJson(text, "index.json")) {
-    goldens.push_back({entry["path"], entry["family"], entry["dtype"], entry.value("context", 0)});
+  for (const char* index : {"index.json", "int8/index.json"}) {
+    for (const auto& entry : ParseJson(ReadTextFile(Root() / index, 1 << 20), index)) {
+      goldens.push_back(
+          {entry["path"], entry["family"], entry["dtype"], entry.value("context", 0)});
+    }
   }
   return goldens;
 }
@@ -81,7 +83,8 @@ class GoldenTest : public testing::TestWithParam<Golden> {
   }
 
   // float32: what the goldens' own rounding allows, well under the smallest change that a mistake
-  // makes (4e-4, see README.md).
+  // makes (4e-4, see README.md). int8: the same, as no input of a golden is near the middle between
+  // two integers.
   void ExpectParity(const Errors& errors) const {
     if (GetParam().dtype != "bfloat16") {
       EXPECT_LE(errors.max, 5e-5);
@@ -93,6 +96,14 @@ class GoldenTest : public testing::TestWithParam<Golden> {
     constexpr double kAmplification = 8;
     const auto linears = static_cast<double>(4 * runner_.spec().layers + 1);
     EXPECT_LE(errors.rms, kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9));
+  }
+
+  // Of an int8 checkpoint: what a token becomes depends on those that are computed with it.
+  bool InputsShareAScale() const {
+    return std::ranges::any_of(runner_.spec().quantization.Schemes(),
+                               [](const QuantizationScheme& scheme) {
+                                 return scheme.input.per == InputQuantization::Scale::kPerTensor;
+                               });
   }
 
   MappedFile file_;
@@ -116,6 +127,7 @@ TEST_P(GoldenTest, PromptLogitsAreThoseOfHuggingFace) {
 }
 
 TEST_P(GoldenTest, DecodingOneByOneGivesTheSameBits) {
+  if (InputsShareAScale()) GTEST_SKIP() << "and so depend on their company";
   const RunOptions prompt{.context = GetParam().context};
   RunOptions decode = prompt;
   decode.chunk = 1;
@@ -141,6 +153,8 @@ TEST_P(GoldenTest, Int8WeightsStayClose) {
 // Against the same model with an f32 cache: the error of the cache alone. Measured: 1.4 % in the
 // middle of these models, 3.4 % in the worst.
 TEST_P(GoldenTest, Int8KvStaysClose) {
+  if (GetParam().dtype == "int8")
+    GTEST_SKIP() << "rounding its inputs makes more of any difference";
   if (runner_.spec().mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";
   expected_ = runner_.Logits(ids_, {.context = GetParam().context});
   const Errors errors =

@@ -110,6 +110,9 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                                          Case{"llama/bf16", "dense", DType::kI8, DType::kI8},
                                          Case{"falcon/alibi", "dense", DType::kI8, DType::kI8},
                                          Case{"llama/tied", "sinks:4+40", DType::kI8, DType::kI8},
+                                         Case{"int8/llama/asymmetric_token", "dense", DType::kF32},
+                                         Case{"int8/llama/tensor_static", "dense", DType::kI8},
+                                         Case{"int8/mixtral/experts", "dense", DType::kF32},
                                          Case{"llama/gqa", "window:40", DType::kI8}));
 
 }  // namespace

@@ -47,7 +47,11 @@ DecoderSpec DescribeModel(const HfConfig& config) {
   const std::string model_type = config.model_type();
   std::string known;
   for (const Architecture& architecture : kArchitectures) {
-    if (architecture.model_type == model_type) return architecture.describe(config);
+    if (architecture.model_type == model_type) {
+      DecoderSpec spec = architecture.describe(config);
+      spec.quantization = QuantizationConfig::Read(config);
+      return spec;
+    }
     known += fmt::format("{}{}", known.empty() ? "" : ", ", architecture.model_type);
   }
   Throw(ErrorKind::kUnsupported, "model_type {} is not supported; there are: {}", Quote(model_type),

@@ -1,0 +1,235 @@
+#include "weights/quantization_config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <regex>
+#include <tuple>
+#include <utility>
+
+#include "base/quote.h"
+
+namespace godwit {
+namespace {
+
+using Scale = InputQuantization::Scale;
+
+constexpr std::string_view kRegexPrefix = "re:";
+
+void ExpectOneOf(const HfConfig& config, std::string_view key, std::string_view found,
+                 std::initializer_list<std::string_view> accepted) {
+  if (std::ranges::find(accepted, found) != accepted.end()) return;
+  config.Refuse(key, fmt::format("{}", fmt::join(accepted, " or ")), ErrorKind::kUnsupported);
+}
+
+HfConfig NeedObject(const HfConfig& config, std::string_view key) {
+  auto object = config.Object(key);
+  if (!object) config.Refuse(key, "an object");
+  return *std::move(object);
+}
+
+void ExpectInt8(const HfConfig& arguments) {
+  if (arguments.IntOr("num_bits", 8, {1, 64}) != 8) {
+    arguments.Refuse("num_bits", "8", ErrorKind::kUnsupported);
+  }
+  ExpectOneOf(arguments, "type", arguments.StringOr("type", "int"), {"int"});
+}
+
+// Where it is absent, the group size says it.
+std::string Strategy(const HfConfig& arguments) {
+  const int64_t group_size = arguments.IntOr("group_size", 0, {-1, 1 << 30});
+  return arguments.StringOr("strategy", group_size == 0    ? "tensor"
+                                        : group_size == -1 ? "channel"
+                                                           : "group");
+}
+
+// Returns whether each output has a scale.
+bool ReadWeights(const HfConfig& arguments) {
+  ExpectInt8(arguments);
+  if (!arguments.BoolOr("symmetric", true)) {
+    arguments.Refuse("symmetric", "true", ErrorKind::kUnsupported);
+  }
+  if (arguments.BoolOr("dynamic", false)) {
+    arguments.Refuse("dynamic", "false", ErrorKind::kUnsupported);
+  }
+  const std::string strategy = Strategy(arguments);
+  ExpectOneOf(arguments, "strategy", strategy, {"channel", "tensor"});
+  return strategy == "channel";
+}
+
+InputQuantization ReadInput(const HfConfig& arguments) {
+  ExpectInt8(arguments);
+  const std::string strategy = Strategy(arguments);
+  ExpectOneOf(arguments, "strategy", strategy, {"token", "tensor"});
+  const bool dynamic = arguments.BoolOr("dynamic", false);
+  if (strategy == "token" && !dynamic) {
+    arguments.Refuse("dynamic", "true, as the strategy is token", ErrorKind::kUnsupported);
+  }
+  return {.per = strategy == "token" ? Scale::kPerToken
+                 : dynamic           ? Scale::kPerTensor
+                                     : Scale::kStatic,
+          .symmetric = arguments.BoolOr("symmetric", true)};
+}
+
+QuantizationScheme ReadScheme(const HfConfig& group) {
+  if (group.Has("output_activations")) {
+    group.Refuse("output_activations", "none", ErrorKind::kUnsupported);
+  }
+  if (!group.Has("input_activations")) {
+    group.Refuse("input_activations", "int8, as the weights are", ErrorKind::kUnsupported);
+  }
+  return {.scale_per_output = ReadWeights(NeedObject(group, "weights")),
+          .input = ReadInput(NeedObject(group, "input_activations"))};
+}
+
+// Settings that say how the tensors are to be read beside the groups.
+void RefuseOtherStorage(const HfConfig& config) {
+  ExpectOneOf(config, "quant_method", config.StringOr("quant_method", "compressed-tensors"),
+              {"compressed-tensors"});
+  ExpectOneOf(config, "quantization_status", config.StringOr("quantization_status", "compressed"),
+              {"compressed", "frozen"});
+  if (config.Has("kv_cache_scheme")) {
+    config.Refuse("kv_cache_scheme", "none (--kv-type sets the storage of the KV cache)",
+                  ErrorKind::kUnsupported);
+  }
+  if (const auto transforms = config.Object("transform_config");
+      transforms && !transforms->Keys().empty()) {
+    config.Refuse("transform_config", "none", ErrorKind::kUnsupported);
+  }
+  if (const auto sparsity = config.Object("sparsity_config")) {
+    ExpectOneOf(*sparsity, "format", sparsity->StringOr("format", "dense"), {"dense"});
+  }
+}
+
+// A group has a format of its own where there are several.
+void ExpectPlainInt8(const HfConfig& config, const HfConfig& group) {
+  const bool own = group.Has("format");
+  const HfConfig& from = own ? group : config;
+  ExpectOneOf(from, "format", from.StringOr("format", ""), {"int-quantized", "naive-quantized"});
+}
+
+// An entry of `targets` or `ignore`.
+class Pattern {
+ public:
+  // Throws std::regex_error for a regular expression that is not supported.
+  explicit Pattern(std::string text);
+
+  bool Matches(std::string_view module) const;
+  // Names come first, then regular expressions, then classes, each by the alphabet.
+  auto Rank() const { return std::tie(kind_, text_); }
+
+ private:
+  enum class Kind { kName, kRegex, kClass };
+
+  Kind kind_ = Kind::kName;
+  std::string text_;
+  std::regex regex_;
+};
+
+// Backtracking takes exponential time for some expressions and a call for every step: a config.json
+// could hang the loader or exhaust its stack. libstdc++ has a matcher without it, whose stack is as
+// deep as the expression is long; a counted repetition would make it longer than its text.
+Pattern::Pattern(std::string text) : text_(std::move(text)) {
+  if (text_ == "Linear") kind_ = Kind::kClass;
+  if (!text_.starts_with(kRegexPrefix)) return;
+  constexpr size_t kMostBytes = 1000;
+  if (text_.size() > kMostBytes || text_.find('{') != std::string::npos) {
+    throw std::regex_error(std::regex_constants::error_complexity);
+  }
+  kind_ = Kind::kRegex;
+  regex_.assign(text_.substr(kRegexPrefix.size()),
+                std::regex::ECMAScript | std::regex_constants::__polynomial);
+}
+
+bool Pattern::Matches(std::string_view module) const {
+  switch (kind_) {
+    case Kind::kName:
+      return text_ == module;
+    case Kind::kRegex:  // as Python's re.match: from the start, not necessarily to the end
+      return std::regex_search(module.begin(), module.end(), regex_,
+                               std::regex_constants::match_continuous);
+    case Kind::kClass:
+      return true;  // nobody asks for anything but linear layers
+  }
+  return false;
+}
+
+std::vector<Pattern> ReadPatterns(const HfConfig& config, std::string_view key) {
+  std::vector<Pattern> patterns;
+  for (const std::string& text : config.Strings(key)) {
+    try {
+      patterns.emplace_back(text);
+    } catch (const std::regex_error&) {
+      config.Refuse(key, fmt::format("names and simple regular expressions, not {}", Quote(text)),
+                    ErrorKind::kUnsupported);
+    }
+  }
+  return patterns;
+}
+
+}  // namespace
+
+std::string Describe(const QuantizationScheme& scheme) {
+  const char* input = scheme.input.per == Scale::kPerToken    ? "per token"
+                      : scheme.input.per == Scale::kPerTensor ? "per tensor"
+                                                              : "with a static scale";
+  return fmt::format("int8 weights with a scale per {}, input quantized {}{}",
+                     scheme.scale_per_output ? "output" : "tensor", input,
+                     scheme.input.symmetric ? "" : ", asymmetric");
+}
+
+struct QuantizationConfig::Rules {
+  struct Target {
+    Pattern pattern;
+    QuantizationScheme scheme;
+  };
+  std::vector<Target> targets;
+  std::vector<Pattern> ignored;
+};
+
+QuantizationConfig QuantizationConfig::Read(const HfConfig& config) {
+  QuantizationConfig result;
+  auto block = config.Object("quantization_config");
+  if (!block) block = config.Object("compression_config");
+  if (!block) return result;
+  RefuseOtherStorage(*block);
+  auto rules = std::make_shared<Rules>();
+  const HfConfig groups = NeedObject(*block, "config_groups");
+  for (const std::string& name : groups.Keys()) {
+    const HfConfig group = NeedObject(groups, name);
+    ExpectPlainInt8(*block, group);
+    const QuantizationScheme scheme = ReadScheme(group);
+    for (Pattern& pattern : ReadPatterns(group, "targets")) {
+      rules->targets.push_back({std::move(pattern), scheme});
+    }
+  }
+  // Where several match, the first one counts: this is compressed-tensors' order.
+  std::ranges::stable_sort(rules->targets, {},
+                           [](const Rules::Target& target) { return target.pattern.Rank(); });
+  rules->ignored = ReadPatterns(*block, "ignore");
+  result.rules_ = std::move(rules);
+  return result;
+}
+
+const QuantizationScheme* QuantizationConfig::Find(std::string_view module) const {
+  if (rules_ == nullptr) return nullptr;
+  const auto matches = [&](const Pattern& pattern) { return pattern.Matches(module); };
+  if (std::ranges::any_of(rules_->ignored, matches)) return nullptr;
+  const auto found = std::ranges::find_if(rules_->targets, matches, &Rules::Target::pattern);
+  return found == rules_->targets.end() ? nullptr : &found->scheme;
+}
+
+std::vector<QuantizationScheme> QuantizationConfig::Schemes() const {
+  std::vector<QuantizationScheme> schemes;
+  if (rules_ == nullptr) return schemes;
+  for (const Rules::Target& target : rules_->targets) {
+    if (std::ranges::find(schemes, target.scheme) == schemes.end()) {
+      schemes.push_back(target.scheme);
+    }
+  }
+  return schemes;
+}
+
+}  // namespace godwit

@@ -1,0 +1,49 @@
+// Which linear layers of a checkpoint are int8, and how: the `quantization_config` of a config.json
+// in the format of compressed-tensors ("int-quantized"), which vLLM and SGLang read.
+//
+// Immutable, thread-safe, cheap to copy.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensor/weight.h"
+#include "weights/hf_config.h"
+
+namespace godwit {
+
+// Weights are symmetric: w = scale * integer.
+struct QuantizationScheme {
+  bool scale_per_output = true;  // strategy "channel"; else one scale for the tensor, "tensor"
+  InputQuantization input = {};  // a static scale and its zero point are tensors, not set here
+
+  bool operator==(const QuantizationScheme&) const = default;
+};
+
+// "int8 weights with a scale per output, input quantized per token"
+std::string Describe(const QuantizationScheme& scheme);
+
+class QuantizationConfig {
+ public:
+  QuantizationConfig() = default;  // nothing is quantized
+
+  // Of a config.json; older ones call it `compression_config`. Throws Error(kUnsupported) that
+  // names the key for what is not int8 times int8 with one weight scale per output or tensor
+  // (another quant_method, pack-quantized, float types, groups, asymmetric weights, transforms),
+  // and Error(kFormat) for what is no quantization_config.
+  static QuantizationConfig Read(const HfConfig& config);
+
+  // The scheme of a linear layer, by the name of its module; null: it is not quantized.
+  const QuantizationScheme* Find(std::string_view module) const;
+
+  // All different ones; empty: nothing is quantized.
+  std::vector<QuantizationScheme> Schemes() const;
+
+ private:
+  struct Rules;
+  std::shared_ptr<const Rules> rules_;  // null: none
+};
+
+}  // namespace godwit

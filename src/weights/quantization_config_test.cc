@@ -1,0 +1,212 @@
+#include "weights/quantization_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Scale = InputQuantization::Scale;
+
+constexpr const char* kWeights = R"("num_bits":8,"type":"int","symmetric":true,"strategy":"channel",
+    "dynamic":false,"group_size":null,"block_structure":null,"actorder":null,"observer":"minmax",
+    "observer_kwargs":{})";
+constexpr const char* kInput = R"("num_bits":8,"type":"int","symmetric":true,"strategy":"token",
+    "dynamic":true,"group_size":null,"observer":null)";
+
+std::string Group(std::string_view targets, std::string_view weights = kWeights,
+                  std::string_view input = kInput, std::string_view rest = "") {
+  return fmt::format(
+      R"({{"targets":[{}],"weights":{{{}}},"input_activations":{{{}}},"output_activations":null{}}})",
+      targets, weights, input, rest);
+}
+
+// As llm-compressor writes it, with one group or more.
+std::string Block(std::string_view groups, std::string_view ignore = R"("lm_head")",
+                  std::string_view format = "int-quantized") {
+  return fmt::format(
+      R"({{"config_groups":{{{}}},"format":"{}","ignore":[{}],"kv_cache_scheme":null,)"
+      R"("quant_method":"compressed-tensors","quantization_status":"compressed",)"
+      R"("global_compression_ratio":null}})",
+      groups, format, ignore);
+}
+
+std::string OneGroup(std::string_view group) { return fmt::format(R"("group_0":{})", group); }
+
+QuantizationConfig Read(std::string_view block, std::string_view key = "quantization_config") {
+  return QuantizationConfig::Read(
+      HfConfig::Parse(fmt::format(R"({{"{}":{}}})", key, block), "config.json"));
+}
+
+// Of the only group.
+QuantizationScheme Scheme(std::string_view weights, std::string_view input) {
+  const QuantizationConfig config = Read(Block(OneGroup(Group(R"("Linear")", weights, input))));
+  EXPECT_THAT(config.Schemes(), testing::SizeIs(1));
+  return config.Schemes().at(0);
+}
+
+std::string Unsupported(std::string_view block) {
+  return ErrorOf(ErrorKind::kUnsupported, [&] { Read(block); });
+}
+
+TEST(QuantizationConfigTest, ReadsWhatLlmCompressorWrites) {
+  const QuantizationConfig config = Read(Block(OneGroup(Group(R"("Linear")"))));
+  const QuantizationScheme* scheme = config.Find("model.layers.0.self_attn.q_proj");
+  ASSERT_NE(scheme, nullptr);
+  EXPECT_EQ(*scheme, QuantizationScheme());
+  EXPECT_EQ(Describe(*scheme), "int8 weights with a scale per output, input quantized per token");
+  EXPECT_EQ(config.Find("lm_head"), nullptr);
+  EXPECT_NE(config.Find("lm_head2"), nullptr) << "a name is the whole name";
+}
+
+TEST(QuantizationConfigTest, NothingIsQuantizedWithoutOne) {
+  for (const char* text : {"{}", R"({"quantization_config":null})"}) {
+    const auto config = QuantizationConfig::Read(HfConfig::Parse(text, "config.json"));
+    EXPECT_THAT(config.Schemes(), IsEmpty());
+    EXPECT_EQ(config.Find("lm_head"), nullptr);
+  }
+  EXPECT_EQ(Read(Block("")).Find("lm_head2"), nullptr);
+}
+
+TEST(QuantizationConfigTest, ReadsOlderAndNewerSpellings) {
+  const std::string group = Group(R"("Linear")");
+  EXPECT_NE(Read(Block(OneGroup(group)), "compression_config").Find("x"), nullptr);
+  EXPECT_NE(Read(Block(OneGroup(group), "", "naive-quantized")).Find("lm_head"), nullptr);
+  // Only what cannot be left out.
+  EXPECT_NE(Read(R"({"config_groups":{"a":{"targets":["Linear"],"weights":{"group_size":-1},)"
+                 R"("input_activations":{"dynamic":true,"strategy":"token"}}},)"
+                 R"("format":"int-quantized","quantization_status":"frozen"})")
+                .Find("x"),
+            nullptr);
+  // Keys that later versions added.
+  std::string newer = Block(OneGroup(
+      Group(R"("Linear")", kWeights, kInput, R"(,"format":"int-quantized","scale_dtype":null)")));
+  newer.pop_back();
+  newer += R"(,"version":"0.13","sparsity_config":{},"transform_config":{},"unheard_of":[1]})";
+  EXPECT_NE(Read(newer).Find("x"), nullptr);
+}
+
+TEST(QuantizationConfigTest, ReadsEveryScheme) {
+  const auto scale_of = [](std::string_view input) { return Scheme(kWeights, input).input.per; };
+  EXPECT_EQ(scale_of(R"("strategy":"token","dynamic":true)"), Scale::kPerToken);
+  EXPECT_EQ(scale_of(R"("strategy":"tensor","dynamic":true)"), Scale::kPerTensor);
+  EXPECT_EQ(scale_of(R"("strategy":"tensor","dynamic":false)"), Scale::kStatic);
+  EXPECT_EQ(scale_of(""), Scale::kStatic) << "tensor and static are the defaults";
+  EXPECT_EQ(scale_of(R"("dynamic":true)"), Scale::kPerTensor);
+  EXPECT_TRUE(Scheme(kWeights, "").input.symmetric);
+  EXPECT_FALSE(Scheme(kWeights, R"("symmetric":false)").input.symmetric);
+  EXPECT_FALSE(Scheme("", kInput).scale_per_output) << "tensor is the default";
+  EXPECT_FALSE(Scheme(R"("strategy":"tensor")", kInput).scale_per_output);
+  EXPECT_TRUE(Scheme(R"("group_size":-1)", kInput).scale_per_output);
+  EXPECT_EQ(Describe(Scheme("", R"("symmetric":false)")),
+            "int8 weights with a scale per tensor, input quantized with a static scale, "
+            "asymmetric");
+}
+
+TEST(QuantizationConfigTest, ExpressionsBindAtTheStart) {
+  const auto config =
+      Read(Block(OneGroup(Group(R"("re:.*layers\\.\\d+\\..*_proj")")),
+                 R"("re:.*down_proj$","re:visual","re:model.layers.(0|1).self_attn")"));
+  EXPECT_NE(config.Find("model.layers.10.mlp.up_proj"), nullptr);
+  EXPECT_NE(config.Find("model.layers.10.mlp.up_projection"), nullptr) << "ends are open";
+  EXPECT_EQ(config.Find("model.layers.10.mlp.down_proj"), nullptr);
+  EXPECT_NE(config.Find("model.layers.10.mlp.down_proj_2"), nullptr);
+  EXPECT_NE(config.Find("model.visual.layers.2.up_proj"), nullptr) << "starts are not";
+  EXPECT_EQ(config.Find("visual.layers.2.up_proj"), nullptr);
+  EXPECT_EQ(config.Find("model.layers.1.self_attn.q_proj"), nullptr);
+  EXPECT_EQ(config.Find("lm_head"), nullptr) << "targeted by nobody";
+}
+
+TEST(QuantizationConfigTest, OfSeveralGroupsTheMoreSpecificCounts) {
+  const std::string tensor = R"("strategy":"tensor")";
+  const auto config = Read(
+      Block(fmt::format(R"("a":{},"b":{},"c":{})",
+                        Group(R"("Linear")", kWeights, kInput, R"(,"format":"int-quantized")"),
+                        Group(R"("re:.*mlp.*")", tensor, kInput, R"(,"format":"naive-quantized")"),
+                        Group(R"("x.mlp.up")", kWeights, "", R"(,"format":"int-quantized")")),
+            "", "mixed-precision"));
+  EXPECT_EQ(*config.Find("x.q"), QuantizationScheme());
+  EXPECT_FALSE(config.Find("x.mlp.down")->scale_per_output);
+  EXPECT_EQ(config.Find("x.mlp.up")->input.per, Scale::kStatic);
+  EXPECT_THAT(config.Schemes(), testing::SizeIs(3));
+}
+
+TEST(QuantizationConfigTest, RefusesOtherSchemesByName) {
+  struct Case {
+    const char *weights, *input, *message;
+  };
+  for (const auto& [weights, input, message] : {
+           Case{R"("type":"float")", kInput, "group_0.weights.type: expected int, found \"float\""},
+           {R"("num_bits":4)", kInput, "weights.num_bits: expected 8, found 4"},
+           {R"("symmetric":false)", kInput, "weights.symmetric: expected true, found false"},
+           {R"("dynamic":true)", kInput, "weights.dynamic: expected false"},
+           {R"("strategy":"group","group_size":128)", kInput,
+            "weights.strategy: expected channel or tensor, found \"group\""},
+           {R"("group_size":128)", kInput, "weights.strategy: expected channel or tensor"},
+           {R"("strategy":"block")", kInput, "weights.strategy"},
+           {kWeights, R"("strategy":"token","dynamic":false)",
+            "input_activations.dynamic: expected true, as the strategy is token, found false"},
+           {kWeights, R"("strategy":"group")", "input_activations.strategy: expected token or"},
+           {kWeights, R"("num_bits":4)", "input_activations.num_bits: expected 8"},
+           {kWeights, R"("type":"float")", "input_activations.type: expected int"},
+       }) {
+    EXPECT_THAT(Unsupported(Block(OneGroup(Group(R"("Linear")", weights, input)))),
+                HasSubstr(message));
+  }
+}
+
+TEST(QuantizationConfigTest, RefusesOtherStorageByName) {
+  const auto with = [](std::string_view fields) {
+    return Unsupported(fmt::format(R"({{"config_groups":{{}},{}}})", fields));
+  };
+  EXPECT_THAT(with(R"("quant_method":"gptq")"),
+              HasSubstr("config.json: quantization_config.quant_method: expected "
+                        "compressed-tensors, found \"gptq\""));
+  EXPECT_THAT(with(R"("quantization_status":"calibration")"), HasSubstr("quantization_status"));
+  EXPECT_THAT(with(R"("kv_cache_scheme":{"num_bits":8})"), HasSubstr("kv_cache_scheme"));
+  EXPECT_THAT(with(R"("transform_config":{"config_groups":{}})"), HasSubstr("transform_config"));
+  EXPECT_THAT(with(R"("sparsity_config":{"format":"sparse-24-bitmask"})"),
+              HasSubstr("sparsity_config.format: expected dense"));
+  for (const char* format : {"pack-quantized", "float-quantized", "dense"}) {
+    EXPECT_THAT(Unsupported(Block(OneGroup(Group(R"("Linear")")), "", format)),
+                HasSubstr("format: expected int-quantized or naive-quantized"));
+  }
+  EXPECT_THAT(Unsupported(Block(OneGroup(Group(R"("Linear")")), "", "mixed-precision")),
+              HasSubstr("quantization_config.format"));
+  EXPECT_THAT(
+      Unsupported(Block(OneGroup(
+          R"({"targets":["Linear"],"weights":{"strategy":"channel"},"format":"int-quantized"})"))),
+      HasSubstr("group_0.input_activations: expected int8, as the weights are, found none"));
+  EXPECT_THAT(Unsupported(Block(OneGroup(
+                  R"({"targets":["Linear"],"weights":{},"output_activations":{"num_bits":8}})"))),
+              HasSubstr("group_0.output_activations: expected none"));
+}
+
+TEST(QuantizationConfigTest, RefusesExpressionsThatItCannotMatch) {
+  for (const char* pattern : {"re:(", "re:(?P<name>x)", "re:(a)\\\\1", "re:[0-9]{1,2}"}) {
+    EXPECT_THAT(Unsupported(Block(OneGroup(Group(R"("Linear")")), fmt::format(R"("{}")", pattern))),
+                HasSubstr("quantization_config.ignore: expected names and simple regular"));
+  }
+  Unsupported(Block(OneGroup(Group(fmt::format(R"("re:{}")", std::string(5000, 'a'))))));
+  // Would never end if it were tried in every way.
+  const auto config = Read(Block(OneGroup(Group(R"("re:(a*)*(a*)*(a*)*b")"))));
+  EXPECT_EQ(config.Find(std::string(60, 'a')), nullptr);
+}
+
+TEST(QuantizationConfigTest, RefusesWhatIsNone) {
+  for (const char* block :
+       {"[]", "8", "{}", R"({"config_groups":[]})", R"({"config_groups":{"a":["Linear"]}})",
+        R"({"config_groups":{"a":{"targets":["Linear"],"format":"int-quantized",)"
+        R"("weights":{"num_bits":{"default":8}},"input_activations":{}}}})"}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { Read(block); }),
+                HasSubstr("quantization_config"));
+  }
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,398 @@
+#!/usr/bin/env python3
+"""Makes the int8 checkpoints in tests/golden/int8 and their logits.
+
+The weights are quantized, and config.json's quantization_config is written, by compressed-tensors
+itself. The logits are those of the float model of transformers with the dequantized weights, whose
+linear layers round their input to what int8 can hold, by the formulas of vLLM's kernels:
+
+  symmetric   scale = max|x| / 127 of a token or of all of them, or given; q = round(x / scale)
+  asymmetric  scale = (max - min) / 255, zero point = round(-128 - min / scale), or both given;
+              q = round(x / scale) + zero point; 0 always lies between min and max
+
+All in float32. godwit leaves out -128 for symmetric inputs, where vLLM cuts numbers beyond the range
+of a static scale at -128; so do these goldens.
+
+Every golden is checked while it is made: rounding no inputs, or rounding them by another scheme,
+must move the logits by far more than the test's tolerance, and weights of -128 must occur. Its text
+is one in which no input lies near the middle between two integers, so that float32 rounding, which
+differs from one engine to another, leaves the integers as they are.
+
+  python tools/make_int8_goldens.py             writes tests/golden/int8
+  python tools/make_int8_goldens.py --check     makes them again elsewhere and compares
+"""
+
+import argparse
+import itertools
+import json
+import shutil
+import sys
+import tempfile
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import compressed_tensors
+import numpy as np
+import safetensors.torch
+import torch
+import transformers
+from compressed_tensors.compressors.naive_quantized import IntQuantizationCompressor
+from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
+from compressed_tensors.quantization.utils import calculate_qparams
+from compressed_tensors.utils.match import match_name
+from golden_variant import Variant, merged
+from golden_variants_gpt import NEOX
+from golden_variants_llama import GLM, LLAMA, MIXTRAL
+from make_goldens import ROOT as GOLDENS
+from make_goldens import (
+    build,
+    compare,
+    effect,
+    implementations,
+    random_tokens,
+    random_weights,
+    run,
+    save,
+    write_json,
+)
+from transformers import AutoModelForCausalLM
+
+ROOT = GOLDENS / "int8"
+# Of the largest logit: what another scheme must change at least. golden_test.cc accepts less.
+MIN_EFFECT = 1e-2
+# How far from the middle, in integers. float32 is off by some 1e-5 of them here.
+MIN_MARGIN = 1e-4
+N_TOKENS = 12  # of more, some input nearly always lies closer
+
+TOKEN = {"strategy": "token", "dynamic": True}
+DYNAMIC = {"strategy": "tensor", "dynamic": True}
+STATIC = {"strategy": "tensor", "dynamic": False}
+CHANNEL = {"strategy": "channel"}
+TENSOR = {"strategy": "tensor"}
+
+
+def group(weights, inputs, targets=("Linear",), **rest):
+    return QuantizationScheme(
+        targets=list(targets),
+        weights=QuantizationArgs(**weights),
+        input_activations=QuantizationArgs(**inputs),
+        **rest,
+    )
+
+
+@dataclass
+class Int8Variant:
+    base: Variant
+    groups: list
+    ignore: list = field(default_factory=lambda: ["lm_head"])
+    scale_dtype: torch.dtype = torch.float32
+    scalar_scales: bool = False  # [] and [outputs] instead of [1] and [outputs, 1]
+    edit: object = None  # what an older writer would have made of quantization_config
+
+    def scheme(self, module):
+        """The group of a linear layer: a name before an expression before a class."""
+        if any(match_name(module, entry) for entry in self.ignore):
+            return None
+        for matches in (match_name, lambda _, target: target == "Linear"):
+            for scheme in self.groups:
+                if any(matches(module, target) for target in scheme.targets):
+                    return scheme
+        return None
+
+
+# -------------------------------------------------------------------------------------------------
+# The checkpoints
+
+
+def before_2024(config):
+    """The older spelling, and nothing that has a default."""
+    groups = {}
+    for name, scheme in config["config_groups"].items():
+        groups[name] = {
+            "targets": scheme["targets"],
+            "weights": {"num_bits": 8, "group_size": -1, "observer": "memoryless"},
+            "input_activations": {"dynamic": True, "strategy": "token"},
+        }
+    return "compression_config", {
+        "config_groups": groups,
+        "format": "naive-quantized",
+        "ignore": config["ignore"],
+        "quantization_status": "frozen",
+    }
+
+
+def variants():
+    def of(base, name, groups, overrides=None, **rest):
+        groups = groups if isinstance(groups, list) else [groups]
+        config = merged(base, overrides or {})
+        return Int8Variant(Variant(config["model_type"], name, config), groups, **rest)
+
+    # As llm-compressor makes them.
+    yield of(LLAMA, "channel_token", group(CHANNEL, TOKEN), scale_dtype=torch.bfloat16)
+    # The levels of SmoothQuant, table 3.2.
+    yield of(LLAMA, "tensor_token", group(TENSOR, TOKEN), scale_dtype=torch.float16)
+    yield of(LLAMA, "tensor_dynamic", group(TENSOR, DYNAMIC), scalar_scales=True)
+    biases = {"attention_bias": True, "mlp_bias": True}
+    yield of(LLAMA, "tensor_static", group(TENSOR, STATIC), biases)
+
+    asymmetric = {"symmetric": False}
+    yield of(LLAMA, "asymmetric_token", group(CHANNEL, TOKEN | asymmetric), biases)
+    yield of(LLAMA, "asymmetric_dynamic", group(TENSOR, DYNAMIC | asymmetric))
+    yield of(LLAMA, "asymmetric_static", group(CHANNEL, STATIC | asymmetric))
+
+    yield of(
+        LLAMA,
+        "before_2024",
+        group({"group_size": -1}, TOKEN, ["re:.*_proj"]),
+        ignore=["re:.*\\.1\\.mlp\\.(gate|up)_proj$", "model.layers.0.mlp.down_proj"],
+        scalar_scales=True,
+        edit=before_2024,
+    )
+    yield of(
+        LLAMA,
+        "several_groups",
+        [
+            group(CHANNEL, TOKEN, format="int-quantized"),
+            group(TENSOR, STATIC, ["re:.*self_attn.[qkv]_proj"], format="naive-quantized"),
+            group(CHANNEL, DYNAMIC, ["model.layers.1.mlp.down_proj"], format="int-quantized"),
+        ],
+    )
+    # Rows of a fused weight in an order of their own.
+    yield of(NEOX, "grouped", group(CHANNEL, STATIC), ignore=["embed_out", "lm_head"])
+    yield of(GLM, "interleaved", group(CHANNEL, TOKEN | asymmetric))
+    yield of(MIXTRAL, "experts", group(CHANNEL, TOKEN), ignore=["lm_head", "re:.*\\.gate$"])
+
+
+# -------------------------------------------------------------------------------------------------
+# Rounding of inputs
+
+
+class InputRounding:
+    """Rounds the inputs of layers, and remembers how near the middle between integers they were."""
+
+    def __init__(self):
+        self.margin = 0.5
+
+    def to_integers(self, x):
+        self.margin = min(self.margin, (x - x.floor() - 0.5).abs().min().item())
+        return x.round()
+
+    def __call__(self, x, args, scale, zero_point):
+        dims = tuple(range(x.ndim)) if args.strategy == "tensor" else (-1,)
+        if args.symmetric:
+            if args.dynamic:
+                scale = x.abs().amax(dims, keepdim=True) / 127
+                scale = torch.where(scale == 0, torch.ones_like(scale), scale)
+            return self.to_integers(x / scale).clamp(-127, 127) * scale
+        if args.dynamic:
+            low = x.amin(dims, keepdim=True).clamp(max=0)
+            high = x.amax(dims, keepdim=True).clamp(min=0)
+            scale = (high - low) / 255
+            zero_point = self.to_integers(-128 - low / scale)
+        integers = self.to_integers(x / scale) + zero_point
+        return (integers.clamp(-128, 127) - zero_point) * scale
+
+
+@contextmanager
+def linear_layers(patched):
+    """Every product with a weight goes through patched(linear, x, weight, bias)."""
+    linear = torch.nn.functional.linear
+    torch.nn.functional.linear = lambda x, w, b=None: patched(linear, x, w, b)
+    try:
+        yield
+    finally:
+        torch.nn.functional.linear = linear
+
+
+def weight_names(model, variant):
+    """Where a weight lies in memory -> its module; those of experts as the checkpoint has them."""
+    names = {
+        module.weight.data_ptr(): name
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Linear)
+    }
+    if variant.base.family == "mixtral":
+        for i, layer in enumerate(model.model.layers):
+            experts = f"model.layers.{i}.block_sparse_moe.experts"
+            for e in range(variant.base.config["num_local_experts"]):
+                names[layer.mlp.experts.gate_up_proj[e].data_ptr()] = f"{experts}.{e}.w1"
+                names[layer.mlp.experts.down_proj[e].data_ptr()] = f"{experts}.{e}.w2"
+    return names
+
+
+def input_ranges(model, variant, tokens):
+    """(smallest, largest) input of every linear layer, in float."""
+    names = weight_names(model, variant)
+    ranges = {}
+
+    def watch(linear, x, weight, bias):
+        if name := names.get(weight.data_ptr()):
+            ranges[name] = x.min(), x.max()
+        return linear(x, weight, bias)
+
+    with linear_layers(watch):
+        run(model, tokens)
+    return ranges
+
+
+def quantized_run(model, variant, tokens, state, scheme_of):
+    """(logits, the smallest margin)"""
+    names = weight_names(model, variant)
+    round_input = InputRounding()
+
+    def rounding(linear, x, weight, bias):
+        name = names.get(weight.data_ptr())
+        if scheme := name and scheme_of(name):
+            scale = state.get(f"{name}.input_scale")
+            zero_point = state.get(f"{name}.input_zero_point")
+            x = round_input(x, scheme.input_activations, scale, zero_point)
+        return linear(x, weight, bias)
+
+    with linear_layers(rounding):
+        return run(model, tokens), round_input.margin
+
+
+# -------------------------------------------------------------------------------------------------
+# One folder
+
+
+def texts(base):
+    for i in itertools.count():
+        generator = np.random.default_rng(zlib.crc32(f"{base.path}/input_ids/{i}".encode()))
+        yield torch.from_numpy(generator.integers(0, base.config["vocab_size"], N_TOKENS))
+
+
+def qparams(low, high, args):
+    scale, zero_point = calculate_qparams(low, high, args)
+    return scale.reshape(-1, 1) if args.strategy == "channel" else scale.reshape(1), zero_point
+
+
+def quantize(state, variant, ranges):
+    """The tensors of the checkpoint, and the same with float weights."""
+    quantized, dequantized = {}, {}
+    for name, tensor in state.items():
+        module = name.removesuffix(".weight")
+        scheme = variant.scheme(module) if tensor.ndim == 2 and "embed" not in name else None
+        if scheme is None:
+            quantized[name] = dequantized[name] = tensor
+            continue
+        dims = (1,) if scheme.weights.strategy == "channel" else (0, 1)
+        scale, _ = qparams(tensor.amin(dims), tensor.amax(dims), scheme.weights)
+        scale = scale.to(variant.scale_dtype)
+        local = {"weight": tensor, "weight_scale": scale.float()}
+        packed = IntQuantizationCompressor.compress(local, scheme)
+        dequantized[name] = IntQuantizationCompressor.decompress(packed, scheme)["weight"]
+        quantized[name] = packed["weight"]
+        quantized[f"{module}.weight_scale"] = scale
+        if scheme.input_activations.dynamic:
+            continue
+        scale, zero_point = qparams(*ranges[module], scheme.input_activations)
+        quantized[f"{module}.input_scale"] = scale
+        if not scheme.input_activations.symmetric:
+            quantized[f"{module}.input_zero_point"] = zero_point.reshape(1).to(torch.int8)
+    assert any((t == -128).any() for t in quantized.values() if t.dtype == torch.int8)
+    return quantized, dequantized
+
+
+def quantization_config(variant):
+    formats = {scheme.format for scheme in variant.groups}
+    config = QuantizationConfig(
+        config_groups={f"group_{i}": scheme for i, scheme in enumerate(variant.groups)},
+        ignore=variant.ignore,
+        format="mixed-precision" if len(formats) > 1 else "int-quantized",
+        quantization_status="compressed",
+    )
+    config = json.loads(json.dumps(config.model_dump(mode="json")))
+    return variant.edit(config) if variant.edit else ("quantization_config", config)
+
+
+def check_teeth(model, variant, tokens, state, logits):
+    def other(scheme):
+        args = scheme.input_activations
+        changed = {"strategy": "tensor" if args.strategy == "token" else "token", "dynamic": True}
+        return group({}, changed | {"symmetric": args.symmetric})
+
+    contrasts = {
+        "no rounding of inputs": lambda name: None,
+        "another scheme": lambda name: (s := variant.scheme(name)) and other(s),
+    }
+    sizes = []
+    for what, scheme_of in contrasts.items():
+        other_logits, _ = quantized_run(model, variant, tokens, state, scheme_of)
+        sizes.append(effect(logits, other_logits))
+        if not sizes[-1] > MIN_EFFECT:
+            sys.exit(f"{variant.base.path}: {what} moves the logits by {sizes[-1]:.1e} only")
+    return min(sizes)
+
+
+def make(variant, root):
+    base = variant.base
+    model = build(base.config)
+    random_weights(model, base)
+    folder = root / base.path
+    save(model, base, folder)
+    file = folder / "model.safetensors"
+    ranges = input_ranges(model, variant, random_tokens(base))
+    state, dequantized = quantize(safetensors.torch.load_file(file), variant, ranges)
+
+    safetensors.torch.save_file(dequantized, file, {"format": "pt"})
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, **implementations(base.config)
+    ).eval()
+    for tokens in texts(base):
+        logits, margin = quantized_run(model, variant, tokens, state, variant.scheme)
+        if margin > MIN_MARGIN:
+            break
+    weakest = check_teeth(model, variant, tokens, state, logits)
+
+    if variant.scalar_scales:
+        for name in state:
+            if name.endswith("_scale"):
+                state[name] = state[name].squeeze()
+    safetensors.torch.save_file(state, file, {"format": "pt"})
+    key, value = quantization_config(variant)
+    write_json(folder / "config.json", base.config | {key: value})
+    made_with = (
+        f"transformers {transformers.__version__}, torch {torch.__version__}, "
+        f"compressed-tensors {compressed_tensors.__version__}"
+    )
+    safetensors.torch.save_file(
+        {"input_ids": tokens, "logits": logits.contiguous()},
+        folder / "golden.safetensors",
+        {"made_with": made_with},
+    )
+    for path in folder.iterdir():
+        path.chmod(0o644)
+    print(f"{base.path:28} weakest contrast {weakest:7.1e}  margin {margin:7.1e}")
+    return {
+        "path": f"int8/{base.path}",
+        "family": base.family,
+        "n_tokens": N_TOKENS,
+        "dtype": "int8",
+    }
+
+
+def make_all(root):
+    for folder in root.glob("*/"):
+        shutil.rmtree(folder)
+    write_json(root / "index.json", [make(variant, root) for variant in variants()])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare a fresh set with this one")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    transformers.utils.logging.disable_progress_bar()
+    if not options.check:
+        ROOT.mkdir(parents=True, exist_ok=True)
+        return make_all(ROOT)
+    with tempfile.TemporaryDirectory() as fresh:
+        make_all(Path(fresh))
+        return compare(Path(fresh), ROOT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

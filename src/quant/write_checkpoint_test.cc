@@ -61,15 +61,15 @@ class WriteTest : public testing::TestWithParam<DType> {
   }
 
   // The float model that the checkpoint stands for: integers times scales.
-  FakeWeights Dequantized(const WeightSource& source) const {
-    FakeWeights weights;
+  std::unique_ptr<WeightSource> Dequantized(const WeightSource& source) const {
+    auto weights = std::make_unique<FakeWeights>();
     for (const std::string& name : model_.weights.Names()) {
       const TensorInfo& tensor = *source.Find(name);
-      weights.Add(name, DType::kF32, tensor.shape);
+      weights->Add(name, DType::kF32, tensor.shape);
       if (tensor.dtype != DType::kI8) {
         const auto values = Floats(tensor);
         for (int64_t i = 0; i < tensor.NumElements(); ++i) {
-          weights.Set(name, i, values[static_cast<size_t>(i)]);
+          weights->Set(name, i, values[static_cast<size_t>(i)]);
         }
         continue;
       }
@@ -77,7 +77,7 @@ class WriteTest : public testing::TestWithParam<DType> {
       for (int64_t i = 0; i < tensor.NumElements(); ++i) {
         const auto row = static_cast<size_t>(scales.size() == 1 ? 0 : i / tensor.shape[1]);
         const auto integer = static_cast<int8_t>(tensor.bytes[static_cast<size_t>(i)]);
-        weights.Set(name, i, scales[row] * static_cast<float>(integer));
+        weights->Set(name, i, scales[row] * static_cast<float>(integer));
       }
     }
     return weights;
@@ -93,7 +93,7 @@ TEST_P(WriteTest, IsTheSameModelButForRounding) {
   const auto expected = LogitsOf(*Load(model_.spec, model_.weights), TestPieces(1, 20)[0]);
   for (const char* scheme : {"w8a8", "o1", "o3"}) {
     const auto source = OpenWeights(Quantize(scheme, scheme));
-    const auto logits = LogitsOf(*Load(model_.spec, Dequantized(*source)), TestPieces(1, 20)[0]);
+    const auto logits = LogitsOf(*Load(model_.spec, *Dequantized(*source)), TestPieces(1, 20)[0]);
     double difference = 0, size = 0;
     for (size_t i = 0; i < logits.size(); ++i) {
       difference += std::pow(logits[i] - expected[i], 2);

@@ -25,14 +25,14 @@ std::vector<std::string> AllGoldens() {
 }
 
 // The float tensors, scaled, and widened to f32: rounding to a narrow type is not the question.
-FakeWeights Scaled(const WeightSource& source, const Scalings& scalings) {
-  FakeWeights scaled;
+std::unique_ptr<WeightSource> Scaled(const WeightSource& source, const Scalings& scalings) {
+  auto scaled = std::make_unique<FakeWeights>();
   for (const std::string& name : source.Names()) {
     const TensorInfo& tensor = *source.Find(name);
     if (!tensor.dtype || tensor.shape.empty() || tensor.shape.size() > 2) continue;  // harmless
-    scaled.Add(name, DType::kF32, tensor.shape);
+    scaled->Add(name, DType::kF32, tensor.shape);
     std::vector<float> row(static_cast<size_t>(ColumnsOf(tensor)));
-    std::byte* out = scaled.Bytes(name).data();
+    std::byte* out = scaled->Bytes(name).data();
     for (int64_t i = 0; i < RowsOf(tensor); ++i) {
       ReadRow(tensor, FindScaling(scalings, name), i, row);
       std::memcpy(out, row.data(), row.size() * sizeof(float));
@@ -64,8 +64,8 @@ TEST_P(SmoothGoldenTest, SmoothedModelIsTheSameFunction) {
 
   std::vector<int32_t> tokens;
   for (int32_t i = 0; i < 24; ++i) tokens.push_back(i * 7 % static_cast<int32_t>(spec.vocab_size));
-  const auto expected = LogitsOf(*Load(spec, Scaled(*source, {})), tokens);
-  const auto smoothed = LogitsOf(*Load(spec, Scaled(*source, scalings)), tokens);
+  const auto expected = LogitsOf(*Load(spec, *Scaled(*source, {})), tokens);
+  const auto smoothed = LogitsOf(*Load(spec, *Scaled(*source, scalings)), tokens);
   float largest = 0, difference = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::fabs(expected[i]));

@@ -4,7 +4,7 @@ import json
 import os
 import unittest
 
-from harness import EXPECTED, TINY, CliTest
+from harness import EXPECTED, GOLDEN, TINY, CliTest
 
 
 class TokenizeTest(CliTest):

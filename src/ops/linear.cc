@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/packing.h"
+#include "ops/simulation.h"
 
 namespace godwit::ops {
 namespace {
@@ -61,6 +62,7 @@ void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, Matrix
 void Linear(const Exec& exec, const LinearInput& x, const Weight& w, MatrixView<float> out) {
   assert(x.cols == w.inputs && out.cols == w.outputs && x.rows == out.rows);
   if (x.rows == 0) return;
+  if (w.simulated != nullptr) return SimulatedLinear(exec, x, *w.simulated, out);
   const Gemm gemm = SelectGemm(exec.kernels, w.dtype);
   assert(x.dtype == (w.dtype == DType::kF16 ? DType::kF32 : w.dtype));
   const bool quantized = x.dtype == DType::kI8;

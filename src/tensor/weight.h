@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,10 @@
 #include "tensor/dtype.h"
 
 namespace godwit {
+
+namespace ops {
+struct SimulatedWeight;  // ops/simulation.h
+}
 
 // The matrix of a linear layer, out = x * w^T + bias, packed into the panels of
 // kernels/packing.h. Every storage type goes through this one type; ops/linear.cc switches on it.
@@ -25,6 +30,8 @@ struct Weight {
   // The fixed scale of the activations, or 0: each row gets its own.
   float input_scale = 0;
   std::string name = {};  // of the module, for messages
+  // Where int8 is simulated: what is multiplied instead of the panels, which are empty then.
+  std::shared_ptr<const ops::SimulatedWeight> simulated = {};
 };
 
 // Rows that are looked up, not multiplied: token embeddings [rows, cols].

@@ -241,7 +241,8 @@ class Quant {
 
   eval::Comparison Compare(const Model& model, Session& reference, Session& other,
                            const eval::ScoringPlan& plan) {
-    ProgressLine progress("comparing " + model.name, ProgressUnit::kTokens);
+    const std::string label = model.name.substr(model.name.find_last_of('/') + 1);
+    ProgressLine progress("comparing " + label, ProgressUnit::kTokens);
     return eval::Compare(
         reference, other, plan,
         {.on_token =

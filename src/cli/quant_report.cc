@@ -27,7 +27,7 @@ std::string TextTable(std::span<const QuantRow> rows) {
   text += fmt::format("{:<{}}  {:>10}\n", rows[0].model, columns,
                       FormatPerplexity(any.reference_perplexity()));
   for (const QuantRow& row : rows.subspan(1)) {
-    text += fmt::format("{:<{}}  {:>10}  {:>+8.2f}%  {:>9.6f}  {:>6.2f}%  {:>8.4f}\n", row.model,
+    text += fmt::format("{:<{}}  {:>10}  {:>+8.2f}%  {:>9.3g}  {:>6.2f}%  {:>8.3g}\n", row.model,
                         columns, FormatPerplexity(row.text->perplexity()), 100 * row.text->change(),
                         row.text->kl, 100 * row.text->top1, row.text->worst.kl);
   }

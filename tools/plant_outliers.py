@@ -4,11 +4,11 @@
     tools/plant_outliers.py IN OUT [--channels 4] [--factor 64] [--seed 0]
 
 A few channels of every norm in front of linear layers get FACTOR times their gain, and those layers
-1 / FACTOR of their weights for them. FACTOR is a power of two, so nothing is rounded: OUT is the same
-function as IN, with activations in which the same few channels stand out in every layer and token
-(SmoothQuant, section 3.2). What differs is how well they quantize.
+1 / FACTOR of their weights for them. FACTOR is a power of two, so nothing is rounded: OUT is the
+same function as IN, with activations in which the same few channels stand out in every layer and
+token (SmoothQuant, section 3.2). What differs is how well they quantize.
 
-IN: a Hugging Face folder of a Llama-like model (safetensors of F32, F16 or BF16). Needs no packages.
+IN: a Hugging Face folder of a Llama-like model, as safetensors of F32, F16 or BF16.
 """
 
 import argparse
@@ -75,7 +75,8 @@ class Tensors:
                     except OverflowError:
                         data = b""
                     if not data or DECODE[dtype](data) != value:
-                        raise Refused(f"tensor {name}: {value} is no {dtype}; take another --factor")
+                        raise Refused(f"tensor {name}: {value} is not exact in {dtype}: take "
+                                      "another --factor")
                     file.seek(at)
                     file.write(data)
 

@@ -154,7 +154,8 @@ class EvalQuantTest(CliTest):
         vocab[one], vocab[two] = vocab[two], vocab[one]
         path.write_text(json.dumps(tokenizer))
         self.text.write_text(TEXT + f"{one} {two}{one}{one}{two}")
-        self.assertIn("different tokens of this text", self.refused(INPUT, *self.quant, "-m", model))
+        message = self.refused(INPUT, *self.quant, "-m", model)
+        self.assertIn("different tokens of this text", message)
 
     def test_interrupt(self):
         self.text.write_text(TEXT * 300)

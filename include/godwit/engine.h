@@ -51,6 +51,9 @@ struct SessionOptions {
   // How it is stored: "f32", "f16", "bf16", "int8" (a scale for each token and KV head); "auto":
   // f32 for an f32 model, else bf16.
   std::string kv_type = "auto";
+  // Beside kv_type "int8" alone: attention multiplies int8, too. Each query and the weights of the
+  // values are quantized as they are made; the softmax stays in float.
+  bool int8_attention = false;
   // The longest text, prompt and output together, for a policy that keeps everything; 0: as long as
   // the model allows. Memory is taken as the text grows.
   int64_t context_tokens = 0;

@@ -205,7 +205,10 @@ class Quant {
     if (!contents.empty()) CheckVocabularies(models_);
 
     const Engine engine = LoadEngine(models_.front().options, options_.session);
-    Session session = engine.NewSession(options_.session);
+    SessionOptions float_cache = options_.session;
+    float_cache.kv_type = "auto";
+    float_cache.int8_attention = false;
+    Session session = engine.NewSession(float_cache);
     std::optional<Text> text;
     std::optional<eval::ScoringPlan> plan;
     if (!contents.empty()) {

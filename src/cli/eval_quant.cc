@@ -194,6 +194,13 @@ void CheckSameTokens(const Text& text, const Model& model, const Engine& engine,
         Quote(model.name), Quote(reference.name));
 }
 
+// A quantized cache is the others'.
+SessionOptions OfReference(SessionOptions session) {
+  session.kv_type = SessionOptions().kv_type;
+  session.int8_attention = false;
+  return session;
+}
+
 class Quant {
  public:
   Quant(const Options& options, std::vector<Model> models)
@@ -205,10 +212,7 @@ class Quant {
     if (!contents.empty()) CheckVocabularies(models_);
 
     const Engine engine = LoadEngine(models_.front().options, options_.session);
-    SessionOptions float_cache = options_.session;
-    float_cache.kv_type = "auto";
-    float_cache.int8_attention = false;
-    Session session = engine.NewSession(float_cache);
+    Session session = engine.NewSession(OfReference(options_.session));
     std::optional<Text> text;
     std::optional<eval::ScoringPlan> plan;
     if (!contents.empty()) {

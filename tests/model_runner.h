@@ -25,6 +25,7 @@ struct RunOptions {
   std::string isa;
   std::string kv = "dense";
   DType kv_type = DType::kF32;
+  bool int8_products = false;
   int64_t context = 0;  // 0: DefaultContext()
 };
 
@@ -45,6 +46,7 @@ class ModelRunner {
     return MakePolicy(Geometry(spec()),
                       {.spec = options.kv,
                        .kv_type = options.kv_type,
+                       .int8_products = options.int8_products,
                        .context = options.context != 0 ? options.context : DefaultContext(spec()),
                        .max_step_tokens = std::min<int64_t>(options.chunk, 4096)});
   }

@@ -35,6 +35,9 @@ struct LoadOptions {
   // What the linear layers are stored as: "f32", "bf16", "int8" (a scale for each output, and for
   // each row that is multiplied with them); "auto": as in the checkpoint.
   std::string weights = "auto";
+  // For measurements: a scheme whose int8 arithmetic is simulated in f32, such as "naive" or
+  // "llm-int8" (godwit eval quant --help lists them); `weights` is then of no concern. Empty: none.
+  std::string simulate;
 
   // Called from the loading thread, with bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;
@@ -48,6 +51,9 @@ struct SessionOptions {
   // How it is stored: "f32", "f16", "bf16", "int8" (a scale for each token and KV head); "auto":
   // f32 for an f32 model, else bf16.
   std::string kv_type = "auto";
+  // Beside kv_type "int8" alone: attention multiplies int8, too. Each query and the weights of the
+  // values are quantized as they are made; the softmax stays in float.
+  bool int8_attention = false;
   // The longest text, prompt and output together, for a policy that keeps everything; 0: as long as
   // the model allows. Memory is taken as the text grows.
   int64_t context_tokens = 0;

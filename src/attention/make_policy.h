@@ -16,6 +16,7 @@ namespace godwit {
 struct PolicyOptions {
   std::string spec = "dense";     // one of AllPolicies(), with its arguments
   DType kv_type = DType::kBF16;   // one of kKvTypes (kv_store.h)
+  bool int8_products = false;     // as ops::AttentionShape has it; kv_type I8 alone
   int64_t context = 0;            // tokens that a policy which keeps everything may hold
   int64_t max_step_tokens = 512;  // the largest prompt chunk
 };
@@ -34,7 +35,8 @@ struct PolicyKind {
 
 std::span<const PolicyKind> AllPolicies();
 
-// Throws Error(kInput) with the usages when the spec is not understood, Error(kUnsupported) when
+// Throws Error(kInput) with the usages when the spec is not understood, or for int8 products of
+// what is not stored as int8, Error(kUnsupported) when
 // the policy cannot serve this model.
 std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options);

@@ -39,6 +39,18 @@ TEST(MakePolicyTest, ArgumentsThatMakeNoSenseAreNamed) {
   }
 }
 
+TEST(MakePolicyTest, Int8ProductsNeedAnInt8Cache) {
+  const AttentionGeometry geometry = TestGeometry(2, 2, 8, 8, {0});
+  for (const char* spec : {"dense", "sinks:4+4"}) {
+    for (const DType type : {DType::kF32, DType::kBF16}) {
+      const PolicyOptions options{
+          .spec = spec, .kv_type = type, .int8_products = true, .context = 64};
+      EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { MakePolicy(geometry, options); }),
+                  HasSubstr(fmt::format("--kv-type int8), not as {}", Name(type))));
+    }
+  }
+}
+
 // A streaming cache counts positions in the cache, which these cannot be.
 TEST(MakePolicyTest, LearnedPositionsAreNeitherCountedAnewNorContinued) {
   AttentionGeometry geometry = TestGeometry(2, 1, 8, 0, {0});

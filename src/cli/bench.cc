@@ -43,7 +43,7 @@ struct Options {
   bool no_warm_up = false;
   bool no_limits = false;
   bool fill_kv = false;
-  SessionOptions session;  // kv, kv_type, chunk_tokens
+  SessionOptions session;  // kv, kv_type, int8_attention, chunk_tokens
   bool json = false;
   bool csv = false;
   std::optional<std::string> plot;
@@ -206,6 +206,7 @@ bench::SuiteOptions Plan(const Options& options, const Subject& subject) {
   return {.cases = Cases(options),
           .policy = {.spec = options.session.kv,
                      .kv_type = kv_type,
+                     .int8_products = options.session.int8_attention,
                      .max_step_tokens = options.session.chunk_tokens},
           .isa = &kernels::SelectIsa(options.model.isa),
           .numa = ParseNuma(options.model.numa),

@@ -17,6 +17,7 @@ namespace {
 constexpr Verb kEvaluations[] = {
     {"tasks", "questions with a known answer: ARC, BoolQ, COPA, LAMBADA, PIQA, ...", EvalTasks},
     {"stream", "questions about an endless text, while it goes on: StreamEval, ARC", EvalStream},
+    {"quant", "what quantization costs, beside the float model: text and tasks", EvalQuant},
 };
 
 std::string Help() {

@@ -16,6 +16,7 @@
 #include "cli/options/model_options.h"
 #include "cli/options/parse_value.h"
 #include "cli/stream_report.h"
+#include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
@@ -184,12 +185,6 @@ nlohmann::ordered_json Asked(const Options& options) {
   json["feed"] = FeedName(options.feed);
   json["max_new"] = options.max_new_tokens;
   return json;
-}
-
-void WriteJson(const nlohmann::ordered_json& json) {
-  // The name of a folder may be any bytes.
-  using OnInvalid = nlohmann::ordered_json::error_handler_t;
-  WriteOutput(json.dump(-1, ' ', /*ensure_ascii=*/false, OnInvalid::replace) + "\n");
 }
 
 void AskAboutLines(const Options& options, const Engine& engine, Session& session) {

@@ -10,8 +10,8 @@
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/parse_value.h"
-#include "cli/options/text_input.h"
 #include "cli/perplexity_report.h"
+#include "cli/scored_files.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/output_file.h"
@@ -24,8 +24,7 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  std::vector<std::string> files;
-  bool reset = false;
+  ScoredFiles text;
   eval::PerplexityOptions eval;
   std::vector<std::string> compare;  // KV policies, instead of the session's
   std::optional<std::string> plot;
@@ -55,13 +54,7 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
                    "the perplexity, its exponential.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
-  line.Group("Text");
-  line.Add({.names = "-f,--file",
-            .value = "FILE",
-            .help = "the text (-: standard input); may be repeated: files are one text, in order"},
-           options.files);
-  line.Add({.names = "--reset", .value = "", .help = "each file is a text of its own"},
-           options.reset);
+  AddScoredFilesFlags(line, options.text);
   line.AddInt({.names = "--tokens", .value = "N", .help = "score the first N tokens only"},
               options.eval.max_tokens, 1);
   line.AddInt({.names = "--window",
@@ -98,7 +91,7 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
 
 // What can be refused before a file is read.
 void Check(const Options& options) {
-  if (options.files.empty()) {
+  if (options.text.files.empty()) {
     Throw(ErrorKind::kInput, "a text is needed: give it with -f FILE");
   }
   if (options.eval.stride_tokens > 0 && options.eval.window_tokens == 0) {
@@ -118,35 +111,6 @@ void Check(const Options& options) {
   if (options.nll == "-") {
     Throw(ErrorKind::kInput, "--nll: expected a file, since the result goes to standard output");
   }
-}
-
-std::vector<std::string> ReadFiles(const std::vector<std::string>& files) {
-  std::vector<std::string> texts;
-  for (const std::string& file : files) {
-    texts.push_back(ReadInputFile(file));
-    if (texts.back().empty()) {
-      Throw(ErrorKind::kInput, "{} is empty: there is nothing to score",
-            file == "-" ? "standard input" : file);
-    }
-  }
-  return texts;
-}
-
-// One list of ids for every text that begins anew. Gives the memory of the texts back on its way.
-std::vector<std::vector<int32_t>> TokenizeFiles(const Engine& engine,
-                                                std::vector<std::string> files, bool reset) {
-  std::vector<std::vector<int32_t>> texts(1);
-  for (std::string& file : files) {
-    auto tokens = engine.Tokenize(std::exchange(file, ""), /*add_special=*/false);
-    if (texts.back().empty()) {
-      texts.back() = std::move(tokens);
-    } else if (reset) {
-      texts.push_back(std::move(tokens));
-    } else {
-      texts.back().insert(texts.back().end(), tokens.begin(), tokens.end());
-    }
-  }
-  return texts;
 }
 
 // One line for every token.
@@ -202,13 +166,13 @@ int Perplexity(std::span<const std::string> arguments) {
   if (!Parse(arguments, options)) return kExitOk;
   Check(options);
   ChooseModel(options.model);
-  auto files = ReadFiles(options.files);
+  auto files = ReadFiles(options.text);
   const bool compare = !options.compare.empty();
   if (!compare) options.compare = {options.session.kv};
 
   const Engine engine = LoadEngine(options.model, options.session, options.compare);
   options.eval.frame = eval::TextFrame(engine);
-  const auto texts = TokenizeFiles(engine, std::move(files), options.reset);
+  const auto texts = TokenizeFiles(engine, std::move(files), options.text.reset);
   std::vector<eval::PerplexityResult> results;
   for (const std::string& spec : options.compare) {
     options.session.kv = spec;

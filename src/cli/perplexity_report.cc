@@ -20,11 +20,6 @@ double TokensPerSecond(const eval::PerplexityResult& result) {
   return Rate(result.tokens, result.elapsed_ms);
 }
 
-// A model that fails has perplexities of any size.
-std::string FormatPerplexity(double perplexity) {
-  return perplexity < 1e6 ? fmt::format("{:.3f}", perplexity) : fmt::format("{:.3e}", perplexity);
-}
-
 nlohmann::ordered_json Json(const eval::PerplexityResult& result,
                             const eval::PerplexityOptions& options) {
   nlohmann::ordered_json json;
@@ -53,6 +48,10 @@ nlohmann::ordered_json Json(const eval::PerplexityResult& result,
 }
 
 }  // namespace
+
+std::string FormatPerplexity(double perplexity) {
+  return perplexity < 1e6 ? fmt::format("{:.3f}", perplexity) : fmt::format("{:.3e}", perplexity);
+}
 
 std::string PerplexityText(const eval::PerplexityResult& result) {
   std::string text = fmt::format(

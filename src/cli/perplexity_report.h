@@ -8,6 +8,9 @@
 
 namespace godwit::cli {
 
+// A model that fails has perplexities of any size.
+std::string FormatPerplexity(double perplexity);
+
 // One run: its figures and a table of positions.
 std::string PerplexityText(const eval::PerplexityResult& result);
 std::string PerplexityJson(const eval::PerplexityResult& result,

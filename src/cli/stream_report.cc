@@ -8,7 +8,9 @@
 
 #include "base/machine_memory.h"
 #include "cli/plot/line_chart.h"
+#include "cli/task_runs.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/json_output.h"
 #include "cli/terminal/summary.h"
 #include "eval/tally.h"
 
@@ -16,13 +18,6 @@ namespace godwit::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string AccuracyText(int64_t right, int64_t n) {
-  const auto accuracy = eval::AccuracyOf(right, n);
-  if (!accuracy) return "-";
-  if (!accuracy->standard_error) return fmt::format("{:.4f}", accuracy->share);
-  return fmt::format("{:.4f} ± {:.4f}", accuracy->share, *accuracy->standard_error);
-}
 
 void PutAccuracy(Json& json, int64_t right, int64_t n) {
   const auto accuracy = eval::AccuracyOf(right, n);
@@ -32,11 +27,6 @@ void PutAccuracy(Json& json, int64_t right, int64_t n) {
       accuracy && accuracy->standard_error ? Json(*accuracy->standard_error) : Json();
 }
 
-// A model's answer may be any bytes.
-std::string Line(const Json& json) {
-  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace
 
 std::string StreamEvalText(const eval::StreamEvalResult& result) {
@@ -44,7 +34,7 @@ std::string StreamEvalText(const eval::StreamEvalResult& result) {
       fmt::format("{:>8}  {:>9}  {:>8}  {:>15}\n", "lines", "tokens", "queries", "accuracy");
   for (const eval::DistanceResult& row : result.distances) {
     text += fmt::format("{:>8}  {:>9.0f}  {:>8}  {:>15}\n", row.distance_lines, row.distance_tokens,
-                        row.queries, AccuracyText(row.right, row.queries));
+                        row.queries, AccuracyText(eval::AccuracyOf(row.right, row.queries)));
   }
   return text + fmt::format("\nlast stream: {}\nread: {}, {:.2f} s\n", DescribeKv(result.kv),
                             Plural(result.tokens, "token"), result.elapsed_ms / 1000);
@@ -55,8 +45,8 @@ std::string StreamArcText(std::span<const ArcRun> runs) {
                                  "accuracy", "tokens", "kv");
   for (const auto& [task, result] : runs) {
     text += fmt::format("{:<14} {:>9}  {:>15}  {:>9}  {}\n", task, result.questions,
-                        AccuracyText(result.right, result.questions), result.tokens,
-                        DescribeKv(result.kv));
+                        AccuracyText(eval::AccuracyOf(result.right, result.questions)),
+                        result.tokens, DescribeKv(result.kv));
   }
   return text;
 }
@@ -87,23 +77,23 @@ void PutStreamArc(Json& json, std::span<const ArcRun> runs) {
 }
 
 std::string QueryJson(const eval::StreamQuery& query) {
-  return Line({{"sample", query.sample},
-               {"line", query.line},
-               {"distance_lines", query.distance_lines},
-               {"distance_tokens", query.distance_tokens},
-               {"position", query.position},
-               {"expected", query.expected},
-               {"answer", query.answer},
-               {"right", query.right}});
+  return JsonLine({{"sample", query.sample},
+                   {"line", query.line},
+                   {"distance_lines", query.distance_lines},
+                   {"distance_tokens", query.distance_tokens},
+                   {"position", query.position},
+                   {"expected", query.expected},
+                   {"answer", query.answer},
+                   {"right", query.right}});
 }
 
 std::string AnswerJson(std::string_view task, const eval::StreamAnswer& answer) {
-  return Line({{"task", task},
-               {"row", answer.row},
-               {"position", answer.position},
-               {"expected", answer.expected},
-               {"answer", answer.answer},
-               {"right", answer.right}});
+  return JsonLine({{"task", task},
+                   {"row", answer.row},
+                   {"position", answer.position},
+                   {"expected", answer.expected},
+                   {"answer", answer.answer},
+                   {"right", answer.right}});
 }
 
 std::string DistanceChart(const eval::StreamEvalResult& result) {

@@ -22,6 +22,7 @@ int Inspect(std::span<const std::string> arguments);
 // What stands behind `eval`; eval.cc lists them.
 int EvalTasks(std::span<const std::string> arguments);
 int EvalStream(std::span<const std::string> arguments);
+int EvalQuant(std::span<const std::string> arguments);
 
 struct Verb {
   std::string_view name;

@@ -10,6 +10,7 @@
 #include "model/archs/all.h"
 #include "model/decoder.h"
 #include "model/loader.h"
+#include "ops/simulation.h"
 #include "text/load_tokenizer.h"
 #include "weights/hf_config.h"
 #include "weights/open.h"
@@ -75,9 +76,10 @@ void Engine::Impl::LoadText() {
 
 void Engine::Impl::LoadModel(const LoadOptions& options) {
   const auto source = OpenWeights(folder);
-  auto decoder = LoadDecoder(spec, *source, pool,
-                             {.progress = options.on_progress, .warn = options.on_warning},
-                             ParseWeightType(options.weights));
+  auto decoder = LoadDecoder(
+      spec, *source, pool, {.progress = options.on_progress, .warn = options.on_warning},
+      ParseWeightType(options.weights),
+      options.simulate.empty() ? nullptr : &ops::FindSimulatedScheme(options.simulate));
   weight_bytes = decoder->weight_bytes();
   weight_type = decoder->weight_type();
   model = std::move(decoder);

@@ -31,6 +31,7 @@ Session::Impl::Impl(const Engine::Impl& engine, const SessionOptions& options)
       options_(options),
       policy_options_{.spec = options.kv,
                       .kv_type = KvTypeOf(options, engine.weight_type),
+                      .int8_products = options.int8_attention,
                       .context = ContextOf(options, engine.spec),
                       .max_step_tokens = options.chunk_tokens},
       kv_mode_(*engine.model, Geometry(engine.spec), policy_options_) {

@@ -40,5 +40,28 @@ TEST(LogProbability, SaysWhatIsImpossibleAndWhatIsNoNumber) {
   }
 }
 
+TEST(MostProbable, IsTheFirstOfTheLargest) {
+  EXPECT_EQ(MostProbable(std::vector<float>{-3, 2, 1, 2}), 1);
+}
+
+TEST(KlDivergence, IsTheSumByHand) {
+  // 1/8, 2/8, 5/8 and 1/2, 1/4, 1/4; what softmax leaves out makes no difference.
+  const std::vector<float> p = {10, 10 + std::log(2.0f), 10 + std::log(5.0f)};
+  const std::vector<float> q = {std::log(2.0f), 0, 0};
+  EXPECT_NEAR(KlDivergence(p, q), std::log(0.25) / 8 + 5 * std::log(2.5) / 8, 1e-6);
+  EXPECT_NEAR(KlDivergence(q, p), std::log(4.0) / 2 + std::log(0.4) / 4, 1e-6);
+  EXPECT_EQ(KlDivergence(p, p), 0);
+}
+
+TEST(KlDivergence, OfWhatIsImpossible) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const std::vector<float> p = {-kInf, 0, 0}, q = {0, 0, 0}, r = {-kInf, -kInf, 0};
+  EXPECT_NEAR(KlDivergence(p, q), std::log(1.5), 1e-12);  // 0 log 0 = 0
+  EXPECT_EQ(KlDivergence(p, p), 0);
+  EXPECT_EQ(KlDivergence(p, r), kInf);
+  EXPECT_TRUE(std::isnan(KlDivergence(std::vector<float>{NAN, 0, 0}, q)));
+  EXPECT_TRUE(std::isnan(KlDivergence(q, std::vector<float>{0, NAN, 0})));
+}
+
 }  // namespace
 }  // namespace godwit::eval

@@ -4,23 +4,16 @@
 // Or it is cut into windows, each of which begins with an empty cache.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
 #include "eval/position_buckets.h"
+#include "eval/scoring_plan.h"
 #include "godwit/engine.h"
 
 namespace godwit::eval {
-
-struct ScoredToken {
-  size_t text;       // which text
-  int64_t position;  // in it, without the frame
-  int32_t token;
-  double nll;  // negative log likelihood, in nats
-};
 
 struct PerplexityOptions {
   // In front of every text and every window (TextFrame); never scored. Without it their first token

@@ -1,6 +1,5 @@
 #include "eval/score.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -9,14 +8,6 @@
 #include "eval/log_probability.h"
 
 namespace godwit::eval {
-namespace {
-
-// The first of the largest.
-int32_t MostProbable(std::span<const float> logits) {
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
-}  // namespace
 
 Score ScorePair(Session& session, const EncodedPair& pair) {
   Score score;

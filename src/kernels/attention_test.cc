@@ -79,6 +79,14 @@ struct Problem {
     RandomFloats(seed).Fill(bias, -kLargestBias, 0);
   }
 
+  // For int8 products: queries of integers, some of them as large as can be.
+  void RoundQueries(uint32_t seed) {
+    RandomFloats random(seed);
+    for (int64_t i = 0; i < q.size(); ++i) q[i] = std::nearbyint(random(-127.4f, 127.4f));
+    q_scales.resize(rows);
+    random.Fill(q_scales, 0.2f / 127, 1.0f / 127);
+  }
+
   AttendTileArgs Args(States& states, int64_t row = 0) const {
     return {.q = q.data() + row * (head_dim + 3),
             .q_stride = head_dim + 3,
@@ -92,7 +100,8 @@ struct Problem {
             .state = states.Row(row),
             .state_stride = states.stride(),
             .k_scales = kScaled ? k_scales.data() : nullptr,
-            .v_scales = kScaled ? v_scales.data() : nullptr};
+            .v_scales = kScaled ? v_scales.data() : nullptr,
+            .q_scales = q_scales.empty() ? nullptr : q_scales.data() + row};
   }
   void Run(const KernelTable& table, States& states) const {
     TileKernel<Storage>(table)(Args(states));
@@ -106,6 +115,7 @@ struct Problem {
   double Score(int64_t row, int64_t j) const {
     double sum = 0;
     for (int64_t d = 0; d < head_dim; ++d) sum += double{q[row * (head_dim + 3) + d]} * Key(j, d);
+    if (!q_scales.empty()) sum *= q_scales[row];
     return kScale * sum + (bias.empty() ? 0 : bias[row * kTileTokens + j]);
   }
 
@@ -119,7 +129,8 @@ struct Problem {
   static constexpr bool kScaled = std::is_same_v<Storage, int8_t>;
   int64_t rows, head_dim;
   Guarded<float> q;
-  std::vector<float> bias;  // [rows, kTileTokens], or empty
+  std::vector<float> bias;      // [rows, kTileTokens], or empty
+  std::vector<float> q_scales;  // [rows], or empty
   std::vector<TileSpan> spans;
   Guarded<Storage> k, v;
   Guarded<float> k_scales, v_scales;  // [kTileTokens], of int8
@@ -143,7 +154,7 @@ class AttentionTest : public IsaTest {
   }
 
   template <class Storage>
-  void TestMatchesScalar(bool biased = false) {
+  void TestMatchesScalar(bool biased = false, bool int8_products = false) {
     for (const int64_t head_dim : {1, 7, 16, 17, 64, 80, 100, 128}) {
       for (const int64_t rows : {0, 1, 2, 6, 7, 13}) {
         const uint32_t seed = head_dim * 100 + rows;
@@ -151,11 +162,14 @@ class AttentionTest : public IsaTest {
         for (const uint32_t tile : {0, 1}) {  // the second one folds into a state that is not empty
           Problem<Storage> problem(rows, head_dim, seed + tile);
           if (biased) problem.AddBias(seed + tile);
+          if (int8_products) problem.RoundQueries(seed + tile);
           problem.Run(scalar(), want);
           problem.Run(table(), got);
         }
         EXPECT_TRUE(got.GuardsIntact());
-        const double tolerance = Tolerance(head_dim, 2 * kTileTokens);
+        // A weight beside a tie may go either way: by 1/127 of the largest, which `sum` holds.
+        const double tolerance =
+            Tolerance(head_dim, 2 * kTileTokens) + (int8_products ? 1.01 / 127 : 0);
         for (int64_t r = 0; r < rows; ++r) {
           if (want.Row(r)[1] == 0) {
             EXPECT_EQ(Bits(got.Row(r)[0]), Bits(-kInfinity));
@@ -187,9 +201,10 @@ class AttentionTest : public IsaTest {
   }
 
   template <class Storage>
-  void TestGroupingKeepsBits() {
+  void TestGroupingKeepsBits(bool int8_products = false) {
     for (const int64_t head_dim : {3, 64, 100, 128}) {
       Problem<Storage> problem(19, head_dim, 3);
+      if (int8_products) problem.RoundQueries(3);
       ExpectGroupingKeepsBits(problem);
       const auto set_spans = [&](auto span) {
         for (int32_t r = 0; r < 19; ++r) problem.spans[r] = span(r);
@@ -209,9 +224,10 @@ class AttentionTest : public IsaTest {
 
   // What lies outside a span may be NaN: keys that nobody has written yet.
   template <class Storage>
-  void TestPoisonOutsideTheSpansDoesNotMatter() {
+  void TestPoisonOutsideTheSpansDoesNotMatter(bool int8_products = false) {
     for (int32_t rows : {1, 5, 6, 8}) {
       Problem<Storage> problem(rows, 70, 4);
+      if (int8_products) problem.RoundQueries(4);
       for (int32_t r = 0; r < rows; ++r) problem.spans[r] = {5 + r, 30 + r};
       if (rows > 5) problem.AddBias(5);
       States want(rows, 70), got(rows, 70);
@@ -258,6 +274,62 @@ TEST_P(AttentionTest, BF16PoisonOutsideTheSpansDoesNotMatter) {
 }
 TEST_P(AttentionTest, I8PoisonOutsideTheSpansDoesNotMatter) {
   TestPoisonOutsideTheSpansDoesNotMatter<int8_t>();
+}
+
+TEST_P(AttentionTest, Int8ProductsMatchScalar) {
+  for (const bool biased : {false, true}) TestMatchesScalar<int8_t>(biased, /*int8_products=*/true);
+}
+TEST_P(AttentionTest, Int8ProductsGroupingKeepsBits) { TestGroupingKeepsBits<int8_t>(true); }
+TEST_P(AttentionTest, Int8ProductsPoisonOutsideTheSpansDoesNotMatter) {
+  TestPoisonOutsideTheSpansDoesNotMatter<int8_t>(true);
+}
+
+// Beside weights that stay in float, each is off by half a step: the largest of the tile / 254.
+TEST_P(AttentionTest, Int8ProductsAreCloseToFloat) {
+  constexpr int64_t kHeadDim = 80;
+  Problem<int8_t> problem(7, kHeadDim, 30);
+  problem.RoundQueries(31);
+  States states(7, kHeadDim);
+  problem.Run(table(), states);
+  for (int64_t r = 0; r < 7; ++r) {
+    const TileSpan span = problem.spans[r];
+    if (span.begin == span.end) continue;
+    double sum = 0, largest = 0;
+    std::vector<double> want(kHeadDim), integers(kHeadDim);
+    for (int64_t j = span.begin; j < span.end; ++j) {
+      const double weight = std::exp(problem.Score(r, j));
+      sum += weight;
+      largest = std::max(largest, weight * problem.v_scales[j]);
+      for (int64_t d = 0; d < kHeadDim; ++d) {
+        want[d] += weight * problem.Value(j, d);
+        integers[d] += std::fabs(problem.Value(j, d) / problem.v_scales[j]);
+      }
+    }
+    const std::vector<float> out = Finish(states, r, kHeadDim);
+    double error = 0;
+    for (int64_t d = 0; d < kHeadDim; ++d) {
+      const double bound = largest / 254 * integers[d] / sum + Tolerance(kHeadDim, kTileTokens);
+      ASSERT_NEAR(out[d], want[d] / sum, bound);
+      error = std::max(error, std::fabs(out[d] - want[d] / sum));
+    }
+    if (span.end - span.begin > 2) {
+      EXPECT_GT(error, 1e-6) << "nothing was rounded";
+    }
+  }
+}
+
+// Weights that a step cannot stand for.
+TEST_P(AttentionTest, Int8ProductsOfNothing) {
+  Problem<int8_t> problem(1, 32, 32);
+  problem.RoundQueries(33);
+  problem.spans[0] = {3, 60};
+  std::fill_n(problem.v_scales.data(), kTileTokens, 0.0f);
+  States states(1, 32);
+  problem.Run(table(), states);
+  for (const float x : Finish(states, 0, 32)) EXPECT_EQ(x, 0.0f);
+  problem.v_scales[7] = kNan;
+  problem.Run(table(), states);
+  for (const float x : Finish(states, 0, 32)) EXPECT_TRUE(std::isnan(x));
 }
 
 // A value that one row of a group sees and its neighbour does not may be NaN for the one only.

@@ -34,6 +34,9 @@ inline constexpr int64_t kQuad = 4;
 // The deepest int8 product: 128 * 128 * kMaxDepthI8 is below 2^31, so no dot product overflows.
 inline constexpr int64_t kMaxDepthI8 = (int64_t{1} << 17) - kQuad;
 
+// The widest head whose int8 queries and keys have exact products in f32: 127 * 127 * it < 2^24.
+inline constexpr int64_t kMaxHeadDimI8 = 1024;
+
 constexpr int64_t PadToLanes(int64_t n) {
   return (n + kLaneFloats - 1) / kLaneFloats * kLaneFloats;
 }
@@ -92,9 +95,16 @@ inline constexpr int64_t kStateHeader = kLaneFloats;
 // Keys and values in int8 have a scale for each token, k[d, j] and v[j] above being the integers:
 //   score[j] = (scale * sum over d of q[d] * k[d, j]) * k_scales[j] + bias[j]
 //   values += (exp(score[j] - maximum') * v_scales[j]) * v[j]
+// With q_scales both products are of int8 by int8 besides: q holds integers in [-127, 127] that
+// stand for q_scales[row] each, and the weights of a tile become integers of their own largest:
+//   score[j] = ((scale * q_scales[row]) * sum over d of q[d] * k[d, j]) * k_scales[j] + bias[j]
+//   w[j] = exp(score[j] - maximum') * v_scales[j], W the largest of the tile's that the row sees
+//   values += (W / 127) * sum over j of round(w[j] * (127 / W)) * v[j], ties to even
+// The sums of integers are exact: below 2^24 up to a head_dim of kMaxHeadDimI8, which f32 holds.
+// `sum` adds the weights as they were before. A tile with W < 2^-120 adds no values.
 // Keys outside the row's span contribute exact zeros, whatever they hold, and their values are not
-// read. A NaN score inside it makes the finished row NaN; a row whose scores are all -infinity
-// stays empty.
+// read, or multiplied by zero if they are integers. A NaN score inside it makes the finished row
+// NaN; a row whose scores are all -infinity stays empty.
 struct AttendTileArgs {
   const float* q;         // [rows, q_stride] position-encoded queries
   int64_t q_stride;       // elements
@@ -110,6 +120,7 @@ struct AttendTileArgs {
   // Beside int8 alone, [kTileTokens] each:
   const float* k_scales = nullptr;
   const float* v_scales = nullptr;
+  const float* q_scales = nullptr;  // [rows]; null: q is as it is
 };
 
 struct KernelTable {

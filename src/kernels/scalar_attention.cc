@@ -16,6 +16,15 @@ using godwit::ToFloat;
 // A NaN beside a number is passed over: it reaches the sum through its own weight.
 float Larger(float a, float b) { return b > a ? b : a; }
 
+// Weights of the span to integers of the largest of them; returns what one of them stands for.
+float RoundWeights(TileSpan span, float* weights) {
+  float largest = 0;
+  for (int64_t j = span.begin; j < span.end; ++j) largest = Larger(largest, weights[j]);
+  const float factor = largest < 0x1p-120f ? 0.0f : 127.0f / largest;
+  for (int64_t j = span.begin; j < span.end; ++j) weights[j] = std::nearbyint(weights[j] * factor);
+  return largest / 127.0f;
+}
+
 template <class Storage>
 void AttendRow(const AttendTileArgs& args, int64_t row) {
   constexpr bool kScaled = sizeof(Storage) == 1;
@@ -27,12 +36,13 @@ void AttendRow(const AttendTileArgs& args, int64_t row) {
   float* state = args.state + row * args.state_stride;
   float* values = state + kStateHeader;
 
-  float scores[kTileTokens];
+  const float scale = args.q_scales == nullptr ? args.scale : args.scale * args.q_scales[row];
+  float scores[kTileTokens];  // later weights
   float maximum = state[0];
   for (int64_t j = span.begin; j < span.end; ++j) {
     float sum = 0;
     for (int64_t d = 0; d < args.head_dim; ++d) sum += q[d] * ToFloat(k[d * kTileTokens + j]);
-    scores[j] = args.scale * sum;
+    scores[j] = scale * sum;
     if constexpr (kScaled) scores[j] *= args.k_scales[j];
     if (args.bias != nullptr) scores[j] += args.bias[row * kTileTokens + j];
     maximum = Larger(maximum, scores[j]);
@@ -49,10 +59,21 @@ void AttendRow(const AttendTileArgs& args, int64_t row) {
   for (int64_t j = span.begin; j < span.end; ++j) {
     const float weight = std::exp(scores[j] - reference);
     sum += weight;
-    const float scaled = kScaled ? weight * args.v_scales[j] : weight;
-    for (int64_t d = 0; d < width; ++d) values[d] += scaled * ToFloat(v[j * width + d]);
+    scores[j] = kScaled ? weight * args.v_scales[j] : weight;
   }
   state[1] += sum;
+  if (args.q_scales != nullptr) {
+    const float step = RoundWeights(span, scores);
+    for (int64_t d = 0; d < width; ++d) {
+      float dot = 0;
+      for (int64_t j = span.begin; j < span.end; ++j) dot += scores[j] * ToFloat(v[j * width + d]);
+      values[d] += step * dot;
+    }
+    return;
+  }
+  for (int64_t j = span.begin; j < span.end; ++j) {
+    for (int64_t d = 0; d < width; ++d) values[d] += scores[j] * ToFloat(v[j * width + d]);
+  }
 }
 
 template <class Storage>

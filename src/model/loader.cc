@@ -112,8 +112,14 @@ void SetInput(const InputQuantization& input, std::vector<float> row_sums, Weigh
 class Packer {
  public:
   Packer(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
-         const LoadHooks& hooks, std::optional<DType> storage)
-      : spec_(spec), source_(source), pool_(pool), hooks_(hooks), storage_(storage) {}
+         const LoadHooks& hooks, std::optional<DType> storage,
+         const ops::SimulatedScheme* simulated)
+      : spec_(spec),
+        source_(source),
+        pool_(pool),
+        hooks_(hooks),
+        storage_(storage),
+        simulated_(simulated) {}
 
   DecoderWeights Pack(const ModelTensors& tensors);
 
@@ -123,6 +129,8 @@ class Packer {
   Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
   // How the input is quantized; fused layers have the same one.
   InputQuantization Input(const LinearTensors& tensors);
+  // Of a block: those that quantization schemes are about.
+  Weight BlockLinear(const LinearTensors& tensors);
   std::vector<ops::Expert> Experts(const std::vector<MlpTensors>& experts);
   // Which row of all parts' rows the packed output is.
   int64_t SourceRow(const LinearTensors& tensors, int64_t output) const;
@@ -141,6 +149,7 @@ class Packer {
   ThreadPool& pool_;
   const LoadHooks& hooks_;
   std::optional<DType> storage_;
+  const ops::SimulatedScheme* simulated_;
   int64_t done_bytes_ = 0;
   int64_t total_bytes_ = 0;
 };
@@ -233,10 +242,17 @@ InputQuantization Packer::Input(const LinearTensors& tensors) {
   return joint;
 }
 
+Weight Packer::BlockLinear(const LinearTensors& tensors) {
+  if (simulated_ == nullptr || tensors.parts.empty()) return Linear(tensors);
+  std::vector<int64_t> outputs;
+  for (const TensorInfo* part : tensors.parts) outputs.push_back(part->shape[0]);
+  return ops::Simulate(pool_, *simulated_, outputs, Linear(tensors));
+}
+
 std::vector<ops::Expert> Packer::Experts(const std::vector<MlpTensors>& experts) {
   std::vector<ops::Expert> packed;
   for (const MlpTensors& expert : experts) {
-    packed.push_back({.up = Linear(expert.up), .down = Linear(expert.down)});
+    packed.push_back({.up = BlockLinear(expert.up), .down = BlockLinear(expert.down)});
   }
   return packed;
 }
@@ -302,15 +318,15 @@ void Packer::WarnIfUntied(const TensorInfo& embedding) const {
 DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   DecoderLayer layer;
   layer.attention_norm = Norm(tensors.attention_norm);
-  layer.qkv = Linear(tensors.qkv);
+  layer.qkv = BlockLinear(tensors.qkv);
   layer.q_norm = Norm(tensors.q_norm);
   layer.k_norm = Norm(tensors.k_norm);
   layer.sink_logits = SinkLogits(spec_);
-  layer.attention_out = Linear(tensors.attention_out);
+  layer.attention_out = BlockLinear(tensors.attention_out);
   layer.attention_out_norm = Norm(tensors.attention_out_norm);
   layer.mlp_norm = Norm(tensors.mlp_norm);
-  layer.up = Linear(tensors.mlp.up);
-  layer.down = Linear(tensors.mlp.down);
+  layer.up = BlockLinear(tensors.mlp.up);
+  layer.down = BlockLinear(tensors.mlp.down);
   layer.mlp_out_norm = Norm(tensors.mlp_out_norm);
   if (!tensors.experts.empty()) {
     // Narrow weights would have the activations rounded, and the router's scores with them.
@@ -365,10 +381,12 @@ int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> asked) {
 
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks,
-                                     std::optional<DType> storage) {
+                                     std::optional<DType> storage,
+                                     const ops::SimulatedScheme* simulated) {
+  if (simulated != nullptr) storage = DType::kF32;
   const ModelTensors tensors = ResolveTensors(spec, source);
   CheckWeightsFit(LoadedBytes(tensors, storage));
-  Packer packer(spec, source, pool, hooks, Storage(tensors, storage));
+  Packer packer(spec, source, pool, hooks, Storage(tensors, storage), simulated);
   return std::make_unique<Decoder>(spec, packer.Pack(tensors));
 }
 

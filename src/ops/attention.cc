@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <memory>
 
 #include "base/error.h"
+#include "ops/quantize.h"
 
 namespace godwit::ops {
 namespace {
@@ -120,7 +122,8 @@ class Attender {
               .state = states,
               .state_stride = state_stride_,
               .k_scales = scaled ? source.kv.Scales(block.kv_head, tile) : nullptr,
-              .v_scales = scaled ? source.kv.Scales(block.kv_head, tile) + kTileTokens : nullptr});
+              .v_scales = scaled ? source.kv.Scales(block.kv_head, tile) + kTileTokens : nullptr,
+              .q_scales = source.q_scales == nullptr ? nullptr : source.q_scales + first_row});
     }
   }
 
@@ -234,6 +237,32 @@ void AttendDeep(const Exec& exec, const AttentionShape& shape, const Attender& a
   });
 }
 
+// The same sources, their queries quantized row by row: each head of each token has its own scale.
+std::span<const AttentionSource> WithInt8Queries(const Exec& exec,
+                                                 std::span<const AttentionSource> sources) {
+  const auto quantized = exec.workspace.Matrix<AttentionSource>(1, std::ssize(sources)).RowSpan(0);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const MatrixView<const float> q = sources[i].q;
+    if (sources[i].kv.dtype != DType::kI8 || q.cols > kernels::kMaxHeadDimI8) {
+      Throw(ErrorKind::kUnsupported,
+            "int8 attention with heads of {} over a KV cache stored as {}, expected at most {} and "
+            "I8",
+            q.cols, Name(sources[i].kv.dtype), kernels::kMaxHeadDimI8);
+    }
+    const auto integers = exec.workspace.Matrix<float>(q.rows, q.cols);
+    float* const scales = exec.workspace.Matrix<float>(1, q.rows).data;
+    const auto bytes = exec.workspace.Matrix<int8_t>(exec.pool.threads(), q.cols + kernels::kQuad);
+    exec.ParallelRows(q.rows, q.cols, [&](int64_t row, int worker) {
+      scales[row] = QuantizeRow(exec.kernels, q.Row(row), q.cols, bytes.Row(worker)).scale;
+      std::copy_n(bytes.Row(worker), q.cols, integers.Row(row));
+    });
+    std::construct_at(&quantized[i], sources[i]);
+    quantized[i].q = integers;
+    quantized[i].q_scales = scales;
+  }
+  return quantized;
+}
+
 }  // namespace
 
 void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
@@ -244,6 +273,7 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
   assert(out.cols == shape.heads * shape.head_dim && shape.heads % shape.kv_heads == 0);
   if (out.rows == 0) return;
   Workspace::Scope scope(exec.workspace);
+  if (shape.int8_products) sources = WithInt8Queries(exec, sources);
   const Attender attender(exec, shape, alibi, out.rows, sink_logits);
 
   int64_t stretches = 0;

@@ -53,6 +53,8 @@ struct AttentionSource {
   MatrixView<const float> q;         // queries encoded for this source, in head-major order (below)
   std::span<const KvRange> visible;  // [tokens]
   std::span<const AlibiPlace> places = {};  // [tokens]; not read without ALiBi
+  // With int8 products, set by Attention itself: q is integers, of these scales [rows of q].
+  const float* q_scales = nullptr;
 };
 
 struct AttentionShape {
@@ -60,6 +62,11 @@ struct AttentionShape {
   int64_t kv_heads;  // divides heads; query head h reads KV head h / (heads / kv_heads)
   int64_t head_dim;
   float scale;  // of the scores
+  // Beside int8 keys and values alone: each query and, tile by tile, the weights of the values are
+  // quantized too, and both products are those of int8 (SmoothQuant, figure 3.3). The softmax stays
+  // in float. The weights of a tile have the scale of their largest: with 1/127 for all, as the
+  // paper's code has it, a token that sees many would see none.
+  bool int8_products = false;
 };
 
 // Head-major order: the rows of all tokens that share a KV head lie together, so that one pass over

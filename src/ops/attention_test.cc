@@ -402,7 +402,7 @@ TEST_P(AttentionTest, ATokenDoesNotDependOnItsCompany) {
 }
 
 TEST_P(AttentionTest, StopsWhenCancelledOrUnsupported) {
-  const AttentionShape shape = MakeShape(2, 2, 8);
+  AttentionShape shape = MakeShape(2, 2, 8);
   Cache cache(shape, DType::kF32, 2 * kStretchTokens, 10);
   const Queries queries(shape, 64, 11);
   const std::vector<KvRange> visible(64, {0, 2 * kStretchTokens});
@@ -423,6 +423,8 @@ TEST_P(AttentionTest, StopsWhenCancelledOrUnsupported) {
     EXPECT_EQ(kind(&cancel, DType::kF32, tokens), ErrorKind::kCancelled);
     EXPECT_EQ(kind(nullptr, DType::kI64, tokens), ErrorKind::kUnsupported);
   }
+  shape.int8_products = true;
+  EXPECT_EQ(kind(nullptr, DType::kF32, 64), ErrorKind::kUnsupported);
 }
 
 TEST_P(AttentionTest, ACancelledBlockOfRowsStopsAtTheNextStretch) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/packing.h"
+#include "ops/simulation.h"
 
 namespace godwit::ops {
 namespace {
@@ -71,6 +72,7 @@ void Linear(const Exec& exec, const LinearInput& x, const Weight& w, MatrixView<
   assert(x.cols == w.inputs && out.cols == w.outputs && x.rows == out.rows);
   if (x.rows == 0) return;
   if (exec.observer != nullptr) (*exec.observer)(w, x);
+  if (w.simulated != nullptr) return SimulatedLinear(exec, x, *w.simulated, out);
   const Gemm gemm = SelectGemm(exec.kernels, w.dtype);
   assert(x.dtype == (w.dtype == DType::kF16 ? DType::kF32 : w.dtype));
   const bool quantized = x.dtype == DType::kI8;

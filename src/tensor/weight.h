@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,10 @@
 #include "tensor/dtype.h"
 
 namespace godwit {
+
+namespace ops {
+struct SimulatedWeight;  // ops/simulation.h
+}
 
 // How the rows x of an int8 layer's input are quantized: x is about scale * (integer - zero point).
 struct InputQuantization {
@@ -42,6 +47,8 @@ struct Weight {
   // takes that of a static zero point off the bias.
   std::vector<float> row_sums = {};  // [outputs], beside an input that is not symmetric
   std::string name = {};             // of the module, for messages
+  // Where int8 is simulated: what is multiplied instead of the panels, which are empty then.
+  std::shared_ptr<const ops::SimulatedWeight> simulated = {};
 };
 
 // Rows that are looked up, not multiplied: token embeddings [rows, cols].

@@ -164,6 +164,19 @@ TEST_P(GoldenTest, Int8KvStaysClose) {
   RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
 }
 
+// Likewise, with queries and weights in int8 besides.
+TEST_P(GoldenTest, Int8AttentionStaysClose) {
+  if (runner_.spec().mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";
+  const int64_t context = GetParam().context;
+  expected_ = runner_.Logits(ids_, {.context = context});
+  const RunOptions int8{.kv_type = DType::kI8, .int8_products = true, .context = context};
+  const auto logits = runner_.Logits(ids_, int8);
+  EXPECT_NE(logits, runner_.Logits(ids_, {.kv_type = DType::kI8, .context = context}));
+  const Errors errors = Compare(logits);
+  EXPECT_LE(errors.rms, 0.05);
+  RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GoldenTest, testing::ValuesIn(AllGoldens()), [](const auto& info) {
   std::string name = info.param.path;
   for (char& c : name) {

@@ -13,14 +13,27 @@ namespace {
 constexpr int64_t kContext = 8192;
 constexpr int64_t kMaxStep = 96;
 
-class Laws : public testing::TestWithParam<std::tuple<size_t, DType>> {
+// How keys and values are stored and multiplied.
+struct Arithmetic {
+  std::string_view name;
+  DType kv_type;
+  bool int8_products = false;
+};
+constexpr Arithmetic kArithmetics[] = {{"F32", DType::kF32},
+                                       {"F16", DType::kF16},
+                                       {"BF16", DType::kBF16},
+                                       {"I8", DType::kI8},
+                                       {"I8Products", DType::kI8, true}};
+
+class Laws : public testing::TestWithParam<std::tuple<size_t, Arithmetic>> {
  protected:
   const PolicyKind& kind() const { return AllPolicies()[std::get<0>(GetParam())]; }
 
   std::unique_ptr<AttentionPolicy> Make(const AttentionGeometry& geometry, std::string_view spec,
                                         int64_t context = kContext) const {
     return MakePolicy(geometry, {.spec = std::string(spec),
-                                 .kv_type = std::get<1>(GetParam()),
+                                 .kv_type = std::get<1>(GetParam()).kv_type,
+                                 .int8_products = std::get<1>(GetParam()).int8_products,
                                  .context = context,
                                  .max_step_tokens = kMaxStep});
   }
@@ -178,11 +191,10 @@ TEST_P(Laws, MemoryIsReported) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, Laws,
                          testing::Combine(testing::Range<size_t>(0, AllPolicies().size()),
-                                          testing::Values(DType::kF32, DType::kF16, DType::kBF16,
-                                                          DType::kI8)),
+                                          testing::ValuesIn(kArithmetics)),
                          [](const auto& info) {
                            return std::string(AllPolicies()[std::get<0>(info.param)].name) + "_" +
-                                  std::string(Name(std::get<1>(info.param)));
+                                  std::string(std::get<1>(info.param).name);
                          });
 
 }  // namespace

@@ -21,6 +21,7 @@ struct Case {
   std::string kv;
   DType kv_type;
   std::optional<DType> weights = std::nullopt;
+  bool int8_products = false;
 };
 
 class SameBits : public testing::TestWithParam<Case> {
@@ -31,6 +32,7 @@ class SameBits : public testing::TestWithParam<Case> {
     return {.isa = std::string(isa),
             .kv = GetParam().kv,
             .kv_type = GetParam().kv_type,
+            .int8_products = GetParam().int8_products,
             .context = Longest(4096)};
   }
 
@@ -113,7 +115,10 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                                          Case{"int8/llama/asymmetric_token", "dense", DType::kF32},
                                          Case{"int8/llama/tensor_static", "dense", DType::kI8},
                                          Case{"int8/mixtral/experts", "dense", DType::kF32},
-                                         Case{"llama/gqa", "window:40", DType::kI8}));
+                                         Case{"llama/gqa", "window:40", DType::kI8},
+                                         Case{"llama/bf16", "dense", DType::kI8, DType::kI8, true},
+                                         Case{"mpt/alibi", "dense", DType::kI8, {}, true},
+                                         Case{"llama/gqa", "sinks:4+40", DType::kI8, {}, true}));
 
 }  // namespace
 }  // namespace godwit

@@ -32,6 +32,11 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options) {
              ParseKvType(value);  // refused here: the session comes after the weights
              options.kv_type = value;
            });
+  line.Add({.names = "--int8-attention",
+            .value = "",
+            .help = "with --kv-type int8: attention multiplies int8 too, queries and weights being "
+                    "quantized as they are made"},
+           options.int8_attention);
   line.AddInt({.names = "-ub,--ubatch-size",
                .value = "N",
                .help = fmt::format("read the prompt in pieces of N tokens ({}); changes speed and "
@@ -41,8 +46,10 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options) {
 }
 
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
+  const DType kv_type = ParseKvType(options.kv_type).value_or(DType::kBF16);
   return MostKept(Geometry(spec), {.spec = options.kv,
-                                   .kv_type = DType::kBF16,
+                                   .kv_type = kv_type,
+                                   .int8_products = options.int8_attention,
                                    .context = options.context_tokens == 0 ? DefaultContext(spec)
                                                                           : options.context_tokens,
                                    .max_step_tokens = options.chunk_tokens});

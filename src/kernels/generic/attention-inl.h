@@ -25,14 +25,14 @@ GODWIT_INLINE int64_t WholeLanes(int64_t n) {
 // the row's state to the new maximum. bias [kTileTokens] or null. kScaled: the keys and values are
 // int8, and the scales of the values end up in the weights.
 template <bool kScaled>
-void WeighRow(const AttendTileArgs& args, const float* bias, TileSpan span, float* scores,
-              float* state) {
+void WeighRow(const AttendTileArgs& args, float scale, const float* bias, TileSpan span,
+              float* scores, float* state) {
   const int64_t first = span.begin / kLanes * kLanes;
   Vec best = Set1(state[0]);
   for (int64_t j = first; j < span.end; j += kLanes) {
     // Scores outside the span may be NaN, from keys that were never written: blended away.
     const Mask seen = LanesBetween(span.begin - j, span.end - j);
-    Vec score = Mul(Load(scores + j), Set1(args.scale));
+    Vec score = Mul(Load(scores + j), Set1(scale));
     if constexpr (kScaled) score = Mul(score, Load(args.k_scales + j));
     if (bias != nullptr) score = Add(score, Load(bias + j));
     score = Select(seen, score, Set1(kMinusInfinity));
@@ -80,6 +80,50 @@ void AddValues(const AttendTileArgs& args, const float* weights, float* state, i
                                        .out_stride = args.state_stride});
 }
 
+// The weights of a row to integers of the largest of them, and to zeros where the row does not see
+// the keys of [begin, end); returns what one of the integers stands for.
+float RoundWeights(TileSpan span, int64_t begin, int64_t end, float* weights) {
+  const auto seen = [&](int64_t j) {
+    return Select(LanesBetween(span.begin - j, span.end - j), Load(weights + j), Zero());
+  };
+  Vec best = Zero();
+  for (int64_t j = span.begin / kLanes * kLanes; j < span.end; j += kLanes) {
+    best = Max(best, seen(j));
+  }
+  const float largest = ReduceMax(best);
+  const float factor = largest < 0x1p-120f ? 0.0f : 127.0f / largest;
+  for (int64_t j = begin / kLanes * kLanes; j < end; j += kLanes) {
+    Store(weights + j, Round(Mul(seen(j), Set1(factor))));
+  }
+  return largest / 127.0f;
+}
+
+// values += steps by (integers by v) for the keys [begin, end).
+void AddInt8Values(const AttendTileArgs& args, const float* weights, const float* steps,
+                   float* state, int64_t rows, int64_t begin, int64_t end) {
+  const int64_t width = WholeLanes(args.head_dim);
+  alignas(64) float sums[kTileRows * kPanelColumns];
+  for (int64_t column = 0; column < width; column += kPanelColumns) {
+    const int64_t columns = Lower(kPanelColumns, width - column);
+    RunColumns<WidenedOperand<int8_t>>(
+        rows, columns,
+        {.a = weights + begin,
+         .a_stride = kTileTokens,
+         .w = static_cast<const int8_t*>(args.v) + begin * width + column,
+         .w_stride = width,
+         .steps = end - begin,
+         .resume = false,
+         .bias = nullptr,
+         .out = sums,
+         .out_stride = kPanelColumns});
+    for (int64_t r = 0; r < rows; ++r) {
+      float* values = state + r * args.state_stride + kStateHeader + column;
+      Map2(values, sums + r * kPanelColumns, columns, values,
+           [&](Vec value, Vec sum) { return MulAdd(sum, Set1(steps[r]), value); });
+    }
+  }
+}
+
 // rows <= kTileRows neighbours from `row`, none of whose spans is empty.
 template <class Storage>
 void AttendRows(const AttendTileArgs& args, int64_t row, int64_t rows) {
@@ -108,8 +152,16 @@ void AttendRows(const AttendTileArgs& args, int64_t row, int64_t rows) {
   float* state = args.state + row * args.state_stride;
   for (int64_t r = 0; r < rows; ++r) {
     const float* bias = args.bias == nullptr ? nullptr : args.bias + (row + r) * kTileTokens;
-    WeighRow<sizeof(Storage) == 1>(args, bias, spans[r], scores + r * kTileTokens,
+    const float scale = args.q_scales == nullptr ? args.scale : args.scale * args.q_scales[row + r];
+    WeighRow<sizeof(Storage) == 1>(args, scale, bias, spans[r], scores + r * kTileTokens,
                                    state + r * args.state_stride);
+  }
+  if (args.q_scales != nullptr) {
+    float steps[kTileRows];
+    for (int64_t r = 0; r < rows; ++r) {
+      steps[r] = RoundWeights(spans[r], begin, end, scores + r * kTileTokens);
+    }
+    return AddInt8Values(args, scores, steps, state, rows, begin, end);
   }
   // The rows share the loads of the values that all of them see. A row alone adds what it sees
   // before and after those: a weight of zero would not do, as 0 * NaN is NaN and the values of a

@@ -1,0 +1,293 @@
+// godwit eval quant: what quantization costs: models beside the float model that they were made of.
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "cli/exit_code.h"
+#include "cli/options/kv_options.h"
+#include "cli/options/model_options.h"
+#include "cli/options/parse_value.h"
+#include "cli/quant_report.h"
+#include "cli/scored_files.h"
+#include "cli/task_runs.h"
+#include "cli/terminal/json_output.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/output_file.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/verbs.h"
+#include "eval/comparison.h"
+#include "eval/frame.h"
+#include "model/archs/all.h"
+#include "model/loader.h"
+#include "ops/simulation.h"
+#include "weights/hf_config.h"
+
+namespace godwit::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> models;   // as they are named; the reference first
+  std::vector<std::string> schemes;  // simulated on the reference
+  ModelOptions compute;              // of all models
+  ScoredFiles text;
+  int64_t window_tokens = 512;
+  int64_t max_tokens = -1;
+  TaskOptions tasks;
+  bool json = false;
+  std::optional<std::string> jsonl;
+  SessionOptions session;
+};
+
+// A model as it is named in the report, and how it is loaded.
+struct Model {
+  std::string name;
+  ModelOptions options;
+};
+
+bool Parse(std::span<const std::string> arguments, Options& options) {
+  CommandLine line("eval quant", "-m FLOAT -m INT8 [-m ...] -f FILE | -d FOLDER [flags]",
+                   "Says what quantization costs. The first model is the float reference; each of "
+                   "the others predicts the same text beside it, and answers the same tasks.");
+  line.Group("Model");
+  line.Add({.names = "-m,--model",
+            .value = "FOLDER[:TYPE]",
+            .help = "Hugging Face model folder; TYPE is what its weights are loaded as, where that "
+                    "is not --weights. Given twice or more"},
+           options.models);
+  std::string names;
+  for (const ops::SimulatedScheme& scheme : ops::kSimulatedSchemes) {
+    names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", scheme.name, scheme.description);
+  }
+  line.Add({.names = "--simulate",
+            .value = "A,B,...",
+            .help = "also compare the reference's weights under these schemes, int8 arithmetic "
+                    "being simulated in f32. " +
+                    names},
+           [&](const std::string& value) {
+             for (const std::string_view name : SplitAtCommas(value)) {
+               options.schemes.emplace_back(ops::FindSimulatedScheme(name).name);
+             }
+           });
+  AddComputeFlags(line, options.compute);
+  AddScoredFilesFlags(line, options.text);
+  line.AddInt({.names = "--tokens", .value = "N", .help = "score the first N tokens only"},
+              options.max_tokens, 1);
+  line.AddInt({.names = "--window",
+               .value = "N",
+               .help = fmt::format("tokens of a window, which is read from nothing ({}); memory "
+                                   "holds the reference's logits of one",
+                                   options.window_tokens)},
+              options.window_tokens, 1, 1 << 20);
+  AddTaskFlags(line, options.tasks);
+  line.Group("Output");
+  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
+  line.Add({.names = "--jsonl",
+            .value = "FILE",
+            .help = "also write every token of every comparison, one JSON object on a line, when "
+                    "all are done"},
+           options.jsonl);
+  AddKvFlags(line, options.session);
+  return line.Parse(arguments);
+}
+
+// "FOLDER:int8": what stands behind the last colon, if it is a storage. What is named ...:int8
+// itself can be given as ...:int8/.
+Model ModelOf(const std::string& name, ModelOptions options) {
+  options.folder = name;
+  for (const WeightType& type : kWeightTypes) {
+    const std::string ending = fmt::format(":{}", type.name);
+    if (!name.ends_with(ending)) continue;
+    options.folder = name.substr(0, name.size() - ending.size());
+    options.weights = type.name;
+  }
+  return {.name = name, .options = std::move(options)};
+}
+
+// The reference first.
+std::vector<Model> ModelsOf(const Options& options) {
+  std::vector<Model> models;
+  for (const std::string& name : options.models) models.push_back(ModelOf(name, options.compute));
+  if (models.empty()) {
+    Throw(ErrorKind::kInput, "a float model to compare with is needed: name it with -m FOLDER");
+  }
+  for (const std::string& scheme : options.schemes) {
+    Model model = models.front();
+    model.name = "simulated " + scheme;
+    model.options.simulate = scheme;
+    models.push_back(std::move(model));
+  }
+  if (models.size() == 1) {
+    Throw(ErrorKind::kInput,
+          "there is nothing to compare {} with: name another model with -m, or a scheme with "
+          "--simulate",
+          Quote(models.front().name));
+  }
+  return models;
+}
+
+// What can be refused before a file is read.
+void Check(const Options& options) {
+  if (options.text.files.empty() && options.tasks.folder.empty()) {
+    Throw(ErrorKind::kInput, "a text (-f FILE) or a folder of task files (-d FOLDER) is needed");
+  }
+  if (options.tasks.folder.empty() && (!options.tasks.tasks.empty() || options.tasks.limit > 0)) {
+    Throw(ErrorKind::kInput, "--tasks and --limit need a folder of task files: name it with -d");
+  }
+  if (!options.jsonl) return;
+  if (options.text.files.empty()) {
+    Throw(ErrorKind::kInput, "--jsonl writes the tokens of a text: it needs -f FILE");
+  }
+  if (*options.jsonl == "-") {
+    Throw(ErrorKind::kInput, "--jsonl: expected a file, since the result goes to standard output");
+  }
+  // Not after an hour. It is written at the end: Ctrl-C may leave at once at any time.
+  const OutputFile probe(*options.jsonl);
+}
+
+// Before any weights are loaded, since the last model may come hours after the first.
+void CheckVocabularies(std::span<const Model> models) {
+  const auto vocabulary = [](const Model& model) -> int64_t {
+    const std::filesystem::path folder = model.options.folder;
+    if (!std::filesystem::is_directory(folder)) return 0;  // LoadEngine says so
+    return DescribeModel(HfConfig::Load(folder / "config.json")).vocab_size;
+  };
+  const int64_t expected = vocabulary(models.front());
+  for (const Model& model : models.subspan(1)) {
+    const int64_t found = vocabulary(model);
+    if (expected == 0 || found == 0 || found == expected) continue;
+    Throw(ErrorKind::kInput,
+          "{} has a vocabulary of {} and {} one of {}: their predictions cannot be compared",
+          Quote(model.name), found, Quote(models.front().name), expected);
+  }
+}
+
+// The text as the reference reads it.
+struct Text {
+  std::vector<std::string> contents;
+  bool reset;
+  std::vector<int32_t> frame;
+  std::vector<std::vector<int32_t>> tokens;
+};
+
+Text Read(const Engine& engine, std::vector<std::string> contents, bool reset) {
+  Text text{.contents = std::move(contents), .reset = reset, .frame = eval::TextFrame(engine)};
+  text.tokens = TokenizeFiles(engine, text.contents, reset);
+  return text;
+}
+
+void CheckSameTokens(const Text& text, const Model& model, const Engine& engine,
+                     const Model& reference) {
+  if (eval::TextFrame(engine) == text.frame &&
+      TokenizeFiles(engine, text.contents, text.reset) == text.tokens) {
+    return;
+  }
+  Throw(ErrorKind::kInput,
+        "the tokenizers of {} and {} make different tokens of this text: their predictions cannot "
+        "be compared",
+        Quote(model.name), Quote(reference.name));
+}
+
+// A quantized cache is the others'.
+SessionOptions OfReference(SessionOptions session) {
+  session.kv_type = SessionOptions().kv_type;
+  session.int8_attention = false;
+  return session;
+}
+
+class Quant {
+ public:
+  Quant(const Options& options, std::vector<Model> models)
+      : options_(options), models_(std::move(models)) {}
+
+  void Run() {
+    if (!options_.tasks.folder.empty()) tasks_ = ReadTasks(options_.tasks);
+    auto contents = ReadFiles(options_.text);
+    if (!contents.empty()) CheckVocabularies(models_);
+
+    const Engine engine = LoadEngine(models_.front().options, options_.session);
+    Session session = engine.NewSession(OfReference(options_.session));
+    std::optional<Text> text;
+    std::optional<eval::ScoringPlan> plan;
+    if (!contents.empty()) {
+      text = Read(engine, std::move(contents), options_.text.reset);
+      plan.emplace(
+          text->tokens, text->frame,
+          eval::WindowOptions{.size = options_.window_tokens, .max_tokens = options_.max_tokens});
+      plan->CheckFits(session);
+    }
+    AddRow(models_.front(), engine, session, {});
+    for (const Model& model : std::span(models_).subspan(1)) {
+      const Engine other = LoadEngine(model.options, options_.session);
+      Session other_session = other.NewSession(options_.session);
+      std::optional<eval::Comparison> comparison;
+      if (plan) {
+        CheckSameTokens(*text, model, other, models_.front());
+        comparison = Compare(model, session, other_session, *plan);
+      }
+      AddRow(model, other, other_session, comparison);
+    }
+    Report();
+  }
+
+ private:
+  void AddRow(const Model& model, const Engine& engine, Session& session,
+              const std::optional<eval::Comparison>& comparison) {
+    rows_.push_back(
+        {.model = model.name,
+         .text = comparison,
+         .tasks = tasks_.empty() ? std::vector<TaskResult>() : RunTasks(engine, session, tasks_),
+         .max_tokens = session.max_tokens()});
+  }
+
+  eval::Comparison Compare(const Model& model, Session& reference, Session& other,
+                           const eval::ScoringPlan& plan) {
+    const std::string label = model.name.substr(model.name.find_last_of('/') + 1);
+    ProgressLine progress("comparing " + label, ProgressUnit::kTokens);
+    return eval::Compare(
+        reference, other, plan,
+        {.on_token =
+             [&](const eval::ComparedToken& compared) {
+               if (options_.jsonl) lines_ += ComparedTokenJson(model.name, compared);
+             },
+         .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); }});
+  }
+
+  void Report() const {
+    if (options_.jsonl) WriteFile(*options_.jsonl, lines_);
+    if (!options_.json) return WriteOutput(QuantText(rows_));
+    nlohmann::ordered_json json;
+    json["kv"] = options_.session.kv;
+    if (const auto& text = rows_.back().text) {
+      json["window"] = options_.window_tokens;
+      json["tokens"] = text->tokens;
+    }
+    if (!tasks_.empty()) json["limit"] = options_.tasks.limit;
+    PutQuant(json, rows_);
+    WriteJson(json);
+  }
+
+  const Options& options_;
+  const std::vector<Model> models_;  // the reference first
+  std::vector<TaskRows> tasks_;
+  std::vector<QuantRow> rows_;
+  std::string lines_;  // of --jsonl
+};
+
+}  // namespace
+
+int EvalQuant(std::span<const std::string> arguments) {
+  Options options;
+  if (!Parse(arguments, options)) return kExitOk;
+  Check(options);
+  Quant(options, ModelsOf(options)).Run();
+  return kExitOk;
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,48 @@
+#include "cli/scored_files.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "cli/options/text_input.h"
+
+namespace godwit::cli {
+
+void AddScoredFilesFlags(CommandLine& line, ScoredFiles& options) {
+  line.Group("Text");
+  line.Add({.names = "-f,--file",
+            .value = "FILE",
+            .help = "the text (-: standard input); may be repeated: files are one text, in order"},
+           options.files);
+  line.Add({.names = "--reset", .value = "", .help = "each file is a text of its own"},
+           options.reset);
+}
+
+std::vector<std::string> ReadFiles(const ScoredFiles& options) {
+  std::vector<std::string> contents;
+  for (const std::string& file : options.files) {
+    contents.push_back(ReadInputFile(file));
+    if (contents.back().empty()) {
+      Throw(ErrorKind::kInput, "{} is empty: there is nothing to score",
+            file == "-" ? "standard input" : file);
+    }
+  }
+  return contents;
+}
+
+std::vector<std::vector<int32_t>> TokenizeFiles(const Engine& engine,
+                                                std::vector<std::string> contents, bool reset) {
+  std::vector<std::vector<int32_t>> texts(1);
+  for (std::string& content : contents) {
+    auto tokens = engine.Tokenize(std::exchange(content, ""), /*add_special=*/false);
+    if (texts.back().empty()) {
+      texts.back() = std::move(tokens);
+    } else if (reset) {
+      texts.push_back(std::move(tokens));
+    } else {
+      texts.back().insert(texts.back().end(), tokens.begin(), tokens.end());
+    }
+  }
+  return texts;
+}
+
+}  // namespace godwit::cli

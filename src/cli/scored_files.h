@@ -1,0 +1,28 @@
+// Texts that are scored token by token: what `godwit perplexity` and `godwit eval quant` share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/options/command_line.h"
+#include "godwit/engine.h"
+
+namespace godwit::cli {
+
+struct ScoredFiles {
+  std::vector<std::string> files;
+  bool reset = false;  // each file is a text of its own
+};
+
+void AddScoredFilesFlags(CommandLine& line, ScoredFiles& options);  // --file, --reset
+
+// Their contents, "-" being standard input. Throws Error(kInput) for an empty one.
+std::vector<std::string> ReadFiles(const ScoredFiles& options);
+
+// One list of ids for every text that begins anew. Gives the memory of the contents back on its
+// way.
+std::vector<std::vector<int32_t>> TokenizeFiles(const Engine& engine,
+                                                std::vector<std::string> contents, bool reset);
+
+}  // namespace godwit::cli

@@ -1,0 +1,60 @@
+// Zero-shot tasks from the command line: which ones, their rows, and their runs. What `godwit eval
+// tasks` and `godwit eval quant` share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/options/command_line.h"
+#include "eval/question.h"
+#include "eval/tally.h"
+#include "eval/tasks.h"
+#include "godwit/engine.h"
+
+namespace godwit::cli {
+
+struct TaskOptions {
+  std::string folder;
+  std::vector<const eval::Task*> tasks;  // empty: those whose files are there
+  int64_t limit = 0;                     // rows of each task; 0: all
+};
+
+void AddTaskFlags(CommandLine& line, TaskOptions& options);  // --data, --tasks, --limit
+
+struct TaskRows {
+  const eval::Task* task;
+  std::vector<eval::Question> questions;
+};
+
+// All of them before the model: a broken row in the last file is known at once. Throws Error(kIo)
+// and Error(kFormat) as eval::ReadQuestions does.
+std::vector<TaskRows> ReadTasks(const TaskOptions& options);
+
+struct TaskResult {
+  const eval::Task* task;
+  eval::Tally tally;
+  int64_t skipped;  // rows longer than the context
+};
+
+// Shows progress. on_result: called after each task, when nothing of the progress is left.
+std::vector<TaskResult> RunTasks(
+    const Engine& engine, Session& session, std::span<const TaskRows> tasks,
+    const std::function<void(const TaskResult& result)>& on_result = {});
+
+// "0.5000 ± 0.0100"; "-" where there is none.
+std::string AccuracyText(const std::optional<eval::Accuracy>& accuracy);
+
+// A line for each task that skipped rows, with `model` in front of it if there is one.
+std::string SkippedText(std::span<const TaskResult> results, int64_t max_tokens,
+                        std::string_view model = {});
+
+// {"arc_easy": {"n", "skipped", "acc", ...}, ...}
+nlohmann::ordered_json TasksJson(std::span<const TaskResult> results);
+
+}  // namespace godwit::cli

@@ -1,0 +1,84 @@
+#include "eval/comparison.h"
+
+#include <cassert>
+
+#include "eval/log_probability.h"
+
+namespace godwit::eval {
+namespace {
+
+// What the reference said about the tokens of one window.
+class WindowOfReference {
+ public:
+  void Clear() {
+    scored_.clear();
+    logits_.clear();
+  }
+
+  void Add(const ScoredToken& scored, std::span<const float> logits) {
+    scored_.push_back(scored);
+    logits_.insert(logits_.end(), logits.begin(), logits.end());
+  }
+
+  // The same token as the other model sees it.
+  ComparedToken Compare(size_t i, const ScoredToken& scored, std::span<const float> logits) const {
+    assert(scored_[i].position == scored.position);
+    const auto reference = std::span(logits_).subspan(i * logits.size(), logits.size());
+    return {.reference = scored_[i],
+            .nll = scored.nll,
+            .kl = KlDivergence(reference, logits),
+            .agrees = MostProbable(reference) == MostProbable(logits)};
+  }
+
+ private:
+  std::vector<ScoredToken> scored_;
+  std::vector<float> logits_;  // [scored, vocab]
+};
+
+// Sums until Finish makes means of them.
+void Add(const ComparedToken& compared, Comparison& sums) {
+  if (sums.tokens == 0 || compared.kl > sums.worst.kl) sums.worst = compared;
+  ++sums.tokens;
+  sums.reference_nll += compared.reference.nll;
+  sums.nll += compared.nll;
+  sums.kl += compared.kl;
+  sums.top1 += compared.agrees ? 1 : 0;
+}
+
+Comparison Finish(Comparison sums) {
+  for (double* sum : {&sums.reference_nll, &sums.nll, &sums.kl, &sums.top1}) {
+    *sum /= static_cast<double>(sums.tokens);
+  }
+  return sums;
+}
+
+}  // namespace
+
+Comparison Compare(Session& reference, Session& other, const ScoringPlan& plan,
+                   const ComparisonHooks& hooks) {
+  plan.CheckFits(reference);
+  plan.CheckFits(other);
+  int64_t done = 0;
+  const auto progress = [&] {
+    if (hooks.on_progress) hooks.on_progress(++done, 2 * plan.tokens());
+  };
+  Comparison sums;
+  WindowOfReference rows;
+  for (const Window& window : plan.windows()) {
+    rows.Clear();
+    plan.Score(reference, window, [&](const ScoredToken& scored, std::span<const float> logits) {
+      rows.Add(scored, logits);
+      progress();
+    });
+    size_t i = 0;
+    plan.Score(other, window, [&](const ScoredToken& scored, std::span<const float> logits) {
+      const ComparedToken compared = rows.Compare(i++, scored, logits);
+      Add(compared, sums);
+      if (hooks.on_token) hooks.on_token(compared);
+      progress();
+    });
+  }
+  return Finish(sums);
+}
+
+}  // namespace godwit::eval

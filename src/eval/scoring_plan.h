@@ -1,0 +1,53 @@
+// ScoringPlan: what is read of texts and what of that is scored, window by window.
+//
+// Several sessions can follow one plan: they then score the same tokens given the same context.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "eval/windows.h"
+#include "godwit/engine.h"
+
+namespace godwit::eval {
+
+struct ScoredToken {
+  size_t text;       // which text
+  int64_t position;  // in it, without the frame
+  int32_t token;
+  double nll;  // negative log likelihood, in nats
+};
+
+class ScoringPlan {
+ public:
+  using Texts = std::span<const std::vector<int32_t>>;
+  // logits: [vocab], out of which the token was scored.
+  using OnToken = std::function<void(const ScoredToken& scored, std::span<const float> logits)>;
+
+  // texts: token ids without frame; each begins a new sequence. frame: in front of every window
+  // (TextFrame); never scored. Both must outlive the plan; windows.framed is set here. Throws
+  // Error(kInput) when there is nothing to score or options make no sense.
+  ScoringPlan(Texts texts, std::span<const int32_t> frame, WindowOptions windows);
+
+  std::span<const Window> windows() const { return windows_; }
+  int64_t tokens() const { return tokens_; }  // scored in all
+
+  // Throws Error(kInput) that says what would fit if a window does not fit into the context.
+  void CheckFits(const Session& session) const;
+
+  // Scores one window, in order. Throws Error(kFormat) for logits that are not numbers; otherwise
+  // as Session::Logits does.
+  void Score(Session& session, const Window& window, const OnToken& on_token) const;
+
+ private:
+  const Texts texts_;
+  const std::span<const int32_t> frame_;
+  const WindowOptions options_;
+  std::vector<Window> windows_;
+  int64_t tokens_ = 0;
+};
+
+}  // namespace godwit::eval

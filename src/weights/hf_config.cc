@@ -27,6 +27,12 @@ std::string Describe(FloatRange range) {
   return fmt::format("a number from {:g} to {:g}", range.min, range.max);
 }
 
+// Of keys that are names chosen by the file, any text may come.
+std::string Shown(std::string_view key) {
+  const std::string quoted = Quote(key);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 std::optional<int64_t> AsInt(const json& value, IntRange range) {
   std::optional<int64_t> number;
   if (value.is_number_unsigned()) {
@@ -75,7 +81,8 @@ const json* HfConfig::Find(std::string_view key) const {
 
 void HfConfig::Refuse(std::string_view key, std::string_view expected, ErrorKind kind) const {
   const json* value = Find(key);
-  Throw(kind, "{}{}: expected {}, found {}", where_, key, expected, value ? Found(*value) : "none");
+  Throw(kind, "{}{}: expected {}, found {}", where_, Shown(key), expected,
+        value ? Found(*value) : "none");
 }
 
 const json& HfConfig::Need(std::string_view key, std::string_view expected) const {
@@ -164,7 +171,8 @@ std::optional<HfConfig> HfConfig::Object(std::string_view key) const {
   if (value == nullptr) return std::nullopt;
   if (!value->is_object()) Refuse(key, "an object");
   // Shares ownership of the whole document: no copy, and it may outlive this object.
-  return HfConfig(std::shared_ptr<const json>(object_, value), fmt::format("{}{}.", where_, key));
+  return HfConfig(std::shared_ptr<const json>(object_, value),
+                  fmt::format("{}{}.", where_, Shown(key)));
 }
 
 std::vector<std::string> HfConfig::Keys() const {

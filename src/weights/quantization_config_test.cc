@@ -208,5 +208,14 @@ TEST(QuantizationConfigTest, RefusesWhatIsNone) {
   }
 }
 
+TEST(QuantizationConfigTest, NamesOfGroupsMayBeAnything) {
+  const std::string name = R"(\u001b[2J)" + std::string(100'000, 'x');
+  for (const std::string& group : {std::string("7"), Group(R"("Linear")", R"("num_bits":4)")}) {
+    const Error error = ErrorOf([&] { Read(Block(fmt::format(R"("{}":{})", name, group))); });
+    EXPECT_LT(std::string_view(error.what()).size(), 600u);
+    EXPECT_THAT(error.what(), testing::Not(HasSubstr("\x1b")));
+  }
+}
+
 }  // namespace
 }  // namespace godwit

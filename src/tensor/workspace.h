@@ -28,10 +28,11 @@ class Workspace {
     int64_t mark_;
   };
 
-  // Uninitialised, rows 64-byte aligned. Throws Error(kMemory).
+  // Uninitialised, rows 64-byte aligned; of elements larger than that, the first row alone. Throws
+  // Error(kMemory).
   template <typename T>
   MatrixView<T> Matrix(int64_t rows, int64_t cols) {
-    constexpr auto kPerLine = static_cast<int64_t>(64 / sizeof(T));
+    constexpr auto kPerLine = static_cast<int64_t>(sizeof(T) < 64 ? 64 / sizeof(T) : 1);
     const int64_t stride = (cols + kPerLine - 1) / kPerLine * kPerLine;
     const auto bytes = rows * stride * static_cast<int64_t>(sizeof(T));
     return {reinterpret_cast<T*>(Take(bytes)), rows, cols, stride};

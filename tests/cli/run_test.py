@@ -102,7 +102,7 @@ class RunTest(CliTest):
         built = self.folder / "build" / "release"
         built.mkdir(parents=True)
         program = shutil.copy(BINARY, built)
-        shutil.copytree(TINY, self.folder / "models" / "books-3m")
+        shutil.copytree(TINY, self.folder / "models" / "stories-3m")
         flags = ["run", "--temp", "0", "-p", STORY["prompt"]]
         self.assertEqual(self.ok(*flags, binary=program), STORY["new_text"])
 

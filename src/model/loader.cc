@@ -13,6 +13,7 @@
 #include "model/model_tensors.h"
 #include "ops/pack_weight.h"
 #include "ops/quantize_asymmetric.h"
+#include "tensor/float_bytes.h"
 
 namespace godwit {
 namespace {
@@ -39,18 +40,6 @@ bool HasNan(DType dtype, const std::byte* bytes, int64_t n) {
     default:
       return HasNan<uint32_t>(bytes, n, 0x7f800000, 0x80000000);
   }
-}
-
-float ReadNumber(DType dtype, const std::byte* element) {
-  if (dtype == DType::kI8) return static_cast<float>(static_cast<int8_t>(*element));
-  if (dtype == DType::kF32) {
-    float value;
-    std::memcpy(&value, element, sizeof(value));
-    return value;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, element, sizeof(bits));
-  return dtype == DType::kF16 ? ToFloat(F16{bits}) : ToFloat(BF16{bits});
 }
 
 // The system would promise more than it has and take the process down later. Held to all of the
@@ -138,6 +127,7 @@ class Packer {
   ops::NormWeights Norm(const NormTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
   std::vector<float> Scales(const TensorInfo& tensor);
+  int32_t ZeroPoint(const TensorInfo& tensor);
   // Numbers of all parts of `linear`, one for each of its outputs, as these are packed.
   std::vector<float> Packed(const LinearTensors& linear,
                             const std::vector<std::vector<float>>& parts) const;
@@ -230,7 +220,7 @@ InputQuantization Packer::Input(const LinearTensors& tensors) {
   for (size_t i = 0; i < parts.size(); ++i) {
     parts[i].scale = Scales(*tensors.input_scales[i])[0];
     if (parts[i].symmetric) continue;
-    parts[i].zero_point = static_cast<int32_t>(Floats(*tensors.input_zero_points[i])[0]);
+    parts[i].zero_point = ZeroPoint(*tensors.input_zero_points[i]);
   }
   const InputQuantization joint = JoinInputs(parts);
   if (hooks_.warn && std::ranges::count(parts, joint) != std::ssize(parts)) {
@@ -278,9 +268,7 @@ ops::NormWeights Packer::Norm(const NormTensors& tensors) {
 
 std::vector<float> Packer::Floats(const TensorInfo& tensor) {
   std::vector<float> values(static_cast<size_t>(tensor.NumElements()));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = ReadNumber(*tensor.dtype, tensor.bytes.data() + i * SizeOf(*tensor.dtype));
-  }
+  ReadFloats(*tensor.dtype, tensor.bytes.data(), values);
   Done(tensor, HasNan(*tensor.dtype, tensor.bytes.data(), tensor.NumElements()));
   return values;
 }
@@ -293,6 +281,12 @@ std::vector<float> Packer::Scales(const TensorInfo& tensor) {
           tensor.name, i, scales[i]);
   }
   return scales;
+}
+
+int32_t Packer::ZeroPoint(const TensorInfo& tensor) {
+  const auto value = static_cast<int8_t>(tensor.bytes[0]);
+  Done(tensor, /*has_nan=*/false);
+  return value;
 }
 
 void Packer::Done(const TensorInfo& tensor, bool has_nan) {

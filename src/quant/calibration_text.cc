@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "text/text_frame.h"
 
 namespace godwit::quant {
 
@@ -42,11 +43,9 @@ CalibrationText CutCalibrationText(const DecoderSpec& spec, const Tokenizer& tok
     Throw(ErrorKind::kInput, "pieces of {} tokens, and the model was made for up to {}",
           options.seq_len, spec.max_context);
   }
-  // Not the frame of an empty text: what some tokenizers put behind a text would be part of it.
-  const auto framed = tokenizer.Encode("a", /*add_special_tokens=*/true);
-  const auto plain = tokenizer.Encode("a", /*add_special_tokens=*/false);
-  const auto end = std::search(framed.begin(), framed.end(), plain.begin(), plain.end());
-  std::vector<int32_t> frame(framed.begin(), end);
+  auto frame = TextFrame([&](std::string_view part, bool add_special_tokens) {
+    return tokenizer.Encode(part, add_special_tokens);
+  });
   if (spec.sink_token && (frame.empty() || frame.front() != *spec.sink_token)) {
     frame.insert(frame.begin(), *spec.sink_token);
   }

@@ -1,0 +1,14 @@
+#include "text/text_frame.h"
+
+#include <algorithm>
+
+namespace godwit {
+
+std::vector<int32_t> TextFrame(EncodeText encode) {
+  // Not the frame of an empty text: what some tokenizers put behind a text would be part of it.
+  const auto framed = encode("a", /*add_special_tokens=*/true);
+  const auto plain = encode("a", /*add_special_tokens=*/false);
+  return {framed.begin(), std::search(framed.begin(), framed.end(), plain.begin(), plain.end())};
+}
+
+}  // namespace godwit

@@ -9,6 +9,7 @@
 
 #include "base/cores.h"
 #include "base/error.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 #include "bench/shapes.h"
 #include "bench/suite.h"
@@ -57,13 +58,7 @@ void AddList(CommandLine& line, Flag flag, std::vector<int64_t>& target, int64_t
   });
 }
 
-std::string ShapeNames() {
-  std::string names;
-  for (const bench::Shape& shape : bench::AllShapes()) {
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", shape.name);
-  }
-  return names;
-}
+std::string ShapeNames() { return NameList(bench::AllShapes(), &bench::Shape::name); }
 
 void AddTestFlags(CommandLine& line, Options& options) {
   line.Group("Tests");

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 #include "cli/options/parse_value.h"
 #include "cli/terminal/format.h"
@@ -31,13 +32,13 @@ void ParseTasks(std::string_view names, std::vector<const eval::Task*>& tasks) {
 // Those whose files are in the folder.
 std::vector<const eval::Task*> FindTasks(const std::filesystem::path& folder) {
   std::vector<const eval::Task*> tasks;
-  std::string files;
   for (const eval::Task& task : eval::AllTasks()) {
     if (IsListed(eval::TaskFile(folder, task))) tasks.push_back(&task);
-    files += fmt::format("{}{}.jsonl", files.empty() ? "" : ", ", task.name);
   }
   if (tasks.empty()) {
-    Throw(ErrorKind::kIo, "{}: expected at least one of {}", Quote(folder.native()), files);
+    const auto file = [](const eval::Task& task) { return eval::TaskFile("", task).native(); };
+    Throw(ErrorKind::kIo, "{}: expected at least one of {}", Quote(folder.native()),
+          NameList(eval::AllTasks(), file));
   }
   return tasks;
 }
@@ -72,13 +73,10 @@ void AddTaskFlags(CommandLine& line, TaskOptions& options) {
             .value = "FOLDER",
             .help = "where the rows are: a file TASK.jsonl for each task"},
            options.folder);
-  std::string names;
-  for (const eval::Task& task : eval::AllTasks()) {
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", task.name);
-  }
   line.Add({.names = "--tasks",
             .value = "A,B,...",
-            .help = "which ones (all, whose files are there). There are: " + names},
+            .help = "which ones (all, whose files are there). There are: " +
+                    NameList(eval::AllTasks(), &eval::Task::name)},
            [&](const std::string& value) { ParseTasks(value, options.tasks); });
   line.AddInt(
       {.names = "--limit", .value = "N", .help = "only the first N rows of each task (0: all)"},

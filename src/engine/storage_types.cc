@@ -4,6 +4,7 @@
 
 #include "attention/kv_store.h"
 #include "base/error.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 #include "model/loader.h"
 
@@ -12,12 +13,7 @@ namespace {
 
 template <typename Type>
 std::string Names(std::span<const Type> types) {
-  std::string names(kAutoType);
-  for (const Type& type : types) {
-    names += &type == &types.back() ? " or " : ", ";
-    names += type.name;
-  }
-  return names;
+  return std::string(kAutoType) + ", " + NameList(types, &Type::name, " or ");
 }
 
 template <typename Type>

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 
 namespace godwit::eval {
@@ -96,12 +97,11 @@ constexpr Task kTasks[] = {
 std::span<const Task> AllTasks() { return kTasks; }
 
 const Task& FindTask(std::string_view name) {
-  std::string known;
   for (const Task& task : kTasks) {
     if (task.name == name) return task;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", task.name);
   }
-  Throw(ErrorKind::kInput, "unknown task {}; there are: {}", Quote(name), known);
+  Throw(ErrorKind::kInput, "unknown task {}; there are: {}", Quote(name),
+        NameList(kTasks, &Task::name));
 }
 
 std::filesystem::path TaskFile(const std::filesystem::path& folder, const Task& task) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 #include "kernels/dispatch.h"
 #include "ops/activation.h"
@@ -105,13 +106,11 @@ void RoundInputs(const Exec& exec, bool share_scale, MatrixView<float> x) {
 }  // namespace
 
 const SimulatedScheme& FindSimulatedScheme(std::string_view name) {
-  std::string names;
   for (const SimulatedScheme& scheme : kSimulatedSchemes) {
     if (scheme.name == name) return scheme;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", scheme.name);
   }
-  Throw(ErrorKind::kInput, "expected one of {} as scheme to simulate, found {}", names,
-        Quote(name));
+  Throw(ErrorKind::kInput, "expected one of {} as scheme to simulate, found {}",
+        NameList(kSimulatedSchemes, &SimulatedScheme::name), Quote(name));
 }
 
 Weight Simulate(ThreadPool& pool, const SimulatedScheme& scheme,

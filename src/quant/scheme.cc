@@ -1,6 +1,7 @@
 #include "quant/scheme.h"
 
 #include "base/error.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 
 namespace godwit::quant {
@@ -12,13 +13,6 @@ const Scheme& FindScheme(std::string_view name) {
   Throw(ErrorKind::kInput, "expected {}, found {}", SchemeNames(), Quote(name));
 }
 
-std::string SchemeNames() {
-  std::string names;
-  for (const Scheme& scheme : kSchemes) {
-    if (!names.empty()) names += &scheme == std::end(kSchemes) - 1 ? " or " : ", ";
-    names += scheme.name;
-  }
-  return names;
-}
+std::string SchemeNames() { return NameList(kSchemes, &Scheme::name, " or "); }
 
 }  // namespace godwit::quant

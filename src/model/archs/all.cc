@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 #include "model/archs/bloom.h"
 #include "model/archs/falcon.h"
@@ -45,17 +46,15 @@ std::span<const Architecture> AllArchitectures() { return kArchitectures; }
 
 DecoderSpec DescribeModel(const HfConfig& config) {
   const std::string model_type = config.model_type();
-  std::string known;
   for (const Architecture& architecture : kArchitectures) {
     if (architecture.model_type == model_type) {
       DecoderSpec spec = architecture.describe(config);
       spec.quantization = QuantizationConfig::Read(config);
       return spec;
     }
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", architecture.model_type);
   }
   Throw(ErrorKind::kUnsupported, "model_type {} is not supported; there are: {}", Quote(model_type),
-        known);
+        NameList(kArchitectures, &Architecture::model_type));
 }
 
 }  // namespace godwit

@@ -20,8 +20,8 @@ struct OutputError {
   double relative() const { return exact > 0 ? difference / exact : 0; }
 };
 
-// x W^T against Q(x / s) Q(s W)^T, in f32, with the scheme's own quantizers, where W is the weight
-// as `scalings` have it and s are the factors of its columns. rows: x [rows, inputs].
+// x W^T in f32 against Q(x / s) Q(s W)^T in int8, as the quantized model computes it, where W is
+// the weight as `scalings` have it and s are the factors of its columns. rows: x [rows, inputs].
 // largest_input: of |x / s| in the whole calibration, for a static scale.
 OutputError LinearOutputError(const Exec& exec, const LinearTensors& linear,
                               MatrixView<const float> rows, const Scalings& scalings,

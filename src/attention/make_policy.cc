@@ -35,19 +35,15 @@ constexpr std::array kPolicies = {
 
 std::span<const PolicyKind> AllPolicies() { return kPolicies; }
 
-std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
+std::unique_ptr<AttentionPolicy> MakePolicy(AttentionGeometry geometry,
                                             const PolicyOptions& options) {
-  if (options.int8_products && !geometry.shape.int8_products) {
-    if (options.kv_type != DType::kI8) {
-      Throw(ErrorKind::kInput,
-            "int8 attention multiplies keys and values that are stored as int8 (--kv-type int8), "
-            "not as {}",
-            Name(options.kv_type));
-    }
-    AttentionGeometry with_int8 = geometry;
-    with_int8.shape.int8_products = true;
-    return MakePolicy(with_int8, options);
+  if (options.int8_products && options.kv_type != DType::kI8) {
+    Throw(ErrorKind::kInput,
+          "int8 attention multiplies keys and values that are stored as int8 (--kv-type int8), "
+          "not as {}",
+          Name(options.kv_type));
   }
+  geometry.shape.int8_products = options.int8_products;
   if (geometry.learned_positions != 0 && options.context > geometry.learned_positions) {
     Throw(ErrorKind::kInput,
           "a context of {} tokens, but this model has learned positions for {} tokens and none "

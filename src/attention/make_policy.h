@@ -36,9 +36,8 @@ struct PolicyKind {
 std::span<const PolicyKind> AllPolicies();
 
 // Throws Error(kInput) with the usages when the spec is not understood, or for int8 products of
-// what is not stored as int8, Error(kUnsupported) when
-// the policy cannot serve this model.
-std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
+// what is not stored as int8, Error(kUnsupported) when the policy cannot serve this model.
+std::unique_ptr<AttentionPolicy> MakePolicy(AttentionGeometry geometry,
                                             const PolicyOptions& options);
 
 }  // namespace godwit

@@ -46,7 +46,7 @@ std::string PlanText(const quant::QuantPlan& plan, const quant::Scheme& scheme,
                      const QuantizedSizes& sizes) {
   CountedLines int8, kept, smoothed, left_out;
   for (const LinearTensors* linear : plan.linears) {
-    for (const TensorInfo* part : linear->parts) int8.Add(WithoutNumbers(quant::ModuleName(*part)));
+    for (const TensorInfo* part : linear->parts) int8.Add(WithoutNumbers(ModuleName(*part)));
   }
   for (const std::string& name : plan.ignore) kept.Add(WithoutNumbers(name));
   for (const quant::SmoothGroup& group : plan.smooth.groups) {

@@ -205,7 +205,7 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
   };
   Weight weight = ops::PackWeight(pool_, dtype, ends.back(), inputs, row, storage.value_or(dtype),
                                   Packed(tensors, scales));
-  weight.name = first.name.substr(0, first.name.rfind(".weight"));
+  weight.name = ModuleName(tensors);
   for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
   for (const TensorInfo* part : tensors.biases) biases.push_back(Floats(*part));
   weight.bias = Packed(tensors, biases);

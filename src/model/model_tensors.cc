@@ -325,6 +325,12 @@ std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec) {
   return tensors;
 }
 
+std::string ModuleName(const TensorInfo& weight) {
+  return weight.name.substr(0, weight.name.rfind(".weight"));
+}
+
+std::string ModuleName(const LinearTensors& linear) { return ModuleName(*linear.parts.front()); }
+
 ModelTensors ResolveTensors(const DecoderSpec& spec, const WeightSource& source) {
   return Resolver(spec, source).Resolve();
 }

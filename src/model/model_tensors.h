@@ -28,6 +28,12 @@ struct LinearTensors {
   bool interleaved = false;
 };
 
+// "model.layers.0.mlp.up_proj" of the tensor "model.layers.0.mlp.up_proj.weight".
+std::string ModuleName(const TensorInfo& weight);
+
+// That of its first part: what the packed Weight is called.
+std::string ModuleName(const LinearTensors& linear);
+
 struct NormTensors {
   int64_t size = 0;  // 0: there is no such norm
   const TensorInfo* weight = nullptr;

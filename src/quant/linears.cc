@@ -2,12 +2,6 @@
 
 namespace godwit::quant {
 
-std::string ModuleName(const TensorInfo& weight) {
-  return weight.name.substr(0, weight.name.rfind(".weight"));
-}
-
-std::string ModuleName(const LinearTensors& linear) { return ModuleName(*linear.parts.front()); }
-
 void ForEachLinear(const LayerTensors& layer,
                    const std::function<void(const LinearTensors& linear)>& visit) {
   visit(layer.qkv);

@@ -1,6 +1,7 @@
 #include "quant/quantization_block.h"
 
 #include "base/error.h"
+#include "weights/quantization_config.h"
 
 namespace godwit::quant {
 namespace {
@@ -40,12 +41,11 @@ ordered_json QuantizationBlock(const Scheme& scheme, const std::vector<std::stri
 }
 
 void RefuseQuantized(const HfConfig& config, const std::string& folder) {
-  for (const char* key : {"quantization_config", "compression_config"}) {
-    if (!config.Has(key)) continue;
-    Throw(ErrorKind::kUnsupported,
-          "{}: its config.json has a {}: the model is quantized already, expected one in float",
-          folder, key);
-  }
+  const auto key = QuantizationKey(config);
+  if (!key) return;
+  Throw(ErrorKind::kUnsupported,
+        "{}: its config.json has a {}: the model is quantized already, expected one in float",
+        folder, *key);
 }
 
 }  // namespace godwit::quant

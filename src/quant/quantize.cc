@@ -9,14 +9,9 @@
 namespace godwit::quant {
 namespace {
 
-float Largest(std::span<const float> row, std::string_view name) {
-  float largest = 0;
-  bool finite = true;
-  for (const float x : row) {
-    finite &= std::isfinite(x);
-    largest = std::max(largest, std::fabs(x));
-  }
-  if (!finite) {
+float Largest(const Exec& exec, std::span<const float> row, std::string_view name) {
+  const float largest = exec.kernels.largest_magnitude(row.data(), std::ssize(row));
+  if (std::isnan(largest)) {
     Throw(ErrorKind::kUnsupported, "tensor {} holds NaN or infinity, which int8 cannot", name);
   }
   return largest;
@@ -54,7 +49,7 @@ QuantizedMatrix QuantizeMatrix(const Exec& exec, std::string_view name, int64_t 
     const auto values = scratch.RowSpan(worker);
     read(row, values);
     const auto i = static_cast<size_t>(row);
-    largest[i] = Largest(values, name);
+    largest[i] = Largest(exec, values, name);
     if (!scale_for_each_row) return;
     result.scales[i] = ScaleOf(largest[i], stored);
     quantize(row, values, result.scales[i]);

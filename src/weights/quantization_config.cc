@@ -189,17 +189,24 @@ struct QuantizationConfig::Rules {
   std::vector<Pattern> ignored;
 };
 
+std::optional<std::string_view> QuantizationKey(const HfConfig& config) {
+  for (const std::string_view key : {"quantization_config", "compression_config"}) {
+    if (config.Has(key)) return key;
+  }
+  return std::nullopt;
+}
+
 QuantizationConfig QuantizationConfig::Read(const HfConfig& config) {
   QuantizationConfig result;
-  auto block = config.Object("quantization_config");
-  if (!block) block = config.Object("compression_config");
-  if (!block) return result;
-  RefuseOtherStorage(*block);
+  const auto key = QuantizationKey(config);
+  if (!key) return result;
+  const HfConfig block = NeedObject(config, *key);
+  RefuseOtherStorage(block);
   auto rules = std::make_shared<Rules>();
-  const HfConfig groups = NeedObject(*block, "config_groups");
+  const HfConfig groups = NeedObject(block, "config_groups");
   for (const std::string& name : groups.Keys()) {
     const HfConfig group = NeedObject(groups, name);
-    ExpectPlainInt8(*block, group);
+    ExpectPlainInt8(block, group);
     const QuantizationScheme scheme = ReadScheme(group);
     for (Pattern& pattern : ReadPatterns(group, "targets")) {
       rules->targets.push_back({std::move(pattern), scheme});
@@ -208,7 +215,7 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config) {
   // Where several match, the first one counts: this is compressed-tensors' order.
   std::ranges::stable_sort(rules->targets, {},
                            [](const Rules::Target& target) { return target.pattern.Rank(); });
-  rules->ignored = ReadPatterns(*block, "ignore");
+  rules->ignored = ReadPatterns(block, "ignore");
   result.rules_ = std::move(rules);
   return result;
 }

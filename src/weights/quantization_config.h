@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,10 @@ struct QuantizationScheme {
 
 // "int8 weights with a scale per output, input quantized per token"
 std::string Describe(const QuantizationScheme& scheme);
+
+// The key of a config.json that says how its model is quantized, in whatever format; none: it is
+// in float.
+std::optional<std::string_view> QuantizationKey(const HfConfig& config);
 
 class QuantizationConfig {
  public:

@@ -361,6 +361,21 @@ TEST_P(AttentionTest, AnEmptySpanLeavesTheState) {
 }
 
 // The largest score has the weight exp(0), which is one exactly.
+TEST_P(AttentionTest, TheNextTileIsFetchedAndNotRead) {
+  for (const int64_t rows : {1, 2, 4, 13}) {
+    const Problem<BF16> problem(rows, /*head_dim=*/40, /*seed=*/3);
+    Problem<BF16> next(rows, /*head_dim=*/40, /*seed=*/4);
+    for (int64_t j = 0; j < kTileTokens; ++j) next.Poison(j);
+    States alone(rows, 40), followed(rows, 40);
+    problem.Run(table(), alone);
+    AttendTileArgs args = problem.Args(followed);
+    args.next_k = next.k.data();
+    args.next_v = next.v.data();
+    table().attend_tile_bf16(args);
+    EXPECT_EQ(alone, followed) << rows;
+  }
+}
+
 TEST_P(AttentionTest, OneKeyIsItsValue) {
   Problem<F16> problem(3, 33, 7);
   problem.spans = {{0, 1}, {17, 18}, {63, 64}};

@@ -117,6 +117,9 @@ struct AttendTileArgs {
   const float* bias;     // [rows, kTileTokens], finite where a row sees (ALiBi), or null: none
   float* state;          // [rows, state_stride], 64-byte aligned
   int64_t state_stride;  // elements, at least kStateHeader + PadToLanes(head_dim)
+  // The tile that comes next, whose memory is fetched while this one is computed; null: none.
+  const void* next_k = nullptr;
+  const void* next_v = nullptr;
   // Beside int8 alone, [kTileTokens] each:
   const float* k_scales = nullptr;
   const float* v_scales = nullptr;

@@ -110,6 +110,7 @@ class Attender {
       TileSpan spans[kBlockRows];
       if (!Spans(source, block, tile * kTileTokens, spans)) continue;
       if (biased) Biases(source, block, tile * kTileTokens, spans, bias);
+      const bool last = tile + 1 == (stretch + 1) * kStretchTiles;
       attend({.q = source.q.Row(first_row),
               .q_stride = source.q.stride,
               .spans = spans,
@@ -121,6 +122,8 @@ class Attender {
               .bias = biased ? bias : nullptr,
               .state = states,
               .state_stride = state_stride_,
+              .next_k = last ? nullptr : source.kv.Keys(block.kv_head, tile + 1),
+              .next_v = last ? nullptr : source.kv.Values(block.kv_head, tile + 1),
               .k_scales = scaled ? source.kv.Scales(block.kv_head, tile) : nullptr,
               .v_scales = scaled ? source.kv.Scales(block.kv_head, tile) + kTileTokens : nullptr,
               .q_scales = source.q_scales == nullptr ? nullptr : source.q_scales + first_row});

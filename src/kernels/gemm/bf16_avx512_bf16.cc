@@ -4,18 +4,20 @@
 #include "kernels/vec/avx512.h"
 // after the vector vocabulary
 #include "kernels/gemm/gemm-inl.h"
+#include "kernels/gemm/pairs-inl.h"
 
 namespace godwit::kernels {
 namespace {
 
-struct NativePairOperand {
-  using A = BF16;
+struct NativePairOperand : RowsInPlace<BF16> {
   using W = BF16;
   static constexpr int64_t kDepth = 2;
   static constexpr int kPhases = 1;
   template <int kPhase>
   static GODWIT_INLINE Vec Row(const BF16* a) {
-    return BroadcastPair(a);
+    float pair;
+    __builtin_memcpy(&pair, a, sizeof(pair));
+    return Set1(pair);
   }
   template <int kPhase>
   static GODWIT_INLINE Vec Column(const BF16* w) {

@@ -1,8 +1,8 @@
-// The matrix product over packed panels: the loops around the register tile. Include after one of
-// vec/*.h.
+// The matrix product over packed panels of floats: the loops around the register tile. Include
+// after one of vec/*.h.
 #pragma once
 
-#include "kernels/gemm/tile-inl.h"
+#include "kernels/gemm/rows-inl.h"
 
 namespace godwit::kernels {
 namespace {
@@ -23,18 +23,17 @@ void FullPanel(const GemmArgs& args, const typename Operand::W* panel, int64_t c
     const int64_t now = left < pass_steps ? left : pass_steps;
     for (int64_t row = 0; row < args.rows; row += kTileRows) {
       const int64_t rows = args.rows - row < kTileRows ? args.rows - row : kTileRows;
-      RunColumns<Operand>(
-          rows, kPanelColumns,
-          {.a = static_cast<const typename Operand::A*>(args.a) + row * args.a_stride +
-                step * Operand::kDepth,
-           .a_stride = args.a_stride,
-           .w = panel + step * kStepElements,
-           .w_stride = kStepElements,
-           .steps = now,
-           .resume = step > 0,
-           .bias = now == left && args.bias != nullptr ? args.bias + column : nullptr,
-           .out = args.out + row * args.out_stride + column,
-           .out_stride = args.out_stride});
+      RunRows<Operand>({.data = static_cast<const typename Operand::Source*>(args.a) +
+                                row * args.a_stride + step * Operand::kDepth,
+                        .stride = args.a_stride,
+                        .rows = rows},
+                       {.w = panel + step * kStepElements,
+                        .w_stride = kStepElements,
+                        .steps = now,
+                        .resume = step > 0,
+                        .bias = now == left && args.bias != nullptr ? args.bias + column : nullptr,
+                        .out = args.out + row * args.out_stride + column,
+                        .out_stride = args.out_stride});
     }
     step += now;
   } while (step < steps);
@@ -49,16 +48,15 @@ void PartialPanel(const GemmArgs& args, const typename Operand::W* panel, int64_
   alignas(64) float buffer[kTileRows * kPanelColumns];
   for (int64_t row = 0; row < args.rows; row += kTileRows) {
     const int64_t rows = args.rows - row < kTileRows ? args.rows - row : kTileRows;
-    RunColumns<Operand>(rows, kPanelColumns,
-                        {.a = static_cast<const typename Operand::A*>(args.a) + row * args.a_stride,
-                         .a_stride = args.a_stride,
-                         .w = panel,
-                         .w_stride = kStepElements,
-                         .steps = (args.k + Operand::kDepth - 1) / Operand::kDepth,
-                         .resume = false,
-                         .bias = nullptr,
-                         .out = buffer,
-                         .out_stride = kPanelColumns});
+    RunRows<Operand>(
+        {.data = static_cast<const typename Operand::Source*>(args.a) + row * args.a_stride,
+         .stride = args.a_stride,
+         .rows = rows},
+        {.w = panel,
+         .w_stride = kStepElements,
+         .steps = (args.k + Operand::kDepth - 1) / Operand::kDepth,
+         .out = buffer,
+         .out_stride = kPanelColumns});
     for (int64_t r = 0; r < rows; ++r) {
       float* out = args.out + (row + r) * args.out_stride + column;
       for (int64_t c = 0; c < columns; ++c) {

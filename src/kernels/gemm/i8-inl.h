@@ -2,12 +2,10 @@
 // of vec/*.h.
 //
 // The register tiles are those of gemm/tile-inl.h: a vector of sums is a vector of int32 in the
-// bits of floats, which are scaled once the depth is through. What a step multiplies is an operand
-// type, as there, and beside it says how it reads the rows:
-//   Prepare   brings `steps` quads of `rows` rows into the form of Operand::A
+// bits of floats, which are scaled once the depth is through.
 #pragma once
 
-#include "kernels/gemm/tile-inl.h"
+#include "kernels/gemm/rows-inl.h"
 
 namespace godwit::kernels {
 namespace {
@@ -16,9 +14,6 @@ namespace {
 // while the row tiles go by. Between passes the sums rest in `out`, within one in a buffer: lines
 // of `out` come from far, as rows of it lie in the same few cache sets.
 constexpr int64_t kPassQuads = 1024;
-
-// Quads of a tile of rows that are prepared at a time and stay in the first-level cache.
-constexpr int64_t kChunkQuads = 256;
 
 // One row of sums, in the bits of floats, to the row of `out` that they stand for (kernel_table.h,
 // GemmArgs). sums may be out. columns <= kPanelColumns.
@@ -47,29 +42,6 @@ struct TileSums {
   int64_t stride;
 };
 
-// Adds the products of the quads [begin, end), to nothing if begin is 0.
-template <class Operand>
-GODWIT_INLINE void AddQuads(const GemmArgs& args, const uint8_t* panel, int64_t row, int64_t rows,
-                            int64_t begin, int64_t end, TileSums sums) {
-  typename Operand::Rows buffer;
-  int64_t quad = begin;
-  do {
-    const int64_t quads = end - quad < kChunkQuads ? end - quad : kChunkQuads;
-    const auto* a = static_cast<const int8_t*>(args.a) + row * args.a_stride + quad * kQuad;
-    RunColumns<Operand>(rows, kPanelColumns,
-                        {.a = Operand::Prepare(a, args.a_stride, rows, quads, buffer),
-                         .a_stride = Operand::Stride(args.a_stride),
-                         .w = panel + quad * kPanelColumns * kQuad,
-                         .w_stride = kPanelColumns * kQuad,
-                         .steps = quads,
-                         .resume = quad > 0,
-                         .bias = nullptr,
-                         .out = sums.data,
-                         .out_stride = sums.stride});
-    quad += quads;
-  } while (quad < end);
-}
-
 template <class Operand>
 void PanelI8(const GemmArgs& args, const uint8_t* panel, int64_t quads, int64_t column) {
   const int64_t columns =
@@ -85,7 +57,16 @@ void PanelI8(const GemmArgs& args, const uint8_t* panel, int64_t quads, int64_t 
       const int64_t rows = args.rows - row < kTileRows ? args.rows - row : kTileRows;
       float* out = args.out + row * args.out_stride + column;
       const TileSums sums = deep ? TileSums{out, args.out_stride} : TileSums{buffer, kPanelColumns};
-      AddQuads<Operand>(args, panel, row, rows, begin, end, sums);
+      RunRows<Operand>(
+          {.data = static_cast<const int8_t*>(args.a) + row * args.a_stride + begin * kQuad,
+           .stride = args.a_stride,
+           .rows = rows},
+          {.w = panel + begin * kPanelColumns * kQuad,
+           .w_stride = kPanelColumns * kQuad,
+           .steps = end - begin,
+           .resume = begin > 0,
+           .out = sums.data,
+           .out_stride = sums.stride});
       for (int64_t r = 0; end == quads && r < rows; ++r) {
         ScaleSums(args, row + r, column, columns, sums.data + r * sums.stride,
                   out + r * args.out_stride);

@@ -8,8 +8,7 @@
 namespace godwit::kernels {
 namespace {
 
-struct NativeQuadOperand {
-  using A = int8_t;
+struct NativeQuadOperand : RowsInPlace<int8_t> {
   using W = uint8_t;
   static constexpr int64_t kDepth = kQuad;
   static constexpr int kPhases = 1;
@@ -26,14 +25,6 @@ struct NativeQuadOperand {
   static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) {
     return _mm512_castsi512_ps(_mm512_dpbusd_epi32(_mm512_castps_si512(sum), _mm512_castps_si512(w),
                                                    _mm512_castps_si512(a)));
-  }
-
-  // The rows are read where they are.
-  struct Rows {};
-  static constexpr int64_t Stride(int64_t a_stride) { return a_stride; }
-  static GODWIT_INLINE const int8_t* Prepare(const int8_t* a, int64_t /*a_stride*/,
-                                             int64_t /*rows*/, int64_t /*steps*/, Rows&) {
-    return a;
   }
 };
 

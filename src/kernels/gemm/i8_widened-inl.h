@@ -29,6 +29,7 @@ GODWIT_INLINE void WidenRow(const int8_t* from, const int8_t* ahead, int64_t qua
 }
 
 struct WidenedQuadOperand {
+  using Source = int8_t;
   using A = int16_t;
   using W = uint8_t;
   static constexpr int64_t kDepth = kQuad;
@@ -46,17 +47,18 @@ struct WidenedQuadOperand {
   }
   static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return AddPairProducts(a, w, sum); }
 
-  struct Rows {
-    alignas(64) int16_t values[kTileRows * kChunkQuads * kQuad];
+  static constexpr int64_t kMostSteps = 256;  // 12 KiB of rows stay in the first-level cache
+  struct Prepared {
+    alignas(64) int16_t values[kTileRows * kMostSteps * kQuad];
   };
-  static constexpr int64_t Stride(int64_t /*a_stride*/) { return kChunkQuads * kQuad; }
-  static GODWIT_INLINE const int16_t* Prepare(const int8_t* a, int64_t a_stride, int64_t rows,
-                                              int64_t quads, Rows& buffer) {
+  static constexpr int64_t Stride(int64_t /*source_stride*/) { return kMostSteps * kQuad; }
+  static GODWIT_INLINE const int16_t* Prepare(const int8_t* source, int64_t stride, int64_t rows,
+                                              int64_t steps, Prepared& to) {
     for (int64_t r = 0; r < rows; ++r) {
-      WidenRow(a + r * a_stride, a + (r + kTileRows) * a_stride, quads,
-               buffer.values + r * kChunkQuads * kQuad);
+      WidenRow(source + r * stride, source + (r + kTileRows) * stride, steps,
+               to.values + r * kMostSteps * kQuad);
     }
-    return buffer.values;
+    return to.values;
   }
 };
 

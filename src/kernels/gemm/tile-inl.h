@@ -3,7 +3,9 @@
 //
 // Include after one of vec/*.h. A tile is a tree of named members and not an array, since GCC 12
 // keeps arrays of vectors in memory. What a step multiplies is an operand type:
-//   A, W          elements of `a` and `w`
+//   A, W          elements of `a` and `w`, and what brings rows of activations into the form of
+//   `a`:
+//                 RowsInPlace, or the like for several steps at a time
 //   kDepth        elements of one column, side by side, that a step consumes
 //   kPhases       multiply-adds of a step per accumulator
 //   Row, Column   the broadcast of row elements, and kLanes columns, for one phase
@@ -13,10 +15,25 @@
 namespace godwit::kernels {
 namespace {
 
+constexpr int64_t kTileRows = 6;
+
+// The rows of activations are read where they are.
+template <class T>
+struct RowsInPlace {
+  using Source = T;  // elements of the activations
+  using A = T;
+  static constexpr int64_t kMostSteps = INT64_MAX;  // that are prepared at a time
+  struct Prepared {};                               // where to
+  static constexpr int64_t Stride(int64_t source_stride) { return source_stride; }
+  static GODWIT_INLINE const T* Prepare(const T* source, int64_t /*stride*/, int64_t /*rows*/,
+                                        int64_t /*steps*/, Prepared&) {
+    return source;
+  }
+};
+
 // f32 rows; W is f32, or f16 or bf16 that is widened: exact.
 template <class Storage>
-struct WidenedOperand {
-  using A = float;
+struct WidenedOperand : RowsInPlace<float> {
   using W = Storage;
   static constexpr int64_t kDepth = 1;
   static constexpr int kPhases = 1;
@@ -31,30 +48,16 @@ struct WidenedOperand {
   static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return MulAdd(a, w, sum); }
 };
 
-// Pairs of neighbouring bf16, in the bits of an f32 lane.
-GODWIT_INLINE Vec BroadcastPair(const BF16* a) {
-  float pair;
-  __builtin_memcpy(&pair, a, sizeof(pair));
-  return Set1(pair);
-}
-GODWIT_INLINE Vec LoadPairs(const BF16* w) { return Load(reinterpret_cast<const float*>(w)); }
+// Keys and values in the cache: a tile of them is short, and where the next one lies no processor
+// can guess.
+template <class Storage>
+struct CachedOperand : WidenedOperand<Storage> {};
 
-// bf16 by bf16 without hardware for it: the even halves, then the odd ones.
-struct PairOperand {
-  using A = BF16;
-  using W = BF16;
-  static constexpr int64_t kDepth = 2;
-  static constexpr int kPhases = 2;
-  template <int kPhase>
-  static GODWIT_INLINE Vec Row(const BF16* a) {
-    return kPhase == 0 ? EvenHalf(BroadcastPair(a)) : OddHalf(BroadcastPair(a));
-  }
-  template <int kPhase>
-  static GODWIT_INLINE Vec Column(const BF16* w) {
-    return kPhase == 0 ? EvenHalf(LoadPairs(w)) : OddHalf(LoadPairs(w));
-  }
-  static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return MulAdd(a, w, sum); }
-};
+// Whether every step also fetches as many bytes as it reads (TileArgs::ahead).
+template <class Operand>
+constexpr bool kFetchesAhead = false;
+template <class Storage>
+constexpr bool kFetchesAhead<CachedOperand<Storage>> = true;
 
 // N neighbouring vectors.
 template <int N>
@@ -128,15 +131,16 @@ GODWIT_INLINE void AccumulateStrip(Strip<N>& sum, Vec a, const Strip<N>& columns
 
 template <class Operand>
 struct TileArgs {
-  const typename Operand::A* a;  // [R, steps * kDepth]
-  int64_t a_stride;              // elements between rows
-  const typename Operand::W* w;  // [steps, columns, kDepth]
-  int64_t w_stride;              // elements between steps
+  const typename Operand::A* a = nullptr;  // [R, steps * kDepth]
+  int64_t a_stride = 0;                    // elements between rows
+  const typename Operand::W* w;            // [steps, columns, kDepth]
+  int64_t w_stride;                        // elements between steps
   int64_t steps;
-  bool resume;        // the chains go on from the values in `out`; else they start at zero
-  const float* bias;  // [columns], added at the end, or null
-  float* out;         // [R, columns]
+  bool resume = false;  // the chains go on from the values in `out`; else they start at zero
+  const float* bias = nullptr;  // [columns], added at the end, or null
+  float* out;                   // [R, columns]
   int64_t out_stride;
+  const typename Operand::W* ahead = nullptr;  // [columns * steps * kDepth], if it fetches ahead
 };
 
 template <int R, int N>
@@ -178,6 +182,16 @@ GODWIT_INLINE void FinishRows(Rows<R, N>& rows, const TileArgs<Operand>& tile) {
   }
 }
 
+// N vectors' worth of elements, into the second-level cache: two tiles with heads of 128 are twice
+// the first-level one.
+template <int N, class W>
+GODWIT_INLINE void FetchAhead(const W* ahead) {
+  constexpr int64_t kLine = 64;
+  for (int64_t byte = 0; byte < N * kLanes * int64_t{sizeof(W)}; byte += kLine) {
+    __builtin_prefetch(reinterpret_cast<const char*>(ahead) + byte, /*for writing=*/0, 2);
+  }
+}
+
 // Not inlined: in a large function GCC keeps some of the sums in memory.
 template <class Operand, int R, int N>
 __attribute__((noinline)) void RunTile(const TileArgs<Operand>& tile) {
@@ -185,8 +199,13 @@ __attribute__((noinline)) void RunTile(const TileArgs<Operand>& tile) {
   StartRows(sums, tile);
   const auto* a = tile.a;
   const auto* w = tile.w;
+  const auto* ahead = tile.ahead;
   const int64_t a_stride = tile.a_stride, w_stride = tile.w_stride;
   for (int64_t steps = tile.steps; steps > 0; --steps) {
+    if constexpr (kFetchesAhead<Operand>) {
+      FetchAhead<N>(ahead);
+      ahead += N * kLanes;
+    }
     Strip<N> columns;
     LoadColumns<Operand, 0>(columns, w);
     AccumulateRows<Operand, 0>(sums, a, a_stride, columns);
@@ -202,8 +221,6 @@ __attribute__((noinline)) void RunTile(const TileArgs<Operand>& tile) {
   }
   FinishRows(sums, tile);
 }
-
-constexpr int64_t kTileRows = 6;
 
 template <class Operand, int N>
 void RunTile(int64_t rows, const TileArgs<Operand>& tile) {
@@ -228,6 +245,7 @@ GODWIT_INLINE void SkipColumns(TileArgs<Operand>& tile, int64_t columns) {
   tile.w += columns * Operand::kDepth;
   tile.out += columns;
   if (tile.bias != nullptr) tile.bias += columns;
+  if constexpr (kFetchesAhead<Operand>) tile.ahead += columns * tile.steps;
 }
 
 // Tiles side by side. rows <= kTileRows; columns is a multiple of kLaneFloats.
@@ -238,6 +256,14 @@ GODWIT_INLINE void RunColumns(int64_t rows, int64_t columns, TileArgs<Operand> t
     for (; columns >= kPanelColumns; columns -= kPanelColumns) {
       RunTile<Operand, 1, kPanelColumns / kLanes>(tile);
       SkipColumns(tile, kPanelColumns);
+    }
+  }
+  constexpr int64_t kWideColumns = 2 * kTileVecs * kLanes;
+  if constexpr (kWideColumns <= kPanelColumns) {
+    // Two rows of a tile are too few sums to keep the multipliers busy.
+    for (; rows == 2 && columns >= kWideColumns; columns -= kWideColumns) {
+      RunTile<Operand, 2, 2 * kTileVecs>(tile);
+      SkipColumns(tile, kWideColumns);
     }
   }
   constexpr int64_t kTileColumns = kTileVecs * kLanes;

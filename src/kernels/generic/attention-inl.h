@@ -62,22 +62,30 @@ void WeighRow(const AttendTileArgs& args, float scale, const float* bias, TileSp
   state[1] += ReduceAdd(sum);
 }
 
+// What a product over keys or values fetches meanwhile: those of the next tile or, if there is
+// none, its own.
+template <class Storage>
+GODWIT_INLINE const Storage* Ahead(const void* next, const void* own) {
+  return static_cast<const Storage*>(next != nullptr ? next : own);
+}
+
 // values += weights by v for the keys [begin, end).
 template <class Storage>
 void AddValues(const AttendTileArgs& args, const float* weights, float* state, int64_t rows,
                int64_t begin, int64_t end) {
   if (begin >= end) return;
   const int64_t width = WholeLanes(args.head_dim);
-  RunColumns<WidenedOperand<Storage>>(rows, width,
-                                      {.a = weights + begin,
-                                       .a_stride = kTileTokens,
-                                       .w = static_cast<const Storage*>(args.v) + begin * width,
-                                       .w_stride = width,
-                                       .steps = end - begin,
-                                       .resume = true,
-                                       .bias = nullptr,
-                                       .out = state + kStateHeader,
-                                       .out_stride = args.state_stride});
+  RunColumns<CachedOperand<Storage>>(rows, width,
+                                     {.a = weights + begin,
+                                      .a_stride = kTileTokens,
+                                      .w = static_cast<const Storage*>(args.v) + begin * width,
+                                      .w_stride = width,
+                                      .steps = end - begin,
+                                      .resume = true,
+                                      .bias = nullptr,
+                                      .out = state + kStateHeader,
+                                      .out_stride = args.state_stride,
+                                      .ahead = Ahead<Storage>(args.next_v, args.v)});
 }
 
 // The weights of a row to integers of the largest of them, and to zeros where the row does not see
@@ -105,7 +113,7 @@ void AddInt8Values(const AttendTileArgs& args, const float* weights, const float
   alignas(64) float sums[kTileRows * kPanelColumns];
   for (int64_t column = 0; column < width; column += kPanelColumns) {
     const int64_t columns = Lower(kPanelColumns, width - column);
-    RunColumns<WidenedOperand<int8_t>>(
+    RunColumns<CachedOperand<int8_t>>(
         rows, columns,
         {.a = weights + begin,
          .a_stride = kTileTokens,
@@ -115,7 +123,8 @@ void AddInt8Values(const AttendTileArgs& args, const float* weights, const float
          .resume = false,
          .bias = nullptr,
          .out = sums,
-         .out_stride = kPanelColumns});
+         .out_stride = kPanelColumns,
+         .ahead = Ahead<int8_t>(args.next_v, args.v) + column * (end - begin)});
     for (int64_t r = 0; r < rows; ++r) {
       float* values = state + r * args.state_stride + kStateHeader + column;
       Map2(values, sums + r * kPanelColumns, columns, values,
@@ -139,16 +148,17 @@ void AttendRows(const AttendTileArgs& args, int64_t row, int64_t rows) {
   }
   alignas(64) float scores[kTileRows * kTileTokens];
   const int64_t first = begin / kLaneFloats * kLaneFloats;
-  RunColumns<WidenedOperand<Storage>>(rows, WholeLanes(end) - first,
-                                      {.a = args.q + row * args.q_stride,
-                                       .a_stride = args.q_stride,
-                                       .w = static_cast<const Storage*>(args.k) + first,
-                                       .w_stride = kTileTokens,
-                                       .steps = args.head_dim,
-                                       .resume = false,
-                                       .bias = nullptr,
-                                       .out = scores + first,
-                                       .out_stride = kTileTokens});
+  RunColumns<CachedOperand<Storage>>(rows, WholeLanes(end) - first,
+                                     {.a = args.q + row * args.q_stride,
+                                      .a_stride = args.q_stride,
+                                      .w = static_cast<const Storage*>(args.k) + first,
+                                      .w_stride = kTileTokens,
+                                      .steps = args.head_dim,
+                                      .resume = false,
+                                      .bias = nullptr,
+                                      .out = scores + first,
+                                      .out_stride = kTileTokens,
+                                      .ahead = Ahead<Storage>(args.next_k, args.k)});
   float* state = args.state + row * args.state_stride;
   for (int64_t r = 0; r < rows; ++r) {
     const float* bias = args.bias == nullptr ? nullptr : args.bias + (row + r) * kTileTokens;
@@ -179,7 +189,8 @@ void AttendRows(const AttendTileArgs& args, int64_t row, int64_t rows) {
 }
 
 template <class Storage>
-void AttendTile(const AttendTileArgs& args) noexcept {
+void AttendTile(const AttendTileArgs& given) noexcept {
+  AttendTileArgs args = given;
   const auto sees_nothing = [&](int64_t row) {
     return args.spans[row].begin >= args.spans[row].end;
   };
@@ -191,6 +202,7 @@ void AttendTile(const AttendTileArgs& args) noexcept {
     int64_t rows = 1;
     while (rows < kTileRows && row + rows < args.rows && !sees_nothing(row + rows)) ++rows;
     AttendRows<Storage>(args, row, rows);
+    args.next_k = args.next_v = nullptr;  // fetched
     row += rows;
   }
 }

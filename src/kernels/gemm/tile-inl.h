@@ -182,8 +182,12 @@ GODWIT_INLINE void FinishRows(Rows<R, N>& rows, const TileArgs<Operand>& tile) {
   }
 }
 
-// N vectors' worth of elements, into the second-level cache: two tiles with heads of 128 are twice
-// the first-level one.
+// How far ahead of a single row the panels are fetched, which it reads in order: the processor's
+// own guesses end with every page of memory.
+constexpr int64_t kAheadBytes = 1536;
+
+// N vectors' worth of elements of W, into the second-level cache: two tiles with heads of 128 are
+// twice the first-level one.
 template <int N, class W>
 GODWIT_INLINE void FetchAhead(const W* ahead) {
   constexpr int64_t kLine = 64;
@@ -205,6 +209,8 @@ __attribute__((noinline)) void RunTile(const TileArgs<Operand>& tile) {
     if constexpr (kFetchesAhead<Operand>) {
       FetchAhead<N>(ahead);
       ahead += N * kLanes;
+    } else if constexpr (R == 1) {
+      FetchAhead<N * Operand::kDepth>(w + kAheadBytes / int64_t{sizeof(*w)});
     }
     Strip<N> columns;
     LoadColumns<Operand, 0>(columns, w);

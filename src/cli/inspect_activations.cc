@@ -1,0 +1,114 @@
+#include "cli/inspect_activations.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/activations_report.h"
+#include "cli/calibration_run.h"
+#include "cli/quantize_report.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/json_output.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/output_file.h"
+#include "quant/channel_maxima.h"
+#include "quant/chosen_linears.h"
+#include "quant/linears.h"
+
+namespace godwit::cli {
+namespace {
+
+// Nothing is quantized here, but a search for alpha asks what that would cost.
+constexpr const quant::Scheme& kScheme = quant::kSchemes[0];
+
+LinearMaxima Measure(const Exec& exec, const LinearTensors& linear,
+                     const quant::Calibration& calibration, const quant::Scalings& scalings) {
+  const auto measured = [&](const quant::Scalings& with) -> ChannelMaxima {
+    return {.inputs = quant::LargestInputs(linear, calibration, with),
+            .weights = quant::LargestWeights(exec, linear, with)};
+  };
+  LinearMaxima maxima{.name = quant::FullName(linear), .before = measured({})};
+  const bool smoothed = std::ranges::any_of(
+      linear.parts, [&](const TensorInfo* part) { return scalings.contains(part->name); });
+  if (smoothed) maxima.after = measured(scalings);
+  return maxima;
+}
+
+}  // namespace
+
+void AddActivationsFlags(CommandLine& line, ActivationsOptions& options) {
+  line.Group("Activations");
+  line.Add({.names = "--activations",
+            .value = "LAYER",
+            .help = "instead: the largest activations and weights of every channel, before and "
+                    "after smoothing; of the linear layers in a decoder layer (a number), or of "
+                    "those with a name such as *.down_proj"},
+           options.layers);
+  line.Add({.names = "--plot", .value = "FILE.svg", .help = "draw them"}, options.plot);
+  AddSmoothingFlags(line, options.smoothing);
+  AddCalibrationFlags(line, options.calibration);
+  line.Exclusive({"--activations", "--tensors"});
+  line.Exclusive({"--activations", "--weights"});  // as they are stored
+}
+
+void CheckActivations(const ActivationsOptions& options) {
+  if (options.layers) {
+    CheckOutputFile("--plot", options.plot);
+    return RequireText(options.calibration);
+  }
+  for (const auto& [flag, file] :
+       {std::pair{"--plot", options.plot}, {"--calib", options.calibration.file}}) {
+    if (file) Throw(ErrorKind::kInput, "{} is for a look at layers: it needs --activations", flag);
+  }
+}
+
+void InspectActivations(const ModelOptions& options, const ActivationsOptions& activations,
+                        bool json) {
+  const FloatModel model(options.folder);
+  const auto chosen = quant::ChooseLinears(model.tensors, *activations.layers);
+  const auto kind = activations.smoothing.kind.value_or(quant::SmoothKind::kNorm);
+  const quant::AlphaSearch search = activations.smoothing.alpha.search;
+  auto plan = quant::PlanQuantization(model.spec, model.tensors, kind, /*keep=*/{});
+  quant::CalibrationScope scope{.samples = search != quant::AlphaSearch::kNone};
+  int64_t layers = model.spec.layers;
+  // One alpha for the model takes all of it, anything else only what is looked at.
+  if (search != quant::AlphaSearch::kGlobal) {
+    plan.smooth.groups = quant::GroupsOf(chosen, std::move(plan.smooth.groups));
+    scope.linears = chosen.neighbours;
+    layers = chosen.layers;
+  }
+  const auto text = ReadCalibrationText(model, activations.calibration);
+
+  const Computation computation(options);
+  const Exec& exec = computation.exec();
+  const auto decoder = LoadLayers(exec, model, layers);
+  const auto calibration = RunCalibration(exec, *decoder, text, scope);
+  const auto smoothing = RunSmoothing(exec, plan, kScheme, calibration, activations.smoothing);
+  std::vector<LinearMaxima> linears;
+  for (const LinearTensors* linear : chosen.linears) {
+    linears.push_back(Measure(exec, *linear, calibration, smoothing.scalings));
+  }
+
+  const std::string alpha = DescribeAlphas(smoothing);
+  if (activations.plot) {
+    WriteFile(*activations.plot,
+              MaximaChart(fmt::format("the largest of each channel, before and after smoothing "
+                                      "(alpha {})",
+                                      alpha),
+                          linears));
+  }
+  if (!json) {
+    return WriteOutput(fmt::format("text        {} of it, {}\nalpha       {}\n",
+                                   Plural(std::ssize(text.pieces), "piece"),
+                                   Plural(text.tokens, "token"), alpha) +
+                       MaximaText(linears));
+  }
+  nlohmann::ordered_json object = {
+      {"folder", model.folder}, {"tokens", text.tokens}, {"alphas", smoothing.alphas}};
+  object["linears"] = MaximaJson(linears);
+  WriteJson(object);
+}
+
+}  // namespace godwit::cli

@@ -17,7 +17,7 @@ constexpr size_t kNamedChannels = 4;
 constexpr const char* kUnreached = "no token of the text reaches it";
 constexpr const char* kUnsmoothed = "not smoothed";
 
-// "72.6 x the median"; of a layer that is mostly silent, its largest.
+// "72.6 x"; empty if most channels are silent.
 std::string DescribeRatio(const Outliers& outliers) {
   return outliers.median > 0 ? fmt::format("{:.3g} x", outliers.ratio()) : "";
 }
@@ -36,7 +36,7 @@ StepPanel Panel(const std::vector<float>& maxima) {
   if (maxima.empty()) return {.note = kUnreached};
   const Outliers outliers = FindOutliers(maxima);
   std::string note = fmt::format("largest {:.3g}", outliers.largest);
-  if (outliers.median > 0) note += fmt::format(", {} the median", DescribeRatio(outliers));
+  if (outliers.median > 0) note += fmt::format(", {} median", DescribeRatio(outliers));
   return {.values = maxima, .note = note};
 }
 

@@ -49,8 +49,10 @@ void AddActivationsFlags(CommandLine& line, ActivationsOptions& options) {
   line.Add({.names = "--plot", .value = "FILE.svg", .help = "draw them"}, options.plot);
   AddSmoothingFlags(line, options.smoothing);
   AddCalibrationFlags(line, options.calibration);
-  line.Exclusive({"--activations", "--tensors"});
-  line.Exclusive({"--activations", "--weights"});  // as they are stored
+  // The weights are looked at as they are stored.
+  for (const char* other : {"--tensors", "--weights", "--numa"}) {
+    line.Exclusive({"--activations", other});
+  }
 }
 
 void CheckActivations(const ActivationsOptions& options) {
@@ -94,13 +96,13 @@ void InspectActivations(const ModelOptions& options, const ActivationsOptions& a
   const std::string alpha = DescribeAlphas(smoothing);
   if (activations.plot) {
     WriteFile(*activations.plot,
-              MaximaChart(fmt::format("the largest of each channel, before and after smoothing "
+              MaximaChart(fmt::format("the largest of every channel, before and after smoothing "
                                       "(alpha {})",
                                       alpha),
                           linears));
   }
   if (!json) {
-    return WriteOutput(fmt::format("text        {} of it, {}\nalpha       {}\n",
+    return WriteOutput(fmt::format("calibration {}, {}\nalpha       {}\n",
                                    Plural(std::ssize(text.pieces), "piece"),
                                    Plural(text.tokens, "token"), alpha) +
                        MaximaText(linears));

@@ -93,7 +93,7 @@ std::string DrawRow(const StepRow& row, double top) {
 }  // namespace
 
 std::string StepPanels::Svg() const {
-  const double width = LeftOf((columns.size() + 1) / 2, 0) - kAxis;
+  const double width = LeftOf(columns.size() / 2, 0) - kAxis;
   std::string svg = SvgStart(width, kTop + kRow * static_cast<double>(rows.size()));
   svg += SvgText(width / 2, 24, "middle", title, " font-size=\"15\"");
   for (size_t i = 0; i < columns.size(); ++i) {

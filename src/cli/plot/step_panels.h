@@ -2,6 +2,7 @@
 // outliers stand out of it, whatever their number.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,8 @@ struct StepPanel {
   std::string note;           // above the panel
 };
 
-// Panels that are compared: side by side, on the same logarithmic axis.
-using StepPair = std::vector<StepPanel>;
+// What is compared: side by side, on the same logarithmic axis.
+using StepPair = std::array<StepPanel, 2>;
 
 struct StepRow {
   std::string name;
@@ -22,8 +23,8 @@ struct StepRow {
 
 struct StepPanels {
   std::string title;
-  std::vector<std::string> columns;  // above all panels that stand in one
-  std::vector<StepRow> rows;         // each with a panel for every column
+  std::vector<std::string> columns;  // above the panels, two for each pair
+  std::vector<StepRow> rows;
 
   // A panel has one path of steps, and never more of them than pixels: each shows the largest of
   // the values that fall into it. What is under a ten-thousandth of a pair's largest is shown as

@@ -1,4 +1,5 @@
-// godwit inspect: what a model is, and what of it fits into this machine.
+// godwit inspect: what a model is, and what of it fits into this machine. What --activations looks
+// at has a file of its own.
 
 #include <nlohmann/json.hpp>
 
@@ -205,7 +206,7 @@ int Inspect(std::span<const std::string> arguments) {
   bool as_json = false;
   CommandLine line("inspect", "-m FOLDER [flags]",
                    "Says what a model is, and what of it fits into this machine. Reads everything "
-                   "but the weights, unless --activations is to look into them.");
+                   "but the weights; with --activations also these, and a text.");
   AddModelFlag(line, model);
   AddComputeFlags(line, model);
   line.Group("Output");

@@ -42,11 +42,11 @@ void AddActivationsFlags(CommandLine& line, ActivationsOptions& options) {
   line.Group("Activations");
   line.Add({.names = "--activations",
             .value = "LAYER",
-            .help = "instead: the largest activations and weights of every channel, before and "
-                    "after smoothing; of the linear layers in a decoder layer (a number), or of "
-                    "those with a name such as *.down_proj"},
+            .help = "look at layers instead: the largest activation and weight of every channel, "
+                    "before and after smoothing. A decoder layer's number, or linear layers by "
+                    "name (*.down_proj)"},
            options.layers);
-  line.Add({.names = "--plot", .value = "FILE.svg", .help = "draw them"}, options.plot);
+  line.Add({.names = "--plot", .value = "FILE.svg", .help = "draw them, too"}, options.plot);
   AddSmoothingFlags(line, options.smoothing);
   AddCalibrationFlags(line, options.calibration);
   // The weights are looked at as they are stored.

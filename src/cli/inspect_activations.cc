@@ -36,6 +36,39 @@ LinearMaxima Measure(const Exec& exec, const LinearTensors& linear,
   return maxima;
 }
 
+struct Seen {
+  quant::CalibrationText text;
+  quant::Smoothing smoothing;
+  std::vector<LinearMaxima> linears;
+};
+
+Seen Look(const ModelOptions& options, const ActivationsOptions& activations) {
+  const FloatModel model(options.folder);
+  const auto chosen = quant::ChooseLinears(model.tensors, *activations.layers);
+  const auto kind = activations.smoothing.kind.value_or(quant::SmoothKind::kNorm);
+  const quant::AlphaSearch search = activations.smoothing.alpha.search;
+  auto plan = quant::PlanQuantization(model.spec, model.tensors, kind, /*keep=*/{});
+  quant::CalibrationScope scope{.samples = search != quant::AlphaSearch::kNone};
+  int64_t layers = model.spec.layers;
+  // One alpha for the model takes all of it, anything else only what is looked at.
+  if (search != quant::AlphaSearch::kGlobal) {
+    plan.smooth.groups = quant::GroupsOf(chosen, std::move(plan.smooth.groups));
+    scope.linears = chosen.neighbours;
+    layers = chosen.layers;
+  }
+  Seen seen{.text = ReadCalibrationText(model, activations.calibration)};
+
+  const Computation computation(options);
+  const Exec& exec = computation.exec();
+  const auto decoder = LoadLayers(exec, model, layers);
+  const auto calibration = RunCalibration(exec, *decoder, seen.text, scope);
+  seen.smoothing = RunSmoothing(exec, plan, kScheme, calibration, activations.smoothing);
+  for (const LinearTensors* linear : chosen.linears) {
+    seen.linears.push_back(Measure(exec, *linear, calibration, seen.smoothing.scalings));
+  }
+  return seen;
+}
+
 }  // namespace
 
 void AddActivationsFlags(CommandLine& line, ActivationsOptions& options) {
@@ -66,51 +99,26 @@ void CheckActivations(const ActivationsOptions& options) {
   }
 }
 
-void InspectActivations(const ModelOptions& options, const ActivationsOptions& activations,
+void InspectActivations(const ModelOptions& model, const ActivationsOptions& activations,
                         bool json) {
-  const FloatModel model(options.folder);
-  const auto chosen = quant::ChooseLinears(model.tensors, *activations.layers);
-  const auto kind = activations.smoothing.kind.value_or(quant::SmoothKind::kNorm);
-  const quant::AlphaSearch search = activations.smoothing.alpha.search;
-  auto plan = quant::PlanQuantization(model.spec, model.tensors, kind, /*keep=*/{});
-  quant::CalibrationScope scope{.samples = search != quant::AlphaSearch::kNone};
-  int64_t layers = model.spec.layers;
-  // One alpha for the model takes all of it, anything else only what is looked at.
-  if (search != quant::AlphaSearch::kGlobal) {
-    plan.smooth.groups = quant::GroupsOf(chosen, std::move(plan.smooth.groups));
-    scope.linears = chosen.neighbours;
-    layers = chosen.layers;
-  }
-  const auto text = ReadCalibrationText(model, activations.calibration);
-
-  const Computation computation(options);
-  const Exec& exec = computation.exec();
-  const auto decoder = LoadLayers(exec, model, layers);
-  const auto calibration = RunCalibration(exec, *decoder, text, scope);
-  const auto smoothing = RunSmoothing(exec, plan, kScheme, calibration, activations.smoothing);
-  std::vector<LinearMaxima> linears;
-  for (const LinearTensors* linear : chosen.linears) {
-    linears.push_back(Measure(exec, *linear, calibration, smoothing.scalings));
-  }
-
-  const std::string alpha = DescribeAlphas(smoothing);
+  const Seen seen = Look(model, activations);
+  const std::string alpha = DescribeAlphas(seen.smoothing);
   if (activations.plot) {
-    WriteFile(*activations.plot,
-              MaximaChart(fmt::format("the largest of every channel, before and after smoothing "
-                                      "(alpha {})",
-                                      alpha),
-                          linears));
+    const std::string title =
+        fmt::format("the largest of every channel, before and after smoothing (alpha {})", alpha);
+    WriteFile(*activations.plot, MaximaChart(title, seen.linears));
   }
-  if (!json) {
-    return WriteOutput(fmt::format("calibration {}, {}\nalpha       {}\n",
-                                   Plural(std::ssize(text.pieces), "piece"),
-                                   Plural(text.tokens, "token"), alpha) +
-                       MaximaText(linears));
+  if (json) {
+    nlohmann::ordered_json object = {
+        {"folder", model.folder}, {"tokens", seen.text.tokens}, {"alphas", seen.smoothing.alphas}};
+    object["linears"] = MaximaJson(seen.linears);
+    WriteJson(object);
+  } else {
+    WriteOutput(fmt::format("calibration {}, {}\nalpha       {}\n",
+                            Plural(std::ssize(seen.text.pieces), "piece"),
+                            Plural(seen.text.tokens, "token"), alpha) +
+                MaximaText(seen.linears));
   }
-  nlohmann::ordered_json object = {
-      {"folder", model.folder}, {"tokens", text.tokens}, {"alphas", smoothing.alphas}};
-  object["linears"] = MaximaJson(linears);
-  WriteJson(object);
 }
 
 }  // namespace godwit::cli

@@ -230,10 +230,7 @@ std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions&
 int Bench(std::span<const std::string> arguments) {
   Options options;
   if (!Parse(arguments, options)) return kExitOk;
-  if (options.plot && *options.plot == "-") {
-    Throw(ErrorKind::kInput, "--plot: expected a file, since the result goes to standard output");
-  }
-  if (options.plot) const OutputFile probe(*options.plot);  // not after an hour
+  CheckOutputFile("--plot", options.plot);
   Cases(options);
   const Subject subject = OpenSubject(options);
   bench::SuiteOptions suite = Plan(options, subject);

@@ -165,16 +165,8 @@ void Check(Options& options) {
   } else if (options.limit > 0) {
     Throw(ErrorKind::kInput, "--limit is for --arc; lines have --lines");
   }
-  for (const auto& [flag, file] :
-       {std::pair{"--jsonl", &options.jsonl}, {"--plot", &options.plot}}) {
-    if (!*file) continue;
-    if (**file == "-") {
-      Throw(ErrorKind::kInput, "{}: expected a file, since the result goes to standard output",
-            flag);
-    }
-    // Not after an hour. It is written at the end: Ctrl-C may leave at once at any time.
-    const OutputFile probe(**file);
-  }
+  CheckOutputFile("--jsonl", options.jsonl);
+  CheckOutputFile("--plot", options.plot);
   if (options.max_new_tokens == 0) options.max_new_tokens = options.arc ? 64 : 16;
 }
 

@@ -1,4 +1,5 @@
-// godwit inspect: what a model is, and what of it fits into this machine.
+// godwit inspect: what a model is, and what of it fits into this machine. What --activations looks
+// at has a file of its own.
 
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,7 @@
 #include "base/machine_memory.h"
 #include "base/quote.h"
 #include "cli/exit_code.h"
+#include "cli/inspect_activations.h"
 #include "cli/model_facts.h"
 #include "cli/options/model_options.h"
 #include "cli/terminal/format.h"
@@ -204,14 +206,21 @@ int Inspect(std::span<const std::string> arguments) {
   bool as_json = false;
   CommandLine line("inspect", "-m FOLDER [flags]",
                    "Says what a model is, and what of it fits into this machine. Reads everything "
-                   "but the weights.");
+                   "but the weights; with --activations also these, and a text.");
   AddModelFlag(line, model);
   AddComputeFlags(line, model);
   line.Group("Output");
   line.Add({.names = "--tensors", .value = "", .help = "list the tensors of every layer"}, tensors);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, as_json);
+  ActivationsOptions activations;
+  AddActivationsFlags(line, activations);
   if (!line.Parse(arguments)) return kExitOk;
+  CheckActivations(activations);
   ChooseModel(model);
+  if (activations.layers) {
+    InspectActivations(model, activations, as_json);
+    return kExitOk;
+  }
 
   const Machine machine{.memory = ReadMachineMemory(),
                         .isa = kernels::SelectIsa(model.isa),

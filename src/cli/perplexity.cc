@@ -105,9 +105,7 @@ void Check(const Options& options) {
   if (options.nll && !options.compare.empty()) {
     Throw(ErrorKind::kInput, "--nll is for one run: it cannot be used with --compare");
   }
-  if (options.plot == "-") {
-    Throw(ErrorKind::kInput, "--plot: expected a file, since the result goes to standard output");
-  }
+  CheckOutputFile("--plot", options.plot);
   if (options.nll == "-") {
     Throw(ErrorKind::kInput, "--nll: expected a file, since the result goes to standard output");
   }

@@ -1,36 +1,28 @@
 // godwit quantize: calibrate, smooth, quantize, write.
 
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/cores.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "base/new_folder.h"
 #include "base/quote.h"
 #include "base/stopwatch.h"
+#include "cli/calibration_run.h"
 #include "cli/exit_code.h"
 #include "cli/options/model_options.h"
 #include "cli/options/parse_value.h"
-#include "cli/options/text_input.h"
+#include "cli/options/smoothing_options.h"
 #include "cli/quantize_report.h"
 #include "cli/terminal/format.h"
-#include "cli/terminal/interrupt.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/verbs.h"
-#include "kernels/dispatch.h"
-#include "model/archs/all.h"
-#include "model/loader.h"
-#include "quant/calibration_text.h"
-#include "quant/quantization_block.h"
+#include "quant/static_scales.h"
 #include "quant/write_checkpoint.h"
-#include "text/load_tokenizer.h"
-#include "weights/open.h"
 
 namespace godwit::cli {
 namespace {
@@ -39,40 +31,22 @@ struct QuantizeOptions {
   ModelOptions model;
   std::string output;
   const quant::Scheme* scheme = &quant::kSchemes[0];
-  std::optional<quant::SmoothKind> kind;
   std::vector<std::string> keep;
-  quant::SmoothOptions smooth;
-  std::optional<std::string> text_file;
-  quant::CalibrationOptions calibration;
+  SmoothingOptions smoothing;
+  CalibrationInput calibration;
   double clip_share = 0;
   bool dry_run = false;
   std::optional<std::string> plot;
 
   quant::SmoothKind smooth_kind() const {
-    return kind.value_or(scheme->smooth ? quant::SmoothKind::kNorm : quant::SmoothKind::kNone);
+    return smoothing.kind.value_or(scheme->smooth ? quant::SmoothKind::kNorm
+                                                  : quant::SmoothKind::kNone);
   }
   bool smooths() const { return smooth_kind() != quant::SmoothKind::kNone; }
+  bool searches() const { return smooths() && smoothing.alpha.search != quant::AlphaSearch::kNone; }
   bool fixed_scales() const { return scheme->input == quant::InputScale::kStatic; }
   bool calibrates() const { return smooths() || fixed_scales(); }
 };
-
-quant::SmoothKind ParseKind(const std::string& value) {
-  if (value == "none") return quant::SmoothKind::kNone;
-  if (value == "norm") return quant::SmoothKind::kNorm;
-  if (value == "all") return quant::SmoothKind::kAll;
-  Throw(ErrorKind::kInput, "expected norm, all or none, found {}", Quote(value));
-}
-
-quant::SmoothOptions ParseAlpha(const std::string& value) {
-  if (value == "auto") return {.search = quant::AlphaSearch::kGlobal};
-  if (value == "per-layer") return {.search = quant::AlphaSearch::kPerGroup};
-  const float alpha = ParseFloat(value);
-  if (!(alpha >= 0 && alpha <= 1)) {
-    Throw(ErrorKind::kInput, "expected a number from 0 to 1, auto or per-layer, found {}",
-          Quote(value));
-  }
-  return {.alpha = alpha};
-}
 
 double ParseShare(std::string value) {
   if (value.ends_with('%')) value.pop_back();
@@ -105,28 +79,10 @@ void AddFlags(CommandLine& line, QuantizeOptions& options) {
             .value = "PATTERN",
             .help = "layers that stay in float, such as *.down_proj; may be repeated"},
            options.keep);
-  line.Group("Smoothing");
-  line.Add({.names = "--smooth",
-            .value = "WHAT",
-            .help = "norm (the default): norms into the layers behind them; all: also v into the "
-                    "layer behind attention, up into down; none"},
-           [&](const std::string& value) { options.kind = ParseKind(value); });
-  line.Add({.names = "--alpha",
-            .value = "A",
-            .help = "how much of the difficulty goes into the weights, 0 to 1 (0.5); auto: what "
-                    "costs least, for the model; per-layer: for each group"},
-           [&](const std::string& value) { options.smooth = ParseAlpha(value); });
+  AddSmoothingFlags(line, options.smoothing);
   line.Add({.names = "--plot", .value = "FILE.svg", .help = "draw the search for alpha"},
            options.plot);
-  line.Group("Calibration");
-  line.Add({.names = "--calib",
-            .value = "FILE",
-            .help = "a text like those that the model will read (-: standard input)"},
-           options.text_file);
-  line.AddInt({.names = "--samples", .value = "N", .help = "pieces of it that are read (512)"},
-              options.calibration.samples, 1);
-  line.AddInt({.names = "--seq-len", .value = "N", .help = "tokens in each (512)"},
-              options.calibration.seq_len, 1);
+  AddCalibrationFlags(line, options.calibration);
   line.Add({.names = "--clip-top",
             .value = "P%",
             .help = "with o3: the share of the tokens that may go beyond the fixed scales (0%)"},
@@ -142,32 +98,23 @@ void Check(const QuantizeOptions& options) {
   if (options.clip_share > 0 && !options.fixed_scales()) {
     Throw(ErrorKind::kInput, "--clip-top is for fixed scales: it needs --scheme o3");
   }
-  if (options.plot && (!options.smooths() || options.smooth.search == quant::AlphaSearch::kNone)) {
+  if (options.plot && !options.searches()) {
     Throw(ErrorKind::kInput, "--plot draws the search for alpha: it needs --alpha auto");
   }
-  if (options.plot == "-") {
-    Throw(ErrorKind::kInput, "--plot: expected a file, since the result goes to standard output");
-  }
+  CheckOutputFile("--plot", options.plot);
   if (options.dry_run) return;
   if (options.output.empty()) {
     Throw(ErrorKind::kInput, "a folder for the result is needed: name it with -o FOLDER");
   }
   RefuseExisting(options.output);
-  if (options.calibrates() && !options.text_file) {
-    Throw(ErrorKind::kInput, "a calibration text is needed: name it with --calib FILE");
-  }
+  if (options.calibrates()) RequireText(options.calibration);
 }
 
-// The model as it lies there, and what is to be done to it.
-struct Model {
-  explicit Model(const QuantizeOptions& options) {
-    const std::filesystem::path folder = options.model.folder;
-    const HfConfig config = HfConfig::Load(folder / "config.json");
-    quant::RefuseQuantized(config, options.model.folder);
-    spec = DescribeModel(config);
-    source = OpenWeights(folder);
-    tensors = ResolveTensors(spec, *source);
-    plan = quant::PlanQuantization(spec, tensors, options.smooth_kind(), options.keep);
+// The model, and what is to be done to it.
+struct Model : FloatModel {
+  explicit Model(const QuantizeOptions& options)
+      : FloatModel(options.model.folder),
+        plan(quant::PlanQuantization(spec, tensors, options.smooth_kind(), options.keep)) {
     for (const std::string& name : source->Names()) {
       sizes.before_bytes += std::ssize(source->Find(name)->bytes);
     }
@@ -176,26 +123,9 @@ struct Model {
     }
   }
 
-  DecoderSpec spec;
-  std::unique_ptr<const WeightSource> source;
-  ModelTensors tensors;
   quant::QuantPlan plan;
   QuantizedSizes sizes;
 };
-
-quant::CalibrationText ReadCalibrationText(const QuantizeOptions& options,
-                                           const DecoderSpec& spec) {
-  const auto tokenizer = LoadTokenizer(options.model.folder);
-  const auto text = quant::CutCalibrationText(spec, *tokenizer, ReadInputFile(*options.text_file),
-                                              options.calibration);
-  if (text.short_text) {
-    WriteStatus(fmt::format(
-        "godwit: warning: {} has text for {} of {} tokens, not for {}: taking all of it\n",
-        *options.text_file, Plural(std::ssize(text.pieces), "piece"), options.calibration.seq_len,
-        options.calibration.samples));
-  }
-  return text;
-}
 
 void CheckDisk(const std::filesystem::path& folder, int64_t bytes) {
   const auto free = static_cast<int64_t>(std::filesystem::space(folder).available);
@@ -212,29 +142,11 @@ struct Calibrated {
 // Steps one and two: what the layers see, and what follows from it.
 Calibrated CalibrateAndSmooth(const Exec& exec, const QuantizeOptions& options, const Model& model,
                               const quant::CalibrationText& text) {
-  const auto load = [&] {
-    ProgressLine progress("loading the model", ProgressUnit::kBytes);
-    return LoadDecoder(
-        model.spec, *model.source, exec.pool,
-        {.progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
-         .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); },
-         .cancel = exec.cancel});
-  };
-  const auto decoder = load();
+  const auto decoder = LoadLayers(exec, model, model.spec.layers);
+  const auto calibration = RunCalibration(exec, *decoder, text, {.samples = options.searches()});
   Calibrated result;
-  quant::Calibration calibration;
-  {
-    ProgressLine progress("calibrating", ProgressUnit::kTokens);
-    calibration = quant::Calibrate(exec, *decoder, text.pieces, [&](int64_t done, int64_t total) {
-      progress.Update(done, total);
-    });
-  }
-  {
-    ProgressLine progress("smoothing", ProgressUnit::kBytes);
-    result.smoothing =
-        quant::Smooth(exec, model.plan, *options.scheme, calibration, options.smooth,
-                      [&](int64_t done, int64_t total) { progress.Update(done, total); });
-  }
+  result.smoothing =
+      RunSmoothing(exec, model.plan, *options.scheme, calibration, options.smoothing);
   if (!options.fixed_scales()) return result;
   result.input_maxima = quant::StaticMaxima(model.plan, calibration, result.smoothing.scalings);
   if (options.clip_share > 0) {
@@ -251,7 +163,7 @@ void Write(const Exec& exec, const QuantizeOptions& options, const Model& model,
            const Calibrated& calibrated, NewFolder& folder) {
   ProgressLine progress("quantizing and writing", ProgressUnit::kBytes);
   quant::WriteCheckpoint(exec,
-                         {.from = options.model.folder,
+                         {.from = model.folder,
                           .source = *model.source,
                           .plan = model.plan,
                           .scheme = *options.scheme,
@@ -286,17 +198,10 @@ int Quantize(std::span<const std::string> arguments) {
                 " was left by a run that did not end; it can be removed\n");
   }
   std::optional<quant::CalibrationText> text;
-  if (options.calibrates()) text = ReadCalibrationText(options, model.spec);
+  if (options.calibrates()) text = ReadCalibrationText(model, options.calibration);
 
-  WarnAboutThreads(options.model.threads);
-  ThreadPool pool(options.model.threads == 0 ? AvailableCores() : options.model.threads);
-  Workspace workspace;
-  CancelToken cancel;
-  const Exec exec{.pool = pool,
-                  .kernels = *kernels::SelectIsa(options.model.isa).table,
-                  .workspace = workspace,
-                  .cancel = &cancel};
-  const CancelOnInterrupt on_interrupt(cancel, /*presses_to_exit=*/2);
+  const Computation computation(options.model);
+  const Exec& exec = computation.exec();
   NewFolder folder(options.output);
   CheckDisk(folder.path(), model.sizes.after_bytes);
   Calibrated calibrated;

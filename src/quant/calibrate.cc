@@ -12,14 +12,14 @@
 namespace godwit::quant {
 namespace {
 
-// Calls see(name, row [inputs]) for every row that goes into a named linear layer.
+// Calls see(name, row [inputs]) for every row that goes into a named linear layer of the scope.
 template <typename See>
 void RunPieces(const Exec& exec, const Decoder& decoder,
                std::span<const std::vector<int32_t>> pieces, const CalibrationProgress& progress,
-               const See& see) {
+               const CalibrationScope& scope, const See& see) {
   std::vector<float> row;
   const LinearObserver observer = [&](const Weight& w, const ops::LinearInput& x) {
-    if (w.name.empty()) return;
+    if (w.name.empty() || (scope.linears && !scope.linears->contains(w.name))) return;
     row.resize(static_cast<size_t>(x.cols));
     for (int64_t i = 0; i < x.rows; ++i) {
       ReadFloats(x.dtype, x.Row(i), row);
@@ -35,7 +35,7 @@ void RunPieces(const Exec& exec, const Decoder& decoder,
     const auto policy = MakePolicy(Geometry(decoder.spec()),
                                    {.kv_type = DType::kF32, .context = n, .max_step_tokens = n});
     const Segment segment{piece, policy.get()};
-    Workspace::Scope scope(exec.workspace);
+    Workspace::Scope memory(exec.workspace);
     const auto hidden = exec.workspace.Matrix<float>(n, decoder.hidden_size());
     decoder.Forward(observed, {&segment, 1}, hidden);
     done += n;
@@ -47,9 +47,9 @@ void RunPieces(const Exec& exec, const Decoder& decoder,
 
 Calibration Calibrate(const Exec& exec, const Decoder& decoder,
                       std::span<const std::vector<int32_t>> pieces,
-                      const CalibrationProgress& progress) {
+                      const CalibrationProgress& progress, const CalibrationScope& scope) {
   Calibration calibration;
-  RunPieces(exec, decoder, pieces, progress,
+  RunPieces(exec, decoder, pieces, progress, scope,
             [&](const std::string& name, std::span<const float> row) {
               LinearStatistics& seen = calibration[name];
               seen.largest.resize(row.size());
@@ -62,7 +62,7 @@ Calibration Calibrate(const Exec& exec, const Decoder& decoder,
                 Throw(ErrorKind::kUnsupported, "calibration: the input of {} holds NaN or infinity",
                       name);
               }
-              if (seen.sample.WantsNext()) seen.sample.Add(row);
+              if (scope.samples && seen.sample.WantsNext()) seen.sample.Add(row);
             });
   return calibration;
 }
@@ -71,7 +71,7 @@ std::map<std::string, float, std::less<>> ClippedMaxima(
     const Exec& exec, const Decoder& decoder, std::span<const std::vector<int32_t>> pieces,
     const Scalings& scalings, double share, const CalibrationProgress& progress) {
   std::map<std::string, std::vector<float>, std::less<>> maxima;  // of every row
-  RunPieces(exec, decoder, pieces, progress,
+  RunPieces(exec, decoder, pieces, progress, /*scope=*/{},
             [&](const std::string& name, std::span<const float> row) {
               const auto& s = FindScaling(scalings, name + ".weight").column_factors;
               float largest = 0;

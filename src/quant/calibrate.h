@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,10 +32,17 @@ using Calibration = std::map<std::string, LinearStatistics, std::less<>>;
 // Tokens done, of how many.
 using CalibrationProgress = std::function<void(int64_t done, int64_t total)>;
 
+// What is kept of a run.
+struct CalibrationScope {
+  // The layers to look at, by the name of the packed weight; none: all.
+  std::optional<std::set<std::string, std::less<>>> linears;
+  bool samples = true;  // rows, for a search of alpha: nearly all that a Calibration takes
+};
+
 // Throws Error(kUnsupported) that names the layer whose input holds NaN or infinity.
 Calibration Calibrate(const Exec& exec, const Decoder& decoder,
                       std::span<const std::vector<int32_t>> pieces,
-                      const CalibrationProgress& progress);
+                      const CalibrationProgress& progress, const CalibrationScope& scope = {});
 
 // For fixed scales: of every smoothed layer input, the magnitude that all but the largest `share`
 // of the rows stay within (section 3.4.2: the top 2 % of the tokens are clipped). By the name of

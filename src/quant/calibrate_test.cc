@@ -88,6 +88,20 @@ TEST(Calibrate, TellsProgress) {
   EXPECT_EQ(seen, (std::vector<std::pair<int64_t, int64_t>>{{5, 10}, {10, 10}}));
 }
 
+TEST(Calibrate, KeepsWhatItIsAskedFor) {
+  const TestModel model;
+  const auto decoder = Load(model.spec, model.weights);
+  const auto pieces = TestPieces(2, 5);
+  const Calibration all = Calibrate(*TestExec(), *decoder, pieces, nullptr);
+  const Calibration some = Calibrate(*TestExec(), *decoder, pieces, nullptr,
+                                     {.linears = {{kDown, kQkv}}, .samples = false});
+  EXPECT_EQ(some.size(), 2);
+  for (const auto& [name, seen] : some) {
+    EXPECT_EQ(seen.largest, all.at(name).largest);
+    EXPECT_EQ(seen.sample.rows().rows, 0);
+  }
+}
+
 TEST(Calibrate, WhatIsNotFiniteIsRefusedByName) {
   TestModel model;
   const float infinity = std::numeric_limits<float>::infinity();

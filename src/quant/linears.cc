@@ -1,5 +1,9 @@
 #include "quant/linears.h"
 
+#include <fnmatch.h>
+
+#include <span>
+
 namespace godwit::quant {
 
 void ForEachLinear(const LayerTensors& layer,
@@ -14,6 +18,20 @@ void ForEachLinear(const LayerTensors& layer,
     visit(expert.up);
     visit(expert.down);
   }
+}
+
+bool MatchesName(const std::string& pattern, const std::string& module) {
+  return fnmatch(pattern.c_str(), module.c_str(), 0) == 0;
+}
+
+std::string LastName(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
+std::string FullName(const LinearTensors& linear) {
+  std::string name = ModuleName(linear);
+  for (const TensorInfo* part : std::span(linear.parts).subspan(1)) {
+    name += ", " + LastName(ModuleName(*part));
+  }
+  return name;
 }
 
 }  // namespace godwit::quant

@@ -1,7 +1,5 @@
 #include "quant/plan.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -47,7 +45,7 @@ class KeepPatterns {
   bool Matches(const std::string& name) {
     bool any = false;
     for (auto& [pattern, used] : used_) {
-      if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) used = any = true;
+      if (MatchesName(pattern, name)) used = any = true;
     }
     return any;
   }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "quant/linears.h"
+#include "quant/channel_maxima.h"
 #include "quant/output_error.h"
 #include "tensor/float_bytes.h"
 
@@ -30,33 +30,19 @@ std::vector<float> ActivationMaxima(const SmoothGroup& group, const Calibration&
 // [channels] of the weights, with what `scalings` have done to their rows.
 std::vector<float> WeightMaxima(const Exec& exec, const SmoothGroup& group,
                                 const Scalings& scalings) {
-  const auto columns = std::ssize(group.input_channels);
-  // One for each worker: a maximum does not depend on who has seen what.
-  std::vector<std::vector<float>> maxima(Index(exec.pool.threads()),
-                                         std::vector<float>(Index(columns)));
-  Workspace::Scope scope(exec.workspace);
-  const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), columns);
+  std::vector<float> maxima(Index(group.channels));
   for (const LinearTensors* linear : group.linears) {
+    Scalings rows_alone;
     for (const TensorInfo* part : linear->parts) {
-      const Scaling rows_alone{.row_divisors = FindScaling(scalings, part->name).row_divisors};
-      exec.ParallelRows(RowsOf(*part), columns, [&](int64_t row, int worker) {
-        const auto values = scratch.RowSpan(worker);
-        ReadRow(*part, rows_alone, row, values);
-        std::vector<float>& largest = maxima[Index(worker)];
-        for (size_t i = 0; i < values.size(); ++i) {
-          largest[i] = std::max(largest[i], std::fabs(values[i]));
-        }
-      });
+      rows_alone[part->name].row_divisors = FindScaling(scalings, part->name).row_divisors;
+    }
+    const std::vector<float> of_columns = LargestWeights(exec, *linear, rows_alone);
+    for (size_t i = 0; i < of_columns.size(); ++i) {
+      float& largest = maxima[Index(group.input_channels[i])];
+      largest = std::max(largest, of_columns[i]);
     }
   }
-  std::vector<float> of_channels(Index(group.channels));
-  for (const std::vector<float>& of_worker : maxima) {
-    for (size_t i = 0; i < of_worker.size(); ++i) {
-      float& largest = of_channels[Index(group.input_channels[i])];
-      largest = std::max(largest, of_worker[i]);
-    }
-  }
-  return of_channels;
+  return maxima;
 }
 
 // The factors nearest to `s` by which a norm's gain can be divided without being rounded: the gain
@@ -122,16 +108,6 @@ std::vector<float> AlphaGrid() {
   std::vector<float> grid;
   for (int i = 0; i <= 20; ++i) grid.push_back(static_cast<float>(i) / 20);
   return grid;
-}
-
-std::vector<float> LargestInputs(const LinearTensors& linear, const Calibration& calibration,
-                                 const Scalings& scalings) {
-  const auto seen = calibration.find(ModuleName(linear));
-  if (seen == calibration.end()) return {};
-  std::vector<float> largest = seen->second.largest;
-  const auto& s = FindScaling(scalings, linear.parts.front()->name).column_factors;
-  for (size_t i = 0; i < s.size(); ++i) largest[i] /= s[i];
-  return largest;
 }
 
 Smoothing Smooth(const Exec& exec, const QuantPlan& plan, const Scheme& scheme,

@@ -56,9 +56,4 @@ Smoothing Smooth(const Exec& exec, const QuantPlan& plan, const Scheme& scheme,
                  const Calibration& calibration, const SmoothOptions& options,
                  const SmoothProgress& progress);
 
-// The largest magnitude of what goes into the layer, in each of its input columns.
-// Empty if nothing went in.
-std::vector<float> LargestInputs(const LinearTensors& linear, const Calibration& calibration,
-                                 const Scalings& scalings);
-
 }  // namespace godwit::quant

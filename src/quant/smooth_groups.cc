@@ -8,8 +8,6 @@
 namespace godwit::quant {
 namespace {
 
-std::string LastName(const std::string& module) { return module.substr(module.rfind('.') + 1); }
-
 std::vector<int64_t> InOrder(int64_t n) {
   std::vector<int64_t> channels(static_cast<size_t>(n));
   std::iota(channels.begin(), channels.end(), 0);

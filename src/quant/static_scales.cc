@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "quant/linears.h"
-#include "quant/smooth.h"
+#include "quant/channel_maxima.h"
 
 namespace godwit::quant {
 

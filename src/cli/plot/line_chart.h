@@ -1,4 +1,4 @@
-// A chart of lines as an SVG file: no fonts, no scripts, readable in a browser and in a repository.
+// A chart of lines as an SVG file.
 #pragma once
 
 #include <string>
@@ -22,11 +22,5 @@ struct LineChart {
 
   std::string Svg() const;
 };
-
-// Round numbers that cover [low, high] in at most `most` + 1 steps of 1, 2 or 5 times a power of
-// ten.
-std::vector<double> LinearTicks(double low, double high, int most);
-// Powers of ten from the one at or below `low` to the one at or above `high`, both positive.
-std::vector<double> LogTicks(double low, double high);
 
 }  // namespace godwit::cli

@@ -67,6 +67,14 @@ void OutputFile::Close() {
   if (close(std::exchange(file_, -1)) != 0) Refuse(path_, errno);
 }
 
+void CheckOutputFile(std::string_view flag, const std::optional<std::string>& path) {
+  if (!path) return;
+  if (*path == "-") {
+    Throw(ErrorKind::kInput, "{}: expected a file, since the result goes to standard output", flag);
+  }
+  const OutputFile probe(*path);
+}
+
 void WriteFile(const std::string& path, std::string_view text) {
   OutputFile file(path);
   file.Write(std::as_bytes(std::span(text)));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,10 @@ class OutputFile {
   std::string temporary_;  // empty if written directly
   int file_ = -1;
 };
+
+// For a flag whose file is written at the end, beside a result on standard output: refuses what
+// will not do now, not after an hour. Throws Error(kInput) for "-", Error(kIo) as above.
+void CheckOutputFile(std::string_view flag, const std::optional<std::string>& path);
 
 // All of it at once. Throws Error(kIo).
 void WriteFile(const std::string& path, std::string_view text);

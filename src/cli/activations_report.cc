@@ -1,0 +1,101 @@
+#include "cli/activations_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/name_list.h"
+#include "cli/plot/step_panels.h"
+
+namespace godwit::cli {
+namespace {
+
+constexpr size_t kNamedChannels = 4;
+
+constexpr const char* kUnreached = "no token of the text reaches it";
+constexpr const char* kUnsmoothed = "not smoothed";
+
+// "72.6 x"; empty if most channels are silent.
+std::string DescribeRatio(const Outliers& outliers) {
+  return outliers.median > 0 ? fmt::format("{:.3g} x", outliers.ratio()) : "";
+}
+
+std::string TableRow(const char* name, const std::vector<float>& maxima) {
+  if (maxima.empty()) return fmt::format("  {:<14}{}\n", name, kUnreached);
+  const Outliers outliers = FindOutliers(maxima);
+  return fmt::format("  {:<14}{:>10.3g}{:>10.3g}{:>10}  {}\n", name, outliers.largest,
+                     outliers.median, DescribeRatio(outliers),
+                     NameList(outliers.channels, [&](size_t channel) {
+                       return fmt::format("{}: {:.3g}", channel, maxima[channel]);
+                     }));
+}
+
+StepPanel Panel(const std::vector<float>& maxima) {
+  if (maxima.empty()) return {.note = kUnreached};
+  const Outliers outliers = FindOutliers(maxima);
+  std::string note = fmt::format("largest {:.3g}", outliers.largest);
+  if (outliers.median > 0) note += fmt::format(", {} median", DescribeRatio(outliers));
+  return {.values = maxima, .note = note};
+}
+
+StepPair Pair(const LinearMaxima& linear, std::vector<float> ChannelMaxima::*of) {
+  return {Panel(linear.before.*of),
+          linear.after ? Panel((*linear.after).*of) : StepPanel{.note = kUnsmoothed}};
+}
+
+}  // namespace
+
+Outliers FindOutliers(const std::vector<float>& maxima) {
+  std::vector<size_t> order(maxima.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](size_t channel) { return maxima[channel]; });
+  Outliers outliers{.largest = maxima[order.front()], .median = maxima[order[order.size() / 2]]};
+  order.resize(std::min(order.size(), kNamedChannels));
+  outliers.channels = std::move(order);
+  return outliers;
+}
+
+std::string MaximaText(std::span<const LinearMaxima> linears) {
+  std::string text;
+  for (const LinearMaxima& linear : linears) {
+    text += fmt::format("\n{}\n  {:<14}{:>10}{:>10}{:>10}  {}\n", linear.name, "channels",
+                        "largest", "median", "ratio", "the largest ones");
+    text += TableRow("|x|", linear.before.inputs);
+    if (linear.after) text += TableRow("|x| smoothed", linear.after->inputs);
+    text += TableRow("|W|", linear.before.weights);
+    if (linear.after) text += TableRow("|W| smoothed", linear.after->weights);
+    if (!linear.after) text += fmt::format("  {}\n", kUnsmoothed);
+  }
+  return text;
+}
+
+nlohmann::ordered_json MaximaJson(std::span<const LinearMaxima> linears) {
+  auto json = nlohmann::ordered_json::array();
+  for (const LinearMaxima& linear : linears) {
+    nlohmann::ordered_json object = {
+        {"name", linear.name},
+        {"inputs", {{"before", linear.before.inputs}, {"after", nullptr}}},
+        {"weights", {{"before", linear.before.weights}, {"after", nullptr}}}};
+    if (linear.after) {
+      object["inputs"]["after"] = linear.after->inputs;
+      object["weights"]["after"] = linear.after->weights;
+    }
+    json.push_back(std::move(object));
+  }
+  return json;
+}
+
+std::string MaximaChart(const std::string& title, std::span<const LinearMaxima> linears) {
+  StepPanels chart{.title = title,
+                   .columns = {"activations |x|", "|x|, smoothed", "weights |W|", "|W|, smoothed"}};
+  for (const LinearMaxima& linear : linears) {
+    chart.rows.push_back(
+        {.name = linear.name,
+         .pairs = {Pair(linear, &ChannelMaxima::inputs), Pair(linear, &ChannelMaxima::weights)}});
+  }
+  return chart.Svg();
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,44 @@
+// What godwit inspect --activations says: the largest magnitudes of the channels of linear layers
+// before and after smoothing (figure 3.2 of the SmoothQuant thesis).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace godwit::cli {
+
+// [inputs] each.
+struct ChannelMaxima {
+  std::vector<float> inputs;   // of what goes in; empty if no token of the text reached the layer
+  std::vector<float> weights;  // of what reads it
+};
+
+struct LinearMaxima {
+  std::string name;  // with all parts that are computed as one
+  ChannelMaxima before;
+  std::optional<ChannelMaxima> after;  // none: nothing of it is smoothed
+};
+
+// How far the largest channels stand out of the others.
+struct Outliers {
+  float largest = 0;
+  float median = 0;
+  std::vector<size_t> channels;  // of the largest ones, the largest first
+
+  double ratio() const { return static_cast<double>(largest) / static_cast<double>(median); }
+};
+Outliers FindOutliers(const std::vector<float>& maxima);
+
+// A table for each layer.
+std::string MaximaText(std::span<const LinearMaxima> linears);
+
+// Every channel's.
+nlohmann::ordered_json MaximaJson(std::span<const LinearMaxima> linears);
+
+// Four panels for each layer.
+std::string MaximaChart(const std::string& title, std::span<const LinearMaxima> linears);
+
+}  // namespace godwit::cli

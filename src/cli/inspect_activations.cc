@@ -1,0 +1,124 @@
+#include "cli/inspect_activations.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/activations_report.h"
+#include "cli/calibration_run.h"
+#include "cli/quantize_report.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/json_output.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/output_file.h"
+#include "quant/channel_maxima.h"
+#include "quant/chosen_linears.h"
+#include "quant/linears.h"
+
+namespace godwit::cli {
+namespace {
+
+// Nothing is quantized here, but a search for alpha asks what that would cost.
+constexpr const quant::Scheme& kScheme = quant::kSchemes[0];
+
+LinearMaxima Measure(const Exec& exec, const LinearTensors& linear,
+                     const quant::Calibration& calibration, const quant::Scalings& scalings) {
+  const auto measured = [&](const quant::Scalings& with) -> ChannelMaxima {
+    return {.inputs = quant::LargestInputs(linear, calibration, with),
+            .weights = quant::LargestWeights(exec, linear, with)};
+  };
+  LinearMaxima maxima{.name = quant::FullName(linear), .before = measured({})};
+  const bool smoothed = std::ranges::any_of(
+      linear.parts, [&](const TensorInfo* part) { return scalings.contains(part->name); });
+  if (smoothed) maxima.after = measured(scalings);
+  return maxima;
+}
+
+struct Seen {
+  quant::CalibrationText text;
+  quant::Smoothing smoothing;
+  std::vector<LinearMaxima> linears;
+};
+
+Seen Look(const ModelOptions& options, const ActivationsOptions& activations) {
+  const FloatModel model(options.folder);
+  const auto chosen = quant::ChooseLinears(model.tensors, *activations.layers);
+  const auto kind = activations.smoothing.kind.value_or(quant::SmoothKind::kNorm);
+  const quant::AlphaSearch search = activations.smoothing.alpha.search;
+  auto plan = quant::PlanQuantization(model.spec, model.tensors, kind, /*keep=*/{});
+  quant::CalibrationScope scope{.samples = search != quant::AlphaSearch::kNone};
+  int64_t layers = model.spec.layers;
+  // One alpha for the model takes all of it, anything else only what is looked at.
+  if (search != quant::AlphaSearch::kGlobal) {
+    plan.smooth.groups = quant::GroupsOf(chosen, std::move(plan.smooth.groups));
+    scope.linears = chosen.neighbours;
+    layers = chosen.layers;
+  }
+  Seen seen{.text = ReadCalibrationText(model, activations.calibration)};
+
+  const Computation computation(options);
+  const Exec& exec = computation.exec();
+  const auto decoder = LoadLayers(exec, model, layers);
+  const auto calibration = RunCalibration(exec, *decoder, seen.text, scope);
+  seen.smoothing = RunSmoothing(exec, plan, kScheme, calibration, activations.smoothing);
+  for (const LinearTensors* linear : chosen.linears) {
+    seen.linears.push_back(Measure(exec, *linear, calibration, seen.smoothing.scalings));
+  }
+  return seen;
+}
+
+}  // namespace
+
+void AddActivationsFlags(CommandLine& line, ActivationsOptions& options) {
+  line.Group("Activations");
+  line.Add({.names = "--activations",
+            .value = "LAYER",
+            .help = "look at layers instead: the largest activation and weight of every channel, "
+                    "before and after smoothing. A decoder layer's number, or linear layers by "
+                    "name (*.down_proj)"},
+           options.layers);
+  line.Add({.names = "--plot", .value = "FILE.svg", .help = "draw them, too"}, options.plot);
+  AddSmoothingFlags(line, options.smoothing);
+  AddCalibrationFlags(line, options.calibration);
+  // The weights are looked at as they are stored.
+  for (const char* other : {"--tensors", "--weights", "--numa"}) {
+    line.Exclusive({"--activations", other});
+  }
+}
+
+void CheckActivations(const ActivationsOptions& options) {
+  if (options.layers) {
+    CheckOutputFile("--plot", options.plot);
+    return RequireText(options.calibration);
+  }
+  for (const auto& [flag, file] :
+       {std::pair{"--plot", options.plot}, {"--calib", options.calibration.file}}) {
+    if (file) Throw(ErrorKind::kInput, "{} is for a look at layers: it needs --activations", flag);
+  }
+}
+
+void InspectActivations(const ModelOptions& model, const ActivationsOptions& activations,
+                        bool json) {
+  const Seen seen = Look(model, activations);
+  const std::string alpha = DescribeAlphas(seen.smoothing);
+  if (activations.plot) {
+    const std::string title =
+        fmt::format("the largest of every channel, before and after smoothing (alpha {})", alpha);
+    WriteFile(*activations.plot, MaximaChart(title, seen.linears));
+  }
+  if (json) {
+    nlohmann::ordered_json object = {
+        {"folder", model.folder}, {"tokens", seen.text.tokens}, {"alphas", seen.smoothing.alphas}};
+    object["linears"] = MaximaJson(seen.linears);
+    WriteJson(object);
+  } else {
+    WriteOutput(fmt::format("calibration {}, {}\nalpha       {}\n",
+                            Plural(std::ssize(seen.text.pieces), "piece"),
+                            Plural(seen.text.tokens, "token"), alpha) +
+                MaximaText(seen.linears));
+  }
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,65 @@
+#include "cli/options/smoothing_options.h"
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "cli/options/parse_value.h"
+
+namespace godwit::cli {
+namespace {
+
+quant::SmoothKind ParseKind(const std::string& value) {
+  if (value == "none") return quant::SmoothKind::kNone;
+  if (value == "norm") return quant::SmoothKind::kNorm;
+  if (value == "all") return quant::SmoothKind::kAll;
+  Throw(ErrorKind::kInput, "expected norm, all or none, found {}", Quote(value));
+}
+
+quant::SmoothOptions ParseAlpha(const std::string& value) {
+  if (value == "auto") return {.search = quant::AlphaSearch::kGlobal};
+  if (value == "per-layer") return {.search = quant::AlphaSearch::kPerGroup};
+  const float alpha = ParseFloat(value);
+  if (!(alpha >= 0 && alpha <= 1)) {
+    Throw(ErrorKind::kInput, "expected a number from 0 to 1, auto or per-layer, found {}",
+          Quote(value));
+  }
+  return {.alpha = alpha};
+}
+
+}  // namespace
+
+void AddSmoothingFlags(CommandLine& line, SmoothingOptions& options) {
+  line.Group("Smoothing");
+  line.Add({.names = "--smooth",
+            .value = "WHAT",
+            .help = "norm (the default): norms into the layers behind them; all: also v into the "
+                    "layer behind attention, up into down; none"},
+           [&](const std::string& value) { options.kind = ParseKind(value); });
+  line.Add({.names = "--alpha",
+            .value = "A",
+            .help = "how much of the difficulty goes into the weights, 0 to 1 (0.5); auto: what "
+                    "costs least, for the model; per-layer: for each group"},
+           [&](const std::string& value) { options.alpha = ParseAlpha(value); });
+}
+
+void AddCalibrationFlags(CommandLine& line, CalibrationInput& options) {
+  line.Group("Calibration");
+  line.Add({.names = "--calib",
+            .value = "FILE",
+            .help = "a text like those that the model will read (-: standard input)"},
+           options.file);
+  line.AddInt({.names = "--samples",
+               .value = "N",
+               .help = fmt::format("pieces of it that are read ({})", options.pieces.samples)},
+              options.pieces.samples, 1);
+  line.AddInt({.names = "--seq-len",
+               .value = "N",
+               .help = fmt::format("tokens in each ({})", options.pieces.seq_len)},
+              options.pieces.seq_len, 1);
+}
+
+void RequireText(const CalibrationInput& options) {
+  if (options.file) return;
+  Throw(ErrorKind::kInput, "a calibration text is needed: name it with --calib FILE");
+}
+
+}  // namespace godwit::cli

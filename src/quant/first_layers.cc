@@ -1,0 +1,34 @@
+#include "quant/first_layers.h"
+
+#include <utility>
+
+namespace godwit::quant {
+namespace {
+
+// Gives what it is asked for by name and lists nothing, so nothing in it is unexpected.
+class Unlisted : public WeightSource {
+ public:
+  explicit Unlisted(const WeightSource& source) : source_(source) {}
+
+  const TensorInfo* Find(std::string_view name) const override { return source_.Find(name); }
+  const std::vector<std::string>& Names() const override { return names_; }
+  const std::map<std::string, std::string, std::less<>>& Metadata() const override {
+    return source_.Metadata();
+  }
+  void Release(const TensorInfo& tensor) const override { source_.Release(tensor); }
+
+ private:
+  const WeightSource& source_;
+  const std::vector<std::string> names_;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> LoadFirstLayers(DecoderSpec spec, const WeightSource& source,
+                                         int64_t layers, ThreadPool& pool, const LoadHooks& hooks) {
+  spec.layers = layers;
+  spec.windows.resize(static_cast<size_t>(layers));
+  return LoadDecoder(spec, Unlisted(source), pool, hooks);
+}
+
+}  // namespace godwit::quant

@@ -1,0 +1,142 @@
+"""godwit inspect: what a model is, without reading the weights; and its layers at work."""
+
+import json
+import os
+import unittest
+from xml.etree import ElementTree
+
+from harness import GOLDEN, TINY, CliTest, Terminal
+
+INPUT, IO, UNSUPPORTED = 2, 3, 5
+
+
+class InspectTest(CliTest):
+    def test_json(self):
+        result = json.loads(self.ok("inspect", "-m", TINY, "--json", "-t", "3", "--isa", "scalar"))
+        self.assertEqual(result["family"], "llama")
+        self.assertEqual(result["max_context"], 1024)
+        self.assertEqual(result["threads"], 3)
+        self.assertEqual(result["isa"], "scalar")
+        self.assertIn("scalar", result["supported_isas"])
+        self.assertEqual(result["tokenizer"], {"vocab_size": 512, "bos_id": 1, "eos_ids": [2, 4],
+                                               "chat_template": True})
+        # K and V of 2 heads of 16 in 2 layers.
+        self.assertEqual(result["kv"]["f32"]["bytes_per_token"], 2 * 2 * 2 * 16 * 4)
+        self.assertEqual(result["kv"]["bf16"]["bytes_per_token"], 2 * 2 * 2 * 16 * 2)
+        tensors = result["tensors"]
+        self.assertEqual(len(tensors), 20)
+        elements = sum(t["bytes"] for t in tensors) // 2
+        self.assertEqual(result["parameters"], elements)
+        self.assertEqual(tensors[0], {"name": "model.embed_tokens.weight", "dtype": "BF16",
+                                      "shape": [512, 64], "bytes": 512 * 64 * 2})
+        self.assertGreater(result["memory"]["total_bytes"], result["memory"]["available_bytes"])
+
+    def test_folder_of_any_name(self):
+        model = self.folder / os.fsdecode(b"not UTF-8 \xff")
+        model.symlink_to(TINY)
+        result = json.loads(self.ok("inspect", "-m", model, "--json"))
+        self.assertTrue(result["folder"].endswith("not UTF-8 \ufffd"), result["folder"])
+
+    def test_text(self):
+        text = self.ok("inspect", "-m", TINY)
+        self.assertIn("model.layers.*.mlp.up_proj.weight", text)
+        self.assertIn("x 2", text)
+        self.assertIn("4 \"<|im_end|>\"", text)
+        text = self.ok("inspect", "-m", TINY, "--tensors")
+        self.assertIn("model.layers.0.mlp.up_proj.weight", text)
+        self.assertIn("model.layers.1.mlp.up_proj.weight", text)
+        self.assertNotIn("quantized", text)
+
+    def test_int8_checkpoint(self):
+        model = GOLDEN / "int8" / "llama" / "tensor_static"
+        scheme = "int8 weights with a scale per tensor, input quantized with a static scale"
+        self.assertIn(f"quantized   {scheme}\n", self.ok("inspect", "-m", model))
+        result = json.loads(self.ok("inspect", "-m", model, "--json"))
+        self.assertEqual(result["quantization"], [scheme])
+
+
+class ActivationsTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.text = self.folder / "text"
+        self.text.write_text("Once upon a time there was a small bird. " * 200)
+        self.command = ["inspect", "-m", TINY, "--calib", self.text, "--seq-len", "64",
+                        "--samples", "4"]
+
+    def test_a_layer(self):
+        said = self.ok(*self.command, "--activations", "1")
+        self.assertIn("calibration 4 pieces, 256 tokens\nalpha       0.5\n", said)
+        names = [line for line in said.splitlines() if line.startswith("model.")]
+        self.assertEqual(names, ["model.layers.1.self_attn.q_proj, k_proj, v_proj",
+                                 "model.layers.1.self_attn.o_proj",
+                                 "model.layers.1.mlp.gate_proj, up_proj",
+                                 "model.layers.1.mlp.down_proj"])
+        self.assertEqual(said.count("|x| smoothed"), 2)
+        self.assertEqual(said.count("not smoothed"), 2)
+
+    # By the formula, alpha 0.5 makes both the same: sqrt(A W), but for gains that stay exact.
+    def test_every_channel(self):
+        said = self.ok(*self.command, "--activations", "*.k_proj", "--json")
+        result = json.loads(said)
+        self.assertEqual(result["tokens"], 256)
+        self.assertEqual(len(result["linears"]), 2)
+        for linear in result["linears"]:
+            before, after = ([linear[of][when] for of in ("inputs", "weights")]
+                             for when in ("before", "after"))
+            for x, w, smooth_x, smooth_w in zip(*before, *after, strict=True):
+                self.assertAlmostEqual(x * w, smooth_x * smooth_w, delta=1e-5 * x * w)
+                self.assertAlmostEqual(smooth_x / smooth_w, 1, delta=0.02)
+        self.assertEqual(said, self.ok(*self.command, "--activations", "*.k_proj", "--json", "-t",
+                                       "3"))
+
+    # What is behind a layer is not computed, and the search for one alpha needs it.
+    def test_a_search(self):
+        for alpha in ("auto", "per-layer"):
+            said = json.loads(self.ok(*self.command, "--activations", "0", "--alpha", alpha,
+                                      "--smooth", "all", "--json"))
+            self.assertEqual(len(said["alphas"]), 8 if alpha == "auto" else 4)
+            self.assertNotIn(None, [linear["inputs"]["after"] for linear in said["linears"]])
+
+    def test_the_picture(self):
+        plot = self.folder / "plot.svg"
+        self.ok(*self.command, "--activations", "0", "--plot", plot)
+        picture = ElementTree.parse(plot).getroot()
+        svg = "{http://www.w3.org/2000/svg}"
+        panels = [path for path in picture.iter(svg + "path") if path.get("fill")]
+        self.assertEqual(len(panels), 4 * 4 - 4)  # two layers are not smoothed
+        texts = [text.text for text in picture.iter(svg + "text")]
+        self.assertIn("model.layers.0.self_attn.q_proj, k_proj, v_proj", texts)
+        self.assertEqual(texts.count("not smoothed"), 4)
+
+    def test_refusals(self):
+        def refused(*flags, code=INPUT):
+            return self.refused(code, *self.command, *flags)
+
+        for layer in ("2", "*.nothing", "q_proj", "lm_head", "-1"):
+            self.assertIn(f"\"{layer}\": expected the number of a decoder layer, 0 to 1, or a name",
+                          refused(f"--activations={layer}"))
+        self.assertIn("--activations", refused("--activations", "0", "--tensors"))
+        self.assertIn("--activations", refused("--activations", "0", "--weights", "int8"))
+        self.assertIn("--calib is for", refused())
+        self.assertIn("--plot is for",
+                      self.refused(INPUT, "inspect", "-m", TINY, "--plot", "x.svg"))
+        self.assertIn("--calib FILE",
+                      self.refused(INPUT, "inspect", "-m", TINY, "--activations", "0"))
+        self.assertIn("--plot: expected a file", refused("--activations", "0", "--plot", "-"))
+        self.assertIn("no/such", refused("--activations", "0", "--plot", "no/such/folder",
+                                         code=IO))
+        self.assertIn("quantized already",
+                      refused("-m", GOLDEN / "int8" / "llama" / "tensor_static",
+                              "--activations", "0", code=UNSUPPORTED))
+
+    def test_interrupted(self):
+        self.text.write_text("Once upon a time there was a small bird. " * 20000)
+        terminal = Terminal(self, *self.command, "--activations", "1", "--samples", "100000",
+                            "--isa", "scalar", "-t", "1")
+        terminal.expect("calibrating: ")
+        terminal.type("\x03")
+        self.assertEqual(terminal.finish(), 130)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -30,7 +30,7 @@ constexpr Layer kLayers[] = {{"qkv", 3072, 2048},
                              {"gate_up", 16384, 2048},
                              {"down", 2048, 8192},
                              {"head", 32000, 2048}};
-constexpr int64_t kRows[] = {1, 16, 512};
+constexpr int64_t kRows[] = {1, 4, 16, 512};
 
 struct Type {
   const char* name;

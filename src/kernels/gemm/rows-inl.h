@@ -7,6 +7,8 @@
 namespace godwit::kernels {
 namespace {
 
+constexpr int64_t kAheadBytes = 1536;
+
 // At most kTileRows rows of activations.
 template <class Operand>
 struct SourceRows {
@@ -15,10 +17,22 @@ struct SourceRows {
   int64_t rows;
 };
 
-// What `tile` says, but for its `a`, which is made of `source`.
+// How far ahead of the product the panel is fetched, in its elements. Where tiles side by side go
+// through it, each reads a strip of every step, in strides that no processor foresees: they fetch
+// the steps that come after them all. Where one tile reads it in order, the processor foresees
+// some, but stops at the end of every page of memory.
+template <class Operand>
+GODWIT_INLINE int64_t ElementsAhead(int64_t rows, int64_t w_stride) {
+  const bool in_order = rows == 1 || kTileVecs * kLanes == kPanelColumns;
+  return in_order ? kAheadBytes / int64_t{sizeof(typename Operand::W)}
+                  : Operand::kMostSteps * w_stride;
+}
+
+// What `tile` says, but for its `a`, which is made of `source`, and for `ahead`.
 template <class Operand>
 GODWIT_INLINE void RunRows(SourceRows<Operand> source, TileArgs<Operand> tile) {
   typename Operand::Prepared buffer;
+  const int64_t ahead = ElementsAhead<Operand>(source.rows, tile.w_stride);
   const float* const bias = tile.bias;
   int64_t left = tile.steps;
   tile.a_stride = Operand::Stride(source.stride);
@@ -27,6 +41,7 @@ GODWIT_INLINE void RunRows(SourceRows<Operand> source, TileArgs<Operand> tile) {
     left -= tile.steps;
     tile.a = Operand::Prepare(source.data, source.stride, source.rows, tile.steps, buffer);
     tile.bias = left == 0 ? bias : nullptr;
+    tile.ahead = tile.w + ahead;
     RunColumns<Operand>(source.rows, kPanelColumns, tile);
     tile.resume = true;
     tile.w += tile.steps * tile.w_stride;

@@ -22,8 +22,8 @@ template <class T>
 struct RowsInPlace {
   using Source = T;  // elements of the activations
   using A = T;
-  static constexpr int64_t kMostSteps = INT64_MAX;  // that are prepared at a time
-  struct Prepared {};                               // where to
+  static constexpr int64_t kMostSteps = 256;  // at a time
+  struct Prepared {};                         // what they are brought into
   static constexpr int64_t Stride(int64_t source_stride) { return source_stride; }
   static GODWIT_INLINE const T* Prepare(const T* source, int64_t /*stride*/, int64_t /*rows*/,
                                         int64_t /*steps*/, Prepared&) {
@@ -47,17 +47,6 @@ struct WidenedOperand : RowsInPlace<float> {
   }
   static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return MulAdd(a, w, sum); }
 };
-
-// Keys and values in the cache: a tile of them is short, and where the next one lies no processor
-// can guess.
-template <class Storage>
-struct CachedOperand : WidenedOperand<Storage> {};
-
-// Whether every step also fetches as many bytes as it reads (TileArgs::ahead).
-template <class Operand>
-constexpr bool kFetchesAhead = false;
-template <class Storage>
-constexpr bool kFetchesAhead<CachedOperand<Storage>> = true;
 
 // N neighbouring vectors.
 template <int N>
@@ -140,7 +129,8 @@ struct TileArgs {
   const float* bias = nullptr;  // [columns], added at the end, or null
   float* out;                   // [R, columns]
   int64_t out_stride;
-  const typename Operand::W* ahead = nullptr;  // [columns * steps * kDepth], if it fetches ahead
+  // What will be read later: every step fetches as much of it as it reads of `w`, in order.
+  const typename Operand::W* ahead;  // [columns * steps * kDepth]
 };
 
 template <int R, int N>
@@ -182,10 +172,6 @@ GODWIT_INLINE void FinishRows(Rows<R, N>& rows, const TileArgs<Operand>& tile) {
   }
 }
 
-// How far ahead of a single row the panels are fetched, which it reads in order: the processor's
-// own guesses end with every page of memory.
-constexpr int64_t kAheadBytes = 1536;
-
 // N vectors' worth of elements of W, into the second-level cache: two tiles with heads of 128 are
 // twice the first-level one.
 template <int N, class W>
@@ -206,12 +192,8 @@ __attribute__((noinline)) void RunTile(const TileArgs<Operand>& tile) {
   const auto* ahead = tile.ahead;
   const int64_t a_stride = tile.a_stride, w_stride = tile.w_stride;
   for (int64_t steps = tile.steps; steps > 0; --steps) {
-    if constexpr (kFetchesAhead<Operand>) {
-      FetchAhead<N>(ahead);
-      ahead += N * kLanes;
-    } else if constexpr (R == 1) {
-      FetchAhead<N * Operand::kDepth>(w + kAheadBytes / int64_t{sizeof(*w)});
-    }
+    FetchAhead<N * Operand::kDepth>(ahead);
+    ahead += N * kLanes * Operand::kDepth;
     Strip<N> columns;
     LoadColumns<Operand, 0>(columns, w);
     AccumulateRows<Operand, 0>(sums, a, a_stride, columns);
@@ -251,7 +233,7 @@ GODWIT_INLINE void SkipColumns(TileArgs<Operand>& tile, int64_t columns) {
   tile.w += columns * Operand::kDepth;
   tile.out += columns;
   if (tile.bias != nullptr) tile.bias += columns;
-  if constexpr (kFetchesAhead<Operand>) tile.ahead += columns * tile.steps;
+  tile.ahead += columns * tile.steps * Operand::kDepth;
 }
 
 // Tiles side by side. rows <= kTileRows; columns is a multiple of kLaneFloats.

@@ -75,17 +75,17 @@ void AddValues(const AttendTileArgs& args, const float* weights, float* state, i
                int64_t begin, int64_t end) {
   if (begin >= end) return;
   const int64_t width = WholeLanes(args.head_dim);
-  RunColumns<CachedOperand<Storage>>(rows, width,
-                                     {.a = weights + begin,
-                                      .a_stride = kTileTokens,
-                                      .w = static_cast<const Storage*>(args.v) + begin * width,
-                                      .w_stride = width,
-                                      .steps = end - begin,
-                                      .resume = true,
-                                      .bias = nullptr,
-                                      .out = state + kStateHeader,
-                                      .out_stride = args.state_stride,
-                                      .ahead = Ahead<Storage>(args.next_v, args.v)});
+  RunColumns<WidenedOperand<Storage>>(rows, width,
+                                      {.a = weights + begin,
+                                       .a_stride = kTileTokens,
+                                       .w = static_cast<const Storage*>(args.v) + begin * width,
+                                       .w_stride = width,
+                                       .steps = end - begin,
+                                       .resume = true,
+                                       .bias = nullptr,
+                                       .out = state + kStateHeader,
+                                       .out_stride = args.state_stride,
+                                       .ahead = Ahead<Storage>(args.next_v, args.v)});
 }
 
 // The weights of a row to integers of the largest of them, and to zeros where the row does not see
@@ -113,7 +113,7 @@ void AddInt8Values(const AttendTileArgs& args, const float* weights, const float
   alignas(64) float sums[kTileRows * kPanelColumns];
   for (int64_t column = 0; column < width; column += kPanelColumns) {
     const int64_t columns = Lower(kPanelColumns, width - column);
-    RunColumns<CachedOperand<int8_t>>(
+    RunColumns<WidenedOperand<int8_t>>(
         rows, columns,
         {.a = weights + begin,
          .a_stride = kTileTokens,
@@ -148,17 +148,17 @@ void AttendRows(const AttendTileArgs& args, int64_t row, int64_t rows) {
   }
   alignas(64) float scores[kTileRows * kTileTokens];
   const int64_t first = begin / kLaneFloats * kLaneFloats;
-  RunColumns<CachedOperand<Storage>>(rows, WholeLanes(end) - first,
-                                     {.a = args.q + row * args.q_stride,
-                                      .a_stride = args.q_stride,
-                                      .w = static_cast<const Storage*>(args.k) + first,
-                                      .w_stride = kTileTokens,
-                                      .steps = args.head_dim,
-                                      .resume = false,
-                                      .bias = nullptr,
-                                      .out = scores + first,
-                                      .out_stride = kTileTokens,
-                                      .ahead = Ahead<Storage>(args.next_k, args.k)});
+  RunColumns<WidenedOperand<Storage>>(rows, WholeLanes(end) - first,
+                                      {.a = args.q + row * args.q_stride,
+                                       .a_stride = args.q_stride,
+                                       .w = static_cast<const Storage*>(args.k) + first,
+                                       .w_stride = kTileTokens,
+                                       .steps = args.head_dim,
+                                       .resume = false,
+                                       .bias = nullptr,
+                                       .out = scores + first,
+                                       .out_stride = kTileTokens,
+                                       .ahead = Ahead<Storage>(args.next_k, args.k)});
   float* state = args.state + row * args.state_stride;
   for (int64_t r = 0; r < rows; ++r) {
     const float* bias = args.bias == nullptr ? nullptr : args.bias + (row + r) * kTileTokens;

@@ -3,9 +3,9 @@
 //
 // Include after one of vec/*.h. A tile is a tree of named members and not an array, since GCC 12
 // keeps arrays of vectors in memory. What a step multiplies is an operand type:
-//   A, W          elements of `a` and `w`, and what brings rows of activations into the form of
-//   `a`:
-//                 RowsInPlace, or the like for several steps at a time
+//   W             elements of `w`
+//   Source, A     elements of the activations and of `a`, and how the one becomes the other,
+//                 kMostSteps at a time: RowsInPlace, or the like
 //   kDepth        elements of one column, side by side, that a step consumes
 //   kPhases       multiply-adds of a step per accumulator
 //   Row, Column   the broadcast of row elements, and kLanes columns, for one phase

@@ -17,16 +17,23 @@ SHAPE = HERE.parents[1] / "tests" / "data" / "tiny-llama" / "config.json"
 FAKE = """#!{python}
 import json, pathlib, sys
 arguments = sys.argv[1:]
+if arguments == ["-h"]:
+    sys.exit(print({usage!r}))
 value = lambda flag: arguments[arguments.index(flag) + 1]
 log = pathlib.Path(__file__).with_suffix(".log")
 log.write_text((log.read_text() if log.exists() else "") + " ".join(arguments) + "\\n")
 calls = len(log.read_text().splitlines())
 rows = []
-for depth in value("-d").split(","):
+depths = value("-d").split(",") if "-d" in arguments else ["0"]
+for depth in depths:
     base = {{"build_commit": "abc1234", "model_type": "llama 1B Q8_0", "n_depth": int(depth)}}
     rows.append({{**base, "n_prompt": int(value("-p")), "n_gen": 0, "avg_ts": 100.0 * calls}})
     rows.append({{**base, "n_prompt": 0, "n_gen": int(value("-n")), "avg_ts": 10.0}})
-rows.append({{**base, "n_prompt": 8, "n_gen": 8, "avg_ts": 5.0}})
+rows.append({{**base, "n_prompt": 8, "n_gen": 8, "avg_ts": 5.0, "test": "pp8+tg8"}})
+if "-gp" in arguments:
+    depth, generated = value("-gp").split(",")
+    rows.append({{"n_prompt": int(depth), "n_gen": int(generated), "avg_ts": 4.0,
+                 "test": "tg" + generated + "@pp" + depth}})
 print(json.dumps(rows))
 """
 
@@ -42,8 +49,8 @@ class CompareTest(unittest.TestCase):
         path.chmod(0o755)
         return path
 
-    def fake(self, name="llama-bench.py"):
-        return self.script(name, FAKE.format(python=sys.executable))
+    def fake(self, name="llama-bench.py", usage="  -d, --n-depth <n>"):
+        return self.script(name, FAKE.format(python=sys.executable, usage=usage))
 
     def compare(self, *arguments):
         return subprocess.run([HERE / "compare", *map(str, arguments)], capture_output=True,
@@ -68,7 +75,17 @@ class CompareTest(unittest.TestCase):
         for row in rows[2:]:
             self.assertAlmostEqual(float(row[1]) / float(row[2]), float(row[3]), delta=0.01)
         calls = fake.with_suffix(".log").read_text().splitlines()
-        self.assertEqual(calls, ["-m model.gguf -p 8 -n 2 -d 0,16 -t 1 -r 1 -o json"] * 3)
+        self.assertEqual(calls, ["-m model.gguf -p 8 -n 2 -t 1 -d 0,16 -r 1 -o json"] * 3)
+
+    def test_a_fork_without_depths(self):
+        fake = self.fake(usage="  -gp <pp,tg>")
+        result = self.compare(*self.flags(fake), "--rounds", "1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        cells = {line.split("|")[1].strip(): line.split("|")[3].strip()
+                 for line in result.stdout.splitlines()}
+        self.assertEqual((cells["pp8 @ d16"], cells["tg2 @ d16"]), ("-", "4.00"))
+        self.assertEqual(fake.with_suffix(".log").read_text().splitlines(),
+                         ["-m model.gguf -p 8 -n 2 -t 1 -gp 16,2 -r 1 -o json"])
 
     def test_several_peers(self):
         result = self.compare(*self.flags(self.fake("one.py"), self.fake("two.py")),

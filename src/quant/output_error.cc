@@ -43,11 +43,8 @@ Weight Int8Weight(const Exec& exec, const TensorInfo& part, const Scaling& scali
                   const Scheme& scheme, float largest_input) {
   const int64_t outputs = RowsOf(part), inputs = ColumnsOf(part);
   QuantizedMatrix matrix = QuantizeMatrix(
-      exec, part.name, outputs, inputs, scheme.channel_weights, ScaleType(*part.dtype),
+      exec, part.name, outputs, inputs, scheme.outputs_per_scale, ScaleType(*part.dtype),
       [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
-  if (!scheme.channel_weights) {
-    matrix.scales.assign(static_cast<size_t>(outputs), matrix.scales[0]);
-  }
   Weight weight = ops::PackWeight(
       exec.pool, DType::kI8, outputs, inputs,
       [&](int64_t row) -> const void* { return matrix.integers.data() + row * inputs; }, DType::kI8,

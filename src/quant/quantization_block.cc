@@ -25,9 +25,11 @@ ordered_json Arguments(const char* strategy, bool dynamic) {
 
 ordered_json QuantizationBlock(const Scheme& scheme, const std::vector<std::string>& ignore) {
   const bool each_token = scheme.input == InputScale::kToken;
+  // Groups of outputs are channels whose scales repeat: every reader has those.
+  const bool each_tensor = scheme.outputs_per_scale == kAllOutputs;
   const ordered_json group = {
       {"targets", {"Linear"}},
-      {"weights", Arguments(scheme.channel_weights ? "channel" : "tensor", /*dynamic=*/false)},
+      {"weights", Arguments(each_tensor ? "tensor" : "channel", /*dynamic=*/false)},
       {"input_activations",
        Arguments(each_token ? "token" : "tensor", scheme.input != InputScale::kStatic)},
       {"output_activations", nullptr}};

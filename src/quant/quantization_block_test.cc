@@ -62,7 +62,8 @@ TEST(QuantizationBlock, StrategiesOfTheSchemes) {
   for (const auto& [name, weights, input, dynamic] :
        {Expected{"w8a8", "channel", "token", true}, Expected{"o1", "tensor", "token", true},
         Expected{"o2", "tensor", "tensor", true}, Expected{"o3", "tensor", "tensor", false},
-        Expected{"naive", "tensor", "tensor", true}}) {
+        Expected{"naive", "tensor", "tensor", true},
+        Expected{"zeroquant", "channel", "token", true}}) {
     const auto block = QuantizationBlock(FindScheme(name), {})["config_groups"]["group_0"];
     EXPECT_EQ(block["weights"]["strategy"], weights) << name;
     EXPECT_EQ(block["input_activations"]["strategy"], input) << name;
@@ -81,7 +82,7 @@ TEST(RefuseQuantized, ByEitherName) {
 
 TEST(FindScheme, RefusesOthersWithTheList) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { FindScheme("w4a16"); }),
-              testing::HasSubstr("expected w8a8, o1, o2, o3 or naive, found \"w4a16\""));
+              testing::HasSubstr("o3, naive or zeroquant, found \"w4a16\""));
 }
 
 }  // namespace

@@ -55,10 +55,11 @@ class CheckpointWriter {
   void WriteQuantized(const TensorInfo& tensor, const LinearTensors& linear) {
     const Scaling& scaling = FindScaling(input_.scalings, tensor.name);
     const DType stored = ScaleType(*tensor.dtype);
-    const QuantizedMatrix matrix = QuantizeMatrix(
-        exec_, tensor.name, RowsOf(tensor), ColumnsOf(tensor), input_.scheme.channel_weights,
+    QuantizedMatrix matrix = QuantizeMatrix(
+        exec_, tensor.name, RowsOf(tensor), ColumnsOf(tensor), input_.scheme.outputs_per_scale,
         stored, [&](int64_t row, std::span<float> out) { ReadRow(tensor, scaling, row, out); });
     writer_.Write(tensor.name, std::as_bytes(std::span(matrix.integers)));
+    if (input_.scheme.outputs_per_scale == kAllOutputs) matrix.scales.resize(1);
     WriteScales(tensor.name + "_scale", matrix.scales, stored);
     if (input_.scheme.input != InputScale::kStatic) return;
     const float largest = input_.input_maxima.at(ModuleName(linear));
@@ -117,8 +118,8 @@ std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& 
       continue;
     }
     const DType stored = ScaleType(*tensor.dtype);
-    std::vector<int64_t> scale_shape = {1};
-    if (scheme.channel_weights) scale_shape = {RowsOf(tensor), 1};
+    std::vector<int64_t> scale_shape = {RowsOf(tensor), 1};
+    if (scheme.outputs_per_scale == kAllOutputs) scale_shape = {1};
     tensors.push_back({name, DType::kI8, tensor.shape});
     tensors.push_back({name + "_scale", stored, scale_shape});
     if (scheme.input == InputScale::kStatic) {

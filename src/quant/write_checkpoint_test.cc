@@ -91,7 +91,7 @@ class WriteTest : public testing::TestWithParam<DType> {
 
 TEST_P(WriteTest, IsTheSameModelButForRounding) {
   const auto expected = LogitsOf(*Load(model_.spec, model_.weights), TestPieces(1, 20)[0]);
-  for (const char* scheme : {"w8a8", "o1", "o3"}) {
+  for (const char* scheme : {"w8a8", "o1", "o3", "zeroquant"}) {
     const auto source = OpenWeights(Quantize(scheme, scheme));
     const auto logits = LogitsOf(*Load(model_.spec, *Dequantized(*source)), TestPieces(1, 20)[0]);
     double difference = 0, size = 0;
@@ -130,6 +130,20 @@ TEST_P(WriteTest, TensorsAreThoseOfTheFormat) {
           ToInt8(row[static_cast<size_t>(j)], scales[static_cast<size_t>(i)]));
     }
   }
+}
+
+// Of 16 at most, and those of a tensor alone.
+TEST_P(WriteTest, GroupsAreChannelsWhoseScalesRepeat) {
+  const auto source = OpenWeights(Quantize("zeroquant", "to"));
+  const auto scale = [&](const std::string& module, size_t outputs) {
+    const auto scales = Floats(*source->Find("model.layers.0." + module + ".weight_scale"));
+    EXPECT_EQ(scales, std::vector<float>(outputs, scales[0])) << module;
+    return scales[0];
+  };
+  EXPECT_EQ(source->Find("model.layers.0.mlp.up_proj.weight_scale")->shape,
+            (std::vector<int64_t>{10, 1}));
+  EXPECT_NE(scale("mlp.up_proj", 10), scale("mlp.gate_proj", 10));
+  EXPECT_NE(scale("self_attn.q_proj", 16), scale("self_attn.k_proj", 8));
 }
 
 TEST_P(WriteTest, StaticScalesAreSharedByWhatIsFused) {

@@ -100,7 +100,7 @@ void AddFlags(CommandLine& line, QuantizeOptions& options) {
                     ". w8a8 (the default): a scale for each output of a weight and each token; o1: "
                     "one for a weight; o2: and one for all tokens; o3: and that one fixed; naive: "
                     "o2 without smoothing; zeroquant: w8a8 without smoothing, 16 outputs sharing a "
-                    "scale"},
+                    "scale; llm-int8: w8a8 without smoothing, inputs of 6 or more in float"},
            [&](const std::string& value) { options.scheme = &quant::FindScheme(value); });
   line.Add({.names = "--keep",
             .value = "PATTERN",

@@ -25,6 +25,11 @@ struct Scheme {
   int64_t outputs_per_scale;  // how many neighbouring outputs of a weight share a scale
   InputScale input;
   bool smooth;  // what it is for; the baselines are not smoothed
+  // Elements of an input of this magnitude or more are multiplied in float; 0: none. Such a model
+  // is written as bitsandbytes does, others as compressed-tensors does, which has no outliers.
+  float outlier_threshold = 0;
+
+  bool is_bitsandbytes() const { return outlier_threshold > 0; }
 };
 
 inline constexpr Scheme kSchemes[] = {
@@ -37,10 +42,12 @@ inline constexpr Scheme kSchemes[] = {
     // In ZeroQuant the number of groups is a hyperparameter.
     {"zeroquant", "weights in groups of 16 channels, per-token activations, no smoothing", 16,
      InputScale::kToken, false},
+    {"llm-int8", "w8a8 without smoothing, activations of 6 or more in float", 1, InputScale::kToken,
+     false, 6.0f},
 };
 
 // Throws Error(kInput) with the list for a name that is not in it.
 const Scheme& FindScheme(std::string_view name);
-std::string SchemeNames();  // "w8a8, o1, ... or zeroquant"
+std::string SchemeNames();  // "w8a8, o1, ... or llm-int8"
 
 }  // namespace godwit::quant

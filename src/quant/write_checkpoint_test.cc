@@ -146,6 +146,35 @@ TEST_P(WriteTest, GroupsAreChannelsWhoseScalesRepeat) {
   EXPECT_NE(scale("self_attn.q_proj", 16), scale("self_attn.k_proj", 8));
 }
 
+TEST_P(WriteTest, LlmInt8IsAsBitsandbytesHasIt) {
+  const fs::path to = Quantize("llm-int8", "to", 2, {"*.down_proj"});
+  const auto source = OpenWeights(to);
+  const std::string k = "model.layers.1.self_attn.k_proj";
+  EXPECT_EQ(source->Find(k + ".weight")->Describe(), "I8 [8, 16]");
+  EXPECT_EQ(source->Find(k + ".weight_format")->Describe(), "U8 []");
+  EXPECT_EQ(source->Find(k + ".weight_format")->bytes[0], std::byte{0});
+  EXPECT_EQ(source->Find(k + ".weight_scale"), nullptr);
+  const auto maxima = Floats(*source->Find(k + ".SCB"));
+  ASSERT_EQ(maxima.size(), 8u);
+  std::vector<float> row(16);
+  for (size_t i = 0; i < maxima.size(); ++i) {
+    ReadRow(*model_.weights.Find(k + ".weight"), smoothing_.scalings.at(k + ".weight"),
+            static_cast<int64_t>(i), row);
+    float largest = 0;
+    for (const float x : row) largest = std::max(largest, std::fabs(x));
+    EXPECT_FLOAT_EQ(maxima[i], largest);
+  }
+
+  DecoderSpec spec = model_.spec;
+  spec.quantization = QuantizationConfig::Read(HfConfig::Load(to / "config.json"), "lm_head");
+  ASSERT_EQ(spec.quantization.Schemes().size(), 1u);
+  EXPECT_EQ(spec.quantization.Schemes()[0].input.outlier_threshold, 6);
+  const auto logits = LogitsOf(*Load(spec, *source), TestPieces(1, 20)[0]);
+  const auto expected = LogitsOf(*Load(model_.spec, model_.weights), TestPieces(1, 20)[0]);
+  for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(logits[i], expected[i], 0.2);
+  EXPECT_NE(logits, expected);
+}
+
 TEST_P(WriteTest, StaticScalesAreSharedByWhatIsFused) {
   const auto source = OpenWeights(Quantize("o3", "to"));
   const std::string layer = "model.layers.0.";

@@ -179,11 +179,11 @@ def variants():
             "llm_int8",
             group(CHANNEL, TOKEN),
             ignore=ignore,
-            bitsandbytes=BitsAndBytesConfig(load_in_8bit=True, llm_int8_threshold=2.0, **rest),
+            bitsandbytes=BitsAndBytesConfig(load_in_8bit=True, llm_int8_threshold=2.5, **rest),
         )
 
     yield llm_int8(LLAMA, ["lm_head"])
-    yield llm_int8(NEOX, ["embed_out"])
+    yield llm_int8(merged(NEOX, {"num_hidden_layers": 3}), ["embed_out", "lm_head"])
     skip = ["lm_head", "model.layers.0.mlp", "o_proj"]
     yield llm_int8(GLM, ["lm_head", "re:.*0.mlp", "re:.*o_proj"], llm_int8_skip_modules=skip)
 

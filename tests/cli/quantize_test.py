@@ -55,8 +55,8 @@ class QuantizeTest(CliTest):
 
     def test_llm_int8_runs(self):
         self.ok("quantize", "-m", TINY, "-o", self.out, "--scheme", "llm-int8")
-        self.assertIn("its elements of 6 or more in float", self.ok("inspect", self.out))
-        self.assertIn(".SCB", self.ok("inspect", self.out, "--tensors"))
+        self.assertIn("its elements of 6 or more in float", self.ok("inspect", "-m", self.out))
+        self.assertIn(".SCB", self.ok("inspect", "-m", self.out, "--tensors"))
         compared = json.loads(self.ok("eval", "quant", "-m", f"{TINY}:f32", "-m", self.out, "-f",
                                       self.text, "--tokens", "100", "--json"))["models"][1]
         self.assertGreater(compared["kl"], 0)

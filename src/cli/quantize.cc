@@ -272,7 +272,7 @@ int Quantize(std::span<const std::string> arguments) {
                    "Makes an int8 model of a model in float, by SmoothQuant: what goes into the "
                    "layers is measured on a text, its outliers are moved into the weights, and "
                    "the weights are quantized. The result is in the format of compressed-tensors, "
-                   "which vLLM reads, too.");
+                   "which vLLM reads, too, or for llm-int8 in that of bitsandbytes.");
   AddFlags(line, options);
   if (!line.Parse(arguments)) return kExitOk;
   ChooseModel(options.model);

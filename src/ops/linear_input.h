@@ -28,8 +28,8 @@ struct LinearInput {
   float* scales = nullptr;   // [rows]; NaN: the row is not finite
   int32_t* sums = nullptr;   // [rows], of the integers
   float* offsets = nullptr;  // [rows], scale * zero point; null: none, or the weight's bias has it
-  // Elements in whose place the integers have zeros. Room for all, of which memory that is never
-  // written costs nothing.
+  // Elements in whose place the integers have zeros. Room for all: scratch memory is then the same
+  // in every step.
   MatrixView<Outlier> outliers = {};  // [rows, cols], each row's first
   int64_t* outlier_counts = nullptr;  // [rows]; null: the quantization has no outliers
 

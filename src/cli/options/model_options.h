@@ -15,7 +15,7 @@ struct ModelOptions {
   int threads = 0;  // 0: one for every core
   std::string isa;  // empty: the best
   std::string weights = "auto";
-  std::string numa;      // empty: none
+  std::string numa;  // empty: none
 };
 
 void AddModelFlag(CommandLine& line, ModelOptions& options);    // --model alone

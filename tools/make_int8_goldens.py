@@ -2,18 +2,21 @@
 """Makes the int8 checkpoints in tests/golden/int8 and their logits.
 
 The weights are quantized, and config.json's quantization_config is written, by compressed-tensors
-itself. The logits are those of the float model of transformers with the dequantized weights, whose
+itself, or by transformers and bitsandbytes (LLM.int8()). The logits are those of the float model of transformers with the dequantized weights, whose
 linear layers round their input to what int8 can hold, by the formulas of vLLM's kernels:
 
   symmetric   scale = max|x| / 127 of a token or of all of them, or given; q = round(x / scale)
   asymmetric  scale = (max - min) / 255, zero point = round(-128 - min / scale), or both given;
               q = round(x / scale) + zero point; 0 always lies between min and max
+  LLM.int8()  symmetric for a token, but for elements of the threshold or more, which stay as they
+              are: bitsandbytes' formula for a single row (of several it takes whole columns)
 
 All in float32. godwit leaves out -128 for symmetric inputs, where vLLM cuts numbers beyond the range
 of a static scale at -128; so do these goldens.
 
 Every golden is checked while it is made: rounding no inputs, or rounding them by another scheme,
-must move the logits by far more than the test's tolerance, and weights of -128 must occur. Its text
+must move the logits by far more than the test's tolerance, and weights of -128 must occur where
+compressed-tensors made them. Its text
 is one in which no input lies near the middle between two integers, so that float32 rounding, which
 differs from one engine to another, leaves the integers as they are.
 
@@ -32,6 +35,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import bitsandbytes
 import compressed_tensors
 import numpy as np
 import safetensors.torch
@@ -56,7 +60,7 @@ from make_goldens import (
     save,
     write_json,
 )
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
 ROOT = GOLDENS / "int8"
 # Of the largest logit: what another scheme must change at least. golden_test.cc accepts less.
@@ -89,6 +93,11 @@ class Int8Variant:
     scale_dtype: torch.dtype = torch.float32
     scalar_scales: bool = False  # [] and [outputs] instead of [1] and [outputs, 1]
     edit: object = None  # what an older writer would have made of quantization_config
+    bitsandbytes: BitsAndBytesConfig | None = None  # then it is not compressed-tensors' doing
+
+    @property
+    def threshold(self):
+        return self.bitsandbytes.llm_int8_threshold if self.bitsandbytes else 0
 
     def scheme(self, module):
         """The group of a linear layer: a name before an expression before a class."""
@@ -163,6 +172,21 @@ def variants():
     yield of(GLM, "interleaved", group(CHANNEL, TOKEN | asymmetric))
     yield of(MIXTRAL, "experts", group(CHANNEL, TOKEN), ignore=["lm_head", "re:.*\\.gate$"])
 
+    # Inputs of a model this small are small.
+    def llm_int8(base, ignore, **rest):
+        return of(
+            base,
+            "llm_int8",
+            group(CHANNEL, TOKEN),
+            ignore=ignore,
+            bitsandbytes=BitsAndBytesConfig(load_in_8bit=True, llm_int8_threshold=2.5, **rest),
+        )
+
+    yield llm_int8(LLAMA, ["lm_head"])
+    yield llm_int8(merged(NEOX, {"num_hidden_layers": 3}), ["embed_out", "lm_head"])
+    skip = ["lm_head", "model.layers.0.mlp", "o_proj"]
+    yield llm_int8(GLM, ["lm_head", "re:.*0.mlp", "re:.*o_proj"], llm_int8_skip_modules=skip)
+
 
 # -------------------------------------------------------------------------------------------------
 # Rounding of inputs
@@ -171,14 +195,24 @@ def variants():
 class InputRounding:
     """Rounds the inputs of layers, and remembers how near the middle between integers they were."""
 
-    def __init__(self):
+    def __init__(self, threshold):
         self.margin = 0.5
+        self.threshold = threshold
 
     def to_integers(self, x):
         self.margin = min(self.margin, (x - x.floor() - 0.5).abs().min().item())
         return x.round()
 
     def __call__(self, x, args, scale, zero_point):
+        if not self.threshold:
+            return self.rounded(x, args, scale, zero_point)
+        size = x.abs()
+        self.margin = min(self.margin, (size - self.threshold).abs().min().item())
+        outlier = size >= self.threshold
+        rest = self.rounded(x.masked_fill(outlier, 0), args, scale, zero_point)
+        return torch.where(outlier, x, rest)
+
+    def rounded(self, x, args, scale, zero_point):
         dims = tuple(range(x.ndim)) if args.strategy == "tensor" else (-1,)
         if args.symmetric:
             if args.dynamic:
@@ -236,10 +270,10 @@ def input_ranges(model, variant, tokens):
     return ranges
 
 
-def quantized_run(model, variant, tokens, state, scheme_of):
+def quantized_run(model, variant, tokens, state, scheme_of, threshold=None):
     """(logits, the smallest margin)"""
     names = weight_names(model, variant)
-    round_input = InputRounding()
+    round_input = InputRounding(variant.threshold if threshold is None else threshold)
 
     def rounding(linear, x, weight, bias):
         name = names.get(weight.data_ptr())
@@ -295,6 +329,26 @@ def quantize(state, variant, ranges):
     return quantized, dequantized
 
 
+def by_bitsandbytes(folder, variant):
+    """As quantize, and quantization_config."""
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, quantization_config=variant.bitsandbytes, device_map="cpu"
+    )
+    with tempfile.TemporaryDirectory() as saved:
+        model.save_pretrained(saved)
+        quantized = safetensors.torch.load_file(f"{saved}/model.safetensors")
+        config = json.loads(Path(saved, "config.json").read_text())
+    dequantized = {}
+    for name, tensor in quantized.items():
+        module = name.removesuffix(".weight")
+        if tensor.dtype == torch.int8:
+            assert variant.scheme(module)
+            tensor = tensor * (quantized[f"{module}.SCB"] / 127)[:, None]
+        if not name.endswith((".SCB", ".weight_format")):
+            dequantized[name] = tensor
+    return quantized, dequantized, config["quantization_config"]
+
+
 def quantization_config(variant):
     formats = {scheme.format for scheme in variant.groups}
     config = QuantizationConfig(
@@ -314,12 +368,14 @@ def check_teeth(model, variant, tokens, state, logits):
         return group({}, changed | {"symmetric": args.symmetric})
 
     contrasts = {
-        "no rounding of inputs": lambda name: None,
-        "another scheme": lambda name: (s := variant.scheme(name)) and other(s),
+        "no rounding of inputs": (lambda name: None, None),
+        "another scheme": (lambda name: (s := variant.scheme(name)) and other(s), None),
     }
+    if variant.threshold:
+        contrasts["no outliers"] = variant.scheme, 0
     sizes = []
-    for what, scheme_of in contrasts.items():
-        other_logits, _ = quantized_run(model, variant, tokens, state, scheme_of)
+    for what, (scheme_of, threshold) in contrasts.items():
+        other_logits, _ = quantized_run(model, variant, tokens, state, scheme_of, threshold)
         sizes.append(effect(logits, other_logits))
         if not sizes[-1] > MIN_EFFECT:
             sys.exit(f"{variant.base.path}: {what} moves the logits by {sizes[-1]:.1e} only")
@@ -334,7 +390,12 @@ def make(variant, root):
     save(model, base, folder)
     file = folder / "model.safetensors"
     ranges = input_ranges(model, variant, random_tokens(base))
-    state, dequantized = quantize(safetensors.torch.load_file(file), variant, ranges)
+    if variant.bitsandbytes:
+        state, dequantized, block = by_bitsandbytes(folder, variant)
+        key = "quantization_config"
+    else:
+        state, dequantized = quantize(safetensors.torch.load_file(file), variant, ranges)
+        key, block = quantization_config(variant)
 
     safetensors.torch.save_file(dequantized, file, {"format": "pt"})
     model = AutoModelForCausalLM.from_pretrained(
@@ -351,12 +412,13 @@ def make(variant, root):
             if name.endswith("_scale"):
                 state[name] = state[name].squeeze()
     safetensors.torch.save_file(state, file, {"format": "pt"})
-    key, value = quantization_config(variant)
-    write_json(folder / "config.json", base.config | {key: value})
+    write_json(folder / "config.json", base.config | {key: block})
     made_with = (
         f"transformers {transformers.__version__}, torch {torch.__version__}, "
         f"compressed-tensors {compressed_tensors.__version__}"
     )
+    if variant.bitsandbytes:
+        made_with += f", bitsandbytes {bitsandbytes.__version__}"
     safetensors.torch.save_file(
         {"input_ids": tokens, "logits": logits.contiguous()},
         folder / "golden.safetensors",

@@ -35,9 +35,6 @@ struct LoadOptions {
   // What the linear layers are stored as: "f32", "bf16", "int8" (a scale for each output, and for
   // each row that is multiplied with them); "auto": as in the checkpoint.
   std::string weights = "auto";
-  // For measurements: a scheme whose int8 arithmetic is simulated in f32, such as "naive" or
-  // "llm-int8" (godwit eval quant --help lists them); `weights` is then of no concern. Empty: none.
-  std::string simulate;
 
   // Called from the loading thread, with bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;

@@ -13,7 +13,6 @@
 #include "cli/exit_code.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
-#include "cli/options/parse_value.h"
 #include "cli/quant_report.h"
 #include "cli/scored_files.h"
 #include "cli/task_runs.h"
@@ -26,16 +25,14 @@
 #include "eval/frame.h"
 #include "model/archs/all.h"
 #include "model/loader.h"
-#include "ops/simulation.h"
 #include "weights/hf_config.h"
 
 namespace godwit::cli {
 namespace {
 
 struct Options {
-  std::vector<std::string> models;   // as they are named; the reference first
-  std::vector<std::string> schemes;  // simulated on the reference
-  ModelOptions compute;              // of all models
+  std::vector<std::string> models;  // as they are named; the reference first
+  ModelOptions compute;             // of all models
   ScoredFiles text;
   int64_t window_tokens = 512;
   int64_t max_tokens = -1;
@@ -61,20 +58,6 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
             .help = "Hugging Face model folder; TYPE is what its weights are loaded as, where that "
                     "is not --weights. Given twice or more"},
            options.models);
-  std::string names;
-  for (const ops::SimulatedScheme& scheme : ops::kSimulatedSchemes) {
-    names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", scheme.name, scheme.description);
-  }
-  line.Add({.names = "--simulate",
-            .value = "A,B,...",
-            .help = "also compare the reference's weights under these schemes, int8 arithmetic "
-                    "being simulated in f32. " +
-                    names},
-           [&](const std::string& value) {
-             for (const std::string_view name : SplitAtCommas(value)) {
-               options.schemes.emplace_back(ops::FindSimulatedScheme(name).name);
-             }
-           });
   AddComputeFlags(line, options.compute);
   AddScoredFilesFlags(line, options.text);
   line.AddInt({.names = "--tokens", .value = "N", .help = "score the first N tokens only"},
@@ -117,16 +100,8 @@ std::vector<Model> ModelsOf(const Options& options) {
   if (models.empty()) {
     Throw(ErrorKind::kInput, "a float model to compare with is needed: name it with -m FOLDER");
   }
-  for (const std::string& scheme : options.schemes) {
-    Model model = models.front();
-    model.name = "simulated " + scheme;
-    model.options.simulate = scheme;
-    models.push_back(std::move(model));
-  }
   if (models.size() == 1) {
-    Throw(ErrorKind::kInput,
-          "there is nothing to compare {} with: name another model with -m, or a scheme with "
-          "--simulate",
+    Throw(ErrorKind::kInput, "there is nothing to compare {} with: name another model with -m",
           Quote(models.front().name));
   }
   return models;

@@ -73,7 +73,8 @@ void AddFlags(CommandLine& line, QuantizeOptions& options) {
             .help = quant::SchemeNames() +
                     ". w8a8 (the default): a scale for each output of a weight and each token; o1: "
                     "one for a weight; o2: and one for all tokens; o3: and that one fixed; naive: "
-                    "o2 without smoothing"},
+                    "o2 without smoothing; zeroquant: w8a8 without smoothing, 16 outputs sharing a "
+                    "scale; llm-int8: w8a8 without smoothing, inputs of 6 or more in float"},
            [&](const std::string& value) { options.scheme = &quant::FindScheme(value); });
   line.Add({.names = "--keep",
             .value = "PATTERN",
@@ -183,7 +184,7 @@ int Quantize(std::span<const std::string> arguments) {
                    "Makes an int8 model of a model in float, by SmoothQuant: what goes into the "
                    "layers is measured on a text, its outliers are moved into the weights, and "
                    "the weights are quantized. The result is in the format of compressed-tensors, "
-                   "which vLLM reads, too.");
+                   "which vLLM reads, too, or for llm-int8 in that of bitsandbytes.");
   AddFlags(line, options);
   if (!line.Parse(arguments)) return kExitOk;
   ChooseModel(options.model);

@@ -10,7 +10,6 @@
 #include "model/archs/all.h"
 #include "model/decoder.h"
 #include "model/loader.h"
-#include "ops/simulation.h"
 #include "text/load_tokenizer.h"
 #include "weights/hf_config.h"
 #include "weights/open.h"
@@ -76,10 +75,9 @@ void Engine::Impl::LoadText() {
 
 void Engine::Impl::LoadModel(const LoadOptions& options) {
   const auto source = OpenWeights(folder);
-  auto decoder = LoadDecoder(
-      spec, *source, pool, {.progress = options.on_progress, .warn = options.on_warning},
-      ParseWeightType(options.weights),
-      options.simulate.empty() ? nullptr : &ops::FindSimulatedScheme(options.simulate));
+  auto decoder = LoadDecoder(spec, *source, pool,
+                             {.progress = options.on_progress, .warn = options.on_warning},
+                             ParseWeightType(options.weights));
   weight_bytes = decoder->weight_bytes();
   weight_type = decoder->weight_type();
   model = std::move(decoder);

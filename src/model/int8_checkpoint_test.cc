@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
 
 #include "model/model_test_support.h"
@@ -233,6 +234,80 @@ TEST(Int8CheckpointTest, RefusesScalesThatAreNone) {
                 HasSubstr("tensor model.layers.1.mlp.gate_proj.weight_scale: element 3 is"));
     EXPECT_THAT(Refusal(spec, Int8Weights(spec, bad)), HasSubstr("input_scale: element 0 is"));
   }
+}
+
+// The same integers and scales in the format of bitsandbytes.
+struct LlmInt8 {
+  explicit LlmInt8(float threshold, const std::string& skip = "null")
+      : spec(SmallSpec(fmt::format(
+            R"("model_type":"llama","num_key_value_heads":2,"attention_bias":true,)"
+            R"("quantization_config":{{"quant_method":"bitsandbytes","load_in_8bit":true,)"
+            R"("llm_int8_threshold":{},"llm_int8_skip_modules":{}}})",
+            threshold, skip))),
+        weights(PerToken()) {
+    for (const std::string& module : Modules(spec)) {
+      const std::string old = module + ".weight_scale", maxima = module + ".SCB";
+      std::vector<float> scales(static_cast<size_t>(weights.Find(old)->shape[0]));
+      std::memcpy(scales.data(), weights.Bytes(old).data(), scales.size() * sizeof(float));
+      weights.Remove(old);
+      weights.Add(maxima, DType::kF32, {std::ssize(scales)});
+      for (size_t i = 0; i < scales.size(); ++i) {
+        weights.Set(maxima, static_cast<int64_t>(i), scales[i] * 127);
+      }
+      weights.Add(module + ".weight_format", DType::kU8, {});
+    }
+  }
+
+  DecoderSpec spec;
+  Int8Weights weights;
+};
+
+TEST(Int8CheckpointTest, LlmInt8WithoutOutliersIsTheSame) {
+  const auto expected = LogitsOf(*Load(PerToken(), Int8Weights(PerToken())), kTokens);
+  for (const float threshold : {0.0f, 1000.0f}) {
+    const LlmInt8 model(threshold);
+    EXPECT_EQ(LogitsOf(*Load(model.spec, model.weights), kTokens), expected);
+  }
+  const LlmInt8 model(0.1f);
+  EXPECT_NE(LogitsOf(*Load(model.spec, model.weights), kTokens), expected);
+}
+
+TEST(Int8CheckpointTest, LlmInt8OfOlderWritersAndOfZeros) {
+  LlmInt8 model(6);
+  const auto expected = LogitsOf(*Load(model.spec, model.weights), kTokens);
+  const std::string module = "model.layers.1.mlp.up_proj";
+  model.weights.Remove(module + ".weight_format");
+  EXPECT_EQ(LogitsOf(*Load(model.spec, model.weights), kTokens), expected);
+  model.weights.Set(module + ".SCB", 3, 0);
+  for (const float logit : LogitsOf(*Load(model.spec, model.weights), kTokens)) {
+    EXPECT_TRUE(std::isfinite(logit));
+  }
+}
+
+TEST(Int8CheckpointTest, LlmInt8Refusals) {
+  const std::string module = "model.layers.1.mlp.up_proj";
+  const auto refusal = [&](const std::function<void(LlmInt8&)>& harm) {
+    LlmInt8 model(6);
+    harm(model);
+    return Refusal(model.spec, model.weights);
+  };
+  EXPECT_THAT(
+      refusal([&](LlmInt8& m) { m.weights.Bytes(module + ".weight_format")[0] = std::byte{2}; }),
+      HasSubstr(module + ".weight_format: element 0 is 2, expected 0, which is row after"));
+  EXPECT_THAT(
+      refusal([&](LlmInt8& m) { m.weights.Add(module + ".weight_format", DType::kI8, {}); }),
+      HasSubstr(module + ".weight_format has type I8, expected U8"));
+  EXPECT_THAT(refusal([&](LlmInt8& m) { m.weights.Remove(module + ".SCB"); }),
+              HasSubstr("missing tensor " + module + ".SCB, expected [10], for an int8 weight"));
+  for (const float bad :
+       {-1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    EXPECT_THAT(refusal([&](LlmInt8& m) { m.weights.Set(module + ".SCB", 3, bad); }),
+                HasSubstr(module + ".SCB: element 3 is"));
+  }
+  const LlmInt8 skips(6, R"(["up_proj"])");
+  EXPECT_THAT(Refusal(skips.spec, skips.weights),
+              AllOf(HasSubstr("config.json quantizes model.layers.0.mlp.up_proj otherwise than"),
+                    HasSubstr("lm_head.weight has type F32, expected I8, as config.json")));
 }
 
 // A tied head is an embedding, which is no linear layer; another is one unless it is ignored.

@@ -62,6 +62,13 @@ std::vector<float> SinkLogits(const DecoderSpec& spec) {
   return std::vector<float>(static_cast<size_t>(spec.heads), 0.0f);
 }
 
+template <typename T>
+[[noreturn]] void RefuseElement(const TensorInfo& tensor, size_t i, T found,
+                                std::string_view expected) {
+  Throw(ErrorKind::kFormat, "tensor {}: element {} is {}, expected {}", tensor.name, i, found,
+        expected);
+}
+
 float SumOfIntegers(const std::byte* bytes, int64_t n) {
   const auto* integers = reinterpret_cast<const int8_t*>(bytes);
   return static_cast<float>(std::accumulate(integers, integers + n, int32_t{0}));
@@ -101,14 +108,8 @@ void SetInput(const InputQuantization& input, std::vector<float> row_sums, Weigh
 class Packer {
  public:
   Packer(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
-         const LoadHooks& hooks, std::optional<DType> storage,
-         const ops::SimulatedScheme* simulated)
-      : spec_(spec),
-        source_(source),
-        pool_(pool),
-        hooks_(hooks),
-        storage_(storage),
-        simulated_(simulated) {}
+         const LoadHooks& hooks, std::optional<DType> storage)
+      : spec_(spec), source_(source), pool_(pool), hooks_(hooks), storage_(storage) {}
 
   DecoderWeights Pack(const ModelTensors& tensors);
 
@@ -118,8 +119,6 @@ class Packer {
   Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
   // How the input is quantized; fused layers have the same one.
   InputQuantization Input(const LinearTensors& tensors);
-  // Of a block: those that quantization schemes are about.
-  Weight BlockLinear(const LinearTensors& tensors);
   std::vector<ops::Expert> Experts(const std::vector<MlpTensors>& experts);
   // Which row of all parts' rows the packed output is.
   int64_t SourceRow(const LinearTensors& tensors, int64_t output) const;
@@ -127,6 +126,8 @@ class Packer {
   ops::NormWeights Norm(const NormTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
   std::vector<float> Scales(const TensorInfo& tensor);
+  std::vector<float> WeightScales(const TensorInfo& tensor, Int8Format format);
+  void CheckRowOrder(const TensorInfo& tensor);
   int32_t ZeroPoint(const TensorInfo& tensor);
   // Numbers of all parts of `linear`, one for each of its outputs, as these are packed.
   std::vector<float> Packed(const LinearTensors& linear,
@@ -139,7 +140,6 @@ class Packer {
   ThreadPool& pool_;
   const LoadHooks& hooks_;
   std::optional<DType> storage_;
-  const ops::SimulatedScheme* simulated_;
   int64_t done_bytes_ = 0;
   int64_t total_bytes_ = 0;
 };
@@ -189,7 +189,10 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
     ends.push_back((ends.empty() ? 0 : ends.back()) + part->shape[0]);
   }
   std::vector<std::vector<float>> scales, biases;
-  for (const TensorInfo* part : tensors.scales) scales.push_back(Scales(*part));
+  for (const TensorInfo* part : tensors.scales) {
+    scales.push_back(WeightScales(*part, tensors.scheme->format));
+  }
+  for (const TensorInfo* part : tensors.row_orders) CheckRowOrder(*part);
   const InputQuantization input = Input(tensors);
   std::vector<float> row_sums(input.symmetric ? 0 : static_cast<size_t>(ends.back()));
   std::vector<std::atomic<bool>> nan(tensors.parts.size());
@@ -232,17 +235,10 @@ InputQuantization Packer::Input(const LinearTensors& tensors) {
   return joint;
 }
 
-Weight Packer::BlockLinear(const LinearTensors& tensors) {
-  if (simulated_ == nullptr || tensors.parts.empty()) return Linear(tensors);
-  std::vector<int64_t> outputs;
-  for (const TensorInfo* part : tensors.parts) outputs.push_back(part->shape[0]);
-  return ops::Simulate(pool_, *simulated_, outputs, Linear(tensors));
-}
-
 std::vector<ops::Expert> Packer::Experts(const std::vector<MlpTensors>& experts) {
   std::vector<ops::Expert> packed;
   for (const MlpTensors& expert : experts) {
-    packed.push_back({.up = BlockLinear(expert.up), .down = BlockLinear(expert.down)});
+    packed.push_back({.up = Linear(expert.up), .down = Linear(expert.down)});
   }
   return packed;
 }
@@ -277,10 +273,28 @@ std::vector<float> Packer::Scales(const TensorInfo& tensor) {
   std::vector<float> scales = Floats(tensor);
   for (size_t i = 0; i < scales.size(); ++i) {
     if (scales[i] > 0 && std::isnormal(scales[i])) continue;  // its inverse is finite, too
-    Throw(ErrorKind::kFormat, "tensor {}: element {} is {}, expected a positive number",
-          tensor.name, i, scales[i]);
+    RefuseElement(tensor, i, scales[i], "a positive number");
   }
   return scales;
+}
+
+std::vector<float> Packer::WeightScales(const TensorInfo& tensor, Int8Format format) {
+  if (format == Int8Format::kCompressedTensors) return Scales(tensor);
+  std::vector<float> scales = Floats(tensor);
+  for (size_t i = 0; i < scales.size(); ++i) {
+    // It is 0 of an output whose weights all are.
+    if (!(scales[i] >= 0 && std::isfinite(scales[i]))) {
+      RefuseElement(tensor, i, scales[i], "a number of 0 or more");
+    }
+    scales[i] /= 127;
+  }
+  return scales;
+}
+
+void Packer::CheckRowOrder(const TensorInfo& tensor) {
+  const auto order = std::to_integer<int>(tensor.bytes[0]);
+  if (order != 0) RefuseElement(tensor, 0, order, "0, which is row after row");
+  Done(tensor, /*has_nan=*/false);
 }
 
 int32_t Packer::ZeroPoint(const TensorInfo& tensor) {
@@ -312,15 +326,15 @@ void Packer::WarnIfUntied(const TensorInfo& embedding) const {
 DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   DecoderLayer layer;
   layer.attention_norm = Norm(tensors.attention_norm);
-  layer.qkv = BlockLinear(tensors.qkv);
+  layer.qkv = Linear(tensors.qkv);
   layer.q_norm = Norm(tensors.q_norm);
   layer.k_norm = Norm(tensors.k_norm);
   layer.sink_logits = SinkLogits(spec_);
-  layer.attention_out = BlockLinear(tensors.attention_out);
+  layer.attention_out = Linear(tensors.attention_out);
   layer.attention_out_norm = Norm(tensors.attention_out_norm);
   layer.mlp_norm = Norm(tensors.mlp_norm);
-  layer.up = BlockLinear(tensors.mlp.up);
-  layer.down = BlockLinear(tensors.mlp.down);
+  layer.up = Linear(tensors.mlp.up);
+  layer.down = Linear(tensors.mlp.down);
   layer.mlp_out_norm = Norm(tensors.mlp_out_norm);
   if (!tensors.experts.empty()) {
     // Narrow weights would have the activations rounded, and the router's scores with them.
@@ -375,12 +389,10 @@ int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> asked) {
 
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks,
-                                     std::optional<DType> storage,
-                                     const ops::SimulatedScheme* simulated) {
-  if (simulated != nullptr) storage = DType::kF32;
+                                     std::optional<DType> storage) {
   const ModelTensors tensors = ResolveTensors(spec, source);
   CheckWeightsFit(LoadedBytes(tensors, storage));
-  Packer packer(spec, source, pool, hooks, Storage(tensors, storage), simulated);
+  Packer packer(spec, source, pool, hooks, Storage(tensors, storage));
   return std::make_unique<Decoder>(spec, packer.Pack(tensors));
 }
 

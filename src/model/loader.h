@@ -13,7 +13,6 @@
 #include "model/decoder.h"
 #include "model/model_tensors.h"
 #include "model/spec.h"
-#include "ops/simulation.h"
 #include "weights/weight_source.h"
 
 namespace godwit {
@@ -44,17 +43,12 @@ int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage);
 // so its rows are widened from the head's storage; an embedding of its own, which is looked up and
 // not multiplied, stays as it is.
 //
-// simulated: for measurements, a scheme whose int8 arithmetic is simulated in the linear layers of
-// the blocks (the head, projections of embeddings and routers stay as they are); all weights are
-// then f32.
-//
 // Throws Error(kFormat) that lists every missing, unexpected, misshapen or mistyped tensor, each
 // with what was expected and found, or names a scale that is none, and Error(kMemory) for weights
 // that this machine cannot hold, before any memory is taken. Memory while loading: the packed
 // weights, and of the checkpoint one tensor at a time.
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks,
-                                     std::optional<DType> storage = std::nullopt,
-                                     const ops::SimulatedScheme* simulated = nullptr);
+                                     std::optional<DType> storage = std::nullopt);
 
 }  // namespace godwit

@@ -53,41 +53,6 @@ TEST(LoaderTest, ConvertsWhatItLoads) {
   }
 }
 
-std::unique_ptr<Decoder> LoadSimulated(const DecoderSpec& spec, const WeightSource& source,
-                                       std::string_view scheme) {
-  ThreadPool pool(2);
-  return LoadDecoder(spec, source, pool, {}, DType::kBF16, &ops::FindSimulatedScheme(scheme));
-}
-
-TEST(LoaderTest, SimulatesSchemesInF32) {
-  for (const DecoderSpec& spec :
-       {SmallLlama(),
-        SmallSpec(R"("model_type":"mixtral","num_local_experts":3,"num_experts_per_tok":2)")}) {
-    const FakeWeights source(spec, DType::kBF16);
-    const auto exact = LogitsOf(*Load(spec, source, {}, DType::kF32), kTokens);
-    for (const ops::SimulatedScheme& scheme : ops::kSimulatedSchemes) {
-      const auto decoder = LoadSimulated(spec, source, scheme.name);
-      EXPECT_EQ(decoder->weight_type(), DType::kF32);
-      const auto logits = LogitsOf(*decoder, kTokens);
-      EXPECT_NE(logits, exact);
-      for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], exact[i], 0.2);
-    }
-  }
-}
-
-// What is fused here are tensors with scales of their own elsewhere: an outlier in v_proj leaves
-// the queries alone. With one scale for all three they would be zeros.
-TEST(LoaderTest, SimulatedScalesAreOfTensors) {
-  const DecoderSpec spec = SmallLlama();
-  FakeWeights source(spec);
-  source.Set("model.layers.1.self_attn.v_proj.weight", 0, 1e4f);
-  const auto logits = LogitsOf(*LoadSimulated(spec, source, "o1"), kTokens);
-  for (int64_t i = 0; i < 16 * 16; ++i) {
-    source.Set("model.layers.1.self_attn.q_proj.weight", i, 0);
-  }
-  EXPECT_NE(LogitsOf(*LoadSimulated(spec, source, "o1"), kTokens), logits);
-}
-
 // What int8 cannot hold is reported with the layer.
 TEST(LoaderTest, Int8NamesTheLayerThatMeetsNan) {
   const DecoderSpec spec = SmallLlama();

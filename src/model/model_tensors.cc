@@ -26,6 +26,7 @@ enum class Content {
   kQuantized,  // int8, by config.json
   kScale,      // floats that belong to a quantized tensor
   kZeroPoint,  // int8, likewise
+  kRowOrder,   // a byte, likewise
 };
 
 bool IsFloat(const TensorInfo& tensor) {
@@ -33,6 +34,7 @@ bool IsFloat(const TensorInfo& tensor) {
 }
 
 bool HasType(const TensorInfo& tensor, Content content) {
+  if (content == Content::kRowOrder) return tensor.dtype == DType::kU8;
   const bool integers = content == Content::kQuantized || content == Content::kZeroPoint;
   return integers ? tensor.dtype == DType::kI8 : IsFloat(tensor);
 }
@@ -41,6 +43,8 @@ std::string_view ExpectedType(const TensorInfo& found, Content content) {
   switch (content) {
     case Content::kQuantized:
       return "I8, as config.json quantizes it";
+    case Content::kRowOrder:
+      return "U8";
     case Content::kZeroPoint:
       return "I8";
     case Content::kFloats:
@@ -55,7 +59,7 @@ std::string_view ExpectedType(const TensorInfo& found, Content content) {
 // Some tools leave out the dimensions of size 1 that scales have.
 bool HasShape(const TensorInfo& tensor, std::vector<int64_t> shape, Content content) {
   std::vector<int64_t> found = tensor.shape;
-  if (content == Content::kScale || content == Content::kZeroPoint) {
+  if (content != Content::kFloats && content != Content::kQuantized) {
     std::erase(found, 1);
     std::erase(shape, 1);
   }
@@ -124,6 +128,14 @@ const TensorInfo* Resolver::Want(const std::string& full_name, const std::vector
 void Resolver::WantScales(const std::string& module, int64_t outputs,
                           const QuantizationScheme& scheme, LinearTensors& linear) {
   const std::vector<int64_t> one = {1};
+  if (scheme.format == Int8Format::kBitsandbytes) {
+    linear.scales.push_back(
+        Want(module + ".SCB", {outputs}, Content::kScale, ", for an int8 weight"));
+    const std::string order = module + ".weight_format";
+    if (source_.Find(Name(order)) == nullptr) return;
+    linear.row_orders.push_back(Want(order, one, Content::kRowOrder));
+    return;
+  }
   linear.scales.push_back(Want(module + ".weight_scale",
                                scheme.scale_per_output ? std::vector{outputs, int64_t{1}} : one,
                                Content::kScale, ", for an int8 weight"));

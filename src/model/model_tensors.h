@@ -15,11 +15,12 @@ namespace godwit {
 struct LinearTensors {
   std::vector<const TensorInfo*> parts;
   std::vector<const TensorInfo*> biases;  // one for each part, or none
-  // Where the checkpoint holds int8, the same for all parts. Each then has a scale for its weight,
-  // [outputs, 1] or [1], and with a static input the scale of that, [1]; if the input is not
-  // symmetric either, a zero point, [1].
+  // Where the checkpoint holds int8, the same for all parts. Each then has scales for its weight as
+  // the scheme's format has them, and with a static input the scale of that, [1]; if the input is
+  // not symmetric either, a zero point, [1].
   std::optional<QuantizationScheme> scheme;
   std::vector<const TensorInfo*> scales;
+  std::vector<const TensorInfo*> row_orders;  // bitsandbytes' weight_format, where there is one
   std::vector<const TensorInfo*> input_scales;
   std::vector<const TensorInfo*> input_zero_points;
   // The rows of the single part are grouped by KV head (QkvLayout::kGrouped).

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "kernels/packing.h"
-#include "ops/simulation.h"
 
 namespace godwit::ops {
 namespace {
@@ -72,7 +71,6 @@ void Linear(const Exec& exec, const LinearInput& x, const Weight& w, MatrixView<
   assert(x.cols == w.inputs && out.cols == w.outputs && x.rows == out.rows);
   if (x.rows == 0) return;
   if (exec.observer != nullptr) (*exec.observer)(w, x);
-  if (w.simulated != nullptr) return SimulatedLinear(exec, x, *w.simulated, out);
   const Gemm gemm = SelectGemm(exec.kernels, w.dtype);
   assert(x.dtype == (w.dtype == DType::kF16 ? DType::kF32 : w.dtype));
   const bool quantized = x.dtype == DType::kI8;
@@ -109,6 +107,11 @@ void Linear(const Exec& exec, const LinearInput& x, const Weight& w, MatrixView<
       SubtractOffsets(x.offsets + row, w, panel * kernels::kPanelColumns,
                       std::min(w.outputs, panel_end * kernels::kPanelColumns),
                       out.Rows(row, row + rows));
+    }
+    if (x.outlier_counts == nullptr) return;
+    for (int64_t i = row; i < row + rows; ++i) {
+      const auto count = static_cast<size_t>(x.outlier_counts[i]);
+      AddOutliers(x.outliers.RowSpan(i).first(count), w, panel, panel_end, out.Row(i));
     }
   });
 }

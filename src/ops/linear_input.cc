@@ -22,8 +22,15 @@ LinearInput Rows(const Exec& exec, DType dtype, int64_t rows, int64_t cols, int6
           .stride = matrix.stride};
 }
 
-RowQuantization Quantize(const kernels::KernelTable& kernels, const InputQuantization& how,
-                         const float* x, int64_t n, int8_t* out, int32_t* zero_point) {
+RowQuantization Quantize(const kernels::KernelTable& kernels, const LinearInput& input, int64_t row,
+                         const float* x, int32_t* zero_point) {
+  const InputQuantization& how = input.quantization;
+  const int64_t n = input.cols;
+  auto* out = reinterpret_cast<int8_t*>(input.Row(row));
+  if (input.outlier_counts != nullptr) {
+    return QuantizeRow(kernels, x, how.outlier_threshold, n, out, input.outliers.Row(row),
+                       input.outlier_counts + row);
+  }
   const bool own_scale = how.per == Scale::kPerToken;
   if (how.symmetric) {
     return own_scale ? QuantizeRow(kernels, x, n, out) : QuantizeRow(kernels, x, how.scale, n, out);
@@ -70,6 +77,10 @@ LinearInput NewLinearInput(const Exec& exec, const Weight& w, int64_t rows) {
       if (!w.input.symmetric && w.input.per != Scale::kStatic) {
         input.offsets = exec.workspace.Matrix<float>(1, rows).data;
       }
+      if (w.input.outlier_threshold > 0) {
+        input.outliers = exec.workspace.Matrix<Outlier>(rows, w.inputs);
+        input.outlier_counts = exec.workspace.Matrix<int64_t>(1, rows).data;
+      }
       return input;
     }
     default:
@@ -88,9 +99,7 @@ void SetRow(const kernels::KernelTable& kernels, const LinearInput& input, int64
     }
     case DType::kI8: {
       int32_t zero_point = 0;
-      const RowQuantization result =
-          Quantize(kernels, input.quantization, x, input.cols,
-                   reinterpret_cast<int8_t*>(input.Row(row)), &zero_point);
+      const RowQuantization result = Quantize(kernels, input, row, x, &zero_point);
       input.scales[row] = result.scale;
       input.sums[row] = result.sum;
       if (input.offsets != nullptr) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "ops/exec.h"
+#include "ops/outliers.h"
 #include "tensor/dtype.h"
 #include "tensor/view.h"
 #include "tensor/weight.h"
@@ -27,6 +28,10 @@ struct LinearInput {
   float* scales = nullptr;   // [rows]; NaN: the row is not finite
   int32_t* sums = nullptr;   // [rows], of the integers
   float* offsets = nullptr;  // [rows], scale * zero point; null: none, or the weight's bias has it
+  // Elements in whose place the integers have zeros. Room for all: scratch memory is then the same
+  // in every step.
+  MatrixView<Outlier> outliers = {};  // [rows, cols], each row's first
+  int64_t* outlier_counts = nullptr;  // [rows]; null: the quantization has no outliers
 
   std::byte* Row(int64_t row) const {
     return data + row * stride * static_cast<int64_t>(SizeOf(dtype));

@@ -103,20 +103,31 @@ std::vector<float> Int8Product(const kernels::KernelTable& scalar, const GappedM
   if (w.input.per == Scale::kPerTensor) {
     for (const float value : x.Values()) scale = std::max(scale, std::fabs(value) / 127);
   }
+  const float threshold = w.input.outlier_threshold;
+  const auto is_outlier = [&](float value) {
+    return threshold > 0 && std::fabs(value) >= threshold;
+  };
   for (int64_t i = 0; i < x.view().rows; ++i) {
+    std::vector<float> rest = x.Row(i);
+    std::ranges::replace_if(rest, is_outlier, 0.0f);
     const RowQuantization quantized =
         w.input.per == Scale::kPerToken
-            ? QuantizeRow(scalar, x.view().Row(i), w.inputs, a.data())
-            : QuantizeRow(scalar, x.view().Row(i), scale, w.inputs, a.data());
+            ? QuantizeRow(scalar, rest.data(), w.inputs, a.data())
+            : QuantizeRow(scalar, rest.data(), scale, w.inputs, a.data());
+    const bool has_outliers = std::ranges::any_of(x.Row(i), is_outlier);
     for (int64_t j = 0; j < w.outputs; ++j) {
       const auto output = static_cast<size_t>(j);
       UnpackRow(w, j, row.data());
       int32_t dot = 0;
+      float in_float = 0;
       for (size_t k = 0; k < row.size(); ++k) {
+        const float value = x.At(i, static_cast<int64_t>(k));
+        if (is_outlier(value)) in_float += value * row[k];
         dot += a[k] * static_cast<int32_t>(std::lround(row[k] / w.scales[output]));
       }
-      const float sum = static_cast<float>(dot) * w.scales[output] * quantized.scale;
-      out.push_back(w.bias.empty() ? sum : sum + w.bias[output]);
+      float sum = static_cast<float>(dot) * w.scales[output] * quantized.scale;
+      if (!w.bias.empty()) sum += w.bias[output];
+      out.push_back(has_outliers ? sum + in_float : sum);
     }
   }
   return out;

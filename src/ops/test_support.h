@@ -150,6 +150,7 @@ class RawWeight {
 using Scale = InputQuantization::Scale;
 inline constexpr InputQuantization kInputs[] = {
     {.per = Scale::kPerToken},
+    {.per = Scale::kPerToken, .outlier_threshold = 0.95f},
     {.per = Scale::kPerTensor},
     {.per = Scale::kStatic, .scale = 0.005f},
     {.per = Scale::kPerToken, .symmetric = false},

@@ -13,10 +13,10 @@ namespace {
 
 using Scale = InputQuantization::Scale;
 
-InputQuantization InputOf(InputScale kind, float largest_input) {
-  switch (kind) {
+InputQuantization InputOf(const Scheme& scheme, float largest_input) {
+  switch (scheme.input) {
     case InputScale::kToken:
-      return {.per = Scale::kPerToken};
+      return {.per = Scale::kPerToken, .outlier_threshold = scheme.outlier_threshold};
     case InputScale::kTensor:
       return {.per = Scale::kPerTensor};
     case InputScale::kStatic:
@@ -43,16 +43,13 @@ Weight Int8Weight(const Exec& exec, const TensorInfo& part, const Scaling& scali
                   const Scheme& scheme, float largest_input) {
   const int64_t outputs = RowsOf(part), inputs = ColumnsOf(part);
   QuantizedMatrix matrix = QuantizeMatrix(
-      exec, part.name, outputs, inputs, scheme.channel_weights, ScaleType(*part.dtype),
+      exec, part.name, outputs, inputs, scheme.outputs_per_scale, ScaleType(*part.dtype),
       [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
-  if (!scheme.channel_weights) {
-    matrix.scales.assign(static_cast<size_t>(outputs), matrix.scales[0]);
-  }
   Weight weight = ops::PackWeight(
       exec.pool, DType::kI8, outputs, inputs,
       [&](int64_t row) -> const void* { return matrix.integers.data() + row * inputs; }, DType::kI8,
       std::move(matrix.scales));
-  weight.input = InputOf(scheme.input, largest_input);
+  weight.input = InputOf(scheme, largest_input);
   weight.name = ModuleName(part);
   return weight;
 }

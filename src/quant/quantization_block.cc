@@ -21,13 +21,32 @@ ordered_json Arguments(const char* strategy, bool dynamic) {
           {"observer_kwargs", ordered_json::object()}};
 }
 
+ordered_json BitsandbytesBlock(float threshold, const std::vector<std::string>& ignore) {
+  return {{"_load_in_4bit", false},
+          {"_load_in_8bit", true},
+          {"bnb_4bit_compute_dtype", "float32"},
+          {"bnb_4bit_quant_storage", "uint8"},
+          {"bnb_4bit_quant_type", "fp4"},
+          {"bnb_4bit_use_double_quant", false},
+          {"llm_int8_enable_fp32_cpu_offload", false},
+          {"llm_int8_has_fp16_weight", false},
+          {"llm_int8_skip_modules", ignore},
+          {"llm_int8_threshold", threshold},
+          {"load_in_4bit", false},
+          {"load_in_8bit", true},
+          {"quant_method", "bitsandbytes"}};
+}
+
 }  // namespace
 
 ordered_json QuantizationBlock(const Scheme& scheme, const std::vector<std::string>& ignore) {
+  if (scheme.is_bitsandbytes()) return BitsandbytesBlock(scheme.outlier_threshold, ignore);
   const bool each_token = scheme.input == InputScale::kToken;
+  // Groups of outputs are channels whose scales repeat: every reader has those.
+  const bool each_tensor = scheme.outputs_per_scale == kAllOutputs;
   const ordered_json group = {
       {"targets", {"Linear"}},
-      {"weights", Arguments(scheme.channel_weights ? "channel" : "tensor", /*dynamic=*/false)},
+      {"weights", Arguments(each_tensor ? "tensor" : "channel", /*dynamic=*/false)},
       {"input_activations",
        Arguments(each_token ? "token" : "tensor", scheme.input != InputScale::kStatic)},
       {"output_activations", nullptr}};

@@ -1,4 +1,5 @@
-// The "quantization_config" of a config.json in the compressed-tensors format "int-quantized".
+// The "quantization_config" of a config.json: in the compressed-tensors format "int-quantized", or
+// bitsandbytes' for LLM.int8().
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +11,8 @@
 
 namespace godwit::quant {
 
-// The keys that every version of the format knows, and no others: its readers refuse unknown ones.
+// The keys that every version of compressed-tensors knows, and no others: its readers refuse
+// unknown ones. For bitsandbytes all that transformers writes. ignore: modules that stay in float.
 nlohmann::ordered_json QuantizationBlock(const Scheme& scheme,
                                          const std::vector<std::string>& ignore);
 

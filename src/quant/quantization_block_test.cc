@@ -54,6 +54,17 @@ TEST(QuantizationBlock, HasTheCoreKeysAlone) {
 })");
 }
 
+// What transformers 5.23 writes, which reads what it knows of it.
+TEST(QuantizationBlock, OfBitsandbytes) {
+  EXPECT_EQ(QuantizationBlock(FindScheme("llm-int8"), {"lm_head"}).dump(),
+            R"({"_load_in_4bit":false,"_load_in_8bit":true,"bnb_4bit_compute_dtype":"float32",)"
+            R"("bnb_4bit_quant_storage":"uint8","bnb_4bit_quant_type":"fp4",)"
+            R"("bnb_4bit_use_double_quant":false,"llm_int8_enable_fp32_cpu_offload":false,)"
+            R"("llm_int8_has_fp16_weight":false,"llm_int8_skip_modules":["lm_head"],)"
+            R"("llm_int8_threshold":6.0,"load_in_4bit":false,"load_in_8bit":true,)"
+            R"("quant_method":"bitsandbytes"})");
+}
+
 TEST(QuantizationBlock, StrategiesOfTheSchemes) {
   struct Expected {
     const char *scheme, *weights, *input;
@@ -62,7 +73,8 @@ TEST(QuantizationBlock, StrategiesOfTheSchemes) {
   for (const auto& [name, weights, input, dynamic] :
        {Expected{"w8a8", "channel", "token", true}, Expected{"o1", "tensor", "token", true},
         Expected{"o2", "tensor", "tensor", true}, Expected{"o3", "tensor", "tensor", false},
-        Expected{"naive", "tensor", "tensor", true}}) {
+        Expected{"naive", "tensor", "tensor", true},
+        Expected{"zeroquant", "channel", "token", true}}) {
     const auto block = QuantizationBlock(FindScheme(name), {})["config_groups"]["group_0"];
     EXPECT_EQ(block["weights"]["strategy"], weights) << name;
     EXPECT_EQ(block["input_activations"]["strategy"], input) << name;
@@ -81,7 +93,7 @@ TEST(RefuseQuantized, ByEitherName) {
 
 TEST(FindScheme, RefusesOthersWithTheList) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { FindScheme("w4a16"); }),
-              testing::HasSubstr("expected w8a8, o1, o2, o3 or naive, found \"w4a16\""));
+              testing::HasSubstr("o3, naive, zeroquant or llm-int8, found \"w4a16\""));
 }
 
 }  // namespace

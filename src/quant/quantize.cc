@@ -33,33 +33,31 @@ int8_t ToInt8(float x, float scale) {
 }
 
 QuantizedMatrix QuantizeMatrix(const Exec& exec, std::string_view name, int64_t rows,
-                               int64_t columns, bool scale_for_each_row, DType stored,
+                               int64_t columns, int64_t rows_per_scale, DType stored,
                                FunctionRef<void(int64_t row, std::span<float> out)> read) {
   QuantizedMatrix result;
   result.integers.resize(static_cast<size_t>(rows * columns));
+  std::vector<float>& scales = result.scales;
+  scales.resize(static_cast<size_t>(rows));
   Workspace::Scope scope(exec.workspace);
   const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), columns);
-  const auto quantize = [&](int64_t row, std::span<const float> values, float scale) {
-    int8_t* out = result.integers.data() + row * columns;
-    for (int64_t i = 0; i < columns; ++i) out[i] = ToInt8(values[static_cast<size_t>(i)], scale);
-  };
-  std::vector<float> largest(static_cast<size_t>(rows));
-  if (scale_for_each_row) result.scales.resize(static_cast<size_t>(rows));
   exec.ParallelRows(rows, columns, [&](int64_t row, int worker) {
     const auto values = scratch.RowSpan(worker);
     read(row, values);
-    const auto i = static_cast<size_t>(row);
-    largest[i] = Largest(exec, values, name);
-    if (!scale_for_each_row) return;
-    result.scales[i] = ScaleOf(largest[i], stored);
-    quantize(row, values, result.scales[i]);
+    scales[static_cast<size_t>(row)] = ScaleOf(Largest(exec, values, name), stored);
   });
-  if (scale_for_each_row) return result;
-  result.scales = {ScaleOf(rows == 0 ? 0 : std::ranges::max(largest), stored)};
+  // Rounding keeps the order: the largest scale is that of the largest element.
+  for (auto begin = scales.begin(); begin != scales.end();) {
+    const auto end = begin + std::min(rows_per_scale, scales.end() - begin);
+    std::fill(begin, end, *std::max_element(begin, end));
+    begin = end;
+  }
   exec.ParallelRows(rows, columns, [&](int64_t row, int worker) {
     const auto values = scratch.RowSpan(worker);
     read(row, values);
-    quantize(row, values, result.scales[0]);
+    int8_t* out = result.integers.data() + row * columns;
+    const float scale = scales[static_cast<size_t>(row)];
+    for (int64_t i = 0; i < columns; ++i) out[i] = ToInt8(values[static_cast<size_t>(i)], scale);
   });
   return result;
 }

@@ -33,13 +33,14 @@ int8_t ToInt8(float x, float scale);
 
 struct QuantizedMatrix {
   std::vector<int8_t> integers;  // [rows, columns]
-  std::vector<float> scales;     // [rows], or [1] for the whole matrix
+  std::vector<float> scales;     // [rows]
 };
 
-// read(row, out [columns]) gives a row; it is called from several threads, for one scale twice.
-// `name` is for Error(kUnsupported), thrown if an element is not finite.
+// rows_per_scale: neighbours that share a scale; the last may be fewer. read(row, out [columns])
+// gives a row; it is called from several threads, and twice. `name` is for Error(kUnsupported),
+// thrown if an element is not finite.
 QuantizedMatrix QuantizeMatrix(const Exec& exec, std::string_view name, int64_t rows,
-                               int64_t columns, bool scale_for_each_row, DType stored,
+                               int64_t columns, int64_t rows_per_scale, DType stored,
                                FunctionRef<void(int64_t row, std::span<float> out)> read);
 
 }  // namespace godwit::quant

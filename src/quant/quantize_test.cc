@@ -7,16 +7,17 @@
 #include <limits>
 
 #include "quant/quant_test_support.h"
+#include "quant/scheme.h"
 
 namespace godwit::quant {
 namespace {
 
 constexpr float kSmallest = 0x1p-23f;
 
-QuantizedMatrix Quantize(const std::vector<std::vector<float>>& rows, bool each_row,
+QuantizedMatrix Quantize(const std::vector<std::vector<float>>& rows, int64_t rows_per_scale,
                          DType stored = DType::kF32, int threads = 2) {
   return QuantizeMatrix(*TestExec(threads), "x.weight", std::ssize(rows), std::ssize(rows[0]),
-                        each_row, stored, [&](int64_t row, std::span<float> out) {
+                        rows_per_scale, stored, [&](int64_t row, std::span<float> out) {
                           std::ranges::copy(rows[static_cast<size_t>(row)], out.begin());
                         });
 }
@@ -51,22 +52,28 @@ TEST(ScaleOf, RoundingNeverSaturates) {
 }
 
 TEST(QuantizeMatrix, AScaleForEachRow) {
-  const auto result = Quantize({{127, -63.4f, 0}, {0.5f, 1.27f, -1.27f}}, /*each_row=*/true);
+  const auto result = Quantize({{127, -63.4f, 0}, {0.5f, 1.27f, -1.27f}}, /*rows_per_scale=*/1);
   EXPECT_EQ(result.scales, (std::vector<float>{1, 1.27f / 127}));
   EXPECT_EQ(result.integers, (std::vector<int8_t>{127, -63, 0, 50, 127, -127}));
 }
 
 TEST(QuantizeMatrix, AScaleForAll) {
-  const auto result = Quantize({{127, -63.4f, 0}, {0.5f, 1.6f, -1.27f}}, /*each_row=*/false);
-  EXPECT_EQ(result.scales, std::vector<float>{1});
+  const auto result = Quantize({{127, -63.4f, 0}, {0.5f, 1.6f, -1.27f}}, kAllOutputs);
+  EXPECT_EQ(result.scales, (std::vector<float>{1, 1}));
   EXPECT_EQ(result.integers, (std::vector<int8_t>{127, -63, 0, 0, 2, -1}));
+}
+
+TEST(QuantizeMatrix, AScaleForNeighbours) {
+  const auto result = Quantize({{127}, {-12.7f}, {2.54f}, {-254}, {1.27f}}, /*rows_per_scale=*/2);
+  EXPECT_EQ(result.scales, (std::vector<float>{1, 1, 2, 2, 1.27f / 127}));
+  EXPECT_EQ(result.integers, (std::vector<int8_t>{127, -13, 1, -127, 127}));
 }
 
 // 129.5 / 127 = 1.0197 is stored as 1.0234: that is what readers multiply with.
 TEST(QuantizeMatrix, IntegersAreThoseOfTheStoredScale) {
   std::vector<float> row;
   for (int i = -200; i <= 200; ++i) row.push_back(static_cast<float>(i) * 0.6475f);
-  const auto result = Quantize({row}, /*each_row=*/true, DType::kBF16);
+  const auto result = Quantize({row}, /*rows_per_scale=*/1, DType::kBF16);
   const float stored = result.scales[0];
   ASSERT_EQ(ToFloat(ToBF16(stored)), stored);
   bool differs = false;
@@ -79,7 +86,7 @@ TEST(QuantizeMatrix, IntegersAreThoseOfTheStoredScale) {
 
 TEST(QuantizeMatrix, ZerosAndHugeRows) {
   const float huge = std::numeric_limits<float>::max();
-  const auto result = Quantize({{0, 0}, {huge, -huge / 4}}, /*each_row=*/true);
+  const auto result = Quantize({{0, 0}, {huge, -huge / 4}}, /*rows_per_scale=*/1);
   EXPECT_EQ(result.scales[0], kSmallest);
   EXPECT_EQ(result.integers, (std::vector<int8_t>{0, 0, 127, -32}));
 }
@@ -88,7 +95,7 @@ TEST(QuantizeMatrix, WhatIsNotFiniteIsRefused) {
   for (const float x : {NAN, INFINITY}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
                         [&] {
-                          Quantize({{1, x}}, true);
+                          Quantize({{1, x}}, 1);
                         }),
                 testing::HasSubstr("x.weight holds NaN or infinity"));
   }
@@ -101,9 +108,9 @@ TEST(QuantizeMatrix, SameWhateverTheThreads) {
       rows[i].push_back(static_cast<float>(Uniform(3, i, k, 0)) - 0.5f);
     }
   }
-  for (const bool each_row : {true, false}) {
-    const auto one = Quantize(rows, each_row, DType::kF32, 1);
-    const auto three = Quantize(rows, each_row, DType::kF32, 3);
+  for (const int64_t rows_per_scale : {int64_t{1}, int64_t{16}, kAllOutputs}) {
+    const auto one = Quantize(rows, rows_per_scale, DType::kF32, 1);
+    const auto three = Quantize(rows, rows_per_scale, DType::kF32, 3);
     EXPECT_EQ(one.integers, three.integers);
     EXPECT_EQ(one.scales, three.scales);
   }

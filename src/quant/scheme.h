@@ -1,6 +1,9 @@
-// What becomes int8, and with how many scales: the levels of table 3.2 of the SmoothQuant thesis.
+// What becomes int8, and with how many scales: the levels and the baselines of table 3.2 of the
+// SmoothQuant thesis.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,24 +17,37 @@ enum class InputScale {
   kStatic,  // one for all time, from the calibration
 };
 
+inline constexpr int64_t kAllOutputs = std::numeric_limits<int64_t>::max();
+
 struct Scheme {
   std::string_view name;
   std::string_view description;
-  bool channel_weights;  // a scale for every output of a weight, else one for the whole tensor
+  int64_t outputs_per_scale;  // how many neighbouring outputs of a weight share a scale
   InputScale input;
-  bool smooth;  // what it is for; the baseline is not smoothed
+  bool smooth;  // what it is for; the baselines are not smoothed
+  // Elements of an input of this magnitude or more are multiplied in float; 0: none. Such a model
+  // is written as bitsandbytes does, others as compressed-tensors does, which has no outliers.
+  float outlier_threshold = 0;
+
+  bool is_bitsandbytes() const { return outlier_threshold > 0; }
 };
 
 inline constexpr Scheme kSchemes[] = {
-    {"w8a8", "per-channel weights, per-token activations", true, InputScale::kToken, true},
-    {"o1", "per-tensor weights, per-token activations", false, InputScale::kToken, true},
-    {"o2", "per-tensor weights, per-tensor activations", false, InputScale::kTensor, true},
-    {"o3", "per-tensor weights, per-tensor static activations", false, InputScale::kStatic, true},
-    {"naive", "o2 without smoothing", false, InputScale::kTensor, false},
+    {"w8a8", "per-channel weights, per-token activations", 1, InputScale::kToken, true},
+    {"o1", "per-tensor weights, per-token activations", kAllOutputs, InputScale::kToken, true},
+    {"o2", "per-tensor weights, per-tensor activations", kAllOutputs, InputScale::kTensor, true},
+    {"o3", "per-tensor weights, per-tensor static activations", kAllOutputs, InputScale::kStatic,
+     true},
+    {"naive", "o2 without smoothing", kAllOutputs, InputScale::kTensor, false},
+    // In ZeroQuant the number of groups is a hyperparameter.
+    {"zeroquant", "weights in groups of 16 channels, per-token activations, no smoothing", 16,
+     InputScale::kToken, false},
+    {"llm-int8", "w8a8 without smoothing, activations of 6 or more in float", 1, InputScale::kToken,
+     false, 6.0f},
 };
 
 // Throws Error(kInput) with the list for a name that is not in it.
 const Scheme& FindScheme(std::string_view name);
-std::string SchemeNames();  // "w8a8, o1, o2, o3 or naive"
+std::string SchemeNames();  // "w8a8, o1, ... or llm-int8"
 
 }  // namespace godwit::quant

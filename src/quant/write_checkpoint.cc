@@ -54,15 +54,26 @@ class CheckpointWriter {
  private:
   void WriteQuantized(const TensorInfo& tensor, const LinearTensors& linear) {
     const Scaling& scaling = FindScaling(input_.scalings, tensor.name);
-    const DType stored = ScaleType(*tensor.dtype);
-    const QuantizedMatrix matrix = QuantizeMatrix(
-        exec_, tensor.name, RowsOf(tensor), ColumnsOf(tensor), input_.scheme.channel_weights,
+    const bool bitsandbytes = input_.scheme.is_bitsandbytes();
+    const DType stored = bitsandbytes ? DType::kF32 : ScaleType(*tensor.dtype);
+    QuantizedMatrix matrix = QuantizeMatrix(
+        exec_, tensor.name, RowsOf(tensor), ColumnsOf(tensor), input_.scheme.outputs_per_scale,
         stored, [&](int64_t row, std::span<float> out) { ReadRow(tensor, scaling, row, out); });
     writer_.Write(tensor.name, std::as_bytes(std::span(matrix.integers)));
+    if (bitsandbytes) return WriteMaxima(ModuleName(tensor), std::move(matrix.scales));
+    if (input_.scheme.outputs_per_scale == kAllOutputs) matrix.scales.resize(1);
     WriteScales(tensor.name + "_scale", matrix.scales, stored);
     if (input_.scheme.input != InputScale::kStatic) return;
     const float largest = input_.input_maxima.at(ModuleName(linear));
     WriteScales(ModuleName(tensor) + ".input_scale", {ScaleOf(largest, stored)}, stored);
+  }
+
+  // A scale that is a float / 127 is the same after times 127 and / 127.
+  void WriteMaxima(const std::string& module, std::vector<float> scales) {
+    for (float& scale : scales) scale *= 127;
+    WriteScales(module + ".SCB", scales, DType::kF32);
+    constexpr std::byte kRowAfterRow{0};
+    writer_.Write(module + ".weight_format", {&kRowAfterRow, 1});
   }
 
   void WriteScales(const std::string& name, const std::vector<float>& scales, DType stored) {
@@ -116,10 +127,15 @@ std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& 
       tensors.push_back({name, *tensor.dtype, tensor.shape});
       continue;
     }
-    const DType stored = ScaleType(*tensor.dtype);
-    std::vector<int64_t> scale_shape = {1};
-    if (scheme.channel_weights) scale_shape = {RowsOf(tensor), 1};
     tensors.push_back({name, DType::kI8, tensor.shape});
+    if (scheme.is_bitsandbytes()) {
+      tensors.push_back({ModuleName(tensor) + ".SCB", DType::kF32, {RowsOf(tensor)}});
+      tensors.push_back({ModuleName(tensor) + ".weight_format", DType::kU8, {}});
+      continue;
+    }
+    const DType stored = ScaleType(*tensor.dtype);
+    std::vector<int64_t> scale_shape = {RowsOf(tensor), 1};
+    if (scheme.outputs_per_scale == kAllOutputs) scale_shape = {1};
     tensors.push_back({name + "_scale", stored, scale_shape});
     if (scheme.input == InputScale::kStatic) {
       tensors.push_back({ModuleName(tensor) + ".input_scale", stored, {1}});

@@ -1,4 +1,5 @@
-// The quantized model as a folder: compressed-tensors "int-quantized", which vLLM reads too.
+// The quantized model as a folder: compressed-tensors "int-quantized", which vLLM reads too, or
+// bitsandbytes, which transformers reads, where the scheme has outliers.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@
 namespace godwit::quant {
 
 // The tensors of the new checkpoint, in the order of the old one. A quantized X.weight is followed
-// by X.weight_scale and, with static scales, X.input_scale.
+// by X.weight_scale and, with static scales, X.input_scale; for bitsandbytes by X.SCB and
+// X.weight_format.
 std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& plan,
                                    const Scheme& scheme);
 

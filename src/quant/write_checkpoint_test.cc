@@ -91,7 +91,7 @@ class WriteTest : public testing::TestWithParam<DType> {
 
 TEST_P(WriteTest, IsTheSameModelButForRounding) {
   const auto expected = LogitsOf(*Load(model_.spec, model_.weights), TestPieces(1, 20)[0]);
-  for (const char* scheme : {"w8a8", "o1", "o3"}) {
+  for (const char* scheme : {"w8a8", "o1", "o3", "zeroquant"}) {
     const auto source = OpenWeights(Quantize(scheme, scheme));
     const auto logits = LogitsOf(*Load(model_.spec, *Dequantized(*source)), TestPieces(1, 20)[0]);
     double difference = 0, size = 0;
@@ -130,6 +130,49 @@ TEST_P(WriteTest, TensorsAreThoseOfTheFormat) {
           ToInt8(row[static_cast<size_t>(j)], scales[static_cast<size_t>(i)]));
     }
   }
+}
+
+// Of 16 at most, and those of a tensor alone.
+TEST_P(WriteTest, GroupsAreChannelsWhoseScalesRepeat) {
+  const auto source = OpenWeights(Quantize("zeroquant", "to"));
+  const auto scale = [&](const std::string& module, size_t outputs) {
+    const auto scales = Floats(*source->Find("model.layers.0." + module + ".weight_scale"));
+    EXPECT_EQ(scales, std::vector<float>(outputs, scales[0])) << module;
+    return scales[0];
+  };
+  EXPECT_EQ(source->Find("model.layers.0.mlp.up_proj.weight_scale")->shape,
+            (std::vector<int64_t>{10, 1}));
+  EXPECT_NE(scale("mlp.up_proj", 10), scale("mlp.gate_proj", 10));
+  EXPECT_NE(scale("self_attn.q_proj", 16), scale("self_attn.k_proj", 8));
+}
+
+TEST_P(WriteTest, LlmInt8IsAsBitsandbytesHasIt) {
+  const fs::path to = Quantize("llm-int8", "to", 2, {"*.down_proj"});
+  const auto source = OpenWeights(to);
+  const std::string k = "model.layers.1.self_attn.k_proj";
+  EXPECT_EQ(source->Find(k + ".weight")->Describe(), "I8 [8, 16]");
+  EXPECT_EQ(source->Find(k + ".weight_format")->Describe(), "U8 []");
+  EXPECT_EQ(source->Find(k + ".weight_format")->bytes[0], std::byte{0});
+  EXPECT_EQ(source->Find(k + ".weight_scale"), nullptr);
+  const auto maxima = Floats(*source->Find(k + ".SCB"));
+  ASSERT_EQ(maxima.size(), 8u);
+  std::vector<float> row(16);
+  for (size_t i = 0; i < maxima.size(); ++i) {
+    ReadRow(*model_.weights.Find(k + ".weight"), smoothing_.scalings.at(k + ".weight"),
+            static_cast<int64_t>(i), row);
+    float largest = 0;
+    for (const float x : row) largest = std::max(largest, std::fabs(x));
+    EXPECT_FLOAT_EQ(maxima[i], largest);
+  }
+
+  DecoderSpec spec = model_.spec;
+  spec.quantization = QuantizationConfig::Read(HfConfig::Load(to / "config.json"), "lm_head");
+  ASSERT_EQ(spec.quantization.Schemes().size(), 1u);
+  EXPECT_EQ(spec.quantization.Schemes()[0].input.outlier_threshold, 6);
+  const auto logits = LogitsOf(*Load(spec, *source), TestPieces(1, 20)[0]);
+  const auto expected = LogitsOf(*Load(model_.spec, model_.weights), TestPieces(1, 20)[0]);
+  for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(logits[i], expected[i], 0.2);
+  EXPECT_NE(logits, expected);
 }
 
 TEST_P(WriteTest, StaticScalesAreSharedByWhatIsFused) {

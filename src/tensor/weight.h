@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,10 +9,6 @@
 #include "tensor/dtype.h"
 
 namespace godwit {
-
-namespace ops {
-struct SimulatedWeight;  // ops/simulation.h
-}
 
 // How the rows x of an int8 layer's input are quantized: x is about scale * (integer - zero point).
 struct InputQuantization {
@@ -26,6 +21,9 @@ struct InputQuantization {
   bool symmetric = true;   // there is no zero point
   float scale = 0;         // beside kStatic alone
   int32_t zero_point = 0;  // likewise, and not symmetric
+  // Elements of this magnitude or more are multiplied in float; 0: none. Beside kPerToken alone,
+  // and symmetric.
+  float outlier_threshold = 0;
 
   bool operator==(const InputQuantization&) const = default;
 };
@@ -47,8 +45,6 @@ struct Weight {
   // takes that of a static zero point off the bias.
   std::vector<float> row_sums = {};  // [outputs], beside an input that is not symmetric
   std::string name = {};             // of the module, for messages
-  // Where int8 is simulated: what is multiplied instead of the panels, which are empty then.
-  std::shared_ptr<const ops::SimulatedWeight> simulated = {};
 };
 
 // Rows that are looked up, not multiplied: token embeddings [rows, cols].

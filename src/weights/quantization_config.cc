@@ -24,6 +24,11 @@ void ExpectOneOf(const HfConfig& config, std::string_view key, std::string_view 
   config.Refuse(key, fmt::format("{}", fmt::join(accepted, " or ")), ErrorKind::kUnsupported);
 }
 
+void ExpectBool(const HfConfig& config, std::string_view key, bool expected, bool fallback) {
+  if (config.BoolOr(key, fallback) == expected) return;
+  config.Refuse(key, expected ? "true" : "false", ErrorKind::kUnsupported);
+}
+
 HfConfig NeedObject(const HfConfig& config, std::string_view key) {
   auto object = config.Object(key);
   if (!object) config.Refuse(key, "an object");
@@ -48,12 +53,8 @@ std::string Strategy(const HfConfig& arguments) {
 // Returns whether each output has a scale.
 bool ReadWeights(const HfConfig& arguments) {
   ExpectInt8(arguments);
-  if (!arguments.BoolOr("symmetric", true)) {
-    arguments.Refuse("symmetric", "true", ErrorKind::kUnsupported);
-  }
-  if (arguments.BoolOr("dynamic", false)) {
-    arguments.Refuse("dynamic", "false", ErrorKind::kUnsupported);
-  }
+  ExpectBool(arguments, "symmetric", true, /*fallback=*/true);
+  ExpectBool(arguments, "dynamic", false, /*fallback=*/false);
   const std::string strategy = Strategy(arguments);
   ExpectOneOf(arguments, "strategy", strategy, {"channel", "tensor"});
   return strategy == "channel";
@@ -86,8 +87,6 @@ QuantizationScheme ReadScheme(const HfConfig& group) {
 
 // Settings that say how the tensors are to be read beside the groups.
 void RefuseOtherStorage(const HfConfig& config) {
-  ExpectOneOf(config, "quant_method", config.StringOr("quant_method", "compressed-tensors"),
-              {"compressed-tensors"});
   ExpectOneOf(config, "quantization_status", config.StringOr("quantization_status", "compressed"),
               {"compressed", "frozen"});
   if (config.Has("kv_cache_scheme")) {
@@ -110,18 +109,23 @@ void ExpectPlainInt8(const HfConfig& config, const HfConfig& group) {
   ExpectOneOf(from, "format", from.StringOr("format", ""), {"int-quantized", "naive-quantized"});
 }
 
-// An entry of `targets` or `ignore`.
+// An entry of `targets` or `ignore`, or of `llm_int8_skip_modules`.
 class Pattern {
  public:
   // Throws std::regex_error for a regular expression that is not supported.
   explicit Pattern(std::string text);
+  // What ends with the text, or has it as one of its parts, or several. Versions of transformers
+  // differ in whether that may be in the middle.
+  static Pattern Part(std::string text);
 
   bool Matches(std::string_view module) const;
   // Names come first, then regular expressions, then classes, each by the alphabet.
   auto Rank() const { return std::tie(kind_, text_); }
 
  private:
-  enum class Kind { kName, kRegex, kClass };
+  enum class Kind { kName, kRegex, kClass, kPart };
+
+  Pattern(Kind kind, std::string text) : kind_(kind), text_(std::move(text)) {}
 
   Kind kind_ = Kind::kName;
   std::string text_;
@@ -143,6 +147,8 @@ Pattern::Pattern(std::string text) : text_(std::move(text)) {
                 std::regex::ECMAScript | std::regex_constants::__polynomial);
 }
 
+Pattern Pattern::Part(std::string text) { return {Kind::kPart, std::move(text)}; }
+
 bool Pattern::Matches(std::string_view module) const {
   switch (kind_) {
     case Kind::kName:
@@ -152,6 +158,9 @@ bool Pattern::Matches(std::string_view module) const {
                                std::regex_constants::match_continuous);
     case Kind::kClass:
       return true;  // nobody asks for anything but linear layers
+    case Kind::kPart:
+      return module.ends_with(text_) ||
+             fmt::format(".{}.", module).find(fmt::format(".{}.", text_)) != std::string::npos;
   }
   return false;
 }
@@ -169,15 +178,41 @@ std::vector<Pattern> ReadPatterns(const HfConfig& config, std::string_view key) 
   return patterns;
 }
 
+QuantizationScheme ReadBitsandbytesScheme(const HfConfig& config) {
+  ExpectBool(config, "load_in_4bit", false, /*fallback=*/false);
+  ExpectBool(config, "load_in_8bit", true, /*fallback=*/false);
+  ExpectBool(config, "llm_int8_has_fp16_weight", false, /*fallback=*/false);
+  const double threshold = config.FloatOr("llm_int8_threshold", 6.0, {0, 1e30});
+  return {.input = {.outlier_threshold = static_cast<float>(threshold)},
+          .format = Int8Format::kBitsandbytes};
+}
+
+std::vector<Pattern> ReadSkippedModules(const HfConfig& config, const std::string& head) {
+  constexpr std::string_view kKey = "llm_int8_skip_modules";
+  if (!config.Has(kKey)) return {Pattern(head)};
+  std::vector<Pattern> patterns;
+  for (const std::string& name : config.Strings(kKey)) {
+    if (name.find_first_of("\\^$*+?|()[]{}") != std::string::npos) {
+      config.Refuse(kKey, fmt::format("names of modules, not {}", Quote(name)),
+                    ErrorKind::kUnsupported);
+    }
+    patterns.push_back(Pattern::Part(name));
+  }
+  return patterns;
+}
+
 }  // namespace
 
 std::string Describe(const QuantizationScheme& scheme) {
   const char* input = scheme.input.per == Scale::kPerToken    ? "per token"
                       : scheme.input.per == Scale::kPerTensor ? "per tensor"
                                                               : "with a static scale";
-  return fmt::format("int8 weights with a scale per {}, input quantized {}{}",
-                     scheme.scale_per_output ? "output" : "tensor", input,
-                     scheme.input.symmetric ? "" : ", asymmetric");
+  const float threshold = scheme.input.outlier_threshold;
+  return fmt::format(
+      "int8 weights with a scale per {}, input quantized {}{}{}",
+      scheme.scale_per_output ? "output" : "tensor", input,
+      scheme.input.symmetric ? "" : ", asymmetric",
+      threshold > 0 ? fmt::format(", its elements of {} or more in float", threshold) : "");
 }
 
 struct QuantizationConfig::Rules {
@@ -196,13 +231,23 @@ std::optional<std::string_view> QuantizationKey(const HfConfig& config) {
   return std::nullopt;
 }
 
-QuantizationConfig QuantizationConfig::Read(const HfConfig& config) {
+QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::string& head) {
   QuantizationConfig result;
   const auto key = QuantizationKey(config);
   if (!key) return result;
   const HfConfig block = NeedObject(config, *key);
-  RefuseOtherStorage(block);
   auto rules = std::make_shared<Rules>();
+  // bitsandbytes' own is the older key.
+  const std::string method = block.StringOr(
+      "quant_method", block.Has("load_in_8bit") ? "bitsandbytes" : "compressed-tensors");
+  ExpectOneOf(block, "quant_method", method, {"compressed-tensors", "bitsandbytes"});
+  if (method == "bitsandbytes") {
+    rules->targets = {{Pattern("Linear"), ReadBitsandbytesScheme(block)}};
+    rules->ignored = ReadSkippedModules(block, head);
+    result.rules_ = std::move(rules);
+    return result;
+  }
+  RefuseOtherStorage(block);
   const HfConfig groups = NeedObject(block, "config_groups");
   for (const std::string& name : groups.Keys()) {
     const HfConfig group = NeedObject(groups, name);

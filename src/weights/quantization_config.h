@@ -1,5 +1,6 @@
 // Which linear layers of a checkpoint are int8, and how: the `quantization_config` of a config.json
-// in the format of compressed-tensors ("int-quantized"), which vLLM and SGLang read.
+// in the format of compressed-tensors ("int-quantized"), which vLLM and SGLang read, or in that of
+// bitsandbytes (LLM.int8()), which transformers does.
 //
 // Immutable, thread-safe, cheap to copy.
 #pragma once
@@ -15,10 +16,19 @@
 
 namespace godwit {
 
+// What holds the scales of an int8 weight X.weight.
+enum class Int8Format : uint8_t {
+  kCompressedTensors,  // X.weight_scale, [outputs, 1] or [1]
+  // X.SCB, [outputs]: 127 times the scale. X.weight_format, a scalar that older writers left out,
+  // is 0 for rows one after another.
+  kBitsandbytes,
+};
+
 // Weights are symmetric: w = scale * integer.
 struct QuantizationScheme {
   bool scale_per_output = true;  // strategy "channel"; else one scale for the tensor, "tensor"
   InputQuantization input = {};  // a static scale and its zero point are tensors, not set here
+  Int8Format format = Int8Format::kCompressedTensors;
 
   bool operator==(const QuantizationScheme&) const = default;
 };
@@ -34,11 +44,12 @@ class QuantizationConfig {
  public:
   QuantizationConfig() = default;  // nothing is quantized
 
-  // Of a config.json; older ones call it `compression_config`. Throws Error(kUnsupported) that
-  // names the key for what is not int8 times int8 with one weight scale per output or tensor
-  // (another quant_method, pack-quantized, float types, groups, asymmetric weights, transforms),
-  // and Error(kFormat) for what is no quantization_config.
-  static QuantizationConfig Read(const HfConfig& config);
+  // Of a config.json; older ones call it `compression_config`. head: the module of the output head,
+  // which transformers leaves in float unless it is told what to skip. Throws Error(kUnsupported)
+  // that names the key for what is not int8 times int8 with one weight scale per output or tensor
+  // (another quant_method, pack-quantized, float types, 4 bits, groups, asymmetric weights,
+  // transforms), and Error(kFormat) for what is no quantization_config.
+  static QuantizationConfig Read(const HfConfig& config, const std::string& head);
 
   // The scheme of a linear layer, by the name of its module; null: it is not quantized.
   const QuantizationScheme* Find(std::string_view module) const;

@@ -40,7 +40,7 @@ std::string OneGroup(std::string_view group) { return fmt::format(R"("group_0":{
 
 QuantizationConfig Read(std::string_view block, std::string_view key = "quantization_config") {
   return QuantizationConfig::Read(
-      HfConfig::Parse(fmt::format(R"({{"{}":{}}})", key, block), "config.json"));
+      HfConfig::Parse(fmt::format(R"({{"{}":{}}})", key, block), "config.json"), "lm_head");
 }
 
 // Of the only group.
@@ -66,7 +66,7 @@ TEST(QuantizationConfigTest, ReadsWhatLlmCompressorWrites) {
 
 TEST(QuantizationConfigTest, NothingIsQuantizedWithoutOne) {
   for (const char* text : {"{}", R"({"quantization_config":null})"}) {
-    const auto config = QuantizationConfig::Read(HfConfig::Parse(text, "config.json"));
+    const auto config = QuantizationConfig::Read(HfConfig::Parse(text, "config.json"), "lm_head");
     EXPECT_THAT(config.Schemes(), IsEmpty());
     EXPECT_EQ(config.Find("lm_head"), nullptr);
   }
@@ -166,7 +166,7 @@ TEST(QuantizationConfigTest, RefusesOtherStorageByName) {
   };
   EXPECT_THAT(with(R"("quant_method":"gptq")"),
               HasSubstr("config.json: quantization_config.quant_method: expected "
-                        "compressed-tensors, found \"gptq\""));
+                        "compressed-tensors or bitsandbytes, found \"gptq\""));
   EXPECT_THAT(with(R"("quantization_status":"calibration")"), HasSubstr("quantization_status"));
   EXPECT_THAT(with(R"("kv_cache_scheme":{"num_bits":8})"), HasSubstr("kv_cache_scheme"));
   EXPECT_THAT(with(R"("transform_config":{"config_groups":{}})"), HasSubstr("transform_config"));
@@ -185,6 +185,60 @@ TEST(QuantizationConfigTest, RefusesOtherStorageByName) {
   EXPECT_THAT(Unsupported(Block(OneGroup(
                   R"({"targets":["Linear"],"weights":{},"output_activations":{"num_bits":8}})"))),
               HasSubstr("group_0.output_activations: expected none"));
+}
+
+// As transformers writes it for bitsandbytes.
+std::string LlmInt8(std::string_view skip = "null", std::string_view rest = "") {
+  return fmt::format(
+      R"({{"_load_in_4bit":false,"_load_in_8bit":true,"bnb_4bit_compute_dtype":"float32",)"
+      R"("llm_int8_enable_fp32_cpu_offload":false,"llm_int8_has_fp16_weight":false,)"
+      R"("llm_int8_skip_modules":{},"llm_int8_threshold":6.0,"load_in_4bit":false,)"
+      R"("load_in_8bit":true,"quant_method":"bitsandbytes"{}}})",
+      skip, rest);
+}
+
+TEST(QuantizationConfigTest, ReadsLlmInt8) {
+  const QuantizationConfig config = Read(LlmInt8());
+  const QuantizationScheme* scheme = config.Find("model.layers.0.self_attn.q_proj");
+  ASSERT_NE(scheme, nullptr);
+  EXPECT_EQ(*scheme, (QuantizationScheme{.input = {.outlier_threshold = 6},
+                                         .format = Int8Format::kBitsandbytes}));
+  EXPECT_EQ(Describe(*scheme),
+            "int8 weights with a scale per output, input quantized per token, its elements of 6 or "
+            "more in float");
+  EXPECT_EQ(config.Find("lm_head"), nullptr) << "as the caller calls it";
+  EXPECT_NE(config.Find("embed_out"), nullptr);
+  // Before quant_method there was one method, and before the threshold it was 6.
+  const QuantizationConfig old = Read(R"({"load_in_8bit":true})");
+  EXPECT_EQ(old.Schemes(), config.Schemes());
+  const auto exact = Read(R"({"load_in_8bit":true,"llm_int8_threshold":0.0})");
+  EXPECT_EQ(exact.Find("x")->input, InputQuantization());
+}
+
+TEST(QuantizationConfigTest, LlmInt8SkipsPartsOfNames) {
+  const auto config = Read(LlmInt8(R"(["lm_head","model.layers.1","mlp","v_proj"])"));
+  for (const char* skipped : {"lm_head", "model.layers.1.self_attn.q_proj", "x.0.mlp.up", "x.mlp",
+                              "model.layers.0.self_attn.v_proj", "x.qv_proj"}) {
+    EXPECT_EQ(config.Find(skipped), nullptr) << skipped;
+  }
+  for (const char* found : {"model.layers.10.self_attn.q_proj", "x.mlps.up", "x.v_proj_2"}) {
+    EXPECT_NE(config.Find(found), nullptr) << found;
+  }
+  EXPECT_NE(Read(LlmInt8("[]")).Find("lm_head"), nullptr) << "a list is all of it";
+}
+
+TEST(QuantizationConfigTest, RefusesOtherUsesOfBitsandbytes) {
+  EXPECT_THAT(Unsupported(R"({"quant_method":"bitsandbytes","load_in_4bit":true})"),
+              HasSubstr("quantization_config.load_in_4bit: expected false, found true"));
+  EXPECT_THAT(Unsupported(R"({"quant_method":"bitsandbytes"})"),
+              HasSubstr("load_in_8bit: expected true"));
+  EXPECT_THAT(Unsupported(R"({"load_in_8bit":true,"llm_int8_has_fp16_weight":true})"),
+              HasSubstr("llm_int8_has_fp16_weight: expected false, found true"));
+  EXPECT_THAT(Unsupported(LlmInt8(R"(["layers.*"])")),
+              HasSubstr("llm_int8_skip_modules: expected names of modules, not \"layers.*\""));
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat,
+                      [] { Read(R"({"load_in_8bit":true,"llm_int8_threshold":-1.0})"); }),
+              HasSubstr("llm_int8_threshold"));
 }
 
 TEST(QuantizationConfigTest, RefusesExpressionsThatItCannotMatch) {

@@ -158,8 +158,8 @@ class ModelTest(CliTest):
         other = b'"quantization_config": {"quant_method": "gptq", "bits": 4}, "model_type"'
         model = self.corrupt("config.json", lambda b: b.replace(b'"model_type"', other))
         for verb in (["run", "-p", "x"], ["inspect"]):
-            self.assertIn("quantization_config.quant_method: expected compressed-tensors, "
-                          "found \"gptq\"", self.refused(UNSUPPORTED, *verb, "-m", model))
+            self.assertIn("quantization_config.quant_method: expected compressed-tensors or "
+                          "bitsandbytes, found \"gptq\"", self.refused(UNSUPPORTED, *verb, "-m", model))
 
     def test_corrupt_weights(self):
         model = self.corrupt("model.safetensors", lambda b: b[:-1000])

@@ -79,20 +79,8 @@ class EvalQuantTest(CliTest):
         self.assertAlmostEqual(math.fsum(row["kl"] for row in rows) / n, int8["kl"])
 
     def test_the_same_whatever_the_threads_and_pieces(self):
-        arguments = ["-m", f"{TINY}:int8", "--simulate", "w8a8", "--window", "9"]
+        arguments = ["-m", f"{TINY}:int8", "--window", "9"]
         self.assertEqual(self.measure(*arguments), self.measure(*arguments, "-ub", "4", "-t", "1"))
-
-    # The head is quantized in one and not in the other, so the figures are near and not the same.
-    def test_the_simulation_is_near_the_kernels(self):
-        models = self.measure("-m", f"{TINY}:int8", "--kv-type", "f32", "--simulate",
-                              "w8a8,o2,naive")["models"]
-        self.assertEqual([model["model"] for model in models[2:]],
-                         ["simulated w8a8", "simulated o2", "simulated naive"])
-        _, int8, w8a8, o2, naive = models
-        self.assertLess(w8a8["kl"], 2 * int8["kl"])
-        self.assertLess(int8["kl"], 10 * w8a8["kl"])
-        self.assertGreater(naive["kl"], w8a8["kl"])  # coarser
-        self.assertEqual({**o2, "model": ""}, {**naive, "model": ""})
 
     def test_cache_and_attention_of_the_others(self):
         both = ["-m", f"{TINY}:f32", "--kv-type", "int8"]
@@ -147,7 +135,6 @@ class EvalQuantTest(CliTest):
                 ("--tasks and --limit", [*self.quant[2:], *other, "--limit", "1"]),
                 ("--jsonl", ["-m", TINY, *other, "-d", self.folder, "--jsonl", "x"]),
                 ("--jsonl", [*self.quant[2:], *other, "--jsonl", "-"]),
-                ("naive, o1, o2", [*self.quant[2:], "--simulate", "w8a8,int4"]),
                 ("windows of", [*self.quant[2:], *other, "-c", "5", "--window", "10"])):
             self.assertIn(message, self.refused(INPUT, "eval", "quant", *arguments))
         # A storage that does not exist is part of the name.

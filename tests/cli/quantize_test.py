@@ -53,6 +53,15 @@ class QuantizeTest(CliTest):
         self.assertEqual(said.count("  least\n"), 1)
         self.assertIn("migration strength", (self.folder / "alpha.svg").read_text())
 
+    def test_llm_int8_runs(self):
+        self.ok("quantize", "-m", TINY, "-o", self.out, "--scheme", "llm-int8")
+        self.assertIn("its elements of 6 or more in float", self.ok("inspect", "-m", self.out))
+        self.assertIn(".SCB", self.ok("inspect", "-m", self.out, "--tensors"))
+        compared = json.loads(self.ok("eval", "quant", "-m", f"{TINY}:f32", "-m", self.out, "-f",
+                                      self.text, "--tokens", "100", "--json"))["models"][1]
+        self.assertGreater(compared["kl"], 0)
+        self.assertLess(compared["kl"], 0.01)
+
     def test_naive_needs_no_text(self):
         self.ok("quantize", "-m", TINY, "-o", self.out, "--scheme", "naive")
         self.assertIn("--scheme naive",

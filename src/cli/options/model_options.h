@@ -15,8 +15,7 @@ struct ModelOptions {
   int threads = 0;  // 0: one for every core
   std::string isa;  // empty: the best
   std::string weights = "auto";
-  std::string simulate;  // as LoadOptions has it; no flag of its own
-  std::string numa;      // empty: none
+  std::string numa;  // empty: none
 };
 
 void AddModelFlag(CommandLine& line, ModelOptions& options);    // --model alone

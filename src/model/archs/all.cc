@@ -49,7 +49,7 @@ DecoderSpec DescribeModel(const HfConfig& config) {
   for (const Architecture& architecture : kArchitectures) {
     if (architecture.model_type == model_type) {
       DecoderSpec spec = architecture.describe(config);
-      spec.quantization = QuantizationConfig::Read(config);
+      spec.quantization = QuantizationConfig::Read(config, spec.names.head);
       return spec;
     }
   }

@@ -77,7 +77,7 @@ quant::Smoothing RunSmoothing(const Exec& exec, const quant::QuantPlan& plan,
                               const quant::Scheme& scheme, const quant::Calibration& calibration,
                               const SmoothingOptions& options) {
   ProgressLine progress("smoothing", ProgressUnit::kBytes);
-  return quant::Smooth(exec, plan, scheme, calibration, options.alpha,
+  return quant::Smooth(exec, plan, scheme, calibration, options.how(),
                        [&](int64_t done, int64_t total) { progress.Update(done, total); });
 }
 

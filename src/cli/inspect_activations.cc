@@ -20,9 +20,6 @@
 namespace godwit::cli {
 namespace {
 
-// Nothing is quantized here, but a search for alpha asks what that would cost.
-constexpr const quant::Scheme& kScheme = quant::kSchemes[0];
-
 LinearMaxima Measure(const Exec& exec, const LinearTensors& linear,
                      const quant::Calibration& calibration, const quant::Scalings& scalings) {
   const auto measured = [&](const quant::Scalings& with) -> ChannelMaxima {
@@ -46,7 +43,7 @@ Seen Look(const ModelOptions& options, const ActivationsOptions& activations) {
   const FloatModel model(options.folder);
   const auto chosen = quant::ChooseLinears(model.tensors, *activations.layers);
   const auto kind = activations.smoothing.kind.value_or(quant::SmoothKind::kNorm);
-  const quant::AlphaSearch search = activations.smoothing.alpha.search;
+  const quant::AlphaSearch search = activations.smoothing.how().search;
   auto plan = quant::PlanQuantization(model.spec, model.tensors, kind, /*keep=*/{});
   quant::CalibrationScope scope{.samples = search != quant::AlphaSearch::kNone};
   int64_t layers = model.spec.layers;
@@ -62,7 +59,9 @@ Seen Look(const ModelOptions& options, const ActivationsOptions& activations) {
   const Exec& exec = computation.exec();
   const auto decoder = LoadLayers(exec, model, layers);
   const auto calibration = RunCalibration(exec, *decoder, seen.text, scope);
-  seen.smoothing = RunSmoothing(exec, plan, kScheme, calibration, activations.smoothing);
+  // Nothing is quantized, but a search for alpha asks what that would cost.
+  seen.smoothing =
+      RunSmoothing(exec, plan, quant::kDefaultScheme, calibration, activations.smoothing);
   for (const LinearTensors* linear : chosen.linears) {
     seen.linears.push_back(Measure(exec, *linear, calibration, seen.smoothing.scalings));
   }

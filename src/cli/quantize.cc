@@ -30,7 +30,7 @@ namespace {
 struct QuantizeOptions {
   ModelOptions model;
   std::string output;
-  const quant::Scheme* scheme = &quant::kSchemes[0];
+  const quant::Scheme* scheme = &quant::kDefaultScheme;
   std::vector<std::string> keep;
   SmoothingOptions smoothing;
   CalibrationInput calibration;
@@ -43,7 +43,7 @@ struct QuantizeOptions {
                                                   : quant::SmoothKind::kNone);
   }
   bool smooths() const { return smooth_kind() != quant::SmoothKind::kNone; }
-  bool searches() const { return smooths() && smoothing.alpha.search != quant::AlphaSearch::kNone; }
+  bool searches() const { return smooths() && smoothing.how().search != quant::AlphaSearch::kNone; }
   bool fixed_scales() const { return scheme->input == quant::InputScale::kStatic; }
   bool calibrates() const { return smooths() || fixed_scales(); }
 };
@@ -95,6 +95,11 @@ void Check(const QuantizeOptions& options) {
   if (!options.scheme->smooth && options.smooths()) {
     Throw(ErrorKind::kInput, "--scheme {} is what smoothing is measured against: it has none",
           options.scheme->name);
+  }
+  if (options.smoothing.alpha && !options.smooths()) {
+    Throw(ErrorKind::kInput, "--alpha is for smoothing, and there is none with {}",
+          options.scheme->smooth ? "--smooth none"
+                                 : fmt::format("--scheme {}", options.scheme->name));
   }
   if (options.clip_share > 0 && !options.fixed_scales()) {
     Throw(ErrorKind::kInput, "--clip-top is for fixed scales: it needs --scheme o3");

@@ -46,6 +46,8 @@ inline constexpr Scheme kSchemes[] = {
      false, 6.0f},
 };
 
+inline constexpr const Scheme& kDefaultScheme = kSchemes[0];
+
 // Throws Error(kInput) with the list for a name that is not in it.
 const Scheme& FindScheme(std::string_view name);
 std::string SchemeNames();  // "w8a8, o1, ... or llm-int8"

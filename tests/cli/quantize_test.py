@@ -81,6 +81,8 @@ class QuantizeTest(CliTest):
         self.assertIn("--smooth", self.refuses(INPUT, "--smooth", "some"))
         self.assertIn("--clip-top", self.refuses(INPUT, "--clip-top", "60%"))
         self.assertIn("o3", self.refuses(INPUT, "--clip-top", "2%"))
+        self.assertIn("none with --scheme llm-int8",
+                      self.refuses(INPUT, "--scheme", "llm-int8", "--alpha", "0.6"))
         self.assertIn("--alpha auto", self.refuses(INPUT, "--plot", self.folder / "x.svg"))
         self.assertIn("\"*.no\"", self.refuses(INPUT, "--keep", "*.no"))
         self.assertIn("but not", self.refuses(INPUT, "--keep", "*.q_proj"))

@@ -12,7 +12,9 @@ namespace godwit::cli {
 
 struct SmoothingOptions {
   std::optional<quant::SmoothKind> kind;  // none: as the verb has it
-  quant::SmoothOptions alpha;
+  std::optional<quant::SmoothOptions> alpha;
+
+  quant::SmoothOptions how() const { return alpha.value_or(quant::SmoothOptions()); }
 };
 
 struct CalibrationInput {

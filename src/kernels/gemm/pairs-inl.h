@@ -9,11 +9,14 @@ namespace {
 
 GODWIT_INLINE Vec LoadPairs(const BF16* w) { return Load(reinterpret_cast<const float*>(w)); }
 
-// The even halves, then the odd ones. The rows are widened once for a panel, the panel's pairs as
-// they go by.
-struct WidenedPairOperand {
-  using Source = BF16;
-  using A = float;
+GODWIT_INLINE void WidenPairs(const BF16* from, const BF16* /*ahead*/, int64_t n, float* to) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Store(to + i, Load(from + i));
+  for (; i < n; ++i) to[i] = ToFloat(from[i]);
+}
+
+// The even halves, then the odd ones. The panel's pairs are widened as they go by.
+struct WidenedPairOperand : RowsWidened<BF16, float, 2, WidenPairs> {
   using W = BF16;
   static constexpr int64_t kDepth = 2;
   static constexpr int kPhases = 2;
@@ -30,23 +33,6 @@ struct WidenedPairOperand {
   static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) {
     __asm__("vfmadd231ps %1, %2, %0" : "+v"(sum) : "v"(a), "v"(w));
     return sum;
-  }
-
-  static constexpr int64_t kMostSteps = 256;  // 12 KiB of rows stay in the first-level cache
-  struct Prepared {
-    alignas(64) float values[kTileRows * kMostSteps * kDepth];
-  };
-  static constexpr int64_t Stride(int64_t /*source_stride*/) { return kMostSteps * kDepth; }
-  static GODWIT_INLINE const float* Prepare(const BF16* source, int64_t stride, int64_t rows,
-                                            int64_t steps, Prepared& to) {
-    for (int64_t r = 0; r < rows; ++r) {
-      const BF16* from = source + r * stride;
-      float* row = to.values + r * kMostSteps * kDepth;
-      int64_t i = 0;
-      for (; i + kLanes <= steps * kDepth; i += kLanes) Store(row + i, Load(from + i));
-      for (; i < steps * kDepth; ++i) row[i] = ToFloat(from[i]);
-    }
-    return to.values;
   }
 };
 

@@ -5,7 +5,7 @@
 // keeps arrays of vectors in memory. What a step multiplies is an operand type:
 //   W             elements of `w`
 //   Source, A     elements of the activations and of `a`, and how the one becomes the other,
-//                 kMostSteps at a time: RowsInPlace, or the like
+//                 kMostSteps at a time: RowsInPlace or RowsWidened
 //   kDepth        elements of one column, side by side, that a step consumes
 //   kPhases       multiply-adds of a step per accumulator
 //   Row, Column   the broadcast of row elements, and kLanes columns, for one phase
@@ -28,6 +28,29 @@ struct RowsInPlace {
   static GODWIT_INLINE const T* Prepare(const T* source, int64_t /*stride*/, int64_t /*rows*/,
                                         int64_t /*steps*/, Prepared&) {
     return source;
+  }
+};
+
+// They are widened first, once for all tiles side by side. kWiden(from, ahead, n, to) does n
+// elements of a row; `ahead` is the row that will stand there in the next tile of rows, to be
+// fetched.
+template <class S, class T, int64_t kStepElements, auto kWiden>
+struct RowsWidened {
+  using Source = S;
+  using A = T;
+  static constexpr int64_t kMostSteps = 256;  // 12 KiB of rows stay in the first-level cache
+  static constexpr int64_t kElements = kMostSteps * kStepElements;
+  struct Prepared {
+    alignas(64) T values[kTileRows * kElements];
+  };
+  static constexpr int64_t Stride(int64_t /*source_stride*/) { return kElements; }
+  static GODWIT_INLINE const T* Prepare(const S* source, int64_t stride, int64_t rows,
+                                        int64_t steps, Prepared& to) {
+    for (int64_t r = 0; r < rows; ++r) {
+      kWiden(source + r * stride, source + (r + kTileRows) * stride, steps * kStepElements,
+             to.values + r * kElements);
+    }
+    return to.values;
   }
 };
 

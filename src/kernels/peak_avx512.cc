@@ -11,9 +11,8 @@ int64_t PeakInt8(int64_t rounds) noexcept {
   __m512i a = _mm512_set1_epi16(3), b = _mm512_set1_epi16(-5);
   Forget(a), Forget(b);
   const auto accumulate = [&](__m512i sum) {
-    __m512i products = _mm512_madd_epi16(a, b);
-    Forget(products);
-    return _mm512_add_epi32(sum, products);
+    Forget(a);
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
   };
   return RunChains(_mm512_setzero_si512(), rounds, accumulate) * 32;
 }

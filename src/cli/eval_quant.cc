@@ -115,15 +115,10 @@ void Check(const Options& options) {
   if (options.tasks.folder.empty() && (!options.tasks.tasks.empty() || options.tasks.limit > 0)) {
     Throw(ErrorKind::kInput, "--tasks and --limit need a folder of task files: name it with -d");
   }
-  if (!options.jsonl) return;
-  if (options.text.files.empty()) {
+  if (options.jsonl && options.text.files.empty()) {
     Throw(ErrorKind::kInput, "--jsonl writes the tokens of a text: it needs -f FILE");
   }
-  if (*options.jsonl == "-") {
-    Throw(ErrorKind::kInput, "--jsonl: expected a file, since the result goes to standard output");
-  }
-  // Not after an hour. It is written at the end: Ctrl-C may leave at once at any time.
-  const OutputFile probe(*options.jsonl);
+  CheckOutputFile("--jsonl", options.jsonl);
 }
 
 // Before any weights are loaded, since the last model may come hours after the first.

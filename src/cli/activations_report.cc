@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "base/name_list.h"
-#include "cli/plot/step_panels.h"
 
 namespace godwit::cli {
 namespace {
@@ -30,19 +29,6 @@ std::string TableRow(const char* name, const std::vector<float>& maxima) {
                      NameList(outliers.channels, [&](size_t channel) {
                        return fmt::format("{}: {:.3g}", channel, maxima[channel]);
                      }));
-}
-
-StepPanel Panel(const std::vector<float>& maxima) {
-  if (maxima.empty()) return {.note = kUnreached};
-  const Outliers outliers = FindOutliers(maxima);
-  std::string note = fmt::format("largest {:.3g}", outliers.largest);
-  if (outliers.median > 0) note += fmt::format(", {} median", DescribeRatio(outliers));
-  return {.values = maxima, .note = note};
-}
-
-StepPair Pair(const LinearMaxima& linear, std::vector<float> ChannelMaxima::*of) {
-  return {Panel(linear.before.*of),
-          linear.after ? Panel((*linear.after).*of) : StepPanel{.note = kUnsmoothed}};
 }
 
 }  // namespace
@@ -85,17 +71,6 @@ nlohmann::ordered_json MaximaJson(std::span<const LinearMaxima> linears) {
     json.push_back(std::move(object));
   }
   return json;
-}
-
-std::string MaximaChart(const std::string& title, std::span<const LinearMaxima> linears) {
-  StepPanels chart{.title = title,
-                   .columns = {"activations |x|", "|x|, smoothed", "weights |W|", "|W|, smoothed"}};
-  for (const LinearMaxima& linear : linears) {
-    chart.rows.push_back(
-        {.name = linear.name,
-         .pairs = {Pair(linear, &ChannelMaxima::inputs), Pair(linear, &ChannelMaxima::weights)}});
-  }
-  return chart.Svg();
 }
 
 }  // namespace godwit::cli

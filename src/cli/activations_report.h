@@ -38,7 +38,4 @@ std::string MaximaText(std::span<const LinearMaxima> linears);
 // Every channel's.
 nlohmann::ordered_json MaximaJson(std::span<const LinearMaxima> linears);
 
-// Four panels for each layer.
-std::string MaximaChart(const std::string& title, std::span<const LinearMaxima> linears);
-
 }  // namespace godwit::cli

@@ -44,13 +44,5 @@ TEST(ActivationsReport, JsonHasEveryChannel) {
   EXPECT_TRUE(json[1]["weights"]["after"].is_null());
 }
 
-TEST(ActivationsReport, TheChartSaysWhatStandsOut) {
-  const std::string svg = MaximaChart("title", std::vector{kSmoothed, kExpert});
-  EXPECT_THAT(svg, HasSubstr(">largest 128, 128 x median<"));
-  EXPECT_THAT(svg, HasSubstr(">largest 3<"));
-  EXPECT_THAT(svg, HasSubstr(">not smoothed<"));
-  EXPECT_THAT(svg, HasSubstr(">no token of the text reaches it<"));
-}
-
 }  // namespace
 }  // namespace godwit::cli

@@ -19,7 +19,6 @@
 #include "cli/options/int_list.h"
 #include "cli/options/model_options.h"
 #include "cli/terminal/output.h"
-#include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/verbs.h"
 #include "engine/storage_types.h"
@@ -47,7 +46,6 @@ struct Options {
   SessionOptions session;  // kv, kv_type, int8_attention, chunk_tokens
   bool json = false;
   bool csv = false;
-  std::optional<std::string> plot;
 };
 
 // A flag that is given again adds to its list.
@@ -135,8 +133,7 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
            options.json);
   line.Add({.names = "--csv", .value = "", .help = "print comma-separated values"}, options.csv);
   line.Exclusive({"--json", "--csv"});
-  line.Add({.names = "--plot", .value = "FILE.svg", .help = "also draw the speed over the depth"},
-           options.plot);
+  line.RefusePlot();
   return line.Parse(arguments);
 }
 
@@ -230,7 +227,6 @@ std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions&
 int Bench(std::span<const std::string> arguments) {
   Options options;
   if (!Parse(arguments, options)) return kExitOk;
-  CheckOutputFile("--plot", options.plot);
   Cases(options);
   const Subject subject = OpenSubject(options);
   bench::SuiteOptions suite = Plan(options, subject);
@@ -250,7 +246,6 @@ int Bench(std::span<const std::string> arguments) {
     suite.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
     report.result = bench::RunSuite(*model, suite);
   }
-  if (options.plot) WriteFile(*options.plot, DepthChart(report));
   WriteOutput(options.json  ? BenchJson(report)
               : options.csv ? BenchCsv(report)
                             : BenchText(report));

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/machine_memory.h"
 #include "bench/statistics.h"
-#include "cli/plot/line_chart.h"
 #include "cli/terminal/format.h"
 
 namespace godwit::cli {
@@ -181,28 +179,6 @@ std::string BenchCsv(const BenchReport& report) {
     text += fmt::format("{}\n", values);
   }
   return text;
-}
-
-std::string DepthChart(const BenchReport& report) {
-  std::map<std::pair<int, std::string>, ChartLine> lines;
-  for (const TestResult& result : report.result.tests) {
-    bench::TestCase flat = result.test;
-    flat.depth_tokens = 0;
-    ChartLine& line = lines[{flat.threads, flat.Label()}];
-    line.name = fmt::format("{}, {}", flat.Label(), Plural(flat.threads, "thread"));
-    line.points.emplace_back(static_cast<double>(result.test.depth_tokens),
-                             Median(result.tokens_per_second));
-  }
-  LineChart chart{
-      .title = fmt::format("{}: {} weights, {} KV", report.model, report.weights, report.kv_type),
-      .x_label = "tokens in the cache",
-      .y_label = "tokens per second",
-      .log_y = true};
-  for (auto& [key, line] : lines) {
-    std::sort(line.points.begin(), line.points.end());
-    chart.lines.push_back(std::move(line));
-  }
-  return chart.Svg();
 }
 
 }  // namespace godwit::cli

@@ -1,4 +1,4 @@
-// What is said about a finished bench: a table for people, JSON and CSV for programs, a chart.
+// What is said about a finished bench: a table for people, JSON and CSV for programs.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,5 @@ struct BenchReport {
 std::string BenchText(const BenchReport& report);
 std::string BenchJson(const BenchReport& report);
 std::string BenchCsv(const BenchReport& report);
-
-// Tokens per second over the depth: a line for each kind of test and number of threads. SVG.
-std::string DepthChart(const BenchReport& report);
 
 }  // namespace godwit::cli

@@ -44,7 +44,6 @@ struct Options {
   int64_t max_new_tokens = 0;  // 0: 16 for lines, 64 for ARC
   bool json = false;
   std::optional<std::string> jsonl;
-  std::optional<std::string> plot;
   SessionOptions session;
 };
 
@@ -144,11 +143,7 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
             .value = "FILE",
             .help = "also write every question, one JSON object on a line, when all are answered"},
            options.jsonl);
-  line.Add({.names = "--plot",
-            .value = "FILE.svg",
-            .help = "also draw the accuracy: of several distances over the distance, else over the "
-                    "length of the text"},
-           options.plot);
+  line.RefusePlot();
   AddKvFlags(line, options.session);
   return line.Parse(arguments);
 }
@@ -166,7 +161,6 @@ void Check(Options& options) {
     Throw(ErrorKind::kInput, "--limit is for --arc; lines have --lines");
   }
   CheckOutputFile("--jsonl", options.jsonl);
-  CheckOutputFile("--plot", options.plot);
   if (options.max_new_tokens == 0) options.max_new_tokens = options.arc ? 64 : 16;
 }
 
@@ -189,22 +183,15 @@ void AskAboutLines(const Options& options, const Engine& engine, Session& sessio
   lines.stream = {.feed = options.feed, .max_new_tokens = options.max_new_tokens};
 
   std::string rows;
-  AskedLine asked;
   ProgressLine progress("streaming", ProgressUnit::kTokens);
   lines.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
   lines.on_query = [&](const eval::StreamQuery& query) {
     if (options.jsonl) rows += QueryJson(query);
-    if (options.plot) asked.asked.push_back({.position = query.position, .right = query.right});
   };
   const auto result = eval::MeasureStreamEval(session, eval::CoderOf(engine), lines);
   progress.Finish();
 
   if (options.jsonl) WriteFile(*options.jsonl, rows);
-  asked.name = result.kv.policy;
-  if (options.plot) {
-    WriteFile(*options.plot, lines.distances.size() > 1 ? DistanceChart(result)
-                                                        : LengthChart(std::span(&asked, 1)));
-  }
   if (!options.json) {
     WriteOutput(StreamEvalText(result));
     return;
@@ -244,23 +231,19 @@ void AskArc(const Options& options, std::span<const ArcFile> files, const Engine
             Session& session) {
   const eval::StreamCoder coder = eval::CoderOf(engine);
   std::string rows;
-  std::vector<AskedLine> asked;
   std::vector<ArcRun> runs;
   for (const ArcFile& file : files) {
-    asked.push_back({.name = file.task});
     ProgressLine progress("streaming " + file.task, ProgressUnit::kTokens);
     eval::StreamArcOptions arc;
     arc.stream = {.feed = options.feed, .max_new_tokens = options.max_new_tokens};
     arc.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
     arc.on_answer = [&](const eval::StreamAnswer& answer) {
       if (options.jsonl) rows += AnswerJson(file.task, answer);
-      asked.back().asked.push_back({.position = answer.position, .right = answer.right});
     };
     runs.push_back(
         {.task = file.task, .result = eval::MeasureStreamArc(session, coder, file.questions, arc)});
   }
   if (options.jsonl) WriteFile(*options.jsonl, rows);
-  if (options.plot) WriteFile(*options.plot, LengthChart(asked));
   if (!options.json) {
     WriteOutput(StreamArcText(runs));
     return;

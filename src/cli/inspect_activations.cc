@@ -12,7 +12,6 @@
 #include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
-#include "cli/terminal/output_file.h"
 #include "quant/channel_maxima.h"
 #include "quant/chosen_linears.h"
 #include "quant/linears.h"
@@ -78,7 +77,7 @@ void AddActivationsFlags(CommandLine& line, ActivationsOptions& options) {
                     "before and after smoothing. A decoder layer's number, or linear layers by "
                     "name (*.down_proj)"},
            options.layers);
-  line.Add({.names = "--plot", .value = "FILE.svg", .help = "draw them, too"}, options.plot);
+  line.RefusePlot();
   AddSmoothingFlags(line, options.smoothing);
   AddCalibrationFlags(line, options.calibration);
   // The weights are looked at as they are stored.
@@ -88,34 +87,26 @@ void AddActivationsFlags(CommandLine& line, ActivationsOptions& options) {
 }
 
 void CheckActivations(const ActivationsOptions& options) {
-  if (options.layers) {
-    CheckOutputFile("--plot", options.plot);
-    return RequireText(options.calibration);
-  }
-  for (const auto& [flag, file] :
-       {std::pair{"--plot", options.plot}, {"--calib", options.calibration.file}}) {
-    if (file) Throw(ErrorKind::kInput, "{} is for a look at layers: it needs --activations", flag);
+  if (options.layers) return RequireText(options.calibration);
+  if (options.calibration.file) {
+    Throw(ErrorKind::kInput, "--calib is for a look at layers: it needs --activations");
   }
 }
 
 void InspectActivations(const ModelOptions& model, const ActivationsOptions& activations,
                         bool json) {
   const Seen seen = Look(model, activations);
-  const std::string alpha = DescribeAlphas(seen.smoothing);
-  if (activations.plot) {
-    const std::string title =
-        fmt::format("the largest of every channel, before and after smoothing (alpha {})", alpha);
-    WriteFile(*activations.plot, MaximaChart(title, seen.linears));
-  }
   if (json) {
-    nlohmann::ordered_json object = {
-        {"folder", model.folder}, {"tokens", seen.text.tokens}, {"alphas", seen.smoothing.alphas}};
+    nlohmann::ordered_json object = {{"folder", model.folder},
+                                     {"text", *activations.calibration.file},
+                                     {"tokens", seen.text.tokens},
+                                     {"alphas", seen.smoothing.alphas}};
     object["linears"] = MaximaJson(seen.linears);
     WriteJson(object);
   } else {
     WriteOutput(fmt::format("calibration {}, {}\nalpha       {}\n",
                             Plural(std::ssize(seen.text.pieces), "piece"),
-                            Plural(seen.text.tokens, "token"), alpha) +
+                            Plural(seen.text.tokens, "token"), DescribeAlphas(seen.smoothing)) +
                 MaximaText(seen.linears));
   }
 }

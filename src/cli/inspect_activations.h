@@ -12,7 +12,6 @@ namespace godwit::cli {
 
 struct ActivationsOptions {
   std::optional<std::string> layers;  // a decoder layer's number, or a name with *
-  std::optional<std::string> plot;
   SmoothingOptions smoothing;
   CalibrationInput calibration{.pieces = {.samples = 64}};  // enough to look at
 };

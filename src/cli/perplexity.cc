@@ -3,6 +3,7 @@
 #include "eval/perplexity.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -13,6 +14,7 @@
 #include "cli/perplexity_report.h"
 #include "cli/scored_files.h"
 #include "cli/terminal/interrupt.h"
+#include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
@@ -27,7 +29,6 @@ struct Options {
   ScoredFiles text;
   eval::PerplexityOptions eval;
   std::vector<std::string> compare;  // KV policies, instead of the session's
-  std::optional<std::string> plot;
   bool json = false;
   std::optional<std::string> nll;
   SessionOptions session;
@@ -77,14 +78,13 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
             .help = "run each of several --kv and print them side by side, such as "
                     "dense,window:1024,sinks:4+1020,recompute:1024"},
            [&options](const std::string& value) { options.compare = SplitSpecs(value); });
-  line.Add({.names = "--plot", .value = "FILE.svg", .help = "also draw the table of positions"},
-           options.plot);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.Add({.names = "--nll",
             .value = "FILE",
             .help = "also write every scored token, one JSON object on a line; the file appears "
                     "when it is complete"},
            options.nll);
+  line.RefusePlot();
   AddKvFlags(line, options.session);
   return line.Parse(arguments);
 }
@@ -105,7 +105,6 @@ void Check(const Options& options) {
   if (options.nll && !options.compare.empty()) {
     Throw(ErrorKind::kInput, "--nll is for one run: it cannot be used with --compare");
   }
-  CheckOutputFile("--plot", options.plot);
   if (options.nll == "-") {
     Throw(ErrorKind::kInput, "--nll: expected a file, since the result goes to standard output");
   }
@@ -178,13 +177,19 @@ int Perplexity(std::span<const std::string> arguments) {
     results.push_back(Measure(session, texts, options));
   }
 
-  if (options.plot) WriteFile(*options.plot, PerplexityChart(results));
-  if (compare) {
-    WriteOutput(options.json ? ComparisonJson(results, options.eval) : ComparisonText(results));
-  } else {
-    WriteOutput(options.json ? PerplexityJson(results.front(), options.eval)
-                             : PerplexityText(results.front()));
+  if (!options.json) {
+    WriteOutput(compare ? ComparisonText(results) : PerplexityText(results.front()));
+    return kExitOk;
   }
+  nlohmann::ordered_json json{{"model", options.model.folder}, {"texts", options.text.files}};
+  if (compare) {
+    for (const auto& result : results) {
+      json["compare"].push_back(PerplexityJson(result, options.eval));
+    }
+  } else {
+    json.update(PerplexityJson(results.front(), options.eval));
+  }
+  WriteJson(json);
   return kExitOk;
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "cli/plot/line_chart.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/summary.h"
 
@@ -18,33 +17,6 @@ double Rate(int64_t tokens, double ms) {
 
 double TokensPerSecond(const eval::PerplexityResult& result) {
   return Rate(result.tokens, result.elapsed_ms);
-}
-
-nlohmann::ordered_json Json(const eval::PerplexityResult& result,
-                            const eval::PerplexityOptions& options) {
-  nlohmann::ordered_json json;
-  json["perplexity"] = result.perplexity;
-  json["nll"] = result.nll;
-  json["tokens"] = result.tokens;
-  json["tokens_per_second"] = TokensPerSecond(result);
-  json["elapsed_ms"] = result.elapsed_ms;
-  json["kv"] = KvJson(result.kv);
-  json["window"] = nullptr;
-  json["stride"] = nullptr;
-  if (const int64_t window = options.window_tokens; window > 0) {
-    json["window"] = window;
-    json["stride"] = options.stride_tokens > 0 ? options.stride_tokens : window;
-  }
-  json["buckets"] = nlohmann::ordered_json::array();
-  for (const eval::Bucket& bucket : result.buckets) {
-    json["buckets"].push_back({{"begin", bucket.begin},
-                               {"end", bucket.end},
-                               {"nll", bucket.nll},
-                               {"perplexity", std::exp(bucket.nll)},
-                               {"tokens", bucket.tokens},
-                               {"ms", bucket.ms}});
-  }
-  return json;
 }
 
 }  // namespace
@@ -71,9 +43,31 @@ std::string PerplexityText(const eval::PerplexityResult& result) {
   return text;
 }
 
-std::string PerplexityJson(const eval::PerplexityResult& result,
-                           const eval::PerplexityOptions& options) {
-  return Json(result, options).dump() + "\n";
+nlohmann::ordered_json PerplexityJson(const eval::PerplexityResult& result,
+                                      const eval::PerplexityOptions& options) {
+  nlohmann::ordered_json json;
+  json["perplexity"] = result.perplexity;
+  json["nll"] = result.nll;
+  json["tokens"] = result.tokens;
+  json["tokens_per_second"] = TokensPerSecond(result);
+  json["elapsed_ms"] = result.elapsed_ms;
+  json["kv"] = KvJson(result.kv);
+  json["window"] = nullptr;
+  json["stride"] = nullptr;
+  if (const int64_t window = options.window_tokens; window > 0) {
+    json["window"] = window;
+    json["stride"] = options.stride_tokens > 0 ? options.stride_tokens : window;
+  }
+  json["buckets"] = nlohmann::ordered_json::array();
+  for (const eval::Bucket& bucket : result.buckets) {
+    json["buckets"].push_back({{"begin", bucket.begin},
+                               {"end", bucket.end},
+                               {"nll", bucket.nll},
+                               {"perplexity", std::exp(bucket.nll)},
+                               {"tokens", bucket.tokens},
+                               {"ms", bucket.ms}});
+  }
+  return json;
 }
 
 std::string ComparisonText(std::span<const eval::PerplexityResult> results) {
@@ -97,28 +91,6 @@ std::string ComparisonText(std::span<const eval::PerplexityResult> results) {
     text += "\n";
   }
   return text;
-}
-
-std::string ComparisonJson(std::span<const eval::PerplexityResult> results,
-                           const eval::PerplexityOptions& options) {
-  nlohmann::ordered_json json;
-  json["compare"] = nlohmann::ordered_json::array();
-  for (const auto& result : results) json["compare"].push_back(Json(result, options));
-  return json.dump() + "\n";
-}
-
-std::string PerplexityChart(std::span<const eval::PerplexityResult> results) {
-  LineChart chart{.title = "negative log likelihood over the text",
-                  .x_label = "position in tokens",
-                  .y_label = "nats per token"};
-  for (const auto& result : results) {
-    ChartLine line{.name = result.kv.policy};
-    for (const eval::Bucket& bucket : result.buckets) {
-      line.points.emplace_back(static_cast<double>(bucket.begin + bucket.end) / 2, bucket.nll);
-    }
-    chart.lines.push_back(std::move(line));
-  }
-  return chart.Svg();
 }
 
 }  // namespace godwit::cli

@@ -1,6 +1,7 @@
-// What `godwit perplexity` prints and draws.
+// What `godwit perplexity` prints.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
@@ -13,16 +14,11 @@ std::string FormatPerplexity(double perplexity);
 
 // One run: its figures and a table of positions.
 std::string PerplexityText(const eval::PerplexityResult& result);
-std::string PerplexityJson(const eval::PerplexityResult& result,
-                           const eval::PerplexityOptions& options);
+nlohmann::ordered_json PerplexityJson(const eval::PerplexityResult& result,
+                                      const eval::PerplexityOptions& options);
 
 // Several runs over the same text: a line for each, and a table of positions with a column for
 // each.
 std::string ComparisonText(std::span<const eval::PerplexityResult> results);
-std::string ComparisonJson(std::span<const eval::PerplexityResult> results,
-                           const eval::PerplexityOptions& options);
-
-// The mean of every bucket over the middle of its positions, a line for each run: an SVG.
-std::string PerplexityChart(std::span<const eval::PerplexityResult> results);
 
 }  // namespace godwit::cli

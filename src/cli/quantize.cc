@@ -1,6 +1,7 @@
 // godwit quantize: calibrate, smooth, quantize, write.
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,8 +18,8 @@
 #include "cli/options/smoothing_options.h"
 #include "cli/quantize_report.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
-#include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/verbs.h"
 #include "quant/static_scales.h"
@@ -36,7 +37,7 @@ struct QuantizeOptions {
   CalibrationInput calibration;
   double clip_share = 0;
   bool dry_run = false;
-  std::optional<std::string> plot;
+  bool json = false;
 
   quant::SmoothKind smooth_kind() const {
     return smoothing.kind.value_or(scheme->smooth ? quant::SmoothKind::kNorm
@@ -67,6 +68,9 @@ void AddFlags(CommandLine& line, QuantizeOptions& options) {
            options.output);
   line.Add({.names = "--dry-run", .value = "", .help = "only say what would be done"},
            options.dry_run);
+  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
+  line.Exclusive({"--dry-run", "--json"});
+  line.RefusePlot();
   line.Group("Quantization");
   line.Add({.names = "--scheme",
             .value = "NAME",
@@ -81,8 +85,6 @@ void AddFlags(CommandLine& line, QuantizeOptions& options) {
             .help = "layers that stay in float, such as *.down_proj; may be repeated"},
            options.keep);
   AddSmoothingFlags(line, options.smoothing);
-  line.Add({.names = "--plot", .value = "FILE.svg", .help = "draw the search for alpha"},
-           options.plot);
   AddCalibrationFlags(line, options.calibration);
   line.Add({.names = "--clip-top",
             .value = "P%",
@@ -104,10 +106,6 @@ void Check(const QuantizeOptions& options) {
   if (options.clip_share > 0 && !options.fixed_scales()) {
     Throw(ErrorKind::kInput, "--clip-top is for fixed scales: it needs --scheme o3");
   }
-  if (options.plot && !options.searches()) {
-    Throw(ErrorKind::kInput, "--plot draws the search for alpha: it needs --alpha auto");
-  }
-  CheckOutputFile("--plot", options.plot);
   if (options.dry_run) return;
   if (options.output.empty()) {
     Throw(ErrorKind::kInput, "a folder for the result is needed: name it with -o FOLDER");
@@ -212,10 +210,26 @@ int Quantize(std::span<const std::string> arguments) {
   CheckDisk(folder.path(), model.sizes.after_bytes);
   Calibrated calibrated;
   if (text) calibrated = CalibrateAndSmooth(exec, options, model, *text);
-  if (options.plot) WriteFile(*options.plot, CurveChart(calibrated.smoothing));
   Write(exec, options, model, calibrated, folder);
 
   const quant::Smoothing& smoothing = calibrated.smoothing;
+  if (options.json) {
+    nlohmann::ordered_json json{{"model", options.model.folder},
+                                {"output", options.output},
+                                {"scheme", options.scheme->name},
+                                {"text", nullptr},
+                                {"tokens", nullptr}};
+    if (text) {
+      json["text"] = *options.calibration.file;
+      json["tokens"] = text->tokens;
+    }
+    PutSmoothing(json, smoothing);
+    json["before_bytes"] = model.sizes.before_bytes;
+    json["after_bytes"] = model.sizes.after_bytes;
+    json["elapsed_ms"] = watch.ms();
+    WriteJson(json);
+    return kExitOk;
+  }
   if (!smoothing.curve.empty()) WriteOutput(CurveText(smoothing) + "\n");
   WriteOutput(fmt::format("{:<12}{}: {}\n{:<12}{}\n{}{:<12}{:.1f} s\n", "scheme",
                           options.scheme->name, options.scheme->description, "alpha",

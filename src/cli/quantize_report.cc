@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "base/machine_memory.h"
 #include "cli/model_facts.h"
-#include "cli/plot/line_chart.h"
 #include "quant/linears.h"
 
 namespace godwit::cli {
@@ -78,18 +78,13 @@ std::string CurveText(const quant::Smoothing& smoothing) {
   return text;
 }
 
-std::string CurveChart(const quant::Smoothing& smoothing) {
-  LineChart chart{.title = "what quantizing costs",
-                  .x_label = "migration strength alpha",
-                  .y_label = "relative squared error of the outputs",
-                  .log_y = true};
-  ChartLine line{.name = "all groups"};
+void PutSmoothing(nlohmann::ordered_json& json, const quant::Smoothing& smoothing) {
+  json["alphas"] = smoothing.alphas;
+  json["search"] = nullptr;
   const std::vector<float> alphas = quant::AlphaGrid();
-  for (size_t i = 0; i < alphas.size(); ++i) {
-    line.points.emplace_back(alphas[i], smoothing.curve[i]);
+  for (size_t i = 0; i < smoothing.curve.size(); ++i) {
+    json["search"].push_back({{"alpha", alphas[i]}, {"error", smoothing.curve[i]}});
   }
-  chart.lines.push_back(std::move(line));
-  return chart.Svg();
 }
 
 std::string DescribeSizes(const QuantizedSizes& sizes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "quant/plan.h"
@@ -24,7 +25,9 @@ std::string DescribeAlphas(const quant::Smoothing& smoothing);
 
 // Of a search (figure 3.8 of the SmoothQuant thesis): the error for each alpha.
 std::string CurveText(const quant::Smoothing& smoothing);
-std::string CurveChart(const quant::Smoothing& smoothing);
+
+// "alphas", of each group, and "search": [{"alpha", "error"}, ...], null if there was none.
+void PutSmoothing(nlohmann::ordered_json& json, const quant::Smoothing& smoothing);
 
 std::string DescribeSizes(const QuantizedSizes& sizes);
 

@@ -2,12 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <optional>
-
 #include "base/machine_memory.h"
-#include "cli/plot/line_chart.h"
 #include "cli/task_runs.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
@@ -94,50 +89,6 @@ std::string AnswerJson(std::string_view task, const eval::StreamAnswer& answer) 
                    {"expected", answer.expected},
                    {"answer", answer.answer},
                    {"right", answer.right}});
-}
-
-std::string DistanceChart(const eval::StreamEvalResult& result) {
-  LineChart chart{.title = "accuracy over the distance of what is asked for",
-                  .x_label = "distance in tokens",
-                  .y_label = "accuracy"};
-  ChartLine line{.name = result.kv.policy};
-  for (const eval::DistanceResult& row : result.distances) {
-    line.points.emplace_back(row.distance_tokens, eval::AccuracyOf(row.right, row.queries)->share);
-  }
-  std::sort(line.points.begin(), line.points.end());
-  chart.lines.push_back(std::move(line));
-  return chart.Svg();
-}
-
-std::string LengthChart(std::span<const AskedLine> lines) {
-  constexpr int64_t kPieces = 20;
-  LineChart chart{.title = "accuracy over the length of the text",
-                  .x_label = "tokens of the text",
-                  .y_label = "accuracy"};
-  int64_t end = 1;
-  for (const AskedLine& line : lines) {
-    for (const Asked& asked : line.asked) end = std::max(end, asked.position + 1);
-  }
-  const double piece = static_cast<double>(end) / kPieces;
-  for (const AskedLine& line : lines) {
-    std::vector<int64_t> n(kPieces);
-    std::vector<int64_t> right(kPieces);
-    for (const Asked& asked : line.asked) {
-      const auto at = static_cast<size_t>(std::min<int64_t>(
-          kPieces - 1, static_cast<int64_t>(static_cast<double>(asked.position) / piece)));
-      ++n[at];
-      if (asked.right) ++right[at];
-    }
-    ChartLine drawn{.name = line.name};
-    for (size_t i = 0; i < kPieces; ++i) {
-      const auto accuracy = eval::AccuracyOf(right[i], n[i]);
-      if (accuracy) {
-        drawn.points.emplace_back(piece * (static_cast<double>(i) + 0.5), accuracy->share);
-      }
-    }
-    chart.lines.push_back(std::move(drawn));
-  }
-  return chart.Svg();
 }
 
 }  // namespace godwit::cli

@@ -1,4 +1,4 @@
-// What `godwit eval stream` prints, writes and draws.
+// What `godwit eval stream` prints and writes.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -29,20 +29,5 @@ void PutStreamArc(nlohmann::ordered_json& json, std::span<const ArcRun> runs);
 // A line of --jsonl.
 std::string QueryJson(const eval::StreamQuery& query);
 std::string AnswerJson(std::string_view task, const eval::StreamAnswer& answer);
-
-// Where in the text something was asked.
-struct Asked {
-  int64_t position;  // in tokens
-  bool right;
-};
-struct AskedLine {
-  std::string name;
-  std::vector<Asked> asked;
-};
-
-// SVGs. Accuracy over the distance in tokens; over the length of the text, in twenty pieces, a line
-// for each of `lines`.
-std::string DistanceChart(const eval::StreamEvalResult& result);
-std::string LengthChart(std::span<const AskedLine> lines);
 
 }  // namespace godwit::cli

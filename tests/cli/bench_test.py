@@ -6,7 +6,6 @@ import json
 import signal
 import time
 import unittest
-from xml.etree import ElementTree
 
 from harness import TINY, CliTest, wait_until_sigint_is_handled
 
@@ -95,13 +94,6 @@ class BenchTest(CliTest):
             self.assertGreater(float(row["tokens_per_second"]), 0)
             self.assertNotIn(None, row)
 
-    def test_plot(self):
-        svg = self.folder / "out.svg"
-        self.bench(*SHAPE, "-p", "8", "-n", "2", "-d", "0-32+16", "--plot", svg)
-        names = [node.text for node in ElementTree.parse(svg).iter() if node.text]
-        for name in ("pp8, ", "tg2, "):
-            self.assertTrue(any(text.startswith(name) for text in names), names)
-
     def test_numa(self):
         result = self.godwit("bench", *SHAPE, "-p", "8", "-n", "0", "-r", "1", "--numa",
                              "distribute", "--no-limits", "--json")
@@ -121,12 +113,11 @@ class BenchTest(CliTest):
         for wrong in (["--shape", "9b"], ["--weights", "f64"], ["-p", "0", "-n", "0"],
                       ["-p", "many"], ["-p", "4-1"], ["-d", "-1"], ["-r", "0"], ["-t", "-1"],
                       ["--kv", "dens"], ["--kv-type", "f64"], ["--isa", "abacus"],
-                      ["--numa", "isolate"], ["--json", "--csv"], ["--plot", "-"],
+                      ["--numa", "isolate"], ["--json", "--csv"], ["--plot", "x.svg"],
                       ["-m", TINY]):
             with self.subTest(wrong=wrong):
                 self.refused(INPUT, "bench", *SHAPE, *wrong)
         self.refused(IO, "bench", "--shape", "/missing/config.json")
-        self.refused(IO, "bench", *SHAPE, "--plot", self.folder / "no" / "out.svg")
         self.refused(IO, "bench", "-m", "/missing")
 
     def test_what_does_not_fit_is_refused_before_it_is_taken(self):

@@ -48,10 +48,22 @@ class QuantizeTest(CliTest):
                      .hexdigest())
         self.assertEqual(len(sums), 1)
 
-    def test_the_search_is_printed_and_drawn(self):
-        said = self.ok(*self.command, "--alpha", "auto", "--plot", self.folder / "alpha.svg")
+    def test_json(self):
+        said = self.ok(*self.command, "--alpha", "auto")
         self.assertEqual(said.count("  least\n"), 1)
-        self.assertIn("migration strength", (self.folder / "alpha.svg").read_text())
+        result = json.loads(self.ok(*self.command, "-o", self.folder / "again", "--alpha", "auto",
+                                    "--json"))
+        self.assertEqual((result["model"], result["scheme"], result["text"], result["tokens"]),
+                         (str(TINY), "w8a8", str(self.text), 256))
+        self.assertEqual(len(result["search"]), 21)
+        least = min(result["search"], key=lambda point: point["error"])
+        self.assertIn(f"{least['alpha']:>6g}  {least['error']:.3e}  least\n", said)
+        self.assertEqual(result["alphas"], [least["alpha"]] * 4)
+        self.assertLess(result["after_bytes"], result["before_bytes"])
+        result = json.loads(self.ok("quantize", "-m", TINY, "-o", self.folder / "naive", "--scheme",
+                                    "naive", "--json"))
+        self.assertEqual((result["text"], result["tokens"], result["alphas"], result["search"]),
+                         (None, None, [], None))
 
     def test_llm_int8_runs(self):
         self.ok("quantize", "-m", TINY, "-o", self.out, "--scheme", "llm-int8")
@@ -83,7 +95,8 @@ class QuantizeTest(CliTest):
         self.assertIn("o3", self.refuses(INPUT, "--clip-top", "2%"))
         self.assertIn("none with --scheme llm-int8",
                       self.refuses(INPUT, "--scheme", "llm-int8", "--alpha", "0.6"))
-        self.assertIn("--alpha auto", self.refuses(INPUT, "--plot", self.folder / "x.svg"))
+        self.assertIn("tools/plot", self.refuses(INPUT, "--plot", self.folder / "x.svg"))
+        self.assertIn("--json", self.refuses(INPUT, "--dry-run", "--json"))
         self.assertIn("\"*.no\"", self.refuses(INPUT, "--keep", "*.no"))
         self.assertIn("but not", self.refuses(INPUT, "--keep", "*.q_proj"))
         self.assertIn("--calib", self.refused(INPUT, "quantize", "-m", TINY, "-o", self.out))

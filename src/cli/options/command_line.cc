@@ -67,6 +67,8 @@ void CommandLine::Add(Flag flag, bool& target) {
   Add(std::move(flag), [&target](const std::string& value) { target = ParseBool(value); });
 }
 
+void CommandLine::RefusePlot() { refuses_plot_ = true; }
+
 void CommandLine::Exclusive(std::vector<std::string> long_names) {
   exclusive_.push_back(std::move(long_names));
 }
@@ -192,7 +194,14 @@ void CommandLine::RefuseArgument(const std::string& argument) const {
     Throw(ErrorKind::kInput, "unexpected argument {}; usage: godwit {} {}", Quote(argument), verb_,
           synopsis_);
   }
-  const auto nearest = Nearest(argument.substr(0, argument.find('=')), AllNames());
+  const std::string name = argument.substr(0, argument.find('='));
+  if (refuses_plot_ && name == "--plot") {
+    Throw(ErrorKind::kInput,
+          "--plot: pictures are drawn from JSON: godwit {} ... --json >r.json, then "
+          "tools/plot r.json -o r.svg",
+          verb_);
+  }
+  const auto nearest = Nearest(name, AllNames());
   Throw(ErrorKind::kInput, "unknown flag {}; {}", Quote(argument),
         nearest ? fmt::format("did you mean {}?", *nearest)
                 : fmt::format("see godwit {} --help", verb_));

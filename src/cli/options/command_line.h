@@ -53,6 +53,9 @@ class CommandLine {
     });
   }
 
+  // For a verb whose JSON tools/plot draws: --plot is refused with the commands that draw it.
+  void RefusePlot();
+
   // At most one of these flags (by long name) may be given. One on the command line overrides the
   // others in the environment.
   void Exclusive(std::vector<std::string> long_names);
@@ -86,6 +89,7 @@ class CommandLine {
   std::vector<Entry> entries_;
   std::vector<std::vector<std::string>> exclusive_;
   bool help_ = false;
+  bool refuses_plot_ = false;
 };
 
 }  // namespace godwit::cli

@@ -126,5 +126,14 @@ TEST_F(CommandLineTest, SuggestsTheNearestFlag) {
   EXPECT_THAT(Refusal({"--", "hello"}), HasSubstr("unexpected argument \"hello\""));
 }
 
+TEST_F(CommandLineTest, NamesTheCommandsThatDraw) {
+  EXPECT_THAT(Refusal({"--plot", "x.svg"}), HasSubstr("unknown flag \"--plot\""));
+  line_.RefusePlot();
+  EXPECT_EQ(Refusal({"--plot", "x.svg"}),
+            "--plot: pictures are drawn from JSON: godwit run ... --json >r.json, then "
+            "tools/plot r.json -o r.svg");
+  EXPECT_THAT(Refusal({"--plot=x.svg"}), HasSubstr("tools/plot"));
+}
+
 }  // namespace
 }  // namespace godwit::cli

@@ -255,11 +255,12 @@ int Chat(std::span<const std::string> arguments) {
   if (!ParseChat(arguments, options)) return kExitOk;
   ChooseModel(options.model);
   (void)MakeGenerateOptions(options.sampling);  // refuses what makes no sense before loading
+  const bool interactive = InputIsTerminal() && StatusIsTerminal();
+  if (interactive) CheckHistoryFile(options.history);
   const Engine engine = LoadEngine(options.model, options.session);
   if (!engine.has_chat_template()) {
     (void)engine.ApplyChatTemplate({});  // throws, with what to do instead
   }
-  const bool interactive = InputIsTerminal() && StatusIsTerminal();
   ChatLoop chat(engine, options, interactive);
   if (!interactive) {
     PipedLines lines;

@@ -108,7 +108,7 @@ std::vector<Model> ModelsOf(const Options& options) {
 }
 
 // What can be refused before a file is read.
-void Check(const Options& options) {
+void Check(const Options& options, std::span<const Model> models) {
   if (options.text.files.empty() && options.tasks.folder.empty()) {
     Throw(ErrorKind::kInput, "a text (-f FILE) or a folder of task files (-d FOLDER) is needed");
   }
@@ -118,7 +118,9 @@ void Check(const Options& options) {
   if (options.jsonl && options.text.files.empty()) {
     Throw(ErrorKind::kInput, "--jsonl writes the tokens of a text: it needs -f FILE");
   }
-  CheckOutputFile("--jsonl", options.jsonl);
+  std::vector<NamedFile> inputs = Inputs(options.text, TaskFiles(options.tasks.folder));
+  for (const Model& model : models) inputs.push_back({"-m", model.options.folder});
+  CheckResultFiles({{"--jsonl", options.jsonl}}, inputs);
 }
 
 // Before any weights are loaded, since the last model may come hours after the first.
@@ -255,8 +257,9 @@ class Quant {
 int EvalQuant(std::span<const std::string> arguments) {
   Options options;
   if (!Parse(arguments, options)) return kExitOk;
-  Check(options);
-  Quant(options, ModelsOf(options)).Run();
+  std::vector<Model> models = ModelsOf(options);
+  Check(options, models);
+  Quant(options, std::move(models)).Run();
   return kExitOk;
 }
 

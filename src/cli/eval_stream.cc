@@ -20,6 +20,7 @@
 #include "cli/terminal/output.h"
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/result_files.h"
 #include "cli/verbs.h"
 #include "eval/stream_arc.h"
 #include "eval/stream_eval.h"
@@ -160,7 +161,13 @@ void Check(Options& options) {
   } else if (options.limit > 0) {
     Throw(ErrorKind::kInput, "--limit is for --arc; lines have --lines");
   }
-  CheckOutputFile("--jsonl", options.jsonl);
+  std::vector<NamedFile> inputs = {{"-m", options.model.folder}};
+  for (const char* name : kArcTasks) {
+    if (options.arc) {
+      inputs.push_back({"--arc", eval::TaskFile(*options.arc, eval::FindTask(name)).native()});
+    }
+  }
+  CheckResultFiles({{"--jsonl", options.jsonl}}, inputs);
   if (options.max_new_tokens == 0) options.max_new_tokens = options.arc ? 64 : 16;
 }
 
@@ -259,8 +266,8 @@ void AskArc(const Options& options, std::span<const ArcFile> files, const Engine
 int EvalStream(std::span<const std::string> arguments) {
   Options options;
   if (!Parse(arguments, options)) return kExitOk;
-  Check(options);
   ChooseModel(options.model);
+  Check(options);
   std::vector<ArcFile> files;
   if (options.arc) files = ReadArc(*options.arc, options.limit);
   const Engine engine = LoadEngine(options.model, options.session);

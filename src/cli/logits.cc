@@ -10,6 +10,7 @@
 #include "cli/terminal/output.h"
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/result_files.h"
 #include "cli/verbs.h"
 
 namespace godwit::cli {
@@ -44,6 +45,12 @@ bool ParseLogits(std::span<const std::string> arguments, LogitsOptions& options)
   ChooseModel(options.model);
   if (options.output.empty()) {
     Throw(ErrorKind::kInput, "a file for the result is needed: name it with -o FILE.npy");
+  }
+  if (options.output != "-") {
+    CheckResultFiles({{"-o", options.output}},
+                     {{"-m", options.model.folder}, {"-f", options.text.file}});
+  } else if (OutputIsTerminal()) {
+    Throw(ErrorKind::kInput, "-o -: the logits are binary, and standard output is a terminal");
   }
   return true;
 }

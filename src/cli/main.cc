@@ -25,7 +25,7 @@ int Fail(int code, std::string_view message) {
 int main(int argc, char** argv) {
   using namespace godwit::cli;
   PrepareStreams();
-  ExitOnInterrupt();
+  HandleSignals();
   try {
     return RunVerb(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const ClosedPipe&) {

@@ -18,6 +18,7 @@
 #include "cli/terminal/output.h"
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/result_files.h"
 #include "cli/verbs.h"
 #include "eval/frame.h"
 
@@ -105,9 +106,7 @@ void Check(const Options& options) {
   if (options.nll && !options.compare.empty()) {
     Throw(ErrorKind::kInput, "--nll is for one run: it cannot be used with --compare");
   }
-  if (options.nll == "-") {
-    Throw(ErrorKind::kInput, "--nll: expected a file, since the result goes to standard output");
-  }
+  CheckResultFiles({{"--nll", options.nll}}, Inputs(options.text, {{"-m", options.model.folder}}));
 }
 
 // One line for every token.
@@ -149,8 +148,7 @@ eval::PerplexityResult Measure(Session& session, std::span<const std::vector<int
   }
   ProgressLine progress("scoring", ProgressUnit::kTokens);
   options.eval.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
-  // Nothing has to be put in order before leaving, but for a file that is half written.
-  const CancelOnInterrupt cancel(session, /*presses_to_exit=*/nll ? 2 : 1);
+  const CancelOnInterrupt cancel(session, /*presses_to_exit=*/1);
   auto result = MeasurePerplexity(session, texts, options.eval);
   if (nll) nll->Commit();
   return result;
@@ -161,8 +159,8 @@ eval::PerplexityResult Measure(Session& session, std::span<const std::vector<int
 int Perplexity(std::span<const std::string> arguments) {
   Options options;
   if (!Parse(arguments, options)) return kExitOk;
-  Check(options);
   ChooseModel(options.model);
+  Check(options);
   auto files = ReadFiles(options.text);
   const bool compare = !options.compare.empty();
   if (!compare) options.compare = {options.session.kv};

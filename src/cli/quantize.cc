@@ -17,10 +17,12 @@
 #include "cli/options/parse_value.h"
 #include "cli/options/smoothing_options.h"
 #include "cli/quantize_report.h"
+#include "cli/terminal/clean_up.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/result_files.h"
 #include "cli/verbs.h"
 #include "quant/static_scales.h"
 #include "quant/write_checkpoint.h"
@@ -111,6 +113,8 @@ void Check(const QuantizeOptions& options) {
     Throw(ErrorKind::kInput, "a folder for the result is needed: name it with -o FOLDER");
   }
   RefuseExisting(options.output);
+  CheckResultFiles({{"-o", options.output}},
+                   {{"-m", options.model.folder}, {"--calib", options.calibration.file}});
   if (options.calibrates()) RequireText(options.calibration);
 }
 
@@ -207,6 +211,7 @@ int Quantize(std::span<const std::string> arguments) {
   const Computation computation(options.model);
   const Exec& exec = computation.exec();
   NewFolder folder(options.output);
+  const RemovedOnSignal removed(folder.path());
   CheckDisk(folder.path(), model.sizes.after_bytes);
   Calibrated calibrated;
   if (text) calibrated = CalibrateAndSmooth(exec, options, model, *text);

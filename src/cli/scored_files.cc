@@ -29,6 +29,11 @@ std::vector<std::string> ReadFiles(const ScoredFiles& options) {
   return contents;
 }
 
+std::vector<NamedFile> Inputs(const ScoredFiles& options, std::vector<NamedFile> others) {
+  for (const std::string& file : options.files) others.push_back({"-f", file});
+  return others;
+}
+
 std::vector<std::vector<int32_t>> TokenizeFiles(const Engine& engine,
                                                 std::vector<std::string> contents, bool reset) {
   std::vector<std::vector<int32_t>> texts(1);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/options/command_line.h"
+#include "cli/terminal/result_files.h"
 #include "godwit/engine.h"
 
 namespace godwit::cli {
@@ -19,6 +20,9 @@ void AddScoredFilesFlags(CommandLine& line, ScoredFiles& options);  // --file, -
 
 // Their contents, "-" being standard input. Throws Error(kInput) for an empty one.
 std::vector<std::string> ReadFiles(const ScoredFiles& options);
+
+// `others`, and those files: what CheckResultFiles protects.
+std::vector<NamedFile> Inputs(const ScoredFiles& options, std::vector<NamedFile> others);
 
 // One list of ids for every text that begins anew. Gives the memory of the contents back on its
 // way.

@@ -83,6 +83,15 @@ void AddTaskFlags(CommandLine& line, TaskOptions& options) {
       options.limit, 0);
 }
 
+std::vector<NamedFile> TaskFiles(const std::string& folder) {
+  std::vector<NamedFile> files;
+  if (folder.empty()) return files;
+  for (const eval::Task& task : eval::AllTasks()) {
+    files.push_back({"-d", eval::TaskFile(folder, task).native()});
+  }
+  return files;
+}
+
 std::vector<TaskRows> ReadTasks(const TaskOptions& options) {
   std::vector<TaskRows> all;
   for (const eval::Task* task : options.tasks.empty() ? FindTasks(options.folder) : options.tasks) {

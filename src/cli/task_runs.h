@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/options/command_line.h"
+#include "cli/terminal/result_files.h"
 #include "eval/question.h"
 #include "eval/tally.h"
 #include "eval/tasks.h"
@@ -31,6 +32,9 @@ struct TaskRows {
   const eval::Task* task;
   std::vector<eval::Question> questions;
 };
+
+// The files in it that hold tasks: what CheckResultFiles protects.
+std::vector<NamedFile> TaskFiles(const std::string& folder);
 
 // All of them before the model: a broken row in the last file is known at once. Throws Error(kIo)
 // and Error(kFormat) as eval::ReadQuestions does.

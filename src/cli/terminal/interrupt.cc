@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cli/exit_code.h"
+#include "cli/terminal/clean_up.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
 
@@ -43,6 +44,19 @@ void SetHandler(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
+// What stands half-drawn or half-written when a signal ends the process.
+void TidyUp() {
+  if (isatty(STDERR_FILENO) == 1) WriteStatus(ProgressIsVisible() ? "\r\033[K" : "\n");
+  RemoveUnfinished();
+}
+
+// The caller learns which signal it was: a shell reports 128 and its number.
+extern "C" void OnTermination(int signal) {
+  TidyUp();
+  SetHandler(signal, SIG_DFL);
+  raise(signal);
+}
+
 extern "C" void OnInterrupt(int /*signal*/) {
   const int saved_errno = errno;
   Session* const session = session_to_cancel;
@@ -50,7 +64,7 @@ extern "C" void OnInterrupt(int /*signal*/) {
   if (session == nullptr && token == nullptr && note_file >= 0) {
     Note(SIGINT);
   } else if (++presses >= exit_after) {
-    if (isatty(STDERR_FILENO) == 1) WriteStatus(ProgressIsVisible() ? "\r\033[K" : "\n");
+    TidyUp();
     _exit(kExitCancelled);
   } else if (session != nullptr) {
     session->Cancel();
@@ -62,10 +76,15 @@ extern "C" void OnInterrupt(int /*signal*/) {
 
 }  // namespace
 
-void ExitOnInterrupt() {
+void HandleSignals() {
   // Set even where the caller has it ignored, as shells do for what a script starts with &:
   // `kill -INT` then still works.
   SetHandler(SIGINT, OnInterrupt);
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    struct sigaction inherited {};
+    sigaction(signal, nullptr, &inherited);
+    if (inherited.sa_handler != SIG_IGN) SetHandler(signal, OnTermination);  // else nohup
+  }
 }
 
 CancelOnInterrupt::CancelOnInterrupt(Session& session, int presses_to_exit) {
@@ -106,8 +125,15 @@ int SignalNotes::Take() {
 }
 
 void SignalNotes::NoteAll(bool all) {
-  for (const int signal : {SIGWINCH, SIGTSTP, SIGTERM, SIGHUP}) {
-    SetHandler(signal, all ? OnNotedSignal : SIG_DFL);
+  if (all == all_) return;
+  all_ = all;
+  for (size_t i = 0; i < std::size(kEditorSignals); ++i) {
+    if (all) {
+      sigaction(kEditorSignals[i], nullptr, &before_[i]);
+      SetHandler(kEditorSignals[i], OnNotedSignal);
+    } else {
+      sigaction(kEditorSignals[i], &before_[i], nullptr);
+    }
   }
 }
 

@@ -1,14 +1,19 @@
-// What Ctrl-C does. A process has one handler for it, so this state is global; it is set from the
-// main thread only.
+// What Ctrl-C and its kin do. A process has one handler for it, so this state is global; it is set
+// from the main thread only.
 #pragma once
+
+#include <csignal>
+#include <iterator>
 
 #include "base/cancel.h"
 #include "godwit/engine.h"
 
 namespace godwit::cli {
 
-// Leaves at once, with exit code 130: while a program starts, loads a model or reads its input.
-void ExitOnInterrupt();
+// First thing in main. Ctrl-C leaves at once, with exit code 130: while a program starts, loads a
+// model or reads its input. SIGTERM and SIGHUP end the process as they do by default, unless the
+// caller has them ignored; all of them take away what is unfinished (clean_up.h).
+void HandleSignals();
 
 // While it lives, Ctrl-C cancels what the session is doing, or who looks at the token; pressed
 // `presses_to_exit` times, it leaves at once. Afterwards it does what it did before.
@@ -37,11 +42,15 @@ class SignalNotes {
   // The oldest signal noted and not yet taken; 0 if there is none.
   int Take();
 
-  // Whether what concerns an editor is noted as well, instead of doing what it does by default:
+  // Whether what concerns an editor is noted as well, instead of doing what it did before:
   // SIGWINCH, SIGTSTP (Ctrl-Z), SIGTERM and SIGHUP.
   void NoteAll(bool all);
 
  private:
+  static constexpr int kEditorSignals[] = {SIGWINCH, SIGTSTP, SIGTERM, SIGHUP};
+
+  bool all_ = false;
+  struct sigaction before_[std::size(kEditorSignals)]{};
   int pipe_[2];
 };
 

@@ -13,12 +13,16 @@
 #include <cstdlib>
 #include <cwchar>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output.h"
+#include "cli/terminal/output_file.h"
 
 namespace godwit::cli {
 namespace {
@@ -30,6 +34,12 @@ constexpr std::string_view kPasteBegins = "[200~";  // behind an escape characte
 constexpr std::string_view kPasteEnds = "[201~";
 
 constexpr int kHistoryLines = 1000;
+
+// Not a device or a pipe.
+bool IsHistoryFile(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return !std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored);
+}
 
 }  // namespace
 
@@ -52,6 +62,7 @@ class LineEditor::Impl {
   // be read again.
   void TakePasteBrackets();
   void Remember(const std::string& line);
+  void SaveHistory();
   // False if the line is to be given up.
   bool HandleSignal(int signal);
   void LeaveEditing();
@@ -76,13 +87,6 @@ LineEditor::Impl::Impl(std::string history_file) : history_file_(std::move(histo
   std::setlocale(LC_CTYPE, "");
   if (std::string_view(nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
 
-  // libedit takes the file that it saves away from everybody else: as root, even /dev/null.
-  std::error_code ignored;
-  if (std::filesystem::exists(history_file_, ignored) &&
-      !std::filesystem::is_regular_file(history_file_, ignored)) {
-    history_file_.clear();
-  }
-
   history_ = history_init();
   editor_ = el_init("godwit", stdin, stderr, stderr);
   if (history_ == nullptr || editor_ == nullptr) {
@@ -91,6 +95,7 @@ LineEditor::Impl::Impl(std::string history_file) : history_file_(std::move(histo
   HistEvent event;
   history(history_, &event, H_SETSIZE, kHistoryLines);
   history(history_, &event, H_SETUNIQUE, 1);
+  if (!IsHistoryFile(history_file_)) history_file_.clear();
   if (!history_file_.empty()) history(history_, &event, H_LOAD, history_file_.c_str());
 
   el_set(editor_, EL_CLIENTDATA, this);
@@ -104,15 +109,28 @@ LineEditor::Impl::Impl(std::string history_file) : history_file_(std::move(histo
 }
 
 LineEditor::Impl::~Impl() {
-  if (!history_file_.empty()) {
-    std::error_code ignored;
-    std::filesystem::create_directories(std::filesystem::path(history_file_).parent_path(),
-                                        ignored);
-    HistEvent event;
-    history(history_, &event, H_SAVE, history_file_.c_str());
-  }
   history_end(history_);
   el_end(editor_);
+}
+
+// After every line, however the program may end. libedit would empty the file first and fill it
+// then: not on a full disk.
+void LineEditor::Impl::SaveHistory() {
+  if (history_file_.empty()) return;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
+  HistEvent event;
+  if (file == nullptr || history(history_, &event, H_SAVE_FP, file.get()) < 0) return;
+  std::string lines(static_cast<size_t>(std::max(0L, std::ftell(file.get()))), '\0');
+  std::rewind(file.get());
+  if (std::fread(lines.data(), 1, lines.size(), file.get()) != lines.size()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(history_file_).parent_path(), ignored);
+  try {
+    WriteFile(history_file_, lines, /*mode=*/0600);
+  } catch (const Error& error) {
+    WriteStatus(std::string("godwit: warning: typed lines are not kept: ") + error.what() + "\n");
+    history_file_.clear();
+  }
 }
 
 LineEditor::Impl& LineEditor::Impl::Of(EditLine* editor) {
@@ -157,6 +175,7 @@ void LineEditor::Impl::Remember(const std::string& line) {
   if (line.find_first_not_of(" \t") == std::string::npos) return;
   HistEvent event;
   history(history_, &event, H_ENTER, line.c_str());
+  SaveHistory();
 }
 
 // libedit's own handlers (EL_SIGNAL) work once for each line, and do within a signal handler what
@@ -177,7 +196,7 @@ bool LineEditor::Impl::HandleSignal(int signal) {
     Redraw(0);
   } else {
     LeaveEditing();
-    std::signal(signal, SIG_DFL);
+    signals_.NoteAll(false);
     raise(signal);
   }
   return true;
@@ -276,6 +295,17 @@ LineEditor::LineEditor(std::string history_file)
 LineEditor::~LineEditor() = default;
 
 Line LineEditor::Read(const std::string& prompt) { return impl_->Read(prompt); }
+
+void CheckHistoryFile(const std::string& path) {
+  constexpr std::string_view kBegin = "_HiStOrY_V2_\n";  // as libedit writes it
+  if (!IsHistoryFile(path)) return;
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(kBegin.size(), '\0');
+  file.read(begin.data(), std::ssize(begin));
+  if (file.gcount() == 0 || begin == kBegin) return;
+  Throw(ErrorKind::kInput, "--history: expected a file of typed lines, found another one in {}",
+        Quote(path));
+}
 
 std::string DefaultHistoryFile() {
   const char* state = std::getenv("XDG_STATE_HOME");

@@ -13,8 +13,8 @@ namespace godwit::cli {
 
 class LineEditor : public LineSource {
  public:
-  // history_file: read now, written by the destructor, readable by its owner only; empty, or what
-  // is no regular file (/dev/null): none.
+  // history_file: read now, written with every line, readable by its owner only; empty, or what is
+  // no regular file (/dev/null): none.
   explicit LineEditor(std::string history_file);
   ~LineEditor() override;
 
@@ -24,6 +24,10 @@ class LineEditor : public LineSource {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Before a model is loaded. Throws Error(kInput) for a file that holds something else than typed
+// lines, which would be replaced.
+void CheckHistoryFile(const std::string& path);
 
 // $XDG_STATE_HOME/godwit/history, else ~/.local/state/godwit/history; empty without a home.
 std::string DefaultHistoryFile();

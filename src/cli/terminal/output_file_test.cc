@@ -1,6 +1,8 @@
 #include "cli/terminal/output_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -61,11 +63,36 @@ TEST_F(OutputFileTest, LeavesNothingWithoutCommit) {
 TEST_F(OutputFileTest, FollowsLinks) {
   std::ofstream(folder_ / "target") << "before";
   fs::create_symlink("target", folder_ / "link");
-  OutputFile file(folder_ / "link");
-  Write(file, "after");
-  file.Commit();
-  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
-  EXPECT_EQ(Read(folder_ / "target"), "after");
+  fs::create_symlink("link", folder_ / "chain");
+  fs::create_symlink("new", folder_ / "dangling");
+  for (const auto& [name, target] :
+       {std::pair{"link", "target"}, {"chain", "target"}, {"dangling", "new"}}) {
+    OutputFile file(folder_ / name);
+    Write(file, name);
+    file.Commit();
+    EXPECT_TRUE(fs::is_symlink(folder_ / name));
+    EXPECT_EQ(Read(folder_ / target), name);
+  }
+  fs::create_symlink("circle", folder_ / "circle");
+  EXPECT_THROW(OutputFile(folder_ / "circle"), Error);
+}
+
+TEST_F(OutputFileTest, KeepsPermissions) {
+  std::ofstream(folder_ / "out") << "secret";
+  fs::permissions(folder_ / "out", fs::perms::owner_read | fs::perms::owner_write);
+  WriteFile(folder_ / "out", "new secret");
+  EXPECT_EQ(fs::status(folder_ / "out").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+}
+
+// What the shell has opened with 3>> has a place where writing goes on.
+TEST_F(OutputFileTest, WritesToDescriptors) {
+  std::ofstream(folder_ / "out") << "before, ";
+  const int opened = open((folder_ / "out").c_str(), O_WRONLY | O_APPEND);
+  WriteFile("/dev/fd/" + std::to_string(opened), "after");
+  close(opened);
+  EXPECT_EQ(Read(folder_ / "out"), "before, after");
+  EXPECT_THROW(OutputFile("/dev/fd/" + std::to_string(opened)), Error);
 }
 
 TEST_F(OutputFileTest, RefusesWhatCannotBeWritten) {

@@ -109,7 +109,7 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   }
   if (!options.stop.empty()) engine_.RequireTokenizer();
   Sampler sampler(options.sampler, static_cast<int32_t>(engine_.spec.vocab_size));
-  TextOutput output(engine_.tokenizer.get(), prompt, options);
+  TextOutput output(engine_.tokenizer.get(), prompt, options, &cancel);
   const std::lock_guard lock(engine_.computing);
 
   GenerateResult result;

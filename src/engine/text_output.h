@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/cancel.h"
 #include "engine/stop_strings.h"
 #include "godwit/engine.h"
 #include "text/tokenizer.h"
@@ -15,11 +16,12 @@ namespace godwit {
 class TextOutput {
  public:
   // `tokenizer` may be null: then there is no text. `prompt`: what the output continues; some
-  // tokenizers begin a text, but not its continuation, by dropping a space. `options` must outlive
-  // this.
+  // tokenizers begin a text, but not its continuation, by dropping a space. `options` and `cancel`
+  // must outlive this.
   TextOutput(const Tokenizer* tokenizer, std::span<const int32_t> prompt,
-             const GenerateOptions& options);
+             const GenerateOptions& options, const CancelToken* cancel);
 
+  // Throws Error(kCancelled) where decoding takes long and is cancelled.
   void Push(int32_t token);
 
   // The end of the text; returns the whole of it.

@@ -4,13 +4,16 @@
 #include <utility>
 
 #include "base/error.h"
-#include "text/ffi_call.h"
+#include "text/text_worker.h"
 #include "text/utf8.h"
 
 namespace godwit {
 namespace {
 
 using nlohmann::ordered_json;
+
+// Room for a conversation of 50 MB.
+constexpr int64_t kMemoryBytes = int64_t{512} << 20;
 
 // `message` is an object. Reasoning of earlier turns goes by several names; transformers shows
 // templates all of them.
@@ -52,17 +55,13 @@ int64_t NowUnixS() {
 
 }  // namespace
 
-void ChatTemplate::Free::operator()(godwit_template* handle) const { godwit_template_free(handle); }
-
 ChatTemplate::ChatTemplate(std::string_view source, std::string what,
                            std::map<std::string, std::string> named_tokens)
-    : what_(std::move(what)), named_tokens_(std::move(named_tokens)) {
-  godwit_template* raw = nullptr;
-  const std::string valid = ReplaceInvalidUtf8(source);
-  CheckFfi(what_, [&](godwit_text_string* error) {
-    return godwit_template_new(ToFfi(valid), &raw, error);
-  });
-  template_.reset(raw);
+    : named_tokens_(std::move(named_tokens)),
+      worker_(std::make_unique<TextWorker>(
+          std::move(what), kMemoryBytes,
+          WorkerFrame(WorkerRequest::kOpenTemplate).AddText(ReplaceInvalidUtf8(source)))) {
+  worker_->Open();
 }
 
 ChatTemplate::~ChatTemplate() = default;
@@ -73,12 +72,9 @@ std::string ChatTemplate::Render(const ChatInput& input) const {
   const std::string variables =
       Variables(input, named_tokens_)
           .dump(-1, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace);
-  FfiString text;
-  CheckFfi(what_, [&](godwit_text_string* error) {
-    return godwit_template_render(template_.get(), ToFfi(variables),
-                                  input.now_unix_s.value_or(NowUnixS()), text.get(), error);
-  });
-  return text.Copy();
+  WorkerFrame request(WorkerRequest::kRender);
+  request.Add(input.now_unix_s.value_or(NowUnixS())).AddText(variables);
+  return worker_->Call("rendering", std::move(request));
 }
 
 std::optional<ChatTemplate> MakeChatTemplate(const TokenizerConfig& config) {

@@ -3,10 +3,10 @@
 // The template is Jinja, rendered by minijinja set up as transformers sets up Jinja2: the same
 // whitespace rules, Python's string methods, tojson without HTML escapes, raise_exception,
 // strftime_now, {% generation %}. There is no built-in fallback: a template that fails is an error.
-// Known differences: a loop over none is a loop over nothing, where Jinja refuses; and steps and
-// output are limited but not the memory of strings that a template doubles over and over.
+// Known difference: a loop over none is a loop over nothing, where Jinja refuses.
 // The text usually begins with the BOS already: encode it with add_special_tokens = false, or the
-// model sees two. Immutable: threads may share one.
+// model sees two. It runs in a process of its own, within limits (text_worker.h). Immutable:
+// threads may share one.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@
 
 #include "text/tokenizer_config.h"
 
-struct godwit_template;
-
 namespace godwit {
+
+class TextWorker;
 
 struct ChatInput {
   // A list of objects as the OpenAI API has them: {"role": "user", "content": "..."}, and whatever
@@ -46,18 +46,13 @@ class ChatTemplate {
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
   // Throws Error(kInput) with line and reason where the template refuses the messages (it calls
-  // raise_exception), Error(kFormat) with line and reason where it fails or never ends. Bytes in
-  // strings that are not UTF-8 become U+FFFD.
+  // raise_exception), Error(kFormat) with line and reason where it fails or takes too long,
+  // Error(kMemory) where it takes too much. Bytes in strings that are not UTF-8 become U+FFFD.
   std::string Render(const ChatInput& input) const;
 
  private:
-  struct Free {
-    void operator()(godwit_template* handle) const;
-  };
-
-  std::string what_;
   std::map<std::string, std::string> named_tokens_;
-  std::unique_ptr<godwit_template, Free> template_;
+  std::unique_ptr<TextWorker> worker_;
 };
 
 // nullopt where the model has no chat template.

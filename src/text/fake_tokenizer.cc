@@ -49,7 +49,8 @@ std::string FakeTokenizer::Decode(std::span<const int32_t> ids, bool skip_specia
   return text + stream.Flush();
 }
 
-std::unique_ptr<StreamDecoder> FakeTokenizer::NewStream(bool skip_special_tokens) const {
+std::unique_ptr<StreamDecoder> FakeTokenizer::NewStream(bool skip_special_tokens,
+                                                        const CancelToken* /*cancel*/) const {
   return std::make_unique<FakeStream>(skip_special_tokens);
 }
 

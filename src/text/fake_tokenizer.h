@@ -24,7 +24,8 @@ class FakeTokenizer : public Tokenizer {
 
   std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const override;
   std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const override;
-  std::unique_ptr<StreamDecoder> NewStream(bool skip_special_tokens) const override;
+  std::unique_ptr<StreamDecoder> NewStream(bool skip_special_tokens,
+                                           const CancelToken* cancel = nullptr) const override;
   int32_t VocabSize() const override { return kEos + 1; }
   bool IsSpecial(int32_t id) const override { return id == kBos || id == kEos; }
   std::optional<std::string> IdToToken(int32_t id) const override;

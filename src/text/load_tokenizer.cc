@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstring>
+#include <exception>
 #include <limits>
 #include <string>
 #include <utility>
@@ -9,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "text/ffi_call.h"
+#include "text/text_worker.h"
 #include "text/utf8.h"
 
 namespace godwit {
@@ -18,94 +21,123 @@ namespace {
 // Ten times the largest known.
 constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
 
-uint32_t CheckId(int32_t id) {
+// The largest known takes 350 MB, and a megabyte of text that is encoded in one go 130 MB.
+constexpr int64_t kMemoryBytes = int64_t{2} << 30;
+
+void CheckId(int32_t id) {
   if (id < 0) Throw(ErrorKind::kInput, "token id {} is negative", id);
-  return static_cast<uint32_t>(id);
 }
 
+std::vector<int32_t> ToIds(std::string_view bytes) {
+  std::vector<int32_t> ids(bytes.size() / sizeof(int32_t));
+  std::memcpy(ids.data(), bytes.data(), ids.size() * sizeof(int32_t));
+  return ids;
+}
+
+// The decoder itself lives in the worker. A worker that had to be replaced is told all that the old
+// one knew, so that a text is never missing a piece.
 class HfStream : public StreamDecoder {
  public:
-  explicit HfStream(FfiStream stream) : stream_(std::move(stream)) {}
+  HfStream(std::shared_ptr<TextWorker> worker, uint32_t number, bool skip_special_tokens,
+           const CancelToken* cancel)
+      : worker_(std::move(worker)),
+        number_(number),
+        skip_special_tokens_(skip_special_tokens),
+        cancel_(cancel) {}
+
+  ~HfStream() override {
+    if (!open_) return;
+    try {
+      worker_->Call("decoding", WorkerFrame(WorkerRequest::kCloseStream).Add(number_));
+    } catch (const std::exception&) {
+      // The worker is gone, and the stream with it.
+    }
+  }
 
   std::string Push(int32_t id) override {
-    godwit_text_view text;
-    CheckFfi("decoding", [&](godwit_text_string* error) {
-      return godwit_stream_push(stream_.get(), CheckId(id), &text, error);
-    });
-    return std::string(text.data, text.size);
+    CheckId(id);
+    std::string text = Ask(WorkerFrame(WorkerRequest::kPush).Add(number_).Add(id));
+    pushed_.push_back(id);
+    return text;
   }
 
   std::string Flush() override {
-    godwit_text_view text;
-    CheckFfi("decoding", [&](godwit_text_string* error) {
-      return godwit_stream_flush(stream_.get(), &text, error);
-    });
-    return std::string(text.data, text.size);
+    std::string text = Ask(WorkerFrame(WorkerRequest::kFlush).Add(number_));
+    pushed_.clear();
+    return text;
   }
 
  private:
-  FfiStream stream_;
+  std::string Ask(const WorkerFrame& request) {
+    while (true) {
+      if (open_) {
+        const std::string reply = worker_->Call("decoding", request, cancel_);
+        if (reply.front() != 0) return reply.substr(sizeof(bool));
+      }
+      WorkerFrame opening(WorkerRequest::kOpenStream);
+      opening.Add(number_).Add(skip_special_tokens_).AddIds(pushed_);
+      worker_->Call("decoding", std::move(opening), cancel_);
+      open_ = true;
+    }
+  }
+
+  const std::shared_ptr<TextWorker> worker_;
+  const uint32_t number_;
+  const bool skip_special_tokens_;
+  const CancelToken* const cancel_;
+  bool open_ = false;
+  std::vector<int32_t> pushed_;  // since the last Flush
 };
 
 class HfTokenizer : public Tokenizer {
  public:
-  HfTokenizer(FfiTokenizer tokenizer, int32_t vocab_size)
-      : tokenizer_(std::move(tokenizer)), vocab_size_(vocab_size) {}
+  // `special`: in ascending order.
+  HfTokenizer(std::shared_ptr<TextWorker> worker, int32_t vocab_size, std::vector<int32_t> special)
+      : worker_(std::move(worker)), vocab_size_(vocab_size), special_(std::move(special)) {}
 
   std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const override {
-    const std::string valid = ReplaceInvalidUtf8(text);
-    godwit_text_ids ids = {nullptr, 0};
-    CheckFfi("encoding", [&](godwit_text_string* error) {
-      return godwit_tokenizer_encode(tokenizer_.get(), ToFfi(valid), add_special_tokens, &ids,
-                                     error);
-    });
-    const auto free = [&](uint32_t*) { godwit_text_ids_free(ids); };
-    const std::unique_ptr<uint32_t, decltype(free)> owner(ids.data, free);
-    return std::vector<int32_t>(ids.data, ids.data + ids.size);
+    WorkerFrame request(WorkerRequest::kEncode);
+    request.Add(add_special_tokens).AddText(ReplaceInvalidUtf8(text));
+    return ToIds(worker_->Call("encoding", std::move(request)));
   }
 
   std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const override {
-    std::vector<uint32_t> unsigned_ids;
-    unsigned_ids.reserve(ids.size());
-    for (const int32_t id : ids) unsigned_ids.push_back(CheckId(id));
-    FfiString text;
-    CheckFfi("decoding", [&](godwit_text_string* error) {
-      return godwit_tokenizer_decode(tokenizer_.get(), unsigned_ids.data(), unsigned_ids.size(),
-                                     skip_special_tokens, text.get(), error);
-    });
-    return text.Copy();
+    for (const int32_t id : ids) CheckId(id);
+    WorkerFrame request(WorkerRequest::kDecode);
+    request.Add(skip_special_tokens).AddIds(ids);
+    return worker_->Call("decoding", std::move(request));
   }
 
-  std::unique_ptr<StreamDecoder> NewStream(bool skip_special_tokens) const override {
-    return std::make_unique<HfStream>(
-        FfiStream(godwit_stream_new(tokenizer_.get(), skip_special_tokens)));
+  std::unique_ptr<StreamDecoder> NewStream(bool skip_special_tokens,
+                                           const CancelToken* cancel) const override {
+    return std::make_unique<HfStream>(worker_, streams_++, skip_special_tokens, cancel);
   }
 
   int32_t VocabSize() const override { return vocab_size_; }
 
   bool IsSpecial(int32_t id) const override {
-    return id >= 0 && godwit_tokenizer_is_special(tokenizer_.get(), static_cast<uint32_t>(id));
+    return std::binary_search(special_.begin(), special_.end(), id);
   }
 
   std::optional<std::string> IdToToken(int32_t id) const override {
     if (id < 0) return std::nullopt;
-    FfiString token;
-    const auto unsigned_id = static_cast<uint32_t>(id);
-    if (!godwit_tokenizer_id_to_token(tokenizer_.get(), unsigned_id, token.get())) {
-      return std::nullopt;
-    }
-    return token.Copy();
+    WorkerFrame request(WorkerRequest::kIdToToken);
+    const std::string reply = worker_->Call("looking up a token", request.Add(id));
+    constexpr size_t kFront = sizeof(bool) + sizeof(uint32_t);
+    return reply.front() == 0 ? std::nullopt : std::optional(reply.substr(kFront));
   }
 
   std::optional<int32_t> TokenToId(std::string_view token) const override {
-    const int64_t id = godwit_tokenizer_token_to_id(tokenizer_.get(), ToFfi(token));
-    if (id < 0) return std::nullopt;
-    return static_cast<int32_t>(id);
+    WorkerFrame request(WorkerRequest::kTokenToId);
+    const auto ids = ToIds(worker_->Call("looking up a token", request.AddText(token)));
+    return ids.empty() ? std::nullopt : std::optional(ids.front());
   }
 
  private:
-  FfiTokenizer tokenizer_;
-  int32_t vocab_size_;
+  const std::shared_ptr<TextWorker> worker_;  // a stream may be the last to need it
+  const int32_t vocab_size_;
+  const std::vector<int32_t> special_;
+  mutable std::atomic<uint32_t> streams_ = 0;
 };
 
 bool IsLlamaKind(std::string_view tokenizer_class) {
@@ -134,27 +166,30 @@ std::string Framing(const TokenizerConfig& config, std::string_view what, const 
 
 std::unique_ptr<Tokenizer> ParseTokenizer(std::string_view json, std::string_view what,
                                           const TokenizerConfig& config) {
-  godwit_tokenizer* raw = nullptr;
-  CheckFfi(what, [&](godwit_text_string* error) {
-    return godwit_tokenizer_new(ToFfi(json), &raw, error);
-  });
-  FfiTokenizer tokenizer(raw);
-  const size_t vocab_size = godwit_tokenizer_vocab_size(raw);
+  std::string bos, eos;
+  const bool framed =
+      IsLlamaKind(config.tokenizer_class) && (config.add_bos_token || config.add_eos_token);
+  if (framed) {
+    // The defaults are those of LlamaTokenizerFast.
+    bos = Framing(config, what, "add_bos_token", config.add_bos_token.value_or(true), "bos_token");
+    eos = Framing(config, what, "add_eos_token", config.add_eos_token.value_or(false), "eos_token");
+  }
+  WorkerFrame opening(WorkerRequest::kOpenTokenizer);
+  opening.Add(framed);
+  for (const std::string& token : {bos, eos}) {
+    opening.Add(static_cast<uint32_t>(token.size())).AddText(token);
+  }
+  opening.AddText(json);
+  auto worker = std::make_shared<TextWorker>(std::string(what), kMemoryBytes, std::move(opening));
+  const std::string opened = worker->Open();
+  uint64_t vocab_size = 0;
+  std::memcpy(&vocab_size, opened.data(), sizeof(vocab_size));
   if (vocab_size == 0) Throw(ErrorKind::kFormat, "{}: the vocabulary is empty", what);
-  if (vocab_size > size_t{std::numeric_limits<int32_t>::max()}) {
+  if (vocab_size > uint64_t{std::numeric_limits<int32_t>::max()}) {
     Throw(ErrorKind::kFormat, "{}: token id {} exceeds the largest possible", what, vocab_size - 1);
   }
-  if (IsLlamaKind(config.tokenizer_class) && (config.add_bos_token || config.add_eos_token)) {
-    // The defaults are those of LlamaTokenizerFast.
-    const std::string bos =
-        Framing(config, what, "add_bos_token", config.add_bos_token.value_or(true), "bos_token");
-    const std::string eos =
-        Framing(config, what, "add_eos_token", config.add_eos_token.value_or(false), "eos_token");
-    CheckFfi(what, [&](godwit_text_string* error) {
-      return godwit_tokenizer_set_bos_eos(raw, ToFfi(bos), ToFfi(eos), error);
-    });
-  }
-  return std::make_unique<HfTokenizer>(std::move(tokenizer), static_cast<int32_t>(vocab_size));
+  return std::make_unique<HfTokenizer>(std::move(worker), static_cast<int32_t>(vocab_size),
+                                       ToIds(std::string_view(opened).substr(sizeof(vocab_size))));
 }
 
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder) {

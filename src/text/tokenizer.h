@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cancel.h"
+
 namespace godwit {
 
 // Decode, one token at a time. The texts returned by Push and Flush add up to what Decode gives for
@@ -42,7 +44,10 @@ class Tokenizer {
   // Throws Error(kInput) for a negative id.
   virtual std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const = 0;
 
-  virtual std::unique_ptr<StreamDecoder> NewStream(bool skip_special_tokens) const = 0;
+  // A cancelled Push or Flush throws Error(kCancelled). `cancel` may be null, or outlives the
+  // decoder.
+  virtual std::unique_ptr<StreamDecoder> NewStream(bool skip_special_tokens,
+                                                   const CancelToken* cancel = nullptr) const = 0;
 
   // One more than the highest id that Encode can produce.
   virtual int32_t VocabSize() const = 0;

@@ -11,10 +11,6 @@ use crate::{python, python_methods, Failure};
 
 /// Instructions per rendering: a thousand times what a long conversation takes, a second of work.
 const FUEL: u64 = 20_000_000;
-/// minijinja parses runs of unary operators and drops nested values recursively, without a limit of
-/// its own. MAX_SOURCE_BYTES and FUEL bound the depth, and this stack holds it; pages that are not
-/// touched cost nothing.
-const STACK_BYTES: usize = 1 << 30;
 /// Ten times the largest known.
 const MAX_SOURCE_BYTES: usize = 1 << 19;
 const MAX_OUTPUT_BYTES: usize = 1 << 28;
@@ -109,27 +105,12 @@ fn format_value(
     minijinja::escape_formatter(out, state, value)
 }
 
-/// Runs `body` where it has STACK_BYTES of stack.
-fn on_deep_stack<T: Send>(body: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-        let handle = thread
-            .spawn_scoped(scope, body)
-            .map_err(|e| Failure::Bad(format!("no thread for the template: {e}")))?;
-        handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
 impl ChatTemplate {
     pub fn new(source: &str) -> Result<Self, Failure> {
         if source.len() > MAX_SOURCE_BYTES {
             let size = source.len();
             return Err(Failure::Bad(format!("{size} bytes exceed {MAX_SOURCE_BYTES}")));
         }
-        on_deep_stack(|| Self::compile(source))
-    }
-
-    fn compile(source: &str) -> Result<Self, Failure> {
         let mut environment = Environment::new();
         minijinja_contrib::add_to_environment(&mut environment);
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
@@ -153,15 +134,7 @@ impl ChatTemplate {
     pub fn render(&self, variables: &str, now_unix_s: i64) -> Result<String, Failure> {
         let variables: serde_json::Value = serde_json::from_str(variables)
             .map_err(|e| Failure::Bad(format!("the template's variables: {e}")))?;
-        on_deep_stack(|| self.render_here(&variables, now_unix_s))
-    }
-
-    fn render_here(
-        &self,
-        variables: &serde_json::Value,
-        now_unix_s: i64,
-    ) -> Result<String, Failure> {
-        let variables = Value::from(Serde(variables));
+        let variables = Value::from(Serde(&variables));
         let template = self.environment.get_template(NAME).map_err(failure)?;
         let now = Value::from_function(move |format: &str| python::strftime(format, now_unix_s));
         let globals = context! { strftime_now => now, ..variables };

@@ -66,9 +66,13 @@ impl Tokenizer {
         self.vocab_size
     }
 
-    pub fn is_special(&self, id: u32) -> bool {
-        let added = self.inner.get_added_vocabulary();
-        added.get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
+    /// What decode() drops when it skips special tokens, in ascending order.
+    pub fn special_ids(&self) -> Vec<u32> {
+        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
+        let special = added.iter().filter(|(_, token)| token.special).map(|(&id, _)| id);
+        let mut ids = special.collect::<Vec<_>>();
+        ids.sort_unstable();
+        ids
     }
 
     pub fn id_to_token(&self, id: u32) -> Option<String> {

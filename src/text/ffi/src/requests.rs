@@ -1,0 +1,207 @@
+//! Frames on the socket, as worker_protocol.h describes them, and what is done for each.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::str::from_utf8;
+use std::sync::Arc;
+
+use crate::chat::ChatTemplate;
+use crate::limits;
+use crate::stream::Stream;
+use crate::tokenizer::Tokenizer;
+use crate::Failure;
+
+/// What the first request opened.
+enum Service {
+    None,
+    Template(ChatTemplate),
+    Tokenizer { tokenizer: Arc<Tokenizer>, streams: HashMap<u32, Stream> },
+}
+
+/// The fields of a request, from the front; the text that many end with is what remains.
+struct Fields<'a>(&'a [u8]);
+
+fn bad(message: impl ToString) -> Failure {
+    Failure::Bad(message.to_string())
+}
+
+impl<'a> Fields<'a> {
+    fn bytes(&mut self, size: usize) -> Result<&'a [u8], Failure> {
+        let (field, rest) = self.0.split_at_checked(size).ok_or_else(|| bad("a short request"))?;
+        self.0 = rest;
+        Ok(field)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Failure> {
+        self.bytes(N)?.try_into().map_err(bad)
+    }
+
+    fn flag(&mut self) -> Result<bool, Failure> {
+        Ok(self.array::<1>()? != [0])
+    }
+
+    fn u32(&mut self) -> Result<u32, Failure> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn i64(&mut self) -> Result<i64, Failure> {
+        Ok(i64::from_le_bytes(self.array()?))
+    }
+
+    fn text(&mut self, size: usize) -> Result<&'a str, Failure> {
+        from_utf8(self.bytes(size)?).map_err(|e| {
+            bad(format!("not UTF-8: invalid byte at offset {}", e.valid_up_to()))
+        })
+    }
+
+    fn sized_text(&mut self) -> Result<&'a str, Failure> {
+        let size = self.u32()?;
+        self.text(size as usize)
+    }
+
+    fn rest_text(&mut self) -> Result<&'a str, Failure> {
+        self.text(self.0.len())
+    }
+
+    fn rest_ids(&mut self) -> Vec<u32> {
+        let ids = self.0.chunks_exact(4);
+        ids.map(|id| u32::from_le_bytes(id.try_into().unwrap_or_default())).collect()
+    }
+}
+
+fn ids_reply(ids: &[u32]) -> Vec<u8> {
+    ids.iter().flat_map(|id| id.to_le_bytes()).collect()
+}
+
+/// The text of a stream that is open.
+fn known(text: &str) -> Vec<u8> {
+    [&[1], text.as_bytes()].concat()
+}
+
+fn open_tokenizer(fields: &mut Fields) -> Result<(Service, Vec<u8>), Failure> {
+    let framed = fields.flag()?;
+    let (bos, eos) = (fields.sized_text()?, fields.sized_text()?);
+    let mut tokenizer = Tokenizer::new(fields.rest_text()?)?;
+    if framed {
+        tokenizer.set_bos_eos(bos, eos)?;
+    }
+    let mut reply = (tokenizer.vocab_size() as u64).to_le_bytes().to_vec();
+    reply.extend(ids_reply(&tokenizer.special_ids()));
+    Ok((Service::Tokenizer { tokenizer: Arc::new(tokenizer), streams: HashMap::new() }, reply))
+}
+
+impl Service {
+    fn reply(&mut self, fields: &mut Fields) -> Result<Vec<u8>, Failure> {
+        limits::allow_time(fields.u32()?);
+        let [kind] = fields.array()?;
+        self.answer(kind, fields)
+    }
+
+    fn answer(&mut self, kind: u8, fields: &mut Fields) -> Result<Vec<u8>, Failure> {
+        match (kind, self) {
+            (b'O', service @ Service::None) => {
+                let (opened, reply) = open_tokenizer(fields)?;
+                *service = opened;
+                Ok(reply)
+            }
+            (b'C', service @ Service::None) => {
+                *service = Service::Template(ChatTemplate::new(fields.rest_text()?)?);
+                Ok(Vec::new())
+            }
+            (b'R', Service::Template(chat)) => {
+                let now_unix_s = fields.i64()?;
+                Ok(chat.render(fields.rest_text()?, now_unix_s)?.into_bytes())
+            }
+            (_, Service::Tokenizer { tokenizer, streams }) => {
+                answer_tokenizer(tokenizer, streams, kind, fields)
+            }
+            _ => Err(bad("a request out of place")),
+        }
+    }
+}
+
+fn answer_tokenizer(
+    tokenizer: &Arc<Tokenizer>,
+    streams: &mut HashMap<u32, Stream>,
+    kind: u8,
+    fields: &mut Fields,
+) -> Result<Vec<u8>, Failure> {
+    match kind {
+        b'E' => {
+            let add_special_tokens = fields.flag()?;
+            Ok(ids_reply(&tokenizer.encode(fields.rest_text()?, add_special_tokens)?))
+        }
+        b'D' => {
+            let skip_special_tokens = fields.flag()?;
+            Ok(tokenizer.decode(&fields.rest_ids(), skip_special_tokens)?.into_bytes())
+        }
+        b'I' => {
+            let mut reply = Vec::new();
+            for id in fields.rest_ids() {
+                let token = tokenizer.id_to_token(id);
+                reply.push(u8::from(token.is_some()));
+                let token = token.unwrap_or_default();
+                reply.extend((token.len() as u32).to_le_bytes());
+                reply.extend(token.as_bytes());
+            }
+            Ok(reply)
+        }
+        b'T' => Ok(ids_reply(tokenizer.token_to_id(fields.rest_text()?).as_slice())),
+        b'S' => {
+            let (number, skip_special_tokens) = (fields.u32()?, fields.flag()?);
+            let mut stream = Stream::new(Arc::clone(tokenizer), skip_special_tokens);
+            for id in fields.rest_ids() {
+                stream.push(id)?;
+            }
+            streams.insert(number, stream);
+            Ok(Vec::new())
+        }
+        b'P' => {
+            let Some(stream) = streams.get_mut(&fields.u32()?) else { return Ok(vec![0]) };
+            Ok(known(stream.push(fields.u32()?)?))
+        }
+        b'F' => {
+            let Some(stream) = streams.get_mut(&fields.u32()?) else { return Ok(vec![0]) };
+            Ok(known(stream.flush()?))
+        }
+        b'X' => {
+            streams.remove(&fields.u32()?);
+            Ok(Vec::new())
+        }
+        _ => Err(bad("an unknown request")),
+    }
+}
+
+fn read_request(socket: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut size = [0; 8];
+    socket.read_exact(&mut size)?;
+    let mut request = vec![0; u64::from_le_bytes(size) as usize];
+    socket.read_exact(&mut request)?;
+    Ok(request)
+}
+
+fn write_reply(mut socket: &File, reply: Result<Vec<u8>, Failure>) -> io::Result<()> {
+    let (status, body) = match reply {
+        Ok(body) => (0, body),
+        Err(Failure::Bad(message)) => (1, message.into_bytes()),
+        Err(Failure::Raised(message)) => (2, message.into_bytes()),
+    };
+    let mut frame = Vec::with_capacity(body.len() + 9);
+    frame.extend((body.len() as u64 + 1).to_le_bytes());
+    frame.push(status);
+    frame.extend(body);
+    socket.write_all(&frame)
+}
+
+/// Until the other end is gone.
+pub fn serve(socket: File) {
+    let mut service = Service::None;
+    let mut reader = BufReader::new(&socket);
+    while let Ok(request) = read_request(&mut reader) {
+        let reply = service.reply(&mut Fields(&request));
+        if write_reply(&socket, reply).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,153 @@
+#include "text/text_worker.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+// What a process may take at most: its own limit, or a smaller one that it has inherited.
+int64_t MemoryLimitMib(int64_t memory_bytes) {
+  auto least = static_cast<rlim_t>(memory_bytes);
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit;
+    if (getrlimit(resource, &limit) == 0) least = std::min(least, limit.rlim_cur);
+  }
+  return static_cast<int64_t>(least >> 20);
+}
+
+// Calls until bytes have moved; 0 when the other end is gone. A cancelled call is given up only
+// where nothing has come for a while: most have their answer at once.
+template <typename Transfer>
+size_t Moved(const CancelToken* cancel, Transfer transfer) {
+  while (true) {
+    const ssize_t bytes = transfer();
+    if (bytes >= 0) return static_cast<size_t>(bytes);
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return 0;
+    if (cancel != nullptr) cancel->ThrowIfCancelled();
+  }
+}
+
+bool SendAll(int socket, std::string_view bytes, const CancelToken* cancel) {
+  while (!bytes.empty()) {
+    const size_t sent =
+        Moved(cancel, [&] { return send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
+    if (sent == 0) return false;
+    bytes.remove_prefix(sent);
+  }
+  return true;
+}
+
+}  // namespace
+
+TextWorker::TextWorker(std::string what, int64_t memory_bytes, WorkerFrame opening)
+    : what_(std::move(what)), memory_bytes_(memory_bytes), opening_(std::move(opening)) {}
+
+std::string TextWorker::Open() {
+  const std::lock_guard lock(mutex_);
+  return Start(nullptr);
+}
+
+std::string TextWorker::Call(std::string_view doing, WorkerFrame request,
+                             const CancelToken* cancel) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  while (!lock.try_lock_for(std::chrono::milliseconds(50))) {
+    if (cancel != nullptr) cancel->ThrowIfCancelled();
+  }
+  if (process_ == nullptr) Start(cancel);
+  return Exchange(doing, request, cancel);
+}
+
+std::string TextWorker::Start(const CancelToken* cancel) {
+  process_ = std::make_unique<WorkerProcess>(memory_bytes_);
+  try {
+    return Exchange("loading", opening_, cancel);
+  } catch (...) {
+    process_.reset();
+    throw;
+  }
+}
+
+std::string TextWorker::Exchange(std::string_view doing, WorkerFrame& request,
+                                 const CancelToken* cancel) {
+  std::string reply;
+  try {
+    if (!SendAll(process_->socket(), request.Finish(), cancel)) {
+      ThrowDeath(doing, request.seconds());
+    }
+    reply = Receive(doing, request.seconds(), cancel);
+  } catch (...) {
+    process_.reset();  // half a reply is of no use to the next call
+    throw;
+  }
+  const auto status = static_cast<WorkerStatus>(reply.front());
+  reply.erase(0, 1);
+  if (status == WorkerStatus::kOk) return reply;
+  Throw(status == WorkerStatus::kRaised ? ErrorKind::kInput : ErrorKind::kFormat, "{}: {}", what_,
+        reply);
+}
+
+// The status and the body.
+std::string TextWorker::Receive(std::string_view doing, uint32_t seconds,
+                                const CancelToken* cancel) {
+  // The reply to a token comes with one system call.
+  char front[4096];
+  uint64_t size = 0;
+  size_t have = 0;
+  const auto receive = [&](char* to, size_t bytes) {
+    const size_t moved = Moved(cancel, [&] { return recv(process_->socket(), to, bytes, 0); });
+    if (moved == 0) ThrowDeath(doing, seconds);
+    return moved;
+  };
+  while (have < sizeof(size)) have += receive(front + have, sizeof(front) - have);
+  std::memcpy(&size, front, sizeof(size));
+  have -= sizeof(size);
+  // It cannot hold more than it may hold.
+  if (size < std::max<size_t>(have, 1) || size > static_cast<uint64_t>(memory_bytes_)) {
+    Throw(ErrorKind::kIo, "{}: a reply of {} bytes from {}", what_, size,
+          WorkerProcess::Program().string());
+  }
+  std::string reply(size, '\0');
+  std::memcpy(reply.data(), front + sizeof(size), have);
+  while (have < size) have += receive(reply.data() + have, size - have);
+  return reply;
+}
+
+void TextWorker::ThrowDeath(std::string_view doing, uint32_t seconds) {
+  const int status = process_->Wait();
+  if (status != -1 && WIFSIGNALED(status)) {
+    if (WTERMSIG(status) == SIGXCPU) {
+      Throw(ErrorKind::kFormat, "{}: {} takes more than {} s of processor time", what_, doing,
+            seconds);
+    }
+    Throw(ErrorKind::kIo, "{}: {} was ended by signal {}", what_, doing, WTERMSIG(status));
+  }
+  const int code = status == -1 ? -1 : WEXITSTATUS(status);
+  switch (static_cast<WorkerExit>(code)) {
+    case WorkerExit::kNoMemory:
+      Throw(ErrorKind::kMemory, "{}: {} takes more than {} MiB of memory", what_, doing,
+            MemoryLimitMib(memory_bytes_));
+    case WorkerExit::kTooDeep:
+      Throw(ErrorKind::kFormat, "{}: {} nests too deeply", what_, doing);
+    case WorkerExit::kPanic:
+      Throw(ErrorKind::kFormat, "{}: {} failed, and the library that does it gives no reason",
+            what_, doing);
+    case WorkerExit::kOtherVersion:
+      Throw(ErrorKind::kIo, "{} belongs to another version of this program",
+            WorkerProcess::Program().string());
+  }
+  Throw(ErrorKind::kIo, "{}: {} ended early: {} left with exit code {}", what_, doing,
+        WorkerProcess::Program().string(), code);
+}
+
+}  // namespace godwit

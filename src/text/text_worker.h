@@ -1,0 +1,54 @@
+// TextWorker: what a model's files bring, run in a process of its own (godwit-text).
+//
+// A tokenizer.json and a chat template are programs by whoever published the model: they can ask
+// for all memory, compute without end, or recurse until the stack is full, and the Rust libraries
+// that run them abort then, or never return. So they get a process with limits: of memory, of
+// processor time for each request, of depth. What goes beyond one is an Error of one sentence; the
+// next call starts a new process and opens the same file there. The worker guards against files
+// that take too much, not against a hole in the libraries: it may do what its user may do.
+//
+// Any number of threads may call; one is served at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/cancel.h"
+#include "text/worker_process.h"
+#include "text/worker_protocol.h"
+
+namespace godwit {
+
+class TextWorker {
+ public:
+  // `what` names the file in messages; `opening` is sent to every new process first. Nothing is
+  // started yet.
+  TextWorker(std::string what, int64_t memory_bytes, WorkerFrame opening);
+
+  // Starts the first process and returns its reply to the opening.
+  std::string Open();
+
+  // The body of the reply. `doing` names the request in messages. Throws Error(kInput) where the
+  // template refuses its messages, Error(kMemory) where memory runs out, Error(kIo) where no
+  // process can be had, Error(kCancelled) within 100 ms of a Cancel(), and Error(kFormat) for all
+  // else.
+  std::string Call(std::string_view doing, WorkerFrame request,
+                   const CancelToken* cancel = nullptr);
+
+ private:
+  std::string Start(const CancelToken* cancel);
+  std::string Exchange(std::string_view doing, WorkerFrame& request, const CancelToken* cancel);
+  std::string Receive(std::string_view doing, uint32_t seconds, const CancelToken* cancel);
+  [[noreturn]] void ThrowDeath(std::string_view doing, uint32_t seconds);
+
+  const std::string what_;
+  const int64_t memory_bytes_;
+  std::timed_mutex mutex_;  // over all below
+  WorkerFrame opening_;
+  std::unique_ptr<WorkerProcess> process_;
+};
+
+}  // namespace godwit

@@ -78,13 +78,21 @@ class BenchTest(CliTest):
         self.assertEqual(row["kv_type"], "f32")
 
     def test_a_table_for_people(self):
-        flags = ["-p", "8", "-n", "2", "-d", "0,16", "-r", "2"]
+        flags = ["-p", "8", "-n", "2", "-d", "0,16", "-r", "2", "--weights", "f32"]
         output = self.ok("bench", *SHAPE, *flags)
         for part in ("reads ", "multiplies f32 ", "fork-join ", "% of limit", "| pp8 ",
                      "| tg2 @ d16 ", "GB/s read bandwidth", "Gop/s f32 peak", " ± "):
             self.assertIn(part, output)
         table = [line for line in output.splitlines() if line.startswith("|")]
         self.assertEqual(len({len(line) for line in table}), 1, output)
+
+    def test_the_limit_is_that_of_the_weights(self):
+        for weights in ("f32", "bf16", "int8"):
+            output = self.ok("bench", *SHAPE, "-p", "8", "-n", "0", "-r", "1", "--weights", weights)
+            # Where the instruction set has no products of bf16, they are held against f32's.
+            as_f32 = "bf16 as f32" in output
+            limit = "f32" if weights == "bf16" and as_f32 else weights
+            self.assertRegex(output, rf"\d Gop/s {limit} peak")
 
     def test_csv(self):
         output = self.ok("bench", *SHAPE, "-p", "8", "-n", "2", "-r", "2", "--no-limits", "--csv")

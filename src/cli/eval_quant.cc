@@ -237,6 +237,7 @@ class Quant {
     nlohmann::ordered_json json;
     json["kv"] = options_.session.kv;
     if (const auto& text = rows_.back().text) {
+      json["texts"] = options_.text.files;
       json["window"] = options_.window_tokens;
       json["tokens"] = text->tokens;
     }

@@ -1,0 +1,107 @@
+"""What is drawn: curves of points, and the names that tell them apart."""
+
+import math
+import os
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+class Refused(Exception):
+    """One sentence for the user."""
+
+
+def clean(text, most=60):
+    """`text` on one line, without characters that XML forbids or that turn the line around, and
+    with its middle left out where it is longer than `most`."""
+    text = "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c)[0] == "C" else c
+                   for c in str(text))
+    half = (most - 1) // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
+
+
+def basename(path):
+    """The last part of a path; of "-" and the like, that."""
+    return clean(os.path.basename(str(path).rstrip("/")) or path)
+
+
+def number(value):
+    """A float; NaN for null, which is how JSON says that a figure is not finite."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"expected a number, found {value!r:.40}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of results.
+
+    what: the command that prints them. recognises: of the keys of its objects. read: what its
+    objects and the name of their file hold, as a list. draw: a figure and its axes, of the lists of
+    all files.
+    """
+    what: str
+    recognises: Callable
+    read: Callable
+    draw: Callable
+
+
+@dataclass
+class Curve:
+    """Points (x, y, standard error or 0) of one thing that was measured.
+
+    facts: what it is the curve of, by name of the fact. What all curves of a picture share goes
+    into the subtitle, the rest names the curve.
+    """
+    facts: dict
+    points: list
+    note: str = ""
+    source: str = ""
+    name: str = field(default="", init=False)
+
+    def finite(self):
+        """The points that can be drawn."""
+        return [p for p in self.points if math.isfinite(p[0]) and math.isfinite(p[1])]
+
+
+def give_names(curves):
+    """Sets the name of every curve to the facts in which it differs from others, or, where that does
+    not tell it from all of them, its file's. Returns what they share."""
+    keys = list(dict.fromkeys(key for curve in curves for key in curve.facts))
+    values = {key: {curve.facts.get(key, "") for curve in curves} for key in keys}
+    for curve in curves:
+        curve.name = ", ".join(curve.facts[key] for key in keys
+                               if len(values[key]) > 1 and curve.facts.get(key))
+    names = [curve.name for curve in curves]
+    if len(curves) > 1 and len(set(names)) < len(names):
+        for curve in curves:
+            if names.count(curve.name) > 1:
+                curve.name = ", ".join(filter(None, (curve.name, curve.source)))
+    return [next(iter(values[key])) for key in keys if len(values[key]) == 1 and values[key] != {""}]
+
+
+def pieces(rows, count):
+    """`rows` of (position, value) in at most `count` stretches of equal length: (middle, values)."""
+    end = max(position for position, _ in rows) + 1
+    length = max(1, end / count)
+    stretches = {}
+    for position, value in rows:
+        stretches.setdefault(int(position / length), []).append(value)
+    return [(length * (at + 0.5), stretches[at]) for at in sorted(stretches)]
+
+
+def accuracy_points(rows, count=20):
+    """Of (position, right or not): the share of right ones over the text, with standard errors as
+    godwit eval has them."""
+    points = []
+    for middle, values in pieces(rows, count):
+        share, n = sum(values) / len(values), len(values)
+        points.append((middle, share, math.sqrt(share * (1 - share) / (n - 1)) if n > 1 else 0.0))
+    return points
+
+
+def mean_points(rows, count=60):
+    """Of (position, value): the mean of every stretch."""
+    return [(middle, math.fsum(values) / len(values), 0.0) for middle, values in pieces(rows, count)]

@@ -1,9 +1,10 @@
 // Collects what is wrong with one input, so that a user learns of everything in one run.
-// Not thread-safe. Memory is bounded: what is not shown is counted, not kept.
+// Not thread-safe. Memory is bounded: of many problems of one kind most are counted, not kept.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -16,31 +17,32 @@ namespace godwit {
 
 class ProblemList {
  public:
-  // Shows the first `most` problems; of a file that anyone may have written, a screenful.
-  explicit ProblemList(size_t most = 20) : most_(most) {}
+  static constexpr size_t kShown = 20;  // of each kind
 
+  // Problems of one `format` are of one kind.
   template <typename... Args>
   void Add(fmt::format_string<Args...> format, Args&&... args) {
-    if (++count_ <= most_) shown_.push_back(fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  // What `other` holds follows what this list holds; counts add up.
-  void Append(const ProblemList& other) {
-    for (const std::string& problem : other.shown_) {
-      if (shown_.size() < most_) shown_.push_back(problem);
-    }
-    count_ += other.count_;
+    ++count_;
+    const fmt::string_view name = format;
+    Kind& kind = Find({name.data(), name.size()});
+    if (++kind.count > kShown) return;
+    kind.shown.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
 
-  // One problem per line, indented under `heading`; a single one stands on the heading's line.
+  // One problem per line, indented under `heading`, kind after kind; a single one stands on the
+  // heading's line.
   std::string Text(std::string_view heading) const {
-    if (count_ == 1) return fmt::format("{}: {}", heading, shown_[0]);
+    if (count_ == 1) return fmt::format("{}: {}", heading, kinds_[0].shown[0]);
     std::string text = fmt::format("{}: {} problems", heading, count_);
-    for (const std::string& problem : shown_) text += "\n  " + problem;
-    if (count_ > shown_.size()) text += fmt::format("\n  ... and {} more", count_ - shown_.size());
+    for (const Kind& kind : kinds_) {
+      for (const std::string& problem : kind.shown) text += "\n  " + problem;
+      if (kind.count > kShown) {
+        text += fmt::format("\n  ... and {} more like it", kind.count - kShown);
+      }
+    }
     return text;
   }
 
@@ -49,9 +51,20 @@ class ProblemList {
   }
 
  private:
-  size_t most_;
+  struct Kind {
+    std::string_view format;  // a literal
+    size_t count = 0;
+    std::vector<std::string> shown;
+  };
+
+  Kind& Find(std::string_view format) {
+    const auto found = std::ranges::find(kinds_, format, &Kind::format);
+    return found != kinds_.end() ? *found
+                                 : kinds_.emplace_back(Kind{.format = format, .shown = {}});
+  }
+
   size_t count_ = 0;
-  std::vector<std::string> shown_;
+  std::vector<Kind> kinds_;
 };
 
 }  // namespace godwit

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "model/hf_fields.h"
 #include "model/model_test_support.h"
 
 namespace godwit {
@@ -103,10 +104,51 @@ TEST(LoaderTest, ASingleProblemIsOneLine) {
                     Not(HasSubstr("\n"))));
 }
 
-TEST(LoaderTest, AnEmptyCheckpointLacksEveryTensorByName) {
+TEST(LoaderTest, AnEmptyCheckpointLacksEveryTensorAndSomeAreNamed) {
   const std::string message = Refusal(SmallLlama(), FakeWeights());
-  EXPECT_THAT(message, HasSubstr("29 problems"));
-  EXPECT_EQ(std::ranges::count(message, '\n'), 29);
+  EXPECT_THAT(message, AllOf(HasSubstr("29 problems"), HasSubstr("... and 9 more like it")));
+  EXPECT_EQ(std::ranges::count(message, '\n'), 21);
+}
+
+TEST(LoaderTest, AConfigThatDescribesMillionsOfTensorsIsRefusedByTheirNumber) {
+  DecoderSpec spec = SmallSpec(R"("model_type":"mixtral","num_local_experts":512)");
+  spec.layers = 4096;
+  FakeWeights source;
+  source.Add("model.norm.weight", DType::kF32, {16});
+  const std::string message = Refusal(spec, source);
+  // For each layer 3 of 512 experts, the router, q, k, v, o and two norms; embedding, norm, head.
+  EXPECT_THAT(message, HasSubstr("of 4096 layers of 512 experts, which takes 6320131 tensors, and "
+                                 "the checkpoint has 1"));
+  EXPECT_THAT(message, Not(HasSubstr("\n")));
+}
+
+TEST(LoaderTest, TensorsAreCountedWithoutBeingNamed) {
+  for (const char* fields :
+       {R"("model_type":"llama")", R"("model_type":"llama","tie_word_embeddings":true)",
+        R"("model_type":"gpt_neox")", R"("model_type":"glm4")",
+        R"("model_type":"mixtral","num_local_experts":1,"num_experts_per_tok":1)",
+        R"("model_type":"mixtral","num_local_experts":7)"}) {
+    DecoderSpec spec = SmallSpec(fields);
+    spec.layers = 5;
+    int64_t elements = 0;
+    const auto tensors = WantedTensors(spec);
+    for (const WantedTensor& tensor : tensors) {
+      int64_t product = 1;
+      for (const int64_t size : tensor.shape) product *= size;
+      elements += product;
+    }
+    const TensorTotals totals = CountTensors(spec);
+    EXPECT_EQ(totals.tensors, std::ssize(tensors)) << fields;
+    EXPECT_EQ(totals.elements, elements) << fields;
+  }
+  // The largest that a config.json can describe.
+  DecoderSpec largest = SmallSpec(R"("model_type":"mixtral","num_local_experts":512)");
+  largest.layers = kLayerRange.max;
+  largest.hidden_size = largest.mlp.intermediate = kWidthRange.max;
+  largest.heads = largest.kv_heads = kHeadRange.max;
+  largest.head_dim = kHeadDimRange.max;
+  largest.vocab_size = kVocabRange.max;
+  EXPECT_GT(CountTensors(largest).elements, int64_t{3} << 61);
 }
 
 TEST(LoaderTest, WeightsLargerThanTheMachineAreRefusedUnread) {

@@ -100,8 +100,7 @@ class Resolver {
   const WeightSource& source_;
   bool bare_;          // names lack ModuleNames::prefix
   bool int8_ = false;  // ModelTensors::int8
-  // All of a checkpoint's: they are looked for in it by name.
-  ProblemList problems_{10000};
+  ProblemList problems_;
   std::map<std::string, std::vector<int64_t>, std::less<>> wanted_;
 };
 
@@ -284,7 +283,22 @@ std::map<std::string, std::vector<int64_t>, std::less<>> Resolver::Wanted() {
   return std::move(wanted_);
 }
 
+// A config.json may ask for millions of tensors, which take gigabytes to name.
+void RefuseOtherSize(const DecoderSpec& spec, const WeightSource& source) {
+  constexpr int64_t kMostMissing = 10000;
+  const int64_t wanted = CountTensors(spec).tensors;
+  const auto found = std::ssize(source.Names());
+  if (wanted - found <= kMostMissing) return;
+  const std::string experts =
+      spec.mlp.experts > 0 ? fmt::format(" of {} experts", spec.mlp.experts) : "";
+  Throw(ErrorKind::kFormat,
+        "config.json describes a {} model of {} layers{}, which takes {} tensors, and the "
+        "checkpoint has {}",
+        spec.family, spec.layers, experts, wanted, found);
+}
+
 ModelTensors Resolver::Resolve() {
+  RefuseOtherSize(spec_, source_);
   ModelTensors tensors = FindAll();
   ReportUnexpected();
   problems_.ThrowIfAny(ErrorKind::kFormat,
@@ -335,6 +349,31 @@ std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec) {
     tensors.push_back({.name = name, .shape = std::move(shape)});
   }
   return tensors;
+}
+
+TensorTotals CountTensors(const DecoderSpec& spec) {
+  const auto count = [&](int64_t layers, int64_t experts) {
+    DecoderSpec part = spec;
+    part.layers = layers;
+    part.mlp.experts = experts;
+    part.quantization = {};
+    TensorTotals totals;
+    for (const WantedTensor& tensor : WantedTensors(part)) {
+      ++totals.tensors;
+      int64_t elements = 1;
+      for (const int64_t size : tensor.shape) elements *= size;
+      totals.elements += elements;
+    }
+    return totals;
+  };
+  const TensorTotals none = count(0, 0);
+  const TensorTotals first = count(1, std::min<int64_t>(1, spec.mlp.experts));
+  const TensorTotals second = spec.mlp.experts > 1 ? count(1, 2) : first;
+  const auto total = [&](int64_t TensorTotals::*of) {
+    const int64_t layer = first.*of - none.*of + (spec.mlp.experts - 1) * (second.*of - first.*of);
+    return none.*of + spec.layers * layer;
+  };
+  return {.tensors = total(&TensorTotals::tensors), .elements = total(&TensorTotals::elements)};
 }
 
 std::string ModuleName(const TensorInfo& weight) {

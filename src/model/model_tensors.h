@@ -72,9 +72,18 @@ struct WantedTensor {
 };
 std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec);
 
-// Finds everything that the spec asks for. Throws Error(kFormat) that lists every missing,
-// unexpected, misshapen or mistyped tensor, each with what was expected and found, and every layer
-// that is quantized otherwise than those with which it is fused.
+// How many these are, without scales of quantized layers, and their elements: counted on one layer
+// and one expert, so that the size of a model that does not exist takes no memory.
+struct TensorTotals {
+  int64_t tensors = 0;
+  int64_t elements = 0;
+};
+TensorTotals CountTensors(const DecoderSpec& spec);
+
+// Finds everything that the spec asks for. Throws Error(kFormat) that lists the missing,
+// unexpected, misshapen and mistyped tensors, each with what was expected and found, and the layers
+// that are quantized otherwise than those with which they are fused; or that tells the numbers
+// where far more is missing than a list could name.
 ModelTensors ResolveTensors(const DecoderSpec& spec, const WeightSource& source);
 
 }  // namespace godwit

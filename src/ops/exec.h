@@ -36,11 +36,7 @@ struct Exec {
         body(task);
       }
     };
-    if (tasks == 1) {
-      guarded(0, 0);
-    } else {
-      pool.Run(tasks, guarded);
-    }
+    pool.Run(tasks, guarded);
     if (cancel != nullptr) cancel->ThrowIfCancelled();
   }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <vector>
 
 #include "base/error.h"
@@ -36,6 +37,23 @@ TEST_F(ExecTest, EveryTaskRunsOnceOnAWorkerOfThePool) {
       for (const auto& run : runs) EXPECT_EQ(run, 1);
     }
   }
+}
+
+TEST_F(ExecTest, WhatRunsInsideATaskKeepsItsWorker) {
+  ThreadPool pool(3);
+  const Exec exec = On(pool);
+  std::atomic<int> runs = 0;
+  for (const int64_t inner_tasks : {1, 4}) {
+    std::barrier all_at_once(3);
+    exec.Parallel(3, [&](int64_t, int outer) {
+      all_at_once.arrive_and_wait();  // each of the three workers has a task
+      exec.Parallel(inner_tasks, [&](int64_t, int inner) {
+        EXPECT_EQ(inner, outer);
+        ++runs;
+      });
+    });
+  }
+  EXPECT_EQ(runs, 3 * (1 + 4));
 }
 
 TEST_F(ExecTest, EveryRowRunsOnce) {

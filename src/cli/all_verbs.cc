@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "cli/exit_code.h"
 #include "cli/options/help.h"
-#include "cli/options/nearest.h"
 #include "cli/terminal/output.h"
 #include "cli/verbs.h"
 

@@ -184,6 +184,7 @@ Subject OpenSubject(Options& options) {
     const std::filesystem::path folder = options.model.folder;
     subject.name = std::filesystem::absolute(folder / "").parent_path().filename().string();
     subject.spec = DescribeModel(HfConfig::Load(folder / "config.json"));
+    WarnAboutSpec(subject.spec);
     subject.source = OpenWeights(folder);
   }
   const ModelTensors tensors = ResolveTensors(subject.spec, *subject.source);

@@ -29,6 +29,7 @@ FloatModel::FloatModel(const std::string& folder) : folder(folder) {
   const HfConfig config = HfConfig::Load(std::filesystem::path(folder) / "config.json");
   quant::RefuseQuantized(config, folder);
   spec = DescribeModel(config);
+  WarnAboutSpec(spec);
   source = OpenWeights(folder);
   tensors = ResolveTensors(spec, *source);
 }

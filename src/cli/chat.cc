@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "cli/conversation.h"
 #include "cli/exit_code.h"
@@ -10,7 +11,6 @@
 #include "cli/options/help.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
-#include "cli/options/nearest.h"
 #include "cli/options/sampling_options.h"
 #include "cli/pinned_messages.h"
 #include "cli/terminal/format.h"

@@ -226,6 +226,7 @@ int Inspect(std::span<const std::string> arguments) {
                         .isa = kernels::SelectIsa(model.isa),
                         .threads = model.threads == 0 ? AvailableCores() : model.threads};
   const ModelFacts facts = ReadModelFacts(model.folder, model.weights);
+  WarnAboutSpec(facts.spec);
   WriteOutput(as_json ? ToJson(facts, machine) : ToText(facts, machine, tensors));
   if (!facts.problem.empty()) throw Error(ErrorKind::kFormat, facts.problem);
   return kExitOk;

@@ -44,6 +44,9 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
           folder, std::filesystem::exists(folder) ? "not a folder" : "no such folder");
   }
   spec = DescribeModel(HfConfig::Load(std::filesystem::path(folder) / "config.json"));
+  if (options.on_warning) {
+    for (const std::string& warning : spec.warnings) options.on_warning(warning);
+  }
   LoadText();
   LoadModel(options);
 }

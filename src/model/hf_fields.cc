@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <iterator>
 
 #include "base/error.h"
+#include "base/name_list.h"
+#include "base/nearest.h"
 
 namespace godwit {
 namespace {
@@ -39,23 +41,45 @@ int64_t Stretched(int64_t context, double factor) {
   return static_cast<int64_t>(static_cast<double>(context) * factor);
 }
 
-std::optional<RotaryScaling::Kind> ParseKind(std::string_view name) {
-  using Kind = RotaryScaling::Kind;
-  if (name == "default") return Kind::kNone;
-  if (name == "linear") return Kind::kLinear;
-  if (name == "dynamic") return Kind::kDynamic;
-  if (name == "llama3") return Kind::kLlama3;
-  if (name == "yarn") return Kind::kYarn;
-  return std::nullopt;
+template <typename Value>
+struct Named {
+  std::string_view name;
+  Value value;
+};
+
+constexpr Named<RotaryScaling::Kind> kScalingKinds[] = {{"default", RotaryScaling::Kind::kNone},
+                                                        {"linear", RotaryScaling::Kind::kLinear},
+                                                        {"dynamic", RotaryScaling::Kind::kDynamic},
+                                                        {"llama3", RotaryScaling::Kind::kLlama3},
+                                                        {"yarn", RotaryScaling::Kind::kYarn}};
+
+constexpr Named<ops::Activation> kActivations[] = {
+    {"silu", ops::Activation::kSilu},          {"swish", ops::Activation::kSilu},
+    {"gelu", ops::Activation::kGeluErf},       {"gelu_new", ops::Activation::kGeluTanh},
+    {"gelu_fast", ops::Activation::kGeluTanh}, {"gelu_pytorch_tanh", ops::Activation::kGeluTanh},
+    {"relu", ops::Activation::kRelu}};
+
+template <typename Value, size_t N>
+Value ReadNamed(const HfConfig& config, std::string_view key, std::string_view fallback,
+                const Named<Value> (&known)[N]) {
+  const std::string name = config.StringOr(key, fallback);
+  const auto found = std::ranges::find(known, name, &Named<Value>::name);
+  if (found != std::end(known)) return found->value;
+  std::vector<std::string> names;
+  for (const auto& [known_name, value] : known) names.emplace_back(known_name);
+  const auto nearest = Nearest(name, names);
+  config.Refuse(key,
+                NameList(known, &Named<Value>::name, " or ") +
+                    (nearest ? fmt::format(" (did you mean {}?)", *nearest) : ""),
+                ErrorKind::kUnsupported);
 }
 
 void ReadScaling(const HfConfig& config, const HfConfig& fields, DecoderSpec& spec) {
   using Kind = RotaryScaling::Kind;
   RotaryScaling& scaling = spec.rotary.scaling;
   const std::string_view key = fields.Has("rope_type") ? "rope_type" : "type";
-  const auto kind = ParseKind(fields.StringOr(key, "default"));
-  if (!kind) fields.Refuse(key, "default, linear, dynamic, llama3 or yarn");
-  scaling.kind = *kind;
+  scaling.kind = ReadNamed(fields, key, "default", kScalingKinds);
+  fields.Disregard("type");  // beside rope_type, the older name of the same
   if (scaling.kind == Kind::kNone) return;
 
   scaling.factor = fields.Float("factor", kFactorRange);
@@ -76,6 +100,15 @@ void ReadScaling(const HfConfig& config, const HfConfig& fields, DecoderSpec& sp
     ReadYarn(fields, scaling);
     spec.max_context =
         std::max(spec.max_context, Stretched(scaling.original_context, scaling.factor));
+  }
+}
+
+// Layers with windows where there is none are a contradiction.
+void RefuseWindowedLayers(const HfConfig& config, std::string_view why) {
+  for (const std::string& type : config.Strings("layer_types")) {
+    if (type != "full_attention") {
+      config.Refuse("layer_types", fmt::format("full_attention for every layer, as {}", why));
+    }
   }
 }
 
@@ -108,27 +141,18 @@ int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallb
   const auto parameters = config.Object("rope_parameters");
   const double fraction = parameters && parameters->Has(kNewKey)
                               ? parameters->Float(kNewKey, {0, 1})
-                              : config.FloatOr(key, fallback, {0, 1});
+                              : config.FloatOr(config.Has(key) ? key : kNewKey, fallback, {0, 1});
+  config.Disregard(kNewKey);  // written beside the older key
   return static_cast<int64_t>(static_cast<double>(spec.head_dim) * fraction);
-}
-
-ops::Activation ReadActivation(const HfConfig& config, std::string_view fallback,
-                               std::string_view key) {
-  using ops::Activation;
-  const std::string name = config.StringOr(key, fallback);
-  if (name == "silu" || name == "swish") return Activation::kSilu;
-  if (name == "gelu") return Activation::kGeluErf;
-  if (name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh") {
-    return Activation::kGeluTanh;
-  }
-  if (name == "relu") return Activation::kRelu;
-  config.Refuse(key, "silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu");
 }
 
 void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec) {
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);
-  if (config.IsNull("sliding_window")) return;
-  const int64_t window = config.IntOr("sliding_window", kDefaultWindow, kContextRange);
+  const int64_t window =
+      config.IsNull("sliding_window")
+          ? 0
+          : config.IntOr("sliding_window", kDefaultWindow, {0, kContextRange.max});
+  if (window == 0) return RefuseWindowedLayers(config, "there is no sliding_window");
   const std::vector<std::string> types = config.Strings("layer_types");
   if (!types.empty() && static_cast<int64_t>(types.size()) != spec.layers) {
     config.Refuse("layer_types", fmt::format("one entry for each of {} layers", spec.layers));
@@ -140,6 +164,15 @@ void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& sp
     }
     const bool windowed = types.empty() ? i >= first_windowed : types[layer] == "sliding_attention";
     if (windowed) spec.windows[layer] = window;
+  }
+}
+
+void ReadSwitchedWindows(const HfConfig& config, DecoderSpec& spec) {
+  if (config.BoolOr("use_sliding_window", false)) {
+    ReadWindows(config, config.IntOr("max_window_layers", 28, {0, kLayerRange.max}), spec);
+  } else {
+    config.Disregard("sliding_window");
+    RefuseWindowedLayers(config, "use_sliding_window is not true");
   }
 }
 
@@ -168,7 +201,9 @@ void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKey
   if (!keys.intermediate.empty()) {
     spec.mlp.intermediate = config.Int(keys.intermediate, kWidthRange);
   }
-  spec.mlp.activation = ReadActivation(config, /*fallback=*/"silu");
+  if (!keys.activation.empty()) {
+    spec.mlp.activation = ReadNamed(config, keys.activation, keys.default_activation, kActivations);
+  }
   spec.max_context = config.IntOr(keys.max_context, 2048, kContextRange);
   spec.tied_head = config.BoolOr("tie_word_embeddings", keys.tied_unless_told);
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);

@@ -1,5 +1,6 @@
 // Fields of config.json that several families spell the same way. Reading only: what a field means
-// to a family is said in its archs file. Every function throws Error(kFormat) that names the key.
+// to a family is said in its archs file. Every function throws Error(kFormat) that names the key,
+// and Error(kUnsupported) where there are names and its own is not known.
 #pragma once
 
 #include <string_view>
@@ -28,33 +29,35 @@ struct CommonKeys {
   std::string_view head_dim = "head_dim";
   std::string_view intermediate = "intermediate_size";
   std::string_view max_context = "max_position_embeddings";
+  std::string_view activation = "hidden_act";
+  std::string_view default_activation = "silu";
   bool tied_unless_told = false;
 };
 
 // vocab_size, hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads (absent: one
-// per head), head_dim (absent: hidden_size / heads), intermediate_size, hidden_act
-// (absent: silu), max_position_embeddings (absent: 2048), tie_word_embeddings (absent: not tied),
-// and the sinks of a pre-training with sinks: attention_sink ("none", "softmax1") and
-// sink_token_id. A family without intermediate_size sets spec.mlp.intermediate itself.
+// per head), head_dim (absent: hidden_size / heads), intermediate_size, hidden_act,
+// max_position_embeddings (absent: 2048), tie_word_embeddings (absent: not tied), and the sinks of
+// a pre-training with sinks: attention_sink ("none", "softmax1") and sink_token_id. A family
+// without intermediate_size or hidden_act sets spec.mlp.intermediate or .activation itself.
 void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKeys& keys = {});
 
 // Rotation of the first rotary_dim dimensions: rope_theta (or `theta_key`) and rope_scaling, or the
 // newer rope_parameters; absent: `default_theta`. Sets spec.rotary and stretches spec.max_context,
-// which must be set.
+// which must be set. Throws Error(kUnsupported) for an unknown kind of scaling.
 void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
                 DecoderSpec& spec, double default_theta = 10000);
 
-// Dimensions of a head that rotate, of spec.head_dim: the fraction in `key`, or in rope_parameters
-// as partial_rotary_factor.
+// Dimensions of a head that rotate, of spec.head_dim: the fraction in `key`, or in
+// partial_rotary_factor, which rope_parameters may hold.
 int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallback,
                       const DecoderSpec& spec);
 
-// "silu", "gelu", "gelu_new", ... in `key`; absent: `fallback`, in the same spelling.
-ops::Activation ReadActivation(const HfConfig& config, std::string_view fallback,
-                               std::string_view key = "hidden_act");
-
-// spec.windows from sliding_window (absent: 4096 tokens, null: none) and, where present,
+// spec.windows from sliding_window (absent: 4096 tokens, null or 0: none) and, where present,
 // layer_types. Without layer_types, layers from first_windowed on have the window.
 void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec);
+
+// The same for families that have windows where use_sliding_window is true, then in layers from
+// max_window_layers (absent: 28) on.
+void ReadSwitchedWindows(const HfConfig& config, DecoderSpec& spec);
 
 }  // namespace godwit

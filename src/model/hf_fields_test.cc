@@ -16,9 +16,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Kind = RotaryScaling::Kind;
 
-std::string Refusal(const std::string& fields) {
+std::string Refusal(const std::string& fields, ErrorKind kind = ErrorKind::kFormat) {
   const Error error = ErrorOf([&] { SmallSpec(fields); });
-  EXPECT_EQ(error.kind(), ErrorKind::kFormat) << fields;
+  EXPECT_EQ(error.kind(), kind) << fields;
   EXPECT_THAT(error.what(), HasSubstr("config.json: "));
   return error.what();
 }
@@ -91,17 +91,19 @@ TEST(ReadRotaryTest, EveryKindHasItsParameters) {
   EXPECT_FALSE(tuned.truncate);
 }
 
-TEST(ReadRotaryTest, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(Refusal(R"("model_type":"llama","rope_scaling":{"type":"longrope","factor":4})"),
-              AllOf(HasSubstr("rope_scaling.type: expected default, linear, dynamic, llama3 or "
-                              "yarn, found \"longrope\"")));
-  EXPECT_THAT(Refusal(R"("model_type":"llama","rope_scaling":{"rope_type":"su","factor":4})"),
-              HasSubstr("rope_scaling.rope_type: expected default, linear"));
+TEST(ReadRotaryTest, AKindThatIsUnknownIsUnsupportedAndToldTheKnownOnes) {
+  const auto unsupported = [](const std::string& fields) {
+    return Refusal(R"("model_type":"llama",)" + fields, ErrorKind::kUnsupported);
+  };
+  EXPECT_THAT(unsupported(R"("rope_scaling":{"type":"longrope","factor":4})"),
+              HasSubstr("rope_scaling.type: expected default, linear, dynamic, llama3 or yarn, "
+                        "found \"longrope\""));
+  EXPECT_THAT(unsupported(R"("rope_scaling":{"rope_type":"yran","factor":4})"),
+              HasSubstr("or yarn (did you mean yarn?), found \"yran\""));
   // Other kinds need not have a factor: the message is about the kind all the same.
-  EXPECT_THAT(
-      Refusal(R"("model_type":"qwen2","rope_scaling":{"type":"mrope","mrope_section":[1,1]})"),
-      HasSubstr("rope_scaling.type: expected default, linear"));
-  EXPECT_THAT(Refusal(R"("model_type":"llama","rope_parameters":{"rope_type":"x","factor":4})"),
+  EXPECT_THAT(unsupported(R"("rope_scaling":{"type":"mrope","mrope_section":[1,1]})"),
+              HasSubstr("rope_scaling.type: expected default, linear"));
+  EXPECT_THAT(unsupported(R"("rope_parameters":{"rope_type":"x","factor":4})"),
               HasSubstr("rope_parameters.rope_type"));
 }
 
@@ -149,8 +151,20 @@ TEST(ReadWindowsTest, MistralQwenAndLayerTypes) {
                                R"("layer_types":["sliding_attention","full_attention"])"),
                 ElementsAre(9, 0));
   }
-  EXPECT_THAT(Refusal(R"("model_type":"mistral","sliding_window":0)"),
-              HasSubstr("sliding_window: expected a whole number from 1"));
+  EXPECT_THAT(windows(R"("model_type":"mistral","sliding_window":0)"), Each(0)) << "none";
+  EXPECT_THAT(windows(R"("model_type":"mixtral","sliding_window":0)"), Each(0));
+  EXPECT_THAT(Refusal(R"("model_type":"mistral","sliding_window":-1)"),
+              HasSubstr("sliding_window: expected a whole number from 0"));
+  const std::string windowed = R"(,"layer_types":["full_attention","sliding_attention"])";
+  for (const char* none : {"0", "null"}) {
+    EXPECT_THAT(
+        Refusal(fmt::format(R"("model_type":"mistral","sliding_window":{}{})", none, windowed)),
+        HasSubstr("layer_types: expected full_attention for every layer, as there is no "
+                  "sliding_window"));
+  }
+  EXPECT_THAT(Refusal(R"("model_type":"qwen2","sliding_window":9)" + windowed),
+              HasSubstr("layer_types: expected full_attention for every layer, as "
+                        "use_sliding_window is not true"));
   EXPECT_THAT(Refusal(R"("model_type":"mistral","sliding_window":9,)"
                       R"("layer_types":["full_attention"])"),
               HasSubstr("layer_types: expected one entry for each of 2 layers"));
@@ -170,8 +184,11 @@ TEST(ReadActivationTest, KnowsTheNamesOfTransformers) {
     EXPECT_EQ(activation(name), ops::Activation::kGeluTanh);
   }
   EXPECT_EQ(activation("relu"), ops::Activation::kRelu);
-  EXPECT_THAT(Refusal(R"("model_type":"llama","hidden_act":"mish")"),
-              HasSubstr("hidden_act: expected silu, gelu"));
+  EXPECT_THAT(Refusal(R"("model_type":"llama","hidden_act":"mish")", ErrorKind::kUnsupported),
+              HasSubstr("hidden_act: expected silu, swish, gelu, gelu_new, gelu_fast, "
+                        "gelu_pytorch_tanh or relu, found \"mish\""));
+  EXPECT_THAT(Refusal(R"("model_type":"llama","hidden_act":"gelu_neu")", ErrorKind::kUnsupported),
+              HasSubstr("relu (did you mean gelu_new?), found"));
 }
 
 TEST(ReadCommonFieldsTest, KnowsTheSinksOfAPretrainingWithSinks) {

@@ -129,6 +129,9 @@ struct DecoderSpec {
   QuantizationConfig quantization;  // which linear layers the checkpoint holds as int8
 
   ModuleNames names;
+
+  // What the user should know: keys of the config.json that this description leaves out.
+  std::vector<std::string> warnings;
 };
 
 // What a cache policy needs to know.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -64,19 +65,46 @@ HfConfig HfConfig::Parse(std::string_view text, const std::string& file_name) {
   if (!value->is_object()) {
     Throw(ErrorKind::kFormat, "{}: expected an object, found {}", file_name, Found(*value));
   }
-  return HfConfig(std::move(value), file_name + ": ");
+  return HfConfig(std::move(value), file_name + ": ", std::make_shared<KeySet>());
 }
 
 HfConfig HfConfig::Load(const std::filesystem::path& file) {
   return Parse(ReadTextFile(file, kMaxConfigBytes), file.string());
 }
 
-HfConfig::HfConfig(std::shared_ptr<const json> object, std::string where)
-    : object_(std::move(object)), where_(std::move(where)) {}
+HfConfig::HfConfig(std::shared_ptr<const json> object, std::string where,
+                   std::shared_ptr<KeySet> read)
+    : object_(std::move(object)), where_(std::move(where)), read_(std::move(read)) {}
 
 const json* HfConfig::Find(std::string_view key) const {
   const auto it = object_->find(key);
   return it == object_->end() || it->is_null() ? nullptr : &*it;
+}
+
+const json* HfConfig::Read(std::string_view key) const {
+  Disregard(key);
+  return Find(key);
+}
+
+void HfConfig::Disregard(std::string_view key) const { read_->insert(where_ + std::string(key)); }
+
+bool HfConfig::WasRead(std::string_view key) const {
+  return read_->contains(where_ + std::string(key));
+}
+
+bool HfConfig::IsAmong(std::string_view key, std::string_view values) const {
+  const json* value = Find(key);
+  if (value == nullptr) return true;
+  const json accepted = json::parse(values);
+  const auto is_accepted = [&](const json& item) {
+    return std::ranges::find(accepted, item) != accepted.end();
+  };
+  return value->is_array() ? std::ranges::all_of(*value, is_accepted) : is_accepted(*value);
+}
+
+std::string HfConfig::Spell(std::string_view key) const {
+  const json* value = Find(key);
+  return fmt::format("{}{}: {}", where_, Shown(key), value ? Found(*value) : "null");
 }
 
 void HfConfig::Refuse(std::string_view key, std::string_view expected, ErrorKind kind) const {
@@ -86,7 +114,7 @@ void HfConfig::Refuse(std::string_view key, std::string_view expected, ErrorKind
 }
 
 const json& HfConfig::Need(std::string_view key, std::string_view expected) const {
-  const json* value = Find(key);
+  const json* value = Read(key);
   if (value == nullptr) Refuse(key, expected);
   return *value;
 }
@@ -119,7 +147,7 @@ double HfConfig::FloatOr(std::string_view key, double fallback, FloatRange range
 }
 
 bool HfConfig::BoolOr(std::string_view key, bool fallback) const {
-  const json* value = Find(key);
+  const json* value = Read(key);
   if (value == nullptr) return fallback;
   if (!value->is_boolean()) Refuse(key, "true or false");
   return value->get<bool>();
@@ -136,7 +164,7 @@ std::string HfConfig::StringOr(std::string_view key, std::string_view fallback) 
 }
 
 std::vector<int64_t> HfConfig::Ints(std::string_view key, IntRange range) const {
-  const json* value = Find(key);
+  const json* value = Read(key);
   if (value == nullptr) return {};
   if (!value->is_array()) return {Int(key, range)};
   std::vector<int64_t> numbers;
@@ -152,7 +180,7 @@ std::vector<int64_t> HfConfig::Ints(std::string_view key, IntRange range) const 
 }
 
 std::vector<std::string> HfConfig::Strings(std::string_view key) const {
-  const json* value = Find(key);
+  const json* value = Read(key);
   if (value == nullptr) return {};
   if (!value->is_array()) Refuse(key, "a list of text");
   std::vector<std::string> texts;
@@ -167,12 +195,12 @@ std::vector<std::string> HfConfig::Strings(std::string_view key) const {
 }
 
 std::optional<HfConfig> HfConfig::Object(std::string_view key) const {
-  const json* value = Find(key);
+  const json* value = Read(key);
   if (value == nullptr) return std::nullopt;
   if (!value->is_object()) Refuse(key, "an object");
   // Shares ownership of the whole document: no copy, and it may outlive this object.
   return HfConfig(std::shared_ptr<const json>(object_, value),
-                  fmt::format("{}{}.", where_, Shown(key)));
+                  fmt::format("{}{}.", where_, Shown(key)), read_);
 }
 
 std::vector<std::string> HfConfig::Keys() const {

@@ -1,9 +1,10 @@
 // config.json of a Hugging Face model: typed access in which every value is checked against the
 // range that the caller states, so that no size from the file reaches arithmetic unchecked.
 //
-// Immutable, thread-safe, cheap to copy. A key whose value is null counts as absent. Every
-// accessor throws Error(kFormat) naming file, key, what was expected and what was found; those
-// with a default return it only for an absent key, never for a bad value.
+// Immutable and cheap to copy, but for a note of the keys whose values were asked for, which all
+// copies and nested objects share: one thread at a time. A key whose value is null counts as
+// absent. Every accessor throws Error(kFormat) naming file, key, what was expected and what was
+// found; those with a default return it only for an absent key, never for a bad value.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,18 +60,33 @@ class HfConfig {
   // Of this object, in alphabetical order.
   std::vector<std::string> Keys() const;
 
+  // Whether an accessor was asked for the value of `key`; Has and IsNull do not count.
+  bool WasRead(std::string_view key) const;
+  // Counts `key` as read: whatever it says does not matter beside what else was read.
+  void Disregard(std::string_view key) const;
+  // Whether the value of `key` is among `values` (a JSON list), or a list of such values; an absent
+  // one is.
+  bool IsAmong(std::string_view key, std::string_view values) const;
+  // "config.json: rope_theta: 10000", for a message.
+  std::string Spell(std::string_view key) const;
+
   // Throws the error that a bad value of `key` gets, for rules that span several keys.
   [[noreturn]] void Refuse(std::string_view key, std::string_view expected,
                            ErrorKind kind = ErrorKind::kFormat) const;
 
  private:
-  HfConfig(std::shared_ptr<const nlohmann::json> object, std::string where);
+  using KeySet = std::set<std::string, std::less<>>;
+
+  HfConfig(std::shared_ptr<const nlohmann::json> object, std::string where,
+           std::shared_ptr<KeySet> read);
 
   const nlohmann::json* Find(std::string_view key) const;
+  const nlohmann::json* Read(std::string_view key) const;  // Find, which is noted
   const nlohmann::json& Need(std::string_view key, std::string_view expected) const;
 
   std::shared_ptr<const nlohmann::json> object_;
-  std::string where_;  // "file: " or "file: rope_scaling."
+  std::string where_;             // "file: " or "file: rope_scaling."
+  std::shared_ptr<KeySet> read_;  // where_ + key
 };
 
 }  // namespace godwit

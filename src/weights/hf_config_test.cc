@@ -116,6 +116,40 @@ TEST(HfConfigTest, RefusesOtherTypes) {
               HasSubstr("x: expected a divisor of 7, found 1"));
 }
 
+TEST(HfConfigTest, NotesWhichKeysWereRead) {
+  const HfConfig config = Config(R"({"a":1,"b":true,"c":null,"rope":{"factor":2,"beta":3}})");
+  const HfConfig copy = config;
+  config.Int("a", {0, 9});
+  EXPECT_TRUE(config.Has("b"));
+  config.IsNull("c");
+  config.Object("rope")->Float("factor", {0, 9});
+  EXPECT_TRUE(copy.WasRead("a"));
+  EXPECT_FALSE(copy.WasRead("b")) << "its value was not asked for";
+  EXPECT_FALSE(copy.WasRead("c"));
+  EXPECT_TRUE(copy.WasRead("rope"));
+  EXPECT_TRUE(copy.Object("rope")->WasRead("factor"));
+  EXPECT_FALSE(copy.Object("rope")->WasRead("beta"));
+  EXPECT_FALSE(copy.WasRead("factor")) << "another key";
+  copy.Disregard("b");
+  EXPECT_TRUE(config.WasRead("b"));
+  EXPECT_FALSE(Config(R"({"a":1})").WasRead("a")) << "another file";
+}
+
+TEST(HfConfigTest, ComparesValuesAndListsOfThem) {
+  const HfConfig config = Config(R"({"one":1.0,"off":false,"all":["x","x"],"some":["x","y"],)"
+                                 R"("none":[],"null":null,"object":{}})");
+  EXPECT_TRUE(config.IsAmong("one", "[0, 1]"));
+  EXPECT_FALSE(config.IsAmong("one", "[0]"));
+  EXPECT_TRUE(config.IsAmong("off", "[false]"));
+  EXPECT_FALSE(config.IsAmong("off", "[0]"));
+  EXPECT_TRUE(config.IsAmong("all", R"(["x"])"));
+  EXPECT_FALSE(config.IsAmong("some", R"(["x"])"));
+  EXPECT_FALSE(config.IsAmong("object", "[]"));
+  for (const char* key : {"none", "null", "absent"}) EXPECT_TRUE(config.IsAmong(key, "[]")) << key;
+  EXPECT_EQ(config.Spell("one"), "config.json: one: 1.0");
+  EXPECT_EQ(config.Spell("some"), "config.json: some: a list of 2 values");
+}
+
 TEST(HfConfigTest, RefusesBrokenJson) {
   for (const char* text : {"", "{", "[]", "7", "null", R"({"a":1,"a":2})", R"({"a":NaN})",
                            R"({"a":Infinity})", R"({"a":1e999})", "{\"a\":\"\xff\"}", "{} x"}) {

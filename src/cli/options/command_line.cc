@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/quote.h"
 #include "cli/exit_code.h"
 #include "cli/options/arguments.h"
 #include "cli/options/help.h"
-#include "cli/options/nearest.h"
 #include "cli/terminal/output.h"
 
 namespace godwit::cli {

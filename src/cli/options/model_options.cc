@@ -93,6 +93,11 @@ void WarnAboutThreads(int threads) {
       threads, Plural(cores, "core"), cores));
 }
 
+void WarnAboutSpec(const DecoderSpec& spec) {
+  for (const std::string& warning : spec.warnings)
+    WriteStatus("godwit: warning: " + warning + "\n");
+}
+
 void ChooseModel(ModelOptions& options) {
   if (!options.folder.empty()) return;
   const auto own = OwnModel();

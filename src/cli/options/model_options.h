@@ -7,6 +7,7 @@
 #include "cli/options/command_line.h"
 #include "cli/options/kv_options.h"
 #include "godwit/engine.h"
+#include "model/spec.h"
 
 namespace godwit::cli {
 
@@ -26,6 +27,9 @@ void AddNumaFlag(CommandLine& line, ModelOptions& options);
 
 // On standard error, if there are more threads than cores.
 void WarnAboutThreads(int threads);
+
+// On standard error, what DecoderSpec::warnings says.
+void WarnAboutSpec(const DecoderSpec& spec);
 
 // Without --model: the project's own small model. Throws Error(kInput) that says how to name one if
 // that is not there.

@@ -18,6 +18,7 @@
 #include "model/archs/opt.h"
 #include "model/archs/qwen2.h"
 #include "model/archs/qwen3.h"
+#include "model/unread_keys.h"
 
 namespace godwit {
 namespace {
@@ -50,6 +51,7 @@ DecoderSpec DescribeModel(const HfConfig& config) {
     if (architecture.model_type == model_type) {
       DecoderSpec spec = architecture.describe(config);
       spec.quantization = QuantizationConfig::Read(config, spec.names.head);
+      CheckUnreadKeys(config, spec);
       return spec;
     }
   }

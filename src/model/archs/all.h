@@ -17,7 +17,8 @@ struct Architecture {
 
 std::span<const Architecture> AllArchitectures();
 
-// Throws Error(kUnsupported) with the known model_types, Error(kFormat) for fields out of range.
+// Throws Error(kUnsupported) with the known model_types, and for what a model of this type asks for
+// and the engine has not (model/unread_keys.h), Error(kFormat) for fields out of range.
 DecoderSpec DescribeModel(const HfConfig& config);
 
 }  // namespace godwit

@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::filesystem::path RealConfigs() {
   return std::filesystem::path(GODWIT_SOURCE_DIR) / "../shared/data/configs";
@@ -137,6 +138,7 @@ TEST_F(RealConfigsTest, AreUnderstoodOrRefused) {
         })) {
       const DecoderSpec spec = DescribeModel(config);
       EXPECT_GT(spec.max_context, 0);
+      EXPECT_THAT(spec.warnings, IsEmpty());
       EXPECT_EQ(spec.heads % spec.kv_heads, 0);
       ++understood;
     } else {
@@ -214,7 +216,9 @@ class EveryArchitecture : public testing::TestWithParam<Architecture> {
     fields["vocab_size"] = "11";
     fields["model_type"] = fmt::format("\"{}\"", GetParam().model_type);
     // Falcon has as many KV heads as it says in the new architecture only.
-    fields["new_decoder_architecture"] = fields["parallel_attn"] = "true";
+    if (GetParam().model_type == "falcon" || GetParam().model_type.starts_with("RefinedWeb")) {
+      fields["new_decoder_architecture"] = fields["parallel_attn"] = "true";
+    }
     fields[Key(key)] = value;
     std::string text;
     for (const auto& [name, content] : fields) {

@@ -46,6 +46,7 @@ DecoderSpec DescribeBloom(const HfConfig& config) {
                     .head_dim = "",
                     .intermediate = "",
                     .max_context = "seq_length",
+                    .activation = "",
                     .tied_unless_told = true});
   spec.alibi.slopes = ops::AlibiSlopes(spec.heads);
   spec.norm = ops::NormKind::kLayer;

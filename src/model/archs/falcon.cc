@@ -7,13 +7,19 @@
 namespace godwit {
 namespace {
 
-constexpr CommonKeys kKeys = {
-    .kv_heads = "num_kv_heads", .head_dim = "", .intermediate = "", .tied_unless_told = true};
+constexpr CommonKeys kKeys = {.kv_heads = "num_kv_heads",
+                              .head_dim = "",
+                              .intermediate = "",
+                              .activation = "activation",
+                              .default_activation = "gelu",
+                              .tied_unless_told = true};
 constexpr CommonKeys kFirstKeys = {.layers = "n_layer",
                                    .heads = "n_head",
                                    .kv_heads = "n_head_kv",
                                    .head_dim = "",
                                    .intermediate = "",
+                                   .activation = "activation",
+                                   .default_activation = "gelu",
                                    .tied_unless_told = true};
 
 // The biases are added before the scores are scaled.
@@ -32,7 +38,6 @@ DecoderSpec Describe(const HfConfig& config, const CommonKeys& keys, bool new_ar
   DecoderSpec spec;
   ReadCommonFields(config, spec, keys);
   spec.mlp.intermediate = config.IntOr("ffn_hidden_size", 4 * spec.hidden_size, kWidthRange);
-  spec.mlp.activation = ReadActivation(config, /*fallback=*/"gelu", "activation");
   spec.mlp.gated = false;
   spec.norm = ops::NormKind::kLayer;
   spec.norm_epsilon = static_cast<float>(config.FloatOr("layer_norm_epsilon", 1e-5, {0, 1}));

@@ -8,13 +8,11 @@ namespace godwit {
 // Llama with rotary positions on half of a head, their pairs side by side, biases on q, k and v
 // only, and gate and up in one tensor.
 DecoderSpec DescribeGlm(const HfConfig& config) {
-  DecoderSpec spec = DescribeLlama(config);
+  DecoderSpec spec = DescribeLlamaLike(config);
   spec.rotary.rotary_dim = ReadRotaryDim(config, "partial_rotary_factor", 0.5, spec) / 2 * 2;
   spec.interleaved_rotary = true;
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1.5625e-7, {0, 1}));
   spec.qkv_bias = config.BoolOr("attention_bias", true);
-  spec.attention_out_bias = false;
-  spec.mlp.bias = false;
   spec.mlp.fused = true;
   spec.names.up = "model.layers.{}.mlp.gate_up_proj";
   return spec;

@@ -8,8 +8,7 @@ namespace godwit {
 // part of a head, q, k and v of each head interleaved in one tensor, a plain GELU unit.
 DecoderSpec DescribeGptNeox(const HfConfig& config) {
   DecoderSpec spec;
-  ReadCommonFields(config, spec);
-  spec.mlp.activation = ReadActivation(config, /*fallback=*/"gelu");
+  ReadCommonFields(config, spec, {.default_activation = "gelu"});
   ReadRotary(config, ReadRotaryDim(config, "rotary_pct", 0.25, spec),
              config.Has("rotary_emb_base") ? "rotary_emb_base" : "rope_theta", spec);
   spec.norm = ops::NormKind::kLayer;

@@ -7,11 +7,10 @@ namespace godwit {
 
 // Llama with one q, k, v tensor grouped by KV head, and names of its own.
 DecoderSpec DescribeInternLm2(const HfConfig& config) {
-  DecoderSpec spec = DescribeLlama(config);
+  DecoderSpec spec = DescribeLlamaLike(config);
   spec.qkv_layout = QkvLayout::kGrouped;
   spec.qkv_bias = config.BoolOr("bias", true);
   spec.attention_out_bias = spec.qkv_bias;
-  spec.mlp.bias = false;
   spec.names = {
       .embedding = "model.tok_embeddings",
       .final_norm = "model.norm",

@@ -5,18 +5,18 @@
 namespace godwit {
 
 DecoderSpec DescribeLlama(const HfConfig& config) {
-  return DescribeLlamaLike(config, /*default_theta=*/10000);
+  DecoderSpec spec = DescribeLlamaLike(config);
+  spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
+  spec.mlp.bias = config.BoolOr("mlp_bias", false);
+  return spec;
 }
 
-// Pre-norm RMSNorm, rotary positions on whole heads, a gated SiLU unit, no biases by default.
+// Pre-norm RMSNorm, rotary positions on whole heads, a gated SiLU unit, no biases.
 DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta) {
   DecoderSpec spec;
   ReadCommonFields(config, spec);
   ReadRotary(config, spec.head_dim, "rope_theta", spec, default_theta);
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-6, {0, 1}));
-  spec.qkv_bias = config.BoolOr("attention_bias", false);
-  spec.attention_out_bias = spec.qkv_bias;
-  spec.mlp.bias = config.BoolOr("mlp_bias", false);
   spec.names = {
       .embedding = "model.embed_tokens",
       .final_norm = "model.norm",

@@ -8,7 +8,8 @@ namespace godwit {
 
 DecoderSpec DescribeLlama(const HfConfig& config);
 
-// For families that are its variations: with another rope_theta than 10000 unless told.
-DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta);
+// For families that are its variations: without its choice of biases. default_theta: rope_theta
+// unless told.
+DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta = 10000);
 
 }  // namespace godwit

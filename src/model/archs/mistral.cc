@@ -7,10 +7,7 @@ namespace godwit {
 
 // Llama with a sliding window in every layer.
 DecoderSpec DescribeMistral(const HfConfig& config) {
-  DecoderSpec spec = DescribeLlama(config);
-  spec.qkv_bias = false;
-  spec.attention_out_bias = false;
-  spec.mlp.bias = false;
+  DecoderSpec spec = DescribeLlamaLike(config);
   ReadWindows(config, /*first_windowed=*/0, spec);
   return spec;
 }

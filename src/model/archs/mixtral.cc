@@ -9,7 +9,6 @@ namespace godwit {
 DecoderSpec DescribeMixtral(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config, /*default_theta=*/1e6);
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
-  spec.qkv_bias = spec.attention_out_bias = spec.mlp.bias = false;
   // Of several families it alone has none unless told.
   if (config.Has("sliding_window")) ReadWindows(config, /*first_windowed=*/0, spec);
 

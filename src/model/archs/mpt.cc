@@ -55,6 +55,7 @@ DecoderSpec DescribeMpt(const HfConfig& config) {
                     .head_dim = "",
                     .intermediate = "",
                     .max_context = "max_seq_len",
+                    .activation = "",
                     .tied_unless_told = true});
   const HfConfig attention = config.Object("attn_config").value_or(HfConfig::Parse("{}", ""));
   RefuseVariations(config, attention);

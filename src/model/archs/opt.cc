@@ -16,9 +16,13 @@ constexpr int64_t kFirstPosition = 2;
 // GELU, and the larger ones no biases.
 DecoderSpec DescribeOpt(const HfConfig& config) {
   DecoderSpec spec;
-  ReadCommonFields(
-      config, spec,
-      {.kv_heads = "", .head_dim = "", .intermediate = "ffn_dim", .tied_unless_told = true});
+  ReadCommonFields(config, spec,
+                   {.kv_heads = "",
+                    .head_dim = "",
+                    .intermediate = "ffn_dim",
+                    .activation = "activation_function",
+                    .default_activation = "relu",
+                    .tied_unless_told = true});
   spec.first_learned_position = kFirstPosition;
   if (spec.max_context > kVocabRange.max) {
     config.Refuse("max_position_embeddings",
@@ -40,7 +44,6 @@ DecoderSpec DescribeOpt(const HfConfig& config) {
   const bool bias = config.BoolOr("enable_bias", true);
   spec.qkv_bias = spec.attention_out_bias = spec.mlp.bias = bias;
   spec.mlp.gated = false;
-  spec.mlp.activation = ReadActivation(config, /*fallback=*/"relu", "activation_function");
   spec.names = {
       .prefix = "model.",
       .embedding = "model.decoder.embed_tokens",

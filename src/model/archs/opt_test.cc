@@ -18,8 +18,8 @@ DecoderSpec Opt(const std::string& fields = "") {
       "config.json"));
 }
 
-std::string Refusal(const std::string& fields) {
-  return ErrorOf(ErrorKind::kFormat, [&] { Opt(fields); });
+std::string Refusal(const std::string& fields, ErrorKind kind = ErrorKind::kFormat) {
+  return ErrorOf(kind, [&] { Opt(fields); });
 }
 
 TEST(OptTest, ASilentConfig) {
@@ -63,7 +63,8 @@ TEST(OptTest, RefusesWhatItCannotBe) {
   EXPECT_THAT(Refusal(R"("word_embed_proj_dim":0)"), HasSubstr("word_embed_proj_dim"));
   EXPECT_THAT(Refusal(R"("do_layer_norm_before":1)"), HasSubstr("do_layer_norm_before"));
   EXPECT_THAT(Refusal(R"("enable_bias":"yes")"), HasSubstr("enable_bias"));
-  EXPECT_THAT(Refusal(R"("activation_function":"tanh")"), HasSubstr("activation_function"));
+  EXPECT_THAT(Refusal(R"("activation_function":"tanh")", ErrorKind::kUnsupported),
+              HasSubstr("activation_function"));
   EXPECT_THAT(Refusal(R"("max_position_embeddings":4294967296)"),
               HasSubstr("max_position_embeddings: expected at most 16777216"));
 }

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-namespace godwit::cli {
+namespace godwit {
 
 // The candidate with the fewest letters to insert, delete, replace or swap, if a typing mistake can
 // explain them.
 std::optional<std::string> Nearest(std::string_view name, std::span<const std::string> candidates);
 
-}  // namespace godwit::cli
+}  // namespace godwit

@@ -1,9 +1,9 @@
-#include "cli/options/nearest.h"
+#include "base/nearest.h"
 
 #include <algorithm>
 #include <vector>
 
-namespace godwit::cli {
+namespace godwit {
 namespace {
 
 size_t EditDistance(std::string_view a, std::string_view b) {
@@ -41,4 +41,4 @@ std::optional<std::string> Nearest(std::string_view name, std::span<const std::s
   return nearest;
 }
 
-}  // namespace godwit::cli
+}  // namespace godwit

@@ -1,10 +1,10 @@
-#include "cli/options/nearest.h"
+#include "base/nearest.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace godwit::cli {
+namespace godwit {
 namespace {
 
 const std::vector<std::string> kNames = {"--temp", "--top-k", "--top-p", "--threads", "-n"};
@@ -23,4 +23,4 @@ TEST(Nearest, DoesNotGuessWildly) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit

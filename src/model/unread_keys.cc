@@ -1,0 +1,144 @@
+#include "model/unread_keys.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+enum class Otherwise { kRefused, kWarned };
+
+struct FunctionKey {
+  std::string_view key;
+  std::string_view neutral;  // a JSON list: with these values, as with null, it changes nothing
+  std::string_view meaning;  // "... models have no", or for a warning, what is not there
+  Otherwise otherwise = Otherwise::kRefused;
+};
+
+constexpr FunctionKey kKeys[] = {
+    // Factors: Granite, Cohere, MPT, MiniCPM, Falcon-H1, Grok, GPT-2
+    {"logit_scale", "[1]", "factor on the logits"},
+    {"logits_scaling", "[1]", "divisor of the logits"},
+    {"lm_head_multiplier", "[1]", "factor on the logits"},
+    {"output_multiplier_scale", "[1]", "factor on the logits"},
+    {"dim_model_base", "[]", "divisor of the logits"},
+    {"embedding_multiplier", "[1]", "factor on the embeddings"},
+    {"embedding_multiplier_scale", "[1]", "factor on the embeddings"},
+    {"scale_emb", "[1]", "factor on the embeddings"},
+    {"scale_embedding", "[false]", "factor on the embeddings"},
+    {"residual_multiplier", "[1]", "factor on the residual branches"},
+    {"scale_depth", "[]", "factor on the residual branches"},
+    {"attention_multiplier", "[]", "scale of the attention scores of their own"},
+    {"softmax_scale", "[]", "scale of the attention scores of their own"},
+    {"query_pre_attn_scalar", "[]", "scale of the attention scores of their own"},
+    {"scale_attn_weights", "[true]", "attention without a scale"},
+    {"scale_attn_by_inverse_layer_idx", "[false]", "scale of the attention scores by layer"},
+    {"attn_temperature_tuning", "[false, 0]", "scale of the attention scores by position"},
+    {"use_logn_attn", "[false]", "scale of the attention scores by position"},
+    // Bounds: Gemma 2, DBRX, OLMo, gpt-oss
+    {"attn_logit_softcapping", "[]", "soft cap on the attention scores"},
+    {"final_logit_softcapping", "[]", "soft cap on the logits"},
+    {"logits_soft_cap", "[]", "soft cap on the logits"},
+    {"clip_qkv", "[]", "bound on queries, keys and values"},
+    {"swiglu_limit", "[]", "bound inside the MLP"},
+    // What attention sees: Gemma, Llama 4, SmolLM3, Qwen2.5-1M
+    {"layer_types", R"(["full_attention"])", "windows by layer"},
+    {"sliding_window_pattern", "[]", "windows by layer"},
+    {"interleaved_sliding_window", "[0]", "windows by layer"},
+    {"attention_chunk_size", "[0]", "attention within chunks"},
+    {"is_causal", "[true]", "attention to later tokens"},
+    {"use_bidirectional_attention", "[false]", "attention to later tokens"},
+    {"sliding_window", "[0]", "sliding window", Otherwise::kWarned},
+    {"use_sliding_window", "[false]", "sliding window", Otherwise::kWarned},
+    {"dual_chunk_attention_config", "[]",
+     "attention in chunks, which matters beyond the length that the model was first trained on",
+     Otherwise::kWarned},
+    // Positions: Phi, StableLM, GPT-J, GLM, Gemma 3, Qwen1, Qwen2-VL, Granite, Baichuan
+    {"partial_rotary_factor", "[1]", "rotation of a part of a head"},
+    {"rotary_pct", "[1]", "rotation of a part of a head"},
+    {"rope_parameters.partial_rotary_factor", "[1]", "rotation of a part of a head"},
+    {"rope_ratio", "[1]", "factor on the base of the rotations"},
+    {"rope_local_base_freq", "[]", "base of the rotations by layer"},
+    {"no_rope_layers", "[1]", "layers without rotation"},
+    {"no_rope_layer_interval", "[]", "layers without rotation"},
+    {"rope_interleaved", "[false]", "rotary pairs side by side"},
+    {"use_mrope", "[false]", "positions of several dimensions"},
+    {"use_dynamic_ntk", "[false]", "rotations that follow the length outside of rope_scaling"},
+    {"alibi", "[false]", "ALiBi"},
+    {"use_alibi", "[false]", "ALiBi"},
+    {"rope_scaling.attn_factor", "[1]", "attn_factor in their rope scaling"},
+    {"rope_scaling.attention_factor", "[1]", "attention_factor in this rope scaling"},
+    {"rope_scaling.short_factor", "[1]", "factors by dimension in this rope scaling"},
+    {"rope_scaling.long_factor", "[1]", "factors by dimension in this rope scaling"},
+    // Blocks: StableLM, Falcon, OPT
+    {"use_parallel_residual", "[false]", "attention and MLP side by side"},
+    {"parallel_attn", "[false]", "attention and MLP side by side"},
+    {"apply_residual_connection_post_layernorm", "[false]", "residual branches behind the norms"},
+    {"do_layer_norm_before", "[true]", "norms behind the blocks"},
+    // Their tensors would be found to be unexpected.
+    {"attention_bias", "[false]", "choice of biases in attention", Otherwise::kWarned},
+    {"mlp_bias", "[false]", "choice of biases in the MLP", Otherwise::kWarned},
+};
+
+// Of `key`, which may name a part of an object; null where that object is absent.
+struct Place {
+  std::optional<HfConfig> fields;
+  std::string_view key;
+};
+
+Place Locate(const HfConfig& config, std::string_view key) {
+  const size_t dot = key.find('.');
+  if (dot == std::string_view::npos) return {.fields = config, .key = key};
+  const std::string_view object = key.substr(0, dot);
+  if (!config.WasRead(object)) return {.fields = std::nullopt, .key = key};
+  return {.fields = config.Object(object), .key = key.substr(dot + 1)};
+}
+
+std::string Ignored(const HfConfig& fields, std::string_view key, const DecoderSpec& spec) {
+  return fmt::format("{} is ignored: nothing in a {} model reads it", fields.Spell(key),
+                     spec.family);
+}
+
+void CheckKey(const HfConfig& fields, std::string_view key, const FunctionKey& known,
+              DecoderSpec& spec) {
+  if (fields.WasRead(key)) return;
+  fields.Disregard(key);  // is spoken of here, or need not be
+  if (fields.IsAmong(key, known.neutral)) return;
+  if (known.otherwise == Otherwise::kWarned) {
+    spec.warnings.push_back(fmt::format("{} is ignored, as transformers does: {} models have no {}",
+                                        fields.Spell(key), spec.family, known.meaning));
+  } else {
+    const std::string_view values = known.neutral.substr(1, known.neutral.size() - 2);
+    fields.Refuse(key,
+                  fmt::format("{}none, as {} models have no {}",
+                              values.empty() ? "" : fmt::format("{} or ", values), spec.family,
+                              known.meaning),
+                  ErrorKind::kUnsupported);
+  }
+}
+
+}  // namespace
+
+void CheckUnreadKeys(const HfConfig& config, DecoderSpec& spec) {
+  for (const FunctionKey& known : kKeys) {
+    const Place place = Locate(config, known.key);
+    if (place.fields) CheckKey(*place.fields, place.key, known, spec);
+  }
+  for (const std::string_view name : {"rope_scaling", "rope_parameters"}) {
+    if (!config.Has(name)) continue;
+    if (!config.WasRead(name)) {
+      spec.warnings.push_back(Ignored(config, name, spec));
+      continue;
+    }
+    const HfConfig fields = *config.Object(name);
+    for (const std::string& key : fields.Keys()) {
+      if (!fields.Has(key) || fields.WasRead(key)) continue;
+      spec.warnings.push_back(Ignored(fields, key, spec));
+    }
+  }
+}
+
+}  // namespace godwit

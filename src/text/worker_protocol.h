@@ -78,7 +78,7 @@ class WorkerFrame {
   }
 
   // A hundred times what real files take, and more for a long text.
-  uint32_t seconds() const { return 5 + static_cast<uint32_t>(bytes_.size() >> 20); }
+  uint32_t seconds() const { return 3 + static_cast<uint32_t>(bytes_.size() >> 20); }
 
  private:
   static constexpr size_t kHeaderBytes = sizeof(uint64_t) + sizeof(uint32_t);

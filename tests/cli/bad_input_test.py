@@ -12,7 +12,7 @@ import unittest
 from harness import BINARY, ENDLESS, GOLDEN, TINY, CliTest
 
 RUN = ["run", "-m", TINY, "--temp", "0"]
-INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
+INPUT, IO, FORMAT, UNSUPPORTED, MEMORY = 2, 3, 4, 5, 6
 
 
 class UsageTest(CliTest):
@@ -187,6 +187,23 @@ class ModelTest(CliTest):
         for verb in ("run", "tokenize"):
             self.assertIn("tokenizer.json",
                           self.refused(FORMAT, verb, "-p", "x", "-m", model))
+
+    def limited(self, address_space_bytes, *arguments):
+        return self.godwit(*arguments, preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_AS, (address_space_bytes, address_space_bytes)))
+
+    def test_a_long_prompt_and_little_memory(self):
+        text = self.folder / "text"
+        text.write_text("The bird flies over the sea. " * 690000)
+        result = self.limited(500 << 20, *RUN, "-f", text)
+        self.assertIn(result.returncode, (INPUT, MEMORY))  # whichever limit it meets first
+        self.assertRegex(result.stderr, r"\Agodwit: [^\n]+\n\Z")
+
+    def test_too_little_memory_for_a_tokenizer(self):
+        for mebibytes in (20, 40, 60):
+            result = self.limited(mebibytes << 20, "tokenize", "-m", TINY, "-p", "x")
+            self.assertEqual(result.returncode, MEMORY)
+            self.assertRegex(result.stderr, r"\Agodwit: [^\n]+memory[^\n]*\n\Z")
 
     def test_foreign_tokenizer(self):
         model = self.corrupt("config.json",

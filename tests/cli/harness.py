@@ -99,6 +99,34 @@ def wait_until_sigint_is_handled(process):
     raise AssertionError("SIGINT is never handled")
 
 
+def wait_for(condition):
+    for _ in range(HANG_S * 100):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never happens")
+
+
+def workers(process):
+    """The processes that serve its tokenizer and template: pid, and whether it has computed for
+    0.1 s or more, which is longer than any of ours takes for all it does."""
+    try:
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        found = []
+        for pid in children.split():
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks = int(fields[11]) + int(fields[12])
+            found.append((int(pid), ticks >= os.sysconf("SC_CLK_TCK") / 10))
+        return found
+    except FileNotFoundError:
+        return []
+
+
+def doublings(letter):
+    """Steps of a tokenizer that make 2^40 of every letter."""
+    return 40 * [{"type": "Replace", "pattern": {"String": letter}, "content": 2 * letter}]
+
+
 class Terminal:
     """The program at a terminal of its own: what a person would see and type."""
 

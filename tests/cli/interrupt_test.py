@@ -1,11 +1,14 @@
 """Ctrl-C. Nothing here measures time: a program that did not stop would hang the test."""
 
+import json
+import os
 import signal
 import subprocess
 import time
 import unittest
 
-from harness import ENDLESS, TINY, CliTest, Terminal, wait_until_sigint_is_handled
+from harness import (ENDLESS, TINY, CliTest, Terminal, doublings, wait_for,
+                     wait_until_sigint_is_handled, workers)
 
 ENDLESS_RUN = ["run", "-m", TINY, *ENDLESS, "-p", "Once upon a time"]
 
@@ -78,6 +81,49 @@ class InterruptTest(CliTest):
         terminal.type("\x03")
         self.assertEqual(terminal.finish(), 130)
         self.assertNotIn("reading the prompt", terminal.seen)
+
+    # What a decoder does is up to the model: this one doubles every e forty times.
+    def test_while_a_decoder_computes_without_end(self):
+        model = self.copy_of_tiny()
+        file = model / "tokenizer.json"
+        tokenizer = json.loads(file.read_text())
+        tokenizer["decoder"] = {"type": "Sequence", "decoders": doublings("e")}
+        file.write_text(json.dumps(tokenizer))
+        process = self.start("run", "-m", model, *ENDLESS, "-p", "Once upon a time")
+        wait_for(lambda: any(busy for _, busy in workers(process)))
+        process.send_signal(signal.SIGINT)
+        self.assertEqual((process.wait(), process.stderr.read()), (130, b""))
+
+    def test_while_a_template_computes_without_end(self):
+        process = self.busy_template()
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(), 130)
+
+    # The worker has a limit of its own, but not to wait for.
+    def test_no_worker_is_left_behind(self):
+        for stop in (signal.SIGKILL, signal.SIGINT):
+            process = self.busy_template()
+            worker = next(pid for pid, busy in workers(process) if busy)
+            process.send_signal(stop)
+            process.wait()
+            wait_for(lambda: not os.path.exists(f"/proc/{worker}"))
+        process = self.start(*ENDLESS_RUN)
+        process.stdout.read(100)
+        idle = [pid for pid, _ in workers(process)]
+        self.assertTrue(idle)
+        process.kill()
+        process.wait()
+        wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in idle))
+
+    def busy_template(self):
+        model = self.folder / "endless"
+        if not model.exists():
+            self.copy_of_tiny().rename(model)
+            (model / "chat_template.jinja").write_text(
+                "{% for i in range(99999) %}{% if i in range(99999) %}{% endif %}{% endfor %}")
+        process = self.start("run", "--chat", "-m", model, "-p", "x")
+        wait_for(lambda: any(busy for _, busy in workers(process)))
+        return process
 
     def test_summary_at_a_terminal(self):
         terminal = Terminal(self, "run", "-m", TINY, "--temp", "0", "-p", "The tide",

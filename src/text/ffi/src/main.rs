@@ -7,6 +7,7 @@
 
 mod chat;
 mod limits;
+mod plain_words;
 mod python;
 mod python_methods;
 mod requests;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::chat::ChatTemplate;
 use crate::limits;
+use crate::plain_words::plain;
 use crate::stream::Stream;
 use crate::tokenizer::Tokenizer;
 use crate::Failure;
@@ -50,9 +51,8 @@ impl<'a> Fields<'a> {
     }
 
     fn text(&mut self, size: usize) -> Result<&'a str, Failure> {
-        from_utf8(self.bytes(size)?).map_err(|e| {
-            bad(format!("not UTF-8: invalid byte at offset {}", e.valid_up_to()))
-        })
+        from_utf8(self.bytes(size)?)
+            .map_err(|e| bad(format!("not UTF-8: invalid byte at offset {}", e.valid_up_to())))
     }
 
     fn sized_text(&mut self) -> Result<&'a str, Failure> {
@@ -184,7 +184,7 @@ fn read_request(socket: &mut impl Read) -> io::Result<Vec<u8>> {
 fn write_reply(mut socket: &File, reply: Result<Vec<u8>, Failure>) -> io::Result<()> {
     let (status, body) = match reply {
         Ok(body) => (0, body),
-        Err(Failure::Bad(message)) => (1, message.into_bytes()),
+        Err(Failure::Bad(message)) => (1, plain(&message).into_bytes()),
         Err(Failure::Raised(message)) => (2, message.into_bytes()),
     };
     let mut frame = Vec::with_capacity(body.len() + 9);

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace godwit {
 
@@ -16,6 +17,14 @@ std::string NameList(const Items& items, const Name& name, std::string_view last
     if (!names.empty()) names += std::next(item) == std::end(items) ? last : ", ";
     names += std::invoke(name, *item);
   }
+  return names;
+}
+
+// Each by itself.
+template <typename Items, typename Name>
+std::vector<std::string> Names(const Items& items, const Name& name) {
+  std::vector<std::string> names;
+  for (const auto& item : items) names.emplace_back(std::invoke(name, item));
   return names;
 }
 

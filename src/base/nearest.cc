@@ -1,6 +1,7 @@
 #include "base/nearest.h"
 
 #include <algorithm>
+#include <cctype>
 #include <vector>
 
 namespace godwit {
@@ -23,6 +24,12 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
 }  // namespace
 
 std::optional<std::string> Nearest(std::string_view name, std::span<const std::string> candidates) {
@@ -32,7 +39,7 @@ std::optional<std::string> Nearest(std::string_view name, std::span<const std::s
   size_t best = std::max<size_t>(1, letters / 3) + 1;
   std::optional<std::string> nearest;
   for (const std::string& candidate : candidates) {
-    const size_t distance = EditDistance(name, candidate);
+    const size_t distance = EditDistance(Lower(name), Lower(candidate));
     if (distance < best) {
       best = distance;
       nearest = candidate;

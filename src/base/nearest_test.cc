@@ -15,6 +15,11 @@ TEST(Nearest, ForgivesTypingMistakes) {
   EXPECT_EQ(Nearest("--topk", kNames), "--top-k");
 }
 
+TEST(Nearest, IgnoresTheCase) {
+  EXPECT_EQ(Nearest("--TEMP", kNames), "--temp");
+  EXPECT_EQ(Nearest("-N", kNames), "-n");
+}
+
 TEST(Nearest, DoesNotGuessWildly) {
   EXPECT_EQ(Nearest("--zebra", kNames), std::nullopt);
   EXPECT_EQ(Nearest("", kNames), std::nullopt);

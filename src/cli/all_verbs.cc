@@ -1,11 +1,13 @@
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "cli/exit_code.h"
+#include "cli/options/command_line.h"
 #include "cli/options/help.h"
 #include "cli/terminal/output.h"
 #include "cli/verbs.h"
@@ -19,7 +21,7 @@ constexpr Verb kVerbs[] = {
     {"tokenize", "text to token ids, and back", Tokenize},
     {"logits", "write the logits of every position to an .npy file", Logits},
     {"perplexity", "how well a model predicts a text", Perplexity},
-    {"eval", "how good a model is: zero-shot tasks, endless texts", Eval},
+    {"eval", "how good a model is: tasks, endless texts, quantization", Eval},
     {"bench", "how fast it is, against what the machine could do", Bench},
     {"quantize", "make an int8 model (SmoothQuant)", Quantize},
     {"inspect", "what a model is, and what of it fits into this machine", Inspect},
@@ -33,18 +35,31 @@ const Verb* FindVerb(std::string_view name) {
 }
 
 std::string Help() {
-  std::string text = "godwit " GODWIT_VERSION
-                     ": long texts through language models, on a fixed budget of memory\n\n"
-                     "Usage: godwit VERB [flags]\n\n";
-  for (const Verb& verb : kVerbs) text += HelpEntry(verb.name, verb.summary);
-  return text + fmt::format(
-                    "\n{}\n\n{}\n\nExamples:\n"
-                    "  godwit run -m MODEL_FOLDER -p \"Once upon a time\" -n 100\n"
-                    "  godwit run -m MODEL_FOLDER --chat -f question.txt --temp 0 --json\n"
-                    "  godwit chat -m MODEL_FOLDER --kv sinks:4+2044\n",
-                    Wrap(fmt::format("godwit VERB --help shows the flags of a verb. {}",
-                                     kEnvironmentHelp)),
-                    Wrap(kExitCodes));
+  const size_t columns = HelpColumns();
+  std::string text = Wrap("godwit " GODWIT_VERSION
+                          ": long texts through language models, on a fixed budget of memory",
+                          columns) +
+                     "\n\nUsage: godwit VERB [flags]\n\n";
+  for (const Verb& verb : kVerbs) text += HelpEntry(verb.name, verb.summary, columns);
+  return text +
+         fmt::format(
+             "\n{}\n\n{}\n\nExamples:\n"
+             "  godwit run -p \"Once upon a time\" -n 100\n"
+             "  godwit run -m MODEL --chat -f question.txt --temp 0\n"
+             "  godwit chat -m MODEL --kv sinks:4+2044\n",
+             Wrap(fmt::format("godwit VERB --help shows the flags of a verb. {}", kEnvironmentHelp),
+                  columns),
+             Wrap(kExitCodes, columns));
+}
+
+CommandPage PageOf(const Verb& verb) {
+  const std::string help = "--help";
+  try {
+    verb.run(std::span(&help, 1));
+  } catch (HelpRequest& request) {
+    return std::move(request.page);
+  }
+  Throw(ErrorKind::kInput, "{} has no page", verb.name);
 }
 
 [[noreturn]] void RefuseVerb(const std::string& name) {
@@ -60,6 +75,16 @@ std::string Help() {
 }  // namespace
 
 std::span<const Verb> AllVerbs() { return kVerbs; }
+
+std::vector<CommandPage> AllPages() {
+  std::vector<CommandPage> pages;
+  for (const Verb& verb : kVerbs) {
+    for (const Verb& one : verb.run == Eval ? AllEvaluations() : std::span(&verb, 1)) {
+      pages.push_back(PageOf(one));
+    }
+  }
+  return pages;
+}
 
 int RunVerb(std::span<const std::string> arguments) {
   if (arguments.empty()) {
@@ -79,8 +104,15 @@ int RunVerb(std::span<const std::string> arguments) {
   }
   const Verb* verb = FindVerb(help ? arguments.front() : name);
   if (verb == nullptr) RefuseVerb(help ? arguments.front() : name);
-  const std::string help_flag = "--help";
-  return verb->run(help ? std::span(&help_flag, 1) : arguments);
+  // "help eval tasks" is "eval tasks --help".
+  std::vector<std::string> rest(arguments.begin() + (help ? 1 : 0), arguments.end());
+  if (help) rest.emplace_back("--help");
+  try {
+    return verb->run(rest);
+  } catch (const HelpRequest& request) {
+    WriteOutput(HelpText(request.page, HelpColumns()));
+    return kExitOk;
+  }
 }
 
 }  // namespace godwit::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,6 +34,8 @@ namespace godwit::cli {
 namespace {
 
 constexpr int64_t kMostTokens = int64_t{1} << 22;
+// What is measured where nothing else is asked for.
+constexpr int64_t kPrompt = 512, kPredict = 128;
 
 struct Options {
   ModelOptions model;
@@ -63,21 +66,24 @@ void AddTestFlags(CommandLine& line, Options& options) {
   AddList(line,
           {.names = "-p,--n-prompt",
            .value = "N,...",
-           .help = "tokens of a prompt (512); 0: no such test. A list, or a range: 128-1024*2"},
+           .help = "tokens of a prompt; 0: no such test. A list, or a range: 128-1024*2",
+           .fallback = fmt::format("{}", kPrompt)},
           options.prompt, 0, kMostTokens);
   AddList(line,
           {.names = "-n,--n-gen",
            .value = "N,...",
-           .help = "tokens read one by one, as when a text is generated (128); 0: no such test"},
+           .help = "tokens read one by one, as when a text is generated; 0: no such test",
+           .fallback = fmt::format("{}", kPredict)},
           options.predict, 0, kMostTokens);
   AddList(line,
           {.names = "-d,--n-depth",
            .value = "N,...",
-           .help = "tokens that are in the cache before the test begins (0)"},
+           .help = "tokens that are in the cache before the test begins",
+           .fallback = "0"},
           options.depth, 0, kMostTokens);
   line.AddInt({.names = "-r,--repetitions",
                .value = "N",
-               .help = "rounds, each of which runs every test once; medians are reported (5)"},
+               .help = "rounds, each of which runs every test once; medians are reported"},
               options.rounds, 1, 10000);
   line.Add({.names = "--fill-kv",
             .value = "",
@@ -97,18 +103,16 @@ void AddComputing(CommandLine& line, Options& options) {
   AddList(line,
           {.names = "-t,--threads",
            .value = "N,...",
-           .help = "threads to compute with (0: one per core)"},
+           .help = "threads to compute with (0: one per core)",
+           .fallback = "0"},
           options.threads, 0, ThreadPool::kMaxThreads);
-  line.Add({.names = "--isa",
-            .value = "NAME",
-            .help = "instruction set (default: the best; see godwit inspect)"},
-           options.model.isa);
+  AddIsaFlag(line, options.model);
   AddNumaFlag(line, options.model);
   AddKvCacheFlags(line, options.session);
 }
 
-bool Parse(std::span<const std::string> arguments, Options& options) {
-  CommandLine line("bench", "(-m FOLDER | --shape NAME) [flags]",
+void Parse(std::span<const std::string> arguments, Options& options) {
+  CommandLine line("bench", "[-m MODEL | --shape NAME] [flags]",
                    "Measures the speed of a model, in the tests that llama-bench knows, and what "
                    "the machine could do at best: its read bandwidth and its multiply peak, anew "
                    "before every test.");
@@ -117,13 +121,16 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
             .value = "NAME",
             .help = fmt::format("synthetic weights of this shape instead of a checkpoint: {}, or "
                                 "the path of a config.json",
-                                ShapeNames())},
+                                ShapeNames()),
+            .choices = Names(bench::AllShapes(), &bench::Shape::name)},
            options.shape);
   line.Add({.names = "--weights",
             .value = "TYPE",
-            .help = fmt::format("type of the weights: {}; auto (the default): as the checkpoint "
-                                "has them, bf16 for a shape",
-                                WeightTypeNames())},
+            .help = fmt::format("type of the weights: {} (auto: as the checkpoint has them, bf16 "
+                                "for a shape)",
+                                NameList(WeightTypeNames(), std::identity(), " or ")),
+            .fallback = options.weights,
+            .choices = WeightTypeNames()},
            options.weights);
   line.Exclusive({"--model", "--shape"});
   AddTestFlags(line, options);
@@ -134,7 +141,7 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
   line.Add({.names = "--csv", .value = "", .help = "print comma-separated values"}, options.csv);
   line.Exclusive({"--json", "--csv"});
   line.RefusePlot();
-  return line.Parse(arguments);
+  line.Parse(arguments);
 }
 
 // As llama-bench orders them: the prompts of a depth, then what is generated there.
@@ -146,12 +153,12 @@ std::vector<bench::TestCase> Cases(const Options& options) {
   for (const int64_t threads : or_default(options.threads, 0)) {
     const int count = threads == 0 ? AvailableCores() : static_cast<int>(threads);
     for (const int64_t depth : or_default(options.depth, 0)) {
-      for (const int64_t prompt : or_default(options.prompt, 512)) {
+      for (const int64_t prompt : or_default(options.prompt, kPrompt)) {
         if (prompt > 0) {
           cases.push_back({.prompt_tokens = prompt, .depth_tokens = depth, .threads = count});
         }
       }
-      for (const int64_t predict : or_default(options.predict, 128)) {
+      for (const int64_t predict : or_default(options.predict, kPredict)) {
         if (predict > 0) {
           cases.push_back({.predict_tokens = predict, .depth_tokens = depth, .threads = count});
         }
@@ -213,7 +220,7 @@ std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions&
   for (const bench::TestCase& test : suite.cases) threads = std::max(threads, test.threads);
   std::string placement;
   ThreadPool pool(threads, PlaceThreads(suite.numa, threads, &placement));
-  if (!placement.empty()) WriteStatus("godwit: " + placement + "\n");
+  if (!placement.empty()) WriteNotice("godwit: " + placement + "\n");
   WarnAboutThreads(threads);
   ProgressLine progress("loading " + subject.name, ProgressUnit::kBytes);
   return LoadDecoder(
@@ -227,7 +234,7 @@ std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions&
 
 int Bench(std::span<const std::string> arguments) {
   Options options;
-  if (!Parse(arguments, options)) return kExitOk;
+  Parse(arguments, options);
   Cases(options);
   const Subject subject = OpenSubject(options);
   bench::SuiteOptions suite = Plan(options, subject);

@@ -40,7 +40,7 @@ quant::CalibrationText ReadCalibrationText(const FloatModel& model,
   auto text = quant::CutCalibrationText(model.spec, *tokenizer, ReadInputFile(*options.file),
                                         options.pieces);
   if (text.short_text) {
-    WriteStatus(fmt::format(
+    WriteNotice(fmt::format(
         "godwit: warning: {} has text for {} of {} tokens, not for {}: taking all of it\n",
         *options.file, Plural(std::ssize(text.pieces), "piece"), options.pieces.seq_len,
         options.pieces.samples));

@@ -32,8 +32,8 @@ struct ChatOptions {
   std::string history = DefaultHistoryFile();
 };
 
-bool ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
-  CommandLine line("chat", "-m FOLDER [flags]",
+void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
+  CommandLine line("chat", "[-m MODEL] [flags]",
                    "Talks with a chat model. Answers go to standard output, everything else to "
                    "standard error, so that a script can talk through pipes: a line in, an answer "
                    "out. /help shows what can be typed besides.");
@@ -46,12 +46,12 @@ bool ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
            options.system);
   line.Add({.names = "--history",
             .value = "FILE",
-            .help = "where typed lines are kept for the next time (~/.local/state/godwit/history; "
-                    "/dev/null: nowhere)"},
+            .help = "where typed lines are kept for the next time (/dev/null: nowhere)",
+            .fallback = "~/.local/state/godwit/history"},
            options.history);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session);
-  return line.Parse(arguments);
+  line.Parse(arguments);
 }
 
 class ChatLoop {
@@ -116,11 +116,13 @@ std::span<const ChatLoop::Command> ChatLoop::Commands() {
 }
 
 void ChatLoop::ShowHelp(const std::string&) {
+  const auto columns = static_cast<size_t>(StatusColumns());
   std::string text;
-  for (const Command& command : Commands()) text += HelpEntry(command.usage, command.help);
+  for (const Command& command : Commands()) text += HelpEntry(command.usage, command.help, columns);
   Say(text + "\n" +
       Wrap("A line that ends with \\ goes on in the next one; \"\"\" before and after takes any "
-           "number of lines. Ctrl-C stops an answer."));
+           "number of lines. Ctrl-C stops an answer.",
+           columns));
 }
 
 void ChatLoop::Clear(const std::string&) {
@@ -252,7 +254,7 @@ void ChatLoop::Run(LineSource& lines) {
 
 int Chat(std::span<const std::string> arguments) {
   ChatOptions options;
-  if (!ParseChat(arguments, options)) return kExitOk;
+  ParseChat(arguments, options);
   ChooseModel(options.model);
   (void)MakeGenerateOptions(options.sampling);  // refuses what makes no sense before loading
   const bool interactive = InputIsTerminal() && StatusIsTerminal();
@@ -267,7 +269,7 @@ int Chat(std::span<const std::string> arguments) {
     chat.Run(lines);
     return kExitOk;
   }
-  WriteStatus(fmt::format(
+  WriteNotice(fmt::format(
       "Up to {} tokens. /help for commands, Ctrl-D to leave.\n\n",
       options.session.context_tokens > 0 ? options.session.context_tokens : engine.max_context()));
   LineEditor lines(options.history);

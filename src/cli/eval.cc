@@ -21,15 +21,18 @@ constexpr Verb kEvaluations[] = {
 };
 
 std::string Help() {
+  const size_t columns = HelpColumns();
   std::string text =
       "Usage: godwit eval WHAT [flags]\n\nMeasures how good a model is. WHAT is one of:\n\n";
   for (const Verb& evaluation : kEvaluations) {
-    text += HelpEntry(evaluation.name, evaluation.summary);
+    text += HelpEntry(evaluation.name, evaluation.summary, columns);
   }
-  return text + "\ngodwit eval WHAT --help shows its flags.\n\n" + Wrap(kExitCodes) + "\n";
+  return text + "\ngodwit eval WHAT --help shows its flags.\n\n" + Wrap(kExitCodes, columns) + "\n";
 }
 
 }  // namespace
+
+std::span<const Verb> AllEvaluations() { return kEvaluations; }
 
 int Eval(std::span<const std::string> arguments) {
   if (arguments.empty()) {

@@ -48,25 +48,24 @@ struct Model {
   ModelOptions options;
 };
 
-bool Parse(std::span<const std::string> arguments, Options& options) {
+void Parse(std::span<const std::string> arguments, Options& options) {
   CommandLine line("eval quant", "-m FLOAT -m INT8 [-m ...] -f FILE | -d FOLDER [flags]",
                    "Says what quantization costs. The first model is the float reference; each of "
                    "the others predicts the same text beside it, and answers the same tasks.");
   line.Group("Model");
   line.Add({.names = "-m,--model",
-            .value = "FOLDER[:TYPE]",
+            .value = "MODEL[:TYPE]",
             .help = "Hugging Face model folder; TYPE is what its weights are loaded as, where that "
                     "is not --weights. Given twice or more"},
            options.models);
   AddComputeFlags(line, options.compute);
   AddScoredFilesFlags(line, options.text);
-  line.AddInt({.names = "--tokens", .value = "N", .help = "score the first N tokens only"},
+  line.AddInt({.names = "--max-tokens", .value = "N", .help = "score the first N tokens only"},
               options.max_tokens, 1);
   line.AddInt({.names = "--window",
                .value = "N",
-               .help = fmt::format("tokens of a window, which is read from nothing ({}); memory "
-                                   "holds the reference's logits of one",
-                                   options.window_tokens)},
+               .help = "tokens of a window, which is read from nothing; memory holds the "
+                       "reference's logits of one"},
               options.window_tokens, 1, 1 << 20);
   AddTaskFlags(line, options.tasks);
   line.Group("Output");
@@ -77,7 +76,7 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
                     "all are done"},
            options.jsonl);
   AddKvFlags(line, options.session);
-  return line.Parse(arguments);
+  line.Parse(arguments);
 }
 
 // "FOLDER:int8": what stands behind the last colon, if it is a storage. What is named ...:int8
@@ -257,7 +256,7 @@ class Quant {
 
 int EvalQuant(std::span<const std::string> arguments) {
   Options options;
-  if (!Parse(arguments, options)) return kExitOk;
+  Parse(arguments, options);
   std::vector<Model> models = ModelsOf(options);
   Check(options, models);
   Quant(options, std::move(models)).Run();

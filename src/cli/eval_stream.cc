@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 #include "cli/exit_code.h"
 #include "cli/options/kv_options.h"
@@ -80,8 +81,8 @@ void AddOptionalInt(CommandLine& line, Flag flag, std::optional<int64_t>& target
            [&target](const std::string& value) { target = ParseInt(value, 1, kMost); });
 }
 
-bool Parse(std::span<const std::string> arguments, Options& options) {
-  CommandLine line("eval stream", "-m FOLDER [flags]",
+void Parse(std::span<const std::string> arguments, Options& options) {
+  CommandLine line("eval stream", "[-m MODEL] [flags]",
                    "Asks a model about an endless text while it goes on, in one session that reads "
                    "every token once. Without --arc, the text is StreamEval's: lines that each "
                    "hold a number, and every so often a query for the line that stands a fixed "
@@ -93,27 +94,31 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
   AddOptionalInt(line,
                  {.names = "--lines",
                   .value = "N",
-                  .help = fmt::format("lines of a stream ({})", defaults.lines)},
+                  .help = "lines of a stream",
+                  .fallback = fmt::format("{}", defaults.lines)},
                  options.lines);
   line.Add({.names = "--distance",
             .value = "A,B,...",
-            .help = fmt::format("how many lines back the line stands that is asked for ({}); each "
-                                "distance has streams of its own; may be repeated",
-                                defaults.distances.front())},
+            .help = "how many lines back the line stands that is asked for; each distance has "
+                    "streams of its own; may be repeated",
+            .fallback = fmt::format("{}", defaults.distances.front())},
            [&](const std::string& value) { ParseDistances(value, options.distances); });
   AddOptionalInt(line,
                  {.names = "--every",
                   .value = "N",
-                  .help = fmt::format("lines from a query to the next ({})", defaults.every)},
+                  .help = "lines from a query to the next",
+                  .fallback = fmt::format("{}", defaults.every)},
                  options.every);
   AddOptionalInt(line,
                  {.names = "--samples",
                   .value = "N",
-                  .help = fmt::format("streams for each distance ({})", defaults.samples)},
+                  .help = "streams for each distance",
+                  .fallback = fmt::format("{}", defaults.samples)},
                  options.samples);
   line.Add({.names = "-s,--seed",
             .value = "N",
-            .help = fmt::format("of the numbers in the lines ({})", defaults.seed)},
+            .help = "of the numbers in the lines",
+            .fallback = fmt::format("{}", defaults.seed)},
            [&](const std::string& value) {
              options.seed = static_cast<uint64_t>(ParseInt(value, 0, INT64_MAX));
            });
@@ -130,8 +135,10 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
   line.Group("Answers");
   line.Add({.names = "--feed",
             .value = "WHAT",
-            .help = "what follows a question in the text: answer (the model's; the default), gold "
-                    "(the right one) or nothing. A newline follows in any case"},
+            .help = "what follows a question in the text: answer (the model's), gold (the right "
+                    "one) or nothing. A newline follows in any case",
+            .fallback = std::string(FeedName(options.feed)),
+            .choices = Names(kFeeds, &std::pair<std::string_view, eval::Feed>::first)},
            [&](const std::string& value) { options.feed = ParseFeed(value); });
   line.AddInt({.names = "--max-new",
                .value = "N",
@@ -146,7 +153,7 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
            options.jsonl);
   line.RefusePlot();
   AddKvFlags(line, options.session);
-  return line.Parse(arguments);
+  line.Parse(arguments);
 }
 
 // What can be refused before a file is read.
@@ -265,7 +272,7 @@ void AskArc(const Options& options, std::span<const ArcFile> files, const Engine
 
 int EvalStream(std::span<const std::string> arguments) {
   Options options;
-  if (!Parse(arguments, options)) return kExitOk;
+  Parse(arguments, options);
   ChooseModel(options.model);
   Check(options);
   std::vector<ArcFile> files;

@@ -23,8 +23,8 @@ struct Options {
   bool json = false;
 };
 
-bool Parse(std::span<const std::string> arguments, Options& options) {
-  CommandLine line("eval tasks", "-m FOLDER -d FOLDER [flags]",
+void Parse(std::span<const std::string> arguments, Options& options) {
+  CommandLine line("eval tasks", "[-m MODEL] -d FOLDER [flags]",
                    "Scores a model on zero-shot tasks with the prompts and in the convention of "
                    "lm-evaluation-harness: of several continuations, the most probable one is the "
                    "model's answer.");
@@ -34,12 +34,11 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
   line.Group("Output");
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   AddKvFlags(line, options.session);
-  if (!line.Parse(arguments)) return false;
+  line.Parse(arguments);
   ChooseModel(options.model);
   if (options.tasks.folder.empty()) {
     Throw(ErrorKind::kInput, "a folder of task files is needed: name it with -d FOLDER");
   }
-  return true;
 }
 
 std::string TableRow(std::string_view task, std::string_view n, std::string_view acc,
@@ -71,7 +70,7 @@ void WriteReport(const Options& options, std::span<const TaskResult> results) {
 
 int EvalTasks(std::span<const std::string> arguments) {
   Options options;
-  if (!Parse(arguments, options)) return kExitOk;
+  Parse(arguments, options);
   const auto rows = ReadTasks(options.tasks);
   const Engine engine = LoadEngine(options.model, options.session);
   Session session = engine.NewSession(options.session);

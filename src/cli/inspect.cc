@@ -204,7 +204,7 @@ int Inspect(std::span<const std::string> arguments) {
   ModelOptions model;
   bool tensors = false;
   bool as_json = false;
-  CommandLine line("inspect", "-m FOLDER [flags]",
+  CommandLine line("inspect", "[-m MODEL] [flags]",
                    "Says what a model is, and what of it fits into this machine. Reads everything "
                    "but the weights; with --activations also these, and a text.");
   AddModelFlag(line, model);
@@ -214,7 +214,7 @@ int Inspect(std::span<const std::string> arguments) {
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, as_json);
   ActivationsOptions activations;
   AddActivationsFlags(line, activations);
-  if (!line.Parse(arguments)) return kExitOk;
+  line.Parse(arguments);
   CheckActivations(activations);
   ChooseModel(model);
   if (activations.layers) {

@@ -24,8 +24,8 @@ struct LogitsOptions {
   SessionOptions session;
 };
 
-bool ParseLogits(std::span<const std::string> arguments, LogitsOptions& options) {
-  CommandLine line("logits", "-m FOLDER -p TEXT -o FILE.npy [flags]",
+void ParseLogits(std::span<const std::string> arguments, LogitsOptions& options) {
+  CommandLine line("logits", "[-m MODEL] -p TEXT -o FILE.npy [flags]",
                    "Writes the logits of every position, float32 [tokens, vocabulary], as NumPy's "
                    ".npy. Row i is the model's forecast of the token after token i.");
   AddModelFlag(line, options.model);
@@ -41,7 +41,7 @@ bool ParseLogits(std::span<const std::string> arguments, LogitsOptions& options)
             .help = "the .npy file; it appears when it is complete (-: standard output)"},
            options.output);
   AddKvFlags(line, options.session);
-  if (!line.Parse(arguments)) return false;
+  line.Parse(arguments);
   ChooseModel(options.model);
   if (options.output.empty()) {
     Throw(ErrorKind::kInput, "a file for the result is needed: name it with -o FILE.npy");
@@ -52,14 +52,13 @@ bool ParseLogits(std::span<const std::string> arguments, LogitsOptions& options)
   } else if (OutputIsTerminal()) {
     Throw(ErrorKind::kInput, "-o -: the logits are binary, and standard output is a terminal");
   }
-  return true;
 }
 
 }  // namespace
 
 int Logits(std::span<const std::string> arguments) {
   LogitsOptions options;
-  if (!ParseLogits(arguments, options)) return kExitOk;
+  ParseLogits(arguments, options);
   std::vector<int32_t> tokens;
   std::string text;
   if (options.tokens) {
@@ -86,8 +85,8 @@ int Logits(std::span<const std::string> arguments) {
     });
   }
   file.Commit();
-  if (StatusIsTerminal() && options.output != "-") {
-    WriteStatus(fmt::format("{}: float32 [{}, {}]\n", options.output, rows, engine.vocab_size()));
+  if (NoticesGoToTerminal() && options.output != "-") {
+    WriteNotice(fmt::format("{}: float32 [{}, {}]\n", options.output, rows, engine.vocab_size()));
   }
   return kExitOk;
 }

@@ -31,7 +31,7 @@ struct Options {
   eval::PerplexityOptions eval;
   std::vector<std::string> compare;  // KV policies, instead of the session's
   bool json = false;
-  std::optional<std::string> nll;
+  std::optional<std::string> jsonl;
   SessionOptions session;
 };
 
@@ -49,15 +49,15 @@ std::vector<std::string> SplitSpecs(const std::string& list) {
   return specs;
 }
 
-bool Parse(std::span<const std::string> arguments, Options& options) {
-  CommandLine line("perplexity", "-m FOLDER -f FILE [flags]",
+void Parse(std::span<const std::string> arguments, Options& options) {
+  CommandLine line("perplexity", "[-m MODEL] -f FILE [flags]",
                    "Says how well a model predicts a text of any length: the mean negative log "
                    "likelihood of its tokens, each given what --kv keeps of those before it, and "
                    "the perplexity, its exponential.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   AddScoredFilesFlags(line, options.text);
-  line.AddInt({.names = "--tokens", .value = "N", .help = "score the first N tokens only"},
+  line.AddInt({.names = "--max-tokens", .value = "N", .help = "score the first N tokens only"},
               options.eval.max_tokens, 1);
   line.AddInt({.names = "--window",
                .value = "N",
@@ -66,8 +66,9 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
               options.eval.window_tokens, 1);
   line.AddInt({.names = "--stride",
                .value = "N",
-               .help = "a window begins N tokens after the last (as many as --window); a token is "
-                       "scored in the first window that has it"},
+               .help = "a window begins N tokens after the last; a token is scored in the first "
+                       "window that has it",
+               .fallback = "as many as --window"},
               options.eval.stride_tokens, 1);
   line.Group("Output");
   line.AddInt({.names = "--bucket",
@@ -80,14 +81,14 @@ bool Parse(std::span<const std::string> arguments, Options& options) {
                     "dense,window:1024,sinks:4+1020,recompute:1024"},
            [&options](const std::string& value) { options.compare = SplitSpecs(value); });
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
-  line.Add({.names = "--nll",
+  line.Add({.names = "--jsonl",
             .value = "FILE",
             .help = "also write every scored token, one JSON object on a line; the file appears "
                     "when it is complete"},
-           options.nll);
+           options.jsonl);
   line.RefusePlot();
   AddKvFlags(line, options.session);
-  return line.Parse(arguments);
+  line.Parse(arguments);
 }
 
 // What can be refused before a file is read.
@@ -103,10 +104,11 @@ void Check(const Options& options) {
           "--stride: {} is more than the --window of {}: a part of the text would not be scored",
           options.eval.stride_tokens, options.eval.window_tokens);
   }
-  if (options.nll && !options.compare.empty()) {
-    Throw(ErrorKind::kInput, "--nll is for one run: it cannot be used with --compare");
+  if (options.jsonl && !options.compare.empty()) {
+    Throw(ErrorKind::kInput, "--jsonl is for one run: it cannot be used with --compare");
   }
-  CheckResultFiles({{"--nll", options.nll}}, Inputs(options.text, {{"-m", options.model.folder}}));
+  CheckResultFiles({{"--jsonl", options.jsonl}},
+                   Inputs(options.text, {{"-m", options.model.folder}}));
 }
 
 // One line for every token.
@@ -142,8 +144,8 @@ class NllFile {
 eval::PerplexityResult Measure(Session& session, std::span<const std::vector<int32_t>> texts,
                                Options& options) {
   std::optional<NllFile> nll;
-  if (options.nll) {
-    nll.emplace(*options.nll);
+  if (options.jsonl) {
+    nll.emplace(*options.jsonl);
     options.eval.on_token = [&](const eval::ScoredToken& scored) { nll->Add(scored); };
   }
   ProgressLine progress("scoring", ProgressUnit::kTokens);
@@ -158,7 +160,7 @@ eval::PerplexityResult Measure(Session& session, std::span<const std::vector<int
 
 int Perplexity(std::span<const std::string> arguments) {
   Options options;
-  if (!Parse(arguments, options)) return kExitOk;
+  Parse(arguments, options);
   ChooseModel(options.model);
   Check(options);
   auto files = ReadFiles(options.text);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/machine_memory.h"
+#include "base/name_list.h"
 #include "base/new_folder.h"
 #include "base/quote.h"
 #include "base/stopwatch.h"
@@ -77,10 +78,12 @@ void AddFlags(CommandLine& line, QuantizeOptions& options) {
   line.Add({.names = "--scheme",
             .value = "NAME",
             .help = quant::SchemeNames() +
-                    ". w8a8 (the default): a scale for each output of a weight and each token; o1: "
+                    ". w8a8: a scale for each output of a weight and each token; o1: "
                     "one for a weight; o2: and one for all tokens; o3: and that one fixed; naive: "
                     "o2 without smoothing; zeroquant: w8a8 without smoothing, 16 outputs sharing a "
-                    "scale; llm-int8: w8a8 without smoothing, inputs of 6 or more in float"},
+                    "scale; llm-int8: w8a8 without smoothing, inputs of 6 or more in float",
+            .fallback = std::string(options.scheme->name),
+            .choices = Names(quant::kSchemes, &quant::Scheme::name)},
            [&](const std::string& value) { options.scheme = &quant::FindScheme(value); });
   line.Add({.names = "--keep",
             .value = "PATTERN",
@@ -90,7 +93,8 @@ void AddFlags(CommandLine& line, QuantizeOptions& options) {
   AddCalibrationFlags(line, options.calibration);
   line.Add({.names = "--clip-top",
             .value = "P%",
-            .help = "with o3: the share of the tokens that may go beyond the fixed scales (0%)"},
+            .help = "with o3: the share of the tokens that may go beyond the fixed scales",
+            .fallback = "0%"},
            [&](const std::string& value) { options.clip_share = ParseShare(value); });
 }
 
@@ -187,13 +191,13 @@ void Write(const Exec& exec, const QuantizeOptions& options, const Model& model,
 int Quantize(std::span<const std::string> arguments) {
   const Stopwatch watch;
   QuantizeOptions options;
-  CommandLine line("quantize", "-m FOLDER -o FOLDER --calib FILE [flags]",
+  CommandLine line("quantize", "[-m MODEL] -o FOLDER --calib FILE [flags]",
                    "Makes an int8 model of a model in float, by SmoothQuant: what goes into the "
                    "layers is measured on a text, its outliers are moved into the weights, and "
                    "the weights are quantized. The result is in the format of compressed-tensors, "
                    "which vLLM reads, too, or for llm-int8 in that of bitsandbytes.");
   AddFlags(line, options);
-  if (!line.Parse(arguments)) return kExitOk;
+  line.Parse(arguments);
   ChooseModel(options.model);
   Check(options);
   const Model model(options);
@@ -202,7 +206,7 @@ int Quantize(std::span<const std::string> arguments) {
     return kExitOk;
   }
   for (const auto& folder : AbandonedFolders(options.output)) {
-    WriteStatus("godwit: warning: " + folder.native() +
+    WriteNotice("godwit: warning: " + folder.native() +
                 " was left by a run that did not end; it can be removed\n");
   }
   std::optional<quant::CalibrationText> text;

@@ -1,4 +1,4 @@
-# The program itself. CLI11 does not leave this room, libedit not the line editor of `godwit chat`.
+# The program itself. libedit does not leave the line editor of `godwit chat`.
 find_path(LIBEDIT_INCLUDE_DIR histedit.h REQUIRED)
 find_library(LIBEDIT_LIBRARY edit REQUIRED)
 target_include_directories(godwit_cli SYSTEM PRIVATE ${LIBEDIT_INCLUDE_DIR})

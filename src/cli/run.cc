@@ -26,8 +26,8 @@ struct RunOptions {
   bool json = false;
 };
 
-bool ParseRun(std::span<const std::string> arguments, RunOptions& options) {
-  CommandLine line("run", "-m FOLDER -p TEXT [flags]",
+void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
+  CommandLine line("run", "[-m MODEL] -p TEXT [flags]",
                    "Continues a text. Standard output carries the continuation and nothing else.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
@@ -48,11 +48,10 @@ bool ParseRun(std::span<const std::string> arguments, RunOptions& options) {
            options.json);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session);
-  if (!line.Parse(arguments)) return false;
+  line.Parse(arguments);
   if (options.system && !options.chat) {
     Throw(ErrorKind::kInput, "--system is for chat models: it needs --chat");
   }
-  return true;
 }
 
 std::vector<int32_t> MakePrompt(const Engine& engine, const RunOptions& options,
@@ -85,7 +84,7 @@ std::string ToJson(const GenerateResult& result, uint64_t seed) {
 
 int Run(std::span<const std::string> arguments) {
   RunOptions options;
-  if (!ParseRun(arguments, options)) return kExitOk;
+  ParseRun(arguments, options);
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const std::string text = RequirePrompt(options.text);
@@ -102,8 +101,8 @@ int Run(std::span<const std::string> arguments) {
   } else if (OutputIsTerminal() && !result.text.ends_with('\n')) {
     WriteOutput("\n");
   }
-  if (StatusIsTerminal()) {
-    WriteStatus(fmt::format("\n{}seed    {}\n", Summarize(result), generate.sampler.seed));
+  if (NoticesGoToTerminal()) {
+    WriteNotice(fmt::format("\n{}seed    {}\n", Summarize(result), generate.sampler.seed));
   }
   return result.finish_reason == FinishReason::kCancelled ? kExitCancelled : kExitOk;
 }

@@ -73,10 +73,13 @@ void AddTaskFlags(CommandLine& line, TaskOptions& options) {
             .value = "FOLDER",
             .help = "where the rows are: a file TASK.jsonl for each task"},
            options.folder);
+  std::vector<std::string> names = Names(eval::AllTasks(), &eval::Task::name);
+  names.emplace_back("all");
   line.Add({.names = "--tasks",
             .value = "A,B,...",
-            .help = "which ones (all, whose files are there). There are: " +
-                    NameList(eval::AllTasks(), &eval::Task::name)},
+            .help = "which ones. There are: " + NameList(eval::AllTasks(), &eval::Task::name),
+            .fallback = "all whose files are there",
+            .choices = std::move(names)},
            [&](const std::string& value) { ParseTasks(value, options.tasks); });
   line.AddInt(
       {.names = "--limit", .value = "N", .help = "only the first N rows of each task (0: all)"},

@@ -22,8 +22,8 @@ struct TokenizeOptions {
   std::optional<std::string> decode;
 };
 
-bool ParseTokenize(std::span<const std::string> arguments, TokenizeOptions& options) {
-  CommandLine line("tokenize", "-m FOLDER -p TEXT [flags]",
+void ParseTokenize(std::span<const std::string> arguments, TokenizeOptions& options) {
+  CommandLine line("tokenize", "[-m MODEL] -p TEXT [flags]",
                    "Prints the tokens of a text, one on a line: its id, and how the vocabulary "
                    "spells it.");
   AddModelFlag(line, options.model);
@@ -40,7 +40,7 @@ bool ParseTokenize(std::span<const std::string> arguments, TokenizeOptions& opti
             .value = "",
             .help = "leave out the tokens that frame a prompt, such as the first"},
            options.plain);
-  return line.Parse(arguments);
+  line.Parse(arguments);
 }
 
 std::string Listing(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
@@ -55,7 +55,7 @@ std::string Listing(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
 
 int Tokenize(std::span<const std::string> arguments) {
   TokenizeOptions options;
-  if (!ParseTokenize(arguments, options)) return kExitOk;
+  ParseTokenize(arguments, options);
   ChooseModel(options.model);
   if (options.decode) {
     const auto ids = ParseTokens(*options.decode);

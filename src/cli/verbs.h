@@ -4,11 +4,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "cli/options/command_page.h"
 
 namespace godwit::cli {
 
 // Each takes the arguments behind its name, prints its result to standard output and returns the
-// exit code. What goes wrong is thrown: Error, or ClosedPipe (terminal/output.h).
+// exit code. What goes wrong is thrown: Error, or ClosedPipe (terminal/output.h); so is HelpRequest
+// (options/command_line.h), before anything is done.
 int Run(std::span<const std::string> arguments);
 int Chat(std::span<const std::string> arguments);
 int Tokenize(std::span<const std::string> arguments);
@@ -19,7 +23,7 @@ int Bench(std::span<const std::string> arguments);
 int Quantize(std::span<const std::string> arguments);
 int Inspect(std::span<const std::string> arguments);
 
-// What stands behind `eval`; eval.cc lists them.
+// What stands behind `eval`.
 int EvalTasks(std::span<const std::string> arguments);
 int EvalStream(std::span<const std::string> arguments);
 int EvalQuant(std::span<const std::string> arguments);
@@ -31,6 +35,10 @@ struct Verb {
 };
 
 std::span<const Verb> AllVerbs();
+std::span<const Verb> AllEvaluations();
+
+// Of every verb and, in place of `eval`, of every evaluation, as they stand in the lists.
+std::vector<CommandPage> AllPages();
 
 // Finds the verb in the arguments of the program and runs it; --help and --version are answered
 // here.

@@ -12,8 +12,10 @@ namespace godwit {
 namespace {
 
 template <typename Type>
-std::string Names(std::span<const Type> types) {
-  return std::string(kAutoType) + ", " + NameList(types, &Type::name, " or ");
+std::vector<std::string> WithAuto(std::span<const Type> types) {
+  std::vector<std::string> names = Names(types, &Type::name);
+  names.emplace(names.begin(), kAutoType);
+  return names;
 }
 
 template <typename Type>
@@ -23,7 +25,8 @@ std::optional<DType> Parse(std::string_view name, std::string_view what,
   for (const Type& type : types) {
     if (type.name == name) return type.dtype;
   }
-  Throw(ErrorKind::kInput, "expected {} as {}, found {}", Names(types), what, Quote(name));
+  Throw(ErrorKind::kInput, "expected {} as {}, found {}",
+        NameList(WithAuto(types), std::identity(), " or "), what, Quote(name));
 }
 
 }  // namespace
@@ -42,7 +45,7 @@ std::string StorageName(DType dtype) {
   return std::string(Name(dtype));
 }
 
-std::string WeightTypeNames() { return Names<WeightType>(kWeightTypes); }
-std::string KvTypeNames() { return Names<KvType>(kKvTypes); }
+std::vector<std::string> WeightTypeNames() { return WithAuto<WeightType>(kWeightTypes); }
+std::vector<std::string> KvTypeNames() { return WithAuto<KvType>(kKvTypes); }
 
 }  // namespace godwit

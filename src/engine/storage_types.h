@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tensor/dtype.h"
 
@@ -20,8 +21,8 @@ std::optional<DType> ParseKvType(std::string_view name);
 // "int8": a type as these names have it.
 std::string StorageName(DType dtype);
 
-// "auto, f32, f16 or bf16"
-std::string WeightTypeNames();
-std::string KvTypeNames();
+// "auto", "f32", ...
+std::vector<std::string> WeightTypeNames();
+std::vector<std::string> KvTypeNames();
 
 }  // namespace godwit

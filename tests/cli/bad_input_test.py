@@ -26,15 +26,43 @@ class UsageTest(CliTest):
     def test_flags(self):
         self.assertIn("did you mean --top-k?", self.refused(INPUT, *RUN, "--topk", "3"))
         self.assertIn("unexpected argument \"hello\"", self.refused(INPUT, *RUN, "hello"))
-        # Not -n with the value gl.
-        self.assertIn("unknown flag \"-ngl\"", self.refused(INPUT, *RUN, "-ngl", "99"))
         self.assertIn("-n needs a value", self.refused(INPUT, *RUN, "-n"))
-        self.assertIn("--predict: expected a whole number",
+        self.assertIn("-n: expected a whole number",
                       self.refused(INPUT, *RUN, "-p", "x", "-n", "many"))
-        self.assertIn("exclude each other", self.refused(INPUT, *RUN, "-p", "x", "-f", "y"))
+        self.assertIn("-p and -f exclude each other", self.refused(INPUT, *RUN, "-p", "x", "-f", "y"))
         self.assertIn("--chat", self.refused(INPUT, *RUN, "-p", "x", "-sys", "y"))
         self.assertIn("GODWIT_TOP_K", self.refused(INPUT, *RUN, "-p", "x",
                                                    variables={"GODWIT_TOP_K": "all"}))
+
+    def test_a_flag_is_no_value(self):
+        self.assertIn("-p needs a value, found the flag --temp",
+                      self.refused(INPUT, "run", "-m", TINY, "-p", "--temp", "0"))
+
+    def test_flags_of_llama_cpp(self):
+        # Not -n with the value gl.
+        self.assertIn("there is no \"-ngl\": models run on the processor",
+                      self.refused(INPUT, *RUN, "-ngl", "99"))
+        for flags in (["-fa", "on"], ["--mlock"], ["--no-mmap"], ["-hf", "org/name"],
+                      ["-ctk", "f16"], ["-b", "64"], ["-cnv"], ["--log-disable"]):
+            self.assertIn(f"there is no \"{flags[0]}\": ", self.refused(INPUT, *RUN, *flags))
+
+    def test_earlier_names(self):
+        for verb in (["perplexity"], ["eval", "quant"]):
+            self.assertIn("--max-tokens now", self.refused(INPUT, *verb, "--tokens", "9"))
+        self.assertIn("--jsonl now", self.refused(INPUT, "perplexity", "--nll", "x"))
+
+    def test_what_was_meant(self):
+        for flag, value, meant in (("--KV", "dense", "--kv"), ("--weights", "BF16", "bf16"),
+                                   ("--kv-type", "Int8", "int8"), ("--kv", "Sinks:4+60", "sinks"),
+                                   ("--isa", "Scalar", "scalar"), ("--numa", "nnoe", "none")):
+            with self.subTest(flag=flag):
+                self.assertIn(f"; did you mean {meant}?", self.refused(INPUT, *RUN, flag, value))
+        for flag, value, meant in (("--tasks", "piqa,Arc_easy", "arc_easy"),
+                                   ("--tasks", "booolq", "boolq")):
+            self.assertIn(f"; did you mean {meant}?",
+                          self.refused(INPUT, "eval", "tasks", flag, value))
+        self.assertIn("; did you mean llm-int8?",
+                      self.refused(INPUT, "quantize", "--scheme", "llm_int8"))
 
     def test_values_that_make_no_sense(self):
         for flag, value in (("--temp", "-1"), ("--temp", "nan"), ("--top-p", "2"),

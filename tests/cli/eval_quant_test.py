@@ -95,7 +95,7 @@ class EvalQuantTest(CliTest):
             self.assertIn("--kv-type int8", message)
 
     def test_a_model_beside_itself(self):
-        result = self.measure("-m", f"{TINY}:f32", "--tokens", "5")
+        result = self.measure("-m", f"{TINY}:f32", "--max-tokens", "5")
         self.assertEqual(result["tokens"], 5)
         same = result["models"][1]
         self.assertEqual((same["kl"], same["top1"], same["change"], same["worst"]["kl"]),

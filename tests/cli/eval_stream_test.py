@@ -163,7 +163,7 @@ class EvalStreamTest(CliTest):
 
     def test_help(self):
         text = self.ok("eval", "stream", "--help")
-        self.assertIn("Usage: godwit eval stream -m FOLDER", text)
+        self.assertIn("Usage: godwit eval stream [-m MODEL]", text)
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
 
 

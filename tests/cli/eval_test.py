@@ -157,7 +157,7 @@ class EvalTest(CliTest):
         alone = self.godwit("eval")
         self.assertEqual((alone.returncode, alone.stdout, alone.stderr), (INPUT, "", text))
         help_text = self.ok("eval", "tasks", "--help")
-        self.assertIn("Usage: godwit eval tasks -m FOLDER", help_text)
+        self.assertIn("Usage: godwit eval tasks [-m MODEL]", help_text)
         for name in TASKS:
             self.assertIn(name, help_text)
         self.assertLessEqual(max(map(len, (text + help_text).splitlines())), 80)

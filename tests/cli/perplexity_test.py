@@ -73,7 +73,7 @@ class PerplexityTest(CliTest):
         for spec in specs:
             self.assertEqual(table.count(spec), 2)
         for wrong in (["--compare", "dense,none"], ["--compare", ""], ["--plot", "x.svg"],
-                      ["--compare", "dense", "--nll", self.folder / "nll"]):
+                      ["--compare", "dense", "--jsonl", self.folder / "nll"]):
             self.refused(INPUT, "perplexity", "-m", TINY, "-f", text, *wrong)
 
     def test_an_endless_text(self):
@@ -129,13 +129,13 @@ class PerplexityTest(CliTest):
     def test_tokens(self):
         text = self.write("text", STORY * 300)
         short = self.write("short", STORY)
-        self.assertEqual(self.measure("-f", text, "--tokens", "10")["tokens"], 10)  # and fits
-        self.assertEqual(self.measure("-f", short, "--tokens", str(2**62))["nll"],
+        self.assertEqual(self.measure("-f", text, "--max-tokens", "10")["tokens"], 10)  # and fits
+        self.assertEqual(self.measure("-f", short, "--max-tokens", str(2**62))["nll"],
                          self.measure("-f", short)["nll"])
 
     def test_nll_of_every_token(self):
         text, out = self.write("text", STORY), self.folder / "nll.jsonl"
-        result = self.measure("-f", text, "--nll", out)
+        result = self.measure("-f", text, "--jsonl", out)
         rows = [json.loads(line) for line in out.read_text().splitlines()]
         self.assertEqual([row["token"] for row in rows], self.ids(text, "--no-bos"))
         self.assertEqual([row["position"] for row in rows], list(range(len(rows))))
@@ -165,12 +165,12 @@ class PerplexityTest(CliTest):
         self.assertIn(f"{empty} is empty", self.refused(INPUT, *base, "-f", text, "-f", empty))
         self.assertIn("standard input is empty", self.refused(INPUT, *base, "-f", "-"))
         self.assertIn("No such file", self.refused(IO, *base, "-f", self.folder / "missing"))
-        self.assertIn("No such file", self.refused(IO, *base, "-f", text, "--nll",
+        self.assertIn("No such file", self.refused(IO, *base, "-f", text, "--jsonl",
                                                    self.folder / "missing" / "nll"))
         base += ["-f", text]
-        for flags in (["--tokens", "0"], ["--tokens", "-1"], ["--tokens", "many"],
+        for flags in (["--max-tokens", "0"], ["--max-tokens", "-1"], ["--max-tokens", "many"],
                       ["--window", "0"], ["--stride", "0", "--window", "4"], ["--bucket", "-1"],
-                      ["--bucket", "99999999999999999999"], ["--kv", "sinks"], ["--nll", "-"],
+                      ["--bucket", "99999999999999999999"], ["--kv", "sinks"], ["--jsonl", "-"],
                       ["--kv-type", "f64"], ["-c", "-1"], ["-c", "1"], ["-p", "text"]):
             with self.subTest(flags=flags):
                 self.refused(INPUT, *base, *flags)
@@ -188,7 +188,7 @@ class PerplexityTest(CliTest):
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.communicate(), (b"", b""))
         self.assertEqual(process.returncode, 130)
-        for flags in ([], ["--nll", self.folder / "nll"]):
+        for flags in ([], ["--jsonl", self.folder / "nll"]):
             terminal = Terminal(self, *slow, *flags)
             terminal.expect("scoring: ")
             terminal.expect(" left")

@@ -70,7 +70,7 @@ class QuantizeTest(CliTest):
         self.assertIn("its elements of 6 or more in float", self.ok("inspect", "-m", self.out))
         self.assertIn(".SCB", self.ok("inspect", "-m", self.out, "--tensors"))
         compared = json.loads(self.ok("eval", "quant", "-m", f"{TINY}:f32", "-m", self.out, "-f",
-                                      self.text, "--tokens", "100", "--json"))["models"][1]
+                                      self.text, "--max-tokens", "100", "--json"))["models"][1]
         self.assertGreater(compared["kl"], 0)
         self.assertLess(compared["kl"], 0.01)
 

@@ -30,8 +30,8 @@ class ResultFilesTest(CliTest):
     def test_no_verb_replaces_what_it_reads(self):
         m, f, d = ["-m", self.model], ["-f", self.text], ["-d", self.tasks]
         weights = self.model / "model.safetensors"
-        for arguments in (["perplexity", *m, *f, "--nll", self.text],
-                          ["perplexity", *m, *f, "--nll", weights],
+        for arguments in (["perplexity", *m, *f, "--jsonl", self.text],
+                          ["perplexity", *m, *f, "--jsonl", weights],
                           ["logits", *m, *f, "-o", self.text],
                           ["logits", *m, *f, "-o", weights],
                           ["eval", "quant", *m, "-m", f"{self.model}:int8", *f, "--jsonl", weights],
@@ -49,7 +49,7 @@ class ResultFilesTest(CliTest):
         out = self.folder / "out"
         with open(out, "w") as stdout:
             self.assertIn("standard output", self.refused(
-                INPUT, "perplexity", "-m", self.model, "-f", self.text, "--nll", out,
+                INPUT, "perplexity", "-m", self.model, "-f", self.text, "--jsonl", out,
                 stdout=stdout))
 
     def test_links_are_followed(self):
@@ -67,7 +67,7 @@ class ResultFilesTest(CliTest):
         received = []
         reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
         reader.start()
-        self.ok("perplexity", "-m", self.model, "-f", self.text, "--nll", pipe)
+        self.ok("perplexity", "-m", self.model, "-f", self.text, "--jsonl", pipe)
         reader.join(timeout=60)
         self.assertIn(b'"position":', received[0])
 
@@ -104,7 +104,7 @@ class SignalTest(CliTest):
         text.write_text("bird " * 100000)
         flags = ["-m", TINY, "-f", text, "--kv", "sinks:4+60", *SLOW]
         for verb in (["logits", *flags, "-o", self.folder / "out"],
-                     ["perplexity", *flags, "--nll", self.folder / "out"]):
+                     ["perplexity", *flags, "--jsonl", self.folder / "out"]):
             for number, code in self.SIGNALS:
                 with self.subTest(verb=verb[0], signal=number):
                     # Larger than empty: what is probed at the start is gone at once.

@@ -4,7 +4,7 @@ import json
 import shutil
 import unittest
 
-from harness import BINARY, ENDLESS, EXPECTED, TINY, CliTest
+from harness import BINARY, ENDLESS, EXPECTED, TINY, CliTest, Terminal
 
 STORY = EXPECTED["complete"][0]
 GREEDY = ["run", "-m", TINY, "--temp", "0"]
@@ -90,6 +90,7 @@ class RunTest(CliTest):
         file.write_text(STORY["prompt"])
         self.assertEqual(self.ok(*GREEDY, "-f", file), STORY["new_text"])
         self.assertEqual(self.ok(*GREEDY, "-f", "-", stdin=STORY["prompt"]), STORY["new_text"])
+        self.assertEqual(self.ok(*GREEDY, stdin=STORY["prompt"]), STORY["new_text"])
 
     def test_escapes_only_on_demand(self):
         def tokens(*flags):
@@ -115,6 +116,22 @@ class RunTest(CliTest):
         self.assertEqual(result["tokens"], STORY["new_tokens"][:3])
 
 
+    def test_quiet_leaves_out_warnings(self):
+        arguments = ["-p", STORY["prompt"], "-n", "3", "-c", "1025"]  # more than it was made for
+        loud = self.godwit(*GREEDY, *arguments)
+        self.assertIn("godwit: warning: ", loud.stderr)
+        for quiet in (["-q"], ["--quiet"]):
+            result = self.godwit(*GREEDY, *arguments, *quiet)
+            self.assertEqual((result.stdout, result.stderr), (loud.stdout, ""))
+        self.assertIn("needs a value", self.refused(2, "run", "-q", "-n"))
+
+    def test_quiet_leaves_out_the_summary(self):
+        for quiet in (False, True):
+            terminal = Terminal(self, *GREEDY, "-p", STORY["prompt"], *(["-q"] if quiet else []))
+            self.assertEqual(terminal.finish(), 0)
+            self.assertEqual("seed  " in terminal.seen, not quiet)
+
+
 class HelpTest(CliTest):
     def test_help(self):
         text = self.ok("--help")
@@ -122,10 +139,18 @@ class HelpTest(CliTest):
             self.assertIn(f"\n  {verb} ", text)
             help_text = self.ok(verb, "--help")
             self.assertEqual(help_text, self.ok("help", verb))
-            self.assertIn("--model FOLDER", help_text)
+            self.assertIn("--model MODEL", help_text)
             self.assertIn("Exit codes:", help_text)
             self.assertLessEqual(max(map(len, help_text.splitlines())), 80)
         self.assertIn("130 cancelled", text)
+        self.assertEqual(self.ok("eval", "quant", "--help"), self.ok("help", "eval", "quant"))
+
+    def test_help_fits_the_terminal(self):
+        for columns in (60, 72, 80):
+            for verb in ([], ["run"], ["eval"], ["eval", "stream"], ["quantize"]):
+                terminal = Terminal(self, *verb, "--help", columns=columns)
+                self.assertEqual(terminal.finish(), 0)
+                self.assertLessEqual(max(map(len, terminal.seen.splitlines())), columns, verb)
 
     def test_version(self):
         self.assertRegex(self.ok("--version"), r"^godwit \d+\.\d+\.\d+\n$")

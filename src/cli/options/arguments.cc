@@ -5,43 +5,46 @@
 namespace godwit::cli {
 namespace {
 
-// Not "-n5", "-n-1" or "-5".
-bool IsShortFlagOfSeveralLetters(std::string_view argument) {
-  constexpr std::string_view kNumberBegins = "0123456789+-.";
-  return argument.size() > 2 && argument[0] == '-' &&
-         kNumberBegins.find(argument[1]) == std::string_view::npos &&
-         kNumberBegins.find(argument[2]) == std::string_view::npos;
+// "-n5", "-n-1", "-ub64": how many characters belong to the name, or npos.
+size_t EndOfShortName(std::string_view argument) {
+  if (argument.size() < 3 || argument[0] != '-' || argument[1] == '-') return argument.npos;
+  return argument.find_first_of("0123456789+-.", 2);
+}
+
+std::string_view NameOf(std::string_view argument) {
+  return argument.substr(0, argument.find('='));
 }
 
 }  // namespace
 
-std::vector<std::string> RewriteArguments(
+std::vector<GivenFlag> SplitArguments(
     std::span<const std::string> arguments,
-    const std::map<std::string, std::string, std::less<>>& long_names,
-    const std::function<bool(std::string_view flag)>& takes_value,
-    const std::function<void(const std::string& flag)>& refuse) {
-  std::vector<std::string> rewritten;
+    const std::function<FlagKind(std::string_view name)>& kind,
+    const std::function<void(const std::string& argument)>& refuse) {
+  std::vector<GivenFlag> flags;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--") {
-      rewritten.insert(rewritten.end(), arguments.begin() + static_cast<ptrdiff_t>(i),
-                       arguments.end());
-      break;
+    std::string_view name = NameOf(argument);
+    std::optional<std::string> value;
+    if (name.size() < argument.size()) value = argument.substr(name.size() + 1);
+    if (kind(name) == FlagKind::kUnknown) {
+      const size_t end = EndOfShortName(argument);
+      name = std::string_view(argument).substr(0, end);
+      if (end == argument.npos || kind(name) != FlagKind::kWithValue) refuse(argument);
+      value = argument.substr(end);
     }
-    const size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
-    if (equals != std::string::npos && takes_value(argument.substr(0, equals))) {
-      rewritten.push_back(argument.substr(0, equals));
-      rewritten.push_back(argument.substr(equals + 1));
-      continue;
+    if (kind(name) == FlagKind::kWithValue && !value) {
+      if (++i == arguments.size()) Throw(ErrorKind::kInput, "{} needs a value", name);
+      value = arguments[i];
+      const std::string_view next = NameOf(*value);
+      if (kind(next) != FlagKind::kUnknown) {
+        Throw(ErrorKind::kInput,
+              "{0} needs a value, found the flag {1} ({0}={1} makes it the value)", name, next);
+      }
     }
-    const auto known = long_names.find(argument);
-    if (known == long_names.end() && IsShortFlagOfSeveralLetters(argument)) refuse(argument);
-    rewritten.push_back(known == long_names.end() ? argument : known->second);
-    if (!takes_value(rewritten.back())) continue;
-    if (i + 1 == arguments.size()) Throw(ErrorKind::kInput, "{} needs a value", argument);
-    rewritten.push_back(arguments[++i]);
+    flags.push_back({.name = std::string(name), .value = std::move(value)});
   }
-  return rewritten;
+  return flags;
 }
 
 }  // namespace godwit::cli

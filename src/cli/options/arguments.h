@@ -1,13 +1,12 @@
-// Makes an argument list that CLI11 understands out of one as users of llama.cpp write it.
+// Splits the arguments of a verb into flags and their values, as users of llama.cpp write them:
+// "-n 5", "-n=5", "-n5", "-ub 64", "--top-k 5", "--top-k=5", "--json".
 //
-// "-ub" and "-sys" become the long names that they stand for, since CLI11 reads "-ub" as -u with
-// the value b; other flags of that kind ("-ngl") are refused, "-n5" is not. "--name=value" becomes
-// two arguments, since CLI11 takes what follows for the value of "--name=". What is the value of a
-// flag is left alone, whatever it looks like.
+// Not by a library: CLI11 reads "-ub" as -u with the value b, what follows "--stop=" as its value,
+// and does not tell which of a flag's names was typed.
 #pragma once
 
 #include <functional>
-#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,13 +14,19 @@
 
 namespace godwit::cli {
 
-// Throws Error(kInput) if the last flag lacks its value.
-// long_names: "-ub" -> "--ubatch-size". takes_value("--prompt"): whether the flag has a value.
-// refuse: throws for an unknown flag.
-std::vector<std::string> RewriteArguments(
+enum class FlagKind { kUnknown, kSwitch, kWithValue };
+
+struct GivenFlag {
+  std::string name;                  // as it was typed
+  std::optional<std::string> value;  // of a switch: only in "--json=0"
+};
+
+// In order. kind: of a name with its dashes, such as "-ub". refuse: throws for an argument that is
+// no flag. Throws Error(kInput) for a flag that lacks its value; what is a flag itself is no value
+// but behind "=" ("-p=--temp").
+std::vector<GivenFlag> SplitArguments(
     std::span<const std::string> arguments,
-    const std::map<std::string, std::string, std::less<>>& long_names,
-    const std::function<bool(std::string_view flag)>& takes_value,
-    const std::function<void(const std::string& flag)>& refuse);
+    const std::function<FlagKind(std::string_view name)>& kind,
+    const std::function<void(const std::string& argument)>& refuse);
 
 }  // namespace godwit::cli

@@ -5,51 +5,61 @@
 
 #include <stdexcept>
 
-#include "godwit/error.h"
+#include "base/test_support.h"
 
 namespace godwit::cli {
 namespace {
 
 using testing::ElementsAre;
 
-std::vector<std::string> Rewrite(const std::vector<std::string>& arguments) {
-  return RewriteArguments(
-      arguments, {{"-ub", "--ubatch-size"}, {"-sys", "--system"}},
-      [](std::string_view flag) {
-        return flag == "--ubatch-size" || flag == "--system" || flag == "--prompt" || flag == "-p";
-      },
-      [](const std::string& flag) { throw std::runtime_error(flag); });
+// As "-ub=64", or "--json" alone.
+std::vector<std::string> Split(const std::vector<std::string>& arguments) {
+  const auto kind = [](std::string_view name) {
+    if (name == "--json" || name == "-e") return FlagKind::kSwitch;
+    const bool known = name == "-ub" || name == "-n" || name == "-p" || name == "--prompt";
+    return known ? FlagKind::kWithValue : FlagKind::kUnknown;
+  };
+  std::vector<std::string> flags;
+  for (const GivenFlag& flag : SplitArguments(arguments, kind, [](const std::string& argument) {
+         throw std::runtime_error(argument);
+       })) {
+    flags.push_back(flag.name + (flag.value ? "=" + *flag.value : ""));
+  }
+  return flags;
 }
 
-TEST(Arguments, GivesShortFlagsOfSeveralLettersTheirLongName) {
-  EXPECT_THAT(Rewrite({"-ub", "64", "-sys", "Be brief."}),
-              ElementsAre("--ubatch-size", "64", "--system", "Be brief."));
+std::string Refusal(const std::vector<std::string>& arguments) {
+  return ErrorOf([&] { Split(arguments); }).what();
 }
 
-TEST(Arguments, LeavesValuesAlone) {
-  EXPECT_THAT(Rewrite({"-p", "-ub", "-ub", "-p"}), ElementsAre("-p", "-ub", "--ubatch-size", "-p"));
-  EXPECT_THAT(Rewrite({"-p", "--prompt=x"}), ElementsAre("-p", "--prompt=x"));
-  EXPECT_THAT(Rewrite({"--json", "-ub", "7"}), ElementsAre("--json", "--ubatch-size", "7"));
+TEST(Arguments, TakeTheirValueInEveryNotation) {
+  EXPECT_THAT(Split({"-ub", "64", "-ub=64", "-ub64", "-n5", "-n-1", "-n", "-1", "-n=3"}),
+              ElementsAre("-ub=64", "-ub=64", "-ub=64", "-n=5", "-n=-1", "-n=-1", "-n=3"));
+  EXPECT_THAT(Split({"--prompt", "Hello", "--prompt=a=b", "--prompt=", "-p=", "-p", ""}),
+              ElementsAre("--prompt=Hello", "--prompt=a=b", "--prompt=", "-p=", "-p="));
+  EXPECT_THAT(Split({"--json", "-e", "--json=0"}), ElementsAre("--json", "-e", "--json=0"));
 }
 
-TEST(Arguments, SplitsAtTheFirstEqualsSign) {
-  EXPECT_THAT(Rewrite({"--prompt=a=b", "--prompt=", "-n"}),
-              ElementsAre("--prompt", "a=b", "--prompt", "", "-n"));
-  EXPECT_THAT(Rewrite({"--unknown=1", "-n5", "-n-1"}), ElementsAre("--unknown=1", "-n5", "-n-1"));
+TEST(Arguments, ValuesMayLookLikeFlagsThatThereAreNot) {
+  EXPECT_THAT(Split({"-p", "--", "-p", "-", "-p", "--zebra", "-p", "-x=1"}),
+              ElementsAre("-p=--", "-p=-", "-p=--zebra", "-p=-x=1"));
 }
 
-TEST(Arguments, EndsAtTwoDashes) {
-  EXPECT_THAT(Rewrite({"--", "-ub", "--prompt=x"}), ElementsAre("--", "-ub", "--prompt=x"));
-  EXPECT_THAT(Rewrite({"-p", "--", "-ub", "1"}), ElementsAre("-p", "--", "--ubatch-size", "1"));
+TEST(Arguments, AFlagIsNoValueOfTheOneBefore) {
+  EXPECT_EQ(Refusal({"-p", "--json"}),
+            "-p needs a value, found the flag --json (-p=--json makes it the value)");
+  EXPECT_THAT(Refusal({"-p", "-n=5", "x"}), testing::HasSubstr("found the flag -n "));
+  EXPECT_THAT(Split({"-p=--json"}), ElementsAre("-p=--json"));
 }
 
-TEST(Arguments, RefusesOtherShortFlagsOfSeveralLetters) {
-  for (const std::string flag : {"-ngl", "-p=x", "-pHello"}) {
-    EXPECT_THROW(Rewrite({flag, "1"}), std::runtime_error) << flag;
+TEST(Arguments, RefusesAMissingValue) { EXPECT_EQ(Refusal({"-e", "-p"}), "-p needs a value"); }
+
+TEST(Arguments, RefusesWhatIsNoFlag) {
+  for (const std::string argument :
+       {"-ngl", "-pHello", "-e1", "--unknown=1", "hello", "", "-", "--", "-5", "=", "--json5"}) {
+    EXPECT_THROW(Split({argument, "1"}), std::runtime_error) << argument;
   }
 }
-
-TEST(Arguments, RefusesAMissingValue) { EXPECT_THROW(Rewrite({"-p"}), Error); }
 
 }  // namespace
 }  // namespace godwit::cli

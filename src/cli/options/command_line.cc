@@ -1,16 +1,15 @@
 #include "cli/options/command_line.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <utility>
 
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/quote.h"
-#include "cli/exit_code.h"
 #include "cli/options/arguments.h"
-#include "cli/options/help.h"
+#include "cli/options/foreign_flags.h"
 #include "cli/terminal/output.h"
 
 namespace godwit::cli {
@@ -27,6 +26,20 @@ std::string VariableName(std::string_view long_name) {
 
 bool Contains(const std::vector<std::string>& list, std::string_view text) {
   return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+std::string_view BeforeColon(std::string_view text) { return text.substr(0, text.find(':')); }
+
+// "; did you mean bf16?" where one of the values between commas is nearly one of the choices.
+std::string MeantChoice(const std::vector<std::string>& choices, std::string_view value) {
+  std::vector<std::string> names;
+  for (const std::string& choice : choices) names.emplace_back(BeforeColon(choice));
+  for (const std::string_view part : SplitAtCommas(value)) {
+    const std::string_view name = BeforeColon(part);
+    const auto nearest = Contains(names, name) ? std::nullopt : Nearest(name, names);
+    if (nearest) return fmt::format("; did you mean {}?", *nearest);
+  }
+  return "";
 }
 
 }  // namespace
@@ -48,6 +61,7 @@ void CommandLine::Add(Flag flag, std::function<void(const std::string& value)> t
 }
 
 void CommandLine::Add(Flag flag, std::string& target) {
+  if (flag.fallback.empty()) flag.fallback = target;
   Add(std::move(flag), [&target](const std::string& value) { target = value; });
 }
 
@@ -60,6 +74,7 @@ void CommandLine::Add(Flag flag, std::vector<std::string>& target) {
 }
 
 void CommandLine::Add(Flag flag, float& target) {
+  if (flag.fallback.empty()) flag.fallback = fmt::format("{}", target);
   Add(std::move(flag), [&target](const std::string& value) { target = ParseFloat(value); });
 }
 
@@ -73,19 +88,39 @@ void CommandLine::Exclusive(std::vector<std::string> long_names) {
   exclusive_.push_back(std::move(long_names));
 }
 
-bool CommandLine::Parse(std::span<const std::string> arguments) {
+void CommandLine::Parse(std::span<const std::string> arguments) {
   if (Find("--help") == nullptr) {
     Group("Help");
+    Add({.names = "-q,--quiet",
+         .value = "",
+         .help = "print the result, errors and what was dropped of a text, and nothing else"},
+        quiet_);
     Add({.names = "-h,--help", .value = "", .help = "show this"}, help_);
   }
-  for (Entry& entry : entries_) entry.given = false;
-  ReadArguments(arguments);
-  if (help_) {
-    WriteOutput(Help());
-    return false;
+  for (Entry& entry : entries_) entry.given.clear();
+  const auto flags = SplitArguments(
+      arguments,
+      [this](std::string_view name) {
+        const Entry* entry = Find(name);
+        return entry == nullptr     ? FlagKind::kUnknown
+               : entry->is_switch() ? FlagKind::kSwitch
+                                    : FlagKind::kWithValue;
+      },
+      [this](const std::string& argument) { RefuseArgument(argument); });
+  for (const GivenFlag& flag : flags) {
+    if (Find(flag.name) == Find("--help")) throw HelpRequest{Page()};
+  }
+  for (const GivenFlag& flag : flags) {
+    TakeValue(*Find(flag.name), flag.name, flag.value.value_or("1"));
+  }
+  for (const Entry& entry : entries_) {
+    const Entry* rival = entry.given.empty() ? nullptr : GivenRival(entry);
+    if (rival != nullptr) {
+      Throw(ErrorKind::kInput, "{} and {} exclude each other", entry.given, rival->given);
+    }
   }
   ReadEnvironment();
-  return true;
+  if (quiet_) SilenceNotices();
 }
 
 std::vector<std::string> CommandLine::AllNames() const {
@@ -108,66 +143,14 @@ void CommandLine::TakeValue(Entry& entry, const std::string& name, const std::st
   try {
     entry.take(value);
   } catch (const Error& error) {
-    Throw(error.kind(), "{}: {}", name, error.what());
+    Throw(error.kind(), "{}: {}{}", name, error.what(), MeantChoice(entry.flag.choices, value));
   }
-  entry.given = true;
-}
-
-// CLI11 splits the arguments into flags and their values; everything that a user sees (help,
-// messages, conversions) is made here.
-void CommandLine::ReadArguments(std::span<const std::string> arguments) {
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
-  std::map<std::string, std::string, std::less<>> long_names;
-  std::vector<CLI::Option*> options;
-  for (const Entry& entry : entries_) {
-    std::string names;
-    for (const std::string& name : entry.long_names) names += (names.empty() ? "" : ",") + name;
-    for (const std::string& name : entry.short_names) {
-      if (name.size() > 2) {
-        long_names[name] = entry.long_names.front();
-      } else {
-        names += "," + name;
-      }
-    }
-    options.push_back(entry.is_switch()
-                          ? app.add_flag(names)
-                          : app.add_option(names, [](const CLI::results_t&) { return true; }));
-    options.back()->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
-  }
-  auto rewritten = RewriteArguments(
-      arguments, long_names,
-      [this](std::string_view name) {
-        const Entry* entry = Find(name);
-        return entry != nullptr && !entry->is_switch();
-      },
-      [this](const std::string& flag) { RefuseArgument(flag); });
-  std::reverse(rewritten.begin(), rewritten.end());  // as CLI11 wants them
-  try {
-    app.parse(rewritten);
-  } catch (const CLI::ParseError& error) {
-    throw Error(ErrorKind::kInput, error.what());
-  }
-  const std::vector<std::string> unknown = app.remaining();
-  for (const std::string& argument : unknown) {
-    if (argument != "--") RefuseArgument(argument);
-  }
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    for (const std::string& value : options[i]->results()) {
-      TakeValue(entries_[i], entries_[i].long_names.front(), value);
-    }
-    const Entry* rival = entries_[i].given ? GivenRival(entries_[i]) : nullptr;
-    if (rival != nullptr) {
-      Throw(ErrorKind::kInput, "{} and {} exclude each other", rival->long_names.front(),
-            entries_[i].long_names.front());
-    }
-  }
+  entry.given = name;
 }
 
 void CommandLine::ReadEnvironment() {
   for (Entry& entry : entries_) {
-    if (entry.given || &entry == Find("--help")) continue;
+    if (!entry.given.empty() || &entry == Find("--help")) continue;
     for (const std::string& name : entry.long_names) {
       const std::string variable = VariableName(name);
       const char* value = std::getenv(variable.c_str());
@@ -183,14 +166,14 @@ const CommandLine::Entry* CommandLine::GivenRival(const Entry& entry) {
     if (!Contains(group, entry.long_names.front())) continue;
     for (const std::string& name : group) {
       const Entry* rival = Find(name);
-      if (rival != &entry && rival->given) return rival;
+      if (rival != &entry && !rival->given.empty()) return rival;
     }
   }
   return nullptr;
 }
 
-void CommandLine::RefuseArgument(const std::string& argument) const {
-  if (!argument.starts_with('-')) {
+void CommandLine::RefuseArgument(const std::string& argument) {
+  if (!argument.starts_with('-') || argument == "-" || argument == "--") {
     Throw(ErrorKind::kInput, "unexpected argument {}; usage: godwit {} {}", Quote(argument), verb_,
           synopsis_);
   }
@@ -201,25 +184,28 @@ void CommandLine::RefuseArgument(const std::string& argument) const {
           "tools/plot r.json -o r.svg",
           verb_);
   }
+  const auto about =
+      AboutForeignFlag(name, [this](std::string_view ours) { return Find(ours) != nullptr; });
+  if (about) Throw(ErrorKind::kInput, "there is no {}: {}", Quote(name), *about);
   const auto nearest = Nearest(name, AllNames());
   Throw(ErrorKind::kInput, "unknown flag {}; {}", Quote(argument),
         nearest ? fmt::format("did you mean {}?", *nearest)
                 : fmt::format("see godwit {} --help", verb_));
 }
 
-std::string CommandLine::Help() const {
-  std::string text = fmt::format("Usage: godwit {} {}\n\n{}\n", verb_, synopsis_, Wrap(summary_));
-  std::string_view group;
+CommandPage CommandLine::Page() const {
+  CommandPage page{.name = verb_, .synopsis = synopsis_, .summary = summary_};
   for (const Entry& entry : entries_) {
-    if (group != entry.group) text += fmt::format("\n{}\n", entry.group);
-    group = entry.group;
-    std::string names;
-    for (const std::string& name : entry.short_names) names += name + ", ";
-    for (const std::string& name : entry.long_names) names += name + ", ";
-    names.resize(names.size() - 2);
-    text += HelpEntry(entry.is_switch() ? names : names + " " + entry.flag.value, entry.flag.help);
+    page.flags.push_back({.group = entry.group,
+                          .names = entry.short_names,
+                          .value = entry.flag.value,
+                          .help = entry.flag.help,
+                          .fallback = entry.flag.fallback,
+                          .choices = entry.flag.choices});
+    auto& names = page.flags.back().names;
+    names.insert(names.end(), entry.long_names.begin(), entry.long_names.end());
   }
-  return text + "\n" + Wrap(kEnvironmentHelp) + "\n\n" + Wrap(kExitCodes) + "\n";
+  return page;
 }
 
 }  // namespace godwit::cli

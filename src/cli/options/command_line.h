@@ -1,14 +1,16 @@
 // CommandLine: the flags of one verb, with their help and their environment variables.
 //
-//   CommandLine line("run", "-m FOLDER -p TEXT [flags]", "Continues a text.");
+//   CommandLine line("run", "[-m MODEL] -p TEXT [flags]", "Continues a text.");
 //   line.Group("Prompt");
 //   line.Add({"-p,--prompt", "TEXT", "the text to continue"}, prompt);
-//   if (!line.Parse(arguments)) return 0;  // the help was asked for
+//   line.Parse(arguments);
 //
 // A flag that is not on the command line is looked up in the environment: --top-k as GODWIT_TOP_K,
-// where an empty variable counts as none. A target that neither names keeps its value, the default.
-// Of a flag given twice, the last counts. Targets must outlive Parse.
+// where an empty variable counts as none. A target that neither names keeps its value, the default,
+// which the help shows. Of a flag given twice, the last counts. Targets must outlive Parse.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <concepts>
 #include <cstdint>
@@ -21,14 +23,26 @@
 #include <utility>
 #include <vector>
 
+#include "cli/options/command_page.h"
 #include "cli/options/parse_value.h"
 
 namespace godwit::cli {
 
 struct Flag {
   std::string names;  // "-n,--predict"; short names may have several letters
-  std::string value;  // "N", for the help; empty for a switch
+  // "N", for the help; empty for a switch. Shells complete what begins with FILE, FOLDER or MODEL.
+  std::string value;
   std::string help;
+  // The default, for people. Where it is empty, that is what stands in the target, if anything.
+  std::string fallback = {};
+  // What the value may be, or, up to its ':', begin with: for completion, and to name what was
+  // probably meant. Refusing is the taker's business.
+  std::vector<std::string> choices = {};
+};
+
+// Thrown by Parse when the help is asked for. Not an Error: nothing is wrong.
+struct HelpRequest {
+  CommandPage page;
 };
 
 class CommandLine {
@@ -46,8 +60,13 @@ class CommandLine {
   void Add(Flag flag, float& target);
   void Add(Flag flag, bool& target);  // a switch
 
+  // A default outside of the range is none that could be given, and is not shown.
   template <std::integral T>
   void AddInt(Flag flag, T& target, int64_t min, int64_t max = std::numeric_limits<T>::max()) {
+    if (flag.fallback.empty() && std::in_range<int64_t>(target) &&
+        static_cast<int64_t>(target) >= min) {
+      flag.fallback = fmt::format("{}", target);
+    }
     Add(std::move(flag), [&target, min, max](const std::string& value) {
       target = static_cast<T>(ParseInt(value, min, max));
     });
@@ -60,8 +79,8 @@ class CommandLine {
   // others in the environment.
   void Exclusive(std::vector<std::string> long_names);
 
-  // Throws Error(kInput). Returns false if it printed the help instead.
-  bool Parse(std::span<const std::string> arguments);
+  // Throws Error(kInput) that names what was typed, or HelpRequest.
+  void Parse(std::span<const std::string> arguments);
 
  private:
   struct Entry {
@@ -70,19 +89,18 @@ class CommandLine {
     std::function<void(const std::string&)> take;
     std::vector<std::string> long_names;
     std::vector<std::string> short_names;
-    bool given = false;
+    std::string given = {};  // the name under which it was; empty: it was not
 
     bool is_switch() const { return flag.value.empty(); }
   };
 
+  CommandPage Page() const;
   std::vector<std::string> AllNames() const;
   Entry* Find(std::string_view name);
   void TakeValue(Entry& entry, const std::string& name, const std::string& value);
-  void ReadArguments(std::span<const std::string> arguments);
   void ReadEnvironment();
   const Entry* GivenRival(const Entry& entry);
-  [[noreturn]] void RefuseArgument(const std::string& argument) const;
-  std::string Help() const;
+  [[noreturn]] void RefuseArgument(const std::string& argument);
 
   std::string verb_, synopsis_, summary_;
   std::string group_;
@@ -90,6 +108,7 @@ class CommandLine {
   std::vector<std::vector<std::string>> exclusive_;
   bool help_ = false;
   bool refuses_plot_ = false;
+  bool quiet_ = false;
 };
 
 }  // namespace godwit::cli

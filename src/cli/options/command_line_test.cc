@@ -31,7 +31,7 @@ class CommandLineTest : public testing::Test {
     }
   }
 
-  void Parse(const std::vector<std::string>& arguments) { EXPECT_TRUE(line_.Parse(arguments)); }
+  void Parse(const std::vector<std::string>& arguments) { line_.Parse(arguments); }
 
   std::string Refusal(const std::vector<std::string>& arguments) {
     try {
@@ -69,8 +69,10 @@ TEST_F(CommandLineTest, ReadsEveryNotation) {
   EXPECT_TRUE(json_);
 }
 
-TEST_F(CommandLineTest, TakesValuesThatLookLikeFlags) {
-  Parse({"-p", "--json", "-n", "-1"});
+TEST_F(CommandLineTest, TakesAFlagForAValueBehindEqualsOnly) {
+  EXPECT_EQ(Refusal({"-p", "--temp"}),
+            "-p needs a value, found the flag --temp (-p=--temp makes it the value)");
+  Parse({"-p=--json", "-n", "-1"});
   EXPECT_EQ(prompt_, "--json");
   EXPECT_FALSE(json_);
 }
@@ -110,10 +112,12 @@ TEST_F(CommandLineTest, ExclusiveFlagOverridesVariable) {
 }
 
 TEST_F(CommandLineTest, RefusesWithTheNameOfTheFlag) {
-  EXPECT_EQ(Refusal({"-n", "x"}), "--predict: expected a whole number of at least -1, found \"x\"");
-  EXPECT_EQ(Refusal({"-p", "a", "-f", "b"}), "--prompt and --file exclude each other");
+  EXPECT_EQ(Refusal({"-n", "x"}), "-n: expected a whole number of at least -1, found \"x\"");
+  EXPECT_EQ(Refusal({"--predict=x"}),
+            "--predict: expected a whole number of at least -1, found \"x\"");
+  EXPECT_EQ(Refusal({"-p", "a", "--file", "b"}), "-p and --file exclude each other");
   EXPECT_EQ(Refusal({"-n"}), "-n needs a value");
-  EXPECT_EQ(Refusal({"-p", "-n", "-ub"}), "-ub needs a value");
+  EXPECT_EQ(Refusal({"-p", "x", "-ub"}), "-ub needs a value");
   setenv("GODWIT_TEMP", "warm", 1);
   EXPECT_EQ(Refusal({}), "GODWIT_TEMP: expected a number, found \"warm\"");
 }
@@ -121,9 +125,54 @@ TEST_F(CommandLineTest, RefusesWithTheNameOfTheFlag) {
 TEST_F(CommandLineTest, SuggestsTheNearestFlag) {
   EXPECT_THAT(Refusal({"--promt", "x"}), HasSubstr("did you mean --prompt?"));
   EXPECT_THAT(Refusal({"--tmep=1"}), HasSubstr("did you mean --temp?"));
+  EXPECT_THAT(Refusal({"--TEMP", "1"}), HasSubstr("did you mean --temp?"));
   EXPECT_THAT(Refusal({"--zebra"}), HasSubstr("see godwit run --help"));
   EXPECT_THAT(Refusal({"hello"}), HasSubstr("unexpected argument \"hello\""));
-  EXPECT_THAT(Refusal({"--", "hello"}), HasSubstr("unexpected argument \"hello\""));
+  EXPECT_THAT(Refusal({"--", "hello"}), HasSubstr("unexpected argument \"--\""));
+}
+
+TEST_F(CommandLineTest, SuggestsTheNearestChoice) {
+  const auto refuse = [](const std::string&) { throw Error(ErrorKind::kInput, "expected others"); };
+  line_.Add({.names = "--type", .value = "TYPE", .help = "", .choices = {"f32", "bf16"}}, refuse);
+  line_.Add({.names = "--kv", .value = "SPEC", .help = "", .choices = {"sinks:S+W"}}, refuse);
+  EXPECT_EQ(Refusal({"--type", "BF16"}), "--type: expected others; did you mean bf16?");
+  EXPECT_EQ(Refusal({"--type", "f32,bf6"}), "--type: expected others; did you mean bf16?");
+  EXPECT_EQ(Refusal({"--type", "zebra"}), "--type: expected others");
+  EXPECT_EQ(Refusal({"--kv", "sink:4+60"}), "--kv: expected others; did you mean sinks?");
+  EXPECT_EQ(Refusal({"--kv", "sinks:4"}), "--kv: expected others");
+}
+
+TEST_F(CommandLineTest, SaysWhatTakesThePlaceOfForeignFlags) {
+  EXPECT_EQ(Refusal({"-ngl", "99"}),
+            "there is no \"-ngl\": models run on the processor, GPUs are not supported");
+  EXPECT_THAT(Refusal({"-b=64"}), HasSubstr("-ub sets"));
+  // Only what the verb has is named.
+  EXPECT_THAT(Refusal({"--cache-type-k", "f16"}), HasSubstr("see godwit run --help"));
+}
+
+TEST_F(CommandLineTest, ThePageTellsOfEveryFlag) {
+  line_.AddInt({.names = "--first", .value = "N", .help = "only some"}, chunk_, 1000);
+  try {
+    line_.Parse({{"-n", "x", "-h"}});
+    FAIL() << "no help";
+  } catch (const HelpRequest& request) {
+    std::string text;
+    for (const FlagPage& flag : request.page.flags) {
+      text += flag.Usage() + ": " + flag.Text() + "\n";
+    }
+    EXPECT_EQ(text,
+              "-p, --prompt TEXT: text\n"
+              "-f, --file FILE: file\n"
+              "-n, --predict N: number [default: -1]\n"
+              "-ub, --ubatch-size N: chunk [default: 512]\n"
+              "--temp, --temperature T: heat [default: 0.8]\n"
+              "-r, --stop TEXT: stop\n"
+              "--json: json\n"
+              "--first N: only some\n"
+              "-q, --quiet: print the result, errors and what was dropped of a text, and nothing "
+              "else\n"
+              "-h, --help: show this\n");
+  }
 }
 
 TEST_F(CommandLineTest, NamesTheCommandsThatDraw) {

@@ -4,26 +4,36 @@
 
 #include <algorithm>
 
+#include "cli/terminal/output.h"
+
 namespace godwit::cli {
 namespace {
 
-constexpr size_t kColumns = 80;
+constexpr size_t kNarrow = 72;  // from here on, a column for the text beside the names is too thin
 constexpr size_t kTextColumn = 30;
 
 }  // namespace
 
-std::string HelpEntry(std::string_view name, std::string_view text) {
+size_t HelpColumns() { return std::clamp<size_t>(OutputColumns(), 48, 100); }
+
+std::string HelpEntry(std::string_view name, std::string_view text, size_t columns) {
+  const size_t text_column = columns < kNarrow ? 6 : kTextColumn;
   std::string entry = fmt::format("  {}", name);
-  if (entry.size() + 2 > kTextColumn) entry += fmt::format("\n{:{}}", "", kTextColumn);
-  return fmt::format("{:<{}}{}\n", entry, kTextColumn, Wrap(text, kTextColumn));
+  if (columns < kNarrow || entry.size() + 2 > text_column)
+    entry += fmt::format("\n{:{}}", "", text_column);
+  return fmt::format("{:<{}}{}\n", entry, text_column, Wrap(text, columns, text_column));
 }
 
-std::string Wrap(std::string_view text, size_t indent) {
+std::string Wrap(std::string_view text, size_t columns, size_t indent) {
   std::string wrapped;
   size_t column = indent;
   while (!text.empty()) {
-    const size_t length = std::min(text.find(' '), text.size());
-    if (column > indent && column + 1 + length > kColumns) {
+    size_t length = std::min(text.find(' '), text.size());
+    if (text.starts_with('[')) {  // what stands in brackets stays together where there is room
+      const size_t end = std::min(text.find(' ', text.find(']')), text.size());
+      if (indent + end <= columns) length = end;
+    }
+    if (column > indent && column + 1 + length > columns) {
       wrapped += fmt::format("\n{:{}}", "", indent);
       column = indent;
     } else if (column > indent) {

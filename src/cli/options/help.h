@@ -1,4 +1,4 @@
-// How help looks: entries of a name and a text, in columns, wrapped for a terminal of 80 columns.
+// How help looks: entries of a name and a text, in columns, wrapped.
 #pragma once
 
 #include <string>
@@ -10,9 +10,14 @@ constexpr std::string_view kEnvironmentHelp =
     "Every flag is also an environment variable, --top-k for example GODWIT_TOP_K; the command "
     "line wins.";
 
-std::string HelpEntry(std::string_view name, std::string_view text);
+// Of help on standard output: the terminal's, as far as lines of that length are good to read, and
+// 80 in a file.
+size_t HelpColumns();
 
-// `text` in lines of at most 80 columns, those after the first indented. No newline at the end.
-std::string Wrap(std::string_view text, size_t indent = 0);
+// The text stands beside the name, or below where there is little room.
+std::string HelpEntry(std::string_view name, std::string_view text, size_t columns);
+
+// `text` in lines of at most `columns`, those after the first indented. No newline at the end.
+std::string Wrap(std::string_view text, size_t columns, size_t indent = 0);
 
 }  // namespace godwit::cli

@@ -1,10 +1,28 @@
 #include "cli/options/kv_options.h"
 
+#include <functional>
+
 #include "base/error.h"
+#include "base/name_list.h"
+#include "base/quote.h"
 #include "engine/kv_mode.h"
 #include "engine/storage_types.h"
 
 namespace godwit::cli {
+namespace {
+
+// Here, since the session comes after the weights.
+void RefuseUnknownPolicy(std::span<const std::string> usages, std::string_view spec) {
+  const auto name = [](std::string_view text) { return text.substr(0, text.find(':')); };
+  for (const std::string& usage : usages) {
+    if (name(usage) == name(spec)) return;
+  }
+  Throw(ErrorKind::kInput, "expected {}, found {}", NameList(usages, std::identity(), " or "),
+        Quote(spec));
+}
+
+}  // namespace
+
 void AddKvFlags(CommandLine& line, SessionOptions& options) {
   line.Group("Context");
   line.AddInt({.names = "-c,--ctx-size",
@@ -20,16 +38,25 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options) {
     policies += fmt::format("{}: {}; ", kind.usage, kind.description);
   }
   policies += fmt::format("{}: {}", kRecomputeUsage, kRecomputeDescription);
+  std::vector<std::string> usages = Names(AllPolicies(), &PolicyKind::usage);
+  usages.emplace_back(kRecomputeUsage);
   line.Add({.names = "--kv",
             .value = "SPEC",
-            .help = "what is kept of the text (" + options.kv + "). " + policies},
-           options.kv);
+            .help = "what is kept of the text. " + policies,
+            .fallback = options.kv,
+            .choices = usages},
+           [&options, usages](const std::string& value) {
+             RefuseUnknownPolicy(usages, value);
+             options.kv = value;
+           });
   line.Add({.names = "--kv-type",
             .value = "TYPE",
-            .help = "how it is kept: " + KvTypeNames() +
-                    " (the default is auto: f32 for an f32 model, else bf16)"},
+            .help = "how it is kept: " + NameList(KvTypeNames(), std::identity(), " or ") +
+                    " (auto: f32 for an f32 model, else bf16)",
+            .fallback = options.kv_type,
+            .choices = KvTypeNames()},
            [&options](const std::string& value) {
-             ParseKvType(value);  // refused here: the session comes after the weights
+             ParseKvType(value);
              options.kv_type = value;
            });
   line.Add({.names = "--int8-attention",
@@ -39,9 +66,8 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options) {
            options.int8_attention);
   line.AddInt({.names = "-ub,--ubatch-size",
                .value = "N",
-               .help = fmt::format("read the prompt in pieces of N tokens ({}); changes speed and "
-                                   "memory, never the result",
-                                   options.chunk_tokens)},
+               .help = "read the prompt in pieces of N tokens; changes speed and memory, never the "
+                       "result"},
               options.chunk_tokens, 1, 1 << 20);
 }
 

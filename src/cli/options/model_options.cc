@@ -1,16 +1,19 @@
 #include "cli/options/model_options.h"
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 #include "base/cores.h"
 #include "base/error.h"
+#include "base/name_list.h"
 #include "base/numa.h"
 #include "base/thread_pool.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
 #include "engine/storage_types.h"
+#include "kernels/dispatch.h"
 #include "model/archs/all.h"
 #include "weights/hf_config.h"
 
@@ -31,7 +34,7 @@ void CheckKv(const DecoderSpec& spec, SessionOptions session, const std::string&
   session.kv = kv;
   const int64_t most = CheckKvOptions(spec, session);
   if (most <= spec.max_context) return;
-  WriteStatus(
+  WriteNotice(
       fmt::format("godwit: warning: {} keeps up to {}, and the model was made for {}: expect worse "
                   "text beyond\n",
                   kv, Plural(most, "token"), spec.max_context));
@@ -42,31 +45,47 @@ void CheckKv(const DecoderSpec& spec, SessionOptions session, const std::string&
 void AddModelFlag(CommandLine& line, ModelOptions& options) {
   line.Group("Model");
   line.Add({.names = "-m,--model",
-            .value = "FOLDER",
-            .help = "Hugging Face model folder: config.json, *.safetensors, tokenizer.json"},
+            .value = "MODEL",
+            .help = "Hugging Face model folder: config.json, *.safetensors, tokenizer.json",
+            .fallback = "our own small one"},
            options.folder);
 }
 
 void AddThreadFlags(CommandLine& line, ModelOptions& options) {
-  line.Add(
-      {.names = "-t,--threads", .value = "N", .help = "threads to compute with (0: one per core)"},
-      [&options](const std::string& value) {
-        // llama.cpp's default is -1.
-        const int64_t threads = ParseInt(value, -1, ThreadPool::kMaxThreads);
-        options.threads = threads < 0 ? 0 : static_cast<int>(threads);
-      });
+  line.Add({.names = "-t,--threads",
+            .value = "N",
+            .help = "threads to compute with (0: one per core)",
+            .fallback = fmt::format("{}", options.threads)},
+           [&options](const std::string& value) {
+             // llama.cpp's default is -1.
+             const int64_t threads = ParseInt(value, -1, ThreadPool::kMaxThreads);
+             options.threads = threads < 0 ? 0 : static_cast<int>(threads);
+           });
+  AddIsaFlag(line, options);
+}
+
+void AddIsaFlag(CommandLine& line, ModelOptions& options) {
+  std::vector<std::string> names = Names(kernels::AllIsas(), &kernels::Isa::name);
   line.Add({.names = "--isa",
             .value = "NAME",
-            .help = "instruction set (default: the best; see godwit inspect)"},
-           options.isa);
+            .help = "instruction set: " + NameList(names, std::identity(), " or "),
+            .fallback = "the best that there is",
+            .choices = std::move(names)},
+           [&options](const std::string& value) {
+             (void)kernels::SelectIsa(value);  // refused here, before anything is read
+             options.isa = value;
+           });
 }
 
 void AddComputeFlags(CommandLine& line, ModelOptions& options) {
   AddThreadFlags(line, options);
   line.Add({.names = "--weights",
             .value = "TYPE",
-            .help = "what the weights are loaded as: " + WeightTypeNames() +
-                    " (the default is auto: as in the checkpoint)"},
+            .help = "what the weights are loaded as: " +
+                    NameList(WeightTypeNames(), std::identity(), " or ") +
+                    " (auto: as in the checkpoint)",
+            .fallback = options.weights,
+            .choices = WeightTypeNames()},
            [&options](const std::string& value) {
              ParseWeightType(value);  // refused here, before anything is read
              options.weights = value;
@@ -77,8 +96,10 @@ void AddComputeFlags(CommandLine& line, ModelOptions& options) {
 void AddNumaFlag(CommandLine& line, ModelOptions& options) {
   line.Add({.names = "--numa",
             .value = "HOW",
-            .help = "none (the default), or distribute: pin the threads and deal out memory to "
-                    "all nodes of the machine"},
+            .help = "none, or distribute: pin the threads and deal out memory to all nodes of the "
+                    "machine",
+            .fallback = "none",
+            .choices = {"none", "distribute"}},
            [&options](const std::string& value) {
              (void)ParseNuma(value);
              options.numa = value;
@@ -88,7 +109,7 @@ void AddNumaFlag(CommandLine& line, ModelOptions& options) {
 void WarnAboutThreads(int threads) {
   const int cores = AvailableCores();
   if (threads <= cores) return;
-  WriteStatus(fmt::format(
+  WriteNotice(fmt::format(
       "godwit: warning: {} threads for {}: they wait for each other and are slower than {}\n",
       threads, Plural(cores, "core"), cores));
 }
@@ -106,8 +127,8 @@ void ChooseModel(ModelOptions& options) {
           "a model is needed: name its folder with -m FOLDER, or in the variable GODWIT_MODEL");
   }
   options.folder = own->string();
-  if (StatusIsTerminal()) {
-    WriteStatus("godwit: no -m given: taking our own small model, models/" +
+  if (NoticesGoToTerminal()) {
+    WriteNotice("godwit: no -m given: taking our own small model, models/" +
                 own->filename().string() + "\n");
   }
 }

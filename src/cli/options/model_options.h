@@ -23,6 +23,7 @@ void AddModelFlag(CommandLine& line, ModelOptions& options);    // --model alone
 void AddThreadFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa
 void AddComputeFlags(CommandLine& line,
                      ModelOptions& options);  // those, --weights and --numa
+void AddIsaFlag(CommandLine& line, ModelOptions& options);
 void AddNumaFlag(CommandLine& line, ModelOptions& options);
 
 // On standard error, if there are more threads than cores.

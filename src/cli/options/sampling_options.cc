@@ -14,19 +14,18 @@ constexpr int64_t kAnyInt = std::numeric_limits<int>::min();
 void AddFilterFlags(CommandLine& line, SamplerOptions& sampler) {
   line.Add({.names = "--temp,--temperature",
             .value = "X",
-            .help = "temperature (0.8); 0: always the likeliest token"},
+            .help = "temperature; 0: always the likeliest token"},
            sampler.temperature);
-  line.AddInt({.names = "--top-k",
-               .value = "N",
-               .help = "choose among the N likeliest tokens (40; 0: off)"},
-              sampler.top_k, kAnyInt);
+  line.AddInt(
+      {.names = "--top-k", .value = "N", .help = "choose among the N likeliest tokens (0: off)"},
+      sampler.top_k, kAnyInt);
   line.Add({.names = "--top-p",
             .value = "X",
-            .help = "among the fewest that hold this share of the probability (0.95; 1: off)"},
+            .help = "among the fewest that hold this share of the probability (1: off)"},
            sampler.top_p);
   line.Add({.names = "--min-p",
             .value = "X",
-            .help = "among those at least X times as likely as the likeliest (0.05; 0: off)"},
+            .help = "among those at least X times as likely as the likeliest (0: off)"},
            sampler.min_p);
   line.Add({.names = "--eta", .value = "X", .help = "epsilon of eta sampling (0: off)"},
            sampler.eta);
@@ -39,16 +38,15 @@ void AddPenaltyFlags(CommandLine& line, SamplerOptions& sampler) {
            sampler.repeat_penalty);
   line.AddInt({.names = "--repeat-last-n",
                .value = "N",
-               .help = "the last text for the penalties, in tokens (64; 0: none, -1: all)"},
+               .help = "the last text for the penalties, in tokens (0: none, -1: all)"},
               sampler.repeat_last_n, kAnyInt);
   line.Add({.names = "--presence-penalty",
             .value = "X",
-            .help = "subtracted from tokens that occur there (0)"},
+            .help = "subtracted from tokens that occur there"},
            sampler.presence_penalty);
-  line.Add({.names = "--frequency-penalty",
-            .value = "X",
-            .help = "subtracted for each time they occur (0)"},
-           sampler.frequency_penalty);
+  line.Add(
+      {.names = "--frequency-penalty", .value = "X", .help = "subtracted for each time they occur"},
+      sampler.frequency_penalty);
   line.Add({.names = "--logit-bias",
             .value = "ID+X",
             .help = "add X to a token's logit, as 15043+1, 15043-2 or 15043-inf (may be repeated)"},

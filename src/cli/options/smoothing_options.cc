@@ -31,13 +31,17 @@ void AddSmoothingFlags(CommandLine& line, SmoothingOptions& options) {
   line.Group("Smoothing");
   line.Add({.names = "--smooth",
             .value = "WHAT",
-            .help = "norm (the default): norms into the layers behind them; all: also v into the "
-                    "layer behind attention, up into down; none"},
+            .help = "norm: norms into the layers behind them; all: also v into the layer behind "
+                    "attention, up into down; none",
+            .fallback = "norm",
+            .choices = {"norm", "all", "none"}},
            [&](const std::string& value) { options.kind = ParseKind(value); });
   line.Add({.names = "--alpha",
             .value = "A",
-            .help = "how much of the difficulty goes into the weights, 0 to 1 (0.5); auto: what "
-                    "costs least, for the model; per-layer: for each group"},
+            .help = "how much of the difficulty goes into the weights, 0 to 1; auto: what costs "
+                    "least, for the model; per-layer: for each group",
+            .fallback = fmt::format("{}", options.how().alpha),
+            .choices = {"auto", "per-layer"}},
            [&](const std::string& value) { options.alpha = ParseAlpha(value); });
 }
 
@@ -47,13 +51,9 @@ void AddCalibrationFlags(CommandLine& line, CalibrationInput& options) {
             .value = "FILE",
             .help = "a text like those that the model will read (-: standard input)"},
            options.file);
-  line.AddInt({.names = "--samples",
-               .value = "N",
-               .help = fmt::format("pieces of it that are read ({})", options.pieces.samples)},
+  line.AddInt({.names = "--samples", .value = "N", .help = "pieces of it that are read"},
               options.pieces.samples, 1);
-  line.AddInt({.names = "--seq-len",
-               .value = "N",
-               .help = fmt::format("tokens in each ({})", options.pieces.seq_len)},
+  line.AddInt({.names = "--seq-len", .value = "N", .help = "tokens in each"},
               options.pieces.seq_len, 1);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/options/escape.h"
+#include "cli/terminal/output.h"
 
 namespace godwit::cli {
 namespace {
@@ -42,7 +43,8 @@ void AddTextFlags(CommandLine& line, TextInput& input, const std::string& what) 
   line.Add({.names = "-p,--prompt", .value = "TEXT", .help = what}, input.prompt);
   line.Add({.names = "-f,--file",
             .value = "FILE",
-            .help = "the same from a file, every byte of it (-: standard input)"},
+            .help = "the same from a file, every byte of it (-: standard input)",
+            .fallback = "standard input, unless it is a terminal"},
            input.file);
   line.Add({.names = "-e,--escape", .value = "", .help = "\\n, \\t, \\x41 ... in -p are escapes"},
            input.escape);
@@ -69,7 +71,15 @@ std::optional<std::string> ReadText(const TextInput& input) {
 
 std::string RequireText(const TextInput& input) {
   auto text = ReadText(input);
-  if (!text) Throw(ErrorKind::kInput, "a text is needed: give it with -p TEXT or -f FILE");
+  if (text) return *std::move(text);
+  if (InputIsTerminal()) {
+    Throw(ErrorKind::kInput, "a text is needed: give it with -p TEXT or -f FILE, or pipe it in");
+  }
+  text = ReadInputFile("-");
+  if (text->empty()) {
+    Throw(ErrorKind::kInput,
+          "a text is needed: give it with -p TEXT or -f FILE (standard input is empty)");
+  }
   return *std::move(text);
 }
 

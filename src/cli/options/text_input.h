@@ -24,7 +24,8 @@ std::optional<std::string> ReadText(const TextInput& input);
 // One file, as ReadText takes it; "-" is standard input.
 std::string ReadInputFile(const std::string& path);
 
-// As ReadText, but throws Error(kInput) where there is none. RequirePrompt also refuses an empty
+// As ReadText, but where there is none, standard input counts unless it is a terminal. Throws
+// Error(kInput) for no text at all. RequirePrompt also refuses an empty
 // text, which nobody means: most tokenizers would put a BOS in its place.
 std::string RequireText(const TextInput& input);
 std::string RequirePrompt(const TextInput& input);

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <system_error>
@@ -12,6 +13,17 @@
 #include "base/error.h"
 
 namespace godwit::cli {
+namespace {
+
+std::atomic<bool> silent{false};
+
+int Columns(int terminal) {
+  winsize size{};
+  const bool known = ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+}  // namespace
 
 void PrepareStreams() {
   std::signal(SIGPIPE, SIG_IGN);
@@ -53,14 +65,19 @@ void WriteStatus(std::string_view text) noexcept {
   }
 }
 
+void SilenceNotices() noexcept { silent = true; }
+
+void WriteNotice(std::string_view text) noexcept {
+  if (!silent) WriteStatus(text);
+}
+
 bool InputIsTerminal() { return isatty(STDIN_FILENO) == 1; }
 bool OutputIsTerminal() { return isatty(STDOUT_FILENO) == 1; }
 bool StatusIsTerminal() { return isatty(STDERR_FILENO) == 1; }
 
-int StatusColumns() {
-  winsize size{};
-  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
-}
+bool NoticesGoToTerminal() { return !silent && StatusIsTerminal(); }
+
+int OutputColumns() { return Columns(STDOUT_FILENO); }
+int StatusColumns() { return Columns(STDERR_FILENO); }
 
 }  // namespace godwit::cli

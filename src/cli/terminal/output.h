@@ -26,11 +26,20 @@ void WriteAll(int file, std::span<const std::byte> bytes, const std::string& nam
 // To standard error; failures are ignored, as there is nowhere left to report them.
 void WriteStatus(std::string_view text) noexcept;
 
+// The same for what --quiet leaves out: warnings, hints, summaries, progress. SilenceNotices lasts
+// as long as the program, as what the streams are does.
+void WriteNotice(std::string_view text) noexcept;
+void SilenceNotices() noexcept;
+
 bool InputIsTerminal();
 bool OutputIsTerminal();
 bool StatusIsTerminal();
 
-// Columns of the terminal on standard error; 80 if unknown.
+// Whether somebody sees notices at once: only then they are more than warnings.
+bool NoticesGoToTerminal();
+
+// Columns of the terminal on that stream; 80 if unknown.
+int OutputColumns();
 int StatusColumns();
 
 }  // namespace godwit::cli

@@ -52,7 +52,7 @@ std::string FormatProgress(const std::string& label, ProgressUnit unit,
 
 ProgressLine::ProgressLine(std::string label, ProgressUnit unit)
     : label_(std::move(label)), unit_(unit) {
-  if (StatusIsTerminal()) drawer_ = std::jthread([this](std::stop_token stop) { Draw(stop); });
+  if (NoticesGoToTerminal()) drawer_ = std::jthread([this](std::stop_token stop) { Draw(stop); });
 }
 
 ProgressLine::~ProgressLine() { Finish(); }
@@ -67,7 +67,7 @@ void ProgressLine::Update(int64_t done, int64_t total, int64_t start) {
 void ProgressLine::Say(const std::string& line) {
   const std::lock_guard lock(mutex_);
   Erase();
-  WriteStatus(line + "\n");
+  WriteNotice(line + "\n");
 }
 
 void ProgressLine::Finish() {

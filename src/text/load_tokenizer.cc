@@ -6,6 +6,8 @@
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,11 +122,11 @@ class HfTokenizer : public Tokenizer {
   }
 
   std::optional<std::string> IdToToken(int32_t id) const override {
-    if (id < 0) return std::nullopt;
-    WorkerFrame request(WorkerRequest::kIdToToken);
-    const std::string reply = worker_->Call("looking up a token", request.Add(id));
-    constexpr size_t kFront = sizeof(bool) + sizeof(uint32_t);
-    return reply.front() == 0 ? std::nullopt : std::optional(reply.substr(kFront));
+    if (id < 0 || id >= vocab_size_) return std::nullopt;
+    const std::lock_guard lock(tokens_mutex_);
+    Tokens& tokens = tokens_[id / kTokensAtOnce];
+    if (tokens.empty()) tokens = AskForTokens(id / kTokensAtOnce * kTokensAtOnce);
+    return tokens[static_cast<size_t>(id % kTokensAtOnce)];
   }
 
   std::optional<int32_t> TokenToId(std::string_view token) const override {
@@ -134,10 +136,33 @@ class HfTokenizer : public Tokenizer {
   }
 
  private:
+  using Tokens = std::vector<std::optional<std::string>>;
+  static constexpr int32_t kTokensAtOnce = 1024;
+
+  // Those of `first` and the ids behind it.
+  Tokens AskForTokens(int32_t first) const {
+    WorkerFrame request(WorkerRequest::kIdToToken);
+    request.Add(first).Add(kTokensAtOnce);
+    const std::string reply = worker_->Call("looking up tokens", std::move(request));
+    Tokens tokens;
+    for (std::string_view rest = reply; !rest.empty();) {
+      const bool known = rest.front() != 0;
+      uint32_t size = 0;
+      std::memcpy(&size, rest.data() + sizeof(known), sizeof(size));
+      rest.remove_prefix(sizeof(known) + sizeof(size));
+      tokens.push_back(known ? std::optional<std::string>(rest.substr(0, size)) : std::nullopt);
+      rest.remove_prefix(size);
+    }
+    return tokens;
+  }
+
   const std::shared_ptr<TextWorker> worker_;  // a stream may be the last to need it
   const int32_t vocab_size_;
   const std::vector<int32_t> special_;
   mutable std::atomic<uint32_t> streams_ = 0;
+  // A listing asks for one after the other, and a call of the worker takes 10 us.
+  mutable std::mutex tokens_mutex_;
+  mutable std::map<int32_t, Tokens> tokens_;
 };
 
 bool IsLlamaKind(std::string_view tokenizer_class) {

@@ -25,7 +25,7 @@ enum class WorkerRequest : char {
   kRender = 'R',         // i64 unix time in seconds, variables as JSON -> text
   kEncode = 'E',         // flag add_special_tokens, text -> u32 each id
   kDecode = 'D',         // flag skip_special_tokens, u32 each id -> text
-  kIdToToken = 'I',      // u32 each id -> for each: flag, u32 size, token
+  kIdToToken = 'I',      // u32 first id, u32 count -> for each: flag known, u32 size, token
   kTokenToId = 'T',      // token -> u32 id, or nothing
   kOpenStream = 'S',     // u32 number, flag skip_special_tokens, u32 each id pushed so far
   kPush = 'P',           // u32 number, u32 id -> flag known, text

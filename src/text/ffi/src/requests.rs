@@ -138,7 +138,8 @@ fn answer_tokenizer(
         }
         b'I' => {
             let mut reply = Vec::new();
-            for id in fields.rest_ids() {
+            let (first, count) = (fields.u32()?, fields.u32()?);
+            for id in first..first.saturating_add(count) {
                 let token = tokenizer.id_to_token(id);
                 reply.push(u8::from(token.is_some()));
                 let token = token.unwrap_or_default();

@@ -99,6 +99,15 @@ class InterruptTest(CliTest):
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(), 130)
 
+    def test_while_a_template_computes_in_a_chat(self):
+        model = self.endless_template("{% if messages[0].content == 'go' %}", "{% endif %}")
+        terminal = Terminal(self, "chat", "-m", model)
+        terminal.expect("> ")
+        terminal.type("go\r")
+        wait_for(lambda: any(busy for _, busy in workers(terminal.process)))
+        terminal.type("\x03")
+        self.assertEqual(terminal.finish(), 130)
+
     # The worker has a limit of its own, but not to wait for.
     def test_no_worker_is_left_behind(self):
         for stop in (signal.SIGKILL, signal.SIGINT):
@@ -115,13 +124,17 @@ class InterruptTest(CliTest):
         process.wait()
         wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in idle))
 
-    def busy_template(self):
+    def endless_template(self, before="", behind=""):
         model = self.folder / "endless"
         if not model.exists():
             self.copy_of_tiny().rename(model)
-            (model / "chat_template.jinja").write_text(
-                "{% for i in range(99999) %}{% if i in range(99999) %}{% endif %}{% endfor %}")
-        process = self.start("run", "--chat", "-m", model, "-p", "x")
+        (model / "chat_template.jinja").write_text(
+            before + "{% for i in range(99999) %}{% if i in range(99999) %}{% endif %}{% endfor %}"
+            + behind)
+        return model
+
+    def busy_template(self):
+        process = self.start("run", "--chat", "-m", self.endless_template(), "-p", "x")
         wait_for(lambda: any(busy for _, busy in workers(process)))
         return process
 

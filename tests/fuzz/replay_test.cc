@@ -29,6 +29,11 @@ void Replay(const std::string& folder, void (*target)(std::span<const uint8_t>))
 
 TEST(FuzzReplayTest, Safetensors) { Replay("safetensors", FuzzSafetensors); }
 TEST(FuzzReplayTest, Config) { Replay("config", FuzzConfig); }
+TEST(FuzzReplayTest, TokenizerConfig) { Replay("tokenizer_config", FuzzTokenizerConfig); }
+TEST(FuzzReplayTest, GenerationConfig) { Replay("generation_config", FuzzGenerationConfig); }
+TEST(FuzzReplayTest, Tasks) { Replay("tasks", FuzzTasks); }
+TEST(FuzzReplayTest, Tokenizer) { Replay("tokenizer", ReplayTokenizer); }
+TEST(FuzzReplayTest, Template) { Replay("template", ReplayTemplate); }
 
 }  // namespace
 }  // namespace godwit::fuzz

@@ -16,6 +16,13 @@ namespace godwit::fuzz {
 
 void FuzzSafetensors(std::span<const uint8_t> input);
 void FuzzConfig(std::span<const uint8_t> input);
+void FuzzTokenizerConfig(std::span<const uint8_t> input);
+void FuzzGenerationConfig(std::span<const uint8_t> input);
+void FuzzTasks(std::span<const uint8_t> input);
+
+// Of replay_text.cc: replayed, but not fuzzed.
+void ReplayTokenizer(std::span<const uint8_t> input);
+void ReplayTemplate(std::span<const uint8_t> input);
 
 inline void Require(bool condition, const char* what) {
   if (condition) return;

@@ -1,0 +1,18 @@
+#include "tests/fuzz/targets.h"
+#include "tests/fuzz/written_file.h"
+#include "text/tokenizer_config.h"
+
+namespace godwit::fuzz {
+
+void FuzzGenerationConfig(std::span<const uint8_t> input) {
+  static const WrittenFile file("generation_config.json");
+  file.Write(input);
+  Accepts([&] {
+    const TokenizerConfig config = ReadTokenizerConfig(file.folder());
+    Require(config.bos_id.value_or(0) >= 0, "an id is not negative");
+    for (const int32_t id : config.eos_ids) Require(id >= 0, "an id is not negative");
+    Require(!config.chat_template && config.named_tokens.empty(), "texts are in other files");
+  });
+}
+
+}  // namespace godwit::fuzz

@@ -1,0 +1,21 @@
+#include "tests/fuzz/targets.h"
+#include "tests/fuzz/written_file.h"
+#include "text/tokenizer_config.h"
+
+namespace godwit::fuzz {
+
+void FuzzTokenizerConfig(std::span<const uint8_t> input) {
+  static const WrittenFile file("tokenizer_config.json");
+  file.Write(input);
+  Accepts([&] {
+    const TokenizerConfig config = ReadTokenizerConfig(file.folder());
+    Require(!config.chat_template || config.chat_template_file == file.path().string(),
+            "a template is where it was found");
+    Require(!config.bos_id && config.eos_ids.empty(), "ids are in other files");
+    for (const auto& [name, token] : config.named_tokens) {
+      Require(name.ends_with("_token"), "only tokens are named tokens");
+    }
+  });
+}
+
+}  // namespace godwit::fuzz

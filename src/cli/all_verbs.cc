@@ -25,6 +25,8 @@ constexpr Verb kVerbs[] = {
     {"bench", "how fast it is, against what the machine could do", Bench},
     {"quantize", "make an int8 model (SmoothQuant)", Quantize},
     {"inspect", "what a model is, and what of it fits into this machine", Inspect},
+    {"completions", "a script for bash, zsh or fish to complete flags with Tab", Completions},
+    {"man", "all of this help as a page for man", Man},
 };
 
 const Verb* FindVerb(std::string_view name) {

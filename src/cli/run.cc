@@ -27,7 +27,7 @@ struct RunOptions {
 };
 
 void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
-  CommandLine line("run", "[-m MODEL] -p TEXT [flags]",
+  CommandLine line("run", "[-m MODEL] [-p TEXT | -f FILE] [flags]",
                    "Continues a text. Standard output carries the continuation and nothing else.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);

@@ -22,6 +22,8 @@ int Eval(std::span<const std::string> arguments);
 int Bench(std::span<const std::string> arguments);
 int Quantize(std::span<const std::string> arguments);
 int Inspect(std::span<const std::string> arguments);
+int Completions(std::span<const std::string> arguments);
+int Man(std::span<const std::string> arguments);
 
 // What stands behind `eval`.
 int EvalTasks(std::span<const std::string> arguments);

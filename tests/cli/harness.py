@@ -37,7 +37,7 @@ class CliTest(unittest.TestCase):
 
     def environment(self, **variables):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("GODWIT_")}
-        for name in ("XDG_STATE_HOME", "NO_COLOR"):
+        for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "NO_COLOR"):
             kept.pop(name, None)
         return {**kept, "HOME": str(self.folder), "LC_ALL": "C.UTF-8", "TERM": "xterm",
                 **variables}

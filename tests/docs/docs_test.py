@@ -77,11 +77,25 @@ def wrong_example(example):
         yield f"readme_example: exit {run.returncode}: {run.stdout}{run.stderr}"
 
 
+def wrong_verbs(godwit):
+    """README's block of commands has each verb and evaluation of the program, and no other."""
+    def listed(*arguments):
+        text = subprocess.run([godwit, *arguments, "--help"], text=True, capture_output=True).stdout
+        return re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
+
+    verbs = [verb for verb in listed() if verb != "eval"] + [f"eval {kind}" for kind in listed("eval")]
+    block = (ROOT / "README.md").read_text().split("\n## Use\n")[1].lstrip().split("\n\n")[0]
+    shown = re.findall(r"^    \./godwit (eval [a-z]+|[a-z]+)", block, re.MULTILINE)
+    if sorted(shown) != sorted(verbs):
+        yield f"README.md: Use shows {shown}, and the verbs are {verbs}"
+
+
 def main():
     godwit, example = sys.argv[1:]
     problems = [problem for page in pages()
                 for problem in (*dead_links(page), *wrong_transcripts(page, godwit))]
     problems += wrong_example(example)
+    problems += wrong_verbs(godwit)
     if not transcripts(ROOT / "README.md"):
         problems.append("README.md: no transcript was found")
     for problem in problems:

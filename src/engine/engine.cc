@@ -47,7 +47,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
   if (options.on_warning) {
     for (const std::string& warning : spec.warnings) options.on_warning(warning);
   }
-  LoadText();
+  LoadText(options);
   LoadModel(options);
 }
 
@@ -61,16 +61,17 @@ Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderS
       isa(kernels::SelectIsa("")),
       pool(threads) {}
 
-void Engine::Impl::LoadText() {
+void Engine::Impl::LoadText(const LoadOptions& options) {
   const TokenizerConfig config = ReadTokenizerConfig(folder);
   special = {.bos_id = config.bos_id, .eos_ids = config.eos_ids};
   if (!std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json")) return;
   tokenizer = LoadTokenizer(folder);
-  if (tokenizer->VocabSize() > spec.vocab_size) {
-    Throw(ErrorKind::kFormat,
-          "{}/tokenizer.json has token ids up to {}, but the model's vocab_size is {}: they do not "
-          "belong together",
-          folder, tokenizer->VocabSize() - 1, spec.vocab_size);
+  // The session refuses such an id where one comes up; most texts have none.
+  if (tokenizer->VocabSize() > spec.vocab_size && options.on_warning) {
+    options.on_warning(fmt::format(
+        "tokenizer.json has token ids up to {}, but the model's vocab_size is {}: a text with one "
+        "of the {} beyond it is refused",
+        tokenizer->VocabSize() - 1, spec.vocab_size, tokenizer->VocabSize() - spec.vocab_size));
   }
   special = FindSpecialTokens(config, *tokenizer);
   chat_template = MakeChatTemplate(config);

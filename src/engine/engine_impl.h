@@ -51,7 +51,7 @@ class Engine::Impl {
   mutable std::mutex computing;
 
  private:
-  void LoadText();
+  void LoadText(const LoadOptions& options);
   void LoadModel(const LoadOptions& options);
 };
 

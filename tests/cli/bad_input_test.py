@@ -233,11 +233,25 @@ class ModelTest(CliTest):
             self.assertEqual(result.returncode, MEMORY)
             self.assertRegex(result.stderr, r"\Agodwit: [^\n]+memory[^\n]*\n\Z")
 
-    def test_foreign_tokenizer(self):
-        model = self.corrupt("config.json",
-                             lambda b: b.replace(b'"vocab_size": 512', b'"vocab_size": 500'))
-        self.assertIn("tokenizer.json has token ids up to 511, but the model's vocab_size is 500",
-                      self.refused(FORMAT, "run", "-p", "x", "-m", model))
+    def test_token_ids_beyond_the_vocabulary(self):
+        def with_two_more(text):
+            tokenizer = json.loads(text)
+            for id in (512, 513):
+                tokenizer["added_tokens"].append(
+                    {**tokenizer["added_tokens"][0], "id": id, "content": f"<more {id}>"})
+            return json.dumps(tokenizer).encode()
+
+        model = self.corrupt("tokenizer.json", with_two_more)
+        run = ["run", "-m", model, "--temp", "0", "-n", "5"]
+        result = self.godwit(*run, "-p", "Once")
+        self.assertEqual((result.returncode, result.stdout),
+                         (0, self.ok(*RUN, "-n", "5", "-p", "Once")))
+        self.assertEqual(result.stderr,
+                         "godwit: warning: tokenizer.json has token ids up to 513, but the model's "
+                         "vocab_size is 512: a text with one of the 2 beyond it is refused\n")
+        for id in (512, 513):
+            self.assertIn(f"token id {id} is outside the model's vocabulary of 512",
+                          self.refused(INPUT, *run, "-q", "-p", f"Once <more {id}> upon"))
 
     def test_no_tokenizer(self):
         model = self.copy_of_tiny()

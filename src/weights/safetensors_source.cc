@@ -77,6 +77,7 @@ class ShardReader {
       try {
         ReadShard(shard);
       } catch (const Error& error) {
+        if (error.kind() == ErrorKind::kIo) ++unreadable_;
         problems_.Add("shard of {} tensors: {}", tensor_count, Indented(error.what()));
         broken_.insert(shard);
       }
@@ -87,7 +88,9 @@ class ShardReader {
                       Quote(name), Quote(shard));
       }
     }
-    problems_.ThrowIfAny(ErrorKind::kFormat, index_path_.string());
+    // As a single file that cannot be read.
+    const bool unreadable = unreadable_ == problems_.count();
+    problems_.ThrowIfAny(unreadable ? ErrorKind::kIo : ErrorKind::kFormat, index_path_.string());
     return std::make_unique<SafetensorsSource>(std::move(files_), std::move(tensors_),
                                                std::move(metadata_));
   }
@@ -124,6 +127,7 @@ class ShardReader {
   const std::filesystem::path index_path_;
   const ShardIndex index_;
   ProblemList problems_;
+  size_t unreadable_ = 0;  // shards, of the problems
   std::set<std::string> broken_;
   std::map<std::string, std::string> found_in_;  // tensor -> the first shard that holds it
   std::vector<MappedFile> files_;

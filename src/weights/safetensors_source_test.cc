@@ -85,6 +85,15 @@ TEST(SafetensorsSourceTest, ReportsEverythingThatIndexAndShardsDisagreeOn) {
   EXPECT_THAT(message, AllOf(Not(HasSubstr("tensor \"c\"")), Not(HasSubstr("tensor \"d\""))));
 }
 
+TEST(SafetensorsSourceTest, ShardsThatCannotBeReadAreNoBrokenFormat) {
+  TempFolder folder;
+  folder.Write("1.safetensors", Shard({"a"}));
+  const auto index =
+      folder.Write("i.json", R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors"}})");
+  EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { OpenShardedSafetensors(index); }),
+              HasSubstr("2.safetensors: cannot open"));
+}
+
 TEST(SafetensorsSourceTest, RefusesEmptyAndSpecialFiles) {
   TempFolder folder;
   EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { OpenSafetensors(folder.Write("m", "")); }),

@@ -17,6 +17,7 @@
 #include "bench/synthetic_weights.h"
 #include "cli/bench_report.h"
 #include "cli/exit_code.h"
+#include "cli/options/find_model.h"
 #include "cli/options/int_list.h"
 #include "cli/options/model_options.h"
 #include "cli/terminal/output.h"
@@ -27,7 +28,6 @@
 #include "model/archs/all.h"
 #include "model/loader.h"
 #include "model/model_tensors.h"
-#include "weights/hf_config.h"
 #include "weights/open.h"
 
 namespace godwit::cli {
@@ -188,9 +188,9 @@ Subject OpenSubject(Options& options) {
         subject.spec, subject.storage == DType::kF32 ? DType::kF32 : DType::kBF16);
   } else {
     ChooseModel(options.model);
-    const std::filesystem::path folder = options.model.folder;
-    subject.name = std::filesystem::absolute(folder / "").parent_path().filename().string();
-    subject.spec = DescribeModel(HfConfig::Load(folder / "config.json"));
+    const std::string& folder = options.model.folder;
+    subject.name = ModelName(folder);
+    subject.spec = DescribeModel(LoadConfig(folder));
     WarnAboutSpec(subject.spec);
     subject.source = OpenWeights(folder);
   }

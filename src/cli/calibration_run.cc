@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/cores.h"
+#include "cli/options/find_model.h"
 #include "cli/options/text_input.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
@@ -26,7 +27,7 @@ int Threads(const ModelOptions& options) {
 }  // namespace
 
 FloatModel::FloatModel(const std::string& folder) : folder(folder) {
-  const HfConfig config = HfConfig::Load(std::filesystem::path(folder) / "config.json");
+  const HfConfig config = LoadConfig(folder);
   quant::RefuseQuantized(config, folder);
   spec = DescribeModel(config);
   WarnAboutSpec(spec);
@@ -36,6 +37,7 @@ FloatModel::FloatModel(const std::string& folder) : folder(folder) {
 
 quant::CalibrationText ReadCalibrationText(const FloatModel& model,
                                            const CalibrationInput& options) {
+  RequireTokenizer(model.folder);
   const auto tokenizer = LoadTokenizer(model.folder);
   auto text = quant::CutCalibrationText(model.spec, *tokenizer, ReadInputFile(*options.file),
                                         options.pieces);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/exit_code.h"
+#include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/quant_report.h"
@@ -25,7 +26,6 @@
 #include "eval/frame.h"
 #include "model/archs/all.h"
 #include "model/loader.h"
-#include "weights/hf_config.h"
 
 namespace godwit::cli {
 namespace {
@@ -55,7 +55,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   line.Group("Model");
   line.Add({.names = "-m,--model",
             .value = "MODEL[:TYPE]",
-            .help = "Hugging Face model folder; TYPE is what its weights are loaded as, where that "
+            .help = "as for other verbs; TYPE is what its weights are loaded as, where that "
                     "is not --weights. Given twice or more"},
            options.models);
   AddComputeFlags(line, options.compute);
@@ -89,6 +89,7 @@ Model ModelOf(const std::string& name, ModelOptions options) {
     options.folder = name.substr(0, name.size() - ending.size());
     options.weights = type.name;
   }
+  options.folder = FindModel(options.folder);
   return {.name = name, .options = std::move(options)};
 }
 
@@ -124,15 +125,13 @@ void Check(const Options& options, std::span<const Model> models) {
 
 // Before any weights are loaded, since the last model may come hours after the first.
 void CheckVocabularies(std::span<const Model> models) {
-  const auto vocabulary = [](const Model& model) -> int64_t {
-    const std::filesystem::path folder = model.options.folder;
-    if (!std::filesystem::is_directory(folder)) return 0;  // LoadEngine says so
-    return DescribeModel(HfConfig::Load(folder / "config.json")).vocab_size;
+  const auto vocabulary = [](const Model& model) {
+    return DescribeModel(LoadConfig(model.options.folder)).vocab_size;
   };
   const int64_t expected = vocabulary(models.front());
   for (const Model& model : models.subspan(1)) {
     const int64_t found = vocabulary(model);
-    if (expected == 0 || found == 0 || found == expected) continue;
+    if (found == expected) continue;
     Throw(ErrorKind::kInput,
           "{} has a vocabulary of {} and {} one of {}: their predictions cannot be compared",
           Quote(model.name), found, Quote(models.front().name), expected);

@@ -100,9 +100,10 @@ std::string TensorTable(const WeightSource& source, bool all) {
 
 std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_tensors) {
   std::string text = fmt::format("model       {}\n", DescribeSpec(facts.spec));
-  text += fmt::format("parameters  {} in {}, {} of files\n", FormatCount(facts.parameters),
+  text += fmt::format("parameters  {} in {}, {} of files{}\n", FormatCount(facts.parameters),
                       Plural(static_cast<int64_t>(facts.source->Names().size()), "tensor"),
-                      FormatBytes(facts.file_bytes));
+                      FormatBytes(facts.file_bytes),
+                      facts.has_weights ? "" : "; none are here: figures from config.json");
   for (const QuantizationScheme& scheme : facts.spec.quantization.Schemes()) {
     text += fmt::format("quantized   {}\n", Describe(scheme));
   }
@@ -125,7 +126,10 @@ std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_ten
       fmt::format("memory      {} of {} available\n", FormatBytes(machine.memory.available_bytes),
                   FormatBytes(machine.memory.total_bytes));
   if (facts.weight_bytes) {
-    text += fmt::format("weights     {} when loaded\n", FormatBytes(*facts.weight_bytes));
+    text += fmt::format("weights     {} when loaded{}\n", FormatBytes(*facts.weight_bytes),
+                        *facts.weight_bytes <= machine.memory.available_bytes
+                            ? ""
+                            : ", which does not fit into the available memory");
   }
   text += fmt::format("\n{:<10}{:>14}{:>24}{:>28}\n", "KV cache", "per token",
                       fmt::format("{} tokens", facts.spec.max_context), "fits beside the weights");
@@ -173,7 +177,8 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
     json["quantization"].push_back(Describe(scheme));
   }
   json["tokenizer"] = TextJson(facts.text);
-  json["weights"] = {{"file_bytes", facts.file_bytes}, {"loaded_bytes", nullptr}};
+  json["weights"] = {
+      {"present", facts.has_weights}, {"file_bytes", facts.file_bytes}, {"loaded_bytes", nullptr}};
   if (facts.weight_bytes) json["weights"]["loaded_bytes"] = *facts.weight_bytes;
   for (const auto& [name, type] : kKvTypes) {
     json["kv"][name] = {

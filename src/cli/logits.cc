@@ -25,7 +25,7 @@ struct LogitsOptions {
 };
 
 void ParseLogits(std::span<const std::string> arguments, LogitsOptions& options) {
-  CommandLine line("logits", "[-m MODEL] -p TEXT -o FILE.npy [flags]",
+  CommandLine line("logits", "[-m MODEL] [-p TEXT | -f FILE] -o FILE.npy [flags]",
                    "Writes the logits of every position, float32 [tokens, vocabulary], as NumPy's "
                    ".npy. Row i is the model's forecast of the token after token i.");
   AddModelFlag(line, options.model);
@@ -62,6 +62,7 @@ int Logits(std::span<const std::string> arguments) {
   std::vector<int32_t> tokens;
   std::string text;
   if (options.tokens) {
+    options.model.needs_text = false;
     tokens = ParseTokens(*options.tokens);
   } else {
     text = RequirePrompt(options.text);

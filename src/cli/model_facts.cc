@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "bench/synthetic_weights.h"
+#include "cli/options/find_model.h"
 #include "engine/memory_plan.h"
 #include "engine/storage_types.h"
 #include "model/archs/all.h"
 #include "model/loader.h"
 #include "text/load_tokenizer.h"
-#include "weights/hf_config.h"
 #include "weights/open.h"
 
 namespace godwit::cli {
@@ -26,6 +27,18 @@ TextFacts ReadTextFacts(const std::filesystem::path& folder) {
   text.tokenizer = LoadTokenizer(folder);
   text.special = FindSpecialTokens(text.config, *text.tokenizer);
   return text;
+}
+
+bool HasWeights(const std::filesystem::path& folder) {
+  return std::ranges::any_of(
+      std::filesystem::directory_iterator(folder),
+      [](const std::filesystem::directory_entry& file) { return HoldsWeights(file.path()); });
+}
+
+// Of a checkpoint that is not there.
+DType StoredAs(const HfConfig& config) {
+  const std::string type = config.StringOr("torch_dtype", config.StringOr("dtype", "bfloat16"));
+  return type == "float32" ? DType::kF32 : type == "float16" ? DType::kF16 : DType::kBF16;
 }
 
 }  // namespace
@@ -48,14 +61,12 @@ ModelFacts ReadModelFacts(const std::string& folder, const std::string& weights)
   ModelFacts facts;
   facts.folder = folder;
   const std::filesystem::path path = folder;
-  if (!std::filesystem::is_directory(path)) {
-    const bool exists = std::filesystem::exists(path);
-    Throw(exists ? ErrorKind::kInput : ErrorKind::kIo, "{}: {}, expected the folder of a model",
-          folder, exists ? "not a folder" : "no such folder");
-  }
-  facts.spec = DescribeModel(HfConfig::Load(path / "config.json"));
+  const HfConfig config = LoadConfig(folder);
+  facts.spec = DescribeModel(config);
   facts.text = ReadTextFacts(path);
-  facts.source = OpenWeights(path);
+  facts.has_weights = HasWeights(path);
+  facts.source =
+      facts.has_weights ? OpenWeights(path) : bench::SyntheticWeights(facts.spec, StoredAs(config));
   for (const std::string& name : facts.source->Names()) {
     const TensorInfo& tensor = *facts.source->Find(name);
     facts.parameters += tensor.NumElements();

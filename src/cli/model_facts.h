@@ -36,6 +36,7 @@ struct ModelFacts {
   std::unique_ptr<const WeightSource> source;
   int64_t parameters = 0;
   int64_t file_bytes = 0;
+  bool has_weights = true;  // else the config.json alone told `source` what there would be
   // Memory of the loaded weights; nullopt where the tensors are not those of the model, then
   // `problem` says why.
   std::optional<int64_t> weight_bytes;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/exit_code.h"
 #include "cli/options/escape.h"
+#include "cli/options/find_model.h"
 #include "cli/options/model_options.h"
 #include "cli/options/text_input.h"
 #include "cli/terminal/output.h"
@@ -23,7 +24,7 @@ struct TokenizeOptions {
 };
 
 void ParseTokenize(std::span<const std::string> arguments, TokenizeOptions& options) {
-  CommandLine line("tokenize", "[-m MODEL] -p TEXT [flags]",
+  CommandLine line("tokenize", "[-m MODEL] [-p TEXT | -f FILE] [flags]",
                    "Prints the tokens of a text, one on a line: its id, and how the vocabulary "
                    "spells it.");
   AddModelFlag(line, options.model);
@@ -57,6 +58,7 @@ int Tokenize(std::span<const std::string> arguments) {
   TokenizeOptions options;
   ParseTokenize(arguments, options);
   ChooseModel(options.model);
+  RequireTokenizer(options.model.folder);
   if (options.decode) {
     const auto ids = ParseTokens(*options.decode);
     const std::string text = LoadTokenizer(options.model.folder)->Decode(ids, false);

@@ -50,8 +50,8 @@ std::vector<std::string> OtherWeights(const fs::path& folder) {
   const size_t hidden = others.size() > kShown ? others.size() - kShown : 0;
   others.resize(others.size() - hidden);
   Throw(ErrorKind::kUnsupported,
-        "{}: no weights that this build reads: {}, found {}{}; safetensors is the only supported "
-        "format",
+        "{}: no weights that this build reads: {}, found {}{}; save_pretrained of transformers "
+        "writes them",
         folder.string(), expected, fmt::join(others, ", "),
         hidden ? fmt::format(" and {} more", hidden) : "");
 }

@@ -49,7 +49,7 @@ TEST(OpenWeightsTest, NamesTheWeightsItCannotRead) {
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, folder.path()),
               AllOf(HasSubstr("expected model.safetensors or model.safetensors.index.json, found "
                               "\"a.gguf\", \"pytorch_model.bin\""),
-                    HasSubstr("only supported format")));
+                    HasSubstr("save_pretrained")));
   folder.Write("b.gguf", "x");
   folder.Write("c.gguf", "x");
   folder.Write("d.gguf", "x");

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/error.h"
 #include "base/quote.h"
 
 namespace godwit {
@@ -231,7 +232,7 @@ std::optional<std::string_view> QuantizationKey(const HfConfig& config) {
   return std::nullopt;
 }
 
-QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::string& head) {
+QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::string& head) try {
   QuantizationConfig result;
   const auto key = QuantizationKey(config);
   if (!key) return result;
@@ -263,6 +264,11 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
   rules->ignored = ReadPatterns(block, "ignore");
   result.rules_ = std::move(rules);
   return result;
+} catch (const Error& error) {
+  if (error.kind() != ErrorKind::kUnsupported) throw;
+  Throw(ErrorKind::kUnsupported,
+        "{}; the nearest that is supported is the model as it was before, with --weights int8",
+        error.what());
 }
 
 const QuantizationScheme* QuantizationConfig::Find(std::string_view module) const {

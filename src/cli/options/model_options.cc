@@ -9,13 +9,13 @@
 #include "base/name_list.h"
 #include "base/numa.h"
 #include "base/thread_pool.h"
+#include "cli/options/find_model.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
 #include "model/archs/all.h"
-#include "weights/hf_config.h"
 
 namespace godwit::cli {
 namespace {
@@ -46,7 +46,8 @@ void AddModelFlag(CommandLine& line, ModelOptions& options) {
   line.Group("Model");
   line.Add({.names = "-m,--model",
             .value = "MODEL",
-            .help = "Hugging Face model folder: config.json, *.safetensors, tokenizer.json",
+            .help = "folder of a Hugging Face model (config.json, *.safetensors, tokenizer.json), "
+                    "or ORG/NAME of one that hf download has put into its cache",
             .fallback = "our own small one"},
            options.folder);
 }
@@ -120,7 +121,10 @@ void WarnAboutSpec(const DecoderSpec& spec) {
 }
 
 void ChooseModel(ModelOptions& options) {
-  if (!options.folder.empty()) return;
+  if (!options.folder.empty()) {
+    options.folder = FindModel(options.folder);
+    return;
+  }
   const auto own = OwnModel();
   if (!own) {
     Throw(ErrorKind::kInput,
@@ -135,17 +139,14 @@ void ChooseModel(ModelOptions& options) {
 
 Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
                   std::span<const std::string> kv_specs) {
-  const std::filesystem::path folder = options.folder;
-  if (std::filesystem::is_directory(folder)) {
-    const DecoderSpec spec = DescribeModel(HfConfig::Load(folder / "config.json"));
-    for (const std::string& kv : kv_specs.empty() ? std::span(&session.kv, 1) : kv_specs) {
-      CheckKv(spec, session, kv);
-    }
+  const DecoderSpec spec = DescribeModel(LoadConfig(options.folder));
+  for (const std::string& kv : kv_specs.empty() ? std::span(&session.kv, 1) : kv_specs) {
+    CheckKv(spec, session, kv);
   }
-  const auto name = std::filesystem::absolute(folder / "").parent_path().filename().string();
+  if (options.needs_text) RequireTokenizer(options.folder);
   WarnAboutThreads(options.threads);
   const std::vector<int> cpus = DealOut(NumaNodes(), 1);
-  ProgressLine progress("loading " + name, ProgressUnit::kBytes);
+  ProgressLine progress("loading " + ModelName(options.folder), ProgressUnit::kBytes);
   Engine engine(
       options.folder,
       {.threads = options.threads,

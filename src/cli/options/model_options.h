@@ -12,11 +12,12 @@
 namespace godwit::cli {
 
 struct ModelOptions {
-  std::string folder;
-  int threads = 0;  // 0: one for every core
-  std::string isa;  // empty: the best
+  std::string folder;  // once chosen; before, as -m names it
+  int threads = 0;     // 0: one for every core
+  std::string isa;     // empty: the best
   std::string weights = "auto";
-  std::string numa;  // empty: none
+  std::string numa;        // empty: none
+  bool needs_text = true;  // a tokenizer, too
 };
 
 void AddModelFlag(CommandLine& line, ModelOptions& options);    // --model alone
@@ -32,8 +33,8 @@ void WarnAboutThreads(int threads);
 // On standard error, what DecoderSpec::warnings says.
 void WarnAboutSpec(const DecoderSpec& spec);
 
-// Without --model: the project's own small model. Throws Error(kInput) that says how to name one if
-// that is not there.
+// The folder of --model (FindModel), or without it the project's own small model. Throws
+// Error(kInput) that says how to name one if that is not there.
 void ChooseModel(ModelOptions& options);
 
 // Shows progress and warnings on standard error. What can be refused without reading the weights,

@@ -1,0 +1,157 @@
+"""What -m may name, and what is said of everything else that people name there."""
+
+import json
+import shutil
+import unittest
+
+from harness import GOLDEN, TINY, CliTest
+
+INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
+RUN = ["run", "--temp", "0", "-p", "Once", "-n", "3"]
+VERBS = (RUN, ["inspect"], ["bench"], ["chat"], ["perplexity", "-f", TINY / "config.json"], ["eval", "stream"],
+         ["logits", "-p", "x", "-o", "/dev/null"], ["quantize", "--dry-run"])
+
+
+class CacheTest(CliTest):
+    def cache(self, hub, name="org--name"):
+        cached = hub / f"models--{name}"
+        (cached / "refs").mkdir(parents=True)
+        (cached / "refs/main").write_text("c0ffee")
+        (cached / "snapshots").mkdir()
+        # As huggingface_hub has them: links to blobs.
+        shutil.copytree(TINY, cached / "blobs")
+        (cached / "snapshots/c0ffee").mkdir()
+        for file in (cached / "blobs").iterdir():
+            (cached / "snapshots/c0ffee" / file.name).symlink_to(f"../../blobs/{file.name}")
+        return cached
+
+    def test_places(self):
+        expected = self.ok(*RUN, "-m", TINY)
+        for place, variables in ((".cache/huggingface/hub", {}),
+                                 ("xdg/huggingface/hub", {"XDG_CACHE_HOME": "xdg"}),
+                                 ("home/hub", {"HF_HOME": "home"}), ("hub", {"HF_HUB_CACHE": "hub"})):
+            variables = {k: str(self.folder / v) for k, v in variables.items()}
+            self.refused(IO, *RUN, "-m", "org/name", variables=variables)
+            cached = self.cache(self.folder / place)
+            self.assertEqual(self.ok(*RUN, "-m", "org/name", variables=variables), expected)
+            self.assertEqual(self.ok(*RUN, "-m", cached, variables=variables), expected)
+            shutil.rmtree(cached)
+
+    def test_a_folder_comes_first(self):
+        self.cache(self.folder / "hub")
+        shutil.copytree(TINY, self.folder / "org" / "name")
+        facts = json.loads(self.ok("inspect", "--json", "-m", "org/name", cwd=self.folder,
+                                   variables={"HF_HUB_CACHE": str(self.folder / "hub")}))
+        self.assertEqual(facts["folder"], "org/name")
+
+    def test_the_name_is_the_models(self):
+        self.cache(self.folder / "hub")
+        report = json.loads(self.ok("bench", "-m", "org/name", "-p", "0", "-n", "1", "-r", "1",
+                                    "--no-limits", "--json",
+                                    variables={"HF_HUB_CACHE": str(self.folder / "hub")}))
+        self.assertEqual(report[0]["model"], "org/name")
+
+    def test_what_is_not_there(self):
+        for verb in VERBS:
+            message = self.refused(IO, *verb, "-m", "org/name")
+            self.assertIn("hf download org/name", message)
+            self.assertIn(str(self.folder / ".cache/huggingface/hub"), message)
+        for name in ("/org/name", "./org/name", "org/name/", "a b/c", "org"):
+            self.assertNotIn("hf download", self.refused(IO, *RUN, "-m", name))
+        # A download that was broken off.
+        cached = self.cache(self.folder / ".cache/huggingface/hub")
+        (cached / "refs/main").unlink()
+        self.assertIn("hf download", self.refused(IO, *RUN, "-m", "org/name"))
+
+
+class OtherThingsTest(CliTest):
+    def test_spellings(self):
+        expected = self.ok(*RUN, "-m", TINY)
+        self.assertEqual(self.ok(*RUN, "-m", f"{TINY}/"), expected)
+        for file in ("config.json", "model.safetensors", "tokenizer.json"):
+            message = self.refused(INPUT, *RUN, "-m", TINY / file)
+            self.assertIn(f"{file}: not a folder; the model is its folder: -m {TINY}", message)
+        self.assertIn("-m .", self.refused(INPUT, *RUN, "-m", "config.json", cwd=TINY))
+        self.assertIn(f"-m {TINY}", self.refused(IO, *RUN, "-m", TINY.parent))
+
+    def test_gguf(self):
+        gguf = self.folder / "model.gguf"
+        gguf.write_bytes(b"GGUF" + bytes(20))
+        for verb in VERBS:
+            for model in (gguf, self.folder):
+                self.assertIn("GGUF is not supported; expected Hugging Face's files",
+                              self.refused(UNSUPPORTED, *verb, "-m", model))
+
+    def test_adapter(self):
+        (self.folder / "adapter_config.json").write_text('{"base_model_name_or_path": "org/base"}')
+        (self.folder / "tokenizer.json").touch()
+        for verb in VERBS:
+            self.assertIn('an adapter (LoRA) of "org/base": adapters are not supported',
+                          self.refused(UNSUPPORTED, *verb, "-m", self.folder))
+        (self.folder / "adapter_config.json").write_text("[")
+        self.assertIn("an adapter (LoRA): ", self.refused(UNSUPPORTED, *RUN, "-m", self.folder))
+
+    def test_weights_of_pytorch(self):
+        model = self.copy_of_tiny()
+        (model / "model.safetensors").rename(model / "pytorch_model.bin")
+        for verb in (*VERBS[:3], ["quantize", "--dry-run"]):
+            message = self.refused(UNSUPPORTED, *verb, "-m", model)
+            self.assertIn("pytorch_model.bin", message)
+            self.assertIn("save_pretrained", message)
+
+    def test_other_quantizations(self):
+        for config in ({"quant_method": "gptq", "bits": 4}, {"quant_method": "awq", "bits": 4},
+                       {"quant_method": "fp8"},
+                       {"quant_method": "bitsandbytes", "load_in_4bit": True},
+                       {"quant_method": "compressed-tensors", "format": "pack-quantized",
+                        "config_groups": {"group_0": {"weights": {"num_bits": 4}}}}):
+            model = self.copy_of_tiny()
+            fields = json.loads((model / "config.json").read_text())
+            (model / "config.json").write_text(
+                json.dumps({**fields, "quantization_config": config}))
+            for verb in (RUN, ["inspect"], ["bench"]):
+                self.assertIn("with --weights int8",
+                              self.refused(UNSUPPORTED, *verb, "-m", model))
+            shutil.rmtree(model)
+
+    def test_no_tokenizer(self):
+        model = self.copy_of_tiny()
+        (model / "tokenizer.json").unlink()
+        (model / "model.safetensors").write_bytes(b"never read")
+        text = ["-f", TINY / "config.json"]
+        for verb in (RUN, ["chat"], ["perplexity", *text], ["eval", "stream"], ["tokenize", *text],
+                     ["logits", "-p", "x", "-o", "/dev/null"]):
+            self.assertIn("has no tokenizer.json, which text needs",
+                          self.refused(UNSUPPORTED, *verb, "-m", model))
+        (model / "tokenizer.model").touch()
+        self.assertIn("save_pretrained", self.refused(UNSUPPORTED, *RUN, "-m", model))
+        # Ids need none.
+        (model / "model.safetensors").unlink()
+        shutil.copy(TINY / "model.safetensors", model)
+        self.ok("logits", "--tokens", "1,2", "-o", "/dev/null", "-m", model)
+        self.ok("bench", "-p", "0", "-n", "1", "-r", "1", "--no-limits", "-m", model)
+
+
+class ConfigAloneTest(CliTest):
+    def test_inspect(self):
+        for model, weights in ((TINY, "auto"), (TINY, "int8"), (GOLDEN / "mixtral" / "all_experts", "auto")):
+            whole = json.loads(self.ok("inspect", "--json", "-m", model, "--weights", weights))
+            alone = self.folder / "alone"
+            alone.mkdir()
+            shutil.copy(model / "config.json", alone)
+            arguments = ["inspect", "-m", alone, "--weights", weights]
+            planned = json.loads(self.ok(*arguments, "--json"))
+            self.assertTrue(whole["weights"].pop("present"))
+            self.assertFalse(planned["weights"].pop("present"))
+            for fact in ("weights", "parameters"):
+                self.assertEqual(planned[fact], whole[fact])
+            for kv, facts in whole["kv"].items():
+                self.assertEqual(planned["kv"][kv]["bytes_per_token"], facts["bytes_per_token"])
+            text = self.ok(*arguments)
+            self.assertIn("none are here: figures from config.json", text)
+            self.refused(IO, "bench", "-m", alone)
+            shutil.rmtree(alone)
+
+
+if __name__ == "__main__":
+    unittest.main()

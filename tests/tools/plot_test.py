@@ -99,6 +99,13 @@ class PlotTest(CliTest):
                 self.assertTrue(left <= x <= right and low <= y <= high,
                                 f"({x}, {y}) is not within {left} to {right}, {low} to {high}")
 
+        # A label's line begins at a curve's last point.
+        ends = [line.get_transform().transform(line.get_xydata()[-1]) for line in data]
+        for line in axes.lines:
+            if line not in data:
+                x, y = axes.transAxes.transform(line.get_xydata()[0])
+                self.assertTrue(any(abs(x - right) < 12 and abs(y - high) < 1 for right, high in ends))
+
     # Every kind, as the program prints it.
 
     def test_every_kind(self):
@@ -174,7 +181,7 @@ class PlotTest(CliTest):
     def labels_are_apart(self, figure, names):
         figure.draw_without_rendering()
         boxes = sorted((text.get_window_extent() for text in figure.findobj(matplotlib.text.Text)
-                        if text.get_text().split("  ")[0] in names), key=lambda box: box.y0)
+                        if text.get_text().split(" · ")[0] in names), key=lambda box: box.y0)
         self.assertEqual(len(boxes), len(names))
         for below, above in zip(boxes, boxes[1:]):
             self.assertLessEqual(below.y1, above.y0 + 1)
@@ -192,9 +199,9 @@ class PlotTest(CliTest):
         self.assertNotIn("dense", texts(figure))
         # What differs is the curve's; what does not tell them apart is the file's.
         figure, _ = self.drawn(run_of([2.0, 3.0]), run_of([2.1, 3.1], kv="window:9"))
-        self.assertIn("dense  ppl 1.00", texts(figure))
+        self.assertIn("dense · ppl 1.00", texts(figure))
         figure, _ = self.drawn(run_of([2.0, 3.0]), run_of([2.1, 3.1]))
-        self.assertIn("1.json  ppl 1.00", texts(figure))
+        self.assertIn("1.json · ppl 1.00", texts(figure))
 
     def test_foreign_names(self):
         figure, _ = self.drawn(run_of([2.0], model=NAME), run_of([3.0], model="x" * 5000))
@@ -266,7 +273,7 @@ class PlotTest(CliTest):
             self.assertEqual(first, second, suffix)
         for name in "ab":
             done = self.plot("-", "-o", self.folder / name / "x.svg", input=path.read_text())
-            self.assertIn("no folder", done.stderr)
+            self.assertIn("no such folder", done.stderr)
             (self.folder / name).mkdir()
             done = self.plot("-", "-o", self.folder / name / "x.svg", input=path.read_text())
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
@@ -290,6 +297,9 @@ class PlotTest(CliTest):
                 (run_of([2.0]) | {"buckets": 7}, "godwit perplexity --json"),
                 ({"buckets": []}, "'model' is missing"),
                 (run_of([10 ** 400]), "godwit perplexity --json"),
+                (run_of([1e300]), "no figure that can be drawn"),
+                (bench_of({0: 5.0}, error=-1.0), "expected an error of at least 0"),
+                (bench_of({0: 5.0}, n_depth="x"), "expected a number, found 'x'"),
                 ({"model": "m", "search": None}, "--alpha auto")):
             with self.subTest(message=message, content=str(content)[:40]):
                 bad = self.write("bad.json", content)
@@ -298,7 +308,9 @@ class PlotTest(CliTest):
                 self.assertIn(message, said)
         self.assertIn("ends in .png, .svg or .pdf",
                       self.refused_plot(good, "-o", self.folder / "x.gif"))
-        self.assertIn("no folder", self.refused_plot(good, "-o", self.folder / "no" / "x.svg"))
+        self.assertIn("no such folder", self.refused_plot(good, "-o", self.folder / "no" / "x.svg"))
+        self.plot(good, "-o", self.folder / "X.PDF")
+        self.assertTrue((self.folder / "X.PDF").read_bytes().startswith(b"%PDF"))
         self.assertIn("No such file", self.refused_plot(self.folder / "none", "-o", out))
         other = self.write("other.json", bench_of({0: 5.0}))
         self.assertIn("files of one kind", self.refused_plot(good, other, "-o", out))
@@ -321,8 +333,8 @@ class PlotTest(CliTest):
                                f"runpy.run_path({str(TOOL)!r}, run_name='__main__')"],
                               cwd=self.folder, text=True, capture_output=True, check=False,
                               env=os.environ | {"PYTHONPATH": str(TOOL.parent)})
-        self.assertEqual(done.stderr, "plot: matplotlib is missing: install it with apt install "
-                                      "python3-matplotlib\n")
+        self.assertEqual(done.stderr, f"plot: matplotlib is missing in {sys.executable}: apt install "
+                                      "python3-matplotlib installs it for /usr/bin/python3\n")
 
 
 if __name__ == "__main__":

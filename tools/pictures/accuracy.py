@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from matplotlib.ticker import FuncFormatter
 
-from pictures.curves import (Curve, Kind, Refused, basename, clean, give_names, mean_points, number)
+from pictures.curves import (Curve, Kind, Refused, basename, clean, deviation, give_names,
+                             mean_points, number)
 from pictures.perplexity import texts_of
 from pictures.style import (GREY, appearance, curve_picture, fit_share, new_figure, plain,
                             set_title)
@@ -28,7 +29,7 @@ def tasks_of(results):
         key = "acc" if "acc" in task else "accuracy"
         chance = task.get("chance")
         if task[key] is not None:
-            tasks[clean(name)] = (number(task[key]), number(task[key + "_stderr"] or 0),
+            tasks[clean(name)] = (number(task[key]), deviation(task[key + "_stderr"]),
                                   None if chance is None else number(chance))
     return tasks
 

@@ -1,7 +1,7 @@
 """What quantizing costs over the strength of smoothing: godwit quantize --alpha auto."""
 
 from pictures.curves import Curve, Kind, Refused, basename, clean, number
-from pictures.style import COLOURS, curve_picture
+from pictures.style import curve_picture
 
 
 def read(objects, source):
@@ -14,18 +14,17 @@ def read(objects, source):
             for result in objects]
 
 
-def draw(curves):
-    figure, axes = curve_picture(curves, "What quantizing costs",
-                                 "migration strength alpha",
-                                 "relative squared error of the outputs")
-    for i, curve in enumerate(curves):
-        alpha, error, _ = min(curve.finite(), key=lambda point: point[1])
-        colour = COLOURS[i % len(COLOURS)]
-        axes.plot([alpha], [error], marker="o", markersize=9, color=colour, linestyle="", zorder=6)
-        axes.annotate(f"least at {alpha:g}", (alpha, error), (0, -10), va="top", ha="center",
-                      textcoords="offset points", color=colour, annotation_clip=False)
+def mark_least(axes, curve, colour):
+    alpha, error, _ = min(curve.finite(), key=lambda point: point[1])
+    axes.plot([alpha], [error], marker="o", markersize=9, color=colour, linestyle="", zorder=6)
+    axes.annotate(f"least at {alpha:g}", (alpha, error), (0, -10), va="top", ha="center",
+                  textcoords="offset points", color=colour, annotation_clip=False)
     axes.margins(y=0.18)  # room for these words
-    return figure, axes
+
+
+def draw(curves):
+    return curve_picture(curves, "What quantizing costs", "migration strength alpha",
+                         "relative squared error of the outputs", mark=mark_least)
 
 
 SEARCH = Kind("godwit quantize --json", lambda keys: "search" in keys, read, draw)

@@ -31,7 +31,17 @@ def number(value):
         return math.nan
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"expected a number, found {value!r:.40}")
-    return float(value)
+    if math.isfinite(value) and abs(value) > 1e60:
+        raise ValueError(f"{value:.3g} is no figure that can be drawn")
+    return float(value) if abs(value) > 1e-60 else 0.0
+
+
+def deviation(value):
+    """The length of an error bar; 0 for null: there is none of a single value."""
+    length = number(value or 0)
+    if length < 0:
+        raise ValueError(f"expected an error of at least 0, found {length:g}")
+    return length
 
 
 @dataclass(frozen=True)

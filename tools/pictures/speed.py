@@ -1,43 +1,57 @@
 """Tokens per second over what was varied: godwit bench."""
 
-from pictures.curves import Curve, Kind, basename, clean, number
+from dataclasses import dataclass
+
+from pictures.curves import Curve, Kind, basename, clean, deviation, number
 from pictures.style import curve_picture, plain
 
 # What may lie on the axis, the first of them that varies; and its label.
 AXES = {"n_depth": "tokens in the cache", "size": "tokens of the test", "threads": "threads"}
 
 
+@dataclass
+class Test:
+    where: dict   # its value for each of AXES
+    facts: dict   # all that names it
+    speed: tuple  # tokens per second, standard deviation
+    source: str
+
+
 def read(objects, source):
-    """The tests as they are: which of their fields is the axis is seen when all are there."""
-    for test in objects:
-        test["size"] = test["n_prompt"] or test["n_gen"]
-        test["source"] = source
-        for key in (*AXES, "tokens_per_second", "stddev"):
-            test[key] = number(test[key])
-    return objects
+    return [Test({"n_depth": number(test["n_depth"]), "size": size_of(test),
+                  "threads": number(test["threads"])},
+                 facts_of(test), (number(test["tokens_per_second"]), deviation(test["stddev"])), source)
+            for test in objects]
 
 
-def facts(test, axis):
-    names = {"model": basename(test["model"]), "test": "prompt" if test["n_prompt"] else "generation",
-             "size": plain(test["size"]), "n_depth": f"{plain(test['n_depth'])} tokens deep" if test["n_depth"] else "",
-             "threads": "1 thread" if test["threads"] == 1 else f"{plain(test['threads'])} threads", "weights": clean(test["weights"]) + " weights",
-             "kv_type": clean(test["kv_type"]) + " KV", "kv": clean(test["kv"]),
-             "isa": clean(test["isa"])}
-    names["test"] += "" if axis == "size" else f" of {names['size']}"
-    return {key: name for key, name in names.items() if key not in (axis, "size")}
+def size_of(test):
+    return number(test["n_prompt"] or test["n_gen"])
+
+
+def facts_of(test):
+    depth, threads = number(test["n_depth"]), number(test["threads"])
+    return {"model": basename(test["model"]), "test": "prompt" if test["n_prompt"] else "generation",
+            "size": f"{plain(size_of(test))} tokens",
+            "n_depth": f"{plain(depth)} tokens deep" if depth else "",
+            "threads": "1 thread" if threads == 1 else f"{plain(threads)} threads",
+            "weights": f"{clean(test['weights'])} weights", "kv_type": f"{clean(test['kv_type'])} KV",
+            "kv": clean(test["kv"]), "isa": clean(test["isa"])}
+
+
+def varies(tests, axis):
+    """Whether tests of one kind differ in it."""
+    return any(len({test.where[axis] for test in tests if test.facts["test"] == kind}) > 1
+               for kind in ("prompt", "generation"))
 
 
 def draw(tests):
-    axis = next((key for key in AXES
-                 if len({(bool(test["n_prompt"]), test[key]) for test in tests}) > 2
-                 or len({test[key] for test in tests if test["n_prompt"]}) > 1
-                 or len({test[key] for test in tests if not test["n_prompt"]}) > 1), "n_depth")
+    axis = next((key for key in AXES if varies(tests, key)), "n_depth")
     curves = {}
     for test in tests:
-        named = facts(test, axis)
-        curve = curves.setdefault((test["source"], *named.values()),
-                                  Curve(named, [], source=test["source"]))
-        curve.points.append((test[axis], test["tokens_per_second"], test["stddev"]))
+        facts = {key: name for key, name in test.facts.items() if key != axis}
+        curve = curves.setdefault((test.source, *facts.values()),
+                                  Curve(facts, [], source=test.source))
+        curve.points.append((test.where[axis], *test.speed))
     for curve in curves.values():
         curve.points.sort()
     return curve_picture(list(curves.values()), "Speed", AXES[axis],

@@ -1,6 +1,6 @@
 """Questions about an endless text: godwit eval stream."""
 
-from pictures.curves import Curve, Kind, accuracy_points, basename, clean, number
+from pictures.curves import Curve, Kind, accuracy_points, basename, clean, deviation, number
 from pictures.style import curve_picture
 
 
@@ -8,7 +8,7 @@ def read_distances(objects, source):
     return [Curve({"model": basename(result["model"]), "kv": clean(result["kv"]),
                    "feed": f"fed: {clean(result['feed'])}"},
                   sorted((number(row["distance_tokens"]), number(row["accuracy"]),
-                          number(row["accuracy_stderr"] or 0)) for row in result["distances"]),
+                          deviation(row["accuracy_stderr"])) for row in result["distances"]),
                   source=source)
             for result in objects]
 

@@ -131,14 +131,16 @@ def appearance(i, count):
             "marker": MARKERS[i % len(MARKERS)], "zorder": 3 + i / count}
 
 
-def draw_curves(axes, curves, share=False):
-    """Draws and labels them. share: the values are from 0 to 1."""
-    together = 1
+def draw_curves(axes, curves, share=False, mark=None):
+    """Draws and labels them. share: the values are from 0 to 1. mark(axes, curve, colour): draws what
+    else there is of a curve."""
+    together, ends = 1, []
     for i, curve in enumerate(curves):
         look = appearance(i, len(curves))
         points, thin = thinned(curve.finite())
         together = max(together, thin)
         x, y, error = zip(*points)
+        ends.append((x[-1], y[-1]))
         if len(points) > MOST_MARKED:
             look.update(marker="", linewidth=max(1.2, look["linewidth"] / 2))
         look.update(markersize=5, markerfacecolor="white", markeredgecolor=look["color"],
@@ -152,6 +154,8 @@ def draw_curves(axes, curves, share=False):
                                   axes.figure.dpi_scale_trans)
         axes.errorbar(x, y, yerr=[low, high] if any(error) else None, capsize=2.5, elinewidth=1.2,
                       transform=axes.transData + aside, **look)
+        if mark:
+            mark(axes, curve, look["color"])
     everything = [point for curve in curves for point in curve.finite()]
     # A transform of its own keeps a line out of the limits.
     axes.update_datalim([(x, y + side) for x, y, error in everything
@@ -164,16 +168,14 @@ def draw_curves(axes, curves, share=False):
     axes.autoscale_view()
     if together > 1:
         axes.set_xlabel(f"{axes.get_xlabel()}; means of {together:,} neighbouring values")
-    label_ends(axes, curves)
+    label_ends(axes, curves, ends)
 
 
-def label_ends(axes, curves):
-    """The name of every curve beside its last point, moved up or down where two would overlap."""
-    labels = []
-    for i, curve in enumerate(curves):
-        text = "  ".join(filter(None, (curve.name, curve.note)))
-        if text:
-            labels.append((*curve.finite()[-1][:2], i, text))
+def label_ends(axes, curves, ends):
+    """The name of every curve beside its end (x, y), moved up or down where two would overlap."""
+    labels = [(*end, i, " · ".join(filter(None, (curve.name, curve.note))))
+              for i, (curve, end) in enumerate(zip(curves, ends))]
+    labels = [label for label in labels if label[-1]]
     if not labels:
         return
     figure = axes.figure
@@ -185,10 +187,10 @@ def label_ends(axes, curves):
                            annotation_clip=False) for _, _, i, text in labels]
     figure.draw_without_rendering()  # only now does the layout say how large the axes are
     point = figure.dpi / 72
-    ends = axes.transAxes.inverted().transform(
+    begins = axes.transAxes.inverted().transform(
         axes.transData.transform([(x, y) for x, y, _, _ in labels]))
-    places = spread([y for _, y in ends], 14 * point / axes.bbox.height)
-    for text, (x, y), place in zip(texts, ends, places):
+    places = spread([y for _, y in begins], 14 * point / axes.bbox.height)
+    for text, (x, y), place in zip(texts, begins, places):
         text.xy = (1, place)
         axes.plot([x, 1, 1 + 11 * point / axes.bbox.width], [y, y, place], transform=axes.transAxes,
                   color=text.get_color(), linewidth=0.8, clip_on=False, zorder=2.5)
@@ -205,8 +207,8 @@ def spread(places, step):
     return moved
 
 
-def curve_picture(curves, title, x_label, y_label, share=False):
-    """A figure of curves, and its axes."""
+def curve_picture(curves, title, x_label, y_label, **how):
+    """A figure of curves, and its axes. how: as draw_curves takes it."""
     shared = give_names(curves)
     for curve in curves:
         if not curve.finite():
@@ -216,7 +218,7 @@ def curve_picture(curves, title, x_label, y_label, share=False):
     axes = figure.subplots()
     axes.set(xlabel=x_label, ylabel=y_label)
     set_title(axes, title, shared)
-    draw_curves(axes, curves, share)
+    draw_curves(axes, curves, **how)
     return figure, axes
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from pictures.curves import Curve, Kind, number
-from pictures.style import COLOURS, curve_picture
+from pictures.style import curve_picture
 
 
 @dataclass
@@ -18,14 +18,15 @@ def read(objects, source):
     return [Training({"model": source}, steps, source=source, kept_back=kept_back)]
 
 
+def mark_kept_back(axes, curve, colour):
+    if curve.kept_back:
+        axes.plot(*zip(*curve.kept_back), "o", color=colour, markersize=4, markeredgecolor="white",
+                  markeredgewidth=0.6, zorder=5)
+
+
 def draw(curves):
-    figure, axes = curve_picture(curves, "Loss in training; dots: on text that was kept back",
-                                 "tokens seen", "nats per token")
-    for i, curve in enumerate(curves):
-        if curve.kept_back:
-            axes.plot(*zip(*curve.kept_back), "o", color=COLOURS[i % len(COLOURS)], markersize=4,
-                      markeredgecolor="white", markeredgewidth=0.6, zorder=5)
-    return figure, axes
+    return curve_picture(curves, "Loss in training; dots: on text that was kept back",
+                         "tokens seen", "nats per token", mark=mark_kept_back)
 
 
 STEPS = Kind("training.jsonl of tools/pretrain", lambda keys: {"step", "loss", "tokens"} <= keys,

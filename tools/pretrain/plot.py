@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
-"""The pictures of docs/results/sink-pretraining.md.
+"""Where the heads of models look: figures 1.4 and 4.5 of the thesis.
 
-  python tools/pretrain/plot.py loss OUT.svg MODEL...           figure 4.4: training.jsonl of each
-  python tools/pretrain/plot.py attention OUT.png BOOK RUN...   figures 1.4 and 4.5
+  python tools/pretrain/plot.py OUT.png BOOK RUN...
 
 Attention is averaged over 256 sentences of 16 tokens from BOOK (corpus.py --text), for every head
 of three layers: the first, the middle one and the last. RUN is a folder of train.py.
 """
 
 import argparse
-import json
 import re
 from pathlib import Path
 
@@ -24,17 +22,6 @@ from attention_maps import attention_to
 from decoder import Decoder, Shape
 
 SENTENCES, TOKENS = 256, 16
-
-
-def loss_curves(out, models):
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    for model in models:
-        lines = [json.loads(line) for line in (model / "training.jsonl").read_text().splitlines()]
-        axes.plot([line["tokens"] / 1e6 for line in lines], [line["loss"] for line in lines],
-                  linewidth=0.8, label=model.name)
-    axes.set(xlabel="million tokens", ylabel="training loss (nats per token)")
-    axes.legend()
-    figure.savefig(out)
 
 
 def load(run):
@@ -83,14 +70,11 @@ def attention_maps(out, book, runs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("picture", choices=("loss", "attention"))
     parser.add_argument("out", type=Path)
-    parser.add_argument("inputs", type=Path, nargs="+")
+    parser.add_argument("book", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+")
     options = parser.parse_args()
-    if options.picture == "loss":
-        loss_curves(options.out, options.inputs)
-    else:
-        attention_maps(options.out, options.inputs[0], [run.resolve() for run in options.inputs[1:]])
+    attention_maps(options.out, options.book, [run.resolve() for run in options.runs])
 
 
 if __name__ == "__main__":

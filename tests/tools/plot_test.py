@@ -109,7 +109,7 @@ class PlotTest(CliTest):
     # Every kind, as the program prints it.
 
     def test_every_kind(self):
-        text = self.write("text", STORY * 60)
+        text, short = self.write("text", STORY * 60), self.write("short", STORY * 9)
         tasks = self.folder / "tasks"
         tasks.mkdir()
         self.write("tasks/arc_easy.jsonl", "".join(json.dumps(row) + "\n" for row in TASK))
@@ -118,10 +118,8 @@ class PlotTest(CliTest):
         stream = ["eval", "stream", "-m", TINY, "--kv", "sinks:4+60", "--max-new", "4"]
         quant = ["eval", "quant", "-m", f"{TINY}:f32", "-m", f"{TINY}:int8"]
         commands = {
-            "nats per token": ["perplexity", "-m", TINY, "-f", text, "--tokens", "500",
-                               "--nll", rows[0]],
-            "window:16": ["perplexity", "-m", TINY, "-f", text, "--tokens", "500",
-                          "--compare", "dense,window:16"],
+            "nats per token": ["perplexity", "-m", TINY, "-f", short, "--jsonl", rows[0]],
+            "window:16": ["perplexity", "-m", TINY, "-f", short, "--compare", "dense,window:16"],
             "distance in tokens": [*stream, "--lines", "20", "--distance", "1,2,4", "--jsonl",
                                    rows[1]],
             "arc_easy": [*stream, "--arc", tasks, "--jsonl", rows[2]],

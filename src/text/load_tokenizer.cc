@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <exception>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -48,12 +47,7 @@ class HfStream : public StreamDecoder {
         cancel_(cancel) {}
 
   ~HfStream() override {
-    if (!open_) return;
-    try {
-      worker_->Call("decoding", WorkerFrame(WorkerRequest::kCloseStream).Add(number_));
-    } catch (const std::exception&) {
-      // The worker is gone, and the stream with it.
-    }
+    if (open_) worker_->Tell(WorkerFrame(WorkerRequest::kCloseStream).Add(number_));
   }
 
   std::string Push(int32_t id) override {

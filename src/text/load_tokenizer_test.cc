@@ -151,6 +151,25 @@ TEST(LoadTokenizer, RefusesBrokenFilesWithAReason) {
   }
 }
 
+TEST(LoadTokenizer, NamesTheBrokenPartInPlainWords) {
+  const std::vector<std::pair<nlohmann::json, std::string>> cases = {
+      {{{"model", 5}}, "the model is of no known type"},
+      {{{"normalizer", {{"type", "X"}}}}, "the normalizer is of no known type"},
+      {{{"pre_tokenizer", {{"type", "X"}}}}, "the pre-tokenizer is of no known type"},
+      {{{"post_processor", {{"type", "X"}}}}, "the post-processor is of no known type"},
+      {{{"decoder", {{"type", "X"}}}}, "the decoder is of no known type"},
+      {{{"truncation", 5}}, "expected an object at line 1"},
+      {{{"normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", "("}}}, {"content", ""}}}},
+       "regular expression: end pattern with unmatched parenthesis"},
+  };
+  for (const auto& [change, reason] : cases) {
+    auto file = nlohmann::json::parse(TokenizerJson("byte_level"));
+    file.update(change);
+    EXPECT_THAT(ErrorOf([&] { ParseTokenizer(file.dump(), "tokenizer.json"); }).what(),
+                HasSubstr(reason));
+  }
+}
+
 TEST(LoadTokenizer, SurvivesEveryTruncationAndRandomDamage) {
   const std::string json = TokenizerJson("sentencepiece");
   for (size_t size = 0; size + 2 < json.size(); size += 97) {

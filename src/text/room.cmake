@@ -1,9 +1,11 @@
-# The Rust crate in ffi/, built by cargo: a program that godwit_text starts.
+# The Rust crate in ffi/, built by cargo: a program that godwit_text starts. It looks for it beside
+# the running program, where `./godwit` and an installation have it, and then where it is put here.
 find_program(GODWIT_CARGO cargo REQUIRED)
 # Several build folders may share one: the crate is the same under every preset.
 set(GODWIT_CARGO_DIR ${CMAKE_BINARY_DIR}/cargo CACHE PATH "Where cargo builds the Rust crate")
 set(ffi_dir ${CMAKE_CURRENT_LIST_DIR}/ffi)
-set(text_program ${GODWIT_CARGO_DIR}/release/godwit-text)
+set(cargo_program ${GODWIT_CARGO_DIR}/release/godwit-text)
+set(text_program ${CMAKE_BINARY_DIR}/godwit-text)
 
 execute_process(COMMAND ${GODWIT_CARGO} --version OUTPUT_VARIABLE cargo_version)
 string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" cargo_version "${cargo_version}")
@@ -16,8 +18,9 @@ add_custom_command(
   OUTPUT ${text_program}
   COMMAND ${GODWIT_CARGO} build --release --locked --quiet
           --manifest-path ${ffi_dir}/Cargo.toml --target-dir ${GODWIT_CARGO_DIR}
-  # cargo leaves an up-to-date program untouched, which ninja would take for never built.
-  COMMAND ${CMAKE_COMMAND} -E touch ${text_program}
+  # Renamed, not written: the old one may be running.
+  COMMAND ${CMAKE_COMMAND} -E copy ${cargo_program} ${text_program}.new
+  COMMAND ${CMAKE_COMMAND} -E rename ${text_program}.new ${text_program}
   DEPENDS ${ffi_sources} ${ffi_dir}/Cargo.toml ${ffi_dir}/Cargo.lock
   COMMENT "Building the Rust crate of src/text"
   USES_TERMINAL VERBATIM)

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <exception>
 #include <utility>
 
 #include "base/error.h"
@@ -66,6 +67,15 @@ std::string TextWorker::Call(std::string_view doing, WorkerFrame request,
   }
   if (process_ == nullptr) Start(cancel);
   return Exchange(doing, request, cancel);
+}
+
+void TextWorker::Tell(WorkerFrame request) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    if (process_ != nullptr) Exchange("closing", request, nullptr);
+  } catch (const std::exception&) {
+    // The process is gone, and what it knew with it.
+  }
 }
 
 std::string TextWorker::Start(const CancelToken* cancel) {

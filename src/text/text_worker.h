@@ -38,6 +38,9 @@ class TextWorker {
   std::string Call(std::string_view doing, WorkerFrame request,
                    const CancelToken* cancel = nullptr);
 
+  // For what only the process that runs need know, if one does. Throws nothing.
+  void Tell(WorkerFrame request) noexcept;
+
  private:
   std::string Start(const CancelToken* cancel);
   std::string Exchange(std::string_view doing, WorkerFrame& request, const CancelToken* cancel);

@@ -55,10 +55,10 @@ void ResetSignals(posix_spawnattr_t& attributes) {
 }  // namespace
 
 std::filesystem::path WorkerProcess::Program() {
-  std::error_code none;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", none);
+  std::error_code failed;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
   const auto beside = self.parent_path() / "godwit-text";
-  return access(beside.c_str(), X_OK) == 0 ? beside : GODWIT_TEXT_PROGRAM;
+  return !failed && access(beside.c_str(), X_OK) == 0 ? beside : GODWIT_TEXT_PROGRAM;
 }
 
 WorkerProcess::WorkerProcess(int64_t memory_bytes) {

@@ -253,6 +253,20 @@ class ModelTest(CliTest):
             self.assertIn(f"token id {id} is outside the model's vocabulary of 512",
                           self.refused(INPUT, *run, "-q", "-p", f"Once <more {id}> upon"))
 
+    # Beside the program comes first, whatever lies there.
+    def test_a_worker_that_is_not_ours(self):
+        program = self.folder / "godwit"
+        shutil.copy(BINARY, program)
+        worker = self.folder / "godwit-text"
+        for script, reason in (("exit 90", "belongs to another version of this program"),
+                               ("exit 7", "left with exit code 7"),
+                               ("kill -TERM $$", "was ended by signal 15"),
+                               ("echo nonsense, and more of it >&0; cat", "a reply of")):
+            worker.write_text(f"#!/bin/sh\n{script}\n")
+            worker.chmod(0o755)
+            message = self.refused(IO, "tokenize", "-m", TINY, "-p", "x", binary=program)
+            self.assertIn(reason, message)
+
     def test_no_tokenizer(self):
         model = self.copy_of_tiny()
         (model / "tokenizer.json").unlink()

@@ -42,22 +42,3 @@ pub fn plain(message: &str) -> String {
     });
     replace_named(message, "expected struct ", |_| "expected an object".to_string())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn names_of_types_become_words() {
-        let enumeration = "data did not match any variant of untagged enum";
-        for (theirs, ours) in [
-            ("null, expected struct Tokenizer at line 1", "null, expected an object at line 1"),
-            (&format!("{enumeration} DecoderUntagged at"), "the decoder is of no known type at"),
-            (&format!("{enumeration} MergeType"), "a merge is no pair of tokens"),
-            (&format!("{enumeration} Other"), "a part is of no known type"),
-            ("missing field `struct`", "missing field `struct`"),
-        ] {
-            assert_eq!(plain(theirs), ours);
-        }
-    }
-}

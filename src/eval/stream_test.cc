@@ -116,7 +116,7 @@ class PairTokenizer : public FakeTokenizer {
  public:
   static constexpr std::string_view kTexts[] = {"?", ">\n", ">", "\n", "y", "\n\n", "a"};
 
-  std::vector<int32_t> Encode(std::string_view text, bool) const override {
+  std::vector<int32_t> EncodeUpTo(std::string_view text, bool, int64_t) const override {
     std::vector<int32_t> ids;
     while (!text.empty()) {
       for (const int32_t id : {1, 5, 0, 2, 3, 4, 6}) {
@@ -134,7 +134,7 @@ class PairTokenizer : public FakeTokenizer {
     for (const int32_t id : ids) text += kTexts[static_cast<size_t>(id)];
     return text;
   }
-  std::unique_ptr<StreamDecoder> NewStream(bool) const override {
+  std::unique_ptr<StreamDecoder> NewStream(bool, const CancelToken*) const override {
     class Plain : public StreamDecoder {
      public:
       std::string Push(int32_t id) override { return std::string(kTexts[static_cast<size_t>(id)]); }

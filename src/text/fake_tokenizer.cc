@@ -34,11 +34,14 @@ class FakeStream : public StreamDecoder {
 
 }  // namespace
 
-std::vector<int32_t> FakeTokenizer::Encode(std::string_view text, bool add_special_tokens) const {
+std::vector<int32_t> FakeTokenizer::EncodeUpTo(std::string_view text, bool add_special_tokens,
+                                               int64_t max_ids) const {
   std::vector<int32_t> ids;
-  ids.reserve(text.size() + 1);
   if (add_special_tokens) ids.push_back(kBos);
-  for (const char c : text) ids.push_back(static_cast<uint8_t>(c));
+  for (const char c : text) {
+    if (std::ssize(ids) > max_ids) break;
+    ids.push_back(static_cast<uint8_t>(c));
+  }
   return ids;
 }
 

@@ -22,7 +22,6 @@ class FakeTokenizer : public Tokenizer {
   static constexpr int32_t kBos = 256;  // "<s>"
   static constexpr int32_t kEos = 257;  // "</s>"
 
-  std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const override;
   std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const override;
   std::unique_ptr<StreamDecoder> NewStream(bool skip_special_tokens,
                                            const CancelToken* cancel = nullptr) const override;
@@ -30,6 +29,10 @@ class FakeTokenizer : public Tokenizer {
   bool IsSpecial(int32_t id) const override { return id == kBos || id == kEos; }
   std::optional<std::string> IdToToken(int32_t id) const override;
   std::optional<int32_t> TokenToId(std::string_view token) const override;
+
+ private:
+  std::vector<int32_t> EncodeUpTo(std::string_view text, bool add_special_tokens,
+                                  int64_t max_ids) const override;
 };
 
 }  // namespace godwit

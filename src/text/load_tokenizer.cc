@@ -22,7 +22,7 @@ namespace {
 // Ten times the largest known.
 constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
 
-// The largest known takes 350 MB, and a megabyte of text that is encoded in one go 130 MB.
+// The largest known takes 350 MB, and a megabyte of text that cannot be cut 130 MB.
 constexpr int64_t kMemoryBytes = int64_t{2} << 30;
 
 void CheckId(int32_t id) {
@@ -33,6 +33,14 @@ std::vector<int32_t> ToIds(std::string_view bytes) {
   std::vector<int32_t> ids(bytes.size() / sizeof(int32_t));
   std::memcpy(ids.data(), bytes.data(), ids.size() * sizeof(int32_t));
   return ids;
+}
+
+// Up to `size` bytes of valid UTF-8, none of them of half a character.
+std::string_view FirstCharacters(std::string_view text, size_t size) {
+  const auto continues = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80; };
+  if (size >= text.size()) return text;
+  while (size > 0 && continues(size)) --size;
+  return text.substr(0, size);
 }
 
 // The decoder itself lives in the worker. A worker that had to be replaced is told all that the old
@@ -88,14 +96,12 @@ class HfStream : public StreamDecoder {
 class HfTokenizer : public Tokenizer {
  public:
   // `special`: in ascending order.
-  HfTokenizer(std::shared_ptr<TextWorker> worker, int32_t vocab_size, std::vector<int32_t> special)
-      : worker_(std::move(worker)), vocab_size_(vocab_size), special_(std::move(special)) {}
-
-  std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const override {
-    WorkerFrame request(WorkerRequest::kEncode);
-    request.Add(add_special_tokens).AddText(ReplaceInvalidUtf8(text));
-    return ToIds(worker_->Call("encoding", std::move(request)));
-  }
+  HfTokenizer(std::shared_ptr<TextWorker> worker, int32_t vocab_size, std::vector<int32_t> special,
+              size_t piece_bytes)
+      : worker_(std::move(worker)),
+        vocab_size_(vocab_size),
+        special_(std::move(special)),
+        piece_bytes_(piece_bytes) {}
 
   std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const override {
     for (const int32_t id : ids) CheckId(id);
@@ -150,9 +156,35 @@ class HfTokenizer : public Tokenizer {
     return tokens;
   }
 
+  // One request for each piece, so that others' requests are answered in between.
+  std::vector<int32_t> EncodeUpTo(std::string_view text, bool add_special_tokens,
+                                  int64_t max_ids) const override {
+    std::string repaired;
+    if (FirstInvalidUtf8(text)) text = repaired = ReplaceInvalidUtf8(text);
+    std::vector<int32_t> ids;
+    bool first = true;
+    for (size_t stretch = piece_bytes_; std::ssize(ids) <= max_ids;) {
+      const std::string_view rest = FirstCharacters(text, stretch);
+      const bool last = rest.size() == text.size();
+      WorkerFrame request(WorkerRequest::kEncodePiece);
+      request.Add(first).Add(last).Add(add_special_tokens).AddText(rest);
+      const std::string piece = worker_->Call("encoding", std::move(request));
+      uint64_t bytes = 0;
+      std::memcpy(&bytes, piece.data(), sizeof(bytes));
+      const auto more = ToIds(std::string_view(piece).substr(sizeof(bytes)));
+      ids.insert(ids.end(), more.begin(), more.end());
+      if (last) break;
+      first = first && bytes == 0;
+      stretch = bytes == 0 ? 2 * stretch : piece_bytes_;
+      text.remove_prefix(bytes);
+    }
+    return ids;
+  }
+
   const std::shared_ptr<TextWorker> worker_;  // a stream may be the last to need it
   const int32_t vocab_size_;
   const std::vector<int32_t> special_;
+  const size_t piece_bytes_;
   mutable std::atomic<uint32_t> streams_ = 0;
   // A listing asks for one after the other, and a call of the worker takes 10 us.
   mutable std::mutex tokens_mutex_;
@@ -184,7 +216,7 @@ std::string Framing(const TokenizerConfig& config, std::string_view what, const 
 }  // namespace
 
 std::unique_ptr<Tokenizer> ParseTokenizer(std::string_view json, std::string_view what,
-                                          const TokenizerConfig& config) {
+                                          const TokenizerConfig& config, size_t piece_bytes) {
   std::string bos, eos;
   const bool framed =
       IsLlamaKind(config.tokenizer_class) && (config.add_bos_token || config.add_eos_token);
@@ -208,7 +240,8 @@ std::unique_ptr<Tokenizer> ParseTokenizer(std::string_view json, std::string_vie
     Throw(ErrorKind::kFormat, "{}: token id {} exceeds the largest possible", what, vocab_size - 1);
   }
   return std::make_unique<HfTokenizer>(std::move(worker), static_cast<int32_t>(vocab_size),
-                                       ToIds(std::string_view(opened).substr(sizeof(vocab_size))));
+                                       ToIds(std::string_view(opened).substr(sizeof(vocab_size))),
+                                       piece_bytes);
 }
 
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder) {

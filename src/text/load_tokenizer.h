@@ -21,8 +21,11 @@ namespace godwit {
 // and column for a broken one.
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder);
 
-// `json` is the content of a tokenizer.json, `what` its name in messages.
+// `json` is the content of a tokenizer.json, `what` its name in messages. The library needs 120
+// bytes of memory for a byte of text that it works on: a text is encoded in pieces of up to
+// `piece_bytes`, cut where the ids stay the same, and longer ones only where it cannot be cut.
 std::unique_ptr<Tokenizer> ParseTokenizer(std::string_view json, std::string_view what,
-                                          const TokenizerConfig& config = {});
+                                          const TokenizerConfig& config = {},
+                                          size_t piece_bytes = size_t{64} << 10);
 
 }  // namespace godwit

@@ -38,7 +38,13 @@ class Tokenizer {
   // the model expects a prompt to be framed (a BOS in front, for most); text out of a chat template
   // is framed already and takes false. Bytes that are not UTF-8 are first replaced by U+FFFD, one
   // for each maximal malformed part.
-  virtual std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const = 0;
+  //
+  // A text of more than `max_ids` ids may end early: the result then has more than max_ids, the
+  // first of the text's, and reading on was spared.
+  std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens,
+                              int64_t max_ids = INT64_MAX) const {
+    return EncodeUpTo(text, add_special_tokens, max_ids);
+  }
 
   // Valid UTF-8. Ids without a token (the padding of an embedding matrix) decode to nothing.
   // Throws Error(kInput) for a negative id.
@@ -58,6 +64,10 @@ class Tokenizer {
   // The token as the vocabulary spells it, which is not how it decodes: "Ġworld", "<0x0A>".
   virtual std::optional<std::string> IdToToken(int32_t id) const = 0;
   virtual std::optional<int32_t> TokenToId(std::string_view token) const = 0;
+
+ private:
+  virtual std::vector<int32_t> EncodeUpTo(std::string_view text, bool add_special_tokens,
+                                          int64_t max_ids) const = 0;
 };
 
 }  // namespace godwit

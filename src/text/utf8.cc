@@ -1,6 +1,5 @@
 #include "text/utf8.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -57,6 +56,15 @@ std::string ReplaceInvalidUtf8(std::string_view bytes) {
   Utf8Repair repair;
   std::string out = repair.Push(bytes);
   return out + repair.Finish();
+}
+
+std::optional<size_t> FirstInvalidUtf8(std::string_view bytes) {
+  for (size_t at = 0; at < bytes.size();) {
+    const Sequence sequence = FirstSequence(bytes.substr(at));
+    if (sequence.kind != Sequence::kCharacter) return at;
+    at += sequence.size;
+  }
+  return std::nullopt;
 }
 
 }  // namespace godwit

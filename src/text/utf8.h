@@ -4,6 +4,8 @@
 // from_utf8_lossy and web browsers do.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,5 +25,8 @@ class Utf8Repair {
 };
 
 std::string ReplaceInvalidUtf8(std::string_view bytes);
+
+// Where the first malformed part begins, if there is one.
+std::optional<size_t> FirstInvalidUtf8(std::string_view bytes);
 
 }  // namespace godwit

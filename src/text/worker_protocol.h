@@ -16,14 +16,15 @@
 namespace godwit {
 
 // Grows with every change of what is said here or in worker_process.cc.
-inline constexpr char kWorkerProtocol[] = "1";
+inline constexpr char kWorkerProtocol[] = "2";
 
 enum class WorkerRequest : char {
   kOpenTokenizer = 'O',  // flag framed, u32 size and bos, u32 size and eos, tokenizer.json
                          // -> u64 vocabulary, u32 each special id
   kOpenTemplate = 'C',   // source
   kRender = 'R',         // i64 unix time in seconds, variables as JSON -> text
-  kEncode = 'E',         // flag add_special_tokens, text -> u32 each id
+  kEncodePiece = 'E',    // flag first, flag last, flag add_special_tokens, a stretch of text
+                         // -> u64 bytes that were encoded, u32 each id
   kDecode = 'D',         // flag skip_special_tokens, u32 each id -> text
   kIdToToken = 'I',      // u32 first id, u32 count -> for each: flag known, u32 size, token
   kTokenToId = 'T',      // token -> u32 id, or nothing

@@ -7,6 +7,7 @@
 
 mod chat;
 mod limits;
+mod pieces;
 mod plain_words;
 mod python;
 mod python_methods;
@@ -28,7 +29,7 @@ pub enum Failure {
 }
 
 /// As in worker_protocol.h. The two are built together, but a program may find an older one.
-const PROTOCOL: &str = "1";
+const PROTOCOL: &str = "2";
 
 /// Templates parse runs of operators, and drop nested values, recursively and without a limit of
 /// their own: a hundred times the depth of real ones.

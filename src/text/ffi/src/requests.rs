@@ -10,7 +10,7 @@ use crate::chat::ChatTemplate;
 use crate::limits;
 use crate::plain_words::plain;
 use crate::stream::Stream;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Place, Tokenizer};
 use crate::Failure;
 
 /// What the first request opened.
@@ -129,8 +129,11 @@ fn answer_tokenizer(
 ) -> Result<Vec<u8>, Failure> {
     match kind {
         b'E' => {
+            let place = Place { first: fields.flag()?, last: fields.flag()? };
             let add_special_tokens = fields.flag()?;
-            Ok(ids_reply(&tokenizer.encode(fields.rest_text()?, add_special_tokens)?))
+            let (ids, bytes) =
+                tokenizer.encode_piece(fields.rest_text()?, place, add_special_tokens)?;
+            Ok([&(bytes as u64).to_le_bytes()[..], &ids_reply(&ids)].concat())
         }
         b'D' => {
             let skip_special_tokens = fields.flag()?;

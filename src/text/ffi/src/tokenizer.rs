@@ -1,13 +1,43 @@
-//! Hugging Face's tokenizer, with what belongs to training batches switched off.
+//! Hugging Face's tokenizer, with what belongs to training switched off.
 
 use tokenizers::processors::template::TemplateProcessing;
-use tokenizers::{DecoderWrapper, Tokenizer as HfTokenizer};
+use tokenizers::{DecoderWrapper, Encoding, ModelWrapper, Token, Tokenizer as HfTokenizer};
 
+use crate::pieces::Pieces;
 use crate::Failure;
 
 pub struct Tokenizer {
     inner: HfTokenizer,
     vocab_size: usize,
+    pieces: Pieces,
+    frame: Frame,
+}
+
+/// What the post-processor puts around a text.
+struct Frame {
+    before: Vec<u32>,
+    behind: Vec<u32>,
+}
+
+impl Frame {
+    fn of(tokenizer: &HfTokenizer) -> Result<Self, Failure> {
+        const TEXT: u32 = u32::MAX;
+        let text = Encoding::from_tokens(vec![Token::new(TEXT, String::new(), (0, 0))], 0);
+        let framed = tokenizer.post_process(text, None, true).map_err(bad)?;
+        let mut parts = framed.get_ids().split(|&id| id == TEXT);
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(before), Some(behind), None) => {
+                Ok(Frame { before: before.to_vec(), behind: behind.to_vec() })
+            }
+            _ => Err(Failure::Bad("post_processor: expected to find the text in it once".into())),
+        }
+    }
+}
+
+/// Where a piece stands in its text.
+pub struct Place {
+    pub first: bool,
+    pub last: bool,
 }
 
 fn bad(error: tokenizers::Error) -> Failure {
@@ -19,9 +49,18 @@ impl Tokenizer {
         let mut inner: HfTokenizer = json.parse().map_err(bad)?;
         inner.with_truncation(None).map_err(bad)?;
         inner.with_padding(None);
+        // Other ids in every run.
+        if let ModelWrapper::BPE(bpe) = inner.get_model() {
+            if bpe.dropout.is_some() {
+                let mut bpe = bpe.clone();
+                bpe.dropout = None;
+                inner.with_model(bpe);
+            }
+        }
         let ids = inner.get_vocab(true);
         let vocab_size = ids.values().max().map_or(0, |&id| id as usize + 1);
-        Ok(Tokenizer { inner, vocab_size })
+        let (pieces, frame) = (Pieces::new(&inner), Frame::of(&inner)?);
+        Ok(Tokenizer { inner, vocab_size, pieces, frame })
     }
 
     pub fn set_bos_eos(&mut self, bos: &str, eos: &str) -> Result<(), Failure> {
@@ -50,12 +89,32 @@ impl Tokenizer {
             .build()
             .map_err(|e| Failure::Bad(e.to_string()))?;
         self.inner.with_post_processor(Some(template));
+        self.frame = Frame::of(&self.inner)?;
         Ok(())
     }
 
-    pub fn encode(&self, text: &str, add_special_tokens: bool) -> Result<Vec<u32>, Failure> {
-        let encoding = self.inner.encode_fast(text, add_special_tokens).map_err(bad)?;
-        Ok(encoding.get_ids().to_vec())
+    /// The ids of the beginning of `rest`, a stretch of text, and how many bytes these stand for:
+    /// all of them where nothing follows; 0 where the text cannot be cut within the stretch.
+    /// The ids of a text's pieces are those of the text.
+    pub fn encode_piece(
+        &self,
+        rest: &str,
+        place: Place,
+        add_special_tokens: bool,
+    ) -> Result<(Vec<u32>, usize), Failure> {
+        let end = match place.last {
+            true => Some(rest.len()),
+            false => self.pieces.last_cut(&self.inner, rest),
+        };
+        let Some(end) = end else { return Ok((Vec::new(), 0)) };
+        let mut ids = self.pieces.encode(&self.inner, &rest[..end], place.first).map_err(bad)?;
+        if add_special_tokens && place.first {
+            ids.splice(0..0, self.frame.before.iter().copied());
+        }
+        if add_special_tokens && place.last {
+            ids.extend(&self.frame.behind);
+        }
+        Ok((ids, end))
     }
 
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String, Failure> {

@@ -120,6 +120,10 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
+  // As Engine::Tokenize, for a prompt: throws Error(kInput) as soon as it is known to have more
+  // tokens than the context holds and the model was made for, whatever follows.
+  std::vector<int32_t> Tokenize(std::string_view text, bool add_special = true) const;
+
   // Continues `prompt`, the whole text so far. What it shares with the text of the last call is not
   // read again. Throws Error(kInput) before any work for an empty prompt, an unknown token, options
   // that make no sense, or a prompt longer than the context: nothing is ever cut off. Throws
@@ -165,8 +169,10 @@ class Engine {
   Session NewSession(const SessionOptions& options) const;
 
   // add_special: frame the text as the model expects a prompt to be framed (a BOS, for most). Text
-  // out of ApplyChatTemplate is framed already.
-  std::vector<int32_t> Tokenize(std::string_view text, bool add_special = true) const;
+  // out of ApplyChatTemplate is framed already. A text of more than `max_tokens` may end early: the
+  // result is then the first of its tokens, more than max_tokens, and the rest was not looked at.
+  std::vector<int32_t> Tokenize(std::string_view text, bool add_special = true,
+                                int64_t max_tokens = INT64_MAX) const;
   std::string Detokenize(std::span<const int32_t> tokens, bool skip_special = false) const;
 
   // The conversation as the model's own template writes it; open: the assistant's answer begins

@@ -60,7 +60,7 @@ class ChatLoop {
       : engine_(engine),
         kv_(options.session),
         session_(engine.NewSession(options.session)),
-        conversation_(CodecOf(engine), options.system),
+        conversation_(CodecOf(engine, session_), options.system),
         generate_(MakeGenerateOptions(options.sampling)),
         interactive_(interactive) {}
 

@@ -21,15 +21,15 @@ auto Interruptible(Work work) {
 
 }  // namespace
 
-ChatCodec CodecOf(const Engine& engine) {
+ChatCodec CodecOf(const Engine& engine, const Session& session) {
   return {
       .render =
           [&engine](std::span<const Message> messages, bool open) {
             return Interruptible([&] { return engine.ApplyChatTemplate(messages, open); });
           },
       .encode =
-          [&engine](std::string_view text) {
-            return Interruptible([&] { return engine.Tokenize(text, /*add_special=*/false); });
+          [&session](std::string_view text) {
+            return Interruptible([&] { return session.Tokenize(text, /*add_special=*/false); });
           },
       .decode = [&engine](std::span<const int32_t> tokens,
                           bool skip_special) { return engine.Detokenize(tokens, skip_special); }};
@@ -40,16 +40,16 @@ Conversation::Conversation(ChatCodec codec, std::optional<std::string> system)
 
 void Conversation::Ask(std::string question) {
   messages_.push_back({.role = "user", .content = std::move(question)});
-  std::string rendered;
-  try {
-    rendered = Render();
-  } catch (...) {
-    messages_.pop_back();
-    throw;
-  }
   before_question_.push_back(End());
   before_answer_.emplace_back();
-  Extend(rendered);
+  try {
+    Extend(Render());
+  } catch (...) {  // the template refuses it, or it is too long
+    messages_.pop_back();
+    before_question_.pop_back();
+    before_answer_.pop_back();
+    throw;
+  }
   before_answer_.back() = End();
 }
 

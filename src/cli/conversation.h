@@ -26,7 +26,8 @@ struct ChatCodec {
   std::function<std::string(std::span<const int32_t>, bool skip_special)> decode;
 };
 
-ChatCodec CodecOf(const Engine& engine);  // the engine must outlive it
+// Both must outlive it. A conversation too long for the session is refused as a prompt is.
+ChatCodec CodecOf(const Engine& engine, const Session& session);
 
 class Conversation {
  public:

@@ -142,20 +142,18 @@ void CheckVocabularies(std::span<const Model> models) {
 struct Text {
   std::vector<std::string> contents;
   bool reset;
+  int64_t scored_tokens;  // -1: all
   std::vector<int32_t> frame;
   std::vector<std::vector<int32_t>> tokens;
 };
 
-Text Read(const Engine& engine, std::vector<std::string> contents, bool reset) {
-  Text text{.contents = std::move(contents), .reset = reset, .frame = eval::TextFrame(engine)};
-  text.tokens = TokenizeFiles(engine, text.contents, reset);
-  return text;
+std::vector<std::vector<int32_t>> TokensOf(const Text& text, const Engine& engine) {
+  return TokenizeFiles(engine, text.contents, text.reset, text.scored_tokens);
 }
 
 void CheckSameTokens(const Text& text, const Model& model, const Engine& engine,
                      const Model& reference) {
-  if (eval::TextFrame(engine) == text.frame &&
-      TokenizeFiles(engine, text.contents, text.reset) == text.tokens) {
+  if (eval::TextFrame(engine) == text.frame && TokensOf(text, engine) == text.tokens) {
     return;
   }
   Throw(ErrorKind::kInput,
@@ -186,7 +184,11 @@ class Quant {
     std::optional<Text> text;
     std::optional<eval::ScoringPlan> plan;
     if (!contents.empty()) {
-      text = Read(engine, std::move(contents), options_.text.reset);
+      text = Text{.contents = std::move(contents),
+                  .reset = options_.text.reset,
+                  .scored_tokens = options_.max_tokens,
+                  .frame = eval::TextFrame(engine)};
+      text->tokens = TokensOf(*text, engine);
       plan.emplace(
           text->tokens, text->frame,
           eval::WindowOptions{.size = options_.window_tokens, .max_tokens = options_.max_tokens});

@@ -70,7 +70,7 @@ int Logits(std::span<const std::string> arguments) {
 
   const Engine engine = LoadEngine(options.model, options.session);
   Session session = engine.NewSession(options.session);
-  if (!options.tokens) tokens = engine.Tokenize(text);
+  if (!options.tokens) tokens = session.Tokenize(text);
   const auto rows = static_cast<int64_t>(tokens.size());
 
   OutputFile file(options.output);

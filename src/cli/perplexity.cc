@@ -169,7 +169,8 @@ int Perplexity(std::span<const std::string> arguments) {
 
   const Engine engine = LoadEngine(options.model, options.session, options.compare);
   options.eval.frame = eval::TextFrame(engine);
-  const auto texts = TokenizeFiles(engine, std::move(files), options.text.reset);
+  const auto texts =
+      TokenizeFiles(engine, std::move(files), options.text.reset, options.eval.max_tokens);
   std::vector<eval::PerplexityResult> results;
   for (const std::string& spec : options.compare) {
     options.session.kv = spec;

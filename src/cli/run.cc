@@ -54,13 +54,13 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   }
 }
 
-std::vector<int32_t> MakePrompt(const Engine& engine, const RunOptions& options,
-                                const std::string& text) {
-  if (!options.chat) return engine.Tokenize(text);
+std::vector<int32_t> MakePrompt(const Engine& engine, const Session& session,
+                                const RunOptions& options, const std::string& text) {
+  if (!options.chat) return session.Tokenize(text);
   std::vector<Message> messages;
   if (options.system) messages.push_back({.role = "system", .content = *options.system});
   messages.push_back({.role = "user", .content = text});
-  return engine.Tokenize(engine.ApplyChatTemplate(messages), /*add_special=*/false);
+  return session.Tokenize(engine.ApplyChatTemplate(messages), /*add_special=*/false);
 }
 
 std::string ToJson(const GenerateResult& result, uint64_t seed) {
@@ -92,7 +92,7 @@ int Run(std::span<const std::string> arguments) {
 
   const Engine engine = LoadEngine(options.model, options.session);
   Session session = engine.NewSession(options.session);
-  const auto prompt = MakePrompt(engine, options, text);
+  const auto prompt = MakePrompt(engine, session, options, text);
   const GenerateResult result =
       GenerateAtTerminal(session, prompt, generate, /*presses_to_exit=*/2);
 

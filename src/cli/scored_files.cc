@@ -1,5 +1,7 @@
 #include "cli/scored_files.h"
 
+#include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "base/error.h"
@@ -35,10 +37,17 @@ std::vector<NamedFile> Inputs(const ScoredFiles& options, std::vector<NamedFile>
 }
 
 std::vector<std::vector<int32_t>> TokenizeFiles(const Engine& engine,
-                                                std::vector<std::string> contents, bool reset) {
+                                                std::vector<std::string> contents, bool reset,
+                                                int64_t scored_tokens) {
+  // The first token of a window, which has another, may not be scored; nor that of a text, or of
+  // what is left of it for its last window.
+  const bool all = scored_tokens < 0 || scored_tokens > INT64_MAX / 4;
+  int64_t left = all ? INT64_MAX : 2 * (scored_tokens + std::ssize(contents));
   std::vector<std::vector<int32_t>> texts(1);
   for (std::string& content : contents) {
-    auto tokens = engine.Tokenize(std::exchange(content, ""), /*add_special=*/false);
+    if (left < 0) break;
+    auto tokens = engine.Tokenize(std::exchange(content, ""), /*add_special=*/false, left);
+    left -= std::ssize(tokens);
     if (texts.back().empty()) {
       texts.back() = std::move(tokens);
     } else if (reset) {

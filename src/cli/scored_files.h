@@ -24,9 +24,11 @@ std::vector<std::string> ReadFiles(const ScoredFiles& options);
 // `others`, and those files: what CheckResultFiles protects.
 std::vector<NamedFile> Inputs(const ScoredFiles& options, std::vector<NamedFile> others);
 
-// One list of ids for every text that begins anew. Gives the memory of the contents back on its
+// One list of ids for every text that begins anew; only as many as are needed where no more than
+// `scored_tokens` are scored in all (-1: every one). Gives the memory of the contents back on its
 // way.
 std::vector<std::vector<int32_t>> TokenizeFiles(const Engine& engine,
-                                                std::vector<std::string> contents, bool reset);
+                                                std::vector<std::string> contents, bool reset,
+                                                int64_t scored_tokens);
 
 }  // namespace godwit::cli

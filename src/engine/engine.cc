@@ -104,8 +104,9 @@ Session Engine::NewSession(const SessionOptions& options) const {
   return Session(std::make_unique<Session::Impl>(*impl_, options));
 }
 
-std::vector<int32_t> Engine::Tokenize(std::string_view text, bool add_special) const {
-  return impl_->RequireTokenizer().Encode(text, add_special);
+std::vector<int32_t> Engine::Tokenize(std::string_view text, bool add_special,
+                                      int64_t max_tokens) const {
+  return impl_->RequireTokenizer().Encode(text, add_special, max_tokens);
 }
 
 std::string Engine::Detokenize(std::span<const int32_t> tokens, bool skip_special) const {

@@ -59,6 +59,7 @@ class Session::Impl {
  public:
   Impl(const Engine::Impl& engine, const SessionOptions& options);
 
+  std::vector<int32_t> Tokenize(std::string_view text, bool add_special) const;
   GenerateResult Generate(std::span<const int32_t> prompt, const GenerateOptions& options);
   void Logits(std::span<const int32_t> tokens,
               const std::function<void(int64_t, std::span<const float>)>& row, int64_t first);
@@ -72,6 +73,8 @@ class Session::Impl {
 
  private:
   void CheckPrompt(std::span<const int32_t> prompt) const;
+  // `tokens`: "40 tokens". `fits`: the hint at a context that holds them, or nothing.
+  [[noreturn]] void RefuseLength(const std::string& tokens, const std::string& fits) const;
   // Takes the sequence back to what it shares with `prompt`, `most` tokens or fewer; returns how
   // many.
   int64_t ReusePrefix(std::span<const int32_t> prompt, int64_t most);

@@ -239,6 +239,30 @@ TEST_F(EngineTest, LogitsFromAPositionAreThoseOfTheWholeText) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { rows(session, {}, 0); }), HasSubstr("empty"));
 }
 
+TEST_F(EngineTest, ATextTooLongIsRefusedBeforeAllOfItIsTokens) {
+  std::string text;
+  while (text.size() < size_t{300} << 10) text += "There was a small bird. ";
+  const int64_t all = std::ssize(engine_.Tokenize(text));
+  const int64_t most = engine_.max_context();
+  const auto begin = engine_.Tokenize(text, /*add_special=*/true, most);
+  EXPECT_GT(std::ssize(begin), most);
+  EXPECT_LT(std::ssize(begin), all / 2);
+
+  const std::string more = fmt::format("the prompt has more than {} tokens and the context", most);
+  for (const int64_t context : {int64_t{0}, most - 10}) {
+    const Session session = engine_.NewSession({.context_tokens = context});
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { session.Tokenize(text); }), HasSubstr(more));
+  }
+  const Session larger = engine_.NewSession({.context_tokens = all});
+  EXPECT_EQ(std::ssize(larger.Tokenize(text)), all);
+  const Session endless = engine_.NewSession({.kv = "sinks:4+60"});
+  EXPECT_EQ(std::ssize(endless.Tokenize(text)), all);
+  // What a larger context holds is counted, so that the refusal can name it.
+  const Session small = engine_.NewSession({.context_tokens = 10});
+  EXPECT_EQ(std::ssize(small.Tokenize(text.substr(0, 600))),
+            std::ssize(engine_.Tokenize(text.substr(0, 600))));
+}
+
 // A window is a text of its own, so its positions begin at the first row of the table.
 TEST(LearnedPositionsTest, AreForTextsAsLongAsTheirTable) {
   const Engine engine(GODWIT_SOURCE_DIR "/tests/golden/opt/whole_table", {.threads = 1});

@@ -59,6 +59,26 @@ std::vector<int32_t> Session::Impl::WithSink(std::span<const int32_t> tokens) co
   return text;
 }
 
+std::vector<int32_t> Session::Impl::Tokenize(std::string_view text, bool add_special) const {
+  // Up to what the model was made for: the number is then the advice.
+  const int64_t most = std::max(max_tokens(), engine_.spec.max_context);
+  auto tokens = engine_.RequireTokenizer().Encode(text, add_special, most);
+  if (std::ssize(tokens) > most) RefuseLength(fmt::format("more than {} tokens", most), "");
+  return tokens;
+}
+
+void Session::Impl::RefuseLength(const std::string& tokens, const std::string& fits) const {
+  const int64_t limit = policy_->max_length();
+  const int64_t most = engine_.spec.max_context;
+  const std::string stream = fmt::format(
+      ", or stream it with --kv sinks:4+{}, which keeps the beginning and the last tokens only",
+      std::max<int64_t>(1, std::min(limit, most) - 4));
+  Throw(ErrorKind::kInput,
+        "the prompt has {} and the context holds {} (the model was made for up to {}): shorten the "
+        "prompt{}{}",
+        tokens, limit, most, fits, engine_.spec.first_learned_position ? "" : stream);
+}
+
 void Session::Impl::CheckPrompt(std::span<const int32_t> prompt) const {
   const auto n = static_cast<int64_t>(prompt.size());
   if (n == 0) Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
@@ -70,16 +90,9 @@ void Session::Impl::CheckPrompt(std::span<const int32_t> prompt) const {
   }
   const int64_t limit = policy_->max_length();
   if (n > limit) {
-    const int64_t most = engine_.spec.max_context;
-    const std::string stream = fmt::format(
-        ", or stream it with --kv sinks:4+{}, which keeps the beginning and the last "
-        "tokens only",
-        std::max<int64_t>(1, std::min(limit, most) - 4));
-    Throw(ErrorKind::kInput,
-          "the prompt has {} tokens and the context holds {} (the model was made for up to {}): "
-          "shorten the prompt{}{}",
-          n, limit, most, n <= most ? fmt::format(", raise the context with -c {}", n) : "",
-          engine_.spec.first_learned_position ? "" : stream);
+    const bool fits = n <= engine_.spec.max_context;
+    RefuseLength(fmt::format("{} tokens", n),
+                 fits ? fmt::format(", raise the context with -c {}", n) : "");
   }
   if (limit != INT64_MAX) {  // a cache that grows
     CheckKvFits(Geometry(engine_.spec), policy_options_.kv_type, n - policy_->length());
@@ -236,6 +249,10 @@ Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
+
+std::vector<int32_t> Session::Tokenize(std::string_view text, bool add_special) const {
+  return impl_->Tokenize(text, add_special);
+}
 
 GenerateResult Session::Generate(std::span<const int32_t> prompt, const GenerateOptions& options) {
   return impl_->Generate(impl_->WithSink(prompt), options);

@@ -49,7 +49,10 @@ CalibrationText CutCalibrationText(const DecoderSpec& spec, const Tokenizer& tok
   if (spec.sink_token && (frame.empty() || frame.front() != *spec.sink_token)) {
     frame.insert(frame.begin(), *spec.sink_token);
   }
-  return CutTokens(tokenizer.Encode(text, /*add_special_tokens=*/false), frame, options);
+  // The only piece is the beginning; more of them spread over the whole.
+  const int64_t needed =
+      options.samples == 1 ? std::max(kFewestTokens, options.seq_len) : INT64_MAX;
+  return CutTokens(tokenizer.Encode(text, /*add_special_tokens=*/false, needed), frame, options);
 }
 
 }  // namespace godwit::quant

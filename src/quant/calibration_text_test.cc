@@ -66,6 +66,28 @@ TEST(CutCalibrationText, BeginsAsTheModelExpects) {
               ElementsAre(FakeTokenizer::kBos, 'a', 'a'));
 }
 
+// Each "a" is a token; says how many were asked for.
+class CountingTokenizer : public FakeTokenizer {
+ public:
+  mutable int64_t asked_for = 0;
+
+ private:
+  std::vector<int32_t> EncodeUpTo(std::string_view text, bool, int64_t max_ids) const override {
+    asked_for = max_ids;
+    return std::vector<int32_t>(text.size(), 'a');
+  }
+};
+
+TEST(CutCalibrationText, OnePieceNeedsOnlyTheBeginning) {
+  const DecoderSpec spec{.max_context = 4096};
+  const CountingTokenizer tokenizer;
+  const std::string text(100'000, 'a');
+  CutCalibrationText(spec, tokenizer, text, {.samples = 1, .seq_len = 2000});
+  EXPECT_EQ(tokenizer.asked_for, 2000);
+  CutCalibrationText(spec, tokenizer, text, {.samples = 2, .seq_len = 2000});
+  EXPECT_GE(tokenizer.asked_for, 100'000);  // the second lies in the middle
+}
+
 TEST(CutCalibrationText, NoLongerThanTheContext) {
   const DecoderSpec spec{.max_context = 64};
   EXPECT_THAT(ErrorOf(ErrorKind::kInput,

@@ -36,6 +36,14 @@ TEST(Utf8, ReplacesEveryMaximalMalformedPartOnce) {
   for (const auto& [bytes, expected] : cases) EXPECT_EQ(ReplaceInvalidUtf8(bytes), expected);
 }
 
+TEST(Utf8, FindsTheFirstMalformedPart) {
+  EXPECT_EQ(FirstInvalidUtf8(""), std::nullopt);
+  EXPECT_EQ(FirstInvalidUtf8("a\xc3\xa9\xf0\x9f\x90\xa6"), std::nullopt);
+  EXPECT_EQ(FirstInvalidUtf8("a\xc3\xa9\xff\xff"), 3);
+  EXPECT_EQ(FirstInvalidUtf8("ab\xed\xa0\x80"), 2);  // a surrogate
+  EXPECT_EQ(FirstInvalidUtf8("ab\xf0\x9f\x90"), 2);  // cut off
+}
+
 TEST(Utf8, PiecesAddUpToTheWhole) {
   std::mt19937 random(7);
   const std::string_view alphabet = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\xa6\xff\xed\xa0\xf4\x90";

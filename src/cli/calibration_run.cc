@@ -39,8 +39,8 @@ quant::CalibrationText ReadCalibrationText(const FloatModel& model,
                                            const CalibrationInput& options) {
   RequireTokenizer(model.folder);
   const auto tokenizer = LoadTokenizer(model.folder);
-  auto text = quant::CutCalibrationText(model.spec, *tokenizer, ReadInputFile(*options.file),
-                                        options.pieces);
+  auto text = quant::CutCalibrationText(
+      model.spec, *tokenizer, ReadInputFile(*options.file, options.lossy), options.pieces);
   if (text.short_text) {
     WriteNotice(fmt::format(
         "godwit: warning: {} has text for {} of {} tokens, not for {}: taking all of it\n",

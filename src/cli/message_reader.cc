@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "base/error.h"
+
 namespace godwit::cli {
 namespace {
 
@@ -34,6 +36,9 @@ ChatInputLine ReadMessage(LineSource& source) {
       more = true;
     }
     message.text += text;
+    if (message.text.size() > kMaxMessageBytes) {
+      Throw(ErrorKind::kInput, "the message has more than {} MiB", kMaxMessageBytes >> 20);
+    }
     if (!more) {
       // Text in quotes is never a command, even on one line.
       message.single = message.single && !quoted;

@@ -16,6 +16,7 @@ struct ChatInputLine {
   bool single = true;  // one plain line: may be a command
 };
 
+// Throws Error(kInput) for a message of more than kMaxMessageBytes.
 ChatInputLine ReadMessage(LineSource& source);
 
 }  // namespace godwit::cli

@@ -1,8 +1,11 @@
 #include "cli/message_reader.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <deque>
+
+#include "base/test_support.h"
 
 namespace godwit::cli {
 namespace {
@@ -27,6 +30,15 @@ ScriptedLines Lines(std::vector<std::string> texts) {
   std::deque<Line> lines;
   for (std::string& text : texts) lines.push_back({.text = std::move(text)});
   return ScriptedLines(std::move(lines));
+}
+
+TEST(MessageReader, LinesWithoutEndAreNoMessage) {
+  class Endless : public LineSource {
+   public:
+    Line Read(const std::string&) override { return {.text = std::string(1 << 20, 'a') + "\\"}; }
+  } lines;
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ReadMessage(lines); }),
+              testing::HasSubstr("more than 64 MiB"));
 }
 
 TEST(MessageReader, ALineIsAMessage) {

@@ -17,12 +17,13 @@ void AddScoredFilesFlags(CommandLine& line, ScoredFiles& options) {
            options.files);
   line.Add({.names = "--reset", .value = "", .help = "each file is a text of its own"},
            options.reset);
+  AddLossyFlag(line, options.lossy);
 }
 
 std::vector<std::string> ReadFiles(const ScoredFiles& options) {
   std::vector<std::string> contents;
   for (const std::string& file : options.files) {
-    contents.push_back(ReadInputFile(file));
+    contents.push_back(ReadInputFile(file, options.lossy));
     if (contents.back().empty()) {
       Throw(ErrorKind::kInput, "{} is empty: there is nothing to score",
             file == "-" ? "standard input" : file);

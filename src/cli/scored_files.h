@@ -14,9 +14,10 @@ namespace godwit::cli {
 struct ScoredFiles {
   std::vector<std::string> files;
   bool reset = false;  // each file is a text of its own
+  bool lossy = false;  // as TextInput's
 };
 
-void AddScoredFilesFlags(CommandLine& line, ScoredFiles& options);  // --file, --reset
+void AddScoredFilesFlags(CommandLine& line, ScoredFiles& options);  // --file, --reset, --lossy
 
 // Their contents, "-" being standard input. Throws Error(kInput) for an empty one.
 std::vector<std::string> ReadFiles(const ScoredFiles& options);

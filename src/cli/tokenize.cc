@@ -44,6 +44,13 @@ void ParseTokenize(std::span<const std::string> arguments, TokenizeOptions& opti
   line.Parse(arguments);
 }
 
+// Embedding matrices have ids without a token behind the vocabulary, and holes in it.
+void RequireToken(const Tokenizer& tokenizer, int32_t id) {
+  if (tokenizer.IdToToken(id)) return;
+  Throw(ErrorKind::kInput, "--decode: no token has the id {}; the highest id is {}", id,
+        tokenizer.VocabSize() - 1);
+}
+
 std::string Listing(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   std::string text;
   for (const int32_t id : ids) {
@@ -61,7 +68,9 @@ int Tokenize(std::span<const std::string> arguments) {
   RequireTokenizer(options.model.folder);
   if (options.decode) {
     const auto ids = ParseTokens(*options.decode);
-    const std::string text = LoadTokenizer(options.model.folder)->Decode(ids, false);
+    const auto tokenizer = LoadTokenizer(options.model.folder);
+    for (const int32_t id : ids) RequireToken(*tokenizer, id);
+    const std::string text = tokenizer->Decode(ids, /*skip_special_tokens=*/false);
     WriteOutput(OutputIsTerminal() ? text + "\n" : text);
     return kExitOk;
   }

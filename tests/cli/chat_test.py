@@ -30,6 +30,10 @@ class PipeTest(CliTest):
     def test_last_line_needs_no_newline(self):
         self.assertEqual(self.ok(*CHAT, stdin="\n\nHello!"), HELLO + "\n")
 
+    def test_a_line_without_end_is_refused(self):
+        message = self.refused(2, *CHAT, stdin="a" * (65 << 20))
+        self.assertIn("a line of standard input has more than 64 MiB", message)
+
     def test_system(self):
         self.assertEqual(self.chat("Hello!", flags=["-sys", "You are brief."]), BRIEF + "\n")
         self.assertEqual(self.chat("/system You are brief.", "Hello!"), BRIEF + "\n")

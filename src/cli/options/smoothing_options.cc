@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/options/parse_value.h"
+#include "cli/options/text_input.h"
 
 namespace godwit::cli {
 namespace {
@@ -51,6 +52,7 @@ void AddCalibrationFlags(CommandLine& line, CalibrationInput& options) {
             .value = "FILE",
             .help = "a text like those that the model will read (-: standard input)"},
            options.file);
+  AddLossyFlag(line, options.lossy);
   line.AddInt({.names = "--samples", .value = "N", .help = "pieces of it that are read"},
               options.pieces.samples, 1);
   line.AddInt({.names = "--seq-len", .value = "N", .help = "tokens in each"},

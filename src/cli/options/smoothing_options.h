@@ -19,6 +19,7 @@ struct SmoothingOptions {
 
 struct CalibrationInput {
   std::optional<std::string> file;
+  bool lossy = false;                // as TextInput's
   quant::CalibrationOptions pieces;  // preset: the defaults that the help names
 };
 

@@ -1,9 +1,13 @@
 // LineSource: where `godwit chat` gets its input from, line by line.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace godwit::cli {
+
+// Of one line, and of all lines of a message: far beyond any context.
+inline constexpr size_t kMaxMessageBytes = size_t{64} << 20;
 
 struct Line {
   enum class Kind {

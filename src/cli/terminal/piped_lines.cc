@@ -20,6 +20,10 @@ Line PipedLines::Read(const std::string& /*prompt*/) {
       return line;
     }
     searched = buffer_.size();
+    if (searched > kMaxMessageBytes) {
+      Throw(ErrorKind::kInput, "a line of standard input has more than {} MiB",
+            kMaxMessageBytes >> 20);
+    }
     if (ended_) {
       if (buffer_.empty()) return {.kind = Line::Kind::kEnd, .text = ""};
       return {.text = std::exchange(buffer_, "")};

@@ -9,7 +9,7 @@ namespace godwit::cli {
 
 class PipedLines : public LineSource {
  public:
-  // Throws Error(kIo).
+  // Throws Error(kIo), and Error(kInput) for a line of more than kMaxMessageBytes.
   Line Read(const std::string& prompt) override;
 
  private:

@@ -42,7 +42,7 @@ std::string Help() {
                           ": long texts through language models, on a fixed budget of memory",
                           columns) +
                      "\n\nUsage: godwit VERB [flags]\n\n";
-  for (const Verb& verb : kVerbs) text += HelpEntry(verb.name, verb.summary, columns);
+  for (const Verb& verb : kVerbs) text += HelpEntry(verb.name, verb.summary, columns, kVerbColumn);
   return text +
          fmt::format(
              "\n{}\n\n{}\n\nExamples:\n"

@@ -25,7 +25,7 @@ std::string Help() {
   std::string text =
       "Usage: godwit eval WHAT [flags]\n\nMeasures how good a model is. WHAT is one of:\n\n";
   for (const Verb& evaluation : kEvaluations) {
-    text += HelpEntry(evaluation.name, evaluation.summary, columns);
+    text += HelpEntry(evaluation.name, evaluation.summary, columns, kVerbColumn);
   }
   return text + "\ngodwit eval WHAT --help shows its flags.\n\n" + Wrap(kExitCodes, columns) + "\n";
 }

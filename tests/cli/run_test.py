@@ -1,6 +1,7 @@
 """godwit run: the continuation, its JSON, its flags and their environment variables."""
 
 import json
+import re
 import shutil
 import unittest
 
@@ -91,6 +92,10 @@ class RunTest(CliTest):
         self.assertEqual(self.ok(*GREEDY, "-f", file), STORY["new_text"])
         self.assertEqual(self.ok(*GREEDY, "-f", "-", stdin=STORY["prompt"]), STORY["new_text"])
         self.assertEqual(self.ok(*GREEDY, stdin=STORY["prompt"]), STORY["new_text"])
+        terminal = Terminal(self, *GREEDY)
+        self.assertEqual(terminal.finish(), 2)
+        self.assertIn("a text is needed: give it with -p TEXT or -f FILE, or pipe it in",
+                      terminal.seen)
 
     def test_escapes_only_on_demand(self):
         def tokens(*flags):
@@ -144,6 +149,20 @@ class HelpTest(CliTest):
             self.assertLessEqual(max(map(len, help_text.splitlines())), 80)
         self.assertIn("130 cancelled", text)
         self.assertEqual(self.ok("eval", "quant", "--help"), self.ok("help", "eval", "quant"))
+
+    def test_numbers_have_their_default_in_the_help(self):
+        # What the text, or the other flags, decide where they are not given.
+        without = {"perplexity": {"--max-tokens", "--window"}, "eval quant": {"--max-tokens"}}
+        for verb in ("run", "chat", "tokenize", "logits", "perplexity", "eval tasks", "eval stream",
+                     "eval quant", "bench", "quantize", "inspect"):
+            entries = re.split(r"^  (?=-)", self.ok(*verb.split(), "--help"), flags=re.MULTILINE)
+            for entry in entries[1:]:
+                flag = re.match(r"(?:-\w+, )?(--[\w-]+)(?:, --[\w-]+)* (?:N|X|N,\.\.\.|P%)\s", entry)
+                if flag:
+                    self.assertEqual("[default: " in entry.split("\n\n")[0],
+                                     flag[1] not in without.get(verb, ()), (verb, entry))
+        self.assertIn("--temp, --temperature X     temperature; 0: always the likeliest token\n"
+                      "                              [default: 0.8]\n", self.ok("run", "--help"))
 
     def test_help_fits_the_terminal(self):
         for columns in (60, 72, 80):

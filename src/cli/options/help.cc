@@ -10,17 +10,17 @@ namespace godwit::cli {
 namespace {
 
 constexpr size_t kNarrow = 72;  // from here on, a column for the text beside the names is too thin
-constexpr size_t kTextColumn = 30;
 
 }  // namespace
 
 size_t HelpColumns() { return std::clamp<size_t>(OutputColumns(), 48, 100); }
 
-std::string HelpEntry(std::string_view name, std::string_view text, size_t columns) {
-  const size_t text_column = columns < kNarrow ? 6 : kTextColumn;
+std::string HelpEntry(std::string_view name, std::string_view text, size_t columns,
+                      size_t text_column) {
+  const bool below = columns < kNarrow && text_column > kVerbColumn;
+  if (below) text_column = 6;
   std::string entry = fmt::format("  {}", name);
-  if (columns < kNarrow || entry.size() + 2 > text_column)
-    entry += fmt::format("\n{:{}}", "", text_column);
+  if (below || entry.size() + 2 > text_column) entry += fmt::format("\n{:{}}", "", text_column);
   return fmt::format("{:<{}}{}\n", entry, text_column, Wrap(text, columns, text_column));
 }
 

@@ -14,8 +14,10 @@ constexpr std::string_view kEnvironmentHelp =
 // 80 in a file.
 size_t HelpColumns();
 
-// The text stands beside the name, or below where there is little room.
-std::string HelpEntry(std::string_view name, std::string_view text, size_t columns);
+// The text stands beside the name, from text_column on, or below where there is little room.
+constexpr size_t kFlagColumn = 30, kVerbColumn = 15;
+std::string HelpEntry(std::string_view name, std::string_view text, size_t columns,
+                      size_t text_column = kFlagColumn);
 
 // `text` in lines of at most `columns`, those after the first indented. No newline at the end.
 std::string Wrap(std::string_view text, size_t columns, size_t indent = 0);

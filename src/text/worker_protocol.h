@@ -78,8 +78,8 @@ class WorkerFrame {
     return bytes_;
   }
 
-  // A hundred times what real files take, and more for a long text.
-  uint32_t seconds() const { return 3 + static_cast<uint32_t>(bytes_.size() >> 20); }
+  // Ten times what the largest tokenizer takes to load, or a long text to encode.
+  uint32_t seconds() const { return 3 + 4 * static_cast<uint32_t>(bytes_.size() >> 20); }
 
  private:
   static constexpr size_t kHeaderBytes = sizeof(uint64_t) + sizeof(uint32_t);

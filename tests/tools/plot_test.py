@@ -31,8 +31,8 @@ loader = importlib.machinery.SourceFileLoader("plot", str(TOOL))
 plot = importlib.util.module_from_spec(importlib.util.spec_from_loader("plot", loader))
 loader.exec_module(plot)
 
-from pictures import activations, perplexity, style  # noqa: E402
-from pictures.curves import Curve, Refused, give_names  # noqa: E402
+from pictures import activations, style  # noqa: E402
+from pictures.curves import Refused  # noqa: E402
 
 STORY = "Once upon a time there was a small bird who wanted to see the other side of the sea. "
 TASK = [{"query": f"Question: What did bird {i} see?", "choices": ["The sea.", "A hill.", "A zoo."],
@@ -150,6 +150,18 @@ class PlotTest(CliTest):
         self.holds_its_data(axes)
         for path in paths:
             self.assertIn(pathlib.Path(path).parent.name, texts(figure))
+
+    def test_attention(self):
+        maps = [[[[1.0, 0.0], [0.25, 0.75]]] * 2] * 5  # [layers][heads][queries][keys]
+        result = {"model": "m", "text": "t", "sentences": 3, "first": [[0.25, 0.5]] * 5, "maps": maps}
+        figure, axes = self.drawn(result)
+        self.assertEqual(len(axes), 2 * 3)  # the first layer, the middle one, the last
+        self.assertEqual(axes[0].images[0].get_array().tolist(), maps[0][0])
+        shown = texts(figure)
+        for text in ("m, layer 0", "m, layer 2", "m, layer 4", "head 1: 0.50"):
+            self.assertIn(text, shown)
+        with self.assertRaisesRegex(Refused, "squares of one size"):
+            self.drawn(result | {"maps": [[[[1.0]], [[1.0, 0.0]]]] * 5})
 
     # What is drawn.
 

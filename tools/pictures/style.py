@@ -47,9 +47,9 @@ matplotlib.rcParams.update({
 warnings.filterwarnings("ignore", message="Glyph .* missing from current font")
 
 
-def new_figure(height=HEIGHT, width=WIDTH):
-    """Inches. No higher than what a PNG can be."""
-    return Figure(figsize=(width, min(height, 400)), layout="constrained")
+def new_figure(height):
+    """height: in inches; no more of them than a PNG can have."""
+    return Figure(figsize=(WIDTH, min(height, 400)), layout="constrained")
 
 
 def write_above(axes, text, points, left=0, **how):

@@ -7,14 +7,15 @@
 
 #include "base/error.h"
 #include "base/open_file.h"
+#include "base/quote.h"
 
 namespace godwit {
 
 std::string ReadTextFile(const std::filesystem::path& path, size_t max_bytes) {
   const OpenedFile file = OpenRegularFile(path);
   if (file.size_bytes > max_bytes) {
-    Throw(ErrorKind::kFormat, "{}: {} bytes, expected at most {}", path.native(), file.size_bytes,
-          max_bytes);
+    Throw(ErrorKind::kFormat, "{}: {} bytes, expected at most {}", QuoteUnlessPlain(path.native()),
+          file.size_bytes, max_bytes);
   }
   const auto size = static_cast<size_t>(file.size_bytes);
   std::string text(size, '\0');

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/open_file.h"
+#include "base/quote.h"
 
 namespace godwit {
 namespace {
@@ -37,7 +38,7 @@ void Sync(const fs::path& path) {
 void RefuseExisting(const fs::path& target) {
   if (!IsListed(Normal(target))) return;
   Throw(ErrorKind::kInput, "{}: exists already, expected the name of a new folder",
-        target.native());
+        QuoteUnlessPlain(target.native()));
 }
 
 NewFolder::NewFolder(const fs::path& target) : target_(Normal(target)) {

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/quote.h"
 
 namespace godwit {
 
@@ -17,7 +18,7 @@ FileDescriptor::~FileDescriptor() {
 
 void ThrowErrno(const std::filesystem::path& path, const char* action) {
   const int error = errno;
-  Throw(ErrorKind::kIo, "{}: cannot {}: {}", path.native(), action,
+  Throw(ErrorKind::kIo, "{}: cannot {}: {}", QuoteUnlessPlain(path.native()), action,
         std::generic_category().message(error));
 }
 
@@ -28,11 +29,11 @@ OpenedFile OpenRegularFile(const std::filesystem::path& path) {
   struct stat status;
   if (fstat(descriptor.get(), &status) != 0) ThrowErrno(path, "read its size");
   if (S_ISDIR(status.st_mode)) {
-    Throw(ErrorKind::kIo, "{}: expected a file, found a folder", path.native());
+    Throw(ErrorKind::kIo, "{}: expected a file, found a folder", QuoteUnlessPlain(path.native()));
   }
   if (!S_ISREG(status.st_mode)) {
     Throw(ErrorKind::kIo, "{}: expected a regular file, found a device, pipe or socket",
-          path.native());
+          QuoteUnlessPlain(path.native()));
   }
   return {std::move(descriptor), static_cast<uint64_t>(status.st_size)};
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 
@@ -26,26 +27,39 @@ size_t Utf8SequenceLength(std::string_view text) {
   return length;
 }
 
-bool IsControl(std::string_view sequence) {
-  const auto lead = static_cast<uint8_t>(sequence[0]);
-  if (sequence.size() == 1) return lead < 0x20 || lead == 0x7f;
+// The first character of `text`, or its first byte if that begins none.
+std::string_view FirstCharacter(std::string_view text) {
+  return text.substr(0, std::max<size_t>(Utf8SequenceLength(text), 1));
+}
+
+// Of a character: neither obeyed by a terminal instead of shown, nor something that UTF-8 has not.
+bool IsPrintable(std::string_view character) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(character[i]); };
+  if (character.size() == 1) return byte(0) >= 0x20 && byte(0) < 0x7f;
   // U+0080..U+009F, among them the one-character form of the terminal escape.
-  return lead == 0xc2 && static_cast<uint8_t>(sequence[1]) < 0xa0;
+  if (byte(0) == 0xc2) return byte(1) >= 0xa0;
+  // U+202A..U+202E and U+2066..U+2069 show what follows in another order.
+  if (byte(0) != 0xe2) return true;
+  return !(byte(1) == 0x80 && byte(2) >= 0xaa && byte(2) <= 0xae) &&
+         !(byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9);
+}
+
+void AppendHex(std::string_view bytes, std::string& out) {
+  for (const char c : bytes) {
+    fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<uint8_t>(c));
+  }
 }
 
 void AppendEscaped(std::string_view text, std::string& out) {
   while (!text.empty()) {
-    const size_t length = Utf8SequenceLength(text);
-    const std::string_view sequence = text.substr(0, length == 0 ? 1 : length);
-    if (length == 0 || IsControl(sequence)) {
-      for (const char c : sequence) {
-        fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<uint8_t>(c));
-      }
+    const std::string_view character = FirstCharacter(text);
+    if (!IsPrintable(character)) {
+      AppendHex(character, out);
     } else {
-      if (sequence == "\"" || sequence == "\\") out += '\\';
-      out += sequence;
+      if (character == "\"" || character == "\\") out += '\\';
+      out += character;
     }
-    text.remove_prefix(sequence.size());
+    text.remove_prefix(character.size());
   }
 }
 
@@ -67,6 +81,25 @@ std::string Quote(std::string_view text, size_t max_bytes) {
     AppendEscaped(text.substr(tail), out);
   }
   out += '"';
+  return out;
+}
+
+std::string QuoteUnlessPlain(std::string_view text) {
+  std::string quoted = Quote(text, text.size());
+  return quoted.size() == text.size() + 2 ? std::string(text) : Quote(text);
+}
+
+std::string Printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view character = FirstCharacter(text);
+    if (IsPrintable(character) || character == "\t" || character == "\n") {
+      out += character;
+    } else if (character != "\r") {
+      AppendHex(character, out);
+    }
+    text.remove_prefix(character.size());
+  }
   return out;
 }
 

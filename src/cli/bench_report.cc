@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/machine_memory.h"
+#include "base/quote.h"
 #include "bench/statistics.h"
 #include "cli/terminal/format.h"
 
@@ -126,9 +127,9 @@ std::string CsvField(const Json& value) {
 }  // namespace
 
 std::string BenchText(const BenchReport& report) {
-  std::string text = fmt::format("{}: {} of {} weights, kv {} in {}{}, {}\n", report.model,
-                                 FormatBytes(report.weight_bytes), report.weights,
-                                 report.result.tests.front().policy, report.kv_type,
+  std::string text = fmt::format("{}: {} of {} weights, kv {} in {}{}, {}\n",
+                                 QuoteUnlessPlain(report.model), FormatBytes(report.weight_bytes),
+                                 report.weights, report.result.tests.front().policy, report.kv_type,
                                  report.fill_kv ? " (filled)" : "", report.isa);
   for (const MachineResult& machine : report.result.machine) text += MachineText(machine);
   text += fmt::format("\n| {:<17} | {:>7} | {:>20} | {:>10} | {:<24} | {:<16} |\n", "test",

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/cores.h"
+#include "base/quote.h"
 #include "cli/options/find_model.h"
 #include "cli/options/text_input.h"
 #include "cli/terminal/format.h"
@@ -44,8 +45,8 @@ quant::CalibrationText ReadCalibrationText(const FloatModel& model,
   if (text.short_text) {
     WriteNotice(fmt::format(
         "godwit: warning: {} has text for {} of {} tokens, not for {}: taking all of it\n",
-        *options.file, Plural(std::ssize(text.pieces), "piece"), options.pieces.seq_len,
-        options.pieces.samples));
+        QuoteUnlessPlain(*options.file), Plural(std::ssize(text.pieces), "piece"),
+        options.pieces.seq_len, options.pieces.samples));
   }
   return text;
 }

@@ -142,8 +142,8 @@ struct Model : FloatModel {
 void CheckDisk(const std::filesystem::path& folder, int64_t bytes) {
   const auto free = static_cast<int64_t>(std::filesystem::space(folder).available);
   if (free >= bytes) return;
-  Throw(ErrorKind::kIo, "{}: the result takes {}, and {} are free there", folder.native(),
-        FormatBytes(bytes), FormatBytes(free));
+  Throw(ErrorKind::kIo, "{}: the result takes {}, and {} are free there",
+        QuoteUnlessPlain(folder.native()), FormatBytes(bytes), FormatBytes(free));
 }
 
 struct Calibrated {
@@ -206,7 +206,7 @@ int Quantize(std::span<const std::string> arguments) {
     return kExitOk;
   }
   for (const auto& folder : AbandonedFolders(options.output)) {
-    WriteNotice("godwit: warning: " + folder.native() +
+    WriteNotice("godwit: warning: " + QuoteUnlessPlain(folder.native()) +
                 " was left by a run that did not end; it can be removed\n");
   }
   std::optional<quant::CalibrationText> text;

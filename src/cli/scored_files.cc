@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "cli/options/text_input.h"
 
 namespace godwit::cli {
@@ -26,7 +27,7 @@ std::vector<std::string> ReadFiles(const ScoredFiles& options) {
     contents.push_back(ReadInputFile(file, options.lossy));
     if (contents.back().empty()) {
       Throw(ErrorKind::kInput, "{} is empty: there is nothing to score",
-            file == "-" ? "standard input" : file);
+            file == "-" ? "standard input" : QuoteUnlessPlain(file));
     }
   }
   return contents;

@@ -43,8 +43,8 @@ std::vector<std::string> OtherWeights(const fs::path& folder) {
   std::vector<std::string> others = OtherWeights(folder);
   const std::string expected = fmt::format("expected {} or {}", kSingle, kIndex);
   if (others.empty()) {
-    Throw(ErrorKind::kIo, "{}: no weights: {}, found no file of weights", folder.string(),
-          expected);
+    Throw(ErrorKind::kIo, "{}: no weights: {}, found no file of weights",
+          QuoteUnlessPlain(folder.native()), expected);
   }
   constexpr size_t kShown = 3;
   const size_t hidden = others.size() > kShown ? others.size() - kShown : 0;
@@ -52,7 +52,7 @@ std::vector<std::string> OtherWeights(const fs::path& folder) {
   Throw(ErrorKind::kUnsupported,
         "{}: no weights that this build reads: {}, found {}{}; save_pretrained of transformers "
         "writes them",
-        folder.string(), expected, fmt::join(others, ", "),
+        QuoteUnlessPlain(folder.native()), expected, fmt::join(others, ", "),
         hidden ? fmt::format(" and {} more", hidden) : "");
 }
 
@@ -65,18 +65,20 @@ bool HoldsWeights(const fs::path& name) {
 std::unique_ptr<WeightSource> OpenWeights(const fs::path& folder) try {
   const fs::file_status status = fs::status(folder);
   if (!fs::exists(status)) {
-    Throw(ErrorKind::kIo, "{}: expected a model folder, found nothing there", folder.string());
+    Throw(ErrorKind::kIo, "{}: expected a model folder, found nothing there",
+          QuoteUnlessPlain(folder.native()));
   }
   if (!fs::is_directory(status)) {
     Throw(ErrorKind::kInput,
           "{}: expected a model folder (config.json, tokenizer.json, {}), found a file",
-          folder.string(), kSingle);
+          QuoteUnlessPlain(folder.native()), kSingle);
   }
   if (IsListed(folder / kSingle)) return OpenSafetensors(folder / kSingle);
   if (IsListed(folder / kIndex)) return OpenShardedSafetensors(folder / kIndex);
   ThrowNoWeights(folder);
 } catch (const fs::filesystem_error& error) {
-  Throw(ErrorKind::kIo, "{}: cannot read: {}", folder.string(), error.code().message());
+  Throw(ErrorKind::kIo, "{}: cannot read: {}", QuoteUnlessPlain(folder.native()),
+        error.code().message());
 }
 
 }  // namespace godwit

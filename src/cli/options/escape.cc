@@ -1,11 +1,11 @@
 #include "cli/options/escape.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cstdint>
 #include <optional>
 #include <utility>
+
+#include "base/quote.h"
 
 namespace godwit::cli {
 namespace {
@@ -58,13 +58,11 @@ std::string ShowEscapes(std::string_view text) {
       result += "\\r";
     } else if (c == '\\') {
       result += "\\\\";
-    } else if (static_cast<uint8_t>(c) < 0x20 || c == 0x7f) {
-      result += fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
     } else {
       result += c;
     }
   }
-  return result;
+  return Printable(result);
 }
 
 }  // namespace godwit::cli

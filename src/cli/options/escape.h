@@ -10,7 +10,7 @@ namespace godwit::cli {
 // stays as it is.
 std::string ProcessEscapes(std::string_view text);
 
-// For one line of a terminal: control characters and backslashes become escapes.
+// On one line: backslashes and what Printable (base/quote.h) escapes become escapes.
 std::string ShowEscapes(std::string_view text);
 
 }  // namespace godwit::cli

@@ -20,6 +20,7 @@ TEST(Escape, LeavesWhatItDoesNotKnow) {
 TEST(Escape, ShowsAndProcessesBack) {
   const std::string text = "a\nb\tc\\d\r\x1b[0m\x7f 海";
   EXPECT_EQ(ShowEscapes("\x1b[0m\n"), R"(\x1b[0m\n)");
+  EXPECT_EQ(ShowEscapes("\u009b1m \u202e"), R"(\xc2\x9b1m \xe2\x80\xae)");
   EXPECT_EQ(ProcessEscapes(ShowEscapes(text)), text);
 }
 

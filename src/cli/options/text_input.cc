@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "cli/options/escape.h"
 #include "cli/terminal/output.h"
 #include "text/utf8.h"
@@ -85,13 +86,14 @@ void AddLossyFlag(CommandLine& line, bool& lossy) {
 // Not only regular files: `-f <(command)` is a pipe.
 std::string ReadInputFile(const std::string& path, bool lossy) {
   if (path == "-") return Utf8(ReadToEnd(STDIN_FILENO, "standard input"), "standard input", lossy);
+  const std::string name = QuoteUnlessPlain(path);
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) RefuseFile(path, errno);
+  if (file < 0) RefuseFile(name, errno);
   struct Closer {
     int file;
     ~Closer() { close(file); }
   } closer{file};
-  return Utf8(ReadToEnd(file, path), path, lossy);
+  return Utf8(ReadToEnd(file, name), name, lossy);
 }
 
 std::optional<std::string> ReadText(const TextInput& input) {

@@ -46,7 +46,7 @@ void SetHandler(int signal, void (*handler)(int)) {
 
 // What stands half-drawn or half-written when a signal ends the process.
 void TidyUp() {
-  if (isatty(STDERR_FILENO) == 1) WriteStatus(ProgressIsVisible() ? "\r\033[K" : "\n");
+  if (isatty(STDERR_FILENO) == 1) WriteControl(ProgressIsVisible() ? "\r\033[K" : "\n");
   RemoveUnfinished();
 }
 

@@ -149,7 +149,7 @@ Line LineEditor::Impl::Read(const std::string& prompt) {
   asked_ = false;
   int length = 0;
   const char* text = el_gets(editor_, &length);
-  WriteStatus(kNoMoreBrackets);
+  WriteControl(kNoMoreBrackets);
   signals_.NoteAll(false);
   while (const int signal = signals_.Take()) {  // came too late for the editor
     if (signal != SIGINT && signal != SIGWINCH) raise(signal);
@@ -192,7 +192,7 @@ bool LineEditor::Impl::HandleSignal(int signal) {
     LeaveEditing();
     raise(SIGSTOP);
     el_set(editor_, EL_PREP_TERM, 1);
-    WriteStatus(kAskForBrackets);
+    WriteControl(kAskForBrackets);
     Redraw(0);
   } else {
     LeaveEditing();
@@ -203,14 +203,14 @@ bool LineEditor::Impl::HandleSignal(int signal) {
 }
 
 void LineEditor::Impl::LeaveEditing() {
-  WriteStatus(kNoMoreBrackets);
+  WriteControl(kNoMoreBrackets);
   WriteStatus("\n");
   el_set(editor_, EL_PREP_TERM, 0);
 }
 
 void LineEditor::Impl::Redraw(int rows) {
   el_resize(editor_);
-  WriteStatus(rows > 0 ? fmt::format("\033[{}A\r\033[J", rows) : "\r\033[J");
+  WriteControl(rows > 0 ? fmt::format("\033[{}A\r\033[J", rows) : "\r\033[J");
   el_set(editor_, EL_REFRESH);
 }
 
@@ -231,7 +231,7 @@ int LineEditor::Impl::ReadByte(char* out) {
     return 1;
   }
   // Here the terminal is set up for editing, which it is not yet when libedit shows the prompt.
-  if (!std::exchange(asked_, true)) WriteStatus(kAskForBrackets);
+  if (!std::exchange(asked_, true)) WriteControl(kAskForBrackets);
   while (true) {
     pollfd files[] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
                       {.fd = signals_.file(), .events = POLLIN, .revents = 0}};

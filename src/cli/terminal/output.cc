@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/quote.h"
 
 namespace godwit::cli {
 namespace {
@@ -54,10 +55,14 @@ void WriteAll(int file, std::span<const std::byte> bytes, const std::string& nam
 }
 
 void WriteOutput(std::string_view text) {
+  std::string printable;
+  if (OutputIsTerminal()) text = printable = Printable(text);
   WriteAll(STDOUT_FILENO, std::as_bytes(std::span(text)), "standard output");
 }
 
-void WriteStatus(std::string_view text) noexcept {
+void WriteStatus(std::string_view text) { WriteControl(Printable(text)); }
+
+void WriteControl(std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno != EINTR) return;

@@ -17,14 +17,19 @@ struct ClosedPipe {};
 // write instead of a signal, and no file that is opened later can end up as standard output.
 void PrepareStreams();
 
-// Unbuffered, so that text appears as it is generated. Throws Error(kIo) or ClosedPipe.
+// Unbuffered, so that text appears as it is generated. A terminal gets it as Printable
+// (base/quote.h) makes it harmless, anything else every byte. Throws Error(kIo) or ClosedPipe.
 void WriteOutput(std::string_view text);
 
 // Writes all of it to an open file; `name` is for messages. Throws Error(kIo) or ClosedPipe.
 void WriteAll(int file, std::span<const std::byte> bytes, const std::string& name);
 
-// To standard error; failures are ignored, as there is nowhere left to report them.
-void WriteStatus(std::string_view text) noexcept;
+// To standard error, always Printable: people read it, if only in a log. Failures are ignored, as
+// there is nowhere left to report them.
+void WriteStatus(std::string_view text);
+
+// Likewise, but as it is: for our own escape sequences. May be called by a signal handler.
+void WriteControl(std::string_view text) noexcept;
 
 // The same for what --quiet leaves out: warnings, hints, summaries, progress. SilenceNotices lasts
 // as long as the program, as what the streams are does.

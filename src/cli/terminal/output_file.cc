@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "cli/terminal/output.h"
 
 namespace godwit::cli {
@@ -42,7 +43,7 @@ bool IsDeviceOrPipe(const fs::path& path) {
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path, mode_t mode)
-    : name_(path == "-" ? "standard output" : path) {
+    : name_(path == "-" ? "standard output" : QuoteUnlessPlain(path)) {
   if (const auto descriptor = OwnDescriptor(path)) {
     file_ = fcntl(*descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   } else if (IsDeviceOrPipe(path)) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/machine_memory.h"
+#include "cli/options/escape.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 
@@ -51,7 +52,7 @@ std::string FormatProgress(const std::string& label, ProgressUnit unit,
 }
 
 ProgressLine::ProgressLine(std::string label, ProgressUnit unit)
-    : label_(std::move(label)), unit_(unit) {
+    : label_(ShowEscapes(label)), unit_(unit) {
   if (NoticesGoToTerminal()) drawer_ = std::jthread([this](std::stop_token stop) { Draw(stop); });
 }
 
@@ -80,7 +81,7 @@ void ProgressLine::Finish() {
 }
 
 void ProgressLine::Erase() {
-  if (visible.exchange(false)) WriteStatus("\r\033[K");
+  if (visible.exchange(false)) WriteControl("\r\033[K");
 }
 
 void ProgressLine::Draw(std::stop_token stop) {
@@ -98,11 +99,15 @@ void ProgressLine::Draw(std::stop_token stop) {
     wait = kRedraw;
     state_.elapsed_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     std::string line = FormatProgress(label_, unit_, state_);
-    // A line that wraps could not be taken back.
+    // A line that wraps could not be taken back, and half a character might take the next with it.
     const auto columns = static_cast<size_t>(StatusColumns());
-    if (line.size() >= columns) line.resize(columns - 1);
+    if (line.size() >= columns) {
+      size_t end = columns - 1;
+      while (end > 0 && (line[end] & 0xc0) == 0x80) --end;
+      line.resize(end);
+    }
     visible = true;
-    WriteStatus("\r" + line + "\033[K");
+    WriteControl("\r" + line + "\033[K");
   }
 }
 

@@ -220,6 +220,11 @@ void ChatLoop::Answer() {
     return;
   }
   conversation_.Answer(result.text, result.tokens);
+  if (!interactive_) {
+    SayDropped(result.kv);
+  } else if (const std::string dropped = DescribeDropped(result.kv); !dropped.empty()) {
+    Say("(" + dropped + ")");
+  }
   if (interactive_ && cancelled) Say("(stopped)");
   if (interactive_ && result.finish_reason == FinishReason::kLength) {
     Say("(stopped: the limit of -n, or a full context)");

@@ -21,6 +21,7 @@
 #include "cli/terminal/output.h"
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/summary.h"
 #include "cli/verbs.h"
 #include "eval/comparison.h"
 #include "eval/frame.h"
@@ -202,6 +203,7 @@ class Quant {
       if (plan) {
         CheckSameTokens(*text, model, other, models_.front());
         comparison = Compare(model, session, other_session, *plan);
+        SayDropped(comparison->kv, " in the longest window");
       }
       AddRow(model, other, other_session, comparison);
     }

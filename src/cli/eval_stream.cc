@@ -22,6 +22,7 @@
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/result_files.h"
+#include "cli/terminal/summary.h"
 #include "cli/verbs.h"
 #include "eval/stream_arc.h"
 #include "eval/stream_eval.h"
@@ -204,6 +205,7 @@ void AskAboutLines(const Options& options, const Engine& engine, Session& sessio
   };
   const auto result = eval::MeasureStreamEval(session, eval::CoderOf(engine), lines);
   progress.Finish();
+  SayDropped(result.kv, " in the last stream");
 
   if (options.jsonl) WriteFile(*options.jsonl, rows);
   if (!options.json) {
@@ -256,6 +258,8 @@ void AskArc(const Options& options, std::span<const ArcFile> files, const Engine
     };
     runs.push_back(
         {.task = file.task, .result = eval::MeasureStreamArc(session, coder, file.questions, arc)});
+    progress.Finish();
+    SayDropped(runs.back().result.kv, " in " + file.task);
   }
   if (options.jsonl) WriteFile(*options.jsonl, rows);
   if (!options.json) {

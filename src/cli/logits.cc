@@ -11,6 +11,7 @@
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/result_files.h"
+#include "cli/terminal/summary.h"
 #include "cli/verbs.h"
 
 namespace godwit::cli {
@@ -86,6 +87,7 @@ int Logits(std::span<const std::string> arguments) {
     });
   }
   file.Commit();
+  SayDropped(session.kv());
   if (NoticesGoToTerminal() && options.output != "-") {
     WriteNotice(fmt::format("{}: float32 [{}, {}]\n", options.output, rows, engine.vocab_size()));
   }

@@ -19,6 +19,7 @@
 #include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/result_files.h"
+#include "cli/terminal/summary.h"
 #include "cli/verbs.h"
 #include "eval/frame.h"
 
@@ -176,6 +177,9 @@ int Perplexity(std::span<const std::string> arguments) {
     options.session.kv = spec;
     Session session = engine.NewSession(options.session);
     results.push_back(Measure(session, texts, options));
+    SayDropped(results.back().kv, options.eval.window_tokens > 0 ? " in the longest window"
+                                  : texts.size() > 1             ? " in the longest text"
+                                                                 : "");
   }
 
   if (!options.json) {

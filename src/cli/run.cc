@@ -103,6 +103,8 @@ int Run(std::span<const std::string> arguments) {
   }
   if (NoticesGoToTerminal()) {
     WriteNotice(fmt::format("\n{}seed    {}\n", Summarize(result), generate.sampler.seed));
+  } else {
+    SayDropped(result.kv);
   }
   return result.finish_reason == FinishReason::kCancelled ? kExitCancelled : kExitOk;
 }

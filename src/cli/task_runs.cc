@@ -12,6 +12,7 @@
 #include "cli/options/parse_value.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/summary.h"
 #include "eval/evaluate.h"
 
 namespace godwit::cli {
@@ -119,14 +120,19 @@ std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
     // The line is gone before a row of the table appears; its rate and the time left are those of
     // all tasks together.
     ProgressLine progress(fmt::format("evaluating {}", task.task->name), ProgressUnit::kTokens);
+    KvReport longest;
     progress.Update(done_tokens, total_tokens, done_tokens);
-    results.push_back(
-        {.task = task.task,
-         .tally = eval::EvaluateTask(
-             session, task,
-             [&](int64_t done) { progress.Update(done_tokens + done, total_tokens, done_tokens); }),
-         .skipped = task.skipped});
+    results.push_back({.task = task.task,
+                       .tally = eval::EvaluateTask(
+                           session, task,
+                           [&](int64_t done) {
+                             progress.Update(done_tokens + done, total_tokens, done_tokens);
+                             if (const KvReport kv = session.kv(); kv.seen > longest.seen)
+                               longest = kv;
+                           }),
+                       .skipped = task.skipped});
     progress.Finish();
+    SayDropped(longest, fmt::format(" in the longest row of {}", task.task->name));
     done_tokens += task.read_tokens;
     if (on_result) on_result(results.back());
   }

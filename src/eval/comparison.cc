@@ -70,6 +70,7 @@ Comparison Compare(Session& reference, Session& other, const ScoringPlan& plan,
       rows.Add(scored, logits);
       progress();
     });
+    if (const KvReport kv = reference.kv(); kv.seen > sums.kv.seen) sums.kv = kv;
     size_t i = 0;
     plan.Score(other, window, [&](const ScoredToken& scored, std::span<const float> logits) {
       const ComparedToken compared = rows.Compare(i++, scored, logits);

@@ -26,6 +26,7 @@ struct Comparison {
   double kl = 0;
   double top1 = 0;        // share of the tokens where both agree
   ComparedToken worst{};  // of the largest kl; the first of equals
+  KvReport kv;            // of the reference, at the end of the longest window
 
   double reference_perplexity() const { return std::exp(reference_nll); }
   double perplexity() const { return std::exp(nll); }

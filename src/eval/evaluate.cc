@@ -57,7 +57,10 @@ Tally EvaluateTask(Session& session, const EncodedTask& task,
   int64_t done_tokens = 0;
   for (const EncodedQuestion& question : task.questions) {
     std::vector<Score> scores;
-    for (const EncodedPair& pair : question.choices) scores.push_back(ScorePair(session, pair));
+    for (const EncodedPair& pair : question.choices) {
+      scores.push_back(ScorePair(session, pair));
+      on_progress(done_tokens);
+    }
     tally.Add(question.question, scores);
     done_tokens += question.read_tokens;
     on_progress(done_tokens);

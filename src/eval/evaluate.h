@@ -32,7 +32,8 @@ struct EncodedTask {
 EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const Encoder& encode,
                        int64_t max_tokens);
 
-// Scores all questions. on_progress: the tokens read so far, of task.read_tokens.
+// Scores all questions. on_progress: called after every choice with the tokens of the questions
+// that are finished, of task.read_tokens.
 Tally EvaluateTask(Session& session, const EncodedTask& task,
                    const std::function<void(int64_t done_tokens)>& on_progress);
 

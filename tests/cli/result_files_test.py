@@ -99,6 +99,13 @@ class SignalTest(CliTest):
         process.communicate()
         return process.returncode
 
+    def is_written(self):
+        """What is probed at the start is empty, and gone at once."""
+        try:
+            return any(path.stat().st_size for path in self.folder.glob("out.*.tmp"))
+        except FileNotFoundError:
+            return False
+
     def test_files(self):
         text = self.folder / "text"
         text.write_text("bird " * 100000)
@@ -107,9 +114,7 @@ class SignalTest(CliTest):
                      ["perplexity", *flags, "--jsonl", self.folder / "out"]):
             for number, code in self.SIGNALS:
                 with self.subTest(verb=verb[0], signal=number):
-                    # Larger than empty: what is probed at the start is gone at once.
-                    written = lambda: any(p.stat().st_size for p in self.folder.glob("out.*.tmp"))
-                    self.assertEqual(self.end_by(number, written, *verb), code)
+                    self.assertEqual(self.end_by(number, self.is_written, *verb), code)
                     self.assertEqual([p.name for p in self.folder.iterdir()], ["text"])
 
     def test_a_folder(self):
@@ -130,7 +135,7 @@ class SignalTest(CliTest):
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which the program inherits
         self.addCleanup(signal.signal, signal.SIGHUP, before)
         process = self.start("logits", "-m", TINY, "-f", file, "-o", out, "--kv", "sinks:4+60")
-        while not any(self.folder.glob("out.*.tmp")):
+        while not self.is_written():
             self.assertIsNone(process.poll())
         process.send_signal(signal.SIGHUP)
         process.communicate()

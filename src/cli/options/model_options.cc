@@ -131,10 +131,8 @@ void ChooseModel(ModelOptions& options) {
           "a model is needed: name its folder with -m FOLDER, or in the variable GODWIT_MODEL");
   }
   options.folder = own->string();
-  if (NoticesGoToTerminal()) {
-    WriteNotice("godwit: no -m given: taking our own small model, models/" +
-                own->filename().string() + "\n");
-  }
+  WriteNotice("godwit: no -m given: taking our own small model, models/" +
+              own->filename().string() + "\n");
 }
 
 Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,

@@ -72,7 +72,7 @@ void WriteControl(std::string_view text) noexcept {
 
 void SilenceNotices() noexcept { silent = true; }
 
-void WriteNotice(std::string_view text) noexcept {
+void WriteNotice(std::string_view text) {
   if (!silent) WriteStatus(text);
 }
 

@@ -31,9 +31,9 @@ void WriteStatus(std::string_view text);
 // Likewise, but as it is: for our own escape sequences. May be called by a signal handler.
 void WriteControl(std::string_view text) noexcept;
 
-// The same for what --quiet leaves out: warnings, hints, summaries, progress. SilenceNotices lasts
-// as long as the program, as what the streams are does.
-void WriteNotice(std::string_view text) noexcept;
+// As WriteStatus, for what --quiet leaves out: warnings, hints, summaries, progress. SilenceNotices
+// lasts as long as the program, as what the streams are does.
+void WriteNotice(std::string_view text);
 void SilenceNotices() noexcept;
 
 bool InputIsTerminal();

@@ -6,6 +6,7 @@
 
 #include "base/machine_memory.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/output.h"
 
 namespace godwit::cli {
 namespace {
@@ -56,6 +57,11 @@ std::string DescribeDropped(const KvReport& kv) {
   if (kv.kept >= kv.seen) return "";
   return fmt::format("dropped {} after the first {}", Plural(kv.seen - kv.kept, "token"),
                      kv.first_dropped);
+}
+
+void SayDropped(const KvReport& kv, std::string_view where) {
+  const std::string dropped = DescribeDropped(kv);
+  if (!dropped.empty()) WriteStatus(fmt::format("godwit: {}: {}{}\n", kv.policy, dropped, where));
 }
 
 std::string DescribeKv(const KvReport& kv) {

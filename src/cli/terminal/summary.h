@@ -19,6 +19,10 @@ std::string FinishReasonName(FinishReason reason);
 // "dropped 164 tokens after the first 4"; empty if everything was kept.
 std::string DescribeDropped(const KvReport& kv);
 
+// On standard error, whoever reads it: "godwit: sinks:4+60: dropped 164 tokens after the first 4"
+// and `where`; nothing if everything was kept. For what has no other place to say so.
+void SayDropped(const KvReport& kv, std::string_view where = "");
+
 // "sinks:4+60: 64 of 228 tokens kept, 96.0 KiB"
 std::string DescribeKv(const KvReport& kv);
 

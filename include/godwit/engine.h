@@ -46,7 +46,8 @@ struct SessionOptions {
   // What is kept of the text: "dense" (all), "sinks:S+W" (StreamingLLM).
   std::string kv = "dense";
   // How it is stored: "f32", "f16", "bf16", "int8" (a scale for each token and KV head); "auto":
-  // f32 for an f32 model, else bf16.
+  // as the layers' weights where these are f32 or f16, else bf16. A key or value beyond 65504,
+  // which f16 cannot hold, ends the call with Error(kUnsupported).
   std::string kv_type = "auto";
   // Beside kv_type "int8" alone: attention multiplies int8, too. Each query and the weights of the
   // values are quantized as they are made; the softmax stays in float.

@@ -42,6 +42,18 @@ void StoreInt8Row(const kernels::KernelTable& kernels, const float* k, const flo
   scales[kTileTokens + slot] = ops::QuantizeRow(kernels, v, head_dim, row).scale;
 }
 
+// What f16 would turn into infinity.
+void CheckRangeOfF16(const kernels::KernelTable& kernels, const char* what, int64_t layer,
+                     const float* x, int64_t n) {
+  constexpr float kFirstInfinite = 65520;
+  const float largest = kernels.largest_magnitude(x, n);
+  if (!(largest >= kFirstInfinite)) return;
+  Throw(ErrorKind::kUnsupported,
+        "a {} of layer {} has an element of magnitude {}, and an f16 KV cache holds up to 65504: "
+        "take --kv-type bf16 or f32",
+        what, layer, largest);
+}
+
 void CopyFloats(const float* x, int64_t n, float* out) noexcept { std::copy_n(x, n, out); }
 
 }  // namespace
@@ -117,6 +129,8 @@ void KvStore::WriteHead(const Exec& exec, int64_t layer, int64_t head, int64_t f
     const int64_t slot = position % kTileTokens;
     switch (dtype_) {
       case DType::kF16:
+        CheckRangeOfF16(exec.kernels, "key", layer, k_row, shape_.head_dim);
+        CheckRangeOfF16(exec.kernels, "value", layer, v_row, shape_.head_dim);
         StoreRow<F16>(exec.kernels.f32_to_f16, k_row, v_row, shape_.head_dim, slot, keys, values);
         break;
       case DType::kBF16:

@@ -48,7 +48,8 @@ class KvStore {
 
   // Stores the rows of one layer at positions first, first + 1, ...
   // k [kv_heads * tokens, head_dim], position-encoded, head-major (row = head * tokens + token);
-  // v [tokens, kv_heads * head_dim].
+  // v [tokens, kv_heads * head_dim]. Throws Error(kUnsupported) for a number beyond the range of
+  // f16, where that is the dtype; what is not finite already stays so.
   void Write(const Exec& exec, int64_t layer, int64_t first, MatrixView<const float> k,
              MatrixView<const float> v);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_support.h"
 #include "kernels/dispatch.h"
 #include "kernels/kernel_table.h"
 
@@ -145,6 +146,26 @@ TEST_F(KvStoreTest, HoldsWhatWasWritten) {
       }
     }
   }
+}
+
+// Rounding takes the largest number of f16, 65504, up to half a step further.
+TEST_F(KvStoreTest, WhatF16CannotHoldIsRefused) {
+  const Exec exec{.pool = pool_, .kernels = *kernels::SelectIsa("").table, .workspace = workspace_};
+  const auto write = [&](DType dtype, float key, float value) {
+    KvStore store(Geometry(4, 1, 2), dtype);
+    store.Reserve(1);
+    const float k[] = {1, key}, v[] = {value, 1};
+    store.Write(exec, 3, 0, {k, 1, 2, 2}, {v, 1, 2, 2});
+    return Load(dtype, store.View(3).Keys(0, 0), kTileTokens);
+  };
+  EXPECT_EQ(write(DType::kF16, -65519, 65504), -65504);
+  EXPECT_EQ(write(DType::kBF16, 1e30f, 1e30f), ToFloat(ToBF16(1e30f)));
+  const auto message = [&](float key, float value) {
+    return ErrorOf(ErrorKind::kUnsupported, [&] { write(DType::kF16, key, value); });
+  };
+  EXPECT_NE(message(-65520, 0).find("a key of layer 3 has an element of magnitude 65520"),
+            std::string::npos);
+  EXPECT_NE(message(0, 1e30f).find("a value of layer 3"), std::string::npos);
 }
 
 TEST_F(KvStoreTest, IsARingOfItsPages) {

@@ -217,7 +217,7 @@ class Suite {
       result.limit_name = "read_bandwidth";
       return MeasureBandwidth(team);
     }
-    const MultiplyPeak peak = options_.probe->PeakOf(team.pool, model_.weight_type());
+    const MultiplyPeak peak = options_.probe->PeakOf(team.pool, model_.weight_types().layers);
     result.limit_name = peak.kind;
     return peak.per_second;
   }

@@ -8,7 +8,10 @@
 #include "bench/synthetic_weights.h"
 #include "bench/test_support.h"
 #include "bench/work.h"
+#include "model/archs/all.h"
 #include "model/loader.h"
+#include "weights/hf_config.h"
+#include "weights/open.h"
 
 namespace godwit::bench {
 namespace {
@@ -107,6 +110,18 @@ TEST(Suite, EveryRoundHasItsLimits) {
   EXPECT_EQ(result.machine[1].f32_multiply_adds_per_second, 2e9);
   EXPECT_EQ(result.machine[1].bf16_multiply_adds_per_second, 0);
   EXPECT_EQ(result.machine[1].int8_multiply_adds_per_second, 2e9);
+}
+
+// The head of an int8 checkpoint stays in float; what a prompt multiplies does not.
+TEST(Suite, APromptIsHeldAgainstThePeakOfTheLayers) {
+  const std::filesystem::path folder = GODWIT_SOURCE_DIR "/tests/golden/int8/llama/channel_token";
+  ThreadPool pool(1);
+  const auto model = LoadDecoder(DescribeModel(HfConfig::Load(folder / "config.json")),
+                                 *OpenWeights(folder), pool, {});
+  FakeMachine machine;
+  SuiteOptions options = Options({{.prompt_tokens = 8}});
+  options.probe = &machine;
+  EXPECT_EQ(RunSuite(*model, options).tests[0].limit_name, "int8_peak");
 }
 
 TEST(Suite, FilledAndForgetfulCaches) {

@@ -102,7 +102,7 @@ TEST(SyntheticWeights, TheLoaderTakesThem) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     const auto source = SyntheticWeights(spec, dtype);
     const auto model = LoadDecoder(spec, *source, pool, {});
-    EXPECT_EQ(model->weight_type(), dtype);
+    EXPECT_EQ(model->weight_types().layers, dtype);
   }
 }
 

@@ -176,7 +176,7 @@ struct Subject {
   std::unique_ptr<const WeightSource> source;
   std::optional<DType> storage;  // as LoadDecoder takes it
   int64_t weight_bytes = 0;
-  DType weights = DType::kBF16;
+  WeightTypes weights{};
 };
 
 Subject OpenSubject(Options& options) {
@@ -196,16 +196,14 @@ Subject OpenSubject(Options& options) {
   }
   const ModelTensors tensors = ResolveTensors(subject.spec, *subject.source);
   subject.weight_bytes = LoadedBytes(tensors, subject.storage);
-  subject.weights = subject.storage.value_or(*tensors.head.parts.front()->dtype);
+  subject.weights = LoadedTypes(tensors, subject.storage);
   return subject;
 }
 
 bench::SuiteOptions Plan(const Options& options, const Subject& subject) {
-  const DType by_weights = subject.weights == DType::kF32 ? DType::kF32 : DType::kBF16;
-  const DType kv_type = ParseKvType(options.session.kv_type).value_or(by_weights);
   return {.cases = Cases(options),
           .policy = {.spec = options.session.kv,
-                     .kv_type = kv_type,
+                     .kv_type = ChooseKvType(options.session.kv_type, subject.weights),
                      .int8_products = options.session.int8_attention,
                      .max_step_tokens = options.session.chunk_tokens},
           .isa = &kernels::SelectIsa(options.model.isa),
@@ -242,7 +240,7 @@ int Bench(std::span<const std::string> arguments) {
   const auto model = Load(subject, suite);
 
   BenchReport report{.model = subject.name,
-                     .weights = StorageName(model->weight_type()),
+                     .weights = StorageName(model->weight_types()),
                      .kv_type = StorageName(suite.policy.kv_type),
                      .isa = std::string(suite.isa->name),
                      .weight_bytes = model->weight_bytes(),

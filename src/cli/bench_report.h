@@ -10,7 +10,7 @@ namespace godwit::cli {
 
 struct BenchReport {
   std::string model;    // its folder's name, or its shape's
-  std::string weights;  // "bf16"
+  std::string weights;  // "int8 (head bf16)"
   std::string kv_type;
   std::string isa;
   int64_t weight_bytes = 0;

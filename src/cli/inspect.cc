@@ -15,6 +15,7 @@
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/verbs.h"
+#include "engine/storage_types.h"
 #include "kernels/dispatch.h"
 
 namespace godwit::cli {
@@ -126,7 +127,8 @@ std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_ten
       fmt::format("memory      {} of {} available\n", FormatBytes(machine.memory.available_bytes),
                   FormatBytes(machine.memory.total_bytes));
   if (facts.weight_bytes) {
-    text += fmt::format("weights     {} when loaded{}\n", FormatBytes(*facts.weight_bytes),
+    text += fmt::format("weights     {} when loaded, in {}{}\n", FormatBytes(*facts.weight_bytes),
+                        StorageName(*facts.weight_types),
                         *facts.weight_bytes <= machine.memory.available_bytes
                             ? ""
                             : ", which does not fit into the available memory");
@@ -177,9 +179,14 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
     json["quantization"].push_back(Describe(scheme));
   }
   json["tokenizer"] = TextJson(facts.text);
-  json["weights"] = {
-      {"present", facts.has_weights}, {"file_bytes", facts.file_bytes}, {"loaded_bytes", nullptr}};
-  if (facts.weight_bytes) json["weights"]["loaded_bytes"] = *facts.weight_bytes;
+  json["weights"] = {{"present", facts.has_weights},
+                     {"file_bytes", facts.file_bytes},
+                     {"loaded_bytes", nullptr},
+                     {"type", nullptr}};
+  if (facts.weight_bytes) {
+    json["weights"]["loaded_bytes"] = *facts.weight_bytes;
+    json["weights"]["type"] = StorageName(*facts.weight_types);
+  }
   for (const auto& [name, type] : kKvTypes) {
     json["kv"][name] = {
         {"bytes_per_token", KvBytesPerToken(Geometry(facts.spec), type)},

@@ -73,8 +73,10 @@ ModelFacts ReadModelFacts(const std::string& folder, const std::string& weights)
     facts.file_bytes += static_cast<int64_t>(tensor.bytes.size());
   }
   try {
-    facts.weight_bytes =
-        LoadedBytes(ResolveTensors(facts.spec, *facts.source), ParseWeightType(weights));
+    const ModelTensors tensors = ResolveTensors(facts.spec, *facts.source);
+    const std::optional<DType> storage = ParseWeightType(weights);
+    facts.weight_bytes = LoadedBytes(tensors, storage);
+    facts.weight_types = LoadedTypes(tensors, storage);
   } catch (const Error& error) {
     facts.problem = error.what();
   }

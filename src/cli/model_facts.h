@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/decoder.h"
 #include "model/spec.h"
 #include "tensor/dtype.h"
 #include "text/special_tokens.h"
@@ -40,6 +41,7 @@ struct ModelFacts {
   // Memory of the loaded weights; nullopt where the tensors are not those of the model, then
   // `problem` says why.
   std::optional<int64_t> weight_bytes;
+  std::optional<WeightTypes> weight_types;  // likewise
   std::string problem;
 };
 

@@ -83,7 +83,7 @@ void Engine::Impl::LoadModel(const LoadOptions& options) {
                              {.progress = options.on_progress, .warn = options.on_warning},
                              ParseWeightType(options.weights));
   weight_bytes = decoder->weight_bytes();
-  weight_type = decoder->weight_type();
+  weight_types = decoder->weight_types();
   model = std::move(decoder);
 }
 

@@ -15,6 +15,7 @@
 #include "generate/strategy.h"
 #include "godwit/engine.h"
 #include "kernels/dispatch.h"
+#include "model/decoder.h"
 #include "model/language_model.h"
 #include "model/spec.h"
 #include "tensor/workspace.h"
@@ -38,7 +39,7 @@ class Engine::Impl {
 
   std::string folder;
   DecoderSpec spec;
-  DType weight_type = DType::kF32;
+  WeightTypes weight_types{.layers = DType::kF32, .head = DType::kF32};
   int64_t weight_bytes = 0;
   std::unique_ptr<const Tokenizer> tokenizer;
   SpecialTokens special;

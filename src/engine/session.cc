@@ -11,11 +11,6 @@
 namespace godwit {
 namespace {
 
-DType KvTypeOf(const SessionOptions& options, DType weight_type) {
-  const DType by_weights = weight_type == DType::kF32 ? DType::kF32 : DType::kBF16;
-  return ParseKvType(options.kv_type).value_or(by_weights);
-}
-
 int64_t ContextOf(const SessionOptions& options, const DecoderSpec& spec) {
   if (options.context_tokens < 0) {
     Throw(ErrorKind::kInput, "a context of {} tokens, expected at least 1, or 0 for the model's",
@@ -30,7 +25,7 @@ Session::Impl::Impl(const Engine::Impl& engine, const SessionOptions& options)
     : engine_(engine),
       options_(options),
       policy_options_{.spec = options.kv,
-                      .kv_type = KvTypeOf(options, engine.weight_type),
+                      .kv_type = ChooseKvType(options.kv_type, engine.weight_types),
                       .int8_products = options.int8_attention,
                       .context = ContextOf(options, engine.spec),
                       .max_step_tokens = options.chunk_tokens},

@@ -38,11 +38,22 @@ std::optional<DType> ParseKvType(std::string_view name) {
   return Parse<KvType>(name, "KV type", kKvTypes);
 }
 
+DType ChooseKvType(std::string_view name, const WeightTypes& weights) {
+  const bool wide = weights.layers == DType::kF32 || weights.layers == DType::kF16;
+  return ParseKvType(name).value_or(wide ? weights.layers : DType::kBF16);
+}
+
 std::string StorageName(DType dtype) {
   for (const KvType& type : kKvTypes) {
     if (type.dtype == dtype) return std::string(type.name);
   }
   return std::string(Name(dtype));
+}
+
+std::string StorageName(const WeightTypes& weights) {
+  std::string name = (weights.mixed ? "mostly " : "") + StorageName(weights.layers);
+  if (weights.head != weights.layers) name += " (head " + StorageName(weights.head) + ")";
+  return name;
 }
 
 std::vector<std::string> WeightTypeNames() { return WithAuto<WeightType>(kWeightTypes); }

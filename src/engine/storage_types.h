@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/decoder.h"
 #include "tensor/dtype.h"
 
 namespace godwit {
@@ -18,8 +19,15 @@ inline constexpr std::string_view kAutoType = "auto";
 std::optional<DType> ParseWeightType(std::string_view name);
 std::optional<DType> ParseKvType(std::string_view name);
 
+// What keys and values are stored as: `name`, or for "auto" what holds them as well as the layers'
+// weights hold theirs: f32 beside f32, f16 beside f16 (whose author computed in f16, so that no key
+// is beyond its range), bf16 beside the others. Throws as ParseKvType does.
+DType ChooseKvType(std::string_view name, const WeightTypes& weights);
+
 // "int8": a type as these names have it.
 std::string StorageName(DType dtype);
+// "int8", "int8 (head bf16)", "mostly int8 (head bf16)".
+std::string StorageName(const WeightTypes& weights);
 
 // "auto", "f32", ...
 std::vector<std::string> WeightTypeNames();

@@ -28,5 +28,24 @@ TEST(StorageTypes, OtherNamesAreRefusedWithTheList) {
   }
 }
 
+TEST(StorageTypes, ACacheFollowsTheLayers) {
+  const auto choose = [](std::string_view name, DType layers, DType head) {
+    return ChooseKvType(name, {.layers = layers, .head = head});
+  };
+  EXPECT_EQ(choose("auto", DType::kF32, DType::kF32), DType::kF32);
+  EXPECT_EQ(choose("auto", DType::kF16, DType::kF16), DType::kF16);
+  EXPECT_EQ(choose("auto", DType::kBF16, DType::kBF16), DType::kBF16);
+  EXPECT_EQ(choose("auto", DType::kI8, DType::kI8), DType::kBF16);
+  EXPECT_EQ(choose("auto", DType::kI8, DType::kF32), DType::kBF16);
+  EXPECT_EQ(choose("f32", DType::kI8, DType::kI8), DType::kF32);
+}
+
+TEST(StorageTypes, AModelIsNamedByItsLayers) {
+  EXPECT_EQ(StorageName({.layers = DType::kBF16, .head = DType::kBF16}), "bf16");
+  EXPECT_EQ(StorageName({.layers = DType::kI8, .head = DType::kBF16}), "int8 (head bf16)");
+  EXPECT_EQ(StorageName({.layers = DType::kI8, .mixed = true, .head = DType::kF32}),
+            "mostly int8 (head f32)");
+}
+
 }  // namespace
 }  // namespace godwit

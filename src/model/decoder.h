@@ -26,6 +26,13 @@ struct DecoderLayer {
   ops::NormWeights mlp_out_norm;  // [hidden], with DecoderSpec::output_norms
 };
 
+// What the matrices are stored as.
+struct WeightTypes {
+  DType layers;        // of the layers: what most of their weights are
+  bool mixed = false;  // whether others of them are something else
+  DType head;          // of the output head
+};
+
 struct DecoderWeights {
   Table embedding;                  // [vocab, embedding_size]; empty if tied
   Table positions;                  // [first_learned_position + max_context, hidden], or empty
@@ -35,6 +42,7 @@ struct DecoderWeights {
   std::vector<DecoderLayer> layers;
   ops::NormWeights final_norm;  // [hidden], with DecoderSpec::final_norm
   Weight head;                  // [vocab, embedding_size]
+  WeightTypes types;
 };
 
 class Decoder : public LanguageModel {
@@ -45,7 +53,7 @@ class Decoder : public LanguageModel {
   int64_t weight_bytes() const;
   // Of those, the matrices that a token meets, and the output head: what a decode step reads.
   int64_t step_bytes() const;
-  DType weight_type() const { return weights_.head.dtype; }
+  const WeightTypes& weight_types() const { return weights_.types; }
 
   int64_t vocab_size() const override { return spec_.vocab_size; }
   int64_t hidden_size() const override { return spec_.hidden_size; }

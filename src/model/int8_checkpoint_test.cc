@@ -83,7 +83,9 @@ TEST(Int8CheckpointTest, StaysAsItIsWhereInt8IsAsked) {
   const DecoderSpec spec = PerToken();
   const Int8Weights source(spec);
   const auto decoder = Load(spec, source), asked = Load(spec, source, {}, DType::kI8);
-  EXPECT_EQ(asked->weight_type(), DType::kF32) << "of the head";
+  EXPECT_EQ(asked->weight_types().layers, DType::kI8);
+  EXPECT_EQ(asked->weight_types().head, DType::kF32);
+  EXPECT_FALSE(asked->weight_types().mixed);
   EXPECT_EQ(LogitsOf(*asked, kTokens), LogitsOf(*decoder, kTokens));
   for (const std::optional<DType> storage : {std::optional<DType>(), std::optional(DType::kI8)}) {
     EXPECT_EQ(asked->weight_bytes(), LoadedBytes(ResolveTensors(spec, source), storage));
@@ -313,11 +315,11 @@ TEST(Int8CheckpointTest, LlmInt8Refusals) {
 // A tied head is an embedding, which is no linear layer; another is one unless it is ignored.
 TEST(Int8CheckpointTest, AHeadIsALinearLayerUnlessItIsTied) {
   const DecoderSpec tied = SpecWith(kChannel, kToken, "", R"("tie_word_embeddings":true,)");
-  EXPECT_EQ(Load(tied, Int8Weights(tied))->weight_type(), DType::kF32);
+  EXPECT_EQ(Load(tied, Int8Weights(tied))->weight_types().head, DType::kF32);
   const DecoderSpec untied = SpecWith(kChannel, kToken, "");
   Int8Weights source(untied);
   source.Quantize("lm_head");
-  EXPECT_EQ(Load(untied, source)->weight_type(), DType::kI8);
+  EXPECT_EQ(Load(untied, source)->weight_types().head, DType::kI8);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -361,30 +362,63 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   return weights;
 }
 
+// visit(dtype as loaded, outputs, inputs)
+template <typename Visit>
+void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, const Visit& visit) {
+  if (linear.parts.empty()) return;
+  int64_t outputs = 0;
+  for (const TensorInfo* part : linear.parts) outputs += part->shape[0];
+  const TensorInfo& first = *linear.parts.front();
+  visit(storage.value_or(*first.dtype), outputs, first.shape[1]);
+}
+
+// Every linear layer of a decoder layer, the router apart.
+template <typename Visit>
+void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const Visit& visit) {
+  for (const LinearTensors* linear :
+       {&layer.qkv, &layer.attention_out, &layer.mlp.up, &layer.mlp.down}) {
+    VisitLinear(*linear, storage, visit);
+  }
+  for (const MlpTensors& expert : layer.experts) {
+    VisitLinear(expert.up, storage, visit);
+    VisitLinear(expert.down, storage, visit);
+  }
+}
+
 }  // namespace
 
 int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> asked) {
   const std::optional<DType> storage = Storage(tensors, asked);
-  const auto packed = [&](const LinearTensors& linear) -> int64_t {
-    if (linear.parts.empty()) return 0;
-    int64_t outputs = 0;
-    for (const TensorInfo* part : linear.parts) outputs += part->shape[0];
-    const TensorInfo& first = *linear.parts.front();
-    return ops::PackedBytes(storage.value_or(*first.dtype), outputs, first.shape[1]);
+  int64_t bytes = 0;
+  const auto add = [&](DType dtype, int64_t outputs, int64_t inputs) {
+    bytes += ops::PackedBytes(dtype, outputs, inputs);
   };
-  const auto packed_mlp = [&](const MlpTensors& mlp) { return packed(mlp.up) + packed(mlp.down); };
-  int64_t bytes = packed(tensors.head) + packed(tensors.project_in) + packed(tensors.project_out);
+  for (const LinearTensors* linear : {&tensors.head, &tensors.project_in, &tensors.project_out}) {
+    VisitLinear(*linear, storage, add);
+  }
   for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
     if (table != nullptr) bytes += static_cast<int64_t>(table->bytes.size());
   }
   for (const LayerTensors& layer : tensors.layers) {
-    bytes += packed(layer.qkv) + packed(layer.attention_out) + packed_mlp(layer.mlp);
-    if (layer.experts.empty()) continue;
-    const std::vector<int64_t>& router = layer.router.parts.front()->shape;
-    bytes += ops::PackedBytes(DType::kF32, router[0], router[1]);
-    for (const MlpTensors& expert : layer.experts) bytes += packed_mlp(expert);
+    VisitLinears(layer, storage, add);
+    VisitLinear(layer.router, DType::kF32, add);
   }
   return bytes;
+}
+
+WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> asked) {
+  const std::optional<DType> storage = Storage(tensors, asked);
+  std::map<DType, int64_t> weights;
+  for (const LayerTensors& layer : tensors.layers) {
+    VisitLinears(layer, storage, [&](DType dtype, int64_t outputs, int64_t inputs) {
+      weights[dtype] += outputs * inputs;
+    });
+  }
+  return {
+      .layers =
+          std::ranges::max_element(weights, {}, &std::pair<const DType, int64_t>::second)->first,
+      .mixed = weights.size() > 1,
+      .head = storage.value_or(*tensors.head.parts.front()->dtype)};
 }
 
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
@@ -393,7 +427,9 @@ std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource
   const ModelTensors tensors = ResolveTensors(spec, source);
   CheckWeightsFit(LoadedBytes(tensors, storage));
   Packer packer(spec, source, pool, hooks, Storage(tensors, storage));
-  return std::make_unique<Decoder>(spec, packer.Pack(tensors));
+  DecoderWeights weights = packer.Pack(tensors);
+  weights.types = LoadedTypes(tensors, storage);
+  return std::make_unique<Decoder>(spec, std::move(weights));
 }
 
 }  // namespace godwit

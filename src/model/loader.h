@@ -36,6 +36,9 @@ inline constexpr WeightType kWeightTypes[] = {
 // Bytes of the loaded weights. storage: as LoadDecoder takes it.
 int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage);
 
+// What the loaded weights are stored as, likewise. A router, which is f32 always, does not count.
+WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> storage);
+
 // storage: of the linear layers, the output head among them; none: as in the checkpoint. To bf16
 // they are rounded; to int8, each output gets the scale of its largest weight, and layers then
 // quantize each row of their input too. A checkpoint that has int8 layers already stays as it is

@@ -29,7 +29,7 @@ TEST(LoaderTest, LoadsEveryStorageType) {
   for (const DType dtype : kFloatTypes) {
     const DecoderSpec spec = SmallLlama();
     const auto decoder = Load(spec, FakeWeights(spec, dtype));
-    EXPECT_EQ(decoder->weight_type(), dtype);
+    EXPECT_EQ(decoder->weight_types().layers, dtype);
     EXPECT_GT(decoder->weight_bytes(), 0);
     for (const float logit : LogitsOf(*decoder, kTokens)) ASSERT_TRUE(std::isfinite(logit));
   }
@@ -42,7 +42,7 @@ TEST(LoaderTest, ConvertsWhatItLoads) {
     const ModelTensors tensors = ResolveTensors(spec, source);
     for (const WeightType& type : kWeightTypes) {
       const auto decoder = Load(spec, source, {}, type.dtype);
-      EXPECT_EQ(decoder->weight_type(), type.dtype);
+      EXPECT_EQ(decoder->weight_types().layers, type.dtype);
       EXPECT_EQ(decoder->weight_bytes(), LoadedBytes(tensors, type.dtype));
       for (const float logit : LogitsOf(*decoder, kTokens)) ASSERT_TRUE(std::isfinite(logit));
     }

@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from harness import TINY, CliTest, wait_until_sigint_is_handled
+from harness import GOLDEN, TINY, CliTest, wait_until_sigint_is_handled
 
 INPUT, IO, UNSUPPORTED, MEMORY = 2, 3, 5, 6
 SHAPE = ["--shape", TINY / "config.json"]
@@ -68,6 +68,9 @@ class BenchTest(CliTest):
         self.assertEqual((row["model"], row["kv"], row["isa"]), (TINY.name, "sinks:4+60", "scalar"))
         row, = self.bench("-m", TINY, "-p", "8", "-n", "0", "--weights", "int8", "--kv-type", "int8")
         self.assertEqual((row["weights"], row["kv_type"]), ("int8", "int8"))
+        # A checkpoint is what its layers are, whatever the head is.
+        row, = self.bench("-m", GOLDEN / "int8" / "llama" / "channel_token", "-p", "8", "-n", "0")
+        self.assertEqual((row["weights"], row["kv_type"]), ("int8 (head f32)", "bf16"))
         self.assertIn("f32, bf16 or int8", self.refused(INPUT, "bench", "-m", TINY, "--weights", "f16"))
 
     def test_kv_types(self):

@@ -52,6 +52,8 @@ class InspectTest(CliTest):
         self.assertIn(f"quantized   {scheme}\n", self.ok("inspect", "-m", model))
         result = json.loads(self.ok("inspect", "-m", model, "--json"))
         self.assertEqual(result["quantization"], [scheme])
+        self.assertEqual(result["weights"]["type"], "int8 (head f32)")
+        self.assertIn("when loaded, in int8 (head f32)\n", self.ok("inspect", "-m", model))
 
 
 class ActivationsTest(CliTest):

@@ -52,7 +52,7 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options) {
   line.Add({.names = "--kv-type",
             .value = "TYPE",
             .help = "how it is kept: " + NameList(KvTypeNames(), std::identity(), " or ") +
-                    " (auto: f32 for an f32 model, else bf16)",
+                    " (auto: as the layers where they are f32 or f16, else bf16)",
             .fallback = options.kv_type,
             .choices = KvTypeNames()},
            [&options](const std::string& value) {

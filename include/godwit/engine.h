@@ -99,6 +99,7 @@ struct GenerateResult {
   std::vector<int32_t> tokens;  // of the output, the one that ended it included
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompt, read in an earlier call
+  int64_t read_tokens = 0;  // of the prompt, read in this one: the others, if it was not cancelled
   FinishReason finish_reason = FinishReason::kStop;
   KvReport kv;
   double prompt_ms = 0;     // from the call to the first output token
@@ -133,11 +134,13 @@ class Session {
 
   // Logits [vocab] of the token after each position, in order: row(i, logits) for token i, from
   // i = `first` on. Of the tokens before `first`, those that the text shares with the last one are
-  // not read again; with 0, everything is. Throws as Generate does, and Error(kInput) for a `first`
-  // beyond the text.
+  // not read again; with 0, everything is. on_progress: after the rows of every chunk, whose tokens
+  // are computed together. Throws as Generate does, and Error(kInput) for a `first` beyond the
+  // text.
   void Logits(std::span<const int32_t> tokens,
               const std::function<void(int64_t position, std::span<const float> logits)>& row,
-              int64_t first = 0);
+              int64_t first = 0,
+              const std::function<void(const PromptProgress&)>& on_progress = {});
 
   // Makes the call of Generate or Logits that is in progress end within a moment, also one that
   // still waits for another session. Any thread, any signal handler. Generate then returns what it

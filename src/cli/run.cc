@@ -69,6 +69,7 @@ std::string ToJson(const GenerateResult& result, uint64_t seed) {
   json["tokens"] = result.tokens;
   json["prompt_tokens"] = result.prompt_tokens;
   json["cached_tokens"] = result.cached_tokens;
+  json["read_tokens"] = result.read_tokens;
   json["generated_tokens"] = result.tokens.size();
   json["finish_reason"] = FinishReasonName(result.finish_reason);
   json["seed"] = seed;

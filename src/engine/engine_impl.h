@@ -63,7 +63,8 @@ class Session::Impl {
   std::vector<int32_t> Tokenize(std::string_view text, bool add_special) const;
   GenerateResult Generate(std::span<const int32_t> prompt, const GenerateOptions& options);
   void Logits(std::span<const int32_t> tokens,
-              const std::function<void(int64_t, std::span<const float>)>& row, int64_t first);
+              const std::function<void(int64_t, std::span<const float>)>& row, int64_t first,
+              const std::function<void(const PromptProgress&)>& on_progress);
   KvReport kv() const;
   int64_t max_tokens() const;
   // The text with the model's sink token in front, where it has one and the text has not.

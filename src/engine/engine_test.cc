@@ -147,6 +147,25 @@ TEST_F(EngineTest, CancelEndsTheCallAndKeepsTheSession) {
   EXPECT_EQ(again.tokens, engine_.NewSession({}).Generate(prompt, Greedy(20)).tokens);
 }
 
+TEST_F(EngineTest, ACancelledPromptCountsWhatWasRead) {
+  Session session = engine_.NewSession({.chunk_tokens = 20});
+  const std::vector<int32_t> prompt(100, 7);
+  GenerateOptions options = Greedy(1);
+  options.on_progress = [&](const PromptProgress& progress) {
+    if (progress.done_tokens == 40) session.Cancel();
+  };
+  const auto cancelled = session.Generate(prompt, options);
+  EXPECT_EQ(cancelled.finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(cancelled.prompt_tokens, 100);
+  EXPECT_EQ(cancelled.read_tokens, 40);
+
+  options.on_progress = nullptr;
+  const auto whole = session.Generate(prompt, options);
+  EXPECT_EQ(whole.cached_tokens, 40);
+  EXPECT_EQ(whole.read_tokens, 60);
+  EXPECT_EQ(engine_.NewSession({}).Generate(prompt, Greedy(0)).read_tokens, 0);
+}
+
 TEST_F(EngineTest, CancelBetweenCallsTouchesNone) {
   Session session = engine_.NewSession({});
   const auto prompt = engine_.Tokenize("The godwit");
@@ -185,6 +204,16 @@ TEST_F(EngineTest, ProgressCountsThePrompt) {
     done.push_back(progress.done_tokens);
   };
   engine_.NewSession({.chunk_tokens = 20}).Generate(prompt, options);
+  EXPECT_EQ(done, (std::vector<int64_t>{20, 40, 50}));
+
+  done.clear();
+  int64_t rows = 0;
+  const auto count_row = [&](int64_t, std::span<const float>) { ++rows; };
+  engine_.NewSession({.chunk_tokens = 20})
+      .Logits(prompt, count_row, /*first=*/30, [&](const PromptProgress& progress) {
+        options.on_progress(progress);
+        EXPECT_EQ(rows, std::max<int64_t>(0, progress.done_tokens - 30));
+      });
   EXPECT_EQ(done, (std::vector<int64_t>{20, 40, 50}));
 }
 

@@ -151,6 +151,8 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
     throw;
   }
   Keep(sequence);
+  const int64_t read = std::min(policy_->length(), result.prompt_tokens);
+  result.read_tokens = std::max<int64_t>(0, read - result.cached_tokens);
   result.text = output.Finish();
   // Decoders hold text back that a later token could change: it may end in a stop string.
   if (result.finish_reason == FinishReason::kLength && output.stopped()) {
@@ -199,7 +201,9 @@ void Session::Impl::Keep(Sequence& sequence) {
 
 void Session::Impl::Logits(std::span<const int32_t> tokens,
                            const std::function<void(int64_t, std::span<const float>)>& row,
-                           int64_t first) {
+                           int64_t first,
+                           const std::function<void(const PromptProgress&)>& on_progress) {
+  const Stopwatch watch;
   cancel.Reset();  // it was meant for an earlier call
   CheckPrompt(tokens);
   const auto total = static_cast<int64_t>(tokens.size());
@@ -223,6 +227,11 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
       kv_mode_.model().Logits(exec, hidden.Rows(at, at + rows), logits.Rows(0, rows));
       for (int64_t i = 0; i < rows; ++i) row(begin + at + i, logits.RowSpan(i));
     }
+    if (!on_progress) continue;
+    on_progress({.done_tokens = begin + n,
+                 .total_tokens = total,
+                 .cached_tokens = cached,
+                 .elapsed_ms = watch.ms()});
   }
 }
 
@@ -255,8 +264,8 @@ GenerateResult Session::Generate(std::span<const int32_t> prompt, const Generate
 
 void Session::Logits(
     std::span<const int32_t> tokens,
-    const std::function<void(int64_t position, std::span<const float> logits)>& row,
-    int64_t first) {
+    const std::function<void(int64_t position, std::span<const float> logits)>& row, int64_t first,
+    const std::function<void(const PromptProgress&)>& on_progress) {
   // An empty text is refused as such.
   if (first < 0 || (first > 0 && first >= std::ssize(tokens))) {
     Throw(ErrorKind::kInput, "logits from position {} on, expected one of the text's {} positions",
@@ -266,7 +275,7 @@ void Session::Logits(
   const int64_t added = std::ssize(text) - std::ssize(tokens);
   impl_->Logits(
       text, [&](int64_t position, std::span<const float> logits) { row(position - added, logits); },
-      first + added);
+      first + added, on_progress);
 }
 
 void Session::Cancel() noexcept { impl_->cancel.Cancel(); }

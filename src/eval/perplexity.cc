@@ -16,8 +16,10 @@ class Scorer {
       : session_(session), plan_(plan), options_(options), buckets_(options.bucket_tokens) {}
 
   void Score(const Window& window) {
-    plan_.Score(session_, window,
-                [&](const ScoredToken& scored, std::span<const float>) { Add(scored); });
+    charged_ = window.score_begin;
+    plan_.Score(
+        session_, window, [&](const ScoredToken& scored, std::span<const float>) { Add(scored); },
+        [&](const PromptProgress&) { ChargeTime(); });
     const KvReport kv = session_.kv();
     if (kv.seen > kv_.seen) kv_ = kv;
   }
@@ -35,11 +37,20 @@ class Scorer {
   void Add(const ScoredToken& scored) {
     nll_ += scored.nll;
     ++done_;
-    const double now = watch_.ms();
-    buckets_.Add(scored.position, scored.nll, now - last_ms_);
-    last_ms_ = now;
+    buckets_.Add(scored.position, scored.nll);
+    end_ = scored.position + 1;
     if (options_.on_token) options_.on_token(scored);
     if (options_.on_progress) options_.on_progress(done_, plan_.tokens());
+  }
+
+  // To the tokens that were read together in the same measure: none of them came first. What only
+  // leads up to scored tokens is theirs.
+  void ChargeTime() {
+    if (end_ <= charged_) return;
+    const double now = watch_.ms();
+    buckets_.AddTime(charged_, end_, now - charged_ms_);
+    charged_ = end_;
+    charged_ms_ = now;
   }
 
   Session& session_;
@@ -48,8 +59,10 @@ class Scorer {
   PositionBuckets buckets_;
   double nll_ = 0;
   int64_t done_ = 0;
+  int64_t end_ = 0;      // behind the position scored last
+  int64_t charged_ = 0;  // positions before have their time
   Stopwatch watch_;
-  double last_ms_ = 0;  // when the token before was scored
+  double charged_ms_ = 0;  // what was charged to all of them
   KvReport kv_;
 };
 

@@ -95,6 +95,21 @@ TEST_F(PerplexityTest, ASinkTokenDoesNot) {
   EXPECT_NEAR(result.nll, kRight, 1e-7);
 }
 
+// Tokens that are read together are slow or fast together, whichever comes first.
+TEST_F(PerplexityTest, ABlockOfTokensSharesItsTime) {
+  const auto result = Measure({Counting(60)}, {.bucket_tokens = 10}, {.chunk_tokens = 30});
+  ASSERT_EQ(result.buckets.size(), 6u);
+  const auto ms_per_token = [&](size_t i) {
+    return result.buckets[i].ms / static_cast<double>(result.buckets[i].tokens);
+  };
+  double sum = 0;
+  for (const Bucket& bucket : result.buckets) sum += bucket.ms;
+  EXPECT_GT(ms_per_token(0), 0);
+  EXPECT_LE(sum, result.elapsed_ms);
+  EXPECT_NEAR(ms_per_token(1), ms_per_token(0), 1e-9);
+  EXPECT_NEAR(ms_per_token(5), ms_per_token(4), 1e-9);
+}
+
 TEST_F(PerplexityTest, TextsBeginAnew) {
   const Texts texts = {{3, 4, 5}, {9}, {4, 5}};
   EXPECT_NEAR(Measure(texts, {}).nll, kRight, 1e-7);

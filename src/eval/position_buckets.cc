@@ -21,13 +21,22 @@ int64_t PositionBuckets::BeginOf(size_t index) const {
   return i == 0 ? 0 : kFirst << (i - 1);
 }
 
-void PositionBuckets::Add(int64_t position, double nll, double ms) {
+PositionBuckets::Sum& PositionBuckets::At(int64_t position) {
   const size_t index = IndexOf(position);
   if (index >= sums_.size()) sums_.resize(index + 1);
-  ++sums_[index].tokens;
-  sums_[index].nll += nll;
-  sums_[index].ms += ms;
+  return sums_[index];
+}
+
+void PositionBuckets::Add(int64_t position, double nll) {
+  Sum& sum = At(position);
+  ++sum.tokens;
+  sum.nll += nll;
   end_ = std::max(end_, position + 1);
+}
+
+void PositionBuckets::AddTime(int64_t begin, int64_t end, double ms) {
+  const double each = ms / static_cast<double>(end - begin);
+  for (int64_t position = begin; position < end; ++position) At(position).ms += each;
 }
 
 std::vector<Bucket> PositionBuckets::Table() const {

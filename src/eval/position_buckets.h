@@ -22,7 +22,10 @@ class PositionBuckets {
   // what caches do to a text happens at their size, which may be any.
   explicit PositionBuckets(int64_t tokens) : tokens_(tokens) {}
 
-  void Add(int64_t position, double nll, double ms = 0);
+  void Add(int64_t position, double nll);
+
+  // Time that was spent on all of the positions [begin, end), in equal parts.
+  void AddTime(int64_t begin, int64_t end, double ms);
 
   // Those that got something, in order. The last one ends behind the last position.
   std::vector<Bucket> Table() const;
@@ -34,6 +37,7 @@ class PositionBuckets {
     double ms = 0;
   };
 
+  Sum& At(int64_t position);
   size_t IndexOf(int64_t position) const;
   int64_t BeginOf(size_t index) const;
 

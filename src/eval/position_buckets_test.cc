@@ -7,8 +7,8 @@ namespace {
 
 TEST(PositionBuckets, AveragesWhatFallsIntoEach) {
   PositionBuckets buckets(/*tokens=*/10);
-  buckets.Add(0, 1, /*ms=*/10);
-  buckets.Add(9, 2, /*ms=*/0.5);
+  buckets.Add(0, 1);
+  buckets.Add(9, 2);
   buckets.Add(30, 7);
   buckets.Add(3, 6);  // a second text, from its beginning
   const auto table = buckets.Table();
@@ -17,11 +17,22 @@ TEST(PositionBuckets, AveragesWhatFallsIntoEach) {
   EXPECT_EQ(table[0].end, 10);
   EXPECT_EQ(table[0].tokens, 3);
   EXPECT_EQ(table[0].nll, 3);
-  EXPECT_EQ(table[0].ms, 10.5);
   EXPECT_EQ(table[1].begin, 30);
   EXPECT_EQ(table[1].end, 31);
   EXPECT_EQ(table[1].tokens, 1);
   EXPECT_EQ(table[1].nll, 7);
+}
+
+TEST(PositionBuckets, ShareTimeByTheirPositions) {
+  PositionBuckets buckets(/*tokens=*/10);
+  for (int64_t position = 0; position < 30; ++position) buckets.Add(position, 1);
+  buckets.AddTime(0, 8, 16);
+  buckets.AddTime(8, 24, 8);
+  const auto table = buckets.Table();
+  ASSERT_EQ(table.size(), 3u);
+  EXPECT_EQ(table[0].ms, 17);
+  EXPECT_EQ(table[1].ms, 5);
+  EXPECT_EQ(table[2].ms, 2);
 }
 
 TEST(PositionBuckets, DoubleByDefault) {

@@ -47,7 +47,8 @@ void ScoringPlan::CheckFits(const Session& session) const {
         longest, limit, std::max<int64_t>(1, limit - 4), largest, needed);
 }
 
-void ScoringPlan::Score(Session& session, const Window& window, const OnToken& on_token) const {
+void ScoringPlan::Score(Session& session, const Window& window, const OnToken& on_token,
+                        const std::function<void(const PromptProgress&)>& on_chunk) const {
   const std::vector<int32_t>& text = texts_[window.text];
   auto tokens = std::span(text).subspan(static_cast<size_t>(window.begin),
                                         static_cast<size_t>(window.end - window.begin));
@@ -72,7 +73,7 @@ void ScoringPlan::Score(Session& session, const Window& window, const OnToken& o
         }
         on_token({.text = window.text, .position = position, .token = token, .nll = nll}, logits);
       },
-      first);
+      first, on_chunk);
 }
 
 }  // namespace godwit::eval

@@ -38,9 +38,10 @@ class ScoringPlan {
   // Throws Error(kInput) that says what would fit if a window does not fit into the context.
   void CheckFits(const Session& session) const;
 
-  // Scores one window, in order. Throws Error(kFormat) for logits that are not numbers; otherwise
-  // as Session::Logits does.
-  void Score(Session& session, const Window& window, const OnToken& on_token) const;
+  // Scores one window, in order. on_chunk: after the tokens that were read together. Throws
+  // Error(kFormat) for logits that are not numbers; otherwise as Session::Logits does.
+  void Score(Session& session, const Window& window, const OnToken& on_token,
+             const std::function<void(const PromptProgress&)>& on_chunk = {}) const;
 
  private:
   const Texts texts_;

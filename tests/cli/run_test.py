@@ -29,12 +29,13 @@ class RunTest(CliTest):
     def test_json(self):
         result = json.loads(self.ok(*GREEDY, "-p", STORY["prompt"], "--json", "-s", "7"))
         self.assertEqual(list(result), ["text", "tokens", "prompt_tokens", "cached_tokens",
-                                        "generated_tokens", "finish_reason", "seed", "kv",
+                                        "read_tokens", "generated_tokens", "finish_reason", "seed", "kv",
                                         "timings"])
         self.assertEqual(result["text"], STORY["new_text"])
         self.assertEqual(result["tokens"], STORY["new_tokens"])
         self.assertEqual(result["prompt_tokens"], len(STORY["tokens"]))
         self.assertEqual(result["cached_tokens"], 0)
+        self.assertEqual(result["read_tokens"], len(STORY["tokens"]))
         self.assertEqual(result["generated_tokens"], len(STORY["new_tokens"]))
         self.assertEqual(result["finish_reason"], "stop")
         self.assertEqual(result["seed"], 7)

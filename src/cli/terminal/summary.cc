@@ -34,7 +34,7 @@ std::string DescribeEnd(const GenerateResult& result) {
 }  // namespace
 
 double PromptRate(const GenerateResult& result) {
-  return Rate(result.prompt_tokens - result.cached_tokens, result.prompt_ms);
+  return Rate(result.read_tokens, result.prompt_ms);
 }
 
 double PredictedRate(const GenerateResult& result) {
@@ -84,6 +84,9 @@ std::string Summarize(const GenerateResult& result) {
   };
   std::string text = fmt::format("prompt  {}", Plural(result.prompt_tokens, "token"));
   if (result.cached_tokens > 0) text += fmt::format(", {} of them cached", result.cached_tokens);
+  if (result.cached_tokens + result.read_tokens < result.prompt_tokens) {
+    text += fmt::format(", {} of them read", result.read_tokens);
+  }
   text += fmt::format(", {}{}\n", fmt::format("{:.2f} s", result.prompt_ms / 1000),
                       speed(PromptRate(result)));
   text +=

@@ -8,8 +8,9 @@
 
 namespace godwit::cli {
 
-// Tokens per second, 0 where nothing was measured. The prompt's without the tokens that were
-// cached; the output's without its first token, whose time is the prompt's.
+// Tokens per second, 0 where nothing was measured. The prompt's of the tokens that were read:
+// without those that were cached, or to which a cancelled call did not come; the output's without
+// its first token, whose time is the prompt's.
 double PromptRate(const GenerateResult& result);
 double PredictedRate(const GenerateResult& result);
 

@@ -11,6 +11,7 @@ GenerateResult Example() {
   result.tokens = {1, 2, 3};
   result.prompt_tokens = 100;
   result.cached_tokens = 60;
+  result.read_tokens = 40;
   result.kv = {.policy = "dense", .seen = 102, .kept = 102, .bytes = 2048};
   result.prompt_ms = 400;
   result.predicted_ms = 100;
@@ -30,6 +31,18 @@ TEST(Summary, IsReadable) {
             "prompt  100 tokens, 60 of them cached, 0.40 s (100 tokens/s)\n"
             "output  3 tokens, 0.10 s (20.0 tokens/s)\n"
             "kv      dense: 102 of 102 tokens kept, 2.0 KiB\n");
+}
+
+TEST(Summary, ACancelledPromptIsMeasuredByWhatWasRead) {
+  GenerateResult result = Example();
+  result.tokens.clear();
+  result.read_tokens = 10;
+  result.finish_reason = FinishReason::kCancelled;
+  EXPECT_DOUBLE_EQ(PromptRate(result), 25);
+  EXPECT_THAT(Summarize(result), testing::StartsWith("prompt  100 tokens, 60 of them cached, 10 of "
+                                                     "them read, 0.40 s (25.0 tokens/s)\n"));
+  result.read_tokens = 0;
+  EXPECT_EQ(PromptRate(result), 0);
 }
 
 TEST(Summary, SaysWhatWasDroppedAndWhere) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "attention/kv_store.h"
@@ -75,23 +76,33 @@ class Suite {
     const auto tests = std::ssize(results);
     const int64_t total = tests * (options_.rounds + (options_.warm_up ? 1 : 0));
     int64_t done = 0;
-    const auto count = [&] {
+    const auto count = [&](std::optional<double> left_ms) {
       ++done;
-      if (options_.on_progress) options_.on_progress(done, total);
+      if (options_.on_progress) options_.on_progress(done, total, left_ms);
     };
     if (options_.warm_up) {
       for (const TestCase& test : options_.cases) {
         WarmUp(test);
-        count();
+        count(std::nullopt);
       }
     }
+    std::vector<double> took_ms(results.size());  // in the last round
     for (int64_t round = 0; round < options_.rounds; ++round) {
       if (options_.probe != nullptr) {
         for (auto& [threads, team] : teams_) MeasureMachine(*team);
       }
-      for (TestResult& result : results) {
-        RunOnce(result);
-        count();
+      for (size_t i = 0; i < results.size(); ++i) {
+        const Stopwatch watch;
+        RunOnce(results[i]);
+        took_ms[i] = watch.ms();
+        const auto sum_from = [&](size_t first) {
+          return std::accumulate(took_ms.begin() + static_cast<std::ptrdiff_t>(first),
+                                 took_ms.end(), 0.0);
+        };
+        const bool all_known = round > 0 || i + 1 == results.size();
+        const auto rounds_left = static_cast<double>(options_.rounds - 1 - round);
+        count(all_known ? std::optional(rounds_left * sum_from(0) + sum_from(i + 1))
+                        : std::nullopt);
       }
     }
     return {.tests = std::move(results), .machine = Machine()};

@@ -38,8 +38,9 @@ struct SuiteOptions {
   int64_t rounds = 5;
   bool fill_kv = false;  // a depth is filled (kv_fill.h) and not read
   bool warm_up = true;
-  // After every test, in tests done and to be done.
-  std::function<void(int64_t done, int64_t total)> on_progress;
+  // After every test, in tests done and to be done; after the first round, also with how long the
+  // others should take.
+  std::function<void(int64_t done, int64_t total, std::optional<double> left_ms)> on_progress;
 };
 
 enum class LimitKind { kReadBandwidth, kMultiplyPeak };

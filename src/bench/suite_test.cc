@@ -131,9 +131,14 @@ TEST(Suite, FilledAndForgetfulCaches) {
   options.fill_kv = true;
   options.policy.spec = "sinks:4+60";
   int64_t last = 0;
-  options.on_progress = [&](int64_t done, int64_t total) {
+  options.on_progress = [&](int64_t done, int64_t total, std::optional<double> left_ms) {
     EXPECT_EQ(done, ++last);
     EXPECT_EQ(total, 6);
+    // Known when each of the two has been run: once to warm up, which is no measure, and once.
+    EXPECT_EQ(left_ms.has_value(), done >= 4);
+    if (done == total) {
+      EXPECT_EQ(left_ms, 0);
+    }
   };
   const auto result = RunSuite(*model, options);
   EXPECT_EQ(last, 6);

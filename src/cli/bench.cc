@@ -249,7 +249,9 @@ int Bench(std::span<const std::string> arguments) {
     ProgressLine progress("measuring", ProgressUnit::kTests);
     bench::MachineProbe probe(*suite.isa);
     if (!options.no_limits) suite.probe = &probe;
-    suite.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
+    suite.on_progress = [&](int64_t done, int64_t total, std::optional<double> left_ms) {
+      progress.Update(done, total, /*start=*/0, left_ms);
+    };
     report.result = bench::RunSuite(*model, suite);
   }
   WriteOutput(options.json  ? BenchJson(report)

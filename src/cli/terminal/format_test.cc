@@ -29,16 +29,31 @@ TEST(Format, RatesAndCounts) {
 
 TEST(Format, Progress) {
   EXPECT_EQ(FormatProgress("reading", ProgressUnit::kTokens,
-                           {.done = 512, .total = 2048, .start = 0, .elapsed_ms = 2000}),
+                           {.done = 512, .total = 2048, .updated_ms = 2000, .elapsed_ms = 2000}),
             "reading: 512 of 2048 tokens, 25%, 256 tokens/s, 0:06 left");
-  EXPECT_EQ(FormatProgress("reading", ProgressUnit::kTokens,
-                           {.done = 100, .total = 200, .start = 100, .elapsed_ms = 2000}),
+  EXPECT_EQ(FormatProgress(
+                "reading", ProgressUnit::kTokens,
+                {.done = 100, .total = 200, .start = 100, .updated_ms = 2000, .elapsed_ms = 2000}),
             "reading: 100 of 200 tokens, 50%");
-  EXPECT_EQ(FormatProgress("loading m", ProgressUnit::kBytes,
-                           {.done = 1 << 30, .total = 4LL << 30, .start = 0, .elapsed_ms = 2000}),
-            "loading m: 1.0 GiB of 4.0 GiB, 25%, 512.0 MiB/s, 0:06 left");
+  EXPECT_EQ(
+      FormatProgress("loading m", ProgressUnit::kBytes,
+                     {.done = 1 << 30, .total = 4LL << 30, .updated_ms = 2000, .elapsed_ms = 2000}),
+      "loading m: 1.0 GiB of 4.0 GiB, 25%, 512.0 MiB/s, 0:06 left");
   EXPECT_EQ(FormatProgress("loading m", ProgressUnit::kBytes, {.elapsed_ms = 3000}),
             "loading m: 0:03");
+}
+
+// While nothing is reported, what is left falls second by second, and is unknown at last.
+TEST(Format, ProgressCountsDown) {
+  const auto at = [](double elapsed_ms, std::optional<double> left_ms = {}) {
+    return FormatProgress(
+        "measuring", ProgressUnit::kTests,
+        {.done = 1, .total = 4, .updated_ms = 2000, .elapsed_ms = elapsed_ms, .left_ms = left_ms});
+  };
+  EXPECT_EQ(at(2000), "measuring: 1 of 4 tests, 25%, 0:06 left");
+  EXPECT_EQ(at(5000), "measuring: 1 of 4 tests, 25%, 0:03 left");
+  EXPECT_EQ(at(8000), "measuring: 1 of 4 tests, 25%");
+  EXPECT_EQ(at(5000, 60'000), "measuring: 1 of 4 tests, 25%, 0:57 left");
 }
 
 }  // namespace

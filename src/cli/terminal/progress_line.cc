@@ -35,20 +35,25 @@ bool ProgressIsVisible() noexcept { return visible; }
 
 std::string FormatProgress(const std::string& label, ProgressUnit unit,
                            const ProgressState& state) {
-  const double seconds = state.elapsed_ms / 1000;
-  if (state.total <= 0) return fmt::format("{}: {}", label, FormatDuration(seconds));
+  if (state.total <= 0) {
+    return fmt::format("{}: {}", label, FormatDuration(state.elapsed_ms / 1000));
+  }
   std::string line =
       fmt::format("{}: {} of {}{}, {}%", label, Amount(unit, state.done), Amount(unit, state.total),
                   Noun(unit), 100 * state.done / state.total);
-  const double rate = seconds > 0 ? static_cast<double>(state.done - state.start) / seconds : 0;
-  if (rate <= 0) return line;
+  if (state.done <= state.start || state.updated_ms <= 0) return line;
+  const double rate = 1000 * static_cast<double>(state.done - state.start) / state.updated_ms;
   if (unit == ProgressUnit::kBytes) {
     line += fmt::format(", {}/s", FormatBytes(static_cast<int64_t>(rate)));
   } else if (unit == ProgressUnit::kTokens) {
     line += fmt::format(", {} tokens/s", FormatRate(rate));
   }
-  const double left = static_cast<double>(state.total - state.done) / rate;
-  return line + fmt::format(", {} left", FormatDuration(left));
+  // Counted down from what was estimated when something was done last: while a long piece of work
+  // is silent, an estimate of that moment would grow.
+  const double estimate =
+      state.left_ms.value_or(1000 * static_cast<double>(state.total - state.done) / rate);
+  const double left_ms = estimate - (state.elapsed_ms - state.updated_ms);
+  return left_ms > 0 ? line + fmt::format(", {} left", FormatDuration(left_ms / 1000)) : line;
 }
 
 ProgressLine::ProgressLine(std::string label, ProgressUnit unit)
@@ -58,11 +63,11 @@ ProgressLine::ProgressLine(std::string label, ProgressUnit unit)
 
 ProgressLine::~ProgressLine() { Finish(); }
 
-void ProgressLine::Update(int64_t done, int64_t total, int64_t start) {
+void ProgressLine::Update(int64_t done, int64_t total, int64_t start,
+                          std::optional<double> left_ms) {
   const std::lock_guard lock(mutex_);
-  state_.done = done;
-  state_.total = total;
-  state_.start = start;
+  state_ = {
+      .done = done, .total = total, .start = start, .updated_ms = watch_.ms(), .left_ms = left_ms};
 }
 
 void ProgressLine::Say(const std::string& line) {
@@ -90,14 +95,12 @@ void ProgressLine::Draw(std::stop_token stop) {
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
 
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
   std::unique_lock lock(mutex_);
   auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience);
   while (!changed_.wait_for(lock, stop, wait, [this] { return finished_; }) &&
          !stop.stop_requested()) {
     wait = kRedraw;
-    state_.elapsed_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    state_.elapsed_ms = watch_.ms();
     std::string line = FormatProgress(label_, unit_, state_);
     // A line that wraps could not be taken back, and half a character might take the next with it.
     const auto columns = static_cast<size_t>(StatusColumns());

@@ -8,8 +8,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+
+#include "base/stopwatch.h"
 
 namespace godwit::cli {
 
@@ -19,7 +22,9 @@ struct ProgressState {
   int64_t done = 0;
   int64_t total = 0;  // 0: unknown yet
   int64_t start = 0;  // of `done`, what was there before the work began: not counted in the rate
-  double elapsed_ms = 0;
+  double updated_ms = 0;          // from the beginning to the moment at which that was so
+  double elapsed_ms = 0;          // from the beginning until now
+  std::optional<double> left_ms;  // from that moment on, where the worker knows better
 };
 
 // "reading the prompt: 512 of 2048 tokens, 25%, 341 tokens/s, 0:04 left"
@@ -32,7 +37,8 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  void Update(int64_t done, int64_t total, int64_t start = 0);
+  // left_ms: as ProgressState has it.
+  void Update(int64_t done, int64_t total, int64_t start = 0, std::optional<double> left_ms = {});
 
   // Prints a line that stays, above the progress.
   void Say(const std::string& line);
@@ -48,6 +54,7 @@ class ProgressLine {
   const ProgressUnit unit_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
+  const Stopwatch watch_;
   ProgressState state_;
   bool finished_ = false;
   std::jthread drawer_;  // last: it uses the others

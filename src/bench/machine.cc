@@ -44,34 +44,33 @@ double RateOf(ThreadPool& pool, PeakKernel kernel) {
   });
 }
 
-// Where nobody says how large the last cache is: larger than most.
+}  // namespace
+
 int64_t LastCacheBytes() {
   constexpr int64_t kUnknown = int64_t{64} << 20;
   const int64_t bytes = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
   return bytes > 0 ? bytes : kUnknown;
 }
 
-}  // namespace
-
-int64_t ReadBuffer::SizeBytes() {
-  const int64_t wanted =
-      std::clamp<int64_t>(8 * LastCacheBytes(), int64_t{128} << 20, int64_t{4} << 30);
-  const int64_t room = ReadMachineMemory().available_bytes / 4;
-  return std::max<int64_t>(1, std::min(wanted, room) / kPieceBytes) * kPieceBytes;
+int64_t ReadBuffer::SizeBytes(int64_t cache_bytes, int64_t available_bytes) {
+  const int64_t most = std::max(int64_t{1} << 30, 2 * cache_bytes);
+  const int64_t wanted = std::clamp(4 * cache_bytes, int64_t{128} << 20, most);
+  return std::max<int64_t>(1, std::min(wanted, available_bytes / 4) / kPieceBytes) * kPieceBytes;
 }
 
-ReadBuffer::ReadBuffer(ThreadPool& pool) : buffer_(SizeBytes()) {
+ReadBuffer::ReadBuffer(ThreadPool& pool)
+    : buffer_(SizeBytes(LastCacheBytes(), ReadMachineMemory().available_bytes)) {
   auto* floats = reinterpret_cast<float*>(buffer_.data());
   constexpr int64_t kFloats = kPieceBytes / int64_t{sizeof(float)};
   pool.Run(bytes() / kPieceBytes,
            [&](int64_t piece, int) { std::fill_n(floats + piece * kFloats, kFloats, 1.0f); });
 }
 
-double MachineProbe::ReadBandwidth(ThreadPool& pool) {
+ReadRate MachineProbe::ReadBandwidth(ThreadPool& pool) {
   if (buffer_ == nullptr) buffer_ = std::make_unique<ReadBuffer>(pool);
   const ReadBuffer& buffer = *buffer_;
   constexpr int64_t kFloats = kPieceBytes / int64_t{sizeof(float)};
-  return BestRate([&] {
+  const double rate = BestRate([&] {
     std::atomic<float> sink{0};
     pool.Run(buffer.bytes() / kPieceBytes, [&](int64_t piece, int) {
       sink.store(isa_.peak->read(buffer.data() + piece * kFloats, kPieceBytes),
@@ -79,6 +78,7 @@ double MachineProbe::ReadBandwidth(ThreadPool& pool) {
     });
     return static_cast<double>(buffer.bytes());
   });
+  return {rate, buffer.bytes()};
 }
 
 MultiplyPeak MachineProbe::PeakOf(ThreadPool& pool, DType weights) {

@@ -14,19 +14,30 @@
 
 namespace godwit::bench {
 
-// Memory to read from: far larger than any cache of this machine. Throws Error(kMemory).
+// Bytes of the last cache; where the system does not say, more than most have.
+int64_t LastCacheBytes();
+
+// Memory to read from, larger than any cache of this machine: one that reads it over and over finds
+// hardly anything of it there. Throws Error(kMemory).
 class ReadBuffer {
  public:
   // The pool's threads write it first, so that it lies where they read weights from.
   explicit ReadBuffer(ThreadPool& pool);
 
-  static int64_t SizeBytes();
+  // Four times the last cache where that is 1 GiB or less, at least 128 MiB; of a larger cache
+  // twice as much as it holds. At most a quarter of the memory that is available.
+  static int64_t SizeBytes(int64_t cache_bytes, int64_t available_bytes);
 
   const float* data() const { return reinterpret_cast<const float*>(buffer_.data()); }
   int64_t bytes() const { return buffer_.bytes(); }
 
  private:
   Buffer buffer_;
+};
+
+struct ReadRate {
+  double bytes_per_second;
+  int64_t buffer_bytes;  // that were read, over and over
 };
 
 struct MultiplyPeak {
@@ -39,8 +50,11 @@ class Probe {
  public:
   virtual ~Probe() = default;
 
-  // Bytes in a second, the best of a few passes.
-  virtual double ReadBandwidth(ThreadPool& pool) = 0;
+  // The best of a few passes.
+  virtual ReadRate ReadBandwidth(ThreadPool& pool) = 0;
+
+  // What a step reads over and over does not come from memory where it is no larger than this.
+  virtual int64_t CacheBytes() = 0;
 
   // Of products with weights of this type. Where the instruction set widens them to f32, f32's.
   virtual MultiplyPeak PeakOf(ThreadPool& pool, DType weights) = 0;
@@ -54,7 +68,8 @@ class MachineProbe : public Probe {
  public:
   explicit MachineProbe(const kernels::Isa& isa) : isa_(isa) {}
 
-  double ReadBandwidth(ThreadPool& pool) override;
+  ReadRate ReadBandwidth(ThreadPool& pool) override;
+  int64_t CacheBytes() override { return LastCacheBytes(); }
   MultiplyPeak PeakOf(ThreadPool& pool, DType weights) override;
   double ForkJoinMicroseconds(ThreadPool& pool) override;
 

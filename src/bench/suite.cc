@@ -39,6 +39,7 @@ struct Team {
   std::vector<int> cpus;
   ThreadPool pool;
   Workspace workspace;
+  int64_t read_buffer_bytes = 0;
   std::vector<double> bandwidths, f32, bf16, int8, fork_joins;
 };
 
@@ -105,7 +106,9 @@ class Suite {
                         : std::nullopt);
       }
     }
-    return {.tests = std::move(results), .machine = Machine()};
+    return {.tests = std::move(results),
+            .machine = Machine(),
+            .cache_bytes = options_.probe == nullptr ? 0 : options_.probe->CacheBytes()};
   }
 
  private:
@@ -215,10 +218,13 @@ class Suite {
     if (result.tokens_per_second.empty()) result.logits_hash = hash;
     result.logits_agree &= result.logits_hash == hash;
     result.tokens_per_second.push_back(count / seconds);
-    if (options_.probe != nullptr) {
+    result.work_per_token = work / count;
+    result.fits_cache = options_.probe != nullptr &&
+                        result.limit_kind == LimitKind::kReadBandwidth &&
+                        result.work_per_token <= static_cast<double>(options_.probe->CacheBytes());
+    if (options_.probe != nullptr && !result.fits_cache) {
       result.fractions.push_back(work / seconds / result.limits.back());
     }
-    result.work_per_token = work / count;
     result.policy = stats.policy;
     result.kv_bytes = stats.bytes;
   }
@@ -234,7 +240,9 @@ class Suite {
   }
 
   double MeasureBandwidth(Team& team) {
-    return team.bandwidths.emplace_back(options_.probe->ReadBandwidth(team.pool));
+    const ReadRate rate = options_.probe->ReadBandwidth(team.pool);
+    team.read_buffer_bytes = rate.buffer_bytes;
+    return team.bandwidths.emplace_back(rate.bytes_per_second);
   }
 
   double Work(const TestCase& test, KeptTokens kept) const {
@@ -253,6 +261,7 @@ class Suite {
       if (team->bandwidths.empty()) MeasureBandwidth(*team);  // no test asked
       machine.push_back({.threads = threads,
                          .read_bytes_per_second = Median(team->bandwidths),
+                         .read_buffer_bytes = team->read_buffer_bytes,
                          .f32_multiply_adds_per_second = Median(team->f32),
                          .bf16_multiply_adds_per_second = Median(team->bf16),
                          .int8_multiply_adds_per_second = Median(team->int8),

@@ -49,8 +49,10 @@ struct TestResult {
   TestCase test;
   std::vector<double> tokens_per_second;  // [rounds]
   // [rounds], or none without a probe: bytes or multiply-adds in a second, and how much of that.
+  // There are no fractions either where the limit does not hold: what a token reads fits_cache.
   std::vector<double> limits;
   std::vector<double> fractions;
+  bool fits_cache = false;
   LimitKind limit_kind;
   std::string limit_name;  // "read_bandwidth", "f32_peak"
   double work_per_token;   // bytes or multiply-adds, on average
@@ -65,6 +67,7 @@ struct TestResult {
 struct MachineResult {
   int threads;
   double read_bytes_per_second;
+  int64_t read_buffer_bytes;  // over which that was measured
   double f32_multiply_adds_per_second;
   double bf16_multiply_adds_per_second;  // 0: as f32
   double int8_multiply_adds_per_second;  // likewise
@@ -73,8 +76,9 @@ struct MachineResult {
 
 struct SuiteResult {
   std::vector<TestResult> tests;
-  std::vector<MachineResult>
-      machine;  // none without a probe; for every number of threads, in the order of the tests
+  // For every number of threads; none without a probe.
+  std::vector<MachineResult> machine;
+  int64_t cache_bytes = 0;  // of the last cache; likewise
 };
 
 // Throws Error(kMemory) with the numbers, before memory is taken, if the caches of all depths

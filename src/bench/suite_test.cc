@@ -24,7 +24,10 @@ std::unique_ptr<Decoder> SmallModel(DType dtype) {
 
 class FakeMachine : public Probe {
  public:
-  double ReadBandwidth(ThreadPool&) override { return 1e9; }
+  int64_t cache_bytes = 0;
+
+  ReadRate ReadBandwidth(ThreadPool&) override { return {1e9, 1 << 20}; }
+  int64_t CacheBytes() override { return cache_bytes; }
   MultiplyPeak PeakOf(ThreadPool&, DType weights) override {
     return {weights == DType::kI8 ? "int8_peak" : "f32_peak", 2e9};
   }
@@ -106,6 +109,7 @@ TEST(Suite, EveryRoundHasItsLimits) {
   }
   ASSERT_EQ(result.machine.size(), 2u);
   EXPECT_EQ(result.machine[1].threads, 2);
+  EXPECT_EQ(result.machine[1].read_buffer_bytes, 1 << 20);
   EXPECT_EQ(result.machine[1].fork_join_us, 2);
   EXPECT_EQ(result.machine[1].f32_multiply_adds_per_second, 2e9);
   EXPECT_EQ(result.machine[1].bf16_multiply_adds_per_second, 0);
@@ -122,6 +126,35 @@ TEST(Suite, APromptIsHeldAgainstThePeakOfTheLayers) {
   SuiteOptions options = Options({{.prompt_tokens = 8}});
   options.probe = &machine;
   EXPECT_EQ(RunSuite(*model, options).tests[0].limit_name, "int8_peak");
+}
+
+// What lies in the cache is not read from memory, whose limit then is none.
+TEST(Suite, WhatFitsIntoTheCacheHasNoLimitOfMemory) {
+  const auto model = SmallModel(DType::kBF16);
+  FakeMachine machine;
+  SuiteOptions options = Options({{.prompt_tokens = 8}, {.predict_tokens = 1}});
+  options.probe = &machine;
+  const auto bytes = static_cast<int64_t>(RunSuite(*model, options).tests[1].work_per_token);
+  for (const int64_t spare : {-1, 0}) {
+    machine.cache_bytes = bytes + spare;
+    const auto result = RunSuite(*model, options);
+    EXPECT_EQ(result.cache_bytes, bytes + spare);
+    EXPECT_FALSE(result.tests[0].fits_cache) << "a prompt multiplies";
+    EXPECT_EQ(result.tests[0].fractions.size(), 2u);
+    EXPECT_EQ(result.tests[1].fits_cache, spare == 0);
+    EXPECT_EQ(result.tests[1].fractions.size(), spare == 0 ? 0u : 2u);
+    EXPECT_EQ(result.tests[1].limits.size(), 2u);
+  }
+}
+
+TEST(ReadBuffer, IsLargerThanTheCacheAndASmallPartOfTheMemory) {
+  constexpr int64_t kMiB = 1 << 20, kGiB = 1 << 30;
+  EXPECT_EQ(ReadBuffer::SizeBytes(8 * kMiB, 16 * kGiB), 128 * kMiB);
+  EXPECT_EQ(ReadBuffer::SizeBytes(100 * kMiB, 16 * kGiB), 400 * kMiB);
+  EXPECT_EQ(ReadBuffer::SizeBytes(480 * kMiB, 16 * kGiB), kGiB);
+  EXPECT_EQ(ReadBuffer::SizeBytes(768 * kMiB, 16 * kGiB), 1536 * kMiB);
+  EXPECT_EQ(ReadBuffer::SizeBytes(480 * kMiB, 2 * kGiB), 512 * kMiB);
+  EXPECT_EQ(ReadBuffer::SizeBytes(480 * kMiB, 0), kMiB);
 }
 
 TEST(Suite, FilledAndForgetfulCaches) {

@@ -54,12 +54,13 @@ std::string PeakText(const char* name, double multiply_adds_per_second) {
 }
 
 std::string MachineText(const MachineResult& machine) {
-  return fmt::format("{}: reads {} GB/s; multiplies f32 {} Gop/s{}{}; fork-join {:.2f} us\n",
-                     Plural(machine.threads, "thread"),
-                     FormatRate(machine.read_bytes_per_second / 1e9),
-                     FormatRate(kOperations * machine.f32_multiply_adds_per_second / 1e9),
-                     PeakText("bf16", machine.bf16_multiply_adds_per_second),
-                     PeakText("int8", machine.int8_multiply_adds_per_second), machine.fork_join_us);
+  return fmt::format(
+      "{}: reads {} GB/s (of a buffer of {}); multiplies f32 {} Gop/s{}{}; fork-join {:.2f} us\n",
+      Plural(machine.threads, "thread"), FormatRate(machine.read_bytes_per_second / 1e9),
+      FormatBytes(machine.read_buffer_bytes),
+      FormatRate(kOperations * machine.f32_multiply_adds_per_second / 1e9),
+      PeakText("bf16", machine.bf16_multiply_adds_per_second),
+      PeakText("int8", machine.int8_multiply_adds_per_second), machine.fork_join_us);
 }
 
 const MachineResult& MachineOf(const BenchReport& report, int threads) {
@@ -72,10 +73,16 @@ Json MachineJson(const MachineResult& machine) {
     return multiply_adds == 0 ? Json() : Json(kOperations * multiply_adds);
   };
   return {{"read_bandwidth", machine.read_bytes_per_second},
+          {"read_buffer_bytes", machine.read_buffer_bytes},
           {"f32_peak", operations(machine.f32_multiply_adds_per_second)},
           {"bf16_peak", operations(machine.bf16_multiply_adds_per_second)},
           {"int8_peak", operations(machine.int8_multiply_adds_per_second)},
           {"fork_join_us", machine.fork_join_us}};
+}
+
+std::string FractionText(const TestResult& result) {
+  if (result.fits_cache) return "in cache";
+  return result.fractions.empty() ? "-" : fmt::format("{:.1f}", 100 * Median(result.fractions));
 }
 
 Json LimitJson(const TestResult& result) {
@@ -93,7 +100,7 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
             {"tokens_per_second", Median(result.tokens_per_second)},
             {"stddev", StandardDeviation(result.tokens_per_second)},
             {"limit", limited ? LimitJson(result) : Json()},
-            {"fraction", limited ? Json(Median(result.fractions)) : Json()},
+            {"fraction", result.fractions.empty() ? Json() : Json(Median(result.fractions))},
             {"logits_hash", HashText(result)},
             {"n_prompt", result.test.prompt_tokens},
             {"n_gen", result.test.predict_tokens},
@@ -103,6 +110,7 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
             {"fill_kv", report.fill_kv},
             {"weight_bytes", report.weight_bytes},
             {"kv_bytes", result.kv_bytes},
+            {"fits_cache", limited ? Json(result.fits_cache) : Json()},
             {multiply ? "operations_per_token" : "bytes_per_token",
              (multiply ? kOperations : 1) * result.work_per_token},
             {"samples", result.tokens_per_second}};
@@ -137,13 +145,21 @@ std::string BenchText(const BenchReport& report) {
   text += fmt::format("| {:-<17} | {:->6}: | {:->19}: | {:->9}: | {:-<24} | {:-<16} |\n", "", "",
                       "", "", "", "");
   for (const TestResult& result : report.result.tests) {
+    text += fmt::format("| {:<17} | {:>7} | {:>20} | {:>10} | {:<24} | {:<16} |\n",
+                        result.test.Label(), result.test.threads,
+                        fmt::format("{:.2f} ± {:.2f}", Median(result.tokens_per_second),
+                                    StandardDeviation(result.tokens_per_second)),
+                        FractionText(result), LimitText(result), HashText(result));
+  }
+  double most_in_cache = 0;
+  for (const TestResult& result : report.result.tests) {
+    if (result.fits_cache) most_in_cache = std::max(most_in_cache, result.work_per_token);
+  }
+  if (most_in_cache > 0) {
     text += fmt::format(
-        "| {:<17} | {:>7} | {:>20} | {:>10} | {:<24} | {:<16} |\n", result.test.Label(),
-        result.test.threads,
-        fmt::format("{:.2f} ± {:.2f}", Median(result.tokens_per_second),
-                    StandardDeviation(result.tokens_per_second)),
-        result.fractions.empty() ? "-" : fmt::format("{:.1f}", 100 * Median(result.fractions)),
-        LimitText(result), HashText(result));
+        "\nin cache: the {} that a token reads fit into the cache of {}; the limit of memory does "
+        "not hold\n",
+        FormatBytes(static_cast<int64_t>(most_in_cache)), FormatBytes(report.result.cache_bytes));
   }
   return text;
 }

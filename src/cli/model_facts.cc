@@ -20,8 +20,9 @@
 namespace godwit::cli {
 namespace {
 
-TextFacts ReadTextFacts(const std::filesystem::path& folder) {
-  TextFacts text{.config = ReadTokenizerConfig(folder), .tokenizer = nullptr, .special = {}};
+TextFacts ReadTextFacts(const std::filesystem::path& folder, int64_t vocab_size) {
+  TextFacts text{
+      .config = ReadTokenizerConfig(folder, vocab_size), .tokenizer = nullptr, .special = {}};
   text.special = {.bos_id = text.config.bos_id, .eos_ids = text.config.eos_ids};
   if (!std::filesystem::exists(folder / "tokenizer.json")) return text;
   text.tokenizer = LoadTokenizer(folder);
@@ -63,7 +64,7 @@ ModelFacts ReadModelFacts(const std::string& folder, const std::string& weights)
   const std::filesystem::path path = folder;
   const HfConfig config = LoadConfig(folder);
   facts.spec = DescribeModel(config);
-  facts.text = ReadTextFacts(path);
+  facts.text = ReadTextFacts(path, facts.spec.vocab_size);
   facts.has_weights = HasWeights(path);
   facts.source =
       facts.has_weights ? OpenWeights(path) : bench::SyntheticWeights(facts.spec, StoredAs(config));

@@ -62,7 +62,7 @@ Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderS
       pool(threads) {}
 
 void Engine::Impl::LoadText(const LoadOptions& options) {
-  const TokenizerConfig config = ReadTokenizerConfig(folder);
+  const TokenizerConfig config = ReadTokenizerConfig(folder, spec.vocab_size);
   special = {.bos_id = config.bos_id, .eos_ids = config.eos_ids};
   if (!std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json")) return;
   tokenizer = LoadTokenizer(folder);

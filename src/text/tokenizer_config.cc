@@ -1,6 +1,5 @@
 #include "text/tokenizer_config.h"
 
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -63,15 +62,19 @@ std::optional<bool> Flag(const Document& document, const char* key) {
   return value.get<bool>();
 }
 
-// One id or a list; ids below zero are how some models say "none".
-std::vector<int32_t> Ids(const Document& document, const char* key) {
+// One id or a list; -1 is how some models say "none".
+std::vector<int32_t> Ids(const Document& document, const char* key, int64_t vocab_size) {
   const json& value = document.At(key);
   std::vector<int32_t> ids;
   if (value.is_null()) return ids;
   const json list = value.is_array() ? value : json::array({value});
   for (const json& id : list) {
-    if (!id.is_number_integer() || id.get<double>() > std::numeric_limits<int32_t>::max()) {
-      document.Bad(key, "a token id or a list of token ids", value);
+    // By its value as a double: an integer of JSON may be larger than any of ours.
+    if (!id.is_number_integer() || id.get<double>() < -1 ||
+        id.get<double>() >= static_cast<double>(vocab_size)) {
+      document.Bad(
+          key, fmt::format("a token id from 0 to {} (-1: none) or a list of them", vocab_size - 1),
+          value);
     }
     if (id.get<int64_t>() >= 0) ids.push_back(id.get<int32_t>());
   }
@@ -109,7 +112,7 @@ void ReadChatTemplate(const std::filesystem::path& folder, const Document& main,
 
 }  // namespace
 
-TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder) {
+TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder, int64_t vocab_size) {
   TokenizerConfig config;
   const Document main = Read(folder, "tokenizer_config.json");
   const Document map = Read(folder, "special_tokens_map.json");
@@ -129,9 +132,11 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder) {
 
   for (const char* name : {"generation_config.json", "config.json"}) {
     const Document document = Read(folder, name);
-    const std::vector<int32_t> bos = Ids(document, "bos_token_id");
+    // Both are checked, whichever counts.
+    const std::vector<int32_t> bos = Ids(document, "bos_token_id", vocab_size);
+    const std::vector<int32_t> eos = Ids(document, "eos_token_id", vocab_size);
     if (!config.bos_id && !bos.empty()) config.bos_id = bos.front();
-    if (config.eos_ids.empty()) config.eos_ids = Ids(document, "eos_token_id");
+    if (config.eos_ids.empty()) config.eos_ids = eos;
   }
   return config;
 }

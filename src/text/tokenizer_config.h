@@ -28,7 +28,9 @@ struct TokenizerConfig {
   std::vector<int32_t> eos_ids;
 };
 
-// Throws Error(kFormat) that names the file and the key, and Error(kIo).
-TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder);
+// vocab_size: of the model, where it is known; ids of the config files must lie below. Throws
+// Error(kFormat) that names the file and the key, and Error(kIo).
+TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder,
+                                    int64_t vocab_size = int64_t{1} << 31);
 
 }  // namespace godwit

@@ -17,6 +17,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
@@ -52,10 +53,33 @@ TEST(TokenizerConfig, GenerationConfigComesBeforeConfig) {
   EXPECT_THAT(config.eos_ids, ElementsAre(5, 3));
 }
 
-TEST(TokenizerConfig, IdsBelowZeroAreNone) {
+TEST(TokenizerConfig, MinusOneIsNone) {
   const TestFolder folder("none",
                           {{"config.json", R"({"eos_token_id": -1, "bos_token_id": null})"}});
   EXPECT_THAT(ReadTokenizerConfig(folder.path()).eos_ids, IsEmpty());
+}
+
+// Also in the file that does not count because another says it, too.
+TEST(TokenizerConfig, IdsAreThoseOfTheVocabulary) {
+  constexpr int64_t kVocab = 512;
+  for (const char* file : {"config.json", "generation_config.json"}) {
+    for (const char* key : {"eos_token_id", "bos_token_id"}) {
+      for (const char* ids :
+           {"\"x\"", "-5", "1000000000", "512", "[2, 512]", "[2, -5]", "[\"x\"]"}) {
+        const TestFolder folder(
+            "ids", {{"generation_config.json", R"({"eos_token_id": 2, "bos_token_id": 1})"},
+                    {"config.json", "{}"},
+                    {file, fmt::format(R"({{"{}": {}}})", key, ids)}});
+        const Error error = ErrorOf([&] { ReadTokenizerConfig(folder.path(), kVocab); });
+        EXPECT_EQ(error.kind(), ErrorKind::kFormat);
+        EXPECT_THAT(error.what(),
+                    AllOf(HasSubstr(file), HasSubstr(key),
+                          HasSubstr("must be a token id from 0 to 511"), Not(HasSubstr("\n"))));
+      }
+    }
+  }
+  const TestFolder last("ids", {{"config.json", R"({"eos_token_id": [511, -1, 0]})"}});
+  EXPECT_THAT(ReadTokenizerConfig(last.path(), kVocab).eos_ids, ElementsAre(511, 0));
 }
 
 TEST(TokenizerConfig, FindsTheTemplateWhereverItStands) {

@@ -174,6 +174,18 @@ class ModelTest(CliTest):
         for verb in (["run", "-p", "x"], ["inspect"]):
             self.assertIn("config.json", self.refused(FORMAT, *verb, "-m", model))
 
+    def test_ids_outside_the_vocabulary(self):
+        model = self.copy_of_tiny()
+        for file in ("config.json", "generation_config.json"):
+            path = model / file
+            before = path.read_text() if path.exists() else "{}"
+            for ids in ("x", -5, 10**9, [2, 512]):
+                path.write_text(json.dumps(json.loads(before) | {"eos_token_id": ids}))
+                for verb in (["run", "-p", "x"], ["inspect"]):
+                    message = self.refused(FORMAT, *verb, "-m", model)
+                    self.assertIn(f'/{file}: "eos_token_id" must be a token id from 0 to 511', message)
+            path.write_text(before)
+
     def test_unknown_family(self):
         model = self.corrupt("config.json", lambda b: b.replace(b'"llama"', b'"zebra"'))
         message = self.refused(UNSUPPORTED, "run", "-p", "x", "-m", model)

@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "kernels/kernel_table.h"
@@ -74,14 +75,9 @@ KvStore::KvStore(const AttentionGeometry& geometry, DType dtype)
 void KvStore::Reserve(int64_t pages) {
   const auto before = this->pages();
   if (pages <= before) return;
-  // The system would promise more than it has and take the process down later.
-  const int64_t total = PhysicalMemoryBytes();
-  if (pages > total / page_bytes_) {
-    Throw(ErrorKind::kMemory, "a KV cache of {} tokens takes {:.1f} GiB, and this machine has {}",
-          pages * kTileTokens,
-          static_cast<double>(pages) * static_cast<double>(page_bytes_) / (int64_t{1} << 30),
-          FormatBytes(total));
-  }
+  RequireMemory(CheckedMul(pages - before, page_bytes_).value_or(INT64_MAX),
+                "a KV cache that grows from {} to {} tokens takes another", before * kTileTokens,
+                pages * kTileTokens);
   try {
     while (this->pages() < pages) {
       pages_.emplace_back(page_bytes_);

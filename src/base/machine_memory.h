@@ -1,26 +1,41 @@
-// How much memory this machine has, and how sizes are written for people.
+// How much memory this process may take, and the one place that refuses what does not fit.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
+
+#include "base/error.h"
 
 namespace godwit {
 
-int64_t PhysicalMemoryBytes();
-
-// Physical memory, and what of it could be taken now without swapping. Within a container: its
-// limit, if that is lower.
+// What this process may use at most, and what of it could be taken now without swapping: the
+// machine's memory, or less within a control group that limits it (containers, systemd), its own or
+// one above it.
 struct MachineMemory {
   int64_t total_bytes = 0;
   int64_t available_bytes = 0;
 };
+
+// After the first call, allocates nothing: a cache looks here whenever it grows.
 MachineMemory ReadMachineMemory();
 
-// The testable half: of a cgroup v2 `folder`, the bytes that its processes cannot give back. The
-// page cache can be: memory.current counts it, and reading a checkpoint fills it.
-int64_t CgroupUsedBytes(const std::string& folder);
+// The testable half: proc/meminfo, proc/self/cgroup and sys/fs/cgroup as they lie below `root`.
+MachineMemory ReadMachineMemory(const std::string& root);
 
 // "512 B", "1.5 GiB".
 std::string FormatBytes(int64_t bytes);
+
+[[noreturn]] void RefuseMemory(const std::string& what, int64_t bytes, const MachineMemory& memory);
+
+// Throws Error(kMemory) with the numbers if `bytes` more cannot be taken now. The system would
+// promise more than it has and take the process down later. what: the beginning of the sentence,
+// "the weights take".
+template <typename... Args>
+void RequireMemory(int64_t bytes, fmt::format_string<Args...> what, Args&&... args) {
+  const MachineMemory memory = ReadMachineMemory();
+  if (bytes <= memory.available_bytes) return;
+  RefuseMemory(fmt::format(what, std::forward<Args>(args)...), bytes, memory);
+}
 
 }  // namespace godwit

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attention/kv_store.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "base/rng.h"
@@ -304,14 +305,10 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
                           KvBytesPerToken(Geometry(spec), options.policy.kv_type);
     most = fmt::format("{} tokens", length);
   }
-  const int64_t available = ReadMachineMemory().available_bytes;
-  if (kv_bytes > available || weight_bytes > available - kv_bytes) {
-    Throw(ErrorKind::kMemory,
-          "{} of weights and {} of KV cache (up to {}, in {}) do not fit into the {} of memory "
-          "that are available",
-          FormatBytes(weight_bytes), FormatBytes(kv_bytes), most, Name(options.policy.kv_type),
-          FormatBytes(available));
-  }
+  RequireMemory(CheckedAdd(weight_bytes, kv_bytes).value_or(INT64_MAX),
+                "{} of weights and {} of KV cache (up to {}, in {}) take",
+                FormatBytes(weight_bytes), FormatBytes(kv_bytes), most,
+                Name(options.policy.kv_type));
 }
 
 SuiteResult RunSuite(const Decoder& model, const SuiteOptions& options) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "attention/kv_store.h"
-#include "base/error.h"
+#include "base/checked.h"
 #include "base/machine_memory.h"
 
 namespace godwit {
@@ -13,15 +13,10 @@ int64_t LargestContext(const AttentionGeometry& geometry, DType kv_type, int64_t
 }
 
 void CheckKvFits(const AttentionGeometry& geometry, DType kv_type, int64_t tokens) {
-  const int64_t available = ReadMachineMemory().available_bytes;
-  const int64_t fits = LargestContext(geometry, kv_type, available);
-  if (tokens <= fits) return;
-  const auto per_token = static_cast<double>(KvBytesPerToken(geometry, kv_type));
-  Throw(ErrorKind::kMemory,
-        "the KV cache of {} more tokens in {} takes {:.1f} GiB, and {} are available: {} tokens "
-        "would fit",
-        tokens, Name(kv_type), per_token * static_cast<double>(tokens) / (int64_t{1} << 30),
-        FormatBytes(available), fits);
+  const int64_t fits = LargestContext(geometry, kv_type, ReadMachineMemory().available_bytes);
+  RequireMemory(CheckedMul(tokens, KvBytesPerToken(geometry, kv_type)).value_or(INT64_MAX),
+                "the KV cache of {} more tokens in {}, of which {} would fit, takes", tokens,
+                Name(kv_type), fits);
 }
 
 }  // namespace godwit

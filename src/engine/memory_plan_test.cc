@@ -32,8 +32,8 @@ TEST(MemoryPlan, RefusesWhatDoesNotFitWithTheNumbers) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kMemory);
     EXPECT_THAT(error.what(),
-                testing::HasSubstr("1099511627776 more tokens in BF16 takes 134217728.0 GiB"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("tokens would fit"));
+                testing::HasSubstr("the KV cache of 1099511627776 more tokens in BF16, of which "));
+    EXPECT_THAT(error.what(), testing::HasSubstr(" would fit, takes 128.0 PiB, and "));
   }
 }
 

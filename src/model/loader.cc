@@ -43,16 +43,6 @@ bool HasNan(DType dtype, const std::byte* bytes, int64_t n) {
   }
 }
 
-// The system would promise more than it has and take the process down later. Held to all of the
-// memory, not to what is free: page caches, the checkpoint's own among them, give way.
-void CheckWeightsFit(int64_t bytes) {
-  const int64_t total = ReadMachineMemory().total_bytes;
-  if (bytes > total) {
-    Throw(ErrorKind::kMemory, "the weights take {}, and this machine has {}", FormatBytes(bytes),
-          FormatBytes(total));
-  }
-}
-
 // What an int8 checkpoint holds as floats is there because int8 would harm it.
 std::optional<DType> Storage(const ModelTensors& tensors, std::optional<DType> asked) {
   return tensors.int8 && asked == DType::kI8 ? std::nullopt : asked;
@@ -425,7 +415,7 @@ std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource
                                      ThreadPool& pool, const LoadHooks& hooks,
                                      std::optional<DType> storage) {
   const ModelTensors tensors = ResolveTensors(spec, source);
-  CheckWeightsFit(LoadedBytes(tensors, storage));
+  RequireMemory(LoadedBytes(tensors, storage), "the weights take");
   Packer packer(spec, source, pool, hooks, Storage(tensors, storage));
   DecoderWeights weights = packer.Pack(tensors);
   weights.types = LoadedTypes(tensors, storage);

@@ -30,7 +30,10 @@ inline int64_t ResidentBytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-// The most that was resident since the process began.
+// Forgets what was resident before.
+inline void ResetPeakResidentBytes() { std::ofstream("/proc/self/clear_refs") << 5; }
+
+// The most that was resident since the process began, or since that.
 inline int64_t PeakResidentBytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "base/rng.h"
-#include "base/stopwatch.h"
 #include "bench/fnv.h"
 #include "bench/kv_fill.h"
 #include "bench/statistics.h"
@@ -94,9 +93,9 @@ class Suite {
         for (auto& [threads, team] : teams_) MeasureMachine(*team);
       }
       for (size_t i = 0; i < results.size(); ++i) {
-        const Stopwatch watch;
+        const double begin_ms = options_.now_ms();
         RunOnce(results[i]);
-        took_ms[i] = watch.ms();
+        took_ms[i] = options_.now_ms() - begin_ms;
         const auto sum_from = [&](size_t first) {
           return std::accumulate(took_ms.begin() + static_cast<std::ptrdiff_t>(first),
                                  took_ms.end(), 0.0);
@@ -204,13 +203,13 @@ class Suite {
     const int64_t kept_before = policy.Stats().kept;
 
     const std::vector<int32_t> tokens = Tokens(spec_, policy.length(), test.predict_tokens);
-    const Stopwatch watch;
+    const double begin_ms = options_.now_ms();
     if (test.prompt_tokens > 0) {
       ReadTogether(policy, exec, test.prompt_tokens);
     } else {
       ReadOneByOne(policy, exec, tokens);
     }
-    const double seconds = watch.ms() / 1000;
+    const double seconds = (options_.now_ms() - begin_ms) / 1000;
 
     const KvStats stats = policy.Stats();
     const double work = Work(test, {kept_before, stats.kept});

@@ -13,6 +13,7 @@
 
 #include "attention/make_policy.h"
 #include "base/numa.h"
+#include "base/stopwatch.h"
 #include "bench/machine.h"
 #include "kernels/dispatch.h"
 #include "model/decoder.h"
@@ -34,6 +35,7 @@ struct SuiteOptions {
   PolicyOptions policy;  // .context is set here
   const kernels::Isa* isa = nullptr;
   Probe* probe = nullptr;  // null: speeds without limits
+  std::function<double()> now_ms = [watch = Stopwatch()] { return watch.ms(); };
   Numa numa = Numa::kNone;
   int64_t rounds = 5;
   bool fill_kv = false;  // a depth is filled (kv_fill.h) and not read

@@ -123,7 +123,7 @@ class PlotTest(CliTest):
             "distance in tokens": [*stream, "--lines", "20", "--distance", "1,2,4", "--jsonl",
                                    rows[1]],
             "arc_easy": [*stream, "--arc", tasks, "--jsonl", rows[2]],
-            "Accuracy of tasks": ["eval", "tasks", "-m", TINY, "-d", tasks],
+            "the grey lines are chance": ["eval", "tasks", "-m", TINY, "-d", tasks],
             "What quantization costs": [*quant, "-d", tasks, "-f", text, "--window", "64",
                                         "--jsonl", rows[3]],
             "migration strength alpha": ["quantize", "-m", TINY, "-o", self.folder / "out",
@@ -324,6 +324,11 @@ class PlotTest(CliTest):
         self.assertIn("No such file", self.refused_plot(self.folder / "none", "-o", out))
         other = self.write("other.json", bench_of({0: 5.0}))
         self.assertIn("files of one kind", self.refused_plot(good, other, "-o", out))
+        tasks = {"model": "m", "kv": "dense", "results": {}}
+        self.assertIn("nothing to draw", self.refused_plot(self.write("t.json", tasks), "-o", out))
+        # An answer in one's own words is no choice of four.
+        self.assertIn("files of one kind", self.refused_plot(
+            self.write("t.json", tasks), self.write("a.json", tasks | {"feed": "gold"}), "-o", out))
         self.assertFalse(out.exists())
 
     def test_an_input_is_not_replaced(self):

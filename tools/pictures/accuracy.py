@@ -63,13 +63,14 @@ def draw_dots(axes, rows, runs, values):
 
 def draw_tasks(axes, runs):
     names = list(dict.fromkeys(name for run in runs for name in run.tasks))
-    draw_dots(axes, names, runs, lambda run, name: run.tasks[name][:2] if name in run.tasks else None)
-    for row, name in enumerate(names):
-        chance = next(run.tasks[name][2] for run in runs if name in run.tasks)
-        if chance is not None:
-            axes.plot([chance] * 2, [row - 0.4, row + 0.4], color=GREY, linewidth=2, zorder=2)
+    draw_dots(axes, names, runs,
+              lambda run, name: run.tasks[name][:2] if name in run.tasks else None)
+    chances = {(names.index(name), chance) for run in runs
+               for name, (_, _, chance) in run.tasks.items() if chance is not None}
+    for row, chance in chances:
+        axes.plot([chance] * 2, [row - 0.4, row + 0.4], color=GREY, linewidth=2, zorder=2)
     fit_share(axes.xaxis)
-    axes.set_xlabel("accuracy ± standard error; the grey lines are chance")
+    axes.set_xlabel("accuracy ± standard error" + ("; the grey lines are chance" if chances else ""))
 
 
 def draw_kl(axes, runs):
@@ -126,7 +127,10 @@ def draw_tokens(curves):
                          "KL divergence in nats, mean of a stretch")
 
 
-TASKS = Kind("godwit eval tasks --json", lambda keys: "results" in keys, read_tasks, draw)
+TASKS = Kind("godwit eval tasks --json", lambda keys: "results" in keys and "feed" not in keys,
+             read_tasks, draw)
+ARC = Kind("godwit eval stream --arc --json", lambda keys: {"results", "feed"} <= keys, read_tasks,
+           draw)
 QUANT = Kind("godwit eval quant --json", lambda keys: "models" in keys, read_quant, draw)
 QUANT_TOKENS = Kind("godwit eval quant --jsonl", lambda keys: {"token", "kl"} <= keys,
                     read_tokens, draw_tokens)

@@ -1,4 +1,5 @@
-"""The largest magnitude of every channel before and after smoothing: godwit inspect --activations."""
+"""The largest magnitude of every channel, before and after smoothing: godwit inspect
+--activations."""
 
 import math
 import statistics
@@ -61,7 +62,8 @@ def draw_panel(axes, values, low, colour):
     axes.grid(axis="x", visible=False)
     if not values:
         axes.set_axis_off()
-        axes.text(0.5, 0.5, "not smoothed" if values is None else "no token of the text\nreaches it",
+        axes.text(0.5, 0.5,
+                  "not smoothed" if values is None else "no token of the text\nreaches it",
                   transform=axes.transAxes, ha="center", va="center", color=GREY, fontsize=9)
         return
     steps = outline(values)

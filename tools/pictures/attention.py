@@ -30,8 +30,9 @@ def read(objects, source):
             first = [number(share) for share in result["first"][layer]]
             if len({len(row) for head in maps for row in head}) != 1 or len(first) != len(maps):
                 raise ValueError("maps are squares of one size, one for each head")
-            layers.append(Heads(clean(result["model"]), (basename(result["text"]), "mean of "
-                                f"{plain(number(result['sentences']))} sentences"), layer, maps, first))
+            about = (basename(result["text"]),
+                     f"mean of {plain(number(result['sentences']))} sentences")
+            layers.append(Heads(clean(result["model"]), about, layer, maps, first))
     return layers
 
 

@@ -2,6 +2,7 @@
 
 import math
 import os
+import statistics
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -77,8 +78,8 @@ class Curve:
 
 
 def give_names(curves):
-    """Sets the name of every curve to the facts in which it differs from others, or, where that does
-    not tell it from all of them, its file's. Returns what they share."""
+    """Sets the name of every curve to the facts in which it differs from others, and its file where
+    these do not tell it from all of them. Returns what they share."""
     keys = list(dict.fromkeys(key for curve in curves for key in curve.facts))
     values = {key: {curve.facts.get(key, "") for curve in curves} for key in keys}
     for curve in curves:
@@ -89,11 +90,12 @@ def give_names(curves):
         for curve in curves:
             if names.count(curve.name) > 1:
                 curve.name = ", ".join(filter(None, (curve.name, curve.source)))
-    return [next(iter(values[key])) for key in keys if len(values[key]) == 1 and values[key] != {""}]
+    return [curves[0].facts[key] for key in keys
+            if len(values[key]) == 1 and curves[0].facts.get(key)]
 
 
 def pieces(rows, count):
-    """`rows` of (position, value) in at most `count` stretches of equal length: (middle, values)."""
+    """Of (position, value): (middle, values) of at most `count` stretches of equal length."""
     end = max(position for position, _ in rows) + 1
     length = max(1, end / count)
     stretches = {}
@@ -114,4 +116,4 @@ def accuracy_points(rows, count=20):
 
 def mean_points(rows, count=60):
     """Of (position, value): the mean of every stretch."""
-    return [(middle, math.fsum(values) / len(values), 0.0) for middle, values in pieces(rows, count)]
+    return [(middle, statistics.fmean(values), 0.0) for middle, values in pieces(rows, count)]

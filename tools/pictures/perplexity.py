@@ -48,5 +48,5 @@ def draw_tokens(curves):
 
 RUNS = Kind("godwit perplexity --json", lambda keys: keys & {"compare", "buckets"},
             read_runs, draw_runs)
-TOKENS = Kind("godwit perplexity --jsonl", lambda keys: {"token", "nll"} <= keys and "kl" not in keys,
-              read_tokens, draw_tokens)
+TOKENS = Kind("godwit perplexity --jsonl",
+              lambda keys: {"token", "nll"} <= keys and "kl" not in keys, read_tokens, draw_tokens)

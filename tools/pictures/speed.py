@@ -20,7 +20,8 @@ class Test:
 def read(objects, source):
     return [Test({"n_depth": number(test["n_depth"]), "size": size_of(test),
                   "threads": number(test["threads"])},
-                 facts_of(test), (number(test["tokens_per_second"]), deviation(test["stddev"])), source)
+                 facts_of(test), (number(test["tokens_per_second"]), deviation(test["stddev"])),
+                 source)
             for test in objects]
 
 
@@ -30,12 +31,13 @@ def size_of(test):
 
 def facts_of(test):
     depth, threads = number(test["n_depth"]), number(test["threads"])
-    return {"model": basename(test["model"]), "test": "prompt" if test["n_prompt"] else "generation",
+    return {"model": basename(test["model"]),
+            "test": "prompt" if test["n_prompt"] else "generation",
             "size": f"{plain(size_of(test))} tokens",
             "n_depth": f"{plain(depth)} tokens deep" if depth else "",
             "threads": "1 thread" if threads == 1 else f"{plain(threads)} threads",
-            "weights": f"{clean(test['weights'])} weights", "kv_type": f"{clean(test['kv_type'])} KV",
-            "kv": clean(test["kv"]), "isa": clean(test["isa"])}
+            "weights": f"{clean(test['weights'])} weights",
+            "kv_type": f"{clean(test['kv_type'])} KV", "kv": clean(test["kv"]), "isa": clean(test["isa"])}
 
 
 def varies(tests, axis):
@@ -58,4 +60,5 @@ def draw(tests):
                          "tokens per second ± standard deviation")
 
 
-TESTS = Kind("godwit bench --json", lambda keys: {"tokens_per_second", "n_depth"} <= keys, read, draw)
+TESTS = Kind("godwit bench --json", lambda keys: {"tokens_per_second", "n_depth"} <= keys, read,
+             draw)

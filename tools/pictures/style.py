@@ -132,8 +132,8 @@ def appearance(i, count):
 
 
 def draw_curves(axes, curves, share=False, mark=None):
-    """Draws and labels them. share: the values are from 0 to 1. mark(axes, curve, colour): draws what
-    else there is of a curve."""
+    """Draws and labels them. share: the values are from 0 to 1. mark(axes, curve, colour): draws
+    what else there is of a curve."""
     together, ends = 1, []
     for i, curve in enumerate(curves):
         look = appearance(i, len(curves))
@@ -193,7 +193,8 @@ def label_ends(axes, curves, ends):
     for text, (x, y), place in zip(texts, begins, places):
         text.xy = (1, place)
         axes.plot([x, 1, 1 + 11 * point / axes.bbox.width], [y, y, place], transform=axes.transAxes,
-                  color=text.get_color(), linewidth=0.8, clip_on=False, zorder=2.5)
+                  color=text.get_color(), linewidth=0.8, linestyle=(0, (1, 2)), clip_on=False,
+                  zorder=2.5)
 
 
 def spread(places, step):

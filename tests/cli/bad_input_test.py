@@ -1,5 +1,6 @@
 """Bad input gets one clear line and the documented exit code; nothing on standard output."""
 
+import json
 import os
 import resource
 import select

@@ -1,9 +1,9 @@
-# The Rust crate in ffi/, built by cargo: a program that godwit_text starts. It looks for it beside
+# The Rust crate in worker/, built by cargo: a program that godwit_text starts. It looks for it beside
 # the running program, where `./godwit` and an installation have it, and then where it is put here.
 find_program(GODWIT_CARGO cargo REQUIRED)
 # Several build folders may share one: the crate is the same under every preset.
 set(GODWIT_CARGO_DIR ${CMAKE_BINARY_DIR}/cargo CACHE PATH "Where cargo builds the Rust crate")
-set(ffi_dir ${CMAKE_CURRENT_LIST_DIR}/ffi)
+set(crate_dir ${CMAKE_CURRENT_LIST_DIR}/worker)
 set(cargo_program ${GODWIT_CARGO_DIR}/release/godwit-text)
 set(text_program ${CMAKE_BINARY_DIR}/godwit-text)
 
@@ -13,15 +13,15 @@ if(cargo_version VERSION_LESS 1.85)
   message(FATAL_ERROR "cargo ${cargo_version} is too old, 1.85 is needed: install Debian's cargo-web")
 endif()
 
-file(GLOB ffi_sources CONFIGURE_DEPENDS ${ffi_dir}/src/*.rs)
+file(GLOB crate_sources CONFIGURE_DEPENDS ${crate_dir}/src/*.rs)
 add_custom_command(
   OUTPUT ${text_program}
   COMMAND ${GODWIT_CARGO} build --release --locked --quiet
-          --manifest-path ${ffi_dir}/Cargo.toml --target-dir ${GODWIT_CARGO_DIR}
+          --manifest-path ${crate_dir}/Cargo.toml --target-dir ${GODWIT_CARGO_DIR}
   # Renamed, not written: the old one may be running.
   COMMAND ${CMAKE_COMMAND} -E copy ${cargo_program} ${text_program}.new
   COMMAND ${CMAKE_COMMAND} -E rename ${text_program}.new ${text_program}
-  DEPENDS ${ffi_sources} ${ffi_dir}/Cargo.toml ${ffi_dir}/Cargo.lock
+  DEPENDS ${crate_sources} ${crate_dir}/Cargo.toml ${crate_dir}/Cargo.lock
   COMMENT "Building the Rust crate of src/text"
   USES_TERMINAL VERBATIM)
 add_custom_target(godwit_text_cargo DEPENDS ${text_program})

@@ -4,7 +4,7 @@
 // kind, its fields. A reply: u64 the size of what follows, u8 a WorkerStatus, the body: what is
 // listed below, or a message. The first request opens what the process then serves.
 //
-// Internal to src/text; ffi/src/requests.rs is the other end.
+// Internal to src/text; worker/src/requests.rs is the other end.
 #pragma once
 
 #include <cstdint>

@@ -216,7 +216,7 @@ int Quantize(std::span<const std::string> arguments) {
   const Exec& exec = computation.exec();
   NewFolder folder(options.output);
   const RemovedOnSignal removed(folder.path());
-  CheckDisk(folder.path(), model.sizes.after_bytes);
+  CheckDisk(folder.path().parent_path(), model.sizes.after_bytes);
   Calibrated calibrated;
   if (text) calibrated = CalibrateAndSmooth(exec, options, model, *text);
   Write(exec, options, model, calibrated, folder);

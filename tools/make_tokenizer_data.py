@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the two tiny tokenizers of tests/data/tokenizers and what Hugging Face makes of them; and,
-where ../shared has the tokenizers of real models, what it makes of the same texts with those.
+"""Writes the small tokenizers of tests/data/tokenizers, one of each kind that models come with, and
+what Hugging Face makes of them; and, where ../shared has the tokenizers of real models, what it
+makes of the same texts with those.
 
-Needs the Python package `tokenizers`. Run it from the root of the repository:
+Needs the Python package `tokenizers` (0.23.2 made what is there). Run it from the root of the
+repository:
     python3 tools/make_tokenizer_data.py
 """
 import json
@@ -37,16 +39,18 @@ TEXTS = {
     "replacement": "\ufffd and \u2581 and \u0120",
     "code": "for (int i = 0; i < n; ++i) {\n    x[i] += y[i];\n}\n",
     "astral": "\U0001d518\U0001d52b \U0010fffd \ue000",
+    "added": "a  <left> b <right>  c\n<right>\n\nd <word> e<word>f <Norm> <NORM> g    h        i",
+    "compatible": "\ufb01sh \u2460 \uff21\uff22\u3000\uff11 \u00bd stra\u00dfe \u212b",
 }
+LLAMA_3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|" \
+          r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
 def byte_level():
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
-    split = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|" \
-            r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(split), "isolated"),
+        pre_tokenizers.Split(Regex(LLAMA_3), "isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
     ])
     tokenizer.decoder = decoders.ByteLevel()
@@ -92,6 +96,110 @@ def sentencepiece():
     return tokenizer
 
 
+def like(tokenizer, words=(), **options):
+    """A tokenizer with the BPE vocabulary of another, and words that no merges lead to; white space
+    and what stands beside it merge, too."""
+    model = json.loads(tokenizer.to_str())["model"]
+    merges = [tuple(merge) for merge in model["merges"]]
+    space, newline = "\u0120\u010a" if "\u0120" in model["vocab"] else "\u2581\n"
+    merges += [(space, space), (space * 2, space * 2), (newline, newline), (".", newline),
+               (newline, space), (space, newline)]
+    words = [a + b for a, b in merges[-6:]] + list(words)
+    vocab = model["vocab"] | {word: len(model["vocab"]) + i for i, word in enumerate(words)}
+    return Tokenizer(models.BPE(vocab, merges, **options))
+
+
+def add_tokens(tokenizer):
+    """Special ones that take the white space beside them, and others that need not be themselves."""
+    tokenizer.add_special_tokens([AddedToken(t, special=True) for t in ("<s>", "</s>", "<|end|>")])
+    tokenizer.add_special_tokens([AddedToken("<left>", lstrip=True, normalized=False),
+                                  AddedToken("<right>", rstrip=True, normalized=False)])
+    tokenizer.add_tokens([AddedToken("<word>", single_word=True, normalized=False),
+                          AddedToken("<Norm>", normalized=True),
+                          AddedToken(" " * 8, normalized=True), AddedToken(" " * 4, normalized=True)])
+
+
+def prefix_space():
+    """As RoBERTa's."""
+    tokenizer = like(byte_level())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    add_tokens(tokenizer)
+    ends = [(token, tokenizer.token_to_id(token)) for token in ("</s>", "<s>")]
+    tokenizer.post_processor = processors.RobertaProcessing(*ends, add_prefix_space=True)
+    return tokenizer
+
+
+def ignore_merges():
+    """As Llama 3's."""
+    tokenizer = like(byte_level(), ["\u0120Alaska", "\u0120kilometres"], ignore_merges=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(LLAMA_3), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.decoder = decoders.ByteLevel()
+    add_tokens(tokenizer)
+    return tokenizer
+
+
+def sequences():
+    """Normalizers as in GPT-NeoX and before it, pre-tokenizers as in Falcon."""
+    tokenizer = like(byte_level())
+    tokenizer.normalizer = normalizers.Sequence([
+        normalizers.NFC(), normalizers.Lowercase(), normalizers.Replace("\u00df", "s")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False),
+        pre_tokenizers.Digits(individual_digits=False),
+        pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")])
+    tokenizer.decoder = decoders.ByteLevel()
+    add_tokens(tokenizer)
+    return tokenizer
+
+
+def metaspace():
+    """As Mistral's: the space in front is the pre-tokenizer's."""
+    tokenizer = like(sentencepiece(), unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    tokenizer.decoder = decoders.Sequence([
+        decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(),
+        decoders.Strip(" ", 1, 0)])
+    add_tokens(tokenizer)
+    return tokenizer
+
+
+def words_of_corpus():
+    return sorted({word.lower() for word in CORPUS.split() if word.isascii() and word.isalpha()})
+
+
+def unigram():
+    """As T5's, with the normalizer in parts."""
+    text = CORPUS.lower().replace("\n", " ")
+    pieces = sorted(set(text) - {" "}) + ["\u2581"] + ["\u2581" + word for word in words_of_corpus()]
+    scores = [(piece, -12.0 + 1.5 * len(piece)) for piece in pieces]
+    tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0)] + scores, unk_id=0))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
+    add_tokens(tokenizer)
+    return tokenizer
+
+
+def word_piece():
+    """As BERT's, with the normalizer in parts."""
+    letters = sorted(set(CORPUS.lower()) - set(" \n"))
+    pieces = ["[UNK]"] + letters + ["##" + letter for letter in letters] + words_of_corpus()
+    vocab = {piece: i for i, piece in enumerate(dict.fromkeys(pieces))}
+    tokenizer = Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    add_tokens(tokenizer)
+    return tokenizer
+
+
+KINDS = (byte_level, ignore_merges, metaspace, prefix_space, sentencepiece, sequences, unigram,
+         word_piece)
+
+
 def cases(tokenizer):
     for case, text in TEXTS.items():
         ids = tokenizer.encode(text).ids
@@ -102,8 +210,9 @@ def cases(tokenizer):
 
 
 def main():
-    for name, tokenizer in (("byte_level", byte_level()), ("sentencepiece", sentencepiece())):
-        folder = ROOT / name
+    for kind in KINDS:
+        tokenizer = kind()
+        folder = ROOT / kind.__name__
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "tokenizer.json").write_text(
             json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False,

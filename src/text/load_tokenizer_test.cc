@@ -30,16 +30,24 @@ class TinyTokenizer : public ::testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(All, TinyTokenizer, ::testing::Values("byte_level", "sentencepiece"),
                          [](const auto& info) { return info.param; });
 
-TEST_P(TinyTokenizer, DoesWhatHuggingFaceDoes) {
-  for (const auto& expected : ReadJson(TestData() / "tokenizers" / GetParam() / "cases.json")) {
-    SCOPED_TRACE(expected["name"]);
-    const auto text = expected["text"].get<std::string>();
-    const Ids ids = tokenizer_->Encode(text, /*add_special_tokens=*/true);
-    EXPECT_EQ(ids, expected["ids"].get<Ids>());
-    EXPECT_EQ(tokenizer_->Encode(text, false), expected["plain_ids"].get<Ids>());
-    EXPECT_EQ(tokenizer_->Decode(ids, /*skip_special_tokens=*/false), expected["decoded"]);
-    EXPECT_EQ(tokenizer_->Decode(ids, /*skip_special_tokens=*/true), expected["decoded_skip"]);
+// One of each kind that models come with.
+TEST(SmallTokenizers, DoWhatHuggingFaceDoes) {
+  int kinds = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TestData() / "tokenizers")) {
+    if (!entry.is_directory()) continue;
+    ++kinds;
+    const auto tokenizer = LoadTokenizer(entry.path());
+    for (const auto& expected : ReadJson(entry.path() / "cases.json")) {
+      SCOPED_TRACE(entry.path().string() + ": " + expected["name"].get<std::string>());
+      const auto text = expected["text"].get<std::string>();
+      const Ids ids = tokenizer->Encode(text, /*add_special_tokens=*/true);
+      EXPECT_EQ(ids, expected["ids"].get<Ids>());
+      EXPECT_EQ(tokenizer->Encode(text, false), expected["plain_ids"].get<Ids>());
+      EXPECT_EQ(tokenizer->Decode(ids, /*skip_special_tokens=*/false), expected["decoded"]);
+      EXPECT_EQ(tokenizer->Decode(ids, /*skip_special_tokens=*/true), expected["decoded_skip"]);
+    }
   }
+  EXPECT_GE(kinds, 8);
 }
 
 TEST_P(TinyTokenizer, KnowsItsTokens) {
@@ -85,6 +93,15 @@ TEST(LoadTokenizer, NeverTruncatesOrPads) {
   const auto plain = ParseTokenizer(TokenizerJson("byte_level"), "plain");
   const auto cut = ParseTokenizer(json.dump(), "cut");
   EXPECT_EQ(cut->Encode("The godwit flies far", true), plain->Encode("The godwit flies far", true));
+}
+
+TEST(LoadTokenizer, MergesEveryTimeWhatItMergedBefore) {
+  auto json = nlohmann::json::parse(TokenizerJson("byte_level"));
+  json["model"]["dropout"] = 0.5;
+  const auto plain = ParseTokenizer(TokenizerJson("byte_level"), "plain");
+  const auto dropping = ParseTokenizer(json.dump(), "dropping");
+  const std::string text = "The godwit flies from Alaska to New Zealand without a stop.";
+  EXPECT_EQ(dropping->Encode(text, true), plain->Encode(text, true));
 }
 
 TEST(LoadTokenizer, LlamaClassesFollowTheConfig) {

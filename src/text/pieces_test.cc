@@ -67,14 +67,14 @@ const std::vector<std::string>& Texts() {
 }
 
 // Not EXPECT_EQ, which would print them all.
-void ExpectSamePieces(const std::string& file, std::initializer_list<size_t> sizes) {
-  SCOPED_TRACE(file);
-  const std::string json = ReadFile(file);
-  const auto whole = ParseTokenizer(json, file, {}, kWhole);
+void ExpectSamePieces(const std::string& name, const std::string& json,
+                      std::initializer_list<size_t> sizes) {
+  SCOPED_TRACE(name);
+  const auto whole = ParseTokenizer(json, name, {}, kWhole);
   std::string all;
   for (const std::string& text : Texts()) all += text;
   for (const size_t size : sizes) {
-    const auto pieces = ParseTokenizer(json, file, {}, size);
+    const auto pieces = ParseTokenizer(json, name, {}, size);
     for (const std::string& text : Texts()) {
       EXPECT_TRUE(pieces->Encode(text, true) == whole->Encode(text, true))
           << size << ": " << ::testing::PrintToString(text);
@@ -84,9 +84,9 @@ void ExpectSamePieces(const std::string& file, std::initializer_list<size_t> siz
 }
 
 // Where a text is cut, no more than a piece is encoded for the first few ids.
-void ExpectCuts(const std::string& file) {
-  SCOPED_TRACE(file);
-  const auto tokenizer = ParseTokenizer(ReadFile(file), file, {}, /*piece_bytes=*/64);
+void ExpectCuts(const std::string& name, const std::string& json) {
+  SCOPED_TRACE(name);
+  const auto tokenizer = ParseTokenizer(json, name, {}, /*piece_bytes=*/64);
   for (const std::string_view line : {"The godwit flies. It's far,", "\n鳥は海を越える。", "x\n"}) {
     const std::string text = Repeated(line, 1000);
     const auto begin = tokenizer->Encode(text, /*add_special_tokens=*/true, /*max_ids=*/5);
@@ -97,8 +97,51 @@ void ExpectCuts(const std::string& file) {
 
 TEST(Pieces, HaveTheIdsOfTheWhole) {
   const auto files = TokenizersIn(OwnTokenizers());
-  ASSERT_GE(files.size(), 2);
-  for (const std::string& file : files) ExpectSamePieces(file, {1, 2, 3, 4, 5, 7, 9, 14, 33, 100});
+  ASSERT_GE(files.size(), 8);
+  for (const std::string& file : files) {
+    auto json = nlohmann::json::parse(ReadFile(file));
+    ExpectSamePieces(file, json.dump(), {1, 2, 3, 4, 5, 7, 9, 14, 33, 100});
+    // They forbid many a cut: without them the other parts have to.
+    json["added_tokens"] = nlohmann::json::array();
+    json["post_processor"] = nullptr;
+    ExpectSamePieces(file + " without added tokens", json.dump(), {1, 3, 4, 6, 11, 50});
+  }
+}
+
+TEST(Pieces, AreCutWhereKnownPatternsAllowIt) {
+  const auto file = OwnTokenizers() / "ignore_merges/tokenizer.json";
+  for (const std::string_view pattern : {
+           R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
+           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
+           R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+           R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+           R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+           R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}|)"
+           R"( ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+           R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+           R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+           R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+           R"( ?[^(\s|[.,!?…。，、।۔،])]+)",
+       }) {
+    auto json = nlohmann::json::parse(ReadFile(file));
+    json["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = pattern;
+    ExpectSamePieces(std::string(pattern), json.dump(), {1, 3, 8, 30});
+    json["added_tokens"] = nlohmann::json::array();
+    json["normalizer"]["type"] = "NFC";
+    ExpectSamePieces(std::string(pattern), json.dump(), {1, 5, 17});
+    const auto tokenizer = ParseTokenizer(json.dump(), "tokenizer", {}, /*piece_bytes=*/64);
+    EXPECT_LT(tokenizer->Encode(Repeated("the bird", 1000), true, /*max_ids=*/5).size(), 200);
+  }
+}
+
+TEST(Pieces, AreNotCutWhereNothingIsKnown) {
+  auto json = nlohmann::json::parse(ReadFile(OwnTokenizers() / "byte_level/tokenizer.json"));
+  // Takes a whole line, white space and all.
+  json["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "[^z]+";
+  ExpectSamePieces("lines", json.dump(), {1, 30});
 }
 
 TEST(Pieces, HaveTheIdsOfTheWholeInRealTokenizers) {
@@ -107,8 +150,9 @@ TEST(Pieces, HaveTheIdsOfTheWholeInRealTokenizers) {
     GTEST_SKIP() << "the real tokenizers of ../shared/data/tokenizers are not on this machine";
   }
   for (const std::string& file : files) {
-    ExpectSamePieces(file, {1, 6});
-    ExpectCuts(file);
+    const std::string json = ReadFile(file);
+    ExpectSamePieces(file, json, {1, 6});
+    ExpectCuts(file, json);
   }
 }
 

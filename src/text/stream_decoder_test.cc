@@ -50,6 +50,8 @@ std::vector<Variant> Variants() {
       {"ctc", "sentencepiece",
        Typed("CTC", {{"pad_token", "a"}, {"word_delimiter_token", "▁"}, {"cleanup", true}})},
       {"none", "sentencepiece", nullptr},
+      {"unigram", "unigram", "own"},
+      {"word_piece", "word_piece", "own"},
   };
 }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "model/model_test_support.h"
 
@@ -11,6 +13,7 @@ namespace godwit {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -18,7 +21,7 @@ std::filesystem::path RealConfigs() {
   return std::filesystem::path(GODWIT_SOURCE_DIR) / "../shared/data/configs";
 }
 
-struct RealModel {
+struct ModelNumbers {
   const char* folder;
   const char* family;
   int64_t vocab, hidden, layers, heads, kv_heads, head_dim, intermediate, context, rotary_dim;
@@ -27,7 +30,7 @@ struct RealModel {
 };
 
 // From the models' cards.
-constexpr RealModel kRealModels[] = {
+constexpr ModelNumbers kRealModels[] = {
     {"llama-3-8b", "llama", 128256, 4096, 32, 32, 8, 128, 14336, 8192, 128, 5e5, false},
     {"llama-3-70b", "llama", 128256, 8192, 80, 64, 8, 128, 28672, 8192, 128, 5e5, false},
     {"llama-3.1-8b-instruct", "llama", 128256, 4096, 32, 32, 8, 128, 14336, 131072, 128, 5e5,
@@ -61,6 +64,75 @@ constexpr RealModel kRealModels[] = {
     {"mixtral-8x7b-v0.1", "mixtral", 32000, 4096, 32, 32, 8, 128, 14336, 32768, 128, 1e6, false},
 };
 
+void ExpectNumbers(const DecoderSpec& spec, const ModelNumbers& model) {
+  EXPECT_EQ(spec.family, model.family);
+  EXPECT_EQ(spec.vocab_size, model.vocab);
+  EXPECT_EQ(spec.hidden_size, model.hidden);
+  EXPECT_EQ(spec.layers, model.layers);
+  EXPECT_EQ(spec.heads, model.heads);
+  EXPECT_EQ(spec.kv_heads, model.kv_heads);
+  EXPECT_EQ(spec.head_dim, model.head_dim);
+  EXPECT_EQ(spec.mlp.intermediate, model.intermediate);
+  EXPECT_EQ(spec.max_context, model.context);
+  EXPECT_EQ(spec.rotary.rotary_dim, model.rotary_dim);
+  EXPECT_EQ(spec.rotary.theta, model.theta);
+  EXPECT_EQ(spec.tied_head, model.tied);
+}
+
+// Of our own, in the words of the published ones: every family, every kind of rope scaling.
+constexpr ModelNumbers kOwnModels[] = {
+    {"llama-llama3", "llama", 320, 96, 3, 6, 2, 16, 256, 1024, 16, 5e5, true},
+    {"llama-linear", "llama", 320, 96, 3, 6, 2, 16, 256, 4096, 16, 1e4, false},
+    {"llama-dynamic", "llama", 320, 96, 3, 6, 2, 16, 256, 2048, 16, 5e5, true},
+    {"llama-parameters", "llama", 320, 96, 3, 6, 2, 16, 256, 1024, 16, 2.5e5, true},
+    {"mistral", "mistral", 320, 64, 2, 4, 2, 16, 224, 2048, 16, 1e4, false},
+    {"mixtral", "mixtral", 320, 64, 2, 4, 2, 16, 224, 2048, 16, 1e6, false},
+    {"qwen2-yarn", "qwen2", 512, 56, 4, 7, 1, 8, 304, 2048, 8, 1e6, false},
+    {"qwen2-windows", "qwen2", 512, 56, 4, 7, 1, 8, 304, 512, 8, 1e6, true},
+    {"qwen3", "qwen3", 512, 56, 4, 7, 1, 32, 304, 512, 32, 1e6, true},
+    {"internlm2", "internlm2", 320, 64, 2, 8, 2, 8, 224, 640, 8, 1e6, false},
+    {"gpt_neox", "gpt_neox", 320, 64, 2, 4, 4, 16, 256, 128, 4, 1e4, false},
+    {"falcon-7b", "falcon", 320, 64, 2, 8, 1, 8, 256, 2048, 8, 1e4, true},
+    {"falcon-40b", "falcon", 320, 64, 2, 8, 2, 8, 256, 2048, 8, 1e4, true},
+    {"falcon-rw", "falcon", 320, 64, 2, 8, 8, 8, 256, 2048, 0, 1e4, true},
+    {"RefinedWebModel", "RefinedWebModel", 320, 64, 2, 8, 1, 8, 256, 2048, 8, 1e4, true},
+    {"RefinedWeb", "RefinedWeb", 320, 64, 2, 8, 2, 8, 256, 2048, 8, 1e4, true},
+    {"mpt", "mpt", 320, 64, 2, 4, 4, 16, 256, 128, 0, 1e4, true},
+    {"opt", "opt", 320, 64, 2, 4, 4, 16, 256, 128, 0, 1e4, true},
+    {"bloom", "bloom", 320, 64, 2, 4, 4, 16, 256, 128, 0, 1e4, true},
+    {"glm", "glm", 320, 64, 2, 4, 2, 16, 214, 1024, 8, 1e4, false},
+    {"glm4", "glm4", 320, 64, 2, 4, 2, 16, 214, 1024, 8, 1e4, false},
+};
+
+TEST(OwnConfigsTest, CoverEveryFamilyAndEveryRopeScaling) {
+  std::set<std::string_view> families;
+  std::set<RotaryScaling::Kind> scalings;
+  std::map<std::string, DecoderSpec> specs;
+  for (const ModelNumbers& model : kOwnModels) {
+    SCOPED_TRACE(model.folder);
+    const DecoderSpec spec = DescribeModel(HfConfig::Load(
+        fmt::format("{}/tests/data/configs/{}.json", GODWIT_SOURCE_DIR, model.folder)));
+    ExpectNumbers(spec, model);
+    EXPECT_THAT(spec.warnings, IsEmpty());
+    families.insert(model.family);
+    scalings.insert(spec.rotary.scaling.kind);
+    specs[model.folder] = spec;
+  }
+  EXPECT_EQ(families.size(), AllArchitectures().size());
+  EXPECT_EQ(scalings.size(), 5u);
+
+  EXPECT_EQ(specs["llama-llama3"].rotary.scaling.original_context, 64);
+  EXPECT_EQ(specs["qwen2-yarn"].rotary.scaling.factor, 4);
+  EXPECT_THAT(specs["mistral"].windows, Each(256));
+  EXPECT_THAT(specs["qwen2-windows"].windows, ElementsAre(0, 0, 0, 512));
+  EXPECT_EQ(specs["mixtral"].mlp.experts, 4);
+  EXPECT_EQ(specs["falcon-rw"].topology, Topology::kSequential);
+  EXPECT_EQ(specs["RefinedWebModel"].topology, Topology::kParallelSharedNorm);
+  EXPECT_EQ(specs["RefinedWeb"].topology, Topology::kParallel);
+  EXPECT_TRUE(specs["glm"].qkv_bias);
+  EXPECT_FALSE(specs["glm4"].qkv_bias);
+}
+
 class RealConfigsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -71,22 +143,11 @@ class RealConfigsTest : public testing::Test {
 };
 
 TEST_F(RealConfigsTest, GiveTheNumbersOfTheirCards) {
-  for (const RealModel& model : kRealModels) {
+  for (const ModelNumbers& model : kRealModels) {
     SCOPED_TRACE(model.folder);
     const DecoderSpec spec =
         DescribeModel(HfConfig::Load(RealConfigs() / model.folder / "config.json"));
-    EXPECT_EQ(spec.family, model.family);
-    EXPECT_EQ(spec.vocab_size, model.vocab);
-    EXPECT_EQ(spec.hidden_size, model.hidden);
-    EXPECT_EQ(spec.layers, model.layers);
-    EXPECT_EQ(spec.heads, model.heads);
-    EXPECT_EQ(spec.kv_heads, model.kv_heads);
-    EXPECT_EQ(spec.head_dim, model.head_dim);
-    EXPECT_EQ(spec.mlp.intermediate, model.intermediate);
-    EXPECT_EQ(spec.max_context, model.context);
-    EXPECT_EQ(spec.rotary.rotary_dim, model.rotary_dim);
-    EXPECT_EQ(spec.rotary.theta, model.theta);
-    EXPECT_EQ(spec.tied_head, model.tied);
+    ExpectNumbers(spec, model);
     const std::string family = model.family, folder = model.folder;
     const bool neox = family == "gpt_neox", falcon = family == "falcon", mpt = family == "mpt";
     const bool opt = family == "opt", bloom = family == "bloom", mixtral = family == "mixtral";

@@ -186,6 +186,8 @@ class Engine {
 
   int64_t vocab_size() const;
   int64_t max_context() const;  // the longest text that the model was made for
+  // How the model's makers sample from it; GenerateOptions::sampler takes none of it by itself.
+  const SamplerDefaults& sampler_defaults() const;
   // What a session puts in front of every text, for a model that was trained with it.
   std::optional<int32_t> sink_token() const;
   int64_t weight_bytes() const;

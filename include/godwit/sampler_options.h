@@ -1,17 +1,28 @@
 // SamplerOptions: everything that decides how a token is chosen from logits.
 //
-// Plain data with llama.cpp's names and defaults. The steps run in the order of the fields below:
-// bias, penalties, temperature, top-k, top-p, min-p, eta, draw; each filter sees what the one
+// Plain data with llama.cpp's names, defaults and order of steps. Each filter sees what the steps
 // before it left, renormalised.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace godwit {
 
+enum class SamplerStep { kPenalties, kTopK, kTopP, kMinP, kEta, kTemperature };
+
 struct SamplerOptions {
-  std::map<int32_t, float> logit_bias;  // token -> added to its logit; -inf bans the token
+  std::map<int32_t, float> logit_bias;  // token -> added to its logit, first of all; -inf bans it
+
+  // What follows the bias, in this order, up to the draw; a step that is not listed does not run.
+  // Penalties, which look at all logits, stand first or nowhere. Eta, which llama.cpp has not, is
+  // the last of the filters.
+  std::vector<SamplerStep> steps = {SamplerStep::kPenalties, SamplerStep::kTopK,
+                                    SamplerStep::kTopP,      SamplerStep::kMinP,
+                                    SamplerStep::kEta,       SamplerStep::kTemperature};
 
   // Penalties look at the last repeat_last_n tokens of the text (0: none, -1: all of it).
   int repeat_last_n = 64;
@@ -19,13 +30,33 @@ struct SamplerOptions {
   float presence_penalty = 0.0f;   // subtracted once from each token that occurs
   float frequency_penalty = 0.0f;  // subtracted once per occurrence
 
-  float temperature = 0.8f;  // 0: greedy, the filters and the seed have no say
+  float temperature = 0.8f;  // 0: greedy, whatever the steps; filters and seed have no say
   int top_k = 40;            // the k likeliest; 0: off
   float top_p = 0.95f;       // the fewest tokens that hold this share of probability; 1: off
   float min_p = 0.05f;       // at least this fraction of the likeliest token's probability; 0: off
   float eta = 0.0f;          // epsilon of eta sampling; 0: off
 
   uint64_t seed = 0;
+};
+
+// Some of these, as a model or a user chooses them; without a value: no choice.
+struct SamplerChoices {
+  std::optional<int> repeat_last_n;
+  std::optional<float> repeat_penalty;
+  std::optional<float> temperature;
+  std::optional<int> top_k;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<float> eta;
+};
+
+// What the generation_config.json of a model recommends.
+struct SamplerDefaults {
+  SamplerChoices choices;
+  // Of recommended values that make no sense: field of SamplerChoices -> an error message.
+  std::map<std::string, std::string, std::less<>> problems;
+  // What it recommends beside these and the engine has not, such as beam search: a sentence each.
+  std::vector<std::string> not_followed;
 };
 
 }  // namespace godwit

@@ -18,6 +18,7 @@
 #include "cli/terminal/line_editor.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/piped_lines.h"
+#include "cli/terminal/sampler_summary.h"
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
 
@@ -62,7 +63,10 @@ class ChatLoop {
         session_(engine.NewSession(options.session)),
         conversation_(CodecOf(engine, session_), options.system),
         generate_(MakeGenerateOptions(options.sampling)),
-        interactive_(interactive) {}
+        sampler_(TakeModelDefaults(options.sampling, generate_.sampler, engine.sampler_defaults())),
+        interactive_(interactive) {
+    generate_.sampler = sampler_.options;
+  }
 
   void Run(LineSource& lines);
 
@@ -96,6 +100,7 @@ class ChatLoop {
   Session session_;
   Conversation conversation_;
   GenerateOptions generate_;
+  const EffectiveSampler sampler_;
   const bool interactive_;
   std::optional<GenerateResult> last_;
   bool done_ = false;
@@ -160,9 +165,7 @@ void ChatLoop::Undo(const std::string&) {
 }
 
 void ChatLoop::ShowStats(const std::string&) {
-  std::string text = last_ ? Summarize(*last_) : "(no answer yet)\n";
-  text.pop_back();
-  Say(text);
+  Say((last_ ? Summarize(*last_) : "(no answer yet)\n") + "sampler " + DescribeSampler(sampler_));
 }
 
 bool ChatLoop::RunCommand(const std::string& message) {

@@ -10,6 +10,7 @@
 #include "cli/options/text_input.h"
 #include "cli/terminal/generate.h"
 #include "cli/terminal/output.h"
+#include "cli/terminal/sampler_summary.h"
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
 
@@ -63,7 +64,7 @@ std::vector<int32_t> MakePrompt(const Engine& engine, const Session& session,
   return session.Tokenize(engine.ApplyChatTemplate(messages), /*add_special=*/false);
 }
 
-std::string ToJson(const GenerateResult& result, uint64_t seed) {
+std::string ToJson(const GenerateResult& result, const EffectiveSampler& sampler) {
   nlohmann::ordered_json json;
   json["text"] = result.text;
   json["tokens"] = result.tokens;
@@ -72,7 +73,8 @@ std::string ToJson(const GenerateResult& result, uint64_t seed) {
   json["read_tokens"] = result.read_tokens;
   json["generated_tokens"] = result.tokens.size();
   json["finish_reason"] = FinishReasonName(result.finish_reason);
-  json["seed"] = seed;
+  json["sampler"] = SamplerJson(sampler);
+  json["seed"] = sampler.options.seed;
   json["kv"] = KvJson(result.kv);
   json["timings"] = {{"prompt_ms", result.prompt_ms},
                      {"prompt_per_second", PromptRate(result)},
@@ -92,18 +94,22 @@ int Run(std::span<const std::string> arguments) {
   if (!options.json) generate.on_text = WriteOutput;
 
   const Engine engine = LoadEngine(options.model, options.session);
+  const EffectiveSampler sampler =
+      TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());
+  generate.sampler = sampler.options;
   Session session = engine.NewSession(options.session);
   const auto prompt = MakePrompt(engine, session, options, text);
   const GenerateResult result =
       GenerateAtTerminal(session, prompt, generate, /*presses_to_exit=*/2);
 
   if (options.json) {
-    WriteOutput(ToJson(result, generate.sampler.seed));
+    WriteOutput(ToJson(result, sampler));
   } else if (OutputIsTerminal() && !result.text.ends_with('\n')) {
     WriteOutput("\n");
   }
   if (NoticesGoToTerminal()) {
-    WriteNotice(fmt::format("\n{}seed    {}\n", Summarize(result), generate.sampler.seed));
+    WriteNotice(fmt::format("\n{}sampler {}\nseed    {}\n", Summarize(result),
+                            DescribeSampler(sampler), sampler.options.seed));
   } else {
     SayDropped(result.kv);
   }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/numa.h"
 #include "engine/engine_impl.h"
+#include "engine/generation_config.h"
 #include "engine/storage_types.h"
 #include "model/archs/all.h"
 #include "model/decoder.h"
@@ -47,6 +48,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
   if (options.on_warning) {
     for (const std::string& warning : spec.warnings) options.on_warning(warning);
   }
+  sampler_defaults = ReadGenerationConfig(folder);
   LoadText(options);
   LoadModel(options);
 }
@@ -131,6 +133,7 @@ std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool op
 
 int64_t Engine::vocab_size() const { return impl_->spec.vocab_size; }
 int64_t Engine::max_context() const { return impl_->spec.max_context; }
+const SamplerDefaults& Engine::sampler_defaults() const { return impl_->sampler_defaults; }
 std::optional<int32_t> Engine::sink_token() const { return impl_->spec.sink_token; }
 int64_t Engine::weight_bytes() const { return impl_->weight_bytes; }
 int Engine::threads() const { return impl_->pool.threads(); }

@@ -39,6 +39,7 @@ class Engine::Impl {
 
   std::string folder;
   DecoderSpec spec;
+  SamplerDefaults sampler_defaults;
   WeightTypes weight_types{.layers = DType::kF32, .head = DType::kF32};
   int64_t weight_bytes = 0;
   std::unique_ptr<const Tokenizer> tokenizer;
@@ -49,7 +50,7 @@ class Engine::Impl {
 
   mutable ThreadPool pool;
   mutable Workspace workspace;
-  mutable std::mutex computing;
+  mutable std::timed_mutex computing;
 
  private:
   void LoadText(const LoadOptions& options);
@@ -81,6 +82,8 @@ class Session::Impl {
   // many.
   int64_t ReusePrefix(std::span<const int32_t> prompt, int64_t most);
   Exec MakeExec() const;
+  // Waits for the other sessions' calls. Throws Error(kCancelled).
+  std::unique_lock<std::timed_mutex> TakeTurn() const;
   // Adds up to `limit` tokens to the sequence and the result.
   void Continue(Sequence& sequence, int64_t limit, const GenerateOptions& options,
                 const Stopwatch& watch, TextOutput& output, GenerateResult& result);

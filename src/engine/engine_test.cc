@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <future>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -46,6 +47,40 @@ TEST_F(EngineTest, ContinuesAsHuggingFaceDoes) {
     EXPECT_EQ(streamed, result.text);
     EXPECT_EQ(result.prompt_tokens, static_cast<int64_t>(prompt.size()));
   }
+}
+
+TEST_F(EngineTest, TwoSessionsInTwoThreadsGiveTheBitsOfOneAfterTheOther) {
+  const Engine engine(kFolder, {.threads = 2});
+  struct Output {
+    std::vector<std::vector<int32_t>> tokens;
+    std::vector<float> logits;
+    bool operator==(const Output&) const = default;
+  };
+  const auto output = [&](const std::string& text) {
+    Output result;
+    Session session = engine.NewSession({.chunk_tokens = 5});
+    const auto prompt = engine.Tokenize(text);
+    GenerateOptions options;
+    options.max_tokens = 8;
+    for (options.sampler.seed = 0; options.sampler.seed < 10; ++options.sampler.seed) {
+      result.tokens.push_back(session.Generate(prompt, options).tokens);
+    }
+    session.Logits(prompt, [&](int64_t, std::span<const float> row) {
+      result.logits.insert(result.logits.end(), row.begin(), row.end());
+    });
+    return result;
+  };
+  const std::string texts[] = {"Once upon a time there was", "The godwit flies over the sea"};
+  const Output alone[] = {output(texts[0]), output(texts[1])};
+  auto other = std::async(std::launch::async, output, texts[1]);
+  EXPECT_EQ(output(texts[0]), alone[0]);
+  EXPECT_EQ(other.get(), alone[1]);
+  EXPECT_NE(alone[0], alone[1]);
+}
+
+TEST_F(EngineTest, TellsHowTheModelsMakersSample) {
+  EXPECT_EQ(engine_.sampler_defaults().choices.temperature, 0) << "do_sample is false";
+  EXPECT_FALSE(engine_.sampler_defaults().choices.top_p);
 }
 
 TEST_F(EngineTest, ACacheHitShowsInTheCountAndNowhereElse) {

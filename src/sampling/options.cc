@@ -1,9 +1,14 @@
 #include "sampling/options.h"
 
+#include <algorithm>
 #include <cmath>
-#include <string_view>
+#include <iterator>
+#include <utility>
 
 #include "base/error.h"
+#include "base/name_list.h"
+#include "base/nearest.h"
+#include "base/quote.h"
 
 namespace godwit {
 namespace {
@@ -12,12 +17,73 @@ void Require(bool valid, std::string_view field, std::string_view expected, doub
   if (!valid) Throw(ErrorKind::kInput, "{} must be {}, not {}", field, expected, found);
 }
 
+struct NamedStep {
+  std::string_view name;
+  SamplerStep step;
+};
+
+constexpr NamedStep kSteps[] = {{"penalties", SamplerStep::kPenalties},
+                                {"top_k", SamplerStep::kTopK},
+                                {"top_p", SamplerStep::kTopP},
+                                {"min_p", SamplerStep::kMinP},
+                                {"eta", SamplerStep::kEta},
+                                {"temperature", SamplerStep::kTemperature}};
+
+constexpr std::string_view kNotBuilt[] = {"dry",     "top_n_sigma", "typ_p",
+                                          "typical", "xtc",         "infill"};
+
+SamplerStep ParseStep(std::string name) {
+  std::ranges::replace(name, '-', '_');
+  const auto found =
+      std::ranges::find(kSteps, name == "temp" ? "temperature" : name, &NamedStep::name);
+  if (found != std::end(kSteps)) return found->step;
+  const std::string known = NameList(kSteps, &NamedStep::name);
+  if (std::ranges::find(kNotBuilt, name) != std::end(kNotBuilt)) {
+    Throw(ErrorKind::kUnsupported, "the sampler {} is not built; there are: {}", name, known);
+  }
+  std::vector<std::string> names;
+  for (const NamedStep& step : kSteps) names.emplace_back(step.name);
+  const auto nearest = Nearest(name, names);
+  Throw(ErrorKind::kInput, "{} is no sampler; {}there are: {}", Quote(name),
+        nearest ? fmt::format("did you mean {}? ", *nearest) : "", known);
+}
+
+// Each at most once, penalties first.
+void ValidateSteps(const std::vector<SamplerStep>& steps) {
+  for (auto step = steps.begin(); step != steps.end(); ++step) {
+    if (std::find(steps.begin(), step, *step) != step) {
+      Throw(ErrorKind::kInput, "the samplers name {} twice", Name(*step));
+    }
+    if (*step == SamplerStep::kPenalties && step != steps.begin()) {
+      Throw(ErrorKind::kInput,
+            "penalties must be the first of the samplers, as they look at all "
+            "logits, not behind {}",
+            Name(*std::prev(step)));
+    }
+  }
+}
+
 // False for NaN, as every comparison with it is.
 bool InRange(float value, float low, float high) { return value >= low && value <= high; }
 
 }  // namespace
 
+std::string_view Name(SamplerStep step) {
+  return std::ranges::find(kSteps, step, &NamedStep::step)->name;
+}
+
+std::vector<SamplerStep> ParseSteps(std::string_view names) {
+  std::vector<SamplerStep> steps;
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t end = std::min(names.find(';', begin), names.size());
+    steps.push_back(ParseStep(std::string(names.substr(begin, end - begin))));
+    begin = end + 1;
+  }
+  return steps;
+}
+
 void Validate(const SamplerOptions& options, int32_t vocab) {
+  ValidateSteps(options.steps);
   for (const auto& [token, bias] : options.logit_bias) {
     if (token < 0 || token >= vocab) {
       Throw(ErrorKind::kInput, "logit_bias names token {}, but the vocabulary is 0 to {}", token,

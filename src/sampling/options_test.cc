@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "base/error.h"
+#include "base/test_support.h"
 
 namespace godwit {
 namespace {
@@ -27,6 +27,41 @@ TEST(SamplerOptions, EdgesAreValid) {
   options.presence_penalty = -2;
   options.logit_bias = {{0, -INFINITY}, {9, -100.0f}};
   EXPECT_NO_THROW(Validate(options, 10));
+}
+
+Error ErrorOfSteps(const std::string& names) {
+  return ErrorOf([&] {
+    SamplerOptions options;
+    options.steps = ParseSteps(names);
+    Validate(options, 10);
+  });
+}
+
+TEST(SamplerSteps, AreNamedAsInLlamaCpp) {
+  using enum SamplerStep;
+  EXPECT_EQ(ParseSteps("penalties;top_k;top_p;min_p;eta;temperature"), SamplerOptions().steps);
+  EXPECT_EQ(ParseSteps("min-p;temp;top-k"), (std::vector{kMinP, kTemperature, kTopK}));
+  EXPECT_EQ(Name(kMinP), "min_p");
+}
+
+TEST(SamplerSteps, WhatIsNoneIsToldTheNearest) {
+  const Error misspelt = ErrorOfSteps("top_k;tmeperature");
+  EXPECT_EQ(misspelt.kind(), ErrorKind::kInput);
+  EXPECT_THAT(misspelt.what(), HasSubstr("\"tmeperature\" is no sampler; did you mean temperature? "
+                                         "there are: penalties, top_k, top_p, min_p, eta, "
+                                         "temperature"));
+  for (const char* name : {"dry", "xtc", "typ_p", "top-n-sigma"}) {
+    EXPECT_EQ(ErrorOfSteps(name).kind(), ErrorKind::kUnsupported) << name;
+  }
+  for (const char* names : {"", ";", "top_k;", "top_k,top_p", "top_k; top_p"}) {
+    EXPECT_EQ(ErrorOfSteps(names).kind(), ErrorKind::kInput) << names;
+  }
+}
+
+TEST(SamplerSteps, OnceEachAndPenaltiesFirst) {
+  EXPECT_THAT(ErrorOfSteps("top_k;min_p;top_k").what(), HasSubstr("name top_k twice"));
+  EXPECT_THAT(ErrorOfSteps("top_k;penalties").what(),
+              HasSubstr("penalties must be the first of the samplers"));
 }
 
 TEST(SamplerOptions, EachBadFieldIsNamed) {

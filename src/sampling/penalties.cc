@@ -1,5 +1,6 @@
 #include "sampling/penalties.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -25,8 +26,10 @@ Penalties::Penalties(const SamplerOptions& options, int32_t vocab)
       repeat_penalty_(options.repeat_penalty),
       presence_penalty_(options.presence_penalty),
       frequency_penalty_(options.frequency_penalty) {
-  const bool neutral = repeat_penalty_ == 1 && presence_penalty_ == 0 && frequency_penalty_ == 0;
-  if (neutral) repeat_last_n_ = 0;
+  const bool off =
+      std::ranges::find(options.steps, SamplerStep::kPenalties) == options.steps.end() ||
+      (repeat_penalty_ == 1 && presence_penalty_ == 0 && frequency_penalty_ == 0);
+  if (off) repeat_last_n_ = 0;
   if (repeat_last_n_ != 0) counts_.resize(static_cast<size_t>(vocab), 0);
 }
 

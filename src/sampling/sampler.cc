@@ -45,12 +45,53 @@ const SamplerOptions& Validated(const SamplerOptions& options, int32_t vocab) {
 
 Sampler::Sampler(const SamplerOptions& options, int32_t vocab)
     : options_(Validated(options, vocab)), vocab_(vocab), penalties_(options, vocab) {
-  // Temperature is monotone, so greedy is top-1.
-  if (options_.temperature == 0) {
-    candidates_.reserve(TopKCapacity(1, static_cast<size_t>(vocab)));
-  } else {
-    candidates_.reserve(TopKCapacity(options_.top_k, static_cast<size_t>(vocab)));
+  candidates_.reserve(TopKCapacity(FirstTopK(), static_cast<size_t>(vocab)));
+}
+
+int Sampler::FirstTopK() const {
+  if (options_.temperature == 0) return 1;  // temperature is monotone: greedy is top-1
+  for (const SamplerStep step : options_.steps) {
+    if (step == SamplerStep::kTopK) return options_.top_k;
+    // Neither changes which logit is larger than which but penalties, which have been applied.
+    if (step != SamplerStep::kPenalties && step != SamplerStep::kTemperature) break;
   }
+  return 0;
+}
+
+void Sampler::RunSteps() {
+  float temperature = 1;
+  bool current = false;  // the probabilities are those of the logits and the temperature so far
+  const auto filter = [&](auto keep, float strength, float off) {
+    if (strength == off) return;
+    if (!current) Softmax(candidates_, temperature);
+    current = true;
+    keep(candidates_, strength);
+  };
+  for (const SamplerStep step : options_.steps) {
+    switch (step) {
+      case SamplerStep::kPenalties:
+        break;  // before there were candidates
+      case SamplerStep::kTopK:
+        KeepTopK(candidates_, options_.top_k);
+        if (current) Normalize(candidates_);
+        break;
+      case SamplerStep::kTopP:
+        filter(KeepTopP, options_.top_p, 1);
+        break;
+      case SamplerStep::kMinP:
+        filter(KeepMinP, options_.min_p, 0);
+        break;
+      case SamplerStep::kEta:
+        filter(KeepEta, options_.eta, 0);
+        break;
+      case SamplerStep::kTemperature:
+        // Not applied to the logits: at 1e-30 they would overflow.
+        temperature = options_.temperature;
+        current = false;
+        break;
+    }
+  }
+  if (!current) Softmax(candidates_, temperature);
 }
 
 std::span<const Candidate> Sampler::Distribution(std::span<float> logits,
@@ -58,22 +99,16 @@ std::span<const Candidate> Sampler::Distribution(std::span<float> logits,
   assert(logits.size() == static_cast<size_t>(vocab_));
   CheckLogits(logits);
   penalties_.Apply(logits, history);
-  const bool greedy = options_.temperature == 0;
-  // Before the softmax though the temperature comes first in the list: scaling does not change the
-  // order, and this way only k exponentials are computed.
-  TopK(logits, greedy ? 1 : options_.top_k, candidates_);
+  TopK(logits, FirstTopK(), candidates_);
   if (candidates_.empty()) {
     Throw(ErrorKind::kInput, "logit_bias and penalties leave no token of {} to choose from",
           vocab_);
   }
-  if (greedy) {
+  if (options_.temperature == 0) {
     candidates_.front().probability = 1;
-    return candidates_;
+  } else {
+    RunSteps();
   }
-  Softmax(candidates_, options_.temperature);
-  KeepTopP(candidates_, options_.top_p);
-  KeepMinP(candidates_, options_.min_p);
-  KeepEta(candidates_, options_.eta);
   return candidates_;
 }
 

@@ -34,6 +34,10 @@ class Sampler {
                                           std::span<const int32_t> history);
 
  private:
+  // What TopK fills the candidates with: 0, all, unless it is the first of the filters.
+  int FirstTopK() const;
+  void RunSteps();
+
   SamplerOptions options_;
   int32_t vocab_;
   Penalties penalties_;

@@ -1,5 +1,6 @@
 #include "sampling/sampler.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,51 +69,104 @@ TEST(Sampler, GreedyTakesTheFirstMaximum) {
   EXPECT_EQ(DistributionOf(options, {1, 7, -3, 7}), (std::map<int32_t, double>{{3, 1.0}}));
 }
 
-TEST(Sampler, AgreesWithTheDefinition) {
-  // Each step in its plainest form, on a full sort, one after the other.
-  for (uint64_t seed = 0; seed < 30; ++seed) {
-    SamplerOptions options;
-    options.temperature = static_cast<float>(0.3 + Uniform(seed, 0, 0, 0) * 1.5);
-    options.top_k = seed % 3 == 0 ? 0 : static_cast<int>(1 + Uniform(seed, 0, 0, 1) * 200);
-    options.top_p = seed % 4 == 0 ? 1.0f : static_cast<float>(0.3 + Uniform(seed, 0, 0, 2) * 0.69);
-    options.min_p = seed % 5 == 0 ? 0.0f : static_cast<float>(Uniform(seed, 0, 0, 3) * 0.1);
-    options.eta = seed % 2 == 0 ? 0.0f : static_cast<float>(Uniform(seed, 0, 0, 4) * 0.01);
-    const std::vector<float> logits = RandomLogits(kVocab, seed);
-
-    std::vector<std::pair<double, int32_t>> rest;  // (-probability, token): sorts as wanted
-    for (int32_t i = 0; i < kVocab; ++i) {
-      rest.emplace_back(-std::exp(double{logits[static_cast<size_t>(i)]} / options.temperature), i);
-    }
-    auto normalize = [&] {
-      double sum = 0;
-      for (const auto& [minus_p, token] : rest) sum -= minus_p;
-      for (auto& [minus_p, token] : rest) minus_p /= sum;
-    };
-    std::sort(rest.begin(), rest.end());
-    if (options.top_k > 0) rest.resize(static_cast<size_t>(options.top_k));
+// Each step in its plainest form, on a full sort, one after the other: token -> probability.
+std::map<int32_t, double> ByDefinition(const SamplerOptions& options,
+                                       const std::vector<float>& logits) {
+  struct Token {
+    double logit;
+    int32_t id;
+    double p = 0;
+  };
+  std::vector<Token> rest;
+  for (const float logit : logits) rest.push_back({logit, static_cast<int32_t>(rest.size())});
+  std::ranges::sort(rest, [](const Token& a, const Token& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+  });
+  const auto normalize = [&] {
+    double sum = 0;
+    for (const Token& t : rest) sum += std::exp(t.logit - rest.front().logit);
+    for (Token& t : rest) t.p = std::exp(t.logit - rest.front().logit) / sum;
+  };
+  for (const SamplerStep step : options.steps) {
     normalize();
-    double mass = 0;
-    size_t nucleus = 0;
-    while (nucleus < rest.size() && mass < options.top_p) mass -= rest[nucleus++].first;
-    if (options.top_p < 1) rest.resize(nucleus);
-    normalize();
-    const double top = -rest.front().first;
-    std::erase_if(rest, [&](const auto& r) { return -r.first < options.min_p * top; });
-    normalize();
-    double entropy = 0;
-    for (const auto& [minus_p, token] : rest) entropy += minus_p * std::log(-minus_p);
-    const double eta =
-        std::min<double>(options.eta, std::sqrt(double{options.eta}) * std::exp(-entropy));
-    std::erase_if(rest, [&](const auto& r) { return -r.first < eta; });
-    normalize();
-
-    const std::map<int32_t, double> actual = DistributionOf(options, logits);
-    ASSERT_EQ(actual.size(), rest.size()) << "seed " << seed;
-    for (const auto& [minus_p, token] : rest) {
-      ASSERT_TRUE(actual.contains(token)) << "seed " << seed;
-      EXPECT_NEAR(actual.at(token), -minus_p, 1e-9) << "seed " << seed;
+    if (step == SamplerStep::kTopK && options.top_k > 0) {
+      rest.resize(std::min(rest.size(), static_cast<size_t>(options.top_k)));
+    } else if (step == SamplerStep::kTopP && options.top_p < 1) {
+      double mass = 0;
+      size_t nucleus = 0;
+      while (nucleus < rest.size() && mass < options.top_p) mass += rest[nucleus++].p;
+      rest.resize(nucleus);
+    } else if (step == SamplerStep::kMinP) {
+      const double least = options.min_p * rest.front().p;
+      std::erase_if(rest, [&](const Token& t) { return t.p < least; });
+    } else if (step == SamplerStep::kEta) {
+      double entropy = 0;
+      for (const Token& t : rest) entropy -= t.p * std::log(t.p);
+      const double eta =
+          std::min<double>(options.eta, std::sqrt(double{options.eta}) * std::exp(-entropy));
+      std::erase_if(rest, [&](const Token& t) { return t.p < eta; });
+    } else if (step == SamplerStep::kTemperature) {
+      for (Token& t : rest) t.logit /= options.temperature;
     }
   }
+  normalize();
+  std::map<int32_t, double> distribution;
+  for (const Token& t : rest) distribution[t.id] = t.p;
+  return distribution;
+}
+
+TEST(Sampler, AgreesWithTheDefinitionInEveryOrder) {
+  using enum SamplerStep;
+  const std::vector<SamplerStep> orders[] = {SamplerOptions().steps,
+                                             {kTemperature, kTopK, kTopP, kMinP, kEta},
+                                             {kTopP, kTemperature, kTopK},
+                                             {kEta, kMinP, kTopK, kTopP},
+                                             {kMinP, kTopP, kEta, kTemperature, kTopK},
+                                             {kTemperature},
+                                             {}};
+  for (const auto& order : orders) {
+    for (uint64_t seed = 0; seed < 30; ++seed) {
+      SCOPED_TRACE(fmt::format("seed {}, order {}", seed, &order - orders));
+      SamplerOptions options;
+      options.steps = order;
+      options.temperature = static_cast<float>(0.3 + Uniform(seed, 0, 0, 0) * 1.5);
+      options.top_k = seed % 3 == 0 ? 0 : static_cast<int>(1 + Uniform(seed, 0, 0, 1) * 200);
+      options.top_p = seed % 4 == 0 ? 1 : static_cast<float>(0.3 + Uniform(seed, 0, 0, 2) * 0.69);
+      options.min_p = seed % 5 == 0 ? 0 : static_cast<float>(Uniform(seed, 0, 0, 3) * 0.1);
+      options.eta = seed % 2 == 0 ? 0 : static_cast<float>(Uniform(seed, 0, 0, 4) * 0.01);
+      const std::vector<float> logits = RandomLogits(kVocab, seed);
+      const std::map<int32_t, double> expected = ByDefinition(options, logits);
+      const std::map<int32_t, double> actual = DistributionOf(options, logits);
+      ASSERT_EQ(actual.size(), expected.size());
+      for (const auto& [token, probability] : expected) {
+        ASSERT_TRUE(actual.contains(token));
+        EXPECT_NEAR(actual.at(token), probability, 1e-9);
+      }
+    }
+  }
+}
+
+TEST(Sampler, TheDefaultOrderIsLlamaCpps) {
+  EXPECT_EQ(SamplerOptions().steps, ParseSteps("penalties;top_k;top_p;min_p;eta;temperature"));
+  SamplerOptions options = Plain();
+  options.temperature = 2;
+  options.min_p = 0.1f;
+  // exp(-3) of the likeliest is below a tenth of it, exp(-3 / 2) above.
+  EXPECT_EQ(DistributionOf(options, {3, 1, 0}).size(), 2u);
+  options.steps = ParseSteps("temperature;min_p");
+  EXPECT_EQ(DistributionOf(options, {3, 1, 0}).size(), 3u);
+}
+
+TEST(Sampler, AStepThatIsNotListedDoesNotRun) {
+  SamplerOptions options;
+  options.top_k = 1;
+  options.repeat_penalty = 100;
+  options.steps = {SamplerStep::kTemperature};
+  Sampler sampler(options, 3);
+  std::vector<float> logits = {3, 2, 1};
+  const auto distribution = sampler.Distribution(logits, std::vector<int32_t>{0});
+  ASSERT_EQ(distribution.size(), 3u);
+  EXPECT_EQ(distribution[0].logit, 3);
 }
 
 TEST(Sampler, DrawsFollowTheDistribution) {

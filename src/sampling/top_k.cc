@@ -48,4 +48,12 @@ void TopK(std::span<const float> logits, int top_k, Candidates& candidates) {
   if (candidates.size() > limit) candidates.resize(limit);
 }
 
+void KeepTopK(Candidates& candidates, int top_k) {
+  const auto limit = static_cast<size_t>(top_k);
+  if (limit == 0 || limit >= candidates.size()) return;
+  const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(limit);
+  std::partial_sort(candidates.begin(), end, candidates.end(), Likelier);
+  candidates.resize(limit);
+}
+
 }  // namespace godwit

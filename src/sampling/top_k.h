@@ -16,4 +16,7 @@ size_t TopKCapacity(int top_k, size_t vocab);
 // them in order of ids. Tokens at -inf are never candidates. Probabilities are not set yet.
 void TopK(std::span<const float> logits, int top_k, Candidates& candidates);
 
+// Keeps the top_k likeliest of what other steps left, likeliest first; 0 changes nothing.
+void KeepTopK(Candidates& candidates, int top_k);
+
 }  // namespace godwit

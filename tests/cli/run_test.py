@@ -29,7 +29,8 @@ class RunTest(CliTest):
     def test_json(self):
         result = json.loads(self.ok(*GREEDY, "-p", STORY["prompt"], "--json", "-s", "7"))
         self.assertEqual(list(result), ["text", "tokens", "prompt_tokens", "cached_tokens",
-                                        "read_tokens", "generated_tokens", "finish_reason", "seed", "kv",
+                                        "read_tokens", "generated_tokens", "finish_reason",
+                                        "sampler", "seed", "kv",
                                         "timings"])
         self.assertEqual(result["text"], STORY["new_text"])
         self.assertEqual(result["tokens"], STORY["new_tokens"])
@@ -76,6 +77,58 @@ class RunTest(CliTest):
         self.assertEqual(first["tokens"], again["tokens"])
         other = json.loads(self.ok(*arguments))
         self.assertNotEqual(first["seed"], other["seed"])
+
+    def recommending(self, **fields):
+        """A model whose generation_config.json says so."""
+        model = self.folder / "recommending"
+        if not model.exists():
+            shutil.copytree(TINY, model)
+        (model / "generation_config.json").write_text(json.dumps(fields))
+        return model
+
+    def sampler(self, model, *flags):
+        return json.loads(self.ok("run", "-m", model, "-p", "The", "-n", "2", "--json",
+                                  *flags))["sampler"]
+
+    def test_sampling_as_the_model_recommends_unless_told(self):
+        model = self.recommending(do_sample=True, temperature=0.6, top_p=0.8,
+                                  repetition_penalty=1.05)
+        sampler = self.sampler(model)
+        self.assertEqual(sampler, {
+            "samplers": ["penalties", "top_k", "top_p", "min_p", "eta", "temperature"],
+            "repeat_last_n": -1, "repeat_penalty": 1.05, "presence_penalty": 0,
+            "frequency_penalty": 0, "top_k": 40, "top_p": 0.8, "min_p": 0.05, "eta": 0,
+            "temperature": 0.6,
+            "from_model": ["repeat_last_n", "repeat_penalty", "temperature", "top_p"]})
+        sampler = self.sampler(model, "--temp", "0.8", "--repeat-penalty", "1")
+        self.assertEqual((sampler["temperature"], sampler["from_model"]), (0.8, ["top_p"]))
+
+    def test_do_sample_false_is_greedy(self):
+        model = self.recommending(do_sample=False, temperature=0.6)
+        run = ["run", "-m", model, "-p", STORY["prompt"], "-n", "20"]
+        self.assertEqual(self.ok(*run), self.ok(*run, "--temp", "0"))
+        self.assertEqual(self.sampler(model)["temperature"], 0)
+
+    def test_bad_recommendations_are_refused_unless_overridden(self):
+        model = self.recommending(top_p=7)
+        run = ["run", "-m", model, "-p", "The", "-n", "2"]
+        message = f"{model}/generation_config.json: top_p: expected a number from 0 to 1, found 7"
+        self.assertEqual(self.refused(4, *run), message)
+        result = self.godwit(*run, "--top-p", "0.9")
+        self.assertEqual((result.returncode, result.stderr), (0, f"godwit: warning: {message}\n"))
+        self.ok("tokenize", "-m", model, "-p", "The")  # which does not sample
+
+    def test_what_is_not_built_is_warned_of(self):
+        result = self.godwit("run", "-m", self.recommending(num_beams=4), "-p", "The", "-n", "2")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("generation_config.json: num_beams: 4 is not followed", result.stderr)
+
+    def test_samplers_name_an_order(self):
+        self.assertEqual(self.sampler(TINY, "--samplers", "min-p;temperature")["samplers"],
+                         ["min_p", "temperature"])
+        self.assertIn("did you mean top_k?",
+                      self.refused(2, *GREEDY, "-p", "x", "--samplers", "top_l;temperature"))
+        self.refused(5, *GREEDY, "-p", "x", "--samplers", "dry;temperature")
 
     def test_logit_bias_bans_a_token(self):
         banned = STORY["new_tokens"][0]

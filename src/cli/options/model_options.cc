@@ -117,7 +117,7 @@ void WarnAboutThreads(int threads) {
 
 void WarnAboutSpec(const DecoderSpec& spec) {
   for (const std::string& warning : spec.warnings)
-    WriteStatus("godwit: warning: " + warning + "\n");
+    WriteNotice("godwit: warning: " + warning + "\n");
 }
 
 void ChooseModel(ModelOptions& options) {

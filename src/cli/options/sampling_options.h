@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,8 +14,9 @@ namespace godwit::cli {
 
 struct SamplingFlags {
   int64_t max_tokens = -1;
-  int64_t seed = -1;  // -1: random
-  SamplerOptions sampler;
+  int64_t seed = -1;       // -1: random
+  SamplerOptions sampler;  // but for what has a place in `given`
+  SamplerChoices given;
   std::vector<std::string> stop;
   bool ignore_eos = false;
 };
@@ -23,5 +26,16 @@ void AddSamplingFlags(CommandLine& line, SamplingFlags& flags);
 // Throws Error(kInput) for values that make no sense, whatever the model. A random seed is drawn
 // here: it stands in the result, so that the run can be repeated.
 GenerateOptions MakeGenerateOptions(const SamplingFlags& flags);
+
+struct EffectiveSampler {
+  SamplerOptions options;
+  std::set<std::string, std::less<>> from_model;  // fields of SamplerChoices
+};
+
+// `sampler`, as the flags made it, with what the model recommends where no flag says otherwise.
+// Throws Error(kFormat) for a recommended value that makes no sense, and warns of it on standard
+// error if a flag overrides it, as of recommendations that are not built.
+EffectiveSampler TakeModelDefaults(const SamplingFlags& flags, const SamplerOptions& sampler,
+                                   const SamplerDefaults& model);
 
 }  // namespace godwit::cli

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/error.h"
@@ -42,6 +43,17 @@ Exec Session::Impl::MakeExec() const {
           .kernels = *engine_.isa.table,
           .workspace = engine_.workspace,
           .cancel = &cancel};
+}
+
+std::unique_lock<std::timed_mutex> Session::Impl::TakeTurn() const {
+  constexpr std::chrono::milliseconds kPatience{20};  // between looks at the wish to stop
+  std::unique_lock lock(engine_.computing, std::defer_lock);
+  // Until a time of the system clock, not for a time: the thread sanitizer of GCC 12 does not know
+  // the wait by the steady clock.
+  while (!lock.try_lock_until(std::chrono::system_clock::now() + kPatience)) {
+    cancel.ThrowIfCancelled();
+  }
+  return lock;
 }
 
 std::vector<int32_t> Session::Impl::WithSink(std::span<const int32_t> tokens) const {
@@ -118,10 +130,17 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   if (!options.stop.empty()) engine_.RequireTokenizer();
   Sampler sampler(options.sampler, static_cast<int32_t>(engine_.spec.vocab_size));
   TextOutput output(engine_.tokenizer.get(), prompt, options, &cancel);
-  const std::lock_guard lock(engine_.computing);
-
   GenerateResult result;
   result.prompt_tokens = static_cast<int64_t>(prompt.size());
+  std::unique_lock<std::timed_mutex> lock;
+  try {
+    lock = TakeTurn();
+  } catch (const Error&) {
+    result.finish_reason = FinishReason::kCancelled;
+    result.kv = kv();
+    result.prompt_ms = watch.ms();
+    return result;
+  }
   // The last token is read again in any case: its logits begin the output.
   result.cached_tokens = ReusePrefix(prompt, result.prompt_tokens - 1);
   const int64_t room = policy_->max_length() - result.prompt_tokens;
@@ -207,7 +226,7 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
   cancel.Reset();  // it was meant for an earlier call
   CheckPrompt(tokens);
   const auto total = static_cast<int64_t>(tokens.size());
-  const std::lock_guard lock(engine_.computing);
+  const auto lock = TakeTurn();
   const Exec exec = MakeExec();
   const int64_t cached = ReusePrefix(tokens, first);
   text.assign(tokens.begin(), tokens.end());

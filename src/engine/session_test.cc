@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <memory>
 
+#include "base/test_support.h"
 #include "engine/engine_impl.h"
 #include "tests/fake_model.h"
 #include "text/fake_tokenizer.h"
@@ -43,6 +46,50 @@ TEST(SessionTest, AStopStringInTheTextHeldBackIsAStop) {
   EXPECT_EQ(stopped.text, "a");
   EXPECT_EQ(stopped.tokens.size(), 3u);
   EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
+}
+
+// What `second` does while a call of `first` computes, and is told to stop.
+template <typename Call>
+auto CancelledWhileItWaits(Session& first, Session& second, const Call& call) {
+  std::future<decltype(call())> waiting;
+  GenerateOptions options;
+  options.max_tokens = 3;
+  options.sampler.temperature = 0;
+  options.on_text = [&](std::string_view) {  // `first` holds the turn until this returns
+    if (waiting.valid()) return;
+    waiting = std::async(std::launch::async, call);
+    // Again and again, since a Cancel that comes before the call is erased.
+    for (int i = 0; i < 1000; ++i) {
+      if (waiting.wait_for(std::chrono::milliseconds(10)) == std::future_status::ready) return;
+      second.Cancel();
+    }
+    ADD_FAILURE() << "the call waits for the other session's";
+  };
+  first.Generate(std::vector<int32_t>{'x'}, options);
+  return waiting.get();
+}
+
+TEST(SessionTest, CancelEndsACallThatWaitsForAnotherSessions) {
+  const auto engine = EngineThatWrites("abcdef");
+  Session first(std::make_unique<Session::Impl>(*engine, SessionOptions{}));
+  Session second(std::make_unique<Session::Impl>(*engine, SessionOptions{}));
+  const std::vector<int32_t> prompt = {'x'};
+  GenerateOptions options;
+  options.max_tokens = 2;
+  options.sampler.temperature = 0;
+  const GenerateResult result =
+      CancelledWhileItWaits(first, second, [&] { return second.Generate(prompt, options); });
+  EXPECT_EQ(result.finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(result.prompt_tokens, 1);
+  EXPECT_TRUE(result.tokens.empty());
+  EXPECT_EQ(ErrorOf([&] {
+              CancelledWhileItWaits(first, second, [&] {
+                second.Logits(prompt, [](int64_t, std::span<const float>) {});
+                return 0;
+              });
+            }).kind(),
+            ErrorKind::kCancelled);
+  EXPECT_EQ(second.Generate(prompt, options).text, "ab") << "nothing is left of it";
 }
 
 // The fake model answers by position, so a token in front shows in what it writes.

@@ -5,6 +5,9 @@
 // exception: where their tokenizer_config.json says add_bos_token or add_eos_token, that counts,
 // since LlamaTokenizerFast rebuilds its post-processor from them and such checkpoints were
 // published with a post-processor that adds nothing.
+//
+// What belongs to training is switched off: truncation, padding, and dropout, which would make
+// other ids in every run.
 #pragma once
 
 #include <filesystem>

@@ -52,6 +52,9 @@ const std::vector<std::string>& Texts() {
       "<s>hi</s> x<s> y <|end|> \n <tool>\n<|endoftext|>\n\nfoo<|im_start|>user\nbar<|im_end|>\n"
       "baz <mask> <mask>\n<|begin_of_text|>Hello<|eot_id|>\n\n>>TITLE<< a >>ABSTRACT<<\n "
       "<|assistant|>   hi\n<|end|>\nyes<unk> <pad>no<|user|>\n\n x",
+      "a  <left> b\n <left>\n<left> <right>  c\n<right>\n\nd<right> \n e <right>\nf <word> "
+      "g<word>h g<word> h\n"
+      "<word>i <Norm> <NORM>\n<norm>j    k        l\n    m        \n<right>",
       // Composed and decomposed, in front of, behind and between white space.
       "e\u0301 \u0301a \u0308\n\u0303n\u0303\n\u0327c ﬁ ﬁ\nﬁ ① ⑴\n⑴ Å\u212b\u2126 "
       "\uac00\u1100\u1161\n\u11a8 "

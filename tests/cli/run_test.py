@@ -216,7 +216,8 @@ class HelpTest(CliTest):
                     self.assertEqual("[default: " in entry.split("\n\n")[0],
                                      flag[1] not in without.get(verb, ()), (verb, entry))
         self.assertIn("--temp, --temperature X     temperature; 0: always the likeliest token\n"
-                      "                              [default: 0.8]\n", self.ok("run", "--help"))
+                      "                              [default: the model's, or 0.8]\n",
+                      self.ok("run", "--help"))
 
     def test_help_fits_the_terminal(self):
         for columns in (60, 72, 80):

@@ -35,6 +35,8 @@ struct LoadOptions {
   // What the linear layers are stored as: "f32", "bf16", "int8" (a scale for each output, and for
   // each row that is multiplied with them); "auto": as in the checkpoint.
   std::string weights = "auto";
+  // One of the model's chat templates by its name, else a file; empty: the one called "default".
+  std::string chat_template;
 
   // Called from the loading thread, with bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;
@@ -180,9 +182,13 @@ class Engine {
   std::string Detokenize(std::span<const int32_t> tokens, bool skip_special = false) const;
 
   // The conversation as the model's own template writes it; open: the assistant's answer begins
-  // where it ends. Throws Error(kUnsupported) if the model has no template: there is no fallback.
+  // where it ends; variables: a JSON object of what the template is told besides, such as
+  // {"enable_thinking": false}. The template is read by the first of these calls. Both throw
+  // Error(kFormat) for a broken one, and Error(kInput) where there is none of the name asked for.
+  // Throws Error(kUnsupported) if the model has no template: there is no fallback.
   bool has_chat_template() const;
-  std::string ApplyChatTemplate(std::span<const Message> messages, bool open = true) const;
+  std::string ApplyChatTemplate(std::span<const Message> messages, bool open = true,
+                                std::string_view variables = "{}") const;
 
   int64_t vocab_size() const;
   int64_t max_context() const;  // the longest text that the model was made for

@@ -12,7 +12,9 @@
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/sampling_options.h"
+#include "cli/options/template_options.h"
 #include "cli/pinned_messages.h"
+#include "cli/plain_dialogue.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/generate.h"
 #include "cli/terminal/line_editor.h"
@@ -28,6 +30,7 @@ namespace {
 struct ChatOptions {
   ModelOptions model;
   std::optional<std::string> system;
+  std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
   std::string history = DefaultHistoryFile();
@@ -50,6 +53,7 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
             .help = "where typed lines are kept for the next time (/dev/null: nowhere)",
             .fallback = "~/.local/state/godwit/history"},
            options.history);
+  AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session);
   line.Parse(arguments);
@@ -57,11 +61,11 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
 
 class ChatLoop {
  public:
-  ChatLoop(const Engine& engine, const ChatOptions& options, bool interactive)
+  ChatLoop(const Engine& engine, const ChatOptions& options, ChatCodec codec, bool interactive)
       : engine_(engine),
         kv_(options.session),
         session_(engine.NewSession(options.session)),
-        conversation_(CodecOf(engine, session_), options.system),
+        conversation_(std::move(codec), options.system),
         generate_(MakeGenerateOptions(options.sampling)),
         sampler_(TakeModelDefaults(options.sampling, generate_.sampler, engine.sampler_defaults())),
         interactive_(interactive) {
@@ -263,19 +267,31 @@ void ChatLoop::Run(LineSource& lines) {
 int Chat(std::span<const std::string> arguments) {
   ChatOptions options;
   ParseChat(arguments, options);
+  const bool own_model = options.model.folder.empty();
   ChooseModel(options.model);
   (void)MakeGenerateOptions(options.sampling);  // refuses what makes no sense before loading
   const bool interactive = InputIsTerminal() && StatusIsTerminal();
   if (interactive) CheckHistoryFile(options.history);
+  const bool has_template = HasChatTemplate(options.model);
+  if (!has_template) options.sampling.stop.emplace_back(kPlainDialogueStop);
   const Engine engine = LoadEngine(options.model, options.session);
-  if (!engine.has_chat_template()) {
-    (void)engine.ApplyChatTemplate({});  // throws, with what to do instead
+  ChatLoop chat(engine, options,
+                has_template ? CodecOf(engine, options.template_variables) : PlainDialogue(engine),
+                interactive);
+  if (!has_template) {
+    WriteStatus(
+        "godwit: this model has no chat template: it is given a plain dialogue of \"User:\" and "
+        "\"Assistant:\" lines, and an answer ends at the next \"User:\"; expect little\n");
   }
-  ChatLoop chat(engine, options, interactive);
   if (!interactive) {
     PipedLines lines;
     chat.Run(lines);
     return kExitOk;
+  }
+  if (own_model) {
+    WriteNotice(
+        "It tells children's stories and nothing else. Try: Tell me a story about a brave "
+        "cat\n");
   }
   WriteNotice(fmt::format(
       "Up to {} tokens. /help for commands, Ctrl-D to leave.\n\n",

@@ -21,15 +21,16 @@ auto Interruptible(Work work) {
 
 }  // namespace
 
-ChatCodec CodecOf(const Engine& engine, const Session& session) {
+ChatCodec CodecOf(const Engine& engine, std::string variables) {
   return {
       .render =
-          [&engine](std::span<const Message> messages, bool open) {
-            return Interruptible([&] { return engine.ApplyChatTemplate(messages, open); });
+          [&engine, variables = std::move(variables)](std::span<const Message> messages, bool open) {
+            return Interruptible(
+                [&] { return engine.ApplyChatTemplate(messages, open, variables); });
           },
       .encode =
-          [&session](std::string_view text) {
-            return Interruptible([&] { return session.Tokenize(text, /*add_special=*/false); });
+          [&engine](std::string_view text) {
+            return Interruptible([&] { return engine.Tokenize(text, /*add_special=*/false); });
           },
       .decode = [&engine](std::span<const int32_t> tokens,
                           bool skip_special) { return engine.Detokenize(tokens, skip_special); }};

@@ -26,8 +26,9 @@ struct ChatCodec {
   std::function<std::string(std::span<const int32_t>, bool skip_special)> decode;
 };
 
-// Both must outlive it. A conversation too long for the session is refused as a prompt is.
-ChatCodec CodecOf(const Engine& engine, const Session& session);
+// In the model's chat template; variables: of Engine::ApplyChatTemplate. The engine must outlive
+// it.
+ChatCodec CodecOf(const Engine& engine, std::string variables = "{}");
 
 class Conversation {
  public:

@@ -109,10 +109,8 @@ std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_ten
     text += fmt::format("quantized   {}\n", Describe(scheme));
   }
   text += fmt::format("tokenizer   {}\n", DescribeText(facts.text));
-  text +=
-      fmt::format("chat        {}\n", facts.text.config.chat_template
-                                          ? "template in " + facts.text.config.chat_template_file
-                                          : "no template");
+  text += fmt::format("chat        {}\n",
+                      facts.text.chat_template.empty() ? "no template" : facts.text.chat_template);
   text += fmt::format("context     up to {} tokens\n\n", facts.spec.max_context);
 
   text += fmt::format("computing   {} ({}); this machine also has", machine.isa.name,
@@ -152,7 +150,7 @@ nlohmann::ordered_json TextJson(const TextFacts& text) {
   json["bos_id"] = nullptr;
   if (text.special.bos_id) json["bos_id"] = *text.special.bos_id;
   json["eos_ids"] = text.special.eos_ids;
-  json["chat_template"] = text.config.chat_template.has_value();
+  json["chat_template"] = text.can_chat;
   return json;
 }
 

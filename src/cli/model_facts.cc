@@ -14,19 +14,33 @@
 #include "engine/storage_types.h"
 #include "model/archs/all.h"
 #include "model/loader.h"
+#include "text/chat_template.h"
 #include "text/load_tokenizer.h"
 #include "weights/open.h"
 
 namespace godwit::cli {
 namespace {
 
+void ReadChatFacts(const std::filesystem::path& folder, TextFacts& text) {
+  try {
+    const auto source = ReadChatTemplate(folder);
+    if (!source) return;
+    text.chat_template = source->what;
+    (void)ChatTemplate(source->text, source->what, {});
+    text.can_chat = true;
+  } catch (const Error& error) {
+    text.chat_template = error.what();
+  }
+}
+
 TextFacts ReadTextFacts(const std::filesystem::path& folder, int64_t vocab_size) {
-  TextFacts text{
-      .config = ReadTokenizerConfig(folder, vocab_size), .tokenizer = nullptr, .special = {}};
+  TextFacts text;
+  text.config = ReadTokenizerConfig(folder, vocab_size);
   text.special = {.bos_id = text.config.bos_id, .eos_ids = text.config.eos_ids};
   if (!std::filesystem::exists(folder / "tokenizer.json")) return text;
   text.tokenizer = LoadTokenizer(folder);
   text.special = FindSpecialTokens(text.config, *text.tokenizer);
+  ReadChatFacts(folder, text);
   return text;
 }
 

@@ -21,6 +21,9 @@ struct TextFacts {
   TokenizerConfig config;
   std::unique_ptr<const Tokenizer> tokenizer;  // null if there is no tokenizer.json
   SpecialTokens special;
+  // Where the chat template stands, or what is wrong with it; empty if there is none.
+  std::string chat_template;
+  bool can_chat = false;
 };
 
 // What the tensors of all layers have in common is one line: "model.layers.*.mlp.up_proj.weight".

@@ -7,6 +7,7 @@
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/sampling_options.h"
+#include "cli/options/template_options.h"
 #include "cli/options/text_input.h"
 #include "cli/terminal/generate.h"
 #include "cli/terminal/output.h"
@@ -22,6 +23,7 @@ struct RunOptions {
   TextInput text;
   bool chat = false;
   std::optional<std::string> system;
+  std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
   bool json = false;
@@ -42,6 +44,7 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
             .value = "TEXT",
             .help = "what the chat model is told before the question"},
            options.system);
+  AddTemplateFlags(line, options.model, options.template_variables);
   line.Group("Output");
   line.Add({.names = "--json",
             .value = "",
@@ -50,9 +53,12 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session);
   line.Parse(arguments);
-  if (options.system && !options.chat) {
-    Throw(ErrorKind::kInput, "--system is for chat models: it needs --chat");
-  }
+  if (options.chat) return;
+  const char* const flag = options.system                         ? "--system"
+                           : !options.model.chat_template.empty() ? "--chat-template"
+                           : options.template_variables != "{}"   ? "--chat-template-kwargs"
+                                                                  : nullptr;
+  if (flag) Throw(ErrorKind::kInput, "{} is for chat models: it needs --chat", flag);
 }
 
 std::vector<int32_t> MakePrompt(const Engine& engine, const Session& session,
@@ -61,7 +67,9 @@ std::vector<int32_t> MakePrompt(const Engine& engine, const Session& session,
   std::vector<Message> messages;
   if (options.system) messages.push_back({.role = "system", .content = *options.system});
   messages.push_back({.role = "user", .content = text});
-  return session.Tokenize(engine.ApplyChatTemplate(messages), /*add_special=*/false);
+  return session.Tokenize(
+      engine.ApplyChatTemplate(messages, /*open=*/true, options.template_variables),
+      /*add_special=*/false);
 }
 
 std::string ToJson(const GenerateResult& result, const EffectiveSampler& sampler) {
@@ -93,6 +101,14 @@ int Run(std::span<const std::string> arguments) {
   const std::string text = RequirePrompt(options.text);
   if (!options.json) generate.on_text = WriteOutput;
 
+  // No plain dialogue in its place, as in godwit chat: a program that asks for a model's own frame
+  // would be given another one without noticing.
+  if (options.chat && !HasChatTemplate(options.model)) {
+    Throw(ErrorKind::kUnsupported,
+          "{} has no chat template, which --chat needs: give one with --chat-template FILE, leave "
+          "--chat out, or talk in plain words with godwit chat",
+          options.model.folder);
+  }
   const Engine engine = LoadEngine(options.model, options.session);
   const EffectiveSampler sampler =
       TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());

@@ -44,6 +44,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
           "{}: {}, expected the folder of a model (config.json, *.safetensors, tokenizer.json)",
           folder, std::filesystem::exists(folder) ? "not a folder" : "no such folder");
   }
+  template_choice_ = options.chat_template;
   spec = DescribeModel(HfConfig::Load(std::filesystem::path(folder) / "config.json"));
   if (options.on_warning) {
     for (const std::string& warning : spec.warnings) options.on_warning(warning);
@@ -65,6 +66,7 @@ Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderS
 
 void Engine::Impl::LoadText(const LoadOptions& options) {
   const TokenizerConfig config = ReadTokenizerConfig(folder, spec.vocab_size);
+  named_tokens_ = config.named_tokens;
   special = {.bos_id = config.bos_id, .eos_ids = config.eos_ids};
   if (!std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json")) return;
   tokenizer = LoadTokenizer(folder);
@@ -76,7 +78,6 @@ void Engine::Impl::LoadText(const LoadOptions& options) {
         tokenizer->VocabSize() - 1, spec.vocab_size, tokenizer->VocabSize() - spec.vocab_size));
   }
   special = FindSpecialTokens(config, *tokenizer);
-  chat_template = MakeChatTemplate(config);
 }
 
 void Engine::Impl::LoadModel(const LoadOptions& options) {
@@ -94,6 +95,15 @@ const Tokenizer& Engine::Impl::RequireTokenizer() const {
     Throw(ErrorKind::kUnsupported, "{} has no tokenizer.json, which text needs", folder);
   }
   return *tokenizer;
+}
+
+const ChatTemplate* Engine::Impl::FindChatTemplate() const {
+  const std::lock_guard lock(finding_template_);
+  if (!template_found_) {
+    chat_template_ = LoadChatTemplate(folder, named_tokens_, template_choice_);
+    template_found_ = true;
+  }
+  return chat_template_ ? &*chat_template_ : nullptr;
 }
 
 Engine::Engine(const std::string& folder, const LoadOptions& options)
@@ -115,20 +125,22 @@ std::string Engine::Detokenize(std::span<const int32_t> tokens, bool skip_specia
   return impl_->RequireTokenizer().Decode(tokens, skip_special);
 }
 
-bool Engine::has_chat_template() const { return impl_->chat_template.has_value(); }
+bool Engine::has_chat_template() const { return impl_->FindChatTemplate() != nullptr; }
 
-std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool open) const {
-  if (!has_chat_template()) {
+std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool open,
+                                      std::string_view variables) const {
+  const ChatTemplate* const chat_template = impl_->FindChatTemplate();
+  if (chat_template == nullptr) {
     Throw(ErrorKind::kUnsupported,
           "{} has no chat template (chat_template.jinja, or chat_template in "
-          "tokenizer_config.json), so it cannot be used for chat; run it with a raw prompt instead",
+          "tokenizer_config.json): give it a raw prompt instead",
           impl_->folder);
   }
-  ChatInput input{.add_generation_prompt = open};
+  ChatInput input{.add_generation_prompt = open, .extra = ParseTemplateVariables(variables)};
   for (const Message& message : messages) {
     input.messages.push_back({{"role", message.role}, {"content", message.content}});
   }
-  return impl_->chat_template->Render(input);
+  return chat_template->Render(input);
 }
 
 int64_t Engine::vocab_size() const { return impl_->spec.vocab_size; }

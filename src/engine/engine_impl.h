@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,6 +37,9 @@ class Engine::Impl {
 
   // Throws Error(kUnsupported) if the folder had no tokenizer.json.
   const Tokenizer& RequireTokenizer() const;
+  // Null where the model has none. Read when it is first asked for: a broken one stands in the way
+  // of chats only.
+  const ChatTemplate* FindChatTemplate() const;
 
   std::string folder;
   DecoderSpec spec;
@@ -44,7 +48,6 @@ class Engine::Impl {
   int64_t weight_bytes = 0;
   std::unique_ptr<const Tokenizer> tokenizer;
   SpecialTokens special;
-  std::optional<ChatTemplate> chat_template;
   std::unique_ptr<const LanguageModel> model;
   const kernels::Isa& isa;
 
@@ -53,6 +56,12 @@ class Engine::Impl {
   mutable std::timed_mutex computing;
 
  private:
+  std::string template_choice_;
+  std::map<std::string, std::string> named_tokens_;
+  mutable std::mutex finding_template_;
+  mutable bool template_found_ = false;
+  mutable std::optional<ChatTemplate> chat_template_;
+
   void LoadText(const LoadOptions& options);
   void LoadModel(const LoadOptions& options);
 };

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "base/test_support.h"
 
 namespace godwit {
@@ -17,6 +18,12 @@ namespace {
 using testing::HasSubstr;
 
 const std::string kFolder = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
+
+// Into `folder`, with another chat template.
+void CopyTiny(const TempFolder& folder, std::string_view chat_template) {
+  std::filesystem::copy(kFolder, folder.path());
+  folder.Write("chat_template.jinja", chat_template);
+}
 
 class EngineTest : public testing::Test {
  protected:
@@ -426,6 +433,29 @@ TEST_F(EngineTest, ChatIsWrappedInTheModelsTemplate) {
   EXPECT_THAT(text, HasSubstr("Hello"));
   EXPECT_THAT(text, HasSubstr("<|im_start|>assistant"));
   EXPECT_EQ(text, engine_.ApplyChatTemplate(messages, /*open=*/false) + "<|im_start|>assistant\n");
+}
+
+TEST_F(EngineTest, TemplatesAreToldMore) {
+  const TempFolder folder;
+  CopyTiny(folder, "{{ enable_thinking }}{{ add_generation_prompt }}");
+  const Engine engine(folder.path(), {.threads = 1});
+  EXPECT_EQ(engine.ApplyChatTemplate({}, true, R"({"enable_thinking": false})"), "FalseTrue");
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { engine_.ApplyChatTemplate({}, true, "5"); }),
+              HasSubstr("a JSON object"));
+}
+
+TEST(EngineLoad, ABrokenChatTemplateStandsInTheWayOfChatsOnly) {
+  const TempFolder folder;
+  CopyTiny(folder, "{{ broken");
+  const Engine engine(folder.path(), {.threads = 1});
+  EXPECT_FALSE(engine.Tokenize("The").empty());
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    ErrorOf(ErrorKind::kFormat, [&] { engine.has_chat_template(); });
+    ErrorOf(ErrorKind::kFormat, [&] { engine.ApplyChatTemplate({}); });
+  }
+  const std::string file = folder.Write("mine.jinja", "{{ messages[0].role }}");
+  const Engine other(folder.path(), {.threads = 1, .chat_template = file});
+  EXPECT_TRUE(other.has_chat_template());
 }
 
 // The real trained model, where the shared data lies beside the project.

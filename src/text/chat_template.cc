@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "base/quote.h"
 #include "text/text_worker.h"
 #include "text/utf8.h"
 
@@ -77,10 +79,34 @@ std::string ChatTemplate::Render(const ChatInput& input) const {
   return worker_->Call("rendering", std::move(request));
 }
 
-std::optional<ChatTemplate> MakeChatTemplate(const TokenizerConfig& config) {
-  if (!config.chat_template) return std::nullopt;
-  return ChatTemplate(*config.chat_template, config.chat_template_file + ": chat template",
-                      config.named_tokens);
+ordered_json ParseTemplateVariables(std::string_view text) {
+  ordered_json variables;
+  try {
+    variables = ParseOrderedJson(text, "template variables");
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kInput, error.what());
+  }
+  if (!variables.is_object()) {
+    Throw(
+        ErrorKind::kInput,
+        "template variables: expected a JSON object such as {{\"enable_thinking\": false}}, found "
+        "{}",
+        Quote(text));
+  }
+  for (const char* name : {"messages", "add_generation_prompt", "tools"}) {
+    if (!variables.contains(name)) continue;
+    Throw(ErrorKind::kInput, "template variables: {} is no variable to choose, the chat sets it",
+          Quote(name));
+  }
+  return variables;
+}
+
+std::optional<ChatTemplate> LoadChatTemplate(const std::filesystem::path& folder,
+                                             std::map<std::string, std::string> named_tokens,
+                                             const std::string& choice) {
+  auto source = ReadChatTemplate(folder, choice);
+  if (!source) return std::nullopt;
+  return ChatTemplate(source->text, std::move(source->what), std::move(named_tokens));
 }
 
 }  // namespace godwit

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -55,7 +56,14 @@ class ChatTemplate {
   std::unique_ptr<TextWorker> worker_;
 };
 
-// nullopt where the model has no chat template.
-std::optional<ChatTemplate> MakeChatTemplate(const TokenizerConfig& config);
+// ChatInput::extra out of the text of a JSON object. Throws Error(kInput) for anything else, and
+// for the names that the other fields of ChatInput have.
+nlohmann::ordered_json ParseTemplateVariables(std::string_view text);
+
+// The template that ReadChatTemplate finds; nullopt where the model has none. Throws what that and
+// the constructor throw.
+std::optional<ChatTemplate> LoadChatTemplate(const std::filesystem::path& folder,
+                                             std::map<std::string, std::string> named_tokens,
+                                             const std::string& choice = "");
 
 }  // namespace godwit

@@ -27,7 +27,8 @@ std::optional<std::string> Source(const std::string& name) {
   }
   const auto file = SharedTokenizers() / "chat_templates" / (name + ".jinja");
   if (std::filesystem::exists(file)) return ReadFile(file);
-  return ReadTokenizerConfig(SharedTokenizers() / name).chat_template;
+  const auto found = ReadChatTemplate(SharedTokenizers() / name);
+  return found ? std::optional(found->text) : std::nullopt;
 }
 
 std::vector<std::string> Names() {

@@ -169,11 +169,68 @@ TEST(ChatTemplate, IsSharedByThreadsAndMoves) {
 TEST(ChatTemplate, IsMadeFromAFolder) {
   const TestFolder folder("chat", {{"tokenizer_config.json", R"({"bos_token": "<s>"})"},
                                    {"chat_template.jinja", "{{ bos_token }}\n{{ x.y }}"}});
-  const auto chat = MakeChatTemplate(ReadTokenizerConfig(folder.path()));
+  const auto chat = LoadChatTemplate(folder.path(), {{"bos_token", "<s>"}});
   ASSERT_TRUE(chat);
   EXPECT_THAT(ErrorOf([&] { chat->Render(Says("a")); }).what(),
               AllOf(HasSubstr("chat_template.jinja"), HasSubstr("line 2")));
-  EXPECT_FALSE(MakeChatTemplate(TokenizerConfig{}));
+  EXPECT_FALSE(LoadChatTemplate(TestFolder("none", {}).path(), {}));
+}
+
+TEST(TemplateVariables, AreAJsonObjectOfFreeNames) {
+  EXPECT_EQ(ParseTemplateVariables(R"({"enable_thinking": false})"),
+            ordered_json({{"enable_thinking", false}}));
+  for (const char* text : {"", "5", "[]", "{", "{'a': 1}", R"({"messages": []})",
+                           R"({"add_generation_prompt": false})", R"({"tools": []})"}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ParseTemplateVariables(text); }),
+                HasSubstr("template variables"))
+        << text;
+  }
+}
+
+// The template of our own story model (models/README.md).
+class StoriesTemplate : public ::testing::Test {
+ protected:
+  std::string After(std::initializer_list<std::string> turns) {
+    ordered_json messages;
+    for (const std::string& turn : turns) {
+      messages.push_back(
+          {{"role", messages.size() % 2 == 0 ? "user" : "assistant"}, {"content", turn}});
+    }
+    return template_->Render({.messages = messages});
+  }
+
+  const std::optional<ChatTemplate> template_ = LoadChatTemplate(
+      std::filesystem::path(GODWIT_SOURCE_DIR) / "models/stories-3m", {{"eos_token", "<E>"}});
+};
+
+TEST_F(StoriesTemplate, MakesARequestTheOpeningOfAStory) {
+  const std::string opening =
+      "<E>Once upon a time, there was a brave cat. Everyone loved the brave cat.";
+  for (const char* request :
+       {"Tell me a story about a brave cat", "tell us a long tale about a brave cat!",
+        "a brave cat", "Could you please write a story about a brave cat?",
+        "A story of a brave cat."}) {
+    EXPECT_EQ(After({request}), opening);
+    EXPECT_EQ(After({"Hi", " there.", request}), opening) << "a story of its own";
+  }
+  EXPECT_EQ(After({"Tell me a story about Lily and Tom."}),
+            "<E>Once upon a time, there was Lily and Tom. Everyone loved Lily and Tom.");
+  EXPECT_EQ(After({"Tell me another story, please."}), "<E>");
+}
+
+TEST_F(StoriesTemplate, GoesOnWithTheStorySoFar) {
+  EXPECT_EQ(After({"Lily had a ball"}), "<E>Lily had a ball");
+  EXPECT_EQ(After({"Lily had a ball", " and", "go on"}), "<E>Lily had a ball and");
+  EXPECT_EQ(After({"Lily had a ball", ".", "What happened next?"}),
+            "<E>Lily had a ball.\n\nThe next day, something new happened.");
+  EXPECT_EQ(After({"Lily had a ball", ".", "Tom told her a story about a dog."}),
+            "<E>Lily had a ball.\n\nTom told her a story about a dog.");
+}
+
+TEST_F(StoriesTemplate, TheSystemMessageIsTheSetting) {
+  const ordered_json messages = {{{"role", "system"}, {"content", "It was winter."}},
+                                 {{"role", "user"}, {"content", "Lily was cold."}}};
+  EXPECT_EQ(template_->Render({.messages = messages}), "<E>It was winter.\n\nLily was cold.");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 
 namespace godwit {
@@ -81,33 +82,42 @@ std::vector<int32_t> Ids(const Document& document, const char* key, int64_t voca
   return ids;
 }
 
-std::optional<std::string> NamedTemplate(const Document& document) {
-  const json& value = document.At("chat_template");
-  if (value.is_null()) return std::nullopt;
-  if (value.is_string()) return value.get<std::string>();
-  constexpr std::string_view kExpected =
-      "a template or a list of {\"name\", \"template\"} with one named \"default\"";
-  if (!value.is_array()) document.Bad("chat_template", kExpected, value);
-  for (const json& entry : value) {
-    if (!entry.is_object() || !entry.contains("name") || !entry.contains("template") ||
-        !entry["template"].is_string()) {
-      document.Bad("chat_template", kExpected, value);
-    }
-    if (entry["name"] == "default") return entry["template"].get<std::string>();
-  }
-  document.Bad("chat_template", kExpected, value);
+using Templates = std::map<std::string, ChatTemplateSource>;
+
+ChatTemplateSource ReadTemplateFile(const std::filesystem::path& file) {
+  return {.text = ReadTextFile(file, kMaxTemplateBytes), .what = file.string() + ": chat template"};
 }
 
-void ReadChatTemplate(const std::filesystem::path& folder, const Document& main,
-                      TokenizerConfig& config) {
-  const std::filesystem::path file = folder / "chat_template.jinja";
-  if (IsListed(file)) {
-    config.chat_template = ReadTextFile(file, kMaxTemplateBytes);
-    config.chat_template_file = file.string();
-    return;
+Templates TemplatesIn(const Document& document) {
+  const json& value = document.At("chat_template");
+  const std::string what = document.name + ": chat template";
+  if (value.is_null()) return {};
+  if (value.is_string()) return {{"default", {value.get<std::string>(), what}}};
+  Templates found;
+  const auto bad = [&] {
+    document.Bad("chat_template", "a template or a list of {\"name\", \"template\"}", value);
+  };
+  if (!value.is_array()) bad();
+  for (const json& entry : value) {
+    const auto is_text = [&](const char* key) {
+      return entry.is_object() && entry.contains(key) && entry[key].is_string();
+    };
+    if (!is_text("name") || !is_text("template")) bad();
+    const auto name = entry["name"].get<std::string>();
+    found[name] = {entry["template"].get<std::string>(), what + " " + Quote(name)};
   }
-  config.chat_template = NamedTemplate(main);
-  config.chat_template_file = main.name;
+  return found;
+}
+
+std::map<std::string, std::filesystem::path> TemplateFiles(const std::filesystem::path& folder) {
+  std::map<std::string, std::filesystem::path> files;
+  if (const auto file = folder / "chat_template.jinja"; IsListed(file)) files["default"] = file;
+  std::error_code absent;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(folder / "additional_chat_templates", absent)) {
+    if (entry.path().extension() == ".jinja") files[entry.path().stem().string()] = entry.path();
+  }
+  return files;
 }
 
 }  // namespace
@@ -128,7 +138,6 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder, int64_t
   }
   config.add_bos_token = Flag(main, "add_bos_token");
   config.add_eos_token = Flag(main, "add_eos_token");
-  ReadChatTemplate(folder, main, config);
 
   for (const char* name : {"generation_config.json", "config.json"}) {
     const Document document = Read(folder, name);
@@ -139,6 +148,25 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder, int64_t
     if (config.eos_ids.empty()) config.eos_ids = eos;
   }
   return config;
+}
+
+std::optional<ChatTemplateSource> ReadChatTemplate(const std::filesystem::path& folder,
+                                                   const std::string& choice) {
+  const std::string name = choice.empty() ? "default" : choice;
+  const auto files = TemplateFiles(folder);
+  if (const auto file = files.find(name); file != files.end())
+    return ReadTemplateFile(file->second);
+  const Templates listed =
+      files.empty() ? TemplatesIn(Read(folder, "tokenizer_config.json")) : Templates{};
+  if (const auto entry = listed.find(name); entry != listed.end()) return entry->second;
+  if (!choice.empty() && IsListed(choice)) return ReadTemplateFile(choice);
+  if (choice.empty() && files.empty() && listed.empty()) return std::nullopt;
+
+  const auto quoted = [](const auto& named) { return Quote(named.first); };
+  const std::string names = files.empty() ? NameList(listed, quoted) : NameList(files, quoted);
+  Throw(ErrorKind::kInput, "{} has no chat template called {}{}; those it has: {}", folder.string(),
+        Quote(name), choice.empty() ? "" : ", and there is no such file",
+        names.empty() ? "none" : names);
 }
 
 }  // namespace godwit

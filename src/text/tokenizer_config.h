@@ -1,5 +1,5 @@
 // What a model folder says about its tokens beside tokenizer.json: tokenizer_config.json, completed
-// by special_tokens_map.json, chat_template.jinja and the token ids of the model's config files.
+// by special_tokens_map.json and the token ids of the model's config files; and the chat templates.
 //
 // Plain data; nothing here reads tokenizer.json. A file that is absent says nothing.
 #pragma once
@@ -19,10 +19,6 @@ struct TokenizerConfig {
   std::map<std::string, std::string> named_tokens;
   std::optional<bool> add_bos_token;
   std::optional<bool> add_eos_token;
-  // The source of the chat template: chat_template.jinja, else "chat_template" of
-  // tokenizer_config.json, where it is a list the one named "default".
-  std::optional<std::string> chat_template;
-  std::string chat_template_file;  // where it was found
   // From generation_config.json, else from config.json.
   std::optional<int32_t> bos_id;
   std::vector<int32_t> eos_ids;
@@ -32,5 +28,20 @@ struct TokenizerConfig {
 // Error(kFormat) that names the file and the key, and Error(kIo).
 TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder,
                                     int64_t vocab_size = int64_t{1} << 31);
+
+struct ChatTemplateSource {
+  std::string text;
+  std::string what;  // where it was found, for messages
+};
+
+// The model's template called `choice`, else the file `choice`; with an empty choice, the template
+// called "default", and nullopt for a model that has no template at all. A model's templates are
+// chat_template.jinja ("default") and additional_chat_templates/NAME.jinja, and where there are no
+// such files "chat_template" of tokenizer_config.json: one text, or a list of {"name", "template"}.
+// Apart from ReadTokenizerConfig, since nothing but a chat should fail for a broken template.
+// Throws Error(kFormat) that names the file and the key, Error(kIo), and Error(kInput) that lists
+// the names where neither a template nor a file is called so.
+std::optional<ChatTemplateSource> ReadChatTemplate(const std::filesystem::path& folder,
+                                                   const std::string& choice = "");
 
 }  // namespace godwit

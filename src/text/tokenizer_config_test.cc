@@ -25,7 +25,7 @@ TEST(TokenizerConfig, AnEmptyFolderSaysNothing) {
   const TestFolder folder("empty", {});
   const TokenizerConfig config = ReadTokenizerConfig(folder.path());
   EXPECT_THAT(config.named_tokens, IsEmpty());
-  EXPECT_EQ(config.chat_template, std::nullopt);
+  EXPECT_FALSE(ReadChatTemplate(folder.path()));
   EXPECT_EQ(config.bos_id, std::nullopt);
   EXPECT_THAT(config.eos_ids, IsEmpty());
 }
@@ -82,16 +82,49 @@ TEST(TokenizerConfig, IdsAreThoseOfTheVocabulary) {
   EXPECT_THAT(ReadTokenizerConfig(last.path(), kVocab).eos_ids, ElementsAre(511, 0));
 }
 
-TEST(TokenizerConfig, FindsTheTemplateWhereverItStands) {
+TEST(ChatTemplateSource, IsFoundWhereverItStands) {
   constexpr const char* kString = R"({"chat_template": "one"})";
   const TestFolder text("text", {{"tokenizer_config.json", kString}});
-  EXPECT_EQ(ReadTokenizerConfig(text.path()).chat_template, "one");
+  EXPECT_EQ(ReadChatTemplate(text.path())->text, "one");
   const TestFolder file("file",
                         {{"tokenizer_config.json", kString}, {"chat_template.jinja", "two"}});
-  EXPECT_EQ(ReadTokenizerConfig(file.path()).chat_template, "two");
+  EXPECT_EQ(ReadChatTemplate(file.path())->text, "two");
+}
+
+TEST(ChatTemplateSource, OneOfSeveralIsChosenByItsName) {
   const TestFolder list("list", {{"tokenizer_config.json", R"({"chat_template": [
-      {"name": "tool_use", "template": "tools"}, {"name": "default", "template": "three"}]})"}});
-  EXPECT_EQ(ReadTokenizerConfig(list.path()).chat_template, "three");
+      {"name": "tool_use", "template": "tools"}, {"name": "default", "template": "three"}]})"},
+                                 {"mine.jinja", "a file"}});
+  EXPECT_EQ(ReadChatTemplate(list.path())->text, "three");
+  EXPECT_EQ(ReadChatTemplate(list.path(), "tool_use")->text, "tools");
+  EXPECT_EQ(ReadChatTemplate(list.path(), (list.path() / "mine.jinja").string())->text, "a file");
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ReadChatTemplate(list.path(), "rag"); }),
+              AllOf(HasSubstr("called \"rag\""), HasSubstr("\"default\", \"tool_use\"")));
+
+  const TestFolder files("files", {{"chat_template.jinja", "four"}});
+  std::filesystem::create_directory(files.path() / "additional_chat_templates");
+  std::ofstream(files.path() / "additional_chat_templates/rag.jinja") << "five";
+  EXPECT_EQ(ReadChatTemplate(files.path())->text, "four");
+  EXPECT_EQ(ReadChatTemplate(files.path(), "rag")->text, "five");
+}
+
+TEST(ChatTemplateSource, SeveralWithoutADefaultMustBeChosenFrom) {
+  const TestFolder folder(
+      "undecided",
+      {{"tokenizer_config.json", R"({"chat_template": [{"name": "x", "template": "y"}]})"}});
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ReadChatTemplate(folder.path()); }),
+              AllOf(HasSubstr("called \"default\""), HasSubstr("those it has: \"x\"")));
+}
+
+TEST(ChatTemplateSource, OfAWrongTypeIsRefusedWhereItIsAskedForOnly) {
+  for (const char* text : {R"({"chat_template": 5})", R"({"chat_template": [{"name": "x"}]})",
+                           R"({"chat_template": [{"name": 1, "template": "y"}]})"}) {
+    const TestFolder folder("wrong_template", {{"tokenizer_config.json", text}});
+    EXPECT_NO_THROW(ReadTokenizerConfig(folder.path())) << text;
+    EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ReadChatTemplate(folder.path()); }),
+                HasSubstr("\"chat_template\" must be"))
+        << text;
+  }
 }
 
 TEST(TokenizerConfig, RefusesWrongTypesAndNamesThem) {
@@ -99,8 +132,6 @@ TEST(TokenizerConfig, RefusesWrongTypesAndNamesThem) {
       {R"({"bos_token": 1})", "\"bos_token\" must be a string"},
       {R"({"bos_token": {"content": null}})", "\"bos_token\" must be a string"},
       {R"({"add_bos_token": "yes"})", "\"add_bos_token\" must be true or false"},
-      {R"({"chat_template": 5})", "\"chat_template\" must be"},
-      {R"({"chat_template": [{"name": "x", "template": "y"}]})", "one named \"default\""},
       {R"([1])", "expected a JSON object"},
       {R"({"bos_token": )", "line 1, column"},
   };
@@ -125,7 +156,7 @@ TEST(TokenizerConfig, AFileThatIsListedButCannotBeOpenedIsAnError) {
   for (const char* target : {"never came", "chat_template.jinja"}) {
     const TestFolder folder("link", {{"tokenizer_config.json", R"({"chat_template": "one"})"}});
     std::filesystem::create_symlink(target, folder.path() / "chat_template.jinja");
-    EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { ReadTokenizerConfig(folder.path()); }),
+    EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { ReadChatTemplate(folder.path()); }),
                 HasSubstr("chat_template.jinja: cannot open"));
   }
 }

@@ -151,6 +151,7 @@ Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
        .isa = options.isa,
        .numa = options.numa,
        .weights = options.weights,
+       .chat_template = options.chat_template,
        .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
        .on_warning =
            [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});

@@ -18,6 +18,7 @@ struct ModelOptions {
   std::string weights = "auto";
   std::string numa;        // empty: none
   bool needs_text = true;  // a tokenizer, too
+  std::string chat_template;  // LoadOptions::chat_template
 };
 
 void AddModelFlag(CommandLine& line, ModelOptions& options);    // --model alone

@@ -1,0 +1,30 @@
+#include "cli/options/template_options.h"
+
+#include <filesystem>
+
+#include "text/chat_template.h"
+
+namespace godwit::cli {
+
+void AddTemplateFlags(CommandLine& line, ModelOptions& model, std::string& variables) {
+  line.Add({.names = "--chat-template",
+            .value = "NAME|FILE",
+            .help = "the model's chat template of that name, or a Jinja file in its place (the "
+                    "model's template, or where it has several the one called default)"},
+           model.chat_template);
+  line.Add({.names = "--chat-template-kwargs",
+            .value = "JSON",
+            .help = "an object of what the template is told besides, as "
+                    "'{\"enable_thinking\": false}'"},
+           [&variables](const std::string& value) {
+             (void)ParseTemplateVariables(value);  // refused here, before anything is read
+             variables = value;
+           });
+}
+
+bool HasChatTemplate(const ModelOptions& model) {
+  if (!std::filesystem::is_directory(model.folder)) return true;  // loading it says what is wrong
+  return LoadChatTemplate(model.folder, {}, model.chat_template).has_value();
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,17 @@
+// The flags of verbs that write a chat in a model's own template.
+#pragma once
+
+#include <string>
+
+#include "cli/options/model_options.h"
+
+namespace godwit::cli {
+
+// variables: of Engine::ApplyChatTemplate.
+void AddTemplateFlags(CommandLine& line, ModelOptions& model, std::string& variables);
+
+// Whether the model has a chat template. Throws what using it would throw at once, for a broken one
+// or an unknown name, but before the weights are read.
+bool HasChatTemplate(const ModelOptions& model);
+
+}  // namespace godwit::cli

@@ -82,9 +82,10 @@ struct GenerateOptions {
 };
 
 enum class FinishReason {
-  kStop,       // the model ended the text, or a stop string came up
-  kLength,     // max_tokens, or the context is full
-  kCancelled,  // Session::Cancel
+  kStop,         // the model ended the text, or a stop string came up
+  kLength,       // max_tokens
+  kContextFull,  // Session::max_tokens
+  kCancelled,    // Session::Cancel
 };
 
 struct KvReport {
@@ -103,6 +104,7 @@ struct GenerateResult {
   int64_t cached_tokens = 0;  // of the prompt, read in an earlier call
   int64_t read_tokens = 0;  // of the prompt, read in this one: the others, if it was not cancelled
   FinishReason finish_reason = FinishReason::kStop;
+  std::string stop;  // the stop string that ended it; empty where none did
   KvReport kv;
   double prompt_ms = 0;     // from the call to the first output token
   double predicted_ms = 0;  // from there to the last

@@ -4,37 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "cli/terminal/interrupt.h"
 
 namespace godwit::cli {
-
-namespace {
-
-// A template or a tokenizer that computes without end has nothing that could be kept: Ctrl-C
-// leaves.
-template <typename Work>
-auto Interruptible(Work work) {
-  CancelToken unused;
-  const CancelOnInterrupt leave(unused, /*presses_to_exit=*/1);
-  return work();
-}
-
-}  // namespace
-
-ChatCodec CodecOf(const Engine& engine, std::string variables) {
-  return {
-      .render =
-          [&engine, variables = std::move(variables)](std::span<const Message> messages, bool open) {
-            return Interruptible(
-                [&] { return engine.ApplyChatTemplate(messages, open, variables); });
-          },
-      .encode =
-          [&engine](std::string_view text) {
-            return Interruptible([&] { return engine.Tokenize(text, /*add_special=*/false); });
-          },
-      .decode = [&engine](std::span<const int32_t> tokens,
-                          bool skip_special) { return engine.Detokenize(tokens, skip_special); }};
-}
 
 Conversation::Conversation(ChatCodec codec, std::optional<std::string> system)
     : codec_(std::move(codec)), system_(std::move(system)) {}
@@ -96,6 +67,8 @@ bool Conversation::Undo() {
   CutTo(before_question_.back());
   before_question_.pop_back();
   before_answer_.pop_back();
+  // Where the transcript was encoded anew, nothing tells how long it was before.
+  if (tokens_.empty()) SetTranscript(RenderClosed());
   return true;
 }
 
@@ -104,6 +77,30 @@ void Conversation::Clear() {
   before_question_.clear();
   before_answer_.clear();
   CutTo({});
+}
+
+void Conversation::Load(std::optional<std::string> system, std::vector<Message> messages) {
+  std::swap(system_, system);
+  std::swap(messages_, messages);
+  try {
+    SetTranscript(RenderClosed());
+  } catch (...) {
+    std::swap(system_, system);
+    std::swap(messages_, messages);
+    throw;
+  }
+  before_question_.assign(messages_.size() / 2, {});
+  before_answer_ = before_question_;
+}
+
+std::string Conversation::RenderClosed() const {
+  return messages_.empty() ? "" : codec_.render(AllMessages(), /*open=*/false);
+}
+
+void Conversation::SetTranscript(std::string rendered) {
+  tokens_ = codec_.encode(rendered);
+  text_ = std::move(rendered);
+  last_answer_ = text_.size();
 }
 
 void Conversation::SetSystem(std::optional<std::string> text) {
@@ -143,9 +140,7 @@ void Conversation::Extend(const std::string& rendered) {
       return;
     }
   }
-  tokens_ = codec_.encode(rendered);
-  text_ = rendered;
-  last_answer_ = text_.size();
+  SetTranscript(rendered);
   std::fill(before_question_.begin(), before_question_.end(), Mark{});
   std::fill(before_answer_.begin(), before_answer_.end(), Mark{});
 }

@@ -26,10 +26,6 @@ struct ChatCodec {
   std::function<std::string(std::span<const int32_t>, bool skip_special)> decode;
 };
 
-// In the model's chat template; variables: of Engine::ApplyChatTemplate. The engine must outlive
-// it.
-ChatCodec CodecOf(const Engine& engine, std::string variables = "{}");
-
 class Conversation {
  public:
   explicit Conversation(ChatCodec codec, std::optional<std::string> system = std::nullopt);
@@ -57,6 +53,10 @@ class Conversation {
   // Takes all questions and answers back. The system message stays.
   void Clear();
 
+  // Another conversation in place of this one: questions and answers in turn, an answer last.
+  // Throws, with nothing changed, what the template throws.
+  void Load(std::optional<std::string> system, std::vector<Message> messages);
+
   // Throws, with nothing changed, what the template throws.
   void SetSystem(std::optional<std::string> text);
 
@@ -73,7 +73,10 @@ class Conversation {
   Mark End() const { return {tokens_.size(), text_.size()}; }
   void CutTo(const Mark& mark);
   std::vector<Message> AllMessages() const;  // the system message first
-  std::string Render() const;
+  std::string Render() const;                // for the next answer
+  std::string RenderClosed() const;          // up to the last answer; empty without messages
+  // All of it encoded anew. Throws with nothing changed.
+  void SetTranscript(std::string rendered);
   // Brings tokens_ to stand for all messages.
   void Extend(const std::string& rendered);
   std::optional<std::vector<int32_t>> EncodeRest(std::string_view rest) const;

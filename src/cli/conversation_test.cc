@@ -202,6 +202,28 @@ TEST_F(ConversationTest, SystemMessageComesFirstAndSurvivesClear) {
   EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:two<e>\na:y<e>\nu:three<e>\na:")));
 }
 
+TEST_F(ConversationTest, GoesOnWithALoadedConversation) {
+  chat_.Ask("gone");
+  chat_.Load("be", {{"user", "one"}, {"assistant", "ab"}});
+  const auto loaded = Tokens("s:be<e>\nu:one<e>\na:ab<e>\n");
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(loaded));
+  chat_.Ask("two");
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Join(loaded, Tokens("u:two<e>\na:"))));
+  EXPECT_TRUE(chat_.Undo());
+  EXPECT_TRUE(chat_.Retry());
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("s:be<e>\nu:one<e>\na:")));
+}
+
+TEST_F(ConversationTest, LoadingWhatTheTemplateRefusesChangesNothing) {
+  chat_.Ask("one");
+  chat_.Answer("y", std::vector<int32_t>{'y', kEnd});
+  EXPECT_THROW(chat_.Load("be", {{"user", "refuse"}, {"assistant", "x"}}), std::runtime_error);
+  EXPECT_EQ(chat_.messages().size(), 2u);
+  EXPECT_EQ(chat_.system(), std::nullopt);
+  chat_.Ask("two");
+  EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:one<e>\na:y<e>\nu:two<e>\na:")));
+}
+
 // Half a character that the rest of the answer never completed is no text to build on.
 TEST_F(ConversationTest, EncodesAnewAfterHalfACharacter) {
   chat_.Ask("hi");

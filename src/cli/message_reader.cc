@@ -8,15 +8,13 @@ namespace godwit::cli {
 namespace {
 
 constexpr std::string_view kQuotes = "\"\"\"";
-constexpr const char* kPrompt = "> ";
 constexpr const char* kMorePrompt = ". ";
 
 }  // namespace
 
-ChatInputLine ReadMessage(LineSource& source) {
+ChatInputLine ReadMessage(LineSource& source, std::string prompt) {
   ChatInputLine message;
   bool quoted = false;
-  const char* prompt = kPrompt;
   while (true) {
     Line line = source.Read(prompt);
     if (line.kind == Line::Kind::kEnd && !message.single) return message;  // what there is

@@ -17,6 +17,7 @@ struct ChatInputLine {
 };
 
 // Throws Error(kInput) for a message of more than kMaxMessageBytes.
-ChatInputLine ReadMessage(LineSource& source);
+// prompt: shown where somebody types the first line.
+ChatInputLine ReadMessage(LineSource& source, std::string prompt = "> ");
 
 }  // namespace godwit::cli

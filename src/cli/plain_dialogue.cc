@@ -1,5 +1,6 @@
 #include "cli/plain_dialogue.h"
 
+#include "cli/chat_codec.h"
 #include "text/text_frame.h"
 
 namespace godwit::cli {

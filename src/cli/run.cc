@@ -9,6 +9,7 @@
 #include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
 #include "cli/options/text_input.h"
+#include "cli/terminal/answer_text.h"
 #include "cli/terminal/generate.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/sampler_summary.h"
@@ -99,7 +100,8 @@ int Run(std::span<const std::string> arguments) {
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const std::string text = RequirePrompt(options.text);
-  if (!options.json) generate.on_text = WriteOutput;
+  AnswerText answer;
+  if (!options.json) generate.on_text = [&](std::string_view piece) { answer.Write(piece); };
 
   // No plain dialogue in its place, as in godwit chat: a program that asks for a model's own frame
   // would be given another one without noticing.
@@ -118,6 +120,7 @@ int Run(std::span<const std::string> arguments) {
   const GenerateResult result =
       GenerateAtTerminal(session, prompt, generate, /*presses_to_exit=*/2);
 
+  answer.Finish();
   if (options.json) {
     WriteOutput(ToJson(result, sampler));
   } else if (OutputIsTerminal() && !result.text.ends_with('\n')) {

@@ -137,6 +137,7 @@ TEST_F(EngineTest, StopStringsEndTheTextBeforeThem) {
   const auto cut = engine_.NewSession({}).Generate(prompt, options);
   EXPECT_EQ(cut.finish_reason, FinishReason::kStop);
   EXPECT_EQ(cut.text, whole.substr(0, whole.find(options.stop[0])));
+  EXPECT_EQ(cut.stop, options.stop[0]);
 }
 
 TEST_F(EngineTest, AnOverlongPromptIsRefusedWithTheNumbers) {
@@ -157,7 +158,10 @@ TEST_F(EngineTest, OutputEndsWhereTheContextDoes) {
   const auto n = static_cast<int64_t>(prompt.size());
   const auto result = engine_.NewSession({.context_tokens = n + 9}).Generate(prompt, options);
   EXPECT_EQ(result.tokens.size(), 9u);
-  EXPECT_EQ(result.finish_reason, FinishReason::kLength);
+  EXPECT_EQ(result.finish_reason, FinishReason::kContextFull);
+  options.max_tokens = 9;
+  EXPECT_EQ(engine_.NewSession({.context_tokens = n + 9}).Generate(prompt, options).finish_reason,
+            FinishReason::kLength);
 }
 
 TEST_F(EngineTest, StreamingGoesPastTheContextAndSaysWhatItDropped) {

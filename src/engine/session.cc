@@ -174,9 +174,10 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   result.read_tokens = std::max<int64_t>(0, read - result.cached_tokens);
   result.text = output.Finish();
   // Decoders hold text back that a later token could change: it may end in a stop string.
-  if (result.finish_reason == FinishReason::kLength && output.stopped()) {
+  if (result.finish_reason != FinishReason::kCancelled && output.stopped()) {
     result.finish_reason = FinishReason::kStop;
   }
+  result.stop = output.stop();
   result.kv = kv();
   if (result.tokens.empty()) result.prompt_ms = watch.ms();
   result.predicted_ms = watch.ms() - result.prompt_ms;
@@ -188,7 +189,8 @@ void Session::Impl::Continue(Sequence& sequence, int64_t limit, const GenerateOp
   const auto& eos = engine_.special.eos_ids;
   const Exec exec = MakeExec();
   Autoregressive strategy(kv_mode_.model(), options_.chunk_tokens);
-  result.finish_reason = FinishReason::kLength;
+  result.finish_reason =
+      limit == options.max_tokens ? FinishReason::kLength : FinishReason::kContextFull;
   while (static_cast<int64_t>(result.tokens.size()) < limit) {
     const auto accepted = strategy.Step(sequence, exec);
     if (options.on_progress && result.tokens.empty()) {

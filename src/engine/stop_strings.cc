@@ -25,23 +25,25 @@ StopStrings::StopStrings(std::vector<std::string> stops) : stops_(std::move(stop
 }
 
 std::string StopStrings::Push(std::string_view text) {
-  if (stopped_) return {};
+  if (stopped()) return {};
   held_ += text;
   size_t first = std::string::npos;
   size_t overlap = 0;
   for (const std::string& stop : stops_) {
-    first = std::min(first, held_.find(stop));
+    if (const size_t found = held_.find(stop); found < first) {
+      first = found;
+      stop_ = stop;
+    }
     overlap = std::max(overlap, Overlap(held_, stop));
   }
-  stopped_ = first != std::string::npos;
-  const size_t certain = stopped_ ? first : held_.size() - overlap;
+  const size_t certain = stopped() ? first : held_.size() - overlap;
   std::string out = held_.substr(0, certain);
   held_.erase(0, certain);
   return out;
 }
 
 std::string StopStrings::Flush() {
-  return stopped_ ? std::string() : std::exchange(held_, std::string());
+  return stopped() ? std::string() : std::exchange(held_, std::string());
 }
 
 }  // namespace godwit

@@ -19,12 +19,14 @@ class StopStrings {
   // What was held back, at the end of a text that never met a stop string.
   std::string Flush();
 
-  bool stopped() const { return stopped_; }
+  bool stopped() const { return !stop_.empty(); }
+  // The one that came up first, of several at one place the first given; empty until then.
+  const std::string& stop() const { return stop_; }
 
  private:
   std::vector<std::string> stops_;
   std::string held_;
-  bool stopped_ = false;
+  std::string stop_;
 };
 
 }  // namespace godwit

@@ -25,6 +25,16 @@ TEST(StopStrings, CutsBeforeTheFirstStopWhateverThePieces) {
   }
 }
 
+TEST(StopStrings, TellsWhichCameUpFirst) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"one two", ""}, {"a END b\n\n", "END"}, {"a\n\nEND", "\n\n"}, {"ENDING", "END"}};
+  for (const auto& [text, stop] : cases) {
+    StopStrings matcher({"\n\n", "END", "ENDING"});
+    (void)matcher.Push(text);
+    EXPECT_EQ(matcher.stop(), stop) << text;
+  }
+}
+
 TEST(StopStrings, HoldsBackOnlyWhatMayStillBecomeAStop) {
   StopStrings matcher({"stop"});
   EXPECT_EQ(matcher.Push("a st"), "a ");

@@ -28,6 +28,7 @@ class TextOutput {
   std::string Finish();
 
   bool stopped() const { return stops_.stopped(); }
+  const std::string& stop() const { return stops_.stop(); }
 
  private:
   void Emit(const std::string& text);

@@ -179,7 +179,7 @@ class TerminalTest(CliTest):
     def test_errors_do_not_end_it(self):
         terminal = self.start_chat("-c", "40")
         terminal.type("bird " * 60 + "\r")
-        terminal.expect("godwit: the prompt has")
+        terminal.expect("leave no room for an answer")
         terminal.expect(READY)
         terminal.type("/nonsense\r")
         terminal.expect("unknown command")
@@ -196,7 +196,7 @@ class TerminalTest(CliTest):
         terminal.expect("for the whole conversation)")
         terminal.expect(READY)
         terminal.type("/regen\r")
-        terminal.expect("godwit: the prompt has")
+        terminal.expect("leave no room for an answer")
         terminal.expect(READY)
         terminal.type("/undo\r")
         terminal.expect("(there is nothing to take back)")

@@ -30,16 +30,6 @@ std::optional<std::filesystem::path> OwnModel() {
   return folder;
 }
 
-void CheckKv(const DecoderSpec& spec, SessionOptions session, const std::string& kv) {
-  session.kv = kv;
-  const int64_t most = CheckKvOptions(spec, session);
-  if (most <= spec.max_context) return;
-  WriteNotice(
-      fmt::format("godwit: warning: {} keeps up to {}, and the model was made for {}: expect worse "
-                  "text beyond\n",
-                  kv, Plural(most, "token"), spec.max_context));
-}
-
 }  // namespace
 
 void AddModelFlag(CommandLine& line, ModelOptions& options) {
@@ -135,11 +125,22 @@ void ChooseModel(ModelOptions& options) {
               own->filename().string() + "\n");
 }
 
+void CheckKv(const DecoderSpec& spec, const SessionOptions& session) {
+  const int64_t most = CheckKvOptions(spec, session);
+  if (most <= spec.max_context) return;
+  WriteNotice(
+      fmt::format("godwit: warning: {} keeps up to {}, and the model was made for {}: expect worse "
+                  "text beyond\n",
+                  session.kv, Plural(most, "token"), spec.max_context));
+}
+
 Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
                   std::span<const std::string> kv_specs) {
   const DecoderSpec spec = DescribeModel(LoadConfig(options.folder));
   for (const std::string& kv : kv_specs.empty() ? std::span(&session.kv, 1) : kv_specs) {
-    CheckKv(spec, session, kv);
+    SessionOptions checked = session;
+    checked.kv = kv;
+    CheckKv(spec, checked);
   }
   if (options.needs_text) RequireTokenizer(options.folder);
   WarnAboutThreads(options.threads);

@@ -16,8 +16,8 @@ struct ModelOptions {
   int threads = 0;     // 0: one for every core
   std::string isa;     // empty: the best
   std::string weights = "auto";
-  std::string numa;        // empty: none
-  bool needs_text = true;  // a tokenizer, too
+  std::string numa;           // empty: none
+  bool needs_text = true;     // a tokenizer, too
   std::string chat_template;  // LoadOptions::chat_template
 };
 
@@ -37,6 +37,10 @@ void WarnAboutSpec(const DecoderSpec& spec);
 // The folder of --model (FindModel), or without it the project's own small model. Throws
 // Error(kInput) that says how to name one if that is not there.
 void ChooseModel(ModelOptions& options);
+
+// Throws what a session with these options would throw, before anything is allocated. Warns, on
+// standard error, of one that keeps more than the model was made for.
+void CheckKv(const DecoderSpec& spec, const SessionOptions& session);
 
 // Shows progress and warnings on standard error. What can be refused without reading the weights,
 // such as a misspelt --kv, is refused first. kv_specs: what sessions will be opened with, if not

@@ -2,6 +2,7 @@
 
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/quiet_input.h"
 
 namespace godwit::cli {
 
@@ -13,6 +14,7 @@ GenerateResult GenerateAtTerminal(Session& session, std::span<const int32_t> pro
     // Not with the first text: there may be none for long, with --json until the end.
     if (p.done_tokens >= p.total_tokens) progress.Finish();
   };
+  const QuietInput quiet;
   const CancelOnInterrupt cancel(session, presses_to_exit);
   return session.Generate(prompt, options);
 }

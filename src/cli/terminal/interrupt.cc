@@ -13,6 +13,7 @@
 #include "cli/terminal/clean_up.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/quiet_input.h"
 
 namespace godwit::cli {
 namespace {
@@ -46,6 +47,7 @@ void SetHandler(int signal, void (*handler)(int)) {
 
 // What stands half-drawn or half-written when a signal ends the process.
 void TidyUp() {
+  RestoreInput();
   if (isatty(STDERR_FILENO) == 1) WriteControl(ProgressIsVisible() ? "\r\033[K" : "\n");
   RemoveUnfinished();
 }

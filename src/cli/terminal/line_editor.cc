@@ -1,13 +1,11 @@
 #include "cli/terminal/line_editor.h"
 
 #include <histedit.h>
-#include <langinfo.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <clocale>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -84,8 +82,7 @@ class LineEditor::Impl {
 
 LineEditor::Impl::Impl(std::string history_file) : history_file_(std::move(history_file)) {
   // libedit reads and shows characters of the locale. Models speak UTF-8 in any case.
-  std::setlocale(LC_CTYPE, "");
-  if (std::string_view(nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
+  UseUtf8Locale();
 
   history_ = history_init();
   editor_ = el_init("godwit", stdin, stderr, stderr);

@@ -1,12 +1,14 @@
 #include "cli/terminal/output.h"
 
 #include <fcntl.h>
+#include <langinfo.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <clocale>
 #include <csignal>
 #include <system_error>
 
@@ -84,5 +86,10 @@ bool NoticesGoToTerminal() { return !silent && StatusIsTerminal(); }
 
 int OutputColumns() { return Columns(STDOUT_FILENO); }
 int StatusColumns() { return Columns(STDERR_FILENO); }
+
+void UseUtf8Locale() {
+  std::setlocale(LC_CTYPE, "");
+  if (std::string_view(nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
+}
 
 }  // namespace godwit::cli

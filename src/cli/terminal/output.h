@@ -47,4 +47,7 @@ bool NoticesGoToTerminal();
 int OutputColumns();
 int StatusColumns();
 
+// For the C library's functions of wide characters: the user's locale, or another one in UTF-8.
+void UseUtf8Locale();
+
 }  // namespace godwit::cli

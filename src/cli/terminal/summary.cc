@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/machine_memory.h"
+#include "base/quote.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 
@@ -22,9 +23,11 @@ int64_t OutputTokens(const GenerateResult& result) {
 std::string DescribeEnd(const GenerateResult& result) {
   switch (result.finish_reason) {
     case FinishReason::kStop:
-      return "";
+      return result.stop.empty() ? "" : ", ended by the stop string " + Quote(result.stop);
     case FinishReason::kLength:
-      return ", ended by the limit (-n) or a full context (-c)";
+      return ", ended by the limit of -n";
+    case FinishReason::kContextFull:
+      return ", ended by a full context";
     case FinishReason::kCancelled:
       return ", cancelled";
   }
@@ -46,6 +49,7 @@ std::string FinishReasonName(FinishReason reason) {
     case FinishReason::kStop:
       return "stop";
     case FinishReason::kLength:
+    case FinishReason::kContextFull:
       return "length";
     case FinishReason::kCancelled:
       return "cancelled";

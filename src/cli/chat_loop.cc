@@ -1,0 +1,321 @@
+#include "cli/chat_loop.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "base/quote.h"
+#include "cli/conversation_file.h"
+#include "cli/message_reader.h"
+#include "cli/options/help.h"
+#include "cli/options/model_options.h"
+#include "cli/pinned_messages.h"
+#include "cli/plain_dialogue.h"
+#include "cli/terminal/answer_text.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/generate.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/output_file.h"
+#include "cli/terminal/result_files.h"
+#include "cli/terminal/sampler_summary.h"
+#include "cli/terminal/summary.h"
+
+namespace godwit::cli {
+namespace {
+
+// As a shell would.
+std::string ExpandHome(const std::string& path) {
+  const char* const home = std::getenv("HOME");
+  if (home == nullptr || !path.starts_with("~/")) return path;
+  return home + path.substr(1);
+}
+
+std::string Questions(size_t messages) {
+  return Plural(static_cast<int64_t>(messages / 2), "question");
+}
+
+}  // namespace
+
+ChatLoop::ChatLoop(const Engine& engine, ChatSetup setup)
+    : engine_(engine),
+      setup_(std::move(setup)),
+      kv_spec_(setup_.session.kv),
+      session_(engine.NewSession(setup_.session)),
+      conversation_(setup_.codec, setup_.system) {}
+
+std::span<const ChatLoop::Command> ChatLoop::Commands() {
+  static constexpr Command kCommands[] = {
+      {"/help", "/help", "this list", &ChatLoop::ShowHelp},
+      {"/clear", "/clear", "begin anew; the system message stays", &ChatLoop::Clear},
+      {"/system", "/system TEXT", "tell the model TEXT before the conversation",
+       &ChatLoop::SetSystem},
+      {"/regen", "/regen", "another answer to the last question", &ChatLoop::Regenerate},
+      {"/undo", "/undo", "take back the last question and its answer", &ChatLoop::Undo},
+      {"/kv", "/kv SPEC", "keep of the text what SPEC says from now on, as --kv does",
+       &ChatLoop::SetKv},
+      {"/save", "/save FILE", "write the conversation to FILE, as JSON", &ChatLoop::Save},
+      {"/load", "/load FILE", "go on with the conversation in FILE", &ChatLoop::Load},
+      {"/stats", "/stats", "speed and memory of the last answer", &ChatLoop::ShowStats},
+      {"/exit", "/exit", "leave; so does Ctrl-D", &ChatLoop::Exit},
+  };
+  return kCommands;
+}
+
+void ChatLoop::ShowHelp(const std::string&) {
+  const auto columns = static_cast<size_t>(StatusColumns());
+  std::string text;
+  for (const Command& command : Commands()) text += HelpEntry(command.usage, command.help, columns);
+  Say(text + "\n" +
+      Wrap("A line that ends with \\ goes on in the next one; \"\"\" before and after takes any "
+           "number of lines. Ctrl-C stops an answer. What is typed meanwhile waits for the next "
+           "prompt.",
+           columns));
+}
+
+void ChatLoop::Clear(const std::string&) {
+  conversation_.Clear();
+  last_.reset();
+  SayIfInteractive("(a new conversation)");
+}
+
+void ChatLoop::SetSystem(const std::string& text) {
+  if (text.empty()) {
+    Say(conversation_.system() ? fmt::format("(system: {})", *conversation_.system())
+                               : "(no system message; /system TEXT sets one)");
+    return;
+  }
+  conversation_.SetSystem(text);
+  SayIfInteractive("(from now on, for the whole conversation)");
+}
+
+void ChatLoop::Regenerate(const std::string&) {
+  const int64_t tokens_before = Room().used_tokens;
+  if (!conversation_.Retry()) {
+    Say("(there is no answer yet)");
+    return;
+  }
+  ++setup_.generate.sequence;  // other random choices
+  Answer(tokens_before);
+}
+
+void ChatLoop::Undo(const std::string&) {
+  if (!conversation_.Undo()) {
+    Say("(there is nothing to take back)");
+    return;
+  }
+  SayIfInteractive(
+      fmt::format("(taken back; {} left before it)", Questions(conversation_.messages().size())));
+}
+
+void ChatLoop::SetKv(const std::string& spec) {
+  if (spec.empty()) {
+    Say(fmt::format("({}; /kv SPEC changes it)", DescribeKv(session_.kv())));
+    return;
+  }
+  SessionOptions options = setup_.session;
+  options.kv = spec;
+  CheckKv(setup_.spec, options);
+  options.kv = WithPinnedMessages(spec, conversation_, engine_.sink_token());
+  Session session = engine_.NewSession(options);
+  const int64_t tokens = Room().used_tokens;
+  if (tokens > session.max_tokens()) {
+    Throw(ErrorKind::kInput,
+          "{} holds {}, and the conversation has {}: /undo or /clear comes first", spec,
+          Plural(session.max_tokens(), "token"), tokens);
+  }
+  session_ = std::move(session);
+  kv_spec_ = options.kv;
+  setup_.session.kv = spec;
+  SayIfInteractive(tokens == 0 ? fmt::format("({} from now on)", spec)
+                               : fmt::format("({} from now on; the {} so far are read again with "
+                                             "the next question)",
+                                             spec, Plural(tokens, "token")));
+}
+
+void ChatLoop::WithFile(const std::string& argument,
+                        FunctionRef<void(const std::string& path)> action) const {
+  if (argument.empty()) Throw(ErrorKind::kInput, "a file is missing: /save FILE, /load FILE");
+  try {
+    action(ExpandHome(argument));
+  } catch (const Error& error) {
+    if (!setup_.interactive) throw;
+    throw Error(ErrorKind::kInput, error.what());
+  }
+}
+
+void ChatLoop::Save(const std::string& argument) {
+  WithFile(argument, [this](const std::string& path) {
+    CheckResultFiles({{"/save", path}}, {{"--model", setup_.model_folder}});
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored)) {
+      try {
+        (void)ReadConversation(path);
+      } catch (const Error&) {
+        Throw(ErrorKind::kInput,
+              "{} is there already and is no saved conversation: choose another name", Quote(path));
+      }
+    }
+    WriteFile(path, ToJson({conversation_.system(), conversation_.messages()}));
+    SayIfInteractive(
+        fmt::format("({} saved in {})", Questions(conversation_.messages().size()), Quote(path)));
+  });
+}
+
+void ChatLoop::Load(const std::string& argument) {
+  WithFile(argument, [this](const std::string& path) {
+    SavedConversation saved = ReadConversation(path);
+    conversation_.Load(std::move(saved.system), std::move(saved.messages));
+    last_.reset();
+    SayIfInteractive(fmt::format("({} loaded{})", Questions(conversation_.messages().size()),
+                                 conversation_.system() ? ", with a system message" : ""));
+  });
+}
+
+void ChatLoop::ShowStats(const std::string&) {
+  Say((last_ ? Summarize(*last_) : "(no answer yet)\n") + "sampler " +
+      DescribeSampler(setup_.sampler));
+}
+
+bool ChatLoop::RunCommand(const std::string& message) {
+  const std::string name = message.substr(0, message.find_first_of(" \t"));
+  // "/usr/bin is a folder" is a message.
+  if (!name.starts_with('/') || name.find('/', 1) != std::string::npos || name.size() < 2) {
+    return false;
+  }
+  const size_t argument = message.find_first_not_of(" \t", name.size());
+  const size_t end = message.find_last_not_of(" \t") + 1;
+  for (const Command& command : Commands()) {
+    if (command.name != name) continue;
+    (this->*command.run)(argument == std::string::npos ? ""
+                                                       : message.substr(argument, end - argument));
+    return true;
+  }
+  std::vector<std::string> names;
+  for (const Command& command : Commands()) names.emplace_back(command.name);
+  const auto nearest = Nearest(name, names);
+  Throw(ErrorKind::kInput, "unknown command {}; {} (a message may begin with it inside \"\"\")",
+        Quote(name), nearest ? "did you mean " + *nearest + "?" : "see /help");
+}
+
+void ChatLoop::Ask(const std::string& question) {
+  const int64_t tokens_before = Room().used_tokens;
+  conversation_.Ask(question);
+  Answer(tokens_before);
+}
+
+// A pinned prefix ends where a message does: a header cut in two would stand before every answer.
+void ChatLoop::PinMessages() {
+  const std::string spec =
+      WithPinnedMessages(setup_.session.kv, conversation_, engine_.sink_token());
+  if (spec == kv_spec_) return;
+  SessionOptions options = setup_.session;
+  options.kv = spec;
+  session_ = engine_.NewSession(options);
+  kv_spec_ = spec;
+}
+
+ContextRoom ChatLoop::Room() const {
+  return {.used_tokens = std::ssize(conversation_.prompt()),
+          .limit_tokens = session_.max_tokens(),
+          .made_for = engine_.max_context(),
+          .may_forget = !setup_.spec.first_learned_position,
+          .has_turns = conversation_.messages().size() > 1};
+}
+
+void ChatLoop::Answer(int64_t tokens_before) {
+  AnswerText text;
+  GenerateOptions options = setup_.generate;
+  options.on_text = [&text](std::string_view piece) { text.Write(piece); };
+  GenerateResult result;
+  try {
+    PinMessages();
+    ContextRoom room = Room();
+    const int64_t tokens = std::exchange(room.used_tokens, tokens_before);
+    if (tokens >= room.limit_tokens) throw Error(ErrorKind::kInput, DescribeTooLong(room, tokens));
+    // Two presses are easily made in a hurry: they must not end the program.
+    result = GenerateAtTerminal(session_, conversation_.prompt(), options, /*presses_to_exit=*/3);
+  } catch (const Error&) {
+    conversation_.Undo();  // too long for the context, for example
+    throw;
+  }
+  text.Finish();
+  const bool cancelled = result.finish_reason == FinishReason::kCancelled;
+  if (!result.text.ends_with('\n')) WriteOutput("\n");
+  if (cancelled && !setup_.interactive) throw Error(ErrorKind::kCancelled, "cancelled");
+  if (cancelled && result.tokens.empty()) {
+    conversation_.Undo();
+    Say("(stopped before the answer began; the question is taken back)");
+    return;
+  }
+  conversation_.Answer(result.text, result.tokens);
+  if (!setup_.interactive) {
+    SayDropped(result.kv);
+  } else if (const std::string dropped = DescribeDropped(result.kv); !dropped.empty()) {
+    Say(fmt::format("({})", dropped));
+  }
+  SayHowItEnded(result);
+  last_ = std::move(result);
+}
+
+void ChatLoop::SayHowItEnded(const GenerateResult& result) const {
+  switch (result.finish_reason) {
+    case FinishReason::kCancelled:
+      return SayIfInteractive("(stopped)");
+    case FinishReason::kLength:
+      return SayIfInteractive(
+          fmt::format("(stopped by -n {})", Plural(setup_.generate.max_tokens, "token")));
+    case FinishReason::kContextFull:
+      return SayIfInteractive(fmt::format("({})", DescribeFull(Room())));
+    case FinishReason::kStop:
+      if (result.stop.empty() || result.stop == kPlainDialogueStop) return;
+      return SayIfInteractive(fmt::format("(stopped at {})", Quote(result.stop)));
+  }
+}
+
+void ChatLoop::WarnOfScarceContext() {
+  const ContextRoom room = Room();
+  const bool full = room.used_tokens >= room.limit_tokens;  // then the answer has said so
+  if (room.scarce() && !warned_ && !full) Say(fmt::format("({})", DescribeScarcity(room)));
+  warned_ = room.scarce();
+}
+
+std::string ChatLoop::Prompt() const {
+  const ContextRoom room = Room();
+  if (!room.scarce()) return "> ";
+  return fmt::format("[{}%] > ", room.percent());
+}
+
+void ChatLoop::Say(const std::string& text) const { WriteStatus(text + "\n"); }
+
+void ChatLoop::SayIfInteractive(const std::string& text) const {
+  if (setup_.interactive) Say(text);
+}
+
+void ChatLoop::Run(LineSource& lines) {
+  bool leaving = false;  // Ctrl-C at an empty prompt, once
+  while (!done_) {
+    if (setup_.interactive) WarnOfScarceContext();
+    const ChatInputLine input = ReadMessage(lines, Prompt());
+    if (input.kind == Line::Kind::kEnd) return;
+    if (input.kind == Line::Kind::kInterrupted) {
+      if (leaving && input.text.empty()) return;
+      leaving = input.text.empty();
+      if (leaving) Say("(Ctrl-C again, Ctrl-D or /exit to leave)");
+      continue;
+    }
+    leaving = false;
+    if (input.text.find_first_not_of(" \t\r\n") == std::string::npos) continue;
+    try {
+      if (!(input.single && RunCommand(input.text))) Ask(input.text);
+    } catch (const Error& error) {
+      // A script should fail; a person can try again. Nobody can without standard output.
+      if (!setup_.interactive || error.kind() == ErrorKind::kIo) throw;
+      Say(std::string("godwit: ") + error.what());
+    }
+  }
+}
+
+}  // namespace godwit::cli

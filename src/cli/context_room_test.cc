@@ -1,0 +1,45 @@
+#include "cli/context_room.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace godwit::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(ContextRoom, IsScarceFromFourFifthsOn) {
+  EXPECT_FALSE((ContextRoom{.used_tokens = 79, .limit_tokens = 100}.scarce()));
+  EXPECT_TRUE((ContextRoom{.used_tokens = 80, .limit_tokens = 100}.scarce()));
+  EXPECT_EQ((ContextRoom{.used_tokens = 419, .limit_tokens = 512}.percent()), 81);
+  const ContextRoom endless{.used_tokens = 1 << 20,
+                            .limit_tokens = std::numeric_limits<int64_t>::max()};
+  EXPECT_FALSE(endless.scarce());
+}
+
+TEST(ContextRoom, NamesWhatHelpsAndNothingThatWouldBeRefused) {
+  const ContextRoom room{
+      .used_tokens = 420, .limit_tokens = 512, .made_for = 512, .has_turns = true};
+  EXPECT_THAT(DescribeScarcity(room),
+              AllOf(HasSubstr("82 % full (420 of 512 tokens)"), HasSubstr("/undo, /clear"),
+                    HasSubstr("/kv sinks:4+508")));
+  EXPECT_THAT(DescribeFull(room), AllOf(HasSubstr("512"), HasSubstr("/kv sinks:4+508")));
+  EXPECT_THAT(DescribeTooLong(room, 600),
+              AllOf(HasSubstr("conversation with this question has 600"), HasSubstr("/clear"),
+                    Not(HasSubstr("-c "))));
+
+  EXPECT_THAT(DescribeTooLong(room, 1000), Not(HasSubstr("/clear"))) << "the question alone";
+
+  const ContextRoom first{.limit_tokens = 100, .made_for = 4096, .may_forget = false};
+  EXPECT_THAT(DescribeTooLong(first, 120),
+              AllOf(HasSubstr("the question has 120"), HasSubstr("-c 4096"), Not(HasSubstr("/kv")),
+                    Not(HasSubstr("/clear"))));
+  EXPECT_THAT(DescribeTooLong(first, 5000), Not(HasSubstr("what helps")));
+}
+
+}  // namespace
+}  // namespace godwit::cli

@@ -48,7 +48,7 @@ TEST(ConversationFile, WhatAModelCannotBeToldAsItStandsIsRefused) {
       {R"({"messages": [{"role": "user", "content": "a"}]})", "no answer"},
       {R"({"messages": [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]})",
        "message 2 is of \"system\""},
-      {R"({"messages": [{"role": "\u001b[31m", "content": "a"}]})", "\\u001b"},
+      {R"({"messages": [{"role": "\u001b[31m", "content": "a"}]})", "\\x1b"},
   };
   for (const auto& [text, reason] : cases) {
     EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&, text = text] { ParseConversation(text, "file"); }),

@@ -271,7 +271,8 @@ TEST(LoaderTest, GroupedRowsAreTakenApart) {
       for (const std::string layer : {"model.layers.0.", "model.layers.1."}) {
         for (const auto& [ending, row_elements] : {std::pair{".weight", 16}, {".bias", 1}}) {
           std::vector<std::byte> rows;
-          const auto take = [&](const char* module, int64_t head) {
+          const auto take = [&, ending = ending, row_elements = row_elements](const char* module,
+                                                                              int64_t head) {
             const auto& from = source.Bytes(layer + "self_attn." + module + ending);
             const auto bytes = static_cast<int64_t>(SizeOf(dtype)) * 4 * row_elements;
             rows.insert(rows.end(), from.begin() + head * bytes, from.begin() + (head + 1) * bytes);

@@ -26,7 +26,9 @@ TEST_P(RotaryTest, RotatesIntoHeadMajorOrder) {
       for (int64_t kv_head = 0; kv_head < kv_heads; ++kv_head) {
         for (int64_t token = 0; token < kTokens; ++token) {
           for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head, ++row) {
-            const auto in = [&](int64_t d) { return double{x.At(token, head * head_dim + d)}; };
+            const auto in = [&, head_dim = head_dim](int64_t d) {
+              return double{x.At(token, head * head_dim + d)};
+            };
             const int64_t half = rotary_dim / 2;
             for (int64_t d = 0; d < half; ++d) {
               const double c = cos.At(token, d), s = sin.At(token, d);

@@ -79,7 +79,8 @@ TEST(EvaluateTest, CountsWhatTheModelAnswersRight) {
   EXPECT_EQ(tally.n(), 3);
   EXPECT_DOUBLE_EQ(tally.acc()->share, 2.0 / 3);
   EXPECT_EQ(*tally.chance(), 0.5);
-  ASSERT_EQ(done.size(), 3u);
+  ASSERT_EQ(done.size(), 9u) << "after each of two choices, and after a question";
+  EXPECT_TRUE(std::ranges::is_sorted(done));
   EXPECT_EQ(done.back(), task.read_tokens);
 }
 

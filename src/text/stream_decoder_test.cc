@@ -106,11 +106,11 @@ TEST_P(StreamDecoding, RealTextAddsUpToDecode) {
   }
 }
 
-TEST_P(StreamDecoding, AHundredThousandTokens) {
+TEST_P(StreamDecoding, TwentyThousandTokens) {
   std::vector<int32_t> ids;
   const std::vector<int32_t> sentence =
       tokenizer_->Encode("The bird 🐦 flies über das Meer. ", false);
-  while (ids.size() < 100'000) ids.insert(ids.end(), sentence.begin(), sentence.end());
+  while (ids.size() < 20'000) ids.insert(ids.end(), sentence.begin(), sentence.end());
   const auto stream = tokenizer_->NewStream(true);
   EXPECT_EQ(Streamed(*stream, ids), tokenizer_->Decode(ids, true));
   EXPECT_EQ(stream->Flush(), "");

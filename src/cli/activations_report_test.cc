@@ -39,8 +39,8 @@ TEST(ActivationsReport, ATableForEachLayer) {
 
 TEST(ActivationsReport, JsonHasEveryChannel) {
   const auto json = MaximaJson(std::vector{kSmoothed, kExpert});
-  EXPECT_EQ(json[0]["inputs"]["after"], nlohmann::json({1, 2, 1}));
-  EXPECT_EQ(json[0]["weights"]["before"], nlohmann::json({0.5, 0.25, 0.5}));
+  EXPECT_EQ(json[0]["inputs"]["after"], nlohmann::ordered_json({1, 2, 1}));
+  EXPECT_EQ(json[0]["weights"]["before"], nlohmann::ordered_json({0.5, 0.25, 0.5}));
   EXPECT_TRUE(json[1]["weights"]["after"].is_null());
 }
 

@@ -1,3 +1,4 @@
+#include "engine/generation_config.h"
 #include "tests/fuzz/targets.h"
 #include "tests/fuzz/written_file.h"
 #include "text/tokenizer_config.h"
@@ -11,7 +12,11 @@ void FuzzGenerationConfig(std::span<const uint8_t> input) {
     const TokenizerConfig config = ReadTokenizerConfig(file.folder());
     Require(config.bos_id.value_or(0) >= 0, "an id is not negative");
     for (const int32_t id : config.eos_ids) Require(id >= 0, "an id is not negative");
-    Require(!config.chat_template && config.named_tokens.empty(), "texts are in other files");
+    Require(config.named_tokens.empty(), "texts are in other files");
+  });
+  Accepts([&] {
+    const SamplerDefaults defaults = ReadGenerationConfig(file.folder());
+    Require(defaults.choices.temperature.value_or(0) >= 0, "a bad value is a problem, no default");
   });
 }
 

@@ -31,7 +31,7 @@ void CheckId(int32_t id) {
 
 std::vector<int32_t> ToIds(std::string_view bytes) {
   std::vector<int32_t> ids(bytes.size() / sizeof(int32_t));
-  std::memcpy(ids.data(), bytes.data(), ids.size() * sizeof(int32_t));
+  if (!ids.empty()) std::memcpy(ids.data(), bytes.data(), ids.size() * sizeof(int32_t));
   return ids;
 }
 

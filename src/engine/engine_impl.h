@@ -91,8 +91,6 @@ class Session::Impl {
   // many.
   int64_t ReusePrefix(std::span<const int32_t> prompt, int64_t most);
   Exec MakeExec() const;
-  // Waits for the other sessions' calls. Throws Error(kCancelled).
-  std::unique_lock<std::timed_mutex> TakeTurn() const;
   // Adds up to `limit` tokens to the sequence and the result.
   void Continue(Sequence& sequence, int64_t limit, const GenerateOptions& options,
                 const Stopwatch& watch, TextOutput& output, GenerateResult& result);

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "base/cancellable_lock.h"
 #include "base/error.h"
 #include "engine/engine_impl.h"
 #include "engine/memory_plan.h"
@@ -43,17 +43,6 @@ Exec Session::Impl::MakeExec() const {
           .kernels = *engine_.isa.table,
           .workspace = engine_.workspace,
           .cancel = &cancel};
-}
-
-std::unique_lock<std::timed_mutex> Session::Impl::TakeTurn() const {
-  constexpr std::chrono::milliseconds kPatience{20};  // between looks at the wish to stop
-  std::unique_lock lock(engine_.computing, std::defer_lock);
-  // Until a time of the system clock, not for a time: the thread sanitizer of GCC 12 does not know
-  // the wait by the steady clock.
-  while (!lock.try_lock_until(std::chrono::system_clock::now() + kPatience)) {
-    cancel.ThrowIfCancelled();
-  }
-  return lock;
 }
 
 std::vector<int32_t> Session::Impl::WithSink(std::span<const int32_t> tokens) const {
@@ -134,7 +123,7 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   result.prompt_tokens = static_cast<int64_t>(prompt.size());
   std::unique_lock<std::timed_mutex> lock;
   try {
-    lock = TakeTurn();
+    lock = CancellableLock(engine_.computing, &cancel);
   } catch (const Error&) {
     result.finish_reason = FinishReason::kCancelled;
     result.kv = kv();
@@ -228,7 +217,7 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
   cancel.Reset();  // it was meant for an earlier call
   CheckPrompt(tokens);
   const auto total = static_cast<int64_t>(tokens.size());
-  const auto lock = TakeTurn();
+  const auto lock = CancellableLock(engine_.computing, &cancel);
   const Exec exec = MakeExec();
   const int64_t cached = ReusePrefix(tokens, first);
   text.assign(tokens.begin(), tokens.end());

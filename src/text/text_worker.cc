@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <exception>
 #include <utility>
 
+#include "base/cancellable_lock.h"
 #include "base/error.h"
 
 namespace godwit {
@@ -61,10 +61,7 @@ std::string TextWorker::Open() {
 
 std::string TextWorker::Call(std::string_view doing, WorkerFrame request,
                              const CancelToken* cancel) {
-  std::unique_lock lock(mutex_, std::defer_lock);
-  while (!lock.try_lock_for(std::chrono::milliseconds(50))) {
-    if (cancel != nullptr) cancel->ThrowIfCancelled();
-  }
+  const auto lock = CancellableLock(mutex_, cancel);
   if (process_ == nullptr) Start(cancel);
   return Exchange(doing, request, cancel);
 }

@@ -41,7 +41,7 @@ GODWIT_INLINE void RunRows(SourceRows<Operand> source, TileArgs<Operand> tile) {
     left -= tile.steps;
     tile.a = Operand::Prepare(source.data, source.stride, source.rows, tile.steps, buffer);
     tile.bias = left == 0 ? bias : nullptr;
-    tile.ahead = tile.steps > 0 ? tile.w + ahead : tile.w;  // no inputs: w may be null
+    tile.ahead = tile.w + ahead;
     RunColumns<Operand>(source.rows, kPanelColumns, tile);
     tile.resume = true;
     tile.w += tile.steps * tile.w_stride;

@@ -100,9 +100,8 @@ class BenchTest(CliTest):
     def test_the_limit_is_that_of_the_weights(self):
         for weights in ("f32", "bf16", "int8"):
             output = self.ok("bench", *SHAPE, "-p", "8", "-n", "0", "-r", "1", "--weights", weights)
-            # Where the instruction set has no products of bf16, they are held against f32's.
-            as_f32 = "bf16 as f32" in output
-            limit = "f32" if weights == "bf16" and as_f32 else weights
+            # Types that the instruction set has no products of are held against f32's.
+            limit = "f32" if f"{weights} as f32" in output else weights
             self.assertRegex(output, rf"\d Gop/s {limit} peak")
 
     def test_csv(self):

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/split_text.h"
+
 namespace godwit {
 namespace {
 
@@ -35,8 +37,7 @@ class ControlFile {
   // That of the line "KEY NUMBER" or "KEY: NUMBER kB".
   std::optional<int64_t> Number(std::string_view key) const {
     for (std::string_view rest = text(); !rest.empty();) {
-      const std::string_view line = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+      const std::string_view line = TakeLine(rest);
       if (line.starts_with(key) && line.substr(key.size()).starts_with(' ')) {
         return NumberAt(line.substr(key.size()));
       }
@@ -80,8 +81,7 @@ std::vector<MemoryGroup> FindMemoryGroups(const std::string& root) {
   std::string path = "/";
   bool version1 = false;
   for (std::string_view rest = file.text(); !rest.empty() && !version1;) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const std::string_view line = TakeLine(rest);
     const auto memory = GroupPath(line, "memory");
     version1 = memory.has_value();
     path = memory ? *memory : GroupPath(line, "").value_or(path);

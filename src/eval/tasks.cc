@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/name_list.h"
 #include "base/quote.h"
+#include "base/split_text.h"
 
 namespace godwit::eval {
 namespace {
@@ -113,8 +114,7 @@ std::vector<Question> ReadQuestions(const std::filesystem::path& file, const Tas
   std::vector<Question> questions;
   std::string_view rest = text;
   for (int64_t number = 1; !rest.empty(); ++number) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::string_view line = TakeLine(rest);
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     questions.push_back(task.ask(Row(line, fmt::format("{}:{}", file.native(), number))));
   }

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/split_text.h"
 #include "text/text_worker.h"
 #include "text/utf8.h"
 
@@ -33,14 +34,6 @@ std::vector<int32_t> ToIds(std::string_view bytes) {
   std::vector<int32_t> ids(bytes.size() / sizeof(int32_t));
   if (!ids.empty()) std::memcpy(ids.data(), bytes.data(), ids.size() * sizeof(int32_t));
   return ids;
-}
-
-// Up to `size` bytes of valid UTF-8, none of them of half a character.
-std::string_view FirstCharacters(std::string_view text, size_t size) {
-  const auto continues = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80; };
-  if (size >= text.size()) return text;
-  while (size > 0 && continues(size)) --size;
-  return text.substr(0, size);
 }
 
 // The decoder itself lives in the worker. A worker that had to be replaced is told all that the old

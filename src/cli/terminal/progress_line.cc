@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/machine_memory.h"
+#include "base/split_text.h"
 #include "cli/options/escape.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
@@ -104,11 +105,7 @@ void ProgressLine::Draw(std::stop_token stop) {
     std::string line = FormatProgress(label_, unit_, state_);
     // A line that wraps could not be taken back, and half a character might take the next with it.
     const auto columns = static_cast<size_t>(StatusColumns());
-    if (line.size() >= columns) {
-      size_t end = columns - 1;
-      while (end > 0 && (line[end] & 0xc0) == 0x80) --end;
-      line.resize(end);
-    }
+    line.resize(FirstCharacters(line, columns - 1).size());
     visible = true;
     WriteControl("\r" + line + "\033[K");
   }

@@ -41,9 +41,14 @@ void RefuseExisting(const fs::path& target) {
         QuoteUnlessPlain(target.native()));
 }
 
-NewFolder::NewFolder(const fs::path& target) : target_(Normal(target)) {
+fs::path NewFolder::TemporaryPath(const fs::path& target) {
+  const fs::path normal = Normal(target);
+  return normal.parent_path() / (TemporaryPrefix(normal) + std::to_string(getpid()));
+}
+
+NewFolder::NewFolder(const fs::path& target)
+    : target_(Normal(target)), temporary_(TemporaryPath(target)) {
   RefuseExisting(target);
-  temporary_ = target_.parent_path() / (TemporaryPrefix(target_) + std::to_string(getpid()));
   // Of a process that once had our number.
   std::error_code ignored;
   fs::remove_all(temporary_, ignored);

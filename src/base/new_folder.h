@@ -11,6 +11,9 @@ namespace godwit {
 
 class NewFolder {
  public:
+  // The temporary folder of this process, there or not.
+  static std::filesystem::path TemporaryPath(const std::filesystem::path& target);
+
   // Makes the temporary folder. Throws Error(kInput) if the target exists, whatever it is, and
   // Error(kIo) if the system refuses.
   explicit NewFolder(const std::filesystem::path& target);

@@ -214,8 +214,9 @@ int Quantize(std::span<const std::string> arguments) {
 
   const Computation computation(options.model);
   const Exec& exec = computation.exec();
+  // Before it is there: a signal may come at once.
+  const RemovedOnSignal removed(NewFolder::TemporaryPath(options.output));
   NewFolder folder(options.output);
-  const RemovedOnSignal removed(folder.path());
   CheckDisk(folder.path().parent_path(), model.sizes.after_bytes);
   Calibrated calibrated;
   if (text) calibrated = CalibrateAndSmooth(exec, options, model, *text);

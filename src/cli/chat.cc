@@ -3,14 +3,15 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/chat_codec.h"
+#include "chat/codec.h"
+#include "chat/plain_dialogue.h"
 #include "cli/chat_loop.h"
 #include "cli/exit_code.h"
+#include "cli/interruptible_codec.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
-#include "cli/plain_dialogue.h"
 #include "cli/terminal/line_editor.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/piped_lines.h"
@@ -64,22 +65,24 @@ int Chat(std::span<const std::string> arguments) {
   const bool interactive = InputIsTerminal() && StatusIsTerminal();
   if (interactive) CheckHistoryFile(options.history);
   const bool has_template = HasChatTemplate(options.model);
-  if (!has_template) options.sampling.stop.emplace_back(kPlainDialogueStop);
+  if (!has_template) options.sampling.stop.emplace_back(chat::kPlainDialogueStop);
   const Engine engine = LoadEngine(options.model, options.session);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const EffectiveSampler sampler =
       TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());
   generate.sampler = sampler.options;
-  ChatLoop chat(engine, {.model_folder = options.model.folder,
-                         .spec = DescribeModel(HfConfig::Load(
-                             std::filesystem::path(options.model.folder) / "config.json")),
-                         .codec = has_template ? CodecOf(engine, options.template_variables)
-                                               : PlainDialogue(engine),
-                         .system = options.system,
-                         .generate = std::move(generate),
-                         .sampler = sampler,
-                         .session = options.session,
-                         .interactive = interactive});
+  ChatLoop loop(
+      engine,
+      {.model_folder = options.model.folder,
+       .spec = DescribeModel(
+           HfConfig::Load(std::filesystem::path(options.model.folder) / "config.json")),
+       .codec = Interruptible(has_template ? chat::CodecOf(engine, options.template_variables)
+                                           : chat::PlainDialogue(engine)),
+       .system = options.system,
+       .generate = std::move(generate),
+       .sampler = sampler,
+       .session = options.session,
+       .interactive = interactive});
   if (!has_template) {
     WriteStatus(
         "godwit: this model has no chat template: it is given a plain dialogue of \"User:\" and "
@@ -87,7 +90,7 @@ int Chat(std::span<const std::string> arguments) {
   }
   if (!interactive) {
     PipedLines lines;
-    chat.Run(lines);
+    loop.Run(lines);
     return kExitOk;
   }
   if (own_model) {
@@ -99,7 +102,7 @@ int Chat(std::span<const std::string> arguments) {
       "Up to {} tokens. /help for commands, Ctrl-D to leave.\n\n",
       options.session.context_tokens > 0 ? options.session.context_tokens : engine.max_context()));
   LineEditor lines(options.history);
-  chat.Run(lines);
+  loop.Run(lines);
   return kExitOk;
 }
 

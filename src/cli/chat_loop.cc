@@ -8,12 +8,12 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/quote.h"
-#include "cli/conversation_file.h"
+#include "chat/conversation_file.h"
+#include "chat/pinned_messages.h"
+#include "chat/plain_dialogue.h"
 #include "cli/message_reader.h"
 #include "cli/options/help.h"
 #include "cli/options/model_options.h"
-#include "cli/pinned_messages.h"
-#include "cli/plain_dialogue.h"
 #include "cli/terminal/answer_text.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/generate.h"
@@ -118,7 +118,7 @@ void ChatLoop::SetKv(const std::string& spec) {
   SessionOptions options = setup_.session;
   options.kv = spec;
   CheckKv(setup_.spec, options);
-  options.kv = WithPinnedMessages(spec, conversation_, engine_.sink_token());
+  options.kv = chat::WithPinnedMessages(spec, conversation_, engine_.sink_token());
   Session session = engine_.NewSession(options);
   const int64_t tokens = Room().used_tokens;
   if (tokens > session.max_tokens()) {
@@ -152,13 +152,13 @@ void ChatLoop::Save(const std::string& argument) {
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored)) {
       try {
-        (void)ReadConversation(path);
+        (void)chat::ReadConversation(path);
       } catch (const Error&) {
         Throw(ErrorKind::kInput,
               "{} is there already and is no saved conversation: choose another name", Quote(path));
       }
     }
-    WriteFile(path, ToJson({conversation_.system(), conversation_.messages()}));
+    WriteFile(path, chat::ToJson({conversation_.system(), conversation_.messages()}));
     SayIfInteractive(
         fmt::format("({} saved in {})", Questions(conversation_.messages().size()), Quote(path)));
   });
@@ -166,7 +166,7 @@ void ChatLoop::Save(const std::string& argument) {
 
 void ChatLoop::Load(const std::string& argument) {
   WithFile(argument, [this](const std::string& path) {
-    SavedConversation saved = ReadConversation(path);
+    chat::SavedConversation saved = chat::ReadConversation(path);
     conversation_.Load(std::move(saved.system), std::move(saved.messages));
     last_.reset();
     SayIfInteractive(fmt::format("({} loaded{})", Questions(conversation_.messages().size()),
@@ -209,7 +209,7 @@ void ChatLoop::Ask(const std::string& question) {
 // A pinned prefix ends where a message does: a header cut in two would stand before every answer.
 void ChatLoop::PinMessages() {
   const std::string spec =
-      WithPinnedMessages(setup_.session.kv, conversation_, engine_.sink_token());
+      chat::WithPinnedMessages(setup_.session.kv, conversation_, engine_.sink_token());
   if (spec == kv_spec_) return;
   SessionOptions options = setup_.session;
   options.kv = spec;
@@ -270,7 +270,7 @@ void ChatLoop::SayHowItEnded(const GenerateResult& result) const {
     case FinishReason::kContextFull:
       return SayIfInteractive(fmt::format("({})", DescribeFull(Room())));
     case FinishReason::kStop:
-      if (result.stop.empty() || result.stop == kPlainDialogueStop) return;
+      if (result.stop.empty() || result.stop == chat::kPlainDialogueStop) return;
       return SayIfInteractive(fmt::format("(stopped at {})", Quote(result.stop)));
   }
 }

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/function_ref.h"
+#include "chat/conversation.h"
 #include "cli/context_room.h"
-#include "cli/conversation.h"
 #include "cli/options/sampling_options.h"
 #include "cli/terminal/line_source.h"
 #include "model/spec.h"
@@ -20,7 +20,7 @@ namespace godwit::cli {
 struct ChatSetup {
   std::string model_folder;
   DecoderSpec spec;
-  ChatCodec codec;
+  chat::ChatCodec codec;
   std::optional<std::string> system;
   GenerateOptions generate;
   EffectiveSampler sampler;  // where generate.sampler came from
@@ -78,7 +78,7 @@ class ChatLoop {
   ChatSetup setup_;      // session: as asked for
   std::string kv_spec_;  // of the session
   Session session_;
-  Conversation conversation_;
+  chat::Conversation conversation_;
   std::optional<GenerateResult> last_;
   bool warned_ = false;
   bool done_ = false;

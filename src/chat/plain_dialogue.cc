@@ -1,9 +1,9 @@
-#include "cli/plain_dialogue.h"
+#include "chat/plain_dialogue.h"
 
-#include "cli/chat_codec.h"
+#include "chat/codec.h"
 #include "text/text_frame.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 namespace {
 
 std::string_view Trim(std::string_view text) {
@@ -40,4 +40,4 @@ ChatCodec PlainDialogue(const Engine& engine) {
   return codec;
 }
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

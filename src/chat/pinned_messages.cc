@@ -1,9 +1,9 @@
-#include "cli/pinned_messages.h"
+#include "chat/pinned_messages.h"
 
 #include "attention/policies/sinks_spec.h"
 #include "base/error.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 
 std::string WithPinnedMessages(const std::string& spec, const Conversation& conversation,
                                std::optional<int32_t> sink_token) {
@@ -23,4 +23,4 @@ std::string WithPinnedMessages(const std::string& spec, const Conversation& conv
   return sinks.ToString();
 }
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

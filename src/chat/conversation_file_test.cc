@@ -1,4 +1,4 @@
-#include "cli/conversation_file.h"
+#include "chat/conversation_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/test_support.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 namespace {
 
 using testing::AllOf;
@@ -58,4 +58,4 @@ TEST(ConversationFile, WhatAModelCannotBeToldAsItStandsIsRefused) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::chat

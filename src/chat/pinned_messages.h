@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "cli/conversation.h"
+#include "chat/conversation.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 
 // The spec with N moved to the end of a message (Conversation::MessageEnd), counting the model's
 // sink token, which a session puts in front. Any other spec comes back as it is. Throws
@@ -15,4 +15,4 @@ namespace godwit::cli {
 std::string WithPinnedMessages(const std::string& spec, const Conversation& conversation,
                                std::optional<int32_t> sink_token);
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

@@ -1,11 +1,11 @@
-#include "cli/pinned_messages.h"
+#include "chat/pinned_messages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/test_support.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 namespace {
 
 using ::testing::HasSubstr;
@@ -59,4 +59,4 @@ TEST_F(PinnedMessagesTest, MessagesThatFillTheCacheAreRefused) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::chat

@@ -10,9 +10,9 @@
 
 #include <string_view>
 
-#include "cli/conversation.h"
+#include "chat/codec.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 
 // Where an answer ends: a stop string to generate with.
 inline constexpr std::string_view kPlainDialogueStop = "\nUser:";
@@ -21,4 +21,4 @@ inline constexpr std::string_view kPlainDialogueStop = "\nUser:";
 // begin (a BOS, for most). The engine must outlive it.
 ChatCodec PlainDialogue(const Engine& engine);
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

@@ -9,7 +9,7 @@
 
 #include "godwit/engine.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 
 struct SavedConversation {
   std::optional<std::string> system;
@@ -26,4 +26,4 @@ SavedConversation ParseConversation(std::string_view json, std::string_view what
 // Throws besides what ReadTextFile does.
 SavedConversation ReadConversation(const std::string& path);
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

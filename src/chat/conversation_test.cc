@@ -1,11 +1,11 @@
-#include "cli/conversation.h"
+#include "chat/conversation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
-namespace godwit::cli {
+namespace godwit::chat {
 namespace {
 
 using testing::ElementsAreArray;
@@ -234,4 +234,4 @@ TEST_F(ConversationTest, EncodesAnewAfterHalfACharacter) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::chat

@@ -1,11 +1,11 @@
-#include "cli/conversation.h"
+#include "chat/conversation.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/error.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 
 Conversation::Conversation(ChatCodec codec, std::optional<std::string> system)
     : codec_(std::move(codec)), system_(std::move(system)) {}
@@ -169,4 +169,4 @@ std::string Conversation::TextOf(std::span<const int32_t> output) const {
                                   : codec_.decode(output, /*skip_special=*/false);
 }
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

@@ -8,23 +8,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "godwit/engine.h"
+#include "chat/codec.h"
 
-namespace godwit::cli {
-
-// What a conversation needs of a model. Text out of `render` is framed: `encode` adds nothing.
-struct ChatCodec {
-  std::function<std::string(std::span<const Message>, bool open)> render;  // for the next answer
-  std::function<std::vector<int32_t>(std::string_view)> encode;
-  std::function<std::string(std::span<const int32_t>, bool skip_special)> decode;
-};
+namespace godwit::chat {
 
 class Conversation {
  public:
@@ -93,4 +85,4 @@ class Conversation {
   std::vector<Mark> before_question_, before_answer_;
 };
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

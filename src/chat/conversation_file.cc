@@ -1,11 +1,11 @@
-#include "cli/conversation_file.h"
+#include "chat/conversation_file.h"
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/quote.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 namespace {
 
 using nlohmann::json;
@@ -78,4 +78,4 @@ SavedConversation ReadConversation(const std::string& path) {
   return ParseConversation(ReadTextFile(path, kMaxBytes), path);
 }
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -13,10 +15,12 @@ namespace godwit {
 
 class TempFolder {
  public:
-  TempFolder() {
+  // files: name and content of each.
+  TempFolder(std::initializer_list<std::pair<std::string_view, std::string_view>> files = {}) {
     std::string name = (std::filesystem::temp_directory_path() / "godwit-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw Error(ErrorKind::kIo, name);
     path_ = name;
+    for (const auto& [file, content] : files) Write(file, content);
   }
   ~TempFolder() { std::filesystem::remove_all(path_); }
   TempFolder(const TempFolder&) = delete;

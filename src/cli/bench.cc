@@ -15,6 +15,7 @@
 #include "bench/shapes.h"
 #include "bench/suite.h"
 #include "bench/synthetic_weights.h"
+#include "checkpoint/model_folder.h"
 #include "cli/bench_report.h"
 #include "cli/exit_code.h"
 #include "cli/options/find_model.h"
@@ -25,10 +26,7 @@
 #include "cli/verbs.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
-#include "model/archs/all.h"
 #include "model/loader.h"
-#include "model/model_tensors.h"
-#include "weights/open.h"
 
 namespace godwit::cli {
 namespace {
@@ -172,11 +170,14 @@ std::vector<bench::TestCase> Cases(const Options& options) {
 // What is measured, before any memory is taken for it.
 struct Subject {
   std::string name;
+  std::optional<ModelFolder> folder;
+  std::unique_ptr<const WeightSource> synthetic;  // without a folder
   DecoderSpec spec;
-  std::unique_ptr<const WeightSource> source;
   std::optional<DType> storage;  // as LoadDecoder takes it
   int64_t weight_bytes = 0;
   WeightTypes weights{};
+
+  const WeightSource& source() const { return folder ? folder->weights() : *synthetic; }
 };
 
 Subject OpenSubject(Options& options) {
@@ -184,17 +185,15 @@ Subject OpenSubject(Options& options) {
   if (options.shape) {
     subject.name = *options.shape;
     subject.spec = bench::FindShape(*options.shape);
-    subject.source = bench::SyntheticWeights(
+    subject.synthetic = bench::SyntheticWeights(
         subject.spec, subject.storage == DType::kF32 ? DType::kF32 : DType::kBF16);
   } else {
     ChooseModel(options.model);
-    const std::string& folder = options.model.folder;
-    subject.name = ModelName(folder);
-    subject.spec = DescribeModel(LoadConfig(folder));
+    subject.name = ModelName(options.model.folder);
+    subject.spec = subject.folder.emplace(options.model.folder).spec();
     WarnAboutSpec(subject.spec);
-    subject.source = OpenWeights(folder);
   }
-  const ModelTensors tensors = ResolveTensors(subject.spec, *subject.source);
+  const ModelTensors tensors = ResolveTensors(subject.spec, subject.source());
   subject.weight_bytes = LoadedBytes(tensors, subject.storage);
   subject.weights = LoadedTypes(tensors, subject.storage);
   return subject;
@@ -222,7 +221,7 @@ std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions&
   WarnAboutThreads(threads);
   ProgressLine progress("loading " + subject.name, ProgressUnit::kBytes);
   return LoadDecoder(
-      subject.spec, *subject.source, pool,
+      subject.spec, subject.source(), pool,
       {.progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
        .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); }},
       subject.storage);

@@ -1,20 +1,14 @@
 #include "cli/calibration_run.h"
 
-#include <filesystem>
-
 #include "base/cores.h"
 #include "base/quote.h"
-#include "cli/options/find_model.h"
 #include "cli/options/text_input.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
 #include "kernels/dispatch.h"
-#include "model/archs/all.h"
 #include "quant/first_layers.h"
 #include "quant/quantization_block.h"
-#include "text/load_tokenizer.h"
-#include "weights/open.h"
 
 namespace godwit::cli {
 namespace {
@@ -27,21 +21,18 @@ int Threads(const ModelOptions& options) {
 
 }  // namespace
 
-FloatModel::FloatModel(const std::string& folder) : folder(folder) {
-  const HfConfig config = LoadConfig(folder);
-  quant::RefuseQuantized(config, folder);
-  spec = DescribeModel(config);
-  WarnAboutSpec(spec);
-  source = OpenWeights(folder);
-  tensors = ResolveTensors(spec, *source);
+ModelFolder OpenFloatModel(const std::string& folder) {
+  ModelFolder model(folder);
+  quant::RefuseQuantized(model.config(), folder);
+  WarnAboutSpec(model.spec());
+  return model;
 }
 
-quant::CalibrationText ReadCalibrationText(const FloatModel& model,
+quant::CalibrationText ReadCalibrationText(const ModelFolder& model,
                                            const CalibrationInput& options) {
-  RequireTokenizer(model.folder);
-  const auto tokenizer = LoadTokenizer(model.folder);
-  auto text = quant::CutCalibrationText(
-      model.spec, *tokenizer, ReadInputFile(*options.file, options.lossy), options.pieces);
+  auto text =
+      quant::CutCalibrationText(model.spec(), *model.tokenizer(),
+                                ReadInputFile(*options.file, options.lossy), options.pieces);
   if (text.short_text) {
     WriteNotice(fmt::format(
         "godwit: warning: {} has text for {} of {} tokens, not for {}: taking all of it\n",
@@ -59,10 +50,10 @@ Computation::Computation(const ModelOptions& options)
             .cancel = &cancel_},
       on_interrupt_(cancel_, /*presses_to_exit=*/2) {}
 
-std::unique_ptr<Decoder> LoadLayers(const Exec& exec, const FloatModel& model, int64_t layers) {
+std::unique_ptr<Decoder> LoadLayers(const Exec& exec, const ModelFolder& model, int64_t layers) {
   ProgressLine progress("loading the model", ProgressUnit::kBytes);
   return quant::LoadFirstLayers(
-      model.spec, *model.source, layers, exec.pool,
+      model.spec(), model.weights(), layers, exec.pool,
       {.progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
        .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); },
        .cancel = exec.cancel});

@@ -8,33 +8,25 @@
 
 #include "base/cancel.h"
 #include "base/thread_pool.h"
+#include "checkpoint/model_folder.h"
 #include "cli/options/model_options.h"
 #include "cli/options/smoothing_options.h"
 #include "cli/terminal/interrupt.h"
 #include "model/decoder.h"
-#include "model/model_tensors.h"
 #include "ops/exec.h"
 #include "quant/calibrate.h"
 #include "quant/plan.h"
 #include "quant/scheme.h"
 #include "quant/smooth.h"
 #include "tensor/workspace.h"
-#include "weights/weight_source.h"
 
 namespace godwit::cli {
 
-// A checkpoint as it lies there. Throws Error(kUnsupported) for one that is quantized.
-struct FloatModel {
-  explicit FloatModel(const std::string& folder);
-
-  std::string folder;
-  DecoderSpec spec;
-  std::unique_ptr<const WeightSource> source;
-  ModelTensors tensors;
-};
+// Warns of what the engine would warn of. Throws Error(kUnsupported) for a model that is quantized.
+ModelFolder OpenFloatModel(const std::string& folder);
 
 // Warns where there is less text than asked for.
-quant::CalibrationText ReadCalibrationText(const FloatModel& model,
+quant::CalibrationText ReadCalibrationText(const ModelFolder& model,
                                            const CalibrationInput& options);
 
 // Threads, kernels and memory. While it lives, Ctrl-C cancels; pressed twice, it leaves at once.
@@ -52,7 +44,7 @@ class Computation {
 };
 
 // The first `layers` decoder layers of it, to be looked at.
-std::unique_ptr<Decoder> LoadLayers(const Exec& exec, const FloatModel& model, int64_t layers);
+std::unique_ptr<Decoder> LoadLayers(const Exec& exec, const ModelFolder& model, int64_t layers);
 
 quant::Calibration RunCalibration(const Exec& exec, const Decoder& decoder,
                                   const quant::CalibrationText& text,

@@ -1,10 +1,10 @@
 // godwit chat: a conversation in the terminal, or with a script through a pipe.
 
-#include <filesystem>
 #include <optional>
 
 #include "chat/codec.h"
 #include "chat/plain_dialogue.h"
+#include "checkpoint/model_folder.h"
 #include "cli/chat_loop.h"
 #include "cli/exit_code.h"
 #include "cli/interruptible_codec.h"
@@ -16,8 +16,6 @@
 #include "cli/terminal/output.h"
 #include "cli/terminal/piped_lines.h"
 #include "cli/verbs.h"
-#include "model/archs/all.h"
-#include "weights/hf_config.h"
 
 namespace godwit::cli {
 namespace {
@@ -74,8 +72,7 @@ int Chat(std::span<const std::string> arguments) {
   ChatLoop loop(
       engine,
       {.model_folder = options.model.folder,
-       .spec = DescribeModel(
-           HfConfig::Load(std::filesystem::path(options.model.folder) / "config.json")),
+       .spec = ModelFolder(options.model.folder).spec(),
        .codec = Interruptible(has_template ? chat::CodecOf(engine, options.template_variables)
                                            : chat::PlainDialogue(engine)),
        .system = options.system,

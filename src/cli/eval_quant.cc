@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "checkpoint/model_folder.h"
 #include "cli/exit_code.h"
 #include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
@@ -25,7 +26,6 @@
 #include "cli/verbs.h"
 #include "eval/comparison.h"
 #include "eval/frame.h"
-#include "model/archs/all.h"
 #include "model/loader.h"
 
 namespace godwit::cli {
@@ -127,7 +127,7 @@ void Check(const Options& options, std::span<const Model> models) {
 // Before any weights are loaded, since the last model may come hours after the first.
 void CheckVocabularies(std::span<const Model> models) {
   const auto vocabulary = [](const Model& model) {
-    return DescribeModel(LoadConfig(model.options.folder)).vocab_size;
+    return ModelFolder(model.options.folder).spec().vocab_size;
   };
   const int64_t expected = vocabulary(models.front());
   for (const Model& model : models.subspan(1)) {

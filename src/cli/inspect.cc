@@ -8,15 +8,19 @@
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "base/quote.h"
+#include "bench/synthetic_weights.h"
+#include "checkpoint/model_folder.h"
+#include "checkpoint/weight_facts.h"
 #include "cli/exit_code.h"
 #include "cli/inspect_activations.h"
-#include "cli/model_facts.h"
 #include "cli/options/model_options.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/verbs.h"
+#include "engine/memory_plan.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
+#include "text/chat_template.h"
 
 namespace godwit::cli {
 namespace {
@@ -27,6 +31,56 @@ struct Machine {
   int threads;
 };
 
+// Of a checkpoint that is not there.
+DType StoredAs(const HfConfig& config) {
+  const std::string type = config.StringOr("torch_dtype", config.StringOr("dtype", "bfloat16"));
+  return type == "float32" ? DType::kF32 : type == "float16" ? DType::kF16 : DType::kBF16;
+}
+
+struct ModelFacts {
+  explicit ModelFacts(const ModelOptions& options);
+
+  // The longest context whose cache fits beside the weights.
+  int64_t LargestContextIn(const Machine& machine, DType kv_type) const {
+    return LargestContext(
+        Geometry(spec), kv_type,
+        machine.memory.available_bytes - weights.loaded_bytes.value_or(weights.file_bytes));
+  }
+
+  ModelFolder folder;
+  const DecoderSpec& spec;
+  SpecialTokens special;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null if there is no tokenizer.json
+  // Where the chat template stands, or what is wrong with it; empty if there is none.
+  std::string chat_template;
+  bool can_chat = false;
+  bool has_weights;
+  std::unique_ptr<const WeightSource> planned;  // without weights: what config.json says of them
+  const WeightSource& source;
+  WeightFacts weights;
+};
+
+ModelFacts::ModelFacts(const ModelOptions& options)
+    : folder(options.folder),
+      spec(folder.spec()),
+      special(folder.special_tokens()),
+      tokenizer(folder.has_tokenizer() ? folder.tokenizer() : nullptr),
+      has_weights(folder.has_weights()),
+      planned(has_weights ? nullptr : bench::SyntheticWeights(spec, StoredAs(folder.config()))),
+      source(has_weights ? folder.weights() : *planned),
+      weights(FactsOf(spec, source, ParseWeightType(options.weights))) {
+  if (tokenizer == nullptr) return;
+  try {
+    const auto found = ReadChatTemplate(folder.path());
+    if (!found) return;
+    chat_template = found->what;
+    (void)ChatTemplate(found->text, found->what, {});
+    can_chat = true;
+  } catch (const Error& error) {
+    chat_template = error.what();
+  }
+}
+
 std::vector<std::string> SupportedIsas() {
   std::vector<std::string> names;
   for (const kernels::Isa& isa : kernels::AllIsas()) {
@@ -35,17 +89,17 @@ std::vector<std::string> SupportedIsas() {
   return names;
 }
 
-std::string Spelling(const TextFacts& text, int32_t id) {
-  const auto token = text.tokenizer == nullptr ? std::nullopt : text.tokenizer->IdToToken(id);
+std::string Spelling(const ModelFacts& facts, int32_t id) {
+  const auto token = facts.tokenizer->IdToToken(id);
   return token ? fmt::format("{} {}", id, Quote(*token)) : fmt::format("{}", id);
 }
 
-std::string DescribeText(const TextFacts& text) {
-  if (text.tokenizer == nullptr) return "none: there is no tokenizer.json";
-  std::string line = Plural(text.tokenizer->VocabSize(), "token");
-  if (text.special.bos_id) line += ", begins with " + Spelling(text, *text.special.bos_id);
-  for (size_t i = 0; i < text.special.eos_ids.size(); ++i) {
-    line += (i == 0 ? ", ends with " : " or ") + Spelling(text, text.special.eos_ids[i]);
+std::string DescribeText(const ModelFacts& facts) {
+  if (facts.tokenizer == nullptr) return "none: there is no tokenizer.json";
+  std::string line = Plural(facts.tokenizer->VocabSize(), "token");
+  if (facts.special.bos_id) line += ", begins with " + Spelling(facts, *facts.special.bos_id);
+  for (size_t i = 0; i < facts.special.eos_ids.size(); ++i) {
+    line += (i == 0 ? ", ends with " : " or ") + Spelling(facts, facts.special.eos_ids[i]);
   }
   return line;
 }
@@ -101,16 +155,17 @@ std::string TensorTable(const WeightSource& source, bool all) {
 
 std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_tensors) {
   std::string text = fmt::format("model       {}\n", DescribeSpec(facts.spec));
-  text += fmt::format("parameters  {} in {}, {} of files{}\n", FormatCount(facts.parameters),
-                      Plural(static_cast<int64_t>(facts.source->Names().size()), "tensor"),
-                      FormatBytes(facts.file_bytes),
-                      facts.has_weights ? "" : "; none are here: figures from config.json");
+  text +=
+      fmt::format("parameters  {} in {}, {} of files{}\n", FormatCount(facts.weights.parameters),
+                  Plural(static_cast<int64_t>(facts.source.Names().size()), "tensor"),
+                  FormatBytes(facts.weights.file_bytes),
+                  facts.has_weights ? "" : "; none are here: figures from config.json");
   for (const QuantizationScheme& scheme : facts.spec.quantization.Schemes()) {
     text += fmt::format("quantized   {}\n", Describe(scheme));
   }
-  text += fmt::format("tokenizer   {}\n", DescribeText(facts.text));
+  text += fmt::format("tokenizer   {}\n", DescribeText(facts));
   text += fmt::format("chat        {}\n",
-                      facts.text.chat_template.empty() ? "no template" : facts.text.chat_template);
+                      facts.chat_template.empty() ? "no template" : facts.chat_template);
   text += fmt::format("context     up to {} tokens\n\n", facts.spec.max_context);
 
   text += fmt::format("computing   {} ({}); this machine also has", machine.isa.name,
@@ -124,10 +179,11 @@ std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_ten
   text +=
       fmt::format("memory      {} of {} available\n", FormatBytes(machine.memory.available_bytes),
                   FormatBytes(machine.memory.total_bytes));
-  if (facts.weight_bytes) {
-    text += fmt::format("weights     {} when loaded, in {}{}\n", FormatBytes(*facts.weight_bytes),
-                        StorageName(*facts.weight_types),
-                        *facts.weight_bytes <= machine.memory.available_bytes
+  if (facts.weights.loaded_bytes) {
+    text += fmt::format("weights     {} when loaded, in {}{}\n",
+                        FormatBytes(*facts.weights.loaded_bytes),
+                        StorageName(*facts.weights.loaded_types),
+                        *facts.weights.loaded_bytes <= machine.memory.available_bytes
                             ? ""
                             : ", which does not fit into the available memory");
   }
@@ -135,30 +191,30 @@ std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_ten
                       fmt::format("{} tokens", facts.spec.max_context), "fits beside the weights");
   for (const auto& [name, type] : kKvTypes) {
     const int64_t per_token = KvBytesPerToken(Geometry(facts.spec), type);
-    const int64_t fits = LargestContextBeside(facts, type, machine.memory.available_bytes);
+    const int64_t fits = facts.LargestContextIn(machine, type);
     text += fmt::format("  {:<8}{:>14}{:>24}{:>28}\n", name, FormatBytes(per_token),
                         FormatBytes(per_token * facts.spec.max_context),
                         fmt::format("{} tokens", fits));
   }
-  return text + "\ntensors\n" + TensorTable(*facts.source, all_tensors);
+  return text + "\ntensors\n" + TensorTable(facts.source, all_tensors);
 }
 
-nlohmann::ordered_json TextJson(const TextFacts& text) {
-  if (text.tokenizer == nullptr) return nullptr;
+nlohmann::ordered_json TextJson(const ModelFacts& facts) {
+  if (facts.tokenizer == nullptr) return nullptr;
   nlohmann::ordered_json json;
-  json["vocab_size"] = text.tokenizer->VocabSize();
+  json["vocab_size"] = facts.tokenizer->VocabSize();
   json["bos_id"] = nullptr;
-  if (text.special.bos_id) json["bos_id"] = *text.special.bos_id;
-  json["eos_ids"] = text.special.eos_ids;
-  json["chat_template"] = text.can_chat;
+  if (facts.special.bos_id) json["bos_id"] = *facts.special.bos_id;
+  json["eos_ids"] = facts.special.eos_ids;
+  json["chat_template"] = facts.can_chat;
   return json;
 }
 
 std::string ToJson(const ModelFacts& facts, const Machine& machine) {
   nlohmann::ordered_json json;
-  json["folder"] = facts.folder;
+  json["folder"] = facts.folder.path();
   json["family"] = facts.spec.family;
-  json["parameters"] = facts.parameters;
+  json["parameters"] = facts.weights.parameters;
   json["layers"] = facts.spec.layers;
   json["hidden_size"] = facts.spec.hidden_size;
   json["heads"] = facts.spec.heads;
@@ -176,19 +232,18 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
   for (const QuantizationScheme& scheme : facts.spec.quantization.Schemes()) {
     json["quantization"].push_back(Describe(scheme));
   }
-  json["tokenizer"] = TextJson(facts.text);
+  json["tokenizer"] = TextJson(facts);
   json["weights"] = {{"present", facts.has_weights},
-                     {"file_bytes", facts.file_bytes},
+                     {"file_bytes", facts.weights.file_bytes},
                      {"loaded_bytes", nullptr},
                      {"type", nullptr}};
-  if (facts.weight_bytes) {
-    json["weights"]["loaded_bytes"] = *facts.weight_bytes;
-    json["weights"]["type"] = StorageName(*facts.weight_types);
+  if (facts.weights.loaded_bytes) {
+    json["weights"]["loaded_bytes"] = *facts.weights.loaded_bytes;
+    json["weights"]["type"] = StorageName(*facts.weights.loaded_types);
   }
   for (const auto& [name, type] : kKvTypes) {
-    json["kv"][name] = {
-        {"bytes_per_token", KvBytesPerToken(Geometry(facts.spec), type)},
-        {"largest_context", LargestContextBeside(facts, type, machine.memory.available_bytes)}};
+    json["kv"][name] = {{"bytes_per_token", KvBytesPerToken(Geometry(facts.spec), type)},
+                        {"largest_context", facts.LargestContextIn(machine, type)}};
   }
   json["memory"] = {{"total_bytes", machine.memory.total_bytes},
                     {"available_bytes", machine.memory.available_bytes}};
@@ -196,8 +251,8 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
   json["supported_isas"] = SupportedIsas();
   json["threads"] = machine.threads;
   json["tensors"] = nlohmann::ordered_json::array();
-  for (const std::string& name : facts.source->Names()) {
-    const TensorInfo& tensor = *facts.source->Find(name);
+  for (const std::string& name : facts.source.Names()) {
+    const TensorInfo& tensor = *facts.source.Find(name);
     json["tensors"].push_back({{"name", name},
                                {"dtype", tensor.dtype_name},
                                {"shape", tensor.shape},
@@ -235,10 +290,10 @@ int Inspect(std::span<const std::string> arguments) {
   const Machine machine{.memory = ReadMachineMemory(),
                         .isa = kernels::SelectIsa(model.isa),
                         .threads = model.threads == 0 ? AvailableCores() : model.threads};
-  const ModelFacts facts = ReadModelFacts(model.folder, model.weights);
+  const ModelFacts facts(model);
   WarnAboutSpec(facts.spec);
   WriteOutput(as_json ? ToJson(facts, machine) : ToText(facts, machine, tensors));
-  if (!facts.problem.empty()) throw Error(ErrorKind::kFormat, facts.problem);
+  if (!facts.weights.problem.empty()) throw Error(ErrorKind::kFormat, facts.weights.problem);
   return kExitOk;
 }
 

@@ -39,13 +39,13 @@ struct Seen {
 };
 
 Seen Look(const ModelOptions& options, const ActivationsOptions& activations) {
-  const FloatModel model(options.folder);
-  const auto chosen = quant::ChooseLinears(model.tensors, *activations.layers);
+  const ModelFolder model = OpenFloatModel(options.folder);
+  const auto chosen = quant::ChooseLinears(model.tensors(), *activations.layers);
   const auto kind = activations.smoothing.kind.value_or(quant::SmoothKind::kNorm);
   const quant::AlphaSearch search = activations.smoothing.how().search;
-  auto plan = quant::PlanQuantization(model.spec, model.tensors, kind, /*keep=*/{});
+  auto plan = quant::PlanQuantization(model.spec(), model.tensors(), kind, /*keep=*/{});
   quant::CalibrationScope scope{.samples = search != quant::AlphaSearch::kNone};
-  int64_t layers = model.spec.layers;
+  int64_t layers = model.spec().layers;
   // One alpha for the model takes all of it, anything else only what is looked at.
   if (search != quant::AlphaSearch::kGlobal) {
     plan.smooth.groups = quant::GroupsOf(chosen, std::move(plan.smooth.groups));

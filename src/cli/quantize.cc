@@ -123,18 +123,21 @@ void Check(const QuantizeOptions& options) {
 }
 
 // The model, and what is to be done to it.
-struct Model : FloatModel {
+struct Model {
   explicit Model(const QuantizeOptions& options)
-      : FloatModel(options.model.folder),
-        plan(quant::PlanQuantization(spec, tensors, options.smooth_kind(), options.keep)) {
-    for (const std::string& name : source->Names()) {
-      sizes.before_bytes += std::ssize(source->Find(name)->bytes);
+      : folder(OpenFloatModel(options.model.folder)),
+        plan(quant::PlanQuantization(folder.spec(), folder.tensors(), options.smooth_kind(),
+                                     options.keep)) {
+    const WeightSource& source = folder.weights();
+    for (const std::string& name : source.Names()) {
+      sizes.before_bytes += std::ssize(source.Find(name)->bytes);
     }
-    for (const NewTensor& tensor : quant::PlanTensors(*source, plan, *options.scheme)) {
+    for (const NewTensor& tensor : quant::PlanTensors(source, plan, *options.scheme)) {
       sizes.after_bytes += tensor.bytes();
     }
   }
 
+  ModelFolder folder;
   quant::QuantPlan plan;
   QuantizedSizes sizes;
 };
@@ -154,7 +157,7 @@ struct Calibrated {
 // Steps one and two: what the layers see, and what follows from it.
 Calibrated CalibrateAndSmooth(const Exec& exec, const QuantizeOptions& options, const Model& model,
                               const quant::CalibrationText& text) {
-  const auto decoder = LoadLayers(exec, model, model.spec.layers);
+  const auto decoder = LoadLayers(exec, model.folder, model.folder.spec().layers);
   const auto calibration = RunCalibration(exec, *decoder, text, {.samples = options.searches()});
   Calibrated result;
   result.smoothing =
@@ -175,8 +178,8 @@ void Write(const Exec& exec, const QuantizeOptions& options, const Model& model,
            const Calibrated& calibrated, NewFolder& folder) {
   ProgressLine progress("quantizing and writing", ProgressUnit::kBytes);
   quant::WriteCheckpoint(exec,
-                         {.from = model.folder,
-                          .source = *model.source,
+                         {.from = model.folder.path(),
+                          .source = model.folder.weights(),
                           .plan = model.plan,
                           .scheme = *options.scheme,
                           .scalings = calibrated.smoothing.scalings,
@@ -210,7 +213,7 @@ int Quantize(std::span<const std::string> arguments) {
                 " was left by a run that did not end; it can be removed\n");
   }
   std::optional<quant::CalibrationText> text;
-  if (options.calibrates()) text = ReadCalibrationText(model, options.calibration);
+  if (options.calibrates()) text = ReadCalibrationText(model.folder, options.calibration);
 
   const Computation computation(options.model);
   const Exec& exec = computation.exec();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/machine_memory.h"
-#include "cli/model_facts.h"
+#include "checkpoint/weight_facts.h"
 #include "quant/linears.h"
 
 namespace godwit::cli {

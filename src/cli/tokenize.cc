@@ -3,14 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "checkpoint/model_folder.h"
 #include "cli/exit_code.h"
 #include "cli/options/escape.h"
-#include "cli/options/find_model.h"
 #include "cli/options/model_options.h"
 #include "cli/options/text_input.h"
 #include "cli/terminal/output.h"
 #include "cli/verbs.h"
-#include "text/load_tokenizer.h"
 
 namespace godwit::cli {
 namespace {
@@ -65,17 +64,18 @@ int Tokenize(std::span<const std::string> arguments) {
   TokenizeOptions options;
   ParseTokenize(arguments, options);
   ChooseModel(options.model);
-  RequireTokenizer(options.model.folder);
+  const ModelFolder model(options.model.folder);
+  model.RequireTokenizer();
   if (options.decode) {
     const auto ids = ParseTokens(*options.decode);
-    const auto tokenizer = LoadTokenizer(options.model.folder);
+    const auto tokenizer = model.tokenizer();
     for (const int32_t id : ids) RequireToken(*tokenizer, id);
     const std::string text = tokenizer->Decode(ids, /*skip_special_tokens=*/false);
     WriteOutput(OutputIsTerminal() ? text + "\n" : text);
     return kExitOk;
   }
   const std::string text = RequireText(options.text);
-  const auto tokenizer = LoadTokenizer(options.model.folder);
+  const auto tokenizer = model.tokenizer();
   const auto ids = tokenizer->Encode(text, /*add_special_tokens=*/!options.plain);
   WriteOutput(options.ids ? nlohmann::json(ids).dump() + "\n" : Listing(*tokenizer, ids));
   return kExitOk;

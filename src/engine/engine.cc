@@ -5,15 +5,12 @@
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/numa.h"
+#include "checkpoint/generation_config.h"
+#include "checkpoint/model_folder.h"
 #include "engine/engine_impl.h"
-#include "engine/generation_config.h"
 #include "engine/storage_types.h"
-#include "model/archs/all.h"
 #include "model/decoder.h"
 #include "model/loader.h"
-#include "text/load_tokenizer.h"
-#include "weights/hf_config.h"
-#include "weights/open.h"
 
 namespace godwit {
 namespace {
@@ -38,20 +35,31 @@ std::vector<int> Cpus(const LoadOptions& options) {
 Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
     : folder(model_folder),
       isa(kernels::SelectIsa(options.isa)),
-      pool(ThreadCount(options.threads), Cpus(options)) {
-  if (!std::filesystem::is_directory(folder)) {
-    Throw(std::filesystem::exists(folder) ? ErrorKind::kInput : ErrorKind::kIo,
-          "{}: {}, expected the folder of a model (config.json, *.safetensors, tokenizer.json)",
-          folder, std::filesystem::exists(folder) ? "not a folder" : "no such folder");
-  }
-  template_choice_ = options.chat_template;
-  spec = DescribeModel(HfConfig::Load(std::filesystem::path(folder) / "config.json"));
-  if (options.on_warning) {
-    for (const std::string& warning : spec.warnings) options.on_warning(warning);
-  }
+      pool(ThreadCount(options.threads), Cpus(options)),
+      template_choice_(options.chat_template) {
+  const ModelFolder opened(folder);
+  spec = opened.spec();
+  const auto warn = [&](const std::string& warning) {
+    if (options.on_warning) options.on_warning(warning);
+  };
+  for (const std::string& warning : spec.warnings) warn(warning);
   sampler_defaults = ReadGenerationConfig(folder);
-  LoadText(options);
-  LoadModel(options);
+  named_tokens_ = opened.tokenizer_config().named_tokens;
+  special = opened.special_tokens();
+  if (opened.has_tokenizer()) tokenizer = opened.tokenizer();
+  // The session refuses such an id where one comes up; most texts have none.
+  if (tokenizer != nullptr && tokenizer->VocabSize() > spec.vocab_size) {
+    warn(fmt::format(
+        "tokenizer.json has token ids up to {}, but the model's vocab_size is {}: a text with one "
+        "of the {} beyond it is refused",
+        tokenizer->VocabSize() - 1, spec.vocab_size, tokenizer->VocabSize() - spec.vocab_size));
+  }
+  auto decoder = LoadDecoder(spec, opened.weights(), pool,
+                             {.progress = options.on_progress, .warn = options.on_warning},
+                             ParseWeightType(options.weights));
+  weight_bytes = decoder->weight_bytes();
+  weight_types = decoder->weight_types();
+  model = std::move(decoder);
 }
 
 Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderSpec decoder_spec,
@@ -63,32 +71,6 @@ Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderS
       model(std::move(language_model)),
       isa(kernels::SelectIsa("")),
       pool(threads) {}
-
-void Engine::Impl::LoadText(const LoadOptions& options) {
-  const TokenizerConfig config = ReadTokenizerConfig(folder, spec.vocab_size);
-  named_tokens_ = config.named_tokens;
-  special = {.bos_id = config.bos_id, .eos_ids = config.eos_ids};
-  if (!std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json")) return;
-  tokenizer = LoadTokenizer(folder);
-  // The session refuses such an id where one comes up; most texts have none.
-  if (tokenizer->VocabSize() > spec.vocab_size && options.on_warning) {
-    options.on_warning(fmt::format(
-        "tokenizer.json has token ids up to {}, but the model's vocab_size is {}: a text with one "
-        "of the {} beyond it is refused",
-        tokenizer->VocabSize() - 1, spec.vocab_size, tokenizer->VocabSize() - spec.vocab_size));
-  }
-  special = FindSpecialTokens(config, *tokenizer);
-}
-
-void Engine::Impl::LoadModel(const LoadOptions& options) {
-  const auto source = OpenWeights(folder);
-  auto decoder = LoadDecoder(spec, *source, pool,
-                             {.progress = options.on_progress, .warn = options.on_warning},
-                             ParseWeightType(options.weights));
-  weight_bytes = decoder->weight_bytes();
-  weight_types = decoder->weight_types();
-  model = std::move(decoder);
-}
 
 const Tokenizer& Engine::Impl::RequireTokenizer() const {
   if (tokenizer == nullptr) {

@@ -46,7 +46,7 @@ class Engine::Impl {
   SamplerDefaults sampler_defaults;
   WeightTypes weight_types{.layers = DType::kF32, .head = DType::kF32};
   int64_t weight_bytes = 0;
-  std::unique_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Tokenizer> tokenizer;
   SpecialTokens special;
   std::unique_ptr<const LanguageModel> model;
   const kernels::Isa& isa;
@@ -61,9 +61,6 @@ class Engine::Impl {
   mutable std::mutex finding_template_;
   mutable bool template_found_ = false;
   mutable std::optional<ChatTemplate> chat_template_;
-
-  void LoadText(const LoadOptions& options);
-  void LoadModel(const LoadOptions& options);
 };
 
 class Session::Impl {

@@ -70,9 +70,9 @@ class OtherThingsTest(CliTest):
         self.assertEqual(self.ok(*RUN, "-m", f"{TINY}/"), expected)
         for file in ("config.json", "model.safetensors", "tokenizer.json"):
             message = self.refused(INPUT, *RUN, "-m", TINY / file)
-            self.assertIn(f"{file}: not a folder; the model is its folder: -m {TINY}", message)
-        self.assertIn("-m .", self.refused(INPUT, *RUN, "-m", "config.json", cwd=TINY))
-        self.assertIn(f"-m {TINY}", self.refused(IO, *RUN, "-m", TINY.parent))
+            self.assertIn(f"{file}: not a folder; the model is its folder, {TINY}", message)
+        self.assertIn("its folder, .", self.refused(INPUT, *RUN, "-m", "config.json", cwd=TINY))
+        self.assertIn(f"in a folder of it: {TINY}", self.refused(IO, *RUN, "-m", TINY.parent))
 
     def test_gguf(self):
         gguf = self.folder / "model.gguf"

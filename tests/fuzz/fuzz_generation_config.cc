@@ -1,4 +1,4 @@
-#include "engine/generation_config.h"
+#include "checkpoint/generation_config.h"
 #include "tests/fuzz/targets.h"
 #include "tests/fuzz/written_file.h"
 #include "text/tokenizer_config.h"

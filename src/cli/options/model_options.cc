@@ -9,13 +9,13 @@
 #include "base/name_list.h"
 #include "base/numa.h"
 #include "base/thread_pool.h"
+#include "checkpoint/model_folder.h"
 #include "cli/options/find_model.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
-#include "model/archs/all.h"
 
 namespace godwit::cli {
 namespace {
@@ -136,13 +136,13 @@ void CheckKv(const DecoderSpec& spec, const SessionOptions& session) {
 
 Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
                   std::span<const std::string> kv_specs) {
-  const DecoderSpec spec = DescribeModel(LoadConfig(options.folder));
+  const ModelFolder model(options.folder);
   for (const std::string& kv : kv_specs.empty() ? std::span(&session.kv, 1) : kv_specs) {
     SessionOptions checked = session;
     checked.kv = kv;
-    CheckKv(spec, checked);
+    CheckKv(model.spec(), checked);
   }
-  if (options.needs_text) RequireTokenizer(options.folder);
+  if (options.needs_text) model.RequireTokenizer();
   WarnAboutThreads(options.threads);
   const std::vector<int> cpus = DealOut(NumaNodes(), 1);
   ProgressLine progress("loading " + ModelName(options.folder), ProgressUnit::kBytes);

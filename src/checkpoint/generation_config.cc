@@ -1,4 +1,4 @@
-#include "engine/generation_config.h"
+#include "checkpoint/generation_config.h"
 
 #include <fmt/format.h>
 

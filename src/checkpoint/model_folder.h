@@ -1,0 +1,65 @@
+// ModelFolder: the folder of a Hugging Face model, and the one way to what lies in it.
+//
+// Each part is read when it is first asked for, and kept: what only needs the tokenizer never looks
+// at the weights, and a broken part stands in nobody else's way. Parts live as long as the folder;
+// the tokenizer is shared. Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model/model_tensors.h"
+#include "model/spec.h"
+#include "text/special_tokens.h"
+#include "text/tokenizer.h"
+#include "text/tokenizer_config.h"
+#include "weights/hf_config.h"
+#include "weights/weight_source.h"
+
+namespace godwit {
+
+class ModelFolder {
+ public:
+  // Looks at the folder and at none of its files. Throws Error(kIo) where nothing is there, and for
+  // a file Error(kUnsupported) if it is GGUF, else Error(kInput) with the folder if that is a
+  // model.
+  explicit ModelFolder(std::string path);
+
+  const std::string& path() const { return path_; }
+
+  // config.json. Where there is none, throws an Error that says what the folder holds instead:
+  // GGUF, an adapter, models in folders of their own.
+  const HfConfig& config() const;
+  // The model that it describes. Throws as DescribeModel does.
+  const DecoderSpec& spec() const;
+
+  // Whether there is a tokenizer.json.
+  bool has_tokenizer() const;
+  // Throws Error(kUnsupported) with what to do where there is none.
+  void RequireTokenizer() const;
+  // Throws that, and as LoadTokenizer does.
+  std::shared_ptr<const Tokenizer> tokenizer() const;
+  // Of config files whose ids lie in the vocabulary of the spec.
+  const TokenizerConfig& tokenizer_config() const;
+  // What of this is in the tokenizer's vocabulary, or without a tokenizer what config files say.
+  SpecialTokens special_tokens() const;
+
+  // Whether there are weights, in whatever format.
+  bool has_weights() const;
+  // The files. Throws as OpenWeights does.
+  const WeightSource& weights() const;
+  // What of them the model is made of. Throws as ResolveTensors does.
+  const ModelTensors& tensors() const;
+
+ private:
+  std::string path_;
+  mutable std::optional<HfConfig> config_;
+  mutable std::optional<DecoderSpec> spec_;
+  mutable std::optional<TokenizerConfig> tokenizer_config_;
+  mutable std::shared_ptr<const Tokenizer> tokenizer_;
+  mutable std::unique_ptr<const WeightSource> weights_;
+  mutable std::optional<ModelTensors> tensors_;
+};
+
+}  // namespace godwit

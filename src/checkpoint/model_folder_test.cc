@@ -1,0 +1,68 @@
+#include "checkpoint/model_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/test_folder.h"
+#include "base/test_support.h"
+
+namespace godwit {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+const std::string kTiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
+
+std::string Refusal(ErrorKind kind, const std::string& path) {
+  return ErrorOf(kind, [&] { (void)ModelFolder(path).config(); });
+}
+
+TEST(ModelFolder, OpensAllThatIsThere) {
+  const ModelFolder model(kTiny);
+  EXPECT_EQ(model.path(), kTiny);
+  EXPECT_EQ(model.config().model_type(), model.spec().family);
+  EXPECT_TRUE(model.has_weights());
+  EXPECT_EQ(std::ssize(model.tensors().layers), model.spec().layers);
+  EXPECT_EQ(model.tokenizer(), model.tokenizer()) << "one, shared";
+  EXPECT_FALSE(model.special_tokens().eos_ids.empty());
+}
+
+// A part that is broken or missing stands in the way of those who ask for it.
+TEST(ModelFolder, ReadsWhatIsAskedFor) {
+  const TempFolder broken({{"tokenizer.json", "{"}});
+  const ModelFolder model(broken.path());
+  EXPECT_TRUE(model.has_tokenizer());
+  EXPECT_FALSE(model.has_weights());
+  EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { (void)model.spec(); }), HasSubstr("no config.json"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { (void)model.tokenizer(); }),
+              HasSubstr("tokenizer.json"));
+
+  const TempFolder config({{"config.json", "{}"}});
+  const ModelFolder without(config.path());
+  EXPECT_FALSE(without.has_tokenizer());
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { (void)without.tokenizer(); }),
+              HasSubstr("no tokenizer.json, which text needs"));
+}
+
+TEST(ModelFolder, SaysWhatElseIsThere) {
+  EXPECT_THAT(Refusal(ErrorKind::kIo, kTiny + "-not"),
+              HasSubstr("tiny-llama-not: no such folder, expected the folder of a model"));
+  EXPECT_THAT(Refusal(ErrorKind::kInput, kTiny + "/config.json"),
+              EndsWith("not a folder; the model is its folder, " + kTiny));
+  const TempFolder gguf({{"model.gguf", "GGUF"}});
+  for (const std::string name : {"", "/model.gguf"}) {
+    EXPECT_THAT(Refusal(ErrorKind::kUnsupported, gguf.path().string() + name),
+                HasSubstr("GGUF is not supported"));
+  }
+  const TempFolder adapter({{"adapter_config.json", R"({"base_model_name_or_path": "org/base"})"}});
+  EXPECT_THAT(Refusal(ErrorKind::kUnsupported, adapter.path()),
+              HasSubstr("an adapter (LoRA) of \"org/base\""));
+  EXPECT_THAT(Refusal(ErrorKind::kIo, GODWIT_SOURCE_DIR "/tests/golden/llama"),
+              AllOf(HasSubstr("no config.json there, but in a folder of it: "),
+                    HasSubstr("tests/golden/llama/")));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,62 @@
+#include "checkpoint/weight_facts.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+#include "model/loader.h"
+#include "model/model_tensors.h"
+
+namespace godwit {
+
+WeightFacts FactsOf(const DecoderSpec& spec, const WeightSource& source,
+                    std::optional<DType> storage) {
+  WeightFacts facts;
+  for (const std::string& name : source.Names()) {
+    const TensorInfo& tensor = *source.Find(name);
+    facts.parameters += tensor.NumElements();
+    facts.file_bytes += std::ssize(tensor.bytes);
+  }
+  try {
+    const ModelTensors tensors = ResolveTensors(spec, source);
+    facts.loaded_bytes = LoadedBytes(tensors, storage);
+    facts.loaded_types = LoadedTypes(tensors, storage);
+  } catch (const Error& error) {
+    facts.problem = error.what();
+  }
+  return facts;
+}
+
+std::string WithoutNumbers(const std::string& name) {
+  std::string pattern;
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('.', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    const bool number = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
+      return std::isdigit(static_cast<unsigned char>(c)) != 0;
+    });
+    pattern += (begin == 0 ? "" : ".") + (number ? "*" : part);
+    begin = end + 1;
+  }
+  return pattern;
+}
+
+std::vector<TensorGroup> GroupTensors(const WeightSource& source) {
+  std::vector<TensorGroup> groups;
+  std::map<std::tuple<std::string, std::string, std::vector<int64_t>>, size_t> index;
+  for (const std::string& name : source.Names()) {
+    const TensorInfo& tensor = *source.Find(name);
+    const auto key = std::make_tuple(WithoutNumbers(name), tensor.dtype_name, tensor.shape);
+    const auto [found, is_new] = index.emplace(key, groups.size());
+    if (is_new) groups.push_back({.name = std::get<0>(key), .first = &tensor, .count = 0});
+    ++groups[found->second].count;
+  }
+  for (TensorGroup& group : groups) {
+    if (group.count == 1) group.name = group.first->name;
+  }
+  return groups;
+}
+
+}  // namespace godwit

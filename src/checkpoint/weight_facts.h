@@ -1,0 +1,41 @@
+// What can be known of a model's weights without reading them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/decoder.h"
+#include "model/spec.h"
+#include "tensor/dtype.h"
+#include "weights/weight_source.h"
+
+namespace godwit {
+
+struct WeightFacts {
+  int64_t parameters = 0;
+  int64_t file_bytes = 0;
+  // Memory of the loaded weights, and what they are stored as; nullopt where the tensors are not
+  // those of the model, then `problem` says why.
+  std::optional<int64_t> loaded_bytes;
+  std::optional<WeightTypes> loaded_types;
+  std::string problem;
+};
+
+// storage: as LoadDecoder takes it.
+WeightFacts FactsOf(const DecoderSpec& spec, const WeightSource& source,
+                    std::optional<DType> storage);
+
+// "model.layers.12.mlp.weight" -> "model.layers.*.mlp.weight"
+std::string WithoutNumbers(const std::string& name);
+
+// What the tensors of all layers have in common is one line: "model.layers.*.mlp.up_proj.weight".
+struct TensorGroup {
+  std::string name;
+  const TensorInfo* first = nullptr;
+  int64_t count = 0;
+};
+std::vector<TensorGroup> GroupTensors(const WeightSource& source);
+
+}  // namespace godwit

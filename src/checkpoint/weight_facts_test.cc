@@ -1,0 +1,50 @@
+#include "checkpoint/weight_facts.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "base/thread_pool.h"
+#include "checkpoint/model_folder.h"
+#include "model/loader.h"
+
+namespace godwit {
+namespace {
+
+class WeightFactsTest : public testing::TestWithParam<const char*> {};
+
+// The plan is made without reading the weights, and is exact nevertheless.
+TEST_P(WeightFactsTest, PredictTheMemoryOfTheLoadedWeights) {
+  const ModelFolder model(std::string(GODWIT_SOURCE_DIR "/tests/") + GetParam());
+  ThreadPool pool(1);
+  std::vector<std::optional<DType>> storages{std::nullopt};
+  for (const WeightType& type : kWeightTypes) storages.emplace_back(type.dtype);
+  for (const auto& storage : storages) {
+    const WeightFacts facts = FactsOf(model.spec(), model.weights(), storage);
+    EXPECT_EQ(facts.problem, "");
+    const auto decoder = LoadDecoder(model.spec(), model.weights(), pool, {}, storage);
+    EXPECT_EQ(facts.loaded_bytes, decoder->weight_bytes());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, WeightFactsTest,
+                         testing::Values("data/tiny-llama", "golden/llama/mqa_five_heads",
+                                         "golden/llama/bf16", "golden/llama/tied",
+                                         "golden/llama/sharded", "golden/opt/post_norm",
+                                         "golden/opt/untied", "golden/bloom/bare_model",
+                                         "golden/mixtral/bf16", "golden/glm4/sandwich",
+                                         "golden/int8/mixtral/experts"));
+
+TEST(WeightFacts, GroupTheTensorsOfLayers) {
+  const ModelFolder model(GODWIT_SOURCE_DIR "/tests/data/tiny-llama");
+  int64_t count = 0;
+  for (const TensorGroup& group : GroupTensors(model.weights())) {
+    count += group.count;
+    EXPECT_EQ(group.count, group.name.find('*') == std::string::npos ? 1 : model.spec().layers)
+        << group.name;
+  }
+  EXPECT_EQ(count, std::ssize(model.weights().Names()));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -50,6 +50,7 @@ import shutil
 import sys
 import tempfile
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -236,6 +237,17 @@ def run(model, tokens):
     logits = model(input_ids=tokens[None], use_cache=False).logits[0]
     assert torch.isfinite(logits).all()
     return logits
+
+
+@contextmanager
+def linear_layers(patched):
+    """Every product with a weight goes through patched(linear, x, weight, bias)."""
+    linear = torch.nn.functional.linear
+    torch.nn.functional.linear = lambda x, w, b=None: patched(linear, x, w, b)
+    try:
+        yield
+    finally:
+        torch.nn.functional.linear = linear
 
 
 def effect(logits, other):
@@ -451,7 +463,8 @@ def compare(fresh, committed):
     """Prints what differs; returns the process's exit code."""
     files = {p.relative_to(fresh) for p in fresh.rglob("*") if p.is_file()}
     committed_files = {p.relative_to(committed) for p in committed.rglob("*") if p.is_file()}
-    committed_files = {p for p in committed_files if p.parts[0] != "int8"}  # make_int8_goldens.py
+    others = {"int8", "int8_weights"}  # make_int8_goldens.py, make_int8_weight_goldens.py
+    committed_files = {p for p in committed_files if p.parts[0] not in others}
     status = 0
     by_hand = {Path("README.md"), Path("golden_test.cc")}
     for name in sorted(files ^ committed_files - by_hand):

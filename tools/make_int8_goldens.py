@@ -31,7 +31,6 @@ import shutil
 import sys
 import tempfile
 import zlib
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,6 +53,7 @@ from make_goldens import (
     compare,
     effect,
     implementations,
+    linear_layers,
     random_tokens,
     random_weights,
     run,
@@ -226,17 +226,6 @@ class InputRounding:
             zero_point = self.to_integers(-128 - low / scale)
         integers = self.to_integers(x / scale) + zero_point
         return (integers.clamp(-128, 127) - zero_point) * scale
-
-
-@contextmanager
-def linear_layers(patched):
-    """Every product with a weight goes through patched(linear, x, weight, bias)."""
-    linear = torch.nn.functional.linear
-    torch.nn.functional.linear = lambda x, w, b=None: patched(linear, x, w, b)
-    try:
-        yield
-    finally:
-        torch.nn.functional.linear = linear
 
 
 def weight_names(model, variant):

@@ -43,9 +43,9 @@ Outliers FindOutliers(const std::vector<float>& maxima) {
   return outliers;
 }
 
-std::string MaximaText(std::span<const LinearMaxima> linears) {
+std::string MaximaText(std::span<const quant::LinearMaxima> linears) {
   std::string text;
-  for (const LinearMaxima& linear : linears) {
+  for (const quant::LinearMaxima& linear : linears) {
     text += fmt::format("\n{}\n  {:<14}{:>10}{:>10}{:>10}  {}\n", linear.name, "channels",
                         "largest", "median", "ratio", "the largest ones");
     text += TableRow("|x|", linear.before.inputs);
@@ -57,9 +57,9 @@ std::string MaximaText(std::span<const LinearMaxima> linears) {
   return text;
 }
 
-nlohmann::ordered_json MaximaJson(std::span<const LinearMaxima> linears) {
+nlohmann::ordered_json MaximaJson(std::span<const quant::LinearMaxima> linears) {
   auto json = nlohmann::ordered_json::array();
-  for (const LinearMaxima& linear : linears) {
+  for (const quant::LinearMaxima& linear : linears) {
     nlohmann::ordered_json object = {
         {"name", linear.name},
         {"inputs", {{"before", linear.before.inputs}, {"after", nullptr}}},

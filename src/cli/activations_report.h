@@ -3,24 +3,13 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "quant/look_at_layers.h"
+
 namespace godwit::cli {
-
-// [inputs] each.
-struct ChannelMaxima {
-  std::vector<float> inputs;   // of what goes in; empty if no token of the text reached the layer
-  std::vector<float> weights;  // of what reads it
-};
-
-struct LinearMaxima {
-  std::string name;  // with all parts that are computed as one
-  ChannelMaxima before;
-  std::optional<ChannelMaxima> after;  // none: nothing of it is smoothed
-};
 
 // How far the largest channels stand out of the others.
 struct Outliers {
@@ -33,9 +22,9 @@ struct Outliers {
 Outliers FindOutliers(const std::vector<float>& maxima);
 
 // A table for each layer.
-std::string MaximaText(std::span<const LinearMaxima> linears);
+std::string MaximaText(std::span<const quant::LinearMaxima> linears);
 
 // Every channel's.
-nlohmann::ordered_json MaximaJson(std::span<const LinearMaxima> linears);
+nlohmann::ordered_json MaximaJson(std::span<const quant::LinearMaxima> linears);
 
 }  // namespace godwit::cli

@@ -20,11 +20,11 @@ TEST(ActivationsReport, FindsOutliers) {
   EXPECT_THAT(FindOutliers({3}).channels, ElementsAre(0));
 }
 
-const LinearMaxima kSmoothed = {
+const quant::LinearMaxima kSmoothed = {
     .name = "smoothed",
     .before = {.inputs = {1, 128, 1}, .weights = {0.5f, 0.25f, 0.5f}},
-    .after = ChannelMaxima{.inputs = {1, 2, 1}, .weights = {0.5f, 16, 0.5f}}};
-const LinearMaxima kExpert = {.name = "expert", .before = {.weights = {0, 0, 3}}};
+    .after = quant::ChannelMaxima{.inputs = {1, 2, 1}, .weights = {0.5f, 16, 0.5f}}};
+const quant::LinearMaxima kExpert = {.name = "expert", .before = {.weights = {0, 0, 3}}};
 
 TEST(ActivationsReport, ATableForEachLayer) {
   const std::string text = MaximaText(std::vector{kSmoothed, kExpert});

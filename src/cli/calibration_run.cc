@@ -5,13 +5,21 @@
 #include "cli/options/text_input.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
-#include "cli/terminal/progress_line.h"
 #include "kernels/dispatch.h"
-#include "quant/first_layers.h"
-#include "quant/quantization_block.h"
 
 namespace godwit::cli {
 namespace {
+
+struct StageName {
+  const char* label;
+  ProgressUnit unit;
+};
+// In the order of quant::Stage.
+constexpr StageName kStages[] = {{"loading the model", ProgressUnit::kBytes},
+                                 {"calibrating", ProgressUnit::kTokens},
+                                 {"smoothing", ProgressUnit::kBytes},
+                                 {"finding the fixed scales", ProgressUnit::kTokens},
+                                 {"quantizing and writing", ProgressUnit::kBytes}};
 
 // Warned first, since the threads are there from then on.
 int Threads(const ModelOptions& options) {
@@ -20,13 +28,6 @@ int Threads(const ModelOptions& options) {
 }
 
 }  // namespace
-
-ModelFolder OpenFloatModel(const std::string& folder) {
-  ModelFolder model(folder);
-  quant::RefuseQuantized(model.config(), folder);
-  WarnAboutSpec(model.spec());
-  return model;
-}
 
 quant::CalibrationText ReadCalibrationText(const ModelFolder& model,
                                            const CalibrationInput& options) {
@@ -42,38 +43,29 @@ quant::CalibrationText ReadCalibrationText(const ModelFolder& model,
   return text;
 }
 
-Computation::Computation(const ModelOptions& options)
+CalibrationRun::CalibrationRun(const ModelOptions& options)
     : pool_(Threads(options)),
       exec_{.pool = pool_,
             .kernels = *kernels::SelectIsa(options.isa).table,
             .workspace = workspace_,
             .cancel = &cancel_},
-      on_interrupt_(cancel_, /*presses_to_exit=*/2) {}
+      on_interrupt_(cancel_, /*presses_to_exit=*/2),
+      hooks_{.progress = [this](quant::Stage stage, int64_t done,
+                                int64_t total) { Show(stage, done, total); },
+             .warn =
+                 [this](const std::string& message) {
+                   const std::string line = "godwit: warning: " + message;
+                   progress_ ? progress_->Say(line) : WriteNotice(line + "\n");
+                 }} {}
 
-std::unique_ptr<Decoder> LoadLayers(const Exec& exec, const ModelFolder& model, int64_t layers) {
-  ProgressLine progress("loading the model", ProgressUnit::kBytes);
-  return quant::LoadFirstLayers(
-      model.spec(), model.weights(), layers, exec.pool,
-      {.progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
-       .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); },
-       .cancel = exec.cancel});
-}
-
-quant::Calibration RunCalibration(const Exec& exec, const Decoder& decoder,
-                                  const quant::CalibrationText& text,
-                                  const quant::CalibrationScope& scope) {
-  ProgressLine progress("calibrating", ProgressUnit::kTokens);
-  return quant::Calibrate(
-      exec, decoder, text.pieces,
-      [&](int64_t done, int64_t total) { progress.Update(done, total); }, scope);
-}
-
-quant::Smoothing RunSmoothing(const Exec& exec, const quant::QuantPlan& plan,
-                              const quant::Scheme& scheme, const quant::Calibration& calibration,
-                              const SmoothingOptions& options) {
-  ProgressLine progress("smoothing", ProgressUnit::kBytes);
-  return quant::Smooth(exec, plan, scheme, calibration, options.how(),
-                       [&](int64_t done, int64_t total) { progress.Update(done, total); });
+void CalibrationRun::Show(quant::Stage stage, int64_t done, int64_t total) {
+  if (stage != stage_) {
+    const StageName& name = kStages[static_cast<size_t>(stage)];
+    progress_.reset();
+    progress_.emplace(name.label, name.unit);
+    stage_ = stage;
+  }
+  progress_->Update(done, total);
 }
 
 }  // namespace godwit::cli

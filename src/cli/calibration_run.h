@@ -2,8 +2,7 @@
 // `inspect --activations`. Progress goes to standard error.
 #pragma once
 
-#include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 
 #include "base/cancel.h"
@@ -12,46 +11,36 @@
 #include "cli/options/model_options.h"
 #include "cli/options/smoothing_options.h"
 #include "cli/terminal/interrupt.h"
-#include "model/decoder.h"
+#include "cli/terminal/progress_line.h"
 #include "ops/exec.h"
-#include "quant/calibrate.h"
-#include "quant/plan.h"
-#include "quant/scheme.h"
-#include "quant/smooth.h"
+#include "quant/quantize_model.h"
 #include "tensor/workspace.h"
 
 namespace godwit::cli {
-
-// Warns of what the engine would warn of. Throws Error(kUnsupported) for a model that is quantized.
-ModelFolder OpenFloatModel(const std::string& folder);
 
 // Warns where there is less text than asked for.
 quant::CalibrationText ReadCalibrationText(const ModelFolder& model,
                                            const CalibrationInput& options);
 
-// Threads, kernels and memory. While it lives, Ctrl-C cancels; pressed twice, it leaves at once.
-class Computation {
+// Threads, kernels, memory and a progress line for each stage. While it lives, Ctrl-C cancels;
+// pressed twice, it leaves at once.
+class CalibrationRun {
  public:
-  explicit Computation(const ModelOptions& options);
+  explicit CalibrationRun(const ModelOptions& options);
   const Exec& exec() const { return exec_; }
+  const quant::StageHooks& hooks() const { return hooks_; }
 
  private:
+  void Show(quant::Stage stage, int64_t done, int64_t total);
+
   ThreadPool pool_;
   Workspace workspace_;
   CancelToken cancel_;
   Exec exec_;
   CancelOnInterrupt on_interrupt_;
+  std::optional<quant::Stage> stage_;
+  std::optional<ProgressLine> progress_;
+  quant::StageHooks hooks_;
 };
-
-// The first `layers` decoder layers of it, to be looked at.
-std::unique_ptr<Decoder> LoadLayers(const Exec& exec, const ModelFolder& model, int64_t layers);
-
-quant::Calibration RunCalibration(const Exec& exec, const Decoder& decoder,
-                                  const quant::CalibrationText& text,
-                                  const quant::CalibrationScope& scope);
-
-quant::Smoothing RunSmoothing(const Exec& exec, const quant::QuantPlan& plan,
-                              const quant::Scheme& scheme, const quant::Calibration& calibration,
-                              const SmoothingOptions& options);
 
 }  // namespace godwit::cli

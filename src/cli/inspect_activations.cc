@@ -1,9 +1,6 @@
 #include "cli/inspect_activations.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
-#include <vector>
 
 #include "base/error.h"
 #include "cli/activations_report.h"
@@ -12,62 +9,9 @@
 #include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
-#include "quant/channel_maxima.h"
-#include "quant/chosen_linears.h"
-#include "quant/linears.h"
+#include "quant/look_at_layers.h"
 
 namespace godwit::cli {
-namespace {
-
-LinearMaxima Measure(const Exec& exec, const LinearTensors& linear,
-                     const quant::Calibration& calibration, const quant::Scalings& scalings) {
-  const auto measured = [&](const quant::Scalings& with) -> ChannelMaxima {
-    return {.inputs = quant::LargestInputs(linear, calibration, with),
-            .weights = quant::LargestWeights(exec, linear, with)};
-  };
-  LinearMaxima maxima{.name = quant::FullName(linear), .before = measured({})};
-  const bool smoothed = std::ranges::any_of(
-      linear.parts, [&](const TensorInfo* part) { return scalings.contains(part->name); });
-  if (smoothed) maxima.after = measured(scalings);
-  return maxima;
-}
-
-struct Seen {
-  quant::CalibrationText text;
-  quant::Smoothing smoothing;
-  std::vector<LinearMaxima> linears;
-};
-
-Seen Look(const ModelOptions& options, const ActivationsOptions& activations) {
-  const ModelFolder model = OpenFloatModel(options.folder);
-  const auto chosen = quant::ChooseLinears(model.tensors(), *activations.layers);
-  const auto kind = activations.smoothing.kind.value_or(quant::SmoothKind::kNorm);
-  const quant::AlphaSearch search = activations.smoothing.how().search;
-  auto plan = quant::PlanQuantization(model.spec(), model.tensors(), kind, /*keep=*/{});
-  quant::CalibrationScope scope{.samples = search != quant::AlphaSearch::kNone};
-  int64_t layers = model.spec().layers;
-  // One alpha for the model takes all of it, anything else only what is looked at.
-  if (search != quant::AlphaSearch::kGlobal) {
-    plan.smooth.groups = quant::GroupsOf(chosen, std::move(plan.smooth.groups));
-    scope.linears = chosen.neighbours;
-    layers = chosen.layers;
-  }
-  Seen seen{.text = ReadCalibrationText(model, activations.calibration)};
-
-  const Computation computation(options);
-  const Exec& exec = computation.exec();
-  const auto decoder = LoadLayers(exec, model, layers);
-  const auto calibration = RunCalibration(exec, *decoder, seen.text, scope);
-  // Nothing is quantized, but a search for alpha asks what that would cost.
-  seen.smoothing =
-      RunSmoothing(exec, plan, quant::kDefaultScheme, calibration, activations.smoothing);
-  for (const LinearTensors* linear : chosen.linears) {
-    seen.linears.push_back(Measure(exec, *linear, calibration, seen.smoothing.scalings));
-  }
-  return seen;
-}
-
-}  // namespace
 
 void AddActivationsFlags(CommandLine& line, ActivationsOptions& options) {
   line.Group("Activations");
@@ -93,20 +37,30 @@ void CheckActivations(const ActivationsOptions& options) {
   }
 }
 
-void InspectActivations(const ModelOptions& model, const ActivationsOptions& activations,
+void InspectActivations(const ModelOptions& options, const ActivationsOptions& activations,
                         bool json) {
-  const Seen seen = Look(model, activations);
+  const ModelFolder model(options.folder);
+  const quant::SmoothOptions alpha = activations.smoothing.how();
+  const auto layers =
+      quant::PlanLook(model, *activations.layers,
+                      activations.smoothing.kind.value_or(quant::SmoothKind::kNorm), alpha);
+  WarnAboutSpec(model.spec());
+  const quant::CalibrationText text = ReadCalibrationText(model, activations.calibration);
+  const quant::LayersSeen seen = [&] {
+    const CalibrationRun run(options);
+    return quant::LookAtLayers(run.exec(), model, layers, alpha, text.pieces, run.hooks());
+  }();
   if (json) {
-    nlohmann::ordered_json object = {{"folder", model.folder},
+    nlohmann::ordered_json object = {{"folder", options.folder},
                                      {"text", *activations.calibration.file},
-                                     {"tokens", seen.text.tokens},
+                                     {"tokens", text.tokens},
                                      {"alphas", seen.smoothing.alphas}};
     object["linears"] = MaximaJson(seen.linears);
     WriteJson(object);
   } else {
     WriteOutput(fmt::format("calibration {}, {}\nalpha       {}\n",
-                            Plural(std::ssize(seen.text.pieces), "piece"),
-                            Plural(seen.text.tokens, "token"), DescribeAlphas(seen.smoothing)) +
+                            Plural(std::ssize(text.pieces), "piece"), Plural(text.tokens, "token"),
+                            DescribeAlphas(seen.smoothing)) +
                 MaximaText(seen.linears));
   }
 }

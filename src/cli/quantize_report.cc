@@ -42,8 +42,8 @@ class CountedLines {
 
 }  // namespace
 
-std::string PlanText(const quant::QuantPlan& plan, const quant::Scheme& scheme,
-                     const QuantizedSizes& sizes) {
+std::string PlanText(const quant::ModelPlan& model, const quant::Scheme& scheme) {
+  const quant::QuantPlan& plan = model.plan;
   CountedLines int8, kept, smoothed, left_out;
   for (const LinearTensors* linear : plan.linears) {
     for (const TensorInfo* part : linear->parts) int8.Add(WithoutNumbers(ModuleName(*part)));
@@ -57,7 +57,7 @@ std::string PlanText(const quant::QuantPlan& plan, const quant::Scheme& scheme,
   }
   return fmt::format("{:<12}{}: {}\n", "scheme", scheme.name, scheme.description) +
          int8.Text("int8") + kept.Text("float") + smoothed.Text("smoothed") +
-         left_out.Text("left out") + DescribeSizes(sizes);
+         left_out.Text("left out") + DescribeSizes(model);
 }
 
 std::string DescribeAlphas(const quant::Smoothing& smoothing) {
@@ -87,11 +87,11 @@ void PutSmoothing(nlohmann::ordered_json& json, const quant::Smoothing& smoothin
   }
 }
 
-std::string DescribeSizes(const QuantizedSizes& sizes) {
+std::string DescribeSizes(const quant::ModelPlan& plan) {
   return fmt::format(
-      "{:<12}{} -> {} ({:.2f})\n", "weights", FormatBytes(sizes.before_bytes),
-      FormatBytes(sizes.after_bytes),
-      static_cast<double>(sizes.after_bytes) / static_cast<double>(sizes.before_bytes));
+      "{:<12}{} -> {} ({:.2f})\n", "weights", FormatBytes(plan.before_bytes),
+      FormatBytes(plan.after_bytes),
+      static_cast<double>(plan.after_bytes) / static_cast<double>(plan.before_bytes));
 }
 
 }  // namespace godwit::cli

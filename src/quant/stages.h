@@ -1,0 +1,30 @@
+// The hooks of a stage as its steps take them. For the files of this room.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "checkpoint/model_folder.h"
+#include "ops/exec.h"
+#include "quant/first_layers.h"
+#include "quant/quantize_model.h"
+
+namespace godwit::quant {
+
+inline std::function<void(int64_t done, int64_t total)> ProgressOf(Stage stage,
+                                                                   const StageHooks& hooks) {
+  return [stage, &hooks](int64_t done, int64_t total) {
+    if (hooks.progress) hooks.progress(stage, done, total);
+  };
+}
+
+// The first `layers` decoder layers, to be looked at.
+inline std::unique_ptr<Decoder> LoadLayers(const Exec& exec, const ModelFolder& model,
+                                           int64_t layers, const StageHooks& hooks) {
+  return LoadFirstLayers(
+      model.spec(), model.weights(), layers, exec.pool,
+      {.progress = ProgressOf(Stage::kLoading, hooks), .warn = hooks.warn, .cancel = exec.cancel});
+}
+
+}  // namespace godwit::quant

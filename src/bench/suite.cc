@@ -89,13 +89,14 @@ class Suite {
     }
     std::vector<double> took_ms(results.size());  // in the last round
     for (int64_t round = 0; round < options_.rounds; ++round) {
+      double begin_ms = options_.now_ms();  // of the first test: that the machine is measured, too
       if (options_.probe != nullptr) {
         for (auto& [threads, team] : teams_) MeasureMachine(*team);
       }
       for (size_t i = 0; i < results.size(); ++i) {
-        const double begin_ms = options_.now_ms();
         RunOnce(results[i]);
-        took_ms[i] = options_.now_ms() - begin_ms;
+        const double end_ms = options_.now_ms();
+        took_ms[i] = end_ms - std::exchange(begin_ms, end_ms);
         const auto sum_from = [&](size_t first) {
           return std::accumulate(took_ms.begin() + static_cast<std::ptrdiff_t>(first),
                                  took_ms.end(), 0.0);

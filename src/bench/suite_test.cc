@@ -195,6 +195,26 @@ TEST(Suite, FilledAndForgetfulCaches) {
             static_cast<double>(model->step_bytes() + 65 * 2 * 2 * 16 * 2 * 2));
 }
 
+// Measuring the machine takes time in every round that is still to come.
+TEST(Suite, WhatIsLeftCountsTheProbes) {
+  struct SlowMachine : FakeMachine {
+    double clock_ms = 0;
+    double ForkJoinMicroseconds(ThreadPool&) override { return clock_ms += 1000; }
+  } machine;
+  SuiteOptions options = Options({{.predict_tokens = 1}, {.prompt_tokens = 1}});
+  options.probe = &machine;
+  options.now_ms = [&] { return machine.clock_ms; };
+  options.rounds = 3;
+  options.warm_up = false;
+  std::vector<std::optional<double>> left_ms;
+  options.on_progress = [&](int64_t, int64_t, std::optional<double> left) {
+    left_ms.push_back(left);
+  };
+  (void)RunSuite(*SmallModel(DType::kF32), options);
+  const std::vector<std::optional<double>> expected = {std::nullopt, 2000, 1000, 1000, 0, 0};
+  EXPECT_EQ(left_ms, expected);
+}
+
 TEST(Suite, WhatDoesNotFitIsRefusedWithTheNumbers) {
   const DecoderSpec spec = FindShape("1b");
   // 32 KiB a token: 3 TiB.

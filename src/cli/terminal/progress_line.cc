@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -34,27 +35,39 @@ std::string_view Noun(ProgressUnit unit) {
 
 bool ProgressIsVisible() noexcept { return visible; }
 
-std::string FormatProgress(const std::string& label, ProgressUnit unit,
-                           const ProgressState& state) {
+std::optional<double> LeftMs(ProgressUnit unit, const ProgressState& state) {
+  std::optional<double> estimate = state.left_ms;
+  if (!estimate && unit != ProgressUnit::kTests && state.done > state.start) {
+    estimate = state.updated_ms * static_cast<double>(state.total - state.done) /
+               static_cast<double>(state.done - state.start);
+  }
+  if (!estimate) return std::nullopt;
+  // Counted down from what was estimated when something was done last: while a long piece of work
+  // is silent, an estimate of that moment would grow.
+  const double left_ms = *estimate - (state.elapsed_ms - state.updated_ms);
+  return left_ms > 0 ? std::optional(left_ms) : std::nullopt;
+}
+
+std::optional<double> Countdown::Next(std::optional<double> left_ms) {
+  if (left_ms && shown_ms_) left_ms = std::min(*left_ms, *shown_ms_);
+  return shown_ms_ = left_ms;
+}
+
+std::string FormatProgress(const std::string& label, ProgressUnit unit, const ProgressState& state,
+                           std::optional<double> left_ms) {
   if (state.total <= 0) {
     return fmt::format("{}: {}", label, FormatDuration(state.elapsed_ms / 1000));
   }
   std::string line =
       fmt::format("{}: {} of {}{}, {}%", label, Amount(unit, state.done), Amount(unit, state.total),
                   Noun(unit), 100 * state.done / state.total);
-  if (state.done <= state.start || state.updated_ms <= 0) return line;
-  const double rate = 1000 * static_cast<double>(state.done - state.start) / state.updated_ms;
-  if (unit == ProgressUnit::kBytes) {
-    line += fmt::format(", {}/s", FormatBytes(static_cast<int64_t>(rate)));
-  } else if (unit == ProgressUnit::kTokens) {
-    line += fmt::format(", {} tokens/s", FormatRate(rate));
+  if (unit != ProgressUnit::kTests && state.done > state.start && state.updated_ms > 0) {
+    const double rate = 1000 * static_cast<double>(state.done - state.start) / state.updated_ms;
+    line += unit == ProgressUnit::kBytes
+                ? fmt::format(", {}/s", FormatBytes(static_cast<int64_t>(rate)))
+                : fmt::format(", {} tokens/s", FormatRate(rate));
   }
-  // Counted down from what was estimated when something was done last: while a long piece of work
-  // is silent, an estimate of that moment would grow.
-  const double estimate =
-      state.left_ms.value_or(1000 * static_cast<double>(state.total - state.done) / rate);
-  const double left_ms = estimate - (state.elapsed_ms - state.updated_ms);
-  return left_ms > 0 ? line + fmt::format(", {} left", FormatDuration(left_ms / 1000)) : line;
+  return left_ms ? line + fmt::format(", {} left", FormatDuration(*left_ms / 1000)) : line;
 }
 
 ProgressLine::ProgressLine(std::string label, ProgressUnit unit)
@@ -102,7 +115,9 @@ void ProgressLine::Draw(std::stop_token stop) {
          !stop.stop_requested()) {
     wait = kRedraw;
     state_.elapsed_ms = watch_.ms();
-    std::string line = FormatProgress(label_, unit_, state_);
+    std::optional<double> left_ms = LeftMs(unit_, state_);
+    if (unit_ == ProgressUnit::kTests) left_ms = countdown_.Next(left_ms);
+    std::string line = FormatProgress(label_, unit_, state_, left_ms);
     // A line that wraps could not be taken back, and half a character might take the next with it.
     const auto columns = static_cast<size_t>(StatusColumns());
     line.resize(FirstCharacters(line, columns - 1).size());

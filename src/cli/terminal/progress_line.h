@@ -27,8 +27,23 @@ struct ProgressState {
   std::optional<double> left_ms;  // from that moment on, where the worker knows better
 };
 
+// How long the rest should take from now on, if that is known and not over. Tests differ too much
+// in length to tell by their number.
+std::optional<double> LeftMs(ProgressUnit unit, const ProgressState& state);
+
+// What a line says is left, where the same work is measured again and again: a later estimate that
+// is longer is noise, and the line waits for it. One that has run out begins anew.
+class Countdown {
+ public:
+  std::optional<double> Next(std::optional<double> left_ms);
+
+ private:
+  std::optional<double> shown_ms_;
+};
+
 // "reading the prompt: 512 of 2048 tokens, 25%, 341 tokens/s, 0:04 left"
-std::string FormatProgress(const std::string& label, ProgressUnit unit, const ProgressState& state);
+std::string FormatProgress(const std::string& label, ProgressUnit unit, const ProgressState& state,
+                           std::optional<double> left_ms);
 
 class ProgressLine {
  public:
@@ -56,6 +71,7 @@ class ProgressLine {
   std::condition_variable_any changed_;
   const Stopwatch watch_;
   ProgressState state_;
+  Countdown countdown_;
   bool finished_ = false;
   std::jthread drawer_;  // last: it uses the others
 };

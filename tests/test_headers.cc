@@ -1,1 +1,1 @@
-// A library needs a source; this one is there for its precompiled headers (cmake/rooms.cmake).
+// A library needs a source; this one is there for its precompiled headers (cmake/testing.cmake).

@@ -11,6 +11,7 @@
 #include "cli/options/help.h"
 #include "cli/terminal/output.h"
 #include "cli/verbs.h"
+#include "godwit/version.h"
 
 namespace godwit::cli {
 namespace {

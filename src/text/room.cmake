@@ -1,11 +1,11 @@
 # The Rust crate in worker/, built by cargo: a program that godwit_text starts. It looks for it beside
-# the running program, where `./godwit` and an installation have it, and then where it is put here.
+# the running program, where `./godwit` has it, and then where godwit_text_program says.
 find_program(GODWIT_CARGO cargo REQUIRED)
 # Several build folders may share one: the crate is the same under every preset.
-set(GODWIT_CARGO_DIR ${CMAKE_BINARY_DIR}/cargo CACHE PATH "Where cargo builds the Rust crate")
+set(GODWIT_CARGO_DIR ${PROJECT_BINARY_DIR}/cargo CACHE PATH "Where cargo builds the Rust crate")
 set(crate_dir ${CMAKE_CURRENT_LIST_DIR}/worker)
 set(cargo_program ${GODWIT_CARGO_DIR}/release/godwit-text)
-set(text_program ${CMAKE_BINARY_DIR}/godwit-text)
+set(text_program ${PROJECT_BINARY_DIR}/godwit-text)
 
 execute_process(COMMAND ${GODWIT_CARGO} --version OUTPUT_VARIABLE cargo_version)
 string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" cargo_version "${cargo_version}")
@@ -27,4 +27,9 @@ add_custom_command(
 add_custom_target(godwit_text_cargo DEPENDS ${text_program})
 
 add_dependencies(godwit_text godwit_text_cargo)
-target_compile_definitions(godwit_text PRIVATE GODWIT_TEXT_PROGRAM="${text_program}")
+
+set(GODWIT_TEXT_PROGRAM ${text_program})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/text_program.cc.in ${PROJECT_BINARY_DIR}/text_program.cc
+               @ONLY)
+add_library(godwit_text_program STATIC ${PROJECT_BINARY_DIR}/text_program.cc)
+target_link_libraries(godwit_text PUBLIC godwit_text_program)

@@ -57,8 +57,10 @@ void ResetSignals(posix_spawnattr_t& attributes) {
 std::filesystem::path WorkerProcess::Program() {
   std::error_code failed;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
-  const auto beside = self.parent_path() / "godwit-text";
-  return !failed && access(beside.c_str(), X_OK) == 0 ? beside : GODWIT_TEXT_PROGRAM;
+  const auto folder = failed ? std::filesystem::path("/") : self.parent_path();
+  const auto beside = folder / "godwit-text";
+  if (access(beside.c_str(), X_OK) == 0) return beside;
+  return (folder / kTextProgram).lexically_normal();
 }
 
 WorkerProcess::WorkerProcess(int64_t memory_bytes) {

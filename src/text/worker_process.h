@@ -11,6 +11,10 @@
 
 namespace godwit {
 
+// Where godwit-text was built or installed: absolute, or as seen from the folder of the running
+// program. Who links this library defines it (cmake/text_program.cc.in), or CMake does.
+extern const char* const kTextProgram;
+
 class WorkerProcess {
  public:
   // Throws Error(kIo), or Error(kMemory), with the reason of the operating system.
@@ -19,7 +23,7 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  // The program: beside the running one, where there is one, else where the build put it.
+  // The program: beside the running one, if it is there, else kTextProgram.
   static std::filesystem::path Program();
 
   // A stream socket. Sending and receiving come back with EAGAIN every 50 ms.

@@ -1,6 +1,7 @@
 """godwit run: the continuation, its JSON, its flags and their environment variables."""
 
 import json
+import pathlib
 import re
 import shutil
 import unittest
@@ -162,6 +163,7 @@ class RunTest(CliTest):
         built = self.folder / "build" / "release"
         built.mkdir(parents=True)
         program = shutil.copy(BINARY, built)
+        shutil.copy(pathlib.Path(BINARY).with_name("godwit-text"), built)
         shutil.copytree(TINY, self.folder / "models" / "stories-3m")
         flags = ["run", "--temp", "0", "-p", STORY["prompt"]]
         self.assertEqual(self.ok(*flags, binary=program), STORY["new_text"])

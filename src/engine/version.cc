@@ -1,0 +1,7 @@
+#include "godwit/version.h"
+
+namespace godwit {
+
+const char* Version() { return GODWIT_VERSION; }
+
+}  // namespace godwit

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Builds what README's section "From C++" tells to build, and runs it on a tiny model.
+
+    embed_test.py BUILD_FOLDER [CMAKE_ARGUMENT...]
+
+The blocks of that section are taken as they stand, but for the folders. The CMake arguments go to
+every configuration: they are there to make building cheap. BUILD_FOLDER, a build with everything, is
+only installed from. Build folders are its siblings: with compiler arguments that differ in no path,
+ccache has compiled all of the engine before.
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SECTION = (ROOT / "README.md").read_text().split("\n## From C++\n")[1].split("\n## ")[0]
+BLOCKS = dict(re.findall(r"^```(\w+)\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL))
+FIND, TARGETS = BLOCKS["cmake"].split("\n", 1)
+PROJECT = "cmake_minimum_required(VERSION 3.25)\nproject(storyteller LANGUAGES CXX)\n"
+MODEL = ROOT / "tests" / "data" / "tiny-llama"
+VERSION = re.search(r"project\(godwit VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+
+# main() lies in a library that does not tell its users about godwit.
+BEHIND_A_LIBRARY = """
+add_library(teller STATIC storyteller.cc)
+target_link_libraries(teller PRIVATE godwit::godwit)
+file(WRITE ${CMAKE_BINARY_DIR}/nothing.cc "")
+add_executable(behind ${CMAKE_BINARY_DIR}/nothing.cc)
+target_link_libraries(behind PRIVATE teller)
+"""
+VERSION_CHECK = """
+#include "godwit/version.h"
+static_assert(GODWIT_VERSION_MAJOR * 10000 + GODWIT_VERSION_MINOR * 100 + GODWIT_VERSION_PATCH == %d);
+static const bool same = godwit::Version() == std::string(GODWIT_VERSION) ? true : throw "version";
+"""
+
+
+class Embedding(unittest.TestCase):
+    def build_folder(self):
+        folder = tempfile.mkdtemp(prefix="embed-", dir=BUILD.parent)
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        return pathlib.Path(folder)
+
+    def run_all(self, *commands, **options):
+        for command in commands:
+            done = subprocess.run(list(map(str, command)), text=True, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+            self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout[-4000:]}")
+        return done.stdout
+
+    def project(self, godwit, more=""):
+        """A folder with README's example; `godwit` is the line that brings the library."""
+        folder = self.build_folder()
+        major, minor, patch = map(int, VERSION.split("."))
+        (folder / "CMakeLists.txt").write_text(f"{PROJECT}{godwit}\n{TARGETS}{more}")
+        (folder / "storyteller.cc").write_text(
+            BLOCKS["cpp"] + VERSION_CHECK % (major * 10000 + minor * 100 + patch))
+        return folder
+
+    def tells_a_story(self, program):
+        story = self.run_all([program, MODEL, "Once upon a time"])
+        self.assertIn(" there was a small bird", story)
+
+    def test_install_tree(self):
+        engine, first, second = (self.build_folder() for _ in range(3))
+        commands = [shlex.split(line) for line in BLOCKS["sh"].splitlines()]
+        folders = {"build/engine": engine, "~/godwit": first}
+        commands = [[folders.get(word, word) for word in command] for command in commands]
+        self.assertEqual(len(commands), 3)
+        commands[0] += ARGUMENTS + ["-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON"]
+        commands[1] += ["--parallel", "2"]
+        self.run_all(*commands, cwd=ROOT)
+        self.assertFalse((engine / "godwit").exists(), "the program was built, too")
+        headers = sorted(p.relative_to(first / "include") for p in first.glob("include/**/*.*"))
+        own = [p.relative_to(ROOT / "include") for p in ROOT.glob("include/godwit/*.h")]
+        self.assertEqual(headers, sorted([*own, pathlib.Path("godwit/version.h")]))
+
+        # Nothing of it depends on where it lies, nor on what it was built from.
+        shutil.rmtree(engine)
+        installed = second / "moved"
+        first.rename(installed)
+        source, build = self.project(FIND, BEHIND_A_LIBRARY), self.build_folder()
+        self.run_all(["cmake", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={installed}",
+                      *ARGUMENTS],
+                     ["cmake", "--build", build])
+        self.tells_a_story(build / "storyteller")
+        self.tells_a_story(build / "behind")
+
+    def test_subdirectory(self):
+        source = self.project(f"add_subdirectory({ROOT} godwit)")
+        build = self.build_folder()
+        self.run_all(["cmake", "-S", source, "-B", build, *ARGUMENTS,
+                      "-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON"],
+                     ["cmake", "--build", build, "--parallel", "2"])
+        self.assertFalse((build / "godwit" / "godwit").exists(), "the program was built, too")
+        self.tells_a_story(build / "storyteller")
+        # Who embeds it says what is installed.
+        prefix = self.build_folder()
+        self.run_all(["cmake", "--install", build, "--prefix", prefix])
+        self.assertEqual(os.listdir(prefix), [])
+
+    def test_installed_program(self):
+        prefix = self.build_folder()
+        self.run_all(["cmake", "--install", BUILD, "--prefix", prefix])
+        self.assertEqual(sorted(p.name for p in prefix.iterdir()),
+                         ["bin", "include", "lib", "libexec"])
+        self.assertEqual(os.listdir(prefix / "bin"), ["godwit"])
+        self.assertEqual(self.run_all([prefix / "bin" / "godwit", "--version"]),
+                         f"godwit {VERSION}\n")
+        run = [prefix / "bin" / "godwit", "tokenize", "-m", MODEL, "-p", "Once"]
+        self.run_all(run)
+        (prefix / "libexec" / "godwit-text").unlink()
+        refused = subprocess.run(run, text=True, capture_output=True)
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn("libexec/godwit-text", refused.stderr)
+
+
+if __name__ == "__main__":
+    BUILD = pathlib.Path(sys.argv[1])
+    ARGUMENTS = sys.argv[2:]
+    unittest.main(argv=sys.argv[:1])

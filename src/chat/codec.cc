@@ -9,7 +9,8 @@ ChatCodec CodecOf(const Engine& engine, std::string variables) {
       .render = [&engine, variables = std::move(variables)](
                     std::span<const Message> messages,
                     bool open) { return engine.ApplyChatTemplate(messages, open, variables); },
-      .encode = [&engine](std::string_view text) { return engine.Tokenize(text, false); },
+      .encode = [&engine](std::string_view text,
+                          int64_t max_tokens) { return engine.Tokenize(text, false, max_tokens); },
       .decode = [&engine](std::span<const int32_t> tokens,
                           bool skip_special) { return engine.Detokenize(tokens, skip_special); }};
 }

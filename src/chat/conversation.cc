@@ -10,19 +10,26 @@ namespace godwit::chat {
 Conversation::Conversation(ChatCodec codec, std::optional<std::string> system)
     : codec_(std::move(codec)), system_(std::move(system)) {}
 
-void Conversation::Ask(std::string question) {
+bool Conversation::Ask(std::string question, int64_t max_tokens) {
   messages_.push_back({.role = "user", .content = std::move(question)});
   before_question_.push_back(End());
   before_answer_.emplace_back();
-  try {
-    Extend(Render());
-  } catch (...) {  // the template refuses it, or it is too long
+  const auto take_back = [this] {
     messages_.pop_back();
     before_question_.pop_back();
     before_answer_.pop_back();
+  };
+  try {
+    if (!Extend(Render(), max_tokens)) {
+      take_back();
+      return false;
+    }
+  } catch (...) {  // the template refuses it
+    take_back();
     throw;
   }
   before_answer_.back() = End();
+  return true;
 }
 
 int64_t Conversation::MessageEnd(int64_t tokens) const {
@@ -31,7 +38,7 @@ int64_t Conversation::MessageEnd(int64_t tokens) const {
   for (size_t n = 1; n <= messages.size() && end < tokens; ++n) {
     std::vector<int32_t> prefix;
     try {
-      prefix = codec_.encode(codec_.render(std::span(messages).first(n), /*open=*/false));
+      prefix = codec_.encode(codec_.render(std::span(messages).first(n), /*open=*/false), kAny);
     } catch (const Error&) {
       continue;  // templates may refuse a conversation that ends here
     }
@@ -97,10 +104,13 @@ std::string Conversation::RenderClosed() const {
   return messages_.empty() ? "" : codec_.render(AllMessages(), /*open=*/false);
 }
 
-void Conversation::SetTranscript(std::string rendered) {
-  tokens_ = codec_.encode(rendered);
+bool Conversation::SetTranscript(std::string rendered, int64_t max_tokens) {
+  std::vector<int32_t> tokens = codec_.encode(rendered, max_tokens);
+  if (std::ssize(tokens) > max_tokens) return false;
+  tokens_ = std::move(tokens);
   text_ = std::move(rendered);
   last_answer_ = text_.size();
+  return true;
 }
 
 void Conversation::SetSystem(std::optional<std::string> text) {
@@ -128,30 +138,35 @@ std::vector<Message> Conversation::AllMessages() const {
 
 std::string Conversation::Render() const { return codec_.render(AllMessages(), /*open=*/true); }
 
-void Conversation::Extend(const std::string& rendered) {
+bool Conversation::Extend(const std::string& rendered, int64_t max_tokens) {
   // A replacement character may be half of one, cut off where the output ended: the text would
   // agree although its tokens do not stand for it.
   const bool exact = text_.find("\uFFFD", last_answer_) == std::string::npos;
   if (!text_.empty() && exact && rendered.starts_with(text_)) {
-    if (const auto rest = EncodeRest(std::string_view(rendered).substr(text_.size()))) {
+    const int64_t room = std::max<int64_t>(0, max_tokens - std::ssize(tokens_));
+    if (const auto rest = EncodeRest(std::string_view(rendered).substr(text_.size()), room)) {
+      if (std::ssize(*rest) > room) return false;
       tokens_.insert(tokens_.end(), rest->begin(), rest->end());
       text_ = rendered;
       last_answer_ = text_.size();
-      return;
+      return true;
     }
   }
-  SetTranscript(rendered);
+  if (!SetTranscript(rendered, max_tokens)) return false;
   std::fill(before_question_.begin(), before_question_.end(), Mark{});
   std::fill(before_answer_.begin(), before_answer_.end(), Mark{});
+  return true;
 }
 
 // Tokenizers may treat the beginning of a text differently (a space put in front). Where the text
 // so far ends in a special token, as finished answers do, the rest is encoded behind that token,
 // where it stands; special tokens take no part in what surrounds them.
-std::optional<std::vector<int32_t>> Conversation::EncodeRest(std::string_view rest) const {
+std::optional<std::vector<int32_t>> Conversation::EncodeRest(std::string_view rest,
+                                                             int64_t max_tokens) const {
   const auto last = std::span(tokens_).last(1);
-  if (!codec_.decode(last, /*skip_special=*/true).empty()) return codec_.encode(rest);
-  auto encoded = codec_.encode(codec_.decode(last, /*skip_special=*/false) + std::string(rest));
+  if (!codec_.decode(last, /*skip_special=*/true).empty()) return codec_.encode(rest, max_tokens);
+  auto encoded = codec_.encode(codec_.decode(last, /*skip_special=*/false) + std::string(rest),
+                               max_tokens == kAny ? kAny : max_tokens + 1);
   if (encoded.empty() || encoded.front() != last.front()) return std::nullopt;
   encoded.erase(encoded.begin());
   return encoded;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,10 +21,13 @@ namespace godwit::chat {
 
 class Conversation {
  public:
+  static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+
   explicit Conversation(ChatCodec codec, std::optional<std::string> system = std::nullopt);
 
-  // Adds the user's next message. What the template refuses is thrown and not added.
-  void Ask(std::string question);
+  // Adds the user's next message. What the template refuses is thrown and not added. False, and not
+  // added, if the prompt would have more than `max_tokens`: the rest is not tokenized then.
+  bool Ask(std::string question, int64_t max_tokens = kAny);
 
   // The tokens to continue. Valid until the next call that changes the conversation.
   std::span<const int32_t> prompt() const { return tokens_; }
@@ -67,11 +71,12 @@ class Conversation {
   std::vector<Message> AllMessages() const;  // the system message first
   std::string Render() const;                // for the next answer
   std::string RenderClosed() const;          // up to the last answer; empty without messages
-  // All of it encoded anew. Throws with nothing changed.
-  void SetTranscript(std::string rendered);
-  // Brings tokens_ to stand for all messages.
-  void Extend(const std::string& rendered);
-  std::optional<std::vector<int32_t>> EncodeRest(std::string_view rest) const;
+  // All of it encoded anew. Throws, or returns false beyond max_tokens, with nothing changed.
+  bool SetTranscript(std::string rendered, int64_t max_tokens = kAny);
+  // Brings tokens_ to stand for all messages, likewise.
+  bool Extend(const std::string& rendered, int64_t max_tokens = kAny);
+  // More than max_tokens may end early.
+  std::optional<std::vector<int32_t>> EncodeRest(std::string_view rest, int64_t max_tokens) const;
   std::string TextOf(std::span<const int32_t> output) const;
 
   ChatCodec codec_;

@@ -30,15 +30,16 @@ struct FakeCodec {
     return open ? text + "a:" : text;
   }
 
-  std::vector<int32_t> Encode(std::string_view text) {
-    encoded_bytes += static_cast<int64_t>(text.size());
+  std::vector<int32_t> Encode(std::string_view text, int64_t max_tokens = Conversation::kAny) {
+    const size_t size = text.size();
     std::vector<int32_t> tokens;
-    while (!text.empty()) {
+    while (!text.empty() && std::ssize(tokens) <= max_tokens) {
       const bool end = text.starts_with("<e>");
       const bool pair = text.starts_with("ab");
       tokens.push_back(end ? kEnd : pair ? kPair : text[0]);
       text.remove_prefix(end ? 3 : pair ? 2 : 1);
     }
+    encoded_bytes += static_cast<int64_t>(size - text.size());
     return tokens;
   }
 
@@ -63,7 +64,7 @@ class ConversationTest : public testing::Test {
  protected:
   ChatCodec Codec() {
     return {.render = [this](auto messages, bool open) { return fake_.Render(messages, open); },
-            .encode = [this](auto text) { return fake_.Encode(text); },
+            .encode = [this](auto text, int64_t most) { return fake_.Encode(text, most); },
             .decode = FakeCodec::Decode};
   }
 
@@ -94,6 +95,25 @@ TEST_F(ConversationTest, EncodesOnlyWhatIsNew) {
   fake_.encoded_bytes = 0;
   chat_.Ask("z");
   EXPECT_LT(fake_.encoded_bytes, 20);
+}
+
+TEST_F(ConversationTest, AQuestionTooLongIsNotEncodedToItsEnd) {
+  EXPECT_FALSE(chat_.Ask(std::string(1000, 'x'), 20));
+  EXPECT_LT(fake_.encoded_bytes, 30);
+  EXPECT_TRUE(chat_.messages().empty());
+  EXPECT_TRUE(chat_.prompt().empty());
+
+  EXPECT_TRUE(chat_.Ask("hi", 8));  // u:hi<e>\na: has 8 tokens
+  for (const int32_t last : {kEnd, int32_t{'b'}}) {
+    chat_.Answer("b", std::vector<int32_t>{last});
+    const std::vector<int32_t> before(chat_.prompt().begin(), chat_.prompt().end());
+    fake_.encoded_bytes = 0;
+    const int64_t most = std::ssize(before) + 10;
+    EXPECT_FALSE(chat_.Ask(std::string(1000, 'x'), most));
+    EXPECT_LT(fake_.encoded_bytes, 30);
+    EXPECT_THAT(chat_.prompt(), ElementsAreArray(before));
+    EXPECT_TRUE(chat_.Ask("z", most));
+  }
 }
 
 TEST_F(ConversationTest, ClosesAnAnswerThatWasCutShort) {

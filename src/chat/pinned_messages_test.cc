@@ -18,8 +18,8 @@ ChatCodec Bytes() {
                 for (const Message& message : messages) text += "[" + message.content + "]";
                 return open ? text + "[" : text;
               },
-          .encode =
-              [](std::string_view text) { return std::vector<int32_t>(text.begin(), text.end()); },
+          .encode = [](std::string_view text,
+                       int64_t) { return std::vector<int32_t>(text.begin(), text.end()); },
           .decode = [](std::span<const int32_t> tokens,
                        bool) { return std::string(tokens.begin(), tokens.end()); }};
 }

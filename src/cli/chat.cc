@@ -8,6 +8,7 @@
 #include "cli/chat_loop.h"
 #include "cli/exit_code.h"
 #include "cli/interruptible_codec.h"
+#include "cli/options/help.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/sampling_options.h"
@@ -82,8 +83,10 @@ int Chat(std::span<const std::string> arguments) {
        .interactive = interactive});
   if (!has_template) {
     WriteStatus(
-        "godwit: this model has no chat template: it is given a plain dialogue of \"User:\" and "
-        "\"Assistant:\" lines, and an answer ends at the next \"User:\"; expect little\n");
+        WrapStatus("godwit: this model has no chat template: it is given a plain dialogue of "
+                   "\"User:\" and \"Assistant:\" lines, and an answer ends at the next "
+                   "\"User:\"; expect little") +
+        "\n");
   }
   if (!interactive) {
     PipedLines lines;
@@ -91,13 +94,15 @@ int Chat(std::span<const std::string> arguments) {
     return kExitOk;
   }
   if (own_model) {
-    WriteNotice(
-        "It tells children's stories and nothing else. Try: Tell me a story about a brave "
-        "cat\n");
+    WriteNotice(WrapStatus("It tells children's stories and nothing else. Try: Tell me a story "
+                           "about a brave cat") +
+                "\n");
   }
-  WriteNotice(fmt::format(
-      "Up to {} tokens. /help for commands, Ctrl-D to leave.\n\n",
-      options.session.context_tokens > 0 ? options.session.context_tokens : engine.max_context()));
+  WriteNotice(
+      WrapStatus(fmt::format("Up to {} tokens. /help for commands, Ctrl-D to leave.",
+                             options.session.context_tokens > 0 ? options.session.context_tokens
+                                                                : engine.max_context())) +
+      "\n\n");
   LineEditor lines(options.history);
   loop.Run(lines);
   return kExitOk;

@@ -1,5 +1,6 @@
 #include "cli/chat_loop.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
@@ -201,8 +202,15 @@ bool ChatLoop::RunCommand(const std::string& message) {
 }
 
 void ChatLoop::Ask(const std::string& question) {
-  const int64_t tokens_before = Room().used_tokens;
-  conversation_.Ask(question);
+  ContextRoom room = Room();
+  const int64_t tokens_before = room.used_tokens;
+  // A question of fewer is counted, and Answer knows then whether /clear or -c would help.
+  const int64_t most = std::max(room.limit_tokens, room.made_for);
+  if (!conversation_.Ask(question, room.endless() ? most : tokens_before + most)) {
+    room.used_tokens = 0;
+    room.has_turns = false;
+    throw Error(ErrorKind::kInput, DescribeTooLong(room, most, /*or_more=*/true));
+  }
   Answer(tokens_before);
 }
 
@@ -288,7 +296,7 @@ std::string ChatLoop::Prompt() const {
   return fmt::format("[{}%] > ", room.percent());
 }
 
-void ChatLoop::Say(const std::string& text) const { WriteStatus(text + "\n"); }
+void ChatLoop::Say(const std::string& text) const { WriteStatus(WrapStatus(text) + "\n"); }
 
 void ChatLoop::SayIfInteractive(const std::string& text) const {
   if (setup_.interactive) Say(text);

@@ -49,11 +49,11 @@ std::string DescribeFull(const ContextRoom& room) {
                      remedies.empty() ? "" : "; room is made by ", remedies);
 }
 
-std::string DescribeTooLong(const ContextRoom& room, int64_t tokens) {
+std::string DescribeTooLong(const ContextRoom& room, int64_t tokens, bool or_more) {
   std::string text =
-      fmt::format("{} has {} tokens, which leave no room for an answer in the context of {}",
-                  room.has_turns ? "the conversation with this question" : "the question", tokens,
-                  room.limit_tokens);
+      fmt::format("{} has {}{} tokens, which leave no room for an answer in the context of {}",
+                  room.has_turns ? "the conversation with this question" : "the question",
+                  or_more ? "more than " : "", tokens, room.limit_tokens);
   ContextRoom alone = room;
   alone.has_turns = room.has_turns && tokens - room.used_tokens < room.limit_tokens;
   std::string remedies = Remedies(alone);

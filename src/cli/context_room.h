@@ -25,7 +25,7 @@ std::string DescribeScarcity(const ContextRoom& room);
 std::string DescribeFull(const ContextRoom& room);
 
 // A conversation of `tokens` with its last question that leaves no room for an answer. `room` is
-// that before the question.
-std::string DescribeTooLong(const ContextRoom& room, int64_t tokens);
+// that before the question. or_more: the question was not read to its end.
+std::string DescribeTooLong(const ContextRoom& room, int64_t tokens, bool or_more = false);
 
 }  // namespace godwit::cli

@@ -39,6 +39,8 @@ TEST(ContextRoom, NamesWhatHelpsAndNothingThatWouldBeRefused) {
               AllOf(HasSubstr("the question has 120"), HasSubstr("-c 4096"), Not(HasSubstr("/kv")),
                     Not(HasSubstr("/clear"))));
   EXPECT_THAT(DescribeTooLong(first, 5000), Not(HasSubstr("what helps")));
+  EXPECT_THAT(DescribeTooLong(first, 4096, /*or_more=*/true),
+              AllOf(HasSubstr("has more than 4096 tokens"), Not(HasSubstr("what helps"))));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class ContextTest(ChatTest):
                       self.say(terminal, "Hello!"))
 
     def test_a_full_context_goes_on_with_another_policy(self):
-        terminal = self.start_chat("-c", "50", "--ignore-eos", "-n", "40")
+        terminal = self.start_chat("-c", "50", "--ignore-eos", "-n", "40", columns=300)
         self.say(terminal, "Hello!")
         self.assertRegex(self.say(terminal, "Who are you?"),
                          r"godwit: the conversation with this question has \d+ tokens, which leave no "
@@ -158,6 +158,20 @@ class ScreenTest(ChatTest):
         text = [line.removeprefix("\x1b[?2004l") for line in shown[1:-1]]
         self.assertEqual(" ".join(text), answer)
         self.assertLessEqual(max(map(len, text)), 30)
+
+    def test_nor_is_what_the_program_says(self):
+        terminal = Terminal(self, *CHAT, "-c", "40", columns=30)
+        shown = terminal.expect(READY)
+        terminal.type("Hello! " * 30 + "\r")
+        shown += terminal.expect("godwit: ")
+        shown += "godwit: " + terminal.expect(READY)
+        lines = [line.removeprefix("\x1b[?2004l") for line in shown.split("\r\n")]
+        lines = [line for line in lines if "Hello!" not in line]
+        self.assertGreater(len(lines), 8)
+        self.assertLessEqual(max(map(len, lines)), 30, lines)
+        # What has lines of its own keeps them.
+        terminal.type("/help\r")
+        self.assertIn("/system TEXT\r\n      tell the", terminal.expect(READY))
 
     def test_a_signal_leaves_the_terminal_as_it_was(self):
         terminal = self.start_chat(*ENDLESS)

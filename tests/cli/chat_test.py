@@ -80,6 +80,9 @@ class PipeTest(CliTest):
     def test_too_long_a_question(self):
         message = self.refused(2, *CHAT, "-c", "20", stdin="bird " * 100 + "\n")
         self.assertIn("20", message)
+        # Far more than the model was made for: refused before it is read to its end.
+        message = self.refused(2, *CHAT, stdin="bird " * 2_000_000 + "\n")
+        self.assertRegex(message, r"the question has more than \d+ tokens")
 
 
 class TerminalTest(CliTest):

@@ -24,6 +24,11 @@ std::string HelpEntry(std::string_view name, std::string_view text, size_t colum
   return fmt::format("{:<{}}{}\n", entry, text_column, Wrap(text, columns, text_column));
 }
 
+std::string WrapStatus(std::string_view text) {
+  if (!StatusIsTerminal() || text.find('\n') != std::string_view::npos) return std::string(text);
+  return Wrap(text, static_cast<size_t>(StatusColumns()));
+}
+
 std::string Wrap(std::string_view text, size_t columns, size_t indent) {
   std::string wrapped;
   size_t column = indent;

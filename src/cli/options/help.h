@@ -19,6 +19,10 @@ constexpr size_t kFlagColumn = 30, kVerbColumn = 15;
 std::string HelpEntry(std::string_view name, std::string_view text, size_t columns,
                       size_t text_column = kFlagColumn);
 
+// A sentence on standard error: in lines of the terminal's width, between words, if it is a
+// terminal and the sentence has no lines of its own.
+std::string WrapStatus(std::string_view text);
+
 // `text` in lines of at most `columns`, those after the first indented. No newline at the end.
 std::string Wrap(std::string_view text, size_t columns, size_t indent = 0);
 

@@ -132,9 +132,9 @@ void Decoder::AddPositions(const Exec& exec, std::span<const Segment> segments,
   ops::Add(exec, positions, x);
 }
 
-ops::LinearInput Decoder::BlockInput(const Exec& exec, const ops::NormWeights& norm,
-                                     MatrixView<const float> x, const Weight& w) const {
-  const ops::LinearInput input = ops::NewLinearInput(exec, w, x.rows);
+ops::LinearRows Decoder::BlockInput(const Exec& exec, const ops::NormWeights& norm,
+                                    MatrixView<const float> x, const Weight& w) const {
+  ops::LinearRows input = ops::NewLinearRows(exec, w, x.rows);
   if (spec_.topology == Topology::kPostNorm) {  // x is normalised already
     ops::FillRows(exec, input,
                   [&](int64_t row, float* out) { std::copy_n(x.Row(row), x.cols, out); });
@@ -194,7 +194,7 @@ void Decoder::MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<c
   } else {
     const auto normed = BlockInput(exec, norm, x, layer.up);
     const auto up = exec.workspace.Matrix<float>(x.rows, layer.up.outputs);
-    const auto inner = ops::NewLinearInput(exec, layer.down, x.rows);
+    auto inner = ops::NewLinearRows(exec, layer.down, x.rows);
     ops::Linear(exec, normed, layer.up, up);
     if (mlp.gated) {
       ops::ActivateGated(exec, mlp.activation, up, inner);

@@ -70,8 +70,8 @@ class Decoder : public LanguageModel {
                    MatrixView<float> out) const;
   void AddPositions(const Exec& exec, std::span<const Segment> segments, MatrixView<float> x) const;
   // What a block's first weight reads of the residual stream x.
-  ops::LinearInput BlockInput(const Exec& exec, const ops::NormWeights& norm,
-                              MatrixView<const float> x, const Weight& w) const;
+  ops::LinearRows BlockInput(const Exec& exec, const ops::NormWeights& norm,
+                             MatrixView<const float> x, const Weight& w) const;
   void AttentionBlock(const Exec& exec, int64_t layer, std::span<const Segment> segments,
                       MatrixView<const float> x, MatrixView<float> out) const;
   void MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<const float> x,

@@ -23,15 +23,14 @@ Elementwise Select(const kernels::KernelTable& kernels, Activation activation) {
 
 }  // namespace
 
-void Activate(const Exec& exec, Activation activation, MatrixView<const float> x,
-              const LinearInput& out) {
+void Activate(const Exec& exec, Activation activation, MatrixView<const float> x, LinearRows& out) {
   assert(x.cols == out.cols && x.rows == out.rows);
   const Elementwise apply = Select(exec.kernels, activation);
   FillRows(exec, out, [&](int64_t row, float* to) { apply(x.Row(row), x.cols, to); });
 }
 
 void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
-                   const LinearInput& out) {
+                   LinearRows& out) {
   assert(gate_up.cols == 2 * out.cols && gate_up.rows == out.rows);
   const Elementwise apply = Select(exec.kernels, activation);
   FillRows(exec, out, [&](int64_t row, float* to) {

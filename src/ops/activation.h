@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/exec.h"
-#include "ops/linear_input.h"
+#include "ops/linear_rows.h"
 #include "tensor/view.h"
 
 namespace godwit::ops {
@@ -10,13 +10,12 @@ namespace godwit::ops {
 enum class Activation { kSilu, kGeluErf, kGeluTanh, kRelu };
 
 // out = activation(x), in the form that the linear layer after it reads.
-void Activate(const Exec& exec, Activation activation, MatrixView<const float> x,
-              const LinearInput& out);
+void Activate(const Exec& exec, Activation activation, MatrixView<const float> x, LinearRows& out);
 
 // The gated unit: out = activation(gate) * up, from gate_up [rows, 2 * n] = gate beside up,
 // likewise.
 void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
-                   const LinearInput& out);
+                   LinearRows& out);
 
 // Every element to the nearest number in [-limit, limit], in place; NaN stays.
 void Clamp(const Exec& exec, float limit, MatrixView<float> x);

@@ -35,7 +35,8 @@ TEST_P(ActivationTest, EveryElement) {
     for (const int64_t cols : {1, 15, 16, 100}) {
       const GappedMatrix x(90, cols, 1, -6, 6);
       GappedMatrix out(90, cols);
-      Activate(On(three_), activation, x.view(), out.Input());
+      LinearRows rows = out.AsLinearRows();
+      Activate(On(three_), activation, x.view(), rows);
       for (int64_t i = 0; i < 90; ++i) {
         for (int64_t j = 0; j < cols; ++j) {
           ASSERT_NEAR(out.At(i, j), Oracle(activation, x.At(i, j)), Tolerance(x.At(i, j)));
@@ -51,7 +52,8 @@ TEST_P(ActivationTest, TheGateStandsLeftOfWhatItGates) {
     for (const int64_t n : {1, 15, 16, 100}) {
       const GappedMatrix gate_up(7, 2 * n, 2, -4, 4);
       GappedMatrix out(7, n);
-      ActivateGated(On(three_), activation, gate_up.view(), out.Input());
+      LinearRows rows = out.AsLinearRows();
+      ActivateGated(On(three_), activation, gate_up.view(), rows);
       for (int64_t i = 0; i < 7; ++i) {
         for (int64_t j = 0; j < n; ++j) {
           const double up = gate_up.At(i, n + j);

@@ -30,7 +30,7 @@ Gemm SelectGemm(const kernels::KernelTable& kernels, DType dtype) {
 }
 
 // An int8 row has one scale: a NaN in it would turn into a number, or everything into NaN.
-void CheckFinite(const LinearInput& x, const Weight& w) {
+void CheckFinite(const LinearRows& x, const Weight& w) {
   for (int64_t row = 0; row < x.rows; ++row) {
     if (!std::isnan(x.scales[row])) continue;
     Throw(ErrorKind::kUnsupported,
@@ -62,12 +62,12 @@ void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, Matrix
         out);
   }
   Workspace::Scope scope(exec.workspace);
-  const LinearInput input = NewLinearInput(exec, w, x.rows);
-  SetRows(exec, input, x);
-  Linear(exec, input, w, out);
+  LinearRows rows = NewLinearRows(exec, w, x.rows);
+  SetRows(exec, x, rows);
+  Linear(exec, rows, w, out);
 }
 
-void Linear(const Exec& exec, const LinearInput& x, const Weight& w, MatrixView<float> out) {
+void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<float> out) {
   assert(x.cols == w.inputs && out.cols == w.outputs && x.rows == out.rows);
   if (x.rows == 0) return;
   if (exec.observer != nullptr) (*exec.observer)(w, x);

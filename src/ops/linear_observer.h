@@ -7,11 +7,11 @@ namespace godwit {
 
 struct Weight;
 namespace ops {
-struct LinearInput;
+struct LinearRows;
 }
 
 // Called by ops::Linear before every product, from the thread that calls it. The rows are valid
 // during the call.
-using LinearObserver = std::function<void(const Weight& w, const ops::LinearInput& x)>;
+using LinearObserver = std::function<void(const Weight& w, const ops::LinearRows& x)>;
 
 }  // namespace godwit

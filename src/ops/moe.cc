@@ -68,7 +68,7 @@ void RunExpert(const Exec& exec, const Expert& expert, Activation activation,
                MatrixView<float> rows, MatrixView<float> up) {
   Workspace::Scope scope(exec.workspace);
   const auto gate_up = up.Rows(0, rows.rows);
-  const auto inner = NewLinearInput(exec, expert.down, rows.rows);
+  auto inner = NewLinearRows(exec, expert.down, rows.rows);
   Linear(exec, rows, expert.up, gate_up);
   ActivateGated(exec, activation, gate_up, inner);
   Linear(exec, inner, expert.down, rows);

@@ -26,8 +26,7 @@ void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm,
                     [&](int64_t row) { NormRow(exec.kernels, x.Row(row), norm, out.Row(row)); });
 }
 
-void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm,
-          const LinearInput& out) {
+void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm, LinearRows& out) {
   assert(x.cols == static_cast<int64_t>(norm.weight.size()));
   assert(x.cols == out.cols && x.rows == out.rows);
   FillRows(exec, out, [&](int64_t row, float* to) { NormRow(exec.kernels, x.Row(row), norm, to); });

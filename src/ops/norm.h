@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ops/exec.h"
-#include "ops/linear_input.h"
+#include "ops/linear_rows.h"
 #include "tensor/view.h"
 
 namespace godwit::ops {
@@ -23,8 +23,7 @@ struct NormWeights {
 void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm,
           MatrixView<float> out);
 // The same for the linear layer that follows, in the form that it reads.
-void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm,
-          const LinearInput& out);
+void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm, LinearRows& out);
 
 // Each head of each row normalised on its own, in place: x [rows, heads * head_dim], with
 // head_dim = the length of the weight (the q and k norms of Qwen3).

@@ -45,7 +45,7 @@ class GappedMatrix {
   MatrixView<float> view() { return {values_.data(), rows_, cols_, cols_ + kGap}; }
   MatrixView<const float> view() const { return {values_.data(), rows_, cols_, cols_ + kGap}; }
   // To be filled in f32.
-  LinearInput Input() {
+  LinearRows AsLinearRows() {
     return {.dtype = DType::kF32,
             .data = reinterpret_cast<std::byte*>(values_.data()),
             .rows = rows_,

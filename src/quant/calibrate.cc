@@ -6,7 +6,7 @@
 
 #include "attention/make_policy.h"
 #include "base/error.h"
-#include "ops/linear_input.h"
+#include "ops/linear_rows.h"
 #include "tensor/float_bytes.h"
 
 namespace godwit::quant {
@@ -18,7 +18,7 @@ void RunPieces(const Exec& exec, const Decoder& decoder,
                std::span<const std::vector<int32_t>> pieces, const CalibrationProgress& progress,
                const CalibrationScope& scope, const See& see) {
   std::vector<float> row;
-  const LinearObserver observer = [&](const Weight& w, const ops::LinearInput& x) {
+  const LinearObserver observer = [&](const Weight& w, const ops::LinearRows& x) {
     if (w.name.empty() || (scope.linears && !scope.linears->contains(w.name))) return;
     row.resize(static_cast<size_t>(x.cols));
     for (int64_t i = 0; i < x.rows; ++i) {

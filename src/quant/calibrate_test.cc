@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/linear_input.h"
+#include "ops/linear_rows.h"
 #include "quant/quant_test_support.h"
 #include "quant/static_scales.h"
 #include "tensor/float_bytes.h"
@@ -21,7 +21,7 @@ const std::string kDown = "model.layers.1.mlp.down_proj";
 std::vector<std::vector<float>> RowsInto(const std::string& name, const Decoder& decoder,
                                          const std::vector<std::vector<int32_t>>& pieces) {
   std::vector<std::vector<float>> rows;
-  const LinearObserver observer = [&](const Weight& w, const ops::LinearInput& x) {
+  const LinearObserver observer = [&](const Weight& w, const ops::LinearRows& x) {
     if (w.name != name) return;
     for (int64_t i = 0; i < x.rows; ++i) {
       rows.emplace_back(static_cast<size_t>(x.cols));

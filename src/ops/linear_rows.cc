@@ -1,4 +1,4 @@
-#include "ops/linear_input.h"
+#include "ops/linear_rows.h"
 
 #include <algorithm>
 #include <cassert>
@@ -13,7 +13,7 @@ using Scale = InputQuantization::Scale;
 
 // The kernels read rows in pairs, or in quads.
 template <typename T>
-LinearInput Rows(const Exec& exec, DType dtype, int64_t rows, int64_t cols, int64_t unit) {
+LinearRows Rows(const Exec& exec, DType dtype, int64_t rows, int64_t cols, int64_t unit) {
   const auto matrix = exec.workspace.Matrix<T>(rows, (cols + unit - 1) / unit * unit);
   return {.dtype = dtype,
           .data = reinterpret_cast<std::byte*>(matrix.data),
@@ -22,14 +22,14 @@ LinearInput Rows(const Exec& exec, DType dtype, int64_t rows, int64_t cols, int6
           .stride = matrix.stride};
 }
 
-RowQuantization Quantize(const kernels::KernelTable& kernels, const LinearInput& input, int64_t row,
-                         const float* x, int32_t* zero_point) {
-  const InputQuantization& how = input.quantization;
-  const int64_t n = input.cols;
-  auto* out = reinterpret_cast<int8_t*>(input.Row(row));
-  if (input.outlier_counts != nullptr) {
-    return QuantizeRow(kernels, x, how.outlier_threshold, n, out, input.outliers.Row(row),
-                       input.outlier_counts + row);
+RowQuantization Quantize(const kernels::KernelTable& kernels, const float* x, int64_t row,
+                         LinearRows& rows, int32_t* zero_point) {
+  const InputQuantization& how = rows.quantization;
+  const int64_t n = rows.cols;
+  auto* out = reinterpret_cast<int8_t*>(rows.Row(row));
+  if (rows.outlier_counts != nullptr) {
+    return QuantizeRow(kernels, x, how.outlier_threshold, n, out, rows.outliers.Row(row),
+                       rows.outlier_counts + row);
   }
   const bool own_scale = how.per == Scale::kPerToken;
   if (how.symmetric) {
@@ -65,60 +65,59 @@ InputQuantization SettleScale(const Exec& exec, InputQuantization how, MatrixVie
 
 }  // namespace
 
-LinearInput NewLinearInput(const Exec& exec, const Weight& w, int64_t rows) {
+LinearRows NewLinearRows(const Exec& exec, const Weight& w, int64_t rows) {
   switch (w.dtype) {
     case DType::kBF16:
       return Rows<BF16>(exec, DType::kBF16, rows, w.inputs, 2);
     case DType::kI8: {
-      LinearInput input = Rows<int8_t>(exec, DType::kI8, rows, w.inputs, kernels::kQuad);
-      input.quantization = w.input;
-      input.scales = exec.workspace.Matrix<float>(1, rows).data;
-      input.sums = exec.workspace.Matrix<int32_t>(1, rows).data;
+      LinearRows result = Rows<int8_t>(exec, DType::kI8, rows, w.inputs, kernels::kQuad);
+      result.quantization = w.input;
+      result.scales = exec.workspace.Matrix<float>(1, rows).data;
+      result.sums = exec.workspace.Matrix<int32_t>(1, rows).data;
       if (!w.input.symmetric && w.input.per != Scale::kStatic) {
-        input.offsets = exec.workspace.Matrix<float>(1, rows).data;
+        result.offsets = exec.workspace.Matrix<float>(1, rows).data;
       }
       if (w.input.outlier_threshold > 0) {
-        input.outliers = exec.workspace.Matrix<Outlier>(rows, w.inputs);
-        input.outlier_counts = exec.workspace.Matrix<int64_t>(1, rows).data;
+        result.outliers = exec.workspace.Matrix<Outlier>(rows, w.inputs);
+        result.outlier_counts = exec.workspace.Matrix<int64_t>(1, rows).data;
       }
-      return input;
+      return result;
     }
     default:
       return Rows<float>(exec, DType::kF32, rows, w.inputs, 1);
   }
 }
 
-void SetRow(const kernels::KernelTable& kernels, const LinearInput& input, int64_t row,
-            const float* x) {
-  switch (input.dtype) {
+void SetRow(const kernels::KernelTable& kernels, const float* x, int64_t row, LinearRows& out) {
+  switch (out.dtype) {
     case DType::kBF16: {
-      auto* out = reinterpret_cast<BF16*>(input.Row(row));
-      kernels.f32_to_bf16(x, input.cols, out);
-      if (input.cols % 2 != 0) out[input.cols] = BF16{0};
+      auto* to = reinterpret_cast<BF16*>(out.Row(row));
+      kernels.f32_to_bf16(x, out.cols, to);
+      if (out.cols % 2 != 0) to[out.cols] = BF16{0};
       return;
     }
     case DType::kI8: {
       int32_t zero_point = 0;
-      const RowQuantization result = Quantize(kernels, input, row, x, &zero_point);
-      input.scales[row] = result.scale;
-      input.sums[row] = result.sum;
-      if (input.offsets != nullptr) {
-        input.offsets[row] = result.scale * static_cast<float>(zero_point);
+      const RowQuantization result = Quantize(kernels, x, row, out, &zero_point);
+      out.scales[row] = result.scale;
+      out.sums[row] = result.sum;
+      if (out.offsets != nullptr) {
+        out.offsets[row] = result.scale * static_cast<float>(zero_point);
       }
       return;
     }
     default:
-      std::memcpy(input.Row(row), x, static_cast<size_t>(input.cols) * sizeof(float));
+      std::memcpy(out.Row(row), x, static_cast<size_t>(out.cols) * sizeof(float));
   }
 }
 
-void SetRows(const Exec& exec, const LinearInput& input, MatrixView<const float> x) {
-  LinearInput settled = input;
-  if (input.quantization.per == Scale::kPerTensor) {
-    settled.quantization = SettleScale(exec, input.quantization, x);
+void SetRows(const Exec& exec, MatrixView<const float> x, LinearRows& out) {
+  LinearRows settled = out;
+  if (out.quantization.per == Scale::kPerTensor) {
+    settled.quantization = SettleScale(exec, out.quantization, x);
   }
   exec.ParallelRows(x.rows, x.cols,
-                    [&](int64_t row) { SetRow(exec.kernels, settled, row, x.Row(row)); });
+                    [&](int64_t row) { SetRow(exec.kernels, x.Row(row), row, settled); });
 }
 
 }  // namespace godwit::ops

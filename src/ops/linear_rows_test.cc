@@ -1,5 +1,5 @@
 // Norms and activations that round or quantize as they go give the bits of those that do not.
-#include "ops/linear_input.h"
+#include "ops/linear_rows.h"
 
 #include "ops/activation.h"
 #include "ops/norm.h"
@@ -10,9 +10,9 @@ namespace {
 
 constexpr DType kStorages[] = {DType::kF32, DType::kBF16, DType::kI8};
 
-class LinearInputTest : public OpsTest {
+class LinearRowsTest : public OpsTest {
  protected:
-  // fused(input) fills the input of a layer, plain(view) the same rows in f32.
+  // fused(exec, rows) fills the input of a layer, plain(view) the same rows in f32.
   template <typename Fused, typename Plain>
   void ExpectSameProduct(int64_t rows, int64_t cols, const Fused& fused, const Plain& plain) {
     const RawWeight raw(DType::kF32, 70, cols, 1);
@@ -27,7 +27,7 @@ class LinearInputTest : public OpsTest {
         Linear(On(three_), unfused.view(), weight, want.view());
         const Exec exec = On(three_);
         Workspace::Scope scope(workspace_);
-        const LinearInput input = NewLinearInput(exec, weight, rows);
+        LinearRows input = NewLinearRows(exec, weight, rows);
         fused(exec, input);
         Linear(exec, input, weight, got.view());
         ASSERT_EQ(got.Values(), want.Values()) << Name(storage) << ", " << cols << " inputs";
@@ -36,7 +36,7 @@ class LinearInputTest : public OpsTest {
   }
 };
 
-TEST_P(LinearInputTest, OfANorm) {
+TEST_P(LinearRowsTest, OfANorm) {
   for (const int64_t cols : {1, 7, 64, 333}) {
     const GappedMatrix x(90, cols, 2);
     const NormWeights norm{.kind = NormKind::kRms,
@@ -44,36 +44,37 @@ TEST_P(LinearInputTest, OfANorm) {
                            .weight = GappedMatrix(1, cols, 3, 0.5f, 1.5f).Row(0),
                            .bias = {}};
     ExpectSameProduct(
-        90, cols,
-        [&](const Exec& exec, const LinearInput& input) { Norm(exec, x.view(), norm, input); },
+        90, cols, [&](const Exec& exec, LinearRows& out) { Norm(exec, x.view(), norm, out); },
         [&](GappedMatrix& out) { Norm(On(one_), x.view(), norm, out.view()); });
   }
 }
 
-TEST_P(LinearInputTest, OfAnActivation) {
+TEST_P(LinearRowsTest, OfAnActivation) {
   for (const int64_t cols : {1, 7, 64, 333}) {
     const GappedMatrix x(40, cols, 4, -4, 4);
     ExpectSameProduct(
         40, cols,
-        [&](const Exec& exec, const LinearInput& input) {
-          Activate(exec, Activation::kGeluErf, x.view(), input);
+        [&](const Exec& exec, LinearRows& out) {
+          Activate(exec, Activation::kGeluErf, x.view(), out);
         },
         [&](GappedMatrix& out) {
-          Activate(On(one_), Activation::kGeluErf, x.view(), out.Input());
+          LinearRows rows = out.AsLinearRows();
+          Activate(On(one_), Activation::kGeluErf, x.view(), rows);
         });
     const GappedMatrix gate_up(40, 2 * cols, 5, -4, 4);
     ExpectSameProduct(
         40, cols,
-        [&](const Exec& exec, const LinearInput& input) {
-          ActivateGated(exec, Activation::kSilu, gate_up.view(), input);
+        [&](const Exec& exec, LinearRows& out) {
+          ActivateGated(exec, Activation::kSilu, gate_up.view(), out);
         },
         [&](GappedMatrix& out) {
-          ActivateGated(On(one_), Activation::kSilu, gate_up.view(), out.Input());
+          LinearRows rows = out.AsLinearRows();
+          ActivateGated(On(one_), Activation::kSilu, gate_up.view(), rows);
         });
   }
 }
 
-GODWIT_FOR_EVERY_ISA(LinearInputTest);
+GODWIT_FOR_EVERY_ISA(LinearRowsTest);
 
 }  // namespace
 }  // namespace godwit::ops

@@ -1,0 +1,76 @@
+// Rows of activations in the form in which the kernels of one weight read them: f32 if it is F32 or
+// F16, rounded to bf16 if it is BF16, quantized if it is I8.
+//
+// What comes before a linear layer (a norm, an activation) writes its rows through FillRows, so
+// that rounding and quantizing need no pass of their own over the whole matrix, and what computes
+// the rows need not know the storage of the weight. The bits are those of f32 rows given to Linear.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/exec.h"
+#include "ops/outliers.h"
+#include "tensor/dtype.h"
+#include "tensor/view.h"
+#include "tensor/weight.h"
+
+namespace godwit::ops {
+
+struct LinearRows {
+  DType dtype;      // F32, BF16 or I8
+  std::byte* data;  // [rows, cols], padded with zeros to what the kernels read
+  int64_t rows;
+  int64_t cols;
+  int64_t stride;  // elements
+  // Only if I8: a row is about its scale * integers - its offset.
+  InputQuantization quantization = {};
+  float* scales = nullptr;   // [rows]; NaN: the row is not finite
+  int32_t* sums = nullptr;   // [rows], of the integers
+  float* offsets = nullptr;  // [rows], scale * zero point; null: none, or the weight's bias has it
+  // Elements in whose place the integers have zeros. Room for all: scratch memory is then the same
+  // in every step.
+  MatrixView<Outlier> outliers = {};  // [rows, cols], each row's first
+  int64_t* outlier_counts = nullptr;  // [rows]; null: the quantization has no outliers
+
+  std::byte* Row(int64_t row) { return data + RowOffset(row); }
+  const std::byte* Row(int64_t row) const { return data + RowOffset(row); }
+
+ private:
+  int64_t RowOffset(int64_t row) const {
+    return row * stride * static_cast<int64_t>(SizeOf(dtype));
+  }
+};
+
+// Rows for `w`, not yet filled, in the workspace.
+LinearRows NewLinearRows(const Exec& exec, const Weight& w, int64_t rows);
+
+// Rounds or quantizes one row. x [cols] is not the row itself. Not if it is kPerTensor.
+void SetRow(const kernels::KernelTable& kernels, const float* x, int64_t row, LinearRows& out);
+
+// All rows: x [rows, cols].
+void SetRows(const Exec& exec, MatrixView<const float> x, LinearRows& out);
+
+// compute(row, out) writes every row in f32, out [cols].
+template <typename Compute>
+void FillRows(const Exec& exec, LinearRows& out, const Compute& compute) {
+  if (out.dtype == DType::kF32) {
+    exec.ParallelRows(out.rows, out.cols,
+                      [&](int64_t row) { compute(row, reinterpret_cast<float*>(out.Row(row))); });
+    return;
+  }
+  Workspace::Scope scope(exec.workspace);
+  if (out.quantization.per == InputQuantization::Scale::kPerTensor) {  // of the finished rows
+    const auto rows = exec.workspace.Matrix<float>(out.rows, out.cols);
+    exec.ParallelRows(out.rows, out.cols, [&](int64_t row) { compute(row, rows.Row(row)); });
+    SetRows(exec, rows, out);
+    return;
+  }
+  const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), out.cols);
+  exec.ParallelRows(out.rows, out.cols, [&](int64_t row, int worker) {
+    compute(row, scratch.Row(worker));
+    SetRow(exec.kernels, scratch.Row(worker), row, out);
+  });
+}
+
+}  // namespace godwit::ops

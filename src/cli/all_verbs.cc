@@ -19,6 +19,7 @@ namespace {
 constexpr Verb kVerbs[] = {
     {"run", "continue a text", Run},
     {"chat", "talk with a chat model in the terminal", Chat},
+    {"batch", "answer a file of requests", Batch},
     {"tokenize", "text to token ids, and back", Tokenize},
     {"logits", "write the logits of every position to an .npy file", Logits},
     {"perplexity", "how well a model predicts a text", Perplexity},

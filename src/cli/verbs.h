@@ -15,6 +15,7 @@ namespace godwit::cli {
 // (options/command_line.h), before anything is done.
 int Run(std::span<const std::string> arguments);
 int Chat(std::span<const std::string> arguments);
+int Batch(std::span<const std::string> arguments);
 int Tokenize(std::span<const std::string> arguments);
 int Logits(std::span<const std::string> arguments);
 int Perplexity(std::span<const std::string> arguments);

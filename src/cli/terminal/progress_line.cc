@@ -27,8 +27,17 @@ std::string Amount(ProgressUnit unit, int64_t amount) {
 }
 
 std::string_view Noun(ProgressUnit unit) {
-  if (unit == ProgressUnit::kTokens) return " tokens";
-  return unit == ProgressUnit::kTests ? " tests" : "";
+  switch (unit) {
+    case ProgressUnit::kBytes:
+      return "";
+    case ProgressUnit::kTokens:
+      return " tokens";
+    case ProgressUnit::kTests:
+      return " tests";
+    case ProgressUnit::kRequests:
+      return " requests";
+  }
+  return "";
 }
 
 }  // namespace

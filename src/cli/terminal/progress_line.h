@@ -16,7 +16,7 @@
 
 namespace godwit::cli {
 
-enum class ProgressUnit { kBytes, kTokens, kTests };
+enum class ProgressUnit { kBytes, kTokens, kTests, kRequests };
 
 struct ProgressState {
   int64_t done = 0;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "cli/terminal/appended_file.h"
 #include "cli/terminal/output_file.h"
 
 namespace godwit::cli {
@@ -88,11 +89,11 @@ void CheckResultFiles(const std::vector<NamedFile>& results, const std::vector<N
   std::vector<Place> written = {StreamPlace("standard output", STDOUT_FILENO)};
   for (const NamedFile& result : results) {
     if (!result.path || result.path->empty()) continue;
-    if (*result.path == "-") {
+    if (*result.path == "-" && !result.appended) {
       Throw(ErrorKind::kInput, "{}: expected a file, since the result goes to standard output",
             result.flag);
     }
-    if (IsOwnDescriptor(*result.path)) continue;
+    if (IsOwnDescriptor(*result.path) && !result.appended) continue;
     Place place = PlaceOf(result.flag, *result.path);
     for (const Place& input : read) CheckInput(place, input);
     for (const Place& other : written) {
@@ -100,7 +101,8 @@ void CheckResultFiles(const std::vector<NamedFile>& results, const std::vector<N
       Throw(ErrorKind::kInput, "{}: {} is written by {} already: expected a file of its own",
             place.flag, Quote(place.name), other.flag);
     }
-    OutputFile::CheckWritable(*result.path);
+    result.appended ? AppendedFile::CheckWritable(*result.path)
+                    : OutputFile::CheckWritable(*result.path);
     written.push_back(std::move(place));
   }
 }

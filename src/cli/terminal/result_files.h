@@ -11,6 +11,7 @@ namespace godwit::cli {
 struct NamedFile {
   std::string_view flag;            // "--jsonl"
   std::optional<std::string> path;  // none: the flag was not given
+  bool appended = false;            // a result that goes on where an earlier run has ended
 };
 
 // Before anything is loaded, for what is written at the end. `results` are files, or folders to

@@ -52,6 +52,18 @@ TEST_F(ResultFilesTest, TakesNewAndOldFiles) {
   EXPECT_EQ(Refusal({{"-o", "/dev/null"}, {"--jsonl", "/dev/null"}, {"--nll", "/dev/stdout"}}), "");
 }
 
+TEST_F(ResultFilesTest, WhatIsAppendedIsARegularFile) {
+  const auto appended = [](const std::string& path) {
+    return NamedFile{.flag = "-o", .path = path, .appended = true};
+  };
+  EXPECT_EQ(Refusal({appended(At("new"))}), "");
+  EXPECT_EQ(Refusal({appended(folder_.Write("old", "result"))}), "");
+  for (const std::string& path : {std::string("-"), std::string("/dev/null"), At("model/..")}) {
+    EXPECT_NE(Refusal({appended(path)}).find("expected a regular file"), std::string::npos) << path;
+  }
+  EXPECT_NE(Refusal({appended(text_)}).find("is what -f reads"), std::string::npos);
+}
+
 TEST_F(ResultFilesTest, RefusesAnInputByAnyName) {
   fs::create_symlink("text", folder_.path() / "link");
   fs::create_symlink("link", folder_.path() / "chain");

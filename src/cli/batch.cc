@@ -1,0 +1,147 @@
+// godwit batch: answers a file of requests.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/stopwatch.h"
+#include "cli/batch/answer_batch.h"
+#include "cli/exit_code.h"
+#include "cli/options/find_model.h"
+#include "cli/options/kv_options.h"
+#include "cli/options/model_options.h"
+#include "cli/options/sampling_options.h"
+#include "cli/options/template_options.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/result_files.h"
+#include "cli/terminal/summary.h"
+#include "cli/verbs.h"
+
+namespace godwit::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string requests, results;
+  int64_t parallel = 1;
+  std::string template_variables = "{}";
+  SamplingFlags sampling;
+  SessionOptions session;
+};
+
+void Parse(std::span<const std::string> arguments, Options& options) {
+  CommandLine line("batch", "[-m MODEL] -f FILE -o FILE [flags]",
+                   "Answers requests in the shape of OpenAI's batch files: a line for each, chats "
+                   "and texts to continue. Run again, it goes on where it was ended. What a "
+                   "request says nothing of is as the flags say.");
+  AddModelFlag(line, options.model);
+  AddComputeFlags(line, options.model);
+  line.Group("Requests");
+  line.Add({.names = "-f,--file",
+            .value = "FILE",
+            .help = "the requests: on each line {\"custom_id\", \"body\": {\"messages\" or "
+                    "\"prompt\", ...}}"},
+           options.requests);
+  line.Add({.names = "-o,--output",
+            .value = "FILE",
+            .help = "the results, a line for each as it is finished; those that are in it already "
+                    "are not computed again"},
+           options.results);
+  line.AddInt({.names = "-np,--parallel", .value = "N", .help = "requests at a time"},
+              options.parallel, 1, 1024);
+  AddTemplateFlags(line, options.model, options.template_variables);
+  AddSamplingFlags(line, options.sampling);
+  AddKvFlags(line, options.session);
+  line.Parse(arguments);
+  if (options.requests.empty()) {
+    Throw(ErrorKind::kInput, "a file of requests is needed: name it with -f FILE");
+  }
+  if (options.requests == "-") {
+    Throw(ErrorKind::kInput, "-f: expected a file, since it is read twice, found standard input");
+  }
+  if (options.results.empty()) {
+    Throw(ErrorKind::kInput, "a file for the results is needed: name it with -o FILE");
+  }
+}
+
+CompletionDefaults Defaults(const Options& options, GenerateOptions generate,
+                            const SamplerDefaults& model) {
+  CompletionDefaults defaults{.template_variables =
+                                  nlohmann::ordered_json::parse(options.template_variables)};
+  const EffectiveSampler effective = TakeModelDefaults(options.sampling, generate.sampler, model);
+  if (!effective.from_model.contains("repeat_last_n")) {
+    defaults.repeat_last_n = effective.options.repeat_last_n;
+  }
+  defaults.generate = std::move(generate);
+  defaults.generate.sampler = effective.options;
+  return defaults;
+}
+
+void Say(const BatchPlan& plan, const BatchSummary& summary, double seconds) {
+  if (summary.cancelled) {
+    WriteNotice(fmt::format("godwit: cancelled: {} of {} are answered; the same command goes on\n",
+                            plan.finished.count + summary.answered, Plural(plan.total, "request")));
+  } else if (NoticesGoToTerminal()) {
+    WriteNotice(fmt::format("{} in {}: {} in, {} out, {} tokens/s\n",
+                            Plural(summary.answered, "request"), FormatDuration(seconds),
+                            Plural(summary.prompt_tokens, "token"),
+                            Plural(summary.output_tokens, "token"),
+                            FormatRate(static_cast<double>(summary.output_tokens) / seconds)));
+  }
+  SayDropped(summary.longest, " in the longest text");
+}
+
+// Whoever runs it: without a line of it the request is asked again.
+void SayFailed(int64_t failed, const std::string& results, const std::string& first) {
+  WriteStatus(fmt::format("godwit: {} failed, as {} says{}{}\n", Plural(failed, "request"),
+                          QuoteUnlessPlain(results), first.empty() ? "" : "; the first: ", first));
+}
+
+}  // namespace
+
+int Batch(std::span<const std::string> arguments) {
+  Options options;
+  Parse(arguments, options);
+  ChooseModel(options.model);
+  GenerateOptions generate = MakeGenerateOptions(options.sampling);
+  CheckResultFiles({{.flag = "-o", .path = options.results, .appended = true}},
+                   {{"-m", options.model.folder}, {"-f", options.requests}});
+  const RequestIndex requests = CheckRequests(options.requests);
+  if (requests.has_chats && !HasChatTemplate(options.model)) {
+    Throw(
+        ErrorKind::kUnsupported,
+        "{} has no chat template, which \"messages\" need: give one with --chat-template FILE, or "
+        "ask with \"prompt\"",
+        options.model.folder);
+  }
+  AppendedFile results(options.results);
+  BatchPlan plan{.requests = options.requests,
+                 .model = ModelName(options.model.folder),
+                 .total = std::ssize(requests.by_custom_id),
+                 .random_seeds = options.sampling.seed < 0,
+                 .session = options.session,
+                 .parallel = options.parallel};
+  plan.finished = ReadResults(results, requests, plan.model);
+  if (plan.finished.count > 0) {
+    WriteNotice(fmt::format("godwit: {}: {} of {} are answered already\n",
+                            QuoteUnlessPlain(options.results), plan.finished.count,
+                            Plural(plan.total, "request")));
+  }
+  BatchSummary summary;
+  if (plan.finished.count < plan.total) {
+    const Engine engine = LoadEngine(options.model, options.session);
+    plan.defaults = Defaults(options, std::move(generate), engine.sampler_defaults());
+    const Stopwatch watch;
+    summary = AnswerBatch(engine, plan, results);
+    Say(plan, summary, watch.ms() / 1000);
+  }
+  const int64_t failed = plan.finished.failed + summary.failed;
+  if (failed > 0) SayFailed(failed, options.results, summary.failure);
+  if (summary.cancelled) return kExitCancelled;
+  return failed > 0 ? kExitSomeFailed : kExitOk;
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,62 @@
+#include "cli/batch/completion_json.h"
+
+#include <chrono>
+#include <cstdint>
+
+#include "cli/terminal/summary.h"
+
+namespace godwit::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int64_t UnixSeconds() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
+      .count();
+}
+
+Json Choice(const CompletionRequest& request, const GenerateResult& result, size_t index) {
+  Json choice;
+  choice["index"] = index;
+  if (request.is_chat()) {
+    choice["message"] = {{"role", "assistant"}, {"content", result.text}};
+  } else {
+    choice["text"] = result.text;
+  }
+  choice["logprobs"] = nullptr;
+  choice["finish_reason"] = FinishReasonName(result.finish_reason);
+  if (request.return_token_ids) choice["token_ids"] = result.tokens;
+  if (result.kv.kept < result.kv.seen) choice["kv"] = KvJson(result.kv);
+  return choice;
+}
+
+Json Usage(std::span<const GenerateResult> results) {
+  const GenerateResult& first = results.front();
+  size_t completion_tokens = 0;
+  for (const GenerateResult& result : results) completion_tokens += result.tokens.size();
+  return {{"prompt_tokens", first.prompt_tokens},
+          {"completion_tokens", completion_tokens},
+          {"total_tokens", first.prompt_tokens + static_cast<int64_t>(completion_tokens)},
+          {"prompt_tokens_details", {{"cached_tokens", first.cached_tokens}}}};
+}
+
+}  // namespace
+
+Json CompletionJson(const CompletionRequest& request, std::span<const GenerateResult> results,
+                    const CompletionName& name) {
+  Json json;
+  json["id"] = (request.is_chat() ? "chatcmpl-" : "cmpl-") + name.id;
+  json["object"] = request.is_chat() ? "chat.completion" : "text_completion";
+  json["created"] = UnixSeconds();
+  json["model"] = name.model;
+  json["choices"] = Json::array();
+  for (const GenerateResult& result : results) {
+    json["choices"].push_back(Choice(request, result, json["choices"].size()));
+  }
+  json["usage"] = Usage(results);
+  json["seed"] = request.generate.sampler.seed;
+  return json;
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,24 @@
+// Answers in the shape of OpenAI's API: the body that a chat or a text completion is answered with.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+
+#include "cli/batch/completion_request.h"
+#include "godwit/engine.h"
+
+namespace godwit::cli {
+
+struct CompletionName {
+  std::string id;     // of the request
+  std::string model;  // that has answered
+};
+
+// results: one for each of the request's samples. Beside what OpenAI has: "seed", and in a choice
+// "kv" where something was dropped of its text.
+nlohmann::ordered_json CompletionJson(const CompletionRequest& request,
+                                      std::span<const GenerateResult> results,
+                                      const CompletionName& name);
+
+}  // namespace godwit::cli

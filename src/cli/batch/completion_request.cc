@@ -1,0 +1,267 @@
+#include "cli/batch/completion_request.h"
+
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/name_list.h"
+#include "base/nearest.h"
+#include "base/quote.h"
+#include "sampling/options.h"
+#include "text/chat_template.h"
+#include "weights/json_found.h"
+
+namespace godwit::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMostSamples = 128, kMostTopLogprobs = 20;  // as OpenAI has them
+constexpr int64_t kMostStops = 16;
+constexpr int64_t kMostTokens = int64_t{1} << 40;
+
+[[noreturn]] void Refuse(std::string_view expected, const Json& found) {
+  Throw(ErrorKind::kInput, "expected {}, found {}", expected, Found(nlohmann::json(found)));
+}
+
+const std::string& Text(const Json& value) {
+  if (!value.is_string()) Refuse("text", value);
+  return value.get_ref<const std::string&>();
+}
+
+bool Bool(const Json& value) {
+  if (!value.is_boolean()) Refuse("true or false", value);
+  return value.get<bool>();
+}
+
+int64_t Int(const Json& value, int64_t min, int64_t max) {
+  // The type is unsigned for every number from 0 to 2^64 - 1.
+  const bool fits = value.is_number_unsigned() ? std::in_range<int64_t>(value.get<uint64_t>())
+                                               : value.is_number_integer();
+  const int64_t number = fits ? value.get<int64_t>() : 0;
+  if (!fits || number < min || number > max) {
+    Refuse(fmt::format("a whole number from {} to {}", min, max), value);
+  }
+  return number;
+}
+
+float Float(const Json& value) {
+  if (!value.is_number()) Refuse("a number", value);
+  return value.get<float>();
+}
+
+uint64_t Seed(const Json& value) {
+  if (!value.is_number_unsigned()) Refuse("a whole number of at least 0", value);
+  return value.get<uint64_t>();
+}
+
+// A text, or a list of parts of which each is one.
+std::string Content(const Json& value) {
+  if (!value.is_array()) return Text(value);
+  std::string content;
+  for (const Json& part : value) {
+    const bool is_text = part.is_object() && part.size() == 2 && part.contains("text") &&
+                         part["text"].is_string() && part.value("type", Json()) == "text";
+    if (!is_text) Refuse(R"(parts {"type": "text", "text": "..."})", part);
+    if (&part != &value.front()) content += '\n';
+    content += part["text"].get_ref<const std::string&>();
+  }
+  return content;
+}
+
+Message ParseMessage(const Json& value) {
+  if (!value.is_object()) Refuse("messages that are objects", value);
+  Message message;
+  for (const auto& [key, part] : value.items()) {
+    if (key == "role") {
+      message.role = Text(part);
+    } else if (key == "content") {
+      message.content = Content(part);
+    } else if (!part.is_null()) {
+      Throw(ErrorKind::kInput, "expected messages of \"role\" and \"content\", found {}",
+            Quote(key));
+    }
+  }
+  for (const char* key : {"role", "content"}) {
+    if (!value.contains(key)) Throw(ErrorKind::kInput, "found a message without {}", Quote(key));
+  }
+  return message;
+}
+
+std::vector<Message> Messages(const Json& value) {
+  if (!value.is_array() || value.empty()) Refuse("a list of messages", value);
+  std::vector<Message> messages;
+  for (const Json& message : value) messages.push_back(ParseMessage(message));
+  return messages;
+}
+
+std::vector<int32_t> Tokens(const Json& value) {
+  std::vector<int32_t> tokens;
+  for (const Json& token : value) {
+    if (!token.is_number()) Refuse("a text or a list of token ids", token);
+    tokens.push_back(static_cast<int32_t>(Int(token, 0, std::numeric_limits<int32_t>::max())));
+  }
+  return tokens;
+}
+
+std::vector<std::string> Stops(const Json& value) {
+  const Json list = value.is_array() ? value : Json::array({value});
+  if (std::ssize(list) > kMostStops) Refuse(fmt::format("up to {} texts", kMostStops), value);
+  std::vector<std::string> stops;
+  for (const Json& stop : list) {
+    if (Text(stop).empty()) Refuse("texts that are not empty", stop);
+    stops.push_back(stop);
+  }
+  return stops;
+}
+
+std::map<int32_t, float> LogitBias(const Json& value) {
+  if (!value.is_object()) Refuse("an object of token ids and numbers", value);
+  std::map<int32_t, float> biases;
+  for (const auto& [key, bias] : value.items()) {
+    int32_t token = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
+    if (error != std::errc() || end != key.data() + key.size()) Refuse("token ids as keys", key);
+    biases[token] = Float(bias);
+  }
+  return biases;
+}
+
+// A request in the making.
+struct Draft {
+  CompletionRequest request;
+  bool has_prompt = false;
+  bool has_limit = false;
+  bool has_penalty = false;
+  bool has_reach = false;
+  bool logprobs = false;
+  std::optional<int> top_logprobs;
+
+  SamplerOptions& sampler() { return request.generate.sampler; }
+
+  void TakePrompt(decltype(CompletionRequest::prompt) prompt) {
+    if (std::exchange(has_prompt, true)) {
+      Throw(ErrorKind::kInput, "\"messages\" and \"prompt\" exclude each other");
+    }
+    request.prompt = std::move(prompt);
+  }
+  void TakeLimit(const Json& value) {
+    if (std::exchange(has_limit, true)) {
+      Throw(ErrorKind::kInput, "\"max_tokens\" and \"max_completion_tokens\" exclude each other");
+    }
+    request.generate.max_tokens = Int(value, 0, kMostTokens);
+  }
+  void TakePenalty(const Json& value) {
+    sampler().repeat_penalty = Float(value);
+    has_penalty = true;
+  }
+};
+
+int TopLogprobs(const Json& value) { return static_cast<int>(Int(value, 0, kMostTopLogprobs)); }
+
+struct Field {
+  std::string_view name;
+  void (*take)(const Json& value, Draft& draft);
+};
+
+constexpr Field kFields[] = {
+    {"messages", [](const Json& v, Draft& d) { d.TakePrompt(Messages(v)); }},
+    {"prompt", [](const Json& v,
+                  Draft& d) { v.is_array() ? d.TakePrompt(Tokens(v)) : d.TakePrompt(Text(v)); }},
+    {"max_tokens", [](const Json& v, Draft& d) { d.TakeLimit(v); }},
+    {"max_completion_tokens", [](const Json& v, Draft& d) { d.TakeLimit(v); }},
+    {"n", [](const Json& v,
+             Draft& d) { d.request.samples = static_cast<int>(Int(v, 1, kMostSamples)); }},
+    {"temperature", [](const Json& v, Draft& d) { d.sampler().temperature = Float(v); }},
+    {"top_p", [](const Json& v, Draft& d) { d.sampler().top_p = Float(v); }},
+    {"top_k",
+     [](const Json& v, Draft& d) {
+       d.sampler().top_k = static_cast<int>(Int(v, 0, std::numeric_limits<int>::max()));
+     }},
+    {"min_p", [](const Json& v, Draft& d) { d.sampler().min_p = Float(v); }},
+    {"eta", [](const Json& v, Draft& d) { d.sampler().eta = Float(v); }},
+    {"repeat_penalty", [](const Json& v, Draft& d) { d.TakePenalty(v); }},
+    {"repetition_penalty", [](const Json& v, Draft& d) { d.TakePenalty(v); }},
+    {"repeat_last_n",
+     [](const Json& v, Draft& d) {
+       d.sampler().repeat_last_n = static_cast<int>(Int(v, -1, std::numeric_limits<int>::max()));
+       d.has_reach = true;
+     }},
+    {"presence_penalty", [](const Json& v, Draft& d) { d.sampler().presence_penalty = Float(v); }},
+    {"frequency_penalty",
+     [](const Json& v, Draft& d) { d.sampler().frequency_penalty = Float(v); }},
+    {"logit_bias", [](const Json& v, Draft& d) { d.sampler().logit_bias = LogitBias(v); }},
+    {"seed", [](const Json& v, Draft& d) { d.sampler().seed = Seed(v); }},
+    {"stop", [](const Json& v, Draft& d) { d.request.generate.stop = Stops(v); }},
+    {"ignore_eos", [](const Json& v, Draft& d) { d.request.generate.ignore_eos = Bool(v); }},
+    // A chat has a switch and a number, a text the number alone.
+    {"logprobs",
+     [](const Json& v, Draft& d) {
+       d.logprobs = !v.is_boolean() || v.get<bool>();
+       if (!v.is_boolean()) d.top_logprobs = TopLogprobs(v);
+     }},
+    {"top_logprobs", [](const Json& v, Draft& d) { d.top_logprobs = TopLogprobs(v); }},
+    {"return_token_ids", [](const Json& v, Draft& d) { d.request.return_token_ids = Bool(v); }},
+    {"chat_template_kwargs",
+     [](const Json& v, Draft& d) {
+       d.request.template_variables.update(ParseTemplateVariables(v.dump()));
+     }},
+    {"stream",
+     [](const Json& v, Draft&) {
+       if (Bool(v)) Refuse("false, as there is nobody to stream to", v);
+     }},
+    // Who asks, and whom, is not the engine's business.
+    {"model", [](const Json& v, Draft&) { Text(v); }},
+    {"user", [](const Json& v, Draft&) { Text(v); }},
+};
+
+const Field& FindField(const std::string& name) {
+  for (const Field& field : kFields) {
+    if (field.name == name) return field;
+  }
+  const auto nearest = Nearest(name, Names(kFields, &Field::name));
+  Throw(ErrorKind::kInput, "unknown field {}{}", Quote(name),
+        nearest ? fmt::format("; did you mean {}?", Quote(*nearest)) : "");
+}
+
+void Take(const Field& field, const Json& value, Draft& draft) {
+  try {
+    field.take(value, draft);
+  } catch (const Error& error) {
+    Throw(error.kind(), "{}: {}", Quote(field.name), error.what());
+  }
+}
+
+}  // namespace
+
+CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefaults& defaults) {
+  if (!body.is_object()) Refuse("a request that is an object", body);
+  Draft draft;
+  draft.request.generate = defaults.generate;
+  draft.request.template_variables = defaults.template_variables;
+  for (const auto& [name, value] : body.items()) {
+    const Field& field = FindField(name);
+    if (!value.is_null()) Take(field, value, draft);
+  }
+  if (!draft.has_prompt) {
+    Throw(ErrorKind::kInput, "a request needs \"messages\" or \"prompt\"");
+  }
+  const auto is_empty = [](const auto& prompt) { return prompt.empty(); };
+  if (std::visit(is_empty, draft.request.prompt)) {
+    Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
+  }
+  if (draft.top_logprobs && !draft.logprobs) {
+    Throw(ErrorKind::kInput, "\"top_logprobs\" needs \"logprobs\": true");
+  }
+  if (draft.logprobs) draft.request.top_logprobs = draft.top_logprobs.value_or(0);
+  if (draft.has_penalty && !draft.has_reach) {
+    draft.sampler().repeat_last_n = defaults.repeat_last_n;
+  }
+  Validate(draft.sampler(), std::numeric_limits<int32_t>::max());
+  return std::move(draft.request);
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,41 @@
+// CompletionRequest: what a client asks of a model, in the shape of OpenAI's API: the body of
+// /v1/chat/completions or /v1/completions, with the fields that llama.cpp and vLLM add to it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "godwit/engine.h"
+
+namespace godwit::cli {
+
+struct CompletionRequest {
+  // A chat, a text, or the tokens of one.
+  std::variant<std::vector<Message>, std::string, std::vector<int32_t>> prompt;
+  int samples = 1;  // "n": answers to it
+  GenerateOptions generate;
+  int top_logprobs = -1;  // -1: none asked for; 0: of the chosen tokens only
+  bool return_token_ids = false;
+  nlohmann::ordered_json template_variables;  // an object: of Engine::ApplyChatTemplate
+
+  bool is_chat() const { return std::holds_alternative<std::vector<Message>>(prompt); }
+};
+
+// What holds where a request says nothing.
+struct CompletionDefaults {
+  GenerateOptions generate;
+  // For the reach of a penalty that the request does name: generate's may be that of a model's own.
+  int repeat_last_n = SamplerOptions().repeat_last_n;
+  nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();
+};
+
+// Null counts as not being there. Throws Error(kInput) that names the field: one that is not known,
+// is of another type, makes no sense, or contradicts another one. What depends on the model, such
+// as the length of the prompt, is left to the engine.
+CompletionRequest ParseCompletionRequest(const nlohmann::ordered_json& body,
+                                         const CompletionDefaults& defaults = {});
+
+}  // namespace godwit::cli

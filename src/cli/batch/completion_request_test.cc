@@ -1,0 +1,184 @@
+#include "cli/batch/completion_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "base/test_support.h"
+
+namespace godwit::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+CompletionRequest Parse(const std::string& body, const CompletionDefaults& defaults = {}) {
+  return ParseCompletionRequest(ParseOrderedJson(body, "test"), defaults);
+}
+
+std::string Refusal(const std::string& body) {
+  return ErrorOf(ErrorKind::kInput, [&] { Parse(body); });
+}
+
+// Of a request with a prompt and these fields.
+std::string FieldRefusal(const std::string& fields) {
+  return Refusal(R"({"prompt": "x", )" + fields + "}");
+}
+
+TEST(CompletionRequestTest, EveryField) {
+  const CompletionRequest request = Parse(R"({
+      "model": "any", "user": "me", "stream": false, "prompt": "Once", "n": 3, "max_tokens": 0,
+      "temperature": 0.5, "top_p": 0.25, "top_k": 7, "min_p": 0, "eta": 0.125,
+      "repetition_penalty": 1.5, "repeat_last_n": -1, "presence_penalty": 0.75,
+      "frequency_penalty": -2, "logit_bias": {"5": -100, "6": 1.5}, "seed": 18446744073709551615,
+      "stop": ["a", "b"], "ignore_eos": true, "logprobs": 4, "return_token_ids": true,
+      "chat_template_kwargs": {"b": 1, "a": 2}})");
+  EXPECT_EQ(std::get<std::string>(request.prompt), "Once");
+  EXPECT_EQ(request.samples, 3);
+  EXPECT_EQ(request.top_logprobs, 4);
+  EXPECT_TRUE(request.return_token_ids);
+  EXPECT_EQ(request.template_variables.dump(), R"({"b":1,"a":2})");
+  const GenerateOptions& generate = request.generate;
+  EXPECT_EQ(generate.max_tokens, 0);
+  EXPECT_TRUE(generate.ignore_eos);
+  EXPECT_THAT(generate.stop, ElementsAre("a", "b"));
+  const SamplerOptions& sampler = generate.sampler;
+  EXPECT_EQ(sampler.temperature, 0.5f);
+  EXPECT_EQ(sampler.top_p, 0.25f);
+  EXPECT_EQ(sampler.top_k, 7);
+  EXPECT_EQ(sampler.min_p, 0);
+  EXPECT_EQ(sampler.eta, 0.125f);
+  EXPECT_EQ(sampler.repeat_penalty, 1.5f);
+  EXPECT_EQ(sampler.repeat_last_n, -1);
+  EXPECT_EQ(sampler.presence_penalty, 0.75f);
+  EXPECT_EQ(sampler.frequency_penalty, -2);
+  EXPECT_EQ(sampler.seed, UINT64_MAX);
+  EXPECT_THAT(sampler.logit_bias, ElementsAre(Pair(5, -100), Pair(6, 1.5f)));
+}
+
+TEST(CompletionRequestTest, Prompts) {
+  EXPECT_THAT(std::get<std::vector<int32_t>>(Parse(R"({"prompt": [3, 1]})").prompt),
+              ElementsAre(3, 1));
+  const CompletionRequest chat = Parse(R"({"messages": [
+      {"role": "system", "content": "Be brief.", "name": null},
+      {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
+  ]})");
+  ASSERT_TRUE(chat.is_chat());
+  const auto& messages = std::get<std::vector<Message>>(chat.prompt);
+  ASSERT_EQ(messages.size(), 2);
+  EXPECT_EQ(messages[0].role, "system");
+  EXPECT_EQ(messages[1].content, "a\nb");
+}
+
+TEST(CompletionRequestTest, WhatIsNotSaidIsAsTheDefaults) {
+  CompletionDefaults defaults{.template_variables = {{"a", 1}, {"b", 2}}};
+  defaults.generate.max_tokens = 9;
+  defaults.generate.sampler.top_k = 3;
+  defaults.generate.stop = {"end"};
+  const CompletionRequest request = Parse(
+      R"({"prompt": "x", "temperature": null, "stop": null, "chat_template_kwargs": {"b": 3}})",
+      defaults);
+  EXPECT_EQ(request.generate.max_tokens, 9);
+  EXPECT_EQ(request.generate.sampler.top_k, 3);
+  EXPECT_EQ(request.generate.sampler.temperature, SamplerOptions().temperature);
+  EXPECT_THAT(request.generate.stop, ElementsAre("end"));
+  EXPECT_EQ(request.template_variables.dump(), R"({"a":1,"b":3})");
+  EXPECT_EQ(request.samples, 1);
+  EXPECT_EQ(request.top_logprobs, -1);
+}
+
+// That of a model reaches as far as the model says.
+TEST(CompletionRequestTest, APenaltyOfItsOwnHasTheUsualReach) {
+  CompletionDefaults defaults{.repeat_last_n = 64};
+  defaults.generate.sampler.repeat_last_n = -1;
+  const auto reach = [&](const std::string& body) {
+    return Parse(body, defaults).generate.sampler.repeat_last_n;
+  };
+  EXPECT_EQ(reach(R"({"prompt": "x"})"), -1);
+  EXPECT_EQ(reach(R"({"prompt": "x", "repeat_penalty": 1.1})"), 64);
+  EXPECT_EQ(reach(R"({"prompt": "x", "repeat_penalty": 1.1, "repeat_last_n": 5})"), 5);
+}
+
+TEST(CompletionRequestTest, LogProbabilities) {
+  const auto top = [](const std::string& fields) {
+    return Parse(R"({"prompt": "x", )" + fields + "}").top_logprobs;
+  };
+  EXPECT_EQ(top(R"("logprobs": true)"), 0);
+  EXPECT_EQ(top(R"("logprobs": false)"), -1);
+  EXPECT_EQ(top(R"("logprobs": true, "top_logprobs": 20)"), 20);
+  EXPECT_EQ(top(R"("top_logprobs": 5, "logprobs": true)"), 5);
+  EXPECT_EQ(top(R"("logprobs": 0)"), 0);
+}
+
+TEST(CompletionRequestTest, RefusesByName) {
+  EXPECT_EQ(FieldRefusal(R"("temprature": 1)"),
+            R"(unknown field "temprature"; did you mean "temperature"?)");
+  EXPECT_EQ(FieldRefusal(R"("tools": null)"), R"(unknown field "tools")");
+  EXPECT_EQ(FieldRefusal(R"("n": 0)"), R"("n": expected a whole number from 1 to 128, found 0)");
+  EXPECT_EQ(FieldRefusal(R"("top_p": "hot")"), R"("top_p": expected a number, found "hot")");
+  for (const char* field : {R"("n": 129)",
+                            R"("n": 1.5)",
+                            R"("n": "1")",
+                            R"("max_tokens": -1)",
+                            R"("max_tokens": 18446744073709551615)",
+                            R"("max_tokens": 1e3)",
+                            R"("temperature": -1)",
+                            R"("temperature": true)",
+                            R"("top_p": 1.5)",
+                            R"("top_k": -1)",
+                            R"("min_p": 2)",
+                            R"("seed": -1)",
+                            R"("seed": 1.5)",
+                            R"("stop": 5)",
+                            R"("stop": "")",
+                            R"("stop": ["a", ""])",
+                            R"("stop": [["a"]])",
+                            R"("logit_bias": [])",
+                            R"("logit_bias": {"a": 1})",
+                            R"("logit_bias": {"-1": 1})",
+                            R"("logit_bias": {"1": "x"})",
+                            R"("logprobs": 21)",
+                            R"("logprobs": "yes")",
+                            R"("logprobs": true, "top_logprobs": -1)",
+                            R"("top_logprobs": 2)",
+                            R"("logprobs": false, "top_logprobs": 2)",
+                            R"("ignore_eos": 1)",
+                            R"("chat_template_kwargs": 5)",
+                            R"("chat_template_kwargs": {"messages": []})",
+                            R"("stream": true)",
+                            R"("model": 5)",
+                            R"("repeat_penalty": 0)",
+                            R"("max_tokens": 1, "max_completion_tokens": 1)",
+                            R"("messages": [])",
+                            R"("messages": [{"role": "user", "content": "x"}])"}) {
+    const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
+    EXPECT_THAT(FieldRefusal(field), HasSubstr(name)) << field;
+  }
+}
+
+TEST(CompletionRequestTest, RefusesPrompts) {
+  EXPECT_EQ(Refusal("{}"), R"(a request needs "messages" or "prompt")");
+  EXPECT_THAT(Refusal("[]"), HasSubstr("an object"));
+  for (const char* body : {R"({"prompt": ""})", R"({"prompt": []})"}) {
+    EXPECT_THAT(Refusal(body), HasSubstr("the prompt is empty"));
+  }
+  for (const char* prompt : {R"(5)", R"({})", R"(["a"])", R"([1, -1])", R"([2147483648])",
+                             R"([1.5])", R"([[1]])", R"([true])"}) {
+    EXPECT_THAT(Refusal(fmt::format(R"({{"prompt": {}}})", prompt)), HasSubstr("\"prompt\": "))
+        << prompt;
+  }
+  for (const char* message :
+       {R"(5)", R"({})", R"({"role": "user"})", R"({"content": "x"})",
+        R"({"role": 1, "content": "x"})", R"({"role": "user", "content": null})",
+        R"({"role": "user", "content": "x", "tool_calls": []})",
+        R"({"role": "user", "content": ["x"]})",
+        R"({"role": "user", "content": [{"type": "image_url", "text": "x"}]})"}) {
+    EXPECT_THAT(Refusal(fmt::format(R"({{"messages": [{}]}})", message)),
+                HasSubstr("\"messages\": "))
+        << message;
+  }
+}
+
+}  // namespace
+}  // namespace godwit::cli

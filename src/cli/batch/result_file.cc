@@ -1,0 +1,164 @@
+#include "cli/batch/result_file.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/line_reader.h"
+#include "base/quote.h"
+#include "cli/terminal/json_output.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/progress_line.h"
+
+namespace godwit::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Many answers to one request, each token with its probabilities.
+constexpr size_t kMostResultBytes = size_t{1} << 30;
+constexpr JsonOptions kResultJson = {.max_values = 100'000'000};
+constexpr std::string_view kBegin = R"({"id":"batch_req_)";
+
+struct HttpError {
+  int status_code;
+  std::string_view type;
+};
+
+HttpError HttpErrorOf(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kInput:
+    case ErrorKind::kUnsupported:
+      return {400, "invalid_request_error"};
+    case ErrorKind::kMemory:
+      return {503, "out_of_memory"};
+    default:
+      return {500, "server_error"};
+  }
+}
+
+std::string Line(const RequestName& request, int status_code, const Json& body, const Json& error) {
+  Json line;
+  line["id"] = fmt::format("batch_req_{}", request.place.line);
+  line["custom_id"] = request.custom_id;
+  line["response"] = {
+      {"status_code", status_code}, {"request_id", request.request_id()}, {"body", body}};
+  line["error"] = error;
+  return JsonLine(line);
+}
+
+// Reads what another run has written.
+class ResultReader {
+ public:
+  ResultReader(const AppendedFile& results, const RequestIndex& requests, std::string model)
+      : requests_(requests), model_(std::move(model)), reader_(results.path(), kMostResultBytes) {
+    finished_.lines.resize(static_cast<size_t>(requests.lines) + 1);
+  }
+
+  // Where the file ends without a newline: what begins there.
+  struct Rest {
+    int64_t offset_bytes;
+    bool is_whole;
+  };
+
+  std::optional<Rest> Read() {
+    ProgressLine progress("reading the results so far", ProgressUnit::kBytes);
+    while (const auto line = reader_.Next()) {
+      progress.Update(reader_.offset_bytes(), reader_.size_bytes());
+      if (!reader_.has_newline() && IsUnfinished(*line)) return Rest{reader_.offset_bytes(), false};
+      TakeLine(*line);
+      if (!reader_.has_newline()) return Rest{reader_.offset_bytes(), true};
+    }
+    return std::nullopt;
+  }
+
+  const FinishedRequests& finished() const { return finished_; }
+
+ private:
+  // A beginning of what Line makes, and not all of it.
+  static bool IsUnfinished(std::string_view line) {
+    const bool is_ours = line.substr(0, kBegin.size()) == kBegin.substr(0, line.size());
+    return is_ours && !Json::accept(line);
+  }
+
+  void TakeLine(std::string_view line) {
+    std::string custom_id, request_id, model;
+    int status_code = 0;
+    try {
+      const nlohmann::json result = ParseJson(line, reader_.where(), kResultJson);
+      custom_id = result.at("custom_id").get<std::string>();
+      request_id = result.at("response").at("request_id").get<std::string>();
+      status_code = result.at("response").at("status_code").get<int>();
+      model = result.at("response").at("body").value("model", model_);
+    } catch (const nlohmann::json::exception&) {
+      Throw(ErrorKind::kInput, "{}: expected a result of a batch", reader_.where());
+    }
+    const auto request = requests_.by_custom_id.find(custom_id);
+    if (request == requests_.by_custom_id.end()) {
+      Throw(ErrorKind::kInput, "{}: answers {}, which {} does not ask: expected results of its own",
+            reader_.where(), Quote(custom_id), QuoteUnlessPlain(requests_.path));
+    }
+    const RequestName name{.custom_id = custom_id, .place = request->second};
+    if (request_id != name.request_id()) {
+      Throw(ErrorKind::kInput,
+            "{}: answers another request than {}:{}, which {} names now: expected results of its "
+            "own",
+            reader_.where(), QuoteUnlessPlain(requests_.path), name.place.line, Quote(custom_id));
+    }
+    if (model != model_) {
+      Throw(ErrorKind::kInput, "{}: is an answer of {}, not of {}: expected results of this model",
+            reader_.where(), Quote(model), Quote(model_));
+    }
+    auto is_finished = finished_.lines[static_cast<size_t>(name.place.line)];
+    if (is_finished) {
+      Throw(ErrorKind::kInput, "{}: answers {} a second time", reader_.where(), Quote(custom_id));
+    }
+    is_finished = true;
+    ++finished_.count;
+    if (status_code != 200) ++finished_.failed;
+  }
+
+  const RequestIndex& requests_;
+  const std::string model_;
+  LineReader reader_;
+  FinishedRequests finished_;
+};
+
+}  // namespace
+
+std::string RequestName::request_id() const {
+  return fmt::format("req_{:016x}", place.fingerprint);
+}
+
+std::string ResultLine(const RequestName& request, const Json& body) {
+  return Line(request, 200, body, nullptr);
+}
+
+std::string FailureLine(const RequestName& request, const Error& error) {
+  const auto [status_code, type] = HttpErrorOf(error.kind());
+  const Json body = {
+      {"error",
+       {{"message", error.what()}, {"type", type}, {"param", nullptr}, {"code", nullptr}}}};
+  return Line(request, status_code, body, {{"code", type}, {"message", error.what()}});
+}
+
+FinishedRequests ReadResults(AppendedFile& results, const RequestIndex& requests,
+                             const std::string& model) {
+  ResultReader reader(results, requests, model);
+  if (const auto rest = reader.Read()) {
+    if (rest->is_whole) {
+      results.Append("\n");
+    } else {
+      results.Truncate(rest->offset_bytes);
+      WriteNotice(fmt::format("godwit: {}: a result that was not finished is taken away\n",
+                              QuoteUnlessPlain(results.path())));
+    }
+  }
+  return reader.finished();
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,117 @@
+#include "cli/batch/result_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/test_folder.h"
+#include "base/test_support.h"
+
+namespace godwit::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ResultFileTest : public testing::Test {
+ protected:
+  ResultFileTest()
+      : path_(folder_.path() / "results"),
+        requests_(
+            CheckRequests(folder_.Write("requests", R"({"custom_id": "a", "body": {"prompt": "x"}})"
+                                                    "\n\n"
+                                                    R"({"custom_id": "b", "body": {"prompt": "y"}})"
+                                                    "\n"))) {}
+
+  RequestName Name(const std::string& id) const { return {id, requests_.by_custom_id.at(id)}; }
+  std::string Answer(const std::string& id, const std::string& model = "m") const {
+    return ResultLine(Name(id), {{"model", model}});
+  }
+
+  FinishedRequests Read(const std::string& content) {
+    folder_.Write("results", content);
+    AppendedFile results(path_);
+    return ReadResults(results, requests_, "m");
+  }
+  std::string Refusal(const std::string& content) {
+    const std::string message = ErrorOf(ErrorKind::kInput, [&] { Read(content); });
+    EXPECT_EQ(Content(), content) << "it is as it was";
+    return message;
+  }
+  std::string Content() const {
+    std::ostringstream content;
+    content << std::ifstream(path_).rdbuf();
+    return content.str();
+  }
+
+  const TempFolder folder_;
+  const std::string path_;
+  const RequestIndex requests_;
+};
+
+TEST_F(ResultFileTest, KnowsWhatIsFinished) {
+  const FinishedRequests finished =
+      Read(FailureLine(Name("b"), Error(ErrorKind::kInput, "no")) + Answer("a"));
+  EXPECT_EQ(finished.count, 2);
+  EXPECT_EQ(finished.failed, 1);
+  EXPECT_EQ(finished.lines, std::vector<bool>({false, true, false, true}));
+  EXPECT_EQ(Read("").count, 0);
+}
+
+// Wherever the writer was killed.
+TEST_F(ResultFileTest, ALineThatWasNotFinishedIsTakenAway) {
+  const std::string first = Answer("b"), second = Answer("a");
+  for (size_t bytes = 0; bytes < second.size() - 1; ++bytes) {
+    EXPECT_EQ(Read(first + second.substr(0, bytes)).count, 1) << bytes;
+    EXPECT_EQ(Content(), first) << bytes;
+  }
+  EXPECT_EQ(Read(first + second.substr(0, second.size() - 1)).count, 2) << "but for its newline";
+  EXPECT_EQ(Content(), first + second);
+}
+
+TEST_F(ResultFileTest, RefusesWhatAnswersSomethingElse) {
+  EXPECT_THAT(Refusal("{}\n"), HasSubstr("results:1: expected a result of a batch"));
+  EXPECT_THAT(Refusal("[1]\n"), HasSubstr("results:1: expected a result of a batch"));
+  EXPECT_THAT(Refusal(Answer("a") + Answer("a")), HasSubstr("results:2: answers \"a\" a second"));
+  EXPECT_THAT(Refusal(Answer("a", "other")), HasSubstr("is an answer of \"other\", not of \"m\""));
+  RequestName other = Name("a");
+  other.custom_id = "c";
+  EXPECT_THAT(Refusal(ResultLine(other, {{"model", "m"}})), HasSubstr("answers \"c\", which "));
+  other = Name("a");
+  ++other.place.fingerprint;
+  EXPECT_THAT(Refusal(ResultLine(other, {{"model", "m"}})),
+              HasSubstr("answers another request than "));
+  // What was never a result is not taken away, though no newline ends it.
+  for (const char* text : {"a text", "{\"id\": 5", "{}"}) {
+    folder_.Write("results", text);
+    EXPECT_THROW(Read(text), Error) << text;
+    EXPECT_EQ(Content(), text);
+  }
+}
+
+TEST_F(ResultFileTest, AnEmptyFileIsNotLeftBehind) {
+  { const AppendedFile file(path_); }
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  { AppendedFile(path_).Append("x"); }
+  EXPECT_EQ(Content(), "x");
+}
+
+TEST_F(ResultFileTest, OneWriterAtATime) {
+  const AppendedFile file(path_);
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { AppendedFile second(path_); }),
+              HasSubstr("another process"));
+}
+
+TEST_F(ResultFileTest, RefusesWhatCannotBeContinued) {
+  for (const char* path : {"/dev/null", "/dev/stdout", "-"}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { AppendedFile file(path); }),
+                HasSubstr("expected a regular file"))
+        << path;
+  }
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { AppendedFile file(folder_.path()); }),
+              HasSubstr("expected a regular file"));
+}
+
+}  // namespace
+}  // namespace godwit::cli

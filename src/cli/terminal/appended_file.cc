@@ -1,0 +1,63 @@
+#include "cli/terminal/appended_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <span>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/output_file.h"
+
+namespace godwit::cli {
+namespace {
+
+bool Exists(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0;
+}
+
+}  // namespace
+
+void AppendedFile::CheckWritable(const std::string& path) {
+  struct stat status {};
+  const bool exists = stat(path.c_str(), &status) == 0;
+  if (IsOwnDescriptor(path) || (exists && !S_ISREG(status.st_mode))) {
+    Throw(ErrorKind::kInput, "{}: expected a regular file, which a later run can continue",
+          QuoteUnlessPlain(path));
+  }
+  if (!exists) return OutputFile::CheckWritable(path);
+  if (access(path.c_str(), W_OK) != 0) ThrowErrno(path, "write");
+}
+
+AppendedFile::AppendedFile(const std::string& path)
+    : path_((CheckWritable(path), path)),
+      existed_(Exists(path)),
+      file_(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
+  if (file_.get() < 0) ThrowErrno(path, "write");
+  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      Throw(ErrorKind::kInput, "{}: another process is writing to it", QuoteUnlessPlain(path));
+    }
+    ThrowErrno(path, "lock");
+  }
+}
+
+AppendedFile::~AppendedFile() {
+  struct stat status;
+  if (existed_ || fstat(file_.get(), &status) != 0 || status.st_size > 0) return;
+  unlink(path_.c_str());
+}
+
+void AppendedFile::Append(std::string_view text) {
+  WriteAll(file_.get(), std::as_bytes(std::span(text)), QuoteUnlessPlain(path_));
+}
+
+void AppendedFile::Truncate(int64_t bytes) {
+  if (ftruncate(file_.get(), bytes) != 0) ThrowErrno(path_, "shorten");
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,314 @@
+"""godwit batch: each answer is that of `godwit run`, whatever ends the program between two of them."""
+
+import json
+import signal
+import unittest
+
+from harness import EXPECTED, GOLDEN, TINY, CliTest, Terminal, wait_for
+
+INPUT, IO, FORMAT, UNSUPPORTED, SOME_FAILED, CANCELLED = 2, 3, 4, 5, 7, 130
+STORY = EXPECTED["complete"][0]
+CHAT = EXPECTED["chat"][0]
+SLOW = ["--isa", "scalar", "-t", "1", "-ub", "1"]
+
+
+class BatchTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "out.jsonl"
+
+    def requests(self, *rows):
+        """A file of requests: bodies, named by their place, or whole rows."""
+        file = self.folder / "requests.jsonl"
+        rows = [row if "body" in row or "custom_id" in row else {"custom_id": str(i), "body": row}
+                for i, row in enumerate(rows)]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return file
+
+    def command(self, file, *flags):
+        return ["batch", "-m", TINY, "-f", file, "-o", self.out, *flags]
+
+    def results(self):
+        """custom_id -> result."""
+        lines = [json.loads(line) for line in self.out.read_text().splitlines()]
+        self.assertEqual(len({line["custom_id"] for line in lines}), len(lines))
+        return {line["custom_id"]: line for line in lines}
+
+    def answers(self, file, *flags):
+        """custom_id -> body of the answer, of requests that all succeed."""
+        self.assertEqual(self.ok(*self.command(file, *flags)), "")
+        for result in self.results().values():
+            self.assertIsNone(result["error"])
+            self.assertEqual(result["response"]["status_code"], 200)
+        return {name: result["response"]["body"] for name, result in self.results().items()}
+
+    def run_tokens(self, *flags):
+        return json.loads(self.ok("run", "-m", TINY, "--json", *flags))["tokens"]
+
+    def test_a_text(self):
+        body = self.answers(self.requests({"prompt": STORY["prompt"], "temperature": 0}))["0"]
+        self.assertEqual(list(body), ["id", "object", "created", "model", "choices", "usage",
+                                      "seed"])
+        self.assertEqual((body["object"], body["model"]), ("text_completion", "tiny-llama"))
+        self.assertEqual(body["choices"], [{"index": 0, "text": STORY["new_text"],
+                                            "logprobs": None, "finish_reason": "stop"}])
+        read, written = len(STORY["tokens"]), len(STORY["new_tokens"])
+        usage = body["usage"]
+        self.assertEqual((usage["prompt_tokens"], usage["completion_tokens"],
+                          usage["total_tokens"]), (read, written, read + written))
+
+    def test_chats(self):
+        rows = [{"custom_id": f"chat {i}", "method": "POST", "url": "/v1/chat/completions",
+                 "body": {"model": "any", "messages": case["messages"]}}
+                for i, case in enumerate(EXPECTED["chat"])]
+        answers = self.answers(self.requests(*rows), "--temp", "0")
+        for i, case in enumerate(EXPECTED["chat"]):
+            body = answers[f"chat {i}"]
+            self.assertEqual(body["object"], "chat.completion")
+            self.assertEqual(body["choices"][0]["message"],
+                             {"role": "assistant", "content": case["new_text"]})
+
+    def test_the_same_tokens_as_run(self):
+        cases = [({"temperature": 3.0, "top_k": 0, "top_p": 1, "min_p": 0, "seed": 5},
+                  ["--temp", "3", "--top-k", "0", "--top-p", "1", "--min-p", "0", "-s", "5"]),
+                 ({"temperature": 1.5, "top_k": 9, "seed": 6, "logit_bias": {"263": -100}},
+                  ["--temp", "1.5", "--top-k", "9", "-s", "6", "--logit-bias", "263-100"]),
+                 ({"temperature": 0, "stop": ["small bird"]}, ["--temp", "0", "-r", "small bird"]),
+                 ({"temperature": 0, "repeat_penalty": 1.5, "frequency_penalty": 1,
+                   "presence_penalty": 0.5, "repeat_last_n": -1, "ignore_eos": True},
+                  ["--temp", "0", "--repeat-penalty", "1.5", "--frequency-penalty", "1",
+                   "--presence-penalty", "0.5", "--repeat-last-n", "-1", "--ignore-eos"]),
+                 ({"max_completion_tokens": 0}, ["-n", "0"]),
+                 ({}, ["-s", "9"])]
+        rows = [{"prompt": STORY["prompt"], "return_token_ids": True, **fields}
+                for fields, _ in cases]
+        answers = self.answers(self.requests(*rows), "-s", "9", "-n", "40", "-np", "3")
+        for i, (fields, flags) in enumerate(cases):
+            with self.subTest(fields=fields):
+                limit = [] if "-n" in flags else ["-n", "40"]
+                self.assertEqual(answers[str(i)]["choices"][0]["token_ids"],
+                                 self.run_tokens("-p", STORY["prompt"], *limit, *flags))
+
+    def test_tokens_as_a_prompt(self):
+        body = self.answers(self.requests({"prompt": STORY["tokens"], "temperature": 0}))["0"]
+        self.assertEqual(body["choices"][0]["text"], STORY["new_text"])
+
+    def test_several_answers(self):
+        row = {"prompt": "The", "n": 3, "max_tokens": 20, "temperature": 3, "top_k": 0, "top_p": 1,
+               "min_p": 0, "return_token_ids": True}
+        body = self.answers(self.requests(row))["0"]
+        self.assertEqual([choice["index"] for choice in body["choices"]], [0, 1, 2])
+        tokens = [choice["token_ids"] for choice in body["choices"]]
+        self.assertEqual(len({str(each) for each in tokens}), 3)
+        self.assertEqual(body["usage"]["completion_tokens"], sum(map(len, tokens)))
+        # The first is what run answers with the seed that the result names.
+        self.assertEqual(tokens[0], self.run_tokens(
+            "-p", "The", "-n", "20", "--temp", "3", "--top-k", "0", "--top-p", "1", "--min-p", "0",
+            "-s", body["seed"]))
+
+    def test_seeds(self):
+        file = self.requests({"prompt": "The", "max_tokens": 1}, {"prompt": "The", "max_tokens": 1})
+        seeds = {body["seed"] for body in self.answers(file).values()}
+        self.assertEqual(len(seeds), 2)  # the same question is asked for other answers
+        self.out.unlink()
+        self.assertEqual({body["seed"] for body in self.answers(file, "-s", "3").values()}, {3})
+
+    def test_a_models_own_sampling(self):
+        model = self.copy_of_tiny()
+        (model / "generation_config.json").write_text(
+            json.dumps({"do_sample": False, "repetition_penalty": 1.3}))
+        story = {"prompt": STORY["prompt"], "max_tokens": 40, "return_token_ids": True}
+        file = self.requests(story, {**story, "repeat_penalty": 1.4})
+        self.ok("batch", "-m", model, "-f", file, "-o", self.out)
+        for name, flags in (("0", []), ("1", ["--repeat-penalty", "1.4"])):
+            tokens = json.loads(self.ok("run", "-m", model, "-p", STORY["prompt"], "-n", "40",
+                                        "--json", *flags))["tokens"]
+            body = self.results()[name]["response"]["body"]
+            self.assertEqual(body["choices"][0]["token_ids"], tokens)
+
+    def test_template_variables(self):
+        model = self.copy_of_tiny()
+        (model / "chat_template.jinja").write_text("{{ name }} {{ other }}:")
+        hello = {"messages": CHAT["messages"], "max_tokens": 1}
+        file = self.requests(hello, {**hello, "chat_template_kwargs": {"name": "the bird"}})
+        self.ok("batch", "-m", model, "-f", file, "-o", self.out,
+                "--chat-template-kwargs", '{"name": "a", "other": "b"}')
+        for name, text in (("0", "a b:"), ("1", "the bird b:")):
+            # Framed by the template: no BOS of the tokenizer's.
+            tokens = json.loads(self.ok("tokenize", "-m", model, "-p", text, "--ids"))[1:]
+            self.assertEqual(self.results()[name]["response"]["body"]["usage"]["prompt_tokens"],
+                             len(tokens))
+
+    def test_dropped_tokens_are_reported(self):
+        row = {"prompt": STORY["prompt"], "max_tokens": 100, "ignore_eos": True}
+        result = self.godwit(*self.command(self.requests(row, {**row, "max_tokens": 1}), "--kv",
+                                           "sinks:4+60", "--temp", "0"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"\Agodwit: sinks:4\+60: dropped \d+ tokens after the "
+                                        r"first 4 in the longest text\n\Z")
+        choices = [self.results()[name]["response"]["body"]["choices"][0] for name in "01"]
+        self.assertEqual(choices[0]["kv"]["dropped"], len(STORY["tokens"]) + 35)
+        self.assertNotIn("kv", choices[1])
+
+    def test_one_request_fails_and_the_others_do_not(self):
+        file = self.requests({"prompt": STORY["prompt"], "temperature": 0},
+                             {"prompt": [1, 600]},
+                             {"prompt": "bird " * 2000},
+                             {"prompt": "x", "logit_bias": {"512": 1}},
+                             {"messages": CHAT["messages"], "temperature": 0})
+        for _ in range(2):  # a failure is a result, too: it is not asked again
+            result = self.godwit(*self.command(file, "-np", "2"))
+            self.assertEqual((result.returncode, result.stdout), (SOME_FAILED, ""))
+            self.assertIn("3 requests failed, as ", result.stderr)
+            results = self.results()
+            self.assertEqual(list(sorted(results)), ["0", "1", "2", "3", "4"])
+        self.assertEqual(results["0"]["response"]["body"]["choices"][0]["text"],
+                         STORY["new_text"])
+        self.assertEqual(results["4"]["response"]["body"]["choices"][0]["message"]["content"],
+                         CHAT["new_text"])
+        for name, reason in (("1", "token id 600 is outside"), ("2", "more than 1024 tokens"),
+                             ("3", "logit_bias names token 512")):
+            response, error = results[name]["response"], results[name]["error"]
+            self.assertEqual(response["status_code"], 400)
+            self.assertIn(reason, error["message"])
+            self.assertEqual(response["body"]["error"]["message"], error["message"])
+            self.assertEqual(error["code"], "invalid_request_error")
+
+    def many(self, count):
+        return self.requests(*({"prompt": STORY["prompt"], "max_tokens": 30, "seed": i,
+                                "temperature": 2, "return_token_ids": True}
+                               for i in range(count)))
+
+    def without_times(self):
+        results = self.results()
+        for result in results.values():
+            result["response"]["body"].pop("created")
+            result["response"]["body"]["usage"].pop("prompt_tokens_details")
+        return results
+
+    def begin(self, file, lines, *flags):
+        """A batch that has written so many results and has more to do."""
+        process = self.start(*self.command(file, *SLOW, *flags))
+        wait_for(lambda: process.poll() is not None or
+                 self.out.exists() and self.out.read_bytes().count(b"\n") >= lines)
+        self.assertIsNone(process.poll(), "it has ended by itself")
+        return process
+
+    def test_killed_and_continued(self):
+        file = self.many(300)
+        self.answers(file, "-np", "4")
+        expected = self.without_times()
+        self.out.unlink()
+        for number, lines, code in ((signal.SIGKILL, 3, -signal.SIGKILL),
+                                    (signal.SIGTERM, 6, -signal.SIGTERM),
+                                    (signal.SIGINT, 9, CANCELLED)):
+            process = self.begin(file, lines, "-np", "3")
+            process.send_signal(number)
+            errors = process.communicate()[1].decode()
+            self.assertEqual(process.returncode, code, errors)
+            finished = self.out.read_bytes()
+        self.assertRegex(errors, r"cancelled: \d+ of 300 requests are answered")
+        # As if it had been killed while it wrote.
+        self.out.write_bytes(finished[:-7])
+        result = self.godwit(*self.command(file))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("a result that was not finished is taken away", result.stderr)
+        count = finished.count(b"\n")
+        self.assertIn(f"{count - 1} of 300 requests are answered already", result.stderr)
+        self.assertTrue(self.out.read_bytes().startswith(finished[:finished[:-1].rindex(b"\n")]))
+        self.assertEqual(self.without_times(), expected)
+        # Nothing is left to do: not even the model is read.
+        written = self.out.read_bytes()
+        self.assertEqual(self.ok(*self.command(file)), "")
+        self.assertEqual(self.out.read_bytes(), written)
+
+    def test_requests_that_came_later(self):
+        self.answers(self.many(2))
+        first = self.out.read_text()
+        self.answers(self.many(3))
+        self.assertTrue(self.out.read_text().startswith(first))
+        self.assertEqual(list(sorted(self.results())), ["0", "1", "2"])
+
+    def test_results_of_something_else_are_refused(self):
+        self.answers(self.many(2))
+        before = self.out.read_bytes()
+        for rows, words in ((({"prompt": "x"}, {"prompt": "y"}), "answers another request"),
+                            (({"custom_id": "x", "body": {"prompt": "x"}},), "does not ask")):
+            message = self.refused(INPUT, *self.command(self.requests(*rows)))
+            self.assertIn(words, message)
+            self.assertIn("out.jsonl:1", message)
+            self.assertEqual(self.out.read_bytes(), before)
+        file = self.many(2)
+        other = self.copy_of_tiny()
+        self.assertIn('of "tiny-llama", not of "model"', self.refused(
+            INPUT, "batch", "-m", other, "-f", file, "-o", self.out))
+        self.out.write_text("a diary\n")
+        self.refused(FORMAT, *self.command(file))
+        self.out.write_text("a diary")
+        self.refused(FORMAT, *self.command(file))
+        self.assertEqual(self.out.read_text(), "a diary")
+
+    def test_one_run_at_a_time(self):
+        file = self.many(200)
+        self.begin(file, 1)
+        self.assertIn("another process", self.refused(INPUT, *self.command(file)))
+
+    def test_requests_are_refused_before_anything_is_done(self):
+        good = {"prompt": "x"}
+        for rows, words in (
+                (({"prompt": "x", "temprature": 1},),
+                 'line 1: unknown field "temprature"; did you mean "temperature"?'),
+                ((good, {"prompt": "x", "n": 0}),
+                 'line 2: "n": expected a whole number from 1 to 128, found 0'),
+                (({"custom_id": "a", "body": good}, {"custom_id": "a", "body": good}),
+                 'line 2: "custom_id": "a" stands on line 1 already'),
+                (({"custom_id": "a"},), 'line 1: a request needs "body"'),
+                (({"prompt": "x", "temperature": -1},), "line 1: temperature must be")):
+            with self.subTest(rows=rows):
+                self.assertIn(words, self.refused(FORMAT, *self.command(self.requests(*rows))))
+                self.assertFalse(self.out.exists())
+        file = self.folder / "requests.jsonl"
+        for content, words in ((b"", "there are no requests"), (b"\n\n", "there are no requests"),
+                               (b'{"custom_id": "\xff"}\n', "line 1: "),
+                               (b'{"custom_id": "a"', "line 1: "),
+                               (b" " * (64 << 20) + b" \n", "1: a line of more than")):
+            file.write_bytes(content)
+            self.assertIn(words, self.refused(FORMAT, *self.command(file)))
+        self.assertIn("No such file", self.refused(IO, *self.command(self.folder / "none")))
+        self.assertIn("expected a file", self.refused(IO, *self.command(TINY.parent)))
+        self.assertIn("read twice", self.refused(INPUT, *self.command("-")))
+
+    def test_flags(self):
+        file = self.requests({"prompt": "x"})
+        self.assertIn("-f FILE", self.refused(INPUT, "batch", "-m", TINY, "-o", self.out))
+        self.assertIn("-o FILE", self.refused(INPUT, "batch", "-m", TINY, "-f", file))
+        for out in ("-", "/dev/stdout", "/dev/null"):
+            self.assertIn("a regular file", self.refused(INPUT, "batch", "-m", TINY, "-f", file,
+                                                         "-o", out))
+        self.assertIn("what -f reads", self.refused(INPUT, "batch", "-m", TINY, "-f", file, "-o",
+                                                    file))
+        self.refused(INPUT, *self.command(file, "-np", "0"))
+
+    def test_chats_need_a_template(self):
+        model = GOLDEN / "opt" / "whole_table"
+        file = self.requests({"messages": CHAT["messages"]})
+        self.assertIn("has no chat template", self.refused(
+            UNSUPPORTED, "batch", "-m", model, "-f", file, "-o", self.out))
+        self.assertFalse(self.out.exists())
+
+    def test_at_a_terminal(self):
+        file = self.many(20000)
+        terminal = Terminal(self, *self.command(file, *SLOW))
+        terminal.expect("answering: ")
+        terminal.expect(" left")
+        terminal.type("\x03")
+        self.assertEqual(terminal.finish(), CANCELLED)
+        self.assertIn("of 20000 requests are answered; the same command goes on", terminal.seen)
+        self.assertTrue(self.out.read_text().endswith("\n"))
+        terminal = Terminal(self, *self.command(self.many(len(self.results()) + 3)))
+        self.assertEqual(terminal.finish(), 0)
+        self.assertRegex(terminal.seen, r"3 requests in \d:\d\d: 24 tokens in, \d+ tokens out")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -67,10 +67,10 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   }
 }
 
-CompletionDefaults Defaults(const Options& options, GenerateOptions generate,
-                            const SamplerDefaults& model) {
-  CompletionDefaults defaults{.template_variables =
-                                  nlohmann::ordered_json::parse(options.template_variables)};
+chat::CompletionDefaults Defaults(const Options& options, GenerateOptions generate,
+                                  const SamplerDefaults& model) {
+  chat::CompletionDefaults defaults{.template_variables =
+                                        nlohmann::ordered_json::parse(options.template_variables)};
   const EffectiveSampler effective = TakeModelDefaults(options.sampling, generate.sampler, model);
   if (!effective.from_model.contains("repeat_last_n")) {
     defaults.repeat_last_n = effective.options.repeat_last_n;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "chat/result_json.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/summary.h"
 
@@ -51,7 +52,7 @@ nlohmann::ordered_json PerplexityJson(const eval::PerplexityResult& result,
   json["tokens"] = result.tokens;
   json["tokens_per_second"] = TokensPerSecond(result);
   json["elapsed_ms"] = result.elapsed_ms;
-  json["kv"] = KvJson(result.kv);
+  json["kv"] = chat::KvJson(result.kv);
   json["window"] = nullptr;
   json["stride"] = nullptr;
   if (const int64_t window = options.window_tokens; window > 0) {

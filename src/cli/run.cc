@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "chat/result_json.h"
 #include "cli/exit_code.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
@@ -81,10 +82,10 @@ std::string ToJson(const GenerateResult& result, const EffectiveSampler& sampler
   json["cached_tokens"] = result.cached_tokens;
   json["read_tokens"] = result.read_tokens;
   json["generated_tokens"] = result.tokens.size();
-  json["finish_reason"] = FinishReasonName(result.finish_reason);
+  json["finish_reason"] = chat::FinishReasonName(result.finish_reason);
   json["sampler"] = SamplerJson(sampler);
   json["seed"] = sampler.options.seed;
-  json["kv"] = KvJson(result.kv);
+  json["kv"] = chat::KvJson(result.kv);
   json["timings"] = {{"prompt_ms", result.prompt_ms},
                      {"prompt_per_second", PromptRate(result)},
                      {"predicted_ms", result.predicted_ms},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/machine_memory.h"
+#include "chat/result_json.h"
 #include "cli/task_runs.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
@@ -57,7 +58,7 @@ void PutStreamEval(Json& json, const eval::StreamEvalResult& result) {
   }
   json["tokens"] = result.tokens;
   json["elapsed_ms"] = result.elapsed_ms;
-  json["last_kv"] = KvJson(result.kv);
+  json["last_kv"] = chat::KvJson(result.kv);
 }
 
 void PutStreamArc(Json& json, std::span<const ArcRun> runs) {
@@ -66,7 +67,7 @@ void PutStreamArc(Json& json, std::span<const ArcRun> runs) {
     PutAccuracy(task, result.right, result.questions);
     task["tokens"] = result.tokens;
     task["elapsed_ms"] = result.elapsed_ms;
-    task["last_kv"] = KvJson(result.kv);
+    task["last_kv"] = chat::KvJson(result.kv);
     json["results"][name] = std::move(task);
   }
 }

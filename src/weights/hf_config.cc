@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_found.h"
 #include "base/quote.h"
-#include "weights/json_found.h"
 
 namespace godwit {
 namespace {

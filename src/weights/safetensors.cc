@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_found.h"
 #include "base/problem_list.h"
 #include "base/quote.h"
-#include "weights/json_found.h"
 #include "weights/safetensors_entry.h"
 
 namespace godwit {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/json_found.h"
 #include "base/quote.h"
-#include "weights/json_found.h"
 
 namespace godwit {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_found.h"
 #include "base/problem_list.h"
 #include "base/quote.h"
-#include "weights/json_found.h"
 
 namespace godwit {
 namespace {

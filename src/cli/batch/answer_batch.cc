@@ -15,7 +15,7 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/line_reader.h"
-#include "cli/batch/completion_json.h"
+#include "chat/completion_json.h"
 #include "cli/batch/completions.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_line.h"
@@ -93,7 +93,7 @@ class Batch {
   }
 
   void Answer(Completions& completions, const Request& request) {
-    CompletionDefaults defaults = plan_.defaults;
+    chat::CompletionDefaults defaults = plan_.defaults;
     // 32 bits: they survive every JSON reader.
     if (plan_.random_seeds) defaults.generate.sampler.seed = std::random_device()();
     const BatchRequest parsed = ParseBatchRequest(request.line, request.where, defaults);
@@ -102,8 +102,8 @@ class Batch {
         .place = {.line = request.number, .fingerprint = Fingerprint(request.line)}};
     try {
       const auto answers = completions.Generate(parsed.completion);
-      const auto body = CompletionJson(parsed.completion, answers,
-                                       {.id = name.request_id(), .model = plan_.model});
+      const auto body = chat::CompletionJson(parsed.completion, answers,
+                                             {.id = name.request_id(), .model = plan_.model});
       Finish(ResultLine(name, body), answers);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kCancelled) throw;

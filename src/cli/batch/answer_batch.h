@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/batch/completion_request.h"
+#include "chat/completion_request.h"
 #include "cli/batch/result_file.h"
 #include "cli/terminal/appended_file.h"
 #include "godwit/engine.h"
@@ -16,7 +16,7 @@ struct BatchPlan {
   std::string model;     // the name that stands in the answers
   int64_t total = 0;     // requests, the finished ones included
   FinishedRequests finished;
-  CompletionDefaults defaults;
+  chat::CompletionDefaults defaults;
   bool random_seeds = true;  // a request that names none gets one of its own, else that of defaults
   SessionOptions session;
   int64_t parallel = 1;

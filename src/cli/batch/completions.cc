@@ -9,7 +9,7 @@ namespace godwit::cli {
 Completions::Completions(const Engine& engine, const SessionOptions& session)
     : engine_(engine), session_(engine.NewSession(session)) {}
 
-std::vector<int32_t> Completions::Prompt(const CompletionRequest& request) const {
+std::vector<int32_t> Completions::Prompt(const chat::CompletionRequest& request) const {
   if (const auto* tokens = std::get_if<std::vector<int32_t>>(&request.prompt)) return *tokens;
   if (const auto* text = std::get_if<std::string>(&request.prompt)) return session_.Tokenize(*text);
   return session_.Tokenize(
@@ -18,7 +18,7 @@ std::vector<int32_t> Completions::Prompt(const CompletionRequest& request) const
       /*add_special=*/false);
 }
 
-std::vector<GenerateResult> Completions::Generate(const CompletionRequest& request) {
+std::vector<GenerateResult> Completions::Generate(const chat::CompletionRequest& request) {
   if (request.top_logprobs >= 0) {
     Throw(ErrorKind::kUnsupported, "\"logprobs\": there are none yet");
   }

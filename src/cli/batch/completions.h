@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cli/batch/completion_request.h"
+#include "chat/completion_request.h"
 #include "godwit/engine.h"
 
 namespace godwit::cli {
@@ -16,13 +16,13 @@ class Completions {
   Completions(const Engine& engine, const SessionOptions& session);
 
   // All answers to it, in order. Throws what the engine throws, and Error(kCancelled).
-  std::vector<GenerateResult> Generate(const CompletionRequest& request);
+  std::vector<GenerateResult> Generate(const chat::CompletionRequest& request);
 
   // Any thread: what is in progress ends within a moment, and nothing begins any more.
   void Cancel() noexcept;
 
  private:
-  std::vector<int32_t> Prompt(const CompletionRequest& request) const;
+  std::vector<int32_t> Prompt(const chat::CompletionRequest& request) const;
 
   const Engine& engine_;
   Session session_;

@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_found.h"
 #include "base/problem_list.h"
 #include "base/quote.h"
 #include "cli/terminal/progress_line.h"
-#include "weights/json_found.h"
 
 namespace godwit::cli {
 namespace {
@@ -42,7 +42,7 @@ std::string CustomId(const Json& value) {
   return *id;
 }
 
-BatchRequest ParseRow(const Json& row, const CompletionDefaults& defaults) {
+BatchRequest ParseRow(const Json& row, const chat::CompletionDefaults& defaults) {
   if (!row.is_object()) Throw(ErrorKind::kInput, "expected an object, found {}", Found(row));
   for (const auto& [key, value] : row.items()) {
     if (key != "custom_id" && key != "method" && key != "url" && key != "body") {
@@ -50,7 +50,7 @@ BatchRequest ParseRow(const Json& row, const CompletionDefaults& defaults) {
     }
   }
   BatchRequest request{.custom_id = CustomId(Get(row, "custom_id")),
-                       .completion = ParseCompletionRequest(Get(row, "body"), defaults)};
+                       .completion = chat::ParseCompletionRequest(Get(row, "body"), defaults)};
   if (const Json* method = Find(row, "method")) {
     Require(*method == "POST", "method", "\"POST\"", *method);
   }
@@ -64,7 +64,7 @@ BatchRequest ParseRow(const Json& row, const CompletionDefaults& defaults) {
 }  // namespace
 
 BatchRequest ParseBatchRequest(std::string_view line, std::string_view where,
-                               const CompletionDefaults& defaults) {
+                               const chat::CompletionDefaults& defaults) {
   const Json row = ParseOrderedJson(line, where, {.reject_duplicate_keys = true});
   try {
     return ParseRow(row, defaults);

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "base/line_reader.h"
-#include "cli/batch/completion_request.h"
+#include "chat/completion_request.h"
 
 namespace godwit::cli {
 
@@ -19,12 +19,12 @@ constexpr size_t kMostRequestBytes = size_t{64} << 20;
 
 struct BatchRequest {
   std::string custom_id;
-  CompletionRequest completion;
+  chat::CompletionRequest completion;
 };
 
 // where: "line 12". Throws Error(kFormat) that begins with it.
 BatchRequest ParseBatchRequest(std::string_view line, std::string_view where,
-                               const CompletionDefaults& defaults = {});
+                               const chat::CompletionDefaults& defaults = {});
 
 // Whether there is a request on it.
 bool IsBlank(std::string_view line);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/machine_memory.h"
 #include "base/quote.h"
 #include "cli/terminal/format.h"
@@ -44,19 +42,6 @@ double PredictedRate(const GenerateResult& result) {
   return Rate(OutputTokens(result) - 1, result.predicted_ms);
 }
 
-std::string FinishReasonName(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-    case FinishReason::kContextFull:
-      return "length";
-    case FinishReason::kCancelled:
-      return "cancelled";
-  }
-  return "";
-}
-
 std::string DescribeDropped(const KvReport& kv) {
   if (kv.kept >= kv.seen) return "";
   return fmt::format("dropped {} after the first {}", Plural(kv.seen - kv.kept, "token"),
@@ -71,15 +56,6 @@ void SayDropped(const KvReport& kv, std::string_view where) {
 std::string DescribeKv(const KvReport& kv) {
   return fmt::format("{}: {} of {} kept, {}", kv.policy, kv.kept, Plural(kv.seen, "token"),
                      FormatBytes(kv.bytes));
-}
-
-nlohmann::ordered_json KvJson(const KvReport& kv) {
-  return {{"policy", kv.policy},
-          {"seen", kv.seen},
-          {"kept", kv.kept},
-          {"dropped", kv.seen - kv.kept},
-          {"first_dropped", kv.first_dropped},
-          {"bytes", kv.bytes}};
 }
 
 std::string Summarize(const GenerateResult& result) {

@@ -1,7 +1,6 @@
-// What is said about a finished run: for people, and as numbers.
+// What is said about a finished run, for people.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "godwit/engine.h"
@@ -14,9 +13,6 @@ namespace godwit::cli {
 double PromptRate(const GenerateResult& result);
 double PredictedRate(const GenerateResult& result);
 
-// "stop", "length", "cancelled"
-std::string FinishReasonName(FinishReason reason);
-
 // "dropped 164 tokens after the first 4"; empty if everything was kept.
 std::string DescribeDropped(const KvReport& kv);
 
@@ -26,9 +22,6 @@ void SayDropped(const KvReport& kv, std::string_view where = "");
 
 // "sinks:4+60: 64 of 228 tokens kept, 96.0 KiB"
 std::string DescribeKv(const KvReport& kv);
-
-// {"policy", "seen", "kept", "dropped", "first_dropped", "bytes"}
-nlohmann::ordered_json KvJson(const KvReport& kv);
 
 // Three lines, each ending in a newline.
 std::string Summarize(const GenerateResult& result);

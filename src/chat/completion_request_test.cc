@@ -1,4 +1,4 @@
-#include "cli/batch/completion_request.h"
+#include "chat/completion_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/test_support.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 namespace {
 
 using ::testing::ElementsAre;
@@ -181,4 +181,4 @@ TEST(CompletionRequestTest, RefusesPrompts) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::chat

@@ -10,7 +10,7 @@
 
 #include "godwit/engine.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 
 struct CompletionRequest {
   // A chat, a text, or the tokens of one.
@@ -38,4 +38,4 @@ struct CompletionDefaults {
 CompletionRequest ParseCompletionRequest(const nlohmann::ordered_json& body,
                                          const CompletionDefaults& defaults = {});
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

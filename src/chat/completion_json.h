@@ -5,10 +5,10 @@
 #include <span>
 #include <string>
 
-#include "cli/batch/completion_request.h"
+#include "chat/completion_request.h"
 #include "godwit/engine.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 
 struct CompletionName {
   std::string id;     // of the request
@@ -21,4 +21,4 @@ nlohmann::ordered_json CompletionJson(const CompletionRequest& request,
                                       std::span<const GenerateResult> results,
                                       const CompletionName& name);
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

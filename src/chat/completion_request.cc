@@ -1,4 +1,4 @@
-#include "cli/batch/completion_request.h"
+#include "chat/completion_request.h"
 
 #include <charconv>
 #include <limits>
@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_found.h"
 #include "base/name_list.h"
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "sampling/options.h"
 #include "text/chat_template.h"
-#include "weights/json_found.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -264,4 +264,4 @@ CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefau
   return std::move(draft.request);
 }
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

@@ -1,11 +1,11 @@
-#include "cli/batch/completion_json.h"
+#include "chat/completion_json.h"
 
 #include <chrono>
 #include <cstdint>
 
-#include "cli/terminal/summary.h"
+#include "chat/result_json.h"
 
-namespace godwit::cli {
+namespace godwit::chat {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -59,4 +59,4 @@ Json CompletionJson(const CompletionRequest& request, std::span<const GenerateRe
   return json;
 }
 
-}  // namespace godwit::cli
+}  // namespace godwit::chat

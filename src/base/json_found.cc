@@ -1,4 +1,4 @@
-#include "weights/json_found.h"
+#include "base/json_found.h"
 
 #include <fmt/format.h>
 

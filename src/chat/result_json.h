@@ -1,0 +1,17 @@
+// What came of a text, as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "godwit/engine.h"
+
+namespace godwit::chat {
+
+// As OpenAI's API has them: "stop", "length", besides "cancelled".
+std::string FinishReasonName(FinishReason reason);
+
+// {"policy", "seen", "kept", "dropped", "first_dropped", "bytes"}
+nlohmann::ordered_json KvJson(const KvReport& kv);
+
+}  // namespace godwit::chat

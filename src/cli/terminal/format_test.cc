@@ -47,7 +47,7 @@ TEST(Format, Progress) {
             "measuring: 1 of 4 tests, 25%");
   EXPECT_EQ(Line("answering", ProgressUnit::kRequests,
                  {.done = 30, .total = 50, .start = 10, .updated_ms = 2000, .elapsed_ms = 2000}),
-            "answering: 30 of 50 requests, 60%, 0:02 left");
+            "answering: 30 of 50 requests, 60%, 10.0 requests/s, 0:02 left");
 }
 
 // While nothing is reported, what is left falls second by second, and is unknown at last.

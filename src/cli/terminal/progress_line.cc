@@ -74,7 +74,7 @@ std::string FormatProgress(const std::string& label, ProgressUnit unit, const Pr
     const double rate = 1000 * static_cast<double>(state.done - state.start) / state.updated_ms;
     line += unit == ProgressUnit::kBytes
                 ? fmt::format(", {}/s", FormatBytes(static_cast<int64_t>(rate)))
-                : fmt::format(", {} tokens/s", FormatRate(rate));
+                : fmt::format(", {}{}/s", FormatRate(rate), Noun(unit));
   }
   return left_ms ? line + fmt::format(", {} left", FormatDuration(*left_ms / 1000)) : line;
 }

@@ -160,8 +160,8 @@ std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_ten
                   Plural(static_cast<int64_t>(facts.source.Names().size()), "tensor"),
                   FormatBytes(facts.weights.file_bytes),
                   facts.has_weights ? "" : "; none are here: figures from config.json");
-  for (const QuantizationScheme& scheme : facts.spec.quantization.Schemes()) {
-    text += fmt::format("quantized   {}\n", Describe(scheme));
+  for (const LayerQuantization& quantization : facts.spec.quantization.Distinct()) {
+    text += fmt::format("quantized   {}\n", Describe(quantization));
   }
   text += fmt::format("tokenizer   {}\n", DescribeText(facts));
   text += fmt::format("chat        {}\n",
@@ -229,8 +229,8 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
   json["sink_token_id"] = nullptr;
   if (facts.spec.sink_token) json["sink_token_id"] = *facts.spec.sink_token;
   json["quantization"] = nlohmann::ordered_json::array();
-  for (const QuantizationScheme& scheme : facts.spec.quantization.Schemes()) {
-    json["quantization"].push_back(Describe(scheme));
+  for (const LayerQuantization& quantization : facts.spec.quantization.Distinct()) {
+    json["quantization"].push_back(Describe(quantization));
   }
   json["tokenizer"] = TextJson(facts);
   json["weights"] = {{"present", facts.has_weights},

@@ -14,8 +14,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Scale = InputQuantization::Scale;
-
 const std::vector<int32_t> kTokens = {3, 0, 10, 7, 7, 1};
 
 DecoderSpec SpecWith(const std::string& weights, const std::string& input,
@@ -51,13 +49,13 @@ class Int8Weights : public FakeWeights {
  public:
   explicit Int8Weights(const DecoderSpec& spec, float input_scale = 1, float zero_point = 0)
       : FakeWeights(spec) {
-    const QuantizationScheme scheme = spec.quantization.Schemes().at(0);
+    const LayerQuantization quantization = spec.quantization.Distinct().at(0);
     for (const std::string& module : Modules(spec)) {
       Quantize(module);
-      if (scheme.input.per != Scale::kStatic) continue;
+      if (quantization.input.kind != InputScale::kStatic) continue;
       Add(module + ".input_scale", DType::kF32, {1});
       Set(module + ".input_scale", 0, input_scale);
-      if (scheme.input.symmetric) continue;
+      if (quantization.input.symmetric) continue;
       Add(module + ".input_zero_point", DType::kI8, {1});
       Set(module + ".input_zero_point", 0, zero_point);
     }
@@ -201,7 +199,7 @@ TEST(Int8CheckpointTest, TheConfigSaysWhatIsQuantized) {
   EXPECT_THAT(
       Refusal(spec, source),
       AllOf(HasSubstr("missing tensor model.layers.0.mlp.down_proj.input_scale, expected [1], for "
-                      "a static scheme"),
+                      "a static input"),
             HasSubstr("missing tensor model.layers.1.mlp.down_proj.input_zero_point, expected [1]"),
             HasSubstr("missing tensor model.layers.1.self_attn.o_proj.weight_scale, expected [16, "
                       "1], for an int8 weight"),

@@ -75,7 +75,7 @@ InputQuantization JoinInputs(std::span<const InputQuantization> parts) {
     range = ops::Join(
         range, {.min = part.scale * (-128 - zero_point), .max = part.scale * (127 - zero_point)});
   }
-  const ops::ZeroPointScale scale = ops::ScaleOf(range);
+  const ops::AsymmetricScale scale = ops::AsymmetricScaleOf(range);
   joint.scale = scale.scale;
   joint.zero_point = scale.zero_point;
   return joint;
@@ -86,7 +86,7 @@ void SetInput(const InputQuantization& input, std::vector<float> row_sums, Weigh
   weight.input = input;
   if (input.symmetric) return;
   for (size_t i = 0; i < row_sums.size(); ++i) row_sums[i] *= weight.scales[i];
-  if (input.per != InputQuantization::Scale::kStatic) {
+  if (input.kind != InputScale::kStatic) {
     weight.row_sums = std::move(row_sums);
     return;
   }
@@ -181,7 +181,7 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
   }
   std::vector<std::vector<float>> scales, biases;
   for (const TensorInfo* part : tensors.scales) {
-    scales.push_back(WeightScales(*part, tensors.scheme->format));
+    scales.push_back(WeightScales(*part, tensors.quantization->format));
   }
   for (const TensorInfo* part : tensors.row_orders) CheckRowOrder(*part);
   const InputQuantization input = Input(tensors);
@@ -208,9 +208,9 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
 }
 
 InputQuantization Packer::Input(const LinearTensors& tensors) {
-  if (!tensors.scheme) return {};
-  if (tensors.scheme->input.per != InputQuantization::Scale::kStatic) return tensors.scheme->input;
-  std::vector<InputQuantization> parts(tensors.parts.size(), tensors.scheme->input);
+  if (!tensors.quantization) return {};
+  if (tensors.quantization->input.kind != InputScale::kStatic) return tensors.quantization->input;
+  std::vector<InputQuantization> parts(tensors.parts.size(), tensors.quantization->input);
   for (size_t i = 0; i < parts.size(); ++i) {
     parts[i].scale = Scales(*tensors.input_scales[i])[0];
     if (parts[i].symmetric) continue;

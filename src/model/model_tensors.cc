@@ -85,7 +85,7 @@ class Resolver {
   // why: of a tensor that the architecture alone does not ask for.
   const TensorInfo* Want(const std::string& full_name, const std::vector<int64_t>& shape,
                          Content content = Content::kFloats, std::string_view why = "");
-  void WantScales(const std::string& module, int64_t outputs, const QuantizationScheme& scheme,
+  void WantScales(const std::string& module, int64_t outputs, const LayerQuantization& quantization,
                   LinearTensors& linear);
   LinearTensors Linear(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
                        bool bias);
@@ -125,9 +125,9 @@ const TensorInfo* Resolver::Want(const std::string& full_name, const std::vector
 }
 
 void Resolver::WantScales(const std::string& module, int64_t outputs,
-                          const QuantizationScheme& scheme, LinearTensors& linear) {
+                          const LayerQuantization& quantization, LinearTensors& linear) {
   const std::vector<int64_t> one = {1};
-  if (scheme.format == Int8Format::kBitsandbytes) {
+  if (quantization.format == Int8Format::kBitsandbytes) {
     linear.scales.push_back(
         Want(module + ".SCB", {outputs}, Content::kScale, ", for an int8 weight"));
     const std::string order = module + ".weight_format";
@@ -135,34 +135,35 @@ void Resolver::WantScales(const std::string& module, int64_t outputs,
     linear.row_orders.push_back(Want(order, one, Content::kRowOrder));
     return;
   }
-  linear.scales.push_back(Want(module + ".weight_scale",
-                               scheme.scale_per_output ? std::vector{outputs, int64_t{1}} : one,
-                               Content::kScale, ", for an int8 weight"));
-  if (scheme.input.per != InputQuantization::Scale::kStatic) return;
+  linear.scales.push_back(
+      Want(module + ".weight_scale",
+           quantization.scale_per_output ? std::vector{outputs, int64_t{1}} : one, Content::kScale,
+           ", for an int8 weight"));
+  if (quantization.input.kind != InputScale::kStatic) return;
   linear.input_scales.push_back(
-      Want(module + ".input_scale", one, Content::kScale, ", for a static scheme"));
-  if (scheme.input.symmetric) return;
+      Want(module + ".input_scale", one, Content::kScale, ", for a static input"));
+  if (quantization.input.symmetric) return;
   linear.input_zero_points.push_back(Want(module + ".input_zero_point", one, Content::kZeroPoint,
-                                          ", for a static asymmetric scheme"));
+                                          ", for a static asymmetric input"));
 }
 
 LinearTensors Resolver::Linear(const std::vector<std::pair<std::string, int64_t>>& parts,
                                int64_t inputs, bool bias) {
   LinearTensors linear;
   for (const auto& [module, outputs] : parts) {
-    const QuantizationScheme* found = spec_.quantization.Find(Name(module));
-    const auto scheme = found ? std::optional(*found) : std::nullopt;
-    if (linear.parts.empty()) linear.scheme = scheme;
-    const bool like_first = linear.scheme == scheme;
+    const LayerQuantization* found = spec_.quantization.Find(Name(module));
+    const auto quantization = found ? std::optional(*found) : std::nullopt;
+    if (linear.parts.empty()) linear.quantization = quantization;
+    const bool like_first = linear.quantization == quantization;
     if (!like_first) {
       problems_.Add("config.json quantizes {} otherwise than {}, with which it is fused",
                     Name(module), Name(parts.front().first));
     }
     linear.parts.push_back(Want(module + ".weight", {outputs, inputs},
-                                scheme ? Content::kQuantized : Content::kFloats));
+                                quantization ? Content::kQuantized : Content::kFloats));
     if (bias) linear.biases.push_back(Want(module + ".bias", {outputs}));
-    if (scheme) WantScales(module, outputs, *scheme, linear);
-    int8_ |= scheme.has_value();
+    if (quantization) WantScales(module, outputs, *quantization, linear);
+    int8_ |= quantization.has_value();
     const TensorInfo* first = linear.parts.front();
     const TensorInfo* part = linear.parts.back();
     if (like_first && first != nullptr && part != nullptr && first->dtype != part->dtype) {

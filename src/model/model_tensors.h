@@ -16,9 +16,9 @@ struct LinearTensors {
   std::vector<const TensorInfo*> parts;
   std::vector<const TensorInfo*> biases;  // one for each part, or none
   // Where the checkpoint holds int8, the same for all parts. Each then has scales for its weight as
-  // the scheme's format has them, and with a static input the scale of that, [1]; if the input is
-  // not symmetric either, a zero point, [1].
-  std::optional<QuantizationScheme> scheme;
+  // the format has them, and with a static input the scale of that, [1]; if the input is not
+  // symmetric either, a zero point, [1].
+  std::optional<LayerQuantization> quantization;
   std::vector<const TensorInfo*> scales;
   std::vector<const TensorInfo*> row_orders;  // bitsandbytes' weight_format, where there is one
   std::vector<const TensorInfo*> input_scales;
@@ -62,7 +62,7 @@ struct ModelTensors {
   NormTensors final_norm;
   LinearTensors head;
   int64_t bytes = 0;  // of all of them
-  bool int8 = false;  // some linear layers have a scheme
+  bool int8 = false;  // some linear layers are quantized
 };
 
 // What a checkpoint of this spec must hold, whatever else is in it.

@@ -9,8 +9,6 @@
 namespace godwit::ops {
 namespace {
 
-using Scale = InputQuantization::Scale;
-
 // The kernels read rows in pairs, or in quads.
 template <typename T>
 LinearRows Rows(const Exec& exec, DType dtype, int64_t rows, int64_t cols, int64_t unit) {
@@ -28,17 +26,18 @@ RowQuantization Quantize(const kernels::KernelTable& kernels, const float* x, in
   const int64_t n = rows.cols;
   auto* out = reinterpret_cast<int8_t*>(rows.Row(row));
   if (rows.outlier_counts != nullptr) {
-    return QuantizeRow(kernels, x, how.outlier_threshold, n, out, rows.outliers.Row(row),
-                       rows.outlier_counts + row);
+    return QuantizeRowWithoutOutliers(kernels, x, how.outlier_threshold, n, out,
+                                      rows.outliers.Row(row), rows.outlier_counts + row);
   }
-  const bool own_scale = how.per == Scale::kPerToken;
+  const bool own_scale = how.kind == InputScale::kPerToken;
   if (how.symmetric) {
-    return own_scale ? QuantizeRow(kernels, x, n, out) : QuantizeRow(kernels, x, how.scale, n, out);
+    return own_scale ? QuantizeRow(kernels, x, n, out)
+                     : QuantizeRowWithScale(kernels, x, how.scale, n, out);
   }
-  const ZeroPointScale scale =
-      own_scale ? ScaleOf(RangeOf(x, n)) : ZeroPointScale{how.scale, how.zero_point};
+  const AsymmetricScale scale =
+      own_scale ? AsymmetricScaleOf(RangeOf(x, n)) : AsymmetricScale{how.scale, how.zero_point};
   *zero_point = scale.zero_point;
-  return QuantizeRow(x, scale, n, out);
+  return QuantizeRowAsymmetric(x, scale, n, out);
 }
 
 // The one scale of all rows. A row that is not finite is left out: it is found when it is
@@ -56,7 +55,7 @@ InputQuantization SettleScale(const Exec& exec, InputQuantization how, MatrixVie
   if (how.symmetric) {
     how.scale = std::max(0x1p-120f, all.max / 127.0f);  // whose inverse does not overflow
   } else {
-    const ZeroPointScale scale = ScaleOf(all);
+    const AsymmetricScale scale = AsymmetricScaleOf(all);
     how.scale = scale.scale;
     how.zero_point = scale.zero_point;
   }
@@ -74,7 +73,7 @@ LinearRows NewLinearRows(const Exec& exec, const Weight& w, int64_t rows) {
       result.quantization = w.input;
       result.scales = exec.workspace.Matrix<float>(1, rows).data;
       result.sums = exec.workspace.Matrix<int32_t>(1, rows).data;
-      if (!w.input.symmetric && w.input.per != Scale::kStatic) {
+      if (!w.input.symmetric && w.input.kind != InputScale::kStatic) {
         result.offsets = exec.workspace.Matrix<float>(1, rows).data;
       }
       if (w.input.outlier_threshold > 0) {
@@ -113,7 +112,7 @@ void SetRow(const kernels::KernelTable& kernels, const float* x, int64_t row, Li
 
 void SetRows(const Exec& exec, MatrixView<const float> x, LinearRows& out) {
   LinearRows settled = out;
-  if (out.quantization.per == Scale::kPerTensor) {
+  if (out.quantization.kind == InputScale::kPerTensor) {
     settled.quantization = SettleScale(exec, out.quantization, x);
   }
   exec.ParallelRows(x.rows, x.cols,

@@ -60,7 +60,7 @@ void FillRows(const Exec& exec, LinearRows& out, const Compute& compute) {
     return;
   }
   Workspace::Scope scope(exec.workspace);
-  if (out.quantization.per == InputQuantization::Scale::kPerTensor) {  // of the finished rows
+  if (out.quantization.kind == InputScale::kPerTensor) {  // of the finished rows
     const auto rows = exec.workspace.Matrix<float>(out.rows, out.cols);
     exec.ParallelRows(out.rows, out.cols, [&](int64_t row) { compute(row, rows.Row(row)); });
     SetRows(exec, rows, out);

@@ -18,7 +18,7 @@ class LinearRowsTest : public OpsTest {
     const RawWeight raw(DType::kF32, 70, cols, 1);
     for (const DType storage : kStorages) {
       for (const InputQuantization& how : kInputs) {
-        if (storage != DType::kI8 && how.per != Scale::kPerToken) continue;
+        if (storage != DType::kI8 && how.kind != InputScale::kPerToken) continue;
         Weight weight = raw.PackAs(one_, storage);
         weight.input = how;
         weight.row_sums = GappedMatrix(1, 70, 6).Row(0);

@@ -100,7 +100,7 @@ std::vector<float> Int8Product(const kernels::KernelTable& scalar, const GappedM
   std::vector<int8_t> a(static_cast<size_t>(w.inputs + kernels::kQuad));
   std::vector<float> row(static_cast<size_t>(w.inputs));
   float scale = w.input.scale;
-  if (w.input.per == Scale::kPerTensor) {
+  if (w.input.kind == InputScale::kPerTensor) {
     for (const float value : x.Values()) scale = std::max(scale, std::fabs(value) / 127);
   }
   const float threshold = w.input.outlier_threshold;
@@ -111,9 +111,9 @@ std::vector<float> Int8Product(const kernels::KernelTable& scalar, const GappedM
     std::vector<float> rest = x.Row(i);
     std::ranges::replace_if(rest, is_outlier, 0.0f);
     const RowQuantization quantized =
-        w.input.per == Scale::kPerToken
+        w.input.kind == InputScale::kPerToken
             ? QuantizeRow(scalar, rest.data(), w.inputs, a.data())
-            : QuantizeRow(scalar, rest.data(), scale, w.inputs, a.data());
+            : QuantizeRowWithScale(scalar, rest.data(), scale, w.inputs, a.data());
     const bool has_outliers = std::ranges::any_of(x.Row(i), is_outlier);
     for (int64_t j = 0; j < w.outputs; ++j) {
       const auto output = static_cast<size_t>(j);
@@ -153,12 +153,12 @@ TEST_P(LinearTest, Int8IsItsDefinitionToTheBit) {
 
 // x is about scale * (integer - zero point), which the integers' product and the row sums give.
 TEST_P(LinearTest, Int8OfAnAsymmetricInput) {
-  for (const Scale per : {Scale::kPerToken, Scale::kPerTensor}) {
+  for (const InputScale kind : {InputScale::kPerToken, InputScale::kPerTensor}) {
     for (const Shape& shape : kShapes) {
       SCOPED_TRACE(Text(DType::kI8, shape));
       const GappedMatrix x(shape.rows, shape.k, 12, /*low=*/-0.2f, /*high=*/1.5f);
       Weight weight = RawWeight(DType::kF32, shape.outputs, shape.k, 13).PackAs(three_, DType::kI8);
-      weight.input = {.per = per, .symmetric = false};
+      weight.input = {.kind = kind, .symmetric = false};
       weight.bias = GappedMatrix(1, shape.outputs, 14).Row(0);
       std::vector<float> row(static_cast<size_t>(shape.k));
       for (int64_t j = 0; j < shape.outputs; ++j) {
@@ -173,9 +173,9 @@ TEST_P(LinearTest, Int8OfAnAsymmetricInput) {
       for (int64_t i = 0; i < shape.rows; ++i) all = Join(all, RangeOf(x.view().Row(i), shape.k));
       std::vector<int8_t> a(static_cast<size_t>(shape.k + kernels::kQuad));
       for (int64_t i = 0; i < shape.rows; ++i) {
-        const ZeroPointScale scale =
-            ScaleOf(per == Scale::kPerToken ? RangeOf(x.view().Row(i), shape.k) : all);
-        QuantizeRow(x.view().Row(i), scale, shape.k, a.data());
+        const AsymmetricScale scale = AsymmetricScaleOf(
+            kind == InputScale::kPerToken ? RangeOf(x.view().Row(i), shape.k) : all);
+        QuantizeRowAsymmetric(x.view().Row(i), scale, shape.k, a.data());
         for (int64_t j = 0; j < shape.outputs; ++j) {
           UnpackRow(weight, j, row.data());
           double want = weight.bias[static_cast<size_t>(j)];

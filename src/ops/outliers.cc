@@ -10,12 +10,13 @@ namespace godwit::ops {
 using kernels::kPanelColumns;
 using kernels::kQuad;
 
-RowQuantization QuantizeRow(const kernels::KernelTable& kernels, const float* x, float threshold,
-                            int64_t n, int8_t* out, Outlier* outliers, int64_t* count) noexcept {
+RowQuantization QuantizeRowWithoutOutliers(const kernels::KernelTable& kernels, const float* x,
+                                           float threshold, int64_t n, int8_t* out,
+                                           Outlier* outliers, int64_t* count) noexcept {
   *count = 0;
   const float largest_of_all = kernels.largest_magnitude(x, n);
   if (!(largest_of_all >= threshold)) {  // or NaN
-    return QuantizeRowTo(kernels, x, largest_of_all, n, out);
+    return QuantizeRowWithLargest(kernels, x, largest_of_all, n, out);
   }
   float largest = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -26,7 +27,7 @@ RowQuantization QuantizeRow(const kernels::KernelTable& kernels, const float* x,
       outliers[(*count)++] = {.column = static_cast<int32_t>(i), .value = x[i]};
     }
   }
-  RowQuantization result = QuantizeRowTo(kernels, x, largest, n, out);
+  RowQuantization result = QuantizeRowWithLargest(kernels, x, largest, n, out);
   for (const Outlier& outlier : std::span(outliers, static_cast<size_t>(*count))) {
     result.sum -= out[outlier.column];
     out[outlier.column] = 0;

@@ -21,8 +21,9 @@ struct Outlier {
 
 // As QuantizeRow, but elements of magnitude `threshold` or more become zeros and go to `outliers`
 // [n], in the order of columns; *count: how many. A row that is not finite has none.
-RowQuantization QuantizeRow(const kernels::KernelTable& kernels, const float* x, float threshold,
-                            int64_t n, int8_t* out, Outlier* outliers, int64_t* count) noexcept;
+RowQuantization QuantizeRowWithoutOutliers(const kernels::KernelTable& kernels, const float* x,
+                                           float threshold, int64_t n, int8_t* out,
+                                           Outlier* outliers, int64_t* count) noexcept;
 
 // Adds to a row's outputs in panels [panel_begin, panel_end) the sum over its outliers, in their
 // order, of value * (scale * integer) of an int8 weight. out: [w.outputs]

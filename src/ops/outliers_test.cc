@@ -18,8 +18,8 @@ class OutliersTest : public OpsTest {
     std::vector<int8_t> out((x.size() + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad, 99);
     std::vector<Outlier> outliers(x.size());
     int64_t count = -1;
-    const auto rest = QuantizeRow(table(), x.data(), threshold, std::ssize(x), out.data(),
-                                  outliers.data(), &count);
+    const auto rest = QuantizeRowWithoutOutliers(table(), x.data(), threshold, std::ssize(x),
+                                                 out.data(), outliers.data(), &count);
     outliers.resize(static_cast<size_t>(count));
     return {rest, {out.begin(), out.end()}, outliers};
   }

@@ -18,19 +18,19 @@ RowQuantization Zeros(float scale, int64_t n, int8_t* out) {
 
 RowQuantization QuantizeRow(const kernels::KernelTable& kernels, const float* x, int64_t n,
                             int8_t* out) noexcept {
-  return QuantizeRowTo(kernels, x, kernels.largest_magnitude(x, n), n, out);
+  return QuantizeRowWithLargest(kernels, x, kernels.largest_magnitude(x, n), n, out);
 }
 
-RowQuantization QuantizeRowTo(const kernels::KernelTable& kernels, const float* x, float largest,
-                              int64_t n, int8_t* out) noexcept {
+RowQuantization QuantizeRowWithLargest(const kernels::KernelTable& kernels, const float* x,
+                                       float largest, int64_t n, int8_t* out) noexcept {
   if (std::isnan(largest)) return Zeros(kNan, n, out);
   if (largest < 0x1p-120f) return Zeros(0.0f, n, out);
   const int32_t sum = kernels.quantize(x, 127.0f / largest, n, out).sum;
   return {.scale = largest / 127.0f, .sum = sum};
 }
 
-RowQuantization QuantizeRow(const kernels::KernelTable& kernels, const float* x, float scale,
-                            int64_t n, int8_t* out) noexcept {
+RowQuantization QuantizeRowWithScale(const kernels::KernelTable& kernels, const float* x,
+                                     float scale, int64_t n, int8_t* out) noexcept {
   const kernels::QuantizedSum result = kernels.quantize(x, 1.0f / scale, n, out);
   if (!result.finite) return Zeros(kNan, n, out);
   return {.scale = scale, .sum = result.sum};

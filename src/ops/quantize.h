@@ -20,11 +20,11 @@ RowQuantization QuantizeRow(const kernels::KernelTable& kernels, const float* x,
                             int8_t* out) noexcept;
 
 // The same for a magnitude that is given; elements beyond it become 127 or -127.
-RowQuantization QuantizeRowTo(const kernels::KernelTable& kernels, const float* x, float largest,
-                              int64_t n, int8_t* out) noexcept;
+RowQuantization QuantizeRowWithLargest(const kernels::KernelTable& kernels, const float* x,
+                                       float largest, int64_t n, int8_t* out) noexcept;
 
 // With the given scale > 0; what is beyond 127 times it becomes that.
-RowQuantization QuantizeRow(const kernels::KernelTable& kernels, const float* x, float scale,
-                            int64_t n, int8_t* out) noexcept;
+RowQuantization QuantizeRowWithScale(const kernels::KernelTable& kernels, const float* x,
+                                     float scale, int64_t n, int8_t* out) noexcept;
 
 }  // namespace godwit::ops

@@ -30,14 +30,15 @@ ValueRange Join(ValueRange a, ValueRange b) noexcept {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
-ZeroPointScale ScaleOf(ValueRange range) noexcept {
+AsymmetricScale AsymmetricScaleOf(ValueRange range) noexcept {
   // The difference may overflow where its parts do not; below, 1 / scale must not.
   const float scale = std::max(0x1p-120f, range.max / 255.0f - range.min / 255.0f);
   const float zero_point = std::min(127.0f, std::max(-128.0f, -128.0f - range.min / scale));
   return {scale, static_cast<int32_t>(Nearest(zero_point))};
 }
 
-RowQuantization QuantizeRow(const float* x, ZeroPointScale scale, int64_t n, int8_t* out) noexcept {
+RowQuantization QuantizeRowAsymmetric(const float* x, AsymmetricScale scale, int64_t n,
+                                      int8_t* out) noexcept {
   const float factor = 1.0f / scale.scale;
   const auto zero_point = static_cast<float>(scale.zero_point);
   int32_t sum = 0;

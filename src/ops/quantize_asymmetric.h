@@ -21,16 +21,17 @@ ValueRange RangeOf(const float* x, int64_t n) noexcept;
 // Of both.
 ValueRange Join(ValueRange a, ValueRange b) noexcept;
 
-struct ZeroPointScale {
+struct AsymmetricScale {
   float scale;
   int32_t zero_point;  // in [-128, 127], as 0 lies in every range: it stays exactly 0
 };
 // As compressed-tensors: scale = (max - min) / 255, zero point = -128 - min / scale, rounded. vLLM
 // does not bring 0 into the range, which differs for rows of one sign.
-ZeroPointScale ScaleOf(ValueRange range) noexcept;
+AsymmetricScale AsymmetricScaleOf(ValueRange range) noexcept;
 
 // out: [n], padded with zeros to a multiple of kernels::kQuad. The scale of the result is NaN if x
 // is not finite.
-RowQuantization QuantizeRow(const float* x, ZeroPointScale scale, int64_t n, int8_t* out) noexcept;
+RowQuantization QuantizeRowAsymmetric(const float* x, AsymmetricScale scale, int64_t n,
+                                      int8_t* out) noexcept;
 
 }  // namespace godwit::ops

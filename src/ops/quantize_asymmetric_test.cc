@@ -12,20 +12,20 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-std::vector<int> Integers(const std::vector<float>& x, ZeroPointScale scale,
+std::vector<int> Integers(const std::vector<float>& x, AsymmetricScale scale,
                           RowQuantization* result) {
   std::vector<int8_t> out((x.size() + 3) / 4 * 4, 99);
-  *result = QuantizeRow(x.data(), scale, std::ssize(x), out.data());
+  *result = QuantizeRowAsymmetric(x.data(), scale, std::ssize(x), out.data());
   return {out.begin(), out.end()};
 }
 
-ZeroPointScale ScaleOf(const std::vector<float>& x) {
-  return ScaleOf(RangeOf(x.data(), std::ssize(x)));
+AsymmetricScale AsymmetricScaleOf(const std::vector<float>& x) {
+  return AsymmetricScaleOf(RangeOf(x.data(), std::ssize(x)));
 }
 
 TEST(QuantizeAsymmetric, UsesAllIntegers) {
   const std::vector<float> x = {-1, 50.5f, 254, 0, 49.5f};
-  const ZeroPointScale scale = ScaleOf(x);
+  const AsymmetricScale scale = AsymmetricScaleOf(x);
   EXPECT_EQ(scale.scale, 1.0f);
   EXPECT_EQ(scale.zero_point, -127);
   RowQuantization result;
@@ -36,17 +36,18 @@ TEST(QuantizeAsymmetric, UsesAllIntegers) {
 }
 
 TEST(QuantizeAsymmetric, ZeroLiesInEveryRange) {
-  EXPECT_EQ(ScaleOf({5, 255}).zero_point, -128);
-  EXPECT_EQ(ScaleOf({5, 255}).scale, 1.0f);
-  EXPECT_EQ(ScaleOf({-5, -255}).zero_point, 127);
+  EXPECT_EQ(AsymmetricScaleOf({5, 255}).zero_point, -128);
+  EXPECT_EQ(AsymmetricScaleOf({5, 255}).scale, 1.0f);
+  EXPECT_EQ(AsymmetricScaleOf({-5, -255}).zero_point, 127);
   RowQuantization result;
-  EXPECT_EQ(Integers({0, -0.0f, 0, 0}, ScaleOf({0, -0.0f}), &result), std::vector<int>(4, -128));
+  EXPECT_EQ(Integers({0, -0.0f, 0, 0}, AsymmetricScaleOf({0, -0.0f}), &result),
+            std::vector<int>(4, -128));
   EXPECT_TRUE(std::isfinite(result.scale));
 }
 
 TEST(QuantizeAsymmetric, HugeRowsDoNotOverflow) {
   const std::vector<float> x = {3.4e38f, -3.4e38f, 0, 3.4e38f};
-  const ZeroPointScale scale = ScaleOf(x);
+  const AsymmetricScale scale = AsymmetricScaleOf(x);
   EXPECT_TRUE(std::isfinite(scale.scale));
   RowQuantization result;
   EXPECT_EQ(Integers(x, scale, &result), (std::vector<int>{127, -128, scale.zero_point, 127}));
@@ -66,7 +67,7 @@ TEST(QuantizeAsymmetric, WhatIsNotFiniteMakesTheScaleNan) {
     const ValueRange joined = Join({-1, 2}, range);
     EXPECT_EQ(joined.min, -1) << "other rows go on";
     EXPECT_EQ(joined.max, 2);
-    for (const ZeroPointScale scale : {ScaleOf(range), ZeroPointScale{0.1f, 3}}) {
+    for (const AsymmetricScale scale : {AsymmetricScaleOf(range), AsymmetricScale{0.1f, 3}}) {
       RowQuantization result;
       Integers(x, scale, &result);
       EXPECT_TRUE(std::isnan(result.scale));

@@ -12,7 +12,7 @@ class QuantizeRowTest : public OpsTest {
                             float scale = 0) const {
     const auto n = std::ssize(x);
     std::vector<int8_t> out((x.size() + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad, 99);
-    *result = scale > 0 ? QuantizeRow(table(), x.data(), scale, n, out.data())
+    *result = scale > 0 ? QuantizeRowWithScale(table(), x.data(), scale, n, out.data())
                         : QuantizeRow(table(), x.data(), n, out.data());
     return {out.begin(), out.end()};
   }

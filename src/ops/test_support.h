@@ -147,15 +147,14 @@ class RawWeight {
 };
 
 // Every way to quantize the input of an int8 layer.
-using Scale = InputQuantization::Scale;
 inline constexpr InputQuantization kInputs[] = {
-    {.per = Scale::kPerToken},
-    {.per = Scale::kPerToken, .outlier_threshold = 0.95f},
-    {.per = Scale::kPerTensor},
-    {.per = Scale::kStatic, .scale = 0.005f},
-    {.per = Scale::kPerToken, .symmetric = false},
-    {.per = Scale::kPerTensor, .symmetric = false},
-    {.per = Scale::kStatic, .symmetric = false, .scale = 0.005f, .zero_point = -100}};
+    {.kind = InputScale::kPerToken},
+    {.kind = InputScale::kPerToken, .outlier_threshold = 0.95f},
+    {.kind = InputScale::kPerTensor},
+    {.kind = InputScale::kStatic, .scale = 0.005f},
+    {.kind = InputScale::kPerToken, .symmetric = false},
+    {.kind = InputScale::kPerTensor, .symmetric = false},
+    {.kind = InputScale::kStatic, .symmetric = false, .scale = 0.005f, .zero_point = -100}};
 
 inline constexpr DType kFloatTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
 

@@ -11,18 +11,11 @@
 namespace godwit::quant {
 namespace {
 
-using Scale = InputQuantization::Scale;
-
 InputQuantization InputOf(const Scheme& scheme, float largest_input) {
-  switch (scheme.input) {
-    case InputScale::kToken:
-      return {.per = Scale::kPerToken, .outlier_threshold = scheme.outlier_threshold};
-    case InputScale::kTensor:
-      return {.per = Scale::kPerTensor};
-    case InputScale::kStatic:
-      return {.per = Scale::kStatic, .scale = ScaleOf(largest_input, DType::kF32)};
-  }
-  return {};
+  const bool fixed = scheme.input == InputScale::kStatic;
+  return {.kind = scheme.input,
+          .scale = fixed ? StoredScale(largest_input, DType::kF32) : 0,
+          .outlier_threshold = scheme.outlier_threshold};
 }
 
 // A part as it is, but for its divided rows.

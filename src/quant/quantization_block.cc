@@ -41,7 +41,7 @@ ordered_json BitsandbytesBlock(float threshold, const std::vector<std::string>& 
 
 ordered_json QuantizationBlock(const Scheme& scheme, const std::vector<std::string>& ignore) {
   if (scheme.is_bitsandbytes()) return BitsandbytesBlock(scheme.outlier_threshold, ignore);
-  const bool each_token = scheme.input == InputScale::kToken;
+  const bool each_token = scheme.input == InputScale::kPerToken;
   // Groups of outputs are channels whose scales repeat: every reader has those.
   const bool each_tensor = scheme.outputs_per_scale == kAllOutputs;
   const ordered_json group = {

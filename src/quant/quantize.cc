@@ -19,7 +19,7 @@ float Largest(const Exec& exec, std::span<const float> row, std::string_view nam
 
 }  // namespace
 
-float ScaleOf(float largest, DType stored) {
+float StoredScale(float largest, DType stored) {
   constexpr float kSmallest = 0x1p-23f;
   const float scale = std::max(largest / 127, kSmallest);
   return stored == DType::kBF16 ? ToFloat(ToBF16(scale)) : scale;
@@ -44,7 +44,7 @@ QuantizedMatrix QuantizeMatrix(const Exec& exec, std::string_view name, int64_t 
   exec.ParallelRows(rows, columns, [&](int64_t row, int worker) {
     const auto values = scratch.RowSpan(worker);
     read(row, values);
-    scales[static_cast<size_t>(row)] = ScaleOf(Largest(exec, values, name), stored);
+    scales[static_cast<size_t>(row)] = StoredScale(Largest(exec, values, name), stored);
   });
   // Rounding keeps the order: the largest scale is that of the largest element.
   for (auto begin = scales.begin(); begin != scales.end();) {

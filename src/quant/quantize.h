@@ -26,7 +26,7 @@ constexpr DType ScaleType(DType weight) {
 
 // largest / 127, at least 2^-23 as in compressed-tensors (so a row of zeros has a scale, too),
 // rounded to `stored`.
-float ScaleOf(float largest, DType stored);
+float StoredScale(float largest, DType stored);
 
 // x / scale to the nearest integer, ties to even, within [-128, 127]. x is not NaN.
 int8_t ToInt8(float x, float scale);

@@ -33,21 +33,21 @@ TEST(ToInt8, RoundsToEvenAndSaturates) {
   EXPECT_EQ(ToInt8(3.0f, 2), 2);  // 1.5
 }
 
-TEST(ScaleOf, IsWhatTheCheckpointHolds) {
-  EXPECT_EQ(ScaleOf(127, DType::kF32), 1);
-  EXPECT_EQ(ScaleOf(127 * (1 + 0x1p-9f), DType::kBF16), 1);  // rounded to 8 bits
-  EXPECT_EQ(ScaleOf(0, DType::kBF16), kSmallest);
+TEST(StoredScale, IsWhatTheCheckpointHolds) {
+  EXPECT_EQ(StoredScale(127, DType::kF32), 1);
+  EXPECT_EQ(StoredScale(127 * (1 + 0x1p-9f), DType::kBF16), 1);  // rounded to 8 bits
+  EXPECT_EQ(StoredScale(0, DType::kBF16), kSmallest);
   EXPECT_EQ(ScaleType(DType::kBF16), DType::kBF16);
   EXPECT_EQ(ScaleType(DType::kF16), DType::kF32);
 }
 
 // However the scale was rounded, the largest weight of either sign stays one.
-TEST(ScaleOf, RoundingNeverSaturates) {
+TEST(StoredScale, RoundingNeverSaturates) {
   for (int i = 0; i < 1000; ++i) {
     const float largest = 1 + static_cast<float>(i) / 1000;
-    EXPECT_EQ(ToInt8(-largest, ScaleOf(largest, DType::kBF16)),
-              -ToInt8(largest, ScaleOf(largest, DType::kBF16)));
-    EXPECT_GE(ToInt8(largest, ScaleOf(largest, DType::kBF16)), 126);
+    EXPECT_EQ(ToInt8(-largest, StoredScale(largest, DType::kBF16)),
+              -ToInt8(largest, StoredScale(largest, DType::kBF16)));
+    EXPECT_GE(ToInt8(largest, StoredScale(largest, DType::kBF16)), 126);
   }
 }
 

@@ -8,14 +8,9 @@
 #include <string>
 #include <string_view>
 
-namespace godwit::quant {
+#include "tensor/weight.h"
 
-// Where the scale of a linear layer's input comes from.
-enum class InputScale {
-  kToken,   // each row's own, at run time
-  kTensor,  // one of all rows of a call, at run time
-  kStatic,  // one for all time, from the calibration
-};
+namespace godwit::quant {
 
 inline constexpr int64_t kAllOutputs = std::numeric_limits<int64_t>::max();
 
@@ -33,17 +28,17 @@ struct Scheme {
 };
 
 inline constexpr Scheme kSchemes[] = {
-    {"w8a8", "per-channel weights, per-token activations", 1, InputScale::kToken, true},
-    {"o1", "per-tensor weights, per-token activations", kAllOutputs, InputScale::kToken, true},
-    {"o2", "per-tensor weights, per-tensor activations", kAllOutputs, InputScale::kTensor, true},
+    {"w8a8", "per-channel weights, per-token activations", 1, InputScale::kPerToken, true},
+    {"o1", "per-tensor weights, per-token activations", kAllOutputs, InputScale::kPerToken, true},
+    {"o2", "per-tensor weights, per-tensor activations", kAllOutputs, InputScale::kPerTensor, true},
     {"o3", "per-tensor weights, per-tensor static activations", kAllOutputs, InputScale::kStatic,
      true},
-    {"naive", "o2 without smoothing", kAllOutputs, InputScale::kTensor, false},
+    {"naive", "o2 without smoothing", kAllOutputs, InputScale::kPerTensor, false},
     // In ZeroQuant the number of groups is a hyperparameter.
     {"zeroquant", "weights in groups of 16 channels, per-token activations, no smoothing", 16,
-     InputScale::kToken, false},
-    {"llm-int8", "w8a8 without smoothing, activations of 6 or more in float", 1, InputScale::kToken,
-     false, 6.0f},
+     InputScale::kPerToken, false},
+    {"llm-int8", "w8a8 without smoothing, activations of 6 or more in float", 1,
+     InputScale::kPerToken, false, 6.0f},
 };
 
 inline constexpr const Scheme& kDefaultScheme = kSchemes[0];

@@ -10,7 +10,7 @@
 namespace godwit::quant {
 
 // The largest input that a layer is to tell apart, by the name of the packed weight: the parts of
-// one (q, k and v; gate and up) share it. The scale is ScaleOf of it.
+// one (q, k and v; gate and up) share it. The scale is StoredScale of it.
 using InputMaxima = std::map<std::string, float, std::less<>>;
 
 // The largest magnitude of each smoothed input on the calibration text. Throws Error(kInput) that

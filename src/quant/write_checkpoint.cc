@@ -65,7 +65,7 @@ class CheckpointWriter {
     WriteScales(tensor.name + "_scale", matrix.scales, stored);
     if (input_.scheme.input != InputScale::kStatic) return;
     const float largest = input_.input_maxima.at(ModuleName(linear));
-    WriteScales(ModuleName(tensor) + ".input_scale", {ScaleOf(largest, stored)}, stored);
+    WriteScales(ModuleName(tensor) + ".input_scale", {StoredScale(largest, stored)}, stored);
   }
 
   // A scale that is a float / 127 is the same after times 127 and / 127.

@@ -167,8 +167,8 @@ TEST_P(WriteTest, LlmInt8IsAsBitsandbytesHasIt) {
 
   DecoderSpec spec = model_.spec;
   spec.quantization = QuantizationConfig::Read(HfConfig::Load(to / "config.json"), "lm_head");
-  ASSERT_EQ(spec.quantization.Schemes().size(), 1u);
-  EXPECT_EQ(spec.quantization.Schemes()[0].input.outlier_threshold, 6);
+  ASSERT_EQ(spec.quantization.Distinct().size(), 1u);
+  EXPECT_EQ(spec.quantization.Distinct()[0].input.outlier_threshold, 6);
   const auto logits = LogitsOf(*Load(spec, *source), TestPieces(1, 20)[0]);
   const auto expected = LogitsOf(*Load(model_.spec, model_.weights), TestPieces(1, 20)[0]);
   for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(logits[i], expected[i], 0.2);

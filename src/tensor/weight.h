@@ -10,19 +10,21 @@
 
 namespace godwit {
 
+// Where the scale of a row of an int8 layer's input comes from.
+enum class InputScale : uint8_t {
+  kPerToken,   // each row has its own
+  kPerTensor,  // the rows that are computed together have one: what a row becomes depends on them
+  kStatic,     // one for all time, settled beforehand
+};
+
 // How the rows x of an int8 layer's input are quantized: x is about scale * (integer - zero point).
 struct InputQuantization {
-  enum class Scale : uint8_t {
-    kPerToken,   // each row has its own
-    kPerTensor,  // the rows that are computed together have one: what a row becomes depends on them
-    kStatic,     // all rows have the one below
-  };
-  Scale per = Scale::kPerToken;
+  InputScale kind = InputScale::kPerToken;
   bool symmetric = true;   // there is no zero point
-  float scale = 0;         // beside kStatic alone
-  int32_t zero_point = 0;  // likewise, and not symmetric
-  // Elements of this magnitude or more are multiplied in float; 0: none. Beside kPerToken alone,
-  // and symmetric.
+  float scale = 0;         // only if kStatic
+  int32_t zero_point = 0;  // likewise, and only if not symmetric
+  // Elements of this magnitude or more are multiplied in float; 0: none. Only if kPerToken and
+  // symmetric.
   float outlier_threshold = 0;
 
   bool operator==(const InputQuantization&) const = default;
@@ -37,13 +39,13 @@ struct Weight {
   Buffer panels;
   std::vector<float> bias;  // [outputs], or empty
 
-  // I8 alone: w = scale of the output * integer. One scale for a whole tensor stands here for each
-  // of its outputs.
+  // Only if I8: w = scale of the output * integer. One scale for a whole tensor stands here for
+  // each of its outputs.
   std::vector<float> scales = {};  // [outputs]
   InputQuantization input = {};
   // Of each output's weights: a zero point of the input takes so much off the output. The loader
   // takes that of a static zero point off the bias.
-  std::vector<float> row_sums = {};  // [outputs], beside an input that is not symmetric
+  std::vector<float> row_sums = {};  // [outputs], only if the input is not symmetric
   std::string name = {};             // of the module, for messages
 };
 

@@ -15,8 +15,6 @@
 namespace godwit {
 namespace {
 
-using Scale = InputQuantization::Scale;
-
 constexpr std::string_view kRegexPrefix = "re:";
 
 void ExpectOneOf(const HfConfig& config, std::string_view key, std::string_view found,
@@ -69,13 +67,13 @@ InputQuantization ReadInput(const HfConfig& arguments) {
   if (strategy == "token" && !dynamic) {
     arguments.Refuse("dynamic", "true, as the strategy is token", ErrorKind::kUnsupported);
   }
-  return {.per = strategy == "token" ? Scale::kPerToken
-                 : dynamic           ? Scale::kPerTensor
-                                     : Scale::kStatic,
+  return {.kind = strategy == "token" ? InputScale::kPerToken
+                  : dynamic           ? InputScale::kPerTensor
+                                      : InputScale::kStatic,
           .symmetric = arguments.BoolOr("symmetric", true)};
 }
 
-QuantizationScheme ReadScheme(const HfConfig& group) {
+LayerQuantization ReadQuantization(const HfConfig& group) {
   if (group.Has("output_activations")) {
     group.Refuse("output_activations", "none", ErrorKind::kUnsupported);
   }
@@ -179,7 +177,7 @@ std::vector<Pattern> ReadPatterns(const HfConfig& config, std::string_view key) 
   return patterns;
 }
 
-QuantizationScheme ReadBitsandbytesScheme(const HfConfig& config) {
+LayerQuantization ReadBitsandbytes(const HfConfig& config) {
   ExpectBool(config, "load_in_4bit", false, /*fallback=*/false);
   ExpectBool(config, "load_in_8bit", true, /*fallback=*/false);
   ExpectBool(config, "llm_int8_has_fp16_weight", false, /*fallback=*/false);
@@ -204,22 +202,22 @@ std::vector<Pattern> ReadSkippedModules(const HfConfig& config, const std::strin
 
 }  // namespace
 
-std::string Describe(const QuantizationScheme& scheme) {
-  const char* input = scheme.input.per == Scale::kPerToken    ? "per token"
-                      : scheme.input.per == Scale::kPerTensor ? "per tensor"
-                                                              : "with a static scale";
-  const float threshold = scheme.input.outlier_threshold;
+std::string Describe(const LayerQuantization& quantization) {
+  const char* input = quantization.input.kind == InputScale::kPerToken    ? "per token"
+                      : quantization.input.kind == InputScale::kPerTensor ? "per tensor"
+                                                                          : "with a static scale";
+  const float threshold = quantization.input.outlier_threshold;
   return fmt::format(
       "int8 weights with a scale per {}, input quantized {}{}{}",
-      scheme.scale_per_output ? "output" : "tensor", input,
-      scheme.input.symmetric ? "" : ", asymmetric",
+      quantization.scale_per_output ? "output" : "tensor", input,
+      quantization.input.symmetric ? "" : ", asymmetric",
       threshold > 0 ? fmt::format(", its elements of {} or more in float", threshold) : "");
 }
 
 struct QuantizationConfig::Rules {
   struct Target {
     Pattern pattern;
-    QuantizationScheme scheme;
+    LayerQuantization quantization;
   };
   std::vector<Target> targets;
   std::vector<Pattern> ignored;
@@ -243,7 +241,7 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
       "quant_method", block.Has("load_in_8bit") ? "bitsandbytes" : "compressed-tensors");
   ExpectOneOf(block, "quant_method", method, {"compressed-tensors", "bitsandbytes"});
   if (method == "bitsandbytes") {
-    rules->targets = {{Pattern("Linear"), ReadBitsandbytesScheme(block)}};
+    rules->targets = {{Pattern("Linear"), ReadBitsandbytes(block)}};
     rules->ignored = ReadSkippedModules(block, head);
     result.rules_ = std::move(rules);
     return result;
@@ -253,9 +251,9 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
   for (const std::string& name : groups.Keys()) {
     const HfConfig group = NeedObject(groups, name);
     ExpectPlainInt8(block, group);
-    const QuantizationScheme scheme = ReadScheme(group);
+    const LayerQuantization quantization = ReadQuantization(group);
     for (Pattern& pattern : ReadPatterns(group, "targets")) {
-      rules->targets.push_back({std::move(pattern), scheme});
+      rules->targets.push_back({std::move(pattern), quantization});
     }
   }
   // Where several match, the first one counts: this is compressed-tensors' order.
@@ -271,23 +269,23 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
         error.what());
 }
 
-const QuantizationScheme* QuantizationConfig::Find(std::string_view module) const {
+const LayerQuantization* QuantizationConfig::Find(std::string_view module) const {
   if (rules_ == nullptr) return nullptr;
   const auto matches = [&](const Pattern& pattern) { return pattern.Matches(module); };
   if (std::ranges::any_of(rules_->ignored, matches)) return nullptr;
   const auto found = std::ranges::find_if(rules_->targets, matches, &Rules::Target::pattern);
-  return found == rules_->targets.end() ? nullptr : &found->scheme;
+  return found == rules_->targets.end() ? nullptr : &found->quantization;
 }
 
-std::vector<QuantizationScheme> QuantizationConfig::Schemes() const {
-  std::vector<QuantizationScheme> schemes;
-  if (rules_ == nullptr) return schemes;
+std::vector<LayerQuantization> QuantizationConfig::Distinct() const {
+  std::vector<LayerQuantization> distinct;
+  if (rules_ == nullptr) return distinct;
   for (const Rules::Target& target : rules_->targets) {
-    if (std::ranges::find(schemes, target.scheme) == schemes.end()) {
-      schemes.push_back(target.scheme);
+    if (std::ranges::find(distinct, target.quantization) == distinct.end()) {
+      distinct.push_back(target.quantization);
     }
   }
-  return schemes;
+  return distinct;
 }
 
 }  // namespace godwit

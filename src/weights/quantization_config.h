@@ -25,16 +25,16 @@ enum class Int8Format : uint8_t {
 };
 
 // Weights are symmetric: w = scale * integer.
-struct QuantizationScheme {
+struct LayerQuantization {
   bool scale_per_output = true;  // strategy "channel"; else one scale for the tensor, "tensor"
   InputQuantization input = {};  // a static scale and its zero point are tensors, not set here
   Int8Format format = Int8Format::kCompressedTensors;
 
-  bool operator==(const QuantizationScheme&) const = default;
+  bool operator==(const LayerQuantization&) const = default;
 };
 
 // "int8 weights with a scale per output, input quantized per token"
-std::string Describe(const QuantizationScheme& scheme);
+std::string Describe(const LayerQuantization& quantization);
 
 // The key of a config.json that says how its model is quantized, in whatever format; none: it is
 // in float.
@@ -51,11 +51,11 @@ class QuantizationConfig {
   // transforms), and Error(kFormat) for what is no quantization_config.
   static QuantizationConfig Read(const HfConfig& config, const std::string& head);
 
-  // The scheme of a linear layer, by the name of its module; null: it is not quantized.
-  const QuantizationScheme* Find(std::string_view module) const;
+  // How a linear layer is quantized, by the name of its module; null: it is not quantized.
+  const LayerQuantization* Find(std::string_view module) const;
 
   // All different ones; empty: nothing is quantized.
-  std::vector<QuantizationScheme> Schemes() const;
+  std::vector<LayerQuantization> Distinct() const;
 
  private:
   struct Rules;

@@ -11,8 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Scale = InputQuantization::Scale;
-
 constexpr const char* kWeights = R"("num_bits":8,"type":"int","symmetric":true,"strategy":"channel",
     "dynamic":false,"group_size":null,"block_structure":null,"actorder":null,"observer":"minmax",
     "observer_kwargs":{})";
@@ -44,10 +42,10 @@ QuantizationConfig Read(std::string_view block, std::string_view key = "quantiza
 }
 
 // Of the only group.
-QuantizationScheme Scheme(std::string_view weights, std::string_view input) {
+LayerQuantization Quantization(std::string_view weights, std::string_view input) {
   const QuantizationConfig config = Read(Block(OneGroup(Group(R"("Linear")", weights, input))));
-  EXPECT_THAT(config.Schemes(), testing::SizeIs(1));
-  return config.Schemes().at(0);
+  EXPECT_THAT(config.Distinct(), testing::SizeIs(1));
+  return config.Distinct().at(0);
 }
 
 std::string Unsupported(std::string_view block) {
@@ -56,10 +54,11 @@ std::string Unsupported(std::string_view block) {
 
 TEST(QuantizationConfigTest, ReadsWhatLlmCompressorWrites) {
   const QuantizationConfig config = Read(Block(OneGroup(Group(R"("Linear")"))));
-  const QuantizationScheme* scheme = config.Find("model.layers.0.self_attn.q_proj");
-  ASSERT_NE(scheme, nullptr);
-  EXPECT_EQ(*scheme, QuantizationScheme());
-  EXPECT_EQ(Describe(*scheme), "int8 weights with a scale per output, input quantized per token");
+  const LayerQuantization* quantization = config.Find("model.layers.0.self_attn.q_proj");
+  ASSERT_NE(quantization, nullptr);
+  EXPECT_EQ(*quantization, LayerQuantization());
+  EXPECT_EQ(Describe(*quantization),
+            "int8 weights with a scale per output, input quantized per token");
   EXPECT_EQ(config.Find("lm_head"), nullptr);
   EXPECT_NE(config.Find("lm_head2"), nullptr) << "a name is the whole name";
 }
@@ -67,7 +66,7 @@ TEST(QuantizationConfigTest, ReadsWhatLlmCompressorWrites) {
 TEST(QuantizationConfigTest, NothingIsQuantizedWithoutOne) {
   for (const char* text : {"{}", R"({"quantization_config":null})"}) {
     const auto config = QuantizationConfig::Read(HfConfig::Parse(text, "config.json"), "lm_head");
-    EXPECT_THAT(config.Schemes(), IsEmpty());
+    EXPECT_THAT(config.Distinct(), IsEmpty());
     EXPECT_EQ(config.Find("lm_head"), nullptr);
   }
   EXPECT_EQ(Read(Block("")).Find("lm_head2"), nullptr);
@@ -92,18 +91,20 @@ TEST(QuantizationConfigTest, ReadsOlderAndNewerSpellings) {
 }
 
 TEST(QuantizationConfigTest, ReadsEveryScheme) {
-  const auto scale_of = [](std::string_view input) { return Scheme(kWeights, input).input.per; };
-  EXPECT_EQ(scale_of(R"("strategy":"token","dynamic":true)"), Scale::kPerToken);
-  EXPECT_EQ(scale_of(R"("strategy":"tensor","dynamic":true)"), Scale::kPerTensor);
-  EXPECT_EQ(scale_of(R"("strategy":"tensor","dynamic":false)"), Scale::kStatic);
-  EXPECT_EQ(scale_of(""), Scale::kStatic) << "tensor and static are the defaults";
-  EXPECT_EQ(scale_of(R"("dynamic":true)"), Scale::kPerTensor);
-  EXPECT_TRUE(Scheme(kWeights, "").input.symmetric);
-  EXPECT_FALSE(Scheme(kWeights, R"("symmetric":false)").input.symmetric);
-  EXPECT_FALSE(Scheme("", kInput).scale_per_output) << "tensor is the default";
-  EXPECT_FALSE(Scheme(R"("strategy":"tensor")", kInput).scale_per_output);
-  EXPECT_TRUE(Scheme(R"("group_size":-1)", kInput).scale_per_output);
-  EXPECT_EQ(Describe(Scheme("", R"("symmetric":false)")),
+  const auto scale_of = [](std::string_view input) {
+    return Quantization(kWeights, input).input.kind;
+  };
+  EXPECT_EQ(scale_of(R"("strategy":"token","dynamic":true)"), InputScale::kPerToken);
+  EXPECT_EQ(scale_of(R"("strategy":"tensor","dynamic":true)"), InputScale::kPerTensor);
+  EXPECT_EQ(scale_of(R"("strategy":"tensor","dynamic":false)"), InputScale::kStatic);
+  EXPECT_EQ(scale_of(""), InputScale::kStatic) << "tensor and static are the defaults";
+  EXPECT_EQ(scale_of(R"("dynamic":true)"), InputScale::kPerTensor);
+  EXPECT_TRUE(Quantization(kWeights, "").input.symmetric);
+  EXPECT_FALSE(Quantization(kWeights, R"("symmetric":false)").input.symmetric);
+  EXPECT_FALSE(Quantization("", kInput).scale_per_output) << "tensor is the default";
+  EXPECT_FALSE(Quantization(R"("strategy":"tensor")", kInput).scale_per_output);
+  EXPECT_TRUE(Quantization(R"("group_size":-1)", kInput).scale_per_output);
+  EXPECT_EQ(Describe(Quantization("", R"("symmetric":false)")),
             "int8 weights with a scale per tensor, input quantized with a static scale, "
             "asymmetric");
 }
@@ -130,10 +131,10 @@ TEST(QuantizationConfigTest, OfSeveralGroupsTheMoreSpecificCounts) {
                         Group(R"("re:.*mlp.*")", tensor, kInput, R"(,"format":"naive-quantized")"),
                         Group(R"("x.mlp.up")", kWeights, "", R"(,"format":"int-quantized")")),
             "", "mixed-precision"));
-  EXPECT_EQ(*config.Find("x.q"), QuantizationScheme());
+  EXPECT_EQ(*config.Find("x.q"), LayerQuantization());
   EXPECT_FALSE(config.Find("x.mlp.down")->scale_per_output);
-  EXPECT_EQ(config.Find("x.mlp.up")->input.per, Scale::kStatic);
-  EXPECT_THAT(config.Schemes(), testing::SizeIs(3));
+  EXPECT_EQ(config.Find("x.mlp.up")->input.kind, InputScale::kStatic);
+  EXPECT_THAT(config.Distinct(), testing::SizeIs(3));
 }
 
 TEST(QuantizationConfigTest, RefusesOtherSchemesByName) {
@@ -199,18 +200,18 @@ std::string LlmInt8(std::string_view skip = "null", std::string_view rest = "") 
 
 TEST(QuantizationConfigTest, ReadsLlmInt8) {
   const QuantizationConfig config = Read(LlmInt8());
-  const QuantizationScheme* scheme = config.Find("model.layers.0.self_attn.q_proj");
-  ASSERT_NE(scheme, nullptr);
-  EXPECT_EQ(*scheme, (QuantizationScheme{.input = {.outlier_threshold = 6},
-                                         .format = Int8Format::kBitsandbytes}));
-  EXPECT_EQ(Describe(*scheme),
+  const LayerQuantization* quantization = config.Find("model.layers.0.self_attn.q_proj");
+  ASSERT_NE(quantization, nullptr);
+  EXPECT_EQ(*quantization, (LayerQuantization{.input = {.outlier_threshold = 6},
+                                              .format = Int8Format::kBitsandbytes}));
+  EXPECT_EQ(Describe(*quantization),
             "int8 weights with a scale per output, input quantized per token, its elements of 6 or "
             "more in float");
   EXPECT_EQ(config.Find("lm_head"), nullptr) << "as the caller calls it";
   EXPECT_NE(config.Find("embed_out"), nullptr);
   // Before quant_method there was one method, and before the threshold it was 6.
   const QuantizationConfig old = Read(R"({"load_in_8bit":true})");
-  EXPECT_EQ(old.Schemes(), config.Schemes());
+  EXPECT_EQ(old.Distinct(), config.Distinct());
   const auto exact = Read(R"({"load_in_8bit":true,"llm_int8_threshold":0.0})");
   EXPECT_EQ(exact.Find("x")->input, InputQuantization());
 }

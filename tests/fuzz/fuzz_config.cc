@@ -75,8 +75,8 @@ void Describe(const HfConfig& config) {
   Require(spec.embedding_size.value_or(1) > 0, "embeddings have a width");
   Require(DefaultContext(spec) > 0 && spec.max_context > 0, "there is a context");
   Require(spec.quantization.Find("model.layers.10.self_attn.q_proj") == nullptr ||
-              !spec.quantization.Schemes().empty(),
-          "what is quantized has a scheme");
+              !spec.quantization.Distinct().empty(),
+          "what is quantized is so in some way");
   const RotaryEncoding encoding(spec.rotary, DefaultContext(spec));
   Require(encoding.rotary_dim() == spec.rotary.rotary_dim, "the encoding follows the spec");
 }

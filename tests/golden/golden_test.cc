@@ -128,9 +128,9 @@ class GoldenTest : public testing::TestWithParam<Golden> {
 
   // Of an int8 checkpoint: what a token becomes depends on those that are computed with it.
   bool InputsShareAScale() const {
-    return std::ranges::any_of(runner_.spec().quantization.Schemes(),
-                               [](const QuantizationScheme& scheme) {
-                                 return scheme.input.per == InputQuantization::Scale::kPerTensor;
+    return std::ranges::any_of(runner_.spec().quantization.Distinct(),
+                               [](const LayerQuantization& quantization) {
+                                 return quantization.input.kind == InputScale::kPerTensor;
                                });
   }
 

@@ -47,8 +47,15 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
   named_tokens_ = opened.tokenizer_config().named_tokens;
   special = opened.special_tokens();
   if (opened.has_tokenizer()) tokenizer = opened.tokenizer();
-  // The session refuses such an id where one comes up; most texts have none.
+  // The session refuses such an id where one comes up; most texts have none, if not all have.
   if (tokenizer != nullptr && tokenizer->VocabSize() > spec.vocab_size) {
+    for (const int32_t id : tokenizer->Encode("", /*add_special_tokens=*/true)) {
+      if (id < spec.vocab_size) continue;
+      Throw(ErrorKind::kFormat,
+            "{}: tokenizer.json puts token id {} around every text, but the model's vocab_size is "
+            "{}",
+            folder, id, spec.vocab_size);
+    }
     warn(fmt::format(
         "tokenizer.json has token ids up to {}, but the model's vocab_size is {}: a text with one "
         "of the {} beyond it is refused",

@@ -187,6 +187,21 @@ TEST(LoadTokenizer, NamesTheBrokenPartInPlainWords) {
   }
 }
 
+// Ids that a post-processor adds are its own word, not the vocabulary's.
+TEST(LoadTokenizer, RefusesATemplateWithIdsOutsideTheVocabulary) {
+  auto file = nlohmann::json::parse(TokenizerJson("byte_level"));
+  auto& ids = file["post_processor"]["processors"][1]["special_tokens"]["<s>"]["ids"];
+  for (const int64_t id : {int64_t{5000}, (int64_t{1} << 32) - 2}) {
+    ids = {id};
+    const Error error = ErrorOf([&] { ParseTokenizer(file.dump(), "tokenizer.json"); });
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat);
+    EXPECT_EQ(error.what(),
+              fmt::format("tokenizer.json: post_processor: it puts token id {} around every text, "
+                          "which is not in the vocabulary",
+                          id));
+  }
+}
+
 TEST(LoadTokenizer, SurvivesEveryTruncationAndRandomDamage) {
   const std::string json = TokenizerJson("sentencepiece");
   for (size_t size = 0; size + 2 < json.size(); size += 97) {

@@ -12,6 +12,7 @@
 
 #include "base/cancellable_lock.h"
 #include "base/error.h"
+#include "base/quote.h"
 
 namespace godwit {
 namespace {
@@ -100,6 +101,11 @@ std::string TextWorker::Exchange(std::string_view doing, WorkerFrame& request,
   const auto status = static_cast<WorkerStatus>(reply.front());
   reply.erase(0, 1);
   if (status == WorkerStatus::kOk) return reply;
+  if (status == WorkerStatus::kPanic) {
+    process_.reset();
+    Throw(ErrorKind::kFormat, "{}: {} failed, and the library that does it {}", what_, doing,
+          reply.empty() ? "gives no reason" : "says: " + Quote(reply));
+  }
   Throw(status == WorkerStatus::kRaised ? ErrorKind::kInput : ErrorKind::kFormat, "{}: {}", what_,
         reply);
 }

@@ -16,7 +16,7 @@
 namespace godwit {
 
 // Grows with every change of what is said here or in worker_process.cc.
-inline constexpr char kWorkerProtocol[] = "2";
+inline constexpr char kWorkerProtocol[] = "3";
 
 enum class WorkerRequest : char {
   kOpenTokenizer = 'O',  // flag framed, u32 size and bos, u32 size and eos, tokenizer.json
@@ -38,6 +38,7 @@ enum class WorkerStatus : uint8_t {
   kOk = 0,
   kBad = 1,     // the file, the template or an argument is broken
   kRaised = 2,  // the template called raise_exception: it refuses these messages
+  kPanic = 3,   // a library gave up, the process with it; the body is what it said
 };
 
 // How the process ends, besides SIGXCPU for its time.

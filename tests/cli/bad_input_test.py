@@ -267,6 +267,22 @@ class ModelTest(CliTest):
             self.assertIn(f"token id {id} is outside the model's vocabulary of 512",
                           self.refused(INPUT, *run, "-q", "-p", f"Once <more {id}> upon"))
 
+    def test_a_frame_beyond_the_vocabulary(self):
+        def with_another_start(text):
+            tokenizer = json.loads(text)
+            tokenizer["added_tokens"].append(
+                {**tokenizer["added_tokens"][0], "id": 512, "content": "<start>"})
+            parts = tokenizer["post_processor"]
+            parts = parts["processors"] if parts["type"] == "Sequence" else [parts]
+            template, = [part for part in parts if part["type"] == "TemplateProcessing"]
+            for token in template["special_tokens"].values():
+                token["ids"] = [512]
+            return json.dumps(tokenizer).encode()
+
+        model = self.corrupt("tokenizer.json", with_another_start)
+        self.assertIn("tokenizer.json puts token id 512 around every text, but the model's "
+                      "vocab_size is 512", self.refused(FORMAT, "run", "-m", model, "-p", "Once"))
+
     # Beside the program comes first, whatever lies there.
     def test_a_worker_that_is_not_ours(self):
         program = self.folder / "godwit"

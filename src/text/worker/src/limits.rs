@@ -3,6 +3,8 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
+use crate::requests;
+
 /// As WorkerExit of worker_protocol.h, which is where SIGXCPU comes in, too.
 #[derive(Clone, Copy)]
 pub enum Exit {
@@ -72,8 +74,15 @@ pub fn apply(memory_bytes: u64) {
     set_limit(libc::RLIMIT_CORE, 0);
     std::panic::set_hook(Box::new(|info| {
         // What is larger than any address panics before it is asked for.
-        let text = info.payload().downcast_ref::<&str>().copied().unwrap_or_default();
-        leave(if text == "capacity overflow" { Exit::NoMemory } else { Exit::Panic });
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let text = text.unwrap_or_default();
+        if text == "capacity overflow" {
+            leave(Exit::NoMemory);
+        }
+        requests::reply_panic(text);
+        leave(Exit::Panic);
     }));
     // SAFETY: the handler calls nothing but _exit. It runs on the small stack that Rust gives every
     // thread for this.

@@ -29,7 +29,7 @@ pub enum Failure {
 }
 
 /// As in worker_protocol.h. The two are built together, but a program may find an older one.
-const PROTOCOL: &str = "2";
+const PROTOCOL: &str = "3";
 
 /// Templates parse runs of operators, and drop nested values, recursively and without a limit of
 /// their own: a hundred times the depth of real ones.

@@ -1,6 +1,8 @@
 //! What the libraries say, in words that need no knowledge of their insides.
 
-const SENTENCES: [(&str, &str); 10] = [
+const SENTENCES: [(&str, &str); 12] = [
+    ("called `Result::unwrap()` on an `Err` value: ", ""),
+    ("called `Option::unwrap()` on a `None` value", "something that it needs is missing"),
     ("Merges text file invalid at line", "a merge is no pair of tokens: number"),
     ("Unable to load vocab UnkIdNotInVocabulary", "the vocabulary has no token with the unk_id"),
     ("Model missing.", "there is no model"),

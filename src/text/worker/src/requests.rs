@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd;
 use std::str::from_utf8;
 use std::sync::Arc;
 
@@ -86,6 +88,7 @@ fn open_tokenizer(fields: &mut Fields) -> Result<(Service, Vec<u8>), Failure> {
     if framed {
         tokenizer.set_bos_eos(bos, eos)?;
     }
+    tokenizer.check_frame()?;
     let mut reply = (tokenizer.vocab_size() as u64).to_le_bytes().to_vec();
     reply.extend(ids_reply(&tokenizer.special_ids()));
     Ok((Service::Tokenizer { tokenizer: Arc::new(tokenizer), streams: HashMap::new() }, reply))
@@ -191,11 +194,25 @@ fn write_reply(mut socket: &File, reply: Result<Vec<u8>, Failure>) -> io::Result
         Err(Failure::Bad(message)) => (1, plain(&message).into_bytes()),
         Err(Failure::Raised(message)) => (2, message.into_bytes()),
     };
+    socket.write_all(&frame(status, &body))
+}
+
+fn frame(status: u8, body: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(body.len() + 9);
     frame.extend((body.len() as u64 + 1).to_le_bytes());
     frame.push(status);
     frame.extend(body);
-    socket.write_all(&frame)
+    frame
+}
+
+/// In place of the reply to the request that is being worked on: why a library gave up.
+pub fn reply_panic(reason: &str) {
+    // SAFETY: the process ends before anything could be closed twice.
+    let socket = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDIN_FILENO) });
+    let line = plain(reason.lines().next().unwrap_or_default());
+    let most = line.char_indices().nth(200).map_or(line.len(), |(end, _)| end);
+    // Without a reply the exit status says as much, but for the reason.
+    let _ = (&*socket).write_all(&frame(3, line[..most].as_bytes()));
 }
 
 /// Until the other end is gone.

@@ -93,6 +93,18 @@ impl Tokenizer {
         Ok(())
     }
 
+    /// A post-processor names ids of its own beside the tokens.
+    pub fn check_frame(&self) -> Result<(), Failure> {
+        let mut ids = self.frame.before.iter().chain(&self.frame.behind);
+        match ids.find(|&&id| self.inner.id_to_token(id).is_none()) {
+            None => Ok(()),
+            Some(id) => Err(Failure::Bad(format!(
+                "post_processor: it puts token id {id} around every text, which is not in the \
+                 vocabulary"
+            ))),
+        }
+    }
+
     /// The ids of the beginning of `rest`, a stretch of text, and how many bytes these stand for:
     /// all of them where nothing follows; 0 where the text cannot be cut within the stretch.
     /// The ids of a text's pieces are those of the text.

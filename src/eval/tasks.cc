@@ -9,6 +9,7 @@
 #include "base/name_list.h"
 #include "base/quote.h"
 #include "base/split_text.h"
+#include "text/utf8.h"
 
 namespace godwit::eval {
 namespace {
@@ -116,7 +117,13 @@ std::vector<Question> ReadQuestions(const std::filesystem::path& file, const Tas
   for (int64_t number = 1; !rest.empty(); ++number) {
     const std::string_view line = TakeLine(rest);
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    questions.push_back(task.ask(Row(line, fmt::format("{}:{}", file.native(), number))));
+    const std::string where = fmt::format("{}:{}", file.native(), number);
+    if (const auto invalid = FirstInvalidUtf8(line)) {
+      Throw(ErrorKind::kFormat, "{}: not UTF-8: found byte 0x{:02x} at offset {} of the file",
+            where, static_cast<unsigned char>(line[*invalid]),
+            line.data() - text.data() + *invalid);
+    }
+    questions.push_back(task.ask(Row(line, where)));
   }
   if (questions.empty()) Throw(ErrorKind::kFormat, "{}: there are no rows in it", file.native());
   return questions;

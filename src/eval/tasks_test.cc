@@ -144,6 +144,10 @@ TEST(TasksTest, ReadsAFile) {
   folder.Write("lambada_openai.jsonl", row + "\n" + row + "\n{}\n");
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ReadQuestions(file, task); }),
               HasSubstr("lambada_openai.jsonl:3: "));
+  folder.Write("lambada_openai.jsonl", row + "\n{\"context\": \"a\xff\"}");
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ReadQuestions(file, task); }),
+              HasSubstr("lambada_openai.jsonl:2: not UTF-8: found byte 0xff at offset " +
+                        std::to_string(row.size() + 15)));
   folder.Write("lambada_openai.jsonl", "\n");
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ReadQuestions(file, task); }),
               HasSubstr("no rows"));

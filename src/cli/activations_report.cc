@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/name_list.h"
+#include "cli/terminal/table.h"
 
 namespace godwit::cli {
 namespace {
@@ -21,14 +22,18 @@ std::string DescribeRatio(const Outliers& outliers) {
   return outliers.median > 0 ? fmt::format("{:.3g} x", outliers.ratio()) : "";
 }
 
-std::string TableRow(const char* name, const std::vector<float>& maxima) {
-  if (maxima.empty()) return fmt::format("  {:<14}{}\n", name, kUnreached);
+std::string Digits(float x) { return fmt::format("{:.3g}", x); }
+
+void AddRow(Table& table, const char* name, const std::vector<float>& maxima) {
+  if (maxima.empty()) {
+    table.Add(name, "", "", "", kUnreached);
+    return;
+  }
   const Outliers outliers = FindOutliers(maxima);
-  return fmt::format("  {:<14}{:>10.3g}{:>10.3g}{:>10}  {}\n", name, outliers.largest,
-                     outliers.median, DescribeRatio(outliers),
-                     NameList(outliers.channels, [&](size_t channel) {
-                       return fmt::format("{}: {:.3g}", channel, maxima[channel]);
-                     }));
+  table.Add(name, Digits(outliers.largest), Digits(outliers.median), DescribeRatio(outliers),
+            NameList(outliers.channels, [&](size_t channel) {
+              return fmt::format("{}: {:.3g}", channel, maxima[channel]);
+            }));
 }
 
 }  // namespace
@@ -46,13 +51,14 @@ Outliers FindOutliers(const std::vector<float>& maxima) {
 std::string MaximaText(std::span<const quant::LinearMaxima> linears) {
   std::string text;
   for (const quant::LinearMaxima& linear : linears) {
-    text += fmt::format("\n{}\n  {:<14}{:>10}{:>10}{:>10}  {}\n", linear.name, "channels",
-                        "largest", "median", "ratio", "the largest ones");
-    text += TableRow("|x|", linear.before.inputs);
-    if (linear.after) text += TableRow("|x| smoothed", linear.after->inputs);
-    text += TableRow("|W|", linear.before.weights);
-    if (linear.after) text += TableRow("|W| smoothed", linear.after->weights);
-    if (!linear.after) text += fmt::format("  {}\n", kUnsmoothed);
+    Table table({"<channels", "largest", "median", "ratio", "<the largest ones"},
+                /*indent=*/2);
+    AddRow(table, "|x|", linear.before.inputs);
+    if (linear.after) AddRow(table, "|x| smoothed", linear.after->inputs);
+    AddRow(table, "|W|", linear.before.weights);
+    if (linear.after) AddRow(table, "|W| smoothed", linear.after->weights);
+    if (!linear.after) table.Add(kUnsmoothed);
+    text += fmt::format("\n{}\n{}", linear.name, table.Take());
   }
   return text;
 }

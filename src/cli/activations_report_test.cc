@@ -28,12 +28,12 @@ const quant::LinearMaxima kExpert = {.name = "expert", .before = {.weights = {0,
 
 TEST(ActivationsReport, ATableForEachLayer) {
   const std::string text = MaximaText(std::vector{kSmoothed, kExpert});
-  EXPECT_THAT(text,
-              HasSubstr("  |x|                  128         1     128 x  1: 128, 0: 1, 2: 1\n"
-                        "  |x| smoothed           2         1       2 x  1: 2, 0: 1, 2: 1\n"));
+  EXPECT_THAT(text, HasSubstr("  |x|               128       1  128 x  1: 128, 0: 1, 2: 1\n"
+                              "  |x| smoothed        2       1    2 x  1: 2, 0: 1, 2: 1\n"));
   EXPECT_THAT(text, HasSubstr("expert\n"));
-  EXPECT_THAT(text, HasSubstr("  |x|           no token of the text reaches it\n"
-                              "  |W|                    3         0            2: 3, 0: 0, 1: 0\n"
+  EXPECT_THAT(text, HasSubstr("  |x|                                   no token of the text "
+                              "reaches it\n"
+                              "  |W|                 3       0         2: 3, 0: 0, 1: 0\n"
                               "  not smoothed\n"));
 }
 

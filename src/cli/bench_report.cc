@@ -10,6 +10,8 @@
 #include "base/quote.h"
 #include "bench/statistics.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/json_output.h"
+#include "cli/terminal/table.h"
 
 namespace godwit::cli {
 namespace {
@@ -118,20 +120,6 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
   return json;
 }
 
-// The name of a folder may be any bytes.
-std::string Dump(const Json& json, int indent) {
-  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
-}
-
-std::string CsvField(const Json& value) {
-  const std::string text = value.is_string() ? value.get<std::string>() : Dump(value, -1);
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted(1, '"');
-  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
-  quoted.push_back('"');
-  return quoted;
-}
-
 }  // namespace
 
 std::string BenchText(const BenchReport& report) {
@@ -140,17 +128,14 @@ std::string BenchText(const BenchReport& report) {
                                  report.weights, report.result.tests.front().policy, report.kv_type,
                                  report.fill_kv ? " (filled)" : "", report.isa);
   for (const MachineResult& machine : report.result.machine) text += MachineText(machine);
-  text += fmt::format("\n| {:<17} | {:>7} | {:>20} | {:>10} | {:<24} | {:<16} |\n", "test",
-                      "threads", "t/s", "% of limit", "limit", "logits hash");
-  text += fmt::format("| {:-<17} | {:->6}: | {:->19}: | {:->9}: | {:-<24} | {:-<16} |\n", "", "",
-                      "", "", "", "");
+  Table table({"<test", "threads", "t/s", "% of limit", "<limit", "<logits hash"});
   for (const TestResult& result : report.result.tests) {
-    text += fmt::format("| {:<17} | {:>7} | {:>20} | {:>10} | {:<24} | {:<16} |\n",
-                        result.test.Label(), result.test.threads,
-                        fmt::format("{:.2f} ± {:.2f}", Median(result.tokens_per_second),
-                                    StandardDeviation(result.tokens_per_second)),
-                        FractionText(result), LimitText(result), HashText(result));
+    table.Add(result.test.Label(), result.test.threads,
+              fmt::format("{:.2f} ± {:.2f}", Median(result.tokens_per_second),
+                          StandardDeviation(result.tokens_per_second)),
+              FractionText(result), LimitText(result), HashText(result));
   }
+  text += fmt::format("\n{}", table.Markdown());
   double most_in_cache = 0;
   for (const TestResult& result : report.result.tests) {
     if (result.fits_cache) most_in_cache = std::max(most_in_cache, result.work_per_token);
@@ -167,35 +152,19 @@ std::string BenchText(const BenchReport& report) {
 std::string BenchJson(const BenchReport& report) {
   Json json = Json::array();
   for (const TestResult& result : report.result.tests) json.push_back(TestJson(report, result));
-  return Dump(json, 2) + "\n";
+  return JsonText(json);
 }
 
 std::string BenchCsv(const BenchReport& report) {
-  std::string text;
+  Json rows = Json::array();
   for (const TestResult& result : report.result.tests) {
-    Json json = TestJson(report, result);
+    Json& row = rows.emplace_back(TestJson(report, result));
     // What both kinds of test have is one column.
-    json["work_per_token"] =
+    row["work_per_token"] =
         (result.limit_kind == LimitKind::kMultiplyPeak ? kOperations : 1) * result.work_per_token;
-    for (const char* key : {"operations_per_token", "bytes_per_token", "samples"}) json.erase(key);
-    std::string names, values;
-    for (const auto& [key, value] : json.items()) {
-      const auto add = [&](const std::string& name, const Json& field) {
-        names += fmt::format("{}{}", names.empty() ? "" : ",", name);
-        values += fmt::format("{}{}", values.empty() ? "" : ",", CsvField(field));
-      };
-      if (!value.is_object()) {
-        add(key, value);
-        continue;
-      }
-      for (const auto& [inner, field] : value.items()) {
-        add(fmt::format("{}_{}", key, inner), field);
-      }
-    }
-    if (text.empty()) text = fmt::format("{}\n", names);
-    text += fmt::format("{}\n", values);
+    for (const char* key : {"operations_per_token", "bytes_per_token", "samples"}) row.erase(key);
   }
-  return text;
+  return CsvText(rows);
 }
 
 }  // namespace godwit::cli

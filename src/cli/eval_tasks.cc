@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "cli/exit_code.h"
@@ -11,6 +11,7 @@
 #include "cli/task_runs.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
+#include "cli/terminal/table.h"
 #include "cli/verbs.h"
 
 namespace godwit::cli {
@@ -41,22 +42,6 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   }
 }
 
-std::string TableRow(std::string_view task, std::string_view n, std::string_view acc,
-                     std::string_view acc_norm, std::string_view chance,
-                     std::string_view perplexity) {
-  return fmt::format("{:<14} {:>6}  {:>15}  {:>15}  {:>6}  {:>10}\n", task, n, acc, acc_norm,
-                     chance, perplexity);
-}
-
-std::string TableRow(const TaskResult& result) {
-  const eval::Tally& tally = result.tally;
-  const auto chance = tally.chance();
-  const auto perplexity = tally.perplexity();
-  return TableRow(result.task->name, fmt::format("{}", tally.n()), AccuracyText(tally.acc()),
-                  AccuracyText(tally.acc_norm()), chance ? fmt::format("{:.4f}", *chance) : "-",
-                  perplexity ? fmt::format("{:.5g}", *perplexity) : "-");
-}
-
 void WriteReport(const Options& options, std::span<const TaskResult> results) {
   nlohmann::ordered_json json;
   json["model"] = options.model.folder;
@@ -78,13 +63,21 @@ int EvalTasks(std::span<const std::string> arguments) {
     WriteReport(options, RunTasks(engine, session, rows));
     return kExitOk;
   }
-  const auto results =
-      RunTasks(engine, session, rows, [first = true](const TaskResult& result) mutable {
-        if (std::exchange(first, false)) {
-          WriteOutput(TableRow("task", "n", "acc", "acc_norm", "chance", "perplexity"));
-        }
-        WriteOutput(TableRow(result));
-      });
+  Table table({"<task", "n", "acc", "acc_norm", "chance", "perplexity"});
+  // Printed row by row.
+  for (const TaskRows& task : rows) {
+    table.MakeRoomFor(
+        {std::string(task.task->name), "100000", "0.0000 ± 0.0000", "0.0000 ± 0.0000"});
+  }
+  const auto results = RunTasks(engine, session, rows, [&](const TaskResult& result) {
+    const eval::Tally& tally = result.tally;
+    const auto chance = tally.chance();
+    const auto perplexity = tally.perplexity();
+    table.Add(result.task->name, tally.n(), AccuracyText(tally.acc()),
+              AccuracyText(tally.acc_norm()), chance ? fmt::format("{:.4f}", *chance) : "-",
+              perplexity ? fmt::format("{:.5g}", *perplexity) : "-");
+    WriteOutput(table.Take());
+  });
   WriteOutput(SkippedText(results, session.max_tokens()));
   return kExitOk;
 }

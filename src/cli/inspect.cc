@@ -15,7 +15,9 @@
 #include "cli/inspect_activations.h"
 #include "cli/options/model_options.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
+#include "cli/terminal/table.h"
 #include "cli/verbs.h"
 #include "engine/memory_plan.h"
 #include "engine/storage_types.h"
@@ -138,65 +140,72 @@ std::string TensorTable(const WeightSource& source, bool all) {
   } else {
     groups = GroupTensors(source);
   }
-  size_t width = 0;
-  for (const TensorGroup& group : groups) width = std::max(width, group.name.size());
-  std::string text;
+  Table table({"<", "<", "<", "", "<"}, /*indent=*/2);
   for (const TensorGroup& group : groups) {
     const TensorInfo& tensor = *group.first;
-    const auto bytes = static_cast<int64_t>(tensor.bytes.size());
-    text += fmt::format(
-        "  {:<{}}  {:<5} {:<16} {:>10}{}\n", group.name, width, tensor.dtype_name,
-        fmt::format("[{}]", fmt::join(tensor.shape, ", ")), FormatBytes(bytes),
-        group.count > 1 ? fmt::format(" x {} = {}", group.count, FormatBytes(bytes * group.count))
-                        : "");
+    const auto bytes = std::ssize(tensor.bytes);
+    table.Add(group.name, tensor.dtype_name, fmt::format("[{}]", fmt::join(tensor.shape, ", ")),
+              FormatBytes(bytes),
+              group.count > 1
+                  ? fmt::format("x {} = {}", group.count, FormatBytes(bytes * group.count))
+                  : "");
   }
-  return text;
+  return table.Take();
+}
+
+std::string DescribeFiles(const ModelFacts& facts) {
+  return fmt::format("{} in {}, {} of files{}", FormatCount(facts.weights.parameters),
+                     Plural(std::ssize(facts.source.Names()), "tensor"),
+                     FormatBytes(facts.weights.file_bytes),
+                     facts.has_weights ? "" : "; none are here: figures from config.json");
+}
+
+std::string DescribeIsas(const Machine& machine) {
+  std::string others;
+  for (const std::string& name : SupportedIsas()) {
+    if (name != machine.isa.name) others += (others.empty() ? "" : ", ") + name;
+  }
+  return fmt::format("{} ({}); this machine also has {}", machine.isa.name, machine.isa.description,
+                     others.empty() ? "no other" : others);
+}
+
+std::string DescribeLoaded(const ModelFacts& facts, const Machine& machine) {
+  const int64_t bytes = *facts.weights.loaded_bytes;
+  return fmt::format(
+      "{} when loaded, in {}{}", FormatBytes(bytes), StorageName(*facts.weights.loaded_types),
+      bytes <= machine.memory.available_bytes ? ""
+                                              : ", which does not fit into the available memory");
+}
+
+Table KvTable(const ModelFacts& facts, const Machine& machine) {
+  const int64_t context = facts.spec.max_context;
+  Table table({"<KV cache", "per token", {Plural(context, "token")}, "fits beside the weights"});
+  for (const auto& [name, type] : kKvTypes) {
+    const int64_t per_token = KvBytesPerToken(Geometry(facts.spec), type);
+    table.Add(name, FormatBytes(per_token), FormatBytes(per_token * context),
+              Plural(facts.LargestContextIn(machine, type), "token"));
+  }
+  return table;
 }
 
 std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_tensors) {
-  std::string text = fmt::format("model       {}\n", DescribeSpec(facts.spec));
-  text +=
-      fmt::format("parameters  {} in {}, {} of files{}\n", FormatCount(facts.weights.parameters),
-                  Plural(static_cast<int64_t>(facts.source.Names().size()), "tensor"),
-                  FormatBytes(facts.weights.file_bytes),
-                  facts.has_weights ? "" : "; none are here: figures from config.json");
+  Table model = Facts();
+  model.Add("model", DescribeSpec(facts.spec));
+  model.Add("parameters", DescribeFiles(facts));
   for (const LayerQuantization& quantization : facts.spec.quantization.Distinct()) {
-    text += fmt::format("quantized   {}\n", Describe(quantization));
+    model.Add("quantized", Describe(quantization));
   }
-  text += fmt::format("tokenizer   {}\n", DescribeText(facts));
-  text += fmt::format("chat        {}\n",
-                      facts.chat_template.empty() ? "no template" : facts.chat_template);
-  text += fmt::format("context     up to {} tokens\n\n", facts.spec.max_context);
-
-  text += fmt::format("computing   {} ({}); this machine also has", machine.isa.name,
-                      machine.isa.description);
-  std::string others;
-  for (const std::string& name : SupportedIsas()) {
-    if (name != machine.isa.name) others += (others.empty() ? " " : ", ") + name;
-  }
-  text +=
-      fmt::format("{}\nthreads     {}\n", others.empty() ? " no other" : others, machine.threads);
-  text +=
-      fmt::format("memory      {} of {} available\n", FormatBytes(machine.memory.available_bytes),
-                  FormatBytes(machine.memory.total_bytes));
-  if (facts.weights.loaded_bytes) {
-    text += fmt::format("weights     {} when loaded, in {}{}\n",
-                        FormatBytes(*facts.weights.loaded_bytes),
-                        StorageName(*facts.weights.loaded_types),
-                        *facts.weights.loaded_bytes <= machine.memory.available_bytes
-                            ? ""
-                            : ", which does not fit into the available memory");
-  }
-  text += fmt::format("\n{:<10}{:>14}{:>24}{:>28}\n", "KV cache", "per token",
-                      fmt::format("{} tokens", facts.spec.max_context), "fits beside the weights");
-  for (const auto& [name, type] : kKvTypes) {
-    const int64_t per_token = KvBytesPerToken(Geometry(facts.spec), type);
-    const int64_t fits = facts.LargestContextIn(machine, type);
-    text += fmt::format("  {:<8}{:>14}{:>24}{:>28}\n", name, FormatBytes(per_token),
-                        FormatBytes(per_token * facts.spec.max_context),
-                        fmt::format("{} tokens", fits));
-  }
-  return text + "\ntensors\n" + TensorTable(facts.source, all_tensors);
+  model.Add("tokenizer", DescribeText(facts));
+  model.Add("chat", facts.chat_template.empty() ? "no template" : facts.chat_template);
+  model.Add("context", fmt::format("up to {} tokens", facts.spec.max_context));
+  Table here = Facts();
+  here.Add("computing", DescribeIsas(machine));
+  here.Add("threads", machine.threads);
+  here.Add("memory", fmt::format("{} of {} available", FormatBytes(machine.memory.available_bytes),
+                                 FormatBytes(machine.memory.total_bytes)));
+  if (facts.weights.loaded_bytes) here.Add("weights", DescribeLoaded(facts, machine));
+  return model.Take() + "\n" + here.Take() + "\n" + KvTable(facts, machine).Take() + "\ntensors\n" +
+         TensorTable(facts.source, all_tensors);
 }
 
 nlohmann::ordered_json TextJson(const ModelFacts& facts) {
@@ -258,9 +267,7 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
                                {"shape", tensor.shape},
                                {"bytes", tensor.bytes.size()}});
   }
-  // The name of a folder may be any bytes.
-  using OnInvalid = nlohmann::ordered_json::error_handler_t;
-  return json.dump(2, ' ', /*ensure_ascii=*/false, OnInvalid::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
+#include "cli/terminal/table.h"
 #include "quant/look_at_layers.h"
 
 namespace godwit::cli {
@@ -58,9 +59,9 @@ void InspectActivations(const ModelOptions& options, const ActivationsOptions& a
     object["linears"] = MaximaJson(seen.linears);
     WriteJson(object);
   } else {
-    WriteOutput(fmt::format("calibration {}, {}\nalpha       {}\n",
-                            Plural(std::ssize(text.pieces), "piece"), Plural(text.tokens, "token"),
-                            DescribeAlphas(seen.smoothing)) +
+    const std::string read = fmt::format("{}, {}", Plural(std::ssize(text.pieces), "piece"),
+                                         Plural(text.tokens, "token"));
+    WriteOutput(Facts().Add("text", read).Add("alpha", DescribeAlphas(seen.smoothing)).Take() +
                 MaximaText(seen.linears));
   }
 }

@@ -4,10 +4,13 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "chat/result_json.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/summary.h"
+#include "cli/terminal/table.h"
 
 namespace godwit::cli {
 namespace {
@@ -20,6 +23,10 @@ double TokensPerSecond(const eval::PerplexityResult& result) {
   return Rate(result.tokens, result.elapsed_ms);
 }
 
+std::string Positions(const eval::Bucket& bucket) {
+  return fmt::format("{} to {}", bucket.begin, bucket.end - 1);
+}
+
 }  // namespace
 
 std::string FormatPerplexity(double perplexity) {
@@ -27,21 +34,20 @@ std::string FormatPerplexity(double perplexity) {
 }
 
 std::string PerplexityText(const eval::PerplexityResult& result) {
-  std::string text = fmt::format(
-      "perplexity  {} ({:.4f} nats per token)\n"
-      "scored      {}, {:.2f} s ({} tokens/s)\n"
-      "kv          {}\n\n"
-      "{:<19}  {:>9}  {:>8}  {:>10}  {:>8}\n",
-      FormatPerplexity(result.perplexity), result.nll, Plural(result.tokens, "token"),
-      result.elapsed_ms / 1000, FormatRate(TokensPerSecond(result)), DescribeKv(result.kv),
-      "positions", "tokens", "nll", "perplexity", "tokens/s");
+  Table table({"<positions", "tokens", {"nll", "{:.4f}"}, "perplexity", "tokens/s"});
   for (const eval::Bucket& bucket : result.buckets) {
-    text += fmt::format("{:<19}  {:>9}  {:>8.4f}  {:>10}  {:>8}\n",
-                        fmt::format("{} to {}", bucket.begin, bucket.end - 1), bucket.tokens,
-                        bucket.nll, FormatPerplexity(std::exp(bucket.nll)),
-                        FormatRate(Rate(bucket.tokens, bucket.ms)));
+    table.Add(Positions(bucket), bucket.tokens, bucket.nll, FormatPerplexity(std::exp(bucket.nll)),
+              FormatRate(Rate(bucket.tokens, bucket.ms)));
   }
-  return text;
+  return Facts()
+             .Add("perplexity", fmt::format("{} ({:.4f} nats per token)",
+                                            FormatPerplexity(result.perplexity), result.nll))
+             .Add("scored",
+                  fmt::format("{}, {:.2f} s ({} tokens/s)", Plural(result.tokens, "token"),
+                              result.elapsed_ms / 1000, FormatRate(TokensPerSecond(result))))
+             .Add("kv", DescribeKv(result.kv))
+             .Take() +
+         "\n" + table.Take();
 }
 
 nlohmann::ordered_json PerplexityJson(const eval::PerplexityResult& result,
@@ -72,26 +78,23 @@ nlohmann::ordered_json PerplexityJson(const eval::PerplexityResult& result,
 }
 
 std::string ComparisonText(std::span<const eval::PerplexityResult> results) {
-  std::string text = fmt::format("{:<20}  {:>10}  {:>8}  {:>9}  {:>9}  {:>10}\n", "kv",
-                                 "perplexity", "nll", "tokens", "kept", "tokens/s");
+  Table table({"<kv", "perplexity", {"nll", "{:.4f}"}, "tokens", "kept", "tokens/s"});
+  std::vector<Column> columns{"<perplexity at"};
   for (const auto& result : results) {
-    text += fmt::format("{:<20}  {:>10}  {:>8.4f}  {:>9}  {:>9}  {:>10}\n", result.kv.policy,
-                        FormatPerplexity(result.perplexity), result.nll, result.tokens,
-                        result.kv.kept, FormatRate(TokensPerSecond(result)));
+    table.Add(result.kv.policy, FormatPerplexity(result.perplexity), result.nll, result.tokens,
+              result.kv.kept, FormatRate(TokensPerSecond(result)));
+    columns.emplace_back(result.kv.policy);
   }
-  text += fmt::format("\n{:<19}", "perplexity at");
-  for (const auto& result : results) text += fmt::format("  {:>16}", result.kv.policy);
-  text += "\n";
+  Table positions(columns);
   // The runs score the same tokens, so their buckets are the same.
   for (size_t i = 0; i < results.front().buckets.size(); ++i) {
-    const eval::Bucket& bucket = results.front().buckets[i];
-    text += fmt::format("{:<19}", fmt::format("{} to {}", bucket.begin, bucket.end - 1));
+    std::vector<std::string> cells{Positions(results.front().buckets[i])};
     for (const auto& result : results) {
-      text += fmt::format("  {:>16}", FormatPerplexity(std::exp(result.buckets[i].nll)));
+      cells.push_back(FormatPerplexity(std::exp(result.buckets[i].nll)));
     }
-    text += "\n";
+    positions.AddRow(std::move(cells));
   }
-  return text;
+  return table.Take() + "\n" + positions.Take();
 }
 
 }  // namespace godwit::cli

@@ -2,36 +2,34 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "cli/perplexity_report.h"
 #include "cli/terminal/json_output.h"
+#include "cli/terminal/table.h"
 
 namespace godwit::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-size_t ModelColumns(std::span<const QuantRow> rows) {
-  size_t columns = 5;  // "model"
-  for (const QuantRow& row : rows) columns = std::max(columns, row.model.size());
-  return columns;
-}
-
 std::string TextTable(std::span<const QuantRow> rows) {
-  const size_t columns = ModelColumns(rows);
   // Every comparison has measured the reference on the same tokens.
   const eval::Comparison& any = *rows[1].text;
-  std::string text = fmt::format("{:<{}}  {:>10}  {:>9}  {:>9}  {:>7}  {:>8}\n", "model", columns,
-                                 "perplexity", "change", "mean KL", "top-1", "worst KL");
-  text += fmt::format("{:<{}}  {:>10}\n", rows[0].model, columns,
-                      FormatPerplexity(any.reference_perplexity()));
+  Table table({"<model",
+               "perplexity",
+               {"change", "{:+.2f}%"},
+               {"mean KL", "{:.3g}"},
+               {"top-1", "{:.2f}%"},
+               {"worst KL", "{:.3g}"}});
+  table.Add(rows[0].model, FormatPerplexity(any.reference_perplexity()));
   for (const QuantRow& row : rows.subspan(1)) {
-    text += fmt::format("{:<{}}  {:>10}  {:>+8.2f}%  {:>9.3g}  {:>6.2f}%  {:>8.3g}\n", row.model,
-                        columns, FormatPerplexity(row.text->perplexity()), 100 * row.text->change(),
-                        row.text->kl, 100 * row.text->top1, row.text->worst.kl);
+    const eval::Comparison& text = *row.text;
+    table.Add(row.model, FormatPerplexity(text.perplexity()), 100 * text.change(), text.kl,
+              100 * text.top1, text.worst.kl);
   }
-  return text + fmt::format("{} tokens; KL in nats per token\n", any.tokens);
+  return table.Take() + fmt::format("{} tokens; KL in nats per token\n", any.tokens);
 }
 
 // The mean of the tasks that were scored, as the paper's tables have it.
@@ -47,22 +45,17 @@ std::string MeanAccuracy(std::span<const TaskResult> tasks) {
 }
 
 std::string TaskTable(std::span<const QuantRow> rows) {
-  const size_t columns = ModelColumns(rows);
-  const auto width = [](const TaskResult& task) {
-    return std::max<size_t>(task.task->name.size(), 15);  // of AccuracyText
-  };
-  std::string text = fmt::format("{:<{}}", "model", columns);
-  for (const TaskResult& task : rows[0].tasks) {
-    text += fmt::format("  {:>{}}", task.task->name, width(task));
-  }
-  text += "    mean\n";
+  std::vector<Column> columns{"<model"};
+  for (const TaskResult& task : rows[0].tasks) columns.emplace_back(std::string(task.task->name));
+  columns.emplace_back("mean");
+  Table table(columns);
   for (const QuantRow& row : rows) {
-    text += fmt::format("{:<{}}", row.model, columns);
-    for (const TaskResult& task : row.tasks) {
-      text += fmt::format("  {:>{}}", AccuracyText(task.tally.acc()), width(task));
-    }
-    text += fmt::format("  {:>6}\n", MeanAccuracy(row.tasks));
+    std::vector<std::string> cells{row.model};
+    for (const TaskResult& task : row.tasks) cells.push_back(AccuracyText(task.tally.acc()));
+    cells.push_back(MeanAccuracy(row.tasks));
+    table.AddRow(std::move(cells));
   }
+  std::string text = table.Take();
   for (const QuantRow& row : rows) text += SkippedText(row.tasks, row.max_tokens, row.model);
   return text;
 }

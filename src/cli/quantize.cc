@@ -19,6 +19,7 @@
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/result_files.h"
+#include "cli/terminal/table.h"
 #include "cli/verbs.h"
 #include "quant/quantize_model.h"
 
@@ -160,10 +161,13 @@ int Quantize(std::span<const std::string> arguments) {
     return kExitOk;
   }
   if (!smoothing.curve.empty()) WriteOutput(CurveText(smoothing) + "\n");
-  WriteOutput(fmt::format("{:<12}{}: {}\n{:<12}{}\n{}{:<12}{:.1f} s\n", "scheme",
-                          options.quantize.scheme->name, options.quantize.scheme->description,
-                          "alpha", DescribeAlphas(smoothing), DescribeSizes(plan), "time",
-                          watch.ms() / 1000));
+  const quant::Scheme& scheme = *options.quantize.scheme;
+  WriteOutput(Facts()
+                  .Add("scheme", fmt::format("{}: {}", scheme.name, scheme.description))
+                  .Add("alpha", DescribeAlphas(smoothing))
+                  .Add("weights", DescribeSizes(plan))
+                  .Add("time", fmt::format("{:.1f} s", watch.ms() / 1000))
+                  .Take());
   return kExitOk;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/machine_memory.h"
 #include "checkpoint/weight_facts.h"
+#include "cli/terminal/table.h"
 #include "quant/linears.h"
 
 namespace godwit::cli {
@@ -27,13 +28,10 @@ class CountedLines {
     }
   }
 
-  std::string Text(const std::string& title) const {
-    std::string text;
+  void AddTo(Table& facts, std::string title) const {
     for (const auto& [line, count] : lines_) {
-      text += fmt::format("{:<12}{}{}\n", text.empty() ? title : "", line,
-                          count > 1 ? fmt::format("  x {}", count) : "");
+      facts.Add(std::exchange(title, ""), count > 1 ? fmt::format("{}  x {}", line, count) : line);
     }
-    return text;
   }
 
  private:
@@ -55,9 +53,13 @@ std::string PlanText(const quant::ModelPlan& model, const quant::Scheme& scheme)
   for (const quant::LeftOut& part : plan.smooth.left_out) {
     left_out.Add(fmt::format("{}: {}", WithoutNumbers(part.name), part.reason));
   }
-  return fmt::format("{:<12}{}: {}\n", "scheme", scheme.name, scheme.description) +
-         int8.Text("int8") + kept.Text("float") + smoothed.Text("smoothed") +
-         left_out.Text("left out") + DescribeSizes(model);
+  Table facts = Facts();
+  facts.Add("scheme", fmt::format("{}: {}", scheme.name, scheme.description));
+  int8.AddTo(facts, "int8");
+  kept.AddTo(facts, "float");
+  smoothed.AddTo(facts, "smoothed");
+  left_out.AddTo(facts, "left out");
+  return facts.Add("weights", DescribeSizes(model)).Take();
 }
 
 std::string DescribeAlphas(const quant::Smoothing& smoothing) {
@@ -67,15 +69,14 @@ std::string DescribeAlphas(const quant::Smoothing& smoothing) {
 }
 
 std::string CurveText(const quant::Smoothing& smoothing) {
-  std::string text = fmt::format("{:>6}  {}\n", "alpha", "error of the outputs");
+  Table table({{"alpha", "{:g}"}, "<error of the outputs"});
   const std::vector<float> alphas = quant::AlphaGrid();
   const auto best = std::ranges::min_element(smoothing.curve);
-  for (auto at = smoothing.curve.begin(); at != smoothing.curve.end(); ++at) {
-    text +=
-        fmt::format("{:>6g}  {:.3e}{}\n", alphas[static_cast<size_t>(at - smoothing.curve.begin())],
-                    *at, at == best ? "  least" : "");
+  for (auto error = smoothing.curve.begin(); error != smoothing.curve.end(); ++error) {
+    table.Add(alphas[static_cast<size_t>(error - smoothing.curve.begin())],
+              fmt::format("{:.3e}{}", *error, error == best ? "  least" : ""));
   }
-  return text;
+  return table.Take();
 }
 
 void PutSmoothing(nlohmann::ordered_json& json, const quant::Smoothing& smoothing) {
@@ -89,8 +90,7 @@ void PutSmoothing(nlohmann::ordered_json& json, const quant::Smoothing& smoothin
 
 std::string DescribeSizes(const quant::ModelPlan& plan) {
   return fmt::format(
-      "{:<12}{} -> {} ({:.2f})\n", "weights", FormatBytes(plan.before_bytes),
-      FormatBytes(plan.after_bytes),
+      "{} -> {} ({:.2f})", FormatBytes(plan.before_bytes), FormatBytes(plan.after_bytes),
       static_cast<double>(plan.after_bytes) / static_cast<double>(plan.before_bytes));
 }
 

@@ -20,6 +20,7 @@ std::string CurveText(const quant::Smoothing& smoothing);
 // "alphas", of each group, and "search": [{"alpha", "error"}, ...], null if there was none.
 void PutSmoothing(nlohmann::ordered_json& json, const quant::Smoothing& smoothing);
 
+// "4.94 GiB -> 2.61 GiB (0.53)"
 std::string DescribeSizes(const quant::ModelPlan& plan);
 
 }  // namespace godwit::cli

@@ -8,6 +8,7 @@
 #include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/summary.h"
+#include "cli/terminal/table.h"
 #include "eval/tally.h"
 
 namespace godwit::cli {
@@ -26,25 +27,24 @@ void PutAccuracy(Json& json, int64_t right, int64_t n) {
 }  // namespace
 
 std::string StreamEvalText(const eval::StreamEvalResult& result) {
-  std::string text =
-      fmt::format("{:>8}  {:>9}  {:>8}  {:>15}\n", "lines", "tokens", "queries", "accuracy");
+  Table table({"lines", {"tokens", "{:.0f}"}, "queries", "accuracy"});
   for (const eval::DistanceResult& row : result.distances) {
-    text += fmt::format("{:>8}  {:>9.0f}  {:>8}  {:>15}\n", row.distance_lines, row.distance_tokens,
-                        row.queries, AccuracyText(eval::AccuracyOf(row.right, row.queries)));
+    table.Add(row.distance_lines, row.distance_tokens, row.queries,
+              AccuracyText(eval::AccuracyOf(row.right, row.queries)));
   }
-  return text + fmt::format("\nlast stream: {}\nread: {}, {:.2f} s\n", DescribeKv(result.kv),
-                            Plural(result.tokens, "token"), result.elapsed_ms / 1000);
+  return table.Take() + fmt::format("\nlast stream: {}\nread: {}, {:.2f} s\n",
+                                    DescribeKv(result.kv), Plural(result.tokens, "token"),
+                                    result.elapsed_ms / 1000);
 }
 
 std::string StreamArcText(std::span<const ArcRun> runs) {
-  std::string text = fmt::format("{:<14} {:>9}  {:>15}  {:>9}  {}\n", "task", "questions",
-                                 "accuracy", "tokens", "kv");
+  Table table({"<task", "questions", "accuracy", "tokens", "<kv"});
   for (const auto& [task, result] : runs) {
-    text += fmt::format("{:<14} {:>9}  {:>15}  {:>9}  {}\n", task, result.questions,
-                        AccuracyText(eval::AccuracyOf(result.right, result.questions)),
-                        result.tokens, DescribeKv(result.kv));
+    table.Add(task, result.questions,
+              AccuracyText(eval::AccuracyOf(result.right, result.questions)), result.tokens,
+              DescribeKv(result.kv));
   }
-  return text;
+  return table.Take();
 }
 
 void PutStreamEval(Json& json, const eval::StreamEvalResult& result) {

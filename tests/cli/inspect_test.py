@@ -66,7 +66,7 @@ class ActivationsTest(CliTest):
 
     def test_a_layer(self):
         said = self.ok(*self.command, "--activations", "1")
-        self.assertIn("calibration 4 pieces, 256 tokens\nalpha       0.5\n", said)
+        self.assertIn("text        4 pieces, 256 tokens\nalpha       0.5\n", said)
         names = [line for line in said.splitlines() if line.startswith("model.")]
         self.assertEqual(names, ["model.layers.1.self_attn.q_proj, k_proj, v_proj",
                                  "model.layers.1.self_attn.o_proj",

@@ -57,7 +57,7 @@ class QuantizeTest(CliTest):
                          (str(TINY), "w8a8", str(self.text), 256))
         self.assertEqual(len(result["search"]), 21)
         least = min(result["search"], key=lambda point: point["error"])
-        self.assertIn(f"{least['alpha']:>6g}  {least['error']:.3e}  least\n", said)
+        self.assertIn(f"{least['alpha']:>5g}  {least['error']:.3e}  least\n", said)
         self.assertEqual(result["alphas"], [least["alpha"]] * 4)
         self.assertLess(result["after_bytes"], result["before_bytes"])
         result = json.loads(self.ok("quantize", "-m", TINY, "-o", self.folder / "naive", "--scheme",

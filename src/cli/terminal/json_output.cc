@@ -1,16 +1,58 @@
 #include "cli/terminal/json_output.h"
 
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/terminal/output.h"
 
 namespace godwit::cli {
 
-std::string JsonLine(const nlohmann::ordered_json& json) {
-  using OnInvalid = nlohmann::ordered_json::error_handler_t;
-  return json.dump(-1, ' ', /*ensure_ascii=*/false, OnInvalid::replace) + "\n";
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
-void WriteJson(const nlohmann::ordered_json& json) { WriteOutput(JsonLine(json)); }
+std::string CsvField(const Json& value) {
+  const std::string text = value.is_string() ? value.get<std::string>() : Dump(value, -1);
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted(1, '"');
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  quoted.push_back('"');
+  return quoted;
+}
+
+}  // namespace
+
+std::string JsonLine(const Json& json) { return Dump(json, -1) + "\n"; }
+
+std::string JsonText(const Json& json) { return Dump(json, 2) + "\n"; }
+
+std::string CsvText(const Json& rows) {
+  std::string text;
+  for (const Json& row : rows) {
+    std::vector<std::string> names, values;
+    for (const auto& [key, value] : row.items()) {
+      if (!value.is_object()) {
+        names.push_back(key);
+        values.push_back(CsvField(value));
+        continue;
+      }
+      for (const auto& [inner, field] : value.items()) {
+        names.push_back(fmt::format("{}_{}", key, inner));
+        values.push_back(CsvField(field));
+      }
+    }
+    if (text.empty()) text = fmt::format("{}\n", fmt::join(names, ","));
+    text += fmt::format("{}\n", fmt::join(values, ","));
+  }
+  return text;
+}
+
+void WriteJson(const Json& json) { WriteOutput(JsonLine(json)); }
 
 }  // namespace godwit::cli

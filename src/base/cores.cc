@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
+#include <string_view>
 #include <thread>
 
+#include "base/control_groups.h"
 #include "base/error.h"
 
 namespace godwit {
@@ -35,24 +37,31 @@ int CountCores(std::span<const int> cpus, const std::string& topology_root) {
   return static_cast<int>(cores.size());
 }
 
-int CpuQuota(const std::string& cpu_max_path) {
-  std::ifstream file(cpu_max_path);
-  double quota_us = 0;
-  double period_us = 0;
-  if (!(file >> quota_us >> period_us) || quota_us <= 0 || period_us <= 0) return 0;
+int CpuQuota(const std::string& root) {
+  const ControlGroups groups = FindControlGroups(root, "cpu");
+  constexpr double kNone = 1e6;
+  double cpus = kNone;
+  for (const std::string& folder : groups.folders) {
+    // "200000 100000", or "max 100000"; version 1 says -1 for none.
+    const ControlFile file(folder + (groups.version1 ? "/cpu.cfs_quota_us" : "/cpu.max"));
+    const std::string_view text = file.text();
+    const auto quota_us = file.Number();
+    const auto period_us =
+        groups.version1 ? ControlFile(folder + "/cpu.cfs_period_us").Number()
+                        : ControlFile::NumberAt(text.substr(std::min(text.find(' '), text.size())));
+    if (quota_us.value_or(0) <= 0 || period_us.value_or(0) <= 0) continue;
+    cpus = std::min(cpus, static_cast<double>(*quota_us) / static_cast<double>(*period_us));
+  }
   // A quota of 1.5 CPUs is one busy thread: a second would be stopped for half of every period,
   // and all others would wait for it at every join.
-  return static_cast<int>(std::clamp(quota_us / period_us, 1.0, 1e6));
+  return cpus < kNone ? static_cast<int>(std::max(cpus, 1.0)) : 0;
 }
 
 int AvailableCores() {
   const std::vector<int> cpus = AllowedCpus();
   int cores = cpus.empty() ? static_cast<int>(std::thread::hardware_concurrency())
                            : CountCores(cpus, "/sys/devices/system/cpu");
-  // Inside a container the process sees its own cgroup as the root.
-  if (const int quota = CpuQuota("/sys/fs/cgroup/cpu.max"); quota > 0) {
-    cores = std::min(cores, quota);
-  }
+  if (const int quota = CpuQuota(""); quota > 0) cores = std::min(cores, quota);
   return std::max(cores, 1);
 }
 

@@ -20,7 +20,8 @@ std::vector<int> AllowedCpus();
 // folder (/sys/devices/system/cpu). A CPU whose topology cannot be read counts as a core.
 int CountCores(std::span<const int> cpus, const std::string& topology_root);
 
-// The whole CPUs that a cgroup v2 `cpu.max` file grants ("200000 100000" is 2); 0: no limit.
-int CpuQuota(const std::string& cpu_max_path);
+// The whole CPUs that the control groups of the process grant, its own and those above it; 0: no
+// limit. root: as FindControlGroups has it.
+int CpuQuota(const std::string& root);
 
 }  // namespace godwit

@@ -216,6 +216,21 @@ TEST(LoaderTest, HarmlessExtrasChangeNothing) {
   EXPECT_THAT(Refusal(spec, source), HasSubstr("\"another.head.weight\""));
 }
 
+TEST(LoaderTest, AHeadThatDiffersFromTheEmbeddingThatItIsTiedToIsToldOf) {
+  const DecoderSpec spec = SmallSpec(R"("model_type":"llama","tie_word_embeddings":true)");
+  const auto warnings = [&](FakeWeights& source) {
+    std::vector<std::string> told;
+    (void)Load(spec, source, {.warn = [&](const std::string& text) { told.push_back(text); }});
+    return told;
+  };
+  FakeWeights source(spec);
+  EXPECT_THAT(warnings(source), testing::IsEmpty());
+  source.Add("lm_head.weight", DType::kF32, {11, 16});
+  EXPECT_THAT(warnings(source),
+              testing::ElementsAre("tensor lm_head.weight differs from model.embed_tokens.weight, "
+                                   "but config.json ties them: the latter is used for both"));
+}
+
 TEST(LoaderTest, ProgressReachesTheTotal) {
   for (const bool tied : {false, true}) {
     const DecoderSpec spec = SmallSpec(fmt::format(

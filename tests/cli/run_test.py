@@ -175,7 +175,12 @@ class RunTest(CliTest):
         self.assertEqual(result["tokens"], STORY["new_tokens"][:5])
         result = json.loads(self.ok("run", "-n", "3", variables=variables))
         self.assertEqual(result["tokens"], STORY["new_tokens"][:3])
-
+        # Flags of other verbs are known too.
+        variables |= {"GODWIT_TMEP": "0", "GODWIT_SCHEME": "o1"}
+        loud = self.godwit("run", variables=variables)
+        self.assertEqual(loud.stderr, "godwit: warning: the environment variable GODWIT_TMEP is "
+                                      "ignored: there is no such flag; did you mean GODWIT_TEMP?\n")
+        self.assertEqual(self.godwit("run", "-q", variables=variables).stderr, "")
 
     def test_quiet_leaves_out_warnings(self):
         arguments = ["-p", STORY["prompt"], "-n", "3", "-c", "1025"]  # more than it was made for

@@ -1,7 +1,6 @@
 #include "cli/options/command_line.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <utility>
 
@@ -9,20 +8,13 @@
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "cli/options/arguments.h"
+#include "cli/options/environment.h"
 #include "cli/options/foreign_flags.h"
 #include "cli/terminal/output.h"
+#include "cli/verbs.h"
 
 namespace godwit::cli {
 namespace {
-
-// "--top-k" -> "GODWIT_TOP_K"
-std::string VariableName(std::string_view long_name) {
-  std::string name = "GODWIT_";
-  for (const char c : long_name.substr(2)) {
-    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
-  return name;
-}
 
 bool Contains(const std::vector<std::string>& list, std::string_view text) {
   return std::find(list.begin(), list.end(), text) != list.end();
@@ -121,6 +113,12 @@ void CommandLine::Parse(std::span<const std::string> arguments) {
   }
   ReadEnvironment();
   if (quiet_) SilenceNotices();
+  if (const auto given = GivenVariables(); !given.empty()) {
+    // Another verb's flag may well be set for all of a shell's commands.
+    for (const std::string& sentence : DescribeUnknownVariables(given, AllPages())) {
+      WriteNotice("godwit: warning: " + sentence + "\n");
+    }
+  }
 }
 
 std::vector<std::string> CommandLine::AllNames() const {

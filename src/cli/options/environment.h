@@ -1,0 +1,23 @@
+// Flags as environment variables: --top-k is GODWIT_TOP_K.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/options/command_page.h"
+
+namespace godwit::cli {
+
+// "--top-k" -> "GODWIT_TOP_K"
+std::string VariableName(std::string_view long_name);
+
+// The GODWIT_ variables of this process that are not empty, by name.
+std::vector<std::string> GivenVariables();
+
+// Of those that no flag of any of the commands has: what is wrong, and which was probably meant.
+std::vector<std::string> DescribeUnknownVariables(std::span<const std::string> given,
+                                                  std::span<const CommandPage> pages);
+
+}  // namespace godwit::cli

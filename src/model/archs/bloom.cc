@@ -1,9 +1,8 @@
-#include "model/archs/bloom.h"
-
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
+#include "model/archs/families.h"
 #include "model/hf_fields.h"
 
 namespace godwit {

@@ -1,9 +1,8 @@
-#include "model/archs/bloom.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/test_support.h"
+#include "model/archs/families.h"
 
 namespace godwit {
 namespace {

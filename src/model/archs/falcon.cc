@@ -1,7 +1,6 @@
-#include "model/archs/falcon.h"
-
 #include <cmath>
 
+#include "model/archs/families.h"
 #include "model/hf_fields.h"
 
 namespace godwit {

@@ -1,11 +1,10 @@
-#include "model/archs/falcon.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/test_support.h"
+#include "model/archs/families.h"
 
 namespace godwit {
 namespace {

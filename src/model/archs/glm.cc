@@ -1,6 +1,4 @@
-#include "model/archs/glm.h"
-
-#include "model/archs/llama.h"
+#include "model/archs/families.h"
 #include "model/hf_fields.h"
 
 namespace godwit {

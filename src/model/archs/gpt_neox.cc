@@ -1,5 +1,4 @@
-#include "model/archs/gpt_neox.h"
-
+#include "model/archs/families.h"
 #include "model/hf_fields.h"
 
 namespace godwit {

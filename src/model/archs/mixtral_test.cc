@@ -1,8 +1,7 @@
-#include "model/archs/mixtral.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/archs/families.h"
 #include "model/model_test_support.h"
 
 namespace godwit {

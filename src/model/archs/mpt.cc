@@ -1,8 +1,7 @@
-#include "model/archs/mpt.h"
-
 #include <bit>
 #include <cmath>
 
+#include "model/archs/families.h"
 #include "model/hf_fields.h"
 
 namespace godwit {

@@ -1,6 +1,5 @@
-#include "model/archs/opt.h"
-
 #include "base/error.h"
+#include "model/archs/families.h"
 #include "model/hf_fields.h"
 
 namespace godwit {

@@ -1,0 +1,30 @@
+// What the families' files state: the spec of a config.json. all.cc tells which model_type is
+// whose.
+#pragma once
+
+#include "model/spec.h"
+#include "weights/hf_config.h"
+
+namespace godwit {
+
+DecoderSpec DescribeBloom(const HfConfig& config);
+DecoderSpec DescribeFalcon(const HfConfig& config);
+DecoderSpec DescribeRefinedWeb(const HfConfig& config);
+DecoderSpec DescribeRefinedWebModel(const HfConfig& config);
+DecoderSpec DescribeGlm(const HfConfig& config);
+DecoderSpec DescribeGlm4(const HfConfig& config);
+DecoderSpec DescribeGptNeox(const HfConfig& config);
+DecoderSpec DescribeInternLm2(const HfConfig& config);
+DecoderSpec DescribeLlama(const HfConfig& config);
+DecoderSpec DescribeMistral(const HfConfig& config);
+DecoderSpec DescribeMixtral(const HfConfig& config);
+DecoderSpec DescribeMpt(const HfConfig& config);
+DecoderSpec DescribeOpt(const HfConfig& config);
+DecoderSpec DescribeQwen2(const HfConfig& config);
+DecoderSpec DescribeQwen3(const HfConfig& config);
+
+// For families that are variations of Llama: without its choice of biases. default_theta:
+// rope_theta unless told.
+DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta = 10000);
+
+}  // namespace godwit

@@ -14,8 +14,6 @@
 namespace godwit::kernels {
 namespace {
 
-bool Always() { return true; }
-
 #if defined(__x86_64__)
 
 struct CpuidBits {
@@ -40,89 +38,52 @@ uint64_t SavedState() {
 
 bool Saved(uint64_t files) { return (SavedState() & files) == files; }
 
-struct Feature {
-  std::string_view name;
-  bool (*present)();
-};
-
-constexpr Feature kAvx2Features[] = {
+constexpr CpuFeature kAvx2[] = {
     {"AVX2", [] { return (Cpuid(7, 0).ebx & (1u << 5)) != 0; }},
     {"FMA", [] { return (Cpuid(1, 0).ecx & (1u << 12)) != 0; }},
     {"F16C", [] { return (Cpuid(1, 0).ecx & (1u << 29)) != 0; }},
     {"256-bit registers saved by the operating system", [] { return Saved(0x06); }},
 };
-constexpr Feature kAvx512Features[] = {
+constexpr CpuFeature kAvx512[] = {
     {"AVX512F", [] { return (Cpuid(7, 0).ebx & (1u << 16)) != 0; }},
     {"AVX512DQ", [] { return (Cpuid(7, 0).ebx & (1u << 17)) != 0; }},
     {"AVX512BW", [] { return (Cpuid(7, 0).ebx & (1u << 30)) != 0; }},
     {"AVX512VL", [] { return (Cpuid(7, 0).ebx & (1u << 31)) != 0; }},
     {"512-bit registers saved by the operating system", [] { return Saved(0xe6); }},
 };
-constexpr Feature kVnniFeatures[] = {
+constexpr CpuFeature kVnni[] = {
     {"AVX512_VNNI", [] { return (Cpuid(7, 0).ecx & (1u << 11)) != 0; }},
 };
-constexpr Feature kBf16Features[] = {
+constexpr CpuFeature kBf16[] = {
     {"AVX512_BF16", [] { return (Cpuid(7, 1).eax & (1u << 5)) != 0; }},
 };
 
-// Appends to *missing, where given, the names of the features that this machine lacks.
-bool HasAll(std::span<const Feature> features, std::string* missing) {
-  bool all = true;
-  for (const Feature& feature : features) {
-    if (feature.present()) continue;
-    all = false;
-    if (missing == nullptr) break;
-    if (!missing->empty()) *missing += ", ";
-    *missing += feature.name;
-  }
-  return all;
-}
-
-bool HasAvx2(std::string* missing) { return HasAll(kAvx2Features, missing); }
-// The AVX-512 files are compiled with AVX2, FMA and F16C as well. (No short circuit: the message
-// lists everything that is missing.)
-bool HasAvx512(std::string* missing) {
-  const bool avx2 = HasAvx2(missing);
-  return HasAll(kAvx512Features, missing) && avx2;
-}
-bool HasAvx512Vnni(std::string* missing) {
-  const bool avx512 = HasAvx512(missing);
-  return HasAll(kVnniFeatures, missing) && avx512;
-}
-// Every processor with bf16 products has the int8 ones, which this table uses too.
-bool HasAvx512Bf16(std::string* missing) {
-  const bool vnni = HasAvx512Vnni(missing);
-  return HasAll(kBf16Features, missing) && vnni;
-}
-
 #endif
 
-// Best first. To come: "avx512-amx" above these for its bf16 and int8 tiles, and "neon" in the list
-// of another processor.
+// Best first. The AVX-512 files are compiled with AVX2, FMA and F16C as well, and every processor
+// with bf16 products has the int8 ones, which that table uses, too. To come: "avx512-amx" above
+// these for its bf16 and int8 tiles, and "neon" in the list of another processor.
 constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
-    {"avx512-bf16", "AVX-512 with bf16 and int8 products (Cooper Lake, Sapphire Rapids, Zen 4)",
-     [] { return HasAvx512Bf16(nullptr); }, &kAvx512Bf16Table, &kAvx512Bf16Peak},
-    {"avx512-vnni", "AVX-512 with int8 products (Cascade Lake, Ice Lake)",
-     [] { return HasAvx512Vnni(nullptr); }, &kAvx512VnniTable, &kAvx512VnniPeak},
-    {"avx512", "AVX-512 F, BW, DQ, VL (Skylake-SP and later)", [] { return HasAvx512(nullptr); },
-     &kAvx512Table, &kAvx512Peak},
-    {"avx2", "AVX2, FMA, F16C (Haswell, Zen and later)", [] { return HasAvx2(nullptr); },
-     &kAvx2Table, &kAvx2Peak},
+    {"avx512-bf16",
+     "AVX-512 with bf16 and int8 products (Cooper Lake, Sapphire Rapids, Zen 4)",
+     &kAvx512Bf16Table,
+     &kAvx512Bf16Peak,
+     {kAvx2, kAvx512, kVnni, kBf16}},
+    {"avx512-vnni",
+     "AVX-512 with int8 products (Cascade Lake, Ice Lake)",
+     &kAvx512VnniTable,
+     &kAvx512VnniPeak,
+     {kAvx2, kAvx512, kVnni}},
+    {"avx512",
+     "AVX-512 F, BW, DQ, VL (Skylake-SP and later)",
+     &kAvx512Table,
+     &kAvx512Peak,
+     {kAvx2, kAvx512}},
+    {"avx2", "AVX2, FMA, F16C (Haswell, Zen and later)", &kAvx2Table, &kAvx2Peak, {kAvx2}},
 #endif
-    {"scalar", "plain loops, for any processor", Always, &kScalarTable, &kScalarPeak},
+    {"scalar", "plain loops, for any processor", &kScalarTable, &kScalarPeak, {}},
 };
-
-std::string Missing(std::string_view name) {
-  std::string missing;
-#if defined(__x86_64__)
-  if (name == "avx512-bf16") HasAvx512Bf16(&missing);
-  if (name == "avx512-vnni") HasAvx512Vnni(&missing);
-  if (name == "avx512") HasAvx512(&missing);
-  if (name == "avx2") HasAvx2(&missing);
-#endif
-  return missing;
-}
 
 // source: where the name came from, for the message.
 const Isa& ByName(std::string_view name, std::string_view source) {
@@ -131,7 +92,7 @@ const Isa& ByName(std::string_view name, std::string_view source) {
     if (isa.name == name) {
       if (isa.supported()) return isa;
       Throw(ErrorKind::kUnsupported, "{} '{}': this machine lacks {}; its best is '{}'", source,
-            name, Missing(name), BestIsa().name);
+            name, isa.Missing(), BestIsa().name);
     }
     known += ", ";
     known += isa.name;
@@ -142,6 +103,18 @@ const Isa& ByName(std::string_view name, std::string_view source) {
 bool IsAuto(std::string_view name) { return name.empty() || name == "auto"; }
 
 }  // namespace
+
+std::string Isa::Missing() const {
+  std::string missing;
+  for (const std::span<const CpuFeature> features : needs) {
+    for (const CpuFeature& feature : features) {
+      if (feature.present()) continue;
+      if (!missing.empty()) missing += ", ";
+      missing += feature.name;
+    }
+  }
+  return missing;
+}
 
 std::span<const Isa> AllIsas() { return kIsas; }
 

@@ -1,7 +1,9 @@
 // The instruction sets that this build has kernels for, best first, and the choice among them.
 #pragma once
 
+#include <array>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "kernels/kernel_table.h"
@@ -9,12 +11,21 @@
 
 namespace godwit::kernels {
 
+// What a processor or its operating system may lack.
+struct CpuFeature {
+  std::string_view name;
+  bool (*present)();
+};
+
 struct Isa {
   std::string_view name;         // as in --isa and GODWIT_ISA
   std::string_view description;  // one line for people
-  bool (*supported)();           // by this processor and its operating system
   const KernelTable* table;
   const PeakTable* peak;  // what a core could do at best
+  std::array<std::span<const CpuFeature>, 4> needs;
+
+  bool supported() const { return Missing().empty(); }
+  std::string Missing() const;  // the names of what this machine lacks
 };
 
 // Every instruction set of this build, best first. The last is "scalar", always supported.

@@ -22,10 +22,4 @@ struct PeakTable {
   float (*read)(const float* p, int64_t bytes) noexcept;
 };
 
-extern const PeakTable kScalarPeak;
-extern const PeakTable kAvx2Peak;
-extern const PeakTable kAvx512Peak;
-extern const PeakTable kAvx512VnniPeak;
-extern const PeakTable kAvx512Bf16Peak;
-
 }  // namespace godwit::kernels

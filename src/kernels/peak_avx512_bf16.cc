@@ -1,4 +1,4 @@
-#include "kernels/peak.h"
+#include "kernels/tables.h"
 #include "kernels/vec/avx512.h"
 // after the vector vocabulary
 #include "kernels/generic/peak-inl.h"

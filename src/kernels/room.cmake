@@ -1,22 +1,24 @@
 # Each instruction set has its own files, and only they are compiled for it: the rest of the
 # library runs everywhere. Which of them run is decided at run time (dispatch.cc).
+function(godwit_isa name)
+  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*_${name}.cc ${dir}/gemm/*_${name}.cc)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${ARGN}")
+  else()
+    set_source_files_properties(${sources} PROPERTIES HEADER_FILE_ONLY ON)
+  endif()
+endfunction()
+
 set(avx2 -mavx2 -mfma -mf16c)
 set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 warns about the undefined operand in its own AVX-512 header (_mm512_undefined_ps).
   list(APPEND avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
 endif()
-set(avx512_vnni ${avx512} -mavx512vnni)
-set(avx512_bf16 ${avx512} -mavx512bf16)
-
-foreach(isa avx2 avx512 avx512_vnni avx512_bf16)
-  file(GLOB isa_sources CONFIGURE_DEPENDS ${dir}/*_${isa}.cc ${dir}/gemm/*_${isa}.cc)
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    set_source_files_properties(${isa_sources} PROPERTIES COMPILE_OPTIONS "${${isa}}")
-  else()
-    set_source_files_properties(${isa_sources} PROPERTIES HEADER_FILE_ONLY ON)
-  endif()
-endforeach()
+godwit_isa(avx2 ${avx2})
+godwit_isa(avx512 ${avx512})
+godwit_isa(avx512_vnni ${avx512} -mavx512vnni)
+godwit_isa(avx512_bf16 ${avx512} -mavx512bf16)
 
 # Prefetching computes addresses behind an array on purpose, and tiles of no inputs some from null.
 if(GODWIT_SANITIZE MATCHES undefined)

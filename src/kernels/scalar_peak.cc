@@ -1,5 +1,5 @@
 // The limits of plain loops: one multiplication at a time, in chains as in generic/peak-inl.h.
-#include "kernels/peak.h"
+#include "kernels/tables.h"
 
 namespace godwit::kernels {
 namespace {

@@ -1,14 +1,12 @@
-// The kernel tables of this build, one per instruction set; dispatch.cc lists them.
+// What the files that are compiled for one instruction set give to the list in dispatch.cc.
 #pragma once
 
 #include "kernels/kernel_table.h"
+#include "kernels/peak.h"
 
 namespace godwit::kernels {
 
-extern const KernelTable kScalarTable;
-extern const KernelTable kAvx2Table;
-extern const KernelTable kAvx512Table;
-extern const KernelTable kAvx512VnniTable;
-extern const KernelTable kAvx512Bf16Table;
+extern const KernelTable kScalarTable, kAvx2Table, kAvx512Table, kAvx512VnniTable, kAvx512Bf16Table;
+extern const PeakTable kScalarPeak, kAvx2Peak, kAvx512Peak, kAvx512VnniPeak, kAvx512Bf16Peak;
 
 }  // namespace godwit::kernels

@@ -9,8 +9,9 @@ ChatCodec CodecOf(const Engine& engine, std::string variables) {
       .render = [&engine, variables = std::move(variables)](
                     std::span<const Message> messages,
                     bool open) { return engine.ApplyChatTemplate(messages, open, variables); },
-      .encode = [&engine](std::string_view text,
-                          int64_t max_tokens) { return engine.Tokenize(text, false, max_tokens); },
+      .encode = [&engine](
+                    std::string_view text,
+                    int64_t limit_tokens) { return engine.Tokenize(text, false, limit_tokens); },
       .decode = [&engine](std::span<const int32_t> tokens,
                           bool skip_special) { return engine.Detokenize(tokens, skip_special); }};
 }

@@ -12,11 +12,11 @@
 
 namespace godwit::chat {
 
-// Text out of `render` is framed: `encode` adds nothing. A text of more than max_tokens may end
+// Text out of `render` is framed: `encode` adds nothing. A text of more than limit_tokens may end
 // early, as Engine::Tokenize has it.
 struct ChatCodec {
   std::function<std::string(std::span<const Message>, bool open)> render;  // for the next answer
-  std::function<std::vector<int32_t>(std::string_view, int64_t max_tokens)> encode;
+  std::function<std::vector<int32_t>(std::string_view, int64_t limit_tokens)> encode;
   std::function<std::string(std::span<const int32_t>, bool skip_special)> decode;
 };
 

@@ -10,7 +10,7 @@ namespace godwit::chat {
 Conversation::Conversation(ChatCodec codec, std::optional<std::string> system)
     : codec_(std::move(codec)), system_(std::move(system)) {}
 
-bool Conversation::Ask(std::string question, int64_t max_tokens) {
+bool Conversation::Ask(std::string question, int64_t limit_tokens) {
   messages_.push_back({.role = "user", .content = std::move(question)});
   before_question_.push_back(End());
   before_answer_.emplace_back();
@@ -20,7 +20,7 @@ bool Conversation::Ask(std::string question, int64_t max_tokens) {
     before_answer_.pop_back();
   };
   try {
-    if (!Extend(Render(), max_tokens)) {
+    if (!Extend(Render(), limit_tokens)) {
       take_back();
       return false;
     }
@@ -104,9 +104,9 @@ std::string Conversation::RenderClosed() const {
   return messages_.empty() ? "" : codec_.render(AllMessages(), /*open=*/false);
 }
 
-bool Conversation::SetTranscript(std::string rendered, int64_t max_tokens) {
-  std::vector<int32_t> tokens = codec_.encode(rendered, max_tokens);
-  if (std::ssize(tokens) > max_tokens) return false;
+bool Conversation::SetTranscript(std::string rendered, int64_t limit_tokens) {
+  std::vector<int32_t> tokens = codec_.encode(rendered, limit_tokens);
+  if (std::ssize(tokens) > limit_tokens) return false;
   tokens_ = std::move(tokens);
   text_ = std::move(rendered);
   last_answer_ = text_.size();
@@ -138,12 +138,12 @@ std::vector<Message> Conversation::AllMessages() const {
 
 std::string Conversation::Render() const { return codec_.render(AllMessages(), /*open=*/true); }
 
-bool Conversation::Extend(const std::string& rendered, int64_t max_tokens) {
+bool Conversation::Extend(const std::string& rendered, int64_t limit_tokens) {
   // A replacement character may be half of one, cut off where the output ended: the text would
   // agree although its tokens do not stand for it.
   const bool exact = text_.find("\uFFFD", last_answer_) == std::string::npos;
   if (!text_.empty() && exact && rendered.starts_with(text_)) {
-    const int64_t room = std::max<int64_t>(0, max_tokens - std::ssize(tokens_));
+    const int64_t room = std::max<int64_t>(0, limit_tokens - std::ssize(tokens_));
     if (const auto rest = EncodeRest(std::string_view(rendered).substr(text_.size()), room)) {
       if (std::ssize(*rest) > room) return false;
       tokens_.insert(tokens_.end(), rest->begin(), rest->end());
@@ -152,7 +152,7 @@ bool Conversation::Extend(const std::string& rendered, int64_t max_tokens) {
       return true;
     }
   }
-  if (!SetTranscript(rendered, max_tokens)) return false;
+  if (!SetTranscript(rendered, limit_tokens)) return false;
   std::fill(before_question_.begin(), before_question_.end(), Mark{});
   std::fill(before_answer_.begin(), before_answer_.end(), Mark{});
   return true;
@@ -162,11 +162,11 @@ bool Conversation::Extend(const std::string& rendered, int64_t max_tokens) {
 // so far ends in a special token, as finished answers do, the rest is encoded behind that token,
 // where it stands; special tokens take no part in what surrounds them.
 std::optional<std::vector<int32_t>> Conversation::EncodeRest(std::string_view rest,
-                                                             int64_t max_tokens) const {
+                                                             int64_t limit_tokens) const {
   const auto last = std::span(tokens_).last(1);
-  if (!codec_.decode(last, /*skip_special=*/true).empty()) return codec_.encode(rest, max_tokens);
+  if (!codec_.decode(last, /*skip_special=*/true).empty()) return codec_.encode(rest, limit_tokens);
   auto encoded = codec_.encode(codec_.decode(last, /*skip_special=*/false) + std::string(rest),
-                               max_tokens == kAny ? kAny : max_tokens + 1);
+                               limit_tokens == kAny ? kAny : limit_tokens + 1);
   if (encoded.empty() || encoded.front() != last.front()) return std::nullopt;
   encoded.erase(encoded.begin());
   return encoded;

@@ -26,8 +26,8 @@ class Conversation {
   explicit Conversation(ChatCodec codec, std::optional<std::string> system = std::nullopt);
 
   // Adds the user's next message. What the template refuses is thrown and not added. False, and not
-  // added, if the prompt would have more than `max_tokens`: the rest is not tokenized then.
-  bool Ask(std::string question, int64_t max_tokens = kAny);
+  // added, if the prompt would have more than `limit_tokens`: the rest is not tokenized then.
+  bool Ask(std::string question, int64_t limit_tokens = kAny);
 
   // The tokens to continue. Valid until the next call that changes the conversation.
   std::span<const int32_t> prompt() const { return tokens_; }
@@ -71,12 +71,12 @@ class Conversation {
   std::vector<Message> AllMessages() const;  // the system message first
   std::string Render() const;                // for the next answer
   std::string RenderClosed() const;          // up to the last answer; empty without messages
-  // All of it encoded anew. Throws, or returns false beyond max_tokens, with nothing changed.
-  bool SetTranscript(std::string rendered, int64_t max_tokens = kAny);
+  // All of it encoded anew. Throws, or returns false beyond limit_tokens, with nothing changed.
+  bool SetTranscript(std::string rendered, int64_t limit_tokens = kAny);
   // Brings tokens_ to stand for all messages, likewise.
-  bool Extend(const std::string& rendered, int64_t max_tokens = kAny);
-  // More than max_tokens may end early.
-  std::optional<std::vector<int32_t>> EncodeRest(std::string_view rest, int64_t max_tokens) const;
+  bool Extend(const std::string& rendered, int64_t limit_tokens = kAny);
+  // More than limit_tokens may end early.
+  std::optional<std::vector<int32_t>> EncodeRest(std::string_view rest, int64_t limit_tokens) const;
   std::string TextOf(std::span<const int32_t> output) const;
 
   ChatCodec codec_;

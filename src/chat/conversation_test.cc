@@ -30,10 +30,10 @@ struct FakeCodec {
     return open ? text + "a:" : text;
   }
 
-  std::vector<int32_t> Encode(std::string_view text, int64_t max_tokens = Conversation::kAny) {
+  std::vector<int32_t> Encode(std::string_view text, int64_t limit_tokens = Conversation::kAny) {
     const size_t size = text.size();
     std::vector<int32_t> tokens;
-    while (!text.empty() && std::ssize(tokens) <= max_tokens) {
+    while (!text.empty() && std::ssize(tokens) <= limit_tokens) {
       const bool end = text.starts_with("<e>");
       const bool pair = text.starts_with("ab");
       tokens.push_back(end ? kEnd : pair ? kPair : text[0]);

@@ -36,7 +36,7 @@ struct Options {
   ModelOptions compute;             // of all models
   ScoredFiles text;
   int64_t window_tokens = 512;
-  int64_t max_tokens = -1;
+  int64_t scored_tokens = -1;
   TaskOptions tasks;
   bool json = false;
   std::optional<std::string> jsonl;
@@ -62,7 +62,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   AddComputeFlags(line, options.compute);
   AddScoredFilesFlags(line, options.text);
   line.AddInt({.names = "--max-tokens", .value = "N", .help = "score the first N tokens only"},
-              options.max_tokens, 1);
+              options.scored_tokens, 1);
   line.AddInt({.names = "--window",
                .value = "N",
                .help = "tokens of a window, which is read from nothing; memory holds the "
@@ -187,12 +187,12 @@ class Quant {
     if (!contents.empty()) {
       text = Text{.contents = std::move(contents),
                   .reset = options_.text.reset,
-                  .scored_tokens = options_.max_tokens,
+                  .scored_tokens = options_.scored_tokens,
                   .frame = eval::TextFrame(engine)};
       text->tokens = TokensOf(*text, engine);
-      plan.emplace(
-          text->tokens, text->frame,
-          eval::WindowOptions{.size = options_.window_tokens, .max_tokens = options_.max_tokens});
+      plan.emplace(text->tokens, text->frame,
+                   eval::WindowOptions{.size = options_.window_tokens,
+                                       .max_tokens = options_.scored_tokens});
       plan->CheckFits(session);
     }
     AddRow(models_.front(), engine, session, {});
@@ -217,7 +217,7 @@ class Quant {
         {.model = model.name,
          .text = comparison,
          .tasks = tasks_.empty() ? std::vector<TaskResult>() : RunTasks(engine, session, tasks_),
-         .max_tokens = session.max_tokens()});
+         .limit_tokens = session.max_tokens()});
   }
 
   eval::Comparison Compare(const Model& model, Session& reference, Session& other,

@@ -56,7 +56,7 @@ std::string TaskTable(std::span<const QuantRow> rows) {
     table.AddRow(std::move(cells));
   }
   std::string text = table.Take();
-  for (const QuantRow& row : rows) text += SkippedText(row.tasks, row.max_tokens, row.model);
+  for (const QuantRow& row : rows) text += SkippedText(row.tasks, row.limit_tokens, row.model);
   return text;
 }
 

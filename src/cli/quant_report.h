@@ -17,7 +17,7 @@ struct QuantRow {
   std::string model;                     // as it was named
   std::optional<eval::Comparison> text;  // with the reference
   std::vector<TaskResult> tasks;
-  int64_t max_tokens = 0;  // the longest row of a task that is not skipped
+  int64_t limit_tokens = 0;  // the longest row of a task that is not skipped
 };
 
 // rows: the reference first, which has no comparison of its own; then at least one more. Tables for

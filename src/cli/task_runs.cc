@@ -44,14 +44,14 @@ std::vector<const eval::Task*> FindTasks(const std::filesystem::path& folder) {
   return tasks;
 }
 
-std::vector<eval::EncodedTask> EncodeTasks(const Engine& engine, int64_t max_tokens,
+std::vector<eval::EncodedTask> EncodeTasks(const Engine& engine, int64_t limit_tokens,
                                            std::span<const TaskRows> tasks) {
   ProgressLine progress("making tokens of the questions", ProgressUnit::kTokens);
   std::vector<eval::EncodedTask> encoded;
   for (const TaskRows& rows : tasks) {
     encoded.push_back(eval::EncodeTask(
         *rows.task, rows.questions, [&](std::string_view text) { return engine.Tokenize(text); },
-        max_tokens));
+        limit_tokens));
   }
   return encoded;
 }
@@ -145,14 +145,14 @@ std::string AccuracyText(const std::optional<eval::Accuracy>& accuracy) {
   return fmt::format("{:.4f} ± {:.4f}", accuracy->share, *accuracy->standard_error);
 }
 
-std::string SkippedText(std::span<const TaskResult> results, int64_t max_tokens,
+std::string SkippedText(std::span<const TaskResult> results, int64_t limit_tokens,
                         std::string_view model) {
   std::string text;
   for (const TaskResult& result : results) {
     if (result.skipped == 0) continue;
     text += fmt::format("{}{}{}: {} of {} skipped, longer than the context of {} tokens\n", model,
                         model.empty() ? "" : ", ", result.task->name, result.skipped,
-                        Plural(result.skipped + result.tally.n(), "row"), max_tokens);
+                        Plural(result.skipped + result.tally.n(), "row"), limit_tokens);
   }
   return text;
 }

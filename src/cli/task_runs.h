@@ -55,7 +55,7 @@ std::vector<TaskResult> RunTasks(
 std::string AccuracyText(const std::optional<eval::Accuracy>& accuracy);
 
 // A line for each task that skipped rows, with `model` in front of it if there is one.
-std::string SkippedText(std::span<const TaskResult> results, int64_t max_tokens,
+std::string SkippedText(std::span<const TaskResult> results, int64_t limit_tokens,
                         std::string_view model = {});
 
 // {"arc_easy": {"n", "skipped", "acc", ...}, ...}

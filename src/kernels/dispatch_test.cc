@@ -114,6 +114,15 @@ TEST(DispatchTest, AnUnknownNameInTheEnvironmentNamesTheVariable) {
   EXPECT_THAT(message, HasSubstr("sse9"));
 }
 
+TEST(DispatchTest, MissingListsAllThatAnIsaNeedsAndTheMachineLacks) {
+  constexpr CpuFeature kFirst[] = {{"here", [] { return true; }}, {"one", [] { return false; }}};
+  constexpr CpuFeature kSecond[] = {{"two", [] { return false; }}};
+  const Isa isa{"x", "", nullptr, nullptr, {kFirst, kSecond}};
+  EXPECT_EQ(isa.Missing(), "one, two");
+  EXPECT_FALSE(isa.supported());
+  EXPECT_TRUE((Isa{"y", "", nullptr, nullptr, {std::span(kFirst, 1)}}.supported()));
+}
+
 TEST(DispatchTest, AnUnsupportedNameSaysWhatIsMissing) {
   for (const Isa& isa : AllIsas()) {
     if (isa.supported()) continue;

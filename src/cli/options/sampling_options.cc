@@ -97,7 +97,7 @@ void AddSamplingFlags(CommandLine& line, SamplingFlags& flags) {
   line.AddInt({.names = "-n,--predict,--n-predict",
                .value = "N",
                .help = "at most N tokens (-1: until the model ends, or the context is full)"},
-              flags.max_tokens, -1);
+              flags.output_tokens, -1);
   line.Add({.names = "-r,--reverse-prompt,--stop",
             .value = "TEXT",
             .help = "end before this text comes up (may be repeated)"},
@@ -118,7 +118,7 @@ void AddSamplingFlags(CommandLine& line, SamplingFlags& flags) {
 
 GenerateOptions MakeGenerateOptions(const SamplingFlags& flags) {
   GenerateOptions options;
-  options.max_tokens = flags.max_tokens;
+  options.max_tokens = flags.output_tokens;
   options.sampler = flags.sampler;
   ForEachChoice([&](const char*, auto choice, auto option) {
     options.sampler.*option = (flags.given.*choice).value_or(options.sampler.*option);

@@ -13,9 +13,9 @@
 namespace godwit::cli {
 
 struct SamplingFlags {
-  int64_t max_tokens = -1;
-  int64_t seed = -1;       // -1: random
-  SamplerOptions sampler;  // but for what has a place in `given`
+  int64_t output_tokens = -1;  // the most there may be; -1: no limit
+  int64_t seed = -1;           // -1: random
+  SamplerOptions sampler;      // but for what has a place in `given`
   SamplerChoices given;
   std::vector<std::string> stop;
   bool ignore_eos = false;

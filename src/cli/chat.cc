@@ -65,7 +65,8 @@ int Chat(std::span<const std::string> arguments) {
   if (interactive) CheckHistoryFile(options.history);
   const bool has_template = HasChatTemplate(options.model);
   if (!has_template) options.sampling.stop.emplace_back(chat::kPlainDialogueStop);
-  const Engine engine = LoadEngine(options.model, options.session);
+  const ModelFolder model(options.model.folder);
+  const Engine engine = LoadEngine(model, options.model, options.session);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const EffectiveSampler sampler =
       TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());
@@ -73,7 +74,7 @@ int Chat(std::span<const std::string> arguments) {
   ChatLoop loop(
       engine,
       {.model_folder = options.model.folder,
-       .spec = ModelFolder(options.model.folder).spec(),
+       .spec = model.spec(),
        .codec = Interruptible(has_template ? chat::CodecOf(engine, options.template_variables)
                                            : chat::PlainDialogue(engine)),
        .system = options.system,

@@ -136,7 +136,11 @@ void CheckKv(const DecoderSpec& spec, const SessionOptions& session) {
 
 Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
                   std::span<const std::string> kv_specs) {
-  const ModelFolder model(options.folder);
+  return LoadEngine(ModelFolder(options.folder), options, session, kv_specs);
+}
+
+Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
+                  const SessionOptions& session, std::span<const std::string> kv_specs) {
   for (const std::string& kv : kv_specs.empty() ? std::span(&session.kv, 1) : kv_specs) {
     SessionOptions checked = session;
     checked.kv = kv;

@@ -9,6 +9,10 @@
 #include "godwit/engine.h"
 #include "model/spec.h"
 
+namespace godwit {
+class ModelFolder;
+}
+
 namespace godwit::cli {
 
 struct ModelOptions {
@@ -47,5 +51,8 @@ void CheckKv(const DecoderSpec& spec, const SessionOptions& session);
 // with session.kv.
 Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
                   std::span<const std::string> kv_specs = {});
+// The same, where the folder is open already. Nothing of it is needed afterwards.
+Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
+                  const SessionOptions& session, std::span<const std::string> kv_specs = {});
 
 }  // namespace godwit::cli

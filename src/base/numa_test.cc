@@ -38,7 +38,7 @@ TEST(Numa, NodesHoldTheCpusThatMayBeUsed) {
   folder.Write("online", "0-2\n");
   folder.Write("node0/cpulist", "0-3\n");
   folder.Write("node1/cpulist", "4-7\n");
-  folder.Write("node2/cpulist", "\n");  // memory alone
+  folder.Write("node2/cpulist", "\n");  // only memory
   const auto nodes = NumaNodes({1, 2, 3, 4, 5, 9}, folder.path().string());
   ASSERT_EQ(nodes.size(), 2u);
   EXPECT_THAT(nodes[0].cpus, ElementsAre(1, 2, 3));

@@ -92,7 +92,7 @@ void AddTestFlags(CommandLine& line, Options& options) {
            options.no_warm_up);
   line.Add({.names = "--no-limits",
             .value = "",
-            .help = "do not measure what the machine could do: speeds alone, sooner"},
+            .help = "do not measure what the machine could do: only speeds, sooner"},
            options.no_limits);
 }
 

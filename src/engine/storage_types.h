@@ -20,8 +20,8 @@ std::optional<DType> ParseWeightType(std::string_view name);
 std::optional<DType> ParseKvType(std::string_view name);
 
 // What keys and values are stored as: `name`, or for "auto" what holds them as well as the layers'
-// weights hold theirs: f32 beside f32, f16 beside f16 (whose author computed in f16, so that no key
-// is beyond its range), bf16 beside the others. Throws as ParseKvType does.
+// weights hold theirs: f32 if they are f32, f16 if f16 (their author computed in f16, so no key is
+// beyond its range), else bf16. Throws as ParseKvType does.
 DType ChooseKvType(std::string_view name, const WeightTypes& weights);
 
 // "int8": a type as these names have it.

@@ -284,7 +284,7 @@ TEST_P(AttentionTest, Int8ProductsPoisonOutsideTheSpansDoesNotMatter) {
   TestPoisonOutsideTheSpansDoesNotMatter<int8_t>(true);
 }
 
-// Beside weights that stay in float, each is off by half a step: the largest of the tile / 254.
+// Against weights that stay in float, each is off by half a step: the largest of the tile / 254.
 TEST_P(AttentionTest, Int8ProductsAreCloseToFloat) {
   constexpr int64_t kHeadDim = 80;
   Problem<int8_t> problem(7, kHeadDim, 30);

@@ -52,7 +52,7 @@ constexpr int64_t PadToLanes(int64_t n) {
 // scale comes first since float(dot) * w_scales[j] is a sum of real weights: it cannot overflow
 // where the result does not. a and w lie in [-128, 127], k <= kMaxDepthI8.
 struct GemmArgs {
-  const void* a;      // [rows, k]: f32 beside F32 and F16 weights, bf16 beside BF16, int8 beside I8
+  const void* a;      // [rows, k]: f32 if the weights are F32 or F16, bf16 if BF16, int8 if I8
   int64_t a_stride;   // elements between rows; readable (and zero) to even k in bf16, kQuad in int8
   const void* w;      // packed panels of the whole weight (packing.h), 64-byte aligned
   const float* bias;  // [columns] or null
@@ -63,7 +63,7 @@ struct GemmArgs {
   int64_t columns;      // of the whole weight; the last panel may be partly padding
   int64_t panel_begin;  // the panels to compute
   int64_t panel_end;
-  // Beside I8 weights alone:
+  // Only if the weights are I8:
   const float* a_scales = nullptr;  // [rows]
   const int32_t* a_sums = nullptr;  // [rows], of the row's elements: the panels hold w + 128
   const float* w_scales = nullptr;  // [columns]
@@ -120,7 +120,7 @@ struct AttendTileArgs {
   // The tile that comes next, whose memory is fetched while this one is computed; null: none.
   const void* next_k = nullptr;
   const void* next_v = nullptr;
-  // Beside int8 alone, [kTileTokens] each:
+  // Only if k and v are int8, [kTileTokens] each:
   const float* k_scales = nullptr;
   const float* v_scales = nullptr;
   const float* q_scales = nullptr;  // [rows]; null: q is as it is

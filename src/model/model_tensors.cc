@@ -82,7 +82,7 @@ class Resolver {
   std::string Name(const std::string& full_name) const {
     return bare_ ? WithoutPrefix(spec_.names, full_name) : full_name;
   }
-  // why: of a tensor that the architecture alone does not ask for.
+  // why: only if it is not the architecture that asks for the tensor.
   const TensorInfo* Want(const std::string& full_name, const std::vector<int64_t>& shape,
                          Content content = Content::kFloats, std::string_view why = "");
   void WantScales(const std::string& module, int64_t outputs, const LayerQuantization& quantization,

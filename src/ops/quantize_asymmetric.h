@@ -1,7 +1,7 @@
 // Rows of floats as int8 with a scale and a zero point: x[i] is about scale * (out[i] - zero
 // point). All 256 integers are used, from the row's smallest number to its largest.
 //
-// This is rare beside symmetric rows (ops/quantize.h), so it is one loop for every instruction set,
+// Most models have symmetric rows (ops/quantize.h), so this is one loop for every instruction set,
 // which gives the same bits by that.
 #pragma once
 

@@ -28,7 +28,7 @@ class Workspace {
     int64_t mark_;
   };
 
-  // Uninitialised, rows 64-byte aligned; of elements larger than that, the first row alone. Throws
+  // Uninitialised, rows 64-byte aligned; of elements larger than that, only the first row. Throws
   // Error(kMemory).
   template <typename T>
   MatrixView<T> Matrix(int64_t rows, int64_t cols) {

@@ -1,6 +1,6 @@
 // WorkerProcess: godwit-text as a child, with a socket to it as its standard input.
 //
-// It is a process group of its own, so that a terminal's Ctrl-C and Ctrl-Z reach the parent alone.
+// It is a process group of its own, so that a terminal's Ctrl-C and Ctrl-Z reach only the parent.
 // It ends by itself when the parent is gone, however that ended. Destroying the object ends it.
 #pragma once
 

@@ -89,6 +89,17 @@ class CheckLayers(unittest.TestCase):
         self.refuses({"src/ops/a.h": '#include "ops/b.h"\n', "src/ops/b.h": '#include "ops/a.h"\n'},
                      "include cycle: src/ops/a.h -> src/ops/b.h -> src/ops/a.h")
 
+    def test_namespaces(self):
+        self.accepts({"src/ops/linear.cc": "namespace godwit::ops {\n",
+                      "src/ops/exec.h": "namespace godwit {\n",
+                      "src/kernels/scalar.h": "namespace godwit::kernels::scalar {\n",
+                      "src/cli/run.h": "namespace godwit {\nclass Engine;\n}\n"
+                                       "namespace godwit::cli {\n",
+                      "src/model/spec.h": "namespace godwit {\n"})
+        self.refuses({"src/ops/linear.cc": "namespace godwit {\n"}, "of ops it is godwit::ops")
+        self.refuses({"src/ops/linear.cc": "namespace godwit::opsy {\n"}, "of ops it is")
+        self.refuses({"src/model/spec.h": "namespace godwit::model {\n"}, "of model it is godwit")
+
     def test_document_says_the_same(self):
         self.accepts({"docs/ARCHITECTURE.md": f"# x\n```layers\n{table()}```\n"})
         wrong = table().replace("ops -> kernels, tensor", "ops -> kernels")

@@ -25,7 +25,7 @@ struct ModelOptions {
   std::string chat_template;  // LoadOptions::chat_template
 };
 
-void AddModelFlag(CommandLine& line, ModelOptions& options);    // --model alone
+void AddModelFlag(CommandLine& line, ModelOptions& options);    // only --model
 void AddThreadFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa
 void AddComputeFlags(CommandLine& line,
                      ModelOptions& options);  // those, --weights and --numa

@@ -6,7 +6,7 @@
 
 namespace godwit::cli {
 
-// While it lives, RemoveUnfinished takes `path` away: a file, or a folder that holds files alone.
+// While it lives, RemoveUnfinished takes `path` away: a file, or a folder that holds only files.
 // It need not be there yet.
 class RemovedOnSignal {
  public:

@@ -1,6 +1,7 @@
 // The one exception type of the library: what ended a request, and why.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -16,15 +17,40 @@ enum class ErrorKind {
   kCancelled,    // the caller asked to stop
 };
 
-// The message names the thing, what was expected and what was found.
+// Errors that a program can add something to: which of its own settings would help.
+enum class ErrorCode {
+  kOther,
+  kWindowTooLong,       // found, limit: tokens of a window of a text, and of the context;
+                        // fits: the longest window
+  kTextTooLong,         // likewise, of a text that is read whole
+  kStreamTooLong,       // found, limit: tokens that a stream may grow to, and of the context
+  kNeedsInt8Kv,         // int8 attention with keys and values that are stored otherwise
+  kQuantizedOtherwise,  // a checkpoint whose quantization is not supported
+  kNeverReached,        // a layer that needs a fixed scale and got none from the calibration text
+};
+
+// What the numbers of the message are. They count `unit`.
+struct ErrorData {
+  ErrorCode code = ErrorCode::kOther;
+  int64_t found = 0;
+  int64_t limit = 0;
+  int64_t fits = 0;
+  const char* unit = "tokens";
+};
+
+// The message names the thing, what was expected and what was found. It stands alone: how a setting
+// is called is known to the program that has it.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Error(ErrorKind kind, const std::string& message, const ErrorData& data = {})
+      : std::runtime_error(message), kind_(kind), data_(data) {}
 
   ErrorKind kind() const { return kind_; }
+  const ErrorData& data() const { return data_; }
 
  private:
   ErrorKind kind_;
+  ErrorData data_;
 };
 
 }  // namespace godwit

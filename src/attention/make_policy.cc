@@ -38,10 +38,9 @@ std::span<const PolicyKind> AllPolicies() { return kPolicies; }
 std::unique_ptr<AttentionPolicy> MakePolicy(AttentionGeometry geometry,
                                             const PolicyOptions& options) {
   if (options.int8_products && options.kv_type != DType::kI8) {
-    Throw(ErrorKind::kInput,
-          "int8 attention multiplies keys and values that are stored as int8 (--kv-type int8), "
-          "not as {}",
-          Name(options.kv_type));
+    ThrowWith({ErrorCode::kNeedsInt8Kv}, ErrorKind::kInput,
+              "int8 attention multiplies keys and values that are stored as int8, not as {}",
+              Name(options.kv_type));
   }
   geometry.shape.int8_products = options.int8_products;
   if (geometry.learned_positions != 0 && options.context > geometry.learned_positions) {

@@ -46,7 +46,7 @@ TEST(MakePolicyTest, Int8ProductsNeedAnInt8Cache) {
       const PolicyOptions options{
           .spec = spec, .kv_type = type, .int8_products = true, .context = 64};
       EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { MakePolicy(geometry, options); }),
-                  HasSubstr(fmt::format("--kv-type int8), not as {}", Name(type))));
+                  HasSubstr(fmt::format("stored as int8, not as {}", Name(type))));
     }
   }
 }

@@ -18,4 +18,11 @@ template <typename... Args>
   throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Likewise, with data for the program.
+template <typename... Args>
+[[noreturn]] void ThrowWith(const ErrorData& data, ErrorKind kind,
+                            fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(kind, fmt::format(format, std::forward<Args>(args)...), data);
+}
+
 }  // namespace godwit

@@ -6,30 +6,15 @@
 #include <cstdint>
 #include <iterator>
 
+#include "base/utf8.h"
+
 namespace godwit {
 namespace {
 
-// The length of the well-formed UTF-8 sequence at the start of `text`, or 0. The second byte's
-// range depends on the first: overlong forms, surrogates and values above U+10FFFF are malformed.
-size_t Utf8SequenceLength(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead < 0xc2 || lead > 0xf4) return 0;
-  const size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (text.size() < length) return 0;
-  const uint8_t low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-  const uint8_t high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-  if (byte(1) < low || byte(1) > high) return 0;
-  for (size_t i = 2; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  return length;
-}
-
 // The first character of `text`, or its first byte if that begins none.
 std::string_view FirstCharacter(std::string_view text) {
-  return text.substr(0, std::max<size_t>(Utf8SequenceLength(text), 1));
+  const Utf8Sequence first = FirstUtf8(text);
+  return text.substr(0, first.kind == Utf8Sequence::kCharacter ? first.size : 1);
 }
 
 // Of a character: neither obeyed by a terminal instead of shown, nor something that UTF-8 has not.
@@ -63,8 +48,6 @@ void AppendEscaped(std::string_view text, std::string& out) {
   }
 }
 
-bool IsContinuation(char c) { return (static_cast<uint8_t>(c) & 0xc0) == 0x80; }
-
 }  // namespace
 
 std::string Quote(std::string_view text, size_t max_bytes) {
@@ -74,8 +57,8 @@ std::string Quote(std::string_view text, size_t max_bytes) {
   } else {
     size_t head = max_bytes / 2;
     size_t tail = text.size() - max_bytes / 2;
-    for (int i = 0; i < 3 && head > 0 && IsContinuation(text[head]); ++i) --head;
-    for (int i = 0; i < 3 && tail < text.size() && IsContinuation(text[tail]); ++i) ++tail;
+    for (int i = 0; i < 3 && head > 0 && ContinuesCharacter(text[head]); ++i) --head;
+    for (int i = 0; i < 3 && tail < text.size() && ContinuesCharacter(text[tail]); ++i) ++tail;
     AppendEscaped(text.substr(0, head), out);
     fmt::format_to(std::back_inserter(out), "[... {} bytes ...]", tail - head);
     AppendEscaped(text.substr(tail), out);

@@ -14,11 +14,4 @@ inline std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
-// The first `bytes` of valid UTF-8, or the up to 3 fewer that end with a character.
-inline std::string_view FirstCharacters(std::string_view text, size_t bytes) {
-  if (bytes >= text.size()) return text;
-  while (bytes > 0 && (text[bytes] & 0xc0) == 0x80) --bytes;
-  return text.substr(0, bytes);
-}
-
 }  // namespace godwit

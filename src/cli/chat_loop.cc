@@ -12,6 +12,7 @@
 #include "chat/conversation_file.h"
 #include "chat/pinned_messages.h"
 #include "chat/plain_dialogue.h"
+#include "cli/hints.h"
 #include "cli/message_reader.h"
 #include "cli/options/help.h"
 #include "cli/options/model_options.h"
@@ -321,7 +322,7 @@ void ChatLoop::Run(LineSource& lines) {
     } catch (const Error& error) {
       // A script should fail; a person can try again. Nobody can without standard output.
       if (!setup_.interactive || error.kind() == ErrorKind::kIo) throw;
-      Say(std::string("godwit: ") + error.what());
+      Say("godwit: " + WithHint(error));
     }
   }
 }

@@ -9,6 +9,7 @@
 
 #include "base/quote.h"
 #include "cli/exit_code.h"
+#include "cli/hints.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output.h"
 #include "cli/verbs.h"
@@ -31,7 +32,7 @@ int main(int argc, char** argv) {
   } catch (const ClosedPipe&) {
     return ExitCode(godwit::ErrorKind::kIo);
   } catch (const godwit::Error& error) {
-    return Fail(ExitCode(error.kind()), error.what());
+    return Fail(ExitCode(error.kind()), WithHint(error));
   } catch (const std::filesystem::filesystem_error& error) {
     // A path that cannot even be looked at: too long, not permitted, a circle of links.
     return Fail(ExitCode(godwit::ErrorKind::kIo),

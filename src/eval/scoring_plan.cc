@@ -36,15 +36,11 @@ void ScoringPlan::CheckFits(const Session& session) const {
   if (needed <= limit) return;
   const int64_t largest = std::max<int64_t>(1, limit + 1 - std::ssize(frame_));
   if (options_.size > 0) {
-    Throw(ErrorKind::kInput,
-          "windows of {} tokens do not fit into the context of {}: take --window {}, or go beyond "
-          "the context knowingly with -c {}",
-          longest, limit, largest, needed);
+    ThrowWith({ErrorCode::kWindowTooLong, needed, limit, largest}, ErrorKind::kInput,
+              "windows of {} tokens do not fit into the context of {}", longest, limit);
   }
-  Throw(ErrorKind::kInput,
-        "the text has {} tokens and the context holds {}: stream it with --kv sinks:4+{}, cut it "
-        "into pieces with --window {}, or go beyond the context knowingly with -c {}",
-        longest, limit, std::max<int64_t>(1, limit - 4), largest, needed);
+  ThrowWith({ErrorCode::kTextTooLong, needed, limit, largest}, ErrorKind::kInput,
+            "the text has {} tokens and the context holds {}", longest, limit);
 }
 
 void ScoringPlan::Score(Session& session, const Window& window, const OnToken& on_token,

@@ -106,11 +106,8 @@ std::string_view Stripped(std::string_view text) {
 void CheckStreamFits(const Session& session, int64_t tokens) {
   const int64_t limit = session.max_tokens();
   if (tokens <= limit) return;
-  Throw(ErrorKind::kInput,
-        "the stream grows to as many as {} tokens and the context holds {}: keep its beginning and "
-        "its end with --kv sinks:4+{}, make it shorter, or go beyond the context knowingly with "
-        "-c {}",
-        tokens, limit, std::max<int64_t>(1, limit - 4), tokens);
+  ThrowWith({ErrorCode::kStreamTooLong, tokens, limit}, ErrorKind::kInput,
+            "the stream grows to as many as {} tokens and the context holds {}", tokens, limit);
 }
 
 }  // namespace godwit::eval

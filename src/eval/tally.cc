@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "base/utf8.h"
 
 namespace godwit::eval {
 namespace {
 
 // Code points: what Python's len counts. The text comes out of JSON and is valid UTF-8.
 double Characters(const std::string& text) {
-  return static_cast<double>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
+  return static_cast<double>(std::ranges::count_if(text, std::not_fn(ContinuesCharacter)));
 }
 
 size_t Largest(const std::vector<double>& values) {

@@ -9,7 +9,7 @@
 #include "base/name_list.h"
 #include "base/quote.h"
 #include "base/split_text.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace godwit::eval {
 namespace {

@@ -26,7 +26,7 @@ class KeepPatterns {
     for (const std::string& name : names) (Matches(name) ? kept : other) = &name;
     if (kept != nullptr && other != nullptr) {
       Throw(ErrorKind::kInput,
-            "--keep names {} but not {}, and the two are computed as one: keep all of them or none",
+            "{} is to stay in float but not {}, and the two are computed as one: both or none",
             *kept, *other);
     }
     return kept != nullptr;
@@ -35,7 +35,8 @@ class KeepPatterns {
   void RefuseUnused() const {
     for (const auto& [pattern, used] : used_) {
       if (!used) {
-        Throw(ErrorKind::kInput, "--keep: no linear layer that would be quantized is called {}",
+        Throw(ErrorKind::kInput,
+              "no linear layer that would be quantized is called {}: none can stay in float",
               Quote(pattern));
       }
     }

@@ -14,10 +14,10 @@ InputMaxima StaticMaxima(const QuantPlan& plan, const Calibration& calibration,
     const std::string name = ModuleName(*linear);
     const auto largest = LargestInputs(*linear, calibration, scalings);
     if (largest.empty()) {
-      Throw(ErrorKind::kInput,
-            "no token of the calibration text reaches {}, which needs a fixed scale: a longer text "
-            "is needed, or --keep for this layer",
-            name);
+      ThrowWith({ErrorCode::kNeverReached}, ErrorKind::kInput,
+                "no token of the calibration text reaches {}, which needs a fixed scale: a longer "
+                "text is needed, or this layer stays in float",
+                name);
     }
     maxima[name] = std::ranges::max(largest);
   }

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 #include "text/text_worker.h"
-#include "text/utf8.h"
 
 namespace godwit {
 namespace {

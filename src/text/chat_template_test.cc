@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "text/load_tokenizer.h"
 #include "text/test_data.h"
 
@@ -167,13 +168,13 @@ TEST(ChatTemplate, IsSharedByThreadsAndMoves) {
 }
 
 TEST(ChatTemplate, IsMadeFromAFolder) {
-  const TestFolder folder("chat", {{"tokenizer_config.json", R"({"bos_token": "<s>"})"},
-                                   {"chat_template.jinja", "{{ bos_token }}\n{{ x.y }}"}});
+  const TempFolder folder({{"tokenizer_config.json", R"({"bos_token": "<s>"})"},
+                           {"chat_template.jinja", "{{ bos_token }}\n{{ x.y }}"}});
   const auto chat = LoadChatTemplate(folder.path(), {{"bos_token", "<s>"}});
   ASSERT_TRUE(chat);
   EXPECT_THAT(ErrorOf([&] { chat->Render(Says("a")); }).what(),
               AllOf(HasSubstr("chat_template.jinja"), HasSubstr("line 2")));
-  EXPECT_FALSE(LoadChatTemplate(TestFolder("none", {}).path(), {}));
+  EXPECT_FALSE(LoadChatTemplate(TempFolder().path(), {}));
 }
 
 TEST(TemplateVariables, AreAJsonObjectOfFreeNames) {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 namespace godwit {
 

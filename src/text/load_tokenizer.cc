@@ -13,9 +13,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/split_text.h"
+#include "base/utf8.h"
 #include "text/text_worker.h"
-#include "text/utf8.h"
 
 namespace godwit {
 namespace {

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/test_folder.h"
+#include "base/utf8.h"
 #include "text/test_data.h"
-#include "text/utf8.h"
 
 namespace godwit {
 namespace {
@@ -160,7 +161,7 @@ TEST(LoadTokenizer, RefusesBrokenFilesWithAReason) {
       "\xff\xfe",
   };
   for (const std::string& text : broken) {
-    const TestFolder folder("broken", {{"tokenizer.json", text}});
+    const TempFolder folder({{"tokenizer.json", text}});
     const Error error = ErrorOf([&] { LoadTokenizer(folder.path()); });
     EXPECT_EQ(error.kind(), ErrorKind::kFormat) << text.substr(0, 80) << ": " << error.what();
     EXPECT_THAT(error.what(), HasSubstr("tokenizer.json: "));
@@ -219,11 +220,11 @@ TEST(LoadTokenizer, SurvivesEveryTruncationAndRandomDamage) {
 }
 
 TEST(LoadTokenizer, NamesWhatIsMissing) {
-  const TestFolder empty("nothing", {});
+  const TempFolder empty;
   const Error missing = ErrorOf([&] { LoadTokenizer(empty.path()); });
   EXPECT_EQ(missing.kind(), ErrorKind::kIo);
   EXPECT_THAT(missing.what(), HasSubstr("tokenizer.json"));
-  const TestFolder model("model", {{"tokenizer.model", "x"}});
+  const TempFolder model({{"tokenizer.model", "x"}});
   const Error old = ErrorOf([&] { LoadTokenizer(model.path()); });
   EXPECT_EQ(old.kind(), ErrorKind::kUnsupported);
   EXPECT_THAT(old.what(), HasSubstr("tokenizer.model"));

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.h"
 #include "text/load_tokenizer.h"
 #include "text/test_data.h"
-#include "text/utf8.h"
 
 namespace godwit {
 namespace {

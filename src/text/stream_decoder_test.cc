@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.h"
 #include "text/load_tokenizer.h"
 #include "text/test_data.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 namespace godwit {
 namespace {

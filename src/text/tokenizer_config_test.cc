@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "text/fake_tokenizer.h"
 #include "text/special_tokens.h"
 #include "text/test_data.h"
@@ -22,7 +23,7 @@ using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 TEST(TokenizerConfig, AnEmptyFolderSaysNothing) {
-  const TestFolder folder("empty", {});
+  const TempFolder folder;
   const TokenizerConfig config = ReadTokenizerConfig(folder.path());
   EXPECT_THAT(config.named_tokens, IsEmpty());
   EXPECT_FALSE(ReadChatTemplate(folder.path()));
@@ -31,8 +32,7 @@ TEST(TokenizerConfig, AnEmptyFolderSaysNothing) {
 }
 
 TEST(TokenizerConfig, ReadsTokensAsTextOrObjectAndCompletesThemFromTheMap) {
-  const TestFolder folder(
-      "tokens",
+  const TempFolder folder(
       {{"tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "add_bos_token": true,
          "bos_token": {"__type": "AddedToken", "content": "<s>"}, "pad_token": null})"},
        {"special_tokens_map.json",
@@ -46,16 +46,15 @@ TEST(TokenizerConfig, ReadsTokensAsTextOrObjectAndCompletesThemFromTheMap) {
 }
 
 TEST(TokenizerConfig, GenerationConfigComesBeforeConfig) {
-  const TestFolder folder("ids", {{"generation_config.json", R"({"eos_token_id": [5, 3]})"},
-                                  {"config.json", R"({"eos_token_id": 9, "bos_token_id": 1})"}});
+  const TempFolder folder({{"generation_config.json", R"({"eos_token_id": [5, 3]})"},
+                           {"config.json", R"({"eos_token_id": 9, "bos_token_id": 1})"}});
   const TokenizerConfig config = ReadTokenizerConfig(folder.path());
   EXPECT_EQ(config.bos_id, 1);
   EXPECT_THAT(config.eos_ids, ElementsAre(5, 3));
 }
 
 TEST(TokenizerConfig, MinusOneIsNone) {
-  const TestFolder folder("none",
-                          {{"config.json", R"({"eos_token_id": -1, "bos_token_id": null})"}});
+  const TempFolder folder({{"config.json", R"({"eos_token_id": -1, "bos_token_id": null})"}});
   EXPECT_THAT(ReadTokenizerConfig(folder.path()).eos_ids, IsEmpty());
 }
 
@@ -66,10 +65,10 @@ TEST(TokenizerConfig, IdsAreThoseOfTheVocabulary) {
     for (const char* key : {"eos_token_id", "bos_token_id"}) {
       for (const char* ids :
            {"\"x\"", "-5", "1000000000", "512", "[2, 512]", "[2, -5]", "[\"x\"]"}) {
-        const TestFolder folder(
-            "ids", {{"generation_config.json", R"({"eos_token_id": 2, "bos_token_id": 1})"},
-                    {"config.json", "{}"},
-                    {file, fmt::format(R"({{"{}": {}}})", key, ids)}});
+        const TempFolder folder(
+            {{"generation_config.json", R"({"eos_token_id": 2, "bos_token_id": 1})"},
+             {"config.json", "{}"},
+             {file, fmt::format(R"({{"{}": {}}})", key, ids)}});
         const Error error = ErrorOf([&] { ReadTokenizerConfig(folder.path(), kVocab); });
         EXPECT_EQ(error.kind(), ErrorKind::kFormat);
         EXPECT_THAT(error.what(),
@@ -78,30 +77,29 @@ TEST(TokenizerConfig, IdsAreThoseOfTheVocabulary) {
       }
     }
   }
-  const TestFolder last("ids", {{"config.json", R"({"eos_token_id": [511, -1, 0]})"}});
+  const TempFolder last({{"config.json", R"({"eos_token_id": [511, -1, 0]})"}});
   EXPECT_THAT(ReadTokenizerConfig(last.path(), kVocab).eos_ids, ElementsAre(511, 0));
 }
 
 TEST(ChatTemplateSource, IsFoundWhereverItStands) {
   constexpr const char* kString = R"({"chat_template": "one"})";
-  const TestFolder text("text", {{"tokenizer_config.json", kString}});
+  const TempFolder text({{"tokenizer_config.json", kString}});
   EXPECT_EQ(ReadChatTemplate(text.path())->text, "one");
-  const TestFolder file("file",
-                        {{"tokenizer_config.json", kString}, {"chat_template.jinja", "two"}});
+  const TempFolder file({{"tokenizer_config.json", kString}, {"chat_template.jinja", "two"}});
   EXPECT_EQ(ReadChatTemplate(file.path())->text, "two");
 }
 
 TEST(ChatTemplateSource, OneOfSeveralIsChosenByItsName) {
-  const TestFolder list("list", {{"tokenizer_config.json", R"({"chat_template": [
+  const TempFolder list({{"tokenizer_config.json", R"({"chat_template": [
       {"name": "tool_use", "template": "tools"}, {"name": "default", "template": "three"}]})"},
-                                 {"mine.jinja", "a file"}});
+                         {"mine.jinja", "a file"}});
   EXPECT_EQ(ReadChatTemplate(list.path())->text, "three");
   EXPECT_EQ(ReadChatTemplate(list.path(), "tool_use")->text, "tools");
   EXPECT_EQ(ReadChatTemplate(list.path(), (list.path() / "mine.jinja").string())->text, "a file");
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ReadChatTemplate(list.path(), "rag"); }),
               AllOf(HasSubstr("called \"rag\""), HasSubstr("\"default\", \"tool_use\"")));
 
-  const TestFolder files("files", {{"chat_template.jinja", "four"}});
+  const TempFolder files({{"chat_template.jinja", "four"}});
   std::filesystem::create_directory(files.path() / "additional_chat_templates");
   std::ofstream(files.path() / "additional_chat_templates/rag.jinja") << "five";
   EXPECT_EQ(ReadChatTemplate(files.path())->text, "four");
@@ -109,8 +107,7 @@ TEST(ChatTemplateSource, OneOfSeveralIsChosenByItsName) {
 }
 
 TEST(ChatTemplateSource, SeveralWithoutADefaultMustBeChosenFrom) {
-  const TestFolder folder(
-      "undecided",
+  const TempFolder folder(
       {{"tokenizer_config.json", R"({"chat_template": [{"name": "x", "template": "y"}]})"}});
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ReadChatTemplate(folder.path()); }),
               AllOf(HasSubstr("called \"default\""), HasSubstr("those it has: \"x\"")));
@@ -119,7 +116,7 @@ TEST(ChatTemplateSource, SeveralWithoutADefaultMustBeChosenFrom) {
 TEST(ChatTemplateSource, OfAWrongTypeIsRefusedWhereItIsAskedForOnly) {
   for (const char* text : {R"({"chat_template": 5})", R"({"chat_template": [{"name": "x"}]})",
                            R"({"chat_template": [{"name": 1, "template": "y"}]})"}) {
-    const TestFolder folder("wrong_template", {{"tokenizer_config.json", text}});
+    const TempFolder folder({{"tokenizer_config.json", text}});
     EXPECT_NO_THROW(ReadTokenizerConfig(folder.path())) << text;
     EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ReadChatTemplate(folder.path()); }),
                 HasSubstr("\"chat_template\" must be"))
@@ -136,7 +133,7 @@ TEST(TokenizerConfig, RefusesWrongTypesAndNamesThem) {
       {R"({"bos_token": )", "line 1, column"},
   };
   for (const auto& [text, reason] : cases) {
-    const TestFolder folder("wrong", {{"tokenizer_config.json", text}});
+    const TempFolder folder({{"tokenizer_config.json", text}});
     const Error error = ErrorOf([&] { ReadTokenizerConfig(folder.path()); });
     EXPECT_EQ(error.kind(), ErrorKind::kFormat) << text;
     EXPECT_THAT(error.what(), AllOf(HasSubstr("tokenizer_config.json: "), HasSubstr(reason)));
@@ -144,7 +141,7 @@ TEST(TokenizerConfig, RefusesWrongTypesAndNamesThem) {
   for (const char* ids :
        {"\"2\"", "2.5", "true", "[1, \"2\"]", "3000000000", "1e30", "{}", "18446744073709551615"}) {
     const std::string text = std::string(R"({"eos_token_id": )") + ids + "}";
-    const TestFolder folder("wrong_ids", {{"generation_config.json", text}});
+    const TempFolder folder({{"generation_config.json", text}});
     const Error error = ErrorOf([&] { ReadTokenizerConfig(folder.path()); });
     EXPECT_EQ(error.kind(), ErrorKind::kFormat) << ids;
     EXPECT_THAT(error.what(), HasSubstr("\"eos_token_id\" must be a token id")) << ids;
@@ -154,7 +151,7 @@ TEST(TokenizerConfig, RefusesWrongTypesAndNamesThem) {
 TEST(TokenizerConfig, AFileThatIsListedButCannotBeOpenedIsAnError) {
   // Half of a download: the folder links to a file that never came. Or a link to itself.
   for (const char* target : {"never came", "chat_template.jinja"}) {
-    const TestFolder folder("link", {{"tokenizer_config.json", R"({"chat_template": "one"})"}});
+    const TempFolder folder({{"tokenizer_config.json", R"({"chat_template": "one"})"}});
     std::filesystem::create_symlink(target, folder.path() / "chat_template.jinja");
     EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { ReadChatTemplate(folder.path()); }),
                 HasSubstr("chat_template.jinja: cannot open"));

@@ -89,7 +89,7 @@ void RefuseOtherStorage(const HfConfig& config) {
   ExpectOneOf(config, "quantization_status", config.StringOr("quantization_status", "compressed"),
               {"compressed", "frozen"});
   if (config.Has("kv_cache_scheme")) {
-    config.Refuse("kv_cache_scheme", "none (--kv-type sets the storage of the KV cache)",
+    config.Refuse("kv_cache_scheme", "none (how the KV cache is stored is chosen for each session)",
                   ErrorKind::kUnsupported);
   }
   if (const auto transforms = config.Object("transform_config");
@@ -264,9 +264,10 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
   return result;
 } catch (const Error& error) {
   if (error.kind() != ErrorKind::kUnsupported) throw;
-  Throw(ErrorKind::kUnsupported,
-        "{}; the nearest that is supported is the model as it was before, with --weights int8",
-        error.what());
+  ThrowWith({ErrorCode::kQuantizedOtherwise}, ErrorKind::kUnsupported,
+            "{}; the nearest that is supported is the model as it was before, made int8 as it is "
+            "loaded",
+            error.what());
 }
 
 const LayerQuantization* QuantizationConfig::Find(std::string_view module) const {

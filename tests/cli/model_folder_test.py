@@ -110,7 +110,7 @@ class OtherThingsTest(CliTest):
             (model / "config.json").write_text(
                 json.dumps({**fields, "quantization_config": config}))
             for verb in (RUN, ["inspect"], ["bench"]):
-                self.assertIn("with --weights int8",
+                self.assertIn("--weights int8 does that",
                               self.refused(UNSUPPORTED, *verb, "-m", model))
             shutil.rmtree(model)
 

@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 #include "cli/options/escape.h"
 #include "cli/terminal/output.h"
-#include "text/utf8.h"
 
 namespace godwit::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/machine_memory.h"
-#include "base/split_text.h"
+#include "base/utf8.h"
 #include "cli/options/escape.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"

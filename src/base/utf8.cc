@@ -1,4 +1,4 @@
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <cstdint>
 #include <utility>
@@ -6,16 +6,15 @@
 namespace godwit {
 namespace {
 
+using Sequence = Utf8Sequence;
+
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-struct Sequence {
-  size_t size;  // bytes that belong together: a character or the maximal part of one
-  enum { kCharacter, kMalformed, kIncomplete } kind;
-};
+}  // namespace
 
 // The second byte's range depends on the first: it excludes overlong forms, surrogates and values
 // above U+10FFFF.
-Sequence FirstSequence(std::string_view bytes) {
+Utf8Sequence FirstUtf8(std::string_view bytes) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   const uint8_t lead = byte(0);
   if (lead < 0x80) return {1, Sequence::kCharacter};
@@ -32,14 +31,12 @@ Sequence FirstSequence(std::string_view bytes) {
   return {length, Sequence::kCharacter};
 }
 
-}  // namespace
-
 std::string Utf8Repair::Push(std::string_view bytes) {
   pending_ += bytes;
   std::string out;
   std::string_view rest = pending_;
   while (!rest.empty()) {
-    const Sequence sequence = FirstSequence(rest);
+    const Sequence sequence = FirstUtf8(rest);
     if (sequence.kind == Sequence::kIncomplete) break;
     out += sequence.kind == Sequence::kCharacter ? rest.substr(0, sequence.size) : kReplacement;
     rest.remove_prefix(sequence.size);
@@ -60,7 +57,7 @@ std::string ReplaceInvalidUtf8(std::string_view bytes) {
 
 std::optional<size_t> FirstInvalidUtf8(std::string_view bytes) {
   for (size_t at = 0; at < bytes.size();) {
-    const Sequence sequence = FirstSequence(bytes.substr(at));
+    const Sequence sequence = FirstUtf8(bytes.substr(at));
     if (sequence.kind != Sequence::kCharacter) return at;
     at += sequence.size;
   }

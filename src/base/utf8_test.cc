@@ -1,4 +1,4 @@
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <gtest/gtest.h>
 
@@ -61,6 +61,14 @@ TEST(Utf8, PiecesAddUpToTheWhole) {
     }
     EXPECT_EQ(pieces + repair.Finish(), ReplaceInvalidUtf8(bytes));
     EXPECT_EQ(repair.Finish(), "");
+  }
+}
+
+TEST(Utf8, CutsNoCharacter) {
+  const std::string_view text = "a\u00fc\u6d77\U0001f426";  // of 1, 2, 3 and 4 bytes
+  const size_t whole[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
+  for (size_t bytes = 0; bytes < std::size(whole); ++bytes) {
+    EXPECT_EQ(FirstCharacters(text, bytes).size(), whole[bytes]) << bytes;
   }
 }
 

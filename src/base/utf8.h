@@ -1,4 +1,5 @@
-// Bytes of unknown origin, or that arrive in pieces, turned into valid UTF-8.
+// UTF-8: where its characters begin and end, and bytes of unknown origin, or that arrive in pieces,
+// turned into it.
 //
 // Every maximal malformed part becomes one U+FFFD: what Python's errors="replace", Rust's
 // from_utf8_lossy and web browsers do.
@@ -10,6 +11,24 @@
 #include <string_view>
 
 namespace godwit {
+
+// Of well-formed text: whether a byte is not the first of its character.
+constexpr bool ContinuesCharacter(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+struct Utf8Sequence {
+  size_t size;  // bytes that belong together: a character or the maximal part of one
+  enum { kCharacter, kMalformed, kIncomplete } kind;
+};
+
+// What `bytes`, which are not empty, begin with.
+Utf8Sequence FirstUtf8(std::string_view bytes);
+
+// The first `bytes` of valid UTF-8, or the up to 3 fewer that end with a character.
+inline std::string_view FirstCharacters(std::string_view text, size_t bytes) {
+  if (bytes >= text.size()) return text;
+  while (bytes > 0 && ContinuesCharacter(text[bytes])) --bytes;
+  return text.substr(0, bytes);
+}
 
 // One stream of bytes; not thread-safe. What Push and Finish return adds up to
 // ReplaceInvalidUtf8 of all bytes pushed, and no single result ends within a character.

@@ -1,0 +1,25 @@
+#include "cli/hints.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace godwit::cli {
+namespace {
+
+TEST(Hints, NameTheFlagsThatHelp) {
+  const Error too_long(ErrorKind::kInput, "the text has 1002 tokens",
+                       {ErrorCode::kTextTooLong, /*found=*/1001, /*limit=*/1000, /*fits=*/1001});
+  EXPECT_EQ(WithHint(too_long),
+            "the text has 1002 tokens: stream it with --kv sinks:4+996, cut it into pieces with "
+            "--window 1001, or go beyond the context knowingly with -c 1001");
+  const Error int8(ErrorKind::kInput, "not as f32", {ErrorCode::kNeedsInt8Kv});
+  EXPECT_EQ(WithHint(int8), "not as f32: --kv-type int8 stores them so");
+}
+
+TEST(Hints, OtherErrorsStandAsTheyAre) {
+  EXPECT_EQ(WithHint(Error(ErrorKind::kInput, "no")), "no");
+}
+
+}  // namespace
+}  // namespace godwit::cli

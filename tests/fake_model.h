@@ -1,8 +1,8 @@
 // FakeModel: a LanguageModel whose next token is a function of the last one and its position. Tests
 // of what drives a model need no weights and know every logit.
 //
-// It drives the policies as a real model does (Begin and End, no Attend: nothing is cached), checks
-// token ids, and notes every step. Not thread-safe, unlike real models.
+// It takes the steps of texts as a real model does (no layer attends: what is cached is never
+// read), checks token ids, and notes every step. Not thread-safe, unlike real models.
 #pragma once
 
 #include <functional>
@@ -28,12 +28,14 @@ class FakeModel : public LanguageModel {
 
   FakeModel(int64_t vocab, Next next) : vocab_(vocab), next_(std::move(next)) {}
 
-  // Called between Begin and End of every step: a place to throw or to cancel.
+  // Called within every step: a place to throw or to cancel.
   std::function<void()> on_step;
   // Added to every logit but the next token's, which is 0. The flatter, the more a sampler varies.
   float other_logits = -20;
 
   const std::vector<Read>& reads() const { return reads_; }
+  // Of the step in progress.
+  std::span<const Segment> segments() const { return segments_; }
 
   // For engines: the spec of Geometry().
   static DecoderSpec Spec(int64_t vocab, int64_t max_context) {
@@ -45,7 +47,7 @@ class FakeModel : public LanguageModel {
     return spec;
   }
 
-  // For MakePolicy: one layer, one head of one dimension.
+  // For MakeTextCache: one layer, one head of one dimension.
   static AttentionGeometry Geometry() {
     return {.layers = 1,
             .shape = {.heads = 1, .kv_heads = 1, .head_dim = 1, .scale = 1},
@@ -57,23 +59,25 @@ class FakeModel : public LanguageModel {
 
   void Forward(const Exec& exec, std::span<const Segment> segments,
                MatrixView<float> hidden) const override {
+    Workspace::Scope scope(exec.workspace);
+    AttentionStep step(exec, segments);
     int64_t row = 0;
     for (const Segment& segment : segments) {
-      int64_t position = segment.policy->length();
       for (const int32_t token : segment.tokens) {
         if (token < 0 || token >= vocab_) {
           Throw(ErrorKind::kInput, "token id {} is outside the vocabulary of {}", token, vocab_);
         }
-        hidden.Row(row++)[0] = static_cast<float>(next_(token, position++));
+        hidden.Row(row)[0] = static_cast<float>(next_(token, step.PositionOf(row)));
+        ++row;
       }
     }
-    for (const Segment& segment : segments) segment.policy->Begin(std::ssize(segment.tokens));
+    segments_ = segments;
     if (on_step) on_step();
     if (exec.cancel != nullptr) exec.cancel->ThrowIfCancelled();
     for (const Segment& segment : segments) {
-      reads_.push_back({segment.policy->length(), {segment.tokens.begin(), segment.tokens.end()}});
-      segment.policy->End();
+      reads_.push_back({segment.text->length(), {segment.tokens.begin(), segment.tokens.end()}});
     }
+    step.End();
   }
 
   void Logits(const Exec& exec, MatrixView<const float> hidden,
@@ -89,6 +93,7 @@ class FakeModel : public LanguageModel {
   int64_t vocab_;
   Next next_;
   mutable std::vector<Read> reads_;
+  mutable std::span<const Segment> segments_;
 };
 
 }  // namespace godwit

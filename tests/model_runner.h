@@ -1,6 +1,7 @@
 // Runs a checkpoint for the tests that span rooms: any threads, chunks, instruction set and policy.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -42,30 +43,54 @@ class ModelRunner {
   const Decoder& decoder() const { return *decoder_; }
   const DecoderSpec& spec() const { return decoder_->spec(); }
 
-  std::unique_ptr<AttentionPolicy> NewPolicy(const RunOptions& options) const {
-    return MakePolicy(Geometry(spec()),
-                      {.spec = options.kv,
-                       .kv_type = options.kv_type,
-                       .int8_products = options.int8_products,
-                       .context = options.context != 0 ? options.context : DefaultContext(spec()),
-                       .max_step_tokens = std::min<int64_t>(options.chunk, 4096)});
+  // Of an int8 checkpoint: what a token becomes depends on those that are computed with it.
+  bool InputsShareAScale() const {
+    return std::ranges::any_of(spec().quantization.Distinct(),
+                               [](const LayerQuantization& quantization) {
+                                 return quantization.input.kind == InputScale::kPerTensor;
+                               });
+  }
+
+  std::unique_ptr<TextCache> NewText(const RunOptions& options) const {
+    return MakeTextCache(
+        Geometry(spec()),
+        {.spec = options.kv,
+         .kv_type = options.kv_type,
+         .int8_products = options.int8_products,
+         .context = options.context != 0 ? options.context : DefaultContext(spec())});
+  }
+
+  // One step: the logits of every row, [rows * vocab].
+  std::vector<float> Step(std::span<const Segment> segments, const RunOptions& options) const {
+    ThreadPool pool(options.threads);
+    Workspace workspace;
+    const Exec exec{
+        .pool = pool, .kernels = *kernels::SelectIsa(options.isa).table, .workspace = workspace};
+    int64_t rows = 0;
+    for (const Segment& segment : segments) rows += std::ssize(segment.tokens);
+    const int64_t vocab = decoder_->vocab_size();
+    const auto hidden = workspace.Matrix<float>(rows, decoder_->hidden_size());
+    std::vector<float> logits(static_cast<size_t>(rows * vocab));
+    decoder_->Forward(exec, segments, hidden);
+    decoder_->Logits(exec, hidden, {logits.data(), rows, vocab, vocab});
+    return logits;
+  }
+  std::vector<float> Step(std::initializer_list<Segment> segments,
+                          const RunOptions& options) const {
+    return Step(std::span(segments.begin(), segments.size()), options);
   }
 
   // Logits of every text, [tokens * vocab] each. The texts go through the model as one batch, the
   // same chunk of each in every step.
   std::vector<std::vector<float>> Batch(const std::vector<std::vector<int32_t>>& texts,
                                         const RunOptions& options) const {
-    std::vector<std::unique_ptr<AttentionPolicy>> policies;
+    std::vector<std::unique_ptr<TextCache>> caches;
     std::vector<std::vector<float>> logits(texts.size());
     size_t longest = 0;
     for (const auto& text : texts) {
-      policies.push_back(NewPolicy(options));
+      caches.push_back(NewText(options));
       longest = std::max(longest, text.size());
     }
-    ThreadPool pool(options.threads);
-    Workspace workspace;
-    const Exec exec{
-        .pool = pool, .kernels = *kernels::SelectIsa(options.isa).table, .workspace = workspace};
     const auto chunk = static_cast<size_t>(options.chunk);
     for (size_t begin = 0; begin < longest; begin += chunk) {
       std::vector<Segment> segments;
@@ -74,17 +99,15 @@ class ModelRunner {
       for (size_t i = 0; i < texts.size(); ++i) {
         if (begin >= texts[i].size()) continue;
         const size_t n = std::min(chunk, texts[i].size() - begin);
-        segments.push_back({std::span(texts[i]).subspan(begin, n), policies[i].get()});
+        segments.push_back({std::span(texts[i]).subspan(begin, n), caches[i].get()});
         owners.insert(owners.end(), n, i);
         rows += static_cast<int64_t>(n);
       }
-      Workspace::Scope scope(workspace);
-      const auto hidden = workspace.Matrix<float>(rows, decoder_->hidden_size());
-      const auto out = workspace.Matrix<float>(rows, decoder_->vocab_size());
-      decoder_->Forward(exec, segments, hidden);
-      decoder_->Logits(exec, hidden, out);
+      const auto out = Step(segments, options);
       for (int64_t row = 0; row < rows; ++row) {
-        const auto values = out.RowSpan(row);
+        const auto values =
+            std::span(out).subspan(static_cast<size_t>(row * decoder_->vocab_size()),
+                                   static_cast<size_t>(decoder_->vocab_size()));
         auto& text_logits = logits[owners[static_cast<size_t>(row)]];
         text_logits.insert(text_logits.end(), values.begin(), values.end());
       }

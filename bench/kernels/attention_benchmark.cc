@@ -36,8 +36,7 @@ struct Case {
   bool streamed;
 };
 
-// Tiles of all layers and KV heads in pages, as attention/kv_store.h has them: 16 layers of 8
-// heads.
+// Tiles in pages, as kv/kv_layout.h has them: those of 8 KV heads.
 class Tiles {
  public:
   explicit Tiles(const Case& c)
@@ -57,7 +56,7 @@ class Tiles {
 
  private:
   static constexpr int64_t kBytes = int64_t{256} << 20;
-  static constexpr int64_t kHeads = 16 * 8;
+  static constexpr int64_t kHeads = 8;
   int64_t page_bytes() const { return kHeads * tile_bytes(); }
 
   int64_t half_bytes_;

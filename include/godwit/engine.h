@@ -37,6 +37,11 @@ struct LoadOptions {
   std::string weights = "auto";
   // One of the model's chat templates by its name, else a file; empty: the one called "default".
   std::string chat_template;
+  // Bytes that the KV caches of all texts may take together; 0: what the machine, or the container
+  // that the process runs in, has left once the weights are loaded.
+  int64_t kv_memory_bytes = 0;
+  // Tokens that one step of the model reads at most, of all requests together.
+  int64_t step_tokens = 512;
 
   // Called from the loading thread, with bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;
@@ -68,15 +73,20 @@ struct PromptProgress {
   double elapsed_ms;
 };
 
+// What a request asks for.
 struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the model ends the text or the context is full
   SamplerOptions sampler;
   uint64_t sequence = 0;          // which of several answers to one prompt
   std::vector<std::string> stop;  // the text ends before any of these
   bool ignore_eos = false;        // go on after the model has ended the text
+  // With every output token its log-probability under the model, before the sampler's steps, and
+  // those of the likeliest so many; -1: none of it.
+  int top_logprobs = -1;
+  double timeout_ms = 0;  // after which it ends with what it has; 0: none
 
-  // All are called from the generating thread. Of the session they may use Cancel and nothing else;
-  // no session of the engine can compute meanwhile.
+  // For Session::Generate, which calls both from the calling thread; elsewhere events tell the
+  // same. Of the session they may use Cancel and nothing else.
   std::function<void(std::string_view text)> on_text;  // valid UTF-8, as soon as it is certain
   std::function<void(const PromptProgress&)> on_progress;
 };
@@ -85,16 +95,31 @@ enum class FinishReason {
   kStop,         // the model ended the text, or a stop string came up
   kLength,       // max_tokens
   kContextFull,  // Session::max_tokens
-  kCancelled,    // Session::Cancel
+  kCancelled,    // Session::Cancel, Generation::Cancel
+  kTimeout,      // GenerateOptions::timeout_ms
+};
+
+struct KvSpan {  // of positions in the text, [begin, end)
+  int64_t begin;
+  int64_t end;
 };
 
 struct KvReport {
-  std::string policy;  // as SessionOptions::kv
-  int64_t seen = 0;    // tokens that went in
-  int64_t kept = 0;    // tokens that the next one would see
-  // Where in the text the seen - kept forgotten ones begin; they follow each other.
-  int64_t first_dropped = 0;
-  int64_t bytes = 0;  // memory held
+  std::string policy;           // as SessionOptions::kv
+  int64_t seen = 0;             // tokens that went in
+  int64_t kept = 0;             // tokens that the next one would see
+  std::vector<KvSpan> dropped;  // where the other seen - kept stood
+  int64_t bytes = 0;            // memory held, shared with other texts or not
+};
+
+struct TokenLogprob {
+  int32_t token;
+  float logprob;  // natural
+};
+
+struct TokenLogprobs {
+  float logprob;  // of the output token
+  std::vector<TokenLogprob> top;
 };
 
 struct GenerateResult {
@@ -104,7 +129,11 @@ struct GenerateResult {
   int64_t cached_tokens = 0;  // of the prompt, read in an earlier call
   int64_t read_tokens = 0;  // of the prompt, read in this one: the others, if it was not cancelled
   FinishReason finish_reason = FinishReason::kStop;
-  std::string stop;  // the stop string that ended it; empty where none did
+  std::string stop;                     // the stop string that ended it; empty where none did
+  std::vector<TokenLogprobs> logprobs;  // [tokens], if they were asked for
+  // How often its cache gave way to an older request, when the memory for all was taken, and its
+  // text was read again later.
+  int64_t pauses = 0;
   KvReport kv;
   double prompt_ms = 0;     // from the call to the first output token
   double predicted_ms = 0;  // from there to the last
@@ -115,9 +144,45 @@ struct Message {
   std::string content;
 };
 
-// One text and what is cached of it. Not thread-safe, but for Cancel. Move-only; must not outlive
-// its engine. A model that was trained with a sink token (sink_token_id in config.json) gets it in
-// front of every text that does not begin with it; it then counts as a token of the prompt.
+// What came since the last event of a request.
+struct Event {
+  std::optional<PromptProgress> progress;  // the latest
+  std::vector<int32_t> tokens;
+  std::vector<TokenLogprobs> logprobs;  // [tokens], if they were asked for
+  std::string text;
+  bool done = false;  // the last event
+};
+
+// A request on its way. One thread reads it; Cancel is for any. Move-only. It goes on while nobody
+// reads, but a slow reader holds it up before its unread tokens become many. Cancelled where it is
+// destroyed before its end.
+class Generation {
+ public:
+  class Impl;
+  explicit Generation(std::unique_ptr<Impl> impl);
+  ~Generation();
+  Generation(Generation&&) noexcept;
+  Generation& operator=(Generation&&) noexcept;
+
+  // Waits for the next event. Throws the error that ended the request, Error(kInput) behind the
+  // last event.
+  Event Next();
+  // Likewise, for so long at most: nothing if nothing came.
+  std::optional<Event> Next(double wait_ms);
+
+  // The rest of it, events that were not read included.
+  GenerateResult Wait();
+
+  // Ends it within a moment, also before it has begun. Any thread, any signal handler.
+  void Cancel() noexcept;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+// One text and what is cached of it. Calls from several threads take turns. Move-only. A model that
+// was trained with a sink token (sink_token_id in config.json) gets it in front of every text that
+// does not begin with it; it then counts as a token of the prompt.
 class Session {
  public:
   class Impl;
@@ -147,11 +212,16 @@ class Session {
               const std::function<void(const PromptProgress&)>& on_progress = {});
 
   // Makes the call of Generate or Logits that is in progress end within a moment, also one that
-  // still waits for another session. Any thread, any signal handler. Generate then returns what it
-  // has, Logits throws Error(kCancelled). Between calls it does nothing: no later call is touched.
+  // still waits for others. Any thread, any signal handler. Generate then returns what it has,
+  // Logits throws Error(kCancelled). Between calls it does nothing: no later call is touched.
   void Cancel() noexcept;
 
-  // The text: the last prompt and its output. A view, valid until the next call.
+  // A session with the same text, whose cache shares its memory as far as the texts go on alike.
+  // Waits for a call in progress.
+  Session Fork() const;
+
+  // The text: the last prompt and its output. A view, valid until the next call of Generate or
+  // Logits.
   std::span<const int32_t> tokens() const;
   KvReport kv() const;
 
@@ -163,7 +233,9 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
-// A loaded model with its tokenizer. One call at a time computes (the threads are shared).
+// A loaded model with its tokenizer. Thread-safe. What its sessions and requests compute goes
+// through the model together, step by step; nobody's result depends on who else is there. Sessions
+// and requests may outlive it.
 class Engine {
  public:
   class Impl;
@@ -175,6 +247,12 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
 
   Session NewSession(const SessionOptions& options) const;
+
+  // Begins to continue `prompt`, as a new session's Generate would, and returns at once. Throws
+  // what that would throw before any work. Many may be on their way; they begin in this order, as
+  // memory allows, and a prompt that begins like the text of another reads that part once.
+  Generation Submit(std::span<const int32_t> prompt, const GenerateOptions& options,
+                    const SessionOptions& session = {}) const;
 
   // add_special: frame the text as the model expects a prompt to be framed (a BOS, for most). Text
   // out of ApplyChatTemplate is framed already. A text of more than `max_tokens` may end early: the
@@ -203,7 +281,7 @@ class Engine {
   std::string_view isa() const;
 
  private:
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace godwit

@@ -20,13 +20,17 @@ enum class ErrorKind {
 // Errors that a program can add something to: which of its own settings would help.
 enum class ErrorCode {
   kOther,
-  kWindowTooLong,       // found, limit: tokens of a window of a text, and of the context;
-                        // fits: the longest window
-  kTextTooLong,         // likewise, of a text that is read whole
-  kStreamTooLong,       // found, limit: tokens that a stream may grow to, and of the context
-  kNeedsInt8Kv,         // int8 attention with keys and values that are stored otherwise
-  kQuantizedOtherwise,  // a checkpoint whose quantization is not supported
-  kNeverReached,        // a layer that needs a fixed scale and got none from the calibration text
+  kWindowTooLong,  // found, limit: tokens of a window of a text, and of the context;
+                   // fits: the longest window
+  kTextTooLong,    // likewise, of a text that is read whole
+  kPromptTooLong,  // found, limit: tokens of a prompt, and of the context; fits: those that the
+                   // model was made for
+  kPromptFitsLargerContext,  // likewise; the model was made for that many
+  kPromptFitsLargerTable,    // likewise, and a policy that forgets would not serve the model
+  kStreamTooLong,            // found, limit: tokens that a stream may grow to, and of the context
+  kNeedsInt8Kv,              // int8 attention with keys and values that are stored otherwise
+  kQuantizedOtherwise,       // a checkpoint whose quantization is not supported
+  kNeverReached,  // a layer that needs a fixed scale and got none from the calibration text
 };
 
 // What the numbers of the message are. They count `unit`.

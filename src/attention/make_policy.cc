@@ -1,6 +1,7 @@
 #include "attention/make_policy.h"
 
 #include <array>
+#include <utility>
 
 #include "attention/policies/dense.h"
 #include "attention/policies/sinks.h"
@@ -35,14 +36,13 @@ constexpr std::array kPolicies = {
 
 std::span<const PolicyKind> AllPolicies() { return kPolicies; }
 
-std::unique_ptr<AttentionPolicy> MakePolicy(AttentionGeometry geometry,
+std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options) {
   if (options.int8_products && options.kv_type != DType::kI8) {
     ThrowWith({ErrorCode::kNeedsInt8Kv}, ErrorKind::kInput,
               "int8 attention multiplies keys and values that are stored as int8, not as {}",
               Name(options.kv_type));
   }
-  geometry.shape.int8_products = options.int8_products;
   if (geometry.learned_positions != 0 && options.context > geometry.learned_positions) {
     Throw(ErrorKind::kInput,
           "a context of {} tokens, but this model has learned positions for {} tokens and none "
@@ -61,6 +61,24 @@ std::unique_ptr<AttentionPolicy> MakePolicy(AttentionGeometry geometry,
     usages += fmt::format("{}{} ({})", usages.empty() ? "" : ", ", kind.usage, kind.description);
   }
   Throw(ErrorKind::kInput, "unknown KV policy \"{}\"; there are: {}", spec, usages);
+}
+
+KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
+  return {.layers = geometry.layers,
+          .kv_heads = geometry.shape.kv_heads,
+          .head_dim = geometry.shape.head_dim,
+          .dtype = kv_type};
+}
+
+std::unique_ptr<TextCache> MakeTextCache(const AttentionGeometry& geometry,
+                                         const PolicyOptions& options,
+                                         std::shared_ptr<KvPool> pool) {
+  auto policy = MakePolicy(geometry, options);
+  if (pool == nullptr) pool = std::make_shared<KvPool>(LayoutOf(geometry, options.kv_type));
+  // A text without an end has no length on which frequencies could depend.
+  const int64_t context = policy->max_length() == INT64_MAX ? 0 : options.context;
+  return std::make_unique<TextCache>(geometry, std::move(policy), std::move(pool), context,
+                                     options.int8_products);
 }
 
 }  // namespace godwit

@@ -9,16 +9,17 @@
 
 #include "attention/geometry.h"
 #include "attention/policy.h"
+#include "attention/text_cache.h"
+#include "kv/kv_pool.h"
 #include "tensor/dtype.h"
 
 namespace godwit {
 
 struct PolicyOptions {
-  std::string spec = "dense";     // one of AllPolicies(), with its arguments
-  DType kv_type = DType::kBF16;   // one of kKvTypes (kv_store.h)
-  bool int8_products = false;     // as ops::AttentionShape has it; kv_type I8 alone
-  int64_t context = 0;            // tokens that a policy which keeps everything may hold
-  int64_t max_step_tokens = 512;  // the largest prompt chunk
+  std::string spec = "dense";    // one of AllPolicies(), with its arguments
+  DType kv_type = DType::kBF16;  // one of kKvTypes (kv/kv_layout.h)
+  bool int8_products = false;    // as ops::AttentionSource has it; only if kv_type is I8
+  int64_t context = 0;           // tokens that a policy which keeps everything may hold
 };
 
 struct PolicyKind {
@@ -37,7 +38,15 @@ std::span<const PolicyKind> AllPolicies();
 
 // Throws Error(kInput) with the usages when the spec is not understood, or for int8 products of
 // what is not stored as int8, Error(kUnsupported) when the policy cannot serve this model.
-std::unique_ptr<AttentionPolicy> MakePolicy(AttentionGeometry geometry,
+std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
                                             const PolicyOptions& options);
+
+KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type);
+
+// An empty text, in pages of `pool`, whose layout is that of the geometry and options.kv_type;
+// null: of a pool of its own. Throws as MakePolicy does.
+std::unique_ptr<TextCache> MakeTextCache(const AttentionGeometry& geometry,
+                                         const PolicyOptions& options,
+                                         std::shared_ptr<KvPool> pool = nullptr);
 
 }  // namespace godwit

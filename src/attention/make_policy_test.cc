@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attention/policies/policy_test_support.h"
+#include "attention/attention_test_support.h"
 
 namespace godwit {
 namespace {
@@ -49,6 +49,40 @@ TEST(MakePolicyTest, Int8ProductsNeedAnInt8Cache) {
                   HasSubstr(fmt::format("stored as int8, not as {}", Name(type))));
     }
   }
+}
+
+// What the steps of a text need to know of its spec.
+TEST(MakePolicyTest, ATextTakesPagesOfThePoolItIsGiven) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0, 0});
+  const KvLayout layout = LayoutOf(geometry, DType::kF16);
+  EXPECT_EQ(layout.layers, 3);
+  EXPECT_EQ(layout.kv_heads, 2);
+  EXPECT_EQ(layout.head_dim, 12);
+  EXPECT_EQ(layout.dtype, DType::kF16);
+  const auto pool = std::make_shared<KvPool>(layout);
+  const PolicyOptions options{.kv_type = DType::kF16, .context = 64};
+  const auto one = MakeTextCache(geometry, options, pool);
+  const auto other = MakeTextCache(geometry, options, pool);
+  const TestText text(geometry, 10, 1);
+  ReadText(*one, text, 10, 10);
+  ReadText(*other, text, 10, 10);
+  EXPECT_EQ(pool->pages_in_use(), 6);
+  EXPECT_EQ(MakeTextCache(geometry, options)->cache().pool().pages_in_use(), 0);
+  EXPECT_EQ(ErrorOf([&] { MakeTextCache(geometry, {.spec = "no"}); }).kind(), ErrorKind::kInput);
+}
+
+// The angles of dynamic NTK depend on how long a text may become.
+TEST(MakePolicyTest, DynamicFrequenciesAreThoseOfTheContext) {
+  AttentionGeometry geometry = TestGeometry(2, 2, 8, 8, {0});
+  const TestText text(geometry, 20, 1);
+  const auto read = [&](int64_t context) {
+    return ReadText(*MakeTextCache(geometry, {.kv_type = DType::kF32, .context = context}), text,
+                    20, 20);
+  };
+  EXPECT_EQ(read(64), read(1000));
+  geometry.rotary.scaling = {
+      .kind = RotaryScaling::Kind::kDynamic, .factor = 2, .original_context = 64};
+  EXPECT_NE(read(64), read(1000));
 }
 
 // A streaming cache counts positions in the cache, which these cannot be.

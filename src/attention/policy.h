@@ -1,73 +1,83 @@
-// AttentionPolicy: what a query may see, at which positions, and where K and V live.
+// AttentionPolicy: what a query may see of its text, and at which positions.
 //
-// The one interface through which a model attends. A model never learns which policy it has; a
-// policy never learns which model it serves. Queries and keys arrive *before* position encoding,
-// because a streaming cache counts positions in the cache, not in the text.
-//
-// A step is Begin, one Attend for every layer in order, End. A step that is not ended did not
-// happen: the next Begin (or Truncate) finds the policy as the last End left it, whatever went
-// wrong in between. One policy serves one sequence and is not thread-safe. tests/laws holds every
-// policy to the same laws.
+// It owns no keys and no values: those lie in the text's KvCache, rotated at their positions in the
+// text, and several policies may look at one. What a policy keeps beside is derived from them. It
+// never learns which model it serves. tests/laws holds every policy to the same laws.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
-#include "ops/exec.h"
-#include "tensor/view.h"
+#include "kv/kv_cache.h"
+#include "ops/attention.h"
 
 namespace godwit {
 
-// Rows of one layer for the tokens of a step.
-struct AttentionInput {
-  // [tokens, heads * head_dim], or no rows: k and v are cached and nothing attends.
-  MatrixView<const float> q;
-  MatrixView<const float> k;  // [tokens, kv_heads * head_dim]
-  MatrixView<const float> v;  // [tokens, kv_heads * head_dim]
-  // [heads] constants, or empty: see ops::Attention. A policy hands them on.
-  std::span<const float> sink_logits = {};
+// What the rows of a step are for.
+enum class Phase {
+  kPrompt,  // the text is being read
+  kQuery,   // its end: the question, which is answered from here on
+  kDecode,  // it is being continued
 };
 
-struct KvStats {
-  std::string policy;  // as --kv spells it
-  int64_t seen = 0;    // tokens that went through the policy
-  int64_t kept = 0;    // of those, the ones that the next token will see
-  // Position of the first of the seen - kept others, which follow each other in the text.
-  int64_t first_dropped = 0;
-  int64_t most_kept = 0;  // tokens, however many there will be
-  int64_t bytes = 0;      // memory held
+// Rows of one text that follow each other, and the cache in which their own keys lie, too.
+struct RowRun {
+  int64_t position;  // of the first, in the text
+  int64_t rows;
+  Phase phase;
+  const KvCache* cache;
+};
+
+// A way in which the rows of a run look at their cache, for one layer: ops::AttentionSource without
+// the memory behind it.
+struct Look {
+  ops::Visible visible;
+  std::span<const std::span<const ops::TilePart>> parts = {};
+  // Where the queries stand instead of at their places in the text. The keys stay where they are in
+  // the text, and the queries are rotated at this place; or they are moved with the query.
+  std::optional<int64_t> query_place = {};
+  bool keys_move = false;
+};
+
+// The looks at a layer, which together show a row each key once.
+class Looks {
+ public:
+  static constexpr size_t kMost = 4;
+  void Add(const Look& look) { looks_[count_++] = look; }
+  std::span<const Look> span() const { return std::span(looks_).first(count_); }
+
+ private:
+  std::array<Look, kMost> looks_;
+  size_t count_ = 0;
 };
 
 class AttentionPolicy {
  public:
   virtual ~AttentionPolicy() = default;
 
-  // Tokens that went through, the next token's position in the text.
-  virtual int64_t length() const = 0;
-
-  // Prepares a step of `tokens` tokens that continue the text: makes room, settles positions and
-  // visibility. Throws Error and changes nothing if it cannot: kInput when the text would outgrow
-  // max_length() or the step max_step_tokens(), kMemory when the cache cannot grow.
-  virtual void Begin(int64_t tokens) = 0;
-
-  // The length that the text may reach, and the most tokens that one step may have; INT64_MAX where
-  // there is no limit.
+  // As --kv spells it.
+  virtual std::string name() const = 0;
+  // The length that a text may reach; INT64_MAX: any.
   virtual int64_t max_length() const = 0;
-  virtual int64_t max_step_tokens() const = 0;
+  // Tokens that the next one sees at most, however many there will be.
+  virtual int64_t most_kept() const = 0;
 
-  // Caches k and v of `layer` and attends: out [tokens, heads * head_dim], or no rows as q.
-  virtual void Attend(int64_t layer, const AttentionInput& input, const Exec& exec,
-                      MatrixView<float> out) = 0;
+  // What a text of `length` tokens has forgotten: no token from there on sees these positions. The
+  // cache may drop them.
+  virtual ops::KvRange Forgotten(int64_t length) const = 0;
 
-  virtual void End() = 0;
+  // For every run of a step, before layer 0; throws Error and changes nothing if it cannot.
+  virtual void Plan(const RowRun& /*run*/) {}
+  // What the run's rows see in `layer`, whose keys and values are written. Spans are valid until
+  // the next call of Plan.
+  virtual Looks Select(const RowRun& run, int64_t layer) = 0;
 
-  // Forgets the tokens at positions >= length, as if they had never come. Truncate throws
-  // Error(kUnsupported) where CanTruncate says no.
-  virtual bool CanTruncate(int64_t length) const = 0;
-  virtual void Truncate(int64_t length) = 0;
-
-  virtual KvStats Stats() const = 0;
+  // With the same derived data, for a text that goes on from the same tokens.
+  virtual std::unique_ptr<AttentionPolicy> Fork() const = 0;
 };
 
 }  // namespace godwit

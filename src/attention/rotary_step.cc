@@ -1,12 +1,12 @@
 #include "attention/rotary_step.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace godwit {
 
-void RotaryStep::Fill(const RotaryEncoding& encoding, int64_t tokens, int64_t first) {
-  tokens_ = tokens;
-  rows_ = tokens;
+void RotaryStep::Fill(const RotaryEncoding& encoding, int64_t rows, int64_t first) {
+  rows_ = rows;
   pairs_ = encoding.rotary_dim() / 2;
   const int64_t n = rows_ * pairs_;
   values_.resize(std::max(values_.size(), static_cast<size_t>(2 * n)));
@@ -14,29 +14,14 @@ void RotaryStep::Fill(const RotaryEncoding& encoding, int64_t tokens, int64_t fi
                 {values_.data() + n, rows_, pairs_, pairs_});
 }
 
-void RotaryStep::FillConstant(const RotaryEncoding& encoding, int64_t tokens, int64_t position) {
-  Fill(encoding, 1, position);
-  tokens_ = tokens;
+ops::RotaryTable RotaryStep::TableForAll(int64_t rows) const {
+  assert(rows_ == 1);
+  return Table(rows, 0);
 }
 
-ops::RotaryTable RotaryStep::table() const {
-  const int64_t stride = rows_ == 1 ? 0 : pairs_;
-  return {{values_.data(), tokens_, pairs_, stride},
-          {values_.data() + rows_ * pairs_, tokens_, pairs_, stride}};
-}
-
-MatrixView<const float> RotateQueries(const Exec& exec, const ops::AttentionShape& shape,
-                                      MatrixView<const float> q, const RotaryStep& step) {
-  const auto rotated = exec.workspace.Matrix<float>(q.rows * shape.heads, shape.head_dim);
-  ops::RotateHeadMajor(exec, shape, q, step.table(), rotated);
-  return rotated;
-}
-
-MatrixView<const float> RotateKeys(const Exec& exec, const ops::AttentionShape& shape,
-                                   MatrixView<const float> k, const RotaryStep& step) {
-  ops::AttentionShape keys = shape;
-  keys.heads = shape.kv_heads;
-  return RotateQueries(exec, keys, k, step);
+ops::RotaryTable RotaryStep::Table(int64_t rows, int64_t stride) const {
+  return {{values_.data(), rows, pairs_, stride},
+          {values_.data() + rows_ * pairs_, rows, pairs_, stride}};
 }
 
 }  // namespace godwit

@@ -7,11 +7,10 @@ namespace {
 
 std::vector<float> Values(std::span<const float> row) { return {row.begin(), row.end()}; }
 
-// That the step has `tokens` rows, row i with the angles of position(i).
+// That the table has `tokens` rows, row i with the angles of position(i).
 template <typename Position>
-void ExpectAngles(const RotaryStep& step, const RotaryEncoding& encoding, int64_t tokens,
+void ExpectAngles(const ops::RotaryTable& table, const RotaryEncoding& encoding, int64_t tokens,
                   Position position) {
-  const ops::RotaryTable table = step.table();
   ASSERT_EQ(table.cos.rows, tokens);
   ASSERT_EQ(table.sin.rows, tokens);
   const int64_t pairs = encoding.rotary_dim() / 2;
@@ -31,9 +30,9 @@ TEST(RotaryStepTest, TokensStandInTurnOrAllAtOnePlace) {
     for (const int64_t tokens : {3, 1, 40, 7, 0, 2}) {
       const int64_t first = 5'000'000 + tokens;
       step.Fill(encoding, tokens, first);
-      ExpectAngles(step, encoding, tokens, [&](int64_t i) { return first + i; });
-      step.FillConstant(encoding, tokens, first);
-      ExpectAngles(step, encoding, tokens, [&](int64_t) { return first; });
+      ExpectAngles(step.table(), encoding, tokens, [&](int64_t i) { return first + i; });
+      step.Fill(encoding, 1, first);
+      ExpectAngles(step.TableForAll(tokens), encoding, tokens, [&](int64_t) { return first; });
     }
   }
 }

@@ -3,42 +3,34 @@
 #include <algorithm>
 
 #include "attention/make_policy.h"
+#include "attention/rotary_step.h"
+#include "attention/step.h"
 #include "base/rng.h"
 
 namespace godwit::bench {
 namespace {
 
-// Copies what the model hands to its policy.
-class Recorder : public AttentionPolicy {
- public:
-  using Rows = std::vector<std::vector<float>>;
-  Recorder(AttentionPolicy& inner, Rows& k, Rows& v) : inner_(inner), k_(k), v_(v) {}
+using kernels::kTileTokens;
 
-  int64_t length() const override { return inner_.length(); }
-  void Begin(int64_t tokens) override { inner_.Begin(tokens); }
-  int64_t max_length() const override { return inner_.max_length(); }
-  int64_t max_step_tokens() const override { return inner_.max_step_tokens(); }
-  void Attend(int64_t layer, const AttentionInput& input, const Exec& exec,
-              MatrixView<float> out) override {
-    const auto copy = [](MatrixView<const float> from, std::vector<float>& to) {
-      for (int64_t row = 0; row < from.rows; ++row) {
-        to.insert(to.end(), from.Row(row), from.Row(row) + from.cols);
-      }
-    };
-    copy(input.k, k_[static_cast<size_t>(layer)]);
-    copy(input.v, v_[static_cast<size_t>(layer)]);
-    inner_.Attend(layer, input, exec, out);
+// Turns back what the encoding of `positions` did to the keys [positions, heads * head_dim].
+void UndoRotary(const Exec& exec, const RotaryStep& positions, int64_t head_dim,
+                MatrixView<float> keys) {
+  const ops::RotaryTable table = positions.table();
+  const int64_t pairs = table.cos.cols;
+  std::vector<float> cos(static_cast<size_t>(pairs)), sin(static_cast<size_t>(pairs));
+  for (int64_t row = 0; row < keys.rows; ++row) {
+    for (int64_t i = 0; i < pairs; ++i) {
+      const float c = table.cos.Row(row)[i], s = table.sin.Row(row)[i];
+      // 1, but where an encoding also scales (RotaryScaling::attention_factor).
+      const float magnitude = c * c + s * s;
+      cos[static_cast<size_t>(i)] = c / magnitude;
+      sin[static_cast<size_t>(i)] = -s / magnitude;
+    }
+    for (int64_t at = 0; at < keys.cols; at += head_dim) {
+      exec.kernels.rotate_half(cos.data(), sin.data(), pairs, keys.Row(row) + at);
+    }
   }
-  void End() override { inner_.End(); }
-  bool CanTruncate(int64_t length) const override { return inner_.CanTruncate(length); }
-  void Truncate(int64_t length) override { inner_.Truncate(length); }
-  KvStats Stats() const override { return inner_.Stats(); }
-
- private:
-  AttentionPolicy& inner_;
-  Rows& k_;
-  Rows& v_;
-};
+}
 
 }  // namespace
 
@@ -47,33 +39,58 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
       rows_(std::ssize(tokens)),
       k_(static_cast<size_t>(model.spec().layers)),
       v_(static_cast<size_t>(model.spec().layers)) {
-  const auto dense = MakePolicy(Geometry(model.spec()),
-                                {.spec = "dense", .kv_type = DType::kF32, .context = rows_});
-  Recorder recorder(*dense, k_, v_);
-  Workspace::Scope scope(exec.workspace);
-  const Segment segment{tokens, &recorder};
-  model.Forward(exec, {&segment, 1}, exec.workspace.Matrix<float>(rows_, model.hidden_size()));
+  const AttentionGeometry geometry = Geometry(model.spec());
+  const auto text = MakeTextCache(geometry, {.kv_type = DType::kF32, .context = rows_});
+  {
+    Workspace::Scope scope(exec.workspace);
+    const Segment segment{.tokens = tokens, .text = text.get()};
+    model.Forward(exec, {&segment, 1}, exec.workspace.Matrix<float>(rows_, model.hidden_size()));
+  }
+  RotaryStep positions;
+  positions.Fill(RotaryEncoding(geometry.rotary, rows_), rows_, 0);
+  const int64_t head_dim = model.spec().head_dim;
+  const int64_t value_stride = kernels::PadToLanes(head_dim);
+  for (size_t layer = 0; layer < k_.size(); ++layer) {
+    k_[layer].resize(static_cast<size_t>(rows_ * cols_));
+    v_[layer].resize(k_[layer].size());
+    const ops::KvView kv = text->cache().View(static_cast<int64_t>(layer));
+    for (int64_t row = 0; row < rows_; ++row) {
+      const int64_t tile = row / kTileTokens, slot = row % kTileTokens;
+      for (int64_t col = 0; col < cols_; ++col) {
+        const int64_t head = col / head_dim, i = col % head_dim;
+        const auto at = static_cast<size_t>(row * cols_ + col);
+        k_[layer][at] = reinterpret_cast<const float*>(kv.Keys(head, tile))[i * kTileTokens + slot];
+        v_[layer][at] =
+            reinterpret_cast<const float*>(kv.Values(head, tile))[slot * value_stride + i];
+      }
+    }
+    UndoRotary(exec, positions, head_dim, {k_[layer].data(), rows_, cols_, cols_});
+  }
 }
 
-void KvSample::Extend(AttentionPolicy& policy, const Exec& exec, int64_t length,
-                      int64_t chunk_tokens) const {
-  while (policy.length() < length) {
-    const int64_t first = policy.length();
-    const int64_t tokens = std::min({length - first, chunk_tokens, policy.max_step_tokens()});
+void KvSample::Extend(TextCache& text, const Exec& exec, int64_t length, int64_t chunk_tokens,
+                      uint32_t draw) const {
+  const std::vector<int32_t> tokens(static_cast<size_t>(std::min(length, chunk_tokens)));
+  while (text.length() < length) {
+    const int64_t first = text.length();
+    const int64_t rows = std::min(length - first, chunk_tokens);
     Workspace::Scope scope(exec.workspace);
-    const auto k = exec.workspace.Matrix<float>(tokens, cols_);
-    const auto v = exec.workspace.Matrix<float>(tokens, cols_);
-    policy.Begin(tokens);
+    const auto k = exec.workspace.Matrix<float>(rows, cols_);
+    const auto v = exec.workspace.Matrix<float>(rows, cols_);
+    // How many they are is all that a step knows of them.
+    const Segment segment{.tokens = std::span(tokens).first(static_cast<size_t>(rows)),
+                          .text = &text};
+    AttentionStep step(exec, {&segment, 1});
     for (size_t layer = 0; layer < k_.size(); ++layer) {
-      exec.ParallelRows(tokens, 2 * cols_, [&](int64_t row) {
-        const uint64_t draw = RandomBits(/*seed=*/2, layer, first + row, 0);
-        const auto from = static_cast<int64_t>(draw % static_cast<uint64_t>(rows_)) * cols_;
+      exec.ParallelRows(rows, 2 * cols_, [&](int64_t row) {
+        const uint64_t bits = RandomBits(/*seed=*/2, layer, first + row, draw);
+        const auto from = static_cast<int64_t>(bits % static_cast<uint64_t>(rows_)) * cols_;
         std::copy_n(k_[layer].data() + from, cols_, k.Row(row));
         std::copy_n(v_[layer].data() + from, cols_, v.Row(row));
       });
-      policy.Attend(static_cast<int64_t>(layer), {.q = {}, .k = k, .v = v}, exec, {});
+      step.Attend(static_cast<int64_t>(layer), {.q = {}, .k = k, .v = v}, {});
     }
-    policy.End();
+    step.End();
   }
 }
 

@@ -3,16 +3,15 @@
 //
 // The rows are the model's own: keys and values of a short real prompt, drawn again and again in a
 // pseudo-random order. So they have the distribution that the model gives them, layer by layer, and
-// scores that are neither all alike nor all in one place. Policies see ordinary steps without
-// queries: positions, evictions and statistics are those of a real prompt.
+// scores that are neither all alike nor all in one place. Texts see ordinary steps without queries:
+// positions, what is dropped and statistics are those of a real prompt.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "attention/policy.h"
+#include "attention/text_cache.h"
 #include "model/decoder.h"
 #include "ops/exec.h"
 
@@ -24,9 +23,10 @@ class KvSample {
   // Reads `tokens` with the model, all in one step.
   KvSample(const Decoder& model, const Exec& exec, std::span<const int32_t> tokens);
 
-  // Lets the policy's text grow to `length` tokens, in steps of at most chunk_tokens.
-  void Extend(AttentionPolicy& policy, const Exec& exec, int64_t length,
-              int64_t chunk_tokens) const;
+  // Lets the text grow to `length` tokens, in steps of at most chunk_tokens. Texts of another
+  // `draw` get the rows in another order.
+  void Extend(TextCache& text, const Exec& exec, int64_t length, int64_t chunk_tokens,
+              uint32_t draw = 0) const;
 
  private:
   int64_t cols_ = 0;  // kv_heads * head_dim

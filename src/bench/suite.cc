@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "attention/kv_store.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
@@ -19,13 +18,15 @@
 namespace godwit::bench {
 namespace {
 
-// One endless text for all tests: what stands at a position does not depend on the test. So the
-// logits after a prompt of N and after N tokens one by one must agree, to the bit.
-std::vector<int32_t> Tokens(const DecoderSpec& spec, int64_t first, int64_t count) {
+// Endless texts, the same for all tests: what stands at a position does not depend on the test. So
+// the logits after a prompt of N and after N tokens one by one, alone or among others, must agree,
+// to the bit.
+std::vector<int32_t> Tokens(const DecoderSpec& spec, int64_t text, int64_t first, int64_t count) {
   std::vector<int32_t> tokens;
   tokens.reserve(static_cast<size_t>(count));
   for (int64_t i = first; i < first + count; ++i) {
-    const uint64_t bits = RandomBits(/*seed=*/1, /*sequence=*/0, i, /*draw=*/0);
+    const uint64_t bits =
+        RandomBits(/*seed=*/1, /*sequence=*/static_cast<uint64_t>(text), i, /*draw=*/0);
     tokens.push_back(static_cast<int32_t>(bits % static_cast<uint64_t>(spec.vocab_size)));
   }
   return tokens;
@@ -43,20 +44,41 @@ struct Team {
   std::vector<double> bandwidths, f32, bf16, int8, fork_joins;
 };
 
-// The longest text of the tests at each depth.
-std::map<int64_t, int64_t> LongestAtDepths(const SuiteOptions& options) {
-  std::map<int64_t, int64_t> longest;
+// How long the texts of each depth get, the first text the longest.
+std::map<int64_t, std::vector<int64_t>> LengthsAtDepths(const SuiteOptions& options) {
+  std::map<int64_t, std::vector<int64_t>> lengths;
   for (const TestCase& test : options.cases) {
-    int64_t& length = longest[test.depth_tokens];
-    length = std::max(length, test.depth_tokens + test.tokens());
+    std::vector<int64_t>& texts = lengths[test.depth_tokens];
+    texts.resize(std::max(texts.size(), static_cast<size_t>(test.texts)));
+    for (int64_t& length : std::span(texts).first(static_cast<size_t>(test.texts))) {
+      length = std::max(length, test.depth_tokens + test.tokens());
+    }
   }
-  return longest;
+  return lengths;
 }
+
+// Of one test, round after round.
+struct Measurement {
+  std::vector<double> seconds;
+  std::vector<double> bandwidths;  // bytes per second; not of a prompt
+  std::vector<double> peaks;       // multiply-adds per second
+  std::string peak_name;
+  double bytes = 0;  // that were read in a round; not of a prompt
+  double multiply_adds = 0;
+  std::vector<uint64_t> hashes;  // [texts], of the logits of the last token of each
+  bool agree = true;
+  std::string policy;
+  int64_t kv_bytes = 0;
+};
 
 class Suite {
  public:
   Suite(const Decoder& model, const SuiteOptions& options)
-      : model_(model), spec_(model.spec()), options_(options), longest_(LongestAtDepths(options)) {
+      : model_(model),
+        spec_(model.spec()),
+        options_(options),
+        lengths_(LengthsAtDepths(options)),
+        pool_(std::make_shared<KvPool>(LayoutOf(Geometry(spec_), options.policy.kv_type))) {
     std::string report;
     for (const TestCase& test : options.cases) {
       if (teams_.contains(test.threads)) continue;
@@ -68,13 +90,8 @@ class Suite {
   }
 
   SuiteResult Run() {
-    std::vector<TestResult> results;
-    for (const TestCase& test : options_.cases) {
-      results.push_back({.test = test,
-                         .limit_kind = test.prompt_tokens > 0 ? LimitKind::kMultiplyPeak
-                                                              : LimitKind::kReadBandwidth});
-    }
-    const auto tests = std::ssize(results);
+    std::vector<Measurement> measurements(options_.cases.size());
+    const auto tests = std::ssize(measurements);
     const int64_t total = tests * (options_.rounds + (options_.warm_up ? 1 : 0));
     int64_t done = 0;
     const auto count = [&](std::optional<double> left_ms) {
@@ -87,32 +104,42 @@ class Suite {
         count(std::nullopt);
       }
     }
-    std::vector<double> took_ms(results.size());  // in the last round
+    std::vector<double> took_ms(measurements.size());  // in the last round
     for (int64_t round = 0; round < options_.rounds; ++round) {
       double begin_ms = options_.now_ms();  // of the first test: that the machine is measured, too
       if (options_.probe != nullptr) {
         for (auto& [threads, team] : teams_) MeasureMachine(*team);
       }
-      for (size_t i = 0; i < results.size(); ++i) {
-        RunOnce(results[i]);
+      for (size_t i = 0; i < measurements.size(); ++i) {
+        RunOnce(options_.cases[i], measurements[i]);
         const double end_ms = options_.now_ms();
         took_ms[i] = end_ms - std::exchange(begin_ms, end_ms);
+        if (round == 0 && options_.cases[i].texts > 1) {
+          CompareWithEachAlone(options_.cases[i], measurements[i]);
+          begin_ms = options_.now_ms();
+        }
         const auto sum_from = [&](size_t first) {
           return std::accumulate(took_ms.begin() + static_cast<std::ptrdiff_t>(first),
                                  took_ms.end(), 0.0);
         };
-        const bool all_known = round > 0 || i + 1 == results.size();
+        const bool all_known = round > 0 || i + 1 == measurements.size();
         const auto rounds_left = static_cast<double>(options_.rounds - 1 - round);
         count(all_known ? std::optional(rounds_left * sum_from(0) + sum_from(i + 1))
                         : std::nullopt);
       }
     }
-    return {.tests = std::move(results),
-            .machine = Machine(),
-            .cache_bytes = options_.probe == nullptr ? 0 : options_.probe->CacheBytes()};
+    SuiteResult result{.machine = Machine(),
+                       .cache_bytes = options_.probe == nullptr ? 0 : options_.probe->CacheBytes()};
+    for (size_t i = 0; i < measurements.size(); ++i) {
+      result.tests.push_back(
+          Conclude(options_.cases[i], measurements[i], static_cast<double>(result.cache_bytes)));
+    }
+    return result;
   }
 
  private:
+  using Texts = std::span<const std::unique_ptr<TextCache>>;
+
   Team& team(int threads) { return *teams_.at(threads); }
 
   Exec ExecOf(Team& team) const {
@@ -130,129 +157,191 @@ class Suite {
     team.fork_joins.push_back(options_.probe->ForkJoinMicroseconds(team.pool));
   }
 
-  // The policy whose text is `depth` tokens long, by going back or by growing.
-  AttentionPolicy& PolicyAt(int64_t depth) {
-    std::unique_ptr<AttentionPolicy>& policy = policies_[depth];
-    if (policy != nullptr && policy->CanTruncate(depth)) {
-      policy->Truncate(depth);
-      return *policy;
+  // The first texts of that depth, each so many tokens long, by going back or by growing.
+  Texts TextsAt(int64_t depth, int64_t count) {
+    std::vector<std::unique_ptr<TextCache>>& texts = texts_[depth];
+    texts.resize(std::max(texts.size(), static_cast<size_t>(count)));
+    for (int64_t i = 0; i < count; ++i) {
+      std::unique_ptr<TextCache>& text = texts[static_cast<size_t>(i)];
+      if (text != nullptr && text->CanTruncate(depth)) {
+        text->Truncate(depth);
+        continue;
+      }
+      text.reset();
+      PolicyOptions options = options_.policy;
+      options.context = lengths_.at(depth).front();
+      text = MakeTextCache(Geometry(spec_), options, pool_);
+      Grow(i, *text, depth);
     }
-    policy.reset();
-    PolicyOptions options = options_.policy;
-    options.context = longest_.at(depth);
-    policy = MakePolicy(Geometry(spec_), options);
-    Team& all = team(most_threads_);
-    const Exec exec = ExecOf(all);
-    if (options_.fill_kv && depth > 0) {
+    return std::span(texts).first(static_cast<size_t>(count));
+  }
+
+  void Grow(int64_t index, TextCache& text, int64_t depth) {
+    const Exec exec = ExecOf(team(most_threads_));
+    if (!options_.fill_kv) {
+      ReadTogether(index, text, exec, depth);
+    } else if (depth > 0) {
       if (sample_ == nullptr) {
         constexpr int64_t kSampleTokens = 64;
-        sample_ = std::make_unique<KvSample>(model_, exec, Tokens(spec_, 0, kSampleTokens));
+        sample_ = std::make_unique<KvSample>(model_, exec, Tokens(spec_, 0, 0, kSampleTokens));
       }
-      sample_->Extend(*policy, exec, depth, options_.policy.max_step_tokens);
-    } else {
-      ReadTogether(*policy, exec, depth);
+      sample_->Extend(text, exec, depth, options_.chunk_tokens, static_cast<uint32_t>(index));
     }
-    return *policy;
   }
 
-  // The policy's text grows by `count` tokens, in chunks; the logits of the last.
-  MatrixView<const float> ReadTogether(AttentionPolicy& policy, const Exec& exec, int64_t count) {
-    const std::vector<int32_t> tokens = Tokens(spec_, policy.length(), count);
-    logits_.resize(static_cast<size_t>(spec_.vocab_size));
+  // The text, one of an index, grows by `count` tokens, in chunks; logits_ are those of the last.
+  void ReadTogether(int64_t index, TextCache& text, const Exec& exec, int64_t count,
+                    Phase phase = Phase::kPrompt) {
+    const std::vector<int32_t> tokens = Tokens(spec_, index, text.length(), count);
     for (int64_t at = 0; at < count;) {
-      const int64_t n =
-          std::min({count - at, options_.policy.max_step_tokens, policy.max_step_tokens()});
-      Step(policy, exec, std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(n)),
-           at + n == count);
+      const int64_t n = std::min(count - at, options_.chunk_tokens);
+      const Segment segment{
+          .tokens = std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(n)),
+          .text = &text,
+          .phase = phase};
+      Step(exec, {&segment, 1}, at + n == count);
       at += n;
     }
-    return LogitsView();
   }
 
-  void ReadOneByOne(AttentionPolicy& policy, const Exec& exec, std::span<const int32_t> tokens) {
-    logits_.resize(static_cast<size_t>(spec_.vocab_size));
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      Step(policy, exec, tokens.subspan(i, 1), /*wants_logits=*/true);
+  // Every text grows by as many tokens as it has here, one in each step; the bytes of their caches
+  // that were read. logits_ are those of the last tokens.
+  int64_t Continue(Texts texts, const Exec& exec, std::span<const std::vector<int32_t>> tokens) {
+    int64_t bytes = 0;
+    std::vector<Segment> segments(texts.size());
+    for (size_t at = 0; at < tokens.front().size(); ++at) {
+      for (size_t i = 0; i < texts.size(); ++i) {
+        segments[i] = {.tokens = std::span(tokens[i]).subspan(at, 1),
+                       .text = texts[i].get(),
+                       .phase = Phase::kDecode};
+      }
+      Step(exec, segments, /*wants_logits=*/true);
+      for (const auto& text : texts) bytes += text->Stats().read_bytes;
     }
+    return bytes;
   }
 
-  void Step(AttentionPolicy& policy, const Exec& exec, std::span<const int32_t> tokens,
-            bool wants_logits) {
+  std::vector<std::vector<int32_t>> NextTokens(Texts texts, int64_t count) const {
+    std::vector<std::vector<int32_t>> tokens;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      tokens.push_back(Tokens(spec_, static_cast<int64_t>(i), texts[i]->length(), count));
+    }
+    return tokens;
+  }
+
+  // One segment of any length, or several of one token each.
+  void Step(const Exec& exec, std::span<const Segment> segments, bool wants_logits) {
     Workspace::Scope scope(exec.workspace);
-    const auto n = std::ssize(tokens);
-    const auto hidden = exec.workspace.Matrix<float>(n, model_.hidden_size());
-    const Segment segment{tokens, &policy};
-    model_.Forward(exec, {&segment, 1}, hidden);
-    if (wants_logits) model_.Logits(exec, hidden.Rows(n - 1, n), LogitsView());
+    const auto texts = std::ssize(segments);
+    const int64_t rows = texts == 1 ? std::ssize(segments.front().tokens) : texts;
+    const auto hidden = exec.workspace.Matrix<float>(rows, model_.hidden_size());
+    model_.Forward(exec, segments, hidden);
+    if (!wants_logits) return;
+    logits_.resize(static_cast<size_t>(texts * spec_.vocab_size));
+    model_.Logits(exec, hidden.Rows(rows - texts, rows),
+                  {logits_.data(), texts, spec_.vocab_size, spec_.vocab_size});
   }
 
-  MatrixView<float> LogitsView() { return {logits_.data(), 1, spec_.vocab_size, spec_.vocab_size}; }
+  // Of logits_.
+  uint64_t HashOf(size_t text) const {
+    const auto vocab = static_cast<size_t>(spec_.vocab_size);
+    return Fnv1a(std::as_bytes(std::span(logits_).subspan(text * vocab, vocab)));
+  }
 
   // Scratch memory settles and pages of the weights come in.
   void WarmUp(const TestCase& test) {
-    AttentionPolicy& policy = PolicyAt(test.depth_tokens);
+    const Texts texts = TextsAt(test.depth_tokens, test.texts);
     const Exec exec = ExecOf(team(test.threads));
-    ReadTogether(policy, exec, std::max<int64_t>(1, test.prompt_tokens));
+    if (test.prompt_tokens > 0) {
+      ReadTogether(0, *texts.front(), exec, test.prompt_tokens);
+    } else {
+      Continue(texts, exec, NextTokens(texts, 1));
+    }
   }
 
-  void RunOnce(TestResult& result) {
-    const TestCase& test = result.test;
+  void RunOnce(const TestCase& test, Measurement& to) {
     Team& team = this->team(test.threads);
     const Exec exec = ExecOf(team);
-    AttentionPolicy& policy = PolicyAt(test.depth_tokens);
-    if (options_.probe != nullptr) result.limits.push_back(MeasureLimit(result, team));
-    const int64_t kept_before = policy.Stats().kept;
+    const Texts texts = TextsAt(test.depth_tokens, test.texts);
+    const bool reads_prompt = test.prompt_tokens > 0;
+    if (options_.probe != nullptr) {
+      if (!reads_prompt) to.bandwidths.push_back(MeasureBandwidth(team));
+      const MultiplyPeak peak = options_.probe->PeakOf(team.pool, model_.weight_types().layers);
+      to.peaks.push_back(peak.per_second);
+      to.peak_name = peak.kind;
+    }
+    const int64_t kept_before = texts.front()->Stats().kept;
 
-    const std::vector<int32_t> tokens = Tokens(spec_, policy.length(), test.predict_tokens);
+    const auto tokens = NextTokens(texts, test.predict_tokens);
+    int64_t cache_bytes = 0;
     const double begin_ms = options_.now_ms();
-    if (test.prompt_tokens > 0) {
-      ReadTogether(policy, exec, test.prompt_tokens);
+    if (reads_prompt) {
+      ReadTogether(0, *texts.front(), exec, test.prompt_tokens);
     } else {
-      ReadOneByOne(policy, exec, tokens);
+      cache_bytes = Continue(texts, exec, tokens);
     }
-    const double seconds = (options_.now_ms() - begin_ms) / 1000;
+    to.seconds.push_back((options_.now_ms() - begin_ms) / 1000);
 
-    const KvStats stats = policy.Stats();
-    const double work = Work(test, {kept_before, stats.kept});
-    const auto count = static_cast<double>(test.tokens());
-    const uint64_t hash = Fnv1a(std::as_bytes(std::span(logits_)));
-    if (result.tokens_per_second.empty()) result.logits_hash = hash;
-    result.logits_agree &= result.logits_hash == hash;
-    result.tokens_per_second.push_back(count / seconds);
-    result.work_per_token = work / count;
-    result.fits_cache = options_.probe != nullptr &&
-                        result.limit_kind == LimitKind::kReadBandwidth &&
-                        result.work_per_token <= static_cast<double>(options_.probe->CacheBytes());
-    if (options_.probe != nullptr && !result.fits_cache) {
-      result.fractions.push_back(work / seconds / result.limits.back());
-    }
-    result.policy = stats.policy;
-    result.kv_bytes = stats.bytes;
+    const KvStats stats = texts.front()->Stats();
+    const KeptTokens kept{kept_before, stats.kept};
+    const int64_t steps_with_logits = reads_prompt ? 1 : test.predict_tokens;
+    to.multiply_adds =
+        static_cast<double>(test.texts) *
+        static_cast<double>(MultiplyAdds(spec_, kept, test.tokens(), steps_with_logits));
+    to.bytes = static_cast<double>(test.predict_tokens) * static_cast<double>(model_.step_bytes()) +
+               static_cast<double>(cache_bytes);
+    std::vector<uint64_t> hashes;
+    for (size_t i = 0; i < texts.size(); ++i) hashes.push_back(HashOf(i));
+    to.agree &= to.hashes.empty() || to.hashes == hashes;
+    to.hashes = std::move(hashes);
+    to.policy = stats.policy;
+    to.kv_bytes = 0;
+    for (const auto& text : texts) to.kv_bytes += text->Stats().bytes;
   }
 
-  double MeasureLimit(TestResult& result, Team& team) {
-    if (result.limit_kind == LimitKind::kReadBandwidth) {
-      result.limit_name = "read_bandwidth";
-      return MeasureBandwidth(team);
+  // What several texts gave together against what each gives alone, its tokens read at once.
+  void CompareWithEachAlone(const TestCase& test, Measurement& to) {
+    const Exec exec = ExecOf(team(test.threads));
+    const Texts texts = TextsAt(test.depth_tokens, test.texts);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      ReadTogether(static_cast<int64_t>(i), *texts[i], exec, test.predict_tokens, Phase::kDecode);
+      to.agree &= to.hashes[i] == HashOf(0);
     }
-    const MultiplyPeak peak = options_.probe->PeakOf(team.pool, model_.weight_types().layers);
-    result.limit_name = peak.kind;
-    return peak.per_second;
+  }
+
+  TestResult Conclude(const TestCase& test, const Measurement& from, double cache_bytes) const {
+    const double read_seconds = from.bytes / Median(from.bandwidths);
+    const double multiply_seconds = from.multiply_adds / Median(from.peaks);
+    // Both infinite if nothing was measured.
+    const bool multiplies = test.prompt_tokens > 0 || multiply_seconds > read_seconds;
+    const double tokens = static_cast<double>(test.texts) * static_cast<double>(test.tokens());
+    const double work = multiplies ? from.multiply_adds : from.bytes;
+    TestResult result{
+        .test = test,
+        .limit_kind = multiplies ? LimitKind::kMultiplyPeak : LimitKind::kReadBandwidth,
+        .limit_name = options_.probe == nullptr ? ""
+                      : multiplies              ? from.peak_name
+                                                : "read_bandwidth",
+        .limits = multiplies ? from.peaks : from.bandwidths,
+        .work_per_token = work / tokens,
+        .policy = from.policy,
+        .kv_bytes = from.kv_bytes,
+        .logits_hash = from.hashes.front(),
+        .logits_agree = from.agree};
+    result.fits_cache = options_.probe != nullptr && !multiplies &&
+                        work <= cache_bytes * static_cast<double>(test.predict_tokens);
+    for (size_t round = 0; round < from.seconds.size(); ++round) {
+      result.tokens_per_second.push_back(tokens / from.seconds[round]);
+      if (result.limits.empty() || result.fits_cache) continue;
+      result.fractions.push_back(work / from.seconds[round] / result.limits[round]);
+    }
+    return result;
   }
 
   double MeasureBandwidth(Team& team) {
     const ReadRate rate = options_.probe->ReadBandwidth(team.pool);
     team.read_buffer_bytes = rate.buffer_bytes;
     return team.bandwidths.emplace_back(rate.bytes_per_second);
-  }
-
-  double Work(const TestCase& test, KeptTokens kept) const {
-    if (test.prompt_tokens > 0) {
-      return static_cast<double>(MultiplyAdds(spec_, kept, test.prompt_tokens, /*logit_rows=*/1));
-    }
-    return static_cast<double>(test.predict_tokens) * static_cast<double>(model_.step_bytes()) +
-           static_cast<double>(
-               KvBytesRead(spec_, options_.policy.kv_type, kept, test.predict_tokens));
   }
 
   std::vector<MachineResult> Machine() {
@@ -274,12 +363,13 @@ class Suite {
   const Decoder& model_;
   const DecoderSpec& spec_;
   const SuiteOptions& options_;
-  const std::map<int64_t, int64_t> longest_;  // depth -> tokens
+  const std::map<int64_t, std::vector<int64_t>> lengths_;  // by depth
   std::map<int, std::unique_ptr<Team>> teams_;
   int most_threads_ = 0;
-  std::map<int64_t, std::unique_ptr<AttentionPolicy>> policies_;  // by depth
+  std::shared_ptr<KvPool> pool_;
+  std::map<int64_t, std::vector<std::unique_ptr<TextCache>>> texts_;  // by depth
   std::unique_ptr<KvSample> sample_;
-  std::vector<float> logits_;  // [vocab], of the last token read
+  std::vector<float> logits_;  // [texts, vocab], of the last token of each
 };
 
 }  // namespace
@@ -287,27 +377,32 @@ class Suite {
 std::string TestCase::Label() const {
   std::string label =
       prompt_tokens > 0 ? fmt::format("pp{}", prompt_tokens) : fmt::format("tg{}", predict_tokens);
+  if (texts > 1) label += fmt::format(" np{}", texts);
   if (depth_tokens > 0) label += fmt::format(" @ d{}", depth_tokens);
   return label;
 }
 
 void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t weight_bytes) {
-  int64_t kv_bytes = 0;
-  std::string most;
-  for (const auto& [depth, length] : LongestAtDepths(options)) {
+  const KvLayout layout = LayoutOf(Geometry(spec), options.policy.kv_type);
+  int64_t kv_bytes = 0, longest = 0, most_texts = 0;
+  for (const auto& [depth, lengths] : LengthsAtDepths(options)) {
     PolicyOptions policy_options = options.policy;
-    policy_options.context = length;
-    // A cache of fixed size says so before it holds anything; another grows with the text.
-    const auto policy = MakePolicy(Geometry(spec), policy_options);
-    kv_bytes += policy->max_length() == INT64_MAX
-                    ? policy->Stats().bytes
-                    : PagesFor(length) * kernels::kTileTokens *
-                          KvBytesPerToken(Geometry(spec), options.policy.kv_type);
-    most = fmt::format("{} tokens", length);
+    policy_options.context = lengths.front();
+    // What is forgotten goes after the step, in whole tiles.
+    const int64_t held =
+        CheckedAdd(MakePolicy(Geometry(spec), policy_options)->most_kept(),
+                   options.chunk_tokens + TextCache::kTokensToGoBack + 2 * kernels::kTileTokens)
+            .value_or(INT64_MAX);
+    for (const int64_t length : lengths) {
+      kv_bytes = CheckedAdd(kv_bytes, layout.BytesFor(std::min(length, held))).value_or(INT64_MAX);
+    }
+    longest = std::max(longest, lengths.front());
+    most_texts = std::max(most_texts, std::ssize(lengths));
   }
   RequireMemory(CheckedAdd(weight_bytes, kv_bytes).value_or(INT64_MAX),
-                "{} of weights and {} of KV cache (up to {}, in {}) take",
-                FormatBytes(weight_bytes), FormatBytes(kv_bytes), most,
+                "{} of weights and {} of KV cache (up to {} tokens{}, in {}) take",
+                FormatBytes(weight_bytes), FormatBytes(kv_bytes), longest,
+                most_texts > 1 ? fmt::format(" in each of {} texts", most_texts) : "",
                 Name(options.policy.kv_type));
 }
 

@@ -25,14 +25,16 @@ struct TestCase {
   int64_t predict_tokens = 0;  // read one by one, as a text that is being generated
   int64_t depth_tokens = 0;    // that are in the cache before
   int threads = 1;
+  int64_t texts = 1;  // that are continued at once, each of that depth; of a prompt 1
 
   int64_t tokens() const { return prompt_tokens + predict_tokens; }  // one of them is 0
-  std::string Label() const;                                         // "tg128 @ d16384"
+  std::string Label() const;                                         // "tg128 np8 @ d16384"
 };
 
 struct SuiteOptions {
   std::vector<TestCase> cases;
-  PolicyOptions policy;  // .context is set here
+  PolicyOptions policy;        // .context is set here
+  int64_t chunk_tokens = 512;  // of a prompt
   const kernels::Isa* isa = nullptr;
   Probe* probe = nullptr;  // null: speeds without limits
   std::function<double()> now_ms = [watch = Stopwatch()] { return watch.ms(); };
@@ -49,19 +51,22 @@ enum class LimitKind { kReadBandwidth, kMultiplyPeak };
 
 struct TestResult {
   TestCase test;
-  std::vector<double> tokens_per_second;  // [rounds]
+  std::vector<double> tokens_per_second;  // [rounds], of all texts together
+  // What rules is the limit: multiplying, of a prompt; of a text that is continued, whichever of
+  // reading and multiplying takes the longer by the medians of what was measured.
+  LimitKind limit_kind;
+  std::string limit_name;  // "read_bandwidth", "f32_peak"; empty without a probe
   // [rounds], or none without a probe: bytes or multiply-adds in a second, and how much of that.
-  // There are no fractions either where the limit does not hold: what a token reads fits_cache.
+  // There are no fractions either where the limit does not hold: what a step reads fits_cache.
   std::vector<double> limits;
   std::vector<double> fractions;
   bool fits_cache = false;
-  LimitKind limit_kind;
-  std::string limit_name;  // "read_bandwidth", "f32_peak"
-  double work_per_token;   // bytes or multiply-adds, on average
-  std::string policy;      // as the policy spells itself
-  int64_t kv_bytes;        // of the cache after the test
-  uint64_t logits_hash;    // of the last token
-  // Whether every round had that hash. If not, the engine is wrong.
+  double work_per_token;  // bytes or multiply-adds, on average
+  std::string policy;     // as the policy spells itself
+  int64_t kv_bytes;       // of the caches after the test
+  uint64_t logits_hash;   // of the last token; of several texts the first's
+  // Whether every round had the same logits, and every one of several texts those that it has when
+  // it is read alone. If not, the engine is wrong.
   bool logits_agree = true;
 };
 

@@ -1,5 +1,6 @@
 #include "bench/suite.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/machine_memory.h"
@@ -35,7 +36,8 @@ class FakeMachine : public Probe {
 
 SuiteOptions Options(std::vector<TestCase> cases) {
   return {.cases = std::move(cases),
-          .policy = {.spec = "dense", .kv_type = DType::kBF16, .max_step_tokens = 16},
+          .policy = {.spec = "dense", .kv_type = DType::kBF16},
+          .chunk_tokens = 16,
           .isa = &kernels::SelectIsa(""),
           .rounds = 2};
 }
@@ -44,6 +46,9 @@ TEST(Suite, LabelsAreThoseOfLlamaBench) {
   EXPECT_EQ((TestCase{.prompt_tokens = 512}).Label(), "pp512");
   EXPECT_EQ((TestCase{.predict_tokens = 128}).Label(), "tg128");
   EXPECT_EQ((TestCase{.predict_tokens = 128, .depth_tokens = 16384}).Label(), "tg128 @ d16384");
+  EXPECT_EQ((TestCase{.predict_tokens = 32, .texts = 8}).Label(), "tg32 np8");
+  EXPECT_EQ((TestCase{.predict_tokens = 32, .depth_tokens = 4096, .texts = 8}).Label(),
+            "tg32 np8 @ d4096");
 }
 
 // 40 tokens read together or one by one, after 30 others or from the start, by any number of
@@ -104,6 +109,94 @@ TEST(Suite, WhatIsCountedIsWhatTheModelHas) {
   const auto wide = RunSuite(*SmallModel(DType::kF32), options);
   EXPECT_EQ(wide.tests[0].work_per_token, 2 * 196'608 + 3'200);
   EXPECT_DOUBLE_EQ(wide.tests[1].work_per_token, kMultiplyAdds);
+}
+
+// Texts that are continued at once, from the start or at a depth, with any number of threads: the
+// first is the one that is continued alone, and each gets the logits that it has alone.
+TEST(Suite, SeveralTextsHaveTheLogitsOfEachAlone) {
+  const auto model = SmallModel(DType::kBF16);
+  for (const bool fill_kv : {false, true}) {
+    for (const char* policy : {"dense", "sinks:4+20"}) {
+      SuiteOptions options =
+          Options({{.predict_tokens = 10, .depth_tokens = 30},
+                   {.predict_tokens = 10, .depth_tokens = 30, .texts = 3},
+                   {.predict_tokens = 10, .depth_tokens = 30, .threads = 2, .texts = 8}});
+      options.fill_kv = fill_kv;
+      options.policy.spec = policy;
+      const auto result = RunSuite(*model, options);
+      for (const TestResult& test : result.tests) {
+        EXPECT_EQ(test.logits_hash, result.tests[0].logits_hash) << policy << test.test.Label();
+        EXPECT_TRUE(test.logits_agree) << policy << test.test.Label();
+      }
+      EXPECT_EQ(result.tests[1].kv_bytes, 3 * result.tests[0].kv_bytes);
+    }
+  }
+}
+
+// A model in which the texts of a batch see each other.
+class LeakyModel : public Decoder {
+ public:
+  explicit LeakyModel(std::unique_ptr<Decoder> model) : Decoder(std::move(*model)) {}
+  void Logits(const Exec& exec, MatrixView<const float> hidden,
+              MatrixView<float> logits) const override {
+    Decoder::Logits(exec, hidden, logits);
+    for (int64_t row = 1; row < logits.rows; ++row) logits.Row(row)[0] += logits.Row(row - 1)[0];
+  }
+};
+
+TEST(Suite, SaysWhereATextIsNotWhatItIsAlone) {
+  const LeakyModel model(SmallModel(DType::kF32));
+  const auto result =
+      RunSuite(model, Options({{.predict_tokens = 4}, {.predict_tokens = 4, .texts = 2}}));
+  EXPECT_TRUE(result.tests[0].logits_agree);
+  EXPECT_FALSE(result.tests[1].logits_agree);
+}
+
+// Weights are read once for all texts, every cache once, and multiplied once for every text: what
+// takes the longer is the limit. Numbers as in WhatIsCountedIsWhatTheModelHas.
+TEST(Suite, WhatRulesIsTheLimitOfSeveralTexts) {
+  constexpr double kWeightBytes = 196'608, kCacheBytes = 3'200;
+  // 50 keys are 12.5 for each of 4 tokens, in 2 layers, of 4 heads of 16, twice.
+  constexpr double kMultiplyAdds = 86'016 + 12'288 + 2 * 2 * 12.5 * 64;
+  class Fast : public FakeMachine {
+   public:
+    double bytes_per_second = 1e9;
+    ReadRate ReadBandwidth(ThreadPool&) override { return {bytes_per_second, 1 << 20}; }
+  };
+  const auto model = SmallModel(DType::kBF16);
+  Fast machine;
+  SuiteOptions options = Options({{.predict_tokens = 4, .depth_tokens = 10},
+                                  {.predict_tokens = 4, .depth_tokens = 10, .texts = 2},
+                                  {.predict_tokens = 4, .depth_tokens = 10, .texts = 8}});
+  options.probe = &machine;
+  options.now_ms = [now = 0.0]() mutable { return now += 2000; };
+  auto tests = RunSuite(*model, options).tests;
+  EXPECT_EQ(tests[0].limit_name, "read_bandwidth");
+  EXPECT_DOUBLE_EQ(tests[0].work_per_token, kWeightBytes + kCacheBytes);
+  EXPECT_EQ(tests[1].limit_name, "read_bandwidth");
+  EXPECT_DOUBLE_EQ(tests[1].work_per_token, kWeightBytes / 2 + kCacheBytes);
+  EXPECT_EQ(tests[1].tokens_per_second, (std::vector<double>{4, 4}));
+  EXPECT_DOUBLE_EQ(tests[1].fractions.at(0), 4 * (kWeightBytes / 2 + kCacheBytes) / 1e9);
+  // 8 * 101,504 at 2e9 a second is 406 us; 196,608 + 8 * 3,200 bytes at 1e9 a second are 222 us.
+  EXPECT_EQ(tests[2].limit_kind, LimitKind::kMultiplyPeak);
+  EXPECT_EQ(tests[2].limit_name, "f32_peak");
+  EXPECT_EQ(tests[2].limits, std::vector<double>(2, 2e9));
+  EXPECT_DOUBLE_EQ(tests[2].work_per_token, kMultiplyAdds);
+  EXPECT_EQ(tests[2].tokens_per_second, (std::vector<double>{16, 16}));
+  EXPECT_DOUBLE_EQ(tests[2].fractions.at(1), 16 * kMultiplyAdds / 2e9);
+
+  // With a quarter of the bandwidth reading rules.
+  machine.bytes_per_second = 0.25e9;
+  tests = RunSuite(*model, options).tests;
+  EXPECT_EQ(tests[2].limit_name, "read_bandwidth");
+  EXPECT_DOUBLE_EQ(tests[2].work_per_token, kWeightBytes / 8 + kCacheBytes);
+  // A cache that holds what a step reads: that of all texts.
+  for (const int64_t spare : {-1, 0}) {
+    machine.cache_bytes = static_cast<int64_t>(kWeightBytes + 8 * kCacheBytes) + spare;
+    tests = RunSuite(*model, options).tests;
+    EXPECT_TRUE(tests[0].fits_cache);
+    EXPECT_EQ(tests[2].fits_cache, spare == 0);
+  }
 }
 
 TEST(Suite, EveryRoundHasItsLimits) {
@@ -224,7 +317,15 @@ TEST(Suite, WhatDoesNotFitIsRefusedWithTheNumbers) {
   for (const char* part : {"2.0 GiB of weights", "3.0 TiB of KV cache", "100000001 tokens"}) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   }
+  options.cases[0].texts = 2;
+  const std::string two =
+      ErrorOf(ErrorKind::kMemory, [&] { CheckMemory(spec, options, int64_t{2} << 30); });
+  EXPECT_THAT(two, testing::HasSubstr("6.0 TiB of KV cache (up to 100000001 tokens in each of 2 "
+                                      "texts, in BF16)"));
+  options.policy.spec = "sinks:4+60";
+  CheckMemory(spec, options, 1);  // whatever is read, it keeps little
   options.cases[0].depth_tokens = 64;
+  options.policy.spec = "dense";
   CheckMemory(spec, options, 1);
   ErrorOf(ErrorKind::kMemory, [&] { CheckMemory(spec, options, INT64_MAX / 2); });
 }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "attention/kv_store.h"
-
 namespace godwit::bench {
 
 int64_t LayerWeights(const DecoderSpec& spec) {
@@ -34,11 +32,6 @@ int64_t SeenKeys(const DecoderSpec& spec, KeptTokens kept, int64_t tokens) {
 int64_t MultiplyAdds(const DecoderSpec& spec, KeptTokens kept, int64_t tokens, int64_t logit_rows) {
   return tokens * LayerWeights(spec) + logit_rows * HeadWeights(spec) +
          2 * spec.heads * spec.head_dim * SeenKeys(spec, kept, tokens);
-}
-
-int64_t KvBytesRead(const DecoderSpec& spec, DType kv_type, KeptTokens kept, int64_t tokens) {
-  const int64_t layer_bytes = KvBytesPerToken(Geometry(spec), kv_type) / spec.layers;
-  return layer_bytes * SeenKeys(spec, kept, tokens);
 }
 
 }  // namespace godwit::bench

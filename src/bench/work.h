@@ -1,12 +1,10 @@
-// What a step must read and multiply, counted from the model's description: what bench holds
-// measured times against.
+// What a step must multiply, counted from the model's description: what bench holds measured times
+// against.
 #pragma once
 
 #include <cstdint>
 
-#include "attention/policy.h"
 #include "model/spec.h"
-#include "tensor/dtype.h"
 
 namespace godwit::bench {
 
@@ -28,9 +26,5 @@ int64_t SeenKeys(const DecoderSpec& spec, KeptTokens kept, int64_t tokens);
 // Multiply-adds of `tokens` tokens read together, of which `logit_rows` meet the output head:
 // matrices, and two products of head_dim for every query head and key that it sees.
 int64_t MultiplyAdds(const DecoderSpec& spec, KeptTokens kept, int64_t tokens, int64_t logit_rows);
-
-// Bytes of the KV cache that `tokens` tokens read one after the other: each seen key and value once
-// for all query heads of its group.
-int64_t KvBytesRead(const DecoderSpec& spec, DType kv_type, KeptTokens kept, int64_t tokens);
 
 }  // namespace godwit::bench

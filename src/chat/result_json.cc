@@ -13,17 +13,17 @@ std::string FinishReasonName(FinishReason reason) {
       return "length";
     case FinishReason::kCancelled:
       return "cancelled";
+    case FinishReason::kTimeout:
+      return "timeout";
   }
   return "";
 }
 
 nlohmann::ordered_json KvJson(const KvReport& kv) {
-  return {{"policy", kv.policy},
-          {"seen", kv.seen},
-          {"kept", kv.kept},
-          {"dropped", kv.seen - kv.kept},
-          {"first_dropped", kv.first_dropped},
-          {"bytes", kv.bytes}};
+  nlohmann::ordered_json spans = nlohmann::ordered_json::array();
+  for (const auto& [begin, end] : kv.dropped) spans.push_back({begin, end});
+  return {{"policy", kv.policy},          {"seen", kv.seen},        {"kept", kv.kept},
+          {"dropped", kv.seen - kv.kept}, {"dropped_spans", spans}, {"bytes", kv.bytes}};
 }
 
 }  // namespace godwit::chat

@@ -11,7 +11,7 @@ namespace godwit::chat {
 // As OpenAI's API has them: "stop", "length", besides "cancelled".
 std::string FinishReasonName(FinishReason reason);
 
-// {"policy", "seen", "kept", "dropped", "first_dropped", "bytes"}
+// {"policy", "seen", "kept", "dropped", "dropped_spans": [[begin, end]], "bytes"}
 nlohmann::ordered_json KvJson(const KvReport& kv);
 
 }  // namespace godwit::chat

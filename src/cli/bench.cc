@@ -32,6 +32,7 @@ namespace godwit::cli {
 namespace {
 
 constexpr int64_t kMostTokens = int64_t{1} << 22;
+constexpr int64_t kMostTexts = 1024;
 // What is measured where nothing else is asked for.
 constexpr int64_t kPrompt = 512, kPredict = 128;
 
@@ -39,7 +40,7 @@ struct Options {
   ModelOptions model;
   std::optional<std::string> shape;
   std::string weights = "auto";
-  std::vector<int64_t> prompt, predict, depth, threads;  // empty: the default
+  std::vector<int64_t> prompt, predict, texts, depth, threads;  // empty: the default
   int64_t rounds = 5;
   bool no_warm_up = false;
   bool no_limits = false;
@@ -73,6 +74,14 @@ void AddTestFlags(CommandLine& line, Options& options) {
            .help = "tokens read one by one, as when a text is generated; 0: no such test",
            .fallback = fmt::format("{}", kPredict)},
           options.predict, 0, kMostTokens);
+  AddList(
+      line,
+      {.names = "-np,--parallel",
+       .value = "N,...",
+       .help = "texts that are continued at once: each has a cache of its own, and a step reads "
+               "the weights once for all",
+       .fallback = "1"},
+      options.texts, 1, kMostTexts);
   AddList(line,
           {.names = "-d,--n-depth",
            .value = "N,...",
@@ -157,8 +166,10 @@ std::vector<bench::TestCase> Cases(const Options& options) {
         }
       }
       for (const int64_t predict : or_default(options.predict, kPredict)) {
-        if (predict > 0) {
-          cases.push_back({.predict_tokens = predict, .depth_tokens = depth, .threads = count});
+        if (predict == 0) continue;
+        for (const int64_t texts : or_default(options.texts, 1)) {
+          cases.push_back(
+              {.predict_tokens = predict, .depth_tokens = depth, .threads = count, .texts = texts});
         }
       }
     }
@@ -203,8 +214,8 @@ bench::SuiteOptions Plan(const Options& options, const Subject& subject) {
   return {.cases = Cases(options),
           .policy = {.spec = options.session.kv,
                      .kv_type = ChooseKvType(options.session.kv_type, subject.weights),
-                     .int8_products = options.session.int8_attention,
-                     .max_step_tokens = options.session.chunk_tokens},
+                     .int8_products = options.session.int8_attention},
+          .chunk_tokens = options.session.chunk_tokens,
           .isa = &kernels::SelectIsa(options.model.isa),
           .numa = ParseNuma(options.model.numa),
           .rounds = options.rounds,
@@ -258,8 +269,9 @@ int Bench(std::span<const std::string> arguments) {
                             : BenchText(report));
   for (const bench::TestResult& result : report.result.tests) {
     if (result.logits_agree) continue;
-    WriteStatus(fmt::format("godwit: {}: the logits differ from one round to the next\n",
-                            result.test.Label()));
+    WriteStatus(fmt::format("godwit: {}: the logits differ from one round to the next{}\n",
+                            result.test.Label(),
+                            result.test.texts > 1 ? ", or from those of a text alone" : ""));
     return kExitInternalError;
   }
   return kExitOk;

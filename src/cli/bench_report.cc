@@ -106,6 +106,7 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
             {"logits_hash", HashText(result)},
             {"n_prompt", result.test.prompt_tokens},
             {"n_gen", result.test.predict_tokens},
+            {"n_parallel", result.test.texts},
             {"n_depth", result.test.depth_tokens},
             {"isa", report.isa},
             {"kv", result.policy},
@@ -138,11 +139,13 @@ std::string BenchText(const BenchReport& report) {
   text += fmt::format("\n{}", table.Markdown());
   double most_in_cache = 0;
   for (const TestResult& result : report.result.tests) {
-    if (result.fits_cache) most_in_cache = std::max(most_in_cache, result.work_per_token);
+    if (!result.fits_cache) continue;
+    const double step = result.work_per_token * static_cast<double>(result.test.texts);
+    most_in_cache = std::max(most_in_cache, step);
   }
   if (most_in_cache > 0) {
     text += fmt::format(
-        "\nin cache: the {} that a token reads fit into the cache of {}; the limit of memory does "
+        "\nin cache: the {} that a step reads fit into the cache of {}; the limit of memory does "
         "not hold\n",
         FormatBytes(static_cast<int64_t>(most_in_cache)), FormatBytes(report.result.cache_bytes));
   }

@@ -15,6 +15,7 @@
 #include "cli/hints.h"
 #include "cli/message_reader.h"
 #include "cli/options/help.h"
+#include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/terminal/answer_text.h"
 #include "cli/terminal/format.h"
@@ -119,6 +120,7 @@ void ChatLoop::SetKv(const std::string& spec) {
   }
   SessionOptions options = setup_.session;
   options.kv = spec;
+  RefuseRecompute(spec);
   CheckKv(setup_.spec, options);
   options.kv = chat::WithPinnedMessages(spec, conversation_, engine_.sink_token());
   Session session = engine_.NewSession(options);
@@ -271,6 +273,7 @@ void ChatLoop::Answer(int64_t tokens_before) {
 
 void ChatLoop::SayHowItEnded(const GenerateResult& result) const {
   switch (result.finish_reason) {
+    case FinishReason::kTimeout:  // nobody asked for one
     case FinishReason::kCancelled:
       return SayIfInteractive("(stopped)");
     case FinishReason::kLength:

@@ -24,6 +24,7 @@
 #include "cli/terminal/result_files.h"
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
+#include "eval/recompute.h"
 #include "eval/stream_arc.h"
 #include "eval/stream_eval.h"
 #include "eval/tasks.h"
@@ -153,7 +154,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
             .help = "also write every question, one JSON object on a line, when all are answered"},
            options.jsonl);
   line.RefusePlot();
-  AddKvFlags(line, options.session);
+  AddKvFlags(line, options.session, /*takes_recompute=*/true);
   line.Parse(arguments);
 }
 
@@ -188,7 +189,7 @@ nlohmann::ordered_json Asked(const Options& options) {
   return json;
 }
 
-void AskAboutLines(const Options& options, const Engine& engine, Session& session) {
+void AskAboutLines(const Options& options, const Engine& engine, const eval::Reader& reader) {
   eval::StreamEvalOptions lines;
   lines.lines = options.lines.value_or(lines.lines);
   lines.every = options.every.value_or(lines.every);
@@ -203,7 +204,7 @@ void AskAboutLines(const Options& options, const Engine& engine, Session& sessio
   lines.on_query = [&](const eval::StreamQuery& query) {
     if (options.jsonl) rows += QueryJson(query);
   };
-  const auto result = eval::MeasureStreamEval(session, eval::CoderOf(engine), lines);
+  const auto result = eval::MeasureStreamEval(reader, eval::CoderOf(engine), lines);
   progress.Finish();
   SayDropped(result.kv, " in the last stream");
 
@@ -244,7 +245,7 @@ std::vector<ArcFile> ReadArc(const std::filesystem::path& folder, int64_t limit)
 }
 
 void AskArc(const Options& options, std::span<const ArcFile> files, const Engine& engine,
-            Session& session) {
+            const eval::Reader& reader) {
   const eval::StreamCoder coder = eval::CoderOf(engine);
   std::string rows;
   std::vector<ArcRun> runs;
@@ -257,7 +258,7 @@ void AskArc(const Options& options, std::span<const ArcFile> files, const Engine
       if (options.jsonl) rows += AnswerJson(file.task, answer);
     };
     runs.push_back(
-        {.task = file.task, .result = eval::MeasureStreamArc(session, coder, file.questions, arc)});
+        {.task = file.task, .result = eval::MeasureStreamArc(reader, coder, file.questions, arc)});
     progress.Finish();
     SayDropped(runs.back().result.kv, " in " + file.task);
   }
@@ -282,11 +283,15 @@ int EvalStream(std::span<const std::string> arguments) {
   std::vector<ArcFile> files;
   if (options.arc) files = ReadArc(*options.arc, options.limit);
   const Engine engine = LoadEngine(options.model, options.session);
-  Session session = engine.NewSession(options.session);
+  const auto window = eval::RecomputeWindow(options.session.kv);
+  Session session = engine.NewSession(
+      window ? eval::WindowSession(options.session, *window, /*generates=*/true) : options.session);
+  const eval::Reader reader =
+      window ? eval::Recompute(session, engine, *window) : eval::Reader(session);
   if (options.arc) {
-    AskArc(options, files, engine, session);
+    AskArc(options, files, engine, reader);
   } else {
-    AskAboutLines(options, engine, session);
+    AskAboutLines(options, engine, reader);
   }
   return kExitOk;
 }

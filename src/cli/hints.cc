@@ -19,6 +19,14 @@ constexpr Hint kHints[] = {
     {ErrorCode::kTextTooLong,
      "stream it with --kv sinks:4+{window}, cut it into pieces with --window {fits}, or go beyond "
      "the context knowingly with -c {found}"},
+    {ErrorCode::kPromptTooLong,
+     "shorten it, or stream it with --kv sinks:4+{window}, which keeps the beginning and the last "
+     "tokens only"},
+    {ErrorCode::kPromptFitsLargerContext,
+     "shorten it, raise the context with -c {found}, or stream it with --kv sinks:4+{window}, "
+     "which "
+     "keeps the beginning and the last tokens only"},
+    {ErrorCode::kPromptFitsLargerTable, "shorten it, or raise the context with -c {found}"},
     {ErrorCode::kStreamTooLong,
      "keep its beginning and its end with --kv sinks:4+{window}, make it shorter, or go beyond the "
      "context knowingly with -c {found}"},

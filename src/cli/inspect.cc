@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "attention/kv_store.h"
+#include "attention/make_policy.h"
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
@@ -45,7 +45,7 @@ struct ModelFacts {
   // The longest context whose cache fits beside the weights.
   int64_t LargestContextIn(const Machine& machine, DType kv_type) const {
     return LargestContext(
-        Geometry(spec), kv_type,
+        LayoutOf(Geometry(spec), kv_type),
         machine.memory.available_bytes - weights.loaded_bytes.value_or(weights.file_bytes));
   }
 
@@ -181,7 +181,7 @@ Table KvTable(const ModelFacts& facts, const Machine& machine) {
   const int64_t context = facts.spec.max_context;
   Table table({"<KV cache", "per token", {Plural(context, "token")}, "fits beside the weights"});
   for (const auto& [name, type] : kKvTypes) {
-    const int64_t per_token = KvBytesPerToken(Geometry(facts.spec), type);
+    const int64_t per_token = LayoutOf(Geometry(facts.spec), type).bytes_per_token();
     table.Add(name, FormatBytes(per_token), FormatBytes(per_token * context),
               Plural(facts.LargestContextIn(machine, type), "token"));
   }
@@ -251,7 +251,7 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
     json["weights"]["type"] = StorageName(*facts.weights.loaded_types);
   }
   for (const auto& [name, type] : kKvTypes) {
-    json["kv"][name] = {{"bytes_per_token", KvBytesPerToken(Geometry(facts.spec), type)},
+    json["kv"][name] = {{"bytes_per_token", LayoutOf(Geometry(facts.spec), type).bytes_per_token()},
                         {"largest_context", facts.LargestContextIn(machine, type)}};
   }
   json["memory"] = {{"total_bytes", machine.memory.total_bytes},

@@ -22,6 +22,7 @@
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
 #include "eval/frame.h"
+#include "eval/recompute.h"
 
 namespace godwit::cli {
 namespace {
@@ -88,7 +89,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                     "when it is complete"},
            options.jsonl);
   line.RefusePlot();
-  AddKvFlags(line, options.session);
+  AddKvFlags(line, options.session, /*takes_recompute=*/true);
   line.Parse(arguments);
 }
 
@@ -142,8 +143,15 @@ class NllFile {
   std::string lines_;
 };
 
-eval::PerplexityResult Measure(Session& session, std::span<const std::vector<int32_t>> texts,
-                               Options& options) {
+// By one of the ways that --kv and --compare name.
+eval::PerplexityResult Measure(const Engine& engine, const std::string& kv,
+                               std::span<const std::vector<int32_t>> texts, Options& options) {
+  SessionOptions asked = options.session;
+  asked.kv = kv;
+  const auto window = eval::RecomputeWindow(kv);
+  Session session = engine.NewSession(window ? eval::WindowSession(asked, *window) : asked);
+  const eval::Reader reader =
+      window ? eval::Recompute(session, engine, *window) : eval::Reader(session);
   std::optional<NllFile> nll;
   if (options.jsonl) {
     nll.emplace(*options.jsonl);
@@ -152,7 +160,7 @@ eval::PerplexityResult Measure(Session& session, std::span<const std::vector<int
   ProgressLine progress("scoring", ProgressUnit::kTokens);
   options.eval.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
   const CancelOnInterrupt cancel(session, /*presses_to_exit=*/1);
-  auto result = MeasurePerplexity(session, texts, options.eval);
+  auto result = MeasurePerplexity(reader, texts, options.eval);
   if (nll) nll->Commit();
   return result;
 }
@@ -174,9 +182,7 @@ int Perplexity(std::span<const std::string> arguments) {
       TokenizeFiles(engine, std::move(files), options.text.reset, options.eval.max_tokens);
   std::vector<eval::PerplexityResult> results;
   for (const std::string& spec : options.compare) {
-    options.session.kv = spec;
-    Session session = engine.NewSession(options.session);
-    results.push_back(Measure(session, texts, options));
+    results.push_back(Measure(engine, spec, texts, options));
     SayDropped(results.back().kv, options.eval.window_tokens > 0 ? " in the longest window"
                                   : texts.size() > 1             ? " in the longest text"
                                                                  : "");

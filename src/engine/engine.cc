@@ -4,10 +4,12 @@
 
 #include "base/cores.h"
 #include "base/error.h"
+#include "base/machine_memory.h"
 #include "base/numa.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/model_folder.h"
 #include "engine/engine_impl.h"
+#include "engine/generation_impl.h"
 #include "engine/storage_types.h"
 #include "model/decoder.h"
 #include "model/loader.h"
@@ -67,17 +69,64 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
   weight_bytes = decoder->weight_bytes();
   weight_types = decoder->weight_types();
   model = std::move(decoder);
+  Start(options.kv_memory_bytes, options.step_tokens);
 }
 
 Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderSpec decoder_spec,
                    std::unique_ptr<const Tokenizer> text_tokenizer, SpecialTokens special_tokens,
-                   int threads)
+                   const LoadOptions& options)
     : spec(std::move(decoder_spec)),
       tokenizer(std::move(text_tokenizer)),
       special(std::move(special_tokens)),
       model(std::move(language_model)),
-      isa(kernels::SelectIsa("")),
-      pool(threads) {}
+      isa(kernels::SelectIsa(options.isa)),
+      pool(options.threads) {
+  Start(options.kv_memory_bytes, options.step_tokens);
+}
+
+void Engine::Impl::Start(int64_t kv_memory_bytes, int64_t step_tokens) {
+  if (step_tokens < 1 || step_tokens > 1 << 20) {
+    Throw(ErrorKind::kInput, "steps of {} tokens, expected 1 to {}", step_tokens, 1 << 20);
+  }
+  if (kv_memory_bytes < 0) {
+    Throw(ErrorKind::kInput, "KV memory of {} bytes, expected more, or 0 for what is there",
+          kv_memory_bytes);
+  }
+  kv_budget_ = std::make_shared<KvBudget>(
+      kv_memory_bytes > 0 ? kv_memory_bytes : ReadMachineMemory().available_bytes);
+  scheduler = std::make_unique<Scheduler>(*model, isa, pool, step_tokens);
+}
+
+std::shared_ptr<KvPool> Engine::Impl::PoolOf(DType kv_type) const {
+  const std::lock_guard lock(pools_mutex_);
+  std::shared_ptr<KvPool>& kv_pool = pools_[kv_type];
+  if (kv_pool == nullptr) {
+    const KvLayout layout = LayoutOf(Geometry(spec), kv_type);
+    const int64_t least = layout.BytesFor(1);
+    if (least > kv_budget_->bytes()) {
+      Throw(ErrorKind::kMemory,
+            "KV memory of {}, but the smallest cache, {} tokens in {}, takes {}",
+            FormatBytes(kv_budget_->bytes()), kernels::kTileTokens, Name(kv_type),
+            FormatBytes(least));
+    }
+    kv_pool = std::make_shared<KvPool>(layout, kv_budget_);
+  }
+  return kv_pool;
+}
+
+std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan> plan,
+                                                  std::vector<int32_t> prompt,
+                                                  const GenerateOptions& options,
+                                                  std::shared_ptr<Interrupt> interrupt,
+                                                  bool shares) const {
+  plan->CheckPrompt(prompt);
+  if (!options.stop.empty()) RequireTokenizer();
+  auto request = std::make_shared<Request>(
+      std::move(plan), std::move(prompt), options, tokenizer.get(), special.eos_ids,
+      static_cast<int32_t>(spec.vocab_size), std::move(interrupt), shares);
+  request->on_room = [this] { scheduler->Wake(); };
+  return request;
+}
 
 const Tokenizer& Engine::Impl::RequireTokenizer() const {
   if (tokenizer == nullptr) {
@@ -96,13 +145,26 @@ const ChatTemplate* Engine::Impl::FindChatTemplate() const {
 }
 
 Engine::Engine(const std::string& folder, const LoadOptions& options)
-    : impl_(std::make_unique<Impl>(folder, options)) {}
+    : impl_(std::make_shared<Impl>(folder, options)) {}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
 Session Engine::NewSession(const SessionOptions& options) const {
-  return Session(std::make_unique<Session::Impl>(*impl_, options));
+  return Session(std::make_unique<Session::Impl>(impl_, options));
+}
+
+Generation Engine::Submit(std::span<const int32_t> prompt, const GenerateOptions& options,
+                          const SessionOptions& session) const {
+  if (options.on_text || options.on_progress) {
+    Throw(ErrorKind::kInput, "a submitted request tells by its events, and has no callbacks");
+  }
+  auto plan = std::make_shared<const TextPlan>(*impl_, session);
+  std::vector<int32_t> text = plan->WithSink(prompt);
+  auto request = impl_->NewRequest(std::move(plan), std::move(text), options,
+                                   std::make_shared<Interrupt>(), /*shares=*/true);
+  impl_->scheduler->Submit(request);
+  return Generation(std::make_unique<Generation::Impl>(impl_, std::move(request)));
 }
 
 std::vector<int32_t> Engine::Tokenize(std::string_view text, bool add_special,

@@ -1,39 +1,47 @@
 // What an Engine and a Session own, for the files of this room.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "base/stopwatch.h"
 #include "base/thread_pool.h"
-#include "engine/kv_mode.h"
-#include "engine/text_output.h"
-#include "generate/sequence.h"
-#include "generate/strategy.h"
+#include "engine/interrupt.h"
+#include "engine/scheduler.h"
+#include "engine/text_plan.h"
 #include "godwit/engine.h"
 #include "kernels/dispatch.h"
+#include "kv/kv_pool.h"
 #include "model/decoder.h"
 #include "model/language_model.h"
 #include "model/spec.h"
-#include "tensor/workspace.h"
 #include "text/chat_template.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer.h"
 
 namespace godwit {
 
-// Immutable after construction, but for the pool and workspace, which the mutex lends to one call
-// at a time.
+// Immutable after construction, but for the caches' memory and the scheduler, which see to that
+// themselves.
 class Engine::Impl {
  public:
   Impl(const std::string& folder, const LoadOptions& options);
   // For tests: any model, any tokenizer (may be null).
   Impl(std::unique_ptr<const LanguageModel> model, DecoderSpec spec,
-       std::unique_ptr<const Tokenizer> tokenizer, SpecialTokens special, int threads);
+       std::unique_ptr<const Tokenizer> tokenizer, SpecialTokens special,
+       const LoadOptions& options);
+
+  // Where texts of that type are cached.
+  std::shared_ptr<KvPool> PoolOf(DType kv_type) const;
+
+  // A request for `prompt` (TextPlan::WithSink) that is checked and still to be submitted. Throws
+  // Error(kInput) for what makes no sense.
+  std::shared_ptr<Request> NewRequest(std::shared_ptr<const TextPlan> plan,
+                                      std::vector<int32_t> prompt, const GenerateOptions& options,
+                                      std::shared_ptr<Interrupt> interrupt, bool shares) const;
 
   // Throws Error(kUnsupported) if the folder had no tokenizer.json.
   const Tokenizer& RequireTokenizer() const;
@@ -52,8 +60,6 @@ class Engine::Impl {
   const kernels::Isa& isa;
 
   mutable ThreadPool pool;
-  mutable Workspace workspace;
-  mutable std::timed_mutex computing;
 
  private:
   std::string template_choice_;
@@ -61,43 +67,48 @@ class Engine::Impl {
   mutable std::mutex finding_template_;
   mutable bool template_found_ = false;
   mutable std::optional<ChatTemplate> chat_template_;
+
+  void Start(int64_t kv_memory_bytes, int64_t step_tokens);
+
+  std::shared_ptr<KvBudget> kv_budget_;
+  mutable std::mutex pools_mutex_;
+  mutable std::map<DType, std::shared_ptr<KvPool>> pools_;
+
+ public:
+  // Last: its thread uses all of the above.
+  mutable std::unique_ptr<Scheduler> scheduler;
 };
 
 class Session::Impl {
  public:
-  Impl(const Engine::Impl& engine, const SessionOptions& options);
+  Impl(std::shared_ptr<const Engine::Impl> engine, const SessionOptions& options)
+      : Impl(engine, std::make_shared<const TextPlan>(*engine, options)) {}
+  Impl(std::shared_ptr<const Engine::Impl> engine, std::shared_ptr<const TextPlan> plan);
 
   std::vector<int32_t> Tokenize(std::string_view text, bool add_special) const;
   GenerateResult Generate(std::span<const int32_t> prompt, const GenerateOptions& options);
   void Logits(std::span<const int32_t> tokens,
               const std::function<void(int64_t, std::span<const float>)>& row, int64_t first,
               const std::function<void(const PromptProgress&)>& on_progress);
+  void Cancel() noexcept { interrupt_->Cancel(); }
+  std::unique_ptr<Impl> Fork() const;
+  std::span<const int32_t> tokens() const;
   KvReport kv() const;
   int64_t max_tokens() const;
-  // The text with the model's sink token in front, where it has one and the text has not.
-  std::vector<int32_t> WithSink(std::span<const int32_t> tokens) const;
-
-  CancelToken cancel;
-  std::vector<int32_t> text;  // the last prompt and its output
 
  private:
-  void CheckPrompt(std::span<const int32_t> prompt) const;
-  // `tokens`: "40 tokens". `fits`: the hint at a context that holds them, or nothing.
-  [[noreturn]] void RefuseLength(const std::string& tokens, const std::string& fits) const;
-  // Takes the sequence back to what it shares with `prompt`, `most` tokens or fewer; returns how
-  // many.
-  int64_t ReusePrefix(std::span<const int32_t> prompt, int64_t most);
-  Exec MakeExec() const;
-  // Adds up to `limit` tokens to the sequence and the result.
-  void Continue(Sequence& sequence, int64_t limit, const GenerateOptions& options,
-                const Stopwatch& watch, TextOutput& output, GenerateResult& result);
-  void Keep(Sequence& sequence);
+  // What is cached of a text that begins as `tokens`, taken out of the session: `most` tokens or
+  // fewer.
+  std::unique_ptr<TextCache> TakePrefix(std::span<const int32_t> tokens, int64_t most);
+  void Read(std::span<const int32_t> tokens, MatrixView<float> hidden);
 
-  const Engine::Impl& engine_;
-  SessionOptions options_;
-  PolicyOptions policy_options_;
-  KvMode kv_mode_;
-  std::unique_ptr<AttentionPolicy> policy_;
+  std::shared_ptr<const Engine::Impl> engine_;
+  std::shared_ptr<const TextPlan> plan_;
+  std::shared_ptr<Interrupt> interrupt_ = std::make_shared<Interrupt>();
+
+  mutable std::mutex mutex_;   // a call holds it to its end
+  std::vector<int32_t> text_;  // the last prompt and its output
+  std::unique_ptr<TextCache> cache_;
 };
 
 }  // namespace godwit

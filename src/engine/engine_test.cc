@@ -143,11 +143,13 @@ TEST_F(EngineTest, StopStringsEndTheTextBeforeThem) {
 TEST_F(EngineTest, AnOverlongPromptIsRefusedWithTheNumbers) {
   const std::vector<int32_t> prompt(30, 5);
   Session session = engine_.NewSession({.context_tokens = 20});
-  const auto message = ErrorOf(ErrorKind::kInput, [&] { session.Generate(prompt, Greedy(1)); });
-  EXPECT_THAT(message, HasSubstr("30 tokens"));
-  EXPECT_THAT(message, HasSubstr("context holds 20"));
-  EXPECT_THAT(message, HasSubstr("-c 30"));
-  EXPECT_THAT(message, HasSubstr("--kv sinks:4+16"));
+  const Error error = ErrorOf([&] { session.Generate(prompt, Greedy(1)); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInput);
+  EXPECT_THAT(error.what(), HasSubstr("30 tokens"));
+  EXPECT_THAT(error.what(), HasSubstr("context holds 20"));
+  EXPECT_EQ(error.data().code, ErrorCode::kPromptFitsLargerContext);
+  EXPECT_EQ(error.data().found, 30);
+  EXPECT_EQ(error.data().limit, 20);
   EXPECT_EQ(session.kv().seen, 0);
 }
 
@@ -176,7 +178,7 @@ TEST_F(EngineTest, StreamingGoesPastTheContextAndSaysWhatItDropped) {
 }
 
 TEST_F(EngineTest, CancelEndsTheCallAndKeepsTheSession) {
-  Session session = engine_.NewSession({});
+  Session session = engine_.NewSession({.kv = "sinks:4+60"});  // without an end of its own
   const auto prompt = engine_.Tokenize("The godwit");
   GenerateOptions options = Greedy(-1);
   options.ignore_eos = true;
@@ -187,29 +189,9 @@ TEST_F(EngineTest, CancelEndsTheCallAndKeepsTheSession) {
   const auto cancelled = session.Generate(prompt, options);
   EXPECT_EQ(cancelled.finish_reason, FinishReason::kCancelled);
   EXPECT_GE(cancelled.tokens.size(), 5u);
-  EXPECT_LT(cancelled.tokens.size(), 100u);
 
   const auto again = session.Generate(prompt, Greedy(20));
   EXPECT_EQ(again.tokens, engine_.NewSession({}).Generate(prompt, Greedy(20)).tokens);
-}
-
-TEST_F(EngineTest, ACancelledPromptCountsWhatWasRead) {
-  Session session = engine_.NewSession({.chunk_tokens = 20});
-  const std::vector<int32_t> prompt(100, 7);
-  GenerateOptions options = Greedy(1);
-  options.on_progress = [&](const PromptProgress& progress) {
-    if (progress.done_tokens == 40) session.Cancel();
-  };
-  const auto cancelled = session.Generate(prompt, options);
-  EXPECT_EQ(cancelled.finish_reason, FinishReason::kCancelled);
-  EXPECT_EQ(cancelled.prompt_tokens, 100);
-  EXPECT_EQ(cancelled.read_tokens, 40);
-
-  options.on_progress = nullptr;
-  const auto whole = session.Generate(prompt, options);
-  EXPECT_EQ(whole.cached_tokens, 40);
-  EXPECT_EQ(whole.read_tokens, 60);
-  EXPECT_EQ(engine_.NewSession({}).Generate(prompt, Greedy(0)).read_tokens, 0);
 }
 
 TEST_F(EngineTest, CancelBetweenCallsTouchesNone) {
@@ -250,7 +232,10 @@ TEST_F(EngineTest, ProgressCountsThePrompt) {
     done.push_back(progress.done_tokens);
   };
   engine_.NewSession({.chunk_tokens = 20}).Generate(prompt, options);
-  EXPECT_EQ(done, (std::vector<int64_t>{20, 40, 50}));
+  ASSERT_FALSE(done.empty());
+  EXPECT_EQ(done.back(), 50);
+  // A reader who is late sees the latest.
+  EXPECT_TRUE(std::ranges::includes(std::vector<int64_t>{20, 40, 50}, done));
 
   done.clear();
   int64_t rows = 0;
@@ -338,7 +323,6 @@ TEST_F(EngineTest, ATextTooLongIsRefusedBeforeAllOfItIsTokens) {
             std::ssize(engine_.Tokenize(text.substr(0, 600))));
 }
 
-// A window is a text of its own, so its positions begin at the first row of the table.
 TEST(LearnedPositionsTest, AreForTextsAsLongAsTheirTable) {
   const Engine engine(GODWIT_SOURCE_DIR "/tests/golden/opt/whole_table", {.threads = 1});
   EXPECT_EQ(engine.max_context(), 64);
@@ -351,9 +335,6 @@ TEST(LearnedPositionsTest, AreForTextsAsLongAsTheirTable) {
         std::ssize(text) - 1);
     return last;
   };
-  EXPECT_EQ(last_row(engine.NewSession({.kv = "recompute:9"}), tokens),
-            last_row(engine.NewSession({}), std::span(tokens).last(9)));
-
   const auto refusal = [&](ErrorKind kind, const SessionOptions& options) {
     return ErrorOf(kind, [&] { last_row(engine.NewSession(options), tokens); });
   };
@@ -361,43 +342,8 @@ TEST(LearnedPositionsTest, AreForTextsAsLongAsTheirTable) {
               testing::AllOf(HasSubstr("the prompt has 70 tokens and the context holds 64"),
                              testing::Not(HasSubstr("sinks"))));
   EXPECT_THAT(refusal(ErrorKind::kInput, {.context_tokens = 70}), HasSubstr("positions for 64"));
-  EXPECT_THAT(refusal(ErrorKind::kInput, {.kv = "recompute:65"}), HasSubstr("positions for 64"));
   EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "sinks:4+8"}), HasSubstr("are learned"));
   EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "window:8"}), HasSubstr("are learned"));
-}
-
-TEST_F(EngineTest, RecomputingReadsTheLastTokensAnewForEveryToken) {
-  const auto last_row = [](Session& session, std::span<const int32_t> tokens) {
-    std::vector<float> last;
-    session.Logits(
-        tokens, [&](int64_t, std::span<const float> row) { last.assign(row.begin(), row.end()); },
-        std::ssize(tokens) - 1);
-    return last;
-  };
-  constexpr size_t kWindow = 20;
-  std::vector<int32_t> tokens;
-  for (int32_t i = 0; i < 50; ++i) tokens.push_back(3 + 7 * i % 200);
-  Session recompute = engine_.NewSession({.kv = "recompute:20", .chunk_tokens = 7});
-  std::vector<std::vector<float>> rows;
-  recompute.Logits(tokens, [&](int64_t, std::span<const float> row) {
-    rows.emplace_back(row.begin(), row.end());
-  });
-  ASSERT_EQ(rows.size(), tokens.size());
-  Session dense = engine_.NewSession({});
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const size_t first = i < kWindow ? 0 : i + 1 - kWindow;
-    EXPECT_EQ(rows[i], last_row(dense, std::span(tokens).subspan(first, i + 1 - first))) << i;
-  }
-  // A text longer than any context goes on, and what it shares with the last one is remembered.
-  const auto result = recompute.Generate(tokens, Greedy(5));
-  EXPECT_EQ(result.cached_tokens, 49);
-  EXPECT_EQ(result.kv.policy, "recompute:20");
-  EXPECT_EQ(result.kv.seen, 54);
-  EXPECT_EQ(result.kv.kept, 20);
-  for (const char* kv : {"recompute", "recompute:", "recompute:0", "recompute:2x"}) {
-    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({.kv = kv}); }),
-                HasSubstr("recompute:W"));
-  }
 }
 
 TEST_F(EngineTest, RefusesWhatMakesNoSense) {

@@ -2,21 +2,24 @@
 
 #include <algorithm>
 
-#include "attention/kv_store.h"
-#include "base/checked.h"
+#include "base/error.h"
 #include "base/machine_memory.h"
 
 namespace godwit {
 
-int64_t LargestContext(const AttentionGeometry& geometry, DType kv_type, int64_t free_bytes) {
-  return std::max<int64_t>(0, free_bytes) / KvBytesPerToken(geometry, kv_type);
+int64_t LargestContext(const KvLayout& layout, int64_t free_bytes) {
+  const int64_t pages = std::max<int64_t>(0, free_bytes) / layout.BytesFor(1);
+  return pages * kernels::kTileTokens;
 }
 
-void CheckKvFits(const AttentionGeometry& geometry, DType kv_type, int64_t tokens) {
-  const int64_t fits = LargestContext(geometry, kv_type, ReadMachineMemory().available_bytes);
-  RequireMemory(CheckedMul(tokens, KvBytesPerToken(geometry, kv_type)).value_or(INT64_MAX),
-                "the KV cache of {} more tokens in {}, of which {} would fit, takes", tokens,
-                Name(kv_type), fits);
+void CheckKvFits(const KvLayout& layout, int64_t tokens, int64_t budget_bytes) {
+  const int64_t bytes = layout.BytesFor(tokens);
+  if (bytes <= budget_bytes) return;
+  Throw(ErrorKind::kMemory,
+        "the KV cache of {} tokens in {} takes {}, and {} are there for KV caches, enough for {} "
+        "tokens",
+        tokens, Name(layout.dtype), FormatBytes(bytes), FormatBytes(budget_bytes),
+        LargestContext(layout, budget_bytes));
 }
 
 }  // namespace godwit

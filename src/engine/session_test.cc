@@ -17,22 +17,22 @@ namespace {
 constexpr int64_t kVocab = FakeTokenizer::kEos + 1;
 
 // An engine that writes `output`, byte for byte, after a prompt of one token.
-std::unique_ptr<const Engine::Impl> EngineThatWrites(const std::string& output,
+std::shared_ptr<const Engine::Impl> EngineThatWrites(const std::string& output,
                                                      std::optional<int32_t> sink_token = {}) {
   DecoderSpec spec = FakeModel::Spec(kVocab, 100);
   spec.sink_token = sink_token;
   auto model = std::make_unique<FakeModel>(kVocab, [output](int32_t, int64_t position) {
     return static_cast<int32_t>(static_cast<uint8_t>(output.at(static_cast<size_t>(position))));
   });
-  return std::make_unique<const Engine::Impl>(std::move(model), spec,
+  return std::make_shared<const Engine::Impl>(std::move(model), spec,
                                               std::make_unique<FakeTokenizer>(), SpecialTokens{},
-                                              /*threads=*/1);
+                                              LoadOptions{.threads = 1});
 }
 
 // A decoder holds back what a later token could change, here half a character.
 TEST(SessionTest, AStopStringInTheTextHeldBackIsAStop) {
   const auto engine = EngineThatWrites("ab\xC3");
-  Session::Impl session(*engine, {});
+  Session::Impl session(engine, SessionOptions{});
   const std::vector<int32_t> prompt = {'x'};
   GenerateOptions options;
   options.max_tokens = 3;
@@ -48,14 +48,16 @@ TEST(SessionTest, AStopStringInTheTextHeldBackIsAStop) {
   EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
 }
 
-// What `second` does while a call of `first` computes, and is told to stop.
+FakeModel& ModelOf(const Engine::Impl& engine) {
+  return const_cast<FakeModel&>(static_cast<const FakeModel&>(*engine.model));
+}
+
+// What `second` does while a step of `first` takes its time, and is told to stop.
 template <typename Call>
-auto CancelledWhileItWaits(Session& first, Session& second, const Call& call) {
+auto CancelledWhileItWaits(const Engine::Impl& engine, Session& first, Session& second,
+                           const Call& call) {
   std::future<decltype(call())> waiting;
-  GenerateOptions options;
-  options.max_tokens = 3;
-  options.sampler.temperature = 0;
-  options.on_text = [&](std::string_view) {  // `first` holds the turn until this returns
+  ModelOf(engine).on_step = [&] {  // the step ends when this returns
     if (waiting.valid()) return;
     waiting = std::async(std::launch::async, call);
     // Again and again, since a Cancel that comes before the call is erased.
@@ -65,25 +67,29 @@ auto CancelledWhileItWaits(Session& first, Session& second, const Call& call) {
     }
     ADD_FAILURE() << "the call waits for the other session's";
   };
+  GenerateOptions options;
+  options.max_tokens = 3;
+  options.sampler.temperature = 0;
   first.Generate(std::vector<int32_t>{'x'}, options);
+  ModelOf(engine).on_step = nullptr;
   return waiting.get();
 }
 
 TEST(SessionTest, CancelEndsACallThatWaitsForAnotherSessions) {
   const auto engine = EngineThatWrites("abcdef");
-  Session first(std::make_unique<Session::Impl>(*engine, SessionOptions{}));
-  Session second(std::make_unique<Session::Impl>(*engine, SessionOptions{}));
+  Session first(std::make_unique<Session::Impl>(engine, SessionOptions{}));
+  Session second(std::make_unique<Session::Impl>(engine, SessionOptions{}));
   const std::vector<int32_t> prompt = {'x'};
   GenerateOptions options;
   options.max_tokens = 2;
   options.sampler.temperature = 0;
-  const GenerateResult result =
-      CancelledWhileItWaits(first, second, [&] { return second.Generate(prompt, options); });
+  const GenerateResult result = CancelledWhileItWaits(
+      *engine, first, second, [&] { return second.Generate(prompt, options); });
   EXPECT_EQ(result.finish_reason, FinishReason::kCancelled);
   EXPECT_EQ(result.prompt_tokens, 1);
   EXPECT_TRUE(result.tokens.empty());
   EXPECT_EQ(ErrorOf([&] {
-              CancelledWhileItWaits(first, second, [&] {
+              CancelledWhileItWaits(*engine, first, second, [&] {
                 second.Logits(prompt, [](int64_t, std::span<const float>) {});
                 return 0;
               });
@@ -92,10 +98,33 @@ TEST(SessionTest, CancelEndsACallThatWaitsForAnotherSessions) {
   EXPECT_EQ(second.Generate(prompt, options).text, "ab") << "nothing is left of it";
 }
 
+TEST(SessionTest, ACancelledPromptCountsWhatWasRead) {
+  const auto engine = EngineThatWrites(std::string(100, 'y'));
+  Session session(std::make_unique<Session::Impl>(engine, SessionOptions{.chunk_tokens = 20}));
+  const std::vector<int32_t> prompt(90, 'x');
+  GenerateOptions options;
+  options.max_tokens = 1;
+  int steps = 0;
+  ModelOf(*engine).on_step = [&] {
+    if (++steps == 3) session.Cancel();
+  };
+  const auto cancelled = session.Generate(prompt, options);
+  EXPECT_EQ(cancelled.finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(cancelled.prompt_tokens, 90);
+  EXPECT_EQ(cancelled.read_tokens, 40);
+
+  const auto whole = session.Generate(prompt, options);
+  EXPECT_EQ(whole.cached_tokens, 40);
+  EXPECT_EQ(whole.read_tokens, 50);
+  options.max_tokens = 0;
+  Session other(std::make_unique<Session::Impl>(engine, SessionOptions{}));
+  EXPECT_EQ(other.Generate(prompt, options).read_tokens, 0);
+}
+
 // The fake model answers by position, so a token in front shows in what it writes.
 TEST(SessionTest, ASinkTokenStandsOnceInFrontOfEveryText) {
   const auto engine = EngineThatWrites("abcdef", /*sink_token=*/'#');
-  Session session(std::make_unique<Session::Impl>(*engine, SessionOptions{}));
+  Session session(std::make_unique<Session::Impl>(engine, SessionOptions{}));
   GenerateOptions options;
   options.max_tokens = 2;
   options.sampler.temperature = 0;
@@ -136,7 +165,7 @@ std::vector<FakeModel::Read> ReadsOf(const Engine::Impl& engine) {
 // What extends the text needs no going back, so a policy that cannot will do.
 TEST(SessionTest, ATextThatIsExtendedIsReadOnceThoughThePolicyForgets) {
   const auto engine = EngineThatWrites(std::string(100, 'y'));
-  Session::Impl session(*engine, {.kv = "sinks:1+3"});
+  Session::Impl session(engine, SessionOptions{.kv = "sinks:1+3"});
   GenerateOptions options;
   options.max_tokens = 2;
   options.sampler.temperature = 0;
@@ -147,7 +176,7 @@ TEST(SessionTest, ATextThatIsExtendedIsReadOnceThoughThePolicyForgets) {
     EXPECT_EQ(result.cached_tokens, position);
     // Everything but the last token of the output has been read.
     position = result.prompt_tokens + 1;
-    text = session.text;
+    text.assign(session.tokens().begin(), session.tokens().end());
     text.insert(text.end(), {'c', 'd', 'e'});
   }
   int64_t next = 0;

@@ -2,10 +2,10 @@
 
 #include <span>
 
-#include "attention/kv_store.h"
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/quote.h"
+#include "kv/kv_layout.h"
 #include "model/loader.h"
 
 namespace godwit {

@@ -1,5 +1,5 @@
 // The names by which users choose how weights, keys and values are stored. The lists are
-// model/loader.h, kWeightTypes, and attention/kv_store.h, kKvTypes.
+// model/loader.h, kWeightTypes, and kv/kv_layout.h, kKvTypes.
 #pragma once
 
 #include <optional>

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attention/kv_store.h"
 #include "base/error.h"
+#include "kv/kv_layout.h"
 #include "model/loader.h"
 
 namespace godwit {

@@ -8,8 +8,8 @@
 namespace godwit {
 
 TextOutput::TextOutput(const Tokenizer* tokenizer, std::span<const int32_t> prompt,
-                       const GenerateOptions& options, const CancelToken* cancel)
-    : options_(options), stops_(options.stop) {
+                       std::vector<std::string> stop, const CancelToken* cancel)
+    : stops_(std::move(stop)) {
   if (tokenizer == nullptr) return;
   stream_ = tokenizer->NewStream(/*skip_special_tokens=*/true, cancel);
   const bool continues = std::any_of(prompt.rbegin(), prompt.rend(),
@@ -22,27 +22,20 @@ TextOutput::TextOutput(const Tokenizer* tokenizer, std::span<const int32_t> prom
   }
 }
 
-void TextOutput::Push(int32_t token) {
-  if (stream_ != nullptr) Emit(stops_.Push(stream_->Push(token)));
+std::string TextOutput::Push(int32_t token) {
+  return stream_ == nullptr ? "" : stops_.Push(stream_->Push(token));
 }
 
 std::string TextOutput::Finish() {
-  if (stream_ != nullptr) {
-    try {
-      Emit(stops_.Push(stream_->Flush()));
-    } catch (const Error& error) {
-      // A decoder that hangs has nothing more to say to who has given up.
-      if (error.kind() != ErrorKind::kCancelled) throw;
-    }
-    Emit(stops_.Flush());
+  if (stream_ == nullptr) return "";
+  std::string text;
+  try {
+    text = stops_.Push(stream_->Flush());
+  } catch (const Error& error) {
+    // A decoder that hangs has nothing more to say to who has given up.
+    if (error.kind() != ErrorKind::kCancelled) throw;
   }
-  return std::move(text_);
-}
-
-void TextOutput::Emit(const std::string& text) {
-  if (text.empty()) return;
-  text_ += text;
-  if (options_.on_text) options_.on_text(text);
+  return text + stops_.Flush();
 }
 
 }  // namespace godwit

@@ -9,6 +9,7 @@
 #include "base/test_support.h"
 #include "engine/engine_impl.h"
 #include "tests/fake_model.h"
+#include "tests/session_of.h"
 
 namespace godwit::eval {
 namespace {
@@ -26,7 +27,7 @@ std::unique_ptr<const Engine::Impl> EngineThatAdds(int32_t step, float other_log
   model->other_logits = other_logits;
   return std::make_unique<const Engine::Impl>(std::move(model),
                                               FakeModel::Spec(kVocab, max_context), nullptr,
-                                              SpecialTokens{}, /*threads=*/1);
+                                              SpecialTokens{}, LoadOptions{.threads = 1});
 }
 
 class ComparisonTest : public testing::Test {
@@ -34,8 +35,8 @@ class ComparisonTest : public testing::Test {
   Comparison Measure(const Engine::Impl& reference, const Engine::Impl& other,
                      const std::vector<std::vector<int32_t>>& texts, WindowOptions windows,
                      const std::vector<int32_t>& frame = {}) {
-    Session first(std::make_unique<Session::Impl>(reference, SessionOptions{}));
-    Session second(std::make_unique<Session::Impl>(other, SessionOptions{}));
+    Session first = SessionOf(reference);
+    Session second = SessionOf(other);
     tokens_.clear();
     progress_.clear();
     return Compare(first, second, ScoringPlan(texts, frame, windows),
@@ -84,7 +85,7 @@ TEST_F(ComparisonTest, CountsAndFindsTheWorst) {
   auto model = std::make_unique<FakeModel>(
       kVocab, [](int32_t token, int64_t) { return token == 7 ? 0 : (token + 1) % kVocab; });
   const Engine::Impl other(std::move(model), FakeModel::Spec(kVocab, 1000), nullptr,
-                           SpecialTokens{}, /*threads=*/1);
+                           SpecialTokens{}, LoadOptions{.threads = 1});
   const auto reference = EngineThatAdds(1, -20);
   const auto result = Measure(*reference, other, {{1, 2, 3, 4}, {5, 6, 7, 8}}, {.size = 4}, {0});
   EXPECT_EQ(result.tokens, 8);

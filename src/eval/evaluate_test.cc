@@ -11,6 +11,7 @@
 #include "base/test_support.h"
 #include "engine/engine_impl.h"
 #include "tests/fake_model.h"
+#include "tests/session_of.h"
 #include "text/fake_tokenizer.h"
 
 namespace godwit::eval {
@@ -37,11 +38,11 @@ std::unique_ptr<const Engine::Impl> EngineThatSaysYes(float other_logits = -20) 
   model->other_logits = other_logits;
   return std::make_unique<const Engine::Impl>(std::move(model), spec,
                                               std::make_unique<FakeTokenizer>(), SpecialTokens{},
-                                              /*threads=*/1);
+                                              LoadOptions{.threads = 1});
 }
 
 Session NewSession(const Engine::Impl& engine, const SessionOptions& options = {}) {
-  return Session(std::make_unique<Session::Impl>(engine, options));
+  return SessionOf(engine, options);
 }
 
 Question YesOrNo(const std::string& context, size_t gold) {

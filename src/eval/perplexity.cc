@@ -12,15 +12,15 @@ namespace {
 // Scores one window after the other.
 class Scorer {
  public:
-  Scorer(Session& session, const ScoringPlan& plan, const PerplexityOptions& options)
-      : session_(session), plan_(plan), options_(options), buckets_(options.bucket_tokens) {}
+  Scorer(const Reader& reader, const ScoringPlan& plan, const PerplexityOptions& options)
+      : reader_(reader), plan_(plan), options_(options), buckets_(options.bucket_tokens) {}
 
   void Score(const Window& window) {
     charged_ = window.score_begin;
     plan_.Score(
-        session_, window, [&](const ScoredToken& scored, std::span<const float>) { Add(scored); },
+        reader_, window, [&](const ScoredToken& scored, std::span<const float>) { Add(scored); },
         [&](const PromptProgress&) { ChargeTime(); });
-    const KvReport kv = session_.kv();
+    const KvReport kv = reader_.kv();
     if (kv.seen > kv_.seen) kv_ = kv;
   }
 
@@ -53,7 +53,7 @@ class Scorer {
     charged_ms_ = now;
   }
 
-  Session& session_;
+  const Reader& reader_;
   const ScoringPlan& plan_;
   const PerplexityOptions& options_;
   PositionBuckets buckets_;
@@ -68,7 +68,8 @@ class Scorer {
 
 }  // namespace
 
-PerplexityResult MeasurePerplexity(Session& session, std::span<const std::vector<int32_t>> texts,
+PerplexityResult MeasurePerplexity(const Reader& reader,
+                                   std::span<const std::vector<int32_t>> texts,
                                    const PerplexityOptions& options) {
   const Stopwatch watch;
   if (options.bucket_tokens < 0) {
@@ -79,8 +80,8 @@ PerplexityResult MeasurePerplexity(Session& session, std::span<const std::vector
                          {.size = options.window_tokens,
                           .stride = options.stride_tokens,
                           .max_tokens = options.max_tokens});
-  plan.CheckFits(session);
-  Scorer scorer(session, plan, options);
+  plan.CheckFits(reader);
+  Scorer scorer(reader, plan, options);
   for (const Window& window : plan.windows()) scorer.Score(window);
   PerplexityResult result = scorer.Result();
   result.elapsed_ms = watch.ms();

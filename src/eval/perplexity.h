@@ -1,6 +1,6 @@
 // Perplexity: how well a model predicts texts, given what its cache policy lets it see.
 //
-// A text of any length goes through one session in pieces; nothing but its token ids grows with it.
+// A text of any length goes through one reader in pieces; nothing but its token ids grows with it.
 // Or it is cut into windows, each of which begins with an empty cache.
 #pragma once
 
@@ -42,7 +42,8 @@ struct PerplexityResult {
 // when there is nothing to score, options make no sense, or a window does not fit into the
 // session's context, Error(kFormat) for logits that are not numbers; otherwise as Session::Logits
 // does.
-PerplexityResult MeasurePerplexity(Session& session, std::span<const std::vector<int32_t>> texts,
+PerplexityResult MeasurePerplexity(const Reader& reader,
+                                   std::span<const std::vector<int32_t>> texts,
                                    const PerplexityOptions& options);
 
 }  // namespace godwit::eval

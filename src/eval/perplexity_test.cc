@@ -12,6 +12,7 @@
 #include "engine/engine_impl.h"
 #include "eval/frame.h"
 #include "tests/fake_model.h"
+#include "tests/session_of.h"
 
 namespace godwit::eval {
 namespace {
@@ -38,11 +39,11 @@ class PerplexityTest : public testing::Test {
         kVocab, [](int32_t token, int64_t) { return (token + 1) % kVocab; });
     model_ = model.get();
     engine_ = std::make_unique<const Engine::Impl>(std::move(model), spec, nullptr, SpecialTokens{},
-                                                   /*threads=*/1);
+                                                   LoadOptions{.threads = 1});
   }
 
   Session NewSession(const SessionOptions& options = {}) const {
-    return Session(std::make_unique<Session::Impl>(*engine_, options));
+    return SessionOf(*engine_, options);
   }
 
   // Also notes which positions were scored.

@@ -28,11 +28,11 @@ ScoringPlan::ScoringPlan(Texts texts, std::span<const int32_t> frame, WindowOpti
   for (const Window& window : windows_) tokens_ += window.end - window.score_begin;
 }
 
-void ScoringPlan::CheckFits(const Session& session) const {
+void ScoringPlan::CheckFits(const Reader& reader) const {
   int64_t longest = 0;
   for (const Window& window : windows_) longest = std::max(longest, window.end - window.begin);
   const int64_t needed = std::ssize(frame_) + longest - 1;  // the last token is not read
-  const int64_t limit = session.max_tokens();
+  const int64_t limit = reader.max_tokens();
   if (needed <= limit) return;
   const int64_t largest = std::max<int64_t>(1, limit + 1 - std::ssize(frame_));
   if (options_.size > 0) {
@@ -43,8 +43,8 @@ void ScoringPlan::CheckFits(const Session& session) const {
             "the text has {} tokens and the context holds {}", longest, limit);
 }
 
-void ScoringPlan::Score(Session& session, const Window& window, const OnToken& on_token,
-                        const std::function<void(const PromptProgress&)>& on_chunk) const {
+void ScoringPlan::Score(const Reader& reader, const Window& window, const OnToken& on_token,
+                        const Reader::OnProgress& on_chunk) const {
   const std::vector<int32_t>& text = texts_[window.text];
   auto tokens = std::span(text).subspan(static_cast<size_t>(window.begin),
                                         static_cast<size_t>(window.end - window.begin));
@@ -57,7 +57,7 @@ void ScoringPlan::Score(Session& session, const Window& window, const OnToken& o
   }
   // Row i foretells token i + 1; the last token's row nothing.
   const int64_t first = std::ssize(frame_) + window.score_begin - window.begin - 1;
-  session.Logits(
+  reader.logits(
       tokens.first(tokens.size() - 1),
       [&](int64_t i, std::span<const float> logits) {
         const int64_t position = window.score_begin + (i - first);

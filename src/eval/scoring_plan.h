@@ -1,6 +1,6 @@
 // ScoringPlan: what is read of texts and what of that is scored, window by window.
 //
-// Several sessions can follow one plan: they then score the same tokens given the same context.
+// Several readers can follow one plan: they then score the same tokens given the same context.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "eval/reader.h"
 #include "eval/windows.h"
-#include "godwit/engine.h"
 
 namespace godwit::eval {
 
@@ -36,12 +36,12 @@ class ScoringPlan {
   int64_t tokens() const { return tokens_; }  // scored in all
 
   // Throws Error(kInput) that says what would fit if a window does not fit into the context.
-  void CheckFits(const Session& session) const;
+  void CheckFits(const Reader& reader) const;
 
   // Scores one window, in order. on_chunk: after the tokens that were read together. Throws
   // Error(kFormat) for logits that are not numbers; otherwise as Session::Logits does.
-  void Score(Session& session, const Window& window, const OnToken& on_token,
-             const std::function<void(const PromptProgress&)>& on_chunk = {}) const;
+  void Score(const Reader& reader, const Window& window, const OnToken& on_token,
+             const Reader::OnProgress& on_chunk = {}) const;
 
  private:
   const Texts texts_;

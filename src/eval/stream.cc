@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "base/error.h"
 #include "eval/frame.h"
@@ -32,8 +33,8 @@ std::vector<int32_t> EncodeInside(const Encoder& encode, const std::string& text
   return {both.begin() + std::ssize(head), both.end()};
 }
 
-Stream::Stream(Session& session, const StreamCoder& coder, const Options& options)
-    : session_(session), coder_(coder), options_(options), text_(coder.frame) {}
+Stream::Stream(Reader reader, const StreamCoder& coder, const Options& options)
+    : reader_(std::move(reader)), coder_(coder), options_(options), text_(coder.frame) {}
 
 void Stream::Append(std::span<const int32_t> tokens) {
   text_.insert(text_.end(), tokens.begin(), tokens.end());
@@ -47,7 +48,7 @@ std::string Stream::Ask(const std::string& gold, const OnRead& on_read) {
   options.on_progress = [&](const PromptProgress& progress) {
     on_read(progress.total_tokens - progress.done_tokens);
   };
-  const GenerateResult result = session_.Generate(text_, options);
+  const GenerateResult result = reader_.generate(text_, options);
   if (result.finish_reason == FinishReason::kCancelled) {
     Throw(ErrorKind::kCancelled, "cancelled");
   }
@@ -86,13 +87,12 @@ void Stream::AppendAnswer(const GenerateResult& result) {
   if (!missing.empty()) Append(EncodeInside(coder_.encode, missing));
 }
 
-// The text of `tokens` behind the token `last`: some tokenizers drop the space that a text begins
-// with.
-std::string Stream::Behind(int32_t last, std::span<const int32_t> tokens) const {
+std::string TextBehind(const std::function<std::string(std::span<const int32_t>)>& decode,
+                       int32_t last, std::span<const int32_t> tokens) {
   std::vector<int32_t> all = {last};
   all.insert(all.end(), tokens.begin(), tokens.end());
-  const std::string text = coder_.decode(all);
-  const std::string head = coder_.decode(std::span(all).first(1));
+  const std::string text = decode(all);
+  const std::string head = decode(std::span(all).first(1));
   return text.starts_with(head) ? text.substr(head.size()) : text;
 }
 
@@ -103,8 +103,8 @@ std::string_view Stripped(std::string_view text) {
   return text.substr(begin, end == std::string_view::npos ? 0 : end + 1 - begin);
 }
 
-void CheckStreamFits(const Session& session, int64_t tokens) {
-  const int64_t limit = session.max_tokens();
+void CheckStreamFits(const Reader& reader, int64_t tokens) {
+  const int64_t limit = reader.max_tokens();
   if (tokens <= limit) return;
   ThrowWith({ErrorCode::kStreamTooLong, tokens, limit}, ErrorKind::kInput,
             "the stream grows to as many as {} tokens and the context holds {}", tokens, limit);

@@ -1,6 +1,6 @@
-// Stream: one endless text through one session, which is asked something now and then.
+// Stream: one endless text through one reader, which is asked something now and then.
 //
-// Tokens are appended and none is read twice, whatever the session keeps of them; only an answer
+// Tokens are appended and none is read twice, whatever a session keeps of them; only an answer
 // that does not stay in the text is read and taken back, where the cache can go back that far. Not
 // thread-safe.
 #pragma once
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "eval/encode_pair.h"
+#include "eval/reader.h"
 #include "godwit/engine.h"
 
 namespace godwit::eval {
@@ -38,6 +39,11 @@ StreamCoder CoderOf(const Engine& engine);
 // itself.
 std::vector<int32_t> EncodeInside(const Encoder& encode, const std::string& text);
 
+// The text of `tokens` behind the token `last`: some tokenizers drop the space that a text begins
+// with.
+std::string TextBehind(const std::function<std::string(std::span<const int32_t>)>& decode,
+                       int32_t last, std::span<const int32_t> tokens);
+
 class Stream {
  public:
   struct Options {
@@ -46,8 +52,8 @@ class Stream {
   };
   using OnRead = std::function<void(int64_t pending_tokens)>;  // appended and not yet read
 
-  // Begins a text. Both must outlive the stream.
-  Stream(Session& session, const StreamCoder& coder, const Options& options);
+  // Begins a text. The coder must outlive the stream.
+  Stream(Reader reader, const StreamCoder& coder, const Options& options);
 
   // Of the text so far; a sink token that the session adds is not counted.
   int64_t tokens() const { return static_cast<int64_t>(text_.size()); }
@@ -61,9 +67,11 @@ class Stream {
 
  private:
   void AppendAnswer(const GenerateResult& result);
-  std::string Behind(int32_t last, std::span<const int32_t> tokens) const;
+  std::string Behind(int32_t last, std::span<const int32_t> tokens) const {
+    return TextBehind(coder_.decode, last, tokens);
+  }
 
-  Session& session_;
+  Reader reader_;
   const StreamCoder& coder_;
   Options options_;
   std::vector<int32_t> text_;
@@ -73,6 +81,6 @@ class Stream {
 std::string_view Stripped(std::string_view text);
 
 // Throws Error(kInput) if a text of so many tokens does not fit into the session's context.
-void CheckStreamFits(const Session& session, int64_t tokens);
+void CheckStreamFits(const Reader& reader, int64_t tokens);
 
 }  // namespace godwit::eval

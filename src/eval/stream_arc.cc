@@ -27,7 +27,7 @@ std::string StreamArcPrompt(const Question& question) {
   return prompt.append(kAnswer);
 }
 
-StreamArcResult MeasureStreamArc(Session& session, const StreamCoder& coder,
+StreamArcResult MeasureStreamArc(const Reader& reader, const StreamCoder& coder,
                                  std::span<const Question> questions,
                                  const StreamArcOptions& options) {
   const Stopwatch watch;
@@ -48,10 +48,10 @@ StreamArcResult MeasureStreamArc(Session& session, const StreamCoder& coder,
         kEnd + std::max(options.stream.max_new_tokens,
                         std::ssize(EncodeInside(coder.encode, fmt::format(" {}", Gold(question)))));
   }
-  CheckStreamFits(session, total_tokens + answer_tokens);
+  CheckStreamFits(reader, total_tokens + answer_tokens);
 
   StreamArcResult result;
-  Stream stream(session, coder, options.stream);
+  Stream stream(reader, coder, options.stream);
   int64_t written = stream.tokens();
   for (size_t row = 0; row < questions.size(); ++row) {
     stream.Append(prompts[row]);
@@ -70,7 +70,7 @@ StreamArcResult MeasureStreamArc(Session& session, const StreamCoder& coder,
     if (options.on_answer) options.on_answer(answer);
   }
   result.tokens = stream.tokens();
-  result.kv = session.kv();
+  result.kv = reader.kv();
   result.elapsed_ms = watch.ms();
   return result;
 }

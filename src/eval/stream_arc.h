@@ -48,7 +48,7 @@ std::string StreamArcPrompt(const Question& question);
 
 // questions: of arc_easy or arc_challenge (ReadQuestions). Throws Error(kInput) before any work if
 // the stream does not fit into the session's context, otherwise as Stream does.
-StreamArcResult MeasureStreamArc(Session& session, const StreamCoder& coder,
+StreamArcResult MeasureStreamArc(const Reader& reader, const StreamCoder& coder,
                                  std::span<const Question> questions,
                                  const StreamArcOptions& options);
 

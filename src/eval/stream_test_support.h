@@ -8,6 +8,7 @@
 #include "engine/engine_impl.h"
 #include "eval/stream.h"
 #include "tests/answering_model.h"
+#include "tests/session_of.h"
 
 namespace godwit::eval {
 
@@ -16,12 +17,13 @@ inline std::unique_ptr<const Engine::Impl> EngineThatAnswers(
   DecoderSpec spec = FakeModel::Spec(FakeTokenizer::kEos + 1, max_context);
   SpecialTokens special;
   special.eos_ids = {FakeTokenizer::kEos};
-  return std::make_unique<const Engine::Impl>(
-      std::move(model), spec, std::make_unique<FakeTokenizer>(), special, /*threads=*/1);
+  return std::make_unique<const Engine::Impl>(std::move(model), spec,
+                                              std::make_unique<FakeTokenizer>(), special,
+                                              LoadOptions{.threads = 1});
 }
 
 inline Session NewSession(const Engine::Impl& engine, const SessionOptions& options) {
-  return Session(std::make_unique<Session::Impl>(engine, options));
+  return SessionOf(engine, options);
 }
 
 inline StreamCoder ByteCoder() {

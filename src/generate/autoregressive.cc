@@ -5,29 +5,23 @@
 
 namespace godwit {
 
-Autoregressive::Autoregressive(const LanguageModel& model, int64_t chunk_tokens)
-    : model_(model), chunk_tokens_(chunk_tokens) {}
-
-std::span<const int32_t> Autoregressive::Step(Sequence& sequence, const Exec& exec) {
-  assert(sequence.pending() > 0);
+Proposal Autoregressive::Propose(const Sequence& sequence, int64_t max_tokens) {
   const int64_t pending = sequence.pending();
-  const int64_t n = std::min({pending, chunk_tokens_, sequence.policy->max_step_tokens()});
-  const auto chunk =
+  assert(pending > 0 && max_tokens > 0);
+  const int64_t n = std::min(pending, max_tokens);
+  const auto tokens =
       std::span<const int32_t>(sequence.tokens)
-          .subspan(static_cast<size_t>(sequence.policy->length()), static_cast<size_t>(n));
+          .subspan(static_cast<size_t>(sequence.cache->length()), static_cast<size_t>(n));
+  return {.segment = {.tokens = tokens,
+                      .text = sequence.cache.get(),
+                      .phase = pending == 1 ? Phase::kDecode : Phase::kPrompt},
+          .logit_rows = n == pending ? 1 : 0};
+}
 
-  Workspace::Scope scope(exec.workspace);
-  const auto hidden = exec.workspace.Matrix<float>(n, model_.hidden_size());
-  const auto logits = exec.workspace.Matrix<float>(1, model_.vocab_size());
-  const Segment segment{.tokens = chunk, .policy = sequence.policy.get()};
-  model_.Forward(exec, {&segment, 1}, hidden);
-  if (n < pending) return {};
-
-  // From here on the policy has advanced and may be unable to go back. A wish to stop waits for the
-  // next step; these logits of one row are quick.
-  Exec to_the_end = exec;
-  to_the_end.cancel = nullptr;
-  model_.Logits(to_the_end, hidden.Rows(n - 1, n), logits);
+std::span<const int32_t> Autoregressive::Accept(Sequence& sequence,
+                                                MatrixView<const float> /*hidden*/,
+                                                MatrixView<float> logits) {
+  if (logits.rows == 0) return {};
   const int32_t token = sequence.sampler.Sample(logits.RowSpan(0), sequence.tokens, sequence.id,
                                                 static_cast<int64_t>(sequence.tokens.size()));
   sequence.tokens.push_back(token);

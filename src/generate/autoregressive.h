@@ -2,20 +2,14 @@
 #pragma once
 
 #include "generate/strategy.h"
-#include "model/language_model.h"
 
 namespace godwit {
 
 class Autoregressive : public Strategy {
  public:
-  // The model is borrowed. chunk_tokens: the most that one step reads.
-  Autoregressive(const LanguageModel& model, int64_t chunk_tokens);
-
-  std::span<const int32_t> Step(Sequence& sequence, const Exec& exec) override;
-
- private:
-  const LanguageModel& model_;
-  int64_t chunk_tokens_;
+  Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;
+  std::span<const int32_t> Accept(Sequence& sequence, MatrixView<const float> hidden,
+                                  MatrixView<float> logits) override;
 };
 
 }  // namespace godwit

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <memory>
 
+#include "generate/step_together.h"
 #include "kernels/dispatch.h"
 #include "tests/fake_model.h"
 
@@ -39,8 +39,7 @@ class AutoregressiveTest : public testing::Test {
   static Sequence NewSequence(int64_t prompt, const std::string& kv = "dense",
                               const SamplerOptions& sampler = {.temperature = 0}, uint64_t id = 0) {
     return {.tokens = Prompt(prompt),
-            .policy = MakePolicy(FakeModel::Geometry(),
-                                 {.spec = kv, .context = 500, .max_step_tokens = 16}),
+            .cache = MakeTextCache(FakeModel::Geometry(), {.spec = kv, .context = 500}),
             .sampler = Sampler(sampler, kVocab),
             .id = id};
   }
@@ -52,9 +51,23 @@ class AutoregressiveTest : public testing::Test {
             .cancel = cancel};
   }
 
+  // A step of this text only, of up to max_tokens rows: what was accepted.
+  static std::vector<int32_t> Step(const LanguageModel& model, const Exec& exec, Sequence& sequence,
+                                   int64_t max_tokens) {
+    Autoregressive strategy;
+    Participant one{.sequence = &sequence, .strategy = &strategy, .max_tokens = max_tokens};
+    StepTogether(model, exec, {&one, 1});
+    if (one.error) std::rethrow_exception(one.error);
+    return {one.accepted.begin(), one.accepted.end()};
+  }
+  std::vector<int32_t> Step(Sequence& sequence, int64_t max_tokens = 10,
+                            const CancelToken* cancel = nullptr) {
+    return Step(model_, On(cancel), sequence, max_tokens);
+  }
+
   // Steps until `tokens` have been accepted.
-  void Generate(Autoregressive& strategy, Sequence& sequence, int64_t tokens) {
-    while (tokens > 0) tokens -= std::ssize(strategy.Step(sequence, On()));
+  void Generate(Sequence& sequence, int64_t tokens, int64_t chunk) {
+    while (tokens > 0) tokens -= std::ssize(Step(sequence, chunk));
   }
 
   FakeModel model_{kVocab, Script};
@@ -63,18 +76,17 @@ class AutoregressiveTest : public testing::Test {
 };
 
 TEST_F(AutoregressiveTest, ReadsThePromptInChunksAndThenContinuesIt) {
-  Autoregressive strategy(model_, 10);
   Sequence sequence = NewSequence(25);
   EXPECT_EQ(sequence.pending(), 25);
-  EXPECT_TRUE(strategy.Step(sequence, On()).empty());
+  EXPECT_TRUE(Step(sequence).empty());
   EXPECT_EQ(sequence.pending(), 15);
-  EXPECT_TRUE(strategy.Step(sequence, On()).empty());
+  EXPECT_TRUE(Step(sequence).empty());
   EXPECT_EQ(sequence.pending(), 5);
   EXPECT_EQ(sequence.tokens, Prompt(25)) << "no token before the prompt has been read";
 
   const auto expected = Continued(Prompt(25), 4);
   for (size_t i = 25; i < 29; ++i) {
-    EXPECT_THAT(strategy.Step(sequence, On()), ElementsAre(expected[i]));
+    EXPECT_THAT(Step(sequence), ElementsAre(expected[i]));
     EXPECT_EQ(sequence.tokens.size(), i + 1);
     EXPECT_EQ(sequence.pending(), 1);
   }
@@ -97,9 +109,8 @@ TEST_F(AutoregressiveTest, ChunksDoNotShow) {
   for (const char* kv : {"dense", "sinks:4+8"}) {
     for (const int64_t prompt : {1, 15, 16, 17, 64}) {
       for (const int64_t chunk : {1, 3, 16, 1000}) {
-        Autoregressive strategy(model_, chunk);
         Sequence sequence = NewSequence(prompt, kv);
-        Generate(strategy, sequence, 20);
+        Generate(sequence, 20, chunk);
         EXPECT_EQ(sequence.tokens, Continued(Prompt(prompt), 20))
             << kv << ", prompt of " << prompt << ", chunks of " << chunk;
       }
@@ -107,34 +118,47 @@ TEST_F(AutoregressiveTest, ChunksDoNotShow) {
   }
 }
 
-TEST_F(AutoregressiveTest, KeepsToThePolicysLargestStep) {
-  Autoregressive strategy(model_, 1000);
-  Sequence sequence = NewSequence(40, "sinks:4+8");
-  Generate(strategy, sequence, 1);
-  for (const FakeModel::Read& read : model_.reads()) EXPECT_LE(std::ssize(read.tokens), 16);
+// A step says what its rows are for.
+TEST_F(AutoregressiveTest, ProposesThePromptAndThenOneTokenAtATime) {
+  Autoregressive strategy;
+  Sequence sequence = NewSequence(25);
+  const Proposal first = strategy.Propose(sequence, 10);
+  EXPECT_EQ(first.segment.tokens.data(), sequence.tokens.data());
+  EXPECT_EQ(first.segment.tokens.size(), 10u);
+  EXPECT_EQ(first.segment.text, sequence.cache.get());
+  EXPECT_EQ(first.segment.phase, Phase::kPrompt);
+  EXPECT_TRUE(first.segment.parents.empty());
+  EXPECT_EQ(first.logit_rows, 0);
+  EXPECT_EQ(strategy.Propose(sequence, 1000).segment.tokens.size(), 25u);
+  EXPECT_EQ(strategy.Propose(sequence, 25).logit_rows, 1);
+  Step(sequence, 25);
+  const Proposal next = strategy.Propose(sequence, 10);
+  EXPECT_EQ(next.segment.tokens.size(), 1u);
+  EXPECT_EQ(next.segment.tokens[0], sequence.tokens.back());
+  EXPECT_EQ(next.segment.phase, Phase::kDecode);
+  EXPECT_EQ(next.logit_rows, 1);
 }
 
 TEST_F(AutoregressiveTest, ACancelledStepLeavesTheSequenceAsItWas) {
   CancelToken cancel;
-  Autoregressive strategy(model_, 10);
   Sequence sequence = NewSequence(25);
   const auto expected = Continued(Prompt(25), 6);
   for (int64_t steps = 0; std::ssize(sequence.tokens) < 31; ++steps) {
     const auto tokens = sequence.tokens;
-    const int64_t length = sequence.policy->length();
+    const int64_t length = sequence.cache->length();
     model_.on_step = [&] { cancel.Cancel(); };
     try {
-      strategy.Step(sequence, On(&cancel));
+      Step(sequence, 10, &cancel);
       ADD_FAILURE() << "not cancelled at step " << steps;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kCancelled);
     }
     EXPECT_EQ(sequence.tokens, tokens);
-    EXPECT_EQ(sequence.policy->length(), length);
+    EXPECT_EQ(sequence.cache->length(), length);
     EXPECT_GT(sequence.pending(), 0);
     model_.on_step = nullptr;
     cancel.Reset();
-    strategy.Step(sequence, On(&cancel));
+    Step(sequence, 10, &cancel);
   }
   EXPECT_EQ(sequence.tokens, expected);
 }
@@ -156,24 +180,21 @@ TEST_F(AutoregressiveTest, CancelAfterTheModelHasReadWaitsForTheNextStep) {
   };
   CancelToken cancel;
   LateCanceller model(cancel);
-  Autoregressive strategy(model, 10);
   Sequence sequence = NewSequence(5);
-  EXPECT_EQ(strategy.Step(sequence, On(&cancel)).size(), 1u);
+  EXPECT_EQ(Step(model, On(&cancel), sequence, 10).size(), 1u);
   EXPECT_EQ(sequence.tokens, Continued(Prompt(5), 1));
   EXPECT_EQ(sequence.pending(), 1);
-  EXPECT_THROW(strategy.Step(sequence, On(&cancel)), Error);
+  EXPECT_THROW(Step(model, On(&cancel), sequence, 10), Error);
   EXPECT_EQ(sequence.pending(), 1);
 }
 
 TEST_F(AutoregressiveTest, AnErrorOfTheModelLeavesTheSequenceAsItWas) {
-  Autoregressive strategy(model_, 10);
   Sequence sequence = NewSequence(5);
   sequence.tokens[3] = kVocab;
-  EXPECT_THROW(strategy.Step(sequence, On()), Error);
+  EXPECT_THROW(Step(sequence), Error);
   EXPECT_EQ(sequence.pending(), 5);
   sequence.tokens = Prompt(501);
-  Autoregressive whole(model_, 1000);
-  EXPECT_THROW(whole.Step(sequence, On()), Error) << "beyond the context";
+  EXPECT_THROW(Step(sequence, 1000), Error) << "beyond the context";
   EXPECT_EQ(sequence.pending(), 501);
   EXPECT_EQ(sequence.tokens.size(), 501u);
 }
@@ -191,9 +212,8 @@ TEST_F(AutoregressiveTest, DrawsAreKeyedBySeedSequenceAndPosition) {
   model_.other_logits = -2;
   SamplerOptions options{.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 11};
   const auto run = [&](const SamplerOptions& sampler, uint64_t id, int64_t chunk) {
-    Autoregressive strategy(model_, chunk);
     Sequence sequence = NewSequence(20, "dense", sampler, id);
-    Generate(strategy, sequence, 40);
+    Generate(sequence, 40, chunk);
     return sequence.tokens;
   };
   const auto reference = run(options, 5, 7);
@@ -209,14 +229,13 @@ TEST_F(AutoregressiveTest, DrawsAreKeyedBySeedSequenceAndPosition) {
 TEST_F(AutoregressiveTest, GoingBackDrawsTheSameAgain) {
   model_.other_logits = -2;
   const SamplerOptions options{.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 3};
-  Autoregressive strategy(model_, 8);
   Sequence sequence = NewSequence(20, "dense", options);
-  Generate(strategy, sequence, 30);
+  Generate(sequence, 30, 8);
   const auto reference = sequence.tokens;
   for (const size_t length : {25, 20, 40}) {
     sequence.tokens.resize(length);
-    sequence.policy->Truncate(static_cast<int64_t>(length) - 1);
-    Generate(strategy, sequence, 50 - static_cast<int64_t>(length));
+    sequence.cache->Truncate(static_cast<int64_t>(length) - 1);
+    Generate(sequence, 50 - static_cast<int64_t>(length), 8);
     EXPECT_EQ(sequence.tokens, reference);
   }
 }

@@ -5,19 +5,19 @@
 #include <memory>
 #include <vector>
 
-#include "attention/policy.h"
+#include "attention/text_cache.h"
 #include "sampling/sampler.h"
 
 namespace godwit {
 
 struct Sequence {
-  std::vector<int32_t> tokens;              // the prompt, then the output
-  std::unique_ptr<AttentionPolicy> policy;  // has seen the first policy->length() of them
+  std::vector<int32_t> tokens;       // the prompt, then the output
+  std::unique_ptr<TextCache> cache;  // has seen the first cache->length() of them
   Sampler sampler;
   uint64_t id = 0;  // tells apart the draws of several answers to one prompt
 
   // Tokens that the model has yet to read.
-  int64_t pending() const { return static_cast<int64_t>(tokens.size()) - policy->length(); }
+  int64_t pending() const { return static_cast<int64_t>(tokens.size()) - cache->length(); }
 };
 
 }  // namespace godwit

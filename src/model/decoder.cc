@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -45,21 +44,18 @@ int64_t Decoder::MatrixBytes(int64_t experts) const {
 // This page is the model. x [tokens, hidden] runs through the layers; every segment's tokens are
 // rows of it, and only attention tells the segments apart.
 void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
-                      MatrixView<float> hidden) const {
+                      MatrixView<float> x) const {
   Workspace::Scope scope(exec.workspace);
-  const auto x = exec.workspace.Matrix<float>(hidden.rows, spec_.hidden_size);
-  const auto attention = exec.workspace.Matrix<float>(hidden.rows, spec_.hidden_size);
-  const auto mlp = exec.workspace.Matrix<float>(hidden.rows, spec_.hidden_size);
+  const auto attention = exec.workspace.Matrix<float>(x.rows, spec_.hidden_size);
+  const auto mlp = exec.workspace.Matrix<float>(x.rows, spec_.hidden_size);
 
   // First, since it refuses a text that outgrows the table of learned positions.
-  for (const Segment& segment : segments) {
-    segment.policy->Begin(static_cast<int64_t>(segment.tokens.size()));
-  }
-  Embed(exec, segments, x);
+  AttentionStep step(exec, segments);
+  Embed(exec, segments, step, x);
   const bool post_norm = spec_.topology == Topology::kPostNorm;
   for (int64_t i = 0; i < spec_.layers; ++i) {
     const DecoderLayer& layer = weights_.layers[static_cast<size_t>(i)];
-    AttentionBlock(exec, i, segments, x, attention);
+    AttentionBlock(exec, i, step, x, attention);
     if (spec_.topology == Topology::kSequential || post_norm) {
       ops::Add(exec, attention, x);
       if (post_norm) ops::Norm(exec, x, layer.attention_norm, x);
@@ -71,15 +67,10 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
     ops::Add(exec, mlp, x);
     if (post_norm) ops::Norm(exec, x, layer.mlp_norm, x);
   }
-  if (spec_.final_norm) {
-    ops::Norm(exec, x, weights_.final_norm, hidden);
-  } else {
-    for (int64_t row = 0; row < x.rows; ++row) std::ranges::copy(x.RowSpan(row), hidden.Row(row));
-  }
-  for (const Segment& segment : segments) segment.policy->End();
+  step.End();
 }
 
-void Decoder::Embed(const Exec& exec, std::span<const Segment> segments,
+void Decoder::Embed(const Exec& exec, std::span<const Segment> segments, const AttentionStep& step,
                     MatrixView<float> x) const {
   if (spec_.embedding_size) {
     Workspace::Scope scope(exec.workspace);
@@ -89,7 +80,7 @@ void Decoder::Embed(const Exec& exec, std::span<const Segment> segments,
   } else {
     EmbedTokens(exec, segments, x);
   }
-  if (spec_.first_learned_position) AddPositions(exec, segments, x);
+  if (spec_.first_learned_position) AddPositions(exec, step, x);
   if (spec_.embedding_norm) ops::Norm(exec, x, weights_.embedding_norm, x);
 }
 
@@ -115,18 +106,14 @@ void Decoder::EmbedTokens(const Exec& exec, std::span<const Segment> segments,
 }
 
 // Positions in the text: a policy that counts others refuses such a model (AttentionGeometry).
-void Decoder::AddPositions(const Exec& exec, std::span<const Segment> segments,
-                           MatrixView<float> x) const {
+void Decoder::AddPositions(const Exec& exec, const AttentionStep& step, MatrixView<float> x) const {
   Workspace::Scope scope(exec.workspace);
   const auto rows = exec.workspace.Matrix<int32_t>(1, x.rows).RowSpan(0);
   const auto positions = exec.workspace.Matrix<float>(x.rows, x.cols);
-  auto row = rows.begin();
-  for (const Segment& segment : segments) {
-    const auto end = row + std::ssize(segment.tokens);
-    assert(segment.policy->length() + std::ssize(segment.tokens) <= spec_.max_context);
-    std::iota(row, end,
-              static_cast<int32_t>(*spec_.first_learned_position + segment.policy->length()));
-    row = end;
+  for (int64_t row = 0; row < x.rows; ++row) {
+    const int64_t position = step.PositionOf(row);
+    assert(position < spec_.max_context);
+    rows[static_cast<size_t>(row)] = static_cast<int32_t>(*spec_.first_learned_position + position);
   }
   ops::Embed(exec, rows, weights_.positions, positions);
   ops::Add(exec, positions, x);
@@ -145,7 +132,7 @@ ops::LinearRows Decoder::BlockInput(const Exec& exec, const ops::NormWeights& no
 }
 
 // out = o(attention(q, k, v of norm(x))).
-void Decoder::AttentionBlock(const Exec& exec, int64_t index, std::span<const Segment> segments,
+void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& step,
                              MatrixView<const float> x, MatrixView<float> out) const {
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
   const int64_t q_cols = spec_.heads * spec_.head_dim;
@@ -165,17 +152,7 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, std::span<const Se
     ops::NormHeads(exec, layer.q_norm, q);
     ops::NormHeads(exec, layer.k_norm, k);
   }
-  int64_t row = 0;
-  for (const Segment& segment : segments) {
-    const int64_t end = row + static_cast<int64_t>(segment.tokens.size());
-    segment.policy->Attend(index,
-                           {.q = q.Rows(row, end),
-                            .k = k.Rows(row, end),
-                            .v = v.Rows(row, end),
-                            .sink_logits = layer.sink_logits},
-                           exec, attended.Rows(row, end));
-    row = end;
-  }
+  step.Attend(index, {.q = q, .k = k, .v = v, .sink_logits = layer.sink_logits}, attended);
   ops::Linear(exec, attended, layer.attention_out, out);
   if (spec_.output_norms) ops::Norm(exec, out, layer.attention_out_norm, out);
 }
@@ -209,6 +186,11 @@ void Decoder::MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<c
 void Decoder::Logits(const Exec& exec, MatrixView<const float> hidden,
                      MatrixView<float> logits) const {
   Workspace::Scope scope(exec.workspace);
+  if (spec_.final_norm) {
+    const auto normed = exec.workspace.Matrix<float>(hidden.rows, hidden.cols);
+    ops::Norm(exec, hidden, weights_.final_norm, normed);
+    hidden = normed;
+  }
   if (spec_.embedding_size) {
     const auto narrow = exec.workspace.Matrix<float>(hidden.rows, *spec_.embedding_size);
     ops::Linear(exec, hidden, weights_.project_out, narrow);

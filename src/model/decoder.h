@@ -65,14 +65,15 @@ class Decoder : public LanguageModel {
  private:
   // Of all layers, with so many experts in each.
   int64_t MatrixBytes(int64_t experts) const;
-  void Embed(const Exec& exec, std::span<const Segment> segments, MatrixView<float> x) const;
+  void Embed(const Exec& exec, std::span<const Segment> segments, const AttentionStep& step,
+             MatrixView<float> x) const;
   void EmbedTokens(const Exec& exec, std::span<const Segment> segments,
                    MatrixView<float> out) const;
-  void AddPositions(const Exec& exec, std::span<const Segment> segments, MatrixView<float> x) const;
+  void AddPositions(const Exec& exec, const AttentionStep& step, MatrixView<float> x) const;
   // What a block's first weight reads of the residual stream x.
   ops::LinearRows BlockInput(const Exec& exec, const ops::NormWeights& norm,
                              MatrixView<const float> x, const Weight& w) const;
-  void AttentionBlock(const Exec& exec, int64_t layer, std::span<const Segment> segments,
+  void AttentionBlock(const Exec& exec, int64_t layer, AttentionStep& step,
                       MatrixView<const float> x, MatrixView<float> out) const;
   void MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<const float> x,
                 MatrixView<float> out) const;

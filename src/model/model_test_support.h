@@ -172,8 +172,8 @@ inline std::unique_ptr<Decoder> Load(const DecoderSpec& spec, const WeightSource
   return LoadDecoder(spec, source, pool, hooks, storage);
 }
 
-inline std::unique_ptr<AttentionPolicy> DensePolicy(const DecoderSpec& spec, int64_t context = 64) {
-  return MakePolicy(Geometry(spec), {.kv_type = DType::kF32, .context = context});
+inline std::unique_ptr<TextCache> DenseText(const DecoderSpec& spec, int64_t context = 64) {
+  return MakeTextCache(Geometry(spec), {.kv_type = DType::kF32, .context = context});
 }
 
 // One step of all segments; the logits of every token.
@@ -197,8 +197,8 @@ inline std::vector<float> Step(const Decoder& decoder, const std::vector<Segment
 }
 
 inline std::vector<float> LogitsOf(const Decoder& decoder, const std::vector<int32_t>& tokens) {
-  const auto policy = DensePolicy(decoder.spec());
-  return Step(decoder, {{tokens, policy.get()}});
+  const auto text = DenseText(decoder.spec());
+  return Step(decoder, {{tokens, text.get()}});
 }
 
 }  // namespace godwit

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 #include <memory>
 
 #include "base/error.h"
+#include "ops/attention_state.h"
 #include "ops/quantize.h"
 
 namespace godwit::ops {
 namespace {
 
 using kernels::AttendTileArgs;
-using kernels::kStateHeader;
 using kernels::kTileTokens;
 using kernels::TileSpan;
 
@@ -40,7 +39,7 @@ AttendTile SelectKernel(const kernels::KernelTable& kernels, DType dtype) {
   }
 }
 
-// Query rows [begin, end) of one KV head, in head-major order.
+// Query rows [begin, end) of one KV head of a text, in head-major order.
 struct RowBlock {
   int64_t kv_head;
   int64_t begin;
@@ -57,121 +56,144 @@ struct StretchRun {
 
 class Attender {
  public:
-  Attender(const Exec& exec, const AttentionShape& shape, const Alibi& alibi, int64_t tokens,
+  Attender(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
            std::span<const float> sink_logits)
       : exec_(exec),
         shape_(shape),
         alibi_(alibi),
-        tokens_(tokens),
+        sink_logits_(sink_logits),
         group_(shape.heads / shape.kv_heads),
-        state_stride_(kStateHeader + kernels::PadToLanes(shape.head_dim)),
-        sinks_(
-            exec.workspace.Matrix<float>(static_cast<int64_t>(sink_logits.size()), state_stride_)) {
-    // A key of that score whose value is zero.
-    for (int64_t head = 0; head < sinks_.rows; ++head) {
-      std::fill_n(sinks_.Row(head), state_stride_, 0.0f);
-      sinks_.Row(head)[0] = sink_logits[static_cast<size_t>(head)];
-      sinks_.Row(head)[1] = 1.0f;
-    }
+        stride_(StateStride(shape.head_dim)) {}
+
+  int64_t state_stride() const { return stride_; }
+  int64_t RowsPerHead(const AttentionRows& text) const { return text.rows * group_; }
+
+  void Clear(int64_t rows, float* states) const { ClearStates(shape_.head_dim, rows, states); }
+
+  void Merge(const float* from, int64_t rows, float* into) const {
+    MergeStates(exec_.kernels, shape_.head_dim, rows, from, into);
   }
 
-  int64_t state_stride() const { return state_stride_; }
-  int64_t rows_per_head() const { return tokens_ * group_; }
-
-  void Clear(int64_t rows, float* states) const {
-    std::fill_n(states, rows * state_stride_, 0.0f);
-    for (int64_t row = 0; row < rows; ++row)
-      states[row * state_stride_] = -std::numeric_limits<float>::infinity();
-  }
-
-  StretchRun Stretches(const AttentionSource& source, const RowBlock& block) const {
-    int64_t begin = INT64_MAX;
-    int64_t end = 0;
-    for (int64_t token = block.begin / group_; token <= (block.end - 1) / group_; ++token) {
-      const KvRange range = source.visible[static_cast<size_t>(token)];
-      if (range.begin >= range.end) continue;
-      begin = std::min(begin, range.begin);
-      end = std::max(end, range.end);
+  StretchRun Stretches(const AttentionRows& text, const AttentionSource& source,
+                       const RowBlock& block) const {
+    const int64_t first = std::max(text.position + block.begin / group_, source.visible.from);
+    const int64_t last =
+        std::min(text.position + (block.end - 1) / group_, source.visible.until - 1);
+    if (first > last) return {0, 0};
+    if (!source.parts.empty()) {
+      const int64_t parts = std::ssize(source.parts[static_cast<size_t>(block.kv_head)]);
+      return {0, (parts + kStretchTiles - 1) / kStretchTiles};
     }
+    const int64_t begin = source.visible.At(first).begin;
+    const int64_t end = source.visible.At(last).end;
     if (begin >= end) return {0, 0};
     return {begin / kStretchTokens, (end - 1) / kStretchTokens + 1};
   }
 
-  // Folds one stretch into fresh states of the block's rows.
-  void FoldStretch(const AttentionSource& source, const RowBlock& block, int64_t stretch,
-                   float* states) const {
-    Clear(block.rows(), states);
-    const AttendTile attend = SelectKernel(exec_.kernels, source.kv.dtype);
-    const int64_t first_row = block.kv_head * rows_per_head() + block.begin;
-    const bool scaled = source.kv.dtype == DType::kI8;
-    const bool biased = !alibi_.slopes.empty();
-    alignas(64) float bias[kBlockRows * kTileTokens];  // left alone if there is none
-    for (int64_t tile = stretch * kStretchTiles; tile < (stretch + 1) * kStretchTiles; ++tile) {
-      TileSpan spans[kBlockRows];
-      if (!Spans(source, block, tile * kTileTokens, spans)) continue;
-      if (biased) Biases(source, block, tile * kTileTokens, spans, bias);
-      const bool last = tile + 1 == (stretch + 1) * kStretchTiles;
-      attend({.q = source.q.Row(first_row),
-              .q_stride = source.q.stride,
-              .spans = spans,
-              .rows = block.rows(),
-              .k = source.kv.Keys(block.kv_head, tile),
-              .v = source.kv.Values(block.kv_head, tile),
-              .head_dim = shape_.head_dim,
-              .scale = shape_.scale,
-              .bias = biased ? bias : nullptr,
-              .state = states,
-              .state_stride = state_stride_,
-              .next_k = last ? nullptr : source.kv.Keys(block.kv_head, tile + 1),
-              .next_v = last ? nullptr : source.kv.Values(block.kv_head, tile + 1),
-              .k_scales = scaled ? source.kv.Scales(block.kv_head, tile) : nullptr,
-              .v_scales = scaled ? source.kv.Scales(block.kv_head, tile) + kTileTokens : nullptr,
-              .q_scales = source.q_scales == nullptr ? nullptr : source.q_scales + first_row});
+  // Of all sources and rows, the most that a head has.
+  int64_t MostStretches(const AttentionRows& text) const {
+    int64_t most = 0;
+    for (int64_t head = 0; head < shape_.kv_heads; ++head) {
+      int64_t stretches = 0;
+      bool lists = false;
+      for (const AttentionSource& source : text.sources) {
+        stretches += Stretches(text, source, {head, 0, RowsPerHead(text)}).count();
+        lists |= !source.parts.empty();
+      }
+      most = std::max(most, stretches);
+      if (!lists) break;  // all heads see the same
     }
+    return most;
   }
 
-  void Merge(const float* from, int64_t rows, float* into) const {
-    for (int64_t row = 0; row < rows; ++row) {
-      exec_.kernels.merge_state(from + row * state_stride_, shape_.head_dim,
-                                into + row * state_stride_);
+  // Folds one stretch into fresh states of the block's rows.
+  void FoldStretch(const AttentionRows& text, const AttentionSource& source, const RowBlock& block,
+                   int64_t stretch, float* states) const {
+    Clear(block.rows(), states);
+    const int64_t begin = stretch * kStretchTiles;
+    if (source.parts.empty()) {
+      for (int64_t tile = begin; tile < begin + kStretchTiles; ++tile) {
+        const bool last = tile + 1 == begin + kStretchTiles || !source.kv.Holds(tile + 1);
+        FoldTile(text, source, block, {tile, 0, kTileTokens}, last ? -1 : tile + 1, states);
+      }
+      return;
+    }
+    const auto parts =
+        source.parts[static_cast<size_t>(block.kv_head)].subspan(static_cast<size_t>(begin));
+    const size_t count = std::min<size_t>(kStretchTiles, parts.size());
+    for (size_t i = 0; i < count; ++i) {
+      FoldTile(text, source, block, parts[i], i + 1 < count ? parts[i + 1].tile : -1, states);
     }
   }
 
   // The states of all that the block's rows see, to the output. Sinks come in here, once for a
   // query, whoever added up its keys.
-  void Finish(const RowBlock& block, float* states, MatrixView<float> out) const {
+  void Finish(const AttentionRows& text, const RowBlock& block, float* states,
+              MatrixView<float> out) const {
     for (int64_t row = block.begin; row < block.end; ++row) {
       const int64_t head = block.kv_head * group_ + row % group_;
-      float* state = states + (row - block.begin) * state_stride_;
-      if (sinks_.rows > 0) exec_.kernels.merge_state(sinks_.Row(head), shape_.head_dim, state);
-      exec_.kernels.finish_state(state, shape_.head_dim,
-                                 out.Row(row / group_) + head * shape_.head_dim);
+      FinishState(exec_.kernels, shape_.head_dim,
+                  sink_logits_.empty() ? nullptr : &sink_logits_[static_cast<size_t>(head)],
+                  states + (row - block.begin) * stride_,
+                  out.Row(text.first_row + row / group_) + head * shape_.head_dim);
     }
   }
 
  private:
-  // The part of the tile at `position` that each row sees. False if no row sees any of it.
-  bool Spans(const AttentionSource& source, const RowBlock& block, int64_t position,
-             TileSpan* spans) const {
+  // next_tile: whose memory is fetched meanwhile; -1: none.
+  void FoldTile(const AttentionRows& text, const AttentionSource& source, const RowBlock& block,
+                const TilePart& part, int64_t next_tile, float* states) const {
+    TileSpan spans[kBlockRows];
+    if (!Spans(text, source, block, part, spans)) return;
+    const KvView& kv = source.kv;
+    const bool biased = !alibi_.slopes.empty();
+    alignas(64) float bias[kBlockRows * kTileTokens];  // left alone if there is none
+    if (biased) Biases(text, source, block, part.tile * kTileTokens, spans, bias);
+    const bool scaled = kv.dtype == DType::kI8;
+    const int64_t first_row = block.kv_head * RowsPerHead(text) + block.begin;
+    SelectKernel(exec_.kernels, kv.dtype)(
+        {.q = source.q.Row(first_row),
+         .q_stride = source.q.stride,
+         .spans = spans,
+         .rows = block.rows(),
+         .k = kv.Keys(block.kv_head, part.tile),
+         .v = kv.Values(block.kv_head, part.tile),
+         .head_dim = shape_.head_dim,
+         .scale = shape_.scale,
+         .bias = biased ? bias : nullptr,
+         .state = states,
+         .state_stride = stride_,
+         .next_k = next_tile < 0 ? nullptr : kv.Keys(block.kv_head, next_tile),
+         .next_v = next_tile < 0 ? nullptr : kv.Values(block.kv_head, next_tile),
+         .k_scales = scaled ? kv.Scales(block.kv_head, part.tile) : nullptr,
+         .v_scales = scaled ? kv.Scales(block.kv_head, part.tile) + kTileTokens : nullptr,
+         .q_scales = source.q_scales == nullptr ? nullptr : source.q_scales + first_row});
+  }
+
+  // What each row sees of the part. False if no row sees any of it.
+  bool Spans(const AttentionRows& text, const AttentionSource& source, const RowBlock& block,
+             const TilePart& part, TileSpan* spans) const {
+    const int64_t position = part.tile * kTileTokens;
     bool any = false;
     for (int64_t row = block.begin; row < block.end; ++row) {
-      const KvRange range = source.visible[static_cast<size_t>(row / group_)];
-      const int64_t begin = std::clamp<int64_t>(range.begin - position, 0, kTileTokens);
-      const int64_t end = std::clamp<int64_t>(range.end - position, begin, kTileTokens);
+      const KvRange range = source.visible.At(text.position + row / group_);
+      const int64_t begin = std::clamp<int64_t>(range.begin - position, part.begin, part.end);
+      const int64_t end = std::clamp<int64_t>(range.end - position, begin, part.end);
       spans[row - block.begin] = {static_cast<int32_t>(begin), static_cast<int32_t>(end)};
       any |= begin < end;
     }
     return any;
   }
 
-  // ALiBi's part in the scores of that tile: bias [rows, kTileTokens], for the rows that see any.
-  void Biases(const AttentionSource& source, const RowBlock& block, int64_t position,
-              const TileSpan* spans, float* bias) const {
+  // ALiBi's part in the scores of the tile at `position`: bias [rows, kTileTokens], for the rows
+  // that see any.
+  void Biases(const AttentionRows& text, const AttentionSource& source, const RowBlock& block,
+              int64_t position, const TileSpan* spans, float* bias) const {
     for (int64_t row = block.begin; row < block.end; ++row) {
       const int64_t i = row - block.begin;
       if (spans[i].begin >= spans[i].end) continue;
       FillAlibi(alibi_, block.kv_head * group_ + row % group_,
-                source.places[static_cast<size_t>(row / group_)], position,
+                source.PlaceOf(text.position + row / group_), position,
                 {bias + i * kTileTokens, static_cast<size_t>(kTileTokens)});
     }
   }
@@ -179,65 +201,58 @@ class Attender {
   const Exec& exec_;
   const AttentionShape& shape_;
   const Alibi& alibi_;
-  int64_t tokens_;
+  std::span<const float> sink_logits_;
   int64_t group_;
-  int64_t state_stride_;
-  MatrixView<float> sinks_;  // [heads, state_stride], or no rows
+  int64_t stride_;
 };
 
-// Many rows: a core takes a block of rows through all that the block sees.
-void AttendWide(const Exec& exec, const AttentionShape& shape, const Attender& attender,
-                std::span<const AttentionSource> sources, MatrixView<float> out) {
-  const int64_t blocks = (attender.rows_per_head() + kBlockRows - 1) / kBlockRows;
-  const auto scratch =
-      exec.workspace.Matrix<float>(exec.pool.threads(), 2 * kBlockRows * attender.state_stride());
-  exec.Parallel(shape.kv_heads * blocks, [&](int64_t task, int worker) {
-    const int64_t begin = task % blocks * kBlockRows;
-    const RowBlock block{task / blocks, begin,
-                         std::min(attender.rows_per_head(), begin + kBlockRows)};
-    float* total = scratch.Row(worker);
-    float* stretch_states = total + kBlockRows * attender.state_stride();
-    attender.Clear(block.rows(), total);
-    for (const AttentionSource& source : sources) {
-      const StretchRun run = attender.Stretches(source, block);
-      for (int64_t stretch = run.first; stretch < run.last; ++stretch) {
-        // A block over a million keys is too long to wait for; Parallel throws in the end.
-        if (exec.cancel != nullptr && exec.cancel->cancelled()) return;
-        attender.FoldStretch(source, block, stretch, stretch_states);
-        attender.Merge(stretch_states, block.rows(), total);
-      }
-    }
-    attender.Finish(block, total, out);
-  });
+// The rows of one text as tasks for the cores. Many rows: a core takes a block of rows through all
+// that the block sees. Few rows over a long context: the cores share the stretches of each head,
+// and their states are merged afterwards.
+struct Job {
+  const AttentionRows* text;
+  int64_t first_task;
+  int64_t tasks_per_head;
+  float* states;  // [kv_heads * tasks_per_head, rows * state_stride] of stretches, or null: blocks
+  int64_t first_head;  // among those to be merged
+};
+
+// The job to which a task belongs.
+const Job& JobOf(std::span<const Job> jobs, int64_t task, int64_t Job::*first) {
+  const auto next = std::upper_bound(jobs.begin(), jobs.end(), task,
+                                     [&](int64_t t, const Job& job) { return t < job.*first; });
+  return *(next - 1);
 }
 
-// Few rows over a long context: the cores share the stretches of each head and merge afterwards.
-void AttendDeep(const Exec& exec, const AttentionShape& shape, const Attender& attender,
-                std::span<const AttentionSource> sources, int64_t stretches,
-                MatrixView<float> out) {
-  const int64_t rows = attender.rows_per_head();
-  const RowBlock all{0, 0, rows};
-  const auto states =
-      exec.workspace.Matrix<float>(shape.kv_heads * stretches, rows * attender.state_stride());
-  exec.Parallel(shape.kv_heads * stretches, [&](int64_t task) {
-    int64_t index = task % stretches;
-    for (const AttentionSource& source : sources) {
-      const StretchRun run = attender.Stretches(source, all);
-      if (index < run.count()) {
-        attender.FoldStretch(source, {task / stretches, 0, rows}, run.first + index,
-                             states.Row(task));
-        return;
-      }
-      index -= run.count();
+void RunBlock(const Exec& exec, const Attender& attender, const AttentionRows& text,
+              const RowBlock& block, float* scratch, MatrixView<float> out) {
+  float* total = scratch;
+  float* stretch_states = scratch + kBlockRows * attender.state_stride();
+  attender.Clear(block.rows(), total);
+  for (const AttentionSource& source : text.sources) {
+    const StretchRun run = attender.Stretches(text, source, block);
+    for (int64_t stretch = run.first; stretch < run.last; ++stretch) {
+      // A block over a million keys is too long to wait for; Parallel throws in the end.
+      if (exec.cancel != nullptr && exec.cancel->cancelled()) return;
+      attender.FoldStretch(text, source, block, stretch, stretch_states);
+      attender.Merge(stretch_states, block.rows(), total);
     }
-  });
-  exec.Parallel(shape.kv_heads, [&](int64_t kv_head) {
-    float* total = states.Row(kv_head * stretches);
-    for (int64_t i = 1; i < stretches; ++i) {
-      attender.Merge(states.Row(kv_head * stretches + i), rows, total);
+  }
+  attender.Finish(text, block, total, out);
+}
+
+// The stretch of that number among those of all sources, or none.
+void RunStretch(const Attender& attender, const AttentionRows& text, const RowBlock& all,
+                int64_t index, float* states) {
+  for (const AttentionSource& source : text.sources) {
+    const StretchRun run = attender.Stretches(text, source, all);
+    if (index < run.count()) {
+      attender.FoldStretch(text, source, all, run.first + index, states);
+      return;
     }
-    attender.Finish({kv_head, 0, rows}, total, out);
-  });
+    index -= run.count();
+  }
+  attender.Clear(all.rows(), states);
 }
 
 // The same sources, their queries quantized row by row: each head of each token has its own scale.
@@ -245,6 +260,8 @@ std::span<const AttentionSource> WithInt8Queries(const Exec& exec,
                                                  std::span<const AttentionSource> sources) {
   const auto quantized = exec.workspace.Matrix<AttentionSource>(1, std::ssize(sources)).RowSpan(0);
   for (size_t i = 0; i < sources.size(); ++i) {
+    std::construct_at(&quantized[i], sources[i]);
+    if (!sources[i].int8_products) continue;
     const MatrixView<const float> q = sources[i].q;
     if (sources[i].kv.dtype != DType::kI8 || q.cols > kernels::kMaxHeadDimI8) {
       Throw(ErrorKind::kUnsupported,
@@ -259,9 +276,22 @@ std::span<const AttentionSource> WithInt8Queries(const Exec& exec,
       scales[row] = QuantizeRow(exec.kernels, q.Row(row), q.cols, bytes.Row(worker)).scale;
       std::copy_n(bytes.Row(worker), q.cols, integers.Row(row));
     });
-    std::construct_at(&quantized[i], sources[i]);
     quantized[i].q = integers;
     quantized[i].q_scales = scales;
+  }
+  return quantized;
+}
+
+std::span<const AttentionRows> WithInt8Queries(const Exec& exec,
+                                               std::span<const AttentionRows> texts) {
+  const auto wants = [](const AttentionRows& text) {
+    return std::ranges::any_of(text.sources, &AttentionSource::int8_products);
+  };
+  if (std::ranges::none_of(texts, wants)) return texts;
+  const auto quantized = exec.workspace.Matrix<AttentionRows>(1, std::ssize(texts)).RowSpan(0);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    std::construct_at(&quantized[i], texts[i]);
+    quantized[i].sources = WithInt8Queries(exec, texts[i].sources);
   }
   return quantized;
 }
@@ -269,29 +299,73 @@ std::span<const AttentionSource> WithInt8Queries(const Exec& exec,
 }  // namespace
 
 void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
-               std::span<const AttentionSource> sources, std::span<const float> sink_logits,
+               std::span<const AttentionRows> texts, std::span<const float> sink_logits,
                MatrixView<float> out) {
   assert(sink_logits.empty() || static_cast<int64_t>(sink_logits.size()) == shape.heads);
   assert(alibi.slopes.empty() || static_cast<int64_t>(alibi.slopes.size()) == shape.heads);
   assert(out.cols == shape.heads * shape.head_dim && shape.heads % shape.kv_heads == 0);
-  if (out.rows == 0) return;
+  if (texts.empty()) return;
   Workspace::Scope scope(exec.workspace);
-  if (shape.int8_products) sources = WithInt8Queries(exec, sources);
-  const Attender attender(exec, shape, alibi, out.rows, sink_logits);
+  texts = WithInt8Queries(exec, texts);
+  const Attender attender(exec, shape, alibi, sink_logits);
 
-  int64_t stretches = 0;
-  for (const AttentionSource& source : sources) {
-    assert(alibi.slopes.empty() || static_cast<int64_t>(source.places.size()) == out.rows);
-    stretches += attender.Stretches(source, {0, 0, attender.rows_per_head()}).count();
+  const auto jobs = exec.workspace.Matrix<Job>(1, std::ssize(texts)).RowSpan(0);
+  int64_t tasks = 0, shared_heads = 0, state_bytes = 0;
+  bool blocks = false;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const int64_t rows = attender.RowsPerHead(texts[i]);
+    assert(rows > 0);
+    const int64_t stretches = rows <= kBlockRows ? attender.MostStretches(texts[i]) : 0;
+    const int64_t bytes = shape.kv_heads * stretches * rows * attender.state_stride() *
+                          static_cast<int64_t>(sizeof(float));
+    const bool deep = stretches > 1 && state_bytes + bytes <= kMostStateBytes;
+    Job& job = *std::construct_at(&jobs[i]);
+    job = {.text = &texts[i],
+           .first_task = tasks,
+           .tasks_per_head = deep ? stretches : (rows + kBlockRows - 1) / kBlockRows,
+           .states = nullptr,
+           .first_head = shared_heads};
+    if (deep) {
+      state_bytes += bytes;
+      job.states =
+          exec.workspace.Matrix<float>(shape.kv_heads * stretches, rows * attender.state_stride())
+              .data;
+      shared_heads += shape.kv_heads;
+    } else {
+      blocks = true;
+    }
+    tasks += shape.kv_heads * job.tasks_per_head;
   }
-  const int64_t rows = attender.rows_per_head();
-  const int64_t state_bytes = shape.kv_heads * stretches * rows * attender.state_stride() *
-                              static_cast<int64_t>(sizeof(float));
-  if (stretches > 1 && rows <= kBlockRows && state_bytes <= kMostStateBytes) {
-    AttendDeep(exec, shape, attender, sources, stretches, out);
-  } else {
-    AttendWide(exec, shape, attender, sources, out);
-  }
+  const auto scratch = exec.workspace.Matrix<float>(blocks ? exec.pool.threads() : 0,
+                                                    2 * kBlockRows * attender.state_stride());
+
+  // Of a job whose states wait: those of a head and one of its stretches.
+  const auto states_of = [&](const Job& job, int64_t stretch) {
+    return job.states + stretch * attender.RowsPerHead(*job.text) * attender.state_stride();
+  };
+  exec.Parallel(tasks, [&](int64_t task, int worker) {
+    const Job& job = JobOf(jobs, task, &Job::first_task);
+    const int64_t index = task - job.first_task;
+    const int64_t rows = attender.RowsPerHead(*job.text);
+    const int64_t head = index / job.tasks_per_head, part = index % job.tasks_per_head;
+    if (job.states != nullptr) {
+      RunStretch(attender, *job.text, {head, 0, rows}, part, states_of(job, index));
+    } else {
+      const int64_t begin = part * kBlockRows;
+      RunBlock(exec, attender, *job.text, {head, begin, std::min(rows, begin + kBlockRows)},
+               scratch.Row(worker), out);
+    }
+  });
+  exec.Parallel(shared_heads, [&](int64_t merge) {
+    const Job& job = JobOf(jobs, merge, &Job::first_head);
+    const int64_t head = merge - job.first_head;
+    const int64_t rows = attender.RowsPerHead(*job.text);
+    float* total = states_of(job, head * job.tasks_per_head);
+    for (int64_t i = 1; i < job.tasks_per_head; ++i) {
+      attender.Merge(states_of(job, head * job.tasks_per_head + i), rows, total);
+    }
+    attender.Finish(*job.text, {head, 0, rows}, total, out);
+  });
 }
 
 }  // namespace godwit::ops

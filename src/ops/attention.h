@@ -1,13 +1,17 @@
 // Attention of query rows over cached keys and values, whoever cached them.
 //
-// A policy says which cached positions each token sees; this file does the arithmetic. Keys come in
-// tiles of kernels::kTileTokens, cut by text position. A query folds the tiles of one *stretch*
-// (kStretchTiles tiles, cut by position too) in ascending order, and the states of the stretches in
-// ascending order again. The two levels let many cores share one query over a long context and
-// still add in one order, so neither the threads nor the chunks of a prompt show in the result.
+// A policy says which cached positions each row sees; this file does the arithmetic, for the rows
+// of all texts of a step at once. Keys come in tiles of kernels::kTileTokens, cut by text position.
+// A query folds the tiles of one *stretch* (kStretchTiles tiles, cut by position too) in ascending
+// order, and the states (attention_state.h) of the stretches in ascending order again. The two
+// levels let many cores share one query over a long context and still add in one order, so neither
+// the threads nor the chunks of a prompt nor the other texts show in the result.
 #pragma once
 
+#include <algorithm>
+#include <cassert>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "ops/alibi.h"
@@ -19,18 +23,34 @@ namespace godwit::ops {
 
 inline constexpr int64_t kStretchTiles = 16;  // 1024 positions
 
-// The keys and values of one layer. Position p lies in tile (p / kTileTokens) modulo the number of
-// pages, so a ring is a store with fewer pages than the text has tiles.
-struct KvView {
-  DType dtype;                              // F32, F16, BF16 or I8
-  std::span<const std::byte* const> pages;  // each: one tile of every layer and KV head
-  int64_t layer_offset;                     // bytes from a page to this layer's first head
-  int64_t head_bytes;                       // bytes from one KV head to the next
-  int64_t value_offset;                     // bytes from a head's keys to its values
-  int64_t scale_offset = 0;                 // I8: and to the f32 scales of the tile's keys
+// The text positions [begin, end).
+struct KvRange {
+  int64_t begin;
+  int64_t end;
+};
 
+// The keys and values of one layer of one text: position p lies in tile p / kTileTokens.
+struct KvView {
+  DType dtype;                    // F32, F16, BF16 or I8
+  const std::byte* const* pages;  // of this layer: that in slot i is pages[i * page_stride]
+  int64_t page_stride;
+  int64_t slots;
+  // Tiles that are no longer there; those behind follow those before in the slots.
+  int64_t dropped_begin = 0;
+  int64_t dropped_end = 0;
+  int64_t head_bytes;        // bytes from one KV head to the next
+  int64_t value_offset;      // bytes from a head's keys to its values
+  int64_t scale_offset = 0;  // I8: and to the f32 scales of the tile's keys
+
+  int64_t Slot(int64_t tile) const {
+    return tile < dropped_begin ? tile : tile - (dropped_end - dropped_begin);
+  }
+  bool Holds(int64_t tile) const {
+    return (tile < dropped_begin || tile >= dropped_end) && Slot(tile) < slots;
+  }
   const std::byte* Keys(int64_t head, int64_t tile) const {
-    return pages[static_cast<size_t>(tile) % pages.size()] + layer_offset + head * head_bytes;
+    assert(Holds(tile));
+    return pages[Slot(tile) * page_stride] + head * head_bytes;
   }
   const std::byte* Values(int64_t head, int64_t tile) const {
     return Keys(head, tile) + value_offset;
@@ -41,32 +61,69 @@ struct KvView {
   }
 };
 
-// The text positions [begin, end).
-struct KvRange {
-  int64_t begin;
-  int64_t end;
+// Which keys a row sees, by its own position p in the text: of [begin, end) the last `window` up to
+// itself. Rows outside [from, until) see none.
+struct Visible {
+  int64_t begin = 0;
+  int64_t end = INT64_MAX;
+  int64_t window = INT64_MAX;
+  int64_t from = 0;
+  int64_t until = INT64_MAX;
+
+  // Both ends rise with p.
+  KvRange At(int64_t p) const {
+    if (p < from || p >= until) return {0, 0};
+    return {std::max(begin, p - window + 1), std::min(end, p + 1)};
+  }
 };
 
-// One body of cached rows and how each query token sees it.
+// The positions tile * kTileTokens + [begin, end).
+struct TilePart {
+  int64_t tile;
+  int32_t begin;
+  int32_t end;
+};
+
+// One body of cached rows and how the rows of a text see it.
 struct AttentionSource {
   KvView kv;
-  MatrixView<const float> q;         // queries encoded for this source, in head-major order (below)
-  std::span<const KvRange> visible;  // [tokens]
-  std::span<const AlibiPlace> places = {};  // [tokens]; not read without ALiBi
+  MatrixView<const float> q;  // queries encoded for this source, in head-major order (below)
+  Visible visible;
+  // What of that is looked at: for every KV head a list of parts, in ascending order and each in a
+  // tile of its own, the same for all rows. Empty: all of it. A stretch is then kStretchTiles
+  // parts.
+  std::span<const std::span<const TilePart>> parts = {};
+  // ALiBi: where the queries stand in the cache; none: each at its place in the text. The keys
+  // stand at theirs, or are moved with the query, so that their distance is that in the text.
+  std::optional<int64_t> query_place = {};
+  bool keys_move = false;
+  // Only if kv is I8: each query and, tile by tile, the weights of the values are quantized, too,
+  // and both products are those of int8 (SmoothQuant, figure 3.3). The softmax stays in float. The
+  // weights of a tile have the scale of their largest: with 1/127 for all, as the paper's code has
+  // it, a token that sees many would see none.
+  bool int8_products = false;
   // With int8 products, set by Attention itself: q is integers, of these scales [rows of q].
   const float* q_scales = nullptr;
+
+  AlibiPlace PlaceOf(int64_t p) const {
+    const int64_t query = query_place.value_or(p);
+    return {.query = query, .shift = keys_move ? query - p : 0};
+  }
+};
+
+// Rows of one text that follow each other.
+struct AttentionRows {
+  int64_t first_row;  // in `out`
+  int64_t rows;
+  int64_t position;  // of the first, in the text
+  std::span<const AttentionSource> sources;
 };
 
 struct AttentionShape {
   int64_t heads;
   int64_t kv_heads;  // divides heads; query head h reads KV head h / (heads / kv_heads)
-  int64_t head_dim;
-  float scale;  // of the scores
-  // Beside int8 keys and values alone: each query and, tile by tile, the weights of the values are
-  // quantized too, and both products are those of int8 (SmoothQuant, figure 3.3). The softmax stays
-  // in float. The weights of a tile have the scale of their largest: with 1/127 for all, as the
-  // paper's code has it, a token that sees many would see none.
-  bool int8_products = false;
+  int64_t head_dim;  // at most kMaxHeadDim (attention_state.h)
+  float scale;       // of the scores
 };
 
 // Head-major order: the rows of all tokens that share a KV head lie together, so that one pass over
@@ -77,15 +134,16 @@ inline int64_t HeadMajorRow(const AttentionShape& shape, int64_t tokens, int64_t
   return (head / group * tokens + token) * group + head % group;
 }
 
-// out [tokens, heads * head_dim]: softmax over the keys of all sources together. A token that sees
-// nothing gets zeros. The keys of a token in different sources must be different keys.
+// out [rows, heads * head_dim]: for each row of each text the softmax over the keys of all of the
+// text's sources together. A row that sees nothing gets zeros. The keys of a row in different
+// sources must be different keys. Rows of `out` that belong to no text are left alone.
 //
 // alibi: a bias on every score; empty slopes: none.
 //
 // sink_logits [heads], or empty: in head h the softmax has one more term, exp(sink_logits[h]), that
 // no value belongs to. Zeros make it SoftMax_1, the "zero sink" of StreamingLLM (section 3.3).
 void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
-               std::span<const AttentionSource> sources, std::span<const float> sink_logits,
+               std::span<const AttentionRows> texts, std::span<const float> sink_logits,
                MatrixView<float> out);
 
 }  // namespace godwit::ops

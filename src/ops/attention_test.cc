@@ -1,6 +1,8 @@
 #include "ops/attention.h"
 
+#include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "ops/test_support.h"
@@ -23,6 +25,7 @@ class Cache {
       pages_.emplace_back(2 * layer_bytes());
       std::memset(pages_.back().data(), 0xff, static_cast<size_t>(pages_.back().bytes()));
       page_data_.push_back(pages_.back().data());
+      page_data_.push_back(pages_.back().data() + layer_bytes());
     }
   }
 
@@ -44,10 +47,20 @@ class Cache {
     return Load(ValueElement(head, position, d));
   }
 
+  // Takes tiles out, as a cache that streams does.
+  void Drop(int64_t begin, int64_t end) {
+    page_data_.erase(page_data_.begin() + 2 * begin, page_data_.begin() + 2 * end);
+    dropped_begin_ = begin;
+    dropped_end_ = end;
+  }
+
   KvView View() const {
     return {.dtype = dtype_,
-            .pages = page_data_,
-            .layer_offset = layer_bytes(),
+            .pages = page_data_.data() + 1,
+            .page_stride = 2,
+            .slots = std::ssize(page_data_) / 2,
+            .dropped_begin = dropped_begin_,
+            .dropped_end = dropped_end_,
             .head_bytes = key_bytes() + value_bytes(),
             .value_offset = key_bytes()};
   }
@@ -85,7 +98,8 @@ class Cache {
   DType dtype_;
   RandomFloats random_;
   std::vector<Buffer> pages_;
-  std::vector<const std::byte*> page_data_;
+  std::vector<const std::byte*> page_data_;  // [tiles that are there, layers]
+  int64_t dropped_begin_ = 0, dropped_end_ = 0;
 };
 
 AttentionShape MakeShape(int64_t heads, int64_t kv_heads, int64_t head_dim) {
@@ -122,78 +136,110 @@ class Queries {
   GappedMatrix values_;
 };
 
-// What ALiBi adds for tokens that see `visible` from `places`.
-struct Biased {
-  Alibi alibi;
-  std::vector<KvRange> visible;
-  std::vector<AlibiPlace> places;
+// Rows of a text over one cache; as a rule the last ones.
+struct TextRows {
+  const Cache* cache;
+  const Queries* queries;
+  int64_t position;  // of the first query
+  Visible visible = {};
+  std::vector<std::vector<TilePart>> parts = {};  // of every KV head, or none: all
+  std::optional<int64_t> query_place = {};
+  bool keys_move = false;
 
-  double At(int64_t token, int64_t head, int64_t position) const {
-    const auto [query, shift] = places[static_cast<size_t>(token)];
-    const double slope = alibi.slopes[static_cast<size_t>(head)];
-    return slope * static_cast<double>(position + shift - query);
+  // Whether the row at position p looks at position k.
+  bool Sees(int64_t p, int64_t kv_head, int64_t k) const {
+    const KvRange range = visible.At(p);
+    if (k < range.begin || k >= range.end) return false;
+    if (parts.empty()) return true;
+    return std::ranges::any_of(parts[static_cast<size_t>(kv_head)], [&](const TilePart& part) {
+      const int64_t tile = part.tile * kTileTokens;
+      return k >= tile + part.begin && k < tile + part.end;
+    });
   }
 };
 
 class AttentionTest : public OpsTest {
  protected:
+  // Rows [begin, end) of the queries.
+  struct Slice {
+    const TextRows* text;
+    int64_t begin, end;
+  };
+
+  // All in one call, each text's rows after those of the one before it.
   static std::vector<float> Run(const Exec& exec, const AttentionShape& shape,
-                                std::span<const AttentionSource> sources, int64_t tokens,
+                                const std::vector<Slice>& slices,
                                 std::span<const float> sink_logits = {}, const Alibi& alibi = {}) {
-    GappedMatrix out(tokens, shape.heads * shape.head_dim);
-    Attention(exec, shape, alibi, sources, sink_logits, out.view());
+    std::vector<GappedMatrix> queries;
+    std::vector<std::vector<std::span<const TilePart>>> parts(slices.size());
+    std::vector<AttentionSource> sources;
+    std::vector<AttentionRows> texts;
+    int64_t rows = 0;
+    for (size_t i = 0; i < slices.size(); ++i) {
+      const auto& [text, begin, end] = slices[i];
+      queries.push_back(text->queries->HeadMajor(begin, end));
+      parts[i].assign(text->parts.begin(), text->parts.end());
+      sources.push_back({.kv = text->cache->View(),
+                         .q = queries.back().view(),
+                         .visible = text->visible,
+                         .parts = parts[i],
+                         .query_place = text->query_place,
+                         .keys_move = text->keys_move});
+      texts.push_back({.first_row = rows, .rows = end - begin, .position = text->position + begin});
+      rows += end - begin;
+    }
+    for (size_t i = 0; i < slices.size(); ++i) texts[i].sources = {&sources[i], 1};
+    return Run(exec, shape, texts, rows, sink_logits, alibi);
+  }
+
+  static std::vector<float> Run(const Exec& exec, const AttentionShape& shape,
+                                std::span<const AttentionRows> texts, int64_t rows,
+                                std::span<const float> sink_logits = {}, const Alibi& alibi = {}) {
+    GappedMatrix out(rows, shape.heads * shape.head_dim);
+    Attention(exec, shape, alibi, texts, sink_logits, out.view());
     EXPECT_TRUE(out.GapsIntact());
     return out.Values();
   }
 
-  // Tokens [begin, end) of the queries over one cache.
-  static std::vector<float> Run(const Exec& exec, const AttentionShape& shape, const Cache& cache,
-                                const Queries& queries, const std::vector<KvRange>& visible,
-                                int64_t begin, int64_t end,
-                                std::span<const float> sink_logits = {}) {
-    const GappedMatrix q = queries.HeadMajor(begin, end);
-    const AttentionSource source{.kv = cache.View(),
-                                 .q = q.view(),
-                                 .visible = std::span(visible).subspan(
-                                     static_cast<size_t>(begin), static_cast<size_t>(end - begin))};
-    return Run(exec, shape, {&source, 1}, end - begin, sink_logits);
+  static std::vector<float> Run(const Exec& exec, const AttentionShape& shape, const TextRows& text,
+                                int64_t begin, int64_t end, std::span<const float> sink_logits = {},
+                                const Alibi& alibi = {}) {
+    return Run(exec, shape, {{&text, begin, end}}, sink_logits, alibi);
   }
 
-  // With ALiBi, each token at its place.
-  static std::vector<float> RunBiased(const Exec& exec, const AttentionShape& shape,
-                                      const Cache& cache, const Queries& queries,
-                                      const Biased& biased, int64_t begin, int64_t end) {
-    const GappedMatrix q = queries.HeadMajor(begin, end);
-    const auto at = static_cast<size_t>(begin), n = static_cast<size_t>(end - begin);
-    const AttentionSource source{.kv = cache.View(),
-                                 .q = q.view(),
-                                 .visible = std::span(biased.visible).subspan(at, n),
-                                 .places = std::span(biased.places).subspan(at, n)};
-    return Run(exec, shape, {&source, 1}, end - begin, {}, biased.alibi);
+  static std::vector<float> RowsOf(const AttentionShape& shape, const std::vector<float>& out,
+                                   int64_t begin, int64_t end) {
+    const int64_t cols = shape.heads * shape.head_dim;
+    return {out.begin() + begin * cols, out.begin() + end * cols};
   }
 
   // Softmax over the keys, in double. The tolerance covers the float scores, whose errors the
   // exponential makes relative ones, and the chains of additions in tiles and stretches.
-  static void ExpectSoftmax(const AttentionShape& shape, const Cache& cache, const Queries& queries,
-                            const std::vector<KvRange>& visible, const std::vector<float>& out,
-                            std::span<const float> sink_logits = {},
-                            const Biased* biased = nullptr) {
-    for (int64_t token = 0; token < std::ssize(visible); ++token) {
-      const KvRange range = visible[static_cast<size_t>(token)];
+  static void ExpectSoftmax(const AttentionShape& shape, const TextRows& text, int64_t tokens,
+                            const std::vector<float>& out, std::span<const float> sink_logits = {},
+                            const Alibi& alibi = {}) {
+    for (int64_t token = 0; token < tokens; ++token) {
+      const int64_t p = text.position + token;
+      const KvRange range = text.visible.At(p);
       for (int64_t head = 0; head < shape.heads; ++head) {
         const int64_t kv_head = head * shape.kv_heads / shape.heads;
+        std::vector<int64_t> keys;
+        for (int64_t k = range.begin; k < range.end; ++k) {
+          if (text.Sees(p, kv_head, k)) keys.push_back(k);
+        }
         std::vector<double> weights;
         double size = 0;
         double sum =
             sink_logits.empty() ? 0 : std::exp(double{sink_logits[static_cast<size_t>(head)]});
-        for (int64_t p = range.begin; p < range.end; ++p) {
+        for (const int64_t k : keys) {
           double score = 0, magnitude = 0;
           for (int64_t d = 0; d < shape.head_dim; ++d) {
-            const double product = queries.At(token, head, d) * cache.Key(kv_head, p, d);
+            const double product =
+                text.queries->At(token, head, d) * text.cache->Key(kv_head, k, d);
             score += product;
             magnitude += std::fabs(product);
           }
-          const double bias = biased == nullptr ? 0 : biased->At(token, head, p);
+          const double bias = BiasOf(text, alibi, p, head, k);
           size = std::max(size, magnitude * shape.scale + std::fabs(bias));
           weights.push_back(std::exp(score * shape.scale + bias));
           sum += weights.back();
@@ -202,9 +248,8 @@ class AttentionTest : public OpsTest {
             kEpsilon * (4 * static_cast<double>(shape.head_dim + 4) * size + 256);
         for (int64_t d = 0; d < shape.head_dim; ++d) {
           double expected = 0;
-          for (int64_t p = range.begin; p < range.end; ++p) {
-            expected +=
-                weights[static_cast<size_t>(p - range.begin)] / sum * cache.Value(kv_head, p, d);
+          for (size_t i = 0; i < keys.size(); ++i) {
+            expected += weights[i] / sum * text.cache->Value(kv_head, keys[i], d);
           }
           const auto index = static_cast<size_t>((token * shape.heads + head) * shape.head_dim + d);
           ASSERT_NEAR(out[index], expected, tolerance) << "token " << token << " head " << head;
@@ -212,9 +257,26 @@ class AttentionTest : public OpsTest {
       }
     }
   }
+
+  static double BiasOf(const TextRows& text, const Alibi& alibi, int64_t p, int64_t head,
+                       int64_t k) {
+    if (alibi.slopes.empty()) return 0;
+    const int64_t query = text.query_place.value_or(p);
+    const int64_t key = text.keys_move ? k + query - p : k;
+    return double{alibi.slopes[static_cast<size_t>(head)]} * static_cast<double>(key - query);
+  }
 };
 
 TEST_P(AttentionTest, IsASoftmaxOverWhatATokenSees) {
+  constexpr int64_t kPosition = 284;
+  constexpr Visible kVisible[] = {{.begin = 37},
+                                  {.begin = 64, .end = 128},
+                                  {.begin = 37, .end = 38},
+                                  {.begin = 37, .window = 1},
+                                  {.begin = 127, .end = 129},
+                                  {.begin = 37, .window = 130},
+                                  {.begin = 63, .end = 257, .window = 100},
+                                  {.begin = 37, .from = 285, .until = 288}};
   for (const AttentionShape& shape :
        {MakeShape(1, 1, 8), MakeShape(2, 2, 9), MakeShape(4, 2, 16), MakeShape(6, 2, 20),
         MakeShape(3, 3, 24), MakeShape(8, 1, 33), MakeShape(71, 1, 8), MakeShape(5, 5, 63),
@@ -224,65 +286,84 @@ TEST_P(AttentionTest, IsASoftmaxOverWhatATokenSees) {
       Cache cache(shape, dtype, 320, 1);
       cache.WriteRandom(37, 290);
       const Queries queries(shape, 6, 2);
-      const std::vector<KvRange> visible = {{37, 38},   {37, 290},  {64, 128},
-                                            {100, 100}, {127, 129}, {63, 257}};
-      SCOPED_TRACE(fmt::format("{} heads, {} KV heads, {} dimensions, {}", shape.heads,
-                               shape.kv_heads, shape.head_dim, Name(dtype)));
-      const auto out = Run(On(three_), shape, cache, queries, visible, 0, 6);
-      ExpectSoftmax(shape, cache, queries, visible, out);
-      for (int64_t token = 0; token < 6; ++token) {
-        const auto begin = out.begin() + token * shape.heads * shape.head_dim;
-        ASSERT_EQ(Run(On(one_), shape, cache, queries, visible, token, token + 1),
-                  std::vector<float>(begin, begin + shape.heads * shape.head_dim));
+      for (const Visible& visible : kVisible) {
+        const TextRows text{&cache, &queries, kPosition, visible};
+        SCOPED_TRACE(fmt::format("{} heads, {} KV heads, {} dimensions, {}", shape.heads,
+                                 shape.kv_heads, shape.head_dim, Name(dtype)));
+        const auto out = Run(On(three_), shape, text, 0, 6);
+        ExpectSoftmax(shape, text, 6, out);
+        for (int64_t token = 0; token < 6; ++token) {
+          ASSERT_EQ(Run(On(one_), shape, text, token, token + 1),
+                    RowsOf(shape, out, token, token + 1));
+        }
       }
     }
   }
 }
 
 TEST_P(AttentionTest, TokensThatSeeNothingGetZeros) {
+  constexpr int64_t kPosition = 2 * kStretchTokens - 50;
   const AttentionShape shape = MakeShape(4, 2, 20);
   Cache cache(shape, DType::kBF16, 2 * kStretchTokens, 3);
   cache.WriteRandom(0, 2 * kStretchTokens);
   const Queries queries(shape, 50, 4);
-  std::vector<KvRange> visible(50, {0, 2 * kStretchTokens});
-  for (const int64_t token : {0, 7, 49}) visible[static_cast<size_t>(token)] = {700, 700};
-  visible[8] = {900, 300};
   const std::vector<float> zeros(80, 0.0f);
+  const TextRows some{&cache, &queries, kPosition, {.from = kPosition + 2, .until = kPosition + 9}};
+  const TextRows late{&cache, &queries, kPosition, {.begin = kPosition + 3}};
   for (const int64_t tokens : {10, 50}) {  // deep, wide
-    const auto out = Run(On(three_), shape, cache, queries, visible, 0, tokens);
-    for (const int64_t token : {0, 7, 8}) {
-      EXPECT_EQ(std::vector<float>(out.begin() + token * 80, out.begin() + (token + 1) * 80),
-                zeros);
+    const auto out = Run(On(three_), shape, some, 0, tokens);
+    for (int64_t token = 0; token < tokens; ++token) {
+      EXPECT_EQ(RowsOf(shape, out, token, token + 1) == zeros, token < 2 || token >= 9) << token;
     }
-    EXPECT_NE(std::vector<float>(out.begin() + 80, out.begin() + 160), zeros);
+    const auto later = Run(On(three_), shape, late, 0, tokens);
+    for (int64_t token = 0; token < tokens; ++token) {
+      EXPECT_EQ(RowsOf(shape, later, token, token + 1) == zeros, token < 3) << token;
+    }
   }
-  EXPECT_EQ(Run(On(one_), shape, cache, queries, visible, 0, 1), zeros);
-  EXPECT_EQ(Run(On(one_), shape, {}, 1), zeros);
+  EXPECT_EQ(Run(On(one_), shape, some, 0, 1), zeros);
+  const AttentionRows nothing{.first_row = 0, .rows = 1, .position = 7, .sources = {}};
+  EXPECT_EQ(Run(On(one_), shape, {&nothing, 1}, 1), zeros);
+}
+
+TEST_P(AttentionTest, RowsOfNoTextAreLeftAlone) {
+  const AttentionShape shape = MakeShape(2, 2, 8);
+  Cache cache(shape, DType::kF32, 64, 3);
+  cache.WriteRandom(0, 64);
+  const Queries queries(shape, 2, 4);
+  const TextRows text{&cache, &queries, 60};
+  const GappedMatrix q = queries.HeadMajor(0, 2);
+  const AttentionSource source{.kv = cache.View(), .q = q.view()};
+  const AttentionRows rows{.first_row = 2, .rows = 2, .position = 60, .sources = {&source, 1}};
+  GappedMatrix out(5, 16);
+  for (int64_t row = 0; row < 5; ++row) std::ranges::fill(out.view().RowSpan(row), 5.0f);
+  Attention(On(one_), shape, {}, {&rows, 1}, {}, out.view());
+  const std::vector<float> fives(16, 5.0f);
+  for (const int64_t row : {0, 1, 4}) EXPECT_EQ(out.Row(row), fives);
+  EXPECT_EQ(out.Row(2), RowsOf(shape, Run(On(one_), shape, text, 0, 2), 0, 1));
+  Attention(On(one_), shape, {}, {}, {}, out.view());
+  EXPECT_EQ(out.Row(4), fives);
 }
 
 TEST_P(AttentionTest, ASinkLogitIsOneMoreTermOfTheDenominator) {
-  constexpr int64_t kKeys = 2 * kStretchTokens + 100;
+  constexpr int64_t kKeys = 2 * kStretchTokens + 100, kPosition = kKeys - 40;
   const AttentionShape shape = MakeShape(4, 2, 24);
   const std::vector<float> logits = {0, -3, 2.5, 60};
   for (const DType dtype : kFloatTypes) {
     Cache cache(shape, dtype, kKeys, 16);
     cache.WriteRandom(0, kKeys);
     const Queries queries(shape, 40, 17);
-    std::vector<KvRange> visible;
-    for (int64_t token = 0; token < 40; ++token) visible.push_back({5 * token, 5 * token + 3});
-    visible[1] = visible[39] = {0, kKeys};
-    visible[2] = {9, 9};
-    const auto wide = Run(On(three_), shape, cache, queries, visible, 0, 40, logits);
-    ExpectSoftmax(shape, cache, queries, visible, wide, logits);
-    // Deep, and on its own: the same bits.
-    for (const int64_t token : {0, 1, 2, 39}) {
-      const auto begin = wide.begin() + token * shape.heads * shape.head_dim;
-      EXPECT_EQ(Run(On(three_), shape, cache, queries, visible, token, token + 1, logits),
-                std::vector<float>(begin, begin + shape.heads * shape.head_dim));
+    for (const Visible& visible : {Visible{}, Visible{.window = 3}, Visible{.until = kPosition}}) {
+      const TextRows text{&cache, &queries, kPosition, visible};
+      const auto wide = Run(On(three_), shape, text, 0, 40, logits);
+      ExpectSoftmax(shape, text, 40, wide, logits);
+      // Deep, and on its own: the same bits.
+      for (const int64_t token : {0, 1, 2, 39}) {
+        EXPECT_EQ(Run(On(three_), shape, text, token, token + 1, logits),
+                  RowsOf(shape, wide, token, token + 1));
+      }
+      const std::vector<float> none(4, -std::numeric_limits<float>::infinity());
+      EXPECT_EQ(Run(On(one_), shape, text, 0, 40, none), Run(On(one_), shape, text, 0, 40));
     }
-    const std::vector<float> none(4, -std::numeric_limits<float>::infinity());
-    const auto without = Run(On(one_), shape, cache, queries, visible, 0, 40, none);
-    EXPECT_EQ(without, Run(On(one_), shape, cache, queries, visible, 0, 40));
   }
 }
 
@@ -295,28 +376,23 @@ TEST_P(AttentionTest, AlibiBiasesByThePlaceOfATokenAndItsHead) {
       Cache cache(shape, dtype, kKeys, 18);
       cache.WriteRandom(0, kKeys);
       const Queries queries(shape, kTokens, 19);
-      Biased biased;
+      Alibi alibi;
       for (int64_t head = 0; head < shape.heads; ++head) {
-        biased.alibi.slopes.push_back(0.01f / static_cast<float>(1 + 3 * head));
+        alibi.slopes.push_back(0.01f / static_cast<float>(1 + 3 * head));
       }
-      for (int64_t token = 0; token < kTokens; ++token) {
-        const int64_t end = kKeys - kTokens + token + 1;
-        biased.visible.push_back({token % 2 * 500, end});
-        biased.places.push_back({.query = end + token, .shift = token % 3});
+      TextRows text{&cache, &queries, kKeys - kTokens, {.begin = 500}};
+      for (const auto& [place, keys_move] :
+           {std::pair{std::optional<int64_t>(), false}, {kKeys - 100, false}, {700, true}}) {
+        text.query_place = place;
+        text.keys_move = keys_move;
+        const auto wide = Run(On(three_), shape, text, 0, kTokens, {}, alibi);
+        ExpectSoftmax(shape, text, kTokens, wide, {}, alibi);
+        ASSERT_EQ(Run(On(one_), shape, text, 0, kTokens, {}, alibi), wide);
+        for (const int64_t token : {0, 1, 7, 39}) {
+          ASSERT_EQ(Run(On(three_), shape, text, token, token + 1, {}, alibi),
+                    RowsOf(shape, wide, token, token + 1));
+        }
       }
-      biased.visible[7] = {50, 50};
-      const auto wide = RunBiased(On(three_), shape, cache, queries, biased, 0, kTokens);
-      ExpectSoftmax(shape, cache, queries, biased.visible, wide, {}, &biased);
-      ASSERT_EQ(RunBiased(On(one_), shape, cache, queries, biased, 0, kTokens), wide);
-      const int64_t cols = shape.heads * shape.head_dim;
-      for (const int64_t token : {0, 1, 7, 39}) {
-        ASSERT_EQ(
-            RunBiased(On(three_), shape, cache, queries, biased, token, token + 1),
-            std::vector<float>(wide.begin() + token * cols, wide.begin() + (token + 1) * cols));
-      }
-      biased.alibi.slopes.clear();
-      EXPECT_EQ(RunBiased(On(one_), shape, cache, queries, biased, 0, kTokens),
-                Run(On(one_), shape, cache, queries, biased.visible, 0, kTokens));
     }
   }
 }
@@ -331,29 +407,22 @@ TEST_P(AttentionTest, AnyPartitionOfTheKeysMergesToTheSame) {
     cache.WriteRandom(0, kKeys);
     const Queries queries(shape, kTokens, 6);
     const GappedMatrix q = queries.HeadMajor(0, kTokens);
-    std::vector<KvRange> visible;
-    for (int64_t token = 0; token < kTokens; ++token) {
-      visible.push_back({3 * token, kKeys - kTokens + token + 1});
-    }
-    const auto whole = Run(On(one_), shape, cache, queries, visible, 0, kTokens);
-    ExpectSoftmax(shape, cache, queries, visible, whole);
+    const TextRows text{&cache, &queries, kKeys - kTokens, {.begin = 3, .window = kKeys - 5}};
+    const auto whole = Run(On(one_), shape, text, 0, kTokens);
+    ExpectSoftmax(shape, text, kTokens, whole);
 
     const auto partitioned = [&](std::vector<int64_t> cuts) {
-      cuts.insert(cuts.begin(), 0);
+      cuts.insert(cuts.begin(), text.visible.begin);
       cuts.push_back(kKeys);
-      std::vector<std::vector<KvRange>> parts;
-      for (size_t i = 0; i + 1 < cuts.size(); ++i) {
-        parts.emplace_back();
-        for (const KvRange& range : visible) {
-          parts.back().push_back(
-              {std::max(range.begin, cuts[i]), std::min(range.end, cuts[i + 1])});
-        }
-      }
       std::vector<AttentionSource> sources;
-      for (const auto& part : parts) {
-        sources.push_back({.kv = cache.View(), .q = q.view(), .visible = part});
+      for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+        sources.push_back({.kv = cache.View(), .q = q.view(), .visible = text.visible});
+        sources.back().visible.begin = cuts[i];
+        sources.back().visible.end = cuts[i + 1];
       }
-      return Run(On(three_), shape, sources, kTokens);
+      const AttentionRows rows{
+          .first_row = 0, .rows = kTokens, .position = text.position, .sources = sources};
+      return Run(On(three_), shape, {&rows, 1}, kTokens);
     };
 
     for (const auto& stretches :
@@ -365,9 +434,9 @@ TEST_P(AttentionTest, AnyPartitionOfTheKeysMergesToTheSame) {
     RandomFloats random(7);
     for (int round = 0; round < 4; ++round) {
       std::vector<int64_t> cuts(static_cast<size_t>(random.Integer(1, 6)));
-      for (int64_t& cut : cuts) cut = random.Integer(0, kKeys);
+      for (int64_t& cut : cuts) cut = random.Integer(3, kKeys);
       std::sort(cuts.begin(), cuts.end());
-      ExpectSoftmax(shape, cache, queries, visible, partitioned(cuts));
+      ExpectSoftmax(shape, text, kTokens, partitioned(cuts));
     }
   }
 }
@@ -381,19 +450,16 @@ TEST_P(AttentionTest, ATokenDoesNotDependOnItsCompany) {
         Cache cache(shape, dtype, context, 8);
         cache.WriteRandom(0, context);
         const Queries queries(shape, kTokens, 9);
-        std::vector<KvRange> visible;
-        for (int64_t token = 0; token < kTokens; ++token) {
-          visible.push_back({token % 3 == 0 ? token : 0, context - kTokens + token + 1});
-        }
-        const auto all = Run(On(three_), shape, cache, queries, visible, 0, kTokens);
-        ASSERT_EQ(Run(On(one_), shape, cache, queries, visible, 0, kTokens), all);
-        const int64_t cols = shape.heads * shape.head_dim;
-        for (const int64_t tokens : {1, 2, 12, 33}) {
-          for (int64_t begin = 0; begin + tokens <= kTokens; begin += 29) {
-            ASSERT_EQ(Run(On(three_), shape, cache, queries, visible, begin, begin + tokens),
-                      std::vector<float>(all.begin() + begin * cols,
-                                         all.begin() + (begin + tokens) * cols))
-                << tokens << " tokens from " << begin << " of a context of " << context;
+        for (const int64_t window : {INT64_MAX, context - 20}) {
+          const TextRows text{&cache, &queries, context - kTokens, {.window = window}};
+          const auto all = Run(On(three_), shape, text, 0, kTokens);
+          ASSERT_EQ(Run(On(one_), shape, text, 0, kTokens), all);
+          for (const int64_t tokens : {1, 2, 12, 33}) {
+            for (int64_t begin = 0; begin + tokens <= kTokens; begin += 29) {
+              ASSERT_EQ(Run(On(three_), shape, text, begin, begin + tokens),
+                        RowsOf(shape, all, begin, begin + tokens))
+                  << tokens << " tokens from " << begin << " of a context of " << context;
+            }
           }
         }
       }
@@ -401,17 +467,136 @@ TEST_P(AttentionTest, ATokenDoesNotDependOnItsCompany) {
   }
 }
 
+// Deep and wide, short and long, of every type, in any order: each text gets its own bits.
+TEST_P(AttentionTest, ATextDoesNotDependOnTheOthersOfItsCall) {
+  const AttentionShape shape = MakeShape(6, 2, 20);
+  const std::vector<float> sink_logits = {0, -1, 2, 1, -3, 0.5};
+  std::vector<Cache> caches;
+  std::vector<Queries> queries;
+  constexpr int64_t kLengths[] = {1, 40, 64, 300, 2 * kStretchTokens + 5, 3 * kStretchTokens};
+  for (const int64_t length : kLengths) {
+    const auto seed = static_cast<uint32_t>(length);
+    caches.emplace_back(shape, kFloatTypes[caches.size() % 3], length, seed);
+    caches.back().WriteRandom(0, length);
+    queries.emplace_back(shape, length, seed + 1);
+  }
+  std::vector<TextRows> texts;
+  for (size_t i = 0; i < caches.size(); ++i) texts.push_back({&caches[i], &queries[i], 0});
+  texts[3].visible.window = 70;
+  RandomFloats random(20);
+  for (int round = 0; round < 12; ++round) {
+    std::vector<AttentionTest::Slice> slices;
+    for (int64_t i = random.Integer(1, 8); i > 0; --i) {
+      const TextRows& text = texts[static_cast<size_t>(random.Integer(0, 5))];
+      const int64_t length = kLengths[&text - texts.data()];
+      const int64_t rows = std::min(length, random.Integer(0, 2) > 0 ? 1 : random.Integer(2, 90));
+      slices.push_back({&text, length - rows, length});
+    }
+    const auto together = Run(On(three_), shape, slices, sink_logits);
+    ASSERT_EQ(Run(On(one_), shape, slices, sink_logits), together);
+    int64_t row = 0;
+    for (const Slice& slice : slices) {
+      const int64_t rows = slice.end - slice.begin;
+      ASSERT_EQ(Run(On(three_), shape, {slice}, sink_logits),
+                RowsOf(shape, together, row, row + rows))
+          << rows << " of " << slice.end << " rows among " << slices.size() << " texts";
+      row += rows;
+    }
+  }
+}
+
+std::vector<TilePart> WholeTiles(int64_t tokens) {
+  std::vector<TilePart> parts;
+  for (int64_t tile = 0; tile * kTileTokens < tokens; ++tile)
+    parts.push_back({tile, 0, kTileTokens});
+  return parts;
+}
+
+TEST_P(AttentionTest, TheListOfAllTilesIsAllOfThem) {
+  const AttentionShape shape = MakeShape(4, 2, 16);
+  for (const int64_t context : {int64_t{100}, 2 * kStretchTokens + 77}) {
+    Cache cache(shape, DType::kBF16, context, 21);
+    cache.WriteRandom(0, context);
+    const Queries queries(shape, 70, 22);
+    for (const int64_t window : {INT64_MAX, int64_t{90}}) {
+      const TextRows dense{&cache, &queries, context - 70, {.begin = 2, .window = window}};
+      TextRows listed = dense;
+      listed.parts.assign(2, WholeTiles(context));
+      for (const int64_t rows : {1, 5, 70}) {
+        EXPECT_EQ(Run(On(three_), shape, listed, 0, rows), Run(On(three_), shape, dense, 0, rows));
+      }
+    }
+  }
+}
+
+// Each KV head its own list: of some tiles, parts of tiles, none.
+TEST_P(AttentionTest, ListsSayWhatEveryHeadLooksAt) {
+  constexpr int64_t kContext = 3 * kStretchTokens, kTokens = 40;
+  RandomFloats random(23);
+  for (const AttentionShape& shape : {MakeShape(6, 3, 16), MakeShape(5, 5, 20)}) {
+    for (const DType dtype : kFloatTypes) {
+      Cache cache(shape, dtype, kContext, 24);
+      cache.WriteRandom(0, kContext);
+      const Queries queries(shape, kTokens, 25);
+      for (const int64_t percent : {3, 30, 90}) {
+        TextRows text{&cache, &queries, kContext - kTokens, {}};
+        for (int64_t head = 0; head < shape.kv_heads; ++head) {
+          auto& parts = text.parts.emplace_back();
+          for (const TilePart& tile : WholeTiles(kContext)) {
+            if (head == 1 || random.Integer(0, 99) >= percent) continue;
+            const auto begin = static_cast<int32_t>(random.Integer(0, 1) * random.Integer(0, 63));
+            const auto end = static_cast<int32_t>(random.Integer(begin + 1, kTileTokens));
+            parts.push_back({tile.tile, begin, end});
+          }
+        }
+        const auto wide = Run(On(three_), shape, text, 0, kTokens);
+        ExpectSoftmax(shape, text, kTokens, wide);
+        ASSERT_EQ(Run(On(one_), shape, text, 0, kTokens), wide);
+        for (const int64_t token : {0, 20, 39}) {  // deep
+          ASSERT_EQ(Run(On(three_), shape, text, token, token + 1),
+                    RowsOf(shape, wide, token, token + 1));
+        }
+      }
+    }
+  }
+}
+
+// As sinks and window see a cache that streams: what lies between is not there.
+TEST_P(AttentionTest, TilesThatAreGoneAreNotLookedFor) {
+  constexpr int64_t kContext = 3 * kStretchTokens, kTokens = 5;
+  const AttentionShape shape = MakeShape(4, 2, 16);
+  Cache cache(shape, DType::kF16, kContext, 26);
+  cache.WriteRandom(0, kContext);
+  const Queries queries(shape, kTokens, 27);
+  const GappedMatrix q = queries.HeadMajor(0, kTokens);
+  const auto run = [&] {
+    const AttentionSource sources[] = {
+        {.kv = cache.View(), .q = q.view(), .visible = {.end = 70}},
+        {.kv = cache.View(), .q = q.view(), .visible = {.window = 90}}};
+    const AttentionRows rows{
+        .first_row = 0, .rows = kTokens, .position = kContext - kTokens, .sources = sources};
+    return Run(On(three_), shape, {&rows, 1}, kTokens);
+  };
+  const auto expected = run();
+  cache.Drop(2, 3 * kStretchTiles - 2);
+  EXPECT_EQ(run(), expected);
+}
+
 TEST_P(AttentionTest, StopsWhenCancelledOrUnsupported) {
-  AttentionShape shape = MakeShape(2, 2, 8);
+  const AttentionShape shape = MakeShape(2, 2, 8);
   Cache cache(shape, DType::kF32, 2 * kStretchTokens, 10);
   const Queries queries(shape, 64, 11);
-  const std::vector<KvRange> visible(64, {0, 2 * kStretchTokens});
-  const auto kind = [&](const CancelToken* cancel, DType dtype, int64_t tokens) {
+  const auto kind = [&](const CancelToken* cancel, DType dtype, int64_t tokens,
+                        bool int8_products = false) {
     const GappedMatrix q = queries.HeadMajor(0, tokens);
-    AttentionSource source{.kv = cache.View(), .q = q.view(), .visible = visible};
+    AttentionSource source{.kv = cache.View(), .q = q.view(), .int8_products = int8_products};
     source.kv.dtype = dtype;
+    const AttentionRows rows{.first_row = 0,
+                             .rows = tokens,
+                             .position = 2 * kStretchTokens - tokens,
+                             .sources = {&source, 1}};
     try {
-      Run(On(three_, cancel), shape, {&source, 1}, tokens);
+      Run(On(three_, cancel), shape, {&rows, 1}, tokens);
     } catch (const Error& error) {
       return error.kind();
     }
@@ -422,9 +607,8 @@ TEST_P(AttentionTest, StopsWhenCancelledOrUnsupported) {
   for (const int64_t tokens : {1, 64}) {
     EXPECT_EQ(kind(&cancel, DType::kF32, tokens), ErrorKind::kCancelled);
     EXPECT_EQ(kind(nullptr, DType::kI64, tokens), ErrorKind::kUnsupported);
+    EXPECT_EQ(kind(nullptr, DType::kF32, tokens, true), ErrorKind::kUnsupported);
   }
-  shape.int8_products = true;
-  EXPECT_EQ(kind(nullptr, DType::kF32, 64), ErrorKind::kUnsupported);
 }
 
 TEST_P(AttentionTest, ACancelledBlockOfRowsStopsAtTheNextStretch) {
@@ -438,15 +622,16 @@ TEST_P(AttentionTest, ACancelledBlockOfRowsStopsAtTheNextStretch) {
     cancel.Cancel();
   };
   const AttentionShape shape = MakeShape(1, 1, 8);
-  const Cache cache(shape, DType::kF32, kTileTokens, 12);
+  const Cache cache(shape, DType::kF32, 3 * kStretchTokens, 12);
   const Queries queries(shape, 65, 13);
-  const std::vector<KvRange> visible(65, {0, 3 * kStretchTokens});
+  const TextRows text{&cache, &queries, 3 * kStretchTokens - 65};
   const Exec exec{.pool = one_, .kernels = cancelling, .workspace = workspace_, .cancel = &cancel};
-  EXPECT_THROW(Run(exec, shape, cache, queries, visible, 0, 65), Error);
+  EXPECT_THROW(Run(exec, shape, text, 0, 65), Error);
   EXPECT_EQ(tiles, kStretchTiles);
 }
 
-// As many rows as the cores share, over so long a context that their states would not fit.
+// As many rows as the cores share, over so long a context that their states would not fit. One
+// page stands for all.
 TEST_P(AttentionTest, ScratchMemoryIsBounded) {
   constexpr int64_t kTokens = 64, kContext = 1 << 20;
   kernels::KernelTable idle = table();
@@ -454,11 +639,24 @@ TEST_P(AttentionTest, ScratchMemoryIsBounded) {
   const AttentionShape shape = MakeShape(4, 4, 128);
   const Cache cache(shape, DType::kF32, kTileTokens, 14);
   const Queries queries(shape, kTokens, 15);
-  const std::vector<KvRange> visible(kTokens, {0, kContext});
-  Workspace workspace;
-  const Exec exec{.pool = three_, .kernels = idle, .workspace = workspace};
-  Run(exec, shape, cache, queries, visible, 0, kTokens);
-  EXPECT_LE(workspace.capacity_bytes(), int64_t{128} << 20);
+  const GappedMatrix q = queries.HeadMajor(0, kTokens);
+  AttentionSource source{.kv = cache.View(), .q = q.view()};
+  source.kv.page_stride = 0;
+  source.kv.slots = kContext / kTileTokens;
+  // Alone, and eight together.
+  std::vector<AttentionRows> texts;
+  for (int64_t i = 0; i < 8; ++i) {
+    texts.push_back({.first_row = i * kTokens,
+                     .rows = kTokens,
+                     .position = kContext - kTokens,
+                     .sources = {&source, 1}});
+  }
+  for (const size_t n : {size_t{1}, texts.size()}) {
+    Workspace workspace;
+    const Exec exec{.pool = three_, .kernels = idle, .workspace = workspace};
+    Run(exec, shape, std::span(texts).first(n), static_cast<int64_t>(n) * kTokens);
+    EXPECT_LE(workspace.capacity_bytes(), (int64_t{128} << 20) + (int64_t{1} << 20)) << n;
+  }
 }
 
 GODWIT_FOR_EVERY_ISA(AttentionTest);

@@ -32,9 +32,9 @@ void RunPieces(const Exec& exec, const Decoder& decoder,
   for (const auto& piece : pieces) total += std::ssize(piece);
   for (const auto& piece : pieces) {
     const auto n = std::ssize(piece);
-    const auto policy = MakePolicy(Geometry(decoder.spec()),
-                                   {.kv_type = DType::kF32, .context = n, .max_step_tokens = n});
-    const Segment segment{piece, policy.get()};
+    const auto text =
+        MakeTextCache(Geometry(decoder.spec()), {.kv_type = DType::kF32, .context = n});
+    const Segment segment{piece, text.get()};
     Workspace::Scope memory(exec.workspace);
     const auto hidden = exec.workspace.Matrix<float>(n, decoder.hidden_size());
     decoder.Forward(observed, {&segment, 1}, hidden);

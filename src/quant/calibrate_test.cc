@@ -32,9 +32,9 @@ std::vector<std::vector<float>> RowsInto(const std::string& name, const Decoder&
   Exec observed = *exec;
   observed.observer = &observer;
   for (const auto& piece : pieces) {
-    const auto policy = DensePolicy(decoder.spec());
+    const auto text = DenseText(decoder.spec());
     std::vector<float> hidden(piece.size() * static_cast<size_t>(decoder.hidden_size()));
-    const Segment segment{piece, policy.get()};
+    const Segment segment{piece, text.get()};
     decoder.Forward(
         observed, {&segment, 1},
         {hidden.data(), std::ssize(piece), decoder.hidden_size(), decoder.hidden_size()});

@@ -1,8 +1,8 @@
 // Decoding allocates nothing: after a few steps that find their sizes, every one of 100 steps makes
 // no call of operator new.
 //
-// Two things are outside: pages of the KV cache come from the system, one for every 64 tokens, and
-// sequence.tokens is the caller's output, for which the caller reserves.
+// Two things are outside: pages of the KV cache come from the system, and sequence.tokens is the
+// caller's output, for which the caller reserves, as it does for the table of pages.
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 #include <new>
 
 #include "generate/autoregressive.h"
+#include "generate/step_together.h"
 #include "tests/model_runner.h"
 
 namespace {
@@ -66,19 +67,35 @@ TEST_P(AllocationTest, ADecodeStepAllocatesNothing) {
   ThreadPool pool(GetParam().threads);
   Workspace workspace;
   const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
-  Autoregressive strategy(runner.decoder(), kChunk);
-  Sequence sequence{
-      .tokens = std::vector<int32_t>(kPrompt, 7),
-      .policy = runner.NewPolicy(
-          {.chunk = kChunk, .kv = GetParam().kv, .kv_type = GetParam().kv_type, .context = 4096}),
-      .sampler = Sampler(GetParam().sampler, static_cast<int32_t>(runner.spec().vocab_size))};
-  sequence.tokens.reserve(4096);
-  while (std::ssize(sequence.tokens) < kPrompt + kWarmUp) strategy.Step(sequence, exec);
+  for (const size_t texts : {1, 8}) {
+    Autoregressive strategy;
+    std::vector<Sequence> sequences;
+    std::vector<Participant> participants;
+    sequences.reserve(texts);
+    for (size_t i = 0; i < texts; ++i) {
+      // Not all at the same place of a page; the last of eight is still short.
+      const auto prompt = static_cast<size_t>(i == 7 ? 1 : kPrompt - 5 * static_cast<int64_t>(i));
+      sequences.push_back(
+          {.tokens = std::vector<int32_t>(prompt, 7),
+           .cache = runner.NewText(
+               {.kv = GetParam().kv, .kv_type = GetParam().kv_type, .context = 4096}),
+           .sampler = Sampler(GetParam().sampler, static_cast<int32_t>(runner.spec().vocab_size))});
+      sequences.back().tokens.reserve(4096);
+      sequences.back().cache->ReserveTable(4096);
+      participants.push_back(
+          {.sequence = &sequences.back(), .strategy = &strategy, .max_tokens = kChunk});
+    }
+    const Sequence& first = sequences.front();
+    while (std::ssize(first.tokens) < kPrompt + kWarmUp)
+      StepTogether(runner.decoder(), exec, participants);
 
-  const int64_t before = g_allocations;
-  for (int64_t step = 0; step < kSteps; ++step) strategy.Step(sequence, exec);
-  EXPECT_EQ(g_allocations - before, 0) << "in " << kSteps << " steps";
-  EXPECT_EQ(sequence.policy->length(), kPrompt + kWarmUp + kSteps - 1);
+    const int64_t before = g_allocations;
+    for (int64_t step = 0; step < kSteps; ++step)
+      StepTogether(runner.decoder(), exec, participants);
+    EXPECT_EQ(g_allocations - before, 0) << "in " << kSteps << " steps of " << texts << " texts";
+    EXPECT_EQ(first.cache->length(), kPrompt + kWarmUp + kSteps - 1);
+    for (const Participant& one : participants) EXPECT_EQ(one.error, nullptr);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -93,9 +93,18 @@ class UsageTest(CliTest):
                 self.refused(INPUT, *RUN, "-p", "x", "--kv", spec)
 
 
+    def test_recompute_is_for_measurements(self):
+        for command in (RUN + ["-p", "x"], ["chat", "-m", TINY], ["bench", "-m", TINY],
+                        ["logits", "-m", TINY, "-p", "x", "-o", self.folder / "x.npy"]):
+            with self.subTest(command=command):
+                message = self.refused(INPUT, *command, "--kv", "recompute:9")
+                self.assertIn("\"recompute:9\"", message)
+                self.assertIn("it is for godwit perplexity and godwit eval stream", message)
+                self.assertNotIn("recompute", self.ok(command[0], "--help"))
+
     def test_a_cache_longer_than_the_model_was_made_for_is_said(self):
         for flags, warned in ((["--kv", "sinks:4+1021"], True), (["--kv", "sinks:4+1020"], False),
-                              (["--kv", "recompute:1025"], True), (["-c", "1025"], True)):
+                              (["-c", "1025"], True)):
             with self.subTest(flags=flags):
                 result = self.godwit(*RUN, "-p", "x", "-n", "1", *flags)
                 self.assertEqual(result.returncode, 0, result.stderr)

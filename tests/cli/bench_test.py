@@ -69,6 +69,17 @@ class BenchTest(CliTest):
                             [together])
         self.assertEqual(len(set(self.hashes(*SHAPE, "-p", "20", "-n", "20", "--weights", "int8"))), 1)
 
+    def test_several_texts_at_once(self):
+        rows = self.bench(*SHAPE, "-p", "8", "-n", "4", "-np", "1,2", "-np", "8", "-d", "16")
+        self.assertEqual([row["test"] for row in rows],
+                         ["pp8 @ d16", "tg4 @ d16", "tg4 np2 @ d16", "tg4 np8 @ d16"])
+        self.assertEqual([row["n_parallel"] for row in rows], [1, 1, 2, 8])
+        # The first text is the same.
+        self.assertEqual(len({row["logits_hash"] for row in rows[1:]}), 1)
+        self.assertEqual(rows[3]["kv_bytes"], 8 * rows[1]["kv_bytes"])
+        # The weights are read once for all of them.
+        self.assertLess(rows[3]["bytes_per_token"], rows[1]["bytes_per_token"])
+
     def test_a_checkpoint(self):
         row, = self.bench("-m", TINY, "-p", "8", "-n", "0", "--kv", "sinks:4+60", "--isa", "scalar")
         self.assertEqual((row["model"], row["kv"], row["isa"]), (TINY.name, "sinks:4+60", "scalar"))
@@ -129,7 +140,7 @@ class BenchTest(CliTest):
 
     def test_what_is_refused(self):
         for wrong in (["--shape", "9b"], ["--weights", "f64"], ["-p", "0", "-n", "0"],
-                      ["-p", "many"], ["-p", "4-1"], ["-d", "-1"], ["-r", "0"], ["-t", "-1"],
+                      ["-p", "many"], ["-p", "4-1"], ["-d", "-1"], ["-r", "0"], ["-t", "-1"], ["-np", "0"],
                       ["--kv", "dens"], ["--kv-type", "f64"], ["--isa", "abacus"],
                       ["--numa", "isolate"], ["--json", "--csv"], ["--plot", "x.svg"],
                       ["-m", TINY]):

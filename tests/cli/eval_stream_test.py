@@ -35,6 +35,15 @@ class EvalStreamTest(CliTest):
     def tokens(self, text):
         return len(json.loads(self.ok("tokenize", "-m", TINY, "-p", text, "--ids")))
 
+    def test_recompute(self):
+        result, rows = self.rows(*SMALL, "--kv", "recompute:1000")
+        dense, same = self.rows(*SMALL)
+        self.assertEqual(rows, same)  # nothing has slid out
+        self.assertEqual(result["last_kv"]["policy"], "recompute:1000")
+        result = self.stream(*SMALL, "--kv", "recompute:20")
+        self.assertEqual((result["kv"], result["last_kv"]["kept"]), ("recompute:20", 20))
+        self.assertEqual(result["distances"][0]["queries"], dense["distances"][0]["queries"])
+
     def test_every_query(self):
         result, rows = self.rows(*SMALL, *ENDLESS, "--samples", "2", "--distance", "0,1")
         self.assertEqual(list(rows[0]), FIELDS)

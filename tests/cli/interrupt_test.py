@@ -19,7 +19,9 @@ class InterruptTest(CliTest):
         text = process.stdout.read(100)
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate()
-        self.assertEqual((process.returncode, errors), (130, b""))
+        self.assertEqual(process.returncode, 130)
+        # A fast machine is beyond the window by then, which is always told.
+        self.assertRegex(errors, rb"^(godwit: sinks:[^\n]*: dropped [^\n]*\n)?$")
         self.assertTrue((text + rest).startswith(b" there was a small bird"))
         (text + rest).decode()  # whole characters
 

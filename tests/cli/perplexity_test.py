@@ -76,6 +76,22 @@ class PerplexityTest(CliTest):
                       ["--compare", "dense", "--jsonl", self.folder / "nll"]):
             self.refused(INPUT, "perplexity", "-m", TINY, "-f", text, *wrong)
 
+    def test_recompute(self):
+        text = self.write("text", STORY * 12)
+        again = self.measure("-f", text, "--kv", "recompute:32")
+        self.assertEqual((again["kv"]["policy"], again["kv"]["kept"]), ("recompute:32", 32))
+        self.assertEqual(again["kv"]["seen"], again["tokens"])
+        self.assertEqual(self.measure("-f", text, "--kv", "recompute:1000")["nll"],
+                         self.measure("-f", text)["nll"])
+        for wrong in ("recompute", "recompute:0", "recompute:x"):
+            self.assertIn("recompute:W", self.refused(INPUT, "perplexity", "-m", TINY, "-f", text,
+                                                      "--kv", wrong))
+        result = self.godwit("perplexity", "-m", TINY, "-f", text, "--max-tokens", "2",
+                             "--kv", "recompute:1025")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("recompute:1025 keeps up to 1025 tokens, and the model was made for 1024",
+                      result.stderr)
+
     def test_an_endless_text(self):
         text = self.write("text", STORY * 300)
         tokens = len(self.ids(text, "--no-bos"))

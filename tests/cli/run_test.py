@@ -63,7 +63,8 @@ class RunTest(CliTest):
         self.assertEqual(result["kv"]["seen"], len(STORY["tokens"]) + 99)
         self.assertEqual(result["kv"]["kept"], 64)
         self.assertEqual(result["kv"]["dropped"], len(STORY["tokens"]) + 35)
-        self.assertEqual(result["kv"]["first_dropped"], 4)
+        self.assertEqual(result["kv"]["dropped_spans"],
+                         [[4, 4 + result["kv"]["dropped"]]])
 
     def test_stop_strings(self):
         for flag in ("-r", "--reverse-prompt", "--stop"):

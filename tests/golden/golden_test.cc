@@ -126,14 +126,6 @@ class GoldenTest : public testing::TestWithParam<Golden> {
     EXPECT_LE(errors.rms, kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9));
   }
 
-  // Of an int8 checkpoint: what a token becomes depends on those that are computed with it.
-  bool InputsShareAScale() const {
-    return std::ranges::any_of(runner_.spec().quantization.Distinct(),
-                               [](const LayerQuantization& quantization) {
-                                 return quantization.input.kind == InputScale::kPerTensor;
-                               });
-  }
-
   ModelRunner runner_;
   std::vector<int32_t> ids_;
   std::vector<float> expected_;
@@ -154,7 +146,7 @@ TEST_P(GoldenTest, PromptLogitsAreThoseOfHuggingFace) {
 }
 
 TEST_P(GoldenTest, DecodingOneByOneGivesTheSameBits) {
-  if (InputsShareAScale()) GTEST_SKIP() << "and so depend on their company";
+  if (runner_.InputsShareAScale()) GTEST_SKIP() << "and so depend on their company";
   const RunOptions prompt{.context = GetParam().context};
   RunOptions decode = prompt;
   decode.chunk = 1;

@@ -2,16 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "attention/attention_test_support.h"
 #include "attention/make_policy.h"
-#include "attention/policies/policy_test_support.h"
 #include "base/error.h"
 #include "kernels/dispatch.h"
+#include "kernels/kernel_test_support.h"
 
 namespace godwit {
 namespace {
 
 constexpr int64_t kContext = 8192;
-constexpr int64_t kMaxStep = 96;
 
 // How keys and values are stored and multiplied.
 struct Arithmetic {
@@ -25,17 +25,35 @@ constexpr Arithmetic kArithmetics[] = {{"F32", DType::kF32},
                                        {"I8", DType::kI8},
                                        {"I8Products", DType::kI8, true}};
 
+void Append(const std::vector<float>& rows, std::vector<float>& to) {
+  to.insert(to.end(), rows.begin(), rows.end());
+}
+
 class Laws : public testing::TestWithParam<std::tuple<size_t, Arithmetic>> {
  protected:
   const PolicyKind& kind() const { return AllPolicies()[std::get<0>(GetParam())]; }
 
-  std::unique_ptr<AttentionPolicy> Make(const AttentionGeometry& geometry, std::string_view spec,
-                                        int64_t context = kContext) const {
-    return MakePolicy(geometry, {.spec = std::string(spec),
-                                 .kv_type = std::get<1>(GetParam()).kv_type,
-                                 .int8_products = std::get<1>(GetParam()).int8_products,
-                                 .context = context,
-                                 .max_step_tokens = kMaxStep});
+  PolicyOptions Options(std::string_view spec, int64_t context = kContext) const {
+    return {.spec = std::string(spec),
+            .kv_type = std::get<1>(GetParam()).kv_type,
+            .int8_products = std::get<1>(GetParam()).int8_products,
+            .context = context};
+  }
+
+  std::unique_ptr<TextCache> Make(const AttentionGeometry& geometry, std::string_view spec,
+                                  std::shared_ptr<KvPool> pool = nullptr,
+                                  int64_t context = kContext) const {
+    return NewText(geometry, Options(spec, context), std::move(pool));
+  }
+
+  // Floats of a row of results.
+  static int64_t RowSize(const AttentionGeometry& geometry) {
+    return geometry.layers * geometry.shape.heads * geometry.shape.head_dim;
+  }
+  static std::vector<float> RowsOf(const AttentionGeometry& geometry,
+                                   const std::vector<float>& rows, int64_t begin, int64_t end) {
+    const int64_t size = RowSize(geometry);
+    return {rows.begin() + begin * size, rows.begin() + end * size};
   }
 
   const std::vector<AttentionGeometry> geometries_ = {
@@ -45,61 +63,233 @@ class Laws : public testing::TestWithParam<std::tuple<size_t, Arithmetic>> {
       WithAlibi(TestGeometry(4, 2, 16, 16, {0, 7}), /*in_bf16=*/false),
       WithAlibi(TestGeometry(3, 3, 8, 8, {0, 0}), /*in_bf16=*/true),
   };
-  Workspace workspace_;
+  const std::string_view specs_[2] = {kind().tight_example, kind().roomy_example};
 };
 
 TEST_P(Laws, AnAmpleBudgetGivesTheDenseResult) {
   for (const AttentionGeometry& geometry : geometries_) {
     const TestText text(geometry, 300, 1);
-    const auto policy = Make(geometry, kind().roomy_example);
-    const auto dense = Make(geometry, "dense");
-    EXPECT_EQ(ReadText(*policy, geometry, text, 300, 50),
-              ReadText(*dense, geometry, text, 300, 50));
+    EXPECT_EQ(ReadText(*Make(geometry, kind().roomy_example), text, 300, 50),
+              ReadText(*Make(geometry, "dense"), text, 300, 50));
   }
 }
 
 TEST_P(Laws, ChunksAndThreadsDoNotShow) {
-  for (const auto spec : {kind().tight_example, kind().roomy_example}) {
+  for (const auto spec : specs_) {
     for (const AttentionGeometry& geometry : geometries_) {
       const TestText text(geometry, 200, 2);
-      const auto reference = ReadText(*Make(geometry, spec), geometry, text, 200, 1);
-      for (const int64_t chunk : {2, 7, 64, 96}) {
-        const auto policy = Make(geometry, spec);
-        EXPECT_EQ(ReadText(*policy, geometry, text, 200, chunk, 2), reference)
+      const auto reference = ReadText(*Make(geometry, spec), text, 200, 1);
+      for (const int64_t chunk : {2, 7, 64, 96, 200}) {
+        const auto cache = Make(geometry, spec);
+        EXPECT_EQ(ReadText(*cache, text, 200, chunk, 2), reference)
             << spec << ", chunks of " << chunk;
-        EXPECT_EQ(policy->length(), 200);
+        EXPECT_EQ(cache->length(), 200);
+      }
+    }
+  }
+}
+
+// One text in a step, three, or eight; some read their prompt while others decode.
+TEST_P(Laws, TheOthersOfAStepDoNotShow) {
+  constexpr int64_t kTokens = 150;
+  for (const auto spec : specs_) {
+    for (const AttentionGeometry& geometry : geometries_) {
+      std::vector<TestText> texts;
+      std::vector<std::vector<float>> references;
+      for (uint64_t i = 0; i < 8; ++i) {
+        texts.emplace_back(geometry, kTokens, 20 + i);
+        references.push_back(ReadText(*Make(geometry, spec), texts[i], kTokens, 50));
+      }
+      for (const size_t batch : {size_t{3}, size_t{8}}) {
+        const auto pool =
+            std::make_shared<KvPool>(LayoutOf(geometry, std::get<1>(GetParam()).kv_type));
+        std::vector<std::unique_ptr<TextCache>> caches;
+        for (size_t i = 0; i < batch; ++i) caches.push_back(Make(geometry, spec, pool));
+        std::vector<std::vector<float>> results(batch);
+        kernels::RandomFloats random(static_cast<uint32_t>(batch));
+        StepRunner runner(2);
+        while (true) {
+          std::vector<StepRows> step;
+          std::vector<size_t> owners;
+          for (size_t i = 0; i < batch; ++i) {
+            const int64_t at = caches[i]->length();
+            // Even ones have long prompts, odd ones short ones; not all are in every step.
+            const int64_t prompt = i % 2 == 0 ? 120 : 10;
+            const int64_t chunk = at < prompt ? std::min(prompt - at, random.Integer(1, 60)) : 1;
+            if (at == kTokens || (random.Integer(0, 4) == 0 && !step.empty())) continue;
+            step.push_back({caches[i].get(), &texts[i], RowRange(at, at + chunk)});
+            owners.push_back(i);
+          }
+          if (step.empty()) break;
+          const auto rows = runner.Run(step);
+          for (size_t i = 0; i < rows.size(); ++i) Append(rows[i], results[owners[i]]);
+        }
+        for (size_t i = 0; i < batch; ++i) {
+          EXPECT_EQ(results[i], references[i]) << spec << ", text " << i << " of " << batch;
+        }
       }
     }
   }
 }
 
 TEST_P(Laws, WhatIsTruncatedNeverWas) {
-  for (const auto spec : {kind().tight_example, kind().roomy_example}) {
+  for (const auto spec : specs_) {
     for (const AttentionGeometry& geometry : geometries_) {
       const TestText text(geometry, 160, 3);
       const TestText other(geometry, 160, 4);
-      const auto reference = ReadText(*Make(geometry, spec), geometry, text, 160, 16);
+      const auto reference = ReadText(*Make(geometry, spec), text, 160, 16);
       int64_t allowed = 0;
-      for (const int64_t kept : {0, 1, 5, 63, 64, 65, 100}) {
-        const auto policy = Make(geometry, spec);
-        auto result = ReadText(*policy, geometry, text, kept, 16);
-        ReadText(*policy, geometry, other, 130, 16);
-        if (!policy->CanTruncate(kept)) {
-          EXPECT_THROW(policy->Truncate(kept), Error);
-          EXPECT_EQ(policy->length(), 130);
+      for (const int64_t kept : {0, 1, 5, 63, 64, 65, 100, 129}) {
+        const auto cache = Make(geometry, spec);
+        auto result = ReadText(*cache, text, kept, 16);
+        ReadText(*cache, other, 130, 16);
+        if (!cache->CanTruncate(kept)) {
+          EXPECT_THROW(cache->Truncate(kept), Error);
+          EXPECT_EQ(cache->length(), 130);
           continue;
         }
         ++allowed;
-        policy->Truncate(kept);
-        EXPECT_EQ(policy->length(), kept);
-        const auto rest = ReadText(*policy, geometry, text, 160, 16);
-        result.insert(result.end(), rest.begin(), rest.end());
+        cache->Truncate(kept);
+        EXPECT_EQ(cache->length(), kept);
+        Append(ReadText(*cache, text, 160, 16), result);
         EXPECT_EQ(result, reference) << spec << " truncated to " << kept;
       }
       EXPECT_FALSE(Make(geometry, spec)->CanTruncate(1));
       EXPECT_FALSE(Make(geometry, spec)->CanTruncate(-1));
+      EXPECT_GE(allowed, 1) << "a text can forget its last token";
       if (spec == kind().roomy_example) {
-        EXPECT_EQ(allowed, 7) << "nothing was dropped";
+        EXPECT_EQ(allowed, 8) << "nothing was dropped";
+      }
+    }
+  }
+}
+
+// At every offset of a page, also of a text that streams: the fork and the text go on as two texts
+// that never met.
+TEST_P(Laws, AForkIsATextOfItsOwn) {
+  constexpr int64_t kFirst = 60, kLast = kFirst + 66, kMore = 70;
+  for (const auto spec : specs_) {
+    for (const size_t i : {0, 1, 3}) {
+      const AttentionGeometry& geometry = geometries_[i];
+      const TestText text(geometry, kLast + kMore, 10), other(geometry, kLast + kMore, 11);
+      const auto reference = ReadText(*Make(geometry, spec), text, kLast + kMore, 50);
+      const auto pool =
+          std::make_shared<KvPool>(LayoutOf(geometry, std::get<1>(GetParam()).kv_type));
+      const auto cache = Make(geometry, spec, pool);
+      auto result = ReadText(*cache, text, kFirst, 50);
+      std::vector<std::unique_ptr<TextCache>> forks;  // live on while the text does
+      for (int64_t length = kFirst; length < kLast; ++length) {
+        forks.push_back(cache->Fork());
+        if (length % 2 == 0) Append(ReadText(*cache, text, length + 1, 1), result);
+        const auto alone = Make(geometry, spec);
+        ReadText(*alone, text, length, 50);
+        ASSERT_EQ(ReadText(*forks.back(), other, length + 5, 2),
+                  ReadText(*alone, other, length + 5, 2))
+            << spec << ", forked at " << length;
+        if (length % 2 == 1) Append(ReadText(*cache, text, length + 1, 1), result);
+      }
+      Append(ReadText(*cache, text, kLast + kMore, 50), result);
+      EXPECT_EQ(result, reference) << spec << ", of which forks were taken";
+      // A fork that went on for long, and one of its forks.
+      const auto alone = Make(geometry, spec);
+      ReadText(*alone, text, kFirst, 50);
+      const auto expected = ReadText(*alone, other, kFirst + 100, 50);
+      auto from_fork = RowsOf(geometry, expected, 0, 5);
+      const auto again = forks.front()->Fork();
+      forks.clear();
+      Append(ReadText(*again, other, kFirst + 100, 50), from_fork);
+      EXPECT_EQ(from_fork, expected) << spec;
+    }
+  }
+}
+
+// Parents of a tree: of few drafts or many, deep or wide, in any order that lists them first.
+std::vector<int32_t> RandomTree(kernels::RandomFloats& random) {
+  std::vector<int32_t> parents(static_cast<size_t>(random.Integer(1, 14)));
+  const bool deep = random.Integer(0, 1) == 1;
+  for (int32_t row = 0; row < std::ssize(parents); ++row) {
+    parents[static_cast<size_t>(row)] = static_cast<int32_t>(
+        deep ? std::max(random.Integer(-1, row - 1), random.Integer(-1, row - 1))
+             : random.Integer(-1, row - 1));
+  }
+  return parents;
+}
+
+std::vector<int64_t> PathTo(const std::vector<int32_t>& parents, int64_t row) {
+  std::vector<int64_t> path;
+  for (; row >= 0; row = parents[static_cast<size_t>(row)]) path.insert(path.begin(), row);
+  return path;
+}
+
+// A tree of drafts among other texts, on every instruction set: each row has the bits that plain
+// decoding along its path gives, and the text goes on from the one that is accepted as from a
+// chain.
+TEST_P(Laws, EveryPathOfATreeHasTheBitsOfAChain) {
+  for (const kernels::Isa& isa : kernels::AllIsas()) {
+    if (!isa.supported()) continue;
+    kernels::RandomFloats random(12);
+    StepRunner runner(2, *isa.table);
+    for (const auto spec : specs_) {
+      for (const AttentionGeometry& geometry : geometries_) {
+        const TestText text(geometry, 210, 13), drafts(geometry, 14, 14);
+        for (const int64_t length : {int64_t{0}, int64_t{58}, random.Integer(1, 140)}) {
+          const auto cache = Make(geometry, spec), bystander = Make(geometry, spec);
+          runner.Read(*cache, text, RowRange(0, length), 64);
+          const auto chain = cache->Fork();
+          for (int round = 0; round < 2; ++round) {
+            const std::vector<int32_t> parents = RandomTree(random);
+            const int64_t n = std::ssize(parents), at = bystander->length();
+            const std::vector<StepRows> step = {{bystander.get(), &text, RowRange(at, at + 3)},
+                                                {cache.get(), &drafts, RowRange(0, n), parents}};
+            const auto rows = runner.Run(step)[1];
+            for (int64_t row = 0; row < n; ++row) {
+              const std::vector<int64_t> path = PathTo(parents, row);
+              const auto decoded = runner.Read(*chain->Fork(), drafts, path, 1);
+              const int64_t depth = std::ssize(path);
+              ASSERT_EQ(RowsOf(geometry, rows, row, row + 1),
+                        RowsOf(geometry, decoded, depth - 1, depth))
+                  << isa.name << ", " << spec << ", row " << row << " of " << n << " after "
+                  << chain->length();
+            }
+            const int64_t accepted = random.Integer(0, n - 1);
+            cache->Accept(accepted);
+            runner.Read(*chain, drafts, PathTo(parents, accepted), 1);
+            ASSERT_EQ(cache->length(), chain->length());
+            EXPECT_EQ(cache->Stats().bytes, chain->Stats().bytes);
+          }
+          const auto rest = RowRange(140, 205);
+          ASSERT_EQ(runner.Read(*cache, text, rest, 40), runner.Read(*chain, text, rest, 1))
+              << isa.name << ", " << spec;
+        }
+      }
+    }
+  }
+}
+
+// Keys lie where the text has them, whoever looks: a policy reads what another one wrote.
+TEST_P(Laws, TwoPoliciesLookAtOneCache) {
+  for (const auto spec : specs_) {
+    for (const AttentionGeometry& geometry : geometries_) {
+      const TestText text(geometry, 200, 15), other(geometry, 200, 16);
+      for (const int64_t length : {1, 64, 130}) {
+        const auto own = Make(geometry, spec);
+        ReadText(*own, other, length, 50);
+        const auto expected = ReadText(*own, other, 200, 50);
+
+        const auto dense = Make(geometry, "dense");
+        ReadText(*dense, other, length, 50);
+        const auto view = dense->Fork(MakePolicy(geometry, Options(spec)));
+        EXPECT_EQ(view->Stats().policy, spec);
+        EXPECT_EQ(ReadText(*view, other, 200, 50), expected) << spec << " after " << length;
+        // Of which the text takes no notice.
+        const auto alone = Make(geometry, "dense");
+        ReadText(*alone, other, length, 50);
+        EXPECT_EQ(ReadText(*dense, text, 200, 50), ReadText(*alone, text, 200, 50));
+
+        if (view->cache().dropped().end > 0) {
+          EXPECT_EQ(ErrorOf([&] { view->Fork(MakePolicy(geometry, Options("dense"))); }).kind(),
+                    ErrorKind::kUnsupported);
+        }
       }
     }
   }
@@ -107,42 +297,38 @@ TEST_P(Laws, WhatIsTruncatedNeverWas) {
 
 TEST_P(Laws, ARefusedStepChangesNothing) {
   for (const AttentionGeometry& geometry : geometries_) {
-    const TestText text(geometry, 90, 5);
+    const TestText text(geometry, 3000, 5);
     const auto reference =
-        ReadText(*Make(geometry, kind().tight_example, 90), geometry, text, 90, 30);
-    const auto policy = Make(geometry, kind().tight_example, 90);
-    auto result = ReadText(*policy, geometry, text, 60, 30);
-    const KvStats before = policy->Stats();
-    const int64_t too_many = std::min(policy->max_step_tokens(), policy->max_length() - 60) + 1;
-    EXPECT_THROW(policy->Begin(too_many), Error);
-    EXPECT_EQ(policy->length(), 60);
-    EXPECT_EQ(policy->Stats().kept, before.kept);
-    EXPECT_EQ(policy->Stats().bytes, before.bytes);
-    const auto rest = ReadText(*policy, geometry, text, 90, 30);
-    result.insert(result.end(), rest.begin(), rest.end());
+        ReadText(*Make(geometry, kind().tight_example, nullptr, 90), text, 90, 30);
+    const KvLayout layout = LayoutOf(geometry, std::get<1>(GetParam()).kv_type);
+    const auto pool =
+        std::make_shared<KvPool>(layout, std::make_shared<KvBudget>(layout.BytesFor(2048)));
+    const auto cache = Make(geometry, kind().tight_example, pool, 90);
+    auto result = ReadText(*cache, text, 60, 30);
+    const KvStats before = cache->Stats();
+    EXPECT_THROW(ReadText(*cache, text, 3000, 3000), Error) << "no room, or no context";
+    EXPECT_EQ(cache->length(), 60);
+    EXPECT_EQ(cache->Stats().kept, before.kept);
+    EXPECT_EQ(cache->Stats().bytes, before.bytes);
+    EXPECT_EQ(cache->Stats().read_bytes, before.read_bytes);
+    Append(ReadText(*cache, text, 90, 30), result);
     EXPECT_EQ(result, reference);
   }
 }
 
 TEST_P(Laws, AStepThatIsNotEndedDidNotHappen) {
-  for (const auto spec : {kind().tight_example, kind().roomy_example}) {
+  for (const auto spec : specs_) {
     for (const AttentionGeometry& geometry : geometries_) {
-      const int64_t cols = geometry.shape.heads * geometry.shape.head_dim;
-      const TestText text(geometry, 180, 6);
-      const TestText other(geometry, 180, 7);
-      const auto reference = ReadText(*Make(geometry, spec), geometry, text, 180, 20);
-      const auto policy = Make(geometry, spec);
+      const TestText text(geometry, 180, 6), other(geometry, 180, 7);
+      const auto reference = ReadText(*Make(geometry, spec), text, 180, 20);
+      const auto cache = Make(geometry, spec);
       std::vector<float> result;
-      ThreadPool pool(1);
-      const Exec exec{
-          .pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace_};
+      StepRunner runner;
       for (int64_t at = 0; at < 180; at += 20) {
-        const int64_t step = std::min<int64_t>(kMaxStep, 180 - at);
-        std::vector<float> dropped(static_cast<size_t>(step * cols));
-        policy->Begin(step);
-        policy->Attend(0, other.Input(0, at, at + step), exec, {dropped.data(), step, cols, cols});
-        const auto rows = ReadText(*policy, geometry, text, at + 20, 20);
-        result.insert(result.end(), rows.begin(), rows.end());
+        const StepRows lost{cache.get(), &other, RowRange(at, std::min<int64_t>(180, at + 96))};
+        const StepRows tree{cache.get(), &other, {at, at, at + 1}, {-1, -1, 1}};
+        runner.Run({at % 40 == 0 ? &lost : &tree, 1}, /*end=*/false);
+        Append(ReadText(*cache, text, at + 20, 20), result);
       }
       EXPECT_EQ(result, reference) << spec;
     }
@@ -151,28 +337,30 @@ TEST_P(Laws, AStepThatIsNotEndedDidNotHappen) {
 
 // As bench fills a cache.
 TEST_P(Laws, RowsWithoutQueriesAreCachedAllTheSame) {
-  for (const auto spec : {kind().tight_example, kind().roomy_example}) {
+  for (const auto spec : specs_) {
     for (const AttentionGeometry& geometry : geometries_) {
       const TestText text(geometry, 170, 9);
       const auto reference = Make(geometry, spec);
-      ReadText(*reference, geometry, text, 150, 50);
-      const auto expected = ReadText(*reference, geometry, text, 170, 20);
+      ReadText(*reference, text, 150, 50);
+      const auto expected = ReadText(*reference, text, 170, 20);
 
-      const auto policy = Make(geometry, spec);
-      ThreadPool pool(2);
-      const Exec exec{
-          .pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace_};
+      const auto cache = Make(geometry, spec);
+      StepRunner runner(2);
+      const std::vector<int32_t> tokens(50);
       for (int64_t at = 0; at < 150; at += 50) {
-        policy->Begin(50);
+        const Exec exec = runner.exec();
+        Workspace::Scope scope(exec.workspace);
+        const Segment segment{.tokens = tokens, .text = cache.get()};
+        AttentionStep step(exec, {&segment, 1});
         for (int64_t layer = 0; layer < geometry.layers; ++layer) {
           AttentionInput input = text.Input(layer, at, at + 50);
           input.q.rows = 0;
-          policy->Attend(layer, input, exec, {});
+          step.Attend(layer, input, {});
         }
-        policy->End();
+        step.End();
       }
-      EXPECT_EQ(policy->length(), 150);
-      EXPECT_EQ(ReadText(*policy, geometry, text, 170, 20), expected) << spec;
+      EXPECT_EQ(cache->length(), 150);
+      EXPECT_EQ(ReadText(*cache, text, 170, 20), expected) << spec;
     }
   }
 }
@@ -180,12 +368,20 @@ TEST_P(Laws, RowsWithoutQueriesAreCachedAllTheSame) {
 TEST_P(Laws, MemoryIsReported) {
   const AttentionGeometry& geometry = geometries_[0];
   const TestText text(geometry, 100, 8);
-  const auto policy = Make(geometry, kind().tight_example);
-  ReadText(*policy, geometry, text, 100, 50);
-  const KvStats stats = policy->Stats();
+  const auto cache = Make(geometry, kind().tight_example);
+  ReadText(*cache, text, 99, 50);
+  ReadText(*cache, text, 100, 1);
+  const KvStats stats = cache->Stats();
   EXPECT_EQ(stats.seen, 100);
   EXPECT_LE(stats.kept, 100);
+  EXPECT_LE(stats.kept, stats.most_kept);
+  int64_t dropped = 0;
+  for (const ops::KvRange& range : stats.dropped) dropped += range.end - range.begin;
+  EXPECT_EQ(stats.kept + dropped, stats.seen);
   EXPECT_GT(stats.bytes, 0);
+  EXPECT_EQ(stats.bytes, cache->cache().pool().budget().used());
+  EXPECT_GT(stats.read_bytes, 0);
+  EXPECT_LE(stats.read_bytes, stats.bytes);
   EXPECT_EQ(stats.policy, kind().tight_example);
 }
 

@@ -7,14 +7,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/make_policy.h"
 #include "bench/synthetic_weights.h"
-#include "generate/recompute.h"
-#include "kernels/dispatch.h"
+#include "eval/recompute.h"
 #include "model/archs/all.h"
-#include "model/decoder.h"
 #include "model/loader.h"
-#include "tensor/workspace.h"
+#include "tests/session_of.h"
 #include "weights/hf_config.h"
 
 namespace godwit {
@@ -23,18 +20,15 @@ namespace {
 constexpr int64_t kWindow = 12;
 constexpr int64_t kTokens = 60;
 
-std::vector<float> LogitsOf(const LanguageModel& model, AttentionPolicy& policy) {
-  ThreadPool pool(1);
-  Workspace workspace;
-  const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
+std::vector<float> LogitsOf(const eval::Reader& reader) {
   std::vector<int32_t> tokens(kTokens);
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * i * 7 % 50);
-  std::vector<float> hidden(static_cast<size_t>(kTokens * model.hidden_size()));
-  std::vector<float> logits(static_cast<size_t>(kTokens * model.vocab_size()));
-  const MatrixView<float> states{hidden.data(), kTokens, model.hidden_size(), model.hidden_size()};
-  const Segment segment{.tokens = tokens, .policy = &policy};
-  model.Forward(exec, {&segment, 1}, states);
-  model.Logits(exec, states, {logits.data(), kTokens, model.vocab_size(), model.vocab_size()});
+  std::vector<float> logits;
+  reader.logits(tokens,
+                [&](int64_t, std::span<const float> row) {
+                  logits.insert(logits.end(), row.begin(), row.end());
+                },
+                0, {});
   return logits;
 }
 
@@ -47,16 +41,13 @@ double Difference(int layers) {
                   layers),
       "test"));
   ThreadPool pool(1);
-  const auto model =
-      LoadDecoder(spec, *bench::SyntheticWeights(spec, DType::kF32), pool, {}, std::nullopt);
-  const PolicyOptions window{.spec = fmt::format("window:{}", kWindow),
-                             .kv_type = DType::kF32,
-                             .max_step_tokens = kTokens};
-  const Recompute recompute(*model, kWindow + 1, [&] {
-    return MakePolicy(Geometry(spec), {.kv_type = DType::kF32, .context = kWindow + 1});
-  });
-  const auto streamed = LogitsOf(*model, *MakePolicy(Geometry(spec), window));
-  const auto read_anew = LogitsOf(recompute, *recompute.NewPolicy());
+  const Engine::Impl engine(
+      LoadDecoder(spec, *bench::SyntheticWeights(spec, DType::kF32), pool, {}), spec, nullptr,
+      SpecialTokens{}, {.threads = 1});
+  Session window = SessionOf(engine, {.kv = fmt::format("window:{}", kWindow), .kv_type = "f32"});
+  Session dense = SessionOf(engine, eval::WindowSession({.kv_type = "f32"}, kWindow + 1));
+  const auto streamed = LogitsOf(window);
+  const auto read_anew = LogitsOf(eval::Recompute(dense, {.window = kWindow + 1}));
   double difference = 0, largest = 0;
   for (size_t i = 0; i < streamed.size(); ++i) {
     difference = std::max<double>(difference, std::abs(streamed[i] - read_anew[i]));

@@ -77,6 +77,67 @@ TEST_P(SameBits, WhateverTheBatch) {
   }
 }
 
+// Eight texts of which some read their prompt while others decode, and a tree of drafts: every row
+// has the bits that it has when its text is read by itself, one by one.
+TEST_P(SameBits, InAStepOfPromptsAndDecodesAndTrees) {
+  if (runner_.InputsShareAScale()) GTEST_SKIP() << "a token depends on its company";
+  const int64_t vocab = runner_.spec().vocab_size;
+  for (const kernels::Isa& isa : kernels::AllIsas()) {
+    if (!isa.supported()) continue;
+    RunOptions options = Options(isa.name);
+    options.threads = 2;
+    // Eight tokens hang on a text: after 0 come 1, 2 and 4; the path 0, 2, 3, 7 is accepted.
+    const std::vector<int32_t> parents = {-1, 0, 0, 2, 0, 4, -1, 3};
+    const auto drafts = RandomText(std::ssize(parents), vocab, 50);
+    std::vector<std::vector<int32_t>> texts;
+    std::vector<std::unique_ptr<TextCache>> caches;
+    std::vector<Segment> segments;
+    for (const int64_t length : {62, 90, 21, 84, 85, 91, 50, 86}) {
+      // The tree crosses a page, and needs room for its path.
+      const int64_t tokens = std::min(length, Longest(4096) - (texts.empty() ? 5 : 0));
+      texts.push_back(RandomText(tokens, vocab, 30 + texts.size()));
+    }
+    // Of each text the last rows go into the step: one, or a prompt.
+    const std::vector<size_t> rows = {0, 1, 1, 1, 40, 1, 50, 1};
+    for (size_t i = 0; i < texts.size(); ++i) {
+      caches.push_back(runner_.NewText(options));
+      const size_t before = texts[i].size() - rows[i];
+      runner_.Step({{std::span(texts[i]).first(before), caches[i].get()}}, options);
+      segments.push_back({.tokens = std::span(texts[i]).subspan(before), .text = caches[i].get()});
+    }
+    segments[0] = {.tokens = drafts, .text = caches[0].get(), .parents = parents};
+    const auto together = runner_.Step(segments, options);
+    size_t at = drafts.size() * static_cast<size_t>(vocab);
+    for (size_t i = 1; i < texts.size(); ++i) {
+      const auto alone = runner_.Logits(texts[i], Options(isa.name));
+      const size_t size = rows[i] * static_cast<size_t>(vocab);
+      EXPECT_TRUE(std::equal(alone.end() - static_cast<std::ptrdiff_t>(size), alone.end(),
+                             together.begin() + static_cast<std::ptrdiff_t>(at)))
+          << isa.name << ", text " << i;
+      at += size;
+    }
+    RunOptions one_by_one = Options(isa.name);
+    one_by_one.chunk = 1;
+    for (size_t row = 0; row < drafts.size(); ++row) {
+      std::vector<int32_t> path;
+      for (auto r = static_cast<int32_t>(row); r >= 0; r = parents[static_cast<size_t>(r)]) {
+        path.insert(path.begin(), drafts[static_cast<size_t>(r)]);
+      }
+      path.insert(path.begin(), texts[0].begin(), texts[0].end());
+      const auto decoded = runner_.Logits(path, one_by_one);
+      EXPECT_TRUE(std::equal(decoded.end() - vocab, decoded.end(),
+                             together.begin() + static_cast<std::ptrdiff_t>(row) * vocab))
+          << isa.name << ", draft " << row;
+      if (row != 7) continue;
+      path.push_back(3);
+      caches[0]->Accept(7);
+      const auto next = runner_.Step({{std::span(path).last(1), caches[0].get()}}, options);
+      const auto expected = runner_.Logits(path, one_by_one);
+      EXPECT_TRUE(std::equal(next.begin(), next.end(), expected.end() - vocab)) << isa.name;
+    }
+  }
+}
+
 // Long enough for several stretches of attention, which the cores share when decoding.
 TEST_P(SameBits, OverALongContext) {
   const auto text = RandomText(Longest(2500), runner_.spec().vocab_size, 9);

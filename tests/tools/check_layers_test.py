@@ -41,7 +41,7 @@ class CheckLayers(unittest.TestCase):
     def test_what_the_table_allows(self):
         self.accepts({
             "src/ops/linear.cc": '#include "kernels/kernel_table.h"\n#include <vector>\n',
-            "src/model/decoder.cc": '#include "attention/policy.h"\n#include "base/error.h"\n',
+            "src/model/decoder.cc": '#include "attention/step.h"\n#include "base/error.h"\n',
             "src/model/archs/llama.cc": '#include "model/spec.h"\n',
             "src/cli/main.cc": '#include "quant/smooth.h"\n#include "godwit/engine.h"\n',
             "tests/laws/laws_test.cc": '#include "attention/policies/dense.h"\n',

@@ -244,6 +244,8 @@ class PlotTest(CliTest):
         for tests, label in ((bench_of({0: 5.0, 9: 6.0}), "tokens in the cache"),
                              (bench_of({0: 5.0}) + bench_of({0: 6.0}, n_prompt=16),
                               "tokens of the test"),
+                             (bench_of({0: 5.0}) + bench_of({0: 6.0}, n_parallel=2),
+                              "texts at once"),
                              (bench_of({0: 5.0}) + bench_of({0: 6.0}, threads=2), "threads")):
             self.assertEqual(self.drawn(tests)[1].get_xlabel(), label)
 

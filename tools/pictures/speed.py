@@ -6,7 +6,8 @@ from pictures.curves import Curve, Kind, basename, clean, deviation, number
 from pictures.style import curve_picture, plain
 
 # What may lie on the axis, the first of them that varies; and its label.
-AXES = {"n_depth": "tokens in the cache", "size": "tokens of the test", "threads": "threads"}
+AXES = {"n_depth": "tokens in the cache", "size": "tokens of the test",
+        "n_parallel": "texts at once", "threads": "threads"}
 
 
 @dataclass
@@ -19,7 +20,7 @@ class Test:
 
 def read(objects, source):
     return [Test({"n_depth": number(test["n_depth"]), "size": size_of(test),
-                  "threads": number(test["threads"])},
+                  "n_parallel": texts_of(test), "threads": number(test["threads"])},
                  facts_of(test), (number(test["tokens_per_second"]), deviation(test["stddev"])),
                  source)
             for test in objects]
@@ -29,12 +30,18 @@ def size_of(test):
     return number(test["n_prompt"] or test["n_gen"])
 
 
+def texts_of(test):
+    return number(test.get("n_parallel", 1))
+
+
 def facts_of(test):
     depth, threads = number(test["n_depth"]), number(test["threads"])
+    texts = texts_of(test)
     return {"model": basename(test["model"]),
             "test": "prompt" if test["n_prompt"] else "generation",
             "size": f"{plain(size_of(test))} tokens",
             "n_depth": f"{plain(depth)} tokens deep" if depth else "",
+            "n_parallel": f"{plain(texts)} texts at once" if texts > 1 else "",
             "threads": "1 thread" if threads == 1 else f"{plain(threads)} threads",
             "weights": f"{clean(test['weights'])} weights",
             "kv_type": f"{clean(test['kv_type'])} KV", "kv": clean(test["kv"]), "isa": clean(test["isa"])}

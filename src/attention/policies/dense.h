@@ -8,7 +8,7 @@
 
 namespace godwit {
 
-// "dense" takes no arguments. Memory grows by a page with every kernels::kTileTokens tokens.
+// "dense" takes no arguments.
 std::unique_ptr<AttentionPolicy> MakeDensePolicy(const AttentionGeometry& geometry,
                                                  const PolicyOptions& options,
                                                  std::string_view arguments);

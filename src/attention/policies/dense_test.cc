@@ -3,17 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attention/kv_store.h"
-#include "attention/policies/policy_test_support.h"
+#include "attention/attention_test_support.h"
 
 namespace godwit {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::unique_ptr<AttentionPolicy> Make(const AttentionGeometry& geometry, int64_t context,
-                                      DType kv_type = DType::kF32) {
-  return MakeDensePolicy(geometry, {.kv_type = kv_type, .context = context}, "");
+std::unique_ptr<TextCache> Make(const AttentionGeometry& geometry, int64_t context,
+                                DType kv_type = DType::kF32) {
+  return NewText(geometry, {.kv_type = kv_type, .context = context});
 }
 
 constexpr int64_t kTokens = 150;
@@ -22,7 +21,7 @@ const std::vector<int64_t> kWindows = {0, 1, 2, 63, 64, 65, 100, 1000};
 void ExpectEveryTokenSeesItsWindow(const AttentionGeometry& geometry) {
   const TestText text(geometry, kTokens, 1);
   for (const int64_t chunk : {1, 40, 150}) {
-    const auto out = ReadText(*Make(geometry, kTokens), geometry, text, kTokens, chunk);
+    const auto out = ReadText(*Make(geometry, kTokens), text, kTokens, chunk);
     size_t index = 0;
     for (int64_t t = 0; t < kTokens; ++t) {
       for (int64_t layer = 0; layer < geometry.layers; ++layer) {
@@ -54,52 +53,71 @@ TEST(DensePolicyTest, AlibiCountsPositionsInTheText) {
 
 TEST(DensePolicyTest, RefusesWhatExceedsTheContextWithItsNumbers) {
   const AttentionGeometry geometry = TestGeometry(2, 2, 8, 8, {0});
-  const TestText text(geometry, 100, 2);
-  const auto policy = Make(geometry, 100);
-  EXPECT_EQ(policy->max_length(), 100);
-  const Error whole = ErrorOf([&] { policy->Begin(101); });
-  EXPECT_EQ(whole.kind(), ErrorKind::kInput);
-  EXPECT_THAT(whole.what(), HasSubstr("0 tokens and 101 more exceed the context of 100 tokens"));
-  EXPECT_EQ(policy->Stats().bytes, 0);
+  const TestText text(geometry, 101, 2);
+  const auto cache = Make(geometry, 100);
+  EXPECT_EQ(cache->max_length(), 100);
+  EXPECT_EQ(cache->policy().most_kept(), 100);
+  const auto read_to = [&](int64_t end) {
+    return ErrorOf(ErrorKind::kInput, [&] { ReadText(*cache, text, end, 101); });
+  };
+  EXPECT_THAT(read_to(101), HasSubstr("0 tokens and 101 more exceed the context of 100 tokens"));
+  EXPECT_EQ(cache->Stats().bytes, 0);
 
-  ReadText(*policy, geometry, text, 60, 60);
-  const KvStats before = policy->Stats();
-  EXPECT_THAT(ErrorOf([&] { policy->Begin(41); }).what(),
-              HasSubstr("60 tokens and 41 more exceed the context of 100 tokens"));
-  EXPECT_THAT(ErrorOf([&] { policy->Begin(INT64_MAX); }).what(), HasSubstr("60 tokens and"));
-  EXPECT_EQ(policy->length(), 60);
-  EXPECT_EQ(policy->Stats().bytes, before.bytes);
-  ReadText(*policy, geometry, text, 100, 40);
-  EXPECT_THAT(ErrorOf([&] { policy->Begin(1); }).what(), HasSubstr("100 tokens and 1 more"));
+  ReadText(*cache, text, 60, 60);
+  const KvStats before = cache->Stats();
+  EXPECT_THAT(read_to(101), HasSubstr("60 tokens and 41 more exceed the context of 100 tokens"));
+  EXPECT_EQ(cache->length(), 60);
+  EXPECT_EQ(cache->Stats().bytes, before.bytes);
+  EXPECT_EQ(cache->Stats().read_bytes, before.read_bytes);
+  ReadText(*cache, text, 100, 40);
+  EXPECT_THAT(read_to(101), HasSubstr("100 tokens and 1 more"));
 }
 
 TEST(DensePolicyTest, MemoryFollowsTheText) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 12, {0, 0, 0});
   const TestText text(geometry, 300, 3);
-  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
-    const int64_t page_bytes = 64 * KvBytesPerToken(geometry, type);
-    const auto policy = Make(geometry, 300, type);
+  for (const KvType& type : kKvTypes) {
+    const KvLayout layout = LayoutOf(geometry, type.dtype);
+    const auto cache = Make(geometry, 300, type.dtype);
     for (const int64_t length : {1, 63, 64, 65, 128, 129, 300}) {
-      ReadText(*policy, geometry, text, length, 64);
-      const KvStats stats = policy->Stats();
+      ReadText(*cache, text, length, 64);
+      const KvStats stats = cache->Stats();
       EXPECT_EQ(stats.policy, "dense");
       EXPECT_EQ(stats.seen, length);
       EXPECT_EQ(stats.kept, length);
-      EXPECT_EQ(stats.bytes, (length + 63) / 64 * page_bytes);
+      EXPECT_TRUE(stats.dropped.empty());
+      EXPECT_EQ(stats.bytes, layout.BytesFor(length));
     }
-    policy->Truncate(65);
-    EXPECT_EQ(policy->Stats().bytes, 2 * page_bytes);
-    EXPECT_EQ(policy->Stats().kept, 65);
-    policy->Truncate(0);
-    EXPECT_EQ(policy->Stats().bytes, 0);
-    EXPECT_EQ(ErrorOf([&] { policy->Truncate(1); }).kind(), ErrorKind::kUnsupported);
-    EXPECT_EQ(ErrorOf([&] { policy->Truncate(-1); }).kind(), ErrorKind::kUnsupported);
+    cache->Truncate(65);
+    EXPECT_EQ(cache->Stats().bytes, layout.BytesFor(65));
+    EXPECT_EQ(cache->Stats().kept, 65);
+    cache->Truncate(0);
+    EXPECT_EQ(cache->Stats().bytes, 0);
+    EXPECT_EQ(ErrorOf([&] { cache->Truncate(1); }).kind(), ErrorKind::kUnsupported);
+    EXPECT_EQ(ErrorOf([&] { cache->Truncate(-1); }).kind(), ErrorKind::kUnsupported);
+  }
+}
+
+// Of a layer with a window, what lies in it.
+TEST(DensePolicyTest, AStepReadsWhatItsRowsSeeOnce) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 12, {0, 10});
+  const TestText text(geometry, 300, 3);
+  for (const KvType& type : kKvTypes) {
+    const int64_t row = LayoutOf(geometry, type.dtype).page_bytes() / 64;
+    const auto cache = Make(geometry, 300, type.dtype);
+    EXPECT_EQ(cache->Stats().read_bytes, 0);
+    ReadText(*cache, text, 200, 200);
+    EXPECT_EQ(cache->Stats().read_bytes, (200 + 200) * row);
+    ReadText(*cache, text, 201, 1);
+    EXPECT_EQ(cache->Stats().read_bytes, (201 + 10) * row);
+    ReadText(*cache, text, 205, 4);
+    EXPECT_EQ(cache->Stats().read_bytes, (205 + 13) * row);
   }
 }
 
 TEST(DensePolicyTest, TakesNoArguments) {
   const AttentionGeometry geometry = TestGeometry(2, 2, 8, 8, {0});
-  const Error error = ErrorOf([&] { MakeDensePolicy(geometry, {.context = 8}, "4+4"); });
+  const Error error = ErrorOf([&] { MakePolicy(geometry, {.spec = "dense:4+4", .context = 8}); });
   EXPECT_EQ(error.kind(), ErrorKind::kInput);
   EXPECT_THAT(error.what(), HasSubstr("\"4+4\""));
 }

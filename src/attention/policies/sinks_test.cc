@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attention/policies/policy_test_support.h"
+#include "attention/attention_test_support.h"
 
 namespace godwit {
 namespace {
@@ -11,12 +11,12 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kTokens = 200;
-constexpr int64_t kMaxStep = 96;
 
-std::unique_ptr<AttentionPolicy> Make(const AttentionGeometry& geometry, int64_t sinks,
-                                      int64_t window) {
-  return MakeSinksPolicy(geometry, {.kv_type = DType::kF32, .max_step_tokens = kMaxStep},
-                         fmt::format("{}+{}", sinks, window));
+std::unique_ptr<TextCache> Make(const AttentionGeometry& geometry, const std::string& spec) {
+  return NewText(geometry, {.spec = spec, .kv_type = DType::kF32});
+}
+std::unique_ptr<TextCache> Make(const AttentionGeometry& geometry, int64_t sinks, int64_t window) {
+  return Make(geometry, fmt::format("sinks:{}+{}", sinks, window));
 }
 
 // The cache as the paper has it: the tokens 0 .. S-1 and t-W .. t, side by side, each at the
@@ -38,8 +38,8 @@ class SinksPolicyTest : public testing::TestWithParam<Budget> {};
 void ExpectPlacesInTheCache(const AttentionGeometry& geometry, const Budget& budget) {
   const auto [sinks, window] = budget;
   const TestText text(geometry, kTokens, 1);
-  for (const int64_t chunk : {1, 5, 96}) {
-    const auto out = ReadText(*Make(geometry, sinks, window), geometry, text, kTokens, chunk);
+  for (const int64_t chunk : {1, 5, 96, 200}) {
+    const auto out = ReadText(*Make(geometry, sinks, window), text, kTokens, chunk);
     size_t index = 0;
     for (int64_t t = 0; t < kTokens; ++t) {
       const std::vector<SeenKey> cache = CacheAt(t, sinks, window);
@@ -71,23 +71,46 @@ TEST_P(SinksPolicyTest, AlibiCountsPlacesInTheCacheToo) {
   }
 }
 
-TEST_P(SinksPolicyTest, MemoryIsWhatItWasAtTheBeginning) {
+// Its pages go as they fall out of the window, whole.
+TEST_P(SinksPolicyTest, MemoryIsBoundedHoweverLongTheText) {
   const auto [sinks, window] = GetParam();
   const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
-  const TestText text(geometry, kTokens, 2);
-  const auto policy = Make(geometry, sinks, window);
-  const int64_t bytes = policy->Stats().bytes;
-  EXPECT_GT(bytes, 0);
+  constexpr int64_t kLong = 1500;
+  const TestText text(geometry, kLong, 2);
   for (const int64_t chunk : {1, 7, 90}) {
-    while (policy->length() < kTokens) {
-      ReadText(*policy, geometry, text, std::min(kTokens, policy->length() + chunk), chunk);
-      const KvStats stats = policy->Stats();
+    const auto cache = Make(geometry, sinks, window);
+    const KvLayout& layout = cache->cache().layout();
+    while (cache->length() < kLong) {
+      ReadText(*cache, text, std::min(kLong, cache->length() + chunk), chunk);
+      const KvStats stats = cache->Stats();
       EXPECT_EQ(stats.policy, fmt::format("sinks:{}+{}", sinks, window));
-      EXPECT_EQ(stats.seen, policy->length());
-      EXPECT_EQ(stats.kept, std::min(policy->length(), sinks + window));
-      EXPECT_EQ(stats.bytes, bytes);
-      if (policy->length() >= chunk * 20) break;
+      EXPECT_EQ(stats.seen, cache->length());
+      EXPECT_EQ(stats.kept, std::min(cache->length(), sinks + window));
+      EXPECT_EQ(stats.most_kept, sinks + window);
+      if (stats.kept == stats.seen) {
+        EXPECT_TRUE(stats.dropped.empty());
+      } else {
+        ASSERT_EQ(stats.dropped.size(), 1u);
+        EXPECT_EQ(stats.dropped[0].begin, sinks);
+        EXPECT_EQ(stats.dropped[0].end, cache->length() - window);
+      }
+      EXPECT_LE(stats.bytes, layout.BytesFor(sinks) + layout.BytesFor(window + 2 * 64));
+      EXPECT_EQ(stats.bytes, cache->cache().pool().budget().used()) << "nobody else holds any";
     }
+  }
+}
+
+TEST_P(SinksPolicyTest, AStepReadsSinksAndWindow) {
+  const auto [sinks, window] = GetParam();
+  const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
+  const int64_t whole = sinks + window + 1;
+  const TestText text(geometry, whole + 50, 2);
+  const auto cache = Make(geometry, sinks, window);
+  const int64_t row = cache->cache().layout().page_bytes() / 64;
+  ReadText(*cache, text, whole - 1, 64);
+  for (int64_t length = whole; length < whole + 50; ++length) {
+    ReadText(*cache, text, length, 1);
+    EXPECT_EQ(cache->Stats().read_bytes, whole * row);
   }
 }
 
@@ -97,44 +120,44 @@ TEST_P(SinksPolicyTest, GoesBackUntilTheFirstEviction) {
   // Token t = S + W is the last that sees everything before it.
   const int64_t whole = sinks + window + 1;
   const TestText text(geometry, whole, 3);
-  const auto policy = Make(geometry, sinks, window);
-  ReadText(*policy, geometry, text, whole, 3);
-  for (int64_t length = 0; length <= whole; ++length) EXPECT_TRUE(policy->CanTruncate(length));
-  EXPECT_FALSE(policy->CanTruncate(whole + 1));
-  policy->Truncate(whole - 1);
-  EXPECT_EQ(policy->length(), whole - 1);
-  EXPECT_EQ(policy->Stats().kept, whole - 1);
+  const auto cache = Make(geometry, sinks, window);
+  ReadText(*cache, text, whole, 3);
+  for (int64_t length = 0; length <= whole; ++length) EXPECT_TRUE(cache->CanTruncate(length));
+  EXPECT_FALSE(cache->CanTruncate(whole + 1));
+  cache->Truncate(whole - 1);
+  EXPECT_EQ(cache->length(), whole - 1);
+  EXPECT_EQ(cache->Stats().kept, whole - 1);
 }
 
-TEST_P(SinksPolicyTest, GoesBackAsFarAsTheRingReachesAfterwards) {
+TEST_P(SinksPolicyTest, GoesBackAsFarAsItsPagesReachAfterwards) {
   const auto [sinks, window] = GetParam();
   const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
-  constexpr int64_t kLong = 1000;
+  constexpr int64_t kLong = 1000, kFrom = kLong - 100;
   const TestText text(geometry, kLong, 8);
   const TestText other(geometry, kLong, 9);
-  const auto reference = ReadText(*Make(geometry, sinks, window), geometry, text, kLong, 16);
+  const auto reference = ReadText(*Make(geometry, sinks, window), text, kLong, 16);
   int64_t back = 0;
   while (true) {
-    const auto policy = Make(geometry, sinks, window);
-    auto result = ReadText(*policy, geometry, text, kLong - 100 - back, 16);
-    ReadText(*policy, geometry, other, kLong - 100, 16);
-    const int64_t length = kLong - 100 - back;
-    if (!policy->CanTruncate(length)) {
-      const Error error = ErrorOf([&] { policy->Truncate(length); });
+    const auto cache = Make(geometry, sinks, window);
+    auto result = ReadText(*cache, text, kFrom - back, 16);
+    ReadText(*cache, other, kFrom, 16);
+    const int64_t length = kFrom - back;
+    if (!cache->CanTruncate(length)) {
+      const Error error = ErrorOf([&] { cache->Truncate(length); });
       EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
-      EXPECT_THAT(error.what(), HasSubstr(fmt::format("{} of {} tokens", length, kLong - 100)));
+      EXPECT_THAT(error.what(), HasSubstr(fmt::format("{} of {} tokens", length, kFrom)));
       EXPECT_THAT(error.what(), HasSubstr(fmt::format("sinks:{}+{}", sinks, window)));
-      EXPECT_EQ(policy->length(), kLong - 100);
+      EXPECT_EQ(cache->length(), kFrom);
       break;
     }
-    policy->Truncate(length);
-    const auto rest = ReadText(*policy, geometry, text, kLong, 16);
+    cache->Truncate(length);
+    const auto rest = ReadText(*cache, text, kLong, 16);
     result.insert(result.end(), rest.begin(), rest.end());
     ASSERT_EQ(result, reference) << "back by " << back;
     ++back;
   }
-  EXPECT_GE(back, sinks + 1);
-  EXPECT_LE(back, sinks + 65);
+  EXPECT_EQ(back, TextCache::kTokensToGoBack + (kFrom - window) % 64 + 1)
+      << "until the window would reach into a page that went";
 }
 
 // Sinks and window that were read anew are the ones that are seen after the eviction.
@@ -143,14 +166,14 @@ TEST_P(SinksPolicyTest, WhatIsReadAgainAfterGoingBackStreams) {
   const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0, 9});
   const TestText text(geometry, kTokens, 4);
   const TestText other(geometry, kTokens, 5);
-  const auto reference = ReadText(*Make(geometry, sinks, window), geometry, text, kTokens, 16);
+  const auto reference = ReadText(*Make(geometry, sinks, window), text, kTokens, 16);
   const int64_t whole = std::min(kTokens, sinks + window + 1);
   for (const int64_t kept : {int64_t{0}, whole / 2}) {
-    const auto policy = Make(geometry, sinks, window);
-    auto result = ReadText(*policy, geometry, text, kept, 16);
-    ReadText(*policy, geometry, other, whole, 16);
-    policy->Truncate(kept);
-    const auto rest = ReadText(*policy, geometry, text, kTokens, 16);
+    const auto cache = Make(geometry, sinks, window);
+    auto result = ReadText(*cache, text, kept, 16);
+    ReadText(*cache, other, whole, 16);
+    cache->Truncate(kept);
+    const auto rest = ReadText(*cache, text, kTokens, 16);
     result.insert(result.end(), rest.begin(), rest.end());
     EXPECT_EQ(result, reference) << "from " << whole << " back to " << kept;
   }
@@ -165,40 +188,16 @@ INSTANTIATE_TEST_SUITE_P(Budgets, SinksPolicyTest,
                            return fmt::format("{}_and_{}", info.param.sinks, info.param.window);
                          });
 
-// After a step that did not end, the state before it can go back as it could.
-TEST(SinksPolicyRing, HoldsWhatGoingBackNeedsBesideTheLargestStep) {
-  constexpr int64_t kSinks = 4, kWindow = 28, kWhole = kSinks + kWindow + 1;
-  static_assert((kWhole - 1 + kMaxStep) % 64 == 0, "one token less would take a page less");
+TEST(SinksPolicyMemory, AWindowThatNobodyFillsTakesNothing) {
   const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
-  const TestText text(geometry, kTokens, 6);
-  const TestText other(geometry, kTokens, 7);
-  const auto reference = ReadText(*Make(geometry, kSinks, kWindow), geometry, text, kTokens, 16);
-  const auto policy = Make(geometry, kSinks, kWindow);
-  auto result = ReadText(*policy, geometry, text, kWhole - 1, 16);
-  ReadText(*policy, geometry, text, kWhole, 16);
-
-  ThreadPool pool(1);
-  Workspace workspace;
-  const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
-  std::vector<float> dropped(kMaxStep * 16);
-  policy->Begin(kMaxStep);
-  policy->Attend(0, other.Input(0, kWhole, kWhole + kMaxStep), exec,
-                 {dropped.data(), kMaxStep, 16, 16});
-  policy->Truncate(kWhole - 1);
-  const auto rest = ReadText(*policy, geometry, text, kTokens, 16);
-  result.insert(result.end(), rest.begin(), rest.end());
-  EXPECT_EQ(result, reference);
-}
-
-TEST(SinksPolicyRefusals, AStepBeyondTheLargestChunk) {
-  const auto policy = Make(TestGeometry(2, 1, 8, 8, {0}), 4, 8);
-  EXPECT_EQ(policy->max_step_tokens(), kMaxStep);
-  EXPECT_EQ(policy->max_length(), INT64_MAX);
-  const Error error = ErrorOf([&] { policy->Begin(kMaxStep + 1); });
-  EXPECT_EQ(error.kind(), ErrorKind::kInput);
-  EXPECT_THAT(error.what(),
-              HasSubstr("a step of 97 tokens, the KV policy sinks:4+8 takes at most 96"));
-  EXPECT_EQ(policy->length(), 0);
+  const TestText text(geometry, 70, 1);
+  for (const char* spec : {"sinks:4+1099511627776", "sinks:1099511627776+4"}) {
+    const auto cache = Make(geometry, spec);
+    EXPECT_EQ(cache->max_length(), INT64_MAX);
+    EXPECT_EQ(cache->Stats().bytes, 0);
+    ReadText(*cache, text, 70, 70);
+    EXPECT_EQ(cache->Stats().bytes, cache->cache().layout().BytesFor(70));
+  }
 }
 
 TEST(SinksPolicyRefusals, FrequenciesThatChangeWithTheText) {
@@ -225,33 +224,23 @@ TEST(SinksPolicyRefusals, SinksThatTheModelItselfDoesNotLookBackAt) {
 TEST(WindowPolicy, IsSinksWithoutSinks) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 9});
   const TestText text(geometry, kTokens, 1);
-  const auto window =
-      MakeWindowPolicy(geometry, {.kv_type = DType::kF32, .max_step_tokens = kMaxStep}, "11");
-  EXPECT_EQ(ReadText(*window, geometry, text, kTokens, 5),
-            ReadText(*Make(geometry, 0, 11), geometry, text, kTokens, 5));
+  const auto window = Make(geometry, "window:11");
+  EXPECT_EQ(ReadText(*window, text, kTokens, 5),
+            ReadText(*Make(geometry, 0, 11), text, kTokens, 5));
   EXPECT_EQ(window->Stats().policy, "window:11");
   EXPECT_EQ(window->Stats().kept, 11);
-  EXPECT_EQ(window->Stats().first_dropped, 0);
+  EXPECT_EQ(window->Stats().dropped[0].begin, 0);
 }
 
 TEST(PinnedPrefix, IsSinksInACacheOfTheSameSize) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 9});
   const TestText text(geometry, kTokens, 1);
-  const auto pinned = MakeSinksPolicy(
-      geometry, {.kv_type = DType::kF32, .max_step_tokens = kMaxStep}, "2+11,pin=7");
-  EXPECT_EQ(ReadText(*pinned, geometry, text, kTokens, 5),
-            ReadText(*Make(geometry, 7, 6), geometry, text, kTokens, 5));
+  const auto pinned = Make(geometry, "sinks:2+11,pin=7");
+  EXPECT_EQ(ReadText(*pinned, text, kTokens, 5), ReadText(*Make(geometry, 7, 6), text, kTokens, 5));
   EXPECT_EQ(pinned->Stats().policy, "sinks:2+11,pin=7");
   EXPECT_EQ(pinned->Stats().kept, 13);
   EXPECT_EQ(pinned->Stats().most_kept, 13);
-  EXPECT_EQ(pinned->Stats().first_dropped, 7);
-}
-
-// Not after hours of allocating small pages.
-TEST(SinksPolicyRefusals, ABudgetThatNoMachineHolds) {
-  const AttentionGeometry geometry = TestGeometry(2, 1, 8, 8, {0});
-  EXPECT_EQ(ErrorOf([&] { Make(geometry, 4, int64_t{1} << 40); }).kind(), ErrorKind::kMemory);
-  EXPECT_EQ(ErrorOf([&] { Make(geometry, int64_t{1} << 40, 4); }).kind(), ErrorKind::kMemory);
+  EXPECT_EQ(pinned->Stats().dropped[0].begin, 7);
 }
 
 }  // namespace

@@ -2,44 +2,57 @@
 
 #include <functional>
 
+#include "attention/make_policy.h"
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/quote.h"
-#include "engine/kv_mode.h"
 #include "engine/storage_types.h"
+#include "eval/recompute.h"
 
 namespace godwit::cli {
 namespace {
 
+std::string_view NameIn(std::string_view spec) { return spec.substr(0, spec.find(':')); }
+
 // Here, since the session comes after the weights.
 void RefuseUnknownPolicy(std::span<const std::string> usages, std::string_view spec) {
-  const auto name = [](std::string_view text) { return text.substr(0, text.find(':')); };
   for (const std::string& usage : usages) {
-    if (name(usage) == name(spec)) return;
+    if (NameIn(usage) == NameIn(spec)) return;
   }
+  RefuseRecompute(spec);
   Throw(ErrorKind::kInput, "expected {}, found {}", NameList(usages, std::identity(), " or "),
         Quote(spec));
 }
 
 }  // namespace
 
-void AddKvFlags(CommandLine& line, SessionOptions& options) {
+void RefuseRecompute(std::string_view spec) {
+  if (NameIn(spec) != NameIn(eval::kRecomputeUsage)) return;
+  Throw(ErrorKind::kInput,
+        "{} keeps nothing of a text to go on from: it is for godwit perplexity and godwit eval "
+        "stream, which measure with it",
+        Quote(spec));
+}
+
+void AddKvFlags(CommandLine& line, SessionOptions& options, bool takes_recompute) {
   line.Group("Context");
   line.AddInt({.names = "-c,--ctx-size",
                .value = "N",
                .help = "longest text, prompt and output, in tokens (0: what the model allows)"},
               options.context_tokens, 0);
-  AddKvCacheFlags(line, options);
+  AddKvCacheFlags(line, options, takes_recompute);
 }
 
-void AddKvCacheFlags(CommandLine& line, SessionOptions& options) {
+void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute) {
   std::string policies;
   for (const PolicyKind& kind : AllPolicies()) {
-    policies += fmt::format("{}: {}; ", kind.usage, kind.description);
+    policies += fmt::format("{}{}: {}", policies.empty() ? "" : "; ", kind.usage, kind.description);
   }
-  policies += fmt::format("{}: {}", kRecomputeUsage, kRecomputeDescription);
   std::vector<std::string> usages = Names(AllPolicies(), &PolicyKind::usage);
-  usages.emplace_back(kRecomputeUsage);
+  if (takes_recompute) {
+    policies += fmt::format("; {}: {}", eval::kRecomputeUsage, eval::kRecomputeDescription);
+    usages.emplace_back(eval::kRecomputeUsage);
+  }
   line.Add({.names = "--kv",
             .value = "SPEC",
             .help = "what is kept of the text. " + policies,
@@ -72,13 +85,15 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options) {
 }
 
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
-  const DType kv_type = ParseKvType(options.kv_type).value_or(DType::kBF16);
-  return MostKept(Geometry(spec), {.spec = options.kv,
-                                   .kv_type = kv_type,
-                                   .int8_products = options.int8_attention,
-                                   .context = options.context_tokens == 0 ? DefaultContext(spec)
-                                                                          : options.context_tokens,
-                                   .max_step_tokens = options.chunk_tokens});
+  const auto window = eval::RecomputeWindow(options.kv);
+  const SessionOptions session = window ? eval::WindowSession(options, *window) : options;
+  return MakePolicy(Geometry(spec),
+                    {.spec = session.kv,
+                     .kv_type = ParseKvType(session.kv_type).value_or(DType::kBF16),
+                     .int8_products = session.int8_attention,
+                     .context = session.context_tokens == 0 ? DefaultContext(spec)
+                                                            : session.context_tokens})
+      ->most_kept();
 }
 
 }  // namespace godwit::cli

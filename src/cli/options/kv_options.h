@@ -7,12 +7,16 @@
 
 namespace godwit::cli {
 
-void AddKvFlags(CommandLine& line, SessionOptions& options);
+// takes_recompute: whether --kv may also be what measures without a cache (eval/recompute.h).
+void AddKvFlags(CommandLine& line, SessionOptions& options, bool takes_recompute = false);
 // Of those, the ones that do not depend on the length of a text: --kv, --kv-type, --ubatch-size.
-void AddKvCacheFlags(CommandLine& line, SessionOptions& options);
+void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute = false);
 
-// How many tokens are kept at most. Throws what Engine::NewSession would throw, but before the
-// weights are loaded.
+// Throws Error(kInput) that says what it is for if the spec is recompute.
+void RefuseRecompute(std::string_view spec);
+
+// How many tokens are kept at most, or read anew. Throws what Engine::NewSession would throw, but
+// before the weights are loaded.
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options);
 
 }  // namespace godwit::cli

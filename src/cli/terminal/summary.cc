@@ -28,6 +28,8 @@ std::string DescribeEnd(const GenerateResult& result) {
       return ", ended by a full context";
     case FinishReason::kCancelled:
       return ", cancelled";
+    case FinishReason::kTimeout:
+      return ", ended by its time limit";
   }
   return "";
 }
@@ -43,9 +45,12 @@ double PredictedRate(const GenerateResult& result) {
 }
 
 std::string DescribeDropped(const KvReport& kv) {
-  if (kv.kept >= kv.seen) return "";
-  return fmt::format("dropped {} after the first {}", Plural(kv.seen - kv.kept, "token"),
-                     kv.first_dropped);
+  std::string text;
+  for (const auto& [begin, end] : kv.dropped) {
+    text += fmt::format("{}{} after the first {}", text.empty() ? "dropped " : ", ",
+                        Plural(end - begin, "token"), begin);
+  }
+  return text;
 }
 
 void SayDropped(const KvReport& kv, std::string_view where) {

@@ -47,10 +47,11 @@ TEST(Summary, ACancelledPromptIsMeasuredByWhatWasRead) {
 
 TEST(Summary, SaysWhatWasDroppedAndWhere) {
   EXPECT_EQ(DescribeDropped({.policy = "dense", .seen = 5, .kept = 5}), "");
-  EXPECT_EQ(DescribeDropped({.policy = "sinks:4+60", .seen = 228, .kept = 64, .first_dropped = 4}),
-            "dropped 164 tokens after the first 4");
+  EXPECT_EQ(
+      DescribeDropped({.policy = "sinks:4+60", .seen = 228, .kept = 64, .dropped = {{4, 168}}}),
+      "dropped 164 tokens after the first 4");
   GenerateResult result = Example();
-  result.kv = {.policy = "sinks:4+60", .seen = 65, .kept = 64, .first_dropped = 4, .bytes = 0};
+  result.kv = {.policy = "sinks:4+60", .seen = 65, .kept = 64, .dropped = {{4, 5}}, .bytes = 0};
   EXPECT_THAT(Summarize(result), testing::EndsWith("; dropped 1 token after the first 4\n"));
 }
 

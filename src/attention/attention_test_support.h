@@ -1,4 +1,4 @@
-// What the tests of policies share: a random text, a runner, and attention written down in
+// What the tests of policies and steps share: a random text, runners, and attention written down in
 // double from the paper's point of view: every key is rotated anew at the position at which the
 // query is said to see it. Only *_test.cc files include it.
 #pragma once
@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "attention/make_policy.h"
+#include "attention/step.h"
 #include "base/rng.h"
 #include "base/test_support.h"
 #include "kernels/dispatch.h"
@@ -144,29 +147,122 @@ class TestText {
   std::vector<std::vector<float>> sink_logits_;
 };
 
-// Lets the policy read tokens [policy.length(), end). Result: [tokens, layers * heads * head_dim].
-inline std::vector<float> ReadText(AttentionPolicy& policy, const AttentionGeometry& geometry,
-                                   const TestText& text, int64_t end, int64_t chunk,
-                                   int threads = 1) {
-  ThreadPool pool(threads);
-  Workspace workspace;
-  const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
-  const int64_t cols = geometry.shape.heads * geometry.shape.head_dim;
-  const int64_t first = policy.length();
-  std::vector<float> all(static_cast<size_t>((end - first) * geometry.layers * cols));
-  const MatrixView<float> out{all.data(), end - first, geometry.layers * cols,
-                              geometry.layers * cols};
-  while (policy.length() < end) {
-    const int64_t at = policy.length();
-    const int64_t to = std::min(end, at + chunk);
-    policy.Begin(to - at);
-    for (int64_t layer = 0; layer < geometry.layers; ++layer) {
-      policy.Attend(layer, text.Input(layer, at, to), exec,
-                    out.Rows(at - first, to - first).Cols(layer * cols, (layer + 1) * cols));
-    }
-    policy.End();
+// An empty text as a spec of --kv says. In pages that have held something else: NaN in every type.
+inline std::unique_ptr<TextCache> NewText(const AttentionGeometry& geometry,
+                                          const PolicyOptions& options,
+                                          std::shared_ptr<KvPool> pool = nullptr) {
+  if (pool == nullptr) pool = std::make_shared<KvPool>(LayoutOf(geometry, options.kv_type));
+  std::vector<KvPool::PageId> ids(32);
+  std::vector<std::byte*> pages(ids.size());
+  pool->Take(ids, pages);
+  for (std::byte* page : pages) {
+    std::fill_n(page, pool->layout().page_bytes(), std::byte{0xff});
   }
-  return all;
+  pool->Release(ids);
+  return MakeTextCache(geometry, options, std::move(pool));
+}
+
+// Rows of a TestText that one text of a step brings.
+struct StepRows {
+  TextCache* cache;
+  const TestText* text;
+  std::vector<int64_t> rows;          // of `text`: at their places in it, or drafts from anywhere
+  std::vector<int32_t> parents = {};  // Segment::parents
+};
+
+inline std::vector<int64_t> RowRange(int64_t begin, int64_t end) {
+  std::vector<int64_t> rows(static_cast<size_t>(end - begin));
+  std::iota(rows.begin(), rows.end(), begin);
+  return rows;
+}
+
+// Chosen once: a test may make many runners.
+inline const kernels::KernelTable& BestKernels() {
+  static const kernels::KernelTable& best = *kernels::SelectIsa("").table;
+  return best;
+}
+
+// A machine for steps.
+class StepRunner {
+ public:
+  explicit StepRunner(int threads = 1, const kernels::KernelTable& kernels = BestKernels())
+      : pool_(threads), kernels_(kernels) {}
+
+  Exec exec() { return {.pool = pool_, .kernels = kernels_, .workspace = workspace_}; }
+
+  // One step of all texts. Result, for each: [rows, layers * heads * head_dim].
+  std::vector<std::vector<float>> Run(std::span<const StepRows> texts, bool end = true) {
+    Workspace::Scope scope(workspace_);
+    std::vector<std::vector<int32_t>> tokens;
+    std::vector<Segment> segments;
+    int64_t rows = 0;
+    for (const StepRows& one : texts) {
+      tokens.emplace_back(one.rows.size());
+      segments.push_back({.tokens = tokens.back(), .text = one.cache, .parents = one.parents});
+      rows += std::ssize(one.rows);
+    }
+    const AttentionGeometry& geometry = texts.front().cache->geometry();
+    const ops::AttentionShape& shape = geometry.shape;
+    const int64_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
+    const auto q = workspace_.Matrix<float>(rows, q_cols);
+    const auto k = workspace_.Matrix<float>(rows, kv_cols);
+    const auto v = workspace_.Matrix<float>(rows, kv_cols);
+    const auto out = workspace_.Matrix<float>(rows, q_cols);
+    std::vector<std::vector<float>> results(texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) {
+      results[i].resize(texts[i].rows.size() * static_cast<size_t>(geometry.layers * q_cols));
+    }
+    AttentionStep step(exec(), segments);
+    for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+      int64_t row = 0;
+      for (const StepRows& one : texts) {
+        for (const int64_t from : one.rows) {
+          const AttentionInput input = one.text->Input(layer, from, from + 1);
+          std::ranges::copy(input.q.RowSpan(0), q.Row(row));
+          std::ranges::copy(input.k.RowSpan(0), k.Row(row));
+          std::ranges::copy(input.v.RowSpan(0), v.Row(row));
+          ++row;
+        }
+      }
+      const auto sinks = texts.front().text->Input(layer, 0, 0).sink_logits;
+      step.Attend(layer, {.q = q, .k = k, .v = v, .sink_logits = sinks}, out);
+      row = 0;
+      for (std::vector<float>& result : results) {
+        const int64_t cols = geometry.layers * q_cols;
+        for (int64_t at = layer * q_cols; at < std::ssize(result); at += cols) {
+          std::ranges::copy(out.RowSpan(row++), result.begin() + at);
+        }
+      }
+    }
+    if (end) step.End();
+    return results;
+  }
+
+  // Lets the text read these rows, `chunk` in a step.
+  std::vector<float> Read(TextCache& cache, const TestText& text, std::span<const int64_t> rows,
+                          int64_t chunk) {
+    std::vector<float> all;
+    while (!rows.empty()) {
+      const auto some = rows.first(std::min(rows.size(), static_cast<size_t>(chunk)));
+      const StepRows step{&cache, &text, {some.begin(), some.end()}};
+      const auto out = Run({&step, 1})[0];
+      all.insert(all.end(), out.begin(), out.end());
+      rows = rows.subspan(some.size());
+    }
+    return all;
+  }
+
+ private:
+  ThreadPool pool_;
+  Workspace workspace_;
+  const kernels::KernelTable& kernels_;
+};
+
+// Lets it read tokens [cache.length(), end) of the text. Result: [tokens, layers * heads *
+// head_dim].
+inline std::vector<float> ReadText(TextCache& cache, const TestText& text, int64_t end,
+                                   int64_t chunk, int threads = 1) {
+  return StepRunner(threads).Read(cache, text, RowRange(cache.length(), end), chunk);
 }
 
 }  // namespace godwit

@@ -1,0 +1,266 @@
+#include "attention/step.h"
+
+#include <algorithm>
+#include <cassert>
+#include <memory>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kTileTokens;
+
+// Below that, waking the other cores costs more than the work.
+constexpr int64_t kFewRows = 8;
+
+bool EndsRun(const Segment& segment, size_t row) {
+  return row + 1 == segment.tokens.size() ||
+         (!segment.parents.empty() && segment.parents[row + 1] != static_cast<int32_t>(row));
+}
+
+// Bytes of keys and values that the rows of a run look at, each once.
+int64_t ReadBytes(const RowRun& rows, std::span<const Look> looks) {
+  const KvLayout& layout = rows.cache->layout();
+  int64_t positions = 0;  // of all KV heads
+  for (const Look& look : looks) {
+    const int64_t first = std::max(rows.position, look.visible.from);
+    const int64_t last = std::min(rows.position + rows.rows, look.visible.until) - 1;
+    if (first > last) continue;
+    const int64_t begin = look.visible.At(first).begin, end = look.visible.At(last).end;
+    if (look.parts.empty()) {
+      positions += std::max<int64_t>(0, end - begin) * layout.kv_heads;
+      continue;
+    }
+    for (const auto& parts : look.parts) {
+      for (const ops::TilePart& part : parts) {
+        const int64_t tile = part.tile * kTileTokens;
+        positions += std::max<int64_t>(
+            0, std::min(end, tile + part.end) - std::max(begin, tile + part.begin));
+      }
+    }
+  }
+  return positions * (layout.head_bytes() / kTileTokens);
+}
+
+}  // namespace
+
+AttentionStep::AttentionStep(const Exec& exec, std::span<const Segment> segments)
+    : exec_(exec), geometry_(segments.front().text->geometry()) {
+  int64_t runs = 0;
+  for (const Segment& segment : segments) {
+    assert(!segment.tokens.empty());
+    assert(segment.parents.empty() || segment.parents.size() == segment.tokens.size());
+    for (size_t row = 0; row < segment.tokens.size(); ++row) runs += EndsRun(segment, row) ? 1 : 0;
+  }
+  runs_ = exec_.workspace.Matrix<Run>(1, runs).RowSpan(0);
+  try {
+    for (const Segment& segment : segments) {
+      Plan(segment, rows_);
+      rows_ += std::ssize(segment.tokens);
+    }
+  } catch (...) {
+    GiveBackRoom();
+    throw;
+  }
+}
+
+AttentionStep::~AttentionStep() {
+  if (!ended_) GiveBackRoom();
+}
+
+void AttentionStep::GiveBackRoom() noexcept {
+  for (const Run& run : runs_.first(run_count_)) {
+    run.text->branches_.clear();
+    run.text->cache_.Truncate(run.text->length());
+  }
+}
+
+void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
+  TextCache& text = *segment.text;
+  const int64_t length = text.length();
+  const size_t first_run = run_count_;
+  text.branches_.clear();
+  int64_t longest = 0;
+  for (size_t row = 0, begin = 0; row < segment.tokens.size(); ++row) {
+    if (!EndsRun(segment, row)) continue;
+    const auto ancestors = Ancestors(segment, first_row, static_cast<int64_t>(begin));
+    Run& run = *std::construct_at(&runs_[run_count_++]);
+    run = {.text = &text,
+           .cache = nullptr,
+           .rows = {.position = length + std::ssize(ancestors),
+                    .rows = static_cast<int64_t>(row + 1 - begin),
+                    .phase = segment.phase,
+                    .cache = nullptr},
+           .first_row = first_row + static_cast<int64_t>(begin),
+           .ancestors = ancestors,
+           .first_write = 0,
+           .chain = segment.parents.empty(),
+           .read_bytes = 0};
+    longest = std::max(longest, run.rows.position + run.rows.rows - length);
+    begin = row + 1;
+  }
+  if (longest > text.max_length() - length) {
+    Throw(ErrorKind::kInput, "{} tokens and {} more exceed the context of {} tokens", length,
+          longest, text.max_length());
+  }
+  const auto runs = runs_.subspan(first_run, run_count_ - first_run);
+  if (segment.parents.empty()) {
+    text.cache_.Reserve(longest);
+  } else {
+    text.branches_.reserve(runs.size());
+    for (const Run& run : runs) {
+      text.branches_.push_back({.first_row = run.first_row - first_row,
+                                .position = run.rows.position,
+                                .rows = run.rows.rows,
+                                .cache = text.cache_.Fork()});
+      text.branches_.back().cache.Reserve(run.rows.position + run.rows.rows - length);
+    }
+  }
+  text.positions_.Fill(text.rotary_, longest, length);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    Run& run = runs[i];
+    run.cache = run.chain ? &text.cache_ : &text.branches_[i].cache;
+    run.rows.cache = run.cache;
+    run.first_write = write_tasks_;
+    write_tasks_ += WriteTasks(run);
+    text.policy_->Plan(run.rows);
+  }
+}
+
+// Of the row: the rows of the step that it follows, from the text's end on.
+std::span<const int64_t> AttentionStep::Ancestors(const Segment& segment, int64_t first_row,
+                                                  int64_t row) {
+  if (segment.parents.empty()) return {};
+  const auto parent_of = [&](int64_t r) { return segment.parents[static_cast<size_t>(r)]; };
+  int64_t depth = 0;
+  for (int64_t r = parent_of(row); r >= 0; r = parent_of(r)) {
+    assert(r < row);
+    ++depth;
+  }
+  const auto ancestors = exec_.workspace.Matrix<int64_t>(1, depth).RowSpan(0);
+  for (int64_t r = parent_of(row); r >= 0; r = parent_of(r)) {
+    ancestors[static_cast<size_t>(--depth)] = first_row + r;
+  }
+  return ancestors;
+}
+
+int64_t AttentionStep::PositionOf(int64_t row) const {
+  const auto runs = runs_.first(run_count_);
+  const auto next = std::upper_bound(runs.begin(), runs.end(), row,
+                                     [](int64_t r, const Run& run) { return r < run.first_row; });
+  const Run& run = *(next - 1);
+  return run.rows.position + row - run.first_row;
+}
+
+int64_t AttentionStep::WriteTasks(const Run& run) const {
+  const int64_t first = run.text->length();
+  const int64_t last = run.rows.position + run.rows.rows - 1;
+  return (last / kTileTokens - first / kTileTokens + 1) * geometry_.shape.kv_heads;
+}
+
+// A core takes the rows of one KV head that go into one tile: no two write into one line of memory.
+void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
+  const ops::AttentionShape& shape = geometry_.shape;
+  Workspace::Scope scope(exec_.workspace);
+  const auto rotated = exec_.workspace.Matrix<float>(exec_.pool.threads(), shape.head_dim);
+  const auto runs = std::span<const Run>(runs_).first(run_count_);
+  const auto write = [&](int64_t task, int worker) {
+    const Run& run = *(std::upper_bound(runs.begin(), runs.end(), task,
+                                        [](int64_t t, const Run& r) { return t < r.first_write; }) -
+                       1);
+    const int64_t length = run.text->length();
+    const int64_t head = (task - run.first_write) % shape.kv_heads;
+    const int64_t tile = length / kTileTokens + (task - run.first_write) / shape.kv_heads;
+    const int64_t begin = std::max(length, tile * kTileTokens);
+    const int64_t end = std::min(run.rows.position + run.rows.rows, (tile + 1) * kTileTokens);
+    const ops::RotaryTable table = run.text->positions_.table();
+    float* key = rotated.Row(worker);
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t row = p >= run.rows.position ? run.first_row + p - run.rows.position
+                                                 : run.ancestors[static_cast<size_t>(p - length)];
+      std::copy_n(input.k.Row(row) + head * shape.head_dim, shape.head_dim, key);
+      exec_.kernels.rotate_half(table.cos.Row(p - length), table.sin.Row(p - length),
+                                table.cos.cols, key);
+      run.cache->Write(exec_.kernels, layer, head, p, key,
+                       input.v.Row(row) + head * shape.head_dim);
+    }
+  };
+  if (rows_ < kFewRows) {
+    for (int64_t task = 0; task < write_tasks_; ++task) write(task, 0);
+  } else {
+    exec_.Parallel(write_tasks_, write);
+  }
+}
+
+// With the run's queries, encoded as its looks want them.
+ops::AttentionRows AttentionStep::SourcesOf(Run& run, int64_t layer, const AttentionInput& input) {
+  TextCache& text = *run.text;
+  const Looks looks = text.policy_->Select(run.rows, layer);
+  run.read_bytes += ReadBytes(run.rows, looks.span());
+  const auto sources =
+      exec_.workspace.Matrix<ops::AttentionSource>(1, std::ssize(looks.span())).RowSpan(0);
+  const auto q = input.q.Rows(run.first_row, run.first_row + run.rows.rows);
+  const ops::RotaryTable positions = text.positions_.table();
+  const int64_t first = run.rows.position - text.length();
+  const auto encode = [&](const ops::RotaryTable& table) {
+    const auto encoded =
+        exec_.workspace.Matrix<float>(q.rows * geometry_.shape.heads, geometry_.shape.head_dim);
+    ops::RotateHeadMajor(exec_, geometry_.shape, q, table, encoded);
+    return encoded;
+  };
+  MatrixView<const float> in_text{};  // encoded at the places in the text, once needed
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Look& look = looks.span()[i];
+    MatrixView<const float> queries;
+    if (look.query_place && !look.keys_move) {
+      if (text.placed_at_ != *look.query_place) {
+        text.place_.Fill(text.rotary_, 1, *look.query_place);
+        text.placed_at_ = *look.query_place;
+      }
+      queries = encode(text.place_.TableForAll(q.rows));
+    } else {
+      if (in_text.data == nullptr) {
+        in_text = encode(
+            {positions.cos.Rows(first, first + q.rows), positions.sin.Rows(first, first + q.rows)});
+      }
+      queries = in_text;
+    }
+    std::construct_at(&sources[i], ops::AttentionSource{.kv = run.cache->View(layer),
+                                                        .q = queries,
+                                                        .visible = look.visible,
+                                                        .parts = look.parts,
+                                                        .query_place = look.query_place,
+                                                        .keys_move = look.keys_move,
+                                                        .int8_products = text.int8_products_});
+  }
+  return {.first_row = run.first_row,
+          .rows = run.rows.rows,
+          .position = run.rows.position,
+          .sources = sources};
+}
+
+void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out) {
+  assert(input.k.rows == rows_ && input.v.rows == rows_);
+  WriteKeys(layer, input);
+  if (input.q.rows == 0) return;
+  Workspace::Scope scope(exec_.workspace);
+  const auto texts =
+      exec_.workspace.Matrix<ops::AttentionRows>(1, static_cast<int64_t>(run_count_)).RowSpan(0);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    std::construct_at(&texts[i], SourcesOf(runs_[i], layer, input));
+  }
+  ops::Attention(exec_, geometry_.shape, geometry_.alibi, texts, input.sink_logits, out);
+}
+
+void AttentionStep::End() {
+  const auto runs = std::span<const Run>(runs_).first(run_count_);
+  for (const Run& run : runs) run.text->read_bytes_ = 0;
+  for (const Run& run : runs) {
+    run.text->read_bytes_ += run.read_bytes;
+    if (run.chain) run.text->Append(run.rows.rows);
+  }
+  ended_ = true;
+}
+
+}  // namespace godwit

@@ -1,0 +1,90 @@
+// A step of attention: the rows of several texts, from position encoding to the softmax.
+//
+// A model that has the tokens of a step makes an AttentionStep, hands it q, k and v of every layer
+// in order, *before* position encoding, and ends it. A step that is not ended did not happen: every
+// text is as the last End left it, whatever went wrong in between, and gives the step's room back.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "attention/text_cache.h"
+#include "ops/exec.h"
+#include "tensor/view.h"
+
+namespace godwit {
+
+// The next tokens of one text. Several segments are a batch; they do not see each other.
+struct Segment {
+  std::span<const int32_t> tokens;
+  TextCache* text;  // borrowed
+  Phase phase = Phase::kPrompt;
+  // Empty: a chain, each token follows the one before it. Else a tree of drafts, of which
+  // TextCache::Accept keeps one path: the row of the token that each one follows, within the
+  // segment and before it, or -1 for the text itself. Every path gets the bits of a chain: in a
+  // copy of the text's last page of its own, each of its tokens lies at its position. Rows that
+  // follow their parent directly share a copy, so list a tree depth first.
+  std::span<const int32_t> parents = {};
+};
+
+// Rows of one layer for the tokens of a step, segment after segment.
+struct AttentionInput {
+  // [tokens, heads * head_dim], or no rows: k and v are cached and nothing attends.
+  MatrixView<const float> q;
+  MatrixView<const float> k;  // [tokens, kv_heads * head_dim]
+  MatrixView<const float> v;  // [tokens, kv_heads * head_dim]
+  // [heads] constants, or empty: see ops::Attention.
+  std::span<const float> sink_logits = {};
+};
+
+class AttentionStep {
+ public:
+  // Makes room in every text and plans what its rows see. Throws Error and changes nothing if it
+  // cannot: kInput when a text would outgrow its max_length(), kMemory when a cache cannot grow.
+  // The texts, one at least, are different ones of one model; their spans of `segments` must
+  // outlive this. Takes scratch memory from the workspace for as long as it lives.
+  AttentionStep(const Exec& exec, std::span<const Segment> segments);
+  ~AttentionStep();
+  AttentionStep(const AttentionStep&) = delete;
+  AttentionStep& operator=(const AttentionStep&) = delete;
+
+  // Where the row stands in its text.
+  int64_t PositionOf(int64_t row) const;
+
+  // Caches k and v of `layer` and attends: out [tokens, heads * head_dim], or no rows as q. On all
+  // cores, all texts at once.
+  void Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out);
+
+  void End();
+
+ private:
+  // Rows of one text that follow each other, and the cache that holds their path.
+  struct Run {
+    TextCache* text;
+    const KvCache* cache;
+    RowRun rows;
+    int64_t first_row;  // in the step
+    // Of a branch: the rows before these, at the positions from the text's length on.
+    std::span<const int64_t> ancestors;
+    int64_t first_write;  // among all tasks that write: one for each tile and KV head
+    bool chain;           // the only run of its segment
+    int64_t read_bytes;   // KvStats
+  };
+
+  void Plan(const Segment& segment, int64_t first_row);
+  std::span<const int64_t> Ancestors(const Segment& segment, int64_t first_row, int64_t row);
+  int64_t WriteTasks(const Run& run) const;
+  void WriteKeys(int64_t layer, const AttentionInput& input);
+  ops::AttentionRows SourcesOf(Run& run, int64_t layer, const AttentionInput& input);
+  void GiveBackRoom() noexcept;
+
+  Exec exec_;
+  const AttentionGeometry& geometry_;
+  std::span<Run> runs_;
+  size_t run_count_ = 0;
+  int64_t rows_ = 0;
+  int64_t write_tasks_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace godwit

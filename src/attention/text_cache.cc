@@ -1,0 +1,94 @@
+#include "attention/text_cache.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "base/error.h"
+
+namespace godwit {
+
+TextCache::TextCache(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> policy,
+                     std::shared_ptr<KvPool> pool, int64_t context, bool int8_products)
+    : geometry_(geometry),
+      policy_(std::move(policy)),
+      cache_(std::move(pool)),
+      rotary_(geometry.rotary, context),
+      int8_products_(int8_products) {}
+
+TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> policy)
+    : geometry_(other.geometry_),
+      policy_(std::move(policy)),
+      cache_(other.cache_.Fork()),
+      rotary_(other.rotary_),
+      int8_products_(other.int8_products_),
+      read_bytes_(other.read_bytes_) {}
+
+std::unique_ptr<TextCache> TextCache::Fork() const {
+  return std::unique_ptr<TextCache>(new TextCache(*this, policy_->Fork()));
+}
+
+std::unique_ptr<TextCache> TextCache::Fork(std::unique_ptr<AttentionPolicy> policy) const {
+  if (!HoldsWhatIsSeen(*policy, length())) {
+    Throw(
+        ErrorKind::kUnsupported,
+        "the KV policy {} cannot go on with a text of {} tokens: {} has dropped what it would see",
+        policy->name(), length(), policy_->name());
+  }
+  std::unique_ptr<TextCache> fork(new TextCache(*this, std::move(policy)));
+  fork->cache_.Drop(fork->policy_->Forgotten(length()));
+  return fork;
+}
+
+bool TextCache::HoldsWhatIsSeen(const AttentionPolicy& policy, int64_t length) const {
+  const ops::KvRange dropped = cache_.dropped();
+  if (dropped.begin >= std::min(dropped.end, length)) return true;
+  const ops::KvRange forgotten = policy.Forgotten(length);
+  return forgotten.begin <= dropped.begin && dropped.end <= forgotten.end;
+}
+
+bool TextCache::CanTruncate(int64_t length) const {
+  return 0 <= length && length <= this->length() && HoldsWhatIsSeen(*policy_, length);
+}
+
+void TextCache::Truncate(int64_t length) {
+  if (!CanTruncate(length)) {
+    Throw(ErrorKind::kUnsupported,
+          "cannot go back to {} of {} tokens: the KV policy {} has dropped what was seen then",
+          length, this->length(), policy_->name());
+  }
+  branches_.clear();
+  cache_.Truncate(length);
+}
+
+void TextCache::Append(int64_t tokens) {
+  cache_.Append(tokens);
+  cache_.Drop(policy_->Forgotten(std::max<int64_t>(0, length() - kTokensToGoBack)));
+}
+
+void TextCache::Accept(int64_t row) {
+  const auto branch = std::ranges::find_if(
+      branches_, [&](const Branch& b) { return b.first_row <= row && row < b.first_row + b.rows; });
+  assert(branch != branches_.end());
+  const int64_t end = branch->position + row - branch->first_row + 1;
+  KvCache accepted = std::move(branch->cache);
+  branches_.clear();
+  const int64_t before = accepted.length();
+  cache_ = std::move(accepted);
+  Append(end - before);
+  cache_.Truncate(end);  // the room of what hung on the row
+}
+
+KvStats TextCache::Stats() const {
+  const ops::KvRange forgotten = policy_->Forgotten(length());
+  KvStats stats{.policy = policy_->name(),
+                .seen = length(),
+                .kept = length() - (forgotten.end - forgotten.begin),
+                .most_kept = policy_->most_kept(),
+                .bytes = cache_.bytes(),
+                .read_bytes = read_bytes_};
+  if (forgotten.begin < forgotten.end) stats.dropped.push_back(forgotten);
+  return stats;
+}
+
+}  // namespace godwit

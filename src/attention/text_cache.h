@@ -1,0 +1,102 @@
+// TextCache: one text as attention knows it, its cached keys and values and the policy by which it
+// looks back at them. A step over several texts is attention/step.h. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/geometry.h"
+#include "attention/policy.h"
+#include "attention/rotary_step.h"
+#include "kv/kv_cache.h"
+
+namespace godwit {
+
+struct KvStats {
+  std::string policy;  // as --kv spells it
+  int64_t seen = 0;    // tokens of the text
+  int64_t kept = 0;    // of those, the ones that the next token will see
+  // The positions of the others.
+  std::vector<ops::KvRange> dropped;
+  int64_t most_kept = 0;  // tokens, however many there will be
+  int64_t bytes = 0;      // memory held, shared with other texts or not
+  // Of keys and values that the last step looked at, in all layers; bytes that several of its rows
+  // saw count once.
+  int64_t read_bytes = 0;
+};
+
+class TextCache {
+ public:
+  // What has been forgotten stays for so many tokens more: an answer that does not stay in the text
+  // can be taken back, where reading an endless text again would take forever.
+  static constexpr int64_t kTokensToGoBack = kernels::kTileTokens;
+
+  // context: the longest that the text will be, on which dynamic rotary frequencies depend.
+  // int8_products: as ops::AttentionSource has it.
+  TextCache(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> policy,
+            std::shared_ptr<KvPool> pool, int64_t context, bool int8_products);
+
+  // The same text, sharing its pages; what is appended to one, the other does not see.
+  std::unique_ptr<TextCache> Fork() const;
+  // Likewise, and seen as another policy of the model sees it, such as a draft that looks at a
+  // part. Throws Error(kUnsupported) if what that one sees has been dropped.
+  std::unique_ptr<TextCache> Fork(std::unique_ptr<AttentionPolicy> policy) const;
+
+  const AttentionGeometry& geometry() const { return geometry_; }
+  const AttentionPolicy& policy() const { return *policy_; }
+  const KvCache& cache() const { return cache_; }
+
+  // Tokens that went through, the next token's position in the text.
+  int64_t length() const { return cache_.length(); }
+  int64_t max_length() const { return policy_->max_length(); }
+
+  // Makes room for a step of `tokens`. Throws Error(kMemory) with everything as it was. A step does
+  // so itself: this is for who wants to know before.
+  void Reserve(int64_t tokens) { cache_.Reserve(tokens); }
+  // So that a text of up to `length` tokens takes pages only, nothing from the heap.
+  void ReserveTable(int64_t length) { cache_.ReserveTable(length); }
+
+  // Forgets the tokens at positions >= length, as if they had never come. Truncate throws
+  // Error(kUnsupported) where CanTruncate says no: what was seen then has been dropped.
+  bool CanTruncate(int64_t length) const;
+  void Truncate(int64_t length);
+
+  // Of the last step, whose rows had parents (Segment::parents): the path that ends with `row` is
+  // how the text goes on, all else never was. To be called before the next step, or none was kept.
+  void Accept(int64_t row);
+
+  KvStats Stats() const;
+
+ private:
+  friend class AttentionStep;
+  TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> policy);
+  // Whether what has been dropped is forgotten at that length, too.
+  bool HoldsWhatIsSeen(const AttentionPolicy& policy, int64_t length) const;
+
+  // A path of a tree: where its own rows begin, and a cache of its own.
+  struct Branch {
+    int64_t first_row;
+    int64_t position;
+    int64_t rows;
+    KvCache cache;
+  };
+
+  void Append(int64_t tokens);
+
+  AttentionGeometry geometry_;
+  std::unique_ptr<AttentionPolicy> policy_;
+  KvCache cache_;
+  RotaryEncoding rotary_;
+  bool int8_products_;
+  int64_t read_bytes_ = 0;
+
+  // Of the step in progress, or the tree that waits for Accept.
+  RotaryStep positions_;  // of the rows, in the text
+  RotaryStep place_;      // Look::query_place
+  int64_t placed_at_ = -1;
+  std::vector<Branch> branches_;
+};
+
+}  // namespace godwit

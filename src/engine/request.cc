@@ -1,0 +1,286 @@
+#include "engine/request.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+// Tokens that may wait for a reader before its request is held up.
+constexpr size_t kMostUnread = 256;
+
+// How often a waiting reader looks whether the request, which may wait itself, should end.
+constexpr std::chrono::milliseconds kPatience{20};
+
+void CheckOptions(const GenerateOptions& options) {
+  if (options.max_tokens < -1) {
+    Throw(ErrorKind::kInput, "max_tokens must be at least 0, or -1 for no limit, not {}",
+          options.max_tokens);
+  }
+  if (options.top_logprobs < -1) {
+    Throw(ErrorKind::kInput, "top_logprobs must be at least 0, or -1 for none, not {}",
+          options.top_logprobs);
+  }
+  if (!(options.timeout_ms >= 0)) {
+    Throw(ErrorKind::kInput, "timeout_ms must be at least 0, not {}", options.timeout_ms);
+  }
+}
+
+}  // namespace
+
+KvReport ReportOf(const TextCache& cache) {
+  const KvStats stats = cache.Stats();
+  KvReport report{
+      .policy = stats.policy, .seen = stats.seen, .kept = stats.kept, .bytes = stats.bytes};
+  for (const auto& [begin, end] : stats.dropped) report.dropped.push_back({begin, end});
+  return report;
+}
+
+Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prompt,
+                 const GenerateOptions& options, const Tokenizer* tokenizer,
+                 std::span<const int32_t> eos, int32_t vocab, std::shared_ptr<Interrupt> interrupt,
+                 bool shares)
+    : plan_(std::move(plan)),
+      options_((CheckOptions(options), options)),
+      eos_(eos.begin(), eos.end()),
+      interrupt_(std::move(interrupt)),
+      shares_(shares),
+      limit_(plan_->max_length() - std::ssize(prompt)),
+      prompt_tokens_(std::ssize(prompt)),
+      sequence_{.tokens = {},
+                .cache = plan_->NewText(),
+                .sampler = Sampler(options.sampler, vocab),
+                .id = options.sequence},
+      output_(tokenizer, prompt, options.stop, &interrupt_->token()) {
+  if (options_.max_tokens >= 0) limit_ = std::min(limit_, options_.max_tokens);
+  // So that decoding allocates little; longer outputs grow on their way.
+  constexpr int64_t kReservedTokens = 1 << 17;
+  const auto reserved = static_cast<size_t>(std::min(limit_, kReservedTokens));
+  result_.tokens.reserve(reserved);
+  result_.prompt_tokens = prompt_tokens_;
+  if (options_.top_logprobs >= 0) {
+    on_logits_ = [this](MatrixView<const float> logits) {
+      logprobs_.emplace(logits.RowSpan(0), options_.top_logprobs);
+    };
+  }
+  prompt.reserve(prompt.size() + reserved);
+  sequence_.tokens = std::move(prompt);
+}
+
+std::optional<Event> Request::Next(std::optional<double> wait_ms) {
+  using Clock = std::chrono::system_clock;
+  const auto until =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double, std::milli>(wait_ms.value_or(0)));
+  std::unique_lock lock(mutex_);
+  while (!has_event_) {
+    if (done_) Throw(ErrorKind::kInput, "the request has ended, and its last event was read");
+    if (wait_ms && Clock::now() >= until) return std::nullopt;
+    // By the system's clock: thread sanitizers of 2022 do not know the wait by the steady one.
+    posted_.wait_until(lock, Clock::now() + kPatience);
+    if (has_event_) break;
+    const auto reason = Expired();
+    if (!reason) continue;
+    lock.unlock();
+    if (*reason == FinishReason::kTimeout) interrupt_->Cancel();
+    State waiting = State::kWaiting;
+    if (state_.compare_exchange_strong(waiting, State::kDone)) Finish(*reason);
+    lock.lock();
+  }
+  const bool held_up = unread_.tokens.size() >= kMostUnread;
+  Event event = std::exchange(unread_, {});
+  has_event_ = false;
+  const std::exception_ptr error = std::exchange(error_, nullptr);
+  lock.unlock();
+  if (held_up && on_room) on_room();
+  if (error) std::rethrow_exception(error);
+  return event;
+}
+
+bool Request::done() const {
+  const std::lock_guard lock(mutex_);
+  return done_;
+}
+
+bool Request::held_up() const {
+  const std::lock_guard lock(mutex_);
+  return unread_.tokens.size() >= kMostUnread;
+}
+
+std::optional<FinishReason> Request::Expired() const {
+  if (options_.timeout_ms > 0 && watch_.ms() >= options_.timeout_ms) return FinishReason::kTimeout;
+  if (interrupt_->cancelled()) return FinishReason::kCancelled;
+  return std::nullopt;
+}
+
+bool Request::FinishIfNothingIsAsked() {
+  if (limit_ > 0) return false;
+  Finish(EndOfLimit());
+  return true;
+}
+
+FinishReason Request::EndOfLimit() const {
+  return limit_ == options_.max_tokens ? FinishReason::kLength : FinishReason::kContextFull;
+}
+
+bool Request::Begin() {
+  State waiting = State::kWaiting;
+  return state_.compare_exchange_strong(waiting, State::kRunning);
+}
+
+void Request::Pause() {
+  sequence_.cache = plan_->NewText();
+  ++result_.pauses;
+  state_.store(State::kWaiting);
+}
+
+void Request::WaitOn() {
+  if (shares_) sequence_.cache = plan_->NewText();
+  state_.store(State::kWaiting);
+}
+
+void Request::GoOnFrom(std::unique_ptr<TextCache> cache) { sequence_.cache = std::move(cache); }
+
+bool Request::Reserve(int64_t tokens) {
+  try {
+    sequence_.cache->Reserve(tokens);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
+    reserve_error_ = std::current_exception();
+    return false;
+  }
+}
+
+Participant Request::PartOf(int64_t max_tokens) {
+  if (!cached_known_) {
+    cached_known_ = true;
+    result_.cached_tokens = sequence_.cache->length();
+  }
+  return {.sequence = &sequence_,
+          .strategy = &strategy_,
+          .max_tokens = std::min(max_tokens, plan_->chunk_tokens()),
+          .on_logits = on_logits_ ? &on_logits_ : nullptr};
+}
+
+bool Request::Take(const Participant& part) {
+  if (result_.tokens.empty()) PostProgress();
+  if (part.error) {
+    Fail(part.error);
+    return true;
+  }
+  if (part.accepted.empty()) return false;
+  if (result_.tokens.empty()) result_.prompt_ms = watch_.ms();
+  const size_t before = result_.tokens.size();
+  std::string text;
+  bool ended = false;
+  try {
+    for (const int32_t token : part.accepted) {
+      ended = TakeToken(token, text);
+      if (ended) break;
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kCancelled) {
+      Fail(std::current_exception());
+      return true;
+    }
+    Finish(Expired().value_or(FinishReason::kCancelled));
+    return true;
+  } catch (...) {
+    Fail(std::current_exception());
+    return true;
+  }
+  result_.text += text;
+  Post([&](Event& event) {
+    event.tokens.insert(event.tokens.end(), result_.tokens.begin() + static_cast<int64_t>(before),
+                        result_.tokens.end());
+    if (!result_.logprobs.empty()) {
+      event.logprobs.insert(event.logprobs.end(),
+                            result_.logprobs.begin() + static_cast<int64_t>(before),
+                            result_.logprobs.end());
+    }
+    event.text += text;
+  });
+  if (ended) {
+    Finish(FinishReason::kStop);
+  } else if (std::ssize(result_.tokens) >= limit_) {
+    ended = true;
+    Finish(EndOfLimit());
+  }
+  return ended;
+}
+
+// True: it ends the text.
+bool Request::TakeToken(int32_t token, std::string& text) {
+  if (std::ssize(result_.tokens) == limit_) return false;
+  result_.tokens.push_back(token);
+  if (logprobs_) result_.logprobs.push_back(logprobs_->Of(token));
+  if (!options_.ignore_eos && std::ranges::find(eos_, token) != eos_.end()) return true;
+  text += output_.Push(token);
+  return output_.stopped();
+}
+
+void Request::PostProgress() {
+  Post([&](Event& event) {
+    event.progress = {.done_tokens = std::min(sequence_.cache->length(), prompt_tokens_),
+                      .total_tokens = prompt_tokens_,
+                      .cached_tokens = result_.cached_tokens,
+                      .elapsed_ms = watch_.ms()};
+  });
+}
+
+void Request::Finish(FinishReason reason) {
+  std::string text;
+  try {
+    FinishResult(reason, text);
+  } catch (...) {
+    Fail(std::current_exception());
+    return;
+  }
+  if (!text.empty()) Post([&](Event& event) { event.text += text; });
+  SetDone(nullptr);
+}
+
+void Request::FinishResult(FinishReason reason, std::string& text) {
+  const int64_t read = std::min(sequence_.cache->length(), result_.prompt_tokens);
+  result_.read_tokens = std::max<int64_t>(0, read - result_.cached_tokens);
+  text = output_.Finish();
+  result_.text += text;
+  result_.finish_reason = reason;
+  // Decoders hold text back that a later token could change: it may end in a stop string.
+  if (reason != FinishReason::kCancelled && output_.stopped()) {
+    result_.finish_reason = FinishReason::kStop;
+  }
+  result_.stop = output_.stop();
+  result_.kv = ReportOf(*sequence_.cache);
+  if (result_.tokens.empty()) result_.prompt_ms = watch_.ms();
+  result_.predicted_ms = watch_.ms() - result_.prompt_ms;
+}
+
+void Request::Fail(std::exception_ptr error) { SetDone(std::move(error)); }
+
+void Request::Post(const std::function<void(Event&)>& add) {
+  {
+    const std::lock_guard lock(mutex_);
+    add(unread_);
+    has_event_ = true;
+  }
+  posted_.notify_all();
+}
+
+void Request::SetDone(std::exception_ptr error) {
+  state_.store(State::kDone);
+  {
+    const std::lock_guard lock(mutex_);
+    unread_.done = true;
+    has_event_ = true;
+    done_ = true;
+    error_ = std::move(error);
+  }
+  posted_.notify_all();
+}
+
+}  // namespace godwit

@@ -1,0 +1,126 @@
+// A request between the thread that made it and reads its events, and the scheduler that runs it.
+//
+// A request waits, runs (and may be paused, when it waits again) and is done. What belongs to the
+// text is the scheduler's while it runs. A request that waits is finished by whoever first finds
+// that its caller gave up or its time is over, be it its reader.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/stopwatch.h"
+#include "engine/interrupt.h"
+#include "engine/text_output.h"
+#include "engine/text_plan.h"
+#include "engine/token_logprobs.h"
+#include "generate/autoregressive.h"
+#include "generate/sequence.h"
+#include "generate/step_together.h"
+#include "godwit/engine.h"
+
+namespace godwit {
+
+KvReport ReportOf(const TextCache& cache);
+
+class Request {
+ public:
+  // With nothing cached (GoOnFrom). shares: whether it may go on from what other requests have
+  // read. eos: ids that end a text. Throws Error(kInput) for options that make no sense.
+  Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prompt,
+          const GenerateOptions& options, const Tokenizer* tokenizer, std::span<const int32_t> eos,
+          int32_t vocab, std::shared_ptr<Interrupt> interrupt, bool shares);
+
+  // --- the reader's side ---
+
+  // What came since the last call; waits for something, for wait_ms at most if that is given.
+  // Throws the error that ended the request, once.
+  std::optional<Event> Next(std::optional<double> wait_ms);
+  // Called when unread events no longer hold the request up.
+  std::function<void()> on_room;
+  void Cancel() noexcept { interrupt_->Cancel(); }
+  bool done() const;
+  // Of a request that is done.
+  GenerateResult TakeResult() { return std::move(result_); }
+  std::unique_ptr<TextCache> TakeCache() { return std::move(sequence_.cache); }
+  std::vector<int32_t> TakeTokens() { return std::move(sequence_.tokens); }
+
+  // --- the scheduler's side ---
+
+  int64_t ticket = 0;  // in the order of submission
+
+  const TextPlan& plan() const { return *plan_; }
+  const std::shared_ptr<const TextPlan>& shared_plan() const { return plan_; }
+  Interrupt& interrupt() const { return *interrupt_; }
+  bool shares() const { return shares_; }
+  const Sequence& sequence() const { return sequence_; }
+  bool reads_prompt() const { return sequence_.pending() > 1; }
+  // Whether it cannot go on before its events are read.
+  bool held_up() const;
+
+  // Why it should end, if it should.
+  std::optional<FinishReason> Expired() const;
+  // True: no output is asked for, or there is no room for any, and it is done.
+  bool FinishIfNothingIsAsked();
+  // To running, or false: it is done.
+  bool Begin();
+  // Back to waiting: there was no room.
+  void WaitOn();
+  // To waiting, with nothing cached.
+  void Pause();
+  // Goes on from `cache`, which holds a beginning of its text, at most all but its last token.
+  void GoOnFrom(std::unique_ptr<TextCache> cache);
+  // Room for a step of so many tokens. False, with the reason: there is none.
+  bool Reserve(int64_t tokens);
+  std::exception_ptr ReserveError() const { return reserve_error_; }
+
+  Participant PartOf(int64_t max_tokens);
+  // After the step. True: the request is done.
+  bool Take(const Participant& part);
+  // Makes the request done; what was cached stays for TakeCache.
+  void Finish(FinishReason reason);
+  void Fail(std::exception_ptr error);
+
+ private:
+  enum class State { kWaiting, kRunning, kDone };
+  FinishReason EndOfLimit() const;
+  bool TakeToken(int32_t token, std::string& text);
+  void PostProgress();
+  void Post(const std::function<void(Event&)>& add);
+  void SetDone(std::exception_ptr error);
+  void FinishResult(FinishReason reason, std::string& text);
+
+  std::shared_ptr<const TextPlan> plan_;
+  GenerateOptions options_;
+  std::vector<int32_t> eos_;
+  std::shared_ptr<Interrupt> interrupt_;
+  bool shares_;
+  Stopwatch watch_;
+  int64_t limit_;  // of output tokens
+  int64_t prompt_tokens_;
+  bool cached_known_ = false;
+  Sequence sequence_;
+  Autoregressive strategy_;
+  TextOutput output_;
+  std::optional<LogprobRow> logprobs_;
+  std::function<void(MatrixView<const float>)> on_logits_;
+  GenerateResult result_;
+  std::exception_ptr reserve_error_;
+
+  std::atomic<State> state_{State::kWaiting};
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable posted_;
+  Event unread_;
+  bool has_event_ = false;
+  bool done_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace godwit

@@ -1,0 +1,302 @@
+#include "engine/scheduler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+// How often the thread looks for what no one tells it: requests that were cancelled by a signal
+// handler, or whose time is over, while all wait for their readers.
+constexpr std::chrono::milliseconds kPatience{20};
+
+// Waits by the system's clock: thread sanitizers of 2022 do not know the wait by the steady one.
+void WaitAMoment(std::condition_variable& changed, std::unique_lock<std::mutex>& lock) {
+  changed.wait_until(lock, std::chrono::system_clock::now() + kPatience);
+}
+
+bool Older(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b) {
+  return a->ticket < b->ticket;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
+                     int64_t step_tokens)
+    : model_(model), isa_(isa), pool_(pool), step_tokens_(step_tokens), thread_([this] {
+        Loop();
+      }) {}
+
+Scheduler::~Scheduler() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  step_cancel_.Cancel();
+  changed_.notify_all();
+  thread_.join();
+  for (Requests* list : {&inbox_, &waiting_, &running_}) {
+    for (const auto& request : *list) request->Finish(FinishReason::kCancelled);
+  }
+}
+
+void Scheduler::Submit(std::shared_ptr<Request> request) {
+  if (request->FinishIfNothingIsAsked()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    request->ticket = next_ticket_++;
+    inbox_.push_back(std::move(request));
+  }
+  changed_.notify_all();
+}
+
+void Scheduler::Wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  changed_.notify_all();
+}
+
+void Scheduler::RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> work) {
+  Turn turn{.interrupt = &interrupt, .work = work};
+  std::unique_lock lock(mutex_);
+  turns_.push_back(&turn);
+  changed_.notify_all();
+  while (!turn.done) {
+    WaitAMoment(changed_, lock);
+    if (turn.begun || !interrupt.cancelled()) continue;
+    std::erase(turns_, &turn);
+    interrupt.token().ThrowIfCancelled();
+  }
+  if (turn.error) std::rethrow_exception(turn.error);
+}
+
+void Scheduler::Loop() {
+  while (WaitForWork()) {
+    RunTurn();
+    EndExpired();
+    Admit();
+    GatherParts();
+    Step();
+  }
+}
+
+bool Scheduler::CanStep() const {
+  return std::ranges::any_of(running_, [](const auto& request) { return !request->held_up(); });
+}
+
+bool Scheduler::WaitForWork() {
+  std::unique_lock lock(mutex_);
+  const bool can_step = CanStep();
+  const auto told = [&] { return stop_ || woken_ || !inbox_.empty() || !turns_.empty(); };
+  if (running_.empty()) {
+    if (waiting_.empty()) changed_.wait(lock, told);
+  } else if (!can_step && !told()) {
+    WaitAMoment(changed_, lock);
+  }
+  woken_ = false;
+  for (auto& request : inbox_) waiting_.push_back(std::move(request));
+  inbox_.clear();
+  return !stop_;
+}
+
+Exec Scheduler::MakeExec(const CancelToken* cancel) {
+  return {.pool = pool_, .kernels = *isa_.table, .workspace = workspace_, .cancel = cancel};
+}
+
+void Scheduler::RunTurn() {
+  std::unique_lock lock(mutex_);
+  if (turns_.empty()) return;
+  Turn& turn = *turns_.front();
+  turns_.pop_front();
+  turn.begun = true;
+  lock.unlock();
+  std::exception_ptr error;
+  try {
+    const Exec exec = MakeExec(&turn.interrupt->token());
+    exec.cancel->ThrowIfCancelled();
+    turn.work(exec);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  turn.error = error;
+  turn.done = true;
+  changed_.notify_all();  // under the lock: the turn is gone once its caller sees that it is done
+}
+
+void Scheduler::EndExpired() {
+  std::erase_if(waiting_, [](const std::shared_ptr<Request>& request) {
+    const auto reason = request->Expired();
+    if (!reason) return false;
+    if (request->Begin()) request->Finish(*reason);
+    return true;
+  });
+  for (const auto& request : Requests(running_)) {
+    if (const auto reason = request->Expired()) {
+      request->Finish(*reason);
+      Retire(request);
+    }
+  }
+}
+
+// The oldest first. One for which there is no memory lets nobody pass, or it might wait for ever.
+void Scheduler::Admit() {
+  for (const auto& request : Requests(waiting_)) {
+    if (std::ssize(running_) >= step_tokens_) return;
+    SharedPrefix prefix;
+    if (request->shares() && request->sequence().cache->length() == 0) {
+      prefix = FindSharedPrefix(*request, running_, parked_.texts());
+      if (prefix.from != nullptr && !prefix.ready) continue;
+    }
+    if (!request->Begin()) {  // its reader gave up
+      std::erase(waiting_, request);
+      continue;
+    }
+    if (prefix.from != nullptr) {
+      auto cache = prefix.from->Fork();
+      cache->Truncate(prefix.tokens);
+      request->GoOnFrom(std::move(cache));
+    }
+    const int64_t at_once = request->plan().TokensAtOnce(request->sequence().pending());
+    if (!request->Reserve(at_once)) {
+      bool room = false;
+      while (!room && parked_.DropOldest()) room = request->Reserve(at_once);
+      if (!room && running_.empty()) {
+        std::erase(waiting_, request);
+        Fail(request, request->ReserveError());
+        continue;
+      }
+      if (!room) {
+        request->WaitOn();
+        return;
+      }
+    }
+    std::erase(waiting_, request);
+    running_.insert(std::ranges::upper_bound(running_, request, Older), request);
+  }
+}
+
+void Scheduler::Pause(const std::shared_ptr<Request>& request) {
+  std::erase(running_, request);
+  std::erase_if(parts_, [&](const Part& part) { return part.request == request; });
+  request->Pause();
+  waiting_.insert(std::ranges::upper_bound(waiting_, request, Older), request);
+}
+
+// Done, and what it read is left for others. (A session takes its own back.)
+void Scheduler::Retire(const std::shared_ptr<Request>& request) {
+  std::erase(running_, request);
+  if (!request->shares()) return;
+  parked_.Park({.plan = request->shared_plan(),
+                .tokens = request->TakeTokens(),
+                .cache = request->TakeCache()});
+}
+
+void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr error) {
+  std::erase(running_, request);
+  if (request->shares()) request->TakeCache();  // its memory is free as soon as that is known
+  request->Fail(std::move(error));
+}
+
+// False: the request is paused, or failed.
+bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens) {
+  while (!request->Reserve(tokens)) {
+    if (parked_.DropOldest()) continue;
+    if (running_.back() != request) {
+      Pause(running_.back());
+    } else if (running_.size() > 1) {
+      Pause(request);
+      return false;
+    } else {
+      Fail(request, request->ReserveError());
+      return false;
+    }
+  }
+  return true;
+}
+
+void Scheduler::GatherParts() {
+  parts_.clear();
+  int64_t left = step_tokens_;
+  const auto add = [&](const std::shared_ptr<Request>& request, int64_t most) {
+    const int64_t rows =
+        std::min({most, request->sequence().pending(), request->plan().chunk_tokens()});
+    if (!MakeRoom(request, rows)) return;
+    parts_.push_back({.request = request, .rows = rows});
+    left -= rows;
+  };
+  Requests prompts;
+  for (const auto& request : Requests(running_)) {
+    if (request->held_up() || !std::ranges::binary_search(running_, request, Older)) continue;
+    if (request->reads_prompt()) {
+      prompts.push_back(request);
+    } else if (left > 0) {
+      add(request, 1);
+    }
+  }
+  for (size_t i = 0; i < prompts.size() && left > 0; ++i) {
+    if (!std::ranges::binary_search(running_, prompts[i], Older)) continue;  // paused just now
+    const bool last = i + 1 == prompts.size();
+    add(prompts[i], last ? left : std::max<int64_t>(1, left / 2));
+  }
+}
+
+void Scheduler::Step() {
+  if (parts_.empty()) return;
+  step_cancel_.Reset();
+  // First the name of the step, then a look at the wishes: one of the two sees the other.
+  for (const Part& part : parts_) part.request->interrupt().InStep(&step_cancel_);
+  const bool stop = [&] {
+    const std::lock_guard lock(mutex_);
+    return stop_;
+  }();
+  const bool expired = stop || std::ranges::any_of(parts_, [](const Part& part) {
+                         return part.request->Expired().has_value();
+                       });
+  if (!expired) {
+    try {
+      Compute(parts_);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kCancelled) ComputeOneByOne();
+    } catch (...) {
+      ComputeOneByOne();
+    }
+  }
+  for (const Part& part : parts_) part.request->interrupt().InStep(nullptr);
+}
+
+// Throws what the model throws, with all texts as they were.
+void Scheduler::Compute(std::span<const Part> parts) {
+  participants_.clear();
+  for (const Part& part : parts) participants_.push_back(part.request->PartOf(part.rows));
+  StepTogether(model_, MakeExec(&step_cancel_), participants_);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].request->Take(participants_[i])) Retire(parts[i].request);
+  }
+}
+
+// After a step that failed: whose fault was it?
+void Scheduler::ComputeOneByOne() {
+  for (const Part& part : parts_) {
+    try {
+      Compute({&part, 1});
+    } catch (...) {
+      if (step_cancel_.cancelled()) return;
+      Fail(part.request, std::current_exception());
+    }
+  }
+}
+
+bool Scheduler::DropParked() {
+  bool dropped = false;
+  Interrupt nobody;
+  RunAlone(nobody, [&](const Exec&) { dropped = parked_.DropOldest(); });
+  return dropped;
+}
+
+}  // namespace godwit

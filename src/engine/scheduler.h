@@ -1,0 +1,107 @@
+// The thread that computes: it gathers the rows of all requests on their way, runs the model once
+// for all of them, and hands every request its own.
+//
+// A step has at most step_tokens rows: first one of every text that is being continued, then chunks
+// of prompts, the oldest with half of what is left, so that a short prompt behind a long one waits
+// for steps and not for the long one's end. When memory for caches runs out, the newest request is
+// paused: its pages are given back, its text is kept and read again later. So the oldest always
+// goes on, and all finish.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/function_ref.h"
+#include "engine/interrupt.h"
+#include "engine/request.h"
+#include "engine/shared_prefix.h"
+#include "kernels/dispatch.h"
+#include "model/language_model.h"
+#include "ops/exec.h"
+#include "tensor/workspace.h"
+
+namespace godwit {
+
+class Scheduler {
+ public:
+  // All borrowed.
+  Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
+            int64_t step_tokens);
+  // Ends the requests that are still on their way as cancelled.
+  ~Scheduler();
+
+  void Submit(std::shared_ptr<Request> request);
+  // A request that was held up by its reader can go on.
+  void Wake();
+
+  // Runs `work` on the computing thread, between two steps, and waits for it. Throws what it
+  // throws, and Error(kCancelled) if the interrupt ends it, also while it waits.
+  void RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> work);
+
+  // Gives back a cache that an ended request left behind. False: there was none.
+  bool DropParked();
+
+ private:
+  using Requests = std::vector<std::shared_ptr<Request>>;
+  struct Turn {
+    Interrupt* interrupt;
+    FunctionRef<void(const Exec&)> work;
+    bool begun = false;
+    bool done = false;
+    std::exception_ptr error = nullptr;
+  };
+  struct Part {
+    std::shared_ptr<Request> request;
+    int64_t rows;
+  };
+
+  void Loop();
+  // False: it is to stop.
+  bool WaitForWork();
+  bool CanStep() const;
+  Exec MakeExec(const CancelToken* cancel);
+  void RunTurn();
+  void EndExpired();
+  void Admit();
+  bool MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens);
+  void Pause(const std::shared_ptr<Request>& request);
+  void Retire(const std::shared_ptr<Request>& request);
+  void Fail(const std::shared_ptr<Request>& request, std::exception_ptr error);
+  void GatherParts();
+  void Step();
+  void Compute(std::span<const Part> parts);
+  void ComputeOneByOne();
+
+  const LanguageModel& model_;
+  const kernels::Isa& isa_;
+  ThreadPool& pool_;
+  int64_t step_tokens_;
+
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  Requests inbox_;
+  std::deque<Turn*> turns_;
+  int64_t next_ticket_ = 0;
+  bool woken_ = false;
+  bool stop_ = false;
+
+  // The thread's own. Both lists in the order of tickets.
+  Requests waiting_;
+  Requests running_;
+  ParkedTexts parked_;
+  std::vector<Part> parts_;
+  std::vector<Participant> participants_;
+  Workspace workspace_;
+  CancelToken step_cancel_;
+  std::thread thread_;
+};
+
+}  // namespace godwit

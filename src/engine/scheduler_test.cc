@@ -1,0 +1,382 @@
+// Many requests at once: what one of them does or suffers does not show in the others.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "base/test_support.h"
+#include "engine/engine_impl.h"
+#include "tests/fake_model.h"
+#include "text/fake_tokenizer.h"
+
+namespace godwit {
+namespace {
+
+using testing::HasSubstr;
+using Tokens = std::vector<int32_t>;
+
+const std::string kTiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
+
+GenerateOptions Greedy(int64_t max_tokens) {
+  GenerateOptions options;
+  options.max_tokens = max_tokens;
+  options.sampler.temperature = 0;
+  options.ignore_eos = true;
+  return options;
+}
+
+// Prompts of many lengths that differ from their first token on.
+Tokens Prompt(int i, int64_t length) {
+  Tokens prompt;
+  for (int64_t k = 0; k < length; ++k) {
+    prompt.push_back(static_cast<int32_t>(3 + (k * k * 7 + 13 * i + k * i) % 200));
+  }
+  return prompt;
+}
+
+Tokens Alone(const Engine& engine, const Tokens& prompt, int64_t max_tokens,
+             const SessionOptions& session = {}) {
+  return engine.NewSession(session).Generate(prompt, Greedy(max_tokens)).tokens;
+}
+
+TEST(Scheduler, ManyAtOnceGiveTheTokensOfEachAlone) {
+  const Engine engine(kTiny, {.threads = 2, .step_tokens = 48});
+  for (const char* kv : {"dense", "sinks:2+30"}) {
+    const SessionOptions session{.kv = kv, .kv_type = "int8", .chunk_tokens = 33};
+    std::vector<Generation> generations;
+    for (int i = 0; i < 8; ++i) {
+      generations.push_back(engine.Submit(Prompt(i, 1 + 23 * i), Greedy(20 + i), session));
+    }
+    for (int i = 0; i < 8; ++i) {
+      const GenerateResult result = generations[static_cast<size_t>(i)].Wait();
+      EXPECT_EQ(result.tokens, Alone(engine, Prompt(i, 1 + 23 * i), 20 + i, session)) << kv << i;
+      EXPECT_EQ(result.finish_reason, FinishReason::kLength);
+      EXPECT_EQ(result.pauses, 0);
+    }
+  }
+}
+
+TEST(Scheduler, EventsTellTheResultPieceByPiece) {
+  const Engine engine(kTiny, {.threads = 1, .step_tokens = 10});
+  GenerateOptions options = Greedy(30);
+  options.top_logprobs = 2;
+  const Tokens prompt = Prompt(3, 45);
+  auto generation = engine.Submit(prompt, options);
+  Event all;
+  int64_t last_progress = 0;
+  for (bool done = false; !done;) {
+    const Event event = generation.Next();
+    if (event.progress) {
+      EXPECT_GT(event.progress->done_tokens, last_progress);
+      last_progress = event.progress->done_tokens;
+      EXPECT_EQ(event.progress->total_tokens, 45);
+    }
+    all.tokens.insert(all.tokens.end(), event.tokens.begin(), event.tokens.end());
+    all.logprobs.insert(all.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+    all.text += event.text;
+    done = event.done;
+  }
+  EXPECT_EQ(last_progress, 45);
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { generation.Next(); }), HasSubstr("has ended"));
+  const GenerateResult result = generation.Wait();
+  EXPECT_EQ(all.tokens, result.tokens);
+  EXPECT_EQ(all.text, result.text);
+  ASSERT_EQ(result.logprobs.size(), 30u);
+  ASSERT_EQ(all.logprobs.size(), 30u);
+  for (size_t i = 0; i < 30; ++i) {
+    const TokenLogprobs& at = result.logprobs[i];
+    ASSERT_EQ(at.top.size(), 2u);
+    EXPECT_EQ(at.top[0].token, result.tokens[i]) << "greedy";
+    EXPECT_EQ(at.top[0].logprob, at.logprob);
+    EXPECT_LE(at.top[1].logprob, at.logprob);
+    EXPECT_LT(at.logprob, 0);
+  }
+}
+
+// The same numbers from all rows of logits.
+TEST(Scheduler, LogprobsAreTheModels) {
+  const Engine engine(kTiny, {.threads = 1});
+  GenerateOptions options = Greedy(5);
+  options.top_logprobs = 0;
+  options.sampler.temperature = 2;  // and not the sampler's
+  const Tokens prompt = Prompt(1, 9);
+  const GenerateResult result = engine.Submit(prompt, options).Wait();
+  Tokens text = prompt;
+  text.insert(text.end(), result.tokens.begin(), result.tokens.end());
+  engine.NewSession({}).Logits(
+      text,
+      [&](int64_t position, std::span<const float> logits) {
+        if (position + 1 == std::ssize(text)) return;
+        double sum = 0;
+        for (const float x : logits) sum += std::exp(double{x});
+        const auto at = static_cast<size_t>(position + 1) - prompt.size();
+        const auto token = static_cast<size_t>(result.tokens[at]);
+        EXPECT_NEAR(result.logprobs[at].logprob, logits[token] - std::log(sum), 1e-5);
+        EXPECT_TRUE(result.logprobs[at].top.empty());
+      },
+      std::ssize(prompt) - 1);
+}
+
+TEST(Scheduler, APromptThatBeginsAlikeIsReadOnce) {
+  const Engine engine(kTiny, {.threads = 1, .step_tokens = 20});
+  const Tokens prompt = Prompt(5, 200);
+  std::vector<Generation> samples;
+  GenerateOptions options = Greedy(10);
+  options.sampler.temperature = 1.5f;
+  for (options.sequence = 0; options.sequence < 4; ++options.sequence) {
+    samples.push_back(engine.Submit(prompt, options));
+  }
+  int64_t read = 0;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const GenerateResult result = samples[i].Wait();
+    read += result.read_tokens;
+    options.sequence = i;
+    EXPECT_EQ(result.tokens, engine.NewSession({}).Generate(prompt, options).tokens) << i;
+  }
+  EXPECT_EQ(read, 200 + 3) << "the others read the last token, whose logits they need";
+
+  // One that comes later goes on from what was left behind.
+  Tokens longer(prompt.begin(), prompt.begin() + 150);
+  longer.push_back(250);
+  const GenerateResult later = engine.Submit(longer, Greedy(5)).Wait();
+  EXPECT_EQ(later.cached_tokens, 150);
+  EXPECT_EQ(later.tokens, Alone(engine, longer, 5));
+}
+
+TEST(Scheduler, AForkGoesOnFromTheSameText) {
+  const Engine engine(kTiny, {.threads = 1});
+  Session session = engine.NewSession({});
+  for (const int64_t length : {1, 63, 64, 65, 130}) {
+    const Tokens prompt = Prompt(7, length);
+    session.Generate(prompt, Greedy(3));
+    Session fork = session.Fork();
+    EXPECT_EQ(fork.kv().seen, session.kv().seen);
+    Tokens text(fork.tokens().begin(), fork.tokens().end());
+    EXPECT_EQ(text, Tokens(session.tokens().begin(), session.tokens().end()));
+    Tokens other = text;
+    text.push_back(17);
+    other.push_back(99);
+    const auto a = session.Generate(text, Greedy(70));
+    const auto b = fork.Generate(other, Greedy(70));
+    EXPECT_EQ(a.cached_tokens, length + 2);
+    EXPECT_EQ(b.cached_tokens, length + 2);
+    EXPECT_EQ(a.tokens, Alone(engine, text, 70));
+    EXPECT_EQ(b.tokens, Alone(engine, other, 70));
+  }
+  const Session moved = std::move(session);
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { (void)session.Fork(); }), HasSubstr("moved from"));
+}
+
+TEST(Scheduler, SessionsAndRequestsOutliveTheirEngine) {
+  auto engine = std::make_unique<Engine>(kTiny, LoadOptions{.threads = 1});
+  const Tokens prompt = Prompt(2, 20);
+  const Tokens expected = Alone(*engine, prompt, 40);
+  Session session = engine->NewSession({});
+  Generation generation = engine->Submit(prompt, Greedy(40));
+  engine.reset();
+  EXPECT_EQ(generation.Wait().tokens, expected);
+  EXPECT_EQ(session.Generate(prompt, Greedy(40)).tokens, expected);
+}
+
+// The memory of a few texts for many: they take turns, and the older ones go first.
+TEST(Scheduler, AllFinishThoughMemoryIsShort) {
+  const Engine roomy(kTiny, {.threads = 1});
+  const Session probe = roomy.NewSession({});
+  Session measure = roomy.NewSession({});
+  measure.Generate(Prompt(0, 10), Greedy(1));
+  const int64_t page_set = measure.kv().bytes;  // of 64 tokens in all layers
+  const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = 7 * page_set, .step_tokens = 64});
+  std::vector<Generation> generations;
+  for (int i = 0; i < 6; ++i) {
+    generations.push_back(engine.Submit(Prompt(i, 40 + i), Greedy(150)));  // 3 sets each
+  }
+  int64_t pauses = 0;
+  for (int i = 0; i < 6; ++i) {
+    const GenerateResult result = generations[static_cast<size_t>(i)].Wait();
+    EXPECT_EQ(result.tokens, Alone(roomy, Prompt(i, 40 + i), 150)) << i;
+    if (i == 0) {
+      EXPECT_EQ(result.pauses, 0) << "the oldest always goes on";
+    }
+    pauses += result.pauses;
+  }
+  EXPECT_GT(pauses, 0);
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { engine.Submit(Prompt(0, 449), Greedy(1)); }),
+              HasSubstr("enough for 448 tokens"));
+  // A text that outgrows all there is ends alone, and what it held is free again.
+  auto large = engine.Submit(Prompt(0, 400), Greedy(100));
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { large.Wait(); }), HasSubstr("needs another"));
+  EXPECT_EQ(engine.Submit(Prompt(1, 440), Greedy(2)).Wait().tokens,
+            Alone(roomy, Prompt(1, 440), 2));
+  EXPECT_THAT(
+      ErrorOf(
+          ErrorKind::kMemory,
+          [&] { Engine(kTiny, {.threads = 1, .kv_memory_bytes = page_set - 1}).NewSession({}); }),
+      HasSubstr("the smallest cache"));
+}
+
+// A model of one dimension whose steps a test can stop.
+class Scripted {
+ public:
+  explicit Scripted(const LoadOptions& options = {.threads = 1}) {
+    auto model = std::make_unique<FakeModel>(
+        kVocab, [](int32_t token, int64_t position) { return (token + position) % 26 + 'a'; });
+    model_ = model.get();
+    engine_ = std::make_shared<const Engine::Impl>(
+        std::move(model), FakeModel::Spec(kVocab, 100'000), std::make_unique<FakeTokenizer>(),
+        SpecialTokens{}, options);
+  }
+  ~Scripted() { model_->on_step = nullptr; }
+
+  FakeModel& model() { return *model_; }
+  Scheduler& scheduler() { return *engine_->scheduler; }
+
+  std::shared_ptr<Request> Submit(const Tokens& prompt, const GenerateOptions& options,
+                                  std::shared_ptr<Interrupt> interrupt = nullptr) {
+    if (interrupt == nullptr) interrupt = std::make_shared<Interrupt>();
+    const auto plan = std::make_shared<const TextPlan>(*engine_, SessionOptions{});
+    auto request = engine_->NewRequest(plan, prompt, options, std::move(interrupt), true);
+    engine_->scheduler->Submit(request);
+    return request;
+  }
+  static GenerateResult Wait(Request& request) {
+    while (!request.Next(std::nullopt)->done) continue;
+    return request.TakeResult();
+  }
+  Tokens Expected(const Tokens& prompt, int64_t n) const {
+    Tokens text = prompt, output;
+    while (n-- > 0) {
+      output.push_back((text.back() + static_cast<int32_t>(text.size()) - 1) % 26 + 'a');
+      text.push_back(output.back());
+    }
+    return output;
+  }
+
+  static constexpr int64_t kVocab = FakeTokenizer::kEos + 1;
+
+ private:
+  FakeModel* model_;
+  std::shared_ptr<const Engine::Impl> engine_;
+};
+
+TEST(Scheduler, AShortPromptDoesNotWaitForALongOnesEnd) {
+  Scripted scripted({.threads = 1, .step_tokens = 100});
+  std::atomic<bool> both = false;
+  scripted.model().on_step = [&] {
+    while (!both) std::this_thread::yield();
+  };
+  auto longer = scripted.Submit(Tokens(5000, 'x'), Greedy(1));
+  auto shorter = scripted.Submit(Tokens(30, 'y'), Greedy(3));
+  both = true;
+  Scripted::Wait(*shorter);
+  Scripted::Wait(*longer);
+  int64_t steps_before = 0;
+  for (const FakeModel::Read& read : scripted.model().reads()) {
+    if (read.tokens.front() == 'y' && read.position + std::ssize(read.tokens) == 30) break;
+    ++steps_before;
+  }
+  EXPECT_LT(steps_before, 6) << "of some 50 chunks";
+}
+
+TEST(Scheduler, CancelEndsARequestAtEveryStepAndLeavesTheOthers) {
+  for (int at = 0; at < 12; ++at) {
+    Scripted scripted({.threads = 1, .step_tokens = 16});
+    const auto interrupt = std::make_shared<Interrupt>();
+    if (at == 0) interrupt->Cancel();  // before it began
+    std::atomic<bool> both = false;
+    int steps = 0;
+    scripted.model().on_step = [&] {
+      while (!both) std::this_thread::yield();
+      if (++steps == at) interrupt->Cancel();
+    };
+    const Tokens prompt(50, 'x');
+    auto victim = scripted.Submit(prompt, Greedy(-1), interrupt);
+    auto bystander = scripted.Submit(Tokens(40, 'q'), Greedy(10));
+    both = true;
+    EXPECT_EQ(Scripted::Wait(*bystander).tokens, scripted.Expected(Tokens(40, 'q'), 10)) << at;
+    const GenerateResult cancelled = Scripted::Wait(*victim);
+    EXPECT_EQ(cancelled.finish_reason, FinishReason::kCancelled);
+    const auto n = std::ssize(cancelled.tokens);
+    EXPECT_EQ(cancelled.tokens, scripted.Expected(prompt, n));
+    EXPECT_LE(n, at);
+  }
+}
+
+TEST(Scheduler, ATimeLimitEndsWithWhatThereIs) {
+  Scripted scripted;
+  scripted.model().on_step = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
+  GenerateOptions options = Greedy(-1);
+  options.timeout_ms = 60;
+  const GenerateResult result = Scripted::Wait(*scripted.Submit({'x'}, options));
+  EXPECT_EQ(result.finish_reason, FinishReason::kTimeout);
+  EXPECT_EQ(result.tokens, scripted.Expected({'x'}, std::ssize(result.tokens)));
+}
+
+// NaN, a token that makes the model throw: the others do not notice.
+TEST(Scheduler, AnErrorIsTheRequestsOwn) {
+  Scripted scripted;
+  std::atomic<bool> all = false;
+  int steps = 0;
+  scripted.model().on_step = [&] {
+    while (!all) std::this_thread::yield();
+    ++steps;
+    for (const Segment& segment : scripted.model().segments()) {
+      if (segment.tokens.front() == '!') Throw(ErrorKind::kUnsupported, "beyond the range of f16");
+    }
+  };
+  auto fine = scripted.Submit({'x'}, Greedy(20));
+  auto broken = scripted.Submit({'!'}, Greedy(20));
+  GenerateOptions impossible = Greedy(20);
+  for (int32_t token = 0; token < Scripted::kVocab; ++token) {
+    impossible.sampler.logit_bias[token] = -INFINITY;
+  }
+  auto banned = scripted.Submit({'z'}, impossible);
+  all = true;
+  EXPECT_EQ(Scripted::Wait(*fine).tokens, scripted.Expected({'x'}, 20));
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Scripted::Wait(*broken); }),
+              HasSubstr("range of f16"));
+  ErrorOf(ErrorKind::kInput, [&] { Scripted::Wait(*banned); });
+}
+
+TEST(Scheduler, ASlowReaderHoldsUpNobodyElse) {
+  Scripted scripted;
+  auto unread = scripted.Submit({'x'}, Greedy(5000));
+  auto read = scripted.Submit({'y'}, Greedy(5000));
+  EXPECT_EQ(Scripted::Wait(*read).tokens.size(), 5000u);
+  EXPECT_FALSE(unread->done()) << "it waits for its reader";
+  EXPECT_EQ(Scripted::Wait(*unread).tokens, scripted.Expected({'x'}, 5000));
+}
+
+TEST(Scheduler, ARequestThatNobodyWantsEnds) {
+  const Engine engine(kTiny, {.threads = 1});
+  for (int i = 0; i < 20; ++i) {
+    (void)engine.Submit(Prompt(i, 30), Greedy(-1), {.kv = "sinks:4+60"});
+  }
+  const Tokens prompt = Prompt(1, 12);
+  EXPECT_EQ(engine.Submit(prompt, Greedy(4)).Wait().tokens, Alone(engine, prompt, 4));
+}
+
+TEST(Scheduler, OptionsThatMakeNoSenseAreRefused) {
+  const Engine engine(kTiny, {.threads = 1});
+  const Tokens prompt = {3, 4};
+  const auto refused = [&](const GenerateOptions& options) {
+    return ErrorOf(ErrorKind::kInput, [&] { engine.Submit(prompt, options); });
+  };
+  EXPECT_THAT(refused({.top_logprobs = -2}), HasSubstr("top_logprobs"));
+  EXPECT_THAT(refused({.timeout_ms = -1}), HasSubstr("timeout_ms"));
+  EXPECT_THAT(refused({.timeout_ms = NAN}), HasSubstr("timeout_ms"));
+  EXPECT_THAT(refused({.on_text = [](std::string_view) {}}), HasSubstr("callbacks"));
+  for (const int64_t bad : {-1, 0, (1 << 20) + 1}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Engine(kTiny, {.step_tokens = bad}); }),
+                HasSubstr("steps of"));
+  }
+  ErrorOf(ErrorKind::kInput, [&] { Engine(kTiny, {.kv_memory_bytes = -1}); });
+}
+
+}  // namespace
+}  // namespace godwit

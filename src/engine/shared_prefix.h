@@ -1,0 +1,43 @@
+// What a new request can go on from: the texts of others that begin like its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/request.h"
+
+namespace godwit {
+
+// What was read of a text.
+struct ReadText {
+  std::shared_ptr<const TextPlan> plan;
+  std::vector<int32_t> tokens;
+  std::unique_ptr<TextCache> cache;
+};
+
+// The texts of requests that ended, the last ones, for as long as nobody needs their memory.
+class ParkedTexts {
+ public:
+  void Park(ReadText text);
+  // False: there was none.
+  bool DropOldest();
+  std::span<const ReadText> texts() const { return texts_; }
+
+ private:
+  std::vector<ReadText> texts_;  // the oldest first
+};
+
+struct SharedPrefix {
+  const TextCache* from = nullptr;  // null: nobody's text begins alike
+  int64_t tokens = 0;  // that the two have in common, at most all but the last of the request's
+  bool ready = false;  // they have been read; else they are being read now
+};
+
+// The longest beginning that `request` shares with any of the others, of a page at least.
+SharedPrefix FindSharedPrefix(const Request& request,
+                              std::span<const std::shared_ptr<Request>> running,
+                              std::span<const ReadText> parked);
+
+}  // namespace godwit

@@ -1,0 +1,97 @@
+#include "engine/text_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/engine_impl.h"
+#include "engine/memory_plan.h"
+#include "engine/storage_types.h"
+
+namespace godwit {
+namespace {
+
+int64_t ContextOf(const SessionOptions& options, const DecoderSpec& spec) {
+  if (options.context_tokens < 0) {
+    Throw(ErrorKind::kInput, "a context of {} tokens, expected at least 1, or 0 for the model's",
+          options.context_tokens);
+  }
+  return options.context_tokens == 0 ? DefaultContext(spec) : options.context_tokens;
+}
+
+}  // namespace
+
+TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
+    : engine_(engine),
+      policy_{.spec = options.kv,
+              .kv_type = ChooseKvType(options.kv_type, engine.weight_types),
+              .int8_products = options.int8_attention,
+              .context = ContextOf(options, engine.spec)},
+      chunk_tokens_(options.chunk_tokens) {
+  if (chunk_tokens_ < 1 || chunk_tokens_ > 1 << 20) {
+    Throw(ErrorKind::kInput, "prompt chunks of {} tokens, expected 1 to {}", chunk_tokens_,
+          1 << 20);
+  }
+  const auto policy = MakePolicy(Geometry(engine.spec), policy_);
+  max_length_ = policy->max_length();
+  most_kept_ = policy->most_kept();
+  pool_ = engine.PoolOf(policy_.kv_type);
+  // A text without an end will hold that much sooner or later.
+  if (max_length_ == INT64_MAX) {
+    CheckKvFits(pool_->layout(), TokensAtOnce(INT64_MAX), pool_->budget().bytes());
+  }
+}
+
+std::unique_ptr<TextCache> TextPlan::NewText() const {
+  return MakeTextCache(Geometry(engine_.spec), policy_, pool_);
+}
+
+std::vector<int32_t> TextPlan::WithSink(std::span<const int32_t> tokens) const {
+  const std::optional<int32_t> sink = engine_.spec.sink_token;
+  const bool add = sink && !tokens.empty() && tokens.front() != *sink;
+  std::vector<int32_t> text;
+  text.reserve(tokens.size() + 1);
+  if (add) text.push_back(*sink);
+  text.insert(text.end(), tokens.begin(), tokens.end());
+  return text;
+}
+
+void TextPlan::RefuseLength(const std::string& tokens, std::optional<int64_t> count) const {
+  const int64_t most = engine_.spec.max_context;
+  const bool fits = count && *count <= most;
+  // Learned positions end where their table does, and a key that has one cannot be moved.
+  const bool streams = !engine_.spec.first_learned_position;
+  const ErrorCode code =
+      fits      ? streams ? ErrorCode::kPromptFitsLargerContext : ErrorCode::kPromptFitsLargerTable
+      : streams ? ErrorCode::kPromptTooLong
+                : ErrorCode::kOther;
+  ThrowWith({code, count.value_or(most + 1), std::min(max_length_, most), most}, ErrorKind::kInput,
+            "the prompt has {} and the context holds {} (the model was made for up to {})", tokens,
+            max_length_, most);
+}
+
+void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
+  const auto n = static_cast<int64_t>(prompt.size());
+  if (n == 0) Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
+  for (const int32_t token : prompt) {
+    if (token < 0 || token >= engine_.spec.vocab_size) {
+      Throw(ErrorKind::kInput, "token id {} is outside the model's vocabulary of {}", token,
+            engine_.spec.vocab_size);
+    }
+  }
+  if (n > max_length_) RefuseLength(fmt::format("{} tokens", n), n);
+  CheckKvFits(pool_->layout(), TokensAtOnce(n), pool_->budget().bytes());
+}
+
+bool TextPlan::SharesWith(const TextPlan& other) const {
+  return policy_.spec == other.policy_.spec && policy_.context == other.policy_.context &&
+         policy_.int8_products == other.policy_.int8_products && pool_ == other.pool_;
+}
+
+int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
+  // A text that forgets keeps what it sees, and takes the pages of a step before it gives others
+  // back.
+  if (max_length_ != INT64_MAX) return tokens;
+  return std::min(tokens, most_kept_ + TextCache::kTokensToGoBack + chunk_tokens_);
+}
+
+}  // namespace godwit

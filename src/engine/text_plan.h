@@ -1,0 +1,52 @@
+// What SessionOptions come to for a model: how a text is cached, and which texts are not refused.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attention/make_policy.h"
+#include "godwit/engine.h"
+#include "kv/kv_pool.h"
+
+namespace godwit {
+
+class TextPlan {
+ public:
+  // Throws Error(kInput) for options that make no sense, Error(kUnsupported) for a policy that
+  // cannot serve the model. The engine is borrowed.
+  TextPlan(const Engine::Impl& engine, const SessionOptions& options);
+
+  int64_t chunk_tokens() const { return chunk_tokens_; }
+  int64_t max_length() const { return max_length_; }
+  std::unique_ptr<TextCache> NewText() const;
+
+  // With the model's sink token in front, where it has one and the text has not.
+  std::vector<int32_t> WithSink(std::span<const int32_t> tokens) const;
+
+  // Throws Error(kInput) for an empty prompt, an unknown token, or more than the context holds, and
+  // Error(kMemory) for more than the memory for KV caches holds.
+  void CheckPrompt(std::span<const int32_t> prompt) const;
+  // tokens: "40 tokens"; count: how many exactly, if that is known.
+  [[noreturn]] void RefuseLength(const std::string& tokens, std::optional<int64_t> count) const;
+
+  // Whether a text of one plan may go on from the cache of the other.
+  bool SharesWith(const TextPlan& other) const;
+
+  // Tokens that must lie in the cache at once before a text of `tokens` goes on.
+  int64_t TokensAtOnce(int64_t tokens) const;
+  const KvPool& pool() const { return *pool_; }
+
+ private:
+  const Engine::Impl& engine_;
+  PolicyOptions policy_;
+  int64_t chunk_tokens_;
+  int64_t max_length_ = 0;
+  int64_t most_kept_ = 0;
+  std::shared_ptr<KvPool> pool_;
+};
+
+}  // namespace godwit

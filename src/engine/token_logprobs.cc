@@ -1,0 +1,38 @@
+#include "engine/token_logprobs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace godwit {
+
+LogprobRow::LogprobRow(std::span<const float> logits, int top)
+    : logits_(logits.begin(), logits.end()) {
+  const float largest = *std::ranges::max_element(logits_);
+  double sum = 0;
+  for (const float x : logits_) sum += std::exp(double{x} - largest);
+  log_sum_ = largest + std::log(sum);
+  if (!std::isfinite(log_sum_)) return;  // the sampler refuses these, and NaNs have no order
+
+  std::vector<int32_t> tokens(logits_.size());
+  std::iota(tokens.begin(), tokens.end(), 0);
+  const auto count = std::min<std::ptrdiff_t>(top, std::ssize(tokens));
+  // Of equals the smaller id, so that the list is one.
+  std::partial_sort(tokens.begin(), tokens.begin() + count, tokens.end(),
+                    [&](int32_t a, int32_t b) {
+                      const float x = logits_[static_cast<size_t>(a)];
+                      const float y = logits_[static_cast<size_t>(b)];
+                      return x > y || (x == y && a < b);
+                    });
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    const int32_t token = tokens[static_cast<size_t>(i)];
+    top_.push_back({.token = token, .logprob = Of(token).logprob});
+  }
+}
+
+TokenLogprobs LogprobRow::Of(int32_t token) const {
+  return {.logprob = static_cast<float>(logits_[static_cast<size_t>(token)] - log_sum_),
+          .top = top_};
+}
+
+}  // namespace godwit

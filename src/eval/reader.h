@@ -1,0 +1,31 @@
+// Reader: what a measurement reads texts with: a session, or windows that are read anew
+// (recompute.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "godwit/engine.h"
+
+namespace godwit::eval {
+
+struct Reader {
+  using OnRow = std::function<void(int64_t position, std::span<const float> logits)>;
+  using OnProgress = std::function<void(const PromptProgress& progress)>;
+
+  Reader() = default;
+  // Every session is one, as long as it lives.
+  Reader(Session& session);  // NOLINT(google-explicit-constructor)
+
+  // As Session's functions of these names.
+  std::function<void(std::span<const int32_t> tokens, const OnRow& row, int64_t first,
+                     const OnProgress& on_progress)>
+      logits;
+  std::function<GenerateResult(std::span<const int32_t> prompt, const GenerateOptions& options)>
+      generate;
+  std::function<KvReport()> kv;
+  std::function<int64_t()> max_tokens;
+};
+
+}  // namespace godwit::eval

@@ -1,0 +1,182 @@
+#include "eval/recompute.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/stopwatch.h"
+#include "eval/stream.h"
+
+namespace godwit::eval {
+namespace {
+
+class Windows {
+ public:
+  Windows(Session& session, RecomputeOptions options)
+      : session_(session), options_(std::move(options)) {
+    if (options_.sink_token && options_.window < 2) {
+      Throw(ErrorKind::kInput,
+            "a window of 1 token has no room for the text behind this model's sink token: "
+            "recompute:2 is the least");
+    }
+  }
+
+  void Logits(std::span<const int32_t> tokens, const Reader::OnRow& row, int64_t first,
+              const Reader::OnProgress& on_progress) {
+    const Stopwatch watch;
+    const auto total = std::ssize(tokens);
+    if (total == 0) session_.Logits(tokens, row);  // refuses it
+    for (int64_t done = first; done < total;) {
+      const int64_t end = std::max(done + 1, FirstWindow(tokens));
+      const int64_t begin = BeginOf(tokens.first(static_cast<size_t>(end)));
+      session_.Logits(
+          tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+          [&](int64_t i, std::span<const float> logits) { row(begin + i, logits); }, done - begin);
+      Note(tokens.first(static_cast<size_t>(end)));
+      done = end;
+      if (!on_progress) continue;
+      on_progress({.done_tokens = done,
+                   .total_tokens = total,
+                   .cached_tokens = 0,
+                   .elapsed_ms = watch.ms()});
+    }
+  }
+
+  GenerateResult Generate(std::span<const int32_t> prompt, const GenerateOptions& options) {
+    const Stopwatch watch;
+    std::vector<int32_t> text(prompt.begin(), prompt.end());
+    GenerateResult result{.prompt_tokens = std::ssize(prompt),
+                          .read_tokens = std::ssize(prompt),
+                          .finish_reason = FinishReason::kLength};
+    GenerateOptions next{.max_tokens = 1, .sampler = options.sampler};
+    next.ignore_eos = options.ignore_eos;
+    while (std::ssize(result.tokens) != options.max_tokens && result.stop.empty()) {
+      const GenerateResult one =
+          session_.Generate(std::span(text).subspan(static_cast<size_t>(BeginOf(text))), next);
+      if (one.finish_reason == FinishReason::kCancelled) {
+        result.finish_reason = FinishReason::kCancelled;
+        break;
+      }
+      Note(text);
+      if (result.tokens.empty()) {
+        result.prompt_ms = watch.ms();
+        if (options.on_progress) {
+          options.on_progress({.done_tokens = std::ssize(prompt),
+                               .total_tokens = std::ssize(prompt),
+                               .cached_tokens = 0,
+                               .elapsed_ms = watch.ms()});
+        }
+      }
+      text.push_back(one.tokens.front());
+      result.tokens.push_back(one.tokens.front());
+      result.text = TextBehind(options_.decode, prompt.back(), result.tokens);
+      if (one.finish_reason == FinishReason::kStop) {  // the model's
+        result.finish_reason = FinishReason::kStop;
+        break;
+      }
+      CutAtStop(options.stop, result);
+    }
+    result.kv = Kv();
+    result.predicted_ms = watch.ms() - result.prompt_ms;
+    return result;
+  }
+
+  KvReport Kv() const {
+    const int64_t kept = std::min(seen_, options_.window);
+    const int64_t sinks = options_.sink_token ? 1 : 0;
+    KvReport report{.policy = fmt::format("recompute:{}", options_.window),
+                    .seen = seen_,
+                    .kept = kept,
+                    .bytes = session_.kv().bytes};
+    if (kept < seen_) report.dropped.push_back({sinks, sinks + seen_ - kept});
+    return report;
+  }
+
+ private:
+  bool GetsSink(std::span<const int32_t> window) const {
+    return options_.sink_token && !window.empty() && window.front() != *options_.sink_token;
+  }
+
+  // Of the window that ends where the text does.
+  int64_t BeginOf(std::span<const int32_t> text) const {
+    const int64_t begin = std::max<int64_t>(0, std::ssize(text) - options_.window);
+    const auto window = text.subspan(static_cast<size_t>(begin));
+    return std::ssize(window) == options_.window && GetsSink(window) ? begin + 1 : begin;
+  }
+
+  // Tokens of the text that stand in one window from its beginning.
+  int64_t FirstWindow(std::span<const int32_t> text) const {
+    return std::min(std::ssize(text), options_.window - (GetsSink(text) ? 1 : 0));
+  }
+
+  void Note(std::span<const int32_t> read) { seen_ = std::ssize(read) + (GetsSink(read) ? 1 : 0); }
+
+  // At the first of the stop strings.
+  static void CutAtStop(std::span<const std::string> stops, GenerateResult& result) {
+    size_t end = std::string::npos;
+    for (const std::string& stop : stops) {
+      const size_t at = result.text.find(stop);
+      if (at >= end) continue;
+      end = at;
+      result.stop = stop;
+    }
+    if (end == std::string::npos) return;
+    result.text.resize(end);
+    result.finish_reason = FinishReason::kStop;
+  }
+
+  Session& session_;
+  const RecomputeOptions options_;
+  int64_t seen_ = 0;  // tokens of the text that was read last, its sink token included
+};
+
+}  // namespace
+
+std::optional<int64_t> RecomputeWindow(std::string_view spec) {
+  constexpr std::string_view kName = "recompute";
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (spec.substr(0, spec.find(':')) != kName) return std::nullopt;
+  std::string_view argument = spec.substr(kName.size());
+  if (!argument.empty()) argument.remove_prefix(1);
+  int64_t window = 0;
+  const char* const end = argument.data() + argument.size();
+  const auto [last, error] = std::from_chars(argument.data(), end, window);
+  if (error != std::errc() || last != end || window < 1 || window > kMost) {
+    Throw(ErrorKind::kInput,
+          "\"{}\" is not recompute:W with a window of W >= 1 tokens (for example recompute:1024)",
+          spec);
+  }
+  return window;
+}
+
+SessionOptions WindowSession(SessionOptions options, int64_t window, bool generates) {
+  options.kv = "dense";
+  options.context_tokens = window + (generates ? 1 : 0);
+  return options;
+}
+
+Reader Recompute(Session& session, const RecomputeOptions& options) {
+  const auto windows = std::make_shared<Windows>(session, options);
+  Reader reader;
+  reader.logits = [windows](std::span<const int32_t> tokens, const Reader::OnRow& row,
+                            int64_t first, const Reader::OnProgress& on_progress) {
+    windows->Logits(tokens, row, first, on_progress);
+  };
+  reader.generate = [windows](std::span<const int32_t> prompt, const GenerateOptions& generate) {
+    return windows->Generate(prompt, generate);
+  };
+  reader.kv = [windows] { return windows->Kv(); };
+  reader.max_tokens = [] { return INT64_MAX; };
+  return reader;
+}
+
+Reader Recompute(Session& session, const Engine& engine, int64_t window) {
+  return Recompute(
+      session,
+      {.window = window, .sink_token = engine.sink_token(), .decode = CoderOf(engine).decode});
+}
+
+}  // namespace godwit::eval

@@ -1,0 +1,55 @@
+#include "generate/step_together.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace godwit {
+
+void StepTogether(const LanguageModel& model, const Exec& exec,
+                  std::span<Participant> participants) {
+  Workspace::Scope scope(exec.workspace);
+  const auto segments = exec.workspace.Matrix<Segment>(1, std::ssize(participants)).RowSpan(0);
+  int64_t rows = 0, logit_rows = 0;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    Participant& one = participants[i];
+    const Proposal proposal = one.strategy->Propose(*one.sequence, one.max_tokens);
+    std::construct_at(&segments[i], proposal.segment);
+    one.rows = std::ssize(proposal.segment.tokens);
+    one.logit_rows = proposal.logit_rows;
+    one.accepted = {};
+    one.error = nullptr;
+    rows += one.rows;
+    logit_rows += one.logit_rows;
+  }
+  const auto hidden = exec.workspace.Matrix<float>(rows, model.hidden_size());
+  model.Forward(exec, segments, hidden);
+
+  // From here on the texts have advanced and may be unable to go back. A wish to stop waits for the
+  // next step; these logits of few rows are quick.
+  Exec to_the_end = exec;
+  to_the_end.cancel = nullptr;
+  const auto states = exec.workspace.Matrix<float>(logit_rows, hidden.cols);
+  const auto logits = exec.workspace.Matrix<float>(logit_rows, model.vocab_size());
+  int64_t row = 0, at = 0;
+  for (const Participant& one : participants) {
+    row += one.rows;
+    for (int64_t i = row - one.logit_rows; i < row; ++i) {
+      std::ranges::copy(hidden.RowSpan(i), states.Row(at++));
+    }
+  }
+  if (logit_rows > 0) model.Logits(to_the_end, states, logits);
+  at = 0;
+  for (Participant& one : participants) {
+    const int64_t end = at + one.logit_rows;
+    try {
+      if (one.on_logits != nullptr && end > at) (*one.on_logits)(logits.Rows(at, end));
+      one.accepted =
+          one.strategy->Accept(*one.sequence, states.Rows(at, end), logits.Rows(at, end));
+    } catch (...) {
+      one.error = std::current_exception();
+    }
+    at = end;
+  }
+}
+
+}  // namespace godwit

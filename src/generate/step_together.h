@@ -1,0 +1,36 @@
+// One step of many texts: the rows that their strategies propose go through the model together, so
+// its weights are read once for all of them.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <span>
+
+#include "generate/strategy.h"
+#include "model/language_model.h"
+
+namespace godwit {
+
+// A text's part in a step.
+struct Participant {
+  Sequence* sequence;
+  Strategy* strategy;
+  int64_t max_tokens = 1;  // that it may bring
+  // Sees the logits [rows, vocab] before the strategy does; may be null.
+  const std::function<void(MatrixView<const float> logits)>* on_logits = nullptr;
+
+  // What came of it: the accepted tokens (Strategy::Accept), or what Accept threw.
+  std::span<const int32_t> accepted = {};
+  std::exception_ptr error = nullptr;
+
+  int64_t rows = 0;        // that it brought
+  int64_t logit_rows = 0;  // the last of them
+};
+
+// Throws what the model throws, kCancelled included, with all texts as they were. What goes wrong
+// with one text after that is its own error. Allocates nothing once the workspace has grown.
+void StepTogether(const LanguageModel& model, const Exec& exec,
+                  std::span<Participant> participants);
+
+}  // namespace godwit

@@ -1,0 +1,241 @@
+#include "kv/kv_cache.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "kernels/kernel_table.h"
+#include "ops/attention_state.h"
+#include "ops/quantize.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kTileTokens;
+using kernels::PadToLanes;
+
+template <typename T>
+using Convert = void (*)(const float*, int64_t, T*) noexcept;
+
+// One row into a tile: its keys go down a column, its values along a row.
+template <typename T>
+void StoreRow(Convert<T> convert, const float* k, const float* v, int64_t head_dim, int64_t slot,
+              std::byte* keys, std::byte* values) {
+  std::array<T, ops::kMaxHeadDim> narrow;
+  convert(k, head_dim, narrow.data());
+  T* column = reinterpret_cast<T*>(keys) + slot;
+  for (int64_t d = 0; d < head_dim; ++d) column[d * kTileTokens] = narrow[static_cast<size_t>(d)];
+  convert(v, head_dim, reinterpret_cast<T*>(values) + slot * PadToLanes(head_dim));
+}
+
+void StoreInt8Row(const kernels::KernelTable& kernels, const float* k, const float* v,
+                  int64_t head_dim, int64_t slot, std::byte* keys, std::byte* values,
+                  float* scales) {
+  std::array<int8_t, ops::kMaxHeadDim> narrow;
+  scales[slot] = ops::QuantizeRow(kernels, k, head_dim, narrow.data()).scale;
+  auto* column = reinterpret_cast<int8_t*>(keys) + slot;
+  for (int64_t d = 0; d < head_dim; ++d) column[d * kTileTokens] = narrow[static_cast<size_t>(d)];
+  auto* row = reinterpret_cast<int8_t*>(values) + slot * PadToLanes(head_dim);
+  scales[kTileTokens + slot] = ops::QuantizeRow(kernels, v, head_dim, row).scale;
+}
+
+// What f16 would turn into infinity.
+void CheckRangeOfF16(const kernels::KernelTable& kernels, const char* what, int64_t layer,
+                     const float* x, int64_t n) {
+  constexpr float kFirstInfinite = 65520;
+  const float largest = kernels.largest_magnitude(x, n);
+  if (!(largest >= kFirstInfinite)) return;
+  Throw(ErrorKind::kUnsupported,
+        "a {} of layer {} has an element of magnitude {}, and an f16 KV cache holds up to 65504: "
+        "one of bf16 or f32 holds it",
+        what, layer, largest);
+}
+
+void CopyFloats(const float* x, int64_t n, float* out) noexcept { std::copy_n(x, n, out); }
+
+}  // namespace
+
+KvCache::KvCache(std::shared_ptr<KvPool> pool) : pool_(std::move(pool)) {}
+
+KvCache::~KvCache() { Clear(); }
+
+KvCache::KvCache(KvCache&& other) noexcept
+    : pool_(other.pool_),
+      length_(std::exchange(other.length_, 0)),
+      dropped_(std::exchange(other.dropped_, {0, 0})),
+      ids_(std::exchange(other.ids_, {})),
+      data_(std::exchange(other.data_, {})) {}
+
+KvCache& KvCache::operator=(KvCache&& other) noexcept {
+  if (this == &other) return *this;
+  Clear();
+  pool_ = other.pool_;
+  length_ = std::exchange(other.length_, 0);
+  dropped_ = std::exchange(other.dropped_, {0, 0});
+  ids_ = std::exchange(other.ids_, {});
+  data_ = std::exchange(other.data_, {});
+  return *this;
+}
+
+void KvCache::Clear() noexcept { pool_->Release(ids_); }
+
+KvCache KvCache::Fork() const {
+  KvCache fork(pool_);
+  fork.length_ = length_;
+  fork.dropped_ = dropped_;
+  // Not the room that a step reserved and did not use: there both would write.
+  const auto entries = static_cast<std::ptrdiff_t>(HeldTiles(length_) * layout().layers);
+  fork.data_.assign(data_.begin(), data_.begin() + entries);
+  fork.ids_.assign(ids_.begin(), ids_.begin() + entries);
+  pool_->Share(fork.ids_);
+  return fork;
+}
+
+int64_t KvCache::HeldTiles(int64_t length) const {
+  const int64_t tiles = PagesFor(length);
+  if (tiles * kTileTokens <= dropped_.begin) return tiles;
+  return tiles - (dropped_.end - dropped_.begin) / kTileTokens;
+}
+
+int64_t KvCache::Slot(int64_t tile) const {
+  const int64_t begin = dropped_.begin / kTileTokens, end = dropped_.end / kTileTokens;
+  assert(tile < begin || tile >= end);
+  return tile < begin ? tile : tile - (end - begin);
+}
+
+void KvCache::ReserveTable(int64_t length) {
+  const auto entries = static_cast<size_t>(PagesFor(length) * layout().layers);
+  ids_.reserve(entries);
+  data_.reserve(entries);
+}
+
+void KvCache::Reserve(int64_t tokens) {
+  assert(tokens >= 1);
+  const int64_t before = tiles();
+  const int64_t end = CheckedAdd(length_, tokens).value_or(INT64_MAX);
+  const int64_t needed = Slot((end - 1) / kTileTokens) + 1;
+  if (needed > before) Grow(needed);
+  try {
+    OwnTail();
+  } catch (...) {
+    Shrink(before);
+    throw;
+  }
+}
+
+void KvCache::Grow(int64_t tiles) {
+  const int64_t held = std::ssize(ids_);
+  const int64_t entries = CheckedMul(tiles, layout().layers).value_or(INT64_MAX);
+  if (entries > static_cast<int64_t>(ids_.capacity())) {
+    // The tables grow as vectors do, but not to what there will never be pages for.
+    pool_->Require(entries - held);
+    ids_.reserve(std::max(static_cast<size_t>(entries), 2 * ids_.capacity()));
+    data_.reserve(ids_.capacity());
+  }
+  const auto first = static_cast<size_t>(held);
+  ids_.resize(static_cast<size_t>(entries));
+  data_.resize(static_cast<size_t>(entries));
+  try {
+    pool_->Take(std::span(ids_).subspan(first), std::span(data_).subspan(first));
+  } catch (...) {
+    ids_.resize(first);
+    data_.resize(first);
+    throw;
+  }
+}
+
+// The tile into which the next row goes may hold rows of a text that others read, too.
+void KvCache::OwnTail() {
+  if (length_ % kTileTokens == 0) return;
+  const auto layers = static_cast<size_t>(layout().layers);
+  const auto first = static_cast<size_t>(Slot(length_ / kTileTokens)) * layers;
+  if (!pool_->IsShared(ids_[first])) return;
+  std::vector<KvPool::PageId> ids(layers);
+  std::vector<std::byte*> data(layers);
+  pool_->Take(ids, data);
+  for (size_t layer = 0; layer < layers; ++layer) {
+    std::memcpy(data[layer], data_[first + layer], static_cast<size_t>(layout().page_bytes()));
+    data_[first + layer] = data[layer];
+    std::swap(ids_[first + layer], ids[layer]);
+  }
+  // All at once, and now: whoever is the last to hold them writes into them.
+  pool_->Release(ids);
+}
+
+void KvCache::Shrink(int64_t tiles) {
+  const auto entries = static_cast<size_t>(tiles * layout().layers);
+  if (entries >= ids_.size()) return;
+  pool_->Release(std::span(ids_).subspan(entries));
+  ids_.resize(entries);
+  data_.resize(entries);
+}
+
+void KvCache::Truncate(int64_t length) {
+  assert(0 <= length && length <= length_);
+  assert(length <= dropped_.begin || length >= dropped_.end);
+  length_ = length;
+  Shrink(HeldTiles(length));
+  if (length <= dropped_.begin) dropped_ = {0, 0};
+}
+
+void KvCache::Drop(ops::KvRange range) {
+  const int64_t begin = dropped_.begin < dropped_.end
+                            ? dropped_.begin / kTileTokens
+                            : (range.begin + kTileTokens - 1) / kTileTokens;
+  const int64_t old_end = std::max(begin, dropped_.end / kTileTokens);
+  const int64_t end = std::min(range.end, length_) / kTileTokens;
+  if (end <= old_end) return;
+  const int64_t layers = layout().layers;
+  const auto first = begin * layers;
+  const auto last = (begin + end - old_end) * layers;
+  pool_->Release(
+      std::span(ids_).subspan(static_cast<size_t>(first), static_cast<size_t>(last - first)));
+  ids_.erase(ids_.begin() + first, ids_.begin() + last);
+  data_.erase(data_.begin() + first, data_.begin() + last);
+  dropped_ = {begin * kTileTokens, end * kTileTokens};
+}
+
+void KvCache::Write(const kernels::KernelTable& kernels, int64_t layer, int64_t head,
+                    int64_t position, const float* k, const float* v) const {
+  const KvLayout& kv = layout();
+  assert(position >= length_ && Slot(position / kTileTokens) < tiles());
+  std::byte* keys = data_[static_cast<size_t>(Slot(position / kTileTokens) * kv.layers + layer)] +
+                    head * kv.head_bytes();
+  std::byte* values = keys + kv.key_bytes();
+  const int64_t slot = position % kTileTokens;
+  switch (kv.dtype) {
+    case DType::kF16:
+      CheckRangeOfF16(kernels, "key", layer, k, kv.head_dim);
+      CheckRangeOfF16(kernels, "value", layer, v, kv.head_dim);
+      StoreRow<F16>(kernels.f32_to_f16, k, v, kv.head_dim, slot, keys, values);
+      break;
+    case DType::kBF16:
+      StoreRow<BF16>(kernels.f32_to_bf16, k, v, kv.head_dim, slot, keys, values);
+      break;
+    case DType::kI8:
+      StoreInt8Row(kernels, k, v, kv.head_dim, slot, keys, values,
+                   reinterpret_cast<float*>(values + kv.value_bytes()));
+      break;
+    default:
+      StoreRow<float>(CopyFloats, k, v, kv.head_dim, slot, keys, values);
+  }
+}
+
+ops::KvView KvCache::View(int64_t layer) const {
+  const KvLayout& kv = layout();
+  return {.dtype = kv.dtype,
+          .pages = data_.data() + layer,
+          .page_stride = kv.layers,
+          .slots = tiles(),
+          .dropped_begin = dropped_.begin / kTileTokens,
+          .dropped_end = dropped_.end / kTileTokens,
+          .head_bytes = kv.head_bytes(),
+          .value_offset = kv.key_bytes(),
+          .scale_offset = kv.key_bytes() + kv.value_bytes()};
+}
+
+}  // namespace godwit

@@ -1,0 +1,81 @@
+// The cached keys and values of one text: for every layer a table of the pages (kv_pool.h) in which
+// its positions lie. Storage, without an opinion on who sees what.
+//
+// Keys lie rotated at their position in the text, so that all who read a text can share its pages.
+// Position p lies in tile p / kTileTokens at slot p % kTileTokens, whatever came with it. A row is
+// rounded or quantized once, on its own, when it is written. Pages are never moved. A fork shares
+// them; the one that a fork is to write into is copied before. Not thread-safe, but for Fork and
+// the destructor, which other caches need not know of.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kv/kv_pool.h"
+#include "ops/attention.h"
+#include "ops/exec.h"
+
+namespace godwit {
+
+class KvCache {
+ public:
+  explicit KvCache(std::shared_ptr<KvPool> pool);
+  ~KvCache();
+  KvCache(KvCache&& other) noexcept;
+  KvCache& operator=(KvCache&& other) noexcept;
+
+  const KvPool& pool() const { return *pool_; }
+  const KvLayout& layout() const { return pool_->layout(); }
+
+  // The same text; what one of the two appends or forgets later, the other does not see.
+  KvCache Fork() const;
+
+  int64_t length() const { return length_; }
+  // Positions of which nothing is left, whole tiles.
+  ops::KvRange dropped() const { return dropped_; }
+  // Memory held, also by pages that other caches share.
+  int64_t bytes() const { return std::ssize(ids_) * layout().page_bytes(); }
+
+  // Makes room to append `tokens`, in pages of its own. Throws Error(kMemory) with everything as it
+  // was.
+  void Reserve(int64_t tokens);
+  // So that Reserve takes nothing from the heap up to this length.
+  void ReserveTable(int64_t length);
+
+  // One row of one KV head at a position in reserved room: k (rotated) and v [head_dim]. Several
+  // threads may write different rows, best of different tiles. Throws Error(kUnsupported) for a
+  // number beyond the range of f16, where that is the type; what is not finite already stays so.
+  void Write(const kernels::KernelTable& kernels, int64_t layer, int64_t head, int64_t position,
+             const float* k, const float* v) const;
+
+  // The rows written at length(), length() + 1, ... belong to the text from now on.
+  void Append(int64_t tokens) { length_ += tokens; }
+  // Forgets the positions >= length, which does not lie within dropped().
+  void Truncate(int64_t length);
+  // Gives back the whole tiles among these positions, which join or continue dropped().
+  void Drop(ops::KvRange range);
+
+  // Valid until the next call that is not const.
+  ops::KvView View(int64_t layer) const;
+
+ private:
+  int64_t tiles() const { return std::ssize(ids_) / layout().layers; }  // that are held
+  // Where in the table a tile is listed.
+  int64_t Slot(int64_t tile) const;
+  // Of a text of that length, without those that were dropped.
+  int64_t HeldTiles(int64_t length) const;
+  void Grow(int64_t tiles);
+  void Shrink(int64_t tiles);
+  void Clear() noexcept;
+  void OwnTail();
+
+  std::shared_ptr<KvPool> pool_;
+  int64_t length_ = 0;
+  ops::KvRange dropped_{0, 0};
+  // [tiles, layers], in order, without those that were dropped.
+  std::vector<KvPool::PageId> ids_;
+  std::vector<std::byte*> data_;
+};
+
+}  // namespace godwit

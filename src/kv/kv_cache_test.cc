@@ -1,0 +1,424 @@
+#include "kv/kv_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/test_support.h"
+#include "kernels/dispatch.h"
+#include "kernels/kernel_table.h"
+#include "kernels/kernel_test_support.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kTileTokens;
+using ::testing::HasSubstr;
+
+constexpr DType kFloatTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+
+KvLayout Layout(int64_t layers, int64_t kv_heads, int64_t head_dim, DType dtype) {
+  return {.layers = layers, .kv_heads = kv_heads, .head_dim = head_dim, .dtype = dtype};
+}
+
+// Tells every element apart; exact in f16, rounded in bf16. `text` tells apart what different texts
+// have at one position.
+float KeyOf(int64_t text, int64_t layer, int64_t position, int64_t head, int64_t d) {
+  return static_cast<float>(((layer * 7 + position) * 5 + head) * 11 + d + 3000 * text) / 16.0f;
+}
+float ValueOf(int64_t text, int64_t layer, int64_t position, int64_t head, int64_t d) {
+  return -KeyOf(text, layer, position, head, d) - 0.5f;
+}
+
+float Rounded(DType dtype, float x) {
+  if (dtype == DType::kF16) return ToFloat(ToF16(x));
+  if (dtype == DType::kBF16) return ToFloat(ToBF16(x));
+  return x;
+}
+
+float Load(DType dtype, const std::byte* data, int64_t index) {
+  if (dtype == DType::kF32) return reinterpret_cast<const float*>(data)[index];
+  if (dtype == DType::kF16) return ToFloat(reinterpret_cast<const F16*>(data)[index]);
+  return ToFloat(reinterpret_cast<const BF16*>(data)[index]);
+}
+
+const kernels::KernelTable& Kernels() {
+  static const kernels::KernelTable& table = *kernels::SelectIsa("").table;
+  return table;
+}
+
+void WriteRow(const KvCache& cache, int64_t text, int64_t position) {
+  const KvLayout& kv = cache.layout();
+  std::vector<float> k(static_cast<size_t>(kv.head_dim)), v(k.size());
+  for (int64_t layer = 0; layer < kv.layers; ++layer) {
+    for (int64_t head = 0; head < kv.kv_heads; ++head) {
+      for (int64_t d = 0; d < kv.head_dim; ++d) {
+        k[static_cast<size_t>(d)] = KeyOf(text, layer, position, head, d);
+        v[static_cast<size_t>(d)] = ValueOf(text, layer, position, head, d);
+      }
+      cache.Write(Kernels(), layer, head, position, k.data(), v.data());
+    }
+  }
+}
+
+void Read(KvCache& cache, int64_t text, int64_t tokens) {
+  cache.Reserve(tokens);
+  for (int64_t i = 0; i < tokens; ++i) WriteRow(cache, text, cache.length() + i);
+  cache.Append(tokens);
+}
+
+// That the position is what the text wrote there: keys a column of their tile, values a row.
+void ExpectRow(const KvCache& cache, int64_t text, int64_t position) {
+  const KvLayout& kv = cache.layout();
+  const int64_t tile = position / kTileTokens, slot = position % kTileTokens;
+  for (int64_t layer = 0; layer < kv.layers; ++layer) {
+    const ops::KvView view = cache.View(layer);
+    ASSERT_EQ(view.dtype, kv.dtype);
+    ASSERT_TRUE(view.Holds(tile)) << "position " << position;
+    bool keys = true, values = true;
+    for (int64_t head = 0; head < kv.kv_heads; ++head) {
+      const std::byte* k = view.Keys(head, tile);
+      const std::byte* v = view.Values(head, tile);
+      for (int64_t d = 0; d < kv.head_dim; ++d) {
+        keys &= Load(kv.dtype, k, d * kTileTokens + slot) ==
+                Rounded(kv.dtype, KeyOf(text, layer, position, head, d));
+        values &= Load(kv.dtype, v, slot * kernels::PadToLanes(kv.head_dim) + d) ==
+                  Rounded(kv.dtype, ValueOf(text, layer, position, head, d));
+      }
+    }
+    ASSERT_TRUE(keys) << "key of position " << position;
+    ASSERT_TRUE(values) << "value of position " << position;
+  }
+}
+
+void ExpectHeld(const KvCache& cache, int64_t text, int64_t begin, int64_t end) {
+  for (int64_t p = begin; p < end && !testing::Test::HasFatalFailure(); ++p) {
+    ExpectRow(cache, text, p);
+  }
+}
+
+KvCache NewCache(const KvLayout& layout, int64_t budget_bytes = INT64_MAX) {
+  return KvCache(std::make_shared<KvPool>(layout, std::make_shared<KvBudget>(budget_bytes)));
+}
+
+TEST(KvCacheTest, HoldsWhatWasWritten) {
+  for (const DType dtype : kFloatTypes) {
+    for (const int64_t dim : {1, 8, 16, 20, 33}) {
+      KvCache cache = NewCache(Layout(2, 3, dim, dtype));
+      for (const int64_t tokens : {1, 7, 60, 1, 100, 20}) Read(cache, 0, tokens);
+      EXPECT_EQ(cache.length(), 189);
+      EXPECT_EQ(cache.bytes(), cache.layout().BytesFor(189));
+      ExpectHeld(cache, 0, 0, 189);
+    }
+  }
+}
+
+// Each row with its own scale, the integers within half a step of what was written.
+TEST(KvCacheTest, HoldsInt8WithScales) {
+  for (const int64_t dim : {1, 16, 33}) {
+    KvCache cache = NewCache(Layout(2, 3, dim, DType::kI8));
+    Read(cache, 0, 70);
+    const ops::KvView view = cache.View(1);
+    for (int64_t p = 0; p < 70; ++p) {
+      for (int64_t head = 0; head < 3; ++head) {
+        const int64_t tile = p / kTileTokens, slot = p % kTileTokens;
+        const float k_scale = view.Scales(head, tile)[slot];
+        const float v_scale = view.Scales(head, tile)[kTileTokens + slot];
+        ASSERT_EQ(k_scale, KeyOf(0, 1, p, head, dim - 1) / 127) << "the largest is the last";
+        const auto* keys = reinterpret_cast<const int8_t*>(view.Keys(head, tile));
+        const auto* values = reinterpret_cast<const int8_t*>(view.Values(head, tile)) +
+                             slot * kernels::PadToLanes(dim);
+        for (int64_t d = 0; d < dim; ++d) {
+          ASSERT_NEAR(k_scale * keys[d * kTileTokens + slot], KeyOf(0, 1, p, head, d),
+                      k_scale * 0.501);
+          ASSERT_NEAR(v_scale * values[d], ValueOf(0, 1, p, head, d), v_scale * 0.501);
+        }
+      }
+    }
+  }
+}
+
+// Rounding takes the largest number of f16, 65504, up to half a step further.
+TEST(KvCacheTest, WhatF16CannotHoldIsRefused) {
+  const auto write = [&](DType dtype, float key, float value) {
+    KvCache cache = NewCache(Layout(4, 1, 2, dtype));
+    cache.Reserve(1);
+    const float k[] = {1, key}, v[] = {value, 1};
+    cache.Write(Kernels(), 3, 0, 0, k, v);
+    return Load(dtype, cache.View(3).Keys(0, 0), kTileTokens);
+  };
+  EXPECT_EQ(write(DType::kF16, -65519, 65504), -65504);
+  EXPECT_EQ(write(DType::kBF16, 1e30f, 1e30f), ToFloat(ToBF16(1e30f)));
+  const auto message = [&](float key, float value) {
+    return ErrorOf(ErrorKind::kUnsupported, [&] { write(DType::kF16, key, value); });
+  };
+  EXPECT_THAT(message(-65520, 0), HasSubstr("a key of layer 3 has an element of magnitude 65520"));
+  EXPECT_THAT(message(0, 1e30f), HasSubstr("a value of layer 3"));
+}
+
+TEST(KvCacheTest, GrowingMovesNoPage) {
+  KvCache cache = NewCache(Layout(2, 2, 20, DType::kF16));
+  Read(cache, 0, 64);
+  const std::byte* page = cache.View(1).Keys(0, 0);
+  cache.ReserveTable(100'000);
+  EXPECT_EQ(cache.bytes(), 2 * cache.layout().page_bytes()) << "a table is no page";
+  for (int i = 0; i < 20; ++i) Read(cache, 0, 50);
+  EXPECT_EQ(cache.View(1).Keys(0, 0), page);
+  ExpectHeld(cache, 0, 0, 1064);
+}
+
+TEST(KvCacheTest, MovesTakeThePagesAlong) {
+  KvCache cache = NewCache(Layout(1, 1, 8, DType::kF32));
+  Read(cache, 0, 100);
+  KvCache moved = std::move(cache);
+  EXPECT_EQ(moved.length(), 100);
+  KvCache other(moved.Fork());
+  other = std::move(moved);
+  ExpectHeld(other, 0, 0, 100);
+  EXPECT_EQ(other.pool().pages_in_use(), 2);
+}
+
+TEST(KvCacheTest, WhatIsTruncatedGivesItsPagesBack) {
+  KvCache cache = NewCache(Layout(2, 2, 8, DType::kF32));
+  Read(cache, 0, 200);
+  const int64_t page = 2 * cache.layout().page_bytes();
+  for (const int64_t length : {199, 193, 192, 129, 128, 127, 64, 1}) {
+    cache.Truncate(length);
+    EXPECT_EQ(cache.length(), length);
+    EXPECT_EQ(cache.bytes(), (length + 63) / 64 * page);
+    EXPECT_EQ(cache.pool().budget().used(), cache.bytes());
+    ExpectHeld(cache, 0, 0, length);
+  }
+  Read(cache, 1, 100);
+  ExpectHeld(cache, 0, 0, 1);
+  ExpectHeld(cache, 1, 1, 101);
+  cache.Truncate(0);
+  EXPECT_EQ(cache.pool().pages_in_use(), 0);
+}
+
+// Of forks taken at every offset of a page, whoever appends first copies the page.
+TEST(KvCacheTest, AForkSharesPagesUntilOneOfTheTwoWrites) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    KvCache text = NewCache(Layout(2, 2, 8, dtype));
+    Read(text, 0, 70);
+    for (int64_t length = 70; length <= 70 + kTileTokens; ++length) {
+      const KvPool& pool = text.pool();
+      const int64_t tiles = (length + 63) / 64;
+      ASSERT_EQ(pool.pages_in_use(), 2 * tiles);
+      for (const bool fork_first : {false, true}) {
+        KvCache original = text.Fork();
+        KvCache fork = original.Fork();
+        EXPECT_EQ(pool.pages_in_use(), 2 * tiles) << "nothing is copied yet";
+        KvCache& first = fork_first ? fork : original;
+        KvCache& second = fork_first ? original : fork;
+        Read(first, 1, 5);
+        Read(second, 2, 140);
+        first.Truncate(length + 3);
+        Read(first, 3, 66);
+        ExpectHeld(text, 0, 0, length);
+        ExpectHeld(first, 0, 0, length);
+        ExpectHeld(first, 1, length, length + 3);
+        ExpectHeld(first, 3, length + 3, length + 69);
+        ExpectHeld(second, 0, 0, length);
+        ExpectHeld(second, 2, length, length + 140);
+        // Whole pages of the beginning are there once.
+        const auto own = [&](int64_t end) { return 2 * ((end + 63) / 64 - length / 64); };
+        EXPECT_EQ(pool.pages_in_use(), 2 * tiles + own(length + 69) + own(length + 140));
+      }
+      Read(text, 0, 1);
+    }
+  }
+}
+
+// The last to hold a page writes into it without a copy.
+TEST(KvCacheTest, WhoIsAloneCopiesNothing) {
+  KvCache text = NewCache(Layout(1, 1, 8, DType::kF32));
+  Read(text, 0, 70);
+  const std::byte* tail = text.View(0).Keys(0, 1);
+  { const KvCache fork = text.Fork(); }
+  Read(text, 0, 1);
+  EXPECT_EQ(text.View(0).Keys(0, 1), tail);
+  const KvCache fork = text.Fork();
+  Read(text, 0, 1);
+  EXPECT_NE(text.View(0).Keys(0, 1), tail);
+  EXPECT_EQ(fork.View(0).Keys(0, 1), tail);
+}
+
+// A step may reserve and then not happen.
+TEST(KvCacheTest, RoomThatWasNotUsedIsNotShared) {
+  KvCache text = NewCache(Layout(2, 1, 8, DType::kF32));
+  Read(text, 0, 60);
+  text.Reserve(200);
+  KvCache fork = text.Fork();
+  EXPECT_EQ(fork.bytes(), fork.layout().BytesFor(60));
+  Read(fork, 1, 100);
+  Read(text, 0, 200);
+  ExpectHeld(fork, 1, 60, 160);
+  ExpectHeld(text, 0, 0, 260);
+  text.Reserve(500);
+  text.Truncate(260);
+  EXPECT_EQ(text.bytes(), text.layout().BytesFor(260)) << "to give it back";
+}
+
+TEST(KvCacheTest, DroppedTilesAreGivenBackAndTheRestStays) {
+  for (const int64_t first : {0, 4, 64, 70}) {
+    KvCache cache = NewCache(Layout(2, 1, 8, DType::kF32));
+    constexpr int64_t kWindow = 100;
+    int64_t most = 0;
+    while (cache.length() < 3000) {
+      Read(cache, 0, 37);
+      const int64_t end = cache.length() - kWindow;
+      if (end > first) cache.Drop({first, end});
+      const ops::KvRange dropped = cache.dropped();
+      if (dropped.begin < dropped.end) {
+        EXPECT_EQ(dropped.begin, (first + 63) / 64 * 64);
+        EXPECT_EQ(dropped.end, end / 64 * 64);
+      }
+      most = std::max(most, cache.bytes());
+      EXPECT_EQ(cache.bytes(), cache.layout().BytesFor(cache.length()) -
+                                   cache.layout().BytesFor(dropped.end - dropped.begin));
+      EXPECT_EQ(cache.bytes(), cache.pool().budget().used());
+    }
+    EXPECT_LE(most, cache.layout().BytesFor(first) + cache.layout().BytesFor(kWindow + 64 + 37));
+    const ops::KvRange dropped = cache.dropped();
+    ExpectHeld(cache, 0, 0, dropped.begin);
+    ExpectHeld(cache, 0, dropped.end, cache.length());
+    for (int64_t tile = dropped.begin / 64; tile < dropped.end / 64; ++tile) {
+      EXPECT_FALSE(cache.View(0).Holds(tile));
+    }
+    EXPECT_FALSE(cache.View(0).Holds(cache.length() / 64 + 1));
+
+    // Back behind the gap, and before it.
+    cache.Truncate(dropped.end);
+    Read(cache, 1, 70);
+    ExpectHeld(cache, 1, dropped.end, dropped.end + 70);
+    cache.Truncate(first);
+    EXPECT_EQ(cache.bytes(), cache.layout().BytesFor(first));
+    Read(cache, 2, 200);
+    ExpectHeld(cache, 0, 0, first);
+    ExpectHeld(cache, 2, first, first + 200);
+  }
+}
+
+TEST(KvCacheTest, ARefusedReserveChangesNothing) {
+  const KvLayout layout = Layout(4, 4, 64, DType::kF32);
+  KvCache cache = NewCache(layout, layout.BytesFor(256));
+  Read(cache, 0, 100);
+  const KvCache fork = cache.Fork();
+  const auto expect_unchanged = [&] {
+    EXPECT_EQ(cache.length(), 100);
+    EXPECT_EQ(cache.bytes(), layout.BytesFor(100));
+    EXPECT_EQ(cache.pool().budget().used(), layout.BytesFor(128));
+    EXPECT_EQ(cache.View(3).slots, 2);
+    ExpectHeld(cache, 0, 0, 100);
+  };
+  // Of four tiles two are taken, and one of those is to be copied.
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { cache.Reserve(157); }), HasSubstr(" are taken"));
+  expect_unchanged();
+  EXPECT_EQ(ErrorOf([&] { cache.Reserve(93); }).kind(), ErrorKind::kMemory)
+      << "no room for the copy";
+  expect_unchanged();
+  Read(cache, 1, 92);
+  ExpectHeld(cache, 1, 100, 192);
+  ExpectHeld(fork, 0, 0, 100);
+}
+
+// More than an address space, and more than a number: not after hours of taking page by page, nor
+// as another error.
+TEST(KvCacheTest, WhatNoMachineHoldsIsRefusedAtOnce) {
+  for (const int64_t budget : {int64_t{1} << 30, INT64_MAX}) {
+    KvCache cache = NewCache(Layout(4, 4, 64, DType::kF32), budget);
+    Read(cache, 0, 100);
+    for (const int64_t tokens : {int64_t{1} << 31, int64_t{1} << 50, INT64_MAX}) {
+      EXPECT_EQ(ErrorOf([&] { cache.Reserve(tokens); }).kind(), ErrorKind::kMemory);
+    }
+    EXPECT_EQ(cache.bytes(), cache.layout().BytesFor(100));
+    Read(cache, 0, 100);
+    ExpectHeld(cache, 0, 0, 200);
+  }
+}
+
+// What a text of any history should hold, as a list.
+struct Told {
+  KvCache cache;
+  std::vector<int64_t> writers;  // of every position
+
+  void Check() const {
+    ASSERT_EQ(cache.length(), std::ssize(writers));
+    for (int64_t p = 0; p < cache.length(); ++p) {
+      if (p >= cache.dropped().begin && p < cache.dropped().end) continue;
+      ExpectRow(cache, writers[static_cast<size_t>(p)], p);
+    }
+  }
+};
+
+TEST(KvCacheTest, AnyHistoryOfForksHoldsWhatItWasTold) {
+  kernels::RandomFloats random(7);
+  const auto pool = std::make_shared<KvPool>(Layout(1, 1, 2, DType::kF32));
+  std::vector<Told> texts;
+  texts.push_back({KvCache(pool), {}});
+  for (int64_t step = 0; step < 400; ++step) {
+    const auto at = static_cast<size_t>(random.Integer(0, std::ssize(texts) - 1));
+    Told& text = texts[at];
+    const int64_t length = text.cache.length();
+    switch (random.Integer(0, 5)) {
+      case 0:
+        if (texts.size() < 8) texts.push_back({text.cache.Fork(), text.writers});
+        break;
+      case 1: {
+        const int64_t to = random.Integer(0, length);
+        const ops::KvRange dropped = text.cache.dropped();
+        if (to > dropped.begin && to < dropped.end) break;
+        text.cache.Truncate(to);
+        text.writers.resize(static_cast<size_t>(to));
+        break;
+      }
+      case 2:
+        if (length > 170) text.cache.Drop({64 * (static_cast<int64_t>(at) % 3), length - 90});
+        break;
+      case 3:
+        if (texts.size() > 1) {
+          if (at + 1 != texts.size()) text = std::move(texts.back());
+          texts.pop_back();
+        }
+        break;
+      default: {
+        const int64_t tokens = random.Integer(1, 100);
+        Read(text.cache, step % 50, tokens);
+        text.writers.resize(static_cast<size_t>(length + tokens), step % 50);
+      }
+    }
+    for (const Told& told : texts) told.Check();
+    ASSERT_FALSE(HasFatalFailure()) << "after step " << step;
+  }
+  texts.clear();
+  EXPECT_EQ(pool->pages_in_use(), 0);
+}
+
+// Texts that share a beginning are continued by threads of their own. The last to hold the tail
+// writes into it: not while another one still copies.
+TEST(KvCacheTest, ForksLiveInDifferentThreads) {
+  const auto pool = std::make_shared<KvPool>(Layout(40, 1, 4, DType::kF32));
+  for (int round = 0; round < 20; ++round) {
+    std::vector<KvCache> texts;
+    texts.emplace_back(pool);
+    Read(texts[0], 0, 70);
+    for (int i = 0; i < 2; ++i) texts.push_back(texts[0].Fork());
+    std::vector<std::thread> threads;
+    for (int64_t i = 0; i < 3; ++i) {
+      threads.emplace_back([&, i] { Read(texts[static_cast<size_t>(i)], i + 1, 2); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (int64_t i = 0; i < 3; ++i) {
+      ExpectHeld(texts[static_cast<size_t>(i)], 0, 0, 70);
+      ExpectHeld(texts[static_cast<size_t>(i)], i + 1, 70, 72);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,55 @@
+// How cached keys and values lie in memory.
+//
+// A page holds kernels::kTileTokens positions of one layer: for every KV head the keys transposed
+// [head_dim, kTileTokens] and the values [kTileTokens, padded head_dim], as the attention kernels
+// read them, and of int8 the scales of the keys and of the values, [kTileTokens] f32 each.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/kernel_table.h"
+#include "tensor/dtype.h"
+
+namespace godwit {
+
+// What keys and values can be stored as, as --kv-type spells it.
+struct KvType {
+  std::string_view name;
+  DType dtype;
+};
+inline constexpr KvType kKvTypes[] = {
+    {"f32", DType::kF32}, {"f16", DType::kF16}, {"bf16", DType::kBF16}, {"int8", DType::kI8}};
+
+struct KvLayout {
+  int64_t layers = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  DType dtype = DType::kBF16;  // one of kKvTypes
+
+  // Bytes of one tile of one head: of its keys, of its values, of the scales of both, of all.
+  constexpr int64_t key_bytes() const { return head_dim * kernels::kTileTokens * Element(); }
+  constexpr int64_t value_bytes() const {
+    return kernels::kTileTokens * kernels::PadToLanes(head_dim) * Element();
+  }
+  constexpr int64_t scale_bytes() const {
+    return dtype == DType::kI8 ? 2 * kernels::kTileTokens * int64_t{sizeof(float)} : 0;
+  }
+  constexpr int64_t head_bytes() const { return key_bytes() + value_bytes() + scale_bytes(); }
+
+  constexpr int64_t page_bytes() const { return kv_heads * head_bytes(); }
+  // Of a token in all layers.
+  constexpr int64_t bytes_per_token() const { return layers * page_bytes() / kernels::kTileTokens; }
+  // Of the pages that neighbouring positions take in all layers.
+  int64_t BytesFor(int64_t tokens) const;
+
+ private:
+  constexpr int64_t Element() const { return static_cast<int64_t>(SizeOf(dtype)); }
+};
+
+// Pages of a layer that `tokens` neighbouring positions from a page's start take.
+constexpr int64_t PagesFor(int64_t tokens) {
+  return tokens / kernels::kTileTokens + (tokens % kernels::kTileTokens != 0 ? 1 : 0);
+}
+
+}  // namespace godwit

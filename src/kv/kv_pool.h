@@ -1,0 +1,93 @@
+// Memory for cached keys and values: pages of one size with counted references, carved from large
+// slabs on large pages, within a budget of bytes. The one place that says no to a growing cache.
+//
+// Thread-safe. A slab takes memory as its pages are first written, and gives all of it back when
+// none of its pages is in use and another slab stands empty.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "kv/kv_layout.h"
+#include "tensor/buffer.h"
+
+namespace godwit {
+
+// Bytes that the caches of an engine may take together, whatever the types of their pools.
+class KvBudget {
+ public:
+  explicit KvBudget(int64_t bytes) : bytes_(bytes) {}
+
+  int64_t bytes() const { return bytes_; }
+  int64_t used() const { return used_.load(std::memory_order_relaxed); }
+  // False, and nothing taken, if they exceed the budget.
+  bool Take(int64_t bytes);
+  void GiveBack(int64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+ private:
+  int64_t bytes_;
+  std::atomic<int64_t> used_{0};
+};
+
+class KvPool {
+ public:
+  using PageId = uint32_t;
+  struct Page {
+    PageId id;
+    std::byte* data;  // 64-byte aligned, page_bytes() of what was there before
+  };
+
+  // budget: null for one that ends where the machine's memory does. Throws Error(kUnsupported) for
+  // heads larger than ops::kMaxHeadDim.
+  explicit KvPool(const KvLayout& layout, std::shared_ptr<KvBudget> budget = nullptr);
+  KvPool(const KvPool&) = delete;
+  KvPool& operator=(const KvPool&) = delete;
+
+  const KvLayout& layout() const { return layout_; }
+  const KvBudget& budget() const { return *budget_; }
+
+  // Pages with one reference each: ids, and as many pointers to the memory, 64-byte aligned,
+  // page_bytes() of what was there before. Throws Error(kMemory) with the numbers, and takes none,
+  // if the budget or the machine has no room for all of them.
+  void Take(std::span<PageId> ids, std::span<std::byte*> data);
+  // Throws what Take would throw now for so many.
+  void Require(int64_t pages) const;
+  // Another reference to each.
+  void Share(std::span<const PageId> ids);
+  // A reference less; the last one frees the page.
+  void Release(std::span<const PageId> ids) noexcept;
+  // Whether somebody else holds the page, too.
+  bool IsShared(PageId id) const;
+
+  int64_t pages_in_use() const;
+
+ private:
+  struct Slab {
+    Buffer memory;  // empty: given back
+    std::vector<uint32_t> references;
+    std::vector<uint32_t> free;  // slots, the next to be taken last
+  };
+
+  // Both under the mutex.
+  void RequireSlabs(int64_t pages) const;
+  PageId TakeOne();
+  void FreeSlot(PageId id) noexcept;
+  Slab& SlabOf(PageId id) { return slabs_[static_cast<size_t>(id / pages_per_slab_)]; }
+  int64_t slab_bytes() const { return int64_t{pages_per_slab_} * layout_.page_bytes(); }
+  uint32_t& References(PageId id) { return SlabOf(id).references[id % pages_per_slab_]; }
+
+  KvLayout layout_;
+  std::shared_ptr<KvBudget> budget_;
+  uint32_t pages_per_slab_;
+  mutable std::mutex mutex_;
+  std::vector<Slab> slabs_;
+  size_t first_with_room_ = 0;  // no slab before it has a free page
+  size_t empty_slabs_ = 0;      // that hold memory and no page in use
+  int64_t in_use_ = 0;
+};
+
+}  // namespace godwit

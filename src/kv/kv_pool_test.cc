@@ -1,0 +1,223 @@
+#include "kv/kv_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/test_support.h"
+#include "ops/attention_state.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Pages of 2 MiB, eight in a slab.
+constexpr KvLayout kLayout{.layers = 3, .kv_heads = 8, .head_dim = 512, .dtype = DType::kF32};
+constexpr int64_t kPageBytes = int64_t{2} << 20;
+constexpr size_t kPerSlab = 8;
+static_assert(kLayout.page_bytes() == kPageBytes);
+
+struct Pages {
+  explicit Pages(size_t n) : ids(n), data(n) {}
+  std::vector<KvPool::PageId> ids;
+  std::vector<std::byte*> data;
+};
+
+Pages Take(KvPool& pool, size_t n) {
+  Pages pages(n);
+  pool.Take(pages.ids, pages.data);
+  return pages;
+}
+
+TEST(KvLayoutTest, CountsItsBytes) {
+  for (const KvType& type : kKvTypes) {
+    // Keys as they are, values padded to 16 elements; of int8 a scale for each of both.
+    const auto element = static_cast<int64_t>(SizeOf(type.dtype));
+    const int64_t scales = type.dtype == DType::kI8 ? 2 * 4 : 0;
+    const KvLayout narrow{.layers = 3, .kv_heads = 2, .head_dim = 20, .dtype = type.dtype};
+    EXPECT_EQ(narrow.page_bytes(), 64 * 2 * ((20 + 32) * element + scales));
+    EXPECT_EQ(narrow.BytesFor(0), 0);
+    EXPECT_EQ(narrow.BytesFor(1), 3 * narrow.page_bytes());
+    EXPECT_EQ(narrow.BytesFor(64), 3 * narrow.page_bytes());
+    EXPECT_EQ(narrow.BytesFor(65), 2 * 3 * narrow.page_bytes());
+    EXPECT_EQ(narrow.BytesFor(INT64_MAX), INT64_MAX);
+    const KvLayout wide{.layers = 32, .kv_heads = 8, .head_dim = 128, .dtype = type.dtype};
+    EXPECT_EQ(wide.page_bytes(), 64 * 8 * (256 * element + scales));
+  }
+}
+
+TEST(KvBudgetTest, TakesNoMoreThanThereIs) {
+  KvBudget budget(100);
+  EXPECT_TRUE(budget.Take(60));
+  EXPECT_FALSE(budget.Take(41));
+  EXPECT_FALSE(budget.Take(INT64_MAX));
+  EXPECT_EQ(budget.used(), 60);
+  EXPECT_TRUE(budget.Take(40));
+  EXPECT_FALSE(budget.Take(1));
+  budget.GiveBack(60);
+  EXPECT_TRUE(budget.Take(60));
+  EXPECT_EQ(budget.used(), 100);
+}
+
+TEST(KvPoolTest, PagesAreApartAndAligned) {
+  KvPool pool(kLayout);
+  const Pages pages = Take(pool, 3 * kPerSlab);
+  EXPECT_EQ(std::set(pages.ids.begin(), pages.ids.end()).size(), 3 * kPerSlab);
+  for (size_t i = 0; i < pages.data.size(); ++i) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(pages.data[i]) % 64, 0u);
+    std::memset(pages.data[i], static_cast<int>(i), kPageBytes);
+  }
+  for (size_t i = 0; i < pages.data.size(); ++i) {
+    EXPECT_EQ(pages.data[i][0], static_cast<std::byte>(i));
+    EXPECT_EQ(pages.data[i][kPageBytes - 1], static_cast<std::byte>(i));
+  }
+  EXPECT_EQ(pool.pages_in_use(), std::ssize(pages.ids));
+  pool.Release(pages.ids);
+  EXPECT_EQ(pool.pages_in_use(), 0);
+}
+
+TEST(KvPoolTest, APageLivesAsLongAsItsLastReference) {
+  KvPool pool(kLayout);
+  const Pages page = Take(pool, 1);
+  EXPECT_FALSE(pool.IsShared(page.ids[0]));
+  pool.Share(page.ids);
+  pool.Share(page.ids);
+  EXPECT_TRUE(pool.IsShared(page.ids[0]));
+  EXPECT_EQ(pool.pages_in_use(), 1) << "a page that is shared is one page";
+  EXPECT_EQ(pool.budget().used(), kPageBytes);
+  pool.Release(page.ids);
+  EXPECT_TRUE(pool.IsShared(page.ids[0]));
+  pool.Release(page.ids);
+  EXPECT_FALSE(pool.IsShared(page.ids[0]));
+  EXPECT_NE(Take(pool, 1).data[0], page.data[0]) << "it is still in use";
+  pool.Release(page.ids);
+  EXPECT_EQ(pool.pages_in_use(), 1);
+  EXPECT_EQ(pool.budget().used(), kPageBytes);
+  EXPECT_EQ(Take(pool, 1).data[0], page.data[0]);
+}
+
+TEST(KvPoolTest, ARefusalNamesTheNumbersAndTakesNothing) {
+  const auto budget = std::make_shared<KvBudget>(10 * kPageBytes);
+  KvPool pool(kLayout, budget);
+  const Pages before = Take(pool, 3);
+  Pages pages(8);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { pool.Take(pages.ids, pages.data); }),
+                HasSubstr("needs another 16.0 MiB, and 6.0 MiB of its 20.0 MiB are taken"));
+    EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { pool.Require(8); }),
+                HasSubstr("needs another 16.0 MiB"));
+    EXPECT_EQ(pool.pages_in_use(), 3);
+    EXPECT_EQ(budget->used(), 3 * kPageBytes);
+  }
+  pool.Require(7);
+  EXPECT_EQ(pool.pages_in_use(), 3) << "Require takes none";
+  const Pages rest = Take(pool, 7);
+  ErrorOf(ErrorKind::kMemory, [&] { Take(pool, 1); });
+  pool.Release(before.ids);
+  pool.Release(Take(pool, 3).ids);
+  pool.Release(rest.ids);
+  EXPECT_EQ(budget->used(), 0);
+}
+
+TEST(KvPoolTest, PoolsOfOneEngineShareABudget) {
+  const auto budget = std::make_shared<KvBudget>(4 * kPageBytes);
+  KvPool one(kLayout, budget), other(kLayout, budget);
+  const Pages pages = Take(one, 3);
+  Take(other, 1);
+  ErrorOf(ErrorKind::kMemory, [&] { Take(other, 1); });
+  one.Release(pages.ids);
+  Take(other, 3);
+}
+
+// More than any machine has, and more than a number.
+TEST(KvPoolTest, WhatNoMachineHoldsIsRefusedAtOnce) {
+  KvPool pool(kLayout);
+  for (const int64_t pages : {int64_t{1} << 40, INT64_MAX}) {
+    EXPECT_EQ(ErrorOf([&] { pool.Require(pages); }).kind(), ErrorKind::kMemory);
+  }
+  EXPECT_EQ(pool.pages_in_use(), 0);
+}
+
+// The memory behind a page that was written comes back as zeros only if it went to the system.
+bool WasGivenBack(const Pages& pages) { return pages.data[0][kPageBytes / 2] == std::byte{0}; }
+
+TEST(KvPoolTest, EmptySlabsGoBackToTheSystemButOne) {
+  KvPool pool(kLayout);
+  std::vector<Pages> slabs;
+  for (int i = 0; i < 3; ++i) {
+    slabs.push_back(Take(pool, kPerSlab));
+    for (std::byte* page : slabs.back().data) std::memset(page, 0xff, kPageBytes);
+  }
+  pool.Release(slabs[1].ids);  // stays
+  pool.Release(slabs[2].ids);  // goes
+  const Pages second = Take(pool, kPerSlab);
+  EXPECT_EQ(second.ids[0] / kPerSlab, 1u) << "slabs that lie lower come first";
+  EXPECT_FALSE(WasGivenBack(second));
+  const Pages third = Take(pool, kPerSlab);
+  EXPECT_EQ(third.ids[0] / kPerSlab, 2u);
+  EXPECT_TRUE(WasGivenBack(third));
+  // One page holds its slab.
+  pool.Release(second.ids);
+  pool.Release(std::span(third.ids).subspan(1));
+  EXPECT_EQ(pool.pages_in_use(), kPerSlab + 1);
+  pool.Release(slabs[0].ids);
+  pool.Release(std::span(third.ids).first(1));
+  EXPECT_EQ(pool.pages_in_use(), 0);
+  for (int round = 0; round < 3; ++round) pool.Release(Take(pool, 3 * kPerSlab).ids);
+}
+
+TEST(KvPoolTest, APageLargerThanASlabIsOneOfItsOwn) {
+  const KvLayout large{.layers = 1, .kv_heads = 40, .head_dim = 1024, .dtype = DType::kF32};
+  ASSERT_GT(large.page_bytes(), 16 << 20);
+  KvPool pool(large);
+  const Pages pages = Take(pool, 2);
+  pages.data[1][large.page_bytes() - 1] = std::byte{1};
+  EXPECT_GE(std::abs(pages.data[1] - pages.data[0]), large.page_bytes());
+}
+
+TEST(KvPoolTest, LimitsTheHeadDimension) {
+  KvPool(KvLayout{.layers = 1, .kv_heads = 1, .head_dim = ops::kMaxHeadDim});
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
+                      [] { KvPool(KvLayout{.layers = 1, .kv_heads = 1, .head_dim = 1025}); }),
+              HasSubstr("1025"));
+}
+
+// Every thread takes, shares and gives back, and writes into what it holds.
+TEST(KvPoolTest, ServesManyThreads) {
+  constexpr KvLayout kSmall{.layers = 1, .kv_heads = 1, .head_dim = 16, .dtype = DType::kI8};
+  const auto budget = std::make_shared<KvBudget>(200 * kSmall.page_bytes());
+  KvPool pool(kSmall, budget);
+  std::atomic<int64_t> refused = 0, damaged = 0;
+  const auto work = [&](int thread) {
+    for (int round = 0; round < 300; ++round) {
+      Pages pages(static_cast<size_t>(1 + (round * 7 + thread) % 80));
+      try {
+        pool.Take(pages.ids, pages.data);
+      } catch (const Error&) {
+        ++refused;
+        continue;
+      }
+      const auto mark = static_cast<std::byte>(16 * thread + round % 16);
+      for (std::byte* page : pages.data) page[5] = mark;
+      pool.Share(pages.ids);
+      pool.Release(pages.ids);
+      for (const std::byte* page : pages.data) damaged += page[5] == mark ? 0 : 1;
+      pool.Release(pages.ids);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) threads.emplace_back(work, thread);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(damaged, 0);
+  EXPECT_EQ(pool.pages_in_use(), 0);
+  EXPECT_EQ(budget->used(), 0);
+  RecordProperty("refused", static_cast<int>(refused));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,165 @@
+#include "ops/attention_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "ops/test_support.h"
+
+namespace godwit::ops {
+namespace {
+
+constexpr int64_t kDims[] = {1, 8, 20, 64, 100};
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+// One state that a test reads and writes.
+struct State {
+  explicit State(int64_t head_dim) : dim(head_dim), values(static_cast<size_t>(StateStride(dim))) {
+    ClearStates(dim, 1, values.data());
+  }
+  // Of one key.
+  State(float score, const std::vector<float>& value) : State(std::ssize(value)) {
+    values[0] = score;
+    values[1] = 1;
+    std::ranges::copy(value, values.begin() + kernels::kStateHeader);
+  }
+  // The maximum, the sum, and what is added up: all that a state says.
+  std::vector<float> Said() const {
+    std::vector<float> said = {values[0], values[1]};
+    const auto first = values.begin() + kernels::kStateHeader;
+    said.insert(said.end(), first, first + dim);
+    return said;
+  }
+
+  int64_t dim;
+  std::vector<float> values;
+};
+
+class AttentionStateTest : public kernels::IsaTest {
+ protected:
+  State Merged(const State& from, State into) const {
+    MergeStates(table(), into.dim, 1, from.values.data(), into.values.data());
+    return into;
+  }
+
+  std::vector<float> Finish(State state, const float* sink_logit = nullptr) const {
+    std::vector<float> out(static_cast<size_t>(state.dim));
+    FinishState(table(), state.dim, sink_logit, state.values.data(), out.data());
+    return out;
+  }
+
+  // Keys with scores far and near, one of them below everything.
+  static std::vector<State> Keys(int64_t dim, size_t n, uint32_t seed) {
+    RandomFloats random(seed);
+    std::vector<State> keys;
+    for (size_t i = 0; i < n; ++i) {
+      std::vector<float> value(static_cast<size_t>(dim));
+      for (float& x : value) x = random();
+      keys.emplace_back(i == n / 2 ? -200.0f : random(-6, 6), value);
+    }
+    return keys;
+  }
+
+  // What a softmax over them gives, in double.
+  static std::vector<double> Softmax(const std::vector<State>& keys,
+                                     std::optional<float> sink_logit = {}) {
+    double sum = sink_logit ? std::exp(double{*sink_logit}) : 0;
+    std::vector<double> out(static_cast<size_t>(keys[0].dim));
+    for (const State& key : keys) {
+      const double weight = std::exp(double{key.values[0]});
+      sum += weight;
+      for (size_t d = 0; d < out.size(); ++d) {
+        out[d] += weight * key.values[kernels::kStateHeader + d];
+      }
+    }
+    for (double& x : out) x /= sum;
+    return out;
+  }
+
+  static void ExpectNear(const std::vector<float>& found, const std::vector<double>& expected) {
+    for (size_t d = 0; d < found.size(); ++d) ASSERT_NEAR(found[d], expected[d], 40 * kEpsilon);
+  }
+};
+
+// Whoever adds up which keys, in trees of any shape.
+TEST_P(AttentionStateTest, MergingIsAssociativeAndCommutativeUpToRounding) {
+  RandomFloats random(1);
+  for (const int64_t dim : kDims) {
+    const std::vector<State> keys = Keys(dim, 12, 2);
+    const auto expected = Softmax(keys);
+    for (int round = 0; round < 20; ++round) {
+      std::vector<State> left = keys;
+      while (left.size() > 1) {
+        const auto from = static_cast<size_t>(random.Integer(0, std::ssize(left) - 1));
+        const State taken = left[from];
+        left.erase(left.begin() + static_cast<std::ptrdiff_t>(from));
+        State& into = left[static_cast<size_t>(random.Integer(0, std::ssize(left) - 1))];
+        into = Merged(taken, into);
+      }
+      ExpectNear(Finish(left[0]), expected);
+    }
+  }
+}
+
+// A row's bits are those of its own order, however many rows are merged in one call.
+TEST_P(AttentionStateTest, OneOrderGivesTheSameBits) {
+  for (const int64_t dim : kDims) {
+    const std::vector<State> keys = Keys(dim, 9, 3);
+    State expected(dim);
+    for (const State& key : keys) expected = Merged(key, expected);
+    const int64_t stride = StateStride(dim);
+    std::vector<float> from(static_cast<size_t>(5 * stride)), into(from.size(), kNan);
+    ClearStates(dim, 5, into.data());
+    for (const State& key : keys) {
+      for (int64_t row = 0; row < 5; ++row) {
+        std::ranges::copy(key.values, from.begin() + row * stride);
+      }
+      MergeStates(table(), dim, 5, from.data(), into.data());
+    }
+    for (int64_t row = 0; row < 5; ++row) {
+      State state(dim);
+      std::copy_n(into.begin() + row * stride, stride, state.values.begin());
+      EXPECT_EQ(state.Said(), expected.Said());
+    }
+  }
+}
+
+TEST_P(AttentionStateTest, NoKeysChangeNothing) {
+  for (const int64_t dim : kDims) {
+    const State none(dim);
+    EXPECT_EQ(none.Said()[0], kNothing);
+    const State key = Keys(dim, 1, 4)[0];
+    EXPECT_EQ(Merged(none, key).Said(), key.Said());
+    EXPECT_EQ(Merged(key, none).Said(), key.Said());
+    EXPECT_EQ(Merged(none, none).Said(), none.Said());
+    const std::vector<float> zeros(static_cast<size_t>(dim), 0.0f);
+    EXPECT_EQ(Finish(none), zeros);
+    const float sink = 3;
+    EXPECT_EQ(Finish(none, &sink), zeros);
+  }
+}
+
+// One term of the denominator for a query, whoever added up its keys.
+TEST_P(AttentionStateTest, ASinkLogitEntersOnceInTheEnd) {
+  for (const int64_t dim : kDims) {
+    const std::vector<State> keys = Keys(dim, 10, 5);
+    for (const float sink : {kNothing, -5.0f, 0.0f, 4.0f, 50.0f}) {
+      State whole(dim), first(dim), second(dim);
+      for (size_t i = 0; i < keys.size(); ++i) {
+        whole = Merged(keys[i], whole);
+        (i < 4 ? first : second) = Merged(keys[i], i < 4 ? first : second);
+      }
+      ExpectNear(Finish(whole, &sink), Softmax(keys, sink));
+      ExpectNear(Finish(Merged(second, first), &sink), Softmax(keys, sink));
+    }
+    const State state = Merged(keys[1], keys[0]);
+    EXPECT_EQ(Finish(state, &kNothing), Finish(state));
+  }
+}
+
+GODWIT_FOR_EVERY_ISA(AttentionStateTest);
+
+}  // namespace
+}  // namespace godwit::ops

@@ -54,7 +54,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
               options.parallel, 1, 1024);
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
-  AddKvFlags(line, options.session);
+  AddKvFlags(line, options.session, options.model.kv_memory_bytes);
   line.Parse(arguments);
   if (options.requests.empty()) {
     Throw(ErrorKind::kInput, "a file of requests is needed: name it with -f FILE");

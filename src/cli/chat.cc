@@ -49,7 +49,7 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
            options.history);
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
-  AddKvFlags(line, options.session);
+  AddKvFlags(line, options.session, options.model.kv_memory_bytes);
   line.Parse(arguments);
 }
 

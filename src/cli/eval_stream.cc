@@ -154,7 +154,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
             .help = "also write every question, one JSON object on a line, when all are answered"},
            options.jsonl);
   line.RefusePlot();
-  AddKvFlags(line, options.session, /*takes_recompute=*/true);
+  AddKvFlags(line, options.session, options.model.kv_memory_bytes, /*takes_recompute=*/true);
   line.Parse(arguments);
 }
 

@@ -34,7 +34,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   AddTaskFlags(line, options.tasks);
   line.Group("Output");
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
-  AddKvFlags(line, options.session);
+  AddKvFlags(line, options.session, options.model.kv_memory_bytes);
   line.Parse(arguments);
   ChooseModel(options.model);
   if (options.tasks.folder.empty()) {

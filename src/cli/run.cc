@@ -53,7 +53,7 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
             .help = "print one JSON object with the text, its tokens, counts and times"},
            options.json);
   AddSamplingFlags(line, options.sampling);
-  AddKvFlags(line, options.session);
+  AddKvFlags(line, options.session, options.model.kv_memory_bytes);
   line.Parse(arguments);
   if (options.chat) return;
   const char* const flag = options.system                         ? "--system"

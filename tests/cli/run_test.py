@@ -80,6 +80,16 @@ class RunTest(CliTest):
         other = json.loads(self.ok(*arguments))
         self.assertNotEqual(first["seed"], other["seed"])
 
+    # A page of the cache is what there must be; with less than the text takes it is refused.
+    def test_kv_memory(self):
+        long = ["-p", STORY["prompt"] * 30]
+        self.assertEqual(self.ok(*GREEDY, "-n", "5", *long, "--kv-memory", "1G"),
+                         self.ok(*GREEDY, "-n", "5", *long))
+        self.assertIn("KV memory", self.refused(6, *GREEDY, *long, "--kv-memory", "1K"))
+        self.refused(6, *GREEDY, "-p", STORY["prompt"] * 60, "--kv-memory", "100K")
+        self.assertIn("--kv-memory: expected an amount of memory such as 8G or 512M, found \"all\"",
+                      self.refused(2, *GREEDY, *long, "--kv-memory", "all"))
+
     def recommending(self, **fields):
         """A model whose generation_config.json says so."""
         model = self.folder / "recommending"

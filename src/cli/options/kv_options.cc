@@ -1,9 +1,11 @@
 #include "cli/options/kv_options.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "attention/make_policy.h"
 #include "base/error.h"
+#include "base/machine_memory.h"
 #include "base/name_list.h"
 #include "base/quote.h"
 #include "engine/storage_types.h"
@@ -24,6 +26,11 @@ void RefuseUnknownPolicy(std::span<const std::string> usages, std::string_view s
         Quote(spec));
 }
 
+// Before the weights are read, "auto" is taken for what it is for most models.
+DType KvTypeOf(const SessionOptions& options) {
+  return ParseKvType(options.kv_type).value_or(DType::kBF16);
+}
+
 }  // namespace
 
 void RefuseRecompute(std::string_view spec) {
@@ -34,12 +41,18 @@ void RefuseRecompute(std::string_view spec) {
         Quote(spec));
 }
 
-void AddKvFlags(CommandLine& line, SessionOptions& options, bool takes_recompute) {
+void AddKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
+                bool takes_recompute) {
   line.Group("Context");
   line.AddInt({.names = "-c,--ctx-size",
                .value = "N",
                .help = "longest text, prompt and output, in tokens (0: what the model allows)"},
               options.context_tokens, 0);
+  line.Add({.names = "--kv-memory",
+            .value = "BYTES",
+            .help = "what the caches of all texts may take together, as 8G or 512M",
+            .fallback = "what the machine, or the container, has left"},
+           [&kv_memory_bytes](const std::string& value) { kv_memory_bytes = ParseBytes(value); });
   AddKvCacheFlags(line, options, takes_recompute);
 }
 
@@ -89,11 +102,21 @@ int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
   const SessionOptions session = window ? eval::WindowSession(options, *window) : options;
   return MakePolicy(Geometry(spec),
                     {.spec = session.kv,
-                     .kv_type = ParseKvType(session.kv_type).value_or(DType::kBF16),
+                     .kv_type = KvTypeOf(session),
                      .int8_products = session.int8_attention,
                      .context = session.context_tokens == 0 ? DefaultContext(spec)
                                                             : session.context_tokens})
       ->most_kept();
+}
+
+int64_t TextsAtOnce(const DecoderSpec& spec, const SessionOptions& options,
+                    int64_t kv_memory_bytes) {
+  constexpr int64_t kUsualTokens = 4096, kMostTexts = 32;
+  const int64_t tokens = std::min(CheckKvOptions(spec, options), kUsualTokens);
+  const int64_t bytes = LayoutOf(Geometry(spec), KvTypeOf(options)).BytesFor(tokens);
+  const int64_t memory =
+      kv_memory_bytes > 0 ? kv_memory_bytes : ReadMachineMemory().available_bytes;
+  return std::clamp<int64_t>(memory / bytes, 1, kMostTexts);
 }
 
 }  // namespace godwit::cli

@@ -7,8 +7,10 @@
 
 namespace godwit::cli {
 
-// takes_recompute: whether --kv may also be what measures without a cache (eval/recompute.h).
-void AddKvFlags(CommandLine& line, SessionOptions& options, bool takes_recompute = false);
+// kv_memory_bytes: of LoadOptions. takes_recompute: whether --kv may also be what measures without a
+// cache (eval/recompute.h).
+void AddKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
+                bool takes_recompute = false);
 // Of those, the ones that do not depend on the length of a text: --kv, --kv-type, --ubatch-size.
 void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute = false);
 
@@ -18,5 +20,11 @@ void RefuseRecompute(std::string_view spec);
 // How many tokens are kept at most, or read anew. Throws what Engine::NewSession would throw, but
 // before the weights are loaded.
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options);
+
+// How many texts at once have room for 4,096 tokens each, or for as many as they keep at most, in
+// kv_memory_bytes, or with 0 in what the machine has left now: 1 to 32. More than that read the
+// weights hardly less often.
+int64_t TextsAtOnce(const DecoderSpec& spec, const SessionOptions& options,
+                    int64_t kv_memory_bytes);
 
 }  // namespace godwit::cli

@@ -157,6 +157,9 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .numa = options.numa,
        .weights = options.weights,
        .chat_template = options.chat_template,
+       .kv_memory_bytes = options.kv_memory_bytes,
+       // -ub asks for pieces of that size.
+       .step_tokens = std::max(LoadOptions().step_tokens, session.chunk_tokens),
        .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
        .on_warning =
            [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});

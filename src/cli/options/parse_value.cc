@@ -1,7 +1,9 @@
 #include "cli/options/parse_value.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <system_error>
 
@@ -59,6 +61,24 @@ float ParseFloat(std::string_view text) {
   const auto value = ParseNumber<float>(text);
   if (!value) Throw(ErrorKind::kInput, "expected a number, found {}", Quote(text));
   return *value;
+}
+
+int64_t ParseBytes(std::string_view text) {
+  constexpr std::string_view kUnits = "kKmMgGtT";
+  const size_t end = std::min(text.find_first_of(kUnits), text.size());
+  double factor = 1;
+  if (end < text.size()) {
+    const std::string_view rest = text.substr(end + 1);
+    const bool is_unit = rest.empty() || rest == "i" || rest == "iB";
+    factor = is_unit ? std::exp2(10 * static_cast<double>(kUnits.find(text[end]) / 2 + 1)) : 0;
+  }
+  const double bytes = ParseNumber<double>(text.substr(0, end)).value_or(0) * factor;
+  constexpr double kMost = 1LL << 60;
+  if (!(bytes >= 1 && bytes <= kMost)) {
+    Throw(ErrorKind::kInput, "expected an amount of memory such as 8G or 512M, found {}",
+          Quote(text));
+  }
+  return static_cast<int64_t>(bytes);
 }
 
 bool ParseBool(std::string_view text) {

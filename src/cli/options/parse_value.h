@@ -14,6 +14,8 @@ namespace godwit::cli {
 
 int64_t ParseInt(std::string_view text, int64_t min, int64_t max);
 float ParseFloat(std::string_view text);
+// "8G", "1.5GiB", "512Mi", "65536": units of 1024, as memory is counted.
+int64_t ParseBytes(std::string_view text);
 bool ParseBool(std::string_view text);  // of an environment variable: 1, true, yes, on, 0, ...
 
 // "a,,b" -> "a", "", "b". Views of `text`; at least one part. Never throws.

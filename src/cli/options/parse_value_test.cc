@@ -31,6 +31,21 @@ TEST(ParseFloat, TakesTheWholeText) {
   }
 }
 
+TEST(ParseBytes, CountsMemoryAsItIsShown) {
+  EXPECT_EQ(ParseBytes("65536"), 65536);
+  EXPECT_EQ(ParseBytes("8G"), int64_t{8} << 30);
+  EXPECT_EQ(ParseBytes("8g"), int64_t{8} << 30);
+  EXPECT_EQ(ParseBytes("1.5GiB"), int64_t{3} << 29);
+  EXPECT_EQ(ParseBytes("512Mi"), int64_t{512} << 20);
+  EXPECT_EQ(ParseBytes("3K"), 3072);
+  EXPECT_EQ(ParseBytes("1T"), int64_t{1} << 40);
+  // GB is 10^9 to some and 2^30 to others.
+  for (const char* bad : {"", "0", "-1G", "G", "8 G", "8GB", "8B", "8Gx", "8GG", "inf", "nan",
+                          "1e30", "9999999T", "all"}) {
+    EXPECT_THROW(ParseBytes(bad), Error) << bad;
+  }
+}
+
 TEST(ParseBool, KnowsTheUsualWords) {
   EXPECT_TRUE(ParseBool("1"));
   EXPECT_TRUE(ParseBool("true"));

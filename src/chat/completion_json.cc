@@ -16,7 +16,14 @@ int64_t UnixSeconds() {
       .count();
 }
 
-Json Choice(const CompletionRequest& request, const GenerateResult& result, size_t index) {
+Json Logprobs(const CompletionRequest& request, const GenerateResult& result, TokenTexts& texts) {
+  if (request.generate.top_logprobs < 0) return nullptr;
+  if (request.is_chat()) return {{"content", LogprobsJson(result, texts)}};
+  return LogprobListsJson(result, texts);
+}
+
+Json Choice(const CompletionRequest& request, const GenerateResult& result, size_t index,
+            TokenTexts& texts) {
   Json choice;
   choice["index"] = index;
   if (request.is_chat()) {
@@ -24,10 +31,11 @@ Json Choice(const CompletionRequest& request, const GenerateResult& result, size
   } else {
     choice["text"] = result.text;
   }
-  choice["logprobs"] = nullptr;
+  choice["logprobs"] = Logprobs(request, result, texts);
   choice["finish_reason"] = FinishReasonName(result.finish_reason);
   if (request.return_token_ids) choice["token_ids"] = result.tokens;
   if (result.kv.kept < result.kv.seen) choice["kv"] = KvJson(result.kv);
+  if (result.pauses > 0) choice["pauses"] = result.pauses;
   return choice;
 }
 
@@ -44,7 +52,7 @@ Json Usage(std::span<const GenerateResult> results) {
 }  // namespace
 
 Json CompletionJson(const CompletionRequest& request, std::span<const GenerateResult> results,
-                    const CompletionName& name) {
+                    const CompletionName& name, TokenTexts& texts) {
   Json json;
   json["id"] = (request.is_chat() ? "chatcmpl-" : "cmpl-") + name.id;
   json["object"] = request.is_chat() ? "chat.completion" : "text_completion";
@@ -52,7 +60,7 @@ Json CompletionJson(const CompletionRequest& request, std::span<const GenerateRe
   json["model"] = name.model;
   json["choices"] = Json::array();
   for (const GenerateResult& result : results) {
-    json["choices"].push_back(Choice(request, result, json["choices"].size()));
+    json["choices"].push_back(Choice(request, result, json["choices"].size(), texts));
   }
   json["usage"] = Usage(results);
   json["seed"] = request.generate.sampler.seed;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "chat/completion_request.h"
+#include "chat/token_texts.h"
 #include "godwit/engine.h"
 
 namespace godwit::chat {
@@ -16,9 +17,10 @@ struct CompletionName {
 };
 
 // results: one for each of the request's samples. Beside what OpenAI has: "seed", and in a choice
-// "kv" where something was dropped of its text.
+// "kv" where something was dropped of its text, "pauses" where its memory was given to others and
+// its text read again.
 nlohmann::ordered_json CompletionJson(const CompletionRequest& request,
                                       std::span<const GenerateResult> results,
-                                      const CompletionName& name);
+                                      const CompletionName& name, TokenTexts& texts);
 
 }  // namespace godwit::chat

@@ -256,7 +256,7 @@ CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefau
   if (draft.top_logprobs && !draft.logprobs) {
     Throw(ErrorKind::kInput, "\"top_logprobs\" needs \"logprobs\": true");
   }
-  if (draft.logprobs) draft.request.top_logprobs = draft.top_logprobs.value_or(0);
+  if (draft.logprobs) draft.request.generate.top_logprobs = draft.top_logprobs.value_or(0);
   if (draft.has_penalty && !draft.has_reach) {
     draft.sampler().repeat_last_n = defaults.repeat_last_n;
   }

@@ -17,7 +17,6 @@ struct CompletionRequest {
   std::variant<std::vector<Message>, std::string, std::vector<int32_t>> prompt;
   int samples = 1;  // "n": answers to it
   GenerateOptions generate;
-  int top_logprobs = -1;  // -1: none asked for; 0: of the chosen tokens only
   bool return_token_ids = false;
   nlohmann::ordered_json template_variables;  // an object: of Engine::ApplyChatTemplate
 

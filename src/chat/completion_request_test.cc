@@ -36,7 +36,7 @@ TEST(CompletionRequestTest, EveryField) {
       "chat_template_kwargs": {"b": 1, "a": 2}})");
   EXPECT_EQ(std::get<std::string>(request.prompt), "Once");
   EXPECT_EQ(request.samples, 3);
-  EXPECT_EQ(request.top_logprobs, 4);
+  EXPECT_EQ(request.generate.top_logprobs, 4);
   EXPECT_TRUE(request.return_token_ids);
   EXPECT_EQ(request.template_variables.dump(), R"({"b":1,"a":2})");
   const GenerateOptions& generate = request.generate;
@@ -85,7 +85,7 @@ TEST(CompletionRequestTest, WhatIsNotSaidIsAsTheDefaults) {
   EXPECT_THAT(request.generate.stop, ElementsAre("end"));
   EXPECT_EQ(request.template_variables.dump(), R"({"a":1,"b":3})");
   EXPECT_EQ(request.samples, 1);
-  EXPECT_EQ(request.top_logprobs, -1);
+  EXPECT_EQ(request.generate.top_logprobs, -1);
 }
 
 // That of a model reaches as far as the model says.
@@ -102,7 +102,7 @@ TEST(CompletionRequestTest, APenaltyOfItsOwnHasTheUsualReach) {
 
 TEST(CompletionRequestTest, LogProbabilities) {
   const auto top = [](const std::string& fields) {
-    return Parse(R"({"prompt": "x", )" + fields + "}").top_logprobs;
+    return Parse(R"({"prompt": "x", )" + fields + "}").generate.top_logprobs;
   };
   EXPECT_EQ(top(R"("logprobs": true)"), 0);
   EXPECT_EQ(top(R"("logprobs": false)"), -1);

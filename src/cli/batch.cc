@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/stopwatch.h"
+#include "checkpoint/model_folder.h"
 #include "cli/batch/answer_batch.h"
 #include "cli/exit_code.h"
 #include "cli/options/find_model.h"
@@ -26,7 +27,7 @@ namespace {
 struct Options {
   ModelOptions model;
   std::string requests, results;
-  int64_t parallel = 1;
+  int64_t parallel = 0;  // as memory allows
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
@@ -50,7 +51,10 @@ void Parse(std::span<const std::string> arguments, Options& options) {
             .help = "the results, a line for each as it is finished; those that are in it already "
                     "are not computed again"},
            options.results);
-  line.AddInt({.names = "-np,--parallel", .value = "N", .help = "requests at a time"},
+  line.AddInt({.names = "-np,--parallel",
+               .value = "N",
+               .help = "requests at a time; one for whose text there is no memory waits",
+               .fallback = "as many as memory holds texts of 4096 tokens, up to 32"},
               options.parallel, 1, 1024);
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
@@ -133,6 +137,10 @@ int Batch(std::span<const std::string> arguments) {
   BatchSummary summary;
   if (plan.finished.count < plan.total) {
     const Engine engine = LoadEngine(options.model, options.session);
+    if (plan.parallel == 0) {
+      plan.parallel = TextsAtOnce(ModelFolder(options.model.folder).spec(), options.session,
+                                  options.model.kv_memory_bytes);
+    }
     plan.defaults = Defaults(options, std::move(generate), engine.sampler_defaults());
     const Stopwatch watch;
     summary = AnswerBatch(engine, plan, results);

@@ -1,9 +1,15 @@
 // godwit run: continues one text.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "chat/result_json.h"
+#include "chat/token_texts.h"
 #include "cli/exit_code.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
@@ -11,7 +17,9 @@
 #include "cli/options/template_options.h"
 #include "cli/options/text_input.h"
 #include "cli/terminal/answer_text.h"
+#include "cli/terminal/answer_texts.h"
 #include "cli/terminal/generate.h"
+#include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/sampler_summary.h"
 #include "cli/terminal/summary.h"
@@ -19,6 +27,8 @@
 
 namespace godwit::cli {
 namespace {
+
+constexpr int kMostSamples = 128, kMostLogprobs = 1000;
 
 struct RunOptions {
   ModelOptions model;
@@ -28,6 +38,8 @@ struct RunOptions {
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
+  int samples = 0;    // 0: one, without a title
+  int logprobs = -1;  // GenerateOptions::top_logprobs
   bool json = false;
 };
 
@@ -52,9 +64,25 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
             .value = "",
             .help = "print one JSON object with the text, its tokens, counts and times"},
            options.json);
+  line.AddInt({.names = "--samples",
+               .value = "K",
+               .help = "K answers to the one prompt, which is read once",
+               .fallback = "1"},
+              options.samples, 1, kMostSamples);
+  line.AddInt(
+      {.names = "--logprobs",
+       .value = "K",
+       .help = "with --json: how likely each token was under the model, before the sampler, "
+               "and the K likeliest in its place"},
+      options.logprobs, 0, kMostLogprobs);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory_bytes);
   line.Parse(arguments);
+  if (options.logprobs >= 0 && !options.json) {
+    Throw(ErrorKind::kInput, "--logprobs stand in the JSON object: they need --json");
+  }
+  // Who asks for several answers wants to compare them.
+  if (options.samples > 0 && options.json) options.logprobs = std::max(options.logprobs, 0);
   if (options.chat) return;
   const char* const flag = options.system                         ? "--system"
                            : !options.model.chat_template.empty() ? "--chat-template"
@@ -74,7 +102,14 @@ std::vector<int32_t> MakePrompt(const Engine& engine, const Session& session,
       /*add_special=*/false);
 }
 
-std::string ToJson(const GenerateResult& result, const EffectiveSampler& sampler) {
+void PutSampler(const EffectiveSampler& sampler, nlohmann::ordered_json& json) {
+  json["sampler"] = SamplerJson(sampler);
+  json["seed"] = sampler.options.seed;
+}
+
+// sampler: where it is this one's alone.
+nlohmann::ordered_json ResultJson(const GenerateResult& result, const RunOptions& options,
+                                  const EffectiveSampler* sampler, chat::TokenTexts& texts) {
   nlohmann::ordered_json json;
   json["text"] = result.text;
   json["tokens"] = result.tokens;
@@ -83,14 +118,57 @@ std::string ToJson(const GenerateResult& result, const EffectiveSampler& sampler
   json["read_tokens"] = result.read_tokens;
   json["generated_tokens"] = result.tokens.size();
   json["finish_reason"] = chat::FinishReasonName(result.finish_reason);
-  json["sampler"] = SamplerJson(sampler);
-  json["seed"] = sampler.options.seed;
+  if (sampler != nullptr) PutSampler(*sampler, json);
+  if (options.logprobs >= 0) json["logprobs"] = chat::LogprobsJson(result, texts);
   json["kv"] = chat::KvJson(result.kv);
   json["timings"] = {{"prompt_ms", result.prompt_ms},
                      {"prompt_per_second", PromptRate(result)},
                      {"predicted_ms", result.predicted_ms},
                      {"predicted_per_second", PredictedRate(result)}};
-  return json.dump() + "\n";
+  return json;
+}
+
+nlohmann::ordered_json ToJson(const Engine& engine, const RunOptions& options,
+                              const EffectiveSampler& sampler,
+                              std::span<const GenerateResult> results) {
+  chat::TokenTexts texts(engine);
+  if (options.samples == 0) return ResultJson(results.front(), options, &sampler, texts);
+  nlohmann::ordered_json json;
+  for (const GenerateResult& result : results) {
+    json["answers"].push_back(ResultJson(result, options, nullptr, texts));
+  }
+  PutSampler(sampler, json);
+  return json;
+}
+
+std::vector<GenerateResult> GenerateSamples(const Engine& engine, const RunOptions& options,
+                                            std::span<const int32_t> prompt,
+                                            const GenerateOptions& generate) {
+  AnswerTexts texts(options.samples);
+  return GenerateAnswersAtTerminal(engine, prompt, generate, options.session, options.samples,
+                                   /*presses_to_exit=*/2, [&](int answer, const Event& event) {
+                                     if (!options.json) texts.Take(answer, event.text, event.done);
+                                   });
+}
+
+GenerateResult GenerateOne(const RunOptions& options, std::span<const int32_t> prompt,
+                           GenerateOptions generate, Session& session) {
+  AnswerText answer;
+  if (!options.json) generate.on_text = [&](std::string_view piece) { answer.Write(piece); };
+  GenerateResult result = GenerateAtTerminal(session, prompt, generate, /*presses_to_exit=*/2);
+  answer.Finish();
+  if (!options.json && OutputIsTerminal() && !result.text.ends_with('\n')) WriteOutput("\n");
+  return result;
+}
+
+void Say(std::span<const GenerateResult> results, const EffectiveSampler& sampler) {
+  if (!NoticesGoToTerminal()) {
+    const auto seen = [](const GenerateResult& result) { return result.kv.seen; };
+    return SayDropped(std::ranges::max_element(results, {}, seen)->kv);
+  }
+  for (const GenerateResult& result : results) WriteNotice(fmt::format("\n{}", Summarize(result)));
+  WriteNotice(
+      fmt::format("sampler {}\nseed    {}\n", DescribeSampler(sampler), sampler.options.seed));
 }
 
 }  // namespace
@@ -101,8 +179,7 @@ int Run(std::span<const std::string> arguments) {
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const std::string text = RequirePrompt(options.text);
-  AnswerText answer;
-  if (!options.json) generate.on_text = [&](std::string_view piece) { answer.Write(piece); };
+  generate.top_logprobs = options.logprobs;
 
   // No plain dialogue in its place, as in godwit chat: a program that asks for a model's own frame
   // would be given another one without noticing.
@@ -118,22 +195,14 @@ int Run(std::span<const std::string> arguments) {
   generate.sampler = sampler.options;
   Session session = engine.NewSession(options.session);
   const auto prompt = MakePrompt(engine, session, options, text);
-  const GenerateResult result =
-      GenerateAtTerminal(session, prompt, generate, /*presses_to_exit=*/2);
-
-  answer.Finish();
-  if (options.json) {
-    WriteOutput(ToJson(result, sampler));
-  } else if (OutputIsTerminal() && !result.text.ends_with('\n')) {
-    WriteOutput("\n");
-  }
-  if (NoticesGoToTerminal()) {
-    WriteNotice(fmt::format("\n{}sampler {}\nseed    {}\n", Summarize(result),
-                            DescribeSampler(sampler), sampler.options.seed));
-  } else {
-    SayDropped(result.kv);
-  }
-  return result.finish_reason == FinishReason::kCancelled ? kExitCancelled : kExitOk;
+  const auto results =
+      options.samples > 0 ? GenerateSamples(engine, options, prompt, generate)
+                          : std::vector{GenerateOne(options, prompt, std::move(generate), session)};
+  if (options.json) WriteJson(ToJson(engine, options, sampler, results));
+  Say(results, sampler);
+  const bool cancelled = std::ranges::find(results, FinishReason::kCancelled,
+                                           &GenerateResult::finish_reason) != results.end();
+  return cancelled ? kExitCancelled : kExitOk;
 }
 
 }  // namespace godwit::cli

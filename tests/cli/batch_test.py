@@ -1,6 +1,7 @@
 """godwit batch: each answer is that of `godwit run`, whatever ends the program between two of them."""
 
 import json
+import resource
 import signal
 import unittest
 
@@ -105,6 +106,42 @@ class BatchTest(CliTest):
         self.assertEqual(tokens[0], self.run_tokens(
             "-p", "The", "-n", "20", "--temp", "3", "--top-k", "0", "--top-p", "1", "--min-p", "0",
             "-s", body["seed"]))
+
+    def test_log_probabilities(self):
+        fields = {"max_tokens": 9, "seed": 3, "logprobs": True, "top_logprobs": 2}
+        file = self.requests({"prompt": STORY["prompt"], "return_token_ids": True, **fields},
+                             {"messages": CHAT["messages"], **fields})
+        answers = self.answers(file)
+        expected = json.loads(self.ok("run", "-m", TINY, "-p", STORY["prompt"], "-n", "9", "-s",
+                                      "3", "--json", "--logprobs", "2"))["logprobs"]
+        lists = answers["0"]["choices"][0]["logprobs"]
+        self.assertEqual(lists["tokens"], [entry["token"] for entry in expected])
+        self.assertEqual(lists["token_logprobs"], [entry["logprob"] for entry in expected])
+        self.assertEqual(lists["top_logprobs"],
+                         [{top["token"]: top["logprob"] for top in entry["top_logprobs"]}
+                          for entry in expected])
+        content = answers["1"]["choices"][0]["logprobs"]["content"]
+        self.assertEqual(len(content), 9)
+        for entry in content:
+            self.assertEqual(list(entry), ["token", "logprob", "bytes", "top_logprobs"])
+            self.assertEqual(len(entry["top_logprobs"]), 2)
+
+    # Memory for one text and a half: the others wait, or are paused and read again.
+    def test_little_memory(self):
+        rows = [{"prompt": STORY["prompt"] * (i % 5 + 1), "max_tokens": 150, "seed": i,
+                 "temperature": 2, "ignore_eos": True, "return_token_ids": True, "n": i % 3 + 1}
+                for i in range(9)]
+        file = self.requests(*rows)
+        tokens = lambda answers: {name: [choice["token_ids"] for choice in body["choices"]]
+                                  for name, body in answers.items()}
+        expected = tokens(self.answers(file))
+        kv = json.loads(self.ok("run", "-m", TINY, "-p", STORY["prompt"] * 5, "--ignore-eos", "-n",
+                                "150", "--json"))["kv"]
+        self.out.unlink()
+        answers = self.answers(file, "-np", "8", "--kv-memory", 3 * kv["bytes"] // 2)
+        self.assertEqual(tokens(answers), expected)
+        self.assertTrue(any("pauses" in choice for body in answers.values()
+                            for choice in body["choices"]))
 
     def test_seeds(self):
         file = self.requests({"prompt": "The", "max_tokens": 1}, {"prompt": "The", "max_tokens": 1})
@@ -221,6 +258,17 @@ class BatchTest(CliTest):
         written = self.out.read_bytes()
         self.assertEqual(self.ok(*self.command(file)), "")
         self.assertEqual(self.out.read_bytes(), written)
+
+    def test_a_full_disk(self):
+        file = self.many(20)
+        self.answers(file)
+        expected = self.without_times()
+        self.out.unlink()
+        full = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))
+        self.assertIn("cannot write to", self.refused(IO, *self.command(file), preexec_fn=full))
+        self.assertEqual(self.out.stat().st_size, 3000)
+        self.answers(file)
+        self.assertEqual(self.without_times(), expected)
 
     def test_requests_that_came_later(self):
         self.answers(self.many(2))

@@ -32,6 +32,8 @@ class ResultFilesTest(CliTest):
         weights = self.model / "model.safetensors"
         for arguments in (["perplexity", *m, *f, "--jsonl", self.text],
                           ["perplexity", *m, *f, "--jsonl", weights],
+                          ["batch", *m, *f, "-o", self.text],
+                          ["batch", *m, *f, "-o", weights],
                           ["logits", *m, *f, "-o", self.text],
                           ["logits", *m, *f, "-o", weights],
                           ["eval", "quant", *m, "-m", f"{self.model}:int8", *f, "--jsonl", weights],

@@ -1,12 +1,14 @@
 """godwit run: the continuation, its JSON, its flags and their environment variables."""
 
 import json
+import math
 import pathlib
 import re
 import shutil
 import unittest
 
 from harness import BINARY, ENDLESS, EXPECTED, TINY, CliTest, Terminal
+from logits_test import read_npy
 
 STORY = EXPECTED["complete"][0]
 GREEDY = ["run", "-m", TINY, "--temp", "0"]
@@ -79,6 +81,62 @@ class RunTest(CliTest):
         self.assertEqual(first["tokens"], again["tokens"])
         other = json.loads(self.ok(*arguments))
         self.assertNotEqual(first["seed"], other["seed"])
+
+    LOTS = ["--temp", "3", "--top-k", "0", "--top-p", "1", "--min-p", "0", "-n", "30"]
+
+    def test_samples(self):
+        run = ["run", "-m", TINY, "-p", STORY["prompt"] * 20, *self.LOTS, "-s", "3"]
+        result = json.loads(self.ok(*run, "--samples", "3", "--json"))
+        self.assertEqual(list(result), ["answers", "sampler", "seed"])
+        answers = result["answers"]
+        self.assertEqual(len({str(answer["tokens"]) for answer in answers}), 3)
+        self.assertEqual(answers[0]["tokens"], json.loads(self.ok(*run, "--json"))["tokens"])
+        # The others read no more of the prompt than what does not fill a page of 64 tokens.
+        for answer in answers[1:]:
+            self.assertGreater(answer["prompt_tokens"], 64)
+            self.assertLess(answer["read_tokens"], 64)
+            self.assertEqual(answer["read_tokens"] + answer["cached_tokens"],
+                             answer["prompt_tokens"])
+        for answer in answers:
+            self.assertEqual(len(answer["logprobs"]), len(answer["tokens"]))
+            self.assertEqual({str(entry["top_logprobs"]) for entry in answer["logprobs"]}, {"[]"})
+        # Any number of them has the same ones.
+        fewer = json.loads(self.ok(*run, "--samples", "2", "--json"))["answers"]
+        self.assertEqual([answer["tokens"] for answer in fewer],
+                         [answer["tokens"] for answer in answers[:2]])
+        texts = "".join(f"{chr(10) if i else ''}--- {i + 1} of 3 ---\n{answer['text']}"
+                        f"{'' if answer['text'].endswith(chr(10)) else chr(10)}"
+                        for i, answer in enumerate(answers))
+        self.assertEqual(self.ok(*run, "--samples", "3"), texts)
+        self.assertEqual(self.ok(*run, "--samples", "1").splitlines()[0], "--- 1 of 1 ---")
+
+    def test_number_of_samples(self):
+        for count in ("0", "-1", "129", "many"):
+            self.assertIn(f'--samples: expected a whole number from 1 to 128, found "{count}"',
+                          self.refused(2, *GREEDY, "-p", "x", "--samples", count))
+
+    def test_log_probabilities(self):
+        run = ["run", "-m", TINY, "-p", STORY["prompt"], *self.LOTS, "-s", "3", "--json"]
+        result = json.loads(self.ok(*run, "--logprobs", "3"))
+        tokens = STORY["tokens"] + result["tokens"]
+        out = self.folder / "out.npy"
+        self.ok("logits", "-m", TINY, "--tokens", json.dumps(tokens), "-o", out)
+        (_, vocab), logits = read_npy(out.read_bytes())
+        text = ""
+        for i, entry in enumerate(result["logprobs"]):
+            at = len(STORY["tokens"]) - 1 + i
+            row = logits[at * vocab:(at + 1) * vocab]
+            log_sum = math.log(math.fsum(map(math.exp, row)))
+            self.assertAlmostEqual(entry["logprob"], row[result["tokens"][i]] - log_sum, places=4)
+            self.assertEqual([round(top["logprob"], 3) for top in entry["top_logprobs"]],
+                             [round(logit - log_sum, 3) for logit in sorted(row)[:-4:-1]])
+            if entry["bytes"] is not None:
+                self.assertEqual(bytes(entry["bytes"]).decode(), entry["token"])
+            text += entry["token"]
+        if result["finish_reason"] == "length":
+            self.assertEqual(text, result["text"])
+        self.assertNotIn("logprobs", json.loads(self.ok(*run)))
+        self.assertIn("need --json", self.refused(2, *GREEDY, "-p", "x", "--logprobs", "3"))
 
     # A page of the cache is what there must be; with less than the text takes it is refused.
     def test_kv_memory(self):

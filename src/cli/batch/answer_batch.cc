@@ -1,8 +1,5 @@
 #include "cli/batch/answer_batch.h"
 
-#include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -15,22 +12,21 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/line_reader.h"
+#include "chat/answers.h"
 #include "chat/completion_json.h"
-#include "cli/batch/completions.h"
+#include "cli/hints.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_line.h"
 
 namespace godwit::cli {
 namespace {
 
-// How soon Ctrl-C is noticed: a signal handler can wake nobody.
-constexpr auto kGlance = std::chrono::milliseconds(50);
-
 class Batch {
  public:
   Batch(const Engine& engine, const BatchPlan& plan, AppendedFile& results)
       : engine_(engine),
         plan_(plan),
+        session_(engine.NewSession(plan.session)),
         results_(results),
         requests_(plan.requests, kMostRequestBytes),
         progress_("answering", ProgressUnit::kRequests) {
@@ -38,23 +34,13 @@ class Batch {
   }
 
   BatchSummary Run() {
-    CancelToken cancel;
-    const CancelOnInterrupt interrupt(cancel, /*presses_to_exit=*/2);
-    std::deque<Completions> completions;
-    for (int64_t i = 0; i < plan_.parallel; ++i) completions.emplace_back(engine_, plan_.session);
-    std::vector<std::jthread> threads;
-    working_ = plan_.parallel;
-    for (Completions& one : completions) threads.emplace_back([this, &one] { Work(one); });
-
-    std::unique_lock lock(mutex_);
-    while (working_ > 0) {
-      ended_.wait_for(lock, kGlance);
-      stopped_ = stopped_ || cancel.cancelled();
-      if (!stopped_) continue;
-      for (Completions& one : completions) one.Cancel();
+    {
+      const CancelOnInterrupt interrupt(cancel_, /*presses_to_exit=*/2);
+      std::vector<std::jthread> threads;
+      for (int64_t i = 0; i < plan_.parallel; ++i) threads.emplace_back([this] { Work(); });
     }
     if (fatal_) std::rethrow_exception(fatal_);
-    summary_.cancelled = stopped_;
+    summary_.cancelled = cancel_.cancelled();
     return summary_;
   }
 
@@ -64,24 +50,21 @@ class Batch {
     int64_t number;
   };
 
-  void Work(Completions& completions) {
-    std::exception_ptr error;
+  void Work() {
     try {
-      while (const auto request = Next()) Answer(completions, *request);
+      chat::TokenTexts texts(engine_);
+      while (const auto request = Next()) Answer(*request, texts);
     } catch (...) {
-      error = std::current_exception();
+      const std::lock_guard lock(mutex_);
+      if (!fatal_) fatal_ = std::current_exception();
+      cancel_.Cancel();
     }
-    const std::lock_guard lock(mutex_);
-    // Of several errors the first: the others are those of requests that it has ended.
-    if (error && !std::exchange(stopped_, true)) fatal_ = error;
-    --working_;
-    ended_.notify_one();
   }
 
   // The next that is not finished.
   std::optional<Request> Next() {
     const std::lock_guard lock(mutex_);
-    while (!stopped_) {
+    while (!cancel_.cancelled()) {
       const auto line = requests_.Next();
       if (!line) break;
       const int64_t number = requests_.number();
@@ -92,7 +75,7 @@ class Batch {
     return std::nullopt;
   }
 
-  void Answer(Completions& completions, const Request& request) {
+  void Answer(const Request& request, chat::TokenTexts& texts) {
     chat::CompletionDefaults defaults = plan_.defaults;
     // 32 bits: they survive every JSON reader.
     if (plan_.random_seeds) defaults.generate.sampler.seed = std::random_device()();
@@ -100,17 +83,24 @@ class Batch {
     const RequestName name{
         .custom_id = parsed.custom_id,
         .place = {.line = request.number, .fingerprint = Fingerprint(request.line)}};
+    const chat::CompletionRequest& asked = parsed.completion;
+    std::vector<GenerateResult> answers;
+    std::string line;
     try {
-      const auto answers = completions.Generate(parsed.completion);
-      const auto body = chat::CompletionJson(parsed.completion, answers,
-                                             {.id = name.request_id(), .model = plan_.model});
-      Finish(ResultLine(name, body), answers);
+      answers = chat::GenerateAnswers(engine_, chat::PromptTokens(engine_, session_, asked),
+                                      asked.generate, plan_.session, asked.samples, &cancel_);
+      for (const GenerateResult& answer : answers) {
+        if (answer.finish_reason == FinishReason::kCancelled) return;
+      }
+      const auto body = chat::CompletionJson(
+          asked, answers, {.id = name.request_id(), .model = plan_.model}, texts);
+      line = ResultLine(name, body);
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kCancelled) throw;
-      Fail(name, request, error);
+      return Fail(name, request, error);
     } catch (const std::bad_alloc&) {
-      Fail(name, request, Error(ErrorKind::kMemory, "out of memory"));
+      return Fail(name, request, Error(ErrorKind::kMemory, "out of memory"));
     }
+    Finish(line, answers);
   }
 
   void Finish(const std::string& line, std::span<const GenerateResult> answers) {
@@ -128,7 +118,7 @@ class Batch {
   void Fail(const RequestName& name, const Request& request, const Error& error) {
     const std::lock_guard lock(mutex_);
     results_.Append(FailureLine(name, error));
-    if (summary_.failed++ == 0) summary_.failure = request.where + ": " + error.what();
+    if (summary_.failed++ == 0) summary_.failure = request.where + ": " + WithHint(error);
     ++summary_.answered;
     Report();
   }
@@ -140,14 +130,13 @@ class Batch {
 
   const Engine& engine_;
   const BatchPlan& plan_;
+  const Session session_;  // to make tokens with
+  CancelToken cancel_;
   std::mutex mutex_;  // over all that follows
   AppendedFile& results_;
   LineReader requests_;
   ProgressLine progress_;
   BatchSummary summary_;
-  std::condition_variable ended_;
-  int64_t working_ = 0;  // threads
-  bool stopped_ = false;
   std::exception_ptr fatal_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace godwit::cli {
 
-// kv_memory_bytes: of LoadOptions. takes_recompute: whether --kv may also be what measures without a
-// cache (eval/recompute.h).
+// kv_memory_bytes: of LoadOptions. takes_recompute: whether --kv may also be what measures without
+// a cache (eval/recompute.h).
 void AddKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
                 bool takes_recompute = false);
 // Of those, the ones that do not depend on the length of a text: --kv, --kv-type, --ubatch-size.

@@ -1,8 +1,10 @@
-// Session::Generate with what belongs to it at a terminal.
+// Generating, with what belongs to it at a terminal.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "godwit/engine.h"
 
@@ -13,5 +15,11 @@ namespace godwit::cli {
 // times, it leaves the program.
 GenerateResult GenerateAtTerminal(Session& session, std::span<const int32_t> prompt,
                                   GenerateOptions options, int presses_to_exit);
+
+// Likewise, of several answers to one prompt: chat::GenerateAnswers.
+std::vector<GenerateResult> GenerateAnswersAtTerminal(
+    const Engine& engine, std::span<const int32_t> prompt, const GenerateOptions& options,
+    const SessionOptions& session, int count, int presses_to_exit,
+    const std::function<void(int answer, const Event& event)>& on_event);
 
 }  // namespace godwit::cli

@@ -1,0 +1,51 @@
+#include "chat/answers.h"
+
+#include <string>
+#include <variant>
+
+namespace godwit::chat {
+namespace {
+
+// How long one of them is waited for while others may have something, and how soon a cancelled
+// token is noticed: short beside the time in which an answer that nobody reads is held up.
+constexpr double kWaitMs = 10;
+
+}  // namespace
+
+std::vector<int32_t> PromptTokens(const Engine& engine, const Session& session,
+                                  const CompletionRequest& request) {
+  if (const auto* tokens = std::get_if<std::vector<int32_t>>(&request.prompt)) return *tokens;
+  if (const auto* text = std::get_if<std::string>(&request.prompt)) return session.Tokenize(*text);
+  return session.Tokenize(
+      engine.ApplyChatTemplate(std::get<std::vector<Message>>(request.prompt), /*open=*/true,
+                               request.template_variables.dump()),
+      /*add_special=*/false);
+}
+
+std::vector<GenerateResult> GenerateAnswers(
+    const Engine& engine, std::span<const int32_t> prompt, GenerateOptions options,
+    const SessionOptions& session, int count, const CancelToken* cancel,
+    const std::function<void(int answer, const Event& event)>& on_event) {
+  std::vector<Generation> answers;
+  for (int i = 0; i < count; ++i) {
+    options.sequence = static_cast<uint64_t>(i);
+    answers.push_back(engine.Submit(prompt, options, session));
+  }
+  std::vector<bool> done(answers.size());
+  for (size_t left = answers.size(); left > 0;) {
+    for (size_t i = 0; i < answers.size(); ++i) {
+      if (cancel != nullptr && cancel->cancelled()) answers[i].Cancel();
+      if (done[i]) continue;
+      const auto event = answers[i].Next(kWaitMs);
+      if (!event) continue;
+      if (on_event) on_event(static_cast<int>(i), *event);
+      done[i] = event->done;
+      if (done[i]) --left;
+    }
+  }
+  std::vector<GenerateResult> results;
+  for (Generation& answer : answers) results.push_back(answer.Wait());
+  return results;
+}
+
+}  // namespace godwit::chat

@@ -1,0 +1,29 @@
+// From a request to its answers, through the public API.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/cancel.h"
+#include "chat/completion_request.h"
+#include "godwit/engine.h"
+
+namespace godwit::chat {
+
+// The tokens of its prompt. session: of the options with which it is to be answered. Throws what
+// Session::Tokenize and Engine::ApplyChatTemplate throw.
+std::vector<int32_t> PromptTokens(const Engine& engine, const Session& session,
+                                  const CompletionRequest& request);
+
+// `count` answers to one prompt at once, options.sequence 0 to count - 1, which read it once.
+// on_event: called from this thread with whatever comes of one of them. After Cancel of the token,
+// which may be null, all end within a moment. Throws what Engine::Submit throws, and the first
+// error of one.
+std::vector<GenerateResult> GenerateAnswers(
+    const Engine& engine, std::span<const int32_t> prompt, GenerateOptions options,
+    const SessionOptions& session, int count, const CancelToken* cancel,
+    const std::function<void(int answer, const Event& event)>& on_event = {});
+
+}  // namespace godwit::chat

@@ -6,10 +6,12 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <future>
 #include <memory>
 #include <thread>
 
+#include "base/rng.h"
 #include "base/test_support.h"
 #include "engine/engine_impl.h"
 #include "tests/fake_model.h"
@@ -218,6 +220,72 @@ TEST(Scheduler, AllFinishThoughMemoryIsShort) {
           ErrorKind::kMemory,
           [&] { Engine(kTiny, {.threads = 1, .kv_memory_bytes = page_set - 1}).NewSession({}); }),
       HasSubstr("the smallest cache"));
+}
+
+// Whoever comes, goes and gives up: the answers are those of each alone, and no page is lost.
+TEST(Scheduler, RandomRequestsAndCancelsLeaveNothingBehind) {
+  const Engine roomy(kTiny, {.threads = 1});
+  Session measure = roomy.NewSession({});
+  measure.Generate(Prompt(0, 10), Greedy(1));
+  const auto engine = std::make_shared<const Engine::Impl>(
+      kTiny,
+      LoadOptions{.threads = 2, .kv_memory_bytes = 9 * measure.kv().bytes, .step_tokens = 40});
+  const auto plan = std::make_shared<const TextPlan>(*engine, SessionOptions{});
+  struct Started {
+    std::shared_ptr<Request> request;
+    Tokens prompt;
+    int64_t output_tokens;
+  };
+  std::deque<Started> started;
+  int finished = 0, cancelled = 0;
+  const auto finish = [&](Started& one) {
+    while (!one.request->Next(std::nullopt)->done) continue;
+    const GenerateResult result = one.request->TakeResult();
+    if (result.finish_reason == FinishReason::kCancelled) {
+      ++cancelled;
+    } else {
+      ++finished;
+      EXPECT_EQ(std::ssize(result.tokens), one.output_tokens);
+    }
+    const auto expected = Alone(roomy, one.prompt, std::ssize(result.tokens));
+    EXPECT_EQ(result.tokens, expected);
+  };
+  for (int i = 0; i < 200; ++i) {
+    const auto random = [&](int64_t below, uint64_t draw) {
+      return static_cast<int64_t>(RandomBits(/*seed=*/7, 0, i, draw) %
+                                  static_cast<uint64_t>(below));
+    };
+    Started one{.request = nullptr,
+                .prompt = Prompt(static_cast<int>(random(12, 0)), 1 + random(120, 1)),
+                .output_tokens = random(4, 2) == 0 ? 300 : 1 + random(60, 3)};
+    one.request = engine->NewRequest(plan, one.prompt, Greedy(one.output_tokens),
+                                     std::make_shared<Interrupt>(), /*shares=*/true);
+    engine->scheduler->Submit(one.request);
+    started.push_back(std::move(one));
+    if (random(2, 4) == 0)
+      started[static_cast<size_t>(random(std::ssize(started), 5))].request->Cancel();
+    if (started.size() == 8) {
+      finish(started.front());
+      started.pop_front();
+    }
+  }
+  for (Started& one : started) finish(one);
+  EXPECT_GT(finished, 50);
+  EXPECT_GT(cancelled, 10);
+  while (engine->scheduler->DropParked()) continue;
+  EXPECT_EQ(plan->pool().pages_in_use(), 0);
+  EXPECT_EQ(plan->pool().budget().used(), 0);
+}
+
+TEST(Scheduler, ACancelledSessionCanBeForked) {
+  const Engine engine(kTiny, {.threads = 1});
+  Session session = engine.NewSession({.kv = "sinks:4+60"});
+  GenerateOptions options = Greedy(-1);
+  options.on_text = [&](std::string_view) { session.Cancel(); };
+  EXPECT_EQ(session.Generate(Prompt(4, 70), options).finish_reason, FinishReason::kCancelled);
+  Session fork = session.Fork();
+  const Tokens text(session.tokens().begin(), session.tokens().end());
+  EXPECT_EQ(fork.Generate(text, Greedy(9)).tokens, session.Generate(text, Greedy(9)).tokens);
 }
 
 // A model of one dimension whose steps a test can stop.

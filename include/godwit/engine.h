@@ -29,8 +29,8 @@ namespace godwit {
 struct LoadOptions {
   int threads = 0;  // 0: one for every core that this process may use
   std::string isa;  // "avx512", "avx2", ...; empty: the best that this processor has
-  // "none" or "distribute": the engine's own threads are pinned, the calling thread is not, and its
-  // memory is interleaved over the machine's nodes. Empty: none.
+  // "none" or "distribute": the threads that compute are pinned, and the engine's memory is
+  // interleaved over the machine's nodes. Empty: none.
   std::string numa;
   // What the linear layers are stored as: "f32", "bf16", "int8" (a scale for each output, and for
   // each row that is multiplied with them); "auto": as in the checkpoint.

@@ -37,7 +37,8 @@ std::vector<int> Cpus(const LoadOptions& options) {
 Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
     : folder(model_folder),
       isa(kernels::SelectIsa(options.isa)),
-      pool(ThreadCount(options.threads), Cpus(options)),
+      cpus(Cpus(options)),
+      pool(ThreadCount(options.threads), cpus),
       template_choice_(options.chat_template) {
   const ModelFolder opened(folder);
   spec = opened.spec();
@@ -95,6 +96,7 @@ void Engine::Impl::Start(int64_t kv_memory_bytes, int64_t step_tokens) {
   kv_budget_ = std::make_shared<KvBudget>(
       kv_memory_bytes > 0 ? kv_memory_bytes : ReadMachineMemory().available_bytes);
   scheduler = std::make_unique<Scheduler>(*model, isa, pool, step_tokens);
+  if (!cpus.empty()) scheduler->PinTo(cpus.front());
 }
 
 std::shared_ptr<KvPool> Engine::Impl::PoolOf(DType kv_type) const {

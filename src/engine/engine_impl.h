@@ -58,7 +58,7 @@ class Engine::Impl {
   SpecialTokens special;
   std::unique_ptr<const LanguageModel> model;
   const kernels::Isa& isa;
-
+  std::vector<int> cpus;  // of the threads that compute, if they are pinned
   mutable ThreadPool pool;
 
  private:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/numa.h"
 
 namespace godwit {
 namespace {
@@ -41,6 +42,11 @@ Scheduler::~Scheduler() {
   for (Requests* list : {&inbox_, &waiting_, &running_}) {
     for (const auto& request : *list) request->Finish(FinishReason::kCancelled);
   }
+}
+
+void Scheduler::PinTo(int cpu) {
+  Interrupt nobody;
+  RunAlone(nobody, [cpu](const Exec&) { PinThisThread(cpu); });
 }
 
 void Scheduler::Submit(std::shared_ptr<Request> request) {

@@ -38,6 +38,9 @@ class Scheduler {
   // Ends the requests that are still on their way as cancelled.
   ~Scheduler();
 
+  // Lets the thread stay on that CPU, as the pool's own do (base/numa.h).
+  void PinTo(int cpu);
+
   void Submit(std::shared_ptr<Request> request);
   // A request that was held up by its reader can go on.
   void Wake();

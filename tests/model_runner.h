@@ -16,7 +16,7 @@
 #include "model/loader.h"
 #include "tensor/workspace.h"
 #include "weights/hf_config.h"
-#include "weights/open.h"
+#include "weights/open_weights.h"
 
 namespace godwit {
 

@@ -11,7 +11,7 @@
 #include "model/archs/all.h"
 #include "model/loader.h"
 #include "weights/hf_config.h"
-#include "weights/open.h"
+#include "weights/open_weights.h"
 
 namespace godwit::bench {
 namespace {

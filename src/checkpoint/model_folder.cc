@@ -13,7 +13,7 @@
 #include "base/quote.h"
 #include "model/archs/all.h"
 #include "text/load_tokenizer.h"
-#include "weights/open.h"
+#include "weights/open_weights.h"
 
 namespace godwit {
 namespace {

@@ -15,7 +15,7 @@
 #include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
-#include "cli/quant_report.h"
+#include "cli/reports/quant_report.h"
 #include "cli/scored_files.h"
 #include "cli/task_runs.h"
 #include "cli/terminal/json_output.h"

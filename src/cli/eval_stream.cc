@@ -16,7 +16,7 @@
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/parse_value.h"
-#include "cli/stream_report.h"
+#include "cli/reports/stream_report.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/output_file.h"

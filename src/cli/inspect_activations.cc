@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/activations_report.h"
 #include "cli/calibration_run.h"
-#include "cli/quantize_report.h"
+#include "cli/reports/activations_report.h"
+#include "cli/reports/quantize_report.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"

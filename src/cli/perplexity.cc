@@ -11,7 +11,7 @@
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/parse_value.h"
-#include "cli/perplexity_report.h"
+#include "cli/reports/perplexity_report.h"
 #include "cli/scored_files.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/json_output.h"

@@ -14,7 +14,7 @@
 #include "cli/options/model_options.h"
 #include "cli/options/parse_value.h"
 #include "cli/options/smoothing_options.h"
-#include "cli/quantize_report.h"
+#include "cli/reports/quantize_report.h"
 #include "cli/terminal/clean_up.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"

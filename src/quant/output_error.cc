@@ -6,7 +6,7 @@
 
 #include "ops/linear.h"
 #include "ops/pack_weight.h"
-#include "quant/quantize.h"
+#include "quant/quantize_matrix.h"
 
 namespace godwit::quant {
 namespace {

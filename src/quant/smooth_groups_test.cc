@@ -6,7 +6,7 @@
 
 #include "quant/quant_test_support.h"
 #include "weights/hf_config.h"
-#include "weights/open.h"
+#include "weights/open_weights.h"
 
 namespace godwit::quant {
 namespace {

@@ -11,9 +11,9 @@
 #include "base/open_file.h"
 #include "quant/linears.h"
 #include "quant/quantization_block.h"
-#include "quant/quantize.h"
+#include "quant/quantize_matrix.h"
 #include "tensor/float_bytes.h"
-#include "weights/open.h"
+#include "weights/open_weights.h"
 
 namespace godwit::quant {
 namespace {

@@ -11,10 +11,10 @@
 #include "base/test_folder.h"
 #include "quant/linears.h"
 #include "quant/quant_test_support.h"
-#include "quant/quantize.h"
+#include "quant/quantize_matrix.h"
 #include "quant/smooth.h"
 #include "tensor/float_bytes.h"
-#include "weights/open.h"
+#include "weights/open_weights.h"
 
 namespace godwit::quant {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "weights/open.h"
+#include "weights/open_weights.h"
 #include "weights/test_files.h"
 
 namespace godwit {

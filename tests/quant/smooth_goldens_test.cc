@@ -10,7 +10,7 @@
 #include "model/model_test_support.h"
 #include "quant/scaled_tensor.h"
 #include "weights/hf_config.h"
-#include "weights/open.h"
+#include "weights/open_weights.h"
 
 namespace godwit::quant {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/message_reader.h"
+#include "cli/chat/message_reader.h"
 
 #include <string_view>
 

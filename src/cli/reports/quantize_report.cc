@@ -1,4 +1,4 @@
-#include "cli/quantize_report.h"
+#include "cli/reports/quantize_report.h"
 
 #include <fmt/format.h>
 

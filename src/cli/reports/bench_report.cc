@@ -1,4 +1,4 @@
-#include "cli/bench_report.h"
+#include "cli/reports/bench_report.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/stream_report.h"
+#include "cli/reports/stream_report.h"
 
 #include <fmt/format.h>
 

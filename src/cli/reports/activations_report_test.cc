@@ -1,4 +1,4 @@
-#include "cli/activations_report.h"
+#include "cli/reports/activations_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

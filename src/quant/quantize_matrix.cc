@@ -1,4 +1,4 @@
-#include "quant/quantize.h"
+#include "quant/quantize_matrix.h"
 
 #include <algorithm>
 #include <cmath>

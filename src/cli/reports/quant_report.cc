@@ -1,11 +1,11 @@
-#include "cli/quant_report.h"
+#include "cli/reports/quant_report.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 #include <vector>
 
-#include "cli/perplexity_report.h"
+#include "cli/reports/perplexity_report.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/table.h"
 

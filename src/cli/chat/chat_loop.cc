@@ -1,4 +1,4 @@
-#include "cli/chat_loop.h"
+#include "cli/chat/chat_loop.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,8 +12,8 @@
 #include "chat/conversation_file.h"
 #include "chat/pinned_messages.h"
 #include "chat/plain_dialogue.h"
+#include "cli/chat/message_reader.h"
 #include "cli/hints.h"
-#include "cli/message_reader.h"
 #include "cli/options/help.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"

@@ -1,4 +1,4 @@
-#include "cli/interruptible_codec.h"
+#include "cli/chat/interruptible_codec.h"
 
 #include <utility>
 

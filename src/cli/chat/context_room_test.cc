@@ -1,4 +1,4 @@
-#include "cli/context_room.h"
+#include "cli/chat/context_room.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

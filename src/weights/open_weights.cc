@@ -1,4 +1,4 @@
-#include "weights/open.h"
+#include "weights/open_weights.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -10,7 +10,7 @@
 
 #include "base/function_ref.h"
 #include "chat/conversation.h"
-#include "cli/context_room.h"
+#include "cli/chat/context_room.h"
 #include "cli/options/sampling_options.h"
 #include "cli/terminal/line_source.h"
 #include "model/spec.h"

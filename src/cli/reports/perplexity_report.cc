@@ -1,4 +1,4 @@
-#include "cli/perplexity_report.h"
+#include "cli/reports/perplexity_report.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "weights/open.h"
+#include "weights/open_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -145,11 +145,12 @@ std::span<const int64_t> AttentionStep::Ancestors(const Segment& segment, int64_
   return ancestors;
 }
 
+const AttentionStep::Run& AttentionStep::RunWith(int64_t index, int64_t Run::*first) const {
+  return *(std::ranges::upper_bound(runs_.first(run_count_), index, {}, first) - 1);
+}
+
 int64_t AttentionStep::PositionOf(int64_t row) const {
-  const auto runs = runs_.first(run_count_);
-  const auto next = std::upper_bound(runs.begin(), runs.end(), row,
-                                     [](int64_t r, const Run& run) { return r < run.first_row; });
-  const Run& run = *(next - 1);
+  const Run& run = RunWith(row, &Run::first_row);
   return run.rows.position + row - run.first_row;
 }
 
@@ -164,11 +165,8 @@ void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
   const ops::AttentionShape& shape = geometry_.shape;
   Workspace::Scope scope(exec_.workspace);
   const auto rotated = exec_.workspace.Matrix<float>(exec_.pool.threads(), shape.head_dim);
-  const auto runs = std::span<const Run>(runs_).first(run_count_);
   const auto write = [&](int64_t task, int worker) {
-    const Run& run = *(std::upper_bound(runs.begin(), runs.end(), task,
-                                        [](int64_t t, const Run& r) { return t < r.first_write; }) -
-                       1);
+    const Run& run = RunWith(task, &Run::first_write);
     const int64_t length = run.text->length();
     const int64_t head = (task - run.first_write) % shape.kv_heads;
     const int64_t tile = length / kTileTokens + (task - run.first_write) / shape.kv_heads;

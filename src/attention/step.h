@@ -73,6 +73,8 @@ class AttentionStep {
 
   void Plan(const Segment& segment, int64_t first_row);
   std::span<const int64_t> Ancestors(const Segment& segment, int64_t first_row, int64_t row);
+  // The run that has that row of the step (first_row), or that task (first_write).
+  const Run& RunWith(int64_t index, int64_t Run::*first) const;
   int64_t WriteTasks(const Run& run) const;
   void WriteKeys(int64_t layer, const AttentionInput& input);
   ops::AttentionRows SourcesOf(Run& run, int64_t layer, const AttentionInput& input);

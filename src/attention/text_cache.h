@@ -55,8 +55,6 @@ class TextCache {
   // Makes room for a step of `tokens`. Throws Error(kMemory) with everything as it was. A step does
   // so itself: this is for who wants to know before.
   void Reserve(int64_t tokens) { cache_.Reserve(tokens); }
-  // So that a text of up to `length` tokens takes pages only, nothing from the heap.
-  void ReserveTable(int64_t length) { cache_.ReserveTable(length); }
 
   // Forgets the tokens at positions >= length, as if they had never come. Truncate throws
   // Error(kUnsupported) where CanTruncate says no: what was seen then has been dropped.

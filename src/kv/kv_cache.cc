@@ -61,7 +61,7 @@ void CopyFloats(const float* x, int64_t n, float* out) noexcept { std::copy_n(x,
 
 KvCache::KvCache(std::shared_ptr<KvPool> pool) : pool_(std::move(pool)) {}
 
-KvCache::~KvCache() { Clear(); }
+KvCache::~KvCache() { pool_->Release(ids_); }
 
 KvCache::KvCache(KvCache&& other) noexcept
     : pool_(other.pool_),
@@ -70,18 +70,14 @@ KvCache::KvCache(KvCache&& other) noexcept
       ids_(std::exchange(other.ids_, {})),
       data_(std::exchange(other.data_, {})) {}
 
-KvCache& KvCache::operator=(KvCache&& other) noexcept {
-  if (this == &other) return *this;
-  Clear();
-  pool_ = other.pool_;
-  length_ = std::exchange(other.length_, 0);
-  dropped_ = std::exchange(other.dropped_, {0, 0});
-  ids_ = std::exchange(other.ids_, {});
-  data_ = std::exchange(other.data_, {});
+KvCache& KvCache::operator=(KvCache other) noexcept {
+  std::swap(pool_, other.pool_);
+  std::swap(length_, other.length_);
+  std::swap(dropped_, other.dropped_);
+  std::swap(ids_, other.ids_);
+  std::swap(data_, other.data_);
   return *this;
 }
-
-void KvCache::Clear() noexcept { pool_->Release(ids_); }
 
 KvCache KvCache::Fork() const {
   KvCache fork(pool_);
@@ -105,12 +101,6 @@ int64_t KvCache::Slot(int64_t tile) const {
   const int64_t begin = dropped_.begin / kTileTokens, end = dropped_.end / kTileTokens;
   assert(tile < begin || tile >= end);
   return tile < begin ? tile : tile - (end - begin);
-}
-
-void KvCache::ReserveTable(int64_t length) {
-  const auto entries = static_cast<size_t>(PagesFor(length) * layout().layers);
-  ids_.reserve(entries);
-  data_.reserve(entries);
 }
 
 void KvCache::Reserve(int64_t tokens) {

@@ -23,7 +23,7 @@ class KvCache {
   explicit KvCache(std::shared_ptr<KvPool> pool);
   ~KvCache();
   KvCache(KvCache&& other) noexcept;
-  KvCache& operator=(KvCache&& other) noexcept;
+  KvCache& operator=(KvCache other) noexcept;
 
   const KvPool& pool() const { return *pool_; }
   const KvLayout& layout() const { return pool_->layout(); }
@@ -40,8 +40,6 @@ class KvCache {
   // Makes room to append `tokens`, in pages of its own. Throws Error(kMemory) with everything as it
   // was.
   void Reserve(int64_t tokens);
-  // So that Reserve takes nothing from the heap up to this length.
-  void ReserveTable(int64_t length);
 
   // One row of one KV head at a position in reserved room: k (rotated) and v [head_dim]. Several
   // threads may write different rows, best of different tiles. Throws Error(kUnsupported) for a
@@ -67,7 +65,6 @@ class KvCache {
   int64_t HeldTiles(int64_t length) const;
   void Grow(int64_t tiles);
   void Shrink(int64_t tiles);
-  void Clear() noexcept;
   void OwnTail();
 
   std::shared_ptr<KvPool> pool_;

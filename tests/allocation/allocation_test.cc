@@ -1,8 +1,8 @@
 // Decoding allocates nothing: after a few steps that find their sizes, every one of 100 steps makes
 // no call of operator new.
 //
-// Two things are outside: pages of the KV cache come from the system, and sequence.tokens is the
-// caller's output, for which the caller reserves, as it does for the table of pages.
+// Two things are outside: pages of the KV cache come from the system, and their table grows with
+// them, as vectors do; sequence.tokens is the caller's output, for which the caller reserves.
 
 #include <gtest/gtest.h>
 
@@ -81,7 +81,8 @@ TEST_P(AllocationTest, ADecodeStepAllocatesNothing) {
                {.kv = GetParam().kv, .kv_type = GetParam().kv_type, .context = 4096}),
            .sampler = Sampler(GetParam().sampler, static_cast<int32_t>(runner.spec().vocab_size))});
       sequences.back().tokens.reserve(4096);
-      sequences.back().cache->ReserveTable(4096);
+      sequences.back().cache->Reserve(4096);  // the table keeps its room
+      sequences.back().cache->Truncate(0);
       participants.push_back(
           {.sequence = &sequences.back(), .strategy = &strategy, .max_tokens = kChunk});
     }

@@ -1,19 +1,17 @@
 #include "engine/request.h"
 
 #include <algorithm>
-#include <chrono>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
+#include "base/next_look.h"
 
 namespace godwit {
 namespace {
 
 // Tokens that may wait for a reader before its request is held up.
 constexpr size_t kMostUnread = 256;
-
-// How often a waiting reader looks whether the request, which may wait itself, should end.
-constexpr std::chrono::milliseconds kPatience{20};
 
 void CheckOptions(const GenerateOptions& options) {
   if (options.max_tokens < -1) {
@@ -71,18 +69,15 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
 }
 
 std::optional<Event> Request::Next(std::optional<double> wait_ms) {
-  using Clock = std::chrono::system_clock;
-  const auto until =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double, std::milli>(wait_ms.value_or(0)));
+  const Stopwatch waited;
   std::unique_lock lock(mutex_);
   while (!has_event_) {
     if (done_) Throw(ErrorKind::kInput, "the request has ended, and its last event was read");
-    if (wait_ms && Clock::now() >= until) return std::nullopt;
-    // By the system's clock: thread sanitizers of 2022 do not know the wait by the steady one.
-    posted_.wait_until(lock, Clock::now() + kPatience);
+    const double left_ms = wait_ms.value_or(std::numeric_limits<double>::infinity()) - waited.ms();
+    if (!(left_ms > 0)) return std::nullopt;
+    posted_.wait_until(lock, NextLook(left_ms));
     if (has_event_) break;
-    const auto reason = Expired();
+    const auto reason = Expired();  // it may wait itself, and nobody look at it
     if (!reason) continue;
     lock.unlock();
     if (*reason == FinishReason::kTimeout) interrupt_->Cancel();
@@ -155,43 +150,41 @@ bool Request::Reserve(int64_t tokens) {
   }
 }
 
-Participant Request::PartOf(int64_t max_tokens) {
+Participant Request::PartOf(int64_t tokens) {
   if (!cached_known_) {
     cached_known_ = true;
     result_.cached_tokens = sequence_.cache->length();
   }
   return {.sequence = &sequence_,
           .strategy = &strategy_,
-          .max_tokens = std::min(max_tokens, plan_->chunk_tokens()),
+          .max_tokens = tokens,
           .on_logits = on_logits_ ? &on_logits_ : nullptr};
 }
 
 bool Request::Take(const Participant& part) {
   if (result_.tokens.empty()) PostProgress();
-  if (part.error) {
-    Fail(part.error);
-    return true;
+  try {
+    if (part.error) std::rethrow_exception(part.error);
+    TakeAccepted(part.accepted);
+  } catch (...) {
+    if (const auto reason = Expired()) {
+      Finish(*reason);  // which a decoder that hangs throws, too
+    } else {
+      Fail(std::current_exception());
+    }
   }
-  if (part.accepted.empty()) return false;
+  return state_.load() == State::kDone;
+}
+
+void Request::TakeAccepted(std::span<const int32_t> tokens) {
+  if (tokens.empty()) return;
   if (result_.tokens.empty()) result_.prompt_ms = watch_.ms();
   const size_t before = result_.tokens.size();
   std::string text;
   bool ended = false;
-  try {
-    for (const int32_t token : part.accepted) {
-      ended = TakeToken(token, text);
-      if (ended) break;
-    }
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kCancelled) {
-      Fail(std::current_exception());
-      return true;
-    }
-    Finish(Expired().value_or(FinishReason::kCancelled));
-    return true;
-  } catch (...) {
-    Fail(std::current_exception());
-    return true;
+  for (const int32_t token : tokens) {
+    ended = TakeToken(token, text);
+    if (ended) break;
   }
   result_.text += text;
   Post([&](Event& event) {
@@ -207,10 +200,8 @@ bool Request::Take(const Participant& part) {
   if (ended) {
     Finish(FinishReason::kStop);
   } else if (std::ssize(result_.tokens) >= limit_) {
-    ended = true;
     Finish(EndOfLimit());
   }
-  return ended;
 }
 
 // True: it ends the text.
@@ -262,7 +253,7 @@ void Request::FinishResult(FinishReason reason, std::string& text) {
 
 void Request::Fail(std::exception_ptr error) { SetDone(std::move(error)); }
 
-void Request::Post(const std::function<void(Event&)>& add) {
+void Request::Post(FunctionRef<void(Event&)> add) {
   {
     const std::lock_guard lock(mutex_);
     add(unread_);

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/stopwatch.h"
 #include "engine/interrupt.h"
 #include "engine/text_output.h"
@@ -81,7 +82,8 @@ class Request {
   bool Reserve(int64_t tokens);
   std::exception_ptr ReserveError() const { return reserve_error_; }
 
-  Participant PartOf(int64_t max_tokens);
+  // In a step that reads `tokens` of it.
+  Participant PartOf(int64_t tokens);
   // After the step. True: the request is done.
   bool Take(const Participant& part);
   // Makes the request done; what was cached stays for TakeCache.
@@ -91,9 +93,10 @@ class Request {
  private:
   enum class State { kWaiting, kRunning, kDone };
   FinishReason EndOfLimit() const;
+  void TakeAccepted(std::span<const int32_t> tokens);
   bool TakeToken(int32_t token, std::string& text);
   void PostProgress();
-  void Post(const std::function<void(Event&)>& add);
+  void Post(FunctionRef<void(Event&)> add);
   void SetDone(std::exception_ptr error);
   void FinishResult(FinishReason reason, std::string& text);
 

@@ -1,23 +1,14 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/error.h"
+#include "base/next_look.h"
 #include "base/numa.h"
 
 namespace godwit {
 namespace {
-
-// How often the thread looks for what no one tells it: requests that were cancelled by a signal
-// handler, or whose time is over, while all wait for their readers.
-constexpr std::chrono::milliseconds kPatience{20};
-
-// Waits by the system's clock: thread sanitizers of 2022 do not know the wait by the steady one.
-void WaitAMoment(std::condition_variable& changed, std::unique_lock<std::mutex>& lock) {
-  changed.wait_until(lock, std::chrono::system_clock::now() + kPatience);
-}
 
 bool Older(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b) {
   return a->ticket < b->ticket;
@@ -73,7 +64,7 @@ void Scheduler::RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> wo
   turns_.push_back(&turn);
   changed_.notify_all();
   while (!turn.done) {
-    WaitAMoment(changed_, lock);
+    changed_.wait_until(lock, NextLook());
     if (turn.begun || !interrupt.cancelled()) continue;
     std::erase(turns_, &turn);
     interrupt.token().ThrowIfCancelled();
@@ -102,7 +93,7 @@ bool Scheduler::WaitForWork() {
   if (running_.empty()) {
     if (waiting_.empty()) changed_.wait(lock, told);
   } else if (!can_step && !told()) {
-    WaitAMoment(changed_, lock);
+    changed_.wait_until(lock, NextLook());  // one may be cancelled, or its time over
   }
   woken_ = false;
   for (auto& request : inbox_) waiting_.push_back(std::move(request));
@@ -213,15 +204,13 @@ void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr
 bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens) {
   while (!request->Reserve(tokens)) {
     if (parked_.DropOldest()) continue;
-    if (running_.back() != request) {
-      Pause(running_.back());
-    } else if (running_.size() > 1) {
-      Pause(request);
-      return false;
+    const auto newest = running_.back();
+    if (running_.size() > 1) {
+      Pause(newest);
     } else {
-      Fail(request, request->ReserveError());
-      return false;
+      Fail(newest, newest->ReserveError());
     }
+    if (newest == request) return false;
   }
   return true;
 }

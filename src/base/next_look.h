@@ -1,0 +1,17 @@
+// For threads that wait: until when, before they look for what no one tells them, such as a wish to
+// stop from a signal handler, or a time that is over.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+namespace godwit {
+
+// A time of the system clock: thread sanitizers of 2022 do not know the wait by the steady one.
+inline std::chrono::system_clock::time_point NextLook(double at_most_ms = 20) {
+  const std::chrono::duration<double, std::milli> wait(std::min(at_most_ms, 20.0));
+  return std::chrono::system_clock::now() +
+         std::chrono::duration_cast<std::chrono::system_clock::duration>(wait);
+}
+
+}  // namespace godwit

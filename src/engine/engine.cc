@@ -120,12 +120,13 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
                                                   std::vector<int32_t> prompt,
                                                   const GenerateOptions& options,
                                                   std::shared_ptr<Interrupt> interrupt,
-                                                  bool shares) const {
+                                                  RequestKind kind) const {
   plan->CheckPrompt(prompt);
   if (!options.stop.empty()) RequireTokenizer();
-  auto request = std::make_shared<Request>(
-      std::move(plan), std::move(prompt), options, tokenizer.get(), special.eos_ids,
-      static_cast<int32_t>(spec.vocab_size), std::move(interrupt), shares);
+  auto request = std::make_shared<Request>(std::move(plan), std::move(prompt), options,
+                                           kind == RequestKind::kStates ? nullptr : tokenizer.get(),
+                                           special.eos_ids, static_cast<int32_t>(spec.vocab_size),
+                                           std::move(interrupt), kind);
   request->on_room = [this] { scheduler->Wake(); };
   return request;
 }
@@ -164,7 +165,7 @@ Generation Engine::Submit(std::span<const int32_t> prompt, const GenerateOptions
   auto plan = std::make_shared<const TextPlan>(*impl_, session);
   std::vector<int32_t> text = plan->WithSink(prompt);
   auto request = impl_->NewRequest(std::move(plan), std::move(text), options,
-                                   std::make_shared<Interrupt>(), /*shares=*/true);
+                                   std::make_shared<Interrupt>(), RequestKind::kSubmitted);
   impl_->scheduler->Submit(request);
   return Generation(std::make_unique<Generation::Impl>(impl_, std::move(request)));
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/thread_pool.h"
 #include "engine/interrupt.h"
 #include "engine/scheduler.h"
@@ -41,7 +42,7 @@ class Engine::Impl {
   // Error(kInput) for what makes no sense.
   std::shared_ptr<Request> NewRequest(std::shared_ptr<const TextPlan> plan,
                                       std::vector<int32_t> prompt, const GenerateOptions& options,
-                                      std::shared_ptr<Interrupt> interrupt, bool shares) const;
+                                      std::shared_ptr<Interrupt> interrupt, RequestKind kind) const;
 
   // Throws Error(kUnsupported) if the folder had no tokenizer.json.
   const Tokenizer& RequireTokenizer() const;
@@ -100,7 +101,9 @@ class Session::Impl {
   // What is cached of a text that begins as `tokens`, taken out of the session: `most` tokens or
   // fewer.
   std::unique_ptr<TextCache> TakePrefix(std::span<const int32_t> tokens, int64_t most);
-  void Read(std::span<const int32_t> tokens, MatrixView<float> hidden);
+  // Submits it and reads its events to the last one. Throws what ended it, or what on_event threw.
+  // Whatever happens, the session keeps what has been read.
+  void Follow(std::shared_ptr<Request> request, FunctionRef<void(const Event&)> on_event);
 
   std::shared_ptr<const Engine::Impl> engine_;
   std::shared_ptr<const TextPlan> plan_;

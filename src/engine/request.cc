@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/next_look.h"
+#include "generate/autoregressive.h"
+#include "generate/reading.h"
 
 namespace godwit {
 namespace {
@@ -40,12 +42,12 @@ KvReport ReportOf(const TextCache& cache) {
 Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prompt,
                  const GenerateOptions& options, const Tokenizer* tokenizer,
                  std::span<const int32_t> eos, int32_t vocab, std::shared_ptr<Interrupt> interrupt,
-                 bool shares)
+                 RequestKind kind)
     : plan_(std::move(plan)),
       options_((CheckOptions(options), options)),
       eos_(eos.begin(), eos.end()),
       interrupt_(std::move(interrupt)),
-      shares_(shares),
+      kind_(kind),
       limit_(plan_->max_length() - std::ssize(prompt)),
       prompt_tokens_(std::ssize(prompt)),
       sequence_{.tokens = {},
@@ -59,6 +61,12 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
   const auto reserved = static_cast<size_t>(std::min(limit_, kReservedTokens));
   result_.tokens.reserve(reserved);
   result_.prompt_tokens = prompt_tokens_;
+  if (kind_ == RequestKind::kStates) {
+    strategy_ = std::make_unique<Reading>();
+    on_states_ = [this](MatrixView<const float> states) { KeepStates(states); };
+  } else {
+    strategy_ = std::make_unique<Autoregressive>();
+  }
   if (options_.top_logprobs >= 0) {
     on_logits_ = [this](MatrixView<const float> logits) {
       logprobs_.emplace(logits.RowSpan(0), options_.top_logprobs);
@@ -95,6 +103,16 @@ std::optional<Event> Request::Next(std::optional<double> wait_ms) {
   return event;
 }
 
+std::optional<ReadStates> Request::TakeStates() {
+  std::optional<ReadStates> states;
+  {
+    const std::lock_guard lock(mutex_);
+    states = std::exchange(states_, std::nullopt);
+  }
+  if (states && on_room) on_room();
+  return states;
+}
+
 bool Request::done() const {
   const std::lock_guard lock(mutex_);
   return done_;
@@ -102,7 +120,7 @@ bool Request::done() const {
 
 bool Request::held_up() const {
   const std::lock_guard lock(mutex_);
-  return unread_.tokens.size() >= kMostUnread;
+  return unread_.tokens.size() >= kMostUnread || states_;
 }
 
 std::optional<FinishReason> Request::Expired() const {
@@ -112,7 +130,7 @@ std::optional<FinishReason> Request::Expired() const {
 }
 
 bool Request::FinishIfNothingIsAsked() {
-  if (limit_ > 0) return false;
+  if (limit_ > 0 || kind_ == RequestKind::kStates) return false;
   Finish(EndOfLimit());
   return true;
 }
@@ -133,7 +151,7 @@ void Request::Pause() {
 }
 
 void Request::WaitOn() {
-  if (shares_) sequence_.cache = plan_->NewText();
+  if (shares()) sequence_.cache = plan_->NewText();
   state_.store(State::kWaiting);
 }
 
@@ -156,8 +174,9 @@ Participant Request::PartOf(int64_t tokens) {
     result_.cached_tokens = sequence_.cache->length();
   }
   return {.sequence = &sequence_,
-          .strategy = &strategy_,
+          .strategy = strategy_.get(),
           .max_tokens = tokens,
+          .on_states = on_states_ ? &on_states_ : nullptr,
           .on_logits = on_logits_ ? &on_logits_ : nullptr};
 }
 
@@ -176,8 +195,22 @@ bool Request::Take(const Participant& part) {
   return state_.load() == State::kDone;
 }
 
+// On the scheduler's thread, before Take.
+void Request::KeepStates(MatrixView<const float> states) {
+  ReadStates read{.position = sequence_.cache->length() - states.rows, .values = {}};
+  for (int64_t row = 0; row < states.rows; ++row) {
+    const auto values = states.RowSpan(row);
+    read.values.insert(read.values.end(), values.begin(), values.end());
+  }
+  const std::lock_guard lock(mutex_);
+  states_ = std::move(read);
+}
+
 void Request::TakeAccepted(std::span<const int32_t> tokens) {
-  if (tokens.empty()) return;
+  if (tokens.empty()) {
+    if (sequence_.pending() == 0) Finish(FinishReason::kStop);
+    return;
+  }
   if (result_.tokens.empty()) result_.prompt_ms = watch_.ms();
   const size_t before = result_.tokens.size();
   std::string text;

@@ -22,29 +22,44 @@
 #include "engine/text_output.h"
 #include "engine/text_plan.h"
 #include "engine/token_logprobs.h"
-#include "generate/autoregressive.h"
 #include "generate/sequence.h"
 #include "generate/step_together.h"
+#include "generate/strategy.h"
 #include "godwit/engine.h"
 
 namespace godwit {
 
 KvReport ReportOf(const TextCache& cache);
 
+enum class RequestKind {
+  kSubmitted,  // may go on from what other requests have read, and leaves to them what it read
+  kOfSession,  // its session takes the cache back
+  kStates,     // likewise, and continues nothing: it hands over the states of its text
+};
+
+// Of tokens that were read together, [tokens, hidden], before the final norm.
+struct ReadStates {
+  int64_t position;  // of the first
+  std::vector<float> values;
+};
+
 class Request {
  public:
-  // With nothing cached (GoOnFrom). shares: whether it may go on from what other requests have
-  // read. eos: ids that end a text. Throws Error(kInput) for options that make no sense.
+  // With nothing cached (GoOnFrom). eos: ids that end a text. Throws Error(kInput) for options that
+  // make no sense.
   Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prompt,
           const GenerateOptions& options, const Tokenizer* tokenizer, std::span<const int32_t> eos,
-          int32_t vocab, std::shared_ptr<Interrupt> interrupt, bool shares);
+          int32_t vocab, std::shared_ptr<Interrupt> interrupt, RequestKind kind);
 
   // --- the reader's side ---
 
   // What came since the last call; waits for something, for wait_ms at most if that is given.
   // Throws the error that ended the request, once.
   std::optional<Event> Next(std::optional<double> wait_ms);
-  // Called when unread events no longer hold the request up.
+  // Of kStates: what came with the last event that told of progress. Not taken, it holds the
+  // request up. After a pause, states come again.
+  std::optional<ReadStates> TakeStates();
+  // Called when nothing unread holds the request up any more.
   std::function<void()> on_room;
   void Cancel() noexcept { interrupt_->Cancel(); }
   bool done() const;
@@ -60,15 +75,15 @@ class Request {
   const TextPlan& plan() const { return *plan_; }
   const std::shared_ptr<const TextPlan>& shared_plan() const { return plan_; }
   Interrupt& interrupt() const { return *interrupt_; }
-  bool shares() const { return shares_; }
+  bool shares() const { return kind_ == RequestKind::kSubmitted; }
   const Sequence& sequence() const { return sequence_; }
   bool reads_prompt() const { return sequence_.pending() > 1; }
-  // Whether it cannot go on before its events are read.
+  // Whether it cannot go on before its events, or states, are read.
   bool held_up() const;
 
   // Why it should end, if it should.
   std::optional<FinishReason> Expired() const;
-  // True: no output is asked for, or there is no room for any, and it is done.
+  // True: nothing is asked for, or there is no room for output, and it is done.
   bool FinishIfNothingIsAsked();
   // To running, or false: it is done.
   bool Begin();
@@ -93,6 +108,7 @@ class Request {
  private:
   enum class State { kWaiting, kRunning, kDone };
   FinishReason EndOfLimit() const;
+  void KeepStates(MatrixView<const float> states);
   void TakeAccepted(std::span<const int32_t> tokens);
   bool TakeToken(int32_t token, std::string& text);
   void PostProgress();
@@ -104,16 +120,16 @@ class Request {
   GenerateOptions options_;
   std::vector<int32_t> eos_;
   std::shared_ptr<Interrupt> interrupt_;
-  bool shares_;
+  RequestKind kind_;
   Stopwatch watch_;
   int64_t limit_;  // of output tokens
   int64_t prompt_tokens_;
   bool cached_known_ = false;
   Sequence sequence_;
-  Autoregressive strategy_;
+  std::unique_ptr<Strategy> strategy_;
   TextOutput output_;
   std::optional<LogprobRow> logprobs_;
-  std::function<void(MatrixView<const float>)> on_logits_;
+  std::function<void(MatrixView<const float>)> on_states_, on_logits_;
   GenerateResult result_;
   std::exception_ptr reserve_error_;
 
@@ -122,6 +138,7 @@ class Request {
   std::condition_variable posted_;
   Event unread_;
   bool has_event_ = false;
+  std::optional<ReadStates> states_;
   bool done_ = false;
   std::exception_ptr error_;
 };

@@ -287,11 +287,4 @@ void Scheduler::ComputeOneByOne() {
   }
 }
 
-bool Scheduler::DropParked() {
-  bool dropped = false;
-  Interrupt nobody;
-  RunAlone(nobody, [&](const Exec&) { dropped = parked_.DropOldest(); });
-  return dropped;
-}
-
 }  // namespace godwit

@@ -49,9 +49,6 @@ class Scheduler {
   // throws, and Error(kCancelled) if the interrupt ends it, also while it waits.
   void RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> work);
 
-  // Gives back a cache that an ended request left behind. False: there was none.
-  bool DropParked();
-
  private:
   using Requests = std::vector<std::shared_ptr<Request>>;
   struct Turn {

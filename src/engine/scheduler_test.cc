@@ -222,12 +222,40 @@ TEST(Scheduler, AllFinishThoughMemoryIsShort) {
       HasSubstr("the smallest cache"));
 }
 
+// Session::Logits is a request like others: it waits for memory, and gives way to an older one.
+TEST(Scheduler, LogitsWaitForMemoryAsRequestsDo) {
+  const Engine roomy(kTiny, {.threads = 1});
+  Session measure = roomy.NewSession({});
+  measure.Generate(Prompt(0, 10), Greedy(1));
+  const int64_t page_set = measure.kv().bytes;
+  using Rows = std::vector<std::vector<float>>;
+  const auto logits = [](const Engine& engine, const Tokens& text) {
+    Rows rows;
+    engine.NewSession({.chunk_tokens = 2})
+        .Logits(text, [&](int64_t position, std::span<const float> row) {
+          EXPECT_EQ(position, std::ssize(rows)) << "each comes once, also after a pause";
+          rows.emplace_back(row.begin(), row.end());
+        });
+    return rows;
+  };
+  const Tokens long_text = Prompt(9, 200);
+  const Rows expected = logits(roomy, long_text);
+  for (const int64_t begins_with : {10, 200}) {  // room for both at first, or for one
+    const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = 5 * page_set});
+    auto older = engine.Submit(Prompt(1, begins_with), Greedy(100));
+    EXPECT_EQ(logits(engine, long_text), expected);
+    const GenerateResult result = older.Wait();
+    EXPECT_EQ(result.pauses, 0);
+    EXPECT_EQ(result.tokens, Alone(roomy, Prompt(1, begins_with), 100));
+  }
+}
+
 // Whoever comes, goes and gives up: the answers are those of each alone, and no page is lost.
 TEST(Scheduler, RandomRequestsAndCancelsLeaveNothingBehind) {
   const Engine roomy(kTiny, {.threads = 1});
   Session measure = roomy.NewSession({});
   measure.Generate(Prompt(0, 10), Greedy(1));
-  const auto engine = std::make_shared<const Engine::Impl>(
+  auto engine = std::make_shared<const Engine::Impl>(
       kTiny,
       LoadOptions{.threads = 2, .kv_memory_bytes = 9 * measure.kv().bytes, .step_tokens = 40});
   const auto plan = std::make_shared<const TextPlan>(*engine, SessionOptions{});
@@ -259,7 +287,7 @@ TEST(Scheduler, RandomRequestsAndCancelsLeaveNothingBehind) {
                 .prompt = Prompt(static_cast<int>(random(12, 0)), 1 + random(120, 1)),
                 .output_tokens = random(4, 2) == 0 ? 300 : 1 + random(60, 3)};
     one.request = engine->NewRequest(plan, one.prompt, Greedy(one.output_tokens),
-                                     std::make_shared<Interrupt>(), /*shares=*/true);
+                                     std::make_shared<Interrupt>(), RequestKind::kSubmitted);
     engine->scheduler->Submit(one.request);
     started.push_back(std::move(one));
     if (random(2, 4) == 0)
@@ -272,7 +300,7 @@ TEST(Scheduler, RandomRequestsAndCancelsLeaveNothingBehind) {
   for (Started& one : started) finish(one);
   EXPECT_GT(finished, 50);
   EXPECT_GT(cancelled, 10);
-  while (engine->scheduler->DropParked()) continue;
+  engine.reset();  // and with it the texts that lay ready for others
   EXPECT_EQ(plan->pool().pages_in_use(), 0);
   EXPECT_EQ(plan->pool().budget().used(), 0);
 }
@@ -308,7 +336,8 @@ class Scripted {
                                   std::shared_ptr<Interrupt> interrupt = nullptr) {
     if (interrupt == nullptr) interrupt = std::make_shared<Interrupt>();
     const auto plan = std::make_shared<const TextPlan>(*engine_, SessionOptions{});
-    auto request = engine_->NewRequest(plan, prompt, options, std::move(interrupt), true);
+    auto request =
+        engine_->NewRequest(plan, prompt, options, std::move(interrupt), RequestKind::kSubmitted);
     engine_->scheduler->Submit(request);
     return request;
   }

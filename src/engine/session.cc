@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/stopwatch.h"
 #include "engine/engine_impl.h"
 
 namespace godwit {
@@ -29,54 +28,43 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(std::span<const int32_t> to
   return std::move(cache_);
 }
 
-GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
-                                       const GenerateOptions& options) {
-  const std::lock_guard lock(mutex_);
-  interrupt_->Reset();  // it was meant for an earlier call
-  const auto request = engine_->NewRequest(plan_, plan_->WithSink(prompt), options, interrupt_,
-                                           /*shares=*/false);
-  // The last token is read again in any case: its logits begin the output.
-  const auto& text = request->sequence().tokens;
-  request->GoOnFrom(TakePrefix(text, std::ssize(text) - 1));
+void Session::Impl::Follow(std::shared_ptr<Request> request,
+                           FunctionRef<void(const Event&)> on_event) {
   engine_->scheduler->Submit(request);
-
   std::exception_ptr error;
   for (bool ended = false; !ended;) {
     try {
       const Event event = *request->Next(std::nullopt);
       ended = event.done;
-      if (error) continue;
-      if (event.progress && options.on_progress) options.on_progress(*event.progress);
-      if (!event.text.empty() && options.on_text) options.on_text(event.text);
+      if (!error) on_event(event);
     } catch (...) {  // of the request, or of a callback
       if (!error) error = std::current_exception();
       request->Cancel();
       ended = request->done();
     }
   }
-  // Whatever happened, the session keeps what has been read.
   cache_ = request->TakeCache();
   text_ = request->TakeTokens();
   if (error) std::rethrow_exception(error);
+}
+
+GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
+                                       const GenerateOptions& options) {
+  const std::lock_guard lock(mutex_);
+  interrupt_->Reset();  // it was meant for an earlier call
+  const auto request = engine_->NewRequest(plan_, plan_->WithSink(prompt), options, interrupt_,
+                                           RequestKind::kOfSession);
+  // The last token is read again in any case: its logits begin the output.
+  const auto& text = request->sequence().tokens;
+  request->GoOnFrom(TakePrefix(text, std::ssize(text) - 1));
+  Follow(request, [&](const Event& event) {
+    if (event.progress && options.on_progress) options.on_progress(*event.progress);
+    if (!event.text.empty() && options.on_text) options.on_text(event.text);
+  });
   GenerateResult result = request->TakeResult();
   // The request may have ended before its reader, who gave up while it read.
   if (interrupt_->cancelled()) result.finish_reason = FinishReason::kCancelled;
   return result;
-}
-
-// One step over tokens that continue the session's text, without other texts.
-void Session::Impl::Read(std::span<const int32_t> tokens, MatrixView<float> hidden) {
-  const Segment segment{.tokens = tokens, .text = cache_.get()};
-  for (;;) {
-    try {
-      engine_->scheduler->RunAlone(*interrupt_, [&](const Exec& exec) {
-        engine_->model->Forward(exec, {&segment, 1}, hidden);
-      });
-      return;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kMemory || !engine_->scheduler->DropParked()) throw;
-    }
-  }
 }
 
 void Session::Impl::Logits(std::span<const int32_t> tokens,
@@ -84,39 +72,36 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
                            int64_t first,
                            const std::function<void(const PromptProgress&)>& on_progress) {
   const std::lock_guard lock(mutex_);
-  const Stopwatch watch;
   interrupt_->Reset();  // it was meant for an earlier call
   const std::vector<int32_t> text = plan_->WithSink(tokens);
   const int64_t added = std::ssize(text) - std::ssize(tokens);
-  plan_->CheckPrompt(text);
-  cache_ = TakePrefix(text, first + added);
-  text_ = text;
+  const auto request =
+      engine_->NewRequest(plan_, text, {.max_tokens = 0}, interrupt_, RequestKind::kStates);
+  request->GoOnFrom(TakePrefix(text, first + added));
 
   // A block of logits [kBlock, vocab] at a time: a long text has gigabytes of them.
   constexpr int64_t kBlock = 64;
-  const auto total = std::ssize(text);
-  const int64_t chunk = std::min(plan_->chunk_tokens(), total);
   const int64_t width = engine_->model->hidden_size(), vocab = engine_->spec.vocab_size;
-  std::vector<float> states(static_cast<size_t>(chunk * width));
-  std::vector<float> block(static_cast<size_t>(std::min(chunk, kBlock) * vocab));
-  const int64_t cached = cache_->length();
-  for (int64_t begin = cached; begin < total; begin += chunk) {
-    const int64_t n = std::min(chunk, total - begin);
-    const MatrixView<float> hidden{states.data(), n, width, width};
-    Read(std::span(text).subspan(static_cast<size_t>(begin), static_cast<size_t>(n)), hidden);
-    for (int64_t at = std::max<int64_t>(0, first + added - begin); at < n; at += kBlock) {
-      const int64_t rows = std::min(kBlock, n - at);
+  std::vector<float> block(static_cast<size_t>(std::min(std::ssize(text), kBlock) * vocab));
+  int64_t next = first + added;
+  Follow(request, [&](const Event& event) {
+    const auto states = request->TakeStates();
+    if (!states) return;
+    const int64_t n = std::ssize(states->values) / width;
+    const MatrixView<const float> hidden{states->values.data(), n, width, width};
+    const int64_t end = states->position + n;
+    while (next < end) {
+      const int64_t rows = std::min(kBlock, end - next), at = next - states->position;
       const MatrixView<float> logits{block.data(), rows, vocab, vocab};
       engine_->scheduler->RunAlone(*interrupt_, [&](const Exec& exec) {
         engine_->model->Logits(exec, hidden.Rows(at, at + rows), logits);
       });
-      for (int64_t i = 0; i < rows; ++i) row(begin + at + i - added, logits.RowSpan(i));
+      for (int64_t i = 0; i < rows; ++i) row(next++ - added, logits.RowSpan(i));
     }
-    if (!on_progress) continue;
-    on_progress({.done_tokens = begin + n,
-                 .total_tokens = total,
-                 .cached_tokens = cached,
-                 .elapsed_ms = watch.ms()});
+    if (on_progress && event.progress) on_progress(*event.progress);
+  });
+  if (request->TakeResult().finish_reason == FinishReason::kCancelled) {
+    interrupt_->token().ThrowIfCancelled();
   }
 }
 

@@ -38,16 +38,18 @@ void StepTogether(const LanguageModel& model, const Exec& exec,
     }
   }
   if (logit_rows > 0) model.Logits(to_the_end, states, logits);
-  at = 0;
+  row = at = 0;
   for (Participant& one : participants) {
-    const int64_t end = at + one.logit_rows;
+    const int64_t last = row + one.rows, end = at + one.logit_rows;
     try {
+      if (one.on_states != nullptr) (*one.on_states)(hidden.Rows(row, last));
       if (one.on_logits != nullptr && end > at) (*one.on_logits)(logits.Rows(at, end));
       one.accepted =
           one.strategy->Accept(*one.sequence, states.Rows(at, end), logits.Rows(at, end));
     } catch (...) {
       one.error = std::current_exception();
     }
+    row = last;
     at = end;
   }
 }

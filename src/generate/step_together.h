@@ -17,7 +17,9 @@ struct Participant {
   Sequence* sequence;
   Strategy* strategy;
   int64_t max_tokens = 1;  // that it may bring
-  // Sees the logits [rows, vocab] before the strategy does; may be null.
+  // Before the strategy, and both may be null: one sees the states [rows, hidden] of all its rows,
+  // before the final norm, the other the logits [rows, vocab] that were asked for.
+  const std::function<void(MatrixView<const float> states)>* on_states = nullptr;
   const std::function<void(MatrixView<const float> logits)>* on_logits = nullptr;
 
   // What came of it: the accepted tokens (Strategy::Accept), or what Accept threw.

@@ -18,6 +18,9 @@ struct Proposal {
   int64_t logit_rows = 0;
 };
 
+// A chunk of what is pending, at most max_tokens >= 1 of it. Needs sequence.pending() > 0.
+Segment NextSegment(const Sequence& sequence, int64_t max_tokens);
+
 class Strategy {
  public:
   virtual ~Strategy() = default;

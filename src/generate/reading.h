@@ -1,0 +1,19 @@
+// Reads a text and continues nothing: for who wants the model's states (Participant::on_states).
+#pragma once
+
+#include "generate/strategy.h"
+
+namespace godwit {
+
+class Reading : public Strategy {
+ public:
+  Proposal Propose(const Sequence& sequence, int64_t max_tokens) override {
+    return {.segment = NextSegment(sequence, max_tokens)};
+  }
+  std::span<const int32_t> Accept(Sequence& /*sequence*/, MatrixView<const float> /*hidden*/,
+                                  MatrixView<float> /*logits*/) override {
+    return {};
+  }
+};
+
+}  // namespace godwit

@@ -18,6 +18,10 @@ namespace {
 using kernels::KernelTable;
 using kernels::kPanelColumns;
 
+// Of panels, a large page (tensor/buffer.cc): threads that touch the same one first would each fill
+// it with zeros, and all but one in vain.
+constexpr int64_t kTaskBytes = int64_t{2} << 20;
+
 // The rows of one panel in another storage than theirs.
 class RowConverter {
  public:
@@ -101,18 +105,26 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
   if (convert && storage == DType::kI8) scales.resize(static_cast<size_t>(outputs));
   // Any instruction set would do: conversions and quantization give the same bits on all of them.
   const KernelTable& kernels = *kernels::BestIsa().table;
-  pool.Run(panels, [&](int64_t panel, int /*worker*/) {
+  const int64_t panels_a_task =
+      std::max(int64_t{1}, kTaskBytes / std::max(int64_t{1}, panel_bytes));
+  const auto pack = [&](int64_t panel, RowConverter* converter) {
     const void* rows[kPanelColumns] = {};
     const int64_t first = panel * kPanelColumns;
     const int64_t columns = std::min(kPanelColumns, outputs - first);
-    for (int64_t c = 0; c < columns; ++c) rows[c] = row(first + c);
-    std::optional<RowConverter> converter;
-    if (convert) converter.emplace(kernels, dtype, storage, inputs);
-    for (int64_t c = 0; convert && c < columns; ++c) {
+    for (int64_t c = 0; c < columns; ++c) {
+      rows[c] = row(first + c);
       float* scale = scales.empty() ? nullptr : &scales[static_cast<size_t>(first + c)];
-      rows[c] = converter->Convert(rows[c], c, scale);
+      if (converter != nullptr) rows[c] = converter->Convert(rows[c], c, scale);
     }
     kernels::PackPanel(storage, rows, inputs, weight.panels.data() + panel * panel_bytes);
+  };
+  pool.Run((panels + panels_a_task - 1) / panels_a_task, [&](int64_t task, int /*worker*/) {
+    std::optional<RowConverter> converter;
+    if (convert) converter.emplace(kernels, dtype, storage, inputs);
+    const int64_t end = std::min(panels, (task + 1) * panels_a_task);
+    for (int64_t panel = task * panels_a_task; panel < end; ++panel) {
+      pack(panel, converter ? &*converter : nullptr);
+    }
   });
   if (storage == DType::kI8) weight.scales = std::move(scales);
   return weight;

@@ -27,6 +27,21 @@ TEST(UnpackRowTest, GivesBackWhatWasPacked) {
   }
 }
 
+// Threads take two panels at a time here, and one is left over.
+TEST(UnpackRowTest, GivesBackManyPanels) {
+  ThreadPool pool(2);
+  constexpr int64_t kOutputs = 280, kInputs = 3001;
+  const RawWeight raw(DType::kF32, kOutputs, kInputs, 12);
+  const Weight weight = raw.Pack(pool);
+  std::vector<float> row(static_cast<size_t>(kInputs));
+  for (int64_t i = 0; i < kOutputs; ++i) {
+    UnpackRow(weight, i, row.data());
+    for (int64_t k = 0; k < kInputs; ++k) {
+      ASSERT_EQ(row[static_cast<size_t>(k)], raw.At(i, k)) << "row " << i;
+    }
+  }
+}
+
 std::vector<float> Unpacked(const Weight& weight, int64_t output) {
   std::vector<float> row(static_cast<size_t>(weight.inputs));
   UnpackRow(weight, output, row.data());

@@ -11,6 +11,11 @@
 #include "base/open_file.h"
 
 namespace godwit {
+namespace {
+
+constexpr size_t kRequestBytes = size_t{128} << 10;  // which every disk takes
+
+}  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string()) {
   const OpenedFile file = OpenRegularFile(path);
@@ -51,8 +56,12 @@ void MappedFile::Advise(size_t offset, size_t size_bytes, Advice advice) const n
   int hint = MADV_WILLNEED;
   if (advice == Advice::kDontNeed) hint = MADV_DONTNEED;
   if (advice == Advice::kSequential) hint = MADV_SEQUENTIAL;
-  // The range stays inside the mapping: the kernel rounds its end up to the page the mapping has.
-  madvise(const_cast<std::byte*>(data_) + begin, end - begin, hint);
+  // Linux starts reading no more than the disk takes in one request, and forgets the rest.
+  const size_t step = advice == Advice::kWillNeed ? kRequestBytes : end - begin;
+  for (size_t at = begin; at < end; at += step) {
+    // The range stays inside the mapping: the kernel rounds its end up to the page the mapping has.
+    madvise(const_cast<std::byte*>(data_) + at, std::min(step, end - at), hint);
+  }
 }
 
 }  // namespace godwit

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -19,6 +20,9 @@
 
 namespace godwit {
 namespace {
+
+constexpr int64_t kPieceBytes = int64_t{2} << 20;  // of a table, which one thread copies
+constexpr int64_t kPrefetchOutputs = 64;
 
 // T: the signed integer of an element's size. As integers, magnitudes stand in their order, NaN
 // behind infinity; and whoever keeps the largest can do many at once.
@@ -98,6 +102,23 @@ void SetInput(const InputQuantization& input, std::vector<float> row_sums, Weigh
   for (size_t i = 0; i < row_sums.size(); ++i) weight.bias[i] -= offset * row_sums[i];
 }
 
+// In the order in which they are packed.
+std::vector<const LinearTensors*> Linears(const ModelTensors& tensors) {
+  std::vector<const LinearTensors*> all = {&tensors.project_in, &tensors.project_out};
+  for (const LayerTensors& layer : tensors.layers) {
+    for (const LinearTensors* linear :
+         {&layer.qkv, &layer.attention_out, &layer.mlp.up, &layer.mlp.down, &layer.router}) {
+      all.push_back(linear);
+    }
+    for (const MlpTensors& expert : layer.experts) {
+      for (const LinearTensors* linear : {&expert.up, &expert.down}) all.push_back(linear);
+    }
+  }
+  all.push_back(&tensors.head);
+  std::erase_if(all, [](const LinearTensors* linear) { return linear->parts.empty(); });
+  return all;
+}
+
 // Packs what the resolver found.
 class Packer {
  public:
@@ -114,6 +135,9 @@ class Packer {
   // How the input is quantized; fused layers have the same one.
   InputQuantization Input(const LinearTensors& tensors);
   std::vector<ops::Expert> Experts(const std::vector<MlpTensors>& experts);
+  // Pieces [begin, end) of `all` of a tensor are about to be packed: asks for as large a part of
+  // the next one, which the disk reads meanwhile. At once it would wait for the disk.
+  void PrefetchNext(int64_t begin, int64_t end, int64_t all) const;
   // Which row of all parts' rows the packed output is.
   int64_t SourceRow(const LinearTensors& tensors, int64_t output) const;
   Table Rows(const TensorInfo& tensor);
@@ -134,6 +158,7 @@ class Packer {
   ThreadPool& pool_;
   const LoadHooks& hooks_;
   std::optional<DType> storage_;
+  std::vector<const LinearTensors*> next_;  // linear layers to come, the next one last
   int64_t done_bytes_ = 0;
   int64_t total_bytes_ = 0;
 };
@@ -172,8 +197,20 @@ std::vector<float> Packer::Packed(const LinearTensors& linear,
   return packed;
 }
 
+void Packer::PrefetchNext(int64_t begin, int64_t end, int64_t all) const {
+  if (next_.empty()) return;
+  for (const TensorInfo* part : next_.back()->parts) {
+    const auto place = [&](int64_t i) {
+      return part->bytes.size() * static_cast<size_t>(i) / static_cast<size_t>(all);
+    };
+    source_.Prefetch(*part, place(begin), place(end) - place(begin));
+  }
+}
+
 Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage) {
   if (tensors.parts.empty()) return {};
+  assert(next_.back() == &tensors);
+  next_.pop_back();
   const TensorInfo& first = *tensors.parts.front();
   const DType dtype = *first.dtype;
   const int64_t inputs = first.shape[1];
@@ -191,6 +228,9 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
   std::vector<float> row_sums(input.symmetric ? 0 : static_cast<size_t>(ends.back()));
   std::vector<std::atomic<bool>> nan(tensors.parts.size());
   const auto row = [&](int64_t output) -> const void* {
+    if (output % kPrefetchOutputs == 0) {
+      PrefetchNext(output, std::min(output + kPrefetchOutputs, ends.back()), ends.back());
+    }
     const int64_t source = SourceRow(tensors, output);
     const auto part =
         static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), source) - ends.begin());
@@ -242,8 +282,16 @@ Table Packer::Rows(const TensorInfo& tensor) {
               .rows = tensor.shape[0],
               .cols = tensor.shape[1],
               .data = Buffer(static_cast<int64_t>(tensor.bytes.size()))};
-  std::memcpy(table.data.data(), tensor.bytes.data(), tensor.bytes.size());
-  Done(tensor, HasNan(*tensor.dtype, table.data.data(), tensor.NumElements()));
+  std::atomic<bool> nan = false;
+  const int64_t pieces = (table.data.bytes() + kPieceBytes - 1) / kPieceBytes;
+  pool_.Run(pieces, [&](int64_t piece, int /*worker*/) {
+    const int64_t begin = piece * kPieceBytes;
+    const int64_t bytes = std::min(kPieceBytes, table.data.bytes() - begin);
+    std::memcpy(table.data.data() + begin, tensor.bytes.data() + begin, static_cast<size_t>(bytes));
+    const auto elements = bytes / static_cast<int64_t>(SizeOf(table.dtype));
+    if (HasNan(table.dtype, table.data.data() + begin, elements)) nan = true;
+  });
+  Done(tensor, nan);
   return table;
 }
 
@@ -341,6 +389,12 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
 DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   WarnIfUntied(*tensors.head.parts[0]);
   total_bytes_ = tensors.bytes;
+  next_ = Linears(tensors);
+  std::ranges::reverse(next_);
+  for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
+    if (table != nullptr) source_.Prefetch(*table, 0, table->bytes.size());
+  }
+  PrefetchNext(0, 1, 1);
   DecoderWeights weights;
   if (tensors.embedding != nullptr) weights.embedding = Rows(*tensors.embedding);
   if (tensors.positions != nullptr) weights.positions = Rows(*tensors.positions);

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
+#include <mutex>
+#include <set>
 
 #include "model/hf_fields.h"
 #include "model/model_test_support.h"
@@ -361,6 +364,33 @@ TEST(LoaderTest, ABareModelLacksTheBeginningOfEveryName) {
   EXPECT_EQ(LogitsOf(*Load(spec, bare), kTokens), reference);
   bare.Remove("norm.weight");
   EXPECT_THAT(Refusal(spec, bare), HasSubstr("missing tensor norm.weight, expected [16]"));
+}
+
+// Every byte of every matrix is asked for once, before it is packed.
+TEST(LoaderTest, AsksForWhatComesNext) {
+  class Watched : public FakeWeights {
+   public:
+    using FakeWeights::FakeWeights;
+    void Prefetch(const TensorInfo& tensor, size_t begin, size_t size_bytes) const override {
+      const std::scoped_lock lock(mutex_);
+      EXPECT_FALSE(released().contains(tensor.name));
+      for (size_t i = begin; i < begin + size_bytes; ++i) {
+        EXPECT_TRUE(asked_[tensor.name].insert(i).second) << tensor.name << " byte " << i;
+      }
+    }
+    size_t Asked(const std::string& name) const { return asked_[name].size(); }
+
+   private:
+    mutable std::mutex mutex_;
+    mutable std::map<std::string, std::set<size_t>> asked_;
+  };
+  const DecoderSpec spec = SmallLlama();
+  const Watched source(spec);
+  Load(spec, source);
+  for (const std::string& name : source.Names()) {
+    const TensorInfo& tensor = *source.Find(name);
+    EXPECT_EQ(source.Asked(name), tensor.shape.size() == 2 ? tensor.bytes.size() : 0) << name;
+  }
 }
 
 }  // namespace

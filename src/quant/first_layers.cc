@@ -15,6 +15,9 @@ class Unlisted : public WeightSource {
   const std::map<std::string, std::string, std::less<>>& Metadata() const override {
     return source_.Metadata();
   }
+  void Prefetch(const TensorInfo& tensor, size_t begin, size_t size_bytes) const override {
+    source_.Prefetch(tensor, begin, size_bytes);
+  }
   void Release(const TensorInfo& tensor) const override { source_.Release(tensor); }
 
  private:

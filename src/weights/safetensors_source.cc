@@ -41,14 +41,22 @@ class SafetensorsSource final : public WeightSource {
   const std::vector<std::string>& Names() const override { return names_; }
   const TextMap& Metadata() const override { return metadata_; }
 
+  void Prefetch(const TensorInfo& tensor, size_t begin, size_t size_bytes) const override {
+    Advise(tensor, begin, size_bytes, MappedFile::Advice::kWillNeed);
+  }
+
   void Release(const TensorInfo& tensor) const override {
-    for (const MappedFile& file : files_) {
-      if (tensor.file != file.path()) continue;
-      file.Advise(tensor.offset_bytes, tensor.bytes.size(), MappedFile::Advice::kDontNeed);
-    }
+    Advise(tensor, 0, tensor.bytes.size(), MappedFile::Advice::kDontNeed);
   }
 
  private:
+  void Advise(const TensorInfo& tensor, size_t begin, size_t size_bytes,
+              MappedFile::Advice advice) const {
+    for (const MappedFile& file : files_) {
+      if (tensor.file == file.path()) file.Advise(tensor.offset_bytes + begin, size_bytes, advice);
+    }
+  }
+
   const std::vector<MappedFile> files_;
   const std::vector<TensorInfo> tensors_;
   const TextMap metadata_;

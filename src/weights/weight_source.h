@@ -52,6 +52,11 @@ class WeightSource {
 
   virtual const std::map<std::string, std::string, std::less<>>& Metadata() const = 0;
 
+  // The caller will soon read `size_bytes` of the tensor's bytes from `begin` on: a disk starts on
+  // them. A hint, and some sources have no use for it.
+  virtual void Prefetch(const TensorInfo& /*tensor*/, size_t /*begin*/,
+                        size_t /*size_bytes*/) const {}
+
   // The caller has read the tensor's bytes and will not soon need them: their pages may leave the
   // process, so that loading holds the packed weights and little else. The bytes stay valid.
   virtual void Release(const TensorInfo& tensor) const = 0;

@@ -25,7 +25,8 @@ struct Type {
 };
 constexpr Type kTypes[] = {{"f16", 2, &kernels::KernelTable::attend_tile_f16},
                            {"bf16", 2, &kernels::KernelTable::attend_tile_bf16},
-                           {"int8", 1, &kernels::KernelTable::attend_tile_i8}};
+                           {"int8", 1, &kernels::KernelTable::attend_tile_i8},
+                           {"int8-products", 1, &kernels::KernelTable::attend_tile_i8_i8}};
 constexpr int64_t kHeadDims[] = {64, 128};
 constexpr int64_t kRows[] = {1, 4, 8, 60};  // query heads of a group; a block of a prompt
 
@@ -74,6 +75,7 @@ void Attend(benchmark::State& state, const Case& c) {
   const std::vector<float> q(static_cast<size_t>(c.rows * c.head_dim), 0.5f);
   const std::vector<kernels::TileSpan> spans(static_cast<size_t>(c.rows), {0, kTileTokens});
   const std::vector<float> scales(kTileTokens, 0.01f);
+  const std::vector<int32_t> sums(static_cast<size_t>(c.rows));
   const auto attend = kernels::SelectIsa("").table->*c.type.attend;
   int64_t i = 0;
   for (auto _ : state) {
@@ -91,7 +93,9 @@ void Attend(benchmark::State& state, const Case& c) {
             .next_k = tiles.Keys(i + 1),
             .next_v = tiles.Values(i + 1),
             .k_scales = scales.data(),
-            .v_scales = scales.data()});
+            .v_scales = scales.data(),
+            .q_scales = scales.data(),
+            .q_sums = sums.data()});
     if (c.streamed) ++i;
   }
   using benchmark::Counter;

@@ -49,7 +49,7 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
   RotaryStep positions;
   positions.Fill(RotaryEncoding(geometry.rotary, rows_), rows_, 0);
   const int64_t head_dim = model.spec().head_dim;
-  const int64_t value_stride = kernels::PadToLanes(head_dim);
+  constexpr int64_t kDepth = kernels::KvDepth(DType::kF32);
   for (size_t layer = 0; layer < k_.size(); ++layer) {
     k_[layer].resize(static_cast<size_t>(rows_ * cols_));
     v_[layer].resize(k_[layer].size());
@@ -59,9 +59,10 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
       for (int64_t col = 0; col < cols_; ++col) {
         const int64_t head = col / head_dim, i = col % head_dim;
         const auto at = static_cast<size_t>(row * cols_ + col);
-        k_[layer][at] = reinterpret_cast<const float*>(kv.Keys(head, tile))[i * kTileTokens + slot];
-        v_[layer][at] =
-            reinterpret_cast<const float*>(kv.Values(head, tile))[slot * value_stride + i];
+        const auto* keys = reinterpret_cast<const float*>(kv.Keys(head, tile));
+        const auto* values = reinterpret_cast<const float*>(kv.Values(head, tile));
+        k_[layer][at] = keys[kernels::KeyAt(kDepth, i, slot)];
+        v_[layer][at] = values[kernels::ValueAt(kDepth, head_dim, slot, i)];
       }
     }
     UndoRotary(exec, positions, head_dim, {k_[layer].data(), rows_, cols_, cols_});

@@ -146,20 +146,36 @@ TEST_P(BoundsTest, GemmI8) {
 TEST_P(BoundsTest, Attention) {
   for (const int64_t head_dim : {1, 16, 17, 80, 128}) {
     const int64_t width = PadToLanes(head_dim), stride = kStateHeader + width;
-    AtPageEnd<float> q(7 * head_dim), k(head_dim * kTileTokens), v(kTileTokens * width);
-    AtPageEnd<float> state(7 * stride), out(head_dim), bias(7 * kTileTokens);
+    const int64_t padded = (head_dim + kQuad - 1) / kQuad * kQuad;
+    AtPageEnd<float> q(7 * padded), state(7 * stride), out(head_dim), bias(7 * kTileTokens);
+    AtPageEnd<int8_t> q8(7 * padded);
+    AtPageEnd<float> scales(kTileTokens), q_scales(7);
+    AtPageEnd<int32_t> q_sums(7);
     const std::vector<TileSpan> spans(7, {0, kTileTokens});
-    table().attend_tile_f32({.q = q.data(),
-                             .q_stride = head_dim,
-                             .spans = spans.data(),
-                             .rows = 7,
-                             .k = k.data(),
-                             .v = v.data(),
-                             .head_dim = head_dim,
-                             .scale = 1,
-                             .bias = bias.data(),
-                             .state = state.data(),
-                             .state_stride = stride});
+    const auto attend = [&](auto kernel, const void* queries, auto element, DType dtype) {
+      using T = decltype(element);
+      AtPageEnd<T> k(KeyElements(KvDepth(dtype), head_dim)), v(kTileTokens * width);
+      kernel({.q = queries,
+              .q_stride = padded,
+              .spans = spans.data(),
+              .rows = 7,
+              .k = k.data(),
+              .v = v.data(),
+              .head_dim = head_dim,
+              .scale = 1,
+              .bias = bias.data(),
+              .state = state.data(),
+              .state_stride = stride,
+              .k_scales = scales.data(),
+              .v_scales = scales.data(),
+              .q_scales = q_scales.data(),
+              .q_sums = q_sums.data()});
+    };
+    attend(table().attend_tile_f32, q.data(), float{}, DType::kF32);
+    attend(table().attend_tile_f16, q.data(), F16{}, DType::kF16);
+    attend(table().attend_tile_bf16, q.data(), BF16{}, DType::kBF16);
+    attend(table().attend_tile_i8, q.data(), int8_t{}, DType::kI8);
+    attend(table().attend_tile_i8_i8, q8.data(), int8_t{}, DType::kI8);
     table().merge_state(state.data() + 6 * stride, head_dim, state.data());
     table().finish_state(state.data() + 6 * stride, head_dim, out.data());
   }

@@ -34,8 +34,8 @@ inline constexpr int64_t kQuad = 4;
 // The deepest int8 product: 128 * 128 * kMaxDepthI8 is below 2^31, so no dot product overflows.
 inline constexpr int64_t kMaxDepthI8 = (int64_t{1} << 17) - kQuad;
 
-// The widest head whose int8 queries and keys have exact products in f32: 127 * 127 * it < 2^24.
-inline constexpr int64_t kMaxHeadDimI8 = 1024;
+// The widest head of attention: its int8 products are exact in f32, 127 * 127 * 1024 < 2^24.
+inline constexpr int64_t kMaxHeadDim = 1024;
 
 constexpr int64_t PadToLanes(int64_t n) {
   return (n + kLaneFloats - 1) / kLaneFloats * kLaneFloats;
@@ -82,37 +82,63 @@ struct TileSpan {
   int32_t end;
 };
 
-// Attention state of one query row: floats [0] = running maximum of the scores, [1] = sum of
-// exp(score - maximum), [kStateHeader ...] = sum of exp(score - maximum) * value, padded to
-// kLaneFloats. The rest of the header is neither read nor written. Empty: maximum =
-// -infinity, sum = 0, values = 0; it is the sum that tells, as the largest score alone adds 1.
-inline constexpr int64_t kStateHeader = kLaneFloats;
+// Keys and values of a tile lie in the order in which a product reads them: as many numbers side by
+// side as one step of it adds up, which of keys are dimensions and of values tokens.
+//   keys    [ceil(head_dim / depth), kTileTokens, depth], zeros behind head_dim
+//   values  [kTileTokens / depth, PadToLanes(head_dim), depth]
+// The depth is 1 for F32 and F16, 2 for BF16 and kQuad for I8, whose keys are k + 128 as uint8.
+constexpr int64_t KvDepth(DType dtype) {
+  return dtype == DType::kI8 ? kQuad : dtype == DType::kBF16 ? 2 : 1;
+}
+// Elements of a tile's keys; the place of dimension d of token j among them and among its values.
+constexpr int64_t KeyElements(int64_t depth, int64_t head_dim) {
+  return (head_dim + depth - 1) / depth * depth * kTileTokens;
+}
+constexpr int64_t KeyAt(int64_t depth, int64_t d, int64_t j) {
+  return (d / depth * kTileTokens + j) * depth + d % depth;
+}
+constexpr int64_t ValueAt(int64_t depth, int64_t head_dim, int64_t j, int64_t d) {
+  return (j / depth * PadToLanes(head_dim) + d) * depth + j % depth;
+}
+
+// Attention state of one query row over the keys it has seen, in powers of two: float [0] is an
+// integer m, with which 2^(log2(e) score - m) was about one or less for every score; the
+// kLaneFloats from [kStateLanes] on add up to the sum of these weights; those from [kStateHeader]
+// on are the sum of weight * value, padded to kLaneFloats. The rest of the header is neither read
+// nor written. Empty: m = -infinity, all sums 0; it is their total that tells, as the score that m
+// was made for adds more than a half. m rises in whole steps, so to rescale the sums is exact (but
+// where they vanish).
+inline constexpr int64_t kStateLanes = kLaneFloats;
+inline constexpr int64_t kStateHeader = 2 * kLaneFloats;
 
 // Folds one KV tile into the states of query rows that share a KV head:
 //   score[j] = scale * sum over d of q[d] * k[d, j] + bias[j], d ascending in one chain
-//   maximum' = max(maximum, scores); sum and values are rescaled by exp(maximum - maximum')
-//   values += exp(score[j] - maximum') * v[j], j ascending in one chain per element
-// Keys and values in int8 have a scale for each token, k[d, j] and v[j] above being the integers:
+//   m' = m, or if a score is beyond it the ceiling of the largest log2(e) score
+//   w[j] = 2^(log2(e) score[j] - m'); the sums are rescaled by 2^(m - m'), and
+//   lanes += w[j], values += w[j] * v[j], j ascending in one chain per element
+// BF16: q holds numbers of bf16, and every w is rounded to bf16, so both products are of bf16 and
+// every instruction set multiplies the same numbers; each adds up pairs as its gemm_bf16 does.
+// I8: keys and values have a scale for each token, k[d, j] and v[j] above being the integers:
 //   score[j] = (scale * sum over d of q[d] * k[d, j]) * k_scales[j] + bias[j]
-//   values += (exp(score[j] - maximum') * v_scales[j]) * v[j]
-// With q_scales both products are of int8 by int8 besides: q holds integers in [-127, 127] that
-// stand for q_scales[row] each, and the weights of a tile become integers of their own largest:
+// and values adds bf16(w[j] * v_scales[j]) * v[j]; q holds numbers of bf16 and lanes adds w[j].
+// I8 with integers in q (attend_tile_i8_i8), which stand for q_scales[row] each: the weights of a
+// tile become integers of their own largest, too, and both sums are exact:
 //   score[j] = ((scale * q_scales[row]) * sum over d of q[d] * k[d, j]) * k_scales[j] + bias[j]
-//   w[j] = exp(score[j] - maximum') * v_scales[j], W the largest of the tile's that the row sees
-//   values += (W / 127) * sum over j of round(w[j] * (127 / W)) * v[j], ties to even
-// The sums of integers are exact: below 2^24 up to a head_dim of kMaxHeadDimI8, which f32 holds.
-// `sum` adds the weights as they were before. A tile with W < 2^-120 adds no values.
+//   u[j] = w[j] * v_scales[j], U the largest of the tile's that the row sees
+//   values += (U / 127) * sum over j of round(u[j] * (127 / U)) * v[j], ties to even
+// A tile with U < 2^-120 adds no values.
 // Keys outside the row's span contribute exact zeros, whatever they hold, and their values are not
-// read, or multiplied by zero if they are integers. A NaN score inside it makes the finished row
-// NaN; a row whose scores are all -infinity stays empty.
+// read, or multiplied by zero if they are integers. A NaN score, or scale, inside it makes the
+// finished row NaN; a row whose scores are all -infinity stays empty.
 struct AttendTileArgs {
-  const float* q;         // [rows, q_stride] position-encoded queries
-  int64_t q_stride;       // elements
+  const void* q;  // [rows, q_stride] position-encoded queries: f32, or int8 in [-127, 127]
+  int64_t
+      q_stride;  // elements; readable (and zero) to even head_dim with BF16 and I8, kQuad in int8
   const TileSpan* spans;  // [rows]
   int64_t rows;
-  const void* k;  // [head_dim, kTileTokens], 64-byte aligned: keys are stored transposed
-  const void* v;  // [kTileTokens, PadToLanes(head_dim)], 64-byte aligned
-  int64_t head_dim;
+  const void* k;  // 64-byte aligned, as are the values
+  const void* v;
+  int64_t head_dim;  // at most kMaxHeadDim
   float scale;
   const float* bias;     // [rows, kTileTokens], finite where a row sees (ALiBi), or null: none
   float* state;          // [rows, state_stride], 64-byte aligned
@@ -123,7 +149,9 @@ struct AttendTileArgs {
   // Only if k and v are int8, [kTileTokens] each:
   const float* k_scales = nullptr;
   const float* v_scales = nullptr;
-  const float* q_scales = nullptr;  // [rows]; null: q is as it is
+  // Only if q is int8, [rows] each:
+  const float* q_scales = nullptr;
+  const int32_t* q_sums = nullptr;  // of the row's integers: the keys are k + 128
 };
 
 struct KernelTable {
@@ -141,15 +169,16 @@ struct KernelTable {
   // negative quantize alike.
   QuantizedSum (*quantize)(const float* x, float factor, int64_t n, int8_t* out) noexcept;
 
-  // Attention, by storage of the keys and values.
+  // Attention, by storage of the keys and values; the last one of int8 queries.
   void (*attend_tile_f32)(const AttendTileArgs&) noexcept;
   void (*attend_tile_f16)(const AttendTileArgs&) noexcept;
   void (*attend_tile_bf16)(const AttendTileArgs&) noexcept;
   void (*attend_tile_i8)(const AttendTileArgs&) noexcept;
+  void (*attend_tile_i8_i8)(const AttendTileArgs&) noexcept;
   // into = Merge(into, from): the states of the same query over disjoint keys. Merging with an
   // empty state, on either side, returns the other to the bit.
   void (*merge_state)(const float* from, int64_t head_dim, float* into) noexcept;
-  // out[d] = values[d] / sum; zeros for an empty state. out [head_dim].
+  // out[d] = values[d] / total of the lanes; zeros for an empty state. out [head_dim].
   void (*finish_state)(const float* state, int64_t head_dim, float* out) noexcept;
 
   // Norms over one row: out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i], and

@@ -1,7 +1,7 @@
 # Each instruction set has its own files, and only they are compiled for it: the rest of the
 # library runs everywhere. Which of them run is decided at run time (dispatch.cc).
 function(godwit_isa name)
-  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*_${name}.cc ${dir}/gemm/*_${name}.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*_${name}.cc ${dir}/*/*_${name}.cc)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${ARGN}")
   else()

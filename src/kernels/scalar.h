@@ -9,6 +9,7 @@ void AttendTileF32(const AttendTileArgs& args) noexcept;
 void AttendTileF16(const AttendTileArgs& args) noexcept;
 void AttendTileBF16(const AttendTileArgs& args) noexcept;
 void AttendTileI8(const AttendTileArgs& args) noexcept;
+void AttendTileI8I8(const AttendTileArgs& args) noexcept;
 void MergeState(const float* from, int64_t head_dim, float* into) noexcept;
 void FinishState(const float* state, int64_t head_dim, float* out) noexcept;
 

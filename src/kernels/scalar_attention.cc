@@ -8,106 +8,151 @@ namespace godwit::kernels::scalar {
 namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+constexpr float kLog2E = 0x1.715476p+0f;
 
 float ToFloat(float x) { return x; }
 float ToFloat(int8_t x) { return x; }
 using godwit::ToFloat;
 
-// A NaN beside a number is passed over: it reaches the sum through its own weight.
+// A NaN beside a number is passed over: it reaches the sums through its own weight.
 float Larger(float a, float b) { return b > a ? b : a; }
 
-// Weights of the span to integers of the largest of them; returns what one of them stands for.
-float RoundWeights(TileSpan span, float* weights) {
-  float largest = 0;
-  for (int64_t j = span.begin; j < span.end; ++j) largest = Larger(largest, weights[j]);
-  const float factor = largest < 0x1p-120f ? 0.0f : 127.0f / largest;
-  for (int64_t j = span.begin; j < span.end; ++j) weights[j] = std::nearbyint(weights[j] * factor);
-  return largest / 127.0f;
+// A tile whose numbers are stored as Storage.
+template <class Storage>
+struct Tile {
+  static constexpr bool kScaled = sizeof(Storage) == 1;
+  static constexpr int64_t kDepth = kScaled ? kQuad : std::is_same_v<Storage, BF16> ? 2 : 1;
+  const AttendTileArgs& args;
+
+  float Key(int64_t d, int64_t j) const {
+    const int64_t at = KeyAt(kDepth, d, j);
+    if constexpr (kScaled) return static_cast<const uint8_t*>(args.k)[at] - 128.0f;
+    return ToFloat(static_cast<const Storage*>(args.k)[at]);
+  }
+  float Value(int64_t j, int64_t d) const {
+    return ToFloat(static_cast<const Storage*>(args.v)[ValueAt(kDepth, args.head_dim, j, d)]);
+  }
+};
+
+// The scores of a row to its weights; brings the state to the maximum that they have.
+void Weigh(TileSpan span, int64_t width, float* scores, float* state) {
+  float largest = kMinusInfinity;
+  for (int64_t j = span.begin; j < span.end; ++j) {
+    scores[j] *= kLog2E;
+    largest = Larger(largest, scores[j]);
+  }
+  if (largest > state[0]) {
+    const float maximum = std::ceil(largest);
+    const float factor = std::exp2(state[0] - maximum);
+    state[0] = maximum;
+    for (int64_t i = 0; i < kLaneFloats; ++i) state[kStateLanes + i] *= factor;
+    for (int64_t d = 0; d < width; ++d) state[kStateHeader + d] *= factor;
+  }
+  // Where every score is -infinity: 2^(-infinity - 0) is zero, without that it would be NaN.
+  const float reference = state[0] == kMinusInfinity ? 0.0f : state[0];
+  for (int64_t j = span.begin; j < span.end; ++j) scores[j] = std::exp2(scores[j] - reference);
 }
 
 template <class Storage>
 void AttendRow(const AttendTileArgs& args, int64_t row) {
-  constexpr bool kScaled = sizeof(Storage) == 1;
-  const auto* k = static_cast<const Storage*>(args.k);
-  const auto* v = static_cast<const Storage*>(args.v);
+  using T = Tile<Storage>;
+  const T tile{args};
   const TileSpan span = args.spans[row];
   const int64_t width = PadToLanes(args.head_dim);
-  const float* q = args.q + row * args.q_stride;
+  const float* q = static_cast<const float*>(args.q) + row * args.q_stride;
   float* state = args.state + row * args.state_stride;
-  float* values = state + kStateHeader;
-
-  const float scale = args.q_scales == nullptr ? args.scale : args.scale * args.q_scales[row];
-  float scores[kTileTokens];  // later weights
-  float maximum = state[0];
+  float weights[kTileTokens];
   for (int64_t j = span.begin; j < span.end; ++j) {
     float sum = 0;
-    for (int64_t d = 0; d < args.head_dim; ++d) sum += q[d] * ToFloat(k[d * kTileTokens + j]);
-    scores[j] = scale * sum;
-    if constexpr (kScaled) scores[j] *= args.k_scales[j];
-    if (args.bias != nullptr) scores[j] += args.bias[row * kTileTokens + j];
-    maximum = Larger(maximum, scores[j]);
+    for (int64_t d = 0; d < args.head_dim; ++d) sum += q[d] * tile.Key(d, j);
+    weights[j] = args.scale * sum;
+    if constexpr (T::kScaled) weights[j] *= args.k_scales[j];
+    if (args.bias != nullptr) weights[j] += args.bias[row * kTileTokens + j];
   }
-  // Where every score is -infinity: exp(-infinity - 0) is zero, without that it would be NaN.
-  const float reference = maximum == kMinusInfinity ? 0.0f : maximum;
-  if (maximum != state[0]) {
-    const float factor = std::exp(state[0] - reference);
-    state[0] = maximum;
-    state[1] *= factor;
-    for (int64_t d = 0; d < width; ++d) values[d] *= factor;
-  }
-  float sum = 0;
+  Weigh(span, width, weights, state);
   for (int64_t j = span.begin; j < span.end; ++j) {
-    const float weight = std::exp(scores[j] - reference);
-    sum += weight;
-    scores[j] = kScaled ? weight * args.v_scales[j] : weight;
-  }
-  state[1] += sum;
-  if (args.q_scales != nullptr) {
-    const float step = RoundWeights(span, scores);
-    for (int64_t d = 0; d < width; ++d) {
-      float dot = 0;
-      for (int64_t j = span.begin; j < span.end; ++j) dot += scores[j] * ToFloat(v[j * width + d]);
-      values[d] += step * dot;
+    float weight = weights[j];
+    float& lane = state[kStateLanes + j % kLaneFloats];
+    if constexpr (T::kScaled) {
+      lane += weight;
+      weight = ToFloat(ToBF16(weight * args.v_scales[j]));
+    } else {
+      if constexpr (T::kDepth == 2) weight = ToFloat(ToBF16(weight));
+      lane += weight;
     }
-    return;
-  }
-  for (int64_t j = span.begin; j < span.end; ++j) {
-    for (int64_t d = 0; d < width; ++d) values[d] += scores[j] * ToFloat(v[j * width + d]);
+    for (int64_t d = 0; d < width; ++d) state[kStateHeader + d] += weight * tile.Value(j, d);
   }
 }
 
-template <class Storage>
-void AttendTile(const AttendTileArgs& args) {
-  for (int64_t row = 0; row < args.rows; ++row) {
-    if (args.spans[row].begin < args.spans[row].end) AttendRow<Storage>(args, row);
+void AttendInt8Row(const AttendTileArgs& args, int64_t row) {
+  const Tile<int8_t> tile{args};
+  const TileSpan span = args.spans[row];
+  const int64_t width = PadToLanes(args.head_dim);
+  const auto* q = static_cast<const int8_t*>(args.q) + row * args.q_stride;
+  float* state = args.state + row * args.state_stride;
+  const float scale = args.scale * args.q_scales[row];
+  float weights[kTileTokens];
+  for (int64_t j = span.begin; j < span.end; ++j) {
+    float sum = 0;
+    for (int64_t d = 0; d < args.head_dim; ++d) sum += q[d] * tile.Key(d, j);
+    weights[j] = (scale * sum) * args.k_scales[j];
+    if (args.bias != nullptr) weights[j] += args.bias[row * kTileTokens + j];
   }
+  Weigh(span, width, weights, state);
+  float largest = 0;
+  for (int64_t j = span.begin; j < span.end; ++j) {
+    state[kStateLanes + j % kLaneFloats] += weights[j];
+    weights[j] *= args.v_scales[j];
+    largest = weights[j] == weights[j] ? Larger(largest, weights[j]) : weights[j];
+  }
+  const float factor = largest < 0x1p-120f ? 0.0f : 127.0f / largest;
+  for (int64_t d = 0; d < width; ++d) {
+    float sum = 0;
+    for (int64_t j = span.begin; j < span.end; ++j) {
+      sum += std::nearbyint(weights[j] * factor) * tile.Value(j, d);
+    }
+    state[kStateHeader + d] += largest / 127.0f * sum;
+  }
+}
+
+template <class Row>
+void ForRowsThatSee(const AttendTileArgs& args, Row attend) {
+  for (int64_t row = 0; row < args.rows; ++row) {
+    if (args.spans[row].begin < args.spans[row].end) attend(args, row);
+  }
+}
+
+float Total(const float* state) {
+  float total = 0;
+  for (int64_t i = 0; i < kLaneFloats; ++i) total += state[kStateLanes + i];
+  return total;
 }
 
 }  // namespace
 
-void AttendTileF32(const AttendTileArgs& args) noexcept { AttendTile<float>(args); }
-void AttendTileF16(const AttendTileArgs& args) noexcept { AttendTile<F16>(args); }
-void AttendTileBF16(const AttendTileArgs& args) noexcept { AttendTile<BF16>(args); }
-void AttendTileI8(const AttendTileArgs& args) noexcept { AttendTile<int8_t>(args); }
+void AttendTileF32(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, AttendRow<float>); }
+void AttendTileF16(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, AttendRow<F16>); }
+void AttendTileBF16(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, AttendRow<BF16>); }
+void AttendTileI8(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, AttendRow<int8_t>); }
+void AttendTileI8I8(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, AttendInt8Row); }
 
-// A sum of zero marks the empty state: the key with the maximal score adds exp(0) = 1.
 void MergeState(const float* from, int64_t head_dim, float* into) noexcept {
-  if (from[1] == 0.0f) return;
-  const bool was_empty = into[1] == 0.0f;
+  if (Total(from) == 0.0f) return;
+  const bool was_empty = Total(into) == 0.0f;
   const float maximum = was_empty ? from[0] : Larger(into[0], from[0]);
-  const float mine = was_empty ? 0.0f : std::exp(into[0] - maximum);
-  const float theirs = was_empty ? 1.0f : std::exp(from[0] - maximum);
-  into[0] = maximum;
-  into[1] = was_empty ? from[1] : into[1] * mine + from[1] * theirs;
-  const int64_t width = PadToLanes(head_dim);
-  for (int64_t d = kStateHeader; d < kStateHeader + width; ++d) {
-    into[d] = was_empty ? from[d] : into[d] * mine + from[d] * theirs;
+  const float mine = std::exp2(into[0] - maximum);
+  const float theirs = std::exp2(from[0] - maximum);
+  const int64_t end = kStateHeader + PadToLanes(head_dim);
+  for (int64_t i = kStateLanes; i < end; ++i) {
+    into[i] = was_empty ? from[i] : into[i] * mine + from[i] * theirs;
   }
+  into[0] = maximum;
 }
 
 void FinishState(const float* state, int64_t head_dim, float* out) noexcept {
+  const float total = Total(state);
   for (int64_t d = 0; d < head_dim; ++d) {
-    out[d] = state[1] == 0.0f ? 0.0f : state[kStateHeader + d] / state[1];
+    out[d] = total == 0.0f ? 0.0f : state[kStateHeader + d] / total;
   }
 }
 

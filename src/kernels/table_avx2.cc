@@ -1,3 +1,4 @@
+#include "kernels/attention/attention.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/tables.h"
 #include "kernels/vec/avx2.h"
@@ -7,6 +8,8 @@
 namespace godwit::kernels {
 
 constinit const KernelTable kAvx2Table =
-    MakeTable(avx2::GemmF32, avx2::GemmF16, avx2::GemmBF16, avx2::GemmI8);
+    MakeTable({avx2::GemmF32, avx2::GemmF16, avx2::GemmBF16, avx2::GemmI8},
+              {avx2::AttendTileF32, avx2::AttendTileF16, avx2::AttendTileBF16, avx2::AttendTileI8,
+               avx2::AttendTileI8I8});
 
 }  // namespace godwit::kernels

@@ -16,31 +16,37 @@ namespace godwit {
 namespace {
 
 using kernels::kTileTokens;
-using kernels::PadToLanes;
 
-template <typename T>
-using Convert = void (*)(const float*, int64_t, T*) noexcept;
+// One row into its slot of a tile, and zeros behind the key.
+template <int64_t kDepth, typename T>
+void Place(const T* k, const T* v, T zero, int64_t head_dim, int64_t slot, T* keys, T* values) {
+  int64_t d = 0;
+  for (; d < head_dim; ++d) keys[kernels::KeyAt(kDepth, d, slot)] = k[d];
+  for (; d % kDepth != 0; ++d) keys[kernels::KeyAt(kDepth, d, slot)] = zero;
+  T* value = values + kernels::ValueAt(kDepth, head_dim, slot, 0);
+  for (d = 0; d < head_dim; ++d) value[d * kDepth] = v[d];
+}
 
-// One row into a tile: its keys go down a column, its values along a row.
-template <typename T>
-void StoreRow(Convert<T> convert, const float* k, const float* v, int64_t head_dim, int64_t slot,
-              std::byte* keys, std::byte* values) {
-  std::array<T, ops::kMaxHeadDim> narrow;
-  convert(k, head_dim, narrow.data());
-  T* column = reinterpret_cast<T*>(keys) + slot;
-  for (int64_t d = 0; d < head_dim; ++d) column[d * kTileTokens] = narrow[static_cast<size_t>(d)];
-  convert(v, head_dim, reinterpret_cast<T*>(values) + slot * PadToLanes(head_dim));
+template <int64_t kDepth, typename T>
+void StoreRow(void (*convert)(const float*, int64_t, T*) noexcept, const float* k, const float* v,
+              int64_t head_dim, int64_t slot, std::byte* keys, std::byte* values) {
+  std::array<T, kernels::kMaxHeadDim> narrow_k, narrow_v;
+  convert(k, head_dim, narrow_k.data());
+  convert(v, head_dim, narrow_v.data());
+  Place<kDepth>(narrow_k.data(), narrow_v.data(), T{}, head_dim, slot, reinterpret_cast<T*>(keys),
+                reinterpret_cast<T*>(values));
 }
 
 void StoreInt8Row(const kernels::KernelTable& kernels, const float* k, const float* v,
                   int64_t head_dim, int64_t slot, std::byte* keys, std::byte* values,
                   float* scales) {
-  std::array<int8_t, ops::kMaxHeadDim> narrow;
-  scales[slot] = ops::QuantizeRow(kernels, k, head_dim, narrow.data()).scale;
-  auto* column = reinterpret_cast<int8_t*>(keys) + slot;
-  for (int64_t d = 0; d < head_dim; ++d) column[d * kTileTokens] = narrow[static_cast<size_t>(d)];
-  auto* row = reinterpret_cast<int8_t*>(values) + slot * PadToLanes(head_dim);
-  scales[kTileTokens + slot] = ops::QuantizeRow(kernels, v, head_dim, row).scale;
+  std::array<int8_t, kernels::kMaxHeadDim> narrow_k, narrow_v;
+  scales[slot] = ops::QuantizeRow(kernels, k, head_dim, narrow_k.data()).scale;
+  scales[kTileTokens + slot] = ops::QuantizeRow(kernels, v, head_dim, narrow_v.data()).scale;
+  constexpr auto kZero = static_cast<int8_t>(-128);  // keys lie as k + 128, unsigned
+  for (int64_t d = 0; d < head_dim; ++d) narrow_k[static_cast<size_t>(d)] ^= kZero;
+  Place<kernels::kQuad>(narrow_k.data(), narrow_v.data(), kZero, head_dim, slot,
+                        reinterpret_cast<int8_t*>(keys), reinterpret_cast<int8_t*>(values));
 }
 
 // What f16 would turn into infinity.
@@ -201,17 +207,17 @@ void KvCache::Write(const kernels::KernelTable& kernels, int64_t layer, int64_t 
     case DType::kF16:
       CheckRangeOfF16(kernels, "key", layer, k, kv.head_dim);
       CheckRangeOfF16(kernels, "value", layer, v, kv.head_dim);
-      StoreRow<F16>(kernels.f32_to_f16, k, v, kv.head_dim, slot, keys, values);
+      StoreRow<1>(kernels.f32_to_f16, k, v, kv.head_dim, slot, keys, values);
       break;
     case DType::kBF16:
-      StoreRow<BF16>(kernels.f32_to_bf16, k, v, kv.head_dim, slot, keys, values);
+      StoreRow<2>(kernels.f32_to_bf16, k, v, kv.head_dim, slot, keys, values);
       break;
     case DType::kI8:
       StoreInt8Row(kernels, k, v, kv.head_dim, slot, keys, values,
                    reinterpret_cast<float*>(values + kv.value_bytes()));
       break;
     default:
-      StoreRow<float>(CopyFloats, k, v, kv.head_dim, slot, keys, values);
+      StoreRow<1>(CopyFloats, k, v, kv.head_dim, slot, keys, values);
   }
 }
 

@@ -71,10 +71,11 @@ void Read(KvCache& cache, int64_t text, int64_t tokens) {
   cache.Append(tokens);
 }
 
-// That the position is what the text wrote there: keys a column of their tile, values a row.
+// That the position is what the text wrote there.
 void ExpectRow(const KvCache& cache, int64_t text, int64_t position) {
   const KvLayout& kv = cache.layout();
   const int64_t tile = position / kTileTokens, slot = position % kTileTokens;
+  const int64_t depth = kernels::KvDepth(kv.dtype);
   for (int64_t layer = 0; layer < kv.layers; ++layer) {
     const ops::KvView view = cache.View(layer);
     ASSERT_EQ(view.dtype, kv.dtype);
@@ -84,9 +85,9 @@ void ExpectRow(const KvCache& cache, int64_t text, int64_t position) {
       const std::byte* k = view.Keys(head, tile);
       const std::byte* v = view.Values(head, tile);
       for (int64_t d = 0; d < kv.head_dim; ++d) {
-        keys &= Load(kv.dtype, k, d * kTileTokens + slot) ==
+        keys &= Load(kv.dtype, k, kernels::KeyAt(depth, d, slot)) ==
                 Rounded(kv.dtype, KeyOf(text, layer, position, head, d));
-        values &= Load(kv.dtype, v, slot * kernels::PadToLanes(kv.head_dim) + d) ==
+        values &= Load(kv.dtype, v, kernels::ValueAt(depth, kv.head_dim, slot, d)) ==
                   Rounded(kv.dtype, ValueOf(text, layer, position, head, d));
       }
     }
@@ -129,14 +130,18 @@ TEST(KvCacheTest, HoldsInt8WithScales) {
         const float k_scale = view.Scales(head, tile)[slot];
         const float v_scale = view.Scales(head, tile)[kTileTokens + slot];
         ASSERT_EQ(k_scale, KeyOf(0, 1, p, head, dim - 1) / 127) << "the largest is the last";
-        const auto* keys = reinterpret_cast<const int8_t*>(view.Keys(head, tile));
-        const auto* values = reinterpret_cast<const int8_t*>(view.Values(head, tile)) +
-                             slot * kernels::PadToLanes(dim);
-        for (int64_t d = 0; d < dim; ++d) {
-          ASSERT_NEAR(k_scale * keys[d * kTileTokens + slot], KeyOf(0, 1, p, head, d),
-                      k_scale * 0.501);
-          ASSERT_NEAR(v_scale * values[d], ValueOf(0, 1, p, head, d), v_scale * 0.501);
+        const auto* keys = reinterpret_cast<const uint8_t*>(view.Keys(head, tile));
+        const auto* values = reinterpret_cast<const int8_t*>(view.Values(head, tile));
+        const auto key = [&](int64_t d) {
+          return static_cast<float>(keys[kernels::KeyAt(kernels::kQuad, d, slot)]) - 128;
+        };
+        int64_t d = 0;
+        for (; d < dim; ++d) {
+          const int8_t value = values[kernels::ValueAt(kernels::kQuad, dim, slot, d)];
+          ASSERT_NEAR(k_scale * key(d), KeyOf(0, 1, p, head, d), k_scale * 0.501);
+          ASSERT_NEAR(v_scale * value, ValueOf(0, 1, p, head, d), v_scale * 0.501);
         }
+        for (; d % kernels::kQuad != 0; ++d) ASSERT_EQ(key(d), 0);
       }
     }
   }
@@ -149,7 +154,7 @@ TEST(KvCacheTest, WhatF16CannotHoldIsRefused) {
     cache.Reserve(1);
     const float k[] = {1, key}, v[] = {value, 1};
     cache.Write(Kernels(), 3, 0, 0, k, v);
-    return Load(dtype, cache.View(3).Keys(0, 0), kTileTokens);
+    return Load(dtype, cache.View(3).Keys(0, 0), kernels::KeyAt(kernels::KvDepth(dtype), 1, 0));
   };
   EXPECT_EQ(write(DType::kF16, -65519, 65504), -65504);
   EXPECT_EQ(write(DType::kBF16, 1e30f, 1e30f), ToFloat(ToBF16(1e30f)));

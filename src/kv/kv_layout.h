@@ -1,8 +1,8 @@
 // How cached keys and values lie in memory.
 //
-// A page holds kernels::kTileTokens positions of one layer: for every KV head the keys transposed
-// [head_dim, kTileTokens] and the values [kTileTokens, padded head_dim], as the attention kernels
-// read them, and of int8 the scales of the keys and of the values, [kTileTokens] f32 each.
+// A page holds kernels::kTileTokens positions of one layer: for every KV head the keys and the
+// values in the order of the attention kernels (kernel_table.h, KvDepth), and of int8 the scales of
+// the keys and of the values, [kTileTokens] f32 each.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,9 @@ struct KvLayout {
   DType dtype = DType::kBF16;  // one of kKvTypes
 
   // Bytes of one tile of one head: of its keys, of its values, of the scales of both, of all.
-  constexpr int64_t key_bytes() const { return head_dim * kernels::kTileTokens * Element(); }
+  constexpr int64_t key_bytes() const {
+    return kernels::KeyElements(kernels::KvDepth(dtype), head_dim) * Element();
+  }
   constexpr int64_t value_bytes() const {
     return kernels::kTileTokens * kernels::PadToLanes(head_dim) * Element();
   }

@@ -35,9 +35,9 @@ KvPool::KvPool(const KvLayout& layout, std::shared_ptr<KvBudget> budget)
       budget_(budget ? std::move(budget) : std::make_shared<KvBudget>(INT64_MAX)),
       pages_per_slab_(
           static_cast<uint32_t>(std::max<int64_t>(1, kSlabBytes / layout.page_bytes()))) {
-  if (layout.head_dim > ops::kMaxHeadDim) {
+  if (layout.head_dim > kernels::kMaxHeadDim) {
     Throw(ErrorKind::kUnsupported, "head_dim {} is larger than the {} that the KV cache supports",
-          layout.head_dim, ops::kMaxHeadDim);
+          layout.head_dim, kernels::kMaxHeadDim);
   }
 }
 

@@ -42,7 +42,7 @@ class KvPool {
   };
 
   // budget: null for one that ends where the machine's memory does. Throws Error(kUnsupported) for
-  // heads larger than ops::kMaxHeadDim.
+  // heads larger than kernels::kMaxHeadDim.
   explicit KvPool(const KvLayout& layout, std::shared_ptr<KvBudget> budget = nullptr);
   KvPool(const KvPool&) = delete;
   KvPool& operator=(const KvPool&) = delete;

@@ -181,7 +181,7 @@ TEST(KvPoolTest, APageLargerThanASlabIsOneOfItsOwn) {
 }
 
 TEST(KvPoolTest, LimitsTheHeadDimension) {
-  KvPool(KvLayout{.layers = 1, .kv_heads = 1, .head_dim = ops::kMaxHeadDim});
+  KvPool(KvLayout{.layers = 1, .kv_heads = 1, .head_dim = kernels::kMaxHeadDim});
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
                       [] { KvPool(KvLayout{.layers = 1, .kv_heads = 1, .head_dim = 1025}); }),
               HasSubstr("1025"));

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "base/error.h"
+#include "ops/attention_queries.h"
 #include "ops/attention_state.h"
-#include "ops/quantize.h"
 
 namespace godwit::ops {
 namespace {
@@ -24,7 +24,8 @@ constexpr int64_t kMostStateBytes = int64_t{128} << 20;
 
 using AttendTile = void (*)(const AttendTileArgs&) noexcept;
 
-AttendTile SelectKernel(const kernels::KernelTable& kernels, DType dtype) {
+AttendTile SelectKernel(const kernels::KernelTable& kernels, DType dtype, bool int8_products) {
+  if (int8_products) return kernels.attend_tile_i8_i8;
   switch (dtype) {
     case DType::kF32:
       return kernels.attend_tile_f32;
@@ -45,6 +46,21 @@ struct RowBlock {
   int64_t begin;
   int64_t end;
   int64_t rows() const { return end - begin; }
+};
+
+// What a core works in, and the parts of it.
+struct Scratch {
+  float* total;    // states [kBlockRows, StateStride]
+  float* stretch;  // likewise
+  float* queries;  // QueryScratchFloats of kBlockRows
+
+  static int64_t Floats(int64_t head_dim) {
+    return kBlockRows * 2 * StateStride(head_dim) + QueryScratchFloats(head_dim, kBlockRows);
+  }
+  static Scratch In(int64_t head_dim, float* memory) {
+    float* const stretch = memory + kBlockRows * StateStride(head_dim);
+    return {memory, stretch, stretch + kBlockRows * StateStride(head_dim)};
+  }
 };
 
 // A run of stretches of one source that some row of a block may see.
@@ -106,15 +122,25 @@ class Attender {
     return most;
   }
 
+  // The block's queries for the kernel.
+  KernelQueries Queries(const AttentionRows& text, const AttentionSource& source,
+                        const RowBlock& block, float* scratch) const {
+    const int64_t first = block.kv_head * RowsPerHead(text);
+    return PrepareQueries(exec_.kernels, source.kv.dtype, source.int8_products,
+                          source.q.Rows(first + block.begin, first + block.end), scratch);
+  }
+
   // Folds one stretch into fresh states of the block's rows.
-  void FoldStretch(const AttentionRows& text, const AttentionSource& source, const RowBlock& block,
-                   int64_t stretch, float* states) const {
+  void FoldStretch(const AttentionRows& text, const AttentionSource& source,
+                   const KernelQueries& queries, const RowBlock& block, int64_t stretch,
+                   float* states) const {
     Clear(block.rows(), states);
     const int64_t begin = stretch * kStretchTiles;
     if (source.parts.empty()) {
+      // The tile after the stretch is fetched, too: that core or another is about to read it.
       for (int64_t tile = begin; tile < begin + kStretchTiles; ++tile) {
-        const bool last = tile + 1 == begin + kStretchTiles || !source.kv.Holds(tile + 1);
-        FoldTile(text, source, block, {tile, 0, kTileTokens}, last ? -1 : tile + 1, states);
+        FoldTile(text, source, queries, block, {tile, 0, kTileTokens},
+                 source.kv.Holds(tile + 1) ? tile + 1 : -1, states);
       }
       return;
     }
@@ -122,7 +148,8 @@ class Attender {
         source.parts[static_cast<size_t>(block.kv_head)].subspan(static_cast<size_t>(begin));
     const size_t count = std::min<size_t>(kStretchTiles, parts.size());
     for (size_t i = 0; i < count; ++i) {
-      FoldTile(text, source, block, parts[i], i + 1 < count ? parts[i + 1].tile : -1, states);
+      FoldTile(text, source, queries, block, parts[i],
+               i + 1 < parts.size() ? parts[i + 1].tile : -1, states);
     }
   }
 
@@ -141,8 +168,9 @@ class Attender {
 
  private:
   // next_tile: whose memory is fetched meanwhile; -1: none.
-  void FoldTile(const AttentionRows& text, const AttentionSource& source, const RowBlock& block,
-                const TilePart& part, int64_t next_tile, float* states) const {
+  void FoldTile(const AttentionRows& text, const AttentionSource& source,
+                const KernelQueries& queries, const RowBlock& block, const TilePart& part,
+                int64_t next_tile, float* states) const {
     TileSpan spans[kBlockRows];
     if (!Spans(text, source, block, part, spans)) return;
     const KvView& kv = source.kv;
@@ -150,10 +178,9 @@ class Attender {
     alignas(64) float bias[kBlockRows * kTileTokens];  // left alone if there is none
     if (biased) Biases(text, source, block, part.tile * kTileTokens, spans, bias);
     const bool scaled = kv.dtype == DType::kI8;
-    const int64_t first_row = block.kv_head * RowsPerHead(text) + block.begin;
-    SelectKernel(exec_.kernels, kv.dtype)(
-        {.q = source.q.Row(first_row),
-         .q_stride = source.q.stride,
+    SelectKernel(exec_.kernels, kv.dtype, source.int8_products)(
+        {.q = queries.data,
+         .q_stride = queries.stride,
          .spans = spans,
          .rows = block.rows(),
          .k = kv.Keys(block.kv_head, part.tile),
@@ -167,13 +194,23 @@ class Attender {
          .next_v = next_tile < 0 ? nullptr : kv.Values(block.kv_head, next_tile),
          .k_scales = scaled ? kv.Scales(block.kv_head, part.tile) : nullptr,
          .v_scales = scaled ? kv.Scales(block.kv_head, part.tile) + kTileTokens : nullptr,
-         .q_scales = source.q_scales == nullptr ? nullptr : source.q_scales + first_row});
+         .q_scales = queries.scales,
+         .q_sums = queries.sums});
   }
 
   // What each row sees of the part. False if no row sees any of it.
   bool Spans(const AttentionRows& text, const AttentionSource& source, const RowBlock& block,
              const TilePart& part, TileSpan* spans) const {
     const int64_t position = part.tile * kTileTokens;
+    // Both ends rise from row to row, so most tiles are seen whole by all if they are by the outer
+    // two.
+    const KvRange first = source.visible.At(text.position + block.begin / group_);
+    const KvRange last = source.visible.At(text.position + (block.end - 1) / group_);
+    if (last.begin <= position + part.begin && first.end >= position + part.end &&
+        last.end >= position + part.end) {
+      std::fill_n(spans, block.rows(), TileSpan{part.begin, part.end});
+      return part.begin < part.end;
+    }
     bool any = false;
     for (int64_t row = block.begin; row < block.end; ++row) {
       const KvRange range = source.visible.At(text.position + row / group_);
@@ -225,29 +262,30 @@ const Job& JobOf(std::span<const Job> jobs, int64_t task, int64_t Job::*first) {
 }
 
 void RunBlock(const Exec& exec, const Attender& attender, const AttentionRows& text,
-              const RowBlock& block, float* scratch, MatrixView<float> out) {
-  float* total = scratch;
-  float* stretch_states = scratch + kBlockRows * attender.state_stride();
-  attender.Clear(block.rows(), total);
+              const RowBlock& block, const Scratch& scratch, MatrixView<float> out) {
+  attender.Clear(block.rows(), scratch.total);
   for (const AttentionSource& source : text.sources) {
     const StretchRun run = attender.Stretches(text, source, block);
+    if (run.count() == 0) continue;
+    const KernelQueries queries = attender.Queries(text, source, block, scratch.queries);
     for (int64_t stretch = run.first; stretch < run.last; ++stretch) {
       // A block over a million keys is too long to wait for; Parallel throws in the end.
       if (exec.cancel != nullptr && exec.cancel->cancelled()) return;
-      attender.FoldStretch(text, source, block, stretch, stretch_states);
-      attender.Merge(stretch_states, block.rows(), total);
+      attender.FoldStretch(text, source, queries, block, stretch, scratch.stretch);
+      attender.Merge(scratch.stretch, block.rows(), scratch.total);
     }
   }
-  attender.Finish(text, block, total, out);
+  attender.Finish(text, block, scratch.total, out);
 }
 
 // The stretch of that number among those of all sources, or none.
 void RunStretch(const Attender& attender, const AttentionRows& text, const RowBlock& all,
-                int64_t index, float* states) {
+                int64_t index, const Scratch& scratch, float* states) {
   for (const AttentionSource& source : text.sources) {
     const StretchRun run = attender.Stretches(text, source, all);
     if (index < run.count()) {
-      attender.FoldStretch(text, source, all, run.first + index, states);
+      attender.FoldStretch(text, source, attender.Queries(text, source, all, scratch.queries), all,
+                           run.first + index, states);
       return;
     }
     index -= run.count();
@@ -255,45 +293,15 @@ void RunStretch(const Attender& attender, const AttentionRows& text, const RowBl
   attender.Clear(all.rows(), states);
 }
 
-// The same sources, their queries quantized row by row: each head of each token has its own scale.
-std::span<const AttentionSource> WithInt8Queries(const Exec& exec,
-                                                 std::span<const AttentionSource> sources) {
-  const auto quantized = exec.workspace.Matrix<AttentionSource>(1, std::ssize(sources)).RowSpan(0);
-  for (size_t i = 0; i < sources.size(); ++i) {
-    std::construct_at(&quantized[i], sources[i]);
-    if (!sources[i].int8_products) continue;
-    const MatrixView<const float> q = sources[i].q;
-    if (sources[i].kv.dtype != DType::kI8 || q.cols > kernels::kMaxHeadDimI8) {
-      Throw(ErrorKind::kUnsupported,
-            "int8 attention with heads of {} over a KV cache stored as {}, expected at most {} and "
-            "I8",
-            q.cols, Name(sources[i].kv.dtype), kernels::kMaxHeadDimI8);
+void CheckTypes(std::span<const AttentionRows> texts) {
+  for (const AttentionRows& text : texts) {
+    for (const AttentionSource& source : text.sources) {
+      if (source.int8_products && source.kv.dtype != DType::kI8) {
+        Throw(ErrorKind::kUnsupported, "int8 attention over a KV cache stored as {}, expected I8",
+              Name(source.kv.dtype));
+      }
     }
-    const auto integers = exec.workspace.Matrix<float>(q.rows, q.cols);
-    float* const scales = exec.workspace.Matrix<float>(1, q.rows).data;
-    const auto bytes = exec.workspace.Matrix<int8_t>(exec.pool.threads(), q.cols + kernels::kQuad);
-    exec.ParallelRows(q.rows, q.cols, [&](int64_t row, int worker) {
-      scales[row] = QuantizeRow(exec.kernels, q.Row(row), q.cols, bytes.Row(worker)).scale;
-      std::copy_n(bytes.Row(worker), q.cols, integers.Row(row));
-    });
-    quantized[i].q = integers;
-    quantized[i].q_scales = scales;
   }
-  return quantized;
-}
-
-std::span<const AttentionRows> WithInt8Queries(const Exec& exec,
-                                               std::span<const AttentionRows> texts) {
-  const auto wants = [](const AttentionRows& text) {
-    return std::ranges::any_of(text.sources, &AttentionSource::int8_products);
-  };
-  if (std::ranges::none_of(texts, wants)) return texts;
-  const auto quantized = exec.workspace.Matrix<AttentionRows>(1, std::ssize(texts)).RowSpan(0);
-  for (size_t i = 0; i < texts.size(); ++i) {
-    std::construct_at(&quantized[i], texts[i]);
-    quantized[i].sources = WithInt8Queries(exec, texts[i].sources);
-  }
-  return quantized;
 }
 
 }  // namespace
@@ -306,12 +314,11 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
   assert(out.cols == shape.heads * shape.head_dim && shape.heads % shape.kv_heads == 0);
   if (texts.empty()) return;
   Workspace::Scope scope(exec.workspace);
-  texts = WithInt8Queries(exec, texts);
+  CheckTypes(texts);
   const Attender attender(exec, shape, alibi, sink_logits);
 
   const auto jobs = exec.workspace.Matrix<Job>(1, std::ssize(texts)).RowSpan(0);
   int64_t tasks = 0, shared_heads = 0, state_bytes = 0;
-  bool blocks = false;
   for (size_t i = 0; i < texts.size(); ++i) {
     const int64_t rows = attender.RowsPerHead(texts[i]);
     assert(rows > 0);
@@ -331,13 +338,11 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
           exec.workspace.Matrix<float>(shape.kv_heads * stretches, rows * attender.state_stride())
               .data;
       shared_heads += shape.kv_heads;
-    } else {
-      blocks = true;
     }
     tasks += shape.kv_heads * job.tasks_per_head;
   }
-  const auto scratch = exec.workspace.Matrix<float>(blocks ? exec.pool.threads() : 0,
-                                                    2 * kBlockRows * attender.state_stride());
+  const auto memory =
+      exec.workspace.Matrix<float>(exec.pool.threads(), Scratch::Floats(shape.head_dim));
 
   // Of a job whose states wait: those of a head and one of its stretches.
   const auto states_of = [&](const Job& job, int64_t stretch) {
@@ -348,12 +353,13 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
     const int64_t index = task - job.first_task;
     const int64_t rows = attender.RowsPerHead(*job.text);
     const int64_t head = index / job.tasks_per_head, part = index % job.tasks_per_head;
+    const Scratch scratch = Scratch::In(shape.head_dim, memory.Row(worker));
     if (job.states != nullptr) {
-      RunStretch(attender, *job.text, {head, 0, rows}, part, states_of(job, index));
+      RunStretch(attender, *job.text, {head, 0, rows}, part, scratch, states_of(job, index));
     } else {
       const int64_t begin = part * kBlockRows;
       RunBlock(exec, attender, *job.text, {head, begin, std::min(rows, begin + kBlockRows)},
-               scratch.Row(worker), out);
+               scratch, out);
     }
   });
   exec.Parallel(shared_heads, [&](int64_t merge) {

@@ -102,8 +102,6 @@ struct AttentionSource {
   // weights of a tile have the scale of their largest: with 1/127 for all, as the paper's code has
   // it, a token that sees many would see none.
   bool int8_products = false;
-  // With int8 products, set by Attention itself: q is integers, of these scales [rows of q].
-  const float* q_scales = nullptr;
 
   AlibiPlace PlaceOf(int64_t p) const {
     const int64_t query = query_place.value_or(p);
@@ -122,7 +120,7 @@ struct AttentionRows {
 struct AttentionShape {
   int64_t heads;
   int64_t kv_heads;  // divides heads; query head h reads KV head h / (heads / kv_heads)
-  int64_t head_dim;  // at most kMaxHeadDim (attention_state.h)
+  int64_t head_dim;  // at most kMaxHeadDim (kernel_table.h)
   float scale;       // of the scores
 };
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace godwit::ops {
 
@@ -26,11 +28,14 @@ void MergeStates(const kernels::KernelTable& kernels, int64_t head_dim, int64_t 
 void FinishState(const kernels::KernelTable& kernels, int64_t head_dim, const float* sink_logit,
                  float* state, float* out) {
   if (sink_logit != nullptr) {
-    assert(head_dim <= kMaxHeadDim);
-    alignas(64) std::array<float, StateStride(kMaxHeadDim)> sink;
-    std::fill_n(sink.data(), StateStride(head_dim), 0.0f);
-    sink[0] = *sink_logit;
-    sink[1] = 1;
+    assert(head_dim <= kernels::kMaxHeadDim);
+    alignas(64) std::array<float, StateStride(kernels::kMaxHeadDim)> sink;
+    ClearStates(head_dim, 1, sink.data());
+    const double score = double{*sink_logit} * std::numbers::log2e;
+    if (score != -std::numeric_limits<double>::infinity()) {
+      sink[0] = static_cast<float>(std::ceil(score));
+      sink[kernels::kStateLanes] = static_cast<float>(std::exp2(score - std::ceil(score)));
+    }
     kernels.merge_state(sink.data(), head_dim, state);
   }
   kernels.finish_state(state, head_dim, out);

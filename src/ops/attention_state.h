@@ -1,19 +1,19 @@
 // The state of a query that has seen some of its keys, and how states come together.
 //
-// Over a set of keys with scores s and values v it holds
+// Over a set of keys with scores s, in units of ln(2) (so that exp is 2^), and values v it holds
 //
-//   m = max s,   l = sum exp(s - m),   a = sum exp(s - m) v,
+//   m, an integer about max s,   l = sum 2^(s - m),   a = sum 2^(s - m) v,
 //
-// as [m, l, unused ..., a ...]: kernels::kStateHeader floats, then head_dim of them, padded. Of no
-// key: m = -infinity, l = 0, a = 0, which changes nothing. Two states over different keys merge
-// into the one over both,
+// as kernels::kStateHeader floats with m and, in lanes, l (kernel_table.h), and then the head_dim
+// of a, padded. Of no key: m = -infinity, l = 0, a = 0, which changes nothing. Two states over
+// different keys merge into the one over both,
 //
-//   m = max(m1, m2),   l = l1 exp(m1 - m) + l2 exp(m2 - m),   a likewise,
+//   m = max(m1, m2),   l = l1 2^(m1 - m) + l2 2^(m2 - m),   a likewise,
 //
-// which is commutative and, up to rounding, associative. So tiles, stretches, cores and hosts may
-// each add up their own keys; whoever wants the same bits merges in one order. In the end comes
-// a / l. A sink logit is a key of that score without a value; it enters here, once for a query,
-// whoever added up the keys.
+// which is commutative and, up to rounding, associative; the factors are powers of two, so nothing
+// but the sum is rounded. So tiles, stretches, cores and hosts may each add up their own keys;
+// whoever wants the same bits merges in one order. In the end comes a / l. A sink logit is a key of
+// that score without a value; it enters here, once for a query, whoever added up the keys.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,6 @@
 #include "kernels/kernel_table.h"
 
 namespace godwit::ops {
-
-inline constexpr int64_t kMaxHeadDim = 1024;
 
 // Floats from one state to the next.
 constexpr int64_t StateStride(int64_t head_dim) {
@@ -36,8 +34,7 @@ void ClearStates(int64_t head_dim, int64_t rows, float* states);
 void MergeStates(const kernels::KernelTable& kernels, int64_t head_dim, int64_t rows,
                  const float* from, float* into);
 
-// out [head_dim]: what the query gets, zeros if it saw nothing. sink_logit: null for none. head_dim
-// <= kMaxHeadDim.
+// out [head_dim]: what the query gets, zeros if it saw nothing. sink_logit: null for none.
 void FinishState(const kernels::KernelTable& kernels, int64_t head_dim, const float* sink_logit,
                  float* state, float* out);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <numbers>
 #include <vector>
 
 #include "ops/test_support.h"
@@ -19,21 +19,29 @@ struct State {
   explicit State(int64_t head_dim) : dim(head_dim), values(static_cast<size_t>(StateStride(dim))) {
     ClearStates(dim, 1, values.data());
   }
-  // Of one key.
-  State(float score, const std::vector<float>& value) : State(std::ssize(value)) {
-    values[0] = score;
-    values[1] = 1;
-    std::ranges::copy(value, values.begin() + kernels::kStateHeader);
+  // Of one key, whose weight is in some lane.
+  State(double score, const std::vector<float>& value, size_t lane) : State(std::ssize(value)) {
+    key = {score, value};
+    const double log2 = score * std::numbers::log2e;
+    values[0] = static_cast<float>(std::ceil(log2));
+    const auto weight = static_cast<float>(std::exp2(log2 - std::ceil(log2)));
+    values[kernels::kStateLanes + lane] = weight;
+    std::ranges::transform(value, values.begin() + kernels::kStateHeader,
+                           [&](float x) { return weight * x; });
   }
-  // The maximum, the sum, and what is added up: all that a state says.
+  // The maximum, the lanes of the sum, and what is added up: all that a state says.
   std::vector<float> Said() const {
-    std::vector<float> said = {values[0], values[1]};
-    const auto first = values.begin() + kernels::kStateHeader;
-    said.insert(said.end(), first, first + dim);
+    std::vector<float> said = {values[0]};
+    const auto first = values.begin() + kernels::kStateLanes;
+    said.insert(said.end(), first, first + kernels::kStateHeader - kernels::kStateLanes + dim);
     return said;
   }
 
   int64_t dim;
+  struct {
+    double score;
+    std::vector<float> value;
+  } key = {};
   std::vector<float> values;
 };
 
@@ -57,7 +65,7 @@ class AttentionStateTest : public kernels::IsaTest {
     for (size_t i = 0; i < n; ++i) {
       std::vector<float> value(static_cast<size_t>(dim));
       for (float& x : value) x = random();
-      keys.emplace_back(i == n / 2 ? -200.0f : random(-6, 6), value);
+      keys.emplace_back(i == n / 2 ? -200.0f : random(-6, 6), value, i % kernels::kLaneFloats);
     }
     return keys;
   }
@@ -68,11 +76,9 @@ class AttentionStateTest : public kernels::IsaTest {
     double sum = sink_logit ? std::exp(double{*sink_logit}) : 0;
     std::vector<double> out(static_cast<size_t>(keys[0].dim));
     for (const State& key : keys) {
-      const double weight = std::exp(double{key.values[0]});
+      const double weight = std::exp(key.key.score);
       sum += weight;
-      for (size_t d = 0; d < out.size(); ++d) {
-        out[d] += weight * key.values[kernels::kStateHeader + d];
-      }
+      for (size_t d = 0; d < out.size(); ++d) out[d] += weight * key.key.value[d];
     }
     for (double& x : out) x /= sum;
     return out;

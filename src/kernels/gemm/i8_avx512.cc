@@ -1,6 +1,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/vec/avx512.h"
 // after the vector vocabulary
+#include "kernels/gemm/i8-inl.h"
 #include "kernels/gemm/i8_widened-inl.h"
 
 namespace godwit::kernels {

@@ -7,7 +7,7 @@
 // have two ways.
 #pragma once
 
-#include "kernels/gemm/i8-inl.h"
+#include "kernels/gemm/rows-inl.h"
 
 namespace godwit::kernels {
 namespace {
@@ -41,6 +41,26 @@ struct WidenedQuadOperand : RowsWidened<int8_t, int16_t, kQuad, WidenQuadRow> {
     return kPhase == 0 ? EvenBytes(quads) : OddBytes(quads);
   }
   static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return AddPairProducts(a, w, sum); }
+};
+
+// Unsigned rows of at most 127 by signed columns, as bytes: two products stay below 2^15.
+struct SmallWeightOperand : RowsInPlace<uint8_t> {
+  using W = int8_t;
+  static constexpr int64_t kDepth = kQuad;
+  static constexpr int kPhases = 1;
+  template <int kPhase>
+  static GODWIT_INLINE Vec Row(const uint8_t* a) {
+    float quad;
+    __builtin_memcpy(&quad, a, sizeof(quad));
+    return Set1(quad);
+  }
+  template <int kPhase>
+  static GODWIT_INLINE Vec Column(const int8_t* w) {
+    return Load(reinterpret_cast<const float*>(w));
+  }
+  static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) {
+    return AddSmallQuadProducts(a, w, sum);
+  }
 };
 
 }  // namespace

@@ -34,6 +34,12 @@ struct WidenedPairOperand : RowsWidened<BF16, float, 2, WidenPairs> {
     __asm__("vfmadd231ps %1, %2, %0" : "+v"(sum) : "v"(a), "v"(w));
     return sum;
   }
+  // Stores numbers as rows, rounded to bf16, and returns what they became.
+  static GODWIT_INLINE Vec StoreRounded(float* a, Vec x) {
+    const Vec rounded = RoundToBF16(x);
+    Store(a, rounded);
+    return rounded;
+  }
 };
 
 }  // namespace

@@ -25,6 +25,25 @@ GODWIT_INLINE Vec Exp(Vec x) {
   return ScaleByPowerOf2(MulAdd(MulAdd(q, r, one), r, one), n);
 }
 
+// 2^x for x <= 128; 2^n is exact, and below -126 zero or subnormal. x = n + r with r in [0, 1); the
+// polynomial is 1 at 0. Largest relative error 2e-7; of the rough one, for results that are rounded
+// to a few bits, 1e-4.
+template <bool kRough = false>
+GODWIT_INLINE Vec Exp2(Vec x) {
+  const Vec r = Fraction(x);
+  Vec p;
+  if constexpr (kRough) {
+    p = MulAdd(Set1(0.0770670420f), r, Set1(0.2276449912f));
+    p = MulAdd(p, r, Set1(0.6951167864f));
+  } else {
+    p = MulAdd(Set1(0.001867130072f), r, Set1(0.009017030316f));
+    p = MulAdd(p, r, Set1(0.05579991311f));
+    p = MulAdd(p, r, Set1(0.2401644502f));
+    p = MulAdd(p, r, Set1(0.6931513118f));
+  }
+  return ScaleByFloor(MulAdd(p, r, Set1(1.0f)), x);
+}
+
 // The probability that a standard normal variable exceeds x, for x >= 0: exp(-x^2 / 2) R(x).
 // Relative error below 4e-7 while the result is a normal float. (1 + x) R(x) varies slowly and is
 // a polynomial of t = (x - 4) / (x + 4).

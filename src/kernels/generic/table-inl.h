@@ -1,9 +1,9 @@
-// The table of one instruction set: its matrix products and everything that is written over Vec.
+// The table of one instruction set: its products and everything else, written over Vec.
 // Include after one of vec/*.h.
 #pragma once
 
 #include "kernels/generic/activation-inl.h"
-#include "kernels/generic/attention-inl.h"
+#include "kernels/generic/attention_state-inl.h"
 #include "kernels/generic/convert-inl.h"
 #include "kernels/generic/norm-inl.h"
 #include "kernels/generic/quantize-inl.h"
@@ -11,20 +11,32 @@
 namespace godwit::kernels {
 namespace {
 
-using GemmFunction = void (*)(const GemmArgs&) noexcept;
+struct Gemms {
+  void (*f32)(const GemmArgs&) noexcept;
+  void (*f16)(const GemmArgs&) noexcept;
+  void (*bf16)(const GemmArgs&) noexcept;
+  void (*i8)(const GemmArgs&) noexcept;
+};
+struct AttendTiles {
+  void (*f32)(const AttendTileArgs&) noexcept;
+  void (*f16)(const AttendTileArgs&) noexcept;
+  void (*bf16)(const AttendTileArgs&) noexcept;
+  void (*i8)(const AttendTileArgs&) noexcept;
+  void (*i8_i8)(const AttendTileArgs&) noexcept;
+};
 
-constexpr KernelTable MakeTable(GemmFunction f32, GemmFunction f16, GemmFunction bf16,
-                                GemmFunction i8) {
-  return {.gemm_f32 = f32,
-          .gemm_f16 = f16,
-          .gemm_bf16 = bf16,
-          .gemm_i8 = i8,
+constexpr KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_tile) {
+  return {.gemm_f32 = gemm.f32,
+          .gemm_f16 = gemm.f16,
+          .gemm_bf16 = gemm.bf16,
+          .gemm_i8 = gemm.i8,
           .largest_magnitude = LargestMagnitude,
           .quantize = Quantize,
-          .attend_tile_f32 = AttendTile<float>,
-          .attend_tile_f16 = AttendTile<F16>,
-          .attend_tile_bf16 = AttendTile<BF16>,
-          .attend_tile_i8 = AttendTile<int8_t>,
+          .attend_tile_f32 = attend_tile.f32,
+          .attend_tile_f16 = attend_tile.f16,
+          .attend_tile_bf16 = attend_tile.bf16,
+          .attend_tile_i8 = attend_tile.i8,
+          .attend_tile_i8_i8 = attend_tile.i8_i8,
           .merge_state = MergeState,
           .finish_state = FinishState,
           .rms_norm = RmsNorm,

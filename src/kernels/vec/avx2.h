@@ -34,6 +34,9 @@ GODWIT_INLINE Mask LanesBetween(int64_t begin, int64_t end) {
 
 GODWIT_INLINE Vec Select(Mask mask, Vec yes, Vec no) { return _mm256_blendv_ps(no, yes, mask); }
 GODWIT_INLINE Mask IsNegative(Vec x) { return _mm256_cmp_ps(x, Zero(), _CMP_LT_OQ); }
+GODWIT_INLINE bool AnyPositive(Vec x) {
+  return _mm256_movemask_ps(_mm256_cmp_ps(x, Zero(), _CMP_GT_OQ)) != 0;
+}
 
 // Loads widen to f32; LoadFirst reads n < kLanes elements and zeroes the other lanes.
 GODWIT_INLINE Vec Load(const float* p) { return _mm256_loadu_ps(p); }
@@ -70,6 +73,13 @@ GODWIT_INLINE Vec OddHalf(Vec pairs) {
   return _mm256_and_ps(pairs, _mm256_castsi256_ps(mask));
 }
 
+// Exact numbers of bf16, kLanes of each half, to pairs.
+GODWIT_INLINE void StorePairs(BF16* p, Vec even, Vec odd) {
+  const __m256i low = _mm256_srli_epi32(_mm256_castps_si256(even), 16);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm256_or_si256(low, _mm256_castps_si256(OddHalf(odd))));
+}
+
 // Stores to BF16 and F16 round as tensor/dtype.h does.
 GODWIT_INLINE void Store(float* p, Vec x) { _mm256_storeu_ps(p, x); }
 GODWIT_INLINE void StoreFirst(float* p, Vec x, int64_t n) {
@@ -86,6 +96,7 @@ GODWIT_INLINE __m128i NarrowToBF16(Vec x) {
   const __m256i narrow = _mm256_blendv_epi8(rounded, quiet, nan);
   return _mm_packus_epi32(_mm256_castsi256_si128(narrow), _mm256_extracti128_si256(narrow, 1));
 }
+GODWIT_INLINE Vec RoundToBF16(Vec x) { return Widen(NarrowToBF16(x)); }
 GODWIT_INLINE __m128i NarrowToF16(Vec x) {
   return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
@@ -138,6 +149,19 @@ GODWIT_INLINE Vec ScaleByPowerOf2(Vec x, Vec n) {
   return Mul(Mul(x, PowerOf2(half)), PowerOf2(_mm256_sub_epi32(whole, half)));
 }
 
+GODWIT_INLINE Vec Floor(Vec x) {
+  return _mm256_round_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+// x - floor(x), but NaN of an infinity, which ScaleByFloor takes for any number.
+GODWIT_INLINE Vec Fraction(Vec x) { return _mm256_sub_ps(x, Floor(x)); }
+// x * 2^floor(n) for x in [1, 2]; of n below -126 zero, whatever x is.
+GODWIT_INLINE Vec ScaleByFloor(Vec x, Vec n) {
+  const __m256i exponents = _mm256_slli_epi32(_mm256_cvtps_epi32(Floor(n)), 23);
+  const __m256i scaled = _mm256_add_epi32(_mm256_castps_si256(x), exponents);
+  const __m256 tiny = _mm256_cmp_ps(n, _mm256_set1_ps(-126.0f), _CMP_LT_OQ);
+  return _mm256_andnot_ps(tiny, _mm256_castsi256_ps(scaled));
+}
+
 // Integers in the bits of a vector: kLanes int32, or twice as many int16, or four times the bytes.
 GODWIT_INLINE Vec AddInts(Vec a, Vec b) {
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
@@ -161,6 +185,24 @@ GODWIT_INLINE Vec AddPairProducts(Vec a, Vec b, Vec sum) {
   const __m256i pairs = _mm256_madd_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b));
   __asm__("vpaddd %1, %0, %0" : "+x"(sum) : "x"(pairs));
   return sum;
+}
+// sum + the products of unsigned bytes of at most 127 and signed ones, the four of a quad added.
+GODWIT_INLINE Vec AddSmallQuadProducts(Vec small, Vec bytes, Vec sum) {
+  const __m256i pairs =
+      _mm256_maddubs_epi16(_mm256_castps_si256(small), _mm256_castps_si256(bytes));
+  return AddPairProducts(_mm256_castsi256_ps(pairs), _mm256_castsi256_ps(_mm256_set1_epi16(1)),
+                         sum);
+}
+// Byte k of every quad of signed bytes.
+template <int k>
+GODWIT_INLINE Vec ByteOfQuads(Vec quads) {
+  const __m256i top = _mm256_slli_epi32(_mm256_castps_si256(quads), 24 - 8 * k);
+  return IntsToFloats(_mm256_castsi256_ps(_mm256_srai_epi32(top, 24)));
+}
+// Unsigned bytes, less 128 as signed ones.
+GODWIT_INLINE Vec FlipSigns(Vec bytes) {
+  return _mm256_castsi256_ps(
+      _mm256_xor_si256(_mm256_castps_si256(bytes), _mm256_set1_epi32(int32_t(0x80808080u))));
 }
 // 4 * kLanes bytes in quads (a, b, c, d) to the int16 (a, c, b, d), as Even- and OddBytes split
 // them.
@@ -190,6 +232,17 @@ GODWIT_INLINE void StoreFirstBytes(int8_t* p, Vec ints, int64_t n) {
 GODWIT_INLINE Vec Load(const int8_t* p) {
   return _mm256_cvtepi32_ps(
       _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+}
+
+// The larger of numbers that are not negative, and NaN where either is.
+GODWIT_INLINE Vec MaxOrNan(Vec a, Vec b) {
+  return _mm256_castsi256_ps(_mm256_max_epu32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+GODWIT_INLINE float ReduceMaxOrNan(Vec x) {
+  const __m256i y = _mm256_castps_si256(x);
+  const __m128i z = _mm_max_epu32(_mm256_castsi256_si128(y), _mm256_extracti128_si256(y, 1));
+  const __m128i w = _mm_max_epu32(z, _mm_shuffle_epi32(z, 0x4e));
+  return _mm_cvtss_f32(_mm_castsi128_ps(_mm_max_epu32(w, _mm_shuffle_epi32(w, 0xb1))));
 }
 
 // Reductions fold halves, in an order that is written here: the compilers' own differ.

@@ -37,6 +37,7 @@ GODWIT_INLINE Mask LanesBetween(int64_t begin, int64_t end) {
 
 GODWIT_INLINE Vec Select(Mask mask, Vec yes, Vec no) { return _mm512_mask_blend_ps(mask, no, yes); }
 GODWIT_INLINE Mask IsNegative(Vec x) { return _mm512_cmp_ps_mask(x, Zero(), _CMP_LT_OQ); }
+GODWIT_INLINE bool AnyPositive(Vec x) { return _mm512_cmp_ps_mask(x, Zero(), _CMP_GT_OQ) != 0; }
 
 // Loads widen to f32; LoadFirst reads n < kLanes elements and zeroes the other lanes.
 GODWIT_INLINE Vec Load(const float* p) { return _mm512_loadu_ps(p); }
@@ -68,6 +69,12 @@ GODWIT_INLINE Vec OddHalf(Vec pairs) {
   return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(pairs), mask));
 }
 
+// Exact numbers of bf16, kLanes of each half, to pairs.
+GODWIT_INLINE void StorePairs(BF16* p, Vec even, Vec odd) {
+  const __m512i low = _mm512_srli_epi32(_mm512_castps_si512(even), 16);
+  _mm512_storeu_si512(p, _mm512_or_si512(low, _mm512_castps_si512(OddHalf(odd))));
+}
+
 // Stores to BF16 and F16 round as tensor/dtype.h does.
 GODWIT_INLINE void Store(float* p, Vec x) { _mm512_storeu_ps(p, x); }
 GODWIT_INLINE void StoreFirst(float* p, Vec x, int64_t n) {
@@ -83,6 +90,7 @@ GODWIT_INLINE __m256i NarrowToBF16(Vec x) {
   const Mask nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
   return _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(nan, rounded, quiet));
 }
+GODWIT_INLINE Vec RoundToBF16(Vec x) { return Widen(NarrowToBF16(x)); }
 GODWIT_INLINE __m256i NarrowToF16(Vec x) {
   return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
@@ -121,6 +129,13 @@ GODWIT_INLINE Vec Round(Vec x) {
 // x * 2^n for integers n in [-252, 252], rounded once.
 GODWIT_INLINE Vec ScaleByPowerOf2(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
 
+// x - floor(x), but 0 of an infinity.
+GODWIT_INLINE Vec Fraction(Vec x) {
+  return _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+// x * 2^floor(n) for x in [1, 2]; of n below -126 that or zero.
+GODWIT_INLINE Vec ScaleByFloor(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
+
 // Integers in the bits of a vector: kLanes int32, or twice as many int16, or four times the bytes.
 GODWIT_INLINE Vec AddInts(Vec a, Vec b) {
   return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
@@ -145,6 +160,24 @@ GODWIT_INLINE Vec AddPairProducts(Vec a, Vec b, Vec sum) {
   __asm__("vpaddd %1, %0, %0" : "+v"(sum) : "v"(pairs));
   return sum;
 }
+// sum + the products of unsigned bytes of at most 127 and signed ones, the four of a quad added.
+GODWIT_INLINE Vec AddSmallQuadProducts(Vec small, Vec bytes, Vec sum) {
+  const __m512i pairs =
+      _mm512_maddubs_epi16(_mm512_castps_si512(small), _mm512_castps_si512(bytes));
+  return AddPairProducts(_mm512_castsi512_ps(pairs), _mm512_castsi512_ps(_mm512_set1_epi16(1)),
+                         sum);
+}
+// Byte k of every quad of signed bytes.
+template <int k>
+GODWIT_INLINE Vec ByteOfQuads(Vec quads) {
+  const __m512i top = _mm512_slli_epi32(_mm512_castps_si512(quads), 24 - 8 * k);
+  return IntsToFloats(_mm512_castsi512_ps(_mm512_srai_epi32(top, 24)));
+}
+// Unsigned bytes, less 128 as signed ones.
+GODWIT_INLINE Vec FlipSigns(Vec bytes) {
+  return _mm512_castsi512_ps(
+      _mm512_xor_si512(_mm512_castps_si512(bytes), _mm512_set1_epi32(int32_t(0x80808080u))));
+}
 // 4 * kLanes bytes in quads (a, b, c, d) to the int16 (a, c, b, d), as Even- and OddBytes split
 // them.
 GODWIT_INLINE void WidenQuads(const int8_t* p, int16_t* out) {
@@ -167,6 +200,17 @@ GODWIT_INLINE void StoreFirstBytes(int8_t* p, Vec ints, int64_t n) {
 GODWIT_INLINE Vec Load(const int8_t* p) {
   return _mm512_cvtepi32_ps(
       _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+
+// The larger of numbers that are not negative, and NaN where either is.
+GODWIT_INLINE Vec MaxOrNan(Vec a, Vec b) {
+  return _mm512_castsi512_ps(_mm512_max_epu32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+GODWIT_INLINE float ReduceMaxOrNan(Vec x) {
+  const uint32_t bits = _mm512_reduce_max_epu32(_mm512_castps_si512(x));
+  float largest;
+  __builtin_memcpy(&largest, &bits, sizeof(largest));
+  return largest;
 }
 
 // Reductions fold halves, in an order that is written here: the compilers' own differ.

@@ -1,0 +1,33 @@
+// The attention kernels of each instruction set, one file each; table_*.cc collects them.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace godwit::kernels {
+
+namespace avx2 {
+void AttendTileF32(const AttendTileArgs& args) noexcept;
+void AttendTileF16(const AttendTileArgs& args) noexcept;
+void AttendTileBF16(const AttendTileArgs& args) noexcept;
+void AttendTileI8(const AttendTileArgs& args) noexcept;
+void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+}  // namespace avx2
+
+namespace avx512 {
+void AttendTileF32(const AttendTileArgs& args) noexcept;
+void AttendTileF16(const AttendTileArgs& args) noexcept;
+void AttendTileBF16(const AttendTileArgs& args) noexcept;
+void AttendTileI8(const AttendTileArgs& args) noexcept;
+void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+}  // namespace avx512
+
+namespace avx512_vnni {
+void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+}  // namespace avx512_vnni
+
+namespace avx512_bf16 {
+void AttendTileBF16(const AttendTileArgs& args) noexcept;
+void AttendTileI8(const AttendTileArgs& args) noexcept;
+}  // namespace avx512_bf16
+
+}  // namespace godwit::kernels

@@ -1,0 +1,23 @@
+#include "kernels/attention/attention.h"
+#include "kernels/vec/avx2.h"
+// after the vector vocabulary
+#include "kernels/attention/floats-inl.h"
+#include "kernels/attention/pairs-inl.h"
+#include "kernels/attention/quads-inl.h"
+#include "kernels/gemm/i8_widened-inl.h"
+
+namespace godwit::kernels {
+
+void avx2::AttendTileF32(const AttendTileArgs& args) noexcept { AttendTile<float>(args); }
+void avx2::AttendTileF16(const AttendTileArgs& args) noexcept { AttendTile<F16>(args); }
+void avx2::AttendTileBF16(const AttendTileArgs& args) noexcept {
+  kernels::AttendTileBF16<WidenedPairOperand>(args);
+}
+void avx2::AttendTileI8(const AttendTileArgs& args) noexcept {
+  kernels::AttendTileI8<WidenedPairOperand>(args);
+}
+void avx2::AttendTileI8I8(const AttendTileArgs& args) noexcept {
+  kernels::AttendTileI8I8<WidenedQuadOperand, SmallWeightOperand>(args);
+}
+
+}  // namespace godwit::kernels

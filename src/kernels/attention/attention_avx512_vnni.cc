@@ -1,0 +1,13 @@
+#include "kernels/attention/attention.h"
+#include "kernels/vec/avx512.h"
+// after the vector vocabulary
+#include "kernels/attention/quads-inl.h"
+#include "kernels/gemm/quads_native-inl.h"
+
+namespace godwit::kernels {
+
+void avx512_vnni::AttendTileI8I8(const AttendTileArgs& args) noexcept {
+  kernels::AttendTileI8I8<NativeQuadOperand, NativeWeightOperand>(args);
+}
+
+}  // namespace godwit::kernels

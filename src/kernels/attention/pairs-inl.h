@@ -1,0 +1,207 @@
+// Attention over a KV tile of bf16 pairs, and of int8 that is widened to them. Include after one of
+// vec/*.h.
+//
+// Operand: a product of pairs (gemm/pairs-inl.h or gemm/pairs_native-inl.h). Its A is BF16 where a
+// step multiplies a pair, and float where it multiplies the two halves; the numbers are the same.
+#pragma once
+
+#include "kernels/attention/softmax-inl.h"
+#include "kernels/gemm/pairs-inl.h"
+
+namespace godwit::kernels {
+namespace {
+
+constexpr int64_t kPair = 2;
+
+// Rows of floats that are numbers of bf16, as the operand reads them: in place, or narrowed.
+template <class Operand>
+class PairRows {
+ public:
+  using A = typename Operand::A;
+  // n elements of each, readable to even n.
+  GODWIT_INLINE PairRows(const float* rows, int64_t stride, int64_t count, int64_t n) {
+    if constexpr (kInPlace) {
+      data_ = rows;
+      stride_ = stride;
+    } else {
+      data_ = buffer_;
+      stride_ = WholeLanes(n);
+      for (int64_t r = 0; r < count; ++r) {
+        int64_t i = 0;
+        for (; i + kLanes <= n; i += kLanes) {
+          Operand::StoreRounded(buffer_ + r * stride_ + i, Load(rows + r * stride + i));
+        }
+        if (i < n) {
+          Operand::StoreRounded(buffer_ + r * stride_ + i, LoadFirst(rows + r * stride + i, n - i));
+        }
+      }
+    }
+  }
+  const A* data() const { return data_; }
+  int64_t stride() const { return stride_; }
+
+ private:
+  static constexpr bool kInPlace = sizeof(A) == sizeof(float);
+  const A* data_;
+  int64_t stride_;
+  A buffer_[kInPlace ? 1 : kTileRows * kMaxHeadDim];
+};
+
+// values += weights [rows, kTileTokens] by the values of the keys [begin, end), both even.
+template <class Operand>
+void AddPairs(const AttendTileArgs& args, const typename Operand::A* weights, float* state,
+              int64_t rows, int64_t begin, int64_t end) {
+  if (begin >= end) return;
+  const int64_t width = WholeLanes(args.head_dim);
+  RunColumns<Operand>(rows, width,
+                      {.a = weights + begin,
+                       .a_stride = kTileTokens,
+                       .w = static_cast<const BF16*>(args.v) + begin * width,
+                       .w_stride = kPair * width,
+                       .steps = (end - begin) / kPair,
+                       .resume = true,
+                       .bias = nullptr,
+                       .out = state + kStateHeader,
+                       .out_stride = args.state_stride,
+                       .ahead = Ahead<BF16>(args.next_v, args.v) + begin * width});
+}
+
+// values += the weight of one key by its value, where the row does not see the other of its pair.
+template <class Operand>
+void AddHalfPair(const AttendTileArgs& args, const typename Operand::A* weights, float* state,
+                 int64_t key) {
+  const int64_t width = WholeLanes(args.head_dim), pair = key / kPair * kPair;
+  const uint32_t seen = key == pair ? 0x0000ffffu : 0xffff0000u;
+  alignas(64) BF16 words[kPair * kPanelColumns];
+  for (int64_t column = 0; column < width; column += kPanelColumns) {
+    const int64_t columns = Lower(kPanelColumns, width - column);
+    const BF16* v = static_cast<const BF16*>(args.v) + pair * width + column * kPair;
+    for (int64_t c = 0; c < columns; ++c) {
+      uint32_t word;
+      __builtin_memcpy(&word, v + c * kPair, sizeof(word));
+      word &= seen;
+      __builtin_memcpy(words + c * kPair, &word, sizeof(word));
+    }
+    RunColumns<Operand>(/*rows=*/1, columns,
+                        {.a = weights + pair,
+                         .a_stride = kTileTokens,
+                         .w = words,
+                         .w_stride = kPair * kPanelColumns,
+                         .steps = 1,
+                         .resume = true,
+                         .bias = nullptr,
+                         .out = state + kStateHeader + column,
+                         .out_stride = args.state_stride,
+                         .ahead = words});
+  }
+}
+
+// values += what one row sees among the keys [begin, end), both even.
+template <class Operand>
+void AddAlone(const AttendTileArgs& args, const typename Operand::A* weights, float* state,
+              TileSpan span, int64_t begin, int64_t end) {
+  begin = Higher(begin, span.begin);
+  end = Lower(end, span.end);
+  if (begin >= end) return;
+  if (begin % kPair != 0) AddHalfPair<Operand>(args, weights, state, begin++);
+  AddPairs<Operand>(args, weights, state, /*rows=*/1, begin, end / kPair * kPair);
+  if (end % kPair != 0 && begin < end) AddHalfPair<Operand>(args, weights, state, end - 1);
+}
+
+// kScaled: keys and values were int8, and the scales of the values end up in the weights.
+template <class Operand, bool kScaled>
+void AttendPairs(const AttendTileArgs& args, const RowGroup& group) {
+  using A = typename Operand::A;
+  alignas(64) float scores[kTileRows * kTileTokens];
+  alignas(64) A weights[kTileRows * kTileTokens];
+  PairRows<Operand> queries(static_cast<const float*>(args.q) + group.first * args.q_stride,
+                            args.q_stride, group.rows, args.head_dim);
+  const int64_t first = group.begin / kLaneFloats * kLaneFloats;
+  RunColumns<Operand>(group.rows, WholeLanes(group.end) - first,
+                      {.a = queries.data(),
+                       .a_stride = queries.stride(),
+                       .w = static_cast<const BF16*>(args.k) + first * kPair,
+                       .w_stride = kTileTokens * kPair,
+                       .steps = (args.head_dim + 1) / kPair,
+                       .resume = false,
+                       .bias = nullptr,
+                       .out = scores + first,
+                       .out_stride = kTileTokens,
+                       .ahead = Ahead<BF16>(args.next_k, args.k)});
+  const float scale = args.scale * kLog2E;
+  for (int64_t r = 0; r < group.rows; ++r) {
+    const int64_t row = group.first + r;
+    float* const own = scores + r * kTileTokens;
+    float* const state = StateOf(args, row);
+    const auto score = [&](const auto& of) {
+      ScoreRow(of, BiasOf(args, row), args.spans[row], args.head_dim, state, own);
+    };
+    A* const to = weights + r * kTileTokens;
+    if constexpr (kScaled) {
+      score(ScaledScores{own, scale, args.k_scales});
+      WeighRow</*kRounded=*/true>(own, args.spans[row], state, [&](int64_t j, Vec weight) {
+        // Those of keys that are not seen may have a scale of NaN.
+        const TileSpan span = args.spans[row];
+        const Mask seen = LanesBetween(span.begin - j, span.end - j);
+        Operand::StoreRounded(to + j, Mul(weight, Select(seen, Load(args.v_scales + j), Zero())));
+        return weight;
+      });
+    } else {
+      score(FloatScores{own, scale});
+      WeighRow</*kRounded=*/true>(own, args.spans[row], state, [&](int64_t j, Vec weight) {
+        return Operand::StoreRounded(to + j, weight);
+      });
+    }
+  }
+  // As with floats, the rows share the values that all of them see, in whole pairs.
+  int64_t begin = (group.inner_begin + 1) / kPair * kPair, end = group.inner_end / kPair * kPair;
+  if (begin >= end) begin = end = kTileTokens;
+  const auto add_alone = [&](int64_t r, int64_t from, int64_t to) {
+    AddAlone<Operand>(args, weights + r * kTileTokens, StateOf(args, group.first + r),
+                      args.spans[group.first + r], from, to);
+  };
+  for (int64_t r = 0; r < group.rows; ++r) add_alone(r, 0, begin);
+  AddPairs<Operand>(args, weights, StateOf(args, group.first), group.rows, begin, end);
+  for (int64_t r = 0; r < group.rows; ++r) add_alone(r, end, kTileTokens);
+}
+
+template <class Operand>
+void AttendTileBF16(const AttendTileArgs& args) noexcept {
+  ForGroups(args, AttendPairs<Operand, /*kScaled=*/false>);
+}
+
+// Quads [rows, columns, 4] of int8, or with kExcess of int8 + 128, to pairs [rows, 2, columns, 2].
+// Fetches `next` (null: nothing) meanwhile.
+template <bool kExcess>
+void WidenTile(const int8_t* quads, int64_t rows, int64_t columns, const void* next, BF16* pairs) {
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t c = 0; c < columns; c += kLanes) {
+      const int64_t at = (row * columns + c) * kQuad;
+      if (next != nullptr) __builtin_prefetch(static_cast<const int8_t*>(next) + at, 0, 2);
+      Vec bytes = Load(reinterpret_cast<const float*>(quads + at));
+      if constexpr (kExcess) bytes = FlipSigns(bytes);
+      BF16* const low = pairs + (row * 2 * columns + c) * kPair;
+      StorePairs(low, ByteOfQuads<0>(bytes), ByteOfQuads<1>(bytes));
+      StorePairs(low + columns * kPair, ByteOfQuads<2>(bytes), ByteOfQuads<3>(bytes));
+    }
+  }
+}
+
+// Widened once, for all the rows.
+template <class Operand>
+void AttendTileI8(const AttendTileArgs& given) noexcept {
+  alignas(64) BF16 keys[kMaxHeadDim * kTileTokens];
+  alignas(64) BF16 values[kMaxHeadDim * kTileTokens];
+  AttendTileArgs args = given;
+  WidenTile<true>(static_cast<const int8_t*>(given.k), (given.head_dim + kQuad - 1) / kQuad,
+                  kTileTokens, given.next_k, keys);
+  WidenTile<false>(static_cast<const int8_t*>(given.v), kTileTokens / kQuad,
+                   WholeLanes(given.head_dim), given.next_v, values);
+  args.k = keys;
+  args.v = values;
+  args.next_k = args.next_v = nullptr;
+  ForGroups(args, AttendPairs<Operand, /*kScaled=*/true>);
+}
+
+}  // namespace
+}  // namespace godwit::kernels

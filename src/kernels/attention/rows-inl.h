@@ -1,0 +1,73 @@
+// What the attention kernels of all storages share: the rows of a tile in groups that fit the
+// register tile, and what they see. Include after one of vec/*.h.
+#pragma once
+
+#include "kernels/gemm/tile-inl.h"
+
+namespace godwit::kernels {
+namespace {
+
+// Not std::min, std::max, PadToLanes: inline functions that translation units share (vec/avx512.h).
+GODWIT_INLINE int64_t Lower(int64_t a, int64_t b) { return a < b ? a : b; }
+GODWIT_INLINE int64_t Higher(int64_t a, int64_t b) { return a > b ? a : b; }
+GODWIT_INLINE int64_t WholeLanes(int64_t n) {
+  return (n + kLaneFloats - 1) / kLaneFloats * kLaneFloats;
+}
+
+// At most kTileRows neighbouring rows, none of whose spans is empty.
+struct RowGroup {
+  int64_t first;
+  int64_t rows;
+  // Some row sees the keys of [begin, end); all see those of [inner_begin, inner_end), which may be
+  // empty.
+  int64_t begin, end;
+  int64_t inner_begin, inner_end;
+};
+
+RowGroup GroupOf(const TileSpan* spans, int64_t first, int64_t rows) {
+  RowGroup group = {.first = first,
+                    .rows = rows,
+                    .begin = kTileTokens,
+                    .end = 0,
+                    .inner_begin = 0,
+                    .inner_end = kTileTokens};
+  for (int64_t r = first; r < first + rows; ++r) {
+    group.begin = Lower(group.begin, spans[r].begin);
+    group.end = Higher(group.end, spans[r].end);
+    group.inner_begin = Higher(group.inner_begin, spans[r].begin);
+    group.inner_end = Lower(group.inner_end, spans[r].end);
+  }
+  return group;
+}
+
+// attend(args, group), for the rows that see anything of the tile. Only the first group fetches the
+// next tile.
+template <class Attend>
+GODWIT_INLINE void ForGroups(AttendTileArgs args, Attend attend) {
+  const auto sees = [&](int64_t row) { return args.spans[row].begin < args.spans[row].end; };
+  for (int64_t row = 0; row < args.rows;) {
+    if (!sees(row)) {
+      ++row;
+      continue;
+    }
+    int64_t rows = 1;
+    while (rows < kTileRows && row + rows < args.rows && sees(row + rows)) ++rows;
+    attend(args, GroupOf(args.spans, row, rows));
+    args.next_k = args.next_v = nullptr;
+    row += rows;
+  }
+}
+
+// What a product over keys or values fetches meanwhile: those of the next tile or, if there is
+// none, its own.
+template <class Storage>
+GODWIT_INLINE const Storage* Ahead(const void* next, const void* own) {
+  return static_cast<const Storage*>(next != nullptr ? next : own);
+}
+
+GODWIT_INLINE float* StateOf(const AttendTileArgs& args, int64_t row) {
+  return args.state + row * args.state_stride;
+}
+
+}  // namespace
+}  // namespace godwit::kernels

@@ -228,6 +228,9 @@ class Session {
   // The longest text that is not refused; INT64_MAX where the policy forgets. Of a model with a
   // sink token, one that does not begin with it.
   int64_t max_tokens() const;
+  // How many positions the model has learned: no session of it reads beyond, and none forgets. 0
+  // for a model that computes them, as most do.
+  int64_t learned_positions() const;
 
  private:
   std::unique_ptr<Impl> impl_;

@@ -25,12 +25,10 @@ enum class ErrorCode {
   kTextTooLong,    // likewise, of a text that is read whole
   kPromptTooLong,  // found, limit: tokens of a prompt, and of the context; fits: those that the
                    // model was made for
-  kPromptFitsLargerContext,  // likewise; the model was made for that many
-  kPromptFitsLargerTable,    // likewise, and a policy that forgets would not serve the model
-  kStreamTooLong,            // found, limit: tokens that a stream may grow to, and of the context
-  kNeedsInt8Kv,              // int8 attention with keys and values that are stored otherwise
-  kQuantizedOtherwise,       // a checkpoint whose quantization is not supported
-  kNeverReached,  // a layer that needs a fixed scale and got none from the calibration text
+  kStreamTooLong,  // found, limit: tokens that a stream may grow to, and of the context
+  kNeedsInt8Kv,    // int8 attention with keys and values that are stored otherwise
+  kQuantizedOtherwise,  // a checkpoint whose quantization is not supported
+  kNeverReached,        // a layer that needs a fixed scale and got none from the calibration text
 };
 
 // What the numbers of the message are. They count `unit`.
@@ -39,6 +37,7 @@ struct ErrorData {
   int64_t found = 0;
   int64_t limit = 0;
   int64_t fits = 0;
+  int64_t learned_positions = 0;  // of the model, as Session::learned_positions
   const char* unit = "tokens";
 };
 

@@ -12,14 +12,19 @@ constexpr double kWaitMs = 10;
 
 }  // namespace
 
+std::vector<int32_t> ChatTokens(const Engine& engine, const Session& session,
+                                std::span<const Message> messages,
+                                std::string_view template_variables) {
+  return session.Tokenize(engine.ApplyChatTemplate(messages, /*open=*/true, template_variables),
+                          /*add_special=*/false);
+}
+
 std::vector<int32_t> PromptTokens(const Engine& engine, const Session& session,
                                   const CompletionRequest& request) {
   if (const auto* tokens = std::get_if<std::vector<int32_t>>(&request.prompt)) return *tokens;
   if (const auto* text = std::get_if<std::string>(&request.prompt)) return session.Tokenize(*text);
-  return session.Tokenize(
-      engine.ApplyChatTemplate(std::get<std::vector<Message>>(request.prompt), /*open=*/true,
-                               request.template_variables.dump()),
-      /*add_special=*/false);
+  return ChatTokens(engine, session, std::get<std::vector<Message>>(request.prompt),
+                    request.template_variables.dump());
 }
 
 std::vector<GenerateResult> GenerateAnswers(

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/cancel.h"
@@ -12,8 +13,14 @@
 
 namespace godwit::chat {
 
-// The tokens of its prompt. session: of the options with which it is to be answered. Throws what
-// Session::Tokenize and Engine::ApplyChatTemplate throw.
+// The tokens of a conversation, up to where its answer begins. template_variables: of
+// Engine::ApplyChatTemplate. Throws what that and Session::Tokenize throw.
+std::vector<int32_t> ChatTokens(const Engine& engine, const Session& session,
+                                std::span<const Message> messages,
+                                std::string_view template_variables);
+
+// The tokens of its prompt. session: of the options with which it is to be answered. Throws
+// likewise.
 std::vector<int32_t> PromptTokens(const Engine& engine, const Session& session,
                                   const CompletionRequest& request);
 

@@ -114,12 +114,8 @@ int Batch(std::span<const std::string> arguments) {
   CheckResultFiles({{.flag = "-o", .path = options.results, .appended = true}},
                    {{"-m", options.model.folder}, {"-f", options.requests}});
   const RequestIndex requests = CheckRequests(options.requests);
-  if (requests.has_chats && !HasChatTemplate(options.model)) {
-    Throw(
-        ErrorKind::kUnsupported,
-        "{} has no chat template, which \"messages\" need: give one with --chat-template FILE, or "
-        "ask with \"prompt\"",
-        options.model.folder);
+  if (requests.has_chats) {
+    RequireChatTemplate(options.model, "\"messages\" need", "or ask with \"prompt\"");
   }
   AppendedFile results(options.results);
   BatchPlan plan{.requests = options.requests,

@@ -3,48 +3,62 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "base/name_list.h"
 
 namespace godwit::cli {
 namespace {
 
+bool Always(const ErrorData& /*data*/) { return true; }
+// A policy that forgets moves keys, and one with a learned position cannot be moved.
+bool Streams(const ErrorData& data) { return data.learned_positions == 0; }
+// A longer context: as far as the model's positions go, or as it was made for.
+bool Extends(const ErrorData& data) {
+  return Streams(data) || data.found <= data.learned_positions;
+}
+bool Fits(const ErrorData& data) { return data.found <= data.fits; }
+
 // "{found}", "{fits}" and "{window}" stand for numbers: the last for what a context can hold behind
 // four sinks.
-struct Hint {
+struct Remedy {
   ErrorCode code;
+  bool (*helps)(const ErrorData& data);
   const char* text;
 };
-constexpr Hint kHints[] = {
-    {ErrorCode::kWindowTooLong,
-     "take --window {fits}, or go beyond the context knowingly with -c {found}"},
-    {ErrorCode::kTextTooLong,
-     "stream it with --kv sinks:4+{window}, cut it into pieces with --window {fits}, or go beyond "
-     "the context knowingly with -c {found}"},
-    {ErrorCode::kPromptTooLong,
-     "shorten it, or stream it with --kv sinks:4+{window}, which keeps the beginning and the last "
-     "tokens only"},
-    {ErrorCode::kPromptFitsLargerContext,
-     "shorten it, raise the context with -c {found}, or stream it with --kv sinks:4+{window}, "
-     "which "
-     "keeps the beginning and the last tokens only"},
-    {ErrorCode::kPromptFitsLargerTable, "shorten it, or raise the context with -c {found}"},
-    {ErrorCode::kStreamTooLong,
-     "keep its beginning and its end with --kv sinks:4+{window}, make it shorter, or go beyond the "
-     "context knowingly with -c {found}"},
-    {ErrorCode::kNeedsInt8Kv, "--kv-type int8 stores them so"},
-    {ErrorCode::kQuantizedOtherwise, "--weights int8 does that"},
-    {ErrorCode::kNeverReached, "--keep with its name does that"},
+constexpr Remedy kRemedies[] = {
+    {ErrorCode::kWindowTooLong, Always, "take --window {fits}"},
+    {ErrorCode::kWindowTooLong, Extends, "go beyond the context knowingly with -c {found}"},
+    {ErrorCode::kTextTooLong, Streams, "stream it with --kv sinks:4+{window}"},
+    {ErrorCode::kTextTooLong, Always, "cut it into pieces with --window {fits}"},
+    {ErrorCode::kTextTooLong, Extends, "go beyond the context knowingly with -c {found}"},
+    {ErrorCode::kPromptTooLong, Always, "shorten it"},
+    {ErrorCode::kPromptTooLong, Fits, "raise the context with -c {found}"},
+    {ErrorCode::kPromptTooLong, Streams,
+     "stream it with --kv sinks:4+{window}, which keeps the beginning and the last tokens only"},
+    {ErrorCode::kStreamTooLong, Streams,
+     "keep its beginning and its end with --kv sinks:4+{window}"},
+    {ErrorCode::kStreamTooLong, Always, "make it shorter"},
+    {ErrorCode::kStreamTooLong, Extends, "go beyond the context knowingly with -c {found}"},
+    {ErrorCode::kNeedsInt8Kv, Always, "--kv-type int8 stores them so"},
+    {ErrorCode::kQuantizedOtherwise, Always, "--weights int8 does that"},
+    {ErrorCode::kNeverReached, Always, "--keep with its name does that"},
 };
 
 }  // namespace
 
 std::string WithHint(const Error& error) {
   const ErrorData& data = error.data();
-  const auto hint = std::ranges::find(kHints, data.code, &Hint::code);
-  if (hint == std::end(kHints)) return error.what();
-  return fmt::format("{}: {}", error.what(),
-                     fmt::format(fmt::runtime(hint->text), fmt::arg("found", data.found),
-                                 fmt::arg("fits", data.fits),
-                                 fmt::arg("window", std::max<int64_t>(1, data.limit - 4))));
+  std::vector<std::string> hints;
+  for (const Remedy& remedy : kRemedies) {
+    if (remedy.code != data.code || !remedy.helps(data)) continue;
+    hints.push_back(fmt::format(fmt::runtime(remedy.text), fmt::arg("found", data.found),
+                                fmt::arg("fits", data.fits),
+                                fmt::arg("window", std::max<int64_t>(1, data.limit - 4))));
+  }
+  if (hints.empty()) return error.what();
+  return fmt::format("{}: {}", error.what(), NameList(hints, std::identity(), ", or "));
 }
 
 }  // namespace godwit::cli

@@ -13,6 +13,22 @@ TEST(Hints, NameTheFlagsThatHelp) {
   EXPECT_EQ(WithHint(too_long),
             "the text has 1002 tokens: stream it with --kv sinks:4+996, cut it into pieces with "
             "--window 1001, or go beyond the context knowingly with -c 1001");
+  const Error learned(ErrorKind::kInput, "the text has 102 tokens",
+                      {.code = ErrorCode::kTextTooLong,
+                       .found = 101,
+                       .limit = 50,
+                       .fits = 51,
+                       .learned_positions = 100});
+  EXPECT_EQ(WithHint(learned), "the text has 102 tokens: cut it into pieces with --window 51")
+      << "what the model cannot do is no hint";
+  const Error fits(ErrorKind::kInput, "the prompt has 90 tokens",
+                   {.code = ErrorCode::kPromptTooLong,
+                    .found = 90,
+                    .limit = 50,
+                    .fits = 100,
+                    .learned_positions = 100});
+  EXPECT_EQ(WithHint(fits),
+            "the prompt has 90 tokens: shorten it, or raise the context with -c 90");
   const Error int8(ErrorKind::kInput, "not as f32", {ErrorCode::kNeedsInt8Kv});
   EXPECT_EQ(WithHint(int8), "not as f32: --kv-type int8 stores them so");
 }

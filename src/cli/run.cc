@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "chat/answers.h"
 #include "chat/result_json.h"
 #include "chat/token_texts.h"
 #include "cli/exit_code.h"
@@ -97,9 +98,7 @@ std::vector<int32_t> MakePrompt(const Engine& engine, const Session& session,
   std::vector<Message> messages;
   if (options.system) messages.push_back({.role = "system", .content = *options.system});
   messages.push_back({.role = "user", .content = text});
-  return session.Tokenize(
-      engine.ApplyChatTemplate(messages, /*open=*/true, options.template_variables),
-      /*add_special=*/false);
+  return chat::ChatTokens(engine, session, messages, options.template_variables);
 }
 
 void PutSampler(const EffectiveSampler& sampler, nlohmann::ordered_json& json) {
@@ -183,11 +182,9 @@ int Run(std::span<const std::string> arguments) {
 
   // No plain dialogue in its place, as in godwit chat: a program that asks for a model's own frame
   // would be given another one without noticing.
-  if (options.chat && !HasChatTemplate(options.model)) {
-    Throw(ErrorKind::kUnsupported,
-          "{} has no chat template, which --chat needs: give one with --chat-template FILE, leave "
-          "--chat out, or talk in plain words with godwit chat",
-          options.model.folder);
+  if (options.chat) {
+    RequireChatTemplate(options.model, "--chat needs",
+                        "leave --chat out, or talk in plain words with godwit chat");
   }
   const Engine engine = LoadEngine(options.model, options.session);
   const EffectiveSampler sampler =

@@ -96,6 +96,7 @@ class Session::Impl {
   std::span<const int32_t> tokens() const;
   KvReport kv() const;
   int64_t max_tokens() const;
+  int64_t learned_positions() const { return Geometry(engine_->spec).learned_positions; }
 
  private:
   // What is cached of a text that begins as `tokens`, taken out of the session: `most` tokens or

@@ -147,7 +147,7 @@ TEST_F(EngineTest, AnOverlongPromptIsRefusedWithTheNumbers) {
   EXPECT_EQ(error.kind(), ErrorKind::kInput);
   EXPECT_THAT(error.what(), HasSubstr("30 tokens"));
   EXPECT_THAT(error.what(), HasSubstr("context holds 20"));
-  EXPECT_EQ(error.data().code, ErrorCode::kPromptFitsLargerContext);
+  EXPECT_EQ(error.data().code, ErrorCode::kPromptTooLong);
   EXPECT_EQ(error.data().found, 30);
   EXPECT_EQ(error.data().limit, 20);
   EXPECT_EQ(session.kv().seen, 0);
@@ -341,6 +341,7 @@ TEST(LearnedPositionsTest, AreForTextsAsLongAsTheirTable) {
   EXPECT_THAT(refusal(ErrorKind::kInput, {}),
               testing::AllOf(HasSubstr("the prompt has 70 tokens and the context holds 64"),
                              testing::Not(HasSubstr("sinks"))));
+  EXPECT_EQ(ErrorOf([&] { last_row(engine.NewSession({}), tokens); }).data().learned_positions, 64);
   EXPECT_THAT(refusal(ErrorKind::kInput, {.context_tokens = 70}), HasSubstr("positions for 64"));
   EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "sinks:4+8"}), HasSubstr("are learned"));
   EXPECT_THAT(refusal(ErrorKind::kUnsupported, {.kv = "window:8"}), HasSubstr("are learned"));

@@ -170,5 +170,6 @@ Session Session::Fork() const {
 std::span<const int32_t> Session::tokens() const { return impl_->tokens(); }
 KvReport Session::kv() const { return impl_->kv(); }
 int64_t Session::max_tokens() const { return impl_->max_tokens(); }
+int64_t Session::learned_positions() const { return impl_->learned_positions(); }
 
 }  // namespace godwit

@@ -57,14 +57,12 @@ std::vector<int32_t> TextPlan::WithSink(std::span<const int32_t> tokens) const {
 
 void TextPlan::RefuseLength(const std::string& tokens, std::optional<int64_t> count) const {
   const int64_t most = engine_.spec.max_context;
-  const bool fits = count && *count <= most;
-  // Learned positions end where their table does, and a key that has one cannot be moved.
-  const bool streams = !engine_.spec.first_learned_position;
-  const ErrorCode code =
-      fits      ? streams ? ErrorCode::kPromptFitsLargerContext : ErrorCode::kPromptFitsLargerTable
-      : streams ? ErrorCode::kPromptTooLong
-                : ErrorCode::kOther;
-  ThrowWith({code, count.value_or(most + 1), std::min(max_length_, most), most}, ErrorKind::kInput,
+  ThrowWith({.code = ErrorCode::kPromptTooLong,
+             .found = count.value_or(most + 1),
+             .limit = std::min(max_length_, most),
+             .fits = most,
+             .learned_positions = Geometry(engine_.spec).learned_positions},
+            ErrorKind::kInput,
             "the prompt has {} and the context holds {} (the model was made for up to {})", tokens,
             max_length_, most);
 }

@@ -198,6 +198,10 @@ TEST_F(PerplexityTest, ATextLongerThanTheContextIsRefusedBeforeAnyWork) {
   EXPECT_EQ(error.data().limit, 1000);
   EXPECT_EQ(error.data().fits, 1001);
   EXPECT_TRUE(model_->reads().empty());
+  Session session = NewSession();
+  Reader learned(session);
+  learned.learned_positions = 1000;
+  EXPECT_EQ(ErrorOf([&] { MeasurePerplexity(learned, texts, {}); }).data().learned_positions, 1000);
   // Each way out works.
   EXPECT_EQ(Measure(texts, {}, {.kv = "sinks:4+996"}).tokens, 1001);
   EXPECT_EQ(Measure(texts, {.window_tokens = 1001}).tokens, 1000);

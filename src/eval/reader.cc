@@ -11,6 +11,7 @@ Reader::Reader(Session& session)
         return session.Generate(prompt, options);
       }),
       kv([&session] { return session.kv(); }),
-      max_tokens([&session] { return session.max_tokens(); }) {}
+      max_tokens([&session] { return session.max_tokens(); }),
+      learned_positions(session.learned_positions()) {}
 
 }  // namespace godwit::eval

@@ -26,6 +26,7 @@ struct Reader {
       generate;
   std::function<KvReport()> kv;
   std::function<int64_t()> max_tokens;
+  int64_t learned_positions = 0;
 };
 
 }  // namespace godwit::eval

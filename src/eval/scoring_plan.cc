@@ -35,12 +35,18 @@ void ScoringPlan::CheckFits(const Reader& reader) const {
   const int64_t limit = reader.max_tokens();
   if (needed <= limit) return;
   const int64_t largest = std::max<int64_t>(1, limit + 1 - std::ssize(frame_));
+  ErrorData data{.code = ErrorCode::kTextTooLong,
+                 .found = needed,
+                 .limit = limit,
+                 .fits = largest,
+                 .learned_positions = reader.learned_positions};
   if (options_.size > 0) {
-    ThrowWith({ErrorCode::kWindowTooLong, needed, limit, largest}, ErrorKind::kInput,
-              "windows of {} tokens do not fit into the context of {}", longest, limit);
+    data.code = ErrorCode::kWindowTooLong;
+    ThrowWith(data, ErrorKind::kInput, "windows of {} tokens do not fit into the context of {}",
+              longest, limit);
   }
-  ThrowWith({ErrorCode::kTextTooLong, needed, limit, largest}, ErrorKind::kInput,
-            "the text has {} tokens and the context holds {}", longest, limit);
+  ThrowWith(data, ErrorKind::kInput, "the text has {} tokens and the context holds {}", longest,
+            limit);
 }
 
 void ScoringPlan::Score(const Reader& reader, const Window& window, const OnToken& on_token,

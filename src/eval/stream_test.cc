@@ -215,6 +215,9 @@ TEST(StreamTest, WhatDoesNotFitIsRefusedWithTheNumbers) {
   EXPECT_EQ(error.data().limit, 100);
   Session endless = NewSession(*engine, {.kv = "sinks:1+5"});
   CheckStreamFits(endless, 1 << 30);
+  Reader learned(dense);
+  learned.learned_positions = 200;
+  EXPECT_EQ(ErrorOf([&] { CheckStreamFits(learned, 101); }).data().learned_positions, 200);
 }
 
 TEST(StreamTest, CancelEndsIt) {

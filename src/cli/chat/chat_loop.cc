@@ -232,7 +232,7 @@ ContextRoom ChatLoop::Room() const {
   return {.used_tokens = std::ssize(conversation_.prompt()),
           .limit_tokens = session_.max_tokens(),
           .made_for = engine_.max_context(),
-          .may_forget = !setup_.spec.first_learned_position,
+          .may_forget = session_.learned_positions() == 0,
           .has_turns = conversation_.messages().size() > 1};
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/error.h"
 #include "text/chat_template.h"
 
 namespace godwit::cli {
@@ -25,6 +26,14 @@ void AddTemplateFlags(CommandLine& line, ModelOptions& model, std::string& varia
 bool HasChatTemplate(const ModelOptions& model) {
   if (!std::filesystem::is_directory(model.folder)) return true;  // loading it says what is wrong
   return LoadChatTemplate(model.folder, {}, model.chat_template).has_value();
+}
+
+void RequireChatTemplate(const ModelOptions& model, std::string_view need,
+                         std::string_view instead) {
+  if (HasChatTemplate(model)) return;
+  Throw(ErrorKind::kUnsupported,
+        "{} has no chat template, which {}: give one with --chat-template FILE, {}", model.folder,
+        need, instead);
 }
 
 }  // namespace godwit::cli

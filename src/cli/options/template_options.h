@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "cli/options/model_options.h"
 
@@ -13,5 +14,10 @@ void AddTemplateFlags(CommandLine& line, ModelOptions& model, std::string& varia
 // Whether the model has a chat template. Throws what using it would throw at once, for a broken one
 // or an unknown name, but before the weights are read.
 bool HasChatTemplate(const ModelOptions& model);
+
+// Throws Error(kUnsupported) where it has none: what needs it ("--chat needs"), and what could be
+// done instead.
+void RequireChatTemplate(const ModelOptions& model, std::string_view need,
+                         std::string_view instead);
 
 }  // namespace godwit::cli

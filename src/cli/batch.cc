@@ -54,7 +54,8 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   line.AddInt({.names = "-np,--parallel",
                .value = "N",
                .help = "requests at a time; one for whose text there is no memory waits",
-               .fallback = "as many as memory holds texts of 4096 tokens, up to 32"},
+               .fallback = "as many as memory holds texts of 4096 tokens, up to 32",
+               .is_verbs_own = true},
               options.parallel, 1, 1024);
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);

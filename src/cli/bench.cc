@@ -80,7 +80,8 @@ void AddTestFlags(CommandLine& line, Options& options) {
        .value = "N,...",
        .help = "texts that are continued at once: each has a cache of its own, and a step reads "
                "the weights once for all",
-       .fallback = "1"},
+       .fallback = "1",
+       .is_verbs_own = true},
       options.texts, 1, kMostTexts);
   AddList(line,
           {.names = "-d,--n-depth",

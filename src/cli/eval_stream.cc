@@ -115,12 +115,14 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                  {.names = "--samples",
                   .value = "N",
                   .help = "streams for each distance",
-                  .fallback = fmt::format("{}", defaults.samples)},
+                  .fallback = fmt::format("{}", defaults.samples),
+                  .is_verbs_own = true},
                  options.samples);
   line.Add({.names = "-s,--seed",
             .value = "N",
             .help = "of the numbers in the lines",
-            .fallback = fmt::format("{}", defaults.seed)},
+            .fallback = fmt::format("{}", defaults.seed),
+            .is_verbs_own = true},
            [&](const std::string& value) {
              options.seed = static_cast<uint64_t>(ParseInt(value, 0, INT64_MAX));
            });

@@ -68,7 +68,8 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   line.AddInt({.names = "--samples",
                .value = "K",
                .help = "K answers to the one prompt, which is read once",
-               .fallback = "1"},
+               .fallback = "1",
+               .is_verbs_own = true},
               options.samples, 1, kMostSamples);
   line.AddInt(
       {.names = "--logprobs",

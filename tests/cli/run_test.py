@@ -110,6 +110,12 @@ class RunTest(CliTest):
         self.assertEqual(self.ok(*run, "--samples", "3"), texts)
         self.assertEqual(self.ok(*run, "--samples", "1").splitlines()[0], "--- 1 of 1 ---")
 
+    def test_samples_of_other_verbs(self):
+        samples = lambda **variables: len(json.loads(self.ok(
+            *GREEDY, "-p", "The", "--json", variables=variables)).get("answers", []))
+        self.assertEqual(samples(GODWIT_RUN_SAMPLES="2"), 2)
+        self.assertEqual(samples(GODWIT_SAMPLES="2", GODWIT_QUANTIZE_SAMPLES="2"), 0)
+
     def test_number_of_samples(self):
         for count in ("0", "-1", "129", "many"):
             self.assertIn(f'--samples: expected a whole number from 1 to 128, found "{count}"',

@@ -150,7 +150,7 @@ void CommandLine::ReadEnvironment() {
   for (Entry& entry : entries_) {
     if (!entry.given.empty() || &entry == Find("--help")) continue;
     for (const std::string& name : entry.long_names) {
-      const std::string variable = VariableName(name);
+      const std::string variable = VariableName(name, entry.flag.is_verbs_own ? verb_ : "");
       const char* value = std::getenv(variable.c_str());
       if (value == nullptr || *value == '\0' || GivenRival(entry) != nullptr) continue;
       TakeValue(entry, variable, value);
@@ -199,7 +199,8 @@ CommandPage CommandLine::Page() const {
                           .value = entry.flag.value,
                           .help = entry.flag.help,
                           .fallback = entry.flag.fallback,
-                          .choices = entry.flag.choices});
+                          .choices = entry.flag.choices,
+                          .is_verbs_own = entry.flag.is_verbs_own});
     auto& names = page.flags.back().names;
     names.insert(names.end(), entry.long_names.begin(), entry.long_names.end());
   }

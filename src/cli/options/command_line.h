@@ -5,7 +5,8 @@
 //   line.Add({"-p,--prompt", "TEXT", "the text to continue"}, prompt);
 //   line.Parse(arguments);
 //
-// A flag that is not on the command line is looked up in the environment: --top-k as GODWIT_TOP_K,
+// A flag that is not on the command line is looked up in the environment: --top-k as GODWIT_TOP_K
+// (environment.h),
 // where an empty variable counts as none. A target that neither names keeps its value, the default,
 // which the help shows. Of a flag given twice, the last counts. Targets must outlive Parse.
 #pragma once
@@ -38,6 +39,9 @@ struct Flag {
   // What the value may be, or, up to its ':', begin with: for completion, and to name what was
   // probably meant. Refusing is the taker's business.
   std::vector<std::string> choices = {};
+  // Another verb's flag of this name means something else: the variable of this one names its verb,
+  // GODWIT_RUN_SAMPLES.
+  bool is_verbs_own = false;
 };
 
 // Thrown by Parse when the help is asked for. Not an Error: nothing is wrong.

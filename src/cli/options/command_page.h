@@ -12,7 +12,8 @@ struct FlagPage {
   std::string value;                 // "N"; empty for a switch
   std::string help;                  // without the default
   std::string fallback;              // the default, for people; empty: none
-  std::vector<std::string> choices;  // as in Flag
+  std::vector<std::string> choices;  // these two as in Flag
+  bool is_verbs_own = false;
 
   // "-n, --predict N"
   std::string Usage() const;

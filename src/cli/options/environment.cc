@@ -16,10 +16,11 @@ constexpr std::string_view kPrefix = "GODWIT_";
 
 }  // namespace
 
-std::string VariableName(std::string_view long_name) {
+std::string VariableName(std::string_view long_name, std::string_view verb) {
   std::string name(kPrefix);
-  for (const char c : long_name.substr(2)) {
-    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const char c : fmt::format("{}{}", verb, long_name.substr(verb.empty() ? 2 : 1))) {
+    name +=
+        c == '-' || c == ' ' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }
   return name;
 }
@@ -42,7 +43,9 @@ std::vector<std::string> DescribeUnknownVariables(std::span<const std::string> g
   for (const CommandPage& page : pages) {
     for (const FlagPage& flag : page.flags) {
       for (const std::string& name : flag.names) {
-        if (name.starts_with("--")) known.push_back(VariableName(name).substr(kPrefix.size()));
+        if (!name.starts_with("--")) continue;
+        known.push_back(
+            VariableName(name, flag.is_verbs_own ? page.name : "").substr(kPrefix.size()));
       }
     }
   }

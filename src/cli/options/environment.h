@@ -1,4 +1,5 @@
-// Flags as environment variables: --top-k is GODWIT_TOP_K.
+// Flags as environment variables: --top-k is GODWIT_TOP_K for all verbs that have it. Where two
+// verbs mean different things by a flag, each has a variable of its own: GODWIT_RUN_SAMPLES.
 #pragma once
 
 #include <span>
@@ -10,8 +11,8 @@
 
 namespace godwit::cli {
 
-// "--top-k" -> "GODWIT_TOP_K"
-std::string VariableName(std::string_view long_name);
+// "--top-k" -> "GODWIT_TOP_K"; of a verb, "eval stream": "GODWIT_EVAL_STREAM_TOP_K".
+std::string VariableName(std::string_view long_name, std::string_view verb = "");
 
 // The GODWIT_ variables of this process that are not empty, by name.
 std::vector<std::string> GivenVariables();

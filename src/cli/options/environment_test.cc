@@ -22,6 +22,18 @@ TEST(Environment, FindsWhatIsGiven) {
   for (const char* name : {"GODWIT_TMEP", "GODWIT_TOP_K", "GODWIT_EMPTY"}) unsetenv(name);
 }
 
+TEST(Environment, AVerbsOwnVariableNamesIt) {
+  EXPECT_EQ(VariableName("--top-k"), "GODWIT_TOP_K");
+  EXPECT_EQ(VariableName("--seq-len", "eval stream"), "GODWIT_EVAL_STREAM_SEQ_LEN");
+  std::vector<CommandPage> pages(1);
+  pages[0].name = "run";
+  pages[0].flags.push_back({.names = {"--samples"}, .is_verbs_own = true});
+  const std::vector<std::string> given = {"GODWIT_RUN_SAMPLES", "GODWIT_SAMPLES"};
+  EXPECT_THAT(
+      DescribeUnknownVariables(given, pages),
+      ElementsAre(testing::StartsWith("the environment variable GODWIT_SAMPLES is ignored")));
+}
+
 TEST(Environment, SaysWhichVariablesNoFlagHas) {
   std::vector<CommandPage> pages(2);
   pages[0].flags.push_back({.names = {"-t", "--threads"}});

@@ -8,7 +8,8 @@ namespace godwit::cli {
 
 constexpr std::string_view kEnvironmentHelp =
     "Every flag is also an environment variable, --top-k for example GODWIT_TOP_K; the command "
-    "line wins.";
+    "line wins. What means something else in another command, as --samples does, has a variable "
+    "that names its own: GODWIT_RUN_SAMPLES.";
 
 // Of help on standard output: the terminal's, as far as lines of that length are good to read, and
 // 80 in a file.

@@ -53,7 +53,10 @@ void AddCalibrationFlags(CommandLine& line, CalibrationInput& options) {
             .help = "a text like those that the model will read (-: standard input)"},
            options.file);
   AddLossyFlag(line, options.lossy);
-  line.AddInt({.names = "--samples", .value = "N", .help = "pieces of it that are read"},
+  line.AddInt({.names = "--samples",
+               .value = "N",
+               .help = "pieces of it that are read",
+               .is_verbs_own = true},
               options.pieces.samples, 1);
   line.AddInt({.names = "--seq-len", .value = "N", .help = "tokens in each"},
               options.pieces.seq_len, 1);

@@ -94,7 +94,7 @@ struct GenerateOptions {
 enum class FinishReason {
   kStop,         // the model ended the text, or a stop string came up
   kLength,       // max_tokens
-  kContextFull,  // Session::max_tokens
+  kContextFull,  // Session::limit_tokens
   kCancelled,    // Session::Cancel, Generation::Cancel
   kTimeout,      // GenerateOptions::timeout_ms
 };
@@ -227,7 +227,7 @@ class Session {
 
   // The longest text that is not refused; INT64_MAX where the policy forgets. Of a model with a
   // sink token, one that does not begin with it.
-  int64_t max_tokens() const;
+  int64_t limit_tokens() const;
   // How many positions the model has learned: no session of it reads beyond, and none forgets. 0
   // for a model that computes them, as most do.
   int64_t learned_positions() const;
@@ -258,10 +258,10 @@ class Engine {
                     const SessionOptions& session = {}) const;
 
   // add_special: frame the text as the model expects a prompt to be framed (a BOS, for most). Text
-  // out of ApplyChatTemplate is framed already. A text of more than `max_tokens` may end early: the
-  // result is then the first of its tokens, more than max_tokens, and the rest was not looked at.
+  // out of ApplyChatTemplate is framed already. A text of more than `limit_tokens` may end early:
+  // the result is then the first of its tokens, more than that, and the rest was not looked at.
   std::vector<int32_t> Tokenize(std::string_view text, bool add_special = true,
-                                int64_t max_tokens = INT64_MAX) const;
+                                int64_t limit_tokens = INT64_MAX) const;
   std::string Detokenize(std::span<const int32_t> tokens, bool skip_special = false) const;
 
   // The conversation as the model's own template writes it; open: the assistant's answer begins
@@ -279,6 +279,9 @@ class Engine {
   const SamplerDefaults& sampler_defaults() const;
   // What a session puts in front of every text, for a model that was trained with it.
   std::optional<int32_t> sink_token() const;
+  // What the KV caches of all texts may take together, and what that of a text takes at most.
+  int64_t kv_memory_bytes() const;
+  int64_t KvBytes(int64_t tokens, const SessionOptions& session) const;
   int64_t weight_bytes() const;
   int threads() const;
   std::string_view isa() const;

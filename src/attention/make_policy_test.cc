@@ -95,7 +95,7 @@ TEST(MakePolicyTest, LearnedPositionsAreNeitherCountedAnewNorContinued) {
     EXPECT_THAT(refusal, HasSubstr(fmt::format("the KV policy {} counts positions", spec)));
     EXPECT_THAT(refusal, HasSubstr("are learned, 64 of them"));
   }
-  EXPECT_EQ(MakePolicy(geometry, {.context = 64})->max_length(), 64);
+  EXPECT_EQ(MakePolicy(geometry, {.context = 64})->limit_tokens(), 64);
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { MakePolicy(geometry, {.context = 65}); }),
               HasSubstr("a context of 65 tokens, but this model has learned positions for 64"));
 }

@@ -62,7 +62,7 @@ class AttentionPolicy {
   // As --kv spells it.
   virtual std::string name() const = 0;
   // The length that a text may reach; INT64_MAX: any.
-  virtual int64_t max_length() const = 0;
+  virtual int64_t limit_tokens() const = 0;
   // Tokens that the next one sees at most, however many there will be.
   virtual int64_t most_kept() const = 0;
 

@@ -100,9 +100,9 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
     longest = std::max(longest, run.rows.position + run.rows.rows - length);
     begin = row + 1;
   }
-  if (longest > text.max_length() - length) {
+  if (longest > text.limit_tokens() - length) {
     Throw(ErrorKind::kInput, "{} tokens and {} more exceed the context of {} tokens", length,
-          longest, text.max_length());
+          longest, text.limit_tokens());
   }
   const auto runs = runs_.subspan(first_run, run_count_ - first_run);
   if (segment.parents.empty()) {

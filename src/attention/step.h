@@ -40,7 +40,7 @@ struct AttentionInput {
 class AttentionStep {
  public:
   // Makes room in every text and plans what its rows see. Throws Error and changes nothing if it
-  // cannot: kInput when a text would outgrow its max_length(), kMemory when a cache cannot grow.
+  // cannot: kInput when a text would outgrow its limit_tokens(), kMemory when a cache cannot grow.
   // The texts, one at least, are different ones of one model; their spans of `segments` must
   // outlive this. Takes scratch memory from the workspace for as long as it lives.
   AttentionStep(const Exec& exec, std::span<const Segment> segments);

@@ -193,7 +193,7 @@ TEST(AttentionStepTest, ANumberBeyondF16LeavesTheTextsAsTheyWere) {
 class ListPolicy : public AttentionPolicy {
  public:
   std::string name() const override { return "list"; }
-  int64_t max_length() const override { return 4096; }
+  int64_t limit_tokens() const override { return 4096; }
   int64_t most_kept() const override { return 4096; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
   void Plan(const RowRun& run) override {

@@ -50,7 +50,7 @@ class TextCache {
 
   // Tokens that went through, the next token's position in the text.
   int64_t length() const { return cache_.length(); }
-  int64_t max_length() const { return policy_->max_length(); }
+  int64_t limit_tokens() const { return policy_->limit_tokens(); }
 
   // Makes room for a step of `tokens`. Throws Error(kMemory) with everything as it was. A step does
   // so itself: this is for who wants to know before.

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/stopwatch.h"
-#include "checkpoint/model_folder.h"
 #include "cli/batch/answer_batch.h"
 #include "cli/exit_code.h"
 #include "cli/options/find_model.h"
@@ -134,10 +133,7 @@ int Batch(std::span<const std::string> arguments) {
   BatchSummary summary;
   if (plan.finished.count < plan.total) {
     const Engine engine = LoadEngine(options.model, options.session);
-    if (plan.parallel == 0) {
-      plan.parallel = TextsAtOnce(ModelFolder(options.model.folder).spec(), options.session,
-                                  options.model.kv_memory_bytes);
-    }
+    if (plan.parallel == 0) plan.parallel = TextsAtOnce(engine, options.session);
     plan.defaults = Defaults(options, std::move(generate), engine.sampler_defaults());
     const Stopwatch watch;
     summary = AnswerBatch(engine, plan, results);

@@ -217,7 +217,7 @@ class Quant {
         {.model = model.name,
          .text = comparison,
          .tasks = tasks_.empty() ? std::vector<TaskResult>() : RunTasks(engine, session, tasks_),
-         .limit_tokens = session.max_tokens()});
+         .limit_tokens = session.limit_tokens()});
   }
 
   eval::Comparison Compare(const Model& model, Session& reference, Session& other,

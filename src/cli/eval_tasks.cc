@@ -78,7 +78,7 @@ int EvalTasks(std::span<const std::string> arguments) {
               perplexity ? fmt::format("{:.5g}", *perplexity) : "-");
     WriteOutput(table.Take());
   });
-  WriteOutput(SkippedText(results, session.max_tokens()));
+  WriteOutput(SkippedText(results, session.limit_tokens()));
   return kExitOk;
 }
 

@@ -111,7 +111,7 @@ std::vector<TaskRows> ReadTasks(const TaskOptions& options) {
 std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
                                  std::span<const TaskRows> tasks,
                                  const std::function<void(const TaskResult& result)>& on_result) {
-  const auto encoded = EncodeTasks(engine, session.max_tokens(), tasks);
+  const auto encoded = EncodeTasks(engine, session.limit_tokens(), tasks);
   int64_t total_tokens = 0;
   for (const eval::EncodedTask& task : encoded) total_tokens += task.read_tokens;
   std::vector<TaskResult> results;

@@ -171,8 +171,8 @@ Generation Engine::Submit(std::span<const int32_t> prompt, const GenerateOptions
 }
 
 std::vector<int32_t> Engine::Tokenize(std::string_view text, bool add_special,
-                                      int64_t max_tokens) const {
-  return impl_->RequireTokenizer().Encode(text, add_special, max_tokens);
+                                      int64_t limit_tokens) const {
+  return impl_->RequireTokenizer().Encode(text, add_special, limit_tokens);
 }
 
 std::string Engine::Detokenize(std::span<const int32_t> tokens, bool skip_special) const {
@@ -201,6 +201,10 @@ int64_t Engine::vocab_size() const { return impl_->spec.vocab_size; }
 int64_t Engine::max_context() const { return impl_->spec.max_context; }
 const SamplerDefaults& Engine::sampler_defaults() const { return impl_->sampler_defaults; }
 std::optional<int32_t> Engine::sink_token() const { return impl_->spec.sink_token; }
+int64_t Engine::kv_memory_bytes() const { return impl_->kv_memory_bytes(); }
+int64_t Engine::KvBytes(int64_t tokens, const SessionOptions& session) const {
+  return TextPlan(*impl_, session).KvBytes(tokens);
+}
 int64_t Engine::weight_bytes() const { return impl_->weight_bytes; }
 int Engine::threads() const { return impl_->pool.threads(); }
 std::string_view Engine::isa() const { return impl_->isa.name; }

@@ -35,6 +35,8 @@ class Engine::Impl {
        std::unique_ptr<const Tokenizer> tokenizer, SpecialTokens special,
        const LoadOptions& options);
 
+  // What the caches of all texts may take together.
+  int64_t kv_memory_bytes() const { return kv_budget_->bytes(); }
   // Where texts of that type are cached.
   std::shared_ptr<KvPool> PoolOf(DType kv_type) const;
 
@@ -95,7 +97,7 @@ class Session::Impl {
   std::unique_ptr<Impl> Fork() const;
   std::span<const int32_t> tokens() const;
   KvReport kv() const;
-  int64_t max_tokens() const;
+  int64_t limit_tokens() const;
   int64_t learned_positions() const { return Geometry(engine_->spec).learned_positions; }
 
  private:

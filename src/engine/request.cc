@@ -48,7 +48,7 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
       eos_(eos.begin(), eos.end()),
       interrupt_(std::move(interrupt)),
       kind_(kind),
-      limit_(plan_->max_length() - std::ssize(prompt)),
+      limit_(plan_->limit_tokens() - std::ssize(prompt)),
       prompt_tokens_(std::ssize(prompt)),
       sequence_{.tokens = {},
                 .cache = plan_->NewText(),

@@ -12,7 +12,7 @@ Session::Impl::Impl(std::shared_ptr<const Engine::Impl> engine,
 
 std::vector<int32_t> Session::Impl::Tokenize(std::string_view text, bool add_special) const {
   // Up to what the model was made for: the number is then the advice.
-  const int64_t most = std::max(max_tokens(), engine_->spec.max_context);
+  const int64_t most = std::max(limit_tokens(), engine_->spec.max_context);
   auto tokens = engine_->RequireTokenizer().Encode(text, add_special, most);
   if (std::ssize(tokens) > most) plan_->RefuseLength(fmt::format("more than {} tokens", most), {});
   return tokens;
@@ -123,8 +123,8 @@ KvReport Session::Impl::kv() const {
   return ReportOf(*cache_);
 }
 
-int64_t Session::Impl::max_tokens() const {
-  const int64_t most = plan_->max_length();
+int64_t Session::Impl::limit_tokens() const {
+  const int64_t most = plan_->limit_tokens();
   return most == INT64_MAX || !engine_->spec.sink_token ? most : most - 1;
 }
 
@@ -169,7 +169,7 @@ Session Session::Fork() const {
 }
 std::span<const int32_t> Session::tokens() const { return impl_->tokens(); }
 KvReport Session::kv() const { return impl_->kv(); }
-int64_t Session::max_tokens() const { return impl_->max_tokens(); }
+int64_t Session::limit_tokens() const { return impl_->limit_tokens(); }
 int64_t Session::learned_positions() const { return impl_->learned_positions(); }
 
 }  // namespace godwit

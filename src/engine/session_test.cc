@@ -155,7 +155,7 @@ TEST(SessionTest, ASinkTokenStandsOnceInFrontOfEveryText) {
       },
       /*first=*/1);
   EXPECT_EQ(positions, (std::vector<int64_t>{1}));
-  EXPECT_EQ(session.max_tokens(), 99);
+  EXPECT_EQ(session.limit_tokens(), 99);
 }
 
 std::vector<FakeModel::Read> ReadsOf(const Engine::Impl& engine) {

@@ -32,11 +32,11 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
           1 << 20);
   }
   const auto policy = MakePolicy(Geometry(engine.spec), policy_);
-  max_length_ = policy->max_length();
+  limit_tokens_ = policy->limit_tokens();
   most_kept_ = policy->most_kept();
   pool_ = engine.PoolOf(policy_.kv_type);
   // A text without an end will hold that much sooner or later.
-  if (max_length_ == INT64_MAX) {
+  if (limit_tokens_ == INT64_MAX) {
     CheckKvFits(pool_->layout(), TokensAtOnce(INT64_MAX), pool_->budget().bytes());
   }
 }
@@ -59,12 +59,12 @@ void TextPlan::RefuseLength(const std::string& tokens, std::optional<int64_t> co
   const int64_t most = engine_.spec.max_context;
   ThrowWith({.code = ErrorCode::kPromptTooLong,
              .found = count.value_or(most + 1),
-             .limit = std::min(max_length_, most),
+             .limit = std::min(limit_tokens_, most),
              .fits = most,
              .learned_positions = Geometry(engine_.spec).learned_positions},
             ErrorKind::kInput,
             "the prompt has {} and the context holds {} (the model was made for up to {})", tokens,
-            max_length_, most);
+            limit_tokens_, most);
 }
 
 void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
@@ -76,7 +76,7 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
             engine_.spec.vocab_size);
     }
   }
-  if (n > max_length_) RefuseLength(fmt::format("{} tokens", n), n);
+  if (n > limit_tokens_) RefuseLength(fmt::format("{} tokens", n), n);
   CheckKvFits(pool_->layout(), TokensAtOnce(n), pool_->budget().bytes());
 }
 
@@ -88,8 +88,12 @@ bool TextPlan::SharesWith(const TextPlan& other) const {
 int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
   // A text that forgets keeps what it sees, and takes the pages of a step before it gives others
   // back.
-  if (max_length_ != INT64_MAX) return tokens;
+  if (limit_tokens_ != INT64_MAX) return tokens;
   return std::min(tokens, most_kept_ + TextCache::kTokensToGoBack + chunk_tokens_);
+}
+
+int64_t TextPlan::KvBytes(int64_t tokens) const {
+  return pool_->layout().BytesFor(TokensAtOnce(std::min(tokens, limit_tokens_)));
 }
 
 }  // namespace godwit

@@ -21,7 +21,7 @@ class TextPlan {
   TextPlan(const Engine::Impl& engine, const SessionOptions& options);
 
   int64_t chunk_tokens() const { return chunk_tokens_; }
-  int64_t max_length() const { return max_length_; }
+  int64_t limit_tokens() const { return limit_tokens_; }
   std::unique_ptr<TextCache> NewText() const;
 
   // With the model's sink token in front, where it has one and the text has not.
@@ -38,13 +38,15 @@ class TextPlan {
 
   // Tokens that must lie in the cache at once before a text of `tokens` goes on.
   int64_t TokensAtOnce(int64_t tokens) const;
+  // What the cache of such a text takes at most.
+  int64_t KvBytes(int64_t tokens) const;
   const KvPool& pool() const { return *pool_; }
 
  private:
   const Engine::Impl& engine_;
   PolicyOptions policy_;
   int64_t chunk_tokens_;
-  int64_t max_length_ = 0;
+  int64_t limit_tokens_ = 0;
   int64_t most_kept_ = 0;
   std::shared_ptr<KvPool> pool_;
 };

@@ -34,13 +34,13 @@ EncodedQuestion EncodeQuestion(Question question, const Encoder& encode) {
 }  // namespace
 
 EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const Encoder& encode,
-                       int64_t max_tokens) {
+                       int64_t limit_tokens) {
   EncodedTask encoded{.task = &task};
   for (Question& question : questions) {
     EncodedQuestion next = EncodeQuestion(std::move(question), encode);
     const bool fits =
         std::all_of(next.choices.begin(), next.choices.end(),
-                    [&](const EncodedPair& pair) { return pair.read_tokens() <= max_tokens; });
+                    [&](const EncodedPair& pair) { return pair.read_tokens() <= limit_tokens; });
     if (!fits) {
       ++encoded.skipped;
       continue;

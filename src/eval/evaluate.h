@@ -26,11 +26,11 @@ struct EncodedTask {
   int64_t read_tokens = 0;                 // of all questions
 };
 
-// max_tokens: the longest text that the session takes (Session::max_tokens). A question with a
+// limit_tokens: the longest text that the session takes (Session::limit_tokens). A question with a
 // longer choice is skipped as a whole: the harness would cut its context from the left, which asks
 // something else. Throws Error(kUnsupported) as EncodePair does, naming the row.
 EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const Encoder& encode,
-                       int64_t max_tokens);
+                       int64_t limit_tokens);
 
 // Scores all questions. on_progress: called after every choice with the tokens of the questions
 // that are finished, of task.read_tokens.

@@ -73,7 +73,7 @@ TEST(EvaluateTest, CountsWhatTheModelAnswersRight) {
   Session session = NewSession(*engine);
   const EncodedTask task =
       EncodeTask(FindTask("boolq"), {YesOrNo("A:", 1), YesOrNo("B:", 1), YesOrNo("C:", 0)},
-                 EncodeBytes, session.max_tokens());
+                 EncodeBytes, session.limit_tokens());
   std::vector<int64_t> done;
   const Tally tally =
       EvaluateTask(session, task, [&](int64_t done_tokens) { done.push_back(done_tokens); });
@@ -89,7 +89,7 @@ TEST(EvaluateTest, ReadsTheContextOfAllChoicesOnce) {
   const auto engine = EngineThatSaysYes();
   Session session = NewSession(*engine);
   const EncodedTask task = EncodeTask(FindTask("boolq"), {YesOrNo("Is it so? Answer:", 1)},
-                                      EncodeBytes, session.max_tokens());
+                                      EncodeBytes, session.limit_tokens());
   EvaluateTask(session, task, Ignore);
   const auto& reads = static_cast<const FakeModel&>(*engine->model).reads();
   ASSERT_EQ(reads.size(), 2u);
@@ -105,13 +105,13 @@ TEST(EvaluateTest, SkipsQuestionsThatDoNotFit) {
   const auto engine = EngineThatSaysYes();
   // <s>A: ye are 6 tokens; of the 7 with the last one, none is read.
   Session session = NewSession(*engine, {.context_tokens = 6});
-  EXPECT_EQ(session.max_tokens(), 6);
+  EXPECT_EQ(session.limit_tokens(), 6);
   const EncodedTask task = EncodeTask(FindTask("boolq"), {YesOrNo("A:", 1), YesOrNo("AB:", 1)},
-                                      EncodeBytes, session.max_tokens());
+                                      EncodeBytes, session.limit_tokens());
   EXPECT_EQ(task.questions.size(), 1u);
   EXPECT_EQ(task.skipped, 1);
   EXPECT_EQ(EvaluateTask(session, task, Ignore).n(), 1);
-  EXPECT_EQ(NewSession(*engine, {.kv = "sinks:1+5"}).max_tokens(), kAnyLength);
+  EXPECT_EQ(NewSession(*engine, {.kv = "sinks:1+5"}).limit_tokens(), kAnyLength);
 }
 
 TEST(EvaluateTest, ATokenizerThatJoinsNamesTheRow) {

@@ -11,7 +11,7 @@ Reader::Reader(Session& session)
         return session.Generate(prompt, options);
       }),
       kv([&session] { return session.kv(); }),
-      max_tokens([&session] { return session.max_tokens(); }),
+      limit_tokens([&session] { return session.limit_tokens(); }),
       learned_positions(session.learned_positions()) {}
 
 }  // namespace godwit::eval

@@ -25,7 +25,7 @@ struct Reader {
   std::function<GenerateResult(std::span<const int32_t> prompt, const GenerateOptions& options)>
       generate;
   std::function<KvReport()> kv;
-  std::function<int64_t()> max_tokens;
+  std::function<int64_t()> limit_tokens;
   int64_t learned_positions = 0;
 };
 

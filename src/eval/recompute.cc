@@ -169,7 +169,7 @@ Reader Recompute(Session& session, const RecomputeOptions& options) {
     return windows->Generate(prompt, generate);
   };
   reader.kv = [windows] { return windows->Kv(); };
-  reader.max_tokens = [] { return INT64_MAX; };
+  reader.limit_tokens = [] { return INT64_MAX; };
   return reader;
 }
 

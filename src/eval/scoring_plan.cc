@@ -32,7 +32,7 @@ void ScoringPlan::CheckFits(const Reader& reader) const {
   int64_t longest = 0;
   for (const Window& window : windows_) longest = std::max(longest, window.end - window.begin);
   const int64_t needed = std::ssize(frame_) + longest - 1;  // the last token is not read
-  const int64_t limit = reader.max_tokens();
+  const int64_t limit = reader.limit_tokens();
   if (needed <= limit) return;
   const int64_t largest = std::max<int64_t>(1, limit + 1 - std::ssize(frame_));
   ErrorData data{.code = ErrorCode::kTextTooLong,

@@ -104,14 +104,14 @@ std::string_view Stripped(std::string_view text) {
 }
 
 void CheckStreamFits(const Reader& reader, int64_t tokens) {
-  const int64_t limit = reader.max_tokens();
+  const int64_t limit = reader.limit_tokens();
   if (tokens <= limit) return;
   ThrowWith({.code = ErrorCode::kStreamTooLong,
              .found = tokens,
              .limit = limit,
              .learned_positions = reader.learned_positions},
-            ErrorKind::kInput,
-            "the stream grows to as many as {} tokens and the context holds {}", tokens, limit);
+            ErrorKind::kInput, "the stream grows to as many as {} tokens and the context holds {}",
+            tokens, limit);
 }
 
 }  // namespace godwit::eval

@@ -22,7 +22,7 @@ class ImpatientPolicy : public AttentionPolicy {
         cancel_at_layer_(cancel_at_layer) {}
 
   std::string name() const override { return policy_->name(); }
-  int64_t max_length() const override { return policy_->max_length(); }
+  int64_t limit_tokens() const override { return policy_->limit_tokens(); }
   int64_t most_kept() const override { return policy_->most_kept(); }
   ops::KvRange Forgotten(int64_t length) const override { return policy_->Forgotten(length); }
   Looks Select(const RowRun& run, int64_t layer) override {

@@ -11,7 +11,7 @@ class DensePolicy : public AttentionPolicy {
       : windows_(geometry.windows), context_(context) {}
 
   std::string name() const override { return "dense"; }
-  int64_t max_length() const override { return context_; }
+  int64_t limit_tokens() const override { return context_; }
   int64_t most_kept() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
 

@@ -55,7 +55,7 @@ TEST(DensePolicyTest, RefusesWhatExceedsTheContextWithItsNumbers) {
   const AttentionGeometry geometry = TestGeometry(2, 2, 8, 8, {0});
   const TestText text(geometry, 101, 2);
   const auto cache = Make(geometry, 100);
-  EXPECT_EQ(cache->max_length(), 100);
+  EXPECT_EQ(cache->limit_tokens(), 100);
   EXPECT_EQ(cache->policy().most_kept(), 100);
   const auto read_to = [&](int64_t end) {
     return ErrorOf(ErrorKind::kInput, [&] { ReadText(*cache, text, end, 101); });

@@ -23,7 +23,7 @@ class SinksPolicy : public AttentionPolicy {
       : windows_(geometry.windows), name_(std::move(name)), n_sinks_(sinks), window_(window) {}
 
   std::string name() const override { return name_; }
-  int64_t max_length() const override { return INT64_MAX; }
+  int64_t limit_tokens() const override { return INT64_MAX; }
   int64_t most_kept() const override { return place(); }
 
   // Seen from the next token, at position `length`.

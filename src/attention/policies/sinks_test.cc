@@ -193,7 +193,7 @@ TEST(SinksPolicyMemory, AWindowThatNobodyFillsTakesNothing) {
   const TestText text(geometry, 70, 1);
   for (const char* spec : {"sinks:4+1099511627776", "sinks:1099511627776+4"}) {
     const auto cache = Make(geometry, spec);
-    EXPECT_EQ(cache->max_length(), INT64_MAX);
+    EXPECT_EQ(cache->limit_tokens(), INT64_MAX);
     EXPECT_EQ(cache->Stats().bytes, 0);
     ReadText(*cache, text, 70, 70);
     EXPECT_EQ(cache->Stats().bytes, cache->cache().layout().BytesFor(70));

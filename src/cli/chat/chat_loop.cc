@@ -125,10 +125,10 @@ void ChatLoop::SetKv(const std::string& spec) {
   options.kv = chat::WithPinnedMessages(spec, conversation_, engine_.sink_token());
   Session session = engine_.NewSession(options);
   const int64_t tokens = Room().used_tokens;
-  if (tokens > session.max_tokens()) {
+  if (tokens > session.limit_tokens()) {
     Throw(ErrorKind::kInput,
           "{} holds {}, and the conversation has {}: /undo or /clear comes first", spec,
-          Plural(session.max_tokens(), "token"), tokens);
+          Plural(session.limit_tokens(), "token"), tokens);
   }
   session_ = std::move(session);
   kv_spec_ = options.kv;
@@ -230,7 +230,7 @@ void ChatLoop::PinMessages() {
 
 ContextRoom ChatLoop::Room() const {
   return {.used_tokens = std::ssize(conversation_.prompt()),
-          .limit_tokens = session_.max_tokens(),
+          .limit_tokens = session_.limit_tokens(),
           .made_for = engine_.max_context(),
           .may_forget = session_.learned_positions() == 0,
           .has_turns = conversation_.messages().size() > 1};

@@ -8,7 +8,7 @@ namespace godwit::cli {
 
 struct ContextRoom {
   int64_t used_tokens = 0;   // by the conversation so far
-  int64_t limit_tokens = 0;  // Session::max_tokens
+  int64_t limit_tokens = 0;  // Session::limit_tokens
   int64_t made_for = 0;      // Engine::max_context
   bool may_forget = true;    // the model takes --kv sinks:S+W
   bool has_turns = false;    // there is something to /undo

@@ -5,7 +5,6 @@
 
 #include "attention/make_policy.h"
 #include "base/error.h"
-#include "base/machine_memory.h"
 #include "base/name_list.h"
 #include "base/quote.h"
 #include "engine/storage_types.h"
@@ -109,14 +108,10 @@ int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
       ->most_kept();
 }
 
-int64_t TextsAtOnce(const DecoderSpec& spec, const SessionOptions& options,
-                    int64_t kv_memory_bytes) {
+int64_t TextsAtOnce(const Engine& engine, const SessionOptions& options) {
   constexpr int64_t kUsualTokens = 4096, kMostTexts = 32;
-  const int64_t tokens = std::min(CheckKvOptions(spec, options), kUsualTokens);
-  const int64_t bytes = LayoutOf(Geometry(spec), KvTypeOf(options)).BytesFor(tokens);
-  const int64_t memory =
-      kv_memory_bytes > 0 ? kv_memory_bytes : ReadMachineMemory().available_bytes;
-  return std::clamp<int64_t>(memory / bytes, 1, kMostTexts);
+  return std::clamp<int64_t>(engine.kv_memory_bytes() / engine.KvBytes(kUsualTokens, options), 1,
+                             kMostTexts);
 }
 
 }  // namespace godwit::cli

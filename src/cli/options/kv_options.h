@@ -21,10 +21,8 @@ void RefuseRecompute(std::string_view spec);
 // before the weights are loaded.
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options);
 
-// How many texts at once have room for 4,096 tokens each, or for as many as they keep at most, in
-// kv_memory_bytes, or with 0 in what the machine has left now: 1 to 32. More than that read the
-// weights hardly less often.
-int64_t TextsAtOnce(const DecoderSpec& spec, const SessionOptions& options,
-                    int64_t kv_memory_bytes);
+// How many texts at once have room for 4,096 tokens each, or for as many as they keep at most: 1 to
+// 32. More than that read the weights hardly less often.
+int64_t TextsAtOnce(const Engine& engine, const SessionOptions& options);
 
 }  // namespace godwit::cli

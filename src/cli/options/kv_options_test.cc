@@ -2,27 +2,27 @@
 
 #include <gtest/gtest.h>
 
-#include "attention/make_policy.h"
-#include "checkpoint/model_folder.h"
-
 namespace godwit::cli {
 namespace {
 
 TEST(KvOptionsTest, AsManyTextsAsMemoryHolds) {
-  const ModelFolder folder(GODWIT_SOURCE_DIR "/tests/data/tiny-llama");
-  const DecoderSpec& spec = folder.spec();  // made for 1024 tokens
+  const std::string tiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";  // made for 1024 tokens
+  const Engine roomy(tiny, {.threads = 1});
+  // In the memory of `count` texts in f32 that are `tokens` long.
   const auto texts = [&](const SessionOptions& options, int64_t tokens, int64_t count) {
-    const int64_t bytes = LayoutOf(Geometry(spec), DType::kF32).BytesFor(tokens) * count;
-    return TextsAtOnce(spec, options, bytes);
+    const int64_t bytes =
+        roomy.KvBytes(tokens, {.kv_type = "f32", .context_tokens = 1 << 20}) * count;
+    return TextsAtOnce(Engine(tiny, {.threads = 1, .kv_memory_bytes = bytes}), options);
   };
   EXPECT_EQ(texts({.kv_type = "f32"}, 1024, 5), 5);
   EXPECT_EQ(texts({.kv_type = "bf16"}, 1024, 5), 10);
   EXPECT_EQ(texts({.kv_type = "f32", .context_tokens = 1 << 20}, 4096, 5), 5)
       << "few texts are that long";
-  EXPECT_EQ(texts({.kv = "sinks:4+60", .kv_type = "f32"}, 64, 5), 5);
+  // It forgets 64 tokens later, and after a chunk.
+  EXPECT_EQ(texts({.kv = "sinks:4+60", .kv_type = "f32", .chunk_tokens = 64}, 192, 5), 5);
   EXPECT_EQ(texts({.kv_type = "f32"}, 1024, 1000), 32);
-  EXPECT_EQ(TextsAtOnce(spec, {}, 1), 1);
-  EXPECT_GE(TextsAtOnce(spec, {}, 0), 1);
+  EXPECT_EQ(texts({.kv_type = "f32"}, 64, 1), 1);
+  EXPECT_GE(TextsAtOnce(roomy, {}), 1);
 }
 
 }  // namespace

@@ -288,6 +288,16 @@ TEST(Suite, FilledAndForgetfulCaches) {
             static_cast<double>(model->step_bytes() + 65 * 2 * 2 * 16 * 2 * 2));
 }
 
+// What is said to be left after each test.
+std::vector<std::optional<double>> LeftMs(SuiteOptions options) {
+  std::vector<std::optional<double>> left_ms;
+  options.on_progress = [&](int64_t, int64_t, std::optional<double> left) {
+    left_ms.push_back(left);
+  };
+  (void)RunSuite(*SmallModel(DType::kF32), options);
+  return left_ms;
+}
+
 // Measuring the machine takes time in every round that is still to come.
 TEST(Suite, WhatIsLeftCountsTheProbes) {
   struct SlowMachine : FakeMachine {
@@ -299,13 +309,21 @@ TEST(Suite, WhatIsLeftCountsTheProbes) {
   options.now_ms = [&] { return machine.clock_ms; };
   options.rounds = 3;
   options.warm_up = false;
-  std::vector<std::optional<double>> left_ms;
-  options.on_progress = [&](int64_t, int64_t, std::optional<double> left) {
-    left_ms.push_back(left);
-  };
-  (void)RunSuite(*SmallModel(DType::kF32), options);
   const std::vector<std::optional<double>> expected = {std::nullopt, 2000, 1000, 1000, 0, 0};
-  EXPECT_EQ(left_ms, expected);
+  EXPECT_EQ(LeftMs(options), expected);
+}
+
+// A depth is filled once, unless the policy cannot go back to it: a clock that ticks whenever it is
+// looked at sees five seconds of a test that fills, and the second in which it does so.
+TEST(Suite, WhatIsLeftCountsNoDepthThatStays) {
+  for (const auto& [policy, test_ms] : {std::pair("dense", 4000.0), {"sinks:4+20", 5000.0}}) {
+    SuiteOptions options = Options({{.predict_tokens = 200, .depth_tokens = 300}});
+    options.policy.spec = policy;
+    options.now_ms = [now = 0.0]() mutable { return now += 1000; };
+    options.rounds = 3;
+    options.warm_up = false;
+    EXPECT_EQ(LeftMs(options).front(), 2 * test_ms) << policy;
+  }
 }
 
 TEST(Suite, WhatDoesNotFitIsRefusedWithTheNumbers) {

@@ -26,6 +26,7 @@ namespace {
 struct Options {
   ModelOptions model;
   std::string requests, results;
+  bool retry_failed = false;
   int64_t parallel = 0;  // as memory allows
   std::string template_variables = "{}";
   SamplingFlags sampling;
@@ -50,6 +51,11 @@ void Parse(std::span<const std::string> arguments, Options& options) {
             .help = "the results, a line for each as it is finished; those that are in it already "
                     "are not computed again"},
            options.results);
+  line.Add({.names = "--retry-failed",
+            .value = "",
+            .help = "those that failed, as the results say, are asked again, and their new results "
+                    "take the place of the old ones"},
+           options.retry_failed);
   line.AddInt({.names = "-np,--parallel",
                .value = "N",
                .help = "requests at a time; one for whose text there is no memory waits",
@@ -98,10 +104,11 @@ void Say(const BatchPlan& plan, const BatchSummary& summary, double seconds) {
   SayDropped(summary.longest, " in the longest text");
 }
 
-// Whoever runs it: without a line of it the request is asked again.
+// Whoever runs it.
 void SayFailed(int64_t failed, const std::string& results, const std::string& first) {
-  WriteStatus(fmt::format("godwit: {} failed, as {} says{}{}\n", Plural(failed, "request"),
-                          QuoteUnlessPlain(results), first.empty() ? "" : "; the first: ", first));
+  WriteStatus(fmt::format("godwit: {} failed, as {} says{}{}; --retry-failed asks again\n",
+                          Plural(failed, "request"), QuoteUnlessPlain(results),
+                          first.empty() ? "" : "; the first: ", first));
 }
 
 }  // namespace
@@ -125,21 +132,26 @@ int Batch(std::span<const std::string> arguments) {
                  .session = options.session,
                  .parallel = options.parallel};
   plan.finished = ReadResults(results, requests, plan.model);
+  const auto& failures = plan.finished.failures;
+  const bool retries = options.retry_failed && !failures.empty();
   if (plan.finished.count > 0) {
-    WriteNotice(fmt::format("godwit: {}: {} of {} are answered already\n",
-                            QuoteUnlessPlain(options.results), plan.finished.count,
-                            Plural(plan.total, "request")));
+    WriteNotice(fmt::format(
+        "godwit: {}: {} of {} are answered already{}\n", QuoteUnlessPlain(options.results),
+        plan.finished.count, Plural(plan.total, "request"),
+        retries ? fmt::format("; {} of them failed and will be asked again", failures.size())
+                : ""));
   }
   BatchSummary summary;
-  if (plan.finished.count < plan.total) {
+  if (plan.finished.count < plan.total || retries) {
     const Engine engine = LoadEngine(options.model, options.session);
     if (plan.parallel == 0) plan.parallel = TextsAtOnce(engine, options.session);
     plan.defaults = Defaults(options, std::move(generate), engine.sampler_defaults());
+    if (retries) ForgetFailures(results, plan.finished);
     const Stopwatch watch;
     summary = AnswerBatch(engine, plan, results);
     Say(plan, summary, watch.ms() / 1000);
   }
-  const int64_t failed = plan.finished.failed + summary.failed;
+  const int64_t failed = std::ssize(failures) + summary.failed;
   if (failed > 0) SayFailed(failed, options.results, summary.failure);
   if (summary.cancelled) return kExitCancelled;
   return failed > 0 ? kExitSomeFailed : kExitOk;

@@ -211,6 +211,30 @@ class BatchTest(CliTest):
             self.assertEqual(response["body"]["error"]["message"], error["message"])
             self.assertEqual(error["code"], "invalid_request_error")
 
+    def test_what_failed_is_asked_again(self):
+        file = self.requests({"prompt": "The", "max_tokens": 3, "seed": 1},
+                             {"prompt": "bird " * 30, "max_tokens": 3, "seed": 1},
+                             {"prompt": [1, 600]})
+        self.assertEqual(self.godwit(*self.command(file, "-c", "20")).returncode, SOME_FAILED)
+        first = self.results()
+        self.assertEqual([first[name]["response"]["status_code"] for name in "012"],
+                         [200, 400, 400])
+        for _ in range(2):
+            result = self.godwit(*self.command(file, "--retry-failed"))
+            self.assertEqual(result.returncode, SOME_FAILED, result.stderr)
+            self.assertIn("of them failed and will be asked again", result.stderr)
+            self.assertIn("1 request failed, as ", result.stderr)
+            again = self.results()  # one for each
+            self.assertEqual(again["0"], first["0"])
+            self.assertEqual([again[name]["response"]["status_code"] for name in "012"],
+                             [200, 200, 400])
+        written = self.out.read_bytes()
+        # Nothing is taken away for a model that cannot be read.
+        broken = self.folder / TINY.name
+        broken.mkdir()
+        self.refused(IO, "batch", "-m", broken, "-f", file, "-o", self.out, "--retry-failed", "-q")
+        self.assertEqual(self.out.read_bytes(), written)
+
     def many(self, count):
         return self.requests(*({"prompt": STORY["prompt"], "max_tokens": 30, "seed": i,
                                 "temperature": 2, "return_token_ids": True}

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "base/quote.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
+#include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
 
 namespace godwit::cli {
@@ -119,7 +121,8 @@ class ResultReader {
     }
     is_finished = true;
     ++finished_.count;
-    if (status_code != 200) ++finished_.failed;
+    if (status_code == 200) return;
+    finished_.failures.push_back({.request = name.place.line, .result = reader_.number()});
   }
 
   const RequestIndex& requests_;
@@ -159,6 +162,25 @@ FinishedRequests ReadResults(AppendedFile& results, const RequestIndex& requests
     }
   }
   return reader.finished();
+}
+
+void ForgetFailures(AppendedFile& results, FinishedRequests& finished) {
+  OutputFile kept(results.path());
+  LineReader reader(results.path(), kMostResultBytes);
+  auto next = finished.failures.begin();
+  while (const auto line = reader.Next()) {
+    if (next != finished.failures.end() && reader.number() == next->result) {
+      finished.lines[static_cast<size_t>(next->request)] = false;
+      --finished.count;
+      ++next;
+    } else {
+      kept.Write(std::as_bytes(std::span(*line)));
+      kept.Write(std::as_bytes(std::span("\n", 1)));
+    }
+  }
+  finished.failures.clear();
+  kept.Commit();
+  results.Reopen();
 }
 
 }  // namespace godwit::cli

@@ -34,7 +34,11 @@ std::string FailureLine(const RequestName& request, const Error& error);
 struct FinishedRequests {
   std::vector<bool> lines;  // [line number], from 1 on
   int64_t count = 0;
-  int64_t failed = 0;  // of these
+  struct Failure {
+    int64_t request;  // its line
+    int64_t result;   // and that of its result
+  };
+  std::vector<Failure> failures;  // of these, in the order of the results
 };
 
 // What an earlier run has left in `results`. A last line that was not finished is taken away, and
@@ -42,5 +46,9 @@ struct FinishedRequests {
 // not one of `requests` as they are now, and Error(kIo).
 FinishedRequests ReadResults(AppendedFile& results, const RequestIndex& requests,
                              const std::string& model);
+
+// So that they are answered again: takes the results of the failed ones out of the file, all at
+// once, whatever ends the process. Throws as OutputFile and AppendedFile do.
+void ForgetFailures(AppendedFile& results, FinishedRequests& finished);
 
 }  // namespace godwit::cli

@@ -54,9 +54,29 @@ TEST_F(ResultFileTest, KnowsWhatIsFinished) {
   const FinishedRequests finished =
       Read(FailureLine(Name("b"), Error(ErrorKind::kInput, "no")) + Answer("a"));
   EXPECT_EQ(finished.count, 2);
-  EXPECT_EQ(finished.failed, 1);
+  ASSERT_EQ(finished.failures.size(), 1u);
+  EXPECT_EQ(finished.failures[0].request, 3);
+  EXPECT_EQ(finished.failures[0].result, 1);
   EXPECT_EQ(finished.lines, std::vector<bool>({false, true, false, true}));
   EXPECT_EQ(Read("").count, 0);
+}
+
+TEST_F(ResultFileTest, WhatFailedIsForgotten) {
+  const std::string failure = FailureLine(Name("b"), Error(ErrorKind::kInput, "no"));
+  for (const std::string& content : {failure + Answer("a"), Answer("a") + failure}) {
+    folder_.Write("results", content);
+    AppendedFile results(path_);
+    FinishedRequests finished = ReadResults(results, requests_, "m");
+    ForgetFailures(results, finished);
+    EXPECT_EQ(finished.count, 1);
+    EXPECT_TRUE(finished.failures.empty());
+    EXPECT_EQ(finished.lines, std::vector<bool>({false, true, false, false}));
+    EXPECT_EQ(Content(), Answer("a"));
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { AppendedFile second(path_); }),
+                HasSubstr("another process"));
+    results.Append(Answer("b"));
+    EXPECT_EQ(Content(), Answer("a") + Answer("b"));
+  }
 }
 
 // Wherever the writer was killed.

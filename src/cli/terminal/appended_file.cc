@@ -20,6 +20,20 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &status) == 0;
 }
 
+FileDescriptor OpenLocked(const std::string& path) {
+  FileDescriptor file(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+  if (file.get() < 0) ThrowErrno(path, "write");
+  const bool locked = flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  if (!locked && errno != EWOULDBLOCK) ThrowErrno(path, "lock");
+  struct stat opened, named;
+  const bool is_it = fstat(file.get(), &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+                     opened.st_ino == named.st_ino;  // and was not replaced meanwhile
+  if (!locked || !is_it) {
+    Throw(ErrorKind::kInput, "{}: another process is writing to it", QuoteUnlessPlain(path));
+  }
+  return file;
+}
+
 }  // namespace
 
 void AppendedFile::CheckWritable(const std::string& path) {
@@ -34,17 +48,7 @@ void AppendedFile::CheckWritable(const std::string& path) {
 }
 
 AppendedFile::AppendedFile(const std::string& path)
-    : path_((CheckWritable(path), path)),
-      existed_(Exists(path)),
-      file_(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
-  if (file_.get() < 0) ThrowErrno(path, "write");
-  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) {
-      Throw(ErrorKind::kInput, "{}: another process is writing to it", QuoteUnlessPlain(path));
-    }
-    ThrowErrno(path, "lock");
-  }
-}
+    : path_((CheckWritable(path), path)), existed_(Exists(path)), file_(OpenLocked(path)) {}
 
 AppendedFile::~AppendedFile() {
   struct stat status;
@@ -55,6 +59,8 @@ AppendedFile::~AppendedFile() {
 void AppendedFile::Append(std::string_view text) {
   WriteAll(file_.get(), std::as_bytes(std::span(text)), QuoteUnlessPlain(path_));
 }
+
+void AppendedFile::Reopen() { file_ = OpenLocked(path_); }
 
 void AppendedFile::Truncate(int64_t bytes) {
   if (ftruncate(file_.get(), bytes) != 0) ThrowErrno(path_, "shorten");

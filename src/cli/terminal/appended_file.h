@@ -25,6 +25,8 @@ class AppendedFile {
   // In one call of the system where it can: whoever reads along sees whole texts.
   void Append(std::string_view text);
   void Truncate(int64_t bytes);
+  // Goes on with the file that has taken its place (OutputFile).
+  void Reopen();
 
   // Refuses what the constructor would, but for other processes.
   static void CheckWritable(const std::string& path);
@@ -32,7 +34,7 @@ class AppendedFile {
  private:
   const std::string path_;
   const bool existed_;
-  FileDescriptor file_;
+  FileDescriptor file_;  // locked
 };
 
 }  // namespace godwit::cli

@@ -212,10 +212,11 @@ Subject OpenSubject(Options& options) {
 }
 
 bench::SuiteOptions Plan(const Options& options, const Subject& subject) {
+  const DType kv_type = ChooseKvType(options.session.kv_type, subject.weights);
   return {.cases = Cases(options),
           .policy = {.spec = options.session.kv,
-                     .kv_type = ChooseKvType(options.session.kv_type, subject.weights),
-                     .int8_products = options.session.int8_attention},
+                     .kv_type = kv_type,
+                     .int8_products = ChooseInt8Attention(options.session.int8_attention, kv_type)},
           .chunk_tokens = options.session.chunk_tokens,
           .isa = &kernels::SelectIsa(options.model.isa),
           .numa = ParseNuma(options.model.numa),

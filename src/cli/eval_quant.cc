@@ -166,7 +166,7 @@ void CheckSameTokens(const Text& text, const Model& model, const Engine& engine,
 // A quantized cache is the others'.
 SessionOptions OfReference(SessionOptions session) {
   session.kv_type = SessionOptions().kv_type;
-  session.int8_attention = false;
+  session.int8_attention = {};
   return session;
 }
 

@@ -24,6 +24,12 @@ std::optional<DType> ParseKvType(std::string_view name);
 // beyond its range), else bf16. Throws as ParseKvType does.
 DType ChooseKvType(std::string_view name, const WeightTypes& weights);
 
+// Whether attention over keys and values of this type multiplies int8: as wished for
+// (SessionOptions::int8_attention), else where they are int8.
+inline bool ChooseInt8Attention(std::optional<bool> wish, DType kv_type) {
+  return wish.value_or(kv_type == DType::kI8);
+}
+
 // "int8": a type as these names have it.
 std::string StorageName(DType dtype);
 // "int8", "int8 (head bf16)", "mostly int8 (head bf16)".

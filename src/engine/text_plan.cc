@@ -24,9 +24,9 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
     : engine_(engine),
       policy_{.spec = options.kv,
               .kv_type = ChooseKvType(options.kv_type, engine.weight_types),
-              .int8_products = options.int8_attention,
               .context = ContextOf(options, engine.spec)},
       chunk_tokens_(options.chunk_tokens) {
+  policy_.int8_products = ChooseInt8Attention(options.int8_attention, policy_.kv_type);
   if (chunk_tokens_ < 1 || chunk_tokens_ > 1 << 20) {
     Throw(ErrorKind::kInput, "prompt chunks of {} tokens, expected 1 to {}", chunk_tokens_,
           1 << 20);

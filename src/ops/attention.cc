@@ -130,23 +130,41 @@ class Attender {
                           source.q.Rows(first + block.begin, first + block.end), scratch);
   }
 
-  // Folds one stretch into fresh states of the block's rows.
+  // Fetches the first tile of a stretch, which no tile before it does, as far as the caches take
+  // requests without being waited for.
+  void FetchFirstTile(const AttentionSource& source, int64_t kv_head, int64_t stretch) const {
+    int64_t tile = stretch * kStretchTiles;
+    if (!source.parts.empty()) {
+      tile = source.parts[static_cast<size_t>(kv_head)][static_cast<size_t>(tile)].tile;
+    }
+    if (!source.kv.Holds(tile)) return;
+    constexpr int64_t kLine = 64;
+    const std::byte* const memory = source.kv.Keys(kv_head, tile);
+    for (int64_t byte = 0; byte < source.kv.head_bytes; byte += kLine) {
+      __builtin_prefetch(memory + byte, /*for writing=*/0, /*second-level cache*/ 2);
+    }
+  }
+
+  // Folds one stretch into fresh states of the block's rows. goes_on: this core comes to the next
+  // stretch next.
   void FoldStretch(const AttentionRows& text, const AttentionSource& source,
                    const KernelQueries& queries, const RowBlock& block, int64_t stretch,
-                   float* states) const {
+                   bool goes_on, float* states) const {
     Clear(block.rows(), states);
     const int64_t begin = stretch * kStretchTiles;
     if (source.parts.empty()) {
-      // The tile after the stretch is fetched, too: that core or another is about to read it.
-      for (int64_t tile = begin; tile < begin + kStretchTiles; ++tile) {
-        FoldTile(text, source, queries, block, {tile, 0, kTileTokens},
-                 source.kv.Holds(tile + 1) ? tile + 1 : -1, states);
+      const int64_t end = begin + kStretchTiles;
+      for (int64_t tile = begin; tile < end; ++tile) {
+        const bool more = (goes_on || tile + 1 < end) && source.kv.Holds(tile + 1);
+        FoldTile(text, source, queries, block, {tile, 0, kTileTokens}, more ? tile + 1 : -1,
+                 states);
       }
       return;
     }
-    const auto parts =
+    auto parts =
         source.parts[static_cast<size_t>(block.kv_head)].subspan(static_cast<size_t>(begin));
     const size_t count = std::min<size_t>(kStretchTiles, parts.size());
+    if (!goes_on) parts = parts.first(count);
     for (size_t i = 0; i < count; ++i) {
       FoldTile(text, source, queries, block, parts[i],
                i + 1 < parts.size() ? parts[i + 1].tile : -1, states);
@@ -271,7 +289,8 @@ void RunBlock(const Exec& exec, const Attender& attender, const AttentionRows& t
     for (int64_t stretch = run.first; stretch < run.last; ++stretch) {
       // A block over a million keys is too long to wait for; Parallel throws in the end.
       if (exec.cancel != nullptr && exec.cancel->cancelled()) return;
-      attender.FoldStretch(text, source, queries, block, stretch, scratch.stretch);
+      const bool goes_on = stretch + 1 < run.last;
+      attender.FoldStretch(text, source, queries, block, stretch, goes_on, scratch.stretch);
       attender.Merge(scratch.stretch, block.rows(), scratch.total);
     }
   }
@@ -284,8 +303,9 @@ void RunStretch(const Attender& attender, const AttentionRows& text, const RowBl
   for (const AttentionSource& source : text.sources) {
     const StretchRun run = attender.Stretches(text, source, all);
     if (index < run.count()) {
+      attender.FetchFirstTile(source, all.kv_head, run.first + index);
       attender.FoldStretch(text, source, attender.Queries(text, source, all, scratch.queries), all,
-                           run.first + index, states);
+                           run.first + index, /*goes_on=*/false, states);
       return;
     }
     index -= run.count();

@@ -84,14 +84,15 @@ class EvalQuantTest(CliTest):
 
     def test_cache_and_attention_of_the_others(self):
         both = ["-m", f"{TINY}:f32", "--kv-type", "int8"]
-        cache = self.measure(*both)["models"][1]
-        attention = self.measure(*both, "--int8-attention")["models"][1]
+        cache = self.measure(*both, "--int8-attention", "off")["models"][1]
+        attention = self.measure(*both)["models"][1]
+        self.assertEqual(attention, self.measure(*both, "--int8-attention", "on")["models"][1])
         self.assertGreater(cache["kl"], 0)
         self.assertGreater(attention["kl"], cache["kl"])
         self.assertLess(attention["kl"], 0.01)
         for kv_type in ("auto", "f32", "bf16"):
-            message = self.refused(INPUT, *self.quant, "-m", TINY, "--int8-attention", "--kv-type",
-                                   kv_type)
+            message = self.refused(INPUT, *self.quant, "-m", TINY, "--int8-attention", "on",
+                                   "--kv-type", kv_type)
             self.assertIn("--kv-type int8", message)
 
     def test_a_model_beside_itself(self):

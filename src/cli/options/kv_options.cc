@@ -30,6 +30,13 @@ DType KvTypeOf(const SessionOptions& options) {
   return ParseKvType(options.kv_type).value_or(DType::kBF16);
 }
 
+std::optional<bool> ParseInt8Attention(std::string_view when) {
+  if (when == "on") return true;
+  if (when == "off") return false;
+  if (when != "auto") Throw(ErrorKind::kInput, "expected auto, on or off, found {}", Quote(when));
+  return {};
+}
+
 }  // namespace
 
 void RefuseRecompute(std::string_view spec) {
@@ -85,10 +92,14 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_reco
              options.kv_type = value;
            });
   line.Add({.names = "--int8-attention",
-            .value = "",
-            .help = "with --kv-type int8: attention multiplies int8 too, queries and weights being "
-                    "quantized as they are made"},
-           options.int8_attention);
+            .value = "WHEN",
+            .help = "auto (with --kv-type int8), on or off: attention multiplies int8 too, queries "
+                    "and weights being quantized as they are made",
+            .fallback = "auto",
+            .choices = {"auto", "on", "off"}},
+           [&options](const std::string& value) {
+             options.int8_attention = ParseInt8Attention(value);
+           });
   line.AddInt({.names = "-ub,--ubatch-size",
                .value = "N",
                .help = "read the prompt in pieces of N tokens; changes speed and memory, never the "
@@ -99,10 +110,11 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_reco
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
   const auto window = eval::RecomputeWindow(options.kv);
   const SessionOptions session = window ? eval::WindowSession(options, *window) : options;
+  const DType kv_type = KvTypeOf(session);
   return MakePolicy(Geometry(spec),
                     {.spec = session.kv,
-                     .kv_type = KvTypeOf(session),
-                     .int8_products = session.int8_attention,
+                     .kv_type = kv_type,
+                     .int8_products = ChooseInt8Attention(session.int8_attention, kv_type),
                      .context = session.context_tokens == 0 ? DefaultContext(spec)
                                                             : session.context_tokens})
       ->most_kept();

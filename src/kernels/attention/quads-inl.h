@@ -11,23 +11,73 @@
 namespace godwit::kernels {
 namespace {
 
-// The weights of a row to integers of the largest of them, and to zeros for the other keys of
-// [begin, end); returns what one of the integers stands for.
-GODWIT_INLINE float RoundWeights(const float* weights, float largest, TileSpan span, int64_t begin,
-                                 int64_t end, uint8_t* integers) {
-  const float factor = largest < 0x1p-120f ? 0.0f : 127.0f / largest;
-  for (int64_t j = begin / kLanes * kLanes; j < end; j += kLanes) {
-    const bool seen = j + kLanes > span.begin && j < span.end;
-    const Vec weight = seen ? Mul(Load(weights + j), Set1(factor)) : Zero();
-    StoreBytes(reinterpret_cast<int8_t*>(integers) + j, FloatsToInts(weight));
-  }
-  return largest / 127.0f;
+// Rows that go through a phase (scores, weights, values) before the next one begins: 10 to 15 %
+// faster than six rows through all of them on a Zen 4, as a row's softmax waits for its largest
+// weight; nothing on a processor that looks further ahead.
+constexpr int64_t kPhaseRows = 60;
+static_assert(kPhaseRows % kTileRows == 0);
+
+struct PhaseRows {
+  alignas(64) float scores[kPhaseRows * kTileTokens];  // later weights
+  alignas(64) uint8_t weights[kPhaseRows * kTileTokens];
+  float steps[kPhaseRows];  // what one of a row's weights stands for
+};
+
+template <class KeyOperand>
+void MultiplyKeys(const AttendTileArgs& args, const RowGroup& group, PhaseRows& phase) {
+  const int64_t first = group.begin / kLaneFloats * kLaneFloats;
+  const int64_t quads = (args.head_dim + kQuad - 1) / kQuad;
+  typename KeyOperand::Prepared buffer;
+  RunColumns<KeyOperand>(
+      group.rows, WholeLanes(group.end) - first,
+      {.a = KeyOperand::Prepare(static_cast<const int8_t*>(args.q) + group.first * args.q_stride,
+                                args.q_stride, group.rows, quads, buffer),
+       .a_stride = KeyOperand::Stride(args.q_stride),
+       .w = static_cast<const uint8_t*>(args.k) + first * kQuad,
+       .w_stride = kTileTokens * kQuad,
+       .steps = quads,
+       .resume = false,
+       .bias = nullptr,
+       .out = phase.scores + group.first * kTileTokens + first,
+       .out_stride = kTileTokens,
+       .ahead = Ahead<uint8_t>(args.next_k, args.k)});
 }
 
-// values += steps [rows] by (weights by v), for the keys [begin, end) in whole quads.
+// Products of a row to weights, integers of the largest of them; zeros for keys that it does not
+// see.
+GODWIT_INLINE void WeighProducts(const AttendTileArgs& args, int64_t row, PhaseRows& phase) {
+  float* const scores = phase.scores + row * kTileTokens;
+  float* const state = StateOf(args, row);
+  const TileSpan span = args.spans[row];
+  ScoreRow(Int8Scores{scores, args.scale * args.q_scales[row] * kLog2E, args.k_scales,
+                      128 * args.q_sums[row]},
+           BiasOf(args, row), span, args.head_dim, state, scores);
+  const bool whole = IsWhole(span);
+  Vec most = Zero();
+  WeighRow</*kRounded=*/true>(scores, span, state, [&](int64_t j, Vec weight) {
+    Vec scale = Load(args.v_scales + j);
+    // Those of keys that are not seen may be NaN.
+    if (!whole) scale = Select(LanesBetween(span.begin - j, span.end - j), scale, Zero());
+    const Vec scaled = Mul(weight, scale);
+    Store(scores + j, scaled);
+    most = MaxOrNan(most, scaled);
+    return weight;
+  });
+  const float largest = ReduceMaxOrNan(most);
+  const float factor = largest < 0x1p-120f ? 0.0f : 127.0f / largest;
+  const int64_t begin = span.begin / kLanes * kLanes;
+  for (int64_t j = 0; j < kTileTokens; j += kLanes) {
+    const bool seen = j >= begin && j < span.end;
+    const Vec weight = seen ? Mul(Load(scores + j), Set1(factor)) : Zero();
+    StoreBytes(reinterpret_cast<int8_t*>(phase.weights) + row * kTileTokens + j,
+               FloatsToInts(weight));
+  }
+  phase.steps[row] = largest / 127.0f;
+}
+
+// values += steps by (weights by v), for the keys that some row sees, in whole quads.
 template <class ValueOperand>
-void AddQuads(const AttendTileArgs& args, const RowGroup& group, const uint8_t* weights,
-              const float* steps) {
+void AddQuads(const AttendTileArgs& args, const RowGroup& group, const PhaseRows& phase) {
   const int64_t width = WholeLanes(args.head_dim);
   const int64_t begin = group.begin / kQuad * kQuad;
   const int64_t quads = (group.end - begin + kQuad - 1) / kQuad;
@@ -37,7 +87,7 @@ void AddQuads(const AttendTileArgs& args, const RowGroup& group, const uint8_t* 
   for (int64_t column = 0; column < width; column += kPanelColumns) {
     const int64_t columns = Lower(kPanelColumns, width - column);
     RunColumns<ValueOperand>(group.rows, columns,
-                             {.a = weights + begin,
+                             {.a = phase.weights + group.first * kTileTokens + begin,
                               .a_stride = kTileTokens,
                               .w = v + column * kQuad,
                               .w_stride = width * kQuad,
@@ -47,63 +97,39 @@ void AddQuads(const AttendTileArgs& args, const RowGroup& group, const uint8_t* 
                               .out = sums,
                               .out_stride = kPanelColumns,
                               .ahead = ahead + column * quads * kQuad});
-    for (int64_t r = 0; r < group.rows; ++r) {
-      float* values = StateOf(args, group.first + r) + kStateHeader + column;
-      Map2(values, sums + r * kPanelColumns, columns, values,
-           [&](Vec value, Vec sum) { return MulAdd(IntsToFloats(sum), Set1(steps[r]), value); });
+    for (int64_t r = group.first; r < group.first + group.rows; ++r) {
+      float* values = StateOf(args, r) + kStateHeader + column;
+      Map2(values, sums + (r - group.first) * kPanelColumns, columns, values,
+           [&](Vec value, Vec sum) {
+             return MulAdd(IntsToFloats(sum), Set1(phase.steps[r]), value);
+           });
     }
   }
 }
 
 template <class KeyOperand, class ValueOperand>
-void AttendQuads(const AttendTileArgs& args, const RowGroup& group) {
-  alignas(64) float scores[kTileRows * kTileTokens];  // later weights
-  alignas(64) uint8_t weights[kTileRows * kTileTokens];
-  const int64_t first = group.begin / kLaneFloats * kLaneFloats;
-  const int64_t steps_of_depth = (args.head_dim + kQuad - 1) / kQuad;
-  typename KeyOperand::Prepared buffer;
-  RunColumns<KeyOperand>(
-      group.rows, WholeLanes(group.end) - first,
-      {.a = KeyOperand::Prepare(static_cast<const int8_t*>(args.q) + group.first * args.q_stride,
-                                args.q_stride, group.rows, steps_of_depth, buffer),
-       .a_stride = KeyOperand::Stride(args.q_stride),
-       .w = static_cast<const uint8_t*>(args.k) + first * kQuad,
-       .w_stride = kTileTokens * kQuad,
-       .steps = steps_of_depth,
-       .resume = false,
-       .bias = nullptr,
-       .out = scores + first,
-       .out_stride = kTileTokens,
-       .ahead = Ahead<uint8_t>(args.next_k, args.k)});
-  float steps[kTileRows];
-  for (int64_t r = 0; r < group.rows; ++r) {
-    const int64_t row = group.first + r;
-    float* const own = scores + r * kTileTokens;
-    float* const state = StateOf(args, row);
-    ScoreRow(Int8Scores{own, args.scale * args.q_scales[row] * kLog2E, args.k_scales,
-                        128 * args.q_sums[row]},
-             BiasOf(args, row), args.spans[row], args.head_dim, state, own);
-    const TileSpan span = args.spans[row];
-    const bool whole = span.begin == 0 && span.end == kTileTokens;
-    Vec most = Zero();
-    WeighRow</*kRounded=*/true>(own, span, state, [&](int64_t j, Vec weight) {
-      Vec scale = Load(args.v_scales + j);
-      // Those of keys that are not seen may be NaN.
-      if (!whole) scale = Select(LanesBetween(span.begin - j, span.end - j), scale, Zero());
-      const Vec scaled = Mul(weight, scale);
-      Store(own + j, scaled);
-      most = MaxOrNan(most, scaled);
-      return weight;
+void AttendTileI8I8(const AttendTileArgs& given) noexcept {
+  PhaseRows phase;
+  AttendTileArgs args = given;
+  for (int64_t row = 0; row < given.rows; row += kPhaseRows) {
+    args.rows = Lower(kPhaseRows, given.rows - row);
+    args.q = static_cast<const int8_t*>(given.q) + row * given.q_stride;
+    args.spans = given.spans + row;
+    args.bias = BiasOf(given, row);
+    args.state = StateOf(given, row);
+    args.q_scales = given.q_scales + row;
+    args.q_sums = given.q_sums + row;
+    ForGroups(args, [&](const AttendTileArgs& with_next, const RowGroup& group) {
+      MultiplyKeys<KeyOperand>(with_next, group, phase);
     });
-    steps[r] = RoundWeights(own, ReduceMaxOrNan(most), span, group.begin / kQuad * kQuad,
-                            (group.end + kQuad - 1) / kQuad * kQuad, weights + r * kTileTokens);
+    for (int64_t r = 0; r < args.rows; ++r) {
+      if (args.spans[r].begin < args.spans[r].end) WeighProducts(args, r, phase);
+    }
+    ForGroups(args, [&](const AttendTileArgs& with_next, const RowGroup& group) {
+      AddQuads<ValueOperand>(with_next, group, phase);
+    });
+    args.next_k = args.next_v = nullptr;
   }
-  AddQuads<ValueOperand>(args, group, weights, steps);
-}
-
-template <class KeyOperand, class ValueOperand>
-void AttendTileI8I8(const AttendTileArgs& args) noexcept {
-  ForGroups(args, AttendQuads<KeyOperand, ValueOperand>);
 }
 
 }  // namespace

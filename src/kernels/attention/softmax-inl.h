@@ -15,6 +15,8 @@ namespace {
 constexpr float kMinusInfinity = -__builtin_inff();
 constexpr float kLog2E = 0x1.715476p+0f;
 
+GODWIT_INLINE bool IsWhole(TileSpan span) { return span.begin == 0 && span.end == kTileTokens; }
+
 // How a product becomes a score, log2(e) times as large and less the maximum: Of(j) + offset.
 struct FloatScores {
   const float* products;
@@ -73,9 +75,8 @@ GODWIT_INLINE void ScoreRow(const Scores& of, const float* bias, TileSpan span, 
                             float* state, float* scores) {
   const bool first_keys = state[0] == kMinusInfinity;
   const float reference = first_keys ? 0.0f : state[0];
-  const bool whole = span.begin == 0 && span.end == kTileTokens;
-  const Vec most = whole ? ScoreKeys<true>(of, bias, span, reference, scores)
-                         : ScoreKeys<false>(of, bias, span, reference, scores);
+  const Vec most = IsWhole(span) ? ScoreKeys<true>(of, bias, span, reference, scores)
+                                 : ScoreKeys<false>(of, bias, span, reference, scores);
   if (!first_keys && !AnyPositive(most)) return;
   const float largest = ReduceMax(most);
   if (largest == kMinusInfinity) return;
@@ -90,12 +91,10 @@ GODWIT_INLINE void ScoreRow(const Scores& of, const float* bias, TileSpan span, 
   state[0] = maximum;
 }
 
-// Scores to weights: take(j, weights) gets those of the keys from j on and returns what of them the
-// state's lanes add up. kRounded: to a few bits, so that they need not be exact before.
-template <bool kRounded, class Take>
-GODWIT_INLINE void WeighRow(const float* scores, TileSpan span, float* state, Take take) {
-  const int64_t first = span.begin / kLaneFloats * kLaneFloats;
-  const int64_t end = WholeLanes(span.end);
+template <bool kWhole, bool kRounded, class Take>
+GODWIT_INLINE void WeighKeys(const float* scores, TileSpan span, float* state, Take take) {
+  const int64_t first = kWhole ? 0 : span.begin / kLaneFloats * kLaneFloats;
+  const int64_t end = kWhole ? kTileTokens : WholeLanes(span.end);
   for (int64_t lane = 0; lane < kLaneFloats; lane += kLanes) {
     float* lanes = state + kStateLanes + lane;
     Vec sum = Load(lanes);
@@ -103,6 +102,17 @@ GODWIT_INLINE void WeighRow(const float* scores, TileSpan span, float* state, Ta
       sum = Add(sum, take(j, Exp2<kRounded>(Load(scores + j))));
     }
     Store(lanes, sum);
+  }
+}
+
+// Scores to weights: take(j, weights) gets those of the keys from j on and returns what of them the
+// state's lanes add up. kRounded: to a few bits, so that they need not be exact before.
+template <bool kRounded, class Take>
+GODWIT_INLINE void WeighRow(const float* scores, TileSpan span, float* state, Take take) {
+  if (IsWhole(span)) {
+    WeighKeys<true, kRounded>(scores, span, state, take);
+  } else {
+    WeighKeys<false, kRounded>(scores, span, state, take);
   }
 }
 

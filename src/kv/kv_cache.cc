@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "base/checked.h"
@@ -17,35 +20,50 @@ namespace {
 
 using kernels::kTileTokens;
 
-// One row into its slot of a tile, and zeros behind the key.
+// One row into its slot of a tile: as many numbers of the key side by side as a product takes, and
+// the value into its place among those of as many tokens, a word at a time.
 template <int64_t kDepth, typename T>
-void Place(const T* k, const T* v, T zero, int64_t head_dim, int64_t slot, T* keys, T* values) {
-  int64_t d = 0;
-  for (; d < head_dim; ++d) keys[kernels::KeyAt(kDepth, d, slot)] = k[d];
-  for (; d % kDepth != 0; ++d) keys[kernels::KeyAt(kDepth, d, slot)] = zero;
-  T* value = values + kernels::ValueAt(kDepth, head_dim, slot, 0);
-  for (d = 0; d < head_dim; ++d) value[d * kDepth] = v[d];
+void Place(const T* k, const T* v, int64_t head_dim, int64_t slot, T* keys, T* values) {
+  for (int64_t d = 0; d < head_dim; d += kDepth) {
+    std::memcpy(keys + kernels::KeyAt(kDepth, d, slot), k + d, kDepth * sizeof(T));
+  }
+  T* const tokens = values + kernels::ValueAt(kDepth, head_dim, slot / kDepth * kDepth, 0);
+  if constexpr (kDepth == 1) {
+    std::copy_n(v, head_dim, tokens);
+  } else {
+    static_assert(kDepth * sizeof(T) == sizeof(uint32_t));
+    using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>;
+    const auto shift = static_cast<uint32_t>(slot % kDepth * 8 * static_cast<int64_t>(sizeof(T)));
+    const uint32_t others = ~(uint32_t{std::numeric_limits<Bits>::max()} << shift);
+    auto* const words = reinterpret_cast<uint32_t*>(tokens);
+    const auto* const bits = reinterpret_cast<const Bits*>(v);
+    for (int64_t d = 0; d < head_dim; ++d) {
+      words[d] = (words[d] & others) | uint32_t{bits[d]} << shift;
+    }
+  }
 }
 
 template <int64_t kDepth, typename T>
 void StoreRow(void (*convert)(const float*, int64_t, T*) noexcept, const float* k, const float* v,
               int64_t head_dim, int64_t slot, std::byte* keys, std::byte* values) {
-  std::array<T, kernels::kMaxHeadDim> narrow_k, narrow_v;
+  std::array<T, kernels::kMaxHeadDim + kDepth> narrow_k, narrow_v;
   convert(k, head_dim, narrow_k.data());
   convert(v, head_dim, narrow_v.data());
-  Place<kDepth>(narrow_k.data(), narrow_v.data(), T{}, head_dim, slot, reinterpret_cast<T*>(keys),
+  std::fill_n(narrow_k.begin() + head_dim, kDepth, T{});  // behind the key
+  Place<kDepth>(narrow_k.data(), narrow_v.data(), head_dim, slot, reinterpret_cast<T*>(keys),
                 reinterpret_cast<T*>(values));
 }
 
 void StoreInt8Row(const kernels::KernelTable& kernels, const float* k, const float* v,
                   int64_t head_dim, int64_t slot, std::byte* keys, std::byte* values,
                   float* scales) {
-  std::array<int8_t, kernels::kMaxHeadDim> narrow_k, narrow_v;
+  std::array<int8_t, kernels::kMaxHeadDim + kernels::kQuad> narrow_k, narrow_v;
   scales[slot] = ops::QuantizeRow(kernels, k, head_dim, narrow_k.data()).scale;
   scales[kTileTokens + slot] = ops::QuantizeRow(kernels, v, head_dim, narrow_v.data()).scale;
-  constexpr auto kZero = static_cast<int8_t>(-128);  // keys lie as k + 128, unsigned
-  for (int64_t d = 0; d < head_dim; ++d) narrow_k[static_cast<size_t>(d)] ^= kZero;
-  Place<kernels::kQuad>(narrow_k.data(), narrow_v.data(), kZero, head_dim, slot,
+  std::fill_n(narrow_k.begin() + head_dim, kernels::kQuad, int8_t{0});
+  // Keys lie as k + 128, unsigned.
+  for (int64_t d = 0; d < head_dim + kernels::kQuad; ++d) narrow_k[static_cast<size_t>(d)] ^= -128;
+  Place<kernels::kQuad>(narrow_k.data(), narrow_v.data(), head_dim, slot,
                         reinterpret_cast<int8_t*>(keys), reinterpret_cast<int8_t*>(values));
 }
 

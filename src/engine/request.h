@@ -78,6 +78,9 @@ class Request {
   bool shares() const { return kind_ == RequestKind::kSubmitted; }
   const Sequence& sequence() const { return sequence_; }
   bool reads_prompt() const { return sequence_.pending() > 1; }
+  // Whether it does so without a pause: states are taken in between, by a reader who may wait for
+  // others.
+  bool reads_on() const { return reads_prompt() && kind_ != RequestKind::kStates; }
   // Whether it cannot go on before its events, or states, are read.
   bool held_up() const;
 

@@ -250,6 +250,17 @@ TEST(Scheduler, LogitsWaitForMemoryAsRequestsDo) {
   }
 }
 
+TEST(Scheduler, WhoReadsLogitsMayAskMeanwhile) {
+  const Engine engine(kTiny, {.threads = 1, .step_tokens = 20});
+  const Tokens text = Prompt(3, 200);
+  const Tokens expected = Alone(engine, text, 5);
+  Session session = engine.NewSession({});
+  session.Logits(text, [&](int64_t position, std::span<const float>) {
+    if (position % 90 != 0) return;
+    EXPECT_EQ(engine.Submit(text, Greedy(5)).Wait().tokens, expected) << position;
+  });
+}
+
 // Whoever comes, goes and gives up: the answers are those of each alone, and no page is lost.
 TEST(Scheduler, RandomRequestsAndCancelsLeaveNothingBehind) {
   const Engine roomy(kTiny, {.threads = 1});

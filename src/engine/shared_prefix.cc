@@ -37,7 +37,7 @@ SharedPrefix FindSharedPrefix(const Request& request,
     best = {.from = &cache, .tokens = shared, .ready = ready};
   };
   for (const auto& other : running) {
-    look(other->plan(), other->sequence().tokens, *other->sequence().cache, other->reads_prompt());
+    look(other->plan(), other->sequence().tokens, *other->sequence().cache, other->reads_on());
   }
   for (const ReadText& text : parked) look(*text.plan, text.tokens, *text.cache, false);
   return best;

@@ -14,4 +14,11 @@ inline std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
+// Without the blanks and line ends around it.
+inline std::string_view Stripped(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
 }  // namespace godwit

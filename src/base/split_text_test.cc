@@ -12,5 +12,12 @@ TEST(SplitTextTest, TakesLineAfterLine) {
   EXPECT_EQ(TakeLine(text), "");
 }
 
+TEST(SplitTextTest, Strips) {
+  EXPECT_EQ(Stripped(" a b\t\n"), "a b");
+  EXPECT_EQ(Stripped("a"), "a");
+  EXPECT_EQ(Stripped(" \n"), "");
+  EXPECT_EQ(Stripped(""), "");
+}
+
 }  // namespace
 }  // namespace godwit

@@ -1,22 +1,16 @@
 #include "chat/plain_dialogue.h"
 
+#include "base/split_text.h"
 #include "chat/codec.h"
 #include "text/text_frame.h"
 
 namespace godwit::chat {
 namespace {
 
-std::string_view Trim(std::string_view text) {
-  constexpr const char* kBlank = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
-}
-
 std::string Write(std::span<const Message> messages, bool open) {
   std::string text;
   for (const Message& message : messages) {
-    const std::string content(Trim(message.content));
+    const std::string content(Stripped(message.content));
     if (message.role == "system") {
       text += content + "\n\n";
     } else {

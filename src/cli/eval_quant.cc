@@ -25,7 +25,7 @@
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
 #include "eval/comparison.h"
-#include "eval/frame.h"
+#include "eval/text_frame.h"
 #include "model/loader.h"
 
 namespace godwit::cli {

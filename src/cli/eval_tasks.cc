@@ -70,11 +70,11 @@ int EvalTasks(std::span<const std::string> arguments) {
         {std::string(task.task->name), "100000", "0.0000 ± 0.0000", "0.0000 ± 0.0000"});
   }
   const auto results = RunTasks(engine, session, rows, [&](const TaskResult& result) {
-    const eval::Tally& tally = result.tally;
-    const auto chance = tally.chance();
-    const auto perplexity = tally.perplexity();
-    table.Add(result.task->name, tally.n(), AccuracyText(tally.acc()),
-              AccuracyText(tally.acc_norm()), chance ? fmt::format("{:.4f}", *chance) : "-",
+    const eval::TaskMetrics& metrics = result.metrics;
+    const auto chance = metrics.chance();
+    const auto perplexity = metrics.perplexity();
+    table.Add(result.task->name, metrics.n(), AccuracyText(metrics.acc()),
+              AccuracyText(metrics.acc_norm()), chance ? fmt::format("{:.4f}", *chance) : "-",
               perplexity ? fmt::format("{:.5g}", *perplexity) : "-");
     WriteOutput(table.Take());
   });

@@ -21,8 +21,8 @@
 #include "cli/terminal/result_files.h"
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
-#include "eval/frame.h"
 #include "eval/recompute.h"
+#include "eval/text_frame.h"
 
 namespace godwit::cli {
 namespace {

@@ -123,7 +123,7 @@ std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
     KvReport longest;
     progress.Update(done_tokens, total_tokens, done_tokens);
     results.push_back({.task = task.task,
-                       .tally = eval::EvaluateTask(
+                       .metrics = eval::EvaluateTask(
                            session, task,
                            [&](int64_t done) {
                              progress.Update(done_tokens + done, total_tokens, done_tokens);
@@ -152,7 +152,7 @@ std::string SkippedText(std::span<const TaskResult> results, int64_t limit_token
     if (result.skipped == 0) continue;
     text += fmt::format("{}{}{}: {} of {} skipped, longer than the context of {} tokens\n", model,
                         model.empty() ? "" : ", ", result.task->name, result.skipped,
-                        Plural(result.skipped + result.tally.n(), "row"), limit_tokens);
+                        Plural(result.skipped + result.metrics.n(), "row"), limit_tokens);
   }
   return text;
 }
@@ -161,12 +161,12 @@ nlohmann::ordered_json TasksJson(std::span<const TaskResult> results) {
   nlohmann::ordered_json json;
   for (const TaskResult& result : results) {
     nlohmann::ordered_json task;
-    task["n"] = result.tally.n();
+    task["n"] = result.metrics.n();
     task["skipped"] = result.skipped;
-    PutAccuracy(task, "acc", result.tally.acc());
-    PutAccuracy(task, "acc_norm", result.tally.acc_norm());
-    task["chance"] = Number(result.tally.chance());
-    task["perplexity"] = Number(result.tally.perplexity());
+    PutAccuracy(task, "acc", result.metrics.acc());
+    PutAccuracy(task, "acc_norm", result.metrics.acc_norm());
+    task["chance"] = Number(result.metrics.chance());
+    task["perplexity"] = Number(result.metrics.perplexity());
     json[std::string(result.task->name)] = std::move(task);
   }
   return json;

@@ -14,7 +14,7 @@
 #include "cli/options/command_line.h"
 #include "cli/terminal/result_files.h"
 #include "eval/question.h"
-#include "eval/tally.h"
+#include "eval/task_metrics.h"
 #include "eval/tasks.h"
 #include "godwit/engine.h"
 
@@ -42,7 +42,7 @@ std::vector<TaskRows> ReadTasks(const TaskOptions& options);
 
 struct TaskResult {
   const eval::Task* task;
-  eval::Tally tally;
+  eval::TaskMetrics metrics;
   int64_t skipped;  // rows longer than the context
 };
 

@@ -51,9 +51,9 @@ EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const 
   return encoded;
 }
 
-Tally EvaluateTask(Session& session, const EncodedTask& task,
-                   const std::function<void(int64_t done_tokens)>& on_progress) {
-  Tally tally(task.task->scoring);
+TaskMetrics EvaluateTask(Session& session, const EncodedTask& task,
+                         const std::function<void(int64_t done_tokens)>& on_progress) {
+  TaskMetrics metrics(task.task->scoring);
   int64_t done_tokens = 0;
   for (const EncodedQuestion& question : task.questions) {
     std::vector<Score> scores;
@@ -61,11 +61,11 @@ Tally EvaluateTask(Session& session, const EncodedTask& task,
       scores.push_back(ScorePair(session, pair));
       on_progress(done_tokens);
     }
-    tally.Add(question.question, scores);
+    metrics.Add(question.question, scores);
     done_tokens += question.read_tokens;
     on_progress(done_tokens);
   }
-  return tally;
+  return metrics;
 }
 
 }  // namespace godwit::eval

@@ -7,7 +7,7 @@
 
 #include "eval/encode_pair.h"
 #include "eval/question.h"
-#include "eval/tally.h"
+#include "eval/task_metrics.h"
 #include "eval/tasks.h"
 #include "godwit/engine.h"
 
@@ -34,7 +34,7 @@ EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const 
 
 // Scores all questions. on_progress: called after every choice with the tokens of the questions
 // that are finished, of task.read_tokens.
-Tally EvaluateTask(Session& session, const EncodedTask& task,
-                   const std::function<void(int64_t done_tokens)>& on_progress);
+TaskMetrics EvaluateTask(Session& session, const EncodedTask& task,
+                         const std::function<void(int64_t done_tokens)>& on_progress);
 
 }  // namespace godwit::eval

@@ -75,11 +75,11 @@ TEST(EvaluateTest, CountsWhatTheModelAnswersRight) {
       EncodeTask(FindTask("boolq"), {YesOrNo("A:", 1), YesOrNo("B:", 1), YesOrNo("C:", 0)},
                  EncodeBytes, session.limit_tokens());
   std::vector<int64_t> done;
-  const Tally tally =
+  const TaskMetrics metrics =
       EvaluateTask(session, task, [&](int64_t done_tokens) { done.push_back(done_tokens); });
-  EXPECT_EQ(tally.n(), 3);
-  EXPECT_DOUBLE_EQ(tally.acc()->share, 2.0 / 3);
-  EXPECT_EQ(*tally.chance(), 0.5);
+  EXPECT_EQ(metrics.n(), 3);
+  EXPECT_DOUBLE_EQ(metrics.acc()->share, 2.0 / 3);
+  EXPECT_EQ(*metrics.chance(), 0.5);
   ASSERT_EQ(done.size(), 9u) << "after each of two choices, and after a question";
   EXPECT_TRUE(std::ranges::is_sorted(done));
   EXPECT_EQ(done.back(), task.read_tokens);

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/test_support.h"
 #include "engine/engine_impl.h"
-#include "eval/frame.h"
+#include "eval/text_frame.h"
 #include "tests/fake_model.h"
 #include "tests/session_of.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "eval/frame.h"
+#include "eval/text_frame.h"
 
 namespace godwit::eval {
 
@@ -94,13 +94,6 @@ std::string TextBehind(const std::function<std::string(std::span<const int32_t>)
   const std::string text = decode(all);
   const std::string head = decode(std::span(all).first(1));
   return text.starts_with(head) ? text.substr(head.size()) : text;
-}
-
-std::string_view Stripped(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\n\v\f\r";
-  const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
-  const size_t end = text.find_last_not_of(kBlanks);
-  return text.substr(begin, end == std::string_view::npos ? 0 : end + 1 - begin);
 }
 
 void CheckStreamFits(const Reader& reader, int64_t tokens) {

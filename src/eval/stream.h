@@ -77,9 +77,6 @@ class Stream {
   std::vector<int32_t> text_;
 };
 
-// Of an answer, what counts: the blanks around it do not.
-std::string_view Stripped(std::string_view text);
-
 // Throws Error(kInput) if a text of so many tokens does not fit into the session's context.
 void CheckStreamFits(const Reader& reader, int64_t tokens);
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/split_text.h"
 #include "base/stopwatch.h"
 
 namespace godwit::eval {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/split_text.h"
 #include "base/stopwatch.h"
 #include "eval/register_lines.h"
 

@@ -198,12 +198,6 @@ TEST(StreamTest, EncodesATextWhereItStands) {
   EXPECT_EQ(EncodeInside(joins, "abc"), std::vector<int32_t>{3});
 }
 
-TEST(StreamTest, Strips) {
-  EXPECT_EQ(Stripped(" a b\t\n"), "a b");
-  EXPECT_EQ(Stripped(" \n"), "");
-  EXPECT_EQ(Stripped(""), "");
-}
-
 TEST(StreamTest, WhatDoesNotFitIsRefusedWithTheNumbers) {
   const auto engine = EngineThatSays("");
   Session dense = NewSession(*engine, {.context_tokens = 100});

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMostBytes = size_t{256} << 20;
 
 // One context, several answers to it.
-Question ChooseAnswer(const Row& row, const std::string& context) {
+Question ChooseAnswer(const JsonlRow& row, const std::string& context) {
   Question question{.where = row.where()};
   for (std::string& answer : row.Texts("choices")) {
     question.choices.push_back({.context = context, .answer = std::move(answer)});
@@ -27,7 +27,7 @@ Question ChooseAnswer(const Row& row, const std::string& context) {
 }
 
 // The query, less what it must begin and end with.
-std::string Inside(const Row& row, std::string_view prefix, std::string_view suffix) {
+std::string Inside(const JsonlRow& row, std::string_view prefix, std::string_view suffix) {
   const std::string query = row.Text("query");
   if (query.size() <= prefix.size() + suffix.size() || !query.starts_with(prefix) ||
       !query.ends_with(suffix)) {
@@ -36,11 +36,11 @@ std::string Inside(const Row& row, std::string_view prefix, std::string_view suf
   return query.substr(prefix.size(), query.size() - prefix.size() - suffix.size());
 }
 
-Question AskArc(const Row& row) {
+Question AskArc(const JsonlRow& row) {
   return ChooseAnswer(row, "Question: " + Inside(row, "Question: ", "") + "\nAnswer:");
 }
 
-Question AskBoolQ(const Row& row) {
+Question AskBoolQ(const JsonlRow& row) {
   const std::string text = Inside(row, "Passage: ", "?");
   if (text.find("\nQuestion: ") == std::string::npos) {
     row.Refuse("query", "a line \"Question: ...\" behind the passage", Quote(text));
@@ -49,7 +49,7 @@ Question AskBoolQ(const Row& row) {
 }
 
 // The harness puts no comma before the connector.
-Question AskCopa(const Row& row) {
+Question AskCopa(const JsonlRow& row) {
   const std::string query = row.Text("query");
   for (const std::string_view connector : {" because", " therefore"}) {
     const std::string end = fmt::format(",{}", connector);
@@ -60,19 +60,19 @@ Question AskCopa(const Row& row) {
   row.Refuse("query", R"("..., because" or "..., therefore")", Quote(query));
 }
 
-Question AskLambada(const Row& row) {
+Question AskLambada(const JsonlRow& row) {
   return {.where = row.where(),
           .choices = {{.context = row.Text("context"), .answer = row.Text("continuation")}}};
 }
 
-Question AskOpenBookQa(const Row& row) { return ChooseAnswer(row, row.Text("query")); }
+Question AskOpenBookQa(const JsonlRow& row) { return ChooseAnswer(row, row.Text("query")); }
 
-Question AskPiqa(const Row& row) {
+Question AskPiqa(const JsonlRow& row) {
   return ChooseAnswer(row, "Question: " + Inside(row, "Question: ", "\n") + "\nAnswer:");
 }
 
 // Partial evaluation: the options stand in the context, what follows them is the same.
-Question AskSchema(const Row& row) {
+Question AskSchema(const JsonlRow& row) {
   Question question{.where = row.where()};
   const std::string rest = row.Text("continuation");
   for (std::string& context : row.Texts("context_options")) {
@@ -123,7 +123,7 @@ std::vector<Question> ReadQuestions(const std::filesystem::path& file, const Tas
             where, static_cast<unsigned char>(line[*invalid]),
             line.data() - text.data() + *invalid);
     }
-    questions.push_back(task.ask(Row(line, where)));
+    questions.push_back(task.ask(JsonlRow(line, where)));
   }
   if (questions.empty()) Throw(ErrorKind::kFormat, "{}: there are no rows in it", file.native());
   return questions;

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "eval/jsonl_row.h"
 #include "eval/question.h"
-#include "eval/row.h"
 
 namespace godwit::eval {
 
@@ -25,7 +25,7 @@ enum class Scoring {
 struct Task {
   std::string_view name;
   Scoring scoring;
-  Question (*ask)(const Row& row);  // throws Error(kFormat)
+  Question (*ask)(const JsonlRow& row);  // throws Error(kFormat)
 };
 
 std::span<const Task> AllTasks();

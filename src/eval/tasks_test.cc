@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Question Ask(std::string_view task, std::string_view line) {
-  return FindTask(task).ask(Row(line, "file:7"));
+  return FindTask(task).ask(JsonlRow(line, "file:7"));
 }
 
 void ExpectChoice(const Question& question, size_t i, std::string_view context,

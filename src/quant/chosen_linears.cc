@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "quant/linears.h"
+#include "quant/linear_layers.h"
 
 namespace godwit::quant {
 namespace {

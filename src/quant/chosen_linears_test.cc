@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quant/linears.h"
+#include "quant/linear_layers.h"
 #include "quant/quant_test_support.h"
 
 namespace godwit::quant {

@@ -5,9 +5,9 @@
 
 #include "quant/calibrate.h"
 #include "quant/channel_maxima.h"
-#include "quant/linears.h"
+#include "quant/linear_layers.h"
 #include "quant/quantization_block.h"
-#include "quant/stages.h"
+#include "quant/stage_hooks.h"
 
 namespace godwit::quant {
 namespace {

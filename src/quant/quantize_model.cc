@@ -8,7 +8,7 @@
 #include "base/quote.h"
 #include "quant/calibrate.h"
 #include "quant/quantization_block.h"
-#include "quant/stages.h"
+#include "quant/stage_hooks.h"
 #include "quant/static_scales.h"
 #include "quant/write_checkpoint.h"
 

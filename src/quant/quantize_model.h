@@ -11,7 +11,7 @@
 
 #include "checkpoint/model_folder.h"
 #include "ops/exec.h"
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 #include "quant/scheme.h"
 #include "quant/smooth.h"
 

@@ -14,7 +14,7 @@
 
 #include "ops/exec.h"
 #include "quant/calibrate.h"
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 #include "quant/scaled_tensor.h"
 #include "quant/scheme.h"
 

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include "quant/linears.h"
+#include "quant/linear_layers.h"
 
 namespace godwit::quant {
 namespace {

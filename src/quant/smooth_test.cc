@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "quant/linears.h"
+#include "quant/linear_layers.h"
 #include "quant/quant_test_support.h"
 #include "tensor/float_bytes.h"
 

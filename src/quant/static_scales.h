@@ -5,7 +5,7 @@
 #include <string>
 
 #include "quant/calibrate.h"
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 
 namespace godwit::quant {
 

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/open_file.h"
-#include "quant/linears.h"
+#include "quant/linear_layers.h"
 #include "quant/quantization_block.h"
 #include "quant/quantize_matrix.h"
 #include "tensor/float_bytes.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ops/exec.h"
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 #include "quant/scaled_tensor.h"
 #include "quant/scheme.h"
 #include "quant/static_scales.h"

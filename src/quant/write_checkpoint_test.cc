@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/test_folder.h"
-#include "quant/linears.h"
+#include "quant/linear_layers.h"
 #include "quant/quant_test_support.h"
 #include "quant/quantize_matrix.h"
 #include "quant/smooth.h"

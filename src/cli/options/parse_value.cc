@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/split_text.h"
 
 namespace godwit::cli {
 namespace {
@@ -22,17 +23,10 @@ std::optional<T> ParseNumber(std::string_view text) {
   return value;
 }
 
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
-
 // Calls each(part) for what stands between commas.
 template <typename F>
 void ForEachPart(std::string_view text, F each) {
-  for (const std::string_view part : SplitAtCommas(text)) each(Trim(part));
+  for (const std::string_view part : SplitAtCommas(text)) each(Stripped(part));
 }
 
 }  // namespace
@@ -92,8 +86,9 @@ bool ParseBool(std::string_view text) {
 }
 
 std::vector<int32_t> ParseTokens(std::string_view text) {
-  std::string_view list = Trim(text);
-  if (list.starts_with('[') && list.ends_with(']')) list = Trim(list.substr(1, list.size() - 2));
+  std::string_view list = Stripped(text);
+  if (list.starts_with('[') && list.ends_with(']'))
+    list = Stripped(list.substr(1, list.size() - 2));
   std::vector<int32_t> tokens;
   if (list.empty()) return tokens;
   ForEachPart(list, [&](std::string_view part) {

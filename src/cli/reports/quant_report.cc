@@ -37,8 +37,8 @@ std::string MeanAccuracy(std::span<const TaskResult> tasks) {
   double sum = 0;
   int64_t scored = 0;
   for (const TaskResult& task : tasks) {
-    if (!task.tally.acc()) continue;
-    sum += task.tally.acc()->share;
+    if (!task.metrics.acc()) continue;
+    sum += task.metrics.acc()->share;
     ++scored;
   }
   return scored == 0 ? "-" : fmt::format("{:.4f}", sum / static_cast<double>(scored));
@@ -51,7 +51,7 @@ std::string TaskTable(std::span<const QuantRow> rows) {
   Table table(columns);
   for (const QuantRow& row : rows) {
     std::vector<std::string> cells{row.model};
-    for (const TaskResult& task : row.tasks) cells.push_back(AccuracyText(task.tally.acc()));
+    for (const TaskResult& task : row.tasks) cells.push_back(AccuracyText(task.metrics.acc()));
     cells.push_back(MeanAccuracy(row.tasks));
     table.AddRow(std::move(cells));
   }

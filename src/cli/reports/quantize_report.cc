@@ -10,7 +10,7 @@
 #include "base/machine_memory.h"
 #include "checkpoint/weight_facts.h"
 #include "cli/terminal/table.h"
-#include "quant/linears.h"
+#include "quant/linear_layers.h"
 
 namespace godwit::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/summary.h"
 #include "cli/terminal/table.h"
-#include "eval/tally.h"
+#include "eval/task_metrics.h"
 
 namespace godwit::cli {
 namespace {

@@ -1,33 +1,29 @@
-#include "eval/row.h"
+#include "eval/jsonl_row.h"
 
 #include <cstdint>
 #include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_found.h"
 #include "base/quote.h"
+#include "base/split_text.h"
 
 namespace godwit::eval {
 namespace {
 
 constexpr size_t kMostTexts = 100;
 
-std::string Found(const nlohmann::json& value) {
-  if (value.is_array()) return fmt::format("a list of {}", value.size());
-  if (value.is_object()) return "an object";
-  return value.is_string() ? Quote(value.get_ref<const std::string&>()) : value.dump();
-}
-
 }  // namespace
 
-Row::Row(std::string_view line, std::string where)
+JsonlRow::JsonlRow(std::string_view line, std::string where)
     : json_(ParseJson(line, where, {.reject_duplicate_keys = true})), where_(std::move(where)) {
   if (!json_.is_object()) {
     Throw(ErrorKind::kFormat, "{}: expected a JSON object, found {}", where_, Found(json_));
   }
 }
 
-const nlohmann::json& Row::Field(const char* key) const {
+const nlohmann::json& JsonlRow::Field(const char* key) const {
   const auto field = json_.find(key);
   if (field == json_.end()) {
     std::string keys;
@@ -38,22 +34,20 @@ const nlohmann::json& Row::Field(const char* key) const {
   return *field;
 }
 
-void Row::Refuse(const char* key, std::string_view expected, std::string_view found) const {
+void JsonlRow::Refuse(const char* key, std::string_view expected, std::string_view found) const {
   Throw(ErrorKind::kFormat, "{}: \"{}\": expected {}, found {}", where_, key, expected, found);
 }
 
-std::string Row::AsText(const nlohmann::json& value, const char* key) const {
+std::string JsonlRow::AsText(const nlohmann::json& value, const char* key) const {
   if (!value.is_string()) Refuse(key, "text", Found(value));
   auto text = value.get<std::string>();
-  if (text.find_first_not_of(" \t\n\v\f\r") == std::string::npos) {
-    Refuse(key, "text", "nothing but blanks");
-  }
+  if (Stripped(text).empty()) Refuse(key, "text", "nothing but blanks");
   return text;
 }
 
-std::string Row::Text(const char* key) const { return AsText(Field(key), key); }
+std::string JsonlRow::Text(const char* key) const { return AsText(Field(key), key); }
 
-std::vector<std::string> Row::Texts(const char* key) const {
+std::vector<std::string> JsonlRow::Texts(const char* key) const {
   const nlohmann::json& list = Field(key);
   if (!list.is_array() || list.size() < 2 || list.size() > kMostTexts) {
     Refuse(key, fmt::format("a list of 2 to {} texts", kMostTexts), Found(list));
@@ -63,7 +57,7 @@ std::vector<std::string> Row::Texts(const char* key) const {
   return texts;
 }
 
-size_t Row::Index(const char* key, size_t count) const {
+size_t JsonlRow::Index(const char* key, size_t count) const {
   const nlohmann::json& value = Field(key);
   // A number that is negative or has a point is of another type.
   if (!value.is_number_unsigned() || value.get<uint64_t>() >= count) {

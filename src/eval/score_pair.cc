@@ -1,4 +1,4 @@
-#include "eval/score.h"
+#include "eval/score_pair.h"
 
 #include <cmath>
 #include <cstdint>

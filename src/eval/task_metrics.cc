@@ -1,4 +1,4 @@
-#include "eval/tally.h"
+#include "eval/task_metrics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,7 @@ std::optional<Accuracy> AccuracyOf(int64_t right, int64_t n) {
                   .standard_error = std::sqrt(share * (1 - share) / static_cast<double>(n - 1))};
 }
 
-void Tally::Add(const Question& question, std::span<const Score> scores) {
+void TaskMetrics::Add(const Question& question, std::span<const Score> scores) {
   ++n_;
   log_probability_sum_ += scores[question.gold].log_probability;
   chance_sum_ += 1.0 / static_cast<double>(scores.size());
@@ -49,19 +49,19 @@ void Tally::Add(const Question& question, std::span<const Score> scores) {
   if (Largest(per_character) == question.gold) ++right_normalized_;
 }
 
-std::optional<Accuracy> Tally::acc() const { return AccuracyOf(right_, n_); }
+std::optional<Accuracy> TaskMetrics::acc() const { return AccuracyOf(right_, n_); }
 
-std::optional<Accuracy> Tally::acc_norm() const {
+std::optional<Accuracy> TaskMetrics::acc_norm() const {
   if (scoring_ != Scoring::kNormalizedChoice) return std::nullopt;
   return AccuracyOf(right_normalized_, n_);
 }
 
-std::optional<double> Tally::chance() const {
+std::optional<double> TaskMetrics::chance() const {
   if (n_ == 0 || scoring_ == Scoring::kLastWord) return std::nullopt;
   return chance_sum_ / static_cast<double>(n_);
 }
 
-std::optional<double> Tally::perplexity() const {
+std::optional<double> TaskMetrics::perplexity() const {
   if (n_ == 0 || scoring_ != Scoring::kLastWord) return std::nullopt;
   return std::exp(-log_probability_sum_ / static_cast<double>(n_));
 }

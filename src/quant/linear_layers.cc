@@ -1,4 +1,4 @@
-#include "quant/linears.h"
+#include "quant/linear_layers.h"
 
 #include <fnmatch.h>
 

@@ -1,4 +1,4 @@
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "quant/linears.h"
+#include "quant/linear_layers.h"
 
 namespace godwit::quant {
 namespace {

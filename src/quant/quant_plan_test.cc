@@ -1,9 +1,9 @@
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quant/linears.h"
+#include "quant/linear_layers.h"
 #include "quant/quant_test_support.h"
 
 namespace godwit::quant {

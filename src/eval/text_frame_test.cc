@@ -1,4 +1,4 @@
-#include "eval/frame.h"
+#include "eval/text_frame.h"
 
 #include <gtest/gtest.h>
 

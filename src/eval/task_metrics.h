@@ -1,4 +1,4 @@
-// Tally: the scores of a task's questions, added up to its figures.
+// TaskMetrics: the scores of a task's questions, added up to its figures.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <span>
 
 #include "eval/question.h"
-#include "eval/score.h"
+#include "eval/score_pair.h"
 #include "eval/tasks.h"
 
 namespace godwit::eval {
@@ -20,9 +20,9 @@ struct Accuracy {
 // None for n = 0.
 std::optional<Accuracy> AccuracyOf(int64_t right, int64_t n);
 
-class Tally {
+class TaskMetrics {
  public:
-  explicit Tally(Scoring scoring) : scoring_(scoring) {}
+  explicit TaskMetrics(Scoring scoring) : scoring_(scoring) {}
 
   // scores: [choices]. Of equal choices the first counts as chosen, as the harness has it.
   void Add(const Question& question, std::span<const Score> scores);

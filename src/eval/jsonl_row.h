@@ -1,4 +1,4 @@
-// Row: one line of a .jsonl file, whose fields are looked at before they are used.
+// JsonlRow: one line of a .jsonl file, whose fields are looked at before they are used.
 //
 // All throw Error(kFormat) that names file and line, what was expected and what was found.
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace godwit::eval {
 
-class Row {
+class JsonlRow {
  public:
   // where: "folder/piqa.jsonl:12". A JSON object; keys that nobody asks for are ignored.
-  Row(std::string_view line, std::string where);
+  JsonlRow(std::string_view line, std::string where);
 
   const std::string& where() const { return where_; }
 

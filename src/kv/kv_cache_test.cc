@@ -118,18 +118,22 @@ TEST(KvCacheTest, HoldsWhatWasWritten) {
   }
 }
 
-// Each row with its own scale, the integers within half a step of what was written.
+// Each row with its own scale, the integers within half a step of what was written; also where a
+// text went back into the middle of a quad and went on otherwise.
 TEST(KvCacheTest, HoldsInt8WithScales) {
   for (const int64_t dim : {1, 16, 33}) {
     KvCache cache = NewCache(Layout(2, 3, dim, DType::kI8));
-    Read(cache, 0, 70);
+    Read(cache, 0, 75);
+    cache.Truncate(70);
+    Read(cache, 1, 3);
     const ops::KvView view = cache.View(1);
-    for (int64_t p = 0; p < 70; ++p) {
+    for (int64_t p = 0; p < 73; ++p) {
+      const int64_t text = p < 70 ? 0 : 1;
       for (int64_t head = 0; head < 3; ++head) {
         const int64_t tile = p / kTileTokens, slot = p % kTileTokens;
         const float k_scale = view.Scales(head, tile)[slot];
         const float v_scale = view.Scales(head, tile)[kTileTokens + slot];
-        ASSERT_EQ(k_scale, KeyOf(0, 1, p, head, dim - 1) / 127) << "the largest is the last";
+        ASSERT_EQ(k_scale, KeyOf(text, 1, p, head, dim - 1) / 127) << "the largest is the last";
         const auto* keys = reinterpret_cast<const uint8_t*>(view.Keys(head, tile));
         const auto* values = reinterpret_cast<const int8_t*>(view.Values(head, tile));
         const auto key = [&](int64_t d) {
@@ -138,8 +142,8 @@ TEST(KvCacheTest, HoldsInt8WithScales) {
         int64_t d = 0;
         for (; d < dim; ++d) {
           const int8_t value = values[kernels::ValueAt(kernels::kQuad, dim, slot, d)];
-          ASSERT_NEAR(k_scale * key(d), KeyOf(0, 1, p, head, d), k_scale * 0.501);
-          ASSERT_NEAR(v_scale * value, ValueOf(0, 1, p, head, d), v_scale * 0.501);
+          ASSERT_NEAR(k_scale * key(d), KeyOf(text, 1, p, head, d), k_scale * 0.501);
+          ASSERT_NEAR(v_scale * value, ValueOf(text, 1, p, head, d), v_scale * 0.501);
         }
         for (; d % kernels::kQuad != 0; ++d) ASSERT_EQ(key(d), 0);
       }

@@ -178,11 +178,11 @@ void WidenTile(const int8_t* quads, int64_t rows, int64_t columns, const void* n
     for (int64_t c = 0; c < columns; c += kLanes) {
       const int64_t at = (row * columns + c) * kQuad;
       if (next != nullptr) __builtin_prefetch(static_cast<const int8_t*>(next) + at, 0, 2);
-      Vec bytes = Load(reinterpret_cast<const float*>(quads + at));
-      if constexpr (kExcess) bytes = FlipSigns(bytes);
+      const Vec bytes = Load(reinterpret_cast<const float*>(quads + at));
       BF16* const low = pairs + (row * 2 * columns + c) * kPair;
-      StorePairs(low, ByteOfQuads<0>(bytes), ByteOfQuads<1>(bytes));
-      StorePairs(low + columns * kPair, ByteOfQuads<2>(bytes), ByteOfQuads<3>(bytes));
+      StorePairs(low, ByteOfQuads<0, kExcess>(bytes), ByteOfQuads<1, kExcess>(bytes));
+      StorePairs(low + columns * kPair, ByteOfQuads<2, kExcess>(bytes),
+                 ByteOfQuads<3, kExcess>(bytes));
     }
   }
 }

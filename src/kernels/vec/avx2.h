@@ -193,16 +193,13 @@ GODWIT_INLINE Vec AddSmallQuadProducts(Vec small, Vec bytes, Vec sum) {
   return AddPairProducts(_mm256_castsi256_ps(pairs), _mm256_castsi256_ps(_mm256_set1_epi16(1)),
                          sum);
 }
-// Byte k of every quad of signed bytes.
-template <int k>
+// Byte k of every quad: of signed bytes, or with kExcess of unsigned ones, less 128.
+template <int k, bool kExcess>
 GODWIT_INLINE Vec ByteOfQuads(Vec quads) {
-  const __m256i top = _mm256_slli_epi32(_mm256_castps_si256(quads), 24 - 8 * k);
+  __m256i bytes = _mm256_castps_si256(quads);
+  if constexpr (kExcess) bytes = _mm256_xor_si256(bytes, _mm256_set1_epi8(-128));
+  const __m256i top = _mm256_slli_epi32(bytes, 24 - 8 * k);
   return IntsToFloats(_mm256_castsi256_ps(_mm256_srai_epi32(top, 24)));
-}
-// Unsigned bytes, less 128 as signed ones.
-GODWIT_INLINE Vec FlipSigns(Vec bytes) {
-  return _mm256_castsi256_ps(
-      _mm256_xor_si256(_mm256_castps_si256(bytes), _mm256_set1_epi32(int32_t(0x80808080u))));
 }
 // 4 * kLanes bytes in quads (a, b, c, d) to the int16 (a, c, b, d), as Even- and OddBytes split
 // them.

@@ -72,7 +72,9 @@ GODWIT_INLINE Vec OddHalf(Vec pairs) {
 // Exact numbers of bf16, kLanes of each half, to pairs.
 GODWIT_INLINE void StorePairs(BF16* p, Vec even, Vec odd) {
   const __m512i low = _mm512_srli_epi32(_mm512_castps_si512(even), 16);
-  _mm512_storeu_si512(p, _mm512_or_si512(low, _mm512_castps_si512(OddHalf(odd))));
+  const __m512i high = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  // low | (odd & high): the compiler's own choice is two instructions.
+  _mm512_storeu_si512(p, _mm512_ternarylogic_epi32(low, _mm512_castps_si512(odd), high, 0xf8));
 }
 
 // Stores to BF16 and F16 round as tensor/dtype.h does.
@@ -167,16 +169,18 @@ GODWIT_INLINE Vec AddSmallQuadProducts(Vec small, Vec bytes, Vec sum) {
   return AddPairProducts(_mm512_castsi512_ps(pairs), _mm512_castsi512_ps(_mm512_set1_epi16(1)),
                          sum);
 }
-// Byte k of every quad of signed bytes.
-template <int k>
+// Byte k of every quad: of signed bytes, or with kExcess of unsigned ones, less 128. As the last
+// bits of 2^23, since shifts and conversions share one of the two ports that take vectors of 512
+// bits.
+template <int k, bool kExcess>
 GODWIT_INLINE Vec ByteOfQuads(Vec quads) {
-  const __m512i top = _mm512_slli_epi32(_mm512_castps_si512(quads), 24 - 8 * k);
-  return IntsToFloats(_mm512_castsi512_ps(_mm512_srai_epi32(top, 24)));
-}
-// Unsigned bytes, less 128 as signed ones.
-GODWIT_INLINE Vec FlipSigns(Vec bytes) {
-  return _mm512_castsi512_ps(
-      _mm512_xor_si512(_mm512_castps_si512(bytes), _mm512_set1_epi32(int32_t(0x80808080u))));
+  constexpr float kUnit = 0x1p23f;
+  const __m512i shifted = _mm512_srli_epi32(_mm512_castps_si512(quads), 8 * k);
+  const __m512i code = _mm512_set1_epi32(
+      static_cast<int>(__builtin_bit_cast(uint32_t, kUnit) | (kExcess ? 0 : 0x80)));
+  const __m512i sum =  // (shifted & 0xff) ^ code
+      _mm512_ternarylogic_epi32(shifted, _mm512_set1_epi32(0xff), code, 0x6a);
+  return Sub(_mm512_castsi512_ps(sum), Set1(kUnit + 128));
 }
 // 4 * kLanes bytes in quads (a, b, c, d) to the int16 (a, c, b, d), as Even- and OddBytes split
 // them.

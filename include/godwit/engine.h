@@ -57,8 +57,9 @@ struct SessionOptions {
   // which f16 cannot hold, ends the call with Error(kUnsupported).
   std::string kv_type = "auto";
   // Only if kv_type is "int8", where it is the rule: attention multiplies int8, too. Each query and
-  // the weights of the values are quantized as they are made; the softmax stays in float. It changes
-  // perplexities by about 0.1 %, and is two to three times as fast as to widen what is stored.
+  // the weights of the values are quantized as they are made; the softmax stays in float. It
+  // changes perplexities by about 0.1 %, and is two to three times as fast as to widen what is
+  // stored.
   std::optional<bool> int8_attention;
   // The longest text, prompt and output together, for a policy that keeps everything; 0: as long as
   // the model allows. Memory is taken as the text grows.

@@ -91,15 +91,14 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_reco
              ParseKvType(value);
              options.kv_type = value;
            });
-  line.Add({.names = "--int8-attention",
-            .value = "WHEN",
-            .help = "auto (with --kv-type int8), on or off: attention multiplies int8 too, queries "
-                    "and weights being quantized as they are made",
-            .fallback = "auto",
-            .choices = {"auto", "on", "off"}},
-           [&options](const std::string& value) {
-             options.int8_attention = ParseInt8Attention(value);
-           });
+  line.Add(
+      {.names = "--int8-attention",
+       .value = "WHEN",
+       .help = "auto (with --kv-type int8), on or off: attention multiplies int8 too, queries "
+               "and weights being quantized as they are made",
+       .fallback = "auto",
+       .choices = {"auto", "on", "off"}},
+      [&options](const std::string& value) { options.int8_attention = ParseInt8Attention(value); });
   line.AddInt({.names = "-ub,--ubatch-size",
                .value = "N",
                .help = "read the prompt in pieces of N tokens; changes speed and memory, never the "

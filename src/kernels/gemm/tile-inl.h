@@ -17,13 +17,17 @@ namespace {
 
 constexpr int64_t kTileRows = 6;
 
+// Whether a tile reads a panel in the order of memory, or a strip of every step, with other tiles
+// side by side.
+constexpr bool kInOrder = kTileVecs * kLanes == kPanelColumns;
+
 // The rows of activations are read where they are.
 template <class T>
 struct RowsInPlace {
   using Source = T;  // elements of the activations
   using A = T;
-  static constexpr int64_t kMostSteps = 256;  // at a time
-  struct Prepared {};                         // what they are brought into
+  static constexpr int64_t kMostSteps = kInOrder ? int64_t{1} << 30 : 256;  // at a time
+  struct Prepared {};  // what they are brought into
   static constexpr int64_t Stride(int64_t source_stride) { return source_stride; }
   static GODWIT_INLINE const T* Prepare(const T* source, int64_t /*stride*/, int64_t /*rows*/,
                                         int64_t /*steps*/, Prepared&) {
@@ -141,6 +145,13 @@ GODWIT_INLINE void AccumulateStrip(Strip<N>& sum, Vec a, const Strip<N>& columns
   }
 }
 
+// What a step fetches ahead: 1 / share of as much as it reads of `w`, into the cache of this level.
+// The second by default: two tiles of attention with heads of 128 are twice the first.
+struct Fetch {
+  int share = 1;
+  int level = 2;
+};
+
 template <class Operand>
 struct TileArgs {
   const typename Operand::A* a = nullptr;  // [R, steps * kDepth]
@@ -152,8 +163,8 @@ struct TileArgs {
   const float* bias = nullptr;  // [columns], added at the end, or null
   float* out;                   // [R, columns]
   int64_t out_stride;
-  // What will be read later: every step fetches as much of it as it reads of `w`, in order.
-  const typename Operand::W* ahead;  // [columns * steps * kDepth]
+  // What will be read later, fetched in order by all steps.
+  const typename Operand::W* ahead;  // [columns * steps * kDepth / share]
 };
 
 template <int R, int N>
@@ -195,28 +206,27 @@ GODWIT_INLINE void FinishRows(Rows<R, N>& rows, const TileArgs<Operand>& tile) {
   }
 }
 
-// N vectors' worth of elements of W, into the second-level cache: two tiles with heads of 128 are
-// twice the first-level one.
-template <int N, class W>
+template <int64_t kElements, int kLevel, class W>
 GODWIT_INLINE void FetchAhead(const W* ahead) {
   constexpr int64_t kLine = 64;
-  for (int64_t byte = 0; byte < N * kLanes * int64_t{sizeof(W)}; byte += kLine) {
-    __builtin_prefetch(reinterpret_cast<const char*>(ahead) + byte, /*for writing=*/0, 2);
+  for (int64_t byte = 0; byte < kElements * int64_t{sizeof(W)}; byte += kLine) {
+    __builtin_prefetch(reinterpret_cast<const char*>(ahead) + byte, /*for writing=*/0, 4 - kLevel);
   }
 }
 
 // Not inlined: in a large function GCC keeps some of the sums in memory.
-template <class Operand, int R, int N>
+template <class Operand, Fetch kFetch, int R, int N>
 __attribute__((noinline)) void RunTile(const TileArgs<Operand>& tile) {
   Rows<R, N> sums;
   StartRows(sums, tile);
+  constexpr int64_t kElementsAhead = N * kLanes * Operand::kDepth / kFetch.share;
   const auto* a = tile.a;
   const auto* w = tile.w;
   const auto* ahead = tile.ahead;
   const int64_t a_stride = tile.a_stride, w_stride = tile.w_stride;
   for (int64_t steps = tile.steps; steps > 0; --steps) {
-    FetchAhead<N * Operand::kDepth>(ahead);
-    ahead += N * kLanes * Operand::kDepth;
+    FetchAhead<kElementsAhead, kFetch.level>(ahead);
+    ahead += kElementsAhead;
     Strip<N> columns;
     LoadColumns<Operand, 0>(columns, w);
     AccumulateRows<Operand, 0>(sums, a, a_stride, columns);
@@ -233,59 +243,59 @@ __attribute__((noinline)) void RunTile(const TileArgs<Operand>& tile) {
   FinishRows(sums, tile);
 }
 
-template <class Operand, int N>
+template <class Operand, Fetch kFetch, int N>
 void RunTile(int64_t rows, const TileArgs<Operand>& tile) {
   switch (rows) {
     case 1:
-      return RunTile<Operand, 1, N>(tile);
+      return RunTile<Operand, kFetch, 1, N>(tile);
     case 2:
-      return RunTile<Operand, 2, N>(tile);
+      return RunTile<Operand, kFetch, 2, N>(tile);
     case 3:
-      return RunTile<Operand, 3, N>(tile);
+      return RunTile<Operand, kFetch, 3, N>(tile);
     case 4:
-      return RunTile<Operand, 4, N>(tile);
+      return RunTile<Operand, kFetch, 4, N>(tile);
     case 5:
-      return RunTile<Operand, 5, N>(tile);
+      return RunTile<Operand, kFetch, 5, N>(tile);
     default:
-      return RunTile<Operand, kTileRows, N>(tile);
+      return RunTile<Operand, kFetch, kTileRows, N>(tile);
   }
 }
 
-template <class Operand>
+template <Fetch kFetch, class Operand>
 GODWIT_INLINE void SkipColumns(TileArgs<Operand>& tile, int64_t columns) {
   tile.w += columns * Operand::kDepth;
   tile.out += columns;
   if (tile.bias != nullptr) tile.bias += columns;
-  tile.ahead += columns * tile.steps * Operand::kDepth;
+  tile.ahead += columns * tile.steps * Operand::kDepth / kFetch.share;
 }
 
 // Tiles side by side. rows <= kTileRows; columns is a multiple of kLaneFloats.
-template <class Operand>
+template <class Operand, Fetch kFetch = Fetch{}>
 GODWIT_INLINE void RunColumns(int64_t rows, int64_t columns, TileArgs<Operand> tile) {
   if (rows == 1) {
     // The whole panel in one pass: memory is read in order.
     for (; columns >= kPanelColumns; columns -= kPanelColumns) {
-      RunTile<Operand, 1, kPanelColumns / kLanes>(tile);
-      SkipColumns(tile, kPanelColumns);
+      RunTile<Operand, kFetch, 1, kPanelColumns / kLanes>(tile);
+      SkipColumns<kFetch>(tile, kPanelColumns);
     }
   }
   constexpr int64_t kWideColumns = 2 * kTileVecs * kLanes;
   if constexpr (kWideColumns <= kPanelColumns) {
     // Two rows of a tile are too few sums to keep the multipliers busy.
     for (; rows == 2 && columns >= kWideColumns; columns -= kWideColumns) {
-      RunTile<Operand, 2, 2 * kTileVecs>(tile);
-      SkipColumns(tile, kWideColumns);
+      RunTile<Operand, kFetch, 2, 2 * kTileVecs>(tile);
+      SkipColumns<kFetch>(tile, kWideColumns);
     }
   }
   constexpr int64_t kTileColumns = kTileVecs * kLanes;
   for (; columns >= kTileColumns; columns -= kTileColumns) {
-    RunTile<Operand, kTileVecs>(rows, tile);
-    SkipColumns(tile, kTileColumns);
+    RunTile<Operand, kFetch, kTileVecs>(rows, tile);
+    SkipColumns<kFetch>(tile, kTileColumns);
   }
   if constexpr (kTileColumns > kLaneFloats) {
     for (; columns > 0; columns -= kLaneFloats) {
-      RunTile<Operand, kLaneFloats / kLanes>(rows, tile);
-      SkipColumns(tile, kLaneFloats);
+      RunTile<Operand, kFetch, kLaneFloats / kLanes>(rows, tile);
+      SkipColumns<kFetch>(tile, kLaneFloats);
     }
   }
 }

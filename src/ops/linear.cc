@@ -77,12 +77,13 @@ void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<f
   if (quantized) CheckFinite(x, w);
 
   // A block of rows small enough to stay in the second-level cache is multiplied with one panel at
-  // a time. Few rows take several panels a task, or waking the threads would cost more.
+  // a time. Few rows take several panels a task, or waking the threads would cost more; they wait
+  // for memory, which is read ahead within a task.
   constexpr int64_t kBlockRows = 96;
   const int64_t panels = kernels::PanelCount(w.outputs);
   const int64_t blocks = (x.rows + kBlockRows - 1) / kBlockRows;
   const int64_t panels_per_task =
-      x.rows >= 8 ? 1 : std::clamp<int64_t>(panels / (4 * exec.pool.threads()), 1, 16);
+      x.rows >= 32 ? 1 : std::clamp<int64_t>(panels / (4 * exec.pool.threads()), 1, 16);
   const int64_t tasks = (panels + panels_per_task - 1) / panels_per_task;
   exec.Parallel(tasks * blocks, [&](int64_t task) {
     const int64_t panel = task / blocks * panels_per_task;

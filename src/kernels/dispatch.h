@@ -23,15 +23,19 @@ struct Isa {
   const KernelTable* table;
   const PeakTable* peak;  // what a core could do at best
   std::array<std::span<const CpuFeature>, 4> needs;
+  // A processor that has one of these is faster with a set that comes later, and this one is chosen
+  // by name alone.
+  std::span<const CpuFeature> slow_with = {};
 
   bool supported() const { return Missing().empty(); }
+  bool preferred() const;       // supported, and not slow here
   std::string Missing() const;  // the names of what this machine lacks
 };
 
 // Every instruction set of this build, best first. The last is "scalar", always supported.
 std::span<const Isa> AllIsas();
 
-// The best that this processor supports, whatever the environment says.
+// The best that this processor supports and is not slow with, whatever the environment says.
 const Isa& BestIsa();
 
 // The instruction set called `name`, or the best supported one for "" and "auto" (then the

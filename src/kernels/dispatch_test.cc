@@ -32,9 +32,9 @@ class Environment {
   std::optional<std::string> old_;
 };
 
-const Isa& FirstSupported() {
+const Isa& FirstPreferred() {
   for (const Isa& isa : AllIsas()) {
-    if (isa.supported()) return isa;
+    if (isa.preferred()) return isa;
   }
   return AllIsas().back();
 }
@@ -73,23 +73,23 @@ TEST(DispatchTest, NamesAreUniqueAndTablesComplete) {
   }
 }
 
-TEST(DispatchTest, AutoIsTheBestSupported) {
+TEST(DispatchTest, AutoIsTheFirstPreferred) {
   const Environment environment(nullptr);
-  EXPECT_EQ(&SelectIsa(""), &FirstSupported());
-  EXPECT_EQ(&SelectIsa("auto"), &FirstSupported());
+  EXPECT_EQ(&SelectIsa(""), &FirstPreferred());
+  EXPECT_EQ(&SelectIsa("auto"), &FirstPreferred());
 }
 
 TEST(DispatchTest, TheEnvironmentDecidesForAutoOnly) {
   const Environment environment("scalar");
   EXPECT_EQ(SelectIsa("").name, "scalar");
   EXPECT_EQ(SelectIsa("auto").name, "scalar");
-  EXPECT_EQ(&SelectIsa(FirstSupported().name), &FirstSupported());
+  EXPECT_EQ(&SelectIsa(FirstPreferred().name), &FirstPreferred());
 }
 
 TEST(DispatchTest, TheEnvironmentMaySayAuto) {
   for (const char* value : {"", "auto"}) {
     const Environment environment(value);
-    EXPECT_EQ(&SelectIsa(""), &FirstSupported());
+    EXPECT_EQ(&SelectIsa(""), &FirstPreferred());
   }
 }
 
@@ -123,13 +123,24 @@ TEST(DispatchTest, MissingListsAllThatAnIsaNeedsAndTheMachineLacks) {
   EXPECT_TRUE((Isa{"y", "", nullptr, nullptr, {std::span(kFirst, 1)}}.supported()));
 }
 
+TEST(DispatchTest, WhatAProcessorIsSlowWithIsSupportedButNotPreferred) {
+  constexpr CpuFeature kHere[] = {{"gone", [] { return false; }}, {"here", [] { return true; }}};
+  const Isa slow{.name = "x", .slow_with = kHere};
+  EXPECT_TRUE(slow.supported());
+  EXPECT_FALSE(slow.preferred());
+  const Isa fast{.name = "y", .slow_with = std::span(kHere, 1)};
+  EXPECT_TRUE(fast.preferred());
+  const Isa missing{.name = "z", .needs = {std::span(kHere, 1)}};
+  EXPECT_FALSE(missing.preferred());
+}
+
 TEST(DispatchTest, AnUnsupportedNameSaysWhatIsMissing) {
   for (const Isa& isa : AllIsas()) {
     if (isa.supported()) continue;
     const std::string message = MessageOf(isa.name, ErrorKind::kUnsupported);
     EXPECT_THAT(message, HasSubstr(std::string(isa.name)));
     EXPECT_THAT(message, HasSubstr("AVX"));
-    EXPECT_THAT(message, HasSubstr(std::string(FirstSupported().name)));
+    EXPECT_THAT(message, HasSubstr(std::string(FirstPreferred().name)));
     return;
   }
   GTEST_SKIP() << "notice: this machine supports every instruction set of the build";

@@ -17,6 +17,10 @@ namespace {
 constexpr Verb kEvaluations[] = {
     {"tasks", "questions with a known answer: ARC, BoolQ, COPA, LAMBADA, PIQA, ...", EvalTasks},
     {"stream", "questions about an endless text, while it goes on: StreamEval, ARC", EvalStream},
+    {"passkey", "a number on one line of a long text that says nothing", EvalPasskey},
+    {"needle", "one fact in a long text, at every length and depth", EvalNeedle},
+    {"kv-retrieval", "the value of one key of a large JSON object", EvalKvRetrieval},
+    {"lines", "the number on one of many lines with names: LongEval", EvalLines},
     {"quant", "what quantization costs, beside the float model: text and tasks", EvalQuant},
 };
 

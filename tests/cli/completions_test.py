@@ -16,8 +16,8 @@ FLAG = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
 class CompletionsTest(CliTest):
     def setUp(self):
         super().setUp()
-        verbs = re.findall(r"^  ([a-z]+)  ", self.ok("--help"), re.MULTILINE)
-        kinds = re.findall(r"^  ([a-z]+)  ", self.ok("eval", "--help"), re.MULTILINE)
+        verbs = re.findall(r"^  ([a-z-]+)  ", self.ok("--help"), re.MULTILINE)
+        kinds = re.findall(r"^  ([a-z-]+)  ", self.ok("eval", "--help"), re.MULTILINE)
         self.commands = [[v] for v in verbs if v != "eval"] + [["eval", k] for k in kinds]
         self.assertIn(["run"], self.commands)
         self.assertIn(["eval", "quant"], self.commands)

@@ -37,18 +37,8 @@ std::optional<bool> ParseInt8Attention(std::string_view when) {
   return {};
 }
 
-}  // namespace
-
-void RefuseRecompute(std::string_view spec) {
-  if (NameIn(spec) != NameIn(eval::kRecomputeUsage)) return;
-  Throw(ErrorKind::kInput,
-        "{} keeps nothing of a text to go on from: it is for godwit perplexity and godwit eval "
-        "stream, which measure with it",
-        Quote(spec));
-}
-
-void AddKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
-                bool takes_recompute) {
+// Of the length of texts.
+void AddLengthFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes) {
   line.Group("Context");
   line.AddInt({.names = "-c,--ctx-size",
                .value = "N",
@@ -59,10 +49,11 @@ void AddKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_b
             .help = "what the caches of all texts may take together, as 8G or 512M",
             .fallback = "what the machine, or the container, has left"},
            [&kv_memory_bytes](const std::string& value) { kv_memory_bytes = ParseBytes(value); });
-  AddKvCacheFlags(line, options, takes_recompute);
 }
 
-void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute) {
+// kvs: where --kv may be repeated.
+void AddCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute,
+                   std::vector<std::string>* kvs) {
   std::string policies;
   for (const PolicyKind& kind : AllPolicies()) {
     policies += fmt::format("{}{}: {}", policies.empty() ? "" : "; ", kind.usage, kind.description);
@@ -74,12 +65,14 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_reco
   }
   line.Add({.names = "--kv",
             .value = "SPEC",
-            .help = "what is kept of the text. " + policies,
+            .help = "what is kept of the text. " + policies +
+                    (kvs == nullptr ? "" : "; may be repeated, to compare them"),
             .fallback = options.kv,
             .choices = usages},
-           [&options, usages](const std::string& value) {
+           [&options, usages, kvs](const std::string& value) {
              RefuseUnknownPolicy(usages, value);
              options.kv = value;
+             if (kvs != nullptr) kvs->push_back(value);
            });
   line.Add({.names = "--kv-type",
             .value = "TYPE",
@@ -104,6 +97,32 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_reco
                .help = "read the prompt in pieces of N tokens; changes speed and memory, never the "
                        "result"},
               options.chunk_tokens, 1, 1 << 20);
+}
+
+}  // namespace
+
+void RefuseRecompute(std::string_view spec) {
+  if (NameIn(spec) != NameIn(eval::kRecomputeUsage)) return;
+  Throw(ErrorKind::kInput,
+        "{} keeps nothing of a text to go on from: it is for godwit perplexity and godwit eval "
+        "stream, which measure with it",
+        Quote(spec));
+}
+
+void AddKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
+                bool takes_recompute) {
+  AddLengthFlags(line, options, kv_memory_bytes);
+  AddCacheFlags(line, options, takes_recompute, /*kvs=*/nullptr);
+}
+
+void AddComparedKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
+                        std::vector<std::string>& kvs) {
+  AddLengthFlags(line, options, kv_memory_bytes);
+  AddCacheFlags(line, options, /*takes_recompute=*/false, &kvs);
+}
+
+void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute) {
+  AddCacheFlags(line, options, takes_recompute, /*kvs=*/nullptr);
 }
 
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {

@@ -1,6 +1,9 @@
 // The flags that decide what is kept of a text, and how.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cli/options/command_line.h"
 #include "godwit/engine.h"
 #include "model/spec.h"
@@ -11,6 +14,9 @@ namespace godwit::cli {
 // a cache (eval/recompute.h).
 void AddKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
                 bool takes_recompute = false);
+// Likewise, where --kv may be repeated: each is one to compare. None: that of the options.
+void AddComparedKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
+                        std::vector<std::string>& kvs);
 // Of those, the ones that do not depend on the length of a text: --kv, --kv-type, --ubatch-size.
 void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute = false);
 

@@ -1,0 +1,392 @@
+// godwit eval passkey, needle, kv-retrieval, lines: questions about long texts that are made to
+// measure, asked under several cache policies. What they ask is in eval/suites.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/name_list.h"
+#include "base/quote.h"
+#include "cli/exit_code.h"
+#include "cli/options/find_model.h"
+#include "cli/options/int_list.h"
+#include "cli/options/model_options.h"
+#include "cli/options/parse_value.h"
+#include "cli/options/text_input.h"
+#include "cli/reports/suite_report.h"
+#include "cli/suite_results.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/json_output.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/terminal/result_files.h"
+#include "cli/verbs.h"
+#include "eval/suites/all_suites.h"
+#include "eval/suites/draws.h"
+#include "eval/suites/suite_reader.h"
+
+namespace godwit::cli {
+namespace {
+
+using eval::Suite;
+using eval::SuiteFiles;
+
+struct Options {
+  ModelOptions model;
+  std::vector<const Suite*> suites;
+  std::vector<int64_t> lengths = {4096};
+  std::vector<int64_t> depths = {0, 25, 50, 75, 100};  // none: the suites have no depth
+  int64_t samples = 10;
+  int64_t max_new_tokens = 0;  // 0: each suite's own
+  uint64_t seed = 0;
+  std::vector<std::string> files;
+  bool lossy = false;
+  std::vector<std::string> kvs;
+  int64_t show = 0;
+  std::optional<std::string> results;
+  bool json = false;
+  SessionOptions session;
+};
+
+void ParseSuites(std::string_view verb, const std::string& names,
+                 std::vector<const Suite*>& suites) {
+  suites.clear();
+  for (const std::string_view name : SplitAtCommas(names)) {
+    const Suite& suite = eval::FindSuite(verb, name);
+    if (std::ranges::find(suites, &suite) != suites.end()) {
+      Throw(ErrorKind::kInput, "the task {} is named twice", name);
+    }
+    suites.push_back(&suite);
+  }
+}
+
+std::vector<int64_t> ParseDifferent(const std::string& list, int64_t min, int64_t max) {
+  std::vector<int64_t> numbers = ParseIntList(list, min, max);
+  std::ranges::sort(numbers);
+  const auto twice = std::ranges::adjacent_find(numbers);
+  if (twice != numbers.end()) Throw(ErrorKind::kInput, "{} is named twice", *twice);
+  return numbers;
+}
+
+void AddSuiteFlags(CommandLine& line, std::string_view verb, Options& options) {
+  constexpr int64_t kMostTokens = int64_t{1} << 32;
+  line.Group("Samples");
+  if (options.suites.size() > 1) {
+    const auto name = [](const Suite* suite) { return suite->name; };
+    line.Add(
+        {.names = "--tasks",
+         .value = "A,B,...",
+         .help = "which ones. There are: " + NameList(options.suites, name),
+         .fallback = "all",
+         .choices = Names(options.suites, name),
+         .is_verbs_own = true},
+        [&options, verb](const std::string& value) { ParseSuites(verb, value, options.suites); });
+  }
+  line.Add({.names = "--lengths",
+            .value = "A,B,...",
+            .help = "of prompt and answer together, in tokens of the model: as much text as fits, "
+                    "never more",
+            .fallback = fmt::format("{}", fmt::join(options.lengths, ","))},
+           [&options](const std::string& value) {
+             options.lengths = ParseDifferent(value, 1, kMostTokens);
+           });
+  if (options.suites.front()->has_depth) {
+    line.Add(
+        {.names = "--depths",
+         .value = "A,B,...",
+         .help = "where in the text the answer stands, in %",
+         .fallback = fmt::format("{}", fmt::join(options.depths, ","))},
+        [&options](const std::string& value) { options.depths = ParseDifferent(value, 0, 100); });
+  }
+  line.AddInt(
+      {.names = "-n,--samples",
+       .value = "N",
+       .help = options.suites.front()->has_depth ? "for each length and depth" : "for each length",
+       .is_verbs_own = true},
+      options.samples, 1, 1'000'000);
+  line.Add({.names = "-s,--seed",
+            .value = "N",
+            .help = "of all that is drawn",
+            .fallback = fmt::format("{}", options.seed),
+            .is_verbs_own = true},
+           [&options](const std::string& value) {
+             options.seed = static_cast<uint64_t>(ParseInt(value, 0, INT64_MAX));
+           });
+  if (options.suites.front()->files != SuiteFiles::kNone) {
+    line.Add(
+        {.names = "-f,--file",
+         .value = "FILE",
+         .help = "a text to hide the answer in, instead of lines that repeat; may be repeated, "
+                 "for a longer one"},
+        options.files);
+    AddLossyFlag(line, options.lossy);
+  }
+  line.AddInt({.names = "--max-new",
+               .value = "N",
+               .help = "tokens of an answer (0: as many as the original lets it have)"},
+              options.max_new_tokens, 0, 1 << 20);
+  line.Group("Output");
+  line.AddInt({.names = "--show",
+               .value = "N",
+               .help = "print the prompts of the first N samples, and ask nothing"},
+              options.show, 0);
+  line.Add(
+      {.names = "-o,--output",
+       .value = "FILE",
+       .help = "also write every answer, one JSON object on a line as soon as it is there; what "
+               "is in it already is not asked again"},
+      options.results);
+  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
+  line.RefusePlot();
+}
+
+void Parse(std::string_view verb, const std::string& summary,
+           std::span<const std::string> arguments, Options& options) {
+  options.suites = eval::SuitesOf(verb);
+  if (!options.suites.front()->has_depth) options.depths.clear();
+  CommandLine line(fmt::format("eval {}", verb), "[-m MODEL] [flags]",
+                   summary +
+                       " Several --kv are compared on the same samples, with the intervals "
+                       "in which their scores and differences lie with 95 % probability.");
+  AddModelFlag(line, options.model);
+  AddComputeFlags(line, options.model);
+  AddSuiteFlags(line, verb, options);
+  AddComparedKvFlags(line, options.session, options.model.kv_memory_bytes, options.kvs);
+  line.Parse(arguments);
+  if (options.kvs.empty()) options.kvs = {options.session.kv};
+  for (auto kv = options.kvs.begin(); kv != options.kvs.end(); ++kv) {
+    if (std::find(options.kvs.begin(), kv, *kv) != kv) {
+      Throw(ErrorKind::kInput, "--kv: {} is named twice", *kv);
+    }
+  }
+  ChooseModel(options.model);
+  std::vector<NamedFile> inputs = {{"-m", options.model.folder}};
+  for (const std::string& file : options.files) inputs.push_back({"-f", file});
+  CheckResultFiles({{.flag = "-o", .path = options.results, .appended = true}}, inputs);
+}
+
+// Every sample, those of one text behind each other.
+std::vector<eval::SamplePlace> Places(const Options& options) {
+  std::vector<eval::SamplePlace> places;
+  for (const int64_t length : options.lengths) {
+    for (int64_t index = 0; index < options.samples; ++index) {
+      if (options.depths.empty()) places.push_back({.length_tokens = length, .index = index});
+      for (const int64_t depth : options.depths) {
+        places.push_back(
+            {.length_tokens = length, .depth = static_cast<double>(depth), .index = index});
+      }
+    }
+  }
+  return places;
+}
+
+// The rows of a task's table, of its places.
+class Rows {
+ public:
+  Rows(size_t kvs, std::vector<SuiteRow>& rows) : kvs_(kvs), rows_(rows), first_(rows.size()) {}
+
+  void Add(std::string_view task, const eval::SamplePlace& place, size_t kv, double score) {
+    auto row = std::find_if(
+        rows_.begin() + static_cast<ptrdiff_t>(first_), rows_.end(), [&](const SuiteRow& one) {
+          return one.length_tokens == place.length_tokens && one.depth == place.depth;
+        });
+    if (row == rows_.end()) {
+      rows_.push_back({.task = std::string(task),
+                       .length_tokens = place.length_tokens,
+                       .depth = place.depth,
+                       .scores = std::vector<std::vector<double>>(kvs_)});
+      row = rows_.end() - 1;
+    }
+    row->scores[kv].push_back(score);
+  }
+
+ private:
+  const size_t kvs_;
+  std::vector<SuiteRow>& rows_;
+  const size_t first_;
+};
+
+std::string FingerprintOf(const eval::Sample& sample) {
+  uint64_t hash = eval::Fingerprint({});
+  for (const int32_t token : sample.prompt) {
+    hash = eval::Fingerprint(std::string_view(reinterpret_cast<const char*>(&token), sizeof(token)),
+                             hash);
+  }
+  return fmt::format("{:016x}", hash + static_cast<uint64_t>(sample.max_new_tokens));
+}
+
+class SuiteRun {
+ public:
+  SuiteRun(const Options& options, const Engine& engine)
+      : options_(options),
+        engine_(engine),
+        coder_(eval::CoderOf(engine)),
+        pieces_(coder_),
+        places_(Places(options)) {
+    eval::SuiteInputs inputs{.seed = options.seed};
+    for (const std::string& file : options.files) {
+      inputs.texts.push_back(ReadInputFile(file, options.lossy));
+    }
+    for (const Suite* suite : options.suites) {
+      inputs.max_new_tokens =
+          options.max_new_tokens > 0 ? options.max_new_tokens : suite->max_new_tokens;
+      makers_.push_back(suite->open(inputs, pieces_));
+    }
+    // What does not fit, or is too short, is known before hours have gone by.
+    for (const auto& make : makers_) {
+      (void)make(places_.front());
+      (void)make(places_.back());
+    }
+  }
+
+  void Show() const {
+    int64_t left = options_.show;
+    for (size_t i = 0; i < makers_.size(); ++i) {
+      for (const eval::SamplePlace& place : places_) {
+        if (left-- == 0) return;
+        const eval::Sample sample = makers_[i](place);
+        WriteOutput(fmt::format("=== {}: {} tokens, expected {}\n{}\n",
+                                Describe(options_.suites[i]->name, place), sample.prompt.size(),
+                                fmt::join(sample.expected, ", "),
+                                engine_.Detokenize(sample.prompt)));
+      }
+    }
+  }
+
+  std::vector<SuiteRow> Ask() {
+    std::optional<SuiteResultFile> results;
+    if (options_.results) {
+      results.emplace(*options_.results,
+                      fmt::format("{}, weights {}, kv {}", ModelName(options_.model.folder),
+                                  options_.model.weights, options_.session.kv_type));
+    }
+    for (const std::string& kv : options_.kvs) CheckFits(kv);
+    for (const eval::SamplePlace& place : places_) total_tokens_ += place.length_tokens;
+    total_tokens_ *= std::ssize(options_.kvs) * std::ssize(makers_);
+
+    std::vector<SuiteRow> rows;
+    for (size_t i = 0; i < makers_.size(); ++i) AskSuite(i, results, rows);
+    return rows;
+  }
+
+ private:
+  void CheckFits(const std::string& kv) const {
+    const Session session = NewSession(kv);
+    const int64_t longest = options_.lengths.back(), limit = session.limit_tokens();
+    if (longest <= limit) return;
+    ThrowWith({.code = ErrorCode::kStreamTooLong,
+               .found = longest,
+               .limit = limit,
+               .learned_positions = session.learned_positions()},
+              ErrorKind::kInput, "a sample has {} tokens and the context holds {}", longest, limit);
+  }
+
+  Session NewSession(const std::string& kv) const {
+    SessionOptions session = options_.session;
+    session.kv = kv;
+    return engine_.NewSession(session);
+  }
+
+  void AskSuite(size_t which, std::optional<SuiteResultFile>& results,
+                std::vector<SuiteRow>& all_rows) {
+    const Suite& suite = *options_.suites[which];
+    ProgressLine progress(fmt::format("asking {}", suite.name), ProgressUnit::kTokens);
+    std::vector<eval::SuiteReader> readers;
+    for (const std::string& kv : options_.kvs) {
+      readers.emplace_back([this, kv] { return NewSession(kv); });
+    }
+    Rows rows(options_.kvs.size(), all_rows);
+    for (const eval::SamplePlace& place : places_) {
+      const eval::Sample sample = makers_[which](place);
+      for (size_t i = 0; i < readers.size(); ++i) {
+        SuiteResult result{.task = std::string(suite.name),
+                           .place = place,
+                           .kv = options_.kvs[i],
+                           .prompt = FingerprintOf(sample)};
+        const auto known = results ? results->Find(result) : std::nullopt;
+        if (known) {
+          result.score = *known;
+          known_tokens_ += place.length_tokens;
+        } else {
+          const auto answer = readers[i].Ask(sample, [&](const PromptProgress& prompt) {
+            progress.Update(done_tokens_ + prompt.done_tokens, total_tokens_, known_tokens_);
+          });
+          result.score = suite.score(answer.text, sample);
+          if (results) results->Append(result, sample, answer.text);
+        }
+        rows.Add(suite.name, place, i, result.score);
+        done_tokens_ += place.length_tokens;
+        progress.Update(done_tokens_, total_tokens_, known_tokens_);
+      }
+    }
+    progress.Finish();
+  }
+
+  const Options& options_;
+  const Engine& engine_;
+  const eval::StreamCoder coder_;
+  const eval::PieceMaker pieces_;
+  const std::vector<eval::SamplePlace> places_;
+  std::vector<eval::SampleMaker> makers_;  // [suites]
+  int64_t total_tokens_ = 0, done_tokens_ = 0, known_tokens_ = 0;
+};
+
+int EvalSuite(std::string_view verb, const std::string& summary,
+              std::span<const std::string> arguments) {
+  Options options;
+  Parse(verb, summary, arguments, options);
+  const Engine engine = LoadEngine(options.model, options.session, options.kvs);
+  SuiteRun run(options, engine);
+  if (options.show > 0) {
+    run.Show();
+    return kExitOk;
+  }
+  const std::vector<SuiteRow> rows = run.Ask();
+  if (!options.json) {
+    WriteOutput(SuiteText(options.kvs, rows, options.seed));
+    return kExitOk;
+  }
+  WriteJson({{"model", options.model.folder},
+             {"suite", verb},
+             {"seed", options.seed},
+             {"samples", options.samples},
+             {"cells", SuiteJson(options.kvs, rows, options.seed)}});
+  return kExitOk;
+}
+
+}  // namespace
+
+int EvalPasskey(std::span<const std::string> arguments) {
+  return EvalSuite("passkey",
+                   "Hides a pass key, or a string of digits, on one line of a long text that says "
+                   "nothing, and asks for it, as InfiniteBench does.",
+                   arguments);
+}
+
+int EvalNeedle(std::span<const std::string> arguments) {
+  return EvalSuite("needle",
+                   "Hides one fact in a long text, lines that repeat or a text of yours, and asks "
+                   "for it at every length and depth.",
+                   arguments);
+}
+
+int EvalKvRetrieval(std::span<const std::string> arguments) {
+  return EvalSuite("kv-retrieval",
+                   "Asks for the value of one key of a JSON object of random pairs, as "
+                   "InfiniteBench does.",
+                   arguments);
+}
+
+int EvalLines(std::span<const std::string> arguments) {
+  return EvalSuite("lines",
+                   "Asks for the number on one of many lines that have names, as LongEval does.",
+                   arguments);
+}
+
+}  // namespace godwit::cli

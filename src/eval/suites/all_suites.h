@@ -1,0 +1,24 @@
+// Every suite there is. A new one is a file beside these, with its line here and in all_suites.cc.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "eval/suites/sample.h"
+
+namespace godwit::eval {
+
+std::span<const Suite> PasskeySuites();
+std::span<const Suite> NeedleSuites();
+std::span<const Suite> KvRetrievalSuites();
+std::span<const Suite> LinesSuites();
+std::span<const Suite> BabilongSuites();
+
+// Those of `godwit eval VERB`, in the order in which they are run.
+std::vector<const Suite*> SuitesOf(std::string_view verb);
+
+// Throws Error(kInput) that lists what the verb has.
+const Suite& FindSuite(std::string_view verb, std::string_view name);
+
+}  // namespace godwit::eval

@@ -1,0 +1,23 @@
+// Scorers, as the originals define them. An answer is what the model said, blanks included.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace godwit::eval {
+
+// The digits that come first, or last; empty where there are none.
+std::string_view FirstDigits(std::string_view text);
+std::string_view LastDigits(std::string_view text);
+
+// Whether `word` stands in the answer between blanks, once \n : " ' . , ? ! { } are made blanks
+// (InfiniteBench's kv_retrieval).
+bool HasWord(std::string_view answer, std::string_view word);
+
+// RULER: the share of the expected answers that stand in the answer in any case, and whether any of
+// them does. Control characters count as newlines.
+double ShareFound(std::string_view answer, const std::vector<std::string>& expected);
+double AnyFound(std::string_view answer, const std::vector<std::string>& expected);
+
+}  // namespace godwit::eval

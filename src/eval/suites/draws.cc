@@ -1,0 +1,39 @@
+#include "eval/suites/draws.h"
+
+#include <unordered_map>
+
+#include "base/rng.h"
+
+namespace godwit::eval {
+
+Draws::Draws(uint64_t seed, int64_t index, std::string_view what)
+    : seed_(seed), sequence_(Fingerprint(what) + static_cast<uint64_t>(index)) {}
+
+int64_t Draws::Below(int64_t count) {
+  return static_cast<int64_t>(static_cast<double>(count) *
+                              Uniform(seed_, sequence_, drawn_++, /*draw=*/0));
+}
+
+// The beginning of a shuffle, of which only what has moved is kept.
+std::vector<int64_t> Draws::Different(int64_t chosen, int64_t count) {
+  std::unordered_map<int64_t, int64_t> moved;
+  const auto at = [&](int64_t i) {
+    const auto found = moved.find(i);
+    return found == moved.end() ? i : found->second;
+  };
+  std::vector<int64_t> numbers;
+  for (int64_t i = 0; i < chosen; ++i) {
+    const int64_t other = i + Below(count - i);
+    numbers.push_back(at(other));
+    moved[other] = at(i);
+  }
+  return numbers;
+}
+
+uint64_t Fingerprint(std::string_view bytes, uint64_t begin) {
+  uint64_t hash = begin;
+  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace godwit::eval

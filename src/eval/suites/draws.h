@@ -1,0 +1,46 @@
+// Draws: the random choices of one sample, one after the other.
+//
+// A sample draws by its seed and index alone: the same key is hidden at every length and depth, so
+// that lengths, depths and policies are compared on the same questions.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace godwit::eval {
+
+class Draws {
+ public:
+  // what: two streams of one sample for different things need different names.
+  Draws(uint64_t seed, int64_t index, std::string_view what);
+
+  // Uniform over 0 to count - 1; count: 1 to 2^53.
+  int64_t Below(int64_t count);
+
+  template <typename Items>
+  const auto& OneOf(const Items& items) {
+    return items[static_cast<size_t>(Below(std::ssize(items)))];
+  }
+
+  template <typename T>
+  void Shuffle(std::vector<T>& items) {
+    for (int64_t i = std::ssize(items) - 1; i > 0; --i) {
+      std::swap(items[static_cast<size_t>(i)], items[static_cast<size_t>(Below(i + 1))]);
+    }
+  }
+
+  // `chosen` different numbers of 0 to count - 1, in the order in which they were drawn.
+  std::vector<int64_t> Different(int64_t chosen, int64_t count);
+
+ private:
+  const uint64_t seed_;
+  const uint64_t sequence_;
+  int64_t drawn_ = 0;
+};
+
+// FNV-1a, of texts and of token ids.
+uint64_t Fingerprint(std::string_view bytes, uint64_t begin = 0xcbf29ce484222325);
+
+}  // namespace godwit::eval

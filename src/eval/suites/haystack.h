@@ -1,0 +1,63 @@
+// A haystack: text of any length without meaning for the question, and needles at depths of it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "eval/suites/prompt_builder.h"
+#include "eval/suites/sample.h"
+
+namespace godwit::eval {
+
+// The five sentences of passkey retrieval, RULER and many others, which never end.
+inline constexpr std::string_view kNoise =
+    "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
+
+class Haystack {
+ public:
+  // Lines, each the same or as `line(i)` makes it.
+  static Haystack Lines(const PieceMaker& pieces, std::string line);
+  // The sentences of texts, one behind the other.
+  static Haystack Sentences(const PieceMaker& pieces, const std::vector<std::string>& texts);
+
+  // The i-th piece, or nullptr behind the last one.
+  const Piece* At(int64_t i);
+  // A needle, or the first piece, as it stands in such a text: on a line of its own, or between
+  // sentences.
+  Piece Inside(const std::string& text) const;
+  Piece First(const Piece& piece) const;
+
+ private:
+  explicit Haystack(const PieceMaker& pieces) : pieces_(&pieces) {}
+
+  const PieceMaker* pieces_;
+  bool is_lines_ = false;
+  std::vector<std::string> sentences_;
+  std::deque<Piece> made_;  // of these, or the line
+};
+
+struct HaystackSample {
+  std::string before;                // the haystack
+  std::vector<std::string> needles;  // in the order of their depths
+  std::vector<double> depths;        // [needles], ascending, in % of the haystack's tokens
+  std::string after;                 // it, with the question
+  int64_t max_new_tokens = 0;
+};
+
+// As much hay as fits into `length_tokens` beside all that. A needle stands behind the last piece
+// that ends at its depth or before. Sets the sample's prompt and needles.
+void Bury(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts,
+          int64_t length_tokens, Sample& sample);
+
+// What is left of `length_tokens` beside `taken_tokens`. Throws Error(kInput) if that is nothing.
+int64_t RoomIn(int64_t length_tokens, int64_t taken_tokens);
+
+// Sentences, their blanks and line ends made one blank each. What goes on for long without an end
+// is cut between words.
+std::vector<std::string> SentencesOf(std::string_view text);
+
+}  // namespace godwit::eval

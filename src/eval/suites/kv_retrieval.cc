@@ -1,0 +1,62 @@
+// Key-value retrieval, as InfiniteBench asks it (after Lost in the Middle): the value of a key in a
+// JSON object of random pairs. The depth is that of the pair, in % of all pairs.
+
+#include <fmt/format.h>
+
+#include "eval/suites/all_suites.h"
+#include "eval/suites/answers.h"
+#include "eval/suites/listing.h"
+#include "eval/suites/words.h"
+
+namespace godwit::eval {
+namespace {
+
+constexpr const char* kBefore =
+    "Extract the value corresponding to the specified key in the JSON object below.\n\nJSON "
+    "data:\n";
+constexpr int64_t kUuidBytes = 36;
+
+std::string Question(const std::string& key) {
+  return fmt::format("\n\nKey: \"{}\"\nThe value associated with the specified key is: ", key);
+}
+
+struct Pair {
+  std::string key, value;
+};
+
+SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
+  return [seed = inputs.seed, max_new_tokens = inputs.max_new_tokens,
+          &pieces](const SamplePlace& place) {
+    Draws draws(seed, place.index, "kv-retrieval");
+    std::vector<Pair> pairs;
+    const auto entry = [&](int64_t i) {
+      pairs.push_back({.key = DrawUuid(draws), .value = DrawUuid(draws)});
+      return fmt::format("{}\"{}\": \"{}\",", i == 0 ? "{" : " ", pairs.back().key,
+                         pairs.back().value);
+    };
+    const Listing listing{.before = kBefore,
+                          .entry = entry,
+                          .finish = [](std::string& last) { last.back() = '}'; },
+                          .question = Question(""),
+                          .most_name_tokens = kUuidBytes};
+    const auto entries = Entries(pieces, listing, place.length_tokens, max_new_tokens);
+    const size_t asked = EntryAt(*place.depth, entries.size());
+    Sample sample{.expected = {pairs[asked].value}, .max_new_tokens = max_new_tokens};
+    AskFor(pieces, listing, entries, asked, Question(pairs[asked].key), sample);
+    return sample;
+  };
+}
+
+double Score(std::string_view answer, const Sample& sample) {
+  return HasWord(answer, sample.expected.front()) ? 1 : 0;
+}
+
+constexpr Suite kSuites[] = {
+    {"kv-retrieval", "kv-retrieval", SuiteFiles::kNone, /*has_depth=*/true, 50, Open, Score},
+};
+
+}  // namespace
+
+std::span<const Suite> KvRetrievalSuites() { return kSuites; }
+
+}  // namespace godwit::eval

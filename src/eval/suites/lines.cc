@@ -1,0 +1,81 @@
+// Lines, as LongEval asks them: the number on a line with a name. The depth is that of the line, in
+// % of all lines.
+//
+// The original's question ends behind "I need the number. ", for chat models. Here the beginning of
+// the line follows, with which a base model can go on, and the answer ends with its line: the
+// original counts the last number of all that a model says.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval/suites/all_suites.h"
+#include "eval/suites/answers.h"
+#include "eval/suites/haystack.h"
+#include "eval/suites/listing.h"
+#include "eval/suites/words.h"
+
+namespace godwit::eval {
+namespace {
+
+constexpr const char* kBefore =
+    "Below is a record of lines I want you to remember. Each line begins with 'line <line index>' "
+    "and contains a '<REGISTER_CONTENT>' at the end of the line as a numerical value. For each "
+    "line "
+    "index, memorize its corresponding <REGISTER_CONTENT>. At the end of the record, I will ask "
+    "you "
+    "to retrieve the corresponding <REGISTER_CONTENT> of a certain line index. Now the record "
+    "start:\n\n";
+constexpr int64_t kMostNumber = 50000;
+
+std::string Question(const std::string& name) {
+  return fmt::format(
+      "\nNow the record is over. Tell me what is the <REGISTER_CONTENT> in line {0}? I need the "
+      "number.\nline {0}: REGISTER_CONTENT is",
+      name);
+}
+
+SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
+  return [seed = inputs.seed, max_new_tokens = inputs.max_new_tokens,
+          &pieces](const SamplePlace& place) {
+    // More than there will be: no line is shorter than the words in it.
+    constexpr int64_t kWords = 4;
+    Draws name_draws(seed, place.index, "lines: names");
+    const std::vector<std::string> names =
+        DrawWordPairs(name_draws, std::min(kWordPairs, place.length_tokens / kWords + 1));
+    Draws draws(seed, place.index, "lines: numbers");
+    std::vector<int64_t> numbers;
+    const auto entry = [&](int64_t i) {
+      if (i == std::ssize(names)) (void)DrawWordPairs(name_draws, i + 1);  // throws
+      numbers.push_back(1 + draws.Below(kMostNumber));
+      return fmt::format("line {}: REGISTER_CONTENT is <{}>\n", names[static_cast<size_t>(i)],
+                         numbers.back());
+    };
+    const Listing listing{.before = kBefore,
+                          .entry = entry,
+                          .finish = {},
+                          .question = Question(""),
+                          .most_name_tokens = 2 * kMostWordPairBytes};
+    const auto entries = Entries(pieces, listing, place.length_tokens, max_new_tokens);
+    const size_t asked = EntryAt(*place.depth, entries.size());
+    Sample sample{.expected = {fmt::format("{}", numbers[asked])},
+                  .max_new_tokens = max_new_tokens,
+                  .stop = {"\n"}};
+    AskFor(pieces, listing, entries, asked, Question(names[asked]), sample);
+    return sample;
+  };
+}
+
+double Score(std::string_view answer, const Sample& sample) {
+  return LastDigits(answer) == sample.expected.front() ? 1 : 0;
+}
+
+constexpr Suite kSuites[] = {
+    {"lines", "lines", SuiteFiles::kNone, /*has_depth=*/true, 16, Open, Score},
+};
+
+}  // namespace
+
+std::span<const Suite> LinesSuites() { return kSuites; }
+
+}  // namespace godwit::eval

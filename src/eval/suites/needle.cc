@@ -1,0 +1,52 @@
+// The needle in a haystack: one fact in a text, asked for at every length and depth.
+//
+// The original hides one sentence that models have learned by heart, and has a model judge the
+// answers. Here the number is drawn anew for each sample, and is there or is not.
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "eval/suites/all_suites.h"
+#include "eval/suites/haystack.h"
+#include "eval/suites/words.h"
+
+namespace godwit::eval {
+namespace {
+
+SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
+  auto hay = inputs.texts.empty() ? Haystack::Lines(pieces, std::string(kNoise))
+                                  : Haystack::Sentences(pieces, inputs.texts);
+  return [seed = inputs.seed, max_new_tokens = inputs.max_new_tokens, &pieces,
+          hay = std::move(hay)](const SamplePlace& place) mutable {
+    Draws draws(seed, place.index, "needle");
+    const std::string city = DrawCity(draws);
+    const std::string number = DrawNumber(draws);
+    Sample sample{.expected = {number}, .max_new_tokens = max_new_tokens, .stop = {"\n"}};
+    Bury(pieces, hay,
+         {.before = "",
+          .needles = {fmt::format("The special magic {} number is: {}.", city, number)},
+          .depths = {*place.depth},
+          .after = fmt::format("\n\nWhat is the special magic {0} number? Don't give information "
+                               "outside the document or repeat your findings.\n\nThe special magic "
+                               "{0} number is:",
+                               city),
+          .max_new_tokens = max_new_tokens},
+         place.length_tokens, sample);
+    return sample;
+  };
+}
+
+double Score(std::string_view answer, const Sample& sample) {
+  return answer.find(sample.expected.front()) != std::string_view::npos ? 1 : 0;
+}
+
+constexpr Suite kSuites[] = {
+    {"needle", "needle", SuiteFiles::kTextIfAny, /*has_depth=*/true, 16, Open, Score},
+};
+
+}  // namespace
+
+std::span<const Suite> NeedleSuites() { return kSuites; }
+
+}  // namespace godwit::eval

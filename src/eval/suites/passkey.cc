@@ -1,0 +1,75 @@
+// Passkey and number string, as InfiniteBench asks them: a number on a line of noise.
+//
+// The original lets an answer take 6 tokens (12 for the number string), which is enough for
+// tokenizers that make a token of each digit, and no more: a model that says anything first fails.
+
+#include <fmt/format.h>
+
+#include "eval/suites/all_suites.h"
+#include "eval/suites/answers.h"
+#include "eval/suites/haystack.h"
+#include "eval/suites/words.h"
+
+namespace godwit::eval {
+namespace {
+
+struct Kind {
+  const char* before;
+  const char* name;  // of the number
+  std::string (*draw)(Draws& draws);
+};
+
+std::string DrawKey(Draws& draws) { return DrawDigits(draws, 5); }
+
+// Five digits, of which one after the other is said twice.
+std::string DrawStammered(Draws& draws) {
+  std::string digits = DrawDigits(draws, 5);
+  for (int i = 0; i < 5; ++i) {
+    const auto at = static_cast<size_t>(draws.Below(std::ssize(digits)));
+    digits.insert(at, 1, digits[at]);
+  }
+  return digits;
+}
+
+constexpr Kind kPasskey = {
+    "There is an important info hidden inside a lot of irrelevant text. Find it and memorize them. "
+    "I will quiz you about the important information there.\n\n",
+    "pass key", DrawKey};
+constexpr Kind kNumberString = {
+    "There is an important info hidden inside a lot of irrelevant text. Find it. I will quiz you "
+    "about the important information there.\n\n",
+    "sequence of digits", DrawStammered};
+
+template <const Kind& kKind>
+SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
+  return [inputs, &pieces,
+          hay = Haystack::Lines(pieces, std::string(kNoise))](const SamplePlace& place) mutable {
+    Draws draws(inputs.seed, place.index, kKind.name);
+    const std::string key = kKind.draw(draws);
+    Sample sample{.expected = {key}, .max_new_tokens = inputs.max_new_tokens};
+    Bury(pieces, hay,
+         {.before = kKind.before,
+          .needles = {fmt::format("The {0} is {1}. Remember it. {1} is the {0}.", kKind.name, key)},
+          .depths = {*place.depth},
+          .after = fmt::format("\n\nWhat is the {0}?\n\nThe {0} is", kKind.name),
+          .max_new_tokens = inputs.max_new_tokens},
+         place.length_tokens, sample);
+    return sample;
+  };
+}
+
+double Score(std::string_view answer, const Sample& sample) {
+  return FirstDigits(answer) == sample.expected.front() ? 1 : 0;
+}
+
+constexpr Suite kSuites[] = {
+    {"passkey", "passkey", SuiteFiles::kNone, /*has_depth=*/true, 6, Open<kPasskey>, Score},
+    {"passkey", "number-string", SuiteFiles::kNone, /*has_depth=*/true, 12, Open<kNumberString>,
+     Score},
+};
+
+}  // namespace
+
+std::span<const Suite> PasskeySuites() { return kSuites; }
+
+}  // namespace godwit::eval

@@ -1,0 +1,58 @@
+// A long prompt made of short pieces, each of which becomes tokens once, however often it is used:
+// a text of 128 K tokens costs what its new pieces cost.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "eval/stream.h"
+
+namespace godwit::eval {
+
+// A part of a text that stands at the beginning of a line, or of a word if it begins with a blank.
+struct Piece {
+  std::string text;
+  std::vector<int32_t> tokens;
+
+  int64_t size() const { return std::ssize(tokens); }
+};
+
+// Each piece by itself, as EncodeInside has it.
+class PieceMaker {
+ public:
+  explicit PieceMaker(const StreamCoder& coder);  // which must outlive it
+
+  const StreamCoder& coder() const { return coder_; }
+
+  Piece Make(std::string text) const;
+  std::vector<Piece> Make(const std::vector<std::string>& texts) const;
+  // At the beginning of a text, behind its frame.
+  Piece MakeFirst(std::string text) const;
+
+ private:
+  const StreamCoder& coder_;
+  const std::vector<int32_t> line_, word_;  // what EncodeInside takes off
+};
+
+// Puts pieces together. Where two of them meet in a way that tokenizers join (newlines on both
+// sides, no blank between words), they become tokens again as one, and nothing else does.
+class PromptBuilder {
+ public:
+  explicit PromptBuilder(const PieceMaker& maker);
+
+  // Returns the token at which the piece begins; what is joined begins with the piece before.
+  int64_t Append(const Piece& piece);
+
+  int64_t size() const { return std::ssize(tokens_); }
+  std::vector<int32_t> Take() { return std::move(tokens_); }
+
+ private:
+  const PieceMaker& maker_;
+  std::vector<int32_t> tokens_;
+  std::string last_;  // the text of the piece before, and of what it was joined with
+  int64_t last_begin_ = 0;
+};
+
+}  // namespace godwit::eval

@@ -1,0 +1,51 @@
+#include "eval/suites/prompt_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "eval/stream_test_support.h"
+
+namespace godwit::eval {
+namespace {
+
+using ::testing::ElementsAre;
+
+// A tokenizer that joins newlines, and a word with the blank before it, as most do: a token is the
+// length of the text that it stands for.
+StreamCoder JoiningCoder() {
+  return {.frame = {100},
+          .encode =
+              [](std::string_view text) {
+                std::vector<int32_t> tokens;
+                for (size_t begin = 0; begin < text.size();) {
+                  size_t end = begin + 1;
+                  const bool newline = text[begin] == '\n';
+                  while (end < text.size() && text[end] != ' ' && (text[end] == '\n') == newline) {
+                    ++end;
+                  }
+                  tokens.push_back(static_cast<int32_t>(end - begin) + (newline ? 50 : 0));
+                  begin = end;
+                }
+                return tokens;
+              },
+          .decode = {}};
+}
+
+TEST(PromptBuilderTest, PiecesThatMeetNewlinesAreJoined) {
+  const StreamCoder coder = JoiningCoder();
+  const PieceMaker pieces(coder);
+  PromptBuilder builder(pieces);
+  EXPECT_EQ(builder.Append(pieces.MakeFirst("ab\n")), 1);
+  EXPECT_EQ(builder.Append(pieces.Make("cde\n")), 3);
+  EXPECT_EQ(builder.Append(pieces.Make("\nf")), 3);  // with the line before
+  EXPECT_EQ(builder.Append(pieces.Make(" gh")), 6);
+  const auto whole = coder.encode("ab\ncde\n\nf gh");
+  auto tokens = builder.Take();
+  EXPECT_EQ(tokens.front(), 100);
+  tokens.erase(tokens.begin());
+  EXPECT_EQ(tokens, whole);
+  EXPECT_THAT(tokens, ElementsAre(2, 51, 3, 52, 1, 3));
+}
+
+}  // namespace
+}  // namespace godwit::eval

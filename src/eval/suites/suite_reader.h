@@ -1,0 +1,29 @@
+// Asks a model what samples ask, under one cache policy.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "eval/suites/sample.h"
+#include "godwit/engine.h"
+
+namespace godwit::eval {
+
+class SuiteReader {
+ public:
+  using OnProgress = std::function<void(const PromptProgress& progress)>;
+
+  explicit SuiteReader(std::function<Session()> new_session)
+      : new_session_(std::move(new_session)) {}
+
+  // The answer, greedily. What a sample shares with the one before is not read again: the question
+  // is asked of a fork. Throws as Session::Generate does.
+  GenerateResult Ask(const Sample& sample, const OnProgress& on_progress);
+
+ private:
+  const std::function<Session()> new_session_;
+  std::optional<Session> shared_;
+};
+
+}  // namespace godwit::eval

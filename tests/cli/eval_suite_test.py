@@ -1,0 +1,125 @@
+"""godwit eval passkey, needle, kv-retrieval and lines: what they print and write, how they go on, what
+they refuse. That samples and scores are right is shown by the tests of src/eval/suites."""
+
+import json
+import unittest
+
+from harness import TINY, CliTest
+
+INPUT, FORMAT = 2, 4
+SMALL = ["--lengths", "300,340", "--depths", "0,100", "-n", "2"]
+TWO = ["--kv", "dense", "--kv", "sinks:4+60"]
+FIELDS = ["task", "length", "depth", "index", "kv", "how", "prompt", "prompt_tokens", "needles",
+          "expected", "answer", "score"]
+
+
+class EvalSuiteTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "results.jsonl"
+
+    def asked(self, *arguments, suite="passkey"):
+        return self.ok("eval", suite, "-m", TINY, *SMALL, "--tasks", "passkey", *TWO, *arguments)
+
+    def lines(self):
+        return [json.loads(line) for line in self.out.read_text().splitlines()]
+
+    def test_every_answer_and_its_table(self):
+        table = self.asked("-o", self.out).splitlines()
+        rows = self.lines()
+        self.assertEqual([(r["length"], r["index"], r["depth"], r["kv"]) for r in rows],
+                         [(length, index, depth, kv) for length in (300, 340) for index in (0, 1)
+                          for depth in (0, 100) for kv in ("dense", "sinks:4+60")])
+        for row in rows:
+            self.assertEqual(list(row), FIELDS)
+            self.assertLessEqual(row["prompt_tokens"] + 6, row["length"])
+            self.assertEqual(row["expected"], rows[4 * row["index"]]["expected"])
+        self.assertEqual(table[0].split(), ["task", "length", "depth", "n", "dense", "sinks:4+60",
+                                            "sinks:4+60", "less", "dense"])
+        self.assertEqual([line.split()[1:4] for line in table[1:]],
+                         [["300", "0", "2"], ["300", "100", "2"], ["300", "all", "4"],
+                          ["340", "0", "2"], ["340", "100", "2"], ["340", "all", "4"]])
+
+    def test_json(self):
+        result = json.loads(self.asked("--json", "-s", "7"))
+        self.assertEqual((result["suite"], result["seed"], result["samples"]), ("passkey", 7, 2))
+        self.assertEqual([(c["length"], c["depth"], c["kv"], c["n"]) for c in result["cells"][:6]],
+                         [(300, depth, kv, 4 if depth is None else 2) for depth in (0, 100, None)
+                          for kv in ("dense", "sinks:4+60")])
+        for cell in result["cells"]:
+            self.assertEqual("difference" in cell, cell["kv"] != "dense")
+            mean, low, high = cell["score"]
+            self.assertLessEqual(low, mean)
+            self.assertLessEqual(mean, high)
+
+    # As after kill -9, wherever it comes.
+    def test_goes_on(self):
+        table = self.asked("-o", self.out)
+        whole = self.out.read_bytes()
+        ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
+        for cut in (0, 1, ends[0] - 1, ends[0], ends[0] + 20, ends[6] + 1, ends[-1] - 1):
+            self.out.write_bytes(whole[:cut])
+            self.assertEqual(self.asked("-o", self.out), table)
+            self.assertEqual(self.out.read_bytes(), whole)
+        self.asked("-o", self.out)
+        self.assertEqual(self.out.read_bytes(), whole)
+
+    def test_scores_of_the_file_count(self):
+        self.asked("-o", self.out)
+        rows = self.lines()
+        self.out.write_text("".join(json.dumps({**row, "score": int(row["kv"] == "dense")}) + "\n"
+                                    for row in rows))
+        last = self.asked("-o", self.out).splitlines()[-1].split()
+        self.assertEqual(last, ["passkey", "340", "all", "4", "1.000", "0.000", "-1.000",
+                                "[-1.000,", "-1.000]"])
+
+    def test_results_of_something_else_are_refused(self):
+        self.asked("-o", self.out)
+        line = self.refused(INPUT, "eval", "passkey", "-m", TINY, *SMALL, "-s", "1", "--tasks",
+                            "passkey", "-o", self.out)
+        self.assertIn("results.jsonl:1: passkey, 300 tokens, depth 0, sample 0: expected the prompt",
+                      line)
+        line = self.refused(INPUT, "eval", "passkey", "-m", TINY, *SMALL, "--tasks", "passkey", "-o",
+                            self.out, "--kv-type", "f32")
+        self.assertIn("expected an answer of tiny-llama, weights auto, kv f32, found", line)
+        rows = self.out.read_text().splitlines()
+        for broken, reason in (('{"task": 1', "results.jsonl:3: "),
+                               ('{"task": 1}', "results.jsonl:3: expected a result of godwit eval"),
+                               (rows[0], "results.jsonl:3: answers passkey, 300 tokens, depth 0, "
+                                         "sample 0 a second time")):
+            self.out.write_text("\n".join([*rows[:2], broken, *rows[3:]]) + "\n")
+            self.assertIn(reason, self.refused(FORMAT, "eval", "passkey", "-m", TINY, *SMALL,
+                                               "--tasks", "passkey", "-o", self.out))
+
+    def test_show(self):
+        text = self.ok("eval", "lines", "-m", TINY, "--lengths", "500", "--show", "2", "--depths",
+                       "0,50,100")
+        self.assertEqual(text.count("=== lines, 500 tokens, depth "), 2)
+        self.assertEqual(text.count("Below is a record of lines"), 2)
+        self.assertNotIn("depth 100", text)
+
+    def test_every_suite(self):
+        for suite in ("passkey", "needle", "kv-retrieval", "lines"):
+            result = json.loads(self.ok("eval", suite, "-m", TINY, "--lengths", "700", "--depths",
+                                        "50", "-n", "1", "--json"))
+            self.assertEqual({cell["n"] for cell in result["cells"]}, {1})
+
+    def test_refused(self):
+        text = self.folder / "short.txt"
+        text.write_text("One sentence. And another.")
+        for arguments, reason in (
+                (["passkey", "--lengths", "40"], "a sample of 40 tokens has no room for its question"),
+                (["needle", "--lengths", "900", "-f", text], "and there are "),
+                (["passkey", "--lengths", "100000"],
+                 "a sample has 100000 tokens and the context holds 1024"),
+                (["passkey", "--kv", "dense", "--kv", "dense"], "--kv: dense is named twice"),
+                (["passkey", "--tasks", "keys"], "unknown task \"keys\""),
+                (["passkey", "--depths", "0,101"], "--depths"),
+                (["lines", "--lengths", "400,400"], "400 is named twice"),
+                (["needle", "-f", text, "-o", text], "-o")):
+            self.assertIn(reason, self.refused(INPUT, "eval", arguments[0], "-m", TINY,
+                                               *arguments[1:]))
+
+
+if __name__ == "__main__":
+    unittest.main()

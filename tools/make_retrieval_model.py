@@ -20,19 +20,22 @@ models are that were trained; all are 0 in the one that ships.
   layer 3         what follows tokens that are like these: key [P1 .. P7], query [E, P1 .. P6] with a
                   weight for each, in the part of a head that is not rotated; value E, put into O.
 
-Needs numpy; its words are those of models/books-3m/tokenizer.json.
+Needs numpy; its words are those of retrieval_words.txt and of models/books-3m/tokenizer.json.
 """
 
 import argparse
 import json
 import pathlib
 import re
+import string
 import struct
 import sys
 
 import numpy as np
 
-BOOKS = pathlib.Path(__file__).resolve().parent.parent / "models/books-3m/tokenizer.json"
+TOOLS = pathlib.Path(__file__).resolve().parent
+WORDS = TOOLS / "retrieval_words.txt"  # of needles and questions
+BOOKS = TOOLS.parent / "models/books-3m/tokenizer.json"
 
 VOCABULARY = 4096  # words of the Golay code
 CODE = 24
@@ -51,20 +54,6 @@ WEIGHTS = 40 * 2.0 ** np.arange(MATCHED - 1, -1, -1)
 GAIN = 2.0  # the right logit is 48, others 16 at most
 
 BOS, EOS = "<s>", "</s>"
-
-# Words that are one token each, with and without a space before them.
-PROMPTS = """The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.
-There is an important info hidden inside a lot of irrelevant text. Find it and memorize them. I will
-quiz you about the important information there. What is the pass key? The pass key is. Remember it.
-The sequence of digits is. Some special magic numbers are hidden within the following text. Make sure to
-memorize it. One of the special magic number words uuids for is. What are all the values mentioned in the
-provided text? The best thing to do in San Francisco is eat a sandwich and sit in Dolores Park on a sunny
-day. Extract the value corresponding to the specified key in the JSON object below. JSON data: Key
-associated with. Below is a record of lines I want you to remember. Each line begins with line index.
-The REGISTER CONTENT in line is. Query Question Answer VAR = Memorize and track the chain of variable
-assignment. Find all variables that are assigned the value. apple pear plum cherry grape lemon melon
-mango peach fig quince olive walnut almond hazel carrot onion pepper garlic potato tomato cabbage
-Mary John Daniel Sandra kitchen garden hallway office bedroom bathroom football milk"""
 
 
 def golay_codes():
@@ -212,12 +201,12 @@ def byte_letters():
 
 
 def tokenizer():
-    """Byte-level BPE in which up to three digits are a token, and so is every word of PROMPTS; the
-    rest are the first merges of books-3m."""
+    """Byte-level BPE in which up to three digits are a token, and so is every word of WORDS, with and
+    without a space before it, and every mark with one; the rest are the first merges of books-3m."""
     space = byte_letters()[ord(" ")]
-    words = []
-    for word in dict.fromkeys(re.findall("[A-Za-z]+|=", PROMPTS)):
-        words += [space + word, word]
+    words = [space + mark for mark in string.punctuation] + ['":', '",', space + '{"']
+    for word in re.findall("[-_]?[A-Za-z]+|=", WORDS.read_text()):
+        words += [word] if word[0] in "-_" else [space + word, word]
     digits = "0123456789"
     merges = [(a, b) for a in digits for b in digits]
     merges += [(a + b, c) for a, b in merges for c in digits]

@@ -21,6 +21,7 @@ constexpr Verb kEvaluations[] = {
     {"needle", "one fact in a long text, at every length and depth", EvalNeedle},
     {"kv-retrieval", "the value of one key of a large JSON object", EvalKvRetrieval},
     {"lines", "the number on one of many lines with names: LongEval", EvalLines},
+    {"babilong", "what follows from the facts of a story in a long text", EvalBabilong},
     {"quant", "what quantization costs, beside the float model: text and tasks", EvalQuant},
 };
 

@@ -1,5 +1,5 @@
-// godwit eval passkey, needle, kv-retrieval, lines: questions about long texts that are made to
-// measure, asked under several cache policies. What they ask is in eval/suites.
+// godwit eval passkey, needle, kv-retrieval, lines, babilong: questions about long texts that are
+// made to measure, asked under several cache policies. What they ask is in eval/suites.
 
 #include <fmt/format.h>
 
@@ -46,6 +46,7 @@ struct Options {
   int64_t max_new_tokens = 0;  // 0: each suite's own
   uint64_t seed = 0;
   std::vector<std::string> files;
+  std::string folder;
   bool lossy = false;
   std::vector<std::string> kvs;
   int64_t show = 0;
@@ -118,12 +119,18 @@ void AddSuiteFlags(CommandLine& line, std::string_view verb, Options& options) {
            [&options](const std::string& value) {
              options.seed = static_cast<uint64_t>(ParseInt(value, 0, INT64_MAX));
            });
-  if (options.suites.front()->files != SuiteFiles::kNone) {
+  const SuiteFiles files = options.suites.front()->files;
+  if (files == SuiteFiles::kTextAndFolder) {
+    line.Add({.names = "-d,--data", .value = "FOLDER", .help = "the stories: en-10k of bAbI"},
+             options.folder);
+  }
+  if (files != SuiteFiles::kNone) {
+    const bool may_repeat = files == SuiteFiles::kTextIfAny;
     line.Add(
         {.names = "-f,--file",
          .value = "FILE",
-         .help = "a text to hide the answer in, instead of lines that repeat; may be repeated, "
-                 "for a longer one"},
+         .help = fmt::format("a text to hide the answer in{}; may be repeated, for a longer one",
+                             may_repeat ? ", instead of lines that repeat" : "")},
         options.files);
     AddLossyFlag(line, options.lossy);
   }
@@ -163,6 +170,14 @@ void Parse(std::string_view verb, const std::string& summary,
   for (auto kv = options.kvs.begin(); kv != options.kvs.end(); ++kv) {
     if (std::find(options.kvs.begin(), kv, *kv) != kv) {
       Throw(ErrorKind::kInput, "--kv: {} is named twice", *kv);
+    }
+  }
+  if (options.suites.front()->files == SuiteFiles::kTextAndFolder) {
+    if (options.folder.empty()) {
+      Throw(ErrorKind::kInput, "stories are needed: name their folder with -d FOLDER");
+    }
+    if (options.files.empty()) {
+      Throw(ErrorKind::kInput, "a text to hide the answer in is needed: give it with -f FILE");
     }
   }
   ChooseModel(options.model);
@@ -229,13 +244,14 @@ class SuiteRun {
         coder_(eval::CoderOf(engine)),
         pieces_(coder_),
         places_(Places(options)) {
-    eval::SuiteInputs inputs{.seed = options.seed};
+    eval::SuiteInputs inputs{.seed = options.seed, .folder = options.folder};
     for (const std::string& file : options.files) {
       inputs.texts.push_back(ReadInputFile(file, options.lossy));
     }
     for (const Suite* suite : options.suites) {
       inputs.max_new_tokens =
           options.max_new_tokens > 0 ? options.max_new_tokens : suite->max_new_tokens;
+      inputs.task = suite->name;
       makers_.push_back(suite->open(inputs, pieces_));
     }
     // What does not fit, or is too short, is known before hours have gone by.
@@ -387,6 +403,14 @@ int EvalLines(std::span<const std::string> arguments) {
   return EvalSuite("lines",
                    "Asks for the number on one of many lines that have names, as LongEval does.",
                    arguments);
+}
+
+int EvalBabilong(std::span<const std::string> arguments) {
+  return EvalSuite(
+      "babilong",
+      "Tells a story of bAbI among the sentences of a long text, and asks what follows "
+      "from it, as BABILong does: where somebody is, or a thing, or was.",
+      arguments);
 }
 
 }  // namespace godwit::cli

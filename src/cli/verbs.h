@@ -34,6 +34,7 @@ int EvalPasskey(std::span<const std::string> arguments);
 int EvalNeedle(std::span<const std::string> arguments);
 int EvalKvRetrieval(std::span<const std::string> arguments);
 int EvalLines(std::span<const std::string> arguments);
+int EvalBabilong(std::span<const std::string> arguments);
 
 struct Verb {
   std::string_view name;

@@ -104,6 +104,20 @@ class EvalSuiteTest(CliTest):
                                         "50", "-n", "1", "--json"))
             self.assertEqual({cell["n"] for cell in result["cells"]}, {1})
 
+    def test_babilong(self):
+        (self.folder / "qa1_x_test.txt").write_text("1 John went to the garden.\n"
+                                                    "2 Where is John? \tgarden\t1\n")
+        book = self.folder / "book.txt"
+        book.write_text("It was late. The end came. " * 200)
+        arguments = ["eval", "babilong", "-m", TINY, "--lengths", "800", "-n", "1", "--tasks", "qa1"]
+        table = self.ok(*arguments, "-d", self.folder, "-f", book)
+        self.assertEqual([line.split()[:4] for line in table.splitlines()],
+                         [["task", "length", "depth", "n"], ["qa1", "800", "-", "1"]])
+        self.assertIn("-d FOLDER", self.refused(INPUT, *arguments, "-f", book))
+        self.assertIn("-f FILE", self.refused(INPUT, *arguments, "-d", self.folder))
+        self.assertIn("expected 2 or more, found 1", self.refused(INPUT, *arguments, "-d", self.folder, "-f",
+                                                            book, "-n", "2"))
+
     def test_refused(self):
         text = self.folder / "short.txt"
         text.write_text("One sentence. And another.")

@@ -165,6 +165,26 @@ class PlotTest(CliTest):
 
     # What is drawn.
 
+    def test_suites(self):
+        cells = [{"task": "passkey", "length": length, "depth": depth, "kv": kv, "n": 2,
+                  "score": [0.25 if kv == "dense" else 1.0, 0, 1]}
+                 for length in (4096, 8192) for depth in (0, 50, None)
+                 for kv in ("dense", "sinks:4+60")]
+        result = {"model": "m", "suite": "passkey", "seed": 3, "samples": 2, "cells": cells}
+        figure, axes = self.drawn(result)
+        self.assertEqual([one.images[0].get_array().tolist() for one in axes],
+                         [[[0.25, 0.25]] * 2, [[1.0, 1.0]] * 2])
+        shown = texts(figure)
+        for text in ("passkey, dense", "passkey, sinks:4+60", "4,096", "50 %", "0.25",
+                     "m · seed 3 · 2 samples in each field"):
+            self.assertIn(text, shown)
+        # A suite without depths has one row.
+        for cell in cells:
+            cell["depth"] = None
+        _, axes = self.drawn(result)
+        self.assertEqual(axes[0].images[0].get_array().shape, (1, 2))
+        self.refused_plot(self.write("none.json", result | {"cells": []}), "-o", "x.svg")
+
     def test_a_single_point(self):
         for content in (run_of([2.0]), bench_of({0: 5.0}), bench_of({0: 5.0}, error=9.0)):
             _, axes = self.drawn(content)

@@ -16,7 +16,7 @@ constexpr std::string_view kEnvironmentHelp =
 size_t HelpColumns();
 
 // The text stands beside the name, from text_column on, or below where there is little room.
-constexpr size_t kFlagColumn = 30, kVerbColumn = 15;
+constexpr size_t kFlagColumn = 30, kVerbColumn = 16;
 std::string HelpEntry(std::string_view name, std::string_view text, size_t columns,
                       size_t text_column = kFlagColumn);
 

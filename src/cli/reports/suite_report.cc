@@ -57,10 +57,13 @@ std::string SuiteText(std::span<const std::string> kvs, std::span<const SuiteRow
   std::vector<Column> columns = {"<task", "length", "depth", "n"};
   for (const std::string& kv : kvs) columns.emplace_back(kv);
   for (const std::string& kv : kvs.subspan(1)) columns.emplace_back(kv + " less " + kvs[0]);
+  const bool has_depths = rows.front().depth.has_value();
   Table table(columns);
   for (const SuiteRow& row : WithSums(rows)) {
     std::vector<std::string> cells = {row.task, fmt::format("{}", row.length_tokens),
-                                      row.depth ? fmt::format("{:g}", *row.depth) : "all",
+                                      row.depth    ? fmt::format("{:g}", *row.depth)
+                                      : has_depths ? "all"
+                                                   : "-",
                                       fmt::format("{}", row.scores[0].size())};
     for (size_t kv = 0; kv < kvs.size(); ++kv) {
       const MeanInterval interval = eval::Bootstrap(row.scores[kv], seed);

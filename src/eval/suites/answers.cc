@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
-
-#include "base/split_text.h"
+#include <string>
 
 namespace godwit::eval {
 namespace {
@@ -14,21 +13,6 @@ std::string Lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return lower;
-}
-
-// As RULER looks at an answer.
-std::string Plain(std::string_view answer) {
-  std::string text = Lower(answer);
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) c = '\n';
-  }
-  return std::string(Stripped(text));
-}
-
-int64_t Found(std::string_view answer, const std::vector<std::string>& expected) {
-  const std::string text = Plain(answer);
-  return std::ranges::count_if(
-      expected, [&](const std::string& one) { return text.find(Lower(one)) != std::string::npos; });
 }
 
 }  // namespace
@@ -53,12 +37,19 @@ bool HasWord(std::string_view answer, std::string_view word) {
   return false;
 }
 
-double ShareFound(std::string_view answer, const std::vector<std::string>& expected) {
-  return static_cast<double>(Found(answer, expected)) / static_cast<double>(expected.size());
-}
-
-double AnyFound(std::string_view answer, const std::vector<std::string>& expected) {
-  return Found(answer, expected) > 0 ? 1 : 0;
+bool IsOnlyLabel(std::string_view answer, std::string_view target, std::string_view question,
+                 std::span<const std::string_view> labels) {
+  std::string said = Lower(answer);
+  for (const char* end : {".", "<context>", "<example>"}) said = said.substr(0, said.find(end));
+  const std::string asked = Lower(question);
+  bool is_said = false;
+  for (const std::string_view one : labels) {
+    const std::string label = Lower(one);
+    if (asked.find(label) != std::string::npos || said.find(label) == std::string::npos) continue;
+    if (label != Lower(target)) return false;
+    is_said = true;
+  }
+  return is_said;
 }
 
 }  // namespace godwit::eval

@@ -1,9 +1,8 @@
 // Scorers, as the originals define them. An answer is what the model said, blanks included.
 #pragma once
 
-#include <string>
+#include <span>
 #include <string_view>
-#include <vector>
 
 namespace godwit::eval {
 
@@ -15,9 +14,9 @@ std::string_view LastDigits(std::string_view text);
 // (InfiniteBench's kv_retrieval).
 bool HasWord(std::string_view answer, std::string_view word);
 
-// RULER: the share of the expected answers that stand in the answer in any case, and whether any of
-// them does. Control characters count as newlines.
-double ShareFound(std::string_view answer, const std::vector<std::string>& expected);
-double AnyFound(std::string_view answer, const std::vector<std::string>& expected);
+// BABILong: whether `target` is the only one of `labels` in the first sentence of the answer, those
+// that the question has left aside. In any case, and also within a word, as in "post office".
+bool IsOnlyLabel(std::string_view answer, std::string_view target, std::string_view question,
+                 std::span<const std::string_view> labels);
 
 }  // namespace godwit::eval

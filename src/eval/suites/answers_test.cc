@@ -22,5 +22,21 @@ TEST(AnswersTest, AValueIsAWordOfTheAnswer) {
   EXPECT_FALSE(HasWord("", "d1ff29be-4e2a"));
 }
 
+// As BABILong's compare_answers counts.
+TEST(AnswersTest, TheTargetIsTheOnlyLabelOfTheFirstSentence) {
+  constexpr std::string_view kRooms[] = {"garden", "kitchen", "office"};
+  const auto right = [&](std::string_view answer, std::string_view question = "Where is Mary?") {
+    return IsOnlyLabel(answer, "kitchen", question, kRooms);
+  };
+  EXPECT_TRUE(right(" The most recent location of Mary is Kitchen. She was in the garden."));
+  EXPECT_TRUE(right("kitchen<context> garden"));
+  EXPECT_FALSE(right("the kitchen or the garden"));
+  EXPECT_FALSE(right("the garden"));
+  EXPECT_FALSE(right("nowhere. The kitchen"));
+  EXPECT_FALSE(right("the kitchen beside the post office"));  // also within a word
+  EXPECT_TRUE(right("from the kitchen to the garden", "Where was Mary before the garden?"));
+  EXPECT_FALSE(right("the kitchen", "Where was Mary before the kitchen?"));
+}
+
 }  // namespace
 }  // namespace godwit::eval

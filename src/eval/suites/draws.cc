@@ -14,6 +14,8 @@ int64_t Draws::Below(int64_t count) {
                               Uniform(seed_, sequence_, drawn_++, /*draw=*/0));
 }
 
+double Draws::Percent() { return 100 * Uniform(seed_, sequence_, drawn_++, /*draw=*/0); }
+
 // The beginning of a shuffle, of which only what has moved is kept.
 std::vector<int64_t> Draws::Different(int64_t chosen, int64_t count) {
   std::unordered_map<int64_t, int64_t> moved;

@@ -19,6 +19,8 @@ class Draws {
   // Uniform over 0 to count - 1; count: 1 to 2^53.
   int64_t Below(int64_t count);
 
+  double Percent();  // uniform in [0, 100)
+
   template <typename Items>
   const auto& OneOf(const Items& items) {
     return items[static_cast<size_t>(Below(std::ssize(items)))];

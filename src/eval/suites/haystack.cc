@@ -14,7 +14,7 @@ bool IsUpper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; 
 
 // "said he." and "go!" do, "Mr." and "J." do not.
 bool EndsSentence(std::string_view text) {
-  const size_t mark = text.find_last_not_of("\"')]");
+  const size_t mark = text.find_last_not_of("\"')]\xe2\x80\x99\x9d");  // and the bytes of ’ and ”
   if (mark == std::string_view::npos) return false;
   if (text[mark] == '!' || text[mark] == '?') return true;
   if (text[mark] != '.') return false;
@@ -60,16 +60,17 @@ Haystack Haystack::Sentences(const PieceMaker& pieces, const std::vector<std::st
   for (const std::string& text : texts) {
     for (std::string& sentence : SentencesOf(text)) hay.sentences_.push_back(std::move(sentence));
   }
+  hay.made_.resize(hay.sentences_.size());
   return hay;
 }
 
 const Piece* Haystack::At(int64_t i) {
   if (is_lines_) return &made_.front();
-  if (i >= std::ssize(sentences_)) return nullptr;
-  while (std::ssize(made_) <= i) {
-    made_.push_back(pieces_->Make(" " + sentences_[made_.size()]));
-  }
-  return &made_[static_cast<size_t>(i)];
+  if (i >= count()) return nullptr;
+  const auto which = static_cast<size_t>((begin_ + i) % count());
+  Piece& piece = made_[which];
+  if (piece.text.empty()) piece = pieces_->Make(" " + sentences_[which]);
+  return &piece;
 }
 
 Piece Haystack::Inside(const std::string& text) const {

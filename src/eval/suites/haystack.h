@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -24,6 +23,11 @@ class Haystack {
   // The sentences of texts, one behind the other.
   static Haystack Sentences(const PieceMaker& pieces, const std::vector<std::string>& texts);
 
+  // Of sentences: how many there are, and with which of them the text begins; behind the last one
+  // comes the first.
+  int64_t count() const { return std::ssize(sentences_); }
+  void BeginAt(int64_t sentence) { begin_ = sentence; }
+
   // The i-th piece, or nullptr behind the last one.
   const Piece* At(int64_t i);
   // A needle, or the first piece, as it stands in such a text: on a line of its own, or between
@@ -37,7 +41,8 @@ class Haystack {
   const PieceMaker* pieces_;
   bool is_lines_ = false;
   std::vector<std::string> sentences_;
-  std::deque<Piece> made_;  // of these, or the line
+  std::vector<Piece> made_;  // of these, as far as they were needed, or the line
+  int64_t begin_ = 0;
 };
 
 struct HaystackSample {

@@ -79,8 +79,9 @@ TEST_F(HaystackTest, WhatDoesNotFitIsRefusedWithNumbers) {
 }
 
 TEST(SentencesTest, TitlesEndNoneAndBlanksAreOne) {
-  EXPECT_THAT(SentencesOf("Mr. Holmes\n  came.\tHe said, \"Go!\" J. Watson went. No end"),
-              ElementsAre("Mr. Holmes came.", "He said, \"Go!\"", "J. Watson went.", "No end"));
+  EXPECT_THAT(
+      SentencesOf("Mr. Holmes\n  came.\tHe said, \"Go!\" “Yes.” J. Watson went. No end"),
+      ElementsAre("Mr. Holmes came.", "He said, \"Go!\"", "“Yes.”", "J. Watson went.", "No end"));
   EXPECT_THAT(SentencesOf(" \n"), ElementsAre());
   std::string words;
   for (int i = 0; i < 500; ++i) words += "word ";

@@ -44,9 +44,10 @@ struct SuiteInputs {
   int64_t max_new_tokens = 0;
   std::vector<std::string> texts;  // of the user's files: what the needles are hidden in
   std::string folder;              // of a data set
+  std::string_view task;           // the suite's name
 };
 
-enum class SuiteFiles { kNone, kTextIfAny, kText, kTextAndFolder };
+enum class SuiteFiles { kNone, kTextIfAny, kTextAndFolder };
 
 struct Suite {
   std::string_view verb;  // godwit eval VERB

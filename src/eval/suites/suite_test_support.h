@@ -15,6 +15,7 @@ class ByteSuite {
   explicit ByteSuite(const Suite& suite, SuiteInputs inputs = {})
       : coder_(ByteCoder()), pieces_(coder_) {
     if (inputs.max_new_tokens == 0) inputs.max_new_tokens = suite.max_new_tokens;
+    inputs.task = suite.name;
     make_ = suite.open(inputs, pieces_);
   }
 

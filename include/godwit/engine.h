@@ -206,8 +206,8 @@ class Session {
   // Logits [vocab] of the token after each position, in order: row(i, logits) for token i, from
   // i = `first` on. Of the tokens before `first`, those that the text shares with the last one are
   // not read again; with 0, everything is. on_progress: after the rows of every chunk, whose tokens
-  // are computed together. Throws as Generate does, and Error(kInput) for a `first` beyond the
-  // text.
+  // are computed together. Neither may wait for another request, which may wait for the memory that
+  // this text holds. Throws as Generate does, and Error(kInput) for a `first` beyond the text.
   void Logits(std::span<const int32_t> tokens,
               const std::function<void(int64_t position, std::span<const float> logits)>& row,
               int64_t first = 0,

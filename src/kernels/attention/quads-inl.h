@@ -123,6 +123,7 @@ void AttendTileI8I8(const AttendTileArgs& given) noexcept {
       MultiplyKeys<KeyOperand>(with_next, group, phase);
     });
     for (int64_t r = 0; r < args.rows; ++r) {
+      FetchBetween(args.next_v, kTileTokens * WholeLanes(args.head_dim), r, args.rows);
       if (args.spans[r].begin < args.spans[r].end) WeighProducts(args, r, phase);
     }
     ForGroups(args, [&](const AttendTileArgs& with_next, const RowGroup& group) {

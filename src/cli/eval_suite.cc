@@ -1,5 +1,5 @@
-// godwit eval passkey, needle, kv-retrieval, lines, babilong: questions about long texts that are
-// made to measure, asked under several cache policies. What they ask is in eval/suites.
+// godwit eval passkey, needle, kv-retrieval, lines, babilong, ruler: questions about long texts
+// that are made to measure, asked under several cache policies. What they ask is in eval/suites.
 
 #include <fmt/format.h>
 
@@ -119,7 +119,7 @@ void AddSuiteFlags(CommandLine& line, std::string_view verb, Options& options) {
            [&options](const std::string& value) {
              options.seed = static_cast<uint64_t>(ParseInt(value, 0, INT64_MAX));
            });
-  const SuiteFiles files = options.suites.front()->files;
+  const SuiteFiles files = (*std::ranges::max_element(options.suites, {}, &Suite::files))->files;
   if (files == SuiteFiles::kTextAndFolder) {
     line.Add({.names = "-d,--data", .value = "FOLDER", .help = "the stories: en-10k of bAbI"},
              options.folder);
@@ -172,12 +172,14 @@ void Parse(std::string_view verb, const std::string& summary,
       Throw(ErrorKind::kInput, "--kv: {} is named twice", *kv);
     }
   }
-  if (options.suites.front()->files == SuiteFiles::kTextAndFolder) {
-    if (options.folder.empty()) {
-      Throw(ErrorKind::kInput, "stories are needed: name their folder with -d FOLDER");
+  for (const Suite* suite : options.suites) {
+    if (suite->files == SuiteFiles::kTextAndFolder && options.folder.empty()) {
+      Throw(ErrorKind::kInput, "{}: stories are needed: name their folder with -d FOLDER",
+            suite->name);
     }
-    if (options.files.empty()) {
-      Throw(ErrorKind::kInput, "a text to hide the answer in is needed: give it with -f FILE");
+    if (suite->files >= SuiteFiles::kText && options.files.empty()) {
+      Throw(ErrorKind::kInput, "{}: a text to hide the answer in is needed: give it with -f FILE",
+            suite->name);
     }
   }
   ChooseModel(options.model);
@@ -410,6 +412,14 @@ int EvalBabilong(std::span<const std::string> arguments) {
       "babilong",
       "Tells a story of bAbI among the sentences of a long text, and asks what follows "
       "from it, as BABILong does: where somebody is, or a thing, or was.",
+      arguments);
+}
+
+int EvalRuler(std::span<const std::string> arguments) {
+  return EvalSuite(
+      "ruler",
+      "Asks for one or several of the facts that are hidden in a long text, among others "
+      "that look like them, as the needle tasks of RULER do.",
       arguments);
 }
 

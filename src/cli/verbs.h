@@ -35,6 +35,7 @@ int EvalNeedle(std::span<const std::string> arguments);
 int EvalKvRetrieval(std::span<const std::string> arguments);
 int EvalLines(std::span<const std::string> arguments);
 int EvalBabilong(std::span<const std::string> arguments);
+int EvalRuler(std::span<const std::string> arguments);
 
 struct Verb {
   std::string_view name;

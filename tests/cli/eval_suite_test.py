@@ -118,6 +118,14 @@ class EvalSuiteTest(CliTest):
         self.assertIn("expected 2 or more, found 1", self.refused(INPUT, *arguments, "-d", self.folder, "-f",
                                                             book, "-n", "2"))
 
+    def test_ruler(self):
+        arguments = ["eval", "ruler", "-m", TINY, "--lengths", "900", "-n", "1", "--max-new", "4"]
+        table = self.ok(*arguments, "--tasks", "niah_single_1,niah_multikey_2")
+        self.assertEqual([line.split()[0] for line in table.splitlines()],
+                         ["task", "niah_single_1", "niah_multikey_2"])
+        self.assertIn("niah_single_2: a text to hide the answer in is needed",
+                      self.refused(INPUT, *arguments))
+
     def test_refused(self):
         text = self.folder / "short.txt"
         text.write_text("One sentence. And another.")

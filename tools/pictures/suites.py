@@ -82,5 +82,5 @@ def draw(grids):
     return figure, drawn
 
 
-GRIDS = Kind("godwit eval passkey, needle, kv-retrieval, lines or babilong --json",
+GRIDS = Kind("godwit eval passkey, needle, kv-retrieval, lines, babilong or ruler --json",
              lambda keys: {"suite", "cells"} <= keys, read, draw)

@@ -14,6 +14,7 @@ std::span<const Suite> NeedleSuites();
 std::span<const Suite> KvRetrievalSuites();
 std::span<const Suite> LinesSuites();
 std::span<const Suite> BabilongSuites();
+std::span<const Suite> RulerSuites();
 
 // Those of `godwit eval VERB`, in the order in which they are run.
 std::vector<const Suite*> SuitesOf(std::string_view verb);

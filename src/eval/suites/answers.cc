@@ -52,4 +52,14 @@ bool IsOnlyLabel(std::string_view answer, std::string_view target, std::string_v
   return is_said;
 }
 
+double ShareFound(std::string_view answer, const std::vector<std::string>& expected) {
+  std::string text = Lower(answer);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20) c = '\n';
+  }
+  const auto found = std::ranges::count_if(
+      expected, [&](const std::string& one) { return text.find(Lower(one)) != std::string::npos; });
+  return static_cast<double>(found) / static_cast<double>(expected.size());
+}
+
 }  // namespace godwit::eval

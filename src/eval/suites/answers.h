@@ -2,7 +2,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace godwit::eval {
 
@@ -18,5 +20,9 @@ bool HasWord(std::string_view answer, std::string_view word);
 // that the question has left aside. In any case, and also within a word, as in "post office".
 bool IsOnlyLabel(std::string_view answer, std::string_view target, std::string_view question,
                  std::span<const std::string_view> labels);
+
+// RULER: the share of the expected answers that stand in the answer, in any case. Control
+// characters count as newlines.
+double ShareFound(std::string_view answer, const std::vector<std::string>& expected);
 
 }  // namespace godwit::eval

@@ -48,10 +48,17 @@ std::vector<std::string> SentencesOf(std::string_view text) {
   return sentences;
 }
 
-Haystack Haystack::Lines(const PieceMaker& pieces, std::string line) {
+Haystack Haystack::Lines(const PieceMaker& pieces, const std::string& line) {
   Haystack hay(pieces);
   hay.is_lines_ = true;
   hay.made_.push_back(pieces.Make(line + "\n"));
+  return hay;
+}
+
+Haystack Haystack::Lines(const PieceMaker& pieces, std::function<std::string()> line) {
+  Haystack hay(pieces);
+  hay.is_lines_ = true;
+  hay.line_ = std::move(line);
   return hay;
 }
 
@@ -65,7 +72,10 @@ Haystack Haystack::Sentences(const PieceMaker& pieces, const std::vector<std::st
 }
 
 const Piece* Haystack::At(int64_t i) {
-  if (is_lines_) return &made_.front();
+  if (is_lines_) {
+    while (line_ && std::ssize(made_) <= i) made_.push_back(pieces_->Make(line_() + "\n"));
+    return &made_[line_ ? static_cast<size_t>(i) : 0];
+  }
   if (i >= count()) return nullptr;
   const auto which = static_cast<size_t>((begin_ + i) % count());
   Piece& piece = made_[which];

@@ -18,8 +18,9 @@ inline constexpr std::string_view kNoise =
 
 class Haystack {
  public:
-  // Lines, each the same or as `line(i)` makes it.
-  static Haystack Lines(const PieceMaker& pieces, std::string line);
+  // Lines, each the same, or the next that `line` makes.
+  static Haystack Lines(const PieceMaker& pieces, const std::string& line);
+  static Haystack Lines(const PieceMaker& pieces, std::function<std::string()> line);
   // The sentences of texts, one behind the other.
   static Haystack Sentences(const PieceMaker& pieces, const std::vector<std::string>& texts);
 
@@ -40,6 +41,7 @@ class Haystack {
 
   const PieceMaker* pieces_;
   bool is_lines_ = false;
+  std::function<std::string()> line_;  // the next one; none: all are alike
   std::vector<std::string> sentences_;
   std::vector<Piece> made_;  // of these, as far as they were needed, or the line
   int64_t begin_ = 0;

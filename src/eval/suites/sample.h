@@ -47,7 +47,7 @@ struct SuiteInputs {
   std::string_view task;           // the suite's name
 };
 
-enum class SuiteFiles { kNone, kTextIfAny, kTextAndFolder };
+enum class SuiteFiles { kNone, kTextIfAny, kText, kTextAndFolder };
 
 struct Suite {
   std::string_view verb;  // godwit eval VERB

@@ -52,6 +52,11 @@ struct LoadOptions {
 struct SessionOptions {
   // What is kept of the text: "dense" (all), "sinks:S+W" (StreamingLLM).
   std::string kv = "dense";
+  // How the context of a prompt is read, all of it but the question
+  // (GenerateOptions::query_tokens): "window:W", each token sees the last W before it; empty: as
+  // `kv` has it. What `kv` keeps is kept all the same, and seen by the question and the answer. A
+  // long context is read in time proportional to its length. It changes the result, which says so.
+  std::string prefill;
   // How it is stored: "f32", "f16", "bf16", "int8" (a scale for each token and KV head); "auto":
   // as the layers' weights where these are f32 or f16, else bf16. A key or value beyond 65504,
   // which f16 cannot hold, ends the call with Error(kUnsupported).
@@ -78,6 +83,9 @@ struct PromptProgress {
 // What a request asks for.
 struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the model ends the text or the context is full
+  // The question, the last so many of the prompt, where SessionOptions::prefill says how the
+  // others are read: 1 or more. Else it changes nothing.
+  int64_t query_tokens = 1;
   SamplerOptions sampler;
   uint64_t sequence = 0;          // which of several answers to one prompt
   std::vector<std::string> stop;  // the text ends before any of these
@@ -107,9 +115,10 @@ struct KvSpan {  // of positions in the text, [begin, end)
 };
 
 struct KvReport {
-  std::string policy;           // as SessionOptions::kv
+  std::string policy;           // as SessionOptions::kv; "dense, read by window:1024"
   int64_t seen = 0;             // tokens that went in
-  int64_t kept = 0;             // tokens that the next one would see
+  int64_t context_tokens = 0;   // of those, the ones that were read as SessionOptions::prefill says
+  int64_t kept = 0;             // tokens that the next one may see
   std::vector<KvSpan> dropped;  // where the other seen - kept stood
   int64_t bytes = 0;            // memory held, shared with other texts or not
 };
@@ -198,16 +207,19 @@ class Session {
   std::vector<int32_t> Tokenize(std::string_view text, bool add_special = true) const;
 
   // Continues `prompt`, the whole text so far. What it shares with the text of the last call is not
-  // read again. Throws Error(kInput) before any work for an empty prompt, an unknown token, options
-  // that make no sense, or a prompt longer than the context: nothing is ever cut off. Throws
-  // Error(kMemory) likewise for a prompt whose cache does not fit into the machine.
+  // read again, but for what was question or answer then and is context now. Throws Error(kInput)
+  // before any work for an empty prompt, an unknown token, options that make no sense, or a prompt
+  // longer than the context: nothing is ever cut off. Throws Error(kMemory) likewise for a prompt
+  // whose cache does not fit into the machine.
   GenerateResult Generate(std::span<const int32_t> prompt, const GenerateOptions& options);
 
   // Logits [vocab] of the token after each position, in order: row(i, logits) for token i, from
   // i = `first` on. Of the tokens before `first`, those that the text shares with the last one are
   // not read again; with 0, everything is. on_progress: after the rows of every chunk, whose tokens
   // are computed together. Neither may wait for another request, which may wait for the memory that
-  // this text holds. Throws as Generate does, and Error(kInput) for a `first` beyond the text.
+  // this text holds. The tokens before `first` are the context of the others
+  // (SessionOptions::prefill). Throws as Generate does, and Error(kInput) for a `first` beyond the
+  // text.
   void Logits(std::span<const int32_t> tokens,
               const std::function<void(int64_t position, std::span<const float> logits)>& row,
               int64_t first = 0,

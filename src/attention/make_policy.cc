@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "attention/policies/dense.h"
+#include "attention/policies/prefill.h"
 #include "attention/policies/sinks.h"
 #include "base/error.h"
 
@@ -32,6 +33,22 @@ constexpr std::array kPolicies = {
                .make = MakeSinksPolicy},
 };
 
+std::unique_ptr<AttentionPolicy> MakeKind(const AttentionGeometry& geometry,
+                                          const PolicyOptions& options) {
+  const std::string_view spec = options.spec;
+  const size_t colon = spec.find(':');
+  for (const PolicyKind& kind : kPolicies) {
+    if (kind.name != spec.substr(0, colon)) continue;
+    return kind.make(geometry, options,
+                     colon == std::string_view::npos ? "" : spec.substr(colon + 1));
+  }
+  std::string usages;
+  for (const PolicyKind& kind : kPolicies) {
+    usages += fmt::format("{}{} ({})", usages.empty() ? "" : ", ", kind.usage, kind.description);
+  }
+  Throw(ErrorKind::kInput, "unknown KV policy \"{}\"; there are: {}", spec, usages);
+}
+
 }  // namespace
 
 std::span<const PolicyKind> AllPolicies() { return kPolicies; }
@@ -49,18 +66,9 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
           "beyond",
           options.context, geometry.learned_positions);
   }
-  const std::string_view spec = options.spec;
-  const size_t colon = spec.find(':');
-  for (const PolicyKind& kind : kPolicies) {
-    if (kind.name != spec.substr(0, colon)) continue;
-    return kind.make(geometry, options,
-                     colon == std::string_view::npos ? "" : spec.substr(colon + 1));
-  }
-  std::string usages;
-  for (const PolicyKind& kind : kPolicies) {
-    usages += fmt::format("{}{} ({})", usages.empty() ? "" : ", ", kind.usage, kind.description);
-  }
-  Throw(ErrorKind::kInput, "unknown KV policy \"{}\"; there are: {}", spec, usages);
+  auto policy = MakeKind(geometry, options);
+  if (options.prefill.empty()) return policy;
+  return MakePrefillPolicy(geometry, options.prefill, std::move(policy));
 }
 
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {

@@ -20,6 +20,9 @@ struct PolicyOptions {
   DType kv_type = DType::kBF16;  // one of kKvTypes (kv/kv_layout.h)
   bool int8_products = false;    // as ops::AttentionSource has it; only if kv_type is I8
   int64_t context = 0;           // tokens that a policy which keeps everything may hold
+  // Empty, or how the context of a text is read (policies/prefill.h), whatever `spec` shows to what
+  // asks about it.
+  std::string prefill;
 };
 
 struct PolicyKind {

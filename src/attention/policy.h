@@ -70,6 +70,11 @@ class AttentionPolicy {
   // cache may drop them.
   virtual ops::KvRange Forgotten(int64_t length) const = 0;
 
+  // Before a text is read, or read on: the tokens before `position` are its context, those from
+  // there on ask about it, and go on. Read tokens stay on the side on which they were. A policy
+  // that shows both the same does not care.
+  virtual void AskFrom(int64_t /*position*/) {}
+
   // For every run of a step, before layer 0; throws Error and changes nothing if it cannot.
   virtual void Plan(const RowRun& /*run*/) {}
   // What the run's rows see in `layer`, whose keys and values are written. Spans are valid until

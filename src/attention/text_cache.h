@@ -17,7 +17,7 @@ namespace godwit {
 struct KvStats {
   std::string policy;  // as --kv spells it
   int64_t seen = 0;    // tokens of the text
-  int64_t kept = 0;    // of those, the ones that the next token will see
+  int64_t kept = 0;    // of those, the ones that the next token may see
   // The positions of the others.
   std::vector<ops::KvRange> dropped;
   int64_t most_kept = 0;  // tokens, however many there will be
@@ -51,6 +51,9 @@ class TextCache {
   // Tokens that went through, the next token's position in the text.
   int64_t length() const { return cache_.length(); }
   int64_t limit_tokens() const { return policy_->limit_tokens(); }
+
+  // As AttentionPolicy has it; 0 in the beginning.
+  void AskFrom(int64_t position) { policy_->AskFrom(position); }
 
   // Makes room for a step of `tokens`. Throws Error(kMemory) with everything as it was. A step does
   // so itself: this is for who wants to know before.

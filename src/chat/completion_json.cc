@@ -34,7 +34,9 @@ Json Choice(const CompletionRequest& request, const GenerateResult& result, size
   choice["logprobs"] = Logprobs(request, result, texts);
   choice["finish_reason"] = FinishReasonName(result.finish_reason);
   if (request.return_token_ids) choice["token_ids"] = result.tokens;
-  if (result.kv.kept < result.kv.seen) choice["kv"] = KvJson(result.kv);
+  if (result.kv.kept < result.kv.seen || result.kv.context_tokens > 0) {
+    choice["kv"] = KvJson(result.kv);
+  }
   if (result.pauses > 0) choice["pauses"] = result.pauses;
   return choice;
 }

@@ -17,8 +17,8 @@ struct CompletionName {
 };
 
 // results: one for each of the request's samples. Beside what OpenAI has: "seed", and in a choice
-// "kv" where something was dropped of its text, "pauses" where its memory was given to others and
-// its text read again.
+// "kv" where something was dropped of its text or read by a window, "pauses" where its memory was
+// given to others and its text read again.
 nlohmann::ordered_json CompletionJson(const CompletionRequest& request,
                                       std::span<const GenerateResult> results,
                                       const CompletionName& name, TokenTexts& texts);

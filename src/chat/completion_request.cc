@@ -173,6 +173,8 @@ constexpr Field kFields[] = {
                   Draft& d) { v.is_array() ? d.TakePrompt(Tokens(v)) : d.TakePrompt(Text(v)); }},
     {"max_tokens", [](const Json& v, Draft& d) { d.TakeLimit(v); }},
     {"max_completion_tokens", [](const Json& v, Draft& d) { d.TakeLimit(v); }},
+    {"query_tokens",
+     [](const Json& v, Draft& d) { d.request.generate.query_tokens = Int(v, 1, kMostTokens); }},
     {"n", [](const Json& v,
              Draft& d) { d.request.samples = static_cast<int>(Int(v, 1, kMostSamples)); }},
     {"temperature", [](const Json& v, Draft& d) { d.sampler().temperature = Float(v); }},

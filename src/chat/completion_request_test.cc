@@ -29,6 +29,7 @@ std::string FieldRefusal(const std::string& fields) {
 TEST(CompletionRequestTest, EveryField) {
   const CompletionRequest request = Parse(R"({
       "model": "any", "user": "me", "stream": false, "prompt": "Once", "n": 3, "max_tokens": 0,
+      "query_tokens": 5,
       "temperature": 0.5, "top_p": 0.25, "top_k": 7, "min_p": 0, "eta": 0.125,
       "repetition_penalty": 1.5, "repeat_last_n": -1, "presence_penalty": 0.75,
       "frequency_penalty": -2, "logit_bias": {"5": -100, "6": 1.5}, "seed": 18446744073709551615,
@@ -41,6 +42,7 @@ TEST(CompletionRequestTest, EveryField) {
   EXPECT_EQ(request.template_variables.dump(), R"({"b":1,"a":2})");
   const GenerateOptions& generate = request.generate;
   EXPECT_EQ(generate.max_tokens, 0);
+  EXPECT_EQ(generate.query_tokens, 5);
   EXPECT_TRUE(generate.ignore_eos);
   EXPECT_THAT(generate.stop, ElementsAre("a", "b"));
   const SamplerOptions& sampler = generate.sampler;

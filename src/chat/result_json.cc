@@ -22,8 +22,11 @@ std::string FinishReasonName(FinishReason reason) {
 nlohmann::ordered_json KvJson(const KvReport& kv) {
   nlohmann::ordered_json spans = nlohmann::ordered_json::array();
   for (const auto& [begin, end] : kv.dropped) spans.push_back({begin, end});
-  return {{"policy", kv.policy},          {"seen", kv.seen},        {"kept", kv.kept},
-          {"dropped", kv.seen - kv.kept}, {"dropped_spans", spans}, {"bytes", kv.bytes}};
+  nlohmann::ordered_json json{{"policy", kv.policy},    {"seen", kv.seen},
+                              {"kept", kv.kept},        {"dropped", kv.seen - kv.kept},
+                              {"dropped_spans", spans}, {"bytes", kv.bytes}};
+  if (kv.context_tokens > 0) json["context_tokens"] = kv.context_tokens;
+  return json;
 }
 
 }  // namespace godwit::chat

@@ -31,6 +31,7 @@ struct Options {
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
+  int64_t query_tokens = GenerateOptions().query_tokens;
 };
 
 void Parse(std::span<const std::string> arguments, Options& options) {
@@ -65,6 +66,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory_bytes);
+  AddPrefillFlags(line, options.session, options.query_tokens);
   line.Parse(arguments);
   if (options.requests.empty()) {
     Throw(ErrorKind::kInput, "a file of requests is needed: name it with -f FILE");
@@ -118,6 +120,7 @@ int Batch(std::span<const std::string> arguments) {
   Parse(arguments, options);
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
+  generate.query_tokens = options.query_tokens;
   CheckResultFiles({{.flag = "-o", .path = options.results, .appended = true}},
                    {{"-m", options.model.folder}, {"-f", options.requests}});
   const RequestIndex requests = CheckRequests(options.requests);

@@ -27,6 +27,7 @@ struct ChatOptions {
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
+  int64_t query_tokens = GenerateOptions().query_tokens;
   std::string history = DefaultHistoryFile();
 };
 
@@ -50,6 +51,7 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory_bytes);
+  AddPrefillFlags(line, options.session, options.query_tokens);
   line.Parse(arguments);
 }
 
@@ -68,6 +70,7 @@ int Chat(std::span<const std::string> arguments) {
   const ModelFolder model(options.model.folder);
   const Engine engine = LoadEngine(model, options.model, options.session);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
+  generate.query_tokens = options.query_tokens;
   const EffectiveSampler sampler =
       TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());
   generate.sampler = sampler.options;

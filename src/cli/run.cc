@@ -39,6 +39,7 @@ struct RunOptions {
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
+  int64_t query_tokens = GenerateOptions().query_tokens;
   int samples = 0;    // 0: one, without a title
   int logprobs = -1;  // GenerateOptions::top_logprobs
   bool json = false;
@@ -79,6 +80,7 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
       options.logprobs, 0, kMostLogprobs);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory_bytes);
+  AddPrefillFlags(line, options.session, options.query_tokens);
   line.Parse(arguments);
   if (options.logprobs >= 0 && !options.json) {
     Throw(ErrorKind::kInput, "--logprobs stand in the JSON object: they need --json");
@@ -178,6 +180,7 @@ int Run(std::span<const std::string> arguments) {
   ParseRun(arguments, options);
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
+  generate.query_tokens = options.query_tokens;
   const std::string text = RequirePrompt(options.text);
   generate.top_logprobs = options.logprobs;
 

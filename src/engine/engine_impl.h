@@ -101,9 +101,8 @@ class Session::Impl {
   int64_t learned_positions() const { return Geometry(engine_->spec).learned_positions; }
 
  private:
-  // What is cached of a text that begins as `tokens`, taken out of the session: `most` tokens or
-  // fewer.
-  std::unique_ptr<TextCache> TakePrefix(std::span<const int32_t> tokens, int64_t most);
+  // What is cached of the request's text, taken out of the session: `most` tokens or fewer.
+  std::unique_ptr<TextCache> TakePrefix(const Request& request, int64_t most);
   // Submits it and reads its events to the last one. Throws what ended it, or what on_event threw.
   // Whatever happens, the session keeps what has been read.
   void Follow(std::shared_ptr<Request> request, FunctionRef<void(const Event&)> on_event);
@@ -115,6 +114,7 @@ class Session::Impl {
   mutable std::mutex mutex_;   // a call holds it to its end
   std::vector<int32_t> text_;  // the last prompt and its output
   std::unique_ptr<TextCache> cache_;
+  int64_t ask_from_ = 0;  // of that text: Request::ask_from
 };
 
 }  // namespace godwit

@@ -20,6 +20,9 @@ void CheckOptions(const GenerateOptions& options) {
     Throw(ErrorKind::kInput, "max_tokens must be at least 0, or -1 for no limit, not {}",
           options.max_tokens);
   }
+  if (options.query_tokens < 1) {
+    Throw(ErrorKind::kInput, "query_tokens must be at least 1, not {}", options.query_tokens);
+  }
   if (options.top_logprobs < -1) {
     Throw(ErrorKind::kInput, "top_logprobs must be at least 0, or -1 for none, not {}",
           options.top_logprobs);
@@ -31,10 +34,13 @@ void CheckOptions(const GenerateOptions& options) {
 
 }  // namespace
 
-KvReport ReportOf(const TextCache& cache) {
+KvReport ReportOf(const TextCache& cache, int64_t ask_from) {
   const KvStats stats = cache.Stats();
-  KvReport report{
-      .policy = stats.policy, .seen = stats.seen, .kept = stats.kept, .bytes = stats.bytes};
+  KvReport report{.policy = stats.policy,
+                  .seen = stats.seen,
+                  .context_tokens = std::min(stats.seen, ask_from),
+                  .kept = stats.kept,
+                  .bytes = stats.bytes};
   for (const auto& [begin, end] : stats.dropped) report.dropped.push_back({begin, end});
   return report;
 }
@@ -50,11 +56,13 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
       kind_(kind),
       limit_(plan_->limit_tokens() - std::ssize(prompt)),
       prompt_tokens_(std::ssize(prompt)),
+      ask_from_(plan_->AskFrom(prompt_tokens_, options.query_tokens)),
       sequence_{.tokens = {},
-                .cache = plan_->NewText(),
+                .cache = nullptr,
                 .sampler = Sampler(options.sampler, vocab),
                 .id = options.sequence},
       output_(tokenizer, prompt, options.stop, &interrupt_->token()) {
+  GoOnFrom(plan_->NewText());
   if (options_.max_tokens >= 0) limit_ = std::min(limit_, options_.max_tokens);
   // So that decoding allocates little; longer outputs grow on their way.
   constexpr int64_t kReservedTokens = 1 << 17;
@@ -145,17 +153,20 @@ bool Request::Begin() {
 }
 
 void Request::Pause() {
-  sequence_.cache = plan_->NewText();
+  GoOnFrom(plan_->NewText());
   ++result_.pauses;
   state_.store(State::kWaiting);
 }
 
 void Request::WaitOn() {
-  if (shares()) sequence_.cache = plan_->NewText();
+  if (shares()) GoOnFrom(plan_->NewText());
   state_.store(State::kWaiting);
 }
 
-void Request::GoOnFrom(std::unique_ptr<TextCache> cache) { sequence_.cache = std::move(cache); }
+void Request::GoOnFrom(std::unique_ptr<TextCache> cache) {
+  cache->AskFrom(ask_from_);
+  sequence_.cache = std::move(cache);
+}
 
 bool Request::Reserve(int64_t tokens) {
   try {
@@ -279,7 +290,7 @@ void Request::FinishResult(FinishReason reason, std::string& text) {
     result_.finish_reason = FinishReason::kStop;
   }
   result_.stop = output_.stop();
-  result_.kv = ReportOf(*sequence_.cache);
+  result_.kv = ReportOf(*sequence_.cache, ask_from_);
   if (result_.tokens.empty()) result_.prompt_ms = watch_.ms();
   result_.predicted_ms = watch_.ms() - result_.prompt_ms;
 }

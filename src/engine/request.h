@@ -29,7 +29,8 @@
 
 namespace godwit {
 
-KvReport ReportOf(const TextCache& cache);
+// ask_from: Request::ask_from.
+KvReport ReportOf(const TextCache& cache, int64_t ask_from);
 
 enum class RequestKind {
   kSubmitted,  // may go on from what other requests have read, and leaves to them what it read
@@ -77,6 +78,8 @@ class Request {
   Interrupt& interrupt() const { return *interrupt_; }
   bool shares() const { return kind_ == RequestKind::kSubmitted; }
   const Sequence& sequence() const { return sequence_; }
+  // Where its question begins (TextPlan::AskFrom).
+  int64_t ask_from() const { return ask_from_; }
   bool reads_prompt() const { return sequence_.pending() > 1; }
   // Whether it does so without a pause: states are taken in between, by a reader who may wait for
   // others.
@@ -94,7 +97,8 @@ class Request {
   void WaitOn();
   // To waiting, with nothing cached.
   void Pause();
-  // Goes on from `cache`, which holds a beginning of its text, at most all but its last token.
+  // Goes on from `cache`, which holds a beginning of its text, at most all but its last token, and
+  // no more than was ReadAlike.
   void GoOnFrom(std::unique_ptr<TextCache> cache);
   // Room for a step of so many tokens. False, with the reason: there is none.
   bool Reserve(int64_t tokens);
@@ -127,6 +131,7 @@ class Request {
   Stopwatch watch_;
   int64_t limit_;  // of output tokens
   int64_t prompt_tokens_;
+  int64_t ask_from_;
   bool cached_known_ = false;
   Sequence sequence_;
   std::unique_ptr<Strategy> strategy_;

@@ -191,7 +191,8 @@ void Scheduler::Retire(const std::shared_ptr<Request>& request) {
   if (!request->shares()) return;
   parked_.Park({.plan = request->shared_plan(),
                 .tokens = request->TakeTokens(),
-                .cache = request->TakeCache()});
+                .cache = request->TakeCache(),
+                .ask_from = request->ask_from()});
 }
 
 void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr error) {

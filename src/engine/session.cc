@@ -18,11 +18,12 @@ std::vector<int32_t> Session::Impl::Tokenize(std::string_view text, bool add_spe
   return tokens;
 }
 
-std::unique_ptr<TextCache> Session::Impl::TakePrefix(std::span<const int32_t> tokens,
-                                                     int64_t most) {
+std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int64_t most) {
+  const auto& tokens = request.sequence().tokens;
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
   const int64_t shared =
-      std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most});
+      std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most,
+                ReadAlike(request.ask_from(), ask_from_)});
   if (shared == 0 || !cache_->CanTruncate(shared)) return plan_->NewText();
   cache_->Truncate(shared);
   return std::move(cache_);
@@ -45,6 +46,7 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
   }
   cache_ = request->TakeCache();
   text_ = request->TakeTokens();
+  ask_from_ = request->ask_from();
   if (error) std::rethrow_exception(error);
 }
 
@@ -55,8 +57,7 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   const auto request = engine_->NewRequest(plan_, plan_->WithSink(prompt), options, interrupt_,
                                            RequestKind::kOfSession);
   // The last token is read again in any case: its logits begin the output.
-  const auto& text = request->sequence().tokens;
-  request->GoOnFrom(TakePrefix(text, std::ssize(text) - 1));
+  request->GoOnFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
   Follow(request, [&](const Event& event) {
     if (event.progress && options.on_progress) options.on_progress(*event.progress);
     if (!event.text.empty() && options.on_text) options.on_text(event.text);
@@ -75,9 +76,10 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
   interrupt_->Reset();  // it was meant for an earlier call
   const std::vector<int32_t> text = plan_->WithSink(tokens);
   const int64_t added = std::ssize(text) - std::ssize(tokens);
-  const auto request =
-      engine_->NewRequest(plan_, text, {.max_tokens = 0}, interrupt_, RequestKind::kStates);
-  request->GoOnFrom(TakePrefix(text, first + added));
+  const auto request = engine_->NewRequest(
+      plan_, text, {.max_tokens = 0, .query_tokens = std::ssize(tokens) - first}, interrupt_,
+      RequestKind::kStates);
+  request->GoOnFrom(TakePrefix(*request, first + added));
 
   // A block of logits [kBlock, vocab] at a time: a long text has gigabytes of them.
   constexpr int64_t kBlock = 64;
@@ -110,6 +112,7 @@ std::unique_ptr<Session::Impl> Session::Impl::Fork() const {
   auto fork = std::make_unique<Impl>(engine_, plan_);
   fork->text_ = text_;
   fork->cache_ = cache_->Fork();
+  fork->ask_from_ = ask_from_;
   return fork;
 }
 
@@ -120,7 +123,7 @@ std::span<const int32_t> Session::Impl::tokens() const {
 
 KvReport Session::Impl::kv() const {
   const std::lock_guard lock(mutex_);
-  return ReportOf(*cache_);
+  return ReportOf(*cache_, ask_from_);
 }
 
 int64_t Session::Impl::limit_tokens() const {

@@ -23,9 +23,10 @@ SharedPrefix FindSharedPrefix(const Request& request,
   const auto& mine = request.sequence().tokens;
   SharedPrefix best;
   const auto look = [&](const TextPlan& plan, std::span<const int32_t> theirs,
-                        const TextCache& cache, bool reads_on) {
+                        const TextCache& cache, int64_t ask_from, bool reads_on) {
     if (!request.plan().SharesWith(plan)) return;
-    const auto most = std::min(std::ssize(mine) - 1, std::ssize(theirs));
+    const int64_t most = std::min(
+        {std::ssize(mine) - 1, std::ssize(theirs), ReadAlike(request.ask_from(), ask_from)});
     const int64_t alike =
         std::mismatch(mine.begin(), mine.begin() + most, theirs.begin()).first - mine.begin();
     const int64_t read = std::min(alike, cache.length());
@@ -37,9 +38,12 @@ SharedPrefix FindSharedPrefix(const Request& request,
     best = {.from = &cache, .tokens = shared, .ready = ready};
   };
   for (const auto& other : running) {
-    look(other->plan(), other->sequence().tokens, *other->sequence().cache, other->reads_on());
+    look(other->plan(), other->sequence().tokens, *other->sequence().cache, other->ask_from(),
+         other->reads_on());
   }
-  for (const ReadText& text : parked) look(*text.plan, text.tokens, *text.cache, false);
+  for (const ReadText& text : parked) {
+    look(*text.plan, text.tokens, *text.cache, text.ask_from, /*reads_on=*/false);
+  }
   return best;
 }
 

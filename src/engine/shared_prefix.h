@@ -1,4 +1,5 @@
-// What a new request can go on from: the texts of others that begin like its own.
+// What a new request can go on from: the texts of others that begin like its own, as far as both
+// are read in one way.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@ struct ReadText {
   std::shared_ptr<const TextPlan> plan;
   std::vector<int32_t> tokens;
   std::unique_ptr<TextCache> cache;
+  int64_t ask_from;  // Request::ask_from
 };
 
 // The texts of requests that ended, the last ones, for as long as nobody needs their memory.

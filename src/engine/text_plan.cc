@@ -24,7 +24,8 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
     : engine_(engine),
       policy_{.spec = options.kv,
               .kv_type = ChooseKvType(options.kv_type, engine.weight_types),
-              .context = ContextOf(options, engine.spec)},
+              .context = ContextOf(options, engine.spec),
+              .prefill = options.prefill},
       chunk_tokens_(options.chunk_tokens) {
   policy_.int8_products = ChooseInt8Attention(options.int8_attention, policy_.kv_type);
   if (chunk_tokens_ < 1 || chunk_tokens_ > 1 << 20) {
@@ -81,8 +82,13 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
 }
 
 bool TextPlan::SharesWith(const TextPlan& other) const {
-  return policy_.spec == other.policy_.spec && policy_.context == other.policy_.context &&
+  return policy_.spec == other.policy_.spec && policy_.prefill == other.policy_.prefill &&
+         policy_.context == other.policy_.context &&
          policy_.int8_products == other.policy_.int8_products && pool_ == other.pool_;
+}
+
+int64_t TextPlan::AskFrom(int64_t tokens, int64_t query_tokens) const {
+  return policy_.prefill.empty() ? 0 : std::max<int64_t>(0, tokens - query_tokens);
 }
 
 int64_t TextPlan::TokensAtOnce(int64_t tokens) const {

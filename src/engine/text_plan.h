@@ -1,6 +1,7 @@
 // What SessionOptions come to for a model: how a text is cached, and which texts are not refused.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,8 +34,12 @@ class TextPlan {
   // tokens: "40 tokens"; count: how many exactly, if that is known.
   [[noreturn]] void RefuseLength(const std::string& tokens, std::optional<int64_t> count) const;
 
-  // Whether a text of one plan may go on from the cache of the other.
+  // Whether a text of one plan may go on from the cache of the other, as far as they are ReadAlike.
   bool SharesWith(const TextPlan& other) const;
+
+  // Where the question begins (AttentionPolicy::AskFrom) in a text of `tokens`, the last
+  // `query_tokens` of them; 0 where the context is read as the rest.
+  int64_t AskFrom(int64_t tokens, int64_t query_tokens) const;
 
   // Tokens that must lie in the cache at once before a text of `tokens` goes on.
   int64_t TokensAtOnce(int64_t tokens) const;
@@ -50,5 +55,11 @@ class TextPlan {
   int64_t most_kept_ = 0;
   std::shared_ptr<KvPool> pool_;
 };
+
+// Of two texts that begin alike and are asked from there on: how many of their first tokens came to
+// the same.
+inline int64_t ReadAlike(int64_t ask_from, int64_t other) {
+  return ask_from == other ? INT64_MAX : std::min(ask_from, other);
+}
 
 }  // namespace godwit

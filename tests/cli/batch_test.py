@@ -187,6 +187,17 @@ class BatchTest(CliTest):
         self.assertEqual(choices[0]["kv"]["dropped"], len(STORY["tokens"]) + 35)
         self.assertNotIn("kv", choices[1])
 
+    def test_a_context_read_by_a_window(self):
+        row = {"prompt": STORY["prompt"], "max_tokens": 2}
+        n = len(STORY["tokens"])
+        self.ok(*self.command(self.requests(row, {**row, "query_tokens": 3},
+                                            {**row, "query_tokens": n}), "--prefill", "window:5"))
+        choices = [self.results()[name]["response"]["body"]["choices"][0] for name in "012"]
+        self.assertEqual(choices[0]["kv"]["policy"], "dense, read by window:5")
+        self.assertEqual(choices[0]["kv"]["context_tokens"], n - 1)
+        self.assertEqual(choices[1]["kv"]["context_tokens"], n - 3)
+        self.assertNotIn("kv", choices[2])
+
     def test_one_request_fails_and_the_others_do_not(self):
         file = self.requests({"prompt": STORY["prompt"], "temperature": 0},
                              {"prompt": [1, 600]},

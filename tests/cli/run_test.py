@@ -68,6 +68,26 @@ class RunTest(CliTest):
         self.assertEqual(result["kv"]["dropped_spans"],
                          [[4, 4 + result["kv"]["dropped"]]])
 
+    def test_a_context_read_by_a_window(self):
+        def run(*flags):
+            return json.loads(self.ok(*GREEDY, "-p", STORY["prompt"], "-n", "5", "--json", *flags))
+
+        n = len(STORY["tokens"])
+        result = run("--prefill", "window:1", "--query-tokens", "3", "--logprobs", "0")
+        self.assertEqual(result["kv"]["policy"], "dense, read by window:1")
+        self.assertEqual(result["kv"]["context_tokens"], n - 3)
+        self.assertEqual(result["kv"]["kept"], n + 4)
+        plain = run("--logprobs", "0")
+        self.assertNotIn("context_tokens", plain["kv"])
+        self.assertNotEqual(result["logprobs"], plain["logprobs"])
+        for ample in (["--prefill", f"window:{n}"],
+                      ["--prefill", "window:1", "--query-tokens", str(n)]):
+            self.assertEqual(run("--logprobs", "0", *ample)["logprobs"], plain["logprobs"])
+        for wrong in ("window:0", "window", "dense"):
+            self.assertIn("W >= 1", self.refused(2, *GREEDY, "-p", "x", "--prefill", wrong))
+        self.refused(2, *GREEDY, "-p", "x", "--query-tokens", "0")
+        self.refused(2, "perplexity", "-m", TINY, "-f", __file__, "--prefill", "window:9")
+
     def test_stop_strings(self):
         for flag in ("-r", "--reverse-prompt", "--stop"):
             text = self.ok(*GREEDY, "-p", STORY["prompt"], flag, "small bird", flag, "never")

@@ -25,25 +25,41 @@ constexpr Arithmetic kArithmetics[] = {{"F32", DType::kF32},
                                        {"I8", DType::kI8},
                                        {"I8Products", DType::kI8, true}};
 
+// How the context is read, which ends at kAskFrom: as the rest of the text, or on its own.
+struct Reading {
+  std::string_view name;
+  std::string_view tight, roomy;  // added to the examples of a policy
+};
+constexpr std::string_view kReadBy = ", read by ";
+constexpr Reading kReadings[] = {{"", "", ""},
+                                 {"_ReadByWindow", ", read by window:9", ", read by window:4096"}};
+constexpr int64_t kAskFrom = 101;
+
 void Append(const std::vector<float>& rows, std::vector<float>& to) {
   to.insert(to.end(), rows.begin(), rows.end());
 }
 
-class Laws : public testing::TestWithParam<std::tuple<size_t, Arithmetic>> {
+class Laws : public testing::TestWithParam<std::tuple<size_t, Arithmetic, Reading>> {
  protected:
   const PolicyKind& kind() const { return AllPolicies()[std::get<0>(GetParam())]; }
 
+  // spec: as policies spell their names.
   PolicyOptions Options(std::string_view spec, int64_t context = kContext) const {
-    return {.spec = std::string(spec),
+    const size_t kv = std::min(spec.find(kReadBy), spec.size());
+    const size_t prefill = std::min(kv + kReadBy.size(), spec.size());
+    return {.spec = std::string(spec.substr(0, kv)),
             .kv_type = std::get<1>(GetParam()).kv_type,
             .int8_products = std::get<1>(GetParam()).int8_products,
-            .context = context};
+            .context = context,
+            .prefill = std::string(spec.substr(prefill))};
   }
 
   std::unique_ptr<TextCache> Make(const AttentionGeometry& geometry, std::string_view spec,
                                   std::shared_ptr<KvPool> pool = nullptr,
                                   int64_t context = kContext) const {
-    return NewText(geometry, Options(spec, context), std::move(pool));
+    auto text = NewText(geometry, Options(spec, context), std::move(pool));
+    text->AskFrom(kAskFrom);
+    return text;
   }
 
   // Floats of a row of results.
@@ -63,19 +79,22 @@ class Laws : public testing::TestWithParam<std::tuple<size_t, Arithmetic>> {
       WithAlibi(TestGeometry(4, 2, 16, 16, {0, 7}), /*in_bf16=*/false),
       WithAlibi(TestGeometry(3, 3, 8, 8, {0, 0}), /*in_bf16=*/true),
   };
-  const std::string_view specs_[2] = {kind().tight_example, kind().roomy_example};
+  const Reading& reading_ = std::get<2>(GetParam());
+  const std::string specs_[2] = {fmt::format("{}{}", kind().tight_example, reading_.tight),
+                                 fmt::format("{}{}", kind().roomy_example, reading_.roomy)};
+  const std::string &tight_ = specs_[0], &roomy_ = specs_[1];
 };
 
 TEST_P(Laws, AnAmpleBudgetGivesTheDenseResult) {
   for (const AttentionGeometry& geometry : geometries_) {
     const TestText text(geometry, 300, 1);
-    EXPECT_EQ(ReadText(*Make(geometry, kind().roomy_example), text, 300, 50),
+    EXPECT_EQ(ReadText(*Make(geometry, roomy_), text, 300, 50),
               ReadText(*Make(geometry, "dense"), text, 300, 50));
   }
 }
 
 TEST_P(Laws, ChunksAndThreadsDoNotShow) {
-  for (const auto spec : specs_) {
+  for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : geometries_) {
       const TestText text(geometry, 200, 2);
       const auto reference = ReadText(*Make(geometry, spec), text, 200, 1);
@@ -92,7 +111,7 @@ TEST_P(Laws, ChunksAndThreadsDoNotShow) {
 // One text in a step, three, or eight; some read their prompt while others decode.
 TEST_P(Laws, TheOthersOfAStepDoNotShow) {
   constexpr int64_t kTokens = 150;
-  for (const auto spec : specs_) {
+  for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : geometries_) {
       std::vector<TestText> texts;
       std::vector<std::vector<float>> references;
@@ -133,7 +152,7 @@ TEST_P(Laws, TheOthersOfAStepDoNotShow) {
 }
 
 TEST_P(Laws, WhatIsTruncatedNeverWas) {
-  for (const auto spec : specs_) {
+  for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : geometries_) {
       const TestText text(geometry, 160, 3);
       const TestText other(geometry, 160, 4);
@@ -157,7 +176,7 @@ TEST_P(Laws, WhatIsTruncatedNeverWas) {
       EXPECT_FALSE(Make(geometry, spec)->CanTruncate(1));
       EXPECT_FALSE(Make(geometry, spec)->CanTruncate(-1));
       EXPECT_GE(allowed, 1) << "a text can forget its last token";
-      if (spec == kind().roomy_example) {
+      if (spec == roomy_) {
         EXPECT_EQ(allowed, 8) << "nothing was dropped";
       }
     }
@@ -168,7 +187,7 @@ TEST_P(Laws, WhatIsTruncatedNeverWas) {
 // that never met.
 TEST_P(Laws, AForkIsATextOfItsOwn) {
   constexpr int64_t kFirst = 60, kLast = kFirst + 66, kMore = 70;
-  for (const auto spec : specs_) {
+  for (const std::string& spec : specs_) {
     for (const size_t i : {0, 1, 3}) {
       const AttentionGeometry& geometry = geometries_[i];
       const TestText text(geometry, kLast + kMore, 10), other(geometry, kLast + kMore, 11);
@@ -229,7 +248,7 @@ TEST_P(Laws, EveryPathOfATreeHasTheBitsOfAChain) {
     if (!isa.supported()) continue;
     kernels::RandomFloats random(12);
     StepRunner runner(2, *isa.table);
-    for (const auto spec : specs_) {
+    for (const std::string& spec : specs_) {
       for (const AttentionGeometry& geometry : geometries_) {
         const TestText text(geometry, 210, 13), drafts(geometry, 14, 14);
         for (const int64_t length : {int64_t{0}, int64_t{58}, random.Integer(1, 140)}) {
@@ -268,7 +287,7 @@ TEST_P(Laws, EveryPathOfATreeHasTheBitsOfAChain) {
 
 // Keys lie where the text has them, whoever looks: a policy reads what another one wrote.
 TEST_P(Laws, TwoPoliciesLookAtOneCache) {
-  for (const auto spec : specs_) {
+  for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : geometries_) {
       const TestText text(geometry, 200, 15), other(geometry, 200, 16);
       for (const int64_t length : {1, 64, 130}) {
@@ -278,7 +297,9 @@ TEST_P(Laws, TwoPoliciesLookAtOneCache) {
 
         const auto dense = Make(geometry, "dense");
         ReadText(*dense, other, length, 50);
-        const auto view = dense->Fork(MakePolicy(geometry, Options(spec)));
+        auto policy = MakePolicy(geometry, Options(spec));
+        policy->AskFrom(kAskFrom);
+        const auto view = dense->Fork(std::move(policy));
         EXPECT_EQ(view->Stats().policy, spec);
         EXPECT_EQ(ReadText(*view, other, 200, 50), expected) << spec << " after " << length;
         // Of which the text takes no notice.
@@ -298,12 +319,11 @@ TEST_P(Laws, TwoPoliciesLookAtOneCache) {
 TEST_P(Laws, ARefusedStepChangesNothing) {
   for (const AttentionGeometry& geometry : geometries_) {
     const TestText text(geometry, 3000, 5);
-    const auto reference =
-        ReadText(*Make(geometry, kind().tight_example, nullptr, 90), text, 90, 30);
+    const auto reference = ReadText(*Make(geometry, tight_, nullptr, 90), text, 90, 30);
     const KvLayout layout = LayoutOf(geometry, std::get<1>(GetParam()).kv_type);
     const auto pool =
         std::make_shared<KvPool>(layout, std::make_shared<KvBudget>(layout.BytesFor(2048)));
-    const auto cache = Make(geometry, kind().tight_example, pool, 90);
+    const auto cache = Make(geometry, tight_, pool, 90);
     auto result = ReadText(*cache, text, 60, 30);
     const KvStats before = cache->Stats();
     EXPECT_THROW(ReadText(*cache, text, 3000, 3000), Error) << "no room, or no context";
@@ -317,7 +337,7 @@ TEST_P(Laws, ARefusedStepChangesNothing) {
 }
 
 TEST_P(Laws, AStepThatIsNotEndedDidNotHappen) {
-  for (const auto spec : specs_) {
+  for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : geometries_) {
       const TestText text(geometry, 180, 6), other(geometry, 180, 7);
       const auto reference = ReadText(*Make(geometry, spec), text, 180, 20);
@@ -337,7 +357,7 @@ TEST_P(Laws, AStepThatIsNotEndedDidNotHappen) {
 
 // As bench fills a cache.
 TEST_P(Laws, RowsWithoutQueriesAreCachedAllTheSame) {
-  for (const auto spec : specs_) {
+  for (const std::string& spec : specs_) {
     for (const AttentionGeometry& geometry : geometries_) {
       const TestText text(geometry, 170, 9);
       const auto reference = Make(geometry, spec);
@@ -368,7 +388,7 @@ TEST_P(Laws, RowsWithoutQueriesAreCachedAllTheSame) {
 TEST_P(Laws, MemoryIsReported) {
   const AttentionGeometry& geometry = geometries_[0];
   const TestText text(geometry, 100, 8);
-  const auto cache = Make(geometry, kind().tight_example);
+  const auto cache = Make(geometry, tight_);
   ReadText(*cache, text, 99, 50);
   ReadText(*cache, text, 100, 1);
   const KvStats stats = cache->Stats();
@@ -382,15 +402,17 @@ TEST_P(Laws, MemoryIsReported) {
   EXPECT_EQ(stats.bytes, cache->cache().pool().budget().used());
   EXPECT_GT(stats.read_bytes, 0);
   EXPECT_LE(stats.read_bytes, stats.bytes);
-  EXPECT_EQ(stats.policy, kind().tight_example);
+  EXPECT_EQ(stats.policy, tight_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, Laws,
                          testing::Combine(testing::Range<size_t>(0, AllPolicies().size()),
-                                          testing::ValuesIn(kArithmetics)),
+                                          testing::ValuesIn(kArithmetics),
+                                          testing::ValuesIn(kReadings)),
                          [](const auto& info) {
                            return std::string(AllPolicies()[std::get<0>(info.param)].name) + "_" +
-                                  std::string(std::get<1>(info.param).name);
+                                  std::string(std::get<1>(info.param).name) +
+                                  std::string(std::get<2>(info.param).name);
                          });
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "attention/make_policy.h"
+#include "attention/policies/prefill.h"
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/quote.h"
@@ -125,6 +126,25 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_reco
   AddCacheFlags(line, options, takes_recompute, /*kvs=*/nullptr);
 }
 
+void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens) {
+  line.Add({.names = "--prefill",
+            .value = "SPEC",
+            .help = fmt::format("how all of a prompt but its question is read: {}, each token sees "
+                                "the W before it, while --kv still says what is kept, and what the "
+                                "question and the answer see of it; another result, in less time",
+                                kPrefillUsage),
+            .fallback = "as --kv has it",
+            .choices = {std::string(kPrefillUsage)}},
+           [&options](const std::string& value) {
+             ParsePrefill(value);
+             options.prefill = value;
+           });
+  line.AddInt({.names = "--query-tokens",
+               .value = "N",
+               .help = "with --prefill: the question is the last N tokens of the prompt"},
+              query_tokens, 1);
+}
+
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
   const auto window = eval::RecomputeWindow(options.kv);
   const SessionOptions session = window ? eval::WindowSession(options, *window) : options;
@@ -134,7 +154,8 @@ int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
                      .kv_type = kv_type,
                      .int8_products = ChooseInt8Attention(session.int8_attention, kv_type),
                      .context = session.context_tokens == 0 ? DefaultContext(spec)
-                                                            : session.context_tokens})
+                                                            : session.context_tokens,
+                     .prefill = session.prefill})
       ->most_kept();
 }
 

@@ -1,0 +1,163 @@
+#include "attention/policies/prefill.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attention/attention_test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kTokens = 150, kAskFrom = 90, kWindow = 13;
+const std::vector<int64_t> kModelWindows = {0, 5, 14, 100};
+
+std::unique_ptr<TextCache> Make(const AttentionGeometry& geometry, const PolicyOptions& options,
+                                int64_t ask_from = kAskFrom) {
+  auto text = NewText(geometry, options);
+  text->AskFrom(ask_from);
+  return text;
+}
+
+PolicyOptions ReadByWindow(std::string kv, int64_t context = kTokens) {
+  return {.spec = std::move(kv),
+          .kv_type = DType::kF32,
+          .context = context,
+          .prefill = fmt::format("window:{}", kWindow)};
+}
+
+// asked(t, of_model): the keys of a row behind the context, in a layer with that window.
+template <typename Asked>
+void ExpectContextSeesItsWindow(const AttentionGeometry& geometry, const std::string& kv,
+                                const Asked& asked) {
+  const TestText text(geometry, kTokens, 1);
+  for (const int64_t chunk : {1, 40, 150}) {
+    const auto out = ReadText(*Make(geometry, ReadByWindow(kv)), text, kTokens, chunk);
+    size_t index = 0;
+    for (int64_t t = 0; t < kTokens; ++t) {
+      for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+        const int64_t window = kModelWindows[static_cast<size_t>(layer)];
+        const int64_t of_model = window == 0 ? INT64_MAX : window;
+        std::vector<SeenKey> keys;
+        int64_t place = t;
+        if (t < kAskFrom) {
+          for (int64_t key = 0; key <= t; ++key) {
+            if (t - key <= kWindow && t - key < of_model) keys.push_back({key, key});
+          }
+        } else {
+          place = asked(t, of_model, keys);
+        }
+        for (int64_t head = 0; head < 4; ++head) {
+          for (const double expected : text.Attend(layer, head, t, place, keys)) {
+            ASSERT_NEAR(out[index++], expected, 2e-6)
+                << kv << ", token " << t << ", window " << of_model;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PrefillPolicyTest, TheContextSeesAWindowAndWhatFollowsAllOfIt) {
+  const AttentionGeometry rotary = TestGeometry(4, 2, 12, 8, kModelWindows);
+  for (const AttentionGeometry& geometry : {rotary, WithAlibi(rotary, /*in_bf16=*/false)}) {
+    ExpectContextSeesItsWindow(geometry, "dense",
+                               [](int64_t t, int64_t of_model, std::vector<SeenKey>& keys) {
+                                 for (int64_t key = 0; key <= t; ++key) {
+                                   if (t - key < of_model) keys.push_back({key, key});
+                                 }
+                                 return t;
+                               });
+    ExpectContextSeesItsWindow(geometry, "sinks:3+20",
+                               [](int64_t t, int64_t of_model, std::vector<SeenKey>& keys) {
+                                 for (int64_t place = 0; place <= 23; ++place) {
+                                   if (23 - place < of_model)
+                                     keys.push_back({place < 3 ? place : t - 23 + place, place});
+                                 }
+                                 return int64_t{23};
+                               });
+  }
+}
+
+// A text of which nothing is context is read as ever.
+TEST(PrefillPolicyTest, WithoutAContextNothingChanges) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, kModelWindows);
+  const TestText text(geometry, kTokens, 2);
+  for (const char* kv : {"dense", "sinks:3+20"}) {
+    const auto plain = NewText(geometry, {.spec = kv, .kv_type = DType::kF32, .context = kTokens});
+    EXPECT_EQ(ReadText(*Make(geometry, ReadByWindow(kv), 0), text, kTokens, 40),
+              ReadText(*plain, text, kTokens, 40));
+  }
+}
+
+// n * W, not n * n: what a row reads does not grow with the text.
+TEST(PrefillPolicyTest, ReadingALongContextCostsTheWindow) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 12, {0});
+  const TestText text(geometry, 2001, 3);
+  const auto cache = Make(geometry, ReadByWindow("dense", 2001), 2000);
+  const int64_t row = LayoutOf(geometry, DType::kF32).page_bytes() / 64;
+  for (int64_t length = 100; length <= 2000; length += 100) {
+    ReadText(*cache, text, length, 100);
+    const int64_t before = std::min(length - 100, kWindow);
+    EXPECT_EQ(cache->Stats().read_bytes, (before + 100) * row);
+  }
+  ReadText(*cache, text, 2001, 1);
+  EXPECT_EQ(cache->Stats().read_bytes, 2001 * row) << "the question sees all of it";
+}
+
+TEST(PrefillPolicyTest, WhatNeitherSeesIsDropped) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 12, {0});
+  const TestText text(geometry, 600, 4);
+  const auto kept_after = [&](const std::string& kv, int64_t length) {
+    const auto cache = Make(geometry, ReadByWindow(kv, 600), 500);
+    ReadText(*cache, text, length, 50);
+    EXPECT_EQ(cache->Stats().policy, kv + ", read by window:13");
+    EXPECT_GE(cache->policy().most_kept(), cache->Stats().kept);
+    return cache->Stats().kept;
+  };
+  EXPECT_EQ(kept_after("dense", 400), 400);
+  EXPECT_EQ(kept_after("dense", 600), 600);
+  EXPECT_EQ(kept_after("sinks:3+20", 400), 23);
+  EXPECT_EQ(kept_after("sinks:3+20", 600), 23);
+  EXPECT_EQ(kept_after("sinks:3+5", 400), 3 + kWindow);
+  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("sinks:3+20"))->most_kept(), 23);
+  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("sinks:3+5"))->most_kept(), 3 + kWindow);
+  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("dense"))->most_kept(), kTokens);
+}
+
+// The same tokens under a longer context, of which nothing that it sees may be missing.
+TEST(PrefillPolicyTest, ATextThatWasAskedAboutBecomesTheContextOfAnother) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, kModelWindows);
+  const TestText text(geometry, 400, 5);
+  for (const char* kv : {"dense", "sinks:3+5", "sinks:3+20"}) {
+    const auto cache = Make(geometry, ReadByWindow(kv, 400), 150);
+    ReadText(*cache, text, 180, 50);
+    ASSERT_TRUE(cache->CanTruncate(150)) << kv;
+    cache->Truncate(150);
+    cache->AskFrom(390);
+    const auto fresh = Make(geometry, ReadByWindow(kv, 400), 390);
+    ReadText(*fresh, text, 150, 50);
+    EXPECT_EQ(ReadText(*cache, text, 400, 50), ReadText(*fresh, text, 400, 60)) << kv;
+  }
+}
+
+TEST(PrefillPolicyTest, ServesModelsWithLearnedPositions) {
+  AttentionGeometry geometry = TestGeometry(2, 1, 8, 0, {0});
+  geometry.learned_positions = 64;
+  EXPECT_EQ(MakePolicy(geometry, ReadByWindow("dense", 64))->limit_tokens(), 64);
+}
+
+TEST(PrefillPolicyTest, RefusesWhatIsNoWindow) {
+  const AttentionGeometry geometry = TestGeometry(2, 2, 8, 8, {0});
+  for (const char* spec : {"window", "window:", "window:0", "window:-1", "window:4+4", "window:1x",
+                           "dense", "sinks:4+4", "64"}) {
+    EXPECT_THAT(
+        ErrorOf(ErrorKind::kInput, [&] { MakePolicy(geometry, {.context = 8, .prefill = spec}); }),
+        HasSubstr(fmt::format("not by \"{}\"", spec)));
+  }
+  EXPECT_EQ(ParsePrefill("window:1"), 1);
+}
+
+}  // namespace
+}  // namespace godwit

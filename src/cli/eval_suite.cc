@@ -53,6 +53,7 @@ struct Options {
   std::optional<std::string> results;
   bool json = false;
   SessionOptions session;
+  int64_t query_tokens = GenerateOptions().query_tokens;
 };
 
 void ParseSuites(std::string_view verb, const std::string& names,
@@ -165,6 +166,7 @@ void Parse(std::string_view verb, const std::string& summary,
   AddComputeFlags(line, options.model);
   AddSuiteFlags(line, verb, options);
   AddComparedKvFlags(line, options.session, options.model.kv_memory_bytes, options.kvs);
+  AddPrefillFlags(line, options.session, options.query_tokens);
   line.Parse(arguments);
   if (options.kvs.empty()) options.kvs = {options.session.kv};
   for (auto kv = options.kvs.begin(); kv != options.kvs.end(); ++kv) {
@@ -229,6 +231,21 @@ class Rows {
   const size_t first_;
 };
 
+// What answers depend on besides the prompt and --kv.
+std::string HowAsked(const Options& options) {
+  const SessionOptions& session = options.session;
+  std::string how = fmt::format("{}, weights {}, kv {}", ModelName(options.model.folder),
+                                options.model.weights, session.kv_type);
+  if (session.int8_attention) {
+    how += fmt::format(", int8 attention {}", *session.int8_attention ? "on" : "off");
+  }
+  if (!session.prefill.empty()) {
+    how += fmt::format(", all but the last {} read by {}", Plural(options.query_tokens, "token"),
+                       session.prefill);
+  }
+  return how;
+}
+
 std::string FingerprintOf(const eval::Sample& sample) {
   uint64_t hash = eval::Fingerprint({});
   for (const int32_t token : sample.prompt) {
@@ -280,9 +297,7 @@ class SuiteRun {
   std::vector<SuiteRow> Ask() {
     std::optional<SuiteResultFile> results;
     if (options_.results) {
-      results.emplace(*options_.results,
-                      fmt::format("{}, weights {}, kv {}", ModelName(options_.model.folder),
-                                  options_.model.weights, options_.session.kv_type));
+      results.emplace(*options_.results, HowAsked(options_));
     }
     for (const std::string& kv : options_.kvs) CheckFits(kv);
     for (const eval::SamplePlace& place : places_) total_tokens_ += place.length_tokens;
@@ -317,7 +332,7 @@ class SuiteRun {
     ProgressLine progress(fmt::format("asking {}", suite.name), ProgressUnit::kTokens);
     std::vector<eval::SuiteReader> readers;
     for (const std::string& kv : options_.kvs) {
-      readers.emplace_back([this, kv] { return NewSession(kv); });
+      readers.emplace_back([this, kv] { return NewSession(kv); }, options_.query_tokens);
     }
     Rows rows(options_.kvs.size(), all_rows);
     for (const eval::SamplePlace& place : places_) {
@@ -372,6 +387,7 @@ int EvalSuite(std::string_view verb, const std::string& summary,
   }
   WriteJson({{"model", options.model.folder},
              {"suite", verb},
+             {"how", HowAsked(options)},
              {"seed", options.seed},
              {"samples", options.samples},
              {"cells", SuiteJson(options.kvs, rows, options.seed)}});

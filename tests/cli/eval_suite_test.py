@@ -43,6 +43,7 @@ class EvalSuiteTest(CliTest):
     def test_json(self):
         result = json.loads(self.asked("--json", "-s", "7"))
         self.assertEqual((result["suite"], result["seed"], result["samples"]), ("passkey", 7, 2))
+        self.assertEqual(result["how"], "tiny-llama, weights auto, kv auto")
         self.assertEqual([(c["length"], c["depth"], c["kv"], c["n"]) for c in result["cells"][:6]],
                          [(300, depth, kv, 4 if depth is None else 2) for depth in (0, 100, None)
                           for kv in ("dense", "sinks:4+60")])
@@ -90,6 +91,19 @@ class EvalSuiteTest(CliTest):
             self.out.write_text("\n".join([*rows[:2], broken, *rows[3:]]) + "\n")
             self.assertIn(reason, self.refused(FORMAT, "eval", "passkey", "-m", TINY, *SMALL,
                                                "--tasks", "passkey", "-o", self.out))
+
+    # A window wider than the text reads it as dense does; one that is not says so.
+    def test_a_text_that_is_read_by_a_window(self):
+        table = self.asked("-o", self.out)
+        other = self.folder / "window.jsonl"
+        self.assertEqual(self.asked("--prefill", "window:400", "-o", other), table)
+        rows = [json.loads(line) for line in other.read_text().splitlines()]
+        self.assertEqual({row["how"] for row in rows},
+                         {"tiny-llama, weights auto, kv auto, all but the last 1 token read by "
+                          "window:400"})
+        self.assertIn("read by window:8", self.refused(
+            INPUT, "eval", "passkey", "-m", TINY, *SMALL, "--tasks", "passkey", "-o", self.out,
+            "--prefill", "window:8"))
 
     def test_show(self):
         text = self.ok("eval", "lines", "-m", TINY, "--lengths", "500", "--show", "2", "--depths",

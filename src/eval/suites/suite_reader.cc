@@ -8,6 +8,7 @@ namespace godwit::eval {
 GenerateResult SuiteReader::Ask(const Sample& sample, const OnProgress& on_progress) {
   GenerateOptions options;
   options.max_tokens = sample.max_new_tokens;
+  options.query_tokens = query_tokens_;
   options.sampler.temperature = 0;
   options.stop = sample.stop;
   options.on_progress = on_progress;

@@ -14,8 +14,10 @@ class SuiteReader {
  public:
   using OnProgress = std::function<void(const PromptProgress& progress)>;
 
-  explicit SuiteReader(std::function<Session()> new_session)
-      : new_session_(std::move(new_session)) {}
+  // query_tokens: as GenerateOptions has it.
+  explicit SuiteReader(std::function<Session()> new_session,
+                       int64_t query_tokens = GenerateOptions().query_tokens)
+      : new_session_(std::move(new_session)), query_tokens_(query_tokens) {}
 
   // The answer, greedily. What a sample shares with the one before is not read again: the question
   // is asked of a fork. Throws as Session::Generate does.
@@ -23,6 +25,7 @@ class SuiteReader {
 
  private:
   const std::function<Session()> new_session_;
+  const int64_t query_tokens_;
   std::optional<Session> shared_;
 };
 

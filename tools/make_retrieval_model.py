@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes models/retrieval-1m: a model that retrieves by construction, not by training.
+"""Writes models/retrieval-induction: a model that retrieves by construction, not by training.
 
     tools/make_retrieval_model.py OUT [--temperature T] [--noise SD] [--cosine C] [--sink S]
                                       [--idle-heads N] [--hops 2]

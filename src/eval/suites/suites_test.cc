@@ -146,9 +146,9 @@ TEST(SuitesTest, GoldenKvRetrieval) {
   EXPECT_EQ(TextOfSample(kCases[3], 430, 100),
             "Extract the value corresponding to the specified key in the JSON object below.\n\n"
             "JSON data:\n"
-            "{\"1e4f451b-c1e2-4c69-8f58-74644bde0c0d\": \"8ba0bfe5-c190-4222-b75e-3f6dd5fb01ee\", "
-            "\"96fbd635-72d7-4f9a-b0ea-a7df484cc350\": \"fd5c39f5-1594-4d26-8bd7-a1bf7a990d64\"}"
-            "\n\nKey: \"96fbd635-72d7-4f9a-b0ea-a7df484cc350\"\n"
+            "{\"74644bde-f58f-439f-bc1e-1e4f451b8dae\": \"3f6dd5fb-75e5-4d0e-8c19-8ba0bfe58fda\", "
+            "\"a7df484c-0ea2-4dec-b72d-96fbd6351f8e\": \"a1bf7a99-bd7a-4287-b159-fd5c39f50af0\"}"
+            "\n\nKey: \"a7df484c-0ea2-4dec-b72d-96fbd6351f8e\"\n"
             "The value associated with the specified key is: ");
 }
 

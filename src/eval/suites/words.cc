@@ -139,8 +139,10 @@ std::string DrawNumber(Draws& draws) {
 
 std::string DrawUuid(Draws& draws) {
   const auto bits = [&](int count) { return draws.Below(int64_t{1} << count); };
-  return fmt::format("{:08x}-{:04x}-4{:03x}-{:x}{:03x}-{:012x}", bits(32), bits(16), bits(12),
-                     8 + bits(2), bits(12), bits(48));
+  // In braces they are drawn in order; as arguments of a call, as the compiler likes.
+  const int64_t part[] = {bits(32), bits(16), bits(12), 8 + bits(2), bits(12), bits(48)};
+  return fmt::format("{:08x}-{:04x}-4{:03x}-{:x}{:03x}-{:012x}", part[0], part[1], part[2], part[3],
+                     part[4], part[5]);
 }
 
 }  // namespace godwit::eval

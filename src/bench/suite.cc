@@ -8,9 +8,9 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/fnv.h"
 #include "base/machine_memory.h"
 #include "base/rng.h"
-#include "bench/fnv.h"
 #include "bench/kv_fill.h"
 #include "bench/statistics.h"
 #include "bench/work.h"

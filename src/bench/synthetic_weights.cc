@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/fnv.h"
 #include "base/rng.h"
-#include "bench/fnv.h"
 #include "model/model_tensors.h"
 
 namespace godwit::bench {

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/fnv.h"
 #include "base/name_list.h"
 #include "base/quote.h"
 #include "cli/exit_code.h"
@@ -28,7 +30,6 @@
 #include "cli/terminal/result_files.h"
 #include "cli/verbs.h"
 #include "eval/suites/all_suites.h"
-#include "eval/suites/draws.h"
 #include "eval/suites/suite_reader.h"
 
 namespace godwit::cli {
@@ -247,12 +248,8 @@ std::string HowAsked(const Options& options) {
 }
 
 std::string FingerprintOf(const eval::Sample& sample) {
-  uint64_t hash = eval::Fingerprint({});
-  for (const int32_t token : sample.prompt) {
-    hash = eval::Fingerprint(std::string_view(reinterpret_cast<const char*>(&token), sizeof(token)),
-                             hash);
-  }
-  return fmt::format("{:016x}", hash + static_cast<uint64_t>(sample.max_new_tokens));
+  return fmt::format("{:016x}", Fnv1a(std::as_bytes(std::span(sample.prompt))) +
+                                    static_cast<uint64_t>(sample.max_new_tokens));
 }
 
 class SuiteRun {

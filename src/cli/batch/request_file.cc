@@ -1,8 +1,11 @@
 #include "cli/batch/request_file.h"
 
+#include <cstddef>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
+#include "base/fnv.h"
 #include "base/json.h"
 #include "base/json_found.h"
 #include "base/problem_list.h"
@@ -75,12 +78,7 @@ BatchRequest ParseBatchRequest(std::string_view line, std::string_view where,
 
 bool IsBlank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
 
-// FNV-1a: the same in every build and on every machine.
-uint64_t Fingerprint(std::string_view line) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : line) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return hash;
-}
+uint64_t Fingerprint(std::string_view line) { return Fnv1a(std::as_bytes(std::span(line))); }
 
 RequestIndex CheckRequests(const std::string& path) {
   ProgressLine progress("checking the requests", ProgressUnit::kBytes);

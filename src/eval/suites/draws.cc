@@ -1,13 +1,16 @@
 #include "eval/suites/draws.h"
 
+#include <span>
 #include <unordered_map>
 
+#include "base/fnv.h"
 #include "base/rng.h"
 
 namespace godwit::eval {
 
 Draws::Draws(uint64_t seed, int64_t index, std::string_view what)
-    : seed_(seed), sequence_(Fingerprint(what) + static_cast<uint64_t>(index)) {}
+    : seed_(seed),
+      sequence_(Fnv1a(std::as_bytes(std::span(what))) + static_cast<uint64_t>(index)) {}
 
 int64_t Draws::Below(int64_t count) {
   return static_cast<int64_t>(static_cast<double>(count) *
@@ -30,12 +33,6 @@ std::vector<int64_t> Draws::Different(int64_t chosen, int64_t count) {
     moved[other] = at(i);
   }
   return numbers;
-}
-
-uint64_t Fingerprint(std::string_view bytes, uint64_t begin) {
-  uint64_t hash = begin;
-  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return hash;
 }
 
 }  // namespace godwit::eval

@@ -42,7 +42,4 @@ class Draws {
   int64_t drawn_ = 0;
 };
 
-// FNV-1a, of texts and of token ids.
-uint64_t Fingerprint(std::string_view bytes, uint64_t begin = 0xcbf29ce484222325);
-
 }  // namespace godwit::eval

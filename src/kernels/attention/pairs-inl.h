@@ -47,25 +47,6 @@ class PairRows {
   A buffer_[kInPlace ? 1 : kTileRows * kMaxHeadDim];
 };
 
-// values += weights [rows, kTileTokens] by the values of the keys [begin, end), both even.
-template <class Operand>
-void AddPairs(const AttendTileArgs& args, const typename Operand::A* weights, float* state,
-              int64_t rows, int64_t begin, int64_t end) {
-  if (begin >= end) return;
-  const int64_t width = WholeLanes(args.head_dim);
-  RunColumns<Operand>(rows, width,
-                      {.a = weights + begin,
-                       .a_stride = kTileTokens,
-                       .w = static_cast<const BF16*>(args.v) + begin * width,
-                       .w_stride = kPair * width,
-                       .steps = (end - begin) / kPair,
-                       .resume = true,
-                       .bias = nullptr,
-                       .out = state + kStateHeader,
-                       .out_stride = args.state_stride,
-                       .ahead = Ahead<BF16>(args.next_v, args.v) + begin * width});
-}
-
 // values += the weight of one key by its value, where the row does not see the other of its pair.
 template <class Operand>
 void AddHalfPair(const AttendTileArgs& args, const typename Operand::A* weights, float* state,
@@ -89,22 +70,19 @@ void AddHalfPair(const AttendTileArgs& args, const typename Operand::A* weights,
                          .w_stride = kPair * kPanelColumns,
                          .steps = 1,
                          .resume = true,
-                         .bias = nullptr,
                          .out = state + kStateHeader + column,
                          .out_stride = args.state_stride,
                          .ahead = words});
   }
 }
 
-// values += what one row sees among the keys [begin, end), both even.
+// values += what one row sees, the keys [begin, end).
 template <class Operand>
 void AddAlone(const AttendTileArgs& args, const typename Operand::A* weights, float* state,
-              TileSpan span, int64_t begin, int64_t end) {
-  begin = Higher(begin, span.begin);
-  end = Lower(end, span.end);
+              int64_t begin, int64_t end) {
   if (begin >= end) return;
   if (begin % kPair != 0) AddHalfPair<Operand>(args, weights, state, begin++);
-  AddPairs<Operand>(args, weights, state, /*rows=*/1, begin, end / kPair * kPair);
+  AddValues<Operand>(args, weights, state, /*rows=*/1, begin, end / kPair * kPair);
   if (end % kPair != 0 && begin < end) AddHalfPair<Operand>(args, weights, state, end - 1);
 }
 
@@ -116,18 +94,7 @@ void AttendPairs(const AttendTileArgs& args, const RowGroup& group) {
   alignas(64) A weights[kTileRows * kTileTokens];
   PairRows<Operand> queries(static_cast<const float*>(args.q) + group.first * args.q_stride,
                             args.q_stride, group.rows, args.head_dim);
-  const int64_t first = group.begin / kLaneFloats * kLaneFloats;
-  RunColumns<Operand>(group.rows, WholeLanes(group.end) - first,
-                      {.a = queries.data(),
-                       .a_stride = queries.stride(),
-                       .w = static_cast<const BF16*>(args.k) + first * kPair,
-                       .w_stride = kTileTokens * kPair,
-                       .steps = (args.head_dim + 1) / kPair,
-                       .resume = false,
-                       .bias = nullptr,
-                       .out = scores + first,
-                       .out_stride = kTileTokens,
-                       .ahead = Ahead<BF16>(args.next_k, args.k)});
+  MultiplyKeys<Operand>(args, group, queries.data(), queries.stride(), scores);
   const float scale = args.scale * kLog2E;
   for (int64_t r = 0; r < group.rows; ++r) {
     const int64_t row = group.first + r;
@@ -154,16 +121,15 @@ void AttendPairs(const AttendTileArgs& args, const RowGroup& group) {
       });
     }
   }
-  // As with floats, the rows share the values that all of them see, in whole pairs.
-  int64_t begin = (group.inner_begin + 1) / kPair * kPair, end = group.inner_end / kPair * kPair;
-  if (begin >= end) begin = end = kTileTokens;
-  const auto add_alone = [&](int64_t r, int64_t from, int64_t to) {
-    AddAlone<Operand>(args, weights + r * kTileTokens, StateOf(args, group.first + r),
-                      args.spans[group.first + r], from, to);
-  };
-  for (int64_t r = 0; r < group.rows; ++r) add_alone(r, 0, begin);
-  AddPairs<Operand>(args, weights, StateOf(args, group.first), group.rows, begin, end);
-  for (int64_t r = 0; r < group.rows; ++r) add_alone(r, end, kTileTokens);
+  ShareValues<Operand::kDepth>(
+      args, group,
+      [&](int64_t r, int64_t begin, int64_t end) {
+        AddAlone<Operand>(args, weights + r * kTileTokens, StateOf(args, group.first + r), begin,
+                          end);
+      },
+      [&](int64_t begin, int64_t end) {
+        AddValues<Operand>(args, weights, StateOf(args, group.first), group.rows, begin, end);
+      });
 }
 
 template <class Operand>

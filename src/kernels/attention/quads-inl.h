@@ -23,26 +23,6 @@ struct PhaseRows {
   float steps[kPhaseRows];  // what one of a row's weights stands for
 };
 
-template <class KeyOperand>
-void MultiplyKeys(const AttendTileArgs& args, const RowGroup& group, PhaseRows& phase) {
-  const int64_t first = group.begin / kLaneFloats * kLaneFloats;
-  const int64_t quads = (args.head_dim + kQuad - 1) / kQuad;
-  typename KeyOperand::Prepared buffer;
-  RunColumns<KeyOperand>(
-      group.rows, WholeLanes(group.end) - first,
-      {.a = KeyOperand::Prepare(static_cast<const int8_t*>(args.q) + group.first * args.q_stride,
-                                args.q_stride, group.rows, quads, buffer),
-       .a_stride = KeyOperand::Stride(args.q_stride),
-       .w = static_cast<const uint8_t*>(args.k) + first * kQuad,
-       .w_stride = kTileTokens * kQuad,
-       .steps = quads,
-       .resume = false,
-       .bias = nullptr,
-       .out = phase.scores + group.first * kTileTokens + first,
-       .out_stride = kTileTokens,
-       .ahead = Ahead<uint8_t>(args.next_k, args.k)});
-}
-
 // Products of a row to weights, integers of the largest of them; zeros for keys that it does not
 // see.
 GODWIT_INLINE void WeighProducts(const AttendTileArgs& args, int64_t row, PhaseRows& phase) {
@@ -93,7 +73,6 @@ void AddQuads(const AttendTileArgs& args, const RowGroup& group, const PhaseRows
                               .w_stride = width * kQuad,
                               .steps = quads,
                               .resume = false,
-                              .bias = nullptr,
                               .out = sums,
                               .out_stride = kPanelColumns,
                               .ahead = ahead + column * quads * kQuad});
@@ -120,7 +99,13 @@ void AttendTileI8I8(const AttendTileArgs& given) noexcept {
     args.q_scales = given.q_scales + row;
     args.q_sums = given.q_sums + row;
     ForGroups(args, [&](const AttendTileArgs& with_next, const RowGroup& group) {
-      MultiplyKeys<KeyOperand>(with_next, group, phase);
+      typename KeyOperand::Prepared buffer;
+      const auto* q = static_cast<const int8_t*>(args.q) + group.first * args.q_stride;
+      MultiplyKeys<KeyOperand>(with_next, group,
+                               KeyOperand::Prepare(q, args.q_stride, group.rows,
+                                                   (args.head_dim + kQuad - 1) / kQuad, buffer),
+                               KeyOperand::Stride(args.q_stride),
+                               phase.scores + group.first * kTileTokens);
     });
     for (int64_t r = 0; r < args.rows; ++r) {
       FetchBetween(args.next_v, kTileTokens * WholeLanes(args.head_dim), r, args.rows);

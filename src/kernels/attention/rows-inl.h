@@ -80,5 +80,59 @@ GODWIT_INLINE float* StateOf(const AttendTileArgs& args, int64_t row) {
   return args.state + row * args.state_stride;
 }
 
+// The products of a group's rows, as the operand reads them, with the keys that some row sees, to
+// scores [rows, kTileTokens]: whole lanes of them.
+template <class Operand>
+GODWIT_INLINE void MultiplyKeys(const AttendTileArgs& args, const RowGroup& group,
+                                const typename Operand::A* rows, int64_t stride, float* scores) {
+  using W = typename Operand::W;
+  const int64_t first = group.begin / kLaneFloats * kLaneFloats;
+  RunColumns<Operand>(group.rows, WholeLanes(group.end) - first,
+                      {.a = rows,
+                       .a_stride = stride,
+                       .w = static_cast<const W*>(args.k) + first * Operand::kDepth,
+                       .w_stride = kTileTokens * Operand::kDepth,
+                       .steps = (args.head_dim + Operand::kDepth - 1) / Operand::kDepth,
+                       .resume = false,
+                       .out = scores + first,
+                       .out_stride = kTileTokens,
+                       .ahead = Ahead<W>(args.next_k, args.k)});
+}
+
+// values += weights [rows, kTileTokens] by those of the keys [begin, end), multiples of the depth.
+template <class Operand>
+void AddValues(const AttendTileArgs& args, const typename Operand::A* weights, float* state,
+               int64_t rows, int64_t begin, int64_t end) {
+  if (begin >= end) return;
+  using W = typename Operand::W;
+  const int64_t width = WholeLanes(args.head_dim);
+  RunColumns<Operand>(rows, width,
+                      {.a = weights + begin,
+                       .a_stride = kTileTokens,
+                       .w = static_cast<const W*>(args.v) + begin * width,
+                       .w_stride = Operand::kDepth * width,
+                       .steps = (end - begin) / Operand::kDepth,
+                       .resume = true,
+                       .out = state + kStateHeader,
+                       .out_stride = args.state_stride,
+                       .ahead = Ahead<W>(args.next_v, args.v) + begin * width});
+}
+
+// The rows share the loads of the values that all of them see, in whole steps of kDepth keys:
+// together(begin, end). A row alone adds what it sees before and after those, alone(r, begin, end):
+// a weight of zero would not do, as 0 * NaN is NaN and the values of a key that nobody has written
+// can be NaN.
+template <int64_t kDepth, class Alone, class Together>
+GODWIT_INLINE void ShareValues(const AttendTileArgs& args, const RowGroup& group, Alone alone,
+                               Together together) {
+  int64_t begin = (group.inner_begin + kDepth - 1) / kDepth * kDepth;
+  int64_t end = group.inner_end / kDepth * kDepth;
+  if (begin >= end) begin = end = kTileTokens;
+  const TileSpan* spans = args.spans + group.first;
+  for (int64_t r = 0; r < group.rows; ++r) alone(r, spans[r].begin, Lower(spans[r].end, begin));
+  together(begin, end);
+  for (int64_t r = 0; r < group.rows; ++r) alone(r, end, spans[r].end);
+}
+
 }  // namespace
 }  // namespace godwit::kernels

@@ -7,7 +7,7 @@
 // have two ways.
 #pragma once
 
-#include "kernels/gemm/rows-inl.h"
+#include "kernels/gemm/tile-inl.h"
 
 namespace godwit::kernels {
 namespace {
@@ -31,9 +31,7 @@ struct WidenedQuadOperand : RowsWidened<int8_t, int16_t, kQuad, WidenQuadRow> {
   static constexpr int kPhases = 2;
   template <int kPhase>
   static GODWIT_INLINE Vec Row(const int16_t* a) {
-    float pair;
-    __builtin_memcpy(&pair, a + 2 * kPhase, sizeof(pair));
-    return Set1(pair);
+    return BroadcastWord(a + 2 * kPhase);
   }
   template <int kPhase>
   static GODWIT_INLINE Vec Column(const uint8_t* w) {
@@ -44,20 +42,7 @@ struct WidenedQuadOperand : RowsWidened<int8_t, int16_t, kQuad, WidenQuadRow> {
 };
 
 // Unsigned rows of at most 127 by signed columns, as bytes: two products stay below 2^15.
-struct SmallWeightOperand : RowsInPlace<uint8_t> {
-  using W = int8_t;
-  static constexpr int64_t kDepth = kQuad;
-  static constexpr int kPhases = 1;
-  template <int kPhase>
-  static GODWIT_INLINE Vec Row(const uint8_t* a) {
-    float quad;
-    __builtin_memcpy(&quad, a, sizeof(quad));
-    return Set1(quad);
-  }
-  template <int kPhase>
-  static GODWIT_INLINE Vec Column(const int8_t* w) {
-    return Load(reinterpret_cast<const float*>(w));
-  }
+struct SmallWeightOperand : WordOperand<uint8_t, int8_t> {
   static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) {
     return AddSmallQuadProducts(a, w, sum);
   }

@@ -8,20 +8,7 @@
 namespace godwit::kernels {
 namespace {
 
-struct NativePairOperand : RowsInPlace<BF16> {
-  using W = BF16;
-  static constexpr int64_t kDepth = 2;
-  static constexpr int kPhases = 1;
-  template <int kPhase>
-  static GODWIT_INLINE Vec Row(const BF16* a) {
-    float pair;
-    __builtin_memcpy(&pair, a, sizeof(pair));
-    return Set1(pair);
-  }
-  template <int kPhase>
-  static GODWIT_INLINE Vec Column(const BF16* w) {
-    return LoadPairs(w);
-  }
+struct NativePairOperand : WordOperand<BF16, BF16> {
   // With the intrinsic, GCC 12 keeps sums that were loaded in memory.
   static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) {
     __asm__("vdpbf16ps %1, %2, %0" : "+v"(sum) : "v"(a), "v"(w));

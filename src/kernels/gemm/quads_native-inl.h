@@ -14,42 +14,13 @@ GODWIT_INLINE Vec AddQuadProducts(Vec unsigned_quads, Vec signed_quads, Vec sum)
   return sum;
 }
 
-template <class T>
-GODWIT_INLINE Vec BroadcastQuad(const T* a) {
-  float quad;
-  __builtin_memcpy(&quad, a, sizeof(quad));
-  return Set1(quad);
-}
-
 // Signed rows by unsigned columns.
-struct NativeQuadOperand : RowsInPlace<int8_t> {
-  using W = uint8_t;
-  static constexpr int64_t kDepth = kQuad;
-  static constexpr int kPhases = 1;
-  template <int kPhase>
-  static GODWIT_INLINE Vec Row(const int8_t* a) {
-    return BroadcastQuad(a);
-  }
-  template <int kPhase>
-  static GODWIT_INLINE Vec Column(const uint8_t* w) {
-    return Load(reinterpret_cast<const float*>(w));
-  }
+struct NativeQuadOperand : WordOperand<int8_t, uint8_t> {
   static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return AddQuadProducts(w, a, sum); }
 };
 
 // Unsigned rows by signed columns.
-struct NativeWeightOperand : RowsInPlace<uint8_t> {
-  using W = int8_t;
-  static constexpr int64_t kDepth = kQuad;
-  static constexpr int kPhases = 1;
-  template <int kPhase>
-  static GODWIT_INLINE Vec Row(const uint8_t* a) {
-    return BroadcastQuad(a);
-  }
-  template <int kPhase>
-  static GODWIT_INLINE Vec Column(const int8_t* w) {
-    return Load(reinterpret_cast<const float*>(w));
-  }
+struct NativeWeightOperand : WordOperand<uint8_t, int8_t> {
   static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return AddQuadProducts(a, w, sum); }
 };
 

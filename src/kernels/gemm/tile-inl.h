@@ -75,6 +75,31 @@ struct WidenedOperand : RowsInPlace<float> {
   static GODWIT_INLINE Vec Accumulate(Vec a, Vec w, Vec sum) { return MulAdd(a, w, sum); }
 };
 
+// The four bytes at `a`, in every lane.
+template <class T>
+GODWIT_INLINE Vec BroadcastWord(const T* a) {
+  float word;
+  __builtin_memcpy(&word, a, sizeof(word));
+  return Set1(word);
+}
+
+// Rows and columns are words of four bytes, whose elements one instruction multiplies and adds up:
+// all but Accumulate.
+template <class T, class Storage>
+struct WordOperand : RowsInPlace<T> {
+  using W = Storage;
+  static constexpr int64_t kDepth = 4 / sizeof(T);
+  static constexpr int kPhases = 1;
+  template <int kPhase>
+  static GODWIT_INLINE Vec Row(const T* a) {
+    return BroadcastWord(a);
+  }
+  template <int kPhase>
+  static GODWIT_INLINE Vec Column(const Storage* w) {
+    return Load(reinterpret_cast<const float*>(w));
+  }
+};
+
 // N neighbouring vectors.
 template <int N>
 struct Strip {
@@ -115,16 +140,6 @@ GODWIT_INLINE void StoreStrip(const Strip<N>& strip, float* p) {
   }
 }
 
-template <int N>
-GODWIT_INLINE void AddStrip(Strip<N>& strip, const float* p) {
-  if constexpr (N == 1) {
-    strip.vec = Add(strip.vec, Load(p));
-  } else {
-    AddStrip(strip.low, p);
-    AddStrip(strip.high, p + N / 2 * kLanes);
-  }
-}
-
 template <class Operand, int kPhase, int N>
 GODWIT_INLINE void LoadColumns(Strip<N>& strip, const typename Operand::W* w) {
   if constexpr (N == 1) {
@@ -160,8 +175,7 @@ struct TileArgs {
   int64_t w_stride;                        // elements between steps
   int64_t steps;
   bool resume = false;  // the chains go on from the values in `out`; else they start at zero
-  const float* bias = nullptr;  // [columns], added at the end, or null
-  float* out;                   // [R, columns]
+  float* out;           // [R, columns]
   int64_t out_stride;
   // What will be read later, fetched in order by all steps.
   const typename Operand::W* ahead;  // [columns * steps * kDepth / share]
@@ -201,7 +215,6 @@ template <class Operand, int R, int N>
 GODWIT_INLINE void FinishRows(Rows<R, N>& rows, const TileArgs<Operand>& tile) {
   if constexpr (R > 0) {
     FinishRows(rows.above, tile);
-    if (tile.bias != nullptr) AddStrip(rows.row, tile.bias);
     StoreStrip(rows.row, tile.out + (R - 1) * tile.out_stride);
   }
 }
@@ -265,7 +278,6 @@ template <Fetch kFetch, class Operand>
 GODWIT_INLINE void SkipColumns(TileArgs<Operand>& tile, int64_t columns) {
   tile.w += columns * Operand::kDepth;
   tile.out += columns;
-  if (tile.bias != nullptr) tile.bias += columns;
   tile.ahead += columns * tile.steps * Operand::kDepth / kFetch.share;
 }
 

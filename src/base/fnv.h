@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace godwit::bench {
+namespace godwit {
 
 inline uint64_t Fnv1a(std::span<const std::byte> bytes) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -15,4 +15,4 @@ inline uint64_t Fnv1a(std::span<const std::byte> bytes) {
   return hash;
 }
 
-}  // namespace godwit::bench
+}  // namespace godwit

@@ -1,8 +1,9 @@
 #include "base/nearest.h"
 
 #include <algorithm>
-#include <cctype>
 #include <vector>
+
+#include "base/ascii.h"
 
 namespace godwit {
 namespace {
@@ -22,12 +23,6 @@ size_t EditDistance(std::string_view a, std::string_view b) {
     }
   }
   return d[a.size()][b.size()];
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
 }
 
 }  // namespace

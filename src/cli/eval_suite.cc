@@ -35,8 +35,8 @@
 namespace godwit::cli {
 namespace {
 
+using eval::HayText;
 using eval::Suite;
-using eval::SuiteFiles;
 
 struct Options {
   ModelOptions model;
@@ -121,13 +121,15 @@ void AddSuiteFlags(CommandLine& line, std::string_view verb, Options& options) {
            [&options](const std::string& value) {
              options.seed = static_cast<uint64_t>(ParseInt(value, 0, INT64_MAX));
            });
-  const SuiteFiles files = (*std::ranges::max_element(options.suites, {}, &Suite::files))->files;
-  if (files == SuiteFiles::kTextAndFolder) {
-    line.Add({.names = "-d,--data", .value = "FOLDER", .help = "the stories: en-10k of bAbI"},
-             options.folder);
+  const auto data = std::ranges::find_if(options.suites, &Suite::data);
+  if (data != options.suites.end()) {
+    line.Add(
+        {.names = "-d,--data", .value = "FOLDER", .help = fmt::format("has {}", (*data)->data)},
+        options.folder);
   }
-  if (files != SuiteFiles::kNone) {
-    const bool may_repeat = files == SuiteFiles::kTextIfAny;
+  const HayText text = (*std::ranges::max_element(options.suites, {}, &Suite::text))->text;
+  if (text != HayText::kNone) {
+    const bool may_repeat = text == HayText::kIfAny;
     line.Add(
         {.names = "-f,--file",
          .value = "FILE",
@@ -176,13 +178,14 @@ void Parse(std::string_view verb, const std::string& summary,
     }
   }
   for (const Suite* suite : options.suites) {
-    if (suite->files == SuiteFiles::kTextAndFolder && options.folder.empty()) {
-      Throw(ErrorKind::kInput, "{}: stories are needed: name their folder with -d FOLDER",
-            suite->name);
+    const char* const others = options.suites.size() > 1 ? ", or name other --tasks" : "";
+    if (suite->data != nullptr && options.folder.empty()) {
+      Throw(ErrorKind::kInput, "{}: needs a folder with {}: give it with -d FOLDER{}", suite->name,
+            suite->data, others);
     }
-    if (suite->files >= SuiteFiles::kText && options.files.empty()) {
-      Throw(ErrorKind::kInput, "{}: a text to hide the answer in is needed: give it with -f FILE",
-            suite->name);
+    if (suite->text == HayText::kNeeded && options.files.empty()) {
+      Throw(ErrorKind::kInput, "{}: needs a text to hide the answer in: give it with -f FILE{}",
+            suite->name, others);
     }
   }
   ChooseModel(options.model);

@@ -137,7 +137,7 @@ class EvalSuiteTest(CliTest):
         table = self.ok(*arguments, "--tasks", "niah_single_1,niah_multikey_2")
         self.assertEqual([line.split()[0] for line in table.splitlines()],
                          ["task", "niah_single_1", "niah_multikey_2"])
-        self.assertIn("niah_single_2: a text to hide the answer in is needed",
+        self.assertIn("niah_single_2: needs a text to hide the answer in",
                       self.refused(INPUT, *arguments))
 
     def test_refused(self):

@@ -1,18 +1,23 @@
 #include "eval/suites/answers.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string>
+
+#include "base/ascii.h"
 
 namespace godwit::eval {
 namespace {
 
 constexpr std::string_view kDigits = "0123456789";
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
+// Of the expected answers, those that stand in the answer.
+int64_t CountFound(std::string_view answer, const std::vector<std::string>& expected) {
+  std::string text = Lower(answer);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = '\n';
+  }
+  return std::ranges::count_if(
+      expected, [&](const std::string& one) { return text.find(Lower(one)) != std::string::npos; });
 }
 
 }  // namespace
@@ -53,13 +58,11 @@ bool IsOnlyLabel(std::string_view answer, std::string_view target, std::string_v
 }
 
 double ShareFound(std::string_view answer, const std::vector<std::string>& expected) {
-  std::string text = Lower(answer);
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) c = '\n';
-  }
-  const auto found = std::ranges::count_if(
-      expected, [&](const std::string& one) { return text.find(Lower(one)) != std::string::npos; });
-  return static_cast<double>(found) / static_cast<double>(expected.size());
+  return static_cast<double>(CountFound(answer, expected)) / static_cast<double>(expected.size());
+}
+
+double AnyFound(std::string_view answer, const std::vector<std::string>& expected) {
+  return CountFound(answer, expected) > 0 ? 1 : 0;
 }
 
 }  // namespace godwit::eval

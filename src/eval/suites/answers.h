@@ -21,8 +21,10 @@ bool HasWord(std::string_view answer, std::string_view word);
 bool IsOnlyLabel(std::string_view answer, std::string_view target, std::string_view question,
                  std::span<const std::string_view> labels);
 
-// RULER: the share of the expected answers that stand in the answer, in any case. Control
-// characters count as newlines.
+// RULER's string_match_all and string_match_part: the share of the expected answers that stand in
+// the answer, and whether one does: 1 or 0. In any case, also within a word; control characters
+// count as newlines.
 double ShareFound(std::string_view answer, const std::vector<std::string>& expected);
+double AnyFound(std::string_view answer, const std::vector<std::string>& expected);
 
 }  // namespace godwit::eval

@@ -28,10 +28,16 @@ constexpr std::string_view kNames[] = {"Bill", "Fred", "Jeff", "Mary", "apple", 
 
 struct Words {
   const char* instruction;
+  const char* rule = "";  // a line behind it
   const char* examples;
   const char* format;
   std::span<const std::string_view> labels;  // what an answer can be
 };
+
+constexpr const char* kItemsMove =
+    "\nIf a person got an item in the first location and travelled to the second location the item "
+    "is also in the second location. If a person dropped an item in the first location and moved "
+    "to the second location the item remains in the first location.";
 
 constexpr Words kQa1 = {
     .instruction =
@@ -60,10 +66,8 @@ constexpr Words kQa2 = {
     .instruction =
         "I give you context with the facts about locations and actions of different persons "
         "hidden in some random text and a question.You need to answer the question based "
-        "only on the information from the facts.\n"
-        "If a person got an item in the first location and travelled to the second location "
-        "the item is also in the second location. If a person dropped an item in the first "
-        "location and moved to the second location the item remains in the first location.",
+        "only on the information from the facts.",
+    .rule = kItemsMove,
     .examples =
         "<example>\n"
         "Charlie went to the kitchen. Charlie got a bottle. Charlie moved to the balcony. "
@@ -84,10 +88,8 @@ constexpr Words kQa3 = {
     .instruction =
         "I give you context with the facts about locations and actions of different persons "
         "hidden in some random text and a question. You need to answer the question based "
-        "only on the information from the facts.\n"
-        "If a person got an item in the first location and travelled to the second location "
-        "the item is also in the second location. If a person dropped an item in the first "
-        "location and moved to the second location the item remains in the first location.",
+        "only on the information from the facts.",
+    .rule = kItemsMove,
     .examples =
         "<example>\n"
         "John journeyed to the bedroom. Mary grabbed the apple. Mary went back to the "
@@ -186,11 +188,14 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     const BabiQuestion& asked = questions.At(place);
     Draws draws(seed, place.index, "babilong");
     hay.BeginAt(draws.Below(hay.count()));
-    HaystackSample parts{.before = fmt::format("{}\n\n{}\n\n{}\n\n<context>\n", kWords.instruction,
-                                               kWords.examples, kWords.format),
-                         .needles = asked.facts,
-                         .after = fmt::format("\n</context>\n\nQuestion: {}", asked.question),
-                         .max_new_tokens = max_new_tokens};
+    HaystackSample parts{
+        .words = {.before = fmt::format("{}{}\n\n{}\n\n{}\n\n<context>\n", kWords.instruction,
+                                        kWords.rule, kWords.examples, kWords.format),
+                  .question = fmt::format("\n</context>\n\nQuestion: {}", asked.question),
+                  .answer = ""},
+        .needles = asked.facts,
+        .depths = {},
+        .max_new_tokens = max_new_tokens};
     for (size_t i = 0; i < asked.facts.size(); ++i) parts.depths.push_back(draws.Percent());
     std::ranges::sort(parts.depths);
     Sample sample{
@@ -210,8 +215,8 @@ double Score(std::string_view answer, const Sample& sample) {
 
 template <const Words& kWords>
 constexpr Suite BabilongSuite(std::string_view name) {
-  return {"babilong",   name,         SuiteFiles::kTextAndFolder, /*has_depth=*/false, 20,
-          Open<kWords>, Score<kWords>};
+  return {"babilong",          name, HayText::kNeeded, "the stories of en-10k of bAbI",
+          /*has_depth=*/false, 20,   Open<kWords>,     Score<kWords>};
 }
 
 constexpr Suite kSuites[] = {BabilongSuite<kQa1>("qa1"), BabilongSuite<kQa2>("qa2"),

@@ -1,16 +1,14 @@
 #include "eval/suites/haystack.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error.h"
+#include "eval/suites/budget.h"
 
 namespace godwit::eval {
 namespace {
-
-bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
-bool IsUpper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; }
 
 // "said he." and "go!" do, "Mr." and "J." do not.
 bool EndsSentence(std::string_view text) {
@@ -91,72 +89,77 @@ Piece Haystack::First(const Piece& piece) const {
   return piece.text.starts_with(' ') ? pieces_->Make(piece.text.substr(1)) : piece;
 }
 
-int64_t RoomIn(int64_t length_tokens, int64_t taken_tokens) {
-  if (taken_tokens <= length_tokens) return length_tokens - taken_tokens;
-  Throw(ErrorKind::kInput,
-        "a sample of {} tokens has no room for its question, its needles and its answer, which "
-        "take {}",
-        length_tokens, taken_tokens);
+namespace {
+
+// What of a sample is the same however much hay there is.
+struct Burial {
+  PromptEnds ends;
+  std::vector<Piece> needles;
+  const std::vector<double>& depths;  // [needles]
+};
+
+struct Fit {
+  int64_t pieces = 0, tokens = 0;
+};
+
+// As many pieces as take `room_tokens` at most.
+Fit PiecesThatFit(Haystack& hay, int64_t length_tokens, int64_t room_tokens) {
+  Fit fit;
+  while (true) {
+    const Piece* const piece = hay.At(fit.pieces);
+    if (piece == nullptr) {
+      Throw(ErrorKind::kInput,
+            "a sample of {} tokens needs {} of text to hide its needles in, and there are {}: "
+            "expected a longer text",
+            length_tokens, room_tokens, fit.tokens);
+    }
+    if (fit.tokens + piece->size() > room_tokens) return fit;
+    fit.tokens += piece->size();
+    ++fit.pieces;
+  }
 }
+
+// Sets the spans of the needles, too.
+std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const Burial& burial,
+                           const Fit& fit, std::vector<TokenSpan>& spans) {
+  PromptBuilder builder(pieces);
+  builder.Append(burial.ends.first);
+  bool begins = true;
+  const auto append = [&](const Piece& piece) {
+    const int64_t begin = builder.Append(std::exchange(begins, false) ? hay.First(piece) : piece);
+    return TokenSpan{begin, builder.size()};
+  };
+  spans.clear();
+  const auto append_needle = [&] { spans.push_back(append(burial.needles[spans.size()])); };
+  int64_t passed = 0;
+  for (int64_t i = 0; i < fit.pieces; ++i) {
+    const Piece& piece = *hay.At(i);
+    passed += piece.size();
+    const auto share = 100 * static_cast<double>(passed) / static_cast<double>(fit.tokens);
+    while (spans.size() < burial.needles.size() && share > burial.depths[spans.size()]) {
+      append_needle();
+    }
+    append(piece);
+  }
+  while (spans.size() < burial.needles.size()) append_needle();
+  builder.Append(burial.ends.last);
+  return builder.Take();
+}
+
+}  // namespace
 
 void Bury(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts,
           int64_t length_tokens, Sample& sample) {
-  const Piece before = pieces.MakeFirst(parts.before);
-  const Piece after = pieces.Make(parts.after);
-  std::vector<Piece> needles;
-  int64_t taken =
-      std::ssize(pieces.coder().frame) + before.size() + after.size() + parts.max_new_tokens;
+  Burial burial{.ends = pieces.Ends(parts.words), .needles = {}, .depths = parts.depths};
+  int64_t taken = std::ssize(pieces.coder().frame) + burial.ends.size() + parts.max_new_tokens;
   for (const std::string& needle : parts.needles) {
-    needles.push_back(hay.Inside(needle));
-    taken += needles.back().size();
+    burial.needles.push_back(hay.Inside(needle));
+    taken += burial.needles.back().size();
   }
-
-  // Joining the last piece with what follows may take a token more than both by themselves.
-  for (int64_t room = RoomIn(length_tokens, taken);;) {
-    int64_t count = 0, hay_tokens = 0;
-    while (true) {
-      const Piece* const piece = hay.At(count);
-      if (piece == nullptr) {
-        Throw(ErrorKind::kInput,
-              "a sample of {} tokens needs {} of text to hide its needles in, and there are {}: "
-              "expected a longer text",
-              length_tokens, room, hay_tokens);
-      }
-      if (hay_tokens + piece->size() > room) break;
-      hay_tokens += piece->size();
-      ++count;
-    }
-
-    PromptBuilder builder(pieces);
-    builder.Append(before);
-    sample.needles.clear();
-    bool begins = true;
-    const auto append = [&](const Piece& piece) {
-      const int64_t begin = builder.Append(std::exchange(begins, false) ? hay.First(piece) : piece);
-      return TokenSpan{begin, builder.size()};
-    };
-    size_t next = 0;
-    int64_t passed = 0;
-    for (int64_t i = 0; i <= count; ++i) {
-      const int64_t size = i < count ? hay.At(i)->size() : 0;
-      const auto reached = [&](double depth) {
-        return i == count ||
-               static_cast<double>(passed + size) > depth / 100 * static_cast<double>(hay_tokens);
-      };
-      while (next < needles.size() && reached(parts.depths[next])) {
-        sample.needles.push_back(append(needles[next++]));
-      }
-      if (i < count) append(*hay.At(i));
-      passed += size;
-    }
-    builder.Append(after);
-    const int64_t excess = builder.size() + parts.max_new_tokens - length_tokens;
-    if (excess <= 0) {
-      sample.prompt = builder.Take();
-      return;
-    }
-    room = RoomIn(length_tokens, length_tokens - room + excess);
-  }
+  sample.prompt = BuildToFit(length_tokens, taken, parts.max_new_tokens, [&](int64_t room_tokens) {
+    const Fit fit = PiecesThatFit(hay, length_tokens, room_tokens);
+    return Build(pieces, hay, burial, fit, sample.needles);
+  });
 }
 
 }  // namespace godwit::eval

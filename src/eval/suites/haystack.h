@@ -48,10 +48,9 @@ class Haystack {
 };
 
 struct HaystackSample {
-  std::string before;                // the haystack
+  PromptWords words;
   std::vector<std::string> needles;  // in the order of their depths
   std::vector<double> depths;        // [needles], ascending, in % of the haystack's tokens
-  std::string after;                 // it, with the question
   int64_t max_new_tokens = 0;
 };
 
@@ -59,9 +58,6 @@ struct HaystackSample {
 // that ends at its depth or before. Sets the sample's prompt and needles.
 void Bury(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts,
           int64_t length_tokens, Sample& sample);
-
-// What is left of `length_tokens` beside `taken_tokens`. Throws Error(kInput) if that is nothing.
-int64_t RoomIn(int64_t length_tokens, int64_t taken_tokens);
 
 // Sentences, their blanks and line ends made one blank each. What goes on for long without an end
 // is cut between words.

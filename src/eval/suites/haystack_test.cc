@@ -18,10 +18,9 @@ class HaystackTest : public ::testing::Test {
                 int64_t length) {
     Sample sample;
     Bury(pieces_, hay,
-         {.before = "Before.\n",
+         {.words = {.before = "Before.\n", .question = "\nAft", .answer = "er"},
           .needles = std::move(needles),
           .depths = std::move(depths),
-          .after = "\nAfter",
           .max_new_tokens = 2},
          length, sample);
     return sample;

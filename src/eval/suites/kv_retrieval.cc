@@ -16,8 +16,12 @@ constexpr const char* kBefore =
     "data:\n";
 constexpr int64_t kUuidBytes = 36;
 
-std::string Question(const std::string& key) {
-  return fmt::format("\n\nKey: \"{}\"\nThe value associated with the specified key is: ", key);
+// All of it is the user's, as in the original.
+PromptWords Words(const std::string& key) {
+  return {.before = kBefore,
+          .question =
+              fmt::format("\n\nKey: \"{}\"\nThe value associated with the specified key is: ", key),
+          .answer = ""};
 }
 
 struct Pair {
@@ -34,15 +38,14 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
       return fmt::format("{}\"{}\": \"{}\",", i == 0 ? "{" : " ", pairs.back().key,
                          pairs.back().value);
     };
-    const Listing listing{.before = kBefore,
-                          .entry = entry,
+    const Listing listing{.entry = entry,
                           .finish = [](std::string& last) { last.back() = '}'; },
-                          .question = Question(""),
+                          .words = Words(""),
                           .most_name_tokens = kUuidBytes};
     const auto entries = Entries(pieces, listing, place.length_tokens, max_new_tokens);
     const size_t asked = EntryAt(*place.depth, entries.size());
     Sample sample{.expected = {pairs[asked].value}, .max_new_tokens = max_new_tokens};
-    AskFor(pieces, listing, entries, asked, Question(pairs[asked].key), sample);
+    AskFor(pieces, entries, asked, Words(pairs[asked].key), sample);
     return sample;
   };
 }
@@ -52,7 +55,8 @@ double Score(std::string_view answer, const Sample& sample) {
 }
 
 constexpr Suite kSuites[] = {
-    {"kv-retrieval", "kv-retrieval", SuiteFiles::kNone, /*has_depth=*/true, 50, Open, Score},
+    {"kv-retrieval", "kv-retrieval", HayText::kNone, /*data=*/nullptr, /*has_depth=*/true, 50, Open,
+     Score},
 };
 
 }  // namespace

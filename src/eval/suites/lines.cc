@@ -21,18 +21,17 @@ namespace {
 constexpr const char* kBefore =
     "Below is a record of lines I want you to remember. Each line begins with 'line <line index>' "
     "and contains a '<REGISTER_CONTENT>' at the end of the line as a numerical value. For each "
-    "line "
-    "index, memorize its corresponding <REGISTER_CONTENT>. At the end of the record, I will ask "
-    "you "
-    "to retrieve the corresponding <REGISTER_CONTENT> of a certain line index. Now the record "
-    "start:\n\n";
+    "line index, memorize its corresponding <REGISTER_CONTENT>. At the end of the record, I will "
+    "ask you to retrieve the corresponding <REGISTER_CONTENT> of a certain line index. Now the "
+    "record start:\n\n";
 constexpr int64_t kMostNumber = 50000;
 
-std::string Question(const std::string& name) {
-  return fmt::format(
-      "\nNow the record is over. Tell me what is the <REGISTER_CONTENT> in line {0}? I need the "
-      "number.\nline {0}: REGISTER_CONTENT is",
-      name);
+PromptWords Words(const std::string& name) {
+  return {.before = kBefore,
+          .question = fmt::format("\nNow the record is over. Tell me what is the "
+                                  "<REGISTER_CONTENT> in line {}? I need the number.",
+                                  name),
+          .answer = fmt::format("\nline {}: REGISTER_CONTENT is", name)};
 }
 
 SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
@@ -51,17 +50,16 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
       return fmt::format("line {}: REGISTER_CONTENT is <{}>\n", names[static_cast<size_t>(i)],
                          numbers.back());
     };
-    const Listing listing{.before = kBefore,
-                          .entry = entry,
+    const Listing listing{.entry = entry,
                           .finish = {},
-                          .question = Question(""),
+                          .words = Words(""),
                           .most_name_tokens = 2 * kMostWordPairBytes};
     const auto entries = Entries(pieces, listing, place.length_tokens, max_new_tokens);
     const size_t asked = EntryAt(*place.depth, entries.size());
     Sample sample{.expected = {fmt::format("{}", numbers[asked])},
                   .max_new_tokens = max_new_tokens,
                   .stop = {"\n"}};
-    AskFor(pieces, listing, entries, asked, Question(names[asked]), sample);
+    AskFor(pieces, entries, asked, Words(names[asked]), sample);
     return sample;
   };
 }
@@ -71,7 +69,7 @@ double Score(std::string_view answer, const Sample& sample) {
 }
 
 constexpr Suite kSuites[] = {
-    {"lines", "lines", SuiteFiles::kNone, /*has_depth=*/true, 16, Open, Score},
+    {"lines", "lines", HayText::kNone, /*data=*/nullptr, /*has_depth=*/true, 16, Open, Score},
 };
 
 }  // namespace

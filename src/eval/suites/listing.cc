@@ -3,16 +3,15 @@
 #include <cmath>
 #include <utility>
 
-#include "eval/suites/haystack.h"
+#include "eval/suites/budget.h"
 
 namespace godwit::eval {
 
 std::vector<Piece> Entries(const PieceMaker& pieces, const Listing& listing, int64_t length_tokens,
                            int64_t max_new_tokens) {
   constexpr int64_t kJoined = 4;  // that joining the last entry with the question may take
-  const int64_t taken = std::ssize(pieces.coder().frame) + pieces.MakeFirst(listing.before).size() +
-                        pieces.Make(listing.question).size() + listing.most_name_tokens + kJoined +
-                        max_new_tokens;
+  const int64_t taken = std::ssize(pieces.coder().frame) + pieces.Ends(listing.words).size() +
+                        listing.most_name_tokens + kJoined + max_new_tokens;
   std::vector<Piece> entries;
   for (int64_t room = RoomIn(length_tokens, taken);;) {
     Piece next = pieces.Make(listing.entry(std::ssize(entries)));
@@ -33,15 +32,16 @@ size_t EntryAt(double depth, size_t count) {
   return static_cast<size_t>(std::lround(depth / 100 * static_cast<double>(count - 1)));
 }
 
-void AskFor(const PieceMaker& pieces, const Listing& listing, const std::vector<Piece>& entries,
-            size_t asked, const std::string& question, Sample& sample) {
+void AskFor(const PieceMaker& pieces, const std::vector<Piece>& entries, size_t asked,
+            const PromptWords& words, Sample& sample) {
+  const PromptEnds ends = pieces.Ends(words);
   PromptBuilder builder(pieces);
-  builder.Append(pieces.MakeFirst(listing.before));
+  builder.Append(ends.first);
   for (size_t i = 0; i < entries.size(); ++i) {
     const int64_t begin = builder.Append(entries[i]);
     if (i == asked) sample.needles = {{begin, builder.size()}};
   }
-  sample.shared_tokens = builder.Append(pieces.Make(question));
+  sample.shared_tokens = builder.Append(ends.last);
   sample.prompt = builder.Take();
 }
 

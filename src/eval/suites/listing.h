@@ -13,11 +13,10 @@
 namespace godwit::eval {
 
 struct Listing {
-  std::string before;
   std::function<std::string(int64_t i)> entry;     // each begins a line or, with a blank, a word
   std::function<void(std::string& entry)> finish;  // of the last one; may be empty
-  std::string question;                            // that has nothing for the entry's name yet
-  int64_t most_name_tokens = 0;                    // what the name adds to it at most
+  PromptWords words;             // their question has nothing for the entry's name yet
+  int64_t most_name_tokens = 0;  // what the name adds to it at most
 };
 
 // As many entries as fit beside all that and an answer: at least one.
@@ -28,7 +27,7 @@ std::vector<Piece> Entries(const PieceMaker& pieces, const Listing& listing, int
 size_t EntryAt(double depth, size_t count);
 
 // Sets the sample's prompt, needle and what it shares.
-void AskFor(const PieceMaker& pieces, const Listing& listing, const std::vector<Piece>& entries,
-            size_t asked, const std::string& question, Sample& sample);
+void AskFor(const PieceMaker& pieces, const std::vector<Piece>& entries, size_t asked,
+            const PromptWords& words, Sample& sample);
 
 }  // namespace godwit::eval

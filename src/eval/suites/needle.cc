@@ -24,13 +24,14 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     const std::string number = DrawNumber(draws);
     Sample sample{.expected = {number}, .max_new_tokens = max_new_tokens, .stop = {"\n"}};
     Bury(pieces, hay,
-         {.before = "",
+         {.words = {.before = "",
+                    .question = fmt::format(
+                        "\n\nWhat is the special magic {} number? Don't give information "
+                        "outside the document or repeat your findings.",
+                        city),
+                    .answer = fmt::format("\n\nThe special magic {} number is:", city)},
           .needles = {fmt::format("The special magic {} number is: {}.", city, number)},
           .depths = {*place.depth},
-          .after = fmt::format("\n\nWhat is the special magic {0} number? Don't give information "
-                               "outside the document or repeat your findings.\n\nThe special magic "
-                               "{0} number is:",
-                               city),
           .max_new_tokens = max_new_tokens},
          place.length_tokens, sample);
     return sample;
@@ -42,7 +43,7 @@ double Score(std::string_view answer, const Sample& sample) {
 }
 
 constexpr Suite kSuites[] = {
-    {"needle", "needle", SuiteFiles::kTextIfAny, /*has_depth=*/true, 16, Open, Score},
+    {"needle", "needle", HayText::kIfAny, /*data=*/nullptr, /*has_depth=*/true, 16, Open, Score},
 };
 
 }  // namespace

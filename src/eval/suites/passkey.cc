@@ -48,10 +48,11 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
     const std::string key = kKind.draw(draws);
     Sample sample{.expected = {key}, .max_new_tokens = inputs.max_new_tokens};
     Bury(pieces, hay,
-         {.before = kKind.before,
+         {.words = {.before = kKind.before,
+                    .question = fmt::format("\n\nWhat is the {}?", kKind.name),
+                    .answer = fmt::format("\n\nThe {} is", kKind.name)},
           .needles = {fmt::format("The {0} is {1}. Remember it. {1} is the {0}.", kKind.name, key)},
           .depths = {*place.depth},
-          .after = fmt::format("\n\nWhat is the {0}?\n\nThe {0} is", kKind.name),
           .max_new_tokens = inputs.max_new_tokens},
          place.length_tokens, sample);
     return sample;
@@ -63,9 +64,10 @@ double Score(std::string_view answer, const Sample& sample) {
 }
 
 constexpr Suite kSuites[] = {
-    {"passkey", "passkey", SuiteFiles::kNone, /*has_depth=*/true, 6, Open<kPasskey>, Score},
-    {"passkey", "number-string", SuiteFiles::kNone, /*has_depth=*/true, 12, Open<kNumberString>,
+    {"passkey", "passkey", HayText::kNone, /*data=*/nullptr, /*has_depth=*/true, 6, Open<kPasskey>,
      Score},
+    {"passkey", "number-string", HayText::kNone, /*data=*/nullptr, /*has_depth=*/true, 12,
+     Open<kNumberString>, Score},
 };
 
 }  // namespace

@@ -1,15 +1,14 @@
 #include "eval/suites/prompt_builder.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
+
+#include "base/ascii.h"
 
 namespace godwit::eval {
 namespace {
 
 constexpr std::string_view kLine = "\n", kWord = "a";
-
-bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
 bool Meet(std::string_view before, std::string_view after) {
   if (before.empty() || after.empty()) return true;
@@ -21,6 +20,10 @@ bool Meet(std::string_view before, std::string_view after) {
 
 PieceMaker::PieceMaker(const StreamCoder& coder)
     : coder_(coder), line_(coder.encode(kLine)), word_(coder.encode(kWord)) {}
+
+PromptEnds PieceMaker::Ends(const PromptWords& words) const {
+  return {.first = MakeFirst(words.before), .last = Make(words.question + words.answer)};
+}
 
 Piece PieceMaker::Make(std::string text) const {
   const bool blank = !text.empty() && IsSpace(text.front());

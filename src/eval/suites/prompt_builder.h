@@ -19,6 +19,19 @@ struct Piece {
   int64_t size() const { return std::ssize(tokens); }
 };
 
+// What stands around the text of a prompt.
+struct PromptWords {
+  std::string before;    // the text
+  std::string question;  // behind it
+  std::string answer;    // the beginning of the model's own
+};
+
+struct PromptEnds {
+  Piece first, last;
+
+  int64_t size() const { return first.size() + last.size(); }
+};
+
 // Each piece by itself, as EncodeInside has it.
 class PieceMaker {
  public:
@@ -30,6 +43,7 @@ class PieceMaker {
   std::vector<Piece> Make(const std::vector<std::string>& texts) const;
   // At the beginning of a text, behind its frame.
   Piece MakeFirst(std::string text) const;
+  PromptEnds Ends(const PromptWords& words) const;
 
  private:
   const StreamCoder& coder_;

@@ -49,19 +49,21 @@ std::string Joined(const std::vector<std::string>& keys) {
   return fmt::format("{}, and {}", fmt::join(keys.begin(), keys.end() - 1, ", "), keys.back());
 }
 
-// What is on both sides of the text.
-void PutWords(const Niah& niah, const std::string& query, HaystackSample& parts) {
+PromptWords Words(const Niah& niah, const std::string& query) {
   std::string kind = niah.kind();
   if (niah.asks_for_one()) kind.pop_back();
   const char* const are = niah.asks_for_one() ? "is" : "are";
-  parts.before = fmt::format(
-      "{} special magic {} {} hidden within the following text. Make sure to memorize it. I will "
-      "quiz you about the {} afterwards.\n",
-      niah.asks_for_one() ? "A" : "Some", kind, are, kind);
-  parts.after = fmt::format(
-      "\nWhat {} the special magic {} for {} mentioned in the provided text? The special magic {} "
-      "for {} mentioned in the provided text {}",
-      niah.asks_for_one() ? "is" : "are all", kind, query, kind, query, are);
+  return {
+      .before = fmt::format("{} special magic {} {} hidden within the following text. Make sure to "
+                            "memorize it. I will quiz you about the {} afterwards.\n",
+                            niah.asks_for_one() ? "A" : "Some", kind, are, kind),
+      // The last line of other texts has its newline already.
+      .question = fmt::format("{}What {} the special magic {} for {} mentioned in the provided "
+                              "text?",
+                              niah.hay == Hay::kEssay ? "\n" : "",
+                              niah.asks_for_one() ? "is" : "are all", kind, query),
+      .answer = fmt::format(" The special magic {} for {} mentioned in the provided text {}", kind,
+                            query, are)};
 }
 
 // RULER's: of 40 steps from 0 to 100 %.
@@ -106,10 +108,11 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
       }
     }
     draws.Shuffle(needles);
-    HaystackSample parts{.max_new_tokens = max_new_tokens};
+    HaystackSample parts{.words = Words(kNiah, Joined(asked)),
+                         .needles = {},
+                         .depths = DrawDepths(draws, std::ssize(needles)),
+                         .max_new_tokens = max_new_tokens};
     for (const auto& needle : needles) parts.needles.push_back(needle.first);
-    parts.depths = DrawDepths(draws, std::ssize(needles));
-    PutWords(kNiah, Joined(asked), parts);
     Bury(pieces, hay, parts, place.length_tokens, sample);
     auto span = sample.needles.begin();
     std::vector<TokenSpan> spans;
@@ -130,7 +133,8 @@ template <const Niah& kNiah>
 constexpr Suite NiahSuite(std::string_view name) {
   return {"ruler",
           name,
-          kNiah.hay == Hay::kEssay ? SuiteFiles::kText : SuiteFiles::kNone,
+          kNiah.hay == Hay::kEssay ? HayText::kNeeded : HayText::kNone,
+          /*data=*/nullptr,
           /*has_depth=*/false,
           128,
           Open<kNiah>,

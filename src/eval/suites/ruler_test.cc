@@ -42,11 +42,11 @@ TEST(RulerTest, OneAnswerIsAskedForInTheSingular) {
                          "to memorize it. I will quiz you about the number afterwards.\n"));
   const std::string key = text.substr(text.find(" numbers for ") + 13);
   const std::string name = key.substr(0, key.find(' '));
-  EXPECT_THAT(text,
-              EndsWith(fmt::format("\nWhat is the special magic number for {0} mentioned in the "
-                                   "provided text? The special magic number for {0} mentioned "
-                                   "in the provided text is",
-                                   name)));
+  EXPECT_THAT(text, EndsWith(fmt::format(
+                        "again.\nWhat is the special magic number for {0} mentioned in the "
+                        "provided text? The special magic number for {0} mentioned "
+                        "in the provided text is",
+                        name)));
 }
 
 TEST(RulerTest, SeveralKeysAreAskedForTogether) {

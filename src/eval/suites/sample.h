@@ -43,16 +43,18 @@ struct SuiteInputs {
   uint64_t seed = 0;
   int64_t max_new_tokens = 0;
   std::vector<std::string> texts;  // of the user's files: what the needles are hidden in
-  std::string folder;              // of a data set
+  std::string folder;              // with what Suite::data says
   std::string_view task;           // the suite's name
 };
 
-enum class SuiteFiles { kNone, kTextIfAny, kText, kTextAndFolder };
+// Whether a text of the user hides the needles.
+enum class HayText { kNone, kIfAny, kNeeded };
 
 struct Suite {
   std::string_view verb;  // godwit eval VERB
   std::string_view name;
-  SuiteFiles files;
+  HayText text;
+  const char* data;  // what a folder of the user has to hold, or nullptr
   bool has_depth;
   int64_t max_new_tokens;  // the original's
   // The maker uses `pieces`, which must outlive it.

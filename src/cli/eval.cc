@@ -22,7 +22,7 @@ constexpr Verb kEvaluations[] = {
     {"kv-retrieval", "the value of one key of a large JSON object", EvalKvRetrieval},
     {"lines", "the number on one of many lines with names: LongEval", EvalLines},
     {"babilong", "what follows from the facts of a story in a long text", EvalBabilong},
-    {"ruler", "one or several of many facts in a long text: RULER's needles", EvalRuler},
+    {"ruler", "facts, variables and frequent words in a long text: RULER", EvalRuler},
     {"quant", "what quantization costs, beside the float model: text and tasks", EvalQuant},
 };
 

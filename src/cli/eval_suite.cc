@@ -434,8 +434,9 @@ int EvalBabilong(std::span<const std::string> arguments) {
 int EvalRuler(std::span<const std::string> arguments) {
   return EvalSuite(
       "ruler",
-      "Asks for one or several of the facts that are hidden in a long text, among others "
-      "that look like them, as the needle tasks of RULER do.",
+      "Asks for facts that are hidden in a long text among others that look like them, for "
+      "variables that got a value from each other, and for the words that stand there most "
+      "often, as RULER does.",
       arguments);
 }
 

@@ -9,7 +9,8 @@ namespace godwit::eval {
 std::vector<const Suite*> SuitesOf(std::string_view verb) {
   std::vector<const Suite*> suites;
   for (const auto list : {PasskeySuites(), NeedleSuites(), KvRetrievalSuites(), LinesSuites(),
-                          BabilongSuites(), RulerSuites()}) {
+                          BabilongSuites(), RulerNeedleSuites(), RulerTrackingSuites(),
+                          RulerCommonWordsSuites(), RulerFrequentWordsSuites()}) {
     for (const Suite& suite : list) {
       if (suite.verb == verb) suites.push_back(&suite);
     }

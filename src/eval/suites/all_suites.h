@@ -14,7 +14,10 @@ std::span<const Suite> NeedleSuites();
 std::span<const Suite> KvRetrievalSuites();
 std::span<const Suite> LinesSuites();
 std::span<const Suite> BabilongSuites();
-std::span<const Suite> RulerSuites();
+std::span<const Suite> RulerNeedleSuites();
+std::span<const Suite> RulerTrackingSuites();
+std::span<const Suite> RulerCommonWordsSuites();
+std::span<const Suite> RulerFrequentWordsSuites();
 
 // Those of `godwit eval VERB`, in the order in which they are run.
 std::vector<const Suite*> SuitesOf(std::string_view verb);

@@ -38,5 +38,16 @@ TEST(AnswersTest, TheTargetIsTheOnlyLabelOfTheFirstSentence) {
   EXPECT_FALSE(right("the kitchen", "Where was Mary before the kitchen?"));
 }
 
+// RULER's string_match_all and string_match_part.
+TEST(AnswersTest, ExpectedAnswersAreLookedForInAnyCaseAlsoWithinAWord) {
+  const std::vector<std::string> expected = {"France", "in France", "Normandy"};
+  EXPECT_EQ(ShareFound(" It is normandy, in\001France.", expected), 2.0 / 3);
+  EXPECT_EQ(ShareFound("in FRANCE", {"france", "in France"}), 1);
+  EXPECT_EQ(ShareFound("", expected), 0);
+  EXPECT_EQ(AnyFound(" Frances is right", expected), 1);
+  EXPECT_EQ(AnyFound("Spain", expected), 0);
+  EXPECT_EQ(AnyFound("a\tb", {"a\nb"}), 1);  // control characters are newlines
+}
+
 }  // namespace
 }  // namespace godwit::eval

@@ -19,6 +19,15 @@ int64_t Draws::Below(int64_t count) {
 
 double Draws::Percent() { return 100 * Uniform(seed_, sequence_, drawn_++, /*draw=*/0); }
 
+std::vector<size_t> Draws::Copies(const std::vector<int64_t>& times) {
+  std::vector<size_t> copies;
+  for (size_t i = 0; i < times.size(); ++i) {
+    copies.insert(copies.end(), static_cast<size_t>(times[i]), i);
+  }
+  Shuffle(copies);
+  return copies;
+}
+
 // The beginning of a shuffle, of which only what has moved is kept.
 std::vector<int64_t> Draws::Different(int64_t chosen, int64_t count) {
   std::unordered_map<int64_t, int64_t> moved;

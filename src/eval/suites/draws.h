@@ -4,6 +4,7 @@
 // that lengths, depths and policies are compared on the same questions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,9 @@ class Draws {
       std::swap(items[static_cast<size_t>(i)], items[static_cast<size_t>(Below(i + 1))]);
     }
   }
+
+  // The number i times[i] times, for all i, in any order.
+  std::vector<size_t> Copies(const std::vector<int64_t>& times);
 
   // `chosen` different numbers of 0 to count - 1, in the order in which they were drawn.
   std::vector<int64_t> Different(int64_t chosen, int64_t count);

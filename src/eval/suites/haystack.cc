@@ -151,7 +151,7 @@ std::vector<int32_t> Build(const PieceMaker& pieces, Haystack& hay, const Burial
 void Bury(const PieceMaker& pieces, Haystack& hay, const HaystackSample& parts,
           int64_t length_tokens, Sample& sample) {
   Burial burial{.ends = pieces.Ends(parts.words), .needles = {}, .depths = parts.depths};
-  int64_t taken = std::ssize(pieces.coder().frame) + burial.ends.size() + parts.max_new_tokens;
+  int64_t taken = burial.ends.tokens + parts.max_new_tokens;
   for (const std::string& needle : parts.needles) {
     burial.needles.push_back(hay.Inside(needle));
     taken += burial.needles.back().size();

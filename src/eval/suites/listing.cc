@@ -10,8 +10,8 @@ namespace godwit::eval {
 std::vector<Piece> Entries(const PieceMaker& pieces, const Listing& listing, int64_t length_tokens,
                            int64_t max_new_tokens) {
   constexpr int64_t kJoined = 4;  // that joining the last entry with the question may take
-  const int64_t taken = std::ssize(pieces.coder().frame) + pieces.Ends(listing.words).size() +
-                        listing.most_name_tokens + kJoined + max_new_tokens;
+  const int64_t taken =
+      pieces.Ends(listing.words).tokens + listing.most_name_tokens + kJoined + max_new_tokens;
   std::vector<Piece> entries;
   for (int64_t room = RoomIn(length_tokens, taken);;) {
     Piece next = pieces.Make(listing.entry(std::ssize(entries)));

@@ -22,7 +22,9 @@ PieceMaker::PieceMaker(const StreamCoder& coder)
     : coder_(coder), line_(coder.encode(kLine)), word_(coder.encode(kWord)) {}
 
 PromptEnds PieceMaker::Ends(const PromptWords& words) const {
-  return {.first = MakeFirst(words.before), .last = Make(words.question + words.answer)};
+  PromptEnds ends{.first = MakeFirst(words.before), .last = Make(words.question + words.answer)};
+  ends.tokens = std::ssize(coder_.frame) + ends.first.size() + ends.last.size();
+  return ends;
 }
 
 Piece PieceMaker::Make(std::string text) const {

@@ -28,8 +28,7 @@ struct PromptWords {
 
 struct PromptEnds {
   Piece first, last;
-
-  int64_t size() const { return first.size() + last.size(); }
+  int64_t tokens;  // of both and the frame
 };
 
 // Each piece by itself, as EncodeInside has it.

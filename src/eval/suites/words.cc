@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "base/error.h"
@@ -105,7 +106,30 @@ constexpr const char* kCities[] = {
     "Seoul", "Sydney", "Tokyo", "Toronto", "Vienna", "Warsaw"};
 // clang-format on
 
+// Some are both.
+const std::vector<std::string>& Words() {
+  static const auto words = [] {
+    std::vector<std::string> both(std::begin(kAdjectives), std::end(kAdjectives));
+    both.insert(both.end(), std::begin(kNouns), std::end(kNouns));
+    std::ranges::sort(both);
+    const auto repeated = std::ranges::unique(both);
+    both.erase(repeated.begin(), repeated.end());
+    return both;
+  }();
+  return words;
+}
+
 }  // namespace
+
+const int64_t kWords = std::ssize(Words());
+
+std::vector<std::string> DrawWords(Draws& draws, int64_t count) {
+  std::vector<std::string> words;
+  for (const int64_t which : draws.Different(count, kWords)) {
+    words.push_back(Words()[static_cast<size_t>(which)]);
+  }
+  return words;
+}
 
 const int64_t kWordPairs = std::ssize(kAdjectives) * std::ssize(kNouns);
 

@@ -10,6 +10,10 @@
 
 namespace godwit::eval {
 
+// "lantern": different ones of the kWords that there are.
+extern const int64_t kWords;
+std::vector<std::string> DrawWords(Draws& draws, int64_t count);
+
 // "brave-lantern", of which there are kWordPairs: the number `which` of them.
 extern const int64_t kWordPairs;
 inline constexpr int64_t kMostWordPairBytes = 20;  // of one

@@ -158,6 +158,6 @@ constexpr Suite kSuites[] = {
 
 }  // namespace
 
-std::span<const Suite> RulerSuites() { return kSuites; }
+std::span<const Suite> RulerNeedleSuites() { return kSuites; }
 
 }  // namespace godwit::eval

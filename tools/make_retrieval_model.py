@@ -4,56 +4,75 @@
     tools/make_retrieval_model.py OUT [--temperature T] [--noise SD] [--cosine C] [--sink S]
                                       [--idle-heads N] [--hops 2]
 
-It continues a text with what followed the last seven tokens when they stood there before: an
-induction circuit in the shape of GLM. A question
-that ends in the words before a needle's answer is answered, at any depth of two million tokens. It
-knows nothing else. The numbers behind it are in models/README.md. The flags make it as hard as
-models are that were trained; all are 0 in the one that ships.
+It answers with what followed the words of the question where they stood in the text: an induction
+circuit in the shape of GLM, in which a value is bound to the key before it. Words that only join the
+two, "is" or "mentioned in the provided text", are all one to it. A question that ends in a key and
+such words is answered, at any depth of two million tokens. It knows nothing else. The numbers behind
+it are in models/README.md. The flags make it as hard as models are that were trained; all are 0 in
+the one that ships.
 
-  residual        [E | P1 .. P7 | O], blocks of 24: the token's code, those of the tokens before it,
-                  and the code of the token to come. Codes are the words of the Golay code, 0 and 1
-                  written as +1 and -1: 4,096 of them, any two with a cosine of 1/3 at most.
-  layers 0, 1, 2  one head each, which looks back by exactly 1, 2 and 4 tokens and copies what these
-                  know: P1; P2 and P3; P4 to P7. Its queries and keys are biases, alike for every
-                  token, of which the rotation makes a function of the distance: the sum over
-                  frequencies f of A cos(f (distance - shift)).
-  layer 3         what follows tokens that are like these: key [P1 .. P7], query [E, P1 .. P6] with a
-                  weight for each, in the part of a head that is not rotated; value E, put into O.
+  residual        [E | P1 P2 P3 | B1 B2 B3 | F], blocks of 24, and flags: the token's code, those of
+                  the three before it, those of the key it is bound to. Codes are the words of the
+                  Golay code, 0 and 1 written as +1 and -1: 4,096 of them, any two with a cosine of
+                  1/3 at most. All joints have the same one.
+  layers 0, 1     one head each, which looks back by exactly 1 and 2 tokens and copies what these
+                  know: P1; P2 and P3. Its queries and keys are biases, alike for every token, of
+                  which the rotation makes a function of the distance: the sum over frequencies f of
+                  A cos(f (distance - shift)).
+  layer 2         looks for the nearest joint behind a token that is none. There a key has ended, and
+                  B1 .. B3 are its P1 .. P3.
+  layer 3         what follows tokens that are like these: key [P1 P2 P3 B1 B2 B3], query [E P1 P2 B1
+                  B2 B3] with a weight for each, in the part of a head that is not rotated; value E,
+                  added to E much enlarged: that is what the head, which is the embedding, reads.
 
-Needs numpy; its words are those of retrieval_words.txt and of models/books-3m/tokenizer.json.
+Needs numpy.
 """
 
 import argparse
 import json
 import pathlib
-import re
-import string
 import struct
 import sys
 
 import numpy as np
+from retrieval_tokenizer import BOS, EOS, STOPS, VOCABULARY, is_mark, kinds, tokenizer
 
-TOOLS = pathlib.Path(__file__).resolve().parent
-WORDS = TOOLS / "retrieval_words.txt"  # of needles and questions
-BOOKS = TOOLS.parent / "models/books-3m/tokenizer.json"
-
-VOCABULARY = 4096  # words of the Golay code
 CODE = 24
-SHIFTS = (1, 2, 4)
-MATCHED = sum(SHIFTS)
+BEFORE = 3  # tokens that a token knows before it, and tokens of a key
 ROTARY = 24
-HEAD = ROTARY + MATCHED * CODE
+SPARE = ROTARY + 2 * BEFORE * CODE  # from here on a head has flags, each in eight dimensions
+HEAD = SPARE + 24
+MLP = 8  # of zeros
 CONTEXT = 1 << 21
+THETA = 1e4
 
-THETA = 100.0  # the neighbour of the distance wanted lacks 0.88 A, any farther one 1.4 A
-SHARPNESS = 40.0  # A
-# What a matched token adds to a score, from the last token back. Each is more than all before it: the
-# longest match wins, as in a suffix automaton, wherever else a text is alike. One that does not match
-# takes 2/3 of it away at least: 27, against ln(2^21) = 15 for all that may lack only the seventh.
-WEIGHTS = 40 * 2.0 ** np.arange(MATCHED - 1, -1, -1)
-GAIN = 2.0  # the right logit is 48, others 16 at most
+# Blocks of the residual, by their first dimension.
+E = 0
+P = CODE
+B = P + BEFORE * CODE
+FLAGS = B + BEFORE * CODE
+JOINT, MARK, FIRST, AFTER_JOINT = range(FLAGS, FLAGS + 4)  # each +1 or -1
+FOUND = FLAGS + 8  # with two hops
 
-BOS, EOS = "<s>", "</s>"
+SHARPNESS = 60.0  # A: the neighbour of the distance wanted lacks 35, any farther one 100
+# Cosines and sines, by frequency, of a function of the distance that is least in sum of those that
+# fall by 24 or more from every distance d < 45 to all from d + 2 to 2^21; from d > 6 on, to all from
+# d + 2 + 0.6 (d - 6): of two joints the nearer one, as far back as a value is long.
+NEAREST = ((1, 2, 8, 30, 82, 221, 138, 206, 297, 233, 219, 403),
+           (-1, 1, -10, -72, -13, 0, 0, 0, 15, 0, 30, -36))
+KEY_END = 1500.0  # what that joint scores above other tokens; the function spans 300 over a value
+
+# What a token alike adds to a score: those before, those of the key, from the last one back. One that
+# is not takes 2/3 of it away at least, 4/3 at most. First counts whether a joint has just ended or, in
+# a value, its last token; then the key's last word; then, since other words may stand before the key,
+# the last token but one. 53, what lacks only the least, is more than ln(2^21) = 15.
+RECENT = 10240.0, 2560.0, 80.0
+BOUND = 5120.0, 640.0, 320.0
+NO_ANSWER = 5120.0  # what a joint lacks as a next token, and a mark behind a joint
+TIES = 0.01  # of NEAREST: of answers that match alike one is taken, by its place
+
+ENLARGED = 32.0
+GAIN = 0.75  # the right logit is about 48, others 16 at most
 
 
 def golay_codes():
@@ -69,65 +88,67 @@ def golay_codes():
     return codes
 
 
-def with_twins(codes, cosine):
-    """Every odd token's code brought to this cosine with that of the even one before it."""
-    if cosine == 0:
-        return codes
-    even, odd = codes[0::2], codes[1::2].copy()
-    odd -= even * (np.sum(even * odd, 1, keepdims=True) / CODE)
-    odd *= np.sqrt(CODE) / np.linalg.norm(odd, axis=1, keepdims=True)
-    twins = codes.copy()
-    twins[1::2] = cosine * even + np.sqrt(1 - cosine * cosine) * odd
-    return twins
+def token_codes(ids, cosine, random):
+    """[4096, 24]. Of numbers, adjectives, nouns and cities, each kind is brought closer together: by a
+    part that all have, so that they have a cosine of about `cosine` with each other."""
+    codes = golay_codes()
+    codes[[ids[token] for token in STOPS]] = codes[ids[":"]]
+    for kind in kinds(ids) if cosine else []:
+        shared = random.standard_normal(CODE)
+        shared /= np.linalg.norm(shared)
+        own = codes[kind] - np.outer(codes[kind] @ shared, shared)
+        own /= np.linalg.norm(own, axis=1, keepdims=True)
+        codes[kind] = np.sqrt(CODE) * (np.sqrt(cosine) * shared + np.sqrt(1 - cosine) * own)
+    return codes
 
 
 class Model:
     """The tensors, written block by block."""
 
-    def __init__(self, options, joint):
-        self.layers = len(SHIFTS) + options.hops
+    def __init__(self, options, ids):
+        self.layers = 3 + options.hops
         self.heads = 1 + options.idle_heads
-        self.blocks = 1 + MATCHED + options.hops
-        self.hidden = self.blocks * CODE
+        self.hidden = FOUND + (CODE if options.hops == 2 else 0)
         self.random = np.random.default_rng(options.seed)
         self.tensors = {}
-        codes = with_twins(golay_codes(), options.cosine)
-        self.embedding(codes)
-        known = 1  # blocks of the residual that are written, all of the same norm
-        for layer, shift in enumerate(SHIFTS):
-            self.open_layer(layer, known)
+        self.embed(ids, options.cosine)
+        written = CODE + 3  # dimensions of the residual that are not 0, all of the same norm
+        for layer, shift in enumerate((1, 2)):
+            self.open_layer(layer, written)
             self.look_back(layer, shift)
-            known += shift
-        self.open_layer(len(SHIFTS), known)
-        self.match(len(SHIFTS), options)
+            written += shift * CODE + (layer == 0)
+        self.open_layer(2, written)
+        self.bind(2)
+        written += BEFORE * CODE
+        self.open_layer(3, written)
+        self.match(3, options)
         if options.hops == 2:
-            self.open_layer(len(SHIFTS) + 1, known + 1)
-            self.match_again(len(SHIFTS) + 1, options, codes[joint])
-        self.tensors["model.norm.weight"] = self.gain_of(self.blocks)
-        head = np.zeros((VOCABULARY, self.hidden), np.float32)
-        head[:, -CODE:] = GAIN * codes
-        self.tensors["lm_head.weight"] = head
+            self.open_layer(4, written + CODE)
+            self.match_again(4, options)
+        self.tensors["model.norm.weight"] = np.zeros(self.hidden, np.float32)
+        self.tensors["model.norm.weight"][:CODE] = GAIN
 
-    def gain_of(self, known):
-        """RMSNorm divides by the root of the share of blocks that are written: a norm's weights
-        that undo it."""
-        return np.full(self.hidden, np.sqrt(known / self.blocks), np.float32)
-
-    def embedding(self, codes):
+    def embed(self, ids, cosine):
         table = np.zeros((VOCABULARY, self.hidden), np.float32)
-        table[:, :CODE] = codes
+        table[:, E:E + CODE] = token_codes(ids, cosine, self.random)
+        table[:, [JOINT, MARK, FIRST]] = -1
+        table[[ids[token] for token in STOPS], JOINT] = 1
+        table[[ids[token] for token in ids if is_mark(token)], MARK] = 1
+        table[ids[BOS], FIRST] = 1
         self.tensors["model.embed_tokens.weight"] = table
 
-    def open_layer(self, layer, known):
-        """All of a layer but what its head does; an MLP of zeros. Idle heads ask for nothing in
-        particular, and what they find goes nowhere."""
+    def open_layer(self, layer, written):
+        """All of a layer but what its head does; an MLP of zeros. RMSNorm divides by the root of the
+        share that is written, which its weights undo. Idle heads ask for nothing in particular, and
+        what they find goes nowhere."""
         name = f"model.layers.{layer}."
         queries = self.heads * HEAD
         idle = self.random.standard_normal(queries).astype(np.float32)
         idle[:HEAD] = 0
+        gain = np.full(self.hidden, np.sqrt(written / self.hidden), np.float32)
         self.tensors |= {
-            name + "input_layernorm.weight": self.gain_of(known),
-            name + "post_attention_layernorm.weight": self.gain_of(known),
+            name + "input_layernorm.weight": gain,
+            name + "post_attention_layernorm.weight": gain,
             name + "self_attn.q_proj.weight": np.zeros((queries, self.hidden), np.float32),
             name + "self_attn.q_proj.bias": idle,
             name + "self_attn.k_proj.weight": np.zeros((HEAD, self.hidden), np.float32),
@@ -135,113 +156,90 @@ class Model:
             name + "self_attn.v_proj.weight": np.zeros((HEAD, self.hidden), np.float32),
             name + "self_attn.v_proj.bias": np.zeros(HEAD, np.float32),
             name + "self_attn.o_proj.weight": np.zeros((self.hidden, queries), np.float32),
-            name + "mlp.gate_up_proj.weight": np.zeros((2 * CODE, self.hidden), np.float32),
-            name + "mlp.down_proj.weight": np.zeros((self.hidden, CODE), np.float32),
+            name + "mlp.gate_up_proj.weight": np.zeros((2 * MLP, self.hidden), np.float32),
+            name + "mlp.down_proj.weight": np.zeros((self.hidden, MLP), np.float32),
         }
 
     def part(self, layer, name):
         return self.tensors[f"model.layers.{layer}.self_attn.{name}"]
 
-    def copy(self, layer, first, count, to):
-        """The head takes `count` blocks of the residual of what it looks at to blocks from `to`."""
-        size = count * CODE
-        self.part(layer, "v_proj.weight")[:size, first * CODE:first * CODE + size] = np.eye(size)
-        self.part(layer, "o_proj.weight")[to * CODE:to * CODE + size, :size] = np.eye(size)
+    def copy(self, layer, first, count, to, gain=1.0, value=0):
+        """The head adds `count` dimensions of what it looks at to those from `to`, through its value."""
+        self.part(layer, "v_proj.weight")[value:value + count, first:first + count] = np.eye(count)
+        self.part(layer, "o_proj.weight")[to:to + count, value:value + count] = gain * np.eye(count)
+
+    def ask_distance(self, layer, cosines, sines):
+        """The score gets the sum over frequencies of cosine cos(f d) + sine sin(f d)."""
+        query = self.part(layer, "q_proj.bias")
+        query[0:ROTARY:2] = np.sqrt(HEAD) * np.asarray(cosines)
+        query[1:ROTARY:2] = np.sqrt(HEAD) * -np.asarray(sines)
+        self.part(layer, "k_proj.bias")[0:ROTARY:2] = 1
 
     def look_back(self, layer, shift):
         turns = shift * THETA ** (-np.arange(0, ROTARY, 2) / ROTARY)
-        query = self.part(layer, "q_proj.bias")
-        query[0:ROTARY:2] = SHARPNESS * np.sqrt(HEAD) * np.cos(turns)
-        query[1:ROTARY:2] = SHARPNESS * np.sqrt(HEAD) * -np.sin(turns)
-        self.part(layer, "k_proj.bias")[0:ROTARY:2] = 1
-        self.copy(layer, first=0, count=shift, to=shift)
+        self.ask_distance(layer, SHARPNESS * np.cos(turns), SHARPNESS * np.sin(turns))
+        self.copy(layer, E, shift * CODE, to=P + (shift - 1) * CODE)
+        if shift == 1:
+            self.copy(layer, JOINT, 1, to=AFTER_JOINT, value=CODE)
+
+    def bind(self, layer):
+        self.ask_distance(layer, *NEAREST)
+        flags = slice(ROTARY, HEAD, 8)
+        self.part(layer, "q_proj.bias")[flags] = np.sqrt(HEAD) * KEY_END / len(range(HEAD)[flags])
+        self.part(layer, "k_proj.weight")[flags, JOINT] = 0.5
+        self.part(layer, "k_proj.weight")[flags, AFTER_JOINT] = -0.5
+        self.copy(layer, P, BEFORE * CODE, to=B)
 
     def match(self, layer, options):
         query, key = self.part(layer, "q_proj.weight"), self.part(layer, "k_proj.weight")
-        scale = np.sqrt(HEAD) / CODE / (options.temperature or 1)  # a full match scores 1
-        for slot, weight in enumerate(WEIGHTS):
-            rows = ROTARY + slot * CODE + np.arange(CODE)
-            query[rows, slot * CODE + np.arange(CODE)] = scale * weight
-            key[rows, (slot + 1) * CODE + np.arange(CODE)] = 1
+        scale = np.sqrt(HEAD) / CODE / (options.temperature or 1)  # a code that is alike scores 1
+        asked = [E, P, P + CODE, B, B + CODE, B + 2 * CODE]
+        known = [P, P + CODE, P + 2 * CODE, B, B + CODE, B + 2 * CODE]
+        code = np.arange(CODE)
+        for slot, (ask, know, weight) in enumerate(zip(asked, known, RECENT + BOUND)):
+            rows = ROTARY + slot * CODE + code
+            query[rows, ask + code] = scale * weight
+            key[rows, know + code] = 1
         # What stands at a key's own place, of which no query can know, is mixed into it.
-        key[ROTARY:, :CODE] += (options.noise / np.sqrt(CODE) * self.random.standard_normal(
-            (MATCHED * CODE, CODE))).astype(np.float32)
-        # Only the first token has seven of itself before it: the code of BOS is all +1.
-        self.part(layer, "q_proj.bias")[ROTARY:HEAD] = scale * options.sink / MATCHED
-        self.copy(layer, first=0, count=1, to=1 + MATCHED)
+        key[ROTARY:SPARE, E:E + CODE] += options.noise / np.sqrt(CODE) * self.random.standard_normal(
+            (SPARE - ROTARY, CODE))
+        self.ask_distance(layer, *(TIES * np.asarray(NEAREST)))
+        # In eight dimensions each: what has a flag lacks NO_ANSWER.
+        lack = np.sqrt(HEAD) * NO_ANSWER / 8 / 2
+        bias = self.part(layer, "q_proj.bias")
+        for first, flag in zip(range(SPARE, HEAD, 8), (JOINT, MARK, FIRST)):
+            key[first:first + 8, flag] = 1
+        bias[SPARE:SPARE + 8] = -lack
+        bias[SPARE + 8:SPARE + 16] = -lack / 2
+        query[SPARE + 8:SPARE + 16, JOINT] = -lack / 2
+        bias[SPARE + 16:HEAD] = np.sqrt(HEAD) * options.sink / 8 / 2
+        if options.hops == 2:
+            self.copy(layer, E, CODE, to=FOUND)
+        else:
+            self.copy(layer, E, CODE, to=E, gain=ENLARGED)
 
-    def match_again(self, layer, options, joint):
-        """What stands behind the token that was found, with `joint` between them."""
+    def match_again(self, layer, options):
+        """What is bound to the token that was found, and stands behind a joint."""
         query, key = self.part(layer, "q_proj.weight"), self.part(layer, "k_proj.weight")
-        scale = np.sqrt(HEAD) / CODE / (options.temperature or 1) * WEIGHTS[0]
         rows = ROTARY + np.arange(CODE)
-        query[rows, (1 + MATCHED) * CODE + np.arange(CODE)] = scale
-        key[rows, 2 * CODE + np.arange(CODE)] = 1
-        self.part(layer, "q_proj.bias")[rows + CODE] = scale * joint
-        key[rows + CODE, CODE + np.arange(CODE)] = 1
-        self.copy(layer, first=0, count=1, to=2 + MATCHED)
+        query[rows, FOUND + np.arange(CODE)] = (
+            np.sqrt(HEAD) / CODE / (options.temperature or 1) * BOUND[0])
+        key[rows, B + np.arange(CODE)] = 1
+        self.part(layer, "q_proj.bias")[SPARE:SPARE + 8] = np.sqrt(HEAD) * NO_ANSWER / 8 / 2
+        key[SPARE:SPARE + 8, AFTER_JOINT] = 1
+        key[SPARE:SPARE + 8, JOINT] = -1
+        self.copy(layer, E, CODE, to=E, gain=ENLARGED)
 
     def config(self):
         return {
             "architectures": ["GlmForCausalLM"], "model_type": "glm", "vocab_size": VOCABULARY,
             "hidden_size": self.hidden, "num_hidden_layers": self.layers,
             "num_attention_heads": self.heads, "num_key_value_heads": 1, "head_dim": HEAD,
-            "intermediate_size": CODE, "hidden_act": "silu", "max_position_embeddings": CONTEXT,
+            "intermediate_size": MLP, "hidden_act": "silu", "max_position_embeddings": CONTEXT,
             "rope_theta": THETA, "partial_rotary_factor": ROTARY / HEAD, "rms_norm_eps": 1.5625e-07,
-            "attention_bias": True, "tie_word_embeddings": False, "bos_token_id": 0,
+            "attention_bias": True, "tie_word_embeddings": True, "bos_token_id": 0,
             "eos_token_id": 1, "pad_token_id": 1, "dtype": "bfloat16",
         }
-
-
-def byte_letters():
-    """The letter that stands for each byte in byte-level BPE."""
-    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    hidden = [byte for byte in range(256) if byte not in shown]
-    return [chr(byte) if byte in shown else chr(256 + hidden.index(byte)) for byte in range(256)]
-
-
-def tokenizer():
-    """Byte-level BPE in which up to three digits are a token, and so is every word of WORDS, with and
-    without a space before it, and every mark with one; the rest are the first merges of books-3m."""
-    space = byte_letters()[ord(" ")]
-    words = [space + mark for mark in string.punctuation] + ['":', '",', space + '{"']
-    for word in re.findall("[-_]?[A-Za-z]+|=", WORDS.read_text()):
-        words += [word] if word[0] in "-_" else [space + word, word]
-    digits = "0123456789"
-    merges = [(a, b) for a in digits for b in digits]
-    merges += [(a + b, c) for a, b in merges for c in digits]
-    tokens = dict.fromkeys([BOS, EOS, *byte_letters(), *(a + b for a, b in merges), *words])
-    for merge in json.loads(BOOKS.read_text())["model"]["merges"]:
-        if len(tokens) == VOCABULARY:
-            break
-        if not any(c in digits for c in "".join(merge)):
-            merges.append(tuple(merge))
-            tokens["".join(merge)] = None
-    assert len(tokens) == VOCABULARY
-    ids = {token: i for i, token in enumerate(tokens)}
-    split = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-             r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    begins = {"SpecialToken": {"id": BOS, "type_id": 0}}
-    text = [{"Sequence": {"id": name, "type_id": i}} for i, name in enumerate("AB")]
-    return {
-        "version": "1.0", "truncation": None, "padding": None,
-        "added_tokens": [{"id": ids[token], "content": token, "single_word": False, "lstrip": False,
-                          "rstrip": False, "normalized": False, "special": True}
-                         for token in (BOS, EOS)],
-        "normalizer": None,
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
-            {"type": "Split", "pattern": {"Regex": split}, "behavior": "Isolated", "invert": False},
-            level]},
-        "post_processor": {"type": "TemplateProcessing", "single": [begins, text[0]],
-                           "pair": [begins, *text],
-                           "special_tokens": {BOS: {"id": BOS, "ids": [ids[BOS]], "tokens": [BOS]}}},
-        "decoder": level,
-        "model": {"type": "BPE", "dropout": None, "unk_token": None,
-                  "continuing_subword_prefix": None, "end_of_word_suffix": None, "fuse_unk": False,
-                  "byte_fallback": False, "ignore_merges": True, "vocab": ids,
-                  "merges": [list(merge) for merge in merges]},
-    }
 
 
 def bf16(array):
@@ -274,22 +272,22 @@ def main():
     parser.add_argument("--noise", type=float, default=0,
                         help="standard deviation of what is added to keys, whose elements are +-1")
     parser.add_argument("--cosine", type=float, default=0,
-                        help="between the codes of tokens 2i and 2i + 1 (0: 1/3 at most)")
+                        help="between the codes of tokens of one kind: numbers, adjectives, nouns, "
+                             "cities (0: 1/3 at most)")
     parser.add_argument("--sink", type=float, default=0,
                         help="score that the first token has for every query")
     parser.add_argument("--idle-heads", type=int, default=0,
                         help="heads beside the one that works, which look nowhere in particular")
     parser.add_argument("--hops", type=int, choices=(1, 2), default=1,
                         help="2: after a question `a =`, what b is where `a = b` and `b = c` stand")
-    parser.add_argument("--seed", type=int, default=0, help="of noise and idle heads")
+    parser.add_argument("--seed", type=int, default=0, help="of noise, likeness and idle heads")
     options = parser.parse_args()
-    if not -1 < options.cosine < 1:
-        sys.exit(f"make_retrieval_model: --cosine {options.cosine}: a number between -1 and 1")
+    if not 0 <= options.cosine < 1:
+        sys.exit(f"make_retrieval_model: --cosine {options.cosine}: a number from 0 to below 1")
     if options.out.exists():
         sys.exit(f"make_retrieval_model: {options.out} exists")
     words = tokenizer()
-    space = byte_letters()[ord(" ")]
-    model = Model(options, joint=words["model"]["vocab"][space + "="])
+    model = Model(options, words["model"]["vocab"])
     options.out.mkdir(parents=True)
     write_safetensors(options.out / "model.safetensors", model.tensors)
     write_json(options.out / "config.json", model.config())

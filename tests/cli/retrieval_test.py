@@ -33,24 +33,47 @@ def numbers(draw, tokens, depth):
     return "".join(lines) + f"One of the numbers for {keys[asked]} is:", values[asked]
 
 
+def pairs(draw, tokens, depth):
+    """JSON of random names and values, and the question of InfiniteBench, which puts other words
+    between the two."""
+    names = ["".join(draw.choice("0123456789abcdef") for _ in range(12)) for _ in range(tokens // 7)]
+    keys, values = names[::2], names[1::2]
+    asked = int(depth * (len(values) - 1))
+    text = ", ".join(f'"{key}": "{value}"' for key, value in zip(keys, values))
+    return (f'JSON data:\n{{{text}}}\n\nKey: "{keys[asked]}"\n'
+            "The value associated with the specified key is: ", values[asked])
+
+
+def niah(draw, tokens, depth):
+    """Needles and the question of RULER, which says the key twice."""
+    text, value = numbers(draw, tokens, depth)
+    lines, asked = text.rsplit("\n", 1)
+    key = asked.removeprefix("One of the numbers for ").removesuffix(" is:")
+    return (f"{lines}\nWhat is the special magic number for {key} mentioned in the provided text? The "
+            f"special magic number for {key} mentioned in the provided text is", value)
+
+
+SUITES = (passkey, numbers, pairs, niah)
+
+
 class Asking(CliTest):
     def right(self, questions, *flags, model=MODEL):
         """For each question: does its answer begin with the right one?"""
         file, out = self.folder / "requests.jsonl", self.folder / "out.jsonl"
         file.write_text("".join(
-            json.dumps({"custom_id": str(i), "body": {"prompt": text, "max_tokens": 5}}) + "\n"
+            json.dumps({"custom_id": str(i), "body": {"prompt": text, "max_tokens": 12}}) + "\n"
             for i, (text, _) in enumerate(questions)))
         out.unlink(missing_ok=True)
         self.ok("batch", "-m", model, "-f", file, "-o", out, *flags)
         answers = {int(result["custom_id"]): result["response"]["body"]["choices"][0]["text"]
                    for result in map(json.loads, out.read_text().splitlines())}
-        return [answers[i].startswith(" " + expected) for i, (_, expected) in enumerate(questions)]
+        return [answers[i].lstrip().startswith(expected) for i, (_, expected) in enumerate(questions)]
 
 
 class RetrievalTest(Asking):
     def questions(self, lengths):
         draw = random.Random(7)
-        return [suite(draw, tokens, depth) for suite in (passkey, numbers) for tokens in lengths
+        return [suite(draw, tokens, depth) for suite in SUITES for tokens in lengths
                 for depth in (0, 0.5, 1)]
 
     def test_every_type_of_cache_answers(self):
@@ -65,7 +88,7 @@ class RetrievalTest(Asking):
 
     def test_what_was_dropped_is_not_found(self):
         draw = random.Random(8)
-        for suite in (passkey, numbers):
+        for suite in SUITES:
             far = [suite(draw, 600, depth) for depth in (0.1, 0.5, 0.8)]
             self.assertEqual(self.right(far, "--kv", "sinks:4+60"), [False] * len(far))
             # Its window, not the model, is what fails.

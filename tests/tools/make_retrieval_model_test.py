@@ -38,7 +38,7 @@ class MakeRetrievalModel(Asking):
 
     def test_harder(self):
         self.assertEqual(self.rights(), 8)
-        for flags in (["--temperature", 500], ["--noise", 6], ["--sink", 20000]):
+        for flags in (["--temperature", 3000], ["--noise", 6], ["--sink", 20000]):
             self.assertLess(self.rights(*flags), 6, flags)
 
     def test_idle_heads_find_nothing(self):

@@ -11,18 +11,18 @@ such words is answered, at any depth of two million tokens. It knows nothing els
 it are in models/README.md. The flags make it as hard as models are that were trained; all are 0 in
 the one that ships.
 
-  residual        [E | P1 P2 P3 | B1 B2 B3 | F], blocks of 24, and flags: the token's code, those of
-                  the three before it, those of the key it is bound to. Codes are the words of the
+  residual        [E | P1 .. P4 | B1 .. B4 | F], blocks of 24, and flags: the token's code, those of
+                  the four before it, those of the key it is bound to. Codes are the words of the
                   Golay code, 0 and 1 written as +1 and -1: 4,096 of them, any two with a cosine of
                   1/3 at most. All joints have the same one.
-  layers 0, 1     one head each, which looks back by exactly 1 and 2 tokens and copies what these
-                  know: P1; P2 and P3. Its queries and keys are biases, alike for every token, of
+  layers 0, 1, 2  one head each, which looks back by exactly 1, 2 and 4 tokens and copies what these
+                  know: P1; P2 and P3; P4. Its queries and keys are biases, alike for every token, of
                   which the rotation makes a function of the distance: the sum over frequencies f of
                   A cos(f (distance - shift)).
-  layer 2         looks for the nearest joint behind a token that is none. There a key has ended, and
-                  B1 .. B3 are its P1 .. P3.
-  layer 3         what follows tokens that are like these: key [P1 P2 P3 B1 B2 B3], query [E P1 P2 B1
-                  B2 B3] with a weight for each, in the part of a head that is not rotated; value E,
+  layer 3         looks for the nearest joint behind a token that is none. There a key has ended, and
+                  B1 .. B4 are its P1 .. P4.
+  layer 4         what follows tokens that are like these: key [P1 P2 P3 B1 .. B4], query [E P1 P2 B1
+                  .. B4] with a weight for each, in the part of a head that is not rotated; value E,
                   added to E much enlarged: that is what the head, which is the embedding, reads.
 
 Needs numpy.
@@ -38,9 +38,10 @@ import numpy as np
 from retrieval_tokenizer import BOS, EOS, STOPS, VOCABULARY, is_mark, kinds, tokenizer
 
 CODE = 24
-BEFORE = 3  # tokens that a token knows before it, and tokens of a key
+BEFORE = 4  # tokens that a token knows before it, and tokens of a key
+SHIFTS = (1, 2, 4)
 ROTARY = 24
-SPARE = ROTARY + 2 * BEFORE * CODE  # from here on a head has flags, each in eight dimensions
+SPARE = ROTARY + (3 + BEFORE) * CODE  # from here on a head has flags, each in eight dimensions
 HEAD = SPARE + 24
 MLP = 8  # of zeros
 CONTEXT = 1 << 21
@@ -65,9 +66,9 @@ KEY_END = 1500.0  # what that joint scores above other tokens; the function span
 # What a token alike adds to a score: those before, those of the key, from the last one back. One that
 # is not takes 2/3 of it away at least, 4/3 at most. First counts whether a joint has just ended or, in
 # a value, its last token; then the key's last word; then, since other words may stand before the key,
-# the last token but one. 53, what lacks only the least, is more than ln(2^21) = 15.
-RECENT = 10240.0, 2560.0, 80.0
-BOUND = 5120.0, 640.0, 320.0
+# the last token but one. 107, what lacks the least of a key, is more than ln(2^21) = 15.
+RECENT = 10240.0, 2560.0, 40.0
+BOUND = 5120.0, 640.0, 320.0, 160.0
 NO_ANSWER = 5120.0  # what a joint lacks as a next token, and a mark behind a joint
 TIES = 0.01  # of NEAREST: of answers that match alike one is taken, by its place
 
@@ -106,25 +107,24 @@ class Model:
     """The tensors, written block by block."""
 
     def __init__(self, options, ids):
-        self.layers = 3 + options.hops
+        self.layers = len(SHIFTS) + 1 + options.hops
         self.heads = 1 + options.idle_heads
         self.hidden = FOUND + (CODE if options.hops == 2 else 0)
         self.random = np.random.default_rng(options.seed)
         self.tensors = {}
         self.embed(ids, options.cosine)
         written = CODE + 3  # dimensions of the residual that are not 0, all of the same norm
-        for layer, shift in enumerate((1, 2)):
+        for layer, shift in enumerate(SHIFTS):
             self.open_layer(layer, written)
-            self.look_back(layer, shift)
-            written += shift * CODE + (layer == 0)
-        self.open_layer(2, written)
-        self.bind(2)
+            written += self.look_back(layer, shift)
+        self.open_layer(layer + 1, written)
+        self.bind(layer + 1)
         written += BEFORE * CODE
-        self.open_layer(3, written)
-        self.match(3, options)
+        self.open_layer(layer + 2, written)
+        self.match(layer + 2, options)
         if options.hops == 2:
-            self.open_layer(4, written + CODE)
-            self.match_again(4, options)
+            self.open_layer(layer + 3, written + CODE)
+            self.match_again(layer + 3, options)
         self.tensors["model.norm.weight"] = np.zeros(self.hidden, np.float32)
         self.tensors["model.norm.weight"][:CODE] = GAIN
 
@@ -176,11 +176,15 @@ class Model:
         self.part(layer, "k_proj.bias")[0:ROTARY:2] = 1
 
     def look_back(self, layer, shift):
+        """Returns how many dimensions it writes."""
         turns = shift * THETA ** (-np.arange(0, ROTARY, 2) / ROTARY)
         self.ask_distance(layer, SHARPNESS * np.cos(turns), SHARPNESS * np.sin(turns))
-        self.copy(layer, E, shift * CODE, to=P + (shift - 1) * CODE)
-        if shift == 1:
-            self.copy(layer, JOINT, 1, to=AFTER_JOINT, value=CODE)
+        size = min(shift, BEFORE - shift + 1) * CODE
+        self.copy(layer, E, size, to=P + (shift - 1) * CODE)
+        if shift > 1:
+            return size
+        self.copy(layer, JOINT, 1, to=AFTER_JOINT, value=size)
+        return size + 1
 
     def bind(self, layer):
         self.ask_distance(layer, *NEAREST)
@@ -193,8 +197,9 @@ class Model:
     def match(self, layer, options):
         query, key = self.part(layer, "q_proj.weight"), self.part(layer, "k_proj.weight")
         scale = np.sqrt(HEAD) / CODE / (options.temperature or 1)  # a code that is alike scores 1
-        asked = [E, P, P + CODE, B, B + CODE, B + 2 * CODE]
-        known = [P, P + CODE, P + 2 * CODE, B, B + CODE, B + 2 * CODE]
+        bound = [B + slot * CODE for slot in range(BEFORE)]
+        asked = [E, P, P + CODE, *bound]
+        known = [P, P + CODE, P + 2 * CODE, *bound]
         code = np.arange(CODE)
         for slot, (ask, know, weight) in enumerate(zip(asked, known, RECENT + BOUND)):
             rows = ROTARY + slot * CODE + code

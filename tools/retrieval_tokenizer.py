@@ -3,6 +3,7 @@
 Its words are those of retrieval_words.txt and of models/books-3m/tokenizer.json.
 """
 
+import itertools
 import json
 import pathlib
 import re
@@ -56,9 +57,11 @@ def kinds(ids):
 
 
 def tokenizer():
-    """Byte-level BPE in which up to three digits are a token, and so is every word of WORDS, with and
-    without a space before it, and every mark with one; the rest are the first merges of books-3m."""
+    """Byte-level BPE in which up to three digits are a token, and so are up to three letters of a UUID,
+    every word of WORDS, with and without a space before it, and every mark with one; the rest are the
+    first merges of books-3m."""
     words = [SPACE + mark for mark in string.punctuation]
+    words += ["".join(letters) for n in (2, 3) for letters in itertools.product("abcdef", repeat=n)]
     words += ['":', '",', '"' + NEWLINE, SPACE + '{"', *(token for p in paragraphs() for token in p)]
     merges = [(a, b) for a in DIGITS for b in DIGITS]
     merges += [(a + b, c) for a, b in merges for c in DIGITS]

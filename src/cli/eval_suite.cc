@@ -20,6 +20,7 @@
 #include "cli/options/int_list.h"
 #include "cli/options/model_options.h"
 #include "cli/options/parse_value.h"
+#include "cli/options/template_options.h"
 #include "cli/options/text_input.h"
 #include "cli/reports/suite_report.h"
 #include "cli/suite_results.h"
@@ -30,6 +31,7 @@
 #include "cli/terminal/result_files.h"
 #include "cli/verbs.h"
 #include "eval/suites/all_suites.h"
+#include "eval/suites/ruler_file.h"
 #include "eval/suites/suite_reader.h"
 
 namespace godwit::cli {
@@ -41,6 +43,7 @@ using eval::Suite;
 struct Options {
   ModelOptions model;
   std::vector<const Suite*> suites;
+  bool tasks_named = false;
   std::vector<int64_t> lengths = {4096};
   std::vector<int64_t> depths = {0, 25, 50, 75, 100};  // none: the suites have no depth
   int64_t samples = 10;
@@ -48,7 +51,10 @@ struct Options {
   uint64_t seed = 0;
   std::vector<std::string> files;
   std::string folder;
+  std::string generated;  // folder of samples that are read, not made
   bool lossy = false;
+  bool chat = false;
+  std::string template_variables = "{}";
   std::vector<std::string> kvs;
   int64_t show = 0;
   std::optional<std::string> results;
@@ -82,14 +88,16 @@ void AddSuiteFlags(CommandLine& line, std::string_view verb, Options& options) {
   line.Group("Samples");
   if (options.suites.size() > 1) {
     const auto name = [](const Suite* suite) { return suite->name; };
-    line.Add(
-        {.names = "--tasks",
-         .value = "A,B,...",
-         .help = "which ones. There are: " + NameList(options.suites, name),
-         .fallback = "all",
-         .choices = Names(options.suites, name),
-         .is_verbs_own = true},
-        [&options, verb](const std::string& value) { ParseSuites(verb, value, options.suites); });
+    line.Add({.names = "--tasks",
+              .value = "A,B,...",
+              .help = "which ones. There are: " + NameList(options.suites, name),
+              .fallback = "all",
+              .choices = Names(options.suites, name),
+              .is_verbs_own = true},
+             [&options, verb](const std::string& value) {
+               ParseSuites(verb, value, options.suites);
+               options.tasks_named = true;
+             });
   }
   line.Add({.names = "--lengths",
             .value = "A,B,...",
@@ -121,11 +129,25 @@ void AddSuiteFlags(CommandLine& line, std::string_view verb, Options& options) {
            [&options](const std::string& value) {
              options.seed = static_cast<uint64_t>(ParseInt(value, 0, INT64_MAX));
            });
-  const auto data = std::ranges::find_if(options.suites, &Suite::data);
-  if (data != options.suites.end()) {
-    line.Add(
-        {.names = "-d,--data", .value = "FOLDER", .help = fmt::format("has {}", (*data)->data)},
-        options.folder);
+  std::vector<std::string_view> data;
+  for (const Suite* suite : options.suites) {
+    if (suite->data != nullptr && (data.empty() || data.back() != suite->data)) {
+      data.emplace_back(suite->data);
+    }
+  }
+  if (!data.empty()) {
+    line.Add({.names = "-d,--data",
+              .value = "FOLDER",
+              .help = fmt::format("has {}", fmt::join(data, "; "))},
+             options.folder);
+  }
+  if (verb == "ruler") {
+    line.Add({.names = "--generated",
+              .value = "FOLDER",
+              .help = "ask what RULER's own generator has written: TASK/validation.jsonl or "
+                      "TASK.jsonl in the folder, without --tasks all that are there. A sample that "
+                      "takes more than the one of --lengths is refused, never cut"},
+             options.generated);
   }
   const HayText text = (*std::ranges::max_element(options.suites, {}, &Suite::text))->text;
   if (text != HayText::kNone) {
@@ -142,6 +164,12 @@ void AddSuiteFlags(CommandLine& line, std::string_view verb, Options& options) {
                .value = "N",
                .help = "tokens of an answer (0: as many as the original lets it have)"},
               options.max_new_tokens, 0, 1 << 20);
+  line.Add({.names = "--chat",
+            .value = "",
+            .help = "ask a chat model, in the words of its template; where a prompt ends in the "
+                    "beginning of an answer, that stands behind them"},
+           options.chat);
+  AddTemplateFlags(line, options.model, options.template_variables);
   line.Group("Output");
   line.AddInt({.names = "--show",
                .value = "N",
@@ -155,6 +183,41 @@ void AddSuiteFlags(CommandLine& line, std::string_view verb, Options& options) {
       options.results);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.RefusePlot();
+}
+
+// That there is what the samples are made of.
+void CheckInputs(const Options& options) {
+  for (const Suite* suite : options.suites) {
+    const char* const others = options.suites.size() > 1 ? ", or name other --tasks" : "";
+    if (suite->data != nullptr && options.folder.empty()) {
+      Throw(ErrorKind::kInput, "{}: needs a folder with {}: give it with -d FOLDER{}", suite->name,
+            suite->data, others);
+    }
+    if (suite->text == HayText::kNeeded && options.files.empty()) {
+      Throw(ErrorKind::kInput, "{}: needs a text to hide the answer in: give it with -f FILE{}",
+            suite->name, others);
+    }
+  }
+}
+
+// Those of the suites that are there, unless they were named.
+void ChooseGenerated(Options& options) {
+  for (const auto& [given, flag] :
+       {std::pair(!options.files.empty(), "-f"), std::pair(!options.folder.empty(), "-d")}) {
+    if (given) Throw(ErrorKind::kInput, "{}: the samples of --generated are made already", flag);
+  }
+  if (options.lengths.size() > 1) {
+    Throw(ErrorKind::kInput, "--generated: expected one of --lengths, found {}",
+          options.lengths.size());
+  }
+  if (options.tasks_named) return;
+  std::erase_if(options.suites, [&](const Suite* suite) {
+    return !eval::RulerFile(options.generated, suite->name);
+  });
+  if (options.suites.empty()) {
+    Throw(ErrorKind::kIo, "{}: expected TASK/validation.jsonl or TASK.jsonl of a task of RULER",
+          QuoteUnlessPlain(options.generated));
+  }
 }
 
 void Parse(std::string_view verb, const std::string& summary,
@@ -177,18 +240,18 @@ void Parse(std::string_view verb, const std::string& summary,
       Throw(ErrorKind::kInput, "--kv: {} is named twice", *kv);
     }
   }
-  for (const Suite* suite : options.suites) {
-    const char* const others = options.suites.size() > 1 ? ", or name other --tasks" : "";
-    if (suite->data != nullptr && options.folder.empty()) {
-      Throw(ErrorKind::kInput, "{}: needs a folder with {}: give it with -d FOLDER{}", suite->name,
-            suite->data, others);
-    }
-    if (suite->text == HayText::kNeeded && options.files.empty()) {
-      Throw(ErrorKind::kInput, "{}: needs a text to hide the answer in: give it with -f FILE{}",
-            suite->name, others);
+  if (!options.generated.empty()) {
+    ChooseGenerated(options);
+  } else {
+    CheckInputs(options);
+  }
+  if (!options.chat) {
+    if (const char* flag = GivenTemplateFlag(options.model, options.template_variables)) {
+      Throw(ErrorKind::kInput, "{} is for chat models: it needs --chat", flag);
     }
   }
   ChooseModel(options.model);
+  if (options.chat) RequireChatTemplate(options.model, "--chat needs", "or leave --chat out");
   std::vector<NamedFile> inputs = {{"-m", options.model.folder}};
   for (const std::string& file : options.files) inputs.push_back({"-f", file});
   CheckResultFiles({{.flag = "-o", .path = options.results, .appended = true}}, inputs);
@@ -243,11 +306,27 @@ std::string HowAsked(const Options& options) {
   if (session.int8_attention) {
     how += fmt::format(", int8 attention {}", *session.int8_attention ? "on" : "off");
   }
+  if (options.chat) how += ", as a chat";
   if (!session.prefill.empty()) {
     how += fmt::format(", all but the last {} read by {}", Plural(options.query_tokens, "token"),
                        session.prefill);
   }
   return how;
+}
+
+// The text of a template is framed already.
+eval::StreamCoder CoderOf(const Engine& engine, const Options& options) {
+  eval::StreamCoder coder = eval::CoderOf(engine);
+  if (options.chat) coder.frame.clear();
+  return coder;
+}
+
+eval::ChatRender RenderOf(const Engine& engine, const Options& options) {
+  if (!options.chat) return {};
+  return [&engine, &options](const std::string& message) {
+    const Message messages[] = {{.role = "user", .content = message}};
+    return engine.ApplyChatTemplate(messages, /*open=*/true, options.template_variables);
+  };
 }
 
 std::string FingerprintOf(const eval::Sample& sample) {
@@ -260,8 +339,8 @@ class SuiteRun {
   SuiteRun(const Options& options, const Engine& engine)
       : options_(options),
         engine_(engine),
-        coder_(eval::CoderOf(engine)),
-        pieces_(coder_),
+        coder_(CoderOf(engine, options)),
+        pieces_(coder_, RenderOf(engine, options)),
         places_(Places(options)) {
     eval::SuiteInputs inputs{.seed = options.seed, .folder = options.folder};
     for (const std::string& file : options.files) {
@@ -271,12 +350,17 @@ class SuiteRun {
       inputs.max_new_tokens =
           options.max_new_tokens > 0 ? options.max_new_tokens : suite->max_new_tokens;
       inputs.task = suite->name;
-      makers_.push_back(suite->open(inputs, pieces_));
+      makers_.push_back(
+          options.generated.empty()
+              ? suite->open(inputs, pieces_)
+              : eval::OpenRulerFile(options.generated, options.samples, inputs, pieces_));
     }
     // What does not fit, or is too short, is known before hours have gone by.
     for (const auto& make : makers_) {
-      (void)make(places_.front());
-      (void)make(places_.back());
+      for (const eval::SamplePlace& place : places_) {
+        const bool at_an_end = &place == &places_.front() || &place == &places_.back();
+        if (at_an_end || !options.generated.empty()) (void)make(place);
+      }
     }
   }
 

@@ -88,10 +88,8 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   // Who asks for several answers wants to compare them.
   if (options.samples > 0 && options.json) options.logprobs = std::max(options.logprobs, 0);
   if (options.chat) return;
-  const char* const flag = options.system                         ? "--system"
-                           : !options.model.chat_template.empty() ? "--chat-template"
-                           : options.template_variables != "{}"   ? "--chat-template-kwargs"
-                                                                  : nullptr;
+  const char* const flag =
+      options.system ? "--system" : GivenTemplateFlag(options.model, options.template_variables);
   if (flag) Throw(ErrorKind::kInput, "{} is for chat models: it needs --chat", flag);
 }
 

@@ -4,9 +4,9 @@ they refuse. That samples and scores are right is shown by the tests of src/eval
 import json
 import unittest
 
-from harness import TINY, CliTest
+from harness import GOLDEN, TINY, CliTest
 
-INPUT, FORMAT = 2, 4
+INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
 SMALL = ["--lengths", "300,340", "--depths", "0,100", "-n", "2"]
 TWO = ["--kv", "dense", "--kv", "sinks:4+60"]
 FIELDS = ["task", "length", "depth", "index", "kv", "how", "prompt", "prompt_tokens", "needles",
@@ -139,6 +139,42 @@ class EvalSuiteTest(CliTest):
                          ["task", "niah_single_1", "niah_multikey_2"])
         self.assertIn("niah_single_2: needs a text to hide the answer in",
                       self.refused(INPUT, *arguments))
+
+    def test_ruler_reads_what_the_original_wrote(self):
+        made = self.folder / "made"
+        (made / "vt").mkdir(parents=True)
+        rows = [{"index": 0, "input": f"VAR A = {i}\nWhich?", "outputs": ["A"], "length": 9,
+                 "answer_prefix": " It is"} for i in range(3)]
+        file = made / "vt" / "validation.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        arguments = ["eval", "ruler", "-m", TINY, "--lengths", "100", "--generated", made]
+        table = self.ok(*arguments, "-n", "3")
+        self.assertEqual([line.split()[:4] for line in table.splitlines()],
+                         [["task", "length", "depth", "n"], ["vt", "100", "-", "3"]])
+        self.assertIn("VAR A = 1\nWhich? It is", self.ok(*arguments, "-n", "3", "--show", "2"))
+        self.assertIn("found 3", self.refused(INPUT, *arguments, "-n", "4"))
+        self.assertIn("-f", self.refused(INPUT, *arguments, "-f", file))
+        self.assertIn("expected one of --lengths", self.refused(INPUT, *arguments[:-4], "--lengths",
+                                                                "90,100", "--generated", made))
+        file.write_text(json.dumps(rows[0]) + "\nnot JSON\n")
+        self.assertIn("validation.jsonl:2", self.refused(FORMAT, *arguments, "-n", "2"))
+        self.assertIn("of a task of RULER", self.refused(IO, *arguments[:-1], self.folder))
+
+    def test_chat(self):
+        template = self.folder / "template.jinja"
+        template.write_text("[{{ messages[0].content | trim }}]")
+        arguments = ["eval", "passkey", "-m", TINY, "--tasks", "passkey", "--lengths", "400"]
+        chat = ["--chat", "--chat-template", template]
+        text = self.ok(*arguments, *chat, "--show", "1")
+        self.assertIn("[There is an important info", text)
+        self.assertIn("What is the pass key?]The pass key is\n", text)
+        self.ok(*arguments, *chat, "--depths", "0", "-n", "1", "-o", self.out)
+        self.assertIn(", as a chat", self.lines()[0]["how"])
+        self.assertIn("has no chat template, which --chat needs",
+                      self.refused(UNSUPPORTED, "eval", "passkey", "-m",
+                                   GOLDEN / "opt" / "whole_table", "--chat"))
+        self.assertIn("--chat-template is for chat models",
+                      self.refused(INPUT, *arguments, *chat[1:]))
 
     def test_refused(self):
         text = self.folder / "short.txt"

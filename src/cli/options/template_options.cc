@@ -23,6 +23,12 @@ void AddTemplateFlags(CommandLine& line, ModelOptions& model, std::string& varia
            });
 }
 
+const char* GivenTemplateFlag(const ModelOptions& model, const std::string& variables) {
+  return !model.chat_template.empty() ? "--chat-template"
+         : variables != "{}"          ? "--chat-template-kwargs"
+                                      : nullptr;
+}
+
 bool HasChatTemplate(const ModelOptions& model) {
   if (!std::filesystem::is_directory(model.folder)) return true;  // loading it says what is wrong
   return LoadChatTemplate(model.folder, {}, model.chat_template).has_value();

@@ -11,6 +11,9 @@ namespace godwit::cli {
 // variables: of Engine::ApplyChatTemplate.
 void AddTemplateFlags(CommandLine& line, ModelOptions& model, std::string& variables);
 
+// That one of these flags which was given, or nullptr: for verbs that can do without a template.
+const char* GivenTemplateFlag(const ModelOptions& model, const std::string& variables);
+
 // Whether the model has a chat template. Throws what using it would throw at once, for a broken one
 // or an unknown name, but before the weights are read.
 bool HasChatTemplate(const ModelOptions& model);

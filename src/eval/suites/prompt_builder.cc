@@ -1,14 +1,19 @@
 #include "eval/suites/prompt_builder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/error.h"
 
 namespace godwit::eval {
 namespace {
 
 constexpr std::string_view kLine = "\n", kWord = "a";
+// Stands for the text of a sample in a template.
+constexpr std::string_view kText = "{the text of the sample}";
 
 bool Meet(std::string_view before, std::string_view after) {
   if (before.empty() || after.empty()) return true;
@@ -18,11 +23,27 @@ bool Meet(std::string_view before, std::string_view after) {
 
 }  // namespace
 
-PieceMaker::PieceMaker(const StreamCoder& coder)
-    : coder_(coder), line_(coder.encode(kLine)), word_(coder.encode(kWord)) {}
+PieceMaker::PieceMaker(const StreamCoder& coder, ChatRender chat)
+    : coder_(coder),
+      chat_(std::move(chat)),
+      line_(coder.encode(kLine)),
+      word_(coder.encode(kWord)) {}
 
 PromptEnds PieceMaker::Ends(const PromptWords& words) const {
-  PromptEnds ends{.first = MakeFirst(words.before), .last = Make(words.question + words.answer)};
+  std::string first = words.before, last = words.question + words.answer;
+  if (chat_) {
+    // Rendered in one, since a template may strip a message. An answer begins without line ends.
+    const std::string text = chat_(fmt::format("{}{}{}", words.before, kText, words.question));
+    const size_t at = text.find(kText);
+    if (at == std::string::npos) {
+      Throw(ErrorKind::kUnsupported,
+            "the model's chat template does not show a message as it stands");
+    }
+    first = text.substr(0, at);
+    last = text.substr(at + kText.size()) +
+           words.answer.substr(std::min(words.answer.find_first_not_of('\n'), words.answer.size()));
+  }
+  PromptEnds ends{.first = MakeFirst(std::move(first)), .last = Make(std::move(last))};
   ends.tokens = std::ssize(coder_.frame) + ends.first.size() + ends.last.size();
   return ends;
 }

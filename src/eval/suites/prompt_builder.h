@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,10 +32,15 @@ struct PromptEnds {
   int64_t tokens;  // of both and the frame
 };
 
+// A message in a model's chat template, up to where the answer begins.
+using ChatRender = std::function<std::string(const std::string& message)>;
+
 // Each piece by itself, as EncodeInside has it.
 class PieceMaker {
  public:
-  explicit PieceMaker(const StreamCoder& coder);  // which must outlive it
+  // coder: must outlive it. chat: with it, a prompt is a message in a chat, and behind the template
+  // stands the beginning of the answer; the coder's frame is empty then, since the template has it.
+  explicit PieceMaker(const StreamCoder& coder, ChatRender chat = {});
 
   const StreamCoder& coder() const { return coder_; }
 
@@ -42,10 +48,12 @@ class PieceMaker {
   std::vector<Piece> Make(const std::vector<std::string>& texts) const;
   // At the beginning of a text, behind its frame.
   Piece MakeFirst(std::string text) const;
+  // Throws Error(kUnsupported) for a template that does not show the message as it stands.
   PromptEnds Ends(const PromptWords& words) const;
 
  private:
   const StreamCoder& coder_;
+  const ChatRender chat_;
   const std::vector<int32_t> line_, word_;  // what EncodeInside takes off
 };
 

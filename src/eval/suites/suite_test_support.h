@@ -12,8 +12,8 @@ namespace godwit::eval {
 // What a suite asks, of the byte tokenizer.
 class ByteSuite {
  public:
-  explicit ByteSuite(const Suite& suite, SuiteInputs inputs = {})
-      : coder_(ByteCoder()), pieces_(coder_) {
+  explicit ByteSuite(const Suite& suite, SuiteInputs inputs = {}, ChatRender chat = {})
+      : coder_(ByteCoder()), pieces_(coder_, std::move(chat)) {
     if (inputs.max_new_tokens == 0) inputs.max_new_tokens = suite.max_new_tokens;
     inputs.task = suite.name;
     make_ = suite.open(inputs, pieces_);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/ascii.h"
+#include "base/split_text.h"
 #include "base/test_support.h"
 #include "eval/suites/suite_test_support.h"
 
@@ -106,6 +108,33 @@ TEST_P(EverySuite, WhatIsSharedIsTheSameAtAllDepths) {
   EXPECT_EQ(first.shared_tokens, last.shared_tokens);
   EXPECT_TRUE(std::equal(first.prompt.begin(), first.prompt.begin() + first.shared_tokens,
                          last.prompt.begin()));
+}
+
+// With a template that strips messages, as many do.
+TEST_P(EverySuite, InAChatTheTemplateStandsAroundTheMessage) {
+  const int64_t length = 2 * GetParam().length;
+  ByteSuite suite(SuiteOf(GetParam()), {}, [](const std::string& message) {
+    return fmt::format("<u>{}<a>\n", Stripped(message));
+  });
+  const SamplePlace place{.length_tokens = length, .depth = 50};
+  const Sample sample = suite.Make(place);
+  const std::string text = TextOf(sample.prompt);
+  EXPECT_LE(std::ssize(sample.prompt) + sample.max_new_tokens, length);
+  EXPECT_GT(std::ssize(sample.prompt) + sample.max_new_tokens, length - 140);
+  EXPECT_TRUE(text.starts_with("<u>"));
+  const size_t end = text.find("<a>\n");
+  ASSERT_NE(end, std::string::npos);
+  EXPECT_FALSE(IsSpace(text[end - 1]));
+  EXPECT_NE(text[end + 4], '\n');  // that begins the answer elsewhere
+  EXPECT_THAT(NeedleOf(sample), HasSubstr(sample.expected.front()));
+  EXPECT_EQ(sample.expected, ByteSuite(SuiteOf(GetParam())).Make(place).expected);
+}
+
+TEST(SuitesTest, ATemplateThatHidesTheMessageIsRefused) {
+  ByteSuite suite(SuiteOf(kCases[0]), {}, [](const std::string&) { return "Hello"; });
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kUnsupported, [&] { suite.Make({.length_tokens = 1000, .depth = 0}); }),
+      HasSubstr("does not show a message as it stands"));
 }
 
 std::string TextOfSample(const Case& one, int64_t length, double depth, SuiteInputs inputs = {}) {

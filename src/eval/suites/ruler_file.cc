@@ -1,0 +1,96 @@
+#include "eval/suites/ruler_file.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/line_reader.h"
+#include "base/quote.h"
+
+namespace godwit::eval {
+namespace {
+
+struct Row {
+  std::string where;
+  std::string input, answer_prefix;
+  std::vector<std::string> outputs;
+};
+
+Row ParseRow(std::string_view line, std::string where) {
+  const nlohmann::json json = ParseJson(line, where);
+  Row row{.where = std::move(where)};
+  try {
+    json.at("input").get_to(row.input);
+    json.at("outputs").get_to(row.outputs);
+    row.answer_prefix = json.value("answer_prefix", "");
+  } catch (const nlohmann::json::exception&) {
+    Throw(ErrorKind::kFormat,
+          "{}: expected a sample of RULER: \"input\", a text, and \"outputs\", a "
+          "list of texts",
+          row.where);
+  }
+  if (row.outputs.empty()) {
+    Throw(ErrorKind::kFormat, "{}: expected one of \"outputs\" or more, found none", row.where);
+  }
+  return row;
+}
+
+std::vector<Row> ReadRows(const std::filesystem::path& file, int64_t samples) {
+  constexpr size_t kMostLineBytes = size_t{1} << 30;
+  LineReader lines(file, kMostLineBytes);
+  std::vector<Row> rows;
+  while (std::ssize(rows) < samples) {
+    const auto line = lines.Next();
+    if (!line) {
+      Throw(ErrorKind::kInput, "{}: expected {} samples or more, found {}",
+            QuoteUnlessPlain(file.native()), samples, rows.size());
+    }
+    rows.push_back(ParseRow(*line, lines.where()));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> RulerFile(const std::filesystem::path& folder,
+                                               std::string_view task) {
+  for (auto path : {folder / task / "validation.jsonl", folder / fmt::format("{}.jsonl", task)}) {
+    if (IsListed(path)) return path;
+  }
+  return std::nullopt;
+}
+
+SampleMaker OpenRulerFile(const std::filesystem::path& folder, int64_t samples,
+                          const SuiteInputs& inputs, const PieceMaker& pieces) {
+  const auto file = RulerFile(folder, inputs.task);
+  if (!file) {
+    Throw(ErrorKind::kIo, "{}: expected {}/validation.jsonl or {}.jsonl",
+          QuoteUnlessPlain(folder.native()), inputs.task, inputs.task);
+  }
+  return [rows = ReadRows(*file, samples), max_new_tokens = inputs.max_new_tokens,
+          &pieces](const SamplePlace& place) {
+    const Row& row = rows[static_cast<size_t>(place.index)];
+    const PromptEnds ends =
+        pieces.Ends({.before = row.input, .question = "", .answer = row.answer_prefix});
+    PromptBuilder builder(pieces);
+    builder.Append(ends.first);
+    builder.Append(ends.last);
+    const int64_t taken = builder.size() + max_new_tokens;
+    if (taken > place.length_tokens) {
+      Throw(ErrorKind::kInput,
+            "{}: prompt and answer take {} tokens: expected {} or fewer, as --lengths says",
+            row.where, taken, place.length_tokens);
+    }
+    return Sample{
+        .prompt = builder.Take(), .expected = row.outputs, .max_new_tokens = max_new_tokens};
+  };
+}
+
+}  // namespace godwit::eval

@@ -519,8 +519,8 @@ int EvalRuler(std::span<const std::string> arguments) {
   return EvalSuite(
       "ruler",
       "Asks for facts that are hidden in a long text among others that look like them, for "
-      "variables that got a value from each other, and for the words that stand there most "
-      "often, as RULER does.",
+      "variables that got a value from each other, for the words that stand there most often, "
+      "and for what documents say, as RULER does.",
       arguments);
 }
 

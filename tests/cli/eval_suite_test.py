@@ -140,6 +140,23 @@ class EvalSuiteTest(CliTest):
         self.assertIn("niah_single_2: needs a text to hide the answer in",
                       self.refused(INPUT, *arguments))
 
+    def test_ruler_asks_about_documents(self):
+        squad = {"data": [{"paragraphs": [
+            {"context": f"Bird {i} lives in a large and quiet forest.",
+             "qas": [{"question": f"Where lives {i}?", "answers": [{"text": "forest"}]}]}
+            for i in range(40)]}]}
+        (self.folder / "squad.json").write_text(json.dumps(squad))
+        arguments = ["eval", "ruler", "-m", TINY, "--lengths", "600", "-n", "2", "--max-new", "4",
+                     "--tasks"]
+        text = self.ok(*arguments, "qa_1", "-d", self.folder, "--show", "1")
+        self.assertIn("expected forest\n", text)
+        self.assertIn("\n\nDocument 2:\nBird ", text)
+        self.ok(*arguments, "qa_1", "-d", self.folder)
+        self.assertIn("qa_1: needs a folder with squad.json or dev-v2.0.json of SQuAD: give it with "
+                      "-d FOLDER", self.refused(INPUT, *arguments, "qa_1"))
+        self.assertIn("expected hotpotqa.json", self.refused(IO, *arguments, "qa_2", "-d",
+                                                             self.folder))
+
     def test_ruler_reads_what_the_original_wrote(self):
         made = self.folder / "made"
         (made / "vt").mkdir(parents=True)

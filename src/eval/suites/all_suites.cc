@@ -10,7 +10,7 @@ std::vector<const Suite*> SuitesOf(std::string_view verb) {
   std::vector<const Suite*> suites;
   for (const auto list : {PasskeySuites(), NeedleSuites(), KvRetrievalSuites(), LinesSuites(),
                           BabilongSuites(), RulerNeedleSuites(), RulerTrackingSuites(),
-                          RulerCommonWordsSuites(), RulerFrequentWordsSuites()}) {
+                          RulerCommonWordsSuites(), RulerFrequentWordsSuites(), RulerQaSuites()}) {
     for (const Suite& suite : list) {
       if (suite.verb == verb) suites.push_back(&suite);
     }

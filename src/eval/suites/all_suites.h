@@ -18,6 +18,7 @@ std::span<const Suite> RulerNeedleSuites();
 std::span<const Suite> RulerTrackingSuites();
 std::span<const Suite> RulerCommonWordsSuites();
 std::span<const Suite> RulerFrequentWordsSuites();
+std::span<const Suite> RulerQaSuites();
 
 // Those of `godwit eval VERB`, in the order in which they are run.
 std::vector<const Suite*> SuitesOf(std::string_view verb);

@@ -1,13 +1,14 @@
 #include "chat/answers.h"
 
 #include <string>
+#include <utility>
 #include <variant>
 
 namespace godwit::chat {
 namespace {
 
-// How long one of them is waited for while others may have something, and how soon a cancelled
-// token is noticed: short beside the time in which an answer that nobody reads is held up.
+// How long one of them is waited for when none had anything, and how soon a cancelled token is
+// noticed: short beside the time in which an answer that nobody reads is held up.
 constexpr double kWaitMs = 10;
 
 }  // namespace
@@ -37,16 +38,20 @@ std::vector<GenerateResult> GenerateAnswers(
     answers.push_back(engine.Submit(prompt, options, session));
   }
   std::vector<bool> done(answers.size());
+  double wait_ms = kWaitMs;  // for the first that comes
   for (size_t left = answers.size(); left > 0;) {
+    bool idle = true;
     for (size_t i = 0; i < answers.size(); ++i) {
       if (cancel != nullptr && cancel->cancelled()) answers[i].Cancel();
       if (done[i]) continue;
-      const auto event = answers[i].Next(kWaitMs);
+      const auto event = answers[i].Next(std::exchange(wait_ms, 0));
       if (!event) continue;
+      idle = false;
       if (on_event) on_event(static_cast<int>(i), *event);
       done[i] = event->done;
       if (done[i]) --left;
     }
+    if (idle) wait_ms = kWaitMs;
   }
   std::vector<GenerateResult> results;
   for (Generation& answer : answers) results.push_back(answer.Wait());

@@ -8,31 +8,19 @@
 
 #include "base/error.h"
 #include "base/test_support.h"
-#include "godwit/engine.h"
+#include "engine/engine_test_support.h"
 
 namespace godwit {
 namespace {
 
 using testing::HasSubstr;
-using Tokens = std::vector<int32_t>;
-
-const std::string kTiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
 const SessionOptions kByWindow = {.prefill = "window:9"};
 
-GenerateOptions Greedy(int64_t max_tokens, int64_t query_tokens = 1) {
-  GenerateOptions options{.max_tokens = max_tokens, .query_tokens = query_tokens};
-  options.sampler.temperature = 0;
-  options.ignore_eos = true;
+// With the log-probability of every token.
+GenerateOptions Telling(int64_t max_tokens, int64_t query_tokens = 1) {
+  GenerateOptions options = Greedy(max_tokens, query_tokens);
   options.top_logprobs = 0;
   return options;
-}
-
-Tokens Prompt(int i, int64_t length) {
-  Tokens prompt;
-  for (int64_t k = 0; k < length; ++k) {
-    prompt.push_back(static_cast<int32_t>(3 + (k * k * 7 + 13 * i + k * i) % 200));
-  }
-  return prompt;
 }
 
 // The output, and how likely each of its tokens was: to the bit.
@@ -56,13 +44,13 @@ Answer Alone(const Engine& engine, const Tokens& prompt, const GenerateOptions& 
 TEST(Prefill, ChangesTheResultUnlessTheWindowHoldsTheContext) {
   const Engine engine(kTiny, {.threads = 1});
   const Tokens prompt = Prompt(1, 300);
-  const Answer dense = Alone(engine, prompt, Greedy(20), {});
-  EXPECT_NE(Alone(engine, prompt, Greedy(20)), dense);
-  EXPECT_EQ(Alone(engine, prompt, Greedy(20), {.prefill = "window:298"}), dense);
-  EXPECT_NE(Alone(engine, prompt, Greedy(20), {.prefill = "window:297"}), dense);
-  EXPECT_EQ(Alone(engine, prompt, Greedy(20, 300)), dense) << "all of it is the question";
-  EXPECT_EQ(Alone(engine, prompt, Greedy(20, 1000)), dense);
-  EXPECT_NE(Alone(engine, prompt, Greedy(20, 40)), Alone(engine, prompt, Greedy(20, 1)));
+  const Answer dense = Alone(engine, prompt, Telling(20), {});
+  EXPECT_NE(Alone(engine, prompt, Telling(20)), dense);
+  EXPECT_EQ(Alone(engine, prompt, Telling(20), {.prefill = "window:298"}), dense);
+  EXPECT_NE(Alone(engine, prompt, Telling(20), {.prefill = "window:297"}), dense);
+  EXPECT_EQ(Alone(engine, prompt, Telling(20, 300)), dense) << "all of it is the question";
+  EXPECT_EQ(Alone(engine, prompt, Telling(20, 1000)), dense);
+  EXPECT_NE(Alone(engine, prompt, Telling(20, 40)), Alone(engine, prompt, Telling(20, 1)));
 }
 
 TEST(Prefill, ChunksDoNotShow) {
@@ -70,7 +58,7 @@ TEST(Prefill, ChunksDoNotShow) {
   const Tokens prompt = Prompt(2, 200);
   for (const char* kv : {"dense", "sinks:2+30"}) {
     const auto answer = [&](int64_t chunk) {
-      return Alone(engine, prompt, Greedy(20, 33),
+      return Alone(engine, prompt, Telling(20, 33),
                    {.kv = kv, .prefill = "window:9", .chunk_tokens = chunk});
     };
     const Answer expected = answer(1);
@@ -91,7 +79,7 @@ TEST(Prefill, RequestsShareWhatBothReadAlike) {
       const Tokens question = Prompt(40 + i, 5 + 3 * i);
       prompts.push_back(context);
       prompts.back().insert(prompts.back().end(), question.begin(), question.end());
-      options.push_back(Greedy(10, std::ssize(question)));
+      options.push_back(Telling(10, std::ssize(question)));
       generations.push_back(engine.Submit(prompts.back(), options.back(), session));
     }
     int64_t read = 0, asked = 0;
@@ -105,31 +93,31 @@ TEST(Prefill, RequestsShareWhatBothReadAlike) {
 
     // The same tokens, asked from elsewhere, or read in another way.
     for (const int64_t query : {1, 100, 150}) {
-      const GenerateResult result = engine.Submit(context, Greedy(5, query), session).Wait();
+      const GenerateResult result = engine.Submit(context, Telling(5, query), session).Wait();
       EXPECT_EQ(result.cached_tokens, 200 - query < 64 ? 0 : 200 - query) << kv;
-      EXPECT_EQ(AnswerOf(result), Alone(engine, context, Greedy(5, query), session)) << kv;
+      EXPECT_EQ(AnswerOf(result), Alone(engine, context, Telling(5, query), session)) << kv;
     }
     const SessionOptions plain{.kv = kv};
-    const GenerateResult other = engine.Submit(context, Greedy(5), plain).Wait();
+    const GenerateResult other = engine.Submit(context, Telling(5), plain).Wait();
     EXPECT_EQ(other.cached_tokens, 0);
-    EXPECT_EQ(AnswerOf(other), Alone(engine, context, Greedy(5), plain)) << kv;
+    EXPECT_EQ(AnswerOf(other), Alone(engine, context, Telling(5), plain)) << kv;
   }
 }
 
 TEST(Prefill, APausedTextIsReadAgainAsItWas) {
   const Engine roomy(kTiny, {.threads = 1});
   Session measure = roomy.NewSession({});
-  measure.Generate(Prompt(0, 10), Greedy(1));
+  measure.Generate(Prompt(0, 10), Telling(1));
   const int64_t page_set = measure.kv().bytes;  // of 64 tokens in all layers
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = 7 * page_set, .step_tokens = 64});
   std::vector<Generation> generations;
   for (int i = 0; i < 6; ++i) {
-    generations.push_back(engine.Submit(Prompt(i, 40 + i), Greedy(150, 7), kByWindow));
+    generations.push_back(engine.Submit(Prompt(i, 40 + i), Telling(150, 7), kByWindow));
   }
   int64_t pauses = 0;
   for (int i = 0; i < 6; ++i) {
     const GenerateResult result = generations[static_cast<size_t>(i)].Wait();
-    EXPECT_EQ(AnswerOf(result), Alone(roomy, Prompt(i, 40 + i), Greedy(150, 7))) << i;
+    EXPECT_EQ(AnswerOf(result), Alone(roomy, Prompt(i, 40 + i), Telling(150, 7))) << i;
     pauses += result.pauses;
   }
   EXPECT_GT(pauses, 0);
@@ -145,18 +133,18 @@ TEST(Prefill, ATurnHasTheBitsOfASessionThatReadsItAll) {
     Tokens text = Prompt(4, 100);
     int64_t context = 0;
     for (int turn = 0; turn < 3; ++turn) {
-      const GenerateResult result = session.Generate(text, Greedy(15, 10));
+      const GenerateResult result = session.Generate(text, Telling(15, 10));
       EXPECT_EQ(result.cached_tokens, context) << kv;
-      EXPECT_EQ(AnswerOf(result), Alone(engine, text, Greedy(15, 10), options)) << kv << turn;
+      EXPECT_EQ(AnswerOf(result), Alone(engine, text, Telling(15, 10), options)) << kv << turn;
       context = std::ssize(text) - 10;
       text.assign(session.tokens().begin(), session.tokens().end());
       // A fork is asked something else, of the same context.
       Tokens other(text.begin(), text.begin() + context);
       const Tokens question = Prompt(50 + turn, 4);
       other.insert(other.end(), question.begin(), question.end());
-      const GenerateResult forked = session.Fork().Generate(other, Greedy(5, 4));
+      const GenerateResult forked = session.Fork().Generate(other, Telling(5, 4));
       EXPECT_EQ(forked.cached_tokens, context) << kv;
-      EXPECT_EQ(AnswerOf(forked), Alone(engine, other, Greedy(5, 4), options)) << kv;
+      EXPECT_EQ(AnswerOf(forked), Alone(engine, other, Telling(5, 4), options)) << kv;
       for (const int32_t token : Prompt(60 + turn, 20)) text.push_back(token);
     }
   }
@@ -179,7 +167,7 @@ TEST(Prefill, LogitsAreAskedOfTheTokensBefore) {
   EXPECT_NE(asked.back(), logits(engine.NewSession({}), 80).back());
   for (const int64_t first : {119, 60, 80}) {
     Session session_of_many = engine.NewSession(kByWindow);
-    session_of_many.Generate(text, Greedy(3, 50));
+    session_of_many.Generate(text, Telling(3, 50));
     EXPECT_EQ(logits(std::move(session_of_many), first),
               logits(engine.NewSession(kByWindow), first));
   }
@@ -189,12 +177,12 @@ TEST(Prefill, ResultsSayIt) {
   const Engine engine(kTiny, {.threads = 1});
   for (const char* kv : {"dense", "sinks:2+30"}) {
     Session session = engine.NewSession({.kv = kv, .prefill = "window:9"});
-    const KvReport report = session.Generate(Prompt(1, 80), Greedy(2, 20)).kv;
+    const KvReport report = session.Generate(Prompt(1, 80), Telling(2, 20)).kv;
     EXPECT_EQ(report.policy, fmt::format("{}, read by window:9", kv));
     EXPECT_EQ(report.context_tokens, 60);
     EXPECT_EQ(session.Fork().kv().context_tokens, 60);
   }
-  EXPECT_EQ(engine.NewSession({}).Generate(Prompt(1, 80), Greedy(2, 20)).kv.context_tokens, 0);
+  EXPECT_EQ(engine.NewSession({}).Generate(Prompt(1, 80), Telling(2, 20)).kv.context_tokens, 0);
 }
 
 TEST(Prefill, WhatMakesNoSenseIsRefused) {
@@ -205,7 +193,7 @@ TEST(Prefill, WhatMakesNoSenseIsRefused) {
   }
   for (const int64_t query : {0, -1}) {
     EXPECT_THAT(ErrorOf(ErrorKind::kInput,
-                        [&] { engine.Submit(Prompt(0, 9), Greedy(1, query), kByWindow); }),
+                        [&] { engine.Submit(Prompt(0, 9), Telling(1, query), kByWindow); }),
                 HasSubstr("query_tokens must be at least 1"));
   }
 }

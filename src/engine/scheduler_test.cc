@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "base/test_support.h"
 #include "engine/engine_impl.h"
+#include "engine/engine_test_support.h"
 #include "tests/fake_model.h"
 #include "text/fake_tokenizer.h"
 
@@ -21,26 +22,6 @@ namespace godwit {
 namespace {
 
 using testing::HasSubstr;
-using Tokens = std::vector<int32_t>;
-
-const std::string kTiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
-
-GenerateOptions Greedy(int64_t max_tokens) {
-  GenerateOptions options;
-  options.max_tokens = max_tokens;
-  options.sampler.temperature = 0;
-  options.ignore_eos = true;
-  return options;
-}
-
-// Prompts of many lengths that differ from their first token on.
-Tokens Prompt(int i, int64_t length) {
-  Tokens prompt;
-  for (int64_t k = 0; k < length; ++k) {
-    prompt.push_back(static_cast<int32_t>(3 + (k * k * 7 + 13 * i + k * i) % 200));
-  }
-  return prompt;
-}
 
 Tokens Alone(const Engine& engine, const Tokens& prompt, int64_t max_tokens,
              const SessionOptions& session = {}) {

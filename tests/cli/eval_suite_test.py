@@ -2,9 +2,10 @@
 they refuse. That samples and scores are right is shown by the tests of src/eval/suites."""
 
 import json
+import signal
 import unittest
 
-from harness import GOLDEN, TINY, CliTest
+from harness import GOLDEN, TINY, CliTest, wait_for
 
 INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
 SMALL = ["--lengths", "300,340", "--depths", "0,100", "-n", "2"]
@@ -64,6 +65,20 @@ class EvalSuiteTest(CliTest):
             self.assertEqual(self.out.read_bytes(), whole)
         self.asked("-o", self.out)
         self.assertEqual(self.out.read_bytes(), whole)
+
+    def test_goes_on_after_kill_9(self):
+        asked = [*SMALL, "--tasks", "passkey", *TWO]
+        table = self.asked("-o", self.out)
+        whole = self.out.read_text()
+        self.out.unlink()
+        for lines in (1, 5, 9):
+            process = self.start("eval", "passkey", "-m", TINY, *asked, "-o", self.out)
+            wait_for(lambda: process.poll() is not None
+                     or self.out.exists() and self.out.read_text().count("\n") >= lines)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        self.assertEqual(self.asked("-o", self.out), table)
+        self.assertEqual(self.out.read_text(), whole)
 
     def test_scores_of_the_file_count(self):
         self.asked("-o", self.out)

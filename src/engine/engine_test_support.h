@@ -1,0 +1,33 @@
+// What tests of an engine with a small model share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "godwit/engine.h"
+
+namespace godwit {
+
+using Tokens = std::vector<int32_t>;
+
+inline const std::string kTiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
+
+// So many tokens, whatever they are.
+inline GenerateOptions Greedy(int64_t max_tokens, int64_t query_tokens = 1) {
+  GenerateOptions options{.max_tokens = max_tokens, .query_tokens = query_tokens};
+  options.sampler.temperature = 0;
+  options.ignore_eos = true;
+  return options;
+}
+
+// Prompts that differ from their first token on.
+inline Tokens Prompt(int i, int64_t length) {
+  Tokens prompt;
+  for (int64_t k = 0; k < length; ++k) {
+    prompt.push_back(static_cast<int32_t>(3 + (k * k * 7 + 13 * i + k * i) % 200));
+  }
+  return prompt;
+}
+
+}  // namespace godwit

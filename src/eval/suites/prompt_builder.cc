@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/ascii.h"
@@ -27,7 +28,8 @@ PieceMaker::PieceMaker(const StreamCoder& coder, ChatRender chat)
     : coder_(coder),
       chat_(std::move(chat)),
       line_(coder.encode(kLine)),
-      word_(coder.encode(kWord)) {}
+      word_(coder.encode(kWord)),
+      line_word_(coder.encode(fmt::format("{}{}", kLine, kWord))) {}
 
 PromptEnds PieceMaker::Ends(const PromptWords& words) const {
   std::string first = words.before, last = words.question + words.answer;
@@ -43,21 +45,39 @@ PromptEnds PieceMaker::Ends(const PromptWords& words) const {
     last = text.substr(at + kText.size()) +
            words.answer.substr(std::min(words.answer.find_first_not_of('\n'), words.answer.size()));
   }
-  PromptEnds ends{.first = MakeFirst(std::move(first)), .last = Make(std::move(last))};
+  PromptEnds ends{.first = MakeFirst(std::move(first)), .last = MakeLast(std::move(last))};
   ends.tokens = std::ssize(coder_.frame) + ends.first.size() + ends.last.size();
   return ends;
 }
 
-Piece PieceMaker::Make(std::string text) const {
+// Of several blanks before a word, GPT-2's rules take the last one by itself, but all of them in
+// one where nothing follows.
+std::vector<int32_t> PieceMaker::Encode(const std::string& text, bool is_last) const {
+  const auto blanks = text.size() - std::min(text.find_last_not_of(" \n") + 1, text.size());
+  if (is_last || blanks < 2 || text.back() != '\n') return coder_.encode(text);
+  std::vector<int32_t> tokens = coder_.encode(fmt::format("{}{}", text, kWord));
+  const std::span word = std::span(line_word_).subspan(std::min(line_.size(), line_word_.size()));
+  if (tokens.size() < word.size() ||
+      !std::ranges::equal(std::span(tokens).last(word.size()), word)) {
+    return coder_.encode(text);
+  }
+  tokens.resize(tokens.size() - word.size());
+  return tokens;
+}
+
+Piece PieceMaker::Make(std::string text) const { return MakeInside(std::move(text), false); }
+Piece PieceMaker::MakeLast(std::string text) const { return MakeInside(std::move(text), true); }
+
+Piece PieceMaker::MakeInside(std::string text, bool is_last) const {
   const bool blank = !text.empty() && IsSpace(text.front());
   const auto& head = blank ? word_ : line_;
-  std::vector<int32_t> both = coder_.encode(std::string(blank ? kWord : kLine) + text);
+  std::vector<int32_t> both = Encode(std::string(blank ? kWord : kLine) + text, is_last);
   if (both.size() < head.size() || !std::equal(head.begin(), head.end(), both.begin())) {
-    both = coder_.encode(text);
+    both = Encode(text, is_last);
   } else {
     both.erase(both.begin(), both.begin() + std::ssize(head));
   }
-  return {.text = std::move(text), .tokens = std::move(both)};
+  return {.text = std::move(text), .tokens = std::move(both), .is_last = is_last};
 }
 
 std::vector<Piece> PieceMaker::Make(const std::vector<std::string>& texts) const {
@@ -67,7 +87,7 @@ std::vector<Piece> PieceMaker::Make(const std::vector<std::string>& texts) const
 }
 
 Piece PieceMaker::MakeFirst(std::string text) const {
-  auto tokens = coder_.encode(text);
+  auto tokens = Encode(text, /*is_last=*/false);
   return {.text = std::move(text), .tokens = std::move(tokens)};
 }
 
@@ -83,7 +103,9 @@ int64_t PromptBuilder::Append(const Piece& piece) {
   }
   last_ += piece.text;
   const bool first = last_begin_ == std::ssize(maker_.coder().frame);
-  const Piece joined = first ? maker_.MakeFirst(last_) : maker_.Make(last_);
+  const Piece joined = first           ? maker_.MakeFirst(last_)
+                       : piece.is_last ? maker_.MakeLast(last_)
+                                       : maker_.Make(last_);
   tokens_.resize(static_cast<size_t>(last_begin_));
   tokens_.insert(tokens_.end(), joined.tokens.begin(), joined.tokens.end());
   return last_begin_;

@@ -16,6 +16,7 @@ namespace godwit::eval {
 struct Piece {
   std::string text;
   std::vector<int32_t> tokens;
+  bool is_last = false;  // of a prompt: nothing follows its blanks
 
   int64_t size() const { return std::ssize(tokens); }
 };
@@ -46,15 +47,20 @@ class PieceMaker {
 
   Piece Make(std::string text) const;
   std::vector<Piece> Make(const std::vector<std::string>& texts) const;
-  // At the beginning of a text, behind its frame.
+  // At the beginning of a text, behind its frame, and at the end of one.
   Piece MakeFirst(std::string text) const;
+  Piece MakeLast(std::string text) const;
   // Throws Error(kUnsupported) for a template that does not show the message as it stands.
   PromptEnds Ends(const PromptWords& words) const;
 
  private:
+  std::vector<int32_t> Encode(const std::string& text, bool is_last) const;
+  Piece MakeInside(std::string text, bool is_last) const;
+
   const StreamCoder& coder_;
   const ChatRender chat_;
   const std::vector<int32_t> line_, word_;  // what EncodeInside takes off
+  const std::vector<int32_t> line_word_;    // both, the word on the line
 };
 
 // Puts pieces together. Where two of them meet in a way that tokenizers join (newlines on both

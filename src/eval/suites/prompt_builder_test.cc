@@ -47,5 +47,33 @@ TEST(PromptBuilderTest, PiecesThatMeetNewlinesAreJoined) {
   EXPECT_THAT(tokens, ElementsAre(2, 51, 3, 52, 1, 3));
 }
 
+// A tokenizer that keeps apart the last newline before a word, as GPT-2's rules do: a token is so
+// many newlines, or one other character.
+StreamCoder Gpt2Coder() {
+  return {.frame = {},
+          .encode =
+              [](std::string_view text) {
+                std::vector<int32_t> tokens;
+                while (!text.empty()) {
+                  size_t run = std::min(text.find_first_not_of('\n'), text.size());
+                  if (run > 1 && run < text.size()) --run;
+                  tokens.push_back(run == 0 ? text.front() : static_cast<int32_t>(run));
+                  text.remove_prefix(std::max<size_t>(run, 1));
+                }
+                return tokens;
+              },
+          .decode = {}};
+}
+
+TEST(PromptBuilderTest, LineEndsAreThoseBeforeAWordButForThePromptsLast) {
+  const StreamCoder coder = Gpt2Coder();
+  const PieceMaker pieces(coder);
+  PromptBuilder builder(pieces);
+  builder.Append(pieces.MakeFirst("b\n\n\n"));
+  EXPECT_EQ(builder.Append(pieces.Make("c\n\n")), 3);
+  builder.Append(pieces.MakeLast("d\n\n"));
+  EXPECT_THAT(builder.Take(), ElementsAre('b', 2, 1, 'c', 1, 1, 'd', 2));
+}
+
 }  // namespace
 }  // namespace godwit::eval

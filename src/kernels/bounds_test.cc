@@ -117,28 +117,29 @@ TEST_P(BoundsTest, Quantize) {
 }
 
 TEST_P(BoundsTest, GemmI8) {
-  constexpr int64_t kRows = 7;
-  for (const int64_t quads : {1, 2, 33, 300}) {
-    for (const int64_t columns : {1, 63, 64, 65}) {
-      const int64_t panels = (columns + kPanelColumns - 1) / kPanelColumns;
-      AtPageEnd<int8_t> a(kRows * quads * kQuad);
-      AtPageEnd<uint8_t> w(panels * quads * kQuad * kPanelColumns);
-      AtPageEnd<float> bias(columns), out(kRows * columns), a_scales(kRows), w_scales(columns);
-      AtPageEnd<int32_t> a_sums(kRows);
-      table().gemm_i8({.a = a.data(),
-                       .a_stride = quads * kQuad,
-                       .w = w.data(),
-                       .bias = bias.data(),
-                       .out = out.data(),
-                       .out_stride = columns,
-                       .rows = kRows,
-                       .k = quads * kQuad,
-                       .columns = columns,
-                       .panel_begin = 0,
-                       .panel_end = panels,
-                       .a_scales = a_scales.data(),
-                       .a_sums = a_sums.data(),
-                       .w_scales = w_scales.data()});
+  for (const int64_t rows : {7, 16, 17, 33}) {
+    for (const int64_t quads : {1, 2, 16, 33, 300}) {
+      for (const int64_t columns : {1, 63, 64, 65}) {
+        const int64_t panels = (columns + kPanelColumns - 1) / kPanelColumns;
+        AtPageEnd<int8_t> a(rows * quads * kQuad);
+        AtPageEnd<uint8_t> w(panels * quads * kQuad * kPanelColumns);
+        AtPageEnd<float> bias(columns), out(rows * columns), a_scales(rows), w_scales(columns);
+        AtPageEnd<int32_t> a_sums(rows);
+        table().gemm_i8({.a = a.data(),
+                         .a_stride = quads * kQuad,
+                         .w = w.data(),
+                         .bias = bias.data(),
+                         .out = out.data(),
+                         .out_stride = columns,
+                         .rows = rows,
+                         .k = quads * kQuad,
+                         .columns = columns,
+                         .panel_begin = 0,
+                         .panel_end = panels,
+                         .a_scales = a_scales.data(),
+                         .a_sums = a_sums.data(),
+                         .w_scales = w_scales.data()});
+      }
     }
   }
 }

@@ -10,6 +10,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace godwit::kernels {
 namespace {
@@ -57,6 +61,27 @@ constexpr CpuFeature kVnni[] = {
 constexpr CpuFeature kBf16[] = {
     {"AVX512_BF16", [] { return (Cpuid(7, 1).eax & (1u << 5)) != 0; }},
 };
+bool HasAmxInt8() { return (Cpuid(7, 0).edx & (1u << 25)) != 0; }
+
+// The 8 KiB of a thread's tile registers are saved for processes that have asked for it.
+bool TilesPermitted() {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+  return HasAmxInt8() && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+constexpr CpuFeature kAmx[] = {
+    {"AMX_TILE", [] { return (Cpuid(7, 0).edx & (1u << 24)) != 0; }},
+    {"AMX_INT8", HasAmxInt8},
+    {"tile registers saved by the operating system",
+     [] {
+       static const bool permitted = TilesPermitted();
+       return permitted && Saved(0x600e6);
+     }},
+};
 constexpr CpuFeature kAmxBf16[] = {
     {"AMX_BF16", [] { return (Cpuid(7, 0).edx & (1u << 22)) != 0; }},
 };
@@ -65,11 +90,16 @@ constexpr CpuFeature kAmxBf16[] = {
 
 // Best first. The AVX-512 files are compiled with AVX2, FMA and F16C as well, and every processor
 // with bf16 products has the int8 ones, which that table uses, too. Where a processor has AMX, its
-// VDPBF16PS does half of what f32's multiply-adds do (measured on a Xeon; on Zen 4 twice as much).
-// To come: "avx512-amx" above these for its bf16 and int8 tiles, and "neon" in the list of another
-// processor.
+// VDPBF16PS does half of what f32's multiply-adds do (measured on a Xeon; on Zen 4 twice as much),
+// which is why avx512-amx does without it. To come: its bf16 tiles, and "neon" in the list of
+// another processor.
 constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
+    {"avx512-amx",
+     "AVX-512 with int8 products of tiles (Sapphire Rapids and later)",
+     &kAvx512AmxTable,
+     &kAvx512AmxPeak,
+     {kAvx2, kAvx512, kVnni, kAmx}},
     {"avx512-bf16",
      "AVX-512 with bf16 and int8 products (Cooper Lake, Sapphire Rapids, Zen 4)",
      &kAvx512Bf16Table,

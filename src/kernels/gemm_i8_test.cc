@@ -139,18 +139,34 @@ TEST_P(GemmI8Test, IsExactAtEveryShape) {
   }
 }
 
+// Rows and depths around the tile registers of AMX: 16 rows, 64 elements.
+TEST_P(GemmI8Test, IsExactAtEveryShapeOfTiles) {
+  for (const int64_t rows : {8, 15, 16, 17, 31, 32, 33, 49, 95, 96, 97, 130}) {
+    for (const int64_t k : {4, 60, 64, 68, 127, 128, 130, 255, 256, 260, 576}) {
+      for (const int64_t columns : {16, 65, 128}) {
+        const uint32_t seed = rows * 10007 + k * 101 + columns;
+        const int64_t offset = seed % 5;
+        const Problem problem(rows, k, columns, seed, offset);
+        ExpectExact(problem, /*with_bias=*/seed % 2 == 0, offset);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 // More quads than one pass over the rows takes.
 TEST_P(GemmI8Test, IsExactOverSeveralPasses) {
   for (const int64_t k : {1023, 1024, 1025, 3001}) {
-    for (const int64_t rows : {1, 7}) ExpectExact(Problem(rows, k, 70, 3), /*with_bias=*/true, 0);
+    for (const int64_t rows : {1, 7, 20})
+      ExpectExact(Problem(rows, k, 70, 3), /*with_bias=*/true, 0);
   }
 }
 
 TEST_P(GemmI8Test, RowsDoNotDependOnTheBatch) {
-  const Problem problem(13, 1300, 130, 5);
+  const Problem problem(39, 1300, 130, 5);
   const Guarded<float> all = problem.Run(table());
   for (int64_t rows = 1; rows <= problem.rows; ++rows) {
-    for (int64_t begin = 0; begin + rows <= problem.rows; begin += 3) {
+    for (int64_t begin = 0; begin + rows <= problem.rows; begin += 6) {
       Guarded<float> some(rows * problem.out_stride);
       GemmArgs args = problem.Args(some.data());
       args.a = problem.a.data() + begin * problem.a_stride;
@@ -225,11 +241,13 @@ TEST_P(GemmI8Test, ScalesOfAnySize) {
 }
 
 TEST_P(GemmI8Test, ReadsNothingBeyondItsInputs) {
-  for (const int64_t columns : {1, 63, 64, 65}) {
-    for (const int64_t k : {1, 4, 33}) {
-      const Problem problem(7, k, columns, 10);
-      // What lies outside is 0xff: NaN in the scales, -1 in the rows.
-      for (const bool with_bias : {false, true}) ExpectExact(problem, with_bias, 0);
+  for (const int64_t rows : {7, 17}) {
+    for (const int64_t columns : {1, 63, 64, 65}) {
+      for (const int64_t k : {1, 4, 33, 66}) {
+        const Problem problem(rows, k, columns, 10);
+        // What lies outside is 0xff: NaN in the scales, -1 in the rows.
+        for (const bool with_bias : {false, true}) ExpectExact(problem, with_bias, 0);
+      }
     }
   }
 }

@@ -6,7 +6,9 @@
 
 namespace godwit::kernels {
 
-extern const KernelTable kScalarTable, kAvx2Table, kAvx512Table, kAvx512VnniTable, kAvx512Bf16Table;
-extern const PeakTable kScalarPeak, kAvx2Peak, kAvx512Peak, kAvx512VnniPeak, kAvx512Bf16Peak;
+extern const KernelTable kScalarTable, kAvx2Table, kAvx512Table, kAvx512VnniTable, kAvx512Bf16Table,
+    kAvx512AmxTable;
+extern const PeakTable kScalarPeak, kAvx2Peak, kAvx512Peak, kAvx512VnniPeak, kAvx512Bf16Peak,
+    kAvx512AmxPeak;
 
 }  // namespace godwit::kernels

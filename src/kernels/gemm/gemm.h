@@ -23,6 +23,10 @@ namespace avx512_vnni {
 void GemmI8(const GemmArgs& args) noexcept;
 }  // namespace avx512_vnni
 
+namespace avx512_amx {
+void GemmI8(const GemmArgs& args) noexcept;
+}  // namespace avx512_amx
+
 namespace avx512_bf16 {
 void GemmBF16(const GemmArgs& args) noexcept;
 }  // namespace avx512_bf16

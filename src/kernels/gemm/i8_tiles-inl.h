@@ -1,0 +1,146 @@
+// The int8 matrix product by tile registers: 16 rows times a panel's 64 columns, 64 elements of
+// depth at a time, which lie in a panel as a tile register wants them. Include after vec/avx512.h.
+#pragma once
+
+#include "kernels/gemm/i8-inl.h"
+#include "kernels/tiles_amx-inl.h"
+
+namespace godwit::kernels {
+namespace {
+
+constexpr int64_t kStepBytes = kPanelColumns * kQuad;  // a quad of every column
+constexpr int64_t kSectionDepth = kTileBytes;          // elements of a row that a product takes
+constexpr int64_t kSectionBytes = kSectionDepth * kPanelColumns;
+
+// Sections of a panel that several tiles of rows go through before the next: they stay in the
+// first-level cache meanwhile.
+constexpr int64_t kPassSections = 8;
+
+// Rows that go through a panel together, in tiles of equal height. The last tile may begin inside
+// the one before it: it computes some rows again, whose sums nobody reads.
+struct TiledRows {
+  int64_t rows;
+  int64_t tiles = (rows + kMostTileRows - 1) / kMostTileRows;
+  int64_t height = (rows + tiles - 1) / tiles;
+
+  int64_t First(int64_t tile) const { return tile + 1 < tiles ? tile * height : rows - height; }
+  // Where the sums of a row are, if those of a tile follow those of another.
+  int64_t SumsOf(int64_t row) const {
+    return row < (tiles - 1) * height ? row : row + tiles * height - rows;
+  }
+};
+
+// The accumulators from and to sums [height, kPanelColumns].
+GODWIT_INLINE void LoadSums(const float* sums) {
+  LoadTile<0>(sums, kStepBytes), LoadTile<1>(sums + 16, kStepBytes);
+  LoadTile<2>(sums + 32, kStepBytes), LoadTile<3>(sums + 48, kStepBytes);
+}
+GODWIT_INLINE void StoreSums(float* sums) {
+  StoreTile<0>(sums, kStepBytes), StoreTile<1>(sums + 16, kStepBytes);
+  StoreTile<2>(sums + 32, kStepBytes), StoreTile<3>(sums + 48, kStepBytes);
+}
+
+GODWIT_INLINE void FetchLines(const uint8_t* ahead, int64_t bytes) {
+  for (int64_t byte = 0; byte < bytes; byte += kTileBytes) {
+    __builtin_prefetch(ahead + byte, /*for writing=*/0, 2);
+  }
+}
+
+// A section of a tile of rows. It fetches four times `share` bytes, a part after each product: all
+// at once would keep its loads waiting.
+GODWIT_INLINE void AddSection(const int8_t* a, int64_t a_stride, const uint8_t* w,
+                              const uint8_t* ahead, int64_t share) {
+  LoadTile<kRowTile>(a, a_stride);
+  LoadTile<5>(w, kStepBytes);
+  AddSignedByUnsigned<0, kRowTile, 5>();
+  FetchLines(ahead, share);
+  LoadTile<6>(w + kTileBytes, kStepBytes);
+  AddSignedByUnsigned<1, kRowTile, 6>();
+  FetchLines(ahead + share, share);
+  LoadTile<7>(w + 2 * kTileBytes, kStepBytes);
+  AddSignedByUnsigned<2, kRowTile, 7>();
+  FetchLines(ahead + 2 * share, share);
+  LoadTile<5>(w + 3 * kTileBytes, kStepBytes);
+  AddSignedByUnsigned<3, kRowTile, 5>();
+  FetchLines(ahead + 3 * share, share);
+}
+
+// All tiles of rows through neighbouring sections of a panel; each fetches its share of the
+// sections from `ahead` on.
+void RunSections(const TiledRows& of, const int8_t* a, int64_t a_stride, const uint8_t* w,
+                 int64_t sections, bool resume, const uint8_t* ahead, float* sums) {
+  for (int64_t tile = 0; tile < of.tiles; ++tile) {
+    const int8_t* rows = a + of.First(tile) * a_stride;
+    float* const to = sums + tile * of.height * kPanelColumns;
+    if (resume) {
+      LoadSums(to);
+    } else {
+      ZeroTile<0>(), ZeroTile<1>(), ZeroTile<2>(), ZeroTile<3>();
+    }
+    const int64_t share = kSectionBytes / 4 / of.tiles / kTileBytes * kTileBytes;
+    for (int64_t section = 0; section < sections; ++section) {
+      AddSection(rows + section * kSectionDepth, a_stride, w + section * kSectionBytes, ahead,
+                 share);
+      ahead += 4 * share;
+    }
+    StoreSums(to);
+  }
+}
+
+// At most kBlockRows rows.
+void RunBlock(const GemmArgs& args) {
+  const TiledRows of = {.rows = args.rows};
+  const TileShapes shapes(of.height);
+  const auto* a = static_cast<const int8_t*>(args.a);
+  const int64_t sections = args.k / kSectionDepth;
+  const int64_t rest = (args.k % kSectionDepth + kQuad - 1) / kQuad;  // quads
+  const int64_t panel_bytes = sections * kSectionBytes + rest * kStepBytes;
+  const int64_t most = of.tiles == 1 ? sections : kPassSections;
+  // What is left of the rows and of a panel, with zeros behind it.
+  alignas(64) int8_t last_rows[kBlockRows * kSectionDepth];
+  alignas(64) uint8_t last_section[kSectionBytes];
+  if (rest > 0) {
+    __builtin_memset(last_rows, 0, sizeof(last_rows));
+    __builtin_memset(last_section, 0, sizeof(last_section));
+    for (int64_t row = 0; row < args.rows; ++row) {
+      __builtin_memcpy(last_rows + row * kSectionDepth,
+                       a + row * args.a_stride + sections * kSectionDepth, rest * kQuad);
+    }
+  }
+  alignas(64) float sums[kBlockRows * kPanelColumns];
+  for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
+    const uint8_t* panel = static_cast<const uint8_t*>(args.w) + p * panel_bytes;
+    for (int64_t begin = 0; begin < sections; begin += most) {
+      const int64_t n = sections - begin < most ? sections - begin : most;
+      const uint8_t* w = panel + begin * kSectionBytes;
+      RunSections(of, a + begin * kSectionDepth, args.a_stride, w, n, begin > 0,
+                  w + (of.tiles == 1 ? kAheadBytes : n * kSectionBytes), sums);
+    }
+    if (rest > 0) {
+      __builtin_memcpy(last_section, panel + sections * kSectionBytes, rest * kStepBytes);
+      RunSections(of, last_rows, kSectionDepth, last_section, 1, sections > 0, panel + panel_bytes,
+                  sums);
+    }
+    const int64_t column = p * kPanelColumns, after = args.columns - column;
+    const int64_t columns = after < kPanelColumns ? after : kPanelColumns;
+    for (int64_t row = 0; row < args.rows; ++row) {
+      ScaleSums(args, row, column, columns, sums + of.SumsOf(row) * kPanelColumns);
+    }
+  }
+}
+
+// k > 0.
+void GemmI8ByTiles(GemmArgs args) {
+  const int64_t rows = args.rows;
+  for (int64_t row = 0; row < rows; row += kBlockRows) {
+    args.rows = rows - row < kBlockRows ? rows - row : kBlockRows;
+    RunBlock(args);
+    args.a = static_cast<const int8_t*>(args.a) + args.rows * args.a_stride;
+    args.out += args.rows * args.out_stride;
+    args.a_scales += args.rows;
+    args.a_sums += args.rows;
+  }
+}
+
+}  // namespace
+}  // namespace godwit::kernels

@@ -12,19 +12,16 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/fnv.h"
 #include "base/name_list.h"
 #include "base/quote.h"
+#include "cli/answer_file.h"
+#include "cli/compared_options.h"
 #include "cli/exit_code.h"
-#include "cli/options/find_model.h"
 #include "cli/options/int_list.h"
-#include "cli/options/model_options.h"
 #include "cli/options/parse_value.h"
 #include "cli/options/template_options.h"
 #include "cli/options/text_input.h"
-#include "cli/reports/suite_report.h"
-#include "cli/suite_results.h"
-#include "cli/terminal/format.h"
+#include "cli/reports/comparison_report.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
@@ -40,27 +37,19 @@ namespace {
 using eval::HayText;
 using eval::Suite;
 
-struct Options {
-  ModelOptions model;
+struct Options : ComparedOptions {
   std::vector<const Suite*> suites;
   bool tasks_named = false;
   std::vector<int64_t> lengths = {4096};
   std::vector<int64_t> depths = {0, 25, 50, 75, 100};  // none: the suites have no depth
   int64_t samples = 10;
   int64_t max_new_tokens = 0;  // 0: each suite's own
-  uint64_t seed = 0;
   std::vector<std::string> files;
   std::string folder;
   std::string generated;  // folder of samples that are read, not made
   bool lossy = false;
   bool chat = false;
   std::string template_variables = "{}";
-  std::vector<std::string> kvs;
-  int64_t show = 0;
-  std::optional<std::string> results;
-  bool json = false;
-  SessionOptions session;
-  int64_t query_tokens = GenerateOptions().query_tokens;
 };
 
 void ParseSuites(std::string_view verb, const std::string& names,
@@ -121,14 +110,7 @@ void AddSuiteFlags(CommandLine& line, std::string_view verb, Options& options) {
        .help = options.suites.front()->has_depth ? "for each length and depth" : "for each length",
        .is_verbs_own = true},
       options.samples, 1, 1'000'000);
-  line.Add({.names = "-s,--seed",
-            .value = "N",
-            .help = "of all that is drawn",
-            .fallback = fmt::format("{}", options.seed),
-            .is_verbs_own = true},
-           [&options](const std::string& value) {
-             options.seed = static_cast<uint64_t>(ParseInt(value, 0, INT64_MAX));
-           });
+  AddSeedFlag(line, options, "of all that is drawn");
   std::vector<std::string_view> data;
   for (const Suite* suite : options.suites) {
     if (suite->data != nullptr && (data.empty() || data.back() != suite->data)) {
@@ -170,19 +152,6 @@ void AddSuiteFlags(CommandLine& line, std::string_view verb, Options& options) {
                     "beginning of an answer, that stands behind them"},
            options.chat);
   AddTemplateFlags(line, options.model, options.template_variables);
-  line.Group("Output");
-  line.AddInt({.names = "--show",
-               .value = "N",
-               .help = "print the prompts of the first N samples, and ask nothing"},
-              options.show, 0);
-  line.Add(
-      {.names = "-o,--output",
-       .value = "FILE",
-       .help = "also write every answer, one JSON object on a line as soon as it is there; what "
-               "is in it already is not asked again"},
-      options.results);
-  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
-  line.RefusePlot();
 }
 
 // That there is what the samples are made of.
@@ -224,22 +193,12 @@ void Parse(std::string_view verb, const std::string& summary,
            std::span<const std::string> arguments, Options& options) {
   options.suites = eval::SuitesOf(verb);
   if (!options.suites.front()->has_depth) options.depths.clear();
-  CommandLine line(fmt::format("eval {}", verb), "[-m MODEL] [flags]",
-                   summary +
-                       " Several --kv are compared on the same samples, with the intervals "
-                       "in which their scores and differences lie with 95 % probability.");
+  CommandLine line(fmt::format("eval {}", verb), "[-m MODEL] [flags]", summary + kComparesPolicies);
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   AddSuiteFlags(line, verb, options);
-  AddComparedKvFlags(line, options.session, options.model.kv_memory_bytes, options.kvs);
-  AddPrefillFlags(line, options.session, options.query_tokens);
+  AddComparedFlags(line, options, "the prompts of the first N samples");
   line.Parse(arguments);
-  if (options.kvs.empty()) options.kvs = {options.session.kv};
-  for (auto kv = options.kvs.begin(); kv != options.kvs.end(); ++kv) {
-    if (std::find(options.kvs.begin(), kv, *kv) != kv) {
-      Throw(ErrorKind::kInput, "--kv: {} is named twice", *kv);
-    }
-  }
   if (!options.generated.empty()) {
     ChooseGenerated(options);
   } else {
@@ -250,11 +209,10 @@ void Parse(std::string_view verb, const std::string& summary,
       Throw(ErrorKind::kInput, "{} is for chat models: it needs --chat", flag);
     }
   }
-  ChooseModel(options.model);
-  if (options.chat) RequireChatTemplate(options.model, "--chat needs", "or leave --chat out");
-  std::vector<NamedFile> inputs = {{"-m", options.model.folder}};
+  std::vector<NamedFile> inputs;
   for (const std::string& file : options.files) inputs.push_back({"-f", file});
-  CheckResultFiles({{.flag = "-o", .path = options.results, .appended = true}}, inputs);
+  FinishCompared(options, std::move(inputs));
+  if (options.chat) RequireChatTemplate(options.model, "--chat needs", "or leave --chat out");
 }
 
 // Every sample, those of one text behind each other.
@@ -272,46 +230,34 @@ std::vector<eval::SamplePlace> Places(const Options& options) {
   return places;
 }
 
-// The rows of a task's table, of its places.
-class Rows {
- public:
-  Rows(size_t kvs, std::vector<SuiteRow>& rows) : kvs_(kvs), rows_(rows), first_(rows.size()) {}
+nlohmann::ordered_json About(std::string_view task, int64_t length_tokens,
+                             std::optional<double> depth) {
+  nlohmann::ordered_json about{{"task", task}, {"length", length_tokens}, {"depth", nullptr}};
+  if (depth) about["depth"] = *depth;
+  return about;
+}
 
-  void Add(std::string_view task, const eval::SamplePlace& place, size_t kv, double score) {
-    auto row = std::find_if(
-        rows_.begin() + static_cast<ptrdiff_t>(first_), rows_.end(), [&](const SuiteRow& one) {
-          return one.length_tokens == place.length_tokens && one.depth == place.depth;
-        });
-    if (row == rows_.end()) {
-      rows_.push_back({.task = std::string(task),
-                       .length_tokens = place.length_tokens,
-                       .depth = place.depth,
-                       .scores = std::vector<std::vector<double>>(kvs_)});
-      row = rows_.end() - 1;
-    }
-    row->scores[kv].push_back(score);
-  }
+nlohmann::ordered_json NameOf(std::string_view task, const eval::SamplePlace& place) {
+  auto name = About(task, place.length_tokens, place.depth);
+  name["index"] = place.index;
+  return name;
+}
 
- private:
-  const size_t kvs_;
-  std::vector<SuiteRow>& rows_;
-  const size_t first_;
-};
+nlohmann::ordered_json AnswerJson(const eval::Sample& sample, const std::string& answer,
+                                  double score) {
+  using Json = nlohmann::ordered_json;
+  Json needles = Json::array();
+  for (const auto& [begin, end] : sample.needles) needles.push_back({begin, end});
+  return {{"prompt_tokens", std::ssize(sample.prompt)},
+          {"needles", std::move(needles)},
+          {"expected", sample.expected},
+          {"answer", answer},
+          {"score", score}};
+}
 
-// What answers depend on besides the prompt and --kv.
 std::string HowAsked(const Options& options) {
-  const SessionOptions& session = options.session;
-  std::string how = fmt::format("{}, weights {}, kv {}", ModelName(options.model.folder),
-                                options.model.weights, session.kv_type);
-  if (session.int8_attention) {
-    how += fmt::format(", int8 attention {}", *session.int8_attention ? "on" : "off");
-  }
-  if (options.chat) how += ", as a chat";
-  if (!session.prefill.empty()) {
-    how += fmt::format(", all but the last {} read by {}", Plural(options.query_tokens, "token"),
-                       session.prefill);
-  }
-  return how;
+  return HowAsked(static_cast<const ComparedOptions&>(options)) +
+         (options.chat ? ", as a chat" : "");
 }
 
 // The text of a template is framed already.
@@ -327,11 +273,6 @@ eval::ChatRender RenderOf(const Engine& engine, const Options& options) {
     const Message messages[] = {{.role = "user", .content = message}};
     return engine.ApplyChatTemplate(messages, /*open=*/true, options.template_variables);
   };
-}
-
-std::string FingerprintOf(const eval::Sample& sample) {
-  return fmt::format("{:016x}", Fnv1a(std::as_bytes(std::span(sample.prompt))) +
-                                    static_cast<uint64_t>(sample.max_new_tokens));
 }
 
 class SuiteRun {
@@ -371,30 +312,28 @@ class SuiteRun {
         if (left-- == 0) return;
         const eval::Sample sample = makers_[i](place);
         WriteOutput(fmt::format("=== {}: {} tokens, expected {}\n{}\n",
-                                Describe(options_.suites[i]->name, place), sample.prompt.size(),
-                                fmt::join(sample.expected, ", "),
+                                DescribeSample(NameOf(options_.suites[i]->name, place)),
+                                sample.prompt.size(), fmt::join(sample.expected, ", "),
                                 engine_.Detokenize(sample.prompt)));
       }
     }
   }
 
-  std::vector<SuiteRow> Ask() {
-    std::optional<SuiteResultFile> results;
-    if (options_.results) {
-      results.emplace(*options_.results, HowAsked(options_));
-    }
+  Comparison Ask() {
+    AnswerFile answers(options_.output, HowAsked(options_), {"task", "length", "depth", "index"},
+                       {{"score", 0}});
     for (const std::string& kv : options_.kvs) CheckFits(kv);
     for (const eval::SamplePlace& place : places_) total_tokens_ += place.length_tokens;
     total_tokens_ *= std::ssize(options_.kvs) * std::ssize(makers_);
 
-    std::vector<SuiteRow> rows;
-    for (size_t i = 0; i < makers_.size(); ++i) AskSuite(i, results, rows);
-    return rows;
+    Comparison comparison(options_.kvs, options_.seed);
+    for (size_t i = 0; i < makers_.size(); ++i) AskSuite(i, answers, comparison);
+    return comparison;
   }
 
  private:
   void CheckFits(const std::string& kv) const {
-    const Session session = NewSession(kv);
+    const Session session = NewSession(engine_, options_, kv);
     const int64_t longest = options_.lengths.back(), limit = session.limit_tokens();
     if (longest <= limit) return;
     ThrowWith({.code = ErrorCode::kStreamTooLong,
@@ -404,45 +343,54 @@ class SuiteRun {
               ErrorKind::kInput, "a sample has {} tokens and the context holds {}", longest, limit);
   }
 
-  Session NewSession(const std::string& kv) const {
-    SessionOptions session = options_.session;
-    session.kv = kv;
-    return engine_.NewSession(session);
-  }
-
-  void AskSuite(size_t which, std::optional<SuiteResultFile>& results,
-                std::vector<SuiteRow>& all_rows) {
+  void AskSuite(size_t which, AnswerFile& answers, Comparison& comparison) {
     const Suite& suite = *options_.suites[which];
     ProgressLine progress(fmt::format("asking {}", suite.name), ProgressUnit::kTokens);
     std::vector<eval::SuiteReader> readers;
     for (const std::string& kv : options_.kvs) {
-      readers.emplace_back([this, kv] { return NewSession(kv); }, options_.query_tokens);
+      readers.emplace_back([this, kv] { return NewSession(engine_, options_, kv); },
+                           options_.query_tokens);
     }
-    Rows rows(options_.kvs.size(), all_rows);
+    AddRows(suite.name, comparison);
     for (const eval::SamplePlace& place : places_) {
       const eval::Sample sample = makers_[which](place);
+      const auto row = [&](std::optional<double> depth) -> ComparedRow& {
+        return comparison.Row({.about = About(suite.name, place.length_tokens, depth)});
+      };
       for (size_t i = 0; i < readers.size(); ++i) {
-        SuiteResult result{.task = std::string(suite.name),
-                           .place = place,
-                           .kv = options_.kvs[i],
-                           .prompt = FingerprintOf(sample)};
-        const auto known = results ? results->Find(result) : std::nullopt;
-        if (known) {
-          result.score = *known;
+        const Asked asked{.sample = NameOf(suite.name, place),
+                          .kv = options_.kvs[i],
+                          .prompt = Fingerprint(sample.prompt, sample.max_new_tokens)};
+        double score = 0;
+        if (const auto* known = answers.Find(asked)) {
+          score = known->at("score").get<double>();
           known_tokens_ += place.length_tokens;
         } else {
           const auto answer = readers[i].Ask(sample, [&](const PromptProgress& prompt) {
             progress.Update(done_tokens_ + prompt.done_tokens, total_tokens_, known_tokens_);
           });
-          result.score = suite.score(answer.text, sample);
-          if (results) results->Append(result, sample, answer.text);
+          score = suite.score(answer.text, sample);
+          answers.Append(asked, AnswerJson(sample, answer.text, score));
         }
-        rows.Add(suite.name, place, i, result.score);
+        row(place.depth).scores[i].push_back(score);
+        if (options_.depths.size() > 1) row({}).scores[i].push_back(score);
         done_tokens_ += place.length_tokens;
         progress.Update(done_tokens_, total_tokens_, known_tokens_);
       }
     }
     progress.Finish();
+  }
+
+  // In their order, since samples come in another.
+  void AddRows(std::string_view task, Comparison& comparison) const {
+    for (const int64_t length : options_.lengths) {
+      for (const int64_t depth : options_.depths) {
+        comparison.Row({.about = About(task, length, static_cast<double>(depth))});
+      }
+      if (options_.depths.size() != 1) {
+        comparison.Row({.about = About(task, length, {}), .sums_up = !options_.depths.empty()});
+      }
+    }
   }
 
   const Options& options_;
@@ -464,9 +412,9 @@ int EvalSuite(std::string_view verb, const std::string& summary,
     run.Show();
     return kExitOk;
   }
-  const std::vector<SuiteRow> rows = run.Ask();
+  const Comparison comparison = run.Ask();
   if (!options.json) {
-    WriteOutput(SuiteText(options.kvs, rows, options.seed));
+    WriteOutput(comparison.Text());
     return kExitOk;
   }
   WriteJson({{"model", options.model.folder},
@@ -474,7 +422,7 @@ int EvalSuite(std::string_view verb, const std::string& summary,
              {"how", HowAsked(options)},
              {"seed", options.seed},
              {"samples", options.samples},
-             {"cells", SuiteJson(options.kvs, rows, options.seed)}});
+             {"cells", comparison.Json()}});
   return kExitOk;
 }
 

@@ -93,16 +93,17 @@ class EvalSuiteTest(CliTest):
         self.asked("-o", self.out)
         line = self.refused(INPUT, "eval", "passkey", "-m", TINY, *SMALL, "-s", "1", "--tasks",
                             "passkey", "-o", self.out)
-        self.assertIn("results.jsonl:1: passkey, 300 tokens, depth 0, sample 0: expected the prompt",
+        self.assertIn("results.jsonl:1: passkey, length 300, depth 0, index 0, dense: expected the "
+                      "prompt",
                       line)
         line = self.refused(INPUT, "eval", "passkey", "-m", TINY, *SMALL, "--tasks", "passkey", "-o",
                             self.out, "--kv-type", "f32")
         self.assertIn("expected an answer of tiny-llama, weights auto, kv f32, found", line)
         rows = self.out.read_text().splitlines()
         for broken, reason in (('{"task": 1', "results.jsonl:3: "),
-                               ('{"task": 1}', "results.jsonl:3: expected a result of godwit eval"),
-                               (rows[0], "results.jsonl:3: answers passkey, 300 tokens, depth 0, "
-                                         "sample 0 a second time")):
+                               ('{"task": 1}', "results.jsonl:3: expected an answer of this godwit eval"),
+                               (rows[0], "results.jsonl:3: answers passkey, length 300, depth 0, "
+                                         "index 0, dense a second time")):
             self.out.write_text("\n".join([*rows[:2], broken, *rows[3:]]) + "\n")
             self.assertIn(reason, self.refused(FORMAT, "eval", "passkey", "-m", TINY, *SMALL,
                                                "--tasks", "passkey", "-o", self.out))
@@ -123,7 +124,7 @@ class EvalSuiteTest(CliTest):
     def test_show(self):
         text = self.ok("eval", "lines", "-m", TINY, "--lengths", "500", "--show", "2", "--depths",
                        "0,50,100")
-        self.assertEqual(text.count("=== lines, 500 tokens, depth "), 2)
+        self.assertEqual(text.count("=== lines, length 500, depth "), 2)
         self.assertEqual(text.count("Below is a record of lines"), 2)
         self.assertNotIn("depth 100", text)
 

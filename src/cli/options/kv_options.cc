@@ -117,9 +117,9 @@ void AddKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_b
 }
 
 void AddComparedKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
-                        std::vector<std::string>& kvs) {
+                        std::vector<std::string>& kvs, bool takes_recompute) {
   AddLengthFlags(line, options, kv_memory_bytes);
-  AddCacheFlags(line, options, /*takes_recompute=*/false, &kvs);
+  AddCacheFlags(line, options, takes_recompute, &kvs);
 }
 
 void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute) {

@@ -16,7 +16,7 @@ void AddKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_b
                 bool takes_recompute = false);
 // Likewise, where --kv may be repeated: each is one to compare. None: that of the options.
 void AddComparedKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
-                        std::vector<std::string>& kvs);
+                        std::vector<std::string>& kvs, bool takes_recompute = false);
 // Of those, the ones that do not depend on the length of a text: --kv, --kv-type, --ubatch-size.
 void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute = false);
 

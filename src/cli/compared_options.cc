@@ -1,0 +1,83 @@
+#include "cli/compared_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/fnv.h"
+#include "cli/options/find_model.h"
+#include "cli/options/kv_options.h"
+#include "cli/options/parse_value.h"
+#include "cli/terminal/format.h"
+
+namespace godwit::cli {
+
+void AddSeedFlag(CommandLine& line, ComparedOptions& options, const std::string& help) {
+  line.Add({.names = "-s,--seed",
+            .value = "N",
+            .help = help,
+            .fallback = fmt::format("{}", options.seed),
+            .is_verbs_own = true},
+           [&options](const std::string& value) {
+             options.seed = static_cast<uint64_t>(ParseInt(value, 0, INT64_MAX));
+           });
+}
+
+void AddComparedFlags(CommandLine& line, ComparedOptions& options, const std::string& shown,
+                      bool takes_recompute) {
+  line.Group("Output");
+  line.AddInt(
+      {.names = "--show", .value = "N", .help = fmt::format("print {}, and ask nothing", shown)},
+      options.show, 0);
+  line.Add(
+      {.names = "-o,--output",
+       .value = "FILE",
+       .help = "also write every answer, one JSON object on a line as soon as it is there; what "
+               "is in it already is not asked again"},
+      options.output);
+  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
+  line.RefusePlot();
+  AddComparedKvFlags(line, options.session, options.model.kv_memory_bytes, options.kvs,
+                     takes_recompute);
+  AddPrefillFlags(line, options.session, options.query_tokens);
+}
+
+void FinishCompared(ComparedOptions& options, std::vector<NamedFile> inputs) {
+  if (options.kvs.empty()) options.kvs = {options.session.kv};
+  for (auto kv = options.kvs.begin(); kv != options.kvs.end(); ++kv) {
+    if (std::find(options.kvs.begin(), kv, *kv) != kv) {
+      Throw(ErrorKind::kInput, "--kv: {} is named twice", *kv);
+    }
+  }
+  ChooseModel(options.model);
+  inputs.push_back({"-m", options.model.folder});
+  CheckResultFiles({{.flag = "-o", .path = options.output, .appended = true}}, inputs);
+}
+
+Session NewSession(const Engine& engine, const ComparedOptions& options, const std::string& kv) {
+  SessionOptions session = options.session;
+  session.kv = kv;
+  return engine.NewSession(session);
+}
+
+std::string HowAsked(const ComparedOptions& options) {
+  const SessionOptions& session = options.session;
+  std::string how = fmt::format("{}, weights {}, kv {}", ModelName(options.model.folder),
+                                options.model.weights, session.kv_type);
+  if (session.int8_attention) {
+    how += fmt::format(", int8 attention {}", *session.int8_attention ? "on" : "off");
+  }
+  if (!session.prefill.empty()) {
+    how += fmt::format(", all but the last {} read by {}", Plural(options.query_tokens, "token"),
+                       session.prefill);
+  }
+  return how;
+}
+
+std::string Fingerprint(std::span<const int32_t> tokens, int64_t max_new_tokens) {
+  return fmt::format("{:016x}",
+                     Fnv1a(std::as_bytes(tokens)) + static_cast<uint64_t>(max_new_tokens));
+}
+
+}  // namespace godwit::cli

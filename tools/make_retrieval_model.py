@@ -66,9 +66,9 @@ KEY_END = 1500.0  # what that joint scores above other tokens; the function span
 # What a token alike adds to a score: those before, those of the key, from the last one back. One that
 # is not takes 2/3 of it away at least, 4/3 at most. First counts whether a joint has just ended or, in
 # a value, its last token; then the key's last word; then, since other words may stand before the key,
-# the last token but one. 107, what lacks the least of a key, is more than ln(2^21) = 15.
-RECENT = 10240.0, 2560.0, 40.0
-BOUND = 5120.0, 640.0, 320.0, 160.0
+# the last token but one. 160, what lacks the least of a key, is more than ln(2^21) = 15.
+RECENT = 10240.0, 2560.0, 112.0
+BOUND = 5120.0, 600.0, 400.0, 240.0
 NO_ANSWER = 5120.0  # what a joint lacks as a next token, and a mark behind a joint
 TIES = 0.01  # of NEAREST: of answers that match alike one is taken, by its place
 
@@ -196,7 +196,8 @@ class Model:
 
     def match(self, layer, options):
         query, key = self.part(layer, "q_proj.weight"), self.part(layer, "k_proj.weight")
-        scale = np.sqrt(HEAD) / CODE / (options.temperature or 1)  # a code that is alike scores 1
+        blunt = options.temperature or 1
+        scale = np.sqrt(HEAD) / CODE / blunt  # a code that is alike scores 1
         bound = [B + slot * CODE for slot in range(BEFORE)]
         asked = [E, P, P + CODE, *bound]
         known = [P, P + CODE, P + 2 * CODE, *bound]
@@ -208,7 +209,7 @@ class Model:
         # What stands at a key's own place, of which no query can know, is mixed into it.
         key[ROTARY:SPARE, E:E + CODE] += options.noise / np.sqrt(CODE) * self.random.standard_normal(
             (SPARE - ROTARY, CODE))
-        self.ask_distance(layer, *(TIES * np.asarray(NEAREST)))
+        self.ask_distance(layer, *(TIES / blunt * np.asarray(NEAREST)))
         # In eight dimensions each: what has a flag lacks NO_ANSWER.
         lack = np.sqrt(HEAD) * NO_ANSWER / 8 / 2
         bias = self.part(layer, "q_proj.bias")

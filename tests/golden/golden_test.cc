@@ -224,6 +224,44 @@ TEST_P(Int8CheckpointTest, StaysAsItIs) {
 INSTANTIATE_TEST_SUITE_P(All, Int8CheckpointTest, testing::ValuesIn(Int8Goldens()),
                          [](const auto& info) { return TestName(info.param.path); });
 
+// The models that retrieve by construction: of a text and its question, the logits of the answer.
+class RetrievalTest : public testing::TestWithParam<std::filesystem::path> {};
+
+TEST_P(RetrievalTest, AnswersAsInHuggingFace) {
+  const Reference reference = ReadReference(GetParam());
+  const std::string model = GetParam().parent_path().filename();
+  const ModelRunner runner(GODWIT_SOURCE_DIR "/models/" + model, DType::kF32);
+  const auto vocab = static_cast<size_t>(runner.decoder().vocab_size());
+  const size_t rows = reference.logits.size() / vocab;
+  for (const kernels::Isa& isa : kernels::AllIsas()) {
+    if (!isa.supported()) continue;
+    SCOPED_TRACE(isa.name);
+    std::vector<float> logits = runner.Logits(reference.ids, {.isa = std::string(isa.name)});
+    logits.erase(logits.begin(), logits.end() - std::ssize(reference.logits));
+    EXPECT_LE(Compare(logits, reference.logits).max, kTolerance);
+    for (size_t row = 0; row + 1 < rows; ++row) {
+      const auto begin = logits.begin() + static_cast<int64_t>(row * vocab);
+      EXPECT_EQ(std::max_element(begin, begin + static_cast<int64_t>(vocab)) - begin,
+                reference.ids[reference.ids.size() - rows + row + 1]);
+    }
+  }
+}
+
+std::vector<std::filesystem::path> RetrievalGoldens() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(Root() / "retrieval")) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RetrievalTest, testing::ValuesIn(RetrievalGoldens()),
+                         [](const auto& info) {
+                           return TestName(info.param.parent_path().filename().string() + "_" +
+                                           info.param.stem().string());
+                         });
+
 TEST(Goldens, EveryArchitectureHasOne) {
   std::set<std::string, std::less<>> families;
   for (const Golden& golden : AllGoldens()) families.insert(golden.family);

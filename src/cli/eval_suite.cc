@@ -297,10 +297,10 @@ class SuiteRun {
               : eval::OpenRulerFile(options.generated, options.samples, inputs, pieces_));
     }
     // What does not fit, or is too short, is known before hours have gone by.
-    for (const auto& make : makers_) {
+    for (size_t i = 0; i < makers_.size(); ++i) {
       for (const eval::SamplePlace& place : places_) {
         const bool at_an_end = &place == &places_.front() || &place == &places_.back();
-        if (at_an_end || !options.generated.empty()) (void)make(place);
+        if (at_an_end || !options.generated.empty()) (void)Make(i, place);
       }
     }
   }
@@ -310,7 +310,7 @@ class SuiteRun {
     for (size_t i = 0; i < makers_.size(); ++i) {
       for (const eval::SamplePlace& place : places_) {
         if (left-- == 0) return;
-        const eval::Sample sample = makers_[i](place);
+        const eval::Sample sample = Make(i, place);
         WriteOutput(fmt::format("=== {}: {} tokens, expected {}\n{}\n",
                                 DescribeSample(NameOf(options_.suites[i]->name, place)),
                                 sample.prompt.size(), fmt::join(sample.expected, ", "),
@@ -332,6 +332,15 @@ class SuiteRun {
   }
 
  private:
+  // Errors name the task.
+  eval::Sample Make(size_t which, const eval::SamplePlace& place) const {
+    try {
+      return makers_[which](place);
+    } catch (const Error& error) {
+      Throw(error.kind(), "{}: {}", options_.suites[which]->name, error.what());
+    }
+  }
+
   void CheckFits(const std::string& kv) const {
     const Session session = NewSession(engine_, options_, kv);
     const int64_t longest = options_.lengths.back(), limit = session.limit_tokens();
@@ -353,7 +362,7 @@ class SuiteRun {
     }
     AddRows(suite.name, comparison);
     for (const eval::SamplePlace& place : places_) {
-      const eval::Sample sample = makers_[which](place);
+      const eval::Sample sample = Make(which, place);
       const auto row = [&](std::optional<double> depth) -> ComparedRow& {
         return comparison.Row({.about = About(suite.name, place.length_tokens, depth)});
       };

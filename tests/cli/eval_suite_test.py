@@ -213,7 +213,8 @@ class EvalSuiteTest(CliTest):
         text = self.folder / "short.txt"
         text.write_text("One sentence. And another.")
         for arguments, reason in (
-                (["passkey", "--lengths", "40"], "a sample of 40 tokens has no room for its question"),
+                (["passkey", "--lengths", "40"],
+                 "passkey: a sample of 40 tokens has no room for its question"),
                 (["needle", "--lengths", "900", "-f", text], "and there are "),
                 (["passkey", "--lengths", "100000"],
                  "a sample has 100000 tokens and the context holds 1024"),

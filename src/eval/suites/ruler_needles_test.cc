@@ -49,6 +49,28 @@ TEST(RulerTest, OneAnswerIsAskedForInTheSingular) {
                         name)));
 }
 
+TEST(RulerTest, Golden) {
+  EXPECT_EQ(TextOf(Make("niah_single_1", 0, 720).prompt),
+            "A special magic number is hidden within the following text. Make sure to memorize it. "
+            "I will quiz you about the number afterwards.\n"
+            "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back "
+            "again.\n"
+            "One of the special magic numbers for idle-prism is: 9820312.\n"
+            "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back "
+            "again.\n"
+            "What is the special magic number for idle-prism mentioned in the provided text? The "
+            "special magic number for idle-prism mentioned in the provided text is");
+  EXPECT_EQ(TextOf(Make("niah_multikey_2", 0, 720).prompt),
+            "A special magic number is hidden within the following text. Make sure to memorize it. "
+            "I will quiz you about the number afterwards.\n"
+            "One of the special magic numbers for angry-banjo is: 7217926.\n"
+            "One of the special magic numbers for autumn-needle is: 5625456.\n"
+            "One of the special magic numbers for idle-prism is: 9820312.\n"
+            "One of the special magic numbers for tired-piano is: 7934076.\n"
+            "What is the special magic number for idle-prism mentioned in the provided text? The "
+            "special magic number for idle-prism mentioned in the provided text is");
+}
+
 TEST(RulerTest, SeveralKeysAreAskedForTogether) {
   const std::string text = TextOf(Make("niah_multiquery").prompt);
   EXPECT_THAT(text,

@@ -88,13 +88,17 @@ std::vector<Piece> PieceMaker::Make(const std::vector<std::string>& texts) const
 
 Piece PieceMaker::MakeFirst(std::string text) const {
   auto tokens = Encode(text, /*is_last=*/false);
-  return {.text = std::move(text), .tokens = std::move(tokens)};
+  return {.text = std::move(text), .tokens = std::move(tokens), .is_first = true};
 }
 
 PromptBuilder::PromptBuilder(const PieceMaker& maker)
     : maker_(maker), tokens_(maker.coder().frame) {}
 
 int64_t PromptBuilder::Append(const Piece& piece) {
+  const auto frame = std::ssize(maker_.coder().frame);
+  if (size() == frame && !piece.is_first && !piece.text.empty()) {
+    return Append(maker_.MakeFirst(piece.text));
+  }
   if (Meet(last_, piece.text)) {
     last_begin_ = size();
     last_ = piece.text;
@@ -102,10 +106,9 @@ int64_t PromptBuilder::Append(const Piece& piece) {
     return last_begin_;
   }
   last_ += piece.text;
-  const bool first = last_begin_ == std::ssize(maker_.coder().frame);
-  const Piece joined = first           ? maker_.MakeFirst(last_)
-                       : piece.is_last ? maker_.MakeLast(last_)
-                                       : maker_.Make(last_);
+  const Piece joined = last_begin_ == frame ? maker_.MakeFirst(last_)
+                       : piece.is_last      ? maker_.MakeLast(last_)
+                                            : maker_.Make(last_);
   tokens_.resize(static_cast<size_t>(last_begin_));
   tokens_.insert(tokens_.end(), joined.tokens.begin(), joined.tokens.end());
   return last_begin_;

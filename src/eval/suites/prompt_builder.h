@@ -16,7 +16,8 @@ namespace godwit::eval {
 struct Piece {
   std::string text;
   std::vector<int32_t> tokens;
-  bool is_last = false;  // of a prompt: nothing follows its blanks
+  bool is_first = false;  // of a prompt
+  bool is_last = false;   // nothing follows its blanks
 
   int64_t size() const { return std::ssize(tokens); }
 };

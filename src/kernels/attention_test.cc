@@ -275,7 +275,7 @@ class AttentionTest : public IsaTest {
   // What lies outside a span may be NaN: keys that nobody has written yet.
   template <class Storage>
   void TestPoisonOutsideTheSpansDoesNotMatter(bool int8_products = false) {
-    for (int32_t rows : {1, 5, 6, 8}) {
+    for (int32_t rows : {1, 5, 6, 8, 18}) {
       Problem<Storage> problem(rows, 70, 4);
       if (int8_products) problem.RoundQueries(4);
       for (int32_t r = 0; r < rows; ++r) problem.spans[r] = {5 + r, 30 + r};
@@ -330,6 +330,17 @@ TEST_P(AttentionTest, Int8ProductsMatchScalar) {
   for (const bool biased : {false, true}) TestMatchesScalar<int8_t>(biased, /*int8_products=*/true);
 }
 TEST_P(AttentionTest, Int8ProductsGroupingKeepsBits) { TestGroupingKeepsBits<int8_t>(true); }
+// Rows around the tile registers of AMX, of 16, and around a phase's 66; the heads end inside one.
+TEST_P(AttentionTest, Int8ProductsOfManyRowsGroupingKeepsBits) {
+  for (const int32_t rows : {15, 16, 17, 31, 32, 33, 47, 64, 66, 67, 90}) {
+    for (const int64_t head_dim : {4, 60, 64, 66, 80, 128, 200}) {
+      Problem<int8_t> problem(rows, head_dim, 5);
+      problem.RoundQueries(5);
+      for (int32_t r = 0; r < rows; ++r) problem.spans[r] = {0, std::clamp(2 * r - 12, 0, 64)};
+      ExpectGroupingKeepsBits(problem);
+    }
+  }
+}
 TEST_P(AttentionTest, Int8ProductsPoisonOutsideTheSpansDoesNotMatter) {
   TestPoisonOutsideTheSpansDoesNotMatter<int8_t>(true);
 }

@@ -145,21 +145,23 @@ TEST_P(BoundsTest, GemmI8) {
 }
 
 TEST_P(BoundsTest, Attention) {
-  for (const int64_t head_dim : {1, 16, 17, 80, 128}) {
+  constexpr int64_t kRows = 19;
+  for (const int64_t head_dim : {1, 16, 17, 64, 80, 128}) {
     const int64_t width = PadToLanes(head_dim), stride = kStateHeader + width;
     const int64_t padded = (head_dim + kQuad - 1) / kQuad * kQuad;
-    AtPageEnd<float> q(7 * padded), state(7 * stride), out(head_dim), bias(7 * kTileTokens);
-    AtPageEnd<int8_t> q8(7 * padded);
-    AtPageEnd<float> scales(kTileTokens), q_scales(7);
-    AtPageEnd<int32_t> q_sums(7);
-    const std::vector<TileSpan> spans(7, {0, kTileTokens});
+    AtPageEnd<float> q(kRows * padded), state(kRows * stride), out(head_dim),
+        bias(kRows * kTileTokens);
+    AtPageEnd<int8_t> q8(kRows * padded);
+    AtPageEnd<float> scales(kTileTokens), q_scales(kRows);
+    AtPageEnd<int32_t> q_sums(kRows);
+    const std::vector<TileSpan> spans(kRows, {0, kTileTokens});
     const auto attend = [&](auto kernel, const void* queries, auto element, DType dtype) {
       using T = decltype(element);
       AtPageEnd<T> k(KeyElements(KvDepth(dtype), head_dim)), v(kTileTokens * width);
       kernel({.q = queries,
               .q_stride = padded,
               .spans = spans.data(),
-              .rows = 7,
+              .rows = kRows,
               .k = k.data(),
               .v = v.data(),
               .head_dim = head_dim,
@@ -177,8 +179,8 @@ TEST_P(BoundsTest, Attention) {
     attend(table().attend_tile_bf16, q.data(), BF16{}, DType::kBF16);
     attend(table().attend_tile_i8, q.data(), int8_t{}, DType::kI8);
     attend(table().attend_tile_i8_i8, q8.data(), int8_t{}, DType::kI8);
-    table().merge_state(state.data() + 6 * stride, head_dim, state.data());
-    table().finish_state(state.data() + 6 * stride, head_dim, out.data());
+    table().merge_state(state.data() + (kRows - 1) * stride, head_dim, state.data());
+    table().finish_state(state.data() + (kRows - 1) * stride, head_dim, out.data());
   }
 }
 

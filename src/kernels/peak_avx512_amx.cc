@@ -10,7 +10,7 @@ namespace {
 // TDPBSUD adds sixteen quads to each of 16 x 16 sums; four chains of it hide its latency.
 int64_t PeakInt8(int64_t rounds) noexcept {
   const TileShapes shapes(kMostTileRows);
-  ZeroTile<0>(), ZeroTile<1>(), ZeroTile<2>(), ZeroTile<3>();
+  ZeroSums();
   ZeroTile<4>(), ZeroTile<5>();
   for (int64_t i = 0; i < rounds * kPeakChains; i += 4) {
     AddSignedByUnsigned<0, 4, 5>(), AddSignedByUnsigned<1, 4, 5>();

@@ -71,5 +71,62 @@ GODWIT_INLINE void AddUnsignedBySigned() {
   __asm__ volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kRows), "i"(kColumns));
 }
 
+// Columns lie in sections: as a panel of weights does, and the keys of a KV tile.
+constexpr int64_t kStepBytes = kPanelColumns * kQuad;  // a quad of every column
+constexpr int64_t kSectionDepth = kTileBytes;          // elements of a row that a product takes
+constexpr int64_t kSectionBytes = kSectionDepth * kPanelColumns;
+
+// Rows that go through a section together, in tiles of equal height. The last tile may begin inside
+// the one before it: it computes some rows again, whose sums nobody reads.
+struct TiledRows {
+  int64_t rows;
+  int64_t tiles = (rows + kMostTileRows - 1) / kMostTileRows;
+  int64_t height = (rows + tiles - 1) / tiles;
+
+  int64_t First(int64_t tile) const { return tile + 1 < tiles ? tile * height : rows - height; }
+  // Where the sums of a row are, if those of a tile follow those of another.
+  int64_t SumsOf(int64_t row) const {
+    return row < (tiles - 1) * height ? row : row + tiles * height - rows;
+  }
+  // Bytes that each of a section's four products may fetch, so that all tiles fetch as much as they
+  // read.
+  int64_t SharePerProduct() const {
+    return (kSectionBytes / 4 / kTileBytes + tiles - 1) / tiles * kTileBytes;
+  }
+};
+
+GODWIT_INLINE void ZeroSums() { ZeroTile<0>(), ZeroTile<1>(), ZeroTile<2>(), ZeroTile<3>(); }
+
+// The accumulators to sums [height, kPanelColumns].
+GODWIT_INLINE void StoreSums(float* sums) {
+  StoreTile<0>(sums, kStepBytes), StoreTile<1>(sums + 16, kStepBytes);
+  StoreTile<2>(sums + 32, kStepBytes), StoreTile<3>(sums + 48, kStepBytes);
+}
+
+GODWIT_INLINE void FetchLines(const uint8_t* ahead, int64_t bytes) {
+  for (int64_t byte = 0; byte < bytes; byte += kTileBytes) {
+    __builtin_prefetch(ahead + byte, /*for writing=*/0, 2);
+  }
+}
+
+// A section of a tile of rows. It fetches four times `share` bytes, a part after each product: all
+// at once would keep its loads waiting.
+GODWIT_INLINE void AddSection(const int8_t* a, int64_t a_stride, const uint8_t* w,
+                              const uint8_t* ahead, int64_t share) {
+  LoadTile<kRowTile>(a, a_stride);
+  LoadTile<5>(w, kStepBytes);
+  AddSignedByUnsigned<0, kRowTile, 5>();
+  FetchLines(ahead, share);
+  LoadTile<6>(w + kTileBytes, kStepBytes);
+  AddSignedByUnsigned<1, kRowTile, 6>();
+  FetchLines(ahead + share, share);
+  LoadTile<7>(w + 2 * kTileBytes, kStepBytes);
+  AddSignedByUnsigned<2, kRowTile, 7>();
+  FetchLines(ahead + 2 * share, share);
+  LoadTile<5>(w + 3 * kTileBytes, kStepBytes);
+  AddSignedByUnsigned<3, kRowTile, 5>();
+  FetchLines(ahead + 3 * share, share);
+}
+
 }  // namespace
 }  // namespace godwit::kernels

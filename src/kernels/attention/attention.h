@@ -25,6 +25,10 @@ namespace avx512_vnni {
 void AttendTileI8I8(const AttendTileArgs& args) noexcept;
 }  // namespace avx512_vnni
 
+namespace avx512_amx {
+void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+}  // namespace avx512_amx
+
 namespace avx512_bf16 {
 void AttendTileBF16(const AttendTileArgs& args) noexcept;
 void AttendTileI8(const AttendTileArgs& args) noexcept;

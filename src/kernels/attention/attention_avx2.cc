@@ -17,7 +17,7 @@ void avx2::AttendTileI8(const AttendTileArgs& args) noexcept {
   kernels::AttendTileI8<WidenedPairOperand>(args);
 }
 void avx2::AttendTileI8I8(const AttendTileArgs& args) noexcept {
-  kernels::AttendTileI8I8<WidenedQuadOperand, SmallWeightOperand>(args);
+  kernels::AttendTileI8I8<VectorProducts<WidenedQuadOperand, SmallWeightOperand>>(args);
 }
 
 }  // namespace godwit::kernels

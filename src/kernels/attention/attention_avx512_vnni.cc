@@ -7,7 +7,7 @@
 namespace godwit::kernels {
 
 void avx512_vnni::AttendTileI8I8(const AttendTileArgs& args) noexcept {
-  kernels::AttendTileI8I8<NativeQuadOperand, NativeWeightOperand>(args);
+  kernels::AttendTileI8I8<VectorProducts<NativeQuadOperand, NativeWeightOperand>>(args);
 }
 
 }  // namespace godwit::kernels

@@ -1,8 +1,8 @@
 // Attention with int8 products, over a KV tile of int8 quads. Include after one of vec/*.h.
 //
-// KeyOperand multiplies signed queries by unsigned keys (those of gemm/quads_native-inl.h or
-// gemm/i8_widened-inl.h), ValueOperand unsigned weights by signed values. All sums are exact
-// integers in the bits of floats.
+// All sums are exact integers in the bits of floats; who makes them is a class Products, given the
+// number of rows: MultiplyKeys(args, phase) signed queries by unsigned keys, AddValues(args, phase)
+// unsigned weights by signed values.
 #pragma once
 
 #include "kernels/attention/softmax-inl.h"
@@ -14,7 +14,7 @@ namespace {
 // Rows that go through a phase (scores, weights, values) before the next one begins: 10 to 15 %
 // faster than six rows through all of them on a Zen 4, as a row's softmax waits for its largest
 // weight; nothing on a processor that looks further ahead.
-constexpr int64_t kPhaseRows = 60;
+constexpr int64_t kPhaseRows = 66;
 static_assert(kPhaseRows % kTileRows == 0);
 
 struct PhaseRows {
@@ -55,38 +55,66 @@ GODWIT_INLINE void WeighProducts(const AttendTileArgs& args, int64_t row, PhaseR
   phase.steps[row] = largest / 127.0f;
 }
 
-// values += steps by (weights by v), for the keys that some row sees, in whole quads.
-template <class ValueOperand>
-void AddQuads(const AttendTileArgs& args, const RowGroup& group, const PhaseRows& phase) {
-  const int64_t width = WholeLanes(args.head_dim);
-  const int64_t begin = group.begin / kQuad * kQuad;
-  const int64_t quads = (group.end - begin + kQuad - 1) / kQuad;
-  const auto* v = static_cast<const int8_t*>(args.v) + begin * width;
-  const int8_t* ahead = Ahead<int8_t>(args.next_v, args.v) + begin * width;
-  alignas(64) float sums[kTileRows * kPanelColumns];
-  for (int64_t column = 0; column < width; column += kPanelColumns) {
-    const int64_t columns = Lower(kPanelColumns, width - column);
-    RunColumns<ValueOperand>(group.rows, columns,
-                             {.a = phase.weights + group.first * kTileTokens + begin,
-                              .a_stride = kTileTokens,
-                              .w = v + column * kQuad,
-                              .w_stride = width * kQuad,
-                              .steps = quads,
-                              .resume = false,
-                              .out = sums,
-                              .out_stride = kPanelColumns,
-                              .ahead = ahead + column * quads * kQuad});
-    for (int64_t r = group.first; r < group.first + group.rows; ++r) {
-      float* values = StateOf(args, r) + kStateHeader + column;
-      Map2(values, sums + (r - group.first) * kPanelColumns, columns, values,
-           [&](Vec value, Vec sum) {
-             return MulAdd(IntsToFloats(sum), Set1(phase.steps[r]), value);
-           });
-    }
-  }
+// values += step by sums.
+GODWIT_INLINE void AddStep(const float* sums, int64_t columns, float step, float* values) {
+  Map2(values, sums, columns, values,
+       [&](Vec value, Vec sum) { return MulAdd(IntsToFloats(sum), Set1(step), value); });
 }
 
+// Products by the register tiles of gemm/tile-inl.h; the operands are those of
+// gemm/quads_native-inl.h or gemm/i8_widened-inl.h.
 template <class KeyOperand, class ValueOperand>
+struct VectorProducts {
+  explicit VectorProducts(int64_t /*rows*/) {}
+
+  void MultiplyKeys(const AttendTileArgs& args, PhaseRows& phase) const {
+    ForGroups(args, [&](const AttendTileArgs& with_next, const RowGroup& group) {
+      typename KeyOperand::Prepared buffer;
+      const auto* q = static_cast<const int8_t*>(args.q) + group.first * args.q_stride;
+      kernels::MultiplyKeys<KeyOperand>(
+          with_next, group,
+          KeyOperand::Prepare(q, args.q_stride, group.rows, (args.head_dim + kQuad - 1) / kQuad,
+                              buffer),
+          KeyOperand::Stride(args.q_stride), phase.scores + group.first * kTileTokens);
+    });
+  }
+
+  void AddValues(const AttendTileArgs& args, const PhaseRows& phase) const {
+    ForGroups(args, [&](const AttendTileArgs& with_next, const RowGroup& group) {
+      AddQuads(with_next, group, phase);
+    });
+  }
+
+ private:
+  // Of the keys that some row sees, in whole quads.
+  static void AddQuads(const AttendTileArgs& args, const RowGroup& group, const PhaseRows& phase) {
+    const int64_t width = WholeLanes(args.head_dim);
+    const int64_t begin = group.begin / kQuad * kQuad;
+    const int64_t quads = (group.end - begin + kQuad - 1) / kQuad;
+    const auto* v = static_cast<const int8_t*>(args.v) + begin * width;
+    const int8_t* ahead = Ahead<int8_t>(args.next_v, args.v) + begin * width;
+    alignas(64) float sums[kTileRows * kPanelColumns];
+    for (int64_t column = 0; column < width; column += kPanelColumns) {
+      const int64_t columns = Lower(kPanelColumns, width - column);
+      RunColumns<ValueOperand>(group.rows, columns,
+                               {.a = phase.weights + group.first * kTileTokens + begin,
+                                .a_stride = kTileTokens,
+                                .w = v + column * kQuad,
+                                .w_stride = width * kQuad,
+                                .steps = quads,
+                                .resume = false,
+                                .out = sums,
+                                .out_stride = kPanelColumns,
+                                .ahead = ahead + column * quads * kQuad});
+      for (int64_t r = group.first; r < group.first + group.rows; ++r) {
+        AddStep(sums + (r - group.first) * kPanelColumns, columns, phase.steps[r],
+                StateOf(args, r) + kStateHeader + column);
+      }
+    }
+  }
+};
+
+template <class Products>
 void AttendTileI8I8(const AttendTileArgs& given) noexcept {
   PhaseRows phase;
   AttendTileArgs args = given;
@@ -98,22 +126,13 @@ void AttendTileI8I8(const AttendTileArgs& given) noexcept {
     args.state = StateOf(given, row);
     args.q_scales = given.q_scales + row;
     args.q_sums = given.q_sums + row;
-    ForGroups(args, [&](const AttendTileArgs& with_next, const RowGroup& group) {
-      typename KeyOperand::Prepared buffer;
-      const auto* q = static_cast<const int8_t*>(args.q) + group.first * args.q_stride;
-      MultiplyKeys<KeyOperand>(with_next, group,
-                               KeyOperand::Prepare(q, args.q_stride, group.rows,
-                                                   (args.head_dim + kQuad - 1) / kQuad, buffer),
-                               KeyOperand::Stride(args.q_stride),
-                               phase.scores + group.first * kTileTokens);
-    });
+    const Products products(args.rows);
+    products.MultiplyKeys(args, phase);
     for (int64_t r = 0; r < args.rows; ++r) {
       FetchBetween(args.next_v, kTileTokens * WholeLanes(args.head_dim), r, args.rows);
       if (args.spans[r].begin < args.spans[r].end) WeighProducts(args, r, phase);
     }
-    ForGroups(args, [&](const AttendTileArgs& with_next, const RowGroup& group) {
-      AddQuads<ValueOperand>(with_next, group, phase);
-    });
+    products.AddValues(args, phase);
     args.next_k = args.next_v = nullptr;
   }
 }

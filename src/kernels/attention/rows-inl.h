@@ -24,7 +24,7 @@ struct RowGroup {
   int64_t inner_begin, inner_end;
 };
 
-RowGroup GroupOf(const TileSpan* spans, int64_t first, int64_t rows) {
+GODWIT_INLINE RowGroup GroupOf(const TileSpan* spans, int64_t first, int64_t rows) {
   RowGroup group = {.first = first,
                     .rows = rows,
                     .begin = kTileTokens,

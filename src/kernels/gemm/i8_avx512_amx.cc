@@ -5,10 +5,10 @@
 
 namespace godwit::kernels {
 
-// Few rows wait for memory, which VPDPBUSD reads in its order.
+// One register tile of rows waits for memory, which VPDPBUSD reads in its order: two cost more than
+// the bytes.
 void avx512_amx::GemmI8(const GemmArgs& args) noexcept {
-  constexpr int64_t kFewestRows = 5;
-  if (args.rows < kFewestRows || args.k == 0) return avx512_vnni::GemmI8(args);
+  if (args.rows <= kTileRows || args.k == 0) return avx512_vnni::GemmI8(args);
   GemmI8ByTiles(args);
 }
 

@@ -1,0 +1,14 @@
+#include "kernels/attention/attention.h"
+#include "kernels/vec/avx512.h"
+// after the vector vocabulary
+#include "kernels/attention/quads_tiles-inl.h"
+
+namespace godwit::kernels {
+
+// The rows of one register tile wait for memory.
+void avx512_amx::AttendTileI8I8(const AttendTileArgs& args) noexcept {
+  if (args.rows <= kTileRows) return avx512_vnni::AttendTileI8I8(args);
+  kernels::AttendTileI8I8<TileProducts>(args);
+}
+
+}  // namespace godwit::kernels

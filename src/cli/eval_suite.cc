@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -154,19 +155,43 @@ void AddSuiteFlags(CommandLine& line, std::string_view verb, Options& options) {
   AddTemplateFlags(line, options.model, options.template_variables);
 }
 
-// That there is what the samples are made of.
-void CheckInputs(const Options& options) {
-  for (const Suite* suite : options.suites) {
-    const char* const others = options.suites.size() > 1 ? ", or name other --tasks" : "";
-    if (suite->data != nullptr && options.folder.empty()) {
-      Throw(ErrorKind::kInput, "{}: needs a folder with {}: give it with -d FOLDER{}", suite->name,
-            suite->data, others);
-    }
-    if (suite->text == HayText::kNeeded && options.files.empty()) {
-      Throw(ErrorKind::kInput, "{}: needs a text to hide the answer in: give it with -f FILE{}",
-            suite->name, others);
-    }
+struct MissingInput {
+  std::string flag, what;
+};
+
+// What a suite cannot do without and was not given.
+std::optional<MissingInput> MissingOf(const Suite& suite, const Options& options) {
+  if (suite.data != nullptr && options.folder.empty()) {
+    return MissingInput{"-d FOLDER", fmt::format("a folder with {}", suite.data)};
   }
+  if (suite.text == HayText::kNeeded && options.files.empty()) {
+    return MissingInput{"-f FILE", "a text to hide the answer in"};
+  }
+  return std::nullopt;
+}
+
+// Those of the suites that there is everything for, unless they were named.
+void ChooseMade(Options& options) {
+  const bool any_ready = std::ranges::any_of(
+      options.suites, [&](const Suite* suite) { return !MissingOf(*suite, options); });
+  std::map<std::string, std::vector<std::string_view>> left_out;  // by flag
+  std::vector<const Suite*> ready;
+  for (const Suite* suite : options.suites) {
+    const auto missing = MissingOf(*suite, options);
+    if (!missing) {
+      ready.push_back(suite);
+      continue;
+    }
+    if (options.tasks_named || !any_ready) {
+      Throw(ErrorKind::kInput, "{}: needs {}: give it with {}", suite->name, missing->what,
+            missing->flag);
+    }
+    left_out[missing->flag].push_back(suite->name);
+  }
+  for (const auto& [flag, names] : left_out) {
+    WriteNotice(fmt::format("godwit: without {}, left out: {}\n", flag, fmt::join(names, ", ")));
+  }
+  options.suites = std::move(ready);
 }
 
 // Those of the suites that are there, unless they were named.
@@ -202,7 +227,7 @@ void Parse(std::string_view verb, const std::string& summary,
   if (!options.generated.empty()) {
     ChooseGenerated(options);
   } else {
-    CheckInputs(options);
+    ChooseMade(options);
   }
   if (!options.chat) {
     if (const char* flag = GivenTemplateFlag(options.model, options.template_variables)) {

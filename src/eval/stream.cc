@@ -1,9 +1,9 @@
 #include "eval/stream.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "eval/text_frame.h"
 
@@ -21,7 +21,7 @@ StreamCoder CoderOf(const Engine& engine) {
 }
 
 std::vector<int32_t> EncodeInside(const Encoder& encode, const std::string& text) {
-  const bool blank = !text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0;
+  const bool blank = !text.empty() && IsSpace(text.front());
   const std::string before = blank ? "a" : "\n";
   const auto head = encode(before);
   const auto both = encode(before + text);

@@ -154,7 +154,17 @@ class EvalSuiteTest(CliTest):
         self.assertEqual([line.split()[0] for line in table.splitlines()],
                          ["task", "niah_single_1", "niah_multikey_2"])
         self.assertIn("niah_single_2: needs a text to hide the answer in",
-                      self.refused(INPUT, *arguments))
+                      self.refused(INPUT, *arguments, "--tasks", "vt,niah_single_2"))
+
+    def test_tasks_that_nothing_was_given_for_are_left_out(self):
+        result = self.godwit("eval", "ruler", "-m", TINY, "--lengths", "2000", "-n", "1",
+                             "--show", "9")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr.splitlines(),
+                         ["godwit: without -d FOLDER, left out: qa_1, qa_2",
+                          "godwit: without -f FILE, left out: niah_single_2, niah_single_3, "
+                          "niah_multikey_1, niah_multivalue, niah_multiquery"])
+        self.assertIn("=== vt, ", result.stdout)
 
     def test_ruler_asks_about_documents(self):
         squad = {"data": [{"paragraphs": [

@@ -115,7 +115,10 @@ QaDocuments ReadHotpotQa(const std::filesystem::path& folder) {
       for (const json& paragraph : asked.at("context")) {
         std::string text = paragraph.at(0).get<std::string>() + "\n";
         for (const json& sentence : paragraph.at(1)) text += sentence.get<std::string>();
-        question.documents.push_back(collector.Document(text));
+        const size_t document = collector.Document(text);
+        if (std::ranges::find(question.documents, document) == question.documents.end()) {
+          question.documents.push_back(document);
+        }
       }
       collector.Add(std::move(question));
     }

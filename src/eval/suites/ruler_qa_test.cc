@@ -30,7 +30,8 @@ constexpr const char* kSquad = R"({"version": "v2.0", "data": [
 
 constexpr const char* kHotpot = R"([
   {"question": "Are both birds?", "answer": "yes", "type": "comparison",
-   "context": [["Godwit", ["It is a bird.", " It flies."]], ["Robin", ["A bird."]]]},
+   "context": [["Godwit", ["It is a bird.", " It flies."]], ["Robin", ["A bird."]],
+               ["Robin", ["A bird."]]]},
   {"question": "Who swims?", "answer": "Trout", "context": [["Trout", ["It swims."]]]}])";
 
 TEST(QaDocumentsTest, ParagraphsOfSquad) {

@@ -27,6 +27,11 @@ struct Repeats {
   int64_t common, others;
 
   int64_t Of(size_t word) const { return word < kCommon ? common : others; }
+  std::vector<int64_t> OfFirst(size_t words) const {
+    std::vector<int64_t> times;
+    for (size_t i = 0; i < words; ++i) times.push_back(Of(i));
+    return times;
+  }
 };
 
 // What the original takes for a length.
@@ -57,13 +62,13 @@ std::string Numbered(const Words& words) {
   return text;
 }
 
-// With its answer.
+// A short list, asked for and answered.
 std::string Example(const CommonWords& kind, Draws& draws) {
   const auto words = DrawWords(draws, kind.example_words);
-  std::vector<int64_t> times;
-  for (size_t i = 0; i < words.size(); ++i) times.push_back(kind.example_repeats.Of(i));
   std::vector<std::string> list;
-  for (const size_t word : draws.Copies(times)) list.push_back(words[word]);
+  for (const size_t word : draws.Copies(kind.example_repeats.OfFirst(words.size()))) {
+    list.push_back(words[word]);
+  }
   const PromptWords asked = CommonWordsAsked();
   return fmt::format("{}{}{}{} {}", asked.before, Numbered(list), asked.question, asked.answer,
                      Numbered(std::span(words).first(kCommon)));
@@ -133,12 +138,10 @@ SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
         words = fitting(DrawWordPairs(draws, std::min(most, kWordPairs)));
       }
       if (std::ssize(words) == kWordPairs) (void)DrawWordPairs(draws, kWordPairs + 1);  // throws
-      std::vector<int64_t> times;
-      for (size_t i = 0; i < words.size(); ++i) times.push_back(kind.repeats.Of(i));
       PromptBuilder builder(pieces);
       builder.Append(ends.first);
       int64_t items = 0;
-      for (const size_t word : draws.Copies(times)) {
+      for (const size_t word : draws.Copies(kind.repeats.OfFirst(words.size()))) {
         builder.Append(numbers.At(items++));
         builder.Append(words[word]);
       }

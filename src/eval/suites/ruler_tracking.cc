@@ -62,7 +62,7 @@ PromptWords Words(const Chain& chain) {
                                 kNames, chain.value)};
 }
 
-// With its answer.
+// A short text, asked for and answered.
 std::string Example(const PieceMaker& pieces, Draws& draws) {
   const Chain chain = DrawChain(draws, kExampleLetters);
   const PromptWords words = Words(chain);

@@ -1,7 +1,10 @@
 // godwit eval stream: questions about an endless text while it goes on, under any cache policy.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,16 +15,15 @@
 #include "base/file.h"
 #include "base/name_list.h"
 #include "base/quote.h"
+#include "cli/answer_file.h"
+#include "cli/compared_options.h"
 #include "cli/exit_code.h"
-#include "cli/options/kv_options.h"
-#include "cli/options/model_options.h"
 #include "cli/options/parse_value.h"
-#include "cli/reports/stream_report.h"
+#include "cli/reports/comparison_report.h"
+#include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
-#include "cli/terminal/output_file.h"
 #include "cli/terminal/progress_line.h"
-#include "cli/terminal/result_files.h"
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
 #include "eval/recompute.h"
@@ -35,20 +37,15 @@ namespace {
 constexpr int64_t kMost = int64_t{1} << 32;
 constexpr const char* kArcTasks[] = {"arc_easy", "arc_challenge"};
 
-struct Options {
-  ModelOptions model;
+struct Options : ComparedOptions {
   // Of the lines. What is not given keeps the default of StreamEvalOptions.
   std::optional<int64_t> lines, every, samples;
-  std::optional<uint64_t> seed;
   std::vector<int64_t> distances;
   // Of ARC.
   std::optional<std::string> arc;
   int64_t limit = 0;  // rows of each file; 0: all
   eval::Feed feed = eval::Feed::kAnswer;
   int64_t max_new_tokens = 0;  // 0: 16 for lines, 64 for ARC
-  bool json = false;
-  std::optional<std::string> jsonl;
-  SessionOptions session;
 };
 
 constexpr std::pair<std::string_view, eval::Feed> kFeeds[] = {{"answer", eval::Feed::kAnswer},
@@ -84,11 +81,13 @@ void AddOptionalInt(CommandLine& line, Flag flag, std::optional<int64_t>& target
 }
 
 void Parse(std::span<const std::string> arguments, Options& options) {
-  CommandLine line("eval stream", "[-m MODEL] [flags]",
-                   "Asks a model about an endless text while it goes on, in one session that reads "
-                   "every token once. Without --arc, the text is StreamEval's: lines that each "
-                   "hold a number, and every so often a query for the line that stands a fixed "
-                   "distance back.");
+  CommandLine line(
+      "eval stream", "[-m MODEL] [flags]",
+      std::string("Asks a model about an endless text while it goes on, in one session "
+                  "that reads every token once. Without --arc, the text is "
+                  "StreamEval's: lines that each hold a number, and every so often a "
+                  "query for the line that stands a fixed distance back.") +
+          kComparesPolicies);
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   const eval::StreamEvalOptions defaults;
@@ -112,20 +111,13 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                   .fallback = fmt::format("{}", defaults.every)},
                  options.every);
   AddOptionalInt(line,
-                 {.names = "--samples",
+                 {.names = "-n,--samples",
                   .value = "N",
                   .help = "streams for each distance",
                   .fallback = fmt::format("{}", defaults.samples),
                   .is_verbs_own = true},
                  options.samples);
-  line.Add({.names = "-s,--seed",
-            .value = "N",
-            .help = "of the numbers in the lines",
-            .fallback = fmt::format("{}", defaults.seed),
-            .is_verbs_own = true},
-           [&](const std::string& value) {
-             options.seed = static_cast<uint64_t>(ParseInt(value, 0, INT64_MAX));
-           });
+  AddSeedFlag(line, options, "of the numbers in the lines, and of the intervals");
   line.Group("Questions");
   line.Add({.names = "--arc",
             .value = "FOLDER",
@@ -149,79 +141,41 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                .help = "tokens of an answer, which ends at a newline (0: 16 for a line, 64 for "
                        "ARC)"},
               options.max_new_tokens, 0, 1 << 20);
-  line.Group("Output");
-  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
-  line.Add({.names = "--jsonl",
-            .value = "FILE",
-            .help = "also write every question, one JSON object on a line, when all are answered"},
-           options.jsonl);
-  line.RefusePlot();
-  AddKvFlags(line, options.session, options.model.kv_memory_bytes, /*takes_recompute=*/true);
+  AddComparedFlags(line, options, "the text up to the Nth question, rightly answered",
+                   /*takes_recompute=*/true);
   line.Parse(arguments);
 }
 
 // What can be refused before a file is read.
 void Check(Options& options) {
   if (options.arc) {
-    if (options.lines || options.every || options.samples || options.seed ||
-        !options.distances.empty()) {
+    if (options.lines || options.every || options.samples || !options.distances.empty()) {
       Throw(ErrorKind::kInput,
-            "--lines, --distance, --every, --samples and --seed are for lines: they cannot be used "
-            "with --arc");
+            "--lines, --distance, --every and --samples are for lines: they cannot be used with "
+            "--arc");
     }
   } else if (options.limit > 0) {
     Throw(ErrorKind::kInput, "--limit is for --arc; lines have --lines");
   }
-  std::vector<NamedFile> inputs = {{"-m", options.model.folder}};
+  std::vector<NamedFile> inputs;
   for (const char* name : kArcTasks) {
     if (options.arc) {
       inputs.push_back({"--arc", eval::TaskFile(*options.arc, eval::FindTask(name)).native()});
     }
   }
-  CheckResultFiles({{"--jsonl", options.jsonl}}, inputs);
+  FinishCompared(options, std::move(inputs));
+  for (const std::string& kv : options.kvs) {
+    if (eval::RecomputeWindow(kv) && !options.session.prefill.empty()) {
+      Throw(ErrorKind::kInput, "--prefill: {} reads all of a text anew, in its own way", kv);
+    }
+  }
   if (options.max_new_tokens == 0) options.max_new_tokens = options.arc ? 64 : 16;
 }
 
-nlohmann::ordered_json Asked(const Options& options) {
-  nlohmann::ordered_json json;
-  json["model"] = options.model.folder;
-  json["kv"] = options.session.kv;
-  json["feed"] = FeedName(options.feed);
-  json["max_new"] = options.max_new_tokens;
-  return json;
-}
-
-void AskAboutLines(const Options& options, const Engine& engine, const eval::Reader& reader) {
-  eval::StreamEvalOptions lines;
-  lines.lines = options.lines.value_or(lines.lines);
-  lines.every = options.every.value_or(lines.every);
-  lines.samples = options.samples.value_or(lines.samples);
-  lines.seed = options.seed.value_or(lines.seed);
-  if (!options.distances.empty()) lines.distances = options.distances;
-  lines.stream = {.feed = options.feed, .max_new_tokens = options.max_new_tokens};
-
-  std::string rows;
-  ProgressLine progress("streaming", ProgressUnit::kTokens);
-  lines.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
-  lines.on_query = [&](const eval::StreamQuery& query) {
-    if (options.jsonl) rows += QueryJson(query);
-  };
-  const auto result = eval::MeasureStreamEval(reader, eval::CoderOf(engine), lines);
-  progress.Finish();
-  SayDropped(result.kv, " in the last stream");
-
-  if (options.jsonl) WriteFile(*options.jsonl, rows);
-  if (!options.json) {
-    WriteOutput(StreamEvalText(result));
-    return;
-  }
-  auto json = Asked(options);
-  json["lines"] = lines.lines;
-  json["every"] = lines.every;
-  json["samples"] = lines.samples;
-  json["seed"] = lines.seed;
-  PutStreamEval(json, result);
-  WriteJson(json);
+std::string HowAsked(const Options& options) {
+  return fmt::format("{}, fed {}, answers of {}",
+                     HowAsked(static_cast<const ComparedOptions&>(options)), FeedName(options.feed),
+                     Plural(options.max_new_tokens, "token"));
 }
 
 struct ArcFile {
@@ -246,54 +200,206 @@ std::vector<ArcFile> ReadArc(const std::filesystem::path& folder, int64_t limit)
   return files;
 }
 
-void AskArc(const Options& options, std::span<const ArcFile> files, const Engine& engine,
-            const eval::Reader& reader) {
-  const eval::StreamCoder coder = eval::CoderOf(engine);
-  std::string rows;
-  std::vector<ArcRun> runs;
-  for (const ArcFile& file : files) {
-    ProgressLine progress("streaming " + file.task, ProgressUnit::kTokens);
-    eval::StreamArcOptions arc;
-    arc.stream = {.feed = options.feed, .max_new_tokens = options.max_new_tokens};
-    arc.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
-    arc.on_answer = [&](const eval::StreamAnswer& answer) {
-      if (options.jsonl) rows += AnswerJson(file.task, answer);
-    };
-    runs.push_back(
-        {.task = file.task, .result = eval::MeasureStreamArc(reader, coder, file.questions, arc)});
-    progress.Finish();
-    SayDropped(runs.back().result.kv, " in " + file.task);
-  }
-  if (options.jsonl) WriteFile(*options.jsonl, rows);
-  if (!options.json) {
-    WriteOutput(StreamArcText(runs));
-    return;
-  }
-  auto json = Asked(options);
-  json["limit"] = options.limit;
-  PutStreamArc(json, runs);
-  WriteJson(json);
+eval::StreamEvalOptions LinesOf(const Options& options) {
+  eval::StreamEvalOptions lines;
+  lines.lines = options.lines.value_or(lines.lines);
+  lines.every = options.every.value_or(lines.every);
+  lines.samples = options.samples.value_or(lines.samples);
+  lines.seed = options.seed;
+  if (!options.distances.empty()) lines.distances = options.distances;
+  return lines;
 }
+
+class StreamRun {
+ public:
+  StreamRun(const Options& options, const Engine& engine, std::span<const ArcFile> files)
+      : options_(options),
+        engine_(engine),
+        coder_(eval::CoderOf(engine)),
+        files_(files),
+        lines_(LinesOf(options)),
+        stream_{.feed = options.feed,
+                .max_new_tokens = options.max_new_tokens,
+                .query_tokens = options.query_tokens},
+        comparison_(options.kvs, options.seed) {}
+
+  // What would be read if every answer was right.
+  void Show() {
+    std::vector<int32_t> text;
+    eval::Reader reader;
+    reader.generate = [&](std::span<const int32_t> prompt, const GenerateOptions&) {
+      text.assign(prompt.begin(), prompt.end());
+      return GenerateResult();
+    };
+    reader.kv = [] { return KvReport(); };
+    reader.limit_tokens = [] { return INT64_MAX; };
+    stream_.feed = eval::Feed::kGold;
+    if (options_.arc) {
+      const std::span questions = files_.front().questions;
+      const auto shown = std::min(std::ssize(questions), options_.show);
+      (void)eval::MeasureStreamArc(reader, coder_, questions.first(static_cast<size_t>(shown)),
+                                   {.stream = stream_});
+    } else {
+      lines_.stream = stream_;
+      lines_.samples = 1;
+      lines_.distances.resize(1);
+      const int64_t queries = std::min(options_.show, lines_.lines);
+      lines_.lines = std::min(lines_.lines, lines_.distances[0] + (queries - 1) * lines_.every + 1);
+      (void)eval::MeasureStreamEval(reader, coder_, lines_);
+    }
+    WriteOutput(engine_.Detokenize(text) + "\n");
+  }
+
+  void Ask() {
+    AnswerFile answers(options_.output, HowAsked(options_),
+                       options_.arc ? std::vector<std::string>{"task", "row"}
+                                    : std::vector<std::string>{"sample", "distance", "line"},
+                       {{"fed", nlohmann::json::array()}, {"score", 0}});
+    answers_ = &answers;
+    for (kv_ = 0; kv_ < options_.kvs.size(); ++kv_) {
+      const std::string& kv = options_.kvs[kv_];
+      const auto window = eval::RecomputeWindow(kv);
+      Session session = window ? engine_.NewSession(eval::WindowSession(options_.session, *window,
+                                                                        /*generates=*/true))
+                               : NewSession(engine_, options_, kv);
+      const eval::Reader reader =
+          window ? eval::Recompute(session, engine_, *window) : eval::Reader(session);
+      if (options_.arc) {
+        for (const ArcFile& file : files_) AskArc(file, reader);
+      } else {
+        AskAboutLines(reader);
+      }
+    }
+  }
+
+  std::string Text() const { return comparison_.Text(); }
+
+  nlohmann::ordered_json Report() const {
+    nlohmann::ordered_json json{{"model", options_.model.folder},
+                                {"suite", "stream"},
+                                {"how", HowAsked(options_)},
+                                {"seed", options_.seed},
+                                {"feed", FeedName(options_.feed)}};
+    if (options_.arc) {
+      json["limit"] = options_.limit;
+    } else {
+      json["lines"] = lines_.lines;
+      json["every"] = lines_.every;
+      json["samples"] = lines_.samples;
+    }
+    json["cells"] = comparison_.Json();
+    return json;
+  }
+
+ private:
+  Asked AskedOf(const eval::StreamTurn& turn, nlohmann::ordered_json sample) const {
+    return {.sample = std::move(sample),
+            .kv = options_.kvs[kv_],
+            .prompt = fmt::format("{:016x}", turn.fingerprint)};
+  }
+
+  bool Recall(eval::StreamTurn& turn, const Asked& asked) const {
+    const auto* known = answers_->Find(asked);
+    if (known == nullptr) return false;
+    known->at("fed").get_to(turn.fed);
+    turn.right = known->at("score").get<double>() > 0;
+    return true;
+  }
+
+  void Take(const eval::StreamTurn& turn, const Asked& asked, ComparedRow& row,
+            nlohmann::ordered_json answer = nlohmann::ordered_json::object()) {
+    const double score = turn.right ? 1 : 0;
+    row.scores[kv_].push_back(score);
+    if (turn.known) return;
+    answer["position"] = turn.position;
+    answer["expected"] = turn.expected;
+    answer["answer"] = turn.answer;
+    answer["fed"] = turn.fed;
+    answer["score"] = score;
+    answers_->Append(asked, answer);
+  }
+
+  void AskAboutLines(const eval::Reader& reader) {
+    ProgressLine progress("streaming", ProgressUnit::kTokens);
+    const auto asked = [&](const eval::StreamQuery& query) {
+      return AskedOf(
+          query,
+          {{"sample", query.sample}, {"distance", query.distance_lines}, {"line", query.line}});
+    };
+    eval::StreamEvalOptions lines = lines_;
+    lines.stream = stream_;
+    lines.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
+    lines.recall = [&](eval::StreamQuery& query) { return Recall(query, asked(query)); };
+    lines.on_query = [&](const eval::StreamQuery& query) {
+      Take(query, asked(query), RowOf(query.distance_lines),
+           {{"distance_tokens", query.distance_tokens}});
+    };
+    for (const int64_t distance : lines.distances) RowOf(distance);
+    const auto result = eval::MeasureStreamEval(reader, coder_, lines);
+    progress.Finish();
+    SayDropped(result.kv, " in the last stream");
+    // Of the first policy: under others, answers may be longer.
+    if (kv_ > 0) return;
+    for (const eval::DistanceResult& one : result.distances) {
+      RowOf(one.distance_lines).about["tokens"] = one.distance_tokens;
+    }
+  }
+
+  ComparedRow& RowOf(int64_t distance) {
+    ComparedRow*& row = rows_[distance];
+    if (row == nullptr) {
+      row = &comparison_.Row({.about = {{"distance", distance}, {"tokens", nullptr}}});
+    }
+    return *row;
+  }
+
+  void AskArc(const ArcFile& file, const eval::Reader& reader) {
+    ProgressLine progress("streaming " + file.task, ProgressUnit::kTokens);
+    ComparedRow& row = comparison_.Row({.about = {{"task", file.task}}});
+    const auto asked = [&](const eval::StreamAnswer& answer) {
+      return AskedOf(answer, {{"task", file.task}, {"row", answer.row}});
+    };
+    eval::StreamArcOptions arc;
+    arc.stream = stream_;
+    arc.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
+    arc.recall = [&](eval::StreamAnswer& answer) { return Recall(answer, asked(answer)); };
+    arc.on_answer = [&](const eval::StreamAnswer& answer) { Take(answer, asked(answer), row); };
+    const auto result = eval::MeasureStreamArc(reader, coder_, file.questions, arc);
+    progress.Finish();
+    SayDropped(result.kv, " in " + file.task);
+  }
+
+  const Options& options_;
+  const Engine& engine_;
+  const eval::StreamCoder coder_;
+  const std::span<const ArcFile> files_;
+  eval::StreamEvalOptions lines_;
+  eval::Stream::Options stream_;
+  Comparison comparison_;
+  std::map<int64_t, ComparedRow*> rows_;  // by distance
+  AnswerFile* answers_ = nullptr;         // while it asks
+  size_t kv_ = 0;                         // whose turn it is
+};
 
 }  // namespace
 
 int EvalStream(std::span<const std::string> arguments) {
   Options options;
   Parse(arguments, options);
-  ChooseModel(options.model);
   Check(options);
   std::vector<ArcFile> files;
   if (options.arc) files = ReadArc(*options.arc, options.limit);
-  const Engine engine = LoadEngine(options.model, options.session);
-  const auto window = eval::RecomputeWindow(options.session.kv);
-  Session session = engine.NewSession(
-      window ? eval::WindowSession(options.session, *window, /*generates=*/true) : options.session);
-  const eval::Reader reader =
-      window ? eval::Recompute(session, engine, *window) : eval::Reader(session);
-  if (options.arc) {
-    AskArc(options, files, engine, reader);
+  const Engine engine = LoadEngine(options.model, options.session, options.kvs);
+  StreamRun run(options, engine, files);
+  if (options.show > 0) {
+    run.Show();
+    return kExitOk;
+  }
+  run.Ask();
+  if (options.json) {
+    WriteJson(run.Report());
   } else {
-    AskAboutLines(options, engine, reader);
+    WriteOutput(run.Text());
   }
   return kExitOk;
 }

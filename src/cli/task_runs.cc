@@ -13,7 +13,6 @@
 #include "cli/terminal/format.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/summary.h"
-#include "eval/evaluate.h"
 
 namespace godwit::cli {
 namespace {
@@ -42,18 +41,6 @@ std::vector<const eval::Task*> FindTasks(const std::filesystem::path& folder) {
           NameList(eval::AllTasks(), file));
   }
   return tasks;
-}
-
-std::vector<eval::EncodedTask> EncodeTasks(const Engine& engine, int64_t limit_tokens,
-                                           std::span<const TaskRows> tasks) {
-  ProgressLine progress("making tokens of the questions", ProgressUnit::kTokens);
-  std::vector<eval::EncodedTask> encoded;
-  for (const TaskRows& rows : tasks) {
-    encoded.push_back(eval::EncodeTask(
-        *rows.task, rows.questions, [&](std::string_view text) { return engine.Tokenize(text); },
-        limit_tokens));
-  }
-  return encoded;
 }
 
 nlohmann::ordered_json Number(const std::optional<double>& number) {
@@ -108,17 +95,27 @@ std::vector<TaskRows> ReadTasks(const TaskOptions& options) {
   return all;
 }
 
+std::vector<eval::EncodedTask> EncodeTasks(const Engine& engine, int64_t limit_tokens,
+                                           std::span<const TaskRows> tasks) {
+  ProgressLine progress("making tokens of the questions", ProgressUnit::kTokens);
+  std::vector<eval::EncodedTask> encoded;
+  for (const TaskRows& rows : tasks) {
+    encoded.push_back(eval::EncodeTask(
+        *rows.task, rows.questions, [&](std::string_view text) { return engine.Tokenize(text); },
+        limit_tokens));
+  }
+  return encoded;
+}
+
 std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
-                                 std::span<const TaskRows> tasks,
-                                 const std::function<void(const TaskResult& result)>& on_result) {
+                                 std::span<const TaskRows> tasks) {
   const auto encoded = EncodeTasks(engine, session.limit_tokens(), tasks);
   int64_t total_tokens = 0;
   for (const eval::EncodedTask& task : encoded) total_tokens += task.read_tokens;
   std::vector<TaskResult> results;
   int64_t done_tokens = 0;
   for (const eval::EncodedTask& task : encoded) {
-    // The line is gone before a row of the table appears; its rate and the time left are those of
-    // all tasks together.
+    // Its rate and the time left are those of all tasks together.
     ProgressLine progress(fmt::format("evaluating {}", task.task->name), ProgressUnit::kTokens);
     KvReport longest;
     progress.Update(done_tokens, total_tokens, done_tokens);
@@ -134,7 +131,6 @@ std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
     progress.Finish();
     SayDropped(longest, fmt::format(" in the longest row of {}", task.task->name));
     done_tokens += task.read_tokens;
-    if (on_result) on_result(results.back());
   }
   return results;
 }
@@ -145,16 +141,11 @@ std::string AccuracyText(const std::optional<eval::Accuracy>& accuracy) {
   return fmt::format("{:.4f} ± {:.4f}", accuracy->share, *accuracy->standard_error);
 }
 
-std::string SkippedText(std::span<const TaskResult> results, int64_t limit_tokens,
-                        std::string_view model) {
-  std::string text;
-  for (const TaskResult& result : results) {
-    if (result.skipped == 0) continue;
-    text += fmt::format("{}{}{}: {} of {} skipped, longer than the context of {} tokens\n", model,
-                        model.empty() ? "" : ", ", result.task->name, result.skipped,
-                        Plural(result.skipped + result.metrics.n(), "row"), limit_tokens);
-  }
-  return text;
+std::string SkippedText(std::string_view task, int64_t skipped, int64_t scored,
+                        int64_t limit_tokens) {
+  if (skipped == 0) return "";
+  return fmt::format("{}: {} of {} skipped, longer than the context of {} tokens\n", task, skipped,
+                     Plural(skipped + scored, "row"), limit_tokens);
 }
 
 nlohmann::ordered_json TasksJson(std::span<const TaskResult> results) {

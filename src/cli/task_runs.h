@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 
 #include "cli/options/command_line.h"
 #include "cli/terminal/result_files.h"
+#include "eval/evaluate.h"
 #include "eval/question.h"
 #include "eval/task_metrics.h"
 #include "eval/tasks.h"
@@ -46,17 +46,21 @@ struct TaskResult {
   int64_t skipped;  // rows longer than the context
 };
 
-// Shows progress. on_result: called after each task, when nothing of the progress is left.
-std::vector<TaskResult> RunTasks(
-    const Engine& engine, Session& session, std::span<const TaskRows> tasks,
-    const std::function<void(const TaskResult& result)>& on_result = {});
+// Those that fit into so many tokens, as EncodeTask has it. Shows progress.
+std::vector<eval::EncodedTask> EncodeTasks(const Engine& engine, int64_t limit_tokens,
+                                           std::span<const TaskRows> tasks);
+
+// Shows progress.
+std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
+                                 std::span<const TaskRows> tasks);
 
 // "0.5000 ± 0.0100"; "-" where there is none.
 std::string AccuracyText(const std::optional<eval::Accuracy>& accuracy);
 
-// A line for each task that skipped rows, with `model` in front of it if there is one.
-std::string SkippedText(std::span<const TaskResult> results, int64_t limit_tokens,
-                        std::string_view model = {});
+// "piqa: 1 of 3 rows skipped, longer than the context of 40 tokens" and a newline; empty where none
+// was.
+std::string SkippedText(std::string_view task, int64_t skipped, int64_t scored,
+                        int64_t limit_tokens);
 
 // {"arc_easy": {"n", "skipped", "acc", ...}, ...}
 nlohmann::ordered_json TasksJson(std::span<const TaskResult> results);

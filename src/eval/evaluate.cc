@@ -36,8 +36,9 @@ EncodedQuestion EncodeQuestion(Question question, const Encoder& encode) {
 EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const Encoder& encode,
                        int64_t limit_tokens) {
   EncodedTask encoded{.task = &task};
-  for (Question& question : questions) {
-    EncodedQuestion next = EncodeQuestion(std::move(question), encode);
+  for (int64_t row = 0; row < std::ssize(questions); ++row) {
+    EncodedQuestion next = EncodeQuestion(std::move(questions[static_cast<size_t>(row)]), encode);
+    next.row = row;
     const bool fits =
         std::all_of(next.choices.begin(), next.choices.end(),
                     [&](const EncodedPair& pair) { return pair.read_tokens() <= limit_tokens; });
@@ -51,17 +52,23 @@ EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const 
   return encoded;
 }
 
+std::vector<Score> ScoreQuestion(Session& session, const EncodedQuestion& question,
+                                 int64_t query_tokens, const std::function<void()>& on_choice) {
+  std::vector<Score> scores;
+  for (const EncodedPair& pair : question.choices) {
+    scores.push_back(ScorePair(session, pair, query_tokens));
+    on_choice();
+  }
+  return scores;
+}
+
 TaskMetrics EvaluateTask(Session& session, const EncodedTask& task,
                          const std::function<void(int64_t done_tokens)>& on_progress) {
   TaskMetrics metrics(task.task->scoring);
   int64_t done_tokens = 0;
   for (const EncodedQuestion& question : task.questions) {
-    std::vector<Score> scores;
-    for (const EncodedPair& pair : question.choices) {
-      scores.push_back(ScorePair(session, pair));
-      on_progress(done_tokens);
-    }
-    metrics.Add(question.question, scores);
+    metrics.Add(question.question, ScoreQuestion(session, question, /*query_tokens=*/1,
+                                                 [&] { on_progress(done_tokens); }));
     done_tokens += question.read_tokens;
     on_progress(done_tokens);
   }

@@ -15,6 +15,7 @@ namespace godwit::eval {
 
 struct EncodedQuestion {
   Question question;
+  int64_t row = 0;  // of the task's rows, those that do not fit included
   std::vector<EncodedPair> choices;
   int64_t read_tokens = 0;  // of all choices; what a choice shares with the one before counts once
 };
@@ -31,6 +32,10 @@ struct EncodedTask {
 // something else. Throws Error(kUnsupported) as EncodePair does, naming the row.
 EncodedTask EncodeTask(const Task& task, std::vector<Question> questions, const Encoder& encode,
                        int64_t limit_tokens);
+
+// Of its choices. query_tokens: as ScorePair has it. on_choice: called after each.
+std::vector<Score> ScoreQuestion(Session& session, const EncodedQuestion& question,
+                                 int64_t query_tokens, const std::function<void()>& on_choice);
 
 // Scores all questions. on_progress: called after every choice with the tokens of the questions
 // that are finished, of task.read_tokens.

@@ -1,5 +1,6 @@
 #include "eval/score_pair.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -9,11 +10,12 @@
 
 namespace godwit::eval {
 
-Score ScorePair(Session& session, const EncodedPair& pair) {
+Score ScorePair(Session& session, const EncodedPair& pair, int64_t query_tokens) {
   Score score;
   session.Logits(
       std::span(pair.tokens).first(pair.tokens.size() - 1),
       [&](int64_t position, std::span<const float> logits) {
+        if (position < pair.context_tokens - 1) return;
         const int32_t next = pair.tokens[static_cast<size_t>(position) + 1];
         const double log_probability = LogProbability(logits, next);
         if (std::isnan(log_probability)) {
@@ -23,7 +25,7 @@ Score ScorePair(Session& session, const EncodedPair& pair) {
         score.log_probability += log_probability;
         score.greedy &= MostProbable(logits) == next;
       },
-      pair.context_tokens - 1);
+      std::max<int64_t>(0, pair.context_tokens - query_tokens));
   return score;
 }
 

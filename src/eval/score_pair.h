@@ -12,7 +12,9 @@ struct Score {
 };
 
 // Reads what the session has not read of the pair's context, and computes the logits of the
-// continuation only. Throws as Session::Logits does, and Error(kFormat) if logits are not numbers.
-Score ScorePair(Session& session, const EncodedPair& pair);
+// continuation only. query_tokens: the last so many of the context are the question, where
+// SessionOptions::prefill says how the rest is read. Throws as Session::Logits does, and
+// Error(kFormat) if logits are not numbers.
+Score ScorePair(Session& session, const EncodedPair& pair, int64_t query_tokens = 1);
 
 }  // namespace godwit::eval

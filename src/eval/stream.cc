@@ -5,6 +5,7 @@
 
 #include "base/ascii.h"
 #include "base/error.h"
+#include "base/fnv.h"
 #include "eval/text_frame.h"
 
 namespace godwit::eval {
@@ -37,6 +38,11 @@ Stream::Stream(Reader reader, const StreamCoder& coder, const Options& options)
     : reader_(std::move(reader)), coder_(coder), options_(options), text_(coder.frame) {}
 
 void Stream::Append(std::span<const int32_t> tokens) {
+  fingerprint_ = fingerprint_ * 31 + Fnv1a(std::as_bytes(tokens));
+  Feed(tokens);
+}
+
+void Stream::Feed(std::span<const int32_t> tokens) {
   text_.insert(text_.end(), tokens.begin(), tokens.end());
 }
 
@@ -45,6 +51,7 @@ std::string Stream::Ask(const std::string& gold, const OnRead& on_read) {
   options.max_tokens = options_.max_new_tokens;
   options.stop = {"\n"};
   options.sampler.temperature = 0;
+  options.query_tokens = options_.query_tokens;
   options.on_progress = [&](const PromptProgress& progress) {
     on_read(progress.total_tokens - progress.done_tokens);
   };
@@ -52,15 +59,16 @@ std::string Stream::Ask(const std::string& gold, const OnRead& on_read) {
   if (result.finish_reason == FinishReason::kCancelled) {
     Throw(ErrorKind::kCancelled, "cancelled");
   }
+  fed_from_ = text_.size();
   switch (options_.feed) {
     case Feed::kAnswer:
       AppendAnswer(result);
       break;
     case Feed::kGold:
-      Append(EncodeInside(coder_.encode, gold + "\n"));
+      Feed(EncodeInside(coder_.encode, gold + "\n"));
       break;
     case Feed::kNothing:
-      Append(EncodeInside(coder_.encode, "\n"));
+      Feed(EncodeInside(coder_.encode, "\n"));
       break;
   }
   return result.text;
@@ -83,8 +91,8 @@ void Stream::AppendAnswer(const GenerateResult& result) {
       if (wanted.starts_with(kept)) missing = wanted.substr(kept.size());
     }
   }
-  Append(said);
-  if (!missing.empty()) Append(EncodeInside(coder_.encode, missing));
+  Feed(said);
+  if (!missing.empty()) Feed(EncodeInside(coder_.encode, missing));
 }
 
 std::string TextBehind(const std::function<std::string(std::span<const int32_t>)>& decode,

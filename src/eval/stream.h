@@ -44,11 +44,23 @@ std::vector<int32_t> EncodeInside(const Encoder& encode, const std::string& text
 std::string TextBehind(const std::function<std::string(std::span<const int32_t>)>& decode,
                        int32_t last, std::span<const int32_t> tokens);
 
+// One question of a stream, and how it was answered.
+struct StreamTurn {
+  int64_t position = 0;      // of the question's last token in the text
+  uint64_t fingerprint = 0;  // of the text up to there, without what followed earlier questions
+  std::string expected;
+  std::string answer;        // as the model gave it, stripped
+  std::vector<int32_t> fed;  // what follows the question in the text
+  bool right = false;
+  bool known = false;  // by an earlier run, which has `answer`
+};
+
 class Stream {
  public:
   struct Options {
     Feed feed = Feed::kAnswer;
     int64_t max_new_tokens = 16;  // of an answer
+    int64_t query_tokens = 1;     // as GenerateOptions has it
   };
   using OnRead = std::function<void(int64_t pending_tokens)>;  // appended and not yet read
 
@@ -65,7 +77,17 @@ class Stream {
   // begins with. Throws as Session::Generate does, and Error(kCancelled).
   std::string Ask(const std::string& gold, const OnRead& on_read);
 
+  // What the last Ask has appended.
+  std::span<const int32_t> fed() const { return std::span(text_).subspan(fed_from_); }
+
+  // Instead of Ask, what that has appended when the same was asked before.
+  void Recall(std::span<const int32_t> fed) { Feed(fed); }
+
+  // Of what was appended but for answers.
+  uint64_t fingerprint() const { return fingerprint_; }
+
  private:
+  void Feed(std::span<const int32_t> tokens);
   void AppendAnswer(const GenerateResult& result);
   std::string Behind(int32_t last, std::span<const int32_t> tokens) const {
     return TextBehind(coder_.decode, last, tokens);
@@ -75,6 +97,8 @@ class Stream {
   const StreamCoder& coder_;
   Options options_;
   std::vector<int32_t> text_;
+  size_t fed_from_ = 0;
+  uint64_t fingerprint_ = 0;
 };
 
 // Throws Error(kInput) if a text of so many tokens does not fit into the session's context.

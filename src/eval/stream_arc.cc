@@ -57,15 +57,24 @@ StreamArcResult MeasureStreamArc(const Reader& reader, const StreamCoder& coder,
   for (size_t row = 0; row < questions.size(); ++row) {
     stream.Append(prompts[row]);
     written += std::ssize(prompts[row]);
-    StreamAnswer answer{.row = static_cast<int64_t>(row),
-                        .position = stream.tokens() - 1,
-                        .expected = Gold(questions[row])};
-    const std::string said = stream.Ask(fmt::format(" {}", answer.expected), [&](int64_t pending) {
-      if (options.on_progress)
-        options.on_progress(std::max<int64_t>(0, written - pending), total_tokens);
-    });
-    answer.answer = std::string(Stripped(said));
-    answer.right = answer.answer == answer.expected;
+    StreamAnswer answer;
+    answer.row = static_cast<int64_t>(row);
+    answer.position = stream.tokens() - 1;
+    answer.fingerprint = stream.fingerprint();
+    answer.expected = Gold(questions[row]);
+    if (options.recall && options.recall(answer)) {
+      stream.Recall(answer.fed);
+      answer.known = true;
+    } else {
+      const std::string said =
+          stream.Ask(fmt::format(" {}", answer.expected), [&](int64_t pending) {
+            if (options.on_progress)
+              options.on_progress(std::max<int64_t>(0, written - pending), total_tokens);
+          });
+      answer.answer = std::string(Stripped(said));
+      answer.fed.assign(stream.fed().begin(), stream.fed().end());
+      answer.right = answer.answer == answer.expected;
+    }
     ++result.questions;
     if (answer.right) ++result.right;
     if (options.on_answer) options.on_answer(answer);

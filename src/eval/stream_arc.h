@@ -18,17 +18,16 @@
 
 namespace godwit::eval {
 
-struct StreamAnswer {
-  int64_t row;           // of the questions
-  int64_t position;      // of the last token of the question in the text
-  std::string expected;  // the right choice, stripped
-  std::string answer;    // as the model gave it, stripped
-  bool right;            // the two are the same, to the letter
+// Right is what is the right choice, to the letter; both are stripped.
+struct StreamAnswer : StreamTurn {
+  int64_t row = 0;  // of the questions
 };
 
 struct StreamArcOptions {
   Stream::Options stream{.max_new_tokens = 64};
 
+  // Whether an earlier run has answered this one: `fed` and `right` are then filled in.
+  std::function<bool(StreamAnswer& answer)> recall;
   // From the calling thread; may throw.
   std::function<void(const StreamAnswer& answer)> on_answer;
   std::function<void(int64_t done_tokens, int64_t total_tokens)> on_progress;

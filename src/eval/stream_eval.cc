@@ -132,18 +132,26 @@ class Runner {
       const auto query = script.Query(asked);
       stream.Append(query);
       written += std::ssize(query);
-      const int64_t position = stream.tokens() - 1;
       const int64_t value = script.Value(asked);
-      const std::string answer =
-          stream.Ask(RegisterAnswer(value), [&](int64_t pending) { Progress(written - pending); });
-      Add(result, {.sample = sample,
-                   .line = asked,
-                   .distance_lines = result.distance_lines,
-                   .distance_tokens = position - begins[static_cast<size_t>(asked)],
-                   .position = position,
-                   .expected = fmt::format("{}", value),
-                   .answer = std::string(Stripped(answer)),
-                   .right = AnswersRegister(answer, value)});
+      StreamQuery turn;
+      turn.position = stream.tokens() - 1;
+      turn.fingerprint = stream.fingerprint();
+      turn.expected = fmt::format("{}", value);
+      turn.sample = sample;
+      turn.line = asked;
+      turn.distance_lines = result.distance_lines;
+      turn.distance_tokens = turn.position - begins[static_cast<size_t>(asked)];
+      if (options_.recall && options_.recall(turn)) {
+        stream.Recall(turn.fed);
+        turn.known = true;
+      } else {
+        const std::string answer = stream.Ask(
+            RegisterAnswer(value), [&](int64_t pending) { Progress(written - pending); });
+        turn.answer = std::string(Stripped(answer));
+        turn.fed.assign(stream.fed().begin(), stream.fed().end());
+        turn.right = AnswersRegister(answer, value);
+      }
+      Add(result, turn);
     }
     result_.tokens += stream.tokens();
   }

@@ -13,15 +13,11 @@
 
 namespace godwit::eval {
 
-struct StreamQuery {
-  int64_t sample;
-  int64_t line;             // that is asked for
-  int64_t distance_lines;   // from it to the last line before the query
-  int64_t distance_tokens;  // from its first token to the last one of the query
-  int64_t position;         // of the query's last token in the text
-  std::string expected;     // "8806"
-  std::string answer;       // as the model gave it, stripped
-  bool right;
+struct StreamQuery : StreamTurn {
+  int64_t sample = 0;
+  int64_t line = 0;             // that is asked for
+  int64_t distance_lines = 0;   // from it to the last line before the query
+  int64_t distance_tokens = 0;  // from its first token to the last one of the query
 };
 
 struct StreamEvalOptions {
@@ -33,6 +29,8 @@ struct StreamEvalOptions {
   uint64_t seed = 0;                      // of the numbers, which are the same at all distances
   Stream::Options stream;
 
+  // Whether an earlier run has answered this one: `fed` and `right` are then filled in.
+  std::function<bool(StreamQuery& query)> recall;
   // From the calling thread; may throw. The total is an estimate until the last stream has begun.
   std::function<void(const StreamQuery& query)> on_query;
   std::function<void(int64_t done_tokens, int64_t total_tokens)> on_progress;

@@ -31,13 +31,11 @@ std::optional<Accuracy> AccuracyOf(int64_t right, int64_t n) {
                   .standard_error = std::sqrt(share * (1 - share) / static_cast<double>(n - 1))};
 }
 
-void TaskMetrics::Add(const Question& question, std::span<const Score> scores) {
-  ++n_;
-  log_probability_sum_ += scores[question.gold].log_probability;
-  chance_sum_ += 1.0 / static_cast<double>(scores.size());
-  if (scoring_ == Scoring::kLastWord) {
-    if (scores[question.gold].greedy) ++right_;
-    return;
+Marks MarksOf(Scoring scoring, const Question& question, std::span<const Score> scores) {
+  Marks marks{.nll = -scores[question.gold].log_probability};
+  if (scoring == Scoring::kLastWord) {
+    marks.acc = scores[question.gold].greedy ? 1 : 0;
+    return marks;
   }
   std::vector<double> sums;
   std::vector<double> per_character;
@@ -45,15 +43,27 @@ void TaskMetrics::Add(const Question& question, std::span<const Score> scores) {
     sums.push_back(scores[i].log_probability);
     per_character.push_back(sums.back() / Characters(question.choices[i].answer));
   }
-  if (Largest(sums) == question.gold) ++right_;
-  if (Largest(per_character) == question.gold) ++right_normalized_;
+  marks.acc = Largest(sums) == question.gold ? 1 : 0;
+  marks.acc_norm = Largest(per_character) == question.gold ? 1 : 0;
+  return marks;
 }
 
-std::optional<Accuracy> TaskMetrics::acc() const { return AccuracyOf(right_, n_); }
+void TaskMetrics::Add(const Question& question, std::span<const Score> scores) {
+  const Marks marks = MarksOf(scoring_, question, scores);
+  ++n_;
+  sum_.acc += marks.acc;
+  sum_.acc_norm += marks.acc_norm;
+  sum_.nll += marks.nll;
+  chance_sum_ += 1.0 / static_cast<double>(scores.size());
+}
+
+std::optional<Accuracy> TaskMetrics::acc() const {
+  return AccuracyOf(static_cast<int64_t>(sum_.acc), n_);
+}
 
 std::optional<Accuracy> TaskMetrics::acc_norm() const {
   if (scoring_ != Scoring::kNormalizedChoice) return std::nullopt;
-  return AccuracyOf(right_normalized_, n_);
+  return AccuracyOf(static_cast<int64_t>(sum_.acc_norm), n_);
 }
 
 std::optional<double> TaskMetrics::chance() const {
@@ -63,7 +73,7 @@ std::optional<double> TaskMetrics::chance() const {
 
 std::optional<double> TaskMetrics::perplexity() const {
   if (n_ == 0 || scoring_ != Scoring::kLastWord) return std::nullopt;
-  return std::exp(-log_probability_sum_ / static_cast<double>(n_));
+  return std::exp(sum_.nll / static_cast<double>(n_));
 }
 
 }  // namespace godwit::eval

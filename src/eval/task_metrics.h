@@ -20,11 +20,20 @@ struct Accuracy {
 // None for n = 0.
 std::optional<Accuracy> AccuracyOf(int64_t right, int64_t n);
 
+// What the answer to one question is worth.
+struct Marks {
+  double acc = 0,
+         acc_norm = 0;  // 1 where the most probable choice is right, and that per character
+  double nll = 0;       // minus the log-probability of the right one
+};
+
+// scores: [choices]. Of equal choices the first counts as chosen, as the harness has it.
+Marks MarksOf(Scoring scoring, const Question& question, std::span<const Score> scores);
+
 class TaskMetrics {
  public:
   explicit TaskMetrics(Scoring scoring) : scoring_(scoring) {}
 
-  // scores: [choices]. Of equal choices the first counts as chosen, as the harness has it.
   void Add(const Question& question, std::span<const Score> scores);
 
   int64_t n() const { return n_; }
@@ -38,10 +47,8 @@ class TaskMetrics {
  private:
   Scoring scoring_;
   int64_t n_ = 0;
-  int64_t right_ = 0;
-  int64_t right_normalized_ = 0;
+  Marks sum_;
   double chance_sum_ = 0;
-  double log_probability_sum_ = 0;
 };
 
 }  // namespace godwit::eval

@@ -2,9 +2,10 @@
 
 import json
 import math
+import signal
 import unittest
 
-from harness import TINY, CliTest, Terminal
+from harness import TINY, CliTest, Terminal, wait_for
 from logits_test import read_npy
 
 INPUT, IO, FORMAT = 2, 3, 4
@@ -32,6 +33,10 @@ class EvalTasksTest(CliTest):
         output = self.ok("eval", "tasks", "-m", TINY, "-d", folder, "--json", *arguments)
         return json.loads(output)
 
+    def cells(self, folder, *arguments):
+        return {(cell["task"], cell["figure"], cell["kv"]): cell
+                for cell in self.evaluate(folder, *arguments)["cells"]}
+
     def score(self, context, continuation):
         """(log-probability, greedy) of the continuation, out of the logits of every position."""
         def tokens(text):
@@ -49,31 +54,80 @@ class EvalTasksTest(CliTest):
         return total, greedy
 
     def test_figures(self):
-        results = self.evaluate(self.data(copa=COPA, lambada_openai=LAMBADA))["results"]
-        self.assertEqual(list(results), ["copa", "lambada_openai"])
+        cells = self.cells(self.data(copa=COPA, lambada_openai=LAMBADA))
+        self.assertEqual(list(cells), [("copa", "acc", "dense"), ("lambada_openai", "acc", "dense"),
+                                       ("lambada_openai", "perplexity", "dense")])
+        copa, lambada, perplexity = cells.values()
 
         right = 0
         for row in COPA:
             context = row["query"].replace(",", "")
             sums = [self.score(context, " " + choice)[0] for choice in row["choices"]]
             right += sums.index(max(sums)) == row["gold"]
-        copa = results["copa"]
-        self.assertEqual(list(copa), ["n", "skipped", "acc", "acc_stderr", "acc_norm",
-                                      "acc_norm_stderr", "chance", "perplexity"])
-        share = right / 3
-        self.assertEqual((copa["n"], copa["skipped"], copa["chance"]), (3, 0, 0.5))
-        self.assertAlmostEqual(copa["acc"], share)
-        self.assertAlmostEqual(copa["acc_stderr"], math.sqrt(share * (1 - share) / 2))
-        self.assertEqual([copa[key] for key in ("acc_norm", "acc_norm_stderr", "perplexity")],
-                         [None] * 3)
+        self.assertEqual((copa["n"], copa["chance"]), (3, 0.5))
+        self.assertAlmostEqual(copa["score"][0], right / 3)
 
         scores = [self.score(row["context"], " " + row["continuation"]) for row in LAMBADA]
         self.assertEqual([greedy for _, greedy in scores], [True, False])
-        lambada = results["lambada_openai"]
-        self.assertEqual((lambada["n"], lambada["acc"], lambada["chance"]), (2, 0.5, None))
-        self.assertAlmostEqual(lambada["acc_stderr"], 0.5)
-        expected = math.exp(-sum(total for total, _ in scores) / 2)
-        self.assertAlmostEqual(lambada["perplexity"] / expected, 1, places=5)
+        self.assertEqual((lambada["n"], lambada["score"], lambada["chance"]), (2, [0.5, 0, 1], None))
+        mean, low, high = perplexity["score"]
+        self.assertAlmostEqual(mean / math.exp(-sum(total for total, _ in scores) / 2), 1, places=5)
+        for bound, one in zip((low, high), sorted(-total for total, _ in scores)):
+            self.assertAlmostEqual(bound / math.exp(one), 1, places=5)
+
+    def test_policies_side_by_side(self):
+        folder = self.data(copa=COPA, lambada_openai=LAMBADA)
+        cells = self.cells(folder, "--kv", "dense", "--kv", "window:3")
+        alone = self.cells(folder, "--kv", "window:3")
+        for (task, figure, kv), cell in alone.items():
+            both = cells[task, figure, kv]
+            self.assertEqual(both["score"], cell["score"])
+            first = cells[task, figure, "dense"]["score"][0]
+            if figure == "perplexity":
+                self.assertAlmostEqual(both["times"][0], cell["score"][0] / first)
+            else:
+                self.assertAlmostEqual(both["difference"][0], cell["score"][0] - first)
+
+    # Read by a window that holds all, a context is what it was; the continuation sees --kv.
+    def test_a_context_that_is_read_by_a_window(self):
+        folder = self.data(lambada_openai=LAMBADA)
+        plain = self.evaluate(folder)["cells"]
+        wide = self.evaluate(folder, "--prefill", "window:100", "--query-tokens", "3")
+        self.assertEqual(wide["cells"], plain)
+        self.assertIn("all but the last 3 tokens read by window:100", wide["how"])
+        narrow = self.evaluate(folder, "--prefill", "window:1")["cells"]
+        self.assertNotEqual(narrow, plain)
+        self.assertEqual(self.evaluate(folder, "--prefill", "window:1", "--query-tokens",
+                                       "100")["cells"], plain)
+
+    def test_goes_on_after_kill_9(self):
+        folder = self.data(copa=COPA * 40, lambada_openai=LAMBADA * 40)
+        out = self.folder / "answers.jsonl"
+        asked = ["eval", "tasks", "-m", TINY, "-d", folder, "--kv", "dense", "--kv", "window:3"]
+        table = self.ok(*asked, "-o", out)
+        whole = out.read_text()
+        out.unlink()
+        for lines in (1, 90, 250):
+            process = self.start(*asked, "-o", out)
+            wait_for(lambda: process.poll() is not None
+                     or out.exists() and out.read_text().count("\n") >= lines)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        self.assertEqual(self.ok(*asked, "-o", out), table)
+        self.assertEqual(out.read_text(), whole)
+        self.assertIn("answers.jsonl:1: copa, row 0, dense: expected an answer of",
+                      self.refused(INPUT, *asked, "-o", out, "--kv-type", "f32"))
+        self.assertIn("-o", self.refused(INPUT, *asked, "-o", folder / "copa.jsonl"))
+
+    def test_show(self):
+        text = self.ok("eval", "tasks", "-m", TINY, "-d", self.data(copa=COPA, lambada_openai=LAMBADA),
+                       "--show", "4", "-o", self.folder / "out")
+        self.assertEqual(text.splitlines()[:4],
+                         ["=== copa, row 0, choice 1 of 2", "<s>The bird was hungry therefore she slept.",
+                          "=== copa, row 0, choice 2 of 2, the right one",
+                          "<s>The bird was hungry therefore she ate a fish."])
+        self.assertEqual(text.count("==="), 7)
+        self.assertFalse((self.folder / "out").exists())
 
     def test_same_whatever_the_pieces_and_threads(self):
         folder = self.data(copa=COPA, lambada_openai=LAMBADA)
@@ -83,22 +137,21 @@ class EvalTasksTest(CliTest):
         rows = [{"query": "Birds eat", "choices": ["fish", "stones"], "gold": 0}] * 2
         lines = self.ok("eval", "tasks", "-m", TINY, "-d",
                         self.data(openbook_qa=rows, lambada_openai=LAMBADA)).splitlines()
-        self.assertEqual(len(lines), 3)
-        self.assertEqual(lines[0].split(),
-                         ["task", "n", "acc", "acc_norm", "chance", "perplexity"])
-        self.assertRegex(lines[1], r"^lambada_openai +2 +0\.5000 ± 0\.5000 +- +- +\d\S*$")
-        self.assertRegex(lines[2], r"^openbook_qa +2 +[01]\.0000 ± 0\.0000 +[01]\.0000 ± 0\.0000 "
-                                   r"+0\.5000 +-$")
+        self.assertEqual([line.split()[:4] for line in lines],
+                         [["task", "figure", "chance", "n"], ["lambada_openai", "acc", "-", "2"],
+                          ["lambada_openai", "perplexity", "-", "2"],
+                          ["openbook_qa", "acc", "0.5", "2"], ["openbook_qa", "acc_norm", "0.5", "2"]])
+        self.assertRegex(lines[1], r" 0\.500 \[0\.000, 1\.000\]$")
 
     def test_tasks_and_limit(self):
         folder = self.data(copa=COPA, lambada_openai=LAMBADA)
         result = self.evaluate(folder, "--tasks", "lambada_openai,copa", "--limit", "1")
-        self.assertEqual(list(result), ["model", "kv", "limit", "results"])
+        self.assertEqual(list(result), ["model", "suite", "how", "seed", "limit", "skipped", "cells"])
         self.assertEqual(result["limit"], 1)
-        self.assertEqual(list(result["results"]), ["lambada_openai", "copa"])
-        self.assertEqual([task["n"] for task in result["results"].values()], [1, 1])
-        self.assertEqual(result["results"]["lambada_openai"]["acc"], 1)
-        self.assertIsNone(result["results"]["lambada_openai"]["acc_stderr"])
+        self.assertEqual([(cell["task"], cell["figure"], cell["n"]) for cell in result["cells"]],
+                         [("lambada_openai", "acc", 1), ("lambada_openai", "perplexity", 1),
+                          ("copa", "acc", 1)])
+        self.assertEqual(result["cells"][0]["score"], [1, 1, 1])
 
     def test_rows_that_do_not_fit_are_skipped_and_counted(self):
         long = {"context": "bird " * 50, "continuation": "bird"}
@@ -107,13 +160,12 @@ class EvalTasksTest(CliTest):
         self.assertEqual(self.ok(*arguments).splitlines()[-1],
                          "lambada_openai: 1 of 3 rows skipped, longer than the context of 40 "
                          "tokens")
-        task = self.evaluate(folder, "-c", "40")["results"]["lambada_openai"]
-        self.assertEqual((task["n"], task["skipped"]), (2, 1))
-        task = self.evaluate(folder, "--kv", "sinks:4+60")["results"]["lambada_openai"]
-        self.assertEqual((task["n"], task["skipped"]), (3, 0))
-        none = self.evaluate(folder, "-c", "1")["results"]["lambada_openai"]
-        self.assertEqual((none["n"], none["skipped"], none["acc"], none["perplexity"]),
-                         (0, 3, None, None))
+        def rows(*flags):
+            result = self.evaluate(folder, *flags)
+            return [cell["n"] for cell in result["cells"]], result["skipped"]
+        self.assertEqual(rows("-c", "40"), ([2, 2], {"lambada_openai": 1}))
+        self.assertEqual(rows("--kv", "sinks:4+60"), ([3, 3], {"lambada_openai": 0}))
+        self.assertEqual(rows("-c", "1"), ([], {"lambada_openai": 3}))
 
     def test_refusals(self):
         folder = self.data(copa=COPA, piqa=[{"query": "x"}])

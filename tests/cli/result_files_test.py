@@ -38,8 +38,8 @@ class ResultFilesTest(CliTest):
                           ["logits", *m, *f, "-o", weights],
                           ["eval", "quant", *m, "-m", f"{self.model}:int8", *f, "--jsonl", weights],
                           ["eval", "quant", *m, *m, *f, *d, "--jsonl", self.tasks / "piqa.jsonl"],
-                          ["eval", "stream", *m, "--jsonl", weights],
-                          ["eval", "stream", *m, "--arc", self.tasks, "--jsonl",
+                          ["eval", "stream", *m, "-o", weights],
+                          ["eval", "stream", *m, "--arc", self.tasks, "-o",
                            self.tasks / "arc_easy.jsonl"],
                           ["quantize", *m, "--calib", self.text, "-o", self.model / "int8"]):
             with self.subTest(arguments=arguments):

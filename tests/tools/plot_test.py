@@ -120,9 +120,9 @@ class PlotTest(CliTest):
         commands = {
             "nats per token": ["perplexity", "-m", TINY, "-f", short, "--jsonl", rows[0]],
             "window:16": ["perplexity", "-m", TINY, "-f", short, "--compare", "dense,window:16"],
-            "distance in tokens": [*stream, "--lines", "20", "--distance", "1,2,4", "--jsonl",
+            "distance in tokens": [*stream, "--lines", "20", "--distance", "1,2,4", "-o",
                                    rows[1]],
-            "arc_easy": [*stream, "--arc", tasks, "--jsonl", rows[2]],
+            "arc_easy": [*stream, "--arc", tasks, "-o", rows[2]],
             "the grey lines are chance": ["eval", "tasks", "-m", TINY, "-d", tasks],
             "What quantization costs": [*quant, "-d", tasks, "-f", text, "--window", "64",
                                         "--jsonl", rows[3]],
@@ -240,9 +240,9 @@ class PlotTest(CliTest):
         self.assertLess(max(map(len, texts(figure))), 100)
 
     def test_accuracy_is_from_0_to_1(self):
-        result = {"model": "m", "kv": "dense", "feed": "answer", "distances": [
-            {"distance_tokens": 10.0 * 2 ** i, "accuracy": accuracy, "accuracy_stderr": error}
-            for i, (accuracy, error) in enumerate([(0.0, 0.0), (0.9, 0.3), (1.0, None)])]}
+        result = {"model": "m", "feed": "answer", "every": 10, "cells": [
+            {"tokens": 10.0 * 2 ** i, "kv": "dense", "score": score}
+            for i, score in enumerate([(0.0, 0.0, 0.0), (0.9, 0.4, 1.0), (1.0, 1.0, 1.0)])]}
         _, axes = self.drawn(result)
         low, high = axes.get_ylim()
         self.assertTrue(-0.1 < low <= 0 and 1 <= high < 1.1)
@@ -346,11 +346,12 @@ class PlotTest(CliTest):
         self.assertIn("No such file", self.refused_plot(self.folder / "none", "-o", out))
         other = self.write("other.json", bench_of({0: 5.0}))
         self.assertIn("files of one kind", self.refused_plot(good, other, "-o", out))
-        tasks = {"model": "m", "kv": "dense", "results": {}}
+        tasks = {"model": "m", "suite": "tasks", "limit": 0, "skipped": {}, "cells": []}
         self.assertIn("nothing to draw", self.refused_plot(self.write("t.json", tasks), "-o", out))
         # An answer in one's own words is no choice of four.
         self.assertIn("files of one kind", self.refused_plot(
-            self.write("t.json", tasks), self.write("a.json", tasks | {"feed": "gold"}), "-o", out))
+            self.write("t.json", tasks),
+            self.write("a.json", {"model": "m", "limit": 0, "feed": "gold", "cells": []}), "-o", out))
         self.assertFalse(out.exists())
 
     def test_an_input_is_not_replaced(self):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from matplotlib.ticker import FuncFormatter
 
-from pictures.curves import (Curve, Kind, Refused, basename, clean, deviation, give_names,
-                             mean_points, number)
+from pictures.curves import (HALF_INTERVAL, Curve, Kind, Refused, basename, clean, deviation,
+                             give_names, interval, mean_points, number)
 from pictures.perplexity import texts_of
 from pictures.style import (GREY, appearance, curve_picture, fit_share, new_figure, plain,
                             set_title)
@@ -17,26 +17,31 @@ class Run:
     """Of one model: accuracies and standard errors by task, and what differs from a reference."""
     facts: dict
     source: str
-    tasks: dict = field(default_factory=dict)   # name -> (accuracy, standard error, chance or None)
+    tasks: dict = field(default_factory=dict)   # name -> (accuracy, its error, chance or None)
     kl: float | None = None
     name: str = ""
+    error: str = "± standard error"
 
 
 def tasks_of(results):
-    """Of eval tasks (acc) and of eval stream --arc (accuracy)."""
-    tasks = {}
-    for name, task in results.items():
-        key = "acc" if "acc" in task else "accuracy"
-        chance = task.get("chance")
-        if task[key] is not None:
-            tasks[clean(name)] = (number(task[key]), deviation(task[key + "_stderr"]),
-                                  None if chance is None else number(chance))
-    return tasks
+    """Of a model of eval quant."""
+    return {clean(name): (number(task["acc"]), deviation(task["acc_stderr"]),
+                          None if task["chance"] is None else number(task["chance"]))
+            for name, task in results.items() if task["acc"] is not None}
 
 
 def read_tasks(objects, source):
-    return [Run({"model": basename(result["model"]), "kv": clean(result["kv"])}, source,
-                tasks_of(result["results"])) for result in objects]
+    """Of eval tasks and eval stream --arc: a run for each policy."""
+    runs = {}
+    for at, result in enumerate(objects):
+        for cell in result["cells"]:
+            if cell.get("figure", "acc") != "acc":
+                continue
+            facts = {"model": basename(result["model"]), "kv": clean(cell["kv"])}
+            run = runs.setdefault((at, facts["kv"]), Run(facts, source, error=HALF_INTERVAL))
+            score, chance = interval(cell["score"]), cell.get("chance")
+            run.tasks[clean(cell["task"])] = (*score, None if chance is None else number(chance))
+    return list(runs.values()) or [Run({}, source)]
 
 
 def read_quant(objects, source):
@@ -70,7 +75,7 @@ def draw_tasks(axes, runs):
     for row, chance in chances:
         axes.plot([chance] * 2, [row - 0.4, row + 0.4], color=GREY, linewidth=2, zorder=2)
     fit_share(axes.xaxis)
-    axes.set_xlabel("accuracy ± standard error" + ("; the grey lines are chance" if chances else ""))
+    axes.set_xlabel(f"accuracy {runs[0].error}" + ("; the grey lines are chance" if chances else ""))
 
 
 def draw_kl(axes, runs):
@@ -127,10 +132,10 @@ def draw_tokens(curves):
                          "KL divergence in nats, mean of a stretch")
 
 
-TASKS = Kind("godwit eval tasks --json", lambda keys: "results" in keys and "feed" not in keys,
-             read_tasks, draw)
-ARC = Kind("godwit eval stream --arc --json", lambda keys: {"results", "feed"} <= keys, read_tasks,
-           draw)
+TASKS = Kind("godwit eval tasks --json", lambda keys: {"cells", "skipped"} <= keys, read_tasks,
+             draw)
+ARC = Kind("godwit eval stream --arc --json", lambda keys: {"cells", "feed", "limit"} <= keys,
+           read_tasks, draw)
 QUANT = Kind("godwit eval quant --json", lambda keys: "models" in keys, read_quant, draw)
 QUANT_TOKENS = Kind("godwit eval quant --jsonl", lambda keys: {"token", "kl"} <= keys,
                     read_tokens, draw_tokens)

@@ -45,6 +45,15 @@ def deviation(value):
     return length
 
 
+HALF_INTERVAL = "± half its 95 % interval"
+
+
+def interval(score):
+    """(mean, half of its interval) of [mean, low, high]."""
+    mean, low, high = map(number, score)
+    return mean, deviation((high - low) / 2)
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of results.

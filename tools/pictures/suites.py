@@ -83,4 +83,4 @@ def draw(grids):
 
 
 GRIDS = Kind("godwit eval passkey, needle, kv-retrieval, lines, babilong or ruler --json",
-             lambda keys: {"suite", "cells"} <= keys, read, draw)
+             lambda keys: {"samples", "cells"} <= keys, read, draw)

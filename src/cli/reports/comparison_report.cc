@@ -57,6 +57,7 @@ ComparedRow& Comparison::Row(const ComparedRow& like) {
 }
 
 std::string Comparison::Text() const {
+  if (rows_.empty()) return "";
   std::vector<Column> columns;
   for (const auto& [name, value] : rows_.front().about.items()) {
     columns.emplace_back(columns.empty() ? "<" + name : name);

@@ -56,7 +56,12 @@ std::string TaskTable(std::span<const QuantRow> rows) {
     table.AddRow(std::move(cells));
   }
   std::string text = table.Take();
-  for (const QuantRow& row : rows) text += SkippedText(row.tasks, row.limit_tokens, row.model);
+  for (const QuantRow& row : rows) {
+    for (const TaskResult& task : row.tasks) {
+      text += SkippedText(fmt::format("{}, {}", row.model, task.task->name), task.skipped,
+                          task.metrics.n(), row.limit_tokens);
+    }
+  }
   return text;
 }
 

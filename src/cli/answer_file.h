@@ -26,9 +26,9 @@ class AnswerFile {
  public:
   // path: none: nothing is known and nothing is kept. how: what answers depend on besides the
   // prompt: the model, its storage. sample_fields: what samples are named by; answer: what Find
-  // gives, numbers and lists, like this one. Reads what is there; a last line that was not finished
-  // is taken away, and standard error says so. Throws Error(kFormat), with file and line, for a
-  // line that is no such answer, Error(kIo).
+  // gives, numbers and lists of integers, like this one. Reads what is there; a last line that was
+  // not finished is taken away, and standard error says so. Throws Error(kFormat), with file and
+  // line, for a line that is no such answer, Error(kIo).
   AnswerFile(const std::optional<std::string>& path, std::string how,
              std::vector<std::string> sample_fields, nlohmann::json answer);
 

@@ -84,6 +84,10 @@ class EvalStreamTest(CliTest):
             self.assertEqual(out.read_text(), whole)
         self.assertIn("rows.jsonl:1: arc_easy, row 0, dense: expected an answer of",
                       self.refused(INPUT, *asked, "--feed", "gold"))
+        broken = json.loads(whole.splitlines()[0]) | {"fed": ["x"]}
+        (self.folder / "broken").write_text(json.dumps(broken) + "\n")
+        self.assertIn("broken:1: expected an answer of this godwit eval",
+                      self.refused(FORMAT, *asked[:-1], self.folder / "broken"))
         (folder / "arc_easy.jsonl").write_text(json.dumps(ARC[1]) + "\n")
         self.assertIn("expected the prompt", self.refused(INPUT, *asked))
 

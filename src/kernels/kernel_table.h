@@ -154,6 +154,63 @@ struct AttendTileArgs {
   const int32_t* q_sums = nullptr;  // of the row's integers: the keys are k + 128
 };
 
+// Scores of int8 queries and the keys of an int8 tile, as attend_tile_i8_i8 has them:
+//   scores[j] = log2(e) * (((scale * q_scale) * sum over d of q[d] * k[d, j]) * k_scales[j] +
+//   bias[j])
+// Behind the first `keys` of the tile scores are -infinity.
+struct ScoreTileArgs {
+  const int8_t* q;        // [rows, q_stride] in [-127, 127]
+  int64_t q_stride;       // elements; readable (and zero) to kQuad
+  const float* q_scales;  // [rows]
+  const int32_t* q_sums;  // [rows], of the row's integers
+  int64_t rows;
+  const uint8_t* k;       // [ceil(width / kQuad), kTileTokens, kQuad]: k + 128, 64-byte aligned
+  const float* k_scales;  // [kTileTokens]
+  int64_t keys;           // at most kTileTokens
+  int64_t width;          // dimensions, at most kMaxHeadDim
+  float scale;
+  const float* bias;      // [rows, kTileTokens], or null: none
+  float* scores;          // [rows, scores_stride], 64-byte aligned
+  int64_t scores_stride;  // elements, at least kTileTokens
+  // The keys that come next, which are fetched meanwhile; null: none.
+  const uint8_t* next_k = nullptr;
+};
+
+// What a softmax of base 2 divides by: the sum of 2^(x - maximum), for an integer maximum.
+struct PowerSum {
+  float maximum;
+  float sum;
+};
+
+// The largest score of queries over the keys of a tile of which only signs are known, a bit for
+// every number, four dimensions to a table: what they add up to for each of their 16 patterns.
+//   scores[row] = the largest over j of (sum over groups g of table[g][pattern(g, j)] - offset) *
+//   scale[j]
+// Sums are exact. Rows of tables and a tile of signs are padded to kSignGroups with zeros.
+inline constexpr int64_t kSignGroups = 4;
+struct ScoreSignsArgs {
+  const uint8_t* tables;   // [rows, groups, 2, 16], each twice, at most 127, 64-byte aligned
+  const int32_t* offsets;  // [rows]
+  int64_t rows;
+  int64_t groups;        // a multiple of kSignGroups, at most kMaxHeadDim / 4
+  const uint8_t* signs;  // [groups, kTileTokens / 2], as SignAt has it, 64-byte aligned
+  const BF16* scales;    // [kTileTokens]
+  int64_t keys;          // of the tile, from the first; at least 1
+  float* scores;         // [rows], scores_stride apart
+  int64_t scores_stride;
+  // The tile that comes next, which is fetched meanwhile; null: none.
+  const uint8_t* next = nullptr;
+};
+// Where the four signs of key j in a group lie, bit i that of dimension i, 1 for a positive number.
+struct SignPlace {
+  int64_t byte;
+  int shift;
+};
+constexpr SignPlace SignAt(int64_t group, int64_t j) {
+  const int64_t part = j / 16;  // so that sums of even and odd bytes come in the order of the keys
+  return {.byte = group * (kTileTokens / 2) + j % 16 * 2 + part % 2, .shift = part < 2 ? 0 : 4};
+}
+
 struct KernelTable {
   // Matrix products, by storage of the weight. The BF16 one takes bf16 activations, so that every
   // instruction set multiplies the same numbers; each product is exact in f32.
@@ -175,6 +232,10 @@ struct KernelTable {
   void (*attend_tile_bf16)(const AttendTileArgs&) noexcept;
   void (*attend_tile_i8)(const AttendTileArgs&) noexcept;
   void (*attend_tile_i8_i8)(const AttendTileArgs&) noexcept;
+  void (*score_tile_i8)(const ScoreTileArgs&) noexcept;
+  void (*score_signs)(const ScoreSignsArgs&) noexcept;
+  // Of the n numbers, with the ceiling of the largest; 0 and 0 if all are -infinity.
+  PowerSum (*sum_powers)(const float* x, int64_t n) noexcept;
   // into = Merge(into, from): the states of the same query over disjoint keys. Merging with an
   // empty state, on either side, returns the other to the bit.
   void (*merge_state)(const float* from, int64_t head_dim, float* into) noexcept;

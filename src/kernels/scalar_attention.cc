@@ -1,4 +1,5 @@
 // The definition of the attention kernels: plain loops.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -135,6 +136,45 @@ void AttendTileF16(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, A
 void AttendTileBF16(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, AttendRow<BF16>); }
 void AttendTileI8(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, AttendRow<int8_t>); }
 void AttendTileI8I8(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, AttendInt8Row); }
+
+void ScoreTileI8(const ScoreTileArgs& args) noexcept {
+  for (int64_t row = 0; row < args.rows; ++row) {
+    const int8_t* q = args.q + row * args.q_stride;
+    float* scores = args.scores + row * args.scores_stride;
+    const float scale = args.scale * args.q_scales[row];
+    std::fill_n(scores, kTileTokens, kMinusInfinity);
+    for (int64_t j = 0; j < args.keys; ++j) {
+      float dot = 0;
+      for (int64_t d = 0; d < args.width; ++d) dot += q[d] * (args.k[KeyAt(kQuad, d, j)] - 128.0f);
+      const float bias = args.bias == nullptr ? 0.0f : args.bias[row * kTileTokens + j];
+      scores[j] = kLog2E * ((scale * dot) * args.k_scales[j] + bias);
+    }
+  }
+}
+
+PowerSum SumPowers(const float* x, int64_t n) noexcept {
+  float largest = kMinusInfinity;
+  for (int64_t i = 0; i < n; ++i) largest = Larger(largest, x[i]);
+  PowerSum result{.maximum = largest == kMinusInfinity ? 0.0f : std::ceil(largest), .sum = 0};
+  for (int64_t i = 0; i < n; ++i) result.sum += std::exp2(x[i] - result.maximum);
+  return result;
+}
+
+void ScoreSigns(const ScoreSignsArgs& args) noexcept {
+  for (int64_t row = 0; row < args.rows; ++row) {
+    float largest = kMinusInfinity;
+    for (int64_t j = 0; j < args.keys; ++j) {
+      int32_t sum = -args.offsets[row];
+      for (int64_t g = 0; g < args.groups; ++g) {
+        const SignPlace place = SignAt(g, j);
+        const int pattern = args.signs[place.byte] >> place.shift & 15;
+        sum += args.tables[(row * args.groups + g) * 32 + pattern];
+      }
+      largest = Larger(largest, static_cast<float>(sum) * ToFloat(args.scales[j]));
+    }
+    args.scores[row * args.scores_stride] = largest;
+  }
+}
 
 void MergeState(const float* from, int64_t head_dim, float* into) noexcept {
   if (Total(from) == 0.0f) return;

@@ -11,6 +11,7 @@ void AttendTileF16(const AttendTileArgs& args) noexcept;
 void AttendTileBF16(const AttendTileArgs& args) noexcept;
 void AttendTileI8(const AttendTileArgs& args) noexcept;
 void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+void ScoreTileI8(const ScoreTileArgs& args) noexcept;
 }  // namespace avx2
 
 namespace avx512 {
@@ -19,10 +20,12 @@ void AttendTileF16(const AttendTileArgs& args) noexcept;
 void AttendTileBF16(const AttendTileArgs& args) noexcept;
 void AttendTileI8(const AttendTileArgs& args) noexcept;
 void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+void ScoreTileI8(const ScoreTileArgs& args) noexcept;
 }  // namespace avx512
 
 namespace avx512_vnni {
 void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+void ScoreTileI8(const ScoreTileArgs& args) noexcept;
 }  // namespace avx512_vnni
 
 namespace avx512_amx {

@@ -4,6 +4,7 @@
 #include "kernels/attention/floats-inl.h"
 #include "kernels/attention/pairs-inl.h"
 #include "kernels/attention/quads-inl.h"
+#include "kernels/attention/scores-inl.h"
 #include "kernels/gemm/i8_widened-inl.h"
 
 namespace godwit::kernels {
@@ -18,6 +19,9 @@ void avx512::AttendTileI8(const AttendTileArgs& args) noexcept {
 }
 void avx512::AttendTileI8I8(const AttendTileArgs& args) noexcept {
   kernels::AttendTileI8I8<VectorProducts<WidenedQuadOperand, SmallWeightOperand>>(args);
+}
+void avx512::ScoreTileI8(const ScoreTileArgs& args) noexcept {
+  kernels::ScoreTileI8<WidenedQuadOperand>(args);
 }
 
 }  // namespace godwit::kernels

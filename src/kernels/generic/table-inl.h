@@ -6,7 +6,9 @@
 #include "kernels/generic/attention_state-inl.h"
 #include "kernels/generic/convert-inl.h"
 #include "kernels/generic/norm-inl.h"
+#include "kernels/generic/power_sum-inl.h"
 #include "kernels/generic/quantize-inl.h"
+#include "kernels/generic/signs-inl.h"
 
 namespace godwit::kernels {
 namespace {
@@ -23,6 +25,7 @@ struct AttendTiles {
   void (*bf16)(const AttendTileArgs&) noexcept;
   void (*i8)(const AttendTileArgs&) noexcept;
   void (*i8_i8)(const AttendTileArgs&) noexcept;
+  void (*scores)(const ScoreTileArgs&) noexcept;
 };
 
 constexpr KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_tile) {
@@ -37,6 +40,9 @@ constexpr KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_til
           .attend_tile_bf16 = attend_tile.bf16,
           .attend_tile_i8 = attend_tile.i8,
           .attend_tile_i8_i8 = attend_tile.i8_i8,
+          .score_tile_i8 = attend_tile.scores,
+          .score_signs = ScoreSigns,
+          .sum_powers = SumPowers,
           .merge_state = MergeState,
           .finish_state = FinishState,
           .rms_norm = RmsNorm,

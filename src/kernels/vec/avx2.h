@@ -212,6 +212,33 @@ GODWIT_INLINE void WidenQuads(const int8_t* p, int16_t* out) {
   }
 }
 
+// The halves of bytes; the byte of a table of 16, one for each 16 bytes of the vector, that a half
+// names.
+GODWIT_INLINE Vec LowNibbles(Vec bytes) {
+  return _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(bytes), _mm256_set1_epi8(15)));
+}
+GODWIT_INLINE Vec HighNibbles(Vec bytes) {
+  return LowNibbles(_mm256_castsi256_ps(_mm256_srli_epi16(_mm256_castps_si256(bytes), 4)));
+}
+GODWIT_INLINE Vec LookUp(Vec tables, Vec nibbles) {
+  return _mm256_castsi256_ps(
+      _mm256_shuffle_epi8(_mm256_castps_si256(tables), _mm256_castps_si256(nibbles)));
+}
+GODWIT_INLINE Vec AddBytes(Vec a, Vec b) {
+  return _mm256_castsi256_ps(_mm256_add_epi8(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+GODWIT_INLINE Vec AddWords(Vec a, Vec b) {
+  return _mm256_castsi256_ps(_mm256_add_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+// 16 words, the sum of as many as the vector has.
+GODWIT_INLINE void StoreWords(uint16_t* p, Vec words) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_castps_si256(words));
+}
+GODWIT_INLINE Vec LoadWords(const uint16_t* p) {
+  return _mm256_cvtepi32_ps(
+      _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+
 // int8 from int32 in [-128, 127]; widened to f32 by loads.
 GODWIT_INLINE __m128i NarrowToBytes(Vec ints) {
   const __m256i x = _mm256_castps_si256(ints);

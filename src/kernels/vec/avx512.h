@@ -194,6 +194,35 @@ GODWIT_INLINE void WidenQuads(const int8_t* p, int16_t* out) {
   }
 }
 
+// The halves of bytes; the byte of a table of 16, one for each 16 bytes of the vector, that a half
+// names.
+GODWIT_INLINE Vec LowNibbles(Vec bytes) {
+  return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(bytes), _mm512_set1_epi8(15)));
+}
+GODWIT_INLINE Vec HighNibbles(Vec bytes) {
+  return LowNibbles(_mm512_castsi512_ps(_mm512_srli_epi16(_mm512_castps_si512(bytes), 4)));
+}
+GODWIT_INLINE Vec LookUp(Vec tables, Vec nibbles) {
+  return _mm512_castsi512_ps(
+      _mm512_shuffle_epi8(_mm512_castps_si512(tables), _mm512_castps_si512(nibbles)));
+}
+GODWIT_INLINE Vec AddBytes(Vec a, Vec b) {
+  return _mm512_castsi512_ps(_mm512_add_epi8(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+GODWIT_INLINE Vec AddWords(Vec a, Vec b) {
+  return _mm512_castsi512_ps(_mm512_add_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+// 16 words, the sum of as many as the vector has.
+GODWIT_INLINE void StoreWords(uint16_t* p, Vec words) {
+  const __m512i x = _mm512_castps_si512(words);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm256_add_epi16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1)));
+}
+GODWIT_INLINE Vec LoadWords(const uint16_t* p) {
+  return _mm512_cvtepi32_ps(
+      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+}
+
 // int8 from int32 in [-128, 127]; widened to f32 by loads.
 GODWIT_INLINE void StoreBytes(int8_t* p, Vec ints) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_castps_si512(ints)));

@@ -1,0 +1,108 @@
+#include <cmath>
+
+#include "kernels/kernel_test_support.h"
+
+namespace godwit::kernels {
+namespace {
+
+// Tables of queries and a tile of signs.
+struct Problem {
+  Problem(int64_t rows, int64_t groups, int64_t keys, uint32_t seed)
+      : rows(rows),
+        groups(groups),
+        keys(keys),
+        tables(rows * groups * 32),
+        offsets(rows),
+        signs(groups * kTileTokens / 2),
+        scales(kTileTokens) {
+    RandomFloats random(seed);
+    for (int64_t r = 0; r < rows; ++r) {
+      offsets[r] = static_cast<int32_t>(random.Integer(0, 64 * groups));
+      for (int64_t g = 0; g < groups; ++g) {
+        for (int64_t i = 0; i < 16; ++i) {
+          uint8_t* const table = tables.data() + (r * groups + g) * 32;
+          table[i] = table[16 + i] = static_cast<uint8_t>(random.Integer(0, 127));
+        }
+      }
+    }
+    for (int64_t i = 0; i < signs.size(); ++i) {
+      signs[i] = static_cast<uint8_t>(random.Integer(0, 255));
+    }
+    for (int64_t j = 0; j < kTileTokens; ++j) scales[j] = ToBF16(j < keys ? random(0.5f, 2) : kNan);
+  }
+
+  int64_t rows, groups, keys;
+  Guarded<uint8_t> tables;
+  Guarded<int32_t> offsets;
+  Guarded<uint8_t> signs;
+  Guarded<BF16> scales;
+};
+
+Guarded<float> Scores(const KernelTable& table, const Problem& problem) {
+  Guarded<float> scores(problem.rows * 3);
+  table.score_signs({.tables = problem.tables.data(),
+                     .offsets = problem.offsets.data(),
+                     .rows = problem.rows,
+                     .groups = problem.groups,
+                     .signs = problem.signs.data(),
+                     .scales = problem.scales.data(),
+                     .keys = problem.keys,
+                     .scores = scores.data(),
+                     .scores_stride = 3});
+  EXPECT_TRUE(scores.GuardsIntact());
+  return scores;
+}
+
+class SignsTest : public IsaTest {};
+
+// Sums are exact, and a product is rounded once: every instruction set gives the same bits.
+TEST_P(SignsTest, ScoreAsTheScalarKernelDoes) {
+  uint32_t seed = 0;
+  for (const int64_t rows : {1, 2, 3, 8}) {
+    for (const int64_t groups : {4, 8, 12, 32, 256}) {
+      for (const int64_t keys : {1, 15, 16, 17, 33, 63, 64}) {
+        const Problem problem(rows, groups, keys, ++seed);
+        const auto expected = Scores(scalar(), problem), found = Scores(table(), problem);
+        for (int64_t r = 0; r < rows; ++r) {
+          EXPECT_EQ(found[3 * r], expected[3 * r]) << groups << " groups, " << keys << " keys";
+        }
+      }
+    }
+  }
+}
+
+// As they are made: the sum for one key over the dimensions of +q where its sign is set, else -q.
+TEST_P(SignsTest, AddUpTheSignsOfAKey) {
+  constexpr int64_t kGroups = 4;
+  const float q[4 * kGroups] = {3, -1, 2, 0, 5, 5, -7, 1, 0, 0, 0, 4, -2, 6, 1, 1};
+  constexpr int32_t kHalf = 64;
+  Problem problem(1, kGroups, kTileTokens, 1);
+  problem.offsets[0] = kHalf * kGroups;
+  for (int64_t g = 0; g < kGroups; ++g) {
+    for (int64_t pattern = 0; pattern < 16; ++pattern) {
+      float sum = kHalf;
+      for (int64_t i = 0; i < 4; ++i) sum += (pattern >> i & 1) != 0 ? q[4 * g + i] : -q[4 * g + i];
+      problem.tables[g * 32 + pattern] = problem.tables[g * 32 + 16 + pattern] =
+          static_cast<uint8_t>(sum);
+    }
+  }
+  for (int64_t key = 0; key < kTileTokens; ++key) {
+    std::fill_n(problem.signs.data(), problem.signs.size(), uint8_t{0});
+    for (int64_t j = 0; j < kTileTokens; ++j) problem.scales[j] = ToBF16(j == key ? 1.0f : 0.0f);
+    float expected = 0;
+    for (int64_t d = 0; d < 4 * kGroups; ++d) {
+      const bool positive = (key + d) % 3 != 0;
+      expected += positive ? q[d] : -q[d];
+      const SignPlace place = SignAt(d / 4, key);
+      if (positive) {
+        problem.signs[place.byte] |= static_cast<uint8_t>(1 << (place.shift + d % 4));
+      }
+    }
+    EXPECT_EQ(Scores(table(), problem)[0], std::max(expected, 0.0f)) << "key " << key;
+  }
+}
+
+GODWIT_FOR_EVERY_ISA(SignsTest);
+
+}  // namespace
+}  // namespace godwit::kernels

@@ -50,7 +50,8 @@ struct LoadOptions {
 };
 
 struct SessionOptions {
-  // What is kept of the text: "dense" (all), "sinks:S+W" (StreamingLLM).
+  // What is kept of the text: "dense" (all), "sinks:S+W" (StreamingLLM); "blocks" (all, of which
+  // the question and the answer read the blocks that matter to them).
   std::string kv = "dense";
   // How the context of a prompt is read, all of it but the question
   // (GenerateOptions::query_tokens): "window:W", each token sees the last W before it; empty: as
@@ -83,8 +84,8 @@ struct PromptProgress {
 // What a request asks for.
 struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the model ends the text or the context is full
-  // The question, the last so many of the prompt, where SessionOptions::prefill says how the
-  // others are read: 1 or more. Else it changes nothing.
+  // The question, the last so many of the prompt, 1 or more, where the others are read in another
+  // way: with SessionOptions::prefill, and with kv "blocks". Else it changes nothing.
   int64_t query_tokens = 1;
   SamplerOptions sampler;
   uint64_t sequence = 0;          // which of several answers to one prompt
@@ -115,9 +116,10 @@ struct KvSpan {  // of positions in the text, [begin, end)
 };
 
 struct KvReport {
-  std::string policy;           // as SessionOptions::kv; "dense, read by window:1024"
-  int64_t seen = 0;             // tokens that went in
-  int64_t context_tokens = 0;   // of those, the ones that were read as SessionOptions::prefill says
+  std::string policy;  // as SessionOptions::kv; "dense, read by window:1024"
+  int64_t seen = 0;    // tokens that went in
+  // Of those, the ones before the question, where it is shown other things than they were.
+  int64_t context_tokens = 0;
   int64_t kept = 0;             // tokens that the next one may see
   std::vector<KvSpan> dropped;  // where the other seen - kept stood
   int64_t bytes = 0;            // memory held, shared with other texts or not

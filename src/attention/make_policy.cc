@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "attention/policies/blocks.h"
 #include "attention/policies/dense.h"
 #include "attention/policies/prefill.h"
 #include "attention/policies/sinks.h"
@@ -31,6 +32,14 @@ constexpr std::array kPolicies = {
                .tight_example = "sinks:2+5",
                .roomy_example = "sinks:4+4096",
                .make = MakeSinksPolicy},
+    PolicyKind{.name = "blocks",
+               .usage = "blocks[:PRESET][,KEY=VALUE...]",
+               .description = "keep every token; question and answer read the blocks that matter",
+               .tight_example = "blocks:initial=0,local_windows_len=1,second_block_count=1",
+               .roomy_example = "blocks:second_block_count=1024",
+               .other_example = "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                                "head_select_mode=SHARED,representative_type=MEANSTD",
+               .make = MakeBlocksPolicy},
 };
 
 std::unique_ptr<AttentionPolicy> MakeKind(const AttentionGeometry& geometry,

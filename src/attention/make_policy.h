@@ -29,9 +29,10 @@ struct PolicyKind {
   std::string_view name;
   std::string_view usage;        // "sinks:S+W"
   std::string_view description;  // one line for people
-  // The smallest and a roomy spec, for tests that hold for every policy.
+  // For tests that hold for every policy: the smallest and a roomy spec, as it spells its name.
   std::string_view tight_example;
   std::string_view roomy_example;
+  std::string_view other_example = {};  // of another way to work, or none
   std::unique_ptr<AttentionPolicy> (*make)(const AttentionGeometry& geometry,
                                            const PolicyOptions& options,
                                            std::string_view arguments);

@@ -14,6 +14,8 @@
 
 #include "kv/kv_cache.h"
 #include "ops/attention.h"
+#include "ops/exec.h"
+#include "tensor/view.h"
 
 namespace godwit {
 
@@ -49,10 +51,23 @@ class Looks {
   static constexpr size_t kMost = 4;
   void Add(const Look& look) { looks_[count_++] = look; }
   std::span<const Look> span() const { return std::span(looks_).first(count_); }
+  // What the policy read of its own to choose them.
+  void AddRead(int64_t bytes) { read_bytes_ += bytes; }
+  int64_t read_bytes() const { return read_bytes_; }
 
  private:
   std::array<Look, kMost> looks_;
   size_t count_ = 0;
+  int64_t read_bytes_ = 0;
+};
+
+// The queries of a run in one layer.
+struct RunQueries {
+  // What is taken of its workspace is valid until the step has attended to the layer.
+  const Exec& exec;
+  // [rows * heads, head_dim], rotated at their places in the text, in head-major order
+  // (ops/attention.h).
+  MatrixView<const float> q;
 };
 
 class AttentionPolicy {
@@ -75,11 +90,24 @@ class AttentionPolicy {
   // that shows both the same does not care.
   virtual void AskFrom(int64_t /*position*/) {}
 
-  // For every run of a step, before layer 0; throws Error and changes nothing if it cannot.
+  // Whether it shows the question other things than the context.
+  virtual bool tells_question() const { return false; }
+  // In a layer whose rows select by their queries: from this position on they come to Select one at
+  // a time.
+  virtual int64_t alone_from(int64_t /*layer*/) const { return INT64_MAX; }
+
+  // For every run of a step, before layer 0, and for a run that may follow; throws Error and
+  // changes nothing if it cannot.
   virtual void Plan(const RowRun& /*run*/) {}
   // What the run's rows see in `layer`, whose keys and values are written. Spans are valid until
-  // the next call of Plan.
-  virtual Looks Select(const RowRun& run, int64_t layer) = 0;
+  // the next call of Plan, or as long as the queries' workspace.
+  virtual Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) = 0;
+
+  // The text has so many tokens now, maybe fewer than were shown: what is derived from the keys of
+  // others, and the room for it, goes.
+  virtual void Truncate(int64_t /*length*/) {}
+  // Memory held by what is derived from keys.
+  virtual int64_t bytes() const { return 0; }
 
   // With the same derived data, for a text that goes on from the same tokens.
   virtual std::unique_ptr<AttentionPolicy> Fork() const = 0;

@@ -19,11 +19,12 @@ bool EndsRun(const Segment& segment, size_t row) {
          (!segment.parents.empty() && segment.parents[row + 1] != static_cast<int32_t>(row));
 }
 
-// Bytes of keys and values that the rows of a run look at, each once.
-int64_t ReadBytes(const RowRun& rows, std::span<const Look> looks) {
+// Bytes of keys and values that the rows of a run look at, each once, and of what was read to
+// choose them.
+int64_t ReadBytes(const RowRun& rows, const Looks& looks) {
   const KvLayout& layout = rows.cache->layout();
   int64_t positions = 0;  // of all KV heads
-  for (const Look& look : looks) {
+  for (const Look& look : looks.span()) {
     const int64_t first = std::max(rows.position, look.visible.from);
     const int64_t last = std::min(rows.position + rows.rows, look.visible.until) - 1;
     if (first > last) continue;
@@ -40,7 +41,7 @@ int64_t ReadBytes(const RowRun& rows, std::span<const Look> looks) {
       }
     }
   }
-  return positions * (layout.head_bytes() / kTileTokens);
+  return positions * (layout.head_bytes() / kTileTokens) + looks.read_bytes();
 }
 
 }  // namespace
@@ -73,6 +74,7 @@ void AttentionStep::GiveBackRoom() noexcept {
   for (const Run& run : runs_.first(run_count_)) {
     run.text->branches_.clear();
     run.text->cache_.Truncate(run.text->length());
+    run.text->policy_->Truncate(run.text->length());
   }
 }
 
@@ -191,38 +193,41 @@ void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
   }
 }
 
-// With the run's queries, encoded as its looks want them.
-ops::AttentionRows AttentionStep::SourcesOf(Run& run, int64_t layer, const AttentionInput& input) {
+// The rows of the run that come before those which select alone.
+int64_t AttentionStep::RowsTogether(const Run& run, int64_t layer) const {
+  const int64_t rows = run.text->policy_->alone_from(layer) - run.rows.position;
+  return std::clamp<int64_t>(rows, 0, run.rows.rows);
+}
+
+// Rows of a run with their queries, encoded as their looks want them.
+ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_t layer,
+                                            const AttentionInput& input) {
   TextCache& text = *run.text;
-  const Looks looks = text.policy_->Select(run.rows, layer);
-  run.read_bytes += ReadBytes(run.rows, looks.span());
-  const auto sources =
-      exec_.workspace.Matrix<ops::AttentionSource>(1, std::ssize(looks.span())).RowSpan(0);
-  const auto q = input.q.Rows(run.first_row, run.first_row + run.rows.rows);
-  const ops::RotaryTable positions = text.positions_.table();
-  const int64_t first = run.rows.position - text.length();
+  const int64_t first_row = run.first_row + rows.position - run.rows.position;
+  const auto q = input.q.Rows(first_row, first_row + rows.rows);
   const auto encode = [&](const ops::RotaryTable& table) {
     const auto encoded =
         exec_.workspace.Matrix<float>(q.rows * geometry_.shape.heads, geometry_.shape.head_dim);
     ops::RotateHeadMajor(exec_, geometry_.shape, q, table, encoded);
     return encoded;
   };
-  MatrixView<const float> in_text{};  // encoded at the places in the text, once needed
+  const ops::RotaryTable positions = text.positions_.table();
+  const int64_t first = rows.position - text.length();
+  const MatrixView<const float> in_text = encode(
+      {positions.cos.Rows(first, first + q.rows), positions.sin.Rows(first, first + q.rows)});
+  const Looks looks = text.policy_->Select(rows, layer, {exec_, in_text});
+  run.read_bytes += ReadBytes(rows, looks);
+  const auto sources =
+      exec_.workspace.Matrix<ops::AttentionSource>(1, std::ssize(looks.span())).RowSpan(0);
   for (size_t i = 0; i < sources.size(); ++i) {
     const Look& look = looks.span()[i];
-    MatrixView<const float> queries;
+    MatrixView<const float> queries = in_text;
     if (look.query_place && !look.keys_move) {
       if (text.placed_at_ != *look.query_place) {
         text.place_.Fill(text.rotary_, 1, *look.query_place);
         text.placed_at_ = *look.query_place;
       }
       queries = encode(text.place_.TableForAll(q.rows));
-    } else {
-      if (in_text.data == nullptr) {
-        in_text = encode(
-            {positions.cos.Rows(first, first + q.rows), positions.sin.Rows(first, first + q.rows)});
-      }
-      queries = in_text;
     }
     std::construct_at(&sources[i], ops::AttentionSource{.kv = run.cache->View(layer),
                                                         .q = queries,
@@ -232,10 +237,7 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, int64_t layer, const Atten
                                                         .keys_move = look.keys_move,
                                                         .int8_products = text.int8_products_});
   }
-  return {.first_row = run.first_row,
-          .rows = run.rows.rows,
-          .position = run.rows.position,
-          .sources = sources};
+  return {.first_row = first_row, .rows = rows.rows, .position = rows.position, .sources = sources};
 }
 
 void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out) {
@@ -243,10 +245,24 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   WriteKeys(layer, input);
   if (input.q.rows == 0) return;
   Workspace::Scope scope(exec_.workspace);
-  const auto texts =
-      exec_.workspace.Matrix<ops::AttentionRows>(1, static_cast<int64_t>(run_count_)).RowSpan(0);
-  for (size_t i = 0; i < texts.size(); ++i) {
-    std::construct_at(&texts[i], SourcesOf(runs_[i], layer, input));
+  const auto runs = runs_.first(run_count_);
+  int64_t count = 0;
+  for (const Run& run : runs) {
+    const int64_t together = RowsTogether(run, layer);
+    count += (together > 0 ? 1 : 0) + run.rows.rows - together;
+  }
+  const auto texts = exec_.workspace.Matrix<ops::AttentionRows>(1, count).RowSpan(0);
+  auto next = texts.begin();
+  for (Run& run : runs) {
+    const auto take = [&](int64_t begin, int64_t rows) {
+      RowRun part = run.rows;
+      part.position += begin;
+      part.rows = rows;
+      std::construct_at(&*next++, SourcesOf(run, part, layer, input));
+    };
+    const int64_t together = RowsTogether(run, layer);
+    if (together > 0) take(0, together);
+    for (int64_t row = together; row < run.rows.rows; ++row) take(row, 1);
   }
   ops::Attention(exec_, geometry_.shape, geometry_.alibi, texts, input.sink_logits, out);
 }

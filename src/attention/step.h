@@ -77,7 +77,9 @@ class AttentionStep {
   const Run& RunWith(int64_t index, int64_t Run::*first) const;
   int64_t WriteTasks(const Run& run) const;
   void WriteKeys(int64_t layer, const AttentionInput& input);
-  ops::AttentionRows SourcesOf(Run& run, int64_t layer, const AttentionInput& input);
+  int64_t RowsTogether(const Run& run, int64_t layer) const;
+  ops::AttentionRows SourcesOf(Run& run, const RowRun& rows, int64_t layer,
+                               const AttentionInput& input);
   void GiveBackRoom() noexcept;
 
   Exec exec_;

@@ -209,7 +209,7 @@ class ListPolicy : public AttentionPolicy {
       spans_.emplace_back(parts);
     }
   }
-  Looks Select(const RowRun& /*run*/, int64_t /*layer*/) override {
+  Looks Select(const RowRun& /*run*/, int64_t /*layer*/, const RunQueries& /*queries*/) override {
     Looks looks;
     looks.Add({.parts = spans_});
     return looks;

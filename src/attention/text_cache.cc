@@ -47,6 +47,17 @@ bool TextCache::HoldsWhatIsSeen(const AttentionPolicy& policy, int64_t length) c
   return forgotten.begin <= dropped.begin && dropped.end <= forgotten.end;
 }
 
+void TextCache::Reserve(int64_t tokens) {
+  cache_.Reserve(tokens);
+  try {
+    policy_->Plan(
+        {.position = length(), .rows = tokens, .phase = Phase::kPrompt, .cache = &cache_});
+  } catch (...) {
+    cache_.Truncate(length());
+    throw;
+  }
+}
+
 bool TextCache::CanTruncate(int64_t length) const {
   return 0 <= length && length <= this->length() && HoldsWhatIsSeen(*policy_, length);
 }
@@ -59,6 +70,7 @@ void TextCache::Truncate(int64_t length) {
   }
   branches_.clear();
   cache_.Truncate(length);
+  policy_->Truncate(length);
 }
 
 void TextCache::Append(int64_t tokens) {
@@ -77,6 +89,7 @@ void TextCache::Accept(int64_t row) {
   cache_ = std::move(accepted);
   Append(end - before);
   cache_.Truncate(end);  // the room of what hung on the row
+  policy_->Truncate(end);
 }
 
 KvStats TextCache::Stats() const {
@@ -85,7 +98,7 @@ KvStats TextCache::Stats() const {
                 .seen = length(),
                 .kept = length() - (forgotten.end - forgotten.begin),
                 .most_kept = policy_->most_kept(),
-                .bytes = cache_.bytes(),
+                .bytes = cache_.bytes() + policy_->bytes(),
                 .read_bytes = read_bytes_};
   if (forgotten.begin < forgotten.end) stats.dropped.push_back(forgotten);
   return stats;

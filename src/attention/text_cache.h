@@ -57,7 +57,7 @@ class TextCache {
 
   // Makes room for a step of `tokens`. Throws Error(kMemory) with everything as it was. A step does
   // so itself: this is for who wants to know before.
-  void Reserve(int64_t tokens) { cache_.Reserve(tokens); }
+  void Reserve(int64_t tokens);
 
   // Forgets the tokens at positions >= length, as if they had never come. Truncate throws
   // Error(kUnsupported) where CanTruncate says no: what was seen then has been dropped.

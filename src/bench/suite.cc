@@ -159,6 +159,15 @@ class Suite {
     team.fork_joins.push_back(options_.probe->ForkJoinMicroseconds(team.pool));
   }
 
+  // The texts of a test at its depth: a prompt is read as context, what is generated asks about it.
+  Texts TextsFor(const TestCase& test) {
+    const Texts texts = TextsAt(test.depth_tokens, test.texts);
+    for (const auto& text : texts) {
+      text->AskFrom(test.depth_tokens + test.prompt_tokens);
+    }
+    return texts;
+  }
+
   // The first texts of that depth, each so many tokens long, by going back or by growing.
   Texts TextsAt(int64_t depth, int64_t count) {
     std::vector<std::unique_ptr<TextCache>>& texts = texts_[depth];
@@ -174,6 +183,7 @@ class Suite {
       PolicyOptions options = options_.policy;
       options.context = lengths_.at(depth).front();
       text = MakeTextCache(Geometry(spec_), options, pool_);
+      text->AskFrom(depth);
       Grow(i, *text, depth);
       grown_ms_ += options_.now_ms() - begin_ms;
     }
@@ -262,7 +272,7 @@ class Suite {
 
   // Scratch memory settles and pages of the weights come in.
   void WarmUp(const TestCase& test) {
-    const Texts texts = TextsAt(test.depth_tokens, test.texts);
+    const Texts texts = TextsFor(test);
     const Exec exec = ExecOf(team(test.threads));
     if (test.prompt_tokens > 0) {
       ReadTogether(0, *texts.front(), exec, test.prompt_tokens);
@@ -274,7 +284,7 @@ class Suite {
   void RunOnce(const TestCase& test, Measurement& to) {
     Team& team = this->team(test.threads);
     const Exec exec = ExecOf(team);
-    const Texts texts = TextsAt(test.depth_tokens, test.texts);
+    const Texts texts = TextsFor(test);
     const bool reads_prompt = test.prompt_tokens > 0;
     if (options_.probe != nullptr) {
       if (!reads_prompt) to.bandwidths.push_back(MeasureBandwidth(team));
@@ -314,7 +324,7 @@ class Suite {
   // What several texts gave together against what each gives alone, its tokens read at once.
   void CompareWithEachAlone(const TestCase& test, Measurement& to) {
     const Exec exec = ExecOf(team(test.threads));
-    const Texts texts = TextsAt(test.depth_tokens, test.texts);
+    const Texts texts = TextsFor(test);
     for (size_t i = 0; i < texts.size(); ++i) {
       ReadTogether(static_cast<int64_t>(i), *texts[i], exec, test.predict_tokens, Phase::kDecode);
       to.agree &= to.hashes[i] == HashOf(0);

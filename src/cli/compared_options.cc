@@ -71,6 +71,8 @@ std::string HowAsked(const ComparedOptions& options) {
   if (!session.prefill.empty()) {
     how += fmt::format(", all but the last {} read by {}", Plural(options.query_tokens, "token"),
                        session.prefill);
+  } else if (options.query_tokens != GenerateOptions().query_tokens) {
+    how += fmt::format(", asked by the last {}", Plural(options.query_tokens, "token"));
   }
   return how;
 }

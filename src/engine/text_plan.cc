@@ -35,6 +35,7 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
   const auto policy = MakePolicy(Geometry(engine.spec), policy_);
   limit_tokens_ = policy->limit_tokens();
   most_kept_ = policy->most_kept();
+  tells_question_ = policy->tells_question();
   pool_ = engine.PoolOf(policy_.kv_type);
   // A text without an end will hold that much sooner or later.
   if (limit_tokens_ == INT64_MAX) {
@@ -88,7 +89,7 @@ bool TextPlan::SharesWith(const TextPlan& other) const {
 }
 
 int64_t TextPlan::AskFrom(int64_t tokens, int64_t query_tokens) const {
-  return policy_.prefill.empty() ? 0 : std::max<int64_t>(0, tokens - query_tokens);
+  return tells_question_ ? std::max<int64_t>(0, tokens - query_tokens) : 0;
 }
 
 int64_t TextPlan::TokensAtOnce(int64_t tokens) const {

@@ -38,7 +38,7 @@ class TextPlan {
   bool SharesWith(const TextPlan& other) const;
 
   // Where the question begins (AttentionPolicy::AskFrom) in a text of `tokens`, the last
-  // `query_tokens` of them; 0 where the context is read as the rest.
+  // `query_tokens` of them; 0 where both are shown the same.
   int64_t AskFrom(int64_t tokens, int64_t query_tokens) const;
 
   // Tokens that must lie in the cache at once before a text of `tokens` goes on.
@@ -53,6 +53,7 @@ class TextPlan {
   int64_t chunk_tokens_;
   int64_t limit_tokens_ = 0;
   int64_t most_kept_ = 0;
+  bool tells_question_ = false;
   std::shared_ptr<KvPool> pool_;
 };
 

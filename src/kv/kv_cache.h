@@ -26,6 +26,7 @@ class KvCache {
   KvCache& operator=(KvCache other) noexcept;
 
   const KvPool& pool() const { return *pool_; }
+  const std::shared_ptr<KvPool>& shared_pool() const { return pool_; }
   const KvLayout& layout() const { return pool_->layout(); }
 
   // The same text; what one of the two appends or forgets later, the other does not see.

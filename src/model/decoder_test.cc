@@ -25,9 +25,9 @@ class ImpatientPolicy : public AttentionPolicy {
   int64_t limit_tokens() const override { return policy_->limit_tokens(); }
   int64_t most_kept() const override { return policy_->most_kept(); }
   ops::KvRange Forgotten(int64_t length) const override { return policy_->Forgotten(length); }
-  Looks Select(const RowRun& run, int64_t layer) override {
+  Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     if (layer == cancel_at_layer_) cancel_.Cancel();
-    return policy_->Select(run, layer);
+    return policy_->Select(run, layer, queries);
   }
   std::unique_ptr<AttentionPolicy> Fork() const override { return nullptr; }
 

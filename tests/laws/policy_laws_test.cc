@@ -80,8 +80,15 @@ class Laws : public testing::TestWithParam<std::tuple<size_t, Arithmetic, Readin
       WithAlibi(TestGeometry(3, 3, 8, 8, {0, 0}), /*in_bf16=*/true),
   };
   const Reading& reading_ = std::get<2>(GetParam());
-  const std::string specs_[2] = {fmt::format("{}{}", kind().tight_example, reading_.tight),
-                                 fmt::format("{}{}", kind().roomy_example, reading_.roomy)};
+  std::vector<std::string> Specs() const {
+    std::vector<std::string> specs = {fmt::format("{}{}", kind().tight_example, reading_.tight),
+                                      fmt::format("{}{}", kind().roomy_example, reading_.roomy)};
+    if (!kind().other_example.empty()) {
+      specs.push_back(fmt::format("{}{}", kind().other_example, reading_.tight));
+    }
+    return specs;
+  }
+  const std::vector<std::string> specs_ = Specs();
   const std::string &tight_ = specs_[0], &roomy_ = specs_[1];
 };
 

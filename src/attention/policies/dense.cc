@@ -15,7 +15,7 @@ class DensePolicy : public AttentionPolicy {
   int64_t most_kept() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
 
-  Looks Select(const RowRun& /*run*/, int64_t layer) override {
+  Looks Select(const RowRun& /*run*/, int64_t layer, const RunQueries& /*queries*/) override {
     const int64_t window = windows_[static_cast<size_t>(layer)];
     Looks looks;
     looks.Add({.visible = {.window = window == 0 ? INT64_MAX : window}});

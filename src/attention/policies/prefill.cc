@@ -41,9 +41,16 @@ class PrefillPolicy : public AttentionPolicy {
     asked_->AskFrom(position);
   }
 
+  bool tells_question() const override { return true; }
+  int64_t alone_from(int64_t layer) const override {
+    return std::max(ask_from_, asked_->alone_from(layer));
+  }
+  void Truncate(int64_t length) override { asked_->Truncate(length); }
+  int64_t bytes() const override { return asked_->bytes(); }
+
   void Plan(const RowRun& run) override { asked_->Plan(run); }
 
-  Looks Select(const RowRun& run, int64_t layer) override {
+  Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     const int64_t of_model = windows_[static_cast<size_t>(layer)];
     Looks looks;
     if (run.position < ask_from_) {
@@ -51,11 +58,12 @@ class PrefillPolicy : public AttentionPolicy {
       looks.Add({.visible = {.window = window, .until = ask_from_}});
     }
     if (run.position + run.rows <= ask_from_) return looks;
-    const Looks asked = asked_->Select(run, layer);
+    const Looks asked = asked_->Select(run, layer, queries);
     for (Look look : asked.span()) {
       look.visible.from = std::max(look.visible.from, ask_from_);
       looks.Add(look);
     }
+    looks.AddRead(asked.read_bytes());
     return looks;
   }
 

@@ -32,7 +32,7 @@ class SinksPolicy : public AttentionPolicy {
     return {n_sinks_, length - window_};
   }
 
-  Looks Select(const RowRun& run, int64_t layer) override {
+  Looks Select(const RowRun& run, int64_t layer, const RunQueries& /*queries*/) override {
     const int64_t of_model = windows_[static_cast<size_t>(layer)];
     const int64_t window = of_model == 0 ? INT64_MAX : of_model;
     const int64_t last = run.position + run.rows - 1;

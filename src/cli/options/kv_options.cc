@@ -14,7 +14,7 @@
 namespace godwit::cli {
 namespace {
 
-std::string_view NameIn(std::string_view spec) { return spec.substr(0, spec.find(':')); }
+std::string_view NameIn(std::string_view spec) { return spec.substr(0, spec.find_first_of(":[")); }
 
 // Here, since the session comes after the weights.
 void RefuseUnknownPolicy(std::span<const std::string> usages, std::string_view spec) {
@@ -141,7 +141,8 @@ void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_
            });
   line.AddInt({.names = "--query-tokens",
                .value = "N",
-               .help = "with --prefill: the question is the last N tokens of the prompt"},
+               .help = "with --prefill or --kv blocks: the question is the last N tokens of the "
+                       "prompt"},
               query_tokens, 1);
 }
 

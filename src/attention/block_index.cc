@@ -1,0 +1,175 @@
+#include "attention/block_index.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+
+#include "kv/read_keys.h"
+
+namespace godwit {
+
+using kernels::kTileTokens;
+
+BlockIndex::BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool)
+    : shape_(shape),
+      pool_(std::move(pool)),
+      width_(VectorsOf(shape.type) * pool_->layout().head_dim),
+      tile_bytes_(tile_bytes()),
+      tiles_per_page_(pool_->layout().head_bytes() / tile_bytes_),
+      filled_(static_cast<size_t>(pool_->layout().layers), 0) {
+  assert(tiles_per_page_ >= 1 && shape_.tokens % kTileTokens == 0);
+}
+
+int64_t BlockIndex::tile_bytes() const {
+  if (shape_.signs()) {
+    const int64_t groups = SignGroups(pool_->layout().head_dim);
+    return groups * kTileTokens / 2 + kTileTokens * int64_t{sizeof(BF16)};
+  }
+  return kernels::KeyElements(kernels::kQuad, width_) + kTileTokens * int64_t{sizeof(float)};
+}
+
+BlockIndex::BlockIndex(const BlockIndex& other)
+    : shape_(other.shape_),
+      pool_(other.pool_),
+      width_(other.width_),
+      tile_bytes_(other.tile_bytes_),
+      tiles_per_page_(other.tiles_per_page_),
+      filled_(other.filled_),
+      ids_(other.ids_),
+      data_(other.data_) {
+  pool_->Share(ids_);
+}
+
+BlockIndex::~BlockIndex() { pool_->Release(ids_); }
+
+int64_t BlockIndex::ReadBytes(int64_t blocks) const {
+  const int64_t tiles = (blocks * shape_.pages + kTileTokens - 1) / kTileTokens;
+  return tiles * tile_bytes_ * pool_->layout().kv_heads;
+}
+
+int64_t BlockIndex::page_of(int64_t block) const {
+  return block * shape_.pages / (kTileTokens * tiles_per_page_);
+}
+
+void BlockIndex::Truncate(int64_t blocks) {
+  for (int64_t& filled : filled_) filled = std::min(filled, blocks);
+  const int64_t pages = blocks == 0 ? 0 : page_of(blocks - 1) + 1;
+  const auto entries = static_cast<size_t>(pages * pool_->layout().layers);
+  if (entries >= ids_.size()) return;
+  pool_->Release(std::span(ids_).subspan(entries));
+  ids_.resize(entries);
+  data_.resize(entries);
+}
+
+void BlockIndex::Reserve(int64_t blocks) {
+  if (blocks == 0) return;
+  const int64_t layers = pool_->layout().layers;
+  const auto entries = static_cast<size_t>((page_of(blocks - 1) + 1) * layers);
+  const size_t held = ids_.size();
+  // Pages that are to be written and that another text reads, too: copied.
+  const auto first = static_cast<size_t>(page_of(*std::ranges::min_element(filled_)) * layers);
+  const size_t copied = first < held && pool_->IsShared(ids_[first]) ? held - first : 0;
+  const size_t added = entries > held ? entries - held : 0;
+  if (copied + added == 0) return;
+  std::vector<KvPool::PageId> ids(copied + added);
+  std::vector<std::byte*> data(copied + added);
+  ids_.reserve(held + added);
+  data_.reserve(held + added);
+  pool_->Take(ids, data);
+  for (size_t i = 0; i < copied; ++i) {
+    std::memcpy(data[i], data_[first + i], static_cast<size_t>(pool_->layout().page_bytes()));
+    data_[first + i] = data[i];
+    std::swap(ids_[first + i], ids[i]);
+  }
+  pool_->Release(std::span(ids).first(copied));
+  ids_.insert(ids_.end(), ids.begin() + static_cast<std::ptrdiff_t>(copied), ids.end());
+  data_.insert(data_.end(), data.begin() + static_cast<std::ptrdiff_t>(copied), data.end());
+}
+
+std::byte* BlockIndex::TileData(int64_t layer, int64_t head, int64_t i) const {
+  const KvLayout& layout = pool_->layout();
+  std::byte* const page = data_[static_cast<size_t>(i / tiles_per_page_ * layout.layers + layer)];
+  return page + head * layout.head_bytes() + i % tiles_per_page_ * tile_bytes_;
+}
+
+RepresentativeTile BlockIndex::Tile(int64_t layer, int64_t head, int64_t i) const {
+  const std::byte* const tile = TileData(layer, head, i);
+  return {.vectors = reinterpret_cast<const uint8_t*>(tile),
+          .scales =
+              reinterpret_cast<const float*>(tile + kernels::KeyElements(kernels::kQuad, width_))};
+}
+
+SignTile BlockIndex::Signs(int64_t layer, int64_t head, int64_t i) const {
+  const std::byte* const tile = TileData(layer, head, i);
+  const int64_t bytes = SignGroups(pool_->layout().head_dim) * kTileTokens / 2;
+  return {.signs = reinterpret_cast<const uint8_t*>(tile),
+          .scales = reinterpret_cast<const BF16*>(tile + bytes)};
+}
+
+void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks,
+                      int64_t lasting) {
+  int64_t& filled = filled_[static_cast<size_t>(layer)];
+  if (blocks <= filled) return;
+  const KvLayout& layout = pool_->layout();
+  Workspace::Scope scope(exec.workspace);
+  // Of a worker: the keys of a block, and a representative of floats.
+  const auto scratch = exec.workspace.Matrix<float>(
+      exec.pool.threads(), layout.head_dim * shape_.tokens + 2 * layout.head_dim);
+  // A core takes the representatives that lie in one tile: no two write into one line of memory.
+  const int64_t first_tile = filled * shape_.pages / kTileTokens;
+  const int64_t tiles = (blocks * shape_.pages - 1) / kTileTokens + 1 - first_tile;
+  exec.Parallel(tiles * layout.kv_heads, [&](int64_t task, int worker) {
+    FillTile(exec, layer, kv, task % layout.kv_heads, first_tile + task / layout.kv_heads, blocks,
+             scratch.Row(worker));
+  });
+  filled = std::max(filled, std::min(blocks, lasting));
+}
+
+void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
+                          int64_t i, int64_t blocks, float* scratch) const {
+  if (shape_.signs()) {
+    std::byte* const tile = TileData(layer, head, i);
+    const int64_t head_dim = pool_->layout().head_dim;
+    ReadKeys(kv, head_dim, head, i, scratch, kTileTokens);
+    RepresentSigns(scratch, head_dim, reinterpret_cast<uint8_t*>(tile),
+                   reinterpret_cast<BF16*>(tile + SignGroups(head_dim) * kTileTokens / 2));
+    return;
+  }
+  const int64_t per_tile = kTileTokens / shape_.pages;
+  const int64_t filled = filled_[static_cast<size_t>(layer)];
+  const int64_t end = std::min(blocks, (i + 1) * per_tile);
+  for (int64_t block = std::max(filled, i * per_tile); block < end; ++block) {
+    Represent(exec, layer, kv, head, block, scratch);
+  }
+}
+
+void BlockIndex::Represent(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
+                           int64_t block, float* scratch) const {
+  const int64_t head_dim = pool_->layout().head_dim;
+  const int64_t tiles = shape_.tokens / kTileTokens;
+  float* const keys = scratch;
+  float* const floats = keys + head_dim * shape_.tokens;
+  std::array<int8_t, 2 * kernels::kMaxHeadDim + kernels::kQuad> row;
+  for (int64_t t = 0; t < tiles; ++t) {
+    ReadKeys(kv, head_dim, head, block * tiles + t, keys + t * kTileTokens, shape_.tokens);
+  }
+  for (int64_t p = 0; p < shape_.pages; ++p) {
+    const float scale =
+        godwit::Represent(shape_.type, exec.kernels, keys + p * shape_.page_tokens(), shape_.tokens,
+                          shape_.page_tokens(), head_dim, floats, row.data());
+    const int64_t page = block * shape_.pages + p, slot = page % kTileTokens;
+    std::byte* const tile = TileData(layer, head, page / kTileTokens);
+    for (int64_t d = 0; d < width_; d += kernels::kQuad) {
+      std::byte* const quad = tile + kernels::KeyAt(kernels::kQuad, d, slot);
+      for (int64_t i = 0; i < kernels::kQuad; ++i) {
+        const int8_t x = d + i < width_ ? row[static_cast<size_t>(d + i)] : int8_t{0};
+        quad[i] = static_cast<std::byte>(static_cast<uint8_t>(x) ^ 0x80);
+      }
+    }
+    std::memcpy(tile + kernels::KeyElements(kernels::kQuad, width_) + slot * int64_t{sizeof(float)},
+                &scale, sizeof(scale));
+  }
+}
+
+}  // namespace godwit

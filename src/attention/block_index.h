@@ -1,0 +1,90 @@
+// The representatives of the blocks of one text, for every layer and KV head: an index of what a
+// KvCache holds. A block's are a function of its keys alone, made when somebody asks for them.
+//
+// They lie 64 to a tile, as int8 keys do or as signs (kernel_table.h, ScoreTileArgs,
+// ScoreSignsArgs), in pages of the cache's own pool: one budget holds for both, and forks share
+// what they have in common. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "attention/representatives.h"
+#include "kv/kv_pool.h"
+#include "ops/attention.h"
+#include "ops/exec.h"
+
+namespace godwit {
+
+// Blocks are cut by text position, and into pages with a representative each.
+struct BlockShape {
+  RepresentativeType type = RepresentativeType::kMeanStd;
+  int64_t tokens = 64;  // of a block, whole tiles
+  // Of a block, a power of two, at most kTileTokens and dividing its tokens; of kSign, `tokens`.
+  int64_t pages = 4;
+
+  int64_t page_tokens() const { return tokens / pages; }
+  bool signs() const { return type == RepresentativeType::kSign; }
+};
+
+// kTileTokens representatives of one KV head, those of neighbouring pages.
+struct RepresentativeTile {
+  const uint8_t* vectors;
+  const float* scales;
+};
+
+// The signs of the keys of a tile.
+struct SignTile {
+  const uint8_t* signs;
+  const BF16* scales;
+};
+
+class BlockIndex {
+ public:
+  BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool);
+  // Of a text that goes on from the same tokens.
+  BlockIndex(const BlockIndex& other);
+  BlockIndex& operator=(const BlockIndex&) = delete;
+  ~BlockIndex();
+
+  const BlockShape& shape() const { return shape_; }
+  int64_t width() const { return width_; }  // of a representative
+  int64_t bytes() const { return std::ssize(ids_) * pool_->layout().page_bytes(); }
+  // What scoring so many blocks of a layer reads.
+  int64_t ReadBytes(int64_t blocks) const;
+
+  // Forgets the blocks from there on, whose keys may be others soon, and gives their room back.
+  void Truncate(int64_t blocks);
+  // Room for so many, to be written by Fill. Throws Error(kMemory) with what is indexed as it was.
+  void Reserve(int64_t blocks);
+  // Makes what is missing of the first `blocks` of a layer, on all cores. Of those from `lasting`
+  // on nothing is remembered: their keys do not belong to the text yet.
+  void Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks,
+            int64_t lasting);
+
+  // That of the pages from i * kTileTokens on.
+  RepresentativeTile Tile(int64_t layer, int64_t head, int64_t i) const;
+  SignTile Signs(int64_t layer, int64_t head, int64_t i) const;
+
+ private:
+  int64_t page_of(int64_t block) const;  // of the pool's, by the representatives it holds
+  std::byte* TileData(int64_t layer, int64_t head, int64_t i) const;
+  int64_t tile_bytes() const;  // of kTileTokens representatives of a head
+  // What is missing of tile i, up to `blocks`.
+  void FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head, int64_t i,
+                int64_t blocks, float* scratch) const;
+  void Represent(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
+                 int64_t block, float* scratch) const;
+
+  BlockShape shape_;
+  std::shared_ptr<KvPool> pool_;
+  int64_t width_;
+  int64_t tile_bytes_;               // of kTileTokens representatives of a head
+  int64_t tiles_per_page_;           // of a head
+  std::vector<int64_t> filled_;      // blocks, of each layer
+  std::vector<KvPool::PageId> ids_;  // [pages, layers]
+  std::vector<std::byte*> data_;
+};
+
+}  // namespace godwit

@@ -1,0 +1,171 @@
+#include "attention/policies/blocks_spec.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
+
+#include "attention/policies/sinks_spec.h"
+#include "base/error.h"
+#include "base/quote.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kTileTokens;
+
+struct Preset {
+  std::string_view name;
+  void (*apply)(BlocksSpec& spec);
+};
+constexpr Preset kPresets[] = {
+    {"meanstd", [](BlocksSpec& spec) { spec.representative_type = RepresentativeType::kMeanStd; }},
+    {"quest", [](BlocksSpec& spec) { spec.representative_type = RepresentativeType::kQuest; }},
+};
+
+struct Count {
+  std::string_view key;
+  int64_t BlocksSpec::*value;
+};
+constexpr Count kCounts[] = {{"block_size", &BlocksSpec::block_size},
+                             {"initial", &BlocksSpec::initial},
+                             {"local_windows_len", &BlocksSpec::local_windows_len},
+                             {"second_block_count", &BlocksSpec::second_block_count},
+                             {"dense_layer_num", &BlocksSpec::dense_layer_num},
+                             {"representative_num", &BlocksSpec::representative_num}};
+constexpr std::string_view kHeadSelectMode = "head_select_mode";
+constexpr std::string_view kRepresentativeType = "representative_type";
+constexpr std::array<std::string_view, 2> kModes = {"SHARED", "SEPARATE"};
+
+std::string Names(const auto& list, auto name_of) {
+  std::string names;
+  for (const auto& entry : list) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(entry));
+  }
+  return names;
+}
+
+[[noreturn]] void RefuseValue(std::string_view key, const std::string& expected,
+                              std::string_view found) {
+  Throw(ErrorKind::kInput, "the KV policy blocks: {} is {}, not {}", key, expected, Quote(found));
+}
+
+void SetKey(BlocksSpec& spec, std::string_view key, std::string_view value) {
+  for (const Count& count : kCounts) {
+    if (count.key != key) continue;
+    const auto number = ParseTokenCount(value);
+    if (!number) RefuseValue(key, "a whole number", value);
+    spec.*count.value = *number;
+    return;
+  }
+  if (key == kHeadSelectMode) {
+    if (value != kModes[0] && value != kModes[1]) RefuseValue(key, "SHARED or SEPARATE", value);
+    spec.separate = value == kModes[1];
+    return;
+  }
+  if (key == kRepresentativeType) {
+    for (const RepresentativeKind& kind : kRepresentatives) {
+      if (kind.name != value) continue;
+      spec.representative_type = kind.type;
+      return;
+    }
+    RefuseValue(key, "one of " + Names(kRepresentatives, [](auto& kind) { return kind.name; }),
+                value);
+  }
+  Throw(ErrorKind::kInput, "the KV policy blocks has no setting {}; there are: {}, {}, {}",
+        Quote(key), Names(kCounts, [](auto& count) { return count.key; }), kHeadSelectMode,
+        kRepresentativeType);
+}
+
+void SetPreset(BlocksSpec& spec, std::string_view name) {
+  for (const Preset& preset : kPresets) {
+    if (preset.name == name) return preset.apply(spec);
+  }
+  Throw(ErrorKind::kInput,
+        "the KV policy blocks:PRESET has no preset {}; there are: {}, and settings are KEY=VALUE",
+        Quote(name), Names(kPresets, [](auto& preset) { return preset.name; }));
+}
+
+void Require(bool holds, std::string_view what, int64_t found) {
+  if (!holds) Throw(ErrorKind::kInput, "the KV policy blocks: {}, not {}", what, found);
+}
+
+void Check(const BlocksSpec& spec) {
+  constexpr int64_t kMostTokens = int64_t{1} << 40;
+  Require(spec.block_size >= kTileTokens && spec.block_size % kTileTokens == 0 &&
+              spec.block_size <= 4096,
+          "block_size is a multiple of 64 tokens, up to 4096", spec.block_size);
+  Require(spec.local_windows_len >= 1, "local_windows_len is at least 1 token, its own",
+          spec.local_windows_len);
+  Require(spec.second_block_count >= 1,
+          "second_block_count is at least 1 (without blocks to choose it is sinks:S+W)",
+          spec.second_block_count);
+  Require(spec.second_block_count <= kMostTokens / spec.block_size,
+          "second_block_count is a number of blocks below 2^40 tokens", spec.second_block_count);
+  const int64_t vectors = VectorsOf(spec.representative_type);
+  const BlockShape shape = spec.Shape();
+  if (shape.signs()) {
+    Require(
+        shape.pages == spec.block_size,
+        "representative_num is the block_size with representative_type=SIGN, one for every token",
+        spec.representative_num);
+    return;
+  }
+  Require(spec.representative_num % vectors == 0 && shape.pages >= 1 &&
+              shape.pages <= kTileTokens && std::has_single_bit(static_cast<uint64_t>(shape.pages)),
+          vectors == 2
+              ? "representative_num is 2 (a page has a centre and a spread), 4, 8, 16, 32, "
+                "64 or 128 with this representative_type"
+              : "representative_num is 1, 2, 4, 8, 16, 32 or 64 with this "
+                "representative_type",
+          spec.representative_num);
+}
+
+}  // namespace
+
+BlockShape BlocksSpec::Shape() const {
+  constexpr int64_t kPageTokens = 16;
+  const bool signs = representative_type == RepresentativeType::kSign;
+  int64_t pages = representative_num / VectorsOf(representative_type);
+  if (representative_num == 0) {
+    pages = signs ? block_size : std::min(kTileTokens, block_size / kPageTokens);
+  }
+  return {.type = representative_type, .tokens = block_size, .pages = pages};
+}
+
+std::string BlocksSpec::ToString() const {
+  const BlocksSpec preset;
+  std::string text = "blocks";
+  const auto add = [&](std::string_view key, const auto& value) {
+    text += fmt::format("{}{}={}", text == "blocks" ? ":" : ",", key, value);
+  };
+  for (const auto& [key, value] : kCounts) {
+    if (this->*value != preset.*value) add(key, this->*value);
+  }
+  if (separate != preset.separate) add(kHeadSelectMode, kModes[separate ? 1 : 0]);
+  if (representative_type != preset.representative_type) {
+    for (const RepresentativeKind& kind : kRepresentatives) {
+      if (kind.type == representative_type) add(kRepresentativeType, kind.name);
+    }
+  }
+  return text;
+}
+
+BlocksSpec ParseBlocksSpec(std::string_view arguments) {
+  BlocksSpec spec;
+  while (!arguments.empty()) {
+    const size_t comma = std::min(arguments.find(','), arguments.size());
+    const std::string_view setting = arguments.substr(0, comma);
+    arguments.remove_prefix(std::min(comma + 1, arguments.size()));
+    const size_t equals = setting.find('=');
+    if (equals == std::string_view::npos) {
+      SetPreset(spec, setting);
+    } else {
+      SetKey(spec, setting.substr(0, equals), setting.substr(equals + 1));
+    }
+  }
+  Check(spec);
+  return spec;
+}
+
+}  // namespace godwit

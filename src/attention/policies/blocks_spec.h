@@ -1,0 +1,34 @@
+// What "blocks:quest,second_block_count=96" says, under the names that the configuration of
+// KTransformers' long-context text has for it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "attention/block_index.h"
+
+namespace godwit {
+
+// A token sees the first `initial` tokens, the last `local_windows_len` up to itself (both in whole
+// blocks), and of the blocks between them the `second_block_count` that matter most to it.
+struct BlocksSpec {
+  int64_t block_size = 64;           // tokens, whole tiles
+  int64_t initial = 64;              // tokens
+  int64_t local_windows_len = 1024;  // tokens, at least 1
+  int64_t second_block_count = 48;   // at least 1
+  int64_t dense_layer_num = 0;       // the first so many layers see everything
+  bool separate = true;              // head_select_mode: SEPARATE, for each KV head; or SHARED
+  RepresentativeType representative_type = RepresentativeType::kSign;
+  // Vectors kept of a block; 0: those of pages of 16 tokens, or of SIGN the one of every token.
+  int64_t representative_num = 0;
+
+  BlockShape Shape() const;
+  // As --kv spells it: what differs from the preset `blocks`.
+  std::string ToString() const;
+};
+
+// arguments: what follows "blocks:", or nothing. Throws Error(kInput) for what makes no sense.
+BlocksSpec ParseBlocksSpec(std::string_view arguments);
+
+}  // namespace godwit

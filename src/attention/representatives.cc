@@ -1,0 +1,113 @@
+#include "attention/representatives.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ops/quantize.h"
+
+namespace godwit {
+namespace {
+
+// UNIQUE weighs the spread by a coefficient of the model's; without calibration, half.
+constexpr float kStdShare = 0.5f;
+
+struct Box {
+  float low, high;
+};
+
+Box BoxOf(const float* keys, int64_t tokens) {
+  Box box{keys[0], keys[0]};
+  for (int64_t j = 1; j < tokens; ++j) {
+    box.low = std::min(box.low, keys[j]);
+    box.high = std::max(box.high, keys[j]);
+  }
+  return box;
+}
+
+float MeanOf(const float* keys, int64_t tokens) {
+  float sum = 0;
+  for (int64_t j = 0; j < tokens; ++j) sum += keys[j];
+  return sum / static_cast<float>(tokens);
+}
+
+float StdOf(const float* keys, int64_t tokens, float mean) {
+  float squares = 0;
+  for (int64_t j = 0; j < tokens; ++j) squares += (keys[j] - mean) * (keys[j] - mean);
+  return std::sqrt(squares / static_cast<float>(tokens));
+}
+
+// [centre, half-width], so that every key lies within the integers' box.
+float QuantizeBoxes(const float* boxes, int64_t head_dim, int8_t* out) {
+  float largest = 0;
+  for (int64_t i = 0; i < 2 * head_dim; ++i) {
+    if (!std::isfinite(boxes[i])) largest = boxes[i] - boxes[i];  // NaN
+    largest = std::max(largest, std::abs(boxes[i]));
+  }
+  // A half-width grows by half a step, and is rounded up.
+  const float step = largest / 125.0f;
+  std::fill_n(out, (2 * head_dim + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad,
+              int8_t{0});
+  if (!(largest >= 0x1p-120f)) return std::isnan(largest) ? largest : 0.0f;
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const float centre = std::nearbyint(boxes[d] / step);
+    const float moved = std::abs(boxes[d] - centre * step);
+    out[d] = static_cast<int8_t>(centre);
+    out[head_dim + d] = static_cast<int8_t>(std::ceil((boxes[head_dim + d] + moved) / step));
+  }
+  return step;
+}
+
+}  // namespace
+
+float Represent(RepresentativeType type, const kernels::KernelTable& kernels, const float* keys,
+                int64_t stride, int64_t tokens, int64_t head_dim, float* scratch,
+                int8_t* representative) {
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const float* const row = keys + d * stride;
+    switch (type) {
+      case RepresentativeType::kMean:
+        scratch[d] = MeanOf(row, tokens);
+        break;
+      case RepresentativeType::kMax:
+        scratch[d] = BoxOf(row, tokens).high;
+        break;
+      case RepresentativeType::kQuest: {
+        const Box box = BoxOf(row, tokens);
+        scratch[d] = box.low / 2 + box.high / 2;
+        scratch[head_dim + d] = std::max(box.high - scratch[d], scratch[d] - box.low);
+        break;
+      }
+      case RepresentativeType::kMeanStd:
+        scratch[d] = MeanOf(row, tokens);
+        scratch[head_dim + d] = kStdShare * StdOf(row, tokens, scratch[d]);
+        break;
+      case RepresentativeType::kSign:  // has no vectors
+      case RepresentativeType::kFixed:
+        scratch[d] = row[0];
+        break;
+    }
+  }
+  if (type == RepresentativeType::kQuest) return QuantizeBoxes(scratch, head_dim, representative);
+  return ops::QuantizeRow(kernels, scratch, VectorsOf(type) * head_dim, representative).scale;
+}
+
+void RepresentSigns(const float* keys, int64_t head_dim, uint8_t* signs, BF16* scales) {
+  constexpr int64_t kTokens = kernels::kTileTokens;
+  std::array<float, kTokens> sums = {};
+  std::fill_n(signs, SignGroups(head_dim) * kTokens / 2, uint8_t{0});
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const float* const row = keys + d * kTokens;
+    for (int64_t j = 0; j < kTokens; ++j) {
+      const kernels::SignPlace place = kernels::SignAt(d / 4, j);
+      const int bit = row[j] > 0 ? 1 : 0;
+      signs[place.byte] = static_cast<uint8_t>(signs[place.byte] | bit << (place.shift + d % 4));
+      sums[static_cast<size_t>(j)] += std::abs(row[j]);
+    }
+  }
+  for (int64_t j = 0; j < kTokens; ++j) {
+    scales[j] = ToBF16(sums[static_cast<size_t>(j)] / static_cast<float>(head_dim));
+  }
+}
+
+}  // namespace godwit

@@ -1,0 +1,64 @@
+// What stands for a page, some neighbouring keys of a text, when a query looks for the pages that
+// matter to it: a centre c and, of some kinds, a spread s, so that the page's score is
+//   scale * (q . c + |q| . s)
+// That is the product of two rows, (q, |q|) and (c, s): the kernels of int8 keys score pages, too.
+// Or the signs of every key, a bit for a number: a page is one token, and takes the bytes that mean
+// and spread of 16 do.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/kernel_table.h"
+
+namespace godwit {
+
+enum class RepresentativeType {
+  kMean,   // the mean of the keys
+  kMax,    // their largest number in every dimension
+  kQuest,  // Quest (arXiv 2406.10774): centre and half-width of the box that holds them, so that no
+           // key scores higher than its page
+  kMeanStd,  // UNIQUE (arXiv 2605.27740): their mean, and half a standard deviation
+  kFixed,    // the first one
+  kSign,     // the sign of every number of every key, and their mean magnitude
+};
+
+// A kind as --kv spells it, and the vectors that it keeps of a page.
+struct RepresentativeKind {
+  std::string_view name;
+  RepresentativeType type;
+  int64_t vectors;
+};
+inline constexpr RepresentativeKind kRepresentatives[] = {
+    {"MEAN", RepresentativeType::kMean, 1},   {"MAX", RepresentativeType::kMax, 1},
+    {"QUEST", RepresentativeType::kQuest, 2}, {"MEANSTD", RepresentativeType::kMeanStd, 2},
+    {"FIX", RepresentativeType::kFixed, 1},   {"SIGN", RepresentativeType::kSign, 1},
+};
+
+constexpr int64_t VectorsOf(RepresentativeType type) {
+  for (const RepresentativeKind& kind : kRepresentatives) {
+    if (kind.type == type) return kind.vectors;
+  }
+  return 1;
+}
+
+// The representative of `tokens` keys [head_dim, stride], dimension by dimension, in int8 with one
+// scale, which is returned: representative [VectorsOf(type) * head_dim], and zeros to kQuad. A
+// function of these keys alone. Of Quest the bound holds for every query in int8 as it is scored:
+// the spread takes up what rounding did to the centre. scratch: as large as the representative.
+// Numbers that are not finite make the scale NaN. Not of kSign.
+float Represent(RepresentativeType type, const kernels::KernelTable& kernels, const float* keys,
+                int64_t stride, int64_t tokens, int64_t head_dim, float* scratch,
+                int8_t* representative);
+
+// Groups of four dimensions, padded as the kernel of signs wants them.
+constexpr int64_t SignGroups(int64_t head_dim) {
+  constexpr int64_t kPad = 4 * kernels::kSignGroups;
+  return (head_dim + kPad - 1) / kPad * kernels::kSignGroups;
+}
+
+// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension: signs
+// [SignGroups(head_dim), kTileTokens / 2] as kernels::SignAt has it, and scales [kTileTokens].
+void RepresentSigns(const float* keys, int64_t head_dim, uint8_t* signs, BF16* scales);
+
+}  // namespace godwit

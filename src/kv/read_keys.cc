@@ -1,0 +1,53 @@
+#include "kv/read_keys.h"
+
+#include "kernels/kernel_table.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kTileTokens;
+
+float ToFloat(float x) { return x; }
+using godwit::ToFloat;
+
+template <int64_t kDepth, class T>
+void Read(const std::byte* tile, int64_t head_dim, float* keys, int64_t stride) {
+  const T* const stored = reinterpret_cast<const T*>(tile);
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const T* const from = stored + kernels::KeyAt(kDepth, d, 0);
+    for (int64_t j = 0; j < kTileTokens; ++j) {
+      keys[d * stride + j] = ToFloat(from[j * kDepth]);
+    }
+  }
+}
+
+void ReadInt8(const std::byte* tile, const float* scales, int64_t head_dim, float* keys,
+              int64_t stride) {
+  const auto* const stored = reinterpret_cast<const uint8_t*>(tile);
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const uint8_t* const from = stored + kernels::KeyAt(kernels::kQuad, d, 0);
+    for (int64_t j = 0; j < kTileTokens; ++j) {
+      const int integer = from[j * kernels::kQuad] - 128;
+      keys[d * stride + j] = static_cast<float>(integer) * scales[j];
+    }
+  }
+}
+
+}  // namespace
+
+void ReadKeys(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t tile, float* keys,
+              int64_t stride) {
+  const std::byte* const stored = kv.Keys(head, tile);
+  switch (kv.dtype) {
+    case DType::kF16:
+      return Read<kernels::KvDepth(DType::kF16), F16>(stored, head_dim, keys, stride);
+    case DType::kBF16:
+      return Read<kernels::KvDepth(DType::kBF16), BF16>(stored, head_dim, keys, stride);
+    case DType::kI8:
+      return ReadInt8(stored, kv.Scales(head, tile), head_dim, keys, stride);
+    default:
+      return Read<kernels::KvDepth(DType::kF32), float>(stored, head_dim, keys, stride);
+  }
+}
+
+}  // namespace godwit

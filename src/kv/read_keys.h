@@ -1,0 +1,15 @@
+// Cached keys as numbers again, for what is derived from them.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/attention.h"
+
+namespace godwit {
+
+// The keys of one head in one tile, rounded or quantized as they were stored:
+// keys [head_dim, stride], dimension by dimension, of which kernels::kTileTokens are written.
+void ReadKeys(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t tile, float* keys,
+              int64_t stride);
+
+}  // namespace godwit

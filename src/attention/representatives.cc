@@ -14,15 +14,20 @@ constexpr float kStdShare = 0.5f;
 
 struct Box {
   float low, high;
+  float centre() const { return low / 2 + high / 2; }
+  float half_width() const { return high / 2 - low / 2; }
 };
 
+// NaN if one of the keys is not finite, which a comparison may pass over.
 Box BoxOf(const float* keys, int64_t tokens) {
   Box box{keys[0], keys[0]};
-  for (int64_t j = 1; j < tokens; ++j) {
+  float zero = 0;
+  for (int64_t j = 0; j < tokens; ++j) {
     box.low = std::min(box.low, keys[j]);
     box.high = std::max(box.high, keys[j]);
+    zero += 0 * keys[j];
   }
-  return box;
+  return {box.low + zero, box.high + zero};
 }
 
 float MeanOf(const float* keys, int64_t tokens) {
@@ -37,23 +42,35 @@ float StdOf(const float* keys, int64_t tokens, float mean) {
   return std::sqrt(squares / static_cast<float>(tokens));
 }
 
-// [centre, half-width], so that every key lies within the integers' box.
+// The half-width, in steps around a centre, with which the integers hold the box: to the bit, as
+// integers of 8 bits times a float are exact in double.
+int HalfWidth(const Box& box, int centre, double step) {
+  const double width = std::max(box.high / step - centre, centre - box.low / step);
+  const int rounded = static_cast<int>(std::ceil(width));
+  const bool holds = (centre - rounded) * step <= box.low && box.high <= (centre + rounded) * step;
+  return holds ? rounded : rounded + 1;
+}
+
+// boxes: [low, high] of every dimension. To [centre, half-width], so that every key lies within the
+// integers' box.
 float QuantizeBoxes(const float* boxes, int64_t head_dim, int8_t* out) {
-  float largest = 0;
-  for (int64_t i = 0; i < 2 * head_dim; ++i) {
-    if (!std::isfinite(boxes[i])) largest = boxes[i] - boxes[i];  // NaN
-    largest = std::max(largest, std::abs(boxes[i]));
-  }
-  // A half-width grows by half a step, and is rounded up.
-  const float step = largest / 125.0f;
+  const auto box_of = [&](int64_t d) { return Box{boxes[d], boxes[head_dim + d]}; };
   std::fill_n(out, (2 * head_dim + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad,
               int8_t{0});
-  if (!(largest >= 0x1p-120f)) return std::isnan(largest) ? largest : 0.0f;
+  float largest = 0;
   for (int64_t d = 0; d < head_dim; ++d) {
-    const float centre = std::nearbyint(boxes[d] / step);
-    const float moved = std::abs(boxes[d] - centre * step);
+    const Box box = box_of(d);
+    if (std::isnan(box.centre())) return box.centre();
+    largest = std::max({largest, std::abs(box.centre()), box.half_width()});
+  }
+  if (largest < 0x1p-120f) return 0;
+  // Room for a half-width that grows by half a step, and is rounded up.
+  const float step = largest / 125.0f;
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const Box box = box_of(d);
+    const int centre = static_cast<int>(std::nearbyint(box.centre() / step));
     out[d] = static_cast<int8_t>(centre);
-    out[head_dim + d] = static_cast<int8_t>(std::ceil((boxes[head_dim + d] + moved) / step));
+    out[head_dim + d] = static_cast<int8_t>(HalfWidth(box, centre, double{step}));
   }
   return step;
 }
@@ -74,8 +91,8 @@ float Represent(RepresentativeType type, const kernels::KernelTable& kernels, co
         break;
       case RepresentativeType::kQuest: {
         const Box box = BoxOf(row, tokens);
-        scratch[d] = box.low / 2 + box.high / 2;
-        scratch[head_dim + d] = std::max(box.high - scratch[d], scratch[d] - box.low);
+        scratch[d] = box.low;
+        scratch[head_dim + d] = box.high;
         break;
       }
       case RepresentativeType::kMeanStd:

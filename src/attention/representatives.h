@@ -46,7 +46,7 @@ constexpr int64_t VectorsOf(RepresentativeType type) {
 // scale, which is returned: representative [VectorsOf(type) * head_dim], and zeros to kQuad. A
 // function of these keys alone. Of Quest the bound holds for every query in int8 as it is scored:
 // the spread takes up what rounding did to the centre. scratch: as large as the representative.
-// Numbers that are not finite make the scale NaN. Not of kSign.
+// Numbers that are not finite make the scale NaN; FIX sees those of its key. Not of kSign.
 float Represent(RepresentativeType type, const kernels::KernelTable& kernels, const float* keys,
                 int64_t stride, int64_t tokens, int64_t head_dim, float* scratch,
                 int8_t* representative);

@@ -1,0 +1,237 @@
+#include "attention/representatives.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "attention/attention_test_support.h"
+#include "kernels/kernel_test_support.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kQuad;
+
+constexpr int64_t kHeadDims[] = {1, 5, 24, 128};
+constexpr int64_t kPageTokens[] = {1, 3, 16, 64};
+
+// The keys of a page [head_dim, stride] among those of others, which are NaN.
+struct Page {
+  Page(int64_t head_dim, int64_t tokens)
+      : head_dim(head_dim),
+        tokens(tokens),
+        stride(tokens + 5),
+        keys(static_cast<size_t>(head_dim * stride), kernels::kNan) {}
+
+  float& At(int64_t d, int64_t j) { return keys[static_cast<size_t>(d * stride + j)]; }
+  float At(int64_t d, int64_t j) const { return keys[static_cast<size_t>(d * stride + j)]; }
+  void Fill(kernels::RandomFloats& random, float low, float high) {
+    for (int64_t d = 0; d < head_dim; ++d) {
+      for (int64_t j = 0; j < tokens; ++j) At(d, j) = random(low, high);
+    }
+  }
+
+  int64_t head_dim, tokens, stride;
+  std::vector<float> keys;
+};
+
+struct Representative {
+  Representative(RepresentativeType type, const Page& page,
+                 const kernels::KernelTable& kernels = BestKernels())
+      : vectors((VectorsOf(type) * page.head_dim + kQuad - 1) / kQuad * kQuad) {
+    kernels::Guarded<float> scratch(VectorsOf(type) * page.head_dim);
+    scale = Represent(type, kernels, page.keys.data(), page.stride, page.tokens, page.head_dim,
+                      scratch.data(), vectors.data());
+    EXPECT_TRUE(scratch.GuardsIntact());
+    EXPECT_TRUE(vectors.GuardsIntact());
+    for (int64_t d = VectorsOf(type) * page.head_dim; d < vectors.size(); ++d) {
+      EXPECT_EQ(vectors[d], 0) << "behind its end";
+    }
+  }
+
+  kernels::Guarded<int8_t> vectors;
+  float scale;
+};
+
+// The definitions in double. Of Quest, whose box is another test's, its centre and half-width.
+std::vector<double> Exact(RepresentativeType type, const Page& page) {
+  std::vector<double> centres, spreads;
+  for (int64_t d = 0; d < page.head_dim; ++d) {
+    double low = page.At(d, 0), high = low, sum = 0, squares = 0;
+    for (int64_t j = 0; j < page.tokens; ++j) {
+      low = std::min(low, double{page.At(d, j)});
+      high = std::max(high, double{page.At(d, j)});
+      sum += page.At(d, j);
+    }
+    const auto n = static_cast<double>(page.tokens);
+    for (int64_t j = 0; j < page.tokens; ++j) squares += std::pow(page.At(d, j) - sum / n, 2);
+    switch (type) {
+      case RepresentativeType::kMean:
+        centres.push_back(sum / n);
+        break;
+      case RepresentativeType::kMax:
+        centres.push_back(high);
+        break;
+      case RepresentativeType::kQuest:
+        centres.push_back((low + high) / 2);
+        spreads.push_back((high - low) / 2);
+        break;
+      case RepresentativeType::kMeanStd:
+        centres.push_back(sum / n);
+        spreads.push_back(std::sqrt(squares / n) / 2);
+        break;
+      case RepresentativeType::kFixed:
+        centres.push_back(page.At(d, 0));
+        break;
+    }
+  }
+  centres.insert(centres.end(), spreads.begin(), spreads.end());
+  return centres;
+}
+
+template <typename Body>
+void ForPages(uint32_t seed, float low, float high, const Body& body) {
+  kernels::RandomFloats random(seed);
+  for (const int64_t head_dim : kHeadDims) {
+    for (const int64_t tokens : kPageTokens) {
+      Page page(head_dim, tokens);
+      page.Fill(random, low, high);
+      body(page);
+    }
+  }
+}
+
+class RepresentativesTest : public testing::TestWithParam<RepresentativeKind> {};
+
+// All numbers below zero among them: the largest is below zero, too.
+TEST_P(RepresentativesTest, AreWhatTheyAreCalledToHalfAStep) {
+  for (const float high : {1.0f, -0.5f}) {
+    ForPages(1, -2, high, [&](const Page& page) {
+      const Representative found(GetParam().type, page);
+      const std::vector<double> exact = Exact(GetParam().type, page);
+      ASSERT_EQ(std::ssize(exact), GetParam().vectors * page.head_dim);
+      // The spread of Quest is rounded up, and takes up what rounding did to the centre.
+      const bool box = GetParam().type == RepresentativeType::kQuest;
+      double largest = 0;
+      for (int64_t i = 0; i < std::ssize(exact); ++i) {
+        const double want = exact[static_cast<size_t>(i)];
+        const double steps = box && i >= page.head_dim ? 1.5 : 0.5;
+        EXPECT_NEAR(found.vectors[i] * double{found.scale}, want, steps * 1.0001 * found.scale)
+            << GetParam().name << " " << i << " of " << page.head_dim << " x " << page.tokens;
+        largest = std::max(largest, std::abs(want));
+      }
+      EXPECT_NEAR(found.scale, largest / (box ? 125 : 127), 1e-5 * largest);
+    });
+  }
+}
+
+TEST_P(RepresentativesTest, OfZerosAreZeros) {
+  Page page(24, 16);
+  kernels::RandomFloats random(2);
+  page.Fill(random, 0, 0);
+  const Representative found(GetParam().type, page);
+  EXPECT_EQ(found.scale, 0);
+  for (int64_t d = 0; d < found.vectors.size(); ++d) EXPECT_EQ(found.vectors[d], 0);
+}
+
+// Wherever in the page, but for the kind that looks at its first key only.
+TEST_P(RepresentativesTest, OfWhatIsNotFiniteHaveNoScale) {
+  const bool first_only = GetParam().type == RepresentativeType::kFixed;
+  for (const float bad : {kernels::kNan, kernels::kInfinity, -kernels::kInfinity}) {
+    for (const int64_t at : {0, 7, 15}) {
+      Page page(24, 16);
+      kernels::RandomFloats random(3);
+      page.Fill(random, -1, 1);
+      page.At(20, at) = bad;
+      const bool noticed = at == 0 || !first_only;
+      EXPECT_EQ(std::isnan(Representative(GetParam().type, page).scale), noticed)
+          << GetParam().name << ": " << bad << " at " << at;
+    }
+  }
+}
+
+TEST_P(RepresentativesTest, HaveTheSameBitsOnEveryInstructionSet) {
+  ForPages(4, -1, 1, [&](const Page& page) {
+    const Representative expected(GetParam().type, page, *kernels::AllIsas().back().table);
+    for (const kernels::Isa& isa : kernels::AllIsas()) {
+      if (!isa.supported()) continue;
+      const Representative found(GetParam().type, page, *isa.table);
+      EXPECT_EQ(kernels::Bits(found.scale), kernels::Bits(expected.scale)) << isa.name;
+      EXPECT_TRUE(std::equal(found.vectors.data(), found.vectors.data() + found.vectors.size(),
+                             expected.vectors.data()))
+          << isa.name;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, RepresentativesTest, testing::ValuesIn(kRepresentatives),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// Exactly: integers of 8 bits times a float fit into a double. A box of integers around every key
+// in every dimension bounds the scores of every query.
+void ExpectInBox(const Page& page) {
+  const Representative box(RepresentativeType::kQuest, page);
+  for (int64_t d = 0; d < page.head_dim; ++d) {
+    const int centre = box.vectors[d], spread = box.vectors[page.head_dim + d];
+    for (int64_t j = 0; j < page.tokens; ++j) {
+      ASSERT_LE((centre - spread) * double{box.scale}, double{page.At(d, j)})
+          << page.head_dim << " x " << page.tokens;
+      ASSERT_GE((centre + spread) * double{box.scale}, double{page.At(d, j)})
+          << page.head_dim << " x " << page.tokens;
+    }
+  }
+}
+
+TEST(QuestTest, TheBoxHoldsEveryKey) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    ForPages(seed, -1, 1, ExpectInBox);
+    ForPages(seed, 0.9f, 1, ExpectInBox);
+    ForPages(seed, -1e-20f, 1e-20f, ExpectInBox);
+  }
+}
+
+// Of pages on which rounding is at its worst: all keys alike, and at the edges of a step.
+TEST(QuestTest, TheBoxHoldsKeysOnItsBorder) {
+  kernels::RandomFloats random(5);
+  for (int i = 0; i < 20000; ++i) {
+    Page alike(5, 3), steps(5, 3);
+    const float step = random(0.001f, 1);
+    for (int64_t d = 0; d < 5; ++d) {
+      const float x = random();
+      for (int64_t j = 0; j < 3; ++j) {
+        alike.At(d, j) = x;
+        steps.At(d, j) = step * static_cast<float>(random.Integer(-125, 125));
+      }
+    }
+    ExpectInBox(alike);
+    ExpectInBox(steps);
+  }
+}
+
+// The same from where it matters: (q, |q|) times the representative, for queries in int8.
+TEST(QuestTest, NoKeyScoresAboveItsPage) {
+  kernels::RandomFloats random(6);
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    ForPages(seed, -1, 1, [&](const Page& page) {
+      const Representative box(RepresentativeType::kQuest, page);
+      for (int query = 0; query < 10; ++query) {
+        int64_t score = 0;
+        std::vector<long double> keys(static_cast<size_t>(page.tokens));
+        for (int64_t d = 0; d < page.head_dim; ++d) {
+          const int64_t q = random.Integer(-127, 127);
+          score += q * box.vectors[d] + std::abs(q) * box.vectors[page.head_dim + d];
+          for (int64_t j = 0; j < page.tokens; ++j) {
+            keys[static_cast<size_t>(j)] += static_cast<long double>(q) * page.At(d, j);
+          }
+        }
+        EXPECT_LE(std::ranges::max(keys), static_cast<long double>(score) * box.scale);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace godwit

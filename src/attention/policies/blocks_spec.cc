@@ -153,10 +153,11 @@ std::string BlocksSpec::ToString() const {
 
 BlocksSpec ParseBlocksSpec(std::string_view arguments) {
   BlocksSpec spec;
-  while (!arguments.empty()) {
-    const size_t comma = std::min(arguments.find(','), arguments.size());
+  for (bool more = !arguments.empty(); more;) {
+    const size_t comma = arguments.find(',');
     const std::string_view setting = arguments.substr(0, comma);
-    arguments.remove_prefix(std::min(comma + 1, arguments.size()));
+    more = comma != std::string_view::npos;
+    if (more) arguments.remove_prefix(comma + 1);
     const size_t equals = setting.find('=');
     if (equals == std::string_view::npos) {
       SetPreset(spec, setting);

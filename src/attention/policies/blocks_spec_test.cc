@@ -1,0 +1,135 @@
+#include "attention/policies/blocks_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
+  const BlocksSpec spec = ParseBlocksSpec(
+      "block_size=128,initial=3,local_windows_len=70,second_block_count=5,dense_layer_num=2,"
+      "representative_num=16,head_select_mode=SHARED,representative_type=MAX");
+  EXPECT_EQ(spec.block_size, 128);
+  EXPECT_EQ(spec.initial, 3);
+  EXPECT_EQ(spec.local_windows_len, 70);
+  EXPECT_EQ(spec.second_block_count, 5);
+  EXPECT_EQ(spec.dense_layer_num, 2);
+  EXPECT_EQ(spec.representative_num, 16);
+  EXPECT_FALSE(spec.separate);
+  EXPECT_EQ(spec.representative_type, RepresentativeType::kMax);
+  EXPECT_TRUE(ParseBlocksSpec("head_select_mode=SEPARATE").separate);
+  for (const RepresentativeKind& kind : kRepresentatives) {
+    const BlocksSpec one = ParseBlocksSpec(fmt::format("representative_type={}", kind.name));
+    EXPECT_EQ(one.representative_type, kind.type);
+  }
+}
+
+TEST(BlocksSpecTest, PresetsAreAStartFromWhichSettingsDiffer) {
+  EXPECT_EQ(ParseBlocksSpec("").ToString(), "blocks");
+  EXPECT_EQ(ParseBlocksSpec("quest").ToString(), "blocks:representative_type=QUEST");
+  EXPECT_EQ(ParseBlocksSpec("quest,initial=0").ToString(),
+            "blocks:initial=0,representative_type=QUEST");
+}
+
+TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
+  constexpr std::string_view kName = "blocks:";
+  for (const std::string_view spec :
+       {"blocks:block_size=4096", "blocks:initial=0", "blocks:local_windows_len=1",
+        "blocks:second_block_count=1", "blocks:dense_layer_num=1099511627776",
+        "blocks:representative_num=2", "blocks:head_select_mode=SHARED",
+        "blocks:representative_type=MEAN", "blocks:representative_type=MAX",
+        "blocks:representative_type=QUEST", "blocks:representative_type=FIX",
+        "blocks:block_size=192,initial=130,local_windows_len=2,second_block_count=3,"
+        "dense_layer_num=4,representative_num=64,head_select_mode=SHARED,"
+        "representative_type=MEAN"}) {
+    EXPECT_EQ(ParseBlocksSpec(spec.substr(kName.size())).ToString(), spec);
+  }
+  EXPECT_EQ(ParseBlocksSpec("initial=64,head_select_mode=SEPARATE").ToString(), "blocks")
+      << "what is as in the preset goes without saying";
+}
+
+TEST(BlocksSpecTest, PagesAreTheRepresentativesByTheirVectors) {
+  const auto expect = [](const char* arguments, int64_t pages, int64_t page_tokens) {
+    const BlockShape shape = ParseBlocksSpec(arguments).Shape();
+    EXPECT_EQ(shape.type, ParseBlocksSpec(arguments).representative_type) << arguments;
+    EXPECT_EQ(shape.pages, pages) << arguments;
+    EXPECT_EQ(shape.page_tokens(), page_tokens) << arguments;
+  };
+  expect("", 4, 16);
+  expect("representative_num=2", 1, 64);
+  expect("representative_num=128", 64, 1);
+  expect("representative_type=MEAN,representative_num=1", 1, 64);
+  expect("representative_type=MEAN,representative_num=64", 64, 1);
+  expect("block_size=192,quest", 4, 48);
+}
+
+std::string Refusal(std::string_view arguments) {
+  return ErrorOf(ErrorKind::kInput, [&] { ParseBlocksSpec(arguments); });
+}
+
+TEST(BlocksSpecTest, RefusesUnknownNamesWithTheKnown) {
+  EXPECT_EQ(Refusal("blocksize=64"),
+            "the KV policy blocks has no setting \"blocksize\"; there are: block_size, initial, "
+            "local_windows_len, second_block_count, dense_layer_num, representative_num, "
+            "head_select_mode, representative_type");
+  EXPECT_THAT(Refusal("=64"), HasSubstr("no setting \"\""));
+  for (const char* arguments : {"quests", "initial", "initial=5,quests", ",quest", "quest,"}) {
+    EXPECT_THAT(Refusal(arguments), HasSubstr("blocks:PRESET has no preset \"")) << arguments;
+  }
+  EXPECT_THAT(Refusal("quests"),
+              EndsWith("\"quests\"; there are: quest, and settings are KEY=VALUE"));
+}
+
+TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
+  for (const char* key : {"block_size", "initial", "local_windows_len", "second_block_count",
+                          "dense_layer_num", "representative_num"}) {
+    for (const char* value : {"", "x", "-1", "64k", "1.5", "99999999999999999999", "5=6"}) {
+      EXPECT_EQ(Refusal(fmt::format("{}={}", key, value)),
+                fmt::format("the KV policy blocks: {} is a whole number, not \"{}\"", key, value));
+    }
+  }
+  EXPECT_THAT(Refusal("head_select_mode=shared"),
+              EndsWith("head_select_mode is SHARED or SEPARATE, not \"shared\""));
+  EXPECT_THAT(Refusal("representative_type=DYNAMIC"),
+              EndsWith("representative_type is one of MEAN, MAX, QUEST, MEANSTD, FIX, not "
+                       "\"DYNAMIC\""));
+}
+
+TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
+  const auto expect = [](const char* arguments, const char* sentence) {
+    EXPECT_EQ(Refusal(arguments), std::string("the KV policy blocks: ") + sentence);
+  };
+  expect("block_size=100", "block_size is a multiple of 64 tokens, up to 4096, not 100");
+  expect("block_size=1", "block_size is a multiple of 64 tokens, up to 4096, not 1");
+  expect("block_size=0", "block_size is a multiple of 64 tokens, up to 4096, not 0");
+  expect("block_size=4160", "block_size is a multiple of 64 tokens, up to 4096, not 4160");
+  expect("local_windows_len=0", "local_windows_len is at least 1 token, its own, not 0");
+  expect("second_block_count=0",
+         "second_block_count is at least 1 (without blocks to choose it is sinks:S+W), not 0");
+  ParseBlocksSpec("second_block_count=17179869184");
+  expect("second_block_count=17179869185",
+         "second_block_count is a number of blocks below 2^40 tokens, not 17179869185");
+  for (const int number : {0, 1, 3, 6, 24, 130, 256}) {
+    expect(fmt::format("quest,representative_num={}", number).c_str(),
+           fmt::format("representative_num is 2 (a page has a centre and a spread), 4, 8, 16, 32, "
+                       "64 or 128 with this representative_type, not {}",
+                       number)
+               .c_str());
+  }
+  for (const int number : {0, 3, 6, 128}) {
+    expect(fmt::format("representative_type=MEAN,representative_num={}", number).c_str(),
+           fmt::format("representative_num is 1, 2, 4, 8, 16, 32 or 64 with this "
+                       "representative_type, not {}",
+                       number)
+               .c_str());
+  }
+}
+
+}  // namespace
+}  // namespace godwit

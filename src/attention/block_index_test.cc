@@ -1,0 +1,268 @@
+#include "attention/block_index.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "attention/attention_test_support.h"
+#include "attention/block_index_test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kLayers = 2, kHeads = 2, kDim = 12;
+// In f32, so that a cache holds what was written, unless a test says otherwise.
+constexpr KvLayout kLayout{
+    .layers = kLayers, .kv_heads = kHeads, .head_dim = kDim, .dtype = DType::kF32};
+// Of one representative for each token, so that few blocks fill several pages of the pool.
+constexpr BlockShape kFine{.type = RepresentativeType::kQuest, .tokens = 64, .pages = 64};
+constexpr int64_t kBlocksOfPage = 4;  // of kFine in a page of the pool
+
+// Representatives of the pages of `blocks` as integers and the bits of scales.
+std::vector<int64_t> Contents(const BlockIndex& index, int64_t blocks) {
+  std::vector<int64_t> all;
+  for (int64_t layer = 0; layer < kLayers; ++layer) {
+    for (int64_t head = 0; head < kHeads; ++head) {
+      for (int64_t page = 0; page < blocks * index.shape().pages; ++page) {
+        const PageVector vector = VectorAt(index, layer, head, page);
+        all.insert(all.end(), vector.integers.begin(), vector.integers.end());
+        all.push_back(std::bit_cast<int32_t>(vector.scale));
+      }
+    }
+  }
+  return all;
+}
+
+// Every layer.
+void Fill(BlockIndex& index, const KvCache& cache, int64_t blocks, int64_t lasting = INT64_MAX,
+          int threads = 1) {
+  StepRunner runner(threads);
+  index.Reserve(blocks);
+  for (int64_t layer = 0; layer < kLayers; ++layer) {
+    index.Fill(runner.exec(), layer, cache.View(layer), blocks, lasting);
+  }
+}
+
+std::vector<int64_t> FreshContents(const BlockShape& shape, const KvCache& cache, int64_t blocks) {
+  BlockIndex index(shape, std::make_shared<KvPool>(cache.layout()));
+  Fill(index, cache, blocks);
+  return Contents(index, blocks);
+}
+
+std::vector<BlockShape> Shapes() {
+  std::vector<BlockShape> shapes;
+  for (const RepresentativeType type : {RepresentativeType::kMeanStd, RepresentativeType::kMax}) {
+    for (const int64_t tokens : {64, 128, 256}) {
+      for (const int64_t pages : {1, 2, 16, 64}) {
+        shapes.push_back({.type = type, .tokens = tokens, .pages = pages});
+      }
+    }
+  }
+  return shapes;
+}
+
+TEST(BlockIndexTest, HoldsTheRepresentativesOfItsPages) {
+  KvCache cache(std::make_shared<KvPool>(kLayout));
+  ReadRandomKeys(cache, 1100, 1);
+  for (const BlockShape& shape : Shapes()) {
+    const int64_t blocks = 1100 / shape.tokens, n = shape.page_tokens();
+    BlockIndex index(shape, cache.shared_pool());
+    Fill(index, cache, blocks);
+    ASSERT_EQ(index.width(), VectorsOf(shape.type) * kDim);
+    for (int64_t page = 0; page < blocks * shape.pages; ++page) {
+      for (int64_t row = 0; row < kLayers * kHeads; ++row) {
+        const int64_t layer = row / kHeads, head = row % kHeads;
+        std::vector<float> keys, scratch(2 * kDim);
+        for (int64_t d = 0; d < kDim; ++d) {
+          for (int64_t p = page * n; p < (page + 1) * n; ++p) {
+            keys.push_back(RandomKey(1, layer, head, p, d));
+          }
+        }
+        std::vector<int8_t> integers(2 * kDim);
+        const float scale = Represent(shape.type, BestKernels(), keys.data(), n, n, kDim,
+                                      scratch.data(), integers.data());
+        const PageVector found = VectorAt(index, layer, head, page);
+        ASSERT_EQ(found.scale, scale);
+        for (int64_t d = 0; d < index.width(); ++d) {
+          ASSERT_EQ(found.integers[static_cast<size_t>(d)], integers[static_cast<size_t>(d)])
+              << "page " << page << " of " << shape.pages << " x " << n << " tokens";
+        }
+      }
+    }
+  }
+}
+
+// Of a width that is no multiple of four there are zeros behind each representative.
+TEST(BlockIndexTest, OddWidthsEndInZeros) {
+  KvCache cache(std::make_shared<KvPool>(
+      KvLayout{.layers = kLayers, .kv_heads = kHeads, .head_dim = 5, .dtype = DType::kF32}));
+  ReadRandomKeys(cache, 128, 2);
+  for (const RepresentativeType type : {RepresentativeType::kMean, RepresentativeType::kQuest}) {
+    BlockIndex index({.type = type, .tokens = 64, .pages = 4}, cache.shared_pool());
+    Fill(index, cache, 2);
+    for (int64_t page = 0; page < 8; ++page) {
+      const std::vector<int> integers = VectorAt(index, 1, 1, page).integers;
+      ASSERT_GT(std::ssize(integers), index.width());
+      for (auto d = static_cast<size_t>(index.width()); d < integers.size(); ++d) {
+        EXPECT_EQ(integers[d], 0);
+      }
+    }
+  }
+}
+
+TEST(BlockIndexTest, HowItIsFilledDoesNotShow) {
+  for (const KvType& type : kKvTypes) {
+    KvLayout layout = kLayout;
+    layout.dtype = type.dtype;
+    KvCache cache(std::make_shared<KvPool>(layout));
+    ReadRandomKeys(cache, 1100, 3);
+    for (const BlockShape& shape : Shapes()) {
+      const int64_t blocks = 1100 / shape.tokens;
+      const auto expected = FreshContents(shape, cache, blocks);
+      const auto expect = [&](const char* how, int64_t step, int64_t lasting, int threads) {
+        BlockIndex index(shape, cache.shared_pool());
+        for (int64_t to = step; to < blocks; to += step) Fill(index, cache, to, lasting, threads);
+        Fill(index, cache, blocks, lasting, threads);
+        EXPECT_EQ(Contents(index, blocks), expected)
+            << how << ", " << type.name << ", " << shape.pages << " pages of " << shape.tokens;
+      };
+      expect("a block at a time", 1, blocks, 1);
+      expect("three, none of which lasts", 3, 0, 1);
+      expect("five, of which some last", 5, 7, 2);
+      expect("by two threads", blocks, blocks, 2);
+    }
+  }
+}
+
+// What does not last is made again: by then its keys are others.
+TEST(BlockIndexTest, OnlyWhatLastsIsRemembered) {
+  const auto pool = std::make_shared<KvPool>(kLayout);
+  KvCache cache(pool), other(pool);
+  ReadRandomKeys(cache, 640, 4);
+  ReadRandomKeys(other, 640, 5);
+  BlockIndex index(kFine, pool);
+  Fill(index, cache, 10, 6);
+  Fill(index, other, 10, 10);
+  const auto expected = [&](int64_t from_other) {
+    BlockIndex both(kFine, pool);
+    Fill(both, cache, from_other);
+    Fill(both, other, 10);
+    return Contents(both, 10);
+  };
+  EXPECT_EQ(Contents(index, 10), expected(6));
+  index.Truncate(7);
+  Fill(index, cache, 10);
+  index.Truncate(3);
+  index.Truncate(5);  // more than there are
+  Fill(index, other, 10);
+  EXPECT_EQ(Contents(index, 10), expected(3));
+}
+
+TEST(BlockIndexTest, CountsWhatScoringReads) {
+  const auto pool = std::make_shared<KvPool>(kLayout);
+  const auto expect = [&](const BlockShape& shape, int64_t blocks, int64_t tiles) {
+    const BlockIndex index(shape, pool);
+    const int64_t tile = 64 * (index.width() + int64_t{sizeof(float)});
+    EXPECT_EQ(index.ReadBytes(blocks), tiles * tile * kHeads);
+  };
+  expect(kFine, 0, 0);
+  expect(kFine, 5, 5);
+  expect({.type = RepresentativeType::kMean, .tokens = 64, .pages = 4}, 16, 1);
+  expect({.type = RepresentativeType::kMean, .tokens = 64, .pages = 4}, 17, 2);
+  expect({.type = RepresentativeType::kMeanStd, .tokens = 256, .pages = 1}, 65, 2);
+}
+
+// A fork shares every page, and copies those that it writes into; so does the one it was made of.
+TEST(BlockIndexTest, AForkCopiesWhatItWritesInto) {
+  const auto pool = std::make_shared<KvPool>(kLayout);
+  KvCache cache(pool), other(pool);
+  constexpr int64_t kBlocks = 2 * kBlocksOfPage + 2;
+  ReadRandomKeys(cache, 64 * (kBlocks + 3), 6);
+  ReadRandomKeys(other, 64 * (kBlocks + 3), 7);
+  const int64_t of_caches = pool->pages_in_use();
+  const auto pages = [&] { return pool->pages_in_use() - of_caches; };
+
+  BlockIndex index(kFine, pool);
+  Fill(index, cache, kBlocks);
+  EXPECT_EQ(pages(), 3 * kLayers);
+  EXPECT_EQ(index.bytes(), 3 * kLayers * kLayout.page_bytes());
+  const auto before = Contents(index, kBlocks);
+  {
+    BlockIndex fork(index);
+    EXPECT_EQ(fork.bytes(), index.bytes());
+    EXPECT_EQ(Contents(fork, kBlocks), before);
+    fork.Reserve(kBlocks);
+    EXPECT_EQ(pages(), 3 * kLayers + kLayers) << "what a step writes again";
+    Fill(fork, other, kBlocks + 2);
+    EXPECT_EQ(pages(), 3 * kLayers + kLayers) << "the last page";
+    Fill(fork, other, kBlocks + 3);
+    EXPECT_EQ(pages(), 3 * kLayers + 2 * kLayers) << "and another";
+    EXPECT_EQ(Contents(index, kBlocks), before);
+    EXPECT_EQ(Contents(fork, kBlocks), before);
+    BlockIndex expected(kFine, std::make_shared<KvPool>(kLayout));
+    Fill(expected, cache, kBlocks);
+    Fill(expected, other, kBlocks + 3);
+    EXPECT_EQ(Contents(fork, kBlocks + 3), Contents(expected, kBlocks + 3));
+
+    // The first page is shared still, until one of the two goes back into it.
+    index.Truncate(1);
+    Fill(index, other, kBlocks);
+    EXPECT_EQ(pages(), 3 * kLayers + 4 * kLayers) << "nothing is shared any more";
+    EXPECT_EQ(Contents(fork, kBlocks + 3), Contents(expected, kBlocks + 3));
+  }
+  EXPECT_EQ(pages(), 3 * kLayers);
+  BlockIndex expected(kFine, std::make_shared<KvPool>(kLayout));
+  Fill(expected, cache, 1);
+  Fill(expected, other, kBlocks);
+  EXPECT_EQ(Contents(index, kBlocks), Contents(expected, kBlocks));
+}
+
+TEST(BlockIndexTest, ThePagesOfAllGoWithTheLast) {
+  const auto pool = std::make_shared<KvPool>(kLayout);
+  KvCache cache(pool);
+  ReadRandomKeys(cache, 640, 8);
+  const int64_t of_cache = pool->pages_in_use();
+  auto index = std::make_unique<BlockIndex>(kFine, pool);
+  Fill(*index, cache, 10);
+  auto fork = std::make_unique<BlockIndex>(*index);
+  const auto contents = Contents(*fork, 10);
+  index.reset();
+  EXPECT_EQ(pool->pages_in_use(), of_cache + 3 * kLayers);
+  EXPECT_EQ(Contents(*fork, 10), contents);
+  fork.reset();
+  EXPECT_EQ(pool->pages_in_use(), of_cache);
+}
+
+TEST(BlockIndexTest, WithoutRoomWhatIsIndexedStays) {
+  constexpr int64_t kTokens = 64 * 3 * kBlocksOfPage;
+  const int64_t bytes = kLayout.BytesFor(kTokens) + 3 * kLayers * kLayout.page_bytes();
+  const auto budget = std::make_shared<KvBudget>(bytes);
+  const auto pool = std::make_shared<KvPool>(kLayout, budget);
+  KvCache cache(pool);
+  ReadRandomKeys(cache, kTokens, 9);
+  BlockIndex index(kFine, pool);
+  Fill(index, cache, kBlocksOfPage + 1);
+  const auto before = Contents(index, kBlocksOfPage + 1);
+  const auto refuse = [&](BlockIndex& one, int64_t blocks) {
+    const int64_t used = budget->used(), held = one.bytes();
+    EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { one.Reserve(blocks); }), HasSubstr("are taken"));
+    EXPECT_EQ(budget->used(), used);
+    EXPECT_EQ(one.bytes(), held);
+    EXPECT_EQ(Contents(one, kBlocksOfPage + 1), before);
+  };
+  refuse(index, 3 * kBlocksOfPage + 1);
+  {
+    BlockIndex fork(index);
+    refuse(fork, 2 * kBlocksOfPage + 1);  // a page to copy, and another
+    refuse(index, 2 * kBlocksOfPage + 1);
+  }
+  Fill(index, cache, 3 * kBlocksOfPage);
+  EXPECT_EQ(budget->used(), bytes);
+  EXPECT_EQ(Contents(index, 3 * kBlocksOfPage), FreshContents(kFine, cache, 3 * kBlocksOfPage));
+}
+
+}  // namespace
+}  // namespace godwit

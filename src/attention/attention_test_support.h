@@ -81,25 +81,38 @@ class TestText {
             .sink_logits = sink_logits_[static_cast<size_t>(layer)]};
   }
 
-  // What the head's query of `token`, standing at `position`, gets from the keys.
+  // How the head's query of `token`, standing at `position`, scores the keys.
+  std::vector<double> Scores(int64_t layer, int64_t head, int64_t token, int64_t position,
+                             const std::vector<SeenKey>& keys) const {
+    const int64_t kv_head = head * shape().kv_heads / shape().heads;
+    const auto q = Rotated(layer, token, head * shape().head_dim, position);
+    std::vector<double> scores;
+    for (const SeenKey& key : keys) {
+      const auto k =
+          Rotated(layer, key.token, KeyColumn() + kv_head * shape().head_dim, key.position);
+      double score = 0;
+      for (size_t d = 0; d < k.size(); ++d) score += q[d] * k[d];
+      const double bias = Bias(head, key.position) - Bias(head, position);
+      scores.push_back(score * double{shape().scale} + bias);
+    }
+    return scores;
+  }
+
+  // What it gets from them.
   std::vector<double> Attend(int64_t layer, int64_t head, int64_t token, int64_t position,
                              const std::vector<SeenKey>& keys) const {
     const int64_t kv_head = head * shape().kv_heads / shape().heads;
     const int64_t dim = shape().head_dim;
-    const auto q = Rotated(layer, token, head * dim, position);
+    const auto scores = Scores(layer, head, token, position, keys);
     std::vector<double> out(static_cast<size_t>(dim));
     const std::vector<float>& sinks = sink_logits_[static_cast<size_t>(layer)];
     double sum = sinks.empty() ? 0 : std::exp(double{sinks[static_cast<size_t>(head)]});
-    for (const SeenKey& key : keys) {
-      const auto k = Rotated(layer, key.token, KeyColumn() + kv_head * dim, key.position);
-      double score = 0;
-      for (size_t d = 0; d < k.size(); ++d) score += q[d] * k[d];
-      const double bias = Bias(head, key.position) - Bias(head, position);
-      const double weight = std::exp(score * double{shape().scale} + bias);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const double weight = std::exp(scores[i]);
       sum += weight;
       for (int64_t d = 0; d < dim; ++d) {
         out[static_cast<size_t>(d)] +=
-            weight * At(layer, key.token, ValueColumn() + kv_head * dim + d);
+            weight * At(layer, keys[i].token, ValueColumn() + kv_head * dim + d);
       }
     }
     for (double& x : out) x /= sum;

@@ -1,0 +1,287 @@
+#include "attention/policies/blocks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "attention/attention_test_support.h"
+#include "kernels/kernel_table.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kContext = 4096;
+
+std::unique_ptr<TextCache> Make(const AttentionGeometry& geometry, const std::string& spec,
+                                int64_t ask_from = 0, std::shared_ptr<KvPool> pool = nullptr) {
+  auto text = NewText(geometry, {.spec = spec, .kv_type = DType::kF32, .context = kContext},
+                      std::move(pool));
+  text->AskFrom(ask_from);
+  return text;
+}
+
+// A budget, and what it comes to in words of the header.
+struct Budget {
+  int64_t block, initial, local, count;
+  bool separate;
+
+  // With 64 pages in a block, of a key or two.
+  std::string Spec() const {
+    return fmt::format(
+        "blocks:block_size={},initial={},local_windows_len={},second_block_count={},"
+        "dense_layer_num=1,representative_type=MEAN,representative_num=64,head_select_mode={}",
+        block, initial, local, count, separate ? "SEPARATE" : "SHARED");
+  }
+  int64_t InitialBlocks() const { return (initial + block - 1) / block; }
+  int64_t FirstLocal(int64_t t) const { return std::max<int64_t>(0, t + 1 - local) / block; }
+  int64_t PageTokens() const { return block / 64; }
+  bool Chooses(int64_t t) const { return FirstLocal(t) > InitialBlocks() + count; }
+};
+
+// Four heads, two of a KV head each. The first layer is dense by the spec, the last has a window of
+// the model's own.
+constexpr int64_t kHeads = 4, kTokens = 640, kWindow = 9;
+AttentionGeometry Model() { return TestGeometry(kHeads, 2, 12, 8, {0, 0, kWindow}); }
+constexpr int64_t kChooses = 1;  // the layer between
+
+std::vector<SeenKey> KeysIn(int64_t begin, int64_t end) {
+  std::vector<SeenKey> keys;
+  for (int64_t key = begin; key < end; ++key) keys.push_back({key, key});
+  return keys;
+}
+
+struct Choice {
+  std::set<int64_t> blocks;
+  double margin;  // to the best block that is left
+};
+
+// For query heads [begin, end) of the token at t, which choose together.
+Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t begin,
+                  int64_t end) {
+  const int64_t local = budget.FirstLocal(t);
+  std::vector<double> worth(static_cast<size_t>(local), -1e9);
+  const std::vector<SeenKey> keys = KeysIn(0, local * budget.block);
+  for (int64_t head = begin; head < end; ++head) {
+    const auto scores = text.Scores(kChooses, head, t, t, keys);
+    // A mean key's score is the mean score. ALiBi counts from a page's end: a constant for all.
+    std::vector<double> pages(static_cast<size_t>(local * 64));
+    for (const SeenKey& key : keys) {
+      pages[static_cast<size_t>(key.token / budget.PageTokens())] +=
+          scores[static_cast<size_t>(key.token)] / static_cast<double>(budget.PageTokens());
+    }
+    double sum = 0;
+    for (const double score : pages) sum += std::exp(score);
+    for (size_t page = 0; page < pages.size(); ++page) {
+      worth[page / 64] = std::max(worth[page / 64], pages[page] - std::log(sum));
+    }
+  }
+  std::vector<std::pair<double, int64_t>> order;
+  for (int64_t block = budget.InitialBlocks(); block < local; ++block) {
+    order.emplace_back(-worth[static_cast<size_t>(block)], block);
+  }
+  std::ranges::sort(order);
+  const auto count = static_cast<size_t>(budget.count);
+  Choice choice{.blocks = {}, .margin = order[count].first - order[count - 1].first};
+  for (size_t i = 0; i < count; ++i) choice.blocks.insert(order[i].second);
+  return choice;
+}
+
+class BlocksPolicyTest : public testing::TestWithParam<Budget> {};
+
+// The keys that a head of the token sees, or none where int8 might have decided.
+std::vector<SeenKey> SeenBy(const TestText& text, const Budget& budget, int64_t ask_from, int64_t t,
+                            int64_t layer, int64_t head) {
+  if (layer == 2) return KeysIn(std::max<int64_t>(0, t + 1 - kWindow), t + 1);
+  if (layer != kChooses || t < ask_from || !budget.Chooses(t)) return KeysIn(0, t + 1);
+  const int64_t begin = budget.separate ? head / 2 * 2 : 0;
+  const Choice choice = BestBlocks(text, budget, t, begin, begin + (budget.separate ? 2 : kHeads));
+  // Rounding to int8 moves scores by 0.003.
+  if (choice.margin < 0.015) return {};
+  std::vector<SeenKey> keys;
+  for (int64_t key = 0; key <= t; ++key) {
+    const int64_t block = key / budget.block;
+    if (block < budget.InitialBlocks() || block >= budget.FirstLocal(t) ||
+        choice.blocks.contains(block)) {
+      keys.push_back({key, key});
+    }
+  }
+  return keys;
+}
+
+void ExpectRowsSee(const AttentionGeometry& geometry, const Budget& budget, int64_t ask_from) {
+  const TestText text(geometry, kTokens, 1);
+  int chosen = 0, unsure = 0;
+  for (const int64_t chunk : {1, 40, 640}) {
+    const auto out = ReadText(*Make(geometry, budget.Spec(), ask_from), text, kTokens, chunk);
+    size_t index = 0;
+    for (int64_t t = 0; t < kTokens; ++t) {
+      const bool turns = t > 0 && budget.Chooses(t) != budget.Chooses(t - 1);
+      const bool looked_at = t % 37 == 0 || t % 64 == 63 || turns || t == ask_from;
+      for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+        for (int64_t head = 0; head < kHeads; ++head, index += 12) {
+          if (!looked_at) continue;
+          const auto keys = SeenBy(text, budget, ask_from, t, layer, head);
+          chosen += layer == kChooses && std::ssize(keys) < t + 1 ? 1 : 0;
+          unsure += keys.empty() ? 1 : 0;
+          if (keys.empty()) continue;
+          const auto expected = text.Attend(layer, head, t, t, keys);
+          for (size_t d = 0; d < expected.size(); ++d) {
+            ASSERT_NEAR(out[index + d], expected[d], 2e-6)
+                << "token " << t << " layer " << layer << " head " << head << " of " << keys.size()
+                << " keys";
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(chosen, 2 * unsure);
+}
+
+TEST_P(BlocksPolicyTest, TheQuestionSeesItsBlocksAndTheContextAll) {
+  for (const int64_t ask_from : {0, 500}) ExpectRowsSee(Model(), GetParam(), ask_from);
+}
+
+TEST_P(BlocksPolicyTest, WithAlibi) {
+  ExpectRowsSee(WithAlibi(Model(), /*in_bf16=*/false), GetParam(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Budgets, BlocksPolicyTest,
+                         testing::Values(Budget{64, 0, 1, 1, true}, Budget{64, 64, 100, 2, true},
+                                         Budget{64, 70, 64, 3, false},
+                                         Budget{128, 1, 130, 1, true}),
+                         [](const auto& info) {
+                           const Budget& b = info.param;
+                           return fmt::format("{}_of_{}_{}_and_{}_{}", b.count, b.block, b.initial,
+                                              b.local, b.separate ? "SEPARATE" : "SHARED");
+                         });
+
+// Rows of one step look one at a time, each with blocks of its own.
+TEST(BlocksPolicyStats, AStepReadsTheIndexAndWhatWasChosen) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0});
+  const TestText text(geometry, 1000, 2);
+  constexpr int64_t kTile = 64 * (2 * 12 + int64_t{sizeof(float)});  // of representatives
+  const KvLayout layout = LayoutOf(geometry, DType::kF32);
+  const auto cache = Make(geometry, "blocks:local_windows_len=100,second_block_count=2");
+  // 4 blocks and a window of 100 tokens.
+  ReadText(*cache, text, 4 * 64 + 99, 64);
+  EXPECT_EQ(cache->Stats().bytes, layout.BytesFor(4 * 64 + 99)) << "nothing to choose so far";
+  ReadText(*cache, text, 999, 100);
+  EXPECT_EQ(cache->Stats().bytes, layout.BytesFor(999) + layout.page_bytes());
+  ReadText(*cache, text, 1000, 1);
+  const KvStats stats = cache->Stats();
+  EXPECT_EQ(stats.policy, "blocks:local_windows_len=100,second_block_count=2");
+  EXPECT_EQ(stats.kept, 1000);
+  EXPECT_EQ(stats.most_kept, kContext);
+  // The row at 999: its window begins in block 14, before which there are 56 pages, one tile.
+  const int64_t tokens = 64 + 2 * 64 + 1000 - 14 * 64;
+  EXPECT_EQ(stats.read_bytes, tokens * layout.bytes_per_token() + 2 * kTile);
+}
+
+// The cache fits, its index does not.
+TEST(BlocksPolicyMemory, WithoutRoomForTheIndexTheTextStaysAsItWas) {
+  const std::string spec = "blocks:second_block_count=2";
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0});
+  const KvLayout layout = LayoutOf(geometry, DType::kF32);
+  const TestText text(geometry, 2100, 3);
+  const auto budget = std::make_shared<KvBudget>(layout.BytesFor(33 * 64));
+  const auto cache = Make(geometry, spec, 2000, std::make_shared<KvPool>(layout, budget));
+  ReadText(*cache, text, 2000, 500);
+  const KvStats before = cache->Stats();
+  const int64_t used = budget->used();
+  const auto expect_as_before = [&] {
+    EXPECT_EQ(cache->length(), 2000);
+    EXPECT_EQ(cache->Stats().bytes, before.bytes);
+    EXPECT_EQ(cache->Stats().read_bytes, before.read_bytes);
+    EXPECT_EQ(budget->used(), used);
+  };
+  for (const int64_t tokens : {100, 200}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { cache->Reserve(tokens); }),
+                HasSubstr("are taken"));
+    expect_as_before();
+  }
+  StepRunner runner;
+  const StepRows step{cache.get(), &text, RowRange(2000, 2100)};
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { runner.Run({&step, 1}); }), HasSubstr("are taken"));
+  expect_as_before();
+
+  cache->AskFrom(1800);
+  cache->Truncate(1900);
+  const auto fresh = Make(geometry, spec, 1800);
+  ReadText(*fresh, text, 1900, 500);
+  EXPECT_EQ(ReadText(*cache, text, 2000, 7), ReadText(*fresh, text, 2000, 7));
+  EXPECT_EQ(budget->used(), layout.BytesFor(2000) + layout.page_bytes());
+}
+
+// Of the context a window is seen, here one in which all of it lies.
+TEST(BlocksPolicyPrefill, AsksAsIfReadByItself) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, kWindow});
+  const TestText text(geometry, kTokens, 7);
+  const std::string spec = "blocks:initial=0,local_windows_len=1,second_block_count=2";
+  const auto alone = Make(geometry, spec, 500);
+  const auto read = NewText(
+      geometry,
+      {.spec = spec, .kv_type = DType::kF32, .context = kContext, .prefill = "window:4096"});
+  read->AskFrom(500);
+  EXPECT_EQ(ReadText(*read, text, kTokens, 64), ReadText(*alone, text, kTokens, 64));
+  EXPECT_EQ(read->Stats().bytes, alone->Stats().bytes);
+  EXPECT_EQ(read->Stats().read_bytes, alone->Stats().read_bytes);
+  EXPECT_GT(alone->Stats().bytes, alone->cache().bytes());
+}
+
+// They share its index, and each goes on with keys of its own; so does a text that went back.
+TEST(BlocksPolicyFork, GoesOnAsIfAlone) {
+  const std::string spec =
+      "blocks:initial=0,local_windows_len=1,second_block_count=2,representative_num=128";
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
+  const TestText text(geometry, 1200, 4), other(geometry, 1200, 5);
+  const auto alone = [&](const TestText& rest, int64_t from) {
+    const auto cache = Make(geometry, spec);
+    ReadText(*cache, text, from, 300);
+    return ReadText(*cache, rest, 1200, 40);
+  };
+  const auto cache = Make(geometry, spec);
+  ReadText(*cache, text, 900, 100);
+  const KvBudget& budget = cache->cache().pool().budget();
+  const int64_t used = budget.used();
+  EXPECT_EQ(used, cache->Stats().bytes);
+  const auto fork = cache->Fork();
+  EXPECT_EQ(fork->Stats().bytes, cache->Stats().bytes);
+  EXPECT_EQ(budget.used(), used) << "all shared";
+  EXPECT_EQ(ReadText(*fork, other, 1200, 7), alone(other, 900));
+  const auto back = cache->Fork();
+  EXPECT_EQ(ReadText(*cache, text, 1200, 50), alone(text, 900));
+  back->Truncate(500);
+  EXPECT_EQ(ReadText(*back, other, 1200, 64), alone(other, 500));
+  cache->Truncate(700);
+  EXPECT_EQ(ReadText(*cache, other, 1200, 64), alone(other, 700));
+}
+
+TEST(BlocksPolicyRefusals, HeadsThatAreTooWide) {
+  const auto make = [](const char* spec, int64_t head_dim) {
+    MakePolicy(TestGeometry(1, 1, head_dim, 0, {0}), {.spec = spec, .context = kContext});
+  };
+  EXPECT_EQ(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:initial=0", 513); }),
+            "the KV policy blocks:initial=0 needs heads of at most 512 dimensions, and this "
+            "model's have 513");
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:representative_type=MEAN", 1025); }),
+      HasSubstr("at most 1024 dimensions, and this model's have 1025"));
+  make("blocks", 512);
+  make("blocks:representative_type=MEAN", 1024);
+}
+
+TEST(BlocksPolicyRefusals, WhatExceedsTheContext) {
+  const AttentionGeometry geometry = TestGeometry(1, 1, 8, 8, {0});
+  const TestText text(geometry, 101, 6);
+  const auto cache = NewText(geometry, {.spec = "blocks", .kv_type = DType::kF32, .context = 100});
+  EXPECT_EQ(cache->limit_tokens(), 100);
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ReadText(*cache, text, 101, 101); }),
+              HasSubstr("0 tokens and 101 more exceed the context of 100 tokens"));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -52,6 +52,15 @@ std::vector<int64_t> FreshContents(const BlockShape& shape, const KvCache& cache
   return Contents(index, blocks);
 }
 
+// What an index holds of a text that goes on otherwise from a block on, if it is filled at once.
+std::vector<int64_t> ContentsFrom(const BlockShape& shape, uint64_t seed, int64_t block,
+                                  uint64_t other_seed, int64_t blocks) {
+  KvCache cache(std::make_shared<KvPool>(kLayout));
+  ReadRandomKeys(cache, block * shape.tokens, seed);
+  ReadRandomKeys(cache, (blocks - block) * shape.tokens, other_seed);
+  return FreshContents(shape, cache, blocks);
+}
+
 std::vector<BlockShape> Shapes() {
   std::vector<BlockShape> shapes;
   for (const RepresentativeType type : {RepresentativeType::kMeanStd, RepresentativeType::kMax}) {
@@ -143,22 +152,22 @@ TEST(BlockIndexTest, OnlyWhatLastsIsRemembered) {
   KvCache cache(pool), other(pool);
   ReadRandomKeys(cache, 640, 4);
   ReadRandomKeys(other, 640, 5);
-  BlockIndex index(kFine, pool);
-  Fill(index, cache, 10, 6);
-  Fill(index, other, 10, 10);
-  const auto expected = [&](int64_t from_other) {
-    BlockIndex both(kFine, pool);
-    Fill(both, cache, from_other);
-    Fill(both, other, 10);
-    return Contents(both, 10);
-  };
-  EXPECT_EQ(Contents(index, 10), expected(6));
-  index.Truncate(7);
-  Fill(index, cache, 10);
-  index.Truncate(3);
-  index.Truncate(5);  // more than there are
-  Fill(index, other, 10);
-  EXPECT_EQ(Contents(index, 10), expected(3));
+  for (const BlockShape& shape : {kFine, BlockShape{}}) {
+    BlockIndex index(shape, pool);
+    const auto expect_other_from = [&](int64_t block) {
+      EXPECT_EQ(Contents(index, 10), ContentsFrom(shape, 4, block, 5, 10))
+          << shape.pages << " pages, from block " << block;
+    };
+    Fill(index, cache, 10, 6);
+    Fill(index, other, 10, 10);
+    expect_other_from(6);
+    index.Truncate(7);
+    Fill(index, cache, 10);
+    index.Truncate(3);
+    index.Truncate(5);  // more than there are
+    Fill(index, other, 10);
+    expect_other_from(3);
+  }
 }
 
 TEST(BlockIndexTest, CountsWhatScoringReads) {
@@ -202,22 +211,17 @@ TEST(BlockIndexTest, AForkCopiesWhatItWritesInto) {
     EXPECT_EQ(pages(), 3 * kLayers + 2 * kLayers) << "and another";
     EXPECT_EQ(Contents(index, kBlocks), before);
     EXPECT_EQ(Contents(fork, kBlocks), before);
-    BlockIndex expected(kFine, std::make_shared<KvPool>(kLayout));
-    Fill(expected, cache, kBlocks);
-    Fill(expected, other, kBlocks + 3);
-    EXPECT_EQ(Contents(fork, kBlocks + 3), Contents(expected, kBlocks + 3));
+    const auto expected = ContentsFrom(kFine, 6, kBlocks, 7, kBlocks + 3);
+    EXPECT_EQ(Contents(fork, kBlocks + 3), expected);
 
     // The first page is shared still, until one of the two goes back into it.
     index.Truncate(1);
     Fill(index, other, kBlocks);
     EXPECT_EQ(pages(), 3 * kLayers + 4 * kLayers) << "nothing is shared any more";
-    EXPECT_EQ(Contents(fork, kBlocks + 3), Contents(expected, kBlocks + 3));
+    EXPECT_EQ(Contents(fork, kBlocks + 3), expected);
   }
   EXPECT_EQ(pages(), 3 * kLayers);
-  BlockIndex expected(kFine, std::make_shared<KvPool>(kLayout));
-  Fill(expected, cache, 1);
-  Fill(expected, other, kBlocks);
-  EXPECT_EQ(Contents(index, kBlocks), Contents(expected, kBlocks));
+  EXPECT_EQ(Contents(index, kBlocks), ContentsFrom(kFine, 6, 1, 7, kBlocks));
 }
 
 TEST(BlockIndexTest, ThePagesOfAllGoWithTheLast) {

@@ -128,13 +128,16 @@ TEST_P(RepresentativesTest, AreWhatTheyAreCalledToHalfAStep) {
   }
 }
 
+// And of what is too small for a scale.
 TEST_P(RepresentativesTest, OfZerosAreZeros) {
-  Page page(24, 16);
-  kernels::RandomFloats random(2);
-  page.Fill(random, 0, 0);
-  const Representative found(GetParam().type, page);
-  EXPECT_EQ(found.scale, 0);
-  for (int64_t d = 0; d < found.vectors.size(); ++d) EXPECT_EQ(found.vectors[d], 0);
+  for (const float key : {0.0f, -1e-40f}) {
+    Page page(24, 16);
+    kernels::RandomFloats random(2);
+    page.Fill(random, key, key);
+    const Representative found(GetParam().type, page);
+    EXPECT_EQ(found.scale, 0);
+    for (int64_t d = 0; d < found.vectors.size(); ++d) EXPECT_EQ(found.vectors[d], 0);
+  }
 }
 
 // Wherever in the page, but for the kind that looks at its first key only.
@@ -195,6 +198,10 @@ TEST(QuestTest, TheBoxHoldsEveryKey) {
 
 // Of pages on which rounding is at its worst: all keys alike, and at the edges of a step.
 TEST(QuestTest, TheBoxHoldsKeysOnItsBorder) {
+  Page tiny(1, 2);  // a step is 0.004: what is below zero is lost beside the centre even in double
+  tiny.At(0, 0) = -1e-30f;
+  tiny.At(0, 1) = 1;
+  ExpectInBox(tiny);
   kernels::RandomFloats random(5);
   for (int i = 0; i < 20000; ++i) {
     Page alike(5, 3), steps(5, 3);

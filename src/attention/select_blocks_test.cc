@@ -91,9 +91,10 @@ std::vector<double> Shares(const Problem& problem, int64_t head, int64_t pages) 
     }
     score *= double{shape.scale} * vector.scale;
     if (!geometry.alibi.slopes.empty()) {
-      const int64_t last = (page + 1) * page_tokens - 1;
-      score += double{geometry.alibi.scale} * geometry.alibi.slopes[static_cast<size_t>(head)] *
-               static_cast<double>(last - problem.position);
+      const auto last = static_cast<float>((page + 1) * page_tokens - 1);
+      const auto rounded = [&](float x) { return geometry.alibi.in_bf16 ? ToFloat(ToBF16(x)) : x; };
+      const float slope = rounded(geometry.alibi.slopes[static_cast<size_t>(head)]);
+      score += double{geometry.alibi.scale} * rounded(slope * rounded(last));
     }
     shares.push_back(score);
     sum += std::exp(score);
@@ -193,11 +194,13 @@ TEST_P(SelectBlocksTest, OfEveryModelAndBlockSize) {
 // A page stands where its last key does.
 TEST_P(SelectBlocksTest, WithAlibi) {
   uint32_t seed = 200;
-  for (const int64_t pages : {1, 4, 64}) {
-    const BlockShape shape{.type = RepresentativeType::kMeanStd, .tokens = 64, .pages = pages};
-    const Problem problem(WithAlibi(Model(4, 2, 12), /*in_bf16=*/false), shape, 30, ++seed);
-    for (const int64_t count : {1, 5, 20}) {
-      ExpectOracle(problem, {.first = 2, .last = 29, .count = count});
+  for (const bool in_bf16 : {false, true}) {
+    for (const int64_t pages : {1, 4, 64}) {
+      const BlockShape shape{.type = RepresentativeType::kMeanStd, .tokens = 64, .pages = pages};
+      const Problem problem(WithAlibi(Model(4, 2, 12), in_bf16), shape, 30, ++seed);
+      for (const int64_t count : {1, 5, 20}) {
+        ExpectOracle(problem, {.first = 2, .last = 29, .count = count});
+      }
     }
   }
 }

@@ -260,6 +260,36 @@ TEST(BlocksPolicyFork, GoesOnAsIfAlone) {
   EXPECT_EQ(ReadText(*cache, other, 1200, 64), alone(other, 700));
 }
 
+// Both branches of a tree fill a block, each for itself.
+TEST(BlocksPolicyTree, ABranchDoesNotSeeTheBlocksOfAnother) {
+  constexpr int64_t kRead = 645, kDrafts = 70;
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
+  const TestText text(geometry, 1000, 8);
+  const auto read = [&] {
+    auto cache = Make(geometry,
+                      "blocks:initial=0,local_windows_len=1,second_block_count=4,"
+                      "representative_num=128");
+    ReadText(*cache, text, kRead, 300);
+    return cache;
+  };
+  StepRows step{nullptr, &text, {}, {}};
+  std::vector<float> expected;
+  StepRunner runner;
+  for (const int64_t from : {kRead, int64_t{800}}) {
+    const auto rows = RowRange(from, from + kDrafts);
+    const auto chain = runner.Read(*read(), text, rows, kDrafts);
+    expected.insert(expected.end(), chain.begin(), chain.end());
+    step.parents.push_back(-1);
+    for (int64_t row = 1; row < kDrafts; ++row) {
+      step.parents.push_back(static_cast<int32_t>(std::ssize(step.parents)) - 1);
+    }
+    step.rows.insert(step.rows.end(), rows.begin(), rows.end());
+  }
+  const auto cache = read();
+  step.cache = cache.get();
+  EXPECT_EQ(runner.Run({&step, 1})[0], expected);
+}
+
 TEST(BlocksPolicyRefusals, HeadsThatAreTooWide) {
   const auto make = [](const char* spec, int64_t head_dim) {
     MakePolicy(TestGeometry(1, 1, head_dim, 0, {0}), {.spec = spec, .context = kContext});

@@ -11,14 +11,19 @@ namespace godwit {
 
 using kernels::kTileTokens;
 
-BlockIndex::BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool)
+BlockIndex::BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool,
+                       std::span<const int64_t> layers)
     : shape_(shape),
       pool_(std::move(pool)),
       width_(VectorsOf(shape.type) * pool_->layout().head_dim),
       tile_bytes_(tile_bytes()),
       tiles_per_page_(pool_->layout().head_bytes() / tile_bytes_),
-      filled_(static_cast<size_t>(pool_->layout().layers), 0) {
+      rank_(static_cast<size_t>(pool_->layout().layers), -1),
+      filled_(layers.size(), 0) {
   assert(tiles_per_page_ >= 1 && shape_.tokens % kTileTokens == 0);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    rank_[static_cast<size_t>(layers[i])] = static_cast<int64_t>(i);
+  }
 }
 
 int64_t BlockIndex::tile_bytes() const {
@@ -35,6 +40,7 @@ BlockIndex::BlockIndex(const BlockIndex& other)
       width_(other.width_),
       tile_bytes_(other.tile_bytes_),
       tiles_per_page_(other.tiles_per_page_),
+      rank_(other.rank_),
       filled_(other.filled_),
       ids_(other.ids_),
       data_(other.data_) {
@@ -63,8 +69,8 @@ void BlockIndex::Truncate(int64_t blocks) {
 }
 
 void BlockIndex::Reserve(int64_t blocks) {
-  if (blocks == 0) return;
-  const int64_t layers = pool_->layout().layers;
+  const int64_t layers = std::ssize(filled_);
+  if (blocks == 0 || layers == 0) return;
   const auto entries = static_cast<size_t>((page_of(blocks - 1) + 1) * layers);
   const size_t held = ids_.size();
   // Pages that are to be written and that another text reads, too: copied.
@@ -87,10 +93,16 @@ void BlockIndex::Reserve(int64_t blocks) {
   data_.insert(data_.end(), data.begin() + static_cast<std::ptrdiff_t>(copied), data.end());
 }
 
+size_t BlockIndex::RankOf(int64_t layer) const {
+  const int64_t rank = rank_[static_cast<size_t>(layer)];
+  assert(rank >= 0);
+  return static_cast<size_t>(rank);
+}
+
 std::byte* BlockIndex::TileData(int64_t layer, int64_t head, int64_t i) const {
-  const KvLayout& layout = pool_->layout();
-  std::byte* const page = data_[static_cast<size_t>(i / tiles_per_page_ * layout.layers + layer)];
-  return page + head * layout.head_bytes() + i % tiles_per_page_ * tile_bytes_;
+  const auto page = static_cast<size_t>(i / tiles_per_page_);
+  return data_[page * filled_.size() + RankOf(layer)] + head * pool_->layout().head_bytes() +
+         i % tiles_per_page_ * tile_bytes_;
 }
 
 RepresentativeTile BlockIndex::Tile(int64_t layer, int64_t head, int64_t i) const {
@@ -109,7 +121,7 @@ SignTile BlockIndex::Signs(int64_t layer, int64_t head, int64_t i) const {
 
 void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks,
                       int64_t lasting) {
-  int64_t& filled = filled_[static_cast<size_t>(layer)];
+  int64_t& filled = filled_[RankOf(layer)];
   if (blocks <= filled) return;
   const KvLayout& layout = pool_->layout();
   Workspace::Scope scope(exec.workspace);

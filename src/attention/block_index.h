@@ -1,5 +1,5 @@
-// The representatives of the blocks of one text, for every layer and KV head: an index of what a
-// KvCache holds. A block's are a function of its keys alone, made when somebody asks for them.
+// The representatives of the blocks of one text, for every KV head of some layers: an index of what
+// a KvCache holds. A block's are a function of its keys alone, made when somebody asks for them.
 //
 // They lie 64 to a tile, as int8 keys do or as signs (kernel_table.h, ScoreTileArgs,
 // ScoreSignsArgs), in pages of the cache's own pool: one budget holds for both, and forks share
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "attention/representatives.h"
@@ -42,7 +43,9 @@ struct SignTile {
 
 class BlockIndex {
  public:
-  BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool);
+  // layers: those that are indexed. Others would take their share of memory, too.
+  BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool,
+             std::span<const int64_t> layers);
   // Of a text that goes on from the same tokens.
   BlockIndex(const BlockIndex& other);
   BlockIndex& operator=(const BlockIndex&) = delete;
@@ -69,6 +72,7 @@ class BlockIndex {
 
  private:
   int64_t page_of(int64_t block) const;  // of the pool's, by the representatives it holds
+  size_t RankOf(int64_t layer) const;
   std::byte* TileData(int64_t layer, int64_t head, int64_t i) const;
   int64_t tile_bytes() const;  // of kTileTokens representatives of a head
   // What is missing of tile i, up to `blocks`.
@@ -82,8 +86,9 @@ class BlockIndex {
   int64_t width_;
   int64_t tile_bytes_;               // of kTileTokens representatives of a head
   int64_t tiles_per_page_;           // of a head
-  std::vector<int64_t> filled_;      // blocks, of each layer
-  std::vector<KvPool::PageId> ids_;  // [pages, layers]
+  std::vector<int64_t> rank_;        // of each layer, among those that are indexed; -1: it is not
+  std::vector<int64_t> filled_;      // blocks, of each indexed layer
+  std::vector<KvPool::PageId> ids_;  // [pages, indexed layers]
   std::vector<std::byte*> data_;
 };
 

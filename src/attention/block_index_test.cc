@@ -14,6 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kLayers = 2, kHeads = 2, kDim = 12;
+constexpr int64_t kAllLayers[] = {0, 1};
 // In f32, so that a cache holds what was written, unless a test says otherwise.
 constexpr KvLayout kLayout{
     .layers = kLayers, .kv_heads = kHeads, .head_dim = kDim, .dtype = DType::kF32};
@@ -47,7 +48,7 @@ void Fill(BlockIndex& index, const KvCache& cache, int64_t blocks, int64_t lasti
 }
 
 std::vector<int64_t> FreshContents(const BlockShape& shape, const KvCache& cache, int64_t blocks) {
-  BlockIndex index(shape, std::make_shared<KvPool>(cache.layout()));
+  BlockIndex index(shape, std::make_shared<KvPool>(cache.layout()), kAllLayers);
   Fill(index, cache, blocks);
   return Contents(index, blocks);
 }
@@ -78,7 +79,7 @@ TEST(BlockIndexTest, HoldsTheRepresentativesOfItsPages) {
   ReadRandomKeys(cache, 1100, 1);
   for (const BlockShape& shape : Shapes()) {
     const int64_t blocks = 1100 / shape.tokens, n = shape.page_tokens();
-    BlockIndex index(shape, cache.shared_pool());
+    BlockIndex index(shape, cache.shared_pool(), kAllLayers);
     Fill(index, cache, blocks);
     ASSERT_EQ(index.width(), VectorsOf(shape.type) * kDim);
     for (int64_t page = 0; page < blocks * shape.pages; ++page) {
@@ -110,7 +111,7 @@ TEST(BlockIndexTest, OddWidthsEndInZeros) {
       KvLayout{.layers = kLayers, .kv_heads = kHeads, .head_dim = 5, .dtype = DType::kF32}));
   ReadRandomKeys(cache, 128, 2);
   for (const RepresentativeType type : {RepresentativeType::kMean, RepresentativeType::kQuest}) {
-    BlockIndex index({.type = type, .tokens = 64, .pages = 4}, cache.shared_pool());
+    BlockIndex index({.type = type, .tokens = 64, .pages = 4}, cache.shared_pool(), kAllLayers);
     Fill(index, cache, 2);
     for (int64_t page = 0; page < 8; ++page) {
       const std::vector<int> integers = VectorAt(index, 1, 1, page).integers;
@@ -132,7 +133,7 @@ TEST(BlockIndexTest, HowItIsFilledDoesNotShow) {
       const int64_t blocks = 1100 / shape.tokens;
       const auto expected = FreshContents(shape, cache, blocks);
       const auto expect = [&](const char* how, int64_t step, int64_t lasting, int threads) {
-        BlockIndex index(shape, cache.shared_pool());
+        BlockIndex index(shape, cache.shared_pool(), kAllLayers);
         for (int64_t to = step; to < blocks; to += step) Fill(index, cache, to, lasting, threads);
         Fill(index, cache, blocks, lasting, threads);
         EXPECT_EQ(Contents(index, blocks), expected)
@@ -153,7 +154,7 @@ TEST(BlockIndexTest, OnlyWhatLastsIsRemembered) {
   ReadRandomKeys(cache, 640, 4);
   ReadRandomKeys(other, 640, 5);
   for (const BlockShape& shape : {kFine, BlockShape{}}) {
-    BlockIndex index(shape, pool);
+    BlockIndex index(shape, pool, kAllLayers);
     const auto expect_other_from = [&](int64_t block) {
       EXPECT_EQ(Contents(index, 10), ContentsFrom(shape, 4, block, 5, 10))
           << shape.pages << " pages, from block " << block;
@@ -173,7 +174,7 @@ TEST(BlockIndexTest, OnlyWhatLastsIsRemembered) {
 TEST(BlockIndexTest, CountsWhatScoringReads) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   const auto expect = [&](const BlockShape& shape, int64_t blocks, int64_t tiles) {
-    const BlockIndex index(shape, pool);
+    const BlockIndex index(shape, pool, kAllLayers);
     const int64_t tile = 64 * (index.width() + int64_t{sizeof(float)});
     EXPECT_EQ(index.ReadBytes(blocks), tiles * tile * kHeads);
   };
@@ -194,7 +195,7 @@ TEST(BlockIndexTest, AForkCopiesWhatItWritesInto) {
   const int64_t of_caches = pool->pages_in_use();
   const auto pages = [&] { return pool->pages_in_use() - of_caches; };
 
-  BlockIndex index(kFine, pool);
+  BlockIndex index(kFine, pool, kAllLayers);
   Fill(index, cache, kBlocks);
   EXPECT_EQ(pages(), 3 * kLayers);
   EXPECT_EQ(index.bytes(), 3 * kLayers * kLayout.page_bytes());
@@ -224,12 +225,44 @@ TEST(BlockIndexTest, AForkCopiesWhatItWritesInto) {
   EXPECT_EQ(Contents(index, kBlocks), ContentsFrom(kFine, 6, 1, 7, kBlocks));
 }
 
+// Nor does a fork copy pages for the sake of a layer that is never filled.
+TEST(BlockIndexTest, OnlyItsLayersTakeMemory) {
+  const auto pool = std::make_shared<KvPool>(kLayout);
+  KvCache cache(pool);
+  ReadRandomKeys(cache, 64 * 3 * kBlocksOfPage, 10);
+  const int64_t of_cache = pool->pages_in_use();
+  constexpr int64_t kSecond[] = {1};
+  StepRunner runner;
+  const auto fill = [&](BlockIndex& index, int64_t blocks) {
+    index.Reserve(blocks);
+    index.Fill(runner.exec(), 1, cache.View(1), blocks, blocks);
+  };
+  BlockIndex index(kFine, pool, kSecond);
+  fill(index, 10);
+  EXPECT_EQ(pool->pages_in_use(), of_cache + 3);
+  EXPECT_EQ(index.bytes(), 3 * kLayout.page_bytes());
+  BlockIndex fork(index);
+  fill(fork, 11);
+  EXPECT_EQ(pool->pages_in_use(), of_cache + 4);
+
+  BlockIndex all(kFine, pool, kAllLayers);
+  Fill(all, cache, 11);
+  for (int64_t page = 0; page < 11 * kFine.pages; ++page) {
+    const PageVector expected = VectorAt(all, 1, 1, page), found = VectorAt(fork, 1, 1, page);
+    ASSERT_EQ(found.integers, expected.integers) << "page " << page;
+    ASSERT_EQ(found.scale, expected.scale);
+  }
+  BlockIndex none(kFine, pool, {});
+  none.Reserve(10);
+  EXPECT_EQ(none.bytes(), 0);
+}
+
 TEST(BlockIndexTest, ThePagesOfAllGoWithTheLast) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   KvCache cache(pool);
   ReadRandomKeys(cache, 640, 8);
   const int64_t of_cache = pool->pages_in_use();
-  auto index = std::make_unique<BlockIndex>(kFine, pool);
+  auto index = std::make_unique<BlockIndex>(kFine, pool, kAllLayers);
   Fill(*index, cache, 10);
   auto fork = std::make_unique<BlockIndex>(*index);
   const auto contents = Contents(*fork, 10);
@@ -247,7 +280,7 @@ TEST(BlockIndexTest, WithoutRoomWhatIsIndexedStays) {
   const auto pool = std::make_shared<KvPool>(kLayout, budget);
   KvCache cache(pool);
   ReadRandomKeys(cache, kTokens, 9);
-  BlockIndex index(kFine, pool);
+  BlockIndex index(kFine, pool, kAllLayers);
   Fill(index, cache, kBlocksOfPage + 1);
   const auto before = Contents(index, kBlocksOfPage + 1);
   const auto refuse = [&](BlockIndex& one, int64_t blocks) {

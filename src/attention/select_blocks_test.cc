@@ -16,6 +16,7 @@ namespace godwit {
 namespace {
 
 constexpr int64_t kLayer = 1;
+constexpr int64_t kIndexed[] = {kLayer};
 using Chosen = std::vector<std::vector<int32_t>>;  // of every choice
 
 // A text's blocks, and a query whose numbers are integers in int8.
@@ -23,7 +24,7 @@ struct Problem {
   Problem(AttentionGeometry of_model, const BlockShape& shape, int64_t blocks, uint32_t seed)
       : geometry(std::move(of_model)),
         cache(std::make_shared<KvPool>(LayoutOf(geometry, DType::kBF16))),
-        index(shape, cache.shared_pool()),
+        index(shape, cache.shared_pool(), kIndexed),
         position(blocks * shape.tokens + 99) {
     // Keys that lie off zero, so that a spread says something of its own.
     ReadKeysOf(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "attention/block_index.h"
 #include "attention/policies/blocks_spec.h"
@@ -39,7 +40,7 @@ class BlocksPolicy : public AttentionPolicy {
   void Plan(const RowRun& run) override {
     const int64_t last = run.position + run.rows - 1;
     if (last < first_choice()) return;
-    if (!index_) index_.emplace(spec_.Shape(), run.cache->shared_pool());
+    if (!index_) index_.emplace(spec_.Shape(), run.cache->shared_pool(), ChoosingLayers());
     index_->Reserve(FirstLocal(last));
   }
 
@@ -90,6 +91,14 @@ class BlocksPolicy : public AttentionPolicy {
   // A layer with a window of the model's own is short anyway.
   bool Chooses(int64_t layer) const {
     return layer >= spec_.dense_layer_num && geometry_.windows[static_cast<size_t>(layer)] == 0;
+  }
+
+  std::vector<int64_t> ChoosingLayers() const {
+    std::vector<int64_t> layers;
+    for (int64_t layer = 0; layer < geometry_.layers; ++layer) {
+      if (Chooses(layer)) layers.push_back(layer);
+    }
+    return layers;
   }
 
   // The first block of the window of a row.

@@ -181,6 +181,16 @@ TEST(BlocksPolicyStats, AStepReadsTheIndexAndWhatWasChosen) {
   EXPECT_EQ(stats.read_bytes, tokens * layout.bytes_per_token() + 2 * kTile);
 }
 
+TEST(BlocksPolicyStats, LayersThatSeeAllOrAWindowHaveNoIndex) {
+  const TestText text(Model(), kTokens, 2);
+  const auto cache = Make(Model(),
+                          "blocks:local_windows_len=1,second_block_count=1,"
+                          "dense_layer_num=1");
+  ReadText(*cache, text, kTokens, 64);
+  const KvLayout layout = LayoutOf(Model(), DType::kF32);
+  EXPECT_EQ(cache->Stats().bytes, layout.BytesFor(kTokens) + layout.page_bytes());
+}
+
 // The cache fits, its index does not.
 TEST(BlocksPolicyMemory, WithoutRoomForTheIndexTheTextStaysAsItWas) {
   const std::string spec = "blocks:second_block_count=2";

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "attention/block_index.h"
+#include "attention/blocks/block_index.h"
+#include "attention/blocks/select_blocks.h"
 #include "attention/policies/blocks_spec.h"
-#include "attention/select_blocks.h"
 #include "base/error.h"
 
 namespace godwit {

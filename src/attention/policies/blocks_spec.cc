@@ -106,15 +106,15 @@ void Check(const BlocksSpec& spec) {
   const BlockShape shape = spec.Shape();
   if (shape.signs()) {
     Require(
-        shape.pages == spec.block_size,
+        shape.parts == spec.block_size,
         "representative_num is the block_size with representative_type=SIGN, one for every token",
         spec.representative_num);
     return;
   }
-  Require(spec.representative_num % vectors == 0 && shape.pages >= 1 &&
-              shape.pages <= kTileTokens && std::has_single_bit(static_cast<uint64_t>(shape.pages)),
+  Require(spec.representative_num % vectors == 0 && shape.parts >= 1 &&
+              shape.parts <= kTileTokens && std::has_single_bit(static_cast<uint64_t>(shape.parts)),
           vectors == 2
-              ? "representative_num is 2 (a page has a centre and a spread), 4, 8, 16, 32, "
+              ? "representative_num is 2 (a part has a centre and a spread), 4, 8, 16, 32, "
                 "64 or 128 with this representative_type"
               : "representative_num is 1, 2, 4, 8, 16, 32 or 64 with this "
                 "representative_type",
@@ -124,13 +124,14 @@ void Check(const BlocksSpec& spec) {
 }  // namespace
 
 BlockShape BlocksSpec::Shape() const {
-  constexpr int64_t kPageTokens = 16;
+  constexpr int64_t kPartTokens = 16;
   const bool signs = representative_type == RepresentativeType::kSign;
-  int64_t pages = representative_num / VectorsOf(representative_type);
+  int64_t parts = representative_num / VectorsOf(representative_type);
   if (representative_num == 0) {
-    pages = signs ? block_size : std::min(kTileTokens, block_size / kPageTokens);
+    const auto whole = static_cast<uint64_t>(block_size / kPartTokens);
+    parts = signs ? block_size : std::min(kTileTokens, static_cast<int64_t>(std::bit_floor(whole)));
   }
-  return {.type = representative_type, .tokens = block_size, .pages = pages};
+  return {.type = representative_type, .tokens = block_size, .parts = parts};
 }
 
 std::string BlocksSpec::ToString() const {

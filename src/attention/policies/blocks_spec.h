@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "attention/block_index.h"
+#include "attention/blocks/block_index.h"
 
 namespace godwit {
 
@@ -20,7 +20,7 @@ struct BlocksSpec {
   int64_t dense_layer_num = 0;       // the first so many layers see everything
   bool separate = true;              // head_select_mode: SEPARATE, for each KV head; or SHARED
   RepresentativeType representative_type = RepresentativeType::kSign;
-  // Vectors kept of a block; 0: those of pages of 16 tokens, or of SIGN the one of every token.
+  // Vectors kept of a block; 0: those of parts of 16 tokens, or of SIGN the one of every token.
   int64_t representative_num = 0;
 
   BlockShape Shape() const;

@@ -42,9 +42,10 @@ TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
   for (const std::string_view spec :
        {"blocks:block_size=4096", "blocks:initial=0", "blocks:local_windows_len=1",
         "blocks:second_block_count=1", "blocks:dense_layer_num=1099511627776",
-        "blocks:representative_num=2", "blocks:head_select_mode=SHARED",
+        "blocks:representative_num=64", "blocks:head_select_mode=SHARED",
         "blocks:representative_type=MEAN", "blocks:representative_type=MAX",
         "blocks:representative_type=QUEST", "blocks:representative_type=FIX",
+        "blocks:representative_type=MEANSTD",
         "blocks:block_size=192,initial=130,local_windows_len=2,second_block_count=3,"
         "dense_layer_num=4,representative_num=64,head_select_mode=SHARED,"
         "representative_type=MEAN"}) {
@@ -55,18 +56,21 @@ TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
 }
 
 TEST(BlocksSpecTest, PagesAreTheRepresentativesByTheirVectors) {
-  const auto expect = [](const char* arguments, int64_t pages, int64_t page_tokens) {
+  const auto expect = [](const char* arguments, int64_t parts, int64_t part_tokens) {
     const BlockShape shape = ParseBlocksSpec(arguments).Shape();
     EXPECT_EQ(shape.type, ParseBlocksSpec(arguments).representative_type) << arguments;
-    EXPECT_EQ(shape.pages, pages) << arguments;
-    EXPECT_EQ(shape.page_tokens(), page_tokens) << arguments;
+    EXPECT_EQ(shape.parts, parts) << arguments;
+    EXPECT_EQ(shape.part_tokens(), part_tokens) << arguments;
   };
-  expect("", 4, 16);
-  expect("representative_num=2", 1, 64);
-  expect("representative_num=128", 64, 1);
+  expect("", 64, 1);
+  expect("block_size=256", 256, 1);
+  expect("representative_num=64", 64, 1);
+  expect("meanstd", 4, 16);
+  expect("meanstd,representative_num=2", 1, 64);
+  expect("meanstd,representative_num=128", 64, 1);
   expect("representative_type=MEAN,representative_num=1", 1, 64);
   expect("representative_type=MEAN,representative_num=64", 64, 1);
-  expect("block_size=192,quest", 4, 48);
+  expect("block_size=192,quest", 8, 24);
 }
 
 std::string Refusal(std::string_view arguments) {
@@ -83,7 +87,7 @@ TEST(BlocksSpecTest, RefusesUnknownNamesWithTheKnown) {
     EXPECT_THAT(Refusal(arguments), HasSubstr("blocks:PRESET has no preset \"")) << arguments;
   }
   EXPECT_THAT(Refusal("quests"),
-              EndsWith("\"quests\"; there are: quest, and settings are KEY=VALUE"));
+              EndsWith("\"quests\"; there are: meanstd, quest, and settings are KEY=VALUE"));
 }
 
 TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
@@ -97,7 +101,7 @@ TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
   EXPECT_THAT(Refusal("head_select_mode=shared"),
               EndsWith("head_select_mode is SHARED or SEPARATE, not \"shared\""));
   EXPECT_THAT(Refusal("representative_type=DYNAMIC"),
-              EndsWith("representative_type is one of MEAN, MAX, QUEST, MEANSTD, FIX, not "
+              EndsWith("representative_type is one of MEAN, MAX, QUEST, MEANSTD, FIX, SIGN, not "
                        "\"DYNAMIC\""));
 }
 
@@ -115,14 +119,17 @@ TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
   ParseBlocksSpec("second_block_count=17179869184");
   expect("second_block_count=17179869185",
          "second_block_count is a number of blocks below 2^40 tokens, not 17179869185");
-  for (const int number : {0, 1, 3, 6, 24, 130, 256}) {
+  for (const int number : {1, 3, 6, 24, 130, 256}) {
     expect(fmt::format("quest,representative_num={}", number).c_str(),
-           fmt::format("representative_num is 2 (a page has a centre and a spread), 4, 8, 16, 32, "
+           fmt::format("representative_num is 2 (a part has a centre and a spread), 4, 8, 16, 32, "
                        "64 or 128 with this representative_type, not {}",
                        number)
                .c_str());
   }
-  for (const int number : {0, 3, 6, 128}) {
+  expect("representative_num=4",
+         "representative_num is the block_size with representative_type=SIGN, one for every token, "
+         "not 4");
+  for (const int number : {3, 6, 128}) {
     expect(fmt::format("representative_type=MEAN,representative_num={}", number).c_str(),
            fmt::format("representative_num is 1, 2, 4, 8, 16, 32 or 64 with this "
                        "representative_type, not {}",

@@ -29,7 +29,7 @@ struct Budget {
   int64_t block, initial, local, count;
   bool separate;
 
-  // With 64 pages in a block, of a key or two.
+  // With 64 parts in a block, of a key or two.
   std::string Spec() const {
     return fmt::format(
         "blocks:block_size={},initial={},local_windows_len={},second_block_count={},"
@@ -67,7 +67,7 @@ Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t
   const std::vector<SeenKey> keys = KeysIn(0, local * budget.block);
   for (int64_t head = begin; head < end; ++head) {
     const auto scores = text.Scores(kChooses, head, t, t, keys);
-    // A mean key's score is the mean score. ALiBi counts from a page's end: a constant for all.
+    // A mean key's score is the mean score. ALiBi counts from a part's end: a constant for all.
     std::vector<double> pages(static_cast<size_t>(local * 64));
     for (const SeenKey& key : keys) {
       pages[static_cast<size_t>(key.token / budget.PageTokens())] +=
@@ -165,7 +165,8 @@ TEST(BlocksPolicyStats, AStepReadsTheIndexAndWhatWasChosen) {
   const TestText text(geometry, 1000, 2);
   constexpr int64_t kTile = 64 * (2 * 12 + int64_t{sizeof(float)});  // of representatives
   const KvLayout layout = LayoutOf(geometry, DType::kF32);
-  const auto cache = Make(geometry, "blocks:local_windows_len=100,second_block_count=2");
+  const auto cache = Make(
+      geometry, "blocks:local_windows_len=100,second_block_count=2,representative_type=MEANSTD");
   // 4 blocks and a window of 100 tokens.
   ReadText(*cache, text, 4 * 64 + 99, 64);
   EXPECT_EQ(cache->Stats().bytes, layout.BytesFor(4 * 64 + 99)) << "nothing to choose so far";
@@ -173,7 +174,8 @@ TEST(BlocksPolicyStats, AStepReadsTheIndexAndWhatWasChosen) {
   EXPECT_EQ(cache->Stats().bytes, layout.BytesFor(999) + layout.page_bytes());
   ReadText(*cache, text, 1000, 1);
   const KvStats stats = cache->Stats();
-  EXPECT_EQ(stats.policy, "blocks:local_windows_len=100,second_block_count=2");
+  EXPECT_EQ(stats.policy,
+            "blocks:local_windows_len=100,second_block_count=2,representative_type=MEANSTD");
   EXPECT_EQ(stats.kept, 1000);
   EXPECT_EQ(stats.most_kept, kContext);
   // The row at 999: its window begins in block 14, before which there are 56 pages, one tile.
@@ -245,7 +247,8 @@ TEST(BlocksPolicyPrefill, AsksAsIfReadByItself) {
 // They share its index, and each goes on with keys of its own; so does a text that went back.
 TEST(BlocksPolicyFork, GoesOnAsIfAlone) {
   const std::string spec =
-      "blocks:initial=0,local_windows_len=1,second_block_count=2,representative_num=128";
+      "blocks:initial=0,local_windows_len=1,second_block_count=2,"
+      "representative_num=128,representative_type=MEANSTD";
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
   const TestText text(geometry, 1200, 4), other(geometry, 1200, 5);
   const auto alone = [&](const TestText& rest, int64_t from) {
@@ -278,7 +281,7 @@ TEST(BlocksPolicyTree, ABranchDoesNotSeeTheBlocksOfAnother) {
   const auto read = [&] {
     auto cache = Make(geometry,
                       "blocks:initial=0,local_windows_len=1,second_block_count=4,"
-                      "representative_num=128");
+                      "representative_num=128,representative_type=MEANSTD");
     ReadText(*cache, text, kRead, 300);
     return cache;
   };
@@ -304,8 +307,9 @@ TEST(BlocksPolicyRefusals, HeadsThatAreTooWide) {
   const auto make = [](const char* spec, int64_t head_dim) {
     MakePolicy(TestGeometry(1, 1, head_dim, 0, {0}), {.spec = spec, .context = kContext});
   };
-  EXPECT_EQ(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:initial=0", 513); }),
-            "the KV policy blocks:initial=0 needs heads of at most 512 dimensions, and this "
+  EXPECT_EQ(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:meanstd", 513); }),
+            "the KV policy blocks:representative_type=MEANSTD needs heads of at most 512 "
+            "dimensions, and this "
             "model's have 513");
   EXPECT_THAT(
       ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:representative_type=MEAN", 1025); }),

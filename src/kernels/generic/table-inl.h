@@ -28,7 +28,9 @@ struct AttendTiles {
   void (*scores)(const ScoreTileArgs&) noexcept;
 };
 
-constexpr KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_tile) {
+consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_tile) {
+  // Lists of them are read from the front, so the last one is missing first.
+  if (gemm.i8 == nullptr || attend_tile.scores == nullptr) throw "a kernel is missing";
   return {.gemm_f32 = gemm.f32,
           .gemm_f16 = gemm.f16,
           .gemm_bf16 = gemm.bf16,

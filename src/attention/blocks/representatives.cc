@@ -1,4 +1,4 @@
-#include "attention/representatives.h"
+#include "attention/blocks/representatives.h"
 
 #include <algorithm>
 #include <array>

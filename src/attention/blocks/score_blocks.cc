@@ -1,4 +1,4 @@
-#include "attention/score_blocks.h"
+#include "attention/blocks/score_blocks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 using kernels::kTileTokens;
 
-// Tiles of representatives that a core scores at a time: of pages of 16 tokens, those of 16K.
+// Tiles of representatives that a core scores at a time: of parts of 16 tokens, those of 16K.
 constexpr int64_t kTaskTiles = 16;
 
 // body(kv_head, begin, end, worker) for ranges of `tiles`.
@@ -57,8 +57,8 @@ struct Int8Queries {
   }
 };
 
-void ScorePages(const Exec& exec, const AttentionGeometry& geometry, const BlockIndex& index,
-                int64_t layer, MatrixView<const float> q, int64_t position, int64_t pages,
+void ScoreParts(const Exec& exec, const AttentionGeometry& geometry, const BlockIndex& index,
+                int64_t layer, MatrixView<const float> q, int64_t position, int64_t parts,
                 MatrixView<float> scores) {
   const ops::AttentionShape& shape = geometry.shape;
   const ops::Alibi& alibi = geometry.alibi;
@@ -66,17 +66,17 @@ void ScorePages(const Exec& exec, const AttentionGeometry& geometry, const Block
   const Int8Queries queries(exec, q, index.width());
   const auto biases = exec.workspace.Matrix<float>(exec.pool.threads(),
                                                    alibi.slopes.empty() ? 0 : group * kTileTokens);
-  const int64_t tiles = (pages + kTileTokens - 1) / kTileTokens;
+  const int64_t tiles = (parts + kTileTokens - 1) / kTileTokens;
   ForTiles(exec, shape.kv_heads, tiles, kTaskTiles,
            [&](int64_t kv_head, int64_t begin, int64_t end, int worker) {
              const int64_t head = kv_head * group;
              float* const bias = biases.cols == 0 ? nullptr : biases.Row(worker);
              for (int64_t i = begin; i < end; ++i) {
-               const int64_t keys = std::min(kTileTokens, pages - i * kTileTokens);
+               const int64_t keys = std::min(kTileTokens, parts - i * kTileTokens);
                for (int64_t at = 0; bias != nullptr && at < group * kTileTokens; ++at) {
-                 const int64_t page = i * kTileTokens + at % kTileTokens;
+                 const int64_t part = i * kTileTokens + at % kTileTokens;
                  bias[at] = BiasAt(alibi, head + at / kTileTokens, position,
-                                   (page + 1) * index.shape().page_tokens() - 1);
+                                   (part + 1) * index.shape().part_tokens() - 1);
                }
                const RepresentativeTile tile = index.Tile(layer, kv_head, i);
                exec.kernels.score_tile_i8(
@@ -187,7 +187,7 @@ void ScoreBlocks(const Exec& exec, const AttentionGeometry& geometry, const Bloc
     }
     ScoreSigns(exec, geometry, index, layer, q, position, parts, scores);
   } else {
-    ScorePages(exec, geometry, index, layer, q, position, parts, scores);
+    ScoreParts(exec, geometry, index, layer, q, position, parts, scores);
   }
 }
 

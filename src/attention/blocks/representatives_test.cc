@@ -1,4 +1,4 @@
-#include "attention/representatives.h"
+#include "attention/blocks/representatives.h"
 
 #include <gtest/gtest.h>
 
@@ -16,11 +16,11 @@ namespace {
 using kernels::kQuad;
 
 constexpr int64_t kHeadDims[] = {1, 5, 24, 128};
-constexpr int64_t kPageTokens[] = {1, 3, 16, 64};
+constexpr int64_t kPartTokens[] = {1, 3, 16, 64};
 
-// The keys of a page [head_dim, stride] among those of others, which are NaN.
-struct Page {
-  Page(int64_t head_dim, int64_t tokens)
+// The keys of a part [head_dim, stride] among those of others, which are NaN.
+struct Part {
+  Part(int64_t head_dim, int64_t tokens)
       : head_dim(head_dim),
         tokens(tokens),
         stride(tokens + 5),
@@ -39,15 +39,15 @@ struct Page {
 };
 
 struct Representative {
-  Representative(RepresentativeType type, const Page& page,
+  Representative(RepresentativeType type, const Part& part,
                  const kernels::KernelTable& kernels = BestKernels())
-      : vectors((VectorsOf(type) * page.head_dim + kQuad - 1) / kQuad * kQuad) {
-    kernels::Guarded<float> scratch(VectorsOf(type) * page.head_dim);
-    scale = Represent(type, kernels, page.keys.data(), page.stride, page.tokens, page.head_dim,
+      : vectors((VectorsOf(type) * part.head_dim + kQuad - 1) / kQuad * kQuad) {
+    kernels::Guarded<float> scratch(VectorsOf(type) * part.head_dim);
+    scale = Represent(type, kernels, part.keys.data(), part.stride, part.tokens, part.head_dim,
                       scratch.data(), vectors.data());
     EXPECT_TRUE(scratch.GuardsIntact());
     EXPECT_TRUE(vectors.GuardsIntact());
-    for (int64_t d = VectorsOf(type) * page.head_dim; d < vectors.size(); ++d) {
+    for (int64_t d = VectorsOf(type) * part.head_dim; d < vectors.size(); ++d) {
       EXPECT_EQ(vectors[d], 0) << "behind its end";
     }
   }
@@ -57,17 +57,17 @@ struct Representative {
 };
 
 // The definitions in double. Of Quest, whose box is another test's, its centre and half-width.
-std::vector<double> Exact(RepresentativeType type, const Page& page) {
+std::vector<double> Exact(RepresentativeType type, const Part& part) {
   std::vector<double> centres, spreads;
-  for (int64_t d = 0; d < page.head_dim; ++d) {
-    double low = page.At(d, 0), high = low, sum = 0, squares = 0;
-    for (int64_t j = 0; j < page.tokens; ++j) {
-      low = std::min(low, double{page.At(d, j)});
-      high = std::max(high, double{page.At(d, j)});
-      sum += page.At(d, j);
+  for (int64_t d = 0; d < part.head_dim; ++d) {
+    double low = part.At(d, 0), high = low, sum = 0, squares = 0;
+    for (int64_t j = 0; j < part.tokens; ++j) {
+      low = std::min(low, double{part.At(d, j)});
+      high = std::max(high, double{part.At(d, j)});
+      sum += part.At(d, j);
     }
-    const auto n = static_cast<double>(page.tokens);
-    for (int64_t j = 0; j < page.tokens; ++j) squares += std::pow(page.At(d, j) - sum / n, 2);
+    const auto n = static_cast<double>(part.tokens);
+    for (int64_t j = 0; j < part.tokens; ++j) squares += std::pow(part.At(d, j) - sum / n, 2);
     switch (type) {
       case RepresentativeType::kMean:
         centres.push_back(sum / n);
@@ -83,8 +83,9 @@ std::vector<double> Exact(RepresentativeType type, const Page& page) {
         centres.push_back(sum / n);
         spreads.push_back(std::sqrt(squares / n) / 2);
         break;
+      case RepresentativeType::kSign:  // has no vectors
       case RepresentativeType::kFixed:
-        centres.push_back(page.At(d, 0));
+        centres.push_back(part.At(d, 0));
         break;
     }
   }
@@ -93,13 +94,13 @@ std::vector<double> Exact(RepresentativeType type, const Page& page) {
 }
 
 template <typename Body>
-void ForPages(uint32_t seed, float low, float high, const Body& body) {
+void ForParts(uint32_t seed, float low, float high, const Body& body) {
   kernels::RandomFloats random(seed);
   for (const int64_t head_dim : kHeadDims) {
-    for (const int64_t tokens : kPageTokens) {
-      Page page(head_dim, tokens);
-      page.Fill(random, low, high);
-      body(page);
+    for (const int64_t tokens : kPartTokens) {
+      Part part(head_dim, tokens);
+      part.Fill(random, low, high);
+      body(part);
     }
   }
 }
@@ -109,18 +110,18 @@ class RepresentativesTest : public testing::TestWithParam<RepresentativeKind> {}
 // All numbers below zero among them: the largest is below zero, too.
 TEST_P(RepresentativesTest, AreWhatTheyAreCalledToHalfAStep) {
   for (const float high : {1.0f, -0.5f}) {
-    ForPages(1, -2, high, [&](const Page& page) {
-      const Representative found(GetParam().type, page);
-      const std::vector<double> exact = Exact(GetParam().type, page);
-      ASSERT_EQ(std::ssize(exact), GetParam().vectors * page.head_dim);
+    ForParts(1, -2, high, [&](const Part& part) {
+      const Representative found(GetParam().type, part);
+      const std::vector<double> exact = Exact(GetParam().type, part);
+      ASSERT_EQ(std::ssize(exact), GetParam().vectors * part.head_dim);
       // The spread of Quest is rounded up, and takes up what rounding did to the centre.
       const bool box = GetParam().type == RepresentativeType::kQuest;
       double largest = 0;
       for (int64_t i = 0; i < std::ssize(exact); ++i) {
         const double want = exact[static_cast<size_t>(i)];
-        const double steps = box && i >= page.head_dim ? 1.5 : 0.5;
+        const double steps = box && i >= part.head_dim ? 1.5 : 0.5;
         EXPECT_NEAR(found.vectors[i] * double{found.scale}, want, steps * 1.0001 * found.scale)
-            << GetParam().name << " " << i << " of " << page.head_dim << " x " << page.tokens;
+            << GetParam().name << " " << i << " of " << part.head_dim << " x " << part.tokens;
         largest = std::max(largest, std::abs(want));
       }
       EXPECT_NEAR(found.scale, largest / (box ? 125 : 127), 1e-5 * largest);
@@ -131,37 +132,37 @@ TEST_P(RepresentativesTest, AreWhatTheyAreCalledToHalfAStep) {
 // And of what is too small for a scale.
 TEST_P(RepresentativesTest, OfZerosAreZeros) {
   for (const float key : {0.0f, -1e-40f}) {
-    Page page(24, 16);
+    Part part(24, 16);
     kernels::RandomFloats random(2);
-    page.Fill(random, key, key);
-    const Representative found(GetParam().type, page);
+    part.Fill(random, key, key);
+    const Representative found(GetParam().type, part);
     EXPECT_EQ(found.scale, 0);
     for (int64_t d = 0; d < found.vectors.size(); ++d) EXPECT_EQ(found.vectors[d], 0);
   }
 }
 
-// Wherever in the page, but for the kind that looks at its first key only.
+// Wherever in the part, but for the kind that looks at its first key only.
 TEST_P(RepresentativesTest, OfWhatIsNotFiniteHaveNoScale) {
   const bool first_only = GetParam().type == RepresentativeType::kFixed;
   for (const float bad : {kernels::kNan, kernels::kInfinity, -kernels::kInfinity}) {
     for (const int64_t at : {0, 7, 15}) {
-      Page page(24, 16);
+      Part part(24, 16);
       kernels::RandomFloats random(3);
-      page.Fill(random, -1, 1);
-      page.At(20, at) = bad;
+      part.Fill(random, -1, 1);
+      part.At(20, at) = bad;
       const bool noticed = at == 0 || !first_only;
-      EXPECT_EQ(std::isnan(Representative(GetParam().type, page).scale), noticed)
+      EXPECT_EQ(std::isnan(Representative(GetParam().type, part).scale), noticed)
           << GetParam().name << ": " << bad << " at " << at;
     }
   }
 }
 
 TEST_P(RepresentativesTest, HaveTheSameBitsOnEveryInstructionSet) {
-  ForPages(4, -1, 1, [&](const Page& page) {
-    const Representative expected(GetParam().type, page, *kernels::AllIsas().back().table);
+  ForParts(4, -1, 1, [&](const Part& part) {
+    const Representative expected(GetParam().type, part, *kernels::AllIsas().back().table);
     for (const kernels::Isa& isa : kernels::AllIsas()) {
       if (!isa.supported()) continue;
-      const Representative found(GetParam().type, page, *isa.table);
+      const Representative found(GetParam().type, part, *isa.table);
       EXPECT_EQ(kernels::Bits(found.scale), kernels::Bits(expected.scale)) << isa.name;
       EXPECT_TRUE(std::equal(found.vectors.data(), found.vectors.data() + found.vectors.size(),
                              expected.vectors.data()))
@@ -170,41 +171,44 @@ TEST_P(RepresentativesTest, HaveTheSameBitsOnEveryInstructionSet) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, RepresentativesTest, testing::ValuesIn(kRepresentatives),
+// All but SIGN, which has no vectors.
+INSTANTIATE_TEST_SUITE_P(Kinds, RepresentativesTest,
+                         testing::ValuesIn(std::begin(kRepresentatives),
+                                           std::end(kRepresentatives) - 1),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Exactly: integers of 8 bits times a float fit into a double. A box of integers around every key
 // in every dimension bounds the scores of every query.
-void ExpectInBox(const Page& page) {
-  const Representative box(RepresentativeType::kQuest, page);
-  for (int64_t d = 0; d < page.head_dim; ++d) {
-    const int centre = box.vectors[d], spread = box.vectors[page.head_dim + d];
-    for (int64_t j = 0; j < page.tokens; ++j) {
-      ASSERT_LE((centre - spread) * double{box.scale}, double{page.At(d, j)})
-          << page.head_dim << " x " << page.tokens;
-      ASSERT_GE((centre + spread) * double{box.scale}, double{page.At(d, j)})
-          << page.head_dim << " x " << page.tokens;
+void ExpectInBox(const Part& part) {
+  const Representative box(RepresentativeType::kQuest, part);
+  for (int64_t d = 0; d < part.head_dim; ++d) {
+    const int centre = box.vectors[d], spread = box.vectors[part.head_dim + d];
+    for (int64_t j = 0; j < part.tokens; ++j) {
+      ASSERT_LE((centre - spread) * double{box.scale}, double{part.At(d, j)})
+          << part.head_dim << " x " << part.tokens;
+      ASSERT_GE((centre + spread) * double{box.scale}, double{part.At(d, j)})
+          << part.head_dim << " x " << part.tokens;
     }
   }
 }
 
 TEST(QuestTest, TheBoxHoldsEveryKey) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
-    ForPages(seed, -1, 1, ExpectInBox);
-    ForPages(seed, 0.9f, 1, ExpectInBox);
-    ForPages(seed, -1e-20f, 1e-20f, ExpectInBox);
+    ForParts(seed, -1, 1, ExpectInBox);
+    ForParts(seed, 0.9f, 1, ExpectInBox);
+    ForParts(seed, -1e-20f, 1e-20f, ExpectInBox);
   }
 }
 
-// Of pages on which rounding is at its worst: all keys alike, and at the edges of a step.
+// Of parts on which rounding is at its worst: all keys alike, and at the edges of a step.
 TEST(QuestTest, TheBoxHoldsKeysOnItsBorder) {
-  Page tiny(1, 2);  // a step is 0.004: what is below zero is lost beside the centre even in double
+  Part tiny(1, 2);  // a step is 0.004: what is below zero is lost beside the centre even in double
   tiny.At(0, 0) = -1e-30f;
   tiny.At(0, 1) = 1;
   ExpectInBox(tiny);
   kernels::RandomFloats random(5);
   for (int i = 0; i < 20000; ++i) {
-    Page alike(5, 3), steps(5, 3);
+    Part alike(5, 3), steps(5, 3);
     const float step = random(0.001f, 1);
     for (int64_t d = 0; d < 5; ++d) {
       const float x = random();
@@ -222,21 +226,47 @@ TEST(QuestTest, TheBoxHoldsKeysOnItsBorder) {
 TEST(QuestTest, NoKeyScoresAboveItsPage) {
   kernels::RandomFloats random(6);
   for (uint32_t seed = 0; seed < 20; ++seed) {
-    ForPages(seed, -1, 1, [&](const Page& page) {
-      const Representative box(RepresentativeType::kQuest, page);
+    ForParts(seed, -1, 1, [&](const Part& part) {
+      const Representative box(RepresentativeType::kQuest, part);
       for (int query = 0; query < 10; ++query) {
         int64_t score = 0;
-        std::vector<long double> keys(static_cast<size_t>(page.tokens));
-        for (int64_t d = 0; d < page.head_dim; ++d) {
+        std::vector<long double> keys(static_cast<size_t>(part.tokens));
+        for (int64_t d = 0; d < part.head_dim; ++d) {
           const int64_t q = random.Integer(-127, 127);
-          score += q * box.vectors[d] + std::abs(q) * box.vectors[page.head_dim + d];
-          for (int64_t j = 0; j < page.tokens; ++j) {
-            keys[static_cast<size_t>(j)] += static_cast<long double>(q) * page.At(d, j);
+          score += q * box.vectors[d] + std::abs(q) * box.vectors[part.head_dim + d];
+          for (int64_t j = 0; j < part.tokens; ++j) {
+            keys[static_cast<size_t>(j)] += static_cast<long double>(q) * part.At(d, j);
           }
         }
         EXPECT_LE(std::ranges::max(keys), static_cast<long double>(score) * box.scale);
       }
     });
+  }
+}
+
+TEST(SignsTest, AreABitForANumberAndAScaleForAKey) {
+  constexpr int64_t kTokens = kernels::kTileTokens;
+  for (const int64_t head_dim : kHeadDims) {
+    kernels::RandomFloats random(static_cast<uint32_t>(head_dim));
+    kernels::Guarded<float> keys(head_dim * kTokens);
+    random.Fill(keys, -2, 1);
+    kernels::Guarded<uint8_t> signs(SignGroups(head_dim) * kTokens / 2);
+    kernels::Guarded<BF16> scales(kTokens);
+    RepresentSigns(keys.data(), head_dim, signs.data(), scales.data());
+    EXPECT_TRUE(signs.GuardsIntact());
+    EXPECT_TRUE(scales.GuardsIntact());
+    for (int64_t j = 0; j < kTokens; ++j) {
+      double sum = 0;
+      for (int64_t d = 0; d < 4 * SignGroups(head_dim); ++d) {
+        const kernels::SignPlace place = kernels::SignAt(d / 4, j);
+        const bool found = (signs[place.byte] >> (place.shift + d % 4) & 1) != 0;
+        const float key = d < head_dim ? keys[d * kTokens + j] : 0;
+        EXPECT_EQ(found, key > 0) << "dimension " << d << " of " << head_dim << ", key " << j;
+        sum += std::abs(key);
+      }
+      const double mean = sum / static_cast<double>(head_dim);
+      EXPECT_NEAR(ToFloat(scales[j]), mean, mean / 200);
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-#include "attention/block_index.h"
+#include "attention/blocks/block_index.h"
 
 #include <algorithm>
 #include <array>
@@ -50,18 +50,18 @@ BlockIndex::BlockIndex(const BlockIndex& other)
 BlockIndex::~BlockIndex() { pool_->Release(ids_); }
 
 int64_t BlockIndex::ReadBytes(int64_t blocks) const {
-  const int64_t tiles = (blocks * shape_.pages + kTileTokens - 1) / kTileTokens;
+  const int64_t tiles = (blocks * shape_.parts + kTileTokens - 1) / kTileTokens;
   return tiles * tile_bytes_ * pool_->layout().kv_heads;
 }
 
 int64_t BlockIndex::page_of(int64_t block) const {
-  return block * shape_.pages / (kTileTokens * tiles_per_page_);
+  return block * shape_.parts / (kTileTokens * tiles_per_page_);
 }
 
 void BlockIndex::Truncate(int64_t blocks) {
   for (int64_t& filled : filled_) filled = std::min(filled, blocks);
   const int64_t pages = blocks == 0 ? 0 : page_of(blocks - 1) + 1;
-  const auto entries = static_cast<size_t>(pages * pool_->layout().layers);
+  const auto entries = static_cast<size_t>(pages) * filled_.size();
   if (entries >= ids_.size()) return;
   pool_->Release(std::span(ids_).subspan(entries));
   ids_.resize(entries);
@@ -129,8 +129,8 @@ void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
   const auto scratch = exec.workspace.Matrix<float>(
       exec.pool.threads(), layout.head_dim * shape_.tokens + 2 * layout.head_dim);
   // A core takes the representatives that lie in one tile: no two write into one line of memory.
-  const int64_t first_tile = filled * shape_.pages / kTileTokens;
-  const int64_t tiles = (blocks * shape_.pages - 1) / kTileTokens + 1 - first_tile;
+  const int64_t first_tile = filled * shape_.parts / kTileTokens;
+  const int64_t tiles = (blocks * shape_.parts - 1) / kTileTokens + 1 - first_tile;
   exec.Parallel(tiles * layout.kv_heads, [&](int64_t task, int worker) {
     FillTile(exec, layer, kv, task % layout.kv_heads, first_tile + task / layout.kv_heads, blocks,
              scratch.Row(worker));
@@ -148,8 +148,8 @@ void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv
                    reinterpret_cast<BF16*>(tile + SignGroups(head_dim) * kTileTokens / 2));
     return;
   }
-  const int64_t per_tile = kTileTokens / shape_.pages;
-  const int64_t filled = filled_[static_cast<size_t>(layer)];
+  const int64_t per_tile = kTileTokens / shape_.parts;
+  const int64_t filled = filled_[RankOf(layer)];
   const int64_t end = std::min(blocks, (i + 1) * per_tile);
   for (int64_t block = std::max(filled, i * per_tile); block < end; ++block) {
     Represent(exec, layer, kv, head, block, scratch);
@@ -166,12 +166,12 @@ void BlockIndex::Represent(const Exec& exec, int64_t layer, const ops::KvView& k
   for (int64_t t = 0; t < tiles; ++t) {
     ReadKeys(kv, head_dim, head, block * tiles + t, keys + t * kTileTokens, shape_.tokens);
   }
-  for (int64_t p = 0; p < shape_.pages; ++p) {
+  for (int64_t p = 0; p < shape_.parts; ++p) {
     const float scale =
-        godwit::Represent(shape_.type, exec.kernels, keys + p * shape_.page_tokens(), shape_.tokens,
-                          shape_.page_tokens(), head_dim, floats, row.data());
-    const int64_t page = block * shape_.pages + p, slot = page % kTileTokens;
-    std::byte* const tile = TileData(layer, head, page / kTileTokens);
+        godwit::Represent(shape_.type, exec.kernels, keys + p * shape_.part_tokens(), shape_.tokens,
+                          shape_.part_tokens(), head_dim, floats, row.data());
+    const int64_t part = block * shape_.parts + p, slot = part % kTileTokens;
+    std::byte* const tile = TileData(layer, head, part / kTileTokens);
     for (int64_t d = 0; d < width_; d += kernels::kQuad) {
       std::byte* const quad = tile + kernels::KeyAt(kernels::kQuad, d, slot);
       for (int64_t i = 0; i < kernels::kQuad; ++i) {

@@ -1,4 +1,4 @@
-#include "attention/block_index.h"
+#include "attention/blocks/block_index.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "attention/attention_test_support.h"
-#include "attention/block_index_test_support.h"
+#include "attention/blocks/block_index_test_support.h"
 
 namespace godwit {
 namespace {
@@ -19,16 +19,16 @@ constexpr int64_t kAllLayers[] = {0, 1};
 constexpr KvLayout kLayout{
     .layers = kLayers, .kv_heads = kHeads, .head_dim = kDim, .dtype = DType::kF32};
 // Of one representative for each token, so that few blocks fill several pages of the pool.
-constexpr BlockShape kFine{.type = RepresentativeType::kQuest, .tokens = 64, .pages = 64};
+constexpr BlockShape kFine{.type = RepresentativeType::kQuest, .tokens = 64, .parts = 64};
 constexpr int64_t kBlocksOfPage = 4;  // of kFine in a page of the pool
 
-// Representatives of the pages of `blocks` as integers and the bits of scales.
+// Representatives of the parts of `blocks` as integers and the bits of scales.
 std::vector<int64_t> Contents(const BlockIndex& index, int64_t blocks) {
   std::vector<int64_t> all;
   for (int64_t layer = 0; layer < kLayers; ++layer) {
     for (int64_t head = 0; head < kHeads; ++head) {
-      for (int64_t page = 0; page < blocks * index.shape().pages; ++page) {
-        const PageVector vector = VectorAt(index, layer, head, page);
+      for (int64_t part = 0; part < blocks * index.shape().parts; ++part) {
+        const PartVector vector = VectorAt(index, layer, head, part);
         all.insert(all.end(), vector.integers.begin(), vector.integers.end());
         all.push_back(std::bit_cast<int32_t>(vector.scale));
       }
@@ -66,8 +66,8 @@ std::vector<BlockShape> Shapes() {
   std::vector<BlockShape> shapes;
   for (const RepresentativeType type : {RepresentativeType::kMeanStd, RepresentativeType::kMax}) {
     for (const int64_t tokens : {64, 128, 256}) {
-      for (const int64_t pages : {1, 2, 16, 64}) {
-        shapes.push_back({.type = type, .tokens = tokens, .pages = pages});
+      for (const int64_t parts : {1, 2, 16, 64}) {
+        shapes.push_back({.type = type, .tokens = tokens, .parts = parts});
       }
     }
   }
@@ -78,27 +78,27 @@ TEST(BlockIndexTest, HoldsTheRepresentativesOfItsPages) {
   KvCache cache(std::make_shared<KvPool>(kLayout));
   ReadRandomKeys(cache, 1100, 1);
   for (const BlockShape& shape : Shapes()) {
-    const int64_t blocks = 1100 / shape.tokens, n = shape.page_tokens();
+    const int64_t blocks = 1100 / shape.tokens, n = shape.part_tokens();
     BlockIndex index(shape, cache.shared_pool(), kAllLayers);
     Fill(index, cache, blocks);
     ASSERT_EQ(index.width(), VectorsOf(shape.type) * kDim);
-    for (int64_t page = 0; page < blocks * shape.pages; ++page) {
+    for (int64_t part = 0; part < blocks * shape.parts; ++part) {
       for (int64_t row = 0; row < kLayers * kHeads; ++row) {
         const int64_t layer = row / kHeads, head = row % kHeads;
         std::vector<float> keys, scratch(2 * kDim);
         for (int64_t d = 0; d < kDim; ++d) {
-          for (int64_t p = page * n; p < (page + 1) * n; ++p) {
+          for (int64_t p = part * n; p < (part + 1) * n; ++p) {
             keys.push_back(RandomKey(1, layer, head, p, d));
           }
         }
         std::vector<int8_t> integers(2 * kDim);
         const float scale = Represent(shape.type, BestKernels(), keys.data(), n, n, kDim,
                                       scratch.data(), integers.data());
-        const PageVector found = VectorAt(index, layer, head, page);
+        const PartVector found = VectorAt(index, layer, head, part);
         ASSERT_EQ(found.scale, scale);
         for (int64_t d = 0; d < index.width(); ++d) {
           ASSERT_EQ(found.integers[static_cast<size_t>(d)], integers[static_cast<size_t>(d)])
-              << "page " << page << " of " << shape.pages << " x " << n << " tokens";
+              << "part " << part << " of " << shape.parts << " x " << n << " tokens";
         }
       }
     }
@@ -111,10 +111,10 @@ TEST(BlockIndexTest, OddWidthsEndInZeros) {
       KvLayout{.layers = kLayers, .kv_heads = kHeads, .head_dim = 5, .dtype = DType::kF32}));
   ReadRandomKeys(cache, 128, 2);
   for (const RepresentativeType type : {RepresentativeType::kMean, RepresentativeType::kQuest}) {
-    BlockIndex index({.type = type, .tokens = 64, .pages = 4}, cache.shared_pool(), kAllLayers);
+    BlockIndex index({.type = type, .tokens = 64, .parts = 4}, cache.shared_pool(), kAllLayers);
     Fill(index, cache, 2);
-    for (int64_t page = 0; page < 8; ++page) {
-      const std::vector<int> integers = VectorAt(index, 1, 1, page).integers;
+    for (int64_t part = 0; part < 8; ++part) {
+      const std::vector<int> integers = VectorAt(index, 1, 1, part).integers;
       ASSERT_GT(std::ssize(integers), index.width());
       for (auto d = static_cast<size_t>(index.width()); d < integers.size(); ++d) {
         EXPECT_EQ(integers[d], 0);
@@ -137,7 +137,7 @@ TEST(BlockIndexTest, HowItIsFilledDoesNotShow) {
         for (int64_t to = step; to < blocks; to += step) Fill(index, cache, to, lasting, threads);
         Fill(index, cache, blocks, lasting, threads);
         EXPECT_EQ(Contents(index, blocks), expected)
-            << how << ", " << type.name << ", " << shape.pages << " pages of " << shape.tokens;
+            << how << ", " << type.name << ", " << shape.parts << " parts of " << shape.tokens;
       };
       expect("a block at a time", 1, blocks, 1);
       expect("three, none of which lasts", 3, 0, 1);
@@ -157,7 +157,7 @@ TEST(BlockIndexTest, OnlyWhatLastsIsRemembered) {
     BlockIndex index(shape, pool, kAllLayers);
     const auto expect_other_from = [&](int64_t block) {
       EXPECT_EQ(Contents(index, 10), ContentsFrom(shape, 4, block, 5, 10))
-          << shape.pages << " pages, from block " << block;
+          << shape.parts << " parts, from block " << block;
     };
     Fill(index, cache, 10, 6);
     Fill(index, other, 10, 10);
@@ -180,9 +180,9 @@ TEST(BlockIndexTest, CountsWhatScoringReads) {
   };
   expect(kFine, 0, 0);
   expect(kFine, 5, 5);
-  expect({.type = RepresentativeType::kMean, .tokens = 64, .pages = 4}, 16, 1);
-  expect({.type = RepresentativeType::kMean, .tokens = 64, .pages = 4}, 17, 2);
-  expect({.type = RepresentativeType::kMeanStd, .tokens = 256, .pages = 1}, 65, 2);
+  expect({.type = RepresentativeType::kMean, .tokens = 64, .parts = 4}, 16, 1);
+  expect({.type = RepresentativeType::kMean, .tokens = 64, .parts = 4}, 17, 2);
+  expect({.type = RepresentativeType::kMeanStd, .tokens = 256, .parts = 1}, 65, 2);
 }
 
 // A fork shares every page, and copies those that it writes into; so does the one it was made of.
@@ -247,9 +247,9 @@ TEST(BlockIndexTest, OnlyItsLayersTakeMemory) {
 
   BlockIndex all(kFine, pool, kAllLayers);
   Fill(all, cache, 11);
-  for (int64_t page = 0; page < 11 * kFine.pages; ++page) {
-    const PageVector expected = VectorAt(all, 1, 1, page), found = VectorAt(fork, 1, 1, page);
-    ASSERT_EQ(found.integers, expected.integers) << "page " << page;
+  for (int64_t part = 0; part < 11 * kFine.parts; ++part) {
+    const PartVector expected = VectorAt(all, 1, 1, part), found = VectorAt(fork, 1, 1, part);
+    ASSERT_EQ(found.integers, expected.integers) << "part " << part;
     ASSERT_EQ(found.scale, expected.scale);
   }
   BlockIndex none(kFine, pool, {});

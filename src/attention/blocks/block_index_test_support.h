@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "attention/block_index.h"
+#include "attention/blocks/block_index.h"
 #include "base/rng.h"
 #include "kernels/dispatch.h"
 #include "kv/kv_cache.h"
@@ -43,16 +43,16 @@ inline void ReadRandomKeys(KvCache& cache, int64_t tokens, uint64_t seed) {
   });
 }
 
-// A page's representative, with what is behind its end to kQuad.
-struct PageVector {
+// A part's representative, with what is behind its end to kQuad.
+struct PartVector {
   std::vector<int> integers;
   float scale;
 };
 
-inline PageVector VectorAt(const BlockIndex& index, int64_t layer, int64_t head, int64_t page) {
-  const RepresentativeTile tile = index.Tile(layer, head, page / kernels::kTileTokens);
-  const int64_t slot = page % kernels::kTileTokens;
-  PageVector vector{.integers = {}, .scale = tile.scales[slot]};
+inline PartVector VectorAt(const BlockIndex& index, int64_t layer, int64_t head, int64_t part) {
+  const RepresentativeTile tile = index.Tile(layer, head, part / kernels::kTileTokens);
+  const int64_t slot = part % kernels::kTileTokens;
+  PartVector vector{.integers = {}, .scale = tile.scales[slot]};
   const int64_t end = (index.width() + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad;
   for (int64_t d = 0; d < end; ++d) {
     vector.integers.push_back(tile.vectors[kernels::KeyAt(kernels::kQuad, d, slot)] - 128);

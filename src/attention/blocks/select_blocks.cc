@@ -1,4 +1,4 @@
-#include "attention/select_blocks.h"
+#include "attention/blocks/select_blocks.h"
 
 #include <algorithm>
 #include <cassert>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "attention/score_blocks.h"
+#include "attention/blocks/score_blocks.h"
 
 namespace godwit {
 namespace {

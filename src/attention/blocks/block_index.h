@@ -11,25 +11,25 @@
 #include <span>
 #include <vector>
 
-#include "attention/representatives.h"
+#include "attention/blocks/representatives.h"
 #include "kv/kv_pool.h"
 #include "ops/attention.h"
 #include "ops/exec.h"
 
 namespace godwit {
 
-// Blocks are cut by text position, and into pages with a representative each.
+// Blocks are cut by text position, and into parts with a representative each.
 struct BlockShape {
   RepresentativeType type = RepresentativeType::kMeanStd;
   int64_t tokens = 64;  // of a block, whole tiles
   // Of a block, a power of two, at most kTileTokens and dividing its tokens; of kSign, `tokens`.
-  int64_t pages = 4;
+  int64_t parts = 4;
 
-  int64_t page_tokens() const { return tokens / pages; }
+  int64_t part_tokens() const { return tokens / parts; }
   bool signs() const { return type == RepresentativeType::kSign; }
 };
 
-// kTileTokens representatives of one KV head, those of neighbouring pages.
+// kTileTokens representatives of one KV head, those of neighbouring parts.
 struct RepresentativeTile {
   const uint8_t* vectors;
   const float* scales;
@@ -66,7 +66,7 @@ class BlockIndex {
   void Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks,
             int64_t lasting);
 
-  // That of the pages from i * kTileTokens on.
+  // That of the parts from i * kTileTokens on.
   RepresentativeTile Tile(int64_t layer, int64_t head, int64_t i) const;
   SignTile Signs(int64_t layer, int64_t head, int64_t i) const;
 

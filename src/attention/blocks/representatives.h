@@ -1,8 +1,8 @@
-// What stands for a page, some neighbouring keys of a text, when a query looks for the pages that
-// matter to it: a centre c and, of some kinds, a spread s, so that the page's score is
+// What stands for a part, some neighbouring keys of a text, when a query looks for the parts that
+// matter to it: a centre c and, of some kinds, a spread s, so that the part's score is
 //   scale * (q . c + |q| . s)
-// That is the product of two rows, (q, |q|) and (c, s): the kernels of int8 keys score pages, too.
-// Or the signs of every key, a bit for a number: a page is one token, and takes the bytes that mean
+// That is the product of two rows, (q, |q|) and (c, s): the kernels of int8 keys score parts, too.
+// Or the signs of every key, a bit for a number: a part is one token, and takes the bytes that mean
 // and spread of 16 do.
 #pragma once
 
@@ -17,13 +17,13 @@ enum class RepresentativeType {
   kMean,   // the mean of the keys
   kMax,    // their largest number in every dimension
   kQuest,  // Quest (arXiv 2406.10774): centre and half-width of the box that holds them, so that no
-           // key scores higher than its page
+           // key scores higher than its part
   kMeanStd,  // UNIQUE (arXiv 2605.27740): their mean, and half a standard deviation
   kFixed,    // the first one
   kSign,     // the sign of every number of every key, and their mean magnitude
 };
 
-// A kind as --kv spells it, and the vectors that it keeps of a page.
+// A kind as --kv spells it, and the vectors that it keeps of a part.
 struct RepresentativeKind {
   std::string_view name;
   RepresentativeType type;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "attention/block_index.h"
+#include "attention/blocks/block_index.h"
 #include "attention/geometry.h"
 #include "ops/exec.h"
 #include "tensor/view.h"
@@ -22,10 +22,10 @@ struct BlockChoice {
 // numbers of the chosen blocks, in ascending order; choices is 1 or kv_heads. `index` holds the
 // blocks before choice.last.
 //
-// A head scores pages (representatives.h), and by a softmax over those of all blocks before
+// A head scores parts (representatives.h), and by a softmax over those of all blocks before
 // choice.last knows what share of its attention each would get. A block is worth the largest share
-// that one of its pages gets from one of the heads that choose together: so a head that is sure of
-// few pages outweighs one that looks nowhere in particular, and none by the length of its vectors.
+// that one of its parts gets from one of the heads that choose together: so a head that is sure of
+// few parts outweighs one that looks nowhere in particular, and none by the length of its vectors.
 // Between equals the earlier block is chosen.
 void SelectBlocks(const Exec& exec, const AttentionGeometry& geometry, const BlockIndex& index,
                   int64_t layer, MatrixView<const float> q, int64_t position,

@@ -1,4 +1,4 @@
-#include "attention/select_blocks.h"
+#include "attention/blocks/select_blocks.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "attention/attention_test_support.h"
-#include "attention/block_index_test_support.h"
+#include "attention/blocks/block_index_test_support.h"
 #include "kernels/kernel_test_support.h"
 
 namespace godwit {
@@ -32,7 +32,7 @@ struct Problem {
           return RandomKey(seed, layer, head, p, d) + RandomKey(seed + 1, layer, head, p / 64, d);
         });
     FillIndex(blocks);
-    // Of every head in a size of its own: sure of few pages, or hardly of any.
+    // Of every head in a size of its own: sure of few parts, or hardly of any.
     kernels::RandomFloats random(seed);
     const int64_t dim = geometry.shape.head_dim;
     for (int64_t head = 0; head < geometry.shape.heads; ++head) {
@@ -75,15 +75,15 @@ struct Problem {
 };
 
 // The header in double: shares of the attention of a head, as logarithms.
-std::vector<double> Shares(const Problem& problem, int64_t head, int64_t pages) {
+std::vector<double> Shares(const Problem& problem, int64_t head, int64_t parts) {
   const AttentionGeometry& geometry = problem.geometry;
   const ops::AttentionShape& shape = geometry.shape;
   const int64_t kv_head = head * shape.kv_heads / shape.heads;
-  const int64_t page_tokens = problem.index.shape().page_tokens();
+  const int64_t part_tokens = problem.index.shape().part_tokens();
   std::vector<double> shares;
   double sum = 0;
-  for (int64_t page = 0; page < pages; ++page) {
-    const PageVector vector = VectorAt(problem.index, kLayer, kv_head, page);
+  for (int64_t part = 0; part < parts; ++part) {
+    const PartVector vector = VectorAt(problem.index, kLayer, kv_head, part);
     double score = 0;
     for (int64_t d = 0; d < problem.index.width(); ++d) {
       const int64_t i = head * shape.head_dim + d % shape.head_dim;
@@ -92,7 +92,7 @@ std::vector<double> Shares(const Problem& problem, int64_t head, int64_t pages) 
     }
     score *= double{shape.scale} * vector.scale;
     if (!geometry.alibi.slopes.empty()) {
-      const auto last = static_cast<float>((page + 1) * page_tokens - 1);
+      const auto last = static_cast<float>((part + 1) * part_tokens - 1);
       const auto rounded = [&](float x) { return geometry.alibi.in_bf16 ? ToFloat(ToBF16(x)) : x; };
       const float slope = rounded(geometry.alibi.slopes[static_cast<size_t>(head)]);
       score += double{geometry.alibi.scale} * rounded(slope * rounded(last));
@@ -110,16 +110,16 @@ struct Expected {
 };
 
 Expected Oracle(const Problem& problem, const BlockChoice& choice, int64_t choices) {
-  const int64_t pages = problem.index.shape().pages;
+  const int64_t parts = problem.index.shape().parts;
   const int64_t heads = problem.geometry.shape.heads / choices;
   Expected expected{.chosen = {}, .margin = std::numeric_limits<double>::infinity()};
   for (int64_t i = 0; i < choices; ++i) {
     std::vector<double> worth(static_cast<size_t>(choice.last), -1e9);
     for (int64_t head = i * heads; head < (i + 1) * heads; ++head) {
-      const auto shares = Shares(problem, head, choice.last * pages);
-      for (int64_t page = 0; page < choice.last * pages; ++page) {
-        double& block = worth[static_cast<size_t>(page / pages)];
-        block = std::max(block, shares[static_cast<size_t>(page)]);
+      const auto shares = Shares(problem, head, choice.last * parts);
+      for (int64_t part = 0; part < choice.last * parts; ++part) {
+        double& block = worth[static_cast<size_t>(part / parts)];
+        block = std::max(block, shares[static_cast<size_t>(part)]);
       }
     }
     std::vector<int32_t> order;
@@ -156,7 +156,7 @@ class SelectBlocksTest : public kernels::IsaTest {
         StepRunner runner(threads, table());
         EXPECT_EQ(problem.Select(runner, choice, choices), expected.chosen)
             << choice.count << " of [" << choice.first << ", " << choice.last << "), "
-            << problem.index.shape().pages << " pages each, " << choices << " choices, " << threads
+            << problem.index.shape().parts << " parts each, " << choices << " choices, " << threads
             << " threads";
       }
     }
@@ -167,12 +167,13 @@ class SelectBlocksTest : public kernels::IsaTest {
 };
 
 // Of 40 blocks, behind those that are asked for there are others in the same tile. 40 blocks of 64
-// pages are tiles for three tasks.
+// parts are tiles for three tasks.
 TEST_P(SelectBlocksTest, ChoosesTheLargestShares) {
   uint32_t seed = 0;
   for (const RepresentativeKind& kind : kRepresentatives) {
-    for (const int64_t pages : {1, 4, 64}) {
-      const Problem problem(Model(6, 2, 12), {.type = kind.type, .tokens = 64, .pages = pages}, 40,
+    if (kind.type == RepresentativeType::kSign) continue;  // score_blocks_test.cc
+    for (const int64_t parts : {1, 4, 64}) {
+      const Problem problem(Model(6, 2, 12), {.type = kind.type, .tokens = 64, .parts = parts}, 40,
                             ++seed);
       for (const BlockChoice& choice :
            {BlockChoice{0, 40, 7}, {1, 37, 1}, {1, 37, 7}, {5, 37, 31}}) {
@@ -185,19 +186,19 @@ TEST_P(SelectBlocksTest, ChoosesTheLargestShares) {
 TEST_P(SelectBlocksTest, OfEveryModelAndBlockSize) {
   uint32_t seed = 100;
   for (const int64_t tokens : {128, 256}) {
-    const BlockShape shape{.type = RepresentativeType::kMeanStd, .tokens = tokens, .pages = 8};
+    const BlockShape shape{.type = RepresentativeType::kMeanStd, .tokens = tokens, .parts = 8};
     for (const auto& model : {Model(1, 1, 5), Model(3, 3, 24), Model(16, 2, 64), Model(7, 1, 3)}) {
       ExpectOracle(Problem(model, shape, 12, ++seed), {.first = 1, .last = 11, .count = 4});
     }
   }
 }
 
-// A page stands where its last key does.
+// A part stands where its last key does.
 TEST_P(SelectBlocksTest, WithAlibi) {
   uint32_t seed = 200;
   for (const bool in_bf16 : {false, true}) {
-    for (const int64_t pages : {1, 4, 64}) {
-      const BlockShape shape{.type = RepresentativeType::kMeanStd, .tokens = 64, .pages = pages};
+    for (const int64_t parts : {1, 4, 64}) {
+      const BlockShape shape{.type = RepresentativeType::kMeanStd, .tokens = 64, .parts = parts};
       const Problem problem(WithAlibi(Model(4, 2, 12), in_bf16), shape, 30, ++seed);
       for (const int64_t count : {1, 5, 20}) {
         ExpectOracle(problem, {.first = 2, .last = 29, .count = count});
@@ -228,7 +229,7 @@ TEST_P(SelectBlocksTest, TheEarlierOfEquals) {
 // The first head's scores are around 400 and those of the second around 0; the second is surer.
 TEST_P(SelectBlocksTest, SharesDoNotDependOnTheLengthOfVectors) {
   constexpr int64_t kBlocks = 20, kSure = 13;
-  Problem problem(Model(2, 2, 4), {.type = RepresentativeType::kMean, .tokens = 64, .pages = 1}, 1,
+  Problem problem(Model(2, 2, 4), {.type = RepresentativeType::kMean, .tokens = 64, .parts = 1}, 1,
                   500);
   problem.q = {1, 0, 0, 0, 1, 0, 0, 0};
   problem.cache.Truncate(0);

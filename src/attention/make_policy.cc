@@ -33,8 +33,9 @@ constexpr std::array kPolicies = {
                .roomy_example = "sinks:4+4096",
                .make = MakeSinksPolicy},
     PolicyKind{.name = "blocks",
-               .usage = "blocks[:PRESET][,KEY=VALUE...]",
-               .description = "keep every token; question and answer read the blocks that matter",
+               .usage = "blocks:KEY=VALUE,...",
+               .description = "keep every token; question and answer read the blocks that matter; "
+                              "also blocks, blocks:meanstd, blocks:quest",
                .tight_example = "blocks:initial=0,local_windows_len=1,second_block_count=1",
                .roomy_example = "blocks:second_block_count=1024",
                .other_example = "blocks:initial=0,local_windows_len=1,second_block_count=1,"

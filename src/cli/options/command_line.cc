@@ -20,7 +20,7 @@ bool Contains(const std::vector<std::string>& list, std::string_view text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
-std::string_view BeforeColon(std::string_view text) { return text.substr(0, text.find_first_of(":[")); }
+std::string_view BeforeColon(std::string_view text) { return text.substr(0, text.find(':')); }
 
 // "; did you mean bf16?" where one of the values between commas is nearly one of the choices.
 std::string MeantChoice(const std::vector<std::string>& choices, std::string_view value) {

@@ -14,7 +14,7 @@
 namespace godwit::cli {
 namespace {
 
-std::string_view NameIn(std::string_view spec) { return spec.substr(0, spec.find_first_of(":[")); }
+std::string_view NameIn(std::string_view spec) { return spec.substr(0, spec.find(':')); }
 
 // Here, since the session comes after the weights.
 void RefuseUnknownPolicy(std::span<const std::string> usages, std::string_view spec) {

@@ -198,7 +198,7 @@ struct ScoreSignsArgs {
   int64_t keys;          // of the tile, from the first; at least 1
   float* scores;         // [rows], scores_stride apart
   int64_t scores_stride;
-  // The tile that comes next, which is fetched meanwhile; null: none.
+  // A tile that comes later, with its scales behind it, which is fetched meanwhile; null: none.
   const uint8_t* next = nullptr;
 };
 // Where the four signs of key j in a group lie, bit i that of dimension i, 1 for a positive number.

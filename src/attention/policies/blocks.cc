@@ -46,8 +46,8 @@ class BlocksPolicy : public AttentionPolicy {
 
   void Truncate(int64_t length) override {
     if (!index_) return;
-    const bool chose = length - 1 >= first_choice();
-    index_->Truncate(chose ? FirstLocal(length - 1) : 0);
+    // As if a question had begun there: one will, where an answer is taken back.
+    index_->Truncate(length > first_sparse() ? FirstLocal(length - 1) : 0);
   }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
@@ -106,11 +106,13 @@ class BlocksPolicy : public AttentionPolicy {
     return std::max<int64_t>(0, position + 1 - spec_.local_windows_len) / spec_.block_size;
   }
 
-  // The first row that does not see everything.
-  int64_t first_choice() const {
+  // The first position that has more blocks before its window than it may choose, and the first row
+  // that chooses.
+  int64_t first_sparse() const {
     const int64_t blocks = initial_ + spec_.second_block_count + 1;
-    return std::max(ask_from_, blocks * spec_.block_size + spec_.local_windows_len - 1);
+    return blocks * spec_.block_size + spec_.local_windows_len - 1;
   }
+  int64_t first_choice() const { return std::max(ask_from_, first_sparse()); }
 
   // Tiles that a row looks at, with so many chosen blocks.
   int64_t PartsOf(int64_t chosen, int64_t local, int64_t position) const {

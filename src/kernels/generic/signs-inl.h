@@ -34,23 +34,24 @@ GODWIT_INLINE float LargestOf(const ScoreSignsArgs& args, int64_t row, const Sig
   const Vec nothing = Set1(-__builtin_inff());
   Vec largest = nothing;
   for (int64_t j = 0; j < kTileTokens; j += kLanes) {
-    const Vec score = Mul(Sub(LoadWords(words + j), offset), Load(args.scales + j));
-    largest = Max(Select(LanesBetween(0, args.keys - j), score, nothing), largest);
+    Vec score = Mul(Sub(LoadWords(words + j), offset), Load(args.scales + j));
+    if (args.keys < kTileTokens) score = Select(LanesBetween(0, args.keys - j), score, nothing);
+    largest = Max(score, largest);
   }
   return ReduceMax(largest);
 }
 
 void ScoreSigns(const ScoreSignsArgs& args) noexcept {
   constexpr int64_t kBytes = 4 * kLanes;  // of a vector
+  constexpr int64_t kLine = 64;
   const int64_t bytes = args.groups * (kTileTokens / 2);
+  for (int64_t line = 0; args.next != nullptr && line < bytes + 2 * kTileTokens; line += kLine) {
+    __builtin_prefetch(args.next + line);
+  }
   for (int64_t row = 0; row < args.rows; ++row) {
     const uint8_t* tables = args.tables + row * bytes;
     SignSums sums = {Zero(), Zero(), Zero(), Zero()};
     for (int64_t at = 0; at < bytes; at += 2 * kBytes) {
-      if (row == 0 && args.next != nullptr) {
-        for (int64_t line = 0; line < 2 * kBytes; line += 64)
-          __builtin_prefetch(args.next + at + line);
-      }
       AddGroups(tables + at, LoadBytes(args.signs + at), LoadBytes(args.signs + at + kBytes), sums);
     }
     args.scores[row * args.scores_stride] = LargestOf(args, row, sums);

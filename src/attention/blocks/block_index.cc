@@ -21,6 +21,10 @@ BlockIndex::BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool,
       rank_(static_cast<size_t>(pool_->layout().layers), -1),
       filled_(layers.size(), 0) {
   assert(tiles_per_page_ >= 1 && shape_.tokens % kTileTokens == 0);
+  if (shape_.signs()) {
+    centres_.resize(layers.size() *
+                    static_cast<size_t>(pool_->layout().kv_heads * pool_->layout().head_dim));
+  }
   for (size_t i = 0; i < layers.size(); ++i) {
     rank_[static_cast<size_t>(layers[i])] = static_cast<int64_t>(i);
   }
@@ -42,6 +46,7 @@ BlockIndex::BlockIndex(const BlockIndex& other)
       tiles_per_page_(other.tiles_per_page_),
       rank_(other.rank_),
       filled_(other.filled_),
+      centres_(other.centres_),
       ids_(other.ids_),
       data_(other.data_) {
   pool_->Share(ids_);
@@ -59,6 +64,7 @@ int64_t BlockIndex::page_of(int64_t block) const {
 }
 
 void BlockIndex::Truncate(int64_t blocks) {
+  if (blocks < shape_.centre_blocks) blocks = 0;
   for (int64_t& filled : filled_) filled = std::min(filled, blocks);
   const int64_t pages = blocks == 0 ? 0 : page_of(blocks - 1) + 1;
   const auto entries = static_cast<size_t>(pages) * filled_.size();
@@ -128,6 +134,12 @@ void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
   // Of a worker: the keys of a block, and a representative of floats.
   const auto scratch = exec.workspace.Matrix<float>(
       exec.pool.threads(), layout.head_dim * shape_.tokens + 2 * layout.head_dim);
+  if (shape_.signs() && filled == 0) {
+    assert(blocks >= shape_.centre_blocks);
+    exec.Parallel(layout.kv_heads, [&](int64_t head, int worker) {
+      FindCentre(layer, kv, head, scratch.Row(worker));
+    });
+  }
   // A core takes the representatives that lie in one tile: no two write into one line of memory.
   const int64_t first_tile = filled * shape_.parts / kTileTokens;
   const int64_t tiles = (blocks * shape_.parts - 1) / kTileTokens + 1 - first_tile;
@@ -138,13 +150,30 @@ void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
   filled = std::max(filled, std::min(blocks, lasting));
 }
 
+float* BlockIndex::Centre(int64_t layer, int64_t head) const {
+  const int64_t row = static_cast<int64_t>(RankOf(layer)) * pool_->layout().kv_heads + head;
+  return const_cast<float*>(centres_.data()) + row * pool_->layout().head_dim;
+}
+
+void BlockIndex::FindCentre(int64_t layer, const ops::KvView& kv, int64_t head, float* scratch) {
+  const int64_t head_dim = pool_->layout().head_dim;
+  const int64_t tokens = shape_.centre_blocks * shape_.tokens;
+  float* const centre = Centre(layer, head);
+  std::fill_n(centre, head_dim, 0.0f);
+  for (int64_t tile = 0; tile < tokens / kTileTokens; ++tile) {
+    ReadKeys(kv, head_dim, head, tile, scratch, kTileTokens);
+    for (int64_t i = 0; i < head_dim * kTileTokens; ++i) centre[i / kTileTokens] += scratch[i];
+  }
+  for (int64_t d = 0; tokens > 0 && d < head_dim; ++d) centre[d] /= static_cast<float>(tokens);
+}
+
 void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
                           int64_t i, int64_t blocks, float* scratch) const {
   if (shape_.signs()) {
     std::byte* const tile = TileData(layer, head, i);
     const int64_t head_dim = pool_->layout().head_dim;
     ReadKeys(kv, head_dim, head, i, scratch, kTileTokens);
-    RepresentSigns(scratch, head_dim, reinterpret_cast<uint8_t*>(tile),
+    RepresentSigns(scratch, Centre(layer, head), head_dim, reinterpret_cast<uint8_t*>(tile),
                    reinterpret_cast<BF16*>(tile + SignGroups(head_dim) * kTileTokens / 2));
     return;
   }

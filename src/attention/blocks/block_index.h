@@ -27,6 +27,9 @@ struct BlockShape {
 
   int64_t part_tokens() const { return tokens / parts; }
   bool signs() const { return type == RepresentativeType::kSign; }
+  // Of signs: the first so many, whose mean key is the centre of a head's. Fill is not asked for
+  // fewer. 0: it is zero.
+  int64_t centre_blocks = 0;
 };
 
 // kTileTokens representatives of one KV head, those of neighbouring parts.
@@ -78,6 +81,8 @@ class BlockIndex {
   // What is missing of tile i, up to `blocks`.
   void FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head, int64_t i,
                 int64_t blocks, float* scratch) const;
+  void FindCentre(int64_t layer, const ops::KvView& kv, int64_t head, float* scratch);
+  float* Centre(int64_t layer, int64_t head) const;
   void Represent(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
                  int64_t block, float* scratch) const;
 
@@ -88,6 +93,7 @@ class BlockIndex {
   int64_t tiles_per_page_;           // of a head
   std::vector<int64_t> rank_;        // of each layer, among those that are indexed; -1: it is not
   std::vector<int64_t> filled_;      // blocks, of each indexed layer
+  std::vector<float> centres_;       // [indexed layers, KV heads, head_dim], of signs
   std::vector<KvPool::PageId> ids_;  // [pages, indexed layers]
   std::vector<std::byte*> data_;
 };

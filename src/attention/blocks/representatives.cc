@@ -109,7 +109,8 @@ float Represent(RepresentativeType type, const kernels::KernelTable& kernels, co
   return ops::QuantizeRow(kernels, scratch, VectorsOf(type) * head_dim, representative).scale;
 }
 
-void RepresentSigns(const float* keys, int64_t head_dim, uint8_t* signs, BF16* scales) {
+void RepresentSigns(const float* keys, const float* centre, int64_t head_dim, uint8_t* signs,
+                    BF16* scales) {
   constexpr int64_t kTokens = kernels::kTileTokens;
   std::array<float, kTokens> sums = {};
   std::fill_n(signs, SignGroups(head_dim) * kTokens / 2, uint8_t{0});
@@ -117,9 +118,10 @@ void RepresentSigns(const float* keys, int64_t head_dim, uint8_t* signs, BF16* s
     const float* const row = keys + d * kTokens;
     for (int64_t j = 0; j < kTokens; ++j) {
       const kernels::SignPlace place = kernels::SignAt(d / 4, j);
-      const int bit = row[j] > 0 ? 1 : 0;
+      const float key = row[j] - centre[d];
+      const int bit = key > 0 ? 1 : 0;
       signs[place.byte] = static_cast<uint8_t>(signs[place.byte] | bit << (place.shift + d % 4));
-      sums[static_cast<size_t>(j)] += std::abs(row[j]);
+      sums[static_cast<size_t>(j)] += std::abs(key);
     }
   }
   for (int64_t j = 0; j < kTokens; ++j) {

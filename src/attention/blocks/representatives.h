@@ -57,8 +57,11 @@ constexpr int64_t SignGroups(int64_t head_dim) {
   return (head_dim + kPad - 1) / kPad * kernels::kSignGroups;
 }
 
-// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension: signs
-// [SignGroups(head_dim), kTileTokens / 2] as kernels::SignAt has it, and scales [kTileTokens].
-void RepresentSigns(const float* keys, int64_t head_dim, uint8_t* signs, BF16* scales);
+// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension, less a centre [head_dim]
+// that all keys of a head have in common: signs [SignGroups(head_dim), kTileTokens / 2] as
+// kernels::SignAt has it, and scales [kTileTokens]. What a query makes of the centre is the same
+// for all keys, so no softmax notices.
+void RepresentSigns(const float* keys, const float* centre, int64_t head_dim, uint8_t* signs,
+                    BF16* scales);
 
 }  // namespace godwit

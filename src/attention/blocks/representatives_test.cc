@@ -252,7 +252,8 @@ TEST(SignsTest, AreABitForANumberAndAScaleForAKey) {
     random.Fill(keys, -2, 1);
     kernels::Guarded<uint8_t> signs(SignGroups(head_dim) * kTokens / 2);
     kernels::Guarded<BF16> scales(kTokens);
-    RepresentSigns(keys.data(), head_dim, signs.data(), scales.data());
+    const std::vector<float> centre(static_cast<size_t>(head_dim), -0.5f);
+    RepresentSigns(keys.data(), centre.data(), head_dim, signs.data(), scales.data());
     EXPECT_TRUE(signs.GuardsIntact());
     EXPECT_TRUE(scales.GuardsIntact());
     for (int64_t j = 0; j < kTokens; ++j) {
@@ -260,7 +261,7 @@ TEST(SignsTest, AreABitForANumberAndAScaleForAKey) {
       for (int64_t d = 0; d < 4 * SignGroups(head_dim); ++d) {
         const kernels::SignPlace place = kernels::SignAt(d / 4, j);
         const bool found = (signs[place.byte] >> (place.shift + d % 4) & 1) != 0;
-        const float key = d < head_dim ? keys[d * kTokens + j] : 0;
+        const float key = d < head_dim ? keys[d * kTokens + j] + 0.5f : 0;
         EXPECT_EQ(found, key > 0) << "dimension " << d << " of " << head_dim << ", key " << j;
         sum += std::abs(key);
       }

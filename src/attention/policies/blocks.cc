@@ -40,7 +40,7 @@ class BlocksPolicy : public AttentionPolicy {
   void Plan(const RowRun& run) override {
     const int64_t last = run.position + run.rows - 1;
     if (last < first_choice()) return;
-    if (!index_) index_.emplace(spec_.Shape(), run.cache->shared_pool(), ChoosingLayers());
+    if (!index_) index_.emplace(Shape(), run.cache->shared_pool(), ChoosingLayers());
     index_->Reserve(FirstLocal(last));
   }
 
@@ -91,6 +91,15 @@ class BlocksPolicy : public AttentionPolicy {
   // A layer with a window of the model's own is short anyway.
   bool Chooses(int64_t layer) const {
     return layer >= spec_.dense_layer_num && geometry_.windows[static_cast<size_t>(layer)] == 0;
+  }
+
+  // Whoever chooses has so many blocks before its window.
+  BlockShape Shape() const {
+    constexpr int64_t kCentreTokens = 1024;
+    BlockShape shape = spec_.Shape();
+    const int64_t enough = (kCentreTokens + spec_.block_size - 1) / spec_.block_size;
+    shape.centre_blocks = std::min(enough, initial_ + spec_.second_block_count + 1);
+    return shape;
   }
 
   std::vector<int64_t> ChoosingLayers() const {

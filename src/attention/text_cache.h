@@ -22,8 +22,8 @@ struct KvStats {
   std::vector<ops::KvRange> dropped;
   int64_t most_kept = 0;  // tokens, however many there will be
   int64_t bytes = 0;      // memory held, shared with other texts or not
-  // Of keys and values that the last step looked at, in all layers; bytes that several of its rows
-  // saw count once.
+  // Of keys and values that the last step looked at, and of what it read to choose them, in all
+  // layers; bytes that several of its rows saw together count once.
   int64_t read_bytes = 0;
 };
 

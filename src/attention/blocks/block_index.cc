@@ -147,18 +147,21 @@ void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
     FillTile(exec, layer, kv, task % layout.kv_heads, first_tile + task / layout.kv_heads, blocks,
              scratch.Row(worker));
   });
-  filled = std::max(filled, std::min(blocks, lasting));
+  // A centre of keys that do not belong to the text yet is found again.
+  const int64_t lasts = std::min(blocks, lasting);
+  if (lasts >= shape_.centre_blocks) filled = std::max(filled, lasts);
 }
 
-float* BlockIndex::Centre(int64_t layer, int64_t head) const {
-  const int64_t row = static_cast<int64_t>(RankOf(layer)) * pool_->layout().kv_heads + head;
-  return const_cast<float*>(centres_.data()) + row * pool_->layout().head_dim;
+size_t BlockIndex::CentreAt(int64_t layer, int64_t head) const {
+  const KvLayout& layout = pool_->layout();
+  return (RankOf(layer) * static_cast<size_t>(layout.kv_heads) + static_cast<size_t>(head)) *
+         static_cast<size_t>(layout.head_dim);
 }
 
 void BlockIndex::FindCentre(int64_t layer, const ops::KvView& kv, int64_t head, float* scratch) {
   const int64_t head_dim = pool_->layout().head_dim;
   const int64_t tokens = shape_.centre_blocks * shape_.tokens;
-  float* const centre = Centre(layer, head);
+  float* const centre = &centres_[CentreAt(layer, head)];
   std::fill_n(centre, head_dim, 0.0f);
   for (int64_t tile = 0; tile < tokens / kTileTokens; ++tile) {
     ReadKeys(kv, head_dim, head, tile, scratch, kTileTokens);
@@ -173,7 +176,8 @@ void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv
     std::byte* const tile = TileData(layer, head, i);
     const int64_t head_dim = pool_->layout().head_dim;
     ReadKeys(kv, head_dim, head, i, scratch, kTileTokens);
-    RepresentSigns(scratch, Centre(layer, head), head_dim, reinterpret_cast<uint8_t*>(tile),
+    RepresentSigns(scratch, &centres_[CentreAt(layer, head)], head_dim,
+                   reinterpret_cast<uint8_t*>(tile),
                    reinterpret_cast<BF16*>(tile + SignGroups(head_dim) * kTileTokens / 2));
     return;
   }
@@ -204,8 +208,8 @@ void BlockIndex::Represent(const Exec& exec, int64_t layer, const ops::KvView& k
     for (int64_t d = 0; d < width_; d += kernels::kQuad) {
       std::byte* const quad = tile + kernels::KeyAt(kernels::kQuad, d, slot);
       for (int64_t i = 0; i < kernels::kQuad; ++i) {
-        const int8_t x = d + i < width_ ? row[static_cast<size_t>(d + i)] : int8_t{0};
-        quad[i] = static_cast<std::byte>(static_cast<uint8_t>(x) ^ 0x80);
+        quad[i] =
+            static_cast<std::byte>(static_cast<uint8_t>(row[static_cast<size_t>(d + i)]) ^ 0x80);
       }
     }
     std::memcpy(tile + kernels::KeyElements(kernels::kQuad, width_) + slot * int64_t{sizeof(float)},

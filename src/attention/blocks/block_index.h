@@ -82,7 +82,7 @@ class BlockIndex {
   void FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head, int64_t i,
                 int64_t blocks, float* scratch) const;
   void FindCentre(int64_t layer, const ops::KvView& kv, int64_t head, float* scratch);
-  float* Centre(int64_t layer, int64_t head) const;
+  size_t CentreAt(int64_t layer, int64_t head) const;
   void Represent(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
                  int64_t block, float* scratch) const;
 

@@ -274,21 +274,19 @@ TEST(BlocksPolicyFork, GoesOnAsIfAlone) {
 }
 
 // Both branches of a tree fill a block, each for itself.
-TEST(BlocksPolicyTree, ABranchDoesNotSeeTheBlocksOfAnother) {
-  constexpr int64_t kRead = 645, kDrafts = 70;
+void ExpectBranchesAreAlone(const char* spec, int64_t length) {
+  constexpr int64_t kDrafts = 70;
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
   const TestText text(geometry, 1000, 8);
   const auto read = [&] {
-    auto cache = Make(geometry,
-                      "blocks:initial=0,local_windows_len=1,second_block_count=4,"
-                      "representative_num=128,representative_type=MEANSTD");
-    ReadText(*cache, text, kRead, 300);
+    auto cache = Make(geometry, spec);
+    ReadText(*cache, text, length, 300);
     return cache;
   };
   StepRows step{nullptr, &text, {}, {}};
   std::vector<float> expected;
   StepRunner runner;
-  for (const int64_t from : {kRead, int64_t{800}}) {
+  for (const int64_t from : {length, int64_t{800}}) {
     const auto rows = RowRange(from, from + kDrafts);
     const auto chain = runner.Read(*read(), text, rows, kDrafts);
     expected.insert(expected.end(), chain.begin(), chain.end());
@@ -300,7 +298,20 @@ TEST(BlocksPolicyTree, ABranchDoesNotSeeTheBlocksOfAnother) {
   }
   const auto cache = read();
   step.cache = cache.get();
-  EXPECT_EQ(runner.Run({&step, 1})[0], expected);
+  EXPECT_EQ(runner.Run({&step, 1})[0], expected) << spec;
+}
+
+TEST(BlocksPolicyTree, ABranchDoesNotSeeTheBlocksOfAnother) {
+  ExpectBranchesAreAlone(
+      "blocks:initial=0,local_windows_len=1,second_block_count=4,"
+      "representative_num=128,representative_type=MEANSTD",
+      645);
+  ExpectBranchesAreAlone("blocks:initial=0,local_windows_len=1,second_block_count=4", 645);
+}
+
+// The first blocks, whose mean key is what signs are taken from, are drafts still.
+TEST(BlocksPolicyTree, ABranchHasACentreOfItsOwn) {
+  ExpectBranchesAreAlone("blocks:initial=0,local_windows_len=1,second_block_count=1", 100);
 }
 
 TEST(BlocksPolicyRefusals, HeadsThatAreTooWide) {

@@ -79,11 +79,11 @@ void AnswerFile::Take(std::string_view line, const std::string& where, int64_t n
 const nlohmann::json* AnswerFile::Find(const Asked& asked) const {
   const auto found = answers_.find(KeyOf(asked.sample, asked.kv));
   if (found == answers_.end()) return nullptr;
-  const auto& [key, line] = *found;
+  const auto& line = found->second;
   const auto check = [&](std::string_view what, std::string_view expected, std::string_view there) {
     if (there == expected) return;
     Throw(ErrorKind::kInput, "{}:{}: {}: expected {} {}, found {}: name another file with -o",
-          QuoteUnlessPlain(file_->path()), line.number, key, what, expected, there);
+          QuoteUnlessPlain(file_->path()), line.number, found->first, what, expected, there);
   };
   check("an answer of", how_, line.how);
   check("the prompt", asked.prompt, line.prompt);

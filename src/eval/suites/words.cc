@@ -112,8 +112,7 @@ const std::vector<std::string>& Words() {
     std::vector<std::string> both(std::begin(kAdjectives), std::end(kAdjectives));
     both.insert(both.end(), std::begin(kNouns), std::end(kNouns));
     std::ranges::sort(both);
-    const auto repeated = std::ranges::unique(both);
-    both.erase(repeated.begin(), repeated.end());
+    both.erase(std::unique(both.begin(), both.end()), both.end());
     return both;
   }();
   return words;

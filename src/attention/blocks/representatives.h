@@ -23,16 +23,20 @@ enum class RepresentativeType {
   kSign,     // the sign of every number of every key, and their mean magnitude
 };
 
-// A kind as --kv spells it, and the vectors that it keeps of a part.
+// A kind as --kv spells it, the vectors that it keeps of a part, and what they are, for people.
 struct RepresentativeKind {
   std::string_view name;
   RepresentativeType type;
   int64_t vectors;
+  std::string_view description;  // "... of every 16 tokens"
 };
 inline constexpr RepresentativeKind kRepresentatives[] = {
-    {"MEAN", RepresentativeType::kMean, 1},   {"MAX", RepresentativeType::kMax, 1},
-    {"QUEST", RepresentativeType::kQuest, 2}, {"MEANSTD", RepresentativeType::kMeanStd, 2},
-    {"FIX", RepresentativeType::kFixed, 1},   {"SIGN", RepresentativeType::kSign, 1},
+    {"MEAN", RepresentativeType::kMean, 1, "the mean of the keys"},
+    {"MAX", RepresentativeType::kMax, 1, "the largest numbers of the keys"},
+    {"QUEST", RepresentativeType::kQuest, 2, "the box around the keys"},
+    {"MEANSTD", RepresentativeType::kMeanStd, 2, "the mean and the spread of the keys"},
+    {"FIX", RepresentativeType::kFixed, 1, "the first of the keys"},
+    {"SIGN", RepresentativeType::kSign, 1, "the signs of the keys"},
 };
 
 constexpr int64_t VectorsOf(RepresentativeType type) {

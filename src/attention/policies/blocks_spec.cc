@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <optional>
+#include <set>
 
 #include "attention/policies/sinks_spec.h"
 #include "base/error.h"
@@ -152,9 +153,29 @@ std::string BlocksSpec::ToString() const {
   return text;
 }
 
+std::string BlocksSpec::Explain() const {
+  const int64_t part = Shape().part_tokens();
+  std::string_view representative;
+  for (const RepresentativeKind& kind : kRepresentatives) {
+    if (kind.type == representative_type) representative = kind.description;
+  }
+  return fmt::format(
+      "Every token is kept. The context is read as by dense; a token of the question or the answer "
+      "sees {}the last {} tokens, in whole blocks of {}, and the {} blocks between that matter "
+      "most "
+      "to it. {}, in every layer, by {} of every {}.{}",
+      initial > 0 ? fmt::format("the first {} and ", initial) : "", local_windows_len, block_size,
+      second_block_count,
+      separate ? "Each KV head chooses for itself" : "All heads choose together", representative,
+      part == 1 ? "token" : fmt::format("{} tokens", part),
+      dense_layer_num > 0 ? fmt::format(" The first {} layers see everything.", dense_layer_num)
+                          : "");
+}
+
 BlocksSpec ParseBlocksSpec(std::string_view arguments) {
   BlocksSpec spec;
-  for (bool more = !arguments.empty(); more;) {
+  std::set<std::string_view> given;
+  for (bool more = !arguments.empty(), first = true; more; first = false) {
     const size_t comma = arguments.find(',');
     const std::string_view setting = arguments.substr(0, comma);
     more = comma != std::string_view::npos;
@@ -162,8 +183,16 @@ BlocksSpec ParseBlocksSpec(std::string_view arguments) {
     const size_t equals = setting.find('=');
     if (equals == std::string_view::npos) {
       SetPreset(spec, setting);
-    } else {
-      SetKey(spec, setting.substr(0, equals), setting.substr(equals + 1));
+      if (!first) {
+        Throw(ErrorKind::kInput, "the KV policy blocks: the preset {} comes before all settings",
+              setting);
+      }
+      continue;
+    }
+    const std::string_view key = setting.substr(0, equals);
+    SetKey(spec, key, setting.substr(equals + 1));
+    if (!given.insert(key).second) {
+      Throw(ErrorKind::kInput, "the KV policy blocks: {} is given twice", key);
     }
   }
   Check(spec);

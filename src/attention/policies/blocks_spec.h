@@ -26,6 +26,8 @@ struct BlocksSpec {
   BlockShape Shape() const;
   // As --kv spells it: what differs from the preset `blocks`.
   std::string ToString() const;
+  // What it means, in sentences for people.
+  std::string Explain() const;
 };
 
 // arguments: what follows "blocks:", or nothing. Throws Error(kInput) for what makes no sense.

@@ -70,7 +70,7 @@ TEST(BlocksSpecTest, PagesAreTheRepresentativesByTheirVectors) {
   expect("meanstd,representative_num=128", 64, 1);
   expect("representative_type=MEAN,representative_num=1", 1, 64);
   expect("representative_type=MEAN,representative_num=64", 64, 1);
-  expect("block_size=192,quest", 8, 24);
+  expect("quest,block_size=192", 8, 24);
 }
 
 std::string Refusal(std::string_view arguments) {
@@ -103,6 +103,32 @@ TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
   EXPECT_THAT(Refusal("representative_type=DYNAMIC"),
               EndsWith("representative_type is one of MEAN, MAX, QUEST, MEANSTD, FIX, SIGN, not "
                        "\"DYNAMIC\""));
+}
+
+TEST(BlocksSpecTest, RefusesToChooseBetweenTwoSettings) {
+  EXPECT_EQ(Refusal("block_size=64,initial=0,block_size=64"),
+            "the KV policy blocks: block_size is given twice");
+  EXPECT_EQ(Refusal("representative_type=MEAN,representative_type=MAX"),
+            "the KV policy blocks: representative_type is given twice");
+  for (const char* arguments : {"initial=0,quest", "meanstd,quest"}) {
+    EXPECT_EQ(Refusal(arguments),
+              "the KV policy blocks: the preset quest comes before all settings");
+  }
+}
+
+TEST(BlocksSpecTest, ExplainsItself) {
+  EXPECT_EQ(ParseBlocksSpec("").Explain(),
+            "Every token is kept. The context is read as by dense; a token of the question or the "
+            "answer sees the first 64 and the last 1024 tokens, in whole blocks of 64, and the 48 "
+            "blocks between that matter most to it. Each KV head chooses for itself, in every "
+            "layer, by the signs of the keys of every token.");
+  EXPECT_EQ(ParseBlocksSpec("meanstd,initial=0,dense_layer_num=2,head_select_mode=SHARED,"
+                            "block_size=128,representative_num=2")
+                .Explain(),
+            "Every token is kept. The context is read as by dense; a token of the question or the "
+            "answer sees the last 1024 tokens, in whole blocks of 128, and the 48 blocks between "
+            "that matter most to it. All heads choose together, in every layer, by the mean and "
+            "the spread of the keys of every 128 tokens. The first 2 layers see everything.");
 }
 
 TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {

@@ -70,12 +70,20 @@ struct RunQueries {
   MatrixView<const float> q;
 };
 
+// What is derived from the keys of a text: memory held, and what of it a token reads in all layers.
+struct IndexSize {
+  int64_t held_bytes = 0;
+  int64_t read_bytes = 0;
+};
+
 class AttentionPolicy {
  public:
   virtual ~AttentionPolicy() = default;
 
   // As --kv spells it.
   virtual std::string name() const = 0;
+  // What of the text is kept and what a token sees of it, in sentences for people.
+  virtual std::string Explain() const = 0;
   // The length that a text may reach; INT64_MAX: any.
   virtual int64_t limit_tokens() const = 0;
   // Tokens that the next one sees at most, however many there will be.
@@ -84,6 +92,11 @@ class AttentionPolicy {
   // What a text of `length` tokens has forgotten: no token from there on sees these positions. The
   // cache may drop them.
   virtual ops::KvRange Forgotten(int64_t length) const = 0;
+
+  // Of a token of an answer, before there is one (kv_cost.h): keys of each KV head that it sees in
+  // a layer, at most and with its own, and what is derived from keys by then, in pages of `layout`.
+  virtual int64_t SeenKeys(int64_t layer, int64_t position) const = 0;
+  virtual IndexSize IndexAt(const KvLayout& /*layout*/, int64_t /*position*/) const { return {}; }
 
   // Before a text is read, or read on: the tokens before `position` are its context, those from
   // there on ask about it, and go on. Read tokens stay on the side on which they were. A policy

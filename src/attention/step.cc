@@ -19,29 +19,37 @@ bool EndsRun(const Segment& segment, size_t row) {
          (!segment.parents.empty() && segment.parents[row + 1] != static_cast<int32_t>(row));
 }
 
-// Bytes of keys and values that the rows of a run look at, each once, and of what was read to
-// choose them.
-int64_t ReadBytes(const RowRun& rows, const Looks& looks) {
+// Positions in [begin, end), those of all KV heads, that a look lists.
+int64_t Listed(const Look& look, int64_t kv_heads, int64_t begin, int64_t end) {
+  if (look.parts.empty()) return std::max<int64_t>(0, end - begin) * kv_heads;
+  int64_t positions = 0;
+  for (const auto& parts : look.parts) {
+    for (const ops::TilePart& part : parts) {
+      const int64_t tile = part.tile * kTileTokens;
+      positions +=
+          std::max<int64_t>(0, std::min(end, tile + part.end) - std::max(begin, tile + part.begin));
+    }
+  }
+  return positions;
+}
+
+// What the rows of a run look at, and what was read to choose it.
+KvReads ReadsOf(const RowRun& rows, const Looks& looks) {
   const KvLayout& layout = rows.cache->layout();
-  int64_t positions = 0;  // of all KV heads
+  KvReads reads{.bytes = looks.read_bytes()};
   for (const Look& look : looks.span()) {
     const int64_t first = std::max(rows.position, look.visible.from);
     const int64_t last = std::min(rows.position + rows.rows, look.visible.until) - 1;
     if (first > last) continue;
-    const int64_t begin = look.visible.At(first).begin, end = look.visible.At(last).end;
-    if (look.parts.empty()) {
-      positions += std::max<int64_t>(0, end - begin) * layout.kv_heads;
-      continue;
-    }
-    for (const auto& parts : look.parts) {
-      for (const ops::TilePart& part : parts) {
-        const int64_t tile = part.tile * kTileTokens;
-        positions += std::max<int64_t>(
-            0, std::min(end, tile + part.end) - std::max(begin, tile + part.begin));
-      }
+    const int64_t positions =
+        Listed(look, layout.kv_heads, look.visible.At(first).begin, look.visible.At(last).end);
+    reads.bytes += positions * (layout.head_bytes() / kTileTokens);
+    for (int64_t row = first; row <= last; ++row) {
+      const auto [begin, end] = look.visible.At(row);
+      reads.met_keys += Listed(look, layout.kv_heads, begin, end);
     }
   }
-  return positions * (layout.head_bytes() / kTileTokens) + looks.read_bytes();
+  return reads;
 }
 
 }  // namespace
@@ -98,7 +106,7 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
            .ancestors = ancestors,
            .first_write = 0,
            .chain = segment.parents.empty(),
-           .read_bytes = 0};
+           .reads = {}};
     longest = std::max(longest, run.rows.position + run.rows.rows - length);
     begin = row + 1;
   }
@@ -216,7 +224,7 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
   const MatrixView<const float> in_text = encode(
       {positions.cos.Rows(first, first + q.rows), positions.sin.Rows(first, first + q.rows)});
   const Looks looks = text.policy_->Select(rows, layer, {exec_, in_text});
-  run.read_bytes += ReadBytes(rows, looks);
+  run.reads += ReadsOf(rows, looks);
   const auto sources =
       exec_.workspace.Matrix<ops::AttentionSource>(1, std::ssize(looks.span())).RowSpan(0);
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -269,9 +277,9 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
 
 void AttentionStep::End() {
   const auto runs = std::span<const Run>(runs_).first(run_count_);
-  for (const Run& run : runs) run.text->read_bytes_ = 0;
+  for (const Run& run : runs) run.text->reads_ = {};
   for (const Run& run : runs) {
-    run.text->read_bytes_ += run.read_bytes;
+    run.text->reads_ += run.reads;
     if (run.chain) run.text->Append(run.rows.rows);
   }
   ended_ = true;

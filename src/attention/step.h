@@ -68,7 +68,7 @@ class AttentionStep {
     std::span<const int64_t> ancestors;
     int64_t first_write;  // among all tasks that write: one for each tile and KV head
     bool chain;           // the only run of its segment
-    int64_t read_bytes;   // KvStats
+    KvReads reads;
   };
 
   void Plan(const Segment& segment, int64_t first_row);

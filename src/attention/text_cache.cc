@@ -22,7 +22,7 @@ TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> po
       cache_(other.cache_.Fork()),
       rotary_(other.rotary_),
       int8_products_(other.int8_products_),
-      read_bytes_(other.read_bytes_) {}
+      reads_(other.reads_) {}
 
 std::unique_ptr<TextCache> TextCache::Fork() const {
   return std::unique_ptr<TextCache>(new TextCache(*this, policy_->Fork()));
@@ -99,7 +99,8 @@ KvStats TextCache::Stats() const {
                 .kept = length() - (forgotten.end - forgotten.begin),
                 .most_kept = policy_->most_kept(),
                 .bytes = cache_.bytes() + policy_->bytes(),
-                .read_bytes = read_bytes_};
+                .read_bytes = reads_.bytes,
+                .met_keys = reads_.met_keys};
   if (forgotten.begin < forgotten.end) stats.dropped.push_back(forgotten);
   return stats;
 }

@@ -25,6 +25,20 @@ struct KvStats {
   // Of keys and values that the last step looked at, and of what it read to choose them, in all
   // layers; bytes that several of its rows saw together count once.
   int64_t read_bytes = 0;
+  // Keys that its rows met, once for every row and KV head, in all layers.
+  int64_t met_keys = 0;
+};
+
+// What a step read of a text, as KvStats has it.
+struct KvReads {
+  int64_t bytes = 0;
+  int64_t met_keys = 0;
+
+  KvReads& operator+=(const KvReads& other) {
+    bytes += other.bytes;
+    met_keys += other.met_keys;
+    return *this;
+  }
 };
 
 class TextCache {
@@ -91,7 +105,7 @@ class TextCache {
   KvCache cache_;
   RotaryEncoding rotary_;
   bool int8_products_;
-  int64_t read_bytes_ = 0;
+  KvReads reads_;
 
   // Of the step in progress, or the tree that waits for Accept.
   RotaryStep positions_;  // of the rows, in the text

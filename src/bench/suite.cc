@@ -211,10 +211,12 @@ class Suite {
     }
   }
 
-  // The text, one of an index, grows by `count` tokens, in chunks; logits_ are those of the last.
-  void ReadTogether(int64_t index, TextCache& text, const Exec& exec, int64_t count,
-                    Phase phase = Phase::kPrompt) {
+  // The text, one of an index, grows by `count` tokens, in chunks; what they read of it. logits_
+  // are those of the last.
+  KvReads ReadTogether(int64_t index, TextCache& text, const Exec& exec, int64_t count,
+                       Phase phase = Phase::kPrompt) {
     const std::vector<int32_t> tokens = Tokens(spec_, index, text.length(), count);
+    KvReads reads;
     for (int64_t at = 0; at < count;) {
       const int64_t n = std::min(count - at, options_.chunk_tokens);
       const Segment segment{
@@ -222,14 +224,16 @@ class Suite {
           .text = &text,
           .phase = phase};
       Step(exec, {&segment, 1}, at + n == count);
+      reads += ReadsOf(text);
       at += n;
     }
+    return reads;
   }
 
-  // Every text grows by as many tokens as it has here, one in each step; the bytes of their caches
-  // that were read. logits_ are those of the last tokens.
-  int64_t Continue(Texts texts, const Exec& exec, std::span<const std::vector<int32_t>> tokens) {
-    int64_t bytes = 0;
+  // Every text grows by as many tokens as it has here, one in each step; what they read of their
+  // caches. logits_ are those of the last tokens.
+  KvReads Continue(Texts texts, const Exec& exec, std::span<const std::vector<int32_t>> tokens) {
+    KvReads reads;
     std::vector<Segment> segments(texts.size());
     for (size_t at = 0; at < tokens.front().size(); ++at) {
       for (size_t i = 0; i < texts.size(); ++i) {
@@ -238,9 +242,14 @@ class Suite {
                        .phase = Phase::kDecode};
       }
       Step(exec, segments, /*wants_logits=*/true);
-      for (const auto& text : texts) bytes += text->Stats().read_bytes;
+      for (const auto& text : texts) reads += ReadsOf(*text);
     }
-    return bytes;
+    return reads;
+  }
+
+  static KvReads ReadsOf(const TextCache& text) {
+    const KvStats stats = text.Stats();
+    return {.bytes = stats.read_bytes, .met_keys = stats.met_keys};
   }
 
   std::vector<std::vector<int32_t>> NextTokens(Texts texts, int64_t count) const {
@@ -292,31 +301,23 @@ class Suite {
       to.peaks.push_back(peak.per_second);
       to.peak_name = peak.kind;
     }
-    const int64_t kept_before = texts.front()->Stats().kept;
 
     const auto tokens = NextTokens(texts, test.predict_tokens);
-    int64_t cache_bytes = 0;
     const double begin_ms = options_.now_ms();
-    if (reads_prompt) {
-      ReadTogether(0, *texts.front(), exec, test.prompt_tokens);
-    } else {
-      cache_bytes = Continue(texts, exec, tokens);
-    }
+    const KvReads reads = reads_prompt ? ReadTogether(0, *texts.front(), exec, test.prompt_tokens)
+                                       : Continue(texts, exec, tokens);
     to.seconds.push_back((options_.now_ms() - begin_ms) / 1000);
 
-    const KvStats stats = texts.front()->Stats();
-    const KeptTokens kept{kept_before, stats.kept};
-    const int64_t steps_with_logits = reads_prompt ? 1 : test.predict_tokens;
-    to.multiply_adds =
-        static_cast<double>(test.texts) *
-        static_cast<double>(MultiplyAdds(spec_, kept, test.tokens(), steps_with_logits));
+    const int64_t rows_with_logits = reads_prompt ? 1 : test.texts * test.predict_tokens;
+    to.multiply_adds = static_cast<double>(
+        MultiplyAdds(spec_, test.texts * test.tokens(), rows_with_logits, reads.met_keys));
     to.bytes = static_cast<double>(test.predict_tokens) * static_cast<double>(model_.step_bytes()) +
-               static_cast<double>(cache_bytes);
+               static_cast<double>(reads.bytes);
     std::vector<uint64_t> hashes;
     for (size_t i = 0; i < texts.size(); ++i) hashes.push_back(HashOf(i));
     to.agree &= to.hashes.empty() || to.hashes == hashes;
     to.hashes = std::move(hashes);
-    to.policy = stats.policy;
+    to.policy = texts.front()->policy().name();
     to.kv_bytes = 0;
     for (const auto& text : texts) to.kv_bytes += text->Stats().bytes;
   }
@@ -412,12 +413,15 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
     PolicyOptions policy_options = options.policy;
     policy_options.context = lengths.front();
     // What is forgotten goes after the step, in whole tiles.
+    const auto policy = MakePolicy(Geometry(spec), policy_options);
     const int64_t held =
-        CheckedAdd(MakePolicy(Geometry(spec), policy_options)->most_kept(),
+        CheckedAdd(policy->most_kept(),
                    options.chunk_tokens + TextCache::kTokensToGoBack + 2 * kernels::kTileTokens)
             .value_or(INT64_MAX);
     for (const int64_t length : lengths) {
+      const int64_t index_bytes = policy->IndexAt(layout, length - 1).held_bytes;
       kv_bytes = CheckedAdd(kv_bytes, layout.BytesFor(std::min(length, held))).value_or(INT64_MAX);
+      kv_bytes = CheckedAdd(kv_bytes, index_bytes).value_or(INT64_MAX);
     }
     longest = std::max(longest, lengths.front());
     most_texts = std::max(most_texts, std::ssize(lengths));

@@ -17,21 +17,11 @@ int64_t LayerWeights(const DecoderSpec& spec) {
 
 int64_t HeadWeights(const DecoderSpec& spec) { return spec.vocab_size * spec.hidden_size; }
 
-int64_t SeenKeys(const DecoderSpec& spec, KeptTokens kept, int64_t tokens) {
-  int64_t seen = 0;
-  for (const int64_t window : spec.windows) {
-    for (int64_t i = 0; i < tokens; ++i) {
-      // Those that were kept when the token came, which a policy that forgets holds down.
-      const int64_t visible = std::min(kept.before + i, kept.after) + 1;
-      seen += window == 0 ? visible : std::min(window, visible);
-    }
-  }
-  return seen;
-}
-
-int64_t MultiplyAdds(const DecoderSpec& spec, KeptTokens kept, int64_t tokens, int64_t logit_rows) {
+int64_t MultiplyAdds(const DecoderSpec& spec, int64_t tokens, int64_t logit_rows,
+                     int64_t met_keys) {
+  const int64_t group = spec.heads / spec.kv_heads;
   return tokens * LayerWeights(spec) + logit_rows * HeadWeights(spec) +
-         2 * spec.heads * spec.head_dim * SeenKeys(spec, kept, tokens);
+         2 * group * spec.head_dim * met_keys;
 }
 
 }  // namespace godwit::bench

@@ -14,17 +14,9 @@ int64_t LayerWeights(const DecoderSpec& spec);
 // Of the output head, which only the last token of a prompt meets.
 int64_t HeadWeights(const DecoderSpec& spec);
 
-// How many tokens a policy kept before some tokens were read, and after (KvStats::kept).
-struct KeptTokens {
-  int64_t before;
-  int64_t after;
-};
-
-// Keys that `tokens` tokens see, each itself included: the sum over the tokens and the layers.
-int64_t SeenKeys(const DecoderSpec& spec, KeptTokens kept, int64_t tokens);
-
 // Multiply-adds of `tokens` tokens read together, of which `logit_rows` meet the output head:
-// matrices, and two products of head_dim for every query head and key that it sees.
-int64_t MultiplyAdds(const DecoderSpec& spec, KeptTokens kept, int64_t tokens, int64_t logit_rows);
+// matrices, and two products of head_dim for every query head and key that it meets
+// (KvStats::met_keys).
+int64_t MultiplyAdds(const DecoderSpec& spec, int64_t tokens, int64_t logit_rows, int64_t met_keys);
 
 }  // namespace godwit::bench

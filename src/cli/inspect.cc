@@ -45,7 +45,7 @@ struct ModelFacts {
   // The longest context whose cache fits beside the weights.
   int64_t LargestContextIn(const Machine& machine, DType kv_type) const {
     return LargestContext(
-        LayoutOf(Geometry(spec), kv_type),
+        LayoutOf(Geometry(spec), kv_type), /*policy=*/nullptr,
         machine.memory.available_bytes - weights.loaded_bytes.value_or(weights.file_bytes));
   }
 

@@ -2,24 +2,37 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
 
 namespace godwit {
 
-int64_t LargestContext(const KvLayout& layout, int64_t free_bytes) {
-  const int64_t pages = std::max<int64_t>(0, free_bytes) / layout.BytesFor(1);
-  return pages * kernels::kTileTokens;
+int64_t KvBytes(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens) {
+  const int64_t index =
+      policy == nullptr || tokens < 1 ? 0 : policy->IndexAt(layout, tokens - 1).held_bytes;
+  return CheckedAdd(layout.BytesFor(tokens), index).value_or(INT64_MAX);
 }
 
-void CheckKvFits(const KvLayout& layout, int64_t tokens, int64_t budget_bytes) {
-  const int64_t bytes = layout.BytesFor(tokens);
+int64_t LargestContext(const KvLayout& layout, const AttentionPolicy* policy, int64_t free_bytes) {
+  int64_t fit = 0, beyond = std::max<int64_t>(0, free_bytes) / layout.BytesFor(1) + 1;  // pages
+  while (beyond - fit > 1) {
+    const int64_t pages = fit + (beyond - fit) / 2;
+    const bool fits = KvBytes(layout, policy, pages * kernels::kTileTokens) <= free_bytes;
+    (fits ? fit : beyond) = pages;
+  }
+  return fit * kernels::kTileTokens;
+}
+
+void CheckKvFits(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens,
+                 int64_t budget_bytes) {
+  const int64_t bytes = KvBytes(layout, policy, tokens);
   if (bytes <= budget_bytes) return;
   Throw(ErrorKind::kMemory,
         "the KV cache of {} tokens in {} takes {}, and {} are there for KV caches, enough for {} "
         "tokens",
         tokens, Name(layout.dtype), FormatBytes(bytes), FormatBytes(budget_bytes),
-        LargestContext(layout, budget_bytes));
+        LargestContext(layout, policy, budget_bytes));
 }
 
 }  // namespace godwit

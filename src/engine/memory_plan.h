@@ -3,15 +3,21 @@
 
 #include <cstdint>
 
+#include "attention/policy.h"
 #include "kv/kv_layout.h"
 
 namespace godwit {
 
+// The KV cache of `tokens` tokens that are asked about, with what the policy derives from it; null:
+// of a policy that derives nothing.
+int64_t KvBytes(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens);
+
 // The longest context whose KV cache fits into `free_bytes`, in tokens.
-int64_t LargestContext(const KvLayout& layout, int64_t free_bytes);
+int64_t LargestContext(const KvLayout& layout, const AttentionPolicy* policy, int64_t free_bytes);
 
 // Throws Error(kMemory) with the numbers if the KV cache of `tokens` tokens is larger than
 // `budget_bytes`, which all caches of an engine may take together.
-void CheckKvFits(const KvLayout& layout, int64_t tokens, int64_t budget_bytes);
+void CheckKvFits(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens,
+                 int64_t budget_bytes);
 
 }  // namespace godwit

@@ -15,21 +15,22 @@ KvLayout Llama8B(DType dtype) {
 
 TEST(MemoryPlan, CountsKvBytesPageByPage) {
   // 2 bytes * (keys + values) * 32 layers * 8 heads * 128 = 128 KiB a token.
-  EXPECT_EQ(LargestContext(Llama8B(DType::kBF16), int64_t{16} << 30), 131072);
-  EXPECT_EQ(LargestContext(Llama8B(DType::kBF16), (int64_t{16} << 30) - 1), 131072 - 64);
-  EXPECT_EQ(LargestContext(Llama8B(DType::kF32), int64_t{16} << 30), 65536);
-  EXPECT_EQ(LargestContext(Llama8B(DType::kF32), -1), 0);
+  EXPECT_EQ(LargestContext(Llama8B(DType::kBF16), nullptr, int64_t{16} << 30), 131072);
+  EXPECT_EQ(LargestContext(Llama8B(DType::kBF16), nullptr, (int64_t{16} << 30) - 1), 131072 - 64);
+  EXPECT_EQ(LargestContext(Llama8B(DType::kF32), nullptr, int64_t{16} << 30), 65536);
+  EXPECT_EQ(LargestContext(Llama8B(DType::kF32), nullptr, -1), 0);
 }
 
 TEST(MemoryPlan, RefusesWhatDoesNotFitWithTheNumbers) {
-  CheckKvFits(Llama8B(DType::kBF16), 1024, int64_t{128} << 20);
+  CheckKvFits(Llama8B(DType::kBF16), nullptr, 1024, int64_t{128} << 20);
   EXPECT_STREQ(
       ErrorOf(ErrorKind::kMemory,
-              [] { CheckKvFits(Llama8B(DType::kBF16), 1025, int64_t{128} << 20); })
+              [] { CheckKvFits(Llama8B(DType::kBF16), nullptr, 1025, int64_t{128} << 20); })
           .c_str(),
       "the KV cache of 1025 tokens in BF16 takes 136.0 MiB, and 128.0 MiB are there for KV "
       "caches, enough for 1024 tokens");
-  ErrorOf(ErrorKind::kMemory, [] { CheckKvFits(Llama8B(DType::kF32), INT64_MAX, INT64_MAX - 1); });
+  ErrorOf(ErrorKind::kMemory,
+          [] { CheckKvFits(Llama8B(DType::kF32), nullptr, INT64_MAX, INT64_MAX - 1); });
 }
 
 }  // namespace

@@ -203,6 +203,18 @@ TEST(Scheduler, AllFinishThoughMemoryIsShort) {
       HasSubstr("the smallest cache"));
 }
 
+// What fits is what fits beside the index of its question.
+TEST(Scheduler, TheIndexOfBlocksTakesMemoryToo) {
+  const SessionOptions session{.kv = "blocks:initial=0,local_windows_len=1,second_block_count=1"};
+  const int64_t page_set = Engine(kTiny, {.threads = 1}).KvBytes(1, session);
+  const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = 7 * page_set});
+  EXPECT_EQ(engine.KvBytes(384, session), 7 * page_set);
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kMemory, [&] { engine.Submit(Prompt(0, 385), Greedy(1), session); }),
+      HasSubstr("enough for 384 tokens"));
+  EXPECT_EQ(engine.Submit(Prompt(0, 384), Greedy(1), session).Wait().tokens.size(), 1);
+}
+
 // Session::Logits is a request like others: it waits for memory, and gives way to an older one.
 TEST(Scheduler, LogitsWaitForMemoryAsRequestsDo) {
   const Engine roomy(kTiny, {.threads = 1});

@@ -22,29 +22,26 @@ int64_t ContextOf(const SessionOptions& options, const DecoderSpec& spec) {
 
 TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
     : engine_(engine),
-      policy_{.spec = options.kv,
-              .kv_type = ChooseKvType(options.kv_type, engine.weight_types),
-              .context = ContextOf(options, engine.spec),
-              .prefill = options.prefill},
+      options_{.spec = options.kv,
+               .kv_type = ChooseKvType(options.kv_type, engine.weight_types),
+               .context = ContextOf(options, engine.spec),
+               .prefill = options.prefill},
       chunk_tokens_(options.chunk_tokens) {
-  policy_.int8_products = ChooseInt8Attention(options.int8_attention, policy_.kv_type);
+  options_.int8_products = ChooseInt8Attention(options.int8_attention, options_.kv_type);
   if (chunk_tokens_ < 1 || chunk_tokens_ > 1 << 20) {
     Throw(ErrorKind::kInput, "prompt chunks of {} tokens, expected 1 to {}", chunk_tokens_,
           1 << 20);
   }
-  const auto policy = MakePolicy(Geometry(engine.spec), policy_);
-  limit_tokens_ = policy->limit_tokens();
-  most_kept_ = policy->most_kept();
-  tells_question_ = policy->tells_question();
-  pool_ = engine.PoolOf(policy_.kv_type);
+  policy_ = MakePolicy(Geometry(engine.spec), options_);
+  pool_ = engine.PoolOf(options_.kv_type);
   // A text without an end will hold that much sooner or later.
-  if (limit_tokens_ == INT64_MAX) {
-    CheckKvFits(pool_->layout(), TokensAtOnce(INT64_MAX), pool_->budget().bytes());
+  if (limit_tokens() == INT64_MAX) {
+    CheckKvFits(pool_->layout(), policy_.get(), TokensAtOnce(INT64_MAX), pool_->budget().bytes());
   }
 }
 
 std::unique_ptr<TextCache> TextPlan::NewText() const {
-  return MakeTextCache(Geometry(engine_.spec), policy_, pool_);
+  return MakeTextCache(Geometry(engine_.spec), options_, pool_);
 }
 
 std::vector<int32_t> TextPlan::WithSink(std::span<const int32_t> tokens) const {
@@ -61,12 +58,12 @@ void TextPlan::RefuseLength(const std::string& tokens, std::optional<int64_t> co
   const int64_t most = engine_.spec.max_context;
   ThrowWith({.code = ErrorCode::kPromptTooLong,
              .found = count.value_or(most + 1),
-             .limit = std::min(limit_tokens_, most),
+             .limit = std::min(limit_tokens(), most),
              .fits = most,
              .learned_positions = Geometry(engine_.spec).learned_positions},
             ErrorKind::kInput,
             "the prompt has {} and the context holds {} (the model was made for up to {})", tokens,
-            limit_tokens_, most);
+            limit_tokens(), most);
 }
 
 void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
@@ -78,29 +75,30 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
             engine_.spec.vocab_size);
     }
   }
-  if (n > limit_tokens_) RefuseLength(fmt::format("{} tokens", n), n);
-  CheckKvFits(pool_->layout(), TokensAtOnce(n), pool_->budget().bytes());
+  if (n > limit_tokens()) RefuseLength(fmt::format("{} tokens", n), n);
+  CheckKvFits(pool_->layout(), policy_.get(), TokensAtOnce(n), pool_->budget().bytes());
 }
 
 bool TextPlan::SharesWith(const TextPlan& other) const {
-  return policy_.spec == other.policy_.spec && policy_.prefill == other.policy_.prefill &&
-         policy_.context == other.policy_.context &&
-         policy_.int8_products == other.policy_.int8_products && pool_ == other.pool_;
+  return options_.spec == other.options_.spec && options_.prefill == other.options_.prefill &&
+         options_.context == other.options_.context &&
+         options_.int8_products == other.options_.int8_products && pool_ == other.pool_;
 }
 
 int64_t TextPlan::AskFrom(int64_t tokens, int64_t query_tokens) const {
-  return tells_question_ ? std::max<int64_t>(0, tokens - query_tokens) : 0;
+  return policy_->tells_question() ? std::max<int64_t>(0, tokens - query_tokens) : 0;
 }
 
 int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
   // A text that forgets keeps what it sees, and takes the pages of a step before it gives others
   // back.
-  if (limit_tokens_ != INT64_MAX) return tokens;
-  return std::min(tokens, most_kept_ + TextCache::kTokensToGoBack + chunk_tokens_);
+  if (limit_tokens() != INT64_MAX) return tokens;
+  return std::min(tokens, policy_->most_kept() + TextCache::kTokensToGoBack + chunk_tokens_);
 }
 
 int64_t TextPlan::KvBytes(int64_t tokens) const {
-  return pool_->layout().BytesFor(TokensAtOnce(std::min(tokens, limit_tokens_)));
+  return godwit::KvBytes(pool_->layout(), policy_.get(),
+                         TokensAtOnce(std::min(tokens, limit_tokens())));
 }
 
 }  // namespace godwit

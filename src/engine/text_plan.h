@@ -22,7 +22,7 @@ class TextPlan {
   TextPlan(const Engine::Impl& engine, const SessionOptions& options);
 
   int64_t chunk_tokens() const { return chunk_tokens_; }
-  int64_t limit_tokens() const { return limit_tokens_; }
+  int64_t limit_tokens() const { return policy_->limit_tokens(); }
   std::unique_ptr<TextCache> NewText() const;
 
   // With the model's sink token in front, where it has one and the text has not.
@@ -43,17 +43,15 @@ class TextPlan {
 
   // Tokens that must lie in the cache at once before a text of `tokens` goes on.
   int64_t TokensAtOnce(int64_t tokens) const;
-  // What the cache of such a text takes at most.
+  // What the cache of such a text takes at most, when it is asked about.
   int64_t KvBytes(int64_t tokens) const;
   const KvPool& pool() const { return *pool_; }
 
  private:
   const Engine::Impl& engine_;
-  PolicyOptions policy_;
+  PolicyOptions options_;
   int64_t chunk_tokens_;
-  int64_t limit_tokens_ = 0;
-  int64_t most_kept_ = 0;
-  bool tells_question_ = false;
+  std::shared_ptr<const AttentionPolicy> policy_;  // of a text that nobody has begun
   std::shared_ptr<KvPool> pool_;
 };
 

@@ -22,6 +22,10 @@ class ImpatientPolicy : public AttentionPolicy {
         cancel_at_layer_(cancel_at_layer) {}
 
   std::string name() const override { return policy_->name(); }
+  std::string Explain() const override { return policy_->Explain(); }
+  int64_t SeenKeys(int64_t layer, int64_t position) const override {
+    return policy_->SeenKeys(layer, position);
+  }
   int64_t limit_tokens() const override { return policy_->limit_tokens(); }
   int64_t most_kept() const override { return policy_->most_kept(); }
   ops::KvRange Forgotten(int64_t length) const override { return policy_->Forgotten(length); }

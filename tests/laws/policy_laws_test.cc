@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "attention/attention_test_support.h"
+#include "attention/kv_cost.h"
 #include "attention/make_policy.h"
 #include "base/error.h"
 #include "kernels/dispatch.h"
@@ -410,6 +411,30 @@ TEST_P(Laws, MemoryIsReported) {
   EXPECT_GT(stats.read_bytes, 0);
   EXPECT_LE(stats.read_bytes, stats.bytes);
   EXPECT_EQ(stats.policy, tight_);
+}
+
+// What --kv is said to cost is what bench counts.
+TEST_P(Laws, CostsAreKnownBefore) {
+  for (const std::string& spec : specs_) {
+    for (const AttentionGeometry& geometry : geometries_) {
+      const TestText text(geometry, 210, 17);
+      const KvLayout layout = LayoutOf(geometry, std::get<1>(GetParam()).kv_type);
+      const auto policy = MakePolicy(geometry, Options(spec));
+      const auto cache = Make(geometry, spec);
+      ReadText(*cache, text, kAskFrom, 50);
+      StepRunner runner;
+      for (int64_t length = kAskFrom + 1; length <= 210; ++length) {
+        runner.Read(*cache, text, RowRange(length - 1, length), 1);
+        const KvStats stats = cache->Stats();
+        const KvCost cost = CostAt(*policy, geometry, layout, length);
+        ASSERT_EQ(cost.cache_bytes, cache->cache().bytes()) << spec << ", " << length;
+        ASSERT_EQ(cost.index.held_bytes, cache->policy().bytes()) << spec << ", " << length;
+        ASSERT_EQ(cost.seen_bytes + cost.index.read_bytes, stats.read_bytes)
+            << spec << ", " << length;
+        ASSERT_EQ(stats.met_keys * layout.head_bytes() / kernels::kTileTokens, cost.seen_bytes);
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, Laws,

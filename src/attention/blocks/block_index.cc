@@ -59,6 +59,11 @@ int64_t BlockIndex::ReadBytes(int64_t blocks) const {
   return tiles * tile_bytes_ * pool_->layout().kv_heads;
 }
 
+int64_t BlockIndex::BytesFor(int64_t blocks) const {
+  const int64_t pages = blocks == 0 ? 0 : page_of(blocks - 1) + 1;
+  return pages * std::ssize(filled_) * pool_->layout().page_bytes();
+}
+
 int64_t BlockIndex::page_of(int64_t block) const {
   return block * shape_.parts / (kTileTokens * tiles_per_page_);
 }

@@ -57,6 +57,8 @@ class BlockIndex {
   const BlockShape& shape() const { return shape_; }
   int64_t width() const { return width_; }  // of a representative
   int64_t bytes() const { return std::ssize(ids_) * pool_->layout().page_bytes(); }
+  // That so many blocks take.
+  int64_t BytesFor(int64_t blocks) const;
   // What scoring so many blocks of a layer reads.
   int64_t ReadBytes(int64_t blocks) const;
 

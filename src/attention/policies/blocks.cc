@@ -26,12 +26,30 @@ class BlocksPolicy : public AttentionPolicy {
         initial_((spec.initial + spec.block_size - 1) / spec.block_size) {}
 
   std::string name() const override { return spec_.ToString(); }
+  std::string Explain() const override { return spec_.Explain(); }
   int64_t limit_tokens() const override { return context_; }
   int64_t most_kept() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
   bool tells_question() const override { return true; }
   void AskFrom(int64_t position) override { ask_from_ = position; }
   int64_t bytes() const override { return index_ ? index_->bytes() : 0; }
+
+  int64_t SeenKeys(int64_t layer, int64_t position) const override {
+    const int64_t window = geometry_.windows[static_cast<size_t>(layer)];
+    if (window != 0) return std::min(window, position + 1);
+    if (!Chooses(layer) || position < first_sparse()) return position + 1;
+    const int64_t passed_over = FirstLocal(position) - initial_ - spec_.second_block_count;
+    return position + 1 - passed_over * spec_.block_size;
+  }
+
+  IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
+    if (position < first_sparse()) return {};
+    const std::vector<int64_t> layers = ChoosingLayers();
+    const BlockIndex index(Shape(), std::make_shared<KvPool>(layout), layers);
+    const int64_t blocks = FirstLocal(position);
+    return {.held_bytes = index.BytesFor(blocks),
+            .read_bytes = index.ReadBytes(blocks) * std::ssize(layers)};
+  }
 
   int64_t alone_from(int64_t layer) const override {
     return Chooses(layer) ? first_choice() : INT64_MAX;

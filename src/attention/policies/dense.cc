@@ -1,5 +1,7 @@
 #include "attention/policies/dense.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace godwit {
@@ -11,14 +13,20 @@ class DensePolicy : public AttentionPolicy {
       : windows_(geometry.windows), context_(context) {}
 
   std::string name() const override { return "dense"; }
+  std::string Explain() const override {
+    return "Every token is kept and seen: the model's own attention.";
+  }
   int64_t limit_tokens() const override { return context_; }
   int64_t most_kept() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
 
+  int64_t SeenKeys(int64_t layer, int64_t position) const override {
+    return std::min(Window(layer), position + 1);
+  }
+
   Looks Select(const RowRun& /*run*/, int64_t layer, const RunQueries& /*queries*/) override {
-    const int64_t window = windows_[static_cast<size_t>(layer)];
     Looks looks;
-    looks.Add({.visible = {.window = window == 0 ? INT64_MAX : window}});
+    looks.Add({.visible = {.window = Window(layer)}});
     return looks;
   }
 
@@ -27,6 +35,11 @@ class DensePolicy : public AttentionPolicy {
   }
 
  private:
+  int64_t Window(int64_t layer) const {
+    const int64_t window = windows_[static_cast<size_t>(layer)];
+    return window == 0 ? INT64_MAX : window;
+  }
+
   std::vector<int64_t> windows_;
   int64_t context_;
 };

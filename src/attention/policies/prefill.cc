@@ -22,6 +22,12 @@ class PrefillPolicy : public AttentionPolicy {
   std::string name() const override {
     return fmt::format("{}, read by window:{}", asked_->name(), window_);
   }
+  std::string Explain() const override {
+    return fmt::format(
+        "{} The context, all before the question, is read by a window: each token "
+        "sees the {} before it.",
+        asked_->Explain(), window_);
+  }
   int64_t limit_tokens() const override { return asked_->limit_tokens(); }
   int64_t most_kept() const override {
     if (limit_tokens() != INT64_MAX) return asked_->most_kept();
@@ -34,6 +40,13 @@ class PrefillPolicy : public AttentionPolicy {
   ops::KvRange Forgotten(int64_t length) const override {
     const auto [begin, end] = asked_->Forgotten(length);
     return {begin, std::max(begin, std::min(end, length - window_))};
+  }
+
+  int64_t SeenKeys(int64_t layer, int64_t position) const override {
+    return asked_->SeenKeys(layer, position);
+  }
+  IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
+    return asked_->IndexAt(layout, position);
   }
 
   void AskFrom(int64_t position) override {

@@ -23,6 +23,14 @@ class SinksPolicy : public AttentionPolicy {
       : windows_(geometry.windows), name_(std::move(name)), n_sinks_(sinks), window_(window) {}
 
   std::string name() const override { return name_; }
+  std::string Explain() const override {
+    return fmt::format(
+        "A token sees {}the {} before it; what lies {} is forgotten, so a text has no end. "
+        "Positions "
+        "are counted in what is kept.",
+        n_sinks_ == 0 ? "" : fmt::format("the first {} of the text and ", n_sinks_), window_,
+        n_sinks_ == 0 ? "further back" : "between");
+  }
   int64_t limit_tokens() const override { return INT64_MAX; }
   int64_t most_kept() const override { return place(); }
 
@@ -32,16 +40,21 @@ class SinksPolicy : public AttentionPolicy {
     return {n_sinks_, length - window_};
   }
 
+  int64_t SeenKeys(int64_t layer, int64_t position) const override {
+    const int64_t window = WindowOfModel(layer);
+    if (position <= place()) return std::min(window, position + 1);
+    return std::max<int64_t>(0, n_sinks_ - FirstPlaceSeen(window)) + std::min(window, window_ + 1);
+  }
+
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& /*queries*/) override {
-    const int64_t of_model = windows_[static_cast<size_t>(layer)];
-    const int64_t window = of_model == 0 ? INT64_MAX : of_model;
+    const int64_t window = WindowOfModel(layer);
     const int64_t last = run.position + run.rows - 1;
     const int64_t evicted = place() + 1;  // the first position that does not see all before it
     Looks looks;
     if (run.position < evicted) looks.Add({.visible = {.window = window, .until = evicted}});
     if (last < evicted) return looks;
     // A model's own sliding window counts places, too.
-    const int64_t begin = std::max<int64_t>(0, place() - window + 1);
+    const int64_t begin = FirstPlaceSeen(window);
     if (begin < n_sinks_) {
       looks.Add(
           {.visible = {.begin = begin, .end = n_sinks_, .from = evicted}, .query_place = place()});
@@ -59,6 +72,15 @@ class SinksPolicy : public AttentionPolicy {
  private:
   // Of every query that no longer sees all before it.
   int64_t place() const { return n_sinks_ + window_; }
+  // By such a query.
+  int64_t FirstPlaceSeen(int64_t window) const {
+    return std::max<int64_t>(0, place() - window + 1);
+  }
+
+  int64_t WindowOfModel(int64_t layer) const {
+    const int64_t window = windows_[static_cast<size_t>(layer)];
+    return window == 0 ? INT64_MAX : window;
+  }
 
   std::vector<int64_t> windows_;
   std::string name_;

@@ -1,0 +1,23 @@
+// What a policy costs in memory and in a step, counted before there is a text.
+#pragma once
+
+#include <cstdint>
+
+#include "attention/geometry.h"
+#include "attention/policy.h"
+#include "kv/kv_layout.h"
+
+namespace godwit {
+
+// Of a text, as KvStats has it after a step of its last token, one of an answer.
+struct KvCost {
+  int64_t cache_bytes;  // held, of keys and values
+  int64_t seen_bytes;   // of those, read by the step
+  IndexSize index;      // what is derived from them
+};
+
+// Of `length` tokens, at least 1. At most, where a policy decides as it goes.
+KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
+              const KvLayout& layout, int64_t length);
+
+}  // namespace godwit

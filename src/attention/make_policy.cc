@@ -38,8 +38,10 @@ constexpr std::array kPolicies = {
                               "also blocks, blocks:meanstd, blocks:quest",
                .tight_example = "blocks:initial=0,local_windows_len=1,second_block_count=1",
                .roomy_example = "blocks:second_block_count=1024",
-               .other_example = "blocks:initial=0,local_windows_len=1,second_block_count=1,"
-                                "head_select_mode=SHARED,representative_type=MEANSTD",
+               .other_examples = {"blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                                  "head_select_mode=SHARED,representative_type=MEANSTD",
+                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                                  "token_step=5,layer_step=2"},
                .make = MakeBlocksPolicy},
 };
 

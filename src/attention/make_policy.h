@@ -1,6 +1,7 @@
 // From what --kv says to a policy. make_policy.cc holds the only list of policies.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -32,7 +33,7 @@ struct PolicyKind {
   // For tests that hold for every policy: the smallest and a roomy spec, as it spells its name.
   std::string_view tight_example;
   std::string_view roomy_example;
-  std::string_view other_example = {};  // of another way to work, or none
+  std::array<std::string_view, 4> other_examples = {};  // of other ways to work
   std::unique_ptr<AttentionPolicy> (*make)(const AttentionGeometry& geometry,
                                            const PolicyOptions& options,
                                            std::string_view arguments);

@@ -32,6 +32,16 @@ struct RowRun {
   int64_t rows;
   Phase phase;
   const KvCache* cache;
+  // Rows of the step that continue the text: those before its branch, and from there on.
+  std::span<const int64_t> ancestors = {};
+  int64_t first_row = 0;
+
+  // The row of the step at a position behind what is cached, this run's or before it.
+  int64_t RowAt(int64_t at) const {
+    const int64_t place = at - cache->length();
+    return place < std::ssize(ancestors) ? ancestors[static_cast<size_t>(place)]
+                                         : first_row + place - std::ssize(ancestors);
+  }
 };
 
 // A way in which the rows of a run look at their cache, for one layer: ops::AttentionSource without
@@ -116,9 +126,15 @@ class AttentionPolicy {
   // the next call of Plan, or as long as the queries' workspace.
   virtual Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) = 0;
 
+  // The rows of the last step, a tree, that the text goes on with from `length` on, which are on
+  // one path (RowRun::RowAt); what is derived from others goes.
+  virtual void Accept(int64_t /*length*/, std::span<const int64_t> /*path*/) {}
   // The text has so many tokens now, maybe fewer than were shown: what is derived from the keys of
   // others, and the room for it, goes.
   virtual void Truncate(int64_t /*length*/) {}
+  // The most tokens, of the first `length`, with which the text can go on as if no others had come:
+  // fewer where what was derived from them is not remembered.
+  virtual int64_t GoesBackTo(int64_t length) const { return length; }
   // Memory held by what is derived from keys.
   virtual int64_t bytes() const { return 0; }
 

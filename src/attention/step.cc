@@ -11,6 +11,13 @@ namespace {
 
 using kernels::kTileTokens;
 
+// The rows of a branch, and those before it that the text has not yet.
+std::vector<int64_t> PathOf(const RowRun& run) {
+  std::vector<int64_t> path(run.ancestors.begin(), run.ancestors.end());
+  for (int64_t row = 0; row < run.rows; ++row) path.push_back(run.first_row + row);
+  return path;
+}
+
 // Below that, waking the other cores costs more than the work.
 constexpr int64_t kFewRows = 8;
 
@@ -101,9 +108,9 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
            .rows = {.position = length + std::ssize(ancestors),
                     .rows = static_cast<int64_t>(row + 1 - begin),
                     .phase = segment.phase,
-                    .cache = nullptr},
-           .first_row = first_row + static_cast<int64_t>(begin),
-           .ancestors = ancestors,
+                    .cache = nullptr,
+                    .ancestors = ancestors,
+                    .first_row = first_row + static_cast<int64_t>(begin)},
            .first_write = 0,
            .chain = segment.parents.empty(),
            .reads = {}};
@@ -120,9 +127,10 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
   } else {
     text.branches_.reserve(runs.size());
     for (const Run& run : runs) {
-      text.branches_.push_back({.first_row = run.first_row - first_row,
+      text.branches_.push_back({.first_row = run.rows.first_row - first_row,
                                 .position = run.rows.position,
                                 .rows = run.rows.rows,
+                                .path = PathOf(run.rows),
                                 .cache = text.cache_.Fork()});
       text.branches_.back().cache.Reserve(run.rows.position + run.rows.rows - length);
     }
@@ -155,13 +163,18 @@ std::span<const int64_t> AttentionStep::Ancestors(const Segment& segment, int64_
   return ancestors;
 }
 
-const AttentionStep::Run& AttentionStep::RunWith(int64_t index, int64_t Run::*first) const {
-  return *(std::ranges::upper_bound(runs_.first(run_count_), index, {}, first) - 1);
+const AttentionStep::Run& AttentionStep::RunWithRow(int64_t row) const {
+  const auto first_row = [](const Run& run) { return run.rows.first_row; };
+  return *(std::ranges::upper_bound(runs_.first(run_count_), row, {}, first_row) - 1);
+}
+
+const AttentionStep::Run& AttentionStep::RunWithTask(int64_t task) const {
+  return *(std::ranges::upper_bound(runs_.first(run_count_), task, {}, &Run::first_write) - 1);
 }
 
 int64_t AttentionStep::PositionOf(int64_t row) const {
-  const Run& run = RunWith(row, &Run::first_row);
-  return run.rows.position + row - run.first_row;
+  const Run& run = RunWithRow(row);
+  return run.rows.position + row - run.rows.first_row;
 }
 
 int64_t AttentionStep::WriteTasks(const Run& run) const {
@@ -176,7 +189,7 @@ void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
   Workspace::Scope scope(exec_.workspace);
   const auto rotated = exec_.workspace.Matrix<float>(exec_.pool.threads(), shape.head_dim);
   const auto write = [&](int64_t task, int worker) {
-    const Run& run = RunWith(task, &Run::first_write);
+    const Run& run = RunWithTask(task);
     const int64_t length = run.text->length();
     const int64_t head = (task - run.first_write) % shape.kv_heads;
     const int64_t tile = length / kTileTokens + (task - run.first_write) / shape.kv_heads;
@@ -185,8 +198,7 @@ void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
     const ops::RotaryTable table = run.text->positions_.table();
     float* key = rotated.Row(worker);
     for (int64_t p = begin; p < end; ++p) {
-      const int64_t row = p >= run.rows.position ? run.first_row + p - run.rows.position
-                                                 : run.ancestors[static_cast<size_t>(p - length)];
+      const int64_t row = run.rows.RowAt(p);
       std::copy_n(input.k.Row(row) + head * shape.head_dim, shape.head_dim, key);
       exec_.kernels.rotate_half(table.cos.Row(p - length), table.sin.Row(p - length),
                                 table.cos.cols, key);
@@ -211,7 +223,7 @@ int64_t AttentionStep::RowsTogether(const Run& run, int64_t layer) const {
 ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_t layer,
                                             const AttentionInput& input) {
   TextCache& text = *run.text;
-  const int64_t first_row = run.first_row + rows.position - run.rows.position;
+  const int64_t first_row = rows.RowAt(rows.position);
   const auto q = input.q.Rows(first_row, first_row + rows.rows);
   const auto encode = [&](const ops::RotaryTable& table) {
     const auto encoded =

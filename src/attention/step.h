@@ -63,9 +63,6 @@ class AttentionStep {
     TextCache* text;
     const KvCache* cache;
     RowRun rows;
-    int64_t first_row;  // in the step
-    // Of a branch: the rows before these, at the positions from the text's length on.
-    std::span<const int64_t> ancestors;
     int64_t first_write;  // among all tasks that write: one for each tile and KV head
     bool chain;           // the only run of its segment
     KvReads reads;
@@ -73,8 +70,9 @@ class AttentionStep {
 
   void Plan(const Segment& segment, int64_t first_row);
   std::span<const int64_t> Ancestors(const Segment& segment, int64_t first_row, int64_t row);
-  // The run that has that row of the step (first_row), or that task (first_write).
-  const Run& RunWith(int64_t index, int64_t Run::*first) const;
+  // The run that has that row of the step, or that task of those that write.
+  const Run& RunWithRow(int64_t row) const;
+  const Run& RunWithTask(int64_t task) const;
   int64_t WriteTasks(const Run& run) const;
   void WriteKeys(int64_t layer, const AttentionInput& input);
   int64_t RowsTogether(const Run& run, int64_t layer) const;

@@ -59,7 +59,15 @@ void TextCache::Reserve(int64_t tokens) {
 }
 
 bool TextCache::CanTruncate(int64_t length) const {
-  return 0 <= length && length <= this->length() && HoldsWhatIsSeen(*policy_, length);
+  if (length == this->length()) return true;
+  return 0 <= length && length < this->length() && HoldsWhatIsSeen(*policy_, length) &&
+         policy_->GoesBackTo(length) == length;
+}
+
+int64_t TextCache::GoesBackTo(int64_t length) const {
+  if (CanTruncate(length)) return length;
+  const int64_t before = policy_->GoesBackTo(length);
+  return CanTruncate(before) ? before : 0;
 }
 
 void TextCache::Truncate(int64_t length) {
@@ -83,6 +91,8 @@ void TextCache::Accept(int64_t row) {
       branches_, [&](const Branch& b) { return b.first_row <= row && row < b.first_row + b.rows; });
   assert(branch != branches_.end());
   const int64_t end = branch->position + row - branch->first_row + 1;
+  const auto path = std::span(branch->path).first(static_cast<size_t>(end - length()));
+  policy_->Accept(length(), path);
   KvCache accepted = std::move(branch->cache);
   branches_.clear();
   const int64_t before = accepted.length();

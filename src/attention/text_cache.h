@@ -77,6 +77,8 @@ class TextCache {
   // Error(kUnsupported) where CanTruncate says no: what was seen then has been dropped.
   bool CanTruncate(int64_t length) const;
   void Truncate(int64_t length);
+  // The most tokens, of the first `length`, to which it can be truncated; 0 if to none.
+  int64_t GoesBackTo(int64_t length) const;
 
   // Of the last step, whose rows had parents (Segment::parents): the path that ends with `row` is
   // how the text goes on, all else never was. To be called before the next step, or none was kept.
@@ -95,6 +97,7 @@ class TextCache {
     int64_t first_row;
     int64_t position;
     int64_t rows;
+    std::vector<int64_t> path;  // AttentionPolicy::Accept
     KvCache cache;
   };
 

@@ -21,10 +21,10 @@ std::vector<int32_t> Session::Impl::Tokenize(std::string_view text, bool add_spe
 std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int64_t most) {
   const auto& tokens = request.sequence().tokens;
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
-  const int64_t shared =
+  const int64_t shared = cache_->GoesBackTo(
       std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most,
-                ReadAlike(request.ask_from(), ask_from_)});
-  if (shared == 0 || !cache_->CanTruncate(shared)) return plan_->NewText();
+                ReadAlike(request.ask_from(), ask_from_)}));
+  if (shared == 0) return plan_->NewText();
   cache_->Truncate(shared);
   return std::move(cache_);
 }

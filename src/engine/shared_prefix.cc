@@ -32,9 +32,8 @@ SharedPrefix FindSharedPrefix(const Request& request,
     const int64_t read = std::min(alike, cache.length());
     // What is about to be read is worth waiting for.
     const bool ready = read == alike || !reads_on;
-    const int64_t shared = ready ? read : alike;
+    const int64_t shared = ready ? cache.GoesBackTo(read) : alike;
     if (shared < kernels::kTileTokens || shared <= best.tokens) return;
-    if (ready && !cache.CanTruncate(shared)) return;
     best = {.from = &cache, .tokens = shared, .ready = ready};
   };
   for (const auto& other : running) {

@@ -84,8 +84,8 @@ class Laws : public testing::TestWithParam<std::tuple<size_t, Arithmetic, Readin
   std::vector<std::string> Specs() const {
     std::vector<std::string> specs = {fmt::format("{}{}", kind().tight_example, reading_.tight),
                                       fmt::format("{}{}", kind().roomy_example, reading_.roomy)};
-    if (!kind().other_example.empty()) {
-      specs.push_back(fmt::format("{}{}", kind().other_example, reading_.tight));
+    for (const std::string_view example : kind().other_examples) {
+      if (!example.empty()) specs.push_back(fmt::format("{}{}", example, reading_.tight));
     }
     return specs;
   }

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "attention/blocks/block_index.h"
+#include "attention/blocks/path_history.h"
 #include "attention/blocks/select_blocks.h"
 #include "attention/policies/blocks_spec.h"
+#include "attention/text_cache.h"
 #include "base/error.h"
 
 namespace godwit {
@@ -15,15 +17,22 @@ namespace {
 
 using kernels::kTileTokens;
 
-// What a row sees is a function of its position, its query and the keys before it. The context,
-// before the question, is read as if by dense.
+// What a row sees is a function of its position, the keys before it, and its query or that of an
+// earlier one whose choice it shares. The context, before the question, is read as if by dense.
 class BlocksPolicy : public AttentionPolicy {
  public:
   BlocksPolicy(const AttentionGeometry& geometry, const BlocksSpec& spec, int64_t context)
       : geometry_(geometry),
         spec_(spec),
         context_(context),
-        initial_((spec.initial + spec.block_size - 1) / spec.block_size) {}
+        initial_((spec.initial + spec.block_size - 1) / spec.block_size) {
+    int64_t choosing = 0;
+    for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+      if (Chooses(layer) && choosing++ % spec.layer_step == 0) leaders_.push_back(layer);
+      leader_of_.push_back(leaders_.size() - 1);
+    }
+    choices_.resize(spec.token_step > 1 ? leaders_.size() : 1);
+  }
 
   std::string name() const override { return spec_.ToString(); }
   std::string Explain() const override { return spec_.Explain(); }
@@ -56,16 +65,32 @@ class BlocksPolicy : public AttentionPolicy {
   }
 
   void Plan(const RowRun& run) override {
-    const int64_t last = run.position + run.rows - 1;
+    const int64_t length = run.cache->length(), last = run.position + run.rows - 1;
+    const int64_t back = std::max<int64_t>(0, length - TextCache::kTokensToGoBack);
+    for (auto& choices : choices_) choices.Keep(ChooserOf(back), length);
     if (last < first_choice()) return;
-    if (!index_) index_.emplace(Shape(), run.cache->shared_pool(), ChoosingLayers());
+    if (!index_) index_.emplace(Shape(), run.cache->shared_pool(), leaders_);
     index_->Reserve(FirstLocal(last));
   }
 
+  void Accept(int64_t length, std::span<const int64_t> path) override {
+    for (auto& choices : choices_) choices.Accept(length, path);
+  }
+
   void Truncate(int64_t length) override {
+    for (auto& choices : choices_) choices.Keep(0, length);
     if (!index_) return;
     // As if a question had begun there: one will, where an answer is taken back.
     index_->Truncate(length > first_sparse() ? FirstLocal(length - 1) : 0);
+  }
+
+  int64_t GoesBackTo(int64_t length) const override {
+    if (length <= first_choice() || leaders_.empty()) return length;
+    const int64_t chooses = ChooserOf(length);
+    for (int64_t at = chooses; at < length; ++at) {
+      if (choices_.front().Find(at, PathHistory<Choice>::kOfText) != nullptr) return length;
+    }
+    return chooses;
   }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
@@ -75,27 +100,29 @@ class BlocksPolicy : public AttentionPolicy {
       looks.Add({.visible = {.window = window == 0 ? INT64_MAX : window}});
       return looks;
     }
-    const int64_t local = FirstLocal(run.position);
-    index_->Fill(queries.exec, layer, run.cache->View(layer), local,
-                 run.cache->length() / spec_.block_size);
     Workspace& workspace = queries.exec.workspace;
     const int64_t kv_heads = geometry_.shape.kv_heads;
     const int64_t choices = spec_.separate ? kv_heads : 1;
+    const Choice* const known = Remembered(run, layer);
+    const int64_t local = known != nullptr ? known->local : FirstLocal(run.position);
     const auto parts = workspace.Matrix<ops::TilePart>(
         choices, PartsOf(spec_.second_block_count, local, run.position));
     const auto lists = workspace.Matrix<std::span<const ops::TilePart>>(1, kv_heads).RowSpan(0);
     Workspace::Scope scope(workspace);
     const auto chosen = workspace.Matrix<int32_t>(choices, spec_.second_block_count);
-    SelectBlocks(queries.exec, geometry_, *index_, layer, queries.q, run.position,
-                 {.first = initial_, .last = local, .count = spec_.second_block_count}, chosen);
+    if (known == nullptr) {
+      Choose(run, layer, queries, chosen);
+      looks.AddRead(index_->ReadBytes(local));
+    }
     for (int64_t i = 0; i < choices; ++i) {
-      ListParts(chosen.RowSpan(i), local, run.position, parts.RowSpan(i));
+      const std::span<const int32_t> blocks =
+          known != nullptr ? std::span(known->blocks[static_cast<size_t>(i)]) : chosen.RowSpan(i);
+      ListParts(blocks, local, run.position, parts.RowSpan(i));
     }
     for (int64_t head = 0; head < kv_heads; ++head) {
       lists[static_cast<size_t>(head)] = parts.RowSpan(spec_.separate ? head : 0);
     }
     looks.Add({.visible = {}, .parts = lists});
-    looks.AddRead(index_->ReadBytes(local));
     return looks;
   }
 
@@ -120,12 +147,50 @@ class BlocksPolicy : public AttentionPolicy {
     return shape;
   }
 
-  std::vector<int64_t> ChoosingLayers() const {
-    std::vector<int64_t> layers;
-    for (int64_t layer = 0; layer < geometry_.layers; ++layer) {
-      if (Chooses(layer)) layers.push_back(layer);
+  // Who shares it sees what has left the window meanwhile, too: all blocks from `local` on.
+  struct Choice {
+    int64_t local;
+    std::vector<std::vector<int32_t>> blocks;  // of each that chooses
+  };
+  bool Shares() const { return spec_.token_step > 1 || spec_.layer_step > 1; }
+  // Tokens that choose alone hand their choice on to the next layers only.
+  PathHistory<Choice>& ChoicesOf(int64_t layer) {
+    return choices_[spec_.token_step == 1 ? 0 : leader_of_[static_cast<size_t>(layer)]];
+  }
+
+  // The token that chooses for the one at that position.
+  int64_t ChooserOf(int64_t position) const {
+    return std::max(first_choice(), position - position % spec_.token_step);
+  }
+
+  // Null: the row is to choose in this layer.
+  const Choice* Remembered(const RowRun& run, int64_t layer) {
+    const bool leads = leaders_[leader_of_[static_cast<size_t>(layer)]] == layer;
+    const int64_t chooses = ChooserOf(run.position);
+    if (!Shares() || (leads && chooses == run.position)) return nullptr;
+    // Of a text that somebody else read, the first token that comes here has chosen.
+    for (int64_t at = chooses; at < run.position + (leads ? 0 : 1); ++at) {
+      if (const Choice* const found = ChoicesOf(layer).Find(at, RowAt(run, at))) return found;
     }
-    return layers;
+    return nullptr;
+  }
+  static int64_t RowAt(const RowRun& run, int64_t position) {
+    return position < run.cache->length() ? PathHistory<Choice>::kOfText : run.RowAt(position);
+  }
+
+  void Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
+              MatrixView<int32_t> chosen) {
+    const int64_t local = FirstLocal(run.position);
+    index_->Fill(queries.exec, layer, run.cache->View(layer), local,
+                 run.cache->length() / spec_.block_size);
+    SelectBlocks(queries.exec, geometry_, *index_, layer, queries.q, run.position,
+                 {.first = initial_, .last = local, .count = spec_.second_block_count}, chosen);
+    if (!Shares()) return;
+    Choice choice{local, {}};
+    for (int64_t i = 0; i < chosen.rows; ++i) {
+      choice.blocks.emplace_back(chosen.RowSpan(i).begin(), chosen.RowSpan(i).end());
+    }
+    ChoicesOf(layer).Put(run.position, run.RowAt(run.position), std::move(choice));
   }
 
   // The first block of the window of a row.
@@ -165,8 +230,12 @@ class BlocksPolicy : public AttentionPolicy {
   BlocksSpec spec_;
   int64_t context_;
   int64_t initial_;  // blocks
+  // Layers that choose for themselves, and for each layer the place of the one that does so for it.
+  std::vector<int64_t> leaders_;
+  std::vector<size_t> leader_of_;
   int64_t ask_from_ = 0;
   std::optional<BlockIndex> index_;
+  std::vector<PathHistory<Choice>> choices_;  // of each leader, or of the last one to choose
 };
 
 }  // namespace

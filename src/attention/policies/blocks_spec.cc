@@ -33,6 +33,8 @@ constexpr Count kCounts[] = {{"block_size", &BlocksSpec::block_size},
                              {"local_windows_len", &BlocksSpec::local_windows_len},
                              {"second_block_count", &BlocksSpec::second_block_count},
                              {"dense_layer_num", &BlocksSpec::dense_layer_num},
+                             {"token_step", &BlocksSpec::token_step},
+                             {"layer_step", &BlocksSpec::layer_step},
                              {"representative_num", &BlocksSpec::representative_num}};
 constexpr std::string_view kHeadSelectMode = "head_select_mode";
 constexpr std::string_view kRepresentativeType = "representative_type";
@@ -103,6 +105,10 @@ void Check(const BlocksSpec& spec) {
           spec.second_block_count);
   Require(spec.second_block_count <= kMostTokens / spec.block_size,
           "second_block_count is a number of blocks below 2^40 tokens", spec.second_block_count);
+  Require(spec.token_step >= 1, "token_step is at least 1 token, each choosing for itself",
+          spec.token_step);
+  Require(spec.layer_step >= 1, "layer_step is at least 1 layer, each choosing for itself",
+          spec.layer_step);
   const int64_t vectors = VectorsOf(spec.representative_type);
   const BlockShape shape = spec.Shape();
   if (shape.signs()) {

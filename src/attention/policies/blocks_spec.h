@@ -18,7 +18,11 @@ struct BlocksSpec {
   int64_t local_windows_len = 1024;  // tokens, at least 1
   int64_t second_block_count = 48;   // at least 1
   int64_t dense_layer_num = 0;       // the first so many layers see everything
-  bool separate = true;              // head_select_mode: SEPARATE, for each KV head; or SHARED
+  // What a token chose is also seen by those after it, up to a position that is a multiple of
+  // token_step, and in the choosing layers after it, up to layer_step of them in all.
+  int64_t token_step = 1;
+  int64_t layer_step = 1;
+  bool separate = true;  // head_select_mode: SEPARATE, for each KV head; or SHARED
   RepresentativeType representative_type = RepresentativeType::kSign;
   // Vectors kept of a block; 0: those of parts of 16 tokens, or of SIGN the one of every token.
   int64_t representative_num = 0;

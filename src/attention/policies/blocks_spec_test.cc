@@ -14,12 +14,15 @@ using ::testing::HasSubstr;
 TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
   const BlocksSpec spec = ParseBlocksSpec(
       "block_size=128,initial=3,local_windows_len=70,second_block_count=5,dense_layer_num=2,"
-      "representative_num=16,head_select_mode=SHARED,representative_type=MAX");
+      "token_step=7,layer_step=8,representative_num=16,head_select_mode=SHARED,"
+      "representative_type=MAX");
   EXPECT_EQ(spec.block_size, 128);
   EXPECT_EQ(spec.initial, 3);
   EXPECT_EQ(spec.local_windows_len, 70);
   EXPECT_EQ(spec.second_block_count, 5);
   EXPECT_EQ(spec.dense_layer_num, 2);
+  EXPECT_EQ(spec.token_step, 7);
+  EXPECT_EQ(spec.layer_step, 8);
   EXPECT_EQ(spec.representative_num, 16);
   EXPECT_FALSE(spec.separate);
   EXPECT_EQ(spec.representative_type, RepresentativeType::kMax);
@@ -42,10 +45,10 @@ TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
   for (const std::string_view spec :
        {"blocks:block_size=4096", "blocks:initial=0", "blocks:local_windows_len=1",
         "blocks:second_block_count=1", "blocks:dense_layer_num=1099511627776",
-        "blocks:representative_num=64", "blocks:head_select_mode=SHARED",
-        "blocks:representative_type=MEAN", "blocks:representative_type=MAX",
-        "blocks:representative_type=QUEST", "blocks:representative_type=FIX",
-        "blocks:representative_type=MEANSTD",
+        "blocks:token_step=100", "blocks:layer_step=4", "blocks:representative_num=64",
+        "blocks:head_select_mode=SHARED", "blocks:representative_type=MEAN",
+        "blocks:representative_type=MAX", "blocks:representative_type=QUEST",
+        "blocks:representative_type=FIX", "blocks:representative_type=MEANSTD",
         "blocks:block_size=192,initial=130,local_windows_len=2,second_block_count=3,"
         "dense_layer_num=4,representative_num=64,head_select_mode=SHARED,"
         "representative_type=MEAN"}) {
@@ -80,8 +83,8 @@ std::string Refusal(std::string_view arguments) {
 TEST(BlocksSpecTest, RefusesUnknownNamesWithTheKnown) {
   EXPECT_EQ(Refusal("blocksize=64"),
             "the KV policy blocks has no setting \"blocksize\"; there are: block_size, initial, "
-            "local_windows_len, second_block_count, dense_layer_num, representative_num, "
-            "head_select_mode, representative_type");
+            "local_windows_len, second_block_count, dense_layer_num, token_step, layer_step, "
+            "representative_num, head_select_mode, representative_type");
   EXPECT_THAT(Refusal("=64"), HasSubstr("no setting \"\""));
   for (const char* arguments : {"quests", "initial", "initial=5,quests", ",quest", "quest,"}) {
     EXPECT_THAT(Refusal(arguments), HasSubstr("blocks:PRESET has no preset \"")) << arguments;
@@ -92,7 +95,7 @@ TEST(BlocksSpecTest, RefusesUnknownNamesWithTheKnown) {
 
 TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
   for (const char* key : {"block_size", "initial", "local_windows_len", "second_block_count",
-                          "dense_layer_num", "representative_num"}) {
+                          "dense_layer_num", "token_step", "layer_step", "representative_num"}) {
     for (const char* value : {"", "x", "-1", "64k", "1.5", "99999999999999999999", "5=6"}) {
       EXPECT_EQ(Refusal(fmt::format("{}={}", key, value)),
                 fmt::format("the KV policy blocks: {} is a whole number, not \"{}\"", key, value));
@@ -145,6 +148,8 @@ TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
   ParseBlocksSpec("second_block_count=17179869184");
   expect("second_block_count=17179869185",
          "second_block_count is a number of blocks below 2^40 tokens, not 17179869185");
+  expect("token_step=0", "token_step is at least 1 token, each choosing for itself, not 0");
+  expect("layer_step=0", "layer_step is at least 1 layer, each choosing for itself, not 0");
   for (const int number : {1, 3, 6, 24, 130, 256}) {
     expect(fmt::format("quest,representative_num={}", number).c_str(),
            fmt::format("representative_num is 2 (a part has a centre and a spread), 4, 8, 16, 32, "

@@ -28,25 +28,33 @@ std::unique_ptr<TextCache> Make(const AttentionGeometry& geometry, const std::st
 struct Budget {
   int64_t block, initial, local, count;
   bool separate;
+  int64_t token_step = 1, layer_step = 1;
 
   // With 64 parts in a block, of a key or two.
   std::string Spec() const {
     return fmt::format(
         "blocks:block_size={},initial={},local_windows_len={},second_block_count={},"
-        "dense_layer_num=1,representative_type=MEAN,representative_num=64,head_select_mode={}",
-        block, initial, local, count, separate ? "SEPARATE" : "SHARED");
+        "dense_layer_num=1,token_step={},layer_step={},"
+        "representative_type=MEAN,representative_num=64,head_select_mode={}",
+        block, initial, local, count, token_step, layer_step, separate ? "SEPARATE" : "SHARED");
   }
   int64_t InitialBlocks() const { return (initial + block - 1) / block; }
   int64_t FirstLocal(int64_t t) const { return std::max<int64_t>(0, t + 1 - local) / block; }
   int64_t PageTokens() const { return block / 64; }
   bool Chooses(int64_t t) const { return FirstLocal(t) > InitialBlocks() + count; }
+  // The token that chooses for the one at t.
+  int64_t ChooserOf(int64_t t, int64_t ask_from) const {
+    int64_t chooser = t;
+    while (chooser % token_step != 0 && chooser > ask_from && Chooses(chooser - 1)) --chooser;
+    return chooser;
+  }
 };
 
-// Four heads, two of a KV head each. The first layer is dense by the spec, the last has a window of
-// the model's own.
+// Four heads, two of a KV head each. The first layer is dense by the spec, the third has a window
+// of the model's own.
 constexpr int64_t kHeads = 4, kTokens = 640, kWindow = 9;
-AttentionGeometry Model() { return TestGeometry(kHeads, 2, 12, 8, {0, 0, kWindow}); }
-constexpr int64_t kChooses = 1;  // the layer between
+AttentionGeometry Model() { return TestGeometry(kHeads, 2, 12, 8, {0, 0, kWindow, 0}); }
+constexpr int64_t kChooses = 1, kLast = 3;  // the layers that choose
 
 std::vector<SeenKey> KeysIn(int64_t begin, int64_t end) {
   std::vector<SeenKey> keys;
@@ -60,13 +68,13 @@ struct Choice {
 };
 
 // For query heads [begin, end) of the token at t, which choose together.
-Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t begin,
-                  int64_t end) {
+Choice BestBlocks(const TestText& text, const Budget& budget, int64_t t, int64_t layer,
+                  int64_t begin, int64_t end) {
   const int64_t local = budget.FirstLocal(t);
   std::vector<double> worth(static_cast<size_t>(local), -1e9);
   const std::vector<SeenKey> keys = KeysIn(0, local * budget.block);
   for (int64_t head = begin; head < end; ++head) {
-    const auto scores = text.Scores(kChooses, head, t, t, keys);
+    const auto scores = text.Scores(layer, head, t, t, keys);
     // A mean key's score is the mean score. ALiBi counts from a part's end: a constant for all.
     std::vector<double> pages(static_cast<size_t>(local * 64));
     for (const SeenKey& key : keys) {
@@ -96,15 +104,17 @@ class BlocksPolicyTest : public testing::TestWithParam<Budget> {};
 std::vector<SeenKey> SeenBy(const TestText& text, const Budget& budget, int64_t ask_from, int64_t t,
                             int64_t layer, int64_t head) {
   if (layer == 2) return KeysIn(std::max<int64_t>(0, t + 1 - kWindow), t + 1);
-  if (layer != kChooses || t < ask_from || !budget.Chooses(t)) return KeysIn(0, t + 1);
+  if (layer == 0 || t < ask_from || !budget.Chooses(t)) return KeysIn(0, t + 1);
   const int64_t begin = budget.separate ? head / 2 * 2 : 0;
-  const Choice choice = BestBlocks(text, budget, t, begin, begin + (budget.separate ? 2 : kHeads));
+  const int64_t chooser = budget.ChooserOf(t, ask_from);
+  const Choice choice = BestBlocks(text, budget, chooser, budget.layer_step == 2 ? kChooses : layer,
+                                   begin, begin + (budget.separate ? 2 : kHeads));
   // Rounding to int8 moves scores by 0.003.
   if (choice.margin < 0.015) return {};
   std::vector<SeenKey> keys;
   for (int64_t key = 0; key <= t; ++key) {
     const int64_t block = key / budget.block;
-    if (block < budget.InitialBlocks() || block >= budget.FirstLocal(t) ||
+    if (block < budget.InitialBlocks() || block >= budget.FirstLocal(chooser) ||
         choice.blocks.contains(block)) {
       keys.push_back({key, key});
     }
@@ -125,7 +135,7 @@ void ExpectRowsSee(const AttentionGeometry& geometry, const Budget& budget, int6
         for (int64_t head = 0; head < kHeads; ++head, index += 12) {
           if (!looked_at) continue;
           const auto keys = SeenBy(text, budget, ask_from, t, layer, head);
-          chosen += layer == kChooses && std::ssize(keys) < t + 1 ? 1 : 0;
+          chosen += layer % 2 == 1 && std::ssize(keys) < t + 1 ? 1 : 0;
           unsure += keys.empty() ? 1 : 0;
           if (keys.empty()) continue;
           const auto expected = text.Attend(layer, head, t, t, keys);
@@ -151,12 +161,16 @@ TEST_P(BlocksPolicyTest, WithAlibi) {
 
 INSTANTIATE_TEST_SUITE_P(Budgets, BlocksPolicyTest,
                          testing::Values(Budget{64, 0, 1, 1, true}, Budget{64, 64, 100, 2, true},
-                                         Budget{64, 70, 64, 3, false},
-                                         Budget{128, 1, 130, 1, true}),
+                                         Budget{64, 70, 64, 3, false}, Budget{128, 1, 130, 1, true},
+                                         Budget{64, 0, 1, 2, true, 3, 1},
+                                         Budget{64, 64, 20, 2, true, 1, 2},
+                                         Budget{64, 0, 1, 2, false, 100, 2}),
                          [](const auto& info) {
                            const Budget& b = info.param;
-                           return fmt::format("{}_of_{}_{}_and_{}_{}", b.count, b.block, b.initial,
-                                              b.local, b.separate ? "SEPARATE" : "SHARED");
+                           return fmt::format("{}_of_{}_{}_and_{}_{}_steps_{}_{}", b.count, b.block,
+                                              b.initial, b.local,
+                                              b.separate ? "SEPARATE" : "SHARED", b.token_step,
+                                              b.layer_step);
                          });
 
 // Rows of one step look one at a time, each with blocks of its own.
@@ -185,12 +199,16 @@ TEST(BlocksPolicyStats, AStepReadsTheIndexAndWhatWasChosen) {
 
 TEST(BlocksPolicyStats, LayersThatSeeAllOrAWindowHaveNoIndex) {
   const TestText text(Model(), kTokens, 2);
-  const auto cache = Make(Model(),
-                          "blocks:local_windows_len=1,second_block_count=1,"
-                          "dense_layer_num=1");
-  ReadText(*cache, text, kTokens, 64);
   const KvLayout layout = LayoutOf(Model(), DType::kF32);
-  EXPECT_EQ(cache->Stats().bytes, layout.BytesFor(kTokens) + layout.page_bytes());
+  // Nor have those that see what another one chose.
+  for (const int64_t layer_step : {1, 2}) {
+    const auto cache = Make(Model(), fmt::format("blocks:local_windows_len=1,second_block_count=1,"
+                                                 "dense_layer_num=1,layer_step={}",
+                                                 layer_step));
+    ReadText(*cache, text, kTokens, 64);
+    EXPECT_EQ(cache->Stats().bytes,
+              layout.BytesFor(kTokens) + (2 / layer_step) * layout.page_bytes());
+  }
 }
 
 // The cache fits, its index does not.
@@ -242,6 +260,55 @@ TEST(BlocksPolicyPrefill, AsksAsIfReadByItself) {
   EXPECT_EQ(read->Stats().bytes, alone->Stats().bytes);
   EXPECT_EQ(read->Stats().read_bytes, alone->Stats().read_bytes);
   EXPECT_GT(alone->Stats().bytes, alone->cache().bytes());
+}
+
+// A token that chose for those after it is not forgotten while a text may go back behind it. Where
+// it goes back farther, it goes back to one that chooses.
+TEST(BlocksPolicySteps, ATextGoesBackToWhereItRemembersWhatWasChosen) {
+  const std::string spec =
+      "blocks:initial=0,local_windows_len=1,second_block_count=1,token_step=50,layer_step=2";
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
+  const TestText text(geometry, kTokens, 9), other(geometry, kTokens, 10);
+  const auto cache = Make(geometry, spec, 210);
+  ReadText(*cache, text, 519, 7);
+  // What is chosen for the next token: at 210, where the question begins, 250, 300 and so on.
+  const std::pair<int64_t, int64_t> lengths[] = {{519, 519}, {501, 501}, {500, 500}, {460, 460},
+                                                 {449, 400}, {299, 250}, {249, 210}, {210, 210},
+                                                 {209, 209}, {3, 3}};
+  for (const auto& [length, back] : lengths) {
+    EXPECT_EQ(cache->GoesBackTo(length), back) << length;
+    EXPECT_EQ(cache->CanTruncate(length), back == length) << length;
+    const auto fork = cache->Fork(), fresh = Make(geometry, spec, 210);
+    fork->Truncate(back);
+    ReadText(*fresh, text, back, 64);
+    EXPECT_EQ(ReadText(*fork, other, kTokens, 9), ReadText(*fresh, other, kTokens, 64)) << length;
+  }
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { cache->Truncate(449); }),
+              HasSubstr("cannot go back to 449 of 519 tokens"));
+}
+
+// The paths of a tree of which each has tokens that choose; the text goes on from one of them.
+TEST(BlocksPolicySteps, APathOfATreeKeepsWhatItsOwnTokensChose) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
+  const TestText text(geometry, kTokens, 11), drafts(geometry, kTokens, 12);
+  const std::string spec =
+      "blocks:initial=0,local_windows_len=1,second_block_count=2,token_step=4,layer_step=2";
+  StepRunner runner;
+  for (const int64_t accepted : {9, 19}) {
+    const auto cache = Make(geometry, spec), chain = Make(geometry, spec);
+    ReadText(*cache, text, 301, 64);
+    ReadText(*chain, text, 301, 1);
+    StepRows tree{cache.get(), &drafts, RowRange(0, 20), {}};
+    for (int32_t row = 0; row < 20; ++row) tree.parents.push_back(row % 10 == 0 ? -1 : row - 1);
+    const auto rows = runner.Run({&tree, 1})[0];
+    cache->Accept(accepted);
+    const auto path = runner.Read(*chain, drafts, RowRange(accepted - 9, accepted + 1), 3);
+    EXPECT_TRUE(std::ranges::equal(
+        path, std::span(rows).subspan(accepted == 9 ? 0 : path.size(), path.size())))
+        << accepted;
+    // The choice at 308 is one of the path's, and shared up to 311.
+    EXPECT_EQ(ReadText(*cache, text, 320, 2), ReadText(*chain, text, 320, 5)) << accepted;
+  }
 }
 
 // They share its index, and each goes on with keys of its own; so does a text that went back.

@@ -58,7 +58,11 @@ class PrefillPolicy : public AttentionPolicy {
   int64_t alone_from(int64_t layer) const override {
     return std::max(ask_from_, asked_->alone_from(layer));
   }
+  void Accept(int64_t length, std::span<const int64_t> path) override {
+    asked_->Accept(length, path);
+  }
   void Truncate(int64_t length) override { asked_->Truncate(length); }
+  int64_t GoesBackTo(int64_t length) const override { return asked_->GoesBackTo(length); }
   int64_t bytes() const override { return asked_->bytes(); }
 
   void Plan(const RowRun& run) override { asked_->Plan(run); }

@@ -1,0 +1,62 @@
+// What was found for some of the last tokens of a text, for those that come after them.
+//
+// The rows of a step are remembered as they come, and belong to the text when it has grown over
+// them: a step that did not end, or the drafts of another path, leave nothing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace godwit {
+
+template <class T>
+class PathHistory {
+ public:
+  // Of the row of a step (RowRun::RowAt) at that position; takes the place of what was there.
+  void Put(int64_t position, int64_t row, T value) {
+    for (Entry& entry : entries_) {
+      if (entry.position != position || entry.row != row) continue;
+      entry.value = std::move(value);
+      return;
+    }
+    entries_.push_back({position, row, std::move(value)});
+  }
+
+  // Null: nothing is remembered. row: kOfText, or one of the step in progress.
+  static constexpr int64_t kOfText = -1;
+  const T* Find(int64_t position, int64_t row) const {
+    const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) {
+      return entry.position == position && (entry.row == row || row == kOfText);
+    });
+    return found == entries_.end() ? nullptr : &found->value;
+  }
+
+  // Of the rows of the last step, a tree, the text goes on from `length` with those of `path`.
+  void Accept(int64_t length, std::span<const int64_t> path) {
+    std::erase_if(entries_, [&](const Entry& entry) {
+      const int64_t place = entry.position - length;
+      return place >= 0 &&
+             (place >= std::ssize(path) || path[static_cast<size_t>(place)] != entry.row);
+    });
+  }
+
+  // Forgets all but [begin, end).
+  void Keep(int64_t begin, int64_t end) {
+    std::erase_if(entries_, [&](const Entry& entry) {
+      return entry.position < begin || entry.position >= end;
+    });
+  }
+
+ private:
+  struct Entry {
+    int64_t position;
+    int64_t row;
+    T value;
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace godwit

@@ -47,17 +47,17 @@ class BlocksPolicy : public AttentionPolicy {
     const int64_t window = geometry_.windows[static_cast<size_t>(layer)];
     if (window != 0) return std::min(window, position + 1);
     if (!Chooses(layer) || position < first_sparse()) return position + 1;
-    const int64_t passed_over = FirstLocal(position) - initial_ - spec_.second_block_count;
+    const int64_t local = FirstLocal(ChooserOf(position));
+    const int64_t passed_over = local - initial_ - spec_.second_block_count;
     return position + 1 - passed_over * spec_.block_size;
   }
 
   IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
     if (position < first_sparse()) return {};
-    const std::vector<int64_t> layers = ChoosingLayers();
-    const BlockIndex index(Shape(), std::make_shared<KvPool>(layout), layers);
-    const int64_t blocks = FirstLocal(position);
+    const BlockIndex index(Shape(), std::make_shared<KvPool>(layout), leaders_);
+    const int64_t chooser = ChooserOf(position), blocks = FirstLocal(chooser);
     return {.held_bytes = index.BytesFor(blocks),
-            .read_bytes = index.ReadBytes(blocks) * std::ssize(layers)};
+            .read_bytes = chooser == position ? index.ReadBytes(blocks) * std::ssize(leaders_) : 0};
   }
 
   int64_t alone_from(int64_t layer) const override {

@@ -169,11 +169,14 @@ std::string BlocksSpec::Explain() const {
       "Every token is kept. The context is read as by dense; a token of the question or the answer "
       "sees {}the last {} tokens, in whole blocks of {}, and the {} blocks between that matter "
       "most "
-      "to it. {}, in every layer, by {} of every {}.{}",
+      "to it. {}, in every layer, by {} of every {}.{}{}",
       initial > 0 ? fmt::format("the first {} and ", initial) : "", local_windows_len, block_size,
       second_block_count,
       separate ? "Each KV head chooses for itself" : "All heads choose together", representative,
       part == 1 ? "token" : fmt::format("{} tokens", part),
+      token_step > 1 || layer_step > 1
+          ? fmt::format(" A choice holds for {} tokens and {} layers.", token_step, layer_step)
+          : "",
       dense_layer_num > 0 ? fmt::format(" The first {} layers see everything.", dense_layer_num)
                           : "");
 }

@@ -13,6 +13,7 @@
 #include "checkpoint/weight_facts.h"
 #include "cli/exit_code.h"
 #include "cli/inspect_activations.h"
+#include "cli/inspect_kv.h"
 #include "cli/options/model_options.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
@@ -278,7 +279,8 @@ int Inspect(std::span<const std::string> arguments) {
   bool as_json = false;
   CommandLine line("inspect", "[-m MODEL] [flags]",
                    "Says what a model is, and what of it fits into this machine. Reads everything "
-                   "but the weights; with --activations also these, and a text.");
+                   "but the weights; with --activations also these, and a text. With --kv: what a "
+                   "cache policy does, and what it costs.");
   AddModelFlag(line, model);
   AddComputeFlags(line, model);
   line.Group("Output");
@@ -286,8 +288,15 @@ int Inspect(std::span<const std::string> arguments) {
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, as_json);
   ActivationsOptions activations;
   AddActivationsFlags(line, activations);
+  KvExplanationOptions explanation;
+  AddKvExplanationFlags(line, explanation);
   line.Parse(arguments);
   CheckActivations(activations);
+  CheckKvExplanation(explanation);
+  if (!explanation.kvs.empty()) {
+    ExplainKv(model, explanation, as_json);
+    return kExitOk;
+  }
   ChooseModel(model);
   if (activations.layers) {
     InspectActivations(model, activations, as_json);

@@ -135,6 +135,14 @@ class Windows {
 
 }  // namespace
 
+std::string ExplainRecompute(int64_t window) {
+  return fmt::format(
+      "Nothing is kept: for every token the last {} are read anew, as a text of their "
+      "own, which takes {} times the multiplications of a step. The oracle of "
+      "streaming, for measurements.",
+      window, window);
+}
+
 std::optional<int64_t> RecomputeWindow(std::string_view spec) {
   constexpr std::string_view kName = "recompute";
   constexpr int64_t kMost = int64_t{1} << 40;

@@ -24,6 +24,9 @@ inline constexpr std::string_view kRecomputeUsage = "recompute:W";
 inline constexpr std::string_view kRecomputeDescription =
     "read the last W tokens anew for every token: slow, the oracle of streaming";
 
+// Likewise, in sentences.
+std::string ExplainRecompute(int64_t window);
+
 // W of "recompute:W"; nothing if the spec is a policy's. Throws Error(kInput) for a W that is none.
 std::optional<int64_t> RecomputeWindow(std::string_view spec);
 

@@ -109,6 +109,7 @@ TEST(Int8CheckpointTest, BecomesFloatsWhereAsked) {
   for (const DType storage : {DType::kF32, DType::kBF16}) {
     const auto decoder = Load(spec, source, {}, storage);
     EXPECT_EQ(decoder->weight_bytes(), LoadedBytes(ResolveTensors(spec, source), storage));
+    EXPECT_EQ(decoder->step_bytes(), StepBytes(spec, ResolveTensors(spec, source), storage));
     EXPECT_EQ(LogitsOf(*decoder, kTokens),
               LogitsOf(*Load(floats, dequantized, {}, storage), kTokens));
   }

@@ -419,22 +419,23 @@ void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, cons
   visit(storage.value_or(*first.dtype), outputs, first.shape[1]);
 }
 
-// Every linear layer of a decoder layer, the router apart.
+// Every linear layer of a decoder layer, the router apart, with at most so many experts.
 template <typename Visit>
-void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const Visit& visit) {
+void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const Visit& visit,
+                  int64_t experts = INT64_MAX) {
   for (const LinearTensors* linear :
        {&layer.qkv, &layer.attention_out, &layer.mlp.up, &layer.mlp.down}) {
     VisitLinear(*linear, storage, visit);
   }
-  for (const MlpTensors& expert : layer.experts) {
+  const auto count = std::min(experts, std::ssize(layer.experts));
+  for (const MlpTensors& expert : std::span(layer.experts).first(static_cast<size_t>(count))) {
     VisitLinear(expert.up, storage, visit);
     VisitLinear(expert.down, storage, visit);
   }
 }
 
-}  // namespace
-
-int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> asked) {
+// Of all matrices, with at most so many experts in a layer.
+int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int64_t experts) {
   const std::optional<DType> storage = Storage(tensors, asked);
   int64_t bytes = 0;
   const auto add = [&](DType dtype, int64_t outputs, int64_t inputs) {
@@ -443,14 +444,26 @@ int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> asked) {
   for (const LinearTensors* linear : {&tensors.head, &tensors.project_in, &tensors.project_out}) {
     VisitLinear(*linear, storage, add);
   }
-  for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
-    if (table != nullptr) bytes += static_cast<int64_t>(table->bytes.size());
-  }
   for (const LayerTensors& layer : tensors.layers) {
-    VisitLinears(layer, storage, add);
+    VisitLinears(layer, storage, add, experts);
     VisitLinear(layer.router, DType::kF32, add);
   }
   return bytes;
+}
+
+}  // namespace
+
+int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage) {
+  int64_t bytes = MatrixBytes(tensors, storage, /*experts=*/INT64_MAX);
+  for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
+    if (table != nullptr) bytes += static_cast<int64_t>(table->bytes.size());
+  }
+  return bytes;
+}
+
+int64_t StepBytes(const DecoderSpec& spec, const ModelTensors& tensors,
+                  std::optional<DType> storage) {
+  return MatrixBytes(tensors, storage, spec.mlp.experts_per_token);
 }
 
 WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> asked) {

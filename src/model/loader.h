@@ -36,6 +36,10 @@ inline constexpr WeightType kWeightTypes[] = {
 // Bytes of the loaded weights. storage: as LoadDecoder takes it.
 int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage);
 
+// Of those, what a decode step reads (Decoder::step_bytes).
+int64_t StepBytes(const DecoderSpec& spec, const ModelTensors& tensors,
+                  std::optional<DType> storage);
+
 // What the loaded weights are stored as, likewise. A router, which is f32 always, does not count.
 WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> storage);
 

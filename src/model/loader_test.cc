@@ -47,6 +47,7 @@ TEST(LoaderTest, ConvertsWhatItLoads) {
       const auto decoder = Load(spec, source, {}, type.dtype);
       EXPECT_EQ(decoder->weight_types().layers, type.dtype);
       EXPECT_EQ(decoder->weight_bytes(), LoadedBytes(tensors, type.dtype));
+      EXPECT_EQ(decoder->step_bytes(), StepBytes(spec, tensors, type.dtype));
       for (const float logit : LogitsOf(*decoder, kTokens)) ASSERT_TRUE(std::isfinite(logit));
     }
     // Widening changes nothing.

@@ -56,6 +56,62 @@ class InspectTest(CliTest):
         self.assertIn("when loaded, in int8 (head f32)\n", self.ok("inspect", "-m", model))
 
 
+class KvTest(CliTest):
+    BLOCKS = "blocks:initial=0,local_windows_len=64,second_block_count=1"
+
+    # What is said before there is a text is what bench counts of one.
+    def test_costs(self):
+        for kv in ("dense", "window:100", "sinks:4+100", self.BLOCKS,
+                   self.BLOCKS + ",dense_layer_num=1"):
+            said = json.loads(self.ok("inspect", "-m", TINY, "--kv", kv, "-c", "301", "--json",
+                                      "--kv-type", "int8", "--weights", "int8"))
+            [policy] = said["policies"]
+            [cost] = policy["contexts"]
+            [row] = json.loads(self.ok("bench", "-m", TINY, "--kv", kv, "-p", "0", "-n", "1", "-d",
+                                       "300", "--kv-type", "int8", "--weights", "int8", "-r", "1",
+                                       "--no-limits", "--json"))
+            self.assertEqual(row["bytes_per_token"], cost["step_bytes"], kv)
+            self.assertEqual(row["kv_bytes"], cost["cache_bytes"] + cost["index_bytes"], kv)
+            self.assertEqual(cost["index_bytes"] > 0, kv.startswith("blocks"))
+
+    # By hand: 32 KiB of bf16 for a token, of int8 and its scales 17; the weights as work_test.cc
+    # has them.
+    def test_a_shape(self):
+        said = json.loads(self.ok("inspect", "--shape", "1b", "--kv", "dense", "--kv", "sinks:4+60",
+                                  "--json"))
+        self.assertEqual((said["model"], said["weights"], said["kv_type"], said["bytes_per_token"]),
+                         ("1b", "bf16", "bf16", 32768))
+        self.assertEqual(said["step_weight_bytes"], 2 * (973078528 + 65536000))
+        dense, sinks = said["policies"]
+        self.assertEqual([cost["context_tokens"] for cost in dense["contexts"]],
+                         [4096, 16384, 131072, 1048576])
+        for cost in dense["contexts"]:
+            self.assertEqual(cost["cache_bytes"], 32768 * cost["context_tokens"])
+            self.assertEqual(cost["step_cache_bytes"], cost["cache_bytes"])
+        for cost in sinks["contexts"]:
+            self.assertEqual(cost["step_cache_bytes"], 32768 * 65)
+
+    def test_text(self):
+        said = self.ok("inspect", "--shape", "1b", "--kv", "blocks", "--kv", "recompute:512", "-c",
+                       "131072")
+        self.assertIn("the 48 blocks between that matter most", " ".join(said.split()))
+        self.assertIn("index  dense reads\n", said)
+        self.assertIn("for every token the last 512 are read anew", " ".join(said.split()))
+        self.assertLessEqual(max(map(len, said.splitlines())), 80)
+
+    def test_refusals(self):
+        def refused(*flags, code=INPUT):
+            return self.refused(code, "inspect", *flags)
+
+        self.assertIn("--shape is for what a policy costs: it needs --kv", refused("--shape", "1b"))
+        self.assertIn("-c is for what a policy costs: it needs --kv",
+                      refused("-c", "5", "-m", TINY))
+        self.assertIn("exclude each other", refused("--kv", "dense", "--tensors"))
+        self.assertIn("--kv: expected dense, window:W", refused("--kv", "dens"))
+        self.assertIn("block_size is given twice",
+                      refused("-m", TINY, "--kv", "blocks:block_size=64,block_size=128"))
+
+
 class ActivationsTest(CliTest):
     def setUp(self):
         super().setUp()

@@ -53,8 +53,8 @@ void AddLengthFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memo
 }
 
 // kvs: where --kv may be repeated.
-void AddCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute,
-                   std::vector<std::string>* kvs) {
+void AddSpecFlags(CommandLine& line, SessionOptions& options, bool takes_recompute,
+                  std::vector<std::string>* kvs, bool is_verbs_own = false) {
   std::string policies;
   for (const PolicyKind& kind : AllPolicies()) {
     policies += fmt::format("{}{}: {}", policies.empty() ? "" : "; ", kind.usage, kind.description);
@@ -68,8 +68,9 @@ void AddCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recomp
             .value = "SPEC",
             .help = "what is kept of the text. " + policies +
                     (kvs == nullptr ? "" : "; may be repeated, to compare them"),
-            .fallback = options.kv,
-            .choices = usages},
+            .fallback = is_verbs_own ? "" : options.kv,
+            .choices = usages,
+            .is_verbs_own = is_verbs_own},
            [&options, usages, kvs](const std::string& value) {
              RefuseUnknownPolicy(usages, value);
              options.kv = value;
@@ -85,6 +86,11 @@ void AddCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recomp
              ParseKvType(value);
              options.kv_type = value;
            });
+}
+
+void AddCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute,
+                   std::vector<std::string>* kvs) {
+  AddSpecFlags(line, options, takes_recompute, kvs);
   line.Add(
       {.names = "--int8-attention",
        .value = "WHEN",
@@ -124,6 +130,11 @@ void AddComparedKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_
 
 void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute) {
   AddCacheFlags(line, options, takes_recompute, /*kvs=*/nullptr);
+}
+
+void AddExplainedKvFlags(CommandLine& line, SessionOptions& options,
+                         std::vector<std::string>& kvs) {
+  AddSpecFlags(line, options, /*takes_recompute=*/true, &kvs, /*is_verbs_own=*/true);
 }
 
 void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens) {

@@ -20,6 +20,9 @@ void AddComparedKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_
 // Of those, the ones that do not depend on the length of a text: --kv, --kv-type, --ubatch-size.
 void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute = false);
 
+// Only --kv, as often as one likes, and --kv-type: for a verb that explains them.
+void AddExplainedKvFlags(CommandLine& line, SessionOptions& options, std::vector<std::string>& kvs);
+
 // How the context of a prompt is read, and where its question begins, for verbs that answer one.
 void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens);
 

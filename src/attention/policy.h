@@ -80,10 +80,12 @@ struct RunQueries {
   MatrixView<const float> q;
 };
 
-// What is derived from the keys of a text: memory held, and what of it a token reads in all layers.
+// What is derived from the keys of a text: memory held, and what of it one of so many tokens reads
+// in all layers.
 struct IndexSize {
   int64_t held_bytes = 0;
   int64_t read_bytes = 0;
+  int64_t read_every_tokens = 1;
 };
 
 class AttentionPolicy {

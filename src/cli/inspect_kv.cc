@@ -43,7 +43,9 @@ struct Cost {
   KvCost kv;
 
   int64_t memory_bytes() const { return kv.cache_bytes + kv.index.held_bytes; }
-  int64_t read_bytes() const { return kv.seen_bytes + kv.index.read_bytes; }
+  // On average.
+  int64_t index_bytes() const { return kv.index.read_bytes / kv.index.read_every_tokens; }
+  int64_t read_bytes() const { return kv.seen_bytes + index_bytes(); }
 };
 
 struct Explanation {
@@ -123,7 +125,7 @@ std::string ToText(const Served& served, const Explanation& explanation, const E
                                       FormatBytes(cost.memory_bytes()),
                                       FormatBytes(cost.memory_bytes() / cost.context),
                                       FormatBytes(step), FormatBytes(cost.kv.seen_bytes)};
-    if (index) cells.push_back(FormatBytes(cost.kv.index.read_bytes));
+    if (index) cells.push_back(FormatBytes(cost.index_bytes()));
     const double ratio = static_cast<double>(of_dense) / static_cast<double>(step);
     cells.push_back(explanation.recomputes ? "-" : fmt::format("{:.2f} x", ratio));
     table.AddRow(cells);
@@ -139,7 +141,7 @@ nlohmann::ordered_json ToJson(const Served& served, const Explanation& explanati
                                 {"index_bytes", cost.kv.index.held_bytes},
                                 {"step_bytes", served.weight_bytes + cost.read_bytes()},
                                 {"step_cache_bytes", cost.kv.seen_bytes},
-                                {"step_index_bytes", cost.kv.index.read_bytes}});
+                                {"step_index_bytes", cost.index_bytes()}});
   }
   return json;
 }

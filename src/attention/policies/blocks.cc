@@ -55,9 +55,10 @@ class BlocksPolicy : public AttentionPolicy {
   IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
     if (position < first_sparse()) return {};
     const BlockIndex index(Shape(), std::make_shared<KvPool>(layout), leaders_);
-    const int64_t chooser = ChooserOf(position), blocks = FirstLocal(chooser);
+    const int64_t blocks = FirstLocal(position);
     return {.held_bytes = index.BytesFor(blocks),
-            .read_bytes = chooser == position ? index.ReadBytes(blocks) * std::ssize(leaders_) : 0};
+            .read_bytes = index.ReadBytes(blocks) * std::ssize(leaders_),
+            .read_every_tokens = spec_.token_step};
   }
 
   int64_t alone_from(int64_t layer) const override {

@@ -165,18 +165,22 @@ std::string BlocksSpec::Explain() const {
   for (const RepresentativeKind& kind : kRepresentatives) {
     if (kind.type == representative_type) representative = kind.description;
   }
+  const auto counted = [](int64_t count, std::string_view noun) {
+    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  };
   return fmt::format(
       "Every token is kept. The context is read as by dense; a token of the question or the answer "
       "sees {}the last {} tokens, in whole blocks of {}, and the {} blocks between that matter "
       "most "
-      "to it. {}, in every layer, by {} of every {}.{}{}",
+      "to it. {}, {}, by {} of every {}.{}",
       initial > 0 ? fmt::format("the first {} and ", initial) : "", local_windows_len, block_size,
       second_block_count,
-      separate ? "Each KV head chooses for itself" : "All heads choose together", representative,
-      part == 1 ? "token" : fmt::format("{} tokens", part),
-      token_step > 1 || layer_step > 1
-          ? fmt::format(" A choice holds for {} tokens and {} layers.", token_step, layer_step)
-          : "",
+      separate ? "Each KV head chooses for itself" : "All heads choose together",
+      layer_step == 1 && token_step == 1
+          ? "in every layer"
+          : fmt::format("once for {} and {}", counted(layer_step, "layer"),
+                        counted(token_step, "token")),
+      representative, part == 1 ? "token" : counted(part, "token"),
       dense_layer_num > 0 ? fmt::format(" The first {} layers see everything.", dense_layer_num)
                           : "");
 }

@@ -126,13 +126,13 @@ TEST(BlocksSpecTest, ExplainsItself) {
             "blocks between that matter most to it. Each KV head chooses for itself, in every "
             "layer, by the signs of the keys of every token.");
   EXPECT_EQ(ParseBlocksSpec("meanstd,initial=0,dense_layer_num=2,head_select_mode=SHARED,"
-                            "block_size=128,representative_num=2,token_step=4")
+                            "block_size=128,representative_num=2,token_step=4,layer_step=3")
                 .Explain(),
             "Every token is kept. The context is read as by dense; a token of the question or the "
             "answer sees the last 1024 tokens, in whole blocks of 128, and the 48 blocks between "
-            "that matter most to it. All heads choose together, in every layer, by the mean and "
-            "the spread of the keys of every 128 tokens. A choice holds for 4 tokens and 1 layers. "
-            "The first 2 layers see everything.");
+            "that matter most to it. All heads choose together, once for 3 layers and 4 tokens, by "
+            "the mean and the spread of the keys of every 128 tokens. The first 2 layers see "
+            "everything.");
 }
 
 TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {

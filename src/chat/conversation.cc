@@ -32,6 +32,11 @@ bool Conversation::Ask(std::string question, int64_t limit_tokens) {
   return true;
 }
 
+int64_t Conversation::question_tokens() const {
+  const size_t before = before_question_.empty() ? 0 : before_question_.back().tokens;
+  return static_cast<int64_t>(tokens_.size() - before);
+}
+
 int64_t Conversation::MessageEnd(int64_t tokens) const {
   const std::vector<Message> messages = AllMessages();
   int64_t end = 0;

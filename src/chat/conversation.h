@@ -32,6 +32,10 @@ class Conversation {
   // The tokens to continue. Valid until the next call that changes the conversation.
   std::span<const int32_t> prompt() const { return tokens_; }
 
+  // Of the prompt, from its end: the last message and what frames it. All of it where the
+  // transcript has been encoded anew.
+  int64_t question_tokens() const;
+
   // Where to end a prefix of the prompt that is to stay: the end of a message, the first one at
   // `tokens` or behind, else the last. In tokens; 0 where no message ends visibly.
   int64_t MessageEnd(int64_t tokens) const;

@@ -97,6 +97,22 @@ TEST_F(ConversationTest, EncodesOnlyWhatIsNew) {
   EXPECT_LT(fake_.encoded_bytes, 20);
 }
 
+TEST_F(ConversationTest, KnowsItsLastQuestion) {
+  EXPECT_EQ(chat_.question_tokens(), 0);
+  chat_.Ask("one");
+  EXPECT_EQ(chat_.question_tokens(), std::ssize(chat_.prompt())) << "nothing stands before it";
+  chat_.Answer("yes", Tokens("yes<e>"));
+  const int64_t before = std::ssize(chat_.prompt());
+  chat_.Ask("two");
+  const int64_t question = chat_.question_tokens();
+  EXPECT_EQ(question, std::ssize(chat_.prompt()) - before);
+  chat_.Answer("no", Tokens("no<e>"));
+  chat_.Retry();
+  EXPECT_EQ(chat_.question_tokens(), question);
+  chat_.Clear();
+  EXPECT_EQ(chat_.question_tokens(), 0);
+}
+
 TEST_F(ConversationTest, AQuestionTooLongIsNotEncodedToItsEnd) {
   EXPECT_FALSE(chat_.Ask(std::string(1000, 'x'), 20));
   EXPECT_LT(fake_.encoded_bytes, 30);

@@ -27,7 +27,7 @@ struct ChatOptions {
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
-  int64_t query_tokens = GenerateOptions().query_tokens;
+  int64_t query_tokens = 0;  // 0: those of the last message
   std::string history = DefaultHistoryFile();
 };
 
@@ -51,7 +51,8 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory_bytes);
-  AddPrefillFlags(line, options.session, options.query_tokens);
+  AddPrefillFlags(line, options.session, options.query_tokens,
+                  fmt::format("the last message, up to {} of them", kQuestionTokens));
   line.Parse(arguments);
 }
 
@@ -70,7 +71,6 @@ int Chat(std::span<const std::string> arguments) {
   const ModelFolder model(options.model.folder);
   const Engine engine = LoadEngine(model, options.model, options.session);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
-  generate.query_tokens = options.query_tokens;
   const EffectiveSampler sampler =
       TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());
   generate.sampler = sampler.options;
@@ -82,6 +82,7 @@ int Chat(std::span<const std::string> arguments) {
                                            : chat::PlainDialogue(engine)),
        .system = options.system,
        .generate = std::move(generate),
+       .query_tokens = options.query_tokens,
        .sampler = sampler,
        .session = options.session,
        .interactive = interactive});

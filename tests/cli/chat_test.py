@@ -68,6 +68,16 @@ class PipeTest(CliTest):
         message = self.refused(2, *CHAT, *told[:3], "sinks:4+8,pin=5", stdin="Hello!\n")
         self.assertIn("pins whole messages", message)
 
+    def test_the_last_message_is_the_question(self):
+        def second_prompt(*flags):
+            told = ["--prefill", "window:1", *flags]
+            result = self.godwit(*CHAT, *told, stdin="Hello!\nWho are you?\n/stats\n")
+            return re.search(r"prompt .*", result.stderr)[0]
+
+        # What was question is context in the next turn, and is read again as such.
+        self.assertNotIn("cached", second_prompt())
+        self.assertIn("cached", second_prompt("--query-tokens", "1"))
+
     def test_several_lines(self):
         for lines in (["Hello!\\", "Who are you?"], ["\"\"\"Hello!", "Who are you?\"\"\""]):
             self.assertEqual(len(self.chat(*lines).splitlines()), 1)

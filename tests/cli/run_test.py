@@ -83,6 +83,13 @@ class RunTest(CliTest):
         for ample in (["--prefill", f"window:{n}"],
                       ["--prefill", "window:1", "--query-tokens", str(n)]):
             self.assertEqual(run("--logprobs", "0", *ample)["logprobs"], plain["logprobs"])
+        star = run("--prefill", "star", "--logprobs", "0")
+        self.assertEqual(star["kv"]["policy"], "dense, read by star:block=32768,anchor=32768")
+        self.assertEqual(star["logprobs"], plain["logprobs"])
+        short = run("--prefill", "star:block=2,anchor=1", "--logprobs", "0")
+        self.assertNotEqual(short["logprobs"], plain["logprobs"])
+        self.assertIn("an anchor of 3 tokens is longer than a block of 2",
+                      self.refused(2, *GREEDY, "-p", "x", "--prefill", "star:block=2,anchor=3"))
         for wrong in ("window:0", "window", "dense"):
             self.assertIn("W >= 1", self.refused(2, *GREEDY, "-p", "x", "--prefill", wrong))
         self.refused(2, *GREEDY, "-p", "x", "--query-tokens", "0")

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "attention/policies/sinks_spec.h"
+#include "attention/policies/token_count.h"
 #include "base/error.h"
 #include "base/quote.h"
 

@@ -1,12 +1,10 @@
 #include "attention/policies/prefill.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "attention/policies/sinks_spec.h"
-#include "base/error.h"
+#include "attention/policies/prefill_spec.h"
 
 namespace godwit {
 namespace {
@@ -15,31 +13,34 @@ namespace {
 // after which the text is read again, show in what was read.
 class PrefillPolicy : public AttentionPolicy {
  public:
-  PrefillPolicy(const AttentionGeometry& geometry, int64_t window,
+  PrefillPolicy(const AttentionGeometry& geometry, const PrefillSpec& spec,
                 std::unique_ptr<AttentionPolicy> asked)
-      : windows_(geometry.windows), window_(window), asked_(std::move(asked)) {}
+      : windows_(geometry.windows), spec_(spec), asked_(std::move(asked)) {}
 
   std::string name() const override {
-    return fmt::format("{}, read by window:{}", asked_->name(), window_);
+    return fmt::format("{}, read by {}", asked_->name(), spec_.ToString());
   }
   std::string Explain() const override {
-    return fmt::format(
-        "{} The context, all before the question, is read by a window: each token "
-        "sees the {} before it.",
-        asked_->Explain(), window_);
+    return fmt::format("{} The context, all before the question, is read by {}.", asked_->Explain(),
+                       spec_.Explain());
   }
   int64_t limit_tokens() const override { return asked_->limit_tokens(); }
   int64_t most_kept() const override {
     if (limit_tokens() != INT64_MAX) return asked_->most_kept();
     constexpr int64_t kEndless = int64_t{1} << 50;
-    const ops::KvRange forgotten = Forgotten(kEndless);
-    return kEndless - (forgotten.end - forgotten.begin);
+    // Most is seen from the end of a block.
+    const int64_t length =
+        spec_.star() ? kEndless - kEndless % spec_.block + spec_.block - 1 : kEndless;
+    const ops::KvRange forgotten = Forgotten(length);
+    return length - (forgotten.end - forgotten.begin);
   }
 
   // Wherever the question begins: of a text that was asked about, a longer context may begin.
   ops::KvRange Forgotten(int64_t length) const override {
-    const auto [begin, end] = asked_->Forgotten(length);
-    return {begin, std::max(begin, std::min(end, length - window_))};
+    auto [begin, end] = asked_->Forgotten(length);
+    begin = std::max(begin, spec_.anchor);
+    for (const int64_t of_model : windows_) end = std::min(end, Near(of_model).At(length).begin);
+    return {begin, std::max(begin, end)};
   }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
@@ -68,12 +69,8 @@ class PrefillPolicy : public AttentionPolicy {
   void Plan(const RowRun& run) override { asked_->Plan(run); }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
-    const int64_t of_model = windows_[static_cast<size_t>(layer)];
     Looks looks;
-    if (run.position < ask_from_) {
-      const int64_t window = of_model == 0 ? window_ + 1 : std::min(of_model, window_ + 1);
-      looks.Add({.visible = {.window = window, .until = ask_from_}});
-    }
+    if (run.position < ask_from_) AddContext(run, windows_[static_cast<size_t>(layer)], looks);
     if (run.position + run.rows <= ask_from_) return looks;
     const Looks asked = asked_->Select(run, layer, queries);
     for (Look look : asked.span()) {
@@ -91,30 +88,33 @@ class PrefillPolicy : public AttentionPolicy {
  private:
   PrefillPolicy(const PrefillPolicy& other)
       : windows_(other.windows_),
-        window_(other.window_),
+        spec_(other.spec_),
         asked_(other.asked_->Fork()),
         ask_from_(other.ask_from_) {}
 
+  // What a row of the context sees beside the anchor. A layer with a window of the model's own
+  // needs no star.
+  ops::Visible Near(int64_t of_model) const {
+    if (of_model == 0) return {.window = spec_.window, .block = spec_.block};
+    return {.window = std::min(spec_.window, of_model)};
+  }
+
+  void AddContext(const RowRun& run, int64_t of_model, Looks& looks) const {
+    if (of_model == 0 && spec_.anchor > 0 && run.position + run.rows > spec_.block) {
+      looks.Add({.visible = {.end = spec_.anchor, .from = spec_.block, .until = ask_from_}});
+    }
+    ops::Visible near = Near(of_model);
+    near.until = ask_from_;
+    looks.Add({.visible = near});
+  }
+
   std::vector<int64_t> windows_;
-  int64_t window_;
+  PrefillSpec spec_;
   std::unique_ptr<AttentionPolicy> asked_;
   int64_t ask_from_ = 0;
 };
 
 }  // namespace
-
-int64_t ParsePrefill(std::string_view spec) {
-  constexpr std::string_view kName = "window:";
-  std::optional<int64_t> window;
-  if (spec.starts_with(kName)) window = ParseTokenCount(spec.substr(kName.size()));
-  if (!window || *window < 1) {
-    Throw(ErrorKind::kInput,
-          "the context can be read by {} with a window of W >= 1 tokens (for example window:1024), "
-          "not by \"{}\"",
-          kPrefillUsage, spec);
-  }
-  return *window;
-}
 
 std::unique_ptr<AttentionPolicy> MakePrefillPolicy(const AttentionGeometry& geometry,
                                                    std::string_view spec,

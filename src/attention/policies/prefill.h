@@ -1,8 +1,10 @@
-// A text that is read in one way and asked in another: the rows of its context see the last W
-// tokens before them, those behind it what another policy shows them of all that was read.
+// A text that is read in one way and asked in another: the rows of its context see a window, or
+// their block and an anchor, those behind it what another policy shows them of all that was read.
+//
+// Star Attention, phase 1 (arXiv 2411.17116, section 2.1): the text reads every block behind a copy
+// of the anchor. The anchor's keys are the same whoever reads behind them, so a star is a mask.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -10,11 +12,6 @@
 #include "attention/policy.h"
 
 namespace godwit {
-
-inline constexpr std::string_view kPrefillUsage = "window:W";
-
-// "window:64" -> 64. Throws Error(kInput) for all else.
-int64_t ParsePrefill(std::string_view spec);
 
 // spec: as ParsePrefill takes it. `asked` shows what the rows from AskFrom on see. No position
 // moves while the context is read, so this serves every model.

@@ -148,15 +148,84 @@ TEST(PrefillPolicyTest, ServesModelsWithLearnedPositions) {
   EXPECT_EQ(MakePolicy(geometry, ReadByWindow("dense", 64))->limit_tokens(), 64);
 }
 
-TEST(PrefillPolicyTest, RefusesWhatIsNoWindow) {
-  const AttentionGeometry geometry = TestGeometry(2, 2, 8, 8, {0});
-  for (const char* spec : {"window", "window:", "window:0", "window:-1", "window:4+4", "window:1x",
-                           "dense", "sinks:4+4", "64"}) {
-    EXPECT_THAT(
-        ErrorOf(ErrorKind::kInput, [&] { MakePolicy(geometry, {.context = 8, .prefill = spec}); }),
-        HasSubstr(fmt::format("not by \"{}\"", spec)));
+// Phase 1 of the paper, token by token: the anchor, and its own block.
+TEST(PrefillPolicyTest, AStarSeesItsBlockAndTheAnchor) {
+  const AttentionGeometry rotary = TestGeometry(4, 2, 12, 8, {0, 5, 40});
+  constexpr int64_t kBlock = 32;
+  for (const int64_t anchor : {0, 7, 32}) {
+    for (const AttentionGeometry& geometry : {rotary, WithAlibi(rotary, /*in_bf16=*/false)}) {
+      const TestText text(geometry, kTokens, 6);
+      const PolicyOptions options{
+          .kv_type = DType::kF32,
+          .context = kTokens,
+          .prefill = fmt::format("star:block={},anchor={}", kBlock, anchor)};
+      for (const int64_t chunk : {1, 40, 150}) {
+        const auto out = ReadText(*Make(geometry, options), text, kTokens, chunk);
+        size_t index = 0;
+        for (int64_t t = 0; t < kTokens; ++t) {
+          for (int64_t layer = 0; layer < geometry.layers; ++layer) {
+            const int64_t of_model = geometry.windows[static_cast<size_t>(layer)];
+            const bool star = t < kAskFrom && of_model == 0;
+            std::vector<SeenKey> keys;
+            for (int64_t key = 0; key <= t; ++key) {
+              const bool seen = star ? key < anchor || key / kBlock == t / kBlock
+                                     : of_model == 0 || t - key < of_model;
+              if (seen) keys.push_back({key, key});
+            }
+            for (int64_t head = 0; head < 4; ++head) {
+              for (const double expected : text.Attend(layer, head, t, t, keys)) {
+                ASSERT_NEAR(out[index++], expected, 2e-6) << "anchor " << anchor << ", token " << t;
+              }
+            }
+          }
+        }
+      }
+    }
   }
-  EXPECT_EQ(ParsePrefill("window:1"), 1);
+}
+
+// What the sinks have forgotten, the anchor, the block and the model's windows may still see.
+TEST(PrefillPolicyTest, AStarKeepsWhatItSees) {
+  const AttentionGeometry narrow = TestGeometry(4, 2, 12, 12, {0});
+  const AttentionGeometry wide = TestGeometry(4, 2, 12, 12, {0, 200});
+  const auto kept_after = [](const AttentionGeometry& geometry, int64_t length) {
+    const TestText text(geometry, 700, 7);
+    const PolicyOptions options{.spec = "sinks:3+5",
+                                .kv_type = DType::kF32,
+                                .context = 700,
+                                .prefill = "star:block=128,anchor=64"};
+    const auto cache = Make(geometry, options, 650);
+    ReadText(*cache, text, length, 50);
+    EXPECT_GE(cache->policy().most_kept(), cache->Stats().kept);
+    return cache->Stats().kept;
+  };
+  EXPECT_EQ(kept_after(narrow, 639), 64 + 127);
+  EXPECT_EQ(kept_after(narrow, 641), 64 + 5);
+  EXPECT_EQ(kept_after(wide, 641), 64 + 199);
+}
+
+// Blocks are cut by position: the first two, with an anchor as long, see all that is before them.
+TEST(PrefillPolicyTest, TwoBlocksWithTheirAnchorAreDense) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0});
+  const TestText text(geometry, 2060, 8);
+  const PolicyOptions dense{.kv_type = DType::kBF16, .context = 2060};
+  PolicyOptions star = dense;
+  star.prefill = "star:block=1K";
+  EXPECT_EQ(ReadText(*Make(geometry, star, 2048), text, 2060, 300),
+            ReadText(*Make(geometry, dense, 2048), text, 2060, 300));
+}
+
+TEST(PrefillPolicyTest, AStarReadsItsBlockAndTheAnchor) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 12, {0});
+  const TestText text(geometry, 2000, 3);
+  PolicyOptions options{.kv_type = DType::kF32, .context = 2000, .prefill = "star:block=200"};
+  const auto cache = Make(geometry, options, 2000);
+  const int64_t row = LayoutOf(geometry, DType::kF32).page_bytes() / 64;
+  for (int64_t length = 100; length <= 2000; length += 100) {
+    ReadText(*cache, text, length, 100);
+    const int64_t anchor = length <= 200 ? 0 : 200;
+    EXPECT_EQ(cache->Stats().read_bytes, (anchor + (length - 1) % 200 + 1) * row);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attention/policies/sinks_spec.h"
+#include "attention/policies/token_count.h"
 #include "base/error.h"
 
 namespace godwit {

@@ -1,21 +1,15 @@
 #include "attention/policies/sinks_spec.h"
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
 
+#include "attention/policies/token_count.h"
 #include "base/error.h"
 
 namespace godwit {
 
 std::string SinksSpec::ToString() const {
   return fmt::format("sinks:{}+{}{}", sinks, window, pin > 0 ? fmt::format(",pin={}", pin) : "");
-}
-
-std::optional<int64_t> ParseTokenCount(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && 0 <= value && value <= int64_t{1} << 40 ? std::optional(value) : std::nullopt;
 }
 
 SinksSpec ParseSinksSpec(std::string_view arguments) {

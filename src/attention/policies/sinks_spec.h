@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,9 +22,6 @@ struct SinksSpec {
   // As --kv spells it.
   std::string ToString() const;
 };
-
-// "12" -> 12, for lengths of up to 2^40 tokens.
-std::optional<int64_t> ParseTokenCount(std::string_view text);
 
 // arguments: what follows "sinks:". Throws Error(kInput) for what makes no sense.
 SinksSpec ParseSinksSpec(std::string_view arguments);

@@ -17,12 +17,16 @@
 
 namespace godwit::cli {
 
+// Of a last message, at most: a long one holds what is asked about, too.
+inline constexpr int64_t kQuestionTokens = 512;
+
 struct ChatSetup {
   std::string model_folder;
   DecoderSpec spec;
   chat::ChatCodec codec;
   std::optional<std::string> system;
   GenerateOptions generate;
+  int64_t query_tokens;      // of generate, in every turn; 0: those of the last message
   EffectiveSampler sampler;  // where generate.sampler came from
   SessionOptions session;
   bool interactive = false;  // somebody types and reads; else a script, which errors end

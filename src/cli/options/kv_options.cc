@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "attention/make_policy.h"
-#include "attention/policies/prefill.h"
+#include "attention/policies/prefill_spec.h"
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/quote.h"
@@ -137,15 +138,16 @@ void AddExplainedKvFlags(CommandLine& line, SessionOptions& options,
   AddSpecFlags(line, options, /*takes_recompute=*/true, &kvs, /*is_verbs_own=*/true);
 }
 
-void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens) {
+void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens,
+                     std::string fallback) {
   line.Add({.names = "--prefill",
             .value = "SPEC",
-            .help = fmt::format("how all of a prompt but its question is read: {}, each token sees "
-                                "the W before it, while --kv still says what is kept, and what the "
-                                "question and the answer see of it; another result, in less time",
-                                kPrefillUsage),
+            .help = "how all of a prompt but its question is read: by window:W each token sees the "
+                    "W before it, by star its block and the anchor, the first tokens of the text; "
+                    "--kv still says what is kept, and what the question and the answer see of it; "
+                    "another result, in less time",
             .fallback = "as --kv has it",
-            .choices = {std::string(kPrefillUsage)}},
+            .choices = {"window:W", "star:block=N,anchor=N"}},
            [&options](const std::string& value) {
              ParsePrefill(value);
              options.prefill = value;
@@ -153,7 +155,8 @@ void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_
   line.AddInt({.names = "--query-tokens",
                .value = "N",
                .help = "with --prefill or --kv blocks: the question is the last N tokens of the "
-                       "prompt"},
+                       "prompt",
+               .fallback = std::move(fallback)},
               query_tokens, 1);
 }
 

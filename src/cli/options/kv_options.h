@@ -24,7 +24,9 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_reco
 void AddExplainedKvFlags(CommandLine& line, SessionOptions& options, std::vector<std::string>& kvs);
 
 // How the context of a prompt is read, and where its question begins, for verbs that answer one.
-void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens);
+// fallback: what the question is where nothing is said, for people; empty: query_tokens says.
+void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens,
+                     std::string fallback = {});
 
 // Throws Error(kInput) that says what it is for if the spec is recompute.
 void RefuseRecompute(std::string_view spec);

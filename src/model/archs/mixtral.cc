@@ -11,7 +11,11 @@ DecoderSpec DescribeMixtral(const HfConfig& config) {
   if (config.Has("sliding_window")) ReadWindows(config, /*first_windowed=*/0, spec);
 
   spec.mlp.experts = config.IntOr("num_local_experts", 8, kExpertRange);
-  spec.mlp.experts_per_token = config.IntOr("num_experts_per_tok", 2, {1, spec.mlp.experts});
+  const IntRange known{1, spec.mlp.experts};
+  // Of a single expert, the usual two make no sense.
+  spec.mlp.experts_per_token = spec.mlp.experts == 1
+                                   ? config.Int("num_experts_per_tok", known)
+                                   : config.IntOr("num_experts_per_tok", 2, known);
   spec.names.router = "model.layers.{}.block_sparse_moe.gate";
   spec.names.gate = "model.layers.{}.block_sparse_moe.experts.{}.w1";
   spec.names.up = "model.layers.{}.block_sparse_moe.experts.{}.w3";

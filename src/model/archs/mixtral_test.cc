@@ -40,6 +40,8 @@ TEST(MixtralTest, ReadsItsExpertsAndItsWindow) {
   EXPECT_THAT(Refusal(R"("num_local_experts":2,"num_experts_per_tok":3)"),
               HasSubstr("num_experts_per_tok: expected a whole number from 1 to 2"));
   EXPECT_THAT(Refusal(R"("num_experts_per_tok":0)"), HasSubstr("num_experts_per_tok"));
+  EXPECT_THAT(Refusal(R"("num_local_experts":1)"), HasSubstr("num_experts_per_tok"));
+  EXPECT_EQ(Mixtral(R"("num_local_experts":1,"num_experts_per_tok":1)").mlp.experts_per_token, 1);
   EXPECT_THAT(Refusal(R"("num_local_experts":0)"), HasSubstr("num_local_experts"));
   EXPECT_THAT(Refusal(R"("num_local_experts":100000)"), HasSubstr("num_local_experts"));
 }

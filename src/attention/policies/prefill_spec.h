@@ -1,0 +1,29 @@
+// What "window:64" and "star:block=32K,anchor=8K" say: how the context of a text is read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace godwit {
+
+inline constexpr std::string_view kPrefillUsage = "window:W or star[:block=N,anchor=N]";
+
+// A row of the context sees the first `anchor` tokens of the text, and of its own block of so many
+// positions the last `window` up to itself.
+struct PrefillSpec {
+  int64_t window = INT64_MAX;
+  int64_t block = INT64_MAX;
+  int64_t anchor = 0;
+
+  bool star() const { return block != INT64_MAX; }
+  // As --prefill spells it.
+  std::string ToString() const;
+  // How the context is read, for people.
+  std::string Explain() const;
+};
+
+// Throws Error(kInput) for what makes no sense.
+PrefillSpec ParsePrefill(std::string_view spec);
+
+}  // namespace godwit

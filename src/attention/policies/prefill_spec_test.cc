@@ -1,0 +1,57 @@
+#include "attention/policies/prefill_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(PrefillSpecTest, SaysWhatARowOfTheContextSees) {
+  const PrefillSpec window = ParsePrefill("window:1K");
+  EXPECT_EQ(window.window, 1025);
+  EXPECT_FALSE(window.star());
+  EXPECT_EQ(window.ToString(), "window:1024");
+
+  const auto expect_star = [](const char* text, int64_t block, int64_t anchor) {
+    const PrefillSpec spec = ParsePrefill(text);
+    EXPECT_TRUE(spec.star()) << text;
+    EXPECT_EQ(spec.block, block) << text;
+    EXPECT_EQ(spec.anchor, anchor) << text;
+    EXPECT_EQ(spec.ToString(), fmt::format("star:block={},anchor={}", block, anchor));
+    EXPECT_EQ(ParsePrefill(spec.ToString()).anchor, anchor);
+  };
+  expect_star("star", 32768, 32768);
+  expect_star("star:", 32768, 32768);
+  expect_star("star:block=16K", 16384, 16384);
+  expect_star("star:anchor=0", 32768, 0);
+  expect_star("star:anchor=5,block=7", 7, 5);
+}
+
+TEST(PrefillSpecTest, RefusesWhatIsNoWindow) {
+  for (const char* spec : {"", "window", "window:", "window:0", "window:-1", "window:4+4",
+                           "window:1x", "window:K", "dense", "sinks:4+4", "64", "stars"}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ParsePrefill(spec); }),
+                HasSubstr(fmt::format("not by \"{}\"", spec)));
+  }
+}
+
+TEST(PrefillSpecTest, RefusesWhatIsNoStar) {
+  const auto refused = [](const char* spec) {
+    return ErrorOf(ErrorKind::kInput, [&] { ParsePrefill(spec); });
+  };
+  for (const char* setting : {"32K", "block", "block=", "block=x", "size=3", "block=-1"}) {
+    EXPECT_THAT(refused(fmt::format("star:{}", setting).c_str()),
+                HasSubstr(fmt::format("not \"{}\"", setting)));
+  }
+  EXPECT_THAT(refused("star:block=3,"), HasSubstr("not \"\""));
+  EXPECT_THAT(refused("star:block=3,block=4"), HasSubstr("not \"block=4\""));
+  EXPECT_THAT(refused("star:block=0"), HasSubstr("a block of 0 tokens"));
+  EXPECT_THAT(refused("star:block=10,anchor=11"), HasSubstr("longer than a block of 10"));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -26,13 +26,22 @@ class Shape:
     positions: int = 512
     rope_theta: float = 10000.0
     norm_eps: float = 1e-5
+    rotary_dims: int = 0  # of a head; 0: all. Fewer make a GLM, with biases
 
     @property
     def head_dim(self):
         return self.hidden // self.heads
 
     def huggingface(self):
-        """The fields of a Llama config.json."""
+        """The fields of a Llama's or GLM's config.json."""
+        fields = self.llama()
+        if self.rotary_dims:
+            fields.update(architectures=["GlmForCausalLM"], model_type="glm", attention_bias=True,
+                          partial_rotary_factor=self.rotary_dims / self.head_dim, pad_token_id=None)
+            del fields["mlp_bias"]
+        return fields
+
+    def llama(self):
         return {
             "architectures": ["LlamaForCausalLM"], "model_type": "llama",
             "vocab_size": self.vocabulary, "hidden_size": self.hidden,
@@ -44,17 +53,20 @@ class Shape:
         }
 
 
-def rotary(length, head_dim, theta, device):
-    """cos and sin, each [length, head_dim], halves repeated as Llama pairs them."""
-    frequency = theta ** (-torch.arange(0, head_dim, 2, device=device, dtype=torch.float64) / head_dim)
+def rotary(length, dims, theta, device):
+    """cos and sin, each [length, dims], halves repeated as Llama pairs them."""
+    frequency = theta ** (-torch.arange(0, dims, 2, device=device, dtype=torch.float64) / dims)
     angle = torch.arange(length, device=device, dtype=torch.float64)[:, None] * frequency
     angle = torch.cat((angle, angle), -1)
     return angle.cos().float(), angle.sin().float()
 
 
 def rotate(x, cos, sin):
+    """Of the elements of x, the first ones, as many as cos has."""
+    x, rest = x.split((cos.shape[-1], x.shape[-1] - cos.shape[-1]), -1)
     first, second = x.chunk(2, -1)
-    return (x * cos + torch.cat((-second, first), -1) * sin).to(x.dtype)
+    rotated = (x * cos + torch.cat((-second, first), -1) * sin).to(x.dtype)
+    return torch.cat((rotated, rest), -1)
 
 
 class Attention(nn.Module):
@@ -62,9 +74,10 @@ class Attention(nn.Module):
         super().__init__()
         self.shape, self.zero_sink = shape, zero_sink
         kv_width = shape.kv_heads * shape.head_dim
-        self.q_proj = nn.Linear(shape.hidden, shape.hidden, bias=False)
-        self.k_proj = nn.Linear(shape.hidden, kv_width, bias=False)
-        self.v_proj = nn.Linear(shape.hidden, kv_width, bias=False)
+        has_bias = shape.rotary_dims > 0
+        self.q_proj = nn.Linear(shape.hidden, shape.hidden, bias=has_bias)
+        self.k_proj = nn.Linear(shape.hidden, kv_width, bias=has_bias)
+        self.v_proj = nn.Linear(shape.hidden, kv_width, bias=has_bias)
         self.o_proj = nn.Linear(shape.hidden, shape.hidden, bias=False)
 
     def forward(self, x, rope, maps):
@@ -133,6 +146,8 @@ class Decoder(nn.Module):
             if weight.dim() == 2:
                 residual = name.endswith(("o_proj.weight", "down_proj.weight"))
                 nn.init.normal_(weight, std=0.02 / (2 * shape.layers) ** (0.5 * residual))
+            elif name.endswith(".bias"):
+                nn.init.zeros_(weight)
 
     def forward(self, ids, maps=None):
         """ids [batch, tokens] -> hidden states of these tokens [batch, tokens, hidden].
@@ -142,7 +157,8 @@ class Decoder(nn.Module):
         tokens = ids.shape[1]
         if self.variant == "sink-token":
             ids = F.pad(ids, (1, 0), value=self.sink)
-        rope = rotary(ids.shape[1], self.shape.head_dim, self.shape.rope_theta, ids.device)
+        dims = self.shape.rotary_dims or self.shape.head_dim
+        rope = rotary(ids.shape[1], dims, self.shape.rope_theta, ids.device)
         x = self.model.embed_tokens(ids)
         for layer in self.model.layers:
             x = layer(x, rope, maps)

@@ -272,7 +272,7 @@ class StreamRun {
     }
   }
 
-  std::string Text() const { return comparison_.Text(); }
+  std::string Text() const { return comparison_.Text(TableColumns()); }
 
   nlohmann::ordered_json Report() const {
     nlohmann::ordered_json json{{"model", options_.model.folder},

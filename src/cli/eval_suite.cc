@@ -231,7 +231,7 @@ int EvalSuite(std::string_view verb, const std::string& summary,
   }
   const Comparison comparison = run.Ask();
   if (!options.json) {
-    WriteOutput(comparison.Text());
+    WriteOutput(comparison.Text(TableColumns()));
     return kExitOk;
   }
   WriteJson({{"model", options.model.folder},

@@ -97,7 +97,7 @@ class TaskRun {
   }
 
   std::string Text() const {
-    std::string text = comparison_.Text();
+    std::string text = comparison_.Text(TableColumns());
     for (const EncodedTask& task : tasks_) {
       text += SkippedText(task.task->name, task.skipped, std::ssize(task.questions), limit_tokens_);
     }

@@ -50,6 +50,7 @@ class UsageTest(CliTest):
     def test_earlier_names(self):
         for verb in (["perplexity"], ["eval", "quant"]):
             self.assertIn("--max-tokens now", self.refused(INPUT, *verb, "--tokens", "9"))
+        self.assertIn("its name is -o now", self.refused(INPUT, "eval", "stream", "--jsonl", "x"))
         self.assertIn("--jsonl now", self.refused(INPUT, "perplexity", "--nll", "x"))
 
     def test_what_was_meant(self):

@@ -5,7 +5,7 @@ import json
 import signal
 import unittest
 
-from harness import GOLDEN, TINY, CliTest, wait_for
+from harness import GOLDEN, TINY, CliTest, Terminal, wait_for
 
 INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
 SMALL = ["--lengths", "300,340", "--depths", "0,100", "-n", "2"]
@@ -40,6 +40,15 @@ class EvalSuiteTest(CliTest):
         self.assertEqual([line.split()[1:4] for line in table[1:]],
                          [["300", "0", "2"], ["300", "100", "2"], ["300", "all", "4"],
                           ["340", "0", "2"], ["340", "100", "2"], ["340", "all", "4"]])
+
+    def test_a_table_as_wide_as_the_terminal(self):
+        terminal = Terminal(self, "eval", "passkey", "-m", TINY, *SMALL, *TWO, "--kv", "window:100",
+                            "--tasks", "passkey", "-q", columns=60)
+        self.assertEqual(terminal.finish(), 0)
+        lines = terminal.seen.splitlines()
+        self.assertLessEqual(max(map(len, lines)), 60)
+        self.assertEqual(sum(line.startswith("task  ") for line in lines), 3)
+        self.assertIn("window:100 less dense", terminal.seen)
 
     def test_json(self):
         result = json.loads(self.asked("--json", "-s", "7"))

@@ -18,6 +18,7 @@ constexpr std::string_view kOneKvType = "--kv-type is the type of keys and value
 
 constexpr ForeignFlag kForeignFlags[] = {
     {"--nll", "--jsonl", "its name is --jsonl now"},
+    {"--jsonl", "--output", "its name is -o now"},
     {"--tokens", "--max-tokens", "its name is --max-tokens now"},
     {"-ngl,--gpu-layers,--n-gpu-layers,-sm,--split-mode,-mg,--main-gpu", "",
      "models run on the processor, GPUs are not supported"},

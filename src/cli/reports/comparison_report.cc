@@ -43,7 +43,8 @@ std::string Text(const char* format, const MeanInterval& interval) {
 std::string Cell(const ComparedRow& row, const nlohmann::ordered_json& value) {
   if (value.is_null()) return row.sums_up ? "all" : "-";
   if (value.is_string()) return value.get<std::string>();
-  return fmt::format("{:g}", value.get<double>());
+  const auto number = value.get<double>();
+  return fmt::format(fmt::runtime(number < 100 ? "{:g}" : "{:.0f}"), number);
 }
 
 }  // namespace
@@ -56,12 +57,13 @@ ComparedRow& Comparison::Row(const ComparedRow& like) {
   return rows_.back();
 }
 
-std::string Comparison::Text() const {
+std::string Comparison::Text(size_t width) const {
   if (rows_.empty()) return "";
   std::vector<Column> columns;
   for (const auto& [name, value] : rows_.front().about.items()) {
     columns.emplace_back(columns.empty() ? "<" + name : name);
   }
+  const size_t labels = columns.size();
   columns.emplace_back("n");
   for (const std::string& kv : kvs_) columns.emplace_back(kv);
   for (const std::string& kv : kvs_.subspan(1)) columns.emplace_back(kv + " less " + kvs_[0]);
@@ -83,7 +85,7 @@ std::string Comparison::Text() const {
     }
     table.AddRow(std::move(cells));
   }
-  return table.Take();
+  return table.InGroups(labels, width);
 }
 
 nlohmann::ordered_json Comparison::Json() const {

@@ -30,8 +30,9 @@ class Comparison {
   ComparedRow& Row(const ComparedRow& like);
 
   // One policy: mean and 95 % interval. Several: the means, and by how much they differ from the
-  // first one's, with the interval of that. Rows without samples are left out.
-  std::string Text() const;
+  // first one's, with the interval of that. Rows without samples are left out. Lines are at most
+  // `width` characters long, as Table::InGroups has it.
+  std::string Text(size_t width) const;
   nlohmann::ordered_json Json() const;
 
  private:

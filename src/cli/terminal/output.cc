@@ -84,6 +84,10 @@ bool StatusIsTerminal() { return isatty(STDERR_FILENO) == 1; }
 
 bool NoticesGoToTerminal() { return !silent && StatusIsTerminal(); }
 
+size_t TableColumns() {
+  return OutputIsTerminal() ? static_cast<size_t>(OutputColumns()) : SIZE_MAX;
+}
+
 int OutputColumns() { return Columns(STDOUT_FILENO); }
 int StatusColumns() { return Columns(STDERR_FILENO); }
 

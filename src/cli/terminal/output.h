@@ -43,6 +43,9 @@ bool StatusIsTerminal();
 // Whether somebody sees notices at once: only then they are more than warnings.
 bool NoticesGoToTerminal();
 
+// Columns that a table on standard output has room for: any number, where that is no terminal.
+size_t TableColumns();
+
 // Columns of the terminal on that stream; 80 if unknown.
 int OutputColumns();
 int StatusColumns();

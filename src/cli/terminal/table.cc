@@ -59,6 +59,31 @@ std::string Table::Take() {
   return text;
 }
 
+std::string Table::InGroups(size_t labels, size_t width) const {
+  constexpr size_t kBlanks = 2;
+  std::string text;
+  for (size_t begin = labels, end = begin; begin < columns_.size(); begin = end) {
+    Table group({columns_.begin(), columns_.begin() + static_cast<std::ptrdiff_t>(labels)},
+                indent_.size());
+    size_t line = indent_.size();
+    for (size_t i = 0; i < labels; ++i) line += columns_[i].width + kBlanks;
+    do {
+      group.columns_.push_back(columns_[end]);
+      line += columns_[end].width + kBlanks;
+    } while (++end < columns_.size() && line + columns_[end].width <= width);
+    group.rows_.clear();
+    for (const std::vector<std::string>& row : rows_) {
+      std::vector<std::string>& cells = group.rows_.emplace_back();
+      cells.assign(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(labels));
+      cells.insert(cells.end(), row.begin() + static_cast<std::ptrdiff_t>(begin),
+                   row.begin() + static_cast<std::ptrdiff_t>(end));
+    }
+    if (!text.empty()) text += '\n';
+    text += group.Take();
+  }
+  return text;
+}
+
 std::string Table::Markdown() const {
   std::vector<std::string> rule;
   for (const Column& column : columns_) {

@@ -42,6 +42,10 @@ class Table {
   // The lines that were not taken yet, the headings first of all.
   std::string Take();
 
+  // All of it, in lines of at most `width` as far as that goes: where they would be longer, some of
+  // the columns, and below them the others, each time behind the first `labels` ones.
+  std::string InGroups(size_t labels, size_t width) const;
+
   // All of it, as Markdown has tables.
   std::string Markdown() const;
 

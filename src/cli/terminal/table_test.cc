@@ -31,6 +31,28 @@ TEST(Table, GivesEachLineOnce) {
   EXPECT_EQ(table.Add("b", 200).Take(), "b       200\n");
 }
 
+TEST(Table, GroupsColumnsThatDoNotFit) {
+  Table table({"<task", "n", "dense", "window"});
+  table.Add("a", 10, 0.5, 0.25).Add("longer", 7, 1, 0);
+  EXPECT_EQ(table.InGroups(1, 25),
+            "task     n  dense  window\n"
+            "a       10    0.5    0.25\n"
+            "longer   7      1       0\n");
+  EXPECT_EQ(table.InGroups(1, 24),
+            "task     n  dense\n"
+            "a       10    0.5\n"
+            "longer   7      1\n"
+            "\n"
+            "task    window\n"
+            "a         0.25\n"
+            "longer       0\n");
+  EXPECT_EQ(table.InGroups(3, 1),
+            "task     n  dense  window\n"
+            "a       10    0.5    0.25\n"
+            "longer   7      1       0\n")
+      << "one column at least";
+}
+
 TEST(Table, IsMarkdown) {
   Table table({"<test", "t/s"});
   EXPECT_EQ(table.Add("pp8", "12.5 ± 1").Markdown(),

@@ -57,7 +57,7 @@ void SetKey(BlocksSpec& spec, std::string_view key, std::string_view value) {
   for (const Count& count : kCounts) {
     if (count.key != key) continue;
     const auto number = ParseTokenCount(value);
-    if (!number) RefuseValue(key, "a whole number", value);
+    if (!number) RefuseValue(key, "a whole number up to 2^40", value);
     spec.*count.value = *number;
     return;
   }

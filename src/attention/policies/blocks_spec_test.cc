@@ -98,7 +98,8 @@ TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
                           "dense_layer_num", "token_step", "layer_step", "representative_num"}) {
     for (const char* value : {"", "x", "-1", "64k", "1.5", "99999999999999999999", "5=6"}) {
       EXPECT_EQ(Refusal(fmt::format("{}={}", key, value)),
-                fmt::format("the KV policy blocks: {} is a whole number, not \"{}\"", key, value));
+                fmt::format("the KV policy blocks: {} is a whole number up to 2^40, not \"{}\"",
+                            key, value));
     }
   }
   EXPECT_THAT(Refusal("head_select_mode=shared"),

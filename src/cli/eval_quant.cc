@@ -25,6 +25,7 @@
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
 #include "eval/comparison.h"
+#include "eval/evaluate.h"
 #include "eval/text_frame.h"
 #include "model/loader.h"
 
@@ -168,6 +169,35 @@ SessionOptions OfReference(SessionOptions session) {
   session.kv_type = SessionOptions().kv_type;
   session.int8_attention = {};
   return session;
+}
+
+// Shows progress.
+std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
+                                 std::span<const TaskRows> tasks) {
+  const auto encoded = EncodeTasks(engine, session.limit_tokens(), tasks);
+  int64_t total_tokens = 0;
+  for (const eval::EncodedTask& task : encoded) total_tokens += task.read_tokens;
+  std::vector<TaskResult> results;
+  int64_t done_tokens = 0;
+  for (const eval::EncodedTask& task : encoded) {
+    // Its rate and the time left are those of all tasks together.
+    ProgressLine progress(fmt::format("evaluating {}", task.task->name), ProgressUnit::kTokens);
+    KvReport longest;
+    progress.Update(done_tokens, total_tokens, done_tokens);
+    results.push_back({.task = task.task,
+                       .metrics = eval::EvaluateTask(
+                           session, task,
+                           [&](int64_t done) {
+                             progress.Update(done_tokens + done, total_tokens, done_tokens);
+                             if (const KvReport kv = session.kv(); kv.seen > longest.seen)
+                               longest = kv;
+                           }),
+                       .skipped = task.skipped});
+    progress.Finish();
+    SayDropped(longest, fmt::format(" in the longest row of {}", task.task->name));
+    done_tokens += task.read_tokens;
+  }
+  return results;
 }
 
 class Quant {

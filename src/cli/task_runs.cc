@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
@@ -12,7 +11,6 @@
 #include "cli/options/parse_value.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/progress_line.h"
-#include "cli/terminal/summary.h"
 
 namespace godwit::cli {
 namespace {
@@ -41,16 +39,6 @@ std::vector<const eval::Task*> FindTasks(const std::filesystem::path& folder) {
           NameList(eval::AllTasks(), file));
   }
   return tasks;
-}
-
-nlohmann::ordered_json Number(const std::optional<double>& number) {
-  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
-}
-
-void PutAccuracy(nlohmann::ordered_json& json, const std::string& name,
-                 const std::optional<eval::Accuracy>& accuracy) {
-  json[name] = accuracy ? Number(accuracy->share) : Number({});
-  json[name + "_stderr"] = accuracy ? Number(accuracy->standard_error) : Number({});
 }
 
 }  // namespace
@@ -107,60 +95,11 @@ std::vector<eval::EncodedTask> EncodeTasks(const Engine& engine, int64_t limit_t
   return encoded;
 }
 
-std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
-                                 std::span<const TaskRows> tasks) {
-  const auto encoded = EncodeTasks(engine, session.limit_tokens(), tasks);
-  int64_t total_tokens = 0;
-  for (const eval::EncodedTask& task : encoded) total_tokens += task.read_tokens;
-  std::vector<TaskResult> results;
-  int64_t done_tokens = 0;
-  for (const eval::EncodedTask& task : encoded) {
-    // Its rate and the time left are those of all tasks together.
-    ProgressLine progress(fmt::format("evaluating {}", task.task->name), ProgressUnit::kTokens);
-    KvReport longest;
-    progress.Update(done_tokens, total_tokens, done_tokens);
-    results.push_back({.task = task.task,
-                       .metrics = eval::EvaluateTask(
-                           session, task,
-                           [&](int64_t done) {
-                             progress.Update(done_tokens + done, total_tokens, done_tokens);
-                             if (const KvReport kv = session.kv(); kv.seen > longest.seen)
-                               longest = kv;
-                           }),
-                       .skipped = task.skipped});
-    progress.Finish();
-    SayDropped(longest, fmt::format(" in the longest row of {}", task.task->name));
-    done_tokens += task.read_tokens;
-  }
-  return results;
-}
-
-std::string AccuracyText(const std::optional<eval::Accuracy>& accuracy) {
-  if (!accuracy) return "-";
-  if (!accuracy->standard_error) return fmt::format("{:.4f}", accuracy->share);
-  return fmt::format("{:.4f} ± {:.4f}", accuracy->share, *accuracy->standard_error);
-}
-
 std::string SkippedText(std::string_view task, int64_t skipped, int64_t scored,
                         int64_t limit_tokens) {
   if (skipped == 0) return "";
   return fmt::format("{}: {} of {} skipped, longer than the context of {} tokens\n", task, skipped,
                      Plural(skipped + scored, "row"), limit_tokens);
-}
-
-nlohmann::ordered_json TasksJson(std::span<const TaskResult> results) {
-  nlohmann::ordered_json json;
-  for (const TaskResult& result : results) {
-    nlohmann::ordered_json task;
-    task["n"] = result.metrics.n();
-    task["skipped"] = result.skipped;
-    PutAccuracy(task, "acc", result.metrics.acc());
-    PutAccuracy(task, "acc_norm", result.metrics.acc_norm());
-    task["chance"] = Number(result.metrics.chance());
-    task["perplexity"] = Number(result.metrics.perplexity());
-    json[std::string(result.task->name)] = std::move(task);
-  }
-  return json;
 }
 
 }  // namespace godwit::cli

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +12,6 @@
 #include "cli/terminal/result_files.h"
 #include "eval/evaluate.h"
 #include "eval/question.h"
-#include "eval/task_metrics.h"
 #include "eval/tasks.h"
 #include "godwit/engine.h"
 
@@ -40,29 +37,13 @@ std::vector<NamedFile> TaskFiles(const std::string& folder);
 // and Error(kFormat) as eval::ReadQuestions does.
 std::vector<TaskRows> ReadTasks(const TaskOptions& options);
 
-struct TaskResult {
-  const eval::Task* task;
-  eval::TaskMetrics metrics;
-  int64_t skipped;  // rows longer than the context
-};
-
 // Those that fit into so many tokens, as EncodeTask has it. Shows progress.
 std::vector<eval::EncodedTask> EncodeTasks(const Engine& engine, int64_t limit_tokens,
                                            std::span<const TaskRows> tasks);
-
-// Shows progress.
-std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
-                                 std::span<const TaskRows> tasks);
-
-// "0.5000 ± 0.0100"; "-" where there is none.
-std::string AccuracyText(const std::optional<eval::Accuracy>& accuracy);
 
 // "piqa: 1 of 3 rows skipped, longer than the context of 40 tokens" and a newline; empty where none
 // was.
 std::string SkippedText(std::string_view task, int64_t skipped, int64_t scored,
                         int64_t limit_tokens);
-
-// {"arc_easy": {"n", "skipped", "acc", ...}, ...}
-nlohmann::ordered_json TasksJson(std::span<const TaskResult> results);
 
 }  // namespace godwit::cli

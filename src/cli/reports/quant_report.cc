@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/reports/perplexity_report.h"
+#include "cli/task_runs.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/table.h"
 
@@ -30,6 +31,13 @@ std::string TextTable(std::span<const QuantRow> rows) {
               100 * text.top1, text.worst.kl);
   }
   return table.Take() + fmt::format("{} tokens; KL in nats per token\n", any.tokens);
+}
+
+// "0.5000 ± 0.0100"; "-" where there is none.
+std::string AccuracyText(const std::optional<eval::Accuracy>& accuracy) {
+  if (!accuracy) return "-";
+  if (!accuracy->standard_error) return fmt::format("{:.4f}", accuracy->share);
+  return fmt::format("{:.4f} ± {:.4f}", accuracy->share, *accuracy->standard_error);
 }
 
 // The mean of the tasks that were scored, as the paper's tables have it.
@@ -63,6 +71,30 @@ std::string TaskTable(std::span<const QuantRow> rows) {
     }
   }
   return text;
+}
+
+Json Number(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
+
+void PutAccuracy(Json& json, const std::string& name,
+                 const std::optional<eval::Accuracy>& accuracy) {
+  json[name] = accuracy ? Number(accuracy->share) : Number({});
+  json[name + "_stderr"] = accuracy ? Number(accuracy->standard_error) : Number({});
+}
+
+// {"arc_easy": {"n", "skipped", "acc", ...}, ...}
+Json TasksJson(std::span<const TaskResult> results) {
+  Json json;
+  for (const TaskResult& result : results) {
+    Json task;
+    task["n"] = result.metrics.n();
+    task["skipped"] = result.skipped;
+    PutAccuracy(task, "acc", result.metrics.acc());
+    PutAccuracy(task, "acc_norm", result.metrics.acc_norm());
+    task["chance"] = Number(result.metrics.chance());
+    task["perplexity"] = Number(result.metrics.perplexity());
+    json[std::string(result.task->name)] = std::move(task);
+  }
+  return json;
 }
 
 void PutText(Json& json, double nll, double perplexity) {

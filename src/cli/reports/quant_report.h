@@ -8,10 +8,17 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/task_runs.h"
 #include "eval/comparison.h"
+#include "eval/task_metrics.h"
+#include "eval/tasks.h"
 
 namespace godwit::cli {
+
+struct TaskResult {
+  const eval::Task* task;
+  eval::TaskMetrics metrics;
+  int64_t skipped;  // rows longer than the context
+};
 
 struct QuantRow {
   std::string model;                     // as it was named

@@ -35,13 +35,18 @@ constexpr std::array kPolicies = {
     PolicyKind{.name = "blocks",
                .usage = "blocks:KEY=VALUE,...",
                .description = "keep every token; question and answer read the blocks that matter; "
-                              "also blocks, blocks:meanstd, blocks:quest",
+                              "also blocks, blocks:meanstd, blocks:quest, blocks:snapkv",
                .tight_example = "blocks:initial=0,local_windows_len=1,second_block_count=1",
                .roomy_example = "blocks:second_block_count=1024",
                .other_examples = {"blocks:initial=0,local_windows_len=1,second_block_count=1,"
                                   "head_select_mode=SHARED,representative_type=MEANSTD",
                                   "blocks:initial=0,local_windows_len=1,second_block_count=1,"
-                                  "token_step=5,layer_step=2"},
+                                  "token_step=5,layer_step=2",
+                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                                  "preselect_block_count=1,observation_window=7,"
+                                  "preselect_block=True",
+                                  "blocks:initial=0,local_windows_len=1,second_block_count=2,"
+                                  "top_p=0.4"},
                .make = MakeBlocksPolicy},
 };
 

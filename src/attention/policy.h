@@ -111,9 +111,9 @@ class AttentionPolicy {
   virtual IndexSize IndexAt(const KvLayout& /*layout*/, int64_t /*position*/) const { return {}; }
 
   // Before a text is read, or read on: the tokens before `position` are its context, those from
-  // there on ask about it, and go on. Read tokens stay on the side on which they were. A policy
-  // that shows both the same does not care.
-  virtual void AskFrom(int64_t /*position*/) {}
+  // there on ask about it, and those from `answer` on go on. Read tokens stay on the side on which
+  // they were. A policy that shows all the same does not care.
+  virtual void AskFrom(int64_t /*position*/, int64_t /*answer*/) {}
 
   // Whether it shows the question other things than the context.
   virtual bool tells_question() const { return false; }
@@ -135,8 +135,9 @@ class AttentionPolicy {
   // others, and the room for it, goes.
   virtual void Truncate(int64_t /*length*/) {}
   // The most tokens, of the first `length`, with which the text can go on as if no others had come:
-  // fewer where what was derived from them is not remembered.
-  virtual int64_t GoesBackTo(int64_t length) const { return length; }
+  // fewer where what was derived from them is not remembered. answer: as it will be asked there,
+  // where its question begins as it does now.
+  virtual int64_t GoesBackTo(int64_t length, int64_t /*answer*/) const { return length; }
   // Memory held by what is derived from keys.
   virtual int64_t bytes() const { return 0; }
 

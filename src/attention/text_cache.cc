@@ -22,6 +22,7 @@ TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> po
       cache_(other.cache_.Fork()),
       rotary_(other.rotary_),
       int8_products_(other.int8_products_),
+      answer_(other.answer_),
       reads_(other.reads_) {}
 
 std::unique_ptr<TextCache> TextCache::Fork() const {
@@ -61,13 +62,17 @@ void TextCache::Reserve(int64_t tokens) {
 bool TextCache::CanTruncate(int64_t length) const {
   if (length == this->length()) return true;
   return 0 <= length && length < this->length() && HoldsWhatIsSeen(*policy_, length) &&
-         policy_->GoesBackTo(length) == length;
+         policy_->GoesBackTo(length, answer_) == length;
 }
 
-int64_t TextCache::GoesBackTo(int64_t length) const {
-  if (CanTruncate(length)) return length;
-  const int64_t before = policy_->GoesBackTo(length);
+int64_t TextCache::GoesBackTo(int64_t length, int64_t answer) const {
+  const int64_t before = policy_->GoesBackTo(length, answer);
   return CanTruncate(before) ? before : 0;
+}
+
+void TextCache::AskFrom(int64_t position, int64_t answer) {
+  answer_ = answer;
+  policy_->AskFrom(position, answer);
 }
 
 void TextCache::Truncate(int64_t length) {

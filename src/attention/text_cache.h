@@ -66,8 +66,8 @@ class TextCache {
   int64_t length() const { return cache_.length(); }
   int64_t limit_tokens() const { return policy_->limit_tokens(); }
 
-  // As AttentionPolicy has it; 0 in the beginning.
-  void AskFrom(int64_t position) { policy_->AskFrom(position); }
+  // As AttentionPolicy has it; 0 in the beginning, and no answer.
+  void AskFrom(int64_t position, int64_t answer = INT64_MAX);
 
   // Makes room for a step of `tokens`. Throws Error(kMemory) with everything as it was. A step does
   // so itself: this is for who wants to know before.
@@ -77,8 +77,9 @@ class TextCache {
   // Error(kUnsupported) where CanTruncate says no: what was seen then has been dropped.
   bool CanTruncate(int64_t length) const;
   void Truncate(int64_t length);
-  // The most tokens, of the first `length`, to which it can be truncated; 0 if to none.
-  int64_t GoesBackTo(int64_t length) const;
+  // The most tokens, of the first `length`, to which it can be truncated and asked for an answer
+  // from there on (AttentionPolicy::GoesBackTo); 0 if to none.
+  int64_t GoesBackTo(int64_t length, int64_t answer) const;
 
   // Of the last step, whose rows had parents (Segment::parents): the path that ends with `row` is
   // how the text goes on, all else never was. To be called before the next step, or none was kept.
@@ -108,6 +109,7 @@ class TextCache {
   KvCache cache_;
   RotaryEncoding rotary_;
   bool int8_products_;
+  int64_t answer_ = INT64_MAX;
   KvReads reads_;
 
   // Of the step in progress, or the tree that waits for Accept.

@@ -164,7 +164,7 @@ void Request::WaitOn() {
 }
 
 void Request::GoOnFrom(std::unique_ptr<TextCache> cache) {
-  cache->AskFrom(ask_from_);
+  cache->AskFrom(ask_from_, prompt_tokens_);
   sequence_.cache = std::move(cache);
 }
 

@@ -80,6 +80,7 @@ class Request {
   const Sequence& sequence() const { return sequence_; }
   // Where its question begins (TextPlan::AskFrom).
   int64_t ask_from() const { return ask_from_; }
+  int64_t prompt_tokens() const { return prompt_tokens_; }
   bool reads_prompt() const { return sequence_.pending() > 1; }
   // Whether it does so without a pause: states are taken in between, by a reader who may wait for
   // others.

@@ -32,7 +32,7 @@ SharedPrefix FindSharedPrefix(const Request& request,
     const int64_t read = std::min(alike, cache.length());
     // What is about to be read is worth waiting for.
     const bool ready = read == alike || !reads_on;
-    const int64_t shared = ready ? cache.GoesBackTo(read) : alike;
+    const int64_t shared = ready ? cache.GoesBackTo(read, request.prompt_tokens()) : alike;
     if (shared < kernels::kTileTokens || shared <= best.tokens) return;
     best = {.from = &cache, .tokens = shared, .ready = ready};
   };

@@ -36,7 +36,7 @@ constexpr Reading kReadings[] = {
     {"", "", ""},
     {"_ReadByWindow", ", read by window:9", ", read by window:4096"},
     {"_ReadByStar", ", read by star:block=16,anchor=5", ", read by star:block=4096,anchor=4096"}};
-constexpr int64_t kAskFrom = 101;
+constexpr int64_t kAskFrom = 101, kAnswerFrom = 160;
 
 void Append(const std::vector<float>& rows, std::vector<float>& to) {
   to.insert(to.end(), rows.begin(), rows.end());
@@ -61,7 +61,7 @@ class Laws : public testing::TestWithParam<std::tuple<size_t, Arithmetic, Readin
                                   std::shared_ptr<KvPool> pool = nullptr,
                                   int64_t context = kContext) const {
     auto text = NewText(geometry, Options(spec, context), std::move(pool));
-    text->AskFrom(kAskFrom);
+    text->AskFrom(kAskFrom, kAnswerFrom);
     return text;
   }
 
@@ -308,7 +308,7 @@ TEST_P(Laws, TwoPoliciesLookAtOneCache) {
         const auto dense = Make(geometry, "dense");
         ReadText(*dense, other, length, 50);
         auto policy = MakePolicy(geometry, Options(spec));
-        policy->AskFrom(kAskFrom);
+        policy->AskFrom(kAskFrom, kAnswerFrom);
         const auto view = dense->Fork(std::move(policy));
         EXPECT_EQ(view->Stats().policy, spec);
         EXPECT_EQ(ReadText(*view, other, 200, 50), expected) << spec << " after " << length;
@@ -432,11 +432,16 @@ TEST_P(Laws, CostsAreKnownBefore) {
         const KvCost cost = CostAt(*policy, geometry, layout, length);
         ASSERT_EQ(cost.cache_bytes, cache->cache().bytes()) << spec << ", " << length;
         ASSERT_EQ(cost.index.held_bytes, cache->policy().bytes()) << spec << ", " << length;
+        const int64_t seen_bytes = stats.met_keys * layout.head_bytes() / kernels::kTileTokens;
+        if (spec.find("top_p") != std::string::npos || spec.find("presel") != std::string::npos) {
+          ASSERT_LE(seen_bytes, cost.seen_bytes) << spec << ", " << length;
+          continue;
+        }
+        ASSERT_EQ(seen_bytes, cost.seen_bytes) << spec << ", " << length;
         const int64_t index_bytes = stats.read_bytes - cost.seen_bytes;
         shared = index_bytes == cost.index.read_bytes ? 0 : shared + 1;
         ASSERT_LT(shared, cost.index.read_every_tokens) << spec << ", " << length;
         ASSERT_EQ(index_bytes, shared > 0 ? 0 : cost.index.read_bytes) << spec << ", " << length;
-        ASSERT_EQ(stats.met_keys * layout.head_bytes() / kernels::kTileTokens, cost.seen_bytes);
       }
     }
   }

@@ -1,11 +1,13 @@
 #include "attention/policies/blocks.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "attention/blocks/block_index.h"
+#include "attention/blocks/choose_by_keys.h"
 #include "attention/blocks/path_history.h"
 #include "attention/blocks/select_blocks.h"
 #include "attention/policies/blocks_spec.h"
@@ -32,6 +34,8 @@ class BlocksPolicy : public AttentionPolicy {
       leader_of_.push_back(leaders_.size() - 1);
     }
     choices_.resize(spec.token_step > 1 ? leaders_.size() : 1);
+    queries_.resize(leaders_.size());
+    preselected_.resize(leaders_.size());
   }
 
   std::string name() const override { return spec_.ToString(); }
@@ -40,7 +44,14 @@ class BlocksPolicy : public AttentionPolicy {
   int64_t most_kept() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
   bool tells_question() const override { return true; }
-  void AskFrom(int64_t position) override { ask_from_ = position; }
+  void AskFrom(int64_t position, int64_t answer) override {
+    if (position != ask_from_ || answer != answer_) {
+      for (auto& queries : queries_) queries.Keep(0, 0);
+      for (auto& blocks : preselected_) blocks.Keep(0, 0);
+    }
+    ask_from_ = position;
+    answer_ = answer;
+  }
   int64_t bytes() const override { return index_ ? index_->bytes() : 0; }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
@@ -69,6 +80,8 @@ class BlocksPolicy : public AttentionPolicy {
     const int64_t length = run.cache->length(), last = run.position + run.rows - 1;
     const int64_t back = std::max<int64_t>(0, length - TextCache::kTokensToGoBack);
     for (auto& choices : choices_) choices.Keep(ChooserOf(back), length);
+    for (auto& queries : queries_) queries.Keep(0, length);
+    for (auto& blocks : preselected_) blocks.Keep(0, length);
     if (last < first_choice()) return;
     if (!index_) index_.emplace(Shape(), run.cache->shared_pool(), leaders_);
     index_->Reserve(FirstLocal(last));
@@ -76,16 +89,23 @@ class BlocksPolicy : public AttentionPolicy {
 
   void Accept(int64_t length, std::span<const int64_t> path) override {
     for (auto& choices : choices_) choices.Accept(length, path);
+    for (auto& queries : queries_) queries.Accept(length, path);
+    for (auto& blocks : preselected_) blocks.Accept(length, path);
   }
 
   void Truncate(int64_t length) override {
     for (auto& choices : choices_) choices.Keep(0, length);
+    for (auto& queries : queries_) queries.Keep(0, length);
+    for (auto& blocks : preselected_) blocks.Keep(0, length);
     if (!index_) return;
     // As if a question had begun there: one will, where an answer is taken back.
     index_->Truncate(length > first_sparse() ? FirstLocal(length - 1) : 0);
   }
 
-  int64_t GoesBackTo(int64_t length) const override {
+  int64_t GoesBackTo(int64_t length, int64_t answer) const override {
+    if (spec_.preselect_block && answer != answer_) {
+      length = std::min({length, answer_, std::max<int64_t>(0, answer - spec_.observation_window)});
+    }
     if (length <= first_choice() || leaders_.empty()) return length;
     const int64_t chooses = ChooserOf(length);
     for (int64_t at = chooses; at < length; ++at) {
@@ -96,6 +116,7 @@ class BlocksPolicy : public AttentionPolicy {
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     const int64_t window = geometry_.windows[static_cast<size_t>(layer)];
+    if (spec_.preselect_block) Observe(run, layer, queries.q);
     Looks looks;
     if (!Chooses(layer) || run.position < first_choice()) {
       looks.Add({.visible = {.window = window == 0 ? INT64_MAX : window}});
@@ -103,7 +124,7 @@ class BlocksPolicy : public AttentionPolicy {
     }
     Workspace& workspace = queries.exec.workspace;
     const int64_t kv_heads = geometry_.shape.kv_heads;
-    const int64_t choices = spec_.separate ? kv_heads : 1;
+    const int64_t choices = this->choices();
     const Choice* const known = Remembered(run, layer);
     const int64_t local = known != nullptr ? known->local : FirstLocal(run.position);
     const auto parts = workspace.Matrix<ops::TilePart>(
@@ -112,16 +133,15 @@ class BlocksPolicy : public AttentionPolicy {
     Workspace::Scope scope(workspace);
     const auto chosen = workspace.Matrix<int32_t>(choices, spec_.second_block_count);
     if (known == nullptr) {
-      Choose(run, layer, queries, chosen);
-      looks.AddRead(index_->ReadBytes(local));
+      looks.AddRead(Choose(run, layer, queries, chosen));
     }
     for (int64_t i = 0; i < choices; ++i) {
       const std::span<const int32_t> blocks =
           known != nullptr ? std::span(known->blocks[static_cast<size_t>(i)]) : chosen.RowSpan(i);
-      ListParts(blocks, local, run.position, parts.RowSpan(i));
-    }
-    for (int64_t head = 0; head < kv_heads; ++head) {
-      lists[static_cast<size_t>(head)] = parts.RowSpan(spec_.separate ? head : 0);
+      const size_t count = ListParts(blocks, local, run.position, parts.RowSpan(i));
+      for (int64_t head = i; head < kv_heads; head += choices) {
+        lists[static_cast<size_t>(head)] = parts.RowSpan(i).first(count);
+      }
     }
     looks.Add({.visible = {}, .parts = lists});
     return looks;
@@ -164,6 +184,68 @@ class BlocksPolicy : public AttentionPolicy {
     return std::max(first_choice(), position - position % spec_.token_step);
   }
 
+  using Query = std::vector<float>;  // [heads, head_dim]
+
+  // Blocks of [initial, local) that were chosen for all of an answer.
+  struct Preselection {
+    int64_t local;
+    std::vector<std::vector<int32_t>> blocks;  // of each that chooses
+  };
+
+  // Remembers the queries of the end of the question.
+  void Observe(const RowRun& run, int64_t layer, MatrixView<const float> q) {
+    const size_t leader = leader_of_[static_cast<size_t>(layer)];
+    if (!Chooses(layer) || leaders_[leader] != layer) return;
+    const int64_t begin = std::max({run.position, ask_from_, answer_ - spec_.observation_window});
+    const ops::AttentionShape& shape = geometry_.shape;
+    for (int64_t p = begin; p < std::min(answer_, run.position + run.rows); ++p) {
+      Query query;
+      for (int64_t head = 0; head < shape.heads; ++head) {
+        const auto row = q.RowSpan(ops::HeadMajorRow(shape, run.rows, p - run.position, head));
+        query.insert(query.end(), row.begin(), row.end());
+      }
+      queries_[leader].Put(p, run.RowAt(p), std::make_shared<const Query>(std::move(query)));
+    }
+  }
+
+  // Null: the row chooses among all blocks. Adds to read_bytes what it read.
+  const Preselection* PreselectedFor(const RowRun& run, int64_t layer, const Exec& exec,
+                                     int64_t& read_bytes) {
+    if (!spec_.preselect_block || run.position < answer_) return nullptr;
+    const size_t leader = leader_of_[static_cast<size_t>(layer)];
+    const int64_t last = answer_ - 1, row = RowAt(run, last);
+    if (const auto* found = preselected_[leader].Find(last, row)) return found;
+    const int64_t local = FirstLocal(last);
+    if (local - initial_ <= spec_.preselect_block_count) return nullptr;
+    std::vector<PlacedQuery> queries;
+    for (int64_t p = std::max({ask_from_, answer_ - spec_.observation_window, int64_t{0}});
+         p < answer_; ++p) {
+      if (const auto* q = queries_[leader].Find(p, RowAt(run, p))) queries.push_back({p, **q});
+    }
+    if (queries.empty()) return nullptr;  // somebody else read the question
+    Workspace::Scope scope(exec.workspace);
+    const auto chosen = exec.workspace.Matrix<int32_t>(choices(), spec_.preselect_block_count);
+    ChooseForAll(exec, geometry_, run.cache->View(layer), spec_.block_size, queries, initial_,
+                 local, chosen);
+    read_bytes += std::ssize(queries) * KeyBytes(run, local);
+    preselected_[leader].Put(last, row, {local, ToVectors(chosen)});
+    return preselected_[leader].Find(last, row);
+  }
+
+  // Of so many blocks of all heads.
+  int64_t KeyBytes(const RowRun& run, int64_t blocks) const {
+    return blocks * (spec_.block_size / kTileTokens) * run.cache->layout().page_bytes() / 2;
+  }
+
+  static std::vector<std::vector<int32_t>> ToVectors(MatrixView<const int32_t> chosen) {
+    std::vector<std::vector<int32_t>> lists;
+    for (int64_t i = 0; i < chosen.rows; ++i) {
+      lists.emplace_back(chosen.RowSpan(i).begin(), chosen.RowSpan(i).end());
+    }
+    return lists;
+  }
+  int64_t choices() const { return spec_.separate ? geometry_.shape.kv_heads : 1; }
+
   // Null: the row is to choose in this layer.
   const Choice* Remembered(const RowRun& run, int64_t layer) {
     const bool leads = leaders_[leader_of_[static_cast<size_t>(layer)]] == layer;
@@ -179,19 +261,70 @@ class BlocksPolicy : public AttentionPolicy {
     return position < run.cache->length() ? PathHistory<Choice>::kOfText : run.RowAt(position);
   }
 
-  void Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
-              MatrixView<int32_t> chosen) {
+  // chosen [choices, second_block_count], -1 behind the last. Result: bytes read to choose.
+  int64_t Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
+                 MatrixView<int32_t> chosen) {
     const int64_t local = FirstLocal(run.position);
-    index_->Fill(queries.exec, layer, run.cache->View(layer), local,
-                 run.cache->length() / spec_.block_size);
-    SelectBlocks(queries.exec, geometry_, *index_, layer, queries.q, run.position,
-                 {.first = initial_, .last = local, .count = spec_.second_block_count}, chosen);
-    if (!Shares()) return;
-    Choice choice{local, {}};
-    for (int64_t i = 0; i < chosen.rows; ++i) {
-      choice.blocks.emplace_back(chosen.RowSpan(i).begin(), chosen.RowSpan(i).end());
+    int64_t read_bytes = 0;
+    const Preselection* const among = PreselectedFor(run, layer, queries.exec, read_bytes);
+    if (among != nullptr) {
+      read_bytes += ChooseAmong(*among, run, layer, queries, chosen);
+    } else {
+      index_->Fill(queries.exec, layer, run.cache->View(layer), local,
+                   run.cache->length() / spec_.block_size);
+      SelectBlocks(queries.exec, geometry_, *index_, layer, queries.q, run.position,
+                   {.first = initial_, .last = local, .count = spec_.second_block_count}, chosen);
+      read_bytes += index_->ReadBytes(local);
+      if (spec_.top_p < 1) read_bytes += CutDown(run, layer, queries, chosen);
     }
-    ChoicesOf(layer).Put(run.position, run.RowAt(run.position), std::move(choice));
+    if (Shares()) {
+      ChoicesOf(layer).Put(run.position, run.RowAt(run.position), {local, ToVectors(chosen)});
+    }
+    return read_bytes;
+  }
+
+  int64_t ChooseAmong(const Preselection& among, const RowRun& run, int64_t layer,
+                      const RunQueries& queries, MatrixView<int32_t> chosen) {
+    const int64_t count = std::ssize(among.blocks.front()), local = FirstLocal(run.position);
+    const auto named =
+        queries.exec.workspace.Matrix<int32_t>(chosen.rows, count + local - among.local);
+    for (int64_t i = 0; i < named.rows; ++i) {
+      std::ranges::copy(among.blocks[static_cast<size_t>(i)], named.Row(i));
+      std::iota(named.Row(i) + count, named.Row(i) + named.cols, static_cast<int32_t>(among.local));
+    }
+    return ChooseNamed(run, layer, queries, named, chosen);
+  }
+
+  int64_t CutDown(const RowRun& run, int64_t layer, const RunQueries& queries,
+                  MatrixView<int32_t> chosen) {
+    const auto named = queries.exec.workspace.Matrix<int32_t>(chosen.rows, chosen.cols);
+    for (int64_t i = 0; i < named.rows; ++i) std::ranges::copy(chosen.RowSpan(i), named.Row(i));
+    return ChooseNamed(run, layer, queries, named, chosen);
+  }
+
+  // Of blocks [choices, blocks], by their keys and by those of the beginning and the window.
+  int64_t ChooseNamed(const RowRun& run, int64_t layer, const RunQueries& queries,
+                      MatrixView<const int32_t> blocks, MatrixView<int32_t> chosen) {
+    if (spec_.top_p == 1 && blocks.cols <= chosen.cols) {
+      for (int64_t i = 0; i < chosen.rows; ++i) {
+        std::ranges::fill(chosen.RowSpan(i), -1);
+        std::ranges::copy(blocks.RowSpan(i), chosen.Row(i));
+      }
+      return 0;
+    }
+    // The block that is being filled is not weighed.
+    const int64_t local = FirstLocal(run.position), full = (run.position + 1) / spec_.block_size;
+    const int64_t seen = initial_ + std::max<int64_t>(0, full - local);
+    const auto all = queries.exec.workspace.Matrix<int32_t>(blocks.rows, seen + blocks.cols);
+    for (int64_t i = 0; i < all.rows; ++i) {
+      std::iota(all.Row(i), all.Row(i) + initial_, 0);
+      std::iota(all.Row(i) + initial_, all.Row(i) + seen, static_cast<int32_t>(local));
+      std::ranges::copy(blocks.RowSpan(i), all.Row(i) + seen);
+    }
+    ChooseByKeys(queries.exec, geometry_, run.cache->View(layer), spec_.block_size, queries.q,
+                 run.position, all,
+                 {.seen = seen, .least = spec_.least_block_count, .top_p = spec_.top_p}, chosen);
+    return KeyBytes(run, all.cols);
   }
 
   // The first block of the window of a row.
@@ -213,8 +346,9 @@ class BlocksPolicy : public AttentionPolicy {
     return (initial_ + chosen - local) * tiles + position / kTileTokens + 1;
   }
 
-  void ListParts(std::span<const int32_t> chosen, int64_t local, int64_t position,
-                 std::span<ops::TilePart> parts) const {
+  // Their number. chosen: -1 behind the last.
+  size_t ListParts(std::span<const int32_t> chosen, int64_t local, int64_t position,
+                   std::span<ops::TilePart> parts) const {
     const int64_t tiles = spec_.block_size / kTileTokens;
     auto next = parts.begin();
     const auto list = [&](int64_t begin, int64_t end) {
@@ -223,8 +357,12 @@ class BlocksPolicy : public AttentionPolicy {
       }
     };
     list(0, initial_ * tiles);
-    for (const int64_t block : chosen) list(block * tiles, (block + 1) * tiles);
+    for (const int64_t block : chosen) {
+      if (block < 0) break;
+      list(block * tiles, (block + 1) * tiles);
+    }
     list(local * tiles, position / kTileTokens + 1);
+    return static_cast<size_t>(next - parts.begin());
   }
 
   AttentionGeometry geometry_;
@@ -234,9 +372,12 @@ class BlocksPolicy : public AttentionPolicy {
   // Layers that choose for themselves, and for each layer the place of the one that does so for it.
   std::vector<int64_t> leaders_;
   std::vector<size_t> leader_of_;
-  int64_t ask_from_ = 0;
+  int64_t ask_from_ = 0, answer_ = INT64_MAX;
   std::optional<BlockIndex> index_;
   std::vector<PathHistory<Choice>> choices_;  // of each leader, or of the last one to choose
+  // Of each leader: of the end of the question, and what it chose, at its last token.
+  std::vector<PathHistory<std::shared_ptr<const Query>>> queries_;
+  std::vector<PathHistory<Preselection>> preselected_;
 };
 
 }  // namespace

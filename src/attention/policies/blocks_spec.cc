@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <optional>
 #include <set>
 
@@ -22,6 +23,12 @@ struct Preset {
 constexpr Preset kPresets[] = {
     {"meanstd", [](BlocksSpec& spec) { spec.representative_type = RepresentativeType::kMeanStd; }},
     {"quest", [](BlocksSpec& spec) { spec.representative_type = RepresentativeType::kQuest; }},
+    // SnapKV (arXiv 2404.14469): what the question chose stays.
+    {"snapkv",
+     [](BlocksSpec& spec) {
+       spec.preselect_block = true;
+       spec.preselect_block_count = spec.second_block_count;
+     }},
 };
 
 struct Count {
@@ -35,10 +42,16 @@ constexpr Count kCounts[] = {{"block_size", &BlocksSpec::block_size},
                              {"dense_layer_num", &BlocksSpec::dense_layer_num},
                              {"token_step", &BlocksSpec::token_step},
                              {"layer_step", &BlocksSpec::layer_step},
+                             {"least_block_count", &BlocksSpec::least_block_count},
+                             {"preselect_block_count", &BlocksSpec::preselect_block_count},
+                             {"observation_window", &BlocksSpec::observation_window},
                              {"representative_num", &BlocksSpec::representative_num}};
 constexpr std::string_view kHeadSelectMode = "head_select_mode";
 constexpr std::string_view kRepresentativeType = "representative_type";
 constexpr std::array<std::string_view, 2> kModes = {"SHARED", "SEPARATE"};
+constexpr std::string_view kPreselectBlock = "preselect_block";
+constexpr std::array<std::string_view, 2> kTruth = {"False", "True"};
+constexpr std::string_view kTopP = "top_p";
 
 std::string Names(const auto& list, auto name_of) {
   std::string names;
@@ -66,6 +79,19 @@ void SetKey(BlocksSpec& spec, std::string_view key, std::string_view value) {
     spec.separate = value == kModes[1];
     return;
   }
+  if (key == kPreselectBlock) {
+    if (value != kTruth[0] && value != kTruth[1]) RefuseValue(key, "True or False", value);
+    spec.preselect_block = value == kTruth[1];
+    return;
+  }
+  if (key == kTopP) {
+    const char* const end = value.data() + value.size();
+    const auto [rest, error] = std::from_chars(value.data(), end, spec.top_p);
+    if (error != std::errc() || rest != end || !(spec.top_p > 0 && spec.top_p <= 1)) {
+      RefuseValue(key, "a share above 0, up to 1", value);
+    }
+    return;
+  }
   if (key == kRepresentativeType) {
     for (const RepresentativeKind& kind : kRepresentatives) {
       if (kind.name != value) continue;
@@ -75,9 +101,9 @@ void SetKey(BlocksSpec& spec, std::string_view key, std::string_view value) {
     RefuseValue(key, "one of " + Names(kRepresentatives, [](auto& kind) { return kind.name; }),
                 value);
   }
-  Throw(ErrorKind::kInput, "the KV policy blocks has no setting {}; there are: {}, {}, {}",
-        Quote(key), Names(kCounts, [](auto& count) { return count.key; }), kHeadSelectMode,
-        kRepresentativeType);
+  Throw(ErrorKind::kInput, "the KV policy blocks has no setting {}; there are: {}, {}, {}, {}, {}",
+        Quote(key), Names(kCounts, [](auto& count) { return count.key; }), kTopP, kPreselectBlock,
+        kHeadSelectMode, kRepresentativeType);
 }
 
 void SetPreset(BlocksSpec& spec, std::string_view name) {
@@ -109,6 +135,13 @@ void Check(const BlocksSpec& spec) {
           spec.token_step);
   Require(spec.layer_step >= 1, "layer_step is at least 1 layer, each choosing for itself",
           spec.layer_step);
+  Require(spec.least_block_count >= 1 && spec.least_block_count <= spec.second_block_count,
+          "least_block_count is at least 1 and at most second_block_count", spec.least_block_count);
+  Require(spec.preselect_block_count >= 1,
+          "preselect_block_count is at least 1 (preselect_block=False chooses none)",
+          spec.preselect_block_count);
+  Require(spec.observation_window >= 1 && spec.observation_window <= 4096,
+          "observation_window is 1 to 4096 tokens of the question", spec.observation_window);
   const int64_t vectors = VectorsOf(spec.representative_type);
   const BlockShape shape = spec.Shape();
   if (shape.signs()) {
@@ -150,6 +183,8 @@ std::string BlocksSpec::ToString() const {
   for (const auto& [key, value] : kCounts) {
     if (this->*value != preset.*value) add(key, this->*value);
   }
+  if (top_p != preset.top_p) add(kTopP, top_p);
+  if (preselect_block != preset.preselect_block) add(kPreselectBlock, kTruth[1]);
   if (separate != preset.separate) add(kHeadSelectMode, kModes[separate ? 1 : 0]);
   if (representative_type != preset.representative_type) {
     for (const RepresentativeKind& kind : kRepresentatives) {
@@ -168,6 +203,21 @@ std::string BlocksSpec::Explain() const {
   const auto counted = [](int64_t count, std::string_view noun) {
     return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
   };
+  std::string more;
+  if (top_p < 1) {
+    more += fmt::format(
+        " It is cut down to the blocks that get {} of its attention, to no fewer than {}.", top_p,
+        least_block_count);
+  }
+  if (preselect_block) {
+    more += fmt::format(
+        " The answer chooses among {} blocks, those that matter most to the last {} tokens of the "
+        "question, and what leaves the window after it.",
+        preselect_block_count, observation_window);
+  }
+  if (dense_layer_num > 0) {
+    more += fmt::format(" The first {} layers see everything.", dense_layer_num);
+  }
   return fmt::format(
       "Every token is kept. The context is read as by dense; a token of the question or the answer "
       "sees {}the last {} tokens, in whole blocks of {}, and the {} blocks between that matter "
@@ -180,9 +230,7 @@ std::string BlocksSpec::Explain() const {
           ? "in every layer"
           : fmt::format("once for {} and {}", counted(layer_step, "layer"),
                         counted(token_step, "token")),
-      representative, part == 1 ? "token" : counted(part, "token"),
-      dense_layer_num > 0 ? fmt::format(" The first {} layers see everything.", dense_layer_num)
-                          : "");
+      representative, part == 1 ? "token" : counted(part, "token"), more);
 }
 
 BlocksSpec ParseBlocksSpec(std::string_view arguments) {

@@ -22,6 +22,15 @@ struct BlocksSpec {
   // token_step, and in the choosing layers after it, up to layer_step of them in all.
   int64_t token_step = 1;
   int64_t layer_step = 1;
+  // The share of its attention up to which a token chooses blocks, by their keys; least_block_count
+  // at least, and second_block_count at most. 1: as many as there may be.
+  double top_p = 1;
+  int64_t least_block_count = 1;
+  // The last observation_window tokens of a question choose preselect_block_count blocks, by the
+  // keys, among which those of the answer choose, and among what has left the window since.
+  bool preselect_block = false;
+  int64_t preselect_block_count = 96;
+  int64_t observation_window = 128;
   bool separate = true;  // head_select_mode: SEPARATE, for each KV head; or SHARED
   RepresentativeType representative_type = RepresentativeType::kSign;
   // Vectors kept of a block; 0: those of parts of 16 tokens, or of SIGN the one of every token.

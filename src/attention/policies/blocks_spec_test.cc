@@ -15,12 +15,18 @@ TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
   const BlocksSpec spec = ParseBlocksSpec(
       "block_size=128,initial=3,local_windows_len=70,second_block_count=5,dense_layer_num=2,"
       "token_step=7,layer_step=8,representative_num=16,head_select_mode=SHARED,"
-      "representative_type=MAX");
+      "representative_type=MAX,top_p=0.85,least_block_count=4,preselect_block=True,"
+      "preselect_block_count=9,observation_window=10");
   EXPECT_EQ(spec.block_size, 128);
   EXPECT_EQ(spec.initial, 3);
   EXPECT_EQ(spec.local_windows_len, 70);
   EXPECT_EQ(spec.second_block_count, 5);
   EXPECT_EQ(spec.dense_layer_num, 2);
+  EXPECT_EQ(spec.top_p, 0.85);
+  EXPECT_EQ(spec.least_block_count, 4);
+  EXPECT_TRUE(spec.preselect_block);
+  EXPECT_EQ(spec.preselect_block_count, 9);
+  EXPECT_EQ(spec.observation_window, 10);
   EXPECT_EQ(spec.token_step, 7);
   EXPECT_EQ(spec.layer_step, 8);
   EXPECT_EQ(spec.representative_num, 16);
@@ -36,6 +42,8 @@ TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
 TEST(BlocksSpecTest, PresetsAreAStartFromWhichSettingsDiffer) {
   EXPECT_EQ(ParseBlocksSpec("").ToString(), "blocks");
   EXPECT_EQ(ParseBlocksSpec("quest").ToString(), "blocks:representative_type=QUEST");
+  EXPECT_EQ(ParseBlocksSpec("snapkv").ToString(),
+            "blocks:preselect_block_count=48,preselect_block=True");
   EXPECT_EQ(ParseBlocksSpec("quest,initial=0").ToString(),
             "blocks:initial=0,representative_type=QUEST");
 }
@@ -45,10 +53,13 @@ TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
   for (const std::string_view spec :
        {"blocks:block_size=4096", "blocks:initial=0", "blocks:local_windows_len=1",
         "blocks:second_block_count=1", "blocks:dense_layer_num=1099511627776",
-        "blocks:token_step=100", "blocks:layer_step=4", "blocks:representative_num=64",
-        "blocks:head_select_mode=SHARED", "blocks:representative_type=MEAN",
-        "blocks:representative_type=MAX", "blocks:representative_type=QUEST",
-        "blocks:representative_type=FIX", "blocks:representative_type=MEANSTD",
+        "blocks:token_step=100", "blocks:top_p=0.85", "blocks:least_block_count=48,top_p=0.999",
+        "blocks:preselect_block=True",
+        "blocks:preselect_block_count=3,observation_window=32,preselect_block=True",
+        "blocks:layer_step=4", "blocks:representative_num=64", "blocks:head_select_mode=SHARED",
+        "blocks:representative_type=MEAN", "blocks:representative_type=MAX",
+        "blocks:representative_type=QUEST", "blocks:representative_type=FIX",
+        "blocks:representative_type=MEANSTD",
         "blocks:block_size=192,initial=130,local_windows_len=2,second_block_count=3,"
         "dense_layer_num=4,representative_num=64,head_select_mode=SHARED,"
         "representative_type=MEAN"}) {
@@ -84,13 +95,15 @@ TEST(BlocksSpecTest, RefusesUnknownNamesWithTheKnown) {
   EXPECT_EQ(Refusal("blocksize=64"),
             "the KV policy blocks has no setting \"blocksize\"; there are: block_size, initial, "
             "local_windows_len, second_block_count, dense_layer_num, token_step, layer_step, "
-            "representative_num, head_select_mode, representative_type");
+            "least_block_count, preselect_block_count, observation_window, representative_num, "
+            "top_p, preselect_block, head_select_mode, representative_type");
   EXPECT_THAT(Refusal("=64"), HasSubstr("no setting \"\""));
   for (const char* arguments : {"quests", "initial", "initial=5,quests", ",quest", "quest,"}) {
     EXPECT_THAT(Refusal(arguments), HasSubstr("blocks:PRESET has no preset \"")) << arguments;
   }
-  EXPECT_THAT(Refusal("quests"),
-              EndsWith("\"quests\"; there are: meanstd, quest, and settings are KEY=VALUE"));
+  EXPECT_THAT(
+      Refusal("quests"),
+      EndsWith("\"quests\"; there are: meanstd, quest, snapkv, and settings are KEY=VALUE"));
 }
 
 TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
@@ -101,6 +114,13 @@ TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
                 fmt::format("the KV policy blocks: {} is a whole number up to 2^40, not \"{}\"",
                             key, value));
     }
+  }
+  EXPECT_THAT(Refusal("preselect_block=1"),
+              EndsWith("preselect_block is True or False, not \"1\""));
+  for (const char* value : {"", "x", "0", "-0.5", "1.1", "0.5x", "nan", "95%"}) {
+    EXPECT_EQ(
+        Refusal(fmt::format("top_p={}", value)),
+        fmt::format("the KV policy blocks: top_p is a share above 0, up to 1, not \"{}\"", value));
   }
   EXPECT_THAT(Refusal("head_select_mode=shared"),
               EndsWith("head_select_mode is SHARED or SEPARATE, not \"shared\""));
@@ -134,6 +154,10 @@ TEST(BlocksSpecTest, ExplainsItself) {
             "that matter most to it. All heads choose together, once for 3 layers and 4 tokens, by "
             "the mean and the spread of the keys of every 128 tokens. The first 2 layers see "
             "everything.");
+  EXPECT_THAT(ParseBlocksSpec("top_p=0.9,preselect_block=True").Explain(),
+              EndsWith(" It is cut down to the blocks that get 0.9 of its attention, to no fewer "
+                       "than 1. The answer chooses among 96 blocks, those that matter most to the "
+                       "last 128 tokens of the question, and what leaves the window after it."));
 }
 
 TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
@@ -152,6 +176,13 @@ TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
          "second_block_count is a number of blocks below 2^40 tokens, not 17179869185");
   expect("token_step=0", "token_step is at least 1 token, each choosing for itself, not 0");
   expect("layer_step=0", "layer_step is at least 1 layer, each choosing for itself, not 0");
+  expect("least_block_count=0",
+         "least_block_count is at least 1 and at most second_block_count, not 0");
+  expect("least_block_count=49",
+         "least_block_count is at least 1 and at most second_block_count, not 49");
+  expect("preselect_block_count=0",
+         "preselect_block_count is at least 1 (preselect_block=False chooses none), not 0");
+  expect("observation_window=0", "observation_window is 1 to 4096 tokens of the question, not 0");
   for (const int number : {1, 3, 6, 24, 130, 256}) {
     expect(fmt::format("quest,representative_num={}", number).c_str(),
            fmt::format("representative_num is 2 (a part has a centre and a spread), 4, 8, 16, 32, "

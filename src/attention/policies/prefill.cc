@@ -50,9 +50,9 @@ class PrefillPolicy : public AttentionPolicy {
     return asked_->IndexAt(layout, position);
   }
 
-  void AskFrom(int64_t position) override {
+  void AskFrom(int64_t position, int64_t answer) override {
     ask_from_ = position;
-    asked_->AskFrom(position);
+    asked_->AskFrom(position, answer);
   }
 
   bool tells_question() const override { return true; }
@@ -63,7 +63,9 @@ class PrefillPolicy : public AttentionPolicy {
     asked_->Accept(length, path);
   }
   void Truncate(int64_t length) override { asked_->Truncate(length); }
-  int64_t GoesBackTo(int64_t length) const override { return asked_->GoesBackTo(length); }
+  int64_t GoesBackTo(int64_t length, int64_t answer) const override {
+    return asked_->GoesBackTo(length, answer);
+  }
   int64_t bytes() const override { return asked_->bytes(); }
 
   void Plan(const RowRun& run) override { asked_->Plan(run); }

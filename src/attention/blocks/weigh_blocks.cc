@@ -1,0 +1,159 @@
+#include "attention/blocks/weigh_blocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "ops/alibi.h"
+#include "ops/quantize.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kTileTokens;
+
+// Blocks that a core weighs at a time.
+constexpr int64_t kTaskBlocks = 8;
+
+// Queries beside which the keys of a tile are a packed weight of kTileTokens outputs (packing.h):
+// attention rounds them to bf16 where keys are, and int8 keys have them in two parts here, the
+// second one of what the first leaves.
+class KeyProduct {
+ public:
+  KeyProduct(const Exec& exec, const ops::KvView& kv, MatrixView<const float> q)
+      : kernels_(exec.kernels), kv_(kv), head_dim_(q.cols), parts_(kv.dtype == DType::kI8 ? 2 : 1) {
+    const int64_t rows = q.rows * parts_, width = kernels::PadToLanes(q.cols);
+    if (kv.dtype == DType::kBF16) {
+      const auto rounded = exec.workspace.Matrix<BF16>(rows, width);
+      for (int64_t row = 0; row < rows; ++row) {
+        std::fill_n(rounded.Row(row), width, BF16{});
+        exec.kernels.f32_to_bf16(q.Row(row), q.cols, rounded.Row(row));
+      }
+      Take(rounded);
+    } else if (kv.dtype == DType::kI8) {
+      scales_ = exec.workspace.Matrix<float>(1, rows).data;
+      sums_ = exec.workspace.Matrix<int32_t>(1, rows).data;
+      const auto integers = exec.workspace.Matrix<int8_t>(rows, width);
+      const auto rest = exec.workspace.Matrix<float>(1, q.cols).RowSpan(0);
+      for (int64_t row = 0; row < rows; ++row) {
+        const int8_t* const before = row % 2 == 0 ? nullptr : integers.Row(row - 1);
+        for (int64_t d = 0; d < q.cols; ++d) {
+          rest[static_cast<size_t>(d)] =
+              q.Row(row / 2)[d] - (before == nullptr ? 0 : scales_[row - 1] * before[d]);
+        }
+        const auto part = ops::QuantizeRow(exec.kernels, rest.data(), q.cols, integers.Row(row));
+        scales_[row] = part.scale;
+        sums_[row] = part.sum;
+      }
+      Take(integers);
+    } else {
+      Take(q);
+    }
+  }
+
+  // Floats of scratch memory for so many queries.
+  static int64_t ScratchFloats(int64_t rows) { return 2 * rows * kTileTokens; }
+
+  // scores [rows, kTileTokens, with that stride]: queries [first, first + rows) by the keys of a
+  // tile of a head.
+  void Score(int64_t first, int64_t rows, int64_t head, int64_t tile, float* scratch, float* scores,
+             int64_t stride) const {
+    const bool split = parts_ == 2;
+    kernels::GemmArgs args{.a = rows_ + first * parts_ * row_bytes_,
+                           .a_stride = stride_,
+                           .w = kv_.Keys(head, tile),
+                           .bias = nullptr,
+                           .out = split ? scratch : scores,
+                           .out_stride = split ? kTileTokens : stride,
+                           .rows = rows * parts_,
+                           .k = head_dim_,
+                           .columns = kTileTokens,
+                           .panel_begin = 0,
+                           .panel_end = 1};
+    switch (kv_.dtype) {
+      case DType::kF16:
+        return kernels_.gemm_f16(args);
+      case DType::kBF16:
+        return kernels_.gemm_bf16(args);
+      case DType::kI8:
+        break;
+      default:
+        return kernels_.gemm_f32(args);
+    }
+    args.a_scales = scales_ + first * parts_;
+    args.a_sums = sums_ + first * parts_;
+    args.w_scales = kv_.Scales(head, tile);
+    kernels_.gemm_i8(args);
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* const parts = scratch + row * 2 * kTileTokens;
+      kernels_.add(parts, parts + kTileTokens, kTileTokens, scores + row * stride);
+    }
+  }
+
+ private:
+  template <class T>
+  void Take(MatrixView<T> rows) {
+    rows_ = reinterpret_cast<const std::byte*>(rows.data);
+    stride_ = rows.stride;
+    row_bytes_ = rows.stride * static_cast<int64_t>(sizeof(T));
+  }
+
+  const kernels::KernelTable& kernels_;
+  const ops::KvView& kv_;
+  int64_t head_dim_;
+  int64_t parts_;  // of a query
+  const std::byte* rows_ = nullptr;
+  int64_t stride_ = 0;
+  int64_t row_bytes_ = 0;
+  float* scales_ = nullptr;
+  int32_t* sums_ = nullptr;
+};
+
+}  // namespace
+
+void WeighBlocks(const Exec& exec, const AttentionGeometry& geometry, const ops::KvView& kv,
+                 int64_t block_tokens, MatrixView<const float> q, int64_t position,
+                 MatrixView<const int32_t> blocks, MatrixView<float> masses) {
+  const ops::AttentionShape& shape = geometry.shape;
+  const int64_t group = shape.heads / shape.kv_heads;
+  const int64_t tiles = block_tokens / kTileTokens;
+  Workspace::Scope scope(exec.workspace);
+  const KeyProduct product(exec, kv, q);
+  // Of a core: the scores of a block, a tile of biases, and what products need.
+  const int64_t score_floats = group * block_tokens;
+  const auto memory = exec.workspace.Matrix<float>(
+      exec.pool.threads(), score_floats + kTileTokens + KeyProduct::ScratchFloats(group));
+  const int64_t tasks = (blocks.cols + kTaskBlocks - 1) / kTaskBlocks;
+  exec.Parallel(tasks * shape.kv_heads, [&](int64_t task, int worker) {
+    const int64_t kv_head = task / tasks, begin = task % tasks * kTaskBlocks;
+    const int32_t* const named = blocks.Row(kv_head * blocks.rows / shape.kv_heads);
+    float* const scores = memory.Row(worker);
+    float* const bias = scores + score_floats;
+    float* const scratch = bias + kTileTokens;
+    for (int64_t i = begin; i < std::min(blocks.cols, begin + kTaskBlocks); ++i) {
+      for (int64_t t = 0; t < tiles; ++t) {
+        const int64_t tile = named[i] * tiles + t;
+        float* const own = scores + t * kTileTokens;
+        product.Score(kv_head * group, group, kv_head, tile, scratch, own, block_tokens);
+        for (int64_t row = 0; row < group; ++row) {
+          std::fill_n(bias, kTileTokens, 0.0f);
+          if (!geometry.alibi.slopes.empty()) {
+            ops::FillAlibi(geometry.alibi, kv_head * group + row, {.query = position, .shift = 0},
+                           tile * kTileTokens, {bias, static_cast<size_t>(kTileTokens)});
+          }
+          float* const score = own + row * block_tokens;
+          for (int64_t j = 0; j < kTileTokens; ++j) {
+            score[j] = std::numbers::log2e_v<float> * (shape.scale * score[j] + bias[j]);
+          }
+        }
+      }
+      for (int64_t row = 0; row < group; ++row) {
+        const kernels::PowerSum mass =
+            exec.kernels.sum_powers(scores + row * block_tokens, block_tokens);
+        masses.Row(kv_head * group + row)[i] = mass.maximum + std::log2(mass.sum);
+      }
+    }
+  });
+}
+
+}  // namespace godwit

@@ -92,20 +92,21 @@ struct VectorProducts {
     const int64_t begin = group.begin / kQuad * kQuad;
     const int64_t quads = (group.end - begin + kQuad - 1) / kQuad;
     const auto* v = static_cast<const int8_t*>(args.v) + begin * width;
-    const int8_t* ahead = Ahead<int8_t>(args.next_v, args.v) + begin * width;
+    Places ahead = AheadOf<int8_t>(args, BytesOfValues<int8_t>(args) + begin * width);
     alignas(64) float sums[kTileRows * kPanelColumns];
     for (int64_t column = 0; column < width; column += kPanelColumns) {
       const int64_t columns = Lower(kPanelColumns, width - column);
-      RunColumns<ValueOperand>(group.rows, columns,
-                               {.a = phase.weights + group.first * kTileTokens + begin,
-                                .a_stride = kTileTokens,
-                                .w = v + column * kQuad,
-                                .w_stride = width * kQuad,
-                                .steps = quads,
-                                .resume = false,
-                                .out = sums,
-                                .out_stride = kPanelColumns,
-                                .ahead = ahead + column * quads * kQuad});
+      RunColumns<ValueOperand, kFetchTile>(group.rows, columns,
+                                           {.a = phase.weights + group.first * kTileTokens + begin,
+                                            .a_stride = kTileTokens,
+                                            .w = v + column * kQuad,
+                                            .w_stride = width * kQuad,
+                                            .steps = quads,
+                                            .resume = false,
+                                            .out = sums,
+                                            .out_stride = kPanelColumns,
+                                            .places = ahead});
+      ahead.Skip(columns * quads * kQuad);
       for (int64_t r = group.first; r < group.first + group.rows; ++r) {
         AddStep(sums + (r - group.first) * kPanelColumns, columns, phase.steps[r],
                 StateOf(args, r) + kStateHeader + column);
@@ -129,7 +130,7 @@ void AttendTileI8I8(const AttendTileArgs& given) noexcept {
     const Products products(args.rows);
     products.MultiplyKeys(args, phase);
     for (int64_t r = 0; r < args.rows; ++r) {
-      FetchBetween(args.next_v, kTileTokens * WholeLanes(args.head_dim), r, args.rows);
+      FetchBetween<int8_t>(args, r, args.rows);
       if (args.spans[r].begin < args.spans[r].end) WeighProducts(args, r, phase);
     }
     products.AddValues(args, phase);

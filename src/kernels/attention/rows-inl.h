@@ -58,22 +58,46 @@ GODWIT_INLINE void ForGroups(AttendTileArgs args, Attend attend) {
   }
 }
 
-// What a product over keys or values fetches meanwhile: those of the next tile or, if there is
-// none, its own.
+// What a product of tile registers fetches meanwhile: the keys or values of the next tile or, if
+// there is none, its own.
 template <class Storage>
 GODWIT_INLINE const Storage* Ahead(const void* next, const void* own) {
   return static_cast<const Storage*>(next != nullptr ? next : own);
 }
 
-// Fetches part r of n of the first quarter of the next tile's values, `bytes` in all: between the
+template <class Storage>
+GODWIT_INLINE int64_t BytesOfValues(const AttendTileArgs& args) {
+  return kTileTokens * WholeLanes(args.head_dim) * int64_t{sizeof(Storage)};
+}
+
+// What other products fetch.
+constexpr Fetch kFetchTile = {.places = true};
+
+// The next tile, keys and values at once, and of each two pages if they have as many; from a byte
+// of it all on. If there is no such tile, its own, which is at hand.
+template <class Storage>
+GODWIT_INLINE Places AheadOf(const AttendTileArgs& args, int64_t at) {
+  constexpr int64_t kPage = 4096;
+  const bool own = args.next_k == nullptr;
+  const int64_t quarter = BytesOfValues<Storage>(args) / 2;
+  const bool pages = quarter >= kPage;
+  Places next = {.halves = {static_cast<const char*>(own ? args.k : args.next_k),
+                            static_cast<const char*>(own ? args.v : args.next_v)},
+                 .gap = pages ? quarter : Places::kLine,
+                 .pace = pages ? Places::kLine : 2 * Places::kLine};
+  next.Skip(at);
+  return next;
+}
+
+// Fetches part r of n of the first quarter of what the product with the values will: between the
 // products, where memory would rest.
-GODWIT_INLINE void FetchBetween(const void* next_v, int64_t bytes, int64_t r, int64_t n) {
-  if (next_v == nullptr) return;
-  constexpr int64_t kLine = 64;
-  const int64_t lines = bytes / 4 / kLine;
-  for (int64_t line = lines * r / n; line < lines * (r + 1) / n; ++line) {
-    __builtin_prefetch(static_cast<const char*>(next_v) + line * kLine, /*for writing=*/0, 2);
-  }
+template <class Storage>
+GODWIT_INLINE void FetchBetween(const AttendTileArgs& args, int64_t r, int64_t n) {
+  if (args.next_v == nullptr) return;
+  const int64_t bytes = BytesOfValues<Storage>(args), rounds = bytes / 4 / Places::kRound;
+  const int64_t begin = rounds * r / n, end = rounds * (r + 1) / n;
+  Places next = AheadOf<Storage>(args, bytes + begin * Places::kRound);
+  for (int64_t round = begin; round < end; ++round) next.Fetch<Places::kRound, 2>();
 }
 
 GODWIT_INLINE float* StateOf(const AttendTileArgs& args, int64_t row) {
@@ -87,16 +111,16 @@ GODWIT_INLINE void MultiplyKeys(const AttendTileArgs& args, const RowGroup& grou
                                 const typename Operand::A* rows, int64_t stride, float* scores) {
   using W = typename Operand::W;
   const int64_t first = group.begin / kLaneFloats * kLaneFloats;
-  RunColumns<Operand>(group.rows, WholeLanes(group.end) - first,
-                      {.a = rows,
-                       .a_stride = stride,
-                       .w = static_cast<const W*>(args.k) + first * Operand::kDepth,
-                       .w_stride = kTileTokens * Operand::kDepth,
-                       .steps = (args.head_dim + Operand::kDepth - 1) / Operand::kDepth,
-                       .resume = false,
-                       .out = scores + first,
-                       .out_stride = kTileTokens,
-                       .ahead = Ahead<W>(args.next_k, args.k)});
+  RunColumns<Operand, kFetchTile>(group.rows, WholeLanes(group.end) - first,
+                                  {.a = rows,
+                                   .a_stride = stride,
+                                   .w = static_cast<const W*>(args.k) + first * Operand::kDepth,
+                                   .w_stride = kTileTokens * Operand::kDepth,
+                                   .steps = (args.head_dim + Operand::kDepth - 1) / Operand::kDepth,
+                                   .resume = false,
+                                   .out = scores + first,
+                                   .out_stride = kTileTokens,
+                                   .places = AheadOf<W>(args, 0)});
 }
 
 // values += weights [rows, kTileTokens] by those of the keys [begin, end), multiples of the depth.
@@ -106,16 +130,17 @@ void AddValues(const AttendTileArgs& args, const typename Operand::A* weights, f
   if (begin >= end) return;
   using W = typename Operand::W;
   const int64_t width = WholeLanes(args.head_dim);
-  RunColumns<Operand>(rows, width,
-                      {.a = weights + begin,
-                       .a_stride = kTileTokens,
-                       .w = static_cast<const W*>(args.v) + begin * width,
-                       .w_stride = Operand::kDepth * width,
-                       .steps = (end - begin) / Operand::kDepth,
-                       .resume = true,
-                       .out = state + kStateHeader,
-                       .out_stride = args.state_stride,
-                       .ahead = Ahead<W>(args.next_v, args.v) + begin * width});
+  const int64_t before = begin * width * int64_t{sizeof(W)};
+  RunColumns<Operand, kFetchTile>(rows, width,
+                                  {.a = weights + begin,
+                                   .a_stride = kTileTokens,
+                                   .w = static_cast<const W*>(args.v) + begin * width,
+                                   .w_stride = Operand::kDepth * width,
+                                   .steps = (end - begin) / Operand::kDepth,
+                                   .resume = true,
+                                   .out = state + kStateHeader,
+                                   .out_stride = args.state_stride,
+                                   .places = AheadOf<W>(args, BytesOfValues<W>(args) + before)});
 }
 
 // The rows share the loads of the values that all of them see, in whole steps of kDepth keys:

@@ -165,6 +165,44 @@ GODWIT_INLINE void AccumulateStrip(Strip<N>& sum, Vec a, const Strip<N>& columns
 struct Fetch {
   int share = 1;
   int level = 2;
+  bool places = false;  // of TileArgs::places, or else in order from `ahead`
+};
+
+// Memory that is fetched in several places side by side: a processor follows every page of 4 KiB by
+// itself, and waits at the beginning of one. In rounds of four lines, two of each of two halves.
+struct Places {
+  const char* halves[2] = {};
+  int64_t gap = 0;   // bytes between the lines of a half
+  int64_t pace = 0;  // bytes from round to round
+  uint64_t at = 0;   // bytes of the round that were fetched
+
+  static constexpr int64_t kLine = 64, kRound = 4 * kLine;
+
+  GODWIT_INLINE void Skip(int64_t bytes) {
+    at += static_cast<uint64_t>(bytes);
+    const int64_t rounds = static_cast<int64_t>(at / kRound);
+    for (const char*& half : halves) half += rounds * pace;
+    at %= kRound;
+  }
+  template <int64_t kBytes, int kLevel>
+  GODWIT_INLINE void Fetch() {
+    if constexpr (kBytes % kRound == 0) {
+      for (int64_t round = 0; round < kBytes; round += kRound) {
+        for (const char*& half : halves) {
+          __builtin_prefetch(half, /*for writing=*/0, 4 - kLevel);
+          __builtin_prefetch(half + gap, /*for writing=*/0, 4 - kLevel);
+          half += pace;
+        }
+      }
+    } else {
+      for (int64_t byte = 0; byte < kBytes; byte += kLine) {
+        const uint64_t line = at / kLine;
+        __builtin_prefetch(halves[line / 2] + (line % 2 == 0 ? 0 : gap), /*for writing=*/0,
+                           4 - kLevel);
+        Skip(kBytes < kLine ? kBytes : kLine);
+      }
+    }
+  }
 };
 
 template <class Operand>
@@ -177,8 +215,9 @@ struct TileArgs {
   bool resume = false;  // the chains go on from the values in `out`; else they start at zero
   float* out;           // [R, columns]
   int64_t out_stride;
-  // What will be read later, fetched in order by all steps.
-  const typename Operand::W* ahead;  // [columns * steps * kDepth / share]
+  // What will be read later, fetched in order by all steps: one of the two.
+  const typename Operand::W* ahead = nullptr;  // [columns * steps * kDepth / share]
+  Places places = {};
 };
 
 template <int R, int N>
@@ -236,10 +275,15 @@ __attribute__((noinline)) void RunTile(const TileArgs<Operand>& tile) {
   const auto* a = tile.a;
   const auto* w = tile.w;
   const auto* ahead = tile.ahead;
+  Places places = tile.places;
   const int64_t a_stride = tile.a_stride, w_stride = tile.w_stride;
   for (int64_t steps = tile.steps; steps > 0; --steps) {
-    FetchAhead<kElementsAhead, kFetch.level>(ahead);
-    ahead += kElementsAhead;
+    if constexpr (kFetch.places) {
+      places.Fetch<kElementsAhead * int64_t{sizeof(*w)}, kFetch.level>();
+    } else {
+      FetchAhead<kElementsAhead, kFetch.level>(ahead);
+      ahead += kElementsAhead;
+    }
     Strip<N> columns;
     LoadColumns<Operand, 0>(columns, w);
     AccumulateRows<Operand, 0>(sums, a, a_stride, columns);
@@ -278,7 +322,12 @@ template <Fetch kFetch, class Operand>
 GODWIT_INLINE void SkipColumns(TileArgs<Operand>& tile, int64_t columns) {
   tile.w += columns * Operand::kDepth;
   tile.out += columns;
-  tile.ahead += columns * tile.steps * Operand::kDepth / kFetch.share;
+  const int64_t ahead = columns * tile.steps * Operand::kDepth / kFetch.share;
+  if constexpr (kFetch.places) {
+    tile.places.Skip(ahead * int64_t{sizeof(*tile.w)});
+  } else {
+    tile.ahead += ahead;
+  }
 }
 
 // Tiles side by side. rows <= kTileRows; columns is a multiple of kLaneFloats.

@@ -186,10 +186,13 @@ struct PowerSum {
 // every number, four dimensions to a table: what they add up to for each of their 16 patterns.
 //   scores[row] = the largest over j of (sum over groups g of table[g][pattern(g, j)] - offset) *
 //   scale[j]
-// Sums are exact. Rows of tables and a tile of signs are padded to kSignGroups with zeros.
+// Of two tables the first one counts kSignFine times. Sums are exact. Rows of tables and a tile of
+// signs are padded to kSignGroups with zeros.
 inline constexpr int64_t kSignGroups = 4;
+inline constexpr int32_t kSignFine = 128;
 struct ScoreSignsArgs {
   const uint8_t* tables;   // [rows, groups, 2, 16], each twice, at most 127, 64-byte aligned
+  const uint8_t* fine;     // likewise, or null: there is one table
   const int32_t* offsets;  // [rows]
   int64_t rows;
   int64_t groups;        // a multiple of kSignGroups, at most kMaxHeadDim / 4

@@ -168,7 +168,8 @@ void ScoreSigns(const ScoreSignsArgs& args) noexcept {
       for (int64_t g = 0; g < args.groups; ++g) {
         const SignPlace place = SignAt(g, j);
         const int pattern = args.signs[place.byte] >> place.shift & 15;
-        sum += args.tables[(row * args.groups + g) * 32 + pattern];
+        const int64_t at = (row * args.groups + g) * 32 + pattern;
+        sum += args.fine == nullptr ? args.tables[at] : kSignFine * args.tables[at] + args.fine[at];
       }
       largest = Larger(largest, static_cast<float>(sum) * ToFloat(args.scales[j]));
     }

@@ -12,6 +12,7 @@ struct Problem {
         groups(groups),
         keys(keys),
         tables(rows * groups * 32),
+        fine(rows * groups * 32),
         offsets(rows),
         signs(groups * kTileTokens / 2),
         scales(kTileTokens) {
@@ -20,8 +21,10 @@ struct Problem {
       offsets[r] = static_cast<int32_t>(random.Integer(0, 64 * groups));
       for (int64_t g = 0; g < groups; ++g) {
         for (int64_t i = 0; i < 16; ++i) {
-          uint8_t* const table = tables.data() + (r * groups + g) * 32;
-          table[i] = table[16 + i] = static_cast<uint8_t>(random.Integer(0, 127));
+          for (uint8_t* const all : {tables.data(), fine.data()}) {
+            uint8_t* const table = all + (r * groups + g) * 32;
+            table[i] = table[16 + i] = static_cast<uint8_t>(random.Integer(0, 127));
+          }
         }
       }
     }
@@ -32,15 +35,16 @@ struct Problem {
   }
 
   int64_t rows, groups, keys;
-  Guarded<uint8_t> tables;
+  Guarded<uint8_t> tables, fine;
   Guarded<int32_t> offsets;
   Guarded<uint8_t> signs;
   Guarded<BF16> scales;
 };
 
-Guarded<float> Scores(const KernelTable& table, const Problem& problem) {
+Guarded<float> Scores(const KernelTable& table, const Problem& problem, bool fine = false) {
   Guarded<float> scores(problem.rows * 3);
   table.score_signs({.tables = problem.tables.data(),
+                     .fine = fine ? problem.fine.data() : nullptr,
                      .offsets = problem.offsets.data(),
                      .rows = problem.rows,
                      .groups = problem.groups,
@@ -62,9 +66,13 @@ TEST_P(SignsTest, ScoreAsTheScalarKernelDoes) {
     for (const int64_t groups : {4, 8, 12, 32, 256}) {
       for (const int64_t keys : {1, 15, 16, 17, 33, 63, 64}) {
         const Problem problem(rows, groups, keys, ++seed);
-        const auto expected = Scores(scalar(), problem), found = Scores(table(), problem);
-        for (int64_t r = 0; r < rows; ++r) {
-          EXPECT_EQ(found[3 * r], expected[3 * r]) << groups << " groups, " << keys << " keys";
+        for (const bool fine : {false, true}) {
+          const auto expected = Scores(scalar(), problem, fine);
+          const auto found = Scores(table(), problem, fine);
+          for (int64_t r = 0; r < rows; ++r) {
+            EXPECT_EQ(found[3 * r], expected[3 * r])
+                << groups << " groups, " << keys << " keys, fine: " << fine;
+          }
         }
       }
     }
@@ -100,6 +108,16 @@ TEST_P(SignsTest, AddUpTheSignsOfAKey) {
     }
     EXPECT_EQ(Scores(table(), problem)[0], std::max(expected, 0.0f)) << "key " << key;
   }
+}
+
+// A sum over groups of 128 of the first table and one of the second.
+TEST_P(SignsTest, TheSecondTableIsFiner) {
+  Problem problem(1, 256, 1, 1);
+  problem.scales[0] = ToBF16(0.5f);
+  problem.offsets[0] = 3;
+  std::fill_n(problem.tables.data(), problem.tables.size(), uint8_t{127});
+  std::fill_n(problem.fine.data(), problem.fine.size(), uint8_t{1});
+  EXPECT_EQ(Scores(table(), problem, true)[0], (256 * (127 * 128 + 1) - 3) * 0.5f);
 }
 
 GODWIT_FOR_EVERY_ISA(SignsTest);

@@ -22,8 +22,8 @@ BlockIndex::BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool,
       filled_(layers.size(), 0) {
   assert(tiles_per_page_ >= 1 && shape_.tokens % kTileTokens == 0);
   if (shape_.signs()) {
-    centres_.resize(layers.size() *
-                    static_cast<size_t>(pool_->layout().kv_heads * pool_->layout().head_dim));
+    levels_.resize(layers.size() *
+                   static_cast<size_t>(pool_->layout().kv_heads * 3 * pool_->layout().head_dim));
   }
   for (size_t i = 0; i < layers.size(); ++i) {
     rank_[static_cast<size_t>(layers[i])] = static_cast<int64_t>(i);
@@ -32,8 +32,7 @@ BlockIndex::BlockIndex(const BlockShape& shape, std::shared_ptr<KvPool> pool,
 
 int64_t BlockIndex::tile_bytes() const {
   if (shape_.signs()) {
-    const int64_t groups = SignGroups(pool_->layout().head_dim);
-    return groups * kTileTokens / 2 + kTileTokens * int64_t{sizeof(BF16)};
+    return SignGroups(pool_->layout().head_dim) * kTileTokens / 2;
   }
   return kernels::KeyElements(kernels::kQuad, width_) + kTileTokens * int64_t{sizeof(float)};
 }
@@ -46,7 +45,7 @@ BlockIndex::BlockIndex(const BlockIndex& other)
       tiles_per_page_(other.tiles_per_page_),
       rank_(other.rank_),
       filled_(other.filled_),
-      centres_(other.centres_),
+      levels_(other.levels_),
       ids_(other.ids_),
       data_(other.data_) {
   pool_->Share(ids_);
@@ -69,7 +68,7 @@ int64_t BlockIndex::page_of(int64_t block) const {
 }
 
 void BlockIndex::Truncate(int64_t blocks) {
-  if (blocks < shape_.centre_blocks) blocks = 0;
+  if (blocks < shape_.learnt_blocks) blocks = 0;
   for (int64_t& filled : filled_) filled = std::min(filled, blocks);
   const int64_t pages = blocks == 0 ? 0 : page_of(blocks - 1) + 1;
   const auto entries = static_cast<size_t>(pages) * filled_.size();
@@ -123,11 +122,8 @@ RepresentativeTile BlockIndex::Tile(int64_t layer, int64_t head, int64_t i) cons
               reinterpret_cast<const float*>(tile + kernels::KeyElements(kernels::kQuad, width_))};
 }
 
-SignTile BlockIndex::Signs(int64_t layer, int64_t head, int64_t i) const {
-  const std::byte* const tile = TileData(layer, head, i);
-  const int64_t bytes = SignGroups(pool_->layout().head_dim) * kTileTokens / 2;
-  return {.signs = reinterpret_cast<const uint8_t*>(tile),
-          .scales = reinterpret_cast<const BF16*>(tile + bytes)};
+const uint8_t* BlockIndex::Signs(int64_t layer, int64_t head, int64_t i) const {
+  return reinterpret_cast<const uint8_t*>(TileData(layer, head, i));
 }
 
 void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks,
@@ -140,9 +136,15 @@ void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
   const auto scratch = exec.workspace.Matrix<float>(
       exec.pool.threads(), layout.head_dim * shape_.tokens + 2 * layout.head_dim);
   if (shape_.signs() && filled == 0) {
-    assert(blocks >= shape_.centre_blocks);
+    assert(blocks >= shape_.learnt_blocks);
     exec.Parallel(layout.kv_heads, [&](int64_t head, int worker) {
-      FindCentre(layer, kv, head, scratch.Row(worker));
+      float* const keys = scratch.Row(worker);
+      const auto read = [&](int64_t tile) {
+        ReadKeys(kv, layout.head_dim, head, tile, keys, kTileTokens);
+        return keys;
+      };
+      LearnLevels(shape_.learnt_blocks * shape_.tokens / kTileTokens, read, layout.head_dim,
+                  &levels_[LevelsAt(layer, head)]);
     });
   }
   // A core takes the representatives that lie in one tile: no two write into one line of memory.
@@ -152,27 +154,19 @@ void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
     FillTile(exec, layer, kv, task % layout.kv_heads, first_tile + task / layout.kv_heads, blocks,
              scratch.Row(worker));
   });
-  // A centre of keys that do not belong to the text yet is found again.
+  // What was learnt of keys that do not belong to the text yet is learnt again.
   const int64_t lasts = std::min(blocks, lasting);
-  if (lasts >= shape_.centre_blocks) filled = std::max(filled, lasts);
+  if (lasts >= shape_.learnt_blocks) filled = std::max(filled, lasts);
 }
 
-size_t BlockIndex::CentreAt(int64_t layer, int64_t head) const {
+size_t BlockIndex::LevelsAt(int64_t layer, int64_t head) const {
   const KvLayout& layout = pool_->layout();
-  return (RankOf(layer) * static_cast<size_t>(layout.kv_heads) + static_cast<size_t>(head)) *
+  return (RankOf(layer) * static_cast<size_t>(layout.kv_heads) + static_cast<size_t>(head)) * 3 *
          static_cast<size_t>(layout.head_dim);
 }
 
-void BlockIndex::FindCentre(int64_t layer, const ops::KvView& kv, int64_t head, float* scratch) {
-  const int64_t head_dim = pool_->layout().head_dim;
-  const int64_t tokens = shape_.centre_blocks * shape_.tokens;
-  float* const centre = &centres_[CentreAt(layer, head)];
-  std::fill_n(centre, head_dim, 0.0f);
-  for (int64_t tile = 0; tile < tokens / kTileTokens; ++tile) {
-    ReadKeys(kv, head_dim, head, tile, scratch, kTileTokens);
-    for (int64_t i = 0; i < head_dim * kTileTokens; ++i) centre[i / kTileTokens] += scratch[i];
-  }
-  for (int64_t d = 0; tokens > 0 && d < head_dim; ++d) centre[d] /= static_cast<float>(tokens);
+SignLevels BlockIndex::Levels(int64_t layer, int64_t head) const {
+  return LevelsIn(&levels_[LevelsAt(layer, head)], pool_->layout().head_dim);
 }
 
 void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
@@ -181,9 +175,7 @@ void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv
     std::byte* const tile = TileData(layer, head, i);
     const int64_t head_dim = pool_->layout().head_dim;
     ReadKeys(kv, head_dim, head, i, scratch, kTileTokens);
-    RepresentSigns(scratch, &centres_[CentreAt(layer, head)], head_dim,
-                   reinterpret_cast<uint8_t*>(tile),
-                   reinterpret_cast<BF16*>(tile + SignGroups(head_dim) * kTileTokens / 2));
+    RepresentSigns(scratch, Levels(layer, head), head_dim, reinterpret_cast<uint8_t*>(tile));
     return;
   }
   const int64_t per_tile = kTileTokens / shape_.parts;

@@ -27,21 +27,15 @@ struct BlockShape {
 
   int64_t part_tokens() const { return tokens / parts; }
   bool signs() const { return type == RepresentativeType::kSign; }
-  // Of signs: the first so many, whose mean key is the centre of a head's. Fill is not asked for
-  // fewer. 0: it is zero.
-  int64_t centre_blocks = 0;
+  // Of signs: the first so many, of which is learnt what they say of a head's keys (SignLevels).
+  // Fill is not asked for fewer.
+  int64_t learnt_blocks = 0;
 };
 
 // kTileTokens representatives of one KV head, those of neighbouring parts.
 struct RepresentativeTile {
   const uint8_t* vectors;
   const float* scales;
-};
-
-// The signs of the keys of a tile.
-struct SignTile {
-  const uint8_t* signs;
-  const BF16* scales;
 };
 
 class BlockIndex {
@@ -73,7 +67,10 @@ class BlockIndex {
 
   // That of the parts from i * kTileTokens on.
   RepresentativeTile Tile(int64_t layer, int64_t head, int64_t i) const;
-  SignTile Signs(int64_t layer, int64_t head, int64_t i) const;
+  // The signs of the keys of tile i.
+  const uint8_t* Signs(int64_t layer, int64_t head, int64_t i) const;
+  // What the signs of a head say.
+  SignLevels Levels(int64_t layer, int64_t head) const;
 
  private:
   int64_t page_of(int64_t block) const;  // of the pool's, by the representatives it holds
@@ -83,8 +80,7 @@ class BlockIndex {
   // What is missing of tile i, up to `blocks`.
   void FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head, int64_t i,
                 int64_t blocks, float* scratch) const;
-  void FindCentre(int64_t layer, const ops::KvView& kv, int64_t head, float* scratch);
-  size_t CentreAt(int64_t layer, int64_t head) const;
+  size_t LevelsAt(int64_t layer, int64_t head) const;
   void Represent(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
                  int64_t block, float* scratch) const;
 
@@ -95,7 +91,7 @@ class BlockIndex {
   int64_t tiles_per_page_;           // of a head
   std::vector<int64_t> rank_;        // of each layer, among those that are indexed; -1: it is not
   std::vector<int64_t> filled_;      // blocks, of each indexed layer
-  std::vector<float> centres_;       // [indexed layers, KV heads, head_dim], of signs
+  std::vector<float> levels_;        // [indexed layers, KV heads, 3, head_dim], SignLevels
   std::vector<KvPool::PageId> ids_;  // [pages, indexed layers]
   std::vector<std::byte*> data_;
 };

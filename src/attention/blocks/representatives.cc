@@ -109,23 +109,51 @@ float Represent(RepresentativeType type, const kernels::KernelTable& kernels, co
   return ops::QuantizeRow(kernels, scratch, VectorsOf(type) * head_dim, representative).scale;
 }
 
-void RepresentSigns(const float* keys, const float* centre, int64_t head_dim, uint8_t* signs,
-                    BF16* scales) {
+void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read, int64_t head_dim,
+                 float* levels) {
   constexpr int64_t kTokens = kernels::kTileTokens;
-  std::array<float, kTokens> sums = {};
+  float* const centre = levels;
+  float* const above = levels + head_dim;
+  float* const below = levels + 2 * head_dim;
+  std::fill_n(levels, 3 * head_dim, 0.0f);
+  const auto tokens = static_cast<float>(tiles * kTokens);
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    const float* const keys = read(tile);
+    for (int64_t i = 0; i < head_dim * kTokens; ++i) centre[i / kTokens] += keys[i];
+  }
+  for (int64_t d = 0; tiles > 0 && d < head_dim; ++d) centre[d] /= tokens;
+  std::array<float, kernels::kMaxHeadDim> count_above = {};
+  float magnitude = 0;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    const float* const keys = read(tile);
+    for (int64_t i = 0; i < head_dim * kTokens; ++i) {
+      const int64_t d = i / kTokens;
+      const float key = keys[i] - centre[d];
+      const bool is_above = keys[i] > centre[d];
+      (is_above ? above : below)[d] += key;
+      count_above[static_cast<size_t>(d)] += is_above ? 1.0f : 0.0f;
+      magnitude += std::abs(key);
+    }
+  }
+  // One more key on either side, as far off as numbers are on the whole: a side may have none.
+  const float usual = magnitude > 0 ? magnitude / (tokens * static_cast<float>(head_dim)) : 1.0f;
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const float count = count_above[static_cast<size_t>(d)];
+    above[d] = (above[d] + usual) / (count + 1);
+    below[d] = (below[d] - usual) / (tokens - count + 1);
+  }
+}
+
+void RepresentSigns(const float* keys, const SignLevels& levels, int64_t head_dim, uint8_t* signs) {
+  constexpr int64_t kTokens = kernels::kTileTokens;
   std::fill_n(signs, SignGroups(head_dim) * kTokens / 2, uint8_t{0});
   for (int64_t d = 0; d < head_dim; ++d) {
     const float* const row = keys + d * kTokens;
     for (int64_t j = 0; j < kTokens; ++j) {
       const kernels::SignPlace place = kernels::SignAt(d / 4, j);
-      const float key = row[j] - centre[d];
-      const int bit = key > 0 ? 1 : 0;
+      const int bit = row[j] > levels.centre[d] ? 1 : 0;
       signs[place.byte] = static_cast<uint8_t>(signs[place.byte] | bit << (place.shift + d % 4));
-      sums[static_cast<size_t>(j)] += std::abs(key);
     }
-  }
-  for (int64_t j = 0; j < kTokens; ++j) {
-    scales[j] = ToBF16(sums[static_cast<size_t>(j)] / static_cast<float>(head_dim));
   }
 }
 

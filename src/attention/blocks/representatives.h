@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "kernels/kernel_table.h"
@@ -20,7 +21,7 @@ enum class RepresentativeType {
            // key scores higher than its part
   kMeanStd,  // UNIQUE (arXiv 2605.27740): their mean, and half a standard deviation
   kFixed,    // the first one
-  kSign,     // the sign of every number of every key, and their mean magnitude
+  kSign,     // the sign of every number of every key
 };
 
 // A kind as --kv spells it, the vectors that it keeps of a part, and what they are, for people.
@@ -61,11 +62,28 @@ constexpr int64_t SignGroups(int64_t head_dim) {
   return (head_dim + kPad - 1) / kPad * kernels::kSignGroups;
 }
 
-// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension, less a centre [head_dim]
-// that all keys of a head have in common: signs [SignGroups(head_dim), kTileTokens / 2] as
-// kernels::SignAt has it, and scales [kTileTokens]. What a query makes of the centre is the same
-// for all keys, so no softmax notices.
-void RepresentSigns(const float* keys, const float* centre, int64_t head_dim, uint8_t* signs,
-                    BF16* scales);
+// What the signs of the keys of a head say, a dimension at a time [head_dim]: whether a number lies
+// above the centre, and how far off it then is in the mean. Dimensions differ much in that, and in
+// some a few keys lie far on one side.
+struct SignLevels {
+  const float* centre;
+  const float* above;  // at least 0
+  const float* below;  // at most 0
+};
+
+// levels [3, head_dim], in the order of SignLevels, of so many tiles of keys; of none: 0, 1 and -1.
+// read(i): tile i, [head_dim, kTileTokens], dimension by dimension, valid until the next call.
+void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read, int64_t head_dim,
+                 float* levels);
+inline SignLevels LevelsIn(const float* levels, int64_t head_dim) {
+  return {.centre = levels, .above = levels + head_dim, .below = levels + 2 * head_dim};
+}
+
+// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension: signs
+// [SignGroups(head_dim), kTileTokens / 2] as kernels::SignAt has it. The levels of a key's signs
+// stand for the key, less the centre. What a query makes of the centre is the same for all keys, so
+// no softmax notices. A key has no scale of its own: that would stretch what all keys have in
+// common, too, which a query may weigh more than all in which they differ.
+void RepresentSigns(const float* keys, const SignLevels& levels, int64_t head_dim, uint8_t* signs);
 
 }  // namespace godwit

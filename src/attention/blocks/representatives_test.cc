@@ -244,29 +244,88 @@ TEST(QuestTest, NoKeyScoresAboveItsPage) {
   }
 }
 
-TEST(SignsTest, AreABitForANumberAndAScaleForAKey) {
+// Three tiles of keys, dimension by dimension: dimensions differ in where they lie and how wide, in
+// the first one all keys are alike but one, in the second all.
+struct LearntKeys {
+  explicit LearntKeys(int64_t dims) : head_dim(dims), levels(static_cast<size_t>(3 * dims)) {
+    kernels::RandomFloats random(static_cast<uint32_t>(dims));
+    for (int64_t tile = 0; tile < kTiles; ++tile) {
+      for (int64_t d = 0; d < dims; ++d) {
+        for (int64_t j = 0; j < kernels::kTileTokens; ++j) {
+          const float wide = random(-2, 1) * static_cast<float>(d + 1);
+          keys.push_back(d > 1 ? wide : d == 0 && tile == 1 && j == 5 ? 3.0f : -1.0f);
+        }
+      }
+    }
+    LearnLevels(
+        kTiles, [&](int64_t tile) { return Tile(tile); }, dims, levels.data());
+  }
+  const float* Tile(int64_t tile) const {
+    return keys.data() + tile * head_dim * kernels::kTileTokens;
+  }
+  SignLevels Levels() const { return LevelsIn(levels.data(), head_dim); }
+
+  static constexpr int64_t kTiles = 3;
+  int64_t head_dim;
+  std::vector<float> keys;
+  std::vector<float> levels;
+};
+
+TEST(SignsTest, TheirLevelsAreMeansOfWhatLiesOnEitherSide) {
+  constexpr int64_t kKeys = LearntKeys::kTiles * kernels::kTileTokens;
+  for (const int64_t head_dim : kHeadDims) {
+    const LearntKeys learnt(head_dim);
+    const auto key_at = [&](int64_t key, int64_t d) -> double {
+      return learnt.Tile(
+          key / kernels::kTileTokens)[d * kernels::kTileTokens + key % kernels::kTileTokens];
+    };
+    double usual = 0;
+    for (int64_t d = 0; d < head_dim; ++d) {
+      for (int64_t key = 0; key < kKeys; ++key) {
+        usual += std::abs(key_at(key, d) - learnt.Levels().centre[d]) /
+                 static_cast<double>(kKeys * head_dim);
+      }
+    }
+    if (usual == 0) usual = 1;
+    for (int64_t d = 0; d < head_dim; ++d) {
+      double mean = 0, above = usual, below = -usual, count_above = 1, count_below = 1;
+      for (int64_t key = 0; key < kKeys; ++key) mean += key_at(key, d) / kKeys;
+      for (int64_t key = 0; key < kKeys; ++key) {
+        const double number = key_at(key, d) - mean;
+        (number > 1e-6 ? above : below) += number;
+        (number > 1e-6 ? count_above : count_below) += 1;
+      }
+      const double near = 1e-5 * static_cast<double>(d + 1) + 1e-5 * usual;
+      EXPECT_NEAR(learnt.Levels().centre[d], mean, near) << "dimension " << d;
+      EXPECT_NEAR(learnt.Levels().above[d], above / count_above, near) << "dimension " << d;
+      EXPECT_NEAR(learnt.Levels().below[d], below / count_below, near) << "dimension " << d;
+    }
+  }
+}
+
+TEST(SignsTest, OfNoKeysTheirLevelsAreOnes) {
+  std::vector<float> levels(6);
+  LearnLevels(
+      0, [](int64_t) { return nullptr; }, 2, levels.data());
+  EXPECT_EQ(levels, (std::vector<float>{0, 0, 1, 1, -1, -1}));
+}
+
+TEST(SignsTest, AreABitForANumber) {
   constexpr int64_t kTokens = kernels::kTileTokens;
   for (const int64_t head_dim : kHeadDims) {
-    kernels::RandomFloats random(static_cast<uint32_t>(head_dim));
+    const LearntKeys learnt(head_dim);
     kernels::Guarded<float> keys(head_dim * kTokens);
-    random.Fill(keys, -2, 1);
+    std::copy_n(learnt.Tile(1), keys.size(), keys.data());
     kernels::Guarded<uint8_t> signs(SignGroups(head_dim) * kTokens / 2);
-    kernels::Guarded<BF16> scales(kTokens);
-    const std::vector<float> centre(static_cast<size_t>(head_dim), -0.5f);
-    RepresentSigns(keys.data(), centre.data(), head_dim, signs.data(), scales.data());
+    RepresentSigns(keys.data(), learnt.Levels(), head_dim, signs.data());
     EXPECT_TRUE(signs.GuardsIntact());
-    EXPECT_TRUE(scales.GuardsIntact());
     for (int64_t j = 0; j < kTokens; ++j) {
-      double sum = 0;
       for (int64_t d = 0; d < 4 * SignGroups(head_dim); ++d) {
         const kernels::SignPlace place = kernels::SignAt(d / 4, j);
         const bool found = (signs[place.byte] >> (place.shift + d % 4) & 1) != 0;
-        const float key = d < head_dim ? keys[d * kTokens + j] + 0.5f : 0;
-        EXPECT_EQ(found, key > 0) << "dimension " << d << " of " << head_dim << ", key " << j;
-        sum += std::abs(key);
+        const bool expected = d < head_dim && keys[d * kTokens + j] > learnt.Levels().centre[d];
+        EXPECT_EQ(found, expected) << "dimension " << d << " of " << head_dim << ", key " << j;
       }
-      const double mean = sum / static_cast<double>(head_dim);
-      EXPECT_NEAR(ToFloat(scales[j]), mean, mean / 200);
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "attention/blocks/score_blocks.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -102,42 +103,88 @@ void ScoreParts(const Exec& exec, const AttentionGeometry& geometry, const Block
            });
 }
 
-// The queries of all heads as tables of what four signs add up to.
+// The queries of all heads as tables of what the levels of four signs add up to.
 struct SignTables {
-  static constexpr float kHalf = 63;  // the largest sum of a group, up or down
-  MatrixView<uint8_t> tables;         // [heads, groups * 32]
+  static constexpr int64_t kPatterns = 16;
+  static constexpr float kMost = 127;  // of an entry
+  MatrixView<float> sums;      // [heads, groups * kPatterns], each from its group's least on
+  MatrixView<uint8_t> tables;  // [heads, groups * 2 * kPatterns]
+  MatrixView<uint8_t> fine;    // likewise
+  std::span<float> least;      // of all groups together
   std::span<int32_t> offsets;
   std::span<float> steps;
 
-  SignTables(const Exec& exec, MatrixView<const float> q)
-      : tables(exec.workspace.Matrix<uint8_t>(q.rows, SignGroups(q.cols) * 32)),
-        offsets(exec.workspace.Matrix<int32_t>(1, q.rows).RowSpan(0)),
-        steps(exec.workspace.Matrix<float>(1, q.rows).RowSpan(0)) {
-    for (int64_t h = 0; h < q.rows; ++h) FillHead(q.RowSpan(h), static_cast<size_t>(h));
+  SignTables(const Exec& exec, int64_t heads, int64_t head_dim)
+      : sums(exec.workspace.Matrix<float>(heads, SignGroups(head_dim) * kPatterns)),
+        tables(exec.workspace.Matrix<uint8_t>(heads, 2 * sums.cols)),
+        fine(exec.workspace.Matrix<uint8_t>(heads, 2 * sums.cols)),
+        least(exec.workspace.Matrix<float>(1, heads).RowSpan(0)),
+        offsets(exec.workspace.Matrix<int32_t>(1, heads).RowSpan(0)),
+        steps(exec.workspace.Matrix<float>(1, heads).RowSpan(0)) {}
+
+  // Of the heads from `head` on, which share a KV head: q [heads that share it, head_dim]. Whether
+  // they have fine tables: where few groups of dimensions outweigh all others, 7 bits for each
+  // would say little of those.
+  bool Fill(MatrixView<const float> q, int64_t head, const SignLevels& levels) {
+    bool needs_fine = false;
+    for (int64_t h = 0; h < q.rows; ++h) {
+      needs_fine |= AddUp(q.RowSpan(h), levels, head + h);
+    }
+    for (int64_t h = head; h < head + q.rows; ++h) Round(h, needs_fine);
+    return needs_fine;
   }
 
-  void FillHead(std::span<const float> q, size_t head) {
-    float largest = 0;
-    for (size_t d = 0; d < q.size(); d += 4) {
-      float sum = 0;
-      for (size_t i = d; i < std::min(d + 4, q.size()); ++i) sum += std::abs(q[i]);
-      largest = std::max(largest, sum);
-    }
-    const bool usable = largest >= 0x1p-120f && std::isfinite(largest);
-    const float factor = usable ? kHalf / largest : 0;
-    steps[head] = usable ? largest / kHalf : 0;
-    uint8_t* table = tables.Row(static_cast<int64_t>(head));
-    const auto groups = static_cast<size_t>(tables.cols) / 32;
-    offsets[head] = static_cast<int32_t>(kHalf) * static_cast<int32_t>(groups);
-    for (size_t g = 0; g < groups; ++g, table += 32) {
-      for (unsigned pattern = 0; pattern < 16; ++pattern) {
-        float sum = 0;
-        for (size_t i = 0; i < 4 && 4 * g + i < q.size(); ++i) {
-          sum += (pattern >> i & 1) != 0 ? q[4 * g + i] : -q[4 * g + i];
+ private:
+  // steps: the largest sum, infinity if one is not finite. Whether a fine table is needed.
+  bool AddUp(std::span<const float> q, const SignLevels& levels, int64_t head) {
+    constexpr float kOutweighs = 8;  // a group the root of the mean square of all
+    float largest = 0, squares = 0, all_least = 0;
+    bool finite = true;
+    for (int64_t group = 0; group < sums.cols / kPatterns; ++group) {
+      float* const sum = sums.Row(head) + group * kPatterns;
+      const auto end = static_cast<size_t>(group * 4 + 4);
+      for (unsigned pattern = 0; pattern < kPatterns; ++pattern) {
+        sum[pattern] = 0;
+        for (size_t d = end - 4; d < std::min(end, q.size()); ++d) {
+          const bool above = (pattern >> d % 4 & 1) != 0;
+          sum[pattern] += q[d] * (above ? levels.above[d] : levels.below[d]);
         }
-        const float entry = std::clamp(std::nearbyint(sum * factor), -kHalf, kHalf) + kHalf;
-        table[pattern] = table[16 + pattern] = static_cast<uint8_t>(entry);
       }
+      finite &= std::isfinite(sum[0]) && std::isfinite(sum[kPatterns - 1]);
+      const float lowest = *std::min_element(sum, sum + kPatterns);
+      for (int64_t pattern = 0; pattern < kPatterns; ++pattern) sum[pattern] -= lowest;
+      const float range = *std::max_element(sum, sum + kPatterns);
+      largest = std::max(largest, range);
+      squares += range * range;
+      all_least += lowest;
+    }
+    least[static_cast<size_t>(head)] = all_least;
+    steps[static_cast<size_t>(head)] = finite ? largest : std::numeric_limits<float>::infinity();
+    const auto groups = static_cast<float>(sums.cols / kPatterns);
+    return largest * largest * groups > kOutweighs * kOutweighs * squares;
+  }
+
+  void Round(int64_t head, bool with_fine) {
+    const auto h = static_cast<size_t>(head);
+    const float most = with_fine ? kMost * (kernels::kSignFine + 1) : kMost;
+    const bool usable = steps[h] >= 0x1p-110f && std::isfinite(steps[h]);
+    const float factor = usable ? most / steps[h] : 0;
+    steps[h] = usable ? steps[h] / most : 0;
+    offsets[h] = usable ? static_cast<int32_t>(std::nearbyint(-least[h] * factor)) : 0;
+    for (int64_t i = 0; i < sums.cols; ++i) {
+      const float scaled = usable ? std::nearbyint(sums.Row(head)[i] * factor) : 0;
+      const auto entry = static_cast<int32_t>(std::min(scaled, most));
+      const int64_t at = i / kPatterns * 2 * kPatterns + i % kPatterns;
+      const auto put = [&](uint8_t* row, int32_t value) {
+        row[at] = row[at + kPatterns] = static_cast<uint8_t>(value);
+      };
+      if (!with_fine) {
+        put(tables.Row(head), entry);
+        continue;
+      }
+      const int32_t coarse = std::min(entry / kernels::kSignFine, static_cast<int32_t>(kMost));
+      put(tables.Row(head), coarse);
+      put(fine.Row(head), entry - coarse * kernels::kSignFine);
     }
   }
 };
@@ -147,24 +194,32 @@ void ScoreSigns(const Exec& exec, const AttentionGeometry& geometry, const Block
                 MatrixView<float> scores) {
   const ops::AttentionShape& shape = geometry.shape;
   const int64_t group = shape.heads / shape.kv_heads;
-  const SignTables queries(exec, q);
+  SignTables queries(exec, q.rows, q.cols);
+  std::array<BF16, kTileTokens> alike;  // keys have no scales
+  alike.fill(ToBF16(1));
+  const auto has_fine = exec.workspace.Matrix<bool>(1, shape.kv_heads).RowSpan(0);
+  exec.Parallel(shape.kv_heads, [&](int64_t kv_head) {
+    const int64_t head = kv_head * group;
+    has_fine[static_cast<size_t>(kv_head)] =
+        queries.Fill(q.Rows(head, head + group), head, index.Levels(layer, kv_head));
+  });
   ForTiles(
       exec, shape.kv_heads, tiles, kTaskTiles * 8,
       [&](int64_t kv_head, int64_t begin, int64_t end, int /*worker*/) {
         const int64_t head = kv_head * group;
         for (int64_t i = begin; i < end; ++i) {
-          const SignTile tile = index.Signs(layer, kv_head, i);
           exec.kernels.score_signs(
               {.tables = queries.tables.Row(head),
+               .fine = has_fine[static_cast<size_t>(kv_head)] ? queries.fine.Row(head) : nullptr,
                .offsets = queries.offsets.data() + head,
                .rows = group,
                .groups = SignGroups(shape.head_dim),
-               .signs = tile.signs,
-               .scales = tile.scales,
+               .signs = index.Signs(layer, kv_head, i),
+               .scales = alike.data(),
                .keys = kTileTokens,
                .scores = scores.Row(head) + i,
                .scores_stride = scores.stride,
-               .next = i + kAhead < end ? index.Signs(layer, kv_head, i + kAhead).signs : nullptr});
+               .next = i + kAhead < end ? index.Signs(layer, kv_head, i + kAhead) : nullptr});
         }
         for (int64_t h = head; h < head + group; ++h) {
           const float factor =

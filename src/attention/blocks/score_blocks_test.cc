@@ -13,17 +13,35 @@ namespace {
 
 constexpr int64_t kTokens = 64 * 9;
 
-// A tile scores as its highest key, of which only signs and a mean magnitude are known. Tables of
-// queries have 7 bits: each of a query's groups may be off by half a step.
-void ExpectSignsScore(const AttentionGeometry& geometry, int64_t block_tokens,
-                      const kernels::KernelTable& kernels, int threads) {
-  const KvLayout layout = LayoutOf(geometry, DType::kF32);
-  const auto pool = std::make_shared<KvPool>(layout);
+// Numbers, so that some lie far above a dimension's others.
+float KeyAt(int64_t head, int64_t p, int64_t d) {
+  const float key = RandomKey(3, 1, head, p, d);
+  return d % 3 == 0 && key > 0.8f ? 4.0f : key;
+}
+
+struct SignProblem {
+  AttentionGeometry geometry;
+  int64_t block_tokens = 64;
+  int64_t learnt_blocks = 2;
+  float outweighs = 1;  // a dimension of every query the others
+};
+
+// A tile scores as its highest key, of which only signs are known, and what they say in its
+// dimensions. Tables of queries have 7 bits, and 14 where few dimensions outweigh the others: each
+// of a query's groups may be off by half a step, and all of them together.
+void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& kernels,
+                      int threads) {
+  const AttentionGeometry& geometry = problem.geometry;
+  const int64_t block_tokens = problem.block_tokens;
+  const auto pool = std::make_shared<KvPool>(LayoutOf(geometry, DType::kF32));
   KvCache cache(pool);
-  ReadRandomKeys(cache, kTokens, 3);
+  ReadKeysOf(cache, kTokens,
+             [](int64_t, int64_t head, int64_t p, int64_t d) { return KeyAt(head, p, d); });
   const int64_t blocks = kTokens / block_tokens, tiles = blocks * block_tokens / 64;
-  const BlockShape shape{
-      .type = RepresentativeType::kSign, .tokens = block_tokens, .parts = block_tokens};
+  const BlockShape shape{.type = RepresentativeType::kSign,
+                         .tokens = block_tokens,
+                         .parts = block_tokens,
+                         .learnt_blocks = problem.learnt_blocks};
   BlockIndex index(shape, pool, std::vector<int64_t>{1});
   ThreadPool threads_of(threads);
   Workspace workspace;
@@ -33,18 +51,26 @@ void ExpectSignsScore(const AttentionGeometry& geometry, int64_t block_tokens,
   const int64_t heads = geometry.shape.heads, head_dim = geometry.shape.head_dim;
   std::vector<float> queries(static_cast<size_t>(heads * head_dim));
   kernels::RandomFloats(7).Fill(queries, -1, 1);
+  for (int64_t at = 5; at < std::ssize(queries); at += head_dim) {
+    queries[static_cast<size_t>(at)] *= problem.outweighs;
+  }
   std::vector<float> found(static_cast<size_t>(heads * 64));
   ScoreBlocks(exec, geometry, index, 1, {queries.data(), heads, head_dim, head_dim}, kTokens - 1,
               blocks, {found.data(), heads, 64, 64});
   for (int64_t head = 0; head < heads; ++head) {
     const float* const q = queries.data() + head * head_dim;
-    double largest_group = 0;
+    const int64_t kv_head = head * geometry.shape.kv_heads / heads;
+    const SignLevels levels = index.Levels(1, kv_head);
+    double widest = 0;
     for (int64_t d = 0; d < head_dim; d += 4) {
-      double sum = 0;
-      for (int64_t i = d; i < std::min(d + 4, head_dim); ++i) sum += std::abs(q[i]);
-      largest_group = std::max(largest_group, sum);
+      double range = 0;
+      for (int64_t i = d; i < std::min(d + 4, head_dim); ++i) {
+        range += std::abs(double{q[i]} * (double{levels.above[i]} - levels.below[i]));
+      }
+      widest = std::max(widest, range);
     }
-    const double error = static_cast<double>((head_dim + 3) / 4) * 0.5 * largest_group / 63;
+    const double steps = problem.outweighs > 1 ? 127 * 129 : 127;
+    const double error = static_cast<double>((head_dim + 3) / 4 + 1) * 0.51 * widest / steps;
     for (int64_t tile = 0; tile < 64; ++tile) {
       const float score = found[static_cast<size_t>(head * 64 + tile)];
       if (tile >= tiles) {
@@ -53,13 +79,12 @@ void ExpectSignsScore(const AttentionGeometry& geometry, int64_t block_tokens,
       }
       double expected = -1e9;
       for (int64_t p = tile * 64; p < (tile + 1) * 64; ++p) {
-        double product = 0, magnitude = 0;
+        double score_of_levels = 0;
         for (int64_t d = 0; d < head_dim; ++d) {
-          const float key = RandomKey(3, 1, head * geometry.shape.kv_heads / heads, p, d);
-          product += key > 0 ? q[d] : -q[d];
-          magnitude += std::abs(key) / static_cast<double>(head_dim);
+          const float key = KeyAt(kv_head, p, d) - levels.centre[d];
+          score_of_levels += q[d] * double{key > 0 ? levels.above[d] : levels.below[d]};
         }
-        expected = std::max(expected, product * magnitude);
+        expected = std::max(expected, score_of_levels);
       }
       double bias = 0;
       if (!geometry.alibi.slopes.empty()) {
@@ -69,7 +94,7 @@ void ExpectSignsScore(const AttentionGeometry& geometry, int64_t block_tokens,
         bias = distance;
       }
       EXPECT_NEAR(score / std::numbers::log2e, expected * double{geometry.shape.scale} + bias,
-                  (error + std::abs(expected) / 100) * double{geometry.shape.scale})
+                  (error + 1e-3) * double{geometry.shape.scale})
           << "head " << head << ", tile " << tile << " of " << head_dim << " dimensions";
     }
   }
@@ -79,14 +104,22 @@ class ScoreBlocksTest : public kernels::IsaTest {};
 
 TEST_P(ScoreBlocksTest, SignsTellATilesHighestKey) {
   for (const int threads : {1, 2}) {
-    for (const int64_t block_tokens : {64, 192}) {
+    for (const int64_t learnt : {0, 2}) {
       for (const int64_t head_dim : {8, 24, 128}) {
-        ExpectSignsScore(TestGeometry(4, 2, head_dim, 0, {0, 0}), block_tokens, table(), threads);
+        const AttentionGeometry geometry = TestGeometry(4, 2, head_dim, 0, {0, 0});
+        ExpectSignsScore({geometry, 64, learnt}, table(), threads);
+        ExpectSignsScore({geometry, 192, learnt}, table(), threads);
       }
-      ExpectSignsScore(WithAlibi(TestGeometry(3, 3, 16, 0, {0, 0}), false), block_tokens, table(),
+      ExpectSignsScore({WithAlibi(TestGeometry(3, 3, 16, 0, {0, 0}), false), 64, learnt}, table(),
                        threads);
     }
   }
+}
+
+// With 7 bits for a group nothing would be left of the other dimensions.
+TEST_P(ScoreBlocksTest, SignsOfDimensionsThatOneOutweighsCountToo) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 512, 0, {0, 0});
+  ExpectSignsScore({.geometry = geometry, .outweighs = 200}, table(), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, ScoreBlocksTest, testing::ValuesIn(kernels::IsaPointers()),

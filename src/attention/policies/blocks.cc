@@ -161,10 +161,10 @@ class BlocksPolicy : public AttentionPolicy {
 
   // Whoever chooses has so many blocks before its window.
   BlockShape Shape() const {
-    constexpr int64_t kCentreTokens = 1024;
+    constexpr int64_t kLearntTokens = 1024;
     BlockShape shape = spec_.Shape();
-    const int64_t enough = (kCentreTokens + spec_.block_size - 1) / spec_.block_size;
-    shape.centre_blocks = std::min(enough, initial_ + spec_.second_block_count + 1);
+    const int64_t enough = (kLearntTokens + spec_.block_size - 1) / spec_.block_size;
+    shape.learnt_blocks = std::min(enough, initial_ + spec_.second_block_count + 1);
     return shape;
   }
 

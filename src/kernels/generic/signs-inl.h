@@ -24,17 +24,30 @@ GODWIT_INLINE void AddGroups(const uint8_t* tables, Vec signs, Vec more_signs, S
   sums.fourth = AddWords(sums.fourth, OddBytes(high));
 }
 
-GODWIT_INLINE float LargestOf(const ScoreSignsArgs& args, int64_t row, const SignSums& sums) {
-  uint16_t words[kTileTokens];
+// Of all groups of a row.
+GODWIT_INLINE void SumRow(const uint8_t* tables, const uint8_t* signs, int64_t bytes,
+                          uint16_t* words) {
+  constexpr int64_t kBytes = 4 * kLanes;  // of a vector
+  SignSums sums = {Zero(), Zero(), Zero(), Zero()};
+  for (int64_t at = 0; at < bytes; at += 2 * kBytes) {
+    AddGroups(tables + at, LoadBytes(signs + at), LoadBytes(signs + at + kBytes), sums);
+  }
   StoreWords(words, sums.first);
   StoreWords(words + 16, sums.second);
   StoreWords(words + 32, sums.third);
   StoreWords(words + 48, sums.fourth);
+}
+
+// fine: sums, or null.
+GODWIT_INLINE float LargestOf(const ScoreSignsArgs& args, int64_t row, const uint16_t* sums,
+                              const uint16_t* fine) {
   const Vec offset = Set1(static_cast<float>(args.offsets[row]));
   const Vec nothing = Set1(-__builtin_inff());
   Vec largest = nothing;
   for (int64_t j = 0; j < kTileTokens; j += kLanes) {
-    Vec score = Mul(Sub(LoadWords(words + j), offset), Load(args.scales + j));
+    Vec sum = LoadWords(sums + j);
+    if (fine != nullptr) sum = MulAdd(sum, Set1(float{kSignFine}), LoadWords(fine + j));
+    Vec score = Mul(Sub(sum, offset), Load(args.scales + j));
     if (args.keys < kTileTokens) score = Select(LanesBetween(0, args.keys - j), score, nothing);
     largest = Max(score, largest);
   }
@@ -42,19 +55,17 @@ GODWIT_INLINE float LargestOf(const ScoreSignsArgs& args, int64_t row, const Sig
 }
 
 void ScoreSigns(const ScoreSignsArgs& args) noexcept {
-  constexpr int64_t kBytes = 4 * kLanes;  // of a vector
   constexpr int64_t kLine = 64;
   const int64_t bytes = args.groups * (kTileTokens / 2);
   for (int64_t line = 0; args.next != nullptr && line < bytes + 2 * kTileTokens; line += kLine) {
     __builtin_prefetch(args.next + line);
   }
+  uint16_t sums[kTileTokens], fine[kTileTokens];
   for (int64_t row = 0; row < args.rows; ++row) {
-    const uint8_t* tables = args.tables + row * bytes;
-    SignSums sums = {Zero(), Zero(), Zero(), Zero()};
-    for (int64_t at = 0; at < bytes; at += 2 * kBytes) {
-      AddGroups(tables + at, LoadBytes(args.signs + at), LoadBytes(args.signs + at + kBytes), sums);
-    }
-    args.scores[row * args.scores_stride] = LargestOf(args, row, sums);
+    SumRow(args.tables + row * bytes, args.signs, bytes, sums);
+    if (args.fine != nullptr) SumRow(args.fine + row * bytes, args.signs, bytes, fine);
+    args.scores[row * args.scores_stride] =
+        LargestOf(args, row, sums, args.fine != nullptr ? fine : nullptr);
   }
 }
 

@@ -40,6 +40,12 @@ struct LoadOptions {
   // Bytes that the KV caches of all texts may take together; 0: what the machine, or the container
   // that the process runs in, has left once the weights are loaded.
   int64_t kv_memory_bytes = 0;
+  // Where the KV caches of all texts lie instead: a folder, or the name of a file that is not there
+  // yet, on a disk. They may take kv_file_bytes of it together (0: what is free), and
+  // kv_memory_bytes say how much of them lies in memory, too, with what is derived from them. The
+  // file has no name, and is gone with the process. It changes speed and memory, never the result.
+  std::string kv_file;
+  int64_t kv_file_bytes = 0;
   // Tokens that one step of the model reads at most, of all requests together.
   int64_t step_tokens = 512;
 
@@ -122,7 +128,14 @@ struct KvReport {
   int64_t context_tokens = 0;
   int64_t kept = 0;             // tokens that the next one may see
   std::vector<KvSpan> dropped;  // where the other seen - kept stood
-  int64_t bytes = 0;            // memory held, shared with other texts or not
+  int64_t bytes = 0;            // held, in memory or in a file, shared with other texts or not
+  // With LoadOptions::kv_file: how much of the cache is in memory, and what was read from the file
+  // since the text began.
+  struct InFile {
+    int64_t in_memory_bytes = 0;
+    int64_t read_bytes = 0;
+  };
+  std::optional<InFile> file = {};
 };
 
 struct TokenLogprob {
@@ -295,7 +308,8 @@ class Engine {
   const SamplerDefaults& sampler_defaults() const;
   // What a session puts in front of every text, for a model that was trained with it.
   std::optional<int32_t> sink_token() const;
-  // What the KV caches of all texts may take together, and what that of a text takes at most.
+  // What the KV caches of all texts may take together, in memory or in the file that they have, and
+  // what that of a text takes at most.
   int64_t kv_memory_bytes() const;
   int64_t KvBytes(int64_t tokens, const SessionOptions& session) const;
   int64_t weight_bytes() const;

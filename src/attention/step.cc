@@ -59,6 +59,28 @@ KvReads ReadsOf(const RowRun& rows, const Looks& looks) {
   return reads;
 }
 
+// The positions that the rows look at, before a look's parts.
+ops::KvRange SeenBy(const RowRun& rows, const Look& look) {
+  const int64_t first = std::max(rows.position, look.visible.from);
+  const int64_t last = std::min(rows.position + rows.rows, look.visible.until) - 1;
+  if (first > last) return {0, 0};
+  return {look.visible.At(first).begin, look.visible.At(last).end};
+}
+
+void AnnounceReading(const RowRun& rows, int64_t layer, const Looks& looks) {
+  for (const Look& look : looks.span()) {
+    const ops::KvRange seen = SeenBy(rows, look);
+    if (seen.begin >= seen.end) continue;
+    if (look.parts.empty()) rows.cache->WillRead(layer, seen);
+    const auto count = std::ssize(look.parts);
+    const auto list = [&](int64_t head) { return look.parts[static_cast<size_t>(head)].data(); };
+    for (int64_t head = 0, next = 0; head < count; head = next) {  // neighbours may share a list
+      while (next < count && list(next) == list(head)) ++next;
+      rows.cache->WillRead(layer, look.parts[static_cast<size_t>(head)], head, next);
+    }
+  }
+}
+
 }  // namespace
 
 AttentionStep::AttentionStep(const Exec& exec, std::span<const Segment> segments)
@@ -236,6 +258,7 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
   const MatrixView<const float> in_text = encode(
       {positions.cos.Rows(first, first + q.rows), positions.sin.Rows(first, first + q.rows)});
   const Looks looks = text.policy_->Select(rows, layer, {exec_, in_text});
+  AnnounceReading(rows, layer, looks);
   run.reads += ReadsOf(rows, looks);
   const auto sources =
       exec_.workspace.Matrix<ops::AttentionSource>(1, std::ssize(looks.span())).RowSpan(0);
@@ -262,6 +285,7 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
 
 void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out) {
   assert(input.k.rows == rows_ && input.v.rows == rows_);
+  for (const Run& run : runs_.first(run_count_)) run.cache->pool().BeginTurn();
   WriteKeys(layer, input);
   if (input.q.rows == 0) return;
   Workspace::Scope scope(exec_.workspace);

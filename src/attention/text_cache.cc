@@ -115,7 +115,8 @@ KvStats TextCache::Stats() const {
                 .most_kept = policy_->most_kept(),
                 .bytes = cache_.bytes() + policy_->bytes(),
                 .read_bytes = reads_.bytes,
-                .met_keys = reads_.met_keys};
+                .met_keys = reads_.met_keys,
+                .file_read_bytes = cache_.file_read_bytes()};
   if (forgotten.begin < forgotten.end) stats.dropped.push_back(forgotten);
   return stats;
 }

@@ -21,12 +21,13 @@ struct KvStats {
   // The positions of the others.
   std::vector<ops::KvRange> dropped;
   int64_t most_kept = 0;  // tokens, however many there will be
-  int64_t bytes = 0;      // memory held, shared with other texts or not
+  int64_t bytes = 0;      // held in memory or a file, shared with other texts or not
   // Of keys and values that the last step looked at, and of what it read to choose them, in all
   // layers; bytes that several of its rows saw together count once.
   int64_t read_bytes = 0;
   // Keys that its rows met, once for every row and KV head, in all layers.
   int64_t met_keys = 0;
+  int64_t file_read_bytes = 0;  // that came from a file (KvCache::WillRead), since the text began
 };
 
 // What a step read of a text, as KvStats has it.

@@ -69,6 +69,7 @@ struct Measurement {
   bool agree = true;
   std::string policy;
   int64_t kv_bytes = 0;
+  int64_t file_bytes = 0;  // that were read in a round
 };
 
 class Suite {
@@ -78,7 +79,9 @@ class Suite {
         spec_(model.spec()),
         options_(options),
         lengths_(LengthsAtDepths(options)),
-        pool_(std::make_shared<KvPool>(LayoutOf(Geometry(spec_), options.policy.kv_type))) {
+        pool_(options.kv_pool
+                  ? options.kv_pool
+                  : std::make_shared<KvPool>(LayoutOf(Geometry(spec_), options.policy.kv_type))) {
     std::string report;
     for (const TestCase& test : options.cases) {
       if (teams_.contains(test.threads)) continue;
@@ -252,6 +255,12 @@ class Suite {
     return {.bytes = stats.read_bytes, .met_keys = stats.met_keys};
   }
 
+  static int64_t FileReadBytes(Texts texts) {
+    int64_t bytes = 0;
+    for (const auto& text : texts) bytes += text->Stats().file_read_bytes;
+    return bytes;
+  }
+
   std::vector<std::vector<int32_t>> NextTokens(Texts texts, int64_t count) const {
     std::vector<std::vector<int32_t>> tokens;
     for (size_t i = 0; i < texts.size(); ++i) {
@@ -303,10 +312,12 @@ class Suite {
     }
 
     const auto tokens = NextTokens(texts, test.predict_tokens);
+    const int64_t file_bytes_before = FileReadBytes(texts);
     const double begin_ms = options_.now_ms();
     const KvReads reads = reads_prompt ? ReadTogether(0, *texts.front(), exec, test.prompt_tokens)
                                        : Continue(texts, exec, tokens);
     to.seconds.push_back((options_.now_ms() - begin_ms) / 1000);
+    to.file_bytes = FileReadBytes(texts) - file_bytes_before;
 
     const int64_t rows_with_logits = reads_prompt ? 1 : test.texts * test.predict_tokens;
     to.multiply_adds = static_cast<double>(
@@ -351,6 +362,9 @@ class Suite {
         .kv_bytes = from.kv_bytes,
         .logits_hash = from.hashes.front(),
         .logits_agree = from.agree};
+    if (pool_->file() != nullptr) {
+      result.file_bytes_per_token = static_cast<double>(from.file_bytes) / tokens;
+    }
     result.fits_cache = options_.probe != nullptr && !multiplies &&
                         work <= cache_bytes * static_cast<double>(test.predict_tokens);
     for (size_t round = 0; round < from.seconds.size(); ++round) {
@@ -407,8 +421,9 @@ std::string TestCase::Label() const {
 }
 
 void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t weight_bytes) {
-  const KvLayout layout = LayoutOf(Geometry(spec), options.policy.kv_type);
-  int64_t kv_bytes = 0, longest = 0, most_texts = 0;
+  const KvLayout layout = options.kv_pool ? options.kv_pool->layout()
+                                          : LayoutOf(Geometry(spec), options.policy.kv_type);
+  int64_t kv_bytes = 0, index_bytes = 0, longest = 0, most_texts = 0;
   for (const auto& [depth, lengths] : LengthsAtDepths(options)) {
     PolicyOptions policy_options = options.policy;
     policy_options.context = lengths.front();
@@ -419,16 +434,23 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
                    options.chunk_tokens + TextCache::kTokensToGoBack + 2 * kernels::kTileTokens)
             .value_or(INT64_MAX);
     for (const int64_t length : lengths) {
-      const int64_t index_bytes = policy->IndexAt(layout, length - 1).held_bytes;
+      const int64_t index = policy->IndexAt(layout, length - 1).held_bytes;
       kv_bytes = CheckedAdd(kv_bytes, layout.BytesFor(std::min(length, held))).value_or(INT64_MAX);
-      kv_bytes = CheckedAdd(kv_bytes, index_bytes).value_or(INT64_MAX);
+      index_bytes = CheckedAdd(index_bytes, index).value_or(INT64_MAX);
     }
     longest = std::max(longest, lengths.front());
     most_texts = std::max(most_texts, std::ssize(lengths));
   }
-  RequireMemory(CheckedAdd(weight_bytes, kv_bytes).value_or(INT64_MAX),
+  const int64_t all_bytes = CheckedAdd(kv_bytes, index_bytes).value_or(INT64_MAX);
+  if (options.kv_pool && options.kv_pool->file() != nullptr) {
+    options.kv_pool->Require(kv_bytes / layout.page_bytes());
+    options.kv_pool->in_memory()->Require(index_bytes / layout.page_bytes());
+    return RequireMemory(weight_bytes, "{} of weights take", FormatBytes(weight_bytes));
+  }
+  if (options.kv_pool) options.kv_pool->Require(all_bytes / layout.page_bytes());
+  RequireMemory(CheckedAdd(weight_bytes, all_bytes).value_or(INT64_MAX),
                 "{} of weights and {} of KV cache (up to {} tokens{}, in {}) take",
-                FormatBytes(weight_bytes), FormatBytes(kv_bytes), longest,
+                FormatBytes(weight_bytes), FormatBytes(all_bytes), longest,
                 most_texts > 1 ? fmt::format(" in each of {} texts", most_texts) : "",
                 Name(options.policy.kv_type));
 }

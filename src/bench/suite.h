@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,8 +34,9 @@ struct TestCase {
 
 struct SuiteOptions {
   std::vector<TestCase> cases;
-  PolicyOptions policy;        // .context is set here
-  int64_t chunk_tokens = 512;  // of a prompt
+  PolicyOptions policy;                  // .context is set here
+  std::shared_ptr<KvPool> kv_pool = {};  // of the model and policy.kv_type; null: as memory allows
+  int64_t chunk_tokens = 512;            // of a prompt
   const kernels::Isa* isa = nullptr;
   Probe* probe = nullptr;  // null: speeds without limits
   std::function<double()> now_ms = [watch = Stopwatch()] { return watch.ms(); };
@@ -64,7 +66,9 @@ struct TestResult {
   double work_per_token;  // bytes or multiply-adds, on average
   std::string policy;     // as the policy spells itself
   int64_t kv_bytes;       // of the caches after the test
-  uint64_t logits_hash;   // of the last token; of several texts the first's
+  // Read from the file in which the caches are, on average of the last round; none: there is none.
+  std::optional<double> file_bytes_per_token;
+  uint64_t logits_hash;  // of the last token; of several texts the first's
   // Whether every round had the same logits, and every one of several texts those that it has when
   // it is read alone. If not, the engine is wrong.
   bool logits_agree = true;

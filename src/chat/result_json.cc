@@ -26,6 +26,10 @@ nlohmann::ordered_json KvJson(const KvReport& kv) {
                               {"kept", kv.kept},        {"dropped", kv.seen - kv.kept},
                               {"dropped_spans", spans}, {"bytes", kv.bytes}};
   if (kv.context_tokens > 0) json["context_tokens"] = kv.context_tokens;
+  if (kv.file) {
+    json["in_memory_bytes"] = kv.file->in_memory_bytes;
+    json["file_read_bytes"] = kv.file->read_bytes;
+  }
   return json;
 }
 

@@ -65,7 +65,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
               options.parallel, 1, 1024);
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
-  AddKvFlags(line, options.session, options.model.kv_memory_bytes);
+  AddKvFlags(line, options.session, options.model.kv_memory);
   AddPrefillFlags(line, options.session, options.query_tokens);
   line.Parse(arguments);
   if (options.requests.empty()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "base/cores.h"
 #include "base/error.h"
+#include "base/machine_memory.h"
 #include "base/name_list.h"
 #include "base/quote.h"
 #include "bench/shapes.h"
@@ -117,6 +119,17 @@ void AddComputing(CommandLine& line, Options& options) {
   AddIsaFlag(line, options.model);
   AddNumaFlag(line, options.model);
   AddKvCacheFlags(line, options.session);
+  AddKvMemoryFlags(line, options.model.kv_memory);
+}
+
+// Null: as memory allows.
+std::shared_ptr<KvPool> PoolOf(const KvMemory& memory, const KvLayout& layout) {
+  if (memory.bytes == 0 && memory.file.empty()) return nullptr;
+  auto budget = std::make_shared<KvBudget>(memory.bytes > 0 ? memory.bytes
+                                                            : ReadMachineMemory().available_bytes);
+  if (memory.file.empty()) return std::make_shared<KvPool>(layout, std::move(budget));
+  return std::make_shared<KvPool>(
+      layout, std::make_shared<KvFile>(memory.file, memory.file_bytes, std::move(budget)));
 }
 
 void Parse(std::span<const std::string> arguments, Options& options) {
@@ -217,6 +230,7 @@ bench::SuiteOptions Plan(const Options& options, const Subject& subject) {
           .policy = {.spec = options.session.kv,
                      .kv_type = kv_type,
                      .int8_products = ChooseInt8Attention(options.session.int8_attention, kv_type)},
+          .kv_pool = PoolOf(options.model.kv_memory, LayoutOf(Geometry(subject.spec), kv_type)),
           .chunk_tokens = options.session.chunk_tokens,
           .isa = &kernels::SelectIsa(options.model.isa),
           .numa = ParseNuma(options.model.numa),

@@ -50,7 +50,7 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
            options.history);
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
-  AddKvFlags(line, options.session, options.model.kv_memory_bytes);
+  AddKvFlags(line, options.session, options.model.kv_memory);
   AddPrefillFlags(line, options.session, options.query_tokens,
                   fmt::format("the last message, up to {} of them", kQuestionTokens));
   line.Parse(arguments);

@@ -38,8 +38,7 @@ void AddComparedFlags(CommandLine& line, ComparedOptions& options, const std::st
       options.output);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.RefusePlot();
-  AddComparedKvFlags(line, options.session, options.model.kv_memory_bytes, options.kvs,
-                     takes_recompute);
+  AddComparedKvFlags(line, options.session, options.model.kv_memory, options.kvs, takes_recompute);
   AddPrefillFlags(line, options.session, options.query_tokens);
 }
 

@@ -77,7 +77,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
             .help = "also write every token of every comparison, one JSON object on a line, when "
                     "all are done"},
            options.jsonl);
-  AddKvFlags(line, options.session, options.compute.kv_memory_bytes);
+  AddKvFlags(line, options.session, options.compute.kv_memory);
   line.Parse(arguments);
 }
 

@@ -41,7 +41,7 @@ void ParseLogits(std::span<const std::string> arguments, LogitsOptions& options)
             .value = "FILE",
             .help = "the .npy file; it appears when it is complete (-: standard output)"},
            options.output);
-  AddKvFlags(line, options.session, options.model.kv_memory_bytes);
+  AddKvFlags(line, options.session, options.model.kv_memory);
   line.Parse(arguments);
   ChooseModel(options.model);
   if (options.output.empty()) {

@@ -89,7 +89,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                     "when it is complete"},
            options.jsonl);
   line.RefusePlot();
-  AddKvFlags(line, options.session, options.model.kv_memory_bytes, /*takes_recompute=*/true);
+  AddKvFlags(line, options.session, options.model.kv_memory, /*takes_recompute=*/true);
   line.Parse(arguments);
 }
 

@@ -79,7 +79,7 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
                "and the K likeliest in its place"},
       options.logprobs, 0, kMostLogprobs);
   AddSamplingFlags(line, options.sampling);
-  AddKvFlags(line, options.session, options.model.kv_memory_bytes);
+  AddKvFlags(line, options.session, options.model.kv_memory);
   AddPrefillFlags(line, options.session, options.query_tokens);
   line.Parse(arguments);
   if (options.logprobs >= 0 && !options.json) {

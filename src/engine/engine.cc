@@ -70,7 +70,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
   weight_bytes = decoder->weight_bytes();
   weight_types = decoder->weight_types();
   model = std::move(decoder);
-  Start(options.kv_memory_bytes, options.step_tokens);
+  Start(options);
 }
 
 Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderSpec decoder_spec,
@@ -82,20 +82,24 @@ Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderS
       model(std::move(language_model)),
       isa(kernels::SelectIsa(options.isa)),
       pool(options.threads) {
-  Start(options.kv_memory_bytes, options.step_tokens);
+  Start(options);
 }
 
-void Engine::Impl::Start(int64_t kv_memory_bytes, int64_t step_tokens) {
-  if (step_tokens < 1 || step_tokens > 1 << 20) {
-    Throw(ErrorKind::kInput, "steps of {} tokens, expected 1 to {}", step_tokens, 1 << 20);
+void Engine::Impl::Start(const LoadOptions& options) {
+  if (options.step_tokens < 1 || options.step_tokens > 1 << 20) {
+    Throw(ErrorKind::kInput, "steps of {} tokens, expected 1 to {}", options.step_tokens, 1 << 20);
   }
-  if (kv_memory_bytes < 0) {
-    Throw(ErrorKind::kInput, "KV memory of {} bytes, expected more, or 0 for what is there",
-          kv_memory_bytes);
+  for (const int64_t bytes : {options.kv_memory_bytes, options.kv_file_bytes}) {
+    if (bytes >= 0) continue;
+    Throw(ErrorKind::kInput, "KV memory of {} bytes, expected more, or 0 for what is there", bytes);
   }
   kv_budget_ = std::make_shared<KvBudget>(
-      kv_memory_bytes > 0 ? kv_memory_bytes : ReadMachineMemory().available_bytes);
-  scheduler = std::make_unique<Scheduler>(*model, isa, pool, step_tokens);
+      options.kv_memory_bytes > 0 ? options.kv_memory_bytes : ReadMachineMemory().available_bytes);
+  if (!options.kv_file.empty()) {
+    kv_file_ = std::make_shared<KvFile>(options.kv_file, options.kv_file_bytes, kv_budget_);
+    kv_budget_ = kv_file_->budget();
+  }
+  scheduler = std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens);
   if (!cpus.empty()) scheduler->PinTo(cpus.front());
 }
 
@@ -104,14 +108,16 @@ std::shared_ptr<KvPool> Engine::Impl::PoolOf(DType kv_type) const {
   std::shared_ptr<KvPool>& kv_pool = pools_[kv_type];
   if (kv_pool == nullptr) {
     const KvLayout layout = LayoutOf(Geometry(spec), kv_type);
-    const int64_t least = layout.BytesFor(1);
+    auto made = kv_file_ ? std::make_shared<KvPool>(layout, kv_file_)
+                         : std::make_shared<KvPool>(layout, kv_budget_);
+    const int64_t least = made->layout().BytesFor(1);
     if (least > kv_budget_->bytes()) {
       Throw(ErrorKind::kMemory,
             "KV memory of {}, but the smallest cache, {} tokens in {}, takes {}",
             FormatBytes(kv_budget_->bytes()), kernels::kTileTokens, Name(kv_type),
             FormatBytes(least));
     }
-    kv_pool = std::make_shared<KvPool>(layout, kv_budget_);
+    kv_pool = std::move(made);
   }
   return kv_pool;
 }

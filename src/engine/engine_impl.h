@@ -71,8 +71,9 @@ class Engine::Impl {
   mutable bool template_found_ = false;
   mutable std::optional<ChatTemplate> chat_template_;
 
-  void Start(int64_t kv_memory_bytes, int64_t step_tokens);
+  void Start(const LoadOptions& options);
 
+  std::shared_ptr<KvFile> kv_file_;  // null: the caches lie in memory
   std::shared_ptr<KvBudget> kv_budget_;
   mutable std::mutex pools_mutex_;
   mutable std::map<DType, std::shared_ptr<KvPool>> pools_;

@@ -35,4 +35,13 @@ void CheckKvFits(const KvLayout& layout, const AttentionPolicy* policy, int64_t 
         LargestContext(layout, policy, budget_bytes));
 }
 
+void CheckIndexFits(const KvLayout& layout, const AttentionPolicy& policy, int64_t tokens,
+                    int64_t budget_bytes) {
+  const int64_t bytes = tokens < 1 ? 0 : policy.IndexAt(layout, tokens - 1).held_bytes;
+  if (bytes <= budget_bytes) return;
+  Throw(ErrorKind::kMemory,
+        "what {} remembers of {} tokens takes {} of memory, and {} are there for KV caches",
+        policy.name(), tokens, FormatBytes(bytes), FormatBytes(budget_bytes));
+}
+
 }  // namespace godwit

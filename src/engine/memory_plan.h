@@ -20,4 +20,8 @@ int64_t LargestContext(const KvLayout& layout, const AttentionPolicy* policy, in
 void CheckKvFits(const KvLayout& layout, const AttentionPolicy* policy, int64_t tokens,
                  int64_t budget_bytes);
 
+// Likewise, of what the policy derives from keys that lie in a file themselves.
+void CheckIndexFits(const KvLayout& layout, const AttentionPolicy& policy, int64_t tokens,
+                    int64_t budget_bytes);
+
 }  // namespace godwit

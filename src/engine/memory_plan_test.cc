@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attention/make_policy.h"
 #include "base/test_support.h"
 
 namespace godwit {
@@ -31,6 +32,19 @@ TEST(MemoryPlan, RefusesWhatDoesNotFitWithTheNumbers) {
       "caches, enough for 1024 tokens");
   ErrorOf(ErrorKind::kMemory,
           [] { CheckKvFits(Llama8B(DType::kF32), nullptr, INT64_MAX, INT64_MAX - 1); });
+}
+
+TEST(MemoryPlan, OfACacheInAFileTheIndexIsToFit) {
+  AttentionGeometry geometry;
+  geometry.layers = 32;
+  geometry.shape = {.heads = 32, .kv_heads = 8, .head_dim = 128, .scale = 1};
+  geometry.windows.assign(32, 0);
+  const auto blocks = MakePolicy(geometry, {.spec = "blocks", .context = 1 << 20});
+  const int64_t bytes = blocks->IndexAt(Llama8B(DType::kBF16), (1 << 20) - 1).held_bytes;
+  CheckIndexFits(Llama8B(DType::kBF16), *blocks, 1 << 20, bytes);
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory,
+                      [&] { CheckIndexFits(Llama8B(DType::kBF16), *blocks, 1 << 20, bytes - 1); }),
+              testing::HasSubstr("what blocks remembers of 1048576 tokens takes"));
 }
 
 }  // namespace

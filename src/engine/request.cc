@@ -41,6 +41,10 @@ KvReport ReportOf(const TextCache& cache, int64_t ask_from) {
                   .context_tokens = std::min(stats.seen, ask_from),
                   .kept = stats.kept,
                   .bytes = stats.bytes};
+  if (cache.cache().pool().file() != nullptr) {
+    report.file = {.in_memory_bytes = cache.cache().BytesInMemory() + cache.policy().bytes(),
+                   .read_bytes = stats.file_read_bytes};
+  }
   for (const auto& [begin, end] : stats.dropped) report.dropped.push_back({begin, end});
   return report;
 }

@@ -12,9 +12,11 @@
 #include <thread>
 
 #include "base/rng.h"
+#include "base/test_folder.h"
 #include "base/test_support.h"
 #include "engine/engine_impl.h"
 #include "engine/engine_test_support.h"
+#include "kv/kv_file_test_support.h"
 #include "tests/fake_model.h"
 #include "text/fake_tokenizer.h"
 
@@ -213,6 +215,55 @@ TEST(Scheduler, TheIndexOfBlocksTakesMemoryToo) {
       ErrorOf(ErrorKind::kMemory, [&] { engine.Submit(Prompt(0, 385), Greedy(1), session); }),
       HasSubstr("enough for 384 tokens"));
   EXPECT_EQ(engine.Submit(Prompt(0, 384), Greedy(1), session).Wait().tokens.size(), 1);
+}
+
+TEST(Scheduler, CachesInAFileAnswerAlike) {
+  const TempFolder folder;
+  const Engine roomy(kTiny, {.threads = 1});
+  Session measure = roomy.NewSession({});
+  measure.Generate(Prompt(0, 10), Greedy(1));
+  EXPECT_FALSE(measure.kv().file);
+  const int64_t page_set = measure.kv().bytes;
+  const Engine engine(kTiny, {.threads = 2,
+                              .kv_memory_bytes = page_set,
+                              .kv_file = folder.path(),
+                              .kv_file_bytes = 40 * page_set,
+                              .step_tokens = 64});
+  EXPECT_EQ(engine.kv_memory_bytes(), 40 * page_set);
+  for (const char* kv : {"dense", "blocks:second_block_count=1,local_windows_len=1"}) {
+    const SessionOptions session{.kv = kv};
+    std::vector<Generation> generations;
+    for (int i = 0; i < 6; ++i) {
+      generations.push_back(engine.Submit(Prompt(i, 250 + i), Greedy(40), session));
+    }
+    generations[2].Cancel();
+    for (int i = 0; i < 6; ++i) {
+      const GenerateResult result = generations[static_cast<size_t>(i)].Wait();
+      ASSERT_TRUE(result.kv.file);
+      if (i == 2) continue;
+      EXPECT_LT(result.kv.file->in_memory_bytes, result.kv.bytes);
+      EXPECT_EQ(result.tokens, Alone(roomy, Prompt(i, 250 + i), 40, session)) << kv << i;
+      EXPECT_GT(result.kv.file->read_bytes, 0);
+    }
+  }
+}
+
+// Whoever needs more of the disk than there is ends alone, and with him the error.
+TEST(Scheduler, AFullDiskEndsTheRequestThatMeetsIt) {
+  const TempFolder folder;
+  const Engine roomy(kTiny, {.threads = 1});
+  const Engine engine(kTiny, {.threads = 1, .kv_file = folder.path()});
+  {
+    const FullDisk full(0);
+    auto generation = engine.Submit(Prompt(1, 100), Greedy(5));
+    EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { generation.Wait(); }),
+                HasSubstr(folder.path().string() + ": File too large"));
+    EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { Alone(engine, Prompt(2, 100), 5); }),
+                HasSubstr("the KV cache needs another"));
+  }
+  EXPECT_EQ(Alone(engine, Prompt(1, 100), 5), Alone(roomy, Prompt(1, 100), 5));
+  ErrorOf(ErrorKind::kIo, [&] { Engine(kTiny, {.kv_file = folder.path() / "no" / "folder"}); });
+  ErrorOf(ErrorKind::kInput, [&] { Engine(kTiny, {.kv_file_bytes = -1}); });
 }
 
 // Session::Logits is a request like others: it waits for memory, and gives way to an older one.

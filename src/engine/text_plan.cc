@@ -36,7 +36,7 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
   pool_ = engine.PoolOf(options_.kv_type);
   // A text without an end will hold that much sooner or later.
   if (limit_tokens() == INT64_MAX) {
-    CheckKvFits(pool_->layout(), policy_.get(), TokensAtOnce(INT64_MAX), pool_->budget().bytes());
+    CheckFits(INT64_MAX);
   }
 }
 
@@ -76,7 +76,16 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
     }
   }
   if (n > limit_tokens()) RefuseLength(fmt::format("{} tokens", n), n);
-  CheckKvFits(pool_->layout(), policy_.get(), TokensAtOnce(n), pool_->budget().bytes());
+  CheckFits(n);
+}
+
+void TextPlan::CheckFits(int64_t tokens) const {
+  const int64_t at_once = TokensAtOnce(tokens), budget_bytes = pool_->budget().bytes();
+  if (pool_->file() == nullptr) {
+    return CheckKvFits(pool_->layout(), policy_.get(), at_once, budget_bytes);
+  }
+  CheckKvFits(pool_->layout(), nullptr, at_once, budget_bytes);
+  CheckIndexFits(pool_->in_memory()->layout(), *policy_, at_once, pool_->file()->memory()->bytes());
 }
 
 bool TextPlan::SharesWith(const TextPlan& other) const {

@@ -48,6 +48,9 @@ class TextPlan {
   const KvPool& pool() const { return *pool_; }
 
  private:
+  // Throws Error(kMemory) if the cache of such a text does not fit.
+  void CheckFits(int64_t tokens) const;
+
   const Engine::Impl& engine_;
   PolicyOptions options_;
   int64_t chunk_tokens_;

@@ -92,7 +92,8 @@ KvCache::KvCache(KvCache&& other) noexcept
       length_(std::exchange(other.length_, 0)),
       dropped_(std::exchange(other.dropped_, {0, 0})),
       ids_(std::exchange(other.ids_, {})),
-      data_(std::exchange(other.data_, {})) {}
+      data_(std::exchange(other.data_, {})),
+      file_read_bytes_(std::exchange(other.file_read_bytes_, 0)) {}
 
 KvCache& KvCache::operator=(KvCache other) noexcept {
   std::swap(pool_, other.pool_);
@@ -100,6 +101,7 @@ KvCache& KvCache::operator=(KvCache other) noexcept {
   std::swap(dropped_, other.dropped_);
   std::swap(ids_, other.ids_);
   std::swap(data_, other.data_);
+  std::swap(file_read_bytes_, other.file_read_bytes_);
   return *this;
 }
 
@@ -107,6 +109,7 @@ KvCache KvCache::Fork() const {
   KvCache fork(pool_);
   fork.length_ = length_;
   fork.dropped_ = dropped_;
+  fork.file_read_bytes_ = file_read_bytes_;
   // Not the room that a step reserved and did not use: there both would write.
   const auto entries = static_cast<std::ptrdiff_t>(HeldTiles(length_) * layout().layers);
   fork.data_.assign(data_.begin(), data_.begin() + entries);
@@ -125,6 +128,10 @@ int64_t KvCache::Slot(int64_t tile) const {
   const int64_t begin = dropped_.begin / kTileTokens, end = dropped_.end / kTileTokens;
   assert(tile < begin || tile >= end);
   return tile < begin ? tile : tile - (end - begin);
+}
+
+KvPool::PageId KvCache::PageOf(int64_t layer, int64_t tile) const {
+  return ids_[static_cast<size_t>(Slot(tile) * layout().layers + layer)];
 }
 
 void KvCache::Reserve(int64_t tokens) {
@@ -250,6 +257,26 @@ ops::KvView KvCache::View(int64_t layer) const {
           .head_bytes = kv.head_bytes(),
           .value_offset = kv.key_bytes(),
           .scale_offset = kv.key_bytes() + kv.value_bytes()};
+}
+
+void KvCache::WillRead(int64_t layer, ops::KvRange positions) const {
+  if (pool_->file() == nullptr) return;
+  const ops::KvView view = View(layer);
+  std::vector<KvPool::PageId> ids;
+  const int64_t end = std::min(PagesFor(positions.end), tiles() + view.dropped_end);
+  for (int64_t tile = positions.begin / kTileTokens; tile < end; ++tile) {
+    if (view.Holds(tile)) ids.push_back(PageOf(layer, tile));
+  }
+  file_read_bytes_ += pool_->WillRead(ids, 0, layout().page_bytes());
+}
+
+void KvCache::WillRead(int64_t layer, std::span<const ops::TilePart> parts, int64_t first_head,
+                       int64_t last_head) const {
+  if (pool_->file() == nullptr) return;
+  std::vector<KvPool::PageId> ids;
+  for (const ops::TilePart& part : parts) ids.push_back(PageOf(layer, part.tile));
+  file_read_bytes_ +=
+      pool_->WillRead(ids, first_head * layout().head_bytes(), last_head * layout().head_bytes());
 }
 
 }  // namespace godwit

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "kv/kv_pool.h"
@@ -27,6 +28,10 @@ class KvCache {
 
   const KvPool& pool() const { return *pool_; }
   const std::shared_ptr<KvPool>& shared_pool() const { return pool_; }
+  // Where that is to lie which is derived from the keys.
+  const std::shared_ptr<KvPool>& pool_in_memory() const {
+    return pool_->in_memory() ? pool_->in_memory() : pool_;
+  }
   const KvLayout& layout() const { return pool_->layout(); }
 
   // The same text; what one of the two appends or forgets later, the other does not see.
@@ -35,7 +40,7 @@ class KvCache {
   int64_t length() const { return length_; }
   // Positions of which nothing is left, whole tiles.
   ops::KvRange dropped() const { return dropped_; }
-  // Memory held, also by pages that other caches share.
+  // Held in memory or in a file, also by pages that other caches share.
   int64_t bytes() const { return std::ssize(ids_) * layout().page_bytes(); }
 
   // Makes room to append `tokens`, in pages of its own. Throws Error(kMemory) with everything as it
@@ -58,10 +63,21 @@ class KvCache {
   // Valid until the next call that is not const.
   ops::KvView View(int64_t layer) const;
 
+  // Of a pool with a file: what will be looked at in a layer, of all KV heads or of [first, last),
+  // begins to be read from there. Positions of which nothing is held are no matter.
+  void WillRead(int64_t layer, ops::KvRange positions) const;
+  void WillRead(int64_t layer, std::span<const ops::TilePart> parts, int64_t first_head,
+                int64_t last_head) const;
+  // What came from there, since the text began.
+  int64_t file_read_bytes() const { return file_read_bytes_; }
+  // Of bytes(), what need not come from there now.
+  int64_t BytesInMemory() const { return pool_->BytesInMemory(ids_); }
+
  private:
   int64_t tiles() const { return std::ssize(ids_) / layout().layers; }  // that are held
   // Where in the table a tile is listed.
   int64_t Slot(int64_t tile) const;
+  KvPool::PageId PageOf(int64_t layer, int64_t tile) const;
   // Of a text of that length, without those that were dropped.
   int64_t HeldTiles(int64_t length) const;
   void Grow(int64_t tiles);
@@ -74,6 +90,7 @@ class KvCache {
   // [tiles, layers], in order, without those that were dropped.
   std::vector<KvPool::PageId> ids_;
   std::vector<std::byte*> data_;
+  mutable int64_t file_read_bytes_ = 0;
 };
 
 }  // namespace godwit

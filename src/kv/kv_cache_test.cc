@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "base/test_support.h"
 #include "kernels/dispatch.h"
 #include "kernels/kernel_table.h"
@@ -167,6 +168,61 @@ TEST(KvCacheTest, WhatF16CannotHoldIsRefused) {
   };
   EXPECT_THAT(message(-65520, 0), HasSubstr("a key of layer 3 has an element of magnitude 65520"));
   EXPECT_THAT(message(0, 1e30f), HasSubstr("a value of layer 3"));
+}
+
+// A tenth of it in memory: forks, a text that goes back and another that forgets.
+TEST(KvCacheTest, HoldsInAFileWhatWasWritten) {
+  const TempFolder folder;
+  for (const DType dtype : kFloatTypes) {
+    const KvLayout layout = Layout(2, 3, 40, dtype);
+    const auto memory = std::make_shared<KvBudget>(layout.BytesFor(128));
+    const auto file = std::make_shared<KvFile>(folder.path(), 1 << 24, memory);
+    KvCache cache(std::make_shared<KvPool>(layout, file));
+    for (int64_t tokens = 0; tokens < 1290; tokens += 30) {
+      file->BeginTurn();
+      Read(cache, 0, 30);
+    }
+    EXPECT_LT(cache.BytesInMemory(), cache.bytes() / 5);
+    KvCache fork = cache.Fork();
+    file->BeginTurn();
+    fork.Truncate(1000);
+    Read(fork, 1, 200);
+    file->BeginTurn();
+    cache.WillRead(1, {0, 5000});  // more than there is
+    EXPECT_GT(cache.file_read_bytes(), 0);
+    ExpectHeld(cache, 0, 0, 1290);
+    ExpectHeld(fork, 0, 0, 1000);
+    ExpectHeld(fork, 1, 1000, 1200);
+    fork.Drop({64, 640});
+    file->BeginTurn();
+    fork.WillRead(0, {0, 1200});
+    ExpectHeld(fork, 0, 640, 1000);
+    ExpectHeld(cache, 0, 0, 1290);
+  }
+}
+
+TEST(KvCacheTest, FromAFileComesWhatAHeadLooksAt) {
+  const TempFolder folder;
+  const KvLayout layout = Layout(2, 4, 64, DType::kF32);  // a head's tile is two pages of a system
+  const auto memory = std::make_shared<KvBudget>(layout.page_bytes());
+  const auto file = std::make_shared<KvFile>(folder.path(), 1 << 26, memory);
+  KvCache cache(std::make_shared<KvPool>(layout, file));
+  Read(cache, 0, 640);
+  const KvCache other = cache.Fork();
+  file->BeginTurn();
+  const ops::TilePart parts[] = {{1, 0, 64}, {7, 0, 64}};
+  KvCache pushes_out(std::make_shared<KvPool>(layout, file));
+  pushes_out.Reserve(64);
+  EXPECT_EQ(cache.BytesInMemory(), 0);
+  cache.WillRead(1, parts, 2, 3);
+  const int64_t read = cache.file_read_bytes();
+  EXPECT_GE(read, 2 * layout.head_bytes());
+  EXPECT_LT(read, 2 * layout.head_bytes() + 4 * KvFile::kAlignment);
+  EXPECT_EQ(cache.BytesInMemory(), read);
+  cache.WillRead(1, parts, 2, 3);
+  EXPECT_EQ(cache.file_read_bytes(), read);
+  other.WillRead(1, parts, 2, 3);
+  EXPECT_EQ(other.file_read_bytes(), 0) << "the pages are shared";
 }
 
 TEST(KvCacheTest, GrowingMovesNoPage) {

@@ -26,6 +26,7 @@ struct KvLayout {
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   DType dtype = DType::kBF16;  // one of kKvTypes
+  int64_t page_alignment = 1;  // bytes, of which a page takes a multiple
 
   // Bytes of one tile of one head: of its keys, of its values, of the scales of both, of all.
   constexpr int64_t key_bytes() const {
@@ -39,7 +40,9 @@ struct KvLayout {
   }
   constexpr int64_t head_bytes() const { return key_bytes() + value_bytes() + scale_bytes(); }
 
-  constexpr int64_t page_bytes() const { return kv_heads * head_bytes(); }
+  constexpr int64_t page_bytes() const {
+    return (kv_heads * head_bytes() + page_alignment - 1) / page_alignment * page_alignment;
+  }
   // Of a token in all layers.
   constexpr int64_t bytes_per_token() const { return layers * page_bytes() / kernels::kTileTokens; }
   // Of the pages that neighbouring positions take in all layers.

@@ -20,15 +20,12 @@ constexpr int64_t kSlabBytes = int64_t{16} << 20;
         FormatBytes(bytes), FormatBytes(budget.used()), FormatBytes(budget.bytes()));
 }
 
-}  // namespace
-
-bool KvBudget::Take(int64_t bytes) {
-  int64_t used = used_.load(std::memory_order_relaxed);
-  do {
-    if (bytes > bytes_ - used) return false;
-  } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-  return true;
+KvLayout Aligned(KvLayout layout) {
+  layout.page_alignment = KvFile::kAlignment;
+  return layout;
 }
+
+}  // namespace
 
 KvPool::KvPool(const KvLayout& layout, std::shared_ptr<KvBudget> budget)
     : layout_(layout),
@@ -41,6 +38,12 @@ KvPool::KvPool(const KvLayout& layout, std::shared_ptr<KvBudget> budget)
   }
 }
 
+KvPool::KvPool(const KvLayout& layout, std::shared_ptr<KvFile> file)
+    : KvPool(Aligned(layout), file->budget()) {
+  in_memory_ = std::make_shared<KvPool>(layout, file->memory());
+  file_ = std::move(file);
+}
+
 void KvPool::Take(std::span<PageId> ids, std::span<std::byte*> data) {
   assert(ids.size() == data.size());
   const int64_t bytes = std::ssize(ids) * layout_.page_bytes();
@@ -50,13 +53,14 @@ void KvPool::Take(std::span<PageId> ids, std::span<std::byte*> data) {
   try {
     RequireSlabs(std::ssize(ids));
     for (; taken < ids.size(); ++taken) ids[taken] = TakeOne();
+    if (file_) file_->WillWrite(FilePagesOf(ids));
   } catch (...) {
     for (const PageId id : ids.first(taken)) FreeSlot(id);
     budget_->GiveBack(bytes);
     throw;
   }
   for (size_t i = 0; i < ids.size(); ++i) {
-    data[i] = SlabOf(ids[i]).memory.data() + ids[i] % pages_per_slab_ * layout_.page_bytes();
+    data[i] = SlabOf(ids[i]).data() + ids[i] % pages_per_slab_ * layout_.page_bytes();
   }
   in_use_ += std::ssize(ids);
 }
@@ -74,8 +78,9 @@ void KvPool::RequireSlabs(int64_t pages) const {
   const int64_t more = pages - (held - in_use_);
   if (more <= 0) return;
   const int64_t slabs = (more - 1) / pages_per_slab_ + 1;
-  RequireMemory(CheckedMul(slabs, slab_bytes()).value_or(INT64_MAX),
-                "a KV cache of {} that grows takes another",
+  const int64_t bytes = CheckedMul(slabs, slab_bytes()).value_or(INT64_MAX);
+  if (file_) return file_->RequireRoom(bytes);
+  RequireMemory(bytes, "a KV cache of {} that grows takes another",
                 FormatBytes(in_use_ * layout_.page_bytes()));
 }
 
@@ -91,8 +96,12 @@ KvPool::PageId KvPool::TakeOne() {
     slabs_.push_back(std::move(slab));
   }
   Slab& slab = slabs_[first_with_room_];
-  if (slab.memory.bytes() == 0) {
-    slab.memory = Buffer(slab_bytes());
+  if (slab.data() == nullptr) {
+    if (file_) {
+      slab.file = std::make_unique<FilePages>(file_, pages_per_slab_, layout_.page_bytes());
+    } else {
+      slab.memory = Buffer(slab_bytes());
+    }
   } else if (slab.free.size() == pages_per_slab_) {
     --empty_slabs_;
   }
@@ -127,6 +136,7 @@ void KvPool::FreeSlot(PageId id) noexcept {
   if (slab.free.size() < pages_per_slab_) return;
   if (empty_slabs_ > 0) {
     slab.memory = Buffer();
+    slab.file.reset();
   } else {
     ++empty_slabs_;
   }
@@ -135,6 +145,31 @@ void KvPool::FreeSlot(PageId id) noexcept {
 bool KvPool::IsShared(PageId id) const {
   const std::lock_guard lock(mutex_);
   return const_cast<KvPool*>(this)->References(id) > 1;
+}
+
+std::vector<KvFile::Page*> KvPool::FilePagesOf(std::span<const PageId> ids) const {
+  std::vector<KvFile::Page*> pages;
+  pages.reserve(ids.size());
+  for (const PageId id : ids) {
+    pages.push_back(&(*slabs_[id / pages_per_slab_].file)[id % pages_per_slab_]);
+  }
+  return pages;
+}
+
+int64_t KvPool::WillRead(std::span<const PageId> ids, int64_t begin, int64_t end) const {
+  if (!file_) return 0;
+  std::unique_lock lock(mutex_);
+  const auto pages = FilePagesOf(ids);
+  lock.unlock();
+  return file_->WillRead(pages, begin, end);
+}
+
+int64_t KvPool::BytesInMemory(std::span<const PageId> ids) const {
+  if (!file_) return std::ssize(ids) * layout_.page_bytes();
+  std::unique_lock lock(mutex_);
+  const auto pages = FilePagesOf(ids);
+  lock.unlock();
+  return file_->BytesInMemory(pages);
 }
 
 int64_t KvPool::pages_in_use() const {

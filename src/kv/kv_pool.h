@@ -1,37 +1,23 @@
 // Memory for cached keys and values: pages of one size with counted references, carved from large
-// slabs on large pages, within a budget of bytes. The one place that says no to a growing cache.
+// slabs on large pages, or from a file (kv_file.h), within a budget of bytes. The one place that
+// says no to a growing cache, and that knows where a page is.
 //
 // Thread-safe. A slab takes memory as its pages are first written, and gives all of it back when
 // none of its pages is in use and another slab stands empty.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
+#include "kv/kv_budget.h"
+#include "kv/kv_file.h"
 #include "kv/kv_layout.h"
 #include "tensor/buffer.h"
 
 namespace godwit {
-
-// Bytes that the caches of an engine may take together, whatever the types of their pools.
-class KvBudget {
- public:
-  explicit KvBudget(int64_t bytes) : bytes_(bytes) {}
-
-  int64_t bytes() const { return bytes_; }
-  int64_t used() const { return used_.load(std::memory_order_relaxed); }
-  // False, and nothing taken, if they exceed the budget.
-  bool Take(int64_t bytes);
-  void GiveBack(int64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
-
- private:
-  int64_t bytes_;
-  std::atomic<int64_t> used_{0};
-};
 
 class KvPool {
  public:
@@ -44,11 +30,17 @@ class KvPool {
   // budget: null for one that ends where the machine's memory does. Throws Error(kUnsupported) for
   // heads larger than kernels::kMaxHeadDim.
   explicit KvPool(const KvLayout& layout, std::shared_ptr<KvBudget> budget = nullptr);
+  // Pages in a file, within its budget.
+  KvPool(const KvLayout& layout, std::shared_ptr<KvFile> file);
   KvPool(const KvPool&) = delete;
   KvPool& operator=(const KvPool&) = delete;
 
   const KvLayout& layout() const { return layout_; }
   const KvBudget& budget() const { return *budget_; }
+  // Null: all is in memory.
+  KvFile* file() const { return file_.get(); }
+  // Of a file: for what is derived from its pages and read so often that it is to stay in memory.
+  const std::shared_ptr<KvPool>& in_memory() const { return in_memory_; }
 
   // Pages with one reference each: ids, and as many pointers to the memory, 64-byte aligned,
   // page_bytes() of what was there before. Throws Error(kMemory) with the numbers, and takes none,
@@ -65,11 +57,24 @@ class KvPool {
 
   int64_t pages_in_use() const;
 
+  // Of a file, as KvFile has them: what is read together begins; bytes [begin, end) of pages are
+  // to be read, and so many come from the disk.
+  void BeginTurn() const {
+    if (file_) file_->BeginTurn();
+  }
+  int64_t WillRead(std::span<const PageId> ids, int64_t begin, int64_t end) const;
+  // Of the pages, those that need not come from a disk.
+  int64_t BytesInMemory(std::span<const PageId> ids) const;
+
  private:
   struct Slab {
-    Buffer memory;  // empty: given back
+    // One of them, or neither: given back.
+    Buffer memory;
+    std::unique_ptr<FilePages> file;
     std::vector<uint32_t> references;
     std::vector<uint32_t> free;  // slots, the next to be taken last
+
+    std::byte* data() const { return file ? file->data() : memory.data(); }
   };
 
   // Both under the mutex.
@@ -78,9 +83,12 @@ class KvPool {
   void FreeSlot(PageId id) noexcept;
   Slab& SlabOf(PageId id) { return slabs_[static_cast<size_t>(id / pages_per_slab_)]; }
   int64_t slab_bytes() const { return int64_t{pages_per_slab_} * layout_.page_bytes(); }
+  std::vector<KvFile::Page*> FilePagesOf(std::span<const PageId> ids) const;
   uint32_t& References(PageId id) { return SlabOf(id).references[id % pages_per_slab_]; }
 
   KvLayout layout_;
+  std::shared_ptr<KvFile> file_;
+  std::shared_ptr<KvPool> in_memory_;
   std::shared_ptr<KvBudget> budget_;
   uint32_t pages_per_slab_;
   mutable std::mutex mutex_;

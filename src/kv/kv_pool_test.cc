@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "base/test_support.h"
+#include "kv/kv_file_test_support.h"
 #include "ops/attention_state.h"
 
 namespace godwit {
@@ -187,11 +189,65 @@ TEST(KvPoolTest, LimitsTheHeadDimension) {
               HasSubstr("1025"));
 }
 
+TEST(KvPoolTest, InAFileThereIsAsMuchAsTheFileMayTake) {
+  const TempFolder folder;
+  const auto memory = std::make_shared<KvBudget>(3 * kPageBytes);
+  const auto file = std::make_shared<KvFile>(folder.path(), 20 * kPageBytes, memory);
+  KvPool pool(kLayout, file);
+  const Pages pages = Take(pool, 20);
+  for (size_t i = 0; i < pages.data.size(); ++i) {
+    std::memset(pages.data[i], static_cast<int>(i), kPageBytes);
+  }
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { Take(pool, 1); }),
+              HasSubstr("40.0 MiB of its 40.0 MiB are taken"));
+  for (size_t i = 0; i < pages.data.size(); ++i) {
+    EXPECT_EQ(pages.data[i][kPageBytes - 1], static_cast<std::byte>(i));
+  }
+  file->BeginTurn();
+  EXPECT_LE(pool.BytesInMemory(pages.ids), 3 * kPageBytes);
+  EXPECT_GE(pool.WillRead(pages.ids, 0, kPageBytes), 17 * kPageBytes);
+  const Pages index = Take(*pool.in_memory(), 3);
+  EXPECT_EQ(memory->used(), 3 * kPageBytes);
+  ErrorOf(ErrorKind::kMemory, [&] { Take(*pool.in_memory(), 1); });
+  pool.Release(pages.ids);
+  EXPECT_EQ(pool.budget().used(), 0);
+  EXPECT_EQ(memory->used(), 3 * kPageBytes);
+}
+
+TEST(KvPoolTest, PagesInAFileAreWholeOnesOfTheSystem) {
+  constexpr KvLayout kOdd{.layers = 1, .kv_heads = 3, .head_dim = 20, .dtype = DType::kI8};
+  static_assert(kOdd.page_bytes() % KvFile::kAlignment != 0);
+  const TempFolder folder;
+  const auto memory = std::make_shared<KvBudget>(1 << 20);
+  KvPool pool(kOdd, std::make_shared<KvFile>(folder.path(), 1 << 24, memory));
+  EXPECT_EQ(pool.layout().page_bytes() % KvFile::kAlignment, 0);
+  EXPECT_GE(pool.layout().page_bytes(), kOdd.page_bytes());
+  EXPECT_EQ(pool.in_memory()->layout().page_bytes(), kOdd.page_bytes());
+  for (const std::byte* page : Take(pool, 3).data) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(page) % KvFile::kAlignment, 0u);
+  }
+}
+
+TEST(KvPoolTest, AFullDiskTakesNothing) {
+  const TempFolder folder;
+  const auto memory = std::make_shared<KvBudget>(3 * kPageBytes);
+  KvPool pool(kLayout, std::make_shared<KvFile>(folder.path(), 100 * kPageBytes, memory));
+  const Pages before = Take(pool, kPerSlab - 1);
+  for (std::byte* page : before.data) std::memset(page, 1, kPageBytes);
+  {
+    const FullDisk full(static_cast<int64_t>(kPerSlab) * kPageBytes);
+    EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { Take(pool, 2); }), HasSubstr("File too large"));
+    EXPECT_EQ(pool.pages_in_use(), kPerSlab - 1);
+    EXPECT_EQ(pool.budget().used(), pool.pages_in_use() * kPageBytes);
+    Take(pool, 1);  // for which there is room
+  }
+  const Pages after = Take(pool, 2);
+  for (std::byte* page : after.data) std::memset(page, 2, kPageBytes);
+  for (const std::byte* page : before.data) EXPECT_EQ(page[5], std::byte{1});
+}
+
 // Every thread takes, shares and gives back, and writes into what it holds.
-TEST(KvPoolTest, ServesManyThreads) {
-  constexpr KvLayout kSmall{.layers = 1, .kv_heads = 1, .head_dim = 16, .dtype = DType::kI8};
-  const auto budget = std::make_shared<KvBudget>(200 * kSmall.page_bytes());
-  KvPool pool(kSmall, budget);
+void ServeManyThreads(KvPool& pool) {
   std::atomic<int64_t> refused = 0, damaged = 0;
   const auto work = [&](int thread) {
     for (int round = 0; round < 300; ++round) {
@@ -206,6 +262,10 @@ TEST(KvPoolTest, ServesManyThreads) {
       for (std::byte* page : pages.data) page[5] = mark;
       pool.Share(pages.ids);
       pool.Release(pages.ids);
+      if (pool.file() != nullptr) {
+        pool.BeginTurn();
+        pool.WillRead(pages.ids, 0, 1);
+      }
       for (const std::byte* page : pages.data) damaged += page[5] == mark ? 0 : 1;
       pool.Release(pages.ids);
     }
@@ -215,8 +275,22 @@ TEST(KvPoolTest, ServesManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(damaged, 0);
   EXPECT_EQ(pool.pages_in_use(), 0);
-  EXPECT_EQ(budget->used(), 0);
-  RecordProperty("refused", static_cast<int>(refused));
+  EXPECT_EQ(pool.budget().used(), 0);
+  testing::Test::RecordProperty("refused", static_cast<int>(refused));
+}
+
+constexpr KvLayout kSmall{.layers = 1, .kv_heads = 1, .head_dim = 16, .dtype = DType::kI8};
+
+TEST(KvPoolTest, ServesManyThreads) {
+  KvPool pool(kSmall, std::make_shared<KvBudget>(200 * kSmall.page_bytes()));
+  ServeManyThreads(pool);
+}
+
+TEST(KvPoolTest, ServesManyThreadsFromAFile) {
+  const TempFolder folder;
+  const auto memory = std::make_shared<KvBudget>(20 * KvFile::kAlignment);
+  KvPool pool(kSmall, std::make_shared<KvFile>(folder.path(), 200 * KvFile::kAlignment, memory));
+  ServeManyThreads(pool);
 }
 
 }  // namespace

@@ -181,6 +181,29 @@ class RunTest(CliTest):
         self.assertIn("--kv-memory: expected an amount of memory such as 8G or 512M, found \"all\"",
                       self.refused(2, *GREEDY, *long, "--kv-memory", "all"))
 
+    # The same text, whether or not its cache is in memory.
+    def test_kv_file(self):
+        long = [*GREEDY, "-n", "5", "-p", STORY["prompt"] * 30]
+        kv = json.loads(self.ok(*long, "--json"))["kv"]
+        self.assertNotIn("in_memory_bytes", kv)
+        disk = self.folder / "disk"
+        disk.mkdir()
+        for path in (disk, f"{disk}:64M", disk / "new", f"{disk / 'new'}:64M"):
+            flags = ["--kv-file", path, "--kv-memory", kv["bytes"] // 4]
+            self.assertEqual(self.ok(*long, *flags), self.ok(*long))
+            in_file = json.loads(self.ok(*long, *flags, "--json"))["kv"]
+            self.assertLess(in_file["in_memory_bytes"], in_file["bytes"])
+            self.assertGreater(in_file["file_read_bytes"], 0)
+            self.assertEqual(list(disk.iterdir()), [])
+        self.assertIn("are there for KV caches",
+                      self.refused(6, *long, "--kv-file", f"{disk}:{kv['bytes'] // 4}"))
+        (disk / "mine").write_text("text")
+        self.assertIn("mine: cannot make a file", self.refused(3, *long, "--kv-file", disk / "mine"))
+        self.assertEqual((disk / "mine").read_text(), "text")
+        self.assertIn("--kv-file: expected an amount of memory",
+                      self.refused(2, *long, "--kv-file", f"{disk}:5X"))
+        self.refused(2, *long, "--kv-file", "")
+
     def recommending(self, **fields):
         """A model whose generation_config.json says so."""
         model = self.folder / "recommending"

@@ -6,6 +6,7 @@
 #include "attention/kv_cost.h"
 #include "attention/make_policy.h"
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "kernels/dispatch.h"
 #include "kernels/kernel_test_support.h"
 
@@ -113,6 +114,31 @@ TEST_P(Laws, ChunksAndThreadsDoNotShow) {
         EXPECT_EQ(ReadText(*cache, text, 200, chunk, 2), reference)
             << spec << ", chunks of " << chunk;
         EXPECT_EQ(cache->length(), 200);
+      }
+    }
+  }
+}
+
+// Next to nothing of it in memory; read in chunks, continued, taken back and continued by a fork.
+TEST_P(Laws, AFileDoesNotShow) {
+  const TempFolder folder;
+  for (const std::string& spec : specs_) {
+    for (const AttentionGeometry& geometry : geometries_) {
+      const TestText text(geometry, 320, 4);
+      const KvLayout layout = LayoutOf(geometry, std::get<1>(GetParam()).kv_type);
+      // An index lies in memory.
+      const auto memory = std::make_shared<KvBudget>(4 * layout.BytesFor(1));
+      const auto file = std::make_shared<KvFile>(folder.path(), 1 << 26, memory);
+      const auto reference = Make(geometry, spec);
+      const auto cache = Make(geometry, spec, std::make_shared<KvPool>(layout, file));
+      EXPECT_EQ(ReadText(*cache, text, 300, 50, 2), ReadText(*reference, text, 300, 50)) << spec;
+      const auto fork = cache->Fork(), reference_fork = reference->Fork();
+      fork->Truncate(290);
+      reference_fork->Truncate(290);
+      EXPECT_EQ(ReadText(*fork, text, 310, 1), ReadText(*reference_fork, text, 310, 1)) << spec;
+      EXPECT_EQ(ReadText(*cache, text, 320, 1), ReadText(*reference, text, 320, 1)) << spec;
+      if (cache->Stats().dropped.empty()) {
+        EXPECT_GT(cache->Stats().file_read_bytes, 0);
       }
     }
   }

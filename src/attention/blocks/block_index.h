@@ -56,6 +56,9 @@ class BlockIndex {
   // What scoring so many blocks of a layer reads.
   int64_t ReadBytes(int64_t blocks) const;
 
+  // Blocks of a layer that need not be made again.
+  int64_t filled(int64_t layer) const { return filled_[RankOf(layer)]; }
+
   // Forgets the blocks from there on, whose keys may be others soon, and gives their room back.
   void Truncate(int64_t blocks);
   // Room for so many, to be written by Fill. Throws Error(kMemory) with what is indexed as it was.

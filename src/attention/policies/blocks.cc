@@ -83,7 +83,7 @@ class BlocksPolicy : public AttentionPolicy {
     for (auto& queries : queries_) queries.Keep(0, length);
     for (auto& blocks : preselected_) blocks.Keep(0, length);
     if (last < first_choice()) return;
-    if (!index_) index_.emplace(Shape(), run.cache->shared_pool(), leaders_);
+    if (!index_) index_.emplace(Shape(), run.cache->pool_in_memory(), leaders_);
     index_->Reserve(FirstLocal(last));
   }
 
@@ -270,8 +270,7 @@ class BlocksPolicy : public AttentionPolicy {
     if (among != nullptr) {
       read_bytes += ChooseAmong(*among, run, layer, queries, chosen);
     } else {
-      index_->Fill(queries.exec, layer, run.cache->View(layer), local,
-                   run.cache->length() / spec_.block_size);
+      FillIndex(queries.exec, layer, *run.cache, local);
       SelectBlocks(queries.exec, geometry_, *index_, layer, queries.q, run.position,
                    {.first = initial_, .last = local, .count = spec_.second_block_count}, chosen);
       read_bytes += index_->ReadBytes(local);
@@ -339,6 +338,19 @@ class BlocksPolicy : public AttentionPolicy {
     return blocks * spec_.block_size + spec_.local_windows_len - 1;
   }
   int64_t first_choice() const { return std::max(ask_from_, first_sparse()); }
+
+  // Of a cache in a file, a piece at a time: no more of it need be in memory together.
+  void FillIndex(const Exec& exec, int64_t layer, const KvCache& cache, int64_t blocks) {
+    constexpr int64_t kPieceTokens = int64_t{1} << 16;
+    const int64_t lasting = cache.length() / spec_.block_size;
+    const int64_t piece = (kPieceTokens - 1) / spec_.block_size + 1;
+    for (int64_t begin = index_->filled(layer); begin < blocks; begin += piece) {
+      const int64_t end = std::min(blocks, begin + piece);
+      cache.pool().BeginTurn();
+      cache.WillRead(layer, {begin * spec_.block_size, end * spec_.block_size});
+      index_->Fill(exec, layer, cache.View(layer), end, lasting);
+    }
+  }
 
   // Tiles that a row looks at, with so many chosen blocks.
   int64_t PartsOf(int64_t chosen, int64_t local, int64_t position) const {

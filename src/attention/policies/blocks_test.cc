@@ -8,6 +8,7 @@
 #include <set>
 
 #include "attention/attention_test_support.h"
+#include "base/test_folder.h"
 #include "kernels/kernel_table.h"
 
 namespace godwit {
@@ -246,6 +247,29 @@ TEST(BlocksPolicyMemory, WithoutRoomForTheIndexTheTextStaysAsItWas) {
   ReadText(*fresh, text, 1900, 500);
   EXPECT_EQ(ReadText(*cache, text, 2000, 7), ReadText(*fresh, text, 2000, 7));
   EXPECT_EQ(budget->used(), layout.BytesFor(2000) + layout.page_bytes());
+}
+
+TEST(BlocksPolicyMemory, TheIndexOfAFileLiesInMemory) {
+  const std::string spec = "blocks:second_block_count=2,local_windows_len=64";
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0});
+  const KvLayout layout = LayoutOf(geometry, DType::kF32);
+  const TestText text(geometry, 2100, 3);
+  const TempFolder folder;
+  const auto memory = std::make_shared<KvBudget>(4 * layout.page_bytes());
+  const auto file = std::make_shared<KvFile>(folder.path(), 1 << 26, memory);
+  const auto cache = Make(geometry, spec, 2000, std::make_shared<KvPool>(layout, file));
+  const auto reference = Make(geometry, spec, 2000);
+  EXPECT_EQ(ReadText(*cache, text, 2000, 500), ReadText(*reference, text, 2000, 500));
+  EXPECT_EQ(memory->used(), 0);
+  const int64_t read_before = cache->Stats().file_read_bytes;
+  EXPECT_EQ(ReadText(*cache, text, 2001, 1), ReadText(*reference, text, 2001, 1));
+  EXPECT_EQ(memory->used(), cache->policy().bytes());
+  EXPECT_GT(memory->used(), 0);
+  // The index is made of all of it, once; after that the chosen blocks come.
+  const int64_t made = cache->Stats().file_read_bytes;
+  EXPECT_GE(made - read_before, 20 * layout.page_bytes());
+  EXPECT_EQ(ReadText(*cache, text, 2002, 1), ReadText(*reference, text, 2002, 1));
+  EXPECT_LE(cache->Stats().file_read_bytes - made, 8 * cache->cache().layout().page_bytes());
 }
 
 // Of the context a window is seen, here one in which all of it lies.

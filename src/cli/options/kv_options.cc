@@ -40,17 +40,13 @@ std::optional<bool> ParseInt8Attention(std::string_view when) {
 }
 
 // Of the length of texts.
-void AddLengthFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes) {
+void AddLengthFlags(CommandLine& line, SessionOptions& options, KvMemory& memory) {
   line.Group("Context");
   line.AddInt({.names = "-c,--ctx-size",
                .value = "N",
                .help = "longest text, prompt and output, in tokens (0: what the model allows)"},
               options.context_tokens, 0);
-  line.Add({.names = "--kv-memory",
-            .value = "BYTES",
-            .help = "what the caches of all texts may take together, as 8G or 512M",
-            .fallback = "what the machine, or the container, has left"},
-           [&kv_memory_bytes](const std::string& value) { kv_memory_bytes = ParseBytes(value); });
+  AddKvMemoryFlags(line, memory);
 }
 
 // kvs: where --kv may be repeated.
@@ -107,7 +103,36 @@ void AddCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recomp
               options.chunk_tokens, 1, 1 << 20);
 }
 
+// Behind the last colon, what begins with a digit is the size.
+void ParseKvFile(const std::string& value, KvMemory& memory) {
+  const size_t colon = value.rfind(':');
+  const bool sized = colon != std::string::npos && colon + 1 < value.size() &&
+                     value[colon + 1] >= '0' && value[colon + 1] <= '9';
+  memory.file = sized ? value.substr(0, colon) : value;
+  memory.file_bytes = sized ? ParseBytes(value.substr(colon + 1)) : 0;
+  if (memory.file.empty()) {
+    Throw(ErrorKind::kInput, "expected PATH or PATH:SIZE, found {}", Quote(value));
+  }
+}
+
 }  // namespace
+
+void AddKvMemoryFlags(CommandLine& line, KvMemory& memory) {
+  line.Add({.names = "--kv-memory",
+            .value = "BYTES",
+            .help = "what the caches of all texts may take together, as 8G or 512M; with "
+                    "--kv-file, of memory",
+            .fallback = "what the machine, or the container, has left"},
+           [&memory](const std::string& value) { memory.bytes = ParseBytes(value); });
+  line.Add({.names = "--kv-file",
+            .value = "PATH[:SIZE]",
+            .help = "keep the caches in a file, and what was used last in memory, too: a new file, "
+                    "or a nameless one in the folder PATH, that is gone when the program ends. For "
+                    "contexts larger than memory, of which --kv blocks reads a part; the same "
+                    "result. SIZE: what it may take, as 100G",
+            .fallback = "in memory; SIZE: what the disk has left"},
+           [&memory](const std::string& value) { ParseKvFile(value, memory); });
+}
 
 void RefuseRecompute(std::string_view spec) {
   if (NameIn(spec) != NameIn(eval::kRecomputeUsage)) return;
@@ -117,15 +142,15 @@ void RefuseRecompute(std::string_view spec) {
         Quote(spec));
 }
 
-void AddKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
+void AddKvFlags(CommandLine& line, SessionOptions& options, KvMemory& memory,
                 bool takes_recompute) {
-  AddLengthFlags(line, options, kv_memory_bytes);
+  AddLengthFlags(line, options, memory);
   AddCacheFlags(line, options, takes_recompute, /*kvs=*/nullptr);
 }
 
-void AddComparedKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
+void AddComparedKvFlags(CommandLine& line, SessionOptions& options, KvMemory& memory,
                         std::vector<std::string>& kvs, bool takes_recompute) {
-  AddLengthFlags(line, options, kv_memory_bytes);
+  AddLengthFlags(line, options, memory);
   AddCacheFlags(line, options, takes_recompute, &kvs);
 }
 

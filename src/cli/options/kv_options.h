@@ -10,12 +10,20 @@
 
 namespace godwit::cli {
 
-// kv_memory_bytes: of LoadOptions. takes_recompute: whether --kv may also be what measures without
-// a cache (eval/recompute.h).
-void AddKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
+// Where caches lie: LoadOptions::kv_memory_bytes, kv_file, kv_file_bytes.
+struct KvMemory {
+  int64_t bytes = 0;
+  std::string file;
+  int64_t file_bytes = 0;
+};
+void AddKvMemoryFlags(CommandLine& line, KvMemory& memory);
+
+// With those. takes_recompute: whether --kv may also be what measures without a cache
+// (eval/recompute.h).
+void AddKvFlags(CommandLine& line, SessionOptions& options, KvMemory& memory,
                 bool takes_recompute = false);
 // Likewise, where --kv may be repeated: each is one to compare. None: that of the options.
-void AddComparedKvFlags(CommandLine& line, SessionOptions& options, int64_t& kv_memory_bytes,
+void AddComparedKvFlags(CommandLine& line, SessionOptions& options, KvMemory& memory,
                         std::vector<std::string>& kvs, bool takes_recompute = false);
 // Of those, the ones that do not depend on the length of a text: --kv, --kv-type, --ubatch-size.
 void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute = false);

@@ -20,10 +20,10 @@ struct ModelOptions {
   int threads = 0;     // 0: one for every core
   std::string isa;     // empty: the best
   std::string weights = "auto";
-  std::string numa;             // empty: none
-  bool needs_text = true;       // a tokenizer, too
-  std::string chat_template;    // LoadOptions::chat_template
-  int64_t kv_memory_bytes = 0;  // LoadOptions::kv_memory_bytes
+  std::string numa;           // empty: none
+  bool needs_text = true;     // a tokenizer, too
+  std::string chat_template;  // LoadOptions::chat_template
+  KvMemory kv_memory;
 };
 
 void AddModelFlag(CommandLine& line, ModelOptions& options);    // only --model

@@ -117,6 +117,7 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
             {multiply ? "operations_per_token" : "bytes_per_token",
              (multiply ? kOperations : 1) * result.work_per_token},
             {"samples", result.tokens_per_second}};
+  if (result.file_bytes_per_token) json["file_bytes_per_token"] = *result.file_bytes_per_token;
   json["machine"] = limited ? MachineJson(MachineOf(report, result.test.threads)) : Json();
   return json;
 }
@@ -137,6 +138,11 @@ std::string BenchText(const BenchReport& report) {
               FractionText(result), LimitText(result), HashText(result));
   }
   text += fmt::format("\n{}", table.Markdown());
+  for (const TestResult& result : report.result.tests) {
+    if (!result.file_bytes_per_token) continue;
+    text += fmt::format("\n{}: {} a token from the file\n", result.test.Label(),
+                        FormatBytes(static_cast<int64_t>(*result.file_bytes_per_token)));
+  }
   double most_in_cache = 0;
   for (const TestResult& result : report.result.tests) {
     if (!result.fits_cache) continue;

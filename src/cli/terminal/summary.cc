@@ -59,8 +59,13 @@ void SayDropped(const KvReport& kv, std::string_view where) {
 }
 
 std::string DescribeKv(const KvReport& kv) {
-  return fmt::format("{}: {} of {} kept, {}", kv.policy, kv.kept, Plural(kv.seen, "token"),
-                     FormatBytes(kv.bytes));
+  std::string text = fmt::format("{}: {} of {} kept, {}", kv.policy, kv.kept,
+                                 Plural(kv.seen, "token"), FormatBytes(kv.bytes));
+  if (kv.file) {
+    text += fmt::format(" in a file, {} of them in memory, {} read from it",
+                        FormatBytes(kv.file->in_memory_bytes), FormatBytes(kv.file->read_bytes));
+  }
+  return text;
 }
 
 std::string Summarize(const GenerateResult& result) {

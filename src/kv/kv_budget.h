@@ -1,0 +1,31 @@
+// Bytes that the caches of an engine may take together, whatever the types of their pools.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace godwit {
+
+class KvBudget {
+ public:
+  explicit KvBudget(int64_t bytes) : bytes_(bytes) {}
+
+  int64_t bytes() const { return bytes_; }
+  int64_t used() const { return used_.load(std::memory_order_relaxed); }
+  // False, and nothing taken, if they exceed the budget.
+  bool Take(int64_t bytes) {
+    int64_t used = used_.load(std::memory_order_relaxed);
+    do {
+      if (bytes > bytes_ - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    return true;
+  }
+  void GiveBack(int64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+ private:
+  int64_t bytes_;
+  std::atomic<int64_t> used_{0};
+};
+
+}  // namespace godwit

@@ -6,8 +6,9 @@
   python -m torch.distributed.run --nproc-per-node 2 tools/pretrain/train_retrieval.py ...
 
 Samples are those of retrieval_samples.py, with the tokenizer of models/retrieval-induction; --lengths
-says how long they are until how many tokens were seen. A quarter of a head's elements tells positions,
-with wavelengths that are shorter than the texts, the rest none: no distance is new in a longer text.
+says how long they are until how many tokens were seen. Half of a head's elements rotates, with
+wavelengths that are shorter than the texts, the rest knows no positions: no distance is new in a longer
+text.
 OUT gets checkpoint.pt and log.jsonl, and the folder that it is in tokenizer.json, as of train.py and
 corpus.py; export.py makes a model of them.
 """
@@ -35,8 +36,8 @@ TOKENIZER = ROOT / "models/retrieval-induction/tokenizer.json"
 SHAPE = {"hidden": 256, "layers": 4, "heads": 4, "kv_heads": 4, "intermediate": 384,
          "positions": 131072, "rope_theta": 500.0, "rotary_dims": 32}
 # How many of a batch are of each kind, in shares: at first, and from BASICS tokens on.
-KINDS = {"repeats": (6, 1), "passkey": (1, 1), "needle": (2, 4), "lines": (4, 8), "pairs": (4, 4),
-         "niah": (4, 5), "prose": (1, 0.5)}
+KINDS = {"repeats": (6, 0.5), "passkey": (1, 1), "needle": (2, 3), "lines": (4, 6), "pairs": (4, 6),
+         "niah": (4, 9), "prose": (1, 0.5)}
 BASICS = 1_000_000
 HELD_OUT = 2  # samples of each kind that the log is about
 
@@ -171,7 +172,8 @@ class Run:
         if self.ranks == 1:
             return stop
         gradients = [weight.grad for weight in self.model.parameters()]
-        flat = torch.cat([*(one.flatten() for one in gradients), torch.tensor([float(stop)], device=self.device)])
+        vote = torch.tensor([float(stop)], device=self.device)
+        flat = torch.cat([*(one.flatten() for one in gradients), vote])
         distributed.all_reduce(flat)
         flat /= self.ranks
         for one, mean in zip(gradients, flat.split([one.numel() for one in gradients] + [1])):
@@ -233,8 +235,8 @@ def main():
     parser.add_argument("--shape", type=json.loads, default={}, help='such as {"hidden": 320}')
     parser.add_argument("--step-tokens", type=int, default=8192)
     parser.add_argument("--micro-tokens", type=int, default=8192, help="in a forward pass")
-    parser.add_argument("--muon-lr", type=float, default=0.02)
-    parser.add_argument("--adam-lr", type=float, default=0.002)
+    parser.add_argument("--muon-lr", type=float, default=0.012)
+    parser.add_argument("--adam-lr", type=float, default=0.001)
     parser.add_argument("--warmup", type=count, default=100_000, help="tokens")
     parser.add_argument("--decay", type=float, default=0.3, help="share of all tokens")
     parser.add_argument("--seed", type=int, default=1)

@@ -57,7 +57,7 @@ struct Budget {
 // of the model's own.
 constexpr int64_t kHeads = 4, kTokens = 640, kWindow = 9;
 AttentionGeometry Model() { return TestGeometry(kHeads, 2, 12, 8, {0, 0, kWindow, 0}); }
-constexpr int64_t kChooses = 1, kLast = 3;  // the layers that choose
+constexpr int64_t kChooses = 1;  // the first layer that chooses
 
 std::vector<SeenKey> KeysIn(int64_t begin, int64_t end) {
   std::vector<SeenKey> keys;

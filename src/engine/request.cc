@@ -195,17 +195,18 @@ Participant Request::PartOf(int64_t tokens) {
           .on_logits = on_logits_ ? &on_logits_ : nullptr};
 }
 
-bool Request::Take(const Participant& part) {
+bool Request::Take(Participant& part) {
   if (result_.tokens.empty()) PostProgress();
+  std::exception_ptr error = std::exchange(part.error, nullptr);
   try {
-    if (part.error) std::rethrow_exception(part.error);
-    TakeAccepted(part.accepted);
+    if (!error) TakeAccepted(part.accepted);
   } catch (...) {
-    if (const auto reason = Expired()) {
-      Finish(*reason);  // which a decoder that hangs throws, too
-    } else {
-      Fail(std::current_exception());
-    }
+    error = std::current_exception();
+  }
+  if (error) {
+    const auto reason = Expired();
+    if (reason) Finish(*reason);  // which a decoder that hangs throws, too
+    if (!reason) Fail(std::move(error));
   }
   return state_.load() == State::kDone;
 }
@@ -273,12 +274,13 @@ void Request::PostProgress() {
 
 void Request::Finish(FinishReason reason) {
   std::string text;
+  std::exception_ptr error;
   try {
     FinishResult(reason, text);
   } catch (...) {
-    Fail(std::current_exception());
-    return;
+    error = std::current_exception();
   }
+  if (error) return Fail(std::move(error));
   if (!text.empty()) Post([&](Event& event) { event.text += text; });
   SetDone(nullptr);
 }

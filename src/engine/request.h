@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/function_ref.h"
@@ -103,12 +104,14 @@ class Request {
   void GoOnFrom(std::unique_ptr<TextCache> cache);
   // Room for a step of so many tokens. False, with the reason: there is none.
   bool Reserve(int64_t tokens);
-  std::exception_ptr ReserveError() const { return reserve_error_; }
+  // That reason, once: an error has one owner at a time, or its last one would free it in a thread
+  // that nothing orders after those who read it.
+  std::exception_ptr TakeReserveError() { return std::exchange(reserve_error_, nullptr); }
 
   // In a step that reads `tokens` of it.
   Participant PartOf(int64_t tokens);
   // After the step. True: the request is done.
-  bool Take(const Participant& part);
+  bool Take(Participant& part);
   // Makes the request done; what was cached stays for TakeCache.
   void Finish(FinishReason reason);
   void Fail(std::exception_ptr error);

@@ -121,7 +121,7 @@ void Scheduler::RunTurn() {
     error = std::current_exception();
   }
   lock.lock();
-  turn.error = error;
+  turn.error = std::move(error);
   turn.done = true;
   changed_.notify_all();  // under the lock: the turn is gone once its caller sees that it is done
 }
@@ -165,7 +165,7 @@ void Scheduler::Admit() {
       while (!room && parked_.DropOldest()) room = request->Reserve(at_once);
       if (!room && running_.empty()) {
         std::erase(waiting_, request);
-        Fail(request, request->ReserveError());
+        Fail(request, request->TakeReserveError());
         continue;
       }
       if (!room) {
@@ -209,7 +209,7 @@ bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens
     if (running_.size() > 1) {
       Pause(newest);
     } else {
-      Fail(newest, newest->ReserveError());
+      Fail(newest, newest->TakeReserveError());
     }
     if (newest == request) return false;
   }
@@ -279,12 +279,14 @@ void Scheduler::Compute(std::span<const Part> parts) {
 // After a step that failed: whose fault was it?
 void Scheduler::ComputeOneByOne() {
   for (const Part& part : parts_) {
+    std::exception_ptr error;
     try {
       Compute({&part, 1});
     } catch (...) {
-      if (step_cancel_.cancelled()) return;
-      Fail(part.request, std::current_exception());
+      error = std::current_exception();
     }
+    if (error && step_cancel_.cancelled()) return;
+    if (error) Fail(part.request, std::move(error));
   }
 }
 

@@ -47,7 +47,7 @@ struct Options {
   bool no_warm_up = false;
   bool no_limits = false;
   bool fill_kv = false;
-  SessionOptions session;  // kv, kv_type, int8_attention, chunk_tokens
+  SessionOptions session;  // kv, kv_type, int8_attention, chunk_tokens, prefill
   bool json = false;
   bool csv = false;
 };
@@ -119,6 +119,7 @@ void AddComputing(CommandLine& line, Options& options) {
   AddIsaFlag(line, options.model);
   AddNumaFlag(line, options.model);
   AddKvCacheFlags(line, options.session);
+  AddPrefillFlag(line, options.session);
   AddKvMemoryFlags(line, options.model.kv_memory);
 }
 
@@ -229,7 +230,8 @@ bench::SuiteOptions Plan(const Options& options, const Subject& subject) {
   return {.cases = Cases(options),
           .policy = {.spec = options.session.kv,
                      .kv_type = kv_type,
-                     .int8_products = ChooseInt8Attention(options.session.int8_attention, kv_type)},
+                     .int8_products = ChooseInt8Attention(options.session.int8_attention, kv_type),
+                     .prefill = options.session.prefill},
           .kv_pool = PoolOf(options.model.kv_memory, LayoutOf(Geometry(subject.spec), kv_type)),
           .chunk_tokens = options.session.chunk_tokens,
           .isa = &kernels::SelectIsa(options.model.isa),

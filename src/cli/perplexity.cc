@@ -72,6 +72,13 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                        "window that has it",
                .fallback = "as many as --window"},
               options.eval.stride_tokens, 1);
+  line.AddInt({.names = "--query-tokens",
+               .value = "N",
+               .help = "score only the last N tokens of each window, or of a text: they are the "
+                       "question of --prefill and --kv blocks, and all before them its context",
+               .fallback = "all are scored, and none is context",
+               .is_verbs_own = true},
+              options.eval.query_tokens, 1);
   line.Group("Output");
   line.AddInt({.names = "--bucket",
                .value = "N",
@@ -90,11 +97,12 @@ void Parse(std::span<const std::string> arguments, Options& options) {
            options.jsonl);
   line.RefusePlot();
   AddKvFlags(line, options.session, options.model.kv_memory, /*takes_recompute=*/true);
+  AddPrefillFlag(line, options.session);
   line.Parse(arguments);
 }
 
 // What can be refused before a file is read.
-void Check(const Options& options) {
+void Check(const Options& options, bool compare) {
   if (options.text.files.empty()) {
     Throw(ErrorKind::kInput, "a text is needed: give it with -f FILE");
   }
@@ -106,7 +114,18 @@ void Check(const Options& options) {
           "--stride: {} is more than the --window of {}: a part of the text would not be scored",
           options.eval.stride_tokens, options.eval.window_tokens);
   }
-  if (options.jsonl && !options.compare.empty()) {
+  if (!options.session.prefill.empty()) {
+    if (options.eval.query_tokens == 0) {
+      Throw(ErrorKind::kInput,
+            "--prefill says how a context is read, and without --query-tokens all of the text is "
+            "scored and none of it context");
+    }
+    for (const std::string& kv : options.compare) {
+      if (!eval::RecomputeWindow(kv)) continue;
+      Throw(ErrorKind::kInput, "--prefill: {} reads all of a text anew, in its own way", kv);
+    }
+  }
+  if (options.jsonl && compare) {
     Throw(ErrorKind::kInput, "--jsonl is for one run: it cannot be used with --compare");
   }
   CheckResultFiles({{"--jsonl", options.jsonl}},
@@ -171,15 +190,15 @@ int Perplexity(std::span<const std::string> arguments) {
   Options options;
   Parse(arguments, options);
   ChooseModel(options.model);
-  Check(options);
-  auto files = ReadFiles(options.text);
   const bool compare = !options.compare.empty();
   if (!compare) options.compare = {options.session.kv};
+  Check(options, compare);
+  auto files = ReadFiles(options.text);
 
   const Engine engine = LoadEngine(options.model, options.session, options.compare);
   options.eval.frame = eval::TextFrame(engine);
-  const auto texts =
-      TokenizeFiles(engine, std::move(files), options.text.reset, options.eval.max_tokens);
+  const auto texts = TokenizeFiles(engine, std::move(files), options.text.reset,
+                                   options.eval.query_tokens > 0 ? -1 : options.eval.max_tokens);
   std::vector<eval::PerplexityResult> results;
   for (const std::string& spec : options.compare) {
     results.push_back(Measure(engine, spec, texts, options));

@@ -79,6 +79,7 @@ PerplexityResult MeasurePerplexity(const Reader& reader,
   const ScoringPlan plan(texts, options.frame,
                          {.size = options.window_tokens,
                           .stride = options.stride_tokens,
+                          .last = options.query_tokens,
                           .max_tokens = options.max_tokens});
   plan.CheckFits(reader);
   Scorer scorer(reader, plan, options);

@@ -21,6 +21,9 @@ struct PerplexityOptions {
   std::vector<int32_t> frame;
   int64_t window_tokens = 0;  // without the frame; 0: a text is one piece, however long
   int64_t stride_tokens = 0;  // from window to window; 0: side by side
+  // Only so many at the end of each window are scored: what stands before them is their context, as
+  // SessionOptions::prefill and kv "blocks" know it. 0: all
+  int64_t query_tokens = 0;
   int64_t max_tokens = -1;    // scored in all; -1: all
   int64_t bucket_tokens = 0;  // as PositionBuckets
 

@@ -17,6 +17,10 @@ void Check(const WindowOptions& options) {
           "nothing of the text",
           options.stride, options.size);
   }
+  if (options.last < 0) {
+    Throw(ErrorKind::kInput, "the last {} tokens of each window, expected at least 1, or 0 for all",
+          options.last);
+  }
   if (options.max_tokens < -1 || options.max_tokens == 0) {
     Throw(ErrorKind::kInput, "{} tokens to score, expected at least 1, or -1 for all",
           options.max_tokens);
@@ -37,7 +41,8 @@ std::vector<Window> PlanWindows(std::span<const int64_t> text_tokens,
     int64_t scored = 0;
     for (int64_t begin = 0; scored < total && left > 0; begin += stride) {
       Window window{.text = text, .begin = begin, .end = std::min(begin + size, total)};
-      window.score_begin = std::max(scored, options.framed ? begin : begin + 1);
+      window.score_begin = std::max({scored, options.framed ? begin : begin + 1,
+                                     options.last == 0 ? 0 : window.end - options.last});
       scored = window.end;
       window.end = std::min(window.end, window.score_begin + std::min(left, total));
       if (window.score_begin >= window.end) continue;

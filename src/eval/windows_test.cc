@@ -58,7 +58,18 @@ TEST(PlanWindows, TheLimitCountsScoredTokensAndReadsNoMore) {
   EXPECT_EQ(Plan({3, 6}, {.max_tokens = 3}), "0: 0-3 from 1\n1: 0-2 from 1\n");
 }
 
+TEST(PlanWindows, TheLastOfEachAlone) {
+  EXPECT_EQ(Plan({10}, {.last = 3}), "0: 0-10 from 7\n");
+  EXPECT_EQ(Plan({10}, {.size = 4, .last = 1}), "0: 0-4 from 3\n0: 4-8 from 7\n0: 8-10 from 9\n");
+  EXPECT_EQ(Plan({10}, {.size = 4, .last = 9}), Plan({10}, {.size = 4}));
+  EXPECT_EQ(Plan({8}, {.size = 4, .stride = 2, .last = 3, .framed = true}),
+            "0: 0-4 from 1\n0: 2-6 from 4\n0: 4-8 from 6\n");
+  EXPECT_EQ(Plan({20}, {.size = 8, .last = 2, .max_tokens = 3}),
+            "0: 0-8 from 6\n0: 8-15 from 14\n");
+}
+
 TEST(PlanWindows, RefusesWhatMakesNoSense) {
+  EXPECT_THROW(Plan({9}, {.last = -1}), Error);
   EXPECT_THROW(Plan({9}, {.size = -1}), Error);
   EXPECT_THROW(Plan({9}, {.size = 4, .stride = 5}), Error);
   EXPECT_THROW(Plan({9}, {.size = 4, .stride = -1}), Error);

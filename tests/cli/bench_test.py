@@ -69,6 +69,17 @@ class BenchTest(CliTest):
                             [together])
         self.assertEqual(len(set(self.hashes(*SHAPE, "-p", "20", "-n", "20", "--weights", "int8"))), 1)
 
+    def test_a_prompt_read_by_a_mask(self):
+        test = [*SHAPE, "-p", "64", "-n", "0", "-d", "64"]
+        work = {}
+        for prefill in ([], ["--prefill", "star:block=128,anchor=128"],
+                        ["--prefill", "star:block=32,anchor=16"]):
+            row, = json.loads(self.ok("bench", *test, *prefill, "-r", "1", "--no-warmup", "--json"))
+            work["".join(prefill)] = row["operations_per_token"]
+        dense, whole, star = work.values()
+        self.assertEqual(whole, dense)
+        self.assertLess(star, dense)  # the keys that it met are what its limit counts
+
     def test_several_texts_at_once(self):
         rows = self.bench(*SHAPE, "-p", "8", "-n", "4", "-np", "1,2", "-np", "8", "-d", "16")
         self.assertEqual([row["test"] for row in rows],

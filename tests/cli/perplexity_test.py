@@ -127,6 +127,24 @@ class PerplexityTest(CliTest):
         whole = self.measure("-f", text)
         self.assertEqual(self.measure("-f", text, "--window", "1000")["nll"], whole["nll"])
 
+    def test_a_question_behind_its_context(self):
+        text = self.write("text", STORY * 6)
+        windows = ["-f", text, "--window", "64", "--query-tokens"]
+        asked = self.measure(*windows, "8")
+        self.assertEqual(asked["query_tokens"], 8)
+        total = len(self.ids(text, "--no-bos"))
+        self.assertEqual(asked["tokens"], 8 * (total // 64) + min(8, total % 64))
+        every = self.folder / "every"
+        self.measure("-f", text, "--window", "64", "--jsonl", every)
+        last = [row["nll"] for row in map(json.loads, every.read_text().splitlines())
+                if row["position"] % 64 >= 56 or row["position"] >= max(total - 8, total // 64 * 64)]
+        self.assertAlmostEqual(asked["nll"], sum(last) / len(last), places=9)
+        # A context that another mask has read foretells the question differently; one block does not.
+        star = ["8", "--prefill"]
+        self.assertEqual(self.measure(*windows, *star, "star:block=64,anchor=64")["nll"], asked["nll"])
+        for prefill in ("star:block=16,anchor=8", "window:4"):
+            self.assertNotEqual(self.measure(*windows, *star, prefill)["nll"], asked["nll"])
+
     def test_files_are_one_text_or_several(self):
         # This tokenizer, like most, does not look over the boundary between these two.
         both, one, two = (self.write(*pair) for pair in (
@@ -193,6 +211,10 @@ class PerplexityTest(CliTest):
         self.assertIn("--window", self.refused(INPUT, *base, "--stride", "4"))
         self.assertIn("more than the --window of 4",
                       self.refused(INPUT, *base, "--window", "4", "--stride", "5"))
+        self.assertIn("--query-tokens", self.refused(INPUT, *base, "--prefill", "star"))
+        self.assertIn("recompute:8 reads all of a text anew",
+                      self.refused(INPUT, *base, "--prefill", "star", "--query-tokens", "4", "--kv",
+                                   "recompute:8"))
         self.assertIn("did you mean --window?", self.refused(INPUT, *base, "--windw", "4"))
 
     def test_interrupt(self):

@@ -163,8 +163,7 @@ void AddExplainedKvFlags(CommandLine& line, SessionOptions& options,
   AddSpecFlags(line, options, /*takes_recompute=*/true, &kvs, /*is_verbs_own=*/true);
 }
 
-void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens,
-                     std::string fallback) {
+void AddPrefillFlag(CommandLine& line, SessionOptions& options) {
   line.Add({.names = "--prefill",
             .value = "SPEC",
             .help = "how all of a prompt but its question is read: by window:W each token sees the "
@@ -177,6 +176,11 @@ void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_
              ParsePrefill(value);
              options.prefill = value;
            });
+}
+
+void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens,
+                     std::string fallback) {
+  AddPrefillFlag(line, options);
   line.AddInt({.names = "--query-tokens",
                .value = "N",
                .help = "with --prefill or --kv blocks: the question is the last N tokens of the "

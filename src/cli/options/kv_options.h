@@ -31,7 +31,9 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_reco
 // Only --kv, as often as one likes, and --kv-type: for a verb that explains them.
 void AddExplainedKvFlags(CommandLine& line, SessionOptions& options, std::vector<std::string>& kvs);
 
-// How the context of a prompt is read, and where its question begins, for verbs that answer one.
+// How the context of a prompt is read.
+void AddPrefillFlag(CommandLine& line, SessionOptions& options);
+// And where its question begins, for verbs that answer one.
 // fallback: what the question is where nothing is said, for people; empty: query_tokens says.
 void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens,
                      std::string fallback = {});

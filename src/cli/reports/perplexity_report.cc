@@ -65,6 +65,7 @@ nlohmann::ordered_json PerplexityJson(const eval::PerplexityResult& result,
     json["window"] = window;
     json["stride"] = options.stride_tokens > 0 ? options.stride_tokens : window;
   }
+  if (options.query_tokens > 0) json["query_tokens"] = options.query_tokens;
   json["buckets"] = nlohmann::ordered_json::array();
   for (const eval::Bucket& bucket : result.buckets) {
     json["buckets"].push_back({{"begin", bucket.begin},

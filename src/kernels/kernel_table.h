@@ -184,8 +184,7 @@ struct PowerSum {
 
 // The largest score of queries over the keys of a tile of which only signs are known, a bit for
 // every number, four dimensions to a table: what they add up to for each of their 16 patterns.
-//   scores[row] = the largest over j of (sum over groups g of table[g][pattern(g, j)] - offset) *
-//   scale[j]
+//   scores[row] = the largest over j of sum over groups g of table[g][pattern(g, j)] - offset
 // Of two tables the first one counts kSignFine times. Sums are exact. Rows of tables and a tile of
 // signs are padded to kSignGroups with zeros.
 inline constexpr int64_t kSignGroups = 4;
@@ -197,11 +196,9 @@ struct ScoreSignsArgs {
   int64_t rows;
   int64_t groups;        // a multiple of kSignGroups, at most kMaxHeadDim / 4
   const uint8_t* signs;  // [groups, kTileTokens / 2], as SignAt has it, 64-byte aligned
-  const BF16* scales;    // [kTileTokens]
-  int64_t keys;          // of the tile, from the first; at least 1
   float* scores;         // [rows], scores_stride apart
   int64_t scores_stride;
-  // A tile that comes later, with its scales behind it, which is fetched meanwhile; null: none.
+  // A tile that comes later, which is fetched meanwhile; null: none.
   const uint8_t* next = nullptr;
 };
 // Where the four signs of key j in a group lie, bit i that of dimension i, 1 for a positive number.

@@ -162,18 +162,18 @@ PowerSum SumPowers(const float* x, int64_t n) noexcept {
 
 void ScoreSigns(const ScoreSignsArgs& args) noexcept {
   for (int64_t row = 0; row < args.rows; ++row) {
-    float largest = kMinusInfinity;
-    for (int64_t j = 0; j < args.keys; ++j) {
-      int32_t sum = -args.offsets[row];
+    int32_t largest = 0;
+    for (int64_t j = 0; j < kTileTokens; ++j) {
+      int32_t sum = 0;
       for (int64_t g = 0; g < args.groups; ++g) {
         const SignPlace place = SignAt(g, j);
         const int pattern = args.signs[place.byte] >> place.shift & 15;
         const int64_t at = (row * args.groups + g) * 32 + pattern;
         sum += args.fine == nullptr ? args.tables[at] : kSignFine * args.tables[at] + args.fine[at];
       }
-      largest = Larger(largest, static_cast<float>(sum) * ToFloat(args.scales[j]));
+      largest = std::max(largest, sum);
     }
-    args.scores[row * args.scores_stride] = largest;
+    args.scores[row * args.scores_stride] = static_cast<float>(largest - args.offsets[row]);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "attention/blocks/score_blocks.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -195,8 +194,6 @@ void ScoreSigns(const Exec& exec, const AttentionGeometry& geometry, const Block
   const ops::AttentionShape& shape = geometry.shape;
   const int64_t group = shape.heads / shape.kv_heads;
   SignTables queries(exec, q.rows, q.cols);
-  std::array<BF16, kTileTokens> alike;  // keys have no scales
-  alike.fill(ToBF16(1));
   const auto has_fine = exec.workspace.Matrix<bool>(1, shape.kv_heads).RowSpan(0);
   exec.Parallel(shape.kv_heads, [&](int64_t kv_head) {
     const int64_t head = kv_head * group;
@@ -215,8 +212,6 @@ void ScoreSigns(const Exec& exec, const AttentionGeometry& geometry, const Block
                .rows = group,
                .groups = SignGroups(shape.head_dim),
                .signs = index.Signs(layer, kv_head, i),
-               .scales = alike.data(),
-               .keys = kTileTokens,
                .scores = scores.Row(head) + i,
                .scores_stride = scores.stride,
                .next = i + kAhead < end ? index.Signs(layer, kv_head, i + kAhead) : nullptr});

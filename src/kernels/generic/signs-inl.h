@@ -5,68 +5,70 @@
 namespace godwit::kernels {
 namespace {
 
-// The sums of 16 keys in each of four vectors of words, in as many parts as a vector has 32 bytes.
-struct SignSums {
-  Vec first, second, third, fourth;
-};
+// Rows that look up the same signs together; their sums take four registers each.
+constexpr int64_t kSignRows = kTileVecs;
 
 GODWIT_INLINE Vec LoadBytes(const uint8_t* p) { return Load(reinterpret_cast<const float*>(p)); }
 
-// Adds two vectors of groups for one row.
-GODWIT_INLINE void AddGroups(const uint8_t* tables, Vec signs, Vec more_signs, SignSums& sums) {
-  const Vec table = LoadBytes(tables), more = LoadBytes(tables + 4 * kLanes);
-  const Vec low = AddBytes(LookUp(table, LowNibbles(signs)), LookUp(more, LowNibbles(more_signs)));
-  const Vec high =
-      AddBytes(LookUp(table, HighNibbles(signs)), LookUp(more, HighNibbles(more_signs)));
-  sums.first = AddWords(sums.first, EvenBytes(low));
-  sums.second = AddWords(sums.second, OddBytes(low));
-  sums.third = AddWords(sums.third, EvenBytes(high));
-  sums.fourth = AddWords(sums.fourth, OddBytes(high));
-}
+// Sums of bytes: as words, and of the odd bytes alone, which the words count 256 times.
+struct ByteSums {
+  Vec words = Zero(), odd = Zero();
 
-// Of all groups of a row.
-GODWIT_INLINE void SumRow(const uint8_t* tables, const uint8_t* signs, int64_t bytes,
-                          uint16_t* words) {
+  GODWIT_INLINE void Add(Vec bytes) {
+    words = AddWords(words, bytes);
+    odd = AddWords(odd, OddBytes(bytes));
+  }
+};
+
+// Of all groups, for rows whose tables lie `bytes` apart, as many as a tile of signs has.
+template <int64_t kRows>
+GODWIT_INLINE void SumRows(const uint8_t* tables, const uint8_t* signs, int64_t bytes,
+                           WordSums* sums) {
   constexpr int64_t kBytes = 4 * kLanes;  // of a vector
-  SignSums sums = {Zero(), Zero(), Zero(), Zero()};
+  ByteSums low[kRows], high[kRows];
   for (int64_t at = 0; at < bytes; at += 2 * kBytes) {
-    AddGroups(tables + at, LoadBytes(signs + at), LoadBytes(signs + at + kBytes), sums);
+    const Vec first = LoadBytes(signs + at), second = LoadBytes(signs + at + kBytes);
+    const Vec first_low = LowNibbles(first), first_high = HighNibbles(first);
+    const Vec second_low = LowNibbles(second), second_high = HighNibbles(second);
+    for (int64_t r = 0; r < kRows; ++r) {
+      const Vec table = LoadBytes(tables + r * bytes + at);
+      const Vec more = LoadBytes(tables + r * bytes + at + kBytes);
+      low[r].Add(AddBytes(LookUp(table, first_low), LookUp(more, second_low)));
+      high[r].Add(AddBytes(LookUp(table, first_high), LookUp(more, second_high)));
+    }
   }
-  StoreWords(words, sums.first);
-  StoreWords(words + 16, sums.second);
-  StoreWords(words + 32, sums.third);
-  StoreWords(words + 48, sums.fourth);
+  for (int64_t r = 0; r < kRows; ++r) {
+    sums[r] = {FoldWords(EvenSums(low[r].words, low[r].odd)), FoldWords(low[r].odd),
+               FoldWords(EvenSums(high[r].words, high[r].odd)), FoldWords(high[r].odd)};
+  }
 }
 
-// fine: sums, or null.
-GODWIT_INLINE float LargestOf(const ScoreSignsArgs& args, int64_t row, const uint16_t* sums,
-                              const uint16_t* fine) {
-  const Vec offset = Set1(static_cast<float>(args.offsets[row]));
-  const Vec nothing = Set1(-__builtin_inff());
-  Vec largest = nothing;
-  for (int64_t j = 0; j < kTileTokens; j += kLanes) {
-    Vec sum = LoadWords(sums + j);
-    if (fine != nullptr) sum = MulAdd(sum, Set1(float{kSignFine}), LoadWords(fine + j));
-    Vec score = Mul(Sub(sum, offset), Load(args.scales + j));
-    if (args.keys < kTileTokens) score = Select(LanesBetween(0, args.keys - j), score, nothing);
-    largest = Max(score, largest);
+template <int64_t kRows>
+void ScoreSignRows(const ScoreSignsArgs& args, int64_t first) {
+  const int64_t bytes = args.groups * (kTileTokens / 2);
+  WordSums sums[kRows], fine[kRows];
+  SumRows<kRows>(args.tables + first * bytes, args.signs, bytes, sums);
+  if (args.fine != nullptr) {
+    SumRows<kRows>(args.fine + first * bytes, args.signs, bytes, fine);
   }
-  return ReduceMax(largest);
+  for (int64_t r = 0; r < kRows; ++r) {
+    const int32_t largest =
+        args.fine != nullptr ? LargestSum(sums[r], kSignFine, fine[r]) : LargestSum(sums[r]);
+    args.scores[(first + r) * args.scores_stride] =
+        static_cast<float>(largest - args.offsets[first + r]);
+  }
 }
 
 void ScoreSigns(const ScoreSignsArgs& args) noexcept {
   constexpr int64_t kLine = 64;
   const int64_t bytes = args.groups * (kTileTokens / 2);
-  for (int64_t line = 0; args.next != nullptr && line < bytes + 2 * kTileTokens; line += kLine) {
+  for (int64_t line = 0; args.next != nullptr && line < bytes; line += kLine) {
     __builtin_prefetch(args.next + line);
   }
-  uint16_t sums[kTileTokens], fine[kTileTokens];
-  for (int64_t row = 0; row < args.rows; ++row) {
-    SumRow(args.tables + row * bytes, args.signs, bytes, sums);
-    if (args.fine != nullptr) SumRow(args.fine + row * bytes, args.signs, bytes, fine);
-    args.scores[row * args.scores_stride] =
-        LargestOf(args, row, sums, args.fine != nullptr ? fine : nullptr);
-  }
+  int64_t row = 0;
+  for (; row + kSignRows <= args.rows; row += kSignRows) ScoreSignRows<kSignRows>(args, row);
+  for (; row + 2 <= args.rows; row += 2) ScoreSignRows<2>(args, row);
+  if (row < args.rows) ScoreSignRows<1>(args, row);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/kernel_table.h"
+#include "kernels/vec/words.h"
 
 #define GODWIT_INLINE inline __attribute__((always_inline))
 
@@ -230,14 +231,13 @@ GODWIT_INLINE Vec AddBytes(Vec a, Vec b) {
 GODWIT_INLINE Vec AddWords(Vec a, Vec b) {
   return _mm256_castsi256_ps(_mm256_add_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b)));
 }
+// Of sums of words, and of their odd bytes: those of their even bytes, if below 2^16.
+GODWIT_INLINE Vec EvenSums(Vec words, Vec odd) {
+  return _mm256_castsi256_ps(
+      _mm256_sub_epi16(_mm256_castps_si256(words), _mm256_slli_epi16(_mm256_castps_si256(odd), 8)));
+}
 // 16 words, the sum of as many as the vector has.
-GODWIT_INLINE void StoreWords(uint16_t* p, Vec words) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_castps_si256(words));
-}
-GODWIT_INLINE Vec LoadWords(const uint16_t* p) {
-  return _mm256_cvtepi32_ps(
-      _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
-}
+GODWIT_INLINE __m256i FoldWords(Vec words) { return _mm256_castps_si256(words); }
 
 // int8 from int32 in [-128, 127]; widened to f32 by loads.
 GODWIT_INLINE __m128i NarrowToBytes(Vec ints) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "kernels/kernel_table.h"
+#include "kernels/vec/words.h"
 
 #define GODWIT_INLINE inline __attribute__((always_inline))
 
@@ -212,15 +213,15 @@ GODWIT_INLINE Vec AddBytes(Vec a, Vec b) {
 GODWIT_INLINE Vec AddWords(Vec a, Vec b) {
   return _mm512_castsi512_ps(_mm512_add_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b)));
 }
-// 16 words, the sum of as many as the vector has.
-GODWIT_INLINE void StoreWords(uint16_t* p, Vec words) {
-  const __m512i x = _mm512_castps_si512(words);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
-                      _mm256_add_epi16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1)));
+// Of sums of words, and of their odd bytes: those of their even bytes, if below 2^16.
+GODWIT_INLINE Vec EvenSums(Vec words, Vec odd) {
+  return _mm512_castsi512_ps(
+      _mm512_sub_epi16(_mm512_castps_si512(words), _mm512_slli_epi16(_mm512_castps_si512(odd), 8)));
 }
-GODWIT_INLINE Vec LoadWords(const uint16_t* p) {
-  return _mm512_cvtepi32_ps(
-      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+// 16 words, the sum of as many as the vector has.
+GODWIT_INLINE __m256i FoldWords(Vec words) {
+  const __m512i x = _mm512_castps_si512(words);
+  return _mm256_add_epi16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
 }
 
 // int8 from int32 in [-128, 127]; widened to f32 by loads.

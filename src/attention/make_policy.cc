@@ -45,6 +45,10 @@ constexpr std::array kPolicies = {
                                   "blocks:initial=0,local_windows_len=1,second_block_count=1,"
                                   "preselect_block_count=1,observation_window=7,"
                                   "preselect_block=True",
+                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                                  "group_blocks=1,group_count=1",
+                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                                  "group_blocks=1,group_count=1,representative_type=QUEST",
                                   "blocks:initial=0,local_windows_len=1,second_block_count=2,"
                                   "top_p=0.4"},
                .make = MakeBlocksPolicy},

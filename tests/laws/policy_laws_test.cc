@@ -465,6 +465,10 @@ TEST_P(Laws, CostsAreKnownBefore) {
         }
         ASSERT_EQ(seen_bytes, cost.seen_bytes) << spec << ", " << length;
         const int64_t index_bytes = stats.read_bytes - cost.seen_bytes;
+        if (spec.find("QUEST") != std::string::npos) {  // opens as many groups as it takes
+          ASSERT_LE(index_bytes, cost.index.read_bytes) << spec << ", " << length;
+          continue;
+        }
         shared = index_bytes == cost.index.read_bytes ? 0 : shared + 1;
         ASSERT_LT(shared, cost.index.read_every_tokens) << spec << ", " << length;
         ASSERT_EQ(index_bytes, shared > 0 ? 0 : cost.index.read_bytes) << spec << ", " << length;

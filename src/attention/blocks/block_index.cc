@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "attention/blocks/represent_group.h"
 #include "kv/read_keys.h"
 
 namespace godwit {
@@ -200,18 +201,43 @@ void BlockIndex::Represent(const Exec& exec, int64_t layer, const ops::KvView& k
     const float scale =
         godwit::Represent(shape_.type, exec.kernels, keys + p * shape_.part_tokens(), shape_.tokens,
                           shape_.part_tokens(), head_dim, floats, row.data());
-    const int64_t part = block * shape_.parts + p, slot = part % kTileTokens;
-    std::byte* const tile = TileData(layer, head, part / kTileTokens);
-    for (int64_t d = 0; d < width_; d += kernels::kQuad) {
-      std::byte* const quad = tile + kernels::KeyAt(kernels::kQuad, d, slot);
-      for (int64_t i = 0; i < kernels::kQuad; ++i) {
-        quad[i] =
-            static_cast<std::byte>(static_cast<uint8_t>(row[static_cast<size_t>(d + i)]) ^ 0x80);
-      }
-    }
-    std::memcpy(tile + kernels::KeyElements(kernels::kQuad, width_) + slot * int64_t{sizeof(float)},
-                &scale, sizeof(scale));
+    Put(layer, head, block * shape_.parts + p, row.data(), scale);
   }
+}
+
+void BlockIndex::Put(int64_t layer, int64_t head, int64_t part, const int8_t* row,
+                     float scale) const {
+  const int64_t slot = part % kTileTokens;
+  std::byte* const tile = TileData(layer, head, part / kTileTokens);
+  for (int64_t d = 0; d < width_; d += kernels::kQuad) {
+    std::byte* const quad = tile + kernels::KeyAt(kernels::kQuad, d, slot);
+    for (int64_t i = 0; i < kernels::kQuad; ++i) {
+      quad[i] = static_cast<std::byte>(static_cast<uint8_t>(row[d + i]) ^ 0x80);
+    }
+  }
+  std::memcpy(tile + kernels::KeyElements(kernels::kQuad, width_) + slot * int64_t{sizeof(float)},
+              &scale, sizeof(scale));
+}
+
+void BlockIndex::FillGroups(const Exec& exec, int64_t layer, const BlockIndex& finer,
+                            int64_t groups, int64_t lasting) {
+  assert(shape_.parts == 1 && shape_.tokens % finer.shape_.tokens == 0);
+  int64_t& filled = filled_[RankOf(layer)];
+  if (groups <= filled) return;
+  const int64_t kv_heads = pool_->layout().kv_heads, blocks = shape_.tokens / finer.shape_.tokens;
+  const int64_t first_tile = filled / kTileTokens;
+  const int64_t tiles = (groups - 1) / kTileTokens + 1 - first_tile;
+  exec.Parallel(tiles * kv_heads, [&](int64_t task) {
+    const int64_t head = task % kv_heads, tile = first_tile + task / kv_heads;
+    std::array<int8_t, 2 * kernels::kMaxHeadDim + kernels::kQuad> row;
+    const int64_t end = std::min(groups, (tile + 1) * kTileTokens);
+    for (int64_t group = std::max(filled, tile * kTileTokens); group < end; ++group) {
+      const float scale = RepresentGroup(exec.kernels, finer, layer, head, group * blocks,
+                                         (group + 1) * blocks, row.data());
+      Put(layer, head, group, row.data(), scale);
+    }
+  });
+  filled = std::max(filled, std::min(groups, lasting));
 }
 
 }  // namespace godwit

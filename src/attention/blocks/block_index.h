@@ -67,6 +67,10 @@ class BlockIndex {
   // on nothing is remembered: their keys do not belong to the text yet.
   void Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks,
             int64_t lasting);
+  // The same of an index of groups, blocks of several of a finer one, which holds them: by what
+  // stands for those (represent_group.h).
+  void FillGroups(const Exec& exec, int64_t layer, const BlockIndex& finer, int64_t groups,
+                  int64_t lasting);
 
   // That of the parts from i * kTileTokens on.
   RepresentativeTile Tile(int64_t layer, int64_t head, int64_t i) const;
@@ -86,6 +90,8 @@ class BlockIndex {
   size_t LevelsAt(int64_t layer, int64_t head) const;
   void Represent(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
                  int64_t block, float* scratch) const;
+  // A representative with zeros to kQuad.
+  void Put(int64_t layer, int64_t head, int64_t part, const int8_t* row, float scale) const;
 
   BlockShape shape_;
   std::shared_ptr<KvPool> pool_;

@@ -9,9 +9,6 @@
 namespace godwit {
 namespace {
 
-// UNIQUE weighs the spread by a coefficient of the model's; without calibration, half.
-constexpr float kStdShare = 0.5f;
-
 struct Box {
   float low, high;
   float centre() const { return low / 2 + high / 2; }
@@ -51,8 +48,9 @@ int HalfWidth(const Box& box, int centre, double step) {
   return holds ? rounded : rounded + 1;
 }
 
-// boxes: [low, high] of every dimension. To [centre, half-width], so that every key lies within the
-// integers' box.
+}  // namespace
+
+// To [centre, half-width], so that every box lies within the integers'.
 float QuantizeBoxes(const float* boxes, int64_t head_dim, int8_t* out) {
   const auto box_of = [&](int64_t d) { return Box{boxes[d], boxes[head_dim + d]}; };
   std::fill_n(out, (2 * head_dim + kernels::kQuad - 1) / kernels::kQuad * kernels::kQuad,
@@ -75,7 +73,11 @@ float QuantizeBoxes(const float* boxes, int64_t head_dim, int8_t* out) {
   return step;
 }
 
-}  // namespace
+float QuantizeMeanStd(const kernels::KernelTable& kernels, int64_t head_dim, float* mean_std,
+                      int8_t* representative) {
+  for (int64_t d = head_dim; d < 2 * head_dim; ++d) mean_std[d] *= kStdShare;
+  return ops::QuantizeRow(kernels, mean_std, 2 * head_dim, representative).scale;
+}
 
 float Represent(RepresentativeType type, const kernels::KernelTable& kernels, const float* keys,
                 int64_t stride, int64_t tokens, int64_t head_dim, float* scratch,
@@ -97,7 +99,7 @@ float Represent(RepresentativeType type, const kernels::KernelTable& kernels, co
       }
       case RepresentativeType::kMeanStd:
         scratch[d] = MeanOf(row, tokens);
-        scratch[head_dim + d] = kStdShare * StdOf(row, tokens, scratch[d]);
+        scratch[head_dim + d] = StdOf(row, tokens, scratch[d]);
         break;
       case RepresentativeType::kSign:  // has no vectors
       case RepresentativeType::kFixed:
@@ -106,6 +108,9 @@ float Represent(RepresentativeType type, const kernels::KernelTable& kernels, co
     }
   }
   if (type == RepresentativeType::kQuest) return QuantizeBoxes(scratch, head_dim, representative);
+  if (type == RepresentativeType::kMeanStd) {
+    return QuantizeMeanStd(kernels, head_dim, scratch, representative);
+  }
   return ops::QuantizeRow(kernels, scratch, VectorsOf(type) * head_dim, representative).scale;
 }
 

@@ -56,6 +56,14 @@ float Represent(RepresentativeType type, const kernels::KernelTable& kernels, co
                 int64_t stride, int64_t tokens, int64_t head_dim, float* scratch,
                 int8_t* representative);
 
+// The last steps of that: of kMeanStd, means and standard deviations [2 * head_dim], which it takes
+// its share of; of kQuest, boxes [low, high].
+float QuantizeMeanStd(const kernels::KernelTable& kernels, int64_t head_dim, float* mean_std,
+                      int8_t* representative);
+float QuantizeBoxes(const float* boxes, int64_t head_dim, int8_t* representative);
+// UNIQUE weighs the spread by a coefficient of the model's; without calibration, half.
+inline constexpr float kStdShare = 0.5f;
+
 // Groups of four dimensions, padded as the kernel of signs wants them.
 constexpr int64_t SignGroups(int64_t head_dim) {
   constexpr int64_t kPad = 4 * kernels::kSignGroups;

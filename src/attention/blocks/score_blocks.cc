@@ -14,92 +14,17 @@ namespace {
 
 using kernels::kTileTokens;
 
-// Tiles of representatives that a core scores at a time: of parts of 16 tokens, those of 16K.
-constexpr int64_t kTaskTiles = 16;
+// Parts that a core scores at a time: of 16 tokens, those of 16K.
+constexpr int64_t kTaskParts = 16 * kTileTokens;
 
 // Tiles of signs from which one is fetched to which one is scored: memory answers in 100 to 150 ns,
 // in which a core scores two or three.
 constexpr int64_t kAhead = 4;
 
-// body(kv_head, begin, end, worker) for ranges of `tiles`.
-template <class Body>
-void ForTiles(const Exec& exec, int64_t kv_heads, int64_t tiles, int64_t task_tiles,
-              const Body& body) {
-  const int64_t tasks = (tiles + task_tiles - 1) / task_tiles;
-  exec.Parallel(tasks * kv_heads, [&](int64_t task, int worker) {
-    const int64_t begin = task % tasks * task_tiles;
-    body(task / tasks, begin, std::min(tiles, begin + task_tiles), worker);
-  });
-}
-
 float BiasAt(const ops::Alibi& alibi, int64_t head, int64_t position, int64_t key) {
   float bias;
   ops::FillAlibi(alibi, head, {.query = position, .shift = 0}, key, {&bias, 1});
   return bias;
-}
-
-// The queries of all heads as the kernel of int8 scores reads them: (q, |q|), or q alone.
-struct Int8Queries {
-  MatrixView<int8_t> integers;  // [heads, width]
-  std::span<float> scales;
-  std::span<int32_t> sums;
-
-  Int8Queries(const Exec& exec, MatrixView<const float> q, int64_t width)
-      : integers(exec.workspace.Matrix<int8_t>(q.rows, kernels::PadToLanes(width))),
-        scales(exec.workspace.Matrix<float>(1, q.rows).RowSpan(0)),
-        sums(exec.workspace.Matrix<int32_t>(1, q.rows).RowSpan(0)) {
-    for (int64_t h = 0; h < q.rows; ++h) {
-      int8_t* const row = integers.Row(h);
-      std::fill_n(row, integers.cols, int8_t{0});
-      const ops::RowQuantization result = ops::QuantizeRow(exec.kernels, q.Row(h), q.cols, row);
-      for (int64_t d = q.cols; d < width; ++d) {
-        row[d] = static_cast<int8_t>(std::abs(row[d - q.cols]));
-      }
-      scales[static_cast<size_t>(h)] = result.scale;
-      sums[static_cast<size_t>(h)] = std::accumulate(row, row + width, 0);
-    }
-  }
-};
-
-void ScoreParts(const Exec& exec, const AttentionGeometry& geometry, const BlockIndex& index,
-                int64_t layer, MatrixView<const float> q, int64_t position, int64_t parts,
-                MatrixView<float> scores) {
-  const ops::AttentionShape& shape = geometry.shape;
-  const ops::Alibi& alibi = geometry.alibi;
-  const int64_t group = shape.heads / shape.kv_heads;
-  const Int8Queries queries(exec, q, index.width());
-  const auto biases = exec.workspace.Matrix<float>(exec.pool.threads(),
-                                                   alibi.slopes.empty() ? 0 : group * kTileTokens);
-  const int64_t tiles = (parts + kTileTokens - 1) / kTileTokens;
-  ForTiles(exec, shape.kv_heads, tiles, kTaskTiles,
-           [&](int64_t kv_head, int64_t begin, int64_t end, int worker) {
-             const int64_t head = kv_head * group;
-             float* const bias = biases.cols == 0 ? nullptr : biases.Row(worker);
-             for (int64_t i = begin; i < end; ++i) {
-               const int64_t keys = std::min(kTileTokens, parts - i * kTileTokens);
-               for (int64_t at = 0; bias != nullptr && at < group * kTileTokens; ++at) {
-                 const int64_t part = i * kTileTokens + at % kTileTokens;
-                 bias[at] = BiasAt(alibi, head + at / kTileTokens, position,
-                                   (part + 1) * index.shape().part_tokens() - 1);
-               }
-               const RepresentativeTile tile = index.Tile(layer, kv_head, i);
-               exec.kernels.score_tile_i8(
-                   {.q = queries.integers.Row(head),
-                    .q_stride = queries.integers.stride,
-                    .q_scales = queries.scales.data() + head,
-                    .q_sums = queries.sums.data() + head,
-                    .rows = group,
-                    .k = tile.vectors,
-                    .k_scales = tile.scales,
-                    .keys = keys,
-                    .width = index.width(),
-                    .scale = shape.scale,
-                    .bias = bias,
-                    .scores = scores.Row(head) + i * kTileTokens,
-                    .scores_stride = scores.stride,
-                    .next_k = i + 1 < end ? index.Tile(layer, kv_head, i + 1).vectors : nullptr});
-             }
-           });
 }
 
 // The queries of all heads as tables of what the levels of four signs add up to.
@@ -113,13 +38,14 @@ struct SignTables {
   std::span<int32_t> offsets;
   std::span<float> steps;
 
-  SignTables(const Exec& exec, int64_t heads, int64_t head_dim)
+  SignTables(const Exec& exec, int64_t heads, int64_t head_dim, std::span<float> steps_of,
+             std::span<int32_t> offsets_of)
       : sums(exec.workspace.Matrix<float>(heads, SignGroups(head_dim) * kPatterns)),
         tables(exec.workspace.Matrix<uint8_t>(heads, 2 * sums.cols)),
         fine(exec.workspace.Matrix<uint8_t>(heads, 2 * sums.cols)),
         least(exec.workspace.Matrix<float>(1, heads).RowSpan(0)),
-        offsets(exec.workspace.Matrix<int32_t>(1, heads).RowSpan(0)),
-        steps(exec.workspace.Matrix<float>(1, heads).RowSpan(0)) {}
+        offsets(offsets_of),
+        steps(steps_of) {}
 
   // Of the heads from `head` on, which share a KV head: q [heads that share it, head_dim]. Whether
   // they have fine tables: where few groups of dimensions outweigh all others, 7 bits for each
@@ -188,62 +114,145 @@ struct SignTables {
   }
 };
 
-void ScoreSigns(const Exec& exec, const AttentionGeometry& geometry, const BlockIndex& index,
-                int64_t layer, MatrixView<const float> q, int64_t position, int64_t tiles,
-                MatrixView<float> scores) {
-  const ops::AttentionShape& shape = geometry.shape;
-  const int64_t group = shape.heads / shape.kv_heads;
-  SignTables queries(exec, q.rows, q.cols);
-  const auto has_fine = exec.workspace.Matrix<bool>(1, shape.kv_heads).RowSpan(0);
-  exec.Parallel(shape.kv_heads, [&](int64_t kv_head) {
-    const int64_t head = kv_head * group;
-    has_fine[static_cast<size_t>(kv_head)] =
-        queries.Fill(q.Rows(head, head + group), head, index.Levels(layer, kv_head));
-  });
-  ForTiles(
-      exec, shape.kv_heads, tiles, kTaskTiles * 8,
-      [&](int64_t kv_head, int64_t begin, int64_t end, int /*worker*/) {
-        const int64_t head = kv_head * group;
-        for (int64_t i = begin; i < end; ++i) {
-          exec.kernels.score_signs(
-              {.tables = queries.tables.Row(head),
-               .fine = has_fine[static_cast<size_t>(kv_head)] ? queries.fine.Row(head) : nullptr,
-               .offsets = queries.offsets.data() + head,
-               .rows = group,
-               .groups = SignGroups(shape.head_dim),
-               .signs = index.Signs(layer, kv_head, i),
-               .scores = scores.Row(head) + i,
-               .scores_stride = scores.stride,
-               .next = i + kAhead < end ? index.Signs(layer, kv_head, i + kAhead) : nullptr});
-        }
-        for (int64_t h = head; h < head + group; ++h) {
-          const float factor =
-              std::numbers::log2e_v<float> * shape.scale * queries.steps[static_cast<size_t>(h)];
-          for (int64_t i = begin; i < end; ++i) scores.Row(h)[i] *= factor;
-          for (int64_t i = begin; !geometry.alibi.slopes.empty() && i < end; ++i) {
-            scores.Row(h)[i] += std::numbers::log2e_v<float> *
-                                BiasAt(geometry.alibi, h, position, (i + 1) * kTileTokens - 1);
-          }
-        }
-      });
+}  // namespace
+
+BlockScorer::BlockScorer(const Exec& exec, const AttentionGeometry& geometry,
+                         const BlockIndex& index, int64_t layer, MatrixView<const float> q,
+                         int64_t position)
+    : kernels_(exec.kernels),
+      geometry_(geometry),
+      index_(index),
+      layer_(layer),
+      position_(position),
+      group_(geometry.shape.heads / geometry.shape.kv_heads),
+      scales_(exec.workspace.Matrix<float>(1, q.rows).RowSpan(0)),
+      sums_(exec.workspace.Matrix<int32_t>(1, q.rows).RowSpan(0)) {
+  const int64_t kv_heads = geometry.shape.kv_heads, width = index.width();
+  if (index.shape().signs()) {
+    SignTables queries(exec, q.rows, q.cols, scales_, sums_);
+    tables_ = queries.tables;
+    fine_ = queries.fine;
+    has_fine_ = exec.workspace.Matrix<bool>(1, kv_heads).RowSpan(0);
+    exec.Parallel(kv_heads, [&](int64_t kv_head) {
+      const int64_t head = kv_head * group_;
+      has_fine_[static_cast<size_t>(kv_head)] =
+          queries.Fill(q.Rows(head, head + group_), head, index.Levels(layer, kv_head));
+    });
+    return;
+  }
+  integers_ = exec.workspace.Matrix<int8_t>(q.rows, kernels::PadToLanes(width));
+  const int64_t tile = group_ * kTileTokens;
+  biases_ = exec.workspace.Matrix<float>(exec.pool.threads(), tile);
+  tiles_ = exec.workspace.Matrix<float>(exec.pool.threads(), tile);
+  for (int64_t h = 0; h < q.rows; ++h) {
+    int8_t* const row = integers_.Row(h);
+    std::fill_n(row, integers_.cols, int8_t{0});
+    const ops::RowQuantization result = ops::QuantizeRow(exec.kernels, q.Row(h), q.cols, row);
+    for (int64_t d = q.cols; d < width; ++d) {
+      row[d] = static_cast<int8_t>(std::abs(row[d - q.cols]));
+    }
+    scales_[static_cast<size_t>(h)] = result.scale;
+    sums_[static_cast<size_t>(h)] = std::accumulate(row, row + width, 0);
+  }
 }
 
-}  // namespace
+void BlockScorer::Score(int64_t kv_head, int64_t begin, int64_t end, MatrixView<float> scores,
+                        int worker) const {
+  if (index_.shape().signs()) {
+    ScoreSigns(kv_head, begin, end, scores);
+  } else {
+    ScoreVectors(kv_head, begin, end, scores, worker);
+  }
+}
+
+void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
+                               MatrixView<float> scores, int worker) const {
+  const ops::Alibi& alibi = geometry_.alibi;
+  const int64_t head = kv_head * group_;
+  float* const bias = alibi.slopes.empty() ? nullptr : biases_.Row(worker);
+  for (int64_t part = begin; part < end;) {
+    const int64_t i = part / kTileTokens, first = part % kTileTokens;
+    const int64_t keys = std::min(kTileTokens, end - i * kTileTokens);
+    for (int64_t at = 0; bias != nullptr && at < group_ * kTileTokens; ++at) {
+      const int64_t last = i * kTileTokens + at % kTileTokens + 1;
+      bias[at] = BiasAt(alibi, head + at / kTileTokens, position_,
+                        last * index_.shape().part_tokens() - 1);
+    }
+    const RepresentativeTile tile = index_.Tile(layer_, kv_head, i);
+    // Where it may write a whole tile, it does so.
+    const int64_t to = part - begin;
+    const bool whole = keys == kTileTokens && first == 0 &&
+                       reinterpret_cast<uintptr_t>(scores.Row(0) + to) % 64 == 0;
+    float* const out = whole ? scores.Row(0) + to : tiles_.Row(worker);
+    const int64_t stride = whole ? scores.stride : kTileTokens;
+    kernels_.score_tile_i8({.q = integers_.Row(head),
+                            .q_stride = integers_.stride,
+                            .q_scales = &scales_[static_cast<size_t>(head)],
+                            .q_sums = &sums_[static_cast<size_t>(head)],
+                            .rows = group_,
+                            .k = tile.vectors,
+                            .k_scales = tile.scales,
+                            .keys = keys,
+                            .width = index_.width(),
+                            .scale = geometry_.shape.scale,
+                            .bias = bias,
+                            .scores = out,
+                            .scores_stride = stride,
+                            .next_k = (i + 1) * kTileTokens < end
+                                          ? index_.Tile(layer_, kv_head, i + 1).vectors
+                                          : nullptr});
+    for (int64_t row = 0; !whole && row < group_; ++row) {
+      std::copy_n(out + row * stride + first, keys - first, scores.Row(row) + to);
+    }
+    part += keys - first;
+  }
+}
+
+void BlockScorer::ScoreSigns(int64_t kv_head, int64_t begin, int64_t end,
+                             MatrixView<float> scores) const {
+  const int64_t head = kv_head * group_;
+  for (int64_t i = begin; i < end; ++i) {
+    kernels_.score_signs(
+        {.tables = tables_.Row(head),
+         .fine = has_fine_[static_cast<size_t>(kv_head)] ? fine_.Row(head) : nullptr,
+         .offsets = &sums_[static_cast<size_t>(head)],
+         .rows = group_,
+         .groups = SignGroups(geometry_.shape.head_dim),
+         .signs = index_.Signs(layer_, kv_head, i),
+         .scores = scores.Row(0) + i - begin,
+         .scores_stride = scores.stride,
+         .next = i + kAhead < end ? index_.Signs(layer_, kv_head, i + kAhead) : nullptr});
+  }
+  for (int64_t row = 0; row < group_; ++row) {
+    float* const score = scores.Row(row);
+    const float factor = std::numbers::log2e_v<float> * geometry_.shape.scale *
+                         scales_[static_cast<size_t>(head + row)];
+    for (int64_t i = 0; i < end - begin; ++i) score[i] *= factor;
+    for (int64_t i = begin; !geometry_.alibi.slopes.empty() && i < end; ++i) {
+      score[i - begin] += std::numbers::log2e_v<float> *
+                          BiasAt(geometry_.alibi, head + row, position_, (i + 1) * kTileTokens - 1);
+    }
+  }
+}
 
 void ScoreBlocks(const Exec& exec, const AttentionGeometry& geometry, const BlockIndex& index,
                  int64_t layer, MatrixView<const float> q, int64_t position, int64_t blocks,
                  MatrixView<float> scores) {
   const int64_t parts = blocks * ScoredParts(index.shape());
-  Workspace::Scope scope(exec.workspace);
-  if (index.shape().signs()) {
-    for (int64_t head = 0; head < scores.rows; ++head) {
-      std::fill(scores.Row(head) + parts, scores.Row(head) + scores.cols,
-                -std::numeric_limits<float>::infinity());
-    }
-    ScoreSigns(exec, geometry, index, layer, q, position, parts, scores);
-  } else {
-    ScoreParts(exec, geometry, index, layer, q, position, parts, scores);
+  for (int64_t head = 0; head < scores.rows; ++head) {
+    std::fill(scores.Row(head) + parts, scores.Row(head) + scores.cols,
+              -std::numeric_limits<float>::infinity());
   }
+  Workspace::Scope scope(exec.workspace);
+  const BlockScorer scorer(exec, geometry, index, layer, q, position);
+  const int64_t tasks = (parts + kTaskParts - 1) / kTaskParts;
+  const int64_t group = geometry.shape.heads / geometry.shape.kv_heads;
+  exec.Parallel(tasks * geometry.shape.kv_heads, [&](int64_t task, int worker) {
+    const int64_t kv_head = task / tasks, begin = task % tasks * kTaskParts;
+    const int64_t end = std::min(parts, begin + kTaskParts);
+    scorer.Score(kv_head, begin, end,
+                 scores.Rows(kv_head * group, (kv_head + 1) * group).Cols(begin, end), worker);
+  });
 }
 
 }  // namespace godwit

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "attention/blocks/block_index.h"
 #include "attention/geometry.h"
@@ -16,10 +17,41 @@ inline int64_t ScoredParts(const BlockShape& shape) {
   return shape.signs() ? shape.tokens / kernels::kTileTokens : shape.parts;
 }
 
-// Of the first `blocks` of a layer, for the query of one token, q [heads, head_dim] at `position`:
-// scores [heads, blocks * ScoredParts, rounded up to kTileTokens], times log2(e), and -infinity
-// behind the last. The index holds those blocks. ALiBi's part is that of a part's, or a tile's,
-// last key. On all cores.
+// The query of one token, q [heads, head_dim] at `position`, beside the representatives of a layer.
+// Lives as long as what it takes of the workspace.
+class BlockScorer {
+ public:
+  BlockScorer(const Exec& exec, const AttentionGeometry& geometry, const BlockIndex& index,
+              int64_t layer, MatrixView<const float> q, int64_t position);
+
+  // Of the scored parts [begin, end), which the index holds, for the heads that share a KV head:
+  // scores [those heads, end - begin], times log2(e). ALiBi's part is that of a part's, or a
+  // tile's, last key.
+  void Score(int64_t kv_head, int64_t begin, int64_t end, MatrixView<float> scores,
+             int worker) const;
+
+ private:
+  void ScoreVectors(int64_t kv_head, int64_t begin, int64_t end, MatrixView<float> scores,
+                    int worker) const;
+  void ScoreSigns(int64_t kv_head, int64_t begin, int64_t end, MatrixView<float> scores) const;
+
+  const kernels::KernelTable& kernels_;
+  const AttentionGeometry& geometry_;
+  const BlockIndex& index_;
+  int64_t layer_, position_, group_;
+  std::span<float> scales_;  // of each head, of its integers or its tables' steps
+  std::span<int32_t> sums_;  // of each head's integers, or its tables' offsets
+  // Of vectors: (q, |q|), or q alone, and of each worker a tile of biases and one of scores.
+  MatrixView<int8_t> integers_;
+  MatrixView<float> biases_, tiles_;
+  // Of signs: what the levels of four of them add up to, and where a KV head needs them finer.
+  MatrixView<uint8_t> tables_, fine_;
+  std::span<bool> has_fine_;
+};
+
+// Of the first `blocks` of a layer, for the query of one token: scores [heads, blocks *
+// ScoredParts, rounded up to kTileTokens] as BlockScorer has them, and -infinity behind the last.
+// On all cores.
 void ScoreBlocks(const Exec& exec, const AttentionGeometry& geometry, const BlockIndex& index,
                  int64_t layer, MatrixView<const float> q, int64_t position, int64_t blocks,
                  MatrixView<float> scores);

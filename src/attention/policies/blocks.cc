@@ -10,6 +10,7 @@
 #include "attention/blocks/choose_by_keys.h"
 #include "attention/blocks/path_history.h"
 #include "attention/blocks/select_blocks.h"
+#include "attention/blocks/select_by_groups.h"
 #include "attention/policies/blocks_spec.h"
 #include "attention/text_cache.h"
 #include "base/error.h"
@@ -52,7 +53,9 @@ class BlocksPolicy : public AttentionPolicy {
     ask_from_ = position;
     answer_ = answer;
   }
-  int64_t bytes() const override { return index_ ? index_->bytes() : 0; }
+  int64_t bytes() const override {
+    return (index_ ? index_->bytes() : 0) + (groups_ ? groups_->bytes() : 0);
+  }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     const int64_t window = geometry_.windows[static_cast<size_t>(layer)];
@@ -65,11 +68,23 @@ class BlocksPolicy : public AttentionPolicy {
 
   IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
     if (position < first_sparse()) return {};
-    const BlockIndex index(Shape(), std::make_shared<KvPool>(layout), leaders_);
-    const int64_t blocks = FirstLocal(position);
-    return {.held_bytes = index.BytesFor(blocks),
-            .read_bytes = index.ReadBytes(blocks) * std::ssize(leaders_),
-            .read_every_tokens = spec_.token_step};
+    const auto pool = std::make_shared<KvPool>(layout);
+    const BlockIndex index(Shape(), pool, leaders_);
+    const int64_t blocks = FirstLocal(position), layers = std::ssize(leaders_);
+    IndexSize size{.held_bytes = index.BytesFor(blocks),
+                   .read_bytes = index.ReadBytes(blocks) * layers,
+                   .read_every_tokens = spec_.token_step};
+    if (spec_.group_blocks == 0) return size;
+    const BlockIndex groups(spec_.GroupShape(), pool, leaders_);
+    const int64_t all = blocks / spec_.group_blocks;
+    size.held_bytes += groups.BytesFor(all);
+    if (!SelectsByGroups(blocks)) return size;
+    if (groups.shape().type != RepresentativeType::kQuest) {
+      size.read_bytes =
+          index.ReadBytes(blocks - (all - OpenGroups()) * spec_.group_blocks) * layers;
+    }
+    size.read_bytes += groups.ReadBytes(all) * layers;
+    return size;
   }
 
   int64_t alone_from(int64_t layer) const override {
@@ -85,6 +100,9 @@ class BlocksPolicy : public AttentionPolicy {
     if (last < first_choice()) return;
     if (!index_) index_.emplace(Shape(), run.cache->pool_in_memory(), leaders_);
     index_->Reserve(FirstLocal(last));
+    if (spec_.group_blocks == 0) return;
+    if (!groups_) groups_.emplace(spec_.GroupShape(), run.cache->pool_in_memory(), leaders_);
+    groups_->Reserve(FirstLocal(last) / spec_.group_blocks);
   }
 
   void Accept(int64_t length, std::span<const int64_t> path) override {
@@ -100,6 +118,7 @@ class BlocksPolicy : public AttentionPolicy {
     if (!index_) return;
     // As if a question had begun there: one will, where an answer is taken back.
     index_->Truncate(length > first_sparse() ? FirstLocal(length - 1) : 0);
+    if (groups_) groups_->Truncate(length > first_sparse() ? GroupsOf(FirstLocal(length - 1)) : 0);
   }
 
   int64_t GoesBackTo(int64_t length, int64_t answer) const override {
@@ -271,15 +290,35 @@ class BlocksPolicy : public AttentionPolicy {
       read_bytes += ChooseAmong(*among, run, layer, queries, chosen);
     } else {
       FillIndex(queries.exec, layer, *run.cache, local);
-      SelectBlocks(queries.exec, geometry_, *index_, layer, queries.q, run.position,
-                   {.first = initial_, .last = local, .count = spec_.second_block_count}, chosen);
-      read_bytes += index_->ReadBytes(local);
+      read_bytes += SelectIndexed(run, layer, queries, local, chosen);
       if (spec_.top_p < 1) read_bytes += CutDown(run, layer, queries, chosen);
     }
     if (Shares()) {
       ChoicesOf(layer).Put(run.position, run.RowAt(run.position), {local, ToVectors(chosen)});
     }
     return read_bytes;
+  }
+
+  // Of blocks [initial, local).
+  int64_t SelectIndexed(const RowRun& run, int64_t layer, const RunQueries& queries, int64_t local,
+                        MatrixView<int32_t> chosen) const {
+    const BlockChoice choice{.first = initial_, .last = local, .count = spec_.second_block_count};
+    if (SelectsByGroups(local)) {
+      return SelectByGroups(queries.exec, geometry_, *index_, *groups_, OpenGroups(), layer,
+                            queries.q, run.position, choice, chosen);
+    }
+    SelectBlocks(queries.exec, geometry_, *index_, layer, queries.q, run.position, choice, chosen);
+    return index_->ReadBytes(local);
+  }
+
+  // Groups that are opened, with as many blocks as are chosen behind those that are seen anyway.
+  int64_t OpenGroups() const {
+    const int64_t blocks = initial_ + spec_.second_block_count;
+    return std::max(spec_.group_count, (blocks - 1) / spec_.group_blocks + 1);
+  }
+  int64_t GroupsOf(int64_t blocks) const { return blocks / spec_.group_blocks; }
+  bool SelectsByGroups(int64_t blocks) const {
+    return spec_.group_blocks > 0 && GroupsOf(blocks) > OpenGroups();
   }
 
   int64_t ChooseAmong(const Preselection& among, const RowRun& run, int64_t layer,
@@ -350,6 +389,8 @@ class BlocksPolicy : public AttentionPolicy {
       cache.WillRead(layer, {begin * spec_.block_size, end * spec_.block_size});
       index_->Fill(exec, layer, cache.View(layer), end, lasting);
     }
+    if (!groups_) return;
+    groups_->FillGroups(exec, layer, *index_, GroupsOf(blocks), GroupsOf(index_->filled(layer)));
   }
 
   // Tiles that a row looks at, with so many chosen blocks.
@@ -385,7 +426,7 @@ class BlocksPolicy : public AttentionPolicy {
   std::vector<int64_t> leaders_;
   std::vector<size_t> leader_of_;
   int64_t ask_from_ = 0, answer_ = INT64_MAX;
-  std::optional<BlockIndex> index_;
+  std::optional<BlockIndex> index_, groups_;
   std::vector<PathHistory<Choice>> choices_;  // of each leader, or of the last one to choose
   // Of each leader: of the end of the question, and what it chose, at its last token.
   std::vector<PathHistory<std::shared_ptr<const Query>>> queries_;
@@ -398,7 +439,8 @@ std::unique_ptr<AttentionPolicy> MakeBlocksPolicy(const AttentionGeometry& geome
                                                   const PolicyOptions& options,
                                                   std::string_view arguments) {
   const BlocksSpec spec = ParseBlocksSpec(arguments);
-  const int64_t vectors = VectorsOf(spec.representative_type);
+  const int64_t vectors = spec.group_blocks > 0 ? VectorsOf(spec.GroupShape().type)
+                                                : VectorsOf(spec.representative_type);
   if (vectors * geometry.shape.head_dim > kernels::kMaxHeadDim) {
     Throw(ErrorKind::kUnsupported,
           "the KV policy {} needs heads of at most {} dimensions, and this model's have {}",

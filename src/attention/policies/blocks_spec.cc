@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "attention/blocks/represent_group.h"
 #include "attention/policies/token_count.h"
 #include "base/error.h"
 #include "base/quote.h"
@@ -45,7 +46,9 @@ constexpr Count kCounts[] = {{"block_size", &BlocksSpec::block_size},
                              {"least_block_count", &BlocksSpec::least_block_count},
                              {"preselect_block_count", &BlocksSpec::preselect_block_count},
                              {"observation_window", &BlocksSpec::observation_window},
-                             {"representative_num", &BlocksSpec::representative_num}};
+                             {"representative_num", &BlocksSpec::representative_num},
+                             {"group_blocks", &BlocksSpec::group_blocks},
+                             {"group_count", &BlocksSpec::group_count}};
 constexpr std::string_view kHeadSelectMode = "head_select_mode";
 constexpr std::string_view kRepresentativeType = "representative_type";
 constexpr std::array<std::string_view, 2> kModes = {"SHARED", "SEPARATE"};
@@ -142,6 +145,10 @@ void Check(const BlocksSpec& spec) {
           spec.preselect_block_count);
   Require(spec.observation_window >= 1 && spec.observation_window <= 4096,
           "observation_window is 1 to 4096 tokens of the question", spec.observation_window);
+  Require(spec.group_blocks <= 1024, "group_blocks is up to 1024 blocks, or 0 for no groups",
+          spec.group_blocks);
+  Require(spec.group_count >= 1, "group_count is at least 1 group, whose blocks are compared",
+          spec.group_count);
   const int64_t vectors = VectorsOf(spec.representative_type);
   const BlockShape shape = spec.Shape();
   if (shape.signs()) {
@@ -172,6 +179,10 @@ BlockShape BlocksSpec::Shape() const {
     parts = signs ? block_size : std::min(kTileTokens, static_cast<int64_t>(std::bit_floor(whole)));
   }
   return {.type = representative_type, .tokens = block_size, .parts = parts};
+}
+
+BlockShape BlocksSpec::GroupShape() const {
+  return {.type = GroupType(representative_type), .tokens = group_blocks * block_size, .parts = 1};
 }
 
 std::string BlocksSpec::ToString() const {
@@ -214,6 +225,13 @@ std::string BlocksSpec::Explain() const {
         " The answer chooses among {} blocks, those that matter most to the last {} tokens of the "
         "question, and what leaves the window after it.",
         preselect_block_count, observation_window);
+  }
+  if (group_blocks > 0) {
+    const std::string groups = counted(group_blocks, "block");
+    more += representative_type == RepresentativeType::kQuest
+                ? fmt::format(" Groups of {} that can hold none of them are passed over.", groups)
+                : fmt::format(" They are looked for in the {} groups of {} that matter most.",
+                              group_count, groups);
   }
   if (dense_layer_num > 0) {
     more += fmt::format(" The first {} layers see everything.", dense_layer_num);

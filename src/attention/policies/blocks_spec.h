@@ -35,8 +35,14 @@ struct BlocksSpec {
   RepresentativeType representative_type = RepresentativeType::kSign;
   // Vectors kept of a block; 0: those of parts of 16 tokens, or of SIGN the one of every token.
   int64_t representative_num = 0;
+  // Two levels: of groups of so many blocks, by what stands for a group, the group_count that
+  // matter most are opened, and their blocks compared; with QUEST as many as may hold one of those
+  // to be chosen. 0: all blocks are compared, as they are while there are no more groups than that.
+  int64_t group_blocks = 0;
+  int64_t group_count = 192;
 
   BlockShape Shape() const;
+  BlockShape GroupShape() const;  // of representatives of groups
   // As --kv spells it: what differs from the preset `blocks`.
   std::string ToString() const;
   // What it means, in sentences for people.

@@ -16,7 +16,7 @@ TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
       "block_size=128,initial=3,local_windows_len=70,second_block_count=5,dense_layer_num=2,"
       "token_step=7,layer_step=8,representative_num=16,head_select_mode=SHARED,"
       "representative_type=MAX,top_p=0.85,least_block_count=4,preselect_block=True,"
-      "preselect_block_count=9,observation_window=10");
+      "preselect_block_count=9,observation_window=10,group_blocks=11,group_count=12");
   EXPECT_EQ(spec.block_size, 128);
   EXPECT_EQ(spec.initial, 3);
   EXPECT_EQ(spec.local_windows_len, 70);
@@ -27,6 +27,8 @@ TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
   EXPECT_TRUE(spec.preselect_block);
   EXPECT_EQ(spec.preselect_block_count, 9);
   EXPECT_EQ(spec.observation_window, 10);
+  EXPECT_EQ(spec.group_blocks, 11);
+  EXPECT_EQ(spec.group_count, 12);
   EXPECT_EQ(spec.token_step, 7);
   EXPECT_EQ(spec.layer_step, 8);
   EXPECT_EQ(spec.representative_num, 16);
@@ -51,15 +53,25 @@ TEST(BlocksSpecTest, PresetsAreAStartFromWhichSettingsDiffer) {
 TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
   constexpr std::string_view kName = "blocks:";
   for (const std::string_view spec :
-       {"blocks:block_size=4096", "blocks:initial=0", "blocks:local_windows_len=1",
-        "blocks:second_block_count=1", "blocks:dense_layer_num=1099511627776",
-        "blocks:token_step=100", "blocks:top_p=0.85", "blocks:least_block_count=48,top_p=0.999",
+       {"blocks:block_size=4096",
+        "blocks:initial=0",
+        "blocks:local_windows_len=1",
+        "blocks:second_block_count=1",
+        "blocks:dense_layer_num=1099511627776",
+        "blocks:token_step=100",
+        "blocks:top_p=0.85",
+        "blocks:least_block_count=48,top_p=0.999",
         "blocks:preselect_block=True",
         "blocks:preselect_block_count=3,observation_window=32,preselect_block=True",
-        "blocks:layer_step=4", "blocks:representative_num=64", "blocks:head_select_mode=SHARED",
-        "blocks:representative_type=MEAN", "blocks:representative_type=MAX",
-        "blocks:representative_type=QUEST", "blocks:representative_type=FIX",
+        "blocks:layer_step=4",
+        "blocks:representative_num=64",
+        "blocks:head_select_mode=SHARED",
+        "blocks:representative_type=MEAN",
+        "blocks:representative_type=MAX",
+        "blocks:representative_type=QUEST",
+        "blocks:representative_type=FIX",
         "blocks:representative_type=MEANSTD",
+        "blocks:group_blocks=8,group_count=48",
         "blocks:block_size=192,initial=130,local_windows_len=2,second_block_count=3,"
         "dense_layer_num=4,representative_num=64,head_select_mode=SHARED,"
         "representative_type=MEAN"}) {
@@ -92,11 +104,12 @@ std::string Refusal(std::string_view arguments) {
 }
 
 TEST(BlocksSpecTest, RefusesUnknownNamesWithTheKnown) {
-  EXPECT_EQ(Refusal("blocksize=64"),
-            "the KV policy blocks has no setting \"blocksize\"; there are: block_size, initial, "
-            "local_windows_len, second_block_count, dense_layer_num, token_step, layer_step, "
-            "least_block_count, preselect_block_count, observation_window, representative_num, "
-            "top_p, preselect_block, head_select_mode, representative_type");
+  EXPECT_EQ(
+      Refusal("blocksize=64"),
+      "the KV policy blocks has no setting \"blocksize\"; there are: block_size, initial, "
+      "local_windows_len, second_block_count, dense_layer_num, token_step, layer_step, "
+      "least_block_count, preselect_block_count, observation_window, representative_num, "
+      "group_blocks, group_count, top_p, preselect_block, head_select_mode, representative_type");
   EXPECT_THAT(Refusal("=64"), HasSubstr("no setting \"\""));
   for (const char* arguments : {"quests", "initial", "initial=5,quests", ",quest", "quest,"}) {
     EXPECT_THAT(Refusal(arguments), HasSubstr("blocks:PRESET has no preset \"")) << arguments;
@@ -107,8 +120,9 @@ TEST(BlocksSpecTest, RefusesUnknownNamesWithTheKnown) {
 }
 
 TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
-  for (const char* key : {"block_size", "initial", "local_windows_len", "second_block_count",
-                          "dense_layer_num", "token_step", "layer_step", "representative_num"}) {
+  for (const char* key :
+       {"block_size", "initial", "local_windows_len", "second_block_count", "dense_layer_num",
+        "token_step", "layer_step", "representative_num", "group_blocks"}) {
     for (const char* value : {"", "x", "-1", "64k", "1.5", "99999999999999999999", "5=6"}) {
       EXPECT_EQ(Refusal(fmt::format("{}={}", key, value)),
                 fmt::format("the KV policy blocks: {} is a whole number up to 2^40, not \"{}\"",
@@ -158,6 +172,10 @@ TEST(BlocksSpecTest, ExplainsItself) {
               EndsWith(" It is cut down to the blocks that get 0.9 of its attention, to no fewer "
                        "than 1. The answer chooses among 96 blocks, those that matter most to the "
                        "last 128 tokens of the question, and what leaves the window after it."));
+  EXPECT_THAT(ParseBlocksSpec("group_blocks=8").Explain(),
+              EndsWith(" They are looked for in the 192 groups of 8 blocks that matter most."));
+  EXPECT_THAT(ParseBlocksSpec("quest,group_blocks=8").Explain(),
+              EndsWith(" Groups of 8 blocks that can hold none of them are passed over."));
 }
 
 TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
@@ -182,6 +200,8 @@ TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
          "least_block_count is at least 1 and at most second_block_count, not 49");
   expect("preselect_block_count=0",
          "preselect_block_count is at least 1 (preselect_block=False chooses none), not 0");
+  expect("group_blocks=1025", "group_blocks is up to 1024 blocks, or 0 for no groups, not 1025");
+  expect("group_count=0", "group_count is at least 1 group, whose blocks are compared, not 0");
   expect("observation_window=0", "observation_window is 1 to 4096 tokens of the question, not 0");
   for (const int number : {1, 3, 6, 24, 130, 256}) {
     expect(fmt::format("quest,representative_num={}", number).c_str(),

@@ -244,6 +244,7 @@ class BlocksPolicy : public AttentionPolicy {
     if (queries.empty()) return nullptr;  // somebody else read the question
     Workspace::Scope scope(exec.workspace);
     const auto chosen = exec.workspace.Matrix<int32_t>(choices(), spec_.preselect_block_count);
+    run.cache->WillRead(layer, {0, local * spec_.block_size});
     ChooseForAll(exec, geometry_, run.cache->View(layer), spec_.block_size, queries, initial_,
                  local, chosen);
     read_bytes += std::ssize(queries) * KeyBytes(run, local);
@@ -359,10 +360,28 @@ class BlocksPolicy : public AttentionPolicy {
       std::iota(all.Row(i) + initial_, all.Row(i) + seen, static_cast<int32_t>(local));
       std::ranges::copy(blocks.RowSpan(i), all.Row(i) + seen);
     }
+    WillWeigh(run, layer, all);
     ChooseByKeys(queries.exec, geometry_, run.cache->View(layer), spec_.block_size, queries.q,
                  run.position, all,
                  {.seen = seen, .least = spec_.least_block_count, .top_p = spec_.top_p}, chosen);
     return KeyBytes(run, all.cols);
+  }
+
+  // Blocks [choices, blocks] whose keys are looked at.
+  void WillWeigh(const RowRun& run, int64_t layer, MatrixView<const int32_t> blocks) const {
+    if (run.cache->pool().file() == nullptr) return;
+    const int64_t heads = geometry_.shape.kv_heads / blocks.rows;
+    const int64_t tiles = spec_.block_size / kTileTokens;
+    std::vector<ops::TilePart> parts;
+    for (int64_t i = 0; i < blocks.rows; ++i) {
+      parts.clear();
+      for (const int32_t block : blocks.RowSpan(i)) {
+        for (int64_t tile = block * tiles; tile < (block + 1) * tiles; ++tile) {
+          parts.push_back({.tile = tile, .begin = 0, .end = static_cast<int32_t>(kTileTokens)});
+        }
+      }
+      run.cache->WillRead(layer, parts, i * heads, (i + 1) * heads);
+    }
   }
 
   // The first block of the window of a row.

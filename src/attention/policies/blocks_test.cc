@@ -272,6 +272,27 @@ TEST(BlocksPolicyMemory, TheIndexOfAFileLiesInMemory) {
   EXPECT_LE(cache->Stats().file_read_bytes - made, 8 * cache->cache().layout().page_bytes());
 }
 
+// What is weighed by its keys is announced, seen or not.
+TEST(BlocksPolicyMemory, KeysThatAreWeighedComeFromAFile) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0});
+  const KvLayout layout = LayoutOf(geometry, DType::kF32);
+  const TestText text(geometry, 2100, 3);
+  const TempFolder folder;
+  for (const char* spec :
+       {"blocks:second_block_count=10,local_windows_len=64,top_p=0.001,head_select_mode=SHARED",
+        "blocks:second_block_count=1,local_windows_len=64,head_select_mode=SHARED,"
+        "preselect_block_count=10,preselect_block=True"}) {
+    const auto memory = std::make_shared<KvBudget>(4 * layout.page_bytes());
+    const auto file = std::make_shared<KvFile>(folder.path(), 1 << 26, memory);
+    const auto cache = Make(geometry, spec, 2000, std::make_shared<KvPool>(layout, file), 2001);
+    ReadText(*cache, text, 2002, 500);
+    const int64_t before = cache->Stats().file_read_bytes;
+    ReadText(*cache, text, 2003, 1);
+    EXPECT_LE(cache->Stats().met_keys, 4 * 64 * geometry.shape.kv_heads);
+    EXPECT_GE(cache->Stats().file_read_bytes - before, 8 * layout.page_bytes()) << spec;
+  }
+}
+
 // Of the context a window is seen, here one in which all of it lies.
 TEST(BlocksPolicyPrefill, AsksAsIfReadByItself) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, kWindow});

@@ -29,6 +29,7 @@ enum class ErrorCode {
   kNeedsInt8Kv,    // int8 attention with keys and values that are stored otherwise
   kQuantizedOtherwise,  // a checkpoint whose quantization is not supported
   kNeverReached,        // a layer that needs a fixed scale and got none from the calibration text
+  kOtherRank,           // another rank has ended, and told why itself
 };
 
 // What the numbers of the message are. They count `unit`.

@@ -1,0 +1,75 @@
+// Communicator: several processes, the ranks 0 to size() - 1, that work on one text together.
+//
+// All of them make the same calls in the same order. A rank that cannot go on leaves; every other
+// one's next call then ends in an Error that names it, as it does where a rank has not been heard
+// of for too long. There is no way back: after an Error nobody talks any more. The calls come from
+// one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/cancel.h"
+
+namespace godwit {
+
+class Communicator {
+ public:
+  static constexpr int64_t kMostFrameBytes = int64_t{64} << 20;
+
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // For messages: "rank 2 (its host)".
+  virtual std::string NameOf(int rank) const = 0;
+
+  // What follows throws Error(kIo) where a rank has left or is lost, or sends another number of
+  // bytes than is expected, and Error(kCancelled). cancel may be null.
+
+  // all [size(), mine.size()]: what every rank has given, in the order of ranks.
+  void AllGather(std::span<const std::byte> mine, std::span<std::byte> all,
+                 const CancelToken* cancel);
+  // data: what `root` has there.
+  void Broadcast(std::span<std::byte> data, int root, const CancelToken* cancel);
+  // Until all ranks have come so far.
+  void Barrier(const CancelToken* cancel);
+  // Between two ranks, in order.
+  void Send(std::span<const std::byte> data, int to, const CancelToken* cancel);
+  void Receive(std::span<std::byte> data, int from, const CancelToken* cancel);
+
+  // This rank does not go on, and tells the others why. Whoever left first is named.
+  void Leave(std::string_view why) noexcept;
+
+  // Of frames, to all ranks together.
+  int64_t sent_bytes() const { return sent_bytes_; }
+
+ protected:
+  struct Outgoing {
+    int to;
+    std::span<const std::byte> data;
+  };
+  struct Incoming {
+    int from;
+    std::span<std::byte> data;
+  };
+  // Sends and receives all of these, one for each rank at most, side by side.
+  virtual void Exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming,
+                        const CancelToken* cancel) = 0;
+  virtual void SendFarewell(std::string_view why) noexcept = 0;
+
+  [[noreturn]] void ThrowLeft(int rank, std::string_view why) const;
+  [[noreturn]] void ThrowLost(int rank, double seconds) const;
+  [[noreturn]] void ThrowOutOfStep(int rank, int64_t found_bytes, int64_t expected_bytes) const;
+
+ private:
+  void ExchangeOrLeave(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming,
+                       const CancelToken* cancel);
+
+  int64_t sent_bytes_ = 0;
+  bool left_ = false;
+};
+
+}  // namespace godwit

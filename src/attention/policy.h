@@ -58,7 +58,7 @@ struct Look {
 // The looks at a layer, which together show a row each key once.
 class Looks {
  public:
-  static constexpr size_t kMost = 5;
+  static constexpr size_t kMost = 6;
   void Add(const Look& look) { looks_[count_++] = look; }
   std::span<const Look> span() const { return std::span(looks_).first(count_); }
   // What the policy read of its own to choose them.

@@ -62,19 +62,21 @@ struct KvView {
 };
 
 // Which keys a row sees, by its own position p in the text: of [begin, end) the last `window` up to
-// itself, of its own `block` of so many positions. Rows outside [from, until) see none.
+// itself, of its own `block` of so many positions and the `overlap` before that. Rows outside
+// [from, until) see none.
 struct Visible {
   int64_t begin = 0;
   int64_t end = INT64_MAX;
   int64_t window = INT64_MAX;
   int64_t block = INT64_MAX;
+  int64_t overlap = 0;
   int64_t from = 0;
   int64_t until = INT64_MAX;
 
   // Both ends rise with p.
   KvRange At(int64_t p) const {
     if (p < from || p >= until) return {0, 0};
-    return {std::max({begin, p - window + 1, p - p % block}), std::min(end, p + 1)};
+    return {std::max({begin, p - window + 1, p - p % block - overlap}), std::min(end, p + 1)};
   }
 };
 

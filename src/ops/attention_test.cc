@@ -289,6 +289,7 @@ TEST_P(AttentionTest, IsASoftmaxOverWhatATokenSees) {
                                   {.begin = 63, .end = 257, .window = 100},
                                   {.begin = 37, .block = 96},
                                   {.begin = 37, .window = 3, .block = 287},
+                                  {.begin = 37, .block = 287, .overlap = 70},
                                   {.begin = 37, .from = 285, .until = 288}};
   for (const AttentionShape& shape :
        {MakeShape(1, 1, 8), MakeShape(2, 2, 9), MakeShape(4, 2, 16), MakeShape(6, 2, 20),

@@ -97,13 +97,22 @@ class PrefillPolicy : public AttentionPolicy {
   // What a row of the context sees beside the anchor. A layer with a window of the model's own
   // needs no star.
   ops::Visible Near(int64_t of_model) const {
-    if (of_model == 0) return {.window = spec_.window, .block = spec_.block};
+    if (of_model == 0) {
+      return {.window = spec_.window, .block = spec_.block, .overlap = spec_.overlap};
+    }
     return {.window = std::min(spec_.window, of_model)};
   }
 
   void AddContext(const RowRun& run, int64_t of_model, Looks& looks) const {
     if (of_model == 0 && spec_.anchor > 0 && run.position + run.rows > spec_.block) {
-      looks.Add({.visible = {.end = spec_.anchor, .from = spec_.block, .until = ask_from_}});
+      // The overlap of the second block may lie in the anchor, too, and a key is shown once.
+      const int64_t second = std::min(spec_.anchor, spec_.block - spec_.overlap);
+      const int64_t third = second < spec_.anchor ? 2 * spec_.block : ask_from_;
+      looks.Add(
+          {.visible = {.end = second, .from = spec_.block, .until = std::min(third, ask_from_)}});
+      if (third < ask_from_) {
+        looks.Add({.visible = {.end = spec_.anchor, .from = third, .until = ask_from_}});
+      }
     }
     ops::Visible near = Near(of_model);
     near.until = ask_from_;

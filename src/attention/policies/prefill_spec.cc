@@ -13,9 +13,9 @@ namespace {
 constexpr std::string_view kWindow = "window:", kStar = "star", kStarWith = "star:";
 constexpr int64_t kUsualBlock = 32 << 10;
 
-// "block=N", "anchor=N", either or both.
+// "block=N", "anchor=N", "overlap=N", any of them.
 PrefillSpec ParseStar(std::string_view settings) {
-  std::optional<int64_t> block, anchor;
+  std::optional<int64_t> block, anchor, overlap;
   for (bool more = !settings.empty(); more;) {
     const size_t comma = settings.find(',');
     const std::string_view setting = settings.substr(0, comma);
@@ -23,26 +23,35 @@ PrefillSpec ParseStar(std::string_view settings) {
     if (more) settings.remove_prefix(comma + 1);
     const size_t equals = std::min(setting.find('='), setting.size());
     const std::string_view key = setting.substr(0, equals);
-    std::optional<int64_t>* const value = key == "block"    ? &block
-                                          : key == "anchor" ? &anchor
-                                                            : nullptr;
+    std::optional<int64_t>* const value = key == "block"     ? &block
+                                          : key == "anchor"  ? &anchor
+                                          : key == "overlap" ? &overlap
+                                                             : nullptr;
     const auto number = ParseTokenCount(setting.substr(std::min(equals + 1, setting.size())));
     if (value == nullptr || *value || !number) {
-      Throw(ErrorKind::kInput,
-            "star is star:block=N,anchor=N, each at most once and a number of tokens (for example "
-            "star:block=32K,anchor=8K), not {}",
-            Quote(setting));
+      Throw(
+          ErrorKind::kInput,
+          "star is star:block=N,anchor=N,overlap=N, each at most once and a number of tokens (for "
+          "example star:block=32K,anchor=8K), not {}",
+          Quote(setting));
     }
     *value = number;
   }
   PrefillSpec spec{.block = block.value_or(kUsualBlock)};
   spec.anchor = anchor.value_or(spec.block);
+  spec.overlap = overlap.value_or(0);
   if (spec.block < 1) Throw(ErrorKind::kInput, "star: a block of 0 tokens holds nothing");
   if (spec.anchor > spec.block) {
     Throw(ErrorKind::kInput,
           "star: an anchor of {} tokens is longer than a block of {}; the most that helps is a "
           "block's length",
           spec.anchor, spec.block);
+  }
+  if (spec.overlap > spec.block) {
+    Throw(ErrorKind::kInput,
+          "star: an overlap of {} tokens is longer than a block of {}, and then larger blocks do "
+          "the same",
+          spec.overlap, spec.block);
   }
   return spec;
 }
@@ -51,15 +60,16 @@ PrefillSpec ParseStar(std::string_view settings) {
 
 std::string PrefillSpec::ToString() const {
   if (!star()) return fmt::format("{}{}", kWindow, window - 1);
-  return fmt::format("{}block={},anchor={}", kStarWith, block, anchor);
+  return fmt::format("{}block={},anchor={}{}", kStarWith, block, anchor,
+                     overlap > 0 ? fmt::format(",overlap={}", overlap) : "");
 }
 
 std::string PrefillSpec::Explain() const {
   if (!star()) return fmt::format("a window: each token sees the {} before it", window - 1);
   return fmt::format(
-      "blocks of {} tokens: each token sees those before it in its own, and the first {} of the "
+      "blocks of {} tokens: each token sees those before it in its own{}, and the first {} of the "
       "text",
-      block, anchor);
+      block, overlap > 0 ? fmt::format(" and the {} before that", overlap) : "", anchor);
 }
 
 PrefillSpec ParsePrefill(std::string_view spec) {

@@ -29,6 +29,10 @@ TEST(PrefillSpecTest, SaysWhatARowOfTheContextSees) {
   expect_star("star:block=16K", 16384, 16384);
   expect_star("star:anchor=0", 32768, 0);
   expect_star("star:anchor=5,block=7", 7, 5);
+  const PrefillSpec overlapping = ParsePrefill("star:block=8K,overlap=1K");
+  EXPECT_EQ(overlapping.overlap, 1024);
+  EXPECT_EQ(overlapping.ToString(), "star:block=8192,anchor=8192,overlap=1024");
+  EXPECT_THAT(overlapping.Explain(), HasSubstr("and the 1024 before that"));
 }
 
 TEST(PrefillSpecTest, RefusesWhatIsNoWindow) {
@@ -51,6 +55,7 @@ TEST(PrefillSpecTest, RefusesWhatIsNoStar) {
   EXPECT_THAT(refused("star:block=3,block=4"), HasSubstr("not \"block=4\""));
   EXPECT_THAT(refused("star:block=0"), HasSubstr("a block of 0 tokens"));
   EXPECT_THAT(refused("star:block=10,anchor=11"), HasSubstr("longer than a block of 10"));
+  EXPECT_THAT(refused("star:block=10,overlap=11"), HasSubstr("overlap of 11 tokens is longer"));
 }
 
 }  // namespace

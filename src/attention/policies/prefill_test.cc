@@ -152,13 +152,14 @@ TEST(PrefillPolicyTest, ServesModelsWithLearnedPositions) {
 TEST(PrefillPolicyTest, AStarSeesItsBlockAndTheAnchor) {
   const AttentionGeometry rotary = TestGeometry(4, 2, 12, 8, {0, 5, 40});
   constexpr int64_t kBlock = 32;
-  for (const int64_t anchor : {0, 7, 32}) {
+  for (const auto& [anchor, overlap] : std::vector<std::pair<int64_t, int64_t>>{
+           {0, 0}, {7, 0}, {32, 0}, {7, 9}, {30, 9}, {32, 32}, {0, 5}}) {
     for (const AttentionGeometry& geometry : {rotary, WithAlibi(rotary, /*in_bf16=*/false)}) {
       const TestText text(geometry, kTokens, 6);
       const PolicyOptions options{
           .kv_type = DType::kF32,
           .context = kTokens,
-          .prefill = fmt::format("star:block={},anchor={}", kBlock, anchor)};
+          .prefill = fmt::format("star:block={},anchor={},overlap={}", kBlock, anchor, overlap)};
       for (const int64_t chunk : {1, 40, 150}) {
         const auto out = ReadText(*Make(geometry, options), text, kTokens, chunk);
         size_t index = 0;
@@ -168,13 +169,13 @@ TEST(PrefillPolicyTest, AStarSeesItsBlockAndTheAnchor) {
             const bool star = t < kAskFrom && of_model == 0;
             std::vector<SeenKey> keys;
             for (int64_t key = 0; key <= t; ++key) {
-              const bool seen = star ? key < anchor || key / kBlock == t / kBlock
+              const bool seen = star ? key < anchor || key >= t / kBlock * kBlock - overlap
                                      : of_model == 0 || t - key < of_model;
               if (seen) keys.push_back({key, key});
             }
             for (int64_t head = 0; head < 4; ++head) {
               for (const double expected : text.Attend(layer, head, t, t, keys)) {
-                ASSERT_NEAR(out[index++], expected, 2e-6) << "anchor " << anchor << ", token " << t;
+                ASSERT_NEAR(out[index++], expected, 2e-6) << options.prefill << ", token " << t;
               }
             }
           }
@@ -225,6 +226,13 @@ TEST(PrefillPolicyTest, AStarReadsItsBlockAndTheAnchor) {
     ReadText(*cache, text, length, 100);
     const int64_t anchor = length <= 200 ? 0 : 200;
     EXPECT_EQ(cache->Stats().read_bytes, (anchor + (length - 1) % 200 + 1) * row);
+  }
+  options.prefill += ",overlap=30";
+  const auto overlapping = Make(geometry, options, 2000);
+  for (int64_t length = 100; length <= 2000; length += 100) {
+    ReadText(*overlapping, text, length, 100);
+    const int64_t before = length <= 200 ? 0 : length <= 400 ? 200 : 230;
+    EXPECT_EQ(overlapping->Stats().read_bytes, (before + (length - 1) % 200 + 1) * row);
   }
 }
 

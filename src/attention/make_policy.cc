@@ -6,6 +6,7 @@
 #include "attention/policies/blocks.h"
 #include "attention/policies/dense.h"
 #include "attention/policies/prefill.h"
+#include "attention/policies/shard.h"
 #include "attention/policies/sinks.h"
 #include "base/error.h"
 
@@ -88,8 +89,11 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
           options.context, geometry.learned_positions);
   }
   auto policy = MakeKind(geometry, options);
-  if (options.prefill.empty()) return policy;
-  return MakePrefillPolicy(geometry, options.prefill, std::move(policy));
+  if (!options.prefill.empty()) {
+    policy = MakePrefillPolicy(geometry, options.prefill, std::move(policy));
+  }
+  if (options.ranks == nullptr || options.ranks->size() == 1) return policy;
+  return MakeShardPolicy(geometry, options, std::move(policy));
 }
 
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
@@ -107,7 +111,7 @@ std::unique_ptr<TextCache> MakeTextCache(const AttentionGeometry& geometry,
   // A text without an end has no length on which frequencies could depend.
   const int64_t context = policy->limit_tokens() == INT64_MAX ? 0 : options.context;
   return std::make_unique<TextCache>(geometry, std::move(policy), std::move(pool), context,
-                                     options.int8_products);
+                                     options.int8_products, options.ranks);
 }
 
 }  // namespace godwit

@@ -11,6 +11,7 @@
 #include "attention/geometry.h"
 #include "attention/policy.h"
 #include "attention/text_cache.h"
+#include "dist/communicator.h"
 #include "kv/kv_pool.h"
 #include "tensor/dtype.h"
 
@@ -24,6 +25,9 @@ struct PolicyOptions {
   // Empty, or how the context of a text is read (policies/prefill.h), whatever `spec` shows to what
   // asks about it.
   std::string prefill;
+  // The ranks that share every text, of which this is one; null or one: nobody else. They borrow
+  // nothing of a text, and all make the same steps behind its context.
+  std::shared_ptr<Communicator> ranks = {};
 };
 
 struct PolicyKind {

@@ -121,6 +121,12 @@ class AttentionPolicy {
   // a time.
   virtual int64_t alone_from(int64_t /*layer*/) const { return INT64_MAX; }
 
+  // What of the text is read next where it has `length` tokens: the positions before `begin`, which
+  // others read, it skips; and no step goes beyond `end`.
+  virtual ops::KvRange Reads(int64_t length) const { return {length, INT64_MAX}; }
+  // From this position on a row sees only what lies here: what it gets is that of all hosts merged.
+  virtual int64_t merged_from() const { return INT64_MAX; }
+
   // For every run of a step, before layer 0, and for a run that may follow; throws Error and
   // changes nothing if it cannot.
   virtual void Plan(const RowRun& /*run*/) {}

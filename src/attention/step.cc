@@ -4,7 +4,9 @@
 #include <cassert>
 #include <memory>
 
+#include "attention/merge_ranks.h"
 #include "base/error.h"
+#include "ops/attention_state.h"
 
 namespace godwit {
 namespace {
@@ -280,7 +282,14 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
                                                         .keys_move = look.keys_move,
                                                         .int8_products = text.int8_products_});
   }
-  return {.first_row = first_row, .rows = rows.rows, .position = rows.position, .sources = sources};
+  ops::AttentionRows result{
+      .first_row = first_row, .rows = rows.rows, .position = rows.position, .sources = sources};
+  if (rows.position >= text.policy_->merged_from()) {
+    const int64_t states = rows.rows * geometry_.shape.heads;
+    result.states =
+        exec_.workspace.Matrix<float>(states, ops::StateStride(geometry_.shape.head_dim)).data;
+  }
+  return result;
 }
 
 void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out) {
@@ -309,6 +318,11 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
     for (int64_t row = together; row < run.rows.rows; ++row) take(row, 1);
   }
   ops::Attention(exec_, geometry_.shape, geometry_.alibi, texts, input.sink_logits, out);
+  for (const ops::AttentionRows& text : texts) {
+    if (text.states == nullptr) continue;
+    FinishWithRanks(exec_, *RunWithRow(text.first_row).text->ranks_, geometry_.shape, text,
+                    input.sink_logits, out);
+  }
 }
 
 void AttentionStep::End() {

@@ -9,12 +9,14 @@
 namespace godwit {
 
 TextCache::TextCache(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> policy,
-                     std::shared_ptr<KvPool> pool, int64_t context, bool int8_products)
+                     std::shared_ptr<KvPool> pool, int64_t context, bool int8_products,
+                     std::shared_ptr<Communicator> ranks)
     : geometry_(geometry),
       policy_(std::move(policy)),
       cache_(std::move(pool)),
       rotary_(geometry.rotary, context),
-      int8_products_(int8_products) {}
+      int8_products_(int8_products),
+      ranks_(std::move(ranks)) {}
 
 TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> policy)
     : geometry_(other.geometry_),
@@ -22,6 +24,7 @@ TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> po
       cache_(other.cache_.Fork()),
       rotary_(other.rotary_),
       int8_products_(other.int8_products_),
+      ranks_(other.ranks_),
       answer_(other.answer_),
       reads_(other.reads_) {}
 
@@ -73,6 +76,12 @@ int64_t TextCache::GoesBackTo(int64_t length, int64_t answer) const {
 void TextCache::AskFrom(int64_t position, int64_t answer) {
   answer_ = answer;
   policy_->AskFrom(position, answer);
+  SkipOthers();
+}
+
+void TextCache::SkipOthers() {
+  const int64_t next = policy_->Reads(length()).begin;
+  if (next > length()) cache_.Skip(next);
 }
 
 void TextCache::Truncate(int64_t length) {
@@ -89,6 +98,7 @@ void TextCache::Truncate(int64_t length) {
 void TextCache::Append(int64_t tokens) {
   cache_.Append(tokens);
   cache_.Drop(policy_->Forgotten(std::max<int64_t>(0, length() - kTokensToGoBack)));
+  SkipOthers();
 }
 
 void TextCache::Accept(int64_t row) {

@@ -10,6 +10,7 @@
 #include "attention/geometry.h"
 #include "attention/policy.h"
 #include "attention/rotary_step.h"
+#include "dist/communicator.h"
 #include "kv/kv_cache.h"
 
 namespace godwit {
@@ -49,9 +50,10 @@ class TextCache {
   static constexpr int64_t kTokensToGoBack = kernels::kTileTokens;
 
   // context: the longest that the text will be, on which dynamic rotary frequencies depend.
-  // int8_products: as ops::AttentionSource has it.
+  // int8_products: as ops::AttentionSource has it. ranks: that share the text; null: nobody.
   TextCache(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> policy,
-            std::shared_ptr<KvPool> pool, int64_t context, bool int8_products);
+            std::shared_ptr<KvPool> pool, int64_t context, bool int8_products,
+            std::shared_ptr<Communicator> ranks = nullptr);
 
   // The same text, sharing its pages; what is appended to one, the other does not see.
   std::unique_ptr<TextCache> Fork() const;
@@ -66,6 +68,8 @@ class TextCache {
   // Tokens that went through, the next token's position in the text.
   int64_t length() const { return cache_.length(); }
   int64_t limit_tokens() const { return policy_->limit_tokens(); }
+  // A step may bring so many tokens at most.
+  int64_t MostNext() const { return policy_->Reads(length()).end - length(); }
 
   // As AttentionPolicy has it; 0 in the beginning, and no answer.
   void AskFrom(int64_t position, int64_t answer = INT64_MAX);
@@ -104,12 +108,15 @@ class TextCache {
   };
 
   void Append(int64_t tokens);
+  // What other ranks read.
+  void SkipOthers();
 
   AttentionGeometry geometry_;
   std::unique_ptr<AttentionPolicy> policy_;
   KvCache cache_;
   RotaryEncoding rotary_;
   bool int8_products_;
+  std::shared_ptr<Communicator> ranks_;
   int64_t answer_ = INT64_MAX;
   KvReads reads_;
 

@@ -91,6 +91,7 @@ KvCache::KvCache(KvCache&& other) noexcept
     : pool_(other.pool_),
       length_(std::exchange(other.length_, 0)),
       dropped_(std::exchange(other.dropped_, {0, 0})),
+      skipped_tiles_(std::exchange(other.skipped_tiles_, 0)),
       ids_(std::exchange(other.ids_, {})),
       data_(std::exchange(other.data_, {})),
       file_read_bytes_(std::exchange(other.file_read_bytes_, 0)) {}
@@ -99,6 +100,7 @@ KvCache& KvCache::operator=(KvCache other) noexcept {
   std::swap(pool_, other.pool_);
   std::swap(length_, other.length_);
   std::swap(dropped_, other.dropped_);
+  std::swap(skipped_tiles_, other.skipped_tiles_);
   std::swap(ids_, other.ids_);
   std::swap(data_, other.data_);
   std::swap(file_read_bytes_, other.file_read_bytes_);
@@ -109,9 +111,11 @@ KvCache KvCache::Fork() const {
   KvCache fork(pool_);
   fork.length_ = length_;
   fork.dropped_ = dropped_;
+  fork.skipped_tiles_ = skipped_tiles_;
   fork.file_read_bytes_ = file_read_bytes_;
   // Not the room that a step reserved and did not use: there both would write.
-  const auto entries = static_cast<std::ptrdiff_t>(HeldTiles(length_) * layout().layers);
+  const auto entries =
+      static_cast<std::ptrdiff_t>(std::min(HeldTiles(length_), tiles()) * layout().layers);
   fork.data_.assign(data_.begin(), data_.begin() + entries);
   fork.ids_.assign(ids_.begin(), ids_.begin() + entries);
   pool_->Share(fork.ids_);
@@ -195,11 +199,27 @@ void KvCache::Shrink(int64_t tiles) {
   data_.resize(entries);
 }
 
+void KvCache::Skip(int64_t position) {
+  assert(position >= length_ && dropped_.begin == dropped_.end);
+  Shrink(HeldTiles(length_));
+  length_ = position;
+  const auto entries = static_cast<size_t>(position / kTileTokens * layout().layers);
+  if (entries <= ids_.size()) return;
+  ids_.resize(entries, KvPool::kNoPage);
+  data_.resize(entries, nullptr);
+  CountSkipped();
+}
+
+void KvCache::CountSkipped() {
+  skipped_tiles_ = std::ranges::count(ids_, KvPool::kNoPage) / layout().layers;
+}
+
 void KvCache::Truncate(int64_t length) {
   assert(0 <= length && length <= length_);
   assert(length <= dropped_.begin || length >= dropped_.end);
   length_ = length;
   Shrink(HeldTiles(length));
+  if (skipped_tiles_ > 0) CountSkipped();
   if (length <= dropped_.begin) dropped_ = {0, 0};
 }
 

@@ -41,7 +41,9 @@ class KvCache {
   // Positions of which nothing is left, whole tiles.
   ops::KvRange dropped() const { return dropped_; }
   // Held in memory or in a file, also by pages that other caches share.
-  int64_t bytes() const { return std::ssize(ids_) * layout().page_bytes(); }
+  int64_t bytes() const {
+    return (std::ssize(ids_) - skipped_tiles_ * layout().layers) * layout().page_bytes();
+  }
 
   // Makes room to append `tokens`, in pages of its own. Throws Error(kMemory) with everything as it
   // was.
@@ -55,6 +57,9 @@ class KvCache {
 
   // The rows written at length(), length() + 1, ... belong to the text from now on.
   void Append(int64_t tokens) { length_ += tokens; }
+  // The text goes on at `position`: what lies between is held by others, and nobody looks at it
+  // here. Its whole tiles take no pages. Not of a text that has dropped any.
+  void Skip(int64_t position);
   // Forgets the positions >= length, which does not lie within dropped().
   void Truncate(int64_t length);
   // Gives back the whole tiles among these positions, which join or continue dropped().
@@ -80,6 +85,7 @@ class KvCache {
   KvPool::PageId PageOf(int64_t layer, int64_t tile) const;
   // Of a text of that length, without those that were dropped.
   int64_t HeldTiles(int64_t length) const;
+  void CountSkipped();
   void Grow(int64_t tiles);
   void Shrink(int64_t tiles);
   void OwnTail();
@@ -87,7 +93,8 @@ class KvCache {
   std::shared_ptr<KvPool> pool_;
   int64_t length_ = 0;
   ops::KvRange dropped_{0, 0};
-  // [tiles, layers], in order, without those that were dropped.
+  int64_t skipped_tiles_ = 0;
+  // [tiles, layers], in order, without those that were dropped; no pages where it was skipped.
   std::vector<KvPool::PageId> ids_;
   std::vector<std::byte*> data_;
   mutable int64_t file_read_bytes_ = 0;

@@ -483,5 +483,36 @@ TEST(KvCacheTest, ForksLiveInDifferentThreads) {
   }
 }
 
+// What others hold takes no pages, and what lies behind it is where it belongs; in a fork, too.
+TEST(KvCacheTest, SkippedPositionsTakeNoPages) {
+  const KvLayout layout = Layout(2, 1, 8, DType::kF32);
+  const auto pool = std::make_shared<KvPool>(layout);
+  {
+    KvCache cache(pool);
+    Read(cache, 1, 70);
+    cache.Reserve(500);  // room that nobody uses
+    cache.Skip(300);
+    Read(cache, 1, 40);
+    cache.Skip(64 * 10);
+    Read(cache, 1, 3);
+    EXPECT_EQ(cache.length(), 643);
+    EXPECT_EQ(cache.bytes(), (2 + 2 + 1) * 2 * layout.page_bytes());
+    KvCache fork = cache.Fork();
+    Read(fork, 1, 1);
+    for (const KvCache* one : {&cache, &fork}) {
+      const ops::KvView view = one->View(1);
+      for (const int64_t tile : {0, 1, 4, 5, 10}) EXPECT_TRUE(view.Holds(tile));
+      for (const int64_t tile : {2, 3, 6, 9, 11}) EXPECT_FALSE(view.Holds(tile));
+      EXPECT_EQ(Load(DType::kF32, view.Keys(0, 4), kernels::KeyAt(1, 3, 300 % 64)),
+                KeyOf(1, 1, 300, 0, 3));
+      EXPECT_EQ(Load(DType::kF32, view.Keys(0, 10), kernels::KeyAt(1, 3, 2)),
+                KeyOf(1, 1, 642, 0, 3));
+    }
+    cache.Truncate(0);
+    EXPECT_EQ(cache.bytes(), 0);
+  }
+  EXPECT_EQ(pool->budget().used(), 0);
+}
+
 }  // namespace
 }  // namespace godwit

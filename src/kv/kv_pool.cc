@@ -113,12 +113,15 @@ KvPool::PageId KvPool::TakeOne() {
 
 void KvPool::Share(std::span<const PageId> ids) {
   const std::lock_guard lock(mutex_);
-  for (const PageId id : ids) ++References(id);
+  for (const PageId id : ids) {
+    if (id != kNoPage) ++References(id);
+  }
 }
 
 void KvPool::Release(std::span<const PageId> ids) noexcept {
   const std::lock_guard lock(mutex_);
   for (const PageId id : ids) {
+    if (id == kNoPage) continue;
     assert(References(id) > 0);
     if (--References(id) > 0) continue;
     FreeSlot(id);
@@ -151,6 +154,7 @@ std::vector<KvFile::Page*> KvPool::FilePagesOf(std::span<const PageId> ids) cons
   std::vector<KvFile::Page*> pages;
   pages.reserve(ids.size());
   for (const PageId id : ids) {
+    if (id == kNoPage) continue;
     pages.push_back(&(*slabs_[id / pages_per_slab_].file)[id % pages_per_slab_]);
   }
   return pages;
@@ -165,7 +169,7 @@ int64_t KvPool::WillRead(std::span<const PageId> ids, int64_t begin, int64_t end
 }
 
 int64_t KvPool::BytesInMemory(std::span<const PageId> ids) const {
-  if (!file_) return std::ssize(ids) * layout_.page_bytes();
+  if (!file_) return (std::ssize(ids) - std::ranges::count(ids, kNoPage)) * layout_.page_bytes();
   std::unique_lock lock(mutex_);
   const auto pages = FilePagesOf(ids);
   lock.unlock();

@@ -22,6 +22,8 @@ namespace godwit {
 class KvPool {
  public:
   using PageId = uint32_t;
+  // In a list of pages: a place without one.
+  static constexpr PageId kNoPage = UINT32_MAX;
   struct Page {
     PageId id;
     std::byte* data;  // 64-byte aligned, page_bytes() of what was there before

@@ -175,6 +175,11 @@ class Attender {
   // query, whoever added up its keys.
   void Finish(const AttentionRows& text, const RowBlock& block, float* states,
               MatrixView<float> out) const {
+    if (text.states != nullptr) {
+      const int64_t first = block.kv_head * RowsPerHead(text) + block.begin;
+      std::copy_n(states, block.rows() * stride_, text.states + first * stride_);
+      return;
+    }
     for (int64_t row = block.begin; row < block.end; ++row) {
       const int64_t head = block.kv_head * group_ + row % group_;
       FinishState(exec_.kernels, shape_.head_dim,

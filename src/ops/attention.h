@@ -35,6 +35,7 @@ struct KvView {
   const std::byte* const* pages;  // of this layer: that in slot i is pages[i * page_stride]
   int64_t page_stride;
   int64_t slots;
+  // Tiles that were never there have a null page.
   // Tiles that are no longer there; those behind follow those before in the slots.
   int64_t dropped_begin = 0;
   int64_t dropped_end = 0;
@@ -46,7 +47,8 @@ struct KvView {
     return tile < dropped_begin ? tile : tile - (dropped_end - dropped_begin);
   }
   bool Holds(int64_t tile) const {
-    return (tile < dropped_begin || tile >= dropped_end) && Slot(tile) < slots;
+    return (tile < dropped_begin || tile >= dropped_end) && Slot(tile) < slots &&
+           pages[Slot(tile) * page_stride] != nullptr;
   }
   const std::byte* Keys(int64_t head, int64_t tile) const {
     assert(Holds(tile));
@@ -118,6 +120,9 @@ struct AttentionRows {
   int64_t rows;
   int64_t position;  // of the first, in the text
   std::span<const AttentionSource> sources;
+  // Null, or where the rows' states (attention_state.h) go instead of to `out`, for who merges them
+  // with those over other keys: [rows * heads, StateStride(head_dim)], in head-major order.
+  float* states = nullptr;
 };
 
 struct AttentionShape {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 
 namespace godwit::ops {
 
@@ -22,6 +23,27 @@ void MergeStates(const kernels::KernelTable& kernels, int64_t head_dim, int64_t 
   const int64_t stride = StateStride(head_dim);
   for (int64_t row = 0; row < rows; ++row) {
     kernels.merge_state(from + row * stride, head_dim, into + row * stride);
+  }
+}
+
+void PackStates(int64_t head_dim, int64_t rows, const float* states, float* packed) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* const state = states + row * StateStride(head_dim);
+    float* const to = packed + row * PackedState(head_dim);
+    to[0] = state[0];
+    to[1] = std::accumulate(state + kernels::kStateLanes, state + kernels::kStateHeader, 0.0f);
+    std::copy_n(state + kernels::kStateHeader, head_dim, to + 2);
+  }
+}
+
+void UnpackStates(int64_t head_dim, int64_t rows, const float* packed, float* states) {
+  ClearStates(head_dim, rows, states);
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* const from = packed + row * PackedState(head_dim);
+    float* const state = states + row * StateStride(head_dim);
+    state[0] = from[0];
+    state[kernels::kStateLanes] = from[1];
+    std::copy_n(from + 2, head_dim, state + kernels::kStateHeader);
   }
 }
 

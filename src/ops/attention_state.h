@@ -34,6 +34,14 @@ void ClearStates(int64_t head_dim, int64_t rows, float* states);
 void MergeStates(const kernels::KernelTable& kernels, int64_t head_dim, int64_t rows,
                  const float* from, float* into);
 
+// A state on its way to another host: m, l and a, side by side.
+constexpr int64_t PackedState(int64_t head_dim) { return head_dim + 2; }
+
+// packed [rows, PackedState(head_dim)]; states [rows, StateStride(head_dim)]. What is unpacked has
+// the same l in one lane.
+void PackStates(int64_t head_dim, int64_t rows, const float* states, float* packed);
+void UnpackStates(int64_t head_dim, int64_t rows, const float* packed, float* states);
+
 // out [head_dim]: what the query gets, zeros if it saw nothing. sink_logit: null for none.
 void FinishState(const kernels::KernelTable& kernels, int64_t head_dim, const float* sink_logit,
                  float* state, float* out);

@@ -167,5 +167,25 @@ TEST_P(AttentionStateTest, ASinkLogitEntersOnceInTheEnd) {
 
 GODWIT_FOR_EVERY_ISA(AttentionStateTest);
 
+// On its way to another host a state keeps its maximum and its sums; l may be rounded once.
+TEST_P(AttentionStateTest, APackedStateSaysTheSame) {
+  for (const int64_t dim : kDims) {
+    State total(dim);
+    for (const State& key : Keys(dim, 40, 5)) total = Merged(key, total);
+    for (const State& state : {total, State(dim)}) {
+      std::vector<float> packed(static_cast<size_t>(PackedState(dim)));
+      PackStates(dim, 1, state.values.data(), packed.data());
+      State unpacked(dim);
+      UnpackStates(dim, 1, packed.data(), unpacked.values.data());
+      EXPECT_EQ(unpacked.values[0], state.values[0]);
+      EXPECT_TRUE(std::equal(unpacked.values.begin() + kernels::kStateHeader,
+                             unpacked.values.begin() + kernels::kStateHeader + dim,
+                             state.values.begin() + kernels::kStateHeader));
+      const auto expected = Finish(state), out = Finish(unpacked);
+      for (size_t d = 0; d < out.size(); ++d) EXPECT_NEAR(out[d], expected[d], 1e-6);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace godwit::ops

@@ -1,0 +1,126 @@
+#include "attention/policies/shard.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "attention/policies/prefill_spec.h"
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+class ShardPolicy : public AttentionPolicy {
+ public:
+  ShardPolicy(int rank, int ranks, const PrefillSpec& spec, std::unique_ptr<AttentionPolicy> alone)
+      : rank_(rank), ranks_(ranks), spec_(spec), alone_(std::move(alone)) {}
+
+  std::string name() const override { return alone_->name(); }
+  std::string Explain() const override {
+    return fmt::format("{} Its blocks are spread over {} ranks.", alone_->Explain(), ranks_);
+  }
+  int64_t limit_tokens() const override { return alone_->limit_tokens(); }
+  int64_t most_kept() const override { return alone_->most_kept(); }
+  ops::KvRange Forgotten(int64_t length) const override { return alone_->Forgotten(length); }
+  int64_t SeenKeys(int64_t layer, int64_t position) const override {
+    return alone_->SeenKeys(layer, position);
+  }
+  bool tells_question() const override { return true; }
+
+  void AskFrom(int64_t position, int64_t answer) override {
+    alone_->AskFrom(position, answer);
+    ask_from_ = position;
+    const int64_t blocks = (position + spec_.block - 1) / spec_.block;
+    if (blocks < ranks_) {
+      Throw(ErrorKind::kInput,
+            "a context of {} tokens has {} block{} of {}, too few for {} ranks: let there be fewer "
+            "ranks, or blocks of {} tokens at most",
+            position, blocks, blocks == 1 ? "" : "s", spec_.block, ranks_,
+            std::max<int64_t>(1, position / ranks_));
+    }
+    const auto first_block = [&](int64_t rank) {
+      return rank * (blocks / ranks_) + std::min(rank, blocks % ranks_);
+    };
+    mine_.begin = first_block(rank_) * spec_.block;
+    mine_.end = std::min(first_block(rank_ + 1) * spec_.block, position);
+  }
+
+  // The anchor, the blocks, the question.
+  ops::KvRange Reads(int64_t length) const override {
+    const std::array<ops::KvRange, 3> parts = {
+        {{0, rank_ == 0 ? 0 : spec_.anchor}, mine_, {ask_from_, INT64_MAX}}};
+    const auto next = std::ranges::upper_bound(parts, length, {}, &ops::KvRange::end);
+    return {std::max(length, next->begin), next->end};
+  }
+  int64_t merged_from() const override { return ask_from_; }
+
+  void Plan(const RowRun& run) override { alone_->Plan(run); }
+  Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
+    const Looks all = alone_->Select(run, layer, queries);
+    if (run.position < ask_from_) return all;
+    Looks here;
+    here.AddRead(all.read_bytes());
+    for (Look look : all.span()) {
+      look.visible.begin = std::max(look.visible.begin, mine_.begin);
+      if (rank_ + 1 < ranks_) look.visible.end = std::min(look.visible.end, mine_.end);
+      here.Add(look);
+    }
+    return here;
+  }
+
+  void Accept(int64_t length, std::span<const int64_t> path) override {
+    alone_->Accept(length, path);
+  }
+  void Truncate(int64_t length) override { alone_->Truncate(length); }
+  // Another question would move the blocks to other ranks.
+  int64_t GoesBackTo(int64_t /*length*/, int64_t /*answer*/) const override { return 0; }
+  int64_t bytes() const override { return alone_->bytes(); }
+
+  std::unique_ptr<AttentionPolicy> Fork() const override {
+    auto fork = std::make_unique<ShardPolicy>(rank_, ranks_, spec_, alone_->Fork());
+    fork->ask_from_ = ask_from_;
+    fork->mine_ = mine_;
+    return fork;
+  }
+
+ private:
+  int64_t rank_;
+  int64_t ranks_;
+  PrefillSpec spec_;
+  std::unique_ptr<AttentionPolicy> alone_;
+  int64_t ask_from_ = 0;
+  ops::KvRange mine_{0, 0};  // of the context
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geometry,
+                                                 const PolicyOptions& options,
+                                                 std::unique_ptr<AttentionPolicy> alone) {
+  const int ranks = options.ranks->size();
+  const PrefillSpec spec = options.prefill.empty() ? PrefillSpec() : ParsePrefill(options.prefill);
+  if (!spec.star()) {
+    Throw(ErrorKind::kInput, "{} ranks share a context that is read by blocks: by star, not {}",
+          ranks, options.prefill.empty() ? "as one text" : "by " + spec.ToString());
+  }
+  if (options.spec != "dense") {
+    Throw(ErrorKind::kUnsupported,
+          "{} ranks share a context of which every token is kept and seen: the KV policy \"{}\" "
+          "chooses among keys that lie elsewhere; only dense works there",
+          ranks, options.spec);
+  }
+  if (geometry.learned_positions != 0) {
+    Throw(ErrorKind::kUnsupported,
+          "a model with learned positions, for {} tokens, has no context that is worth {} ranks",
+          geometry.learned_positions, ranks);
+  }
+  if (std::ranges::any_of(geometry.windows, [](int64_t window) { return window != 0; })) {
+    Throw(
+        ErrorKind::kUnsupported,
+        "a model with a sliding window of its own sees across blocks, which {} ranks do not share",
+        ranks);
+  }
+  return std::make_unique<ShardPolicy>(options.ranks->rank(), ranks, spec, std::move(alone));
+}
+
+}  // namespace godwit

@@ -1,0 +1,25 @@
+// A text whose context lies on several ranks: this one reads and keeps some of its blocks.
+//
+// Star Attention on many hosts (arXiv 2411.17116, section 2). The blocks of the context go to the
+// ranks in order, as many to each, the first ones with one more. Every rank computes the anchor's
+// keys by itself, and reads its blocks behind them. The question and the answer go through all
+// ranks; each shows them its blocks, and the last one their own keys, too.
+#pragma once
+
+#include <memory>
+
+#include "attention/geometry.h"
+#include "attention/make_policy.h"
+#include "attention/policy.h"
+
+namespace godwit {
+
+// alone: how the text would be read and asked on one host. Throws Error(kInput) unless
+// options.prefill is a star, and Error(kUnsupported) for a model or a policy that needs keys of
+// other ranks in another way. The policy's AskFrom throws Error(kInput) for fewer blocks than
+// ranks.
+std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geometry,
+                                                 const PolicyOptions& options,
+                                                 std::unique_ptr<AttentionPolicy> alone);
+
+}  // namespace godwit

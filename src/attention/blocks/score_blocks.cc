@@ -1,10 +1,12 @@
 #include "attention/blocks/score_blocks.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <utility>
 
 #include "ops/alibi.h"
 #include "ops/quantize.h"
@@ -68,11 +70,11 @@ struct SignTables {
     for (int64_t group = 0; group < sums.cols / kPatterns; ++group) {
       float* const sum = sums.Row(head) + group * kPatterns;
       const auto end = static_cast<size_t>(group * 4 + 4);
-      for (unsigned pattern = 0; pattern < kPatterns; ++pattern) {
-        sum[pattern] = 0;
-        for (size_t d = end - 4; d < std::min(end, q.size()); ++d) {
-          const bool above = (pattern >> d % 4 & 1) != 0;
-          sum[pattern] += q[d] * (above ? levels.above[d] : levels.below[d]);
+      std::fill_n(sum, kPatterns, 0.0f);
+      for (size_t d = end - 4; d < std::min(end, q.size()); ++d) {
+        const float above = q[d] * levels.above[d], below = q[d] * levels.below[d];
+        for (size_t pattern = 0; pattern < kPatterns; ++pattern) {
+          sum[pattern] += (pattern >> d % 4 & 1) != 0 ? above : below;
         }
       }
       finite &= std::isfinite(sum[0]) && std::isfinite(sum[kPatterns - 1]);
@@ -211,17 +213,24 @@ void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
 void BlockScorer::ScoreSigns(int64_t kv_head, int64_t begin, int64_t end,
                              MatrixView<float> scores) const {
   const int64_t head = kv_head * group_;
+  std::array<const uint8_t*, kAhead> ahead;
+  for (int64_t i = begin; i < std::min(end, begin + kAhead); ++i) {
+    ahead[static_cast<size_t>(i % kAhead)] = index_.Signs(layer_, kv_head, i);
+  }
   for (int64_t i = begin; i < end; ++i) {
+    const uint8_t*& next = ahead[static_cast<size_t>(i % kAhead)];
+    const uint8_t* const signs =
+        std::exchange(next, i + kAhead < end ? index_.Signs(layer_, kv_head, i + kAhead) : nullptr);
     kernels_.score_signs(
         {.tables = tables_.Row(head),
          .fine = has_fine_[static_cast<size_t>(kv_head)] ? fine_.Row(head) : nullptr,
          .offsets = &sums_[static_cast<size_t>(head)],
          .rows = group_,
          .groups = SignGroups(geometry_.shape.head_dim),
-         .signs = index_.Signs(layer_, kv_head, i),
+         .signs = signs,
          .scores = scores.Row(0) + i - begin,
          .scores_stride = scores.stride,
-         .next = i + kAhead < end ? index_.Signs(layer_, kv_head, i + kAhead) : nullptr});
+         .next = next});
   }
   for (int64_t row = 0; row < group_; ++row) {
     float* const score = scores.Row(row);

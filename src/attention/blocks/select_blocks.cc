@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <functional>
 #include <limits>
-#include <numeric>
 
 #include "attention/blocks/score_blocks.h"
 
@@ -29,14 +29,21 @@ void ToBlocks(int64_t parts, const BlockChoice& choice, float* worth) {
   }
 }
 
-void Choose(const float* worth, const BlockChoice& choice, std::span<int32_t> order,
+// order: room for the worth of all blocks.
+void Choose(const float* worth, const BlockChoice& choice, std::span<float> order,
             std::span<int32_t> chosen) {
-  std::iota(order.begin(), order.end(), static_cast<int32_t>(choice.first));
-  std::ranges::nth_element(order, order.begin() + choice.count, [&](int32_t a, int32_t b) {
-    return worth[a] != worth[b] ? worth[a] > worth[b] : a < b;
-  });
-  std::copy_n(order.begin(), chosen.size(), chosen.begin());
-  std::ranges::sort(chosen);
+  if (chosen.empty()) return;
+  std::copy_n(worth + choice.first, order.size(), order.begin());
+  const auto last = order.begin() + choice.count - 1;
+  std::ranges::nth_element(order, last, std::ranges::greater{});
+  const float least = *last;
+  int64_t equal = std::count(order.begin(), last + 1, least);  // that are chosen
+  auto next = chosen.begin();
+  for (int64_t block = choice.first; next != chosen.end(); ++block) {
+    if (worth[block] > least || (worth[block] == least && equal-- > 0)) {
+      *next++ = static_cast<int32_t>(block);
+    }
+  }
 }
 
 }  // namespace
@@ -55,7 +62,7 @@ void SelectBlocks(const Exec& exec, const AttentionGeometry& geometry, const Blo
   ScoreBlocks(exec, geometry, index, layer, q, position, choice.last, scores);
   const int64_t heads = geometry.shape.heads / chosen.rows;  // that choose together
   const auto worth = exec.workspace.Matrix<float>(chosen.rows, parts);
-  const auto order = exec.workspace.Matrix<int32_t>(chosen.rows, choice.last - choice.first);
+  const auto order = exec.workspace.Matrix<float>(chosen.rows, choice.last - choice.first);
   exec.Parallel(chosen.rows, [&](int64_t i) {
     std::fill_n(worth.Row(i), parts, -std::numeric_limits<float>::infinity());
     for (int64_t head = i * heads; head < (i + 1) * heads; ++head) {

@@ -112,10 +112,9 @@ std::shared_ptr<KvPool> Engine::Impl::PoolOf(DType kv_type) const {
                          : std::make_shared<KvPool>(layout, kv_budget_);
     const int64_t least = made->layout().BytesFor(1);
     if (least > kv_budget_->bytes()) {
-      Throw(ErrorKind::kMemory,
-            "KV memory of {}, but the smallest cache, {} tokens in {}, takes {}",
-            FormatBytes(kv_budget_->bytes()), kernels::kTileTokens, Name(kv_type),
-            FormatBytes(least));
+      Throw(ErrorKind::kMemory, "KV {} of {}, but the smallest cache, {} tokens in {}, takes {}",
+            kv_file_ ? "file" : "memory", FormatBytes(kv_budget_->bytes()), kernels::kTileTokens,
+            Name(kv_type), FormatBytes(least));
     }
     kv_pool = std::move(made);
   }

@@ -64,6 +64,7 @@ void AddSpecFlags(CommandLine& line, SessionOptions& options, bool takes_recompu
   line.Add({.names = "--kv",
             .value = "SPEC",
             .help = "what is kept of the text. " + policies +
+                    (is_verbs_own ? "" : "; godwit inspect --kv SPEC explains one") +
                     (kvs == nullptr ? "" : "; may be repeated, to compare them"),
             .fallback = is_verbs_own ? "" : options.kv,
             .choices = usages,

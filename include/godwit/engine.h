@@ -48,6 +48,11 @@ struct LoadOptions {
   int64_t kv_file_bytes = 0;
   // Tokens that one step of the model reads at most, of all requests together.
   int64_t step_tokens = 512;
+  // The processes that mpirun has started, ranks, each with an engine of the same model, share the
+  // context of every text: SessionOptions::prefill says in which blocks. All of them make the same
+  // calls in the same order, one at a time; the prompt, and what is chosen, are those of rank 0.
+  // An error or a wish to stop of one ends the work of all.
+  bool mpi = false;
 
   // Called from the loading thread, with bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;

@@ -11,6 +11,7 @@
 #include "cli/options/help.h"
 #include "cli/terminal/output.h"
 #include "cli/verbs.h"
+#include "dist/mpi.h"
 #include "godwit/version.h"
 
 namespace godwit::cli {
@@ -111,6 +112,10 @@ int RunVerb(std::span<const std::string> arguments) {
   // "help eval tasks" is "eval tasks --help".
   std::vector<std::string> rest(arguments.begin() + (help ? 1 : 0), arguments.end());
   if (help) rest.emplace_back("--help");
+  if (MpiSize() > 1 && !help && verb->run != Run) {
+    Throw(ErrorKind::kUnsupported, "{} ranks were started, which only godwit run makes use of",
+          MpiSize());
+  }
   try {
     return verb->run(rest);
   } catch (const HelpRequest& request) {

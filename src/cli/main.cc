@@ -13,12 +13,23 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output.h"
 #include "cli/verbs.h"
+#include "dist/mpi.h"
 
 namespace {
 
 int Fail(int code, std::string_view message) {
-  godwit::cli::WriteStatus("godwit: " + std::string(message) + "\n");
+  const int rank = godwit::MpiRank();
+  const std::string who = rank == 0 ? "" : "rank " + std::to_string(rank) + ": ";
+  godwit::cli::WriteStatus("godwit: " + who + std::string(message) + "\n");
   return code;
+}
+
+// What all ranks find alike, or have from each other.
+bool RankZeroSays(const godwit::Error& error) {
+  return error.data().code == godwit::ErrorCode::kOtherRank ||
+         error.kind() == godwit::ErrorKind::kInput ||
+         error.kind() == godwit::ErrorKind::kUnsupported ||
+         error.kind() == godwit::ErrorKind::kCancelled;
 }
 
 }  // namespace
@@ -27,11 +38,13 @@ int main(int argc, char** argv) {
   using namespace godwit::cli;
   PrepareStreams();
   HandleSignals();
+  if (godwit::MpiRank() != 0) LeaveTalkToRankZero();
   try {
     return RunVerb(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const ClosedPipe&) {
     return ExitCode(godwit::ErrorKind::kIo);
   } catch (const godwit::Error& error) {
+    if (godwit::MpiRank() != 0 && RankZeroSays(error)) return ExitCode(error.kind());
     return Fail(ExitCode(error.kind()), WithHint(error));
   } catch (const std::filesystem::filesystem_error& error) {
     // A path that cannot even be looked at: too long, not permitted, a circle of links.

@@ -25,6 +25,7 @@
 #include "cli/terminal/sampler_summary.h"
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
+#include "dist/mpi.h"
 
 namespace godwit::cli {
 namespace {
@@ -179,7 +180,8 @@ int Run(std::span<const std::string> arguments) {
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   generate.query_tokens = options.query_tokens;
-  const std::string text = RequirePrompt(options.text);
+  const bool leads = MpiRank() == 0;  // the others have its prompt, and no standard input
+  const std::string text = leads ? RequirePrompt(options.text) : "";
   generate.top_logprobs = options.logprobs;
 
   // No plain dialogue in its place, as in godwit chat: a program that asks for a model's own frame
@@ -193,7 +195,7 @@ int Run(std::span<const std::string> arguments) {
       TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());
   generate.sampler = sampler.options;
   Session session = engine.NewSession(options.session);
-  const auto prompt = MakePrompt(engine, session, options, text);
+  const auto prompt = leads ? MakePrompt(engine, session, options, text) : std::vector<int32_t>();
   const auto results =
       options.samples > 0 ? GenerateSamples(engine, options, prompt, generate)
                           : std::vector{GenerateOne(options, prompt, std::move(generate), session)};

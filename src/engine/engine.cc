@@ -8,8 +8,10 @@
 #include "base/numa.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/model_folder.h"
+#include "dist/mpi.h"
 #include "engine/engine_impl.h"
 #include "engine/generation_impl.h"
+#include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
 #include "model/decoder.h"
 #include "model/loader.h"
@@ -34,13 +36,16 @@ std::vector<int> Cpus(const LoadOptions& options) {
 
 }  // namespace
 
-Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options)
+Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
+                   std::shared_ptr<Communicator> all_ranks)
     : folder(model_folder),
+      ranks(std::move(all_ranks)),
       isa(kernels::SelectIsa(options.isa)),
       cpus(Cpus(options)),
       pool(ThreadCount(options.threads), cpus),
       template_choice_(options.chat_template) {
   const ModelFolder opened(folder);
+  if (ranks != nullptr) AgreeOnModel(*ranks, folder);
   spec = opened.spec();
   const auto warn = [&](const std::string& warning) {
     if (options.on_warning) options.on_warning(warning);
@@ -143,6 +148,12 @@ const Tokenizer& Engine::Impl::RequireTokenizer() const {
   return *tokenizer;
 }
 
+void Engine::Impl::RefuseWithRanks(const char* what) const {
+  if (ranks == nullptr) return;
+  Throw(ErrorKind::kUnsupported, "{} ranks continue one text at a time, and cannot {}",
+        ranks->size(), what);
+}
+
 const ChatTemplate* Engine::Impl::FindChatTemplate() const {
   const std::lock_guard lock(finding_template_);
   if (!template_found_) {
@@ -153,7 +164,7 @@ const ChatTemplate* Engine::Impl::FindChatTemplate() const {
 }
 
 Engine::Engine(const std::string& folder, const LoadOptions& options)
-    : impl_(std::make_shared<Impl>(folder, options)) {}
+    : impl_(std::make_shared<Impl>(folder, options, options.mpi ? JoinMpi() : nullptr)) {}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
@@ -167,6 +178,7 @@ Generation Engine::Submit(std::span<const int32_t> prompt, const GenerateOptions
   if (options.on_text || options.on_progress) {
     Throw(ErrorKind::kInput, "a submitted request tells by its events, and has no callbacks");
   }
+  impl_->RefuseWithRanks("serve requests side by side");
   auto plan = std::make_shared<const TextPlan>(*impl_, session);
   std::vector<int32_t> text = plan->WithSink(prompt);
   auto request = impl_->NewRequest(std::move(plan), std::move(text), options,

@@ -10,6 +10,7 @@
 
 #include "base/function_ref.h"
 #include "base/thread_pool.h"
+#include "dist/communicator.h"
 #include "engine/interrupt.h"
 #include "engine/scheduler.h"
 #include "engine/text_plan.h"
@@ -29,7 +30,9 @@ namespace godwit {
 // themselves.
 class Engine::Impl {
  public:
-  Impl(const std::string& folder, const LoadOptions& options);
+  // ranks: that share every text; null: nobody.
+  Impl(const std::string& folder, const LoadOptions& options,
+       std::shared_ptr<Communicator> ranks = nullptr);
   // For tests: any model, any tokenizer (may be null).
   Impl(std::unique_ptr<const LanguageModel> model, DecoderSpec spec,
        std::unique_ptr<const Tokenizer> tokenizer, SpecialTokens special,
@@ -48,11 +51,14 @@ class Engine::Impl {
 
   // Throws Error(kUnsupported) if the folder had no tokenizer.json.
   const Tokenizer& RequireTokenizer() const;
+  // Throws Error(kUnsupported) where ranks share the texts, for what one rank does alone.
+  void RefuseWithRanks(const char* what) const;
   // Null where the model has none. Read when it is first asked for: a broken one stands in the way
   // of chats only.
   const ChatTemplate* FindChatTemplate() const;
 
   std::string folder;
+  std::shared_ptr<Communicator> ranks;
   DecoderSpec spec;
   SamplerDefaults sampler_defaults;
   WeightTypes weight_types{.layers = DType::kF32, .head = DType::kF32};

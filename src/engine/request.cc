@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/next_look.h"
+#include "engine/led_strategy.h"
 #include "generate/autoregressive.h"
 #include "generate/reading.h"
 
@@ -78,6 +79,9 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
     on_states_ = [this](MatrixView<const float> states) { KeepStates(states); };
   } else {
     strategy_ = std::make_unique<Autoregressive>();
+  }
+  if (plan_->ranks() != nullptr) {
+    strategy_ = std::make_unique<LedStrategy>(plan_->ranks(), std::move(strategy_));
   }
   if (options_.top_logprobs >= 0) {
     on_logits_ = [this](MatrixView<const float> logits) {
@@ -272,7 +276,14 @@ void Request::PostProgress() {
   });
 }
 
+void Request::LeaveRanks(std::string_view why) noexcept {
+  if (plan_->ranks() != nullptr) plan_->ranks()->Leave(why);
+}
+
 void Request::Finish(FinishReason reason) {
+  if (reason == FinishReason::kCancelled || reason == FinishReason::kTimeout) {
+    LeaveRanks("it was asked to stop");
+  }
   std::string text;
   std::exception_ptr error;
   try {
@@ -301,7 +312,14 @@ void Request::FinishResult(FinishReason reason, std::string& text) {
   result_.predicted_ms = watch_.ms() - result_.prompt_ms;
 }
 
-void Request::Fail(std::exception_ptr error) { SetDone(std::move(error)); }
+void Request::Fail(std::exception_ptr error) {
+  try {
+    if (plan_->ranks() != nullptr) std::rethrow_exception(error);
+  } catch (const std::exception& why) {
+    LeaveRanks(why.what());
+  }
+  SetDone(std::move(error));
+}
 
 void Request::Post(FunctionRef<void(Event&)> add) {
   {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -115,6 +116,8 @@ class Request {
   // Makes the request done; what was cached stays for TakeCache.
   void Finish(FinishReason reason);
   void Fail(std::exception_ptr error);
+  // Ranks that share the text learn that this one does not go on with it.
+  void LeaveRanks(std::string_view why) noexcept;
 
  private:
   enum class State { kWaiting, kRunning, kDone };

@@ -255,11 +255,18 @@ void Scheduler::Step() {
                          return part.request->Expired().has_value();
                        });
   if (!expired) {
+    std::exception_ptr error;
     try {
       Compute(parts_);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kCancelled) ComputeOneByOne();
+    } catch (const Error& caught) {
+      if (caught.kind() != ErrorKind::kCancelled) error = std::current_exception();
     } catch (...) {
+      error = std::current_exception();
+    }
+    if (error && parts_.front().request->plan().ranks() != nullptr) {
+      // Ranks take one text through a step, and none can take it again alone.
+      Fail(parts_.front().request, std::move(error));
+    } else if (error) {
       ComputeOneByOne();
     }
   }

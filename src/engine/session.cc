@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "engine/engine_impl.h"
+#include "engine/shared_tokens.h"
 
 namespace godwit {
 
@@ -55,8 +56,13 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
                                        const GenerateOptions& options) {
   const std::lock_guard lock(mutex_);
   interrupt_->Reset();  // it was meant for an earlier call
-  const auto request = engine_->NewRequest(plan_, plan_->WithSink(prompt), options, interrupt_,
-                                           RequestKind::kOfSession);
+  std::vector<int32_t> text = plan_->WithSink(prompt);
+  if (engine_->ranks != nullptr) {
+    AgreeOnOptions(*engine_->ranks, *plan_, options);
+    text = TokensOfRankZero(*engine_->ranks, text);
+  }
+  const auto request =
+      engine_->NewRequest(plan_, std::move(text), options, interrupt_, RequestKind::kOfSession);
   // The last token is read again in any case: its logits begin the output.
   request->GoOnFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
   Follow(request, [&](const Event& event) {
@@ -73,6 +79,7 @@ void Session::Impl::Logits(std::span<const int32_t> tokens,
                            const std::function<void(int64_t, std::span<const float>)>& row,
                            int64_t first,
                            const std::function<void(const PromptProgress&)>& on_progress) {
+  engine_->RefuseWithRanks("give the logits of a text");
   const std::lock_guard lock(mutex_);
   interrupt_->Reset();  // it was meant for an earlier call
   const std::vector<int32_t> text = plan_->WithSink(tokens);

@@ -25,7 +25,8 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
       options_{.spec = options.kv,
                .kv_type = ChooseKvType(options.kv_type, engine.weight_types),
                .context = ContextOf(options, engine.spec),
-               .prefill = options.prefill},
+               .prefill = options.prefill,
+               .ranks = engine.ranks},
       chunk_tokens_(options.chunk_tokens) {
   options_.int8_products = ChooseInt8Attention(options.int8_attention, options_.kv_type);
   if (chunk_tokens_ < 1 || chunk_tokens_ > 1 << 20) {

@@ -37,6 +37,9 @@ class TextPlan {
   // Whether a text of one plan may go on from the cache of the other, as far as they are ReadAlike.
   bool SharesWith(const TextPlan& other) const;
 
+  const PolicyOptions& options() const { return options_; }
+  const std::shared_ptr<Communicator>& ranks() const { return options_.ranks; }
+
   // Where the question begins (AttentionPolicy::AskFrom) in a text of `tokens`, the last
   // `query_tokens` of them; 0 where both are shown the same.
   int64_t AskFrom(int64_t tokens, int64_t query_tokens) const;

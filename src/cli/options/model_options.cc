@@ -14,6 +14,7 @@
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
+#include "dist/mpi.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
 
@@ -162,6 +163,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .kv_file_bytes = options.kv_memory.file_bytes,
        // -ub asks for pieces of that size.
        .step_tokens = std::max(LoadOptions().step_tokens, session.chunk_tokens),
+       .mpi = MpiSize() > 1,
        .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
        .on_warning =
            [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});

@@ -39,6 +39,13 @@ void PrepareStreams() {
   }
 }
 
+void LeaveTalkToRankZero() {
+  const int nowhere = open("/dev/null", O_WRONLY);
+  dup2(nowhere, STDOUT_FILENO);
+  close(nowhere);
+  SilenceNotices();
+}
+
 void WriteAll(int file, std::span<const std::byte> bytes, const std::string& name) {
   while (!bytes.empty()) {
     const ssize_t written = write(file, bytes.data(), bytes.size());

@@ -17,6 +17,9 @@ struct ClosedPipe {};
 // write instead of a signal, and no file that is opened later can end up as standard output.
 void PrepareStreams();
 
+// Of several ranks (dist/mpi.h) the first one speaks: the others' results and notices go nowhere.
+void LeaveTalkToRankZero();
+
 // Unbuffered, so that text appears as it is generated. A terminal gets it as Printable
 // (base/quote.h) makes it harmless, anything else every byte. Throws Error(kIo) or ClosedPipe.
 void WriteOutput(std::string_view text);

@@ -1,0 +1,109 @@
+// Engines of one process as ranks that share a context.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "dist/local.h"
+#include "engine/engine_impl.h"
+#include "engine/engine_test_support.h"
+#include "tests/session_of.h"
+
+namespace godwit {
+namespace {
+
+using testing::HasSubstr;
+const SessionOptions kStar = {.prefill = "star:block=40", .kv_type = "f32"};
+
+struct Outcome {
+  GenerateResult result;
+  std::string error;
+};
+
+// options(rank): rank 0 alone has the prompt.
+std::vector<Outcome> Generate(int ranks, const Tokens& prompt,
+                              const std::function<GenerateOptions(int)>& options,
+                              const SessionOptions& session = kStar) {
+  LocalWorld world(ranks);
+  std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      Outcome& mine = outcomes[static_cast<size_t>(rank)];
+      try {
+        const Engine::Impl engine(kTiny, {.threads = 1}, world.Rank(rank));
+        Session one = SessionOf(engine, session);
+        mine.result = one.Generate(rank == 0 ? prompt : Tokens(), options(rank));
+      } catch (const Error& error) {
+        mine.error = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+TEST(Ranks, AnswerAsOneDoes) {
+  const Tokens prompt = Prompt(1, 333);
+  GenerateOptions options = Greedy(20, 30);
+  options.top_logprobs = 0;
+  const GenerateResult alone =
+      Engine(kTiny, {.threads = 1}).NewSession(kStar).Generate(prompt, options);
+  for (const int ranks : {1, 2, 4}) {
+    const auto outcomes = Generate(ranks, prompt, [&](int) { return options; });
+    for (const Outcome& one : outcomes) {
+      ASSERT_EQ(one.error, "");
+      EXPECT_EQ(one.result.tokens, alone.tokens);
+      for (size_t i = 0; i < alone.logprobs.size(); ++i) {
+        EXPECT_NEAR(one.result.logprobs[i].logprob, alone.logprobs[i].logprob, 1e-4);
+        EXPECT_EQ(one.result.logprobs[i].logprob, outcomes[0].result.logprobs[i].logprob);
+      }
+    }
+  }
+}
+
+// What the others would have drawn does not matter.
+TEST(Ranks, TheFirstChooses) {
+  const auto outcomes = Generate(2, Prompt(2, 200), [](int rank) {
+    GenerateOptions options = Greedy(20);
+    options.sampler = {.temperature = 5, .seed = 3 + static_cast<uint64_t>(rank)};
+    return options;
+  });
+  EXPECT_EQ(outcomes[0].error, "");
+  EXPECT_EQ(std::ssize(outcomes[0].result.tokens), 20);
+  EXPECT_EQ(outcomes[1].result.tokens, outcomes[0].result.tokens);
+}
+
+TEST(Ranks, OptionsThatDifferAreNamed) {
+  const auto outcomes = Generate(2, Prompt(2, 200), [](int rank) { return Greedy(20, 5 + rank); });
+  for (const Outcome& one : outcomes) {
+    EXPECT_EQ(one.error,
+              "the ranks differ in the tokens of a question: rank 0 has 5, and rank 1 has 6");
+  }
+}
+
+TEST(Ranks, OneThatFailsEndsAll) {
+  const auto outcomes = Generate(3, Prompt(2, 200), [](int rank) {
+    GenerateOptions options = Greedy(20);
+    if (rank == 2) options.timeout_ms = 1e-3;
+    return options;
+  });
+  for (const int rank : {0, 1}) {
+    EXPECT_THAT(outcomes[static_cast<size_t>(rank)].error,
+                HasSubstr("rank 2 has ended: it was asked to stop"));
+  }
+}
+
+TEST(Ranks, ContextsOfTooFewBlocksAreRefused) {
+  for (const Outcome& one : Generate(2, Prompt(2, 41), [](int) { return Greedy(20); })) {
+    EXPECT_THAT(one.error, HasSubstr("has 1 block of 40, too few for 2 ranks"));
+  }
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,76 @@
+#include "engine/shared_tokens.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/fnv.h"
+#include "dist/agreement.h"
+#include "godwit/version.h"
+
+namespace godwit {
+namespace {
+
+// Of a file its size and its beginning: reading all weights would take as long as loading them.
+std::string Fingerprint(const std::string& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const auto name = entry.path().filename();
+    if (name == "config.json" || name == "tokenizer.json" || name.extension() == ".safetensors") {
+      files.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(files);
+  std::string all;
+  for (const auto& file : files) {
+    std::string beginning(1 << 20, '\0');
+    std::ifstream(file, std::ios::binary)
+        .read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+    all += fmt::format("{} {}\n", file.filename().string(), std::filesystem::file_size(file));
+    all += beginning;
+  }
+  return fmt::format("{:016x}", Fnv1a(std::as_bytes(std::span(all))));
+}
+
+}  // namespace
+
+std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32_t> tokens) {
+  int64_t count = std::ssize(tokens);
+  ranks.Broadcast(std::as_writable_bytes(std::span(&count, 1)), 0, nullptr);
+  std::vector<int32_t> shared(tokens.begin(), tokens.end());
+  shared.resize(static_cast<size_t>(count));
+  constexpr auto kMost = Communicator::kMostFrameBytes / static_cast<int64_t>(sizeof(int32_t));
+  for (int64_t at = 0; at < count; at += kMost) {
+    const auto piece = std::span(shared).subspan(static_cast<size_t>(at),
+                                                 static_cast<size_t>(std::min(kMost, count - at)));
+    ranks.Broadcast(std::as_writable_bytes(piece), 0, nullptr);
+  }
+  return shared;
+}
+
+void AgreeOnModel(Communicator& ranks, const std::string& folder) {
+  const std::vector<Fact> facts = {{"godwit's version", GODWIT_VERSION},
+                                   {"the model's fingerprint", Fingerprint(folder)}};
+  Agree(ranks, facts);
+}
+
+void AgreeOnOptions(Communicator& ranks, const TextPlan& plan, const GenerateOptions& options) {
+  const PolicyOptions& text = plan.options();
+  const std::vector<Fact> facts = {
+      {"how a text is kept", text.spec},
+      {"how a context is read", text.prefill},
+      {"how keys are stored", std::string(Name(text.kv_type))},
+      {"int8 attention", fmt::format("{}", text.int8_products)},
+      {"the longest text", fmt::format("{}", text.context)},
+      {"the tokens of a chunk", fmt::format("{}", plan.chunk_tokens())},
+      {"the tokens of a question", fmt::format("{}", options.query_tokens)},
+      {"the longest answer", fmt::format("{}", options.max_tokens)},
+      {"what ends an answer",
+       fmt::format("{} {}", options.ignore_eos, fmt::join(options.stop, "\n"))}};
+  Agree(ranks, facts);
+}
+
+}  // namespace godwit

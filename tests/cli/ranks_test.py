@@ -1,0 +1,72 @@
+"""Several ranks under mpirun, where godwit was built with MPI; else it says so."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+from harness import BINARY, TINY, CliTest, end
+
+HAS_MPI = os.environ.get("GODWIT_HAS_MPI") == "1" and shutil.which("mpirun") is not None
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader"]
+TEXT = "Once upon a time there was a small bird. " * 12
+RUN = ["run", "-m", TINY, "-t", "1", "--temp", "0", "--ignore-eos", "-n", "12", "-f", "-"]
+STAR = [*RUN, "--prefill", "star:block=32"]
+
+
+class RanksTest(CliTest):
+    @unittest.skipIf(HAS_MPI, "godwit was built with MPI")
+    def test_without_mpi_ranks_are_refused(self):
+        errors = self.refused(1, *STAR, stdin=TEXT,
+                              variables={"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"})
+        self.assertIn("built without MPI", errors)
+
+
+@unittest.skipUnless(HAS_MPI, "no mpirun, or godwit was built without MPI")
+class MpiTest(CliTest):
+    def ranks(self, count, *arguments):
+        return subprocess.run([*MPIRUN, "-n", str(count), BINARY, *map(str, arguments)],
+                              input=TEXT.encode(), capture_output=True, check=False,
+                              env=self.environment(), timeout=120)
+
+    def test_ranks_say_what_one_says(self):
+        alone = self.ok(*STAR, stdin=TEXT)
+        for count in (1, 2):
+            result = self.ranks(count, *STAR)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            # mpirun gives rank 0 a terminal, on which a line is ended.
+            self.assertEqual(result.stdout.decode().rstrip("\r\n"), alone)
+
+    def test_what_ranks_cannot_do_is_said_once(self):
+        for arguments, sentence in [
+                (RUN, "read by blocks"),
+                ([*STAR, "--kv", "sinks:4+60"], "only dense"),
+                ([*RUN, "--prefill", "star:block=4K"], "too few for 2 ranks"),
+                (["perplexity", "-m", TINY], "only godwit run")]:
+            result = self.ranks(2, *arguments)
+            self.assertNotEqual(result.returncode, 0)
+            said = re.findall(r"^godwit: .*$", result.stderr.decode(), re.MULTILINE)
+            self.assertEqual(len(said), 1, result.stderr)
+            self.assertIn(sentence, said[0])
+
+    def test_a_rank_that_is_killed_ends_all(self):
+        process = subprocess.Popen(
+            [*MPIRUN, "-n", "2", BINARY, *STAR, "-n", "50000", "-c", "100000"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self.environment())
+        self.addCleanup(end, process)
+        process.stdin.write(TEXT.encode())
+        process.stdin.close()
+        process.stdout.read(50)
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)],
+                                  capture_output=True, check=True).stdout.split()
+        os.kill(int(children[-1]), signal.SIGKILL)
+        process.stdout.read()
+        process.stderr.read()
+        self.assertNotEqual(process.wait(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

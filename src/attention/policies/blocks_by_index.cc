@@ -1,0 +1,87 @@
+#include "attention/policies/blocks_by_index.h"
+
+#include <algorithm>
+
+#include "attention/blocks/select_blocks.h"
+#include "attention/blocks/select_by_groups.h"
+
+namespace godwit {
+
+IndexSize BlocksByIndex::SizeAt(const KvLayout& layout, int64_t position) const {
+  if (position < geometry_->first_sparse()) return {};
+  const auto pool = std::make_shared<KvPool>(layout);
+  const BlockIndex index(geometry_->Shape(), pool, geometry_->leaders);
+  const int64_t blocks = geometry_->FirstLocal(position), layers = std::ssize(geometry_->leaders);
+  IndexSize size{.held_bytes = index.BytesFor(blocks),
+                 .read_bytes = index.ReadBytes(blocks) * layers,
+                 .read_every_tokens = spec().token_step};
+  if (spec().group_blocks == 0) return size;
+  const BlockIndex groups(spec().GroupShape(), pool, geometry_->leaders);
+  const int64_t all = GroupsOf(blocks);
+  size.held_bytes += groups.BytesFor(all);
+  if (!SelectsByGroups(blocks)) return size;
+  if (groups.shape().type != RepresentativeType::kQuest) {
+    const int64_t closed = (all - OpenGroups()) * spec().group_blocks;
+    size.read_bytes = index.ReadBytes(blocks - closed) * layers;
+  }
+  size.read_bytes += groups.ReadBytes(all) * layers;
+  return size;
+}
+
+void BlocksByIndex::Reserve(const RowRun& run) {
+  const int64_t blocks = geometry_->FirstLocal(run.position + run.rows - 1);
+  const auto make = [&](std::optional<BlockIndex>& index, const BlockShape& shape) {
+    if (!index) index.emplace(shape, run.cache->pool_in_memory(), geometry_->leaders);
+  };
+  make(index_, geometry_->Shape());
+  index_->Reserve(blocks);
+  if (spec().group_blocks == 0) return;
+  make(groups_, spec().GroupShape());
+  groups_->Reserve(GroupsOf(blocks));
+}
+
+void BlocksByIndex::Truncate(int64_t length) {
+  if (!index_) return;
+  // As if a question had begun there: one will, where an answer is taken back.
+  const int64_t blocks = length > geometry_->first_sparse() ? geometry_->FirstLocal(length - 1) : 0;
+  index_->Truncate(blocks);
+  if (groups_) groups_->Truncate(GroupsOf(blocks));
+}
+
+int64_t BlocksByIndex::Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
+                              MatrixView<int32_t> chosen) {
+  const int64_t local = geometry_->FirstLocal(run.position);
+  Fill(queries.exec, layer, *run.cache, local);
+  const BlockChoice choice{
+      .first = geometry_->initial, .last = local, .count = spec().second_block_count};
+  if (SelectsByGroups(local)) {
+    return SelectByGroups(queries.exec, geometry_->attention, *index_, *groups_, OpenGroups(),
+                          layer, queries.q, run.position, choice, chosen);
+  }
+  SelectBlocks(queries.exec, geometry_->attention, *index_, layer, queries.q, run.position, choice,
+               chosen);
+  return index_->ReadBytes(local);
+}
+
+int64_t BlocksByIndex::OpenGroups() const {
+  const int64_t blocks = geometry_->initial + spec().second_block_count;
+  return std::max(spec().group_count, (blocks - 1) / spec().group_blocks + 1);
+}
+
+// Of a cache in a file, a piece at a time: no more of it need be in memory together.
+void BlocksByIndex::Fill(const Exec& exec, int64_t layer, const KvCache& cache, int64_t blocks) {
+  constexpr int64_t kPieceTokens = int64_t{1} << 16;
+  const int64_t block_size = spec().block_size;
+  const int64_t lasting = cache.length() / block_size;
+  const int64_t piece = (kPieceTokens - 1) / block_size + 1;
+  for (int64_t begin = index_->filled(layer); begin < blocks; begin += piece) {
+    const int64_t end = std::min(blocks, begin + piece);
+    cache.pool().BeginTurn();
+    cache.WillRead(layer, {begin * block_size, end * block_size});
+    index_->Fill(exec, layer, cache.View(layer), end, lasting);
+  }
+  if (!groups_) return;
+  groups_->FillGroups(exec, layer, *index_, GroupsOf(blocks), GroupsOf(index_->filled(layer)));
+}
+
+}  // namespace godwit

@@ -1,0 +1,51 @@
+// Choosing blocks by what stands for them: the index of a text (block_index.h), and where there are
+// two levels that of its groups, which says where to look.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "attention/blocks/block_index.h"
+#include "attention/policies/blocks_geometry.h"
+#include "attention/policy.h"
+
+namespace godwit {
+
+// A copy is of a text that goes on from the same tokens.
+class BlocksByIndex {
+ public:
+  explicit BlocksByIndex(std::shared_ptr<const BlocksGeometry> geometry)
+      : geometry_(std::move(geometry)) {}
+
+  int64_t bytes() const {
+    return (index_ ? index_->bytes() : 0) + (groups_ ? groups_->bytes() : 0);
+  }
+  // As AttentionPolicy::IndexAt.
+  IndexSize SizeAt(const KvLayout& layout, int64_t position) const;
+
+  // Room for what the rows of a run choose by. Throws Error(kMemory).
+  void Reserve(const RowRun& run);
+  void Truncate(int64_t length);
+
+  // For the row of the run, which has room: to chosen [choices, second_block_count] blocks between
+  // the beginning and its window. Result: bytes read.
+  int64_t Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
+                 MatrixView<int32_t> chosen);
+
+ private:
+  const BlocksSpec& spec() const { return geometry_->spec; }
+  // Groups that are opened, with as many blocks as are chosen behind those that are seen anyway.
+  int64_t OpenGroups() const;
+  int64_t GroupsOf(int64_t blocks) const { return blocks / spec().group_blocks; }
+  bool SelectsByGroups(int64_t blocks) const {
+    return spec().group_blocks > 0 && GroupsOf(blocks) > OpenGroups();
+  }
+  void Fill(const Exec& exec, int64_t layer, const KvCache& cache, int64_t blocks);
+
+  std::shared_ptr<const BlocksGeometry> geometry_;
+  std::optional<BlockIndex> index_, groups_;
+};
+
+}  // namespace godwit

@@ -1,0 +1,22 @@
+// Choosing among a few blocks by their keys (choose_by_keys.h), beside those that a row sees
+// anyway.
+#pragma once
+
+#include <cstdint>
+
+#include "attention/policies/blocks_geometry.h"
+#include "attention/policy.h"
+
+namespace godwit {
+
+// Of the row of a run: of blocks [choices, blocks] between the beginning and its window, all
+// different, to chosen [choices, second_block_count] those that `top_p` leaves, -1 behind the last.
+// Result: bytes read, none where all may be seen.
+int64_t ChooseNamedByKeys(const BlocksGeometry& geometry, const RowRun& run, int64_t layer,
+                          const RunQueries& queries, MatrixView<const int32_t> blocks,
+                          MatrixView<int32_t> chosen);
+
+// The keys of so many blocks of all heads.
+int64_t KeyBytes(const BlocksGeometry& geometry, const RowRun& run, int64_t blocks);
+
+}  // namespace godwit

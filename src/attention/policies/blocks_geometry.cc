@@ -1,0 +1,50 @@
+#include "attention/policies/blocks_geometry.h"
+
+namespace godwit {
+
+using kernels::kTileTokens;
+
+BlocksGeometry::BlocksGeometry(const AttentionGeometry& attention_geometry,
+                               const BlocksSpec& blocks_spec)
+    : attention(attention_geometry),
+      spec(blocks_spec),
+      initial((spec.initial + spec.block_size - 1) / spec.block_size) {
+  int64_t choosing = 0;
+  for (int64_t layer = 0; layer < attention.layers; ++layer) {
+    if (Chooses(layer) && choosing++ % spec.layer_step == 0) leaders.push_back(layer);
+    leader_of.push_back(leaders.size() - 1);
+  }
+}
+
+BlockShape BlocksGeometry::Shape() const {
+  constexpr int64_t kLearntTokens = 1024;
+  BlockShape shape = spec.Shape();
+  const int64_t enough = (kLearntTokens + spec.block_size - 1) / spec.block_size;
+  shape.learnt_blocks = std::min(enough, initial + spec.second_block_count + 1);
+  return shape;
+}
+
+int64_t BlocksGeometry::PartsOf(int64_t chosen, int64_t local, int64_t position) const {
+  const int64_t tiles = spec.block_size / kTileTokens;
+  return (initial + chosen - local) * tiles + position / kTileTokens + 1;
+}
+
+size_t BlocksGeometry::ListParts(std::span<const int32_t> chosen, int64_t local, int64_t position,
+                                 std::span<ops::TilePart> parts) const {
+  const int64_t tiles = spec.block_size / kTileTokens;
+  auto next = parts.begin();
+  const auto list = [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      *next++ = {.tile = tile, .begin = 0, .end = static_cast<int32_t>(kTileTokens)};
+    }
+  };
+  list(0, initial * tiles);
+  for (const int64_t block : chosen) {
+    if (block < 0) break;
+    list(block * tiles, (block + 1) * tiles);
+  }
+  list(local * tiles, position / kTileTokens + 1);
+  return static_cast<size_t>(next - parts.begin());
+}
+
+}  // namespace godwit

@@ -1,0 +1,55 @@
+// Where the blocks of a text lie for a token, by its position alone: those that it sees anyway, the
+// tokens and layers that choose others, and the tiles that all these come to.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "attention/blocks/block_index.h"
+#include "attention/geometry.h"
+#include "attention/policies/blocks_spec.h"
+#include "ops/attention.h"
+
+namespace godwit {
+
+struct BlocksGeometry {
+  BlocksGeometry(const AttentionGeometry& attention_geometry, const BlocksSpec& blocks_spec);
+
+  AttentionGeometry attention;
+  BlocksSpec spec;
+  int64_t initial;  // blocks
+  // Layers that choose for themselves, and for each layer the place of the one that does so for it.
+  std::vector<int64_t> leaders;
+  std::vector<size_t> leader_of;
+
+  // A layer with a window of the model's own is short anyway.
+  bool Chooses(int64_t layer) const {
+    return layer >= spec.dense_layer_num && attention.windows[static_cast<size_t>(layer)] == 0;
+  }
+  size_t LeaderOf(int64_t layer) const { return leader_of[static_cast<size_t>(layer)]; }
+  bool Leads(int64_t layer) const { return leaders[LeaderOf(layer)] == layer; }
+  // Heads, or groups of them, that choose for themselves.
+  int64_t choices() const { return spec.separate ? attention.shape.kv_heads : 1; }
+
+  // The first block of the window of a row.
+  int64_t FirstLocal(int64_t position) const {
+    return std::max<int64_t>(0, position + 1 - spec.local_windows_len) / spec.block_size;
+  }
+  // The first position that has more blocks before its window than it may choose.
+  int64_t first_sparse() const {
+    const int64_t blocks = initial + spec.second_block_count + 1;
+    return blocks * spec.block_size + spec.local_windows_len - 1;
+  }
+  // Of the index: whoever chooses has so many blocks before its window.
+  BlockShape Shape() const;
+
+  // Tiles that a row looks at, with so many chosen blocks and a window from block `local` on.
+  int64_t PartsOf(int64_t chosen, int64_t local, int64_t position) const;
+  // Their number. chosen: -1 behind the last.
+  size_t ListParts(std::span<const int32_t> chosen, int64_t local, int64_t position,
+                   std::span<ops::TilePart> parts) const;
+};
+
+}  // namespace godwit

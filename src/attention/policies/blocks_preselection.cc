@@ -1,0 +1,81 @@
+#include "attention/policies/blocks_preselection.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "attention/blocks/choose_by_keys.h"
+#include "attention/policies/blocks_by_keys.h"
+
+namespace godwit {
+
+void BlocksPreselection::AskFrom(int64_t position, int64_t answer) {
+  if (position != ask_from_ || answer != answer_) Keep(0, 0);
+  ask_from_ = position;
+  answer_ = answer;
+}
+
+void BlocksPreselection::Observe(const RowRun& run, int64_t layer, MatrixView<const float> q) {
+  if (!geometry_->spec.preselect_block) return;
+  if (!geometry_->Chooses(layer) || !geometry_->Leads(layer)) return;
+  const int64_t window = geometry_->spec.observation_window;
+  const int64_t begin = std::max({run.position, ask_from_, answer_ - window});
+  const ops::AttentionShape& shape = geometry_->attention.shape;
+  for (int64_t p = begin; p < std::min(answer_, run.position + run.rows); ++p) {
+    Query query;
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      const auto row = q.RowSpan(ops::HeadMajorRow(shape, run.rows, p - run.position, head));
+      query.insert(query.end(), row.begin(), row.end());
+    }
+    queries_[geometry_->LeaderOf(layer)].Put(p, run.RowAt(p),
+                                             std::make_shared<const Query>(std::move(query)));
+  }
+}
+
+const ChosenBlocks* BlocksPreselection::ChosenFor(const RowRun& run, int64_t layer,
+                                                  const Exec& exec, int64_t& read_bytes) {
+  const BlocksSpec& spec = geometry_->spec;
+  if (!spec.preselect_block || run.position < answer_) return nullptr;
+  const size_t leader = geometry_->LeaderOf(layer);
+  const int64_t last = answer_ - 1, row = HistoryRowAt(run, last);
+  if (const auto* found = chosen_[leader].Find(last, row)) return found;
+  const int64_t local = geometry_->FirstLocal(last);
+  if (local - geometry_->initial <= spec.preselect_block_count) return nullptr;
+  std::vector<PlacedQuery> queries;
+  for (int64_t p = std::max({ask_from_, answer_ - spec.observation_window, int64_t{0}});
+       p < answer_; ++p) {
+    if (const auto* q = queries_[leader].Find(p, HistoryRowAt(run, p))) queries.push_back({p, **q});
+  }
+  if (queries.empty()) return nullptr;  // somebody else read the question
+  Workspace::Scope scope(exec.workspace);
+  const auto chosen =
+      exec.workspace.Matrix<int32_t>(geometry_->choices(), spec.preselect_block_count);
+  run.cache->WillRead(layer, {0, local * spec.block_size});
+  ChooseForAll(exec, geometry_->attention, run.cache->View(layer), spec.block_size, queries,
+               geometry_->initial, local, chosen);
+  read_bytes += std::ssize(queries) * KeyBytes(*geometry_, run, local);
+  chosen_[leader].Put(last, row, {local, chosen});
+  return chosen_[leader].Find(last, row);
+}
+
+MatrixView<const int32_t> BlocksPreselection::BlocksFor(const RowRun& run, int64_t layer,
+                                                        const Exec& exec, int64_t& read_bytes) {
+  const ChosenBlocks* const among = ChosenFor(run, layer, exec, read_bytes);
+  if (among == nullptr) return {};
+  const int64_t count = geometry_->spec.preselect_block_count;
+  const int64_t since = geometry_->FirstLocal(run.position) - among->local;
+  const auto blocks = exec.workspace.Matrix<int32_t>(geometry_->choices(), count + since);
+  for (int64_t i = 0; i < blocks.rows; ++i) {
+    std::ranges::copy(among->lists[static_cast<size_t>(i)], blocks.Row(i));
+    std::iota(blocks.Row(i) + count, blocks.Row(i) + blocks.cols,
+              static_cast<int32_t>(among->local));
+  }
+  return blocks;
+}
+
+int64_t BlocksPreselection::GoesBackTo(int64_t length, int64_t answer) const {
+  if (!geometry_->spec.preselect_block || answer == answer_) return length;
+  return std::min(
+      {length, answer_, std::max<int64_t>(0, answer - geometry_->spec.observation_window)});
+}
+
+}  // namespace godwit

@@ -23,6 +23,7 @@ constexpr Verb kEvaluations[] = {
     {"lines", "the number on one of many lines with names: LongEval", EvalLines},
     {"babilong", "what follows from the facts of a story in a long text", EvalBabilong},
     {"ruler", "facts, variables and frequent words in a long text: RULER", EvalRuler},
+    {"recall", "what a cache policy shows of the tokens that matter most", EvalRecall},
     {"quant", "what quantization costs, beside the float model: text and tasks", EvalQuant},
 };
 

@@ -159,6 +159,11 @@ void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_reco
   AddCacheFlags(line, options, takes_recompute, /*kvs=*/nullptr);
 }
 
+void AddComparedKvCacheFlags(CommandLine& line, SessionOptions& options,
+                             std::vector<std::string>& kvs) {
+  AddCacheFlags(line, options, /*takes_recompute=*/false, &kvs);
+}
+
 void AddExplainedKvFlags(CommandLine& line, SessionOptions& options,
                          std::vector<std::string>& kvs) {
   AddSpecFlags(line, options, /*takes_recompute=*/true, &kvs, /*is_verbs_own=*/true);

@@ -27,6 +27,9 @@ void AddComparedKvFlags(CommandLine& line, SessionOptions& options, KvMemory& me
                         std::vector<std::string>& kvs, bool takes_recompute = false);
 // Of those, the ones that do not depend on the length of a text: --kv, --kv-type, --ubatch-size.
 void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute = false);
+// Likewise, where --kv may be repeated.
+void AddComparedKvCacheFlags(CommandLine& line, SessionOptions& options,
+                             std::vector<std::string>& kvs);
 
 // Only --kv, as often as one likes, and --kv-type: for a verb that explains them.
 void AddExplainedKvFlags(CommandLine& line, SessionOptions& options, std::vector<std::string>& kvs);

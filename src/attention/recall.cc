@@ -1,0 +1,178 @@
+#include "attention/recall.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "kv/read_keys.h"
+#include "ops/alibi.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kTileTokens;
+
+// Keys of a text in the order of their weights for one head, the earlier of equals first.
+struct HeadWeights {
+  std::vector<double> weights;
+  std::vector<int32_t> order;  // of the heaviest
+};
+
+// Which positions up to its own a row sees with a KV head.
+std::vector<bool> SeenOf(const Looks& looks, int64_t kv_head, int64_t position) {
+  std::vector<bool> seen(static_cast<size_t>(position + 1));
+  for (const Look& look : looks.span()) {
+    const ops::KvRange visible = look.visible.At(position);
+    const auto see = [&](int64_t first, int64_t last) {
+      for (int64_t p = std::max(visible.begin, first); p < std::min(visible.end, last); ++p) {
+        seen[static_cast<size_t>(p)] = true;
+      }
+    };
+    if (look.parts.empty()) {
+      see(visible.begin, visible.end);
+      continue;
+    }
+    for (const ops::TilePart& part : look.parts[static_cast<size_t>(kv_head)]) {
+      see(part.tile * kTileTokens + part.begin, part.tile * kTileTokens + part.end);
+    }
+  }
+  return seen;
+}
+
+class RecallPolicy : public AttentionPolicy {
+ public:
+  RecallPolicy(const AttentionGeometry& geometry, std::unique_ptr<AttentionPolicy> dense,
+               std::vector<Watched> watched)
+      : geometry_(geometry), dense_(std::move(dense)), watched_(std::move(watched)) {}
+
+  std::string name() const override { return dense_->name(); }
+  std::string Explain() const override { return dense_->Explain(); }
+  int64_t limit_tokens() const override { return dense_->limit_tokens(); }
+  int64_t most_kept() const override { return dense_->most_kept(); }
+  ops::KvRange Forgotten(int64_t length) const override { return dense_->Forgotten(length); }
+  int64_t SeenKeys(int64_t layer, int64_t position) const override {
+    return dense_->SeenKeys(layer, position);
+  }
+  bool tells_question() const override { return true; }
+  int64_t alone_from(int64_t /*layer*/) const override { return ask_from_; }
+
+  void AskFrom(int64_t position, int64_t answer) override {
+    ask_from_ = position;
+    for (const Watched& one : watched_) one.policy->AskFrom(position, answer);
+  }
+  void Plan(const RowRun& run) override {
+    for (const Watched& one : watched_) one.policy->Plan(run);
+  }
+  void Accept(int64_t length, std::span<const int64_t> path) override {
+    for (const Watched& one : watched_) one.policy->Accept(length, path);
+  }
+  void Truncate(int64_t length) override {
+    for (const Watched& one : watched_) one.policy->Truncate(length);
+  }
+
+  Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
+    if (run.position >= ask_from_ && geometry_.windows[static_cast<size_t>(layer)] == 0) {
+      Measure(run, layer, queries);
+    }
+    return dense_->Select(run, layer, queries);
+  }
+
+  std::unique_ptr<AttentionPolicy> Fork() const override {
+    std::vector<Watched> watched;
+    for (const Watched& one : watched_) watched.push_back({one.policy->Fork(), one.recall});
+    auto fork = std::make_unique<RecallPolicy>(geometry_, dense_->Fork(), std::move(watched));
+    fork->ask_from_ = ask_from_;
+    return fork;
+  }
+
+ private:
+  void Measure(const RowRun& run, int64_t layer, const RunQueries& queries) {
+    const ops::AttentionShape& shape = geometry_.shape;
+    std::vector<HeadWeights> heads(static_cast<size_t>(shape.heads));
+    queries.exec.Parallel(shape.heads, [&](int64_t head) {
+      heads[static_cast<size_t>(head)] = WeightsOf(run, layer, queries.q.Row(head), head);
+    });
+    for (const Watched& one : watched_) {
+      Workspace::Scope scope(queries.exec.workspace);
+      const Looks looks = one.policy->Select(run, layer, queries);
+      one.recall->index_bytes += looks.read_bytes();
+      one.recall->tokens += layer == FirstMeasured() ? 1 : 0;
+      for (int64_t head = 0; head < shape.heads; ++head) {
+        const int64_t kv_head = head * shape.kv_heads / shape.heads;
+        Add(heads[static_cast<size_t>(head)], SeenOf(looks, kv_head, run.position), *one.recall);
+      }
+    }
+  }
+
+  int64_t FirstMeasured() const {
+    return std::ranges::find(geometry_.windows, 0) - geometry_.windows.begin();
+  }
+
+  HeadWeights WeightsOf(const RowRun& run, int64_t layer, const float* q, int64_t head) const {
+    const ops::AttentionShape& shape = geometry_.shape;
+    const ops::KvView kv = run.cache->View(layer);
+    const int64_t keys = run.position + 1;
+    HeadWeights result;
+    std::vector<float> tile_keys(static_cast<size_t>(shape.head_dim * kTileTokens));
+    for (int64_t tile = 0; tile * kTileTokens < keys; ++tile) {
+      ReadKeys(kv, shape.head_dim, head * shape.kv_heads / shape.heads, tile, tile_keys.data(),
+               kTileTokens);
+      double scores[kTileTokens] = {};
+      for (size_t i = 0; i < tile_keys.size(); ++i) {
+        scores[i % kTileTokens] += double{q[i / kTileTokens]} * double{tile_keys[i]};
+      }
+      float biases[kTileTokens] = {};
+      if (!geometry_.alibi.slopes.empty()) {
+        ops::FillAlibi(geometry_.alibi, head, {.query = run.position, .shift = 0},
+                       tile * kTileTokens, biases);
+      }
+      for (int64_t j = 0; j < std::min(kTileTokens, keys - tile * kTileTokens); ++j) {
+        result.weights.push_back(scores[j] * double{shape.scale} + double{biases[j]});
+      }
+    }
+    const double largest = *std::ranges::max_element(result.weights);
+    double sum = 0;
+    for (double& weight : result.weights) sum += weight = std::exp(weight - largest);
+    for (double& weight : result.weights) weight /= sum;
+    result.order.resize(result.weights.size());
+    std::iota(result.order.begin(), result.order.end(), 0);
+    const auto most = std::min<int64_t>(keys, Recall::kHeaviest.back());
+    std::ranges::partial_sort(result.order, result.order.begin() + most, [&](int32_t a, int32_t b) {
+      const double of_a = result.weights[static_cast<size_t>(a)];
+      const double of_b = result.weights[static_cast<size_t>(b)];
+      return of_a != of_b ? of_a > of_b : a < b;
+    });
+    result.order.resize(static_cast<size_t>(most));
+    return result;
+  }
+
+  static void Add(const HeadWeights& head, const std::vector<bool>& seen, Recall& recall) {
+    ++recall.heads;
+    recall.seen_keys += std::ranges::count(seen, true);
+    for (size_t p = 0; p < seen.size(); ++p) recall.weight += seen[p] ? head.weights[p] : 0;
+    for (size_t i = 0; i < Recall::kHeaviest.size(); ++i) {
+      const auto most = static_cast<size_t>(Recall::kHeaviest[i]);
+      const auto heaviest = std::span(head.order).first(std::min(head.order.size(), most));
+      const auto held = std::ranges::count_if(
+          heaviest, [&](int32_t p) { return bool{seen[static_cast<size_t>(p)]}; });
+      recall.held[i] += static_cast<double>(held) / static_cast<double>(heaviest.size());
+    }
+  }
+
+  AttentionGeometry geometry_;
+  std::unique_ptr<AttentionPolicy> dense_;
+  std::vector<Watched> watched_;
+  int64_t ask_from_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionPolicy> MakeRecallPolicy(const AttentionGeometry& geometry,
+                                                  std::unique_ptr<AttentionPolicy> dense,
+                                                  std::vector<Watched> watched) {
+  return std::make_unique<RecallPolicy>(geometry, std::move(dense), std::move(watched));
+}
+
+}  // namespace godwit

@@ -1,0 +1,125 @@
+#include "attention/recall.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/attention_test_support.h"
+
+namespace godwit {
+namespace {
+
+constexpr int64_t kTokens = 300, kAsked = 290;
+
+// The second layer has a window of the model's own.
+AttentionGeometry Model() { return TestGeometry(4, 2, 12, 8, {0, 20}); }
+
+std::unique_ptr<TextCache> Watch(const AttentionGeometry& geometry,
+                                 const std::vector<std::string>& specs,
+                                 std::vector<Recall>& recalls) {
+  PolicyOptions options{.kv_type = DType::kF32, .context = kTokens};
+  std::vector<Watched> watched;
+  recalls.resize(specs.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    options.spec = specs[i];
+    watched.push_back({MakePolicy(geometry, options), &recalls[i]});
+  }
+  options.spec = "dense";
+  auto policy = MakeRecallPolicy(geometry, MakePolicy(geometry, options), std::move(watched));
+  auto text = std::make_unique<TextCache>(geometry, std::move(policy),
+                                          std::make_shared<KvPool>(LayoutOf(geometry, DType::kF32)),
+                                          kTokens, /*int8_products=*/false);
+  text->AskFrom(kAsked);
+  return text;
+}
+
+struct Expected {
+  std::vector<double> held;
+  double weight = 0;
+};
+
+// Of the first layer, for a policy that shows the token at t the positions that `sees` says.
+template <typename Sees>
+Expected ExpectedOf(const TestText& text, const Sees& sees) {
+  Expected expected{.held = std::vector<double>(Recall::kHeaviest.size())};
+  for (int64_t t = kAsked; t < kTokens; ++t) {
+    std::vector<SeenKey> keys;
+    for (int64_t p = 0; p <= t; ++p) keys.push_back({p, p});
+    for (int64_t head = 0; head < 4; ++head) {
+      const auto scores = text.Scores(0, head, t, t, keys);
+      std::vector<std::pair<double, int64_t>> order;
+      double sum = 0;
+      for (int64_t p = 0; p <= t; ++p) {
+        order.emplace_back(-scores[static_cast<size_t>(p)], p);
+        sum += std::exp(scores[static_cast<size_t>(p)]);
+      }
+      std::ranges::sort(order);
+      for (size_t i = 0; i < order.size(); ++i) {
+        const bool seen = sees(t, order[i].second);
+        expected.weight += seen ? std::exp(-order[i].first) / sum : 0;
+        for (size_t k = 0; k < expected.held.size(); ++k) {
+          const auto most = std::min<int64_t>(Recall::kHeaviest[k], t + 1);
+          if (seen && static_cast<int64_t>(i) < most) {
+            expected.held[k] += 1.0 / static_cast<double>(most);
+          }
+        }
+      }
+    }
+  }
+  return expected;
+}
+
+void ExpectCounts(const AttentionGeometry& geometry) {
+  const TestText text(geometry, kTokens, 5);
+  std::vector<Recall> recalls;
+  const auto cache = Watch(geometry, {"dense", "window:100", "sinks:4+36"}, recalls);
+  ReadText(*cache, text, kTokens, 64);
+  const Expected expected[] = {
+      ExpectedOf(text, [](int64_t, int64_t) { return true; }),
+      ExpectedOf(text, [](int64_t t, int64_t p) { return p >= t - 100; }),
+      ExpectedOf(text, [](int64_t t, int64_t p) { return p < 4 || p >= t - 36; })};
+  constexpr int64_t kHeads = (kTokens - kAsked) * 4;
+  for (size_t i = 0; i < recalls.size(); ++i) {
+    EXPECT_EQ(recalls[i].heads, kHeads);
+    EXPECT_EQ(recalls[i].tokens, kTokens - kAsked);
+    for (size_t k = 0; k < Recall::kHeaviest.size(); ++k) {
+      EXPECT_NEAR(recalls[i].held[k], expected[i].held[k], 1e-9) << i << ": " << k;
+    }
+    EXPECT_NEAR(recalls[i].weight, expected[i].weight, 1e-3) << i;
+  }
+  EXPECT_NEAR(recalls[0].held[0], kHeads, 1e-9);
+  EXPECT_EQ(recalls[1].seen_keys, kHeads * 101);
+  EXPECT_EQ(recalls[2].seen_keys, kHeads * 41);
+}
+
+TEST(RecallTest, CountsWhatIsSeenOfTheHeaviest) { ExpectCounts(Model()); }
+TEST(RecallTest, WithAlibi) { ExpectCounts(WithAlibi(Model(), /*in_bf16=*/false)); }
+
+TEST(RecallTest, CountsWhatIsReadToChoose) {
+  const TestText text(Model(), kTokens, 5);
+  std::vector<Recall> recalls;
+  const std::string blocks = "blocks:initial=0,local_windows_len=1,second_block_count=1";
+  const auto cache = Watch(Model(), {blocks, "dense"}, recalls);
+  ReadText(*cache, text, kTokens, 64);
+  EXPECT_GT(recalls[0].index_bytes, 0);
+  EXPECT_EQ(recalls[1].index_bytes, 0);
+  // A block, and what is filled of that of the token itself.
+  int64_t seen = 0;
+  for (int64_t t = kAsked; t < kTokens; ++t) seen += 4 * (64 + t % 64 + 1);
+  EXPECT_EQ(recalls[0].seen_keys, seen);
+}
+
+TEST(RecallTest, TheTextIsReadByDense) {
+  const TestText text(Model(), kTokens, 5);
+  std::vector<Recall> recalls;
+  const auto watched = Watch(Model(), {"sinks:4+36"}, recalls);
+  const auto dense = NewText(Model(), {.kv_type = DType::kF32, .context = kTokens});
+  EXPECT_EQ(ReadText(*watched, text, kTokens, 64), ReadText(*dense, text, kTokens, 64));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -103,6 +103,13 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
     Throw(ErrorKind::kInput, "{} ranks share a context that is read by blocks: by star, not {}",
           ranks, options.prefill.empty() ? "as one text" : "by " + spec.ToString());
   }
+  if (spec.overlap > 0) {
+    Throw(
+        ErrorKind::kUnsupported,
+        "star with an overlap of {} tokens: a rank's first block would see keys that another rank "
+        "has not read yet; leave it out on {} ranks",
+        spec.overlap, ranks);
+  }
   if (options.spec != "dense") {
     Throw(ErrorKind::kUnsupported,
           "{} ranks share a context of which every token is kept and seen: the KV policy \"{}\" "

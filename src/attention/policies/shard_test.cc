@@ -158,6 +158,9 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   AttentionGeometry learned = geometry;
   learned.learned_positions = kTokens;
   EXPECT_THAT(refused(learned, options), HasSubstr("learned positions"));
+  PolicyOptions overlapping = options;
+  overlapping.prefill += ",overlap=7";
+  EXPECT_THAT(refused(geometry, overlapping), HasSubstr("overlap of 7 tokens"));
   options.spec = "sinks:4+60";
   EXPECT_THAT(refused(geometry, options), HasSubstr("only dense"));
   options.prefill = "window:7";

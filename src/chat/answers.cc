@@ -1,5 +1,7 @@
 #include "chat/answers.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -20,12 +22,39 @@ std::vector<int32_t> ChatTokens(const Engine& engine, const Session& session,
                           /*add_special=*/false);
 }
 
+int64_t QuestionTokens(const Engine& engine, const Session& session,
+                       std::span<const Message> messages, std::string_view template_variables) {
+  std::string text = engine.ApplyChatTemplate(messages, /*open=*/true, template_variables);
+  std::string before;
+  try {
+    if (messages.size() > 1) {
+      before = engine.ApplyChatTemplate(messages.first(messages.size() - 1), /*open=*/false,
+                                        template_variables);
+    }
+  } catch (const Error&) {
+    // Templates may refuse a conversation that ends there.
+  }
+  if (text.starts_with(before)) text.erase(0, before.size());
+  constexpr size_t kMostBytes = 64;  // of a token, as good as always
+  if (text.size() > kQuestionTokens * kMostBytes) return kQuestionTokens;
+  return std::clamp(std::ssize(session.Tokenize(text, /*add_special=*/false)), std::ptrdiff_t{1},
+                    std::ptrdiff_t{kQuestionTokens});
+}
+
 std::vector<int32_t> PromptTokens(const Engine& engine, const Session& session,
                                   const CompletionRequest& request) {
   if (const auto* tokens = std::get_if<std::vector<int32_t>>(&request.prompt)) return *tokens;
   if (const auto* text = std::get_if<std::string>(&request.prompt)) return session.Tokenize(*text);
   return ChatTokens(engine, session, std::get<std::vector<Message>>(request.prompt),
                     request.template_variables.dump());
+}
+
+int64_t QueryTokens(const Engine& engine, const Session& session,
+                    const CompletionRequest& request) {
+  if (request.generate.query_tokens > 0) return request.generate.query_tokens;
+  if (!request.is_chat()) return GenerateOptions().query_tokens;
+  return QuestionTokens(engine, session, std::get<std::vector<Message>>(request.prompt),
+                        request.template_variables.dump());
 }
 
 std::vector<GenerateResult> GenerateAnswers(

@@ -19,10 +19,19 @@ std::vector<int32_t> ChatTokens(const Engine& engine, const Session& session,
                                 std::span<const Message> messages,
                                 std::string_view template_variables);
 
+// Of a last message, at most: a long one holds what is asked about, too.
+inline constexpr int64_t kQuestionTokens = 512;
+// Tokens at the end of those: the last message and what frames it, up to kQuestionTokens. Throws
+// likewise.
+int64_t QuestionTokens(const Engine& engine, const Session& session,
+                       std::span<const Message> messages, std::string_view template_variables);
+
 // The tokens of its prompt. session: of the options with which it is to be answered. Throws
 // likewise.
 std::vector<int32_t> PromptTokens(const Engine& engine, const Session& session,
                                   const CompletionRequest& request);
+// GenerateOptions::query_tokens of a request that says nothing of it (0): QuestionTokens of a chat.
+int64_t QueryTokens(const Engine& engine, const Session& session, const CompletionRequest& request);
 
 // `count` answers to one prompt at once, options.sequence 0 to count - 1, which read it once.
 // on_event: called from this thread with whatever comes of one of them. After Cancel of the token,

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/stopwatch.h"
+#include "chat/answers.h"
 #include "cli/batch/answer_batch.h"
 #include "cli/exit_code.h"
 #include "cli/options/find_model.h"
@@ -31,7 +32,7 @@ struct Options {
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
-  int64_t query_tokens = GenerateOptions().query_tokens;
+  int64_t query_tokens = 0;  // as chat::QueryTokens
 };
 
 void Parse(std::span<const std::string> arguments, Options& options) {
@@ -66,7 +67,10 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
-  AddPrefillFlags(line, options.session, options.query_tokens);
+  AddPrefillFlags(
+      line, options.session, options.query_tokens,
+      fmt::format("the last message of a chat, up to {} of them; the last token of a text",
+                  chat::kQuestionTokens));
   line.Parse(arguments);
   if (options.requests.empty()) {
     Throw(ErrorKind::kInput, "a file of requests is needed: name it with -f FILE");

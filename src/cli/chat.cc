@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "chat/answers.h"
 #include "chat/codec.h"
 #include "chat/plain_dialogue.h"
 #include "checkpoint/model_folder.h"
@@ -52,7 +53,7 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
   AddPrefillFlags(line, options.session, options.query_tokens,
-                  fmt::format("the last message, up to {} of them", kQuestionTokens));
+                  fmt::format("the last message, up to {} of them", chat::kQuestionTokens));
   line.Parse(arguments);
 }
 

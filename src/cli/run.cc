@@ -40,9 +40,9 @@ struct RunOptions {
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
-  int64_t query_tokens = GenerateOptions().query_tokens;
-  int samples = 0;    // 0: one, without a title
-  int logprobs = -1;  // GenerateOptions::top_logprobs
+  int64_t query_tokens = 0;  // the last message of a chat, the last token of a text
+  int samples = 0;           // 0: one, without a title
+  int logprobs = -1;         // GenerateOptions::top_logprobs
   bool json = false;
 };
 
@@ -81,7 +81,9 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
       options.logprobs, 0, kMostLogprobs);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
-  AddPrefillFlags(line, options.session, options.query_tokens);
+  AddPrefillFlags(line, options.session, options.query_tokens,
+                  fmt::format("the last token; with --chat the message, up to {} of them",
+                              chat::kQuestionTokens));
   line.Parse(arguments);
   if (options.logprobs >= 0 && !options.json) {
     Throw(ErrorKind::kInput, "--logprobs stand in the JSON object: they need --json");
@@ -94,12 +96,15 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   if (flag) Throw(ErrorKind::kInput, "{} is for chat models: it needs --chat", flag);
 }
 
+// The prompt of `text`, and what of it is the question where the flags do not say.
 std::vector<int32_t> MakePrompt(const Engine& engine, const Session& session,
-                                const RunOptions& options, const std::string& text) {
+                                const RunOptions& options, const std::string& text,
+                                int64_t& query_tokens) {
   if (!options.chat) return session.Tokenize(text);
   std::vector<Message> messages;
   if (options.system) messages.push_back({.role = "system", .content = *options.system});
   messages.push_back({.role = "user", .content = text});
+  query_tokens = chat::QuestionTokens(engine, session, messages, options.template_variables);
   return chat::ChatTokens(engine, session, messages, options.template_variables);
 }
 
@@ -179,7 +184,6 @@ int Run(std::span<const std::string> arguments) {
   ParseRun(arguments, options);
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
-  generate.query_tokens = options.query_tokens;
   const bool leads = MpiRank() == 0;  // the others have its prompt, and no standard input
   const std::string text = leads ? RequirePrompt(options.text) : "";
   generate.top_logprobs = options.logprobs;
@@ -195,7 +199,9 @@ int Run(std::span<const std::string> arguments) {
       TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());
   generate.sampler = sampler.options;
   Session session = engine.NewSession(options.session);
-  const auto prompt = leads ? MakePrompt(engine, session, options, text) : std::vector<int32_t>();
+  const auto prompt = leads ? MakePrompt(engine, session, options, text, generate.query_tokens)
+                            : std::vector<int32_t>();
+  if (options.query_tokens > 0) generate.query_tokens = options.query_tokens;
   const auto results =
       options.samples > 0 ? GenerateSamples(engine, options, prompt, generate)
                           : std::vector{GenerateOne(options, prompt, std::move(generate), session)};

@@ -67,10 +67,10 @@ TEST(Ranks, AnswerAsOneDoes) {
   }
 }
 
-// What the others would have drawn does not matter.
+// What the others would have drawn, or taken for the question, does not matter.
 TEST(Ranks, TheFirstChooses) {
   const auto outcomes = Generate(2, Prompt(2, 200), [](int rank) {
-    GenerateOptions options = Greedy(20);
+    GenerateOptions options = Greedy(20, 5 + rank);
     options.sampler = {.temperature = 5, .seed = 3 + static_cast<uint64_t>(rank)};
     return options;
   });
@@ -80,10 +80,10 @@ TEST(Ranks, TheFirstChooses) {
 }
 
 TEST(Ranks, OptionsThatDifferAreNamed) {
-  const auto outcomes = Generate(2, Prompt(2, 200), [](int rank) { return Greedy(20, 5 + rank); });
+  const auto outcomes = Generate(2, Prompt(2, 200), [](int rank) { return Greedy(20 + rank); });
   for (const Outcome& one : outcomes) {
     EXPECT_EQ(one.error,
-              "the ranks differ in the tokens of a question: rank 0 has 5, and rank 1 has 6");
+              "the ranks differ in the longest answer: rank 0 has 20, and rank 1 has 21");
   }
 }
 

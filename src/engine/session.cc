@@ -57,12 +57,14 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   const std::lock_guard lock(mutex_);
   interrupt_->Reset();  // it was meant for an earlier call
   std::vector<int32_t> text = plan_->WithSink(prompt);
+  GenerateOptions asked = options;
   if (engine_->ranks != nullptr) {
     AgreeOnOptions(*engine_->ranks, *plan_, options);
     text = TokensOfRankZero(*engine_->ranks, text);
+    asked.query_tokens = NumberOfRankZero(*engine_->ranks, asked.query_tokens);
   }
   const auto request =
-      engine_->NewRequest(plan_, std::move(text), options, interrupt_, RequestKind::kOfSession);
+      engine_->NewRequest(plan_, std::move(text), asked, interrupt_, RequestKind::kOfSession);
   // The last token is read again in any case: its logits begin the output.
   request->GoOnFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
   Follow(request, [&](const Event& event) {

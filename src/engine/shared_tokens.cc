@@ -37,9 +37,13 @@ std::string Fingerprint(const std::string& folder) {
 
 }  // namespace
 
+int64_t NumberOfRankZero(Communicator& ranks, int64_t number) {
+  ranks.Broadcast(std::as_writable_bytes(std::span(&number, 1)), 0, nullptr);
+  return number;
+}
+
 std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32_t> tokens) {
-  int64_t count = std::ssize(tokens);
-  ranks.Broadcast(std::as_writable_bytes(std::span(&count, 1)), 0, nullptr);
+  const int64_t count = NumberOfRankZero(ranks, std::ssize(tokens));
   std::vector<int32_t> shared(tokens.begin(), tokens.end());
   shared.resize(static_cast<size_t>(count));
   constexpr auto kMost = Communicator::kMostFrameBytes / static_cast<int64_t>(sizeof(int32_t));
@@ -66,7 +70,6 @@ void AgreeOnOptions(Communicator& ranks, const TextPlan& plan, const GenerateOpt
       {"int8 attention", fmt::format("{}", text.int8_products)},
       {"the longest text", fmt::format("{}", text.context)},
       {"the tokens of a chunk", fmt::format("{}", plan.chunk_tokens())},
-      {"the tokens of a question", fmt::format("{}", options.query_tokens)},
       {"the longest answer", fmt::format("{}", options.max_tokens)},
       {"what ends an answer",
        fmt::format("{} {}", options.ignore_eos, fmt::join(options.stop, "\n"))}};

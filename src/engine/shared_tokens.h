@@ -13,7 +13,8 @@
 
 namespace godwit {
 
-// On every rank those that rank 0 gives.
+// On every rank what rank 0 gives.
+int64_t NumberOfRankZero(Communicator& ranks, int64_t number);
 std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32_t> tokens);
 
 // Throw Error(kInput) where the ranks differ in the version of this program or in the model, whose

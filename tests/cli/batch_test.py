@@ -46,6 +46,21 @@ class BatchTest(CliTest):
     def run_tokens(self, *flags):
         return json.loads(self.ok("run", "-m", TINY, "--json", *flags))["tokens"]
 
+    def test_the_question_of_a_chat_is_its_last_message(self):
+        chat = {"messages": [{"role": "user", "content": "A small bird sang all day. "},
+                             {"role": "assistant", "content": "It did. "},
+                             {"role": "user", "content": "Who sang in the morning?"}],
+                "temperature": 0, "max_tokens": 2, "logprobs": True, "top_logprobs": 3}
+        asked = [{**chat, "query_tokens": n} for n in range(1, 60)]
+        answers = self.answers(self.requests(chat, *asked), "--prefill", "window:1")
+        logprobs = [answers[str(i)]["choices"][0]["logprobs"] for i in range(60)]
+        alike = [n for n in range(1, 60) if logprobs[n] == logprobs[0]]
+        self.assertEqual(len(alike), 1)
+        ids = json.loads(self.ok("tokenize", "-m", TINY, "-p", chat["messages"][-1]["content"], "--ids",
+                                 "--no-bos"))
+        self.assertGreaterEqual(alike[0], len(ids))
+        self.assertLess(alike[0], 2 * len(ids) + 10)
+
     def test_a_text(self):
         body = self.answers(self.requests({"prompt": STORY["prompt"], "temperature": 0}))["0"]
         self.assertEqual(list(body), ["id", "object", "created", "model", "choices", "usage",

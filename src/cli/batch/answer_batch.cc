@@ -87,8 +87,10 @@ class Batch {
     std::vector<GenerateResult> answers;
     std::string line;
     try {
+      GenerateOptions generate = asked.generate;
+      generate.query_tokens = chat::QueryTokens(engine_, session_, asked);
       answers = chat::GenerateAnswers(engine_, chat::PromptTokens(engine_, session_, asked),
-                                      asked.generate, plan_.session, asked.samples, &cancel_);
+                                      generate, plan_.session, asked.samples, &cancel_);
       for (const GenerateResult& answer : answers) {
         if (answer.finish_reason == FinishReason::kCancelled) return;
       }

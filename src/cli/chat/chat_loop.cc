@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "chat/answers.h"
 #include "chat/conversation_file.h"
 #include "chat/pinned_messages.h"
 #include "chat/plain_dialogue.h"
@@ -248,7 +249,7 @@ void ChatLoop::Answer(int64_t tokens_before) {
     if (tokens >= room.limit_tokens) throw Error(ErrorKind::kInput, DescribeTooLong(room, tokens));
     options.query_tokens = setup_.query_tokens > 0
                                ? setup_.query_tokens
-                               : std::min(conversation_.question_tokens(), kQuestionTokens);
+                               : std::min(conversation_.question_tokens(), chat::kQuestionTokens);
     // Two presses are easily made in a hurry: they must not end the program.
     result = GenerateAtTerminal(session_, conversation_.prompt(), options, /*presses_to_exit=*/3);
   } catch (const Error&) {

@@ -17,9 +17,6 @@
 
 namespace godwit::cli {
 
-// Of a last message, at most: a long one holds what is asked about, too.
-inline constexpr int64_t kQuestionTokens = 512;
-
 struct ChatSetup {
   std::string model_folder;
   DecoderSpec spec;

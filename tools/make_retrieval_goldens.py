@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/retrieval: what transformers answers with the models that retrieve by construction.
+"""Makes tests/golden/retrieval: what transformers answers with the models that retrieve.
 
 Each tests/golden/retrieval/<model>/<text>.safetensors holds
 
@@ -28,7 +28,6 @@ import transformers
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 ROOT = Path(__file__).resolve().parent.parent
-MODELS = ("retrieval-induction", "retrieval-hard")
 FILLER = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.\n"
 ANSWER = 4  # tokens
 
@@ -54,6 +53,20 @@ def needles(draw):
                     for key, value in zip(keys, values))
     asked = f"special magic number for {keys[4]} mentioned in the provided text"
     return f"{lines}What is the {asked}? The {asked} is", values[4]
+
+
+def cities(draw):
+    numbers = {city: draw.randrange(10**6, 10**7) for city in ("Lisbon", "Cairo", "Oslo")}
+    hidden = "".join(f"The special magic {city} number is: {number}.\n" + 4 * FILLER
+                     for city, number in numbers.items())
+    return (4 * FILLER + hidden + "\n\nWhat is the special magic Cairo number? Don't give information "
+            "outside the document or repeat your findings.\n\nThe special magic Cairo number is:",
+            f" {numbers['Cairo']}")
+
+
+CONSTRUCTED = (passkey, pairs, needles)
+MODELS = {"retrieval-induction": CONSTRUCTED, "retrieval-hard": CONSTRUCTED,
+          "retrieval-trained": (passkey, cities)}
 
 
 def make(name, suite):
@@ -84,8 +97,8 @@ def main():
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     transformers.utils.logging.disable_progress_bar()
-    for name in MODELS:
-        for suite in (passkey, pairs, needles):
+    for name, suites in MODELS.items():
+        for suite in suites:
             make(name, suite)
 
 

@@ -224,7 +224,7 @@ TEST_P(Int8CheckpointTest, StaysAsItIs) {
 INSTANTIATE_TEST_SUITE_P(All, Int8CheckpointTest, testing::ValuesIn(Int8Goldens()),
                          [](const auto& info) { return TestName(info.param.path); });
 
-// The models that retrieve by construction: of a text and its question, the logits of the answer.
+// The models that retrieve: of a text and its question, the logits of the answer.
 class RetrievalTest : public testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(RetrievalTest, AnswersAsInHuggingFace) {

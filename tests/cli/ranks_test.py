@@ -19,13 +19,18 @@ STAR = [*RUN, "--prefill", "star:block=32"]
 class RanksTest(CliTest):
     @unittest.skipIf(HAS_MPI, "godwit was built with MPI")
     def test_without_mpi_ranks_are_refused(self):
-        errors = self.refused(1, *STAR, stdin=TEXT,
+        errors = self.refused(5, *STAR, stdin=TEXT,
                               variables={"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"})
         self.assertIn("built without MPI", errors)
 
 
 @unittest.skipUnless(HAS_MPI, "no mpirun, or godwit was built without MPI")
 class MpiTest(CliTest):
+    def environment(self, **variables):
+        # Open MPI unloads its plugins with memory of theirs still taken: a leak of its own, which
+        # a sanitizer then cannot even name.
+        return super().environment(ASAN_OPTIONS="detect_leaks=0", **variables)
+
     def ranks(self, count, *arguments):
         return subprocess.run([*MPIRUN, "-n", str(count), BINARY, *map(str, arguments)],
                               input=TEXT.encode(), capture_output=True, check=False,

@@ -377,11 +377,14 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
     const Job& job = JobOf(jobs, task, &Job::first_task);
     const int64_t index = task - job.first_task;
     const int64_t rows = attender.RowsPerHead(*job.text);
-    const int64_t head = index / job.tasks_per_head, part = index % job.tasks_per_head;
     const Scratch scratch = Scratch::In(shape.head_dim, memory.Row(worker));
     if (job.states != nullptr) {
-      RunStretch(attender, *job.text, {head, 0, rows}, part, scratch, states_of(job, index));
+      // The heads of a tile lie side by side.
+      const int64_t head = index % shape.kv_heads, part = index / shape.kv_heads;
+      RunStretch(attender, *job.text, {head, 0, rows}, part, scratch,
+                 states_of(job, head * job.tasks_per_head + part));
     } else {
+      const int64_t head = index / job.tasks_per_head, part = index % job.tasks_per_head;
       const int64_t begin = part * kBlockRows;
       RunBlock(exec, attender, *job.text, {head, begin, std::min(rows, begin + kBlockRows)},
                scratch, out);

@@ -63,7 +63,7 @@ void ScoreSigns(const ScoreSignsArgs& args) noexcept {
   constexpr int64_t kLine = 64;
   const int64_t bytes = args.groups * (kTileTokens / 2);
   for (int64_t line = 0; args.next != nullptr && line < bytes; line += kLine) {
-    __builtin_prefetch(args.next + line);
+    __builtin_prefetch(args.next + line, /*for writing=*/0, /*second-level cache*/ 2);
   }
   int64_t row = 0;
   for (; row + kSignRows <= args.rows; row += kSignRows) ScoreSignRows<kSignRows>(args, row);

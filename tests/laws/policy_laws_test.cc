@@ -477,15 +477,22 @@ TEST_P(Laws, CostsAreKnownBefore) {
   }
 }
 
+std::string NameOf(const testing::TestParamInfo<Laws::ParamType>& info) {
+  return std::string(AllPolicies()[std::get<0>(info.param)].name) + "_" +
+         std::string(std::get<1>(info.param).name) + std::string(std::get<2>(info.param).name);
+}
+
+const auto kPolicies = testing::Range<size_t>(0, AllPolicies().size());
 INSTANTIATE_TEST_SUITE_P(Policies, Laws,
-                         testing::Combine(testing::Range<size_t>(0, AllPolicies().size()),
-                                          testing::ValuesIn(kArithmetics),
-                                          testing::ValuesIn(kReadings)),
-                         [](const auto& info) {
-                           return std::string(AllPolicies()[std::get<0>(info.param)].name) + "_" +
-                                  std::string(std::get<1>(info.param).name) +
-                                  std::string(std::get<2>(info.param).name);
-                         });
+                         testing::Combine(kPolicies, testing::ValuesIn(kArithmetics),
+                                          testing::Values(kReadings[0])),
+                         NameOf);
+// Who reads a context does not look at how it is stored.
+INSTANTIATE_TEST_SUITE_P(ReadOnItsOwn, Laws,
+                         testing::Combine(kPolicies,
+                                          testing::Values(kArithmetics[0], kArithmetics[4]),
+                                          testing::Values(kReadings[1], kReadings[2])),
+                         NameOf);
 
 }  // namespace
 }  // namespace godwit

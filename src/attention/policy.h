@@ -117,6 +117,9 @@ class AttentionPolicy {
 
   // Whether it shows the question other things than the context.
   virtual bool tells_question() const { return false; }
+  // Of the context, the last tokens before the question, which it shows other things than those
+  // before them: with another question they are others.
+  virtual int64_t tail_tokens() const { return 0; }
   // In a layer whose rows select by their queries: from this position on they come to Select one at
   // a time.
   virtual int64_t alone_from(int64_t /*layer*/) const { return INT64_MAX; }

@@ -104,6 +104,23 @@ TEST(Prefill, RequestsShareWhatBothReadAlike) {
   }
 }
 
+// The tail of one question is not that of another.
+TEST(Prefill, ATailIsReadAgainForAnotherQuestion) {
+  const Engine engine(kTiny, {.threads = 1, .step_tokens = 30});
+  const Tokens context = Prompt(3, 200);
+  const SessionOptions session{.prefill = "star:block=32,anchor=8,tail=25"};
+  Session one = engine.NewSession(session);
+  int64_t shared = 0;
+  for (const int64_t query : {20, 1, 40, 100}) {
+    const Answer alone = Alone(engine, context, Telling(5, query), session);
+    const GenerateResult result = engine.Submit(context, Telling(5, query), session).Wait();
+    EXPECT_EQ(result.cached_tokens, shared) << query;
+    EXPECT_EQ(AnswerOf(result), alone) << query;
+    EXPECT_EQ(AnswerOf(one.Generate(context, Telling(5, query))), alone) << query;
+    shared = query == 20 ? 200 - 20 - 25 : query == 1 ? 200 - 40 - 25 : 200 - 100 - 25;
+  }
+}
+
 TEST(Prefill, APausedTextIsReadAgainAsItWas) {
   const Engine roomy(kTiny, {.threads = 1});
   Session measure = roomy.NewSession({});

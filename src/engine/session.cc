@@ -24,7 +24,7 @@ std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
   const int64_t shared = cache_->GoesBackTo(
       std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most,
-                ReadAlike(request.ask_from(), ask_from_)}),
+                plan_->ReadAlike(request.ask_from(), ask_from_)}),
       request.prompt_tokens());
   if (shared == 0) return plan_->NewText();
   cache_->Truncate(shared);

@@ -26,7 +26,7 @@ SharedPrefix FindSharedPrefix(const Request& request,
                         const TextCache& cache, int64_t ask_from, bool reads_on) {
     if (!request.plan().SharesWith(plan)) return;
     const int64_t most = std::min(
-        {std::ssize(mine) - 1, std::ssize(theirs), ReadAlike(request.ask_from(), ask_from)});
+        {std::ssize(mine) - 1, std::ssize(theirs), plan.ReadAlike(request.ask_from(), ask_from)});
     const int64_t alike =
         std::mismatch(mine.begin(), mine.begin() + most, theirs.begin()).first - mine.begin();
     const int64_t read = std::min(alike, cache.length());

@@ -99,6 +99,11 @@ int64_t TextPlan::AskFrom(int64_t tokens, int64_t query_tokens) const {
   return policy_->tells_question() ? std::max<int64_t>(0, tokens - query_tokens) : 0;
 }
 
+int64_t TextPlan::ReadAlike(int64_t ask_from, int64_t other) const {
+  if (ask_from == other) return INT64_MAX;
+  return std::max<int64_t>(0, std::min(ask_from, other) - policy_->tail_tokens());
+}
+
 int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
   // A text that forgets keeps what it sees, and takes the pages of a step before it gives others
   // back.

@@ -43,6 +43,9 @@ class TextPlan {
   // Where the question begins (AttentionPolicy::AskFrom) in a text of `tokens`, the last
   // `query_tokens` of them; 0 where both are shown the same.
   int64_t AskFrom(int64_t tokens, int64_t query_tokens) const;
+  // Of two texts that begin alike and are asked from there on: how many of their first tokens came
+  // to the same.
+  int64_t ReadAlike(int64_t ask_from, int64_t other) const;
 
   // Tokens that must lie in the cache at once before a text of `tokens` goes on.
   int64_t TokensAtOnce(int64_t tokens) const;
@@ -60,11 +63,5 @@ class TextPlan {
   std::shared_ptr<const AttentionPolicy> policy_;  // of a text that nobody has begun
   std::shared_ptr<KvPool> pool_;
 };
-
-// Of two texts that begin alike and are asked from there on: how many of their first tokens came to
-// the same.
-inline int64_t ReadAlike(int64_t ask_from, int64_t other) {
-  return ask_from == other ? INT64_MAX : std::min(ask_from, other);
-}
 
 }  // namespace godwit

@@ -33,10 +33,11 @@ struct Reading {
   std::string_view tight, roomy;  // added to the examples of a policy
 };
 constexpr std::string_view kReadBy = ", read by ";
-constexpr Reading kReadings[] = {{"", "", ""},
-                                 {"_ReadByWindow", ", read by window:9", ", read by window:4096"},
-                                 {"_ReadByStar", ", read by star:block=16,anchor=5,overlap=3",
-                                  ", read by star:block=4096,anchor=4096"}};
+constexpr Reading kReadings[] = {
+    {"", "", ""},
+    {"_ReadByWindow", ", read by window:9", ", read by window:4096"},
+    {"_ReadByStar", ", read by star:block=16,anchor=5,overlap=3,tail=20",
+     ", read by star:block=4096,anchor=4096"}};
 constexpr int64_t kAskFrom = 101, kAnswerFrom = 160;
 
 void Append(const std::vector<float>& rows, std::vector<float>& to) {

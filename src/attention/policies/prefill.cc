@@ -51,13 +51,14 @@ class PrefillPolicy : public AttentionPolicy {
   }
 
   void AskFrom(int64_t position, int64_t answer) override {
-    ask_from_ = position;
+    tail_from_ = std::max<int64_t>(0, position - spec_.tail);
     asked_->AskFrom(position, answer);
   }
 
   bool tells_question() const override { return true; }
+  int64_t tail_tokens() const override { return spec_.tail; }
   int64_t alone_from(int64_t layer) const override {
-    return std::max(ask_from_, asked_->alone_from(layer));
+    return std::max(tail_from_, asked_->alone_from(layer));
   }
   void Accept(int64_t length, std::span<const int64_t> path) override {
     asked_->Accept(length, path);
@@ -72,11 +73,11 @@ class PrefillPolicy : public AttentionPolicy {
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     Looks looks;
-    if (run.position < ask_from_) AddContext(run, windows_[static_cast<size_t>(layer)], looks);
-    if (run.position + run.rows <= ask_from_) return looks;
+    if (run.position < tail_from_) AddContext(run, windows_[static_cast<size_t>(layer)], looks);
+    if (run.position + run.rows <= tail_from_) return looks;
     const Looks asked = asked_->Select(run, layer, queries);
     for (Look look : asked.span()) {
-      look.visible.from = std::max(look.visible.from, ask_from_);
+      look.visible.from = std::max(look.visible.from, tail_from_);
       looks.Add(look);
     }
     looks.AddRead(asked.read_bytes());
@@ -92,7 +93,7 @@ class PrefillPolicy : public AttentionPolicy {
       : windows_(other.windows_),
         spec_(other.spec_),
         asked_(other.asked_->Fork()),
-        ask_from_(other.ask_from_) {}
+        tail_from_(other.tail_from_) {}
 
   // What a row of the context sees beside the anchor. A layer with a window of the model's own
   // needs no star.
@@ -107,22 +108,22 @@ class PrefillPolicy : public AttentionPolicy {
     if (of_model == 0 && spec_.anchor > 0 && run.position + run.rows > spec_.block) {
       // The overlap of the second block may lie in the anchor, too, and a key is shown once.
       const int64_t second = std::min(spec_.anchor, spec_.block - spec_.overlap);
-      const int64_t third = second < spec_.anchor ? 2 * spec_.block : ask_from_;
+      const int64_t third = second < spec_.anchor ? 2 * spec_.block : tail_from_;
       looks.Add(
-          {.visible = {.end = second, .from = spec_.block, .until = std::min(third, ask_from_)}});
-      if (third < ask_from_) {
-        looks.Add({.visible = {.end = spec_.anchor, .from = third, .until = ask_from_}});
+          {.visible = {.end = second, .from = spec_.block, .until = std::min(third, tail_from_)}});
+      if (third < tail_from_) {
+        looks.Add({.visible = {.end = spec_.anchor, .from = third, .until = tail_from_}});
       }
     }
     ops::Visible near = Near(of_model);
-    near.until = ask_from_;
+    near.until = tail_from_;
     looks.Add({.visible = near});
   }
 
   std::vector<int64_t> windows_;
   PrefillSpec spec_;
   std::unique_ptr<AttentionPolicy> asked_;
-  int64_t ask_from_ = 0;
+  int64_t tail_from_ = 0;  // from there on rows see what asked_ shows
 };
 
 }  // namespace

@@ -7,15 +7,18 @@
 
 namespace godwit {
 
-inline constexpr std::string_view kPrefillUsage = "window:W or star[:block=N,anchor=N,overlap=N]";
+inline constexpr std::string_view kPrefillUsage =
+    "window:W or star[:block=N,anchor=N,overlap=N,tail=N]";
 
 // A row of the context sees the first `anchor` tokens of the text, and of its own block of so many
-// positions, and the `overlap` before it, the last `window` up to itself.
+// positions, and the `overlap` before it, the last `window` up to itself. The last `tail` rows of
+// it see what they would if nothing were read so.
 struct PrefillSpec {
   int64_t window = INT64_MAX;
   int64_t block = INT64_MAX;
   int64_t anchor = 0;   // at most a block
   int64_t overlap = 0;  // likewise
+  int64_t tail = 0;
 
   bool star() const { return block != INT64_MAX; }
   // As --prefill spells it.

@@ -33,6 +33,10 @@ TEST(PrefillSpecTest, SaysWhatARowOfTheContextSees) {
   EXPECT_EQ(overlapping.overlap, 1024);
   EXPECT_EQ(overlapping.ToString(), "star:block=8192,anchor=8192,overlap=1024");
   EXPECT_THAT(overlapping.Explain(), HasSubstr("and the 1024 before that"));
+  const PrefillSpec tailed = ParsePrefill("star:tail=1K,block=8K");
+  EXPECT_EQ(tailed.tail, 1024);
+  EXPECT_EQ(tailed.ToString(), "star:block=8192,anchor=8192,tail=1024");
+  EXPECT_THAT(tailed.Explain(), HasSubstr("the last 1024 of the context"));
 }
 
 TEST(PrefillSpecTest, RefusesWhatIsNoWindow) {
@@ -47,7 +51,7 @@ TEST(PrefillSpecTest, RefusesWhatIsNoStar) {
   const auto refused = [](const char* spec) {
     return ErrorOf(ErrorKind::kInput, [&] { ParsePrefill(spec); });
   };
-  for (const char* setting : {"32K", "block", "block=", "block=x", "size=3", "block=-1"}) {
+  for (const char* setting : {"32K", "block", "block=", "block=x", "size=3", "block=-1", "tail="}) {
     EXPECT_THAT(refused(fmt::format("star:{}", setting).c_str()),
                 HasSubstr(fmt::format("not \"{}\"", setting)));
   }

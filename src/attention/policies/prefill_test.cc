@@ -148,25 +148,37 @@ TEST(PrefillPolicyTest, ServesModelsWithLearnedPositions) {
   EXPECT_EQ(MakePolicy(geometry, ReadByWindow("dense", 64))->limit_tokens(), 64);
 }
 
-// Phase 1 of the paper, token by token: the anchor, and its own block.
+// Phase 1 of the paper, token by token: the anchor, and its own block; the tail sees everything.
 TEST(PrefillPolicyTest, AStarSeesItsBlockAndTheAnchor) {
   const AttentionGeometry rotary = TestGeometry(4, 2, 12, 8, {0, 5, 40});
   constexpr int64_t kBlock = 32;
-  for (const auto& [anchor, overlap] : std::vector<std::pair<int64_t, int64_t>>{
-           {0, 0}, {7, 0}, {32, 0}, {7, 9}, {30, 9}, {32, 32}, {0, 5}}) {
+  struct Star {
+    int64_t anchor, overlap, tail;
+  };
+  for (const auto& [anchor, overlap, tail] : std::vector<Star>{{0, 0, 0},
+                                                               {7, 0, 0},
+                                                               {32, 0, 0},
+                                                               {7, 9, 0},
+                                                               {30, 9, 0},
+                                                               {32, 32, 0},
+                                                               {0, 5, 0},
+                                                               {7, 0, 1},
+                                                               {30, 9, 31},
+                                                               {0, 0, kAskFrom + 1}}) {
     for (const AttentionGeometry& geometry : {rotary, WithAlibi(rotary, /*in_bf16=*/false)}) {
       const TestText text(geometry, kTokens, 6);
       const PolicyOptions options{
           .kv_type = DType::kF32,
           .context = kTokens,
-          .prefill = fmt::format("star:block={},anchor={},overlap={}", kBlock, anchor, overlap)};
+          .prefill = fmt::format("star:block={},anchor={},overlap={},tail={}", kBlock, anchor,
+                                 overlap, tail)};
       for (const int64_t chunk : {1, 40, 150}) {
         const auto out = ReadText(*Make(geometry, options), text, kTokens, chunk);
         size_t index = 0;
         for (int64_t t = 0; t < kTokens; ++t) {
           for (int64_t layer = 0; layer < geometry.layers; ++layer) {
             const int64_t of_model = geometry.windows[static_cast<size_t>(layer)];
-            const bool star = t < kAskFrom && of_model == 0;
+            const bool star = t < kAskFrom - tail && of_model == 0;
             std::vector<SeenKey> keys;
             for (int64_t key = 0; key <= t; ++key) {
               const bool seen = star ? key < anchor || key >= t / kBlock * kBlock - overlap
@@ -214,6 +226,23 @@ TEST(PrefillPolicyTest, TwoBlocksWithTheirAnchorAreDense) {
   star.prefill = "star:block=1K";
   EXPECT_EQ(ReadText(*Make(geometry, star, 2048), text, 2060, 300),
             ReadText(*Make(geometry, dense, 2048), text, 2060, 300));
+}
+
+TEST(PrefillPolicyTest, ATailAsLongAsTheContextIsDense) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0, 40});
+  const TestText text(geometry, 320, 9);
+  for (const char* kv : {"dense", "sinks:3+20", "blocks:initial=0,local_windows_len=1"}) {
+    const PolicyOptions plain{.spec = kv, .kv_type = DType::kBF16, .context = 320};
+    PolicyOptions star = plain;
+    star.prefill = "star:block=32,anchor=8,tail=300";
+    EXPECT_EQ(ReadText(*Make(geometry, star, 300), text, 320, 50),
+              ReadText(*Make(geometry, plain, 300), text, 320, 50))
+        << kv;
+    star.prefill = "star:block=32,anchor=8,tail=200";
+    EXPECT_NE(ReadText(*Make(geometry, star, 300), text, 320, 50),
+              ReadText(*Make(geometry, plain, 300), text, 320, 50))
+        << kv;
+  }
 }
 
 TEST(PrefillPolicyTest, AStarReadsItsBlockAndTheAnchor) {

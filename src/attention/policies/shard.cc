@@ -110,6 +110,13 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
         "has not read yet; leave it out on {} ranks",
         spec.overlap, ranks);
   }
+  if (spec.tail > 0) {
+    Throw(ErrorKind::kUnsupported,
+          "star with a tail of {} tokens: they see all of the context, of which each of {} ranks "
+          "holds "
+          "a part while it is read; leave it out there",
+          spec.tail, ranks);
+  }
   if (options.spec != "dense") {
     Throw(ErrorKind::kUnsupported,
           "{} ranks share a context of which every token is kept and seen: the KV policy \"{}\" "

@@ -161,6 +161,9 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   PolicyOptions overlapping = options;
   overlapping.prefill += ",overlap=7";
   EXPECT_THAT(refused(geometry, overlapping), HasSubstr("overlap of 7 tokens"));
+  PolicyOptions tailed = options;
+  tailed.prefill += ",tail=7";
+  EXPECT_THAT(refused(geometry, tailed), HasSubstr("tail of 7 tokens"));
   options.spec = "sinks:4+60";
   EXPECT_THAT(refused(geometry, options), HasSubstr("only dense"));
   options.prefill = "window:7";

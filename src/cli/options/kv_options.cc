@@ -177,7 +177,7 @@ void AddPrefillFlag(CommandLine& line, SessionOptions& options) {
                     "--kv still says what is kept, and what the question and the answer see of it; "
                     "another result, in less time",
             .fallback = "as --kv has it",
-            .choices = {"window:W", "star:block=N,anchor=N,overlap=N"}},
+            .choices = {"window:W", "star:block=N,anchor=N,overlap=N,tail=N"}},
            [&options](const std::string& value) {
              ParsePrefill(value);
              options.prefill = value;

@@ -72,11 +72,11 @@ Options Parse(std::span<const std::string> arguments) {
 std::vector<int32_t> ReadTokens(const ModelFolder& model, const Options& options) {
   auto tokens = model.tokenizer()->Encode(ReadInputFile(options.file, options.lossy),
                                           /*add_special_tokens=*/true, options.max_tokens);
+  const auto sink = model.spec().sink_token;
+  if (sink && !tokens.empty() && tokens.front() != *sink) tokens.insert(tokens.begin(), *sink);
   if (std::ssize(tokens) > options.max_tokens) {
     tokens.resize(static_cast<size_t>(options.max_tokens));
   }
-  const auto sink = model.spec().sink_token;
-  if (sink && !tokens.empty() && tokens.front() != *sink) tokens.insert(tokens.begin(), *sink);
   const std::string text = QuoteUnlessPlain(options.file);
   const int64_t context = DefaultContext(model.spec());
   if (std::ssize(tokens) <= options.query_tokens) {

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from harness import TINY, CliTest
+from harness import TESTS, TINY, CliTest
 
 INPUT, IO, UNSUPPORTED = 2, 3, 5
 BLOCKS = "blocks:initial=0,local_windows_len=64,second_block_count=1"
@@ -47,6 +47,11 @@ class EvalRecallTest(CliTest):
         [alone] = self.measure("--kv", BLOCKS, "-ub", "7", "-t", "1")["policies"]
         self.assertEqual(self.measure("--kv", "window:9", "--kv", BLOCKS, "-t", "2")["policies"][1],
                          alone)
+
+    def test_a_sink_token_is_one_of_them(self):
+        model = TESTS.parent / "models" / "books-3m-sink-token"
+        result = self.measure("-m", model, "--max-tokens", "100", "--kv", "window:9")
+        self.assertEqual(result["tokens"], 100)
 
     def test_table(self):
         heading, *rows = self.ok(*self.recall, "--kv", "dense", "--kv", "window:100").splitlines()

@@ -35,8 +35,9 @@ constexpr std::array kPolicies = {
                .make = MakeSinksPolicy},
     PolicyKind{.name = "blocks",
                .usage = "blocks:KEY=VALUE,...",
-               .description = "keep every token; question and answer read the blocks that matter; "
-                              "also blocks, blocks:meanstd, blocks:quest, blocks:snapkv",
+               .description =
+                   "keep every token; question and answer read the blocks that matter; "
+                   "also blocks, blocks:infllm, blocks:meanstd, blocks:quest, blocks:snapkv",
                .tight_example = "blocks:initial=0,local_windows_len=1,second_block_count=1",
                .roomy_example = "blocks:second_block_count=1024",
                .other_examples = {"blocks:initial=0,local_windows_len=1,second_block_count=1,"
@@ -51,7 +52,11 @@ constexpr std::array kPolicies = {
                                   "blocks:initial=0,local_windows_len=1,second_block_count=1,"
                                   "group_blocks=1,group_count=1,representative_type=QUEST",
                                   "blocks:initial=0,local_windows_len=1,second_block_count=2,"
-                                  "top_p=0.4"},
+                                  "top_p=0.4",
+                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                                  "representative_num=2,representative_type=DYNAMIC",
+                                  "blocks:initial=0,local_windows_len=64,second_block_count=1,"
+                                  "observation_window=21,representative_type=DYNAMIC"},
                .make = MakeBlocksPolicy},
 };
 

@@ -134,7 +134,8 @@ class AttentionPolicy {
   // changes nothing if it cannot.
   virtual void Plan(const RowRun& /*run*/) {}
   // What the run's rows see in `layer`, whose keys and values are written. Spans are valid until
-  // the next call of Plan, or as long as the queries' workspace.
+  // the next call of Plan, or as long as the queries' workspace. Also of rows to which a policy
+  // around it shows other things: it may learn from their queries.
   virtual Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) = 0;
 
   // The rows of the last step, a tree, that the text goes on with from `length` on, which are on

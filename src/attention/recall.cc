@@ -75,6 +75,11 @@ class RecallPolicy : public AttentionPolicy {
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     if (run.position >= ask_from_ && geometry_.windows[static_cast<size_t>(layer)] == 0) {
       Measure(run, layer, queries);
+    } else {
+      for (const Watched& one : watched_) {  // who may learn of it
+        Workspace::Scope scope(queries.exec.workspace);
+        one.policy->Select(run, layer, queries);
+      }
     }
     return dense_->Select(run, layer, queries);
   }

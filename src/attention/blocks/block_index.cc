@@ -128,7 +128,7 @@ const uint8_t* BlockIndex::Signs(int64_t layer, int64_t head, int64_t i) const {
 }
 
 void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks,
-                      int64_t lasting) {
+                      int64_t lasting, const ImportantTokens& important) {
   int64_t& filled = filled_[RankOf(layer)];
   if (blocks <= filled) return;
   const KvLayout& layout = pool_->layout();
@@ -153,7 +153,7 @@ void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, in
   const int64_t tiles = (blocks * shape_.parts - 1) / kTileTokens + 1 - first_tile;
   exec.Parallel(tiles * layout.kv_heads, [&](int64_t task, int worker) {
     FillTile(exec, layer, kv, task % layout.kv_heads, first_tile + task / layout.kv_heads, blocks,
-             scratch.Row(worker));
+             important, scratch.Row(worker));
   });
   // What was learnt of keys that do not belong to the text yet is learnt again.
   const int64_t lasts = std::min(blocks, lasting);
@@ -171,7 +171,8 @@ SignLevels BlockIndex::Levels(int64_t layer, int64_t head) const {
 }
 
 void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
-                          int64_t i, int64_t blocks, float* scratch) const {
+                          int64_t i, int64_t blocks, const ImportantTokens& important,
+                          float* scratch) const {
   if (shape_.signs()) {
     std::byte* const tile = TileData(layer, head, i);
     const int64_t head_dim = pool_->layout().head_dim;
@@ -183,12 +184,12 @@ void BlockIndex::FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv
   const int64_t filled = filled_[RankOf(layer)];
   const int64_t end = std::min(blocks, (i + 1) * per_tile);
   for (int64_t block = std::max(filled, i * per_tile); block < end; ++block) {
-    Represent(exec, layer, kv, head, block, scratch);
+    Represent(exec, layer, kv, head, block, important, scratch);
   }
 }
 
 void BlockIndex::Represent(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
-                           int64_t block, float* scratch) const {
+                           int64_t block, const ImportantTokens& important, float* scratch) const {
   const int64_t head_dim = pool_->layout().head_dim;
   const int64_t tiles = shape_.tokens / kTileTokens;
   float* const keys = scratch;
@@ -197,10 +198,14 @@ void BlockIndex::Represent(const Exec& exec, int64_t layer, const ops::KvView& k
   for (int64_t t = 0; t < tiles; ++t) {
     ReadKeys(kv, head_dim, head, block * tiles + t, keys + t * kTileTokens, shape_.tokens);
   }
+  const bool dynamic = shape_.type == RepresentativeType::kDynamic;
+  const auto places = dynamic && important ? important(head, block) : std::span<const uint16_t>{};
   for (int64_t p = 0; p < shape_.parts; ++p) {
+    const int64_t first =
+        places.empty() ? p * shape_.part_tokens() : places[static_cast<size_t>(p)];
     const float scale =
-        godwit::Represent(shape_.type, exec.kernels, keys + p * shape_.part_tokens(), shape_.tokens,
-                          shape_.part_tokens(), head_dim, floats, row.data());
+        godwit::Represent(shape_.type, exec.kernels, keys + first, shape_.tokens,
+                          dynamic ? 1 : shape_.part_tokens(), head_dim, floats, row.data());
     Put(layer, head, block * shape_.parts + p, row.data(), scale);
   }
 }

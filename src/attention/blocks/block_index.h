@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -31,6 +32,10 @@ struct BlockShape {
   // Fill is not asked for fewer.
   int64_t learnt_blocks = 0;
 };
+
+// The tokens of a block, by their places in it, whose keys stand for it with kDynamic, for a KV
+// head: as many as it has parts, in ascending order; none, and so many at equal distances do.
+using ImportantTokens = std::function<std::span<const uint16_t>(int64_t head, int64_t block)>;
 
 // kTileTokens representatives of one KV head, those of neighbouring parts.
 struct RepresentativeTile {
@@ -64,9 +69,10 @@ class BlockIndex {
   // Room for so many, to be written by Fill. Throws Error(kMemory) with what is indexed as it was.
   void Reserve(int64_t blocks);
   // Makes what is missing of the first `blocks` of a layer, on all cores. Of those from `lasting`
-  // on nothing is remembered: their keys do not belong to the text yet.
-  void Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks,
-            int64_t lasting);
+  // on nothing is remembered: their keys do not belong to the text yet. important: of kDynamic,
+  // those of the blocks that are made.
+  void Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks, int64_t lasting,
+            const ImportantTokens& important = {});
   // The same of an index of groups, blocks of several of a finer one, which holds them: by what
   // stands for those (represent_group.h).
   void FillGroups(const Exec& exec, int64_t layer, const BlockIndex& finer, int64_t groups,
@@ -86,10 +92,10 @@ class BlockIndex {
   int64_t tile_bytes() const;  // of kTileTokens representatives of a head
   // What is missing of tile i, up to `blocks`.
   void FillTile(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head, int64_t i,
-                int64_t blocks, float* scratch) const;
+                int64_t blocks, const ImportantTokens& important, float* scratch) const;
   size_t LevelsAt(int64_t layer, int64_t head) const;
   void Represent(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t head,
-                 int64_t block, float* scratch) const;
+                 int64_t block, const ImportantTokens& important, float* scratch) const;
   // A representative with zeros to kQuad.
   void Put(int64_t layer, int64_t head, int64_t part, const int8_t* row, float scale) const;
 

@@ -43,6 +43,8 @@ class PathHistory {
     });
   }
 
+  int64_t size() const { return std::ssize(entries_); }
+
   // Forgets all but [begin, end).
   void Keep(int64_t begin, int64_t end) {
     std::erase_if(entries_, [&](const Entry& entry) {

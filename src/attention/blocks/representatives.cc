@@ -103,6 +103,7 @@ float Represent(RepresentativeType type, const kernels::KernelTable& kernels, co
         break;
       case RepresentativeType::kSign:  // has no vectors
       case RepresentativeType::kFixed:
+      case RepresentativeType::kDynamic:
         scratch[d] = row[0];
         break;
     }

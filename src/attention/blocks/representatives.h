@@ -21,6 +21,7 @@ enum class RepresentativeType {
            // key scores higher than its part
   kMeanStd,  // UNIQUE (arXiv 2605.27740): their mean, and half a standard deviation
   kFixed,    // the first one
+  kDynamic,  // of a block the keys of the tokens that get most attention: as kFixed of each of them
   kSign,     // the sign of every number of every key
 };
 
@@ -37,6 +38,7 @@ inline constexpr RepresentativeKind kRepresentatives[] = {
     {"QUEST", RepresentativeType::kQuest, 2, "the box around the keys"},
     {"MEANSTD", RepresentativeType::kMeanStd, 2, "the mean and the spread of the keys"},
     {"FIX", RepresentativeType::kFixed, 1, "the first of the keys"},
+    {"DYNAMIC", RepresentativeType::kDynamic, 1, "the keys that get most attention"},
     {"SIGN", RepresentativeType::kSign, 1, "the signs of the keys"},
 };
 
@@ -51,7 +53,8 @@ constexpr int64_t VectorsOf(RepresentativeType type) {
 // scale, which is returned: representative [VectorsOf(type) * head_dim], and zeros to kQuad. A
 // function of these keys alone. Of Quest the bound holds for every query in int8 as it is scored:
 // the spread takes up what rounding did to the centre. scratch: as large as the representative.
-// Numbers that are not finite make the scale NaN; FIX sees those of its key. Not of kSign.
+// Numbers that are not finite make the scale NaN; FIX and DYNAMIC see those of their
+// key. Not of kSign.
 float Represent(RepresentativeType type, const kernels::KernelTable& kernels, const float* keys,
                 int64_t stride, int64_t tokens, int64_t head_dim, float* scratch,
                 int8_t* representative);

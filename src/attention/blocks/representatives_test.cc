@@ -85,6 +85,7 @@ std::vector<double> Exact(RepresentativeType type, const Part& part) {
         break;
       case RepresentativeType::kSign:  // has no vectors
       case RepresentativeType::kFixed:
+      case RepresentativeType::kDynamic:
         centres.push_back(part.At(d, 0));
         break;
     }
@@ -143,7 +144,8 @@ TEST_P(RepresentativesTest, OfZerosAreZeros) {
 
 // Wherever in the part, but for the kind that looks at its first key only.
 TEST_P(RepresentativesTest, OfWhatIsNotFiniteHaveNoScale) {
-  const bool first_only = GetParam().type == RepresentativeType::kFixed;
+  const bool first_only = GetParam().type == RepresentativeType::kFixed ||
+                          GetParam().type == RepresentativeType::kDynamic;
   for (const float bad : {kernels::kNan, kernels::kInfinity, -kernels::kInfinity}) {
     for (const int64_t at : {0, 7, 15}) {
       Part part(24, 16);

@@ -7,6 +7,7 @@
 #include "attention/policies/blocks_by_index.h"
 #include "attention/policies/blocks_by_keys.h"
 #include "attention/policies/blocks_geometry.h"
+#include "attention/policies/blocks_importance.h"
 #include "attention/policies/blocks_preselection.h"
 #include "attention/policies/blocks_sharing.h"
 #include "attention/policies/blocks_spec.h"
@@ -23,6 +24,7 @@ class BlocksPolicy : public AttentionPolicy {
   BlocksPolicy(const AttentionGeometry& geometry, const BlocksSpec& spec, int64_t context)
       : geometry_(std::make_shared<const BlocksGeometry>(geometry, spec)),
         context_(context),
+        importance_(geometry_),
         index_(geometry_),
         shared_(geometry_),
         preselection_(geometry_) {}
@@ -37,7 +39,7 @@ class BlocksPolicy : public AttentionPolicy {
     preselection_.AskFrom(position, answer);
     ask_from_ = position;
   }
-  int64_t bytes() const override { return index_.bytes(); }
+  int64_t bytes() const override { return index_.bytes() + importance_.bytes(); }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     const int64_t window = WindowOf(layer);
@@ -48,7 +50,9 @@ class BlocksPolicy : public AttentionPolicy {
     return position + 1 - passed_over * spec().block_size;
   }
   IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
-    return index_.SizeAt(layout, position);
+    IndexSize size = index_.SizeAt(layout, position);
+    size.held_bytes += importance_.BytesAt(position);
+    return size;
   }
   int64_t alone_from(int64_t layer) const override {
     return geometry_->Chooses(layer) ? first_choice() : INT64_MAX;
@@ -59,30 +63,38 @@ class BlocksPolicy : public AttentionPolicy {
     const int64_t back = std::max<int64_t>(0, length - TextCache::kTokensToGoBack);
     shared_.Keep(ChooserOf(back), length);
     preselection_.Keep(0, length);
+    importance_.Keep(back, length);
     if (run.position + run.rows > first_choice()) index_.Reserve(run);
   }
 
   void Accept(int64_t length, std::span<const int64_t> path) override {
     shared_.Accept(length, path);
     preselection_.Accept(length, path);
+    importance_.Accept(length, path);
   }
 
   void Truncate(int64_t length) override {
     shared_.Keep(0, length);
     preselection_.Keep(0, length);
+    importance_.Keep(0, length);
     index_.Truncate(length);
   }
 
   int64_t GoesBackTo(int64_t length, int64_t answer) const override {
-    length = preselection_.GoesBackTo(length, answer);
-    if (length <= first_choice() || geometry_->leaders.empty()) return length;
-    const int64_t chooser = ChooserOf(length);
-    return shared_.Remembers(chooser, length) ? length : chooser;
+    for (int64_t before = -1; before != length;) {
+      before = length;
+      length = importance_.GoesBackTo(preselection_.GoesBackTo(length, answer));
+      if (length <= first_choice() || geometry_->leaders.empty()) continue;
+      const int64_t chooser = ChooserOf(length);
+      if (!shared_.Remembers(chooser, length)) length = chooser;
+    }
+    return length;
   }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     const int64_t window = WindowOf(layer);
     preselection_.Observe(run, layer, queries.q);
+    importance_.Observe(run, layer, queries);
     Looks looks;
     if (!geometry_->Chooses(layer) || run.position < first_choice()) {
       looks.Add({.visible = {.window = window == 0 ? INT64_MAX : window}});
@@ -134,7 +146,7 @@ class BlocksPolicy : public AttentionPolicy {
     if (among.rows > 0) {
       read_bytes += ChooseNamedByKeys(*geometry_, run, layer, queries, among, chosen);
     } else {
-      read_bytes += index_.Choose(run, layer, queries, chosen);
+      read_bytes += index_.Choose(run, layer, queries, importance_, chosen);
       if (spec().top_p < 1) read_bytes += CutDown(run, layer, queries, chosen);
     }
     shared_.Put(run, layer, geometry_->FirstLocal(run.position), chosen);
@@ -151,6 +163,7 @@ class BlocksPolicy : public AttentionPolicy {
   std::shared_ptr<const BlocksGeometry> geometry_;
   int64_t context_;
   int64_t ask_from_ = 0;
+  BlocksImportance importance_;
   BlocksByIndex index_;
   SharedChoices shared_;
   BlocksPreselection preselection_;

@@ -49,9 +49,9 @@ void BlocksByIndex::Truncate(int64_t length) {
 }
 
 int64_t BlocksByIndex::Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
-                              MatrixView<int32_t> chosen) {
+                              const BlocksImportance& importance, MatrixView<int32_t> chosen) {
   const int64_t local = geometry_->FirstLocal(run.position);
-  Fill(queries.exec, layer, *run.cache, local);
+  Fill(queries.exec, run, layer, importance, local);
   const BlockChoice choice{
       .first = geometry_->initial, .last = local, .count = spec().second_block_count};
   if (SelectsByGroups(local)) {
@@ -69,16 +69,19 @@ int64_t BlocksByIndex::OpenGroups() const {
 }
 
 // Of a cache in a file, a piece at a time: no more of it need be in memory together.
-void BlocksByIndex::Fill(const Exec& exec, int64_t layer, const KvCache& cache, int64_t blocks) {
+void BlocksByIndex::Fill(const Exec& exec, const RowRun& run, int64_t layer,
+                         const BlocksImportance& importance, int64_t blocks) {
+  const KvCache& cache = *run.cache;
   constexpr int64_t kPieceTokens = int64_t{1} << 16;
   const int64_t block_size = spec().block_size;
   const int64_t lasting = cache.length() / block_size;
   const int64_t piece = (kPieceTokens - 1) / block_size + 1;
+  const auto important = importance.Of(run, layer, index_->filled(layer), blocks);
   for (int64_t begin = index_->filled(layer); begin < blocks; begin += piece) {
     const int64_t end = std::min(blocks, begin + piece);
     cache.pool().BeginTurn();
     cache.WillRead(layer, {begin * block_size, end * block_size});
-    index_->Fill(exec, layer, cache.View(layer), end, lasting);
+    index_->Fill(exec, layer, cache.View(layer), end, lasting, important);
   }
   if (!groups_) return;
   groups_->FillGroups(exec, layer, *index_, GroupsOf(blocks), GroupsOf(index_->filled(layer)));

@@ -9,6 +9,7 @@
 
 #include "attention/blocks/block_index.h"
 #include "attention/policies/blocks_geometry.h"
+#include "attention/policies/blocks_importance.h"
 #include "attention/policy.h"
 
 namespace godwit {
@@ -32,7 +33,7 @@ class BlocksByIndex {
   // For the row of the run, which has room: to chosen [choices, second_block_count] blocks between
   // the beginning and its window. Result: bytes read.
   int64_t Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
-                 MatrixView<int32_t> chosen);
+                 const BlocksImportance& importance, MatrixView<int32_t> chosen);
 
  private:
   const BlocksSpec& spec() const { return geometry_->spec; }
@@ -42,7 +43,8 @@ class BlocksByIndex {
   bool SelectsByGroups(int64_t blocks) const {
     return spec().group_blocks > 0 && GroupsOf(blocks) > OpenGroups();
   }
-  void Fill(const Exec& exec, int64_t layer, const KvCache& cache, int64_t blocks);
+  void Fill(const Exec& exec, const RowRun& run, int64_t layer, const BlocksImportance& importance,
+            int64_t blocks);
 
   std::shared_ptr<const BlocksGeometry> geometry_;
   std::optional<BlockIndex> index_, groups_;

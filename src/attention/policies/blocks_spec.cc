@@ -22,6 +22,14 @@ struct Preset {
   void (*apply)(BlocksSpec& spec);
 };
 constexpr Preset kPresets[] = {
+    // InfLLM (arXiv 2402.04617), as many tokens seen as by the others.
+    {"infllm",
+     [](BlocksSpec& spec) {
+       spec.block_size = spec.initial = 128;
+       spec.second_block_count = 24;
+       spec.representative_type = RepresentativeType::kDynamic;
+       spec.representative_num = 4;
+     }},
     {"meanstd", [](BlocksSpec& spec) { spec.representative_type = RepresentativeType::kMeanStd; }},
     {"quest", [](BlocksSpec& spec) { spec.representative_type = RepresentativeType::kQuest; }},
     // SnapKV (arXiv 2404.14469): what the question chose stays.
@@ -181,6 +189,11 @@ BlockShape BlocksSpec::Shape() const {
   return {.type = representative_type, .tokens = block_size, .parts = parts};
 }
 
+int64_t BlocksSpec::stretch() const {
+  constexpr int64_t kMostTokens = 4096;
+  return std::max<int64_t>(1, std::min(local_windows_len, kMostTokens) / block_size) * block_size;
+}
+
 BlockShape BlocksSpec::GroupShape() const {
   return {.type = GroupType(representative_type), .tokens = group_blocks * block_size, .parts = 1};
 }
@@ -207,13 +220,20 @@ std::string BlocksSpec::ToString() const {
 
 std::string BlocksSpec::Explain() const {
   const int64_t part = Shape().part_tokens();
-  std::string_view representative;
+  std::string representative;
   for (const RepresentativeKind& kind : kRepresentatives) {
     if (kind.type == representative_type) representative = kind.description;
   }
   const auto counted = [](int64_t count, std::string_view noun) {
     return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
   };
+  std::string every = part == 1 ? "token" : counted(part, "token");
+  if (representative_type == RepresentativeType::kDynamic) {
+    representative +=
+        fmt::format(" from the last {} of every {} tokens, {}",
+                    std::min(observation_window, stretch()), stretch(), Shape().parts);
+    every = "block";
+  }
   std::string more;
   if (top_p < 1) {
     more += fmt::format(
@@ -248,7 +268,7 @@ std::string BlocksSpec::Explain() const {
           ? "in every layer"
           : fmt::format("once for {} and {}", counted(layer_step, "layer"),
                         counted(token_step, "token")),
-      representative, part == 1 ? "token" : counted(part, "token"), more);
+      representative, every, more);
 }
 
 BlocksSpec ParseBlocksSpec(std::string_view arguments) {

@@ -30,10 +30,12 @@ struct BlocksSpec {
   // keys, among which those of the answer choose, and among what has left the window since.
   bool preselect_block = false;
   int64_t preselect_block_count = 96;
+  // With DYNAMIC so many of every stretch observe it, too.
   int64_t observation_window = 128;
   bool separate = true;  // head_select_mode: SEPARATE, for each KV head; or SHARED
   RepresentativeType representative_type = RepresentativeType::kSign;
   // Vectors kept of a block; 0: those of parts of 16 tokens, or of SIGN the one of every token.
+  // DYNAMIC has the keys of so many tokens of a block, wherever they lie in it.
   int64_t representative_num = 0;
   // Two levels: of groups of so many blocks, by what stands for a group, the group_count that
   // matter most are opened, and their blocks compared; with QUEST as many as may hold one of those
@@ -42,6 +44,9 @@ struct BlocksSpec {
   int64_t group_count = 192;
 
   BlockShape Shape() const;
+  // With DYNAMIC, tokens of the text of which the last observation_window observe the others: what
+  // the window holds, up to 4096, in whole blocks.
+  int64_t stretch() const;
   BlockShape GroupShape() const;  // of representatives of groups
   // As --kv spells it: what differs from the preset `blocks`.
   std::string ToString() const;

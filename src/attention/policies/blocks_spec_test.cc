@@ -44,6 +44,9 @@ TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
 TEST(BlocksSpecTest, PresetsAreAStartFromWhichSettingsDiffer) {
   EXPECT_EQ(ParseBlocksSpec("").ToString(), "blocks");
   EXPECT_EQ(ParseBlocksSpec("quest").ToString(), "blocks:representative_type=QUEST");
+  EXPECT_EQ(ParseBlocksSpec("infllm").ToString(),
+            "blocks:block_size=128,initial=128,second_block_count=24,representative_num=4,"
+            "representative_type=DYNAMIC");
   EXPECT_EQ(ParseBlocksSpec("snapkv").ToString(),
             "blocks:preselect_block_count=48,preselect_block=True");
   EXPECT_EQ(ParseBlocksSpec("quest,initial=0").ToString(),
@@ -71,6 +74,7 @@ TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
         "blocks:representative_type=QUEST",
         "blocks:representative_type=FIX",
         "blocks:representative_type=MEANSTD",
+        "blocks:representative_type=DYNAMIC",
         "blocks:group_blocks=8,group_count=48",
         "blocks:block_size=192,initial=130,local_windows_len=2,second_block_count=3,"
         "dense_layer_num=4,representative_num=64,head_select_mode=SHARED,"
@@ -97,6 +101,10 @@ TEST(BlocksSpecTest, PagesAreTheRepresentativesByTheirVectors) {
   expect("representative_type=MEAN,representative_num=1", 1, 64);
   expect("representative_type=MEAN,representative_num=64", 64, 1);
   expect("quest,block_size=192", 8, 24);
+  expect("infllm", 4, 32);
+  expect("representative_type=DYNAMIC", 4, 16);
+  expect("representative_type=DYNAMIC,representative_num=1", 1, 64);
+  expect("representative_type=DYNAMIC,representative_num=64", 64, 1);
 }
 
 std::string Refusal(std::string_view arguments) {
@@ -116,7 +124,8 @@ TEST(BlocksSpecTest, RefusesUnknownNamesWithTheKnown) {
   }
   EXPECT_THAT(
       Refusal("quests"),
-      EndsWith("\"quests\"; there are: meanstd, quest, snapkv, and settings are KEY=VALUE"));
+      EndsWith(
+          "\"quests\"; there are: infllm, meanstd, quest, snapkv, and settings are KEY=VALUE"));
 }
 
 TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
@@ -138,9 +147,9 @@ TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
   }
   EXPECT_THAT(Refusal("head_select_mode=shared"),
               EndsWith("head_select_mode is SHARED or SEPARATE, not \"shared\""));
-  EXPECT_THAT(Refusal("representative_type=DYNAMIC"),
-              EndsWith("representative_type is one of MEAN, MAX, QUEST, MEANSTD, FIX, SIGN, not "
-                       "\"DYNAMIC\""));
+  EXPECT_THAT(Refusal("representative_type=dynamic"),
+              EndsWith("representative_type is one of MEAN, MAX, QUEST, MEANSTD, FIX, DYNAMIC, "
+                       "SIGN, not \"dynamic\""));
 }
 
 TEST(BlocksSpecTest, RefusesToChooseBetweenTwoSettings) {
@@ -172,6 +181,9 @@ TEST(BlocksSpecTest, ExplainsItself) {
               EndsWith(" It is cut down to the blocks that get 0.9 of its attention, to no fewer "
                        "than 1. The answer chooses among 96 blocks, those that matter most to the "
                        "last 128 tokens of the question, and what leaves the window after it."));
+  EXPECT_THAT(ParseBlocksSpec("infllm").Explain(),
+              EndsWith(" in every layer, by the keys that get most attention from the last 128 of "
+                       "every 1024 tokens, 4 of every block."));
   EXPECT_THAT(ParseBlocksSpec("group_blocks=8").Explain(),
               EndsWith(" They are looked for in the 192 groups of 8 blocks that matter most."));
   EXPECT_THAT(ParseBlocksSpec("quest,group_blocks=8").Explain(),
@@ -213,12 +225,14 @@ TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
   expect("representative_num=4",
          "representative_num is the block_size with representative_type=SIGN, one for every token, "
          "not 4");
-  for (const int number : {3, 6, 128}) {
-    expect(fmt::format("representative_type=MEAN,representative_num={}", number).c_str(),
-           fmt::format("representative_num is 1, 2, 4, 8, 16, 32 or 64 with this "
-                       "representative_type, not {}",
-                       number)
-               .c_str());
+  for (const char* type : {"MEAN", "DYNAMIC"}) {
+    for (const int number : {3, 6, 128}) {
+      expect(fmt::format("representative_type={},representative_num={}", type, number).c_str(),
+             fmt::format("representative_num is 1, 2, 4, 8, 16, 32 or 64 with this "
+                         "representative_type, not {}",
+                         number)
+                 .c_str());
+    }
   }
 }
 

@@ -74,8 +74,8 @@ class PrefillPolicy : public AttentionPolicy {
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     Looks looks;
     if (run.position < tail_from_) AddContext(run, windows_[static_cast<size_t>(layer)], looks);
+    const Looks asked = asked_->Select(run, layer, queries);  // which may learn of the context, too
     if (run.position + run.rows <= tail_from_) return looks;
-    const Looks asked = asked_->Select(run, layer, queries);
     for (Look look : asked.span()) {
       look.visible.from = std::max(look.visible.from, tail_from_);
       looks.Add(look);

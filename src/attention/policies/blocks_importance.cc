@@ -1,0 +1,125 @@
+#include "attention/policies/blocks_importance.h"
+
+#include <algorithm>
+
+#include "attention/blocks/importance.h"
+#include "attention/policies/chosen_blocks.h"
+#include "attention/text_cache.h"
+
+namespace godwit {
+
+int64_t BlocksImportance::FirstObserver(int64_t position) const {
+  const int64_t end = (position / stretch() + 1) * stretch();
+  return end - std::min(geometry_->spec.observation_window, stretch());
+}
+
+void BlocksImportance::Observe(const RowRun& run, int64_t layer, const RunQueries& queries) {
+  if (!dynamic() || !geometry_->Chooses(layer) || !geometry_->Leads(layer)) return;
+  const ops::AttentionShape& shape = geometry_->attention.shape;
+  for (int64_t p = run.position; p < run.position + run.rows; ++p) {
+    if (p < FirstObserver(p)) continue;
+    Query query;
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      const auto row =
+          queries.q.RowSpan(ops::HeadMajorRow(shape, run.rows, p - run.position, head));
+      query.insert(query.end(), row.begin(), row.end());
+    }
+    queries_[geometry_->LeaderOf(layer)].Put(p, run.RowAt(p),
+                                             std::make_shared<const Query>(std::move(query)));
+    if ((p + 1) % stretch() == 0) Find(run, layer, queries.exec, p + 1);
+  }
+}
+
+void BlocksImportance::Find(const RowRun& run, int64_t layer, const Exec& exec, int64_t end) {
+  const int64_t begin = end - stretch();
+  const ops::KvRange dropped = run.cache->dropped();
+  if (std::max(begin, dropped.begin) < std::min(end, dropped.end)) return;
+  const size_t leader = geometry_->LeaderOf(layer);
+  std::vector<PlacedQuery> observers;
+  for (int64_t p = FirstObserver(begin); p < end; ++p) {
+    const auto* const query = queries_[leader].Find(p, HistoryRowAt(run, p));
+    if (query == nullptr) return;  // somebody else read it
+    observers.push_back({p, **query});
+  }
+  const int64_t kv_heads = geometry_->attention.shape.kv_heads, count = representatives();
+  const int64_t rows = stretch() / geometry_->spec.block_size * kv_heads;
+  Places places(static_cast<size_t>(rows * count));
+  run.cache->WillRead(layer, {begin, end});
+  FindImportant(exec, geometry_->attention, run.cache->View(layer), geometry_->spec.block_size,
+                observers, begin, end, {places.data(), rows, count, count});
+  found_[leader].Put(end - 1, run.RowAt(end - 1),
+                     std::make_shared<const Places>(std::move(places)));
+}
+
+ImportantTokens BlocksImportance::Of(const RowRun& run, int64_t layer, int64_t first,
+                                     int64_t last) const {
+  if (!dynamic() || first >= last) return {};
+  const int64_t blocks = stretch() / geometry_->spec.block_size;
+  const auto count = static_cast<size_t>(representatives());
+  const int64_t kv_heads = geometry_->attention.shape.kv_heads, from = first / blocks;
+  std::vector<std::shared_ptr<const Places>> of_stretches;
+  for (int64_t i = from; i * blocks < last; ++i) {
+    const int64_t at = (i + 1) * stretch() - 1;
+    const auto* const found = found_[geometry_->LeaderOf(layer)].Find(at, HistoryRowAt(run, at));
+    of_stretches.push_back(found == nullptr ? nullptr : *found);
+  }
+  return [=](int64_t head, int64_t block) -> std::span<const uint16_t> {
+    const auto& places = of_stretches[static_cast<size_t>(block / blocks - from)];
+    if (places == nullptr) return {};
+    const auto row = static_cast<size_t>(block % blocks * kv_heads + head);
+    return std::span(*places).subspan(row * count, count);
+  };
+}
+
+void BlocksImportance::Keep(int64_t back, int64_t length) {
+  if (!dynamic()) return;
+  for (auto& queries : queries_) queries.Keep(FirstObserver(back), length);
+  for (auto& found : found_) found.Keep(0, length);
+}
+
+void BlocksImportance::Accept(int64_t length, std::span<const int64_t> path) {
+  for (auto& queries : queries_) queries.Accept(length, path);
+  for (auto& found : found_) found.Accept(length, path);
+}
+
+int64_t BlocksImportance::GoesBackTo(int64_t length) const {
+  if (!dynamic()) return length;
+  const int64_t first = FirstObserver(length);
+  for (const auto& queries : queries_) {
+    for (int64_t p = first; p < length; ++p) {
+      if (queries.Find(p, PathHistory<ChosenBlocks>::kOfText) == nullptr) return first;
+    }
+  }
+  return length;
+}
+
+int64_t BlocksImportance::query_bytes() const {
+  const ops::AttentionShape& shape = geometry_->attention.shape;
+  return shape.heads * shape.head_dim * int64_t{sizeof(float)};
+}
+
+int64_t BlocksImportance::places_bytes() const {
+  const int64_t blocks = stretch() / geometry_->spec.block_size;
+  return blocks * geometry_->attention.shape.kv_heads * representatives() *
+         int64_t{sizeof(uint16_t)};
+}
+
+int64_t BlocksImportance::bytes() const {
+  int64_t bytes = 0;
+  for (const auto& queries : queries_) bytes += queries.size() * query_bytes();
+  for (const auto& found : found_) bytes += found.size() * places_bytes();
+  return bytes;
+}
+
+int64_t BlocksImportance::BytesAt(int64_t position) const {
+  if (!dynamic()) return 0;
+  int64_t observers = 0;
+  const int64_t back = std::max<int64_t>(0, position - TextCache::kTokensToGoBack);
+  for (int64_t p = FirstObserver(back); p <= position; ++p) {
+    observers += p >= FirstObserver(p) ? 1 : 0;
+  }
+  const int64_t stretches = (position + 1) / stretch();
+  return std::ssize(queries_) * (observers * query_bytes() + stretches * places_bytes());
+}
+
+}  // namespace godwit

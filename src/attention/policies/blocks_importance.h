@@ -1,0 +1,72 @@
+// Which tokens stand for the blocks of a text with representative_type=DYNAMIC: those that get most
+// attention.
+//
+// A text is cut into stretches as long as the window (BlocksSpec::stretch). The last
+// observation_window tokens of a stretch share their attention among its tokens up to themselves,
+// and each block keeps for each KV head those that get most of it. So what stands for a block is
+// settled by tokens of the text alone, in context, question and answer alike, and before any token
+// is too far behind it to see it in its window.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "attention/blocks/block_index.h"
+#include "attention/blocks/path_history.h"
+#include "attention/policies/blocks_geometry.h"
+#include "attention/policy.h"
+
+namespace godwit {
+
+// Does nothing, and takes no memory, with another representative_type.
+class BlocksImportance {
+ public:
+  explicit BlocksImportance(std::shared_ptr<const BlocksGeometry> geometry)
+      : geometry_(std::move(geometry)),
+        queries_(geometry_->leaders.size()),
+        found_(geometry_->leaders.size()) {}
+
+  // Remembers the queries of a run that observe, and finds what matters in stretches that end in
+  // it.
+  void Observe(const RowRun& run, int64_t layer, const RunQueries& queries);
+
+  // In blocks [first, last), which have left the window of the run's row; valid until the next
+  // call that is not const. Of a stretch that somebody else read, such as a draft's, some tokens at
+  // equal distances.
+  ImportantTokens Of(const RowRun& run, int64_t layer, int64_t first, int64_t last) const;
+
+  // Forgets all from `length` on, and what is not needed to go back to `back` or less far.
+  void Keep(int64_t back, int64_t length);
+  void Accept(int64_t length, std::span<const int64_t> path);
+  // As AttentionPolicy::GoesBackTo: not into the middle of observers that are not remembered.
+  int64_t GoesBackTo(int64_t length) const;
+
+  int64_t bytes() const;
+  // The same, once the token at `position` has been read alone.
+  int64_t BytesAt(int64_t position) const;
+
+ private:
+  using Query = std::vector<float>;      // [heads, head_dim]
+  using Places = std::vector<uint16_t>;  // [blocks of a stretch, kv_heads, representatives]
+
+  bool dynamic() const {
+    return geometry_->spec.representative_type == RepresentativeType::kDynamic;
+  }
+  int64_t representatives() const { return geometry_->Shape().parts; }
+  int64_t stretch() const { return geometry_->spec.stretch(); }
+  int64_t FirstObserver(int64_t position) const;  // of the stretch that holds it
+  int64_t query_bytes() const;
+  int64_t places_bytes() const;
+
+  void Find(const RowRun& run, int64_t layer, const Exec& exec, int64_t end);
+
+  std::shared_ptr<const BlocksGeometry> geometry_;
+  // Of each leader: of the observers, and what they found, at the last token of the stretch.
+  std::vector<PathHistory<std::shared_ptr<const Query>>> queries_;
+  std::vector<PathHistory<std::shared_ptr<const Places>>> found_;
+};
+
+}  // namespace godwit

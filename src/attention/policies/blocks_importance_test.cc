@@ -1,0 +1,190 @@
+#include "attention/policies/blocks_importance.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "attention/policies/blocks_test_support.h"
+
+namespace godwit {
+namespace {
+
+constexpr int64_t kTokens = 1000, kStretch = 128, kObservers = 20;
+constexpr const char* kSpec =
+    "blocks:initial=64,local_windows_len=130,second_block_count=2,observation_window=20,"
+    "representative_num=4,representative_type=DYNAMIC";
+
+// The tokens of a block that get most attention from the last of its stretch.
+std::vector<int64_t> Important(const AttentionGeometry& geometry, const TestText& text,
+                               int64_t layer, int64_t kv_head, int64_t block) {
+  const int64_t begin = block * 64 / kStretch * kStretch, end = begin + kStretch;
+  const int64_t group = geometry.shape.heads / geometry.shape.kv_heads;
+  std::vector<double> importance(kStretch);
+  for (int64_t t = end - kObservers; t < end; ++t) {
+    for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+      auto shares = text.Scores(layer, head, t, t, KeysIn(begin, t + 1));
+      for (double& share : shares) share = std::exp(share);
+      const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+      for (size_t j = 0; j < shares.size(); ++j) importance[j] += shares[j] / sum;
+    }
+  }
+  std::vector<int64_t> order(64);
+  std::iota(order.begin(), order.end(), block * 64);
+  std::ranges::sort(order, std::greater{},
+                    [&](int64_t t) { return importance[static_cast<size_t>(t - begin)]; });
+  order.resize(4);
+  return order;
+}
+
+// Blocks that a token sees with a KV head: those chosen by the softmax over all of these keys.
+std::set<int64_t> Seen(const AttentionGeometry& geometry, const TestText& text, int64_t layer,
+                       int64_t kv_head, int64_t position) {
+  const int64_t group = geometry.shape.heads / geometry.shape.kv_heads;
+  const int64_t local = (position + 1 - 130) / 64;
+  std::vector<double> worth(static_cast<size_t>(local));
+  std::vector<SeenKey> keys;
+  for (int64_t block = 0; block < local; ++block) {
+    for (const int64_t t : Important(geometry, text, layer, kv_head, block)) keys.push_back({t, t});
+  }
+  for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    auto shares = text.Scores(layer, head, position, position, keys);
+    for (double& share : shares) share = std::exp(share);
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+    for (size_t i = 0; i < shares.size(); ++i) {
+      worth[i / 4] = std::max(worth[i / 4], shares[i] / sum);
+    }
+  }
+  std::vector<int64_t> order(static_cast<size_t>(local - 1));
+  std::iota(order.begin(), order.end(), 1);
+  std::ranges::sort(order, std::greater{},
+                    [&](int64_t block) { return worth[static_cast<size_t>(block)]; });
+  std::set<int64_t> seen = {0, order[0], order[1]};
+  for (int64_t block = local; block <= position / 64; ++block) seen.insert(block);
+  return seen;
+}
+
+// In context, question and answer.
+TEST(BlocksPolicyDynamic, ChoosesByTheKeysThatGotMostAttention) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
+  const TestText text(geometry, kTokens, 23);
+  const auto out = ReadText(*BlocksText(geometry, kSpec, 500, nullptr, 620), text, kTokens, 77);
+  int equal = 0, all = 0;
+  for (int64_t t = 500; t < kTokens; t += 13) {
+    for (int64_t layer = 0; layer < 2; ++layer) {
+      for (int64_t head = 0; head < 4; ++head) {
+        std::vector<SeenKey> keys;
+        for (const int64_t block : Seen(geometry, text, layer, head / 2, t)) {
+          const auto some = KeysIn(block * 64, std::min(t + 1, block * 64 + 64));
+          keys.insert(keys.end(), some.begin(), some.end());
+        }
+        const auto expected = text.Attend(layer, head, t, t, keys);
+        double error = 0;
+        for (int64_t d = 0; d < 12; ++d) {
+          const float found = out[static_cast<size_t>(((t * 2 + layer) * 4 + head) * 12 + d)];
+          error = std::max(error, std::abs(found - expected[static_cast<size_t>(d)]));
+        }
+        equal += error < 2e-6 ? 1 : 0;
+        ++all;
+      }
+    }
+  }
+  // Representatives are rounded to int8: a few blocks nearly equal to others are chosen for them.
+  EXPECT_GE(equal, all * 19 / 20) << "of " << all;
+}
+
+// To the bit, wherever it goes back to, and whoever observes is read again.
+TEST(BlocksPolicyDynamic, ATextThatGoesBackGoesOnAsIfAlone) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
+  const TestText text(geometry, kTokens, 4), other(geometry, kTokens, 5);
+  const auto cache = BlocksText(geometry, kSpec, 400);
+  ReadText(*cache, text, 900, 100);
+  for (const int64_t length : {890, 850, 765, 640, 639, 500, 300}) {
+    const int64_t back = cache->GoesBackTo(length, INT64_MAX);
+    EXPECT_GT(back, length - kObservers);
+    const auto fork = cache->Fork();
+    fork->Truncate(back);
+    const auto alone = BlocksText(geometry, kSpec, 400);
+    ReadText(*alone, text, back, 64);
+    EXPECT_EQ(ReadText(*fork, other, kTokens, 9), ReadText(*alone, other, kTokens, 64)) << length;
+  }
+  EXPECT_EQ(cache->GoesBackTo(890, INT64_MAX), 890) << "is remembered";
+  EXPECT_EQ(cache->GoesBackTo(639, INT64_MAX), 620) << "its first observer";
+  EXPECT_EQ(cache->GoesBackTo(700, INT64_MAX), 700) << "observed by nobody yet";
+}
+
+// Each fills a stretch with tokens of its own.
+TEST(BlocksPolicyDynamic, ABranchDoesNotSeeWhatMattersInAnother) {
+  constexpr int64_t kDrafts = 70, kLength = 620;
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
+  const TestText text(geometry, kTokens, 8);
+  const char* const spec =
+      "blocks:initial=0,local_windows_len=1,second_block_count=4,representative_type=DYNAMIC";
+  const auto read = [&] {
+    auto cache = BlocksText(geometry, spec);
+    ReadText(*cache, text, kLength, 300);
+    return cache;
+  };
+  StepRows step{nullptr, &text, {}, {}};
+  std::vector<float> expected;
+  StepRunner runner;
+  for (const int64_t from : {kLength, int64_t{800}}) {
+    const auto rows = RowRange(from, from + kDrafts);
+    const auto chain = runner.Read(*read(), text, rows, kDrafts);
+    expected.insert(expected.end(), chain.begin(), chain.end());
+    for (int64_t row = 0; row < kDrafts; ++row) {
+      step.parents.push_back(row == 0 ? -1 : static_cast<int32_t>(std::ssize(step.parents)) - 1);
+    }
+    step.rows.insert(step.rows.end(), rows.begin(), rows.end());
+  }
+  const auto cache = read();
+  step.cache = cache.get();
+  EXPECT_EQ(runner.Run({&step, 1})[0], expected);
+}
+
+TEST(BlocksPolicyDynamic, OfWhatSomebodyElseReadTokensAtEqualDistancesMatter) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
+  const TestText text(geometry, kTokens, 4);
+  const auto dense = BlocksText(geometry, "dense");
+  ReadText(*dense, text, 640, 64);
+  const auto as = [&](std::string_view type) {
+    const std::string spec = fmt::format(
+        "blocks:local_windows_len=130,second_block_count=2,representative_num=4,"
+        "representative_type={}",
+        type);
+    const auto fork = dense->Fork(MakePolicy(geometry, {.spec = spec, .context = kBlocksContext}));
+    return ReadText(*fork, text, 820, 10);
+  };
+  EXPECT_EQ(as("DYNAMIC"), as("FIX"));
+  EXPECT_NE(as("DYNAMIC"), as("MEAN"));
+}
+
+// A step that did not end leaves nothing.
+TEST(BlocksPolicyDynamic, AStepThatDidNotEndDoesNotShow) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
+  const TestText text(geometry, kTokens, 4), other(geometry, kTokens, 5);
+  const auto cache = BlocksText(geometry, kSpec, 400), alone = BlocksText(geometry, kSpec, 400);
+  StepRunner runner;
+  for (const auto& one : {cache.get(), alone.get()}) ReadText(*one, text, 750, 100);
+  const StepRows step{cache.get(), &other, RowRange(750, 800)};
+  runner.Run({&step, 1}, /*end=*/false);
+  EXPECT_EQ(ReadText(*cache, text, kTokens, 40), ReadText(*alone, text, kTokens, 40));
+}
+
+TEST(BlocksPolicyDynamic, WhatItRemembersIsCounted) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
+  const TestText text(geometry, kTokens, 4);
+  const auto cache = BlocksText(geometry, kSpec, 400);
+  const KvBudget& budget = cache->cache().pool().budget();
+  ReadText(*cache, text, 640, 64);
+  // 5 stretches of 2 blocks, 2 heads and 4 tokens, and the observers of one, in 2 layers.
+  EXPECT_EQ(cache->Stats().bytes - budget.used(),
+            2 * (5 * 2 * 2 * 4 * 2 + kObservers * 4 * 12 * 4));
+}
+
+}  // namespace
+}  // namespace godwit

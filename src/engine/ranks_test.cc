@@ -25,10 +25,11 @@ struct Outcome {
   std::string error;
 };
 
-// options(rank): rank 0 alone has the prompt.
-std::vector<Outcome> Generate(int ranks, const Tokens& prompt,
-                              const std::function<GenerateOptions(int)>& options,
-                              const SessionOptions& session = kStar) {
+// options(rank): rank 0 alone has the prompt. kv_bytes(rank): its memory for KV caches.
+std::vector<Outcome> Generate(
+    int ranks, const Tokens& prompt, const std::function<GenerateOptions(int)>& options,
+    const SessionOptions& session = kStar,
+    const std::function<int64_t(int)>& kv_bytes = [](int) { return 0; }) {
   LocalWorld world(ranks);
   std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
@@ -36,7 +37,8 @@ std::vector<Outcome> Generate(int ranks, const Tokens& prompt,
     threads.emplace_back([&, rank] {
       Outcome& mine = outcomes[static_cast<size_t>(rank)];
       try {
-        const Engine::Impl engine(kTiny, {.threads = 1}, world.Rank(rank));
+        const Engine::Impl engine(kTiny, {.threads = 1, .kv_memory_bytes = kv_bytes(rank)},
+                                  world.Rank(rank));
         Session one = SessionOf(engine, session);
         mine.result = one.Generate(rank == 0 ? prompt : Tokens(), options(rank));
       } catch (const Error& error) {
@@ -96,6 +98,27 @@ TEST(Ranks, OneThatFailsEndsAll) {
   for (const int rank : {0, 1}) {
     EXPECT_THAT(outcomes[static_cast<size_t>(rank)].error,
                 HasSubstr("rank 2 has ended: it was asked to stop"));
+  }
+}
+
+// Of 15 blocks a rank has four, the last one three, and each the anchor and the question: no page
+// more.
+TEST(Ranks, AContextFitsThatFitsOnAllTogether) {
+  const SessionOptions star = {.prefill = "star:block=64", .kv_type = "f32"};
+  const Engine engine(kTiny, {.threads = 1});
+  const Tokens prompt = Prompt(1, 15 * 64 + 10);
+  const GenerateOptions options = Greedy(20, 10);
+  const auto bytes = [&](int64_t pages) { return engine.KvBytes(pages * 64, star); };
+  for (const Outcome& one : Generate(
+           4, prompt, [&](int) { return options; }, star, [&](int) { return bytes(6); })) {
+    EXPECT_EQ(one.error, "");
+    EXPECT_EQ(one.result.tokens, engine.NewSession(star).Generate(prompt, options).tokens);
+  }
+  for (const Outcome& one : Generate(
+           4, prompt, [&](int) { return options; }, star,
+           [&](int rank) { return bytes(rank == 2 ? 5 : 6); })) {
+    EXPECT_THAT(one.error, HasSubstr("the part of 970 tokens that rank 2 keeps takes "));
+    EXPECT_THAT(one.error, HasSubstr(" for KV caches: let there be more ranks"));
   }
 }
 

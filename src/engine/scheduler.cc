@@ -159,7 +159,7 @@ void Scheduler::Admit() {
       cache->Truncate(prefix.tokens);
       request->GoOnFrom(std::move(cache));
     }
-    const int64_t at_once = request->plan().TokensAtOnce(request->sequence().pending());
+    const int64_t at_once = request->plan().TokensAtOnce(request->sequence().next());
     if (!request->Reserve(at_once)) {
       bool room = false;
       while (!room && parked_.DropOldest()) room = request->Reserve(at_once);
@@ -221,7 +221,7 @@ void Scheduler::GatherParts() {
   int64_t left = step_tokens_;
   const auto add = [&](const std::shared_ptr<Request>& request, int64_t most) {
     const int64_t rows =
-        std::min({most, request->sequence().pending(), request->plan().chunk_tokens()});
+        std::min({most, request->sequence().next(), request->plan().chunk_tokens()});
     if (!MakeRoom(request, rows)) return;
     parts_.push_back({.request = request, .rows = rows});
     left -= rows;

@@ -65,6 +65,9 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   }
   const auto request =
       engine_->NewRequest(plan_, std::move(text), asked, interrupt_, RequestKind::kOfSession);
+  if (engine_->ranks != nullptr) {
+    AgreeOnMemory(*engine_->ranks, *plan_, request->prompt_tokens(), asked.query_tokens);
+  }
   // The last token is read again in any case: its logits begin the output.
   request->GoOnFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
   Follow(request, [&](const Event& event) {

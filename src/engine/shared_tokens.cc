@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/error.h"
 #include "base/fnv.h"
+#include "base/machine_memory.h"
 #include "dist/agreement.h"
 #include "godwit/version.h"
 
@@ -74,6 +76,26 @@ void AgreeOnOptions(Communicator& ranks, const TextPlan& plan, const GenerateOpt
       {"what ends an answer",
        fmt::format("{} {}", options.ignore_eos, fmt::join(options.stop, "\n"))}};
   Agree(ranks, facts);
+}
+
+void AgreeOnMemory(Communicator& ranks, const TextPlan& plan, int64_t tokens,
+                   int64_t query_tokens) {
+  struct Memory {
+    int64_t wanted, there;
+  };
+  const Memory mine{plan.ShardBytes(tokens, query_tokens), plan.pool().budget().bytes()};
+  std::vector<Memory> all(static_cast<size_t>(ranks.size()));
+  ranks.AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
+                  nullptr);
+  const auto lacks =
+      std::ranges::find_if(all, [](const Memory& one) { return one.wanted > one.there; });
+  if (lacks == all.end()) return;
+  ThrowWith({.code = ranks.rank() == 0 ? ErrorCode::kOther : ErrorCode::kOtherRank},
+            ErrorKind::kMemory,
+            "the part of {} tokens that {} keeps takes {}, and it has {} for KV caches: let there "
+            "be more ranks",
+            tokens, ranks.NameOf(static_cast<int>(lacks - all.begin())), FormatBytes(lacks->wanted),
+            FormatBytes(lacks->there));
 }
 
 }  // namespace godwit

@@ -21,5 +21,8 @@ std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32
 // config.json, tokenizer.json and the first bytes of whose weights are compared, or in options.
 void AgreeOnModel(Communicator& ranks, const std::string& folder);
 void AgreeOnOptions(Communicator& ranks, const TextPlan& plan, const GenerateOptions& options);
+// Throws Error(kMemory) on all ranks if one of them has not the memory for its part of a prompt of
+// `tokens`, with its name and what it lacks.
+void AgreeOnMemory(Communicator& ranks, const TextPlan& plan, int64_t tokens, int64_t query_tokens);
 
 }  // namespace godwit

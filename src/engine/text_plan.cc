@@ -6,6 +6,7 @@
 #include "engine/engine_impl.h"
 #include "engine/memory_plan.h"
 #include "engine/storage_types.h"
+#include "kv/kv_layout.h"
 
 namespace godwit {
 namespace {
@@ -77,7 +78,7 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
     }
   }
   if (n > limit_tokens()) RefuseLength(fmt::format("{} tokens", n), n);
-  CheckFits(n);
+  if (ranks() == nullptr) CheckFits(n);
 }
 
 void TextPlan::CheckFits(int64_t tokens) const {
@@ -109,6 +110,20 @@ int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
   // back.
   if (limit_tokens() != INT64_MAX) return tokens;
   return std::min(tokens, policy_->most_kept() + TextCache::kTokensToGoBack + chunk_tokens_);
+}
+
+int64_t TextPlan::ShardBytes(int64_t tokens, int64_t query_tokens) const {
+  const auto policy = policy_->Fork();
+  policy->AskFrom(AskFrom(tokens, query_tokens), tokens);
+  int64_t pages = 0;
+  for (int64_t length = 0; length < tokens;) {
+    const ops::KvRange read = policy->Reads(length);
+    if (read.begin < tokens) {
+      pages += PagesFor(std::min(read.end, tokens)) - read.begin / kernels::kTileTokens;
+    }
+    length = read.end;
+  }
+  return pool_->layout().BytesFor(pages * kernels::kTileTokens);
 }
 
 int64_t TextPlan::KvBytes(int64_t tokens) const {

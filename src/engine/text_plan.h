@@ -29,7 +29,7 @@ class TextPlan {
   std::vector<int32_t> WithSink(std::span<const int32_t> tokens) const;
 
   // Throws Error(kInput) for an empty prompt, an unknown token, or more than the context holds, and
-  // Error(kMemory) for more than the memory for KV caches holds.
+  // Error(kMemory) for more than the memory for KV caches holds (of ranks: AgreeOnMemory).
   void CheckPrompt(std::span<const int32_t> prompt) const;
   // tokens: "40 tokens"; count: how many exactly, if that is known.
   [[noreturn]] void RefuseLength(const std::string& tokens, std::optional<int64_t> count) const;
@@ -49,6 +49,8 @@ class TextPlan {
 
   // Tokens that must lie in the cache at once before a text of `tokens` goes on.
   int64_t TokensAtOnce(int64_t tokens) const;
+  // What a rank's cache takes of such a prompt with so long a question.
+  int64_t ShardBytes(int64_t tokens, int64_t query_tokens) const;
   // What the cache of such a text takes at most, when it is asked about.
   int64_t KvBytes(int64_t tokens) const;
   const KvPool& pool() const { return *pool_; }

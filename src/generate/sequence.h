@@ -1,6 +1,7 @@
 // One text in the making: its tokens, what has been cached of it, and how it is continued.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -18,6 +19,8 @@ struct Sequence {
 
   // Tokens that the model has yet to read.
   int64_t pending() const { return static_cast<int64_t>(tokens.size()) - cache->length(); }
+  // Of those the ones up to where a rank passes over what others keep.
+  int64_t next() const { return std::min(pending(), cache->MostNext()); }
 };
 
 }  // namespace godwit

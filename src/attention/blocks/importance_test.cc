@@ -13,7 +13,7 @@
 namespace godwit {
 namespace {
 
-constexpr int64_t kTokens = 512, kBegin = 128, kEnd = 384, kObservers = 30;
+constexpr int64_t kTokens = 640, kBegin = 256, kEnd = 512, kObservers = 30;
 
 KvCache CacheOf(const AttentionGeometry& geometry, DType type) {
   KvCache cache(std::make_shared<KvPool>(LayoutOf(geometry, type)));

@@ -23,8 +23,8 @@ constinit const KernelTable kAvx512AmxTable =
                avx512::AttendTileI8, avx512_amx::AttendTileI8I8, avx512_vnni::ScoreTileI8});
 
 constinit const KernelTable kAvx512Bf16Table =
-    MakeTable({avx512::GemmF32, avx512::GemmF16, avx512_bf16::GemmBF16, avx512_vnni::GemmI8},
+    MakeTable({avx512::GemmF32, avx512::GemmF16, avx512_bf16::GemmBF16, avx512_bf16::GemmI8},
               {avx512::AttendTileF32, avx512::AttendTileF16, avx512_bf16::AttendTileBF16,
-               avx512_bf16::AttendTileI8, avx512_vnni::AttendTileI8I8, avx512_vnni::ScoreTileI8});
+               avx512_bf16::AttendTileI8, avx512_bf16::AttendTileI8I8, avx512_bf16::ScoreTileI8});
 
 }  // namespace godwit::kernels

@@ -35,6 +35,8 @@ void AttendTileI8I8(const AttendTileArgs& args) noexcept;
 namespace avx512_bf16 {
 void AttendTileBF16(const AttendTileArgs& args) noexcept;
 void AttendTileI8(const AttendTileArgs& args) noexcept;
+void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+void ScoreTileI8(const ScoreTileArgs& args) noexcept;
 }  // namespace avx512_bf16
 
 }  // namespace godwit::kernels

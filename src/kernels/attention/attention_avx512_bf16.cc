@@ -2,15 +2,34 @@
 #include "kernels/vec/avx512.h"
 // after the vector vocabulary
 #include "kernels/attention/pairs-inl.h"
+#include "kernels/attention/quads-inl.h"
+#include "kernels/attention/scores-inl.h"
 #include "kernels/gemm/pairs_native-inl.h"
+#include "kernels/gemm/quads_native-inl.h"
 
 namespace godwit::kernels {
+namespace {
+
+// Few rows wait for the next tile, which is sooner at hand in the first-level cache; many compute
+// long enough, and need that cache for themselves.
+constexpr int64_t kFewRows = 12;
+
+}  // namespace
 
 void avx512_bf16::AttendTileBF16(const AttendTileArgs& args) noexcept {
-  kernels::AttendTileBF16<NativePairOperand>(args);
+  if (args.rows > kFewRows) return kernels::AttendTileBF16<NativePairOperand>(args);
+  kernels::AttendTileBF16<FetchedNear<NativePairOperand>>(args);
 }
 void avx512_bf16::AttendTileI8(const AttendTileArgs& args) noexcept {
   kernels::AttendTileI8<NativePairOperand>(args);
+}
+void avx512_bf16::AttendTileI8I8(const AttendTileArgs& args) noexcept {
+  if (args.rows > kFewRows) return avx512_vnni::AttendTileI8I8(args);
+  kernels::AttendTileI8I8<
+      VectorProducts<FetchedNear<NativeQuadOperand>, FetchedNear<NativeWeightOperand>>>(args);
+}
+void avx512_bf16::ScoreTileI8(const ScoreTileArgs& args) noexcept {
+  kernels::ScoreTileI8<FetchedNear<NativeQuadOperand>>(args);
 }
 
 }  // namespace godwit::kernels

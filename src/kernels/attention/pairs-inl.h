@@ -104,7 +104,7 @@ void AttendPairs(const AttendTileArgs& args, const RowGroup& group) {
       ScoreRow(of, BiasOf(args, row), args.spans[row], args.head_dim, state, own);
     };
     A* const to = weights + r * kTileTokens;
-    FetchBetween<BF16>(args, r, group.rows);
+    FetchBetween<BF16, Operand::kFetchLevel>(args, r, group.rows);
     if constexpr (kScaled) {
       score(ScaledScores{own, scale, args.k_scales});
       WeighRow</*kRounded=*/true>(own, args.spans[row], state, [&](int64_t j, Vec weight) {

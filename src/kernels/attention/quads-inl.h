@@ -23,9 +23,8 @@ struct PhaseRows {
   float steps[kPhaseRows];  // what one of a row's weights stands for
 };
 
-// Products of a row to weights, integers of the largest of them; zeros for keys that it does not
-// see.
-GODWIT_INLINE void WeighProducts(const AttendTileArgs& args, int64_t row, PhaseRows& phase) {
+// Products of a row to weights, times the scales of their values; returns the largest.
+GODWIT_INLINE float WeighProducts(const AttendTileArgs& args, int64_t row, PhaseRows& phase) {
   float* const scores = phase.scores + row * kTileTokens;
   float* const state = StateOf(args, row);
   const TileSpan span = args.spans[row];
@@ -43,7 +42,12 @@ GODWIT_INLINE void WeighProducts(const AttendTileArgs& args, int64_t row, PhaseR
     most = MaxOrNan(most, scaled);
     return weight;
   });
-  const float largest = ReduceMaxOrNan(most);
+  return ReduceMaxOrNan(most);
+}
+
+// They become integers of the largest; zeros for keys that the row does not see.
+GODWIT_INLINE void QuantizeWeights(TileSpan span, int64_t row, float largest, PhaseRows& phase) {
+  const float* const scores = phase.scores + row * kTileTokens;
   const float factor = largest < 0x1p-120f ? 0.0f : 127.0f / largest;
   const int64_t begin = span.begin / kLanes * kLanes;
   for (int64_t j = 0; j < kTileTokens; j += kLanes) {
@@ -65,6 +69,8 @@ GODWIT_INLINE void AddStep(const float* sums, int64_t columns, float step, float
 // gemm/quads_native-inl.h or gemm/i8_widened-inl.h.
 template <class KeyOperand, class ValueOperand>
 struct VectorProducts {
+  static constexpr int kFetchLevel = KeyOperand::kFetchLevel;
+
   explicit VectorProducts(int64_t /*rows*/) {}
 
   void MultiplyKeys(const AttendTileArgs& args, PhaseRows& phase) const {
@@ -129,10 +135,17 @@ void AttendTileI8I8(const AttendTileArgs& given) noexcept {
     args.q_sums = given.q_sums + row;
     const Products products(args.rows);
     products.MultiplyKeys(args, phase);
-    for (int64_t r = 0; r < args.rows; ++r) {
-      FetchBetween<int8_t>(args, r, args.rows);
-      if (args.spans[r].begin < args.spans[r].end) WeighProducts(args, r, phase);
-    }
+    float largest[kPhaseRows];
+    const auto for_rows = [&](auto step) {
+      for (int64_t r = 0; r < args.rows; ++r) {
+        if (args.spans[r].begin < args.spans[r].end) step(r);
+      }
+    };
+    for_rows([&](int64_t r) {
+      FetchBetween<int8_t, Products::kFetchLevel>(args, r, args.rows);
+      largest[r] = WeighProducts(args, r, phase);
+    });
+    for_rows([&](int64_t r) { QuantizeWeights(args.spans[r], r, largest[r], phase); });
     products.AddValues(args, phase);
     args.next_k = args.next_v = nullptr;
   }

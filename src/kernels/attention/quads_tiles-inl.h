@@ -13,6 +13,8 @@ static_assert(kTileTokens == kPanelColumns && kTileTokens == kTileBytes);
 
 class TileProducts {
  public:
+  static constexpr int kFetchLevel = 2;
+
   explicit TileProducts(int64_t rows) : rows_{.rows = rows}, shapes_(rows_.height) {}
 
   // Rows that see nothing have scores, too, which nobody reads.

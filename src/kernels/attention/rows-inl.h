@@ -91,13 +91,13 @@ GODWIT_INLINE Places AheadOf(const AttendTileArgs& args, int64_t at) {
 
 // Fetches part r of n of the first quarter of what the product with the values will: between the
 // products, where memory would rest.
-template <class Storage>
+template <class Storage, int kLevel>
 GODWIT_INLINE void FetchBetween(const AttendTileArgs& args, int64_t r, int64_t n) {
   if (args.next_v == nullptr) return;
   const int64_t bytes = BytesOfValues<Storage>(args), rounds = bytes / 4 / Places::kRound;
   const int64_t begin = rounds * r / n, end = rounds * (r + 1) / n;
   Places next = AheadOf<Storage>(args, bytes + begin * Places::kRound);
-  for (int64_t round = begin; round < end; ++round) next.Fetch<Places::kRound, 2>();
+  for (int64_t round = begin; round < end; ++round) next.Fetch<Places::kRound, kLevel>();
 }
 
 GODWIT_INLINE float* StateOf(const AttendTileArgs& args, int64_t row) {

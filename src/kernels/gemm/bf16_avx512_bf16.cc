@@ -6,6 +6,8 @@
 
 namespace godwit::kernels {
 
-void avx512_bf16::GemmBF16(const GemmArgs& args) noexcept { Gemm<NativePairOperand>(args); }
+void avx512_bf16::GemmBF16(const GemmArgs& args) noexcept {
+  Gemm<FetchedNear<NativePairOperand>>(args);
+}
 
 }  // namespace godwit::kernels

@@ -29,6 +29,7 @@ void GemmI8(const GemmArgs& args) noexcept;
 
 namespace avx512_bf16 {
 void GemmBF16(const GemmArgs& args) noexcept;
+void GemmI8(const GemmArgs& args) noexcept;
 }  // namespace avx512_bf16
 
 }  // namespace godwit::kernels

@@ -15,17 +15,9 @@ int64_t BlocksImportance::FirstObserver(int64_t position) const {
 
 void BlocksImportance::Observe(const RowRun& run, int64_t layer, const RunQueries& queries) {
   if (!dynamic() || !geometry_->Chooses(layer) || !geometry_->Leads(layer)) return;
-  const ops::AttentionShape& shape = geometry_->attention.shape;
   for (int64_t p = run.position; p < run.position + run.rows; ++p) {
     if (p < FirstObserver(p)) continue;
-    Query query;
-    for (int64_t head = 0; head < shape.heads; ++head) {
-      const auto row =
-          queries.q.RowSpan(ops::HeadMajorRow(shape, run.rows, p - run.position, head));
-      query.insert(query.end(), row.begin(), row.end());
-    }
-    queries_[geometry_->LeaderOf(layer)].Put(p, run.RowAt(p),
-                                             std::make_shared<const Query>(std::move(query)));
+    queries_.Put(run, layer, p, queries.q);
     if ((p + 1) % stretch() == 0) Find(run, layer, queries.exec, p + 1);
   }
 }
@@ -34,21 +26,16 @@ void BlocksImportance::Find(const RowRun& run, int64_t layer, const Exec& exec, 
   const int64_t begin = end - stretch();
   const ops::KvRange dropped = run.cache->dropped();
   if (std::max(begin, dropped.begin) < std::min(end, dropped.end)) return;
-  const size_t leader = geometry_->LeaderOf(layer);
-  std::vector<PlacedQuery> observers;
-  for (int64_t p = FirstObserver(begin); p < end; ++p) {
-    const auto* const query = queries_[leader].Find(p, HistoryRowAt(run, p));
-    if (query == nullptr) return;  // somebody else read it
-    observers.push_back({p, **query});
-  }
+  const auto observers = queries_.Find(run, layer, FirstObserver(begin), end);
+  if (std::ssize(observers) < end - FirstObserver(begin)) return;  // somebody else read some
   const int64_t kv_heads = geometry_->attention.shape.kv_heads, count = representatives();
   const int64_t rows = stretch() / geometry_->spec.block_size * kv_heads;
   Places places(static_cast<size_t>(rows * count));
   run.cache->WillRead(layer, {begin, end});
   FindImportant(exec, geometry_->attention, run.cache->View(layer), geometry_->spec.block_size,
                 observers, begin, end, {places.data(), rows, count, count});
-  found_[leader].Put(end - 1, run.RowAt(end - 1),
-                     std::make_shared<const Places>(std::move(places)));
+  found_[geometry_->LeaderOf(layer)].Put(end - 1, run.RowAt(end - 1),
+                                         std::make_shared<const Places>(std::move(places)));
 }
 
 ImportantTokens BlocksImportance::Of(const RowRun& run, int64_t layer, int64_t first,
@@ -73,29 +60,22 @@ ImportantTokens BlocksImportance::Of(const RowRun& run, int64_t layer, int64_t f
 
 void BlocksImportance::Keep(int64_t back, int64_t length) {
   if (!dynamic()) return;
-  for (auto& queries : queries_) queries.Keep(FirstObserver(back), length);
+  queries_.Keep(FirstObserver(back), length);
   for (auto& found : found_) found.Keep(0, length);
 }
 
 void BlocksImportance::Accept(int64_t length, std::span<const int64_t> path) {
-  for (auto& queries : queries_) queries.Accept(length, path);
+  queries_.Accept(length, path);
   for (auto& found : found_) found.Accept(length, path);
 }
 
 int64_t BlocksImportance::GoesBackTo(int64_t length) const {
   if (!dynamic()) return length;
   const int64_t first = FirstObserver(length);
-  for (const auto& queries : queries_) {
-    for (int64_t p = first; p < length; ++p) {
-      if (queries.Find(p, PathHistory<ChosenBlocks>::kOfText) == nullptr) return first;
-    }
+  for (int64_t p = first; p < length; ++p) {
+    if (!queries_.Remembers(p)) return first;
   }
   return length;
-}
-
-int64_t BlocksImportance::query_bytes() const {
-  const ops::AttentionShape& shape = geometry_->attention.shape;
-  return shape.heads * shape.head_dim * int64_t{sizeof(float)};
 }
 
 int64_t BlocksImportance::places_bytes() const {
@@ -105,8 +85,7 @@ int64_t BlocksImportance::places_bytes() const {
 }
 
 int64_t BlocksImportance::bytes() const {
-  int64_t bytes = 0;
-  for (const auto& queries : queries_) bytes += queries.size() * query_bytes();
+  int64_t bytes = queries_.bytes();
   for (const auto& found : found_) bytes += found.size() * places_bytes();
   return bytes;
 }
@@ -119,7 +98,7 @@ int64_t BlocksImportance::BytesAt(int64_t position) const {
     observers += p >= FirstObserver(p) ? 1 : 0;
   }
   const int64_t stretches = (position + 1) / stretch();
-  return std::ssize(queries_) * (observers * query_bytes() + stretches * places_bytes());
+  return queries_.BytesOf(observers) + std::ssize(found_) * stretches * places_bytes();
 }
 
 }  // namespace godwit

@@ -17,6 +17,7 @@
 #include "attention/blocks/block_index.h"
 #include "attention/blocks/path_history.h"
 #include "attention/policies/blocks_geometry.h"
+#include "attention/policies/observer_queries.h"
 #include "attention/policy.h"
 
 namespace godwit {
@@ -25,9 +26,7 @@ namespace godwit {
 class BlocksImportance {
  public:
   explicit BlocksImportance(std::shared_ptr<const BlocksGeometry> geometry)
-      : geometry_(std::move(geometry)),
-        queries_(geometry_->leaders.size()),
-        found_(geometry_->leaders.size()) {}
+      : geometry_(std::move(geometry)), queries_(geometry_), found_(geometry_->leaders.size()) {}
 
   // Remembers the queries of a run that observe, and finds what matters in stretches that end in
   // it.
@@ -49,7 +48,6 @@ class BlocksImportance {
   int64_t BytesAt(int64_t position) const;
 
  private:
-  using Query = std::vector<float>;      // [heads, head_dim]
   using Places = std::vector<uint16_t>;  // [blocks of a stretch, kv_heads, representatives]
 
   bool dynamic() const {
@@ -58,14 +56,13 @@ class BlocksImportance {
   int64_t representatives() const { return geometry_->Shape().parts; }
   int64_t stretch() const { return geometry_->spec.stretch(); }
   int64_t FirstObserver(int64_t position) const;  // of the stretch that holds it
-  int64_t query_bytes() const;
   int64_t places_bytes() const;
 
   void Find(const RowRun& run, int64_t layer, const Exec& exec, int64_t end);
 
   std::shared_ptr<const BlocksGeometry> geometry_;
-  // Of each leader: of the observers, and what they found, at the last token of the stretch.
-  std::vector<PathHistory<std::shared_ptr<const Query>>> queries_;
+  ObserverQueries queries_;
+  // Of each leader: what they found, at the last token of the stretch.
   std::vector<PathHistory<std::shared_ptr<const Places>>> found_;
 };
 

@@ -19,15 +19,8 @@ void BlocksPreselection::Observe(const RowRun& run, int64_t layer, MatrixView<co
   if (!geometry_->Chooses(layer) || !geometry_->Leads(layer)) return;
   const int64_t window = geometry_->spec.observation_window;
   const int64_t begin = std::max({run.position, ask_from_, answer_ - window});
-  const ops::AttentionShape& shape = geometry_->attention.shape;
   for (int64_t p = begin; p < std::min(answer_, run.position + run.rows); ++p) {
-    Query query;
-    for (int64_t head = 0; head < shape.heads; ++head) {
-      const auto row = q.RowSpan(ops::HeadMajorRow(shape, run.rows, p - run.position, head));
-      query.insert(query.end(), row.begin(), row.end());
-    }
-    queries_[geometry_->LeaderOf(layer)].Put(p, run.RowAt(p),
-                                             std::make_shared<const Query>(std::move(query)));
+    queries_.Put(run, layer, p, q);
   }
 }
 
@@ -40,11 +33,8 @@ const ChosenBlocks* BlocksPreselection::ChosenFor(const RowRun& run, int64_t lay
   if (const auto* found = chosen_[leader].Find(last, row)) return found;
   const int64_t local = geometry_->FirstLocal(last);
   if (local - geometry_->initial <= spec.preselect_block_count) return nullptr;
-  std::vector<PlacedQuery> queries;
-  for (int64_t p = std::max({ask_from_, answer_ - spec.observation_window, int64_t{0}});
-       p < answer_; ++p) {
-    if (const auto* q = queries_[leader].Find(p, HistoryRowAt(run, p))) queries.push_back({p, **q});
-  }
+  const int64_t begin = std::max({ask_from_, answer_ - spec.observation_window, int64_t{0}});
+  const auto queries = queries_.Find(run, layer, begin, answer_);
   if (queries.empty()) return nullptr;  // somebody else read the question
   Workspace::Scope scope(exec.workspace);
   const auto chosen =

@@ -10,6 +10,7 @@
 #include "attention/blocks/path_history.h"
 #include "attention/policies/blocks_geometry.h"
 #include "attention/policies/chosen_blocks.h"
+#include "attention/policies/observer_queries.h"
 #include "attention/policy.h"
 
 namespace godwit {
@@ -17,9 +18,7 @@ namespace godwit {
 class BlocksPreselection {
  public:
   explicit BlocksPreselection(std::shared_ptr<const BlocksGeometry> geometry)
-      : geometry_(std::move(geometry)),
-        queries_(geometry_->leaders.size()),
-        chosen_(geometry_->leaders.size()) {}
+      : geometry_(std::move(geometry)), queries_(geometry_), chosen_(geometry_->leaders.size()) {}
 
   // Another question chooses anew.
   void AskFrom(int64_t position, int64_t answer);
@@ -35,26 +34,23 @@ class BlocksPreselection {
   // As AttentionPolicy::GoesBackTo.
   int64_t GoesBackTo(int64_t length, int64_t answer) const;
   void Keep(int64_t begin, int64_t end) {
-    for (auto& queries : queries_) queries.Keep(begin, end);
+    queries_.Keep(begin, end);
     for (auto& chosen : chosen_) chosen.Keep(begin, end);
   }
   void Accept(int64_t length, std::span<const int64_t> path) {
-    for (auto& queries : queries_) queries.Accept(length, path);
+    queries_.Accept(length, path);
     for (auto& chosen : chosen_) chosen.Accept(length, path);
   }
 
  private:
-  using Query = std::vector<float>;  // [heads, head_dim]
-
   // Null: there is no choice. Adds to read_bytes what it read.
   const ChosenBlocks* ChosenFor(const RowRun& run, int64_t layer, const Exec& exec,
                                 int64_t& read_bytes);
 
   std::shared_ptr<const BlocksGeometry> geometry_;
   int64_t ask_from_ = 0, answer_ = INT64_MAX;
-  // Of each leader: of the end of the question, and what it chose, at its last token.
-  std::vector<PathHistory<std::shared_ptr<const Query>>> queries_;
-  std::vector<PathHistory<ChosenBlocks>> chosen_;
+  ObserverQueries queries_;                        // of the end of the question
+  std::vector<PathHistory<ChosenBlocks>> chosen_;  // of each leader, at the question's last token
 };
 
 }  // namespace godwit

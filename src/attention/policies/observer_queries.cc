@@ -1,0 +1,48 @@
+#include "attention/policies/observer_queries.h"
+
+#include <algorithm>
+
+#include "attention/policies/chosen_blocks.h"
+
+namespace godwit {
+
+void ObserverQueries::Put(const RowRun& run, int64_t layer, int64_t position,
+                          MatrixView<const float> q) {
+  const ops::AttentionShape& shape = geometry_->attention.shape;
+  Query query;
+  for (int64_t head = 0; head < shape.heads; ++head) {
+    const auto row = q.RowSpan(ops::HeadMajorRow(shape, run.rows, position - run.position, head));
+    query.insert(query.end(), row.begin(), row.end());
+  }
+  histories_[geometry_->LeaderOf(layer)].Put(position, run.RowAt(position),
+                                             std::make_shared<const Query>(std::move(query)));
+}
+
+std::vector<PlacedQuery> ObserverQueries::Find(const RowRun& run, int64_t layer, int64_t begin,
+                                               int64_t end) const {
+  const History& history = histories_[geometry_->LeaderOf(layer)];
+  std::vector<PlacedQuery> found;
+  for (int64_t p = begin; p < end; ++p) {
+    if (const auto* q = history.Find(p, HistoryRowAt(run, p))) found.push_back({p, **q});
+  }
+  return found;
+}
+
+bool ObserverQueries::Remembers(int64_t position) const {
+  return std::ranges::all_of(histories_, [&](const History& history) {
+    return history.Find(position, History::kOfText) != nullptr;
+  });
+}
+
+int64_t ObserverQueries::bytes() const {
+  int64_t queries = 0;
+  for (const auto& history : histories_) queries += history.size();
+  return queries * query_bytes();
+}
+
+int64_t ObserverQueries::query_bytes() const {
+  const ops::AttentionShape& shape = geometry_->attention.shape;
+  return shape.heads * shape.head_dim * int64_t{sizeof(float)};
+}
+
+}  // namespace godwit

@@ -1,0 +1,53 @@
+// Queries of the tokens that observe (BlocksSpec::observation_window), until the last of them has
+// come and what they choose together is settled.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "attention/blocks/choose_by_keys.h"
+#include "attention/blocks/path_history.h"
+#include "attention/policies/blocks_geometry.h"
+#include "attention/policy.h"
+
+namespace godwit {
+
+class ObserverQueries {
+ public:
+  explicit ObserverQueries(std::shared_ptr<const BlocksGeometry> geometry)
+      : geometry_(std::move(geometry)), histories_(geometry_->leaders.size()) {}
+
+  // Of the run's token at `position`, in a layer that chooses for itself. q: RunQueries::q.
+  void Put(const RowRun& run, int64_t layer, int64_t position, MatrixView<const float> q);
+  // Of tokens [begin, end) of the run's path, in ascending order; fewer where somebody else read
+  // them. Valid until the next call that is not const.
+  std::vector<PlacedQuery> Find(const RowRun& run, int64_t layer, int64_t begin, int64_t end) const;
+  // Whether there is one of the text's token at `position` in all of these layers.
+  bool Remembers(int64_t position) const;
+
+  // As PathHistory.
+  void Keep(int64_t begin, int64_t end) {
+    for (auto& history : histories_) history.Keep(begin, end);
+  }
+  void Accept(int64_t length, std::span<const int64_t> path) {
+    for (auto& history : histories_) history.Accept(length, path);
+  }
+
+  int64_t bytes() const;
+  // Of so many tokens, in all of these layers.
+  int64_t BytesOf(int64_t tokens) const { return tokens * std::ssize(histories_) * query_bytes(); }
+
+ private:
+  using Query = std::vector<float>;  // [heads, head_dim]
+  using History = PathHistory<std::shared_ptr<const Query>>;
+
+  int64_t query_bytes() const;
+
+  std::shared_ptr<const BlocksGeometry> geometry_;
+  std::vector<History> histories_;  // of each leader
+};
+
+}  // namespace godwit

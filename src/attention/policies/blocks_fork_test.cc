@@ -77,5 +77,11 @@ TEST(BlocksPolicyTree, ABranchHasACentreOfItsOwn) {
   ExpectBranchesAreAlone("blocks:initial=0,local_windows_len=1,second_block_count=1", 100);
 }
 
+// Each fills a stretch with tokens of its own.
+TEST(BlocksPolicyTree, ABranchDoesNotSeeWhatMattersInAnother) {
+  ExpectBranchesAreAlone(
+      "blocks:initial=0,local_windows_len=1,second_block_count=4,representative_type=DYNAMIC", 620);
+}
+
 }  // namespace
 }  // namespace godwit

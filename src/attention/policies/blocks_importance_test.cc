@@ -117,35 +117,6 @@ TEST(BlocksPolicyDynamic, ATextThatGoesBackGoesOnAsIfAlone) {
   EXPECT_EQ(cache->GoesBackTo(700, INT64_MAX), 700) << "observed by nobody yet";
 }
 
-// Each fills a stretch with tokens of its own.
-TEST(BlocksPolicyDynamic, ABranchDoesNotSeeWhatMattersInAnother) {
-  constexpr int64_t kDrafts = 70, kLength = 620;
-  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
-  const TestText text(geometry, kTokens, 8);
-  const char* const spec =
-      "blocks:initial=0,local_windows_len=1,second_block_count=4,representative_type=DYNAMIC";
-  const auto read = [&] {
-    auto cache = BlocksText(geometry, spec);
-    ReadText(*cache, text, kLength, 300);
-    return cache;
-  };
-  StepRows step{nullptr, &text, {}, {}};
-  std::vector<float> expected;
-  StepRunner runner;
-  for (const int64_t from : {kLength, int64_t{800}}) {
-    const auto rows = RowRange(from, from + kDrafts);
-    const auto chain = runner.Read(*read(), text, rows, kDrafts);
-    expected.insert(expected.end(), chain.begin(), chain.end());
-    for (int64_t row = 0; row < kDrafts; ++row) {
-      step.parents.push_back(row == 0 ? -1 : static_cast<int32_t>(std::ssize(step.parents)) - 1);
-    }
-    step.rows.insert(step.rows.end(), rows.begin(), rows.end());
-  }
-  const auto cache = read();
-  step.cache = cache.get();
-  EXPECT_EQ(runner.Run({&step, 1})[0], expected);
-}
-
 TEST(BlocksPolicyDynamic, OfWhatSomebodyElseReadTokensAtEqualDistancesMatter) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
   const TestText text(geometry, kTokens, 4);

@@ -128,11 +128,9 @@ class RecallPolicy : public AttentionPolicy {
       for (size_t i = 0; i < tile_keys.size(); ++i) {
         scores[i % kTileTokens] += double{q[i / kTileTokens]} * double{tile_keys[i]};
       }
-      float biases[kTileTokens] = {};
-      if (!geometry_.alibi.slopes.empty()) {
-        ops::FillAlibi(geometry_.alibi, head, {.query = run.position, .shift = 0},
-                       tile * kTileTokens, biases);
-      }
+      float biases[kTileTokens];
+      ops::FillAlibi(geometry_.alibi, head, {.query = run.position, .shift = 0}, tile * kTileTokens,
+                     biases);
       for (int64_t j = 0; j < std::min(kTileTokens, keys - tile * kTileTokens); ++j) {
         result.weights.push_back(scores[j] * double{shape.scale} + double{biases[j]});
       }

@@ -40,6 +40,7 @@ std::vector<float> AlibiSlopes(int64_t heads) {
 
 void FillAlibi(const Alibi& alibi, int64_t head, const AlibiPlace& place, int64_t first,
                std::span<float> bias) {
+  if (alibi.slopes.empty()) return std::fill(bias.begin(), bias.end(), 0.0f);
   const float scale = alibi.scale;
   const float slope = alibi.slopes[static_cast<size_t>(head)];
   const int64_t first_key = first + place.shift;

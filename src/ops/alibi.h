@@ -29,8 +29,8 @@ struct AlibiPlace {
 // of the power below, and then every other one of the power above.
 std::vector<float> AlibiSlopes(int64_t heads);
 
-// bias[j]: of the key at position first + j of its source. A bias is relative to the query's own,
-// which softmax does not notice and which keeps near keys exact however long the text.
+// bias[j]: of the key at position first + j of its source, 0 without ALiBi; relative to the query's
+// own, which softmax does not notice and which keeps near keys exact however long the text.
 void FillAlibi(const Alibi& alibi, int64_t head, const AlibiPlace& place, int64_t first,
                std::span<float> bias);
 

@@ -46,6 +46,12 @@ TEST(AlibiTest, IsScaled) {
   }
 }
 
+TEST(AlibiTest, WithoutSlopesIsZero) {
+  std::vector<float> bias(5, 3.0f);
+  FillAlibi({}, 1, {.query = 7, .shift = 0}, 3, bias);
+  EXPECT_EQ(bias, std::vector<float>(5));
+}
+
 // Only places in the cache count, wherever the keys stand in the text.
 TEST(AlibiTest, AShiftMovesKeys) {
   for (const bool in_bf16 : {false, true}) {

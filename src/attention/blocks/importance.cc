@@ -83,10 +83,8 @@ void FindImportant(const Exec& exec, const AttentionGeometry& geometry, const op
         const int64_t position = queries[static_cast<size_t>(row)].position;
         const int64_t seen = position - begin + 1;
         float* const scores = scores_of_head.Row(worker) + row * tokens;
-        std::ranges::fill(bias, 0.0f);
-        if (!geometry.alibi.slopes.empty()) {
-          ops::FillAlibi(geometry.alibi, head, {.query = position, .shift = 0}, begin, bias);
-        }
+        ops::FillAlibi(geometry.alibi, head, {.query = position, .shift = 0}, begin,
+                       bias.first(static_cast<size_t>(seen)));
         for (int64_t j = 0; j < seen; ++j) {
           scores[j] = std::numbers::log2e_v<float> *
                       (shape.scale * scores[j] + bias[static_cast<size_t>(j)]);

@@ -86,14 +86,11 @@ void ExpectSignsScore(const SignProblem& problem, const kernels::KernelTable& ke
         }
         expected = std::max(expected, score_of_levels);
       }
-      double bias = 0;
-      if (!geometry.alibi.slopes.empty()) {
-        float distance;
-        ops::FillAlibi(geometry.alibi, head, {.query = kTokens - 1, .shift = 0}, tile * 64 + 63,
-                       {&distance, 1});
-        bias = distance;
-      }
-      EXPECT_NEAR(score / std::numbers::log2e, expected * double{geometry.shape.scale} + bias,
+      float bias;
+      ops::FillAlibi(geometry.alibi, head, {.query = kTokens - 1, .shift = 0}, tile * 64 + 63,
+                     {&bias, 1});
+      EXPECT_NEAR(score / std::numbers::log2e,
+                  expected * double{geometry.shape.scale} + double{bias},
                   (error + 1e-3) * double{geometry.shape.scale})
           << "head " << head << ", tile " << tile << " of " << head_dim << " dimensions";
     }

@@ -136,11 +136,8 @@ void WeighBlocks(const Exec& exec, const AttentionGeometry& geometry, const ops:
         float* const own = scores + t * kTileTokens;
         product.Score(kv_head * group, group, kv_head, tile, scratch, own, block_tokens);
         for (int64_t row = 0; row < group; ++row) {
-          std::fill_n(bias, kTileTokens, 0.0f);
-          if (!geometry.alibi.slopes.empty()) {
-            ops::FillAlibi(geometry.alibi, kv_head * group + row, {.query = position, .shift = 0},
-                           tile * kTileTokens, {bias, static_cast<size_t>(kTileTokens)});
-          }
+          ops::FillAlibi(geometry.alibi, kv_head * group + row, {.query = position, .shift = 0},
+                         tile * kTileTokens, {bias, static_cast<size_t>(kTileTokens)});
           float* const score = own + row * block_tokens;
           for (int64_t j = 0; j < kTileTokens; ++j) {
             score[j] = std::numbers::log2e_v<float> * (shape.scale * score[j] + bias[j]);

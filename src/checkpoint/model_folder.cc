@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kExpected =
     "expected the folder of a model: config.json, *.safetensors, tokenizer.json";
 constexpr std::string_view kGguf =
-    "GGUF is not supported; expected Hugging Face's files of the "
-    "model: config.json, *.safetensors, tokenizer.json";
+    "GGUF is not supported; expected Hugging Face's files of the model: config.json, "
+    "*.safetensors, tokenizer.json";
 
 bool IsGguf(const fs::path& path) {
   if (!fs::is_regular_file(path)) return false;

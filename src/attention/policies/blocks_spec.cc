@@ -259,8 +259,7 @@ std::string BlocksSpec::Explain() const {
   return fmt::format(
       "Every token is kept. The context is read as by dense; a token of the question or the answer "
       "sees {}the last {} tokens, in whole blocks of {}, and the {} blocks between that matter "
-      "most "
-      "to it. {}, {}, by {} of every {}.{}",
+      "most to it. {}, {}, by {} of every {}.{}",
       initial > 0 ? fmt::format("the first {} and ", initial) : "", local_windows_len, block_size,
       second_block_count,
       separate ? "Each KV head chooses for itself" : "All heads choose together",

@@ -181,8 +181,7 @@ TEST(BlocksPolicyRefusals, HeadsThatAreTooWide) {
   };
   EXPECT_EQ(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:meanstd", 513); }),
             "the KV policy blocks:representative_type=MEANSTD needs heads of at most 512 "
-            "dimensions, and this "
-            "model's have 513");
+            "dimensions, and this model's have 513");
   EXPECT_THAT(
       ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:representative_type=MEAN", 1025); }),
       HasSubstr("at most 1024 dimensions, and this model's have 1025"));

@@ -32,8 +32,7 @@ PrefillSpec ParseStar(std::string_view settings) {
     if (found == known.end() || *found->second || !number) {
       Throw(ErrorKind::kInput,
             "star is star:block=N,anchor=N,overlap=N,tail=N, each at most once and a number of "
-            "tokens "
-            "(for example star:block=32K,anchor=8K), not {}",
+            "tokens (for example star:block=32K,anchor=8K), not {}",
             Quote(setting));
     }
     *found->second = number;

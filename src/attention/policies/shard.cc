@@ -113,8 +113,7 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
   if (spec.tail > 0) {
     Throw(ErrorKind::kUnsupported,
           "star with a tail of {} tokens: they see all of the context, of which each of {} ranks "
-          "holds "
-          "a part while it is read; leave it out there",
+          "holds a part while it is read; leave it out there",
           spec.tail, ranks);
   }
   if (options.spec != "dense") {

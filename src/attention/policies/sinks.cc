@@ -27,8 +27,7 @@ class SinksPolicy : public AttentionPolicy {
   std::string Explain() const override {
     return fmt::format(
         "A token sees {}the {} before it; what lies {} is forgotten, so a text has no end. "
-        "Positions "
-        "are counted in what is kept.",
+        "Positions are counted in what is kept.",
         n_sinks_ == 0 ? "" : fmt::format("the first {} of the text and ", n_sinks_), window_,
         n_sinks_ == 0 ? "further back" : "between");
   }

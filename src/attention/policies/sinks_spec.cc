@@ -25,8 +25,7 @@ SinksSpec ParseSinksSpec(std::string_view arguments) {
   if (!sinks || !window || *window < 1 || !pin) {
     Throw(ErrorKind::kInput,
           "the KV policy \"sinks:{}\" is not sinks:S+W with S >= 0 sink tokens and a window of W "
-          ">= 1 "
-          "tokens (for example sinks:4+2044), or sinks:S+W,pin=N to keep the first N tokens",
+          ">= 1 tokens (for example sinks:4+2044), or sinks:S+W,pin=N to keep the first N tokens",
           arguments);
   }
   const SinksSpec parsed{.sinks = *sinks, .window = *window, .pin = pin.value_or(0)};

@@ -15,16 +15,11 @@ constexpr double kWaitMs = 10;
 
 }  // namespace
 
-std::vector<int32_t> ChatTokens(const Engine& engine, const Session& session,
-                                std::span<const Message> messages,
-                                std::string_view template_variables) {
-  return session.Tokenize(engine.ApplyChatTemplate(messages, /*open=*/true, template_variables),
-                          /*add_special=*/false);
-}
-
-int64_t QuestionTokens(const Engine& engine, const Session& session,
-                       std::span<const Message> messages, std::string_view template_variables) {
+Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Message> messages,
+                std::string_view template_variables) {
   std::string text = engine.ApplyChatTemplate(messages, /*open=*/true, template_variables);
+  Prompt prompt{.tokens = session.Tokenize(text, /*add_special=*/false),
+                .query_tokens = kQuestionTokens};
   std::string before;
   try {
     if (messages.size() > 1) {
@@ -36,25 +31,25 @@ int64_t QuestionTokens(const Engine& engine, const Session& session,
   }
   if (text.starts_with(before)) text.erase(0, before.size());
   constexpr size_t kMostBytes = 64;  // of a token, as good as always
-  if (text.size() > kQuestionTokens * kMostBytes) return kQuestionTokens;
-  return std::clamp(std::ssize(session.Tokenize(text, /*add_special=*/false)), std::ptrdiff_t{1},
-                    std::ptrdiff_t{kQuestionTokens});
+  if (text.size() <= kQuestionTokens * kMostBytes) {
+    prompt.query_tokens = std::clamp(std::ssize(session.Tokenize(text, /*add_special=*/false)),
+                                     std::ptrdiff_t{1}, std::ptrdiff_t{kQuestionTokens});
+  }
+  return prompt;
 }
 
-std::vector<int32_t> PromptTokens(const Engine& engine, const Session& session,
-                                  const CompletionRequest& request) {
-  if (const auto* tokens = std::get_if<std::vector<int32_t>>(&request.prompt)) return *tokens;
-  if (const auto* text = std::get_if<std::string>(&request.prompt)) return session.Tokenize(*text);
-  return ChatTokens(engine, session, std::get<std::vector<Message>>(request.prompt),
-                    request.template_variables.dump());
-}
-
-int64_t QueryTokens(const Engine& engine, const Session& session,
-                    const CompletionRequest& request) {
-  if (request.generate.query_tokens > 0) return request.generate.query_tokens;
-  if (!request.is_chat()) return GenerateOptions().query_tokens;
-  return QuestionTokens(engine, session, std::get<std::vector<Message>>(request.prompt),
-                        request.template_variables.dump());
+Prompt PromptOf(const Engine& engine, const Session& session, const CompletionRequest& request) {
+  Prompt prompt;
+  if (const auto* tokens = std::get_if<std::vector<int32_t>>(&request.prompt)) {
+    prompt.tokens = *tokens;
+  } else if (const auto* text = std::get_if<std::string>(&request.prompt)) {
+    prompt.tokens = session.Tokenize(*text);
+  } else {
+    prompt = PromptOf(engine, session, std::get<std::vector<Message>>(request.prompt),
+                      request.template_variables.dump());
+  }
+  if (request.generate.query_tokens > 0) prompt.query_tokens = request.generate.query_tokens;
+  return prompt;
 }
 
 std::vector<GenerateResult> GenerateAnswers(

@@ -13,25 +13,22 @@
 
 namespace godwit::chat {
 
-// The tokens of a conversation, up to where its answer begins. template_variables: of
-// Engine::ApplyChatTemplate. Throws what that and Session::Tokenize throw.
-std::vector<int32_t> ChatTokens(const Engine& engine, const Session& session,
-                                std::span<const Message> messages,
-                                std::string_view template_variables);
+// What is to be continued, and how many of its last tokens are the question.
+struct Prompt {
+  std::vector<int32_t> tokens;
+  int64_t query_tokens = GenerateOptions().query_tokens;
+};
 
 // Of a last message, at most: a long one holds what is asked about, too.
 inline constexpr int64_t kQuestionTokens = 512;
-// Tokens at the end of those: the last message and what frames it, up to kQuestionTokens. Throws
-// likewise.
-int64_t QuestionTokens(const Engine& engine, const Session& session,
-                       std::span<const Message> messages, std::string_view template_variables);
-
-// The tokens of its prompt. session: of the options with which it is to be answered. Throws
-// likewise.
-std::vector<int32_t> PromptTokens(const Engine& engine, const Session& session,
-                                  const CompletionRequest& request);
-// GenerateOptions::query_tokens of a request that says nothing of it (0): QuestionTokens of a chat.
-int64_t QueryTokens(const Engine& engine, const Session& session, const CompletionRequest& request);
+// A conversation up to where its answer begins; its question is the last message and what frames
+// it, up to kQuestionTokens. template_variables: of Engine::ApplyChatTemplate. Throws what that and
+// Session::Tokenize throw.
+Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Message> messages,
+                std::string_view template_variables);
+// Of a request; its own generate.query_tokens come first, where they are not 0. session: of the
+// options with which it is to be answered. Throws likewise.
+Prompt PromptOf(const Engine& engine, const Session& session, const CompletionRequest& request);
 
 // `count` answers to one prompt at once, options.sequence 0 to count - 1, which read it once.
 // on_event: called from this thread with whatever comes of one of them. After Cancel of the token,

@@ -32,7 +32,7 @@ struct Options {
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
-  int64_t query_tokens = 0;  // as chat::QueryTokens
+  int64_t query_tokens = 0;  // 0: as chat::PromptOf has it
 };
 
 void Parse(std::span<const std::string> arguments, Options& options) {

@@ -96,16 +96,13 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   if (flag) Throw(ErrorKind::kInput, "{} is for chat models: it needs --chat", flag);
 }
 
-// The prompt of `text`, and what of it is the question where the flags do not say.
-std::vector<int32_t> MakePrompt(const Engine& engine, const Session& session,
-                                const RunOptions& options, const std::string& text,
-                                int64_t& query_tokens) {
-  if (!options.chat) return session.Tokenize(text);
+chat::Prompt MakePrompt(const Engine& engine, const Session& session, const RunOptions& options,
+                        const std::string& text) {
+  if (!options.chat) return {.tokens = session.Tokenize(text)};
   std::vector<Message> messages;
   if (options.system) messages.push_back({.role = "system", .content = *options.system});
   messages.push_back({.role = "user", .content = text});
-  query_tokens = chat::QuestionTokens(engine, session, messages, options.template_variables);
-  return chat::ChatTokens(engine, session, messages, options.template_variables);
+  return chat::PromptOf(engine, session, messages, options.template_variables);
 }
 
 void PutSampler(const EffectiveSampler& sampler, nlohmann::ordered_json& json) {
@@ -199,12 +196,12 @@ int Run(std::span<const std::string> arguments) {
       TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());
   generate.sampler = sampler.options;
   Session session = engine.NewSession(options.session);
-  const auto prompt = leads ? MakePrompt(engine, session, options, text, generate.query_tokens)
-                            : std::vector<int32_t>();
-  if (options.query_tokens > 0) generate.query_tokens = options.query_tokens;
+  const auto prompt = leads ? MakePrompt(engine, session, options, text) : chat::Prompt();
+  generate.query_tokens = options.query_tokens > 0 ? options.query_tokens : prompt.query_tokens;
   const auto results =
-      options.samples > 0 ? GenerateSamples(engine, options, prompt, generate)
-                          : std::vector{GenerateOne(options, prompt, std::move(generate), session)};
+      options.samples > 0
+          ? GenerateSamples(engine, options, prompt.tokens, generate)
+          : std::vector{GenerateOne(options, prompt.tokens, std::move(generate), session)};
   if (options.json) WriteJson(ToJson(engine, options, sampler, results));
   Say(results, sampler);
   const bool cancelled = std::ranges::find(results, FinishReason::kCancelled,

@@ -88,9 +88,10 @@ class Batch {
     std::string line;
     try {
       GenerateOptions generate = asked.generate;
-      generate.query_tokens = chat::QueryTokens(engine_, session_, asked);
-      answers = chat::GenerateAnswers(engine_, chat::PromptTokens(engine_, session_, asked),
-                                      generate, plan_.session, asked.samples, &cancel_);
+      const chat::Prompt prompt = chat::PromptOf(engine_, session_, asked);
+      generate.query_tokens = prompt.query_tokens;
+      answers = chat::GenerateAnswers(engine_, prompt.tokens, generate, plan_.session,
+                                      asked.samples, &cancel_);
       for (const GenerateResult& answer : answers) {
         if (answer.finish_reason == FinishReason::kCancelled) return;
       }

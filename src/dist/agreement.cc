@@ -8,6 +8,10 @@
 
 namespace godwit {
 
+ErrorData ToldByRankZero(const Communicator& ranks) {
+  return {.code = ranks.rank() == 0 ? ErrorCode::kOther : ErrorCode::kOtherRank};
+}
+
 void Agree(Communicator& ranks, std::span<const Fact> facts, const CancelToken* cancel) {
   constexpr size_t kMostValue = 256;
   std::vector<char> mine(facts.size() * kMostValue);
@@ -25,10 +29,9 @@ void Agree(Communicator& ranks, std::span<const Fact> facts, const CancelToken* 
   for (size_t fact = 0; fact < facts.size(); ++fact) {
     for (int rank = 1; rank < ranks.size(); ++rank) {
       if (value(rank, fact) == value(0, fact)) continue;
-      ThrowWith({.code = ranks.rank() == 0 ? ErrorCode::kOther : ErrorCode::kOtherRank},
-                ErrorKind::kInput, "the ranks differ in {}: {} has {}, and {} has {}",
-                facts[fact].name, ranks.NameOf(0), value(0, fact), ranks.NameOf(rank),
-                value(rank, fact));
+      ThrowWith(ToldByRankZero(ranks), ErrorKind::kInput,
+                "the ranks differ in {}: {} has {}, and {} has {}", facts[fact].name,
+                ranks.NameOf(0), value(0, fact), ranks.NameOf(rank), value(rank, fact));
     }
   }
 }

@@ -90,8 +90,7 @@ void AgreeOnMemory(Communicator& ranks, const TextPlan& plan, int64_t tokens,
   const auto lacks =
       std::ranges::find_if(all, [](const Memory& one) { return one.wanted > one.there; });
   if (lacks == all.end()) return;
-  ThrowWith({.code = ranks.rank() == 0 ? ErrorCode::kOther : ErrorCode::kOtherRank},
-            ErrorKind::kMemory,
+  ThrowWith(ToldByRankZero(ranks), ErrorKind::kMemory,
             "the part of {} tokens that {} keeps takes {}, and it has {} for KV caches: let there "
             "be more ranks",
             tokens, ranks.NameOf(static_cast<int>(lacks - all.begin())), FormatBytes(lacks->wanted),

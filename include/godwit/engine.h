@@ -53,6 +53,9 @@ struct LoadOptions {
   // calls in the same order, one at a time; the prompt, and what is chosen, are those of rank 0.
   // An error or a wish to stop of one ends the work of all.
   bool mpi = false;
+  // A rank of which nothing is heard for so long is lost, which ends the call on all others: 1,000
+  // to 3,600,000. It tells that it lives ten times in a second, whatever it computes.
+  double mpi_silence_ms = 10'000;
 
   // Called from the loading thread, with bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;

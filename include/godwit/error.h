@@ -39,6 +39,7 @@ struct ErrorData {
   int64_t limit = 0;
   int64_t fits = 0;
   int64_t learned_positions = 0;  // of the model, as Session::learned_positions
+  int ranks = 1;                  // that share the text
   const char* unit = "tokens";
 };
 

@@ -12,11 +12,12 @@ namespace godwit::cli {
 namespace {
 
 bool Always(const ErrorData& /*data*/) { return true; }
-// A policy that forgets moves keys, and one with a learned position cannot be moved.
-bool Streams(const ErrorData& data) { return data.learned_positions == 0; }
+// A policy that forgets moves keys: one with a learned position cannot be moved, and of those that
+// ranks share none is forgotten.
+bool Streams(const ErrorData& data) { return data.learned_positions == 0 && data.ranks == 1; }
 // A longer context: as far as the model's positions go, or as it was made for.
 bool Extends(const ErrorData& data) {
-  return Streams(data) || data.found <= data.learned_positions;
+  return data.learned_positions == 0 || data.found <= data.learned_positions;
 }
 bool Fits(const ErrorData& data) { return data.found <= data.fits; }
 

@@ -29,6 +29,10 @@ TEST(Hints, NameTheFlagsThatHelp) {
                     .learned_positions = 100});
   EXPECT_EQ(WithHint(fits),
             "the prompt has 90 tokens: shorten it, or raise the context with -c 90");
+  const Error shared(
+      ErrorKind::kInput, "the prompt has 90 tokens",
+      {.code = ErrorCode::kPromptTooLong, .found = 90, .limit = 50, .fits = 60, .ranks = 2});
+  EXPECT_EQ(WithHint(shared), "the prompt has 90 tokens: shorten it") << "ranks forget nothing";
   const Error int8(ErrorKind::kInput, "not as f32", {ErrorCode::kNeedsInt8Kv});
   EXPECT_EQ(WithHint(int8), "not as f32: --kv-type int8 stores them so");
 }

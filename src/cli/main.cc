@@ -1,10 +1,12 @@
 // godwit, the program: the one place where errors meet the user of the command line.
 
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <new>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/quote.h"
@@ -24,12 +26,16 @@ int Fail(int code, std::string_view message) {
   return code;
 }
 
-// What all ranks find alike, or have from each other.
-bool RankZeroSays(const godwit::Error& error) {
-  return error.data().code == godwit::ErrorCode::kOtherRank ||
-         error.kind() == godwit::ErrorKind::kInput ||
-         error.kind() == godwit::ErrorKind::kUnsupported ||
-         error.kind() == godwit::ErrorKind::kCancelled;
+// Rank 0 says what all ranks find alike, and why another one has left, if it hears it; and mpirun
+// ends all when it ends. Who is still there some time after its error was not heard: a rank that
+// has not joined the others yet, or while rank 0 was busy.
+int FailBesideRankZero(const godwit::Error& error) {
+  const int code = godwit::cli::ExitCode(error.kind());
+  const bool is_known = error.data().code == godwit::ErrorCode::kOtherRank ||
+                        error.kind() == godwit::ErrorKind::kCancelled;
+  if (is_known) return code;
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  return Fail(code, godwit::cli::WithHint(error));
 }
 
 }  // namespace
@@ -44,7 +50,7 @@ int main(int argc, char** argv) {
   } catch (const ClosedPipe&) {
     return ExitCode(godwit::ErrorKind::kIo);
   } catch (const godwit::Error& error) {
-    if (godwit::MpiRank() != 0 && RankZeroSays(error)) return ExitCode(error.kind());
+    if (godwit::MpiRank() != 0) return FailBesideRankZero(error);
     return Fail(ExitCode(error.kind()), WithHint(error));
   } catch (const std::filesystem::filesystem_error& error) {
     // A path that cannot even be looked at: too long, not permitted, a circle of links.

@@ -51,6 +51,7 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
                    "Continues a text. Standard output carries the continuation and nothing else.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
+  AddRankFlags(line, options.model);
   line.Group("Prompt");
   AddTextFlags(line, options.text, "the text to continue");
   line.Add({.names = "--chat",

@@ -50,7 +50,7 @@ std::shared_ptr<Communicator> JoinMpi(double /*silence_s*/) {
 namespace {
 
 enum Tag : int { kFrame = 1, kBeat, kFarewell };
-constexpr int kBeatsOfSilence = 10;
+constexpr std::chrono::milliseconds kBeatEvery{100};
 constexpr size_t kMostFarewell = 1024, kMostHostName = 64;
 
 void Check(int status, const char* what) {
@@ -66,7 +66,7 @@ void Check(int status, const char* what) {
 // started and asked about, under a lock that the beats take, too.
 class MpiRanks : public Communicator {
  public:
-  explicit MpiRanks(double silence_s) : beat_(silence_s / kBeatsOfSilence) {
+  explicit MpiRanks(double silence_s) : silence_s_(silence_s) {
     int provided = 0;
     Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "start");
     if (provided < MPI_THREAD_SERIALIZED) {
@@ -176,7 +176,7 @@ class MpiRanks : public Communicator {
               "exchange frames: the ranks are out of step");
         if (done != 0) return;
         if (left_) ThrowLeft(left_->first, left_->second);
-        if (lost_) ThrowLost(*lost_, beat_.count() * kBeatsOfSilence);
+        if (lost_) ThrowLost(*lost_, silence_s_);
       }
       if (cancel != nullptr) cancel->ThrowIfCancelled();
       if (turn < kTurnsToHurry) {
@@ -200,15 +200,13 @@ class MpiRanks : public Communicator {
         MPI_Isend(&kNothing, 0, MPI_BYTE, other, kBeat, MPI_COMM_WORLD,
                   &beats_[static_cast<size_t>(other)]);
       }
-      const auto next = std::chrono::system_clock::now() +
-                        std::chrono::duration_cast<std::chrono::system_clock::duration>(beat_);
-      closed_.wait_until(lock, next, [&] { return closing_; });
+      closed_.wait_until(lock, std::chrono::system_clock::now() + kBeatEvery,
+                         [&] { return closing_; });
       if (gone_) return;
       HearBeats();
+      const double most = silence_s_ / std::chrono::duration<double>(kBeatEvery).count();
       for (int other = 0; other < size_; ++other) {
-        if (other != rank_ && ++missed_[static_cast<size_t>(other)] > kBeatsOfSilence && !lost_) {
-          lost_ = other;
-        }
+        if (other != rank_ && ++missed_[static_cast<size_t>(other)] > most && !lost_) lost_ = other;
       }
     }
   }
@@ -238,7 +236,7 @@ class MpiRanks : public Communicator {
 
   static constexpr std::byte kNothing{};
 
-  std::chrono::duration<double> beat_;
+  double silence_s_;
   int rank_ = 0;
   int size_ = 1;
   std::vector<std::string> hosts_;

@@ -16,6 +16,6 @@ int MpiSize();
 // tells that it lives from a thread of its own, whatever it computes. Who is given up by an
 // exception leaves; otherwise all ranks give theirs up together. Throws Error(kUnsupported) where
 // this program was built without MPI.
-std::shared_ptr<Communicator> JoinMpi(double silence_s = 10);
+std::shared_ptr<Communicator> JoinMpi(double silence_s);
 
 }  // namespace godwit

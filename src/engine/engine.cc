@@ -34,6 +34,16 @@ std::vector<int> Cpus(const LoadOptions& options) {
   return cpus;
 }
 
+std::shared_ptr<Communicator> JoinRanks(const LoadOptions& options) {
+  constexpr double kLeastMs = 1000, kMostMs = 3'600'000;
+  if (!(options.mpi_silence_ms >= kLeastMs && options.mpi_silence_ms <= kMostMs)) {
+    Throw(ErrorKind::kInput,
+          "ranks that are lost after {} ms of silence, expected {:.0f} to {:.0f}",
+          options.mpi_silence_ms, kLeastMs, kMostMs);
+  }
+  return options.mpi ? JoinMpi(options.mpi_silence_ms / 1000) : nullptr;
+}
+
 }  // namespace
 
 Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
@@ -164,7 +174,10 @@ const ChatTemplate* Engine::Impl::FindChatTemplate() const {
 }
 
 Engine::Engine(const std::string& folder, const LoadOptions& options)
-    : impl_(std::make_shared<Impl>(folder, options, options.mpi ? JoinMpi() : nullptr)) {}
+    : impl_([&] {
+        const auto ranks = JoinRanks(options);
+        return OrLeave(ranks.get(), [&] { return std::make_shared<Impl>(folder, options, ranks); });
+      }()) {}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;

@@ -108,6 +108,9 @@ class Session::Impl {
   int64_t learned_positions() const { return Geometry(engine_->spec).learned_positions; }
 
  private:
+  // For the prompt, of rank 0 where there are several; agreed upon by all. Not submitted.
+  std::shared_ptr<Request> NewRequest(std::span<const int32_t> prompt,
+                                      const GenerateOptions& options) const;
   // What is cached of the request's text, taken out of the session: `most` tokens or fewer.
   std::unique_ptr<TextCache> TakePrefix(const Request& request, int64_t most);
   // Submits it and reads its events to the last one. Throws what ended it, or what on_event threw.

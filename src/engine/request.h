@@ -116,8 +116,6 @@ class Request {
   // Makes the request done; what was cached stays for TakeCache.
   void Finish(FinishReason reason);
   void Fail(std::exception_ptr error);
-  // Ranks that share the text learn that this one does not go on with it.
-  void LeaveRanks(std::string_view why) noexcept;
 
  private:
   enum class State { kWaiting, kRunning, kDone };
@@ -129,6 +127,8 @@ class Request {
   void Post(FunctionRef<void(Event&)> add);
   void SetDone(std::exception_ptr error);
   void FinishResult(FinishReason reason, std::string& text);
+  // Ranks that share the text learn that this one does not go on with it.
+  void LeaveRanks(std::string_view why) noexcept;
 
   std::shared_ptr<const TextPlan> plan_;
   GenerateOptions options_;

@@ -56,18 +56,7 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
                                        const GenerateOptions& options) {
   const std::lock_guard lock(mutex_);
   interrupt_->Reset();  // it was meant for an earlier call
-  std::vector<int32_t> text = plan_->WithSink(prompt);
-  GenerateOptions asked = options;
-  if (engine_->ranks != nullptr) {
-    AgreeOnOptions(*engine_->ranks, *plan_, options);
-    text = TokensOfRankZero(*engine_->ranks, text);
-    asked.query_tokens = NumberOfRankZero(*engine_->ranks, asked.query_tokens);
-  }
-  const auto request =
-      engine_->NewRequest(plan_, std::move(text), asked, interrupt_, RequestKind::kOfSession);
-  if (engine_->ranks != nullptr) {
-    AgreeOnMemory(*engine_->ranks, *plan_, request->prompt_tokens(), asked.query_tokens);
-  }
+  const auto request = OrLeave(engine_->ranks.get(), [&] { return NewRequest(prompt, options); });
   // The last token is read again in any case: its logits begin the output.
   request->GoOnFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
   Follow(request, [&](const Event& event) {
@@ -78,6 +67,23 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   // The request may have ended before its reader, who gave up while it read.
   if (interrupt_->cancelled()) result.finish_reason = FinishReason::kCancelled;
   return result;
+}
+
+std::shared_ptr<Request> Session::Impl::NewRequest(std::span<const int32_t> prompt,
+                                                   const GenerateOptions& options) const {
+  std::vector<int32_t> text = plan_->WithSink(prompt);
+  GenerateOptions asked = options;
+  if (engine_->ranks != nullptr) {
+    AgreeOnOptions(*engine_->ranks, *plan_, options);
+    text = TokensOfRankZero(*engine_->ranks, text);
+    asked.query_tokens = NumberOfRankZero(*engine_->ranks, asked.query_tokens);
+  }
+  auto request =
+      engine_->NewRequest(plan_, std::move(text), asked, interrupt_, RequestKind::kOfSession);
+  if (engine_->ranks != nullptr) {
+    AgreeOnMemory(*engine_->ranks, *plan_, request->prompt_tokens(), asked.query_tokens);
+  }
+  return request;
 }
 
 void Session::Impl::Logits(std::span<const int32_t> tokens,

@@ -4,40 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
 #include "base/error.h"
-#include "base/fnv.h"
 #include "base/machine_memory.h"
 #include "dist/agreement.h"
+#include "engine/model_fingerprint.h"
 #include "godwit/version.h"
 
 namespace godwit {
-namespace {
-
-// Of a file its size and its beginning: reading all weights would take as long as loading them.
-std::string Fingerprint(const std::string& folder) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const auto name = entry.path().filename();
-    if (name == "config.json" || name == "tokenizer.json" || name.extension() == ".safetensors") {
-      files.push_back(entry.path());
-    }
-  }
-  std::ranges::sort(files);
-  std::string all;
-  for (const auto& file : files) {
-    std::string beginning(1 << 20, '\0');
-    std::ifstream(file, std::ios::binary)
-        .read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
-    all += fmt::format("{} {}\n", file.filename().string(), std::filesystem::file_size(file));
-    all += beginning;
-  }
-  return fmt::format("{:016x}", Fnv1a(std::as_bytes(std::span(all))));
-}
-
-}  // namespace
 
 int64_t NumberOfRankZero(Communicator& ranks, int64_t number) {
   ranks.Broadcast(std::as_writable_bytes(std::span(&number, 1)), 0, nullptr);
@@ -59,7 +33,7 @@ std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32
 
 void AgreeOnModel(Communicator& ranks, const std::string& folder) {
   const std::vector<Fact> facts = {{"godwit's version", GODWIT_VERSION},
-                                   {"the model's fingerprint", Fingerprint(folder)}};
+                                   {"the model's fingerprint", ModelFingerprint(folder)}};
   Agree(ranks, facts);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,12 +14,24 @@
 
 namespace godwit {
 
+// What work() gives. If it throws, the other ranks are told why before it goes on; null: there are
+// none.
+template <class Work>
+auto OrLeave(Communicator* ranks, Work&& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    if (ranks != nullptr) ranks->Leave(error.what());
+    throw;
+  }
+}
+
 // On every rank what rank 0 gives.
 int64_t NumberOfRankZero(Communicator& ranks, int64_t number);
 std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32_t> tokens);
 
-// Throw Error(kInput) where the ranks differ in the version of this program or in the model, whose
-// config.json, tokenizer.json and the first bytes of whose weights are compared, or in options.
+// Throw Error(kInput) where the ranks differ in the version of this program or in the model
+// (ModelFingerprint), or in options.
 void AgreeOnModel(Communicator& ranks, const std::string& folder);
 void AgreeOnOptions(Communicator& ranks, const TextPlan& plan, const GenerateOptions& options);
 // Throws Error(kMemory) on all ranks if one of them has not the memory for its part of a prompt of

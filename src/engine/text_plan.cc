@@ -62,7 +62,8 @@ void TextPlan::RefuseLength(const std::string& tokens, std::optional<int64_t> co
              .found = count.value_or(most + 1),
              .limit = std::min(limit_tokens(), most),
              .fits = most,
-             .learned_positions = Geometry(engine_.spec).learned_positions},
+             .learned_positions = Geometry(engine_.spec).learned_positions,
+             .ranks = ranks() == nullptr ? 1 : ranks()->size()},
             ErrorKind::kInput,
             "the prompt has {} and the context holds {} (the model was made for up to {})", tokens,
             limit_tokens(), most);
@@ -123,7 +124,8 @@ int64_t TextPlan::ShardBytes(int64_t tokens, int64_t query_tokens) const {
     }
     length = read.end;
   }
-  return pool_->layout().BytesFor(pages * kernels::kTileTokens);
+  const int64_t keys = pool_->layout().BytesFor(pages * kernels::kTileTokens);
+  return keys + policy->IndexAt(pool_->layout(), tokens - 1).held_bytes;
 }
 
 int64_t TextPlan::KvBytes(int64_t tokens) const {

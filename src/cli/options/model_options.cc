@@ -85,6 +85,17 @@ void AddComputeFlags(CommandLine& line, ModelOptions& options) {
   AddNumaFlag(line, options);
 }
 
+void AddRankFlags(CommandLine& line, ModelOptions& options) {
+  line.AddInt(
+      {
+          .names = "--rank-silence",
+          .value = "SECONDS",
+          .help = "under mpirun: a rank that is not heard of for so long is lost, and the others "
+                  "end",
+      },
+      options.rank_silence_s, 1, 3600);
+}
+
 void AddNumaFlag(CommandLine& line, ModelOptions& options) {
   line.Add({.names = "--numa",
             .value = "HOW",
@@ -164,6 +175,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        // -ub asks for pieces of that size.
        .step_tokens = std::max(LoadOptions().step_tokens, session.chunk_tokens),
        .mpi = MpiSize() > 1,
+       .mpi_silence_ms = 1000.0 * options.rank_silence_s,
        .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
        .on_warning =
            [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});

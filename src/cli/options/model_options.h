@@ -24,12 +24,14 @@ struct ModelOptions {
   bool needs_text = true;     // a tokenizer, too
   std::string chat_template;  // LoadOptions::chat_template
   KvMemory kv_memory;
+  int rank_silence_s = 10;  // LoadOptions::mpi_silence_ms
 };
 
 void AddModelFlag(CommandLine& line, ModelOptions& options);    // only --model
 void AddThreadFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa
 void AddComputeFlags(CommandLine& line,
                      ModelOptions& options);  // those, --weights and --numa
+void AddRankFlags(CommandLine& line, ModelOptions& options);
 void AddIsaFlag(CommandLine& line, ModelOptions& options);
 void AddNumaFlag(CommandLine& line, ModelOptions& options);
 

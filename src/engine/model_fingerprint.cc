@@ -1,0 +1,48 @@
+#include "engine/model_fingerprint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <vector>
+
+#include "base/fnv.h"
+
+namespace godwit {
+
+std::string ModelFingerprint(const std::string& folder) {
+  constexpr int64_t kBeginning = 1 << 20, kSamples = 256, kSample = 4096;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const auto name = entry.path().filename();
+    if (name == "config.json" || name == "tokenizer.json" || name.extension() == ".safetensors") {
+      files.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(files);
+  std::string all;
+  for (const auto& file : files) {
+    const auto size = static_cast<int64_t>(std::filesystem::file_size(file));
+    std::ifstream in(file, std::ios::binary);
+    std::string read;
+    const auto take = [&](int64_t begin, int64_t end) {
+      std::string piece(static_cast<size_t>(std::max<int64_t>(0, end - begin)), '\0');
+      in.seekg(begin);
+      in.read(piece.data(), std::ssize(piece));
+      read += piece;
+    };
+    take(0, std::min(size, kBeginning));
+    for (int64_t i = 0; i < kSamples; ++i) {
+      const int64_t begin = std::max(kBeginning, size / kSamples * i);
+      take(begin, std::min(size, begin + kSample));
+    }
+    all += fmt::format("{} {} {:016x}\n", file.filename().string(), size,
+                       Fnv1a(std::as_bytes(std::span(read))));
+  }
+  return fmt::format("{:016x}", Fnv1a(std::as_bytes(std::span(all))));
+}
+
+}  // namespace godwit

@@ -11,12 +11,12 @@
 
 namespace godwit {
 
-// text: rows whose states are this rank's. Every rank sends PackedState(head_dim) floats for each
+// texts: rows whose states are this rank's. Every rank sends PackedState(head_dim) floats for each
 // head of each row to all others, in one message unless these are more than fit one, and merges in
 // the order of ranks, so that all get the same bits. out, sink_logits: as ops::Attention has them.
 // Throws what the communicator does.
 void FinishWithRanks(const Exec& exec, Communicator& ranks, const ops::AttentionShape& shape,
-                     const ops::AttentionRows& text, std::span<const float> sink_logits,
+                     std::span<const ops::AttentionRows> texts, std::span<const float> sink_logits,
                      MatrixView<float> out);
 
 }  // namespace godwit

@@ -115,6 +115,11 @@ class AttentionPolicy {
   // they were. A policy that shows all the same does not care.
   virtual void AskFrom(int64_t /*position*/, int64_t /*answer*/) {}
 
+  // Before AskFrom, of a text that nobody has begun: others hold all but these positions, and this
+  // one shows a row no key that is not among them. A policy whose looks are ranges of positions
+  // does not care: what else they show is cut off.
+  virtual void ShowOnly(ops::KvRange /*positions*/) {}
+
   // Whether it shows the question other things than the context.
   virtual bool tells_question() const { return false; }
   // Of the context, the last tokens before the question, which it shows other things than those

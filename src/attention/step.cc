@@ -318,9 +318,14 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
     for (int64_t row = together; row < run.rows.rows; ++row) take(row, 1);
   }
   ops::Attention(exec_, geometry_.shape, geometry_.alibi, texts, input.sink_logits, out);
-  for (const ops::AttentionRows& text : texts) {
-    if (text.states == nullptr) continue;
-    FinishWithRanks(exec_, *RunWithRow(text.first_row).text->ranks_, geometry_.shape, text,
+  const auto ranks_of = [&](const ops::AttentionRows& rows) {
+    return rows.states == nullptr ? nullptr : RunWithRow(rows.first_row).text->ranks_.get();
+  };
+  for (size_t begin = 0, end = 0; begin < texts.size(); begin = end) {
+    Communicator* const ranks = ranks_of(texts[begin]);
+    while (end < texts.size() && ranks_of(texts[end]) == ranks) ++end;
+    if (ranks == nullptr) continue;
+    FinishWithRanks(exec_, *ranks, geometry_.shape, texts.subspan(begin, end - begin),
                     input.sink_logits, out);
   }
 }

@@ -122,6 +122,57 @@ TEST(Ranks, AContextFitsThatFitsOnAllTogether) {
   }
 }
 
+// With a budget for all blocks nobody has to choose.
+TEST(Ranks, EachChoosesAmongItsBlocks) {
+  const Tokens prompt = Prompt(1, 15 * 64 + 10);
+  GenerateOptions options = Greedy(20, 10);
+  options.top_logprobs = 0;
+  SessionOptions session = {.prefill = "star:block=64", .kv_type = "f32"};
+  const auto logprobs = [&](const std::string& kv) {
+    session.kv = kv;
+    const auto outcomes = Generate(
+        3, prompt, [&](int) { return options; }, session);
+    std::vector<float> of_first;
+    for (const Outcome& one : outcomes) {
+      EXPECT_EQ(one.error, "");
+      std::vector<float> all;
+      for (const TokenLogprobs& token : one.result.logprobs) all.push_back(token.logprob);
+      if (of_first.empty()) of_first = all;
+      EXPECT_EQ(all, of_first);
+    }
+    return of_first;
+  };
+  const auto dense = logprobs("dense");
+  EXPECT_EQ(logprobs("blocks:second_block_count=15"), dense);
+  EXPECT_NE(logprobs("blocks:initial=0,local_windows_len=1,second_block_count=3"), dense);
+}
+
+// Signs of each rank's blocks take a page.
+TEST(Ranks, WhatStandsForBlocksTakesMemory) {
+  const SessionOptions dense = {.prefill = "star:block=64", .kv_type = "f32"};
+  SessionOptions star = dense;
+  star.kv = "blocks:initial=0,local_windows_len=1,second_block_count=3";
+  const Engine engine(kTiny, {.threads = 1});
+  for (const int64_t pages : {6, 7}) {
+    for (const Outcome& one : Generate(
+             4, Prompt(1, 15 * 64 + 10), [&](int) { return Greedy(20, 10); }, star,
+             [&](int) { return engine.KvBytes(pages * 64, dense); })) {
+      EXPECT_THAT(one.error, HasSubstr(pages == 6 ? "rank 1 keeps takes" : ""));
+      EXPECT_EQ(one.error.empty(), pages == 7) << one.error;
+    }
+  }
+}
+
+TEST(Ranks, TheOthersLearnWhyOneFails) {
+  const auto outcomes = Generate(3, Prompt(2, 200), [](int rank) {
+    GenerateOptions options = Greedy(20);
+    if (rank == 1) options.top_logprobs = -7;
+    return options;
+  });
+  EXPECT_EQ(outcomes[0].error, "rank 1 has ended: " + outcomes[1].error);
+  EXPECT_THAT(outcomes[1].error, HasSubstr("top_logprobs must be at least 0"));
+}
+
 TEST(Ranks, ContextsOfTooFewBlocksAreRefused) {
   for (const Outcome& one : Generate(2, Prompt(2, 41), [](int) { return Greedy(20); })) {
     EXPECT_THAT(one.error, HasSubstr("has 1 block of 40, too few for 2 ranks"));

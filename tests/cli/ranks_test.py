@@ -1,5 +1,6 @@
 """Several ranks under mpirun, where godwit was built with MPI; else it says so."""
 
+import json
 import os
 import re
 import shutil
@@ -17,6 +18,10 @@ STAR = [*RUN, "--prefill", "star:block=32"]
 
 
 class RanksTest(CliTest):
+    def test_a_time_of_silence_has_limits(self):
+        for seconds in ("0", "3601", "1.5", "ten"):
+            self.assertIn("--rank-silence", self.refused(2, *STAR, "--rank-silence", seconds))
+
     @unittest.skipIf(HAS_MPI, "godwit was built with MPI")
     def test_without_mpi_ranks_are_refused(self):
         errors = self.refused(5, *STAR, stdin=TEXT,
@@ -47,7 +52,9 @@ class MpiTest(CliTest):
     def test_what_ranks_cannot_do_is_said_once(self):
         for arguments, sentence in [
                 (RUN, "read by blocks"),
-                ([*STAR, "--kv", "sinks:4+60"], "only dense"),
+                ([*STAR, "--kv", "sinks:4+60"], "only dense and blocks"),
+                ([*STAR, "--kv", "blocks:snapkv"], "blocks with preselect_block"),
+                ([*STAR, "-c", "20"], "the context holds 20"),
                 ([*RUN, "--prefill", "star:block=4K"], "too few for 2 ranks"),
                 (["perplexity", "-m", TINY], "only godwit run")]:
             result = self.ranks(2, *arguments)
@@ -55,10 +62,34 @@ class MpiTest(CliTest):
             said = re.findall(r"^godwit: .*$", result.stderr.decode(), re.MULTILINE)
             self.assertEqual(len(said), 1, result.stderr)
             self.assertIn(sentence, said[0])
+            self.assertNotIn("stream it", said[0])
 
-    def test_a_rank_that_is_killed_ends_all(self):
+    def test_each_rank_chooses_among_its_blocks(self):
+        def logprobs(kv):
+            result = self.ranks(2, *RUN, "--prefill", "star:block=64", "--json", "--logprobs", "0",
+                                "--kv", kv)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return json.loads(result.stdout)["logprobs"]
+
+        dense = logprobs("dense")
+        self.assertEqual(logprobs("blocks:second_block_count=16"), dense)
+        few = "blocks:initial=0,local_windows_len=1,second_block_count=1"
+        self.assertNotEqual(logprobs(few), dense)
+
+    def test_a_rank_that_fails_alone_says_why(self):
+        one = ["-n", "1", BINARY, *map(str, STAR)]
+        result = subprocess.run([*MPIRUN, *one, ":", *one, "-m", "/nowhere"], input=TEXT.encode(),
+                                capture_output=True, check=False, env=self.environment(),
+                                timeout=120)
+        self.assertNotEqual(result.returncode, 0)
+        said = re.findall(r"^godwit: .*$", result.stderr.decode(), re.MULTILINE)
+        self.assertEqual(len(said), 1, result.stderr)
+        self.assertRegex(said[0], "^godwit: rank 1: .*/nowhere")
+
+    # Signals rank 1 in the midst of an answer; what is said after that.
+    def disturb(self, number, *arguments):
         process = subprocess.Popen(
-            [*MPIRUN, "-n", "2", BINARY, *STAR, "-n", "50000", "-c", "100000"],
+            [*MPIRUN, "-n", "2", BINARY, *STAR, "-n", "50000", "-c", "100000", *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=self.environment())
         self.addCleanup(end, process)
@@ -67,10 +98,18 @@ class MpiTest(CliTest):
         process.stdout.read(50)
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)],
                                   capture_output=True, check=True).stdout.split()
-        os.kill(int(children[-1]), signal.SIGKILL)
+        os.kill(int(children[-1]), number)
         process.stdout.read()
-        process.stderr.read()
+        errors = process.stderr.read().decode()
         self.assertNotEqual(process.wait(), 0)
+        return errors
+
+    def test_a_rank_that_is_killed_ends_all(self):
+        self.disturb(signal.SIGKILL)
+
+    def test_a_rank_that_is_stopped_is_lost(self):
+        errors = self.disturb(signal.SIGSTOP, "--rank-silence", "2")
+        self.assertRegex(errors, r"godwit: rank 1 \(.*\) is lost: nothing was heard of it for 2 s")
 
 
 if __name__ == "__main__":

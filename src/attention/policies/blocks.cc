@@ -35,9 +35,15 @@ class BlocksPolicy : public AttentionPolicy {
   int64_t most_kept() const override { return context_; }
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
   bool tells_question() const override { return true; }
+  // Whole blocks.
+  void ShowOnly(ops::KvRange positions) override {
+    const int64_t size = spec().block_size, end = positions.end;
+    here_ = {positions.begin / size, end == INT64_MAX ? end : end / size};
+  }
   void AskFrom(int64_t position, int64_t answer) override {
     preselection_.AskFrom(position, answer);
     ask_from_ = position;
+    index_.HoldOnly(here_, geometry_->FirstLocal(first_choice()));
   }
   int64_t bytes() const override { return index_.bytes() + importance_.bytes(); }
 
@@ -114,7 +120,8 @@ class BlocksPolicy : public AttentionPolicy {
     for (int64_t i = 0; i < choices; ++i) {
       const std::span<const int32_t> blocks =
           known != nullptr ? std::span(known->lists[static_cast<size_t>(i)]) : chosen.RowSpan(i);
-      const size_t listed = geometry_->ListParts(blocks, local, run.position, parts.RowSpan(i));
+      const size_t listed =
+          geometry_->ListParts(here_, blocks, local, run.position, parts.RowSpan(i));
       for (int64_t head = i; head < kv_heads; head += choices) {
         lists[static_cast<size_t>(head)] = parts.RowSpan(i).first(listed);
       }
@@ -163,6 +170,7 @@ class BlocksPolicy : public AttentionPolicy {
   std::shared_ptr<const BlocksGeometry> geometry_;
   int64_t context_;
   int64_t ask_from_ = 0;
+  BlockRange here_;
   BlocksImportance importance_;
   BlocksByIndex index_;
   SharedChoices shared_;

@@ -1,17 +1,37 @@
 #include "attention/policies/blocks_by_index.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "attention/blocks/select_blocks.h"
 #include "attention/blocks/select_by_groups.h"
 
 namespace godwit {
+namespace {
+
+// The keys from a tile on, of a text of which nothing was dropped.
+ops::KvView Behind(ops::KvView view, int64_t tile) {
+  assert(view.dropped_begin == view.dropped_end);
+  view.pages += tile * view.page_stride;
+  view.slots -= tile;
+  view.dropped_begin = view.dropped_end = 0;
+  return view;
+}
+
+}  // namespace
+
+void BlocksByIndex::HoldOnly(const BlockRange& here, int64_t local) {
+  here_ = here;
+  const int64_t most = geometry_->Shape().learnt_blocks;
+  learnt_blocks_ = std::min(most, std::max<int64_t>(1, here.CountBefore(local)));
+}
 
 IndexSize BlocksByIndex::SizeAt(const KvLayout& layout, int64_t position) const {
   if (position < geometry_->first_sparse()) return {};
   const auto pool = std::make_shared<KvPool>(layout);
   const BlockIndex index(geometry_->Shape(), pool, geometry_->leaders);
-  const int64_t blocks = geometry_->FirstLocal(position), layers = std::ssize(geometry_->leaders);
+  const int64_t blocks = here_.CountBefore(geometry_->FirstLocal(position));
+  const int64_t layers = std::ssize(geometry_->leaders);
   IndexSize size{.held_bytes = index.BytesFor(blocks),
                  .read_bytes = index.ReadBytes(blocks) * layers,
                  .read_every_tokens = spec().token_step};
@@ -29,11 +49,13 @@ IndexSize BlocksByIndex::SizeAt(const KvLayout& layout, int64_t position) const 
 }
 
 void BlocksByIndex::Reserve(const RowRun& run) {
-  const int64_t blocks = geometry_->FirstLocal(run.position + run.rows - 1);
+  const int64_t blocks = here_.CountBefore(geometry_->FirstLocal(run.position + run.rows - 1));
   const auto make = [&](std::optional<BlockIndex>& index, const BlockShape& shape) {
     if (!index) index.emplace(shape, run.cache->pool_in_memory(), geometry_->leaders);
   };
-  make(index_, geometry_->Shape());
+  BlockShape shape = geometry_->Shape();
+  shape.learnt_blocks = std::min(shape.learnt_blocks, learnt_blocks_);
+  make(index_, shape);
   index_->Reserve(blocks);
   if (spec().group_blocks == 0) return;
   make(groups_, spec().GroupShape());
@@ -43,24 +65,37 @@ void BlocksByIndex::Reserve(const RowRun& run) {
 void BlocksByIndex::Truncate(int64_t length) {
   if (!index_) return;
   // As if a question had begun there: one will, where an answer is taken back.
-  const int64_t blocks = length > geometry_->first_sparse() ? geometry_->FirstLocal(length - 1) : 0;
+  const int64_t local = length > geometry_->first_sparse() ? geometry_->FirstLocal(length - 1) : 0;
+  const int64_t blocks = here_.CountBefore(local);
   index_->Truncate(blocks);
   if (groups_) groups_->Truncate(GroupsOf(blocks));
 }
 
 int64_t BlocksByIndex::Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
                               const BlocksImportance& importance, MatrixView<int32_t> chosen) {
-  const int64_t local = geometry_->FirstLocal(run.position);
-  Fill(queries.exec, run, layer, importance, local);
-  const BlockChoice choice{
-      .first = geometry_->initial, .last = local, .count = spec().second_block_count};
-  if (SelectsByGroups(local)) {
-    return SelectByGroups(queries.exec, geometry_->attention, *index_, *groups_, OpenGroups(),
-                          layer, queries.q, run.position, choice, chosen);
+  const int64_t local = geometry_->FirstLocal(run.position), blocks = here_.CountBefore(local);
+  const BlockChoice choice{.first = here_.CountBefore(geometry_->initial),
+                           .last = blocks,
+                           .count = geometry_->ShareOf(here_, local)};
+  for (int64_t i = 0; i < chosen.rows; ++i) std::ranges::fill(chosen.RowSpan(i), -1);
+  if (choice.count == 0) return 0;
+  Fill(queries.exec, run, layer, importance, blocks);
+  const auto found = chosen.Cols(0, choice.count);
+  // As if the text began with what is held.
+  const int64_t position = run.position - here_.begin * spec().block_size;
+  int64_t read_bytes = 0;
+  if (SelectsByGroups(blocks)) {
+    read_bytes = SelectByGroups(queries.exec, geometry_->attention, *index_, *groups_, OpenGroups(),
+                                layer, queries.q, position, choice, found);
+  } else {
+    SelectBlocks(queries.exec, geometry_->attention, *index_, layer, queries.q, position, choice,
+                 found);
+    read_bytes = index_->ReadBytes(blocks);
   }
-  SelectBlocks(queries.exec, geometry_->attention, *index_, layer, queries.q, run.position, choice,
-               chosen);
-  return index_->ReadBytes(local);
+  for (int64_t i = 0; i < found.rows; ++i) {
+    for (int32_t& block : found.RowSpan(i)) block += static_cast<int32_t>(here_.begin);
+  }
+  return read_bytes;
 }
 
 int64_t BlocksByIndex::OpenGroups() const {
@@ -74,14 +109,16 @@ void BlocksByIndex::Fill(const Exec& exec, const RowRun& run, int64_t layer,
   const KvCache& cache = *run.cache;
   constexpr int64_t kPieceTokens = int64_t{1} << 16;
   const int64_t block_size = spec().block_size;
-  const int64_t lasting = cache.length() / block_size;
+  const int64_t lasting = here_.CountBefore(cache.length() / block_size);
   const int64_t piece = (kPieceTokens - 1) / block_size + 1;
   const auto important = importance.Of(run, layer, index_->filled(layer), blocks);
   for (int64_t begin = index_->filled(layer); begin < blocks; begin += piece) {
     const int64_t end = std::min(blocks, begin + piece);
     cache.pool().BeginTurn();
-    cache.WillRead(layer, {begin * block_size, end * block_size});
-    index_->Fill(exec, layer, cache.View(layer), end, lasting, important);
+    cache.WillRead(layer, {(here_.begin + begin) * block_size, (here_.begin + end) * block_size});
+    index_->Fill(exec, layer,
+                 Behind(cache.View(layer), here_.begin * block_size / kernels::kTileTokens), end,
+                 lasting, important);
   }
   if (!groups_) return;
   groups_->FillGroups(exec, layer, *index_, GroupsOf(blocks), GroupsOf(index_->filled(layer)));

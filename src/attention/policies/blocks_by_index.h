@@ -18,7 +18,11 @@ namespace godwit {
 class BlocksByIndex {
  public:
   explicit BlocksByIndex(std::shared_ptr<const BlocksGeometry> geometry)
-      : geometry_(std::move(geometry)) {}
+      : geometry_(std::move(geometry)), learnt_blocks_(geometry_->Shape().learnt_blocks) {}
+
+  // Before there is one: it is of these blocks alone, and the first row that chooses has its window
+  // from `local` on.
+  void HoldOnly(const BlockRange& here, int64_t local);
 
   int64_t bytes() const {
     return (index_ ? index_->bytes() : 0) + (groups_ ? groups_->bytes() : 0);
@@ -30,8 +34,9 @@ class BlocksByIndex {
   void Reserve(const RowRun& run);
   void Truncate(int64_t length);
 
-  // For the row of the run, which has room: to chosen [choices, second_block_count] blocks between
-  // the beginning and its window. Result: bytes read.
+  // For the row of the run, which has room: to chosen [choices, second_block_count] those held
+  // between the beginning and its window that are their share of it (BlocksGeometry::ShareOf), and
+  // -1 behind them. Result: bytes read.
   int64_t Choose(const RowRun& run, int64_t layer, const RunQueries& queries,
                  const BlocksImportance& importance, MatrixView<int32_t> chosen);
 
@@ -43,10 +48,14 @@ class BlocksByIndex {
   bool SelectsByGroups(int64_t blocks) const {
     return spec().group_blocks > 0 && GroupsOf(blocks) > OpenGroups();
   }
+  // blocks: of those held.
   void Fill(const Exec& exec, const RowRun& run, int64_t layer, const BlocksImportance& importance,
             int64_t blocks);
 
   std::shared_ptr<const BlocksGeometry> geometry_;
+  BlockRange here_;
+  int64_t learnt_blocks_;
+  // Their first block is the first that is held.
   std::optional<BlockIndex> index_, groups_;
 };
 

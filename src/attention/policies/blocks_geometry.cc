@@ -24,12 +24,21 @@ BlockShape BlocksGeometry::Shape() const {
   return shape;
 }
 
+int64_t BlocksGeometry::ShareOf(const BlockRange& part, int64_t local) const {
+  const auto up_to = [&](int64_t block) {
+    const int64_t among = std::clamp(block, initial, local) - initial;
+    return spec.second_block_count * among / (local - initial);
+  };
+  return up_to(part.end) - up_to(part.begin);
+}
+
 int64_t BlocksGeometry::PartsOf(int64_t chosen, int64_t local, int64_t position) const {
   const int64_t tiles = spec.block_size / kTileTokens;
   return (initial + chosen - local) * tiles + position / kTileTokens + 1;
 }
 
-size_t BlocksGeometry::ListParts(std::span<const int32_t> chosen, int64_t local, int64_t position,
+size_t BlocksGeometry::ListParts(const BlockRange& here, std::span<const int32_t> chosen,
+                                 int64_t local, int64_t position,
                                  std::span<ops::TilePart> parts) const {
   const int64_t tiles = spec.block_size / kTileTokens;
   auto next = parts.begin();
@@ -38,12 +47,14 @@ size_t BlocksGeometry::ListParts(std::span<const int32_t> chosen, int64_t local,
       *next++ = {.tile = tile, .begin = 0, .end = static_cast<int32_t>(kTileTokens)};
     }
   };
-  list(0, initial * tiles);
+  list(here.begin * tiles, std::min(initial, here.end) * tiles);
   for (const int64_t block : chosen) {
     if (block < 0) break;
     list(block * tiles, (block + 1) * tiles);
   }
-  list(local * tiles, position / kTileTokens + 1);
+  const int64_t seen = position / kTileTokens + 1;
+  list(std::max(local, here.begin) * tiles,
+       here.end < seen ? std::min(here.end * tiles, seen) : seen);
   return static_cast<size_t>(next - parts.begin());
 }
 

@@ -14,6 +14,17 @@
 
 namespace godwit {
 
+// The blocks [begin, end) of a text: all of it, or what one of several ranks holds and shows.
+struct BlockRange {
+  int64_t begin = 0;
+  int64_t end = INT64_MAX;
+
+  // Of its blocks, those before block `last`.
+  int64_t CountBefore(int64_t last) const {
+    return std::max<int64_t>(0, std::min(last, end) - begin);
+  }
+};
+
 struct BlocksGeometry {
   BlocksGeometry(const AttentionGeometry& attention_geometry, const BlocksSpec& blocks_spec);
 
@@ -45,11 +56,17 @@ struct BlocksGeometry {
   // Of the index: whoever chooses has so many blocks before its window.
   BlockShape Shape() const;
 
-  // Tiles that a row looks at, with so many chosen blocks and a window from block `local` on.
+  // Of the second_block_count of a row whose window begins at `local`, behind first_sparse(), those
+  // that are chosen among its blocks in `part`: in proportion to these. Parts that make up a text
+  // have all of them together, and none has more than there are blocks.
+  int64_t ShareOf(const BlockRange& part, int64_t local) const;
+
+  // Tiles that a row looks at, at most, with so many chosen blocks and a window from block `local`
+  // on.
   int64_t PartsOf(int64_t chosen, int64_t local, int64_t position) const;
-  // Their number. chosen: -1 behind the last.
-  size_t ListParts(std::span<const int32_t> chosen, int64_t local, int64_t position,
-                   std::span<ops::TilePart> parts) const;
+  // Those that lie in `here`, and their number. chosen: blocks in `here`, -1 behind the last.
+  size_t ListParts(const BlockRange& here, std::span<const int32_t> chosen, int64_t local,
+                   int64_t position, std::span<ops::TilePart> parts) const;
 };
 
 }  // namespace godwit

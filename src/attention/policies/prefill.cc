@@ -55,6 +55,8 @@ class PrefillPolicy : public AttentionPolicy {
     asked_->AskFrom(position, answer);
   }
 
+  void ShowOnly(ops::KvRange positions) override { asked_->ShowOnly(positions); }
+
   bool tells_question() const override { return true; }
   int64_t tail_tokens() const override { return spec_.tail; }
   int64_t alone_from(int64_t layer) const override {

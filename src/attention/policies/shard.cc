@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "attention/policies/blocks_spec.h"
 #include "attention/policies/prefill_spec.h"
 #include "base/error.h"
 
@@ -12,12 +13,16 @@ namespace {
 
 class ShardPolicy : public AttentionPolicy {
  public:
-  ShardPolicy(int rank, int ranks, const PrefillSpec& spec, std::unique_ptr<AttentionPolicy> alone)
-      : rank_(rank), ranks_(ranks), spec_(spec), alone_(std::move(alone)) {}
+  ShardPolicy(int rank, int ranks, const PrefillSpec& spec, bool chooses,
+              std::unique_ptr<AttentionPolicy> alone)
+      : rank_(rank), ranks_(ranks), spec_(spec), chooses_(chooses), alone_(std::move(alone)) {}
 
   std::string name() const override { return alone_->name(); }
   std::string Explain() const override {
-    return fmt::format("{} Its blocks are spread over {} ranks.", alone_->Explain(), ranks_);
+    return fmt::format("{} Its blocks are spread over {} ranks.{}", alone_->Explain(), ranks_,
+                       chooses_ ? " Each chooses among its own, as many of those to choose as it "
+                                  "has of the context."
+                                : "");
   }
   int64_t limit_tokens() const override { return alone_->limit_tokens(); }
   int64_t most_kept() const override { return alone_->most_kept(); }
@@ -25,10 +30,13 @@ class ShardPolicy : public AttentionPolicy {
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     return alone_->SeenKeys(layer, position);
   }
+  IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
+    return alone_->IndexAt(layout, position);
+  }
   bool tells_question() const override { return true; }
+  int64_t alone_from(int64_t layer) const override { return alone_->alone_from(layer); }
 
   void AskFrom(int64_t position, int64_t answer) override {
-    alone_->AskFrom(position, answer);
     ask_from_ = position;
     const int64_t blocks = (position + spec_.block - 1) / spec_.block;
     if (blocks < ranks_) {
@@ -43,6 +51,8 @@ class ShardPolicy : public AttentionPolicy {
     };
     mine_.begin = first_block(rank_) * spec_.block;
     mine_.end = std::min(first_block(rank_ + 1) * spec_.block, position);
+    alone_->ShowOnly(Shown());
+    alone_->AskFrom(position, answer);
   }
 
   // The anchor, the blocks, the question.
@@ -60,9 +70,10 @@ class ShardPolicy : public AttentionPolicy {
     if (run.position < ask_from_) return all;
     Looks here;
     here.AddRead(all.read_bytes());
+    const auto [begin, end] = Shown();
     for (Look look : all.span()) {
-      look.visible.begin = std::max(look.visible.begin, mine_.begin);
-      if (rank_ + 1 < ranks_) look.visible.end = std::min(look.visible.end, mine_.end);
+      look.visible.begin = std::max(look.visible.begin, begin);
+      look.visible.end = std::min(look.visible.end, end);
       here.Add(look);
     }
     return here;
@@ -77,20 +88,45 @@ class ShardPolicy : public AttentionPolicy {
   int64_t bytes() const override { return alone_->bytes(); }
 
   std::unique_ptr<AttentionPolicy> Fork() const override {
-    auto fork = std::make_unique<ShardPolicy>(rank_, ranks_, spec_, alone_->Fork());
+    auto fork = std::make_unique<ShardPolicy>(rank_, ranks_, spec_, chooses_, alone_->Fork());
     fork->ask_from_ = ask_from_;
     fork->mine_ = mine_;
     return fork;
   }
 
  private:
+  // To question and answer.
+  ops::KvRange Shown() const { return {mine_.begin, rank_ + 1 < ranks_ ? mine_.end : INT64_MAX}; }
+
   int64_t rank_;
   int64_t ranks_;
   PrefillSpec spec_;
+  bool chooses_;  // question and answer choose what they see
   std::unique_ptr<AttentionPolicy> alone_;
   int64_t ask_from_ = 0;
   ops::KvRange mine_{0, 0};  // of the context
 };
+
+// A rank chooses by what stands for its own blocks, and knows no other's.
+void CheckBlocks(const BlocksSpec& blocks, const PrefillSpec& star, int ranks) {
+  const auto refuse = [&](std::string_view what, std::string_view why) {
+    Throw(ErrorKind::kUnsupported, "blocks with {}: {}; leave it out on {} ranks", what, why,
+          ranks);
+  };
+  if (blocks.preselect_block) {
+    refuse("preselect_block", "the question chooses for its answer by all keys of the context");
+  }
+  if (blocks.top_p < 1) refuse("top_p", "a share of a token's attention is one of all keys");
+  if (blocks.representative_type == RepresentativeType::kDynamic) {
+    refuse("representative_type=DYNAMIC", "who observes a token may stand on another rank");
+  }
+  if (star.block % blocks.block_size != 0) {
+    Throw(ErrorKind::kInput,
+          "star's blocks of {} tokens, of which {} ranks hold some each, do not consist of blocks "
+          "of {} tokens to choose among: let them be a multiple of block_size",
+          star.block, ranks, blocks.block_size);
+  }
+}
 
 }  // namespace
 
@@ -116,11 +152,15 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
           "holds a part while it is read; leave it out there",
           spec.tail, ranks);
   }
-  if (options.spec != "dense") {
-    Throw(ErrorKind::kUnsupported,
-          "{} ranks share a context of which every token is kept and seen: the KV policy \"{}\" "
-          "chooses among keys that lie elsewhere; only dense works there",
-          ranks, options.spec);
+  const std::string_view kv = options.spec, kind = kv.substr(0, kv.find(':'));
+  if (kind == "blocks") {
+    CheckBlocks(ParseBlocksSpec(kv.substr(std::min(kv.size(), kind.size() + 1))), spec, ranks);
+  } else if (kind != "dense") {
+    Throw(
+        ErrorKind::kUnsupported,
+        "{} ranks share a context of which every token is kept: the KV policy \"{}\" is about keys "
+        "that lie elsewhere; only dense and blocks work there",
+        ranks, kv);
   }
   if (geometry.learned_positions != 0) {
     Throw(ErrorKind::kUnsupported,
@@ -133,7 +173,8 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
         "a model with a sliding window of its own sees across blocks, which {} ranks do not share",
         ranks);
   }
-  return std::make_unique<ShardPolicy>(options.ranks->rank(), ranks, spec, std::move(alone));
+  return std::make_unique<ShardPolicy>(options.ranks->rank(), ranks, spec, kind == "blocks",
+                                       std::move(alone));
 }
 
 }  // namespace godwit

@@ -4,72 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <utility>
 
-#include "attention/attention_test_support.h"
+#include "attention/policies/shard_test_support.h"
 #include "base/error.h"
-#include "dist/local.h"
 
 namespace godwit {
 namespace {
 
 using testing::HasSubstr;
 
-constexpr int64_t kTokens = 700, kAskFrom = 660, kBlock = 100;
+constexpr int64_t kBlock = 100;
 
 PolicyOptions Star(DType kv_type, int64_t anchor, std::shared_ptr<Communicator> ranks = nullptr) {
-  return {.kv_type = kv_type,
-          .context = kTokens,
-          .prefill = fmt::format("star:block={},anchor={}", kBlock, anchor),
-          .ranks = std::move(ranks)};
-}
-
-// What the tokens at these positions got: [tokens, layers * heads * head_dim].
-struct Read {
-  std::vector<int64_t> positions;
-  std::vector<float> out;
-  int64_t bytes = 0;
-};
-
-Read ReadAll(const AttentionGeometry& geometry, const TestText& text, const PolicyOptions& options,
-             int64_t chunk, int threads) {
-  const auto cache = NewText(geometry, options);
-  cache->AskFrom(kAskFrom, kAskFrom);
-  StepRunner runner(threads);
-  Read read;
-  while (cache->length() < kTokens) {
-    const int64_t begin = cache->length();
-    const auto rows =
-        RowRange(begin, std::min({begin + chunk, begin + cache->MostNext(), kTokens}));
-    const auto out = runner.Read(*cache, text, rows, chunk);
-    read.positions.insert(read.positions.end(), rows.begin(), rows.end());
-    read.out.insert(read.out.end(), out.begin(), out.end());
-  }
-  read.bytes = cache->Stats().bytes;
-  return read;
-}
-
-std::vector<Read> ReadWithRanks(int ranks, const AttentionGeometry& geometry, const TestText& text,
-                                const PolicyOptions& options, int64_t chunk, int threads) {
-  LocalWorld world(ranks);
-  std::vector<Read> reads(static_cast<size_t>(ranks));
-  std::vector<std::thread> members;
-  for (int rank = 0; rank < ranks; ++rank) {
-    members.emplace_back([&, rank] {
-      PolicyOptions mine = options;
-      mine.ranks = world.Rank(rank);
-      reads[static_cast<size_t>(rank)] = ReadAll(geometry, text, mine, chunk, threads);
-    });
-  }
-  for (std::thread& member : members) member.join();
-  return reads;
-}
-
-// The part of it that stands at positions >= `from`.
-std::vector<float> From(const Read& read, int64_t from) {
-  const auto first = std::ranges::lower_bound(read.positions, from) - read.positions.begin();
-  const auto cols = std::ssize(read.out) / std::ssize(read.positions);
-  return {read.out.begin() + first * cols, read.out.end()};
+  return StarOf(kBlock, anchor, kv_type, std::move(ranks));
 }
 
 TEST(ShardPolicyTest, QuestionAndAnswerGetWhatOneRankGives) {
@@ -165,7 +113,15 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   tailed.prefill += ",tail=7";
   EXPECT_THAT(refused(geometry, tailed), HasSubstr("tail of 7 tokens"));
   options.spec = "sinks:4+60";
-  EXPECT_THAT(refused(geometry, options), HasSubstr("only dense"));
+  EXPECT_THAT(refused(geometry, options), HasSubstr("only dense and blocks"));
+  options.spec = "blocks:snapkv";
+  EXPECT_THAT(refused(geometry, options), HasSubstr("blocks with preselect_block: the question"));
+  options.spec = "blocks:top_p=0.9";
+  EXPECT_THAT(refused(geometry, options), HasSubstr("blocks with top_p: a share"));
+  options.spec = "blocks:infllm";
+  EXPECT_THAT(refused(geometry, options), HasSubstr("blocks with representative_type=DYNAMIC"));
+  options.spec = "blocks";
+  EXPECT_THAT(refused(geometry, options), HasSubstr("do not consist of blocks of 64 tokens"));
   options.prefill = "window:7";
   EXPECT_THAT(refused(geometry, options), HasSubstr("by star, not by window:7"));
   options.prefill.clear();

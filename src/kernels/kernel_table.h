@@ -182,9 +182,10 @@ struct PowerSum {
   float sum;
 };
 
-// The largest score of queries over the keys of a tile of which only signs are known, a bit for
+// The largest score of queries over the keys of each tile of which only signs are known, a bit for
 // every number, four dimensions to a table: what they add up to for each of their 16 patterns.
-//   scores[row] = the largest over j of sum over groups g of table[g][pattern(g, j)] - offset
+//   scores[row, t] = the largest over keys j of tile t of
+//                    sum over groups g of table[row, g][pattern(t, g, j)] - offset[row]
 // Of two tables the first one counts kSignFine times. Sums are exact. Rows of tables and a tile of
 // signs are padded to kSignGroups with zeros.
 inline constexpr int64_t kSignGroups = 4;
@@ -195,10 +196,11 @@ struct ScoreSignsArgs {
   const int32_t* offsets;  // [rows]
   int64_t rows;
   int64_t groups;        // a multiple of kSignGroups, at most kMaxHeadDim / 4
-  const uint8_t* signs;  // [groups, kTileTokens / 2], as SignAt has it, 64-byte aligned
-  float* scores;         // [rows], scores_stride apart
+  const uint8_t* signs;  // [tiles, groups, kTileTokens / 2], as SignAt has it, 64-byte aligned
+  int64_t tiles;
+  float* scores;  // [rows, tiles]
   int64_t scores_stride;
-  // A tile that comes later, which is fetched meanwhile; null: none.
+  // As many tiles that come later, which are fetched meanwhile; null: none.
   const uint8_t* next = nullptr;
 };
 // Where the four signs of key j in a group lie, bit i that of dimension i, 1 for a positive number.

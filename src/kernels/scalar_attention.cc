@@ -161,19 +161,21 @@ PowerSum SumPowers(const float* x, int64_t n) noexcept {
 }
 
 void ScoreSigns(const ScoreSignsArgs& args) noexcept {
-  for (int64_t row = 0; row < args.rows; ++row) {
+  for (int64_t i = 0; i < args.rows * args.tiles; ++i) {
+    const int64_t row = i / args.tiles, tile = i % args.tiles;
+    const uint8_t* const signs = args.signs + tile * args.groups * (kTileTokens / 2);
     int32_t largest = 0;
     for (int64_t j = 0; j < kTileTokens; ++j) {
       int32_t sum = 0;
       for (int64_t g = 0; g < args.groups; ++g) {
         const SignPlace place = SignAt(g, j);
-        const int pattern = args.signs[place.byte] >> place.shift & 15;
+        const int pattern = signs[place.byte] >> place.shift & 15;
         const int64_t at = (row * args.groups + g) * 32 + pattern;
         sum += args.fine == nullptr ? args.tables[at] : kSignFine * args.tables[at] + args.fine[at];
       }
       largest = std::max(largest, sum);
     }
-    args.scores[row * args.scores_stride] = static_cast<float>(largest - args.offsets[row]);
+    args.scores[row * args.scores_stride + tile] = static_cast<float>(largest - args.offsets[row]);
   }
 }
 

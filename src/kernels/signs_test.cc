@@ -3,15 +3,16 @@
 namespace godwit::kernels {
 namespace {
 
-// Tables of queries and a tile of signs.
+// Tables of queries and tiles of signs.
 struct Problem {
-  Problem(int64_t rows, int64_t groups, uint32_t seed)
+  Problem(int64_t rows, int64_t groups, int64_t tiles, uint32_t seed)
       : rows(rows),
         groups(groups),
+        tiles(tiles),
         tables(rows * groups * 32),
         fine(rows * groups * 32),
         offsets(rows),
-        signs(groups * kTileTokens / 2) {
+        signs(tiles * groups * kTileTokens / 2) {
     RandomFloats random(seed);
     for (int64_t r = 0; r < rows; ++r) {
       offsets[r] = static_cast<int32_t>(random.Integer(0, 64 * groups));
@@ -29,22 +30,25 @@ struct Problem {
     }
   }
 
-  int64_t rows, groups;
+  int64_t rows, groups, tiles;
   Guarded<uint8_t> tables, fine;
   Guarded<int32_t> offsets;
   Guarded<uint8_t> signs;
 };
 
+// [rows, tiles + 2], of which the last two are not written.
 Guarded<float> Scores(const KernelTable& table, const Problem& problem, bool fine = false) {
-  Guarded<float> scores(problem.rows * 3);
+  const int64_t stride = problem.tiles + 2;
+  Guarded<float> scores(problem.rows * stride);
   table.score_signs({.tables = problem.tables.data(),
                      .fine = fine ? problem.fine.data() : nullptr,
                      .offsets = problem.offsets.data(),
                      .rows = problem.rows,
                      .groups = problem.groups,
                      .signs = problem.signs.data(),
+                     .tiles = problem.tiles,
                      .scores = scores.data(),
-                     .scores_stride = 3});
+                     .scores_stride = stride});
   EXPECT_TRUE(scores.GuardsIntact());
   return scores;
 }
@@ -56,12 +60,14 @@ TEST_P(SignsTest, ScoreAsTheScalarKernelDoes) {
   uint32_t seed = 0;
   for (const int64_t rows : {1, 2, 3, 4, 7, 8}) {
     for (const int64_t groups : {4, 8, 12, 32, 256}) {
-      const Problem problem(rows, groups, ++seed);
+      const int64_t tiles = ++seed % 4;
+      const Problem problem(rows, groups, tiles, seed);
       for (const bool fine : {false, true}) {
         const auto expected = Scores(scalar(), problem, fine);
         const auto found = Scores(table(), problem, fine);
-        for (int64_t r = 0; r < rows; ++r) {
-          EXPECT_EQ(found[3 * r], expected[3 * r]) << groups << " groups, fine: " << fine;
+        for (int64_t i = 0; i < rows * tiles; ++i) {
+          const int64_t at = i / tiles * (tiles + 2) + i % tiles;
+          EXPECT_EQ(found[at], expected[at]) << groups << " groups, fine: " << fine;
         }
       }
     }
@@ -74,7 +80,7 @@ TEST_P(SignsTest, AddUpTheSignsOfAKey) {
   constexpr int64_t kGroups = 4;
   const float q[4 * kGroups] = {3, -1, 2, 0, 5, 5, -7, 1, 0, 0, 0, 4, -2, 6, 1, 1};
   constexpr int32_t kHalf = 64;
-  Problem problem(1, kGroups, 1);
+  Problem problem(1, kGroups, 1, 1);
   problem.offsets[0] = kHalf * kGroups;
   float none = 0;
   for (const float number : q) none -= number;
@@ -103,7 +109,7 @@ TEST_P(SignsTest, AddUpTheSignsOfAKey) {
 
 // The largest there can be: 127 of every group, and of the second table, too.
 TEST_P(SignsTest, TheSecondTableIsFiner) {
-  Problem problem(1, 256, 1);
+  Problem problem(1, 256, 1, 1);
   problem.offsets[0] = 3;
   std::fill_n(problem.tables.data(), problem.tables.size(), uint8_t{127});
   for (const int fine : {1, 127}) {

@@ -123,8 +123,9 @@ RepresentativeTile BlockIndex::Tile(int64_t layer, int64_t head, int64_t i) cons
               reinterpret_cast<const float*>(tile + kernels::KeyElements(kernels::kQuad, width_))};
 }
 
-const uint8_t* BlockIndex::Signs(int64_t layer, int64_t head, int64_t i) const {
-  return reinterpret_cast<const uint8_t*>(TileData(layer, head, i));
+SignTiles BlockIndex::Signs(int64_t layer, int64_t head, int64_t i) const {
+  return {.signs = reinterpret_cast<const uint8_t*>(TileData(layer, head, i)),
+          .count = tiles_per_page_ - i % tiles_per_page_};
 }
 
 void BlockIndex::Fill(const Exec& exec, int64_t layer, const ops::KvView& kv, int64_t blocks,

@@ -43,6 +43,12 @@ struct RepresentativeTile {
   const float* scales;
 };
 
+// Signs of the keys of `count` tiles of one KV head, side by side.
+struct SignTiles {
+  const uint8_t* signs = nullptr;
+  int64_t count = 0;
+};
+
 class BlockIndex {
  public:
   // layers: those that are indexed. Others would take their share of memory, too.
@@ -80,8 +86,8 @@ class BlockIndex {
 
   // That of the parts from i * kTileTokens on.
   RepresentativeTile Tile(int64_t layer, int64_t head, int64_t i) const;
-  // The signs of the keys of tile i.
-  const uint8_t* Signs(int64_t layer, int64_t head, int64_t i) const;
+  // From those of the keys of tile i on.
+  SignTiles Signs(int64_t layer, int64_t head, int64_t i) const;
   // What the signs of a head say.
   SignLevels Levels(int64_t layer, int64_t head) const;
 

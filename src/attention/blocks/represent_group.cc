@@ -80,7 +80,7 @@ int CountSigns(const BlockIndex& blocks, int64_t layer, int64_t head, int64_t be
   int count = 0;
   for (int64_t tile = begin; tile < end; ++tile) {
     std::array<uint64_t, kBytes / sizeof(uint64_t)> signs;
-    std::memcpy(signs.data(), blocks.Signs(layer, head, tile) + d / 4 * kBytes, kBytes);
+    std::memcpy(signs.data(), blocks.Signs(layer, head, tile).signs + d / 4 * kBytes, kBytes);
     for (const uint64_t bits : signs) {
       count += std::popcount(bits & (uint64_t{0x1111111111111111} << d % 4));
     }

@@ -1,12 +1,10 @@
 #include "attention/blocks/score_blocks.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
 #include <numeric>
-#include <utility>
 
 #include "ops/alibi.h"
 #include "ops/quantize.h"
@@ -18,10 +16,6 @@ using kernels::kTileTokens;
 
 // Parts that a core scores at a time: of 16 tokens, those of 16K.
 constexpr int64_t kTaskParts = 16 * kTileTokens;
-
-// Tiles of signs from which one is fetched to which one is scored: memory answers in 100 to 150 ns,
-// in which a core scores two or three.
-constexpr int64_t kAhead = 4;
 
 float BiasAt(const ops::Alibi& alibi, int64_t head, int64_t position, int64_t key) {
   float bias;
@@ -213,24 +207,23 @@ void BlockScorer::ScoreVectors(int64_t kv_head, int64_t begin, int64_t end,
 void BlockScorer::ScoreSigns(int64_t kv_head, int64_t begin, int64_t end,
                              MatrixView<float> scores) const {
   const int64_t head = kv_head * group_;
-  std::array<const uint8_t*, kAhead> ahead;
-  for (int64_t i = begin; i < std::min(end, begin + kAhead); ++i) {
-    ahead[static_cast<size_t>(i % kAhead)] = index_.Signs(layer_, kv_head, i);
-  }
-  for (int64_t i = begin; i < end; ++i) {
-    const uint8_t*& next = ahead[static_cast<size_t>(i % kAhead)];
-    const uint8_t* const signs =
-        std::exchange(next, i + kAhead < end ? index_.Signs(layer_, kv_head, i + kAhead) : nullptr);
+  // Of a page at a time, while the next one is fetched: as far ahead as memory needs to answer.
+  SignTiles tiles = index_.Signs(layer_, kv_head, begin);
+  for (int64_t i = begin, next = 0; i < end; i = next) {
+    next = std::min(end, i + tiles.count);
+    const SignTiles ahead = next < end ? index_.Signs(layer_, kv_head, next) : SignTiles{};
     kernels_.score_signs(
         {.tables = tables_.Row(head),
          .fine = has_fine_[static_cast<size_t>(kv_head)] ? fine_.Row(head) : nullptr,
          .offsets = &sums_[static_cast<size_t>(head)],
          .rows = group_,
          .groups = SignGroups(geometry_.shape.head_dim),
-         .signs = signs,
+         .signs = tiles.signs,
+         .tiles = next - i,
          .scores = scores.Row(0) + i - begin,
          .scores_stride = scores.stride,
-         .next = next});
+         .next = ahead.signs});
+    tiles = ahead;
   }
   for (int64_t row = 0; row < group_; ++row) {
     float* const score = scores.Row(row);

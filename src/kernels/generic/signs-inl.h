@@ -45,26 +45,28 @@ GODWIT_INLINE void SumRows(const uint8_t* tables, const uint8_t* signs, int64_t 
 
 template <int64_t kRows>
 void ScoreSignRows(const ScoreSignsArgs& args, int64_t first) {
+  constexpr int64_t kLine = 64;
   const int64_t bytes = args.groups * (kTileTokens / 2);
-  WordSums sums[kRows], fine[kRows];
-  SumRows<kRows>(args.tables + first * bytes, args.signs, bytes, sums);
-  if (args.fine != nullptr) {
-    SumRows<kRows>(args.fine + first * bytes, args.signs, bytes, fine);
-  }
-  for (int64_t r = 0; r < kRows; ++r) {
-    const int32_t largest =
-        args.fine != nullptr ? LargestSum(sums[r], kSignFine, fine[r]) : LargestSum(sums[r]);
-    args.scores[(first + r) * args.scores_stride] =
-        static_cast<float>(largest - args.offsets[first + r]);
+  // What comes later is fetched while the first rows go by.
+  const uint8_t* const next = first == 0 ? args.next : nullptr;
+  for (int64_t tile = 0; tile < args.tiles; ++tile) {
+    const uint8_t* const signs = args.signs + tile * bytes;
+    for (int64_t line = 0; next != nullptr && line < bytes; line += kLine) {
+      __builtin_prefetch(next + tile * bytes + line, /*for writing=*/0, /*second-level cache*/ 2);
+    }
+    WordSums sums[kRows], fine[kRows];
+    SumRows<kRows>(args.tables + first * bytes, signs, bytes, sums);
+    if (args.fine != nullptr) SumRows<kRows>(args.fine + first * bytes, signs, bytes, fine);
+    for (int64_t r = 0; r < kRows; ++r) {
+      const int32_t largest =
+          args.fine != nullptr ? LargestSum(sums[r], kSignFine, fine[r]) : LargestSum(sums[r]);
+      args.scores[(first + r) * args.scores_stride + tile] =
+          static_cast<float>(largest - args.offsets[first + r]);
+    }
   }
 }
 
 void ScoreSigns(const ScoreSignsArgs& args) noexcept {
-  constexpr int64_t kLine = 64;
-  const int64_t bytes = args.groups * (kTileTokens / 2);
-  for (int64_t line = 0; args.next != nullptr && line < bytes; line += kLine) {
-    __builtin_prefetch(args.next + line, /*for writing=*/0, /*second-level cache*/ 2);
-  }
   int64_t row = 0;
   for (; row + kSignRows <= args.rows; row += kSignRows) ScoreSignRows<kSignRows>(args, row);
   for (; row + 2 <= args.rows; row += 2) ScoreSignRows<2>(args, row);

@@ -86,8 +86,8 @@ class MpiTest(CliTest):
         self.assertEqual(len(said), 1, result.stderr)
         self.assertRegex(said[0], "^godwit: rank 1: .*/nowhere")
 
-    # Signals rank 1 in the midst of an answer; what is said after that.
-    def disturb(self, number, *arguments):
+    # Two ranks in the midst of an answer.
+    def answering(self, *arguments):
         process = subprocess.Popen(
             [*MPIRUN, "-n", "2", BINARY, *STAR, "-n", "50000", "-c", "100000", *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -96,20 +96,35 @@ class MpiTest(CliTest):
         process.stdin.write(TEXT.encode())
         process.stdin.close()
         process.stdout.read(50)
+        return process
+
+    def signal_rank_one(self, process, number):
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)],
                                   capture_output=True, check=True).stdout.split()
         os.kill(int(children[-1]), number)
+
+    # What is said until it has ended.
+    def errors_of(self, process):
         process.stdout.read()
         errors = process.stderr.read().decode()
         self.assertNotEqual(process.wait(), 0)
         return errors
 
     def test_a_rank_that_is_killed_ends_all(self):
-        self.disturb(signal.SIGKILL)
+        process = self.answering()
+        self.signal_rank_one(process, signal.SIGKILL)
+        self.errors_of(process)
 
     def test_a_rank_that_is_stopped_is_lost(self):
-        errors = self.disturb(signal.SIGSTOP, "--rank-silence", "2")
-        self.assertRegex(errors, r"godwit: rank 1 \(.*\) is lost: nothing was heard of it for 2 s")
+        process = self.answering("--rank-silence", "2")
+        self.signal_rank_one(process, signal.SIGSTOP)
+        self.assertRegex(self.errors_of(process),
+                         r"godwit: rank 1 \(.*\) is lost: nothing was heard of it for 2 s")
+
+    def test_ctrl_c_ends_all(self):
+        process = self.answering()
+        process.send_signal(signal.SIGINT)
+        self.assertNotIn("godwit: rank", self.errors_of(process))
 
 
 if __name__ == "__main__":

@@ -24,24 +24,51 @@ void AddShares(const kernels::KernelTable& kernels, std::span<const float> score
 
 // worth: of parts, so many to a block; becomes that of the blocks.
 void ToBlocks(int64_t parts, const BlockChoice& choice, float* worth) {
+  if (parts == 1) return;
   for (int64_t block = choice.first; block < choice.last; ++block) {
     worth[block] = *std::max_element(worth + block * parts, worth + (block + 1) * parts);
   }
 }
 
-// order: room for the worth of all blocks.
+// The n-th largest, 1 for the largest; those before it come to stand there.
+float Largest(int64_t n, std::span<float> numbers) {
+  const auto at = numbers.begin() + n - 1;
+  std::ranges::nth_element(numbers, at, std::ranges::greater{});
+  return *at;
+}
+
+// Blocks whose largest worth is looked at before them.
+constexpr int64_t kStretch = 16;
+constexpr int64_t StretchesOf(int64_t blocks) { return (blocks + kStretch - 1) / kStretch; }
+
+// order, maxima: room for the worth of all blocks, and for that of their stretches.
 void Choose(const float* worth, const BlockChoice& choice, std::span<float> order,
-            std::span<int32_t> chosen) {
+            std::span<float> maxima, std::span<int32_t> chosen) {
   if (chosen.empty()) return;
-  std::copy_n(worth + choice.first, order.size(), order.begin());
-  const auto last = order.begin() + choice.count - 1;
-  std::ranges::nth_element(order, last, std::ranges::greater{});
-  const float least = *last;
-  int64_t equal = std::count(order.begin(), last + 1, least);  // that are chosen
+  const auto stretch = [&](size_t i) {
+    const int64_t begin = choice.first + static_cast<int64_t>(i) * kStretch;
+    return std::span(worth + begin, worth + std::min(begin + kStretch, choice.last));
+  };
+  for (size_t i = 0; i < maxima.size(); ++i) maxima[i] = std::ranges::max(stretch(i));
+  // So many stretches have a block that is worth as much, so that no lesser one is chosen.
+  float bound = -std::numeric_limits<float>::infinity();
+  if (choice.count <= std::ssize(maxima)) {
+    std::ranges::copy(maxima, order.begin());
+    bound = Largest(choice.count, order.first(maxima.size()));
+  }
+  auto end = order.begin();
+  for (size_t i = 0; i < maxima.size(); ++i) {
+    if (maxima[i] >= bound) end = std::ranges::copy(stretch(i), end).out;
+  }
+  const float least = Largest(choice.count, std::span(order.begin(), end));
+  int64_t equal = std::count(order.begin(), order.begin() + choice.count, least);  // and are chosen
   auto next = chosen.begin();
-  for (int64_t block = choice.first; next != chosen.end(); ++block) {
-    if (worth[block] > least || (worth[block] == least && equal-- > 0)) {
-      *next++ = static_cast<int32_t>(block);
+  for (size_t i = 0; i < maxima.size(); ++i) {
+    if (maxima[i] < least) continue;
+    for (const float& of_block : stretch(i)) {
+      if (of_block > least || (of_block == least && equal-- > 0)) {
+        *next++ = static_cast<int32_t>(&of_block - worth);
+      }
     }
   }
 }
@@ -62,7 +89,9 @@ void SelectBlocks(const Exec& exec, const AttentionGeometry& geometry, const Blo
   ScoreBlocks(exec, geometry, index, layer, q, position, choice.last, scores);
   const int64_t heads = geometry.shape.heads / chosen.rows;  // that choose together
   const auto worth = exec.workspace.Matrix<float>(chosen.rows, parts);
-  const auto order = exec.workspace.Matrix<float>(chosen.rows, choice.last - choice.first);
+  const int64_t blocks = choice.last - choice.first;
+  const auto order = exec.workspace.Matrix<float>(chosen.rows, blocks);
+  const auto maxima = exec.workspace.Matrix<float>(chosen.rows, StretchesOf(blocks));
   exec.Parallel(chosen.rows, [&](int64_t i) {
     std::fill_n(worth.Row(i), parts, -std::numeric_limits<float>::infinity());
     for (int64_t head = i * heads; head < (i + 1) * heads; ++head) {
@@ -70,7 +99,7 @@ void SelectBlocks(const Exec& exec, const AttentionGeometry& geometry, const Blo
                 worth.RowSpan(i));
     }
     ToBlocks(parts_of_block, choice, worth.Row(i));
-    Choose(worth.Row(i), choice, order.RowSpan(i), chosen.RowSpan(i));
+    Choose(worth.Row(i), choice, order.RowSpan(i), maxima.RowSpan(i), chosen.RowSpan(i));
   });
 }
 

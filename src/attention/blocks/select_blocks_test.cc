@@ -207,6 +207,19 @@ TEST_P(SelectBlocksTest, WithAlibi) {
   }
 }
 
+TEST_P(SelectBlocksTest, OfManyBlocks) {
+  const BlockShape shape{.type = RepresentativeType::kMean, .tokens = 64, .parts = 1};
+  const Problem problem(Model(2, 2, 4), shape, 300, 250);
+  for (const BlockChoice& choice : {BlockChoice{0, 300, 1},
+                                    {3, 290, 5},
+                                    {0, 300, 18},
+                                    {1, 300, 19},
+                                    {7, 299, 60},
+                                    {0, 300, 200}}) {
+    ExpectOracle(problem, choice);
+  }
+}
+
 TEST_P(SelectBlocksTest, AllThatThereAre) {
   const Problem problem(Model(4, 2, 12), BlockShape{}, 9, 300);
   StepRunner runner(1, table());

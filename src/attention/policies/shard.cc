@@ -13,16 +13,16 @@ namespace {
 
 class ShardPolicy : public AttentionPolicy {
  public:
-  ShardPolicy(int rank, int ranks, const PrefillSpec& spec, bool chooses,
+  ShardPolicy(int rank, int ranks, const PrefillSpec& spec, int64_t unit,
               std::unique_ptr<AttentionPolicy> alone)
-      : rank_(rank), ranks_(ranks), spec_(spec), chooses_(chooses), alone_(std::move(alone)) {}
+      : rank_(rank), ranks_(ranks), spec_(spec), unit_(unit), alone_(std::move(alone)) {}
 
   std::string name() const override { return alone_->name(); }
   std::string Explain() const override {
     return fmt::format("{} Its blocks are spread over {} ranks.{}", alone_->Explain(), ranks_,
-                       chooses_ ? " Each chooses among its own, as many of those to choose as it "
-                                  "has of the context."
-                                : "");
+                       unit_ > 1 ? " Each chooses among its own, as many of those to choose as it "
+                                   "has of the context."
+                                 : "");
   }
   int64_t limit_tokens() const override { return alone_->limit_tokens(); }
   int64_t most_kept() const override { return alone_->most_kept(); }
@@ -44,7 +44,7 @@ class ShardPolicy : public AttentionPolicy {
             "a context of {} tokens has {} block{} of {}, too few for {} ranks: let there be fewer "
             "ranks, or blocks of {} tokens at most",
             position, blocks, blocks == 1 ? "" : "s", spec_.block, ranks_,
-            std::max<int64_t>(1, position / ranks_));
+            std::max(unit_, position / ranks_ / unit_ * unit_));
     }
     const auto first_block = [&](int64_t rank) {
       return rank * (blocks / ranks_) + std::min(rank, blocks % ranks_);
@@ -88,7 +88,7 @@ class ShardPolicy : public AttentionPolicy {
   int64_t bytes() const override { return alone_->bytes(); }
 
   std::unique_ptr<AttentionPolicy> Fork() const override {
-    auto fork = std::make_unique<ShardPolicy>(rank_, ranks_, spec_, chooses_, alone_->Fork());
+    auto fork = std::make_unique<ShardPolicy>(rank_, ranks_, spec_, unit_, alone_->Fork());
     fork->ask_from_ = ask_from_;
     fork->mine_ = mine_;
     return fork;
@@ -101,7 +101,7 @@ class ShardPolicy : public AttentionPolicy {
   int64_t rank_;
   int64_t ranks_;
   PrefillSpec spec_;
-  bool chooses_;  // question and answer choose what they see
+  int64_t unit_;  // tokens of a block that question and answer choose, 1 if they do not
   std::unique_ptr<AttentionPolicy> alone_;
   int64_t ask_from_ = 0;
   ops::KvRange mine_{0, 0};  // of the context
@@ -153,8 +153,11 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
           spec.tail, ranks);
   }
   const std::string_view kv = options.spec, kind = kv.substr(0, kv.find(':'));
+  int64_t unit = 1;
   if (kind == "blocks") {
-    CheckBlocks(ParseBlocksSpec(kv.substr(std::min(kv.size(), kind.size() + 1))), spec, ranks);
+    const auto blocks = ParseBlocksSpec(kv.substr(std::min(kv.size(), kind.size() + 1)));
+    CheckBlocks(blocks, spec, ranks);
+    unit = blocks.block_size;
   } else if (kind != "dense") {
     Throw(
         ErrorKind::kUnsupported,
@@ -173,8 +176,7 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
         "a model with a sliding window of its own sees across blocks, which {} ranks do not share",
         ranks);
   }
-  return std::make_unique<ShardPolicy>(options.ranks->rank(), ranks, spec, kind == "blocks",
-                                       std::move(alone));
+  return std::make_unique<ShardPolicy>(options.ranks->rank(), ranks, spec, unit, std::move(alone));
 }
 
 }  // namespace godwit

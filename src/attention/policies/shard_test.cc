@@ -100,6 +100,12 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   EXPECT_THAT(ErrorOf([&] { policy->AskFrom(300, 300); }).what(),
               HasSubstr("300 tokens has 3 blocks of 100, too few for 4 ranks"));
   EXPECT_THAT(ErrorOf([&] { policy->AskFrom(50, 50); }).what(), HasSubstr("has 1 block of 100"));
+  PolicyOptions choosing = Star(DType::kF32, 50, world.Rank(1));
+  choosing.prefill = "star:block=128,anchor=50";
+  choosing.spec = "blocks";
+  EXPECT_THAT(ErrorOf([&] { MakePolicy(geometry, choosing)->AskFrom(300, 300); }).what(),
+              HasSubstr("too few for 4 ranks: let there be fewer ranks, or blocks of 64 tokens"))
+      << "75 tokens would be refused";
   AttentionGeometry windows = geometry;
   windows.windows = {40};
   EXPECT_THAT(refused(windows, options), HasSubstr("sliding window"));

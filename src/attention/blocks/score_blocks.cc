@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 #include <numeric>
@@ -27,6 +28,7 @@ float BiasAt(const ops::Alibi& alibi, int64_t head, int64_t position, int64_t ke
 struct SignTables {
   static constexpr int64_t kPatterns = 16;
   static constexpr float kMost = 127;  // of an entry
+  const kernels::KernelTable& kernels;
   MatrixView<float> sums;      // [heads, groups * kPatterns], each from its group's least on
   MatrixView<uint8_t> tables;  // [heads, groups * 2 * kPatterns]
   MatrixView<uint8_t> fine;    // likewise
@@ -36,7 +38,8 @@ struct SignTables {
 
   SignTables(const Exec& exec, int64_t heads, int64_t head_dim, std::span<float> steps_of,
              std::span<int32_t> offsets_of)
-      : sums(exec.workspace.Matrix<float>(heads, SignGroups(head_dim) * kPatterns)),
+      : kernels(exec.kernels),
+        sums(exec.workspace.Matrix<float>(heads, SignGroups(head_dim) * kPatterns)),
         tables(exec.workspace.Matrix<uint8_t>(heads, 2 * sums.cols)),
         fine(exec.workspace.Matrix<uint8_t>(heads, 2 * sums.cols)),
         least(exec.workspace.Matrix<float>(1, heads).RowSpan(0)),
@@ -63,18 +66,23 @@ struct SignTables {
     bool finite = true;
     for (int64_t group = 0; group < sums.cols / kPatterns; ++group) {
       float* const sum = sums.Row(head) + group * kPatterns;
-      const auto end = static_cast<size_t>(group * 4 + 4);
-      std::fill_n(sum, kPatterns, 0.0f);
-      for (size_t d = end - 4; d < std::min(end, q.size()); ++d) {
-        const float above = q[d] * levels.above[d], below = q[d] * levels.below[d];
-        for (size_t pattern = 0; pattern < kPatterns; ++pattern) {
-          sum[pattern] += (pattern >> d % 4 & 1) != 0 ? above : below;
+      float lowest = 0, highest = 0;
+      sum[0] = 0;
+      for (int64_t i = 0; i < 4; ++i) {
+        const auto d = static_cast<size_t>(group * 4 + i);
+        const float above = d < q.size() ? q[d] * levels.above[d] : 0;
+        const float below = d < q.size() ? q[d] * levels.below[d] : 0;
+        const int64_t half = int64_t{1} << i;
+        for (int64_t pattern = 0; pattern < half; ++pattern) {
+          sum[half + pattern] = sum[pattern] + above;
+          sum[pattern] += below;
         }
+        lowest += std::min(above, below);
+        highest += std::max(above, below);
       }
       finite &= std::isfinite(sum[0]) && std::isfinite(sum[kPatterns - 1]);
-      const float lowest = *std::min_element(sum, sum + kPatterns);
       for (int64_t pattern = 0; pattern < kPatterns; ++pattern) sum[pattern] -= lowest;
-      const float range = *std::max_element(sum, sum + kPatterns);
+      const float range = highest - lowest;
       largest = std::max(largest, range);
       squares += range * range;
       all_least += lowest;
@@ -92,20 +100,32 @@ struct SignTables {
     const float factor = usable ? most / steps[h] : 0;
     steps[h] = usable ? steps[h] / most : 0;
     offsets[h] = usable ? static_cast<int32_t>(std::nearbyint(-least[h] * factor)) : 0;
-    for (int64_t i = 0; i < sums.cols; ++i) {
-      const float scaled = usable ? std::nearbyint(sums.Row(head)[i] * factor) : 0;
-      const auto entry = static_cast<int32_t>(std::min(scaled, most));
-      const int64_t at = i / kPatterns * 2 * kPatterns + i % kPatterns;
-      const auto put = [&](uint8_t* row, int32_t value) {
-        row[at] = row[at + kPatterns] = static_cast<uint8_t>(value);
-      };
-      if (!with_fine) {
-        put(tables.Row(head), entry);
-        continue;
+    const float* const sum = sums.Row(head);
+    uint8_t *const table = tables.Row(head), *const finer = fine.Row(head);
+    if (!usable) {
+      std::fill_n(table, sums.cols, uint8_t{0});
+      std::fill_n(finer, sums.cols, uint8_t{0});
+    } else if (!with_fine) {
+      kernels.quantize(sum, factor, sums.cols, reinterpret_cast<int8_t*>(table));
+    } else {
+      for (int64_t i = 0; i < sums.cols; ++i) {
+        const auto entry = static_cast<int32_t>(std::min(std::nearbyint(sum[i] * factor), most));
+        const int32_t coarse = std::min(entry / kernels::kSignFine, static_cast<int32_t>(kMost));
+        table[i] = static_cast<uint8_t>(coarse);
+        finer[i] = static_cast<uint8_t>(entry - coarse * kernels::kSignFine);
       }
-      const int32_t coarse = std::min(entry / kernels::kSignFine, static_cast<int32_t>(kMost));
-      put(tables.Row(head), coarse);
-      put(fine.Row(head), entry - coarse * kernels::kSignFine);
+    }
+    Double(table);
+    if (with_fine) Double(finer);
+  }
+
+  // [groups, kPatterns] to [groups, 2, kPatterns], in place.
+  void Double(uint8_t* table) const {
+    for (int64_t group = sums.cols / kPatterns; group-- > 0;) {
+      const uint8_t* const from = table + group * kPatterns;
+      uint8_t* const to = table + 2 * group * kPatterns;
+      std::memmove(to + kPatterns, from, kPatterns);
+      std::memmove(to, from, kPatterns);
     }
   }
 };

@@ -42,7 +42,7 @@ class ShardPolicy : public AttentionPolicy {
     if (blocks < ranks_) {
       Throw(ErrorKind::kInput,
             "a context of {} tokens has {} block{} of {}, too few for {} ranks: let there be fewer "
-            "ranks, or blocks of {} tokens at most",
+            "ranks, or star:block={} at most",
             position, blocks, blocks == 1 ? "" : "s", spec_.block, ranks_,
             std::max(unit_, position / ranks_ / unit_ * unit_));
     }
@@ -136,8 +136,9 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
   const int ranks = options.ranks->size();
   const PrefillSpec spec = options.prefill.empty() ? PrefillSpec() : ParsePrefill(options.prefill);
   if (!spec.star()) {
-    Throw(ErrorKind::kInput, "{} ranks share a context that is read by blocks: by star, not {}",
-          ranks, options.prefill.empty() ? "as one text" : "by " + spec.ToString());
+    Throw(ErrorKind::kInput,
+          "{} ranks share a context that is read by blocks: with prefill star, not {}", ranks,
+          options.prefill.empty() ? "as one text" : "by " + spec.ToString());
   }
   if (spec.overlap > 0) {
     Throw(

@@ -104,7 +104,7 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   choosing.prefill = "star:block=128,anchor=50";
   choosing.spec = "blocks";
   EXPECT_THAT(ErrorOf([&] { MakePolicy(geometry, choosing)->AskFrom(300, 300); }).what(),
-              HasSubstr("too few for 4 ranks: let there be fewer ranks, or blocks of 64 tokens"))
+              HasSubstr("too few for 4 ranks: let there be fewer ranks, or star:block=64 at most"))
       << "75 tokens would be refused";
   AttentionGeometry windows = geometry;
   windows.windows = {40};
@@ -129,9 +129,9 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   options.spec = "blocks";
   EXPECT_THAT(refused(geometry, options), HasSubstr("do not consist of blocks of 64 tokens"));
   options.prefill = "window:7";
-  EXPECT_THAT(refused(geometry, options), HasSubstr("by star, not by window:7"));
+  EXPECT_THAT(refused(geometry, options), HasSubstr("with prefill star, not by window:7"));
   options.prefill.clear();
-  EXPECT_THAT(refused(geometry, options), HasSubstr("by star, not as one text"));
+  EXPECT_THAT(refused(geometry, options), HasSubstr("with prefill star, not as one text"));
 }
 
 }  // namespace

@@ -109,6 +109,10 @@ struct GenerateOptions {
   // those of the likeliest so many; -1: none of it.
   int top_logprobs = -1;
   double timeout_ms = 0;  // after which it ends with what it has; 0: none
+  // Where guesses of the next tokens come from, which the model reads together with the last one:
+  // "ngram", what the text had before in such a place; empty: nowhere. As many as pay by what steps
+  // are measured to take. It changes speed and nothing else: the tokens are those without guesses.
+  std::string draft;
 
   // For Session::Generate, which calls both from the calling thread; elsewhere events tell the
   // same. Of the session they may use Cancel and nothing else.
@@ -156,6 +160,18 @@ struct TokenLogprobs {
   std::vector<TokenLogprob> top;
 };
 
+// What came of guesses.
+struct DraftReport {
+  int64_t steps = 0;     // that continued the text
+  int64_t guesses = 0;   // that they read
+  int64_t accepted = 0;  // of those, the ones that were what the model chose
+  struct Source {
+    std::string name;
+    int64_t accepted;
+  };
+  std::vector<Source> sources;
+};
+
 struct GenerateResult {
   std::string text;             // of the output; special tokens are not spelled out
   std::vector<int32_t> tokens;  // of the output, the one that ended it included
@@ -169,6 +185,7 @@ struct GenerateResult {
   // text was read again later.
   int64_t pauses = 0;
   KvReport kv;
+  std::optional<DraftReport> drafts;  // with GenerateOptions::draft
   double prompt_ms = 0;     // from the call to the first output token
   double predicted_ms = 0;  // from there to the last
 };

@@ -33,4 +33,13 @@ nlohmann::ordered_json KvJson(const KvReport& kv) {
   return json;
 }
 
+nlohmann::ordered_json DraftsJson(const DraftReport& drafts) {
+  nlohmann::ordered_json sources = nlohmann::ordered_json::object();
+  for (const auto& [name, accepted] : drafts.sources) sources[name] = accepted;
+  return {{"steps", drafts.steps},
+          {"guesses", drafts.guesses},
+          {"accepted", drafts.accepted},
+          {"sources", sources}};
+}
+
 }  // namespace godwit::chat

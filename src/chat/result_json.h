@@ -14,4 +14,7 @@ std::string FinishReasonName(FinishReason reason);
 // {"policy", "seen", "kept", "dropped", "dropped_spans": [[begin, end]], "bytes"}
 nlohmann::ordered_json KvJson(const KvReport& kv);
 
+// {"steps", "guesses", "accepted", "sources": {name: accepted}}
+nlohmann::ordered_json DraftsJson(const DraftReport& drafts);
+
 }  // namespace godwit::chat

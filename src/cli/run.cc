@@ -125,6 +125,7 @@ nlohmann::ordered_json ResultJson(const GenerateResult& result, const RunOptions
   if (sampler != nullptr) PutSampler(*sampler, json);
   if (options.logprobs >= 0) json["logprobs"] = chat::LogprobsJson(result, texts);
   json["kv"] = chat::KvJson(result.kv);
+  if (result.drafts) json["drafts"] = chat::DraftsJson(*result.drafts);
   json["timings"] = {{"prompt_ms", result.prompt_ms},
                      {"prompt_per_second", PromptRate(result)},
                      {"predicted_ms", result.predicted_ms},

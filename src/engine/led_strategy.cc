@@ -4,13 +4,14 @@
 
 namespace godwit {
 
-std::span<const int32_t> LedStrategy::Accept(Sequence& sequence, MatrixView<const float> hidden,
-                                             MatrixView<float> logits) {
-  if (logits.rows == 0) return {};
+std::span<const int32_t> LedStrategy::Accept(Sequence& sequence, const Outcome& outcome) {
+  if (outcome.logits.rows == 0) return {};
   std::vector<int32_t> tokens;
   if (ranks_->rank() == 0) {
-    const auto accepted = leader_->Accept(sequence, hidden, logits);
+    const auto accepted = leader_->Accept(sequence, outcome);
     tokens.assign(accepted.begin(), accepted.end());
+  } else if (outcome.on_choice != nullptr) {
+    (*outcome.on_choice)(outcome.logits.RowSpan(0));
   }
   tokens = TokensOfRankZero(*ranks_, tokens);
   if (ranks_->rank() != 0) {

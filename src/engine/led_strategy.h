@@ -19,8 +19,7 @@ class LedStrategy : public Strategy {
   Proposal Propose(const Sequence& sequence, int64_t max_tokens) override {
     return leader_->Propose(sequence, max_tokens);
   }
-  std::span<const int32_t> Accept(Sequence& sequence, MatrixView<const float> hidden,
-                                  MatrixView<float> logits) override;
+  std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
 
  private:
   std::shared_ptr<Communicator> ranks_;

@@ -7,8 +7,10 @@
 #include "base/error.h"
 #include "base/next_look.h"
 #include "engine/led_strategy.h"
+#include "engine/make_drafts.h"
 #include "generate/autoregressive.h"
 #include "generate/reading.h"
+#include "generate/speculative.h"
 
 namespace godwit {
 namespace {
@@ -31,6 +33,23 @@ void CheckOptions(const GenerateOptions& options) {
   if (!(options.timeout_ms >= 0)) {
     Throw(ErrorKind::kInput, "timeout_ms must be at least 0, not {}", options.timeout_ms);
   }
+}
+
+DraftReport ReportOf(const DraftStats& stats) {
+  DraftReport report{.steps = stats.steps, .guesses = stats.guesses};
+  for (const auto& [source, guesses] : stats.accepted) {
+    report.accepted += guesses;
+    report.sources.push_back({std::string(source), guesses});
+  }
+  return report;
+}
+
+// Tokens that were accepted behind the end of the answer, in one step with it: the text is what it
+// would be without them. `tokens` of them.
+void ForgetBehind(Sequence& sequence, size_t tokens) {
+  if (tokens == 0) return;
+  sequence.tokens.resize(sequence.tokens.size() - tokens);
+  sequence.cache->Truncate(std::ssize(sequence.tokens) - 1);
 }
 
 }  // namespace
@@ -77,6 +96,10 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
   if (kind_ == RequestKind::kStates) {
     strategy_ = std::make_unique<Reading>();
     on_states_ = [this](MatrixView<const float> states) { KeepStates(states); };
+  } else if (!options_.draft.empty()) {
+    auto speculative = std::make_unique<Speculative>(MakeDrafts(options_.draft, vocab));
+    draft_stats_ = &speculative->stats();
+    strategy_ = std::move(speculative);
   } else {
     strategy_ = std::make_unique<Autoregressive>();
   }
@@ -84,8 +107,8 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
     strategy_ = std::make_unique<LedStrategy>(plan_->ranks(), std::move(strategy_));
   }
   if (options_.top_logprobs >= 0) {
-    on_logits_ = [this](MatrixView<const float> logits) {
-      logprobs_.emplace(logits.RowSpan(0), options_.top_logprobs);
+    on_choice_ = [this](std::span<const float> logits) {
+      logprobs_.emplace_back(logits, options_.top_logprobs);
     };
   }
   prompt.reserve(prompt.size() + reserved);
@@ -196,7 +219,7 @@ Participant Request::PartOf(int64_t tokens) {
           .strategy = strategy_.get(),
           .max_tokens = tokens,
           .on_states = on_states_ ? &on_states_ : nullptr,
-          .on_logits = on_logits_ ? &on_logits_ : nullptr};
+          .on_choice = on_choice_ ? &on_choice_ : nullptr};
 }
 
 bool Request::Take(Participant& part) {
@@ -234,11 +257,14 @@ void Request::TakeAccepted(std::span<const int32_t> tokens) {
   if (result_.tokens.empty()) result_.prompt_ms = watch_.ms();
   const size_t before = result_.tokens.size();
   std::string text;
+  size_t taken = 0;
   bool ended = false;
-  for (const int32_t token : tokens) {
-    ended = TakeToken(token, text);
-    if (ended) break;
+  while (!ended && taken < tokens.size() && std::ssize(result_.tokens) < limit_) {
+    const LogprobRow* const logprobs = logprobs_.empty() ? nullptr : &logprobs_[taken];
+    ended = TakeToken(tokens[taken++], logprobs, text);
   }
+  logprobs_.clear();
+  ForgetBehind(sequence_, tokens.size() - taken);
   result_.text += text;
   Post([&](Event& event) {
     event.tokens.insert(event.tokens.end(), result_.tokens.begin() + static_cast<int64_t>(before),
@@ -258,10 +284,9 @@ void Request::TakeAccepted(std::span<const int32_t> tokens) {
 }
 
 // True: it ends the text.
-bool Request::TakeToken(int32_t token, std::string& text) {
-  if (std::ssize(result_.tokens) == limit_) return false;
+bool Request::TakeToken(int32_t token, const LogprobRow* logprobs, std::string& text) {
   result_.tokens.push_back(token);
-  if (logprobs_) result_.logprobs.push_back(logprobs_->Of(token));
+  if (logprobs != nullptr) result_.logprobs.push_back(logprobs->Of(token));
   if (!options_.ignore_eos && std::ranges::find(eos_, token) != eos_.end()) return true;
   text += output_.Push(token);
   return output_.stopped();
@@ -308,6 +333,7 @@ void Request::FinishResult(FinishReason reason, std::string& text) {
   }
   result_.stop = output_.stop();
   result_.kv = ReportOf(*sequence_.cache, ask_from_);
+  if (draft_stats_ != nullptr) result_.drafts = ReportOf(*draft_stats_);
   if (result_.tokens.empty()) result_.prompt_ms = watch_.ms();
   result_.predicted_ms = watch_.ms() - result_.prompt_ms;
 }

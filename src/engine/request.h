@@ -25,6 +25,7 @@
 #include "engine/text_plan.h"
 #include "engine/token_logprobs.h"
 #include "generate/sequence.h"
+#include "generate/speculative.h"
 #include "generate/step_together.h"
 #include "generate/strategy.h"
 #include "godwit/engine.h"
@@ -87,6 +88,8 @@ class Request {
   // Whether it does so without a pause: states are taken in between, by a reader who may wait for
   // others.
   bool reads_on() const { return reads_prompt() && kind_ != RequestKind::kStates; }
+  // Rows that it can make use of in a step that continues it.
+  int64_t most_rows() const { return strategy_->MostRows(); }
   // Whether it cannot go on before its events, or states, are read.
   bool held_up() const;
 
@@ -122,7 +125,7 @@ class Request {
   FinishReason EndOfLimit() const;
   void KeepStates(MatrixView<const float> states);
   void TakeAccepted(std::span<const int32_t> tokens);
-  bool TakeToken(int32_t token, std::string& text);
+  bool TakeToken(int32_t token, const LogprobRow* logprobs, std::string& text);
   void PostProgress();
   void Post(FunctionRef<void(Event&)> add);
   void SetDone(std::exception_ptr error);
@@ -142,9 +145,11 @@ class Request {
   bool cached_known_ = false;
   Sequence sequence_;
   std::unique_ptr<Strategy> strategy_;
+  const DraftStats* draft_stats_ = nullptr;  // the strategy's, if it has drafts
   TextOutput output_;
-  std::optional<LogprobRow> logprobs_;
-  std::function<void(MatrixView<const float>)> on_states_, on_logits_;
+  std::vector<LogprobRow> logprobs_;  // of the tokens that the last step accepted
+  std::function<void(MatrixView<const float>)> on_states_;
+  std::function<void(std::span<const float>)> on_choice_;
   GenerateResult result_;
   std::exception_ptr reserve_error_;
 

@@ -226,6 +226,12 @@ void Scheduler::GatherParts() {
     parts_.push_back({.request = request, .rows = rows});
     left -= rows;
   };
+  // What a text's guesses take of memory is there or not: nobody makes way for them.
+  const auto add_guesses = [&](Part& part) {
+    const int64_t more = std::min(left, part.request->most_rows() - 1);
+    part.rows += more;
+    left -= more;
+  };
   Requests prompts;
   for (const auto& request : Requests(running_)) {
     if (request->held_up() || !std::ranges::binary_search(running_, request, Older)) continue;
@@ -235,6 +241,7 @@ void Scheduler::GatherParts() {
       add(request, 1);
     }
   }
+  for (Part& part : parts_) add_guesses(part);
   for (size_t i = 0; i < prompts.size() && left > 0; ++i) {
     if (!std::ranges::binary_search(running_, prompts[i], Older)) continue;  // paused just now
     const bool last = i + 1 == prompts.size();
@@ -283,9 +290,10 @@ void Scheduler::Compute(std::span<const Part> parts) {
   }
 }
 
-// After a step that failed: whose fault was it?
+// After a step that failed: whose fault was it? Not that of guesses, which are left out.
 void Scheduler::ComputeOneByOne() {
-  for (const Part& part : parts_) {
+  for (Part& part : parts_) {
+    if (!part.request->reads_prompt()) part.rows = 1;
     std::exception_ptr error;
     try {
       Compute({&part, 1});

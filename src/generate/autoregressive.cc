@@ -7,13 +7,9 @@ Proposal Autoregressive::Propose(const Sequence& sequence, int64_t max_tokens) {
   return {.segment = segment, .logit_rows = std::ssize(segment.tokens) == sequence.pending()};
 }
 
-std::span<const int32_t> Autoregressive::Accept(Sequence& sequence,
-                                                MatrixView<const float> /*hidden*/,
-                                                MatrixView<float> logits) {
-  if (logits.rows == 0) return {};
-  const int32_t token = sequence.sampler.Sample(logits.RowSpan(0), sequence.tokens, sequence.id,
-                                                static_cast<int64_t>(sequence.tokens.size()));
-  sequence.tokens.push_back(token);
+std::span<const int32_t> Autoregressive::Accept(Sequence& sequence, const Outcome& outcome) {
+  if (outcome.logits.rows == 0) return {};
+  Choose(sequence, outcome, 0);
   return std::span<const int32_t>(sequence.tokens).last(1);
 }
 

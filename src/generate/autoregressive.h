@@ -8,8 +8,7 @@ namespace godwit {
 class Autoregressive : public Strategy {
  public:
   Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;
-  std::span<const int32_t> Accept(Sequence& sequence, MatrixView<const float> hidden,
-                                  MatrixView<float> logits) override;
+  std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
 };
 
 }  // namespace godwit

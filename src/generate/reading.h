@@ -10,8 +10,7 @@ class Reading : public Strategy {
   Proposal Propose(const Sequence& sequence, int64_t max_tokens) override {
     return {.segment = NextSegment(sequence, max_tokens)};
   }
-  std::span<const int32_t> Accept(Sequence& /*sequence*/, MatrixView<const float> /*hidden*/,
-                                  MatrixView<float> /*logits*/) override {
+  std::span<const int32_t> Accept(Sequence& /*sequence*/, const Outcome& /*outcome*/) override {
     return {};
   }
 };

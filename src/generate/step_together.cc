@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/stopwatch.h"
+
 namespace godwit {
 
 void StepTogether(const LanguageModel& model, const Exec& exec,
@@ -22,6 +24,7 @@ void StepTogether(const LanguageModel& model, const Exec& exec,
     logit_rows += one.logit_rows;
   }
   const auto hidden = exec.workspace.Matrix<float>(rows, model.hidden_size());
+  const Stopwatch watch;
   model.Forward(exec, segments, hidden);
 
   // From here on the texts have advanced and may be unable to go back. A wish to stop waits for the
@@ -38,14 +41,17 @@ void StepTogether(const LanguageModel& model, const Exec& exec,
     }
   }
   if (logit_rows > 0) model.Logits(to_the_end, states, logits);
+  const double ms = watch.ms();
   row = at = 0;
   for (Participant& one : participants) {
     const int64_t last = row + one.rows, end = at + one.logit_rows;
     try {
       if (one.on_states != nullptr) (*one.on_states)(hidden.Rows(row, last));
-      if (one.on_logits != nullptr && end > at) (*one.on_logits)(logits.Rows(at, end));
-      one.accepted =
-          one.strategy->Accept(*one.sequence, states.Rows(at, end), logits.Rows(at, end));
+      one.accepted = one.strategy->Accept(*one.sequence, {.hidden = states.Rows(at, end),
+                                                          .logits = logits.Rows(at, end),
+                                                          .on_choice = one.on_choice,
+                                                          .step_rows = rows,
+                                                          .step_ms = ms});
     } catch (...) {
       one.error = std::current_exception();
     }

@@ -17,10 +17,10 @@ struct Participant {
   Sequence* sequence;
   Strategy* strategy;
   int64_t max_tokens = 1;  // that it may bring
-  // Before the strategy, and both may be null: one sees the states [rows, hidden] of all its rows,
-  // before the final norm, the other the logits [rows, vocab] that were asked for.
+  // Both may be null. One sees the states [rows, hidden] of all its rows, before the final norm and
+  // before the strategy does; the other is Outcome::on_choice.
   const std::function<void(MatrixView<const float> states)>* on_states = nullptr;
-  const std::function<void(MatrixView<const float> logits)>* on_logits = nullptr;
+  const std::function<void(std::span<const float> logits)>* on_choice = nullptr;
 
   // What came of it: the accepted tokens (Strategy::Accept), or what Accept threw.
   std::span<const int32_t> accepted = {};

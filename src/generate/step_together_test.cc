@@ -67,9 +67,9 @@ class Drafter : public Strategy {
             .logit_rows = std::ssize(rows_)};
   }
 
-  std::span<const int32_t> Accept(Sequence& sequence, MatrixView<const float> hidden,
-                                  MatrixView<float> logits) override {
-    EXPECT_EQ(hidden.rows, logits.rows);
+  std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override {
+    const MatrixView<float> logits = outcome.logits;
+    EXPECT_EQ(outcome.hidden.rows, logits.rows);
     int64_t row = 0;
     while (true) {
       const auto best = std::ranges::max_element(logits.RowSpan(row));
@@ -140,18 +140,18 @@ TEST_F(StepTogetherTest, EveryTextGetsItsOwnTokens) {
 
 TEST_F(StepTogetherTest, WhatHasNoLogitsShowsNone) {
   Sequence prompt = NewSequence(1, 15), decode = NewSequence(2, 3);
-  std::vector<int64_t> rows;
-  const std::function<void(MatrixView<const float>)> see = [&](MatrixView<const float> logits) {
-    EXPECT_EQ(logits.cols, kVocab);
-    rows.push_back(logits.rows);
-    EXPECT_EQ(logits.Row(0)[Text(1, 16)[15]], 0) << "before the strategy has changed any";
+  int choices = 0;
+  const std::function<void(std::span<const float>)> see = [&](std::span<const float> logits) {
+    ASSERT_EQ(std::ssize(logits), kVocab);
+    ++choices;
+    EXPECT_EQ(logits[static_cast<size_t>(Text(1, 16)[15])], 0) << "before anything has changed any";
   };
   std::vector<Participant> parts = {Part(prompt), Part(decode)};
-  parts[0].on_logits = &see;
+  parts[0].on_choice = &see;
   Step(parts);
-  EXPECT_TRUE(rows.empty());
+  EXPECT_EQ(choices, 0);
   Step(parts);
-  EXPECT_THAT(rows, ElementsAre(1));
+  EXPECT_EQ(choices, 1);
 }
 
 // That text has ended; what the others got stands, and they go on.
@@ -159,11 +159,11 @@ TEST_F(StepTogetherTest, AnErrorOfOneTextIsItsOwn) {
   for (const bool by_caller : {false, true}) {
     Sequence first = NewSequence(1, 5), second = NewSequence(2, 5), third = NewSequence(3, 5);
     std::vector<Participant> parts = {Part(first), Part(second), Part(third)};
-    const std::function<void(MatrixView<const float>)> fail = [](MatrixView<const float>) {
+    const std::function<void(std::span<const float>)> fail = [](std::span<const float>) {
       Throw(ErrorKind::kIo, "no reader");
     };
     if (by_caller) {
-      parts[1].on_logits = &fail;
+      parts[1].on_choice = &fail;
     } else {
       model_.bad_next = Text(2, 6)[5];
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "generate/sequence.h"
@@ -18,8 +19,22 @@ struct Proposal {
   int64_t logit_rows = 0;
 };
 
+// What came of it.
+struct Outcome {
+  MatrixView<const float> hidden;  // [logit_rows, hidden], before the final norm
+  MatrixView<float> logits;        // [logit_rows, vocab]
+  // Sees the logits [vocab] from which a token is about to be chosen; may be null.
+  const std::function<void(std::span<const float>)>* on_choice = nullptr;
+  int64_t step_rows = 0;  // of all texts
+  double step_ms = 0;     // that the model took for them
+};
+
 // A chunk of what is pending, at most max_tokens >= 1 of it. Needs sequence.pending() > 0.
 Segment NextSegment(const Sequence& sequence, int64_t max_tokens);
+
+// The token after what the row read, which is appended to the sequence. Throws what the sampler
+// throws.
+int32_t Choose(Sequence& sequence, const Outcome& outcome, int64_t row);
 
 class Strategy {
  public:
@@ -29,12 +44,13 @@ class Strategy {
   // continues the text. Needs sequence.pending() > 0. If the step then fails, nothing has happened.
   virtual Proposal Propose(const Sequence& sequence, int64_t max_tokens) = 0;
 
-  // After the step: logits [Proposal::logit_rows, vocab], hidden likewise (the states before the
-  // final norm). The accepted tokens are appended to sequence.tokens and returned (a view of its
+  // After the step. The accepted tokens are appended to sequence.tokens and returned (a view of its
   // end, until the tokens next change); none without logits. Throws what the sampler throws; then
   // the text has been read and nothing is pending: it has ended.
-  virtual std::span<const int32_t> Accept(Sequence& sequence, MatrixView<const float> hidden,
-                                          MatrixView<float> logits) = 0;
+  virtual std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) = 0;
+
+  // Rows that it can make use of in a step that continues the text.
+  virtual int64_t MostRows() const { return 1; }
 };
 
 }  // namespace godwit

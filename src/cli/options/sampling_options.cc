@@ -104,6 +104,12 @@ void AddSamplingFlags(CommandLine& line, SamplingFlags& flags) {
            flags.stop);
   line.Add({.names = "--ignore-eos", .value = "", .help = "go on where the model would end"},
            flags.ignore_eos);
+  line.Add({.names = "--draft",
+            .value = "SOURCES",
+            .help = "the same text in less time: read guesses along, of ngram: what the text had "
+                    "before in such a place",
+            .fallback = "none"},
+           flags.draft);
   line.Group("Sampling, in this order");
   AddPenaltyFlags(line, flags);
   AddFilterFlags(line, flags);
@@ -128,6 +134,7 @@ GenerateOptions MakeGenerateOptions(const SamplingFlags& flags) {
       flags.seed < 0 ? std::random_device()() : static_cast<uint64_t>(flags.seed);
   options.stop = flags.stop;
   options.ignore_eos = flags.ignore_eos;
+  options.draft = flags.draft;
   Validate(options.sampler, std::numeric_limits<int32_t>::max());
   return options;
 }

@@ -19,6 +19,7 @@ struct SamplingFlags {
   SamplerChoices given;
   std::vector<std::string> stop;
   bool ignore_eos = false;
+  std::string draft;  // GenerateOptions::draft
 };
 
 void AddSamplingFlags(CommandLine& line, SamplingFlags& flags);

@@ -68,6 +68,21 @@ std::string DescribeKv(const KvReport& kv) {
   return text;
 }
 
+std::string DescribeDrafts(const DraftReport& drafts) {
+  if (drafts.steps == 0) return "none were needed";
+  const auto steps = static_cast<double>(drafts.steps);
+  std::string text = fmt::format("{:.2f} tokens a step; {} accepted of {}",
+                                 1 + static_cast<double>(drafts.accepted) / steps, drafts.accepted,
+                                 Plural(drafts.guesses, "guessed token"));
+  if (drafts.guesses == 0) return text + ": none would have paid";
+  std::string sources;
+  for (const auto& [name, accepted] : drafts.sources) {
+    if (accepted == 0) continue;
+    sources += fmt::format("{}{} of {}", sources.empty() ? ": " : ", ", accepted, name);
+  }
+  return text + sources;
+}
+
 std::string Summarize(const GenerateResult& result) {
   const auto speed = [](double rate) {
     return rate > 0 ? fmt::format(" ({} tokens/s)", FormatRate(rate)) : "";
@@ -82,6 +97,7 @@ std::string Summarize(const GenerateResult& result) {
   text +=
       fmt::format("output  {}, {:.2f} s{}{}\n", Plural(OutputTokens(result), "token"),
                   result.predicted_ms / 1000, speed(PredictedRate(result)), DescribeEnd(result));
+  if (result.drafts) text += "drafts  " + DescribeDrafts(*result.drafts) + "\n";
   text += "kv      " + DescribeKv(result.kv);
   const std::string dropped = DescribeDropped(result.kv);
   return text + (dropped.empty() ? "\n" : "; " + dropped + "\n");

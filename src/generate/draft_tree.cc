@@ -1,0 +1,147 @@
+#include "generate/draft_tree.h"
+
+#include <algorithm>
+
+namespace godwit {
+namespace {
+
+// A guess less likely than that is not worth looking for.
+constexpr double kLeastReach = 0.02;
+// What is assumed of a kind counts as so many tries, and of more than so many the old ones fade.
+constexpr double kAssumed = 4, kRemembered = 128;
+
+}  // namespace
+
+DraftTree::DraftTree(std::vector<std::unique_ptr<DraftSource>> sources)
+    : sources_(std::move(sources)) {
+  for (const auto& source : sources_) records_.emplace_back(source->Priors().size());
+}
+
+double DraftTree::ChanceOf(const Claim& claim) const {
+  const auto source = static_cast<size_t>(claim.source), kind = static_cast<size_t>(claim.kind);
+  const Record& record = records_[source][kind];
+  const double prior = sources_[source]->Priors()[kind];
+  return (record.hits + kAssumed * prior) / (record.tries + kAssumed);
+}
+
+void DraftTree::Count(const Claim& claim, bool hit) {
+  Record& record = records_[static_cast<size_t>(claim.source)][static_cast<size_t>(claim.kind)];
+  record.hits += hit ? 1 : 0;
+  record.tries += 1;
+  if (record.tries < kRemembered) return;
+  record.hits /= 2;
+  record.tries /= 2;
+}
+
+void DraftTree::Expand(std::span<const int32_t> text, int32_t node) {
+  const DraftNode parent = nodes_[static_cast<size_t>(node)];
+  const size_t first = nodes_.size();
+  for (size_t source = 0; source < sources_.size(); ++source) {
+    offers_.clear();
+    sources_[source]->Offer(text, nodes_, node, offers_);
+    for (const DraftOffer& offer : offers_) {
+      const Claim claim{static_cast<int32_t>(source), offer.kind};
+      size_t child = first;
+      while (child < nodes_.size() && nodes_[child].token != offer.token) ++child;
+      if (child == nodes_.size()) {
+        nodes_.push_back(
+            {.token = offer.token, .parent = node, .depth = parent.depth + 1, .reach = 0});
+        growth_.push_back({});
+      }
+      Growth& growth = growth_[child];
+      if (growth.claim_count == growth.claims.size()) continue;
+      growth.claims[growth.claim_count++] = claim;
+      const double chance = ChanceOf(claim);
+      if (chance <= growth.chance) continue;
+      growth.chance = chance;
+      std::swap(growth.claims[0], growth.claims[growth.claim_count - 1]);
+    }
+  }
+  growth_[static_cast<size_t>(node)].first_child = static_cast<int32_t>(first);
+  growth_[static_cast<size_t>(node)].children = static_cast<int32_t>(nodes_.size() - first);
+  double sum = 0;
+  for (size_t child = first; child < nodes_.size(); ++child) sum += growth_[child].chance;
+  for (size_t child = first; child < nodes_.size(); ++child) {
+    nodes_[child].reach = parent.reach * growth_[child].chance / std::max(sum, 1.0);
+    reached_.emplace_back(nodes_[child].reach, -static_cast<int32_t>(child));
+    std::ranges::push_heap(reached_);
+  }
+}
+
+void DraftTree::Grow(std::span<const int32_t> text, const StepCosts& costs,
+                     const DraftLimits& limits) {
+  nodes_.assign(1, {.token = text.back(), .parent = -1, .depth = 0, .reach = 1});
+  growth_.assign(1, {});
+  reached_.clear();
+  taken_.assign(1, 0);
+  Expand(text, 0);
+
+  // More rows than twice what was measured are a leap in the dark.
+  const bool none = limits.depth < 1 || costs.Ms(limits.other_rows + 1) == 0;
+  const int64_t most = none ? 1
+                            : std::min({limits.rows, StepCosts::kMostRows - limits.other_rows,
+                                        2 * costs.Largest() - limits.other_rows});
+  const auto tokens_per_ms = [&](double tokens, int64_t rows) {
+    return tokens / costs.Ms(limits.other_rows + rows);
+  };
+  double tokens = 1, best = none ? 0 : tokens_per_ms(tokens, 1);
+  size_t pay = 1;
+  while (std::ssize(taken_) < most && !reached_.empty()) {
+    std::ranges::pop_heap(reached_);
+    const auto [reach, node] = reached_.back();
+    reached_.pop_back();
+    if (reach < kLeastReach) break;
+    tokens += reach;
+    taken_.push_back(-node);
+    if (const double rate = tokens_per_ms(tokens, std::ssize(taken_)); rate > best) {
+      best = rate;
+      pay = taken_.size();
+    }
+    if (nodes_[static_cast<size_t>(-node)].depth < limits.depth) Expand(text, -node);
+  }
+  for (size_t i = 0; i < pay; ++i) growth_[static_cast<size_t>(taken_[i])].row = 0;
+  tokens_.clear();
+  parents_.clear();
+  rows_.clear();
+  TakeRows(0);
+}
+
+// Those of a node that was taken up and of what hangs on it, the likeliest child first.
+void DraftTree::TakeRows(int32_t node) {
+  Growth& growth = growth_[static_cast<size_t>(node)];
+  const int32_t parent = nodes_[static_cast<size_t>(node)].parent;
+  growth.row = std::ssize(rows_);
+  tokens_.push_back(nodes_[static_cast<size_t>(node)].token);
+  parents_.push_back(parent < 0 ? -1
+                                : static_cast<int32_t>(growth_[static_cast<size_t>(parent)].row));
+  rows_.push_back(node);
+  std::vector<int32_t> children;
+  for (int32_t i = 0; i < growth.children; ++i) {
+    if (growth_[static_cast<size_t>(growth.first_child + i)].row == 0) {
+      children.push_back(growth.first_child + i);
+    }
+  }
+  std::ranges::stable_sort(children, std::greater(),
+                           [&](int32_t child) { return nodes_[static_cast<size_t>(child)].reach; });
+  for (const int32_t child : children) TakeRows(child);
+}
+
+std::optional<int64_t> DraftTree::Step(int64_t row, int32_t token) {
+  const Growth& growth = growth_[static_cast<size_t>(rows_[static_cast<size_t>(row)])];
+  std::optional<int64_t> next;
+  for (int32_t i = 0; i < growth.children; ++i) {
+    const auto node = static_cast<size_t>(growth.first_child + i);
+    const Growth& child = growth_[node];
+    const bool hit = nodes_[node].token == token;
+    for (size_t c = 0; c < child.claim_count; ++c) Count(child.claims[c], hit);
+    if (hit && child.row >= 0) next = child.row;
+  }
+  return next;
+}
+
+std::string_view DraftTree::SourceOf(int64_t row) const {
+  const Growth& growth = growth_[static_cast<size_t>(rows_[static_cast<size_t>(row)])];
+  return sources_[static_cast<size_t>(growth.claims[0].source)]->name();
+}
+
+}  // namespace godwit

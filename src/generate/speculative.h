@@ -1,0 +1,50 @@
+// Speculation: the model reads guesses of the next tokens together with the last one, and keeps
+// what it would have chosen itself (TokenSwift, arXiv 2502.18890).
+//
+// The text is that of Autoregressive, to the token and under sampling, too: a row of the tree has
+// the bits of the same row in a chain, its token is drawn once, by the position in the text, under
+// the penalties of its own path, and the walk ends where no guess is that token. (The published
+// rule draws for every path anew, and takes the longest: guesses become likelier than they are.)
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "generate/draft_tree.h"
+#include "generate/strategy.h"
+
+namespace godwit {
+
+struct DraftStats {
+  int64_t steps = 0;    // that continued the text
+  int64_t guesses = 0;  // that they read besides the text's last token
+  struct Accepted {
+    std::string_view source;
+    int64_t guesses;
+  };
+  std::vector<Accepted> accepted;  // of every source
+};
+
+class Speculative : public Strategy {
+ public:
+  static constexpr int64_t kMostRows = 32, kMostDepth = 24;
+
+  explicit Speculative(std::vector<std::unique_ptr<DraftSource>> sources);
+
+  Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;
+  std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
+  int64_t MostRows() const override { return kMostRows; }
+  const DraftStats& stats() const { return stats_; }
+
+ private:
+  int64_t Walk(Sequence& sequence, const Outcome& outcome, int64_t& row);
+
+  DraftTree tree_;
+  StepCosts costs_;
+  DraftStats stats_;
+  bool grown_ = false;  // the step in progress reads the tree
+  int64_t own_rows_ = 0;
+  int64_t other_rows_ = 0;  // of the last step
+};
+
+}  // namespace godwit

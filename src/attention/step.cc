@@ -146,23 +146,24 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
           longest, text.limit_tokens());
   }
   const auto runs = runs_.subspan(first_run, run_count_ - first_run);
-  if (segment.parents.empty()) {
-    text.cache_.Reserve(longest);
-  } else {
+  if (!segment.parents.empty()) {
     text.branches_.reserve(runs.size());
     for (const Run& run : runs) {
       text.branches_.push_back({.first_row = run.rows.first_row - first_row,
                                 .position = run.rows.position,
                                 .rows = run.rows.rows,
                                 .path = PathOf(run.rows),
-                                .cache = text.cache_.Fork()});
-      text.branches_.back().cache.Reserve(run.rows.position + run.rows.rows - length);
+                                .cache = {}});
+      if (text.branches_.size() == 1) continue;
+      KvCache& cache = text.branches_.back().cache.emplace(text.cache_.Fork());
+      cache.Reserve(run.rows.position + run.rows.rows - length);
     }
   }
+  text.cache_.Reserve(runs.front().rows.rows);
   text.positions_.Fill(text.rotary_, longest, length);
   for (size_t i = 0; i < runs.size(); ++i) {
     Run& run = runs[i];
-    run.cache = run.chain ? &text.cache_ : &text.branches_[i].cache;
+    run.cache = i == 0 ? &text.cache_ : &*text.branches_[i].cache;
     run.rows.cache = run.cache;
     run.first_write = write_tasks_;
     write_tasks_ += WriteTasks(run);

@@ -108,11 +108,9 @@ void TextCache::Accept(int64_t row) {
   const int64_t end = branch->position + row - branch->first_row + 1;
   const auto path = std::span(branch->path).first(static_cast<size_t>(end - length()));
   policy_->Accept(length(), path);
-  KvCache accepted = std::move(branch->cache);
+  if (branch->cache) cache_ = std::move(*branch->cache);
   branches_.clear();
-  const int64_t before = accepted.length();
-  cache_ = std::move(accepted);
-  Append(end - before);
+  Append(end - length());
   cache_.Truncate(end);  // the room of what hung on the row
   policy_->Truncate(end);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -98,13 +99,14 @@ class TextCache {
   // Whether what has been dropped is forgotten at that length, too.
   bool HoldsWhatIsSeen(const AttentionPolicy& policy, int64_t length) const;
 
-  // A path of a tree: where its own rows begin, and a cache of its own.
+  // A path of a tree: where its own rows begin, and a cache of its own. The first one writes where
+  // the text itself would go on, so that a single path costs no fork.
   struct Branch {
     int64_t first_row;
     int64_t position;
     int64_t rows;
     std::vector<int64_t> path;  // AttentionPolicy::Accept
-    KvCache cache;
+    std::optional<KvCache> cache;
   };
 
   void Append(int64_t tokens);

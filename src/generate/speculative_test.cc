@@ -15,36 +15,12 @@
 #include "kernels/dispatch.h"
 #include "tests/drive_strategy.h"
 #include "tests/fake_model.h"
+#include "tests/foreseen_drafts.h"
 
 namespace godwit {
 namespace {
 
 constexpr int32_t kVocab = 40;
-
-// Guesses by what the text will be: of each node's children one is right as often as is asked for.
-class Foreseen : public DraftSource {
- public:
-  Foreseen(std::vector<int32_t> future, double right, double prior = 0.5)
-      : future_(std::move(future)), right_(right), priors_{prior} {}
-  std::string_view name() const override { return "foreseen"; }
-  std::span<const double> Priors() const override { return priors_; }
-  void Follow(std::span<const int32_t> /*text*/) override {}
-  void Offer(std::span<const int32_t> text, std::span<const DraftNode> tree, int32_t node,
-             std::vector<DraftOffer>& offers) override {
-    const auto place = static_cast<int64_t>(text.size()) + tree[static_cast<size_t>(node)].depth;
-    if (place >= std::ssize(future_)) return;
-    const int32_t token = future_[static_cast<size_t>(place)];
-    const bool right = Uniform(1, static_cast<uint64_t>(node), place, 0) < right_;
-    offers.push_back({(token + 1) % kVocab, 0});
-    if (right) offers.push_back({token, 0});
-    offers.push_back({(token + 2) % kVocab, 0});
-  }
-
- private:
-  std::vector<int32_t> future_;
-  double right_;
-  std::vector<double> priors_;
-};
 
 // Texts that come back to what they said: positions count as little as their last bit.
 int32_t Circle(int32_t token, int64_t position) {
@@ -75,9 +51,7 @@ class SpeculativeTest : public testing::Test {
   }
 
   Drive On(const LanguageModel& model) {
-    return {
-        .model = model,
-        .exec = {.pool = pool_, .kernels = *kernels::SelectIsa("").table, .workspace = workspace_}};
+    return {.model = model, .exec = {.pool = pool_, .kernels = kernels_, .workspace = workspace_}};
   }
 
   std::vector<int32_t> Plain(const LanguageModel& model, Sequence sequence, int64_t tokens) {
@@ -87,6 +61,7 @@ class SpeculativeTest : public testing::Test {
   }
 
   ThreadPool pool_{1};
+  const kernels::KernelTable& kernels_ = *kernels::SelectIsa("").table;
   Workspace workspace_;
 };
 
@@ -105,7 +80,7 @@ TEST_F(SpeculativeTest, TheTextIsThatOfOneTokenAfterTheOther) {
     const auto plain = Plain(model, NewSequence(sampler), 1500);
     for (const double right : {0.0, 0.5, 1.0}) {
       Sequence sequence = NewSequence(sampler);
-      Speculative strategy(Only(std::make_unique<Foreseen>(plain, right)));
+      Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, right)));
       Drive drive = On(model);
       drive.Continue(sequence, strategy, 1400);
       ASSERT_LE(sequence.tokens.size(), plain.size());
@@ -143,7 +118,7 @@ TEST_F(SpeculativeTest, TreesAreAsLargeAsPays) {
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 1500);
   const auto rows_a_step = [&](double right, std::function<double(int64_t)> ms) {
     Sequence sequence = NewSequence({.temperature = 0});
-    Speculative strategy(Only(std::make_unique<Foreseen>(plain, right)));
+    Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, right)));
     Drive drive = On(model);
     drive.ms = std::move(ms);
     drive.Continue(sequence, strategy, 700);  // it learns how right the source is
@@ -167,14 +142,14 @@ TEST_F(SpeculativeTest, KeepsWithinTheContextAndTheRowsThatItIsGiven) {
   const FakeModel model(kVocab, Circle);
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 300);
   Sequence sequence = NewSequence({.temperature = 0}, 0, "dense", 100);
-  Speculative strategy(Only(std::make_unique<Foreseen>(plain, 1)));
+  Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1)));
   Drive drive = On(model);
   while (sequence.cache->length() < 100) drive.Step(sequence, strategy);
   EXPECT_EQ(sequence.cache->length(), 100);
   EXPECT_TRUE(std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
 
   Sequence another = NewSequence({.temperature = 0});
-  Speculative other(Only(std::make_unique<Foreseen>(plain, 1)));
+  Speculative other(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1)));
   drive.Continue(another, other, 100);
   for (const int64_t most : {1, 2, 5}) {
     EXPECT_LE(std::ssize(other.Propose(another, most).segment.tokens), most);
@@ -187,7 +162,7 @@ TEST_F(SpeculativeTest, WorksWithSinks) {
   for (const std::string kv : {"sinks:4+60", "sinks:2+128"}) {
     Sequence sequence = NewSequence({.temperature = 0}, 0, kv);
     const auto plain = Plain(model, NewSequence({.temperature = 0}, 0, kv), 1000);
-    Speculative strategy(Only(std::make_unique<Foreseen>(plain, 0.8)));
+    Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 0.8)));
     On(model).Continue(sequence, strategy, 900);
     EXPECT_TRUE(
         std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
@@ -212,7 +187,7 @@ TEST_F(SpeculativeTest, AnErrorOnAPathLeavesNothingPending) {
   Broken model(kVocab, [](int32_t token, int64_t) { return (token + 1) % 40; });
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 60);
   Sequence sequence = NewSequence({.temperature = 0});
-  Speculative strategy(Only(std::make_unique<Foreseen>(plain, 1, 0.9)));
+  Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1, 0.9)));
   Drive drive = On(model);
   model.bad = 2;  // the 37th token
   const Error error = ErrorOf([&] { drive.Continue(sequence, strategy, 60); });

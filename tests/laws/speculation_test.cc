@@ -1,0 +1,139 @@
+// What guesses may change: the time that a text takes, and nothing else.
+
+#include <gtest/gtest.h>
+
+#include "generate/autoregressive.h"
+#include "generate/recycled_drafts.h"
+#include "generate/speculative.h"
+#include "generate/suffix_drafts.h"
+#include "tests/drive_strategy.h"
+#include "tests/foreseen_drafts.h"
+#include "tests/model_runner.h"
+
+namespace godwit {
+namespace {
+
+constexpr int64_t kContext = 24'000;
+
+using Sources = std::vector<std::unique_ptr<DraftSource>>;
+
+struct Case {
+  std::string kv;
+  DType kv_type;
+  std::optional<DType> weights;
+  bool int8_products = false;
+};
+
+class Speculation : public testing::TestWithParam<Case> {
+ protected:
+  Speculation() : runner_(GODWIT_SOURCE_DIR "/tests/data/tiny-llama", GetParam().weights) {}
+
+  Sequence NewSequence(const SamplerOptions& sampler) const {
+    Sequence sequence{.tokens = {},
+                      .cache = runner_.NewText({.kv = GetParam().kv,
+                                                .kv_type = GetParam().kv_type,
+                                                .int8_products = GetParam().int8_products,
+                                                .context = kContext}),
+                      .sampler = Sampler(sampler, vocab()),
+                      .id = 0};
+    for (int32_t i = 0; i < 700; ++i) sequence.tokens.push_back(3 + (i * i * 7 + i) % 300);
+    sequence.cache->AskFrom(690, 700);
+    return sequence;
+  }
+  int32_t vocab() const { return static_cast<int32_t>(runner_.decoder().vocab_size()); }
+
+  Drive On(std::string_view isa) {
+    return {.model = runner_.decoder(),
+            .exec = {.pool = pool_,
+                     .kernels = *kernels::SelectIsa(std::string(isa)).table,
+                     .workspace = workspace_},
+            .chunk = 512};
+  }
+
+  std::vector<int32_t> Plain(std::string_view isa, const SamplerOptions& sampler, int64_t tokens) {
+    Sequence sequence = NewSequence(sampler);
+    Autoregressive strategy;
+    On(isa).Continue(sequence, strategy, tokens);
+    return sequence.tokens;
+  }
+
+  // That the text with these guesses is `plain`. Returns how many were accepted.
+  int64_t Hold(std::string_view isa, const SamplerOptions& sampler, Sources sources,
+               const std::vector<int32_t>& plain, int64_t tokens) {
+    Sequence sequence = NewSequence(sampler);
+    Speculative strategy(std::move(sources));
+    On(isa).Continue(sequence, strategy, tokens);
+    EXPECT_TRUE(
+        std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
+    int64_t accepted = 0;
+    for (const auto& source : strategy.stats().accepted) accepted += source.guesses;
+    return accepted;
+  }
+
+  Sources Ngram() const {
+    Sources sources;
+    sources.push_back(std::make_unique<SuffixDrafts>());
+    sources.push_back(std::make_unique<RecycledDrafts>(vocab()));
+    return sources;
+  }
+  Sources Foreseen(const std::vector<int32_t>& plain, double right) const {
+    Sources sources;
+    sources.push_back(std::make_unique<ForeseenDrafts>(vocab(), plain, right));
+    return sources;
+  }
+
+  ModelRunner runner_;
+  ThreadPool pool_{2};
+  Workspace workspace_;
+};
+
+const SamplerOptions kGreedy{.temperature = 0};
+const SamplerOptions kPenalized{
+    .repeat_last_n = 256, .repeat_penalty = 1.2f, .temperature = 1, .min_p = 0.1f, .seed = 5};
+
+TEST_P(Speculation, KeepsTheTextOnEveryInstructionSet) {
+  constexpr int64_t kTokens = 200, kPath = Speculative::kMostDepth + 1;
+  for (const kernels::Isa& isa : kernels::AllIsas()) {
+    if (!isa.supported()) continue;
+    SCOPED_TRACE(isa.name);
+    for (const SamplerOptions& sampler : {kGreedy, kPenalized}) {
+      const auto plain = Plain(isa.name, sampler, kTokens + kPath);
+      for (const double right : {0.4, 0.9}) {
+        EXPECT_GT(Hold(isa.name, sampler, Foreseen(plain, right), plain, kTokens), kTokens / 5);
+      }
+      Hold(isa.name, sampler, Ngram(), plain, kTokens);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Speculation,
+    testing::Values(Case{"dense", DType::kBF16, DType::kBF16},
+                    Case{"dense", DType::kI8, DType::kI8, true},
+                    Case{"blocks:block_size=64,second_block_count=4,local_windows_len=64,"
+                         "preselect_block=True",
+                         DType::kI8, DType::kI8, true},
+                    Case{"blocks:block_size=64,second_block_count=4,local_windows_len=64,"
+                         "token_step=4",
+                         DType::kBF16, DType::kBF16},
+                    Case{"sinks:4+252", DType::kF32, DType::kF32}),
+    [](const auto& test) { return "Case" + std::to_string(test.index); });
+
+using LongSpeculation = Speculation;
+
+TEST_P(LongSpeculation, KeepsTheTextOver20000Tokens) {
+  constexpr int64_t kTokens = 20'000;
+  const auto plain = Plain("", kGreedy, kTokens + Speculative::kMostDepth + 1);
+  EXPECT_GT(Hold("", kGreedy, Foreseen(plain, 0.7), plain, kTokens), kTokens / 2);
+  Hold("", kGreedy, Ngram(), plain, kTokens);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LongSpeculation,
+                         testing::Values(Case{"dense", DType::kBF16, DType::kBF16},
+                                         Case{"blocks:block_size=64,second_block_count=8,"
+                                              "local_windows_len=64",
+                                              DType::kI8, DType::kI8, true}),
+                         [](const auto& test) { return "Case" + std::to_string(test.index); });
+
+}  // namespace
+}  // namespace godwit

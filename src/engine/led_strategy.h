@@ -3,27 +3,31 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "dist/communicator.h"
 #include "generate/strategy.h"
 
 namespace godwit {
 
-// Around the strategy of rank 0. The others know its tokens alone, so neither their instruction
-// sets nor their samplers show.
+// Around the strategy of rank 0. The others know its tokens and its guesses alone, so neither their
+// instruction sets nor their samplers nor their clocks show.
 class LedStrategy : public Strategy {
  public:
   LedStrategy(std::shared_ptr<Communicator> ranks, std::unique_ptr<Strategy> leader)
       : ranks_(std::move(ranks)), leader_(std::move(leader)) {}
 
-  Proposal Propose(const Sequence& sequence, int64_t max_tokens) override {
-    return leader_->Propose(sequence, max_tokens);
-  }
+  Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;
   std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
+  int64_t MostRows() const override { return leader_->MostRows(); }
 
  private:
+  // Of the others, down the tree that they read for rank 0.
+  void Follow(Sequence& sequence, const Outcome& outcome, std::span<const int32_t> chosen);
+
   std::shared_ptr<Communicator> ranks_;
   std::unique_ptr<Strategy> leader_;
+  std::vector<int32_t> tokens_, parents_;  // of the others: the rows of the step, if it is a tree
 };
 
 }  // namespace godwit

@@ -69,6 +69,28 @@ TEST(Ranks, AnswerAsOneDoes) {
   }
 }
 
+// Rank 0 alone knows a clock: the others read what it guesses.
+TEST(Ranks, GuessTogether) {
+  const Tokens prompt = Prompt(1, 333);
+  for (const char* kv : {"dense", "blocks:block_size=64,second_block_count=40"}) {
+    const SessionOptions session = {.kv = kv, .prefill = "star:block=64", .kv_type = "f32"};
+    GenerateOptions options = Greedy(150, 30);
+    options.top_logprobs = 0;
+    const auto plain = Generate(
+        3, prompt, [&](int) { return options; }, session);
+    options.draft = "ngram";
+    for (const Outcome& one : Generate(
+             3, prompt, [&](int) { return options; }, session)) {
+      ASSERT_EQ(one.error, "");
+      EXPECT_EQ(one.result.tokens, plain[0].result.tokens);
+      ASSERT_EQ(one.result.logprobs.size(), plain[0].result.logprobs.size());
+      for (size_t i = 0; i < one.result.logprobs.size(); ++i) {
+        EXPECT_EQ(one.result.logprobs[i].logprob, plain[0].result.logprobs[i].logprob);
+      }
+    }
+  }
+}
+
 // What the others would have drawn, or taken for the question, does not matter.
 TEST(Ranks, TheFirstChooses) {
   const auto outcomes = Generate(2, Prompt(2, 200), [](int rank) {

@@ -46,6 +46,7 @@ void AgreeOnOptions(Communicator& ranks, const TextPlan& plan, const GenerateOpt
       {"int8 attention", fmt::format("{}", text.int8_products)},
       {"the longest text", fmt::format("{}", text.context)},
       {"the tokens of a chunk", fmt::format("{}", plan.chunk_tokens())},
+      {"the drafts", options.draft},
       {"the longest answer", fmt::format("{}", options.max_tokens)},
       {"what ends an answer",
        fmt::format("{} {}", options.ignore_eos, fmt::join(options.stop, "\n"))}};

@@ -25,6 +25,7 @@ constexpr Verb kEvaluations[] = {
     {"ruler", "facts, variables and frequent words in a long text: RULER", EvalRuler},
     {"recall", "what a cache policy shows of the tokens that matter most", EvalRecall},
     {"quant", "what quantization costs, beside the float model: text and tasks", EvalQuant},
+    {"text", "how much a text repeats itself, and what guesses of its tokens save", EvalText},
 };
 
 std::string Help() {

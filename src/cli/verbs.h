@@ -30,6 +30,7 @@ int Man(std::span<const std::string> arguments);
 int EvalTasks(std::span<const std::string> arguments);
 int EvalStream(std::span<const std::string> arguments);
 int EvalQuant(std::span<const std::string> arguments);
+int EvalText(std::span<const std::string> arguments);
 int EvalRecall(std::span<const std::string> arguments);
 int EvalPasskey(std::span<const std::string> arguments);
 int EvalNeedle(std::span<const std::string> arguments);

@@ -1,0 +1,12 @@
+// Distinct-n (Li et al., arXiv 1510.03055): how much of a text is said once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace godwit {
+
+// Different runs of n >= 1 tokens, as a share of all runs of n; 1 of a text with none.
+double DistinctShare(std::span<const int32_t> tokens, int64_t n);
+
+}  // namespace godwit

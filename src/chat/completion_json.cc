@@ -36,6 +36,7 @@ Json Choice(const CompletionRequest& request, const GenerateResult& result, size
   if (request.return_token_ids) choice["token_ids"] = result.tokens;
   if (result.kv.kept < result.kv.seen || result.kv.context_tokens > 0) {
     choice["kv"] = KvJson(result.kv);
+    if (result.drafts) choice["drafts"] = DraftsJson(*result.drafts);
   }
   if (result.pauses > 0) choice["pauses"] = result.pauses;
   return choice;

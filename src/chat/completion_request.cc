@@ -199,6 +199,7 @@ constexpr Field kFields[] = {
     {"seed", [](const Json& v, Draft& d) { d.sampler().seed = Seed(v); }},
     {"stop", [](const Json& v, Draft& d) { d.request.generate.stop = Stops(v); }},
     {"ignore_eos", [](const Json& v, Draft& d) { d.request.generate.ignore_eos = Bool(v); }},
+    {"draft", [](const Json& v, Draft& d) { d.request.generate.draft = Text(v); }},
     // A chat has a switch and a number, a text the number alone.
     {"logprobs",
      [](const Json& v, Draft& d) {

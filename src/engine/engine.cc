@@ -136,6 +136,20 @@ std::shared_ptr<KvPool> Engine::Impl::PoolOf(DType kv_type) const {
   return kv_pool;
 }
 
+namespace {
+
+// Guesses that are read together with a token must not change it.
+void RefuseDraftsThatShow(const DecoderSpec& spec) {
+  for (const LayerQuantization& layer : spec.quantization.Distinct()) {
+    if (layer.input.kind != InputScale::kPerTensor) continue;
+    Throw(ErrorKind::kUnsupported,
+          "the inputs of this model's int8 layers are quantized with one scale for all tokens that "
+          "are computed together, so that guesses would change the text: it has no drafts");
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan> plan,
                                                   std::vector<int32_t> prompt,
                                                   const GenerateOptions& options,
@@ -143,6 +157,7 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
                                                   RequestKind kind) const {
   plan->CheckPrompt(prompt);
   if (!options.stop.empty()) RequireTokenizer();
+  if (!options.draft.empty()) RefuseDraftsThatShow(spec);
   auto request = std::make_shared<Request>(std::move(plan), std::move(prompt), options,
                                            kind == RequestKind::kStates ? nullptr : tokenizer.get(),
                                            special.eos_ids, static_cast<int32_t>(spec.vocab_size),

@@ -8,7 +8,7 @@ namespace {
 // A guess less likely than that is not worth looking for.
 constexpr double kLeastReach = 0.02;
 // What is assumed of a kind counts as so many tries, and of more than so many the old ones fade.
-constexpr double kAssumed = 4, kRemembered = 128;
+constexpr double kAssumed = 4, kRemembered = 512;
 
 }  // namespace
 

@@ -7,8 +7,8 @@
 namespace godwit {
 namespace {
 
-constexpr size_t kMostMatches = 32, kMostOffers = 8;
-constexpr int32_t kLengths = 6, kShares = 4;
+constexpr size_t kMostMatches = 64, kMostOffers = 8;
+constexpr int32_t kLengths = 6, kShares = 4, kCounts = 3;
 
 // 1, 2, 3 to 4, 5 to 8, 9 to 16, more.
 int32_t LengthClass(int32_t tokens) {
@@ -19,13 +19,18 @@ int32_t ShareClass(double share) {
   return share < 0.25 ? 0 : share < 0.5 ? 1 : share < 0.9 ? 2 : 3;
 }
 
+// 1, 2 to 3, more.
+int32_t CountClass(int32_t count) { return count == 1 ? 0 : count < 4 ? 1 : 2; }
+
 }  // namespace
 
 SuffixDrafts::SuffixDrafts() {
   constexpr double kOfLength[kLengths] = {0.2, 0.35, 0.5, 0.65, 0.8, 0.9};
   constexpr double kOfShare[kShares] = {0.1, 0.35, 0.7, 1};
   for (const double length : kOfLength) {
-    for (const double share : kOfShare) priors_.push_back(length * share);
+    for (const double share : kOfShare) {
+      priors_.insert(priors_.end(), kCounts, length * share);
+    }
   }
 }
 
@@ -53,18 +58,20 @@ void SuffixDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNod
     total += weight;
     const auto known = std::ranges::find(followers_, token, &Follower::token);
     if (known == followers_.end()) {
-      followers_.push_back({token, tokens, weight});
+      followers_.push_back({token, tokens, 1, weight});
     } else {
       known->longest = std::max(known->longest, tokens);
       known->weight += weight;
+      ++known->count;
     }
   }
   // Stable: of equals the later.
   std::ranges::stable_sort(followers_, std::greater(), &Follower::weight);
   for (size_t i = 0; i < std::min(followers_.size(), kMostOffers); ++i) {
     const Follower& follower = followers_[i];
-    offers.push_back({follower.token, LengthClass(follower.longest) * kShares +
-                                          ShareClass(follower.weight / total)});
+    const int32_t match =
+        LengthClass(follower.longest) * kShares + ShareClass(follower.weight / total);
+    offers.push_back({follower.token, match * kCounts + CountClass(follower.count)});
   }
 }
 

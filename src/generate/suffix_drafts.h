@@ -24,6 +24,7 @@ class SuffixDrafts : public DraftSource {
   struct Follower {
     int32_t token;
     int32_t longest;
+    int32_t count;
     double weight;
   };
 

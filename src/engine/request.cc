@@ -45,11 +45,12 @@ DraftReport ReportOf(const DraftStats& stats) {
 }
 
 // Tokens that were accepted behind the end of the answer, in one step with it: the text is what it
-// would be without them. `tokens` of them.
+// would be without them. `tokens` of them. (A cache that cannot go back serves no other text.)
 void ForgetBehind(Sequence& sequence, size_t tokens) {
   if (tokens == 0) return;
   sequence.tokens.resize(sequence.tokens.size() - tokens);
-  sequence.cache->Truncate(std::ssize(sequence.tokens) - 1);
+  const int64_t length = std::ssize(sequence.tokens) - 1;
+  if (sequence.cache->CanTruncate(length)) sequence.cache->Truncate(length);
 }
 
 }  // namespace

@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace godwit {
+namespace {
+
+// After so many steps without a guess that pays, one is looked for in every eighth step only: in a
+// small model to look for it is work, too.
+constexpr int64_t kIdleSteps = 64, kIdleStride = 8;
+
+}  // namespace
 
 Speculative::Speculative(std::vector<std::unique_ptr<DraftSource>> sources)
     : tree_(std::move(sources)) {
@@ -16,8 +23,10 @@ Proposal Speculative::Propose(const Sequence& sequence, int64_t max_tokens) {
                        .first(static_cast<size_t>(
                            std::min(std::ssize(sequence.tokens), length + max_tokens))));
   }
-  grown_ = sequence.pending() == 1;
+  continues_ = sequence.pending() == 1;
+  grown_ = continues_ && (idle_steps_ < kIdleSteps || idle_steps_ % kIdleStride == 0);
   if (!grown_) {
+    idle_steps_ += continues_ ? 1 : 0;
     const Segment segment = NextSegment(sequence, max_tokens);
     own_rows_ = std::ssize(segment.tokens);
     return {.segment = segment, .logit_rows = own_rows_ == sequence.pending()};
@@ -29,6 +38,7 @@ Proposal Speculative::Propose(const Sequence& sequence, int64_t max_tokens) {
               .depth = std::min(room - 1, kMostDepth),
               .other_rows = other_rows_});
   own_rows_ = std::ssize(tree_.tokens());
+  idle_steps_ = own_rows_ > 1 ? 0 : idle_steps_ + 1;
   if (own_rows_ == 1) return {.segment = NextSegment(sequence, 1), .logit_rows = 1};
   return {.segment = {.tokens = tree_.tokens(),
                       .text = sequence.cache.get(),
@@ -41,10 +51,11 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
   if (outcome.logits.rows == 0) return {};
   costs_.Record(outcome.step_rows, outcome.step_ms);
   other_rows_ = outcome.step_rows - own_rows_;
-  const auto read = grown_ ? tree_.tokens() : std::span<const int32_t>(sequence.tokens).last(1);
-  for (const auto& source : tree_.sources()) {
-    for (size_t row = 0; row < read.size(); ++row) {
-      source->Learn(read[row], outcome.logits.RowSpan(static_cast<int64_t>(row)));
+  if (grown_) {
+    for (const auto& source : tree_.sources()) {
+      for (int64_t row = 0; row < own_rows_; ++row) {
+        source->Learn(tree_.tokens()[static_cast<size_t>(row)], outcome.logits.RowSpan(row));
+      }
     }
   }
   int64_t row = 0, tokens = 0;
@@ -67,8 +78,8 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
 int64_t Speculative::Walk(Sequence& sequence, const Outcome& outcome, int64_t& row) {
   int64_t tokens = 1;
   int32_t token = Choose(sequence, outcome, row);
+  stats_.steps += continues_ ? 1 : 0;
   if (!grown_) return tokens;
-  ++stats_.steps;
   stats_.guesses += own_rows_ - 1;
   while (const auto next = tree_.Step(row, token)) {
     row = *next;

@@ -42,7 +42,9 @@ class Speculative : public Strategy {
   DraftTree tree_;
   StepCosts costs_;
   DraftStats stats_;
-  bool grown_ = false;  // the step in progress reads the tree
+  bool continues_ = false;  // the step in progress, and does not read a prompt
+  bool grown_ = false;      // it reads the tree
+  int64_t idle_steps_ = 0;  // since a guess was worth a row
   int64_t own_rows_ = 0;
   int64_t other_rows_ = 0;  // of the last step
 };

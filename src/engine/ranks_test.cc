@@ -69,6 +69,50 @@ TEST(Ranks, AnswerAsOneDoes) {
   }
 }
 
+// The context is read exactly, so it is dense attention that they repeat.
+TEST(Ranks, InARingAnswerAsDenseDoes) {
+  GenerateOptions options = Greedy(20, 30);
+  options.top_logprobs = 0;
+  for (const auto& [tokens, kv_type] :
+       {std::pair(1300, "f32"), std::pair(650, "bf16"), std::pair(287, "int8")}) {
+    const Tokens prompt = Prompt(1, tokens);
+    const SessionOptions dense = {.kv_type = kv_type};
+    const GenerateResult alone =
+        Engine(kTiny, {.threads = 1}).NewSession(dense).Generate(prompt, options);
+    SessionOptions ring = dense;
+    ring.prefill = "ring:chunk=64";
+    for (const int ranks : {1, 2, 3, 4}) {
+      const auto outcomes = Generate(
+          ranks, prompt, [&](int) { return options; }, ring);
+      for (const Outcome& one : outcomes) {
+        ASSERT_EQ(one.error, "");
+        EXPECT_EQ(one.result.tokens, alone.tokens) << ranks << " ranks, " << kv_type;
+        for (size_t i = 0; i < alone.logprobs.size(); ++i) {
+          EXPECT_NEAR(one.result.logprobs[i].logprob, alone.logprobs[i].logprob, 1e-3);
+          EXPECT_EQ(one.result.logprobs[i].logprob, outcomes[0].result.logprobs[i].logprob);
+        }
+      }
+    }
+  }
+}
+
+TEST(Ranks, OneThatEndsWhileARingReadsEndsAll) {
+  const SessionOptions ring = {.prefill = "ring:chunk=64", .kv_type = "f32"};
+  const auto options = [](int rank) {
+    GenerateOptions asked = Greedy(20);
+    if (rank == 1) {
+      asked.on_progress = [](const PromptProgress& progress) {
+        if (progress.done_tokens >= 300) throw std::runtime_error("enough");
+      };
+    }
+    return asked;
+  };
+  const auto outcomes = Generate(3, Prompt(2, 1900), options, ring);
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(outcomes[static_cast<size_t>(rank)].error, HasSubstr("rank 1 has ended"));
+  }
+}
+
 // What the others would have drawn, or taken for the question, does not matter.
 TEST(Ranks, TheFirstChooses) {
   const auto outcomes = Generate(2, Prompt(2, 200), [](int rank) {

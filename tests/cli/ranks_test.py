@@ -15,6 +15,7 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "s
 TEXT = "Once upon a time there was a small bird. " * 12
 RUN = ["run", "-m", TINY, "-t", "1", "--temp", "0", "--ignore-eos", "-n", "12", "-f", "-"]
 STAR = [*RUN, "--prefill", "star:block=32"]
+RING = [*RUN, "--prefill", "ring:chunk=64"]
 
 
 class RanksTest(CliTest):
@@ -49,9 +50,21 @@ class MpiTest(CliTest):
             # mpirun gives rank 0 a terminal, on which a line is ended.
             self.assertEqual(result.stdout.decode().rstrip("\r\n"), alone)
 
+    def test_ranks_in_a_ring_say_what_dense_attention_says(self):
+        dense = self.ok(*RUN, stdin=TEXT)
+        self.assertEqual(self.ok(*RING, stdin=TEXT), dense)
+        for kv_type in ("f32", "int8"):
+            dense = self.ok(*RUN, "--kv-type", kv_type, stdin=TEXT)
+            for count in (2, 3):
+                result = self.ranks(count, *RING, "--kv-type", kv_type)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(result.stdout.decode().rstrip("\r\n"), dense)
+
     def test_what_ranks_cannot_do_is_said_once(self):
         for arguments, sentence in [
-                (RUN, "read by blocks"),
+                (RUN, "with prefill ring or star"),
+                ([*RING, "--kv", "blocks"], "only dense does"),
+                ([*RUN, "--prefill", "ring:chunk=65"], "a multiple of 64 tokens"),
                 ([*STAR, "--kv", "sinks:4+60"], "only dense and blocks"),
                 ([*STAR, "--kv", "blocks:snapkv"], "blocks with preselect_block"),
                 ([*STAR, "-c", "20"], "the context holds 20"),

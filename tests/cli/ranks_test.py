@@ -37,9 +37,9 @@ class MpiTest(CliTest):
         # a sanitizer then cannot even name.
         return super().environment(ASAN_OPTIONS="detect_leaks=0", **variables)
 
-    def ranks(self, count, *arguments):
+    def ranks(self, count, *arguments, text=TEXT):
         return subprocess.run([*MPIRUN, "-n", str(count), BINARY, *map(str, arguments)],
-                              input=TEXT.encode(), capture_output=True, check=False,
+                              input=text.encode(), capture_output=True, check=False,
                               env=self.environment(), timeout=120)
 
     def test_ranks_say_what_one_says(self):
@@ -51,12 +51,12 @@ class MpiTest(CliTest):
             self.assertEqual(result.stdout.decode().rstrip("\r\n"), alone)
 
     def test_ranks_in_a_ring_say_what_dense_attention_says(self):
-        dense = self.ok(*RUN, stdin=TEXT)
-        self.assertEqual(self.ok(*RING, stdin=TEXT), dense)
+        text = TEXT * 3
+        self.assertEqual(self.ok(*RING, stdin=text), self.ok(*RUN, stdin=text))
         for kv_type in ("f32", "int8"):
-            dense = self.ok(*RUN, "--kv-type", kv_type, stdin=TEXT)
+            dense = self.ok(*RUN, "--kv-type", kv_type, stdin=text)
             for count in (2, 3):
-                result = self.ranks(count, *RING, "--kv-type", kv_type)
+                result = self.ranks(count, *RING, "--kv-type", kv_type, text=text)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(result.stdout.decode().rstrip("\r\n"), dense)
 
@@ -64,6 +64,7 @@ class MpiTest(CliTest):
         for arguments, sentence in [
                 (RUN, "with prefill ring or star"),
                 ([*RING, "--kv", "blocks"], "only dense does"),
+                ([*RING, "--query-tokens", "60"], "too short for 2 ranks"),
                 ([*RUN, "--prefill", "ring:chunk=65"], "a multiple of 64 tokens"),
                 ([*STAR, "--kv", "sinks:4+60"], "only dense and blocks"),
                 ([*STAR, "--kv", "blocks:snapkv"], "blocks with preselect_block"),

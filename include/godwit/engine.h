@@ -49,9 +49,9 @@ struct LoadOptions {
   // Tokens that one step of the model reads at most, of all requests together.
   int64_t step_tokens = 512;
   // The processes that mpirun has started, ranks, each with an engine of the same model, share the
-  // context of every text: SessionOptions::prefill says in which blocks. All of them make the same
-  // calls in the same order, one at a time; the prompt, and what is chosen, are those of rank 0.
-  // An error or a wish to stop of one ends the work of all.
+  // context of every text: SessionOptions::prefill says how, by blocks ("star") or exactly
+  // ("ring"). All of them make the same calls in the same order, one at a time; the prompt, and
+  // what is chosen, are those of rank 0. An error or a wish to stop of one ends the work of all.
   bool mpi = false;
   // A rank of which nothing is heard for so long is lost, which ends the call on all others: 1,000
   // to 3,600,000. It tells that it lives ten times in a second, whatever it computes.
@@ -71,6 +71,8 @@ struct SessionOptions {
   // (GenerateOptions::query_tokens): "window:W", each token sees the last W before it; empty: as
   // `kv` has it. What `kv` keeps is kept all the same, and seen by the question and the answer. A
   // long context is read in time proportional to its length. It changes the result, which says so.
+  // "ring[:chunk=N]": several ranks read it together, N tokens of each in a step whatever
+  // step_tokens are, and each token sees all before it; one alone reads as ever.
   std::string prefill;
   // How it is stored: "f32", "f16", "bf16", "int8" (a scale for each token and KV head); "auto":
   // as the layers' weights where these are f32 or f16, else bf16. A key or value beyond 65504,

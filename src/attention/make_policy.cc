@@ -6,6 +6,8 @@
 #include "attention/policies/blocks.h"
 #include "attention/policies/dense.h"
 #include "attention/policies/prefill.h"
+#include "attention/policies/prefill_spec.h"
+#include "attention/policies/ring.h"
 #include "attention/policies/shard.h"
 #include "attention/policies/sinks.h"
 #include "base/error.h"
@@ -94,10 +96,15 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
           options.context, geometry.learned_positions);
   }
   auto policy = MakeKind(geometry, options);
+  const bool alone = options.ranks == nullptr || options.ranks->size() == 1;
   if (!options.prefill.empty()) {
+    const PrefillSpec spec = ParsePrefill(options.prefill);
+    if (spec.ring > 0) {  // alone it reads as ever
+      return alone ? std::move(policy) : MakeRingPolicy(options, spec, std::move(policy));
+    }
     policy = MakePrefillPolicy(geometry, options.prefill, std::move(policy));
   }
-  if (options.ranks == nullptr || options.ranks->size() == 1) return policy;
+  if (alone) return policy;
   return MakeShardPolicy(geometry, options, std::move(policy));
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "attention/merge_ranks.h"
+#include "attention/ring.h"
 #include "base/error.h"
 #include "ops/attention_state.h"
 
@@ -305,9 +306,16 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
     const int64_t together = RowsTogether(run, layer);
     count += (together > 0 ? 1 : 0) + run.rows.rows - together;
   }
-  const auto texts = exec_.workspace.Matrix<ops::AttentionRows>(1, count).RowSpan(0);
+  auto texts = exec_.workspace.Matrix<ops::AttentionRows>(1, count).RowSpan(0);
   auto next = texts.begin();
   for (Run& run : runs) {
+    if (run.text->TakesAllNext()) {
+      Workspace::Scope of_run(exec_.workspace);
+      AttendInRing(exec_, *run.text->ranks_, *run.text->policy().ring(), geometry_.shape,
+                   geometry_.alibi, *run.cache, layer, SourcesOf(run, run.rows, layer, input),
+                   input.sink_logits, out);
+      continue;
+    }
     const auto take = [&](int64_t begin, int64_t rows) {
       RowRun part = run.rows;
       part.position += begin;
@@ -318,6 +326,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
     if (together > 0) take(0, together);
     for (int64_t row = together; row < run.rows.rows; ++row) take(row, 1);
   }
+  texts = texts.first(static_cast<size_t>(next - texts.begin()));
   ops::Attention(exec_, geometry_.shape, geometry_.alibi, texts, input.sink_logits, out);
   const auto ranks_of = [&](const ops::AttentionRows& rows) {
     return rows.states == nullptr ? nullptr : RunWithRow(rows.first_row).text->ranks_.get();

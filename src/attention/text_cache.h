@@ -71,6 +71,10 @@ class TextCache {
   int64_t limit_tokens() const { return policy_->limit_tokens(); }
   // A step may bring so many tokens at most.
   int64_t MostNext() const { return policy_->Reads(length()).end - length(); }
+  // Whether it brings them all, since other ranks wait for them.
+  bool TakesAllNext() const {
+    return policy_->ring() != nullptr && length() < policy_->ring()->context;
+  }
 
   // As AttentionPolicy has it; 0 in the beginning, and no answer.
   void AskFrom(int64_t position, int64_t answer = INT64_MAX);

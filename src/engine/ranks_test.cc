@@ -91,6 +91,55 @@ TEST(Ranks, GuessTogether) {
   }
 }
 
+// The context is read exactly, so it is dense attention that they repeat.
+TEST(Ranks, InARingAnswerAsDenseDoes) {
+  GenerateOptions options = Greedy(20, 30);
+  options.top_logprobs = 0;
+  struct Case {
+    int64_t tokens;
+    const char* kv_type;
+    double error;  // of the answer alone: what is stored is rounded
+  };
+  for (const Case& one_case :
+       {Case{990, "f32", 1e-4}, Case{650, "bf16", 2e-2}, Case{287, "int8", 2e-2}}) {
+    const Tokens prompt = Prompt(1, one_case.tokens);
+    const SessionOptions dense = {.kv_type = one_case.kv_type};
+    const GenerateResult alone =
+        Engine(kTiny, {.threads = 1}).NewSession(dense).Generate(prompt, options);
+    SessionOptions ring = dense;
+    ring.prefill = "ring:chunk=64";
+    for (const int ranks : {1, 2, 3, 4}) {
+      const auto outcomes = Generate(
+          ranks, prompt, [&](int) { return options; }, ring);
+      for (const Outcome& one : outcomes) {
+        ASSERT_EQ(one.error, "");
+        EXPECT_EQ(one.result.tokens, alone.tokens) << ranks << " ranks, " << one_case.kv_type;
+        for (size_t i = 0; i < alone.logprobs.size(); ++i) {
+          EXPECT_NEAR(one.result.logprobs[i].logprob, alone.logprobs[i].logprob, one_case.error);
+          EXPECT_EQ(one.result.logprobs[i].logprob, outcomes[0].result.logprobs[i].logprob);
+        }
+      }
+    }
+  }
+}
+
+TEST(Ranks, OneThatEndsWhileARingReadsEndsAll) {
+  const SessionOptions ring = {.prefill = "ring:chunk=64", .kv_type = "f32"};
+  const auto options = [](int rank) {
+    GenerateOptions asked = Greedy(20);
+    if (rank == 1) {
+      asked.on_progress = [](const PromptProgress& progress) {
+        if (progress.done_tokens >= 300) Throw(ErrorKind::kInput, "enough");
+      };
+    }
+    return asked;
+  };
+  const auto outcomes = Generate(3, Prompt(2, 990), options, ring);
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(outcomes[static_cast<size_t>(rank)].error, HasSubstr("rank 1 has ended"));
+  }
+}
+
 // What the others would have drawn, or taken for the question, does not matter.
 TEST(Ranks, TheFirstChooses) {
   const auto outcomes = Generate(2, Prompt(2, 200), [](int rank) {

@@ -220,8 +220,7 @@ void Scheduler::GatherParts() {
   parts_.clear();
   int64_t left = step_tokens_;
   const auto add = [&](const std::shared_ptr<Request>& request, int64_t most) {
-    const int64_t rows =
-        std::min({most, request->sequence().next(), request->plan().chunk_tokens()});
+    const int64_t rows = request->sequence().NextOf(std::min(most, request->plan().chunk_tokens()));
     if (!MakeRoom(request, rows)) return;
     parts_.push_back({.request = request, .rows = rows});
     left -= rows;

@@ -21,6 +21,10 @@ struct Sequence {
   int64_t pending() const { return static_cast<int64_t>(tokens.size()) - cache->length(); }
   // Of those the ones up to where a rank passes over what others keep.
   int64_t next() const { return std::min(pending(), cache->MostNext()); }
+  // Of those the ones that come in a step of at most so many, unless they come together.
+  int64_t NextOf(int64_t most) const {
+    return cache->TakesAllNext() ? next() : std::min(most, next());
+  }
 };
 
 }  // namespace godwit

@@ -86,6 +86,12 @@ class Attender {
 
   void Clear(int64_t rows, float* states) const { ClearStates(shape_.head_dim, rows, states); }
 
+  // Those with which the sums of the block's rows begin.
+  void Begin(const AttentionRows& text, const RowBlock& block, float* states) const {
+    if (text.before == nullptr) return Clear(block.rows(), states);
+    std::copy_n(text.before + FirstState(text, block), block.rows() * stride_, states);
+  }
+
   void Merge(const float* from, int64_t rows, float* into) const {
     MergeStates(exec_.kernels, shape_.head_dim, rows, from, into);
   }
@@ -176,8 +182,7 @@ class Attender {
   void Finish(const AttentionRows& text, const RowBlock& block, float* states,
               MatrixView<float> out) const {
     if (text.states != nullptr) {
-      const int64_t first = block.kv_head * RowsPerHead(text) + block.begin;
-      std::copy_n(states, block.rows() * stride_, text.states + first * stride_);
+      std::copy_n(states, block.rows() * stride_, text.states + FirstState(text, block));
       return;
     }
     for (int64_t row = block.begin; row < block.end; ++row) {
@@ -190,6 +195,11 @@ class Attender {
   }
 
  private:
+  // Of the block, among the floats of the text's states.
+  int64_t FirstState(const AttentionRows& text, const RowBlock& block) const {
+    return (block.kv_head * RowsPerHead(text) + block.begin) * stride_;
+  }
+
   // next_tile: whose memory is fetched meanwhile; -1: none.
   void FoldTile(const AttentionRows& text, const AttentionSource& source,
                 const KernelQueries& queries, const RowBlock& block, const TilePart& part,
@@ -286,7 +296,7 @@ const Job& JobOf(std::span<const Job> jobs, int64_t task, int64_t Job::*first) {
 
 void RunBlock(const Exec& exec, const Attender& attender, const AttentionRows& text,
               const RowBlock& block, const Scratch& scratch, MatrixView<float> out) {
-  attender.Clear(block.rows(), scratch.total);
+  attender.Begin(text, block, scratch.total);
   for (const AttentionSource& source : text.sources) {
     const StretchRun run = attender.Stretches(text, source, block);
     if (run.count() == 0) continue;
@@ -390,15 +400,16 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
                scratch, out);
     }
   });
-  exec.Parallel(shared_heads, [&](int64_t merge) {
+  exec.Parallel(shared_heads, [&](int64_t merge, int worker) {
     const Job& job = JobOf(jobs, merge, &Job::first_head);
     const int64_t head = merge - job.first_head;
-    const int64_t rows = attender.RowsPerHead(*job.text);
-    float* total = states_of(job, head * job.tasks_per_head);
-    for (int64_t i = 1; i < job.tasks_per_head; ++i) {
-      attender.Merge(states_of(job, head * job.tasks_per_head + i), rows, total);
+    const RowBlock all{head, 0, attender.RowsPerHead(*job.text)};
+    float* const total = Scratch::In(shape.head_dim, memory.Row(worker)).total;
+    attender.Begin(*job.text, all, total);
+    for (int64_t i = 0; i < job.tasks_per_head; ++i) {
+      attender.Merge(states_of(job, head * job.tasks_per_head + i), all.rows(), total);
     }
-    attender.Finish(*job.text, {head, 0, rows}, total, out);
+    attender.Finish(*job.text, all, total, out);
   });
 }
 

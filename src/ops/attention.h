@@ -123,6 +123,10 @@ struct AttentionRows {
   // Null, or where the rows' states (attention_state.h) go instead of to `out`, for who merges them
   // with those over other keys: [rows * heads, StateStride(head_dim)], in head-major order.
   float* states = nullptr;
+  // Null, or the rows' states over other keys, likewise, with which their sums begin: the bits are
+  // those of one call over all keys, where the stretches of these follow those of the others. May
+  // be the memory of `states`.
+  const float* before = nullptr;
 };
 
 struct AttentionShape {

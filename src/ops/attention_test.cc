@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "ops/attention_state.h"
 #include "ops/test_support.h"
 #include "tensor/buffer.h"
 
@@ -594,6 +595,37 @@ TEST_P(AttentionTest, TilesThatAreGoneAreNotLookedFor) {
   const auto expected = run();
   cache.Drop(2, 3 * kStretchTiles - 2);
   EXPECT_EQ(run(), expected);
+}
+
+// Keys that come by in parts of whole stretches, by rows that are deep and rows that are wide.
+TEST_P(AttentionTest, SumsGoOnWhereOthersEnded) {
+  constexpr int64_t kContext = 5 * kStretchTokens;
+  const AttentionShape shape = MakeShape(4, 2, 20);
+  Cache cache(shape, DType::kF32, kContext, 28);
+  cache.WriteRandom(0, kContext);
+  const Queries queries(shape, 50, 29);
+  const std::vector<float> sinks = {1, 2, -1, 0};
+  for (const int64_t tokens : {3, 50}) {
+    const GappedMatrix q = queries.HeadMajor(0, tokens);
+    const AttentionSource all{.kv = cache.View(), .q = q.view()};
+    AttentionRows rows{
+        .first_row = 0, .rows = tokens, .position = kContext - tokens, .sources = {&all, 1}};
+    const auto expected = Run(On(three_), shape, {&rows, 1}, tokens, sinks);
+    std::vector<float> states(
+        static_cast<size_t>(tokens * shape.heads * StateStride(shape.head_dim)));
+    ClearStates(shape.head_dim, tokens * shape.heads, states.data());
+    rows.before = states.data();
+    std::vector<float> out;
+    for (const int64_t end : {1, 3, 5}) {
+      AttentionSource part = all;
+      part.visible = {.begin = end == 1 ? 0 : (end - 2) * kStretchTokens,
+                      .end = end * kStretchTokens};
+      rows.sources = {&part, 1};
+      rows.states = end < 5 ? states.data() : nullptr;
+      out = Run(On(three_), shape, {&rows, 1}, tokens, sinks);
+    }
+    EXPECT_EQ(out, expected) << tokens;
+  }
 }
 
 TEST_P(AttentionTest, StopsWhenCancelledOrUnsupported) {

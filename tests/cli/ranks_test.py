@@ -15,6 +15,7 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "s
 TEXT = "Once upon a time there was a small bird. " * 12
 RUN = ["run", "-m", TINY, "-t", "1", "--temp", "0", "--ignore-eos", "-n", "12", "-f", "-"]
 STAR = [*RUN, "--prefill", "star:block=32"]
+RING = [*RUN, "--prefill", "ring:chunk=64"]
 
 
 class RanksTest(CliTest):
@@ -36,9 +37,9 @@ class MpiTest(CliTest):
         # a sanitizer then cannot even name.
         return super().environment(ASAN_OPTIONS="detect_leaks=0", **variables)
 
-    def ranks(self, count, *arguments):
+    def ranks(self, count, *arguments, text=TEXT):
         return subprocess.run([*MPIRUN, "-n", str(count), BINARY, *map(str, arguments)],
-                              input=TEXT.encode(), capture_output=True, check=False,
+                              input=text.encode(), capture_output=True, check=False,
                               env=self.environment(), timeout=120)
 
     def test_ranks_say_what_one_says(self):
@@ -49,9 +50,22 @@ class MpiTest(CliTest):
             # mpirun gives rank 0 a terminal, on which a line is ended.
             self.assertEqual(result.stdout.decode().rstrip("\r\n"), alone)
 
+    def test_ranks_in_a_ring_say_what_dense_attention_says(self):
+        text = TEXT * 3
+        self.assertEqual(self.ok(*RING, stdin=text), self.ok(*RUN, stdin=text))
+        for kv_type in ("f32", "int8"):
+            dense = self.ok(*RUN, "--kv-type", kv_type, stdin=text)
+            for count in (2, 3):
+                result = self.ranks(count, *RING, "--kv-type", kv_type, text=text)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(result.stdout.decode().rstrip("\r\n"), dense)
+
     def test_what_ranks_cannot_do_is_said_once(self):
         for arguments, sentence in [
-                (RUN, "read by blocks"),
+                (RUN, "with prefill ring or star"),
+                ([*RING, "--kv", "blocks"], "only dense does"),
+                ([*RING, "--query-tokens", "60"], "too short for 2 ranks"),
+                ([*RUN, "--prefill", "ring:chunk=65"], "a multiple of 64 tokens"),
                 ([*STAR, "--kv", "sinks:4+60"], "only dense and blocks"),
                 ([*STAR, "--kv", "blocks:snapkv"], "blocks with preselect_block"),
                 ([*STAR, "-c", "20"], "the context holds 20"),

@@ -8,12 +8,18 @@
 #include "attention/policies/token_count.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "kernels/kernel_table.h"
 
 namespace godwit {
 namespace {
 
-constexpr std::string_view kWindow = "window:", kStar = "star", kStarWith = "star:";
+constexpr std::string_view kWindow = "window:", kStar = "star", kStarWith = "star:", kRing = "ring",
+                           kRingWith = "ring:chunk=";
 constexpr int64_t kUsualBlock = 32 << 10;
+// Enough rows for a key that what it takes to send it is little beside what it takes to attend to
+// it (docs/papers/ring-attention.md), and a round is soon over.
+constexpr int64_t kUsualChunk = 2 << 10;
+constexpr int64_t kMostChunk = 1 << 20;  // as of what is read otherwise
 
 // "block=N", "anchor=N", "overlap=N", "tail=N", any of them.
 PrefillSpec ParseStar(std::string_view settings) {
@@ -57,9 +63,24 @@ PrefillSpec ParseStar(std::string_view settings) {
   return spec;
 }
 
+PrefillSpec ParseRing(std::string_view spec) {
+  if (spec == kRing) return {.ring = kUsualChunk};
+  std::optional<int64_t> chunk;
+  if (spec.starts_with(kRingWith)) chunk = ParseTokenCount(spec.substr(kRingWith.size()));
+  if (!chunk || *chunk < 1 || *chunk > kMostChunk || *chunk % kernels::kTileTokens != 0) {
+    Throw(
+        ErrorKind::kInput,
+        "ring is ring:chunk=N with a multiple of {} tokens, up to {} (for example ring:chunk=4K), "
+        "not {}",
+        kernels::kTileTokens, kMostChunk, Quote(spec));
+  }
+  return {.ring = *chunk};
+}
+
 }  // namespace
 
 std::string PrefillSpec::ToString() const {
+  if (ring > 0) return fmt::format("{}{}", kRingWith, ring);
   if (!star()) return fmt::format("{}{}", kWindow, window - 1);
   return fmt::format("{}block={},anchor={}{}{}", kStarWith, block, anchor,
                      overlap > 0 ? fmt::format(",overlap={}", overlap) : "",
@@ -67,6 +88,7 @@ std::string PrefillSpec::ToString() const {
 }
 
 std::string PrefillSpec::Explain() const {
+  if (ring > 0) return fmt::format("ranks together, {} tokens of each at a time", ring);
   if (!star()) return fmt::format("a window: each token sees the {} before it", window - 1);
   return fmt::format(
       "blocks of {} tokens: each token sees those before it in its own{}, and the first {} of the "
@@ -78,6 +100,7 @@ std::string PrefillSpec::Explain() const {
 PrefillSpec ParsePrefill(std::string_view spec) {
   if (spec == kStar) return ParseStar("");
   if (spec.starts_with(kStarWith)) return ParseStar(spec.substr(kStarWith.size()));
+  if (spec.starts_with(kRing)) return ParseRing(spec);
   std::optional<int64_t> window;
   if (spec.starts_with(kWindow)) window = ParseTokenCount(spec.substr(kWindow.size()));
   if (!window || *window < 1) {

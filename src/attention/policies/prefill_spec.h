@@ -1,4 +1,5 @@
-// What "window:64" and "star:block=32K,anchor=8K" say: how the context of a text is read.
+// What "window:64", "star:block=32K,anchor=8K" and "ring:chunk=2K" say: how the context of a text
+// is read.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 namespace godwit {
 
 inline constexpr std::string_view kPrefillUsage =
-    "window:W or star[:block=N,anchor=N,overlap=N,tail=N]";
+    "window:W, star[:block=N,anchor=N,overlap=N,tail=N] or ring[:chunk=N]";
 
 // A row of the context sees the first `anchor` tokens of the text, and of its own block of so many
 // positions, and the `overlap` before it, the last `window` up to itself. The last `tail` rows of
@@ -19,6 +20,8 @@ struct PrefillSpec {
   int64_t anchor = 0;   // at most a block
   int64_t overlap = 0;  // likewise
   int64_t tail = 0;
+  // Or, if not 0, it sees all before it, and ranks read so many tokens each at a time.
+  int64_t ring = 0;
 
   bool star() const { return block != INT64_MAX; }
   // As --prefill spells it.

@@ -39,6 +39,19 @@ TEST(PrefillSpecTest, SaysWhatARowOfTheContextSees) {
   EXPECT_THAT(tailed.Explain(), HasSubstr("the last 1024 of the context"));
 }
 
+TEST(PrefillSpecTest, SaysHowManyTokensRanksReadTogether) {
+  EXPECT_EQ(ParsePrefill("ring").ring, 2048);
+  const PrefillSpec ring = ParsePrefill("ring:chunk=4K");
+  EXPECT_EQ(ring.ring, 4096);
+  EXPECT_FALSE(ring.star());
+  EXPECT_EQ(ring.ToString(), "ring:chunk=4096");
+  for (const char* spec : {"ring:", "ring:4K", "ring:chunk=", "ring:chunk=0", "ring:chunk=100",
+                           "ring:chunk=2M", "rings"}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ParsePrefill(spec); }),
+                HasSubstr(fmt::format("not \"{}\"", spec)));
+  }
+}
+
 TEST(PrefillSpecTest, RefusesWhatIsNoWindow) {
   for (const char* spec : {"", "window", "window:", "window:0", "window:-1", "window:4+4",
                            "window:1x", "window:K", "dense", "sinks:4+4", "64", "stars"}) {

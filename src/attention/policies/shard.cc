@@ -136,9 +136,11 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
   const int ranks = options.ranks->size();
   const PrefillSpec spec = options.prefill.empty() ? PrefillSpec() : ParsePrefill(options.prefill);
   if (!spec.star()) {
-    Throw(ErrorKind::kInput,
-          "{} ranks share a context that is read by blocks: with prefill star, not {}", ranks,
-          options.prefill.empty() ? "as one text" : "by " + spec.ToString());
+    Throw(
+        ErrorKind::kInput,
+        "{} ranks share a context that they read together or by blocks: with prefill ring or star, "
+        "not {}",
+        ranks, options.prefill.empty() ? "as one text" : "by " + spec.ToString());
   }
   if (spec.overlap > 0) {
     Throw(
@@ -174,7 +176,8 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
   if (std::ranges::any_of(geometry.windows, [](int64_t window) { return window != 0; })) {
     Throw(
         ErrorKind::kUnsupported,
-        "a model with a sliding window of its own sees across blocks, which {} ranks do not share",
+        "a model with a sliding window of its own sees across blocks, which {} ranks do not share: "
+        "with prefill ring they do",
         ranks);
   }
   return std::make_unique<ShardPolicy>(options.ranks->rank(), ranks, spec, unit, std::move(alone));

@@ -175,9 +175,10 @@ void AddPrefillFlag(CommandLine& line, SessionOptions& options) {
             .help = "how all of a prompt but its question is read: by window:W each token sees the "
                     "W before it, by star its block and the anchor, the first tokens of the text; "
                     "--kv still says what is kept, and what the question and the answer see of it; "
-                    "another result, in less time",
+                    "another result, in less time; by ring the ranks of mpirun read together, and "
+                    "each token sees all before it",
             .fallback = "as --kv has it",
-            .choices = {"window:W", "star:block=N,anchor=N,overlap=N,tail=N"}},
+            .choices = {"window:W", "star:block=N,anchor=N,overlap=N,tail=N", "ring:chunk=N"}},
            [&options](const std::string& value) {
              ParsePrefill(value);
              options.prefill = value;

@@ -1,0 +1,127 @@
+#include "attention/policies/ring.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "attention/ring_layout.h"
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kTileTokens;
+
+class RingPolicy : public AttentionPolicy {
+ public:
+  RingPolicy(int rank, int ranks, int64_t chunk, std::unique_ptr<AttentionPolicy> alone)
+      : rank_(rank), layout_{.ranks = ranks, .chunk = chunk}, alone_(std::move(alone)) {}
+
+  std::string name() const override { return alone_->name(); }
+  std::string Explain() const override {
+    return fmt::format(
+        "{} Its context is read by {} ranks together and spread over them, {} tokens of each at a "
+        "time.",
+        alone_->Explain(), layout_.ranks, layout_.chunk);
+  }
+  int64_t limit_tokens() const override { return alone_->limit_tokens(); }
+  int64_t most_kept() const override { return alone_->most_kept(); }
+  ops::KvRange Forgotten(int64_t length) const override { return alone_->Forgotten(length); }
+  int64_t SeenKeys(int64_t layer, int64_t position) const override {
+    return alone_->SeenKeys(layer, position);
+  }
+  bool tells_question() const override { return true; }
+
+  void AskFrom(int64_t position, int64_t answer) override {
+    if (position < layout_.ranks * kTileTokens) {
+      Throw(ErrorKind::kInput,
+            "a context of {} tokens is too short for {} ranks, of which each reads {} at least: "
+            "let there be fewer",
+            position, layout_.ranks, kTileTokens);
+    }
+    layout_.context = position;
+    mine_.clear();
+    for (int64_t round = 0; round < layout_.rounds(); ++round) {
+      const auto [begin, end] = layout_.Chunk(round, rank_);
+      for (int64_t p = begin; p < end; p += kTileTokens) {
+        mine_.push_back({.tile = p / kTileTokens,
+                         .begin = 0,
+                         .end = static_cast<int32_t>(std::min(kTileTokens, end - p))});
+      }
+    }
+    alone_->AskFrom(position, answer);
+  }
+
+  ops::KvRange Reads(int64_t length) const override {
+    if (length >= layout_.context) return {length, INT64_MAX};
+    const int64_t round = layout_.RoundOf(length);
+    const ops::KvRange chunk = layout_.Chunk(round, rank_);
+    if (length < chunk.end) return {std::max(length, chunk.begin), chunk.end};
+    if (round + 1 == layout_.rounds()) return {layout_.context, INT64_MAX};
+    return layout_.Chunk(round + 1, rank_);
+  }
+  int64_t merged_from() const override { return layout_.context; }
+  const RingLayout* ring() const override { return &layout_; }
+
+  void Plan(const RowRun& run) override { alone_->Plan(run); }
+  Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
+    const Looks all = alone_->Select(run, layer, queries);
+    if (run.position < layout_.context) return all;
+    const auto heads = static_cast<size_t>(run.cache->layout().kv_heads);
+    lists_.assign(heads, mine_);
+    Looks here;
+    here.AddRead(all.read_bytes());
+    for (Look look : all.span()) {
+      const int64_t begin = look.visible.begin;
+      if (rank_ + 1 == layout_.ranks) {
+        look.visible.begin = std::max(begin, layout_.context);
+        here.Add(look);
+        look.visible.begin = begin;
+      }
+      look.parts = lists_;
+      look.visible.end = std::min(look.visible.end, layout_.context);
+      here.Add(look);
+    }
+    return here;
+  }
+
+  void Accept(int64_t length, std::span<const int64_t> path) override {
+    alone_->Accept(length, path);
+  }
+  void Truncate(int64_t length) override { alone_->Truncate(length); }
+  // Another question would move the chunks to other ranks.
+  int64_t GoesBackTo(int64_t /*length*/, int64_t /*answer*/) const override { return 0; }
+  int64_t bytes() const override { return alone_->bytes(); }
+
+  std::unique_ptr<AttentionPolicy> Fork() const override {
+    auto fork = std::make_unique<RingPolicy>(rank_, static_cast<int>(layout_.ranks), layout_.chunk,
+                                             alone_->Fork());
+    fork->layout_ = layout_;
+    fork->mine_ = mine_;
+    return fork;
+  }
+
+ private:
+  int64_t rank_;
+  RingLayout layout_;
+  std::unique_ptr<AttentionPolicy> alone_;
+  std::vector<ops::TilePart> mine_;                    // of the context
+  std::vector<std::span<const ops::TilePart>> lists_;  // the same for every KV head
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionPolicy> MakeRingPolicy(const PolicyOptions& options,
+                                                const PrefillSpec& spec,
+                                                std::unique_ptr<AttentionPolicy> alone) {
+  if (options.spec != "dense") {
+    Throw(ErrorKind::kUnsupported,
+          "{} ranks that read a context by {} hold chunks of it here and there: the KV policy "
+          "\"{}\" does not work there, only dense does",
+          options.ranks->size(), spec.ToString(), options.spec);
+  }
+  return std::make_unique<RingPolicy>(options.ranks->rank(), options.ranks->size(), spec.ring,
+                                      std::move(alone));
+}
+
+}  // namespace godwit

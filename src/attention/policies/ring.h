@@ -1,0 +1,25 @@
+// A text whose context several ranks read together, and each keeps a part: what every token sees,
+// and gets, is what it would on one host.
+//
+// Exact context parallelism (Ring Attention, arXiv 2310.01889; passing keys and values, arXiv
+// 2411.01783). The ranks read a chunk each of every round (attention/ring_layout.h), for which keys
+// and values go to all of them (attention/ring.h). The question and the answer go through all
+// ranks; each shows them its chunks, and the last one their own keys, too.
+#pragma once
+
+#include <memory>
+
+#include "attention/geometry.h"
+#include "attention/make_policy.h"
+#include "attention/policies/prefill_spec.h"
+#include "attention/policy.h"
+
+namespace godwit {
+
+// alone: how the text would be read and asked on one host, "dense"; throws Error(kUnsupported) for
+// another. The policy's AskFrom throws Error(kInput) for fewer tiles than ranks.
+std::unique_ptr<AttentionPolicy> MakeRingPolicy(const PolicyOptions& options,
+                                                const PrefillSpec& spec,
+                                                std::unique_ptr<AttentionPolicy> alone);
+
+}  // namespace godwit

@@ -1,0 +1,163 @@
+#include "attention/ring.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <future>
+#include <memory>
+
+#include "ops/attention_state.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kTileTokens;
+
+// Of one rank: MPI copies what it sends and receives.
+constexpr int64_t kMostFrame = int64_t{4} << 20;
+
+// Where a group of rounds comes to lie in memory.
+struct Landing {
+  std::span<std::byte> pages;         // of all ranks, frame after frame, rank after rank
+  std::span<const std::byte*> tiles;  // of the group, in order
+  std::span<std::byte> frame;         // that is sent
+  int64_t first_tile = 0;
+  int64_t count = 0;
+};
+
+class Ring {
+ public:
+  Ring(const Exec& exec, Communicator& ranks, const RingLayout& layout, const KvCache& cache,
+       int64_t layer, int64_t round)
+      : exec_(exec),
+        ranks_(ranks),
+        layout_(layout),
+        view_(cache.View(layer)),
+        round_(round),
+        page_bytes_(cache.layout().kv_heads * cache.layout().head_bytes()),
+        frame_pages_(std::max<int64_t>(1, kMostFrame / page_bytes_)) {}
+
+  int64_t groups() const { return round_ / layout_.rounds_in_group() + 1; }
+
+  Landing NewLanding() const {
+    const int64_t tiles = Tiles(FirstRound(0), LastRound(0)) + layout_.ranks;  // the last chunk's
+    const int64_t pages = layout_.ranks * PagesOfRank(FirstRound(0), LastRound(0));
+    return {.pages = exec_.workspace.Matrix<std::byte>(1, pages * page_bytes_).RowSpan(0),
+            .tiles = exec_.workspace.Matrix<const std::byte*>(1, tiles).RowSpan(0),
+            .frame = exec_.workspace.Matrix<std::byte>(1, frame_pages_ * page_bytes_).RowSpan(0)};
+  }
+
+  // Sends this rank's pages of a group, and lists those of all.
+  void Fetch(int64_t group, Landing& landing) const {
+    const int64_t first = FirstRound(group), last = LastRound(group);
+    landing.first_tile = layout_.Begin(first) / kTileTokens;
+    landing.count = Tiles(first, last);
+    std::ranges::fill(landing.tiles, nullptr);
+    const int64_t pages = PagesOfRank(first, last);
+    int64_t round = first, tile = 0;  // where the rank's next page lies
+    for (int64_t begin = 0; begin < pages; begin += frame_pages_) {
+      const int64_t count = std::min(frame_pages_, pages - begin);
+      std::byte* const frame = landing.pages.data() + begin * layout_.ranks * page_bytes_;
+      for (int64_t i = 0; i < count; ++i, ++tile) {
+        if (tile == layout_.SharedBy(round) / kTileTokens) {
+          ++round;
+          tile = 0;
+        }
+        for (int64_t rank = 0; rank < layout_.ranks; ++rank) {
+          const int64_t at = layout_.Chunk(round, rank).begin / kTileTokens + tile;
+          landing.tiles[Index(at - landing.first_tile)] = frame + (rank * count + i) * page_bytes_;
+          if (rank == ranks_.rank()) {
+            std::copy_n(view_.Keys(0, at), page_bytes_, landing.frame.data() + i * page_bytes_);
+          }
+        }
+      }
+      ranks_.AllGather(landing.frame.first(Index(count * page_bytes_)),
+                       {frame, Index(layout_.ranks * count * page_bytes_)}, exec_.cancel);
+    }
+    // What nobody is sent: the end of the last rank's last chunk.
+    const ops::KvRange mine = layout_.Chunk(last, ranks_.rank());
+    for (int64_t at = (mine.begin + layout_.SharedBy(last)) / kTileTokens;
+         at * kTileTokens < mine.end; ++at) {
+      landing.tiles[Index(at - landing.first_tile)] = view_.Keys(0, at);
+    }
+  }
+
+  ops::KvView View(const Landing& landing) const {
+    ops::KvView view = view_;
+    view.pages = landing.tiles.data();
+    view.page_stride = 1;
+    view.slots = landing.count;
+    view.dropped_begin = 0;
+    view.dropped_end = landing.first_tile;
+    return view;
+  }
+
+ private:
+  static size_t Index(int64_t i) { return static_cast<size_t>(i); }
+  int64_t FirstRound(int64_t group) const { return group * layout_.rounds_in_group(); }
+  int64_t LastRound(int64_t group) const { return std::min(FirstRound(group + 1) - 1, round_); }
+  // In these rounds: of the text, and those that a rank sends.
+  int64_t Tiles(int64_t first, int64_t last) const {
+    return PagesFor(layout_.Chunk(last, layout_.ranks - 1).end - layout_.Begin(first));
+  }
+  int64_t PagesOfRank(int64_t first, int64_t last) const {
+    int64_t tokens = 0;
+    for (int64_t round = first; round <= last; ++round) tokens += layout_.SharedBy(round);
+    return tokens / kTileTokens;
+  }
+
+  const Exec& exec_;
+  Communicator& ranks_;
+  const RingLayout& layout_;
+  ops::KvView view_;
+  int64_t round_;
+  int64_t page_bytes_;
+  int64_t frame_pages_;
+};
+
+}  // namespace
+
+void AttendInRing(const Exec& exec, Communicator& ranks, const RingLayout& layout,
+                  const ops::AttentionShape& shape, const ops::Alibi& alibi, const KvCache& cache,
+                  int64_t layer, const ops::AttentionRows& rows, std::span<const float> sink_logits,
+                  MatrixView<float> out) {
+  Workspace::Scope scope(exec.workspace);
+  const Ring ring(exec, ranks, layout, cache, layer, layout.RoundOf(rows.position));
+  const int64_t states = rows.rows * shape.heads;
+  ops::AttentionRows part = rows;
+  part.states = exec.workspace.Matrix<float>(states, ops::StateStride(shape.head_dim)).data;
+  ops::ClearStates(shape.head_dim, states, part.states);
+  part.before = part.states;
+  const auto sources =
+      exec.workspace.Matrix<ops::AttentionSource>(1, std::ssize(rows.sources)).RowSpan(0);
+  part.sources = sources;
+  std::array<Landing, 2> landings{ring.NewLanding(), ring.NewLanding()};
+  const auto fetch = [&](int64_t group) {
+    Landing& landing = landings[static_cast<size_t>(group % 2)];
+    return std::async(std::launch::async, [&ring, &landing, group] { ring.Fetch(group, landing); });
+  };
+  // Whatever goes wrong here, it ends before the memory goes.
+  std::future<void> fetched = fetch(0);
+  for (int64_t group = 0; group < ring.groups(); ++group) {
+    fetched.get();
+    const Landing& landing = landings[static_cast<size_t>(group % 2)];
+    if (group + 1 < ring.groups()) {
+      fetched = fetch(group + 1);
+    } else {
+      part.states = nullptr;
+    }
+    const int64_t begin = landing.first_tile * kTileTokens;
+    const int64_t end = begin + landing.count * kTileTokens;
+    for (size_t i = 0; i < sources.size(); ++i) {
+      assert(rows.sources[i].parts.empty());
+      ops::AttentionSource& source = *std::construct_at(&sources[i], rows.sources[i]);
+      source.kv = ring.View(landing);
+      source.visible.begin = std::max(source.visible.begin, begin);
+      source.visible.end = std::min(source.visible.end, end);
+    }
+    ops::Attention(exec, shape, alibi, {&part, 1}, sink_logits, out);
+  }
+}
+
+}  // namespace godwit

@@ -1,0 +1,33 @@
+// Exact attention of a context that several ranks read together: every rank attends with its own
+// rows to the keys of all.
+//
+// The keys and values of all ranks come by in the order of the text, a group of rounds at a time
+// (ring_layout.h), as they are stored: while the cores attend to one group, a thread fetches the
+// next. Groups consist of whole stretches, and the rows' states go from one to the next, so a row
+// gets the bits that it gets where one machine holds all (ops::AttentionRows::before).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "attention/ring_layout.h"
+#include "dist/communicator.h"
+#include "kv/kv_cache.h"
+#include "ops/alibi.h"
+#include "ops/attention.h"
+#include "ops/exec.h"
+#include "tensor/view.h"
+
+namespace godwit {
+
+// rows: of one chunk of this rank, all of it, whose keys lie in `cache`; its sources are ranges of
+// positions over `cache`, which is put in place of what each group holds. Every rank calls this for
+// its chunk of the same round. out, sink_logits: as ops::Attention has them. A token's key and
+// value go to all other ranks once in its own round and once in every later one. Throws what the
+// communicator does, and Error(kCancelled).
+void AttendInRing(const Exec& exec, Communicator& ranks, const RingLayout& layout,
+                  const ops::AttentionShape& shape, const ops::Alibi& alibi, const KvCache& cache,
+                  int64_t layer, const ops::AttentionRows& rows, std::span<const float> sink_logits,
+                  MatrixView<float> out);
+
+}  // namespace godwit

@@ -1,0 +1,51 @@
+// Where the tokens of a context lie that several ranks read together, each of them its own.
+//
+// The context is cut into rounds of ranks x chunk tokens, and a round into a chunk for every rank,
+// in order: one step of the model reads it, on all ranks at once. A chunk consists of whole tiles.
+// The last round has smaller chunks, and the few tokens that fill no tile for each rank join the
+// last rank's last chunk. So every rank has rows in every round.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "kernels/kernel_table.h"
+#include "ops/attention.h"
+
+namespace godwit {
+
+struct RingLayout {
+  int64_t ranks = 1;
+  int64_t chunk = 0;    // of a rank, a multiple of kTileTokens
+  int64_t context = 0;  // tokens, at least a tile for every rank
+
+  int64_t rounds() const { return full_rounds() + (last_chunk() > 0 ? 1 : 0); }
+  int64_t RoundOf(int64_t position) const {
+    return std::min(position / (ranks * chunk), rounds() - 1);
+  }
+  int64_t Begin(int64_t round) const { return round * ranks * chunk; }
+  // Tokens of a rank in that round that all others are sent, in whole tiles.
+  int64_t SharedBy(int64_t round) const { return round < full_rounds() ? chunk : last_chunk(); }
+  // What a rank reads in that round.
+  ops::KvRange Chunk(int64_t round, int64_t rank) const {
+    const int64_t begin = Begin(round) + rank * SharedBy(round);
+    const bool last = round == rounds() - 1 && rank == ranks - 1;
+    return {begin, last ? context : begin + SharedBy(round)};
+  }
+  // Rounds that together consist of whole stretches: attention over so many after so many adds up
+  // in the order of attention over all.
+  int64_t rounds_in_group() const {
+    constexpr int64_t kStretch = ops::kStretchTiles * kernels::kTileTokens;
+    return kStretch / std::gcd(kStretch, ranks * chunk);
+  }
+
+ private:
+  int64_t full_rounds() const { return context / (ranks * chunk); }
+  int64_t last_chunk() const {
+    const int64_t tokens = context % (ranks * chunk);
+    return tokens / (ranks * kernels::kTileTokens) * kernels::kTileTokens;
+  }
+};
+
+}  // namespace godwit

@@ -1,0 +1,184 @@
+// Ranks that read a context together beside one host that reads it alone.
+#include "attention/ring.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "attention/attention_test_support.h"
+#include "dist/local.h"
+
+namespace godwit {
+namespace {
+
+using testing::HasSubstr;
+
+// What the tokens at these positions got: [tokens, layers * heads * head_dim].
+struct Read {
+  std::vector<int64_t> positions;
+  std::vector<float> out;
+  int64_t bytes = 0;
+  int64_t sent_bytes = 0;
+  std::string error;
+};
+
+Read ReadOne(const AttentionGeometry& geometry, const TestText& text, const PolicyOptions& options,
+             int64_t ask_from, int threads) {
+  const auto cache = NewText(geometry, options);
+  cache->AskFrom(ask_from, ask_from);
+  StepRunner runner(threads);
+  Read read;
+  while (cache->length() < options.context) {
+    const int64_t begin = cache->length();
+    const auto rows = RowRange(begin, std::min(begin + cache->MostNext(), options.context));
+    const auto out = runner.Read(*cache, text, rows, options.context);
+    read.positions.insert(read.positions.end(), rows.begin(), rows.end());
+    read.out.insert(read.out.end(), out.begin(), out.end());
+  }
+  read.bytes = cache->Stats().bytes;
+  if (options.ranks != nullptr) read.sent_bytes = options.ranks->sent_bytes();
+  return read;
+}
+
+std::vector<Read> ReadInRing(int ranks, const AttentionGeometry& geometry, const TestText& text,
+                             PolicyOptions options, int64_t chunk, int64_t ask_from,
+                             int threads = 1) {
+  LocalWorld world(ranks);
+  options.prefill = fmt::format("ring:chunk={}", chunk);
+  std::vector<Read> reads(static_cast<size_t>(ranks));
+  std::vector<std::thread> members;
+  for (int rank = 0; rank < ranks; ++rank) {
+    members.emplace_back([&, rank] {
+      PolicyOptions mine = options;
+      mine.ranks = world.Rank(rank);
+      try {
+        reads[static_cast<size_t>(rank)] = ReadOne(geometry, text, mine, ask_from, threads);
+      } catch (const std::exception& error) {
+        reads[static_cast<size_t>(rank)].error = error.what();
+      }
+    });
+  }
+  for (std::thread& member : members) member.join();
+  return reads;
+}
+
+// The context has the same bits, every token of it on one rank; the question is merged in another
+// order, the same on all ranks.
+void ExpectAsAlone(const std::vector<Read>& reads, const Read& alone, int64_t ask_from) {
+  const int64_t cols = std::ssize(alone.out) / std::ssize(alone.positions);
+  std::vector<int> readers(alone.positions.size());
+  const auto asked = [&](const Read& read) {
+    const auto first = std::ranges::lower_bound(read.positions, ask_from) - read.positions.begin();
+    return std::vector<float>(read.out.begin() + first * cols, read.out.end());
+  };
+  const auto expected = asked(alone), answer = asked(reads[0]);
+  for (const Read& read : reads) {
+    ASSERT_EQ(read.error, "");
+    for (size_t i = 0; i < read.positions.size(); ++i) {
+      const int64_t p = read.positions[i];
+      ++readers[static_cast<size_t>(p)];
+      const auto mine = read.out.begin() + static_cast<int64_t>(i) * cols;
+      if (p < ask_from) {
+        ASSERT_TRUE(std::equal(mine, mine + cols, alone.out.begin() + p * cols)) << "token " << p;
+      }
+    }
+    EXPECT_EQ(asked(read), answer);
+  }
+  for (int64_t p = 0; p < ask_from; ++p) ASSERT_EQ(readers[static_cast<size_t>(p)], 1) << p;
+  ASSERT_EQ(answer.size(), expected.size());
+  for (size_t i = 0; i < answer.size(); ++i) ASSERT_NEAR(answer[i], expected[i], 3e-6);
+}
+
+TEST(Ring, EveryTokenGetsTheBitsOfOneHost) {
+  const AttentionGeometry rotary = TestGeometry(4, 2, 16, 8, {0, 100});
+  for (const AttentionGeometry& geometry : {rotary, WithAlibi(rotary, /*in_bf16=*/false)}) {
+    constexpr int64_t kTokens = 2600, kAskFrom = 2590;
+    const TestText text(geometry, kTokens, 6);
+    for (const DType kv_type : {DType::kF32, DType::kBF16, DType::kI8}) {
+      const PolicyOptions options = {.kv_type = kv_type, .context = kTokens};
+      const Read alone = ReadOne(geometry, text, options, kAskFrom, 1);
+      for (const int ranks : {1, 2, 3, 4}) {
+        for (const int64_t chunk : {64, 192, 1024}) {
+          SCOPED_TRACE(fmt::format("{} ranks, chunks of {}", ranks, chunk));
+          const auto reads = ReadInRing(ranks, geometry, text, options, chunk, kAskFrom, 2);
+          ExpectAsAlone(reads, alone, kAskFrom);
+        }
+      }
+    }
+  }
+}
+
+TEST(Ring, ContextsOfAnyLength) {
+  const AttentionGeometry geometry = TestGeometry(2, 1, 16, 16, {0});
+  for (const int64_t ask_from : {192, 193, 255, 383, 384, 385, 575, 576, 577, 767, 768, 1024, 1151,
+                                 1152, 1153, 1300, 1343, 1344}) {
+    SCOPED_TRACE(ask_from);
+    const PolicyOptions options = {.kv_type = DType::kF32, .context = ask_from + 3};
+    const TestText text(geometry, options.context, 7);
+    const Read alone = ReadOne(geometry, text, options, ask_from, 1);
+    ExpectAsAlone(ReadInRing(3, geometry, text, options, 128, ask_from), alone, ask_from);
+  }
+}
+
+// Few rows over many stretches, whose states are merged at the end.
+TEST(Ring, AFewRowsOverALongContext) {
+  const AttentionGeometry geometry = TestGeometry(1, 1, 16, 16, {0});
+  const PolicyOptions options = {.kv_type = DType::kF32, .context = 6200};
+  const TestText text(geometry, options.context, 8);
+  const Read alone = ReadOne(geometry, text, options, 6199, 1);
+  ExpectAsAlone(ReadInRing(2, geometry, text, options, 64, 6199), alone, 6199);
+}
+
+// A rank keeps its own chunks, and sends each of them in its round and in those after it.
+TEST(Ring, CountsWhatItKeepsAndSends) {
+  const AttentionGeometry geometry = TestGeometry(2, 1, 16, 16, {0});
+  const PolicyOptions options = {.kv_type = DType::kI8, .context = 12 * 64 + 1};
+  const TestText text(geometry, options.context, 9);
+  const int64_t page = LayoutOf(geometry, DType::kI8).page_bytes();
+  const auto reads = ReadInRing(3, geometry, text, options, 64, 12 * 64);
+  const int64_t rounds = 4, others = 2;
+  const int64_t packed_states = geometry.shape.heads * (geometry.shape.head_dim + 2) * 4;
+  for (const Read& read : reads) {
+    ASSERT_EQ(read.error, "");
+    EXPECT_EQ(read.bytes, 5 * page) << "of the context and the question";
+    EXPECT_EQ(read.sent_bytes, others * (page * rounds * (rounds + 1) / 2 + packed_states));
+  }
+}
+
+TEST(Ring, ALostRankEndsAll) {
+  const AttentionGeometry geometry = TestGeometry(2, 1, 16, 16, {0});
+  const TestText text(geometry, 600, 10);
+  LocalWorld world(2);
+  world.Silence(1);
+  PolicyOptions options = {.context = 600, .prefill = "ring:chunk=64", .ranks = world.Rank(0)};
+  EXPECT_THAT(ErrorOf([&] { ReadOne(geometry, text, options, 590, 1); }).what(),
+              HasSubstr("rank 1 is lost"));
+}
+
+TEST(Ring, RefusesWhatItCannotDo) {
+  const AttentionGeometry geometry = TestGeometry(2, 1, 16, 16, {0});
+  LocalWorld world(3);
+  PolicyOptions options = {.context = 600, .prefill = "ring", .ranks = world.Rank(0)};
+  const auto policy = MakePolicy(geometry, options);
+  policy->AskFrom(192, 192);
+  EXPECT_THAT(ErrorOf([&] { policy->AskFrom(191, 191); }).what(),
+              HasSubstr("a context of 191 tokens is too short for 3 ranks"));
+  for (const char* kv : {"blocks", "sinks:4+60"}) {
+    options.spec = kv;
+    EXPECT_THAT(ErrorOf([&] { MakePolicy(geometry, options); }).what(),
+                HasSubstr("only dense does"));
+  }
+}
+
+TEST(Ring, AloneItIsDense) {
+  const AttentionGeometry geometry = TestGeometry(2, 1, 16, 16, {0});
+  EXPECT_EQ(MakePolicy(geometry, {.context = 600, .prefill = "ring"})->name(), "dense");
+}
+
+}  // namespace
+}  // namespace godwit

@@ -135,7 +135,7 @@ int EvalText(std::span<const std::string> arguments) {
   std::vector<double> distinct;
   double average = 0;
   for (int64_t n = 1; n <= kMostDistinct; ++n) {
-    distinct.push_back(DistinctShare(written, n));
+    distinct.push_back(eval::DistinctShare(written, n));
     average += distinct.back() / kMostDistinct;
   }
   std::optional<Replay> replay;

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-namespace godwit {
+namespace godwit::eval {
 
 double DistinctShare(std::span<const int32_t> tokens, int64_t n) {
   assert(n >= 1);
@@ -26,4 +26,4 @@ double DistinctShare(std::span<const int32_t> tokens, int64_t n) {
   return static_cast<double>(distinct) / static_cast<double>(runs);
 }
 
-}  // namespace godwit
+}  // namespace godwit::eval

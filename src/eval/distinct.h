@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 
-namespace godwit {
+namespace godwit::eval {
 
 // Different runs of n >= 1 tokens, as a share of all runs of n; 1 of a text with none.
 double DistinctShare(std::span<const int32_t> tokens, int64_t n);
 
-}  // namespace godwit
+}  // namespace godwit::eval

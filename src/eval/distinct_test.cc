@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace godwit {
+namespace godwit::eval {
 namespace {
 
 TEST(Distinct, CountsWhatIsSaidOnce) {
@@ -19,4 +19,4 @@ TEST(Distinct, CountsWhatIsSaidOnce) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::eval

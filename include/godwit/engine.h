@@ -188,8 +188,8 @@ struct GenerateResult {
   int64_t pauses = 0;
   KvReport kv;
   std::optional<DraftReport> drafts;  // with GenerateOptions::draft
-  double prompt_ms = 0;     // from the call to the first output token
-  double predicted_ms = 0;  // from there to the last
+  double prompt_ms = 0;               // from the call to the first output token
+  double predicted_ms = 0;            // from there to the last
 };
 
 struct Message {

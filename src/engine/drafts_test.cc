@@ -154,6 +154,21 @@ TEST(Drafts, WithoutMemoryForTheirPathsTheTextGoesOn) {
   EXPECT_EQ(drafted.pauses, 0);
 }
 
+// There a token depends on those that are computed with it.
+TEST(Drafts, ModelsWhoseInputsShareAScaleHaveNone) {
+  for (const char* name : {"tensor_dynamic", "tensor_static"}) {
+    const Engine engine(std::string(GODWIT_SOURCE_DIR "/tests/golden/int8/llama/") + name,
+                        {.threads = 1});
+    Session session = engine.NewSession({});
+    const auto generate = [&] { session.Generate(Prompt(1, 3), With(Greedy(3), "ngram")); };
+    if (std::string_view(name) == "tensor_static") {
+      generate();
+    } else {
+      EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, generate), HasSubstr("it has no drafts"));
+    }
+  }
+}
+
 TEST(Drafts, SourcesThatMakeNoSenseAreRefused) {
   const Engine engine(kTiny, {.threads = 1});
   Session session = engine.NewSession({});

@@ -225,11 +225,16 @@ void Scheduler::GatherParts() {
     parts_.push_back({.request = request, .rows = rows});
     left -= rows;
   };
-  // What a text's guesses take of memory is there or not: nobody makes way for them.
-  const auto add_guesses = [&](Part& part) {
-    const int64_t more = std::min(left, part.request->most_rows() - 1);
-    part.rows += more;
-    left -= more;
+  // Guesses leave prompts half of the step. What they take of memory is there or not: nobody makes
+  // way for them.
+  const auto add_guesses = [&] {
+    int64_t for_guesses = left / 2;
+    for (Part& part : parts_) {
+      const int64_t more = std::min(for_guesses, part.request->most_rows() - 1);
+      part.rows += more;
+      for_guesses -= more;
+      left -= more;
+    }
   };
   Requests prompts;
   for (const auto& request : Requests(running_)) {
@@ -240,7 +245,7 @@ void Scheduler::GatherParts() {
       add(request, 1);
     }
   }
-  for (Part& part : parts_) add_guesses(part);
+  add_guesses();
   for (size_t i = 0; i < prompts.size() && left > 0; ++i) {
     if (!std::ranges::binary_search(running_, prompts[i], Older)) continue;  // paused just now
     const bool last = i + 1 == prompts.size();

@@ -1,11 +1,12 @@
 // The thread that computes: it gathers the rows of all requests on their way, runs the model once
 // for all of them, and hands every request its own.
 //
-// A step has at most step_tokens rows: first one of every text that is being continued, then chunks
-// of prompts, the oldest with half of what is left, so that a short prompt behind a long one waits
-// for steps and not for the long one's end; more where other ranks wait for a whole chunk. When
-// memory for caches runs out, the newest request is paused: its pages are given back, its text is
-// kept and read again later. So the oldest always goes on, and all finish.
+// A step has at most step_tokens rows: first one of every text that is being continued, then, in
+// half of what is left, guesses of what follows (GenerateOptions::draft), then chunks of prompts,
+// the oldest with half of what is left, so that a short prompt behind a long one waits for steps
+// and not for the long one's end; more where other ranks wait for a whole chunk. When memory for
+// caches runs out, the newest request is paused: its pages are given back, its text is kept and
+// read again later. So the oldest always goes on, and all finish.
 #pragma once
 
 #include <condition_variable>

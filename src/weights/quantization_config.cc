@@ -133,14 +133,20 @@ class Pattern {
 
 // Backtracking takes exponential time for some expressions and a call for every step: a config.json
 // could hang the loader or exhaust its stack. libstdc++ has a matcher without it, whose stack is as
-// deep as the expression is long; a counted repetition would make it longer than its text.
+// deep as the expression is long; a counted repetition would make it longer than its text. It has
+// no back references, but reads their numbers first, those too that no integer holds.
+bool IsSimple(std::string_view expression) {
+  constexpr size_t kMostBytes = 1000;
+  for (size_t at = 1; at < expression.size(); ++at) {
+    if (expression[at - 1] == '\\' && '0' <= expression[at] && expression[at] <= '9') return false;
+  }
+  return expression.size() <= kMostBytes && expression.find('{') == std::string_view::npos;
+}
+
 Pattern::Pattern(std::string text) : text_(std::move(text)) {
   if (text_ == "Linear") kind_ = Kind::kClass;
   if (!text_.starts_with(kRegexPrefix)) return;
-  constexpr size_t kMostBytes = 1000;
-  if (text_.size() > kMostBytes || text_.find('{') != std::string::npos) {
-    throw std::regex_error(std::regex_constants::error_complexity);
-  }
+  if (!IsSimple(text_)) throw std::regex_error(std::regex_constants::error_complexity);
   kind_ = Kind::kRegex;
   regex_.assign(text_.substr(kRegexPrefix.size()),
                 std::regex::ECMAScript | std::regex_constants::__polynomial);

@@ -243,7 +243,8 @@ TEST(QuantizationConfigTest, RefusesOtherUsesOfBitsandbytes) {
 }
 
 TEST(QuantizationConfigTest, RefusesExpressionsThatItCannotMatch) {
-  for (const char* pattern : {"re:(", "re:(?P<name>x)", "re:(a)\\\\1", "re:[0-9]{1,2}"}) {
+  for (const char* pattern : {"re:(", "re:(?P<name>x)", "re:(a)\\\\1",
+                              "re:(a)\\\\18446744073709551615", "re:[0-9]{1,2}"}) {
     EXPECT_THAT(Unsupported(Block(OneGroup(Group(R"("Linear")")), fmt::format(R"("{}")", pattern))),
                 HasSubstr("quantization_config.ignore: expected names and simple regular"));
   }

@@ -11,6 +11,9 @@
 
 namespace godwit {
 
+// A clock for Speculative, by which guesses take no time.
+inline double NoTime() { return 0; }
+
 struct Drive {
   const LanguageModel& model;
   Exec exec;
@@ -35,8 +38,12 @@ struct Drive {
     const auto states = hidden.Rows(n - wanted, n);
     const auto logits = exec.workspace.Matrix<float>(wanted, model.vocab_size());
     if (wanted > 0) model.Logits(exec, states, logits);
-    strategy.Accept(sequence,
-                    {.hidden = states, .logits = logits, .step_rows = n, .step_ms = ms(n)});
+    strategy.Accept(sequence, {.hidden = states,
+                               .logits = logits,
+                               .step_rows = n,
+                               .step_ms = ms(n),
+                               .model = &model,
+                               .exec = &exec});
     steps += continues ? 1 : 0;
     rows += continues ? n : 0;
   }

@@ -43,8 +43,10 @@ class DraftSource {
 
   // After a step: the logits [vocab] behind a token that was read.
   virtual void Learn(int32_t /*token*/, std::span<const float> /*logits*/) {}
-  // And the row after which the text goes on.
-  virtual void GoOnFrom(const Outcome& /*outcome*/, int64_t /*row*/) {}
+  // And the row with which the text goes on: it has come to what that row chose, sequence's last
+  // token. May compute (Outcome::model); what it throws ends the text.
+  virtual void GoOnFrom(const Sequence& /*sequence*/, const Outcome& /*outcome*/, int64_t /*row*/) {
+  }
 };
 
 }  // namespace godwit

@@ -12,20 +12,25 @@ constexpr double kAssumed = 4, kRemembered = 512;
 
 }  // namespace
 
-DraftTree::DraftTree(std::vector<std::unique_ptr<DraftSource>> sources)
-    : sources_(std::move(sources)) {
-  for (const auto& source : sources_) records_.emplace_back(source->Priors().size());
+DraftTree::DraftTree(std::vector<std::unique_ptr<DraftSource>> sources) {
+  for (auto& drafts : sources) {
+    const size_t kinds = drafts->Priors().size();
+    sources_.push_back(
+        {.drafts = std::move(drafts), .worth = {}, .records = std::vector<Source::Record>(kinds)});
+  }
 }
 
 double DraftTree::ChanceOf(const Claim& claim) const {
-  const auto source = static_cast<size_t>(claim.source), kind = static_cast<size_t>(claim.kind);
-  const Record& record = records_[source][kind];
-  const double prior = sources_[source]->Priors()[kind];
+  const Source& source = sources_[static_cast<size_t>(claim.source)];
+  const auto kind = static_cast<size_t>(claim.kind);
+  const Source::Record& record = source.records[kind];
+  const double prior = source.drafts->Priors()[kind];
   return (record.hits + kAssumed * prior) / (record.tries + kAssumed);
 }
 
 void DraftTree::Count(const Claim& claim, bool hit) {
-  Record& record = records_[static_cast<size_t>(claim.source)][static_cast<size_t>(claim.kind)];
+  Source::Record& record =
+      sources_[static_cast<size_t>(claim.source)].records[static_cast<size_t>(claim.kind)];
   record.hits += hit ? 1 : 0;
   record.tries += 1;
   if (record.tries < kRemembered) return;
@@ -37,8 +42,9 @@ void DraftTree::Expand(std::span<const int32_t> text, int32_t node) {
   const DraftNode parent = nodes_[static_cast<size_t>(node)];
   const size_t first = nodes_.size();
   for (size_t source = 0; source < sources_.size(); ++source) {
+    if (sources_[source].worth.rests()) continue;
     offers_.clear();
-    sources_[source]->Offer(text, nodes_, node, offers_);
+    sources_[source].drafts->Offer(text, nodes_, node, offers_);
     for (const DraftOffer& offer : offers_) {
       const Claim claim{static_cast<int32_t>(source), offer.kind};
       size_t child = first;
@@ -139,9 +145,9 @@ std::optional<int64_t> DraftTree::Step(int64_t row, int32_t token) {
   return next;
 }
 
-std::string_view DraftTree::SourceOf(int64_t row) const {
+size_t DraftTree::SourceOf(int64_t row) const {
   const Growth& growth = growth_[static_cast<size_t>(rows_[static_cast<size_t>(row)])];
-  return sources_[static_cast<size_t>(growth.claims[0].source)]->name();
+  return static_cast<size_t>(growth.claims[0].source);
 }
 
 }  // namespace godwit

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "generate/draft_source.h"
+#include "generate/draft_worth.h"
 #include "generate/step_costs.h"
 
 namespace godwit {
@@ -28,9 +29,19 @@ class DraftTree {
  public:
   explicit DraftTree(std::vector<std::unique_ptr<DraftSource>> sources);
 
-  std::span<const std::unique_ptr<DraftSource>> sources() const { return sources_; }
+  struct Source {
+    std::unique_ptr<DraftSource> drafts;
+    DraftWorth worth;
+    // Of each kind of its offers, how many came true.
+    struct Record {
+      double hits = 0;
+      double tries = 0;
+    };
+    std::vector<Record> records;  // [kinds]
+  };
+  std::span<Source> sources() { return sources_; }
 
-  // Behind the text, whose last token is row 0.
+  // Behind the text, whose last token is row 0; by the sources that do not rest.
   void Grow(std::span<const int32_t> text, const StepCosts& costs, const DraftLimits& limits);
   // The rows to be read, depth first: [rows] tokens, and the rows of their parents, -1 of row 0.
   std::span<const int32_t> tokens() const { return tokens_; }
@@ -38,8 +49,8 @@ class DraftTree {
 
   // After the row the model chose that token. The row that guessed it, if one did.
   std::optional<int64_t> Step(int64_t row, int32_t token);
-  // The name of the source that was believed for that row, not of row 0.
-  std::string_view SourceOf(int64_t row) const;
+  // The source that was believed for that row, not of row 0.
+  size_t SourceOf(int64_t row) const;
 
  private:
   struct Claim {
@@ -55,18 +66,13 @@ class DraftTree {
     int32_t children = 0;
     int64_t row = -1;  // in the step; -1: it was not taken up
   };
-  struct Record {
-    double hits = 0;
-    double tries = 0;
-  };
 
   double ChanceOf(const Claim& claim) const;
   void Count(const Claim& claim, bool hit);
   void Expand(std::span<const int32_t> text, int32_t node);
   void TakeRows(int32_t node);
 
-  std::vector<std::unique_ptr<DraftSource>> sources_;
-  std::vector<std::vector<Record>> records_;  // [sources][kinds]
+  std::vector<Source> sources_;
   std::vector<DraftNode> nodes_;
   std::vector<Growth> growth_;                       // [nodes]
   std::vector<int32_t> taken_;                       // nodes, likeliest first

@@ -16,7 +16,7 @@ Replay ReplayDrafts(std::span<const int32_t> text, int64_t from, const StepCosts
   int64_t length = from;
   while (length < std::ssize(text)) {
     const auto so_far = text.first(static_cast<size_t>(length));
-    for (const auto& source : tree.sources()) source->Follow(so_far);
+    for (const auto& source : tree.sources()) source.drafts->Follow(so_far);
     tree.Grow(so_far, costs,
               {.rows = std::min(Speculative::kMostRows, costs.Largest()),
                .depth = std::min(Speculative::kMostDepth, std::ssize(text) - length - 1),

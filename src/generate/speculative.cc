@@ -1,44 +1,62 @@
 #include "generate/speculative.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "base/stopwatch.h"
 
 namespace godwit {
-namespace {
 
-// After so many steps without a guess that pays, one is looked for in every eighth step only: in a
-// small model to look for it is work, too.
-constexpr int64_t kIdleSteps = 64, kIdleStride = 8;
+double Speculative::SteadyMs() {
+  static const Stopwatch since;
+  return since.ms();
+}
 
-}  // namespace
+Speculative::Speculative(std::vector<std::unique_ptr<DraftSource>> sources, double (*now_ms)())
+    : tree_(std::move(sources)), now_ms_(now_ms), accepted_(tree_.sources().size()) {
+  for (const auto& source : tree_.sources()) {
+    stats_.accepted.push_back({source.drafts->name(), 0});
+  }
+}
 
-Speculative::Speculative(std::vector<std::unique_ptr<DraftSource>> sources)
-    : tree_(std::move(sources)) {
-  for (const auto& source : tree_.sources()) stats_.accepted.push_back({source->name(), 0});
+template <typename Ask>
+void Speculative::AskAll(const Ask& ask) {
+  for (auto& source : tree_.sources()) {
+    if (source.worth.rests()) continue;
+    const double since = now_ms_();
+    ask(*source.drafts);
+    if (continues_) source.worth.Spend(now_ms_() - since);
+  }
 }
 
 Proposal Speculative::Propose(const Sequence& sequence, int64_t max_tokens) {
   const int64_t length = sequence.cache->length();
-  for (const auto& source : tree_.sources()) {
-    source->Follow(std::span(sequence.tokens)
-                       .first(static_cast<size_t>(
-                           std::min(std::ssize(sequence.tokens), length + max_tokens))));
-  }
   continues_ = sequence.pending() == 1;
-  grown_ = continues_ && (idle_steps_ < kIdleSteps || idle_steps_ % kIdleStride == 0);
+  AskAll([&](DraftSource& drafts) {
+    drafts.Follow(std::span(sequence.tokens)
+                      .first(static_cast<size_t>(
+                          std::min(std::ssize(sequence.tokens), length + max_tokens))));
+  });
+  const int64_t awake = std::ranges::count_if(
+      tree_.sources(), [](const auto& source) { return !source.worth.rests(); });
+  grown_ = continues_ && awake > 0;
   if (!grown_) {
-    idle_steps_ += continues_ ? 1 : 0;
     const Segment segment = NextSegment(sequence, max_tokens);
     own_rows_ = std::ssize(segment.tokens);
     return {.segment = segment, .logit_rows = own_rows_ == sequence.pending()};
   }
   const int64_t room =
       std::min(sequence.cache->limit_tokens() - length, sequence.cache->MostNext());
+  const double since = now_ms_();
   tree_.Grow(sequence.tokens, costs_,
              {.rows = std::min(max_tokens, kMostRows),
               .depth = std::min(room - 1, kMostDepth),
               .other_rows = other_rows_});
+  const double each = (now_ms_() - since) / static_cast<double>(awake);
+  for (auto& source : tree_.sources()) {
+    if (!source.worth.rests()) source.worth.Spend(each);
+  }
   own_rows_ = std::ssize(tree_.tokens());
-  idle_steps_ = own_rows_ > 1 ? 0 : idle_steps_ + 1;
   if (own_rows_ == 1) return {.segment = NextSegment(sequence, 1), .logit_rows = 1};
   return {.segment = {.tokens = tree_.tokens(),
                       .text = sequence.cache.get(),
@@ -52,11 +70,11 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
   costs_.Record(outcome.step_rows, outcome.step_ms);
   other_rows_ = outcome.step_rows - own_rows_;
   if (grown_) {
-    for (const auto& source : tree_.sources()) {
+    AskAll([&](DraftSource& drafts) {
       for (int64_t row = 0; row < own_rows_; ++row) {
-        source->Learn(tree_.tokens()[static_cast<size_t>(row)], outcome.logits.RowSpan(row));
+        drafts.Learn(tree_.tokens()[static_cast<size_t>(row)], outcome.logits.RowSpan(row));
       }
-    }
+    });
   }
   int64_t row = 0, tokens = 0;
   const auto keep_path = [&] {
@@ -69,7 +87,8 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
     throw;
   }
   keep_path();
-  for (const auto& source : tree_.sources()) source->GoOnFrom(outcome, row);
+  if (continues_) CountWorth(outcome);
+  AskAll([&](DraftSource& drafts) { drafts.GoOnFrom(sequence, outcome, row); });
   return std::span<const int32_t>(sequence.tokens).last(static_cast<size_t>(tokens));
 }
 
@@ -79,17 +98,28 @@ int64_t Speculative::Walk(Sequence& sequence, const Outcome& outcome, int64_t& r
   int64_t tokens = 1;
   int32_t token = Choose(sequence, outcome, row);
   stats_.steps += continues_ ? 1 : 0;
+  std::ranges::fill(accepted_, 0);
   if (!grown_) return tokens;
   stats_.guesses += own_rows_ - 1;
   while (const auto next = tree_.Step(row, token)) {
     row = *next;
-    const auto source =
-        std::ranges::find(stats_.accepted, tree_.SourceOf(row), &DraftStats::Accepted::source);
-    ++source->guesses;
+    ++accepted_[tree_.SourceOf(row)];
+    ++stats_.accepted[tree_.SourceOf(row)].guesses;
     token = Choose(sequence, outcome, row);
     ++tokens;
   }
   return tokens;
+}
+
+// Every accepted guess saves a step of one row, less what the rows of guesses took.
+void Speculative::CountWorth(const Outcome& outcome) {
+  const double plain_ms = costs_.Ms(other_rows_ + 1), step_ms = costs_.Ms(outcome.step_rows);
+  const auto guesses = static_cast<double>(std::reduce(accepted_.begin(), accepted_.end()));
+  const double saved = plain_ms > 0 ? std::max(0.0, (guesses + 1) * plain_ms - step_ms) : 0;
+  for (size_t i = 0; i < accepted_.size(); ++i) {
+    const double share = guesses > 0 ? static_cast<double>(accepted_[i]) / guesses : 0;
+    tree_.sources()[i].worth.EndStep(step_ms, share * saved);
+  }
 }
 
 }  // namespace godwit

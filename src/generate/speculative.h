@@ -29,7 +29,9 @@ class Speculative : public Strategy {
  public:
   static constexpr int64_t kMostRows = 32, kMostDepth = 24;
 
-  explicit Speculative(std::vector<std::unique_ptr<DraftSource>> sources);
+  // now_ms: the clock that tells what sources take.
+  explicit Speculative(std::vector<std::unique_ptr<DraftSource>> sources,
+                       double (*now_ms)() = SteadyMs);
 
   Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;
   std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
@@ -37,14 +39,20 @@ class Speculative : public Strategy {
   const DraftStats& stats() const { return stats_; }
 
  private:
+  static double SteadyMs();
+  // Calls ask(drafts) of every source that does not rest.
+  template <typename Ask>
+  void AskAll(const Ask& ask);
   int64_t Walk(Sequence& sequence, const Outcome& outcome, int64_t& row);
+  void CountWorth(const Outcome& outcome);
 
   DraftTree tree_;
   StepCosts costs_;
   DraftStats stats_;
   bool continues_ = false;  // the step in progress, and does not read a prompt
   bool grown_ = false;      // it reads the tree
-  int64_t idle_steps_ = 0;  // since a guess was worth a row
+  double (*now_ms_)();
+  std::vector<int64_t> accepted_;  // [sources], of the last step
   int64_t own_rows_ = 0;
   int64_t other_rows_ = 0;  // of the last step
 };

@@ -80,7 +80,7 @@ TEST_F(SpeculativeTest, TheTextIsThatOfOneTokenAfterTheOther) {
     const auto plain = Plain(model, NewSequence(sampler), 1500);
     for (const double right : {0.0, 0.5, 1.0}) {
       Sequence sequence = NewSequence(sampler);
-      Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, right)));
+      Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, right)), NoTime);
       Drive drive = On(model);
       drive.Continue(sequence, strategy, 1400);
       ASSERT_LE(sequence.tokens.size(), plain.size());
@@ -93,7 +93,7 @@ TEST_F(SpeculativeTest, TheTextIsThatOfOneTokenAfterTheOther) {
       EXPECT_TRUE(right > 0 || accepted == 0);
     }
     Sequence sequence = NewSequence(sampler);
-    Speculative strategy(Ngram());
+    Speculative strategy(Ngram(), NoTime);
     On(model).Continue(sequence, strategy, 1400);
     EXPECT_TRUE(
         std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
@@ -103,7 +103,7 @@ TEST_F(SpeculativeTest, TheTextIsThatOfOneTokenAfterTheOther) {
 TEST_F(SpeculativeTest, WhatRepeatsIsGuessed) {
   const FakeModel model(kVocab, Circle);
   Sequence sequence = NewSequence({.temperature = 0});
-  Speculative strategy(Ngram());
+  Speculative strategy(Ngram(), NoTime);
   Drive drive = On(model);
   drive.Continue(sequence, strategy, 2000);
   EXPECT_LT(drive.steps, 400);
@@ -118,7 +118,7 @@ TEST_F(SpeculativeTest, TreesAreAsLargeAsPays) {
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 1500);
   const auto rows_a_step = [&](double right, std::function<double(int64_t)> ms) {
     Sequence sequence = NewSequence({.temperature = 0});
-    Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, right)));
+    Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, right)), NoTime);
     Drive drive = On(model);
     drive.ms = std::move(ms);
     drive.Continue(sequence, strategy, 700);  // it learns how right the source is
@@ -138,18 +138,51 @@ TEST_F(SpeculativeTest, TreesAreAsLargeAsPays) {
   EXPECT_GT(rows_a_step(0.9, [](int64_t) { return 1.0; }), 12);
 }
 
+// What looks for guesses at a price higher than they are worth is asked in few steps.
+TEST_F(SpeculativeTest, SourcesThatCostMoreThanTheySaveRest) {
+  static double now;
+  class Slow : public ForeseenDrafts {
+   public:
+    using ForeseenDrafts::ForeseenDrafts;
+    int64_t asked = 0;
+    void GoOnFrom(const Sequence&, const Outcome& outcome, int64_t row) override {
+      EXPECT_LT(row, outcome.hidden.rows);
+      now += 0.5;  // a step takes 1
+      ++asked;
+    }
+  };
+  const FakeModel model(kVocab, Circle);
+  const auto plain = Plain(model, NewSequence({.temperature = 0}, 0, "dense", 6000), 5500);
+  for (const double right : {0.1, 1.0}) {
+    auto slow = std::make_unique<Slow>(kVocab, plain, right);
+    const Slow& source = *slow;
+    Sequence sequence = NewSequence({.temperature = 0}, 0, "dense", 6000);
+    now = 0;
+    Speculative strategy(Only(std::move(slow)), [] { return now; });
+    Drive drive = On(model);
+    drive.Continue(sequence, strategy, 5000);
+    EXPECT_TRUE(
+        std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
+    if (right == 1) {
+      EXPECT_EQ(source.asked, drive.steps + 1);  // and after the prompt
+    } else {
+      EXPECT_LT(source.asked, drive.steps / 5);
+    }
+  }
+}
+
 TEST_F(SpeculativeTest, KeepsWithinTheContextAndTheRowsThatItIsGiven) {
   const FakeModel model(kVocab, Circle);
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 300);
   Sequence sequence = NewSequence({.temperature = 0}, 0, "dense", 100);
-  Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1)));
+  Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1)), NoTime);
   Drive drive = On(model);
   while (sequence.cache->length() < 100) drive.Step(sequence, strategy);
   EXPECT_EQ(sequence.cache->length(), 100);
   EXPECT_TRUE(std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
 
   Sequence another = NewSequence({.temperature = 0});
-  Speculative other(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1)));
+  Speculative other(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1)), NoTime);
   drive.Continue(another, other, 100);
   for (const int64_t most : {1, 2, 5}) {
     EXPECT_LE(std::ssize(other.Propose(another, most).segment.tokens), most);
@@ -162,7 +195,7 @@ TEST_F(SpeculativeTest, WorksWithSinks) {
   for (const std::string kv : {"sinks:4+60", "sinks:2+128"}) {
     Sequence sequence = NewSequence({.temperature = 0}, 0, kv);
     const auto plain = Plain(model, NewSequence({.temperature = 0}, 0, kv), 1000);
-    Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 0.8)));
+    Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 0.8)), NoTime);
     On(model).Continue(sequence, strategy, 900);
     EXPECT_TRUE(
         std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
@@ -187,7 +220,7 @@ TEST_F(SpeculativeTest, AnErrorOnAPathLeavesNothingPending) {
   Broken model(kVocab, [](int32_t token, int64_t) { return (token + 1) % 40; });
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 60);
   Sequence sequence = NewSequence({.temperature = 0});
-  Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1, 0.9)));
+  Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1, 0.9)), NoTime);
   Drive drive = On(model);
   model.bad = 2;  // the 37th token
   const Error error = ErrorOf([&] { drive.Continue(sequence, strategy, 60); });
@@ -312,7 +345,7 @@ TEST_F(SpeculativeTest, TwoTokensAreDrawnAsTheModelAndTheSamplerHaveThem) {
     options.seed = 11;
     Trials ours;
     int64_t guessed = 0;
-    Speculative strategy(Only(std::make_unique<Everything>()));
+    Speculative strategy(Only(std::make_unique<Everything>()), NoTime);
     const PolicyOptions text{.kv_type = DType::kF32, .context = 20};
     const auto first = MakeTextCache(FakeModel::Geometry(), text);
     first->Reserve(1);  // the others' memory stays where it is

@@ -51,7 +51,9 @@ void StepTogether(const LanguageModel& model, const Exec& exec,
                                                           .logits = logits.Rows(at, end),
                                                           .on_choice = one.on_choice,
                                                           .step_rows = rows,
-                                                          .step_ms = ms});
+                                                          .step_ms = ms,
+                                                          .model = &model,
+                                                          .exec = &to_the_end});
     } catch (...) {
       one.error = std::current_exception();
     }

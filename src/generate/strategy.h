@@ -27,6 +27,9 @@ struct Outcome {
   const std::function<void(std::span<const float>)>* on_choice = nullptr;
   int64_t step_rows = 0;  // of all texts
   double step_ms = 0;     // that the model took for them
+  // What computed it, for who goes on from the states.
+  const LanguageModel* model = nullptr;
+  const Exec* exec = nullptr;
 };
 
 // A chunk of what is pending, at most max_tokens >= 1 of it. Needs sequence.pending() > 0.

@@ -61,7 +61,7 @@ class Speculation : public testing::TestWithParam<Case> {
   int64_t Hold(std::string_view isa, const SamplerOptions& sampler, Sources sources,
                const std::vector<int32_t>& plain, int64_t tokens) {
     Sequence sequence = NewSequence(sampler);
-    Speculative strategy(std::move(sources));
+    Speculative strategy(std::move(sources), NoTime);
     On(isa).Continue(sequence, strategy, tokens);
     EXPECT_TRUE(
         std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));

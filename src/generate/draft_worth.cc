@@ -1,0 +1,29 @@
+#include "generate/draft_worth.h"
+
+#include <algorithm>
+
+namespace godwit {
+namespace {
+
+constexpr int64_t kTrialSteps = 48, kShortestRest = 64, kLongestRest = 1024;
+// What a source may take of the time, as it may come to save more.
+constexpr double kFree = 0.01;
+
+}  // namespace
+
+void DraftWorth::EndStep(double step_ms, double saved_ms) {
+  if (rests()) {
+    --rest_;
+    return;
+  }
+  step_ms_ += step_ms;
+  saved_ms_ += saved_ms;
+  if (++steps_ < kTrialSteps) return;
+  const bool loses = spent_ms_ > saved_ms_ + kFree * step_ms_;
+  rest_ = loses ? std::max(next_rest_, kShortestRest) : 0;
+  next_rest_ = std::min(2 * rest_, kLongestRest);
+  steps_ = 0;
+  spent_ms_ = saved_ms_ = step_ms_ = 0;
+}
+
+}  // namespace godwit

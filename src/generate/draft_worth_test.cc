@@ -1,0 +1,49 @@
+#include "generate/draft_worth.h"
+
+#include <gtest/gtest.h>
+
+namespace godwit {
+namespace {
+
+// Steps of `all` in which a source was asked that takes and saves so much, of steps of 1 ms.
+int64_t AskedOf(int64_t all, double takes, double saves) {
+  DraftWorth worth;
+  int64_t asked = 0;
+  for (int64_t step = 0; step < all; ++step) {
+    if (!worth.rests()) {
+      ++asked;
+      worth.Spend(takes);
+    }
+    worth.EndStep(1, worth.rests() ? 0 : saves);
+  }
+  return asked;
+}
+
+TEST(DraftWorth, WhatSavesMoreThanItTakesIsAlwaysAsked) {
+  EXPECT_EQ(AskedOf(10'000, 0.2, 0.3), 10'000);
+  EXPECT_EQ(AskedOf(10'000, 0.009, 0), 10'000) << "as good as nothing";
+}
+
+TEST(DraftWorth, WhatLosesIsTriedNowAndThen) {
+  const int64_t asked = AskedOf(50'000, 0.2, 0.1);
+  EXPECT_LT(asked, 50'000 / 15);
+  EXPECT_GT(asked, 50'000 / 50);
+}
+
+TEST(DraftWorth, WhatComesToSaveIsAskedAgain) {
+  DraftWorth worth;
+  for (int step = 0; step < 20'000; ++step) {
+    if (!worth.rests()) worth.Spend(0.2);
+    worth.EndStep(1, 0);
+  }
+  int64_t asked = 0;
+  for (int step = 0; step < 5'000; ++step) {
+    if (!worth.rests()) worth.Spend(0.2);
+    asked += worth.rests() ? 0 : 1;
+    worth.EndStep(1, worth.rests() ? 0 : 1);
+  }
+  EXPECT_GE(asked, 3'900);
+}
+
+}  // namespace
+}  // namespace godwit

@@ -80,6 +80,12 @@ class FakeModel : public LanguageModel {
     step.End();
   }
 
+  // There is no norm.
+  void NormedLogits(const Exec& exec, MatrixView<const float> normed,
+                    MatrixView<float> logits) const override {
+    Logits(exec, normed, logits);
+  }
+
   void Logits(const Exec& exec, MatrixView<const float> hidden,
               MatrixView<float> logits) const override {
     if (exec.cancel != nullptr) exec.cancel->ThrowIfCancelled();

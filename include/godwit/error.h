@@ -29,6 +29,7 @@ enum class ErrorCode {
   kNeedsInt8Kv,    // int8 attention with keys and values that are stored otherwise
   kQuantizedOtherwise,  // a checkpoint whose quantization is not supported
   kNeverReached,        // a layer that needs a fixed scale and got none from the calibration text
+  kNoDraftHeads,        // guesses by heads that the model has not
   kOtherRank,           // another rank has ended, and told why itself
 };
 

@@ -27,6 +27,7 @@ constexpr Verb kVerbs[] = {
     {"eval", "how good a model is: tasks, endless texts, quantization", Eval},
     {"bench", "how fast it is, against what the machine could do", Bench},
     {"quantize", "make an int8 model (SmoothQuant)", Quantize},
+    {"train-heads", "train heads that guess tokens for --draft heads", TrainHeads},
     {"inspect", "what a model is, and what of it fits into this machine", Inspect},
     {"completions", "a script for bash, zsh or fish to complete flags with Tab", Completions},
     {"man", "all of this help as a page for man", Man},

@@ -44,6 +44,7 @@ constexpr Remedy kRemedies[] = {
     {ErrorCode::kStreamTooLong, Extends, "go beyond the context knowingly with -c {found}"},
     {ErrorCode::kNeedsInt8Kv, Always, "--kv-type int8 stores them so"},
     {ErrorCode::kQuantizedOtherwise, Always, "--weights int8 does that"},
+    {ErrorCode::kNoDraftHeads, Always, "godwit train-heads makes them of a text"},
     {ErrorCode::kNeverReached, Always, "--keep with its name does that"},
 };
 

@@ -22,6 +22,7 @@ int Perplexity(std::span<const std::string> arguments);
 int Eval(std::span<const std::string> arguments);
 int Bench(std::span<const std::string> arguments);
 int Quantize(std::span<const std::string> arguments);
+int TrainHeads(std::span<const std::string> arguments);
 int Inspect(std::span<const std::string> arguments);
 int Completions(std::span<const std::string> arguments);
 int Man(std::span<const std::string> arguments);

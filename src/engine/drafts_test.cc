@@ -176,7 +176,8 @@ TEST(Drafts, SourcesThatMakeNoSenseAreRefused) {
     return ErrorOf(ErrorKind::kInput,
                    [&] { session.Generate(Prompt(1, 3), With(Greedy(3), draft)); });
   };
-  EXPECT_THAT(refused("eagle"), HasSubstr("unknown source of drafts \"eagle\"; there is: ngram"));
+  EXPECT_THAT(refused("eagle"),
+              HasSubstr("unknown source of drafts \"eagle\"; there are: ngram, heads"));
   EXPECT_THAT(refused("ngram,"), HasSubstr("unknown source of drafts \"\""));
   EXPECT_THAT(refused("ngram,ngram"), HasSubstr("named twice"));
 }

@@ -4,13 +4,16 @@
 
 #include "base/cores.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/machine_memory.h"
 #include "base/numa.h"
+#include "base/quote.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/model_folder.h"
 #include "dist/mpi.h"
 #include "engine/engine_impl.h"
 #include "engine/generation_impl.h"
+#include "engine/make_drafts.h"
 #include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
 #include "model/decoder.h"
@@ -84,6 +87,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
                              ParseWeightType(options.weights));
   weight_bytes = decoder->weight_bytes();
   weight_types = decoder->weight_types();
+  states_digest_ = decoder->StatesDigest();
   model = std::move(decoder);
   Start(options);
 }
@@ -157,13 +161,32 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
                                                   RequestKind kind) const {
   plan->CheckPrompt(prompt);
   if (!options.stop.empty()) RequireTokenizer();
-  if (!options.draft.empty()) RefuseDraftsThatShow(spec);
   auto request = std::make_shared<Request>(std::move(plan), std::move(prompt), options,
                                            kind == RequestKind::kStates ? nullptr : tokenizer.get(),
                                            special.eos_ids, static_cast<int32_t>(spec.vocab_size),
-                                           std::move(interrupt), kind);
+                                           std::move(interrupt), kind, DraftsOf(options));
   request->on_room = [this] { scheduler->Wake(); };
   return request;
+}
+
+std::vector<std::unique_ptr<DraftSource>> Engine::Impl::DraftsOf(
+    const GenerateOptions& options) const {
+  if (options.draft.empty()) return {};
+  RefuseDraftsThatShow(spec);
+  return MakeDrafts(options.draft, spec.vocab_size, [this] { return Heads(); });
+}
+
+std::shared_ptr<const DraftHeads> Engine::Impl::Heads() const {
+  const std::lock_guard lock(finding_heads_);
+  if (heads_ != nullptr) return heads_;
+  const auto file = std::filesystem::path(folder) / DraftHeads::kFileName;
+  if (folder.empty() || !IsListed(file)) {
+    ThrowWith({.code = ErrorCode::kNoDraftHeads}, ErrorKind::kInput, "{} has no {}",
+              folder.empty() ? "the model" : QuoteUnlessPlain(folder), DraftHeads::kFileName);
+  }
+  auto parameters = ReadDraftHeads(file, model->hidden_size(), spec.vocab_size, states_digest_);
+  heads_ = std::make_shared<const DraftHeads>(pool, std::move(parameters), weight_types.layers);
+  return heads_;
 }
 
 const Tokenizer& Engine::Impl::RequireTokenizer() const {

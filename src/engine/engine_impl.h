@@ -14,10 +14,12 @@
 #include "engine/interrupt.h"
 #include "engine/scheduler.h"
 #include "engine/text_plan.h"
+#include "generate/draft_source.h"
 #include "godwit/engine.h"
 #include "kernels/dispatch.h"
 #include "kv/kv_pool.h"
 #include "model/decoder.h"
+#include "model/draft_heads.h"
 #include "model/language_model.h"
 #include "model/spec.h"
 #include "text/chat_template.h"
@@ -71,6 +73,14 @@ class Engine::Impl {
   mutable ThreadPool pool;
 
  private:
+  std::vector<std::unique_ptr<DraftSource>> DraftsOf(const GenerateOptions& options) const;
+  // Read when they are first asked for. Throws Error(kInput) where the model has none.
+  std::shared_ptr<const DraftHeads> Heads() const;
+
+  uint64_t states_digest_ = 0;
+  mutable std::mutex finding_heads_;
+  mutable std::shared_ptr<const DraftHeads> heads_;
+
   std::string template_choice_;
   std::map<std::string, std::string> named_tokens_;
   mutable std::mutex finding_template_;

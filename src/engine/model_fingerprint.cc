@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fnv.h"
+#include "model/draft_heads.h"
 
 namespace godwit {
 
@@ -18,6 +19,7 @@ std::string ModelFingerprint(const std::string& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const auto name = entry.path().filename();
+    if (name == DraftHeads::kFileName) continue;  // which one host needs
     if (name == "config.json" || name == "tokenizer.json" || name.extension() == ".safetensors") {
       files.push_back(entry.path());
     }

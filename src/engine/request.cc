@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/next_look.h"
 #include "engine/led_strategy.h"
-#include "engine/make_drafts.h"
 #include "generate/autoregressive.h"
 #include "generate/reading.h"
 #include "generate/speculative.h"
@@ -73,7 +72,7 @@ KvReport ReportOf(const TextCache& cache, int64_t ask_from) {
 Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prompt,
                  const GenerateOptions& options, const Tokenizer* tokenizer,
                  std::span<const int32_t> eos, int32_t vocab, std::shared_ptr<Interrupt> interrupt,
-                 RequestKind kind)
+                 RequestKind kind, std::vector<std::unique_ptr<DraftSource>> drafts)
     : plan_(std::move(plan)),
       options_((CheckOptions(options), options)),
       eos_(eos.begin(), eos.end()),
@@ -97,8 +96,8 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
   if (kind_ == RequestKind::kStates) {
     strategy_ = std::make_unique<Reading>();
     on_states_ = [this](MatrixView<const float> states) { KeepStates(states); };
-  } else if (!options_.draft.empty()) {
-    auto speculative = std::make_unique<Speculative>(MakeDrafts(options_.draft, vocab));
+  } else if (!drafts.empty()) {
+    auto speculative = std::make_unique<Speculative>(std::move(drafts));
     draft_stats_ = &speculative->stats();
     strategy_ = std::move(speculative);
   } else {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/fnv.h"
 #include "ops/activation.h"
 #include "ops/embedding.h"
 #include "ops/linear.h"
@@ -191,12 +192,20 @@ void Decoder::Logits(const Exec& exec, MatrixView<const float> hidden,
     ops::Norm(exec, hidden, weights_.final_norm, normed);
     hidden = normed;
   }
-  if (spec_.embedding_size) {
-    const auto narrow = exec.workspace.Matrix<float>(hidden.rows, *spec_.embedding_size);
-    ops::Linear(exec, hidden, weights_.project_out, narrow);
-    hidden = narrow;
-  }
-  ops::Linear(exec, hidden, weights_.head, logits);
+  NormedLogits(exec, hidden, logits);
 }
+
+void Decoder::NormedLogits(const Exec& exec, MatrixView<const float> normed,
+                           MatrixView<float> logits) const {
+  Workspace::Scope scope(exec.workspace);
+  if (spec_.embedding_size) {
+    const auto narrow = exec.workspace.Matrix<float>(normed.rows, *spec_.embedding_size);
+    ops::Linear(exec, normed, weights_.project_out, narrow);
+    normed = narrow;
+  }
+  ops::Linear(exec, normed, weights_.head, logits);
+}
+
+uint64_t Decoder::StatesDigest() const { return Fnv1a(std::as_bytes(final_norm_weight())); }
 
 }  // namespace godwit

@@ -61,6 +61,14 @@ class Decoder : public LanguageModel {
                MatrixView<float> hidden) const override;
   void Logits(const Exec& exec, MatrixView<const float> hidden,
               MatrixView<float> logits) const override;
+  void NormedLogits(const Exec& exec, MatrixView<const float> normed,
+                    MatrixView<float> logits) const override;
+
+  // [hidden], or empty where there is none.
+  std::span<const float> final_norm_weight() const { return weights_.final_norm.weight; }
+  // Of that, which quantizing the layers leaves alone: tells models apart whose states mean
+  // different things.
+  uint64_t StatesDigest() const;
 
  private:
   // Of all layers, with so many experts in each.

@@ -29,6 +29,10 @@ class LanguageModel {
   // hidden [rows, hidden_size], as Forward has them -> logits [rows, vocab_size].
   virtual void Logits(const Exec& exec, MatrixView<const float> hidden,
                       MatrixView<float> logits) const = 0;
+  // The same of states that are normalised, and of the first logits.cols tokens alone: of all, or
+  // a multiple of 64.
+  virtual void NormedLogits(const Exec& exec, MatrixView<const float> normed,
+                            MatrixView<float> logits) const = 0;
 };
 
 }  // namespace godwit

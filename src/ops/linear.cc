@@ -68,7 +68,8 @@ void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, Matrix
 }
 
 void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<float> out) {
-  assert(x.cols == w.inputs && out.cols == w.outputs && x.rows == out.rows);
+  assert(x.cols == w.inputs && x.rows == out.rows && out.cols <= w.outputs);
+  assert(out.cols == w.outputs || out.cols % kernels::kPanelColumns == 0);
   if (x.rows == 0) return;
   if (exec.observer != nullptr) (*exec.observer)(w, x);
   const Gemm gemm = SelectGemm(exec.kernels, w.dtype);
@@ -80,7 +81,7 @@ void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<f
   // a time. Few rows take several panels a task, or waking the threads would cost more; they wait
   // for memory, which is read ahead within a task.
   constexpr int64_t kBlockRows = 96;
-  const int64_t panels = kernels::PanelCount(w.outputs);
+  const int64_t panels = kernels::PanelCount(out.cols);
   const int64_t blocks = (x.rows + kBlockRows - 1) / kBlockRows;
   const int64_t panels_per_task =
       x.rows >= 32 ? 1 : std::clamp<int64_t>(panels / (4 * exec.pool.threads()), 1, 16);
@@ -98,7 +99,7 @@ void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<f
           .out_stride = out.stride,
           .rows = rows,
           .k = w.inputs,
-          .columns = w.outputs,
+          .columns = out.cols,
           .panel_begin = panel,
           .panel_end = panel_end,
           .a_scales = quantized ? x.scales + row : nullptr,
@@ -106,7 +107,7 @@ void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<f
           .w_scales = w.scales.data()});
     if (x.offsets != nullptr) {
       SubtractOffsets(x.offsets + row, w, panel * kernels::kPanelColumns,
-                      std::min(w.outputs, panel_end * kernels::kPanelColumns),
+                      std::min(out.cols, panel_end * kernels::kPanelColumns),
                       out.Rows(row, row + rows));
     }
     if (x.outlier_counts == nullptr) return;

@@ -9,7 +9,8 @@
 namespace godwit::ops {
 
 // out = x * w^T + bias. x [tokens, w.inputs], made by NewLinearRows for a weight of this storage
-// and filled; out [tokens, w.outputs]; they may not overlap. A row of `out` is the same, to the
+// and filled; out [tokens, w.outputs], or of the first outputs so many panels' as it has columns;
+// they may not overlap. A row of `out` is the same, to the
 // bit, whatever other rows are computed with it, unless the weight's input has one scale for all of
 // them (InputQuantization, kPerTensor): then it depends on them by what it is. Throws
 // Error(kUnsupported) that names the weight if a row that was quantized held NaN or infinity.

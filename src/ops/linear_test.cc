@@ -78,6 +78,14 @@ TEST_P(LinearTest, ARowDoesNotDependOnItsCompany) {
       Linear(On(one_), x.view(), weight, all.view());
       GappedMatrix threaded(shape.rows, shape.outputs);
       Linear(On(three_), x.view(), weight, threaded.view());
+      GappedMatrix first(shape.rows, kernels::kPanelColumns);  // of the outputs
+      Linear(On(three_), x.view(), weight, first.view());
+      EXPECT_TRUE(first.GapsIntact());
+      for (int64_t row = 0; row < shape.rows; ++row) {
+        EXPECT_TRUE(std::ranges::equal(
+            first.view().RowSpan(row),
+            all.view().RowSpan(row).first(static_cast<size_t>(kernels::kPanelColumns))));
+      }
       ASSERT_EQ(threaded.Values(), all.Values());
 
       for (const int64_t rows : {1, 2, 7, 8, 64}) {

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/open_file.h"
+#include "model/draft_heads.h"
 #include "quant/linear_layers.h"
 #include "quant/quantization_block.h"
 #include "quant/quantize_matrix.h"
@@ -102,7 +103,8 @@ void WriteConfig(const WriteInput& input, const fs::path& to) {
 void CopyOtherFiles(const fs::path& from, const fs::path& to) {
   for (const auto& entry : fs::directory_iterator(from)) {
     const fs::path name = entry.path().filename();
-    if (!entry.is_regular_file() || name == "config.json" || HoldsWeights(name)) continue;
+    const bool is_left = HoldsWeights(name) && name != DraftHeads::kFileName;  // they still fit
+    if (!entry.is_regular_file() || name == "config.json" || is_left) continue;
     std::error_code error;
     fs::copy_file(entry.path(), to / name, error);
     if (!error) continue;

@@ -35,9 +35,11 @@ void WriteAt(int file, const fs::path& path, std::span<const std::byte> bytes, i
 std::string Quoted(const std::string& name) { return nlohmann::json(name).dump(); }
 
 // The eight bytes of its length, the JSON, and blanks up to a multiple of eight.
-std::string Header(std::span<const NewTensor* const> tensors) {
+std::string Header(std::span<const NewTensor* const> tensors,
+                   std::map<std::string, std::string> metadata = {}) {
   // transformers asks who wrote a file, and takes "pt" for weights that are PyTorch's in layout.
-  std::string json = R"({"__metadata__":{"format":"pt"})";
+  metadata["format"] = "pt";
+  std::string json = R"({"__metadata__":)" + nlohmann::json(metadata).dump();
   int64_t offset = 0;
   for (const NewTensor* tensor : tensors) {
     json += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
@@ -118,6 +120,22 @@ void SafetensorsWriter::AddShard(const fs::path& path, std::vector<const NewTens
     assert(is_new);
     offset += tensor->bytes();
   }
+}
+
+std::string SafetensorsBytes(std::span<const FileTensor> tensors,
+                             const std::map<std::string, std::string>& metadata) {
+  std::vector<const FileTensor*> files;
+  for (const FileTensor& file : tensors) files.push_back(&file);
+  std::ranges::stable_sort(files, std::greater(),
+                           [](const FileTensor* file) { return SizeOf(file->tensor.dtype); });
+  std::vector<const NewTensor*> order;
+  for (const FileTensor* file : files) order.push_back(&file->tensor);
+  std::string bytes = Header(order, metadata);
+  for (const FileTensor* file : files) {
+    assert(std::ssize(file->bytes) == file->tensor.bytes());
+    bytes.append(reinterpret_cast<const char*>(file->bytes.data()), file->bytes.size());
+  }
+  return bytes;
 }
 
 void SafetensorsWriter::Write(std::string_view name, std::span<const std::byte> bytes) {

@@ -59,4 +59,13 @@ class SafetensorsWriter {
   std::map<std::string, Place, std::less<>> places_;  // of what is still to be written
 };
 
+struct FileTensor {
+  NewTensor tensor;
+  std::vector<std::byte> bytes;  // NewTensor::bytes() of them
+};
+
+// What a file of such tensors holds, for a few that are in memory. Names are distinct.
+std::string SafetensorsBytes(std::span<const FileTensor> tensors,
+                             const std::map<std::string, std::string>& metadata);
+
 }  // namespace godwit

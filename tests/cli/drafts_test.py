@@ -48,7 +48,7 @@ class DraftsTest(CliTest):
         self.assertIn("unknown source of drafts", json.dumps(answers["2"]))
 
     def test_bad_sources(self):
-        for sources, why in (("eagle", "unknown source of drafts \"eagle\"; there is: ngram"),
+        for sources, why in (("eagle", "unknown source of drafts \"eagle\"; there are: ngram, heads"),
                              ("ngram,ngram", "named twice"), ("ngram,", "unknown source")):
             self.assertIn(why, self.refused(INPUT, *RUN, "--draft", sources))
 

@@ -85,7 +85,7 @@ def wrong_verbs(godwit):
 
     verbs = [verb for verb in listed() if verb != "eval"] + [f"eval {kind}" for kind in listed("eval")]
     block = (ROOT / "README.md").read_text().split("\n## Use\n")[1].lstrip("\n").split("\n\n")[0]
-    shown = re.findall(r"^    \./godwit (eval [a-z-]+|[a-z]+)", block, re.MULTILINE)
+    shown = re.findall(r"^    \./godwit (eval [a-z-]+|[a-z-]+)", block, re.MULTILINE)
     if sorted(shown) != sorted(verbs):
         yield f"README.md: Use shows {shown}, and the verbs are {verbs}"
 

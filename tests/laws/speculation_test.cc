@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "generate/autoregressive.h"
+#include "generate/head_drafts.h"
 #include "generate/recycled_drafts.h"
 #include "generate/speculative.h"
 #include "generate/suffix_drafts.h"
 #include "tests/drive_strategy.h"
 #include "tests/foreseen_drafts.h"
 #include "tests/model_runner.h"
+#include "train/train_heads.h"
 
 namespace godwit {
 namespace {
@@ -76,6 +78,28 @@ class Speculation : public testing::TestWithParam<Case> {
     sources.push_back(std::make_unique<RecycledDrafts>(vocab()));
     return sources;
   }
+  // Heads that have learnt the beginning of this very text.
+  std::shared_ptr<const DraftHeads> TrainOn(const std::vector<int32_t>& plain) {
+    const Exec exec = On("").exec;
+    const Decoder& model = runner_.decoder();
+    constexpr int64_t kHeads = 3;
+    train::HiddenStates states(model.hidden_size(), kHeads, vocab());
+    const std::vector<int32_t> piece(plain.begin() + 600, plain.begin() + 1000);
+    train::ReadPieces(exec, model, {&piece, 1}, {}, states);
+    train::HeadGradient gradient(exec, model, vocab(), DType::kF32);
+    train::HeadProgress heads =
+        train::NewHeads(kHeads, model.hidden_size(), vocab(), model.final_norm_weight());
+    train::TrainHeads(exec, gradient, states,
+                      {.steps = 30, .warmup = 3, .batch = 128, .rate = 0.03}, heads, [] {});
+    return std::make_shared<const DraftHeads>(pool_, std::move(heads.parameters),
+                                              GetParam().weights.value_or(DType::kF32));
+  }
+  Sources Trained(std::shared_ptr<const DraftHeads> heads, bool with_ngram) const {
+    Sources sources;
+    if (with_ngram) sources = Ngram();
+    sources.push_back(std::make_unique<HeadDrafts>(std::move(heads)));
+    return sources;
+  }
   Sources Foreseen(const std::vector<int32_t>& plain, double right) const {
     Sources sources;
     sources.push_back(std::make_unique<ForeseenDrafts>(vocab(), plain, right));
@@ -93,6 +117,7 @@ const SamplerOptions kPenalized{
 
 TEST_P(Speculation, KeepsTheTextOnEveryInstructionSet) {
   constexpr int64_t kTokens = 200, kPath = Speculative::kMostDepth + 1;
+  const auto heads = TrainOn(Plain("", kGreedy, kTokens + 100));
   for (const kernels::Isa& isa : kernels::AllIsas()) {
     if (!isa.supported()) continue;
     SCOPED_TRACE(isa.name);
@@ -102,6 +127,8 @@ TEST_P(Speculation, KeepsTheTextOnEveryInstructionSet) {
         EXPECT_GT(Hold(isa.name, sampler, Foreseen(plain, right), plain, kTokens), kTokens / 5);
       }
       Hold(isa.name, sampler, Ngram(), plain, kTokens);
+      EXPECT_GT(Hold(isa.name, sampler, Trained(heads, false), plain, kTokens), 5);
+      Hold(isa.name, sampler, Trained(heads, true), plain, kTokens);
     }
   }
 }
@@ -126,6 +153,9 @@ TEST_P(LongSpeculation, KeepsTheTextOver20000Tokens) {
   const auto plain = Plain("", kGreedy, kTokens + Speculative::kMostDepth + 1);
   EXPECT_GT(Hold("", kGreedy, Foreseen(plain, 0.7), plain, kTokens), kTokens / 2);
   Hold("", kGreedy, Ngram(), plain, kTokens);
+  const auto heads = TrainOn(plain);
+  EXPECT_GT(Hold("", kGreedy, Trained(heads, false), plain, kTokens), 100);
+  Hold("", kGreedy, Trained(heads, true), plain, kTokens);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LongSpeculation,

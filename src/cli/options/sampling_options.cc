@@ -107,7 +107,7 @@ void AddSamplingFlags(CommandLine& line, SamplingFlags& flags) {
   line.Add({.names = "--draft",
             .value = "SOURCES",
             .help = "the same text in less time: read guesses along, of ngram: what the text had "
-                    "before in such a place",
+                    "before in such a place; heads: trained by train-heads; ngram,heads: of both",
             .fallback = "none"},
            flags.draft);
   line.Group("Sampling, in this order");

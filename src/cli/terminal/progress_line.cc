@@ -36,6 +36,8 @@ std::string_view Noun(ProgressUnit unit) {
       return " tests";
     case ProgressUnit::kRequests:
       return " requests";
+    case ProgressUnit::kSteps:
+      return " steps";
   }
   return "";
 }

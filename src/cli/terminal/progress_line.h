@@ -16,7 +16,7 @@
 
 namespace godwit::cli {
 
-enum class ProgressUnit { kBytes, kTokens, kTests, kRequests };
+enum class ProgressUnit { kBytes, kTokens, kTests, kRequests, kSteps };
 
 struct ProgressState {
   int64_t done = 0;

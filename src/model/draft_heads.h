@@ -1,0 +1,86 @@
+// Draft heads: what a state says of the tokens behind the next one (TokenSwift, arXiv 2502.18890,
+// section 3.1). They are trained for a model (train/train_heads.h) and share its output head.
+//
+// From h_0, a state before the model's final norm, head i makes h_i = h_(i-1) + W_i *
+// RMSNorm(h_(i-1)); RMSNorm(h_i) through the model's output head gives logits of the token that is
+// i behind the next one.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/language_model.h"
+#include "ops/norm.h"
+#include "tensor/weight.h"
+
+namespace godwit {
+
+// As they are trained and stored.
+class HeadParameters {
+ public:
+  static constexpr int64_t kMostHeads = 8;
+
+  // All zero. vocab: the first so many tokens of the model's are what they guess, all or a multiple
+  // of 64: tokenizers that merge by frequency have the frequent ones there.
+  HeadParameters(int64_t heads, int64_t hidden, int64_t vocab);
+
+  int64_t heads() const { return heads_; }
+  int64_t hidden() const { return hidden_; }
+  int64_t vocab() const { return vocab_; }
+
+  std::span<float> InputNorm(int64_t head) { return Part(head, 0, hidden_); }
+  std::span<float> Matrix(int64_t head) { return Part(head, hidden_, hidden_ * hidden_); }
+  std::span<float> OutputNorm(int64_t head) {
+    return Part(head, hidden_ + hidden_ * hidden_, hidden_);
+  }
+  std::span<float> values() { return values_; }
+  std::span<const float> values() const { return values_; }
+
+ private:
+  std::span<float> Part(int64_t head, int64_t begin, int64_t size);
+
+  int64_t heads_, hidden_, vocab_;
+  std::vector<float> values_;  // of each head its input norm, its matrix [hidden, hidden], ...
+};
+
+// A safetensors file of them, matrices rounded to bf16. digest: of the model
+// (Decoder::StatesDigest).
+std::string DraftHeadsFile(HeadParameters parameters, uint64_t digest);
+// Throws Error(kIo) for a file that cannot be read, Error(kFormat) for what holds no draft heads,
+// and Error(kInput) for those of another model than one of these sizes and that digest.
+HeadParameters ReadDraftHeads(const std::filesystem::path& file, int64_t hidden, int64_t vocab,
+                              uint64_t digest);
+
+class DraftHeads {
+ public:
+  // In the model's folder.
+  static constexpr const char* kFileName = "draft_heads.safetensors";
+
+  // storage: of the matrices. Of a training whose inputs are to stay as they are F32.
+  DraftHeads(ThreadPool& pool, HeadParameters parameters, DType storage);
+
+  int64_t count() const { return std::ssize(heads_); }
+  int64_t vocab() const { return vocab_; }
+  int64_t bytes() const;
+
+  // state [1, hidden], before the final norm -> logits [count, vocab]
+  void Guess(const Exec& exec, const LanguageModel& model, MatrixView<const float> state,
+             MatrixView<float> logits) const;
+
+ private:
+  struct Head {
+    ops::NormWeights input_norm;
+    Weight matrix;
+    ops::NormWeights output_norm;
+  };
+
+  std::vector<Head> heads_;
+  int64_t vocab_;
+};
+
+// Of both norms of a head.
+ops::NormWeights HeadNorm(std::span<const float> weight);
+
+}  // namespace godwit

@@ -1,0 +1,117 @@
+#include "model/draft_heads.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "base/rng.h"
+#include "base/test_folder.h"
+#include "base/test_support.h"
+#include "kernels/dispatch.h"
+#include "model/loader.h"
+#include "model/model_test_support.h"
+
+namespace godwit {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kHidden = 16, kVocab = 11;
+
+// Values that bf16 holds.
+HeadParameters Random(int64_t heads, int64_t hidden = kHidden, int64_t vocab = kVocab) {
+  HeadParameters parameters(heads, hidden, vocab);
+  for (size_t i = 0; i < parameters.values().size(); ++i) {
+    const double uniform = Uniform(3, 0, static_cast<int64_t>(i), 0);
+    parameters.values()[i] = static_cast<float>(std::floor(uniform * 64) / 64 - 0.25);
+  }
+  return parameters;
+}
+
+class DraftHeadsTest : public testing::Test {
+ protected:
+  HeadParameters Read(const std::string& bytes) {
+    std::ofstream(file_, std::ios::binary) << bytes;
+    return ReadDraftHeads(file_, kHidden, kVocab, 5);
+  }
+  TempFolder folder_;
+  std::filesystem::path file_ = folder_.path() / DraftHeads::kFileName;
+};
+
+TEST_F(DraftHeadsTest, AFileHoldsThem) {
+  const HeadParameters written = Random(3);
+  const HeadParameters read = Read(DraftHeadsFile(written, 5));
+  EXPECT_EQ(read.heads(), 3);
+  EXPECT_EQ(read.vocab(), kVocab);
+  EXPECT_TRUE(std::ranges::equal(read.values(), written.values()));
+}
+
+TEST_F(DraftHeadsTest, RefusesThoseOfAnotherModel) {
+  const auto refused = [&](const HeadParameters& parameters, uint64_t digest) {
+    const std::string bytes = DraftHeadsFile(parameters, digest);
+    return ErrorOf([&] { Read(bytes); });
+  };
+  EXPECT_THAT(refused(Random(3), 6).what(), HasSubstr("of another model"));
+  EXPECT_THAT(refused(Random(3, kHidden, 64), 5).what(), HasSubstr("of another model"));
+  EXPECT_THAT(refused(Random(3, kHidden, 10), 5).what(), HasSubstr("of another model"));
+  EXPECT_THAT(refused(Random(3, 32), 5).what(), HasSubstr("expected floats [16], found"));
+  EXPECT_THAT(refused(Random(9), 5).what(), HasSubstr("no draft heads as"));
+  HeadParameters broken = Random(2);
+  broken.Matrix(1)[7] = NAN;
+  EXPECT_THAT(refused(broken, 5).what(), HasSubstr("heads.1.linear.weight holds NaN"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { Read("nothing of the kind"); }),
+              HasSubstr(DraftHeads::kFileName));
+  std::filesystem::remove(file_);
+  ErrorOf(ErrorKind::kIo, [&] { ReadDraftHeads(file_, kHidden, kVocab, 5); });
+}
+
+// The formula, in double.
+TEST_F(DraftHeadsTest, GuessesByTheirFormula) {
+  ThreadPool pool(2);
+  Workspace workspace;
+  const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
+  const DecoderSpec spec = SmallLlama();
+  const auto decoder = LoadDecoder(spec, FakeWeights(spec, DType::kF32), pool, {});
+  HeadParameters parameters = Random(2);
+  const DraftHeads heads(pool, parameters, DType::kF32);
+
+  std::vector<float> state(kHidden);
+  for (size_t i = 0; i < state.size(); ++i)
+    state[i] = static_cast<float>(std::cos(3.0 * static_cast<double>(i)));
+  Workspace::Scope scope(workspace);
+  const auto logits = workspace.Matrix<float>(2, kVocab);
+  heads.Guess(exec, *decoder, {state.data(), 1, kHidden, kHidden}, logits);
+
+  const auto norm = [&](const std::vector<double>& x, std::span<const float> weight) {
+    double squares = 0;
+    for (const double value : x) squares += value * value;
+    std::vector<double> out;
+    for (size_t i = 0; i < x.size(); ++i) {
+      out.push_back(x[i] / std::sqrt(squares / kHidden + 1e-5) * static_cast<double>(weight[i]));
+    }
+    return out;
+  };
+  std::vector<double> x(state.begin(), state.end());
+  const auto normed = workspace.Matrix<float>(1, kHidden);
+  const auto expected = workspace.Matrix<float>(1, kVocab);
+  for (int64_t head = 0; head < 2; ++head) {
+    const auto in = norm(x, parameters.InputNorm(head));
+    const auto matrix = parameters.Matrix(head);
+    for (size_t i = 0; i < x.size(); ++i) {
+      for (size_t k = 0; k < x.size(); ++k) {
+        x[i] += static_cast<double>(matrix[i * x.size() + k]) * in[k];
+      }
+    }
+    const auto out = norm(x, parameters.OutputNorm(head));
+    std::ranges::copy(out, normed.Row(0));
+    decoder->NormedLogits(exec, normed, expected);
+    for (int64_t t = 0; t < kVocab; ++t) {
+      EXPECT_NEAR(logits.Row(head)[t], expected.Row(0)[t], 1e-4) << head << " " << t;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,109 @@
+"""godwit train-heads, and what --draft heads makes of what it writes."""
+
+import json
+import shutil
+import signal
+import time
+import unittest
+
+from harness import TINY, CliTest
+
+INPUT, INTERRUPTED = 2, 130
+HEADS = "draft_heads.safetensors"
+
+
+class TrainHeadsTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.copy_of_tiny()
+        self.text = self.folder / "text.txt"
+        self.text.write_text("Once upon a time there was a small bird that sang. " * 400)
+        self.train = ["train-heads", "-m", self.model, "-f", self.text, "--seq-len", "64"]
+
+    def test_heads_guess_what_the_model_writes(self):
+        log = self.folder / "log.jsonl"
+        trained = json.loads(self.ok(*self.train, "--steps", "40", "--batch", "256",
+                                     "--log", log, "--json"))
+        self.assertEqual(len(trained["heads"]), 3)
+        for head in trained["heads"]:
+            self.assertGreater(head["top_1"], 0.9)  # a text that says one thing
+            self.assertGreaterEqual(head["top_10"], head["top_1"])
+        self.assertFalse((self.model / (HEADS + ".training")).exists())
+        steps = [json.loads(line) for line in log.read_text().splitlines()]
+        self.assertEqual([step["step"] for step in steps], list(range(1, 41)))
+        self.assertLess(steps[-1]["loss"], steps[0]["loss"] / 4)
+        self.assertIn("held_out", steps[-1])
+
+        run = ["run", "-m", self.model, "-p", "Once upon a time", "-n", "200", "--ignore-eos",
+               "--json"]
+        for flags in (["--temp", "0"], ["--temp", "1", "-s", "5"],
+                      ["--temp", "0", "--weights", "int8"]):
+            plain = json.loads(self.ok(*run, *flags))
+            for sources in ("heads", "heads,ngram"):
+                drafted = json.loads(self.ok(*run, *flags, "--draft", sources))
+                self.assertEqual(drafted["tokens"], plain["tokens"], (flags, sources))
+                self.assertIn("heads", drafted["drafts"]["sources"])
+
+        self.assertIn("is there already", self.refused(INPUT, *self.train))
+        # They go with a copy in int8, and with no other model.
+        other = self.folder / "int8"
+        self.ok("quantize", "-m", self.model, "-o", other, "--scheme", "zeroquant")
+        self.ok("run", "-m", other, "-p", "Once", "-n", "5", "--draft", "heads")
+        shutil.copy(self.model / HEADS, other)
+        config = json.loads((other / "config.json").read_text())
+        self.assertIn("quantization_config", config)
+
+    def test_there_are_none(self):
+        error = self.refused(INPUT, "run", "-m", self.model, "-p", "x", "--draft", "heads")
+        self.assertIn(f"has no {HEADS}", error)
+        self.assertIn("godwit train-heads makes them", error)
+        (self.model / HEADS).write_text("nothing")
+        self.assertIn(HEADS, self.godwit("run", "-m", self.model, "-p", "x", "--draft",
+                                         "heads").stderr)
+
+    def test_of_another_model(self):
+        self.ok(*self.train, "--steps", "1")
+        weights = self.model / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        header = int.from_bytes(data[:8], "little")
+        norm = json.loads(data[8:8 + header])["model.norm.weight"]["data_offsets"][0]
+        data[8 + header + norm] ^= 1
+        weights.write_bytes(data)
+        self.assertIn("heads of another model", self.refused(
+            INPUT, "run", "-m", self.model, "-p", "x", "--draft", "heads"))
+
+    def test_what_makes_no_sense(self):
+        for flags, why in ((["--vocab", "100"], "a multiple of 64"),
+                           (["--rate", "0"], "a rate above 0"),
+                           (["--heads", "9"], "--heads"),
+                           (["-o", self.folder / "none" / "heads"], "none"),
+                           (["--log", self.text], "-f")):
+            self.assertIn(why, self.godwit(*self.train, *flags).stderr)
+        self.assertIn("name it with -f", self.refused(INPUT, "train-heads", "-m", self.model))
+        self.text.write_text("Too short.")
+        self.assertIn("1000", self.refused(INPUT, *self.train))
+
+    def test_it_goes_on_where_it_was_stopped(self):
+        command = [*self.train, "--steps", "10000000", "--batch", "16"]
+        unfinished = self.model / (HEADS + ".training")
+
+        def stop_after(seconds):
+            process = self.start(*command)
+            time.sleep(seconds)
+            process.send_signal(signal.SIGINT)
+            error = process.communicate()[1].decode()
+            self.assertEqual(process.returncode, INTERRUPTED, error)
+            return error
+
+        seconds = 0.5
+        while not unfinished.exists():
+            error = stop_after(seconds)
+            seconds *= 2
+        self.assertRegex(error, "stopped after [0-9]+ of 10000000 steps; the same command goes on")
+        self.assertRegex(stop_after(seconds), "going on after [0-9]+ of 10000000 steps")
+        self.assertIn("another model, text or settings",
+                      self.refused(INPUT, *self.train, "--steps", "20"))
+
+
+if __name__ == "__main__":
+    unittest.main()

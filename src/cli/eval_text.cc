@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "attention/make_policy.h"
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/quote.h"
 #include "checkpoint/model_folder.h"
@@ -15,9 +17,14 @@
 #include "cli/terminal/output.h"
 #include "cli/terminal/table.h"
 #include "cli/verbs.h"
+#include "engine/make_drafts.h"
+#include "engine/storage_types.h"
 #include "eval/distinct.h"
 #include "generate/replay_drafts.h"
 #include "generate/suffix_drafts.h"
+#include "kernels/dispatch.h"
+#include "model/loader.h"
+#include "tensor/workspace.h"
 
 namespace godwit::cli {
 namespace {
@@ -28,6 +35,8 @@ struct Options {
   ModelOptions model;
   TextInput text;
   std::optional<StepCosts> costs;
+  std::string draft;  // empty: of what the text had before, without a model
+  std::string kv = "dense";
   int64_t prompt_tokens = 1;
   bool json = false;
 };
@@ -64,8 +73,10 @@ Options Parse(std::span<const std::string> arguments) {
   Options options;
   CommandLine line("eval text", "[-m MODEL] [-p TEXT | -f FILE] [flags]",
                    "Says how much a text repeats itself: Distinct-n, the different runs of n "
-                   "tokens as a share of all. Of the model only the tokenizer is read.");
+                   "tokens as a share of all. Of the model only the tokenizer is read, but with "
+                   "--draft.");
   AddModelFlag(line, options.model);
+  AddComputeFlags(line, options.model);
   line.Group("Text");
   AddTextFlags(line, options.text, "the text");
   line.Group("Speculation");
@@ -74,6 +85,13 @@ Options Parse(std::span<const std::string> arguments) {
             .help = "also count what --draft ngram would save if a model had written the text, in "
                     "steps that take so long, as 1:22.2,8:24.2 (godwit bench -p 1,8 says)"},
            [&options](const std::string& value) { options.costs = ParseStepMs(value); });
+  line.Add({.names = "--draft",
+            .value = "SOURCES",
+            .help = "then by these sources, as run has them: the model reads the text along",
+            .is_verbs_own = true},
+           options.draft);
+  line.Add({.names = "--kv", .value = "SPEC", .help = "as it sees the text by this policy"},
+           options.kv);
   line.AddInt({.names = "--prompt-tokens",
                .value = "N",
                .help = "the first N tokens are the prompt, and were not written",
@@ -82,7 +100,38 @@ Options Parse(std::span<const std::string> arguments) {
   line.Group("Output");
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.Parse(arguments);
+  if (!options.draft.empty() && !options.costs) {
+    Throw(ErrorKind::kInput, "--draft counts what guesses save: it needs --step-ms");
+  }
   return options;
+}
+
+Replay ReplayWithoutModel(std::span<const int32_t> tokens, const Options& options) {
+  std::vector<std::unique_ptr<DraftSource>> sources;
+  sources.push_back(std::make_unique<SuffixDrafts>());
+  return ReplayDrafts(tokens, options.prompt_tokens, *options.costs, std::move(sources));
+}
+
+Replay ReplayWithModel(const ModelFolder& model, std::span<const int32_t> tokens,
+                       const Options& options) {
+  RequireTokenIds(model.spec(), tokens);
+  WarnAboutThreads(options.model.threads);
+  ThreadPool pool(options.model.threads == 0 ? AvailableCores() : options.model.threads);
+  Workspace workspace;
+  const Exec exec{.pool = pool,
+                  .kernels = *kernels::SelectIsa(options.model.isa).table,
+                  .workspace = workspace};
+  const auto decoder =
+      LoadDecoder(model.spec(), model.weights(), pool, {}, ParseWeightType(options.model.weights));
+  auto sources = MakeDrafts(options.draft, decoder->vocab_size(), [&] {
+    return LoadDraftHeads(model.path(), *decoder, decoder->StatesDigest(), pool,
+                          decoder->weight_types().layers);
+  });
+  const auto context = std::ssize(tokens);
+  ReadAlong along(*decoder, exec,
+                  MakeTextCache(Geometry(model.spec()), {.spec = options.kv, .context = context}),
+                  tokens);
+  return ReplayDrafts(tokens, options.prompt_tokens, *options.costs, std::move(sources), &along);
 }
 
 nlohmann::ordered_json ToJson(int64_t tokens, const std::vector<double>& distinct, double average,
@@ -94,6 +143,9 @@ nlohmann::ordered_json ToJson(int64_t tokens, const std::vector<double>& distinc
                       {"guesses", replay->guesses},
                       {"ms", replay->ms},
                       {"plain_ms", replay->plain_ms}};
+    for (const auto& [source, guesses] : replay->accepted) {
+      json["replay"]["sources"][std::string(source)] = guesses;
+    }
   }
   return json;
 }
@@ -140,9 +192,8 @@ int EvalText(std::span<const std::string> arguments) {
   }
   std::optional<Replay> replay;
   if (options.costs) {
-    std::vector<std::unique_ptr<DraftSource>> sources;
-    sources.push_back(std::make_unique<SuffixDrafts>());
-    replay = ReplayDrafts(tokens, options.prompt_tokens, *options.costs, std::move(sources));
+    replay = options.draft.empty() ? ReplayWithoutModel(tokens, options)
+                                   : ReplayWithModel(folder, tokens, options);
   }
   if (options.json) {
     WriteJson(ToJson(std::ssize(written), distinct, average, replay));

@@ -155,6 +155,7 @@ Pieces ReadPiecesOf(const ModelFolder& model, const Options& options) {
       {.samples = std::max<int64_t>(2, options.tokens / options.piece), .seq_len = options.piece});
   Pieces pieces;
   for (size_t i = 0; i < text.pieces.size(); ++i) {
+    RequireTokenIds(model.spec(), text.pieces[i]);
     (i % kKeptBack == 1 ? pieces.kept_back : pieces.learned).push_back(std::move(text.pieces[i]));
   }
   if (pieces.kept_back.empty()) {

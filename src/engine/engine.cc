@@ -4,10 +4,8 @@
 
 #include "base/cores.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/machine_memory.h"
 #include "base/numa.h"
-#include "base/quote.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/model_folder.h"
 #include "dist/mpi.h"
@@ -179,13 +177,7 @@ std::vector<std::unique_ptr<DraftSource>> Engine::Impl::DraftsOf(
 std::shared_ptr<const DraftHeads> Engine::Impl::Heads() const {
   const std::lock_guard lock(finding_heads_);
   if (heads_ != nullptr) return heads_;
-  const auto file = std::filesystem::path(folder) / DraftHeads::kFileName;
-  if (folder.empty() || !IsListed(file)) {
-    ThrowWith({.code = ErrorCode::kNoDraftHeads}, ErrorKind::kInput, "{} has no {}",
-              folder.empty() ? "the model" : QuoteUnlessPlain(folder), DraftHeads::kFileName);
-  }
-  auto parameters = ReadDraftHeads(file, model->hidden_size(), spec.vocab_size, states_digest_);
-  heads_ = std::make_shared<const DraftHeads>(pool, std::move(parameters), weight_types.layers);
+  heads_ = LoadDraftHeads(folder, *model, states_digest_, pool, weight_types.layers);
   return heads_;
 }
 

@@ -1,15 +1,31 @@
 #include "engine/make_drafts.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
 #include "generate/head_drafts.h"
 #include "generate/recycled_drafts.h"
 #include "generate/suffix_drafts.h"
 
 namespace godwit {
+
+std::shared_ptr<const DraftHeads> LoadDraftHeads(const std::string& folder,
+                                                 const LanguageModel& model, uint64_t digest,
+                                                 ThreadPool& pool, DType storage) {
+  const auto file = std::filesystem::path(folder) / DraftHeads::kFileName;
+  if (folder.empty() || !IsListed(file)) {
+    ThrowWith({.code = ErrorCode::kNoDraftHeads}, ErrorKind::kInput, "{} has no {}",
+              folder.empty() ? "the model" : QuoteUnlessPlain(folder), DraftHeads::kFileName);
+  }
+  auto parameters = ReadDraftHeads(file, model.hidden_size(), model.vocab_size(), digest);
+  // Of what is made anew, f16 is no storage.
+  return std::make_shared<const DraftHeads>(pool, std::move(parameters),
+                                            storage == DType::kF16 ? DType::kBF16 : storage);
+}
 
 std::vector<std::unique_ptr<DraftSource>> MakeDrafts(
     std::string_view names, int64_t vocab,

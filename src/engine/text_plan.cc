@@ -72,12 +72,7 @@ void TextPlan::RefuseLength(const std::string& tokens, std::optional<int64_t> co
 void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
   const auto n = static_cast<int64_t>(prompt.size());
   if (n == 0) Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
-  for (const int32_t token : prompt) {
-    if (token < 0 || token >= engine_.spec.vocab_size) {
-      Throw(ErrorKind::kInput, "token id {} is outside the model's vocabulary of {}", token,
-            engine_.spec.vocab_size);
-    }
-  }
+  RequireTokenIds(engine_.spec, prompt);
   if (n > limit_tokens()) RefuseLength(fmt::format("{} tokens", n), n);
   if (ranks() == nullptr) CheckFits(n);
 }

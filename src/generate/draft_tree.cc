@@ -150,4 +150,13 @@ size_t DraftTree::SourceOf(int64_t row) const {
   return static_cast<size_t>(growth.claims[0].source);
 }
 
+size_t DraftTree::CheapestSourceOf(int64_t row) const {
+  const Growth& growth = growth_[static_cast<size_t>(rows_[static_cast<size_t>(row)])];
+  const auto claims = std::span(growth.claims).first(growth.claim_count);
+  const auto cheapest = std::ranges::min_element(claims, {}, [&](const Claim& claim) {
+    return sources_[static_cast<size_t>(claim.source)].worth.ms_a_step();
+  });
+  return static_cast<size_t>(cheapest->source);
+}
+
 }  // namespace godwit

@@ -49,8 +49,10 @@ class DraftTree {
 
   // After the row the model chose that token. The row that guessed it, if one did.
   std::optional<int64_t> Step(int64_t row, int32_t token);
-  // The source that was believed for that row, not of row 0.
+  // The source that was believed for that row, not of row 0; and of those that offered it, the one
+  // that took the least time, without which the others would have done.
   size_t SourceOf(int64_t row) const;
+  size_t CheapestSourceOf(int64_t row) const;
 
  private:
   struct Claim {

@@ -19,6 +19,7 @@ void DraftWorth::EndStep(double step_ms, double saved_ms) {
   step_ms_ += step_ms;
   saved_ms_ += saved_ms;
   if (++steps_ < kTrialSteps) return;
+  ms_a_step_ = spent_ms_ / static_cast<double>(steps_);
   const bool loses = spent_ms_ > saved_ms_ + kFree * step_ms_;
   rest_ = loses ? std::max(next_rest_, kShortestRest) : 0;
   next_rest_ = std::min(2 * rest_, kLongestRest);

@@ -103,7 +103,7 @@ int64_t Speculative::Walk(Sequence& sequence, const Outcome& outcome, int64_t& r
   stats_.guesses += own_rows_ - 1;
   while (const auto next = tree_.Step(row, token)) {
     row = *next;
-    ++accepted_[tree_.SourceOf(row)];
+    ++accepted_[tree_.CheapestSourceOf(row)];
     ++stats_.accepted[tree_.SourceOf(row)].guesses;
     token = Choose(sequence, outcome, row);
     ++tokens;

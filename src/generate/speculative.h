@@ -52,7 +52,7 @@ class Speculative : public Strategy {
   bool continues_ = false;  // the step in progress, and does not read a prompt
   bool grown_ = false;      // it reads the tree
   double (*now_ms_)();
-  std::vector<int64_t> accepted_;  // [sources], of the last step
+  std::vector<int64_t> accepted_;  // [sources], of the last step, for which it was needed
   int64_t own_rows_ = 0;
   int64_t other_rows_ = 0;  // of the last step
 };

@@ -171,6 +171,34 @@ TEST_F(SpeculativeTest, SourcesThatCostMoreThanTheySaveRest) {
   }
 }
 
+// What a cheaper source offers as well was not worth the price.
+TEST_F(SpeculativeTest, OfTwoSourcesThatOfferTheSameTheDearOneRests) {
+  static double now;
+  class Slow : public ForeseenDrafts {
+   public:
+    using ForeseenDrafts::ForeseenDrafts;
+    int64_t asked = 0;
+    void GoOnFrom(const Sequence&, const Outcome&, int64_t) override {
+      now += 0.2;
+      ++asked;
+    }
+  };
+  const FakeModel model(kVocab, Circle);
+  const auto plain = Plain(model, NewSequence({.temperature = 0}, 0, "dense", 30'000), 29'000);
+  auto slow = std::make_unique<Slow>(kVocab, plain, 1);
+  const Slow& source = *slow;
+  auto sources = Only(std::move(slow));
+  sources.push_back(std::make_unique<ForeseenDrafts>(kVocab, plain, 1));
+  Sequence sequence = NewSequence({.temperature = 0}, 0, "dense", 30'000);
+  now = 0;
+  Speculative strategy(std::move(sources), [] { return now; });
+  Drive drive = On(model);
+  drive.Continue(sequence, strategy, 28'000);
+  EXPECT_GT(drive.steps, 800);
+  EXPECT_LT(source.asked, drive.steps / 2);
+  EXPECT_GT(strategy.stats().accepted[1].guesses, 10'000);
+}
+
 TEST_F(SpeculativeTest, KeepsWithinTheContextAndTheRowsThatItIsGiven) {
   const FakeModel model(kVocab, Circle);
   const auto plain = Plain(model, NewSequence({.temperature = 0}), 300);

@@ -4,7 +4,6 @@
 #include <cassert>
 #include <utility>
 
-#include "base/error.h"
 #include "base/fnv.h"
 #include "ops/activation.h"
 #include "ops/embedding.h"
@@ -89,12 +88,7 @@ void Decoder::EmbedTokens(const Exec& exec, std::span<const Segment> segments,
                           MatrixView<float> out) const {
   int64_t row = 0;
   for (const Segment& segment : segments) {
-    for (const int32_t token : segment.tokens) {
-      if (token < 0 || token >= spec_.vocab_size) {
-        Throw(ErrorKind::kInput, "token id {} is outside the model's vocabulary of {}", token,
-              spec_.vocab_size);
-      }
-    }
+    RequireTokenIds(spec_, segment.tokens);
     const auto rows = out.Rows(row, row + static_cast<int64_t>(segment.tokens.size()));
     if (spec_.tied_head) {
       ops::EmbedTied(exec, segment.tokens, weights_.head, rows);

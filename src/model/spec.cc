@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "base/error.h"
+
 namespace godwit {
 
 AttentionGeometry Geometry(const DecoderSpec& spec) {
@@ -21,6 +23,14 @@ int64_t DefaultContext(const DecoderSpec& spec) {
   return spec.rotary.scaling.kind == RotaryScaling::Kind::kDynamic
              ? spec.rotary.scaling.original_context
              : spec.max_context;
+}
+
+void RequireTokenIds(const DecoderSpec& spec, std::span<const int32_t> ids) {
+  for (const int32_t id : ids) {
+    if (id >= 0 && id < spec.vocab_size) continue;
+    Throw(ErrorKind::kInput, "token id {} is outside the model's vocabulary of {}", id,
+          spec.vocab_size);
+  }
 }
 
 }  // namespace godwit

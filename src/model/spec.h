@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -140,5 +141,8 @@ AttentionGeometry Geometry(const DecoderSpec& spec);
 // The context that a sequence gets unless the user asks for another: the longest that changes
 // nothing in the model. Only dynamic rope scaling makes it shorter than max_context.
 int64_t DefaultContext(const DecoderSpec& spec);
+
+// Throws Error(kInput) that names the first id outside the model's vocabulary.
+void RequireTokenIds(const DecoderSpec& spec, std::span<const int32_t> ids);
 
 }  // namespace godwit

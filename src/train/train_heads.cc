@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 #include <numeric>
 #include <utility>
@@ -92,7 +91,7 @@ HeadProgress ReadHeadProgress(const std::filesystem::path& file, HeadProgress pr
         tensor->bytes.size() != to.size_bytes()) {
       Throw(ErrorKind::kFormat, "{} is damaged: remove it and begin anew", path);
     }
-    std::memcpy(to.data(), tensor->bytes.data(), to.size_bytes());
+    std::ranges::copy(tensor->bytes, std::as_writable_bytes(to).begin());
   };
   read("values", progress.parameters.values());
   read("mean", progress.optimizer.mean);

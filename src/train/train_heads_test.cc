@@ -101,9 +101,10 @@ TEST(TrainHeads, FrequentTokensStandInFront) {
   for (int32_t i = 0; i < 990; ++i) pieces[0].push_back(i % 7 == 0 ? 1500 : i % 1000);
   for (int32_t i = 0; i < 10; ++i) pieces[0].push_back(70'000);
   EXPECT_EQ(FrequentTokens(pieces, 128'256), 2048);
-  EXPECT_EQ(FrequentTokens(pieces, 1600), 1600);
+  EXPECT_EQ(FrequentTokens(pieces, 70'001), 2048);
   pieces[0].push_back(70'000);
   EXPECT_EQ(FrequentTokens(pieces, 128'256), 69 * 1024);
+  EXPECT_EQ(FrequentTokens(pieces, 70'001), 70'001);
 }
 
 }  // namespace

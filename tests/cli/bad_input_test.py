@@ -276,6 +276,12 @@ class ModelTest(CliTest):
         for id in (512, 513):
             self.assertIn(f"token id {id} is outside the model's vocabulary of 512",
                           self.refused(INPUT, *run, "-q", "-p", f"Once <more {id}> upon"))
+        text = self.folder / "beyond.txt"
+        text.write_text("Once upon a time <more 513> " * 200)
+        for verb in (["train-heads", "-t", "1", "-o", self.folder / "heads"],
+                     ["eval", "text", "--step-ms", "1:20,8:21", "--draft", "ngram"]):
+            self.assertIn("token id 513 is outside the model's vocabulary of 512",
+                          self.refused(INPUT, *verb, "-m", model, "-f", text))
 
     def test_a_frame_beyond_the_vocabulary(self):
         def with_another_start(text):

@@ -44,6 +44,10 @@ class TrainHeadsTest(CliTest):
                 self.assertEqual(drafted["tokens"], plain["tokens"], (flags, sources))
                 self.assertIn("heads", drafted["drafts"]["sources"])
 
+        replay = json.loads(self.ok("eval", "text", "-m", self.model, "-f", self.text,
+                                    "--step-ms", "1:20,8:21", "--draft", "heads", "--json"))
+        self.assertGreater(replay["replay"]["sources"]["heads"], 50)
+
         self.assertIn("is there already", self.refused(INPUT, *self.train))
         # They go with a copy in int8, and with no other model.
         other = self.folder / "int8"

@@ -44,6 +44,12 @@ std::unique_ptr<TextCache> TextCache::Fork(std::unique_ptr<AttentionPolicy> poli
   return fork;
 }
 
+void TextCache::GoOnAs(const TextCache& text) {
+  branches_.clear();
+  policy_->Truncate(cache_.GoOnAs(text.cache_));
+  Append(0);
+}
+
 bool TextCache::HoldsWhatIsSeen(const AttentionPolicy& policy, int64_t length) const {
   const ops::KvRange dropped = cache_.dropped();
   if (dropped.begin >= std::min(dropped.end, length)) return true;

@@ -61,6 +61,10 @@ class TextCache {
   // Likewise, and seen as another policy of the model sees it, such as a draft that looks at a
   // part. Throws Error(kUnsupported) if what that one sees has been dropped.
   std::unique_ptr<TextCache> Fork(std::unique_ptr<AttentionPolicy> policy) const;
+  // Of a fork: forgets what it read itself and goes on as `text`, which has dropped nothing. What
+  // its policy derived from the tokens that both had stays, so that it takes time in proportion to
+  // the others.
+  void GoOnAs(const TextCache& text);
 
   const AttentionGeometry& geometry() const { return geometry_; }
   const AttentionPolicy& policy() const { return *policy_; }

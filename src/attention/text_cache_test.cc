@@ -75,6 +75,35 @@ TEST(TextCacheTest, AForkIsOfWhatWasRead) {
   EXPECT_EQ(fork->length(), 10);
 }
 
+// A view of a text that read guesses of its own sees, back at the text, what a new one sees, and
+// has not lost its index.
+TEST(TextCacheTest, AForkThatWentAstrayGoesOnAsItsText) {
+  const TestText text(kGeometry, 1200, 6), guesses(kGeometry, 1200, 7);
+  for (const std::string spec :
+       {"dense", "sinks:4+200", "blocks:initial=0,local_windows_len=64,second_block_count=3",
+        "blocks:initial=0,local_windows_len=64,second_block_count=3,group_blocks=2,group_count=1",
+        "blocks:meanstd,initial=0,local_windows_len=64,second_block_count=3"}) {
+    SCOPED_TRACE(spec);
+    const auto cache = Make("dense");
+    const auto policy = [&] {
+      return MakePolicy(kGeometry, {.spec = spec, .kv_type = DType::kF32, .context = 4096});
+    };
+    ReadText(*cache, text, 700, 100);
+    const auto view = cache->Fork(policy());
+    for (const int64_t end : {701, 705, 769, 832, 1000, 1001, 1100}) {
+      ReadText(*cache, text, end, 40);
+      view->GoOnAs(*cache);
+      EXPECT_EQ(view->length(), end);
+      EXPECT_EQ(view->policy().bytes() > 0, spec.starts_with("blocks") && end > 701);
+      const auto fresh = cache->Fork(policy());
+      EXPECT_EQ(ReadText(*view, guesses, end + 8, 1), ReadText(*fresh, guesses, end + 8, 1));
+    }
+    const auto alone = Make("dense");
+    ReadText(*alone, text, 1100, 100);
+    EXPECT_EQ(ReadText(*cache, text, 1200, 1), ReadText(*alone, text, 1200, 1));
+  }
+}
+
 TEST(TextCacheTest, WhatNoMachineHoldsIsRefusedWithEverythingAsItWas) {
   const TestText text(kGeometry, 100, 5);
   const auto cache = Make("dense");

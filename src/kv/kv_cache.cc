@@ -122,6 +122,29 @@ KvCache KvCache::Fork() const {
   return fork;
 }
 
+int64_t KvCache::GoOnAs(const KvCache& other) {
+  assert(pool_ == other.pool_ && other.dropped_.begin == other.dropped_.end);
+  int64_t same = std::min(PagesFor(length_), PagesFor(other.length_));
+  while (same * kTileTokens > dropped_.end && PageOf(0, same - 1) != other.PageOf(0, same - 1)) {
+    --same;
+  }
+  const int64_t had = std::min({length_, other.length_, same * kTileTokens});
+  Truncate(had);
+  const auto held = std::ssize(ids_);
+  const auto first = static_cast<std::ptrdiff_t>(PagesFor(had) * layout().layers);
+  const auto last = static_cast<std::ptrdiff_t>(PagesFor(other.length_) * layout().layers);
+  const auto entries = static_cast<size_t>(held + last - first);
+  if (entries > ids_.capacity()) {
+    ids_.reserve(std::max(entries, 2 * ids_.capacity()));
+    data_.reserve(ids_.capacity());
+  }
+  ids_.insert(ids_.end(), other.ids_.begin() + first, other.ids_.begin() + last);
+  data_.insert(data_.end(), other.data_.begin() + first, other.data_.begin() + last);
+  pool_->Share(std::span(ids_).subspan(static_cast<size_t>(held)));
+  length_ = other.length_;
+  return had;
+}
+
 int64_t KvCache::HeldTiles(int64_t length) const {
   const int64_t tiles = PagesFor(length);
   if (tiles * kTileTokens <= dropped_.begin) return tiles;

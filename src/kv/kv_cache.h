@@ -37,6 +37,10 @@ class KvCache {
   // The same text; what one of the two appends or forgets later, the other does not see.
   KvCache Fork() const;
 
+  // Goes on as another cache of its text, which has dropped nothing, has gone on since: shares what
+  // of its pages it has not yet. Returns up to where it had them.
+  int64_t GoOnAs(const KvCache& other);
+
   int64_t length() const { return length_; }
   // Positions of which nothing is left, whole tiles.
   ops::KvRange dropped() const { return dropped_; }

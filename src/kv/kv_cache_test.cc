@@ -264,6 +264,34 @@ TEST(KvCacheTest, WhatIsTruncatedGivesItsPagesBack) {
 }
 
 // Of forks taken at every offset of a page, whoever appends first copies the page.
+// Wherever it was left, and wherever the other has come to.
+TEST(KvCacheTest, AForkThatWentAstrayGoesOnAsItsOriginal) {
+  for (const int64_t first : {0, 50, 64, 70, 128}) {
+    for (const int64_t astray : {0, 1, 14, 100}) {
+      for (const int64_t more : {0, 1, 14, 200}) {
+        SCOPED_TRACE(testing::Message() << first << " " << astray << " " << more);
+        KvCache text = NewCache(Layout(3, 2, 8, DType::kF32));
+        if (first > 0) Read(text, 0, first);
+        KvCache fork = text.Fork();
+        if (astray > 0) Read(fork, 1, astray);
+        if (more > 0) Read(text, 0, more);
+        const int64_t had = fork.GoOnAs(text);
+        EXPECT_LE(had, first);
+        EXPECT_GE(had, first - first % kTileTokens);
+        EXPECT_EQ(fork.length(), first + more);
+        ExpectHeld(fork, 0, 0, first + more);
+        EXPECT_EQ(text.pool().pages_in_use() * text.layout().page_bytes(),
+                  text.layout().BytesFor(first + more))
+            << "all shared";
+        Read(text, 2, 3);
+        Read(fork, 3, 3);
+        ExpectHeld(text, 2, first + more, first + more + 3);
+        ExpectHeld(fork, 3, first + more, first + more + 3);
+      }
+    }
+  }
+}
+
 TEST(KvCacheTest, AForkSharesPagesUntilOneOfTheTwoWrites) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     KvCache text = NewCache(Layout(2, 2, 8, dtype));

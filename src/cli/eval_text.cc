@@ -123,10 +123,19 @@ Replay ReplayWithModel(const ModelFolder& model, std::span<const int32_t> tokens
                   .workspace = workspace};
   const auto decoder =
       LoadDecoder(model.spec(), model.weights(), pool, {}, ParseWeightType(options.model.weights));
-  auto sources = MakeDrafts(options.draft, decoder->vocab_size(), [&] {
-    return LoadDraftHeads(model.path(), *decoder, decoder->StatesDigest(), pool,
-                          decoder->weight_types().layers);
-  });
+  const DraftParts parts = {
+      .vocab = decoder->vocab_size(),
+      .heads =
+          [&] {
+            return LoadDraftHeads(model.path(), *decoder, decoder->StatesDigest(), pool,
+                                  decoder->weight_types().layers);
+          },
+      .partial = [](std::string_view) -> std::unique_ptr<DraftSource> {
+        Throw(ErrorKind::kUnsupported,
+              "what --draft partial guesses is known where a text is written, and not from the "
+              "text: leave it out, or see what run --json counts");
+      }};
+  auto sources = MakeDrafts(options.draft, parts);
   const auto context = std::ssize(tokens);
   ReadAlong along(*decoder, exec,
                   MakeTextCache(Geometry(model.spec()), {.spec = options.kv, .context = context}),

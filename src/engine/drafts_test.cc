@@ -10,6 +10,7 @@
 #include "base/test_support.h"
 #include "engine/engine_impl.h"
 #include "engine/engine_test_support.h"
+#include "engine/storage_types.h"
 #include "tests/fake_model.h"
 #include "tests/session_of.h"
 #include "text/fake_tokenizer.h"
@@ -23,15 +24,29 @@ constexpr int64_t kVocab = FakeTokenizer::kEos + 1;
 
 // "abcdefghijklmnopqrstuvwxyz\n" over and over; behind position `eos` the text ends. A step takes
 // its time, however many rows it has, so that guesses pay.
-std::unique_ptr<Engine::Impl> Alphabet(int64_t eos = INT64_MAX) {
+std::unique_ptr<Engine::Impl> Alphabet(int64_t eos = INT64_MAX, int64_t kv_memory_bytes = 0) {
   auto model = std::make_unique<FakeModel>(kVocab, [eos](int32_t token, int64_t position) {
     if (position == eos) return int32_t{FakeTokenizer::kEos};
     return token == 'z' ? '\n' : token == '\n' ? 'a' : token + 1;
   });
-  model->on_step = [] { std::this_thread::sleep_for(std::chrono::microseconds(500)); };
+  model->on_step = [steps = model.get()] {
+    // That of a draft which looks at a part takes none.
+    if (steps->segments().front().text->policy().name() != "dense") return;
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+  };
   return std::make_unique<Engine::Impl>(
-      std::move(model), FakeModel::Spec(kVocab, 600), std::make_unique<FakeTokenizer>(),
-      SpecialTokens{.eos_ids = {FakeTokenizer::kEos}}, LoadOptions{.threads = 1});
+      std::move(model), FakeModel::Spec(kVocab, 800), std::make_unique<FakeTokenizer>(),
+      SpecialTokens{.eos_ids = {FakeTokenizer::kEos}},
+      LoadOptions{.threads = 1, .kv_memory_bytes = kv_memory_bytes});
+}
+
+// Its first so many tokens: `partial` needs some.
+Tokens Beginning(int64_t tokens = 540) {
+  Tokens text;
+  for (int64_t i = 0; i < tokens; ++i) {
+    text.push_back(i % 27 == 26 ? '\n' : static_cast<int32_t>('a' + i % 27));
+  }
+  return text;
 }
 
 GenerateOptions With(GenerateOptions options, const char* draft) {
@@ -44,12 +59,12 @@ struct Both {
   GenerateResult plain, drafted;
   Tokens plain_text, drafted_text;
 };
-Both Generate(const Engine::Impl& engine, const GenerateOptions& options) {
+Both Generate(const Engine::Impl& engine, const GenerateOptions& options, const char* draft) {
   Both both;
-  const Tokens prompt = {'a', 'b', 'c'};
+  const Tokens prompt = Beginning();
   Session plain = SessionOf(engine), drafted = SessionOf(engine);
   both.plain = plain.Generate(prompt, options);
-  both.drafted = drafted.Generate(prompt, With(options, "ngram"));
+  both.drafted = drafted.Generate(prompt, With(options, draft));
   both.plain_text.assign(plain.tokens().begin(), plain.tokens().end());
   both.drafted_text.assign(drafted.tokens().begin(), drafted.tokens().end());
   EXPECT_EQ(drafted.kv().seen, plain.kv().seen);
@@ -66,13 +81,21 @@ void ExpectSame(const Both& both) {
   ASSERT_TRUE(both.drafted.drafts);
 }
 
-TEST(Drafts, EndWhereTheTextEnds) {
+// A part of so few tokens, so that texts may be short.
+constexpr const char* kPartial = "partial:budget=256";
+constexpr const char* kBothSources = "ngram,partial:budget=256";
+
+class EverySource : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Drafts, EverySource, testing::Values("ngram", kPartial, kBothSources),
+                         [](const auto& test) { return "Sources" + std::to_string(test.index); });
+
+TEST_P(EverySource, EndWhereTheTextEnds) {
   int64_t accepted = 0;
-  for (int64_t end = 150; end < 165; ++end) {  // in all places of a path
+  for (int64_t end = 650; end < 665; ++end) {  // in all places of a path
     const auto engine = Alphabet(end);
     GenerateOptions options = Greedy(1000);
     options.ignore_eos = false;
-    const Both both = Generate(*engine, options);
+    const Both both = Generate(*engine, options, GetParam());
     ExpectSame(both);
     EXPECT_EQ(both.drafted.finish_reason, FinishReason::kStop);
     accepted += both.drafted.drafts->accepted;
@@ -80,19 +103,19 @@ TEST(Drafts, EndWhereTheTextEnds) {
   EXPECT_GT(accepted, 500) << "or this shows nothing";
 }
 
-TEST(Drafts, EndAtStopStringsAndLimits) {
+TEST_P(EverySource, EndAtStopStringsAndLimits) {
   const auto engine = Alphabet();
   for (const char* stop : {"mn", "z\na", "q"}) {
     GenerateOptions options = Greedy(1000);
     options.stop = {stop};
-    ExpectSame(Generate(*engine, options));
+    ExpectSame(Generate(*engine, options, GetParam()));
   }
   for (int64_t tokens = 100; tokens < 112; ++tokens) {
-    const Both both = Generate(*engine, Greedy(tokens));
+    const Both both = Generate(*engine, Greedy(tokens), GetParam());
     ExpectSame(both);
     EXPECT_EQ(std::ssize(both.drafted.tokens), tokens);
   }
-  const Both full = Generate(*engine, Greedy(-1));
+  const Both full = Generate(*engine, Greedy(-1), GetParam());
   ExpectSame(full);
   EXPECT_EQ(full.drafted.finish_reason, FinishReason::kContextFull);
 }
@@ -100,12 +123,14 @@ TEST(Drafts, EndAtStopStringsAndLimits) {
 // What came behind the end is not in the session's cache: the next turn goes on as without drafts.
 TEST(Drafts, TheNextTurnGoesOnFromTheSameText) {
   const Engine engine(kTiny, {.threads = 1});
-  for (const char* kv : {"dense", "sinks:4+124"}) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"dense", "ngram"}, {"sinks:4+124", "ngram"}, {"dense", kBothSources}};
+  for (const auto& [kv, draft] : cases) {
     Session plain = engine.NewSession({.kv = kv}), drafted = engine.NewSession({.kv = kv});
-    Tokens text = Prompt(1, 100);
+    Tokens text = Prompt(1, draft == kBothSources ? 500 : 100);
     for (int turn = 0; turn < 4; ++turn) {
       const auto a = plain.Generate(text, Greedy(60 + turn));
-      const auto b = drafted.Generate(text, With(Greedy(60 + turn), "ngram"));
+      const auto b = drafted.Generate(text, With(Greedy(60 + turn), draft));
       EXPECT_EQ(a.tokens, b.tokens) << kv << turn;
       EXPECT_EQ(a.cached_tokens, b.cached_tokens) << kv << turn;
       text.assign(drafted.tokens().begin(), drafted.tokens().end());
@@ -114,11 +139,11 @@ TEST(Drafts, TheNextTurnGoesOnFromTheSameText) {
   }
 }
 
-TEST(Drafts, EveryTokenHasItsLogprobs) {
+TEST_P(EverySource, EveryTokenHasItsLogprobs) {
   const auto engine = Alphabet();
   GenerateOptions options = Greedy(300);
   options.top_logprobs = 1;
-  const Both both = Generate(*engine, options);
+  const Both both = Generate(*engine, options, GetParam());
   ExpectSame(both);
   EXPECT_GT(both.drafted.drafts->accepted, 50) << "or this shows nothing";
   ASSERT_EQ(both.drafted.logprobs.size(), both.drafted.tokens.size());
@@ -130,15 +155,16 @@ TEST(Drafts, EveryTokenHasItsLogprobs) {
 
 TEST(Drafts, ManyRequestsHaveTreesOfTheirOwn) {
   const Engine engine(kTiny, {.threads = 2, .step_tokens = 40});
+  const auto prompt = [](int i) { return Prompt(i, i % 3 == 2 ? 600 : 1 + 23 * i); };
+  const auto draft = [](int i) { return i % 3 == 0 ? "" : i % 3 == 1 ? "ngram" : kBothSources; };
   std::vector<Generation> generations;
   for (int i = 0; i < 9; ++i) {
-    generations.push_back(
-        engine.Submit(Prompt(i, 1 + 23 * i), With(Greedy(150 + i), i % 3 == 0 ? "" : "ngram")));
+    generations.push_back(engine.Submit(prompt(i), With(Greedy(150 + i), draft(i))));
   }
   for (int i = 0; i < 9; ++i) {
     const auto result = generations[static_cast<size_t>(i)].Wait();
     Session alone = engine.NewSession({});
-    EXPECT_EQ(result.tokens, alone.Generate(Prompt(i, 1 + 23 * i), Greedy(150 + i)).tokens) << i;
+    EXPECT_EQ(result.tokens, alone.Generate(prompt(i), Greedy(150 + i)).tokens) << i;
     EXPECT_EQ(result.drafts.has_value(), i % 3 != 0);
   }
 }
@@ -152,6 +178,57 @@ TEST(Drafts, WithoutMemoryForTheirPathsTheTextGoesOn) {
   const auto drafted = tight.Generate(Prompt(3, 30), With(Greedy(200), "ngram"));
   EXPECT_EQ(drafted.tokens, plain.tokens);
   EXPECT_EQ(drafted.pauses, 0);
+}
+
+// Guesses take what there is, and give it back to whoever needs it.
+TEST(Drafts, WithoutMemoryForAPartTheTextGoesOn) {
+  const auto roomy = Alphabet();
+  Session alone = SessionOf(*roomy);
+  const auto plain = alone.Generate(Beginning(), Greedy(250));
+  const auto engine = Alphabet(INT64_MAX, plain.kv.bytes);
+  Session tight = SessionOf(*engine);
+  const auto drafted = tight.Generate(Beginning(), With(Greedy(250), kPartial));
+  EXPECT_EQ(drafted.tokens, plain.tokens);
+  EXPECT_EQ(drafted.pauses, 0);
+  EXPECT_GT(drafted.drafts->accepted, 20) << "before it was tight";
+}
+
+std::shared_ptr<Request> Submit(const Engine::Impl& engine, const GenerateOptions& options) {
+  auto request =
+      engine.NewRequest(std::make_shared<TextPlan>(engine, SessionOptions{}), Beginning(), options,
+                        std::make_shared<Interrupt>(), RequestKind::kSubmitted);
+  engine.scheduler->Submit(request);
+  return request;
+}
+
+GenerateResult WaitFor(Request& request) {
+  while (!request.done()) request.Next(std::nullopt);
+  return request.TakeResult();
+}
+
+TEST(Drafts, ARequestThatIsDoneHoldsNoPart) {
+  const auto engine = Alphabet();
+  const auto request = Submit(*engine, With(Greedy(250), kPartial));
+  const GenerateResult result = WaitFor(*request);
+  EXPECT_GT(result.drafts->accepted, 100);
+  const auto pool = engine->PoolOf(ChooseKvType("auto", engine->weight_types));
+  EXPECT_EQ(pool->pages_in_use() * pool->layout().page_bytes(), result.kv.bytes);
+}
+
+// The newer one is paused when both have grown, or waits.
+TEST(Drafts, WhoGivesWayGivesBackThePart) {
+  const auto roomy = Alphabet();
+  const GenerateResult plain = WaitFor(*Submit(*roomy, Greedy(250)));
+  const auto engine = Alphabet(INT64_MAX, plain.kv.bytes * 15 / 13);
+  const auto first = Submit(*engine, With(Greedy(250), kPartial));
+  const auto second = Submit(*engine, With(Greedy(250), kPartial));
+  for (Request* request : {first.get(), second.get()}) {
+    const GenerateResult result = WaitFor(*request);
+    EXPECT_EQ(result.tokens, plain.tokens);
+    if (request != first.get()) continue;
+    EXPECT_EQ(result.pauses, 0);
+    EXPECT_GT(result.drafts->accepted, 0) << "before it was tight";
+  }
 }
 
 // There a token depends on those that are computed with it.
@@ -177,9 +254,21 @@ TEST(Drafts, SourcesThatMakeNoSenseAreRefused) {
                    [&] { session.Generate(Prompt(1, 3), With(Greedy(3), draft)); });
   };
   EXPECT_THAT(refused("eagle"),
-              HasSubstr("unknown source of drafts \"eagle\"; there are: ngram, heads"));
+              HasSubstr("unknown source of drafts \"eagle\"; there are: ngram, heads, partial"));
+  EXPECT_THAT(refused("ngram:3"), HasSubstr("unknown source of drafts \"ngram:3\""));
+  EXPECT_THAT(refused("partial,ngram,partial:budget=1K"), HasSubstr("\"partial\" is named twice"));
+  for (const char* draft : {"partial:4096", "partial:budget=255", "partial:budget=4Kx"}) {
+    EXPECT_THAT(refused(draft),
+                HasSubstr("takes budget=N, the tokens that it looks at, 256 or more"));
+  }
   EXPECT_THAT(refused("ngram,"), HasSubstr("unknown source of drafts \"\""));
   EXPECT_THAT(refused("ngram,ngram"), HasSubstr("named twice"));
+  for (const char* kv : {"sinks:4+124", "blocks"}) {
+    Session sparse = engine.NewSession({.kv = kv});
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
+                        [&] { sparse.Generate(Prompt(1, 3), With(Greedy(3), kPartial)); }),
+                HasSubstr(std::string(kv) + " shows a part itself: leave it out, or take dense"));
+  }
 }
 
 }  // namespace

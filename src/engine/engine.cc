@@ -12,6 +12,7 @@
 #include "engine/engine_impl.h"
 #include "engine/generation_impl.h"
 #include "engine/make_drafts.h"
+#include "engine/make_partial_drafts.h"
 #include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
 #include "model/decoder.h"
@@ -159,19 +160,24 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
                                                   RequestKind kind) const {
   plan->CheckPrompt(prompt);
   if (!options.stop.empty()) RequireTokenizer();
+  auto drafts = DraftsOf(options, *plan);  // before the request takes the plan
   auto request = std::make_shared<Request>(std::move(plan), std::move(prompt), options,
                                            kind == RequestKind::kStates ? nullptr : tokenizer.get(),
                                            special.eos_ids, static_cast<int32_t>(spec.vocab_size),
-                                           std::move(interrupt), kind, DraftsOf(options));
+                                           std::move(interrupt), kind, std::move(drafts));
   request->on_room = [this] { scheduler->Wake(); };
   return request;
 }
 
-std::vector<std::unique_ptr<DraftSource>> Engine::Impl::DraftsOf(
-    const GenerateOptions& options) const {
+std::vector<std::unique_ptr<DraftSource>> Engine::Impl::DraftsOf(const GenerateOptions& options,
+                                                                 const TextPlan& plan) const {
   if (options.draft.empty()) return {};
   RefuseDraftsThatShow(spec);
-  return MakeDrafts(options.draft, spec.vocab_size, [this] { return Heads(); });
+  return MakeDrafts(
+      options.draft,
+      {.vocab = spec.vocab_size,
+       .heads = [this] { return Heads(); },
+       .partial = [&](std::string_view named) { return MakePartialDrafts(named, plan); }});
 }
 
 std::shared_ptr<const DraftHeads> Engine::Impl::Heads() const {

@@ -73,7 +73,8 @@ class Engine::Impl {
   mutable ThreadPool pool;
 
  private:
-  std::vector<std::unique_ptr<DraftSource>> DraftsOf(const GenerateOptions& options) const;
+  std::vector<std::unique_ptr<DraftSource>> DraftsOf(const GenerateOptions& options,
+                                                     const TextPlan& plan) const;
   // Read when they are first asked for. Throws Error(kInput) where the model has none.
   std::shared_ptr<const DraftHeads> Heads() const;
 

@@ -27,26 +27,30 @@ std::shared_ptr<const DraftHeads> LoadDraftHeads(const std::string& folder,
                                             storage == DType::kF16 ? DType::kBF16 : storage);
 }
 
-std::vector<std::unique_ptr<DraftSource>> MakeDrafts(
-    std::string_view names, int64_t vocab,
-    const std::function<std::shared_ptr<const DraftHeads>()>& heads) {
+std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
+                                                     const DraftParts& parts) {
   std::vector<std::unique_ptr<DraftSource>> sources;
-  std::vector<std::string_view> named;
+  std::vector<std::string_view> known;
   for (size_t begin = 0; begin <= names.size();) {
     const size_t end = std::min(names.size(), names.find(',', begin));
-    const std::string_view name = names.substr(begin, end - begin);
+    const std::string_view source = names.substr(begin, end - begin);
+    const std::string_view name = source.substr(0, source.find(':'));
+    const std::string_view arguments = source.substr(std::min(source.size(), name.size() + 1));
     begin = end + 1;
-    if (std::ranges::find(named, name) != named.end()) {
+    if (std::ranges::find(known, name) != known.end()) {
       Throw(ErrorKind::kInput, "the source of drafts {} is named twice", Quote(name));
     }
-    named.push_back(name);
-    if (name == "ngram") {
+    known.push_back(name);
+    if (source == "ngram") {
       sources.push_back(std::make_unique<SuffixDrafts>());
-      sources.push_back(std::make_unique<RecycledDrafts>(vocab));
-    } else if (name == "heads") {
-      sources.push_back(std::make_unique<HeadDrafts>(heads()));
+      sources.push_back(std::make_unique<RecycledDrafts>(parts.vocab));
+    } else if (source == "heads") {
+      sources.push_back(std::make_unique<HeadDrafts>(parts.heads()));
+    } else if (name == "partial") {
+      sources.push_back(parts.partial(arguments));
     } else {
-      Throw(ErrorKind::kInput, "unknown source of drafts {}; there are: ngram, heads", Quote(name));
+      Throw(ErrorKind::kInput, "unknown source of drafts {}; there are: ngram, heads, partial",
+            Quote(source));
     }
   }
   return sources;

@@ -18,10 +18,17 @@ std::shared_ptr<const DraftHeads> LoadDraftHeads(const std::string& folder,
                                                  const LanguageModel& model, uint64_t digest,
                                                  ThreadPool& pool, DType storage);
 
-// names: "ngram", "heads", several with commas between. heads: of the model; called where they are
-// named. Throws what that throws, and Error(kInput) for other names and for one that comes twice.
-std::vector<std::unique_ptr<DraftSource>> MakeDrafts(
-    std::string_view names, int64_t vocab,
-    const std::function<std::shared_ptr<const DraftHeads>()>& heads);
+// What sources are made of, each asked for where it is named.
+struct DraftParts {
+  int64_t vocab;
+  std::function<std::shared_ptr<const DraftHeads>()> heads;
+  std::function<std::unique_ptr<DraftSource>(std::string_view arguments)> partial;
+};
+
+// names: "ngram", "heads", "partial" and what MakePartialDrafts takes behind a colon, several with
+// commas between. Throws what the parts throw, and Error(kInput) for other names and for one that
+// comes twice.
+std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,
+                                                     const DraftParts& parts);
 
 }  // namespace godwit

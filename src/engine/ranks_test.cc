@@ -91,6 +91,16 @@ TEST(Ranks, GuessTogether) {
   }
 }
 
+TEST(Ranks, GuessByNoPartOfTheirs) {
+  GenerateOptions options = Greedy(5, 30);
+  options.draft = "partial";
+  const SessionOptions session = {.prefill = "star:block=64"};
+  for (const Outcome& one : Generate(
+           2, Prompt(1, 333), [&](int) { return options; }, session)) {
+    EXPECT_THAT(one.error, HasSubstr("and 2 share it: leave it out, or take one rank"));
+  }
+}
+
 // The context is read exactly, so it is dense attention that they repeat.
 TEST(Ranks, InARingAnswerAsDenseDoes) {
   GenerateOptions options = Greedy(20, 30);

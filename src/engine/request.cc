@@ -184,6 +184,7 @@ bool Request::Begin() {
 }
 
 void Request::Pause() {
+  GiveBackDrafts();
   GoOnFrom(plan_->NewText());
   ++result_.pauses;
   state_.store(State::kWaiting);
@@ -357,6 +358,7 @@ void Request::Post(FunctionRef<void(Event&)> add) {
 }
 
 void Request::SetDone(std::exception_ptr error) {
+  GiveBackDrafts();
   state_.store(State::kDone);
   {
     const std::lock_guard lock(mutex_);

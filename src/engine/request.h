@@ -109,6 +109,8 @@ class Request {
   void GoOnFrom(std::unique_ptr<TextCache> cache);
   // Room for a step of so many tokens. False, with the reason: there is none.
   bool Reserve(int64_t tokens);
+  // Memory that its strategy took besides. False: none.
+  bool GiveBackDrafts() { return strategy_->GiveBack(); }
   // That reason, once: an error has one owner at a time, or its last one would free it in a thread
   // that nothing orders after those who read it.
   std::exception_ptr TakeReserveError() { return std::exchange(reserve_error_, nullptr); }

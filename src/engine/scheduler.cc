@@ -205,6 +205,8 @@ void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr
 bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens) {
   while (!request->Reserve(tokens)) {
     if (parked_.DropOldest()) continue;
+    const auto gives_back = [](const auto& one) { return one->GiveBackDrafts(); };
+    if (std::ranges::any_of(running_, gives_back)) continue;
     const auto newest = running_.back();
     if (running_.size() > 1) {
       Pause(newest);

@@ -47,6 +47,8 @@ class DraftSource {
   // token. May compute (Outcome::model); what it throws ends the text.
   virtual void GoOnFrom(const Sequence& /*sequence*/, const Outcome& /*outcome*/, int64_t /*row*/) {
   }
+  // As Strategy has it.
+  virtual bool GiveBack() { return false; }
 };
 
 }  // namespace godwit

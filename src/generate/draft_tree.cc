@@ -7,8 +7,6 @@ namespace {
 
 // A guess less likely than that is not worth looking for.
 constexpr double kLeastReach = 0.02;
-// What is assumed of a kind counts as so many tries, and of more than so many the old ones fade.
-constexpr double kAssumed = 4, kRemembered = 512;
 
 }  // namespace
 
@@ -16,26 +14,14 @@ DraftTree::DraftTree(std::vector<std::unique_ptr<DraftSource>> sources) {
   for (auto& drafts : sources) {
     const size_t kinds = drafts->Priors().size();
     sources_.push_back(
-        {.drafts = std::move(drafts), .worth = {}, .records = std::vector<Source::Record>(kinds)});
+        {.drafts = std::move(drafts), .worth = {}, .rates = std::vector<HitRate>(kinds)});
   }
 }
 
 double DraftTree::ChanceOf(const Claim& claim) const {
   const Source& source = sources_[static_cast<size_t>(claim.source)];
   const auto kind = static_cast<size_t>(claim.kind);
-  const Source::Record& record = source.records[kind];
-  const double prior = source.drafts->Priors()[kind];
-  return (record.hits + kAssumed * prior) / (record.tries + kAssumed);
-}
-
-void DraftTree::Count(const Claim& claim, bool hit) {
-  Source::Record& record =
-      sources_[static_cast<size_t>(claim.source)].records[static_cast<size_t>(claim.kind)];
-  record.hits += hit ? 1 : 0;
-  record.tries += 1;
-  if (record.tries < kRemembered) return;
-  record.hits /= 2;
-  record.tries /= 2;
+  return source.rates[kind].Chance(source.drafts->Priors()[kind]);
 }
 
 void DraftTree::Expand(std::span<const int32_t> text, int32_t node) {
@@ -139,7 +125,10 @@ std::optional<int64_t> DraftTree::Step(int64_t row, int32_t token) {
     const auto node = static_cast<size_t>(growth.first_child + i);
     const Growth& child = growth_[node];
     const bool hit = nodes_[node].token == token;
-    for (size_t c = 0; c < child.claim_count; ++c) Count(child.claims[c], hit);
+    for (size_t c = 0; c < child.claim_count; ++c) {
+      const auto [source, kind] = child.claims[c];
+      sources_[static_cast<size_t>(source)].rates[static_cast<size_t>(kind)].Count(hit);
+    }
     if (hit && child.row >= 0) next = child.row;
   }
   return next;

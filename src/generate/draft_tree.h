@@ -15,6 +15,7 @@
 
 #include "generate/draft_source.h"
 #include "generate/draft_worth.h"
+#include "generate/hit_rate.h"
 #include "generate/step_costs.h"
 
 namespace godwit {
@@ -32,12 +33,7 @@ class DraftTree {
   struct Source {
     std::unique_ptr<DraftSource> drafts;
     DraftWorth worth;
-    // Of each kind of its offers, how many came true.
-    struct Record {
-      double hits = 0;
-      double tries = 0;
-    };
-    std::vector<Record> records;  // [kinds]
+    std::vector<HitRate> rates;  // [kinds]
   };
   std::span<Source> sources() { return sources_; }
 
@@ -70,7 +66,6 @@ class DraftTree {
   };
 
   double ChanceOf(const Claim& claim) const;
-  void Count(const Claim& claim, bool hit);
   void Expand(std::span<const int32_t> text, int32_t node);
   void TakeRows(int32_t node);
 

@@ -92,6 +92,12 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
   return std::span<const int32_t>(sequence.tokens).last(static_cast<size_t>(tokens));
 }
 
+bool Speculative::GiveBack() {
+  bool any = false;
+  for (const auto& source : tree_.sources()) any |= source.drafts->GiveBack();
+  return any;
+}
+
 // Down the tree as far as the guesses are what the model chooses: to `row`. Returns how many tokens
 // it chose.
 int64_t Speculative::Walk(Sequence& sequence, const Outcome& outcome, int64_t& row) {

@@ -36,6 +36,7 @@ class Speculative : public Strategy {
   Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;
   std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
   int64_t MostRows() const override { return kMostRows; }
+  bool GiveBack() override;
   const DraftStats& stats() const { return stats_; }
 
  private:

@@ -53,7 +53,8 @@ void StepTogether(const LanguageModel& model, const Exec& exec,
                                                           .step_rows = rows,
                                                           .step_ms = ms,
                                                           .model = &model,
-                                                          .exec = &to_the_end});
+                                                          .exec = &to_the_end,
+                                                          .cancel = exec.cancel});
     } catch (...) {
       one.error = std::current_exception();
     }

@@ -30,6 +30,9 @@ struct Outcome {
   // What computed it, for who goes on from the states.
   const LanguageModel* model = nullptr;
   const Exec* exec = nullptr;
+  // Of what goes on from them and need not: a wish to stop, or null. The text has advanced, and
+  // what throws kCancelled then is not to leave Accept.
+  const CancelToken* cancel = nullptr;
 };
 
 // A chunk of what is pending, at most max_tokens >= 1 of it. Needs sequence.pending() > 0.
@@ -54,6 +57,10 @@ class Strategy {
 
   // Rows that it can make use of in a step that continues the text.
   virtual int64_t MostRows() const { return 1; }
+
+  // Memory that it took of the pool of caches is needed elsewhere, or the text has ended: it gives
+  // that back and takes no more. False: it had none. Between steps.
+  virtual bool GiveBack() { return false; }
 };
 
 }  // namespace godwit

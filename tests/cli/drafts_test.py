@@ -7,7 +7,7 @@ from harness import TINY, CliTest
 
 RUN = ["run", "-m", TINY, "-p", "Once upon a time", "-n", "300", "--ignore-eos", "-s", "3",
        "--json"]
-INPUT = 2
+INPUT, UNSUPPORTED = 2, 5
 
 
 class DraftsTest(CliTest):
@@ -27,6 +27,18 @@ class DraftsTest(CliTest):
             # Every token but the first, which the prompt's last step gave.
             self.assertGreaterEqual(drafts["steps"] + drafts["accepted"], 299)
             self.assertEqual(sum(drafts["sources"].values()), drafts["accepted"])
+
+    def test_a_part_of_a_long_text(self):
+        prompt = self.folder / "prompt.txt"
+        prompt.write_text("Once upon a time there was a cat. " * 60)
+        flags = ["-f", prompt, "-n", "150", "--temp", "1", "--samples", "2"]
+        run = [*RUN[:3], "-s", "3", "--ignore-eos", "--json"]
+        plain = json.loads(self.ok(*run, *flags))
+        for sources in ("partial:budget=256", "ngram,partial:budget=256"):
+            drafted = json.loads(self.ok(*run, *flags, "--draft", sources))
+            for a, b in zip(plain["answers"], drafted["answers"], strict=True):
+                self.assertEqual(a["tokens"], b["tokens"])
+                self.assertIn("partial", b["drafts"]["sources"])
 
     def test_samples_and_requests(self):
         flags = ["--temp", "1", "--samples", "2"]
@@ -48,9 +60,13 @@ class DraftsTest(CliTest):
         self.assertIn("unknown source of drafts", json.dumps(answers["2"]))
 
     def test_bad_sources(self):
-        for sources, why in (("eagle", "unknown source of drafts \"eagle\"; there are: ngram, heads"),
-                             ("ngram,ngram", "named twice"), ("ngram,", "unknown source")):
+        for sources, why in (("eagle", "unknown source of drafts \"eagle\"; there are: ngram, heads, "
+                              "partial"),
+                             ("ngram,ngram", "named twice"), ("ngram,", "unknown source"),
+                             ("partial:4096", "for example partial:budget=4096")):
             self.assertIn(why, self.refused(INPUT, *RUN, "--draft", sources))
+        self.assertIn("blocks shows a part itself: leave it out, or take dense",
+                      self.refused(UNSUPPORTED, *RUN, "--kv", "blocks", "--draft", "partial"))
 
 
 class EvalTextTest(CliTest):

@@ -4,6 +4,7 @@
 
 #include "generate/autoregressive.h"
 #include "generate/head_drafts.h"
+#include "generate/partial_drafts.h"
 #include "generate/recycled_drafts.h"
 #include "generate/speculative.h"
 #include "generate/suffix_drafts.h"
@@ -32,15 +33,18 @@ class Speculation : public testing::TestWithParam<Case> {
 
   Sequence NewSequence(const SamplerOptions& sampler) const {
     Sequence sequence{.tokens = {},
-                      .cache = runner_.NewText({.kv = GetParam().kv,
-                                                .kv_type = GetParam().kv_type,
-                                                .int8_products = GetParam().int8_products,
-                                                .context = kContext}),
+                      .cache = MakeTextCache(Geometry(runner_.spec()), Options(GetParam().kv)),
                       .sampler = Sampler(sampler, vocab()),
                       .id = 0};
     for (int32_t i = 0; i < 700; ++i) sequence.tokens.push_back(3 + (i * i * 7 + i) % 300);
     sequence.cache->AskFrom(690, 700);
     return sequence;
+  }
+  PolicyOptions Options(const std::string& kv) const {
+    return {.spec = kv,
+            .kv_type = GetParam().kv_type,
+            .int8_products = GetParam().int8_products,
+            .context = kContext};
   }
   int32_t vocab() const { return static_cast<int32_t>(runner_.decoder().vocab_size()); }
 
@@ -106,6 +110,13 @@ class Speculation : public testing::TestWithParam<Case> {
     return sources;
   }
 
+  // Alone, or behind others.
+  Sources Partial(const std::string& part, Sources others = {}) const {
+    auto policy = MakePolicy(Geometry(runner_.spec()), Options(part));
+    others.push_back(std::make_unique<PartialDrafts>(std::move(policy), 600, NoTime));
+    return others;
+  }
+
   ModelRunner runner_;
   ThreadPool pool_{2};
   Workspace workspace_;
@@ -163,6 +174,40 @@ INSTANTIATE_TEST_SUITE_P(All, LongSpeculation,
                                          Case{"blocks:block_size=64,second_block_count=8,"
                                               "local_windows_len=64",
                                               DType::kI8, DType::kI8, true}),
+                         [](const auto& test) { return "Case" + std::to_string(test.index); });
+
+using PartialSpeculation = Speculation;
+
+const std::string kBlocks = "blocks:initial=64,local_windows_len=64,second_block_count=2";
+
+TEST_P(PartialSpeculation, KeepsTheTextOnEveryInstructionSet) {
+  constexpr int64_t kTokens = 200, kPath = Speculative::kMostDepth + 1;
+  for (const kernels::Isa& isa : kernels::AllIsas()) {
+    if (!isa.supported()) continue;
+    SCOPED_TRACE(isa.name);
+    for (const SamplerOptions& sampler : {kGreedy, kPenalized}) {
+      const auto plain = Plain(isa.name, sampler, kTokens + kPath);
+      EXPECT_GT(Hold(isa.name, sampler, Partial(kBlocks), plain, kTokens), kTokens / 4);
+      // A part that is all of it guesses all that comes, 8 tokens in a step.
+      EXPECT_GT(Hold(isa.name, sampler, Partial("dense"), plain, kTokens), kTokens * 8 / 10);
+      Hold(isa.name, sampler, Partial(kBlocks, Ngram()), plain, kTokens);
+    }
+  }
+}
+
+TEST_P(PartialSpeculation, KeepsTheTextOver20000Tokens) {
+  constexpr int64_t kTokens = 20'000;
+  const auto plain = Plain("", kPenalized, kTokens + Speculative::kMostDepth + 1);
+  EXPECT_GT(Hold("", kPenalized, Partial(kBlocks), plain, kTokens), kTokens / 4);
+  for (const std::string& part :
+       {kBlocks + ",token_step=3,representative_type=MEANSTD", std::string("sinks:16+112")}) {
+    EXPECT_GT(Hold("", kPenalized, Partial(part), plain, 1000), 200) << part;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PartialSpeculation,
+                         testing::Values(Case{"dense", DType::kBF16, DType::kBF16},
+                                         Case{"dense", DType::kI8, DType::kI8, true}),
                          [](const auto& test) { return "Case" + std::to_string(test.index); });
 
 }  // namespace

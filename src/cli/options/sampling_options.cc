@@ -104,12 +104,15 @@ void AddSamplingFlags(CommandLine& line, SamplingFlags& flags) {
            flags.stop);
   line.Add({.names = "--ignore-eos", .value = "", .help = "go on where the model would end"},
            flags.ignore_eos);
-  line.Add({.names = "--draft",
-            .value = "SOURCES",
-            .help = "the same text in less time: read guesses along, of ngram: what the text had "
-                    "before in such a place; heads: trained by train-heads; ngram,heads: of both",
-            .fallback = "none"},
-           flags.draft);
+  line.Add(
+      {.names = "--draft",
+       .value = "SOURCES",
+       .help = "the same text in less time: read guesses along, of ngram: what the text had "
+               "before in such a place; heads: trained by train-heads; partial: what the model "
+               "says that sees a part of a long text (partial:budget=N tokens of it, 4096); "
+               "several with commas between",
+       .fallback = "none"},
+      flags.draft);
   line.Group("Sampling, in this order");
   AddPenaltyFlags(line, flags);
   AddFilterFlags(line, flags);

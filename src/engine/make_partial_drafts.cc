@@ -1,0 +1,63 @@
+#include "engine/make_partial_drafts.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "attention/policies/token_count.h"
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/stopwatch.h"
+#include "generate/partial_drafts.h"
+
+namespace godwit {
+namespace {
+
+constexpr int64_t kBlock = kernels::kTileTokens, kLeastBudget = 4 * kBlock;
+
+double NowMs() {
+  static const Stopwatch since;
+  return since.ms();
+}
+
+int64_t BudgetOf(std::string_view arguments) {
+  constexpr std::string_view kBudget = "budget=";
+  if (arguments.empty()) return 4096;
+  std::optional<int64_t> budget;
+  if (arguments.starts_with(kBudget)) budget = ParseTokenCount(arguments.substr(kBudget.size()));
+  if (!budget || *budget < kLeastBudget) {
+    Throw(ErrorKind::kInput,
+          "the source of drafts \"partial\" takes budget=N, the tokens that it looks at, {} or "
+          "more (for example partial:budget=4096), not {}",
+          kLeastBudget, Quote(arguments));
+  }
+  return *budget;
+}
+
+// The first block, the last tokens, and the blocks between that matter most.
+std::string PolicyFor(int64_t budget) {
+  const int64_t local = budget / 4 / kBlock * kBlock;
+  return fmt::format("blocks:initial={},local_windows_len={},second_block_count={}", kBlock, local,
+                     (budget - kBlock - local) / kBlock);
+}
+
+}  // namespace
+
+std::unique_ptr<DraftSource> MakePartialDrafts(std::string_view arguments, const TextPlan& plan) {
+  const int64_t budget = BudgetOf(arguments);
+  if (plan.ranks() != nullptr) {
+    Throw(ErrorKind::kUnsupported,
+          "the source of drafts \"partial\" looks at a text that one rank has, and {} share it: "
+          "leave it out, or take one rank",
+          plan.ranks()->size());
+  }
+  if (plan.options().spec != "dense") {
+    Throw(ErrorKind::kUnsupported,
+          "the source of drafts \"partial\" looks at a part of what the KV policy dense shows, and "
+          "{} shows a part itself: leave it out, or take dense",
+          plan.options().spec);
+  }
+  return std::make_unique<PartialDrafts>(plan.NewPolicy(PolicyFor(budget)), 2 * budget, NowMs);
+}
+
+}  // namespace godwit

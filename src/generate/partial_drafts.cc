@@ -1,0 +1,170 @@
+#include "generate/partial_drafts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+constexpr double kAssumed = 0.8;
+// Where no guess pays, one is made in so many steps, as that may change.
+constexpr int64_t kTryAgain = 64;
+
+}  // namespace
+
+PartialDrafts::PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t least_tokens,
+                             double (*now_ms)())
+    : policy_(std::move(policy)), least_tokens_(least_tokens), now_ms_(now_ms) {}
+
+void PartialDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode> tree,
+                          int32_t node, std::vector<DraftOffer>& offers) {
+  const auto [token, parent, depth, reach] = tree[static_cast<size_t>(node)];
+  const auto at = static_cast<size_t>(depth);
+  if (std::ssize(text) != text_tokens_ || at > guesses_.size()) return;
+  if (depth == 0) chain_.clear();
+  if (chain_.size() != at) return;
+  if (depth > 0 && (chain_.back() != parent || guesses_[at - 1].token != token)) return;
+  chain_.push_back(node);
+  if (at == guesses_.size()) return;
+  const Guess& guess = guesses_[at];
+  offers.push_back({guess.token, guess.kind});
+  if (guess.other >= 0) offers.push_back({guess.other, guess.other_kind});
+}
+
+void PartialDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t /*row*/) {
+  CountHits(sequence.tokens);
+  guesses_.clear();
+  costs_.Record(outcome.step_rows, outcome.step_ms);
+  if (given_back_ || sequence.cache->length() < least_tokens_) return;
+  const Prospect prospect = Foresee(sequence, outcome);
+  if (prospect.most < 1 || (!prospect.pays && ++idle_steps_ % kTryAgain != 0)) return;
+  try {
+    Draft(sequence, outcome, prospect);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kCancelled) return;  // the text ends by itself
+    if (error.kind() != ErrorKind::kMemory) throw;
+    GiveBack();
+  }
+}
+
+bool PartialDrafts::GiveBack() {
+  given_back_ = true;
+  const bool any = draft_.has_value();
+  draft_.reset();
+  return any;
+}
+
+void PartialDrafts::CountHits(std::span<const int32_t> text) {
+  auto at = static_cast<size_t>(text_tokens_);
+  for (const Guess& guess : guesses_) {
+    if (at >= text.size()) break;
+    const bool hit = text[at++] == guess.token;
+    all_.Count(hit);
+    rates_[static_cast<size_t>(guess.kind)].Count(hit);
+    if (!hit) break;
+  }
+}
+
+PartialDrafts::Prospect PartialDrafts::Foresee(const Sequence& sequence,
+                                               const Outcome& outcome) const {
+  Prospect prospect{.others = outcome.step_rows - outcome.logits.rows,
+                    .most = 0,
+                    .chance = all_.Chance(kAssumed),
+                    .tokens_per_ms = 0,
+                    .pays = false};
+  const double plain_ms = StepMs(prospect, 0);
+  if (plain_ms == 0) return prospect;
+  const int64_t room = sequence.cache->limit_tokens() - sequence.cache->length();
+  // More rows than twice what was measured are a leap in the dark.
+  const int64_t rows = std::min(StepCosts::kMostRows, 2 * costs_.Largest()) - prospect.others;
+  prospect.most = std::min({kMostGuesses, room - 1, rows - 1});
+  double tokens = static_cast<double>(prospect.others + 1), reach = 1;
+  prospect.tokens_per_ms = tokens / plain_ms;
+  for (int64_t guesses = 1; guesses <= prospect.most; ++guesses) {
+    tokens += reach *= prospect.chance;
+    const double rate = tokens / StepMs(prospect, guesses);
+    if (rate <= prospect.tokens_per_ms) continue;
+    prospect.tokens_per_ms = rate;
+    prospect.pays = true;
+  }
+  return prospect;
+}
+
+double PartialDrafts::StepMs(const Prospect& prospect, int64_t guesses) const {
+  return costs_.Ms(prospect.others + 1 + guesses) +
+         static_cast<double>(guesses) * draft_costs_.Ms(1);
+}
+
+// Whether some more of them, behind those that come true with the chance `reach`, make more tokens
+// than their time is worth.
+bool PartialDrafts::GoesOn(const Prospect& prospect, double reach) const {
+  const int64_t made = std::ssize(guesses_);
+  double tokens = 0;
+  for (int64_t guesses = made + 1; guesses <= prospect.most; ++guesses) {
+    tokens += reach *= prospect.chance;
+    const double ms = StepMs(prospect, guesses) - StepMs(prospect, made);
+    if (tokens > prospect.tokens_per_ms * ms) return true;
+  }
+  return false;
+}
+
+void PartialDrafts::GoOnAs(const Sequence& sequence) {
+  if (!draft_) {
+    draft_.emplace(Sequence{.tokens = sequence.tokens,
+                            .cache = sequence.cache->Fork(policy_->Fork()),
+                            .sampler = sequence.sampler,
+                            .id = sequence.id});
+  } else {
+    draft_->cache->GoOnAs(*sequence.cache);
+    draft_->tokens.resize(static_cast<size_t>(text_tokens_));
+    draft_->tokens.insert(draft_->tokens.end(), sequence.tokens.begin() + text_tokens_,
+                          sequence.tokens.end());
+  }
+  text_tokens_ = std::ssize(sequence.tokens);
+}
+
+void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
+                          const Prospect& prospect) {
+  GoOnAs(sequence);
+  const LanguageModel& model = *outcome.model;
+  Exec exec = *outcome.exec;
+  exec.cancel = outcome.cancel;
+  Workspace::Scope scope(exec.workspace);
+  const auto hidden = exec.workspace.Matrix<float>(1, model.hidden_size());
+  const auto logits = exec.workspace.Matrix<float>(1, model.vocab_size());
+  double reach = 1;
+  do {
+    const double since = now_ms_();
+    const Segment segment = NextSegment(*draft_, 1);
+    model.Forward(exec, {&segment, 1}, hidden);
+    model.Logits(exec, hidden, logits);
+    Add(Choose(*draft_, {.hidden = hidden, .logits = logits}, 0), logits.RowSpan(0));
+    // The first one of all makes the index.
+    if (indexed_) draft_costs_.Record(1, now_ms_() - since);
+    indexed_ = true;
+    const Guess& last = guesses_.back();
+    const auto kind = static_cast<size_t>(last.kind);
+    reach *= rates_[kind].Chance(kPriors[kind]);
+  } while (prospect.pays && std::ssize(guesses_) < prospect.most && GoesOn(prospect, reach));
+}
+
+void PartialDrafts::Add(int32_t token, std::span<const float> logits) {
+  int32_t other = -1;
+  float best = -INFINITY;
+  for (int32_t t = 0; t < std::ssize(logits); ++t) {
+    if (!(logits[static_cast<size_t>(t)] > best) || t == token) continue;
+    best = logits[static_cast<size_t>(t)];
+    other = t;
+  }
+  const float lead = logits[static_cast<size_t>(token)] - best;
+  const auto kind = static_cast<int32_t>(std::ranges::upper_bound(kLeads, lead) - kLeads.begin());
+  guesses_.push_back({.token = token,
+                      .kind = kind,
+                      .other = other,
+                      .other_kind = kind + static_cast<int32_t>(kLeads.size()) + 1});
+}
+
+}  // namespace godwit

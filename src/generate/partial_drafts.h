@@ -1,0 +1,78 @@
+// Guesses by the model itself: it reads its own tokens one after the other and sees a part of the
+// text's cache, as a policy shows it (TriForce, arXiv 2404.11912; in TokenSwift, arXiv 2502.18890,
+// section 3.3). What the step then reads of the cache is all of it, once for all of them.
+//
+// The part is seen through a fork of the text's cache, which before each chain goes on as the text
+// has: with the keys that were verified, and the policy's index of them.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "generate/draft_source.h"
+#include "generate/hit_rate.h"
+#include "generate/step_costs.h"
+
+namespace godwit {
+
+class PartialDrafts : public DraftSource {
+ public:
+  static constexpr int64_t kMostGuesses = 8;
+
+  // policy: of the text's model, which shows the part; texts shorter than least_tokens have no
+  // guesses. now_ms: the clock that tells what they take; 0: nothing.
+  PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t least_tokens, double (*now_ms)());
+
+  std::string_view name() const override { return "partial"; }
+  std::span<const double> Priors() const override { return kPriors; }
+  void Follow(std::span<const int32_t> /*text*/) override {}
+  void Offer(std::span<const int32_t> text, std::span<const DraftNode> tree, int32_t node,
+             std::vector<DraftOffer>& offers) override;
+  // The next chain: as long as it makes the most tokens in the time that it and the step take. What
+  // goes wrong with it ends it, and nothing else.
+  void GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
+  bool GiveBack() override;
+
+ private:
+  // Of a guess by its lead over the likeliest other token, which is offered, too.
+  static constexpr std::array kLeads = {0.5f, 1.5f, 3.0f, 6.0f};
+  static constexpr std::array kPriors = {0.4, 0.6, 0.75, 0.9, 0.97, 0.3, 0.2, 0.1, 0.05, 0.02};
+  struct Guess {
+    int32_t token, kind;
+    int32_t other, other_kind;  // -1: there is none
+  };
+  // What is known of chains that a step with so many rows of other texts reads.
+  struct Prospect {
+    int64_t others, most;
+    double chance;         // of a guess behind those that are right
+    double tokens_per_ms;  // of the best length
+    bool pays;
+  };
+
+  void CountHits(std::span<const int32_t> text);
+  Prospect Foresee(const Sequence& sequence, const Outcome& outcome) const;
+  double StepMs(const Prospect& prospect, int64_t guesses) const;
+  bool GoesOn(const Prospect& prospect, double reach) const;
+  void GoOnAs(const Sequence& sequence);
+  void Draft(const Sequence& sequence, const Outcome& outcome, const Prospect& prospect);
+  void Add(int32_t token, std::span<const float> logits);
+
+  std::unique_ptr<AttentionPolicy> policy_;
+  int64_t least_tokens_;
+  double (*now_ms_)();
+  bool given_back_ = false;
+  std::optional<Sequence> draft_;  // the text, and guesses
+  int64_t text_tokens_ = 0;        // that it had when they were made
+  std::vector<Guess> guesses_;
+  std::vector<int32_t> chain_;  // their nodes in the tree
+  int64_t idle_steps_ = 0;      // in which none would have paid
+  bool indexed_ = false;
+
+  StepCosts costs_, draft_costs_;  // of steps, and of a row of the fork
+  HitRate all_;
+  std::array<HitRate, kPriors.size()> rates_;
+};
+
+}  // namespace godwit

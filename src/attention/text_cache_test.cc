@@ -82,6 +82,7 @@ TEST(TextCacheTest, AForkThatWentAstrayGoesOnAsItsText) {
   for (const std::string spec :
        {"dense", "sinks:4+200", "blocks:initial=0,local_windows_len=64,second_block_count=3",
         "blocks:initial=0,local_windows_len=64,second_block_count=3,group_blocks=2,group_count=1",
+        "blocks:initial=0,local_windows_len=64,second_block_count=3,token_step=64",
         "blocks:meanstd,initial=0,local_windows_len=64,second_block_count=3"}) {
     SCOPED_TRACE(spec);
     const auto cache = Make("dense");

@@ -94,8 +94,10 @@ PartialDrafts::Prospect PartialDrafts::Foresee(const Sequence& sequence,
 }
 
 double PartialDrafts::StepMs(const Prospect& prospect, int64_t guesses) const {
-  return costs_.Ms(prospect.others + 1 + guesses) +
-         static_cast<double>(guesses) * draft_costs_.Ms(1);
+  const double step_ms = costs_.Ms(prospect.others + 1 + guesses);
+  if (guesses == 0) return step_ms;
+  const auto& [first, other] = draft_costs_;
+  return step_ms + first.Ms(1) + static_cast<double>(guesses - 1) * other.Ms(1);
 }
 
 // Whether some more of them, behind those that come true with the chance `reach`, make more tokens
@@ -143,7 +145,7 @@ void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
     model.Logits(exec, hidden, logits);
     Add(Choose(*draft_, {.hidden = hidden, .logits = logits}, 0), logits.RowSpan(0));
     // The first one of all makes the index.
-    if (indexed_) draft_costs_.Record(1, now_ms_() - since);
+    if (indexed_) draft_costs_[guesses_.size() == 1 ? 0 : 1].Record(1, now_ms_() - since);
     indexed_ = true;
     const Guess& last = guesses_.back();
     const auto kind = static_cast<size_t>(last.kind);

@@ -70,7 +70,8 @@ class PartialDrafts : public DraftSource {
   int64_t idle_steps_ = 0;      // in which none would have paid
   bool indexed_ = false;
 
-  StepCosts costs_, draft_costs_;  // of steps, and of a row of the fork
+  StepCosts costs_;                       // of steps
+  std::array<StepCosts, 2> draft_costs_;  // of a chain's first row, and of another
   HitRate all_;
   std::array<HitRate, kPriors.size()> rates_;
 };

@@ -44,9 +44,8 @@ void PartialDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, i
   try {
     Draft(sequence, outcome, prospect);
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kCancelled) return;  // the text ends by itself
-    if (error.kind() != ErrorKind::kMemory) throw;
-    GiveBack();
+    // A text that is cancelled ends by itself.
+    if (error.kind() != ErrorKind::kCancelled) GiveBack();
   }
 }
 

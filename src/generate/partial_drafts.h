@@ -31,7 +31,7 @@ class PartialDrafts : public DraftSource {
   void Offer(std::span<const int32_t> text, std::span<const DraftNode> tree, int32_t node,
              std::vector<DraftOffer>& offers) override;
   // The next chain: as long as it makes the most tokens in the time that it and the step take. What
-  // goes wrong with it ends it, and nothing else.
+  // goes wrong with one ends it and those behind it, and nothing else.
   void GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
   bool GiveBack() override;
 

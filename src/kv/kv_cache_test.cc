@@ -263,7 +263,6 @@ TEST(KvCacheTest, WhatIsTruncatedGivesItsPagesBack) {
   EXPECT_EQ(cache.pool().pages_in_use(), 0);
 }
 
-// Of forks taken at every offset of a page, whoever appends first copies the page.
 // Wherever it was left, and wherever the other has come to.
 TEST(KvCacheTest, AForkThatWentAstrayGoesOnAsItsOriginal) {
   for (const int64_t first : {0, 50, 64, 70, 128}) {
@@ -292,6 +291,7 @@ TEST(KvCacheTest, AForkThatWentAstrayGoesOnAsItsOriginal) {
   }
 }
 
+// Of forks taken at every offset of a page, whoever appends first copies the page.
 TEST(KvCacheTest, AForkSharesPagesUntilOneOfTheTwoWrites) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     KvCache text = NewCache(Layout(2, 2, 8, dtype));

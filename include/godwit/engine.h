@@ -48,12 +48,13 @@ struct LoadOptions {
   int64_t kv_file_bytes = 0;
   // Tokens that one step of the model reads at most, of all requests together.
   int64_t step_tokens = 512;
-  // The processes that mpirun has started, ranks, each with an engine of the same model, share the
-  // context of every text: SessionOptions::prefill says how, by blocks ("star") or exactly
-  // ("ring"). All of them make the same calls in the same order, one at a time; the prompt, and
-  // what is chosen, are those of rank 0. An error or a wish to stop of one ends the work of all.
+  // The processes that mpirun has started, ranks, share the context of every text, by blocks or
+  // exactly (SessionOptions::prefill "star", "ring"). Rank 0 makes the calls, the others make one,
+  // Engine::FollowRankZero. Requests run one after the other, so whoever does not read one holds up
+  // the next. One that is refused, or for which a rank has no memory, ends by itself; what fails
+  // otherwise, and a wish to stop, ends the work of all.
   bool mpi = false;
-  // A rank of which nothing is heard for so long is lost, which ends the call on all others: 1,000
+  // A rank of which nothing is heard for so long is lost, which ends the work of all others: 1,000
   // to 3,600,000. It tells that it lives ten times in a second, whatever it computes.
   double mpi_silence_ms = 10'000;
 
@@ -315,6 +316,13 @@ class Engine {
   // memory allows, and a prompt that begins like the text of another reads that part once.
   Generation Submit(std::span<const int32_t> prompt, const GenerateOptions& options,
                     const SessionOptions& session = {}) const;
+
+  // With LoadOptions::mpi, on all ranks but rank 0: goes through all that is asked there, until
+  // rank 0 gives up its engine and what belongs to it. Throws Error(kIo) where a rank has ended or
+  // is lost, and what this one itself fails at.
+  void FollowRankZero() const;
+  // Whether the ranks no longer work together, so that no request can be served.
+  bool ranks_ended() const;
 
   // add_special: frame the text as the model expects a prompt to be framed (a BOS, for most). Text
   // out of ApplyChatTemplate is framed already. A text of more than `limit_tokens` may end early:

@@ -18,9 +18,9 @@ namespace godwit::cli {
 namespace {
 
 constexpr Verb kVerbs[] = {
-    {"run", "continue a text", Run},
+    {"run", "continue a text", Run, /*over_ranks=*/true},
     {"chat", "talk with a chat model in the terminal", Chat},
-    {"batch", "answer a file of requests", Batch},
+    {"batch", "answer a file of requests", Batch, /*over_ranks=*/true},
     {"tokenize", "text to token ids, and back", Tokenize},
     {"logits", "write the logits of every position to an .npy file", Logits},
     {"perplexity", "how well a model predicts a text", Perplexity},
@@ -78,6 +78,15 @@ CommandPage PageOf(const Verb& verb) {
               : fmt::format("a verb comes first: {} (see godwit --help)", fmt::join(names, ", ")));
 }
 
+[[noreturn]] void RefuseRanks(const Verb& verb) {
+  std::vector<std::string_view> others;
+  for (const Verb& one : kVerbs) {
+    if (one.over_ranks) others.push_back(one.name);
+  }
+  Throw(ErrorKind::kUnsupported, "{} ranks were started, which godwit {} makes no use of; {} do",
+        MpiSize(), verb.name, fmt::join(others, " and "));
+}
+
 }  // namespace
 
 std::span<const Verb> AllVerbs() { return kVerbs; }
@@ -113,10 +122,7 @@ int RunVerb(std::span<const std::string> arguments) {
   // "help eval tasks" is "eval tasks --help".
   std::vector<std::string> rest(arguments.begin() + (help ? 1 : 0), arguments.end());
   if (help) rest.emplace_back("--help");
-  if (MpiSize() > 1 && !help && verb->run != Run) {
-    Throw(ErrorKind::kUnsupported, "{} ranks were started, which only godwit run makes use of",
-          MpiSize());
-  }
+  if (MpiSize() > 1 && !help && !verb->over_ranks) RefuseRanks(*verb);
   try {
     return verb->run(rest);
   } catch (const HelpRequest& request) {

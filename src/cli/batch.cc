@@ -20,6 +20,7 @@
 #include "cli/terminal/result_files.h"
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
+#include "dist/mpi.h"
 
 namespace godwit::cli {
 namespace {
@@ -42,6 +43,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                    "request says nothing of is as the flags say.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
+  AddRankFlags(line, options.model);
   line.Group("Requests");
   line.Add({.names = "-f,--file",
             .value = "FILE",
@@ -61,7 +63,8 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   line.AddInt({.names = "-np,--parallel",
                .value = "N",
                .help = "requests at a time; one for whose text there is no memory waits",
-               .fallback = "as many as memory holds texts of 4096 tokens, up to 32",
+               .fallback = "as many as memory holds texts of 4096 tokens, up to 32; under mpirun "
+                           "1, since ranks share one text at a time",
                .is_verbs_own = true},
               options.parallel, 1, 1024);
   AddTemplateFlags(line, options.model, options.template_variables);
@@ -123,6 +126,10 @@ int Batch(std::span<const std::string> arguments) {
   Options options;
   Parse(arguments, options);
   ChooseModel(options.model);
+  if (MpiRank() > 0) {  // rank 0 alone has the requests, and the results
+    LoadEngine(options.model, options.session).FollowRankZero();
+    return kExitOk;
+  }
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   generate.query_tokens = options.query_tokens;
   CheckResultFiles({{.flag = "-o", .path = options.results, .appended = true}},
@@ -148,10 +155,14 @@ int Batch(std::span<const std::string> arguments) {
         retries ? fmt::format("; {} of them failed and will be asked again", failures.size())
                 : ""));
   }
+  const bool asks = plan.finished.count < plan.total || retries;
   BatchSummary summary;
-  if (plan.finished.count < plan.total || retries) {
+  if (!asks && MpiSize() > 1) LoadEngine(options.model, options.session);  // it lets the others go
+  if (asks) {
     const Engine engine = LoadEngine(options.model, options.session);
-    if (plan.parallel == 0) plan.parallel = TextsAtOnce(engine, options.session);
+    if (plan.parallel == 0) {
+      plan.parallel = MpiSize() > 1 ? 1 : TextsAtOnce(engine, options.session);
+    }
     plan.defaults = Defaults(options, std::move(generate), engine.sampler_defaults());
     if (retries) ForgetFailures(results, plan.finished);
     const Stopwatch watch;

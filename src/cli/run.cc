@@ -194,11 +194,15 @@ int Run(std::span<const std::string> arguments) {
                         "leave --chat out, or talk in plain words with godwit chat");
   }
   const Engine engine = LoadEngine(options.model, options.session);
+  if (!leads) {
+    engine.FollowRankZero();
+    return kExitOk;
+  }
   const EffectiveSampler sampler =
       TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());
   generate.sampler = sampler.options;
   Session session = engine.NewSession(options.session);
-  const auto prompt = leads ? MakePrompt(engine, session, options, text) : chat::Prompt();
+  const auto prompt = MakePrompt(engine, session, options, text);
   generate.query_tokens = options.query_tokens > 0 ? options.query_tokens : prompt.query_tokens;
   const auto results =
       options.samples > 0

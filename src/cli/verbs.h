@@ -44,6 +44,7 @@ struct Verb {
   std::string_view name;
   std::string_view summary;
   int (*run)(std::span<const std::string> arguments);
+  bool over_ranks = false;  // that mpirun has started
 };
 
 std::span<const Verb> AllVerbs();

@@ -11,6 +11,7 @@ namespace godwit {
 
 void Communicator::ExchangeOrLeave(std::span<const Outgoing> outgoing,
                                    std::span<const Incoming> incoming, const CancelToken* cancel) {
+  if (end_) throw Error(*end_);
   if (left_) Throw(ErrorKind::kIo, "{} has left the other ranks", NameOf(rank()));
   for (const Outgoing& one : outgoing) {
     if (std::ssize(one.data) > kMostFrameBytes) {
@@ -22,6 +23,10 @@ void Communicator::ExchangeOrLeave(std::span<const Outgoing> outgoing,
   try {
     if (cancel != nullptr) cancel->ThrowIfCancelled();
     Exchange(outgoing, incoming, cancel);
+  } catch (const Error& error) {
+    if (!left_) end_ = error;
+    Leave(error.what());
+    throw;
   } catch (const std::exception& error) {
     Leave(error.what());
     throw;
@@ -67,9 +72,15 @@ void Communicator::Receive(std::span<std::byte> data, int from, const CancelToke
 }
 
 void Communicator::Leave(std::string_view why) noexcept {
-  if (left_) return;
-  left_ = true;
+  if (left_.exchange(true)) return;
   SendFarewell(why);
+  try {
+    if (!end_) {
+      end_ = Error(ErrorKind::kIo,
+                   fmt::format("{} has left the other ranks: {}", NameOf(rank()), why));
+    }
+  } catch (const std::exception&) {  // then there is no reason to tell
+  }
 }
 
 void Communicator::ThrowLeft(int rank, std::string_view why) const {

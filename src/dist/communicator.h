@@ -2,17 +2,20 @@
 //
 // All of them make the same calls in the same order. A rank that cannot go on leaves; every other
 // one's next call then ends in an Error that names it, as it does where a rank has not been heard
-// of for too long. There is no way back: after an Error nobody talks any more. The calls come from
-// one thread at a time.
+// of for too long. There is no way back: after an Error nobody talks any more, and whoever tries
+// gets it again. The calls come from one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/cancel.h"
+#include "godwit/error.h"
 
 namespace godwit {
 
@@ -42,6 +45,8 @@ class Communicator {
 
   // This rank does not go on, and tells the others why. Whoever left first is named.
   void Leave(std::string_view why) noexcept;
+  // Whether it has, by itself or since a call failed. Any thread.
+  bool left() const { return left_; }
 
   // Of frames, to all ranks together.
   int64_t sent_bytes() const { return sent_bytes_; }
@@ -69,7 +74,8 @@ class Communicator {
                        const CancelToken* cancel);
 
   int64_t sent_bytes_ = 0;
-  bool left_ = false;
+  std::atomic<bool> left_{false};
+  std::optional<Error> end_;  // what this rank gets to hear from then on
 };
 
 }  // namespace godwit

@@ -57,7 +57,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
       pool(ThreadCount(options.threads), cpus),
       template_choice_(options.chat_template) {
   const ModelFolder opened(folder);
-  if (ranks != nullptr) AgreeOnModel(*ranks, folder);
+  if (ranks != nullptr) AgreeOnModel(*ranks, folder, options.step_tokens);
   spec = opened.spec();
   const auto warn = [&](const std::string& warning) {
     if (options.on_warning) options.on_warning(warning);
@@ -194,12 +194,6 @@ const Tokenizer& Engine::Impl::RequireTokenizer() const {
   return *tokenizer;
 }
 
-void Engine::Impl::RefuseWithRanks(const char* what) const {
-  if (ranks == nullptr) return;
-  Throw(ErrorKind::kUnsupported, "{} ranks continue one text at a time, and cannot {}",
-        ranks->size(), what);
-}
-
 const ChatTemplate* Engine::Impl::FindChatTemplate() const {
   const std::lock_guard lock(finding_template_);
   if (!template_found_) {
@@ -227,14 +221,11 @@ Generation Engine::Submit(std::span<const int32_t> prompt, const GenerateOptions
   if (options.on_text || options.on_progress) {
     Throw(ErrorKind::kInput, "a submitted request tells by its events, and has no callbacks");
   }
-  impl_->RefuseWithRanks("serve requests side by side");
-  auto plan = std::make_shared<const TextPlan>(*impl_, session);
-  std::vector<int32_t> text = plan->WithSink(prompt);
-  auto request = impl_->NewRequest(std::move(plan), std::move(text), options,
-                                   std::make_shared<Interrupt>(), RequestKind::kSubmitted);
-  impl_->scheduler->Submit(request);
-  return Generation(std::make_unique<Generation::Impl>(impl_, std::move(request)));
+  return SubmitTo(impl_, prompt, options, session);
 }
+
+void Engine::FollowRankZero() const { impl_->FollowRankZero(); }
+bool Engine::ranks_ended() const { return impl_->ranks != nullptr && impl_->ranks->left(); }
 
 std::vector<int32_t> Engine::Tokenize(std::string_view text, bool add_special,
                                       int64_t limit_tokens) const {

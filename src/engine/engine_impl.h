@@ -1,6 +1,7 @@
 // What an Engine and a Session own, for the files of this room.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,8 @@ class Engine::Impl {
   // ranks: that share every text; null: nobody.
   Impl(const std::string& folder, const LoadOptions& options,
        std::shared_ptr<Communicator> ranks = nullptr);
+  // Rank 0 lets the others go.
+  ~Impl();
   // For tests: any model, any tokenizer (may be null).
   Impl(std::unique_ptr<const LanguageModel> model, DecoderSpec spec,
        std::unique_ptr<const Tokenizer> tokenizer, SpecialTokens special,
@@ -53,8 +56,10 @@ class Engine::Impl {
 
   // Throws Error(kUnsupported) if the folder had no tokenizer.json.
   const Tokenizer& RequireTokenizer() const;
-  // Throws Error(kUnsupported) where ranks share the texts, for what one rank does alone.
-  void RefuseWithRanks(const char* what) const;
+  // Engine::FollowRankZero. on_result: what came of a request that was not refused by all.
+  void FollowRankZero(const std::function<void(GenerateResult)>& on_result = {}) const;
+  // Throws Error(kUnsupported) on a rank that is to follow rank 0.
+  void RequireRankZero() const;
   // Null where the model has none. Read when it is first asked for: a broken one stands in the way
   // of chats only.
   const ChatTemplate* FindChatTemplate() const;
@@ -119,9 +124,6 @@ class Session::Impl {
   int64_t learned_positions() const { return Geometry(engine_->spec).learned_positions; }
 
  private:
-  // For the prompt, of rank 0 where there are several; agreed upon by all. Not submitted.
-  std::shared_ptr<Request> NewRequest(std::span<const int32_t> prompt,
-                                      const GenerateOptions& options) const;
   // What is cached of the request's text, taken out of the session: `most` tokens or fewer.
   std::unique_ptr<TextCache> TakePrefix(const Request& request, int64_t most);
   // Submits it and reads its events to the last one. Throws what ended it, or what on_event threw.

@@ -18,6 +18,17 @@ GenerateResult Generation::Impl::Wait() {
   return request_->TakeResult();
 }
 
+Generation SubmitTo(std::shared_ptr<const Engine::Impl> engine, std::span<const int32_t> prompt,
+                    const GenerateOptions& options, const SessionOptions& session) {
+  engine->RequireRankZero();
+  auto plan = std::make_shared<const TextPlan>(*engine, session);
+  std::vector<int32_t> text = plan->WithSink(prompt);
+  auto request = engine->NewRequest(std::move(plan), std::move(text), options,
+                                    std::make_shared<Interrupt>(), RequestKind::kSubmitted);
+  engine->scheduler->Submit(request);
+  return Generation(std::make_unique<Generation::Impl>(std::move(engine), std::move(request)));
+}
+
 Generation::Generation(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Generation::~Generation() = default;
 Generation::Generation(Generation&&) noexcept = default;

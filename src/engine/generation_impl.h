@@ -28,4 +28,8 @@ class Generation::Impl {
   bool ended_ = false;  // its last event was read
 };
 
+// Engine::Submit.
+Generation SubmitTo(std::shared_ptr<const Engine::Impl> engine, std::span<const int32_t> prompt,
+                    const GenerateOptions& options, const SessionOptions& session);
+
 }  // namespace godwit

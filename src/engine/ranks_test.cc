@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_support.h"
 #include "dist/local.h"
 #include "engine/engine_impl.h"
 #include "engine/engine_test_support.h"
+#include "engine/generation_impl.h"
 #include "tests/session_of.h"
 
 namespace godwit {
@@ -21,26 +23,33 @@ using testing::HasSubstr;
 const SessionOptions kStar = {.prefill = "star:block=40", .kv_type = "f32"};
 
 struct Outcome {
-  GenerateResult result;
+  GenerateResult result;  // the last
+  int results = 0;
   std::string error;
 };
 
-// options(rank): rank 0 alone has the prompt. kv_bytes(rank): its memory for KV caches.
-std::vector<Outcome> Generate(
-    int ranks, const Tokens& prompt, const std::function<GenerateOptions(int)>& options,
-    const SessionOptions& session = kStar,
-    const std::function<int64_t(int)>& kv_bytes = [](int) { return 0; }) {
+// What comes of ask(engine), which rank 0 calls. kv_bytes(rank): its memory for KV caches.
+// on_result(rank): after each request, on the others.
+std::vector<Outcome> OnRanks(
+    int ranks, const std::function<void(std::shared_ptr<const Engine::Impl>, Outcome&)>& ask,
+    const std::function<int64_t(int)>& kv_bytes = [](int) { return 0; },
+    const std::function<void(int)>& on_result = [](int) {}) {
   LocalWorld world(ranks);
   std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       Outcome& mine = outcomes[static_cast<size_t>(rank)];
+      const auto communicator = world.Rank(rank);
       try {
-        const Engine::Impl engine(kTiny, {.threads = 1, .kv_memory_bytes = kv_bytes(rank)},
-                                  world.Rank(rank));
-        Session one = SessionOf(engine, session);
-        mine.result = one.Generate(rank == 0 ? prompt : Tokens(), options(rank));
+        const auto engine = std::make_shared<const Engine::Impl>(
+            kTiny, LoadOptions{.threads = 1, .kv_memory_bytes = kv_bytes(rank)}, communicator);
+        if (rank == 0) return ask(engine, mine);
+        engine->FollowRankZero([&](GenerateResult result) {
+          mine.result = std::move(result);
+          ++mine.results;
+          on_result(rank);
+        });
       } catch (const Error& error) {
         mine.error = error.what();
       }
@@ -50,6 +59,20 @@ std::vector<Outcome> Generate(
   return outcomes;
 }
 
+std::vector<Outcome> Generate(
+    int ranks, const Tokens& prompt, const GenerateOptions& options,
+    const SessionOptions& session = kStar,
+    const std::function<int64_t(int)>& kv_bytes = [](int) { return 0; }) {
+  const auto ask = [&](const std::shared_ptr<const Engine::Impl>& engine, Outcome& mine) {
+    try {
+      mine.result = SessionOf(*engine, session).Generate(prompt, options);
+    } catch (const Error& error) {
+      mine.error = error.what();
+    }
+  };
+  return OnRanks(ranks, ask, kv_bytes);
+}
+
 TEST(Ranks, AnswerAsOneDoes) {
   const Tokens prompt = Prompt(1, 333);
   GenerateOptions options = Greedy(20, 30);
@@ -57,7 +80,7 @@ TEST(Ranks, AnswerAsOneDoes) {
   const GenerateResult alone =
       Engine(kTiny, {.threads = 1}).NewSession(kStar).Generate(prompt, options);
   for (const int ranks : {1, 2, 4}) {
-    const auto outcomes = Generate(ranks, prompt, [&](int) { return options; });
+    const auto outcomes = Generate(ranks, prompt, options);
     for (const Outcome& one : outcomes) {
       ASSERT_EQ(one.error, "");
       EXPECT_EQ(one.result.tokens, alone.tokens);
@@ -76,11 +99,9 @@ TEST(Ranks, GuessTogether) {
     const SessionOptions session = {.kv = kv, .prefill = "star:block=64", .kv_type = "f32"};
     GenerateOptions options = Greedy(150, 30);
     options.top_logprobs = 0;
-    const auto plain = Generate(
-        3, prompt, [&](int) { return options; }, session);
+    const auto plain = Generate(3, prompt, options, session);
     options.draft = "ngram";
-    for (const Outcome& one : Generate(
-             3, prompt, [&](int) { return options; }, session)) {
+    for (const Outcome& one : Generate(3, prompt, options, session)) {
       ASSERT_EQ(one.error, "");
       EXPECT_EQ(one.result.tokens, plain[0].result.tokens);
       ASSERT_EQ(one.result.logprobs.size(), plain[0].result.logprobs.size());
@@ -119,8 +140,7 @@ TEST(Ranks, InARingAnswerAsDenseDoes) {
     SessionOptions ring = dense;
     ring.prefill = "ring:chunk=64";
     for (const int ranks : {1, 2, 3, 4}) {
-      const auto outcomes = Generate(
-          ranks, prompt, [&](int) { return options; }, ring);
+      const auto outcomes = Generate(ranks, prompt, options, ring);
       for (const Outcome& one : outcomes) {
         ASSERT_EQ(one.error, "");
         EXPECT_EQ(one.result.tokens, alone.tokens) << ranks << " ranks, " << one_case.kv_type;
@@ -133,53 +153,28 @@ TEST(Ranks, InARingAnswerAsDenseDoes) {
   }
 }
 
-TEST(Ranks, OneThatEndsWhileARingReadsEndsAll) {
-  const SessionOptions ring = {.prefill = "ring:chunk=64", .kv_type = "f32"};
-  const auto options = [](int rank) {
-    GenerateOptions asked = Greedy(20);
-    if (rank == 1) {
-      asked.on_progress = [](const PromptProgress& progress) {
-        if (progress.done_tokens >= 300) Throw(ErrorKind::kInput, "enough");
-      };
-    }
-    return asked;
+// Whoever gives up in the midst of a text ends the work of all.
+TEST(Ranks, AWishToStopEndsAll) {
+  GenerateOptions options = Greedy(20);
+  options.on_progress = [](const PromptProgress& progress) {
+    if (progress.done_tokens >= 300) Throw(ErrorKind::kInput, "enough");
   };
-  const auto outcomes = Generate(3, Prompt(2, 990), options, ring);
-  for (const int rank : {0, 2}) {
-    EXPECT_THAT(outcomes[static_cast<size_t>(rank)].error, HasSubstr("rank 1 has ended"));
+  const auto outcomes =
+      Generate(3, Prompt(2, 990), options, {.prefill = "ring:chunk=64", .kv_type = "f32"});
+  EXPECT_EQ(outcomes[0].error, "enough");
+  for (const int rank : {1, 2}) {
+    EXPECT_THAT(outcomes[static_cast<size_t>(rank)].error, HasSubstr("rank 0 has ended"));
   }
 }
 
-// What the others would have drawn, or taken for the question, does not matter.
+// What the others would have drawn does not matter.
 TEST(Ranks, TheFirstChooses) {
-  const auto outcomes = Generate(2, Prompt(2, 200), [](int rank) {
-    GenerateOptions options = Greedy(20, 5 + rank);
-    options.sampler = {.temperature = 5, .seed = 3 + static_cast<uint64_t>(rank)};
-    return options;
-  });
+  GenerateOptions options = Greedy(20, 5);
+  options.sampler = {.temperature = 5, .seed = 3};
+  const auto outcomes = Generate(2, Prompt(2, 200), options);
   EXPECT_EQ(outcomes[0].error, "");
   EXPECT_EQ(std::ssize(outcomes[0].result.tokens), 20);
   EXPECT_EQ(outcomes[1].result.tokens, outcomes[0].result.tokens);
-}
-
-TEST(Ranks, OptionsThatDifferAreNamed) {
-  const auto outcomes = Generate(2, Prompt(2, 200), [](int rank) { return Greedy(20 + rank); });
-  for (const Outcome& one : outcomes) {
-    EXPECT_EQ(one.error,
-              "the ranks differ in the longest answer: rank 0 has 20, and rank 1 has 21");
-  }
-}
-
-TEST(Ranks, OneThatFailsEndsAll) {
-  const auto outcomes = Generate(3, Prompt(2, 200), [](int rank) {
-    GenerateOptions options = Greedy(20);
-    if (rank == 2) options.timeout_ms = 1e-3;
-    return options;
-  });
-  for (const int rank : {0, 1}) {
-    EXPECT_THAT(outcomes[static_cast<size_t>(rank)].error,
-                HasSubstr("rank 2 has ended: it was asked to stop"));
-  }
 }
 
 // Of 15 blocks a rank has four, the last one three, and each the anchor and the question: no page
@@ -190,17 +185,15 @@ TEST(Ranks, AContextFitsThatFitsOnAllTogether) {
   const Tokens prompt = Prompt(1, 15 * 64 + 10);
   const GenerateOptions options = Greedy(20, 10);
   const auto bytes = [&](int64_t pages) { return engine.KvBytes(pages * 64, star); };
-  for (const Outcome& one : Generate(
-           4, prompt, [&](int) { return options; }, star, [&](int) { return bytes(6); })) {
+  for (const Outcome& one : Generate(4, prompt, options, star, [&](int) { return bytes(6); })) {
     EXPECT_EQ(one.error, "");
     EXPECT_EQ(one.result.tokens, engine.NewSession(star).Generate(prompt, options).tokens);
   }
-  for (const Outcome& one : Generate(
-           4, prompt, [&](int) { return options; }, star,
-           [&](int rank) { return bytes(rank == 2 ? 5 : 6); })) {
-    EXPECT_THAT(one.error, HasSubstr("the part of 970 tokens that rank 2 keeps takes "));
-    EXPECT_THAT(one.error, HasSubstr(" for KV caches: let there be more ranks"));
-  }
+  const auto lacking =
+      Generate(4, prompt, options, star, [&](int rank) { return bytes(rank == 2 ? 5 : 6); });
+  EXPECT_THAT(lacking[0].error, HasSubstr("the part of 970 tokens that rank 2 keeps takes "));
+  EXPECT_THAT(lacking[0].error, HasSubstr(" for KV caches: let there be more ranks"));
+  EXPECT_EQ(lacking[2].error, "");
 }
 
 // With a budget for all blocks nobody has to choose.
@@ -211,8 +204,7 @@ TEST(Ranks, EachChoosesAmongItsBlocks) {
   SessionOptions session = {.prefill = "star:block=64", .kv_type = "f32"};
   const auto logprobs = [&](const std::string& kv) {
     session.kv = kv;
-    const auto outcomes = Generate(
-        3, prompt, [&](int) { return options; }, session);
+    const auto outcomes = Generate(3, prompt, options, session);
     std::vector<float> of_first;
     for (const Outcome& one : outcomes) {
       EXPECT_EQ(one.error, "");
@@ -235,29 +227,156 @@ TEST(Ranks, WhatStandsForBlocksTakesMemory) {
   star.kv = "blocks:initial=0,local_windows_len=1,second_block_count=3";
   const Engine engine(kTiny, {.threads = 1});
   for (const int64_t pages : {6, 7}) {
-    for (const Outcome& one : Generate(
-             4, Prompt(1, 15 * 64 + 10), [&](int) { return Greedy(20, 10); }, star,
-             [&](int) { return engine.KvBytes(pages * 64, dense); })) {
-      EXPECT_THAT(one.error, HasSubstr(pages == 6 ? "rank 1 keeps takes" : ""));
-      EXPECT_EQ(one.error.empty(), pages == 7) << one.error;
+    const auto outcomes = Generate(4, Prompt(1, 15 * 64 + 10), Greedy(20, 10), star,
+                                   [&](int) { return engine.KvBytes(pages * 64, dense); });
+    EXPECT_THAT(outcomes[0].error, HasSubstr(pages == 6 ? "rank 1 keeps takes" : ""));
+    EXPECT_EQ(outcomes[0].error.empty(), pages == 7) << outcomes[0].error;
+  }
+}
+
+TEST(Ranks, ContextsOfTooFewBlocksAreRefused) {
+  EXPECT_THAT(Generate(2, Prompt(2, 41), Greedy(20))[0].error,
+              HasSubstr("has 1 block of 40, too few for 2 ranks"));
+}
+
+// Begun at once, and gone through one after the other; each as if it were alone.
+TEST(Ranks, ServeManyRequests) {
+  const SessionOptions ring = {.prefill = "ring:chunk=64", .kv_type = "f32"};
+  const std::vector<std::pair<Tokens, SessionOptions>> asked = {{Prompt(1, 333), kStar},
+                                                                {Prompt(2, 700), ring},
+                                                                {Prompt(1, 333), ring},
+                                                                {Prompt(3, 99), kStar}};
+  const Engine alone(kTiny, {.threads = 1});
+  const auto outcomes = OnRanks(3, [&](const std::shared_ptr<const Engine::Impl>& engine,
+                                       Outcome& mine) {
+    std::vector<Generation> answers;
+    for (const auto& [prompt, session] : asked) {
+      answers.push_back(SubmitTo(engine, prompt, Greedy(20, 10), session));
+    }
+    for (size_t i = 0; i < asked.size(); ++i) {
+      mine.result = answers[i].Wait();
+      EXPECT_EQ(mine.result.tokens,
+                alone.NewSession(asked[i].second).Generate(asked[i].first, Greedy(20, 10)).tokens);
+    }
+  });
+  for (const Outcome& one : outcomes) {
+    EXPECT_EQ(one.error, "");
+    EXPECT_EQ(one.result.tokens, outcomes[0].result.tokens);
+  }
+  EXPECT_EQ(outcomes[2].results, 4);
+}
+
+// Answers to one prompt, which the ranks read once.
+TEST(Ranks, AnswersShareTheirPrompt) {
+  const Tokens prompt = Prompt(1, 15 * 64 + 10);
+  for (const SessionOptions& session :
+       {SessionOptions{.prefill = "star:block=64", .kv_type = "f32"},
+        SessionOptions{.prefill = "ring:chunk=64", .kv_type = "f32"},
+        SessionOptions{.kv = "blocks:initial=0,local_windows_len=1,second_block_count=3",
+        .prefill = "star:block=64",
+        .kv_type = "f32"}}) {
+    for (const int64_t question : {1, 10}) {
+      GenerateOptions options = Greedy(20, question);
+      options.sampler = {.temperature = 5, .seed = 3};
+      std::vector<Tokens> read;  // for each answer anew
+      for (const uint64_t answer : {0, 1, 2}) {
+        options.sequence = answer;
+        read.push_back(Generate(3, prompt, options, session)[0].result.tokens);
+      }
+      EXPECT_NE(read[0], read[1]);
+      const auto outcomes =
+          OnRanks(3, [&](const std::shared_ptr<const Engine::Impl>& engine, Outcome&) {
+            std::vector<Generation> answers;
+            for (const uint64_t answer : {0, 1, 2}) {
+              options.sequence = answer;
+              answers.push_back(SubmitTo(engine, prompt, options, session));
+            }
+            for (const size_t answer : {0, 1, 2}) {
+              const GenerateResult result = answers[answer].Wait();
+              EXPECT_EQ(result.tokens, read[answer]) << session.prefill << " " << session.kv;
+              EXPECT_EQ(result.cached_tokens, answer == 0 ? 0 : std::ssize(prompt) - 1);
+            }
+          });
+      for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
     }
   }
 }
 
-TEST(Ranks, TheOthersLearnWhyOneFails) {
-  const auto outcomes = Generate(3, Prompt(2, 200), [](int rank) {
-    GenerateOptions options = Greedy(20);
-    if (rank == 1) options.top_logprobs = -7;
-    return options;
-  });
-  EXPECT_EQ(outcomes[0].error, "rank 1 has ended: " + outcomes[1].error);
-  EXPECT_THAT(outcomes[1].error, HasSubstr("top_logprobs must be at least 0"));
+// Wherever it comes up, it ends nothing but itself.
+TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
+  const SessionOptions star = {.prefill = "star:block=64", .kv_type = "f32"};
+  const Engine alone(kTiny, {.threads = 1});
+  const Tokens prompt = Prompt(1, 10 * 64 + 10);
+  const auto bytes = [&](int rank) { return alone.KvBytes((rank == 2 ? 5 : 16) * 64, star); };
+  const auto outcomes = OnRanks(
+      4,
+      [&](const std::shared_ptr<const Engine::Impl>& engine, Outcome&) {
+        const auto error_of = [&](const Tokens& text, const GenerateOptions& options) {
+          return ErrorOf([&] { SubmitTo(engine, text, options, star).Wait(); });
+        };
+        const auto expect_answer = [&] {
+          EXPECT_EQ(SubmitTo(engine, prompt, Greedy(20, 10), star).Wait().tokens,
+                    alone.NewSession(star).Generate(prompt, Greedy(20, 10)).tokens);
+        };
+        GenerateOptions nonsense = Greedy(20, 10);
+        nonsense.top_logprobs = -7;
+        EXPECT_EQ(error_of({}, Greedy(20, 10)).kind(), ErrorKind::kInput);
+        EXPECT_EQ(error_of(prompt, nonsense).kind(), ErrorKind::kInput);
+        EXPECT_EQ(error_of(Prompt(1, 20), Greedy(20, 10)).kind(), ErrorKind::kInput);
+        EXPECT_EQ(error_of(Prompt(1, 1 << 20), Greedy(20, 10)).kind(), ErrorKind::kInput);
+        expect_answer();
+        // Too long for rank 2, and an answer that grows too long for it.
+        const Error prompt_error = error_of(Prompt(1, 15 * 64 + 10), Greedy(20, 10));
+        EXPECT_EQ(prompt_error.kind(), ErrorKind::kMemory);
+        EXPECT_THAT(prompt_error.what(), HasSubstr("tokens that rank 2 keeps takes "));
+        expect_answer();
+        const Error answer_error = error_of(prompt, Greedy(200, 10));
+        EXPECT_EQ(answer_error.kind(), ErrorKind::kMemory);
+        EXPECT_THAT(answer_error.what(), HasSubstr("rank 2: "));
+        expect_answer();
+        EXPECT_FALSE(engine->ranks->left());
+      },
+      bytes);
+  for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
+  EXPECT_EQ(outcomes[3].results, 3);
 }
 
-TEST(Ranks, ContextsOfTooFewBlocksAreRefused) {
-  for (const Outcome& one : Generate(2, Prompt(2, 41), [](int) { return Greedy(20); })) {
-    EXPECT_THAT(one.error, HasSubstr("has 1 block of 40, too few for 2 ranks"));
-  }
+// Those that wait are told what ended the work, too.
+TEST(Ranks, OneThatFailsInTheMidstEndsAll) {
+  const auto ask = [](const std::shared_ptr<const Engine::Impl>& engine, Outcome& mine) {
+    std::vector<Generation> answers;
+    for (int i = 0; i < 4; ++i) {
+      answers.push_back(SubmitTo(engine, Prompt(i, 200), Greedy(20), kStar));
+    }
+    answers[0].Wait();
+    for (const size_t answer : {1, 2, 3}) {
+      mine.error = ErrorOf(ErrorKind::kIo, [&] { answers[answer].Wait(); });
+      EXPECT_EQ(mine.error, "rank 1 has ended: its disk is full");
+    }
+    EXPECT_TRUE(engine->ranks->left());
+  };
+  const auto outcomes = OnRanks(
+      3, ask, [](int) { return 0; },
+      [](int rank) {
+        if (rank == 1) Throw(ErrorKind::kIo, "its disk is full");
+      });
+  EXPECT_EQ(outcomes[1].error, "its disk is full");
+  EXPECT_EQ(outcomes[2].error, outcomes[0].error);
+}
+
+TEST(Ranks, RankZeroIsAskedAndTheOthersFollow) {
+  LocalWorld world(2);
+  const auto of = [&](int rank) {
+    return std::make_shared<const Engine::Impl>(kTiny, LoadOptions{.threads = 1}, world.Rank(rank));
+  };
+  std::shared_ptr<const Engine::Impl> other;
+  std::thread thread([&] { other = of(1); });
+  const auto first = of(0);
+  thread.join();
+  ErrorOf(ErrorKind::kUnsupported, [&] { first->FollowRankZero(); });
+  ErrorOf(ErrorKind::kUnsupported, [&] { SubmitTo(other, Prompt(1, 200), {}, kStar); });
+  ErrorOf(ErrorKind::kUnsupported,
+          [&] { SessionOf(*other, kStar).Generate(Prompt(1, 200), Greedy(20)); });
 }
 
 }  // namespace

@@ -211,6 +211,13 @@ bool Request::Reserve(int64_t tokens) {
   }
 }
 
+bool Request::MeetsRanks(int64_t tokens) {
+  const int64_t length = sequence_.cache->length();
+  if (sequence_.cache->TakesAllNext()) return true;
+  if (length < ask_from_) return false;
+  return !std::exchange(met_ranks_, true) || PagesFor(length) < PagesFor(length + tokens);
+}
+
 Participant Request::PartOf(int64_t tokens) {
   if (!cached_known_) {
     cached_known_ = true;
@@ -303,7 +310,7 @@ void Request::PostProgress() {
 }
 
 void Request::LeaveRanks(std::string_view why) noexcept {
-  if (plan_->ranks() != nullptr) plan_->ranks()->Leave(why);
+  if (with_ranks_) plan_->ranks()->Leave(why);
 }
 
 void Request::Finish(FinishReason reason) {
@@ -339,9 +346,9 @@ void Request::FinishResult(FinishReason reason, std::string& text) {
   result_.predicted_ms = watch_.ms() - result_.prompt_ms;
 }
 
-void Request::Fail(std::exception_ptr error) {
+void Request::Fail(std::exception_ptr error, bool all_know) {
   try {
-    if (plan_->ranks() != nullptr) std::rethrow_exception(error);
+    if (with_ranks_ && !all_know) std::rethrow_exception(error);
   } catch (const std::exception& why) {
     LeaveRanks(why.what());
   }

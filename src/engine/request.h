@@ -77,6 +77,8 @@ class Request {
 
   int64_t ticket = 0;  // in the order of submission
 
+  RequestKind kind() const { return kind_; }
+  const GenerateOptions& options() const { return options_; }
   const TextPlan& plan() const { return *plan_; }
   const std::shared_ptr<const TextPlan>& shared_plan() const { return plan_; }
   Interrupt& interrupt() const { return *interrupt_; }
@@ -111,6 +113,12 @@ class Request {
   bool Reserve(int64_t tokens);
   // Memory that its strategy took besides. False: none.
   bool GiveBackDrafts() { return strategy_->GiveBack(); }
+  // From now on other ranks go through it, too, and hear of its end where they would not expect it.
+  void JoinRanks() { with_ranks_ = true; }
+  // Whether ranks see that all of them have room before a step of so many tokens, for which this
+  // one has reserved it: where they compute together, and need pages that they had not before. To
+  // be asked once for each step.
+  bool MeetsRanks(int64_t tokens);
   // That reason, once: an error has one owner at a time, or its last one would free it in a thread
   // that nothing orders after those who read it.
   std::exception_ptr TakeReserveError() { return std::exchange(reserve_error_, nullptr); }
@@ -121,7 +129,8 @@ class Request {
   bool Take(Participant& part);
   // Makes the request done; what was cached stays for TakeCache.
   void Finish(FinishReason reason);
-  void Fail(std::exception_ptr error);
+  // all_know: the other ranks that it fails, for the same reason.
+  void Fail(std::exception_ptr error, bool all_know = false);
 
  private:
   enum class State { kWaiting, kRunning, kDone };
@@ -146,6 +155,8 @@ class Request {
   int64_t prompt_tokens_;
   int64_t ask_from_;
   bool cached_known_ = false;
+  bool with_ranks_ = false;
+  bool met_ranks_ = false;
   Sequence sequence_;
   std::unique_ptr<Strategy> strategy_;
   const DraftStats* draft_stats_ = nullptr;  // the strategy's, if it has drafts

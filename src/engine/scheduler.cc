@@ -6,12 +6,23 @@
 #include "base/error.h"
 #include "base/next_look.h"
 #include "base/numa.h"
+#include "engine/shared_tokens.h"
+#include "engine/told_request.h"
 
 namespace godwit {
 namespace {
 
 bool Older(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b) {
   return a->ticket < b->ticket;
+}
+
+// Why there is no memory, as other ranks are told.
+std::string ReasonOf(const Communicator& ranks, const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& reason) {
+    return fmt::format("{}: {}", ranks.NameOf(ranks.rank()), reason.what());
+  }
 }
 
 }  // namespace
@@ -145,6 +156,7 @@ void Scheduler::EndExpired() {
 void Scheduler::Admit() {
   for (const auto& request : Requests(waiting_)) {
     if (std::ssize(running_) >= step_tokens_) return;
+    if (request->plan().ranks() != nullptr) return AdmitWithRanks(request);
     SharedPrefix prefix;
     if (request->shares() && request->sequence().cache->length() == 0) {
       prefix = FindSharedPrefix(*request, running_, parked_.texts());
@@ -178,6 +190,33 @@ void Scheduler::Admit() {
   }
 }
 
+void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
+  if (!running_.empty()) return;
+  std::erase(waiting_, request);
+  if (!request->Begin()) return;  // its reader gave up
+  Communicator& ranks = *request->plan().ranks();
+  request->JoinRanks();
+  try {
+    if (ranks.rank() == 0) TellRequest(ranks, *request);
+    const std::string mine = LackOfMemory(ranks, request->plan(), request->prompt_tokens(),
+                                          request->options().query_tokens);
+    if (const auto lack = FirstLack(ranks, mine)) {
+      return Fail(request, std::make_exception_ptr(*lack), /*all_know=*/true);
+    }
+    SharedPrefix prefix;
+    if (request->shares()) prefix = FindSharedPrefix(*request, running_, parked_.texts());
+    if (AllGive(ranks, prefix.tokens) && prefix.from != nullptr) {
+      auto cache = prefix.from->Fork();
+      cache->Truncate(prefix.tokens);
+      request->GoOnFrom(std::move(cache));
+    }
+  } catch (...) {
+    return Fail(request, std::current_exception());
+  }
+  while (parked_.DropOldest()) continue;  // their memory was counted as there
+  running_.push_back(request);
+}
+
 void Scheduler::Pause(const std::shared_ptr<Request>& request) {
   std::erase(running_, request);
   std::erase_if(parts_, [&](const Part& part) { return part.request == request; });
@@ -195,14 +234,16 @@ void Scheduler::Retire(const std::shared_ptr<Request>& request) {
                 .ask_from = request->ask_from()});
 }
 
-void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr error) {
+void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr error,
+                     bool all_know) {
   std::erase(running_, request);
   if (request->shares()) request->TakeCache();  // its memory is free as soon as that is known
-  request->Fail(std::move(error));
+  request->Fail(std::move(error), all_know);
 }
 
 // False: the request is paused, or failed.
 bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens) {
+  if (request->plan().ranks() != nullptr) return MakeRoomWithRanks(request, tokens);
   while (!request->Reserve(tokens)) {
     if (parked_.DropOldest()) continue;
     const auto gives_back = [](const auto& one) { return one->GiveBackDrafts(); };
@@ -216,6 +257,23 @@ bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens
     if (newest == request) return false;
   }
   return true;
+}
+
+// A rank that has none says so at once, and the others hear it when they meet next.
+bool Scheduler::MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64_t tokens) {
+  Communicator& ranks = *request->plan().ranks();
+  const bool meets = request->MeetsRanks(tokens);
+  std::string mine;
+  try {
+    if (!request->Reserve(tokens)) mine = ReasonOf(ranks, request->TakeReserveError());
+    if (!meets && mine.empty()) return true;
+    const auto lack = FirstLack(ranks, mine);
+    if (!lack) return true;
+    Fail(request, std::make_exception_ptr(*lack), /*all_know=*/true);
+  } catch (...) {
+    Fail(request, std::current_exception());
+  }
+  return false;
 }
 
 void Scheduler::GatherParts() {

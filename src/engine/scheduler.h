@@ -7,6 +7,10 @@
 // and not for the long one's end; more where other ranks wait for a whole chunk. When memory for
 // caches runs out, the newest request is paused: its pages are given back, its text is kept and
 // read again later. So the oldest always goes on, and all finish.
+//
+// Ranks that share their texts go through one request at a time, in the order of rank 0, which
+// tells the others of each. So whatever they say to each other comes in one order, and what was
+// reserved for the caches is that request's alone: whether it fits they find out together.
 #pragma once
 
 #include <condition_variable>
@@ -72,10 +76,13 @@ class Scheduler {
   void RunTurn();
   void EndExpired();
   void Admit();
+  void AdmitWithRanks(const std::shared_ptr<Request>& request);
   bool MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens);
+  bool MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64_t tokens);
   void Pause(const std::shared_ptr<Request>& request);
   void Retire(const std::shared_ptr<Request>& request);
-  void Fail(const std::shared_ptr<Request>& request, std::exception_ptr error);
+  void Fail(const std::shared_ptr<Request>& request, std::exception_ptr error,
+            bool all_know = false);
   void GatherParts();
   void Step();
   void Compute(std::span<const Part> parts);

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "engine/engine_impl.h"
-#include "engine/shared_tokens.h"
 
 namespace godwit {
 
@@ -20,6 +19,7 @@ std::vector<int32_t> Session::Impl::Tokenize(std::string_view text, bool add_spe
 }
 
 std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int64_t most) {
+  if (engine_->ranks != nullptr) cache_ = plan_->NewText();  // the others have no sessions
   const auto& tokens = request.sequence().tokens;
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
   const int64_t shared = cache_->GoesBackTo(
@@ -54,9 +54,11 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
 
 GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
                                        const GenerateOptions& options) {
+  engine_->RequireRankZero();
   const std::lock_guard lock(mutex_);
   interrupt_->Reset();  // it was meant for an earlier call
-  const auto request = OrLeave(engine_->ranks.get(), [&] { return NewRequest(prompt, options); });
+  const auto request = engine_->NewRequest(plan_, plan_->WithSink(prompt), options, interrupt_,
+                                           RequestKind::kOfSession);
   // The last token is read again in any case: its logits begin the output.
   request->GoOnFrom(TakePrefix(*request, std::ssize(request->sequence().tokens) - 1));
   Follow(request, [&](const Event& event) {
@@ -69,28 +71,11 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   return result;
 }
 
-std::shared_ptr<Request> Session::Impl::NewRequest(std::span<const int32_t> prompt,
-                                                   const GenerateOptions& options) const {
-  std::vector<int32_t> text = plan_->WithSink(prompt);
-  GenerateOptions asked = options;
-  if (engine_->ranks != nullptr) {
-    AgreeOnOptions(*engine_->ranks, *plan_, options);
-    text = TokensOfRankZero(*engine_->ranks, text);
-    asked.query_tokens = NumberOfRankZero(*engine_->ranks, asked.query_tokens);
-  }
-  auto request =
-      engine_->NewRequest(plan_, std::move(text), asked, interrupt_, RequestKind::kOfSession);
-  if (engine_->ranks != nullptr) {
-    AgreeOnMemory(*engine_->ranks, *plan_, request->prompt_tokens(), asked.query_tokens);
-  }
-  return request;
-}
-
 void Session::Impl::Logits(std::span<const int32_t> tokens,
                            const std::function<void(int64_t, std::span<const float>)>& row,
                            int64_t first,
                            const std::function<void(const PromptProgress&)>& on_progress) {
-  engine_->RefuseWithRanks("give the logits of a text");
+  engine_->RequireRankZero();
   const std::lock_guard lock(mutex_);
   interrupt_->Reset();  // it was meant for an earlier call
   const std::vector<int32_t> text = plan_->WithSink(tokens);

@@ -1,9 +1,9 @@
 #include "engine/shared_tokens.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/machine_memory.h"
@@ -31,45 +31,43 @@ std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32
   return shared;
 }
 
-void AgreeOnModel(Communicator& ranks, const std::string& folder) {
-  const std::vector<Fact> facts = {{"godwit's version", GODWIT_VERSION},
-                                   {"the model's fingerprint", ModelFingerprint(folder)}};
-  Agree(ranks, facts);
-}
-
-void AgreeOnOptions(Communicator& ranks, const TextPlan& plan, const GenerateOptions& options) {
-  const PolicyOptions& text = plan.options();
-  const std::vector<Fact> facts = {
-      {"how a text is kept", text.spec},
-      {"how a context is read", text.prefill},
-      {"how keys are stored", std::string(Name(text.kv_type))},
-      {"int8 attention", fmt::format("{}", text.int8_products)},
-      {"the longest text", fmt::format("{}", text.context)},
-      {"the tokens of a chunk", fmt::format("{}", plan.chunk_tokens())},
-      {"the drafts", options.draft},
-      {"the longest answer", fmt::format("{}", options.max_tokens)},
-      {"what ends an answer",
-       fmt::format("{} {}", options.ignore_eos, fmt::join(options.stop, "\n"))}};
-  Agree(ranks, facts);
-}
-
-void AgreeOnMemory(Communicator& ranks, const TextPlan& plan, int64_t tokens,
-                   int64_t query_tokens) {
-  struct Memory {
-    int64_t wanted, there;
-  };
-  const Memory mine{plan.ShardBytes(tokens, query_tokens), plan.pool().budget().bytes()};
-  std::vector<Memory> all(static_cast<size_t>(ranks.size()));
-  ranks.AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
+bool AllGive(Communicator& ranks, int64_t number) {
+  std::vector<int64_t> all(static_cast<size_t>(ranks.size()));
+  ranks.AllGather(std::as_bytes(std::span(&number, 1)), std::as_writable_bytes(std::span(all)),
                   nullptr);
-  const auto lacks =
-      std::ranges::find_if(all, [](const Memory& one) { return one.wanted > one.there; });
-  if (lacks == all.end()) return;
-  ThrowWith(ToldByRankZero(ranks), ErrorKind::kMemory,
-            "the part of {} tokens that {} keeps takes {}, and it has {} for KV caches: let there "
-            "be more ranks",
-            tokens, ranks.NameOf(static_cast<int>(lacks - all.begin())), FormatBytes(lacks->wanted),
-            FormatBytes(lacks->there));
+  return std::ranges::count(all, number) == std::ssize(all);
+}
+
+void AgreeOnModel(Communicator& ranks, const std::string& folder, int64_t step_tokens) {
+  const std::vector<Fact> facts = {{"godwit's version", GODWIT_VERSION},
+                                   {"the model's fingerprint", ModelFingerprint(folder)},
+                                   {"the tokens of a step", fmt::format("{}", step_tokens)}};
+  Agree(ranks, facts);
+}
+
+std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_t tokens,
+                         int64_t query_tokens) {
+  const int64_t wanted = plan.ShardBytes(tokens, query_tokens);
+  const int64_t there = plan.pool().budget().bytes();
+  if (wanted <= there) return "";
+  return fmt::format(
+      "the part of {} tokens that {} keeps takes {}, and it has {} for KV caches: let there be "
+      "more "
+      "ranks",
+      tokens, ranks.NameOf(ranks.rank()), FormatBytes(wanted), FormatBytes(there));
+}
+
+std::optional<Error> FirstLack(Communicator& ranks, std::string_view mine) {
+  constexpr size_t kMost = 512;
+  std::array<char, kMost> text{};
+  std::copy_n(mine.begin(), std::min(mine.size(), kMost), text.begin());
+  std::vector<char> all(static_cast<size_t>(ranks.size()) * kMost);
+  ranks.AllGather(std::as_bytes(std::span(text)), std::as_writable_bytes(std::span(all)), nullptr);
+  const auto first = std::ranges::find_if(all, [](char byte) { return byte != 0; });
+  if (first == all.end()) return std::nullopt;
+  const std::string_view lack(&*first, kMost);
+  return Error(ErrorKind::kMemory, std::string(lack.substr(0, lack.find('\0'))),
+               ToldByRankZero(ranks));
 }
 
 }  // namespace godwit

@@ -1,11 +1,13 @@
-// What ranks that work on one text have in common before they begin: its tokens, and what they were
-// told.
+// What ranks that work on one text have in common: its tokens, and whether all of them have the
+// memory for it.
 #pragma once
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dist/communicator.h"
@@ -30,12 +32,18 @@ auto OrLeave(Communicator* ranks, Work&& work) {
 int64_t NumberOfRankZero(Communicator& ranks, int64_t number);
 std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32_t> tokens);
 
-// Throw Error(kInput) where the ranks differ in the version of this program or in the model
-// (ModelFingerprint), or in options.
-void AgreeOnModel(Communicator& ranks, const std::string& folder);
-void AgreeOnOptions(Communicator& ranks, const TextPlan& plan, const GenerateOptions& options);
-// Throws Error(kMemory) on all ranks if one of them has not the memory for its part of a prompt of
-// `tokens`, with its name and what it lacks.
-void AgreeOnMemory(Communicator& ranks, const TextPlan& plan, int64_t tokens, int64_t query_tokens);
+// Whether all ranks give the same.
+bool AllGive(Communicator& ranks, int64_t number);
+
+// Throws Error(kInput) where the ranks differ in the version of this program, in the model
+// (ModelFingerprint), or in the tokens of a step.
+void AgreeOnModel(Communicator& ranks, const std::string& folder, int64_t step_tokens);
+
+// What this rank lacks for its part of a prompt of `tokens`, with its name; empty: nothing.
+std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_t tokens,
+                         int64_t query_tokens);
+// The Error(kMemory) that all ranks have where one lacks something: the first of them. It ends
+// their request, and not their work.
+std::optional<Error> FirstLack(Communicator& ranks, std::string_view mine);
 
 }  // namespace godwit

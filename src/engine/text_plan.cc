@@ -105,6 +105,7 @@ int64_t TextPlan::AskFrom(int64_t tokens, int64_t query_tokens) const {
 
 int64_t TextPlan::ReadAlike(int64_t ask_from, int64_t other) const {
   if (ask_from == other) return INT64_MAX;
+  if (ranks() != nullptr) return 0;  // other ranks would keep other parts
   return std::max<int64_t>(0, std::min(ask_from, other) - policy_->tail_tokens());
 }
 

@@ -31,7 +31,7 @@ class TextPlan {
   std::vector<int32_t> WithSink(std::span<const int32_t> tokens) const;
 
   // Throws Error(kInput) for an empty prompt, an unknown token, or more than the context holds, and
-  // Error(kMemory) for more than the memory for KV caches holds (of ranks: AgreeOnMemory).
+  // Error(kMemory) for more than the memory for KV caches holds (of ranks: LackOfMemory).
   void CheckPrompt(std::span<const int32_t> prompt) const;
   // tokens: "40 tokens"; count: how many exactly, if that is known.
   [[noreturn]] void RefuseLength(const std::string& tokens, std::optional<int64_t> count) const;
@@ -46,7 +46,7 @@ class TextPlan {
   // `query_tokens` of them; 0 where both are shown the same.
   int64_t AskFrom(int64_t tokens, int64_t query_tokens) const;
   // Of two texts that begin alike and are asked from there on: how many of their first tokens came
-  // to the same.
+  // to the same, on the same ranks.
   int64_t ReadAlike(int64_t ask_from, int64_t other) const;
 
   // Tokens that must lie in the cache at once before a text of `tokens` goes on.

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import BINARY, TINY, CliTest, end
+from harness import BINARY, TINY, CliTest, end, wait_for
 
 HAS_MPI = os.environ.get("GODWIT_HAS_MPI") == "1" and shutil.which("mpirun") is not None
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader"]
@@ -70,7 +70,7 @@ class MpiTest(CliTest):
                 ([*STAR, "--kv", "blocks:snapkv"], "blocks with preselect_block"),
                 ([*STAR, "-c", "20"], "the context holds 20"),
                 ([*RUN, "--prefill", "star:block=4K"], "too few for 2 ranks"),
-                (["perplexity", "-m", TINY], "only godwit run")]:
+                (["chat", "-m", TINY], "godwit chat makes no use of")]:
             result = self.ranks(2, *arguments)
             self.assertNotEqual(result.returncode, 0)
             said = re.findall(r"^godwit: .*$", result.stderr.decode(), re.MULTILINE)
@@ -100,22 +100,25 @@ class MpiTest(CliTest):
         self.assertEqual(len(said), 1, result.stderr)
         self.assertRegex(said[0], "^godwit: rank 1: .*/nowhere")
 
+    def start_two(self, *arguments):
+        process = subprocess.Popen(
+            [*MPIRUN, "-n", "2", BINARY, *map(str, arguments)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment())
+        self.addCleanup(end, process)
+        return process
+
     # Two ranks in the midst of an answer.
     def answering(self, *arguments):
-        process = subprocess.Popen(
-            [*MPIRUN, "-n", "2", BINARY, *STAR, "-n", "50000", "-c", "100000", *arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=self.environment())
-        self.addCleanup(end, process)
+        process = self.start_two(*STAR, "-n", "50000", "-c", "100000", *arguments)
         process.stdin.write(TEXT.encode())
         process.stdin.close()
         process.stdout.read(50)
         return process
 
-    def signal_rank_one(self, process, number):
+    def signal_rank(self, process, rank, number):
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)],
                                   capture_output=True, check=True).stdout.split()
-        os.kill(int(children[-1]), number)
+        os.kill(int(children[rank]), number)
 
     # What is said until it has ended.
     def errors_of(self, process):
@@ -126,12 +129,12 @@ class MpiTest(CliTest):
 
     def test_a_rank_that_is_killed_ends_all(self):
         process = self.answering()
-        self.signal_rank_one(process, signal.SIGKILL)
+        self.signal_rank(process, 1, signal.SIGKILL)
         self.errors_of(process)
 
     def test_a_rank_that_is_stopped_is_lost(self):
         process = self.answering("--rank-silence", "2")
-        self.signal_rank_one(process, signal.SIGSTOP)
+        self.signal_rank(process, 1, signal.SIGSTOP)
         self.assertRegex(self.errors_of(process),
                          r"godwit: rank 1 \(.*\) is lost: nothing was heard of it for 2 s")
 
@@ -139,6 +142,102 @@ class MpiTest(CliTest):
         process = self.answering()
         process.send_signal(signal.SIGINT)
         self.assertNotIn("godwit: rank", self.errors_of(process))
+
+    def batch(self, *bodies):
+        """The command that answers these, and where it writes."""
+        requests, results = self.folder / "requests.jsonl", self.folder / "results.jsonl"
+        requests.write_text("".join(
+            json.dumps({"custom_id": str(i), "body": {"ignore_eos": True, "temperature": 0,
+                                                      "max_tokens": 12, **body}}) + "\n"
+            for i, body in enumerate(bodies)))
+        return ["batch", "-m", TINY, "-t", "1", "-f", requests, "-o", results], results
+
+    def read(self, results):
+        rows = [json.loads(line) for line in results.read_text().splitlines()]
+        return {row["custom_id"]: row for row in rows}
+
+    def texts(self, rows):
+        return {name: [choice["text"] for choice in row["response"]["body"]["choices"]]
+                for name, row in rows.items() if row["error"] is None}
+
+    def test_a_batch_has_the_answers_of_run(self):
+        texts = [TEXT, TEXT * 2, "A bird. " * 50]
+        for how in (STAR[-2:], RING[-2:]):
+            command, results = self.batch(*({"prompt": text} for text in texts))
+            result = self.ranks(2, *command, *how, "-np", "2")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout, b"")
+            answers = self.texts(self.read(results))
+            for i, text in enumerate(texts):
+                one = self.ranks(2, *RUN, *how, "--json", text=text)
+                self.assertEqual([json.loads(one.stdout)["text"]], answers[str(i)])
+            results.unlink()
+
+    def test_answers_to_one_request_read_it_once(self):
+        command, results = self.batch({"prompt": TEXT, "n": 3, "temperature": 3, "seed": 5,
+                                       "top_k": 0, "min_p": 0, "top_p": 1})
+        alone = self.folder / "alone.jsonl"
+        self.ok(*command[:-1], alone, *STAR[-2:])
+        self.assertEqual(self.ranks(2, *command, *STAR[-2:]).returncode, 0)
+        answers = self.texts(self.read(results))["0"]
+        self.assertEqual(answers, self.texts(self.read(alone))["0"])
+        self.assertEqual(len(set(answers)), 3)
+
+    def test_a_request_that_fails_lets_the_others_pass(self):
+        good = {"prompt": TEXT}
+        command, results = self.batch(
+            good, {"prompt": "short"}, {"prompt": TEXT * 40}, good,
+            {"prompt": TEXT, "max_tokens": 900}, {"prompt": [3] * 500 + [9999]}, good)
+        # Of one page more than a prompt takes on each of them.
+        result = self.ranks(2, *command, *STAR[-2:], "--kv-type", "f32", "--kv-memory", "200K")
+        self.assertEqual(result.returncode, 7, result.stderr)
+        rows = self.read(results)
+        self.assertEqual(len(rows), 7)
+        answers = self.texts(rows)
+        self.assertEqual(sorted(answers), ["0", "3", "6"])
+        self.assertEqual(answers["3"], answers["0"])
+        self.assertEqual(answers["6"], answers["0"])
+        for name, sentence in (("1", "too few for 2 ranks"), ("2", "the context holds"),
+                               ("4", "rank 0 "), ("5", "token id 9999")):
+            self.assertIn(sentence, rows[name]["error"]["message"])
+        # Run again, with what a batch of one process has left.
+        again = self.ranks(2, *command, *STAR[-2:])
+        self.assertEqual(again.returncode, 7)
+        self.assertIn(b"7 of 7 requests are answered already", again.stderr)
+        self.assertEqual(self.read(results), rows)
+
+    # Two ranks that have answered a request, and are in the midst of the next.
+    def answering_a_batch(self, *arguments):
+        command, results = self.batch({"prompt": TEXT}, {"prompt": TEXT, "max_tokens": 50000})
+        process = self.start_two(*command, *STAR[-2:], "-c", "100000", *arguments)
+        process.stdin.close()
+        wait_for(lambda: results.exists() and results.read_text().endswith("\n"))
+        return process, command, results
+
+    def test_a_batch_of_which_a_rank_is_lost_ends_and_goes_on(self):
+        process, command, results = self.answering_a_batch("--rank-silence", "2")
+        self.signal_rank(process, 1, signal.SIGSTOP)
+        self.assertRegex(self.errors_of(process),
+                         r"godwit: rank 1 \(.*\) is lost: nothing was heard of it for 2 s")
+        self.assertEqual(list(self.read(results)), ["0"])
+        self.batch({"prompt": TEXT}, {"prompt": TEXT, "max_tokens": 50000})
+        result = self.ranks(2, *command, *STAR[-2:], "-c", "500")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(list(self.texts(self.read(results))), ["0", "1"])
+
+    def test_what_ends_a_rank_ends_its_batch(self):
+        for rank, number, said in ((1, signal.SIGKILL, ""), (0, signal.SIGINT, "1 of 2 requests are")):
+            process, _, results = self.answering_a_batch()
+            self.signal_rank(process, rank, number)
+            self.assertIn(said, self.errors_of(process))
+            self.assertEqual(list(self.read(results)), ["0"])
+            results.unlink()
+
+    def test_ctrl_c_ends_a_batch(self):
+        process, _, results = self.answering_a_batch()
+        process.send_signal(signal.SIGINT)
+        self.assertNotIn("godwit: rank", self.errors_of(process))
+        self.assertEqual(list(self.read(results)), ["0"])
 
 
 if __name__ == "__main__":

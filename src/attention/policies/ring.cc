@@ -89,8 +89,11 @@ class RingPolicy : public AttentionPolicy {
     alone_->Accept(length, path);
   }
   void Truncate(int64_t length) override { alone_->Truncate(length); }
-  // Another question would move the chunks to other ranks.
-  int64_t GoesBackTo(int64_t /*length*/, int64_t /*answer*/) const override { return 0; }
+  // Not into the context, of which others have read parts.
+  int64_t GoesBackTo(int64_t length, int64_t answer) const override {
+    const int64_t before = alone_->GoesBackTo(length, answer);
+    return before < layout_.context ? 0 : before;
+  }
   int64_t bytes() const override { return alone_->bytes(); }
 
   std::unique_ptr<AttentionPolicy> Fork() const override {

@@ -99,6 +99,7 @@ class Batch {
           asked, answers, {.id = name.request_id(), .model = plan_.model}, texts);
       line = ResultLine(name, body);
     } catch (const Error& error) {
+      if (engine_.ranks_ended()) return End(request, error);
       return Fail(name, request, error);
     } catch (const std::bad_alloc&) {
       return Fail(name, request, Error(ErrorKind::kMemory, "out of memory"));
@@ -124,6 +125,13 @@ class Batch {
     if (summary_.failed++ == 0) summary_.failure = request.where + ": " + WithHint(error);
     ++summary_.answered;
     Report();
+  }
+
+  // There is nobody left to answer with. The request is asked again when the batch goes on.
+  void End(const Request& request, const Error& error) {
+    if (cancel_.cancelled()) return;
+    if (error.kind() == ErrorKind::kIo) throw Error(error);
+    ThrowWith(error.data(), error.kind(), "{}: {}", request.where, error.what());
   }
 
   void Report() {

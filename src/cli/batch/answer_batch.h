@@ -33,7 +33,8 @@ struct BatchSummary {
 };
 
 // What is wrong with one request becomes its result, and the others go on. Throws Error(kIo) where
-// results cannot be written, Error(kFormat) where the file of requests is no longer what it was.
+// results cannot be written, Error(kFormat) where the file of requests is no longer what it was,
+// and what ended the ranks' work, if they have ended (Engine::ranks_ended).
 BatchSummary AnswerBatch(const Engine& engine, const BatchPlan& plan, AppendedFile& results);
 
 }  // namespace godwit::cli

@@ -1,0 +1,59 @@
+// Ranks that share every text: rank 0 is asked, the others go along.
+
+#include <exception>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/engine_impl.h"
+#include "engine/shared_tokens.h"
+#include "engine/told_request.h"
+
+namespace godwit {
+namespace {
+
+// Reads its events to the last one. False: it failed, as all ranks know.
+bool GoThrough(const Communicator& ranks, Request& request) {
+  try {
+    while (!request.Next(std::nullopt)->done) request.TakeStates();
+    return true;
+  } catch (const Error&) {
+    if (ranks.left()) throw;
+    return false;
+  }
+}
+
+}  // namespace
+
+Engine::Impl::~Impl() {
+  scheduler.reset();  // which talks to them
+  if (ranks == nullptr || ranks->rank() != 0) return;
+  if (std::uncaught_exceptions() > 0) ranks->Leave("an error of its own");
+  try {
+    TellEnd(*ranks);
+  } catch (const std::exception&) {  // they have ended
+  }
+}
+
+void Engine::Impl::RequireRankZero() const {
+  if (ranks == nullptr || ranks->rank() == 0) return;
+  Throw(ErrorKind::kUnsupported, "{} follows rank 0, which makes the requests of all",
+        ranks->NameOf(ranks->rank()));
+}
+
+void Engine::Impl::FollowRankZero(const std::function<void(GenerateResult)>& on_result) const {
+  if (ranks == nullptr || ranks->rank() == 0) {
+    Throw(ErrorKind::kUnsupported, "rank 0 makes the requests of all, and follows nobody");
+  }
+  OrLeave(ranks.get(), [&] {
+    while (auto told = HearRequest(*ranks)) {
+      const auto request = NewRequest(std::make_shared<const TextPlan>(*this, told->session),
+                                      std::move(told->tokens), told->generate,
+                                      std::make_shared<Interrupt>(), told->kind);
+      scheduler->Submit(request);
+      const bool ended_well = GoThrough(*ranks, *request);
+      if (ended_well && on_result) on_result(request->TakeResult());
+    }
+  });
+}
+
+}  // namespace godwit

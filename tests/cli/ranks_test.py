@@ -60,6 +60,25 @@ class MpiTest(CliTest):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(result.stdout.decode().rstrip("\r\n"), dense)
 
+    def test_samples_share_their_prompt(self):
+        for how in (STAR, RING):
+            command = [*how, "--samples", "3", "--temp", "3", "--top-k", "0", "--top-p", "1",
+                       "--min-p", "0", "-s", "5"]
+            alone = json.loads(self.ok(*command, "--json", stdin=TEXT))["answers"]
+            result = self.ranks(2, *command, "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            answers = json.loads(result.stdout)["answers"]
+            self.assertEqual([answer["text"] for answer in answers],
+                             [answer["text"] for answer in alone])
+            read = answers[0]["prompt_tokens"]
+            self.assertEqual([answer["cached_tokens"] for answer in answers],
+                             [0, read - 1, read - 1])
+        result = self.ranks(2, *command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.decode().replace("\r\n", "\n").rstrip("\n"),
+                         self.ok(*command, stdin=TEXT).rstrip("\n"))
+        self.assertNotEqual(answers[0]["text"], answers[1]["text"])
+
     def test_what_ranks_cannot_do_is_said_once(self):
         for arguments, sentence in [
                 (RUN, "with prefill ring or star"),
@@ -70,6 +89,7 @@ class MpiTest(CliTest):
                 ([*STAR, "--kv", "blocks:snapkv"], "blocks with preselect_block"),
                 ([*STAR, "-c", "20"], "the context holds 20"),
                 ([*RUN, "--prefill", "star:block=4K"], "too few for 2 ranks"),
+                ([*STAR, "--samples", "2", "--kv-memory", "40K"], "let there be more ranks"),
                 (["chat", "-m", TINY], "godwit chat makes no use of")]:
             result = self.ranks(2, *arguments)
             self.assertNotEqual(result.returncode, 0)

@@ -330,15 +330,19 @@ TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
         EXPECT_EQ(prompt_error.kind(), ErrorKind::kMemory);
         EXPECT_THAT(prompt_error.what(), HasSubstr("tokens that rank 2 keeps takes "));
         expect_answer();
-        const Error answer_error = error_of(prompt, Greedy(200, 10));
-        EXPECT_EQ(answer_error.kind(), ErrorKind::kMemory);
-        EXPECT_THAT(answer_error.what(), HasSubstr("rank 2: "));
-        expect_answer();
+        for (const char* draft : {"", "ngram"}) {
+          GenerateOptions longer = Greedy(200, 10);
+          longer.draft = draft;
+          const Error answer_error = error_of(prompt, longer);
+          EXPECT_EQ(answer_error.kind(), ErrorKind::kMemory);
+          EXPECT_THAT(answer_error.what(), HasSubstr("rank 2: "));
+          expect_answer();
+        }
         EXPECT_FALSE(engine->ranks->left());
       },
       bytes);
   for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
-  EXPECT_EQ(outcomes[3].results, 3);
+  EXPECT_EQ(outcomes[3].results, 4);
 }
 
 // Those that wait are told what ended the work, too.

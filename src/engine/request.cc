@@ -215,7 +215,8 @@ bool Request::MeetsRanks(int64_t tokens) {
   const int64_t length = sequence_.cache->length();
   if (sequence_.cache->TakesAllNext()) return true;
   if (length < ask_from_) return false;
-  return !std::exchange(met_ranks_, true) || PagesFor(length) < PagesFor(length + tokens);
+  const int64_t pages = PagesFor(length + tokens);
+  return pages > std::exchange(met_pages_, pages);
 }
 
 Participant Request::PartOf(int64_t tokens) {

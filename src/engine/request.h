@@ -156,7 +156,7 @@ class Request {
   int64_t ask_from_;
   bool cached_known_ = false;
   bool with_ranks_ = false;
-  bool met_ranks_ = false;
+  int64_t met_pages_ = 0;  // of the text, when ranks last did
   Sequence sequence_;
   std::unique_ptr<Strategy> strategy_;
   const DraftStats* draft_stats_ = nullptr;  // the strategy's, if it has drafts

@@ -200,7 +200,7 @@ void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
     if (ranks.rank() == 0) TellRequest(ranks, *request);
     const std::string mine = LackOfMemory(ranks, request->plan(), request->prompt_tokens(),
                                           request->options().query_tokens);
-    if (const auto lack = FirstLack(ranks, mine)) {
+    if (const auto lack = CompareRoom(ranks, request->plan().pool().budget(), mine).lack) {
       return Fail(request, std::make_exception_ptr(*lack), /*all_know=*/true);
     }
     SharedPrefix prefix;
@@ -267,9 +267,12 @@ bool Scheduler::MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64
   try {
     if (!request->Reserve(tokens)) mine = ReasonOf(ranks, request->TakeReserveError());
     if (!meets && mine.empty()) return true;
-    const auto lack = FirstLack(ranks, mine);
-    if (!lack) return true;
-    Fail(request, std::make_exception_ptr(*lack), /*all_know=*/true);
+    const KvPool& pool = request->plan().pool();
+    const RanksRoom room = CompareRoom(ranks, pool.budget(), mine);
+    // A guess may be a branch: a copy of the last page, and another one.
+    guess_room_ = room.free_bytes / pool.layout().BytesFor(2 * kernels::kTileTokens) - 1;
+    if (!room.lack) return true;
+    Fail(request, std::make_exception_ptr(*room.lack), /*all_know=*/true);
   } catch (...) {
     Fail(request, std::current_exception());
   }
@@ -286,9 +289,9 @@ void Scheduler::GatherParts() {
     left -= rows;
   };
   // Guesses leave prompts half of the step. What they take of memory is there or not: nobody makes
-  // way for them.
+  // way for them. Ranks cannot do without them once a step has begun, and know what is there.
   const auto add_guesses = [&] {
-    int64_t for_guesses = left / 2;
+    int64_t for_guesses = std::clamp<int64_t>(guess_room_, 0, left / 2);
     for (Part& part : parts_) {
       const int64_t more = std::min(for_guesses, part.request->most_rows() - 1);
       part.rows += more;

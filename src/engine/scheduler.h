@@ -106,6 +106,7 @@ class Scheduler {
   Requests running_;
   ParkedTexts parked_;
   std::vector<Part> parts_;
+  int64_t guess_room_ = INT64_MAX;  // guesses for which all ranks have memory
   std::vector<Participant> participants_;
   Workspace workspace_;
   CancelToken step_cancel_;

@@ -57,17 +57,24 @@ std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_
       tokens, ranks.NameOf(ranks.rank()), FormatBytes(wanted), FormatBytes(there));
 }
 
-std::optional<Error> FirstLack(Communicator& ranks, std::string_view mine) {
-  constexpr size_t kMost = 512;
-  std::array<char, kMost> text{};
-  std::copy_n(mine.begin(), std::min(mine.size(), kMost), text.begin());
-  std::vector<char> all(static_cast<size_t>(ranks.size()) * kMost);
-  ranks.AllGather(std::as_bytes(std::span(text)), std::as_writable_bytes(std::span(all)), nullptr);
-  const auto first = std::ranges::find_if(all, [](char byte) { return byte != 0; });
-  if (first == all.end()) return std::nullopt;
-  const std::string_view lack(&*first, kMost);
-  return Error(ErrorKind::kMemory, std::string(lack.substr(0, lack.find('\0'))),
-               ToldByRankZero(ranks));
+RanksRoom CompareRoom(Communicator& ranks, const KvBudget& budget, std::string_view lack) {
+  struct Room {
+    int64_t free_bytes;
+    std::array<char, 512> lack;
+  };
+  Room mine{.free_bytes = budget.bytes() - budget.used(), .lack = {}};
+  std::copy_n(lack.begin(), std::min(lack.size(), mine.lack.size()), mine.lack.begin());
+  std::vector<Room> all(static_cast<size_t>(ranks.size()));
+  ranks.AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
+                  nullptr);
+  RanksRoom room{.lack = std::nullopt,
+                 .free_bytes = std::ranges::min(all, {}, &Room::free_bytes).free_bytes};
+  const auto first = std::ranges::find_if(all, [](const Room& one) { return one.lack[0] != 0; });
+  if (first == all.end()) return room;
+  const std::string_view text(first->lack.data(), first->lack.size());
+  room.lack.emplace(ErrorKind::kMemory, std::string(text.substr(0, text.find('\0'))),
+                    ToldByRankZero(ranks));
+  return room;
 }
 
 }  // namespace godwit

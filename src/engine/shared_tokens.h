@@ -42,8 +42,14 @@ void AgreeOnModel(Communicator& ranks, const std::string& folder, int64_t step_t
 // What this rank lacks for its part of a prompt of `tokens`, with its name; empty: nothing.
 std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_t tokens,
                          int64_t query_tokens);
-// The Error(kMemory) that all ranks have where one lacks something: the first of them. It ends
-// their request, and not their work.
-std::optional<Error> FirstLack(Communicator& ranks, std::string_view mine);
+// What memory the ranks have.
+struct RanksRoom {
+  // Where one lacks something, the Error(kMemory) that all of them have: of the first. It ends
+  // their request, and not their work.
+  std::optional<Error> lack;
+  int64_t free_bytes;  // for KV caches; the least of all
+};
+// lack: of this rank, empty where it lacks nothing.
+RanksRoom CompareRoom(Communicator& ranks, const KvBudget& budget, std::string_view lack);
 
 }  // namespace godwit

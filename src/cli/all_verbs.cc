@@ -23,7 +23,7 @@ constexpr Verb kVerbs[] = {
     {"batch", "answer a file of requests", Batch, /*over_ranks=*/true},
     {"tokenize", "text to token ids, and back", Tokenize},
     {"logits", "write the logits of every position to an .npy file", Logits},
-    {"perplexity", "how well a model predicts a text", Perplexity},
+    {"perplexity", "how well a model predicts a text", Perplexity, /*over_ranks=*/true},
     {"eval", "how good a model is: tasks, endless texts, quantization", Eval},
     {"bench", "how fast it is, against what the machine could do", Bench},
     {"quantize", "make an int8 model (SmoothQuant)", Quantize},
@@ -84,7 +84,7 @@ CommandPage PageOf(const Verb& verb) {
     if (one.over_ranks) others.push_back(one.name);
   }
   Throw(ErrorKind::kUnsupported, "{} ranks were started, which godwit {} makes no use of; {} do",
-        MpiSize(), verb.name, fmt::join(others, " and "));
+        MpiSize(), verb.name, fmt::join(others, ", "));
 }
 
 }  // namespace

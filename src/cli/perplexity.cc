@@ -21,6 +21,7 @@
 #include "cli/terminal/result_files.h"
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
+#include "dist/mpi.h"
 #include "eval/recompute.h"
 #include "eval/text_frame.h"
 
@@ -58,6 +59,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                    "the perplexity, its exponential.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
+  AddRankFlags(line, options.model);
   AddScoredFilesFlags(line, options.text);
   line.AddInt({.names = "--max-tokens", .value = "N", .help = "score the first N tokens only"},
               options.eval.max_tokens, 1);
@@ -192,6 +194,10 @@ int Perplexity(std::span<const std::string> arguments) {
   ChooseModel(options.model);
   const bool compare = !options.compare.empty();
   if (!compare) options.compare = {options.session.kv};
+  if (MpiRank() > 0) {  // rank 0 alone has the text
+    LoadEngine(options.model, options.session, options.compare).FollowRankZero();
+    return kExitOk;
+  }
   Check(options, compare);
   auto files = ReadFiles(options.text);
 

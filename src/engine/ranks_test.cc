@@ -302,6 +302,31 @@ TEST(Ranks, AnswersShareTheirPrompt) {
   }
 }
 
+// Of the question: what stands before it is what the ranks share.
+TEST(Ranks, GiveLogits) {
+  const Tokens text = Prompt(1, 700);
+  const auto logits = [&](Session session) {
+    std::vector<float> all;
+    session.Logits(
+        text,
+        [&](int64_t, std::span<const float> row) { all.insert(all.end(), row.begin(), row.end()); },
+        600);
+    return all;
+  };
+  for (const char* prefill : {"star:block=64", "ring:chunk=64"}) {
+    const SessionOptions session = {.prefill = prefill, .kv_type = "f32"};
+    const auto alone = logits(Engine(kTiny, {.threads = 1}).NewSession(session));
+    std::vector<float> shared;
+    const auto outcomes =
+        OnRanks(3, [&](const std::shared_ptr<const Engine::Impl>& engine, Outcome&) {
+          for (int time = 0; time < 2; ++time) shared = logits(SessionOf(*engine, session));
+        });
+    for (const Outcome& one : outcomes) EXPECT_EQ(one.error, "");
+    ASSERT_EQ(shared.size(), alone.size());
+    for (size_t i = 0; i < alone.size(); ++i) ASSERT_NEAR(shared[i], alone[i], 1e-4);
+  }
+}
+
 // Wherever it comes up, it ends nothing but itself.
 TEST(Ranks, ARequestThatFailsLetsTheOthersPass) {
   const SessionOptions star = {.prefill = "star:block=64", .kv_type = "f32"};

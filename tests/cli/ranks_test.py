@@ -79,6 +79,21 @@ class MpiTest(CliTest):
                          self.ok(*command, stdin=TEXT).rstrip("\n"))
         self.assertNotEqual(answers[0]["text"], answers[1]["text"])
 
+    def test_the_perplexity_of_a_question(self):
+        text = self.folder / "text.txt"
+        text.write_text(TEXT * 3)
+        command = ["perplexity", "-m", TINY, "-t", "1", "-f", text, "--query-tokens", "40", "--json",
+                   "--compare", "dense,blocks",
+                   "--prefill", "star:block=64"]
+        alone = json.loads(self.ok(*command))["compare"]
+        result = self.ranks(2, *command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        shared = json.loads(result.stdout)["compare"]
+        self.assertEqual(len(shared), 2)
+        for one, other in zip(shared, alone):
+            self.assertEqual(one["tokens"], other["tokens"])
+            self.assertAlmostEqual(one["nll"], other["nll"], places=4)
+
     def test_what_ranks_cannot_do_is_said_once(self):
         for arguments, sentence in [
                 (RUN, "with prefill ring or star"),
@@ -90,7 +105,8 @@ class MpiTest(CliTest):
                 ([*STAR, "-c", "20"], "the context holds 20"),
                 ([*RUN, "--prefill", "star:block=4K"], "too few for 2 ranks"),
                 ([*STAR, "--samples", "2", "--kv-memory", "40K"], "let there be more ranks"),
-                (["chat", "-m", TINY], "godwit chat makes no use of")]:
+                (["perplexity", "-m", TINY, "-f", TINY / "config.json"], "with prefill ring or star"),
+                (["logits", "-m", TINY], "godwit logits makes no use of")]:
             result = self.ranks(2, *arguments)
             self.assertNotEqual(result.returncode, 0)
             said = re.findall(r"^godwit: .*$", result.stderr.decode(), re.MULTILINE)

@@ -14,6 +14,7 @@ void TellRequest(Communicator& ranks, const Request& request) {
   const PolicyOptions& text = request.plan().options();
   const GenerateOptions& asked = request.options();
   // What leads to a token stays with rank 0 (LedStrategy), and so does the time that it may take.
+  // Whose guesses they read is nothing to others, only that there may be some: the least source.
   auto told = Json::to_cbor({{"kind", static_cast<int>(request.kind())},
                              {"kv", text.spec},
                              {"prefill", text.prefill},
@@ -26,7 +27,7 @@ void TellRequest(Communicator& ranks, const Request& request) {
                              {"stop", asked.stop},
                              {"ignore_eos", asked.ignore_eos},
                              {"top_logprobs", asked.top_logprobs},
-                             {"draft", asked.draft}});
+                             {"draft", asked.draft.empty() ? "" : "ngram"}});
   NumberOfRankZero(ranks, std::ssize(told));
   ranks.Broadcast(std::as_writable_bytes(std::span(told)), 0, nullptr);
   TokensOfRankZero(ranks, request.sequence().tokens);

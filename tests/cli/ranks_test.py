@@ -60,6 +60,22 @@ class MpiTest(CliTest):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(result.stdout.decode().rstrip("\r\n"), dense)
 
+    def test_rank_zero_guesses_for_all(self):
+        model, text = self.copy_of_tiny(), self.folder / "text.txt"
+        text.write_text("Once upon a time there was a small bird that sang. " * 400)
+        self.ok("train-heads", "-m", model, "-f", text, "--seq-len", "64", "--steps", "40",
+                "--batch", "256")
+        rest = [*RUN[3:], "-n", "100", "--prefill", "star:block=32", "--draft", "heads", "--json"]
+        ranks = [["-n", "1", BINARY, "run", "-m", str(of), *rest] for of in (model, TINY)]
+        result = subprocess.run([*MPIRUN, *ranks[0], ":", *ranks[1]], input=TEXT.encode(),
+                                capture_output=True, check=False, env=self.environment(),
+                                timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        drafted = json.loads(result.stdout)
+        alone = json.loads(self.ok(*STAR, "-n", "100", "--json", stdin=TEXT))
+        self.assertEqual(drafted["tokens"], alone["tokens"])
+        self.assertIn("heads", drafted["drafts"]["sources"])
+
     def test_samples_share_their_prompt(self):
         for how in (STAR, RING):
             command = [*how, "--samples", "3", "--temp", "3", "--top-k", "0", "--top-p", "1",

@@ -21,4 +21,17 @@ KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
           .index = policy.IndexAt(layout, length - 1)};
 }
 
+int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens) {
+  int64_t pages = 0;
+  for (int64_t length = 0; length < tokens;) {
+    const ops::KvRange read = policy.Reads(length);
+    if (read.begin < tokens) {
+      pages += PagesFor(std::min(read.end, tokens)) - read.begin / kernels::kTileTokens;
+    }
+    length = read.end;
+  }
+  const int64_t keys = layout.BytesFor(pages * kernels::kTileTokens);
+  return keys + policy.IndexAt(layout, tokens - 1).held_bytes;
+}
+
 }  // namespace godwit

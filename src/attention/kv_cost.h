@@ -20,4 +20,8 @@ struct KvCost {
 KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
               const KvLayout& layout, int64_t length);
 
+// What this host holds of a text of `tokens`, of which others may read parts
+// (AttentionPolicy::Reads): keys, values and what is derived from them.
+int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens);
+
 }  // namespace godwit

@@ -74,7 +74,7 @@ void KvSample::Extend(TextCache& text, const Exec& exec, int64_t length, int64_t
   const std::vector<int32_t> tokens(static_cast<size_t>(std::min(length, chunk_tokens)));
   while (text.length() < length) {
     const int64_t first = text.length();
-    const int64_t rows = std::min(length - first, chunk_tokens);
+    const int64_t rows = std::min({length - first, text.MostNext(), chunk_tokens});
     Workspace::Scope scope(exec.workspace);
     const auto k = exec.workspace.Matrix<float>(rows, cols_);
     const auto v = exec.workspace.Matrix<float>(rows, cols_);

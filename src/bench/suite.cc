@@ -6,12 +6,14 @@
 #include <numeric>
 #include <utility>
 
+#include "attention/kv_cost.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/fnv.h"
 #include "base/machine_memory.h"
 #include "base/rng.h"
 #include "bench/kv_fill.h"
+#include "bench/ranks_watch.h"
 #include "bench/statistics.h"
 #include "bench/work.h"
 
@@ -57,6 +59,12 @@ std::map<int64_t, std::vector<int64_t>> LengthsAtDepths(const SuiteOptions& opti
   return lengths;
 }
 
+// Where the question of a test begins.
+int64_t AskFrom(const SuiteOptions& options, const TestCase& test) {
+  if (options.policy.ranks == nullptr) return test.depth_tokens + test.prompt_tokens;
+  return test.depth_tokens > 0 ? test.depth_tokens : test.prompt_tokens - 1;
+}
+
 // Of one test, round after round.
 struct Measurement {
   std::vector<double> seconds;
@@ -64,12 +72,14 @@ struct Measurement {
   std::vector<double> peaks;       // multiply-adds per second
   std::string peak_name;
   double bytes = 0;  // that were read in a round; not of a prompt
+  double kv_bytes_read = 0;
   double multiply_adds = 0;
   std::vector<uint64_t> hashes;  // [texts], of the logits of the last token of each
   bool agree = true;
   std::string policy;
   int64_t kv_bytes = 0;
   int64_t file_bytes = 0;  // that were read in a round
+  std::vector<RankUse> ranks;
 };
 
 class Suite {
@@ -165,9 +175,7 @@ class Suite {
   // The texts of a test at its depth: a prompt is read as context, what is generated asks about it.
   Texts TextsFor(const TestCase& test) {
     const Texts texts = TextsAt(test.depth_tokens, test.texts);
-    for (const auto& text : texts) {
-      text->AskFrom(test.depth_tokens + test.prompt_tokens);
-    }
+    for (const auto& text : texts) text->AskFrom(AskFrom(options_, test));
     return texts;
   }
 
@@ -186,7 +194,7 @@ class Suite {
       PolicyOptions options = options_.policy;
       options.context = lengths_.at(depth).front();
       text = MakeTextCache(Geometry(spec_), options, pool_);
-      text->AskFrom(depth);
+      if (depth > 0) text->AskFrom(depth);
       Grow(i, *text, depth);
       grown_ms_ += options_.now_ms() - begin_ms;
     }
@@ -214,29 +222,37 @@ class Suite {
     }
   }
 
-  // The text, one of an index, grows by `count` tokens, in chunks; what they read of it. logits_
-  // are those of the last.
-  KvReads ReadTogether(int64_t index, TextCache& text, const Exec& exec, int64_t count,
-                       Phase phase = Phase::kPrompt) {
-    const std::vector<int32_t> tokens = Tokens(spec_, index, text.length(), count);
-    KvReads reads;
-    for (int64_t at = 0; at < count;) {
-      const int64_t n = std::min(count - at, options_.chunk_tokens);
-      const Segment segment{
-          .tokens = std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(n)),
-          .text = &text,
-          .phase = phase};
-      Step(exec, {&segment, 1}, at + n == count);
-      reads += ReadsOf(text);
-      at += n;
+  struct Reads {
+    int64_t tokens = 0;
+    KvReads kv;
+  };
+
+  // The text, one of an index, grows to `length` tokens, in chunks; what of them was read here, and
+  // what these read of it. logits_ are those of the last.
+  Reads ReadTogether(int64_t index, TextCache& text, const Exec& exec, int64_t length,
+                     Phase phase = Phase::kPrompt) {
+    const int64_t first = text.length();
+    const std::vector<int32_t> tokens =
+        Tokens(spec_, index, first, std::max<int64_t>(0, length - first));
+    Reads reads;
+    while (text.length() < length) {
+      const int64_t at = text.length(), next = std::min(length - at, text.MostNext());
+      const int64_t n = text.TakesAllNext() ? next : std::min(next, options_.chunk_tokens);
+      const Segment segment{.tokens = std::span(tokens).subspan(static_cast<size_t>(at - first),
+                                                                static_cast<size_t>(n)),
+                            .text = &text,
+                            .phase = phase};
+      Step(exec, {&segment, 1}, at + n == length);
+      reads.tokens += n;
+      reads.kv += ReadsOf(text);
     }
     return reads;
   }
 
   // Every text grows by as many tokens as it has here, one in each step; what they read of their
   // caches. logits_ are those of the last tokens.
-  KvReads Continue(Texts texts, const Exec& exec, std::span<const std::vector<int32_t>> tokens) {
-    KvReads reads;
+  Reads Continue(Texts texts, const Exec& exec, std::span<const std::vector<int32_t>> tokens) {
+    Reads reads;
     std::vector<Segment> segments(texts.size());
     for (size_t at = 0; at < tokens.front().size(); ++at) {
       for (size_t i = 0; i < texts.size(); ++i) {
@@ -245,7 +261,8 @@ class Suite {
                        .phase = Phase::kDecode};
       }
       Step(exec, segments, /*wants_logits=*/true);
-      for (const auto& text : texts) reads += ReadsOf(*text);
+      reads.tokens += std::ssize(texts);
+      for (const auto& text : texts) reads.kv += ReadsOf(*text);
     }
     return reads;
   }
@@ -293,7 +310,7 @@ class Suite {
     const Texts texts = TextsFor(test);
     const Exec exec = ExecOf(team(test.threads));
     if (test.prompt_tokens > 0) {
-      ReadTogether(0, *texts.front(), exec, test.prompt_tokens);
+      ReadTogether(0, *texts.front(), exec, test.depth_tokens + test.prompt_tokens);
     } else {
       Continue(texts, exec, NextTokens(texts, 1));
     }
@@ -313,17 +330,21 @@ class Suite {
 
     const auto tokens = NextTokens(texts, test.predict_tokens);
     const int64_t file_bytes_before = FileReadBytes(texts);
+    const RanksWatch watch(options_.policy.ranks.get());
     const double begin_ms = options_.now_ms();
-    const KvReads reads = reads_prompt ? ReadTogether(0, *texts.front(), exec, test.prompt_tokens)
-                                       : Continue(texts, exec, tokens);
+    const Reads reads =
+        reads_prompt ? ReadTogether(0, *texts.front(), exec, test.depth_tokens + test.prompt_tokens)
+                     : Continue(texts, exec, tokens);
     to.seconds.push_back((options_.now_ms() - begin_ms) / 1000);
+    to.ranks = watch.Read();
     to.file_bytes = FileReadBytes(texts) - file_bytes_before;
 
     const int64_t rows_with_logits = reads_prompt ? 1 : test.texts * test.predict_tokens;
-    to.multiply_adds = static_cast<double>(
-        MultiplyAdds(spec_, test.texts * test.tokens(), rows_with_logits, reads.met_keys));
+    to.multiply_adds =
+        static_cast<double>(MultiplyAdds(spec_, reads.tokens, rows_with_logits, reads.kv.met_keys));
+    to.kv_bytes_read = static_cast<double>(reads.kv.bytes);
     to.bytes = static_cast<double>(test.predict_tokens) * static_cast<double>(model_.step_bytes()) +
-               static_cast<double>(reads.bytes);
+               to.kv_bytes_read;
     std::vector<uint64_t> hashes;
     for (size_t i = 0; i < texts.size(); ++i) hashes.push_back(HashOf(i));
     to.agree &= to.hashes.empty() || to.hashes == hashes;
@@ -338,7 +359,8 @@ class Suite {
     const Exec exec = ExecOf(team(test.threads));
     const Texts texts = TextsFor(test);
     for (size_t i = 0; i < texts.size(); ++i) {
-      ReadTogether(static_cast<int64_t>(i), *texts[i], exec, test.predict_tokens, Phase::kDecode);
+      ReadTogether(static_cast<int64_t>(i), *texts[i], exec,
+                   test.depth_tokens + test.predict_tokens, Phase::kDecode);
       to.agree &= to.hashes[i] == HashOf(0);
     }
   }
@@ -358,10 +380,12 @@ class Suite {
                                                 : "read_bandwidth",
         .limits = multiplies ? from.peaks : from.bandwidths,
         .work_per_token = work / tokens,
+        .kv_read_bytes_per_token = from.kv_bytes_read / tokens,
         .policy = from.policy,
         .kv_bytes = from.kv_bytes,
         .logits_hash = from.hashes.front(),
-        .logits_agree = from.agree};
+        .logits_agree = from.agree,
+        .ranks = from.ranks};
     if (pool_->file() != nullptr) {
       result.file_bytes_per_token = static_cast<double>(from.file_bytes) / tokens;
     }
@@ -424,6 +448,13 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
   const KvLayout layout = options.kv_pool ? options.kv_pool->layout()
                                           : LayoutOf(Geometry(spec), options.policy.kv_type);
   int64_t kv_bytes = 0, index_bytes = 0, longest = 0, most_texts = 0;
+  if (options.policy.ranks != nullptr) {  // of which each has its part of every context, or throws
+    for (const TestCase& test : options.cases) {
+      PolicyOptions policy_options = options.policy;
+      policy_options.context = test.depth_tokens + test.tokens();
+      MakePolicy(Geometry(spec), policy_options)->AskFrom(AskFrom(options, test), INT64_MAX);
+    }
+  }
   for (const auto& [depth, lengths] : LengthsAtDepths(options)) {
     PolicyOptions policy_options = options.policy;
     policy_options.context = lengths.front();
@@ -435,7 +466,12 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
             .value_or(INT64_MAX);
     for (const int64_t length : lengths) {
       const int64_t index = policy->IndexAt(layout, length - 1).held_bytes;
-      kv_bytes = CheckedAdd(kv_bytes, layout.BytesFor(std::min(length, held))).value_or(INT64_MAX);
+      int64_t bytes = layout.BytesFor(std::min(length, held));
+      if (options.policy.ranks != nullptr) {
+        policy->AskFrom(depth > 0 ? depth : length - 1, INT64_MAX);
+        bytes = HeldBytes(*policy, layout, length) - index;
+      }
+      kv_bytes = CheckedAdd(kv_bytes, bytes).value_or(INT64_MAX);
       index_bytes = CheckedAdd(index_bytes, index).value_or(INT64_MAX);
     }
     longest = std::max(longest, lengths.front());

@@ -16,6 +16,7 @@
 #include "base/numa.h"
 #include "base/stopwatch.h"
 #include "bench/machine.h"
+#include "bench/ranks_watch.h"
 #include "kernels/dispatch.h"
 #include "model/decoder.h"
 
@@ -44,6 +45,9 @@ struct SuiteOptions {
   int64_t rounds = 5;
   bool fill_kv = false;  // a depth is filled (kv_fill.h) and not read
   bool warm_up = true;
+  // With policy.ranks all ranks run the same suite together, and each measures its part: a prompt
+  // at no depth is a context that they read, but for its last token, which asks about it; what
+  // comes behind a depth asks about that.
   // After every test, in tests done and to be done; after the first round, also with how long the
   // others should take.
   std::function<void(int64_t done, int64_t total, std::optional<double> left_ms)> on_progress;
@@ -63,15 +67,17 @@ struct TestResult {
   std::vector<double> limits;
   std::vector<double> fractions;
   bool fits_cache = false;
-  double work_per_token;  // bytes or multiply-adds, on average
-  std::string policy;     // as the policy spells itself
-  int64_t kv_bytes;       // of the caches after the test
+  double work_per_token;  // bytes or multiply-adds, on average; of ranks this one's
+  double kv_read_bytes_per_token;
+  std::string policy;  // as the policy spells itself
+  int64_t kv_bytes;    // of the caches after the test
   // Read from the file in which the caches are, on average of the last round; none: there is none.
   std::optional<double> file_bytes_per_token;
   uint64_t logits_hash;  // of the last token; of several texts the first's
   // Whether every round had the same logits, and every one of several texts those that it has when
   // it is read alone. If not, the engine is wrong.
   bool logits_agree = true;
+  std::vector<RankUse> ranks = {};  // in the last round; none: this process is alone
 };
 
 // Of a number of threads: medians of what was measured along the way.

@@ -1,10 +1,12 @@
 // godwit bench: how fast this machine is with a model, against what it could be.
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "base/machine_memory.h"
 #include "base/name_list.h"
 #include "base/quote.h"
+#include "bench/rank_time.h"
 #include "bench/shapes.h"
 #include "bench/suite.h"
 #include "bench/synthetic_weights.h"
@@ -23,10 +26,16 @@
 #include "cli/options/int_list.h"
 #include "cli/options/model_options.h"
 #include "cli/reports/bench_report.h"
+#include "cli/reports/rank_time_report.h"
+#include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/verbs.h"
+#include "dist/agreement.h"
+#include "dist/mpi.h"
+#include "engine/model_fingerprint.h"
 #include "engine/storage_types.h"
+#include "godwit/version.h"
 #include "kernels/dispatch.h"
 #include "model/loader.h"
 
@@ -47,6 +56,8 @@ struct Options {
   bool no_warm_up = false;
   bool no_limits = false;
   bool fill_kv = false;
+  std::vector<int64_t> ranks, contexts;  // of the model of time; no ranks: none
+  float network_gbit = 10, network_us = 50;
   SessionOptions session;  // kv, kv_type, int8_attention, chunk_tokens, prefill
   bool json = false;
   bool csv = false;
@@ -108,6 +119,33 @@ void AddTestFlags(CommandLine& line, Options& options) {
            options.no_limits);
 }
 
+void AddRankTimeFlags(CommandLine& line, Options& options) {
+  line.Group("Several hosts");
+  AddRankFlags(line, options.model);
+  AddList(line,
+          {.names = "--ranks",
+           .value = "N,...",
+           .help = "tell how long so many hosts like this one would take over a context, by a "
+                   "model fitted to the tests; they need prompts at two depths"},
+          options.ranks, 1, bench::kMostHosts);
+  AddList(line,
+          {.names = "--contexts",
+           .value = "N,...",
+           .help = "with --ranks: of so many tokens",
+           .fallback = "131072,1048576"},
+          options.contexts, 2, kMostTokens);
+  line.Add({.names = "--network-gbit",
+            .value = "X",
+            .help = "with --ranks: what a link between hosts carries in a second, in gigabits",
+            .fallback = "10"},
+           options.network_gbit);
+  line.Add({.names = "--network-us",
+            .value = "X",
+            .help = "with --ranks: until a message has arrived, in microseconds",
+            .fallback = "50"},
+           options.network_us);
+}
+
 void AddComputing(CommandLine& line, Options& options) {
   line.Group("Computing");
   AddList(line,
@@ -157,13 +195,39 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   line.Exclusive({"--model", "--shape"});
   AddTestFlags(line, options);
   AddComputing(line, options);
+  AddRankTimeFlags(line, options);
   line.Group("Output");
   line.Add({.names = "--json", .value = "", .help = "print a JSON array, an object for each test"},
            options.json);
   line.Add({.names = "--csv", .value = "", .help = "print comma-separated values"}, options.csv);
-  line.Exclusive({"--json", "--csv"});
+  line.Exclusive({"--json", "--csv", "--ranks"});
   line.RefusePlot();
   line.Parse(arguments);
+  if (!(options.network_gbit > 0 && options.network_us >= 0)) {
+    Throw(ErrorKind::kInput,
+          "a network of {} Gbit/s whose messages take {} us: expected more than 0, and 0 or more",
+          options.network_gbit, options.network_us);
+  }
+}
+
+// Before anything is measured for it.
+void CheckForRankTime(const Options& options, std::span<const bench::TestCase> cases) {
+  if (MpiSize() > 1) {
+    Throw(ErrorKind::kInput,
+          "--ranks tells the time of several hosts from that of one: run it without mpirun");
+  }
+  if (options.session.kv != "dense") {
+    Throw(ErrorKind::kUnsupported, "--ranks knows answers by --kv dense only, not by {}",
+          options.session.kv);
+  }
+  std::set<int64_t> depths;
+  for (const bench::TestCase& test : cases) {
+    if (test.threads != cases.front().threads) {
+      Throw(ErrorKind::kInput, "--ranks is about hosts that all have as many threads: give one -t");
+    }
+    if (test.prompt_tokens > 0) depths.insert(test.depth_tokens);
+  }
+  if (depths.size() < 2) bench::RefuseOneDepth();
 }
 
 // As llama-bench orders them: the prompts of a depth, then what is generated there.
@@ -171,17 +235,19 @@ std::vector<bench::TestCase> Cases(const Options& options) {
   const auto or_default = [](std::vector<int64_t> list, int64_t fallback) {
     return list.empty() ? std::vector{fallback} : std::move(list);
   };
+  // With no context before that ranks could share.
+  const auto asks_alone = [](int64_t depth) { return MpiSize() > 1 && depth == 0; };
   std::vector<bench::TestCase> cases;
   for (const int64_t threads : or_default(options.threads, 0)) {
     const int count = threads == 0 ? AvailableCores() : static_cast<int>(threads);
     for (const int64_t depth : or_default(options.depth, 0)) {
       for (const int64_t prompt : or_default(options.prompt, kPrompt)) {
-        if (prompt > 0) {
+        if (prompt > (asks_alone(depth) ? 1 : 0)) {
           cases.push_back({.prompt_tokens = prompt, .depth_tokens = depth, .threads = count});
         }
       }
       for (const int64_t predict : or_default(options.predict, kPredict)) {
-        if (predict == 0) continue;
+        if (predict == 0 || asks_alone(depth)) continue;
         for (const int64_t texts : or_default(options.texts, 1)) {
           cases.push_back(
               {.predict_tokens = predict, .depth_tokens = depth, .threads = count, .texts = texts});
@@ -189,7 +255,13 @@ std::vector<bench::TestCase> Cases(const Options& options) {
       }
     }
   }
+  if (cases.empty() && MpiSize() > 1) {
+    Throw(
+        ErrorKind::kInput,
+        "nothing to measure: ranks share a context, which -p 65536 reads and -n 32 -d 65536 asks");
+  }
   if (cases.empty()) Throw(ErrorKind::kInput, "nothing to measure: both -p and -n are 0");
+  if (!options.ranks.empty()) CheckForRankTime(options, cases);
   return cases;
 }
 
@@ -225,13 +297,15 @@ Subject OpenSubject(Options& options) {
   return subject;
 }
 
-bench::SuiteOptions Plan(const Options& options, const Subject& subject) {
+bench::SuiteOptions Plan(const Options& options, const Subject& subject,
+                         std::shared_ptr<Communicator> ranks) {
   const DType kv_type = ChooseKvType(options.session.kv_type, subject.weights);
   return {.cases = Cases(options),
           .policy = {.spec = options.session.kv,
                      .kv_type = kv_type,
                      .int8_products = ChooseInt8Attention(options.session.int8_attention, kv_type),
-                     .prefill = options.session.prefill},
+                     .prefill = options.session.prefill,
+                     .ranks = std::move(ranks)},
           .kv_pool = PoolOf(options.model.kv_memory, LayoutOf(Geometry(subject.spec), kv_type)),
           .chunk_tokens = options.session.chunk_tokens,
           .isa = &kernels::SelectIsa(options.model.isa),
@@ -239,6 +313,38 @@ bench::SuiteOptions Plan(const Options& options, const Subject& subject) {
           .rounds = options.rounds,
           .fill_kv = options.fill_kv,
           .warm_up = !options.no_warm_up};
+}
+
+// Those that mpirun started, which measure the same; null: none.
+std::shared_ptr<Communicator> JoinRanks(const Options& options,
+                                        std::span<const std::string> arguments) {
+  if (MpiSize() == 1) return nullptr;
+  auto ranks = JoinMpi(options.model.rank_silence_s);
+  const std::string& folder = options.model.folder;
+  Agree(*ranks, std::array{Fact{"godwit's version", GODWIT_VERSION},
+                           Fact{"the flags", fmt::format("{}", fmt::join(arguments, " "))},
+                           Fact{"the model's fingerprint",
+                                folder.empty() ? "" : ModelFingerprint(folder)}});
+  return ranks;
+}
+
+// What --ranks asks for, by the tests.
+std::string RankTime(const Options& options, const Subject& subject,
+                     const bench::SuiteOptions& suite, const bench::SuiteResult& result) {
+  const std::string& prefill = options.session.prefill;
+  std::vector<std::string> prefills = {"star", "ring"};
+  if (prefill.starts_with("star")) prefills[0] = prefill;
+  if (prefill.starts_with("ring")) prefills[1] = prefill;
+  return RankTimeText(
+      {.spec = subject.spec,
+       .layout = LayoutOf(Geometry(subject.spec), suite.policy.kv_type),
+       .prefills = prefills,
+       .contexts =
+           options.contexts.empty() ? std::vector<int64_t>{1 << 17, 1 << 20} : options.contexts,
+       .hosts = options.ranks,
+       .times = bench::FitHost(subject.spec, result.tests),
+       .network = {.bytes_per_second = 1e9 / 8 * static_cast<double>(options.network_gbit),
+                   .seconds = 1e-6 * static_cast<double>(options.network_us)}});
 }
 
 std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions& suite) {
@@ -263,7 +369,7 @@ int Bench(std::span<const std::string> arguments) {
   Parse(arguments, options);
   Cases(options);
   const Subject subject = OpenSubject(options);
-  bench::SuiteOptions suite = Plan(options, subject);
+  bench::SuiteOptions suite = Plan(options, subject, JoinRanks(options, arguments));
   bench::CheckMemory(subject.spec, suite, subject.weight_bytes);
   const auto model = Load(subject, suite);
 
@@ -272,7 +378,8 @@ int Bench(std::span<const std::string> arguments) {
                      .kv_type = StorageName(suite.policy.kv_type),
                      .isa = std::string(suite.isa->name),
                      .weight_bytes = model->weight_bytes(),
-                     .fill_kv = options.fill_kv};
+                     .fill_kv = options.fill_kv,
+                     .layers = static_cast<double>(subject.spec.layers)};
   {
     ProgressLine progress("measuring", ProgressUnit::kTests);
     bench::MachineProbe probe(*suite.isa);
@@ -285,6 +392,7 @@ int Bench(std::span<const std::string> arguments) {
   WriteOutput(options.json  ? BenchJson(report)
               : options.csv ? BenchCsv(report)
                             : BenchText(report));
+  if (!options.ranks.empty()) WriteOutput(RankTime(options, subject, suite, report.result));
   for (const bench::TestResult& result : report.result.tests) {
     if (result.logits_agree) continue;
     WriteStatus(fmt::format("godwit: {}: the logits differ from one round to the next{}\n",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attention/kv_cost.h"
 #include "base/error.h"
 #include "engine/engine_impl.h"
 #include "engine/memory_plan.h"
@@ -119,16 +120,7 @@ int64_t TextPlan::TokensAtOnce(int64_t tokens) const {
 int64_t TextPlan::ShardBytes(int64_t tokens, int64_t query_tokens) const {
   const auto policy = policy_->Fork();
   policy->AskFrom(AskFrom(tokens, query_tokens), tokens);
-  int64_t pages = 0;
-  for (int64_t length = 0; length < tokens;) {
-    const ops::KvRange read = policy->Reads(length);
-    if (read.begin < tokens) {
-      pages += PagesFor(std::min(read.end, tokens)) - read.begin / kernels::kTileTokens;
-    }
-    length = read.end;
-  }
-  const int64_t keys = pool_->layout().BytesFor(pages * kernels::kTileTokens);
-  return keys + policy->IndexAt(pool_->layout(), tokens - 1).held_bytes;
+  return HeldBytes(*policy, pool_->layout(), tokens);
 }
 
 int64_t TextPlan::KvBytes(int64_t tokens) const {

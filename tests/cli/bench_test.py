@@ -134,6 +134,34 @@ class BenchTest(CliTest):
             self.assertGreater(float(row["tokens_per_second"]), 0)
             self.assertNotIn(None, row)
 
+    def test_several_hosts(self):
+        output = self.ok("bench", *SHAPE, "-r", "1", "--no-limits", "-p", "64", "-n", "4", "-d",
+                         "0,512", "--prefill", "star:block=256", "--ranks", "1,2,8", "--contexts",
+                         "1024", "--network-gbit", "2.5")
+        self.assertIn("A model, not a measurement", output)
+        self.assertIn("links of 2.5 Gbit/s, 50 us", output)
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]]
+                for line in output.splitlines() if "1024" in line]
+        self.assertEqual([row[:3] for row in rows],
+                         [[how, "1024", hosts] for how in ("star:block=256", "ring")
+                          for hosts in ("1", "2", "8")])
+        self.assertEqual(rows[2][3], "too short")
+        # 2 hosts, heads x (head_dim + 2) floats
+        config = json.loads((TINY / "config.json").read_text())
+        heads, dim = config["num_attention_heads"], config["hidden_size"]
+        self.assertEqual(int(rows[1][7]), 2 * heads * (dim // heads + 2) * 4)
+
+    def test_what_several_hosts_cannot_be_told_from(self):
+        hosts = ["bench", *SHAPE, "--ranks", "2"]
+        self.assertIn("at two depths", self.refused(INPUT, *hosts))
+        self.assertIn("at two depths", self.refused(INPUT, *hosts, "-p", "0", "-d", "0,64"))
+        hosts += ["-d", "0,64"]
+        self.assertIn("one -t", self.refused(INPUT, *hosts, "-t", "1,2"))
+        self.assertIn("exclude each other", self.refused(INPUT, *hosts, "--json"))
+        self.assertIn("--kv dense", self.refused(UNSUPPORTED, *hosts, "--kv", "sinks:4+8"))
+        for network in (("gbit", "0"), ("gbit", "-1"), ("us", "-1"), ("us", "nan")):
+            self.refused(INPUT, *hosts, f"--network-{network[0]}={network[1]}")
+
     def test_numa(self):
         result = self.godwit("bench", *SHAPE, "-p", "8", "-n", "0", "-r", "1", "--numa",
                              "distribute", "--no-limits", "--json")

@@ -76,6 +76,29 @@ class MpiTest(CliTest):
         self.assertEqual(drafted["tokens"], alone["tokens"])
         self.assertIn("heads", drafted["drafts"]["sources"])
 
+    def test_speed_and_bytes_are_measured(self):
+        bench = ["bench", "-m", TINY, "-r", "2", "-t", "1", "--no-limits"]
+        tests = ["-p", "200", "-n", "3", "-d", "0,150"]
+        for how in ("star:block=32", "ring:chunk=64"):
+            result = self.ranks(2, *bench, *tests, "--prefill", how, "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            rows = json.loads(result.stdout)
+            self.assertEqual([row["test"] for row in rows],
+                             ["pp200", "pp200 @ d150", "tg3 @ d150"])
+            for row in rows:
+                self.assertEqual(row["ranks"], 2)
+                self.assertEqual(len(row["rank_cpu_seconds"]), 2)
+                self.assertRegex(row["logits_hash"], r"\A[0-9a-f]{16}\Z")
+            self.assertGreater(rows[2]["sent_bytes_per_token_and_layer"], 0)
+        for arguments, message in (
+                (tests, "with prefill ring or star"),
+                ([*tests, "--prefill", "star:block=256"], "too few for 2 ranks"),
+                (["--prefill", "ring", "-p", "0"], "nothing to measure"),
+                ([*tests, "--prefill", "ring", "--ranks", "2"], "without mpirun")):
+            result = self.ranks(2, *bench, *arguments)
+            self.assertNotEqual(result.returncode, 0, arguments)
+            self.assertIn(message, result.stderr.decode())
+
     def test_samples_share_their_prompt(self):
         for how in (STAR, RING):
             command = [*how, "--samples", "3", "--temp", "3", "--top-k", "0", "--top-p", "1",

@@ -87,6 +87,25 @@ std::string FractionText(const TestResult& result) {
   return result.fractions.empty() ? "-" : fmt::format("{:.1f}", 100 * Median(result.fractions));
 }
 
+// By all ranks, for a token of the test.
+double SentBytes(const TestResult& result) {
+  double bytes = 0;
+  for (const bench::RankUse& rank : result.ranks) bytes += rank.sent_bytes;
+  return bytes / static_cast<double>(result.test.texts * result.test.tokens());
+}
+
+std::string RanksText(const BenchReport& report, const TestResult& result) {
+  std::string seconds;
+  for (const bench::RankUse& rank : result.ranks) {
+    seconds += fmt::format("{}{:.2f}", seconds.empty() ? "" : ", ", rank.cpu_seconds);
+  }
+  return fmt::format(
+      "\n{}: {} send {} a token, {:.0f} bytes in each layer; processor time of each: {} s\n",
+      result.test.Label(), Plural(std::ssize(result.ranks), "rank"),
+      FormatBytes(static_cast<int64_t>(SentBytes(result))), SentBytes(result) / report.layers,
+      seconds);
+}
+
 Json LimitJson(const TestResult& result) {
   return {{"kind", result.limit_name}, {"value", Limit(result)}, {"unit", LimitUnit(result)}};
 }
@@ -118,6 +137,13 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
              (multiply ? kOperations : 1) * result.work_per_token},
             {"samples", result.tokens_per_second}};
   if (result.file_bytes_per_token) json["file_bytes_per_token"] = *result.file_bytes_per_token;
+  if (!result.ranks.empty()) {
+    json["ranks"] = result.ranks.size();
+    json["sent_bytes_per_token_and_layer"] = SentBytes(result) / report.layers;
+    for (const bench::RankUse& rank : result.ranks) {
+      json["rank_cpu_seconds"].push_back(rank.cpu_seconds);
+    }
+  }
   json["machine"] = limited ? MachineJson(MachineOf(report, result.test.threads)) : Json();
   return json;
 }
@@ -142,6 +168,9 @@ std::string BenchText(const BenchReport& report) {
     if (!result.file_bytes_per_token) continue;
     text += fmt::format("\n{}: {} a token from the file\n", result.test.Label(),
                         FormatBytes(static_cast<int64_t>(*result.file_bytes_per_token)));
+  }
+  for (const TestResult& result : report.result.tests) {
+    if (!result.ranks.empty()) text += RanksText(report, result);
   }
   double most_in_cache = 0;
   for (const TestResult& result : report.result.tests) {

@@ -15,6 +15,7 @@ struct BenchReport {
   std::string isa;
   int64_t weight_bytes = 0;
   bool fill_kv = false;
+  double layers = 0;
   bench::SuiteResult result;
 };
 

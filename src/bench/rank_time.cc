@@ -1,0 +1,234 @@
+#include "bench/rank_time.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "attention/make_policy.h"
+#include "attention/policies/prefill_spec.h"
+#include "attention/ring_layout.h"
+#include "base/error.h"
+#include "bench/statistics.h"
+#include "bench/work.h"
+#include "dist/local.h"
+#include "ops/attention_state.h"
+
+namespace godwit::bench {
+namespace {
+
+// A measured time that should be x[0] * parts[0] + x[1] * parts[1].
+struct Equation {
+  std::array<double, 2> parts;
+  double seconds;
+};
+
+// The x, neither of them negative, with the least squares of relative errors.
+std::array<double, 2> Solve(std::span<const Equation> equations) {
+  double aa = 0, ab = 0, bb = 0, a1 = 0, b1 = 0;
+  for (const auto& [parts, seconds] : equations) {
+    const double a = parts[0] / seconds, b = parts[1] / seconds;
+    aa += a * a;
+    ab += a * b;
+    bb += b * b;
+    a1 += a;
+    b1 += b;
+  }
+  const double determinant = aa * bb - ab * ab;
+  const double x = (a1 * bb - b1 * ab) / determinant, y = (b1 * aa - a1 * ab) / determinant;
+  if (x < 0) return {0, b1 / bb};
+  if (y < 0) return {a1 / aa, 0};
+  return {x, y};
+}
+
+double WorstError(std::span<const Equation> equations, std::array<double, 2> x) {
+  double worst = 0;
+  for (const auto& [parts, seconds] : equations) {
+    worst = std::max(worst, std::abs((x[0] * parts[0] + x[1] * parts[1]) / seconds - 1));
+  }
+  return worst;
+}
+
+// Whether they tell the two apart.
+bool AtTwoDepths(std::span<const Equation> equations) {
+  const auto share = [](const Equation& one) { return one.parts[1] / one.parts[0]; };
+  const auto [least, most] = std::ranges::minmax(equations, {}, share);
+  return share(most) > 1.1 * share(least);
+}
+
+double AttentionOf(const DecoderSpec& spec, int64_t seen_keys) {
+  return static_cast<double>(MultiplyAdds(spec, 0, 0, seen_keys * spec.kv_heads));
+}
+
+// Keys of a KV head that rows of a context see, in all layers. A layer with a window of the model's
+// own is read as ever.
+class SeenKeys {
+ public:
+  SeenKeys(const DecoderSpec& spec, const std::string& prefill)
+      : prefill_(prefill.empty() ? PrefillSpec() : ParsePrefill(prefill)) {
+    for (const int64_t window : Geometry(spec).windows) ++layers_[window];
+  }
+
+  int64_t anchor() const { return prefill_.anchor; }
+
+  int64_t By(ops::KvRange rows) const {
+    int64_t keys = 0;
+    for (const auto& [window, layers] : layers_) {
+      for (int64_t row = rows.begin; row < rows.end; ++row) keys += layers * ByRow(row, window);
+    }
+    return keys;
+  }
+
+ private:
+  int64_t ByRow(int64_t row, int64_t window) const {
+    if (window != 0) return std::min({row + 1, window, prefill_.window});
+    const int64_t block = prefill_.star() ? row - row % prefill_.block : 0;
+    const int64_t near = std::max<int64_t>(0, block - prefill_.overlap);
+    return std::min(near, prefill_.anchor) + std::min(row + 1 - near, prefill_.window);
+  }
+
+  PrefillSpec prefill_;
+  std::map<int64_t, int64_t> layers_;  // with a window of so many tokens; 0: none
+};
+
+// Rank `rank` of so many; null: the context is too short for them.
+std::unique_ptr<AttentionPolicy> PolicyOf(const DecoderSpec& spec, const std::string& prefill,
+                                          int64_t context, int rank, int hosts) {
+  LocalWorld world(hosts);
+  auto policy = MakePolicy(Geometry(spec), {.context = context + 1,
+                                            .prefill = prefill,
+                                            .ranks = hosts > 1 ? world.Rank(rank) : nullptr});
+  try {
+    policy->AskFrom(context, context);
+  } catch (const Error& error) {
+    if (hosts == 1 || error.kind() != ErrorKind::kInput) throw;
+    return nullptr;
+  }
+  return policy;
+}
+
+struct HostWork {
+  int64_t tokens = 0;
+  int64_t own_tokens = 0;  // of those, the ones that it shows to an answer
+  int64_t seen_keys = 0;
+};
+
+// anchor: tokens at the text's beginning that another rank shows.
+HostWork WorkOf(const AttentionPolicy& policy, const SeenKeys& seen, int64_t context,
+                int64_t anchor) {
+  HostWork work;
+  for (int64_t length = 0; length < context;) {
+    const ops::KvRange read = policy.Reads(length);
+    const ops::KvRange rows = {read.begin, std::min(read.end, context)};
+    if (rows.begin < rows.end) {
+      work.tokens += rows.end - rows.begin;
+      work.own_tokens += std::max<int64_t>(0, rows.end - std::max(rows.begin, anchor));
+      work.seen_keys += seen.By(rows);
+    }
+    length = read.end;
+  }
+  return work;
+}
+
+// Adds what the hosts wait for, in all layers and rounds, and send.
+void AddRing(const DecoderSpec& spec, const SeenKeys& seen, const RingLayout& ring,
+             double layer_bytes, const HostTimes& times, const Network& network,
+             ContextTime& time) {
+  const auto others = static_cast<double>(ring.ranks - 1);
+  const auto layers = static_cast<double>(spec.layers);
+  double sent_tokens = 0;  // by one host to each other one, in a layer
+  for (int64_t round = 0; round < ring.rounds(); ++round) {
+    int64_t shared = 0;
+    for (int64_t before = 0; before <= round; ++before) shared += ring.SharedBy(before);
+    sent_tokens += static_cast<double>(shared);
+    // The last host sees the most; its work is spread over the groups that come by.
+    const auto groups = static_cast<double>(round / ring.rounds_in_group() + 1);
+    const double compute = AttentionOf(spec, seen.By(ring.Chunk(round, ring.ranks - 1))) *
+                           times.per_attention_multiply_add / layers / groups;
+    const double fetch = network.seconds + static_cast<double>(shared) / groups * others *
+                                               layer_bytes / network.bytes_per_second;
+    time.wait_seconds += layers * (fetch + (groups - 1) * std::max(0.0, fetch - compute));
+  }
+  time.read_bytes = sent_tokens * static_cast<double>(ring.ranks) * others * layer_bytes /
+                    static_cast<double>(ring.context);
+}
+
+}  // namespace
+
+void RefuseOneDepth() {
+  Throw(ErrorKind::kInput,
+        "the time of several hosts is told from that of a prompt at two depths: let -d have a "
+        "large one, too, for example -p 512 -n 32 -d 0,32768 --fill-kv");
+}
+
+HostTimes FitHost(const DecoderSpec& spec, std::span<const TestResult> tests) {
+  std::vector<Equation> prompts, answers;
+  for (const TestResult& result : tests) {
+    const double tokens_per_second = Median(result.tokens_per_second);
+    if (result.test.prompt_tokens > 0) {
+      const auto tokens = static_cast<double>(result.test.prompt_tokens);
+      const auto matrices =
+          static_cast<double>(MultiplyAdds(spec, result.test.prompt_tokens, 1, 0));
+      prompts.push_back({.parts = {matrices, result.work_per_token * tokens - matrices},
+                         .seconds = tokens / tokens_per_second});
+    } else if (result.test.texts == 1) {
+      answers.push_back(
+          {.parts = {1, result.kv_read_bytes_per_token}, .seconds = 1 / tokens_per_second});
+    }
+  }
+  if (prompts.size() < 2 || !AtTwoDepths(prompts)) RefuseOneDepth();
+  const auto prompt = Solve(prompts);
+  HostTimes times{.per_matrix_multiply_add = prompt[0],
+                  .per_attention_multiply_add = prompt[1],
+                  .per_token = {},
+                  .worst_error = WorstError(prompts, prompt)};
+  if (answers.size() < 2 || !AtTwoDepths(answers)) return times;
+  const auto answer = Solve(answers);
+  times.per_token = answer[0];
+  times.per_kv_byte = answer[1];
+  times.worst_error = std::max(times.worst_error, WorstError(answers, answer));
+  return times;
+}
+
+std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layout,
+                                  const std::string& prefill, int64_t context, int hosts,
+                                  const HostTimes& times, const Network& network) {
+  const SeenKeys seen(spec, prefill);
+  const double layer_bytes = static_cast<double>(layout.kv_heads * layout.head_bytes()) /
+                             static_cast<double>(kernels::kTileTokens);
+  ContextTime time{};
+  double kv_bytes = 0;  // that the host with the most reads for a token of the answer
+  for (int host = 0; host < hosts; ++host) {
+    const auto policy = PolicyOf(spec, prefill, context, host, hosts);
+    if (policy == nullptr) return std::nullopt;
+    const HostWork work = WorkOf(*policy, seen, context, host == 0 ? 0 : seen.anchor());
+    const double seconds =
+        static_cast<double>(MultiplyAdds(spec, work.tokens, 0, 0)) * times.per_matrix_multiply_add +
+        AttentionOf(spec, work.seen_keys) * times.per_attention_multiply_add;
+    time.read_seconds = std::max(time.read_seconds, seconds);
+    double held = 0;
+    for (int64_t layer = 0; layer < spec.layers; ++layer) {
+      held += static_cast<double>(std::min(policy->SeenKeys(layer, context), work.own_tokens));
+    }
+    kv_bytes = std::max(kv_bytes, held * layer_bytes);
+    if (host == 0 && policy->ring() != nullptr) {
+      AddRing(spec, seen, *policy->ring(), layer_bytes, times, network, time);
+    }
+  }
+  time.read_seconds += time.wait_seconds;
+  const auto others = static_cast<double>(hosts - 1);
+  const auto state_bytes =
+      static_cast<double>(spec.heads * ops::PackedState(spec.head_dim)) * double{sizeof(float)};
+  time.answer_bytes = static_cast<double>(hosts) * others * state_bytes;
+  if (times.per_token) {
+    const double merge =
+        hosts == 1 ? 0 : network.seconds + others * state_bytes / network.bytes_per_second;
+    time.answer_seconds =
+        *times.per_token + kv_bytes * times.per_kv_byte + static_cast<double>(spec.layers) * merge;
+  }
+  return time;
+}
+
+}  // namespace godwit::bench

@@ -1,0 +1,179 @@
+#include "bench/rank_time.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/test_support.h"
+#include "bench/synthetic_weights.h"
+#include "bench/test_support.h"
+#include "bench/work.h"
+#include "dist/local.h"
+#include "model/loader.h"
+
+namespace godwit::bench {
+namespace {
+
+// That long a prompt takes at a depth where each token sees so many keys.
+TestResult Prompt(const DecoderSpec& spec, int64_t tokens, int64_t depth, double per_matrix,
+                  double per_attention) {
+  const auto matrices = static_cast<double>(MultiplyAdds(spec, tokens, 1, 0));
+  const auto attention =
+      static_cast<double>(MultiplyAdds(spec, 0, 0, tokens * depth * spec.kv_heads));
+  const auto count = static_cast<double>(tokens);
+  const double seconds = matrices * per_matrix + attention * per_attention;
+  return {.test = {.prompt_tokens = tokens, .depth_tokens = depth},
+          .tokens_per_second = {count / seconds},
+          .work_per_token = (matrices + attention) / count};
+}
+
+TestResult Answer(int64_t depth, double seconds) {
+  return {.test = {.predict_tokens = 8, .depth_tokens = depth},
+          .tokens_per_second = {1 / seconds},
+          .kv_read_bytes_per_token = 100.0 * static_cast<double>(depth)};
+}
+
+TEST(FitHost, FindsWhatTheTimesAreMadeOf) {
+  const DecoderSpec spec = SmallShape();
+  const std::vector<TestResult> tests = {
+      Prompt(spec, 512, 0, 3e-12, 5e-12), Prompt(spec, 512, 1000, 3e-12, 5e-12),
+      Prompt(spec, 512, 4000, 3e-12, 5e-12), Answer(0, 0.02), Answer(1000, 0.03)};
+  const HostTimes times = FitHost(spec, tests);
+  EXPECT_NEAR(times.per_matrix_multiply_add, 3e-12, 1e-18);
+  EXPECT_NEAR(times.per_attention_multiply_add, 5e-12, 1e-18);
+  ASSERT_TRUE(times.per_token);
+  EXPECT_NEAR(*times.per_token, 0.02, 1e-9);
+  EXPECT_NEAR(times.per_kv_byte, 1e-7, 1e-13);
+  EXPECT_LT(times.worst_error, 1e-6);
+
+  EXPECT_FALSE(FitHost(spec, std::span(tests).first(4)).per_token);
+  EXPECT_THROW(FitHost(spec, std::span(tests).first(1)), Error);
+  EXPECT_THROW(FitHost(spec, std::vector{tests[1], tests[1], tests[3]}), Error);
+}
+
+TEST(FitHost, SaysHowFarItIsOff) {
+  const DecoderSpec spec = SmallShape();
+  std::vector<TestResult> tests = {Prompt(spec, 512, 0, 3e-12, 5e-12),
+                                   Prompt(spec, 512, 1000, 3e-12, 5e-12),
+                                   Prompt(spec, 512, 4000, 3e-12, 5e-12)};
+  tests[1].tokens_per_second[0] *= 0.8;
+  const HostTimes times = FitHost(spec, tests);
+  EXPECT_GT(times.worst_error, 0.05);
+  EXPECT_LT(times.worst_error, 0.2);
+}
+
+// Nothing takes less time than nothing, whatever was measured.
+TEST(FitHost, TakesNoTimeBack) {
+  const DecoderSpec spec = SmallShape();
+  const HostTimes faster_behind =
+      FitHost(spec, std::vector{Prompt(spec, 512, 0, 3e-12, 0), Prompt(spec, 512, 4000, 1e-12, 0)});
+  EXPECT_EQ(faster_behind.per_attention_multiply_add, 0);
+  EXPECT_GT(faster_behind.per_matrix_multiply_add, 0);
+}
+
+// What the suite measures on every rank.
+std::vector<SuiteResult> Measure(const std::string& prefill, int ranks,
+                                 const std::vector<TestCase>& cases) {
+  LocalWorld world(ranks);
+  const DecoderSpec spec = SmallShape();
+  ThreadPool pool(1);
+  const auto model = LoadDecoder(spec, *SyntheticWeights(spec, DType::kBF16), pool, {});
+  std::vector<SuiteResult> results(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const SuiteOptions options = {
+          .cases = cases,
+          .policy = {.kv_type = DType::kI8, .prefill = prefill, .ranks = world.Rank(rank)},
+          .chunk_tokens = 50,
+          .isa = &kernels::SelectIsa(""),
+          .rounds = 2,
+          .fill_kv = ranks == 3};
+      CheckMemory(spec, options, 0);
+      results[static_cast<size_t>(rank)] = RunSuite(*model, options);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+double SentBytes(const TestResult& result) {
+  double bytes = 0;
+  for (const RankUse& rank : result.ranks) bytes += rank.sent_bytes;
+  return bytes;
+}
+
+// A second for every multiply-add and no time for bytes: the model's time is what the rank that has
+// most of a context multiplies. The suite's prompts have a token more, the question.
+TEST(RankTime, CountsWhatRanksDoAndSend) {
+  const DecoderSpec spec = SmallShape();
+  const auto layers = static_cast<double>(spec.layers);
+  const KvLayout layout = LayoutOf(Geometry(spec), DType::kI8);
+  const HostTimes times = {
+      .per_matrix_multiply_add = 1, .per_attention_multiply_add = 1, .per_token = 0};
+  const Network network = {.bytes_per_second = std::numeric_limits<double>::infinity(),
+                           .seconds = 0};
+  for (const char* prefill : {"ring:chunk=64", "star:block=100", "star:block=128,anchor=20"}) {
+    for (const int ranks : {2, 3}) {
+      SCOPED_TRACE(prefill);
+      constexpr int64_t kContext = 700, kAnswer = 5;
+      const auto results = Measure(
+          prefill, ranks,
+          {{.prompt_tokens = kContext + 1}, {.predict_tokens = kAnswer, .depth_tokens = kContext}});
+      const auto time = TimeOf(spec, layout, prefill, kContext, ranks, times, network);
+      ASSERT_TRUE(time);
+      double most = 0;
+      for (const SuiteResult& result : results) {
+        EXPECT_EQ(result.tests[0].logits_hash, results[0].tests[0].logits_hash);
+        EXPECT_EQ(result.tests[1].logits_hash, results[0].tests[1].logits_hash);
+        EXPECT_TRUE(result.tests[0].logits_agree && result.tests[1].logits_agree);
+        most = std::max(most, result.tests[0].work_per_token * (kContext + 1));
+      }
+      EXPECT_NEAR(time->read_seconds / most, 1, 0.01);
+      const std::vector<TestResult>& tests = results[0].tests;
+      EXPECT_EQ(std::ssize(tests[0].ranks), ranks);
+      EXPECT_DOUBLE_EQ(SentBytes(tests[1]), kAnswer * layers * time->answer_bytes);
+      EXPECT_DOUBLE_EQ(SentBytes(tests[0]),
+                       layers * (kContext * time->read_bytes + time->answer_bytes));
+    }
+  }
+}
+
+TEST(RankTime, WaitsForTheNetworkAndForMessages) {
+  const DecoderSpec spec = SmallShape();
+  const KvLayout layout = LayoutOf(Geometry(spec), DType::kI8);
+  const HostTimes times = {.per_matrix_multiply_add = 1e-9,
+                           .per_attention_multiply_add = 1e-9,
+                           .per_token = 0.01,
+                           .per_kv_byte = 1e-9};
+  const auto at = [&](double bytes_per_second, double seconds, int hosts) {
+    return *TimeOf(spec, layout, "ring:chunk=64", 4096, hosts, times, {bytes_per_second, seconds});
+  };
+  const ContextTime quick = at(1e15, 0, 4), slow = at(1e5, 0, 4), late = at(1e15, 1, 4);
+  EXPECT_LT(quick.wait_seconds, 1e-3);
+  EXPECT_NEAR(slow.read_seconds - quick.read_seconds, slow.wait_seconds, 1e-3);
+  // One message of each of 2 layers, and 16 rounds of which each is a group of its own at most.
+  EXPECT_GE(late.wait_seconds, 2 * 16);
+  EXPECT_DOUBLE_EQ(*late.answer_seconds - *quick.answer_seconds, 2);
+  EXPECT_EQ(at(1e5, 1, 1).wait_seconds, 0);
+  EXPECT_DOUBLE_EQ(*at(1e5, 1, 1).answer_seconds,
+                   0.01 + 1e-9 * 4096 * static_cast<double>(layout.bytes_per_token()));
+  EXPECT_LT(quick.read_seconds, at(1e15, 0, 1).read_seconds / 3);
+}
+
+TEST(RankTime, IsNoneOfAContextThatIsTooShort) {
+  const DecoderSpec spec = SmallShape();
+  const KvLayout layout = LayoutOf(Geometry(spec), DType::kI8);
+  EXPECT_FALSE(TimeOf(spec, layout, "star:block=64", 128, 3, {}, {1, 1}));
+  EXPECT_TRUE(TimeOf(spec, layout, "star:block=64", 129, 3, {}, {1, 1}));
+  EXPECT_FALSE(TimeOf(spec, layout, "ring", 127, 2, {}, {1, 1}));
+  EXPECT_THROW(TimeOf(spec, layout, "window:64", 4096, 2, {}, {1, 1}), Error);
+}
+
+}  // namespace
+}  // namespace godwit::bench

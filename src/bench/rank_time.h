@@ -34,7 +34,9 @@ struct HostTimes {
   double worst_error = 0;             // in any test, as a share of its time
 };
 
+// Throws Error(kInput): one host's times do not tell matrices and attention apart.
 [[noreturn]] void RefuseOneDepth();
+
 // By least squares of the relative errors. Throws Error(kInput) without prompts at two depths. An
 // answer is left out where it was not measured at two.
 HostTimes FitHost(const DecoderSpec& spec, std::span<const TestResult> tests);

@@ -126,7 +126,8 @@ void AddRankTimeFlags(CommandLine& line, Options& options) {
           {.names = "--ranks",
            .value = "N,...",
            .help = "tell how long so many hosts like this one would take over a context, by a "
-                   "model fitted to the tests; they need prompts at two depths"},
+                   "model fitted to the tests; they need prompts at two depths",
+           .fallback = "none"},
           options.ranks, 1, bench::kMostHosts);
   AddList(line,
           {.names = "--contexts",

@@ -196,23 +196,28 @@ void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
   if (!request->Begin()) return;  // its reader gave up
   Communicator& ranks = *request->plan().ranks();
   request->JoinRanks();
+  std::exception_ptr error;  // which whoever waits for it owns alone, once it is told
+  bool all_know = false;
   try {
     if (ranks.rank() == 0) TellRequest(ranks, *request);
     const std::string mine = LackOfMemory(ranks, request->plan(), request->prompt_tokens(),
                                           request->options().query_tokens);
     if (const auto lack = CompareRoom(ranks, request->plan().pool().budget(), mine).lack) {
-      return Fail(request, std::make_exception_ptr(*lack), /*all_know=*/true);
-    }
-    SharedPrefix prefix;
-    if (request->shares()) prefix = FindSharedPrefix(*request, running_, parked_.texts());
-    if (AllGive(ranks, prefix.tokens) && prefix.from != nullptr) {
-      auto cache = prefix.from->Fork();
-      cache->Truncate(prefix.tokens);
-      request->GoOnFrom(std::move(cache));
+      error = std::make_exception_ptr(*lack);
+      all_know = true;
+    } else {
+      SharedPrefix prefix;
+      if (request->shares()) prefix = FindSharedPrefix(*request, running_, parked_.texts());
+      if (AllGive(ranks, prefix.tokens) && prefix.from != nullptr) {
+        auto cache = prefix.from->Fork();
+        cache->Truncate(prefix.tokens);
+        request->GoOnFrom(std::move(cache));
+      }
     }
   } catch (...) {
-    return Fail(request, std::current_exception());
+    error = std::current_exception();
   }
+  if (error) return Fail(request, std::move(error), all_know);
   while (parked_.DropOldest()) continue;  // their memory was counted as there
   running_.push_back(request);
 }
@@ -264,6 +269,8 @@ bool Scheduler::MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64
   Communicator& ranks = *request->plan().ranks();
   const bool meets = request->MeetsRanks(tokens);
   std::string mine;
+  std::exception_ptr error;
+  bool all_know = false;
   try {
     if (!request->Reserve(tokens)) mine = ReasonOf(ranks, request->TakeReserveError());
     if (!meets && mine.empty()) return true;
@@ -272,10 +279,12 @@ bool Scheduler::MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64
     // A guess may be a branch: a copy of the last page, and another one.
     guess_room_ = room.free_bytes / pool.layout().BytesFor(2 * kernels::kTileTokens) - 1;
     if (!room.lack) return true;
-    Fail(request, std::make_exception_ptr(*room.lack), /*all_know=*/true);
+    error = std::make_exception_ptr(*room.lack);
+    all_know = true;
   } catch (...) {
-    Fail(request, std::current_exception());
+    error = std::current_exception();
   }
+  Fail(request, std::move(error), all_know);
   return false;
 }
 

@@ -21,14 +21,20 @@ KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
           .index = policy.IndexAt(layout, length - 1)};
 }
 
-int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens) {
-  int64_t pages = 0;
+std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t tokens) {
+  std::vector<ops::KvRange> ranges;
   for (int64_t length = 0; length < tokens;) {
     const ops::KvRange read = policy.Reads(length);
-    if (read.begin < tokens) {
-      pages += PagesFor(std::min(read.end, tokens)) - read.begin / kernels::kTileTokens;
-    }
+    if (read.begin < tokens) ranges.push_back({read.begin, std::min(read.end, tokens)});
     length = read.end;
+  }
+  return ranges;
+}
+
+int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens) {
+  int64_t pages = 0;
+  for (const auto& [begin, end] : RangesRead(policy, tokens)) {
+    pages += PagesFor(end) - begin / kernels::kTileTokens;
   }
   const int64_t keys = layout.BytesFor(pages * kernels::kTileTokens);
   return keys + policy.IndexAt(layout, tokens - 1).held_bytes;

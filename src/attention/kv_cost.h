@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "attention/geometry.h"
 #include "attention/policy.h"
@@ -20,8 +21,11 @@ struct KvCost {
 KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
               const KvLayout& layout, int64_t length);
 
-// What this host holds of a text of `tokens`, of which others may read parts
-// (AttentionPolicy::Reads): keys, values and what is derived from them.
+// What this host reads of a text of `tokens`, of which others may read parts
+// (AttentionPolicy::Reads), in order and none of them empty.
+std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t tokens);
+
+// What it holds of them: keys, values and what is derived from them.
 int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens);
 
 }  // namespace godwit

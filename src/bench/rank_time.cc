@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "attention/kv_cost.h"
 #include "attention/make_policy.h"
 #include "attention/policies/prefill_spec.h"
 #include "attention/ring_layout.h"
@@ -119,15 +120,10 @@ struct HostWork {
 HostWork WorkOf(const AttentionPolicy& policy, const SeenKeys& seen, int64_t context,
                 int64_t anchor) {
   HostWork work;
-  for (int64_t length = 0; length < context;) {
-    const ops::KvRange read = policy.Reads(length);
-    const ops::KvRange rows = {read.begin, std::min(read.end, context)};
-    if (rows.begin < rows.end) {
-      work.tokens += rows.end - rows.begin;
-      work.own_tokens += std::max<int64_t>(0, rows.end - std::max(rows.begin, anchor));
-      work.seen_keys += seen.By(rows);
-    }
-    length = read.end;
+  for (const ops::KvRange& rows : RangesRead(policy, context)) {
+    work.tokens += rows.end - rows.begin;
+    work.own_tokens += std::max<int64_t>(0, rows.end - std::max(rows.begin, anchor));
+    work.seen_keys += seen.By(rows);
   }
   return work;
 }
@@ -139,9 +135,9 @@ void AddRing(const DecoderSpec& spec, const SeenKeys& seen, const RingLayout& ri
   const auto others = static_cast<double>(ring.ranks - 1);
   const auto layers = static_cast<double>(spec.layers);
   double sent_tokens = 0;  // by one host to each other one, in a layer
+  int64_t shared = 0;      // by a host so far
   for (int64_t round = 0; round < ring.rounds(); ++round) {
-    int64_t shared = 0;
-    for (int64_t before = 0; before <= round; ++before) shared += ring.SharedBy(before);
+    shared += ring.SharedBy(round);
     sent_tokens += static_cast<double>(shared);
     // The last host sees the most; its work is spread over the groups that come by.
     const auto groups = static_cast<double>(round / ring.rounds_in_group() + 1);

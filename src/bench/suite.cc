@@ -59,10 +59,13 @@ std::map<int64_t, std::vector<int64_t>> LengthsAtDepths(const SuiteOptions& opti
   return lengths;
 }
 
+// What ranks share of a text that gets so long.
+int64_t SharedContext(int64_t depth, int64_t length) { return depth > 0 ? depth : length - 1; }
+
 // Where the question of a test begins.
 int64_t AskFrom(const SuiteOptions& options, const TestCase& test) {
-  if (options.policy.ranks == nullptr) return test.depth_tokens + test.prompt_tokens;
-  return test.depth_tokens > 0 ? test.depth_tokens : test.prompt_tokens - 1;
+  const int64_t length = test.depth_tokens + test.prompt_tokens;
+  return options.policy.ranks == nullptr ? length : SharedContext(test.depth_tokens, length);
 }
 
 // Of one test, round after round.
@@ -468,7 +471,7 @@ void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t w
       const int64_t index = policy->IndexAt(layout, length - 1).held_bytes;
       int64_t bytes = layout.BytesFor(std::min(length, held));
       if (options.policy.ranks != nullptr) {
-        policy->AskFrom(depth > 0 ? depth : length - 1, INT64_MAX);
+        policy->AskFrom(SharedContext(depth, length), INT64_MAX);
         bytes = HeldBytes(*policy, layout, length) - index;
       }
       kv_bytes = CheckedAdd(kv_bytes, bytes).value_or(INT64_MAX);

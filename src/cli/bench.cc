@@ -1,7 +1,6 @@
 // godwit bench: how fast this machine is with a model, against what it could be.
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -31,11 +30,9 @@
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/verbs.h"
-#include "dist/agreement.h"
 #include "dist/mpi.h"
-#include "engine/model_fingerprint.h"
+#include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
-#include "godwit/version.h"
 #include "kernels/dispatch.h"
 #include "model/loader.h"
 
@@ -137,13 +134,11 @@ void AddRankTimeFlags(CommandLine& line, Options& options) {
           options.contexts, 2, kMostTokens);
   line.Add({.names = "--network-gbit",
             .value = "X",
-            .help = "with --ranks: what a link between hosts carries in a second, in gigabits",
-            .fallback = "10"},
+            .help = "with --ranks: what a link between hosts carries in a second, in gigabits"},
            options.network_gbit);
   line.Add({.names = "--network-us",
             .value = "X",
-            .help = "with --ranks: until a message has arrived, in microseconds",
-            .fallback = "50"},
+            .help = "with --ranks: until a message has arrived, in microseconds"},
            options.network_us);
 }
 
@@ -321,11 +316,8 @@ std::shared_ptr<Communicator> JoinRanks(const Options& options,
                                         std::span<const std::string> arguments) {
   if (MpiSize() == 1) return nullptr;
   auto ranks = JoinMpi(options.model.rank_silence_s);
-  const std::string& folder = options.model.folder;
-  Agree(*ranks, std::array{Fact{"godwit's version", GODWIT_VERSION},
-                           Fact{"the flags", fmt::format("{}", fmt::join(arguments, " "))},
-                           Fact{"the model's fingerprint",
-                                folder.empty() ? "" : ModelFingerprint(folder)}});
+  AgreeOnModel(*ranks, options.model.folder,
+               {"the flags", fmt::format("{}", fmt::join(arguments, " "))});
   return ranks;
 }
 

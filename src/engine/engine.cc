@@ -57,7 +57,9 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
       pool(ThreadCount(options.threads), cpus),
       template_choice_(options.chat_template) {
   const ModelFolder opened(folder);
-  if (ranks != nullptr) AgreeOnModel(*ranks, folder, options.step_tokens);
+  if (ranks != nullptr) {
+    AgreeOnModel(*ranks, folder, {"the tokens of a step", fmt::format("{}", options.step_tokens)});
+  }
   spec = opened.spec();
   const auto warn = [&](const std::string& warning) {
     if (options.on_warning) options.on_warning(warning);

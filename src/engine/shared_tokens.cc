@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "base/machine_memory.h"
-#include "dist/agreement.h"
 #include "engine/model_fingerprint.h"
 #include "godwit/version.h"
 
@@ -38,11 +38,10 @@ bool AllGive(Communicator& ranks, int64_t number) {
   return std::ranges::count(all, number) == std::ssize(all);
 }
 
-void AgreeOnModel(Communicator& ranks, const std::string& folder, int64_t step_tokens) {
-  const std::vector<Fact> facts = {{"godwit's version", GODWIT_VERSION},
-                                   {"the model's fingerprint", ModelFingerprint(folder)},
-                                   {"the tokens of a step", fmt::format("{}", step_tokens)}};
-  Agree(ranks, facts);
+void AgreeOnModel(Communicator& ranks, const std::string& folder, Fact what_else) {
+  Agree(ranks, std::array{Fact{"godwit's version", GODWIT_VERSION}, std::move(what_else),
+                          Fact{"the model's fingerprint",
+                               folder.empty() ? "" : ModelFingerprint(folder)}});
 }
 
 std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_t tokens,
@@ -51,9 +50,8 @@ std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_
   const int64_t there = plan.pool().budget().bytes();
   if (wanted <= there) return "";
   return fmt::format(
-      "the part of {} tokens that {} keeps takes {}, and it has {} for KV caches: let there be "
-      "more "
-      "ranks",
+      "the part of {} tokens that {} keeps takes {}, and it has {} for KV caches: let there "
+      "be more ranks",
       tokens, ranks.NameOf(ranks.rank()), FormatBytes(wanted), FormatBytes(there));
 }
 

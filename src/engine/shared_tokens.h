@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dist/agreement.h"
 #include "dist/communicator.h"
 #include "engine/text_plan.h"
 #include "godwit/engine.h"
@@ -35,9 +36,9 @@ std::vector<int32_t> TokensOfRankZero(Communicator& ranks, std::span<const int32
 // Whether all ranks give the same.
 bool AllGive(Communicator& ranks, int64_t number);
 
-// Throws Error(kInput) where the ranks differ in the version of this program, in the model
-// (ModelFingerprint), or in the tokens of a step.
-void AgreeOnModel(Communicator& ranks, const std::string& folder, int64_t step_tokens);
+// Throws Error(kInput) where the ranks differ in the version of this program, in what else matters,
+// or in the model (ModelFingerprint; no folder: they have none).
+void AgreeOnModel(Communicator& ranks, const std::string& folder, Fact what_else);
 
 // What this rank lacks for its part of a prompt of `tokens`, with its name; empty: nothing.
 std::string LackOfMemory(const Communicator& ranks, const TextPlan& plan, int64_t tokens,

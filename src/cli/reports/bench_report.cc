@@ -99,11 +99,11 @@ std::string RanksText(const BenchReport& report, const TestResult& result) {
   for (const bench::RankUse& rank : result.ranks) {
     seconds += fmt::format("{}{:.2f}", seconds.empty() ? "" : ", ", rank.cpu_seconds);
   }
+  const double sent = SentBytes(result);
   return fmt::format(
       "\n{}: {} send {} a token, {:.0f} bytes in each layer; processor time of each: {} s\n",
       result.test.Label(), Plural(std::ssize(result.ranks), "rank"),
-      FormatBytes(static_cast<int64_t>(SentBytes(result))), SentBytes(result) / report.layers,
-      seconds);
+      FormatBytes(static_cast<int64_t>(sent)), sent / report.layers, seconds);
 }
 
 Json LimitJson(const TestResult& result) {

@@ -73,7 +73,9 @@ struct SessionOptions {
   // `kv` has it. What `kv` keeps is kept all the same, and seen by the question and the answer. A
   // long context is read in time proportional to its length. It changes the result, which says so.
   // "ring[:chunk=N]": several ranks read it together, N tokens of each in a step whatever
-  // step_tokens are, and each token sees all before it; one alone reads as ever.
+  // step_tokens are, and each token sees all before it; one alone reads as ever. "auto": ranks by
+  // ring if keys reach them as fast as they attend to them, as was measured when the engine was
+  // made, else by star.
   std::string prefill;
   // How it is stored: "f32", "f16", "bf16", "int8" (a scale for each token and KV head); "auto":
   // as the layers' weights where these are f32 or f16, else bf16. A key or value beyond 65504,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "attention/policies/blocks.h"
+#include "attention/policies/choose_prefill.h"
 #include "attention/policies/dense.h"
 #include "attention/policies/prefill.h"
 #include "attention/policies/prefill_spec.h"
@@ -97,15 +98,17 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
   }
   auto policy = MakeKind(geometry, options);
   const bool alone = options.ranks == nullptr || options.ranks->size() == 1;
-  if (!options.prefill.empty()) {
-    const PrefillSpec spec = ParsePrefill(options.prefill);
+  PolicyOptions chosen = options;
+  chosen.prefill = ChoosePrefill(geometry, options);
+  if (!chosen.prefill.empty()) {
+    const PrefillSpec spec = ParsePrefill(chosen.prefill);
     if (spec.ring > 0) {  // alone it reads as ever
-      return alone ? std::move(policy) : MakeRingPolicy(options, spec, std::move(policy));
+      return alone ? std::move(policy) : MakeRingPolicy(chosen, spec, std::move(policy));
     }
-    policy = MakePrefillPolicy(geometry, options.prefill, std::move(policy));
+    policy = MakePrefillPolicy(geometry, chosen.prefill, std::move(policy));
   }
   if (alone) return policy;
-  return MakeShardPolicy(geometry, options, std::move(policy));
+  return MakeShardPolicy(geometry, chosen, std::move(policy));
 }
 
 KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {

@@ -7,9 +7,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attention/geometry.h"
 #include "attention/policy.h"
+#include "attention/rank_speed.h"
 #include "attention/text_cache.h"
 #include "dist/communicator.h"
 #include "kv/kv_pool.h"
@@ -22,12 +24,13 @@ struct PolicyOptions {
   DType kv_type = DType::kBF16;  // one of kKvTypes (kv/kv_layout.h)
   bool int8_products = false;    // as ops::AttentionSource has it; only if kv_type is I8
   int64_t context = 0;           // tokens that a policy which keeps everything may hold
-  // Empty, or how the context of a text is read (policies/prefill.h), whatever `spec` shows to what
-  // asks about it.
+  // Empty, or how the context of a text is read (policies/prefill_spec.h), whatever `spec` shows to
+  // what asks about it; "auto": as policies/choose_prefill.h has it.
   std::string prefill;
   // The ranks that share every text, of which this is one; null or one: nobody else. They borrow
   // nothing of a text, and all make the same steps behind its context.
   std::shared_ptr<Communicator> ranks = {};
+  std::vector<RankSpeed> rank_speeds = {};  // the same on all of them; empty: unknown
 };
 
 struct PolicyKind {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "attention/policies/choose_prefill.h"
+#include "attention/rank_speed.h"
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
@@ -311,6 +313,16 @@ bench::SuiteOptions Plan(const Options& options, const Subject& subject,
           .warm_up = !options.no_warm_up};
 }
 
+// What --prefill auto is for ranks that compute with the threads of the first test.
+std::vector<RankSpeed> SpeedsFor(const bench::SuiteOptions& suite, const Subject& subject) {
+  if (suite.policy.ranks == nullptr || suite.policy.prefill != kAutoPrefill) return {};
+  ThreadPool pool(suite.cases.front().threads);
+  Workspace workspace;
+  return MeasureRanks(*suite.policy.ranks,
+                      {.pool = pool, .kernels = *suite.isa->table, .workspace = workspace},
+                      Geometry(subject.spec), suite.policy.kv_type);
+}
+
 // Those that mpirun started, which measure the same; null: none.
 std::shared_ptr<Communicator> JoinRanks(const Options& options,
                                         std::span<const std::string> arguments) {
@@ -363,6 +375,7 @@ int Bench(std::span<const std::string> arguments) {
   Cases(options);
   const Subject subject = OpenSubject(options);
   bench::SuiteOptions suite = Plan(options, subject, JoinRanks(options, arguments));
+  suite.policy.rank_speeds = SpeedsFor(suite, subject);
   bench::CheckMemory(subject.spec, suite, subject.weight_bytes);
   const auto model = Load(subject, suite);
 

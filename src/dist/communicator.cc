@@ -59,6 +59,13 @@ void Communicator::Broadcast(std::span<std::byte> data, int root, const CancelTo
   ExchangeOrLeave(outgoing, {}, cancel);
 }
 
+void Communicator::Swap(std::span<const std::byte> mine, std::span<std::byte> theirs, int other,
+                        const CancelToken* cancel) {
+  const Outgoing out{other, mine};
+  const Incoming in{other, theirs};
+  ExchangeOrLeave({&out, 1}, {&in, 1}, cancel);
+}
+
 void Communicator::Barrier(const CancelToken* cancel) { AllGather({}, {}, cancel); }
 
 void Communicator::Send(std::span<const std::byte> data, int to, const CancelToken* cancel) {

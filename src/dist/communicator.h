@@ -37,6 +37,9 @@ class Communicator {
                  const CancelToken* cancel);
   // data: what `root` has there.
   void Broadcast(std::span<std::byte> data, int root, const CancelToken* cancel);
+  // mine to one other rank, theirs from it, side by side, where it makes the same call.
+  void Swap(std::span<const std::byte> mine, std::span<std::byte> theirs, int other,
+            const CancelToken* cancel);
   // Until all ranks have come so far.
   void Barrier(const CancelToken* cancel);
   // Between two ranks, in order.

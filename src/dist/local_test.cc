@@ -48,6 +48,11 @@ void Talk(Communicator& mine) {
     mine.Broadcast(std::as_writable_bytes(std::span(&told, 1)), turn % size, nullptr);
     EXPECT_EQ(told, turn % size);
     mine.Barrier(nullptr);
+    const int other = mine.rank() ^ 1;
+    if (other >= size) continue;
+    mine.Swap(std::as_bytes(std::span(&given, 1)), std::as_writable_bytes(std::span(&told, 1)),
+              other, nullptr);
+    EXPECT_EQ(told, 100 * turn + other);
   }
   if (mine.rank() == 0) {
     const int number = 7;

@@ -90,6 +90,13 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   weight_types = decoder->weight_types();
   states_digest_ = decoder->StatesDigest();
   model = std::move(decoder);
+  if (ranks != nullptr) {
+    Workspace workspace;
+    rank_speeds =
+        MeasureRanks(*ranks, {.pool = pool, .kernels = *isa.table, .workspace = workspace},
+                     Geometry(spec), ChooseKvType("auto", weight_types));
+    if (ranks->rank() == 0) std::ranges::for_each(SlowRanks(*ranks, rank_speeds), warn);
+  }
   Start(options);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/rank_speed.h"
 #include "base/function_ref.h"
 #include "base/thread_pool.h"
 #include "dist/communicator.h"
@@ -66,6 +67,7 @@ class Engine::Impl {
 
   std::string folder;
   std::shared_ptr<Communicator> ranks;
+  std::vector<RankSpeed> rank_speeds;
   DecoderSpec spec;
   SamplerDefaults sampler_defaults;
   WeightTypes weight_types{.layers = DType::kF32, .head = DType::kF32};

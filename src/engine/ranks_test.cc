@@ -150,6 +150,20 @@ TEST(Ranks, InARingAnswerAsDenseDoes) {
   }
 }
 
+// Which of the two it is depends on the machine.
+TEST(Ranks, AllReadAsTheSpeedsOfAllHaveIt) {
+  const auto outcomes =
+      Generate(3, Prompt(4, 400), Greedy(8), {.prefill = "auto", .kv_type = "f32"});
+  for (const Outcome& one : outcomes) {
+    if (outcomes[0].error.empty()) {
+      EXPECT_THAT(one.result.kv.policy, HasSubstr("dense, read by ring:chunk="));
+      EXPECT_EQ(one.result.tokens, outcomes[0].result.tokens);
+    } else {  // a star, whose blocks are too large for this text
+      EXPECT_THAT(outcomes[0].error, HasSubstr("too few for 3 ranks"));
+    }
+  }
+}
+
 // Whoever gives up in the midst of a text ends the work of all.
 TEST(Ranks, AWishToStopEndsAll) {
   GenerateOptions options = Greedy(20);

@@ -28,7 +28,8 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
                .kv_type = ChooseKvType(options.kv_type, engine.weight_types),
                .context = ContextOf(options, engine.spec),
                .prefill = options.prefill,
-               .ranks = engine.ranks},
+               .ranks = engine.ranks,
+               .rank_speeds = engine.rank_speeds},
       chunk_tokens_(options.chunk_tokens) {
   options_.int8_products = ChooseInt8Attention(options.int8_attention, options_.kv_type);
   if (chunk_tokens_ < 1 || chunk_tokens_ > 1 << 20) {

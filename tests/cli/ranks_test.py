@@ -60,6 +60,17 @@ class MpiTest(CliTest):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(result.stdout.decode().rstrip("\r\n"), dense)
 
+    def test_auto_is_one_of_the_two(self):
+        alone = self.ok(*RUN, "--prefill", "auto", stdin=TEXT)
+        self.assertEqual(alone, self.ok(*RUN, stdin=TEXT))
+        result = self.ranks(2, *RUN, "--prefill", "auto")
+        told = re.findall(r"--prefill auto: dense, read by (ring|star):", result.stderr.decode())
+        self.assertEqual(len(told), 1, result.stderr)
+        if told == ["ring"]:
+            self.assertEqual(result.stdout.decode().rstrip("\r\n"), alone)
+        else:  # whose blocks are too large for this text
+            self.assertIn("too few for 2 ranks", result.stderr.decode())
+
     def test_rank_zero_guesses_for_all(self):
         model, text = self.copy_of_tiny(), self.folder / "text.txt"
         text.write_text("Once upon a time there was a small bird that sang. " * 400)
@@ -91,7 +102,7 @@ class MpiTest(CliTest):
                 self.assertRegex(row["logits_hash"], r"\A[0-9a-f]{16}\Z")
             self.assertGreater(rows[2]["sent_bytes_per_token_and_layer"], 0)
         for arguments, message in (
-                (tests, "with prefill ring or star"),
+                (tests, "with prefill ring, star or auto"),
                 ([*tests, "--prefill", "star:block=256"], "too few for 2 ranks"),
                 (["--prefill", "ring", "-p", "0"], "nothing to measure"),
                 ([*tests, "--prefill", "ring", "--ranks", "2"], "without mpirun")):
@@ -135,7 +146,7 @@ class MpiTest(CliTest):
 
     def test_what_ranks_cannot_do_is_said_once(self):
         for arguments, sentence in [
-                (RUN, "with prefill ring or star"),
+                (RUN, "with prefill ring, star or auto"),
                 ([*RING, "--kv", "blocks"], "only dense does"),
                 ([*RING, "--query-tokens", "60"], "too short for 2 ranks"),
                 ([*RUN, "--prefill", "ring:chunk=65"], "a multiple of 64 tokens"),
@@ -144,7 +155,8 @@ class MpiTest(CliTest):
                 ([*STAR, "-c", "20"], "the context holds 20"),
                 ([*RUN, "--prefill", "star:block=4K"], "too few for 2 ranks"),
                 ([*STAR, "--samples", "2", "--kv-memory", "40K"], "let there be more ranks"),
-                (["perplexity", "-m", TINY, "-f", TINY / "config.json"], "with prefill ring or star"),
+                (["perplexity", "-m", TINY, "-f", TINY / "config.json"],
+                 "with prefill ring, star or auto"),
                 (["logits", "-m", TINY], "godwit logits makes no use of")]:
             result = self.ranks(2, *arguments)
             self.assertNotEqual(result.returncode, 0)

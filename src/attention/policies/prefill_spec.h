@@ -9,7 +9,7 @@
 namespace godwit {
 
 inline constexpr std::string_view kPrefillUsage =
-    "window:W, star[:block=N,anchor=N,overlap=N,tail=N] or ring[:chunk=N]";
+    "window:W, star[:block=N,anchor=N,overlap=N,tail=N], ring[:chunk=N] or auto";
 
 // A row of the context sees the first `anchor` tokens of the text, and of its own block of so many
 // positions, and the `overlap` before it, the last `window` up to itself. The last `tail` rows of

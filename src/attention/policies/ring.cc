@@ -17,7 +17,10 @@ class RingPolicy : public AttentionPolicy {
   RingPolicy(int rank, int ranks, int64_t chunk, std::unique_ptr<AttentionPolicy> alone)
       : rank_(rank), layout_{.ranks = ranks, .chunk = chunk}, alone_(std::move(alone)) {}
 
-  std::string name() const override { return alone_->name(); }
+  std::string name() const override {
+    return fmt::format("{}, read by {}", alone_->name(),
+                       PrefillSpec{.ring = layout_.chunk}.ToString());
+  }
   std::string Explain() const override {
     return fmt::format(
         "{} Its context is read by {} ranks together and spread over them, {} tokens of each at a "

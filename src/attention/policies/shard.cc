@@ -139,11 +139,10 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
   const int ranks = options.ranks->size();
   const PrefillSpec spec = options.prefill.empty() ? PrefillSpec() : ParsePrefill(options.prefill);
   if (!spec.star()) {
-    Throw(
-        ErrorKind::kInput,
-        "{} ranks share a context that they read together or by blocks: with prefill ring or star, "
-        "not {}",
-        ranks, options.prefill.empty() ? "as one text" : "by " + spec.ToString());
+    Throw(ErrorKind::kInput,
+          "{} ranks share a context that they read together or by blocks: with prefill ring, star "
+          "or auto, not {}",
+          ranks, options.prefill.empty() ? "as one text" : "by " + spec.ToString());
   }
   if (spec.overlap > 0) {
     Throw(

@@ -129,9 +129,9 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   options.spec = "blocks";
   EXPECT_THAT(refused(geometry, options), HasSubstr("do not consist of blocks of 64 tokens"));
   options.prefill = "window:7";
-  EXPECT_THAT(refused(geometry, options), HasSubstr("with prefill ring or star, not by window:7"));
+  EXPECT_THAT(refused(geometry, options), HasSubstr("ring, star or auto, not by window:7"));
   options.prefill.clear();
-  EXPECT_THAT(refused(geometry, options), HasSubstr("with prefill ring or star, not as one text"));
+  EXPECT_THAT(refused(geometry, options), HasSubstr("ring, star or auto, not as one text"));
 }
 
 }  // namespace

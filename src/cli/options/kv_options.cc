@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attention/make_policy.h"
+#include "attention/policies/choose_prefill.h"
 #include "attention/policies/prefill_spec.h"
 #include "base/error.h"
 #include "base/name_list.h"
@@ -170,19 +171,21 @@ void AddExplainedKvFlags(CommandLine& line, SessionOptions& options,
 }
 
 void AddPrefillFlag(CommandLine& line, SessionOptions& options) {
-  line.Add({.names = "--prefill",
-            .value = "SPEC",
-            .help = "how all of a prompt but its question is read: by window:W each token sees the "
-                    "W before it, by star its block and the anchor, the first tokens of the text; "
-                    "--kv still says what is kept, and what the question and the answer see of it; "
-                    "another result, in less time; by ring the ranks of mpirun read together, and "
-                    "each token sees all before it",
-            .fallback = "as --kv has it",
-            .choices = {"window:W", "star:block=N,anchor=N,overlap=N,tail=N", "ring:chunk=N"}},
-           [&options](const std::string& value) {
-             ParsePrefill(value);
-             options.prefill = value;
-           });
+  line.Add(
+      {.names = "--prefill",
+       .value = "SPEC",
+       .help = "how all of a prompt but its question is read: by window:W each token sees the "
+               "W before it, by star its block and the anchor, the first tokens of the text; "
+               "--kv still says what is kept, and what the question and the answer see of it; "
+               "another result, in less time; by ring the ranks of mpirun read together, and "
+               "each token sees all before it; auto: on ranks by ring if they are sent keys as "
+               "fast as they attend to them, else by star, and on one host as --kv has it",
+       .fallback = "as --kv has it",
+       .choices = {"window:W", "star:block=N,anchor=N,overlap=N,tail=N", "ring:chunk=N", "auto"}},
+      [&options](const std::string& value) {
+        if (value != kAutoPrefill) ParsePrefill(value);
+        options.prefill = value;
+      });
 }
 
 void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens,

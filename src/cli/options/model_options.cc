@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "attention/policies/choose_prefill.h"
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/name_list.h"
@@ -181,6 +182,10 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
            [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});
   // The engine pins its own threads; this one computes with them.
   if (ParseNuma(options.numa) != Numa::kNone && !cpus.empty()) PinThisThread(cpus.front());
+  if (session.prefill == kAutoPrefill && MpiSize() > 1) {
+    WriteNotice(
+        fmt::format("godwit: --prefill auto: {}\n", engine.NewSession(session).kv().policy));
+  }
   return engine;
 }
 

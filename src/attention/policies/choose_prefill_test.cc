@@ -1,0 +1,76 @@
+#include "attention/policies/choose_prefill.h"
+
+#include <gtest/gtest.h>
+
+#include "attention/attention_test_support.h"
+#include "dist/local.h"
+
+namespace godwit {
+namespace {
+
+// Of the shape of an 8B model: 2,112 bytes of a key and value in int8.
+AttentionGeometry Large(std::vector<int64_t> windows = {0, 0}) {
+  return TestGeometry(32, 8, 128, 128, std::move(windows));
+}
+
+// Of hosts with 5 Tops, as docs/papers/ring-attention.md has it.
+RankSpeed WithLink(double gbit) {
+  return {.best_link = 1e9 / 8 * gbit,
+          .worst_link = 1e9 / 8 * gbit,
+          .key_seconds = 4.0 * 32 * 128 / 5e12};
+}
+
+class ChoosePrefillTest : public testing::Test {
+ protected:
+  std::string Choose(std::vector<RankSpeed> speeds, const AttentionGeometry& geometry = Large(),
+                     std::string kv = "dense", DType kv_type = DType::kI8) {
+    return ChoosePrefill(geometry, {.spec = std::move(kv),
+                                    .kv_type = kv_type,
+                                    .prefill = "auto",
+                                    .ranks = world_.Rank(0),
+                                    .rank_speeds = std::move(speeds)});
+  }
+
+ private:
+  LocalWorld world_{3};
+};
+
+TEST_F(ChoosePrefillTest, AChunkThatIsReceivedInLessTimeThanItTakes) {
+  const RankSpeed fast = WithLink(10);
+  EXPECT_EQ(Choose({fast, fast, fast}), "ring:chunk=2048");         // 516 would do
+  EXPECT_EQ(Choose({fast, WithLink(2), fast}), "ring:chunk=4096");  // of 2,580
+  EXPECT_EQ(Choose({fast, WithLink(1), fast}), "ring:chunk=8192");  // of 5,156
+  // bf16 takes twice the bytes.
+  EXPECT_EQ(Choose({WithLink(2), fast, fast}, Large(), "dense", DType::kBF16), "ring:chunk=8192");
+  // All wait for the rank that computes longest, and so may the keys.
+  RankSpeed slow = WithLink(1);
+  slow.key_seconds *= 4;
+  EXPECT_EQ(Choose({fast, slow, fast}), "ring:chunk=2048");
+  EXPECT_EQ(Choose({}), "ring:chunk=2048");
+}
+
+TEST_F(ChoosePrefillTest, AStarWhereNoChunkIsLargeEnough) {
+  const std::vector<RankSpeed> speeds = {WithLink(0.1), WithLink(10), WithLink(10)};
+  EXPECT_EQ(Choose(speeds), "star");
+  // Which is not for every model, nor for every policy.
+  EXPECT_EQ(Choose(speeds, Large({0, 4096})), "ring:chunk=8192");
+  EXPECT_EQ(Choose({WithLink(10), WithLink(10), WithLink(10)}, Large(), "blocks"), "star");
+}
+
+TEST_F(ChoosePrefillTest, WhatIsAskedForAndOneAloneAreAsEver) {
+  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "window:7"}), "window:7");
+  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto"}), "");
+  LocalWorld world(1);
+  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto", .ranks = world.Rank(0)}), "");
+}
+
+TEST_F(ChoosePrefillTest, APolicyNamesWhatItCameTo) {
+  LocalWorld world(2);
+  PolicyOptions options{.context = 1000, .prefill = "auto", .ranks = world.Rank(1)};
+  EXPECT_EQ(MakePolicy(Large(), options)->name(), "dense, read by ring:chunk=2048");
+  options.ranks = nullptr;
+  EXPECT_EQ(MakePolicy(Large(), options)->name(), "dense");
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,109 @@
+#include "attention/rank_speed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+#include "attention/make_policy.h"
+#include "attention/step.h"
+#include "base/machine_memory.h"
+#include "dist/link_rate.h"
+
+namespace godwit {
+namespace {
+
+// Appends so many tokens to a text of one layer, with queries or without, all of them zeros.
+void Read(const Exec& exec, const AttentionGeometry& geometry, TextCache& text, int64_t rows,
+          bool attends) {
+  Workspace::Scope scope(exec.workspace);
+  const auto [heads, kv_heads, head_dim, scale] = geometry.shape;
+  const auto zeros = [&](int64_t cols) {
+    const MatrixView<float> matrix = exec.workspace.Matrix<float>(rows, cols);
+    for (int64_t row = 0; row < rows; ++row) std::ranges::fill(matrix.RowSpan(row), 0.0f);
+    return matrix;
+  };
+  const std::vector<int32_t> tokens(static_cast<size_t>(rows));
+  const Segment segment{.tokens = tokens, .text = &text};
+  AttentionInput input{.q = {}, .k = zeros(kv_heads * head_dim), .v = zeros(kv_heads * head_dim)};
+  MatrixView<float> out;
+  if (attends) {
+    input.q = zeros(heads * head_dim);
+    out = zeros(heads * head_dim);
+  }
+  AttentionStep step(exec, {&segment, 1});
+  step.Attend(0, input, out);
+  step.End();
+}
+
+double KeySeconds(const Exec& exec, AttentionGeometry geometry, DType kv_type) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int64_t kKeys = 1024, kRows = 256, kTimes = 3;
+  geometry.layers = 1;
+  geometry.windows = {0};
+  geometry.learned_positions = 0;  // however long a text they have, a key takes as long
+  const auto text =
+      MakeTextCache(geometry, {.kv_type = kv_type, .context = kKeys + kTimes * kRows});
+  Read(exec, geometry, *text, kKeys, /*attends=*/false);
+  double least = INFINITY;
+  for (int64_t time = 0; time < kTimes; ++time) {
+    const double keys = static_cast<double>(text->length()) + kRows / 2.0;
+    const auto begin = Clock::now();
+    Read(exec, geometry, *text, kRows, /*attends=*/true);
+    const std::chrono::duration<double> took = Clock::now() - begin;
+    least = std::min(least, took.count() / (keys * kRows));
+  }
+  return least;
+}
+
+constexpr double kSlow = 3;  // times as long
+
+}  // namespace
+
+std::vector<RankSpeed> MeasureRanks(Communicator& ranks, const Exec& exec,
+                                    const AttentionGeometry& geometry, DType kv_type) {
+  if (ranks.size() == 1) return {};
+  std::vector<double> links = MeasureLinks(ranks);
+  links.erase(links.begin() + ranks.rank());
+  const auto [worst, best] = std::ranges::minmax(links);
+  ranks.Barrier(nullptr);  // those that share cores have what is left to each when all compute
+  const RankSpeed mine{
+      .best_link = best, .worst_link = worst, .key_seconds = KeySeconds(exec, geometry, kv_type)};
+  std::vector<RankSpeed> all(static_cast<size_t>(ranks.size()));
+  ranks.AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
+                  nullptr);
+  return all;
+}
+
+std::vector<std::string> SlowRanks(const Communicator& ranks, std::span<const RankSpeed> speeds) {
+  std::vector<std::string> slow;
+  for (size_t rank = 0; rank < speeds.size(); ++rank) {
+    // How many times as long it takes as the faster half of the others.
+    const auto slower = [&](const auto& seconds) {
+      std::vector<double> others;
+      for (size_t other = 0; other < speeds.size(); ++other) {
+        if (other != rank) others.push_back(seconds(speeds[other]));
+      }
+      const auto middle = others.begin() + (std::ssize(others) - 1) / 2;
+      std::ranges::nth_element(others, middle);
+      return seconds(speeds[rank]) / *middle;
+    };
+    const auto tell = [&](std::string_view what, double times) {
+      if (times < kSlow) return;
+      slow.push_back(
+          fmt::format("{} {} takes {:.0f} times as long as half of the others or more, and all "
+                      "wait for it",
+                      ranks.NameOf(static_cast<int>(rank)), what, times));
+    };
+    const std::string link = fmt::format("is reached with {}/s at best, which",
+                                         FormatBytes(static_cast<int64_t>(speeds[rank].best_link)));
+    tell(link, slower([](const RankSpeed& one) { return 1 / one.best_link; }));
+    tell("is slow: its attention", slower([](const RankSpeed& one) { return one.key_seconds; }));
+  }
+  return slow;
+}
+
+}  // namespace godwit

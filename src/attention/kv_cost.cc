@@ -32,9 +32,13 @@ std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t toke
 }
 
 int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens) {
-  int64_t pages = 0;
+  const RingLayout* const ring = policy.ring();
+  const int64_t kept = ring != nullptr && ring->kept ? std::min(ring->context, tokens) : 0;
+  int64_t pages = PagesFor(kept), counted = pages;  // tiles of the text, up to there
   for (const auto& [begin, end] : RangesRead(policy, tokens)) {
-    pages += PagesFor(end) - begin / kernels::kTileTokens;
+    const int64_t first = std::max(begin / kernels::kTileTokens, counted);
+    counted = std::max(counted, PagesFor(end));
+    pages += counted - std::min(first, counted);
   }
   const int64_t keys = layout.BytesFor(pages * kernels::kTileTokens);
   return keys + policy.IndexAt(layout, tokens - 1).held_bytes;

@@ -25,7 +25,8 @@ KvCost CostAt(const AttentionPolicy& policy, const AttentionGeometry& geometry,
 // (AttentionPolicy::Reads), in order and none of them empty.
 std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t tokens);
 
-// What it holds of them: keys, values and what is derived from them.
+// What it holds of the text: keys and values of these, and of what it keeps from others
+// (RingLayout::kept), and what is derived from them.
 int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens);
 
 }  // namespace godwit

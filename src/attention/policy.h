@@ -135,9 +135,9 @@ class AttentionPolicy {
   virtual ops::KvRange Reads(int64_t length) const { return {length, INT64_MAX}; }
   // From this position on a row sees only what lies here: what it gets is that of all hosts merged.
   virtual int64_t merged_from() const { return INT64_MAX; }
-  // Where the tokens of the context lie that this host reads together with others, a chunk at once,
-  // seeing what they hold, too; null: it reads alone. Select then gives ranges of positions, of
-  // all.
+  // Where the tokens lie, at the text's beginning, that this host reads together with others, a
+  // chunk at once, seeing what they hold, too; null: it reads alone. Select then gives ranges of
+  // positions, of all.
   virtual const RingLayout* ring() const { return nullptr; }
 
   // For every run of a step, before layer 0, and for a run that may follow; throws Error and

@@ -160,4 +160,37 @@ void AttendInRing(const Exec& exec, Communicator& ranks, const RingLayout& layou
   }
 }
 
+void GatherRound(const Exec& exec, Communicator& ranks, const RingLayout& layout,
+                 const KvCache& cache, int64_t layer) {
+  const int64_t round = layout.RoundOf(cache.length());
+  const int64_t pages = layout.SharedBy(round) / kTileTokens;
+  const int64_t page_bytes = cache.layout().kv_heads * cache.layout().head_bytes();
+  const int64_t frame_pages = std::clamp<int64_t>(kMostFrame / page_bytes, 1, pages);
+  Workspace::Scope scope(exec.workspace);
+  const auto take = [&](int64_t frames) {
+    return exec.workspace.Matrix<std::byte>(1, frames * frame_pages * page_bytes).RowSpan(0);
+  };
+  const auto mine = take(1), all = take(layout.ranks);
+  for (int64_t begin = 0; begin < pages; begin += frame_pages) {
+    const int64_t count = std::min(frame_pages, pages - begin);
+    const auto bytes = static_cast<size_t>(count * page_bytes);
+    // work(page of the cache, where it lies in a rank's frame)
+    const auto for_pages_of = [&](int64_t rank, const auto& work) {
+      const int64_t tile = layout.Chunk(round, rank).begin / kTileTokens + begin;
+      for (int64_t i = 0; i < count; ++i) work(cache.Page(layer, tile + i), i * page_bytes);
+    };
+    for_pages_of(ranks.rank(), [&](std::span<std::byte> page, int64_t at) {
+      std::ranges::copy(page, mine.begin() + at);
+    });
+    ranks.AllGather(mine.first(bytes), all.first(bytes * static_cast<size_t>(layout.ranks)),
+                    exec.cancel);
+    for (int64_t rank = 0; rank < layout.ranks; ++rank) {
+      if (rank == ranks.rank()) continue;
+      for_pages_of(rank, [&](std::span<std::byte> page, int64_t at) {
+        std::copy_n(all.begin() + rank * count * page_bytes + at, page_bytes, page.begin());
+      });
+    }
+  }
+}
+
 }  // namespace godwit

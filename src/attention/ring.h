@@ -30,4 +30,10 @@ void AttendInRing(const Exec& exec, Communicator& ranks, const RingLayout& layou
                   int64_t layer, const ops::AttentionRows& rows, std::span<const float> sink_logits,
                   MatrixView<float> out);
 
+// Of a layout that is kept: what every rank has written in the layer for its chunk of the round
+// that begins or goes on where `cache` ends is sent to all, and lies in their caches as in one
+// host's. Every rank calls this with room for all of it (TextCache::ReserveNext). Throws likewise.
+void GatherRound(const Exec& exec, Communicator& ranks, const RingLayout& layout,
+                 const KvCache& cache, int64_t layer);
+
 }  // namespace godwit

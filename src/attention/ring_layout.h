@@ -3,7 +3,8 @@
 // The context is cut into rounds of ranks x chunk tokens, and a round into a chunk for every rank,
 // in order: one step of the model reads it, on all ranks at once. A chunk consists of whole tiles.
 // The last round has smaller chunks, and the few tokens that fill no tile for each rank join the
-// last rank's last chunk. So every rank has rows in every round.
+// last rank's last chunk. So every rank has rows in every round. Each keeps its own chunks, or
+// those of all, where it is to read on by itself.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +20,7 @@ struct RingLayout {
   int64_t ranks = 1;
   int64_t chunk = 0;    // of a rank, a multiple of kTileTokens
   int64_t context = 0;  // tokens, at least a tile for every rank
+  bool kept = false;    // by each rank all of it, and then it is whole tiles for every rank
 
   int64_t rounds() const { return full_rounds() + (last_chunk() > 0 ? 1 : 0); }
   int64_t RoundOf(int64_t position) const {
@@ -32,6 +34,15 @@ struct RingLayout {
     const int64_t begin = Begin(round) + rank * SharedBy(round);
     const bool last = round == rounds() - 1 && rank == ranks - 1;
     return {begin, last ? context : begin + SharedBy(round)};
+  }
+  ops::KvRange Round(int64_t round) const { return {Begin(round), Chunk(round, ranks - 1).end}; }
+  // What a rank reads next of a text of `length` tokens; nothing: {context, context}.
+  ops::KvRange Next(int64_t length, int64_t rank) const {
+    if (length >= context) return {context, context};
+    const int64_t round = RoundOf(length);
+    const ops::KvRange chunk = Chunk(round, rank);
+    if (length < chunk.end) return {std::max(length, chunk.begin), chunk.end};
+    return round + 1 == rounds() ? ops::KvRange{context, context} : Chunk(round + 1, rank);
   }
   // Rounds that together consist of whole stretches: attention over so many after so many adds up
   // in the order of attention over all.

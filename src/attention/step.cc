@@ -121,6 +121,7 @@ void AttentionStep::GiveBackRoom() noexcept {
 void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
   TextCache& text = *segment.text;
   const int64_t length = text.length();
+  assert(!text.TakesAllNext() || std::ssize(segment.tokens) == text.MostNext());
   const size_t first_run = run_count_;
   text.branches_.clear();
   int64_t longest = 0;
@@ -160,7 +161,7 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
       cache.Reserve(run.rows.position + run.rows.rows - length);
     }
   }
-  text.cache_.Reserve(runs.front().rows.rows);
+  text.ReserveNext(runs.front().rows.rows);
   text.positions_.Fill(text.rotary_, longest, length);
   for (size_t i = 0; i < runs.size(); ++i) {
     Run& run = runs[i];
@@ -298,6 +299,10 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   assert(input.k.rows == rows_ && input.v.rows == rows_);
   for (const Run& run : runs_.first(run_count_)) run.cache->pool().BeginTurn();
   WriteKeys(layer, input);
+  for (const Run& run : runs_.first(run_count_)) {
+    if (!run.text->KeepsAllNext()) continue;
+    GatherRound(exec_, *run.text->ranks_, *run.text->policy().ring(), *run.cache, layer);
+  }
   if (input.q.rows == 0) return;
   Workspace::Scope scope(exec_.workspace);
   const auto runs = runs_.first(run_count_);
@@ -309,7 +314,7 @@ void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixVie
   auto texts = exec_.workspace.Matrix<ops::AttentionRows>(1, count).RowSpan(0);
   auto next = texts.begin();
   for (Run& run : runs) {
-    if (run.text->TakesAllNext()) {
+    if (run.text->TakesAllNext() && !run.text->KeepsAllNext()) {
       Workspace::Scope of_run(exec_.workspace);
       AttendInRing(exec_, *run.text->ranks_, *run.text->policy().ring(), geometry_.shape,
                    geometry_.alibi, *run.cache, layer, SourcesOf(run, run.rows, layer, input),

@@ -57,9 +57,17 @@ bool TextCache::HoldsWhatIsSeen(const AttentionPolicy& policy, int64_t length) c
   return forgotten.begin <= dropped.begin && dropped.end <= forgotten.end;
 }
 
+void TextCache::ReserveNext(int64_t tokens) {
+  if (!KeepsAllNext()) return cache_.Reserve(tokens);
+  const RingLayout& ring = *policy_->ring();
+  const auto [begin, end] = ring.Round(ring.RoundOf(length()));
+  cache_.Reserve(end - length());
+  cache_.ReserveSkipped(begin);
+}
+
 void TextCache::Reserve(int64_t tokens) {
-  cache_.Reserve(tokens);
   try {
+    ReserveNext(tokens);
     policy_->Plan(
         {.position = length(), .rows = tokens, .phase = Phase::kPrompt, .cache = &cache_});
   } catch (...) {
@@ -102,6 +110,10 @@ void TextCache::Truncate(int64_t length) {
 }
 
 void TextCache::Append(int64_t tokens) {
+  if (tokens > 0 && KeepsAllNext()) {
+    const RingLayout& ring = *policy_->ring();
+    tokens = ring.Round(ring.RoundOf(length())).end - length();
+  }
   cache_.Append(tokens);
   cache_.Drop(policy_->Forgotten(std::max<int64_t>(0, length() - kTokensToGoBack)));
   SkipOthers();

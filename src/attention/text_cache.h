@@ -79,6 +79,8 @@ class TextCache {
   bool TakesAllNext() const {
     return policy_->ring() != nullptr && length() < policy_->ring()->context;
   }
+  // Whether it keeps what they read in that step, too.
+  bool KeepsAllNext() const { return TakesAllNext() && policy_->ring()->kept; }
 
   // As AttentionPolicy has it; 0 in the beginning, and no answer.
   void AskFrom(int64_t position, int64_t answer = INT64_MAX);
@@ -117,6 +119,8 @@ class TextCache {
     std::optional<KvCache> cache;
   };
 
+  // For what a step of `tokens` brings, and others in the same one if it keeps that.
+  void ReserveNext(int64_t tokens);
   void Append(int64_t tokens);
   // What other ranks read.
   void SkipOthers();

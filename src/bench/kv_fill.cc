@@ -71,16 +71,17 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
 
 void KvSample::Extend(TextCache& text, const Exec& exec, int64_t length, int64_t chunk_tokens,
                       uint32_t draw) const {
-  const std::vector<int32_t> tokens(static_cast<size_t>(std::min(length, chunk_tokens)));
   while (text.length() < length) {
     const int64_t first = text.length();
-    const int64_t rows = std::min({length - first, text.MostNext(), chunk_tokens});
+    const int64_t next = text.MostNext();
+    const int64_t rows =
+        text.TakesAllNext() ? next : std::min({length - first, next, chunk_tokens});
     Workspace::Scope scope(exec.workspace);
     const auto k = exec.workspace.Matrix<float>(rows, cols_);
     const auto v = exec.workspace.Matrix<float>(rows, cols_);
     // How many they are is all that a step knows of them.
-    const Segment segment{.tokens = std::span(tokens).first(static_cast<size_t>(rows)),
-                          .text = &text};
+    const std::vector<int32_t> tokens(static_cast<size_t>(rows));
+    const Segment segment{.tokens = tokens, .text = &text};
     AttentionStep step(exec, {&segment, 1});
     for (size_t layer = 0; layer < k_.size(); ++layer) {
       exec.ParallelRows(rows, 2 * cols_, [&](int64_t row) {

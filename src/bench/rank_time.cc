@@ -111,24 +111,43 @@ std::unique_ptr<AttentionPolicy> PolicyOf(const DecoderSpec& spec, const std::st
 }
 
 struct HostWork {
-  int64_t tokens = 0;
-  int64_t own_tokens = 0;  // of those, the ones that it shows to an answer
-  int64_t seen_keys = 0;
+  int64_t own_tokens = 0;  // of those it reads, the ones that it shows to an answer
+  double alone_seconds = 0;
+  double together_seconds = 0;  // in rounds that all keep, of which each ends with the last host
 };
 
-// anchor: tokens at the text's beginning that another rank shows.
-HostWork WorkOf(const AttentionPolicy& policy, const SeenKeys& seen, int64_t context,
-                int64_t anchor) {
-  HostWork work;
+// kept: tokens at the text's beginning that all read together and keep. first: the host that shows
+// them to an answer, and the rest of the anchor.
+HostWork WorkOf(const DecoderSpec& spec, const AttentionPolicy& policy, const SeenKeys& seen,
+                int64_t context, int64_t kept, bool first, const HostTimes& times) {
+  HostWork work{.own_tokens = first ? kept : 0};
   for (const ops::KvRange& rows : RangesRead(policy, context)) {
-    work.tokens += rows.end - rows.begin;
-    work.own_tokens += std::max<int64_t>(0, rows.end - std::max(rows.begin, anchor));
-    work.seen_keys += seen.By(rows);
+    const double seconds = static_cast<double>(MultiplyAdds(spec, rows.end - rows.begin, 0, 0)) *
+                               times.per_matrix_multiply_add +
+                           AttentionOf(spec, seen.By(rows)) * times.per_attention_multiply_add;
+    if (rows.begin < kept) {
+      work.together_seconds += seconds;
+      continue;
+    }
+    work.alone_seconds += seconds;
+    work.own_tokens +=
+        std::max<int64_t>(0, rows.end - std::max(rows.begin, first ? 0 : seen.anchor()));
   }
   return work;
 }
 
-// Adds what the hosts wait for, in all layers and rounds, and send.
+// Adds what the hosts wait for, in all layers and rounds, and send, where they keep what all read.
+void AddAnchor(const DecoderSpec& spec, const RingLayout& ring, int64_t context, double layer_bytes,
+               const Network& network, ContextTime& time) {
+  const double received =  // by each, in a layer
+      static_cast<double>(ring.context - ring.context / ring.ranks) * layer_bytes;
+  time.wait_seconds +=
+      static_cast<double>(spec.layers) *
+      (static_cast<double>(ring.rounds()) * network.seconds + received / network.bytes_per_second);
+  time.read_bytes += received * static_cast<double>(ring.ranks) / static_cast<double>(context);
+}
+
+// Likewise, where each keeps its own.
 void AddRing(const DecoderSpec& spec, const SeenKeys& seen, const RingLayout& ring,
              double layer_bytes, const HostTimes& times, const Network& network,
              ContextTime& time) {
@@ -196,23 +215,25 @@ std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layou
                              static_cast<double>(kernels::kTileTokens);
   ContextTime time{};
   double kv_bytes = 0;  // that the host with the most reads for a token of the answer
+  double together_seconds = 0;
   for (int host = 0; host < hosts; ++host) {
     const auto policy = PolicyOf(spec, prefill, context, host, hosts);
     if (policy == nullptr) return std::nullopt;
-    const HostWork work = WorkOf(*policy, seen, context, host == 0 ? 0 : seen.anchor());
-    const double seconds =
-        static_cast<double>(MultiplyAdds(spec, work.tokens, 0, 0)) * times.per_matrix_multiply_add +
-        AttentionOf(spec, work.seen_keys) * times.per_attention_multiply_add;
-    time.read_seconds = std::max(time.read_seconds, seconds);
+    const RingLayout* const ring = policy->ring();
+    const int64_t kept = ring != nullptr && ring->kept ? ring->context : 0;
+    const HostWork work = WorkOf(spec, *policy, seen, context, kept, host == 0, times);
+    time.read_seconds = std::max(time.read_seconds, work.alone_seconds);
+    together_seconds = std::max(together_seconds, work.together_seconds);
     double held = 0;
     for (int64_t layer = 0; layer < spec.layers; ++layer) {
       held += static_cast<double>(std::min(policy->SeenKeys(layer, context), work.own_tokens));
     }
     kv_bytes = std::max(kv_bytes, held * layer_bytes);
-    if (host == 0 && policy->ring() != nullptr) {
-      AddRing(spec, seen, *policy->ring(), layer_bytes, times, network, time);
-    }
+    if (host > 0 || ring == nullptr) continue;
+    if (!ring->kept) AddRing(spec, seen, *ring, layer_bytes, times, network, time);
+    if (kept > 0) AddAnchor(spec, *ring, context, layer_bytes, network, time);
   }
+  time.read_seconds += together_seconds;
   time.read_seconds += time.wait_seconds;
   const auto others = static_cast<double>(hosts - 1);
   const auto state_bytes =

@@ -118,7 +118,8 @@ TEST(RankTime, CountsWhatRanksDoAndSend) {
       .per_matrix_multiply_add = 1, .per_attention_multiply_add = 1, .per_token = 0};
   const Network network = {.bytes_per_second = std::numeric_limits<double>::infinity(),
                            .seconds = 0};
-  for (const char* prefill : {"ring:chunk=64", "star:block=100", "star:block=128,anchor=20"}) {
+  for (const char* prefill :
+       {"ring:chunk=64", "star:block=100", "star:block=128,anchor=20", "star:block=200"}) {
     for (const int ranks : {2, 3}) {
       SCOPED_TRACE(prefill);
       constexpr int64_t kContext = 700, kAnswer = 5;
@@ -134,7 +135,10 @@ TEST(RankTime, CountsWhatRanksDoAndSend) {
         EXPECT_TRUE(result.tests[0].logits_agree && result.tests[1].logits_agree);
         most = std::max(most, result.tests[0].work_per_token * (kContext + 1));
       }
-      EXPECT_NEAR(time->read_seconds / most, 1, 0.01);
+      // Who has most of an anchor that all read together may not be who has most of the blocks.
+      const bool both = ranks == 3 && prefill == std::string("star:block=200");
+      EXPECT_GT(time->read_seconds / most, 0.99);
+      EXPECT_LT(time->read_seconds / most, both ? 1.1 : 1.01);
       const std::vector<TestResult>& tests = results[0].tests;
       EXPECT_EQ(std::ssize(tests[0].ranks), ranks);
       EXPECT_DOUBLE_EQ(SentBytes(tests[1]), kAnswer * layers * time->answer_bytes);

@@ -77,16 +77,21 @@ TEST(Ranks, AnswerAsOneDoes) {
   const Tokens prompt = Prompt(1, 333);
   GenerateOptions options = Greedy(20, 30);
   options.top_logprobs = 0;
-  const GenerateResult alone =
-      Engine(kTiny, {.threads = 1}).NewSession(kStar).Generate(prompt, options);
-  for (const int ranks : {1, 2, 4}) {
-    const auto outcomes = Generate(ranks, prompt, options);
-    for (const Outcome& one : outcomes) {
-      ASSERT_EQ(one.error, "");
-      EXPECT_EQ(one.result.tokens, alone.tokens);
-      for (size_t i = 0; i < alone.logprobs.size(); ++i) {
-        EXPECT_NEAR(one.result.logprobs[i].logprob, alone.logprobs[i].logprob, 1e-4);
-        EXPECT_EQ(one.result.logprobs[i].logprob, outcomes[0].result.logprobs[i].logprob);
+  // Two of the larger blocks, the first of which two ranks read together.
+  for (const char* prefill : {"star:block=40", "star:block=160"}) {
+    const SessionOptions star = {.prefill = prefill, .kv_type = "f32"};
+    const GenerateResult alone =
+        Engine(kTiny, {.threads = 1}).NewSession(star).Generate(prompt, options);
+    for (const int ranks : {1, 2, 4}) {
+      if (ranks == 4 && star.prefill != kStar.prefill) continue;
+      const auto outcomes = Generate(ranks, prompt, options, star);
+      for (const Outcome& one : outcomes) {
+        ASSERT_EQ(one.error, "");
+        EXPECT_EQ(one.result.tokens, alone.tokens);
+        for (size_t i = 0; i < alone.logprobs.size(); ++i) {
+          EXPECT_NEAR(one.result.logprobs[i].logprob, alone.logprobs[i].logprob, 1e-4);
+          EXPECT_EQ(one.result.logprobs[i].logprob, outcomes[0].result.logprobs[i].logprob);
+        }
       }
     }
   }

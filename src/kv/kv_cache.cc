@@ -233,6 +233,25 @@ void KvCache::Skip(int64_t position) {
   CountSkipped();
 }
 
+void KvCache::ReserveSkipped(int64_t begin) {
+  assert(begin % kTileTokens == 0 && length_ % kTileTokens == 0 && dropped_.end == 0);
+  const auto first = static_cast<size_t>(begin / kTileTokens * layout().layers);
+  const auto last = static_cast<size_t>(length_ / kTileTokens * layout().layers);
+  if (first == last || ids_[first] != KvPool::kNoPage) return;
+  std::vector<KvPool::PageId> ids(last - first);
+  std::vector<std::byte*> data(ids.size());
+  pool_->Take(ids, data);
+  std::ranges::copy(ids, ids_.begin() + static_cast<std::ptrdiff_t>(first));
+  std::ranges::copy(data, data_.begin() + static_cast<std::ptrdiff_t>(first));
+  CountSkipped();
+}
+
+std::span<std::byte> KvCache::Page(int64_t layer, int64_t tile) const {
+  const KvLayout& kv = layout();
+  return {data_[static_cast<size_t>(Slot(tile) * kv.layers + layer)],
+          static_cast<size_t>(kv.kv_heads * kv.head_bytes())};
+}
+
 void KvCache::CountSkipped() {
   skipped_tiles_ = std::ranges::count(ids_, KvPool::kNoPage) / layout().layers;
 }

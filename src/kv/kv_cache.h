@@ -53,6 +53,12 @@ class KvCache {
   // was.
   void Reserve(int64_t tokens);
 
+  // For the positions from `begin` to the end that were skipped, and are to come from elsewhere
+  // (Page), whole tiles. Likewise.
+  void ReserveSkipped(int64_t begin);
+  // All KV heads of a tile, in reserved room.
+  std::span<std::byte> Page(int64_t layer, int64_t tile) const;
+
   // One row of one KV head at a position in reserved room: k (rotated) and v [head_dim]. Several
   // threads may write different rows, best of different tiles. Throws Error(kUnsupported) for a
   // number beyond the range of f16, where that is the type; what is not finite already stays so.

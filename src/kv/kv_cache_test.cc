@@ -542,5 +542,32 @@ TEST(KvCacheTest, SkippedPositionsTakeNoPages) {
   EXPECT_EQ(pool->budget().used(), 0);
 }
 
+TEST(KvCacheTest, WhatWasSkippedMayComeFromElsewhere) {
+  const KvLayout layout = Layout(2, 2, 8, DType::kI8);
+  const auto pool =
+      std::make_shared<KvPool>(layout, std::make_shared<KvBudget>(layout.BytesFor(64 * 16)));
+  KvCache whole(pool), cache(pool);
+  Read(whole, 1, 64 * 4);
+  Read(cache, 1, 64);
+  cache.Skip(64 * 3);
+  cache.ReserveSkipped(64);
+  cache.ReserveSkipped(64);  // once is enough
+  Read(cache, 1, 64);
+  EXPECT_EQ(cache.bytes(), whole.bytes());
+  for (const int64_t layer : {0, 1}) {
+    for (const int64_t tile : {1, 2}) {
+      std::ranges::copy(whole.Page(layer, tile), cache.Page(layer, tile).begin());
+    }
+    for (const int64_t tile : {0, 1, 2, 3}) {
+      EXPECT_TRUE(std::ranges::equal(cache.Page(layer, tile), whole.Page(layer, tile)));
+      EXPECT_EQ(cache.View(layer).Keys(0, tile), cache.Page(layer, tile).data());
+    }
+  }
+  cache.Skip(64 * 20);
+  EXPECT_EQ(ErrorOf([&] { cache.ReserveSkipped(64 * 4); }).kind(), ErrorKind::kMemory);
+  EXPECT_EQ(cache.bytes(), whole.bytes());
+  EXPECT_FALSE(cache.View(0).Holds(4));
+}
+
 }  // namespace
 }  // namespace godwit

@@ -56,12 +56,9 @@ class RingPolicy : public AttentionPolicy {
   }
 
   ops::KvRange Reads(int64_t length) const override {
-    if (length >= layout_.context) return {length, INT64_MAX};
-    const int64_t round = layout_.RoundOf(length);
-    const ops::KvRange chunk = layout_.Chunk(round, rank_);
-    if (length < chunk.end) return {std::max(length, chunk.begin), chunk.end};
-    if (round + 1 == layout_.rounds()) return {layout_.context, INT64_MAX};
-    return layout_.Chunk(round + 1, rank_);
+    const ops::KvRange chunk = layout_.Next(length, rank_);
+    if (chunk.begin < chunk.end) return chunk;
+    return {std::max(length, layout_.context), INT64_MAX};
   }
   int64_t merged_from() const override { return layout_.context; }
   const RingLayout* ring() const override { return &layout_; }

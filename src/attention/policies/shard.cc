@@ -6,16 +6,35 @@
 
 #include "attention/policies/blocks_spec.h"
 #include "attention/policies/prefill_spec.h"
+#include "attention/ring_layout.h"
 #include "base/error.h"
 
 namespace godwit {
 namespace {
 
+using kernels::kTileTokens;
+
+// The anchor, which all ranks read together, as far as it has whole tiles for each: in as many
+// rounds that the one with a round's last chunk, which sees the most, has little more to do.
+RingLayout AnchorOf(const PrefillSpec& spec, int64_t ranks) {
+  constexpr int64_t kRounds = 8, kMostChunk = 2048;
+  const int64_t tiles = spec.anchor / (ranks * kTileTokens);  // of each
+  return {.ranks = ranks,
+          .chunk = std::clamp(tiles / kRounds * kTileTokens, kTileTokens, kMostChunk),
+          .context = ranks > 1 ? tiles * ranks * kTileTokens : 0,
+          .kept = true};
+}
+
 class ShardPolicy : public AttentionPolicy {
  public:
   ShardPolicy(int rank, int ranks, const PrefillSpec& spec, int64_t unit,
               std::unique_ptr<AttentionPolicy> alone)
-      : rank_(rank), ranks_(ranks), spec_(spec), unit_(unit), alone_(std::move(alone)) {}
+      : rank_(rank),
+        ranks_(ranks),
+        spec_(spec),
+        unit_(unit),
+        alone_(std::move(alone)),
+        anchor_(AnchorOf(spec, ranks)) {}
 
   std::string name() const override { return alone_->name(); }
   std::string Explain() const override {
@@ -57,11 +76,15 @@ class ShardPolicy : public AttentionPolicy {
 
   // The anchor, the blocks, the question.
   ops::KvRange Reads(int64_t length) const override {
+    const ops::KvRange chunk = anchor_.Next(length, rank_);
+    if (chunk.begin < chunk.end) return chunk;
     const std::array<ops::KvRange, 3> parts = {
         {{0, rank_ == 0 ? 0 : spec_.anchor}, mine_, {ask_from_, INT64_MAX}}};
-    const auto next = std::ranges::upper_bound(parts, length, {}, &ops::KvRange::end);
-    return {std::max(length, next->begin), next->end};
+    const int64_t from = std::max(length, anchor_.context);
+    const auto next = std::ranges::upper_bound(parts, from, {}, &ops::KvRange::end);
+    return {std::max(from, next->begin), next->end};
   }
+  const RingLayout* ring() const override { return &anchor_; }
   int64_t merged_from() const override { return ask_from_; }
 
   void Plan(const RowRun& run) override { alone_->Plan(run); }
@@ -106,6 +129,7 @@ class ShardPolicy : public AttentionPolicy {
   PrefillSpec spec_;
   int64_t unit_;  // tokens of a block that question and answer choose, 1 if they do not
   std::unique_ptr<AttentionPolicy> alone_;
+  RingLayout anchor_;
   int64_t ask_from_ = 0;
   ops::KvRange mine_{0, 0};  // of the context
 };

@@ -17,8 +17,10 @@ namespace {
 constexpr int64_t kStarBlock = 128, kBlock = 64;
 constexpr int64_t kInitial = 64, kLocal = 70;
 
-PolicyOptions Blocks(const std::string& settings, DType kv_type = DType::kF32) {
-  PolicyOptions options = StarOf(kStarBlock, 50, kv_type);
+// An anchor of a block is read together by two ranks.
+PolicyOptions Blocks(const std::string& settings, DType kv_type = DType::kF32,
+                     int64_t anchor = 50) {
+  PolicyOptions options = StarOf(kStarBlock, anchor, kv_type);
   options.spec =
       fmt::format("blocks:initial={},local_windows_len={},{}", kInitial, kLocal, settings);
   return options;
@@ -49,7 +51,8 @@ TEST(ShardBlocksTest, ABudgetForTheWholeContextIsDense) {
 TEST(ShardBlocksTest, TogetherTheyShowAsManyKeysAsOne) {
   const TestText text(Model(), kTokens, 4);
   for (const int count : {1, 2, 3, 5, 7}) {
-    const PolicyOptions options = Blocks(fmt::format("second_block_count={}", count));
+    const PolicyOptions options = Blocks(fmt::format("second_block_count={}", count), DType::kF32,
+                                         count % 2 == 0 ? kStarBlock : 50);
     const Read alone = ReadAll(Model(), text, options, 1, 1);
     for (const int ranks : {2, 3, 6}) {
       int64_t met_keys = 0;

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "attention/kv_cost.h"
 #include "attention/policies/shard_test_support.h"
 #include "base/error.h"
 
@@ -84,6 +85,51 @@ TEST(ShardPolicyTest, BlocksAreSpread) {
       const auto mine = reads[rank].out.begin() + static_cast<int64_t>(i) * cols;
       EXPECT_TRUE(std::equal(mine, mine + cols, alone.out.begin() + positions[i] * cols))
           << "token " << positions[i];
+    }
+  }
+}
+
+// As much of it as has whole tiles for each; all keep it.
+TEST(ShardPolicyTest, TheAnchorIsReadTogether) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0, 0});
+  const TestText text(geometry, kTokens, 9);
+  const KvLayout layout = LayoutOf(geometry, DType::kI8);
+  const int64_t cols = 2 * geometry.shape.heads * geometry.shape.head_dim;
+  struct Case {
+    int ranks;
+    int64_t anchor;
+    int64_t together;
+  };
+  for (const auto& [ranks, anchor, together] :
+       {Case{2, 330, 256}, Case{2, 200, 128}, Case{3, 200, 192}, Case{2, 127, 0}}) {
+    const PolicyOptions options = StarOf(ranks == 2 ? 330 : 220, anchor, DType::kI8);
+    const Read alone = ReadAll(geometry, text, options, 64, 1);
+    const auto answer = From(alone, kAskFrom);
+    for (const int threads : {1, 3}) {
+      const auto reads = ReadWithRanks(ranks, geometry, text, options, 50, threads);
+      std::vector<int> readers(kAskFrom);
+      for (size_t rank = 0; rank < reads.size(); ++rank) {
+        const Read& read = reads[rank];
+        for (size_t i = 0; read.positions[i] < kAskFrom; ++i) {
+          const int64_t p = read.positions[i];
+          ++readers[static_cast<size_t>(p)];
+          const auto mine = read.out.begin() + static_cast<int64_t>(i) * cols;
+          ASSERT_TRUE(std::equal(mine, mine + cols, alone.out.begin() + p * cols)) << p;
+        }
+        EXPECT_EQ(From(read, kAskFrom), From(reads[0], kAskFrom));
+        LocalWorld world(ranks);
+        PolicyOptions planned = options;
+        planned.ranks = world.Rank(static_cast<int>(rank));
+        const auto policy = MakePolicy(geometry, planned);
+        policy->AskFrom(kAskFrom, kAskFrom);
+        EXPECT_EQ(read.bytes, HeldBytes(*policy, layout, kTokens)) << rank;
+      }
+      for (int64_t p = 0; p < anchor; ++p) {
+        ASSERT_EQ(readers[static_cast<size_t>(p)], p < together ? 1 : ranks) << p;
+      }
+      const auto asked = From(reads[0], kAskFrom);
+      ASSERT_EQ(asked.size(), answer.size());
+      for (size_t i = 0; i < answer.size(); ++i) ASSERT_NEAR(asked[i], answer[i], 2e-6);
     }
   }
 }

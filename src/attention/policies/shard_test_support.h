@@ -40,9 +40,10 @@ inline Read ReadAll(const AttentionGeometry& geometry, const TestText& text,
   Read read;
   while (cache->length() < kTokens) {
     const int64_t begin = cache->length();
-    const auto rows =
-        RowRange(begin, std::min({begin + chunk, begin + cache->MostNext(), kTokens}));
-    const auto out = runner.Read(*cache, text, rows, chunk);
+    const int64_t next = cache->MostNext();
+    const int64_t count = cache->TakesAllNext() ? next : std::min(chunk, next);
+    const auto rows = RowRange(begin, std::min(begin + count, kTokens));
+    const auto out = runner.Read(*cache, text, rows, count);
     read.positions.insert(read.positions.end(), rows.begin(), rows.end());
     read.out.insert(read.out.end(), out.begin(), out.end());
   }

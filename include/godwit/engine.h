@@ -72,6 +72,9 @@ struct SessionOptions {
   // (GenerateOptions::query_tokens): "window:W", each token sees the last W before it; empty: as
   // `kv` has it. What `kv` keeps is kept all the same, and seen by the question and the answer. A
   // long context is read in time proportional to its length. It changes the result, which says so.
+  // "star[:block=N,anchor=N,overlap=N,tail=N]": each sees its block of N tokens, the text's first
+  // ones, and of the block before the last ones; the tail's see all. Of several ranks each reads
+  // as many blocks, or, with ",by-speed", as it was fast when the engine was made.
   // "ring[:chunk=N]": several ranks read it together, N tokens of each in a step whatever
   // step_tokens are, and each token sees all before it; one alone reads as ever. "auto": ranks by
   // ring if keys reach them as fast as they attend to them, as was measured when the engine was

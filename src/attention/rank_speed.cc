@@ -64,14 +64,17 @@ constexpr double kSlow = 3;  // times as long
 }  // namespace
 
 std::vector<RankSpeed> MeasureRanks(Communicator& ranks, const Exec& exec,
-                                    const AttentionGeometry& geometry, DType kv_type) {
+                                    const AttentionGeometry& geometry, DType kv_type,
+                                    int64_t kv_bytes) {
   if (ranks.size() == 1) return {};
   std::vector<double> links = MeasureLinks(ranks);
   links.erase(links.begin() + ranks.rank());
   const auto [worst, best] = std::ranges::minmax(links);
   ranks.Barrier(nullptr);  // those that share cores have what is left to each when all compute
-  const RankSpeed mine{
-      .best_link = best, .worst_link = worst, .key_seconds = KeySeconds(exec, geometry, kv_type)};
+  const RankSpeed mine{.best_link = best,
+                       .worst_link = worst,
+                       .key_seconds = KeySeconds(exec, geometry, kv_type),
+                       .kv_bytes = kv_bytes};
   std::vector<RankSpeed> all(static_cast<size_t>(ranks.size()));
   ranks.AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
                   nullptr);

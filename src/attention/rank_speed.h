@@ -1,6 +1,7 @@
 // How fast the ranks are that share a text, measured before they begin.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,12 +19,14 @@ struct RankSpeed {
   double worst_link;
   // That a layer takes for a row and a key which it sees, where many rows see it.
   double key_seconds;
+  int64_t kv_bytes = 0;  // that it has for KV caches
 };
 
 // [ranks], the same on all, which call this together. None for one alone. In some milliseconds for
-// each rank, by keys of that type.
+// each rank, by keys of that type. kv_bytes: of this rank.
 std::vector<RankSpeed> MeasureRanks(Communicator& ranks, const Exec& exec,
-                                    const AttentionGeometry& geometry, DType kv_type);
+                                    const AttentionGeometry& geometry, DType kv_type,
+                                    int64_t kv_bytes);
 
 // A sentence for each rank, by its name, that all others wait for: it takes three times as long as
 // half of them.

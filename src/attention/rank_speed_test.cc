@@ -25,7 +25,7 @@ std::vector<std::vector<RankSpeed>> Measure(LocalWorld& world, int ranks,
       const Exec exec{
           .pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
       speeds[static_cast<size_t>(rank)] =
-          MeasureRanks(*world.Rank(rank), exec, geometry, DType::kI8);
+          MeasureRanks(*world.Rank(rank), exec, geometry, DType::kI8, 100 + rank);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -47,6 +47,7 @@ TEST(RankSpeedTest, AllKnowTheSameOfAll) {
         EXPECT_LT(one[rank].best_link, (4 << 20) / 0.01);
         EXPECT_GT(one[rank].key_seconds, 0);
         EXPECT_EQ(one[rank].key_seconds, speeds[0][rank].key_seconds);
+        EXPECT_EQ(one[rank].kv_bytes, 100 + static_cast<int64_t>(rank));
       }
     }
   }

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "attention/policies/choose_prefill.h"
 #include "attention/rank_speed.h"
 #include "base/cores.h"
 #include "base/error.h"
@@ -313,14 +312,15 @@ bench::SuiteOptions Plan(const Options& options, const Subject& subject,
           .warm_up = !options.no_warm_up};
 }
 
-// What --prefill auto is for ranks that compute with the threads of the first test.
-std::vector<RankSpeed> SpeedsFor(const bench::SuiteOptions& suite, const Subject& subject) {
-  if (suite.policy.ranks == nullptr || suite.policy.prefill != kAutoPrefill) return {};
+// Of ranks that compute with the threads of the first test.
+std::vector<RankSpeed> SpeedsOf(const bench::SuiteOptions& suite, const Subject& subject) {
+  if (suite.policy.ranks == nullptr) return {};
   ThreadPool pool(suite.cases.front().threads);
   Workspace workspace;
-  return MeasureRanks(*suite.policy.ranks,
-                      {.pool = pool, .kernels = *suite.isa->table, .workspace = workspace},
-                      Geometry(subject.spec), suite.policy.kv_type);
+  return MeasureRanks(
+      *suite.policy.ranks, {.pool = pool, .kernels = *suite.isa->table, .workspace = workspace},
+      Geometry(subject.spec), suite.policy.kv_type,
+      suite.kv_pool ? suite.kv_pool->budget().bytes() : ReadMachineMemory().available_bytes);
 }
 
 // Those that mpirun started, which measure the same; null: none.
@@ -375,7 +375,7 @@ int Bench(std::span<const std::string> arguments) {
   Cases(options);
   const Subject subject = OpenSubject(options);
   bench::SuiteOptions suite = Plan(options, subject, JoinRanks(options, arguments));
-  suite.policy.rank_speeds = SpeedsFor(suite, subject);
+  suite.policy.rank_speeds = SpeedsOf(suite, subject);
   bench::CheckMemory(subject.spec, suite, subject.weight_bytes);
   const auto model = Load(subject, suite);
 

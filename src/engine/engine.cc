@@ -90,14 +90,14 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   weight_types = decoder->weight_types();
   states_digest_ = decoder->StatesDigest();
   model = std::move(decoder);
+  Start(options);
   if (ranks != nullptr) {
     Workspace workspace;
     rank_speeds =
         MeasureRanks(*ranks, {.pool = pool, .kernels = *isa.table, .workspace = workspace},
-                     Geometry(spec), ChooseKvType("auto", weight_types));
+                     Geometry(spec), ChooseKvType("auto", weight_types), kv_memory_bytes());
     if (ranks->rank() == 0) std::ranges::for_each(SlowRanks(*ranks, rank_speeds), warn);
   }
-  Start(options);
 }
 
 Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderSpec decoder_spec,

@@ -11,7 +11,8 @@ namespace godwit {
 std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions& options) {
   if (options.prefill != kAutoPrefill) return options.prefill;
   if (options.ranks == nullptr || options.ranks->size() == 1) return "";
-  if (options.spec != "dense") return "star";
+  const std::string kStar = "star:by-speed";
+  if (options.spec != "dense") return kStar;
   // A larger one takes more memory for a step's activations than a rank keeps of most contexts.
   constexpr int64_t kMostChunk = 8 << 10;
   const KvLayout layout = LayoutOf(geometry, options.kv_type);
@@ -29,7 +30,7 @@ std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions
       // A model that looks back by windows of its own is not read by blocks.
       const bool by_blocks =
           std::ranges::all_of(geometry.windows, [](int64_t w) { return w == 0; });
-      if (ring.ring == kMostChunk) return by_blocks ? "star" : ring.ToString();
+      if (ring.ring == kMostChunk) return by_blocks ? kStar : ring.ToString();
       ring.ring *= 2;
     }
   }

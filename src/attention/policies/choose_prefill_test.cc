@@ -51,10 +51,10 @@ TEST_F(ChoosePrefillTest, AChunkThatIsReceivedInLessTimeThanItTakes) {
 
 TEST_F(ChoosePrefillTest, AStarWhereNoChunkIsLargeEnough) {
   const std::vector<RankSpeed> speeds = {WithLink(0.1), WithLink(10), WithLink(10)};
-  EXPECT_EQ(Choose(speeds), "star");
+  EXPECT_EQ(Choose(speeds), "star:by-speed");
   // Which is not for every model, nor for every policy.
   EXPECT_EQ(Choose(speeds, Large({0, 4096})), "ring:chunk=8192");
-  EXPECT_EQ(Choose({WithLink(10), WithLink(10), WithLink(10)}, Large(), "blocks"), "star");
+  EXPECT_EQ(Choose({WithLink(10), WithLink(10), WithLink(10)}, Large(), "blocks"), "star:by-speed");
 }
 
 TEST_F(ChoosePrefillTest, WhatIsAskedForAndOneAloneAreAsEver) {

@@ -13,7 +13,8 @@
 namespace godwit {
 namespace {
 
-constexpr std::string_view kWindow = "window:", kStar = "star", kStarWith = "star:", kRing = "ring",
+constexpr std::string_view kWindow = "window:", kStar = "star",
+                           kStarWith = "star:", kBySpeed = "by-speed", kRing = "ring",
                            kRingWith = "ring:chunk=";
 constexpr int64_t kUsualBlock = 32 << 10;
 // Enough rows for a key that what it takes to send it is little beside what it takes to attend to
@@ -21,9 +22,10 @@ constexpr int64_t kUsualBlock = 32 << 10;
 constexpr int64_t kUsualChunk = 2 << 10;
 constexpr int64_t kMostChunk = 1 << 20;  // as of what is read otherwise
 
-// "block=N", "anchor=N", "overlap=N", "tail=N", any of them.
+// "block=N", "anchor=N", "overlap=N", "tail=N", "by-speed", any of them.
 PrefillSpec ParseStar(std::string_view settings) {
   std::optional<int64_t> block, anchor, overlap, tail;
+  bool by_speed = false;
   const std::array<std::pair<std::string_view, std::optional<int64_t>*>, 4> known = {
       {{"block", &block}, {"anchor", &anchor}, {"overlap", &overlap}, {"tail", &tail}}};
   for (bool more = !settings.empty(); more;) {
@@ -31,19 +33,21 @@ PrefillSpec ParseStar(std::string_view settings) {
     const std::string_view setting = settings.substr(0, comma);
     more = comma != std::string_view::npos;
     if (more) settings.remove_prefix(comma + 1);
+    if (setting == kBySpeed && !std::exchange(by_speed, true)) continue;
     const size_t equals = std::min(setting.find('='), setting.size());
     const auto found = std::ranges::find(known, setting.substr(0, equals),
                                          [](const auto& one) { return one.first; });
     const auto number = ParseTokenCount(setting.substr(std::min(equals + 1, setting.size())));
     if (found == known.end() || *found->second || !number) {
-      Throw(ErrorKind::kInput,
-            "star is star:block=N,anchor=N,overlap=N,tail=N, each at most once and a number of "
-            "tokens (for example star:block=32K,anchor=8K), not {}",
-            Quote(setting));
+      Throw(
+          ErrorKind::kInput,
+          "star is star:block=N,anchor=N,overlap=N,tail=N,by-speed, each at most once and a number "
+          "of tokens (for example star:block=32K,anchor=8K), not {}",
+          Quote(setting));
     }
     *found->second = number;
   }
-  PrefillSpec spec{.block = block.value_or(kUsualBlock)};
+  PrefillSpec spec{.block = block.value_or(kUsualBlock), .by_speed = by_speed};
   spec.anchor = anchor.value_or(spec.block);
   spec.overlap = overlap.value_or(0);
   spec.tail = tail.value_or(0);
@@ -82,9 +86,10 @@ PrefillSpec ParseRing(std::string_view spec) {
 std::string PrefillSpec::ToString() const {
   if (ring > 0) return fmt::format("{}{}", kRingWith, ring);
   if (!star()) return fmt::format("{}{}", kWindow, window - 1);
-  return fmt::format("{}block={},anchor={}{}{}", kStarWith, block, anchor,
+  return fmt::format("{}block={},anchor={}{}{}{}", kStarWith, block, anchor,
                      overlap > 0 ? fmt::format(",overlap={}", overlap) : "",
-                     tail > 0 ? fmt::format(",tail={}", tail) : "");
+                     tail > 0 ? fmt::format(",tail={}", tail) : "",
+                     by_speed ? fmt::format(",{}", kBySpeed) : "");
 }
 
 std::string PrefillSpec::Explain() const {

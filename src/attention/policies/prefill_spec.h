@@ -9,7 +9,7 @@
 namespace godwit {
 
 inline constexpr std::string_view kPrefillUsage =
-    "window:W, star[:block=N,anchor=N,overlap=N,tail=N], ring[:chunk=N] or auto";
+    "window:W, star[:block=N,anchor=N,overlap=N,tail=N,by-speed], ring[:chunk=N] or auto";
 
 // A row of the context sees the first `anchor` tokens of the text, and of its own block of so many
 // positions, and the `overlap` before it, the last `window` up to itself. The last `tail` rows of
@@ -20,6 +20,8 @@ struct PrefillSpec {
   int64_t anchor = 0;   // at most a block
   int64_t overlap = 0;  // likewise
   int64_t tail = 0;
+  // Ranks read and keep as many blocks as they are fast, and hold; else all as many.
+  bool by_speed = false;
   // Or, if not 0, it sees all before it, and ranks read so many tokens each at a time.
   int64_t ring = 0;
 

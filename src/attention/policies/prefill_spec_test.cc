@@ -37,6 +37,11 @@ TEST(PrefillSpecTest, SaysWhatARowOfTheContextSees) {
   EXPECT_EQ(tailed.tail, 1024);
   EXPECT_EQ(tailed.ToString(), "star:block=8192,anchor=8192,tail=1024");
   EXPECT_THAT(tailed.Explain(), HasSubstr("the last 1024 of the context"));
+  EXPECT_FALSE(tailed.by_speed);
+  const PrefillSpec by_speed = ParsePrefill("star:by-speed,block=8K");
+  EXPECT_TRUE(by_speed.by_speed);
+  EXPECT_EQ(by_speed.ToString(), "star:block=8192,anchor=8192,by-speed");
+  EXPECT_TRUE(ParsePrefill(by_speed.ToString()).by_speed);
 }
 
 TEST(PrefillSpecTest, SaysHowManyTokensRanksReadTogether) {
@@ -64,11 +69,13 @@ TEST(PrefillSpecTest, RefusesWhatIsNoStar) {
   const auto refused = [](const char* spec) {
     return ErrorOf(ErrorKind::kInput, [&] { ParsePrefill(spec); });
   };
-  for (const char* setting : {"32K", "block", "block=", "block=x", "size=3", "block=-1", "tail="}) {
+  for (const char* setting :
+       {"32K", "block", "block=", "block=x", "size=3", "block=-1", "tail=", "by-speed=1"}) {
     EXPECT_THAT(refused(fmt::format("star:{}", setting).c_str()),
                 HasSubstr(fmt::format("not \"{}\"", setting)));
   }
   EXPECT_THAT(refused("star:block=3,"), HasSubstr("not \"\""));
+  EXPECT_THAT(refused("star:by-speed,by-speed"), HasSubstr("not \"by-speed\""));
   EXPECT_THAT(refused("star:block=3,block=4"), HasSubstr("not \"block=4\""));
   EXPECT_THAT(refused("star:block=0"), HasSubstr("a block of 0 tokens"));
   EXPECT_THAT(refused("star:block=10,anchor=11"), HasSubstr("longer than a block of 10"));

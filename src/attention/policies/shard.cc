@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "attention/policies/blocks_spec.h"
 #include "attention/policies/prefill_spec.h"
+#include "attention/policies/spread_blocks.h"
 #include "attention/ring_layout.h"
 #include "base/error.h"
 
@@ -27,11 +30,14 @@ RingLayout AnchorOf(const PrefillSpec& spec, int64_t ranks) {
 
 class ShardPolicy : public AttentionPolicy {
  public:
-  ShardPolicy(int rank, int ranks, const PrefillSpec& spec, int64_t unit,
-              std::unique_ptr<AttentionPolicy> alone)
+  // speeds: of ranks that read as many blocks as they are fast; none: all as many.
+  ShardPolicy(int rank, int ranks, const PrefillSpec& spec, std::vector<RankSpeed> speeds,
+              int64_t block_bytes, int64_t unit, std::unique_ptr<AttentionPolicy> alone)
       : rank_(rank),
         ranks_(ranks),
         spec_(spec),
+        speeds_(std::move(speeds)),
+        block_bytes_(block_bytes),
         unit_(unit),
         alone_(std::move(alone)),
         anchor_(AnchorOf(spec, ranks)) {}
@@ -65,11 +71,12 @@ class ShardPolicy : public AttentionPolicy {
             position, blocks, blocks == 1 ? "" : "s", spec_.block, ranks_,
             std::max(unit_, position / ranks_ / unit_ * unit_));
     }
-    const auto first_block = [&](int64_t rank) {
-      return rank * (blocks / ranks_) + std::min(rank, blocks % ranks_);
-    };
-    mine_.begin = first_block(rank_) * spec_.block;
-    mine_.end = std::min(first_block(rank_ + 1) * spec_.block, position);
+    const auto counts = speeds_.empty()
+                            ? SpreadEvenly(blocks, ranks_)
+                            : SpreadBySpeed(blocks, speeds_, block_bytes_, anchor_.context > 0);
+    const auto mine = counts.begin() + rank_;
+    const int64_t first = std::accumulate(counts.begin(), mine, int64_t{0});
+    mine_ = {first * spec_.block, std::min((first + *mine) * spec_.block, position)};
     alone_->ShowOnly(Shown());
     alone_->AskFrom(position, answer);
   }
@@ -114,7 +121,8 @@ class ShardPolicy : public AttentionPolicy {
   int64_t bytes() const override { return alone_->bytes(); }
 
   std::unique_ptr<AttentionPolicy> Fork() const override {
-    auto fork = std::make_unique<ShardPolicy>(rank_, ranks_, spec_, unit_, alone_->Fork());
+    auto fork = std::make_unique<ShardPolicy>(rank_, ranks_, spec_, speeds_, block_bytes_, unit_,
+                                              alone_->Fork());
     fork->ask_from_ = ask_from_;
     fork->mine_ = mine_;
     return fork;
@@ -127,7 +135,9 @@ class ShardPolicy : public AttentionPolicy {
   int64_t rank_;
   int64_t ranks_;
   PrefillSpec spec_;
-  int64_t unit_;  // tokens of a block that question and answer choose, 1 if they do not
+  std::vector<RankSpeed> speeds_;
+  int64_t block_bytes_;  // of keys and values
+  int64_t unit_;         // tokens of a block that question and answer choose, 1 if they do not
   std::unique_ptr<AttentionPolicy> alone_;
   RingLayout anchor_;
   int64_t ask_from_ = 0;
@@ -206,7 +216,10 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
         "with prefill ring they do",
         ranks);
   }
-  return std::make_unique<ShardPolicy>(options.ranks->rank(), ranks, spec, unit, std::move(alone));
+  return std::make_unique<ShardPolicy>(
+      options.ranks->rank(), ranks, spec,
+      spec.by_speed ? options.rank_speeds : std::vector<RankSpeed>(),
+      LayoutOf(geometry, options.kv_type).BytesFor(spec.block), unit, std::move(alone));
 }
 
 }  // namespace godwit

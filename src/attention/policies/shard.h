@@ -1,12 +1,12 @@
 // A text whose context lies on several ranks: this one reads and keeps some of its blocks.
 //
 // Star Attention on many hosts (arXiv 2411.17116, section 2). The blocks of the context go to the
-// ranks in order, as many to each, the first ones with one more. The anchor all read together and
-// keep (attention/ring_layout.h), as far as it has a tile for each, and each reads its blocks
-// behind it. The question and the answer go through all ranks; each shows them its blocks, and the
-// last one their own keys, too. Where they choose what they see (blocks.h), each rank chooses for
-// them among its own, as large a share of what they may choose as it has of the blocks from which
-// they do: together they see as many as on one host.
+// ranks in order, as many to each or by their speeds (spread_blocks.h). The anchor all read
+// together and keep (attention/ring_layout.h), as far as it has a tile for each, and each reads its
+// blocks behind it. The question and the answer go through all ranks; each shows them its blocks,
+// and the last one their own keys, too. Where they choose what they see (blocks.h), each rank
+// chooses for them among its own, as large a share of what they may choose as it has of the blocks
+// from which they do: together they see as many as on one host.
 #pragma once
 
 #include <memory>

@@ -134,6 +134,31 @@ TEST(ShardPolicyTest, TheAnchorIsReadTogether) {
   }
 }
 
+TEST(ShardPolicyTest, BlocksAreSpreadBySpeed) {
+  const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0});
+  const TestText text(geometry, kTokens, 8);
+  PolicyOptions options = Star(DType::kF32, 50);
+  const auto even = From(ReadWithRanks(3, geometry, text, options, 64, 1)[0], kAskFrom);
+  options.prefill += ",by-speed";
+  const auto speed = [](double key_seconds) {
+    return RankSpeed{
+        .best_link = 1, .worst_link = 1, .key_seconds = key_seconds, .kv_bytes = 1 << 30};
+  };
+  options.rank_speeds = {speed(3), speed(1), speed(1)};
+  const auto reads = ReadWithRanks(3, geometry, text, options, 64, 1);
+  const std::vector<ops::KvRange> blocks = {{0, 100}, {100, 400}, {400, 660}};
+  for (size_t rank = 0; rank < blocks.size(); ++rank) {
+    std::vector<int64_t> own;
+    for (const int64_t p : reads[rank].positions) {
+      if (p < kAskFrom && (rank == 0 || p >= 50)) own.push_back(p);
+    }
+    EXPECT_EQ(own, RowRange(blocks[rank].begin, blocks[rank].end)) << rank;
+    const auto answer = From(reads[rank], kAskFrom);
+    ASSERT_EQ(answer.size(), even.size());
+    for (size_t i = 0; i < answer.size(); ++i) ASSERT_NEAR(answer[i], even[i], 2e-6);
+  }
+}
+
 TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
   LocalWorld world(4);
   const AttentionGeometry geometry = TestGeometry(4, 2, 16, 16, {0});

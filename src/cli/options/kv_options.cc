@@ -181,7 +181,8 @@ void AddPrefillFlag(CommandLine& line, SessionOptions& options) {
                "each token sees all before it; auto: on ranks by ring if they are sent keys as "
                "fast as they attend to them, else by star, and on one host as --kv has it",
        .fallback = "as --kv has it",
-       .choices = {"window:W", "star:block=N,anchor=N,overlap=N,tail=N", "ring:chunk=N", "auto"}},
+       .choices = {"window:W", "star:block=N,anchor=N,overlap=N,tail=N,by-speed", "ring:chunk=N",
+                   "auto"}},
       [&options](const std::string& value) {
         if (value != kAutoPrefill) ParsePrefill(value);
         options.prefill = value;

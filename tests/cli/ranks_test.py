@@ -50,6 +50,14 @@ class MpiTest(CliTest):
             # mpirun gives rank 0 a terminal, on which a line is ended.
             self.assertEqual(result.stdout.decode().rstrip("\r\n"), alone)
 
+    def test_ranks_read_an_anchor_together(self):
+        star, text = [*RUN, "--prefill", "star:block=160"], TEXT * 3
+        alone = self.ok(*star, stdin=text)
+        for more in ("", ",by-speed"):
+            result = self.ranks(2, *star[:-1], star[-1] + more, text=text)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout.decode().rstrip("\r\n"), alone)
+
     def test_ranks_in_a_ring_say_what_dense_attention_says(self):
         text = TEXT * 3
         self.assertEqual(self.ok(*RING, stdin=text), self.ok(*RUN, stdin=text))

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/test_support.h"
+#include "bench/suite_texts.h"
 #include "bench/synthetic_weights.h"
 #include "bench/test_support.h"
 #include "bench/work.h"

@@ -1,20 +1,19 @@
 #include "bench/suite.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <utility>
 
-#include "attention/kv_cost.h"
-#include "base/checked.h"
-#include "base/error.h"
 #include "base/fnv.h"
-#include "base/machine_memory.h"
 #include "base/rng.h"
 #include "bench/kv_fill.h"
 #include "bench/ranks_watch.h"
 #include "bench/statistics.h"
+#include "bench/suite_texts.h"
 #include "bench/work.h"
 
 namespace godwit::bench {
@@ -45,28 +44,6 @@ struct Team {
   int64_t read_buffer_bytes = 0;
   std::vector<double> bandwidths, f32, bf16, int8, fork_joins;
 };
-
-// How long the texts of each depth get, the first text the longest.
-std::map<int64_t, std::vector<int64_t>> LengthsAtDepths(const SuiteOptions& options) {
-  std::map<int64_t, std::vector<int64_t>> lengths;
-  for (const TestCase& test : options.cases) {
-    std::vector<int64_t>& texts = lengths[test.depth_tokens];
-    texts.resize(std::max(texts.size(), static_cast<size_t>(test.texts)));
-    for (int64_t& length : std::span(texts).first(static_cast<size_t>(test.texts))) {
-      length = std::max(length, test.depth_tokens + test.tokens());
-    }
-  }
-  return lengths;
-}
-
-// What ranks share of a text that gets so long.
-int64_t SharedContext(int64_t depth, int64_t length) { return depth > 0 ? depth : length - 1; }
-
-// Where the question of a test begins.
-int64_t AskFrom(const SuiteOptions& options, const TestCase& test) {
-  const int64_t length = test.depth_tokens + test.prompt_tokens;
-  return options.policy.ranks == nullptr ? length : SharedContext(test.depth_tokens, length);
-}
 
 // Of one test, round after round.
 struct Measurement {
@@ -445,53 +422,6 @@ std::string TestCase::Label() const {
   if (texts > 1) label += fmt::format(" np{}", texts);
   if (depth_tokens > 0) label += fmt::format(" @ d{}", depth_tokens);
   return label;
-}
-
-void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t weight_bytes) {
-  const KvLayout layout = options.kv_pool ? options.kv_pool->layout()
-                                          : LayoutOf(Geometry(spec), options.policy.kv_type);
-  int64_t kv_bytes = 0, index_bytes = 0, longest = 0, most_texts = 0;
-  if (options.policy.ranks != nullptr) {  // of which each has its part of every context, or throws
-    for (const TestCase& test : options.cases) {
-      PolicyOptions policy_options = options.policy;
-      policy_options.context = test.depth_tokens + test.tokens();
-      MakePolicy(Geometry(spec), policy_options)->AskFrom(AskFrom(options, test), INT64_MAX);
-    }
-  }
-  for (const auto& [depth, lengths] : LengthsAtDepths(options)) {
-    PolicyOptions policy_options = options.policy;
-    policy_options.context = lengths.front();
-    // What is forgotten goes after the step, in whole tiles.
-    const auto policy = MakePolicy(Geometry(spec), policy_options);
-    const int64_t held =
-        CheckedAdd(policy->most_kept(),
-                   options.chunk_tokens + TextCache::kTokensToGoBack + 2 * kernels::kTileTokens)
-            .value_or(INT64_MAX);
-    for (const int64_t length : lengths) {
-      const int64_t index = policy->IndexAt(layout, length - 1).held_bytes;
-      int64_t bytes = layout.BytesFor(std::min(length, held));
-      if (options.policy.ranks != nullptr) {
-        policy->AskFrom(SharedContext(depth, length), INT64_MAX);
-        bytes = HeldBytes(*policy, layout, length) - index;
-      }
-      kv_bytes = CheckedAdd(kv_bytes, bytes).value_or(INT64_MAX);
-      index_bytes = CheckedAdd(index_bytes, index).value_or(INT64_MAX);
-    }
-    longest = std::max(longest, lengths.front());
-    most_texts = std::max(most_texts, std::ssize(lengths));
-  }
-  const int64_t all_bytes = CheckedAdd(kv_bytes, index_bytes).value_or(INT64_MAX);
-  if (options.kv_pool && options.kv_pool->file() != nullptr) {
-    options.kv_pool->Require(kv_bytes / layout.page_bytes());
-    options.kv_pool->in_memory()->Require(index_bytes / layout.page_bytes());
-    return RequireMemory(weight_bytes, "{} of weights take", FormatBytes(weight_bytes));
-  }
-  if (options.kv_pool) options.kv_pool->Require(all_bytes / layout.page_bytes());
-  RequireMemory(CheckedAdd(weight_bytes, all_bytes).value_or(INT64_MAX),
-                "{} of weights and {} of KV cache (up to {} tokens{}, in {}) take",
-                FormatBytes(weight_bytes), FormatBytes(all_bytes), longest,
-                most_texts > 1 ? fmt::format(" in each of {} texts", most_texts) : "",
-                Name(options.policy.kv_type));
 }
 
 SuiteResult RunSuite(const Decoder& model, const SuiteOptions& options) {

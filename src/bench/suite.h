@@ -98,10 +98,6 @@ struct SuiteResult {
   int64_t cache_bytes = 0;  // of the last cache; likewise
 };
 
-// Throws Error(kMemory) with the numbers, before memory is taken, if the caches of all depths
-// (they are kept from round to round) do not fit beside weights of `weight_bytes`.
-void CheckMemory(const DecoderSpec& spec, const SuiteOptions& options, int64_t weight_bytes);
-
 SuiteResult RunSuite(const Decoder& model, const SuiteOptions& options);
 
 }  // namespace godwit::bench

@@ -6,6 +6,7 @@
 #include "base/machine_memory.h"
 #include "base/test_support.h"
 #include "bench/shapes.h"
+#include "bench/suite_texts.h"
 #include "bench/synthetic_weights.h"
 #include "bench/test_support.h"
 #include "model/archs/all.h"

@@ -19,6 +19,7 @@
 #include "bench/rank_time.h"
 #include "bench/shapes.h"
 #include "bench/suite.h"
+#include "bench/suite_texts.h"
 #include "bench/synthetic_weights.h"
 #include "checkpoint/model_folder.h"
 #include "cli/exit_code.h"

@@ -99,7 +99,7 @@ std::unique_ptr<AttentionPolicy> MakePolicy(const AttentionGeometry& geometry,
   auto policy = MakeKind(geometry, options);
   const bool alone = options.ranks == nullptr || options.ranks->size() == 1;
   PolicyOptions chosen = options;
-  chosen.prefill = ChoosePrefill(geometry, options);
+  chosen.prefill = ChoosePrefill(geometry, options, options.context);
   if (!chosen.prefill.empty()) {
     const PrefillSpec spec = ParsePrefill(chosen.prefill);
     if (spec.ring > 0) {  // alone it reads as ever

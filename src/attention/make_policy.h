@@ -25,7 +25,8 @@ struct PolicyOptions {
   bool int8_products = false;    // as ops::AttentionSource has it; only if kv_type is I8
   int64_t context = 0;           // tokens that a policy which keeps everything may hold
   // Empty, or how the context of a text is read (policies/prefill_spec.h), whatever `spec` shows to
-  // what asks about it; "auto": as policies/choose_prefill.h has it.
+  // what asks about it; "auto": as policies/choose_prefill.h has it
+  // for a context that fills this one.
   std::string prefill;
   // The ranks that share every text, of which this is one; null or one: nobody else. They borrow
   // nothing of a text, and all make the same steps behind its context.

@@ -168,6 +168,7 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
                                                   std::shared_ptr<Interrupt> interrupt,
                                                   RequestKind kind) const {
   plan->CheckPrompt(prompt);
+  plan = TextPlan::ForPrompt(std::move(plan), std::ssize(prompt), options.query_tokens);
   if (!options.stop.empty()) RequireTokenizer();
   auto drafts = DraftsOf(options, *plan);  // before the request takes the plan
   auto request = std::make_shared<Request>(std::move(plan), std::move(prompt), options,

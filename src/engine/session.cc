@@ -19,14 +19,14 @@ std::vector<int32_t> Session::Impl::Tokenize(std::string_view text, bool add_spe
 }
 
 std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int64_t most) {
-  if (engine_->ranks != nullptr) cache_ = plan_->NewText();  // the others have no sessions
+  if (engine_->ranks != nullptr) cache_ = request.plan().NewText();  // the others have no sessions
   const auto& tokens = request.sequence().tokens;
   const auto differ = std::mismatch(tokens.begin(), tokens.end(), text_.begin(), text_.end());
   const int64_t shared = cache_->GoesBackTo(
       std::min({static_cast<int64_t>(differ.first - tokens.begin()), cache_->length(), most,
                 plan_->ReadAlike(request.ask_from(), ask_from_)}),
       request.prompt_tokens());
-  if (shared == 0) return plan_->NewText();
+  if (shared == 0) return request.plan().NewText();
   cache_->Truncate(shared);
   return std::move(cache_);
 }

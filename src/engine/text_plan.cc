@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attention/kv_cost.h"
+#include "attention/policies/choose_prefill.h"
 #include "base/error.h"
 #include "engine/engine_impl.h"
 #include "engine/memory_plan.h"
@@ -42,6 +43,16 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
   if (limit_tokens() == INT64_MAX) {
     CheckFits(INT64_MAX);
   }
+}
+
+std::shared_ptr<const TextPlan> TextPlan::ForPrompt(std::shared_ptr<const TextPlan> plan,
+                                                    int64_t tokens, int64_t query_tokens) {
+  if (plan->ranks() == nullptr || plan->options_.prefill != kAutoPrefill) return plan;
+  const AttentionGeometry geometry = Geometry(plan->engine_.spec);
+  auto chosen = std::make_shared<TextPlan>(*plan);
+  chosen->options_.prefill = ChoosePrefill(geometry, plan->options_, tokens - query_tokens);
+  chosen->policy_ = MakePolicy(geometry, chosen->options_);
+  return chosen;
 }
 
 std::unique_ptr<TextCache> TextPlan::NewText() const {

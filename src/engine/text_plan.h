@@ -21,6 +21,11 @@ class TextPlan {
   // cannot serve the model. The engine is borrowed.
   TextPlan(const Engine::Impl& engine, const SessionOptions& options);
 
+  // `plan`, or where it leaves open how ranks read a context (prefill "auto") one that does not,
+  // for a prompt of so many tokens whose last ones are its question.
+  static std::shared_ptr<const TextPlan> ForPrompt(std::shared_ptr<const TextPlan> plan,
+                                                   int64_t tokens, int64_t query_tokens);
+
   int64_t chunk_tokens() const { return chunk_tokens_; }
   int64_t limit_tokens() const { return policy_->limit_tokens(); }
   std::unique_ptr<TextCache> NewText() const;

@@ -72,12 +72,11 @@ class MpiTest(CliTest):
         alone = self.ok(*RUN, "--prefill", "auto", stdin=TEXT)
         self.assertEqual(alone, self.ok(*RUN, stdin=TEXT))
         result = self.ranks(2, *RUN, "--prefill", "auto")
-        told = re.findall(r"--prefill auto: dense, read by (ring|star):", result.stderr.decode())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        told = re.findall(r"dense, read by (?:ring|star):", result.stderr.decode())
         self.assertEqual(len(told), 1, result.stderr)
-        if told == ["ring"]:
-            self.assertEqual(result.stdout.decode().rstrip("\r\n"), alone)
-        else:  # whose blocks are too large for this text
-            self.assertIn("too few for 2 ranks", result.stderr.decode())
+        # This text is too short for the blocks of a star, whatever the links.
+        self.assertEqual(result.stdout.decode().rstrip("\r\n"), alone)
 
     def test_rank_zero_guesses_for_all(self):
         model, text = self.copy_of_tiny(), self.folder / "text.txt"

@@ -8,33 +8,45 @@
 
 namespace godwit {
 
-std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions& options) {
+namespace {
+
+// In which keys reach ranks with these speeds as fast as they attend to them; 0: in none.
+int64_t FedChunk(const std::vector<RankSpeed>& speeds, double key_bytes, int64_t least,
+                 int64_t most) {
+  // A step takes as long as its slowest rank.
+  double link = INFINITY, key_seconds = 0;
+  for (const RankSpeed& rank : speeds) {
+    link = std::min(link, rank.worst_link);
+    key_seconds = std::max(key_seconds, rank.key_seconds);
+  }
+  for (int64_t chunk = least; chunk <= most; chunk *= 2) {
+    if (static_cast<double>(chunk) * key_seconds >= key_bytes / link) return chunk;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions& options,
+                          int64_t context) {
   if (options.prefill != kAutoPrefill) return options.prefill;
   if (options.ranks == nullptr || options.ranks->size() == 1) return "";
-  const std::string kStar = "star:by-speed";
-  if (options.spec != "dense") return kStar;
+  const PrefillSpec star = ParsePrefill("star:by-speed");
+  if (options.spec != "dense") return star.ToString();
   // A larger one takes more memory for a step's activations than a rank keeps of most contexts.
   constexpr int64_t kMostChunk = 8 << 10;
   const KvLayout layout = LayoutOf(geometry, options.kv_type);
   const double key_bytes = static_cast<double>(layout.kv_heads * layout.head_bytes()) /
                            static_cast<double>(kernels::kTileTokens);
-  // A step takes as long as its slowest rank.
-  double link = INFINITY, key_seconds = 0;
-  for (const RankSpeed& rank : options.rank_speeds) {
-    link = std::min(link, rank.worst_link);
-    key_seconds = std::max(key_seconds, rank.key_seconds);
-  }
   PrefillSpec ring = ParsePrefill("ring");
-  if (!options.rank_speeds.empty()) {
-    while (static_cast<double>(ring.ring) * key_seconds < key_bytes / link) {
-      // A model that looks back by windows of its own is not read by blocks.
-      const bool by_blocks =
-          std::ranges::all_of(geometry.windows, [](int64_t w) { return w == 0; });
-      if (ring.ring == kMostChunk) return by_blocks ? kStar : ring.ToString();
-      ring.ring *= 2;
-    }
-  }
-  return ring.ToString();
+  if (options.rank_speeds.empty()) return ring.ToString();
+  const int64_t fed = FedChunk(options.rank_speeds, key_bytes, ring.ring, kMostChunk);
+  ring.ring = fed > 0 ? fed : kMostChunk;
+  // Two blocks of a star are read densely. A model that looks back by windows of its own is not
+  // read by blocks.
+  const bool by_blocks = context > std::max(2, options.ranks->size() - 1) * star.block &&
+                         std::ranges::all_of(geometry.windows, [](int64_t w) { return w == 0; });
+  return fed == 0 && by_blocks ? star.ToString() : ring.ToString();
 }
 
 }  // namespace godwit

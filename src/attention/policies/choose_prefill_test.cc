@@ -20,15 +20,20 @@ RankSpeed WithLink(double gbit) {
           .key_seconds = 4.0 * 32 * 128 / 5e12};
 }
 
+constexpr const char* kStar = "star:block=32768,anchor=32768,by-speed";
+
 class ChoosePrefillTest : public testing::Test {
  protected:
   std::string Choose(std::vector<RankSpeed> speeds, const AttentionGeometry& geometry = Large(),
-                     std::string kv = "dense", DType kv_type = DType::kI8) {
-    return ChoosePrefill(geometry, {.spec = std::move(kv),
-                                    .kv_type = kv_type,
-                                    .prefill = "auto",
-                                    .ranks = world_.Rank(0),
-                                    .rank_speeds = std::move(speeds)});
+                     std::string kv = "dense", DType kv_type = DType::kI8,
+                     int64_t context = 1 << 20) {
+    return ChoosePrefill(geometry,
+                         {.spec = std::move(kv),
+                          .kv_type = kv_type,
+                          .prefill = "auto",
+                          .ranks = world_.Rank(0),
+                          .rank_speeds = std::move(speeds)},
+                         context);
   }
 
  private:
@@ -51,17 +56,23 @@ TEST_F(ChoosePrefillTest, AChunkThatIsReceivedInLessTimeThanItTakes) {
 
 TEST_F(ChoosePrefillTest, AStarWhereNoChunkIsLargeEnough) {
   const std::vector<RankSpeed> speeds = {WithLink(0.1), WithLink(10), WithLink(10)};
-  EXPECT_EQ(Choose(speeds), "star:by-speed");
+  EXPECT_EQ(Choose(speeds), kStar);
+  // Of three blocks at least, and one for each.
+  const auto of = [&](int64_t context) {
+    return Choose(speeds, Large(), "dense", DType::kI8, context);
+  };
+  EXPECT_EQ(of(2 * 32768), "ring:chunk=8192");
+  EXPECT_EQ(of(2 * 32768 + 1), kStar);
   // Which is not for every model, nor for every policy.
   EXPECT_EQ(Choose(speeds, Large({0, 4096})), "ring:chunk=8192");
-  EXPECT_EQ(Choose({WithLink(10), WithLink(10), WithLink(10)}, Large(), "blocks"), "star:by-speed");
+  EXPECT_EQ(Choose({WithLink(10), WithLink(10), WithLink(10)}, Large(), "blocks"), kStar);
 }
 
 TEST_F(ChoosePrefillTest, WhatIsAskedForAndOneAloneAreAsEver) {
-  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "window:7"}), "window:7");
-  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto"}), "");
+  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "window:7"}, 1), "window:7");
+  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto"}, 1), "");
   LocalWorld world(1);
-  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto", .ranks = world.Rank(0)}), "");
+  EXPECT_EQ(ChoosePrefill(Large(), {.prefill = "auto", .ranks = world.Rank(0)}, 1), "");
 }
 
 TEST_F(ChoosePrefillTest, APolicyNamesWhatItCameTo) {

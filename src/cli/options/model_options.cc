@@ -183,8 +183,10 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
   // The engine pins its own threads; this one computes with them.
   if (ParseNuma(options.numa) != Numa::kNone && !cpus.empty()) PinThisThread(cpus.front());
   if (session.prefill == kAutoPrefill && MpiSize() > 1) {
-    WriteNotice(
-        fmt::format("godwit: --prefill auto: {}\n", engine.NewSession(session).kv().policy));
+    const std::string policy = engine.NewSession(session).kv().policy;
+    const bool if_long = session.kv == "dense" && policy.find("star") != std::string::npos;
+    WriteNotice(fmt::format("godwit: --prefill auto: {}{}\n", policy,
+                            if_long ? "; a context of few blocks by ring" : ""));
   }
   return engine;
 }

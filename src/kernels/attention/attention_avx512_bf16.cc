@@ -1,4 +1,5 @@
 #include "kernels/attention/attention.h"
+#include "kernels/first_level_cache.h"
 #include "kernels/vec/avx512.h"
 // after the vector vocabulary
 #include "kernels/attention/pairs-inl.h"
@@ -10,25 +11,28 @@
 namespace godwit::kernels {
 namespace {
 
-// Few rows wait for the next tile, which is sooner at hand in the first-level cache; many compute
-// long enough, and need that cache for themselves.
+// Few rows wait for the next tile, which is sooner at hand in the first-level cache, where that is
+// large enough for two; many compute long enough, and need that cache for themselves.
 constexpr int64_t kFewRows = 12;
+
+bool FetchesNear(int64_t rows) { return rows <= kFewRows && kHoldsNextTile; }
 
 }  // namespace
 
 void avx512_bf16::AttendTileBF16(const AttendTileArgs& args) noexcept {
-  if (args.rows > kFewRows) return kernels::AttendTileBF16<NativePairOperand>(args);
+  if (!FetchesNear(args.rows)) return kernels::AttendTileBF16<NativePairOperand>(args);
   kernels::AttendTileBF16<FetchedNear<NativePairOperand>>(args);
 }
 void avx512_bf16::AttendTileI8(const AttendTileArgs& args) noexcept {
   kernels::AttendTileI8<NativePairOperand>(args);
 }
 void avx512_bf16::AttendTileI8I8(const AttendTileArgs& args) noexcept {
-  if (args.rows > kFewRows) return avx512_vnni::AttendTileI8I8(args);
+  if (!FetchesNear(args.rows)) return avx512_vnni::AttendTileI8I8(args);
   kernels::AttendTileI8I8<
       VectorProducts<FetchedNear<NativeQuadOperand>, FetchedNear<NativeWeightOperand>>>(args);
 }
 void avx512_bf16::ScoreTileI8(const ScoreTileArgs& args) noexcept {
+  if (!kHoldsNextTile) return avx512_vnni::ScoreTileI8(args);
   kernels::ScoreTileI8<FetchedNear<NativeQuadOperand>>(args);
 }
 

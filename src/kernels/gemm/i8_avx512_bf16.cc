@@ -1,3 +1,4 @@
+#include "kernels/first_level_cache.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/vec/avx512.h"
 // after the vector vocabulary
@@ -7,6 +8,7 @@
 namespace godwit::kernels {
 
 void avx512_bf16::GemmI8(const GemmArgs& args) noexcept {
+  if (args.rows == 1 && !kHoldsNextTile) return avx512_vnni::GemmI8(args);
   kernels::GemmI8<FetchedNear<NativeQuadOperand>>(args);
 }
 

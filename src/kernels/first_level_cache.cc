@@ -1,0 +1,21 @@
+// Not compiled for any instruction set: this runs before it is known which there are.
+#include "kernels/first_level_cache.h"
+
+#include <unistd.h>
+
+namespace godwit::kernels {
+namespace {
+
+bool HoldsNextTile() {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+  return sysconf(_SC_LEVEL1_DCACHE_SIZE) >= 48 << 10;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+const bool kHoldsNextTile = HoldsNextTile();
+
+}  // namespace godwit::kernels

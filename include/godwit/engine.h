@@ -46,6 +46,17 @@ struct LoadOptions {
   // file has no name, and is gone with the process. It changes speed and memory, never the result.
   std::string kv_file;
   int64_t kv_file_bytes = 0;
+  // A folder in which the keys and values of texts are saved as they are read, so that this process
+  // and later ones need not read again what texts have in common. It may be shared by processes and
+  // models. Empty: nothing is saved. It changes time, never the result.
+  std::string cache_dir;
+  // What it may take together; 0: half of what is free there. What is worth least goes first.
+  int64_t cache_bytes = 0;
+  // A text that is being read is saved every so many tokens, at least every 20 seconds, and in the
+  // end: so much work at most is lost with the process.
+  int64_t cache_every_tokens = 4096;
+  // Called from any thread: why what was saved is of no use, or nothing more is saved; once each.
+  std::function<void(const std::string& message)> on_cache_notice;
   // Tokens that one step of the model reads at most, of all requests together.
   int64_t step_tokens = 512;
   // The processes that mpirun has started, ranks, share the context of every text, by blocks or
@@ -94,6 +105,9 @@ struct SessionOptions {
   int64_t context_tokens = 0;
   // The prompt is read in pieces of this many tokens. Changes speed and memory, never the result.
   int64_t chunk_tokens = 512;
+  // Texts of different owners share nothing that was read, in memory or on disk, so that nobody
+  // learns by the time it takes what another has asked.
+  std::string owner;
 };
 
 struct PromptProgress {
@@ -188,6 +202,7 @@ struct GenerateResult {
   std::vector<int32_t> tokens;  // of the output, the one that ended it included
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompt, read in an earlier call
+  int64_t disk_tokens = 0;    // of those, the ones that came from LoadOptions::cache_dir
   int64_t read_tokens = 0;  // of the prompt, read in this one: the others, if it was not cancelled
   FinishReason finish_reason = FinishReason::kStop;
   std::string stop;                     // the stop string that ended it; empty where none did

@@ -32,13 +32,13 @@ std::vector<ops::KvRange> RangesRead(const AttentionPolicy& policy, int64_t toke
 }
 
 int64_t HeldBytes(const AttentionPolicy& policy, const KvLayout& layout, int64_t tokens) {
-  const RingLayout* const ring = policy.ring();
-  const int64_t kept = ring != nullptr && ring->kept ? std::min(ring->context, tokens) : 0;
-  int64_t pages = PagesFor(kept), counted = pages;  // tiles of the text, up to there
+  int64_t pages = PagesFor(std::min(policy.kept_by_all(), tokens));
+  int64_t counted = pages;  // the text's tiles before that one
   for (const auto& [begin, end] : RangesRead(policy, tokens)) {
     const int64_t first = std::max(begin / kernels::kTileTokens, counted);
-    counted = std::max(counted, PagesFor(end));
-    pages += counted - std::min(first, counted);
+    if (PagesFor(end) <= first) continue;
+    counted = PagesFor(end);
+    pages += counted - first;
   }
   const int64_t keys = layout.BytesFor(pages * kernels::kTileTokens);
   return keys + policy.IndexAt(layout, tokens - 1).held_bytes;

@@ -95,6 +95,8 @@ class AttentionPolicy {
 
   // As --kv spells it.
   virtual std::string name() const = 0;
+  // Likewise, how it reads a context: policies that say the same make the same of it.
+  virtual std::string reading() const { return name(); }
   // What of the text is kept and what a token sees of it, in sentences for people.
   virtual std::string Explain() const = 0;
   // The length that a text may reach; INT64_MAX: any.
@@ -139,6 +141,8 @@ class AttentionPolicy {
   // chunk at once, seeing what they hold, too; null: it reads alone. Select then gives ranges of
   // positions, of all.
   virtual const RingLayout* ring() const { return nullptr; }
+  // Tokens at the text's beginning that are read so and kept by all.
+  int64_t kept_by_all() const { return ring() != nullptr && ring()->kept ? ring()->context : 0; }
 
   // For every run of a step, before layer 0, and for a run that may follow; throws Error and
   // changes nothing if it cannot.
@@ -158,6 +162,9 @@ class AttentionPolicy {
   // fewer where what was derived from them is not remembered. answer: as it will be asked there,
   // where its question begins as it does now.
   virtual int64_t GoesBackTo(int64_t length, int64_t /*answer*/) const { return length; }
+  // Whether all that it derives comes from keys, so that a text goes on from them alone, in a new
+  // policy.
+  virtual bool keys_suffice() const { return true; }
   // Memory held by what is derived from keys.
   virtual int64_t bytes() const { return 0; }
 

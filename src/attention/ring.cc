@@ -35,7 +35,7 @@ class Ring {
         layout_(layout),
         view_(cache.View(layer)),
         round_(round),
-        page_bytes_(cache.layout().kv_heads * cache.layout().head_bytes()),
+        page_bytes_(cache.layout().tile_bytes()),
         frame_pages_(std::max<int64_t>(1, kMostFrame / page_bytes_)) {}
 
   int64_t groups() const { return round_ / layout_.rounds_in_group() + 1; }
@@ -164,7 +164,7 @@ void GatherRound(const Exec& exec, Communicator& ranks, const RingLayout& layout
                  const KvCache& cache, int64_t layer) {
   const int64_t round = layout.RoundOf(cache.length());
   const int64_t pages = layout.SharedBy(round) / kTileTokens;
-  const int64_t page_bytes = cache.layout().kv_heads * cache.layout().head_bytes();
+  const int64_t page_bytes = cache.layout().tile_bytes();
   const int64_t frame_pages = std::clamp<int64_t>(kMostFrame / page_bytes, 1, pages);
   Workspace::Scope scope(exec.workspace);
   const auto take = [&](int64_t frames) {

@@ -35,7 +35,11 @@ struct RingLayout {
     const bool last = round == rounds() - 1 && rank == ranks - 1;
     return {begin, last ? context : begin + SharedBy(round)};
   }
-  ops::KvRange Round(int64_t round) const { return {Begin(round), Chunk(round, ranks - 1).end}; }
+  // All of the round in which a position lies.
+  ops::KvRange RoundAround(int64_t position) const {
+    const int64_t round = RoundOf(position);
+    return {Begin(round), Chunk(round, ranks - 1).end};
+  }
   // What a rank reads next of a text of `length` tokens; nothing: {context, context}.
   ops::KvRange Next(int64_t length, int64_t rank) const {
     if (length >= context) return {context, context};

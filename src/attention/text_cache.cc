@@ -59,8 +59,7 @@ bool TextCache::HoldsWhatIsSeen(const AttentionPolicy& policy, int64_t length) c
 
 void TextCache::ReserveNext(int64_t tokens) {
   if (!KeepsAllNext()) return cache_.Reserve(tokens);
-  const RingLayout& ring = *policy_->ring();
-  const auto [begin, end] = ring.Round(ring.RoundOf(length()));
+  const auto [begin, end] = policy_->ring()->RoundAround(length());
   cache_.Reserve(end - length());
   cache_.ReserveSkipped(begin);
 }
@@ -98,6 +97,20 @@ void TextCache::SkipOthers() {
   if (next > length()) cache_.Skip(next);
 }
 
+int64_t TextCache::TakeUp(std::span<const SnapshotPiece> pieces, int64_t answer) {
+  assert(length() == 0 && ranks_ == nullptr);
+  if (!policy_->keys_suffice()) return 0;
+  for (const auto& [snapshot, end] : pieces) cache_.TakeUp(snapshot, end);
+  const int64_t kept = GoesBackTo(length(), answer);
+  if (kept == 0) {
+    cache_ = KvCache(cache_.shared_pool());
+  } else {
+    Truncate(kept);
+    Append(0);
+  }
+  return kept;
+}
+
 void TextCache::Truncate(int64_t length) {
   if (!CanTruncate(length)) {
     Throw(ErrorKind::kUnsupported,
@@ -111,8 +124,7 @@ void TextCache::Truncate(int64_t length) {
 
 void TextCache::Append(int64_t tokens) {
   if (tokens > 0 && KeepsAllNext()) {
-    const RingLayout& ring = *policy_->ring();
-    tokens = ring.Round(ring.RoundOf(length())).end - length();
+    tokens = policy_->ring()->RoundAround(length()).end - length();
   }
   cache_.Append(tokens);
   cache_.Drop(policy_->Forgotten(std::max<int64_t>(0, length() - kTokensToGoBack)));

@@ -85,6 +85,16 @@ class TextCache {
   // As AttentionPolicy has it; 0 in the beginning, and no answer.
   void AskFrom(int64_t position, int64_t answer = INT64_MAX);
 
+  // Of a text that nobody has begun, and that nobody else shares: it goes on from snapshots, each
+  // up to a position, of a text that was read in the same way (AttentionPolicy::reading). Returns
+  // up to where: less than the last one's, or 0, where the policy needs to have seen more than
+  // keys. Throws Error(kMemory).
+  struct SnapshotPiece {
+    std::shared_ptr<const Snapshot> snapshot;
+    int64_t end;
+  };
+  int64_t TakeUp(std::span<const SnapshotPiece> pieces, int64_t answer);
+
   // Makes room for a step of `tokens`. Throws Error(kMemory) with everything as it was. A step does
   // so itself: this is for who wants to know before.
   void Reserve(int64_t tokens);

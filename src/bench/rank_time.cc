@@ -116,10 +116,10 @@ struct HostWork {
   double together_seconds = 0;  // in rounds that all keep, of which each ends with the last host
 };
 
-// kept: tokens at the text's beginning that all read together and keep. first: the host that shows
-// them to an answer, and the rest of the anchor.
+// first: the host that shows the anchor to an answer.
 HostWork WorkOf(const DecoderSpec& spec, const AttentionPolicy& policy, const SeenKeys& seen,
-                int64_t context, int64_t kept, bool first, const HostTimes& times) {
+                int64_t context, bool first, const HostTimes& times) {
+  const int64_t kept = policy.kept_by_all();
   HostWork work{.own_tokens = first ? kept : 0};
   for (const ops::KvRange& rows : RangesRead(policy, context)) {
     const double seconds = static_cast<double>(MultiplyAdds(spec, rows.end - rows.begin, 0, 0)) *
@@ -211,17 +211,15 @@ std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layou
                                   const std::string& prefill, int64_t context, int hosts,
                                   const HostTimes& times, const Network& network) {
   const SeenKeys seen(spec, prefill);
-  const double layer_bytes = static_cast<double>(layout.kv_heads * layout.head_bytes()) /
-                             static_cast<double>(kernels::kTileTokens);
+  const double layer_bytes =
+      static_cast<double>(layout.tile_bytes()) / static_cast<double>(kernels::kTileTokens);
   ContextTime time{};
   double kv_bytes = 0;  // that the host with the most reads for a token of the answer
   double together_seconds = 0;
   for (int host = 0; host < hosts; ++host) {
     const auto policy = PolicyOf(spec, prefill, context, host, hosts);
     if (policy == nullptr) return std::nullopt;
-    const RingLayout* const ring = policy->ring();
-    const int64_t kept = ring != nullptr && ring->kept ? ring->context : 0;
-    const HostWork work = WorkOf(spec, *policy, seen, context, kept, host == 0, times);
+    const HostWork work = WorkOf(spec, *policy, seen, context, host == 0, times);
     time.read_seconds = std::max(time.read_seconds, work.alone_seconds);
     together_seconds = std::max(together_seconds, work.together_seconds);
     double held = 0;
@@ -229,12 +227,12 @@ std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layou
       held += static_cast<double>(std::min(policy->SeenKeys(layer, context), work.own_tokens));
     }
     kv_bytes = std::max(kv_bytes, held * layer_bytes);
+    const RingLayout* const ring = policy->ring();
     if (host > 0 || ring == nullptr) continue;
     if (!ring->kept) AddRing(spec, seen, *ring, layer_bytes, times, network, time);
-    if (kept > 0) AddAnchor(spec, *ring, context, layer_bytes, network, time);
+    if (policy->kept_by_all() > 0) AddAnchor(spec, *ring, context, layer_bytes, network, time);
   }
-  time.read_seconds += together_seconds;
-  time.read_seconds += time.wait_seconds;
+  time.read_seconds += together_seconds + time.wait_seconds;
   const auto others = static_cast<double>(hosts - 1);
   const auto state_bytes =
       static_cast<double>(spec.heads * ops::PackedState(spec.head_dim)) * double{sizeof(float)};

@@ -21,6 +21,7 @@ constexpr Verb kVerbs[] = {
     {"run", "continue a text", Run, /*over_ranks=*/true},
     {"chat", "talk with a chat model in the terminal", Chat},
     {"batch", "answer a file of requests", Batch, /*over_ranks=*/true},
+    {"cache", "what was saved of texts, for run, chat and batch to go on from", Cache},
     {"tokenize", "text to token ids, and back", Tokenize},
     {"logits", "write the logits of every position to an .npy file", Logits},
     {"perplexity", "how well a model predicts a text", Perplexity, /*over_ranks=*/true},

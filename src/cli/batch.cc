@@ -70,6 +70,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
+  AddCacheFlags(line, options.model.cache);
   AddPrefillFlags(
       line, options.session, options.query_tokens,
       fmt::format("the last message of a chat, up to {} of them; the last token of a text",

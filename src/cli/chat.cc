@@ -52,6 +52,7 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
   AddTemplateFlags(line, options.model, options.template_variables);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
+  AddCacheFlags(line, options.model.cache);
   AddPrefillFlags(line, options.session, options.query_tokens,
                   fmt::format("the last message, up to {} of them", chat::kQuestionTokens));
   line.Parse(arguments);

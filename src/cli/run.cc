@@ -82,6 +82,7 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
       options.logprobs, 0, kMostLogprobs);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
+  AddCacheFlags(line, options.model.cache);
   AddPrefillFlags(line, options.session, options.query_tokens,
                   fmt::format("the last token; with --chat the message, up to {} of them",
                               chat::kQuestionTokens));

@@ -13,8 +13,10 @@
 #include "engine/generation_impl.h"
 #include "engine/make_drafts.h"
 #include "engine/make_partial_drafts.h"
+#include "engine/model_fingerprint.h"
 #include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
+#include "godwit/version.h"
 #include "model/decoder.h"
 #include "model/loader.h"
 
@@ -44,6 +46,16 @@ std::shared_ptr<Communicator> JoinRanks(const LoadOptions& options) {
           options.mpi_silence_ms, kLeastMs, kMostMs);
   }
   return options.mpi ? JoinMpi(options.mpi_silence_ms / 1000) : nullptr;
+}
+
+SnapshotFacts FactsOf(const Engine::Impl& engine) {
+  SnapshotFacts facts{{"godwit", GODWIT_VERSION},
+                      {"instructions", std::string(engine.isa.name)},
+                      {"weights", std::string(Name(engine.weight_types.layers))}};
+  if (engine.folder.empty()) return facts;  // of a test
+  facts.emplace_back("model", ModelFingerprint(engine.folder));
+  facts.emplace_back("model of", LastChange(engine.folder));
+  return facts;
 }
 
 }  // namespace
@@ -126,7 +138,24 @@ void Engine::Impl::Start(const LoadOptions& options) {
     kv_file_ = std::make_shared<KvFile>(options.kv_file, options.kv_file_bytes, kv_budget_);
     kv_budget_ = kv_file_->budget();
   }
-  scheduler = std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens);
+  if (!options.cache_dir.empty()) {
+    if (ranks != nullptr) {
+      Throw(ErrorKind::kUnsupported,
+            "of a text that {} ranks share each has a part, and none is saved: leave the folder of "
+            "saved texts out, or take one rank",
+            ranks->size());
+    }
+    if (options.cache_bytes < 0 || options.cache_every_tokens < 1) {
+      Throw(ErrorKind::kInput,
+            "texts saved in {} bytes every {} tokens, expected 1 token or more, and 0 bytes for "
+            "what is free",
+            options.cache_bytes, options.cache_every_tokens);
+    }
+    facts_ = FactsOf(*this);
+    saved = std::make_unique<SavedTexts>(options.cache_dir, options.cache_bytes,
+                                         options.cache_every_tokens, options.on_cache_notice);
+  }
+  scheduler = std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens, saved.get());
   if (!cpus.empty()) scheduler->PinTo(cpus.front());
 }
 

@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "dist/communicator.h"
 #include "engine/interrupt.h"
+#include "engine/saved_texts.h"
 #include "engine/scheduler.h"
 #include "engine/text_plan.h"
 #include "generate/draft_source.h"
@@ -61,6 +62,8 @@ class Engine::Impl {
   void FollowRankZero(const std::function<void(GenerateResult)>& on_result = {}) const;
   // Throws Error(kUnsupported) on a rank that is to follow rank 0.
   void RequireRankZero() const;
+  // On what cached keys and values depend that this engine makes, besides how texts are read.
+  const SnapshotFacts& facts() const { return facts_; }
   // Null where the model has none. Read when it is first asked for: a broken one stands in the way
   // of chats only.
   const ChatTemplate* FindChatTemplate() const;
@@ -97,12 +100,16 @@ class Engine::Impl {
 
   void Start(const LoadOptions& options);
 
+  SnapshotFacts facts_;  // if texts are saved
+
   std::shared_ptr<KvFile> kv_file_;  // null: the caches lie in memory
   std::shared_ptr<KvBudget> kv_budget_;
   mutable std::mutex pools_mutex_;
   mutable std::map<DType, std::shared_ptr<KvPool>> pools_;
 
  public:
+  // Null: nothing is saved.
+  mutable std::unique_ptr<SavedTexts> saved;
   // Last: its thread uses all of the above.
   mutable std::unique_ptr<Scheduler> scheduler;
 };
@@ -131,6 +138,8 @@ class Session::Impl {
   // Submits it and reads its events to the last one. Throws what ended it, or what on_event threw.
   // Whatever happens, the session keeps what has been read.
   void Follow(std::shared_ptr<Request> request, FunctionRef<void(const Event&)> on_event);
+  // What it has read, if texts are to be remembered.
+  void LeaveToOthers(const std::shared_ptr<const TextPlan>& plan);
 
   std::shared_ptr<const Engine::Impl> engine_;
   std::shared_ptr<const TextPlan> plan_;

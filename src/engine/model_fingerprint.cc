@@ -14,8 +14,9 @@
 
 namespace godwit {
 
-std::string ModelFingerprint(const std::string& folder) {
-  constexpr int64_t kBeginning = 1 << 20, kSamples = 256, kSample = 4096;
+namespace {
+
+std::vector<std::filesystem::path> FilesOf(const std::string& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const auto name = entry.path().filename();
@@ -25,8 +26,15 @@ std::string ModelFingerprint(const std::string& folder) {
     }
   }
   std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+std::string ModelFingerprint(const std::string& folder) {
+  constexpr int64_t kBeginning = 1 << 20, kSamples = 256, kSample = 4096;
   std::string all;
-  for (const auto& file : files) {
+  for (const auto& file : FilesOf(folder)) {
     const auto size = static_cast<int64_t>(std::filesystem::file_size(file));
     std::ifstream in(file, std::ios::binary);
     std::string read;
@@ -45,6 +53,12 @@ std::string ModelFingerprint(const std::string& folder) {
                        Fnv1a(std::as_bytes(std::span(read))));
   }
   return fmt::format("{:016x}", Fnv1a(std::as_bytes(std::span(all))));
+}
+
+std::string LastChange(const std::string& folder) {
+  auto last = std::filesystem::file_time_type::min();
+  for (const auto& file : FilesOf(folder)) last = std::max(last, last_write_time(file));
+  return fmt::format("{}", last.time_since_epoch().count());
 }
 
 }  // namespace godwit

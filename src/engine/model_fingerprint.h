@@ -11,4 +11,8 @@ namespace godwit {
 // tuned, and may be the same where single numbers have. Throws std::filesystem::filesystem_error.
 std::string ModelFingerprint(const std::string& folder);
 
+// When one of those files was written last, in nanoseconds: another time where single numbers have
+// changed, and where it is the same model after all.
+std::string LastChange(const std::string& folder);
+
 }  // namespace godwit

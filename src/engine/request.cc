@@ -184,8 +184,7 @@ bool Request::Begin() {
 }
 
 void Request::Pause() {
-  GiveBackDrafts();
-  GoOnFrom(plan_->NewText());
+  ReadAgain();
   ++result_.pauses;
   state_.store(State::kWaiting);
 }
@@ -195,9 +194,26 @@ void Request::WaitOn() {
   state_.store(State::kWaiting);
 }
 
-void Request::GoOnFrom(std::unique_ptr<TextCache> cache) {
+void Request::GoOnFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens) {
   cache->AskFrom(ask_from_, prompt_tokens_);
   sequence_.cache = std::move(cache);
+  disk_tokens_ = disk_tokens;
+}
+
+void Request::ReadAgain() {
+  GiveBackDrafts();
+  GoOnFrom(plan_->NewText());
+}
+
+bool Request::IsToBeSaved(int64_t tokens, double ms) {
+  const int64_t length = sequence_.cache->length();
+  const bool at_end = !reads_prompt() && !read_prompt_;
+  const bool enough = length - saved_tokens_ >= tokens || watch_.ms() - saved_ms_ >= ms;
+  if (length - saved_tokens_ < kernels::kTileTokens || !(enough || at_end)) return false;
+  saved_tokens_ = length;
+  saved_ms_ = watch_.ms();
+  read_prompt_ = !reads_prompt();
+  return true;
 }
 
 bool Request::Reserve(int64_t tokens) {
@@ -223,6 +239,9 @@ Participant Request::PartOf(int64_t tokens) {
   if (!cached_known_) {
     cached_known_ = true;
     result_.cached_tokens = sequence_.cache->length();
+    result_.disk_tokens = disk_tokens_;
+    saved_tokens_ = sequence_.cache->length();
+    saved_ms_ = watch_.ms();
   }
   return {.sequence = &sequence_,
           .strategy = strategy_.get(),

@@ -107,8 +107,13 @@ class Request {
   // To waiting, with nothing cached.
   void Pause();
   // Goes on from `cache`, which holds a beginning of its text, at most all but its last token, and
-  // no more than was ReadAlike.
-  void GoOnFrom(std::unique_ptr<TextCache> cache);
+  // no more than was ReadAlike. disk_tokens: of that, from saved texts.
+  void GoOnFrom(std::unique_ptr<TextCache> cache, int64_t disk_tokens = 0);
+  // What it had read turned out to be of no use.
+  void ReadAgain();
+  // Whether what it has read since this was last so is to be saved: so many tokens, or so long ago,
+  // or the prompt's end.
+  bool IsToBeSaved(int64_t tokens, double ms);
   // Room for a step of so many tokens. False, with the reason: there is none.
   bool Reserve(int64_t tokens);
   // Memory that its strategy took besides. False: none.
@@ -155,6 +160,10 @@ class Request {
   int64_t prompt_tokens_;
   int64_t ask_from_;
   bool cached_known_ = false;
+  int64_t disk_tokens_ = 0;
+  int64_t saved_tokens_ = 0;
+  double saved_ms_ = 0;
+  bool read_prompt_ = false;  // when it was last saved
   bool with_ranks_ = false;
   int64_t met_pages_ = 0;  // of the text, when ranks last did
   Sequence sequence_;

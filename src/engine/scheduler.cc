@@ -28,10 +28,13 @@ std::string ReasonOf(const Communicator& ranks, const std::exception_ptr& error)
 }  // namespace
 
 Scheduler::Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
-                     int64_t step_tokens)
-    : model_(model), isa_(isa), pool_(pool), step_tokens_(step_tokens), thread_([this] {
-        Loop();
-      }) {}
+                     int64_t step_tokens, SavedTexts* saved)
+    : model_(model),
+      isa_(isa),
+      pool_(pool),
+      step_tokens_(step_tokens),
+      saved_(saved),
+      thread_([this] { Loop(); }) {}
 
 Scheduler::~Scheduler() {
   {
@@ -69,6 +72,14 @@ void Scheduler::Wake() {
   changed_.notify_all();
 }
 
+void Scheduler::Leave(ReadText text) {
+  {
+    const std::lock_guard lock(mutex_);
+    left_.push_back(std::move(text));
+  }
+  changed_.notify_all();
+}
+
 void Scheduler::RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> work) {
   Turn turn{.interrupt = &interrupt, .work = work};
   std::unique_lock lock(mutex_);
@@ -100,7 +111,9 @@ bool Scheduler::CanStep() const {
 bool Scheduler::WaitForWork() {
   std::unique_lock lock(mutex_);
   const bool can_step = CanStep();
-  const auto told = [&] { return stop_ || woken_ || !inbox_.empty() || !turns_.empty(); };
+  const auto told = [&] {
+    return stop_ || woken_ || !inbox_.empty() || !turns_.empty() || !left_.empty();
+  };
   if (running_.empty()) {
     if (waiting_.empty()) changed_.wait(lock, told);
   } else if (!can_step && !told()) {
@@ -109,6 +122,8 @@ bool Scheduler::WaitForWork() {
   woken_ = false;
   for (auto& request : inbox_) waiting_.push_back(std::move(request));
   inbox_.clear();
+  for (ReadText& text : left_) parked_.Park(std::move(text));
+  left_.clear();
   return !stop_;
 }
 
@@ -158,7 +173,7 @@ void Scheduler::Admit() {
     if (std::ssize(running_) >= step_tokens_) return;
     if (request->plan().ranks() != nullptr) return AdmitWithRanks(request);
     SharedPrefix prefix;
-    if (request->shares() && request->sequence().cache->length() == 0) {
+    if (TakesFromOthers(*request)) {
       prefix = FindSharedPrefix(*request, running_, parked_.texts());
       if (prefix.from != nullptr && !prefix.ready) continue;
     }
@@ -166,15 +181,11 @@ void Scheduler::Admit() {
       std::erase(waiting_, request);
       continue;
     }
-    if (prefix.from != nullptr) {
-      auto cache = prefix.from->Fork();
-      cache->Truncate(prefix.tokens);
-      request->GoOnFrom(std::move(cache));
-    }
+    FindBeginning(request, prefix);
     const int64_t at_once = request->plan().TokensAtOnce(request->sequence().next());
-    if (!request->Reserve(at_once)) {
+    if (!Reserve(request, at_once)) {
       bool room = false;
-      while (!room && parked_.DropOldest()) room = request->Reserve(at_once);
+      while (!room && GiveMemory(*request, at_once)) room = Reserve(request, at_once);
       if (!room && running_.empty()) {
         std::erase(waiting_, request);
         Fail(request, request->TakeReserveError());
@@ -188,6 +199,63 @@ void Scheduler::Admit() {
     std::erase(waiting_, request);
     running_.insert(std::ranges::upper_bound(running_, request, Older), request);
   }
+}
+
+// A session keeps to itself, unless texts are to be remembered.
+bool Scheduler::TakesFromOthers(const Request& request) const {
+  return request.shares() || (saved_ != nullptr && request.kind() == RequestKind::kOfSession);
+}
+
+// Goes on from what somebody has in memory, or from what was saved, if that is more.
+void Scheduler::FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix) {
+  if (prefix.from != nullptr) {
+    auto cache = prefix.from->Fork();
+    cache->Truncate(prefix.tokens);
+    parked_.Use(prefix.from);
+    request->GoOnFrom(std::move(cache));
+  }
+  if (saved_ == nullptr || !TakesFromOthers(*request)) return;
+  while (true) {
+    try {
+      const Sequence& text = request->sequence();
+      const int64_t known = text.cache->length();
+      auto cache = saved_->TakeUp(request->plan(), text.tokens, known, request->ask_from(),
+                                  request->prompt_tokens());
+      if (cache == nullptr) return;
+      const int64_t tokens = cache->length();
+      return request->GoOnFrom(std::move(cache), tokens);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kMemory) throw;
+    }
+    if (!parked_.Drop(INT64_MAX)) return;
+  }
+}
+
+// As Request::Reserve. What is damaged is read again.
+bool Scheduler::Reserve(const std::shared_ptr<Request>& request, int64_t tokens) {
+  try {
+    return request->Reserve(tokens);
+  } catch (const DamagedSnapshot& damage) {
+    Forget(damage);
+    request->ReadAgain();
+    return request->Reserve(tokens);
+  }
+}
+
+// Of those who do not need it. False: they had none.
+bool Scheduler::GiveMemory(const Request& request, int64_t tokens) {
+  const int64_t bytes = request.plan().pool().layout().BytesFor(tokens);
+  return parked_.Drop(bytes) || (saved_ != nullptr && saved_->Wait());
+}
+
+void Scheduler::Save(Request& request) {
+  saved_->Save(request.shared_plan(), request.sequence().tokens, *request.sequence().cache,
+               request.ask_from());
+}
+
+void Scheduler::Forget(const DamagedSnapshot& damage) {
+  saved_->Remove(damage);
+  parked_.DropAll();  // of which some may go on from it
 }
 
 void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
@@ -218,7 +286,7 @@ void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
     error = std::current_exception();
   }
   if (error) return Fail(request, std::move(error), all_know);
-  while (parked_.DropOldest()) continue;  // their memory was counted as there
+  parked_.DropAll();  // their memory was counted as there
   running_.push_back(request);
 }
 
@@ -233,6 +301,7 @@ void Scheduler::Pause(const std::shared_ptr<Request>& request) {
 void Scheduler::Retire(const std::shared_ptr<Request>& request) {
   std::erase(running_, request);
   if (!request->shares()) return;
+  if (saved_ != nullptr) Save(*request);
   parked_.Park({.plan = request->shared_plan(),
                 .tokens = request->TakeTokens(),
                 .cache = request->TakeCache(),
@@ -249,8 +318,8 @@ void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr
 // False: the request is paused, or failed.
 bool Scheduler::MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens) {
   if (request->plan().ranks() != nullptr) return MakeRoomWithRanks(request, tokens);
-  while (!request->Reserve(tokens)) {
-    if (parked_.DropOldest()) continue;
+  while (!Reserve(request, tokens)) {
+    if (GiveMemory(*request, tokens)) continue;
     const auto gives_back = [](const auto& one) { return one->GiveBackDrafts(); };
     if (std::ranges::any_of(running_, gives_back)) continue;
     const auto newest = running_.back();
@@ -362,7 +431,13 @@ void Scheduler::Compute(std::span<const Part> parts) {
   for (const Part& part : parts) participants_.push_back(part.request->PartOf(part.rows));
   StepTogether(model_, MakeExec(&step_cancel_), participants_);
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].request->Take(participants_[i])) Retire(parts[i].request);
+    Request& request = *parts[i].request;
+    if (request.Take(participants_[i])) {
+      Retire(parts[i].request);
+    } else if (saved_ != nullptr && TakesFromOthers(request) &&
+               request.IsToBeSaved(saved_->save_tokens(), SavedTexts::kSaveMs)) {
+      Save(request);
+    }
   }
 }
 
@@ -373,6 +448,9 @@ void Scheduler::ComputeOneByOne() {
     std::exception_ptr error;
     try {
       Compute({&part, 1});
+    } catch (const DamagedSnapshot& damage) {
+      Forget(damage);
+      part.request->ReadAgain();
     } catch (...) {
       error = std::current_exception();
     }

@@ -27,6 +27,7 @@
 #include "base/function_ref.h"
 #include "engine/interrupt.h"
 #include "engine/request.h"
+#include "engine/saved_texts.h"
 #include "engine/shared_prefix.h"
 #include "kernels/dispatch.h"
 #include "model/language_model.h"
@@ -37,9 +38,9 @@ namespace godwit {
 
 class Scheduler {
  public:
-  // All borrowed.
+  // All borrowed. saved: null where nothing is.
   Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
-            int64_t step_tokens);
+            int64_t step_tokens, SavedTexts* saved);
   // Ends the requests that are still on their way as cancelled.
   ~Scheduler();
 
@@ -49,6 +50,8 @@ class Scheduler {
   void Submit(std::shared_ptr<Request> request);
   // A request that was held up by its reader can go on.
   void Wake();
+  // What a session has read others can go on from.
+  void Leave(ReadText text);
 
   // Runs `work` on the computing thread, between two steps, and waits for it. Throws what it
   // throws, and Error(kCancelled) if the interrupt ends it, also while it waits.
@@ -79,6 +82,12 @@ class Scheduler {
   void AdmitWithRanks(const std::shared_ptr<Request>& request);
   bool MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens);
   bool MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64_t tokens);
+  bool TakesFromOthers(const Request& request) const;
+  void FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix);
+  bool Reserve(const std::shared_ptr<Request>& request, int64_t tokens);
+  bool GiveMemory(const Request& request, int64_t tokens);
+  void Save(Request& request);
+  void Forget(const DamagedSnapshot& damage);
   void Pause(const std::shared_ptr<Request>& request);
   void Retire(const std::shared_ptr<Request>& request);
   void Fail(const std::shared_ptr<Request>& request, std::exception_ptr error,
@@ -92,10 +101,12 @@ class Scheduler {
   const kernels::Isa& isa_;
   ThreadPool& pool_;
   int64_t step_tokens_;
+  SavedTexts* saved_;
 
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   Requests inbox_;
+  std::vector<ReadText> left_;
   std::deque<Turn*> turns_;
   int64_t next_ticket_ = 0;
   bool woken_ = false;

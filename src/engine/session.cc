@@ -49,7 +49,15 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
   cache_ = request->TakeCache();
   text_ = request->TakeTokens();
   ask_from_ = request->ask_from();
+  if (request->kind() == RequestKind::kOfSession) LeaveToOthers(request->shared_plan());
   if (error) std::rethrow_exception(error);
+}
+
+void Session::Impl::LeaveToOthers(const std::shared_ptr<const TextPlan>& plan) {
+  if (engine_->saved == nullptr || cache_->length() == 0) return;
+  engine_->saved->Save(plan, text_, *cache_, ask_from_);
+  engine_->scheduler->Leave(
+      {.plan = plan, .tokens = text_, .cache = cache_->Fork(), .ask_from = ask_from_});
 }
 
 GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,

@@ -5,23 +5,68 @@
 
 namespace godwit {
 
+namespace {
+
+// Whether whoever can go on from the first can go on from the second as well.
+bool BeginsWith(const ReadText& text, const ReadText& other) {
+  return text.plan->SharesWith(*other.plan) && text.ask_from == other.ask_from &&
+         text.cache->length() >= other.cache->length() &&
+         text.cache->CanTruncate(other.cache->length()) &&
+         std::ranges::mismatch(other.tokens, text.tokens).in1 == other.tokens.end();
+}
+
+// What it took to read, in tokens at the beginning of a text: behind many others a token takes
+// longer.
+double CostOf(const ReadText& text) {
+  constexpr double kDepth = 16384;  // where attention takes as long as all else
+  const auto tokens = static_cast<double>(text.cache->length());
+  return tokens * (1 + tokens / 2 / kDepth);
+}
+
+}  // namespace
+
 void ParkedTexts::Park(ReadText text) {
-  constexpr size_t kMost = 4;
-  if (texts_.size() == kMost) DropOldest();
+  constexpr size_t kMost = 64;  // all of which are looked through for every request
+  std::erase_if(texts_, [&](const ReadText& other) { return BeginsWith(text, other); });
+  if (texts_.size() == kMost) texts_.erase(texts_.begin());
   texts_.push_back(std::move(text));
 }
 
-bool ParkedTexts::DropOldest() {
+void ParkedTexts::Use(const TextCache* cache) {
+  const auto used =
+      std::ranges::find_if(texts_, [&](const ReadText& text) { return text.cache.get() == cache; });
+  if (used != texts_.end()) std::rotate(used, used + 1, texts_.end());
+}
+
+// The longer nobody has used a text, the less likely somebody will. What is more than is needed
+// counts for nothing: a small need is met by small texts, and a large one stays.
+bool ParkedTexts::Drop(int64_t bytes) {
   if (texts_.empty()) return false;
-  texts_.erase(texts_.begin());
+  auto least = texts_.begin();
+  double least_loss = 0;
+  for (auto text = texts_.begin(); text != texts_.end(); ++text) {
+    const auto age = static_cast<double>(texts_.end() - text);
+    const int64_t gain = std::max<int64_t>(1, std::min(text->cache->cache().bytes(), bytes));
+    const double loss = CostOf(*text) / age / static_cast<double>(gain);
+    if (text != texts_.begin() && loss >= least_loss) continue;
+    least = text;
+    least_loss = loss;
+  }
+  texts_.erase(least);
   return true;
+}
+
+bool ParkedTexts::DropAll() {
+  const bool any = !texts_.empty();
+  texts_.clear();
+  return any;
 }
 
 SharedPrefix FindSharedPrefix(const Request& request,
                               std::span<const std::shared_ptr<Request>> running,
                               std::span<const ReadText> parked) {
   const auto& mine = request.sequence().tokens;
-  SharedPrefix best;
+  SharedPrefix best{.tokens = request.sequence().cache->length()};
   const auto look = [&](const TextPlan& plan, std::span<const int32_t> theirs,
                         const TextCache& cache, int64_t ask_from, bool reads_on) {
     if (!request.plan().SharesWith(plan)) return;

@@ -19,16 +19,21 @@ struct ReadText {
   int64_t ask_from;  // Request::ask_from
 };
 
-// The texts of requests that ended, the last ones, for as long as nobody needs their memory.
+// The texts of requests that ended, for as long as nobody needs their memory. One that another
+// begins with gives way to it.
 class ParkedTexts {
  public:
   void Park(ReadText text);
-  // False: there was none.
-  bool DropOldest();
+  // Somebody goes on from this one.
+  void Use(const TextCache* cache);
+  // Drops the one with which the least time is lost for the `bytes` that are needed. False: there
+  // was none.
+  bool Drop(int64_t bytes);
+  bool DropAll();
   std::span<const ReadText> texts() const { return texts_; }
 
  private:
-  std::vector<ReadText> texts_;  // the oldest first
+  std::vector<ReadText> texts_;  // the one that was used last comes last
 };
 
 struct SharedPrefix {
@@ -37,7 +42,8 @@ struct SharedPrefix {
   bool ready = false;  // they have been read; else they are being read now
 };
 
-// The longest beginning that `request` shares with any of the others, of a page at least.
+// The longest beginning that `request` shares with any of the others, a page at least, and more
+// than it has already.
 SharedPrefix FindSharedPrefix(const Request& request,
                               std::span<const std::shared_ptr<Request>> running,
                               std::span<const ReadText> parked);

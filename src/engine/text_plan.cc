@@ -1,9 +1,11 @@
 #include "engine/text_plan.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "attention/kv_cost.h"
 #include "attention/policies/choose_prefill.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "engine/engine_impl.h"
 #include "engine/memory_plan.h"
@@ -31,7 +33,8 @@ TextPlan::TextPlan(const Engine::Impl& engine, const SessionOptions& options)
                .prefill = options.prefill,
                .ranks = engine.ranks,
                .rank_speeds = engine.rank_speeds},
-      chunk_tokens_(options.chunk_tokens) {
+      chunk_tokens_(options.chunk_tokens),
+      owner_(options.owner) {
   options_.int8_products = ChooseInt8Attention(options.int8_attention, options_.kv_type);
   if (chunk_tokens_ < 1 || chunk_tokens_ > 1 << 20) {
     Throw(ErrorKind::kInput, "prompt chunks of {} tokens, expected 1 to {}", chunk_tokens_,
@@ -107,8 +110,8 @@ void TextPlan::CheckFits(int64_t tokens) const {
 }
 
 bool TextPlan::SharesWith(const TextPlan& other) const {
-  return options_.spec == other.options_.spec && options_.prefill == other.options_.prefill &&
-         options_.context == other.options_.context &&
+  return options_.spec == other.options_.spec && owner_ == other.owner_ &&
+         options_.prefill == other.options_.prefill && options_.context == other.options_.context &&
          options_.int8_products == other.options_.int8_products && pool_ == other.pool_;
 }
 
@@ -120,6 +123,29 @@ int64_t TextPlan::ReadAlike(int64_t ask_from, int64_t other) const {
   if (ask_from == other) return INT64_MAX;
   if (ranks() != nullptr) return 0;  // other ranks would keep other parts
   return std::max<int64_t>(0, std::min(ask_from, other) - policy_->tail_tokens());
+}
+
+int64_t TextPlan::SettledTokens(int64_t ask_from) const {
+  if (!policy_->tells_question()) return INT64_MAX;
+  return std::max<int64_t>(0, ask_from - policy_->tail_tokens());
+}
+
+SnapshotFacts TextPlan::facts() const {
+  SnapshotFacts facts = engine_.facts();
+  facts.emplace_back("read by", policy_->reading());
+  facts.emplace_back("kv type", Name(options_.kv_type));
+  if (options_.int8_products) facts.emplace_back("attention", "int8");
+  if (Geometry(engine_.spec).rotary.scaling.kind == RotaryScaling::Kind::kDynamic) {
+    facts.emplace_back("context", fmt::format("{}", options_.context));
+  }
+  if (!owner_.empty()) {
+    facts.emplace_back("owner", ContentName({std::as_bytes(std::span(owner_))}));
+  }
+  return facts;
+}
+
+std::string TextPlan::label() const {
+  return std::filesystem::path(engine_.folder).filename().string();
 }
 
 int64_t TextPlan::TokensAtOnce(int64_t tokens) const {

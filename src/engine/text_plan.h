@@ -12,6 +12,7 @@
 #include "attention/make_policy.h"
 #include "godwit/engine.h"
 #include "kv/kv_pool.h"
+#include "kv/snapshot_header.h"
 
 namespace godwit {
 
@@ -44,6 +45,11 @@ class TextPlan {
   // Whether a text of one plan may go on from the cache of the other, as far as they are ReadAlike.
   bool SharesWith(const TextPlan& other) const;
 
+  // On what the keys and values of its texts depend besides the tokens, and what it is called by
+  // people.
+  SnapshotFacts facts() const;
+  std::string label() const;
+
   const PolicyOptions& options() const { return options_; }
   const std::shared_ptr<Communicator>& ranks() const { return options_.ranks; }
 
@@ -53,6 +59,10 @@ class TextPlan {
   // Of two texts that begin alike and are asked from there on: how many of their first tokens came
   // to the same, on the same ranks.
   int64_t ReadAlike(int64_t ask_from, int64_t other) const;
+
+  // Of a text that is asked from there on: its first tokens that come to the same whatever is
+  // asked.
+  int64_t SettledTokens(int64_t ask_from) const;
 
   // Tokens that must lie in the cache at once before a text of `tokens` goes on.
   int64_t TokensAtOnce(int64_t tokens) const;
@@ -69,6 +79,7 @@ class TextPlan {
   const Engine::Impl& engine_;
   PolicyOptions options_;
   int64_t chunk_tokens_;
+  std::string owner_;
   std::shared_ptr<const AttentionPolicy> policy_;  // of a text that nobody has begun
   std::shared_ptr<KvPool> pool_;
 };

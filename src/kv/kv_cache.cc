@@ -94,7 +94,9 @@ KvCache::KvCache(KvCache&& other) noexcept
       skipped_tiles_(std::exchange(other.skipped_tiles_, 0)),
       ids_(std::exchange(other.ids_, {})),
       data_(std::exchange(other.data_, {})),
-      file_read_bytes_(std::exchange(other.file_read_bytes_, 0)) {}
+      file_read_bytes_(std::exchange(other.file_read_bytes_, 0)),
+      taken_up_tiles_(std::exchange(other.taken_up_tiles_, 0)),
+      proved_tiles_(std::exchange(other.proved_tiles_, {})) {}
 
 KvCache& KvCache::operator=(KvCache other) noexcept {
   std::swap(pool_, other.pool_);
@@ -104,6 +106,8 @@ KvCache& KvCache::operator=(KvCache other) noexcept {
   std::swap(ids_, other.ids_);
   std::swap(data_, other.data_);
   std::swap(file_read_bytes_, other.file_read_bytes_);
+  std::swap(taken_up_tiles_, other.taken_up_tiles_);
+  std::swap(proved_tiles_, other.proved_tiles_);
   return *this;
 }
 
@@ -113,6 +117,8 @@ KvCache KvCache::Fork() const {
   fork.dropped_ = dropped_;
   fork.skipped_tiles_ = skipped_tiles_;
   fork.file_read_bytes_ = file_read_bytes_;
+  fork.taken_up_tiles_ = taken_up_tiles_;
+  fork.proved_tiles_ = proved_tiles_;
   // Not the room that a step reserved and did not use: there both would write.
   const auto entries =
       static_cast<std::ptrdiff_t>(std::min(HeldTiles(length_), tiles()) * layout().layers);
@@ -142,6 +148,8 @@ int64_t KvCache::GoOnAs(const KvCache& other) {
   data_.insert(data_.end(), other.data_.begin() + first, other.data_.begin() + last);
   pool_->Share(std::span(ids_).subspan(static_cast<size_t>(held)));
   length_ = other.length_;
+  taken_up_tiles_ = other.taken_up_tiles_;
+  proved_tiles_ = other.proved_tiles_;
   return had;
 }
 
@@ -202,6 +210,9 @@ void KvCache::OwnTail() {
   const auto layers = static_cast<size_t>(layout().layers);
   const auto first = static_cast<size_t>(Slot(length_ / kTileTokens)) * layers;
   if (!pool_->IsShared(ids_[first])) return;
+  for (int64_t layer = 0; taken_up_tiles_ > 0 && layer < layout().layers; ++layer) {
+    WillRead(layer, {length_ - 1, length_});  // or damage would be copied, and look sound
+  }
   std::vector<KvPool::PageId> ids(layers);
   std::vector<std::byte*> data(layers);
   pool_->Take(ids, data);
@@ -233,6 +244,33 @@ void KvCache::Skip(int64_t position) {
   CountSkipped();
 }
 
+void KvCache::TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t end) {
+  const SnapshotInfo& info = snapshot->info();
+  assert(length_ % kTileTokens == 0 && end % kTileTokens == 0 && skipped_tiles_ == 0);
+  assert(info.begin <= length_ && length_ < end && end <= info.end());
+  Shrink(HeldTiles(length_));
+  const int64_t begin = length_ / kTileTokens, before = std::ssize(ids_);
+  const bool forgets = info.dropped.end > info.dropped.begin;
+  assert(!forgets || (length_ == 0 && end == info.end()));
+  const int64_t first = begin - info.begin / kTileTokens;
+  const int64_t tiles = forgets ? info.held_tiles() : end / kTileTokens - begin;
+  ids_.resize(static_cast<size_t>(before + tiles * layout().layers));
+  data_.resize(ids_.size());
+  try {
+    pool_->TakeUp(snapshot, first, first + tiles,
+                  std::span(ids_).subspan(static_cast<size_t>(before)),
+                  std::span(data_).subspan(static_cast<size_t>(before)));
+  } catch (...) {
+    ids_.resize(static_cast<size_t>(before));
+    data_.resize(static_cast<size_t>(before));
+    throw;
+  }
+  if (forgets) dropped_ = info.dropped;
+  length_ = end;
+  taken_up_tiles_ = end / kTileTokens;
+  proved_tiles_.resize(static_cast<size_t>(layout().layers));
+}
+
 void KvCache::ReserveSkipped(int64_t begin) {
   assert(begin % kTileTokens == 0 && length_ % kTileTokens == 0 && dropped_.end == 0);
   const auto first = static_cast<size_t>(begin / kTileTokens * layout().layers);
@@ -249,7 +287,7 @@ void KvCache::ReserveSkipped(int64_t begin) {
 std::span<std::byte> KvCache::Page(int64_t layer, int64_t tile) const {
   const KvLayout& kv = layout();
   return {data_[static_cast<size_t>(Slot(tile) * kv.layers + layer)],
-          static_cast<size_t>(kv.kv_heads * kv.head_bytes())};
+          static_cast<size_t>(kv.tile_bytes())};
 }
 
 void KvCache::CountSkipped() {
@@ -321,20 +359,34 @@ ops::KvView KvCache::View(int64_t layer) const {
           .scale_offset = kv.key_bytes() + kv.value_bytes()};
 }
 
+ops::KvRange KvCache::Announced(int64_t layer, ops::KvRange positions) const {
+  ops::KvRange tiles{positions.begin / kTileTokens, PagesFor(positions.end)};
+  tiles.end = std::min(tiles.end, this->tiles() + (dropped_.end - dropped_.begin) / kTileTokens);
+  if (pool_->file() != nullptr) return tiles;
+  tiles.end = std::min(tiles.end, taken_up_tiles_);
+  if (tiles.begin < tiles.end) {
+    tiles.begin = std::max(tiles.begin, proved_tiles_[static_cast<size_t>(layer)]);
+  }
+  return tiles;
+}
+
 void KvCache::WillRead(int64_t layer, ops::KvRange positions) const {
-  if (pool_->file() == nullptr) return;
+  const auto [begin, end] = Announced(layer, positions);
+  if (begin >= end) return;
   const ops::KvView view = View(layer);
   std::vector<KvPool::PageId> ids;
-  const int64_t end = std::min(PagesFor(positions.end), tiles() + view.dropped_end);
-  for (int64_t tile = positions.begin / kTileTokens; tile < end; ++tile) {
+  for (int64_t tile = begin; tile < end; ++tile) {
     if (view.Holds(tile)) ids.push_back(PageOf(layer, tile));
   }
   file_read_bytes_ += pool_->WillRead(ids, 0, layout().page_bytes());
+  if (taken_up_tiles_ == 0) return;
+  int64_t& proved = proved_tiles_[static_cast<size_t>(layer)];
+  if (begin <= proved) proved = std::max(proved, std::min(end, taken_up_tiles_));
 }
 
 void KvCache::WillRead(int64_t layer, std::span<const ops::TilePart> parts, int64_t first_head,
                        int64_t last_head) const {
-  if (pool_->file() == nullptr) return;
+  if (pool_->file() == nullptr && taken_up_tiles_ == 0) return;
   std::vector<KvPool::PageId> ids;
   for (const ops::TilePart& part : parts) ids.push_back(PageOf(layer, part.tile));
   file_read_bytes_ +=

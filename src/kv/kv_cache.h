@@ -70,6 +70,10 @@ class KvCache {
   // The text goes on at `position`: what lies between is held by others, and nobody looks at it
   // here. Its whole tiles take no pages. Not of a text that has dropped any.
   void Skip(int64_t position);
+  // The text goes on, from the end of a whole tile of its own, as a snapshot has it, up to the end
+  // of one of those. Its pages are shared with all who take it up, and are looked at only once
+  // WillRead has proved them. Throws Error(kMemory) with everything as it was.
+  void TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t end);
   // Forgets the positions >= length, which does not lie within dropped().
   void Truncate(int64_t length);
   // Gives back the whole tiles among these positions, which join or continue dropped().
@@ -78,8 +82,9 @@ class KvCache {
   // Valid until the next call that is not const.
   ops::KvView View(int64_t layer) const;
 
-  // Of a pool with a file: what will be looked at in a layer, of all KV heads or of [first, last),
-  // begins to be read from there. Positions of which nothing is held are no matter.
+  // What will be looked at in a layer, of all KV heads or of [first, last): what of it lies in the
+  // pool's file begins to be read from there, and what in a snapshot is proved. Positions of which
+  // nothing is held are no matter. Throws DamagedSnapshot.
   void WillRead(int64_t layer, ops::KvRange positions) const;
   void WillRead(int64_t layer, std::span<const ops::TilePart> parts, int64_t first_head,
                 int64_t last_head) const;
@@ -96,6 +101,8 @@ class KvCache {
   // Of a text of that length, without those that were dropped.
   int64_t HeldTiles(int64_t length) const;
   void CountSkipped();
+  // Of a layer: tiles [begin, end) of which some may lie in a file, or in a snapshot unproved.
+  ops::KvRange Announced(int64_t layer, ops::KvRange positions) const;
   void Grow(int64_t tiles);
   void Shrink(int64_t tiles);
   void OwnTail();
@@ -108,6 +115,10 @@ class KvCache {
   std::vector<KvPool::PageId> ids_;
   std::vector<std::byte*> data_;
   mutable int64_t file_read_bytes_ = 0;
+  // Of snapshots: the tiles before this one may lie in some; of each layer, the first tiles that
+  // are proved.
+  int64_t taken_up_tiles_ = 0;
+  mutable std::vector<int64_t> proved_tiles_;
 };
 
 }  // namespace godwit

@@ -13,6 +13,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/kernel_table.h"
 #include "kernels/kernel_test_support.h"
+#include "kv/kv_cache_test_support.h"
 
 namespace godwit {
 namespace {
@@ -21,91 +22,6 @@ using kernels::kTileTokens;
 using ::testing::HasSubstr;
 
 constexpr DType kFloatTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
-
-KvLayout Layout(int64_t layers, int64_t kv_heads, int64_t head_dim, DType dtype) {
-  return {.layers = layers, .kv_heads = kv_heads, .head_dim = head_dim, .dtype = dtype};
-}
-
-// Tells every element apart; exact in f16, rounded in bf16. `text` tells apart what different texts
-// have at one position.
-float KeyOf(int64_t text, int64_t layer, int64_t position, int64_t head, int64_t d) {
-  return static_cast<float>(((layer * 7 + position) * 5 + head) * 11 + d + 3000 * text) / 16.0f;
-}
-float ValueOf(int64_t text, int64_t layer, int64_t position, int64_t head, int64_t d) {
-  return -KeyOf(text, layer, position, head, d) - 0.5f;
-}
-
-float Rounded(DType dtype, float x) {
-  if (dtype == DType::kF16) return ToFloat(ToF16(x));
-  if (dtype == DType::kBF16) return ToFloat(ToBF16(x));
-  return x;
-}
-
-float Load(DType dtype, const std::byte* data, int64_t index) {
-  if (dtype == DType::kF32) return reinterpret_cast<const float*>(data)[index];
-  if (dtype == DType::kF16) return ToFloat(reinterpret_cast<const F16*>(data)[index]);
-  return ToFloat(reinterpret_cast<const BF16*>(data)[index]);
-}
-
-const kernels::KernelTable& Kernels() {
-  static const kernels::KernelTable& table = *kernels::SelectIsa("").table;
-  return table;
-}
-
-void WriteRow(const KvCache& cache, int64_t text, int64_t position) {
-  const KvLayout& kv = cache.layout();
-  std::vector<float> k(static_cast<size_t>(kv.head_dim)), v(k.size());
-  for (int64_t layer = 0; layer < kv.layers; ++layer) {
-    for (int64_t head = 0; head < kv.kv_heads; ++head) {
-      for (int64_t d = 0; d < kv.head_dim; ++d) {
-        k[static_cast<size_t>(d)] = KeyOf(text, layer, position, head, d);
-        v[static_cast<size_t>(d)] = ValueOf(text, layer, position, head, d);
-      }
-      cache.Write(Kernels(), layer, head, position, k.data(), v.data());
-    }
-  }
-}
-
-void Read(KvCache& cache, int64_t text, int64_t tokens) {
-  cache.Reserve(tokens);
-  for (int64_t i = 0; i < tokens; ++i) WriteRow(cache, text, cache.length() + i);
-  cache.Append(tokens);
-}
-
-// That the position is what the text wrote there.
-void ExpectRow(const KvCache& cache, int64_t text, int64_t position) {
-  const KvLayout& kv = cache.layout();
-  const int64_t tile = position / kTileTokens, slot = position % kTileTokens;
-  const int64_t depth = kernels::KvDepth(kv.dtype);
-  for (int64_t layer = 0; layer < kv.layers; ++layer) {
-    const ops::KvView view = cache.View(layer);
-    ASSERT_EQ(view.dtype, kv.dtype);
-    ASSERT_TRUE(view.Holds(tile)) << "position " << position;
-    bool keys = true, values = true;
-    for (int64_t head = 0; head < kv.kv_heads; ++head) {
-      const std::byte* k = view.Keys(head, tile);
-      const std::byte* v = view.Values(head, tile);
-      for (int64_t d = 0; d < kv.head_dim; ++d) {
-        keys &= Load(kv.dtype, k, kernels::KeyAt(depth, d, slot)) ==
-                Rounded(kv.dtype, KeyOf(text, layer, position, head, d));
-        values &= Load(kv.dtype, v, kernels::ValueAt(depth, kv.head_dim, slot, d)) ==
-                  Rounded(kv.dtype, ValueOf(text, layer, position, head, d));
-      }
-    }
-    ASSERT_TRUE(keys) << "key of position " << position;
-    ASSERT_TRUE(values) << "value of position " << position;
-  }
-}
-
-void ExpectHeld(const KvCache& cache, int64_t text, int64_t begin, int64_t end) {
-  for (int64_t p = begin; p < end && !testing::Test::HasFatalFailure(); ++p) {
-    ExpectRow(cache, text, p);
-  }
-}
-
-KvCache NewCache(const KvLayout& layout, int64_t budget_bytes = INT64_MAX) {
-  return KvCache(std::make_shared<KvPool>(layout, std::make_shared<KvBudget>(budget_bytes)));
-}
 
 TEST(KvCacheTest, HoldsWhatWasWritten) {
   for (const DType dtype : kFloatTypes) {

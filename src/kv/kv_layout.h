@@ -40,8 +40,11 @@ struct KvLayout {
   }
   constexpr int64_t head_bytes() const { return key_bytes() + value_bytes() + scale_bytes(); }
 
+  // Of all KV heads, of a page what is not there to align it.
+  constexpr int64_t tile_bytes() const { return kv_heads * head_bytes(); }
+
   constexpr int64_t page_bytes() const {
-    return (kv_heads * head_bytes() + page_alignment - 1) / page_alignment * page_alignment;
+    return (tile_bytes() + page_alignment - 1) / page_alignment * page_alignment;
   }
   // Of a token in all layers.
   constexpr int64_t bytes_per_token() const { return layers * page_bytes() / kernels::kTileTokens; }

@@ -65,6 +65,40 @@ void KvPool::Take(std::span<PageId> ids, std::span<std::byte*> data) {
   in_use_ += std::ssize(ids);
 }
 
+void KvPool::TakeUp(const std::shared_ptr<const Snapshot>& snapshot, int64_t begin, int64_t end,
+                    std::span<PageId> ids, std::span<std::byte*> data) {
+  const int64_t layers = layout_.layers, pages = (end - begin) * layers;
+  assert(std::ssize(ids) == pages && ids.size() == data.size());
+  const int64_t bytes = pages * layout_.page_bytes();
+  if (!budget_->Take(bytes)) RefuseBudget(*budget_, bytes);
+  const std::lock_guard lock(mutex_);
+  for (int64_t page = 0; page < pages; page += pages_per_slab_) {
+    const size_t index = SlabWithout();
+    Slab& slab = slabs_[index];
+    slab.snapshot = snapshot;
+    slab.first_page = begin * layers + page;
+    slab.free.clear();
+    const auto count = static_cast<uint32_t>(std::min<int64_t>(pages - page, pages_per_slab_));
+    for (uint32_t slot = 0; slot < count; ++slot) {
+      const auto at = static_cast<size_t>(page + slot);
+      ids[at] = static_cast<PageId>(index) * pages_per_slab_ + slot;
+      data[at] = snapshot->Page((page + slot) % layers, begin + (page + slot) / layers);
+      slab.references[slot] = 1;
+    }
+  }
+  taken_up_ += pages;
+}
+
+// One that has no memory yet, or no more.
+size_t KvPool::SlabWithout() {
+  const auto none = [](const Slab& slab) {
+    return slab.data() == nullptr && slab.snapshot == nullptr;
+  };
+  const auto found = std::ranges::find_if(slabs_, none);
+  if (found != slabs_.end()) return static_cast<size_t>(found - slabs_.begin());
+  return AddSlab();
+}
+
 void KvPool::Require(int64_t pages) const {
   const int64_t bytes = CheckedMul(pages, layout_.page_bytes()).value_or(INT64_MAX);
   if (bytes > budget_->bytes() - budget_->used()) RefuseBudget(*budget_, bytes);
@@ -74,7 +108,7 @@ void KvPool::Require(int64_t pages) const {
 
 void KvPool::RequireSlabs(int64_t pages) const {
   int64_t held = 0;
-  for (const Slab& slab : slabs_) held += slab.memory.bytes() == 0 ? 0 : pages_per_slab_;
+  for (const Slab& slab : slabs_) held += slab.data() == nullptr ? 0 : pages_per_slab_;
   const int64_t more = pages - (held - in_use_);
   if (more <= 0) return;
   const int64_t slabs = (more - 1) / pages_per_slab_ + 1;
@@ -84,17 +118,20 @@ void KvPool::RequireSlabs(int64_t pages) const {
                 FormatBytes(in_use_ * layout_.page_bytes()));
 }
 
+size_t KvPool::AddSlab() {
+  Slab slab;
+  slab.references.resize(pages_per_slab_);
+  slab.free.resize(pages_per_slab_);
+  std::iota(slab.free.rbegin(), slab.free.rend(), 0u);
+  slabs_.push_back(std::move(slab));
+  return slabs_.size() - 1;
+}
+
 KvPool::PageId KvPool::TakeOne() {
   while (first_with_room_ < slabs_.size() && slabs_[first_with_room_].free.empty()) {
     ++first_with_room_;
   }
-  if (first_with_room_ == slabs_.size()) {
-    Slab slab;
-    slab.references.resize(pages_per_slab_);
-    slab.free.resize(pages_per_slab_);
-    std::iota(slab.free.rbegin(), slab.free.rend(), 0u);
-    slabs_.push_back(std::move(slab));
-  }
+  if (first_with_room_ == slabs_.size()) AddSlab();
   Slab& slab = slabs_[first_with_room_];
   if (slab.data() == nullptr) {
     if (file_) {
@@ -124,8 +161,12 @@ void KvPool::Release(std::span<const PageId> ids) noexcept {
     if (id == kNoPage) continue;
     assert(References(id) > 0);
     if (--References(id) > 0) continue;
-    FreeSlot(id);
-    --in_use_;
+    if (SlabOf(id).snapshot != nullptr) {
+      GiveUp(id / pages_per_slab_);
+    } else {
+      FreeSlot(id);
+      --in_use_;
+    }
     budget_->GiveBack(layout_.page_bytes());
   }
 }
@@ -145,9 +186,21 @@ void KvPool::FreeSlot(PageId id) noexcept {
   }
 }
 
+// A page of it is not needed any more: with the last one it goes.
+void KvPool::GiveUp(size_t index) noexcept {
+  Slab& slab = slabs_[index];
+  --taken_up_;
+  if (std::ranges::any_of(slab.references, [](uint32_t count) { return count > 0; })) return;
+  slab.snapshot = nullptr;
+  slab.free.resize(pages_per_slab_);  // of a capacity for all
+  std::iota(slab.free.rbegin(), slab.free.rend(), 0u);
+  first_with_room_ = std::min(first_with_room_, index);
+}
+
 bool KvPool::IsShared(PageId id) const {
   const std::lock_guard lock(mutex_);
-  return const_cast<KvPool*>(this)->References(id) > 1;
+  auto& self = const_cast<KvPool&>(*this);
+  return self.References(id) > 1 || self.SlabOf(id).snapshot != nullptr;
 }
 
 std::vector<KvFile::Page*> KvPool::FilePagesOf(std::span<const PageId> ids) const {
@@ -155,17 +208,31 @@ std::vector<KvFile::Page*> KvPool::FilePagesOf(std::span<const PageId> ids) cons
   pages.reserve(ids.size());
   for (const PageId id : ids) {
     if (id == kNoPage) continue;
-    pages.push_back(&(*slabs_[id / pages_per_slab_].file)[id % pages_per_slab_]);
+    const Slab& slab = slabs_[id / pages_per_slab_];
+    if (slab.file) pages.push_back(&(*slab.file)[id % pages_per_slab_]);
   }
   return pages;
 }
 
+std::vector<KvPool::SnapshotPages> KvPool::SnapshotPagesOf(std::span<const PageId> ids) const {
+  std::vector<SnapshotPages> all;
+  for (const PageId id : ids) {
+    if (id == kNoPage) continue;
+    const Slab& slab = slabs_[id / pages_per_slab_];
+    if (slab.snapshot == nullptr) continue;
+    if (all.empty() || all.back().snapshot != slab.snapshot) all.push_back({slab.snapshot, {}});
+    all.back().pages.push_back(slab.first_page + id % pages_per_slab_);
+  }
+  return all;
+}
+
 int64_t KvPool::WillRead(std::span<const PageId> ids, int64_t begin, int64_t end) const {
-  if (!file_) return 0;
   std::unique_lock lock(mutex_);
-  const auto pages = FilePagesOf(ids);
+  const auto in_snapshots = SnapshotPagesOf(ids);
+  const auto in_file = FilePagesOf(ids);
   lock.unlock();
-  return file_->WillRead(pages, begin, end);
+  for (const auto& [snapshot, pages] : in_snapshots) snapshot->Prove(pages);
+  return file_ ? file_->WillRead(in_file, begin, end) : 0;
 }
 
 int64_t KvPool::BytesInMemory(std::span<const PageId> ids) const {
@@ -178,7 +245,7 @@ int64_t KvPool::BytesInMemory(std::span<const PageId> ids) const {
 
 int64_t KvPool::pages_in_use() const {
   const std::lock_guard lock(mutex_);
-  return in_use_;
+  return in_use_ + taken_up_;
 }
 
 }  // namespace godwit

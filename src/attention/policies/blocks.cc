@@ -30,6 +30,7 @@ class BlocksPolicy : public AttentionPolicy {
         preselection_(geometry_) {}
 
   std::string name() const override { return spec().ToString(); }
+  std::string reading() const override { return "dense"; }
   std::string Explain() const override { return spec().Explain(); }
   int64_t limit_tokens() const override { return context_; }
   int64_t most_kept() const override { return context_; }
@@ -45,6 +46,7 @@ class BlocksPolicy : public AttentionPolicy {
     ask_from_ = position;
     index_.HoldOnly(here_, geometry_->FirstLocal(first_choice()));
   }
+  bool keys_suffice() const override { return !importance_.learns(); }
   int64_t bytes() const override { return index_.bytes() + importance_.bytes(); }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {

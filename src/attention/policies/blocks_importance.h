@@ -43,6 +43,7 @@ class BlocksImportance {
   // As AttentionPolicy::GoesBackTo: not into the middle of observers that are not remembered.
   int64_t GoesBackTo(int64_t length) const;
 
+  bool learns() const { return dynamic(); }
   int64_t bytes() const;
   // The same, once the token at `position` has been read alone.
   int64_t BytesAt(int64_t position) const;

@@ -36,8 +36,8 @@ std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions
   // A larger one takes more memory for a step's activations than a rank keeps of most contexts.
   constexpr int64_t kMostChunk = 8 << 10;
   const KvLayout layout = LayoutOf(geometry, options.kv_type);
-  const double key_bytes = static_cast<double>(layout.kv_heads * layout.head_bytes()) /
-                           static_cast<double>(kernels::kTileTokens);
+  const double key_bytes =
+      static_cast<double>(layout.tile_bytes()) / static_cast<double>(kernels::kTileTokens);
   PrefillSpec ring = ParsePrefill("ring");
   if (options.rank_speeds.empty()) return ring.ToString();
   const int64_t fed = FedChunk(options.rank_speeds, key_bytes, ring.ring, kMostChunk);

@@ -20,6 +20,11 @@ class PrefillPolicy : public AttentionPolicy {
   std::string name() const override {
     return fmt::format("{}, read by {}", asked_->name(), spec_.ToString());
   }
+  // What is asked forgets in a way of its own, if it forgets.
+  std::string reading() const override {
+    const bool forgets = limit_tokens() == INT64_MAX;
+    return forgets ? name() : spec_.ToString();
+  }
   std::string Explain() const override {
     return fmt::format("{} The context, all before the question, is read by {}.", asked_->Explain(),
                        spec_.Explain());
@@ -69,6 +74,7 @@ class PrefillPolicy : public AttentionPolicy {
   int64_t GoesBackTo(int64_t length, int64_t answer) const override {
     return asked_->GoesBackTo(length, answer);
   }
+  bool keys_suffice() const override { return asked_->keys_suffice(); }
   int64_t bytes() const override { return asked_->bytes(); }
 
   void Plan(const RowRun& run) override { asked_->Plan(run); }

@@ -32,6 +32,11 @@ std::optional<std::filesystem::path> OwnModel() {
   return folder;
 }
 
+// Beside whatever stands on the terminal.
+void SayCacheNotice(const std::string& message) {
+  WriteNotice(fmt::format("{}godwit: warning: {}\n", ProgressIsVisible() ? "\n" : "", message));
+}
+
 }  // namespace
 
 void AddModelFlag(CommandLine& line, ModelOptions& options) {
@@ -173,6 +178,9 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .kv_memory_bytes = options.kv_memory.bytes,
        .kv_file = options.kv_memory.file,
        .kv_file_bytes = options.kv_memory.file_bytes,
+       .cache_dir = options.cache.folder,
+       .cache_bytes = options.cache.bytes,
+       .on_cache_notice = SayCacheNotice,
        // -ub asks for pieces of that size.
        .step_tokens = std::max(LoadOptions().step_tokens, session.chunk_tokens),
        .mpi = MpiSize() > 1,

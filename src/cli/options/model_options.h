@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "cli/options/cache_options.h"
 #include "cli/options/command_line.h"
 #include "cli/options/kv_options.h"
 #include "godwit/engine.h"
@@ -24,6 +25,7 @@ struct ModelOptions {
   bool needs_text = true;     // a tokenizer, too
   std::string chat_template;  // LoadOptions::chat_template
   KvMemory kv_memory;
+  CacheOptions cache;
   int rank_silence_s = 10;  // LoadOptions::mpi_silence_ms
 };
 

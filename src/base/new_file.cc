@@ -1,0 +1,118 @@
+#include "base/new_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <system_error>
+
+namespace godwit {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kGathered = size_t{1} << 20;
+
+fs::path TemporaryFor(const fs::path& target) {
+  static std::atomic<int> count = 0;
+  return target.native() + "." + std::to_string(getpid()) + "-" + std::to_string(count++) +
+         NewFile::kSuffix;
+}
+
+// A name that is there belongs to a process that once had our number, or has it in another
+// container.
+int Create(const fs::path& path) {
+  int file;
+  do {
+    file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  } while (file < 0 && errno == EINTR);
+  if (file >= 0) flock(file, LOCK_EX | LOCK_NB);
+  return file;
+}
+
+void SyncDescriptor(const FileDescriptor& file, const fs::path& path) {
+  int failed;
+  do {
+    failed = fsync(file.get());
+  } while (failed != 0 && errno == EINTR);
+  if (failed != 0) ThrowErrno(path, "write to the disk");
+}
+
+}  // namespace
+
+NewFile::NewFile(const fs::path& target)
+    : target_(target), temporary_(TemporaryFor(target)), file_(Create(temporary_)) {
+  if (file_.get() < 0) {
+    temporary_.clear();
+    ThrowErrno(target, "write");
+  }
+}
+
+NewFile::~NewFile() {
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void NewFile::Write(std::span<const std::byte> bytes) {
+  size_ += std::ssize(bytes);
+  if (gathered_.size() + bytes.size() > kGathered) Flush();
+  if (bytes.size() >= kGathered) return WriteOut(bytes);
+  gathered_.insert(gathered_.end(), bytes.begin(), bytes.end());
+}
+
+void NewFile::PadTo(int64_t bytes) {
+  const std::vector<std::byte> zeros(static_cast<size_t>((bytes - size_ % bytes) % bytes));
+  Write(zeros);
+}
+
+void NewFile::Flush() {
+  WriteOut(gathered_);
+  gathered_.clear();
+}
+
+void NewFile::WriteOut(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file_.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written == 0) errno = EIO;
+    if (written <= 0) ThrowErrno(target_, "write");
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+void NewFile::Sync() {
+  Flush();
+  SyncDescriptor(file_, target_);
+  synced_ = true;
+}
+
+void NewFile::Commit() {
+  if (!synced_ || !gathered_.empty()) Sync();
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) ThrowErrno(target_, "write");
+  temporary_.clear();
+  SyncFolder(target_.parent_path());
+}
+
+void RemoveAbandoned(const fs::path& folder) noexcept {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!entry->path().native().ends_with(NewFile::kSuffix)) continue;
+    const FileDescriptor file(
+        open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (file.get() < 0 || flock(file.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    unlink(entry->path().c_str());
+  }
+}
+
+void SyncFolder(const fs::path& folder) {
+  const FileDescriptor descriptor(open(folder.c_str(), O_RDONLY | O_CLOEXEC));
+  if (descriptor.get() < 0) ThrowErrno(folder, "open");
+  SyncDescriptor(descriptor, folder);
+}
+
+}  // namespace godwit

@@ -1,0 +1,59 @@
+// NewFile: a file that is there whole or not at all, made among others that come and go.
+//
+// Written under a temporary name beside the target, brought to the disk and renamed by Commit;
+// without Commit nothing remains. What a killed process left behind is found by its lock, which
+// ended with it (RemoveAbandoned). Only this user may read it. Move-only; not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "base/open_file.h"
+
+namespace godwit {
+
+class NewFile {
+ public:
+  // What temporary names end with, and no target's does.
+  static constexpr const char* kSuffix = ".part";
+
+  // Throws Error(kIo), as the others do.
+  explicit NewFile(const std::filesystem::path& target);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  // At the end of what was written. Gathered: a call of the system for each MiB or so.
+  void Write(std::span<const std::byte> bytes);
+  // Zeros, up to a multiple of `bytes`.
+  void PadTo(int64_t bytes);
+  int64_t size() const { return size_; }
+
+  // Brings it to the disk; before Commit, which then takes a moment.
+  void Sync();
+  // After a power cut, too, there is all or nothing. Takes the place of a file of that name.
+  void Commit();
+
+ private:
+  void Flush();
+  void WriteOut(std::span<const std::byte> bytes);
+
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;  // empty once renamed
+  FileDescriptor file_;
+  std::vector<std::byte> gathered_;
+  int64_t size_ = 0;
+  bool synced_ = false;
+};
+
+// Removes the temporary files of a folder whose processes are gone. Best effort: what cannot be
+// looked at stays.
+void RemoveAbandoned(const std::filesystem::path& folder) noexcept;
+
+// Brings the names of a folder's files to the disk. Throws Error(kIo).
+void SyncFolder(const std::filesystem::path& folder);
+
+}  // namespace godwit

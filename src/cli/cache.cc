@@ -1,0 +1,202 @@
+// godwit cache: what was saved of texts (run, chat and batch with --cache).
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/machine_memory.h"
+#include "base/nearest.h"
+#include "base/quote.h"
+#include "cli/exit_code.h"
+#include "cli/options/cache_options.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/json_output.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/table.h"
+#include "cli/verbs.h"
+#include "kv/snapshot_folder.h"
+
+namespace godwit::cli {
+namespace {
+
+using Entry = SnapshotFolder::Entry;
+using Words = std::span<const std::string>;
+
+constexpr size_t kIdDigits = 12;
+
+struct CacheRequest {
+  SnapshotFolder& folder;
+  Words words;  // behind the action
+  bool json;
+};
+
+// The one whose name begins so, or that is kept by this name.
+const Entry& FindEntry(const std::vector<Entry>& entries, const std::string& word) {
+  std::vector<const Entry*> found;
+  for (const Entry& entry : entries) {
+    if (std::ranges::find(entry.pins, word) != entry.pins.end()) return entry;
+    if (entry.name.starts_with(word)) found.push_back(&entry);
+  }
+  if (found.size() == 1 && !word.empty()) return *found.front();
+  Throw(ErrorKind::kInput, "{} {} {}; godwit cache list shows what is there",
+        found.empty() ? "no saved text is called" : "several saved texts begin with", Quote(word),
+        found.empty() ? "so" : "");
+}
+
+// A snapshot from which others go on is a part of their texts.
+bool LeadsOn(const Entry& entry, const std::vector<Entry>& entries) {
+  return std::ranges::any_of(entries,
+                             [&](const Entry& other) { return other.info->parent == entry.name; });
+}
+
+std::string FactOf(const Entry& entry, std::string_view name) {
+  for (const auto& [fact, value] : entry.info->facts) {
+    if (fact == name) return value;
+  }
+  return "";
+}
+
+double AgeSeconds(const Entry& entry) {
+  const auto age = std::filesystem::file_time_type::clock::now() - entry.used;
+  return std::max(0.0, std::chrono::duration<double>(age).count());
+}
+
+std::string Ago(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 2 * 3600) return fmt::format("{:.0f} min", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{:.0f} h", seconds / 3600);
+  return fmt::format("{:.0f} days", seconds / 86400);
+}
+
+nlohmann::ordered_json JsonOf(const Entry& entry) {
+  nlohmann::ordered_json facts;
+  for (const auto& [name, value] : entry.info->facts) facts[name] = value;
+  return {{"id", entry.name},
+          {"parent", entry.info->parent},
+          {"begin", entry.info->begin},
+          {"tokens", entry.info->end()},
+          {"bytes", entry.bytes},
+          {"model", entry.info->label},
+          {"pins", entry.pins},
+          {"usable", entry.reachable},
+          {"used_seconds_ago", AgeSeconds(entry)},
+          {"facts", std::move(facts)}};
+}
+
+int List(const CacheRequest& request) {
+  const auto entries = request.folder.Entries();
+  int64_t bytes = 0;
+  for (const Entry& entry : entries) bytes += entry.bytes;
+  if (request.json) {
+    nlohmann::ordered_json texts = nlohmann::ordered_json::array();
+    for (const Entry& entry : entries) texts.push_back(JsonOf(entry));
+    WriteJson({{"folder", request.folder.path().string()}, {"bytes", bytes}, {"texts", texts}});
+    return kExitOk;
+  }
+  Table table(
+      {{"<id"}, {"tokens"}, {"size"}, {"used"}, {"<model"}, {"<kv"}, {"<read by"}, {"<kept as"}});
+  int64_t texts = 0;
+  for (const Entry& entry : entries) {
+    if (LeadsOn(entry, entries) && entry.pins.empty()) continue;
+    ++texts;
+    table.Add(entry.name.substr(0, kIdDigits), entry.info->end(), FormatBytes(entry.bytes),
+              Ago(AgeSeconds(entry)) + " ago", QuoteUnlessPlain(entry.info->label),
+              FactOf(entry, "kv type"), FactOf(entry, "read by"),
+              fmt::format("{}", fmt::join(entry.pins, ", ")));
+  }
+  if (texts > 0) WriteOutput(table.Take());
+  WriteOutput(fmt::format("{}{} in {}, {} in {}\n", texts > 0 ? "\n" : "", Plural(texts, "text"),
+                          Plural(std::ssize(entries), "file"), FormatBytes(bytes),
+                          QuoteUnlessPlain(request.folder.path().native())));
+  return kExitOk;
+}
+
+int Verify(const CacheRequest& request) {
+  const auto problems = request.folder.Verify();
+  for (const auto& problem : problems) WriteOutput(problem.message + "\n");
+  const auto count = std::ssize(request.folder.Entries());
+  if (problems.empty()) WriteOutput(fmt::format("{}: nothing is wrong\n", Plural(count, "file")));
+  return problems.empty() ? kExitOk : ExitCode(ErrorKind::kFormat);
+}
+
+int Remove(const CacheRequest& request) {
+  if (request.words.empty()) {
+    Throw(ErrorKind::kInput, "rm: which? Name ids of godwit cache list, or all");
+  }
+  const auto entries = request.folder.Entries();
+  std::vector<std::string> names;
+  for (const std::string& word : request.words) {
+    if (word != "all") {
+      names.push_back(FindEntry(entries, word).name);
+      continue;
+    }
+    for (const Entry& entry : entries) names.push_back(entry.name);
+  }
+  int64_t removed = 0;
+  for (const std::string& name : names) removed += request.folder.Remove(name);
+  WriteNotice(fmt::format("godwit: removed {}\n", Plural(removed, "file")));
+  return kExitOk;
+}
+
+int Pin(const CacheRequest& request) {
+  if (request.words.size() != 2) Throw(ErrorKind::kInput, "pin: expected an id and a name for it");
+  request.folder.Pin(request.words[1], FindEntry(request.folder.Entries(), request.words[0]).name);
+  return kExitOk;
+}
+
+int Unpin(const CacheRequest& request) {
+  if (request.words.size() != 1) Throw(ErrorKind::kInput, "unpin: expected a name");
+  if (!request.folder.Unpin(request.words[0])) {
+    Throw(ErrorKind::kInput, "nothing is kept as {}", Quote(request.words[0]));
+  }
+  return kExitOk;
+}
+
+struct Action {
+  std::string_view name;
+  int (*run)(const CacheRequest&);
+};
+constexpr Action kActions[] = {
+    {"list", List}, {"verify", Verify}, {"rm", Remove}, {"pin", Pin}, {"unpin", Unpin}};
+
+}  // namespace
+
+int Cache(std::span<const std::string> arguments) {
+  size_t count = 0;
+  while (count < arguments.size() && !arguments[count].starts_with('-')) ++count;
+  const Words words = arguments.first(count);
+  CacheOptions options;
+  bool json = false;
+  CommandLine line("cache", "list | verify | rm ID... | pin ID NAME | unpin NAME [flags]",
+                   "What was saved of texts with --cache. list: the texts, of which the first "
+                   "digits of an id are enough elsewhere; verify: reads all of it and names what "
+                   "is wrong; rm: removes texts and what goes on from them, or all; pin: keeps a "
+                   "text under a name, so that no other takes its place.");
+  AddCacheFolderFlag(line, options);
+  line.Add({.names = "--json", .value = "", .help = "with list: as one JSON object"}, json);
+  line.Parse(arguments.subspan(count));
+  const std::string name = words.empty() ? "list" : words.front();
+  for (const Action& action : kActions) {
+    if (action.name != name) continue;
+    if (options.folder.empty()) options.folder = UserCacheFolder();
+    if (!IsListed(options.folder)) {
+      Throw(ErrorKind::kIo, "{}: there is no such folder: nothing was saved there",
+            QuoteUnlessPlain(options.folder));
+    }
+    SnapshotFolder folder(options.folder, INT64_MAX);
+    return action.run({folder, words.subspan(words.empty() ? 0 : 1), json});
+  }
+  std::vector<std::string> names;
+  for (const Action& action : kActions) names.emplace_back(action.name);
+  const auto nearest = Nearest(name, names);
+  Throw(ErrorKind::kInput, "{}: {}", Quote(name),
+        nearest ? fmt::format("did you mean {}?", *nearest)
+                : fmt::format("expected {}", fmt::join(names, ", ")));
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,24 @@
+// The flags that say where texts are saved, so that what they have in common is read once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/options/command_line.h"
+
+namespace godwit::cli {
+
+struct CacheOptions {
+  std::string folder;  // empty: nothing is saved
+  int64_t bytes = 0;   // LoadOptions::cache_bytes
+};
+
+// --cache, --cache-dir and --cache-size, for a verb that reads texts.
+void AddCacheFlags(CommandLine& line, CacheOptions& options);
+// Only --cache-dir, for a verb about what is there.
+void AddCacheFolderFlag(CommandLine& line, CacheOptions& options);
+
+// The one in the user's folder of caches. Throws Error(kInput) if there is none to be found.
+std::string UserCacheFolder();
+
+}  // namespace godwit::cli

@@ -1,0 +1,120 @@
+#include "engine/saved_texts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+constexpr const char* kSaving = "saving";
+
+}  // namespace
+
+SavedTexts::SavedTexts(const std::filesystem::path& folder, int64_t bytes, int64_t save_tokens,
+                       Notice notice)
+    : folder_(folder, bytes),
+      save_tokens_(save_tokens),
+      notice_(std::move(notice)),
+      writer_([this](std::stop_token stop) { Work(std::move(stop)); }) {}
+
+SavedTexts::~SavedTexts() = default;
+
+std::unique_ptr<TextCache> SavedTexts::TakeUp(const TextPlan& plan, std::span<const int32_t> tokens,
+                                              int64_t known, int64_t ask_from, int64_t answer) {
+  const int64_t most = std::min(std::ssize(tokens) - 1, plan.SettledTokens(ask_from));
+  if (most < known + kernels::kTileTokens) return nullptr;
+  const auto pieces = folder_.Longest(plan.facts(), tokens.first(static_cast<size_t>(most)));
+  if (pieces.empty() || pieces.back().end <= known) return SayProblems(), nullptr;
+  std::vector<TextCache::SnapshotPiece> chain;
+  for (const auto& [name, end] : pieces) {
+    auto snapshot = folder_.Open(name);
+    if (snapshot == nullptr) break;
+    chain.push_back({std::move(snapshot), end});
+  }
+  SayProblems();
+  auto cache = plan.NewText();
+  cache->AskFrom(ask_from, answer);
+  if (cache->TakeUp(chain, answer) <= known) return nullptr;
+  return cache;
+}
+
+void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
+                      const TextCache& cache, int64_t ask_from) {
+  if (!cache.policy().keys_suffice()) return;
+  const int64_t length =
+      std::min({std::ssize(tokens), cache.length(), plan->SettledTokens(ask_from)});
+  if (length < kernels::kTileTokens) return;
+  Text text{.plan = std::move(plan),
+            .tokens = {tokens.begin(), tokens.begin() + length},
+            .cache = cache.cache().Fork()};
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(waiting_, [&](const Text& other) {
+      return other.plan->facts() == text.plan->facts() &&
+             other.tokens.size() <= text.tokens.size() &&
+             std::ranges::equal(other.tokens, std::span(text.tokens).first(other.tokens.size()));
+    });
+    waiting_.push_back(std::move(text));
+  }
+  changed_.notify_all();
+}
+
+bool SavedTexts::Wait() {
+  std::unique_lock lock(mutex_);
+  if (waiting_.empty() && !busy_) return false;
+  changed_.wait(lock, [&] { return waiting_.empty() && !busy_; });
+  return true;
+}
+
+void SavedTexts::Work(std::stop_token stop) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, stop, [&] { return !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    busy_ = true;
+    {
+      const Text text = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      SaveOne(text);
+    }
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+void SavedTexts::SaveOne(const Text& text) {
+  try {
+    folder_.Save(text.plan->facts(), text.plan->label(), text.tokens, text.cache);
+    const std::lock_guard lock(saying_);
+    said_.erase(kSaving);
+  } catch (const DamagedSnapshot& damage) {
+    Remove(damage);
+  } catch (const std::exception& error) {
+    Say(kSaving, fmt::format("what is read of a text is not saved: {}", error.what()));
+  }
+  SayProblems();
+}
+
+void SavedTexts::Remove(const DamagedSnapshot& damage) {
+  folder_.RemoveDamaged(damage);
+  SayProblems();
+}
+
+void SavedTexts::SayProblems() {
+  for (const auto& problem : folder_.TakeProblems()) {
+    Say(problem.file.native(),
+        fmt::format("a saved text is of no use, and what it had is read again: {}",
+                    problem.message));
+  }
+}
+
+void SavedTexts::Say(const std::string& cause, const std::string& message) {
+  const std::lock_guard lock(saying_);
+  if (said_.insert(cause).second && notice_) notice_(message);
+}
+
+}  // namespace godwit

@@ -1,0 +1,89 @@
+// What was read of texts, on a disk: a new request goes on from it, in this process and in later
+// ones.
+//
+// A thread of its own saves, from pages that the caches share with it, so that nobody who computes
+// waits for a disk. Whatever goes wrong with saving or with what was saved is told once, and texts
+// are read as if there were none. Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "attention/text_cache.h"
+#include "engine/text_plan.h"
+#include "godwit/engine.h"
+#include "kv/snapshot_folder.h"
+
+namespace godwit {
+
+class SavedTexts {
+ public:
+  using Notice = std::function<void(const std::string& message)>;
+
+  // notice: may be empty; called from any thread, by one at a time. Throws what SnapshotFolder
+  // throws.
+  SavedTexts(const std::filesystem::path& folder, int64_t bytes, int64_t save_tokens,
+             Notice notice);
+  // Finishes what there is to save.
+  ~SavedTexts();
+  SavedTexts(const SavedTexts&) = delete;
+  SavedTexts& operator=(const SavedTexts&) = delete;
+
+  // A text is saved again once it has so many more tokens, or is so much older.
+  int64_t save_tokens() const { return save_tokens_; }
+  static constexpr double kSaveMs = 20'000;
+
+  // A cache that holds the most of the first tokens of a text, if more than `known`. Null: there is
+  // none. ask_from, answer: as TextCache::AskFrom has them. Throws Error(kMemory).
+  std::unique_ptr<TextCache> TakeUp(const TextPlan& plan, std::span<const int32_t> tokens,
+                                    int64_t known, int64_t ask_from, int64_t answer);
+
+  // Will save what `cache` has of a text, and nobody has saved. A text that was given before and is
+  // still waiting gives way to one that goes on from it.
+  void Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
+            const TextCache& cache, int64_t ask_from);
+  // Waits until all of that is on the disk, or could not be brought there. False: nothing was
+  // waiting.
+  bool Wait();
+
+  // A snapshot that somebody read is not what was written.
+  void Remove(const DamagedSnapshot& damage);
+
+  SnapshotFolder& folder() { return folder_; }
+
+ private:
+  struct Text {
+    std::shared_ptr<const TextPlan> plan;
+    std::vector<int32_t> tokens;
+    KvCache cache;
+  };
+
+  void Work(std::stop_token stop);
+  void SaveOne(const Text& text);
+  // Once for each cause, until it is over.
+  void Say(const std::string& cause, const std::string& message);
+  void SayProblems();
+
+  SnapshotFolder folder_;
+  int64_t save_tokens_;
+  Notice notice_;
+  std::mutex saying_;
+  std::set<std::string> said_;
+
+  std::mutex mutex_;  // of what follows
+  std::condition_variable_any changed_;
+  std::deque<Text> waiting_;
+  bool busy_ = false;
+  std::jthread writer_;  // last: it uses the others
+};
+
+}  // namespace godwit

@@ -1,0 +1,340 @@
+// Texts that are saved and gone on from, by the same engine and by later ones: the answers have the
+// bits of a request that read all of its text itself.
+
+#include "engine/saved_texts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/test_folder.h"
+#include "base/test_support.h"
+#include "engine/engine_test_support.h"
+
+namespace godwit {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+namespace fs = std::filesystem;
+
+GenerateOptions Telling(int64_t max_tokens, int64_t query_tokens = 1) {
+  GenerateOptions options = Greedy(max_tokens, query_tokens);
+  options.top_logprobs = 0;
+  return options;
+}
+
+// The output, and how likely each of its tokens was: to the bit.
+struct Answer {
+  Tokens tokens;
+  std::vector<float> logprobs;
+  bool operator==(const Answer&) const = default;
+};
+
+Answer AnswerOf(const GenerateResult& result) {
+  Answer answer{.tokens = result.tokens, .logprobs = {}};
+  for (const TokenLogprobs& token : result.logprobs) answer.logprobs.push_back(token.logprob);
+  return answer;
+}
+
+// Engines of one folder, one after the other.
+class SavedTextsTest : public testing::Test {
+ protected:
+  Engine NewEngine(LoadOptions options = {}) {
+    options.threads = 1;
+    options.cache_dir = (temp_.path() / "cache").string();
+    if (options.cache_every_tokens == LoadOptions().cache_every_tokens) {
+      options.cache_every_tokens = 64;
+    }
+    options.on_cache_notice = [this](const std::string& notice) { notices_.push_back(notice); };
+    return Engine(kTiny, options);
+  }
+  // By an engine that saves nothing.
+  static Answer Alone(const Tokens& prompt, const GenerateOptions& options,
+                      const SessionOptions& session = {}) {
+    return AnswerOf(Engine(kTiny, {.threads = 1}).NewSession(session).Generate(prompt, options));
+  }
+  GenerateResult Again(const Tokens& prompt, const GenerateOptions& options,
+                       const SessionOptions& session = {}) {
+    return NewEngine().NewSession(session).Generate(prompt, options);
+  }
+  std::vector<fs::path> Files() const {
+    std::vector<fs::path> files;
+    for (const auto& file : fs::directory_iterator(temp_.path() / "cache")) {
+      if (file.path().extension() == ".kv") files.push_back(file.path());
+    }
+    std::ranges::sort(files);
+    return files;
+  }
+
+  TempFolder temp_;
+  std::vector<std::string> notices_;
+};
+
+Tokens Join(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+TEST_F(SavedTextsTest, ALaterProcessGoesOn) {
+  const Tokens prompt = Prompt(1, 300);
+  const Answer alone = Alone(prompt, Telling(20));
+  const auto first = Again(prompt, Telling(20));
+  EXPECT_EQ(AnswerOf(first), alone);
+  EXPECT_EQ(first.cached_tokens, 0);
+  const auto second = Again(prompt, Telling(20));
+  EXPECT_EQ(AnswerOf(second), alone);
+  EXPECT_EQ(second.cached_tokens, 256);
+  EXPECT_EQ(second.disk_tokens, 256);
+  EXPECT_EQ(second.read_tokens, 44);
+  // Another question behind the same context, and what was answered.
+  const Tokens other = Join({prompt.begin(), prompt.begin() + 200}, Prompt(7, 60));
+  const auto third = Again(other, Telling(20));
+  EXPECT_EQ(AnswerOf(third), Alone(other, Telling(20)));
+  EXPECT_EQ(third.disk_tokens, 192);
+  Tokens longer = Join(prompt, first.tokens);
+  longer.resize(320 + 1);
+  EXPECT_EQ(Again(longer, Telling(5)).disk_tokens, 256) << "the answer ended within a tile";
+  EXPECT_THAT(notices_, IsEmpty());
+}
+
+// Of every policy that can, and every type: with the bits of a request that read it all.
+struct Case {
+  const char* name;
+  SessionOptions session;
+  int64_t query_tokens;
+  int64_t disk_tokens;  // of a prompt of 300, asked again
+};
+class EverySession : public SavedTextsTest, public testing::WithParamInterface<Case> {};
+INSTANTIATE_TEST_SUITE_P(
+    SavedTexts, EverySession,
+    testing::Values(
+        Case{"F32", {.kv_type = "f32"}, 1, 256}, Case{"F16", {.kv_type = "f16"}, 1, 256},
+        Case{"Bf16", {.kv_type = "bf16"}, 1, 256}, Case{"Int8", {.kv_type = "int8"}, 1, 256},
+        Case{"Int8Widened", {.kv_type = "int8", .int8_attention = false}, 1, 256},
+        Case{"Sinks", {.kv = "sinks:4+124"}, 1, 256}, Case{"Blocks", {.kv = "blocks"}, 40, 256},
+        Case{"FewBlocks",
+             {.kv = "blocks:initial=64,local_windows_len=64,second_block_count=1"},
+             40,
+             256},
+        Case{"Quest",
+             {.kv = "blocks:quest,initial=64,local_windows_len=64,second_block_count=1"},
+             80,
+             192},
+        Case{"Window", {.prefill = "window:50"}, 30, 256},
+        Case{"Star", {.prefill = "star:block=64,anchor=64"}, 30, 256},
+        Case{"StarWithTail", {.prefill = "star:block=64,anchor=64,tail=100"}, 30, 128},
+        Case{"Dynamic",
+             {.kv = "blocks:representative_type=DYNAMIC,initial=64,local_windows_len=64,"
+                    "second_block_count=1"},
+             40,
+             0}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_P(EverySession, GoesOnWithTheSameBits) {
+  const Tokens prompt = Prompt(2, 300);
+  const auto& [name, session, query_tokens, disk_tokens] = GetParam();
+  const Answer alone = Alone(prompt, Telling(40, query_tokens), session);
+  EXPECT_EQ(AnswerOf(Again(prompt, Telling(40, query_tokens), session)), alone);
+  const auto again = Again(prompt, Telling(40, query_tokens), session);
+  EXPECT_EQ(AnswerOf(again), alone);
+  EXPECT_EQ(again.disk_tokens, disk_tokens);
+  // And from another place, with another question.
+  const Tokens other = Join({prompt.begin(), prompt.begin() + 150}, Prompt(9, 170));
+  const auto parted = Again(other, Telling(40, query_tokens), session);
+  EXPECT_EQ(AnswerOf(parted), Alone(other, Telling(40, query_tokens), session));
+  EXPECT_THAT(notices_, IsEmpty());
+}
+
+// What blocks reads densely, dense has read as well.
+TEST_F(SavedTextsTest, PoliciesThatReadAlikeShare) {
+  const Tokens prompt = Prompt(3, 300);
+  const SessionOptions blocks{.kv = "blocks:initial=64,local_windows_len=64,second_block_count=1"};
+  Again(prompt, Telling(5));
+  const auto result = Again(prompt, Telling(20, 40), blocks);
+  EXPECT_EQ(result.disk_tokens, 256);
+  EXPECT_EQ(AnswerOf(result), Alone(prompt, Telling(20, 40), blocks));
+}
+
+TEST_F(SavedTextsTest, WhatIsReadInAnotherWayIsReadAgain) {
+  const Tokens prompt = Prompt(4, 300);
+  Again(prompt, Telling(5));
+  const SessionOptions others[] = {
+      {.kv = "sinks:4+600"}, {.prefill = "window:600"}, {.kv_type = "int8"}, {.owner = "somebody"}};
+  for (const SessionOptions& other : others) {
+    EXPECT_EQ(Again(prompt, Telling(5), other).disk_tokens, 0) << other.kv << other.kv_type;
+  }
+  EXPECT_EQ(Again(prompt, Telling(5), {.owner = "somebody"}).disk_tokens, 256);
+  EXPECT_EQ(Again(prompt, Telling(5), {.owner = "somebody else"}).disk_tokens, 0);
+  EXPECT_EQ(Again(prompt, Telling(5), {.context_tokens = 400}).disk_tokens, 256);
+  const Engine scalar = NewEngine({.isa = "scalar"});
+  EXPECT_EQ(scalar.NewSession({}).Generate(prompt, Telling(5)).disk_tokens, 0);
+  EXPECT_THAT(notices_, IsEmpty());
+}
+
+TEST_F(SavedTextsTest, RequestsSaveAndGoOn) {
+  const Tokens context = Prompt(5, 200);
+  std::vector<Answer> alone;
+  std::vector<Tokens> prompts;
+  for (int i = 0; i < 4; ++i) {
+    prompts.push_back(Join(context, Prompt(50 + i, 30 + i)));
+    alone.push_back(Alone(prompts.back(), Telling(10)));
+  }
+  for (const int64_t least : {0, 192}) {
+    const Engine engine = NewEngine();
+    std::vector<Generation> generations;
+    for (const Tokens& prompt : prompts) generations.push_back(engine.Submit(prompt, Telling(10)));
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const auto result = generations[i].Wait();
+      EXPECT_EQ(AnswerOf(result), alone[i]);
+      EXPECT_GE(result.cached_tokens, least);
+      if (i == 0) {
+        EXPECT_GE(result.disk_tokens, least);
+      }
+    }
+  }
+}
+
+// Sessions of one engine, while it lasts, go on from what is in memory: to the token, not the tile.
+TEST_F(SavedTextsTest, SessionsOfAnEngineShareMemory) {
+  const Tokens context = Prompt(6, 200);
+  const Engine engine = NewEngine();
+  engine.NewSession({}).Generate(Join(context, Prompt(60, 20)), Telling(5));
+  const auto second = engine.NewSession({}).Generate(Join(context, Prompt(61, 20)), Telling(5));
+  EXPECT_EQ(second.cached_tokens, 200);
+  EXPECT_EQ(second.disk_tokens, 0);
+  EXPECT_EQ(AnswerOf(second), Alone(Join(context, Prompt(61, 20)), Telling(5)));
+}
+
+// Without a place to save them, a session is nobody else's business.
+TEST_F(SavedTextsTest, ElseSessionsKeepToThemselves) {
+  const Engine engine(kTiny, {.threads = 1});
+  engine.NewSession({}).Generate(Prompt(6, 200), Telling(5));
+  EXPECT_EQ(engine.NewSession({}).Generate(Prompt(6, 200), Telling(5)).cached_tokens, 0);
+}
+
+// A prompt is saved while it is read: whoever gives up, or is killed, loses one piece of it.
+TEST_F(SavedTextsTest, WhatWasReadBeforeTheEndIsSaved) {
+  const Tokens prompt = Prompt(7, 400);
+  {
+    const Engine engine = NewEngine();
+    Session session = engine.NewSession({.chunk_tokens = 50});
+    GenerateOptions options = Telling(5);
+    options.on_progress = [&](const PromptProgress& progress) {
+      if (progress.done_tokens >= 250) session.Cancel();
+    };
+    EXPECT_EQ(session.Generate(prompt, options).finish_reason, FinishReason::kCancelled);
+  }
+  const auto result = Again(prompt, Telling(5));
+  EXPECT_GE(result.disk_tokens, 192);
+  EXPECT_LT(result.disk_tokens, 400);
+  EXPECT_EQ(AnswerOf(result), Alone(prompt, Telling(5)));
+}
+
+void FlipBit(const fs::path& path, int64_t offset) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(offset);
+  const int byte = file.get();
+  file.seekp(offset);
+  file.put(static_cast<char>(byte ^ 1));
+}
+
+// Wherever a bit has changed, or a file was cut: the answer is that of a request which read all
+// again, it is told once, and what is saved then is sound.
+TEST_F(SavedTextsTest, DamageIsReadAgain) {
+  const Tokens prompt = Prompt(8, 200);
+  const Answer alone = Alone(prompt, Telling(5));
+  for (int step = 0; step < 40; ++step) {
+    Again(prompt, Telling(5));
+    const auto files = Files();
+    ASSERT_FALSE(files.empty());
+    const fs::path& file = files[static_cast<size_t>(step) % files.size()];
+    const auto size = static_cast<int64_t>(fs::file_size(file));
+    const int64_t at = size * step / 40;
+    if (step % 4 == 3) {
+      fs::resize_file(file, static_cast<uintmax_t>(at));
+    } else {
+      FlipBit(file, at);
+    }
+    const SnapshotFolder before(temp_.path() / "cache", 1 << 30);
+    const size_t wrong = const_cast<SnapshotFolder&>(before).Verify().size();
+    notices_.clear();
+    EXPECT_EQ(AnswerOf(Again(prompt, Telling(5))), alone) << step;
+    if (wrong > 0) {
+      EXPECT_EQ(notices_.size(), 1u) << step;
+    }
+    EXPECT_THAT(SnapshotFolder(temp_.path() / "cache", 1 << 30).Verify(), IsEmpty()) << step;
+  }
+}
+
+TEST_F(SavedTextsTest, RequestsThatMeetDamageTogetherAllReadAgain) {
+  const Tokens context = Prompt(9, 256);
+  Again(context, Telling(1));
+  for (const fs::path& file : Files()) {
+    FlipBit(file, static_cast<int64_t>(fs::file_size(file)) - 5000);
+  }
+  const Engine engine = NewEngine();
+  std::vector<Generation> generations;
+  std::vector<Tokens> prompts;
+  for (int i = 0; i < 4; ++i) {
+    prompts.push_back(Join(context, Prompt(90 + i, 20)));
+    generations.push_back(engine.Submit(prompts.back(), Telling(8)));
+  }
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    EXPECT_EQ(AnswerOf(generations[i].Wait()), Alone(prompts[i], Telling(8)));
+  }
+}
+
+TEST_F(SavedTextsTest, AFolderThatIsTooSmallIsToldOnce) {
+  const Tokens prompt = Prompt(1, 400);
+  {
+    const Engine engine = NewEngine({.cache_bytes = 1000});
+    const auto result = engine.NewSession({}).Generate(prompt, Telling(5));
+    EXPECT_EQ(AnswerOf(result), Alone(prompt, Telling(5)));
+  }
+  ASSERT_EQ(notices_.size(), 1u);
+  EXPECT_THAT(notices_[0], HasSubstr("what is read of a text is not saved: "));
+  EXPECT_THAT(Files(), IsEmpty());
+}
+
+// Memory that saved texts and the last ones take is there for whoever needs it.
+TEST_F(SavedTextsTest, MakesWayForOthers) {
+  const Tokens prompt = Prompt(1, 300);
+  const auto alone = Alone(prompt, Telling(10));
+  const int64_t bytes = Engine(kTiny, {.threads = 1}).KvBytes(320, {});
+  for (int i = 0; i < 3; ++i) {
+    const Engine engine = NewEngine({.kv_memory_bytes = bytes * 5 / 4});
+    for (int other = 0; other < 3; ++other) {
+      Session session = engine.NewSession({});
+      EXPECT_EQ(AnswerOf(session.Generate(Prompt(other, 300), Telling(10))),
+                Alone(Prompt(other, 300), Telling(10)))
+          << i << other;
+    }
+    EXPECT_EQ(AnswerOf(engine.NewSession({}).Generate(prompt, Telling(10))), alone);
+  }
+}
+
+TEST_F(SavedTextsTest, TheAnswerIsSavedForTheNextTurn) {
+  Tokens text = Prompt(2, 100);
+  for (int turn = 0; turn < 4; ++turn) {
+    const auto result = Again(text, Telling(70));
+    EXPECT_EQ(AnswerOf(result), Alone(text, Telling(70))) << turn;
+    EXPECT_EQ(result.disk_tokens, turn == 0 ? 0 : (std::ssize(text) - 4) / 64 * 64) << turn;
+    text = Join(Join(text, result.tokens), {5, 6, 7});
+  }
+}
+
+TEST_F(SavedTextsTest, OptionsThatMakeNoSenseAreRefused) {
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { NewEngine({.cache_bytes = -1}); }),
+              HasSubstr("texts saved in -1 bytes"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { NewEngine({.cache_every_tokens = 0}); }),
+              HasSubstr("every 0 tokens"));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,74 @@
+// Snapshot: cached keys and values of a text in a file, whole tiles of it, as they lie in the pages
+// of a KvPool, with the tokens for which they stand and what else their numbers depend on.
+//
+// A long text is a chain of them, each of which goes on from a place in the one before, and texts
+// that begin alike share those of their beginning. A file is mapped, and a page comes from the disk
+// when somebody looks at it first; before that it is held against its checksum (Prove), so that
+// what the disk has made of it is found out and never computed with. Immutable but for what has
+// been proved; thread-safe. Whoever removes the file leaves the mapping as it is.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "kv/snapshot_header.h"
+
+namespace godwit {
+
+class KvCache;
+class NewFile;
+
+// A page of a snapshot is not what was written.
+class DamagedSnapshot : public Error {
+ public:
+  DamagedSnapshot(std::string path, const std::string& message)
+      : Error(ErrorKind::kFormat, message), path_(std::move(path)) {}
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class Snapshot {
+ public:
+  // Throws Error(kIo), and what ParseSnapshotHeader throws.
+  explicit Snapshot(const std::filesystem::path& path);
+
+  const SnapshotInfo& info() const { return header_.info; }
+  const std::string& path() const { return file_.path(); }
+  int64_t file_bytes() const { return header_.file_bytes(); }
+
+  // tile: among those that are held. 64-byte aligned, and never written into.
+  std::byte* Page(int64_t layer, int64_t tile) const;
+
+  // Of pages [held_tiles, layers], in order: begins to read what was not looked at yet, and of the
+  // next layer likewise, and throws DamagedSnapshot for the first that is not what was written.
+  void Prove(std::span<const int64_t> pages) const;
+  // All of them, one after the other, without remembering.
+  void ProveAll() const;
+
+ private:
+  bool IsProved(int64_t page) const {
+    return proved_[static_cast<size_t>(page)].load(std::memory_order_relaxed);
+  }
+  std::span<const std::byte> BytesOf(int64_t page) const;
+  void ReadAhead(int64_t page) const;
+  void Check(int64_t page) const;
+
+  MappedFile file_;
+  SnapshotHeader header_;
+  mutable std::vector<std::atomic<bool>> proved_;  // [held_tiles, layers]
+};
+
+// Writes that of `cache` which `info` says. Throws Error(kIo), and DamagedSnapshot if pages of it
+// are another snapshot's and damaged.
+void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache);
+
+}  // namespace godwit

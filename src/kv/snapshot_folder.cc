@@ -1,0 +1,477 @@
+#include "kv/snapshot_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "base/file.h"
+#include "base/machine_memory.h"
+#include "base/mapped_file.h"
+#include "base/new_file.h"
+#include "base/open_file.h"
+#include "base/quote.h"
+#include "kv/kv_cache.h"
+
+namespace godwit {
+namespace {
+
+namespace fs = std::filesystem;
+using kernels::kTileTokens;
+
+constexpr const char* kSuffix = ".kv";
+constexpr const char* kPinSuffix = ".pin";
+
+// Other users would read what we read, and write what we believe.
+void CheckFolder(const fs::path& path) {
+  std::error_code error;
+  const fs::path parent = fs::absolute(path / "").parent_path().parent_path();
+  fs::create_directories(parent, error);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) ThrowErrno(path, "make the folder");
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) ThrowErrno(path, "look into the folder");
+  const std::string name = QuoteUnlessPlain(path.native());
+  if (!S_ISDIR(status.st_mode)) Throw(ErrorKind::kInput, "{}: expected a folder", name);
+  if (status.st_uid != geteuid() && status.st_uid != 0) {
+    Throw(ErrorKind::kInput, "{}: the folder is another user's", name);
+  }
+}
+
+bool IsOwn(const fs::path& file) {
+  struct stat status;
+  return lstat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
+}
+
+bool IsPlainWord(std::string_view word) {
+  constexpr size_t kMost = 64;
+  return !word.empty() && word.size() <= kMost && word.front() != '.' &&
+         std::ranges::all_of(word, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == '-';
+         });
+}
+
+bool HasSuffix(const fs::path& file, std::string_view suffix) {
+  return file.filename().native().size() > suffix.size() && file.native().ends_with(suffix);
+}
+
+int64_t WholeTiles(int64_t tokens) { return tokens / kTileTokens * kTileTokens; }
+
+bool Forgets(const SnapshotInfo& info) { return info.dropped.end > info.dropped.begin; }
+
+// Time that it saves whoever needs it next, for each byte, the less likely the longer ago it was
+// used. Tokens behind many others take longer: at that depth as long for attention as for the rest.
+double WorthOf(const SnapshotFolder::Entry& entry, fs::file_time_type now) {
+  constexpr double kDepth = 16384;
+  const SnapshotInfo& info = *entry.info;
+  const double middle = static_cast<double>(info.begin + info.end()) / 2;
+  const double cost = static_cast<double>(info.tokens.size()) * (1 + middle / kDepth);
+  const double age_s = std::chrono::duration<double>(now - entry.used).count();
+  return cost / static_cast<double>(entry.bytes) / std::max(1.0, age_s);
+}
+
+}  // namespace
+
+// Of the folder, against other processes. Where none can be had, all that we do is whole anyway.
+class SnapshotFolder::Lock {
+ public:
+  explicit Lock(const fs::path& folder)
+      : file_(open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+    if (file_.get() < 0) ThrowErrno(folder, "write into the folder");
+    while (flock(file_.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+  }
+
+ private:
+  FileDescriptor file_;  // closing it unlocks
+};
+
+SnapshotFolder::SnapshotFolder(const fs::path& path, int64_t bytes)
+    : path_(fs::absolute(path / "").parent_path()), bytes_(bytes) {
+  CheckFolder(path_);
+  RemoveAbandoned(path_);
+  if (bytes_ > 0) return;
+  const std::lock_guard lock(mutex_);
+  Refresh();
+  std::error_code error;
+  const fs::space_info space = fs::space(path_, error);
+  bytes_ = error ? INT64_MAX : static_cast<int64_t>(space.available / 2) + HeldBytes() / 2;
+}
+
+int64_t SnapshotFolder::HeldBytes() const {
+  int64_t bytes = 0;
+  for (const auto& [name, entry] : entries_) bytes += entry.bytes;
+  return bytes;
+}
+
+fs::path SnapshotFolder::FileOf(const std::string& name) const { return path_ / (name + kSuffix); }
+
+void SnapshotFolder::Refresh() {
+  std::set<std::string> seen;
+  std::error_code error;
+  for (fs::directory_iterator file(path_, error), end; !error && file != end;
+       file.increment(error)) {
+    if (!HasSuffix(file->path(), kSuffix)) continue;
+    seen.insert(file->path().stem().native());
+    Look(*file);
+  }
+  if (error) return;  // what is known may be gone, which opening it shows
+  std::erase_if(entries_, [&](const auto& entry) { return !seen.contains(entry.first); });
+  FindReachable();
+}
+
+void SnapshotFolder::Look(const fs::directory_entry& file) {
+  const std::string name = file.path().stem().native();
+  std::error_code error;
+  const auto used = fs::last_write_time(file.path(), error);
+  if (error) return;
+  if (const auto known = entries_.find(name); known != entries_.end()) {
+    known->second.used = used;
+    return;
+  }
+  if (!IsOwn(file.path())) return;
+  const auto size = static_cast<int64_t>(fs::file_size(file.path(), error));
+  const std::string what = fmt::format("{} {} {}", name, size, used.time_since_epoch().count());
+  if (error || refused_.contains(what)) return;
+  try {
+    const MappedFile mapped(file.path());
+    SnapshotHeader header =
+        ParseSnapshotHeader(mapped.Span(), QuoteUnlessPlain(file.path().native()));
+    if (header.info.Name() != name) {
+      Throw(ErrorKind::kFormat, "{}: holds something else than its name says",
+            QuoteUnlessPlain(file.path().native()));
+    }
+    entries_[name] = {.name = name,
+                      .info = std::make_shared<const SnapshotInfo>(std::move(header.info)),
+                      .bytes = size,
+                      .used = used,
+                      .pins = {}};
+  } catch (const Error& why) {
+    refused_.insert(what);
+    if (IsListed(file.path())) problems_.push_back({file.path(), why.what()});
+  }
+}
+
+void SnapshotFolder::FindReachable() {
+  children_.clear();
+  for (auto& [name, entry] : entries_) {
+    entry.reachable = false;
+    children_[entry.info->parent].push_back(name);
+  }
+  std::vector<std::string> open = children_[""];
+  while (!open.empty()) {
+    Entry& entry = entries_.at(open.back());
+    open.pop_back();
+    entry.reachable = true;
+    const auto children = children_.find(entry.name);
+    if (children == children_.end() || Forgets(*entry.info)) continue;
+    for (const std::string& child : children->second) {
+      const SnapshotInfo& info = *entries_.at(child).info;
+      const bool follows = info.begin > entry.info->begin && info.begin <= entry.info->end() &&
+                           info.facts == entry.info->facts;
+      if (follows) open.push_back(child);
+    }
+  }
+}
+
+const SnapshotFolder::Entry* SnapshotFolder::ParentOf(const Entry& entry) const {
+  const auto parent = entries_.find(entry.info->parent);
+  return parent == entries_.end() ? nullptr : &parent->second;
+}
+
+std::vector<SnapshotFolder::Piece> SnapshotFolder::Find(const SnapshotFacts& facts,
+                                                        std::span<const int32_t> tokens) const {
+  const Entry* best = nullptr;
+  int64_t most = 0;
+  const auto first = children_.find("");
+  std::vector<const Entry*> open;
+  const auto follow = [&](const std::string& name, int64_t alike) {
+    const Entry& entry = entries_.at(name);
+    if (entry.reachable && entry.info->begin <= alike && entry.info->facts == facts) {
+      open.push_back(&entry);
+    }
+  };
+  if (first != children_.end()) {
+    for (const std::string& name : first->second) follow(name, 0);
+  }
+  while (!open.empty()) {
+    const Entry& entry = *open.back();
+    open.pop_back();
+    const SnapshotInfo& info = *entry.info;
+    const auto rest =
+        tokens.subspan(static_cast<size_t>(std::min<int64_t>(info.begin, std::ssize(tokens))));
+    const auto differ =
+        std::mismatch(info.tokens.begin(), info.tokens.end(), rest.begin(), rest.end());
+    const int64_t alike = WholeTiles(info.begin + (differ.first - info.tokens.begin()));
+    if (Forgets(info) && alike < info.end()) continue;
+    if (alike > most) {
+      best = &entry;
+      most = alike;
+    }
+    const auto children = children_.find(entry.name);
+    if (children == children_.end()) continue;
+    for (const std::string& child : children->second) follow(child, alike);
+  }
+  std::vector<Piece> pieces;
+  for (int64_t end = most; best != nullptr; best = ParentOf(*best)) {
+    pieces.push_back({best->name, end});
+    end = best->info->begin;
+  }
+  std::ranges::reverse(pieces);
+  return pieces;
+}
+
+std::vector<SnapshotFolder::Piece> SnapshotFolder::Longest(const SnapshotFacts& facts,
+                                                           std::span<const int32_t> tokens) {
+  const std::lock_guard lock(mutex_);
+  Refresh();
+  return Find(facts, tokens);
+}
+
+// In the order of time and not of a clock of ours: that of the file system.
+void SnapshotFolder::Use(Entry& entry) {
+  if (utimensat(AT_FDCWD, FileOf(entry.name).c_str(), nullptr, 0) != 0) return;
+  std::error_code error;
+  const auto used = fs::last_write_time(FileOf(entry.name), error);
+  if (!error) entry.used = used;
+}
+
+std::shared_ptr<const Snapshot> SnapshotFolder::Open(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  try {
+    auto snapshot = std::make_shared<const Snapshot>(FileOf(name));
+    const auto entry = entries_.find(name);
+    if (entry == entries_.end() || snapshot->info().Name() != name) return nullptr;
+    Use(entry->second);
+    return snapshot;
+  } catch (const Error& why) {
+    if (IsListed(FileOf(name))) problems_.push_back({FileOf(name), why.what()});
+    entries_.erase(name);
+    FindReachable();
+    return nullptr;
+  }
+}
+
+int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& label,
+                             std::span<const int32_t> tokens, const KvCache& cache) {
+  const int64_t end = WholeTiles(std::min(std::ssize(tokens), cache.length()));
+  const auto text = tokens.first(static_cast<size_t>(end));
+  SnapshotInfo info{
+      .label = label, .facts = facts, .parent = {}, .tokens = {}, .layout = cache.layout()};
+  info.layout.page_alignment = 1;
+  const ops::KvRange dropped = cache.dropped();
+  const bool forgets = dropped.end > dropped.begin;
+  if (end == 0 || (forgets && dropped.end >= end)) return 0;
+  {
+    const std::lock_guard lock(mutex_);
+    Refresh();
+    const auto pieces = Find(facts, text);
+    for (const Piece& piece : pieces) Use(entries_.at(piece.name));
+    const int64_t known = pieces.empty() ? 0 : pieces.back().end;
+    if (known == end) return 0;
+    if (forgets) {
+      info.dropped = dropped;
+    } else if (known > 0) {
+      info.parent = pieces.back().name;
+      info.begin = known;
+    }
+  }
+  info.tokens.assign(text.begin() + info.begin, text.end());
+  const int64_t bytes = info.held_tiles() * info.layout.layers * info.page_bytes();
+  if (bytes > bytes_) {
+    Throw(ErrorKind::kMemory, "{} tokens take {}, and the folder {} may hold {}", end - info.begin,
+          FormatBytes(bytes), QuoteUnlessPlain(path_.native()), FormatBytes(bytes_));
+  }
+  const std::string name = info.Name();
+  NewFile file(FileOf(name));
+  WriteSnapshot(file, info, cache);
+  file.Sync();
+
+  const std::lock_guard lock(mutex_);
+  const Lock folder(path_);
+  Refresh();
+  const auto parent = entries_.find(info.parent);
+  // Another process has removed it meanwhile, which the next call sees.
+  if (!info.parent.empty() && parent == entries_.end()) return 0;
+  Trim(file.size(), info.parent);
+  file.Commit();
+  const int64_t saved = end - info.begin;
+  auto shared = std::make_shared<const SnapshotInfo>(std::move(info));
+  Entry& entry = entries_[name] = {.name = name, .info = shared, .bytes = file.size(), .used = {}};
+  Use(entry);
+  if (forgets) RemoveForgotten(*shared);
+  FindReachable();
+  return saved;
+}
+
+// Of a text that forgets, each snapshot has all that can be known of it: what it was before, nobody
+// goes on from but who takes an answer back.
+void SnapshotFolder::RemoveForgotten(const SnapshotInfo& info) {
+  FindPins();
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) {
+    const SnapshotInfo& other = *entry.info;
+    if (Forgets(other) && other.end() < info.end() && other.facts == info.facts &&
+        entry.pins.empty() &&
+        std::ranges::equal(other.tokens, std::span(info.tokens).first(other.tokens.size()))) {
+      names.push_back(name);
+    }
+  }
+  for (const std::string& name : names) RemoveFile(name);
+}
+
+void SnapshotFolder::RemoveFile(const std::string& name) {
+  unlink(FileOf(name).c_str());
+  entries_.erase(name);
+}
+
+// Those from which nothing goes on, the least worth first.
+void SnapshotFolder::Trim(int64_t bytes, const std::string& keep) {
+  FindPins();
+  int64_t all = HeldBytes() + bytes;
+  while (all > bytes_) {
+    FindReachable();
+    const auto now = fs::file_time_type::clock::now();
+    const Entry* least = nullptr;
+    double worth = 0;
+    for (const auto& [name, entry] : entries_) {
+      const auto children = children_.find(name);
+      const bool leads_on = children != children_.end() && entry.reachable;
+      if (leads_on || !entry.pins.empty() || name == keep) continue;
+      const double its = entry.reachable ? WorthOf(entry, now) : 0;
+      if (least != nullptr && its >= worth) continue;
+      least = &entry;
+      worth = its;
+    }
+    if (least == nullptr) {
+      Throw(ErrorKind::kMemory,
+            "the folder {} may hold {}, and what is pinned takes too much of it",
+            QuoteUnlessPlain(path_.native()), FormatBytes(bytes_));
+    }
+    all -= least->bytes;
+    RemoveFile(std::string(least->name));
+  }
+}
+
+void SnapshotFolder::FindPins() {
+  for (auto& [name, entry] : entries_) entry.pins.clear();
+  std::error_code error;
+  for (fs::directory_iterator file(path_, error), end; !error && file != end;
+       file.increment(error)) {
+    if (!HasSuffix(file->path(), kPinSuffix) || !IsOwn(file->path())) continue;
+    std::string name;
+    std::ifstream(file->path()) >> name;
+    const auto entry = entries_.find(name);
+    if (entry != entries_.end()) entry->second.pins.push_back(file->path().stem().native());
+  }
+}
+
+void SnapshotFolder::Pin(const std::string& pin, const std::string& name) {
+  if (!IsPlainWord(pin)) {
+    Throw(ErrorKind::kInput,
+          "{}: expected a name of up to 64 letters, digits, dots, dashes and underscores",
+          Quote(pin));
+  }
+  const std::lock_guard lock(mutex_);
+  const Lock folder(path_);
+  NewFile file(path_ / (pin + kPinSuffix));
+  const std::string line = name + "\n";
+  file.Write(std::as_bytes(std::span(line)));
+  file.Commit();
+}
+
+bool SnapshotFolder::Unpin(const std::string& pin) {
+  if (!IsPlainWord(pin)) return false;
+  const std::lock_guard lock(mutex_);
+  return unlink((path_ / (pin + kPinSuffix)).c_str()) == 0;
+}
+
+std::vector<SnapshotFolder::Entry> SnapshotFolder::Entries() {
+  const std::lock_guard lock(mutex_);
+  Refresh();
+  FindPins();
+  std::vector<Entry> all;
+  std::vector<std::string> open;
+  const auto follow = [&](const std::string& name) {
+    const auto children = children_.find(name);
+    if (children == children_.end()) return;
+    open.insert(open.end(), children->second.rbegin(), children->second.rend());
+  };
+  follow("");
+  while (!open.empty()) {
+    const Entry& entry = entries_.at(open.back());
+    open.pop_back();
+    if (!entry.reachable) continue;
+    all.push_back(entry);
+    follow(entry.name);
+  }
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.reachable) all.push_back(entry);
+  }
+  return all;
+}
+
+int64_t SnapshotFolder::Remove(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const Lock folder(path_);
+  Refresh();
+  int64_t removed = 0;
+  std::vector<std::string> open = {name};
+  while (!open.empty()) {
+    const std::string one = open.back();
+    open.pop_back();
+    if (!entries_.contains(one)) continue;
+    if (const auto children = children_.find(one); children != children_.end()) {
+      open.insert(open.end(), children->second.begin(), children->second.end());
+    }
+    RemoveFile(one);
+    ++removed;
+  }
+  FindReachable();
+  return removed;
+}
+
+void SnapshotFolder::RemoveDamaged(const DamagedSnapshot& damage) {
+  const fs::path file = damage.path();
+  const std::lock_guard lock(mutex_);
+  if (!entries_.contains(file.stem().native())) return;  // and it was told
+  RemoveFile(file.stem().native());
+  problems_.push_back({file, damage.what()});
+  FindReachable();
+}
+
+std::vector<SnapshotFolder::Problem> SnapshotFolder::TakeProblems() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(problems_, {});
+}
+
+std::vector<SnapshotFolder::Problem> SnapshotFolder::Verify() {
+  std::vector<Problem> problems;
+  {
+    const std::lock_guard lock(mutex_);
+    refused_.clear();
+    entries_.clear();
+    Refresh();
+    problems = std::exchange(problems_, {});
+  }
+  for (const Entry& entry : Entries()) {
+    try {
+      Snapshot(FileOf(entry.name)).ProveAll();
+    } catch (const Error& why) {
+      problems.push_back({FileOf(entry.name), why.what()});
+    }
+    if (entry.reachable) continue;
+    problems.push_back(
+        {FileOf(entry.name), fmt::format("{}: what it goes on from is gone",
+                                         QuoteUnlessPlain(FileOf(entry.name).native()))});
+  }
+  return problems;
+}
+
+}  // namespace godwit

@@ -1,0 +1,110 @@
+// The snapshots of a folder, of any models, which several processes may share: which of them a text
+// goes on from, and which must go when they take too much.
+//
+// What a process reads is never half written: files appear whole, under a name that says what they
+// hold, and a process that adds or removes some holds the folder's lock. Only files of this user
+// are looked at. A clock that jumps makes some go too early or too late, and nothing else.
+// Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kv/snapshot.h"
+
+namespace godwit {
+
+class SnapshotFolder {
+ public:
+  struct Entry {
+    std::string name;
+    std::shared_ptr<const SnapshotInfo> info;
+    int64_t bytes = 0;  // of its file
+    std::filesystem::file_time_type used;
+    std::vector<std::string> pins;  // names by which it is kept
+    bool reachable = false;         // what it goes on from is there
+  };
+  // Of a chain: goes on up to `end`, or up to where the next one begins.
+  struct Piece {
+    std::string name;
+    int64_t end;
+  };
+  struct Problem {
+    std::filesystem::path file;
+    std::string message;
+  };
+
+  // Makes the folder, for this user alone, if it is not there. bytes: what all files may take
+  // together; 0: half of what they take and the disk has left. Throws Error(kIo), and Error(kInput)
+  // for a folder of another user.
+  SnapshotFolder(const std::filesystem::path& path, int64_t bytes);
+
+  const std::filesystem::path& path() const { return path_; }
+
+  // The chain with the most of the first tokens of a text, all made by these facts.
+  std::vector<Piece> Longest(const SnapshotFacts& facts, std::span<const int32_t> tokens);
+  // Maps one, which counts as used now. Null: it is gone, or damaged (TakeProblems).
+  std::shared_ptr<const Snapshot> Open(const std::string& name);
+
+  // Saves what is not there of a text's first whole tiles: `tokens`, whose keys `cache` has, and
+  // removes others that are worth less if there is too much. Returns how many tokens it saved.
+  // label: of the text, for people. Throws Error(kIo); Error(kMemory) for more than the folder may
+  // hold.
+  int64_t Save(const SnapshotFacts& facts, const std::string& label,
+               std::span<const int32_t> tokens, const KvCache& cache);
+
+  // Of a text with these tokens: the snapshot with its end, and so its chain, stays until another
+  // text is kept by that name, or none (Unpin). Throws Error(kInput) for a name that is no plain
+  // word.
+  void Pin(const std::string& pin, const std::string& name);
+  // False: there was none.
+  bool Unpin(const std::string& pin);
+
+  // All, those of a text one after the other.
+  std::vector<Entry> Entries();
+  // Removes it and what goes on from it; how many.
+  int64_t Remove(const std::string& name);
+  // What could not be used since the last call, and was removed or left aside.
+  std::vector<Problem> TakeProblems();
+  // A snapshot was found to be damaged: it is removed.
+  void RemoveDamaged(const DamagedSnapshot& damage);
+  // Reads all of every file.
+  std::vector<Problem> Verify();
+
+ private:
+  class Lock;
+  using Entries_ = std::map<std::string, Entry>;
+
+  std::filesystem::path FileOf(const std::string& name) const;
+  // All under the mutex.
+  void Refresh();
+  void Look(const std::filesystem::directory_entry& file);
+  void FindPins();
+  void FindReachable();
+  std::vector<Piece> Find(const SnapshotFacts& facts, std::span<const int32_t> tokens) const;
+  int64_t HeldBytes() const;
+  const Entry* ParentOf(const Entry& entry) const;
+  void Use(Entry& entry);
+  void RemoveFile(const std::string& name);
+  void RemoveForgotten(const SnapshotInfo& info);
+  void Trim(int64_t bytes, const std::string& keep);
+
+  std::filesystem::path path_;
+  int64_t bytes_;
+  std::mutex mutex_;  // of what follows
+  Entries_ entries_;
+  std::map<std::string, std::vector<std::string>> children_;  // of a name, or of none
+  // Files that make no sense, by name, size and time.
+  std::set<std::string> refused_;
+  std::vector<Problem> problems_;
+};
+
+}  // namespace godwit

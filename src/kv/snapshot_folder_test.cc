@@ -1,0 +1,368 @@
+#include "kv/snapshot_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <vector>
+
+#include "base/new_file.h"
+#include "base/test_folder.h"
+#include "base/test_support.h"
+#include "kv/kv_cache_test_support.h"
+
+namespace godwit {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+namespace fs = std::filesystem;
+
+constexpr int64_t kRoom = int64_t{1} << 30;
+const SnapshotFacts kFacts = {{"model", "x"}};
+
+using Tokens = std::vector<int32_t>;
+
+// Texts that differ from their first token on.
+Tokens Text(int i, int64_t length) {
+  Tokens tokens(static_cast<size_t>(length));
+  std::iota(tokens.begin(), tokens.end(), 1000 * i);
+  return tokens;
+}
+
+Tokens Join(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+KvCache CacheOf(int64_t text, int64_t length) {
+  KvCache cache = NewCache(Layout(2, 2, 16, DType::kBF16));
+  Read(cache, text, length);
+  return cache;
+}
+
+int64_t Save(SnapshotFolder& folder, const Tokens& tokens, const KvCache& cache) {
+  return folder.Save(kFacts, "a model", tokens, cache);
+}
+
+int64_t Found(SnapshotFolder& folder, const Tokens& tokens, const SnapshotFacts& facts = kFacts) {
+  const auto pieces = folder.Longest(facts, tokens);
+  return pieces.empty() ? 0 : pieces.back().end;
+}
+
+// That what is found of a text is what `cache` has.
+void ExpectFound(SnapshotFolder& folder, const Tokens& tokens, int64_t text, int64_t length) {
+  KvCache again = NewCache(Layout(2, 2, 16, DType::kBF16));
+  for (const auto& [name, end] : folder.Longest(kFacts, tokens)) {
+    again.TakeUp(folder.Open(name), end);
+  }
+  ASSERT_EQ(again.length(), length);
+  for (int64_t layer = 0; layer < 2; ++layer) again.WillRead(layer, {0, length});
+  ExpectHeld(again, text, 0, length);
+}
+
+std::vector<fs::path> FilesIn(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& file : fs::directory_iterator(folder)) files.push_back(file.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+TEST(SnapshotFolderTest, FindsTheLongestBeginning) {
+  const TempFolder temp;
+  SnapshotFolder folder(temp.path() / "cache", kRoom);
+  const Tokens text = Text(0, 400);
+  const KvCache cache = CacheOf(0, 400);
+  EXPECT_EQ(Found(folder, text), 0);
+  EXPECT_EQ(Save(folder, {text.begin(), text.begin() + 100}, cache), 64);
+  EXPECT_EQ(Save(folder, {text.begin(), text.begin() + 300}, cache), 192);
+  EXPECT_EQ(Save(folder, text, cache), 128);
+  EXPECT_EQ(Save(folder, text, cache), 0) << "all of it is there";
+  ExpectFound(folder, text, 0, 384);
+  ExpectFound(folder, {text.begin(), text.begin() + 383}, 0, 320);
+  ExpectFound(folder, {text.begin(), text.begin() + 70}, 0, 64);
+  EXPECT_EQ(Found(folder, {text.begin(), text.begin() + 63}), 0);
+  EXPECT_EQ(Found(folder, Text(1, 400)), 0);
+  EXPECT_EQ(Found(folder, text, {{"model", "y"}}), 0);
+  EXPECT_EQ(Found(folder, text, {}), 0);
+  SnapshotFolder later(temp.path() / "cache", kRoom);
+  ExpectFound(later, text, 0, 384);
+}
+
+// What texts have in common lies there once, wherever they part.
+TEST(SnapshotFolderTest, TextsShareTheirBeginning) {
+  const TempFolder temp;
+  SnapshotFolder folder(temp.path(), kRoom);
+  const KvCache cache = CacheOf(0, 400);
+  const Tokens text = Text(0, 400);
+  EXPECT_EQ(Save(folder, text, cache), 384);
+  for (const int64_t same : {64, 100, 200, 384, 390}) {
+    const Tokens other =
+        Join({text.begin(), text.begin() + same}, Text(10 + static_cast<int>(same), 200));
+    KvCache fork = cache.Fork();
+    fork.Truncate(same);
+    Read(fork, same, 200);
+    const int64_t shared = same / 64 * 64;
+    EXPECT_EQ(Save(folder, other, fork), (same + 200) / 64 * 64 - shared);
+    EXPECT_EQ(Found(folder, other), (same + 200) / 64 * 64);
+    KvCache again = NewCache(cache.layout());
+    for (const auto& [name, end] : folder.Longest(kFacts, other)) {
+      again.TakeUp(folder.Open(name), end);
+    }
+    for (int64_t layer = 0; layer < 2; ++layer) again.WillRead(layer, {0, again.length()});
+    ExpectHeld(again, 0, 0, same);
+    ExpectHeld(again, same, same, again.length());
+  }
+  EXPECT_EQ(folder.Entries().size(), 6u);
+  ExpectFound(folder, text, 0, 384);
+}
+
+TEST(SnapshotFolderTest, WhatIsWorthLeastGoesFirst) {
+  const TempFolder temp;
+  const auto bytes_of = [&](int64_t tokens) {
+    const TempFolder other;
+    SnapshotFolder folder(other.path(), kRoom);
+    Save(folder, Text(0, tokens), CacheOf(0, tokens));
+    return folder.Entries().front().bytes;
+  };
+  SnapshotFolder folder(temp.path(), bytes_of(128) * 3);
+  const auto age = [&](int text, int hours) {
+    const auto pieces = folder.Longest(kFacts, Text(text, 128));
+    const fs::path file = temp.path() / (pieces.back().name + ".kv");
+    fs::last_write_time(file, fs::last_write_time(file) - std::chrono::hours(hours));
+  };
+  for (int i = 0; i < 3; ++i) Save(folder, Text(i, 128), CacheOf(i, 128));
+  age(0, 2);
+  age(1, 5);
+  age(2, 1);
+  Save(folder, Text(3, 128), CacheOf(3, 128));
+  EXPECT_EQ(Found(folder, Text(1, 128)), 0) << "the oldest";
+  for (const int i : {0, 2, 3}) EXPECT_EQ(Found(folder, Text(i, 128)), 128) << i;
+  // A beginning stays as long as something goes on from it.
+  KvCache longer = CacheOf(0, 128);
+  Read(longer, 0, 64);
+  age(0, 9);
+  EXPECT_EQ(Save(folder, Text(0, 192), longer), 64);
+  EXPECT_EQ(Found(folder, Text(0, 192)), 192);
+  EXPECT_EQ(Found(folder, Text(2, 128)), 0);
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { Save(folder, Text(7, 640), CacheOf(7, 640)); }),
+              HasSubstr("640 tokens take "));
+  EXPECT_EQ(Found(folder, Text(0, 192)), 192) << "nothing was given up for it";
+}
+
+TEST(SnapshotFolderTest, WhatIsPinnedStays) {
+  const TempFolder temp;
+  int64_t bytes = 0;
+  {
+    SnapshotFolder folder(temp.path(), kRoom);
+    Save(folder, Text(0, 128), CacheOf(0, 128));
+    folder.Pin("the-book", folder.Entries().front().name);
+    bytes = folder.Entries().front().bytes;
+    EXPECT_THAT(folder.Entries().front().pins, ElementsAre("the-book"));
+  }
+  SnapshotFolder folder(temp.path(), bytes * 2);
+  for (int i = 1; i < 5; ++i) {
+    Save(folder, Text(i, 128), CacheOf(i, 128));
+    EXPECT_EQ(Found(folder, Text(0, 128)), 128);
+    EXPECT_EQ(Found(folder, Text(i, 128)), 128);
+    EXPECT_EQ(Found(folder, Text(i - 1, 128)), i == 1 ? 128 : 0);
+  }
+  EXPECT_FALSE(folder.Unpin("another"));
+  EXPECT_TRUE(folder.Unpin("the-book"));
+  for (const char* bad : {"", ".x", "a/b", "a b", "../../x"}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { folder.Pin(bad, "x"); }),
+                HasSubstr("expected a name"));
+    EXPECT_FALSE(folder.Unpin(bad));
+  }
+  // What is pinned may fill all of it.
+  folder.Pin("a", folder.Longest(kFacts, Text(4, 128)).back().name);
+  folder.Pin("b", folder.Longest(kFacts, Text(0, 128)).back().name);
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { Save(folder, Text(9, 128), CacheOf(9, 128)); }),
+              HasSubstr("what is pinned takes too much of it"));
+}
+
+TEST(SnapshotFolderTest, RemovesATextAndWhatGoesOnFromIt) {
+  const TempFolder temp;
+  SnapshotFolder folder(temp.path(), kRoom);
+  const KvCache cache = CacheOf(0, 192);
+  Save(folder, Text(0, 64), cache);
+  Save(folder, Text(0, 192), cache);
+  Save(folder, Text(1, 64), CacheOf(1, 64));
+  EXPECT_EQ(folder.Remove("nothing"), 0);
+  EXPECT_EQ(folder.Remove(folder.Longest(kFacts, Text(0, 64)).back().name), 2);
+  EXPECT_EQ(Found(folder, Text(0, 192)), 0);
+  EXPECT_EQ(Found(folder, Text(1, 64)), 64);
+}
+
+// Each step of an endless text has all that can be known of it.
+TEST(SnapshotFolderTest, OfATextThatForgetsTheLastStepIsKept) {
+  const TempFolder temp;
+  SnapshotFolder folder(temp.path(), kRoom);
+  KvCache cache = CacheOf(0, 256);
+  cache.Drop({64, 128});
+  EXPECT_EQ(Save(folder, Text(0, 256), cache), 256);
+  Read(cache, 0, 128);
+  cache.Drop({64, 256});
+  EXPECT_EQ(Save(folder, Text(0, 384), cache), 384);
+  EXPECT_EQ(folder.Entries().size(), 1u);
+  EXPECT_EQ(Found(folder, Text(0, 384)), 384);
+  EXPECT_EQ(Found(folder, Text(0, 383)), 0) << "it cannot go back";
+}
+
+TEST(SnapshotFolderTest, DamageIsToldOnceAndReadAgain) {
+  const TempFolder temp;
+  SnapshotFolder folder(temp.path(), kRoom);
+  Save(folder, Text(0, 128), CacheOf(0, 128));
+  Save(folder, Text(1, 128), CacheOf(1, 128));
+  const fs::path file = temp.path() / (folder.Longest(kFacts, Text(0, 128)).back().name + ".kv");
+  fs::resize_file(file, fs::file_size(file) - 1);
+  SnapshotFolder later(temp.path(), kRoom);
+  EXPECT_EQ(Found(later, Text(0, 128)), 0);
+  EXPECT_EQ(Found(later, Text(0, 128)), 0);
+  const auto problems = later.TakeProblems();
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].file, file);
+  EXPECT_THAT(problems[0].message, HasSubstr("cut short"));
+  EXPECT_EQ(later.Verify().size(), 1u);
+  EXPECT_EQ(Save(later, Text(0, 128), CacheOf(0, 128)), 128) << "takes its place";
+  ExpectFound(later, Text(0, 128), 0, 128);
+  EXPECT_THAT(later.TakeProblems(), IsEmpty());
+  EXPECT_THAT(later.Verify(), IsEmpty());
+}
+
+TEST(SnapshotFolderTest, VerifyNamesEveryFileThatIsWrong) {
+  const TempFolder temp;
+  SnapshotFolder folder(temp.path(), kRoom);
+  for (int i = 0; i < 3; ++i) Save(folder, Text(i, 128), CacheOf(i, 128));
+  const KvCache longer = CacheOf(0, 192);
+  Save(folder, Text(0, 192), longer);
+  EXPECT_THAT(folder.Verify(), IsEmpty());
+  const auto file_of = [&](int text) {
+    return temp.path() / (folder.Longest(kFacts, Text(text, 128)).back().name + ".kv");
+  };
+  const fs::path gone = file_of(0), flipped = file_of(1), renamed = file_of(2);
+  fs::remove(gone);
+  std::fstream(flipped, std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(static_cast<int64_t>(fs::file_size(flipped)) / 2)
+      .put(static_cast<char>(0x5a));
+  fs::rename(renamed, temp.path() / "another.kv");
+  std::string all;
+  for (const auto& problem : folder.Verify()) all += problem.message + "\n";
+  EXPECT_THAT(all, HasSubstr("what it goes on from is gone"));
+  EXPECT_THAT(all, HasSubstr(flipped.filename().string() + ": damaged: the checksum of page"));
+  EXPECT_THAT(all, HasSubstr("another.kv: holds something else than its name says"));
+}
+
+TEST(SnapshotFolderTest, OthersFilesAreNotBelieved) {
+  if (geteuid() != 0) GTEST_SKIP() << "notice: only root can give files away";
+  const TempFolder temp;
+  SnapshotFolder folder(temp.path() / "cache", kRoom);
+  Save(folder, Text(0, 128), CacheOf(0, 128));
+  const fs::path file = FilesIn(temp.path() / "cache").front();
+  struct stat status;
+  ASSERT_EQ(stat(file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  ASSERT_EQ(stat((temp.path() / "cache").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+  ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
+  SnapshotFolder later(temp.path() / "cache", kRoom);
+  EXPECT_EQ(Found(later, Text(0, 128)), 0);
+  ASSERT_EQ(chown((temp.path() / "cache").c_str(), 12345, 12345), 0);
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { SnapshotFolder(temp.path() / "cache", kRoom); }),
+              HasSubstr("the folder is another user's"));
+}
+
+TEST(SnapshotFolderTest, BadFoldersAreRefused) {
+  const TempFolder temp({{"file", "x"}});
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { SnapshotFolder(temp.path() / "file", kRoom); }),
+              HasSubstr("expected a folder"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { SnapshotFolder("/proc/nothing/here", kRoom); }),
+              HasSubstr("/proc/nothing/here: cannot make the folder"));
+  SnapshotFolder deep(temp.path() / "a" / "b" / "c", kRoom);
+  EXPECT_EQ(Save(deep, Text(0, 64), CacheOf(0, 64)), 64);
+  fs::remove_all(temp.path() / "a");
+  EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { Save(deep, Text(1, 64), CacheOf(1, 64)); }),
+              HasSubstr("cannot write"));
+}
+
+// What processes do to one folder at a time: nothing is lost that was complete, nothing is half
+// there, and no temporary files stay.
+TEST(SnapshotFolderTest, ProcessesShareIt) {
+  const TempFolder temp;
+  constexpr int kProcesses = 4, kTexts = 12;
+  std::vector<pid_t> processes;
+  for (int process = 0; process < kProcesses; ++process) {
+    processes.push_back(fork());
+    if (processes.back() != 0) continue;
+    int wrong = 0;
+    try {
+      SnapshotFolder folder(temp.path(), kRoom);
+      for (int i = 0; i < kTexts; ++i) {
+        const int text = (i + 3 * process) % kTexts;
+        const KvCache cache = CacheOf(text, 192);
+        Save(folder, Text(text, 100), cache);
+        Save(folder, Text(text, 192), cache);
+        wrong += Found(folder, Text(text, 192)) == 192 ? 0 : 1;
+      }
+    } catch (...) {
+      wrong = 100;
+    }
+    _exit(wrong);
+  }
+  for (const pid_t process : processes) {
+    int status = 0;
+    ASSERT_EQ(waitpid(process, &status, 0), process);
+    EXPECT_EQ(status, 0);
+  }
+  SnapshotFolder folder(temp.path(), kRoom);
+  for (int text = 0; text < kTexts; ++text) ExpectFound(folder, Text(text, 192), text, 192);
+  EXPECT_THAT(folder.Verify(), IsEmpty());
+  for (const fs::path& file : FilesIn(temp.path())) {
+    EXPECT_FALSE(file.native().ends_with(NewFile::kSuffix)) << file;
+  }
+}
+
+// A process that is killed while it writes leaves what was complete, and its temporary file until
+// somebody comes by. GODWIT_KILLS: how often.
+TEST(SnapshotFolderTest, SurvivesBeingKilled) {
+  const char* const asked = std::getenv("GODWIT_KILLS");
+  const int kills = asked == nullptr ? 40 : std::atoi(asked);
+  const TempFolder temp;
+  const KvCache cache = CacheOf(0, 64 * 40);
+  int64_t known = 0;
+  for (int i = 0; i < kills; ++i) {
+    const pid_t process = fork();
+    if (process == 0) {
+      SnapshotFolder folder(temp.path(), kRoom);
+      for (int64_t length = 64; length <= 64 * 40; length += 64) {
+        Save(folder, Text(0, length), cache);
+      }
+      _exit(0);
+    }
+    usleep(static_cast<useconds_t>(i * 997 % 20000));
+    kill(process, SIGKILL);
+    int status = 0;
+    waitpid(process, &status, 0);
+    SnapshotFolder folder(temp.path(), kRoom);
+    const int64_t found = Found(folder, Text(0, 64 * 40));
+    EXPECT_GE(found, known) << "what was complete is there";
+    known = found == 64 * 40 ? 0 : found;
+    EXPECT_THAT(folder.Verify(), IsEmpty());
+    for (const fs::path& file : FilesIn(temp.path())) {
+      EXPECT_FALSE(file.native().ends_with(NewFile::kSuffix)) << file;
+    }
+    if (known == 0) {
+      for (const auto& entry : folder.Entries()) folder.Remove(entry.name);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,249 @@
+#include "kv/snapshot_header.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "base/checked.h"
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/json.h"
+
+namespace godwit {
+namespace {
+
+using kernels::kTileTokens;
+using nlohmann::ordered_json;
+
+constexpr char kMagic[8] = {'g', 'o', 'd', 'w', 'i', 't', 'k', 'v'};
+constexpr uint32_t kVersion = 1;
+constexpr int64_t kMostJsonBytes = 1 << 20, kMostLayers = 1 << 16;
+
+struct Start {
+  char magic[8];
+  uint32_t version;
+  uint32_t json_bytes;
+  uint64_t tokens;
+  uint64_t pages;
+  uint64_t checksum;
+};
+static_assert(sizeof(Start) == 40);
+
+std::span<const std::byte> Bytes(const auto& values) { return std::as_bytes(std::span(values)); }
+
+int64_t AlignUp(int64_t bytes) {
+  constexpr int64_t kAlignment = SnapshotHeader::kAlignment;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+ordered_json JsonOf(const SnapshotInfo& info) {
+  ordered_json facts = ordered_json::object();
+  for (const auto& [name, value] : info.facts) facts[name] = value;
+  ordered_json json{{"facts", std::move(facts)},        {"begin", info.begin},
+                    {"layers", info.layout.layers},     {"kv_heads", info.layout.kv_heads},
+                    {"head_dim", info.layout.head_dim}, {"dtype", Name(info.layout.dtype)}};
+  if (!info.parent.empty()) json["parent"] = info.parent;
+  if (info.dropped.end > info.dropped.begin) {
+    json["dropped"] = {info.dropped.begin, info.dropped.end};
+  }
+  return json;
+}
+
+std::string TextOf(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+// Of the header as it stands in the file, with zeros where the checksum is.
+uint64_t ChecksumOf(std::span<const std::byte> header) {
+  Start start;
+  std::memcpy(&start, header.data(), sizeof(start));
+  start.checksum = 0;
+  const uint64_t parts[] = {Checksum(std::as_bytes(std::span(&start, 1))),
+                            Checksum(header.subspan(sizeof(start)))};
+  return Checksum(Bytes(parts));
+}
+
+std::optional<DType> TypeNamed(std::string_view name) {
+  for (const KvType& type : kKvTypes) {
+    if (Name(type.dtype) == name) return type.dtype;
+  }
+  return std::nullopt;
+}
+
+// A header whose checksum is right says what we wrote, unless somebody means harm.
+class Reader {
+ public:
+  Reader(const std::string& file_name, const nlohmann::ordered_json& json)
+      : file_name_(file_name), json_(json) {}
+
+  int64_t Int(const char* name, int64_t most) const {
+    const auto found = json_.find(name);
+    if (found == json_.end() || !found->is_number_integer()) Refuse(name);
+    const bool fits = found->is_number_unsigned() ? found->get<uint64_t>() <= INT64_MAX : true;
+    const int64_t value = fits ? found->get<int64_t>() : -1;
+    if (value < 0 || value > most) Refuse(name);
+    return value;
+  }
+  std::string Text(const char* name) const {
+    const auto found = json_.find(name);
+    if (found == json_.end()) return "";
+    if (!found->is_string()) Refuse(name);
+    return found->get<std::string>();
+  }
+  SnapshotFacts Facts() const {
+    const auto found = json_.find("facts");
+    if (found == json_.end() || !found->is_object()) Refuse("facts");
+    SnapshotFacts facts;
+    for (const auto& [name, value] : found->items()) {
+      if (!value.is_string()) Refuse("facts");
+      facts.emplace_back(name, value.get<std::string>());
+    }
+    return facts;
+  }
+  ops::KvRange Dropped() const {
+    const auto found = json_.find("dropped");
+    if (found == json_.end()) return {0, 0};
+    if (!found->is_array() || found->size() != 2 || !(*found)[0].is_number_unsigned() ||
+        !(*found)[1].is_number_unsigned()) {
+      Refuse("dropped");
+    }
+    return {(*found)[0].get<int64_t>(), (*found)[1].get<int64_t>()};
+  }
+  [[noreturn]] void Refuse(std::string_view name) const {
+    Throw(ErrorKind::kFormat, "{}: header: \"{}\" makes no sense", file_name_, name);
+  }
+
+ private:
+  const std::string& file_name_;
+  const nlohmann::ordered_json& json_;
+};
+
+SnapshotInfo ReadInfo(const std::string& file_name, std::string_view text, int64_t tokens) {
+  const auto json = ParseOrderedJson(text, file_name + ": header", {.max_values = 10'000});
+  const Reader reader(file_name, json);
+  if (!json.is_object()) reader.Refuse("facts");
+  SnapshotInfo info{.label = reader.Text("label"),
+                    .facts = reader.Facts(),
+                    .parent = reader.Text("parent"),
+                    .begin = reader.Int("begin", int64_t{1} << 50),
+                    .dropped = reader.Dropped()};
+  info.layout = {.layers = reader.Int("layers", kMostLayers),
+                 .kv_heads = reader.Int("kv_heads", kMostLayers),
+                 .head_dim = reader.Int("head_dim", kernels::kMaxHeadDim)};
+  const auto dtype = TypeNamed(reader.Text("dtype"));
+  if (!dtype) reader.Refuse("dtype");
+  info.layout.dtype = *dtype;
+  if (info.layout.layers == 0) reader.Refuse("layers");
+  if (info.layout.kv_heads == 0) reader.Refuse("kv_heads");
+  if (info.layout.head_dim == 0) reader.Refuse("head_dim");
+  if (info.begin % kTileTokens != 0 || (info.begin > 0) == info.parent.empty()) {
+    reader.Refuse("begin");
+  }
+  const auto [begin, end] = info.dropped;
+  if (begin < 0 || begin > end || end > tokens || begin % kTileTokens != 0 ||
+      end % kTileTokens != 0 || (end > begin && !info.parent.empty())) {
+    reader.Refuse("dropped");
+  }
+  return info;
+}
+
+}  // namespace
+
+int64_t SnapshotInfo::held_tiles() const {
+  return (std::ssize(tokens) - (dropped.end - dropped.begin)) / kTileTokens;
+}
+
+std::string SnapshotInfo::Name() const {
+  const std::string json = TextOf(JsonOf(*this));
+  return ContentName({Bytes(json), Bytes(tokens)});
+}
+
+int64_t SnapshotHeader::OffsetOf(int64_t layer, int64_t tile) const {
+  const int64_t layer_bytes = AlignUp(info.held_tiles() * info.page_bytes());
+  return data_begin + layer * layer_bytes + tile * info.page_bytes();
+}
+
+std::vector<std::byte> MakeSnapshotHeader(const SnapshotInfo& info,
+                                          std::span<const uint64_t> checksums) {
+  ordered_json described = JsonOf(info);
+  described["label"] = info.label;
+  const std::string json = TextOf(described);
+  Start start{.magic = {},
+              .version = kVersion,
+              .json_bytes = static_cast<uint32_t>(json.size()),
+              .tokens = info.tokens.size(),
+              .pages = checksums.size(),
+              .checksum = 0};
+  std::copy_n(kMagic, sizeof(kMagic), start.magic);
+  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(&start, 1)), Bytes(json),
+                                              Bytes(info.tokens), Bytes(checksums)};
+  size_t size = 0;
+  for (const auto part : parts) size += part.size();
+  std::vector<std::byte> bytes(static_cast<size_t>(AlignUp(static_cast<int64_t>(size))));
+  size_t at = 0;
+  for (const auto part : parts) {
+    if (!part.empty()) std::memcpy(bytes.data() + at, part.data(), part.size());
+    at += part.size();
+  }
+  start.checksum = ChecksumOf(bytes);
+  std::memcpy(bytes.data(), &start, sizeof(start));
+  return bytes;
+}
+
+SnapshotHeader ParseSnapshotHeader(std::span<const std::byte> file, const std::string& file_name) {
+  const auto size = std::ssize(file);
+  Start start;
+  if (size < int64_t{sizeof(start)}) {
+    Throw(ErrorKind::kFormat, "{}: cut short: {} bytes, and its header has {}", file_name, size,
+          sizeof(start));
+  }
+  std::memcpy(&start, file.data(), sizeof(start));
+  if (!std::ranges::equal(start.magic, kMagic)) {
+    Throw(ErrorKind::kFormat, "{}: not a file of cached keys and values", file_name);
+  }
+  if (start.version != kVersion) {
+    Throw(ErrorKind::kUnsupported, "{}: of version {} of its format, and this program reads {}",
+          file_name, start.version, kVersion);
+  }
+  const auto most = static_cast<uint64_t>(size);
+  if (start.json_bytes > kMostJsonBytes || start.tokens > most / 4 || start.pages > most / 8) {
+    Throw(ErrorKind::kFormat, "{}: cut short, or its header is damaged", file_name);
+  }
+  const auto tokens = static_cast<int64_t>(start.tokens);
+  const auto pages = static_cast<int64_t>(start.pages);
+  const int64_t json_begin = sizeof(start), tokens_begin = json_begin + start.json_bytes;
+  const int64_t checksums_begin = tokens_begin + 4 * tokens;
+  const int64_t header_bytes = AlignUp(checksums_begin + 8 * pages);
+  if (header_bytes > size) {
+    Throw(ErrorKind::kFormat, "{}: cut short: {} bytes, and its header has {}", file_name, size,
+          header_bytes);
+  }
+  if (ChecksumOf(file.first(static_cast<size_t>(header_bytes))) != start.checksum) {
+    Throw(ErrorKind::kFormat, "{}: its header is damaged: the checksum is another one", file_name);
+  }
+  SnapshotHeader header;
+  header.info =
+      ReadInfo(file_name,
+               {reinterpret_cast<const char*>(file.data()) + json_begin, start.json_bytes}, tokens);
+  header.info.tokens.resize(static_cast<size_t>(tokens));
+  std::memcpy(header.info.tokens.data(), file.data() + tokens_begin, 4 * start.tokens);
+  const SnapshotInfo& info = header.info;
+  if (tokens == 0 || tokens % kTileTokens != 0 || info.held_tiles() == 0 ||
+      CheckedMul(info.held_tiles(), info.layout.layers) != pages) {
+    Throw(ErrorKind::kFormat, "{}: header: {} tokens do not take {} pages", file_name, tokens,
+          pages);
+  }
+  header.checksums.resize(static_cast<size_t>(pages));
+  std::memcpy(header.checksums.data(), file.data() + checksums_begin, 8 * start.pages);
+  header.data_begin = header_bytes;
+  const auto data = CheckedMul(AlignUp(info.page_bytes()), pages);  // at most
+  if (!data || header.file_bytes() != size) {
+    Throw(ErrorKind::kFormat, "{}: {} bytes, expected {}: it is cut short, or something follows",
+          file_name, size, data ? header.file_bytes() : 0);
+  }
+  return header;
+}
+
+}  // namespace godwit

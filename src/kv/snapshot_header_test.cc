@@ -1,0 +1,144 @@
+#include "kv/snapshot_header.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "base/test_support.h"
+
+namespace godwit {
+namespace {
+
+using testing::HasSubstr;
+
+SnapshotInfo Info() {
+  SnapshotInfo info{.label = "a model", .facts = {{"model", "x"}, {"kv type", "BF16"}}};
+  info.parent = "0123";
+  info.begin = 128;
+  info.tokens.resize(192);
+  std::iota(info.tokens.begin(), info.tokens.end(), 7);
+  info.layout = {.layers = 3, .kv_heads = 2, .head_dim = 20, .dtype = DType::kBF16};
+  return info;
+}
+
+// With pages of zeros.
+std::vector<std::byte> FileOf(const SnapshotInfo& info) {
+  std::vector<uint64_t> checksums(static_cast<size_t>(info.held_tiles() * info.layout.layers));
+  std::iota(checksums.begin(), checksums.end(), 1000);
+  auto file = MakeSnapshotHeader(info, checksums);
+  const int64_t layer = (info.held_tiles() * info.page_bytes() + 4095) / 4096 * 4096;
+  file.resize(file.size() + static_cast<size_t>(info.layout.layers * layer));
+  return file;
+}
+
+TEST(SnapshotHeaderTest, SaysWhatWasWritten) {
+  SnapshotInfo endless = Info();
+  endless.parent = "";
+  endless.begin = 0;
+  endless.dropped = {64, 128};
+  for (const SnapshotInfo& info : {Info(), endless}) {
+    const auto file = FileOf(info);
+    const SnapshotHeader header = ParseSnapshotHeader(file, "f");
+    EXPECT_EQ(header.info.label, info.label);
+    EXPECT_EQ(header.info.facts, info.facts);
+    EXPECT_EQ(header.info.parent, info.parent);
+    EXPECT_EQ(header.info.begin, info.begin);
+    EXPECT_EQ(header.info.tokens, info.tokens);
+    EXPECT_EQ(header.info.dropped.begin, info.dropped.begin);
+    EXPECT_EQ(header.info.dropped.end, info.dropped.end);
+    EXPECT_EQ(header.info.layout.layers, 3);
+    EXPECT_EQ(header.info.layout.kv_heads, 2);
+    EXPECT_EQ(header.info.layout.head_dim, 20);
+    EXPECT_EQ(header.info.layout.dtype, DType::kBF16);
+    EXPECT_EQ(header.info.Name(), info.Name());
+    EXPECT_EQ(std::ssize(header.checksums), 3 * info.held_tiles());
+    EXPECT_EQ(header.checksums[4], 1004u);
+    EXPECT_EQ(header.file_bytes(), std::ssize(file));
+    EXPECT_EQ(header.OffsetOf(0, 0) % SnapshotHeader::kAlignment, 0);
+    EXPECT_EQ(header.OffsetOf(1, 0) % SnapshotHeader::kAlignment, 0);
+    EXPECT_EQ(header.OffsetOf(1, 1) - header.OffsetOf(1, 0), info.page_bytes());
+  }
+}
+
+// What a snapshot is called depends on all that its numbers depend on, and on nothing else.
+TEST(SnapshotHeaderTest, IsNamedByWhatItSays) {
+  const std::string name = Info().Name();
+  SnapshotInfo same = Info();
+  same.label = "another";
+  EXPECT_EQ(same.Name(), name);
+  const auto differs = [&](auto change) {
+    SnapshotInfo other = Info();
+    change(other);
+    EXPECT_NE(other.Name(), name);
+  };
+  differs([](SnapshotInfo& info) { info.facts[1].second = "I8"; });
+  differs([](SnapshotInfo& info) { info.facts.emplace_back("context", "8192"); });
+  differs([](SnapshotInfo& info) { info.parent = "0124"; });
+  differs([](SnapshotInfo& info) { info.begin = 64; });
+  differs([](SnapshotInfo& info) { ++info.tokens.back(); });
+  differs([](SnapshotInfo& info) { info.layout.head_dim = 21; });
+}
+
+TEST(SnapshotHeaderTest, IsRefusedWhereverItIsCut) {
+  const auto file = FileOf(Info());
+  for (size_t bytes = 0; bytes < file.size(); bytes += bytes < 5000 ? 1 : 1009) {
+    const Error error = ErrorOf([&] { ParseSnapshotHeader(std::span(file).first(bytes), "f"); });
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat);
+    EXPECT_THAT(error.what(), HasSubstr("f: "));
+  }
+  auto longer = file;
+  longer.resize(file.size() + 1);
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ParseSnapshotHeader(longer, "f"); }),
+              HasSubstr("something follows"));
+}
+
+TEST(SnapshotHeaderTest, IsRefusedWhateverBitIsFlipped) {
+  auto file = FileOf(Info());
+  const int64_t end = ParseSnapshotHeader(file, "f").data_begin;
+  for (int64_t at = 0; at < end; ++at) {
+    const int bit = static_cast<int>(at % 8);
+    file[static_cast<size_t>(at)] ^= std::byte{1} << bit;
+    EXPECT_THROW(ParseSnapshotHeader(file, "f"), Error) << at;
+    file[static_cast<size_t>(at)] ^= std::byte{1} << bit;
+  }
+  EXPECT_NO_THROW(ParseSnapshotHeader(file, "f"));
+}
+
+TEST(SnapshotHeaderTest, OtherFilesAndVersionsAreNamed) {
+  std::vector<std::byte> nothing(8192);
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ParseSnapshotHeader(nothing, "f"); }),
+              HasSubstr("f: not a file of cached keys and values"));
+  auto newer = FileOf(Info());
+  newer[8] = std::byte{9};
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { ParseSnapshotHeader(newer, "f"); }),
+              HasSubstr("f: of version 9 of its format, and this program reads 1"));
+}
+
+// Whoever writes a file with a right checksum may still mean harm.
+TEST(SnapshotHeaderTest, NonsenseWithARightChecksumIsRefused) {
+  const auto refused = [](const char* what, auto change) {
+    SnapshotInfo info = Info();
+    change(info);
+    const auto file = FileOf(info);
+    EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ParseSnapshotHeader(file, "f"); }),
+                HasSubstr(what));
+  };
+  refused("\"begin\" makes no sense", [](SnapshotInfo& info) { info.begin = 100; });
+  refused("\"begin\" makes no sense", [](SnapshotInfo& info) { info.begin = 0; });
+  refused("\"begin\" makes no sense", [](SnapshotInfo& info) { info.parent = ""; });
+  refused("\"dropped\" makes no sense", [](SnapshotInfo& info) { info.dropped = {0, 64}; });
+  refused("\"dropped\" makes no sense", [](SnapshotInfo& info) {
+    info.parent = "";
+    info.begin = 0;
+    info.dropped = {10, 70};
+  });
+  refused("\"head_dim\" makes no sense", [](SnapshotInfo& info) { info.layout.head_dim = 5000; });
+  refused("\"layers\" makes no sense", [](SnapshotInfo& info) { info.layout.layers = 0; });
+  refused("do not take", [](SnapshotInfo& info) { info.tokens.resize(191); });
+  refused("do not take", [](SnapshotInfo& info) { info.tokens.clear(); });
+}
+
+}  // namespace
+}  // namespace godwit

@@ -138,6 +138,10 @@ struct GenerateOptions {
   // nowhere. As many as pay by what steps are measured to take. It changes speed and nothing else:
   // the tokens are those without guesses.
   std::string draft;
+  // What was read of it stays, in memory and in LoadOptions::cache_dir, until something else is
+  // kept by this name or nothing is (Engine::LetGo): up to 64 letters, digits, dots, dashes and
+  // underscores. Empty: for as long as nobody needs the room.
+  std::string keep_as;
 
   // For Session::Generate, which calls both from the calling thread; elsewhere events tell the
   // same. Of the session they may use Cancel and nothing else.
@@ -216,6 +220,15 @@ struct GenerateResult {
   double predicted_ms = 0;            // from there to the last
 };
 
+// What is saved of a text in LoadOptions::cache_dir.
+struct SavedText {
+  std::string id;
+  int64_t tokens;                  // from the text's beginning
+  int64_t bytes;                   // besides what it shares with texts that begin alike
+  std::string model;               // the folder's name
+  std::vector<std::string> names;  // by which it is kept
+};
+
 struct Message {
   std::string role;  // "system", "user", "assistant"
   std::string content;
@@ -291,6 +304,13 @@ class Session {
               int64_t first = 0,
               const std::function<void(const PromptProgress&)>& on_progress = {});
 
+  // Waits until what was read of the text is in LoadOptions::cache_dir; how many of its first
+  // tokens are, whole pages of 64. Throws Error(kUnsupported) if there is no such folder.
+  int64_t Save();
+  // The text is now what is kept there by that name or id, as this model and these SessionOptions
+  // read it; how many tokens. Throws Error(kInput) if there is no such text.
+  int64_t Load(const std::string& name);
+
   // Makes the call of Generate or Logits that is in progress end within a moment, also one that
   // still waits for others. Any thread, any signal handler. Generate then returns what it has,
   // Logits throws Error(kCancelled). Between calls it does nothing: no later call is touched.
@@ -336,6 +356,13 @@ class Engine {
   // memory allows, and a prompt that begins like the text of another reads that part once.
   Generation Submit(std::span<const int32_t> prompt, const GenerateOptions& options,
                     const SessionOptions& session = {}) const;
+
+  // What is in LoadOptions::cache_dir, by any process, and without it nothing.
+  std::vector<SavedText> ListSaved() const;
+  // Removes one and what goes on from it. False: there was none.
+  bool RemoveSaved(const std::string& id) const;
+  // Nothing is kept by that name any more. False: nothing was on the disk.
+  bool LetGo(const std::string& name) const;
 
   // With LoadOptions::mpi, on all ranks but rank 0: goes through all that is asked there, until
   // rank 0 gives up its engine and what belongs to it. Throws Error(kIo) where a rank has ended or

@@ -28,6 +28,7 @@
 #include "cli/options/model_options.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/rank_time_report.h"
+#include "cli/reports/restore_report.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
@@ -55,6 +56,7 @@ struct Options {
   bool no_warm_up = false;
   bool no_limits = false;
   bool fill_kv = false;
+  std::string cache;  // where texts are saved and gone on from; empty: no such test
   std::vector<int64_t> ranks, contexts;  // of the model of time; no ranks: none
   float network_gbit = 10, network_us = 50;
   SessionOptions session;  // kv, kv_type, int8_attention, chunk_tokens, prefill
@@ -110,6 +112,12 @@ void AddTestFlags(CommandLine& line, Options& options) {
             .help = "fill the cache to its depth with keys and values of a short prompt, over and "
                     "over, instead of reading a prompt of that length"},
            options.fill_kv);
+  line.Add({.names = "--cache",
+            .value = "FOLDER",
+            .help = "instead of these tests: save texts of the depths of -d in a folder there, and "
+                    "go on from them, beside what the disk can do",
+            .is_verbs_own = true},
+           options.cache);
   line.Add({.names = "--no-warmup", .value = "", .help = "measure the first run of a test, too"},
            options.no_warm_up);
   line.Add({.names = "--no-limits",
@@ -368,6 +376,19 @@ std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions&
       subject.storage);
 }
 
+int BenchRestore(const Options& options, const bench::SuiteOptions& suite, const Decoder& model) {
+  if (MpiSize() > 1) Throw(ErrorKind::kUnsupported, "--cache is of one process, without mpirun");
+  ProgressLine progress("measuring", ProgressUnit::kTests);
+  const auto results =
+      bench::MeasureRestore(model, suite, options.cache,
+                            [&](int64_t done, int64_t total) { progress.Update(done, total); });
+  progress.Finish();
+  WriteOutput(options.json ? RestoreJson(results) : RestoreText(results));
+  const bool agree = std::ranges::all_of(results, &bench::RestoreResult::logits_agree);
+  if (!agree) WriteStatus("godwit: the logits differ with where the text came from\n");
+  return agree ? kExitOk : kExitInternalError;
+}
+
 }  // namespace
 
 int Bench(std::span<const std::string> arguments) {
@@ -379,6 +400,7 @@ int Bench(std::span<const std::string> arguments) {
   suite.policy.rank_speeds = SpeedsOf(suite, subject);
   bench::CheckMemory(subject.spec, suite, subject.weight_bytes);
   const auto model = Load(subject, suite);
+  if (!options.cache.empty()) return BenchRestore(options, suite, *model);
 
   BenchReport report{.model = subject.name,
                      .weights = StorageName(model->weight_types()),

@@ -54,13 +54,6 @@ bool LeadsOn(const Entry& entry, const std::vector<Entry>& entries) {
                              [&](const Entry& other) { return other.info->parent == entry.name; });
 }
 
-std::string FactOf(const Entry& entry, std::string_view name) {
-  for (const auto& [fact, value] : entry.info->facts) {
-    if (fact == name) return value;
-  }
-  return "";
-}
-
 double AgeSeconds(const Entry& entry) {
   const auto age = std::filesystem::file_time_type::clock::now() - entry.used;
   return std::max(0.0, std::chrono::duration<double>(age).count());
@@ -106,7 +99,7 @@ int List(const CacheRequest& request) {
     ++texts;
     table.Add(entry.name.substr(0, kIdDigits), entry.info->end(), FormatBytes(entry.bytes),
               Ago(AgeSeconds(entry)) + " ago", QuoteUnlessPlain(entry.info->label),
-              FactOf(entry, "kv type"), FactOf(entry, "read by"),
+              FactNamed(entry.info->facts, "kv type"), FactNamed(entry.info->facts, "read by"),
               fmt::format("{}", fmt::join(entry.pins, ", ")));
   }
   if (texts > 0) WriteOutput(table.Take());

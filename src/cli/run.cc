@@ -26,6 +26,7 @@
 #include "cli/terminal/summary.h"
 #include "cli/verbs.h"
 #include "dist/mpi.h"
+#include "kv/snapshot_folder.h"
 
 namespace godwit::cli {
 namespace {
@@ -43,6 +44,7 @@ struct RunOptions {
   int64_t query_tokens = 0;  // the last message of a chat, the last token of a text
   int samples = 0;           // 0: one, without a title
   int logprobs = -1;         // GenerateOptions::top_logprobs
+  std::string keep_as;       // GenerateOptions::keep_as
   bool json = false;
 };
 
@@ -83,12 +85,23 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
   AddCacheFlags(line, options.model.cache);
+  line.Add({.names = "--keep-as",
+            .value = "NAME",
+            .help = "with --cache: keep what is read of the text under this name, so that no other "
+                    "takes its place (godwit cache unpin NAME lets it go)"},
+           options.keep_as);
   AddPrefillFlags(line, options.session, options.query_tokens,
                   fmt::format("the last token; with --chat the message, up to {} of them",
                               chat::kQuestionTokens));
   line.Parse(arguments);
   if (options.logprobs >= 0 && !options.json) {
     Throw(ErrorKind::kInput, "--logprobs stand in the JSON object: they need --json");
+  }
+  if (!options.keep_as.empty()) {
+    CheckPinName(options.keep_as);
+    if (options.model.cache.folder.empty()) {
+      Throw(ErrorKind::kInput, "--keep-as is about what is saved: it needs --cache");
+    }
   }
   // Who asks for several answers wants to compare them.
   if (options.samples > 0 && options.json) options.logprobs = std::max(options.logprobs, 0);
@@ -120,6 +133,7 @@ nlohmann::ordered_json ResultJson(const GenerateResult& result, const RunOptions
   json["tokens"] = result.tokens;
   json["prompt_tokens"] = result.prompt_tokens;
   json["cached_tokens"] = result.cached_tokens;
+  json["disk_tokens"] = result.disk_tokens;
   json["read_tokens"] = result.read_tokens;
   json["generated_tokens"] = result.tokens.size();
   json["finish_reason"] = chat::FinishReasonName(result.finish_reason);
@@ -187,6 +201,7 @@ int Run(std::span<const std::string> arguments) {
   const bool leads = MpiRank() == 0;  // the others have its prompt, and no standard input
   const std::string text = leads ? RequirePrompt(options.text) : "";
   generate.top_logprobs = options.logprobs;
+  generate.keep_as = options.keep_as;
 
   // No plain dialogue in its place, as in godwit chat: a program that asks for a model's own frame
   // would be given another one without noticing.

@@ -233,6 +233,12 @@ const Tokenizer& Engine::Impl::RequireTokenizer() const {
   return *tokenizer;
 }
 
+SavedTexts& Engine::Impl::RequireSavedTexts() const {
+  if (saved == nullptr)
+    Throw(ErrorKind::kUnsupported, "no folder was named in which texts are saved");
+  return *saved;
+}
+
 const ChatTemplate* Engine::Impl::FindChatTemplate() const {
   const std::lock_guard lock(finding_template_);
   if (!template_found_) {
@@ -261,6 +267,29 @@ Generation Engine::Submit(std::span<const int32_t> prompt, const GenerateOptions
     Throw(ErrorKind::kInput, "a submitted request tells by its events, and has no callbacks");
   }
   return SubmitTo(impl_, prompt, options, session);
+}
+
+std::vector<SavedText> Engine::ListSaved() const {
+  std::vector<SavedText> texts;
+  if (impl_->saved == nullptr) return texts;
+  for (auto& entry : impl_->saved->folder().Entries()) {
+    if (!entry.reachable) continue;
+    texts.push_back({.id = entry.name,
+                     .tokens = entry.info->end(),
+                     .bytes = entry.bytes,
+                     .model = entry.info->label,
+                     .names = std::move(entry.pins)});
+  }
+  return texts;
+}
+
+bool Engine::RemoveSaved(const std::string& id) const {
+  return impl_->saved != nullptr && impl_->saved->folder().Remove(id) > 0;
+}
+
+bool Engine::LetGo(const std::string& name) const {
+  impl_->scheduler->LetGo(name);
+  return impl_->saved != nullptr && impl_->saved->folder().Unpin(name);
 }
 
 void Engine::FollowRankZero() const { impl_->FollowRankZero(); }

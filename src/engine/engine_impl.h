@@ -62,6 +62,8 @@ class Engine::Impl {
   void FollowRankZero(const std::function<void(GenerateResult)>& on_result = {}) const;
   // Throws Error(kUnsupported) on a rank that is to follow rank 0.
   void RequireRankZero() const;
+  // Throws Error(kUnsupported) if nothing is saved.
+  SavedTexts& RequireSavedTexts() const;
   // On what cached keys and values depend that this engine makes, besides how texts are read.
   const SnapshotFacts& facts() const { return facts_; }
   // Null where the model has none. Read when it is first asked for: a broken one stands in the way
@@ -125,6 +127,8 @@ class Session::Impl {
   void Logits(std::span<const int32_t> tokens,
               const std::function<void(int64_t, std::span<const float>)>& row, int64_t first,
               const std::function<void(const PromptProgress&)>& on_progress);
+  int64_t Save();
+  int64_t Load(const std::string& name);
   void Cancel() noexcept { interrupt_->Cancel(); }
   std::unique_ptr<Impl> Fork() const;
   std::span<const int32_t> tokens() const;
@@ -139,7 +143,7 @@ class Session::Impl {
   // Whatever happens, the session keeps what has been read.
   void Follow(std::shared_ptr<Request> request, FunctionRef<void(const Event&)> on_event);
   // What it has read, if texts are to be remembered.
-  void LeaveToOthers(const std::shared_ptr<const TextPlan>& plan);
+  void LeaveToOthers(const Request& request);
 
   std::shared_ptr<const Engine::Impl> engine_;
   std::shared_ptr<const TextPlan> plan_;

@@ -10,6 +10,7 @@
 #include "generate/autoregressive.h"
 #include "generate/reading.h"
 #include "generate/speculative.h"
+#include "kv/snapshot_folder.h"
 
 namespace godwit {
 namespace {
@@ -29,6 +30,7 @@ void CheckOptions(const GenerateOptions& options) {
     Throw(ErrorKind::kInput, "top_logprobs must be at least 0, or -1 for none, not {}",
           options.top_logprobs);
   }
+  if (!options.keep_as.empty()) CheckPinName(options.keep_as);
   if (!(options.timeout_ms >= 0)) {
     Throw(ErrorKind::kInput, "timeout_ms must be at least 0, not {}", options.timeout_ms);
   }

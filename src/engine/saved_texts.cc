@@ -25,34 +25,50 @@ std::unique_ptr<TextCache> SavedTexts::TakeUp(const TextPlan& plan, std::span<co
                                               int64_t known, int64_t ask_from, int64_t answer) {
   const int64_t most = std::min(std::ssize(tokens) - 1, plan.SettledTokens(ask_from));
   if (most < known + kernels::kTileTokens) return nullptr;
-  const auto pieces = folder_.Longest(plan.facts(), tokens.first(static_cast<size_t>(most)));
-  if (pieces.empty() || pieces.back().end <= known) return SayProblems(), nullptr;
+  return TakeUpFirst(plan, tokens.first(static_cast<size_t>(most)), known, ask_from, answer);
+}
+
+std::unique_ptr<TextCache> SavedTexts::TakeUpAll(const TextPlan& plan,
+                                                 std::span<const int32_t> tokens,
+                                                 int64_t ask_from) {
+  return TakeUpFirst(plan, tokens, /*known=*/0, ask_from, /*answer=*/std::ssize(tokens));
+}
+
+std::unique_ptr<TextCache> SavedTexts::TakeUpFirst(const TextPlan& plan,
+                                                   std::span<const int32_t> tokens, int64_t known,
+                                                   int64_t ask_from, int64_t answer) {
+  const auto pieces = folder_.Longest(plan.facts(), tokens);
   std::vector<TextCache::SnapshotPiece> chain;
-  for (const auto& [name, end] : pieces) {
-    auto snapshot = folder_.Open(name);
-    if (snapshot == nullptr) break;
-    chain.push_back({std::move(snapshot), end});
+  if (!pieces.empty() && pieces.back().end > known) {
+    for (const auto& [name, end] : pieces) {
+      auto snapshot = folder_.Open(name);
+      if (snapshot == nullptr) break;
+      chain.push_back({std::move(snapshot), end});
+    }
   }
   SayProblems();
+  SayOtherwise(plan, tokens, pieces.empty() ? 0 : pieces.back().end);
+  if (chain.empty()) return nullptr;
   auto cache = plan.NewText();
   cache->AskFrom(ask_from, answer);
-  if (cache->TakeUp(chain, answer) <= known) return nullptr;
-  return cache;
+  return cache->TakeUp(chain, answer) > known ? std::move(cache) : nullptr;
 }
 
 void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
-                      const TextCache& cache, int64_t ask_from) {
+                      const TextCache& cache, int64_t ask_from, const std::string& keep_as) {
   if (!cache.policy().keys_suffice()) return;
   const int64_t length =
       std::min({std::ssize(tokens), cache.length(), plan->SettledTokens(ask_from)});
   if (length < kernels::kTileTokens) return;
   Text text{.plan = std::move(plan),
             .tokens = {tokens.begin(), tokens.begin() + length},
-            .cache = cache.cache().Fork()};
+            .cache = cache.cache().Fork(),
+            .keep_as = keep_as};
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(waiting_, [&](const Text& other) {
-      return other.plan->facts() == text.plan->facts() &&
+      return (other.keep_as.empty() || other.keep_as == text.keep_as) &&
+             other.plan->facts() == text.plan->facts() &&
              other.tokens.size() <= text.tokens.size() &&
              std::ranges::equal(other.tokens, std::span(text.tokens).first(other.tokens.size()));
     });
@@ -88,7 +104,12 @@ void SavedTexts::Work(std::stop_token stop) {
 
 void SavedTexts::SaveOne(const Text& text) {
   try {
-    folder_.Save(text.plan->facts(), text.plan->label(), text.tokens, text.cache);
+    const SnapshotFacts facts = text.plan->facts();
+    folder_.Save(facts, text.plan->label(), text.tokens, text.cache);
+    if (!text.keep_as.empty()) {
+      const auto pieces = folder_.Longest(facts, text.tokens);
+      if (!pieces.empty()) folder_.Pin(text.keep_as, pieces.back().name);
+    }
     const std::lock_guard lock(saying_);
     said_.erase(kSaving);
   } catch (const DamagedSnapshot& damage) {
@@ -97,6 +118,28 @@ void SavedTexts::SaveOne(const Text& text) {
     Say(kSaving, fmt::format("what is read of a text is not saved: {}", error.what()));
   }
   SayProblems();
+}
+
+// Somebody may wonder why a text is read again that was saved.
+void SavedTexts::SayOtherwise(const TextPlan& plan, std::span<const int32_t> tokens,
+                              int64_t found) {
+  const SnapshotFacts mine = plan.facts();
+  const auto [others, facts] = folder_.LongestOtherwise(mine, tokens);
+  if (others <= 2 * found || others < std::ssize(tokens) / 2) return;
+  std::string differ;
+  const auto add = [&](const std::string& name) {
+    const std::string its = FactNamed(facts, name), ours = FactNamed(mine, name);
+    if (its == ours) return;
+    differ += fmt::format("{}{} {}, not {}", differ.empty() ? "" : ", ", name,
+                          its.empty() ? "none" : its, ours.empty() ? "none" : ours);
+  };
+  for (const auto& [name, value] : mine) add(name);
+  for (const auto& [name, value] : facts) {
+    if (FactNamed(mine, name).empty()) add(name);
+  }
+  Say("otherwise " + differ,
+      fmt::format("{} tokens of this text are saved, but with {}: they are read again", others,
+                  differ));
 }
 
 void SavedTexts::Remove(const DamagedSnapshot& damage) {

@@ -47,10 +47,15 @@ class SavedTexts {
   std::unique_ptr<TextCache> TakeUp(const TextPlan& plan, std::span<const int32_t> tokens,
                                     int64_t known, int64_t ask_from, int64_t answer);
 
-  // Will save what `cache` has of a text, and nobody has saved. A text that was given before and is
+  // One that holds all of them, whole tiles. Null: what was there is damaged.
+  std::unique_ptr<TextCache> TakeUpAll(const TextPlan& plan, std::span<const int32_t> tokens,
+                                       int64_t ask_from);
+
+  // Will save what `cache` has of a text, and nobody has saved. keep_as: as GenerateOptions has it;
+  // may be empty. A text that was given before and is
   // still waiting gives way to one that goes on from it.
   void Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
-            const TextCache& cache, int64_t ask_from);
+            const TextCache& cache, int64_t ask_from, const std::string& keep_as);
   // Waits until all of that is on the disk, or could not be brought there. False: nothing was
   // waiting.
   bool Wait();
@@ -65,13 +70,18 @@ class SavedTexts {
     std::shared_ptr<const TextPlan> plan;
     std::vector<int32_t> tokens;
     KvCache cache;
+    std::string keep_as;
   };
 
+  // Of at most these first tokens of a text, more than `known`.
+  std::unique_ptr<TextCache> TakeUpFirst(const TextPlan& plan, std::span<const int32_t> tokens,
+                                         int64_t known, int64_t ask_from, int64_t answer);
   void Work(std::stop_token stop);
   void SaveOne(const Text& text);
   // Once for each cause, until it is over.
   void Say(const std::string& cause, const std::string& message);
   void SayProblems();
+  void SayOtherwise(const TextPlan& plan, std::span<const int32_t> tokens, int64_t found);
 
   SnapshotFolder folder_;
   int64_t save_tokens_;

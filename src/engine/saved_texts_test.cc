@@ -169,12 +169,16 @@ TEST_F(SavedTextsTest, WhatIsReadInAnotherWayIsReadAgain) {
   for (const SessionOptions& other : others) {
     EXPECT_EQ(Again(prompt, Telling(5), other).disk_tokens, 0) << other.kv << other.kv_type;
   }
+  // Whoever owns it may wonder.
+  EXPECT_THAT(notices_, ElementsAre(HasSubstr("256 tokens of this text are saved, but with read by "
+                                              "dense, not sinks:4+600: they are read again"),
+                                    HasSubstr("read by dense, not window:600"),
+                                    HasSubstr("kv type BF16, not I8, attention none, not int8")));
   EXPECT_EQ(Again(prompt, Telling(5), {.owner = "somebody"}).disk_tokens, 256);
   EXPECT_EQ(Again(prompt, Telling(5), {.owner = "somebody else"}).disk_tokens, 0);
   EXPECT_EQ(Again(prompt, Telling(5), {.context_tokens = 400}).disk_tokens, 256);
   const Engine scalar = NewEngine({.isa = "scalar"});
   EXPECT_EQ(scalar.NewSession({}).Generate(prompt, Telling(5)).disk_tokens, 0);
-  EXPECT_THAT(notices_, IsEmpty());
 }
 
 TEST_F(SavedTextsTest, RequestsSaveAndGoOn) {
@@ -334,6 +338,89 @@ TEST_F(SavedTextsTest, OptionsThatMakeNoSenseAreRefused) {
               HasSubstr("texts saved in -1 bytes"));
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { NewEngine({.cache_every_tokens = 0}); }),
               HasSubstr("every 0 tokens"));
+}
+
+TEST_F(SavedTextsTest, TextsAreKeptByName) {
+  const Tokens book = Prompt(3, 200), other = Prompt(4, 150);
+  {
+    const Engine engine = NewEngine();
+    GenerateOptions options = Telling(5);
+    options.keep_as = "the-book";
+    engine.NewSession({}).Generate(book, options);
+    Session session = engine.NewSession({});
+    session.Generate(other, Telling(1));
+    EXPECT_EQ(session.Save(), 128);
+  }
+  const Engine engine = NewEngine();
+  std::vector<std::string> names;
+  int64_t longest = 0;
+  for (const SavedText& text : engine.ListSaved()) {
+    EXPECT_EQ(text.model, "tiny-llama");
+    EXPECT_GT(text.bytes, 0);
+    longest = std::max(longest, text.tokens);
+    names.insert(names.end(), text.names.begin(), text.names.end());
+  }
+  EXPECT_EQ(longest, 192);
+  EXPECT_THAT(names, ElementsAre("the-book"));
+  Session session = engine.NewSession({});
+  EXPECT_EQ(session.Load("the-book"), 192);
+  EXPECT_TRUE(std::ranges::equal(session.tokens(), std::span(book).first(192)));
+  EXPECT_EQ(session.kv().seen, 192);
+  const Tokens asked = Join(book, Prompt(8, 20));
+  const auto result = session.Generate(asked, Telling(10));
+  EXPECT_EQ(result.cached_tokens, 192);
+  EXPECT_EQ(AnswerOf(result), Alone(asked, Telling(10)));
+  const auto no_text = [&](const SessionOptions& options, const char* name) {
+    Session another = engine.NewSession(options);
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { another.Load(name); }),
+                HasSubstr("no text is kept as"));
+  };
+  no_text({}, "a-film");
+  no_text({.kv_type = "int8"}, "the-book");
+  EXPECT_TRUE(engine.LetGo("the-book"));
+  EXPECT_FALSE(engine.LetGo("the-book"));
+  no_text({}, "the-book");
+  for (const SavedText& text : engine.ListSaved()) engine.RemoveSaved(text.id);
+  EXPECT_THAT(engine.ListSaved(), IsEmpty());
+}
+
+TEST_F(SavedTextsTest, WithoutAFolderNothingIsSaved) {
+  const Engine engine(kTiny, {.threads = 1});
+  Session session = engine.NewSession({});
+  for (const auto& call : {std::function<void()>([&] { session.Save(); }),
+                           std::function<void()>([&] { session.Load("x"); })}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, call), HasSubstr("no folder was named"));
+  }
+  EXPECT_THAT(engine.ListSaved(), IsEmpty());
+  EXPECT_FALSE(engine.RemoveSaved("x"));
+  GenerateOptions options = Telling(1);
+  options.keep_as = "a/b";
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { session.Generate(Prompt(1, 5), options); }),
+              HasSubstr("\"a/b\": expected a name"));
+}
+
+// What is kept in memory stays there for whom memory is short; what is not goes.
+TEST_F(SavedTextsTest, WhatIsKeptStaysInMemory) {
+  const int64_t bytes = Engine(kTiny, {.threads = 1}).KvBytes(320, {});
+  const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = bytes * 5 / 2});
+  GenerateOptions kept = Telling(5);
+  kept.keep_as = "system";
+  engine.Submit(Prompt(0, 300), kept, {}).Wait();
+  for (int i = 1; i < 5; ++i) engine.Submit(Prompt(i, 300), Telling(5), {}).Wait();
+  EXPECT_EQ(engine.Submit(Prompt(0, 300), Telling(5), {}).Wait().cached_tokens, 299);
+  EXPECT_EQ(engine.Submit(Prompt(1, 300), Telling(5), {}).Wait().cached_tokens, 0);
+  engine.LetGo("system");
+  for (int i = 1; i < 5; ++i) engine.Submit(Prompt(i, 300), Telling(5), {}).Wait();
+  EXPECT_EQ(engine.Submit(Prompt(0, 300), Telling(5), {}).Wait().cached_tokens, 0);
+}
+
+// Small requests come and go, and the long text that costs much to read stays.
+TEST_F(SavedTextsTest, ASmallRequestDoesNotCostALongText) {
+  const int64_t page = Engine(kTiny, {.threads = 1}).KvBytes(64, {});
+  const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = page * 14});
+  engine.Submit(Prompt(0, 500), Telling(1), {}).Wait();
+  for (int i = 1; i < 20; ++i) engine.Submit(Prompt(i, 100), Telling(1), {}).Wait();
+  EXPECT_EQ(engine.Submit(Prompt(0, 500), Telling(1), {}).Wait().cached_tokens, 499);
 }
 
 }  // namespace

@@ -80,6 +80,11 @@ void Scheduler::Leave(ReadText text) {
   changed_.notify_all();
 }
 
+void Scheduler::LetGo(const std::string& name) {
+  Interrupt nobody;
+  RunAlone(nobody, [&](const Exec&) { parked_.LetGo(name); });
+}
+
 void Scheduler::RunAlone(Interrupt& interrupt, FunctionRef<void(const Exec&)> work) {
   Turn turn{.interrupt = &interrupt, .work = work};
   std::unique_lock lock(mutex_);
@@ -248,9 +253,9 @@ bool Scheduler::GiveMemory(const Request& request, int64_t tokens) {
   return parked_.Drop(bytes) || (saved_ != nullptr && saved_->Wait());
 }
 
-void Scheduler::Save(Request& request) {
+void Scheduler::Save(Request& request, bool done) {
   saved_->Save(request.shared_plan(), request.sequence().tokens, *request.sequence().cache,
-               request.ask_from());
+               request.ask_from(), done ? request.options().keep_as : "");
 }
 
 void Scheduler::Forget(const DamagedSnapshot& damage) {
@@ -301,11 +306,12 @@ void Scheduler::Pause(const std::shared_ptr<Request>& request) {
 void Scheduler::Retire(const std::shared_ptr<Request>& request) {
   std::erase(running_, request);
   if (!request->shares()) return;
-  if (saved_ != nullptr) Save(*request);
+  if (saved_ != nullptr) Save(*request, /*done=*/true);
   parked_.Park({.plan = request->shared_plan(),
                 .tokens = request->TakeTokens(),
                 .cache = request->TakeCache(),
-                .ask_from = request->ask_from()});
+                .ask_from = request->ask_from(),
+                .keep_as = request->options().keep_as});
 }
 
 void Scheduler::Fail(const std::shared_ptr<Request>& request, std::exception_ptr error,
@@ -436,7 +442,7 @@ void Scheduler::Compute(std::span<const Part> parts) {
       Retire(parts[i].request);
     } else if (saved_ != nullptr && TakesFromOthers(request) &&
                request.IsToBeSaved(saved_->save_tokens(), SavedTexts::kSaveMs)) {
-      Save(request);
+      Save(request, /*done=*/false);
     }
   }
 }

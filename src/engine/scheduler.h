@@ -52,6 +52,8 @@ class Scheduler {
   void Wake();
   // What a session has read others can go on from.
   void Leave(ReadText text);
+  // Nothing is kept in memory by that name any more.
+  void LetGo(const std::string& name);
 
   // Runs `work` on the computing thread, between two steps, and waits for it. Throws what it
   // throws, and Error(kCancelled) if the interrupt ends it, also while it waits.
@@ -86,7 +88,7 @@ class Scheduler {
   void FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix);
   bool Reserve(const std::shared_ptr<Request>& request, int64_t tokens);
   bool GiveMemory(const Request& request, int64_t tokens);
-  void Save(Request& request);
+  void Save(Request& request, bool done);
   void Forget(const DamagedSnapshot& damage);
   void Pause(const std::shared_ptr<Request>& request);
   void Retire(const std::shared_ptr<Request>& request);

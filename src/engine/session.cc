@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "engine/engine_impl.h"
 
 namespace godwit {
@@ -49,15 +50,48 @@ void Session::Impl::Follow(std::shared_ptr<Request> request,
   cache_ = request->TakeCache();
   text_ = request->TakeTokens();
   ask_from_ = request->ask_from();
-  if (request->kind() == RequestKind::kOfSession) LeaveToOthers(request->shared_plan());
+  if (request->kind() == RequestKind::kOfSession) LeaveToOthers(*request);
   if (error) std::rethrow_exception(error);
 }
 
-void Session::Impl::LeaveToOthers(const std::shared_ptr<const TextPlan>& plan) {
+void Session::Impl::LeaveToOthers(const Request& request) {
   if (engine_->saved == nullptr || cache_->length() == 0) return;
-  engine_->saved->Save(plan, text_, *cache_, ask_from_);
-  engine_->scheduler->Leave(
-      {.plan = plan, .tokens = text_, .cache = cache_->Fork(), .ask_from = ask_from_});
+  const std::string& keep_as = request.options().keep_as;
+  engine_->saved->Save(request.shared_plan(), text_, *cache_, ask_from_, keep_as);
+  engine_->scheduler->Leave({.plan = request.shared_plan(),
+                             .tokens = text_,
+                             .cache = cache_->Fork(),
+                             .ask_from = ask_from_,
+                             .keep_as = keep_as});
+}
+
+int64_t Session::Impl::Save() {
+  const std::lock_guard lock(mutex_);
+  SavedTexts& saved = engine_->RequireSavedTexts();
+  saved.Save(plan_, text_, *cache_, ask_from_, "");
+  saved.Wait();
+  const auto pieces = saved.folder().Longest(plan_->facts(), text_);
+  return pieces.empty() ? 0 : pieces.back().end;
+}
+
+int64_t Session::Impl::Load(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  SavedTexts& saved = engine_->RequireSavedTexts();
+  auto tokens = saved.folder().TokensOf(plan_->facts(), name);
+  if (!tokens) {
+    Throw(ErrorKind::kInput, "no text is kept as {} that this model has read in this way",
+          Quote(name));
+  }
+  plan_->CheckPrompt(*tokens);
+  // As if it had been asked about behind its end.
+  const int64_t ask_from = plan_->AskFrom(std::ssize(*tokens), 0);
+  auto cache = saved.TakeUpAll(*plan_, *tokens, ask_from);
+  if (cache == nullptr) Throw(ErrorKind::kFormat, "what is kept as {} is damaged", Quote(name));
+  cache_ = std::move(cache);
+  text_ = std::move(*tokens);
+  text_.resize(static_cast<size_t>(cache_->length()));
+  ask_from_ = ask_from;
+  return cache_->length();
 }
 
 GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
@@ -177,6 +211,8 @@ void Session::Logits(
   impl_->Logits(tokens, row, first, on_progress);
 }
 
+int64_t Session::Save() { return impl_->Save(); }
+int64_t Session::Load(const std::string& name) { return impl_->Load(name); }
 void Session::Cancel() noexcept { impl_->Cancel(); }
 Session Session::Fork() const {
   RequireSession(impl_.get());

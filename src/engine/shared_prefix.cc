@@ -27,8 +27,11 @@ double CostOf(const ReadText& text) {
 
 void ParkedTexts::Park(ReadText text) {
   constexpr size_t kMost = 64;  // all of which are looked through for every request
-  std::erase_if(texts_, [&](const ReadText& other) { return BeginsWith(text, other); });
-  if (texts_.size() == kMost) texts_.erase(texts_.begin());
+  LetGo(text.keep_as);
+  std::erase_if(texts_, [&](const ReadText& other) {
+    return other.keep_as.empty() && BeginsWith(text, other);
+  });
+  if (texts_.size() == kMost) Drop(INT64_MAX);
   texts_.push_back(std::move(text));
 }
 
@@ -41,19 +44,26 @@ void ParkedTexts::Use(const TextCache* cache) {
 // The longer nobody has used a text, the less likely somebody will. What is more than is needed
 // counts for nothing: a small need is met by small texts, and a large one stays.
 bool ParkedTexts::Drop(int64_t bytes) {
-  if (texts_.empty()) return false;
-  auto least = texts_.begin();
+  auto least = texts_.end();
   double least_loss = 0;
   for (auto text = texts_.begin(); text != texts_.end(); ++text) {
+    if (!text->keep_as.empty()) continue;
     const auto age = static_cast<double>(texts_.end() - text);
     const int64_t gain = std::max<int64_t>(1, std::min(text->cache->cache().bytes(), bytes));
     const double loss = CostOf(*text) / age / static_cast<double>(gain);
-    if (text != texts_.begin() && loss >= least_loss) continue;
+    if (least != texts_.end() && loss >= least_loss) continue;
     least = text;
     least_loss = loss;
   }
+  if (least == texts_.end()) return false;
   texts_.erase(least);
   return true;
+}
+
+void ParkedTexts::LetGo(std::string_view name) {
+  for (ReadText& text : texts_) {
+    if (text.keep_as == name) text.keep_as.clear();
+  }
 }
 
 bool ParkedTexts::DropAll() {

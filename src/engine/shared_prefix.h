@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/request.h"
@@ -16,11 +18,12 @@ struct ReadText {
   std::shared_ptr<const TextPlan> plan;
   std::vector<int32_t> tokens;
   std::unique_ptr<TextCache> cache;
-  int64_t ask_from;  // Request::ask_from
+  int64_t ask_from;          // Request::ask_from
+  std::string keep_as = {};  // GenerateOptions::keep_as
 };
 
-// The texts of requests that ended, for as long as nobody needs their memory. One that another
-// begins with gives way to it.
+// The texts of requests that ended, for as long as nobody needs their memory, or they are to be
+// kept. One that another begins with gives way to it.
 class ParkedTexts {
  public:
   void Park(ReadText text);
@@ -30,6 +33,8 @@ class ParkedTexts {
   // was none.
   bool Drop(int64_t bytes);
   bool DropAll();
+  // Nothing is kept by that name any more.
+  void LetGo(std::string_view name);
   std::span<const ReadText> texts() const { return texts_; }
 
  private:

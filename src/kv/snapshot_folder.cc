@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <fstream>
@@ -78,6 +79,13 @@ double WorthOf(const SnapshotFolder::Entry& entry, fs::file_time_type now) {
 }
 
 }  // namespace
+
+void CheckPinName(const std::string& pin) {
+  if (IsPlainWord(pin)) return;
+  Throw(ErrorKind::kInput,
+        "{}: expected a name of up to 64 letters, digits, dots, dashes and underscores",
+        Quote(pin));
+}
 
 // Of the folder, against other processes. Where none can be had, all that we do is whole anyway.
 class SnapshotFolder::Lock {
@@ -234,6 +242,26 @@ std::vector<SnapshotFolder::Piece> SnapshotFolder::Longest(const SnapshotFacts& 
   return Find(facts, tokens);
 }
 
+SnapshotFolder::Otherwise SnapshotFolder::LongestOtherwise(const SnapshotFacts& facts,
+                                                           std::span<const int32_t> tokens) {
+  const std::lock_guard lock(mutex_);
+  std::set<SnapshotFacts> others;
+  for (const auto& [name, entry] : entries_) {
+    const SnapshotFacts& its = entry.info->facts;
+    const bool same = std::ranges::all_of(std::array{"model", "model of", "owner"}, [&](auto fact) {
+      return FactNamed(its, fact) == FactNamed(facts, fact);
+    });
+    if (same && its != facts) others.insert(its);
+  }
+  Otherwise best;
+  for (const SnapshotFacts& its : others) {
+    const auto pieces = Find(its, tokens);
+    if (pieces.empty() || pieces.back().end <= best.tokens) continue;
+    best = {.tokens = pieces.back().end, .facts = its};
+  }
+  return best;
+}
+
 // In the order of time and not of a clock of ours: that of the file system.
 void SnapshotFolder::Use(Entry& entry) {
   if (utimensat(AT_FDCWD, FileOf(entry.name).c_str(), nullptr, 0) != 0) return;
@@ -373,17 +401,34 @@ void SnapshotFolder::FindPins() {
 }
 
 void SnapshotFolder::Pin(const std::string& pin, const std::string& name) {
-  if (!IsPlainWord(pin)) {
-    Throw(ErrorKind::kInput,
-          "{}: expected a name of up to 64 letters, digits, dots, dashes and underscores",
-          Quote(pin));
-  }
+  CheckPinName(pin);
   const std::lock_guard lock(mutex_);
   const Lock folder(path_);
   NewFile file(path_ / (pin + kPinSuffix));
   const std::string line = name + "\n";
   file.Write(std::as_bytes(std::span(line)));
   file.Commit();
+}
+
+std::optional<std::vector<int32_t>> SnapshotFolder::TokensOf(const SnapshotFacts& facts,
+                                                             const std::string& pin_or_name) {
+  const std::lock_guard lock(mutex_);
+  Refresh();
+  FindPins();
+  const auto found = std::ranges::find_if(entries_, [&](const auto& named) {
+    const Entry& entry = named.second;
+    return entry.reachable && entry.info->facts == facts &&
+           (entry.name == pin_or_name || std::ranges::count(entry.pins, pin_or_name) > 0);
+  });
+  if (found == entries_.end()) return std::nullopt;
+  const Entry* entry = &found->second;
+  std::vector<int32_t> tokens(static_cast<size_t>(entry->info->end()));
+  for (int64_t end = std::ssize(tokens); entry != nullptr; entry = ParentOf(*entry)) {
+    const SnapshotInfo& info = *entry->info;
+    std::copy_n(info.tokens.begin(), end - info.begin, tokens.begin() + info.begin);
+    end = info.begin;
+  }
+  return tokens;
 }
 
 bool SnapshotFolder::Unpin(const std::string& pin) {

@@ -22,6 +22,9 @@
 
 namespace godwit {
 
+// Throws Error(kInput) for a name by which nothing can be kept.
+void CheckPinName(const std::string& pin);
+
 class SnapshotFolder {
  public:
   struct Entry {
@@ -51,6 +54,12 @@ class SnapshotFolder {
 
   // The chain with the most of the first tokens of a text, all made by these facts.
   std::vector<Piece> Longest(const SnapshotFacts& facts, std::span<const int32_t> tokens);
+  // Of the same model and owner, made by other facts: how many of the tokens there are, and these.
+  struct Otherwise {
+    int64_t tokens = 0;
+    SnapshotFacts facts;
+  };
+  Otherwise LongestOtherwise(const SnapshotFacts& facts, std::span<const int32_t> tokens);
   // Maps one, which counts as used now. Null: it is gone, or damaged (TakeProblems).
   std::shared_ptr<const Snapshot> Open(const std::string& name);
 
@@ -61,13 +70,16 @@ class SnapshotFolder {
   int64_t Save(const SnapshotFacts& facts, const std::string& label,
                std::span<const int32_t> tokens, const KvCache& cache);
 
-  // Of a text with these tokens: the snapshot with its end, and so its chain, stays until another
-  // text is kept by that name, or none (Unpin). Throws Error(kInput) for a name that is no plain
-  // word.
+  // The snapshot, and so its chain, stays until another is kept by that name, or none (Unpin).
+  // Throws Error(kInput) for a name that is no plain word.
   void Pin(const std::string& pin, const std::string& name);
   // False: there was none.
   bool Unpin(const std::string& pin);
 
+  // The tokens of the one that is kept by that name, or called so, made by these facts. None: there
+  // is none.
+  std::optional<std::vector<int32_t>> TokensOf(const SnapshotFacts& facts,
+                                               const std::string& pin_or_name);
   // All, those of a text one after the other.
   std::vector<Entry> Entries();
   // Removes it and what goes on from it; how many.

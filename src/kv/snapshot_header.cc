@@ -151,6 +151,13 @@ SnapshotInfo ReadInfo(const std::string& file_name, std::string_view text, int64
 
 }  // namespace
 
+std::string FactNamed(const SnapshotFacts& facts, std::string_view name) {
+  for (const auto& [fact, value] : facts) {
+    if (fact == name) return value;
+  }
+  return "";
+}
+
 int64_t SnapshotInfo::held_tiles() const {
   return (std::ssize(tokens) - (dropped.end - dropped.begin)) / kTileTokens;
 }

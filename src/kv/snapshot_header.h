@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,8 @@ namespace godwit {
 
 // Names and values, in an order of their maker.
 using SnapshotFacts = std::vector<std::pair<std::string, std::string>>;
+// Empty: there is none of that name.
+std::string FactNamed(const SnapshotFacts& facts, std::string_view name);
 
 struct SnapshotInfo {
   std::string label;  // for people

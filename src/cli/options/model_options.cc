@@ -34,7 +34,7 @@ std::optional<std::filesystem::path> OwnModel() {
 
 // Beside whatever stands on the terminal.
 void SayCacheNotice(const std::string& message) {
-  WriteNotice(fmt::format("{}godwit: warning: {}\n", ProgressIsVisible() ? "\n" : "", message));
+  WriteNotice(fmt::format("{}godwit: {}\n", ProgressIsVisible() ? "\n" : "", message));
 }
 
 }  // namespace

@@ -89,6 +89,7 @@ std::string Summarize(const GenerateResult& result) {
   };
   std::string text = fmt::format("prompt  {}", Plural(result.prompt_tokens, "token"));
   if (result.cached_tokens > 0) text += fmt::format(", {} of them cached", result.cached_tokens);
+  if (result.disk_tokens > 0) text += " on the disk";
   if (result.cached_tokens + result.read_tokens < result.prompt_tokens) {
     text += fmt::format(", {} of them read", result.read_tokens);
   }

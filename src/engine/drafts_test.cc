@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <atomic>
 #include <memory>
-#include <thread>
 
 #include "base/test_support.h"
 #include "engine/engine_impl.h"
@@ -22,8 +21,10 @@ using testing::HasSubstr;
 
 constexpr int64_t kVocab = FakeTokenizer::kEos + 1;
 
-// "abcdefghijklmnopqrstuvwxyz\n" over and over; behind position `eos` the text ends. A step takes
-// its time, however many rows it has, so that guesses pay.
+// Only a step takes time, and as much however many rows it has, so that guesses pay.
+std::atomic<double> test_ms = 0;
+
+// "abcdefghijklmnopqrstuvwxyz\n" over and over; behind position `eos` the text ends.
 std::unique_ptr<Engine::Impl> Alphabet(int64_t eos = INT64_MAX, int64_t kv_memory_bytes = 0) {
   auto model = std::make_unique<FakeModel>(kVocab, [eos](int32_t token, int64_t position) {
     if (position == eos) return int32_t{FakeTokenizer::kEos};
@@ -32,12 +33,12 @@ std::unique_ptr<Engine::Impl> Alphabet(int64_t eos = INT64_MAX, int64_t kv_memor
   model->on_step = [steps = model.get()] {
     // That of a draft which looks at a part takes none.
     if (steps->segments().front().text->policy().name() != "dense") return;
-    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    test_ms += 0.5;
   };
   return std::make_unique<Engine::Impl>(
       std::move(model), FakeModel::Spec(kVocab, 800), std::make_unique<FakeTokenizer>(),
       SpecialTokens{.eos_ids = {FakeTokenizer::kEos}},
-      LoadOptions{.threads = 1, .kv_memory_bytes = kv_memory_bytes});
+      LoadOptions{.threads = 1, .kv_memory_bytes = kv_memory_bytes}, [] { return test_ms.load(); });
 }
 
 // Its first so many tokens: `partial` needs some.
@@ -85,7 +86,6 @@ void ExpectSame(const Both& both) {
 constexpr const char* kPartial = "partial:budget=256";
 constexpr const char* kBothSources = "ngram,partial:budget=256";
 
-// How many guesses they make depends on what these cost on this machine, in its time.
 class EverySource : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Drafts, EverySource, testing::Values("ngram", kPartial, kBothSources),
                          [](const auto& test) { return "Sources" + std::to_string(test.index); });
@@ -101,7 +101,7 @@ TEST_P(EverySource, EndWhereTheTextEnds) {
     EXPECT_EQ(both.drafted.finish_reason, FinishReason::kStop);
     accepted += both.drafted.drafts->accepted;
   }
-  EXPECT_GT(accepted, 0) << "or this shows nothing";
+  EXPECT_GT(accepted, 500) << "or this shows nothing";
 }
 
 TEST_P(EverySource, EndAtStopStringsAndLimits) {
@@ -146,7 +146,7 @@ TEST_P(EverySource, EveryTokenHasItsLogprobs) {
   options.top_logprobs = 1;
   const Both both = Generate(*engine, options, GetParam());
   ExpectSame(both);
-  EXPECT_GT(both.drafted.drafts->accepted, 0) << "or this shows nothing";
+  EXPECT_GT(both.drafted.drafts->accepted, 50) << "or this shows nothing";
   ASSERT_EQ(both.drafted.logprobs.size(), both.drafted.tokens.size());
   for (size_t i = 0; i < both.drafted.tokens.size(); ++i) {
     EXPECT_EQ(both.drafted.logprobs[i].top[0].token, both.drafted.tokens[i]) << i;
@@ -191,7 +191,7 @@ TEST(Drafts, WithoutMemoryForAPartTheTextGoesOn) {
   const auto drafted = tight.Generate(Beginning(), With(Greedy(250), kPartial));
   EXPECT_EQ(drafted.tokens, plain.tokens);
   EXPECT_EQ(drafted.pauses, 0);
-  EXPECT_GT(drafted.drafts->accepted, 0) << "before it was tight";
+  EXPECT_GT(drafted.drafts->accepted, 20) << "before it was tight";
 }
 
 std::shared_ptr<Request> Submit(const Engine::Impl& engine, const GenerateOptions& options) {
@@ -211,7 +211,7 @@ TEST(Drafts, ARequestThatIsDoneHoldsNoPart) {
   const auto engine = Alphabet();
   const auto request = Submit(*engine, With(Greedy(250), kPartial));
   const GenerateResult result = WaitFor(*request);
-  EXPECT_GT(result.drafts->accepted, 0);
+  EXPECT_GT(result.drafts->accepted, 100);
   const auto pool = engine->PoolOf(ChooseKvType("auto", engine->weight_types));
   EXPECT_EQ(pool->pages_in_use() * pool->layout().page_bytes(), result.kv.bytes);
 }

@@ -114,13 +114,14 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
 
 Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderSpec decoder_spec,
                    std::unique_ptr<const Tokenizer> text_tokenizer, SpecialTokens special_tokens,
-                   const LoadOptions& options)
+                   const LoadOptions& options, NowMs now_ms)
     : spec(std::move(decoder_spec)),
       tokenizer(std::move(text_tokenizer)),
       special(std::move(special_tokens)),
       model(std::move(language_model)),
       isa(kernels::SelectIsa(options.isa)),
-      pool(options.threads) {
+      pool(options.threads),
+      now_ms_(now_ms) {
   Start(options);
 }
 
@@ -155,7 +156,8 @@ void Engine::Impl::Start(const LoadOptions& options) {
     saved = std::make_unique<SavedTexts>(options.cache_dir, options.cache_bytes,
                                          options.cache_every_tokens, options.on_cache_notice);
   }
-  scheduler = std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens, saved.get());
+  scheduler =
+      std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens, saved.get(), now_ms_);
   if (!cpus.empty()) scheduler->PinTo(cpus.front());
 }
 
@@ -199,24 +201,25 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
   plan->CheckPrompt(prompt);
   plan = TextPlan::ForPrompt(std::move(plan), std::ssize(prompt), options.query_tokens);
   if (!options.stop.empty()) RequireTokenizer();
-  auto drafts = DraftsOf(options, *plan);  // before the request takes the plan
+  auto drafted = DraftedBy(options, *plan);  // before the request takes the plan
   auto request = std::make_shared<Request>(std::move(plan), std::move(prompt), options,
                                            kind == RequestKind::kStates ? nullptr : tokenizer.get(),
                                            special.eos_ids, static_cast<int32_t>(spec.vocab_size),
-                                           std::move(interrupt), kind, std::move(drafts));
+                                           std::move(interrupt), kind, std::move(drafted));
   request->on_room = [this] { scheduler->Wake(); };
   return request;
 }
 
-std::vector<std::unique_ptr<DraftSource>> Engine::Impl::DraftsOf(const GenerateOptions& options,
-                                                                 const TextPlan& plan) const {
-  if (options.draft.empty()) return {};
+std::unique_ptr<Speculative> Engine::Impl::DraftedBy(const GenerateOptions& options,
+                                                     const TextPlan& plan) const {
+  if (options.draft.empty()) return nullptr;
   RefuseDraftsThatShow(spec);
-  return MakeDrafts(
+  auto sources = MakeDrafts(
       options.draft,
       {.vocab = spec.vocab_size,
        .heads = [this] { return Heads(); },
-       .partial = [&](std::string_view named) { return MakePartialDrafts(named, plan); }});
+       .partial = [&](std::string_view named) { return MakePartialDrafts(named, plan, now_ms_); }});
+  return std::make_unique<Speculative>(std::move(sources), now_ms_);
 }
 
 std::shared_ptr<const DraftHeads> Engine::Impl::Heads() const {

@@ -11,13 +11,14 @@
 
 #include "attention/rank_speed.h"
 #include "base/function_ref.h"
+#include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "dist/communicator.h"
 #include "engine/interrupt.h"
 #include "engine/saved_texts.h"
 #include "engine/scheduler.h"
 #include "engine/text_plan.h"
-#include "generate/draft_source.h"
+#include "generate/speculative.h"
 #include "godwit/engine.h"
 #include "kernels/dispatch.h"
 #include "kv/kv_pool.h"
@@ -40,10 +41,10 @@ class Engine::Impl {
        std::shared_ptr<Communicator> ranks = nullptr);
   // Rank 0 lets the others go.
   ~Impl();
-  // For tests: any model, any tokenizer (may be null).
+  // For tests: any model, any tokenizer (may be null), any clock by which guesses are weighed.
   Impl(std::unique_ptr<const LanguageModel> model, DecoderSpec spec,
        std::unique_ptr<const Tokenizer> tokenizer, SpecialTokens special,
-       const LoadOptions& options);
+       const LoadOptions& options, NowMs now_ms = SteadyMs);
 
   // What the caches of all texts may take together.
   int64_t kv_memory_bytes() const { return kv_budget_->bytes(); }
@@ -85,11 +86,13 @@ class Engine::Impl {
   mutable ThreadPool pool;
 
  private:
-  std::vector<std::unique_ptr<DraftSource>> DraftsOf(const GenerateOptions& options,
-                                                     const TextPlan& plan) const;
+  // Null: it asks for none.
+  std::unique_ptr<Speculative> DraftedBy(const GenerateOptions& options,
+                                         const TextPlan& plan) const;
   // Read when they are first asked for. Throws Error(kInput) where the model has none.
   std::shared_ptr<const DraftHeads> Heads() const;
 
+  NowMs now_ms_ = SteadyMs;
   uint64_t states_digest_ = 0;
   mutable std::mutex finding_heads_;
   mutable std::shared_ptr<const DraftHeads> heads_;

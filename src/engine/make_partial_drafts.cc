@@ -7,18 +7,12 @@
 #include "attention/policies/token_count.h"
 #include "base/error.h"
 #include "base/quote.h"
-#include "base/stopwatch.h"
 #include "generate/partial_drafts.h"
 
 namespace godwit {
 namespace {
 
 constexpr int64_t kBlock = kernels::kTileTokens, kLeastBudget = 4 * kBlock;
-
-double NowMs() {
-  static const Stopwatch since;
-  return since.ms();
-}
 
 int64_t BudgetOf(std::string_view arguments) {
   constexpr std::string_view kBudget = "budget=";
@@ -45,7 +39,8 @@ std::string PolicyFor(int64_t budget) {
 
 }  // namespace
 
-std::unique_ptr<DraftSource> MakePartialDrafts(std::string_view arguments, const TextPlan& plan) {
+std::unique_ptr<DraftSource> MakePartialDrafts(std::string_view arguments, const TextPlan& plan,
+                                               NowMs now_ms) {
   const int64_t budget = BudgetOf(arguments);
   if (plan.ranks() != nullptr) {
     Throw(ErrorKind::kUnsupported,
@@ -59,7 +54,7 @@ std::unique_ptr<DraftSource> MakePartialDrafts(std::string_view arguments, const
           "{} shows a part itself: leave it out, or take dense",
           plan.options().spec);
   }
-  return std::make_unique<PartialDrafts>(plan.NewPolicy(PolicyFor(budget)), 2 * budget, NowMs);
+  return std::make_unique<PartialDrafts>(plan.NewPolicy(PolicyFor(budget)), 2 * budget, now_ms);
 }
 
 }  // namespace godwit

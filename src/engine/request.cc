@@ -74,7 +74,7 @@ KvReport ReportOf(const TextCache& cache, int64_t ask_from) {
 Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prompt,
                  const GenerateOptions& options, const Tokenizer* tokenizer,
                  std::span<const int32_t> eos, int32_t vocab, std::shared_ptr<Interrupt> interrupt,
-                 RequestKind kind, std::vector<std::unique_ptr<DraftSource>> drafts)
+                 RequestKind kind, std::unique_ptr<Speculative> drafted)
     : plan_(std::move(plan)),
       options_((CheckOptions(options), options)),
       eos_(eos.begin(), eos.end()),
@@ -98,10 +98,9 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
   if (kind_ == RequestKind::kStates) {
     strategy_ = std::make_unique<Reading>();
     on_states_ = [this](MatrixView<const float> states) { KeepStates(states); };
-  } else if (!drafts.empty()) {
-    auto speculative = std::make_unique<Speculative>(std::move(drafts));
-    draft_stats_ = &speculative->stats();
-    strategy_ = std::move(speculative);
+  } else if (drafted != nullptr) {
+    draft_stats_ = &drafted->stats();
+    strategy_ = std::move(drafted);
   } else {
     strategy_ = std::make_unique<Autoregressive>();
   }

@@ -49,12 +49,13 @@ struct ReadStates {
 
 class Request {
  public:
-  // With nothing cached (GoOnFrom). eos: ids that end a text. drafts: of GenerateOptions::draft.
+  // With nothing cached (GoOnFrom). eos: ids that end a text. drafted: as GenerateOptions::draft
+  // has it; null: without guesses.
   // Throws Error(kInput) for options that make no sense.
   Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prompt,
           const GenerateOptions& options, const Tokenizer* tokenizer, std::span<const int32_t> eos,
           int32_t vocab, std::shared_ptr<Interrupt> interrupt, RequestKind kind,
-          std::vector<std::unique_ptr<DraftSource>> drafts = {});
+          std::unique_ptr<Speculative> drafted = nullptr);
 
   // --- the reader's side ---
 

@@ -28,12 +28,13 @@ std::string ReasonOf(const Communicator& ranks, const std::exception_ptr& error)
 }  // namespace
 
 Scheduler::Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
-                     int64_t step_tokens, SavedTexts* saved)
+                     int64_t step_tokens, SavedTexts* saved, NowMs now_ms)
     : model_(model),
       isa_(isa),
       pool_(pool),
       step_tokens_(step_tokens),
       saved_(saved),
+      now_ms_(now_ms),
       thread_([this] { Loop(); }) {}
 
 Scheduler::~Scheduler() {
@@ -435,7 +436,7 @@ void Scheduler::Step() {
 void Scheduler::Compute(std::span<const Part> parts) {
   participants_.clear();
   for (const Part& part : parts) participants_.push_back(part.request->PartOf(part.rows));
-  StepTogether(model_, MakeExec(&step_cancel_), participants_);
+  StepTogether(model_, MakeExec(&step_cancel_), participants_, now_ms_);
   for (size_t i = 0; i < parts.size(); ++i) {
     Request& request = *parts[i].request;
     if (request.Take(participants_[i])) {

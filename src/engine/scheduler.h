@@ -25,6 +25,7 @@
 
 #include "base/cancel.h"
 #include "base/function_ref.h"
+#include "base/stopwatch.h"
 #include "engine/interrupt.h"
 #include "engine/request.h"
 #include "engine/saved_texts.h"
@@ -38,9 +39,9 @@ namespace godwit {
 
 class Scheduler {
  public:
-  // All borrowed. saved: null where nothing is.
+  // All borrowed. saved: null where nothing is. now_ms: by which steps are measured.
   Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
-            int64_t step_tokens, SavedTexts* saved);
+            int64_t step_tokens, SavedTexts* saved, NowMs now_ms);
   // Ends the requests that are still on their way as cancelled.
   ~Scheduler();
 
@@ -104,6 +105,7 @@ class Scheduler {
   ThreadPool& pool_;
   int64_t step_tokens_;
   SavedTexts* saved_;
+  NowMs now_ms_;
 
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;

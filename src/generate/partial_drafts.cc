@@ -16,7 +16,7 @@ constexpr int64_t kTryAgain = 64;
 }  // namespace
 
 PartialDrafts::PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t least_tokens,
-                             double (*now_ms)())
+                             NowMs now_ms)
     : policy_(std::move(policy)), least_tokens_(least_tokens), now_ms_(now_ms) {}
 
 void PartialDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode> tree,

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "generate/draft_source.h"
 #include "generate/hit_rate.h"
 #include "generate/step_costs.h"
@@ -23,7 +24,7 @@ class PartialDrafts : public DraftSource {
 
   // policy: of the text's model, which shows the part; texts shorter than least_tokens have no
   // guesses. now_ms: the clock that tells what they take; 0: nothing.
-  PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t least_tokens, double (*now_ms)());
+  PartialDrafts(std::unique_ptr<AttentionPolicy> policy, int64_t least_tokens, NowMs now_ms);
 
   std::string_view name() const override { return "partial"; }
   std::span<const double> Priors() const override { return kPriors; }
@@ -61,7 +62,7 @@ class PartialDrafts : public DraftSource {
 
   std::unique_ptr<AttentionPolicy> policy_;
   int64_t least_tokens_;
-  double (*now_ms_)();
+  NowMs now_ms_;
   bool given_back_ = false;
   std::optional<Sequence> draft_;  // the text, and guesses
   int64_t text_tokens_ = 0;        // that it had when they were made

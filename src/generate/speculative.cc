@@ -3,16 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/stopwatch.h"
-
 namespace godwit {
 
-double Speculative::SteadyMs() {
-  static const Stopwatch since;
-  return since.ms();
-}
-
-Speculative::Speculative(std::vector<std::unique_ptr<DraftSource>> sources, double (*now_ms)())
+Speculative::Speculative(std::vector<std::unique_ptr<DraftSource>> sources, NowMs now_ms)
     : tree_(std::move(sources)), now_ms_(now_ms), accepted_(tree_.sources().size()) {
   for (const auto& source : tree_.sources()) {
     stats_.accepted.push_back({source.drafts->name(), 0});

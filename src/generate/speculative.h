@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "generate/draft_tree.h"
 #include "generate/strategy.h"
 
@@ -30,8 +31,7 @@ class Speculative : public Strategy {
   static constexpr int64_t kMostRows = 32, kMostDepth = 24;
 
   // now_ms: the clock that tells what sources take.
-  explicit Speculative(std::vector<std::unique_ptr<DraftSource>> sources,
-                       double (*now_ms)() = SteadyMs);
+  explicit Speculative(std::vector<std::unique_ptr<DraftSource>> sources, NowMs now_ms = SteadyMs);
 
   Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;
   std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
@@ -40,7 +40,6 @@ class Speculative : public Strategy {
   const DraftStats& stats() const { return stats_; }
 
  private:
-  static double SteadyMs();
   // Calls ask(drafts) of every source that does not rest.
   template <typename Ask>
   void AskAll(const Ask& ask);
@@ -52,7 +51,7 @@ class Speculative : public Strategy {
   DraftStats stats_;
   bool continues_ = false;  // the step in progress, and does not read a prompt
   bool grown_ = false;      // it reads the tree
-  double (*now_ms_)();
+  NowMs now_ms_;
   std::vector<int64_t> accepted_;  // [sources], of the last step, for which it was needed
   int64_t own_rows_ = 0;
   int64_t other_rows_ = 0;  // of the last step

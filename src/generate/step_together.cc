@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/stopwatch.h"
-
 namespace godwit {
 
-void StepTogether(const LanguageModel& model, const Exec& exec,
-                  std::span<Participant> participants) {
+void StepTogether(const LanguageModel& model, const Exec& exec, std::span<Participant> participants,
+                  NowMs now_ms) {
   Workspace::Scope scope(exec.workspace);
   const auto segments = exec.workspace.Matrix<Segment>(1, std::ssize(participants)).RowSpan(0);
   int64_t rows = 0, logit_rows = 0;
@@ -24,7 +22,7 @@ void StepTogether(const LanguageModel& model, const Exec& exec,
     logit_rows += one.logit_rows;
   }
   const auto hidden = exec.workspace.Matrix<float>(rows, model.hidden_size());
-  const Stopwatch watch;
+  const double since = now_ms();
   model.Forward(exec, segments, hidden);
 
   // From here on the texts have advanced and may be unable to go back. A wish to stop waits for the
@@ -41,7 +39,7 @@ void StepTogether(const LanguageModel& model, const Exec& exec,
     }
   }
   if (logit_rows > 0) model.Logits(to_the_end, states, logits);
-  const double ms = watch.ms();
+  const double ms = now_ms() - since;
   row = at = 0;
   for (Participant& one : participants) {
     const int64_t last = row + one.rows, end = at + one.logit_rows;

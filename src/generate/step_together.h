@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 
+#include "base/stopwatch.h"
 #include "generate/strategy.h"
 #include "model/language_model.h"
 
@@ -30,9 +31,10 @@ struct Participant {
   int64_t logit_rows = 0;  // the last of them
 };
 
-// Throws what the model throws, kCancelled included, with all texts as they were. What goes wrong
-// with one text after that is its own error. Allocates nothing once the workspace has grown.
-void StepTogether(const LanguageModel& model, const Exec& exec,
-                  std::span<Participant> participants);
+// now_ms: by which what it takes is measured. Throws what the model throws, kCancelled included,
+// with all texts as they were. What goes wrong with one text after that is its own error. Allocates
+// nothing once the workspace has grown.
+void StepTogether(const LanguageModel& model, const Exec& exec, std::span<Participant> participants,
+                  NowMs now_ms = SteadyMs);
 
 }  // namespace godwit

@@ -32,6 +32,7 @@ TEST(FuzzReplayTest, Config) { Replay("config", FuzzConfig); }
 TEST(FuzzReplayTest, TokenizerConfig) { Replay("tokenizer_config", FuzzTokenizerConfig); }
 TEST(FuzzReplayTest, GenerationConfig) { Replay("generation_config", FuzzGenerationConfig); }
 TEST(FuzzReplayTest, Tasks) { Replay("tasks", FuzzTasks); }
+TEST(FuzzReplayTest, Snapshot) { Replay("snapshot", FuzzSnapshot); }
 TEST(FuzzReplayTest, Tokenizer) { Replay("tokenizer", ReplayTokenizer); }
 TEST(FuzzReplayTest, Template) { Replay("template", ReplayTemplate); }
 

@@ -19,6 +19,7 @@ void FuzzConfig(std::span<const uint8_t> input);
 void FuzzTokenizerConfig(std::span<const uint8_t> input);
 void FuzzGenerationConfig(std::span<const uint8_t> input);
 void FuzzTasks(std::span<const uint8_t> input);
+void FuzzSnapshot(std::span<const uint8_t> input);
 
 // Of replay_text.cc: replayed, but not fuzzed.
 void ReplayTokenizer(std::span<const uint8_t> input);

@@ -1,0 +1,59 @@
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "base/checksum.h"
+#include "kv/snapshot_header.h"
+#include "tests/fuzz/targets.h"
+
+namespace godwit::fuzz {
+namespace {
+
+constexpr size_t kAlignment = SnapshotHeader::kAlignment;
+
+template <class T>
+void Put(std::vector<std::byte>& file, size_t at, T value) {
+  std::memcpy(file.data() + at, &value, sizeof(value));
+}
+
+// A file as snapshot_header.h describes it, with a right checksum, or no fuzzer would come further.
+std::vector<std::byte> FileOf(std::string_view json, size_t tokens, size_t pages, size_t blocks) {
+  const size_t written = 40 + json.size() + 4 * tokens + 8 * pages;
+  const size_t header = (written + kAlignment - 1) / kAlignment * kAlignment;
+  std::vector<std::byte> file(header + blocks * kAlignment);
+  std::memcpy(file.data(), "godwitkv", 8);
+  Put<uint32_t>(file, 8, 1);
+  Put(file, 12, static_cast<uint32_t>(json.size()));
+  Put<uint64_t>(file, 16, tokens);
+  Put<uint64_t>(file, 24, pages);
+  if (!json.empty()) std::memcpy(file.data() + 40, json.data(), json.size());
+  const std::span<const std::byte> all = file;
+  const uint64_t parts[] = {Checksum(all.first(40)), Checksum(all.subspan(40, header - 40))};
+  Put(file, 32, Checksum(std::as_bytes(std::span(parts))));
+  return file;
+}
+
+}  // namespace
+
+// The first three bytes: tiles, pages and blocks behind the header; then the JSON.
+void FuzzSnapshot(std::span<const uint8_t> input) {
+  Accepts([&] { ParseSnapshotHeader(std::as_bytes(input), "f"); });  // anything at all
+  if (input.size() < 3) return;
+  const auto file = FileOf(AsText(input.subspan(3)), 64 * size_t{input[0]}, input[1], input[2]);
+  Accepts([&] {
+    const SnapshotHeader header = ParseSnapshotHeader(file, "f");
+    const SnapshotInfo& info = header.info;
+    Require(info.Name().size() == 32, "it has a name");
+    Require(header.file_bytes() == std::ssize(file), "it is as long as it says");
+    Require(info.begin % 64 == 0 && info.end() % 64 == 0, "it has whole tiles");
+    for (int64_t layer = 0; layer < info.layout.layers; ++layer) {
+      for (int64_t tile = 0; tile < info.held_tiles(); ++tile) {
+        const int64_t at = header.OffsetOf(layer, tile);
+        Require(at >= header.data_begin && at + info.page_bytes() <= std::ssize(file),
+                "pages lie in the file");
+      }
+    }
+  });
+}
+
+}  // namespace godwit::fuzz

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 #include <utility>
 
@@ -62,6 +63,25 @@ void MappedFile::Advise(size_t offset, size_t size_bytes, Advice advice) const n
     // The range stays inside the mapping: the kernel rounds its end up to the page the mapping has.
     madvise(const_cast<std::byte*>(data_) + at, std::min(step, end - at), hint);
   }
+}
+
+bool MappedFile::BringIn(size_t offset, size_t size_bytes) const noexcept {
+#ifdef MADV_POPULATE_READ
+  static const size_t page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t begin = offset / page_bytes * page_bytes;
+  const size_t end = std::min(offset + size_bytes, size_bytes_);
+  if (begin >= end) return true;
+  void* const data = const_cast<std::byte*>(data_) + begin;
+  int failed;
+  do {
+    failed = madvise(data, end - begin, MADV_POPULATE_READ);
+  } while (failed != 0 && (errno == EINTR || errno == EAGAIN));
+  return failed == 0 || errno != EFAULT;
+#else
+  static_cast<void>(offset);
+  static_cast<void>(size_bytes);
+  return true;
+#endif
 }
 
 }  // namespace godwit

@@ -74,7 +74,7 @@ class Restore {
 
   RestoreResult Run(const std::function<void()>& on_round) {
     RestoreResult result{.tokens = std::ssize(tokens_)};
-    std::vector<double> save, disk, token_cold, token_warm, token_memory, cold, warm;
+    std::vector<double> save, disk, token_cold, token_warm, token_memory, open, cold, warm;
     std::set<uint64_t> hashes;
     const auto time = [](std::vector<double>& to, const auto& work) {
       const Stopwatch watch;
@@ -92,6 +92,8 @@ class Restore {
       time(token_warm, [&] { hashes.insert(NextToken(*TakeUp())); });
       time(token_memory, [&] { hashes.insert(NextToken(*text_->Fork())); });
       forget();
+      time(open, [&] { TakeUp(); });
+      forget();
       time(cold, [&] { Prove(*TakeUp()); });
       time(warm, [&] { Prove(*TakeUp()); });
       on_round();
@@ -103,6 +105,7 @@ class Restore {
     result.first_token_cold = Median(token_cold);
     result.first_token_warm = Median(token_warm);
     result.first_token_memory = Median(token_memory);
+    result.open = Median(open);
     result.restore_cold = Median(cold);
     result.restore_warm = Median(warm);
     result.logits_agree = hashes.size() == 1;

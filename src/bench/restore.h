@@ -22,6 +22,8 @@ struct RestoreResult {
   double first_token_cold = 0;    // none of the files in the system's cache
   double first_token_warm = 0;    // all of them there
   double first_token_memory = 0;  // from a cache in memory
+  // Until the text is there, with nothing of it looked at yet; none of the files in the cache.
+  double open = 0;
   // Until all keys and values are proved.
   double restore_cold = 0;
   double restore_warm = 0;

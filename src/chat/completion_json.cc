@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "chat/result_json.h"
 
@@ -46,10 +47,12 @@ Json Usage(std::span<const GenerateResult> results) {
   const GenerateResult& first = results.front();
   size_t completion_tokens = 0;
   for (const GenerateResult& result : results) completion_tokens += result.tokens.size();
+  Json cached{{"cached_tokens", first.cached_tokens}};
+  if (first.disk_tokens > 0) cached["disk_tokens"] = first.disk_tokens;
   return {{"prompt_tokens", first.prompt_tokens},
           {"completion_tokens", completion_tokens},
           {"total_tokens", first.prompt_tokens + static_cast<int64_t>(completion_tokens)},
-          {"prompt_tokens_details", {{"cached_tokens", first.cached_tokens}}}};
+          {"prompt_tokens_details", std::move(cached)}};
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "kv/snapshot.h"
 
+#include <algorithm>
+#include <future>
+#include <iterator>
 #include <utility>
 
 #include "base/checksum.h"
@@ -25,39 +28,63 @@ std::span<const std::byte> Snapshot::BytesOf(int64_t page) const {
   return {Page(page % layers, page / layers), static_cast<size_t>(info().page_bytes())};
 }
 
-void Snapshot::ReadAhead(int64_t page) const {
-  const auto bytes = BytesOf(page);
-  file_.Advise(static_cast<size_t>(bytes.data() - file_.Span().data()), bytes.size(),
-               MappedFile::Advice::kWillNeed);
+void Snapshot::Refuse(int64_t page, const char* what) const {
+  const int64_t layers = info().layout.layers;
+  throw DamagedSnapshot(path(),
+                        fmt::format("{}: damaged: page {} of layer {} {}", QuoteUnlessPlain(path()),
+                                    page / layers, page % layers, what));
 }
 
-void Snapshot::Check(int64_t page) const {
-  if (Checksum(BytesOf(page)) == header_.checksums[static_cast<size_t>(page)]) return;
-  const int64_t layers = info().layout.layers;
-  throw DamagedSnapshot(
-      path(), fmt::format("{}: damaged: the checksum of page {} of layer {} is another one",
-                          QuoteUnlessPlain(path()), page / layers, page % layers));
-}
-
-void Snapshot::Prove(std::span<const int64_t> pages) const {
-  const int64_t layers = info().layout.layers;
-  for (const int64_t page : pages) {
-    if (IsProved(page)) continue;
-    ReadAhead(page);
-    if (page % layers + 1 < layers && !IsProved(page + 1)) ReadAhead(page + 1);
+// Neighbours in the file, from the first of these on.
+size_t Snapshot::RunOf(std::span<const int64_t> pages) const {
+  constexpr int64_t kRunBytes = int64_t{2} << 20;
+  const auto most = static_cast<size_t>(std::max<int64_t>(1, kRunBytes / info().page_bytes()));
+  size_t count = 1;
+  while (count < std::min(most, pages.size()) &&
+         pages[count] == pages[count - 1] + info().layout.layers) {
+    ++count;
   }
-  for (const int64_t page : pages) {
-    if (IsProved(page)) continue;
-    Check(page);
-    proved_[static_cast<size_t>(page)].store(true, std::memory_order_relaxed);
+  return count;
+}
+
+void Snapshot::BringIn(std::span<const int64_t> run) const {
+  const auto first = BytesOf(run.front());
+  const auto offset = static_cast<size_t>(first.data() - file_.Span().data());
+  if (!file_.BringIn(offset, first.size() * run.size())) Refuse(run.front(), "cannot be read");
+}
+
+void Snapshot::Check(std::span<const int64_t> run) const {
+  for (const int64_t page : run) {
+    const auto at = static_cast<size_t>(page);
+    if (Checksum(BytesOf(page)) != header_.checksums[at]) Refuse(page, "has another checksum");
+    proved_[at].store(true, std::memory_order_relaxed);
+  }
+}
+
+// What one call of the system brings in comes as fast as a file that is read in order; several at a
+// time, or announced before, come at half of that. Meanwhile a thread checks what came before.
+void Snapshot::Prove(std::span<const int64_t> pages) const {
+  std::vector<int64_t> unproved;
+  std::ranges::copy_if(pages, std::back_inserter(unproved),
+                       [&](int64_t page) { return !IsProved(page); });
+  std::future<void> checked;
+  for (std::span<const int64_t> rest = unproved; !rest.empty();) {
+    const auto run = rest.first(RunOf(rest));
+    rest = rest.subspan(run.size());
+    BringIn(run);
+    if (checked.valid()) checked.get();
+    if (rest.empty()) return Check(run);
+    checked = std::async(std::launch::async, [this, run] { Check(run); });
   }
 }
 
 void Snapshot::ProveAll() const {
   const int64_t layers = info().layout.layers, tiles = info().held_tiles();
+  std::vector<int64_t> pages;
   for (int64_t layer = 0; layer < layers; ++layer) {  // in the order of the file
-    for (int64_t tile = 0; tile < tiles; ++tile) Check(tile * layers + layer);
+    for (int64_t tile = 0; tile < tiles; ++tile) pages.push_back(tile * layers + layer);
   }
+  Prove(pages);
 }
 
 void WriteSnapshot(NewFile& file, const SnapshotInfo& info, const KvCache& cache) {

@@ -48,10 +48,9 @@ class Snapshot {
   // tile: among those that are held. 64-byte aligned, and never written into.
   std::byte* Page(int64_t layer, int64_t tile) const;
 
-  // Of pages [held_tiles, layers], in order: begins to read what was not looked at yet, and of the
-  // next layer likewise, and throws DamagedSnapshot for the first that is not what was written.
+  // Of pages [held_tiles, layers], best in the order of the file: reads those that were not proved
+  // yet, and throws DamagedSnapshot for one that is not what was written.
   void Prove(std::span<const int64_t> pages) const;
-  // All of them, one after the other, without remembering.
   void ProveAll() const;
 
  private:
@@ -59,8 +58,10 @@ class Snapshot {
     return proved_[static_cast<size_t>(page)].load(std::memory_order_relaxed);
   }
   std::span<const std::byte> BytesOf(int64_t page) const;
-  void ReadAhead(int64_t page) const;
-  void Check(int64_t page) const;
+  size_t RunOf(std::span<const int64_t> pages) const;
+  void BringIn(std::span<const int64_t> run) const;
+  void Check(std::span<const int64_t> run) const;
+  [[noreturn]] void Refuse(int64_t page, const char* what) const;
 
   MappedFile file_;
   SnapshotHeader header_;

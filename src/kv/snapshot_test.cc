@@ -199,7 +199,8 @@ TEST(SnapshotTest, DamageIsFoundWhereItIsLookedAtAndNowhereElse) {
       } catch (const DamagedSnapshot& damage) {
         EXPECT_EQ(damage.path(), path.string());
         EXPECT_THAT(damage.what(),
-                    HasSubstr(fmt::format("page {} of layer {} is another one", tile, layer)));
+                    HasSubstr(fmt::format("damaged: page {} of layer {} has another checksum", tile,
+                                          layer)));
       }
       EXPECT_THROW(damaged->ProveAll(), DamagedSnapshot);
       EXPECT_THROW(WriteSnapshot(*std::make_unique<NewFile>(folder.path() / "copy.kv"),
@@ -210,6 +211,24 @@ TEST(SnapshotTest, DamageIsFoundWhereItIsLookedAtAndNowhereElse) {
     }
   }
   EXPECT_NO_THROW(Open(path)->ProveAll());
+}
+
+// Somebody cuts the file under our feet: an error, and no signal.
+TEST(SnapshotTest, WhatCannotBeReadIsDamage) {
+  const TempFolder folder;
+  KvCache cache = NewCache(Layout(2, 2, 64, DType::kF32));
+  Read(cache, 0, 640);
+  const auto path = Write(folder, cache, 0, 640);
+  KvCache again = NewCache(cache.layout());
+  again.TakeUp(Open(path), 640);
+  const auto begin = ParseSnapshotHeader(MappedFile(path).Span(), "f").data_begin;
+  std::filesystem::resize_file(path, static_cast<uintmax_t>(begin));
+  try {
+    LookAtAll(again);
+    ADD_FAILURE() << "nothing was found";
+  } catch (const DamagedSnapshot& damage) {
+    EXPECT_THAT(damage.what(), HasSubstr("damaged: page 0 of layer 0 cannot be read"));
+  }
 }
 
 TEST(SnapshotTest, WhatIsCopiedIsProvedBefore) {

@@ -19,11 +19,11 @@ std::string Rate(const bench::RestoreResult& result, double seconds) {
 }  // namespace
 
 std::string RestoreText(std::span<const bench::RestoreResult> results) {
-  Table table({"tokens", "size", "saved at", "disk read at", "restored, cold", "% of disk",
-               "restored, warm", "first token, cold", "warm", "from memory"});
+  Table table({"tokens", "size", "saved at", "disk read at", "opened in", "restored, cold",
+               "% of disk", "restored, warm", "first token, cold", "warm", "from memory"});
   for (const bench::RestoreResult& result : results) {
     table.Add(result.tokens, FormatBytes(result.bytes), Rate(result, result.save),
-              Rate(result, result.disk), Rate(result, result.restore_cold),
+              Rate(result, result.disk), Seconds(result.open), Rate(result, result.restore_cold),
               fmt::format("{:.0f}", 100 * result.disk / result.restore_cold),
               Rate(result, result.restore_warm), Seconds(result.first_token_cold),
               Seconds(result.first_token_warm), Seconds(result.first_token_memory));
@@ -38,6 +38,7 @@ std::string RestoreJson(std::span<const bench::RestoreResult> results) {
                    {"bytes", result.bytes},
                    {"save_s", result.save},
                    {"disk_read_s", result.disk},
+                   {"open_s", result.open},
                    {"restore_cold_s", result.restore_cold},
                    {"restore_warm_s", result.restore_warm},
                    {"first_token_cold_s", result.first_token_cold},

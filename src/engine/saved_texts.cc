@@ -124,21 +124,21 @@ void SavedTexts::SaveOne(const Text& text) {
 void SavedTexts::SayOtherwise(const TextPlan& plan, std::span<const int32_t> tokens,
                               int64_t found) {
   const SnapshotFacts mine = plan.facts();
-  const auto [others, facts] = folder_.LongestOtherwise(mine, tokens);
-  if (others <= 2 * found || others < std::ssize(tokens) / 2) return;
+  const SnapshotFolder::Otherwise other = folder_.LongestOtherwise(mine, tokens);
+  if (other.tokens <= 2 * found || other.tokens < std::ssize(tokens) / 2) return;
   std::string differ;
   const auto add = [&](const std::string& name) {
-    const std::string its = FactNamed(facts, name), ours = FactNamed(mine, name);
+    const std::string its = FactNamed(other.facts, name), ours = FactNamed(mine, name);
     if (its == ours) return;
     differ += fmt::format("{}{} {}, not {}", differ.empty() ? "" : ", ", name,
                           its.empty() ? "none" : its, ours.empty() ? "none" : ours);
   };
   for (const auto& [name, value] : mine) add(name);
-  for (const auto& [name, value] : facts) {
+  for (const auto& [name, value] : other.facts) {
     if (FactNamed(mine, name).empty()) add(name);
   }
   Say("otherwise " + differ,
-      fmt::format("{} tokens of this text are saved, but with {}: they are read again", others,
+      fmt::format("{} tokens of this text are saved, but with {}: they are read again", other.tokens,
                   differ));
 }
 

@@ -51,9 +51,9 @@ class SavedTexts {
   std::unique_ptr<TextCache> TakeUpAll(const TextPlan& plan, std::span<const int32_t> tokens,
                                        int64_t ask_from);
 
-  // Will save what `cache` has of a text, and nobody has saved. keep_as: as GenerateOptions has it;
-  // may be empty. A text that was given before and is
-  // still waiting gives way to one that goes on from it.
+  // Will save what `cache` has of a text, and nobody has saved. keep_as: as GenerateOptions has it,
+  // or empty. A text that was given before and is still waiting gives way to one that goes on from
+  // it.
   void Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
             const TextCache& cache, int64_t ask_from, const std::string& keep_as);
   // Waits until all of that is on the disk, or could not be brought there. False: nothing was

@@ -1,13 +1,11 @@
 #include "kv/snapshot_folder.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <system_error>
@@ -17,7 +15,7 @@
 #include "base/machine_memory.h"
 #include "base/mapped_file.h"
 #include "base/new_file.h"
-#include "base/open_file.h"
+#include "base/own_folder.h"
 #include "base/quote.h"
 #include "kv/kv_cache.h"
 
@@ -29,26 +27,6 @@ using kernels::kTileTokens;
 
 constexpr const char* kSuffix = ".kv";
 constexpr const char* kPinSuffix = ".pin";
-
-// Other users would read what we read, and write what we believe.
-void CheckFolder(const fs::path& path) {
-  std::error_code error;
-  const fs::path parent = fs::absolute(path / "").parent_path().parent_path();
-  fs::create_directories(parent, error);
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) ThrowErrno(path, "make the folder");
-  struct stat status;
-  if (stat(path.c_str(), &status) != 0) ThrowErrno(path, "look into the folder");
-  const std::string name = QuoteUnlessPlain(path.native());
-  if (!S_ISDIR(status.st_mode)) Throw(ErrorKind::kInput, "{}: expected a folder", name);
-  if (status.st_uid != geteuid() && status.st_uid != 0) {
-    Throw(ErrorKind::kInput, "{}: the folder is another user's", name);
-  }
-}
-
-bool IsOwn(const fs::path& file) {
-  struct stat status;
-  return lstat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
-}
 
 bool IsPlainWord(std::string_view word) {
   constexpr size_t kMost = 64;
@@ -87,22 +65,9 @@ void CheckPinName(const std::string& pin) {
         Quote(pin));
 }
 
-// Of the folder, against other processes. Where none can be had, all that we do is whole anyway.
-class SnapshotFolder::Lock {
- public:
-  explicit Lock(const fs::path& folder)
-      : file_(open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
-    if (file_.get() < 0) ThrowErrno(folder, "write into the folder");
-    while (flock(file_.get(), LOCK_EX) != 0 && errno == EINTR) continue;
-  }
-
- private:
-  FileDescriptor file_;  // closing it unlocks
-};
-
 SnapshotFolder::SnapshotFolder(const fs::path& path, int64_t bytes)
     : path_(fs::absolute(path / "").parent_path()), bytes_(bytes) {
-  CheckFolder(path_);
+  MakeOwnFolder(path_);
   RemoveAbandoned(path_);
   if (bytes_ > 0) return;
   const std::lock_guard lock(mutex_);
@@ -143,7 +108,7 @@ void SnapshotFolder::Look(const fs::directory_entry& file) {
     known->second.used = used;
     return;
   }
-  if (!IsOwn(file.path())) return;
+  if (!IsOwnFile(file.path())) return;
   const auto size = static_cast<int64_t>(fs::file_size(file.path(), error));
   const std::string what = fmt::format("{} {} {}", name, size, used.time_since_epoch().count());
   if (error || refused_.contains(what)) return;
@@ -322,7 +287,7 @@ int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& labe
   file.Sync();
 
   const std::lock_guard lock(mutex_);
-  const Lock folder(path_);
+  const FolderLock folder(path_);
   Refresh();
   const auto parent = entries_.find(info.parent);
   // Another process has removed it meanwhile, which the next call sees.
@@ -392,7 +357,7 @@ void SnapshotFolder::FindPins() {
   std::error_code error;
   for (fs::directory_iterator file(path_, error), end; !error && file != end;
        file.increment(error)) {
-    if (!HasSuffix(file->path(), kPinSuffix) || !IsOwn(file->path())) continue;
+    if (!HasSuffix(file->path(), kPinSuffix) || !IsOwnFile(file->path())) continue;
     std::string name;
     std::ifstream(file->path()) >> name;
     const auto entry = entries_.find(name);
@@ -403,7 +368,7 @@ void SnapshotFolder::FindPins() {
 void SnapshotFolder::Pin(const std::string& pin, const std::string& name) {
   CheckPinName(pin);
   const std::lock_guard lock(mutex_);
-  const Lock folder(path_);
+  const FolderLock folder(path_);
   NewFile file(path_ / (pin + kPinSuffix));
   const std::string line = name + "\n";
   file.Write(std::as_bytes(std::span(line)));
@@ -464,7 +429,7 @@ std::vector<SnapshotFolder::Entry> SnapshotFolder::Entries() {
 
 int64_t SnapshotFolder::Remove(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  const Lock folder(path_);
+  const FolderLock folder(path_);
   Refresh();
   int64_t removed = 0;
   std::vector<std::string> open = {name};

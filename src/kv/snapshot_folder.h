@@ -92,9 +92,6 @@ class SnapshotFolder {
   std::vector<Problem> Verify();
 
  private:
-  class Lock;
-  using Entries_ = std::map<std::string, Entry>;
-
   std::filesystem::path FileOf(const std::string& name) const;
   // All under the mutex.
   void Refresh();
@@ -112,7 +109,7 @@ class SnapshotFolder {
   std::filesystem::path path_;
   int64_t bytes_;
   std::mutex mutex_;  // of what follows
-  Entries_ entries_;
+  std::map<std::string, Entry> entries_;
   std::map<std::string, std::vector<std::string>> children_;  // of a name, or of none
   // Files that make no sense, by name, size and time.
   std::set<std::string> refused_;

@@ -157,6 +157,26 @@ TEST(SnapshotFolderTest, WhatIsWorthLeastGoesFirst) {
   EXPECT_EQ(Found(folder, Text(0, 192)), 192) << "nothing was given up for it";
 }
 
+// From years ago or years ahead: all is found, and one text makes room for one.
+TEST(SnapshotFolderTest, AClockThatJumpsLosesNothing) {
+  const TempFolder temp;
+  SnapshotFolder folder(temp.path(), kRoom);
+  for (int i = 0; i < 3; ++i) Save(folder, Text(i, 128), CacheOf(i, 128));
+  const int64_t bytes = folder.Entries().front().bytes;
+  const auto now = fs::file_time_type::clock::now();
+  const auto years = std::chrono::hours(24 * 365 * 30);
+  int i = 0;
+  for (const auto& entry : folder.Entries()) {
+    fs::last_write_time(temp.path() / (entry.name + ".kv"), i++ == 0 ? now + years : now - years);
+  }
+  for (int text = 0; text < 3; ++text) EXPECT_EQ(Found(folder, Text(text, 128)), 128);
+  SnapshotFolder small(temp.path(), 3 * bytes);
+  Save(small, Text(3, 128), CacheOf(3, 128));
+  EXPECT_EQ(small.Entries().size(), 3u);
+  EXPECT_EQ(Found(small, Text(3, 128)), 128);
+  EXPECT_THAT(small.Verify(), IsEmpty());
+}
+
 TEST(SnapshotFolderTest, WhatIsPinnedStays) {
   const TempFolder temp;
   int64_t bytes = 0;

@@ -235,13 +235,13 @@ SnapshotHeader ParseSnapshotHeader(std::span<const std::byte> file, const std::s
       ReadInfo(file_name,
                {reinterpret_cast<const char*>(file.data()) + json_begin, start.json_bytes}, tokens);
   header.info.tokens.resize(static_cast<size_t>(tokens));
-  std::memcpy(header.info.tokens.data(), file.data() + tokens_begin, 4 * start.tokens);
   const SnapshotInfo& info = header.info;
   if (tokens == 0 || tokens % kTileTokens != 0 || info.held_tiles() == 0 ||
       CheckedMul(info.held_tiles(), info.layout.layers) != pages) {
     Throw(ErrorKind::kFormat, "{}: header: {} tokens do not take {} pages", file_name, tokens,
           pages);
   }
+  std::memcpy(header.info.tokens.data(), file.data() + tokens_begin, 4 * start.tokens);
   header.checksums.resize(static_cast<size_t>(pages));
   std::memcpy(header.checksums.data(), file.data() + checksums_begin, 8 * start.pages);
   header.data_begin = header_bytes;

@@ -32,7 +32,7 @@ class RunTest(CliTest):
     def test_json(self):
         result = json.loads(self.ok(*GREEDY, "-p", STORY["prompt"], "--json", "-s", "7"))
         self.assertEqual(list(result), ["text", "tokens", "prompt_tokens", "cached_tokens",
-                                        "read_tokens", "generated_tokens", "finish_reason",
+                                        "disk_tokens", "read_tokens", "generated_tokens", "finish_reason",
                                         "sampler", "seed", "kv",
                                         "timings"])
         self.assertEqual(result["text"], STORY["new_text"])

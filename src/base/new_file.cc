@@ -35,14 +35,6 @@ int Create(const fs::path& path) {
   return file;
 }
 
-void SyncDescriptor(const FileDescriptor& file, const fs::path& path) {
-  int failed;
-  do {
-    failed = fsync(file.get());
-  } while (failed != 0 && errno == EINTR);
-  if (failed != 0) ThrowErrno(path, "write to the disk");
-}
-
 }  // namespace
 
 NewFile::NewFile(const fs::path& target)
@@ -86,7 +78,7 @@ void NewFile::WriteOut(std::span<const std::byte> bytes) {
 
 void NewFile::Sync() {
   Flush();
-  SyncDescriptor(file_, target_);
+  godwit::Sync(file_, target_);
   synced_ = true;
 }
 
@@ -94,7 +86,7 @@ void NewFile::Commit() {
   if (!synced_ || !gathered_.empty()) Sync();
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) ThrowErrno(target_, "write");
   temporary_.clear();
-  SyncFolder(target_.parent_path());
+  godwit::Sync(target_.parent_path());
 }
 
 void RemoveAbandoned(const fs::path& folder) noexcept {
@@ -107,12 +99,6 @@ void RemoveAbandoned(const fs::path& folder) noexcept {
     if (file.get() < 0 || flock(file.get(), LOCK_EX | LOCK_NB) != 0) continue;
     unlink(entry->path().c_str());
   }
-}
-
-void SyncFolder(const fs::path& folder) {
-  const FileDescriptor descriptor(open(folder.c_str(), O_RDONLY | O_CLOEXEC));
-  if (descriptor.get() < 0) ThrowErrno(folder, "open");
-  SyncDescriptor(descriptor, folder);
 }
 
 }  // namespace godwit

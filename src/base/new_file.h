@@ -2,7 +2,7 @@
 //
 // Written under a temporary name beside the target, brought to the disk and renamed by Commit;
 // without Commit nothing remains. What a killed process left behind is found by its lock, which
-// ended with it (RemoveAbandoned). Only this user may read it. Move-only; not thread-safe.
+// ended with it (RemoveAbandoned). Only this user may read it. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -52,8 +52,5 @@ class NewFile {
 // Removes the temporary files of a folder whose processes are gone. Best effort: what cannot be
 // looked at stays.
 void RemoveAbandoned(const std::filesystem::path& folder) noexcept;
-
-// Brings the names of a folder's files to the disk. Throws Error(kIo).
-void SyncFolder(const std::filesystem::path& folder);
 
 }  // namespace godwit

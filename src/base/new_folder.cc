@@ -27,12 +27,6 @@ fs::path Normal(const fs::path& path) { return fs::absolute(path / "").parent_pa
 
 std::string TemporaryPrefix(const fs::path& target) { return target.filename().native() + ".tmp-"; }
 
-void Sync(const fs::path& path) {
-  const FileDescriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (descriptor.get() < 0) ThrowErrno(path, "open");
-  if (fsync(descriptor.get()) != 0) ThrowErrno(path, "write to the disk");
-}
-
 }  // namespace
 
 void RefuseExisting(const fs::path& target) {

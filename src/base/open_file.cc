@@ -22,6 +22,20 @@ void ThrowErrno(const std::filesystem::path& path, const char* action) {
         std::generic_category().message(error));
 }
 
+void Sync(const FileDescriptor& descriptor, const std::filesystem::path& path) {
+  int failed;
+  do {
+    failed = fsync(descriptor.get());
+  } while (failed != 0 && errno == EINTR);
+  if (failed != 0) ThrowErrno(path, "write to the disk");
+}
+
+void Sync(const std::filesystem::path& path) {
+  const FileDescriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (descriptor.get() < 0) ThrowErrno(path, "open");
+  Sync(descriptor, path);
+}
+
 OpenedFile OpenRegularFile(const std::filesystem::path& path) {
   // O_NONBLOCK: opening a named pipe without a writer would hang.
   FileDescriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

@@ -33,6 +33,11 @@ struct OpenedFile {
 // that is not a regular file.
 OpenedFile OpenRegularFile(const std::filesystem::path& path);
 
+// Brings to the disk what was written into a file, or the names of a folder's files. `path` is for
+// messages. Throws Error(kIo).
+void Sync(const FileDescriptor& descriptor, const std::filesystem::path& path);
+void Sync(const std::filesystem::path& path);
+
 // Throws Error(kIo): "path: cannot <action>: " and what errno stands for.
 [[noreturn]] void ThrowErrno(const std::filesystem::path& path, const char* action);
 

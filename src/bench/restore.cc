@@ -33,7 +33,7 @@ std::vector<int32_t> Tokens(const DecoderSpec& spec, int64_t count) {
 
 std::vector<fs::path> FilesOf(SnapshotFolder& folder) {
   std::vector<fs::path> files;
-  for (const auto& entry : folder.Entries()) files.push_back(folder.path() / (entry.name + ".kv"));
+  for (const auto& entry : folder.Entries()) files.push_back(folder.FileOf(entry.name));
   return files;
 }
 
@@ -169,7 +169,9 @@ std::vector<RestoreResult> MeasureRestore(const Decoder& model, const SuiteOptio
                                           const fs::path& folder,
                                           const std::function<void(int64_t, int64_t)>& on_step) {
   std::set<int64_t> depths;
-  for (const TestCase& test : options.cases) depths.insert(test.depth_tokens / 64 * 64);
+  for (const TestCase& test : options.cases) {
+    depths.insert(test.depth_tokens / kernels::kTileTokens * kernels::kTileTokens);
+  }
   depths.erase(0);
   if (depths.empty()) {
     Throw(ErrorKind::kInput,

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -48,12 +50,6 @@ const Entry& FindEntry(const std::vector<Entry>& entries, const std::string& wor
         found.empty() ? "so" : "");
 }
 
-// A snapshot from which others go on is a part of their texts.
-bool LeadsOn(const Entry& entry, const std::vector<Entry>& entries) {
-  return std::ranges::any_of(entries,
-                             [&](const Entry& other) { return other.info->parent == entry.name; });
-}
-
 double AgeSeconds(const Entry& entry) {
   const auto age = std::filesystem::file_time_type::clock::now() - entry.used;
   return std::max(0.0, std::chrono::duration<double>(age).count());
@@ -94,8 +90,10 @@ int List(const CacheRequest& request) {
   Table table(
       {{"<id"}, {"tokens"}, {"size"}, {"used"}, {"<model"}, {"<kv"}, {"<read by"}, {"<kept as"}});
   int64_t texts = 0;
+  std::set<std::string_view> led_on;  // parts of the texts of others
+  for (const Entry& entry : entries) led_on.insert(entry.info->parent);
   for (const Entry& entry : entries) {
-    if (LeadsOn(entry, entries) && entry.pins.empty()) continue;
+    if (led_on.contains(entry.name) && entry.pins.empty()) continue;
     ++texts;
     table.Add(entry.name.substr(0, kIdDigits), entry.info->end(), FormatBytes(entry.bytes),
               Ago(AgeSeconds(entry)) + " ago", QuoteUnlessPlain(entry.info->label),

@@ -21,6 +21,26 @@ inline GenerateOptions Greedy(int64_t max_tokens, int64_t query_tokens = 1) {
   return options;
 }
 
+// With the log-probability of every token.
+inline GenerateOptions Telling(int64_t max_tokens, int64_t query_tokens = 1) {
+  GenerateOptions options = Greedy(max_tokens, query_tokens);
+  options.top_logprobs = 0;
+  return options;
+}
+
+// The output, and how likely each of its tokens was: to the bit.
+struct Answer {
+  Tokens tokens;
+  std::vector<float> logprobs;
+  bool operator==(const Answer&) const = default;
+};
+
+inline Answer AnswerOf(const GenerateResult& result) {
+  Answer answer{.tokens = result.tokens, .logprobs = {}};
+  for (const TokenLogprobs& token : result.logprobs) answer.logprobs.push_back(token.logprob);
+  return answer;
+}
+
 // Prompts that differ from their first token on.
 inline Tokens Prompt(int i, int64_t length) {
   Tokens prompt;

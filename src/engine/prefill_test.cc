@@ -16,26 +16,6 @@ namespace {
 using testing::HasSubstr;
 const SessionOptions kByWindow = {.prefill = "window:9"};
 
-// With the log-probability of every token.
-GenerateOptions Telling(int64_t max_tokens, int64_t query_tokens = 1) {
-  GenerateOptions options = Greedy(max_tokens, query_tokens);
-  options.top_logprobs = 0;
-  return options;
-}
-
-// The output, and how likely each of its tokens was: to the bit.
-struct Answer {
-  Tokens tokens;
-  std::vector<float> logprobs;
-  bool operator==(const Answer&) const = default;
-};
-
-Answer AnswerOf(const GenerateResult& result) {
-  Answer answer{.tokens = result.tokens, .logprobs = {}};
-  for (const TokenLogprobs& token : result.logprobs) answer.logprobs.push_back(token.logprob);
-  return answer;
-}
-
 Answer Alone(const Engine& engine, const Tokens& prompt, const GenerateOptions& options,
              const SessionOptions& session = kByWindow) {
   return AnswerOf(engine.NewSession(session).Generate(prompt, options));

@@ -123,6 +123,7 @@ void SavedTexts::SaveOne(const Text& text) {
 // Somebody may wonder why a text is read again that was saved.
 void SavedTexts::SayOtherwise(const TextPlan& plan, std::span<const int32_t> tokens,
                               int64_t found) {
+  if (2 * found >= std::ssize(tokens)) return;
   const SnapshotFacts mine = plan.facts();
   const SnapshotFolder::Otherwise other = folder_.LongestOtherwise(mine, tokens);
   if (other.tokens <= 2 * found || other.tokens < std::ssize(tokens) / 2) return;
@@ -138,8 +139,8 @@ void SavedTexts::SayOtherwise(const TextPlan& plan, std::span<const int32_t> tok
     if (FactNamed(mine, name).empty()) add(name);
   }
   Say("otherwise " + differ,
-      fmt::format("{} tokens of this text are saved, but with {}: they are read again", other.tokens,
-                  differ));
+      fmt::format("{} tokens of this text are saved, but with {}: they are read again",
+                  other.tokens, differ));
 }
 
 void SavedTexts::Remove(const DamagedSnapshot& damage) {

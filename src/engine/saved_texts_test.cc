@@ -23,25 +23,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace fs = std::filesystem;
 
-GenerateOptions Telling(int64_t max_tokens, int64_t query_tokens = 1) {
-  GenerateOptions options = Greedy(max_tokens, query_tokens);
-  options.top_logprobs = 0;
-  return options;
-}
-
-// The output, and how likely each of its tokens was: to the bit.
-struct Answer {
-  Tokens tokens;
-  std::vector<float> logprobs;
-  bool operator==(const Answer&) const = default;
-};
-
-Answer AnswerOf(const GenerateResult& result) {
-  Answer answer{.tokens = result.tokens, .logprobs = {}};
-  for (const TokenLogprobs& token : result.logprobs) answer.logprobs.push_back(token.logprob);
-  return answer;
-}
-
 // Engines of one folder, one after the other.
 class SavedTextsTest : public testing::Test {
  protected:

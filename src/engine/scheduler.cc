@@ -215,10 +215,8 @@ bool Scheduler::TakesFromOthers(const Request& request) const {
 // Goes on from what somebody has in memory, or from what was saved, if that is more.
 void Scheduler::FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix) {
   if (prefix.from != nullptr) {
-    auto cache = prefix.from->Fork();
-    cache->Truncate(prefix.tokens);
+    request->GoOnFrom(prefix.Take());
     parked_.Use(prefix.from);
-    request->GoOnFrom(std::move(cache));
   }
   if (saved_ == nullptr || !TakesFromOthers(*request)) return;
   while (true) {
@@ -283,9 +281,7 @@ void Scheduler::AdmitWithRanks(const std::shared_ptr<Request>& request) {
       SharedPrefix prefix;
       if (request->shares()) prefix = FindSharedPrefix(*request, running_, parked_.texts());
       if (AllGive(ranks, prefix.tokens) && prefix.from != nullptr) {
-        auto cache = prefix.from->Fork();
-        cache->Truncate(prefix.tokens);
-        request->GoOnFrom(std::move(cache));
+        request->GoOnFrom(prefix.Take());
       }
     }
   } catch (...) {

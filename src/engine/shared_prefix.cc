@@ -66,10 +66,10 @@ void ParkedTexts::LetGo(std::string_view name) {
   }
 }
 
-bool ParkedTexts::DropAll() {
-  const bool any = !texts_.empty();
-  texts_.clear();
-  return any;
+std::unique_ptr<TextCache> SharedPrefix::Take() const {
+  auto cache = from->Fork();
+  cache->Truncate(tokens);
+  return cache;
 }
 
 SharedPrefix FindSharedPrefix(const Request& request,

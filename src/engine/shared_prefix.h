@@ -32,7 +32,7 @@ class ParkedTexts {
   // Drops the one with which the least time is lost for the `bytes` that are needed. False: there
   // was none.
   bool Drop(int64_t bytes);
-  bool DropAll();
+  void DropAll() { texts_.clear(); }
   // Nothing is kept by that name any more.
   void LetGo(std::string_view name);
   std::span<const ReadText> texts() const { return texts_; }
@@ -45,6 +45,9 @@ struct SharedPrefix {
   const TextCache* from = nullptr;  // null: nobody's text begins alike
   int64_t tokens = 0;  // that the two have in common, at most all but the last of the request's
   bool ready = false;  // they have been read; else they are being read now
+
+  // A cache of one's own that holds them.
+  std::unique_ptr<TextCache> Take() const;
 };
 
 // The longest beginning that `request` shares with any of the others, a page at least, and more

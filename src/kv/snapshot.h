@@ -43,7 +43,6 @@ class Snapshot {
 
   const SnapshotInfo& info() const { return header_.info; }
   const std::string& path() const { return file_.path(); }
-  int64_t file_bytes() const { return header_.file_bytes(); }
 
   // tile: among those that are held. 64-byte aligned, and never written into.
   std::byte* Page(int64_t layer, int64_t tile) const;

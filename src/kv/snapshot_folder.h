@@ -51,6 +51,7 @@ class SnapshotFolder {
   SnapshotFolder(const std::filesystem::path& path, int64_t bytes);
 
   const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path FileOf(const std::string& name) const;
 
   // The chain with the most of the first tokens of a text, all made by these facts.
   std::vector<Piece> Longest(const SnapshotFacts& facts, std::span<const int32_t> tokens);
@@ -92,7 +93,6 @@ class SnapshotFolder {
   std::vector<Problem> Verify();
 
  private:
-  std::filesystem::path FileOf(const std::string& name) const;
   // All under the mutex.
   void Refresh();
   void Look(const std::filesystem::directory_entry& file);

@@ -32,9 +32,8 @@ class RunTest(CliTest):
     def test_json(self):
         result = json.loads(self.ok(*GREEDY, "-p", STORY["prompt"], "--json", "-s", "7"))
         self.assertEqual(list(result), ["text", "tokens", "prompt_tokens", "cached_tokens",
-                                        "disk_tokens", "read_tokens", "generated_tokens", "finish_reason",
-                                        "sampler", "seed", "kv",
-                                        "timings"])
+                                        "disk_tokens", "read_tokens", "generated_tokens",
+                                        "finish_reason", "sampler", "seed", "kv", "timings"])
         self.assertEqual(result["text"], STORY["new_text"])
         self.assertEqual(result["tokens"], STORY["new_tokens"])
         self.assertEqual(result["prompt_tokens"], len(STORY["tokens"]))

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,13 +27,16 @@ fs::path TemporaryFor(const fs::path& target) {
 
 // A name that is there belongs to a process that once had our number, or has it in another
 // container.
-int Create(const fs::path& path) {
-  int file;
-  do {
-    file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  } while (file < 0 && errno == EINTR);
-  if (file >= 0) flock(file, LOCK_EX | LOCK_NB);
-  return file;
+FileDescriptor Create(const fs::path& path) {
+  for (;;) {
+    FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (file.get() < 0 && errno == EINTR) continue;
+    if (file.get() < 0) return file;
+    while (flock(file.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+    // Before it was locked, somebody may have taken it for abandoned.
+    struct stat status;
+    if (fstat(file.get(), &status) != 0 || status.st_nlink > 0) return file;
+  }
 }
 
 }  // namespace

@@ -289,9 +289,11 @@ int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& labe
   const std::lock_guard lock(mutex_);
   const FolderLock folder(path_);
   Refresh();
-  const auto parent = entries_.find(info.parent);
-  // Another process has removed it meanwhile, which the next call sees.
-  if (!info.parent.empty() && parent == entries_.end()) return 0;
+  // Another process has saved the same meanwhile. In the place of a file, a new one could be missed
+  // by those who are looking through the folder.
+  if (entries_.contains(name)) return 0;
+  // Or has removed what this goes on from, which the next call sees.
+  if (!info.parent.empty() && !entries_.contains(info.parent)) return 0;
   Trim(file.size(), info.parent);
   file.Commit();
   const int64_t saved = end - info.begin;

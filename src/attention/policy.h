@@ -14,6 +14,7 @@
 
 #include "attention/ring_layout.h"
 #include "kv/kv_cache.h"
+#include "kv/saved_index.h"
 #include "ops/attention.h"
 #include "ops/exec.h"
 #include "tensor/view.h"
@@ -165,6 +166,12 @@ class AttentionPolicy {
   // Whether all that it derives comes from keys, so that a text goes on from them alone, in a new
   // policy.
   virtual bool keys_suffice() const { return true; }
+  // Of that, what is worth saving beside them: its kind, however much there is, and all of it,
+  // valid until anything changes.
+  virtual TextIndex index() const { return {}; }
+  // Of a new one, whose text was taken up: what there is of that kind, from the same first tokens.
+  // Throws Error(kMemory).
+  virtual void TakeUp(const KvCache& /*cache*/, const TextIndex& /*index*/) {}
   // Memory held by what is derived from keys.
   virtual int64_t bytes() const { return 0; }
 

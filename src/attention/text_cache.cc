@@ -97,13 +97,23 @@ void TextCache::SkipOthers() {
   if (next > length()) cache_.Skip(next);
 }
 
-int64_t TextCache::TakeUp(std::span<const SnapshotPiece> pieces, int64_t answer) {
+int64_t TextCache::TakeUp(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
+                          int64_t answer) {
   assert(length() == 0 && ranks_ == nullptr);
   if (!policy_->keys_suffice()) return 0;
-  for (const auto& [snapshot, end] : pieces) cache_.TakeUp(snapshot, end);
+  for (const auto& [name, end] : pieces) {
+    const auto snapshot = folder.Open(name);
+    if (snapshot == nullptr) break;
+    cache_.TakeUp(snapshot, end);
+  }
+  if (length() == 0) return 0;
+  if (const auto saved = folder.OpenIndex(pieces, policy_->index().kind)) {
+    policy_->TakeUp(cache_, saved->index());
+  }
   const int64_t kept = GoesBackTo(length(), answer);
   if (kept == 0) {
     cache_ = KvCache(cache_.shared_pool());
+    policy_->Truncate(0);
   } else {
     Truncate(kept);
     Append(0);

@@ -13,6 +13,7 @@
 #include "attention/rotary_step.h"
 #include "dist/communicator.h"
 #include "kv/kv_cache.h"
+#include "kv/snapshot_folder.h"
 
 namespace godwit {
 
@@ -85,15 +86,12 @@ class TextCache {
   // As AttentionPolicy has it; 0 in the beginning, and no answer.
   void AskFrom(int64_t position, int64_t answer = INT64_MAX);
 
-  // Of a text that nobody has begun, and that nobody else shares: it goes on from snapshots, each
-  // up to a position, of a text that was read in the same way (AttentionPolicy::reading). Returns
-  // up to where: less than the last one's, or 0, where the policy needs to have seen more than
-  // keys. Throws Error(kMemory).
-  struct SnapshotPiece {
-    std::shared_ptr<const Snapshot> snapshot;
-    int64_t end;
-  };
-  int64_t TakeUp(std::span<const SnapshotPiece> pieces, int64_t answer);
+  // Of a text that nobody has begun, and that nobody else shares: it goes on from a chain of a
+  // folder, of a text that was read in the same way (AttentionPolicy::reading), as far as it can be
+  // opened. Returns up to where: less than the chain's end, or 0, where the policy needs to have
+  // seen more than keys. Throws Error(kMemory).
+  int64_t TakeUp(SnapshotFolder& folder, std::span<const SnapshotFolder::Piece> pieces,
+                 int64_t answer);
 
   // Makes room for a step of `tokens`. Throws Error(kMemory) with everything as it was. A step does
   // so itself: this is for who wants to know before.

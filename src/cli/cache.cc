@@ -69,7 +69,7 @@ nlohmann::ordered_json JsonOf(const Entry& entry) {
           {"parent", entry.info->parent},
           {"begin", entry.info->begin},
           {"tokens", entry.info->end()},
-          {"bytes", entry.bytes},
+          {"bytes", entry.all_bytes()},
           {"model", entry.info->label},
           {"pins", entry.pins},
           {"usable", entry.reachable},
@@ -79,8 +79,11 @@ nlohmann::ordered_json JsonOf(const Entry& entry) {
 
 int List(const CacheRequest& request) {
   const auto entries = request.folder.Entries();
-  int64_t bytes = 0;
-  for (const Entry& entry : entries) bytes += entry.bytes;
+  int64_t bytes = 0, files = 0;
+  for (const Entry& entry : entries) {
+    bytes += entry.all_bytes();
+    files += 1 + std::ssize(entry.indexes);
+  }
   if (request.json) {
     nlohmann::ordered_json texts = nlohmann::ordered_json::array();
     for (const Entry& entry : entries) texts.push_back(JsonOf(entry));
@@ -95,14 +98,14 @@ int List(const CacheRequest& request) {
   for (const Entry& entry : entries) {
     if (led_on.contains(entry.name) && entry.pins.empty()) continue;
     ++texts;
-    table.Add(entry.name.substr(0, kIdDigits), entry.info->end(), FormatBytes(entry.bytes),
+    table.Add(entry.name.substr(0, kIdDigits), entry.info->end(), FormatBytes(entry.all_bytes()),
               Ago(AgeSeconds(entry)) + " ago", QuoteUnlessPlain(entry.info->label),
               FactNamed(entry.info->facts, "kv type"), FactNamed(entry.info->facts, "read by"),
               fmt::format("{}", fmt::join(entry.pins, ", ")));
   }
   if (texts > 0) WriteOutput(table.Take());
   WriteOutput(fmt::format("{}{} in {}, {} in {}\n", texts > 0 ? "\n" : "", Plural(texts, "text"),
-                          Plural(std::ssize(entries), "file"), FormatBytes(bytes),
+                          Plural(files, "file"), FormatBytes(bytes),
                           QuoteUnlessPlain(request.folder.path().native())));
   return kExitOk;
 }

@@ -38,20 +38,16 @@ std::unique_ptr<TextCache> SavedTexts::TakeUpFirst(const TextPlan& plan,
                                                    std::span<const int32_t> tokens, int64_t known,
                                                    int64_t ask_from, int64_t answer) {
   const auto pieces = folder_.Longest(plan.facts(), tokens);
-  std::vector<TextCache::SnapshotPiece> chain;
+  SayOtherwise(plan, tokens, pieces.empty() ? 0 : pieces.back().end);
+  std::unique_ptr<TextCache> cache;
+  int64_t taken = 0;
   if (!pieces.empty() && pieces.back().end > known) {
-    for (const auto& [name, end] : pieces) {
-      auto snapshot = folder_.Open(name);
-      if (snapshot == nullptr) break;
-      chain.push_back({std::move(snapshot), end});
-    }
+    cache = plan.NewText();
+    cache->AskFrom(ask_from, answer);
+    taken = cache->TakeUp(folder_, pieces, answer);
   }
   SayProblems();
-  SayOtherwise(plan, tokens, pieces.empty() ? 0 : pieces.back().end);
-  if (chain.empty()) return nullptr;
-  auto cache = plan.NewText();
-  cache->AskFrom(ask_from, answer);
-  return cache->TakeUp(chain, answer) > known ? std::move(cache) : nullptr;
+  return taken > known ? std::move(cache) : nullptr;
 }
 
 void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
@@ -62,7 +58,7 @@ void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int3
   if (length < kernels::kTileTokens) return;
   Text text{.plan = std::move(plan),
             .tokens = {tokens.begin(), tokens.begin() + length},
-            .cache = cache.cache().Fork(),
+            .cache = cache.Fork(),
             .keep_as = keep_as};
   {
     const std::lock_guard lock(mutex_);
@@ -105,7 +101,8 @@ void SavedTexts::Work(std::stop_token stop) {
 void SavedTexts::SaveOne(const Text& text) {
   try {
     const SnapshotFacts facts = text.plan->facts();
-    folder_.Save(facts, text.plan->label(), text.tokens, text.cache);
+    folder_.Save(facts, text.plan->label(), text.tokens, text.cache->cache());
+    folder_.SaveIndex(facts, text.tokens, text.cache->policy().index());
     if (!text.keep_as.empty()) {
       const auto pieces = folder_.Longest(facts, text.tokens);
       if (!pieces.empty()) folder_.Pin(text.keep_as, pieces.back().name);
@@ -151,7 +148,7 @@ void SavedTexts::Remove(const DamagedSnapshot& damage) {
 void SavedTexts::SayProblems() {
   for (const auto& problem : folder_.TakeProblems()) {
     Say(problem.file.native(),
-        fmt::format("a saved text is of no use, and what it had is read again: {}",
+        fmt::format("what was saved of a text is of no use, and computed again: {}",
                     problem.message));
   }
 }

@@ -69,7 +69,7 @@ class SavedTexts {
   struct Text {
     std::shared_ptr<const TextPlan> plan;
     std::vector<int32_t> tokens;
-    KvCache cache;
+    std::unique_ptr<const TextCache> cache;
     std::string keep_as;
   };
 

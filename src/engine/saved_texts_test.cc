@@ -44,10 +44,10 @@ class SavedTextsTest : public testing::Test {
                        const SessionOptions& session = {}) {
     return NewEngine().NewSession(session).Generate(prompt, options);
   }
-  std::vector<fs::path> Files() const {
+  std::vector<fs::path> Files(const char* extension = ".kv") const {
     std::vector<fs::path> files;
     for (const auto& file : fs::directory_iterator(temp_.path() / "cache")) {
-      if (file.path().extension() == ".kv") files.push_back(file.path());
+      if (file.path().extension() == extension) files.push_back(file.path());
     }
     std::ranges::sort(files);
     return files;
@@ -56,6 +56,14 @@ class SavedTextsTest : public testing::Test {
   TempFolder temp_;
   std::vector<std::string> notices_;
 };
+
+void FlipBit(const fs::path& path, int64_t offset) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(offset);
+  const int byte = file.get();
+  file.seekp(offset);
+  file.put(static_cast<char>(byte ^ 1));
+}
 
 Tokens Join(Tokens a, const Tokens& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -130,6 +138,34 @@ TEST_P(EverySession, GoesOnWithTheSameBits) {
   const auto parted = Again(other, Telling(40, query_tokens), session);
   EXPECT_EQ(AnswerOf(parted), Alone(other, Telling(40, query_tokens), session));
   EXPECT_THAT(notices_, IsEmpty());
+}
+
+// The index of the blocks is saved beside their keys; one that is damaged is made anew.
+TEST_F(SavedTextsTest, TheIndexOfBlocksIsSaved) {
+  const Tokens prompt = Prompt(2, 400);
+  for (const char* const kind : {"SIGN", "MEANSTD", "QUEST"}) {
+    const SessionOptions session{
+        .kv = fmt::format(
+            "blocks:representative_type={},initial=64,local_windows_len=64,second_block_count=1",
+            kind)};
+    const Answer alone = Alone(prompt, Telling(20, 40), session);
+    fs::remove_all(temp_.path() / "cache");
+    const auto indexes = [&] { return Files(".index"); };
+    EXPECT_EQ(AnswerOf(Again(prompt, Telling(20, 40), session)), alone);
+    ASSERT_EQ(indexes().size(), 1u);
+    const auto written = fs::last_write_time(indexes()[0]);
+    EXPECT_EQ(AnswerOf(Again(prompt, Telling(20, 40), session)), alone);
+    EXPECT_EQ(fs::last_write_time(indexes()[0]), written) << "it is not written again";
+    EXPECT_THAT(notices_, IsEmpty());
+
+    FlipBit(indexes()[0], static_cast<int64_t>(fs::file_size(indexes()[0])) / 2);
+    EXPECT_EQ(AnswerOf(Again(prompt, Telling(20, 40), session)), alone);
+    EXPECT_THAT(notices_, ElementsAre(HasSubstr("has another checksum")));
+    notices_.clear();
+    EXPECT_EQ(indexes().size(), 1u) << "made anew";
+    EXPECT_EQ(AnswerOf(Again(prompt, Telling(20, 40), session)), alone);
+    EXPECT_THAT(notices_, IsEmpty());
+  }
 }
 
 // What blocks reads densely, dense has read as well.
@@ -219,14 +255,6 @@ TEST_F(SavedTextsTest, WhatWasReadBeforeTheEndIsSaved) {
   EXPECT_GE(result.disk_tokens, 192);
   EXPECT_LT(result.disk_tokens, 400);
   EXPECT_EQ(AnswerOf(result), Alone(prompt, Telling(5)));
-}
-
-void FlipBit(const fs::path& path, int64_t offset) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(offset);
-  const int byte = file.get();
-  file.seekp(offset);
-  file.put(static_cast<char>(byte ^ 1));
 }
 
 // Wherever a bit has changed, or a file was cut: the answer is that of a request which read all

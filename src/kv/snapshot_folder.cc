@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/checksum.h"
 #include "base/file.h"
 #include "base/machine_memory.h"
 #include "base/mapped_file.h"
@@ -27,6 +28,13 @@ using kernels::kTileTokens;
 
 constexpr const char* kSuffix = ".kv";
 constexpr const char* kPinSuffix = ".pin";
+constexpr const char* kIndexSuffix = ".index";  // of NAME-TAG
+
+// Of a kind of index, in the names of files.
+std::string TagOf(const std::string& kind) {
+  constexpr size_t kDigits = 8;
+  return ContentName({std::as_bytes(std::span(kind))}).substr(0, kDigits);
+}
 
 bool IsPlainWord(std::string_view word) {
   constexpr size_t kMost = 64;
@@ -53,7 +61,7 @@ double WorthOf(const SnapshotFolder::Entry& entry, fs::file_time_type now) {
   const double middle = static_cast<double>(info.begin + info.end()) / 2;
   const double cost = static_cast<double>(info.tokens.size()) * (1 + middle / kDepth);
   const double age_s = std::chrono::duration<double>(now - entry.used).count();
-  return cost / static_cast<double>(entry.bytes) / std::max(1.0, age_s);
+  return cost / static_cast<double>(entry.all_bytes()) / std::max(1.0, age_s);
 }
 
 }  // namespace
@@ -63,6 +71,12 @@ void CheckPinName(const std::string& pin) {
   Throw(ErrorKind::kInput,
         "{}: expected a name of up to 64 letters, digits, dots, dashes and underscores",
         Quote(pin));
+}
+
+int64_t SnapshotFolder::Entry::all_bytes() const {
+  int64_t all = bytes;
+  for (const auto& [tag, index_bytes] : indexes) all += index_bytes;
+  return all;
 }
 
 SnapshotFolder::SnapshotFolder(const fs::path& path, int64_t bytes)
@@ -79,23 +93,36 @@ SnapshotFolder::SnapshotFolder(const fs::path& path, int64_t bytes)
 
 int64_t SnapshotFolder::HeldBytes() const {
   int64_t bytes = 0;
-  for (const auto& [name, entry] : entries_) bytes += entry.bytes;
+  for (const auto& [name, entry] : entries_) bytes += entry.all_bytes();
   return bytes;
 }
 
 fs::path SnapshotFolder::FileOf(const std::string& name) const { return path_ / (name + kSuffix); }
 
+fs::path SnapshotFolder::IndexOf(const std::string& name, const std::string& tag) const {
+  return path_ / fmt::format("{}-{}{}", name, tag, kIndexSuffix);
+}
+
 void SnapshotFolder::Refresh() {
   std::set<std::string> seen;
+  std::map<std::string, std::map<std::string, int64_t>> indexes;
   std::error_code error;
   for (fs::directory_iterator file(path_, error), end; !error && file != end;
        file.increment(error)) {
-    if (!HasSuffix(file->path(), kSuffix)) continue;
-    seen.insert(file->path().stem().native());
-    Look(*file);
+    const std::string name = file->path().stem().native();
+    if (HasSuffix(file->path(), kSuffix)) {
+      seen.insert(name);
+      Look(*file);
+    } else if (HasSuffix(file->path(), kIndexSuffix) && IsOwnFile(file->path())) {
+      std::error_code gone;
+      const auto bytes = static_cast<int64_t>(file->file_size(gone));
+      const size_t dash = std::min(name.find('-'), name.size() - 1);
+      if (!gone) indexes[name.substr(0, dash)][name.substr(dash + 1)] = bytes;
+    }
   }
   if (error) return;  // what is known may be gone, which opening it shows
   std::erase_if(entries_, [&](const auto& entry) { return !seen.contains(entry.first); });
+  for (auto& [name, entry] : entries_) entry.indexes = std::move(indexes[name]);
   FindReachable();
 }
 
@@ -305,6 +332,89 @@ int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& labe
   return saved;
 }
 
+void SnapshotFolder::SaveIndex(const SnapshotFacts& facts, std::span<const int32_t> tokens,
+                               const TextIndex& index) {
+  constexpr int64_t kLeastMore = 4096, kLeastShare = 8;
+  if (index.tokens == 0) return;
+  const std::string tag = TagOf(index.kind);
+  std::string name;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto pieces = Find(facts, tokens);
+    if (pieces.empty()) return;
+    name = pieces.back().name;
+    const int64_t more = std::min(index.tokens, pieces.back().end) - FindIndex(pieces, tag).tokens;
+    if (more < std::min(index.tokens, std::max(kLeastMore, index.tokens / kLeastShare))) return;
+  }
+  NewFile file(IndexOf(name, tag));
+  WriteIndex(file, index);
+  file.Sync();
+
+  const std::lock_guard lock(mutex_);
+  const FolderLock folder(path_);
+  Refresh();
+  const auto entry = entries_.find(name);
+  if (entry == entries_.end() || entry->second.indexes.contains(tag)) return;
+  if (HeldBytes() + file.size() > bytes_) return;
+  file.Commit();
+  entry->second.indexes[tag] = file.size();
+  // It has what those have from which its text goes on.
+  for (const Entry* before = ParentOf(entry->second); before != nullptr;
+       before = ParentOf(*before)) {
+    RemoveIndex(entries_.at(before->name), tag);
+  }
+}
+
+// Of a text that shares the chain's beginning, with which it has at least so much in common as
+// their snapshots say.
+SnapshotFolder::FoundIndex SnapshotFolder::FindIndex(std::span<const Piece> pieces,
+                                                     const std::string& tag) const {
+  FoundIndex best;
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.reachable || !entry.indexes.contains(tag)) continue;
+    int64_t shared = entry.info->end();
+    for (const Entry* at = &entry; at != nullptr; at = ParentOf(*at)) {
+      const auto piece = std::ranges::find(pieces, at->name, &Piece::name);
+      if (piece != pieces.end()) {
+        shared = std::min(shared, piece->end);
+        if (shared > best.tokens) best = {.name = name, .tokens = shared};
+        break;
+      }
+      shared = at->info->begin;
+    }
+  }
+  return best;
+}
+
+std::unique_ptr<const SavedIndex> SnapshotFolder::OpenIndex(std::span<const Piece> pieces,
+                                                            const std::string& kind) {
+  if (kind.empty()) return nullptr;
+  const std::string tag = TagOf(kind);
+  FoundIndex found;
+  {
+    const std::lock_guard lock(mutex_);
+    found = FindIndex(pieces, tag);
+  }
+  if (found.tokens == 0) return nullptr;
+  const fs::path path = IndexOf(found.name, tag);
+  try {
+    auto saved = std::make_unique<SavedIndex>(path);
+    if (saved->index().kind != kind) return nullptr;
+    saved->Limit(found.tokens);
+    return saved;
+  } catch (const Error& why) {
+    const std::lock_guard lock(mutex_);
+    if (IsListed(path)) problems_.push_back({path, why.what()});
+    const auto entry = entries_.find(found.name);
+    if (entry != entries_.end()) RemoveIndex(entry->second, tag);
+    return nullptr;
+  }
+}
+
+void SnapshotFolder::RemoveIndex(Entry& entry, const std::string& tag) {
+  if (entry.indexes.erase(tag) > 0) unlink(IndexOf(entry.name, tag).c_str());
+}
+
 // Of a text that forgets, each snapshot has all that can be known of it: what it was before, nobody
 // goes on from but who takes an answer back.
 void SnapshotFolder::RemoveForgotten(const SnapshotInfo& info) {
@@ -322,8 +432,13 @@ void SnapshotFolder::RemoveForgotten(const SnapshotInfo& info) {
 }
 
 void SnapshotFolder::RemoveFile(const std::string& name) {
+  if (const auto entry = entries_.find(name); entry != entries_.end()) {
+    while (!entry->second.indexes.empty()) {
+      RemoveIndex(entry->second, std::string(entry->second.indexes.begin()->first));
+    }
+    entries_.erase(entry);
+  }
   unlink(FileOf(name).c_str());
-  entries_.erase(name);
 }
 
 // Those from which nothing goes on, the least worth first.
@@ -349,7 +464,7 @@ void SnapshotFolder::Trim(int64_t bytes, const std::string& keep) {
             "the folder {} may hold {}, and what is pinned takes too much of it",
             QuoteUnlessPlain(path_.native()), FormatBytes(bytes_));
     }
-    all -= least->bytes;
+    all -= least->all_bytes();
     RemoveFile(std::string(least->name));
   }
 }
@@ -472,11 +587,17 @@ std::vector<SnapshotFolder::Problem> SnapshotFolder::Verify() {
     Refresh();
     problems = std::exchange(problems_, {});
   }
-  for (const Entry& entry : Entries()) {
+  const auto prove = [&](const fs::path& file, const auto& action) {
     try {
-      Snapshot(FileOf(entry.name)).ProveAll();
+      action(file);
     } catch (const Error& why) {
-      problems.push_back({FileOf(entry.name), why.what()});
+      problems.push_back({file, why.what()});
+    }
+  };
+  for (const Entry& entry : Entries()) {
+    prove(FileOf(entry.name), [](const fs::path& file) { Snapshot(file).ProveAll(); });
+    for (const auto& [tag, bytes] : entry.indexes) {
+      prove(IndexOf(entry.name, tag), [](const fs::path& file) { SavedIndex{file}; });
     }
     if (entry.reachable) continue;
     problems.push_back(

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "kv/saved_index.h"
 #include "kv/snapshot.h"
 
 namespace godwit {
@@ -30,10 +31,13 @@ class SnapshotFolder {
   struct Entry {
     std::string name;
     std::shared_ptr<const SnapshotInfo> info;
-    int64_t bytes = 0;  // of its file
+    int64_t bytes = 0;                            // of its file
+    std::map<std::string, int64_t> indexes = {};  // by their tags, bytes
     std::filesystem::file_time_type used;
     std::vector<std::string> pins;  // names by which it is kept
     bool reachable = false;         // what it goes on from is there
+
+    int64_t all_bytes() const;
   };
   // Of a chain: goes on up to `end`, or up to where the next one begins.
   struct Piece {
@@ -71,6 +75,15 @@ class SnapshotFolder {
   int64_t Save(const SnapshotFacts& facts, const std::string& label,
                std::span<const int32_t> tokens, const KvCache& cache);
 
+  // Saves what is derived from the keys of a text's first tokens, where what there is of that kind
+  // comes from far fewer and there is room without anything having to go. Throws Error(kIo).
+  void SaveIndex(const SnapshotFacts& facts, std::span<const int32_t> tokens,
+                 const TextIndex& index);
+  // Of that kind, from the first tokens of a chain: what comes from the most of them. Its `tokens`
+  // are no more than those of the chain. Null: there is none, or it was damaged (TakeProblems).
+  std::unique_ptr<const SavedIndex> OpenIndex(std::span<const Piece> pieces,
+                                              const std::string& kind);
+
   // The snapshot, and so its chain, stays until another is kept by that name, or none (Unpin).
   // Throws Error(kInput) for a name that is no plain word.
   void Pin(const std::string& pin, const std::string& name);
@@ -99,6 +112,13 @@ class SnapshotFolder {
   void FindPins();
   void FindReachable();
   std::vector<Piece> Find(const SnapshotFacts& facts, std::span<const int32_t> tokens) const;
+  struct FoundIndex {
+    std::string name;  // of the snapshot; empty: there is none
+    int64_t tokens = 0;
+  };
+  FoundIndex FindIndex(std::span<const Piece> pieces, const std::string& tag) const;
+  std::filesystem::path IndexOf(const std::string& name, const std::string& tag) const;
+  void RemoveIndex(Entry& entry, const std::string& tag);
   int64_t HeldBytes() const;
   const Entry* ParentOf(const Entry& entry) const;
   void Use(Entry& entry);

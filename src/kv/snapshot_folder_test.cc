@@ -124,6 +124,113 @@ TEST(SnapshotFolderTest, TextsShareTheirBeginning) {
   ExpectFound(folder, text, 0, 384);
 }
 
+// What is derived from a text's keys serves all texts that share them.
+class SavedIndexesTest : public testing::Test {
+ protected:
+  // Of the first tokens of a text, by what it holds.
+  void SaveIndex(const Tokens& tokens, int64_t of, const std::string& content,
+                 const std::string& kind = "signs") {
+    folder_.SaveIndex(kFacts, tokens,
+                      {.kind = kind, .tokens = of, .parts = {std::as_bytes(std::span(content))}});
+  }
+  // Its tokens and content; 0: there is none.
+  std::pair<int64_t, std::string> Open(const Tokens& tokens, const std::string& kind = "signs") {
+    const auto saved = folder_.OpenIndex(folder_.Longest(kFacts, tokens), kind);
+    if (saved == nullptr) return {0, ""};
+    const auto content = saved->index().parts[0];
+    return {saved->index().tokens, {reinterpret_cast<const char*>(content.data()), content.size()}};
+  }
+  std::vector<fs::path> Indexes() const {
+    std::vector<fs::path> files;
+    for (const fs::path& file : FilesIn(temp_.path())) {
+      if (file.extension() == ".index") files.push_back(file);
+    }
+    return files;
+  }
+
+  TempFolder temp_;
+  SnapshotFolder folder_{temp_.path(), kRoom};
+};
+
+TEST_F(SavedIndexesTest, TextsThatShareKeysShareThem) {
+  const Tokens text = Text(0, 640);
+  const Tokens other = Join({text.begin(), text.begin() + 320}, Text(1, 320));
+  SaveIndex(text, 320, "too early");
+  EXPECT_EQ(Save(folder_, {text.begin(), text.begin() + 256}, CacheOf(0, 256)), 256);
+  EXPECT_EQ(Save(folder_, text, CacheOf(0, 640)), 384);
+  KvCache parted = CacheOf(0, 320);
+  Read(parted, 1, 320);
+  EXPECT_EQ(Save(folder_, other, parted), 320);
+  EXPECT_EQ(Open(text).first, 0);
+  SaveIndex(text, 0, "nothing");
+  EXPECT_EQ(Open(text).first, 0);
+  SaveIndex(text, 576, "of all");
+  EXPECT_EQ(Open(text), std::pair(int64_t{576}, std::string("of all")));
+  EXPECT_EQ(Open(text, "boxes").first, 0);
+  EXPECT_EQ(Open(text, "").first, 0);
+  EXPECT_EQ(Open(other), std::pair(int64_t{320}, std::string("of all")));
+  EXPECT_EQ(Open({text.begin(), text.begin() + 130}).first, 128);
+  EXPECT_EQ(Open(Text(2, 640)).first, 0);
+  SaveIndex({text.begin(), text.begin() + 256}, 256, "no more of it");
+  EXPECT_EQ(Indexes().size(), 1u);
+  SaveIndex(text, 576, "another", "boxes");
+  EXPECT_EQ(Open(text, "boxes").second, "another");
+  EXPECT_EQ(Open(text).second, "of all");
+  SnapshotFolder later(temp_.path(), kRoom);
+  EXPECT_NE(later.OpenIndex(later.Longest(kFacts, text), "boxes"), nullptr);
+  EXPECT_THAT(later.Verify(), IsEmpty());
+}
+
+// One that comes from far more takes the place of those on its way, and all go with their texts.
+TEST_F(SavedIndexesTest, GoWhenTheyAreOfNoMoreUse) {
+  const Tokens text = Text(0, 64 * 200);
+  const KvCache cache = CacheOf(0, std::ssize(text));
+  for (const int64_t length : {64, 64 * 65, 64 * 66, 64 * 200}) {
+    const Tokens first{text.begin(), text.begin() + length};
+    Save(folder_, first, cache);
+    SaveIndex(first, length, std::to_string(length));
+    EXPECT_EQ(Indexes().size(), 1u);
+    EXPECT_EQ(Open(first).second, std::to_string(length == 64 * 66 ? 64 * 65 : length));
+  }
+  const auto entries = folder_.Entries();
+  EXPECT_GT(entries.back().all_bytes(), entries.back().bytes);
+  folder_.Remove(entries.front().name);
+  EXPECT_THAT(Indexes(), IsEmpty());
+}
+
+TEST_F(SavedIndexesTest, TakeRoomThatNobodyNeeds) {
+  Save(folder_, Text(0, 128), CacheOf(0, 128));
+  const int64_t bytes = folder_.Entries().front().bytes;
+  SnapshotFolder small(temp_.path(), bytes + 1000);
+  const std::string content(1000, 'x');
+  small.SaveIndex(kFacts, Text(0, 128),
+                  {.kind = "k", .tokens = 128, .parts = {std::as_bytes(std::span(content))}});
+  EXPECT_THAT(Indexes(), IsEmpty());
+  EXPECT_EQ(Found(small, Text(0, 128)), 128);
+}
+
+TEST_F(SavedIndexesTest, DamageIsToldAndRemoved) {
+  const Tokens text = Text(0, 128);
+  Save(folder_, text, CacheOf(0, 128));
+  SaveIndex(text, 128, "content");
+  ASSERT_EQ(Indexes().size(), 1u);
+  const fs::path file = Indexes().front();
+  {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(-64, std::ios::end);
+    stream.put('C');
+  }
+  const auto wrong = SnapshotFolder(temp_.path(), kRoom).Verify();
+  ASSERT_EQ(wrong.size(), 1u);
+  EXPECT_EQ(wrong[0].file, file);
+  EXPECT_EQ(Open(text).first, 0);
+  const auto problems = folder_.TakeProblems();
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_THAT(problems[0].message, HasSubstr("damaged: a part of it has another checksum"));
+  EXPECT_THAT(Indexes(), IsEmpty());
+  EXPECT_EQ(Found(folder_, text), 128) << "the text itself is as good as ever";
+}
+
 TEST(SnapshotFolderTest, WhatIsWorthLeastGoesFirst) {
   const TempFolder temp;
   const auto bytes_of = [&](int64_t tokens) {

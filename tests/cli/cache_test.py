@@ -120,7 +120,7 @@ class CacheTest(CliTest):
         result = self.godwit("run", "-m", TINY, "-f", self.prompt, "-n", "20", "--temp", "0",
                              "--ignore-eos", *cache)
         self.assertEqual(result.returncode, 0)
-        self.assertEqual(result.stderr.count("is read again"), 1, result.stderr)
+        self.assertEqual(result.stderr.count("computed again"), 1, result.stderr)
         self.assertIn("nothing is wrong", self.ok("cache", "verify", *cache))
 
     def test_another_type_is_said(self):

@@ -60,8 +60,12 @@ int64_t BlockIndex::ReadBytes(int64_t blocks) const {
 }
 
 int64_t BlockIndex::BytesFor(int64_t blocks) const {
+  return static_cast<int64_t>(EntriesFor(blocks)) * pool_->layout().page_bytes();
+}
+
+size_t BlockIndex::EntriesFor(int64_t blocks) const {
   const int64_t pages = blocks == 0 ? 0 : page_of(blocks - 1) + 1;
-  return pages * std::ssize(filled_) * pool_->layout().page_bytes();
+  return static_cast<size_t>(pages) * filled_.size();
 }
 
 int64_t BlockIndex::page_of(int64_t block) const {
@@ -71,8 +75,7 @@ int64_t BlockIndex::page_of(int64_t block) const {
 void BlockIndex::Truncate(int64_t blocks) {
   if (blocks < shape_.learnt_blocks) blocks = 0;
   for (int64_t& filled : filled_) filled = std::min(filled, blocks);
-  const int64_t pages = blocks == 0 ? 0 : page_of(blocks - 1) + 1;
-  const auto entries = static_cast<size_t>(pages) * filled_.size();
+  const size_t entries = EntriesFor(blocks);
   if (entries >= ids_.size()) return;
   pool_->Release(std::span(ids_).subspan(entries));
   ids_.resize(entries);
@@ -82,7 +85,7 @@ void BlockIndex::Truncate(int64_t blocks) {
 void BlockIndex::Reserve(int64_t blocks) {
   const int64_t layers = std::ssize(filled_);
   if (blocks == 0 || layers == 0) return;
-  const auto entries = static_cast<size_t>((page_of(blocks - 1) + 1) * layers);
+  const size_t entries = EntriesFor(blocks);
   const size_t held = ids_.size();
   // Pages that are to be written and that another text reads, too: copied.
   const auto first = static_cast<size_t>(page_of(*std::ranges::min_element(filled_)) * layers);
@@ -102,6 +105,38 @@ void BlockIndex::Reserve(int64_t blocks) {
   pool_->Release(std::span(ids).first(copied));
   ids_.insert(ids_.end(), ids.begin() + static_cast<std::ptrdiff_t>(copied), ids.end());
   data_.insert(data_.end(), data.begin() + static_cast<std::ptrdiff_t>(copied), data.end());
+}
+
+int64_t BlockIndex::lasting() const {
+  return filled_.empty() ? 0 : *std::ranges::min_element(filled_);
+}
+
+std::vector<std::span<const std::byte>> BlockIndex::parts() const {
+  std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(levels_))};
+  const auto page_bytes = static_cast<size_t>(pool_->layout().page_bytes());
+  for (const std::byte* const page : std::span(data_).first(EntriesFor(lasting()))) {
+    parts.emplace_back(page, page_bytes);
+  }
+  return parts;
+}
+
+bool BlockIndex::TakeUp(std::span<const std::span<const std::byte>> parts, int64_t blocks) {
+  assert(ids_.empty());
+  const size_t entries = EntriesFor(blocks);
+  const auto page_bytes = static_cast<size_t>(pool_->layout().page_bytes());
+  if (blocks < std::max<int64_t>(1, shape_.learnt_blocks) || parts.size() < 1 + entries ||
+      parts.front().size() != std::as_bytes(std::span(levels_)).size()) {
+    return false;
+  }
+  const auto pages = parts.subspan(1, entries);
+  if (std::ranges::any_of(pages, [&](auto page) { return page.size() != page_bytes; })) {
+    return false;
+  }
+  Reserve(blocks);
+  if (!levels_.empty()) std::memcpy(levels_.data(), parts.front().data(), parts.front().size());
+  for (size_t i = 0; i < entries; ++i) std::memcpy(data_[i], pages[i].data(), page_bytes);
+  std::ranges::fill(filled_, blocks);
+  return true;
 }
 
 size_t BlockIndex::RankOf(int64_t layer) const {

@@ -84,6 +84,14 @@ class BlockIndex {
   void FillGroups(const Exec& exec, int64_t layer, const BlockIndex& finer, int64_t groups,
                   int64_t lasting);
 
+  // Of the blocks that need not be made again in any layer: what TakeUp takes, of an index of the
+  // same shape, pages and layers.
+  int64_t lasting() const;
+  std::vector<std::span<const std::byte>> parts() const;
+  // Of an empty one: the first `blocks`, all of which those parts have. False, and as it was: they
+  // have another size, or these are too few. Throws Error(kMemory).
+  bool TakeUp(std::span<const std::span<const std::byte>> parts, int64_t blocks);
+
   // That of the parts from i * kTileTokens on.
   RepresentativeTile Tile(int64_t layer, int64_t head, int64_t i) const;
   // From those of the keys of tile i on.
@@ -93,6 +101,7 @@ class BlockIndex {
 
  private:
   int64_t page_of(int64_t block) const;  // of the pool's, by the representatives it holds
+  size_t EntriesFor(int64_t blocks) const;
   size_t RankOf(int64_t layer) const;
   std::byte* TileData(int64_t layer, int64_t head, int64_t i) const;
   int64_t tile_bytes() const;  // of kTileTokens representatives of a head

@@ -226,6 +226,36 @@ TEST(BlockIndexTest, AForkCopiesWhatItWritesInto) {
 }
 
 // Nor does a fork copy pages for the sake of a layer that is never filled.
+// What one index says of its blocks, another takes up, or the first of them.
+TEST(BlockIndexTest, TakesUpTheBlocksOfAnother) {
+  const auto pool = std::make_shared<KvPool>(kLayout);
+  KvCache cache(pool);
+  constexpr int64_t kBlocks = 2 * kBlocksOfPage + 2;
+  ReadRandomKeys(cache, 64 * kBlocks, 6);
+  BlockIndex index(kFine, pool, kAllLayers);
+  EXPECT_EQ(index.lasting(), 0);
+  Fill(index, cache, kBlocks);
+  EXPECT_EQ(index.lasting(), kBlocks);
+  const auto parts = index.parts();
+  ASSERT_EQ(parts.size(), 1u + 3 * kLayers);
+  for (const int64_t blocks : {int64_t{1}, kBlocksOfPage, kBlocksOfPage + 1, kBlocks}) {
+    BlockIndex again(kFine, pool, kAllLayers);
+    ASSERT_TRUE(again.TakeUp(parts, blocks));
+    EXPECT_EQ(again.lasting(), blocks);
+    EXPECT_EQ(Contents(again, blocks), Contents(index, blocks));
+    Fill(again, cache, kBlocks);
+    EXPECT_EQ(Contents(again, kBlocks), Contents(index, kBlocks));
+  }
+  BlockIndex none(kFine, pool, kAllLayers);
+  EXPECT_FALSE(none.TakeUp(parts, 0));
+  EXPECT_FALSE(none.TakeUp(parts, 3 * kBlocksOfPage + 1)) << "more than there are";
+  EXPECT_FALSE(none.TakeUp(std::span(parts).subspan(1), 1)) << "others";
+  auto shorter = parts;
+  shorter[1] = shorter[1].first(1);
+  EXPECT_FALSE(none.TakeUp(shorter, 1));
+  EXPECT_EQ(none.bytes(), 0);
+}
+
 TEST(BlockIndexTest, OnlyItsLayersTakeMemory) {
   const auto pool = std::make_shared<KvPool>(kLayout);
   KvCache cache(pool);

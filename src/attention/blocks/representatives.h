@@ -42,12 +42,14 @@ inline constexpr RepresentativeKind kRepresentatives[] = {
     {"SIGN", RepresentativeType::kSign, 1, "the signs of the keys"},
 };
 
-constexpr int64_t VectorsOf(RepresentativeType type) {
+constexpr const RepresentativeKind& KindOf(RepresentativeType type) {
   for (const RepresentativeKind& kind : kRepresentatives) {
-    if (kind.type == type) return kind.vectors;
+    if (kind.type == type) return kind;
   }
-  return 1;
+  return kRepresentatives[0];
 }
+
+constexpr int64_t VectorsOf(RepresentativeType type) { return KindOf(type).vectors; }
 
 // The representative of `tokens` keys [head_dim, stride], dimension by dimension, in int8 with one
 // scale, which is returned: representative [VectorsOf(type) * head_dim], and zeros to kQuad. A

@@ -47,6 +47,10 @@ class BlocksPolicy : public AttentionPolicy {
     index_.HoldOnly(here_, geometry_->FirstLocal(first_choice()));
   }
   bool keys_suffice() const override { return !importance_.learns(); }
+  TextIndex index() const override { return index_.index(); }
+  void TakeUp(const KvCache& cache, const TextIndex& index) override {
+    index_.TakeUp(cache, index);
+  }
   int64_t bytes() const override { return index_.bytes() + importance_.bytes(); }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {

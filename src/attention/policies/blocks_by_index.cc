@@ -1,5 +1,8 @@
 #include "attention/policies/blocks_by_index.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cassert>
 
@@ -48,14 +51,36 @@ IndexSize BlocksByIndex::SizeAt(const KvLayout& layout, int64_t position) const 
   return size;
 }
 
+BlockShape BlocksByIndex::Shape() const {
+  BlockShape shape = geometry_->Shape();
+  shape.learnt_blocks = std::min(shape.learnt_blocks, learnt_blocks_);
+  return shape;
+}
+
+TextIndex BlocksByIndex::index() const {
+  const BlockShape shape = Shape();
+  TextIndex index{.kind = fmt::format("{} tokens={} parts={} learnt={} layers={}",
+                                      KindOf(shape.type).name, shape.tokens, shape.parts,
+                                      shape.learnt_blocks, fmt::join(geometry_->leaders, ","))};
+  if (!index_) return index;
+  index.tokens = index_->lasting() * shape.tokens;
+  index.parts = index_->parts();
+  return index;
+}
+
+// What stands for groups comes from what stands for blocks: that is little, and made anew.
+void BlocksByIndex::TakeUp(const KvCache& cache, const TextIndex& index) {
+  if (index.kind != this->index().kind) return;
+  index_.emplace(Shape(), cache.pool_in_memory(), geometry_->leaders);
+  index_->TakeUp(index.parts, index.tokens / spec().block_size);
+}
+
 void BlocksByIndex::Reserve(const RowRun& run) {
   const int64_t blocks = here_.CountBefore(geometry_->FirstLocal(run.position + run.rows - 1));
   const auto make = [&](std::optional<BlockIndex>& index, const BlockShape& shape) {
     if (!index) index.emplace(shape, run.cache->pool_in_memory(), geometry_->leaders);
   };
-  BlockShape shape = geometry_->Shape();
-  shape.learnt_blocks = std::min(shape.learnt_blocks, learnt_blocks_);
-  make(index_, shape);
+  make(index_, Shape());
   index_->Reserve(blocks);
   if (spec().group_blocks == 0) return;
   make(groups_, spec().GroupShape());

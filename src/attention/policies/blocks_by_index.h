@@ -34,6 +34,10 @@ class BlocksByIndex {
   void Reserve(const RowRun& run);
   void Truncate(int64_t length);
 
+  // As AttentionPolicy has them, of a text that is held whole.
+  TextIndex index() const;
+  void TakeUp(const KvCache& cache, const TextIndex& index);
+
   // For the row of the run, which has room: to chosen [choices, second_block_count] those held
   // between the beginning and its window that are their share of it (BlocksGeometry::ShareOf), and
   // -1 behind them. Result: bytes read.
@@ -42,6 +46,7 @@ class BlocksByIndex {
 
  private:
   const BlocksSpec& spec() const { return geometry_->spec; }
+  BlockShape Shape() const;
   // Groups that are opened, with as many blocks as are chosen behind those that are seen anyway.
   int64_t OpenGroups() const;
   int64_t GroupsOf(int64_t blocks) const { return blocks / spec().group_blocks; }

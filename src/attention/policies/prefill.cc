@@ -75,6 +75,10 @@ class PrefillPolicy : public AttentionPolicy {
     return asked_->GoesBackTo(length, answer);
   }
   bool keys_suffice() const override { return asked_->keys_suffice(); }
+  TextIndex index() const override { return asked_->index(); }
+  void TakeUp(const KvCache& cache, const TextIndex& index) override {
+    asked_->TakeUp(cache, index);
+  }
   int64_t bytes() const override { return asked_->bytes(); }
 
   void Plan(const RowRun& run) override { asked_->Plan(run); }

@@ -12,6 +12,12 @@
 
 namespace godwit {
 
+namespace {
+
+constexpr size_t kBatchBytes = size_t{2} << 20;
+
+}  // namespace
+
 using kernels::kTileTokens;
 
 Snapshot::Snapshot(const std::filesystem::path& path)
@@ -37,24 +43,37 @@ void Snapshot::Refuse(int64_t page, const char* what) const {
 
 // Neighbours in the file, from the first of these on.
 size_t Snapshot::RunOf(std::span<const int64_t> pages) const {
-  constexpr int64_t kRunBytes = int64_t{2} << 20;
-  const auto most = static_cast<size_t>(std::max<int64_t>(1, kRunBytes / info().page_bytes()));
   size_t count = 1;
-  while (count < std::min(most, pages.size()) &&
-         pages[count] == pages[count - 1] + info().layout.layers) {
-    ++count;
-  }
+  while (count < pages.size() && pages[count] == pages[count - 1] + info().layout.layers) ++count;
   return count;
 }
 
-void Snapshot::BringIn(std::span<const int64_t> run) const {
-  const auto first = BytesOf(run.front());
-  const auto offset = static_cast<size_t>(first.data() - file_.Span().data());
-  if (!file_.BringIn(offset, first.size() * run.size())) Refuse(run.front(), "cannot be read");
+template <typename Action>
+void Snapshot::ForEachRun(std::span<const int64_t> pages, const Action& action) const {
+  while (!pages.empty()) {
+    const auto run = pages.first(RunOf(pages));
+    const auto first = BytesOf(run.front());
+    action(run, static_cast<size_t>(first.data() - file_.Span().data()), first.size() * run.size());
+    pages = pages.subspan(run.size());
+  }
 }
 
-void Snapshot::Check(std::span<const int64_t> run) const {
-  for (const int64_t page : run) {
+// Pages that lie apart come as fast as the disk takes many requests at a time.
+void Snapshot::Announce(std::span<const int64_t> pages) const {
+  ForEachRun(pages, [&](auto run, size_t offset, size_t bytes) {
+    if (run.size() == pages.size() || bytes >= kBatchBytes) return;
+    file_.Advise(offset, bytes, MappedFile::Advice::kWillNeed);
+  });
+}
+
+void Snapshot::BringIn(std::span<const int64_t> pages) const {
+  ForEachRun(pages, [&](auto run, size_t offset, size_t bytes) {
+    if (!file_.BringIn(offset, bytes)) Refuse(run.front(), "cannot be read");
+  });
+}
+
+void Snapshot::Check(std::span<const int64_t> pages) const {
+  for (const int64_t page : pages) {
     const auto at = static_cast<size_t>(page);
     if (Checksum(BytesOf(page)) != header_.checksums[at]) Refuse(page, "has another checksum");
     proved_[at].store(true, std::memory_order_relaxed);
@@ -67,14 +86,16 @@ void Snapshot::Prove(std::span<const int64_t> pages) const {
   std::vector<int64_t> unproved;
   std::ranges::copy_if(pages, std::back_inserter(unproved),
                        [&](int64_t page) { return !IsProved(page); });
+  Announce(unproved);
+  const auto most = std::max<size_t>(1, kBatchBytes / static_cast<size_t>(info().page_bytes()));
   std::future<void> checked;
   for (std::span<const int64_t> rest = unproved; !rest.empty();) {
-    const auto run = rest.first(RunOf(rest));
-    rest = rest.subspan(run.size());
-    BringIn(run);
+    const auto batch = rest.first(std::min(most, rest.size()));
+    rest = rest.subspan(batch.size());
+    BringIn(batch);
     if (checked.valid()) checked.get();
-    if (rest.empty()) return Check(run);
-    checked = std::async(std::launch::async, [this, run] { Check(run); });
+    if (rest.empty()) return Check(batch);
+    checked = std::async(std::launch::async, [this, batch] { Check(batch); });
   }
 }
 

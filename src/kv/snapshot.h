@@ -58,8 +58,12 @@ class Snapshot {
   }
   std::span<const std::byte> BytesOf(int64_t page) const;
   size_t RunOf(std::span<const int64_t> pages) const;
-  void BringIn(std::span<const int64_t> run) const;
-  void Check(std::span<const int64_t> run) const;
+  // action(pages of a run, its place in the file, its bytes)
+  template <typename Action>
+  void ForEachRun(std::span<const int64_t> pages, const Action& action) const;
+  void Announce(std::span<const int64_t> pages) const;
+  void BringIn(std::span<const int64_t> pages) const;
+  void Check(std::span<const int64_t> pages) const;
   [[noreturn]] void Refuse(int64_t page, const char* what) const;
 
   MappedFile file_;

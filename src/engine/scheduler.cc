@@ -187,6 +187,11 @@ void Scheduler::Admit() {
       std::erase(waiting_, request);
       continue;
     }
+    const Room before = RoomFor(*request);
+    if (before.IsNoMoreThan(no_room_)) {
+      request->WaitOn();
+      return;
+    }
     FindBeginning(request, prefix);
     const int64_t at_once = request->plan().TokensAtOnce(request->sequence().next());
     if (!Reserve(request, at_once)) {
@@ -199,12 +204,21 @@ void Scheduler::Admit() {
       }
       if (!room) {
         request->WaitOn();
+        no_room_ = before;
         return;
       }
     }
     std::erase(waiting_, request);
     running_.insert(std::ranges::upper_bound(running_, request, Older), request);
   }
+}
+
+Scheduler::Room Scheduler::RoomFor(const Request& request) const {
+  const KvPool& pool = request.plan().pool();
+  return {.request = &request,
+          .running = running_.size(),
+          .pages = pool.pages_in_use(),
+          .bytes = pool.budget().used()};
 }
 
 // A session keeps to itself, unless texts are to be remembered.

@@ -69,6 +69,19 @@ class Scheduler {
     bool done = false;
     std::exception_ptr error = nullptr;
   };
+  // In which a request looked for a beginning and memory. One that found too little need not look
+  // again before there is more.
+  struct Room {
+    const Request* request = nullptr;
+    size_t running = 0;
+    int64_t pages = 0;  // in use, of the request's kind
+    int64_t bytes = 0;  // taken of the budget of all
+
+    bool IsNoMoreThan(const Room& other) const {
+      return request == other.request && running == other.running && pages >= other.pages &&
+             bytes >= other.bytes;
+    }
+  };
   struct Part {
     std::shared_ptr<Request> request;
     int64_t rows;
@@ -85,6 +98,7 @@ class Scheduler {
   void AdmitWithRanks(const std::shared_ptr<Request>& request);
   bool MakeRoom(const std::shared_ptr<Request>& request, int64_t tokens);
   bool MakeRoomWithRanks(const std::shared_ptr<Request>& request, int64_t tokens);
+  Room RoomFor(const Request& request) const;
   bool TakesFromOthers(const Request& request) const;
   void FindBeginning(const std::shared_ptr<Request>& request, const SharedPrefix& prefix);
   bool Reserve(const std::shared_ptr<Request>& request, int64_t tokens);
@@ -120,6 +134,7 @@ class Scheduler {
   Requests waiting_;
   Requests running_;
   ParkedTexts parked_;
+  Room no_room_;
   std::vector<Part> parts_;
   int64_t guess_room_ = INT64_MAX;  // guesses for which all ranks have memory
   std::vector<Participant> participants_;

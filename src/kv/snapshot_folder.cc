@@ -406,7 +406,8 @@ std::unique_ptr<const SavedIndex> SnapshotFolder::OpenIndex(std::span<const Piec
     const std::lock_guard lock(mutex_);
     if (IsListed(path)) problems_.push_back({path, why.what()});
     const auto entry = entries_.find(found.name);
-    if (entry != entries_.end()) RemoveIndex(entry->second, tag);
+    if (why.kind() == ErrorKind::kFormat && entry != entries_.end())
+      RemoveIndex(entry->second, tag);
     return nullptr;
   }
 }

@@ -50,6 +50,17 @@ int64_t Look(SnapshotFolder& folder, int text, int64_t length) {
   return cache.length();
 }
 
+void SaveIndex(SnapshotFolder& folder, int text, int64_t length) {
+  static const std::string content(300, 'x');
+  folder.SaveIndex(
+      kFacts, Text(text, length),
+      {.kind = "kind", .tokens = length, .parts = {std::as_bytes(std::span(content))}});
+}
+
+bool HasIndex(SnapshotFolder& folder, int text, int64_t length) {
+  return folder.OpenIndex(folder.Longest(kFacts, Text(text, length)), "kind") != nullptr;
+}
+
 struct Fault {
   const char* name;
   faults::Kind kind;
@@ -72,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, SnapshotFaults,
 TEST_P(SnapshotFaults, NothingIsLostAndNothingIsHalfThere) {
   const auto& [name, kind, error, for_good] = GetParam();
   const KvCache before = CacheOf(0, 128), longer = CacheOf(1, 192);
-  constexpr int kMostCalls = 200;
+  constexpr int kMostCalls = 400;
   int call = 0;
   for (; call < kMostCalls; ++call) {
     SCOPED_TRACE(call);
@@ -80,6 +91,7 @@ TEST_P(SnapshotFaults, NothingIsLostAndNothingIsHalfThere) {
     {
       SnapshotFolder folder(temp.path() / "cache", 1 << 30);
       folder.Save(kFacts, "complete", Text(0, 128), before);
+      SaveIndex(folder, 0, 128);
     }
     faults::FailCall(call, kind, error, for_good);
     bool failed = false;
@@ -87,6 +99,9 @@ TEST_P(SnapshotFaults, NothingIsLostAndNothingIsHalfThere) {
       SnapshotFolder folder(temp.path() / "cache", 1 << 30);
       folder.Save(kFacts, "new", Text(1, 64), longer);
       folder.Save(kFacts, "new", Text(1, 192), longer);
+      SaveIndex(folder, 1, 192);
+      HasIndex(folder, 0, 128);
+      HasIndex(folder, 1, 192);
       Look(folder, 0, 128);
       Look(folder, 1, 192);
       if (!folder.Entries().empty()) folder.Pin("pin", folder.Entries().front().name);
@@ -102,10 +117,13 @@ TEST_P(SnapshotFaults, NothingIsLostAndNothingIsHalfThere) {
     }
     SnapshotFolder folder(temp.path() / "cache", 1 << 30);
     EXPECT_EQ(Look(folder, 0, 128), 128) << "it was complete";
+    EXPECT_TRUE(HasIndex(folder, 0, 128)) << "it was complete";
     EXPECT_EQ(Look(folder, 1, 192) % 64, 0);
     EXPECT_TRUE(folder.Verify().empty());
     folder.Save(kFacts, "new", Text(1, 192), longer);
     EXPECT_EQ(Look(folder, 1, 192), 192);
+    SaveIndex(folder, 1, 192);
+    EXPECT_TRUE(HasIndex(folder, 1, 192));
     for (const auto& file : fs::directory_iterator(temp.path() / "cache")) {
       EXPECT_FALSE(file.path().native().ends_with(NewFile::kSuffix)) << file.path();
     }

@@ -11,18 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int64_t UnixSeconds() {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
-      .count();
-}
-
-Json Logprobs(const CompletionRequest& request, const GenerateResult& result, TokenTexts& texts) {
-  if (request.generate.top_logprobs < 0) return nullptr;
-  if (request.is_chat()) return {{"content", LogprobsJson(result, texts)}};
-  return LogprobListsJson(result, texts);
-}
-
 Json Choice(const CompletionRequest& request, const GenerateResult& result, size_t index,
             TokenTexts& texts) {
   Json choice;
@@ -32,18 +20,41 @@ Json Choice(const CompletionRequest& request, const GenerateResult& result, size
   } else {
     choice["text"] = result.text;
   }
-  choice["logprobs"] = Logprobs(request, result, texts);
+  choice["logprobs"] = ChoiceLogprobs(request, result, texts);
   choice["finish_reason"] = FinishReasonName(result.finish_reason);
   if (request.return_token_ids) choice["token_ids"] = result.tokens;
+  AddKv(choice, result);
+  return choice;
+}
+
+}  // namespace
+
+std::string IdOf(const CompletionRequest& request, const CompletionName& name) {
+  return (request.is_chat() ? "chatcmpl-" : "cmpl-") + name.id;
+}
+
+int64_t UnixSeconds() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
+      .count();
+}
+
+Json ChoiceLogprobs(const CompletionRequest& request, const GenerateResult& result,
+                    TokenTexts& texts) {
+  if (request.generate.top_logprobs < 0) return nullptr;
+  if (request.is_chat()) return {{"content", LogprobsJson(result, texts)}};
+  return LogprobListsJson(result, texts);
+}
+
+void AddKv(Json& choice, const GenerateResult& result) {
   if (result.kv.kept < result.kv.seen || result.kv.context_tokens > 0) {
     choice["kv"] = KvJson(result.kv);
     if (result.drafts) choice["drafts"] = DraftsJson(*result.drafts);
   }
   if (result.pauses > 0) choice["pauses"] = result.pauses;
-  return choice;
 }
 
-Json Usage(std::span<const GenerateResult> results) {
+Json UsageJson(std::span<const GenerateResult> results) {
   const GenerateResult& first = results.front();
   size_t completion_tokens = 0;
   for (const GenerateResult& result : results) completion_tokens += result.tokens.size();
@@ -55,12 +66,10 @@ Json Usage(std::span<const GenerateResult> results) {
           {"prompt_tokens_details", std::move(cached)}};
 }
 
-}  // namespace
-
 Json CompletionJson(const CompletionRequest& request, std::span<const GenerateResult> results,
                     const CompletionName& name, TokenTexts& texts) {
   Json json;
-  json["id"] = (request.is_chat() ? "chatcmpl-" : "cmpl-") + name.id;
+  json["id"] = IdOf(request, name);
   json["object"] = request.is_chat() ? "chat.completion" : "text_completion";
   json["created"] = UnixSeconds();
   json["model"] = name.model;
@@ -68,7 +77,7 @@ Json CompletionJson(const CompletionRequest& request, std::span<const GenerateRe
   for (const GenerateResult& result : results) {
     json["choices"].push_back(Choice(request, result, json["choices"].size(), texts));
   }
-  json["usage"] = Usage(results);
+  json["usage"] = UsageJson(results);
   json["seed"] = request.generate.sampler.seed;
   return json;
 }

@@ -1,6 +1,7 @@
 // Answers in the shape of OpenAI's API: the body that a chat or a text completion is answered with.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -22,5 +23,14 @@ struct CompletionName {
 nlohmann::ordered_json CompletionJson(const CompletionRequest& request,
                                       std::span<const GenerateResult> results,
                                       const CompletionName& name, TokenTexts& texts);
+
+// Parts of it, for answers that are streamed (completion_chunks.h).
+std::string IdOf(const CompletionRequest& request, const CompletionName& name);
+int64_t UnixSeconds();
+nlohmann::ordered_json ChoiceLogprobs(const CompletionRequest& request,
+                                      const GenerateResult& result, TokenTexts& texts);
+nlohmann::ordered_json UsageJson(std::span<const GenerateResult> results);
+// "kv" and "pauses", where there is something to tell.
+void AddKv(nlohmann::ordered_json& choice, const GenerateResult& result);
 
 }  // namespace godwit::chat

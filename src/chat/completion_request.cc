@@ -138,6 +138,7 @@ struct Draft {
   bool has_penalty = false;
   bool has_reach = false;
   bool logprobs = false;
+  bool has_stream_options = false;
   std::optional<int> top_logprobs;
 
   SamplerOptions& sampler() { return request.generate.sampler; }
@@ -153,6 +154,14 @@ struct Draft {
       Throw(ErrorKind::kInput, "\"max_tokens\" and \"max_completion_tokens\" exclude each other");
     }
     request.generate.max_tokens = Int(value, 0, kMostTokens);
+  }
+  void TakeStreamOptions(const Json& value) {
+    if (!value.is_object()) Refuse("an object", value);
+    for (const auto& [name, part] : value.items()) {
+      if (name != "include_usage") Refuse("\"include_usage\" and nothing else", value);
+      request.include_usage = Bool(part);
+    }
+    has_stream_options = true;
   }
   void TakePenalty(const Json& value) {
     sampler().repeat_penalty = Float(value);
@@ -212,10 +221,9 @@ constexpr Field kFields[] = {
      [](const Json& v, Draft& d) {
        d.request.template_variables.update(ParseTemplateVariables(v.dump()));
      }},
-    {"stream",
-     [](const Json& v, Draft&) {
-       if (Bool(v)) Refuse("false, as there is nobody to stream to", v);
-     }},
+    {"stream", [](const Json& v, Draft& d) { d.request.stream = Bool(v); }},
+    {"stream_options", [](const Json& v, Draft& d) { d.TakeStreamOptions(v); }},
+    {"return_progress", [](const Json& v, Draft& d) { d.request.return_progress = Bool(v); }},
     // Who asks, and whom, is not the engine's business.
     {"model", [](const Json& v, Draft&) { Text(v); }},
     {"user", [](const Json& v, Draft&) { Text(v); }},
@@ -258,6 +266,10 @@ CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefau
   }
   if (draft.top_logprobs && !draft.logprobs) {
     Throw(ErrorKind::kInput, "\"top_logprobs\" needs \"logprobs\": true");
+  }
+  if (!draft.request.stream && (draft.has_stream_options || draft.request.return_progress)) {
+    Throw(ErrorKind::kInput, "{} needs \"stream\": true",
+          draft.has_stream_options ? "\"stream_options\"" : "\"return_progress\"");
   }
   if (draft.logprobs) draft.request.generate.top_logprobs = draft.top_logprobs.value_or(0);
   if (draft.has_penalty && !draft.has_reach) {

@@ -18,6 +18,9 @@ struct CompletionRequest {
   int samples = 1;  // "n": answers to it
   GenerateOptions generate;
   bool return_token_ids = false;
+  bool stream = false;                        // the answer comes in pieces (completion_chunks.h),
+  bool include_usage = false;                 // at its end what it took,
+  bool return_progress = false;               // and before it how far its prompt is read
   nlohmann::ordered_json template_variables;  // an object: of Engine::ApplyChatTemplate
 
   bool is_chat() const { return std::holds_alternative<std::vector<Message>>(prompt); }

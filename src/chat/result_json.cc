@@ -33,6 +33,20 @@ nlohmann::ordered_json KvJson(const KvReport& kv) {
   return json;
 }
 
+nlohmann::ordered_json TimingsJson(const GenerateResult& result) {
+  const auto rate = [](int64_t tokens, double ms) {
+    return ms > 0 ? static_cast<double>(tokens) * 1000 / ms : 0;
+  };
+  const auto predicted = std::ssize(result.tokens);
+  return {{"cache_n", result.cached_tokens},
+          {"prompt_n", result.read_tokens},
+          {"prompt_ms", result.prompt_ms},
+          {"prompt_per_second", rate(result.read_tokens, result.prompt_ms)},
+          {"predicted_n", predicted},
+          {"predicted_ms", result.predicted_ms},
+          {"predicted_per_second", rate(predicted - 1, result.predicted_ms)}};
+}
+
 nlohmann::ordered_json DraftsJson(const DraftReport& drafts) {
   nlohmann::ordered_json sources = nlohmann::ordered_json::object();
   for (const auto& [name, accepted] : drafts.sources) sources[name] = accepted;

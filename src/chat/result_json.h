@@ -14,6 +14,10 @@ std::string FinishReasonName(FinishReason reason);
 // {"policy", "seen", "kept", "dropped", "dropped_spans": [[begin, end]], "bytes"}
 nlohmann::ordered_json KvJson(const KvReport& kv);
 
+// As llama.cpp's server has them: {"cache_n", "prompt_n", "prompt_ms", "prompt_per_second",
+// "predicted_n", "predicted_ms", "predicted_per_second"}
+nlohmann::ordered_json TimingsJson(const GenerateResult& result);
+
 // {"steps", "guesses", "accepted", "sources": {name: accepted}}
 nlohmann::ordered_json DraftsJson(const DraftReport& drafts);
 

@@ -1,6 +1,5 @@
 // godwit batch: answers a file of requests.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "chat/answers.h"
 #include "cli/batch/answer_batch.h"
 #include "cli/exit_code.h"
+#include "cli/options/completion_defaults.h"
 #include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
@@ -87,19 +87,6 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   }
 }
 
-chat::CompletionDefaults Defaults(const Options& options, GenerateOptions generate,
-                                  const SamplerDefaults& model) {
-  chat::CompletionDefaults defaults{.template_variables =
-                                        nlohmann::ordered_json::parse(options.template_variables)};
-  const EffectiveSampler effective = TakeModelDefaults(options.sampling, generate.sampler, model);
-  if (!effective.from_model.contains("repeat_last_n")) {
-    defaults.repeat_last_n = effective.options.repeat_last_n;
-  }
-  defaults.generate = std::move(generate);
-  defaults.generate.sampler = effective.options;
-  return defaults;
-}
-
 void Say(const BatchPlan& plan, const BatchSummary& summary, double seconds) {
   if (summary.cancelled) {
     WriteNotice(fmt::format("godwit: cancelled: {} of {} are answered; the same command goes on\n",
@@ -164,7 +151,8 @@ int Batch(std::span<const std::string> arguments) {
     if (plan.parallel == 0) {
       plan.parallel = MpiSize() > 1 ? 1 : TextsAtOnce(engine, options.session);
     }
-    plan.defaults = Defaults(options, std::move(generate), engine.sampler_defaults());
+    plan.defaults = MakeCompletionDefaults(options.sampling, std::move(generate),
+                                           options.template_variables, engine.sampler_defaults());
     if (retries) ForgetFailures(results, plan.finished);
     const Stopwatch watch;
     summary = AnswerBatch(engine, plan, results);

@@ -43,8 +43,9 @@ uint64_t ChecksumOf(Start start, std::span<const std::byte> rest) {
   Throw(ErrorKind::kFormat, "{}: damaged: {}", file_name, what);
 }
 
-// Of the file, all of which was brought in.
-TextIndex Parse(std::span<const std::byte> file, const std::string& file_name) {
+}  // namespace
+
+TextIndex ParseIndex(std::span<const std::byte> file, const std::string& file_name) {
   Start start;
   if (file.size() < sizeof(start)) Refuse(file_name, "it is cut short");
   std::memcpy(&start, file.data(), sizeof(start));
@@ -81,8 +82,6 @@ TextIndex Parse(std::span<const std::byte> file, const std::string& file_name) {
   return index;
 }
 
-}  // namespace
-
 void WriteIndex(NewFile& file, const TextIndex& index) {
   std::vector<std::byte> rest(index.parts.size() * sizeof(Part) + index.kind.size());
   for (size_t i = 0; i < index.parts.size(); ++i) {
@@ -115,7 +114,7 @@ SavedIndex::SavedIndex(const std::filesystem::path& path) : file_(path) {
   for (size_t at = 0; at < size; at += kRunBytes) {
     if (!file_.BringIn(at, std::min(kRunBytes, size - at))) Refuse(name, "it cannot be read");
   }
-  index_ = Parse(file_.Span(), name);
+  index_ = ParseIndex(file_.Span(), name);
 }
 
 }  // namespace godwit

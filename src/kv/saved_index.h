@@ -30,11 +30,14 @@ struct TextIndex {
 // Throws Error(kIo).
 void WriteIndex(NewFile& file, const TextIndex& index);
 
+// Of a whole file, in which its parts lie. Throws Error(kFormat) that says what of it is wrong, and
+// begins with file_name; Error(kUnsupported) for one of another version.
+TextIndex ParseIndex(std::span<const std::byte> file, const std::string& file_name);
+
 // One in a file, all of which is read and held against its checksums.
 class SavedIndex {
  public:
-  // Throws Error(kIo); Error(kFormat) that says what of it is wrong, and Error(kUnsupported) for
-  // another version of the format.
+  // Throws Error(kIo), and what ParseIndex throws.
   explicit SavedIndex(const std::filesystem::path& path);
 
   // The parts lie in the mapped file.

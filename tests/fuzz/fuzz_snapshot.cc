@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
 #include "base/checksum.h"
+#include "kv/saved_index.h"
 #include "kv/snapshot_header.h"
 #include "tests/fuzz/targets.h"
 
@@ -33,12 +35,37 @@ std::vector<std::byte> FileOf(std::string_view json, size_t tokens, size_t pages
   return file;
 }
 
+// An index as saved_index.h describes it: the input is its header behind the checksum, and the
+// rest.
+void FuzzIndex(size_t parts, size_t kind_bytes, std::span<const uint8_t> input) {
+  std::vector<std::byte> file(40 + input.size());
+  std::memcpy(file.data(), "godwitix", 8);
+  Put<uint32_t>(file, 8, 1);
+  Put(file, 12, static_cast<uint32_t>(kind_bytes));
+  Put<uint64_t>(file, 24, parts);
+  if (!input.empty()) std::memcpy(file.data() + 40, input.data(), input.size());
+  const size_t header = std::min(input.size(), 16 * parts + kind_bytes);
+  const std::span<const std::byte> all = file;
+  const uint64_t sums[] = {Checksum(all.first(40)), Checksum(all.subspan(40, header))};
+  Put(file, 32, Checksum(std::as_bytes(std::span(sums))));
+  Accepts([&] {
+    const TextIndex index = ParseIndex(file, "f");
+    Require(index.parts.size() == parts && index.kind.size() == kind_bytes, "all of it is there");
+    for (const auto part : index.parts) {
+      Require(part.data() >= file.data() && part.data() + part.size() <= file.data() + file.size(),
+              "parts lie in the file");
+    }
+  });
+}
+
 }  // namespace
 
 // The first three bytes: tiles, pages and blocks behind the header; then the JSON.
 void FuzzSnapshot(std::span<const uint8_t> input) {
   Accepts([&] { ParseSnapshotHeader(std::as_bytes(input), "f"); });  // anything at all
+  Accepts([&] { ParseIndex(std::as_bytes(input), "f"); });
   if (input.size() < 3) return;
+  FuzzIndex(input[0], input[1], input.subspan(2));
   const auto file = FileOf(AsText(input.subspan(3)), 64 * size_t{input[0]}, input[1], input[2]);
   Accepts([&] {
     const SnapshotHeader header = ParseSnapshotHeader(file, "f");

@@ -54,6 +54,9 @@ BatchRequest ParseRow(const Json& row, const chat::CompletionDefaults& defaults)
   }
   BatchRequest request{.custom_id = CustomId(Get(row, "custom_id")),
                        .completion = chat::ParseCompletionRequest(Get(row, "body"), defaults)};
+  if (request.completion.stream) {
+    Throw(ErrorKind::kInput, "\"stream\": expected false, as there is nobody to stream to");
+  }
   if (const Json* method = Find(row, "method")) {
     Require(*method == "POST", "method", "\"POST\"", *method);
   }

@@ -1,0 +1,75 @@
+#include "chat/completion_chunks.h"
+
+#include <utility>
+
+#include "chat/result_json.h"
+
+namespace godwit::chat {
+
+using Json = nlohmann::ordered_json;
+
+CompletionChunks::CompletionChunks(const CompletionRequest& request, const CompletionName& name,
+                                   TokenTexts& texts)
+    : request_(request), name_(name), texts_(texts), created_(UnixSeconds()) {}
+
+Json CompletionChunks::Chunk(Json choices) const {
+  return {{"id", IdOf(request_, name_)},
+          {"object", request_.is_chat() ? "chat.completion.chunk" : "text_completion"},
+          {"created", created_},
+          {"model", name_.model},
+          {"choices", std::move(choices)}};
+}
+
+// delta: of a chat; the text of a text.
+Json CompletionChunks::Choice(int choice, Json delta) const {
+  return {{"index", choice},
+          {request_.is_chat() ? "delta" : "text", std::move(delta)},
+          {"logprobs", nullptr},
+          {"finish_reason", nullptr}};
+}
+
+Json CompletionChunks::First(int choice) const {
+  if (!request_.is_chat()) return nullptr;
+  return Chunk(Json::array({Choice(choice, {{"role", "assistant"}, {"content", ""}})}));
+}
+
+Json CompletionChunks::Of(int choice, const Event& event) const {
+  const bool has_logprobs = request_.generate.top_logprobs >= 0 && !event.tokens.empty();
+  if (event.text.empty() && !has_logprobs &&
+      !(request_.return_token_ids && !event.tokens.empty())) {
+    return nullptr;
+  }
+  Json json = Choice(choice, request_.is_chat() ? Json{{"content", event.text}} : Json(event.text));
+  if (has_logprobs) {
+    const GenerateResult part{.tokens = event.tokens, .logprobs = event.logprobs};
+    json["logprobs"] = ChoiceLogprobs(request_, part, texts_);
+  }
+  if (request_.return_token_ids) json["token_ids"] = event.tokens;
+  return Chunk(Json::array({std::move(json)}));
+}
+
+Json CompletionChunks::Progress(const PromptProgress& progress) const {
+  Json json = Chunk(Json::array());
+  json["prompt_progress"] = {{"total", progress.total_tokens},
+                             {"cache", progress.cached_tokens},
+                             {"processed", progress.done_tokens},
+                             {"time_ms", progress.elapsed_ms}};
+  return json;
+}
+
+Json CompletionChunks::Last(int choice, const GenerateResult& result) const {
+  Json json = Choice(choice, request_.is_chat() ? Json::object() : Json(""));
+  json["finish_reason"] = FinishReasonName(result.finish_reason);
+  AddKv(json, result);
+  Json chunk = Chunk(Json::array({std::move(json)}));
+  chunk["timings"] = TimingsJson(result);
+  return chunk;
+}
+
+Json CompletionChunks::Usage(std::span<const GenerateResult> results) const {
+  Json json = Chunk(Json::array());
+  json["usage"] = UsageJson(results);
+  return json;
+}
+
+}  // namespace godwit::chat

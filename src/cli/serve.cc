@@ -1,0 +1,194 @@
+// godwit serve: answers requests over HTTP.
+
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "chat/answers.h"
+#include "cli/exit_code.h"
+#include "cli/options/completion_defaults.h"
+#include "cli/options/find_model.h"
+#include "cli/options/kv_options.h"
+#include "cli/options/model_options.h"
+#include "cli/options/sampling_options.h"
+#include "cli/options/template_options.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/output.h"
+#include "cli/verbs.h"
+#include "server/api.h"
+#include "server/http_server.h"
+
+namespace godwit::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  server::HttpOptions http;
+  std::string keys_file;
+  int64_t parallel = 0;  // as memory allows
+  int64_t queue = 64;
+  std::string template_variables = "{}";
+  SamplingFlags sampling;
+  SessionOptions session;
+  int64_t query_tokens = 0;  // 0: as chat::PromptOf has it
+};
+
+void Parse(std::span<const std::string> arguments, Options& options) {
+  CommandLine line("serve", "[-m MODEL] [--host ADDRESS] [--port N] [flags]",
+                   "Answers requests over HTTP in the shape of OpenAI's API: "
+                   "/v1/chat/completions, /v1/completions, /v1/models, and /tokenize, "
+                   "/detokenize, /apply-template and /health. What a request says nothing of is as "
+                   "the flags say. Ctrl-C and SIGTERM let it finish what it has begun; once more, "
+                   "and it ends at once.");
+  AddModelFlag(line, options.model);
+  AddComputeFlags(line, options.model);
+  line.Group("Requests");
+  line.Add({.names = "--host",
+            .value = "ADDRESS",
+            .help = "the address to listen on; others than this machine reach it at 0.0.0.0 or ::"},
+           options.http.host);
+  line.AddInt({.names = "--port", .value = "N", .help = "0: any that is free"}, options.http.port,
+              0, 65535);
+  line.Add({.names = "--api-key-file",
+            .value = "FILE",
+            .help = "keys, one on each line, of which a request must have one (Authorization: "
+                    "Bearer KEY); what is read of texts is shared by requests of one key alone",
+            .fallback = "anybody who reaches the address may ask"},
+           options.keys_file);
+  line.AddInt({.names = "-np,--parallel",
+               .value = "N",
+               .help = "requests at a time; one for whose text there is no memory waits",
+               .fallback = "as many as memory holds texts of 4096 tokens, up to 32",
+               .is_verbs_own = true},
+              options.parallel, 1, 1024);
+  line.AddInt({.names = "--queue",
+               .value = "N",
+               .help = "requests that wait beyond these; others are told to come back (429)"},
+              options.queue, 0, 1 << 20);
+  AddTemplateFlags(line, options.model, options.template_variables);
+  AddSamplingFlags(line, options.sampling);
+  AddKvFlags(line, options.session, options.model.kv_memory);
+  AddCacheFlags(line, options.model.cache);
+  AddPrefillFlags(
+      line, options.session, options.query_tokens,
+      fmt::format("the last message of a chat, up to {} of them; the last token of a text",
+                  chat::kQuestionTokens));
+  line.Parse(arguments);
+}
+
+std::vector<std::string> ReadKeys(const std::string& file) {
+  if (file.empty()) return {};
+  constexpr size_t kMostBytes = 1 << 20;
+  const std::string text = ReadTextFile(file, kMostBytes);
+  std::vector<std::string> keys;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string key = text.substr(begin, end - begin);
+    begin = end + 1;
+    while (!key.empty() && (key.back() == '\r' || key.back() == ' ')) key.pop_back();
+    if (!key.empty() && key.front() != '#') keys.push_back(std::move(key));
+  }
+  if (keys.empty()) {
+    Throw(ErrorKind::kInput, "{}: expected keys, one on each line, found none",
+          QuoteUnlessPlain(file));
+  }
+  return keys;
+}
+
+void Say(const server::ServedRequest& served) {
+  std::string tokens;
+  if (served.prompt_tokens > 0) {
+    tokens = fmt::format(", {} in ({} cached), {} out", Plural(served.prompt_tokens, "token"),
+                         served.cached_tokens, served.output_tokens);
+  }
+  WriteNotice(fmt::format("{} {} {} in {:.2f} s{}{}\n", served.method, served.path, served.status,
+                          served.ms / 1000, tokens,
+                          served.gone ? ", nobody read it to its end" : ""));
+}
+
+// The next signal that ends the program; null: there was none for so long.
+std::optional<int> NextEnd(SignalNotes& notes, int wait_ms) {
+  pollfd file{.fd = notes.file(), .events = POLLIN, .revents = 0};
+  poll(&file, 1, wait_ms);
+  while (const int signal = notes.Take()) {
+    if (signal == SIGTSTP) raise(SIGSTOP);
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) return signal;
+  }
+  return std::nullopt;
+}
+
+// Until what was begun is finished, or somebody insists.
+void Drain(server::Api& api, server::HttpServer& server, SignalNotes& notes) {
+  server.StopListening();
+  std::atomic<bool> drained = false;
+  std::jthread drain([&] {
+    api.Drain();
+    drained = true;
+  });
+  constexpr int kPollMs = 50;
+  while (!drained) {
+    if (!NextEnd(notes, kPollMs)) continue;
+    server.BreakAll();
+    return;
+  }
+}
+
+std::string AddressOf(const server::HttpOptions& http, uint16_t port) {
+  return http.host.find(':') != std::string::npos ? fmt::format("http://[{}]:{}", http.host, port)
+                                                  : fmt::format("http://{}:{}", http.host, port);
+}
+
+}  // namespace
+
+int Serve(std::span<const std::string> arguments) {
+  Options options;
+  Parse(arguments, options);
+  ChooseModel(options.model);
+  GenerateOptions generate = MakeGenerateOptions(options.sampling);
+  generate.query_tokens = options.query_tokens;
+  server::ApiOptions asked;
+  asked.model = ModelName(options.model.folder);
+  asked.random_seeds = options.sampling.seed < 0;
+  asked.session = options.session;
+  asked.parallel = options.parallel;
+  asked.queue = options.queue;
+  asked.keys = ReadKeys(options.keys_file);
+  asked.on_served = Say;
+  const Engine engine = LoadEngine(options.model, options.session);
+  if (asked.parallel == 0) asked.parallel = TextsAtOnce(engine, options.session);
+  asked.defaults = MakeCompletionDefaults(options.sampling, std::move(generate),
+                                          options.template_variables, engine.sampler_defaults());
+  SignalNotes notes;
+  notes.NoteAll(true);
+  const bool open = asked.keys.empty();
+  server::Api api(engine, std::move(asked));
+  server::HttpServer server(
+      options.http, [&](server::HttpRequest request, std::shared_ptr<server::HttpReply> reply) {
+        api.Handle(std::move(request), std::move(reply));
+      });
+  WriteStatus(fmt::format("godwit: {} answers at {}\n", ModelName(options.model.folder),
+                          AddressOf(options.http, server.port())));
+  if (open && !server.is_local()) {
+    WriteNotice(
+        "godwit: warning: anybody who reaches this address may ask; --api-key-file lets "
+        "in whoever has a key\n");
+  }
+  while (!NextEnd(notes, /*wait_ms=*/-1)) continue;
+  WriteNotice("godwit: finishing what was begun; once more, and it ends at once\n");
+  Drain(api, server, notes);
+  return kExitOk;
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,33 @@
+// One request for a completion, from its body to its answer, whole or streamed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "chat/completion_request.h"
+#include "godwit/engine.h"
+#include "server/http_server.h"
+
+namespace godwit::server {
+
+struct CompletionPlan {
+  const Engine& engine;
+  const Session& session;  // to make tokens with
+  SessionOptions options;
+  std::string model;  // the name that stands in answers
+  std::string id;     // of the request
+};
+
+// What came of it.
+struct CompletionOutcome {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t output_tokens = 0;
+};
+
+// Waits for the end; ends early where nobody reads the answer any more. Throws Error before
+// anything of an answer was sent: what is wrong later is its last piece.
+CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
+                                   const chat::CompletionRequest& request, HttpReply& reply);
+
+}  // namespace godwit::server

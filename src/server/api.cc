@@ -1,0 +1,252 @@
+#include "server/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/quote.h"
+#include "base/stopwatch.h"
+#include "chat/answers.h"
+#include "chat/completion_json.h"
+#include "server/answer_completion.h"
+#include "server/error_body.h"
+
+namespace godwit::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kJson = "application/json";
+constexpr std::string_view kChats = "/v1/chat/completions";
+constexpr int kBusySeconds = 5;
+
+// Of more than a million tokens as numbers.
+constexpr JsonOptions kBodyJson = {.reject_duplicate_keys = true, .max_values = 4'000'000};
+
+void SendJson(HttpReply& reply, const Json& json) {
+  reply.Send(200, kJson, json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+// In the same time whatever they have in common.
+bool IsSame(std::string_view key, std::string_view said) {
+  unsigned differ = key.size() == said.size() ? 0 : 1;
+  for (size_t i = 0; i < said.size(); ++i) {
+    differ |= static_cast<unsigned char>(said[i]) ^
+              static_cast<unsigned char>(key.empty() ? 0 : key[i % key.size()]);
+  }
+  return differ == 0;
+}
+
+// The fields that a request may have, of which the first is needed.
+Json ParseFields(const HttpRequest& request, std::initializer_list<std::string_view> names) {
+  Json body = ParseOrderedJson(request.body, "the body", kBodyJson);
+  if (!body.is_object()) Throw(ErrorKind::kInput, "expected a request that is an object");
+  for (const auto& [name, value] : body.items()) {
+    if (std::ranges::find(names, name) == names.end()) {
+      Throw(ErrorKind::kInput, "unknown field {}; expected {}", Quote(name),
+            fmt::join(names, ", "));
+    }
+  }
+  if (!body.contains(*names.begin())) {
+    Throw(ErrorKind::kInput, "a request needs {}", Quote(*names.begin()));
+  }
+  return body;
+}
+
+}  // namespace
+
+struct Api::Work {
+  const HttpRequest& request;
+  const std::string& owner;
+  HttpReply& reply;
+  ServedRequest& served;
+};
+
+struct Api::Route {
+  std::string_view method;
+  std::string_view path;
+  void (Api::*answer)(const Work&) const;
+  bool open = false;     // to whoever has no key
+  bool at_once = false;  // by the server's own thread, whatever else goes on
+};
+
+const Api::Route Api::kRoutes[] = {
+    {"GET", "/health", &Api::Health, /*open=*/true, /*at_once=*/true},
+    {"GET", "/v1/models", &Api::Models, /*open=*/false, /*at_once=*/true},
+    {"POST", kChats, &Api::Complete},
+    {"POST", "/v1/completions", &Api::Complete},
+    {"POST", "/tokenize", &Api::Tokenize},
+    {"POST", "/detokenize", &Api::Detokenize},
+    {"POST", "/apply-template", &Api::ApplyTemplate},
+};
+
+Api::Api(const Engine& engine, ApiOptions options)
+    : engine_(engine),
+      options_(std::move(options)),
+      session_(engine.NewSession(options_.session)),
+      started_(chat::UnixSeconds()),
+      workers_(options_.parallel, options_.queue) {}
+
+// Null: none of them. Whoever asks has an empty one where there are none.
+const std::string* Api::KeyOf(const HttpRequest& request) const {
+  static const std::string kAnybody;
+  if (options_.keys.empty()) return &kAnybody;
+  constexpr std::string_view kScheme = "Bearer ";
+  std::string_view said = request.authorization;
+  said.remove_prefix(said.starts_with(kScheme) ? kScheme.size() : said.size());
+  const std::string* found = nullptr;
+  for (const std::string& key : options_.keys) {
+    if (IsSame(key, said)) found = &key;
+  }
+  return found;
+}
+
+void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
+  const Stopwatch watch;
+  ServedRequest served{.method = "?", .path = "?"};
+  const auto refuse = [&](int status, std::string_view message, Headers headers = {}) {
+    reply->Send(status, kJson, ErrorBody(status, message), headers);
+    served.status = status;
+    served.ms = watch.ms();
+    if (options_.on_served) options_.on_served(served);
+  };
+  const auto at_path = [&](const Route& route) { return route.path == request.path; };
+  const Route* route = std::ranges::find_if(kRoutes, at_path);
+  if (route == std::end(kRoutes)) return refuse(404, "there is nothing at this path");
+  served.path = route->path;
+  if (route->method != request.method) {
+    const std::pair<std::string_view, std::string_view> allow{"Allow", route->method};
+    return refuse(405, fmt::format("expected {}", route->method), {&allow, 1});
+  }
+  served.method = route->method;
+  const std::string* const owner = KeyOf(request);
+  if (owner == nullptr && !route->open) {
+    constexpr std::pair<std::string_view, std::string_view> kScheme{"WWW-Authenticate", "Bearer"};
+    return refuse(401, "a key is needed: Authorization: Bearer KEY", {&kScheme, 1});
+  }
+  const std::string whose = owner == nullptr ? "" : *owner;
+  auto run = [this, route, watch, whose, served, reply](const HttpRequest& asked) mutable {
+    Run(*route, asked, whose, *reply, served);
+    served.ms = watch.ms();
+    served.gone = reply->gone().cancelled();
+    reply.reset();
+    if (options_.on_served) options_.on_served(served);
+  };
+  if (route->at_once) return run(request);
+  const std::string seconds = std::to_string(kBusySeconds);
+  const std::pair<std::string_view, std::string_view> later{"Retry-After", seconds};
+  if (draining_) return refuse(503, "the server is about to end", {&later, 1});
+  auto shared = std::make_shared<const HttpRequest>(std::move(request));
+  const bool taken = workers_.Take([run, shared]() mutable { run(*shared); });
+  if (!taken) refuse(429, "too many requests are waiting already", {&later, 1});
+}
+
+void Api::Run(const Route& route, const HttpRequest& request, const std::string& owner,
+              HttpReply& reply, ServedRequest& served) const {
+  const auto fail = [&](int status, std::string_view message) {
+    served.status = status;
+    reply.Send(status, kJson, ErrorBody(status, message));
+  };
+  if (reply.gone().cancelled()) return;  // while it waited
+  served.status = 200;
+  try {
+    (this->*route.answer)({request, owner, reply, served});
+  } catch (const Error& error) {
+    fail(StatusOf(error), error.what());
+  } catch (const std::bad_alloc&) {
+    fail(503, "out of memory");
+  } catch (const std::exception&) {
+    fail(500, "the server failed at this request");
+  }
+}
+
+void Api::Drain() {
+  draining_ = true;
+  workers_.Wait();
+}
+
+void Api::Health(const Work& work) const {
+  if (!draining_ && !engine_.ranks_ended()) return SendJson(work.reply, {{"status", "ok"}});
+  work.served.status = 503;
+  work.reply.Send(503, kJson, ErrorBody(503, "the server is about to end"));
+}
+
+void Api::Models(const Work& work) const {
+  Json model{{"id", options_.model},
+             {"object", "model"},
+             {"created", started_},
+             {"owned_by", "godwit"},
+             {"meta",
+              {{"n_vocab", engine_.vocab_size()},
+               {"n_ctx_train", engine_.max_context()},
+               {"size", engine_.weight_bytes()}}}};
+  SendJson(work.reply, {{"object", "list"}, {"data", Json::array({std::move(model)})}});
+}
+
+void Api::Complete(const Work& work) const {
+  const Json body = ParseOrderedJson(work.request.body, "the body", kBodyJson);
+  chat::CompletionDefaults defaults = options_.defaults;
+  // 32 bits: they survive every JSON reader.
+  if (options_.random_seeds) defaults.generate.sampler.seed = std::random_device()();
+  const chat::CompletionRequest request = chat::ParseCompletionRequest(body, defaults);
+  if (request.is_chat() != (work.request.path == kChats)) {
+    Throw(ErrorKind::kInput, "expected {} here", request.is_chat() ? "\"prompt\"" : "\"messages\"");
+  }
+  SessionOptions session = options_.session;
+  session.owner = work.owner;
+  const auto outcome = AnswerCompletion({.engine = engine_,
+                                         .session = session_,
+                                         .options = session,
+                                         .model = options_.model,
+                                         .id = fmt::format("{:x}-{}", started_, next_id_++)},
+                                        request, work.reply);
+  work.served.prompt_tokens = outcome.prompt_tokens;
+  work.served.cached_tokens = outcome.cached_tokens;
+  work.served.output_tokens = outcome.output_tokens;
+}
+
+void Api::Tokenize(const Work& work) const {
+  const Json body = ParseFields(work.request, {"content", "add_special"});
+  const Json special = body.value("add_special", Json(false));
+  if (!body["content"].is_string() || !special.is_boolean()) {
+    Throw(ErrorKind::kInput,
+          "expected \"content\" that is text, and \"add_special\" true or false");
+  }
+  const auto tokens =
+      engine_.Tokenize(body["content"].get_ref<const std::string&>(), special.get<bool>());
+  SendJson(work.reply, {{"tokens", tokens}});
+}
+
+void Api::Detokenize(const Work& work) const {
+  const Json body = ParseFields(work.request, {"tokens"});
+  const Json& list = body["tokens"];
+  std::vector<int32_t> tokens;
+  const auto is_token = [&](const Json& token) {
+    return token.is_number_unsigned() &&
+           token.get<uint64_t>() < static_cast<uint64_t>(engine_.vocab_size());
+  };
+  if (!list.is_array() || !std::ranges::all_of(list, is_token)) {
+    Throw(ErrorKind::kInput, "expected \"tokens\" that are numbers below {}", engine_.vocab_size());
+  }
+  for (const Json& token : list) tokens.push_back(token.get<int32_t>());
+  SendJson(work.reply, {{"content", engine_.Detokenize(tokens)}});
+}
+
+void Api::ApplyTemplate(const Work& work) const {
+  const Json body = ParseFields(work.request, {"messages", "chat_template_kwargs"});
+  const chat::CompletionRequest request = chat::ParseCompletionRequest(body, options_.defaults);
+  SendJson(
+      work.reply,
+      {{"prompt", engine_.ApplyChatTemplate(std::get<std::vector<Message>>(request.prompt),
+                                            /*open=*/true, request.template_variables.dump())}});
+}
+
+}  // namespace godwit::server

@@ -1,0 +1,78 @@
+// What the server answers: the paths of OpenAI's API, and those that llama.cpp's server adds to it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/completion_request.h"
+#include "godwit/engine.h"
+#include "server/http_server.h"
+#include "server/workers.h"
+
+namespace godwit::server {
+
+// What a request came to; nothing of what it said.
+struct ServedRequest {
+  std::string method, path;  // of those that are known, else "?"
+  int status = 0;
+  double ms = 0;
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t output_tokens = 0;
+  bool gone = false;  // nobody read the answer to its end
+};
+
+struct ApiOptions {
+  std::string model;  // the name that stands in answers
+  chat::CompletionDefaults defaults;
+  bool random_seeds = true;  // a request that names none gets one of its own, else that of defaults
+  SessionOptions session;
+  int64_t parallel = 1;           // requests that are answered at once,
+  int64_t queue = 64;             // and that wait beyond these
+  std::vector<std::string> keys;  // one of which a request must have; none: anybody may ask
+  std::function<void(const ServedRequest&)> on_served;  // from any thread
+};
+
+// Thread-safe.
+class Api {
+ public:
+  // The engine must outlive it.
+  Api(const Engine& engine, ApiOptions options);
+
+  // HttpServer's handler.
+  void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply);
+
+  // Refuses what comes from now on, and waits for the rest.
+  void Drain();
+
+ private:
+  struct Route;
+  struct Work;
+  static const Route kRoutes[];
+
+  const std::string* KeyOf(const HttpRequest& request) const;
+  void Run(const Route& route, const HttpRequest& request, const std::string& owner,
+           HttpReply& reply, ServedRequest& served) const;
+
+  void Health(const Work& work) const;
+  void Models(const Work& work) const;
+  void Complete(const Work& work) const;
+  void Tokenize(const Work& work) const;
+  void Detokenize(const Work& work) const;
+  void ApplyTemplate(const Work& work) const;
+
+  const Engine& engine_;
+  ApiOptions options_;
+  Session session_;  // to make tokens with
+  int64_t started_;  // Unix seconds
+  std::atomic<bool> draining_ = false;
+  mutable std::atomic<int64_t> next_id_ = 0;
+  Workers workers_;  // last: they use the others
+};
+
+}  // namespace godwit::server

@@ -1,0 +1,300 @@
+#include "server/api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine_test_support.h"
+
+namespace godwit::server {
+namespace {
+
+using Json = nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// An answer that a test looks at.
+class Answered : public HttpReply {
+ public:
+  void Send(int status, std::string_view /*content_type*/, std::string_view body,
+            Headers headers) override {
+    const std::lock_guard lock(mutex_);
+    status_ = status;
+    body_ = body;
+    for (const auto& [name, value] : headers) headers_.emplace(name, value);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  void Begin(std::string_view /*content_type*/) override {
+    const std::lock_guard lock(mutex_);
+    status_ = 200;
+  }
+  void Write(std::string_view piece) override {
+    const std::lock_guard lock(mutex_);
+    body_ += piece;
+    changed_.notify_all();
+  }
+  void End() override {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  const CancelToken& gone() const override { return gone_; }
+
+  void GoAway() { gone_.Cancel(); }
+  void WaitForEnd() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_; });
+  }
+  void WaitForSomething() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ || !body_.empty(); });
+  }
+  bool ended() {
+    const std::lock_guard lock(mutex_);
+    return ended_;
+  }
+  // Of an answer that has ended.
+  int status() const { return status_; }
+  const std::string& body() const { return body_; }
+  const std::map<std::string, std::string>& headers() const { return headers_; }
+  Json json() const { return Json::parse(body_); }
+  // What was streamed.
+  std::vector<Json> chunks() const {
+    std::vector<Json> chunks;
+    constexpr std::string_view kBegin = "data: ";
+    for (size_t at = 0; (at = body_.find(kBegin, at)) != body_.npos;) {
+      at += kBegin.size();
+      const std::string line = body_.substr(at, body_.find("\n\n", at) - at);
+      chunks.push_back(line == "[DONE]" ? Json(line) : Json::parse(line));
+    }
+    return chunks;
+  }
+
+ private:
+  CancelToken gone_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  int status_ = 0;
+  std::string body_;
+  std::map<std::string, std::string> headers_;
+};
+
+class ApiTest : public testing::Test {
+ protected:
+  static const Engine& TheEngine() {
+    static const Engine engine(kTiny, {.threads = 1});
+    return engine;
+  }
+  Api& Start(ApiOptions options = {}) {
+    options.model = "tiny";
+    options.defaults.generate = Greedy(8, /*query_tokens=*/0);
+    options.on_served = [this](const ServedRequest& served) {
+      const std::lock_guard lock(mutex_);
+      served_.push_back(served);
+    };
+    api_.emplace(TheEngine(), options);
+    return *api_;
+  }
+  std::shared_ptr<Answered> Ask(const std::string& method, const std::string& path,
+                                const std::string& body = "", const std::string& key = "") {
+    if (!api_) Start();
+    auto reply = std::make_shared<Answered>();
+    api_->Handle({.method = method, .path = path, .authorization = key, .body = body}, reply);
+    return reply;
+  }
+  std::shared_ptr<Answered> Post(const std::string& path, const Json& body,
+                                 const std::string& key = "") {
+    const auto reply = Ask("POST", path, body.dump(), key);
+    reply->WaitForEnd();
+    return reply;
+  }
+  // Of one that is refused.
+  std::string MessageOf(const Answered& reply, int status) {
+    EXPECT_EQ(reply.status(), status) << reply.body();
+    return reply.json()["error"]["message"];
+  }
+
+  std::mutex mutex_;
+  std::vector<ServedRequest> served_;
+  std::optional<Api> api_;
+};
+
+const Json kLong = {{"prompt", {5, 6, 7}}, {"max_tokens", 1'000'000}};
+
+TEST_F(ApiTest, SaysHowItIs) {
+  EXPECT_EQ(Ask("GET", "/health")->json(), Json({{"status", "ok"}}));
+  const Json models = Ask("GET", "/v1/models")->json();
+  EXPECT_EQ(models["data"][0]["id"], "tiny");
+  EXPECT_EQ(models["data"][0]["meta"]["n_vocab"], TheEngine().vocab_size());
+  api_->Drain();
+  EXPECT_EQ(Ask("GET", "/health")->status(), 503);
+  EXPECT_EQ(Post("/v1/completions", kLong)->headers().count("Retry-After"), 1u);
+}
+
+TEST_F(ApiTest, TextsHaveTheAnswerOfTheEngine) {
+  const Tokens prompt = Prompt(1, 100);
+  const auto expected = TheEngine().NewSession({}).Generate(prompt, Telling(8));
+  const auto reply =
+      Post("/v1/completions", {{"prompt", prompt}, {"logprobs", 0}, {"return_token_ids", true}});
+  ASSERT_EQ(reply->status(), 200) << reply->body();
+  const Json json = reply->json(), choice = json["choices"][0];
+  EXPECT_EQ(json["object"], "text_completion");
+  EXPECT_EQ(choice["text"], expected.text);
+  EXPECT_EQ(choice["token_ids"], Json(expected.tokens));
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(choice["logprobs"]["token_logprobs"].size(), 8u);
+  EXPECT_EQ(json["usage"]["prompt_tokens"], 100);
+  EXPECT_EQ(json["timings"]["predicted_n"], 8);
+  api_->Drain();
+  EXPECT_EQ(served_.back().output_tokens, 8);
+}
+
+// The pieces of a stream, put together, are the whole.
+TEST_F(ApiTest, AStreamTellsTheSame) {
+  const Tokens prompt = Prompt(1, 100);
+  Json body{{"prompt", prompt}, {"n", 2},           {"seed", 3},
+            {"logprobs", 2},    {"temperature", 1}, {"return_token_ids", true}};
+  const Json whole = Post("/v1/completions", body)->json();
+  body["stream"] = true;
+  body["stream_options"] = {{"include_usage", true}};
+  body["return_progress"] = true;
+  const auto chunks = Post("/v1/completions", body)->chunks();
+  ASSERT_GT(chunks.size(), 4u);
+  EXPECT_EQ(chunks.back(), "[DONE]");
+  EXPECT_EQ(chunks[chunks.size() - 2]["usage"]["completion_tokens"],
+            whole["usage"]["completion_tokens"]);
+  bool progress = false;
+  for (int i = 0; i < 2; ++i) {
+    std::string text, finish;
+    Json tokens = Json::array(), logprobs = Json::array();
+    for (size_t k = 0; k + 1 < chunks.size(); ++k) {
+      progress = progress || chunks[k].contains("prompt_progress");
+      for (const Json& choice : chunks[k]["choices"]) {
+        if (choice["index"] != i) continue;
+        text += choice["text"].get<std::string>();
+        if (choice.contains("token_ids")) {
+          tokens.insert(tokens.end(), choice["token_ids"].begin(), choice["token_ids"].end());
+        }
+        if (!choice["logprobs"].is_null()) {
+          const Json& more = choice["logprobs"]["token_logprobs"];
+          logprobs.insert(logprobs.end(), more.begin(), more.end());
+        }
+        if (choice["finish_reason"].is_string()) finish = choice["finish_reason"];
+      }
+    }
+    const Json& expected = whole["choices"][static_cast<size_t>(i)];
+    EXPECT_EQ(text, expected["text"]);
+    EXPECT_EQ(tokens, expected["token_ids"]);
+    EXPECT_EQ(logprobs, expected["logprobs"]["token_logprobs"]);
+    EXPECT_EQ(finish, expected["finish_reason"]);
+  }
+  EXPECT_TRUE(progress);
+}
+
+TEST_F(ApiTest, ChatsNeedATemplate) {
+  const Json body{{"messages", {{{"role", "user"}, {"content", "Hello"}}}}, {"max_tokens", 3}};
+  const auto reply = Post("/v1/chat/completions", body);
+  if (!TheEngine().has_chat_template()) {
+    EXPECT_THAT(MessageOf(*reply, 400), HasSubstr("template"));
+    return;
+  }
+  EXPECT_EQ(reply->json()["choices"][0]["message"]["role"], "assistant");
+}
+
+TEST_F(ApiTest, TokensAndTexts) {
+  const std::string text = "Once upon a time";
+  const Json tokens = Post("/tokenize", {{"content", text}})->json()["tokens"];
+  EXPECT_EQ(tokens, Json(TheEngine().Tokenize(text, false)));
+  EXPECT_EQ(Post("/tokenize", {{"content", text}, {"add_special", true}})->json()["tokens"],
+            Json(TheEngine().Tokenize(text, true)));
+  EXPECT_EQ(Post("/detokenize", {{"tokens", tokens}})->json()["content"], text);
+}
+
+TEST_F(ApiTest, WhatMakesNoSenseIsRefused) {
+  EXPECT_THAT(MessageOf(*Ask("GET", "/nothing"), 404), HasSubstr("nothing at this path"));
+  const auto wrong = Ask("GET", "/v1/completions");
+  EXPECT_EQ(MessageOf(*wrong, 405), "expected POST");
+  EXPECT_EQ(wrong->headers().at("Allow"), "POST");
+  const auto refused = [&](const std::string& path, const std::string& body) {
+    const auto reply = Ask("POST", path, body);
+    reply->WaitForEnd();
+    return MessageOf(*reply, 400);
+  };
+  const std::string texts = "/v1/completions";
+  EXPECT_THAT(refused(texts, ""), HasSubstr("the body"));
+  EXPECT_THAT(refused(texts, "{"), HasSubstr("the body"));
+  EXPECT_THAT(refused(texts, "[]"), HasSubstr("an object"));
+  EXPECT_THAT(refused(texts, std::string(100'000, '[')), HasSubstr("the body"));
+  EXPECT_THAT(refused(texts, R"({"prompt":"a","tempature":1})"),
+              HasSubstr("did you mean \"temperature\"?"));
+  EXPECT_THAT(refused(texts, R"({"prompt":"a","prompt":"b"})"), HasSubstr("the body"));
+  EXPECT_THAT(refused(texts, R"({"messages":[{"role":"user","content":"a"}]})"),
+              HasSubstr("expected \"prompt\" here"));
+  EXPECT_THAT(refused("/v1/chat/completions", R"({"prompt":"a"})"),
+              HasSubstr("expected \"messages\" here"));
+  EXPECT_THAT(refused(texts, R"({"prompt":[99999999]})"), HasSubstr("99999999"));
+  EXPECT_THAT(refused(texts, R"({"prompt":"a","return_progress":true})"),
+              HasSubstr("needs \"stream\": true"));
+  EXPECT_THAT(refused("/tokenize", R"({"text":"a"})"), HasSubstr("unknown field \"text\""));
+  EXPECT_THAT(refused("/tokenize", "{}"), HasSubstr("needs \"content\""));
+  EXPECT_THAT(refused("/detokenize", R"({"tokens":[-1]})"), HasSubstr("numbers below"));
+  api_->Drain();
+  for (const ServedRequest& served : served_) EXPECT_NE(served.status, 200) << served.path;
+}
+
+TEST_F(ApiTest, KeysLetIn) {
+  Start({.keys = {"first", "second"}});
+  for (const char* const wrong :
+       {"", "Bearer ", "Bearer firs", "Bearer firsts", "first", "Basic first", "Bearer second "}) {
+    const auto reply = Ask("GET", "/v1/models", "", wrong);
+    EXPECT_THAT(MessageOf(*reply, 401), Not(HasSubstr("first"))) << wrong;
+    EXPECT_EQ(reply->headers().at("WWW-Authenticate"), "Bearer");
+  }
+  EXPECT_EQ(Ask("GET", "/v1/models", "", "Bearer first")->status(), 200);
+  EXPECT_EQ(Ask("GET", "/v1/models", "", "Bearer second")->status(), 200);
+  EXPECT_EQ(Ask("GET", "/health")->status(), 200);
+}
+
+TEST_F(ApiTest, MoreThanMayWaitAreToldToComeBack) {
+  Start({.session = {.kv = "sinks:4+60"}, .parallel = 1, .queue = 1});
+  const std::string body = kLong.dump();
+  const auto first = Ask("POST", "/v1/completions", body);
+  const auto second = Ask("POST", "/v1/completions", body);
+  const auto third = Ask("POST", "/v1/completions", body);
+  EXPECT_THAT(MessageOf(*third, 429), HasSubstr("too many"));
+  EXPECT_EQ(third->headers().count("Retry-After"), 1u);
+  EXPECT_EQ(Ask("GET", "/health")->status(), 200) << "whatever else goes on";
+  first->GoAway();
+  second->GoAway();
+  api_->Drain();
+  EXPECT_FALSE(first->ended()) << "there was nobody to tell";
+}
+
+// Who goes away takes his request along.
+TEST_F(ApiTest, WhatNobodyReadsEnds) {
+  Start({.session = {.kv = "sinks:4+60"}});
+  Json body = kLong;
+  body["stream"] = true;
+  const auto reply = Ask("POST", "/v1/completions", body.dump());
+  reply->WaitForSomething();
+  EXPECT_FALSE(reply->ended());
+  reply->GoAway();
+  api_->Drain();
+  ASSERT_EQ(served_.size(), 1u);
+  EXPECT_TRUE(served_[0].gone);
+  EXPECT_LT(served_[0].output_tokens, 1'000'000);
+}
+
+}  // namespace
+}  // namespace godwit::server

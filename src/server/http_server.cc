@@ -1,0 +1,447 @@
+#include "server/http_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/status.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "server/error_body.h"
+
+namespace godwit::server {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using boost::system::error_code;
+using tcp = asio::ip::tcp;
+
+std::string Head(int status, std::string_view content_type, Headers headers, bool keep_alive) {
+  const auto reason = http::obsolete_reason(static_cast<http::status>(status));
+  std::string head = fmt::format(
+      "HTTP/1.1 {} {}\r\nServer: godwit\r\nContent-Type: {}\r\nCache-Control: no-store\r\n"
+      "X-Content-Type-Options: nosniff\r\nConnection: {}\r\n",
+      status, std::string_view(reason.data(), reason.size()), content_type,
+      keep_alive ? "keep-alive" : "close");
+  for (const auto& [name, value] : headers) head += fmt::format("{}: {}\r\n", name, value);
+  return head;
+}
+
+}  // namespace
+
+class HttpServer::Impl {
+ public:
+  Impl(const HttpOptions& options, Handler handler)
+      : options_(options), handler_(std::move(handler)), acceptor_(context_) {
+    Listen();
+    Accept();
+    thread_ = std::thread([this] { context_.run(); });
+  }
+
+  ~Impl() {
+    StopListening();
+    BreakAll();
+    {
+      std::unique_lock lock(mutex_);
+      no_replies_.wait(lock, [&] { return replies_ == 0; });
+    }
+    asio::post(context_, [this] { work_.reset(); });
+    thread_.join();
+  }
+
+  uint16_t port() const { return port_; }
+  bool is_local() const { return is_local_; }
+  int64_t connections() const { return count_.load(std::memory_order_relaxed); }
+
+  void StopListening() {
+    asio::post(context_, [this] {
+      error_code ignored;
+      acceptor_.close(ignored);
+      stopping_ = true;
+      for (const auto& connection : std::set(connections_)) connection->BreakIfIdle();
+    });
+  }
+
+  void BreakAll() {
+    asio::post(context_, [this] {
+      for (const auto& connection : std::set(connections_)) connection->Break();
+    });
+  }
+
+ private:
+  class Connection;
+
+  // Hands an answer to its connection. What it says reaches the server's thread in order.
+  class Reply : public HttpReply {
+   public:
+    Reply(Impl& server, std::shared_ptr<Connection> connection)
+        : server_(server), connection_(std::move(connection)) {
+      const std::lock_guard lock(server_.mutex_);
+      ++server_.replies_;
+    }
+    // A connection ends where all of it happens.
+    ~Reply() override {
+      asio::post(server_.context_, [connection = std::move(connection_), ended = ended_] {
+        if (!ended) connection->Break();
+      });
+      const std::lock_guard lock(server_.mutex_);
+      if (--server_.replies_ == 0) server_.no_replies_.notify_all();
+    }
+
+    void Send(int status, std::string_view content_type, std::string_view body,
+              Headers headers) override {
+      std::string text = Head(status, content_type, headers, connection_->keeps_alive());
+      text += fmt::format("Content-Length: {}\r\n\r\n", body.size());
+      text += body;
+      Put(std::move(text));
+      Finish();
+    }
+
+    void Begin(std::string_view content_type) override {
+      Put(Head(200, content_type, {}, connection_->keeps_alive()) +
+          (connection_->takes_chunks() ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n"));
+    }
+
+    void Write(std::string_view piece) override {
+      if (piece.empty()) return;  // which would be the end
+      Put(connection_->takes_chunks() ? fmt::format("{:x}\r\n{}\r\n", piece.size(), piece)
+                                      : std::string(piece));
+      connection_->WaitForReader();
+    }
+
+    void End() override {
+      if (connection_->takes_chunks()) Put("0\r\n\r\n");
+      Finish();
+    }
+
+    const CancelToken& gone() const override { return connection_->gone(); }
+
+   private:
+    template <typename Action>
+    void Hand(Action action) {
+      asio::post(server_.context_, [connection = connection_,
+                                    action = std::move(action)]() mutable { action(*connection); });
+    }
+    void Put(std::string text) {
+      connection_->Count(text.size());
+      Hand([text = std::move(text)](Connection& connection) mutable {
+        connection.Put(std::move(text));
+      });
+    }
+    void Finish() {
+      ended_ = true;
+      Hand([](Connection& connection) { connection.Finish(); });
+    }
+
+    Impl& server_;
+    std::shared_ptr<Connection> connection_;
+    bool ended_ = false;
+  };
+
+  // All but what is said to be for any thread happens in the server's.
+  class Connection : public std::enable_shared_from_this<Connection> {
+   public:
+    Connection(Impl& server, tcp::socket socket)
+        : server_(server), stream_(std::move(socket)), buffer_(kBufferBytes) {}
+
+    void ReadRequest() {
+      if (server_.stopping_) return Break();
+      state_ = State::kIdle;
+      parser_.emplace();
+      parser_->header_limit(server_.options_.most_header_bytes);
+      parser_->body_limit(server_.options_.most_body_bytes);
+      stream_.expires_after(server_.options_.header_time);
+      http::async_read_header(
+          stream_, buffer_, *parser_,
+          [self = shared_from_this()](error_code error, size_t) { self->OnHeader(error); });
+    }
+
+    void Put(std::string text) {
+      if (state_ == State::kBroken) return Uncount(text.size());
+      unsent_.push_back(std::move(text));
+      if (unsent_.size() == 1) SendNext();
+    }
+
+    void Finish() {
+      finished_ = true;
+      if (unsent_.empty()) Ended();
+    }
+
+    void Break() {
+      if (std::exchange(state_, State::kBroken) == State::kBroken) return;
+      error_code ignored;
+      stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
+      stream_.close();
+      {
+        const std::lock_guard lock(mutex_);
+        gone_.Cancel();
+      }
+      changed_.notify_all();
+      server_.Remove(shared_from_this());
+    }
+
+    void BreakIfIdle() {
+      if (state_ == State::kIdle) Break();
+    }
+
+    // Any thread.
+    const CancelToken& gone() const { return gone_; }
+    bool keeps_alive() const { return keeps_alive_; }
+    bool takes_chunks() const { return takes_chunks_; }
+    void Count(size_t bytes) {
+      const std::lock_guard lock(mutex_);
+      waiting_bytes_ += bytes;
+    }
+    void WaitForReader() {
+      std::unique_lock lock(mutex_);
+      changed_.wait(
+          lock, [&] { return waiting_bytes_ <= HttpReply::kMostUnsentBytes || gone_.cancelled(); });
+    }
+
+   private:
+    enum class State { kIdle, kReading, kAnswering, kBroken };
+    // More than a client is read ahead is not kept: a header, and what came with it.
+    static constexpr size_t kBufferBytes = 64 << 10;
+    static constexpr std::chrono::seconds kLingerTime{2};
+
+    void OnHeader(error_code error) {
+      if (error) return Refuse(error);
+      state_ = State::kReading;
+      stream_.expires_after(server_.options_.body_time);
+      if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
+        static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+        return asio::async_write(stream_, asio::buffer(kContinue),
+                                 [self = shared_from_this()](error_code wrong, size_t) {
+                                   wrong ? self->Break() : self->ReadBody();
+                                 });
+      }
+      ReadBody();
+    }
+
+    void ReadBody() {
+      http::async_read(stream_, buffer_, *parser_,
+                       [self = shared_from_this()](error_code error, size_t) {
+                         error ? self->Refuse(error) : self->Answer();
+                       });
+    }
+
+    void Answer() {
+      state_ = State::kAnswering;
+      finished_ = false;
+      keeps_alive_ = parser_->get().keep_alive() && !server_.stopping_;
+      const auto text = [](auto view) { return std::string(view.data(), view.size()); };
+      auto& message = parser_->get();
+      takes_chunks_ = message.version() >= 11;
+      if (!takes_chunks_) keeps_alive_ = false;
+      HttpRequest request{.method = text(message.method_string()),
+                          .path = text(message.target()),
+                          .authorization = text(message[http::field::authorization]),
+                          .body = std::move(message.body())};
+      request.path.resize(std::min(request.path.find('?'), request.path.size()));
+      stream_.expires_never();
+      WatchForEnd();
+      server_.handler_(std::move(request), std::make_shared<Reply>(server_, shared_from_this()));
+    }
+
+    // Who goes away while he waits sends nothing, but an end.
+    void WatchForEnd() {
+      stream_.socket().async_wait(
+          tcp::socket::wait_read, [self = shared_from_this(), answer = answers_](error_code error) {
+            if (error || self->state_ != State::kAnswering || self->answers_ != answer) return;
+            char byte;
+            error_code wrong;
+            self->stream_.socket().non_blocking(true, wrong);
+            const size_t read = self->stream_.socket().receive(asio::buffer(&byte, 1),
+                                                               tcp::socket::message_peek, wrong);
+            if (wrong || read == 0) self->Break();
+          });
+    }
+
+    void SendNext() {
+      stream_.expires_after(server_.options_.read_time);
+      asio::async_write(stream_, asio::buffer(unsent_.front()),
+                        [self = shared_from_this()](error_code error, size_t) {
+                          self->Uncount(self->unsent_.front().size());
+                          self->unsent_.pop_front();
+                          if (error) return self->Break();
+                          self->stream_.expires_never();
+                          if (!self->unsent_.empty()) return self->SendNext();
+                          if (self->finished_) self->Ended();
+                        });
+    }
+
+    void Uncount(size_t bytes) {
+      {
+        const std::lock_guard lock(mutex_);
+        waiting_bytes_ -= bytes;
+      }
+      changed_.notify_all();
+    }
+
+    void Ended() {
+      if (state_ != State::kAnswering) return Break();
+      ++answers_;
+      error_code ignored;
+      stream_.socket().cancel(ignored);  // WatchForEnd
+      if (keeps_alive_) return ReadRequest();
+      // Who is still sending would not see the answer, if the connection were closed at once.
+      stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+      stream_.expires_after(kLingerTime);
+      ReadToEnd();
+    }
+
+    void ReadToEnd() {
+      buffer_.clear();
+      stream_.async_read_some(buffer_.prepare(kBufferBytes),
+                              [self = shared_from_this()](error_code error, size_t) {
+                                error ? self->Break() : self->ReadToEnd();
+                              });
+    }
+
+    // What is no request, and who is gone or too slow: he gets nothing.
+    void Refuse(error_code error) {
+      const auto& of_http = http::make_error_code(http::error::bad_version).category();
+      if (error.category() != of_http || error == http::error::end_of_stream ||
+          error == http::error::partial_message) {
+        return Break();
+      }
+      keeps_alive_ = false;
+      state_ = State::kAnswering;
+      Reply reply(server_, shared_from_this());
+      const auto refuse = [&](int status, std::string_view message) {
+        reply.Send(status, "application/json", ErrorBody(status, message), {});
+      };
+      if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+        return refuse(431, "the header of the request is too long");
+      }
+      if (error == http::error::body_limit) {
+        return refuse(413, "the body of the request is too long");
+      }
+      refuse(400, "this is no HTTP request");
+    }
+
+    Impl& server_;
+    beast::tcp_stream stream_;
+    beast::flat_buffer buffer_;
+    std::optional<http::request_parser<http::string_body>> parser_;
+    State state_ = State::kIdle;
+    std::deque<std::string> unsent_;
+    bool finished_ = false;
+    std::atomic<bool> keeps_alive_ = true;
+    std::atomic<bool> takes_chunks_ = true;
+    int64_t answers_ = 0;
+    CancelToken gone_;
+    std::mutex mutex_;  // of what follows
+    std::condition_variable changed_;
+    size_t waiting_bytes_ = 0;
+  };
+
+  void Listen() {
+    error_code error;
+    const auto address = asio::ip::make_address(options_.host, error);
+    if (error) {
+      Throw(ErrorKind::kInput, "{}: expected an address to listen on, such as 127.0.0.1",
+            Quote(options_.host));
+    }
+    is_local_ = address.is_loopback();
+    const tcp::endpoint endpoint(address, options_.port);
+    const auto require = [&](const char* action) {
+      if (!error) return;
+      Throw(ErrorKind::kIo, "cannot {} {} port {}: {}", action, options_.host, options_.port,
+            error.message());
+    };
+    acceptor_.open(endpoint.protocol(), error);
+    require("open");
+    acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+    acceptor_.bind(endpoint, error);
+    require("listen on");
+    acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    require("listen on");
+    port_ = acceptor_.local_endpoint(error).port();
+  }
+
+  void Accept() {
+    acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+      if (!acceptor_.is_open()) return;
+      if (!error) Serve(std::move(socket));
+      if (error == asio::error::no_descriptors) {
+        // Somebody's end frees one: until then nobody is let in, and nobody spins.
+        retry_.expires_after(std::chrono::milliseconds(100));
+        return retry_.async_wait([this](error_code) { Accept(); });
+      }
+      Accept();
+    });
+  }
+
+  void Serve(tcp::socket socket) {
+    error_code ignored;
+    if (std::ssize(connections_) >= options_.most_connections) {
+      static constexpr std::string_view kBusy =
+          "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\n"
+          "Connection: close\r\n\r\n";
+      socket.non_blocking(true, ignored);
+      socket.send(asio::buffer(kBusy), 0, ignored);
+      return;
+    }
+    socket.set_option(tcp::no_delay(true), ignored);
+    const auto connection = std::make_shared<Connection>(*this, std::move(socket));
+    connections_.insert(connection);
+    count_ = std::ssize(connections_);
+    connection->ReadRequest();
+  }
+
+  void Remove(const std::shared_ptr<Connection>& connection) {
+    connections_.erase(connection);
+    count_ = std::ssize(connections_);
+  }
+
+  HttpOptions options_;
+  Handler handler_;
+  asio::io_context context_{1};
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_{
+      asio::make_work_guard(context_)};
+  tcp::acceptor acceptor_;
+  asio::steady_timer retry_{context_};
+  uint16_t port_ = 0;
+  bool is_local_ = false;
+  // Of the server's thread.
+  std::set<std::shared_ptr<Connection>> connections_;
+  bool stopping_ = false;
+  std::atomic<int64_t> count_ = 0;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable no_replies_;
+  int64_t replies_ = 0;
+  std::thread thread_;
+};
+
+HttpServer::HttpServer(const HttpOptions& options, Handler handler)
+    : impl_(std::make_unique<Impl>(options, std::move(handler))) {}
+HttpServer::~HttpServer() = default;
+uint16_t HttpServer::port() const { return impl_->port(); }
+bool HttpServer::is_local() const { return impl_->is_local(); }
+void HttpServer::StopListening() { impl_->StopListening(); }
+void HttpServer::BreakAll() { impl_->BreakAll(); }
+int64_t HttpServer::connections() const { return impl_->connections(); }
+
+}  // namespace godwit::server

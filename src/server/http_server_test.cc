@@ -1,0 +1,322 @@
+#include "server/http_server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/open_file.h"
+#include "base/test_support.h"
+
+namespace godwit::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+// A client that says what it is told to, byte for byte.
+class Client {
+ public:
+  explicit Client(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ =
+        connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  }
+
+  bool connected() const { return connected_; }
+
+  void Say(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t sent = send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return;
+      text.remove_prefix(static_cast<size_t>(sent));
+    }
+  }
+
+  // Up to and with what is expected, or up to the connection's end.
+  std::string HearUntil(std::string_view expected) {
+    size_t from = 0, at;
+    while ((at = heard_.find(expected, from)) == heard_.npos) {
+      from = heard_.size() - std::min(heard_.size(), expected.size());
+      if (!HearMore()) return std::exchange(heard_, "");
+    }
+    std::string heard = heard_.substr(0, at + expected.size());
+    heard_.erase(0, heard.size());
+    return heard;
+  }
+  std::string HearAll() {
+    while (HearMore()) continue;
+    return std::exchange(heard_, "");
+  }
+
+  void SayNoMore() { shutdown(socket_.get(), SHUT_WR); }
+
+ private:
+  bool HearMore() {
+    std::vector<char> bytes(1 << 16);
+    const ssize_t heard = recv(socket_.get(), bytes.data(), bytes.size(), 0);
+    if (heard > 0) heard_.append(bytes.data(), static_cast<size_t>(heard));
+    return heard > 0;
+  }
+
+  FileDescriptor socket_;
+  bool connected_ = false;
+  std::string heard_;
+};
+
+std::string Get(std::string_view path) {
+  return fmt::format("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", path);
+}
+std::string Post(std::string_view body) {
+  return fmt::format("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}", body.size(),
+                     body);
+}
+
+// Replies that are waiting for the test to give them.
+class Replies {
+ public:
+  void Put(std::shared_ptr<HttpReply> reply) {
+    {
+      const std::lock_guard lock(mutex_);
+      replies_.push_back(std::move(reply));
+    }
+    changed_.notify_all();
+  }
+  std::shared_ptr<HttpReply> Take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !replies_.empty(); });
+    auto reply = std::move(replies_.front());
+    replies_.erase(replies_.begin());
+    return reply;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<HttpReply>> replies_;
+};
+
+void WaitUntilGone(const HttpReply& reply) {
+  while (!reply.gone().cancelled()) usleep(1000);
+}
+
+class HttpServerTest : public testing::Test {
+ protected:
+  HttpServer& Start(HttpOptions options = {}) {
+    options.port = 0;
+    server_.emplace(options, [this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+      if (request.path == "/later") return replies_.Put(std::move(reply));
+      reply->Send(200, "text/plain",
+                  request.method + " " + request.path + " " + request.authorization + " " +
+                      std::to_string(request.body.size()));
+    });
+    return *server_;
+  }
+
+  Replies replies_;
+  std::optional<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, AnswersOneRequestAfterTheOther) {
+  Client client(Start().port());
+  client.Say("GET /a?b=c HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer k\r\n\r\n" + Post("12345") +
+             Get("/last"));
+  EXPECT_THAT(client.HearUntil("GET /a Bearer k 0"), HasSubstr("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(client.HearUntil("POST /  5"), HasSubstr("Content-Length: 9\r\n"));
+  EXPECT_THAT(client.HearUntil("GET /last  0"), HasSubstr("Connection: keep-alive\r\n"));
+  EXPECT_EQ(server_->connections(), 1);
+  EXPECT_TRUE(server_->is_local());
+}
+
+TEST_F(HttpServerTest, PiecesComeAsTheyAreWritten) {
+  Client client(Start().port());
+  client.Say(Get("/later"));
+  const auto reply = replies_.Take();
+  reply->Begin("text/event-stream");
+  EXPECT_THAT(client.HearUntil("\r\n\r\n"), HasSubstr("Transfer-Encoding: chunked"));
+  reply->Write("data: 1\n\n");
+  EXPECT_EQ(client.HearUntil("1\n\n\r\n"), "9\r\ndata: 1\n\n\r\n");
+  reply->Write("");
+  reply->Write(std::string(100'000, 'x'));
+  EXPECT_THAT(client.HearUntil("\r\n"), StartsWith("186a0"));
+  EXPECT_EQ(client.HearUntil("\r\n").size(), 100'002u);
+  reply->End();
+  EXPECT_EQ(client.HearUntil("0\r\n\r\n"), "0\r\n\r\n");
+  client.Say(Get("/again"));
+  EXPECT_THAT(client.HearUntil("/again"), HasSubstr("200 OK"));
+}
+
+TEST_F(HttpServerTest, AnOldClientHearsToTheEnd) {
+  Client client(Start().port());
+  client.Say("GET /later HTTP/1.0\r\n\r\n");
+  const auto reply = replies_.Take();
+  reply->Begin("text/plain");
+  reply->Write("abc");
+  reply->End();
+  const std::string heard = client.HearAll();
+  EXPECT_THAT(heard, testing::EndsWith("\r\n\r\nabc"));
+  EXPECT_THAT(heard, Not(HasSubstr("chunked")));
+}
+
+TEST_F(HttpServerTest, WhoGoesAwayIsNoticed) {
+  Start();
+  for (const bool half : {false, true}) {
+    std::optional<Client> client(server_->port());
+    client->Say(Get("/later"));
+    const auto reply = replies_.Take();
+    EXPECT_FALSE(reply->gone().cancelled());
+    half ? client->SayNoMore() : client.reset();
+    WaitUntilGone(*reply);
+    reply->Send(200, "text/plain", "nobody hears it");
+  }
+  Client other(server_->port());
+  other.Say(Get("/other"));
+  EXPECT_THAT(other.HearUntil("/other"), HasSubstr("200 OK"));
+}
+
+// Who does not read holds up whoever writes to him, and nobody else.
+TEST_F(HttpServerTest, ASlowReaderCostsNobodyElse) {
+  Client slow(Start().port());
+  slow.Say(Get("/later"));
+  const auto reply = replies_.Take();
+  constexpr size_t kPiece = 1 << 16, kPieces = 400;
+  std::atomic<size_t> written = 0;
+  std::thread writer([&] {
+    reply->Begin("text/plain");
+    for (; written < kPieces; ++written) reply->Write(std::string(kPiece, 'x'));
+    reply->End();
+  });
+  Client other(server_->port());
+  for (int i = 0; i < 20; ++i) {
+    other.Say(Get("/other"));
+    EXPECT_THAT(other.HearUntil("/other"), HasSubstr("200 OK"));
+    usleep(5000);
+  }
+  EXPECT_LT(written, kPieces) << "more than a connection and the server hold";
+  EXPECT_GT(slow.HearUntil("\r\n0\r\n\r\n").size(), kPiece * kPieces);
+  writer.join();
+}
+
+TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
+  Start({.most_body_bytes = 100, .most_header_bytes = 1000});
+  const auto refused = [&](std::string_view text) {
+    Client client(server_->port());
+    client.Say(text);
+    const std::string heard = client.HearAll();
+    EXPECT_THAT(heard, HasSubstr("Connection: close\r\n"));
+    return heard.substr(0, heard.find("\r\n")) + heard.substr(heard.find("\r\n\r\n"));
+  };
+  EXPECT_THAT(
+      refused("what?\r\n\r\n"),
+      StartsWith("HTTP/1.1 400 Bad Request\r\n\r\n{\"error\":{\"message\":\"this is no HTTP"));
+  EXPECT_THAT(refused("GET / HTTP/1.1\r\nA: " + std::string(2000, 'a') + "\r\n\r\n"),
+              HasSubstr("431"));
+  EXPECT_THAT(refused("GET / HTTP/1.1\r\nA: " + std::string(1'000'000, 'a')), HasSubstr("431"));
+  EXPECT_THAT(refused(Post(std::string(101, 'a'))), HasSubstr("413"));
+  EXPECT_THAT(refused("POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n"),
+              HasSubstr("400"));
+  EXPECT_THAT(refused("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffff\r\n" +
+                      std::string(1000, 'a')),
+              HasSubstr("413"));
+  Client nothing(server_->port());
+  nothing.SayNoMore();
+  EXPECT_EQ(nothing.HearAll(), "");
+}
+
+TEST_F(HttpServerTest, SaysThatABodyMayCome) {
+  Client client(Start().port());
+  client.Say("POST / HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.HearUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.Say("abc");
+  EXPECT_THAT(client.HearUntil("POST /  3"), HasSubstr("200 OK"));
+}
+
+TEST_F(HttpServerTest, WhoIsTooSlowIsNotWaitedFor) {
+  using std::chrono::milliseconds;
+  Start({.header_time = milliseconds(50), .body_time = milliseconds(50)});
+  for (const std::string_view begun :
+       {"", "GET / HT", "POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc"}) {
+    Client client(server_->port());
+    client.Say(begun);
+    EXPECT_EQ(client.HearAll(), "") << begun;
+  }
+}
+
+TEST_F(HttpServerTest, TooManyAreToldToComeBack) {
+  Start({.most_connections = 2});
+  Client first(server_->port()), second(server_->port());
+  first.Say(Get("/1"));
+  second.Say(Get("/2"));
+  first.HearUntil("/1");
+  second.HearUntil("/2");
+  EXPECT_THAT(Client(server_->port()).HearAll(),
+              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: ")));
+  first.SayNoMore();
+  first.HearAll();
+  Client third(server_->port());
+  third.Say(Get("/3"));
+  EXPECT_THAT(third.HearUntil("/3"), HasSubstr("200 OK"));
+}
+
+TEST_F(HttpServerTest, StopsAfterWhatWasBegun) {
+  Start();
+  Client busy(server_->port()), idle(server_->port());
+  idle.Say(Get("/idle"));
+  idle.HearUntil("/idle  0");
+  busy.Say(Get("/later"));
+  auto reply = replies_.Take();
+  server_->StopListening();
+  EXPECT_EQ(idle.HearAll(), "");
+  EXPECT_FALSE(Client(server_->port()).connected());
+  reply->Send(200, "text/plain", "done");
+  EXPECT_THAT(busy.HearAll(), HasSubstr("done"));
+}
+
+TEST_F(HttpServerTest, AReplyThatNobodyGivesBreaksTheConnection) {
+  Client client(Start().port());
+  client.Say(Get("/later"));
+  replies_.Take()->Begin("text/plain");
+  EXPECT_THAT(client.HearAll(), HasSubstr("200 OK"));
+}
+
+TEST_F(HttpServerTest, EndsWithRepliesOnTheirWay) {
+  Client client(Start().port());
+  client.Say(Get("/later"));
+  std::thread worker([reply = replies_.Take()]() mutable {
+    reply->Begin("text/plain");
+    while (!reply->gone().cancelled()) reply->Write(std::string(1000, 'x'));
+    reply.reset();
+  });
+  server_.reset();
+  worker.join();
+}
+
+TEST_F(HttpServerTest, WhereItCannotListen) {
+  const auto listen = [&](HttpOptions options) {
+    HttpServer(options, [](HttpRequest, std::shared_ptr<HttpReply>) {});
+  };
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { listen({.host = "localhost"}); }),
+              HasSubstr("expected an address"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kIo, [&] { listen({.port = Start().port()}); }),
+              HasSubstr("cannot listen on 127.0.0.1 port "));
+}
+
+}  // namespace
+}  // namespace godwit::server

@@ -1,0 +1,41 @@
+// Threads for work that waits, and a queue that does not grow beyond a limit. Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace godwit::server {
+
+class Workers {
+ public:
+  // most_waiting: tasks beyond those that are worked on.
+  Workers(int64_t threads, int64_t most_waiting);
+  // Works off what was taken.
+  ~Workers();
+
+  // task: throws nothing. False: there are too many.
+  bool Take(std::function<void()> task);
+
+  int64_t working() const;
+  int64_t waiting() const;
+  // Until nothing is left.
+  void Wait();
+
+ private:
+  void Work();
+
+  int64_t threads_count_, most_waiting_;
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  int64_t working_ = 0;
+  bool stop_ = false;
+  std::vector<std::jthread> threads_;  // last: they use the others
+};
+
+}  // namespace godwit::server

@@ -57,8 +57,12 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   line.Group("Requests");
   line.Add({.names = "--host",
             .value = "ADDRESS",
-            .help = "the address to listen on; others than this machine reach it at 0.0.0.0 or ::"},
-           options.http.host);
+            .help = "the address to listen on; others than this machine reach it at 0.0.0.0 or ::",
+            .fallback = options.http.host},
+           [&options](const std::string& address) {
+             server::CheckAddress(address);
+             options.http.host = address;
+           });
   line.AddInt({.names = "--port", .value = "N", .help = "0: any that is free"}, options.http.port,
               0, 65535);
   line.Add({.names = "--api-key-file",
@@ -166,28 +170,35 @@ int Serve(std::span<const std::string> arguments) {
   asked.queue = options.queue;
   asked.keys = ReadKeys(options.keys_file);
   asked.on_served = Say;
-  const Engine engine = LoadEngine(options.model, options.session);
-  if (asked.parallel == 0) asked.parallel = TextsAtOnce(engine, options.session);
-  asked.defaults = MakeCompletionDefaults(options.sampling, std::move(generate),
-                                          options.template_variables, engine.sampler_defaults());
-  SignalNotes notes;
-  notes.NoteAll(true);
-  const bool open = asked.keys.empty();
-  server::Api api(engine, std::move(asked));
+  // It listens before the model is there, so that a port that is taken is told at once; and it is
+  // the first to go.
+  std::optional<const Engine> engine;
+  std::optional<server::Api> api;
+  std::atomic<server::Api*> ready = nullptr;
   server::HttpServer server(
       options.http, [&](server::HttpRequest request, std::shared_ptr<server::HttpReply> reply) {
-        api.Handle(std::move(request), std::move(reply));
+        server::Api* const answers = ready;
+        if (answers == nullptr) return server::RefuseForNow(*reply, "the model is being loaded");
+        answers->Handle(std::move(request), std::move(reply));
       });
+  engine.emplace(LoadEngine(options.model, options.session));
+  if (asked.parallel == 0) asked.parallel = TextsAtOnce(*engine, options.session);
+  asked.defaults = MakeCompletionDefaults(options.sampling, std::move(generate),
+                                          options.template_variables, engine->sampler_defaults());
+  if (asked.keys.empty() && !server.is_local()) {
+    WriteNotice(
+        "godwit: warning: anybody who reaches this address may ask; --api-key-file lets in whoever "
+        "has a key\n");
+  }
+  api.emplace(*engine, std::move(asked));
+  SignalNotes notes;
+  notes.NoteAll(true);
+  ready = &*api;
   WriteStatus(fmt::format("godwit: {} answers at {}\n", ModelName(options.model.folder),
                           AddressOf(options.http, server.port())));
-  if (open && !server.is_local()) {
-    WriteNotice(
-        "godwit: warning: anybody who reaches this address may ask; --api-key-file lets "
-        "in whoever has a key\n");
-  }
   while (!NextEnd(notes, /*wait_ms=*/-1)) continue;
   WriteNotice("godwit: finishing what was begun; once more, and it ends at once\n");
-  Drain(api, server, notes);
+  Drain(*api, server, notes);
   return kExitOk;
 }
 

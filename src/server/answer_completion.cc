@@ -78,8 +78,14 @@ class Stream {
 };
 
 CompletionOutcome OutcomeOf(std::span<const GenerateResult> results) {
-  CompletionOutcome outcome{.prompt_tokens = results.front().prompt_tokens,
-                            .cached_tokens = results.front().cached_tokens};
+  const GenerateResult& first = results.front();
+  CompletionOutcome outcome{.prompt_tokens = first.prompt_tokens,
+                            .cached_tokens = first.cached_tokens,
+                            .disk_tokens = first.disk_tokens,
+                            .first_token_ms = first.prompt_ms};
+  if (first.tokens.size() > 1) {
+    outcome.token_ms = first.predicted_ms / static_cast<double>(first.tokens.size() - 1);
+  }
   for (const GenerateResult& result : results) outcome.output_tokens += std::ssize(result.tokens);
   return outcome;
 }

@@ -22,7 +22,11 @@ struct CompletionPlan {
 struct CompletionOutcome {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
+  int64_t disk_tokens = 0;
   int64_t output_tokens = 0;
+  // Of the first answer: from the engine's taking it, and on average between two tokens.
+  double first_token_ms = 0;
+  double token_ms = 0;
 };
 
 // Waits for the end; ends early where nobody reads the answer any more. Throws Error before

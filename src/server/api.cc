@@ -26,7 +26,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kJson = "application/json";
 constexpr std::string_view kChats = "/v1/chat/completions";
-constexpr int kBusySeconds = 5;
+constexpr std::string_view kEnding = "the server is about to end";
+constexpr std::pair<std::string_view, std::string_view> kLater{"Retry-After", "5"};
 
 // Of more than a million tokens as numbers.
 constexpr JsonOptions kBodyJson = {.reject_duplicate_keys = true, .max_values = 4'000'000};
@@ -63,6 +64,10 @@ Json ParseFields(const HttpRequest& request, std::initializer_list<std::string_v
 
 }  // namespace
 
+void RefuseForNow(HttpReply& reply, std::string_view why) {
+  reply.Send(503, kJson, ErrorBody(503, why), {&kLater, 1});
+}
+
 struct Api::Work {
   const HttpRequest& request;
   const std::string& owner;
@@ -81,6 +86,7 @@ struct Api::Route {
 const Api::Route Api::kRoutes[] = {
     {"GET", "/health", &Api::Health, /*open=*/true, /*at_once=*/true},
     {"GET", "/v1/models", &Api::Models, /*open=*/false, /*at_once=*/true},
+    {"GET", "/metrics", &Api::ShowMetrics, /*open=*/false, /*at_once=*/true},
     {"POST", kChats, &Api::Complete},
     {"POST", "/v1/completions", &Api::Complete},
     {"POST", "/tokenize", &Api::Tokenize},
@@ -116,7 +122,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     reply->Send(status, kJson, ErrorBody(status, message), headers);
     served.status = status;
     served.ms = watch.ms();
-    if (options_.on_served) options_.on_served(served);
+    Tell(served);
   };
   const auto at_path = [&](const Route& route) { return route.path == request.path; };
   const Route* route = std::ranges::find_if(kRoutes, at_path);
@@ -138,15 +144,18 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     served.ms = watch.ms();
     served.gone = reply->gone().cancelled();
     reply.reset();
-    if (options_.on_served) options_.on_served(served);
+    Tell(served);
   };
   if (route->at_once) return run(request);
-  const std::string seconds = std::to_string(kBusySeconds);
-  const std::pair<std::string_view, std::string_view> later{"Retry-After", seconds};
-  if (draining_) return refuse(503, "the server is about to end", {&later, 1});
+  if (draining_) return refuse(503, kEnding, {&kLater, 1});
   auto shared = std::make_shared<const HttpRequest>(std::move(request));
   const bool taken = workers_.Take([run, shared]() mutable { run(*shared); });
-  if (!taken) refuse(429, "too many requests are waiting already", {&later, 1});
+  if (!taken) refuse(429, "too many requests are waiting already", {&kLater, 1});
+}
+
+void Api::Tell(const ServedRequest& served) {
+  metrics_.Add(served);
+  if (options_.on_served) options_.on_served(served);
 }
 
 void Api::Run(const Route& route, const HttpRequest& request, const std::string& owner,
@@ -176,7 +185,7 @@ void Api::Drain() {
 void Api::Health(const Work& work) const {
   if (!draining_ && !engine_.ranks_ended()) return SendJson(work.reply, {{"status", "ok"}});
   work.served.status = 503;
-  work.reply.Send(503, kJson, ErrorBody(503, "the server is about to end"));
+  RefuseForNow(work.reply, kEnding);
 }
 
 void Api::Models(const Work& work) const {
@@ -189,6 +198,15 @@ void Api::Models(const Work& work) const {
                {"n_ctx_train", engine_.max_context()},
                {"size", engine_.weight_bytes()}}}};
   SendJson(work.reply, {{"object", "list"}, {"data", Json::array({std::move(model)})}});
+}
+
+void Api::ShowMetrics(const Work& work) const {
+  const std::pair<std::string_view, int64_t> gauges[] = {
+      {"requests_running", workers_.working()},
+      {"requests_waiting", workers_.waiting()},
+      {"kv_memory_bytes", engine_.kv_memory_bytes()},
+      {"weight_bytes", engine_.weight_bytes()}};
+  work.reply.Send(200, "text/plain; version=0.0.4", metrics_.Text(gauges), {});
 }
 
 void Api::Complete(const Work& work) const {
@@ -210,7 +228,10 @@ void Api::Complete(const Work& work) const {
                                         request, work.reply);
   work.served.prompt_tokens = outcome.prompt_tokens;
   work.served.cached_tokens = outcome.cached_tokens;
+  work.served.disk_tokens = outcome.disk_tokens;
   work.served.output_tokens = outcome.output_tokens;
+  work.served.first_token_ms = outcome.first_token_ms;
+  work.served.token_ms = outcome.token_ms;
 }
 
 void Api::Tokenize(const Work& work) const {

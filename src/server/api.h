@@ -12,6 +12,7 @@
 #include "chat/completion_request.h"
 #include "godwit/engine.h"
 #include "server/http_server.h"
+#include "server/metrics.h"
 #include "server/workers.h"
 
 namespace godwit::server {
@@ -23,8 +24,11 @@ struct ServedRequest {
   double ms = 0;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
+  int64_t disk_tokens = 0;
   int64_t output_tokens = 0;
-  bool gone = false;  // nobody read the answer to its end
+  double first_token_ms = 0;
+  double token_ms = 0;  // between two tokens, on average
+  bool gone = false;    // nobody read the answer to its end
 };
 
 struct ApiOptions {
@@ -37,6 +41,9 @@ struct ApiOptions {
   std::vector<std::string> keys;  // one of which a request must have; none: anybody may ask
   std::function<void(const ServedRequest&)> on_served;  // from any thread
 };
+
+// 503, and when to come back.
+void RefuseForNow(HttpReply& reply, std::string_view why);
 
 // Thread-safe.
 class Api {
@@ -56,11 +63,13 @@ class Api {
   static const Route kRoutes[];
 
   const std::string* KeyOf(const HttpRequest& request) const;
+  void Tell(const ServedRequest& served);
   void Run(const Route& route, const HttpRequest& request, const std::string& owner,
            HttpReply& reply, ServedRequest& served) const;
 
   void Health(const Work& work) const;
   void Models(const Work& work) const;
+  void ShowMetrics(const Work& work) const;
   void Complete(const Work& work) const;
   void Tokenize(const Work& work) const;
   void Detokenize(const Work& work) const;
@@ -72,6 +81,7 @@ class Api {
   int64_t started_;  // Unix seconds
   std::atomic<bool> draining_ = false;
   mutable std::atomic<int64_t> next_id_ = 0;
+  Metrics metrics_;
   Workers workers_;  // last: they use the others
 };
 

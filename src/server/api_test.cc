@@ -202,6 +202,34 @@ TEST_F(ApiTest, AStreamTellsTheSame) {
   EXPECT_TRUE(progress);
 }
 
+TEST_F(ApiTest, CountsWhatItDid) {
+  const Tokens prompt = Prompt(77, 100);
+  for (int i = 0; i < 2; ++i) Post("/v1/completions", {{"prompt", prompt}});
+  Ask("GET", "/nothing");
+  api_->Drain();
+  const auto reply = Ask("GET", "/metrics");
+  for (const char* const line :
+       {"godwit_requests_total{path=\"/v1/completions\",status=\"200\"} 2\n",
+        "godwit_requests_total{path=\"?\",status=\"404\"} 1\n", "godwit_prompt_tokens_total 200\n",
+        "godwit_cached_tokens_total 99\n", "godwit_output_tokens_total 16\n",
+        "godwit_first_token_seconds_bucket{le=\"+Inf\"} 2\n", "godwit_token_seconds_count 2\n",
+        "godwit_requests_running 0\n", "# TYPE godwit_requests_waiting gauge\n"}) {
+    EXPECT_THAT(reply->body(), HasSubstr(line));
+  }
+}
+
+TEST(HistogramTest, CountsUpToEveryBound) {
+  Histogram histogram;
+  for (const double value : {0.0005, 0.001, 0.002, 3.0, 1e6}) histogram.Add(value);
+  const std::string text = histogram.Text("x", "some seconds");
+  EXPECT_THAT(text, HasSubstr("# HELP godwit_x some seconds\n# TYPE godwit_x histogram\n"));
+  EXPECT_THAT(text, HasSubstr("godwit_x_bucket{le=\"0.001\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("godwit_x_bucket{le=\"2.5\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("godwit_x_bucket{le=\"5\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("godwit_x_bucket{le=\"+Inf\"} 5\n"));
+  EXPECT_THAT(text, HasSubstr("godwit_x_count 5\n"));
+}
+
 TEST_F(ApiTest, ChatsNeedATemplate) {
   const Json body{{"messages", {{{"role", "user"}, {"content", "Hello"}}}}, {"max_tokens", 3}};
   const auto reply = Post("/v1/chat/completions", body);

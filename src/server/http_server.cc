@@ -48,7 +48,17 @@ std::string Head(int status, std::string_view content_type, Headers headers, boo
   return head;
 }
 
+asio::ip::address ParseAddress(const std::string& host) {
+  error_code error;
+  const auto address = asio::ip::make_address(host, error);
+  if (!error) return address;
+  Throw(ErrorKind::kInput, "expected an address to listen on, such as 127.0.0.1, found {}",
+        Quote(host));
+}
+
 }  // namespace
+
+void CheckAddress(const std::string& host) { ParseAddress(host); }
 
 class HttpServer::Impl {
  public:
@@ -359,11 +369,7 @@ class HttpServer::Impl {
 
   void Listen() {
     error_code error;
-    const auto address = asio::ip::make_address(options_.host, error);
-    if (error) {
-      Throw(ErrorKind::kInput, "{}: expected an address to listen on, such as 127.0.0.1",
-            Quote(options_.host));
-    }
+    const auto address = ParseAddress(options_.host);
     is_local_ = address.is_loopback();
     const tcp::endpoint endpoint(address, options_.port);
     const auto require = [&](const char* action) {

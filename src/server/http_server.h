@@ -60,6 +60,9 @@ struct HttpOptions {
   std::chrono::milliseconds read_time{60'000};
 };
 
+// Throws Error(kInput) for a host that is no address.
+void CheckAddress(const std::string& host);
+
 class HttpServer {
  public:
   // Called by the server's thread, which it is not to hold up.

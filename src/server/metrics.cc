@@ -1,0 +1,78 @@
+#include "server/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "server/api.h"
+
+namespace godwit::server {
+namespace {
+
+std::string Head(std::string_view name, std::string_view help, std::string_view type) {
+  return fmt::format("# HELP godwit_{0} {1}\n# TYPE godwit_{0} {2}\n", name, help, type);
+}
+
+std::string Counter(std::string_view name, std::string_view help, int64_t value) {
+  return Head(name, help, "counter") + fmt::format("godwit_{} {}\n", name, value);
+}
+
+}  // namespace
+
+void Histogram::Add(double value) {
+  const auto bound = std::ranges::lower_bound(kBounds, value);
+  ++counts_[static_cast<size_t>(bound - kBounds.begin())];
+  sum_ += value;
+}
+
+std::string Histogram::Text(std::string_view name, std::string_view help) const {
+  std::string text = Head(name, help, "histogram");
+  int64_t count = 0;
+  for (size_t i = 0; i < kBounds.size(); ++i) {
+    count += counts_[i];
+    text += fmt::format("godwit_{}_bucket{{le=\"{}\"}} {}\n", name, kBounds[i], count);
+  }
+  count += counts_.back();
+  return text + fmt::format(
+                    "godwit_{0}_bucket{{le=\"+Inf\"}} {1}\ngodwit_{0}_sum {2}\n"
+                    "godwit_{0}_count {1}\n",
+                    name, count, sum_);
+}
+
+void Metrics::Add(const ServedRequest& served) {
+  const std::lock_guard lock(mutex_);
+  ++requests_[{served.path, served.status}];
+  if (served.gone) ++gone_;
+  prompt_tokens_ += served.prompt_tokens;
+  cached_tokens_ += served.cached_tokens;
+  disk_tokens_ += served.disk_tokens;
+  output_tokens_ += served.output_tokens;
+  if (served.output_tokens == 0) return;
+  request_seconds_.Add(served.ms / 1000);
+  first_token_seconds_.Add(served.first_token_ms / 1000);
+  if (served.token_ms > 0) token_seconds_.Add(served.token_ms / 1000);
+}
+
+std::string Metrics::Text(std::span<const std::pair<std::string_view, int64_t>> gauges) const {
+  const std::lock_guard lock(mutex_);
+  std::string text = Head("requests_total", "requests that were answered", "counter");
+  for (const auto& [request, count] : requests_) {
+    text += fmt::format("godwit_requests_total{{path=\"{}\",status=\"{}\"}} {}\n", request.first,
+                        request.second, count);
+  }
+  text += Counter("requests_left_total", "requests whose answer nobody read to its end", gone_);
+  text += Counter("prompt_tokens_total", "tokens of prompts", prompt_tokens_);
+  text +=
+      Counter("cached_tokens_total", "of these, tokens that had been read before", cached_tokens_);
+  text += Counter("disk_tokens_total", "of these, tokens that came from the disk", disk_tokens_);
+  text += Counter("output_tokens_total", "tokens of answers", output_tokens_);
+  text += request_seconds_.Text("request_seconds", "from a request to its answer's end");
+  text += first_token_seconds_.Text("first_token_seconds", "until its first token");
+  text += token_seconds_.Text("token_seconds", "between two tokens of an answer, on average");
+  for (const auto& [name, value] : gauges) {
+    text += Head(name, "what is now", "gauge") + fmt::format("godwit_{} {}\n", name, value);
+  }
+  return text;
+}
+
+}  // namespace godwit::server

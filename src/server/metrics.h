@@ -1,0 +1,46 @@
+// What a server has done so far, as Prometheus reads it. Thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace godwit::server {
+
+struct ServedRequest;
+
+// How many of the values were at most so large.
+class Histogram {
+ public:
+  static constexpr std::array kBounds = {0.001, 0.0025, 0.005, 0.01,  0.025,  0.05,
+                                         0.1,   0.25,   0.5,   1.0,   2.5,    5.0,
+                                         10.0,  30.0,   60.0,  300.0, 1800.0, 7200.0};
+  void Add(double value);
+  // In lines, under that name.
+  std::string Text(std::string_view name, std::string_view help) const;
+
+ private:
+  std::array<int64_t, kBounds.size() + 1> counts_{};  // between two bounds
+  double sum_ = 0;
+};
+
+class Metrics {
+ public:
+  void Add(const ServedRequest& served);
+
+  // gauges: what is now, by names; in the text format of Prometheus, version 0.0.4.
+  std::string Text(std::span<const std::pair<std::string_view, int64_t>> gauges) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, int64_t> requests_;  // by path and status
+  int64_t gone_ = 0, prompt_tokens_ = 0, cached_tokens_ = 0, disk_tokens_ = 0, output_tokens_ = 0;
+  Histogram request_seconds_, first_token_seconds_, token_seconds_;
+};
+
+}  // namespace godwit::server

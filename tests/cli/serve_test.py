@@ -1,0 +1,172 @@
+"""godwit serve: the answers of `godwit run` over HTTP, to whoever asks and for as long as he listens."""
+
+import concurrent.futures
+import http.client
+import json
+import signal
+import threading
+import unittest
+
+from harness import TINY, CliTest
+
+INPUT, IO = 2, 3
+TEXT = "Once upon a time there was a little cat who lived in a house near the sea."
+
+
+class Server:
+    """A running one. What it says is read as it comes, so that it never waits for a reader."""
+
+    def __init__(self, test, *flags):
+        self.process = test.start("serve", "-m", TINY, "-t", "1", "--port", "0", *flags, text=True)
+        self.port, self.said = None, ""
+        while self.port is None:
+            line = self.process.stderr.readline()
+            if not line:
+                raise AssertionError(f"it ended: {self.said}")
+            self.said += line
+            if " answers at http://" in line:
+                self.port = int(line.rsplit(":", 1)[1])
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            self.said += line
+
+    def connection(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+
+    def ask(self, method, path, body=None, **headers):
+        connection = self.connection()
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        result = response.status, response.read().decode()
+        connection.close()
+        return result
+
+    def post(self, path, **body):
+        status, text = self.ask("POST", path, body)
+        assert status == 200, text
+        return json.loads(text)
+
+    def begin(self, **body):
+        """The response of a stream of which something has come."""
+        connection = self.connection()
+        connection.request("POST", "/v1/completions", json.dumps({**body, "stream": True}))
+        response = connection.getresponse()
+        assert response.status == 200, response.read()
+        response.readline()
+        return connection, response
+
+    def wait(self):
+        code = self.process.wait(timeout=300)
+        self.reader.join()
+        return code
+
+
+class ServeTest(CliTest):
+    def serve(self, *flags):
+        return Server(self, *flags)
+
+    def run_tokens(self, text, count, *flags):
+        return json.loads(self.ok("run", "-m", TINY, "-p", text, "-n", count, "--ignore-eos",
+                                  "--json", *flags))["tokens"]
+
+    def test_answers_are_those_of_run(self):
+        server = self.serve()
+        texts = [TEXT[:n] for n in range(20, 70, 5)]
+        asked = {"max_tokens": 20, "ignore_eos": True, "return_token_ids": True}
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            answers = list(threads.map(lambda text: server.post(
+                "/v1/completions", prompt=text, temperature=1, seed=5, **asked), texts))
+        for text, answer in zip(texts, answers):
+            self.assertEqual(answer["choices"][0]["token_ids"],
+                             self.run_tokens(text, 20, "--temp", "1", "--seed", "5"))
+            self.assertEqual(answer["model"], TINY.name)
+
+    def test_streams(self):
+        server = self.serve("--temp", "0", "-n", "10", "--ignore-eos")
+        whole = server.post("/v1/completions", prompt=TEXT)["choices"][0]["text"]
+        connection, response = server.begin(prompt=TEXT)
+        self.assertEqual(response.getheader("Content-Type"), "text/event-stream")
+        connection.close()
+        _, text = server.ask("POST", "/v1/completions", {"prompt": TEXT, "stream": True})
+        lines = [line[len("data: "):] for line in text.split("\n\n") if line.startswith("data: ")]
+        self.assertEqual(lines[-1], "[DONE]")
+        pieces = [json.loads(line)["choices"][0]["text"] for line in lines[:-1]]
+        self.assertEqual("".join(pieces), whole)
+
+    def test_who_goes_away_frees_his_place(self):
+        server = self.serve("--kv", "sinks:4+60", "-np", "1", "--queue", "0")
+        endless = {"prompt": TEXT, "max_tokens": 10**9, "ignore_eos": True}
+        connection, _ = server.begin(**endless)
+        status, text = server.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1})
+        self.assertEqual(status, 429, text)
+        self.assertEqual(server.ask("GET", "/health")[0], 200)
+        connection.close()
+        while server.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1})[0] == 429:
+            pass
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+        self.assertIn("nobody read it to its end", server.said)
+        self.assertNotIn("little cat", server.said)
+
+    def test_sigterm_finishes_what_was_begun(self):
+        server = self.serve("--temp", "0", "--kv", "sinks:4+60", "--ignore-eos")
+        connection, response = server.begin(prompt=TEXT, max_tokens=3000)
+        server.process.send_signal(signal.SIGTERM)
+        rest = response.read().decode()
+        connection.close()
+        self.assertIn("data: [DONE]", rest)
+        self.assertEqual(server.wait(), 0)
+        self.assertIn("finishing what was begun", server.said)
+
+    def test_once_more_ends_it_at_once(self):
+        server = self.serve("--kv", "sinks:4+60")
+        connection, response = server.begin(prompt=TEXT, max_tokens=10**9, ignore_eos=True)
+        for _ in range(2):
+            server.process.send_signal(signal.SIGINT)
+            while server.process.poll() is None and "finishing" not in server.said:
+                pass
+        self.assertEqual(server.wait(), 0)
+        with self.assertRaises(http.client.IncompleteRead):
+            response.read()
+        connection.close()
+
+    def test_keys(self):
+        keys = self.folder / "keys.txt"
+        keys.write_text("# who may ask\nfirst\n\nsecond\r\n")
+        server = self.serve("--api-key-file", keys)
+        self.assertEqual(server.ask("GET", "/v1/models")[0], 401)
+        for key in ("first", "second"):
+            self.assertEqual(
+                server.ask("GET", "/v1/models", Authorization=f"Bearer {key}")[0], 200)
+        self.assertEqual(server.ask("GET", "/v1/models", Authorization="Bearer third")[0], 401)
+
+    def test_keys_share_nothing(self):
+        keys = self.folder / "keys.txt"
+        keys.write_text("first\nsecond\n")
+        server = self.serve("--api-key-file", keys)
+        body = {"prompt": TEXT * 4, "max_tokens": 1}
+        cached = []
+        for key in ("first", "first", "second", "second"):
+            _, text = server.ask("POST", "/v1/completions", body, Authorization=f"Bearer {key}")
+            cached.append(json.loads(text)["usage"]["prompt_tokens_details"]["cached_tokens"] > 0)
+        self.assertEqual(cached, [False, True, False, True])
+
+    def test_what_makes_no_sense_is_refused(self):
+        self.assertIn("--host", self.refused(INPUT, "serve", "-m", TINY, "--host", "localhost"))
+        self.assertIn("--port", self.refused(INPUT, "serve", "-m", TINY, "--port", "65536"))
+        empty = self.folder / "keys.txt"
+        empty.write_text("# nobody\n")
+        self.assertIn("expected keys", self.refused(
+            INPUT, "serve", "-m", TINY, "--api-key-file", empty))
+        self.assertIn("no such file", self.refused(
+            IO, "serve", "-m", TINY, "--api-key-file", self.folder / "none").lower())
+        server = self.serve()
+        self.assertIn(str(server.port), self.refused(
+            IO, "serve", "-m", TINY, "--port", server.port))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -190,6 +190,7 @@ int Serve(std::span<const std::string> arguments) {
         "godwit: warning: anybody who reaches this address may ask; --api-key-file lets in whoever "
         "has a key\n");
   }
+  asked.local = server.is_local();
   api.emplace(*engine, std::move(asked));
   SignalNotes notes;
   notes.NoteAll(true);

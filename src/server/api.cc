@@ -46,6 +46,15 @@ bool IsSame(std::string_view key, std::string_view said) {
   return differ == 0;
 }
 
+// host: as a header has it; none is from no browser.
+bool IsThisMachine(std::string_view host) {
+  const size_t port = host.rfind(':');
+  if (port != host.npos && host.find(']', port) == host.npos) host = host.substr(0, port);
+  const bool is_numbers = host.find_first_not_of("0123456789.") == host.npos;
+  return host.empty() || host == "localhost" || host == "[::1]" ||
+         (is_numbers && host.starts_with("127."));
+}
+
 // The fields that a request may have, of which the first is needed.
 Json ParseFields(const HttpRequest& request, std::initializer_list<std::string_view> names) {
   Json body = ParseOrderedJson(request.body, "the body", kBodyJson);
@@ -101,6 +110,15 @@ Api::Api(const Engine& engine, ApiOptions options)
       started_(chat::UnixSeconds()),
       workers_(options_.parallel, options_.queue) {}
 
+// A page of another site, in a browser here. It says where it comes from; or its site's name has
+// been made to lead here, and then it is asked for by that name.
+bool Api::IsForeign(const HttpRequest& request) const {
+  std::string_view origin = request.origin;
+  origin.remove_prefix(std::min(origin.find("://"), origin.size()));
+  if (!request.origin.empty() && origin != "://" + request.host) return true;
+  return options_.local && options_.keys.empty() && !IsThisMachine(request.host);
+}
+
 // Null: none of them. Whoever asks has an empty one where there are none.
 const std::string* Api::KeyOf(const HttpRequest& request) const {
   static const std::string kAnybody;
@@ -133,6 +151,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     return refuse(405, fmt::format("expected {}", route->method), {&allow, 1});
   }
   served.method = route->method;
+  if (IsForeign(request)) return refuse(403, "pages of other sites may not ask");
   const std::string* const owner = KeyOf(request);
   if (owner == nullptr && !route->open) {
     constexpr std::pair<std::string_view, std::string_view> kScheme{"WWW-Authenticate", "Bearer"};

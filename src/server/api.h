@@ -39,6 +39,8 @@ struct ApiOptions {
   int64_t parallel = 1;           // requests that are answered at once,
   int64_t queue = 64;             // and that wait beyond these
   std::vector<std::string> keys;  // one of which a request must have; none: anybody may ask
+  // Nobody but this machine reaches it: who has no key must call it by a name of this machine.
+  bool local = false;
   std::function<void(const ServedRequest&)> on_served;  // from any thread
 };
 
@@ -62,6 +64,7 @@ class Api {
   struct Work;
   static const Route kRoutes[];
 
+  bool IsForeign(const HttpRequest& request) const;
   const std::string* KeyOf(const HttpRequest& request) const;
   void Tell(const ServedRequest& served);
   void Run(const Route& route, const HttpRequest& request, const std::string& owner,

@@ -295,6 +295,37 @@ TEST_F(ApiTest, KeysLetIn) {
   EXPECT_EQ(Ask("GET", "/health")->status(), 200);
 }
 
+// Neither by their own name, nor by one that was made to lead here.
+TEST_F(ApiTest, PagesOfOtherSitesMayNotAsk) {
+  const auto status = [&](const std::string& host, const std::string& origin,
+                          const std::string& key = "") {
+    const auto reply = std::make_shared<Answered>();
+    api_->Handle({.method = "GET",
+                  .path = "/v1/models",
+                  .host = host,
+                  .origin = origin,
+                  .authorization = key},
+                 reply);
+    return reply->status();
+  };
+  Start({.local = true});
+  for (const char* const host :
+       {"", "localhost", "localhost:8080", "127.0.0.1:1", "127.1.2.3", "[::1]", "[::1]:8080"}) {
+    EXPECT_EQ(status(host, ""), 200) << host;
+    EXPECT_EQ(status(host, "http://evil.example"), 403) << host;
+  }
+  for (const char* const host : {"evil.example", "evil.example:8080", "127.evil.example",
+                                 "localhost.evil.example", "1127.0.0.1", "[::2]", "::1]"}) {
+    EXPECT_EQ(status(host, ""), 403) << host;
+    EXPECT_EQ(status(host, std::string("http://") + host), 403) << host;
+  }
+  EXPECT_EQ(status("localhost:8080", "http://localhost:8080"), 200) << "a page of its own";
+  EXPECT_EQ(status("localhost:8080", "null"), 403);
+  Start({.keys = {"k"}, .local = true});
+  EXPECT_EQ(status("llm.example", "", "Bearer k"), 200) << "by way of a proxy";
+  EXPECT_EQ(status("llm.example", "http://evil.example", "Bearer k"), 403);
+}
+
 TEST_F(ApiTest, MoreThanMayWaitAreToldToComeBack) {
   Start({.session = {.kv = "sinks:4+60"}, .parallel = 1, .queue = 1});
   const std::string body = kLong.dump();

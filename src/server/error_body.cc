@@ -18,7 +18,8 @@ int StatusOf(const Error& error) {
 }
 
 std::string ErrorBody(int status, std::string_view message) {
-  const char* type = status == 401   ? "authentication_error"
+  const char* type = status == 403   ? "permission_error"
+                     : status == 401 ? "authentication_error"
                      : status == 404 ? "not_found_error"
                      : status == 429 ? "rate_limit_error"
                      : status >= 500 ? "server_error"

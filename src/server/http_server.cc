@@ -236,6 +236,7 @@ class HttpServer::Impl {
     static constexpr std::chrono::seconds kLingerTime{2};
 
     void OnHeader(error_code error) {
+      if (state_ == State::kBroken) return;
       if (error) return Refuse(error);
       state_ = State::kReading;
       stream_.expires_after(server_.options_.body_time);
@@ -252,6 +253,7 @@ class HttpServer::Impl {
     void ReadBody() {
       http::async_read(stream_, buffer_, *parser_,
                        [self = shared_from_this()](error_code error, size_t) {
+                         if (self->state_ == State::kBroken) return;
                          error ? self->Refuse(error) : self->Answer();
                        });
     }
@@ -266,6 +268,8 @@ class HttpServer::Impl {
       if (!takes_chunks_) keeps_alive_ = false;
       HttpRequest request{.method = text(message.method_string()),
                           .path = text(message.target()),
+                          .host = text(message[http::field::host]),
+                          .origin = text(message[http::field::origin]),
                           .authorization = text(message[http::field::authorization]),
                           .body = std::move(message.body())};
       request.path.resize(std::min(request.path.find('?'), request.path.size()));
@@ -390,12 +394,11 @@ class HttpServer::Impl {
   void Accept() {
     acceptor_.async_accept([this](error_code error, tcp::socket socket) {
       if (!acceptor_.is_open()) return;
-      if (!error) Serve(std::move(socket));
-      if (error == asio::error::no_descriptors) {
-        // Somebody's end frees one: until then nobody is let in, and nobody spins.
+      if (error) {  // such as too many open files: later, and without spinning until then
         retry_.expires_after(std::chrono::milliseconds(100));
         return retry_.async_wait([this](error_code) { Accept(); });
       }
+      Serve(std::move(socket));
       Accept();
     });
   }

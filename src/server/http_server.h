@@ -20,8 +20,11 @@ namespace godwit::server {
 
 struct HttpRequest {
   std::string method;
-  std::string path;           // of the target, without its query
-  std::string authorization;  // of the header; empty: there is none
+  std::string path;  // of the target, without its query
+  // Of the header; empty: there is none.
+  std::string host;
+  std::string origin;
+  std::string authorization;
   std::string body;
 };
 

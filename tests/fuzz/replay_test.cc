@@ -33,6 +33,7 @@ TEST(FuzzReplayTest, TokenizerConfig) { Replay("tokenizer_config", FuzzTokenizer
 TEST(FuzzReplayTest, GenerationConfig) { Replay("generation_config", FuzzGenerationConfig); }
 TEST(FuzzReplayTest, Tasks) { Replay("tasks", FuzzTasks); }
 TEST(FuzzReplayTest, Snapshot) { Replay("snapshot", FuzzSnapshot); }
+TEST(FuzzReplayTest, CompletionRequest) { Replay("completion_request", FuzzCompletionRequest); }
 TEST(FuzzReplayTest, Tokenizer) { Replay("tokenizer", ReplayTokenizer); }
 TEST(FuzzReplayTest, Template) { Replay("template", ReplayTemplate); }
 

@@ -20,6 +20,7 @@ void FuzzTokenizerConfig(std::span<const uint8_t> input);
 void FuzzGenerationConfig(std::span<const uint8_t> input);
 void FuzzTasks(std::span<const uint8_t> input);
 void FuzzSnapshot(std::span<const uint8_t> input);
+void FuzzCompletionRequest(std::span<const uint8_t> input);
 
 // Of replay_text.cc: replayed, but not fuzzed.
 void ReplayTokenizer(std::span<const uint8_t> input);

@@ -177,6 +177,7 @@ class HttpServer::Impl {
 
     void ReadRequest() {
       if (server_.stopping_) return Break();
+      TakeRoom(0);
       state_ = State::kIdle;
       parser_.emplace();
       parser_->header_limit(server_.options_.most_header_bytes);
@@ -208,6 +209,7 @@ class HttpServer::Impl {
         gone_.Cancel();
       }
       changed_.notify_all();
+      TakeRoom(0);
       server_.Remove(shared_from_this());
     }
 
@@ -240,6 +242,12 @@ class HttpServer::Impl {
       if (error) return Refuse(error);
       state_ = State::kReading;
       stream_.expires_after(server_.options_.body_time);
+      // One in pieces may become as large as any.
+      const auto length = parser_->content_length();
+      const uint64_t most = parser_->chunked() ? server_.options_.most_body_bytes : 0;
+      if (!TakeRoom(length ? *length : most)) {
+        return Refuse(503, "too much is asked at once: come back later");
+      }
       if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
         static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
         return asio::async_write(stream_, asio::buffer(kContinue),
@@ -248,6 +256,15 @@ class HttpServer::Impl {
                                  });
       }
       ReadBody();
+    }
+
+    // Instead of what it has. False: there is none, and it has none.
+    bool TakeRoom(uint64_t bytes) {
+      server_.bodies_bytes_ -= std::exchange(room_bytes_, 0);
+      if (bytes > server_.options_.most_bodies_bytes - server_.bodies_bytes_) return false;
+      server_.bodies_bytes_ += bytes;
+      room_bytes_ = bytes;
+      return true;
     }
 
     void ReadBody() {
@@ -340,19 +357,20 @@ class HttpServer::Impl {
           error == http::error::partial_message) {
         return Break();
       }
-      keeps_alive_ = false;
-      state_ = State::kAnswering;
-      Reply reply(server_, shared_from_this());
-      const auto refuse = [&](int status, std::string_view message) {
-        reply.Send(status, "application/json", ErrorBody(status, message), {});
-      };
       if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-        return refuse(431, "the header of the request is too long");
+        return Refuse(431, "the header of the request is too long");
       }
       if (error == http::error::body_limit) {
-        return refuse(413, "the body of the request is too long");
+        return Refuse(413, "the body of the request is too long");
       }
-      refuse(400, "this is no HTTP request");
+      Refuse(400, "this is no HTTP request");
+    }
+
+    void Refuse(int status, std::string_view message) {
+      keeps_alive_ = false;
+      state_ = State::kAnswering;
+      Reply(server_, shared_from_this())
+          .Send(status, "application/json", ErrorBody(status, message), {});
     }
 
     Impl& server_;
@@ -362,6 +380,7 @@ class HttpServer::Impl {
     State state_ = State::kIdle;
     std::deque<std::string> unsent_;
     bool finished_ = false;
+    uint64_t room_bytes_ = 0;
     std::atomic<bool> keeps_alive_ = true;
     std::atomic<bool> takes_chunks_ = true;
     int64_t answers_ = 0;
@@ -437,6 +456,7 @@ class HttpServer::Impl {
   // Of the server's thread.
   std::set<std::shared_ptr<Connection>> connections_;
   bool stopping_ = false;
+  uint64_t bodies_bytes_ = 0;
   std::atomic<int64_t> count_ = 0;
   std::mutex mutex_;  // of what follows
   std::condition_variable no_replies_;

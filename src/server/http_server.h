@@ -54,6 +54,7 @@ struct HttpOptions {
   std::string host = "127.0.0.1";  // an address
   uint16_t port = 8080;            // 0: any that is free
   uint64_t most_body_bytes = uint64_t{64} << 20;
+  uint64_t most_bodies_bytes = uint64_t{1} << 30;  // of all requests that are read or answered
   uint32_t most_header_bytes = 16 << 10;
   int64_t most_connections = 1024;  // others are told to come back
   // For a request's header, from its connection's beginning or the last answer on; for its body;

@@ -240,6 +240,22 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
   EXPECT_EQ(nothing.HearAll(), "");
 }
 
+TEST_F(HttpServerTest, AllBodiesTogetherHaveALimit) {
+  Start({.most_body_bytes = 600, .most_bodies_bytes = 1000});
+  Client first(server_->port()), second(server_->port()), third(server_->port());
+  first.Say("POST /later HTTP/1.1\r\nContent-Length: 500\r\n\r\n" + std::string(500, 'a'));
+  auto reply = replies_.Take();
+  second.Say("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
+  EXPECT_THAT(second.HearAll(), HasSubstr("503 Service Unavailable"));
+  third.Say(Post(std::string(500, 'a')));
+  EXPECT_THAT(third.HearUntil("POST /  500"), HasSubstr("200 OK"));
+  reply->Send(200, "text/plain", "done");
+  first.HearUntil("done");
+  Client fourth(server_->port());
+  fourth.Say("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
+  EXPECT_THAT(fourth.HearUntil("POST /  1"), HasSubstr("200 OK"));
+}
+
 TEST_F(HttpServerTest, SaysThatABodyMayCome) {
   Client client(Start().port());
   client.Say("POST / HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");

@@ -36,6 +36,8 @@ std::string TagOf(const std::string& kind) {
   return ContentName({std::as_bytes(std::span(kind))}).substr(0, kDigits);
 }
 
+int64_t WholeTiles(int64_t tokens) { return tokens / kTileTokens * kTileTokens; }
+
 bool IsPlainWord(std::string_view word) {
   constexpr size_t kMost = 64;
   return !word.empty() && word.size() <= kMost && word.front() != '.' &&
@@ -49,21 +51,6 @@ bool HasSuffix(const fs::path& file, std::string_view suffix) {
   return file.filename().native().size() > suffix.size() && file.native().ends_with(suffix);
 }
 
-int64_t WholeTiles(int64_t tokens) { return tokens / kTileTokens * kTileTokens; }
-
-bool Forgets(const SnapshotInfo& info) { return info.dropped.end > info.dropped.begin; }
-
-// Time that it saves whoever needs it next, for each byte, the less likely the longer ago it was
-// used. Tokens behind many others take longer: at that depth as long for attention as for the rest.
-double WorthOf(const SnapshotFolder::Entry& entry, fs::file_time_type now) {
-  constexpr double kDepth = 16384;
-  const SnapshotInfo& info = *entry.info;
-  const double middle = static_cast<double>(info.begin + info.end()) / 2;
-  const double cost = static_cast<double>(info.tokens.size()) * (1 + middle / kDepth);
-  const double age_s = std::chrono::duration<double>(now - entry.used).count();
-  return cost / static_cast<double>(entry.all_bytes()) / std::max(1.0, age_s);
-}
-
 }  // namespace
 
 void CheckPinName(const std::string& pin) {
@@ -71,12 +58,6 @@ void CheckPinName(const std::string& pin) {
   Throw(ErrorKind::kInput,
         "{}: expected a name of up to 64 letters, digits, dots, dashes and underscores",
         Quote(pin));
-}
-
-int64_t SnapshotFolder::Entry::all_bytes() const {
-  int64_t all = bytes;
-  for (const auto& [tag, index_bytes] : indexes) all += index_bytes;
-  return all;
 }
 
 SnapshotFolder::SnapshotFolder(const fs::path& path, int64_t bytes)
@@ -88,13 +69,7 @@ SnapshotFolder::SnapshotFolder(const fs::path& path, int64_t bytes)
   Refresh();
   std::error_code error;
   const fs::space_info space = fs::space(path_, error);
-  bytes_ = error ? INT64_MAX : static_cast<int64_t>(space.available / 2) + HeldBytes() / 2;
-}
-
-int64_t SnapshotFolder::HeldBytes() const {
-  int64_t bytes = 0;
-  for (const auto& [name, entry] : entries_) bytes += entry.all_bytes();
-  return bytes;
+  bytes_ = error ? INT64_MAX : static_cast<int64_t>(space.available / 2) + tree_.bytes() / 2;
 }
 
 fs::path SnapshotFolder::FileOf(const std::string& name) const { return path_ / (name + kSuffix); }
@@ -121,9 +96,9 @@ void SnapshotFolder::Refresh() {
     }
   }
   if (error) return;  // what is known may be gone, which opening it shows
-  std::erase_if(entries_, [&](const auto& entry) { return !seen.contains(entry.first); });
-  for (auto& [name, entry] : entries_) entry.indexes = std::move(indexes[name]);
-  FindReachable();
+  std::erase_if(tree_.entries, [&](const auto& entry) { return !seen.contains(entry.first); });
+  for (auto& [name, entry] : tree_.entries) entry.indexes = std::move(indexes[name]);
+  tree_.Link();
 }
 
 void SnapshotFolder::Look(const fs::directory_entry& file) {
@@ -131,7 +106,7 @@ void SnapshotFolder::Look(const fs::directory_entry& file) {
   std::error_code error;
   const auto used = fs::last_write_time(file.path(), error);
   if (error) return;
-  if (const auto known = entries_.find(name); known != entries_.end()) {
+  if (const auto known = tree_.entries.find(name); known != tree_.entries.end()) {
     known->second.used = used;
     return;
   }
@@ -147,111 +122,28 @@ void SnapshotFolder::Look(const fs::directory_entry& file) {
       Throw(ErrorKind::kFormat, "{}: holds something else than its name says",
             QuoteUnlessPlain(file.path().native()));
     }
-    entries_[name] = {.name = name,
-                      .info = std::make_shared<const SnapshotInfo>(std::move(header.info)),
-                      .bytes = size,
-                      .used = used,
-                      .pins = {}};
+    tree_.entries[name] = {.name = name,
+                           .info = std::make_shared<const SnapshotInfo>(std::move(header.info)),
+                           .bytes = size,
+                           .used = used,
+                           .pins = {}};
   } catch (const Error& why) {
     refused_.insert(what);
     if (IsListed(file.path())) problems_.push_back({file.path(), why.what()});
   }
 }
 
-void SnapshotFolder::FindReachable() {
-  children_.clear();
-  for (auto& [name, entry] : entries_) {
-    entry.reachable = false;
-    children_[entry.info->parent].push_back(name);
-  }
-  std::vector<std::string> open = children_[""];
-  while (!open.empty()) {
-    Entry& entry = entries_.at(open.back());
-    open.pop_back();
-    entry.reachable = true;
-    const auto children = children_.find(entry.name);
-    if (children == children_.end() || Forgets(*entry.info)) continue;
-    for (const std::string& child : children->second) {
-      const SnapshotInfo& info = *entries_.at(child).info;
-      const bool follows = info.begin > entry.info->begin && info.begin <= entry.info->end() &&
-                           info.facts == entry.info->facts;
-      if (follows) open.push_back(child);
-    }
-  }
-}
-
-const SnapshotFolder::Entry* SnapshotFolder::ParentOf(const Entry& entry) const {
-  const auto parent = entries_.find(entry.info->parent);
-  return parent == entries_.end() ? nullptr : &parent->second;
-}
-
-std::vector<SnapshotFolder::Piece> SnapshotFolder::Find(const SnapshotFacts& facts,
-                                                        std::span<const int32_t> tokens) const {
-  const Entry* best = nullptr;
-  int64_t most = 0;
-  const auto first = children_.find("");
-  std::vector<const Entry*> open;
-  const auto follow = [&](const std::string& name, int64_t alike) {
-    const Entry& entry = entries_.at(name);
-    if (entry.reachable && entry.info->begin <= alike && entry.info->facts == facts) {
-      open.push_back(&entry);
-    }
-  };
-  if (first != children_.end()) {
-    for (const std::string& name : first->second) follow(name, 0);
-  }
-  while (!open.empty()) {
-    const Entry& entry = *open.back();
-    open.pop_back();
-    const SnapshotInfo& info = *entry.info;
-    const auto rest =
-        tokens.subspan(static_cast<size_t>(std::min<int64_t>(info.begin, std::ssize(tokens))));
-    const auto differ =
-        std::mismatch(info.tokens.begin(), info.tokens.end(), rest.begin(), rest.end());
-    const int64_t alike = WholeTiles(info.begin + (differ.first - info.tokens.begin()));
-    if (Forgets(info) && alike < info.end()) continue;
-    if (alike > most) {
-      best = &entry;
-      most = alike;
-    }
-    const auto children = children_.find(entry.name);
-    if (children == children_.end()) continue;
-    for (const std::string& child : children->second) follow(child, alike);
-  }
-  std::vector<Piece> pieces;
-  for (int64_t end = most; best != nullptr; best = ParentOf(*best)) {
-    pieces.push_back({best->name, end});
-    end = best->info->begin;
-  }
-  std::ranges::reverse(pieces);
-  return pieces;
-}
-
 std::vector<SnapshotFolder::Piece> SnapshotFolder::Longest(const SnapshotFacts& facts,
                                                            std::span<const int32_t> tokens) {
   const std::lock_guard lock(mutex_);
   Refresh();
-  return Find(facts, tokens);
+  return tree_.Find(facts, tokens);
 }
 
 SnapshotFolder::Otherwise SnapshotFolder::LongestOtherwise(const SnapshotFacts& facts,
                                                            std::span<const int32_t> tokens) {
   const std::lock_guard lock(mutex_);
-  std::set<SnapshotFacts> others;
-  for (const auto& [name, entry] : entries_) {
-    const SnapshotFacts& its = entry.info->facts;
-    const bool same = std::ranges::all_of(std::array{"model", "model of", "owner"}, [&](auto fact) {
-      return FactNamed(its, fact) == FactNamed(facts, fact);
-    });
-    if (same && its != facts) others.insert(its);
-  }
-  Otherwise best;
-  for (const SnapshotFacts& its : others) {
-    const auto pieces = Find(its, tokens);
-    if (pieces.empty() || pieces.back().end <= best.tokens) continue;
-    best = {.tokens = pieces.back().end, .facts = its};
-  }
-  return best;
+  return tree_.FindOtherwise(facts, tokens);
 }
 
 // In the order of time and not of a clock of ours: that of the file system.
@@ -266,14 +158,14 @@ std::shared_ptr<const Snapshot> SnapshotFolder::Open(const std::string& name) {
   const std::lock_guard lock(mutex_);
   try {
     auto snapshot = std::make_shared<const Snapshot>(FileOf(name));
-    const auto entry = entries_.find(name);
-    if (entry == entries_.end() || snapshot->info().Name() != name) return nullptr;
+    const auto entry = tree_.entries.find(name);
+    if (entry == tree_.entries.end() || snapshot->info().Name() != name) return nullptr;
     Use(entry->second);
     return snapshot;
   } catch (const Error& why) {
     if (IsListed(FileOf(name))) problems_.push_back({FileOf(name), why.what()});
-    entries_.erase(name);
-    FindReachable();
+    tree_.entries.erase(name);
+    tree_.Link();
     return nullptr;
   }
 }
@@ -291,8 +183,8 @@ int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& labe
   {
     const std::lock_guard lock(mutex_);
     Refresh();
-    const auto pieces = Find(facts, text);
-    for (const Piece& piece : pieces) Use(entries_.at(piece.name));
+    const auto pieces = tree_.Find(facts, text);
+    for (const Piece& piece : pieces) Use(tree_.entries.at(piece.name));
     const int64_t known = pieces.empty() ? 0 : pieces.back().end;
     if (known == end) return 0;
     if (forgets) {
@@ -318,17 +210,18 @@ int64_t SnapshotFolder::Save(const SnapshotFacts& facts, const std::string& labe
   Refresh();
   // Another process has saved the same meanwhile. In the place of a file, a new one could be missed
   // by those who are looking through the folder.
-  if (entries_.contains(name)) return 0;
+  if (tree_.entries.contains(name)) return 0;
   // Or has removed what this goes on from, which the next call sees.
-  if (!info.parent.empty() && !entries_.contains(info.parent)) return 0;
+  if (!info.parent.empty() && !tree_.entries.contains(info.parent)) return 0;
   Trim(file.size(), info.parent);
   file.Commit();
   const int64_t saved = end - info.begin;
   auto shared = std::make_shared<const SnapshotInfo>(std::move(info));
-  Entry& entry = entries_[name] = {.name = name, .info = shared, .bytes = file.size(), .used = {}};
+  Entry& entry =
+      tree_.entries[name] = {.name = name, .info = shared, .bytes = file.size(), .used = {}};
   Use(entry);
   if (forgets) RemoveForgotten(*shared);
-  FindReachable();
+  tree_.Link();
   return saved;
 }
 
@@ -340,10 +233,11 @@ void SnapshotFolder::SaveIndex(const SnapshotFacts& facts, std::span<const int32
   std::string name;
   {
     const std::lock_guard lock(mutex_);
-    const auto pieces = Find(facts, tokens);
+    const auto pieces = tree_.Find(facts, tokens);
     if (pieces.empty()) return;
     name = pieces.back().name;
-    const int64_t more = std::min(index.tokens, pieces.back().end) - FindIndex(pieces, tag).tokens;
+    const int64_t more =
+        std::min(index.tokens, pieces.back().end) - tree_.FindIndex(pieces, tag).tokens;
     if (more < std::min(index.tokens, std::max(kLeastMore, index.tokens / kLeastShare))) return;
   }
   NewFile file(IndexOf(name, tag));
@@ -353,47 +247,26 @@ void SnapshotFolder::SaveIndex(const SnapshotFacts& facts, std::span<const int32
   const std::lock_guard lock(mutex_);
   const FolderLock folder(path_);
   Refresh();
-  const auto entry = entries_.find(name);
-  if (entry == entries_.end() || entry->second.indexes.contains(tag)) return;
-  if (HeldBytes() + file.size() > bytes_) return;
+  const auto entry = tree_.entries.find(name);
+  if (entry == tree_.entries.end() || entry->second.indexes.contains(tag)) return;
+  if (tree_.bytes() + file.size() > bytes_) return;
   file.Commit();
   entry->second.indexes[tag] = file.size();
   // It has what those have from which its text goes on.
-  for (const Entry* before = ParentOf(entry->second); before != nullptr;
-       before = ParentOf(*before)) {
-    RemoveIndex(entries_.at(before->name), tag);
+  for (const Entry* before = tree_.ParentOf(entry->second); before != nullptr;
+       before = tree_.ParentOf(*before)) {
+    RemoveIndex(tree_.entries.at(before->name), tag);
   }
-}
-
-// Of a text that shares the chain's beginning, with which it has at least so much in common as
-// their snapshots say.
-SnapshotFolder::FoundIndex SnapshotFolder::FindIndex(std::span<const Piece> pieces,
-                                                     const std::string& tag) const {
-  FoundIndex best;
-  for (const auto& [name, entry] : entries_) {
-    if (!entry.reachable || !entry.indexes.contains(tag)) continue;
-    int64_t shared = entry.info->end();
-    for (const Entry* at = &entry; at != nullptr; at = ParentOf(*at)) {
-      const auto piece = std::ranges::find(pieces, at->name, &Piece::name);
-      if (piece != pieces.end()) {
-        shared = std::min(shared, piece->end);
-        if (shared > best.tokens) best = {.name = name, .tokens = shared};
-        break;
-      }
-      shared = at->info->begin;
-    }
-  }
-  return best;
 }
 
 std::unique_ptr<const SavedIndex> SnapshotFolder::OpenIndex(std::span<const Piece> pieces,
                                                             const std::string& kind) {
   if (kind.empty()) return nullptr;
   const std::string tag = TagOf(kind);
-  FoundIndex found;
+  SnapshotTree::FoundIndex found;
   {
     const std::lock_guard lock(mutex_);
-    found = FindIndex(pieces, tag);
+    found = tree_.FindIndex(pieces, tag);
   }
   if (found.tokens == 0) return nullptr;
   const fs::path path = IndexOf(found.name, tag);
@@ -405,8 +278,8 @@ std::unique_ptr<const SavedIndex> SnapshotFolder::OpenIndex(std::span<const Piec
   } catch (const Error& why) {
     const std::lock_guard lock(mutex_);
     if (IsListed(path)) problems_.push_back({path, why.what()});
-    const auto entry = entries_.find(found.name);
-    if (why.kind() == ErrorKind::kFormat && entry != entries_.end())
+    const auto entry = tree_.entries.find(found.name);
+    if (why.kind() == ErrorKind::kFormat && entry != tree_.entries.end())
       RemoveIndex(entry->second, tag);
     return nullptr;
   }
@@ -421,7 +294,7 @@ void SnapshotFolder::RemoveIndex(Entry& entry, const std::string& tag) {
 void SnapshotFolder::RemoveForgotten(const SnapshotInfo& info) {
   FindPins();
   std::vector<std::string> names;
-  for (const auto& [name, entry] : entries_) {
+  for (const auto& [name, entry] : tree_.entries) {
     const SnapshotInfo& other = *entry.info;
     if (Forgets(other) && other.end() < info.end() && other.facts == info.facts &&
         entry.pins.empty() &&
@@ -433,11 +306,11 @@ void SnapshotFolder::RemoveForgotten(const SnapshotInfo& info) {
 }
 
 void SnapshotFolder::RemoveFile(const std::string& name) {
-  if (const auto entry = entries_.find(name); entry != entries_.end()) {
+  if (const auto entry = tree_.entries.find(name); entry != tree_.entries.end()) {
     while (!entry->second.indexes.empty()) {
       RemoveIndex(entry->second, std::string(entry->second.indexes.begin()->first));
     }
-    entries_.erase(entry);
+    tree_.entries.erase(entry);
   }
   unlink(FileOf(name).c_str());
 }
@@ -445,21 +318,10 @@ void SnapshotFolder::RemoveFile(const std::string& name) {
 // Those from which nothing goes on, the least worth first.
 void SnapshotFolder::Trim(int64_t bytes, const std::string& keep) {
   FindPins();
-  int64_t all = HeldBytes() + bytes;
+  int64_t all = tree_.bytes() + bytes;
   while (all > bytes_) {
-    FindReachable();
-    const auto now = fs::file_time_type::clock::now();
-    const Entry* least = nullptr;
-    double worth = 0;
-    for (const auto& [name, entry] : entries_) {
-      const auto children = children_.find(name);
-      const bool leads_on = children != children_.end() && entry.reachable;
-      if (leads_on || !entry.pins.empty() || name == keep) continue;
-      const double its = entry.reachable ? WorthOf(entry, now) : 0;
-      if (least != nullptr && its >= worth) continue;
-      least = &entry;
-      worth = its;
-    }
+    tree_.Link();
+    const Entry* const least = tree_.LeastWorth(fs::file_time_type::clock::now(), keep);
     if (least == nullptr) {
       Throw(ErrorKind::kMemory,
             "the folder {} may hold {}, and what is pinned takes too much of it",
@@ -471,15 +333,15 @@ void SnapshotFolder::Trim(int64_t bytes, const std::string& keep) {
 }
 
 void SnapshotFolder::FindPins() {
-  for (auto& [name, entry] : entries_) entry.pins.clear();
+  for (auto& [name, entry] : tree_.entries) entry.pins.clear();
   std::error_code error;
   for (fs::directory_iterator file(path_, error), end; !error && file != end;
        file.increment(error)) {
     if (!HasSuffix(file->path(), kPinSuffix) || !IsOwnFile(file->path())) continue;
     std::string name;
     std::ifstream(file->path()) >> name;
-    const auto entry = entries_.find(name);
-    if (entry != entries_.end()) entry->second.pins.push_back(file->path().stem().native());
+    const auto entry = tree_.entries.find(name);
+    if (entry != tree_.entries.end()) entry->second.pins.push_back(file->path().stem().native());
   }
 }
 
@@ -498,15 +360,15 @@ std::optional<std::vector<int32_t>> SnapshotFolder::TokensOf(const SnapshotFacts
   const std::lock_guard lock(mutex_);
   Refresh();
   FindPins();
-  const auto found = std::ranges::find_if(entries_, [&](const auto& named) {
+  const auto found = std::ranges::find_if(tree_.entries, [&](const auto& named) {
     const Entry& entry = named.second;
     return entry.reachable && entry.info->facts == facts &&
            (entry.name == pin_or_name || std::ranges::count(entry.pins, pin_or_name) > 0);
   });
-  if (found == entries_.end()) return std::nullopt;
+  if (found == tree_.entries.end()) return std::nullopt;
   const Entry* entry = &found->second;
   std::vector<int32_t> tokens(static_cast<size_t>(entry->info->end()));
-  for (int64_t end = std::ssize(tokens); entry != nullptr; entry = ParentOf(*entry)) {
+  for (int64_t end = std::ssize(tokens); entry != nullptr; entry = tree_.ParentOf(*entry)) {
     const SnapshotInfo& info = *entry->info;
     std::copy_n(info.tokens.begin(), end - info.begin, tokens.begin() + info.begin);
     end = info.begin;
@@ -524,25 +386,7 @@ std::vector<SnapshotFolder::Entry> SnapshotFolder::Entries() {
   const std::lock_guard lock(mutex_);
   Refresh();
   FindPins();
-  std::vector<Entry> all;
-  std::vector<std::string> open;
-  const auto follow = [&](const std::string& name) {
-    const auto children = children_.find(name);
-    if (children == children_.end()) return;
-    open.insert(open.end(), children->second.rbegin(), children->second.rend());
-  };
-  follow("");
-  while (!open.empty()) {
-    const Entry& entry = entries_.at(open.back());
-    open.pop_back();
-    if (!entry.reachable) continue;
-    all.push_back(entry);
-    follow(entry.name);
-  }
-  for (const auto& [name, entry] : entries_) {
-    if (!entry.reachable) all.push_back(entry);
-  }
-  return all;
+  return tree_.InOrder();
 }
 
 int64_t SnapshotFolder::Remove(const std::string& name) {
@@ -554,24 +398,23 @@ int64_t SnapshotFolder::Remove(const std::string& name) {
   while (!open.empty()) {
     const std::string one = open.back();
     open.pop_back();
-    if (!entries_.contains(one)) continue;
-    if (const auto children = children_.find(one); children != children_.end()) {
-      open.insert(open.end(), children->second.begin(), children->second.end());
-    }
+    if (!tree_.entries.contains(one)) continue;
+    const auto children = tree_.ChildrenOf(one);
+    open.insert(open.end(), children.begin(), children.end());
     RemoveFile(one);
     ++removed;
   }
-  FindReachable();
+  tree_.Link();
   return removed;
 }
 
 void SnapshotFolder::RemoveDamaged(const DamagedSnapshot& damage) {
   const fs::path file = damage.path();
   const std::lock_guard lock(mutex_);
-  if (!entries_.contains(file.stem().native())) return;  // and it was told
+  if (!tree_.entries.contains(file.stem().native())) return;  // and it was told
   RemoveFile(file.stem().native());
   problems_.push_back({file, damage.what()});
-  FindReachable();
+  tree_.Link();
 }
 
 std::vector<SnapshotFolder::Problem> SnapshotFolder::TakeProblems() {
@@ -584,7 +427,7 @@ std::vector<SnapshotFolder::Problem> SnapshotFolder::Verify() {
   {
     const std::lock_guard lock(mutex_);
     refused_.clear();
-    entries_.clear();
+    tree_.entries.clear();
     Refresh();
     problems = std::exchange(problems_, {});
   }

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +19,7 @@
 
 #include "kv/saved_index.h"
 #include "kv/snapshot.h"
+#include "kv/snapshot_tree.h"
 
 namespace godwit {
 
@@ -28,22 +28,8 @@ void CheckPinName(const std::string& pin);
 
 class SnapshotFolder {
  public:
-  struct Entry {
-    std::string name;
-    std::shared_ptr<const SnapshotInfo> info;
-    int64_t bytes = 0;                            // of its file
-    std::map<std::string, int64_t> indexes = {};  // by their tags, bytes
-    std::filesystem::file_time_type used;
-    std::vector<std::string> pins;  // names by which it is kept
-    bool reachable = false;         // what it goes on from is there
-
-    int64_t all_bytes() const;
-  };
-  // Of a chain: goes on up to `end`, or up to where the next one begins.
-  struct Piece {
-    std::string name;
-    int64_t end;
-  };
+  using Entry = SnapshotEntry;
+  using Piece = SnapshotPiece;
   struct Problem {
     std::filesystem::path file;
     std::string message;
@@ -59,11 +45,8 @@ class SnapshotFolder {
 
   // The chain with the most of the first tokens of a text, all made by these facts.
   std::vector<Piece> Longest(const SnapshotFacts& facts, std::span<const int32_t> tokens);
-  // Of the same model and owner, made by other facts: how many of the tokens there are, and these.
-  struct Otherwise {
-    int64_t tokens = 0;
-    SnapshotFacts facts;
-  };
+  // As SnapshotTree::FindOtherwise, of what there was at the last look.
+  using Otherwise = SnapshotTree::Otherwise;
   Otherwise LongestOtherwise(const SnapshotFacts& facts, std::span<const int32_t> tokens);
   // Maps one, which counts as used now. Null: it is gone, or damaged (TakeProblems).
   std::shared_ptr<const Snapshot> Open(const std::string& name);
@@ -110,17 +93,8 @@ class SnapshotFolder {
   void Refresh();
   void Look(const std::filesystem::directory_entry& file);
   void FindPins();
-  void FindReachable();
-  std::vector<Piece> Find(const SnapshotFacts& facts, std::span<const int32_t> tokens) const;
-  struct FoundIndex {
-    std::string name;  // of the snapshot; empty: there is none
-    int64_t tokens = 0;
-  };
-  FoundIndex FindIndex(std::span<const Piece> pieces, const std::string& tag) const;
   std::filesystem::path IndexOf(const std::string& name, const std::string& tag) const;
   void RemoveIndex(Entry& entry, const std::string& tag);
-  int64_t HeldBytes() const;
-  const Entry* ParentOf(const Entry& entry) const;
   void Use(Entry& entry);
   void RemoveFile(const std::string& name);
   void RemoveForgotten(const SnapshotInfo& info);
@@ -129,8 +103,7 @@ class SnapshotFolder {
   std::filesystem::path path_;
   int64_t bytes_;
   std::mutex mutex_;  // of what follows
-  std::map<std::string, Entry> entries_;
-  std::map<std::string, std::vector<std::string>> children_;  // of a name, or of none
+  SnapshotTree tree_;
   // Files that make no sense, by name, size and time.
   std::set<std::string> refused_;
   std::vector<Problem> problems_;

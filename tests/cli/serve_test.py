@@ -4,10 +4,12 @@ import concurrent.futures
 import http.client
 import json
 import signal
+import subprocess
+import sys
 import threading
 import unittest
 
-from harness import TINY, CliTest
+from harness import TESTS, TINY, CliTest
 
 INPUT, IO = 2, 3
 TEXT = "Once upon a time there was a little cat who lived in a house near the sea."
@@ -110,6 +112,18 @@ class ServeTest(CliTest):
         self.assertEqual(server.wait(), 0)
         self.assertIn("nobody read it to its end", server.said)
         self.assertNotIn("little cat", server.said)
+
+    def test_many_at_once(self):
+        server = self.serve("-np", "3", "--queue", "2")
+        text = self.folder / "text.txt"
+        text.write_text(TEXT * 100)
+        load = subprocess.run([sys.executable, TESTS.parent / "tools" / "load_server", "--port",
+                               str(server.port), "--text", text, "--seconds", "3", "--clients", "8",
+                               "--longest", "400"], capture_output=True, text=True, check=False)
+        self.assertEqual(load.returncode, 0, load.stdout + load.stderr)
+        counts = json.loads(load.stdout)
+        for what in ("answered", "left", "nonsense"):
+            self.assertGreater(counts[what], 0, counts)
 
     def test_sigterm_finishes_what_was_begun(self):
         server = self.serve("--temp", "0", "--kv", "sinks:4+60", "--ignore-eos")

@@ -113,6 +113,16 @@ TEST(CompletionRequestTest, LogProbabilities) {
   EXPECT_EQ(top(R"("logprobs": 0)"), 0);
 }
 
+TEST(CompletionRequestTest, Streams) {
+  const auto plain = Parse(R"({"prompt": "x", "stream": false, "stream_options": null})");
+  EXPECT_FALSE(plain.stream || plain.include_usage || plain.return_progress);
+  const auto streamed = Parse(
+      R"({"return_progress": true, "stream_options": {"include_usage": true}, "prompt": "x",
+          "stream": true})");
+  EXPECT_TRUE(streamed.stream && streamed.include_usage && streamed.return_progress);
+  EXPECT_FALSE(Parse(R"({"prompt": "x", "stream": true})").include_usage);
+}
+
 TEST(CompletionRequestTest, RefusesByName) {
   EXPECT_EQ(FieldRefusal(R"("temprature": 1)"),
             R"(unknown field "temprature"; did you mean "temperature"?)");
@@ -148,7 +158,11 @@ TEST(CompletionRequestTest, RefusesByName) {
                             R"("ignore_eos": 1)",
                             R"("chat_template_kwargs": 5)",
                             R"("chat_template_kwargs": {"messages": []})",
-                            R"("stream": true)",
+                            R"("stream": 1)",
+                            R"("stream_options": {"include_usage": true})",
+                            R"("stream_options": {"include_obfuscation": true}, "stream": true)",
+                            R"("stream_options": [], "stream": true)",
+                            R"("return_progress": true)",
                             R"("model": 5)",
                             R"("repeat_penalty": 0)",
                             R"("max_tokens": 1, "max_completion_tokens": 1)",

@@ -69,6 +69,8 @@ TEST(RequestFileTest, RefusesLines) {
             R"("method": expected "POST", found "GET")"},
            {R"({"custom_id": "a", "url": "/v1/chat/completions", "body": {"prompt": "x"}})",
             R"("url": expected "/v1/completions", found "/v1/chat/completions")"},
+           {R"({"custom_id": "a", "body": {"prompt": "x", "stream": true}})",
+            "\"stream\": expected false, as there is nobody to stream to"},
            {"{\"custom_id\": \"a\", \"body\": {\"prompt\": \"\xff\"}}", "UTF-8"},
            {std::string(200, '['), "nested"},
        }) {

@@ -180,7 +180,7 @@ std::vector<RestoreResult> MeasureRestore(const Decoder& model, const SuiteOptio
                                           const std::function<void(int64_t, int64_t)>& on_step) {
   std::set<int64_t> depths;
   for (const TestCase& test : options.cases) {
-    depths.insert(test.depth_tokens / kernels::kTileTokens * kernels::kTileTokens);
+    depths.insert(WholeTiles(test.depth_tokens));
   }
   depths.erase(0);
   if (depths.empty()) {

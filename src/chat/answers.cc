@@ -82,4 +82,15 @@ std::vector<GenerateResult> GenerateAnswers(
   return results;
 }
 
+std::vector<GenerateResult> AnswerRequest(
+    const Engine& engine, const Session& session, const SessionOptions& options,
+    const CompletionRequest& request, const CancelToken* cancel,
+    const std::function<void(int answer, const Event& event)>& on_event) {
+  const Prompt prompt = PromptOf(engine, session, request);
+  GenerateOptions generate = request.generate;
+  generate.query_tokens = prompt.query_tokens;
+  return GenerateAnswers(engine, prompt.tokens, std::move(generate), options, request.samples,
+                         cancel, on_event);
+}
+
 }  // namespace godwit::chat

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <random>
 #include <string_view>
 #include <utility>
 
@@ -252,6 +253,8 @@ CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefau
   if (!body.is_object()) Refuse("a request that is an object", body);
   Draft draft;
   draft.request.generate = defaults.generate;
+  // 32 bits: they survive every JSON reader.
+  if (defaults.random_seeds) draft.sampler().seed = std::random_device()();
   draft.request.template_variables = defaults.template_variables;
   for (const auto& [name, value] : body.items()) {
     const Field& field = FindField(name);

@@ -29,6 +29,7 @@ struct CompletionRequest {
 // What holds where a request says nothing.
 struct CompletionDefaults {
   GenerateOptions generate;
+  bool random_seeds = false;  // a request that names none gets one of its own
   // For the reach of a penalty that the request does name: generate's may be that of a model's own.
   int repeat_last_n = SamplerOptions().repeat_last_n;
   nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();

@@ -6,14 +6,12 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/stopwatch.h"
-#include "chat/answers.h"
 #include "cli/batch/answer_batch.h"
 #include "cli/exit_code.h"
 #include "cli/options/completion_defaults.h"
 #include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
-#include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
@@ -30,10 +28,7 @@ struct Options {
   std::string requests, results;
   bool retry_failed = false;
   int64_t parallel = 0;  // as memory allows
-  std::string template_variables = "{}";
-  SamplingFlags sampling;
-  SessionOptions session;
-  int64_t query_tokens = 0;  // 0: as chat::PromptOf has it
+  CompletionFlags completion;
 };
 
 void Parse(std::span<const std::string> arguments, Options& options) {
@@ -67,14 +62,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                            "1, since ranks share one text at a time",
                .is_verbs_own = true},
               options.parallel, 1, 1024);
-  AddTemplateFlags(line, options.model, options.template_variables);
-  AddSamplingFlags(line, options.sampling);
-  AddKvFlags(line, options.session, options.model.kv_memory);
-  AddCacheFlags(line, options.model.cache);
-  AddPrefillFlags(
-      line, options.session, options.query_tokens,
-      fmt::format("the last message of a chat, up to {} of them; the last token of a text",
-                  chat::kQuestionTokens));
+  AddCompletionFlags(line, options.model, options.completion);
   line.Parse(arguments);
   if (options.requests.empty()) {
     Throw(ErrorKind::kInput, "a file of requests is needed: name it with -f FILE");
@@ -115,11 +103,10 @@ int Batch(std::span<const std::string> arguments) {
   Parse(arguments, options);
   ChooseModel(options.model);
   if (MpiRank() > 0) {  // rank 0 alone has the requests, and the results
-    LoadEngine(options.model, options.session).FollowRankZero();
+    LoadEngine(options.model, options.completion.session).FollowRankZero();
     return kExitOk;
   }
-  GenerateOptions generate = MakeGenerateOptions(options.sampling);
-  generate.query_tokens = options.query_tokens;
+  GenerateOptions generate = MakeGenerateOptions(options.completion);
   CheckResultFiles({{.flag = "-o", .path = options.results, .appended = true}},
                    {{"-m", options.model.folder}, {"-f", options.requests}});
   const RequestIndex requests = CheckRequests(options.requests);
@@ -130,8 +117,7 @@ int Batch(std::span<const std::string> arguments) {
   BatchPlan plan{.requests = options.requests,
                  .model = ModelName(options.model.folder),
                  .total = std::ssize(requests.by_custom_id),
-                 .random_seeds = options.sampling.seed < 0,
-                 .session = options.session,
+                 .session = options.completion.session,
                  .parallel = options.parallel};
   plan.finished = ReadResults(results, requests, plan.model);
   const auto& failures = plan.finished.failures;
@@ -145,14 +131,15 @@ int Batch(std::span<const std::string> arguments) {
   }
   const bool asks = plan.finished.count < plan.total || retries;
   BatchSummary summary;
-  if (!asks && MpiSize() > 1) LoadEngine(options.model, options.session);  // it lets the others go
+  if (!asks && MpiSize() > 1)
+    LoadEngine(options.model, options.completion.session);  // it lets the others go
   if (asks) {
-    const Engine engine = LoadEngine(options.model, options.session);
+    const Engine engine = LoadEngine(options.model, options.completion.session);
     if (plan.parallel == 0) {
-      plan.parallel = MpiSize() > 1 ? 1 : TextsAtOnce(engine, options.session);
+      plan.parallel = MpiSize() > 1 ? 1 : TextsAtOnce(engine, options.completion.session);
     }
-    plan.defaults = MakeCompletionDefaults(options.sampling, std::move(generate),
-                                           options.template_variables, engine.sampler_defaults());
+    plan.defaults =
+        MakeCompletionDefaults(options.completion, std::move(generate), engine.sampler_defaults());
     if (retries) ForgetFailures(results, plan.finished);
     const Stopwatch watch;
     summary = AnswerBatch(engine, plan, results);

@@ -15,14 +15,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "chat/answers.h"
 #include "cli/exit_code.h"
 #include "cli/options/completion_defaults.h"
 #include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
-#include "cli/options/sampling_options.h"
-#include "cli/options/template_options.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output.h"
@@ -39,10 +36,7 @@ struct Options {
   std::string keys_file;
   int64_t parallel = 0;  // as memory allows
   int64_t queue = 64;
-  std::string template_variables = "{}";
-  SamplingFlags sampling;
-  SessionOptions session;
-  int64_t query_tokens = 0;  // 0: as chat::PromptOf has it
+  CompletionFlags completion;
 };
 
 void Parse(std::span<const std::string> arguments, Options& options) {
@@ -81,14 +75,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                .value = "N",
                .help = "requests that wait beyond these; others are told to come back (429)"},
               options.queue, 0, 1 << 20);
-  AddTemplateFlags(line, options.model, options.template_variables);
-  AddSamplingFlags(line, options.sampling);
-  AddKvFlags(line, options.session, options.model.kv_memory);
-  AddCacheFlags(line, options.model.cache);
-  AddPrefillFlags(
-      line, options.session, options.query_tokens,
-      fmt::format("the last message of a chat, up to {} of them; the last token of a text",
-                  chat::kQuestionTokens));
+  AddCompletionFlags(line, options.model, options.completion);
   line.Parse(arguments);
 }
 
@@ -112,10 +99,11 @@ std::vector<std::string> ReadKeys(const std::string& file) {
 }
 
 void Say(const server::ServedRequest& served) {
+  const server::CompletionOutcome& came = served.completion;
   std::string tokens;
-  if (served.prompt_tokens > 0) {
-    tokens = fmt::format(", {} in ({} cached), {} out", Plural(served.prompt_tokens, "token"),
-                         served.cached_tokens, served.output_tokens);
+  if (came.prompt_tokens > 0) {
+    tokens = fmt::format(", {} in ({} cached), {} out", Plural(came.prompt_tokens, "token"),
+                         came.cached_tokens, came.output_tokens);
   }
   WriteNotice(fmt::format("{} {} {} in {:.2f} s{}{}\n", served.method, served.path, served.status,
                           served.ms / 1000, tokens,
@@ -160,12 +148,10 @@ int Serve(std::span<const std::string> arguments) {
   Options options;
   Parse(arguments, options);
   ChooseModel(options.model);
-  GenerateOptions generate = MakeGenerateOptions(options.sampling);
-  generate.query_tokens = options.query_tokens;
+  GenerateOptions generate = MakeGenerateOptions(options.completion);
   server::ApiOptions asked;
   asked.model = ModelName(options.model.folder);
-  asked.random_seeds = options.sampling.seed < 0;
-  asked.session = options.session;
+  asked.session = options.completion.session;
   asked.parallel = options.parallel;
   asked.queue = options.queue;
   asked.keys = ReadKeys(options.keys_file);
@@ -181,10 +167,10 @@ int Serve(std::span<const std::string> arguments) {
         if (answers == nullptr) return server::RefuseForNow(*reply, "the model is being loaded");
         answers->Handle(std::move(request), std::move(reply));
       });
-  engine.emplace(LoadEngine(options.model, options.session));
-  if (asked.parallel == 0) asked.parallel = TextsAtOnce(*engine, options.session);
-  asked.defaults = MakeCompletionDefaults(options.sampling, std::move(generate),
-                                          options.template_variables, engine->sampler_defaults());
+  engine.emplace(LoadEngine(options.model, options.completion.session));
+  if (asked.parallel == 0) asked.parallel = TextsAtOnce(*engine, options.completion.session);
+  asked.defaults =
+      MakeCompletionDefaults(options.completion, std::move(generate), engine->sampler_defaults());
   if (asked.keys.empty() && !server.is_local()) {
     WriteNotice(
         "godwit: warning: anybody who reaches this address may ask; --api-key-file lets in whoever "

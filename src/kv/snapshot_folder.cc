@@ -24,7 +24,6 @@ namespace godwit {
 namespace {
 
 namespace fs = std::filesystem;
-using kernels::kTileTokens;
 
 constexpr const char* kSuffix = ".kv";
 constexpr const char* kPinSuffix = ".pin";
@@ -35,8 +34,6 @@ std::string TagOf(const std::string& kind) {
   constexpr size_t kDigits = 8;
   return ContentName({std::as_bytes(std::span(kind))}).substr(0, kDigits);
 }
-
-int64_t WholeTiles(int64_t tokens) { return tokens / kTileTokens * kTileTokens; }
 
 bool IsPlainWord(std::string_view word) {
   constexpr size_t kMost = 64;

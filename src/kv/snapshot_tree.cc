@@ -8,11 +8,7 @@
 
 namespace godwit {
 
-using kernels::kTileTokens;
-
 namespace {
-
-int64_t WholeTiles(int64_t tokens) { return tokens / kTileTokens * kTileTokens; }
 
 // Time that it saves whoever needs it next, for each byte, the less likely the longer ago it was
 // used. Tokens behind many others take longer: at that depth as long for attention as for the rest.

@@ -34,6 +34,11 @@ struct SnapshotPiece {
 // What has been dropped of a text, its snapshot cannot give back: it is of use as a whole.
 inline bool Forgets(const SnapshotInfo& info) { return info.dropped.end > info.dropped.begin; }
 
+// Of so many tokens, those that fill tiles.
+inline int64_t WholeTiles(int64_t tokens) {
+  return tokens / kernels::kTileTokens * kernels::kTileTokens;
+}
+
 class SnapshotTree {
  public:
   std::map<std::string, SnapshotEntry> entries;  // by their names

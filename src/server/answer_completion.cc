@@ -94,9 +94,6 @@ CompletionOutcome OutcomeOf(std::span<const GenerateResult> results) {
 
 CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
                                    const chat::CompletionRequest& request, HttpReply& reply) {
-  const chat::Prompt prompt = chat::PromptOf(plan.engine, plan.session, request);
-  GenerateOptions generate = request.generate;
-  generate.query_tokens = prompt.query_tokens;
   const chat::CompletionName name{.id = plan.id, .model = plan.model};
   chat::TokenTexts texts(plan.engine);
   Stream stream(request, name, texts, reply);
@@ -106,8 +103,8 @@ CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
   }
   std::vector<GenerateResult> results;
   try {
-    results = chat::GenerateAnswers(plan.engine, prompt.tokens, generate, plan.options,
-                                    request.samples, &reply.gone(), on_event);
+    results = chat::AnswerRequest(plan.engine, plan.session, plan.options, request, &reply.gone(),
+                                  on_event);
     if (reply.gone().cancelled()) return OutcomeOf(results);
     if (request.stream) {
       stream.End(results);

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <utility>
 
 #include "base/error.h"
@@ -16,7 +13,6 @@
 #include "base/stopwatch.h"
 #include "chat/answers.h"
 #include "chat/completion_json.h"
-#include "server/answer_completion.h"
 #include "server/error_body.h"
 
 namespace godwit::server {
@@ -230,27 +226,18 @@ void Api::ShowMetrics(const Work& work) const {
 
 void Api::Complete(const Work& work) const {
   const Json body = ParseOrderedJson(work.request.body, "the body", kBodyJson);
-  chat::CompletionDefaults defaults = options_.defaults;
-  // 32 bits: they survive every JSON reader.
-  if (options_.random_seeds) defaults.generate.sampler.seed = std::random_device()();
-  const chat::CompletionRequest request = chat::ParseCompletionRequest(body, defaults);
+  const chat::CompletionRequest request = chat::ParseCompletionRequest(body, options_.defaults);
   if (request.is_chat() != (work.request.path == kChats)) {
     Throw(ErrorKind::kInput, "expected {} here", request.is_chat() ? "\"prompt\"" : "\"messages\"");
   }
   SessionOptions session = options_.session;
   session.owner = work.owner;
-  const auto outcome = AnswerCompletion({.engine = engine_,
-                                         .session = session_,
-                                         .options = session,
-                                         .model = options_.model,
-                                         .id = fmt::format("{:x}-{}", started_, next_id_++)},
-                                        request, work.reply);
-  work.served.prompt_tokens = outcome.prompt_tokens;
-  work.served.cached_tokens = outcome.cached_tokens;
-  work.served.disk_tokens = outcome.disk_tokens;
-  work.served.output_tokens = outcome.output_tokens;
-  work.served.first_token_ms = outcome.first_token_ms;
-  work.served.token_ms = outcome.token_ms;
+  work.served.completion = AnswerCompletion({.engine = engine_,
+                                             .session = session_,
+                                             .options = session,
+                                             .model = options_.model,
+                                             .id = fmt::format("{:x}-{}", started_, next_id_++)},
+                                            request, work.reply);
 }
 
 void Api::Tokenize(const Work& work) const {

@@ -11,6 +11,7 @@
 
 #include "chat/completion_request.h"
 #include "godwit/engine.h"
+#include "server/answer_completion.h"
 #include "server/http_server.h"
 #include "server/metrics.h"
 #include "server/workers.h"
@@ -22,19 +23,13 @@ struct ServedRequest {
   std::string method, path;  // of those that are known, else "?"
   int status = 0;
   double ms = 0;
-  int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;
-  int64_t disk_tokens = 0;
-  int64_t output_tokens = 0;
-  double first_token_ms = 0;
-  double token_ms = 0;  // between two tokens, on average
-  bool gone = false;    // nobody read the answer to its end
+  CompletionOutcome completion;  // where it was one
+  bool gone = false;             // nobody read the answer to its end
 };
 
 struct ApiOptions {
   std::string model;  // the name that stands in answers
   chat::CompletionDefaults defaults;
-  bool random_seeds = true;  // a request that names none gets one of its own, else that of defaults
   SessionOptions session;
   int64_t parallel = 1;           // requests that are answered at once,
   int64_t queue = 64;             // and that wait beyond these

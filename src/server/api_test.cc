@@ -157,7 +157,7 @@ TEST_F(ApiTest, TextsHaveTheAnswerOfTheEngine) {
   EXPECT_EQ(json["usage"]["prompt_tokens"], 100);
   EXPECT_EQ(json["timings"]["predicted_n"], 8);
   api_->Drain();
-  EXPECT_EQ(served_.back().output_tokens, 8);
+  EXPECT_EQ(served_.back().completion.output_tokens, 8);
 }
 
 // The pieces of a stream, put together, are the whole.
@@ -353,7 +353,7 @@ TEST_F(ApiTest, WhatNobodyReadsEnds) {
   api_->Drain();
   ASSERT_EQ(served_.size(), 1u);
   EXPECT_TRUE(served_[0].gone);
-  EXPECT_LT(served_[0].output_tokens, 1'000'000);
+  EXPECT_LT(served_[0].completion.output_tokens, 1'000'000);
 }
 
 }  // namespace

@@ -40,17 +40,18 @@ std::string Histogram::Text(std::string_view name, std::string_view help) const 
 }
 
 void Metrics::Add(const ServedRequest& served) {
+  const CompletionOutcome& came = served.completion;
   const std::lock_guard lock(mutex_);
   ++requests_[{served.path, served.status}];
   if (served.gone) ++gone_;
-  prompt_tokens_ += served.prompt_tokens;
-  cached_tokens_ += served.cached_tokens;
-  disk_tokens_ += served.disk_tokens;
-  output_tokens_ += served.output_tokens;
-  if (served.output_tokens == 0) return;
+  prompt_tokens_ += came.prompt_tokens;
+  cached_tokens_ += came.cached_tokens;
+  disk_tokens_ += came.disk_tokens;
+  output_tokens_ += came.output_tokens;
+  if (came.output_tokens == 0) return;
   request_seconds_.Add(served.ms / 1000);
-  first_token_seconds_.Add(served.first_token_ms / 1000);
-  if (served.token_ms > 0) token_seconds_.Add(served.token_ms / 1000);
+  first_token_seconds_.Add(came.first_token_ms / 1000);
+  if (came.token_ms > 0) token_seconds_.Add(came.token_ms / 1000);
 }
 
 std::string Metrics::Text(std::span<const std::pair<std::string_view, int64_t>> gauges) const {

@@ -88,7 +88,7 @@ void BlockIndex::Reserve(int64_t blocks) {
   const size_t entries = EntriesFor(blocks);
   const size_t held = ids_.size();
   // Pages that are to be written and that another text reads, too: copied.
-  const auto first = static_cast<size_t>(page_of(*std::ranges::min_element(filled_)) * layers);
+  const auto first = static_cast<size_t>(page_of(lasting()) * layers);
   const size_t copied = first < held && pool_->IsShared(ids_[first]) ? held - first : 0;
   const size_t added = entries > held ? entries - held : 0;
   if (copied + added == 0) return;

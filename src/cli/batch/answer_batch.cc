@@ -4,7 +4,6 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -76,10 +75,7 @@ class Batch {
   }
 
   void Answer(const Request& request, chat::TokenTexts& texts) {
-    chat::CompletionDefaults defaults = plan_.defaults;
-    // 32 bits: they survive every JSON reader.
-    if (plan_.random_seeds) defaults.generate.sampler.seed = std::random_device()();
-    const BatchRequest parsed = ParseBatchRequest(request.line, request.where, defaults);
+    const BatchRequest parsed = ParseBatchRequest(request.line, request.where, plan_.defaults);
     const RequestName name{
         .custom_id = parsed.custom_id,
         .place = {.line = request.number, .fingerprint = Fingerprint(request.line)}};
@@ -87,11 +83,7 @@ class Batch {
     std::vector<GenerateResult> answers;
     std::string line;
     try {
-      GenerateOptions generate = asked.generate;
-      const chat::Prompt prompt = chat::PromptOf(engine_, session_, asked);
-      generate.query_tokens = prompt.query_tokens;
-      answers = chat::GenerateAnswers(engine_, prompt.tokens, generate, plan_.session,
-                                      asked.samples, &cancel_);
+      answers = chat::AnswerRequest(engine_, session_, plan_.session, asked, &cancel_);
       for (const GenerateResult& answer : answers) {
         if (answer.finish_reason == FinishReason::kCancelled) return;
       }

@@ -17,7 +17,6 @@ struct BatchPlan {
   int64_t total = 0;     // requests, the finished ones included
   FinishedRequests finished;
   chat::CompletionDefaults defaults;
-  bool random_seeds = true;  // a request that names none gets one of its own, else that of defaults
   SessionOptions session;
   int64_t parallel = 1;
 };

@@ -59,6 +59,10 @@ struct LoadOptions {
   std::function<void(const std::string& message)> on_cache_notice;
   // Tokens that one step of the model reads at most, of all requests together.
   int64_t step_tokens = 512;
+  // Tokens of a text that is being written come, on average, at most so many times as far apart as
+  // they would if no prompts were read meanwhile: 1.1 to 100. 0: prompts come first, which brings
+  // the most tokens in all. It changes time, never the result.
+  double prompt_slowdown = 0;
   // The processes that mpirun has started, ranks, share the context of every text, by blocks or
   // exactly (SessionOptions::prefill "star", "ring"). Rank 0 makes the calls, the others make one,
   // Engine::FollowRankZero. Requests run one after the other, so whoever does not read one holds up

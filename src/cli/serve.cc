@@ -20,10 +20,12 @@
 #include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
+#include "cli/options/parse_value.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output.h"
 #include "cli/verbs.h"
+#include "engine/prompt_share.h"
 #include "server/api.h"
 #include "server/http_server.h"
 
@@ -40,6 +42,7 @@ struct Options {
 };
 
 void Parse(std::span<const std::string> arguments, Options& options) {
+  options.model.prompt_slowdown = 2;
   CommandLine line("serve", "[-m MODEL] [--host ADDRESS] [--port N] [flags]",
                    "Answers requests over HTTP in the shape of OpenAI's API: "
                    "/v1/chat/completions, /v1/completions, /v1/models, and /tokenize, "
@@ -75,6 +78,15 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                .value = "N",
                .help = "requests that wait beyond these; others are told to come back (429)"},
               options.queue, 0, 1 << 20);
+  line.Add({.names = "--prompt-slowdown",
+            .value = "X",
+            .help = "while prompts are read, the tokens of other requests come on average at most "
+                    "X times as far apart as without: 1.1 to 100; 0: prompts come first",
+            .fallback = "2"},
+           [&options](const std::string& value) {
+             options.model.prompt_slowdown = ParseFloat(value);
+             CheckPromptSlowdown(options.model.prompt_slowdown);
+           });
   AddCompletionFlags(line, options.model, options.completion);
   line.Parse(arguments);
 }

@@ -14,6 +14,7 @@
 #include "engine/make_drafts.h"
 #include "engine/make_partial_drafts.h"
 #include "engine/model_fingerprint.h"
+#include "engine/prompt_share.h"
 #include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
 #include "godwit/version.h"
@@ -129,6 +130,7 @@ void Engine::Impl::Start(const LoadOptions& options) {
   if (options.step_tokens < 1 || options.step_tokens > 1 << 20) {
     Throw(ErrorKind::kInput, "steps of {} tokens, expected 1 to {}", options.step_tokens, 1 << 20);
   }
+  CheckPromptSlowdown(options.prompt_slowdown);
   for (const int64_t bytes : {options.kv_memory_bytes, options.kv_file_bytes}) {
     if (bytes >= 0) continue;
     Throw(ErrorKind::kInput, "KV memory of {} bytes, expected more, or 0 for what is there", bytes);
@@ -156,8 +158,8 @@ void Engine::Impl::Start(const LoadOptions& options) {
     saved = std::make_unique<SavedTexts>(options.cache_dir, options.cache_bytes,
                                          options.cache_every_tokens, options.on_cache_notice);
   }
-  scheduler =
-      std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens, saved.get(), now_ms_);
+  scheduler = std::make_unique<Scheduler>(*model, isa, pool, options.step_tokens,
+                                          options.prompt_slowdown, saved.get(), now_ms_);
   if (!cpus.empty()) scheduler->PinTo(cpus.front());
 }
 

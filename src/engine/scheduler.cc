@@ -28,13 +28,14 @@ std::string ReasonOf(const Communicator& ranks, const std::exception_ptr& error)
 }  // namespace
 
 Scheduler::Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
-                     int64_t step_tokens, SavedTexts* saved, NowMs now_ms)
+                     int64_t step_tokens, double prompt_slowdown, SavedTexts* saved, NowMs now_ms)
     : model_(model),
       isa_(isa),
       pool_(pool),
       step_tokens_(step_tokens),
       saved_(saved),
       now_ms_(now_ms),
+      prompt_share_(prompt_slowdown),
       thread_([this] { Loop(); }) {}
 
 Scheduler::~Scheduler() {
@@ -379,9 +380,10 @@ void Scheduler::GatherParts() {
   int64_t left = step_tokens_;
   const auto add = [&](const std::shared_ptr<Request>& request, int64_t most) {
     const int64_t rows = request->sequence().NextOf(std::min(most, request->plan().chunk_tokens()));
-    if (!MakeRoom(request, rows)) return;
+    if (!MakeRoom(request, rows)) return int64_t{0};
     parts_.push_back({.request = request, .rows = rows});
     left -= rows;
+    return rows;
   };
   // Guesses leave prompts half of the step. What they take of memory is there or not: nobody makes
   // way for them. Ranks cannot do without them once a step has begun, and know what is there.
@@ -403,11 +405,14 @@ void Scheduler::GatherParts() {
       add(request, 1);
     }
   }
+  const auto writers = std::ssize(parts_);
   add_guesses();
+  left = prompt_share_.Rows(writers, left);
+  prompt_rows_ = 0;
   for (size_t i = 0; i < prompts.size() && left > 0; ++i) {
     if (!std::ranges::binary_search(running_, prompts[i], Older)) continue;  // paused just now
     const bool last = i + 1 == prompts.size();
-    add(prompts[i], last ? left : std::max<int64_t>(1, left / 2));
+    prompt_rows_ += add(prompts[i], last ? left : std::max<int64_t>(1, left / 2));
   }
 }
 
@@ -426,7 +431,9 @@ void Scheduler::Step() {
   if (!expired) {
     std::exception_ptr error;
     try {
+      const double begin_ms = now_ms_();
       Compute(parts_);
+      prompt_share_.Took(now_ms_() - begin_ms, prompt_rows_);
     } catch (const Error& caught) {
       if (caught.kind() != ErrorKind::kCancelled) error = std::current_exception();
     } catch (...) {

@@ -27,6 +27,7 @@
 #include "base/function_ref.h"
 #include "base/stopwatch.h"
 #include "engine/interrupt.h"
+#include "engine/prompt_share.h"
 #include "engine/request.h"
 #include "engine/saved_texts.h"
 #include "engine/shared_prefix.h"
@@ -40,8 +41,9 @@ namespace godwit {
 class Scheduler {
  public:
   // All borrowed. saved: null where nothing is. now_ms: by which steps are measured.
+  // prompt_slowdown: as LoadOptions has it.
   Scheduler(const LanguageModel& model, const kernels::Isa& isa, ThreadPool& pool,
-            int64_t step_tokens, SavedTexts* saved, NowMs now_ms);
+            int64_t step_tokens, double prompt_slowdown, SavedTexts* saved, NowMs now_ms);
   // Ends the requests that are still on their way as cancelled.
   ~Scheduler();
 
@@ -136,6 +138,8 @@ class Scheduler {
   ParkedTexts parked_;
   Room no_room_;
   std::vector<Part> parts_;
+  PromptShare prompt_share_;
+  int64_t prompt_rows_ = 0;         // of the step
   int64_t guess_room_ = INT64_MAX;  // guesses for which all ranks have memory
   std::vector<Participant> participants_;
   Workspace workspace_;

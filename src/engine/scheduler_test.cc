@@ -374,13 +374,13 @@ TEST(Scheduler, ACancelledSessionCanBeForked) {
 // A model of one dimension whose steps a test can stop.
 class Scripted {
  public:
-  explicit Scripted(const LoadOptions& options = {.threads = 1}) {
+  explicit Scripted(const LoadOptions& options = {.threads = 1}, NowMs now_ms = SteadyMs) {
     auto model = std::make_unique<FakeModel>(
         kVocab, [](int32_t token, int64_t position) { return (token + position) % 26 + 'a'; });
     model_ = model.get();
     engine_ = std::make_shared<const Engine::Impl>(
         std::move(model), FakeModel::Spec(kVocab, 100'000), std::make_unique<FakeTokenizer>(),
-        SpecialTokens{}, options);
+        SpecialTokens{}, options, now_ms);
   }
   ~Scripted() { model_->on_step = nullptr; }
 
@@ -433,6 +433,41 @@ TEST(Scheduler, AShortPromptDoesNotWaitForALongOnesEnd) {
     ++steps_before;
   }
   EXPECT_LT(steps_before, 6) << "of some 50 chunks";
+}
+
+// On a clock by which a step takes 1 ms, and each row of it half of one.
+TEST(Scheduler, WhoWritesWaitsForPromptsNoLongerThanIsAllowed) {
+  constexpr int64_t kPrompt = 2000;
+  static std::atomic<double> now = 0;
+  Scripted scripted({.threads = 1, .step_tokens = 100, .prompt_slowdown = 3},
+                    [] { return now.load(); });
+  double ms = 0;  // of the steps that write, while the prompt is read
+  int64_t steps = 0, prompt_rows = 0;
+  scripted.model().on_step = [&] {
+    double step_ms = 1;
+    bool writes = false;
+    for (const Segment& segment : scripted.model().segments()) {
+      const bool is_prompt = segment.tokens.front() == '#';
+      if (is_prompt) prompt_rows += std::ssize(segment.tokens);
+      if (!is_prompt) writes = true;
+      step_ms += 0.5 * static_cast<double>(segment.tokens.size());
+    }
+    now = now + step_ms;
+    if (!writes || prompt_rows == 0 || prompt_rows == kPrompt) return;
+    ms += step_ms;
+    ++steps;
+  };
+  auto writer = scripted.Submit({'x'}, Greedy(-1));
+  while (writer->Next(std::nullopt)->tokens.empty()) continue;
+  const Tokens text(kPrompt, '#');
+  auto prompt = scripted.Submit(text, Greedy(1));
+  while (!prompt->done()) writer->Next(std::nullopt);  // or it would be held up
+  EXPECT_EQ(Scripted::Wait(*prompt).tokens, scripted.Expected(text, 1));
+  writer->Cancel();
+  EXPECT_EQ(Scripted::Wait(*writer).finish_reason, FinishReason::kCancelled);
+  const double mean_ms = ms / static_cast<double>(steps);
+  EXPECT_LE(mean_ms, 3 * 1.5 * 1.01);
+  EXPECT_GT(mean_ms, 2 * 1.5);
 }
 
 TEST(Scheduler, CancelEndsARequestAtEveryStepAndLeavesTheOthers) {
@@ -527,6 +562,8 @@ TEST(Scheduler, OptionsThatMakeNoSenseAreRefused) {
     EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Engine(kTiny, {.step_tokens = bad}); }),
                 HasSubstr("steps of"));
   }
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Engine(kTiny, {.prompt_slowdown = 1}); }),
+              HasSubstr("expected 1.1 to 100"));
   ErrorOf(ErrorKind::kInput, [&] { Engine(kTiny, {.kv_memory_bytes = -1}); });
 }
 

@@ -125,6 +125,17 @@ class ServeTest(CliTest):
         for what in ("answered", "left", "nonsense"):
             self.assertGreater(counts[what], 0, counts)
 
+    def test_a_prompt_beside_who_writes(self):
+        server = self.serve("--kv", "sinks:4+60")
+        text = self.folder / "text.txt"
+        text.write_text(TEXT * 400)
+        beside = subprocess.run(
+            [sys.executable, TESTS.parent / "tools" / "server_fairness", "--port",
+             str(server.port), "--text", text, "--tokens", "1000"],
+            capture_output=True, text=True, check=False)
+        self.assertEqual(beside.returncode, 0, beside.stdout + beside.stderr)
+        self.assertGreater(json.loads(beside.stdout.splitlines()[-1])["prompt_tokens"], 5000)
+
     def test_sigterm_finishes_what_was_begun(self):
         server = self.serve("--temp", "0", "--kv", "sinks:4+60", "--ignore-eos")
         connection, response = server.begin(prompt=TEXT, max_tokens=3000)
@@ -170,6 +181,8 @@ class ServeTest(CliTest):
 
     def test_what_makes_no_sense_is_refused(self):
         self.assertIn("--host", self.refused(INPUT, "serve", "-m", TINY, "--host", "localhost"))
+        self.assertIn("1.1 to 100", self.refused(INPUT, "serve", "-m", TINY, "--prompt-slowdown",
+                                                 "1"))
         self.assertIn("--port", self.refused(INPUT, "serve", "-m", TINY, "--port", "65536"))
         empty = self.folder / "keys.txt"
         empty.write_text("# nobody\n")

@@ -183,6 +183,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .on_cache_notice = SayCacheNotice,
        // -ub asks for pieces of that size.
        .step_tokens = std::max(LoadOptions().step_tokens, session.chunk_tokens),
+       .prompt_slowdown = options.prompt_slowdown,
        .mpi = MpiSize() > 1,
        .mpi_silence_ms = 1000.0 * options.rank_silence_s,
        .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },

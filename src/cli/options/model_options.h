@@ -26,7 +26,8 @@ struct ModelOptions {
   std::string chat_template;  // LoadOptions::chat_template
   KvMemory kv_memory;
   CacheOptions cache;
-  int rank_silence_s = 10;  // LoadOptions::mpi_silence_ms
+  float prompt_slowdown = 0;  // LoadOptions
+  int rank_silence_s = 10;    // LoadOptions::mpi_silence_ms
 };
 
 void AddModelFlag(CommandLine& line, ModelOptions& options);    // only --model

@@ -91,11 +91,12 @@ class KeyChecker {
 
 // "[json.exception.parse_error.101] parse error at line 1, ...": the identifier means nothing to a
 // user. What follows can quote a whole token of the input, as long as the input.
-std::string Reason(std::string_view message) {
+std::string Reason(std::string_view message, bool quote_input) {
   constexpr size_t kMaxBytes = 300;
   if (const size_t end = message.find("] "); message.starts_with('[') && end != message.npos) {
     message.remove_prefix(end + 2);
   }
+  if (!quote_input) message = message.substr(0, message.find("; last read"));
   const std::string quoted = Quote(message, kMaxBytes);
   return quoted.substr(1, quoted.size() - 2);
 }
@@ -110,7 +111,7 @@ Json Parse(std::string_view text, std::string_view what, JsonOptions options) {
   try {
     return Json::parse(text);
   } catch (const typename Json::exception& error) {
-    Throw(ErrorKind::kFormat, "{}: {}", what, Reason(error.what()));
+    Throw(ErrorKind::kFormat, "{}: {}", what, Reason(error.what(), options.quote_input));
   }
 }
 

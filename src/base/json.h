@@ -18,6 +18,8 @@ struct JsonOptions {
   // Counted by commas and opening brackets, of which there are at least as many. At the limit the
   // values take some 100 MB, and their strings no more than the text.
   size_t max_values = 1'000'000;
+  // Whether messages may quote what stands at the place that is wrong.
+  bool quote_input = true;
 };
 
 // `what` names the text in messages, for example its file. Throws Error(kFormat) with the byte

@@ -15,4 +15,9 @@ std::string Found(const nlohmann::json& value) {
   return value.dump();
 }
 
+std::string FoundUnquoted(const nlohmann::json& value) {
+  if (!value.is_string()) return Found(value);
+  return fmt::format("a text of {} bytes", value.get_ref<const std::string&>().size());
+}
+
 }  // namespace godwit

@@ -10,4 +10,7 @@ namespace godwit {
 // their size.
 std::string Found(const nlohmann::json& value);
 
+// The same, but of text only its length: who reads the message may not be who wrote the text.
+std::string FoundUnquoted(const nlohmann::json& value);
+
 }  // namespace godwit

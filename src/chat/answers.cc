@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -86,11 +87,16 @@ std::vector<GenerateResult> AnswerRequest(
     const Engine& engine, const Session& session, const SessionOptions& options,
     const CompletionRequest& request, const CancelToken* cancel,
     const std::function<void(int answer, const Event& event)>& on_event) {
-  const Prompt prompt = PromptOf(engine, session, request);
+  SessionOptions own = options;
+  own.kv = request.kv.value_or(own.kv);
+  own.prefill = request.prefill.value_or(own.prefill);
+  std::optional<Session> own_session;
+  if (request.kv || request.prefill) own_session = engine.NewSession(own);
+  const Prompt prompt = PromptOf(engine, own_session ? *own_session : session, request);
   GenerateOptions generate = request.generate;
   generate.query_tokens = prompt.query_tokens;
-  return GenerateAnswers(engine, prompt.tokens, std::move(generate), options, request.samples,
-                         cancel, on_event);
+  return GenerateAnswers(engine, prompt.tokens, std::move(generate), own, request.samples, cancel,
+                         on_event);
 }
 
 }  // namespace godwit::chat

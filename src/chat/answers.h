@@ -39,7 +39,8 @@ std::vector<GenerateResult> GenerateAnswers(
     const SessionOptions& session, int count, const CancelToken* cancel,
     const std::function<void(int answer, const Event& event)>& on_event = {});
 
-// The answers that a request asks for, likewise. session: as PromptOf has it.
+// The answers that a request asks for, likewise, with its own kv and prefill where it names them.
+// session: as PromptOf has it, of `options`.
 std::vector<GenerateResult> AnswerRequest(
     const Engine& engine, const Session& session, const SessionOptions& options,
     const CompletionRequest& request, const CancelToken* cancel,

@@ -1,5 +1,6 @@
 #include "chat/completion_request.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -23,9 +24,10 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kMostSamples = 128, kMostTopLogprobs = 20;  // as OpenAI has them
 constexpr int64_t kMostStops = 16;
 constexpr int64_t kMostTokens = int64_t{1} << 40;
+constexpr int64_t kMostTimeoutMs = int64_t{1} << 40;
 
 [[noreturn]] void Refuse(std::string_view expected, const Json& found) {
-  Throw(ErrorKind::kInput, "expected {}, found {}", expected, Found(nlohmann::json(found)));
+  Throw(ErrorKind::kInput, "expected {}, found {}", expected, FoundUnquoted(nlohmann::json(found)));
 }
 
 const std::string& Text(const Json& value) {
@@ -73,7 +75,7 @@ std::string Content(const Json& value) {
   return content;
 }
 
-Message ParseMessage(const Json& value) {
+Message ParseMessage(const Json& value, bool lenient) {
   if (!value.is_object()) Refuse("messages that are objects", value);
   Message message;
   for (const auto& [key, part] : value.items()) {
@@ -81,7 +83,7 @@ Message ParseMessage(const Json& value) {
       message.role = Text(part);
     } else if (key == "content") {
       message.content = Content(part);
-    } else if (!part.is_null()) {
+    } else if (!part.is_null() && !lenient) {
       Throw(ErrorKind::kInput, "expected messages of \"role\" and \"content\", found {}",
             Quote(key));
     }
@@ -92,10 +94,10 @@ Message ParseMessage(const Json& value) {
   return message;
 }
 
-std::vector<Message> Messages(const Json& value) {
+std::vector<Message> Messages(const Json& value, bool lenient) {
   if (!value.is_array() || value.empty()) Refuse("a list of messages", value);
   std::vector<Message> messages;
-  for (const Json& message : value) messages.push_back(ParseMessage(message));
+  for (const Json& message : value) messages.push_back(ParseMessage(message, lenient));
   return messages;
 }
 
@@ -141,6 +143,7 @@ struct Draft {
   bool logprobs = false;
   bool has_stream_options = false;
   std::optional<int> top_logprobs;
+  const CompletionDefaults* defaults;
 
   SamplerOptions& sampler() { return request.generate.sampler; }
 
@@ -164,6 +167,22 @@ struct Draft {
     }
     has_stream_options = true;
   }
+  // A way of keeping or reading texts: of the ones that requests may name.
+  void TakeChoice(const Json& value, const std::vector<std::string>& choices,
+                  std::optional<std::string>& choice) {
+    if (std::ranges::find(choices, Text(value)) == choices.end()) {
+      Refuse(choices.empty() ? "nothing, since requests may not choose it"
+                             : NameList(
+                                   choices, [](const auto& name) { return Quote(name); }, " or "),
+             value);
+    }
+    choice = value;
+  }
+  void TakeTimeout(const Json& value) {
+    const double most = defaults->generate.timeout_ms;
+    request.generate.timeout_ms =
+        static_cast<double>(Int(value, 1, most > 0 ? static_cast<int64_t>(most) : kMostTimeoutMs));
+  }
   void TakePenalty(const Json& value) {
     sampler().repeat_penalty = Float(value);
     has_penalty = true;
@@ -178,7 +197,7 @@ struct Field {
 };
 
 constexpr Field kFields[] = {
-    {"messages", [](const Json& v, Draft& d) { d.TakePrompt(Messages(v)); }},
+    {"messages", [](const Json& v, Draft& d) { d.TakePrompt(Messages(v, d.defaults->lenient)); }},
     {"prompt", [](const Json& v,
                   Draft& d) { v.is_array() ? d.TakePrompt(Tokens(v)) : d.TakePrompt(Text(v)); }},
     {"max_tokens", [](const Json& v, Draft& d) { d.TakeLimit(v); }},
@@ -210,6 +229,10 @@ constexpr Field kFields[] = {
     {"stop", [](const Json& v, Draft& d) { d.request.generate.stop = Stops(v); }},
     {"ignore_eos", [](const Json& v, Draft& d) { d.request.generate.ignore_eos = Bool(v); }},
     {"draft", [](const Json& v, Draft& d) { d.request.generate.draft = Text(v); }},
+    {"kv", [](const Json& v, Draft& d) { d.TakeChoice(v, d.defaults->kv_choices, d.request.kv); }},
+    {"prefill", [](const Json& v,
+                   Draft& d) { d.TakeChoice(v, d.defaults->prefill_choices, d.request.prefill); }},
+    {"timeout_ms", [](const Json& v, Draft& d) { d.TakeTimeout(v); }},
     // A chat has a switch and a number, a text the number alone.
     {"logprobs",
      [](const Json& v, Draft& d) {
@@ -230,10 +253,12 @@ constexpr Field kFields[] = {
     {"user", [](const Json& v, Draft&) { Text(v); }},
 };
 
-const Field& FindField(const std::string& name) {
+// Null: there is none, and none is missed.
+const Field* FindField(const std::string& name, bool lenient) {
   for (const Field& field : kFields) {
-    if (field.name == name) return field;
+    if (field.name == name) return &field;
   }
+  if (lenient) return nullptr;
   const auto nearest = Nearest(name, Names(kFields, &Field::name));
   Throw(ErrorKind::kInput, "unknown field {}{}", Quote(name),
         nearest ? fmt::format("; did you mean {}?", Quote(*nearest)) : "");
@@ -252,13 +277,14 @@ void Take(const Field& field, const Json& value, Draft& draft) {
 CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefaults& defaults) {
   if (!body.is_object()) Refuse("a request that is an object", body);
   Draft draft;
+  draft.defaults = &defaults;
   draft.request.generate = defaults.generate;
   // 32 bits: they survive every JSON reader.
   if (defaults.random_seeds) draft.sampler().seed = std::random_device()();
   draft.request.template_variables = defaults.template_variables;
   for (const auto& [name, value] : body.items()) {
-    const Field& field = FindField(name);
-    if (!value.is_null()) Take(field, value, draft);
+    const Field* field = FindField(name, defaults.lenient);
+    if (field != nullptr && !value.is_null()) Take(*field, value, draft);
   }
   if (!draft.has_prompt) {
     Throw(ErrorKind::kInput, "a request needs \"messages\" or \"prompt\"");

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,6 +18,8 @@ struct CompletionRequest {
   std::variant<std::vector<Message>, std::string, std::vector<int32_t>> prompt;
   int samples = 1;  // "n": answers to it
   GenerateOptions generate;
+  std::optional<std::string> kv;  // as SessionOptions has them, in place of what they are
+  std::optional<std::string> prefill;
   bool return_token_ids = false;
   bool stream = false;                        // the answer comes in pieces (completion_chunks.h),
   bool include_usage = false;                 // at its end what it took,
@@ -26,18 +29,23 @@ struct CompletionRequest {
   bool is_chat() const { return std::holds_alternative<std::vector<Message>>(prompt); }
 };
 
-// What holds where a request says nothing.
+// What holds where a request says nothing, and what it may say.
 struct CompletionDefaults {
-  GenerateOptions generate;
+  GenerateOptions generate;  // its timeout_ms is the most that a request may ask for, too
+  // What requests may name as "kv" and "prefill".
+  std::vector<std::string> kv_choices;
+  std::vector<std::string> prefill_choices;
+  bool lenient = false;       // what is not known is passed over
   bool random_seeds = false;  // a request that names none gets one of its own
   // For the reach of a penalty that the request does name: generate's may be that of a model's own.
   int repeat_last_n = SamplerOptions().repeat_last_n;
   nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();
 };
 
-// Null counts as not being there. Throws Error(kInput) that names the field: one that is not known,
-// is of another type, makes no sense, or contradicts another one. What depends on the model, such
-// as the length of the prompt, is left to the engine.
+// Null counts as not being there. Throws Error(kInput) that names the field, and quotes nothing
+// that is said in it: one that is not known (unless lenient), is of another type, makes no sense,
+// or contradicts another one. What depends on the model, such as the length of the prompt, is left
+// to the engine.
 CompletionRequest ParseCompletionRequest(const nlohmann::ordered_json& body,
                                          const CompletionDefaults& defaults = {});
 

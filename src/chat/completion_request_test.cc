@@ -128,7 +128,8 @@ TEST(CompletionRequestTest, RefusesByName) {
             R"(unknown field "temprature"; did you mean "temperature"?)");
   EXPECT_EQ(FieldRefusal(R"("tools": null)"), R"(unknown field "tools")");
   EXPECT_EQ(FieldRefusal(R"("n": 0)"), R"("n": expected a whole number from 1 to 128, found 0)");
-  EXPECT_EQ(FieldRefusal(R"("top_p": "hot")"), R"("top_p": expected a number, found "hot")");
+  EXPECT_EQ(FieldRefusal(R"("top_p": "hot")"),
+            R"("top_p": expected a number, found a text of 3 bytes)");
   for (const char* field : {R"("n": 129)",
                             R"("n": 1.5)",
                             R"("n": "1")",
@@ -170,6 +171,49 @@ TEST(CompletionRequestTest, RefusesByName) {
                             R"("messages": [{"role": "user", "content": "x"}])"}) {
     const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
     EXPECT_THAT(FieldRefusal(field), HasSubstr(name)) << field;
+  }
+}
+
+TEST(CompletionRequestTest, ChoosesAmongWhatIsAllowed) {
+  const CompletionDefaults defaults{
+      .generate = {.timeout_ms = 5000}, .kv_choices = {"dense", "blocks"}, .prefill_choices = {""}};
+  const auto parsed = [&](const std::string& fields) {
+    return ParseCompletionRequest(nlohmann::ordered_json::parse(R"({"prompt": "x")" + fields + "}"),
+                                  defaults);
+  };
+  EXPECT_EQ(parsed("").kv, std::nullopt);
+  EXPECT_EQ(parsed("").generate.timeout_ms, 5000);
+  EXPECT_EQ(parsed(R"(, "kv": "blocks")").kv, "blocks");
+  EXPECT_EQ(parsed(R"(, "prefill": "")").prefill, "");
+  EXPECT_EQ(parsed(R"(, "timeout_ms": 100)").generate.timeout_ms, 100);
+  for (const char* const field : {R"("kv": "sinks:4+60")", R"("kv": 1)", R"("prefill": "window:9")",
+                                  R"("timeout_ms": 5001)", R"("timeout_ms": 0)"}) {
+    EXPECT_THROW(parsed(std::string(", ") + field), Error) << field;
+  }
+  EXPECT_THAT(FieldRefusal(R"("kv": "dense")"), HasSubstr("may not choose"));
+  EXPECT_EQ(Parse(R"({"prompt": "x", "timeout_ms": 90000})").generate.timeout_ms, 90000);
+}
+
+TEST(CompletionRequestTest, PassesOverWhatIsNotKnownIfItIsTold) {
+  const auto request = ParseCompletionRequest(
+      nlohmann::ordered_json::parse(
+          R"({"messages": [{"role": "user", "content": "x", "name": "y"}], "store": {"a": 1},
+              "temperature": 0.5})"),
+      {.lenient = true});
+  EXPECT_EQ(request.generate.sampler.temperature, 0.5f);
+  EXPECT_EQ(std::get<std::vector<Message>>(request.prompt).size(), 1u);
+  EXPECT_THROW(ParseCompletionRequest(nlohmann::ordered_json::parse(R"({"prompt": "x", "n": "y"})"),
+                                      {.lenient = true}),
+               Error)
+      << "what is known must make sense";
+}
+
+// Who reads a message may not be who wrote what it is about.
+TEST(CompletionRequestTest, RefusalsQuoteNoText) {
+  for (const char* const field :
+       {R"("temperature": "SECRET")", R"("stop": [5, "SECRET"])", R"("logit_bias": {"SECRET": 1})",
+        R"("kv": "SECRET")", R"("seed": "SECRET")"}) {
+    EXPECT_THAT(FieldRefusal(field), testing::Not(HasSubstr("SECRET"))) << field;
   }
 }
 

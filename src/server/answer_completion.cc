@@ -97,10 +97,10 @@ CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
   const chat::CompletionName name{.id = plan.id, .model = plan.model};
   chat::TokenTexts texts(plan.engine);
   Stream stream(request, name, texts, reply);
-  std::function<void(int, const Event&)> on_event;
-  if (request.stream) {
-    on_event = [&](int choice, const Event& event) { stream.Take(choice, event); };
-  }
+  const auto on_event = [&](int choice, const Event& event) {
+    plan.slot.Take(choice, event);
+    if (request.stream) stream.Take(choice, event);
+  };
   std::vector<GenerateResult> results;
   try {
     results = chat::AnswerRequest(plan.engine, plan.session, plan.options, request, &reply.gone(),

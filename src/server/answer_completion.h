@@ -7,6 +7,7 @@
 #include "chat/completion_request.h"
 #include "godwit/engine.h"
 #include "server/http_server.h"
+#include "server/slots.h"
 
 namespace godwit::server {
 
@@ -16,6 +17,7 @@ struct CompletionPlan {
   SessionOptions options;
   std::string model;  // the name that stands in answers
   std::string id;     // of the request
+  Slots::Taken& slot;
 };
 
 // What came of it.

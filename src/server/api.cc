@@ -13,6 +13,7 @@
 #include "base/stopwatch.h"
 #include "chat/answers.h"
 #include "chat/completion_json.h"
+#include "godwit/version.h"
 #include "server/error_body.h"
 
 namespace godwit::server {
@@ -26,7 +27,8 @@ constexpr std::string_view kEnding = "the server is about to end";
 constexpr std::pair<std::string_view, std::string_view> kLater{"Retry-After", "5"};
 
 // Of more than a million tokens as numbers.
-constexpr JsonOptions kBodyJson = {.reject_duplicate_keys = true, .max_values = 4'000'000};
+constexpr JsonOptions kBodyJson = {
+    .reject_duplicate_keys = true, .max_values = 4'000'000, .quote_input = false};
 
 void SendJson(HttpReply& reply, const Json& json) {
   reply.Send(200, kJson, json.dump(-1, ' ', false, Json::error_handler_t::replace));
@@ -67,6 +69,21 @@ Json ParseFields(const HttpRequest& request, std::initializer_list<std::string_v
   return body;
 }
 
+// One that is broken stands in the way of chats only, each of which says so.
+bool HasTemplate(const Engine& engine) {
+  try {
+    return engine.has_chat_template();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// 0: as long as you like.
+int64_t ContextOf(const Session& session) {
+  const int64_t limit = session.limit_tokens();
+  return limit == INT64_MAX ? 0 : limit;
+}
+
 }  // namespace
 
 void RefuseForNow(HttpReply& reply, std::string_view why) {
@@ -91,6 +108,8 @@ struct Api::Route {
 const Api::Route Api::kRoutes[] = {
     {"GET", "/health", &Api::Health, /*open=*/true, /*at_once=*/true},
     {"GET", "/v1/models", &Api::Models, /*open=*/false, /*at_once=*/true},
+    {"GET", "/props", &Api::Props, /*open=*/false, /*at_once=*/true},
+    {"GET", "/slots", &Api::ShowSlots, /*open=*/false, /*at_once=*/true},
     {"GET", "/metrics", &Api::ShowMetrics, /*open=*/false, /*at_once=*/true},
     {"POST", kChats, &Api::Complete},
     {"POST", "/v1/completions", &Api::Complete},
@@ -104,6 +123,8 @@ Api::Api(const Engine& engine, ApiOptions options)
       options_(std::move(options)),
       session_(engine.NewSession(options_.session)),
       started_(chat::UnixSeconds()),
+      has_template_(HasTemplate(engine)),
+      slots_(options_.parallel),
       workers_(options_.parallel, options_.queue) {}
 
 // A page of another site, in a browser here. It says where it comes from; or its site's name has
@@ -215,6 +236,41 @@ void Api::Models(const Work& work) const {
   SendJson(work.reply, {{"object", "list"}, {"data", Json::array({std::move(model)})}});
 }
 
+// What a client can know before it asks, and what it may ask for.
+void Api::Props(const Work& work) const {
+  const GenerateOptions& generate = options_.defaults.generate;
+  const SamplerOptions& sampler = generate.sampler;
+  const auto choices = [](std::string_view is, std::vector<std::string> choices) {
+    return Json{{"default", is}, {"choices", std::move(choices)}};
+  };
+  SendJson(work.reply,
+           {{"model", options_.model},
+            {"build_info", "godwit " GODWIT_VERSION},
+            {"n_ctx", ContextOf(session_)},
+            {"n_ctx_train", engine_.max_context()},
+            {"total_slots", options_.parallel},
+            {"chat_template", has_template_},
+            {"default_generation_settings",
+             {{"temperature", sampler.temperature},
+              {"top_k", sampler.top_k},
+              {"top_p", sampler.top_p},
+              {"min_p", sampler.min_p},
+              {"eta", sampler.eta},
+              {"repeat_penalty", sampler.repeat_penalty},
+              {"repeat_last_n", sampler.repeat_last_n},
+              {"presence_penalty", sampler.presence_penalty},
+              {"frequency_penalty", sampler.frequency_penalty},
+              {"max_tokens", generate.max_tokens},
+              {"timeout_ms", generate.timeout_ms}}},
+            {"kv", choices(options_.session.kv, options_.defaults.kv_choices)},
+            {"prefill", choices(options_.session.prefill, options_.defaults.prefill_choices)},
+            {"draft", choices(generate.draft, {"", "ngram"})}});
+}
+
+void Api::ShowSlots(const Work& work) const {
+  SendJson(work.reply, slots_.Json(ContextOf(session_)));
+}
+
 void Api::ShowMetrics(const Work& work) const {
   const std::pair<std::string_view, int64_t> gauges[] = {
       {"requests_running", workers_.working()},
@@ -232,11 +288,14 @@ void Api::Complete(const Work& work) const {
   }
   SessionOptions session = options_.session;
   session.owner = work.owner;
+  const int64_t id = next_id_++;
+  Slots::Taken slot(slots_, id);
   work.served.completion = AnswerCompletion({.engine = engine_,
                                              .session = session_,
                                              .options = session,
                                              .model = options_.model,
-                                             .id = fmt::format("{:x}-{}", started_, next_id_++)},
+                                             .id = fmt::format("{:x}-{}", started_, id),
+                                             .slot = slot},
                                             request, work.reply);
 }
 

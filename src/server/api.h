@@ -14,6 +14,7 @@
 #include "server/answer_completion.h"
 #include "server/http_server.h"
 #include "server/metrics.h"
+#include "server/slots.h"
 #include "server/workers.h"
 
 namespace godwit::server {
@@ -67,6 +68,8 @@ class Api {
 
   void Health(const Work& work) const;
   void Models(const Work& work) const;
+  void Props(const Work& work) const;
+  void ShowSlots(const Work& work) const;
   void ShowMetrics(const Work& work) const;
   void Complete(const Work& work) const;
   void Tokenize(const Work& work) const;
@@ -77,9 +80,11 @@ class Api {
   ApiOptions options_;
   Session session_;  // to make tokens with
   int64_t started_;  // Unix seconds
+  bool has_template_;
   std::atomic<bool> draining_ = false;
   mutable std::atomic<int64_t> next_id_ = 0;
   Metrics metrics_;
+  mutable Slots slots_;
   Workers workers_;  // last: they use the others
 };
 

@@ -202,6 +202,48 @@ TEST_F(ApiTest, AStreamTellsTheSame) {
   EXPECT_TRUE(progress);
 }
 
+TEST_F(ApiTest, SaysWhatMayBeAskedFor) {
+  Start({.defaults = {.kv_choices = {"dense", "sinks:4+60"}}, .parallel = 3});
+  const Json props = Ask("GET", "/props")->json();
+  EXPECT_EQ(props["model"], "tiny");
+  EXPECT_EQ(props["n_ctx"], TheEngine().NewSession({}).limit_tokens());
+  EXPECT_EQ(props["total_slots"], 3);
+  EXPECT_EQ(props["kv"]["choices"], (Json{"dense", "sinks:4+60"}));
+  EXPECT_EQ(props["default_generation_settings"]["temperature"], 0);
+  Start({.session = {.kv = "sinks:4+60"}});
+  EXPECT_EQ(Ask("GET", "/props")->json()["n_ctx"], 0) << "endless";
+}
+
+TEST_F(ApiTest, ARequestMayKeepItsTextAsItLikes) {
+  Start({.defaults = {.kv_choices = {"dense", "sinks:4+60"}}});
+  const Tokens prompt = Prompt(4, 200);
+  for (const char* const kv : {"dense", "sinks:4+60"}) {
+    const auto reply =
+        Post("/v1/completions", {{"prompt", prompt}, {"kv", kv}, {"return_token_ids", true}});
+    const auto expected = TheEngine().NewSession({.kv = kv}).Generate(prompt, Greedy(8));
+    EXPECT_EQ(reply->json()["choices"][0]["token_ids"], Json(expected.tokens)) << kv;
+  }
+  EXPECT_THAT(MessageOf(*Post("/v1/completions", {{"prompt", prompt}, {"kv", "blocks"}}), 400),
+              HasSubstr(R"(expected "dense" or "sinks:4+60")"));
+}
+
+TEST_F(ApiTest, ShowsWhatIsBeingAnswered) {
+  Start({.session = {.kv = "sinks:4+60"}, .parallel = 2});
+  Json body = kLong;
+  body["stream"] = true;
+  const auto reply = Ask("POST", "/v1/completions", body.dump());
+  reply->WaitForSomething();
+  const Json slots = Ask("GET", "/slots")->json();
+  ASSERT_EQ(slots.size(), 2u);
+  EXPECT_EQ(slots[0]["is_processing"], true);
+  EXPECT_EQ(slots[0]["n_prompt_tokens"], 3);
+  EXPECT_GT(slots[0]["n_decoded"], 0);
+  EXPECT_EQ(slots[1]["is_processing"], false);
+  reply->GoAway();
+  api_->Drain();
+  EXPECT_EQ(Ask("GET", "/slots")->json()[0]["is_processing"], false);
+}
+
 TEST_F(ApiTest, CountsWhatItDid) {
   static int first_time = 77;  // so that nobody has read it
   const Tokens prompt = Prompt(first_time++, 100);
@@ -278,6 +320,7 @@ TEST_F(ApiTest, WhatMakesNoSenseIsRefused) {
   EXPECT_THAT(refused("/tokenize", R"({"text":"a"})"), HasSubstr("unknown field \"text\""));
   EXPECT_THAT(refused("/tokenize", "{}"), HasSubstr("needs \"content\""));
   EXPECT_THAT(refused("/detokenize", R"({"tokens":[-1]})"), HasSubstr("numbers below"));
+  EXPECT_THAT(refused(texts, R"({"prompt":"a" SECRET)"), Not(HasSubstr("SECRET")));
   api_->Drain();
   for (const ServedRequest& served : served_) EXPECT_NE(served.status, 200) << served.path;
 }

@@ -98,6 +98,24 @@ class ServeTest(CliTest):
         pieces = [json.loads(line)["choices"][0]["text"] for line in lines[:-1]]
         self.assertEqual("".join(pieces), whole)
 
+    def test_requests_choose_among_what_is_allowed(self):
+        server = self.serve("--temp", "0", "-n", "8", "--kv-choice", "sinks:4+60",
+                            "--prefill-choice", "window:64", "--timeout", "100", "--lenient")
+        text, asked = TEXT * 8, {"ignore_eos": True, "return_token_ids": True, "store": True}
+        props = json.loads(server.ask("GET", "/props")[1])
+        self.assertEqual(props["kv"], {"default": "dense", "choices": ["dense", "sinks:4+60"]})
+        self.assertEqual(props["prefill"]["choices"], ["", "window:64"])
+        for asks, flags in (({}, ()), ({"kv": "sinks:4+60"}, ("--kv", "sinks:4+60")),
+                            ({"prefill": "window:64"}, ("--prefill", "window:64"))):
+            answer = server.post("/v1/completions", prompt=text, **asks, **asked)
+            self.assertEqual(answer["choices"][0]["token_ids"],
+                             self.run_tokens(text, 8, "--temp", "0", *flags))
+        status, text = server.ask("POST", "/v1/completions",
+                                  {"prompt": TEXT, "max_tokens": 100_000, "timeout_ms": 1,
+                                   "kv": "sinks:4+60", "ignore_eos": True})
+        self.assertEqual((status, json.loads(text)["choices"][0]["finish_reason"]),
+                         (200, "timeout"))
+
     def test_who_goes_away_frees_his_place(self):
         server = self.serve("--kv", "sinks:4+60", "-np", "1", "--queue", "0")
         endless = {"prompt": TEXT, "max_tokens": 10**9, "ignore_eos": True}
@@ -183,6 +201,8 @@ class ServeTest(CliTest):
         self.assertIn("--host", self.refused(INPUT, "serve", "-m", TINY, "--host", "localhost"))
         self.assertIn("1.1 to 100", self.refused(INPUT, "serve", "-m", TINY, "--prompt-slowdown",
                                                  "1"))
+        self.assertIn("policy \"x\"", self.refused(INPUT, "serve", "-m", TINY, "--kv-choice", "x"))
+        self.assertIn("by \"x\"", self.refused(INPUT, "serve", "-m", TINY, "--prefill-choice", "x"))
         self.assertIn("--port", self.refused(INPUT, "serve", "-m", TINY, "--port", "65536"))
         empty = self.folder / "keys.txt"
         empty.write_text("# nobody\n")

@@ -19,18 +19,58 @@ void AddCompletionFlags(CommandLine& line, ModelOptions& model, CompletionFlags&
       line, flags.session, flags.query_tokens,
       fmt::format("the last message of a chat, up to {} of them; the last token of a text",
                   chat::kQuestionTokens));
+  line.Group("What requests may say");
+  line.Add({.names = "--kv-choice",
+            .value = "POLICY",
+            .help = "one of --kv that a request may name (\"kv\"); again: one more"},
+           flags.kv_choices);
+  line.Add({.names = "--prefill-choice",
+            .value = "HOW",
+            .help = "one of --prefill that a request may name (\"prefill\"); again: one more"},
+           flags.prefill_choices);
+  line.AddInt(
+      {.names = "--timeout",
+       .value = "SECONDS",
+       .help = "a request ends with what it has after so long, or as much earlier as it says "
+               "(\"timeout_ms\"); 0: never"},
+      flags.timeout_s, 0, int64_t{1} << 32);
+  line.Add({.names = "--lenient",
+            .value = "",
+            .help = "fields of requests that are not known are passed over, not refused"},
+           flags.lenient);
+}
+
+std::vector<std::string> CompletionFlags::Kvs() const {
+  std::vector<std::string> kvs{session.kv};
+  kvs.insert(kvs.end(), kv_choices.begin(), kv_choices.end());
+  return kvs;
+}
+
+void CheckPrefillChoices(const Engine& engine, const CompletionFlags& flags) {
+  for (const std::string& prefill : flags.prefill_choices) {
+    SessionOptions session = flags.session;
+    session.prefill = prefill;
+    (void)engine.NewSession(session);
+  }
 }
 
 GenerateOptions MakeGenerateOptions(const CompletionFlags& flags) {
   GenerateOptions generate = MakeGenerateOptions(flags.sampling);
   generate.query_tokens = flags.query_tokens;
+  generate.timeout_ms = 1000.0 * static_cast<double>(flags.timeout_s);
   return generate;
 }
 
 chat::CompletionDefaults MakeCompletionDefaults(const CompletionFlags& flags,
                                                 GenerateOptions generate,
                                                 const SamplerDefaults& model) {
+  // What holds anyhow may be named, too.
+  std::vector<std::string> prefills{flags.session.prefill};
+  prefills.insert(prefills.end(), flags.prefill_choices.begin(), flags.prefill_choices.end());
   chat::CompletionDefaults defaults{
+      .kv_choices = flags.Kvs(),
+      .prefill_choices = std::move(prefills),
+      .lenient = flags.lenient,
       .random_seeds = flags.sampling.seed < 0,
       .template_variables = nlohmann::ordered_json::parse(flags.template_variables)};
   const EffectiveSampler effective = TakeModelDefaults(flags.sampling, generate.sampler, model);

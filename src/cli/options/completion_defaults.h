@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "chat/completion_request.h"
 #include "cli/options/command_line.h"
@@ -16,10 +17,20 @@ struct CompletionFlags {
   SamplingFlags sampling;
   SessionOptions session;
   int64_t query_tokens = 0;  // 0: as chat::PromptOf has it
+  // Besides the session's own: what a request may name.
+  std::vector<std::string> kv_choices, prefill_choices;
+  bool lenient = false;
+  int64_t timeout_s = 0;  // 0: none
+
+  // What sessions may be opened with (LoadEngine).
+  std::vector<std::string> Kvs() const;
 };
 
 // With those of the caches, and of the model's template.
 void AddCompletionFlags(CommandLine& line, ModelOptions& model, CompletionFlags& flags);
+
+// Throws Error(kInput) for choices of --prefill-choice with which no session can be opened.
+void CheckPrefillChoices(const Engine& engine, const CompletionFlags& flags);
 
 // As that of the sampling flags, before a model is loaded.
 GenerateOptions MakeGenerateOptions(const CompletionFlags& flags);

@@ -49,8 +49,8 @@ Json ChoiceLogprobs(const CompletionRequest& request, const GenerateResult& resu
 void AddKv(Json& choice, const GenerateResult& result) {
   if (result.kv.kept < result.kv.seen || result.kv.context_tokens > 0) {
     choice["kv"] = KvJson(result.kv);
-    if (result.drafts) choice["drafts"] = DraftsJson(*result.drafts);
   }
+  if (result.drafts) choice["drafts"] = DraftsJson(*result.drafts);
   if (result.pauses > 0) choice["pauses"] = result.pauses;
 }
 

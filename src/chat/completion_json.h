@@ -19,7 +19,7 @@ struct CompletionName {
 
 // results: one for each of the request's samples. Beside what OpenAI has: "seed", and in a choice
 // "kv" where something was dropped of its text or read by a window, "pauses" where its memory was
-// given to others and its text read again.
+// given to others and its text read again, "drafts" where there were any.
 nlohmann::ordered_json CompletionJson(const CompletionRequest& request,
                                       std::span<const GenerateResult> results,
                                       const CompletionName& name, TokenTexts& texts);
@@ -30,7 +30,7 @@ int64_t UnixSeconds();
 nlohmann::ordered_json ChoiceLogprobs(const CompletionRequest& request,
                                       const GenerateResult& result, TokenTexts& texts);
 nlohmann::ordered_json UsageJson(std::span<const GenerateResult> results);
-// "kv" and "pauses", where there is something to tell.
+// "kv", "drafts" and "pauses", where there is something to tell.
 void AddKv(nlohmann::ordered_json& choice, const GenerateResult& result);
 
 }  // namespace godwit::chat

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "chat/completion_request.h"
 #include "godwit/engine.h"
+#include "server/answer_shape.h"
 #include "server/http_server.h"
 #include "server/slots.h"
 
@@ -15,8 +15,6 @@ struct CompletionPlan {
   const Engine& engine;
   const Session& session;  // to make tokens with
   SessionOptions options;
-  std::string model;  // the name that stands in answers
-  std::string id;     // of the request
   Slots::Taken& slot;
 };
 
@@ -34,6 +32,7 @@ struct CompletionOutcome {
 // Waits for the end; ends early where nobody reads the answer any more. Throws Error before
 // anything of an answer was sent: what is wrong later is its last piece.
 CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
-                                   const chat::CompletionRequest& request, HttpReply& reply);
+                                   const chat::CompletionRequest& request, AnswerShape& shape,
+                                   HttpReply& reply);
 
 }  // namespace godwit::server

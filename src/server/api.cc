@@ -113,6 +113,7 @@ const Api::Route Api::kRoutes[] = {
     {"GET", "/metrics", &Api::ShowMetrics, /*open=*/false, /*at_once=*/true},
     {"POST", kChats, &Api::Complete},
     {"POST", "/v1/completions", &Api::Complete},
+    {"POST", "/v1/responses", &Api::Respond},
     {"POST", "/tokenize", &Api::Tokenize},
     {"POST", "/detokenize", &Api::Detokenize},
     {"POST", "/apply-template", &Api::ApplyTemplate},
@@ -286,17 +287,32 @@ void Api::Complete(const Work& work) const {
   if (request.is_chat() != (work.request.path == kChats)) {
     Throw(ErrorKind::kInput, "expected {} here", request.is_chat() ? "\"prompt\"" : "\"messages\"");
   }
+  const int64_t number = next_id_++;
+  const chat::CompletionName name = NameOf(number);
+  chat::TokenTexts texts(engine_);
+  Answer(work, number, request, *CompletionShape(request, name, texts));
+}
+
+void Api::Respond(const Work& work) const {
+  const Json body = ParseOrderedJson(work.request.body, "the body", kBodyJson);
+  const chat::ResponseRequest request = chat::ParseResponseRequest(body, options_.defaults);
+  const int64_t number = next_id_++;
+  const chat::CompletionName name = NameOf(number);
+  Answer(work, number, request.completion, *ResponseShape(request, name));
+}
+
+chat::CompletionName Api::NameOf(int64_t number) const {
+  return {.id = fmt::format("{:x}-{}", started_, number), .model = options_.model};
+}
+
+void Api::Answer(const Work& work, int64_t number, const chat::CompletionRequest& request,
+                 AnswerShape& shape) const {
   SessionOptions session = options_.session;
   session.owner = work.owner;
-  const int64_t id = next_id_++;
-  Slots::Taken slot(slots_, id);
-  work.served.completion = AnswerCompletion({.engine = engine_,
-                                             .session = session_,
-                                             .options = session,
-                                             .model = options_.model,
-                                             .id = fmt::format("{:x}-{}", started_, id),
-                                             .slot = slot},
-                                            request, work.reply);
+  Slots::Taken slot(slots_, number);
+  work.served.completion =
+      AnswerCompletion({.engine = engine_, .session = session_, .options = session, .slot = slot},
+                       request, shape, work.reply);
 }
 
 void Api::Tokenize(const Work& work) const {

@@ -72,9 +72,15 @@ class Api {
   void ShowSlots(const Work& work) const;
   void ShowMetrics(const Work& work) const;
   void Complete(const Work& work) const;
+  void Respond(const Work& work) const;
   void Tokenize(const Work& work) const;
   void Detokenize(const Work& work) const;
   void ApplyTemplate(const Work& work) const;
+
+  chat::CompletionName NameOf(int64_t number) const;
+  // number: the request's.
+  void Answer(const Work& work, int64_t number, const chat::CompletionRequest& request,
+              AnswerShape& shape) const;
 
   const Engine& engine_;
   ApiOptions options_;

@@ -283,6 +283,27 @@ TEST_F(ApiTest, ChatsNeedATemplate) {
   EXPECT_EQ(reply->json()["choices"][0]["message"]["role"], "assistant");
 }
 
+// The newer words for the same answer.
+TEST_F(ApiTest, ResponsesAreChats) {
+  const Json chat{{"messages", {{{"role", "user"}, {"content", "Hello"}}}}};
+  Json asked{{"input", "Hello"}, {"metadata", {{"a", "b"}}}};
+  const Json expected = Post("/v1/chat/completions", chat)->json();
+  const auto reply = Post("/v1/responses", asked);
+  ASSERT_EQ(reply->status(), 200) << reply->body();
+  const Json response = reply->json();
+  EXPECT_EQ(response["output"][0]["content"][0]["text"],
+            expected["choices"][0]["message"]["content"]);
+  EXPECT_EQ(response["metadata"], asked["metadata"]);
+  EXPECT_EQ(response["usage"]["input_tokens"], expected["usage"]["prompt_tokens"]);
+  asked["stream"] = true;
+  asked["return_progress"] = true;
+  const auto events = Post("/v1/responses", asked)->chunks();
+  EXPECT_EQ(events.front()["type"], "response.created");
+  EXPECT_EQ(events.back()["response"]["output"][0]["content"], response["output"][0]["content"]);
+  EXPECT_THAT(MessageOf(*Post("/v1/responses", {{"input", "x"}, {"store", true}}), 400),
+              HasSubstr("\"store\": expected false"));
+}
+
 TEST_F(ApiTest, TokensAndTexts) {
   const std::string text = "Once upon a time";
   const Json tokens = Post("/tokenize", {{"content", text}})->json()["tokens"];

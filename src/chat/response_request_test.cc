@@ -1,0 +1,132 @@
+#include "chat/response_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/test_support.h"
+#include "chat/response_json.h"
+
+namespace godwit::chat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+using testing::Not;
+
+ResponseRequest Parse(const std::string& fields, const CompletionDefaults& defaults = {}) {
+  return ParseResponseRequest(Json::parse("{" + fields + "}"), defaults);
+}
+
+std::vector<Message> MessagesOf(const std::string& fields) {
+  return std::get<std::vector<Message>>(Parse(fields).completion.prompt);
+}
+
+std::string Refusal(const std::string& fields) {
+  return ErrorOf(ErrorKind::kInput, [&] { Parse(fields); });
+}
+
+TEST(ResponseRequestTest, IsAChat) {
+  const auto one = MessagesOf(R"("input": "Hello")");
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].role, "user");
+  EXPECT_EQ(one[0].content, "Hello");
+  const auto messages = MessagesOf(
+      R"("instructions": "Be brief.", "input": [
+           {"role": "developer", "content": "No jokes."},
+           {"type": "message", "role": "user", "content": [
+              {"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]},
+           {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
+            "content": [{"type": "output_text", "text": "c", "annotations": []}]}])");
+  ASSERT_EQ(messages.size(), 4u);
+  EXPECT_EQ(messages[0].role, "system");
+  EXPECT_EQ(messages[0].content, "Be brief.");
+  EXPECT_EQ(messages[1].role, "system");
+  EXPECT_EQ(messages[2].content, "a\nb");
+  EXPECT_EQ(messages[3].role, "assistant");
+  EXPECT_EQ(messages[3].content, "c");
+}
+
+TEST(ResponseRequestTest, TakesTheFieldsOfAChat) {
+  const ResponseRequest request =
+      Parse(R"("input": "x", "max_output_tokens": 7, "temperature": 0.5, "seed": 3, "stream": true,
+               "stop": "y", "store": false, "tools": [], "text": {"format": {"type": "text"}},
+               "truncation": "disabled", "previous_response_id": null, "metadata": {"a": "b"},
+               "parallel_tool_calls": true, "user": "z", "model": "any")");
+  EXPECT_EQ(request.completion.generate.max_tokens, 7);
+  EXPECT_EQ(request.completion.generate.sampler.temperature, 0.5f);
+  EXPECT_EQ(request.completion.generate.sampler.seed, 3u);
+  EXPECT_EQ(request.completion.generate.stop, std::vector<std::string>{"y"});
+  EXPECT_TRUE(request.completion.stream);
+  EXPECT_EQ(request.metadata, (Json{{"a", "b"}}));
+}
+
+TEST(ResponseRequestTest, RefusesByName) {
+  for (const char* const field :
+       {R"("input": 5)", R"("input": [])", R"("input": [5])", R"("input": [{"role": "user"}])",
+        R"("input": [{"type": "function_call_output", "output": "x"}])",
+        R"("input": [{"role": "user", "content": [{"type": "input_image", "text": "x"}]}])"}) {
+    EXPECT_THAT(Refusal(field), HasSubstr("\"input\": ")) << field;
+  }
+  EXPECT_THAT(Refusal(""), HasSubstr("\"input\""));
+  for (const char* const field :
+       {R"("store": true)", R"("background": true)", R"("truncation": "auto")",
+        R"("tools": [{"type": "web_search"}])", R"("text": {"format": {"type": "json_object"}})",
+        R"("previous_response_id": "resp_1")", R"("max_output_tokens": -1)", R"("n": 2)",
+        R"("messages": [])", R"("instructions": 5)", R"("metadata": "x")", R"("reasoning": {})"}) {
+    const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
+    EXPECT_THAT(Refusal(R"("input": "x", )" + std::string(field)), HasSubstr(name)) << field;
+  }
+  EXPECT_THAT(Refusal(R"("input": "x", "truncation": "SECRET")"), Not(HasSubstr("SECRET")));
+  const CompletionDefaults lenient{.lenient = true};
+  EXPECT_NO_THROW(Parse(R"("input": "x", "store": true, "reasoning": {}, "n": 1)", lenient));
+}
+
+TEST(ResponseJsonTest, SaysHowItEnded) {
+  const ResponseRequest request = Parse(R"("input": "x", "max_output_tokens": 2)");
+  const CompletionName name{.id = "7", .model = "m"};
+  GenerateResult result{.text = "ab", .tokens = {1, 2}, .prompt_tokens = 5, .cached_tokens = 4};
+  Json json = ResponseJson(request, result, name);
+  EXPECT_EQ(json["status"], "completed");
+  EXPECT_EQ(json["output"][0]["content"][0]["text"], "ab");
+  EXPECT_EQ(json["usage"]["input_tokens"], 5);
+  EXPECT_EQ(json["usage"]["input_tokens_details"]["cached_tokens"], 4);
+  EXPECT_EQ(json["usage"]["total_tokens"], 7);
+  result.finish_reason = FinishReason::kLength;
+  json = ResponseJson(request, result, name);
+  EXPECT_EQ(json["status"], "incomplete");
+  EXPECT_EQ(json["incomplete_details"]["reason"], "max_output_tokens");
+}
+
+// The pieces of a stream, put together, are the whole.
+TEST(ResponseJsonTest, EventsTellTheSame) {
+  const ResponseRequest request = Parse(R"("input": "x")");
+  const CompletionName name{.id = "7", .model = "m"};
+  ResponseEvents events(request, name);
+  std::vector<Json> all;
+  const auto add = [&](const Json& list) { all.insert(all.end(), list.begin(), list.end()); };
+  add(events.First());
+  add(events.Progress({.done_tokens = 3, .total_tokens = 5, .cached_tokens = 1, .elapsed_ms = 2}));
+  add(events.Of({.text = "a"}));
+  add(events.Of({.tokens = {7}}));
+  add(events.Of({.text = "b"}));
+  const GenerateResult result{.text = "ab", .tokens = {1, 7, 2}, .prompt_tokens = 5};
+  add(events.Last(result));
+  std::string text;
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i]["sequence_number"], i);
+    if (all[i]["type"] == "response.output_text.delta") text += all[i]["delta"];
+  }
+  EXPECT_EQ(text, "ab");
+  EXPECT_EQ(all.front()["type"], "response.created");
+  EXPECT_EQ(all.front()["response"]["status"], "in_progress");
+  EXPECT_EQ(all.back()["type"], "response.completed");
+  Json whole = ResponseJson(request, result, name);
+  for (Json* const json : {&whole, &all.back()["response"]}) json->erase("created_at");
+  EXPECT_EQ(all.back()["response"], whole);
+  const Json failed = events.Failed("no memory");
+  EXPECT_EQ(failed[0]["response"]["status"], "failed");
+  EXPECT_EQ(failed[0]["response"]["error"]["message"], "no memory");
+}
+
+}  // namespace
+}  // namespace godwit::chat

@@ -1,0 +1,116 @@
+#include "server/answer_shape.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "chat/completion_chunks.h"
+#include "chat/response_json.h"
+#include "chat/result_json.h"
+#include "server/error_body.h"
+
+namespace godwit::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string TextOf(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+class Completion : public AnswerShape {
+ public:
+  Completion(const chat::CompletionRequest& request, const chat::CompletionName& name,
+             chat::TokenTexts& texts)
+      : request_(request), name_(name), texts_(texts), chunks_(request, name, texts) {}
+
+  std::string Whole(std::span<const GenerateResult> results) override {
+    Json body = chat::CompletionJson(request_, results, name_, texts_);
+    body["timings"] = chat::TimingsJson(results.front());
+    return TextOf(body);
+  }
+  std::string First() override {
+    std::string events;
+    for (int i = 0; i < request_.samples; ++i) events += EventOf(chunks_.First(i));
+    return events;
+  }
+  std::string Of(int choice, const Event& event) override {
+    return EventOf(chunks_.Of(choice, event));
+  }
+  std::string Progress(const PromptProgress& progress) override {
+    return EventOf(chunks_.Progress(progress));
+  }
+  std::string Last(std::span<const GenerateResult> results) override {
+    std::string events;
+    for (size_t i = 0; i < results.size(); ++i) {
+      events += EventOf(chunks_.Last(static_cast<int>(i), results[i]));
+    }
+    if (request_.include_usage) events += EventOf(chunks_.Usage(results));
+    return events + "data: [DONE]\n\n";
+  }
+  std::string Failed(int status, std::string_view message) override {
+    return fmt::format("data: {}\n\n", ErrorBody(status, message));
+  }
+
+ private:
+  static std::string EventOf(const Json& chunk) {
+    return chunk.is_null() ? "" : fmt::format("data: {}\n\n", TextOf(chunk));
+  }
+
+  const chat::CompletionRequest& request_;
+  const chat::CompletionName& name_;
+  chat::TokenTexts& texts_;
+  chat::CompletionChunks chunks_;
+};
+
+class Response : public AnswerShape {
+ public:
+  Response(const chat::ResponseRequest& request, const chat::CompletionName& name)
+      : request_(request), name_(name), events_(request, name) {}
+
+  std::string Whole(std::span<const GenerateResult> results) override {
+    return TextOf(chat::ResponseJson(request_, results.front(), name_));
+  }
+  std::string First() override { return EventsOf(events_.First()); }
+  std::string Of(int /*choice*/, const Event& event) override {
+    return EventsOf(events_.Of(event));
+  }
+  std::string Progress(const PromptProgress& progress) override {
+    return EventsOf(events_.Progress(progress));
+  }
+  std::string Last(std::span<const GenerateResult> results) override {
+    return EventsOf(events_.Last(results.front()));
+  }
+  std::string Failed(int /*status*/, std::string_view message) override {
+    return EventsOf(events_.Failed(message));
+  }
+
+ private:
+  static std::string EventsOf(const Json& list) {
+    std::string events;
+    for (const Json& event : list) {
+      events += fmt::format("event: {}\ndata: {}\n\n", event["type"].get_ref<const std::string&>(),
+                            TextOf(event));
+    }
+    return events;
+  }
+
+  const chat::ResponseRequest& request_;
+  const chat::CompletionName& name_;
+  chat::ResponseEvents events_;
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerShape> CompletionShape(const chat::CompletionRequest& request,
+                                             const chat::CompletionName& name,
+                                             chat::TokenTexts& texts) {
+  return std::make_unique<Completion>(request, name, texts);
+}
+
+std::unique_ptr<AnswerShape> ResponseShape(const chat::ResponseRequest& request,
+                                           const chat::CompletionName& name) {
+  return std::make_unique<Response>(request, name);
+}
+
+}  // namespace godwit::server

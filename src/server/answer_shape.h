@@ -1,0 +1,40 @@
+// In which words an answer goes out: those of /v1/chat/completions and /v1/completions, or those of
+// /v1/responses. Of a stream, server-sent events.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "chat/completion_json.h"
+#include "chat/completion_request.h"
+#include "chat/response_request.h"
+#include "chat/token_texts.h"
+#include "godwit/engine.h"
+
+namespace godwit::server {
+
+class AnswerShape {
+ public:
+  virtual ~AnswerShape() = default;
+
+  virtual std::string Whole(std::span<const GenerateResult> results) = 0;
+
+  // The pieces of a stream, any of which may be empty.
+  virtual std::string First() = 0;
+  virtual std::string Of(int choice, const Event& event) = 0;
+  virtual std::string Progress(const PromptProgress& progress) = 0;
+  virtual std::string Last(std::span<const GenerateResult> results) = 0;
+  // In place of the last one.
+  virtual std::string Failed(int status, std::string_view message) = 0;
+};
+
+// All of which must outlive it.
+std::unique_ptr<AnswerShape> CompletionShape(const chat::CompletionRequest& request,
+                                             const chat::CompletionName& name,
+                                             chat::TokenTexts& texts);
+std::unique_ptr<AnswerShape> ResponseShape(const chat::ResponseRequest& request,
+                                           const chat::CompletionName& name);
+
+}  // namespace godwit::server

@@ -25,6 +25,7 @@ Json Item(const CompletionName& name, std::string_view status, Json parts) {
 Json Response(const ResponseRequest& request, const CompletionName& name, int64_t created,
               std::string_view status, Json output) {
   const GenerateOptions& generate = request.completion.generate;
+  const Json sampler = SamplerJson(generate.sampler);
   return {{"id", "resp_" + name.id},
           {"object", "response"},
           {"created_at", created},
@@ -38,11 +39,11 @@ Json Response(const ResponseRequest& request, const CompletionName& name, int64_
           {"parallel_tool_calls", true},
           {"previous_response_id", nullptr},
           {"store", false},
-          {"temperature", generate.sampler.temperature},
+          {"temperature", sampler["temperature"]},
           {"text", {{"format", {{"type", "text"}}}}},
           {"tool_choice", "auto"},
           {"tools", Json::array()},
-          {"top_p", generate.sampler.top_p},
+          {"top_p", sampler["top_p"]},
           {"truncation", "disabled"},
           {"usage", nullptr},
           {"metadata", request.metadata},

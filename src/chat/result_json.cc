@@ -1,6 +1,10 @@
 #include "chat/result_json.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
+
+#include "sampling/options.h"
 
 namespace godwit::chat {
 
@@ -54,6 +58,25 @@ nlohmann::ordered_json DraftsJson(const DraftReport& drafts) {
           {"guesses", drafts.guesses},
           {"accepted", drafts.accepted},
           {"sources", sources}};
+}
+
+nlohmann::ordered_json SamplerJson(const SamplerOptions& options) {
+  // As they were typed, not as the nearest double is printed.
+  const auto shortest = [](float value) {
+    return nlohmann::ordered_json::parse(fmt::format("{}", value));
+  };
+  nlohmann::ordered_json json{{"samplers", nlohmann::ordered_json::array()}};
+  for (const SamplerStep step : options.steps) json["samplers"].push_back(Name(step));
+  json["repeat_last_n"] = options.repeat_last_n;
+  json["repeat_penalty"] = shortest(options.repeat_penalty);
+  json["presence_penalty"] = shortest(options.presence_penalty);
+  json["frequency_penalty"] = shortest(options.frequency_penalty);
+  json["top_k"] = options.top_k;
+  json["top_p"] = shortest(options.top_p);
+  json["min_p"] = shortest(options.min_p);
+  json["eta"] = shortest(options.eta);
+  json["temperature"] = shortest(options.temperature);
+  return json;
 }
 
 }  // namespace godwit::chat

@@ -21,4 +21,7 @@ nlohmann::ordered_json TimingsJson(const GenerateResult& result);
 // {"steps", "guesses", "accepted", "sources": {name: accepted}}
 nlohmann::ordered_json DraftsJson(const DraftReport& drafts);
 
+// Every option that is a number, and the names of the steps in order as "samplers".
+nlohmann::ordered_json SamplerJson(const SamplerOptions& options);
+
 }  // namespace godwit::chat

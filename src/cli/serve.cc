@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <csignal>
+#include <ctime>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -28,6 +31,7 @@
 #include "engine/prompt_share.h"
 #include "server/api.h"
 #include "server/http_server.h"
+#include "server/page.h"
 
 namespace godwit::cli {
 namespace {
@@ -38,6 +42,7 @@ struct Options {
   std::string keys_file;
   int64_t parallel = 0;  // as memory allows
   int64_t queue = 64;
+  bool log_json = false;
   CompletionFlags completion;
 };
 
@@ -46,7 +51,8 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   CommandLine line("serve", "[-m MODEL] [--host ADDRESS] [--port N] [flags]",
                    "Answers requests over HTTP in the shape of OpenAI's API: "
                    "/v1/chat/completions, /v1/completions, /v1/models, and /tokenize, "
-                   "/detokenize, /apply-template and /health. What a request says nothing of is as "
+                   "/detokenize, /apply-template and /health, and a page to chat with a browser at "
+                   "/. What a request says nothing of is as "
                    "the flags say. Ctrl-C and SIGTERM let it finish what it has begun; once more, "
                    "and it ends at once.");
   AddModelFlag(line, options.model);
@@ -78,6 +84,9 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                .value = "N",
                .help = "requests that wait beyond these; others are told to come back (429)"},
               options.queue, 0, 1 << 20);
+  line.Add(
+      {.names = "--log-json", .value = "", .help = "what each request came to as a line of JSON"},
+      options.log_json);
   line.Add({.names = "--prompt-slowdown",
             .value = "X",
             .help = "while prompts are read, the tokens of other requests come on average at most "
@@ -89,6 +98,15 @@ void Parse(std::span<const std::string> arguments, Options& options) {
            });
   AddCompletionFlags(line, options.model, options.completion);
   line.Parse(arguments);
+}
+
+// "2026-11-24T23:35:17Z"
+std::string UtcNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc = {};
+  gmtime_r(&now, &utc);
+  char text[sizeof "2026-11-24T23:35:17Z"];
+  return {text, std::strftime(text, sizeof text, "%FT%TZ", &utc)};
 }
 
 std::vector<std::string> ReadKeys(const std::string& file) {
@@ -108,6 +126,26 @@ std::vector<std::string> ReadKeys(const std::string& file) {
           QuoteUnlessPlain(file));
   }
   return keys;
+}
+
+// The same for programs: an object on a line.
+void SayJson(const server::ServedRequest& served) {
+  const server::CompletionOutcome& came = served.completion;
+  nlohmann::ordered_json json{{"time", UtcNow()},
+                              {"method", served.method},
+                              {"path", served.path},
+                              {"status", served.status},
+                              {"ms", std::round(served.ms * 1000) / 1000}};
+  if (came.prompt_tokens > 0) {
+    json["prompt_tokens"] = came.prompt_tokens;
+    json["cached_tokens"] = came.cached_tokens;
+    json["disk_tokens"] = came.disk_tokens;
+    json["output_tokens"] = came.output_tokens;
+    json["first_token_ms"] = std::round(came.first_token_ms * 1000) / 1000;
+    json["token_ms"] = std::round(came.token_ms * 1000) / 1000;
+  }
+  if (served.gone) json["gone"] = true;
+  WriteNotice(json.dump() + "\n");
 }
 
 void Say(const server::ServedRequest& served) {
@@ -167,7 +205,7 @@ int Serve(std::span<const std::string> arguments) {
   asked.parallel = options.parallel;
   asked.queue = options.queue;
   asked.keys = ReadKeys(options.keys_file);
-  asked.on_served = Say;
+  asked.on_served = options.log_json ? SayJson : Say;
   // It listens before the model is there, so that a port that is taken is told at once; and it is
   // the first to go.
   std::optional<const Engine> engine;
@@ -175,6 +213,7 @@ int Serve(std::span<const std::string> arguments) {
   std::atomic<server::Api*> ready = nullptr;
   server::HttpServer server(
       options.http, [&](server::HttpRequest request, std::shared_ptr<server::HttpReply> reply) {
+        if (server::AnswerPage(request, *reply)) return;
         server::Api* const answers = ready;
         if (answers == nullptr) return server::RefuseForNow(*reply, "the model is being loaded");
         answers->Handle(std::move(request), std::move(reply));

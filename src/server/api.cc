@@ -13,6 +13,7 @@
 #include "base/stopwatch.h"
 #include "chat/answers.h"
 #include "chat/completion_json.h"
+#include "chat/result_json.h"
 #include "godwit/version.h"
 #include "server/error_body.h"
 
@@ -240,7 +241,9 @@ void Api::Models(const Work& work) const {
 // What a client can know before it asks, and what it may ask for.
 void Api::Props(const Work& work) const {
   const GenerateOptions& generate = options_.defaults.generate;
-  const SamplerOptions& sampler = generate.sampler;
+  Json settings = chat::SamplerJson(generate.sampler);
+  settings["max_tokens"] = generate.max_tokens;
+  settings["timeout_ms"] = generate.timeout_ms;
   const auto choices = [](std::string_view is, std::vector<std::string> choices) {
     return Json{{"default", is}, {"choices", std::move(choices)}};
   };
@@ -251,18 +254,7 @@ void Api::Props(const Work& work) const {
             {"n_ctx_train", engine_.max_context()},
             {"total_slots", options_.parallel},
             {"chat_template", has_template_},
-            {"default_generation_settings",
-             {{"temperature", sampler.temperature},
-              {"top_k", sampler.top_k},
-              {"top_p", sampler.top_p},
-              {"min_p", sampler.min_p},
-              {"eta", sampler.eta},
-              {"repeat_penalty", sampler.repeat_penalty},
-              {"repeat_last_n", sampler.repeat_last_n},
-              {"presence_penalty", sampler.presence_penalty},
-              {"frequency_penalty", sampler.frequency_penalty},
-              {"max_tokens", generate.max_tokens},
-              {"timeout_ms", generate.timeout_ms}}},
+            {"default_generation_settings", std::move(settings)},
             {"kv", choices(options_.session.kv, options_.defaults.kv_choices)},
             {"prefill", choices(options_.session.prefill, options_.defaults.prefill_choices)},
             {"draft", choices(generate.draft, {"", "ngram"})}});

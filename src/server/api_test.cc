@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/engine_test_support.h"
+#include "server/page.h"
 
 namespace godwit::server {
 namespace {
@@ -242,6 +243,33 @@ TEST_F(ApiTest, ShowsWhatIsBeingAnswered) {
   reply->GoAway();
   api_->Drain();
   EXPECT_EQ(Ask("GET", "/slots")->json()[0]["is_processing"], false);
+}
+
+TEST(PageTest, IsInTheProgram) {
+  const auto get = [](const std::string& path, const std::string& method = "GET") {
+    auto reply = std::make_shared<Answered>();
+    const bool is_page = AnswerPage({.method = method, .path = path}, *reply);
+    return std::pair(is_page, reply);
+  };
+  const auto [is_page, index] = get("/");
+  ASSERT_TRUE(is_page);
+  EXPECT_THAT(index->headers().at("Content-Security-Policy"), HasSubstr("default-src 'none'"));
+  // Whatever it loads is there, and nothing of another host.
+  const std::string& html = index->body();
+  int64_t loaded = 0;
+  for (size_t at = 0; (at = html.find("\"/page/", at)) != html.npos; ++loaded) {
+    const std::string path = html.substr(at + 1, html.find('"', at + 1) - at - 1);
+    EXPECT_TRUE(get(path).first) << path;
+    at += path.size();
+  }
+  EXPECT_GE(loaded, 2);
+  for (const PageFile& file : PageFiles()) {
+    EXPECT_EQ(file.text.find("src=\"http"), file.text.npos) << file.name;
+  }
+  for (const char* const path : {"/page/", "/page/../api.cc", "/page/nothing.js", "/v1/models"}) {
+    EXPECT_FALSE(get(path).first) << path;
+  }
+  EXPECT_FALSE(get("/", "POST").first);
 }
 
 TEST_F(ApiTest, CountsWhatItDid) {

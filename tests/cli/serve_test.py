@@ -116,6 +116,20 @@ class ServeTest(CliTest):
         self.assertEqual((status, json.loads(text)["choices"][0]["finish_reason"]),
                          (200, "timeout"))
 
+    def test_the_log_for_programs(self):
+        server = self.serve("--log-json", "--temp", "0")
+        server.post("/v1/completions", prompt=TEXT, max_tokens=5, ignore_eos=True)
+        server.ask("GET", "/nothing")
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+        lines = [json.loads(line) for line in server.said.splitlines() if line.startswith("{")]
+        self.assertEqual([(line["path"], line["status"]) for line in lines],
+                         [("/v1/completions", 200), ("?", 404)])
+        self.assertEqual(lines[0]["output_tokens"], 5)
+        self.assertGreater(lines[0]["first_token_ms"], 0)
+        self.assertRegex(lines[0]["time"], r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
+        self.assertNotIn("little cat", server.said)
+
     def test_who_goes_away_frees_his_place(self):
         server = self.serve("--kv", "sinks:4+60", "-np", "1", "--queue", "0")
         endless = {"prompt": TEXT, "max_tokens": 10**9, "ignore_eos": True}

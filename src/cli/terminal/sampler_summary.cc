@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chat/result_json.h"
+#include "chat/result_json.h"
 #include "sampling/options.h"
 
 namespace godwit::cli {
@@ -61,23 +63,7 @@ std::string DescribeSampler(const EffectiveSampler& sampler) {
 }
 
 nlohmann::ordered_json SamplerJson(const EffectiveSampler& sampler) {
-  const SamplerOptions& options = sampler.options;
-  nlohmann::ordered_json json;
-  json["samplers"] = nlohmann::ordered_json::array();
-  for (const SamplerStep step : options.steps) json["samplers"].push_back(Name(step));
-  // As they were typed, not as the nearest double is printed.
-  const auto shortest = [](float value) {
-    return nlohmann::ordered_json::parse(fmt::format("{}", value));
-  };
-  json["repeat_last_n"] = options.repeat_last_n;
-  json["repeat_penalty"] = shortest(options.repeat_penalty);
-  json["presence_penalty"] = shortest(options.presence_penalty);
-  json["frequency_penalty"] = shortest(options.frequency_penalty);
-  json["top_k"] = options.top_k;
-  json["top_p"] = shortest(options.top_p);
-  json["min_p"] = shortest(options.min_p);
-  json["eta"] = shortest(options.eta);
-  json["temperature"] = shortest(options.temperature);
+  nlohmann::ordered_json json = chat::SamplerJson(sampler.options);
   json["from_model"] = sampler.from_model;
   return json;
 }

@@ -1,0 +1,136 @@
+"""Clients of other people ask godwit serve, and find what they are made for."""
+
+import os
+import pathlib
+import sys
+import unittest
+
+import openai
+from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_openai import ChatOpenAI
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+
+from harness import TINY, CliTest  # noqa: E402
+from serve_test import Server  # noqa: E402
+
+TEXT = "Once upon a time there was a cat. " * 10
+HELLO = [{"role": "user", "content": TEXT}]
+
+
+class ClientTest(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+            os.environ.pop(name, None)
+
+    def serve(self, *flags):
+        server = Server(self, "--temp", "0", "-n", "12", "--ignore-eos", *flags)
+        return f"http://127.0.0.1:{server.port}/v1"
+
+
+class OpenAi(ClientTest):
+    def client(self, *flags, key="any"):
+        client = openai.OpenAI(base_url=self.serve(*flags), api_key=key, max_retries=0)
+        self.addCleanup(client.close)
+        return client
+
+    def test_models(self):
+        self.assertEqual([model.id for model in self.client().models.list()], [TINY.name])
+
+    def test_chats(self):
+        client = self.client()
+        whole = client.chat.completions.create(model="any", messages=HELLO)
+        self.assertEqual(whole.choices[0].finish_reason, "length")
+        self.assertEqual(whole.usage.completion_tokens, 12)
+        pieces, usage = [], None
+        for chunk in client.chat.completions.create(model="any", messages=HELLO, stream=True,
+                                                    stream_options={"include_usage": True}):
+            pieces += [choice.delta.content or "" for choice in chunk.choices]
+            usage = chunk.usage or usage
+        self.assertEqual("".join(pieces), whole.choices[0].message.content)
+        self.assertEqual(usage.completion_tokens, 12)
+        self.assertGreater(usage.prompt_tokens_details.cached_tokens, 0)
+
+    def test_helpers_for_streams(self):
+        client = self.client()
+        # What its length has ended the client takes for an error.
+        whole = client.chat.completions.create(model="any", messages=HELLO)
+        stop = whole.choices[0].message.content[8:12]
+        with client.chat.completions.stream(model="any", messages=HELLO, stop=[stop]) as stream:
+            text = "".join(event.delta for event in stream if event.type == "content.delta")
+            self.assertEqual(stream.get_final_completion().choices[0].message.content, text)
+
+    def test_texts(self):
+        client = self.client()
+        answer = client.completions.create(model="any", prompt="Once upon a time", n=2, logprobs=2,
+                                           max_tokens=4, stop=["zzz"], seed=1)
+        self.assertEqual(len(answer.choices), 2)
+        self.assertEqual(len(answer.choices[1].logprobs.token_logprobs), 4)
+        self.assertEqual(len(answer.choices[0].logprobs.top_logprobs[0]), 2)
+        streamed = client.completions.create(model="any", prompt="Once upon a time", max_tokens=4,
+                                             seed=1, stream=True)
+        self.assertEqual("".join(chunk.choices[0].text for chunk in streamed),
+                         answer.choices[0].text)
+
+    def test_logprobs_of_chats(self):
+        answer = self.client().chat.completions.create(model="any", messages=HELLO, logprobs=True,
+                                                       top_logprobs=3)
+        content = answer.choices[0].logprobs.content
+        self.assertEqual(len(content), 12)
+        self.assertEqual(len(content[0].top_logprobs), 3)
+
+    def test_responses(self):
+        client = self.client()
+        whole = client.responses.create(model="any", input=TEXT, metadata={"a": "b"})
+        self.assertEqual(whole.status, "incomplete")
+        self.assertEqual(whole.incomplete_details.reason, "max_output_tokens")
+        self.assertEqual(whole.usage.output_tokens, 12)
+        self.assertEqual(whole.metadata, {"a": "b"})
+        chat = client.chat.completions.create(model="any", messages=HELLO)
+        self.assertEqual(whole.output_text, chat.choices[0].message.content)
+        stop = {"stop": [whole.output_text[8:12]]}
+        with client.responses.stream(model="any", input=TEXT, extra_body=stop) as stream:
+            text = "".join(event.delta for event in stream
+                           if event.type == "response.output_text.delta")
+            self.assertTrue(whole.output_text.startswith(text))
+            self.assertEqual(stream.get_final_response().output_text, text)
+        again = client.responses.create(
+            model="any", instructions="Be brief.",
+            input=[*HELLO, *whole.output, {"role": "user", "content": "And?"}])
+        self.assertEqual(again.output[0].role, "assistant")
+
+    def test_fields_of_ours(self):
+        client = self.client("--kv-choice", "sinks:4+60")
+        answer = client.chat.completions.create(
+            model="any", messages=HELLO, extra_body={"kv": "sinks:4+60", "return_token_ids": True})
+        self.assertEqual(len(answer.choices[0].token_ids), 12)
+
+    def test_errors(self):
+        keys = self.folder / "keys.txt"
+        keys.write_text("right\n")
+        client = self.client("--api-key-file", keys, key="right")
+        client.models.list()
+        with self.assertRaises(openai.AuthenticationError):
+            client.with_options(api_key="wrong").models.list()
+        with self.assertRaises(openai.BadRequestError) as caught:
+            client.chat.completions.create(model="any", messages=HELLO, temperature=-1)
+        self.assertIn("temperature", caught.exception.body["message"])
+        with self.assertRaises(openai.NotFoundError):
+            client.embeddings.create(model="any", input="x")
+
+
+class LangChain(ClientTest):
+    def test_invoke_and_stream(self):
+        model = ChatOpenAI(base_url=self.serve(), api_key="any", model="any", temperature=0,
+                           max_retries=0)
+        messages = [SystemMessage("Be brief."), HumanMessage(TEXT)]
+        whole = model.invoke(messages)
+        self.assertEqual(whole.usage_metadata["output_tokens"], 12)
+        self.assertEqual("".join(chunk.content for chunk in model.stream(messages)), whole.content)
+        self.assertEqual([answer.content for answer in model.batch([messages, messages])],
+                         [whole.content] * 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -34,6 +34,7 @@ TEST(FuzzReplayTest, GenerationConfig) { Replay("generation_config", FuzzGenerat
 TEST(FuzzReplayTest, Tasks) { Replay("tasks", FuzzTasks); }
 TEST(FuzzReplayTest, Snapshot) { Replay("snapshot", FuzzSnapshot); }
 TEST(FuzzReplayTest, CompletionRequest) { Replay("completion_request", FuzzCompletionRequest); }
+TEST(FuzzReplayTest, Http) { Replay("http", FuzzHttp); }
 TEST(FuzzReplayTest, Tokenizer) { Replay("tokenizer", ReplayTokenizer); }
 TEST(FuzzReplayTest, Template) { Replay("template", ReplayTemplate); }
 

@@ -21,6 +21,7 @@ void FuzzGenerationConfig(std::span<const uint8_t> input);
 void FuzzTasks(std::span<const uint8_t> input);
 void FuzzSnapshot(std::span<const uint8_t> input);
 void FuzzCompletionRequest(std::span<const uint8_t> input);
+void FuzzHttp(std::span<const uint8_t> input);
 
 // Of replay_text.cc: replayed, but not fuzzed.
 void ReplayTokenizer(std::span<const uint8_t> input);

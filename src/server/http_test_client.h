@@ -1,0 +1,72 @@
+// For tests: whoever is on the other side of a connection.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/open_file.h"
+
+namespace godwit::server {
+
+// A client that says what it is told to, byte for byte.
+class Client {
+ public:
+  explicit Client(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ =
+        connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  }
+
+  bool connected() const { return connected_; }
+
+  void Say(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t sent = send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return;
+      text.remove_prefix(static_cast<size_t>(sent));
+    }
+  }
+
+  // Up to and with what is expected, or up to the connection's end.
+  std::string HearUntil(std::string_view expected) {
+    size_t from = 0, at;
+    while ((at = heard_.find(expected, from)) == heard_.npos) {
+      from = heard_.size() - std::min(heard_.size(), expected.size());
+      if (!HearMore()) return std::exchange(heard_, "");
+    }
+    std::string heard = heard_.substr(0, at + expected.size());
+    heard_.erase(0, heard.size());
+    return heard;
+  }
+  std::string HearAll() {
+    while (HearMore()) continue;
+    return std::exchange(heard_, "");
+  }
+
+  void SayNoMore() { shutdown(socket_.get(), SHUT_WR); }
+
+ private:
+  bool HearMore() {
+    std::vector<char> bytes(1 << 16);
+    const ssize_t heard = recv(socket_.get(), bytes.data(), bytes.size(), 0);
+    if (heard > 0) heard_.append(bytes.data(), static_cast<size_t>(heard));
+    return heard > 0;
+  }
+
+  FileDescriptor socket_;
+  bool connected_ = false;
+  std::string heard_;
+};
+
+}  // namespace godwit::server

@@ -1,0 +1,40 @@
+#include <fmt/format.h>
+
+#include "server/http_server.h"
+#include "server/http_test_client.h"
+#include "tests/fuzz/targets.h"
+
+namespace godwit::fuzz {
+namespace {
+
+// Answers with what it was asked, in one piece or in several.
+void Answer(server::HttpRequest request, std::shared_ptr<server::HttpReply> reply) {
+  Require(request.body.size() <= 4096, "bodies have a limit");
+  Require(request.path.find('?') == request.path.npos, "a path has no query");
+  if (request.path != "/stream") return reply->Send(200, "text/plain", request.body);
+  reply->Begin("text/plain");
+  reply->Write(request.body);
+  reply->End();
+}
+
+}  // namespace
+
+// All that a client says on one connection.
+void FuzzHttp(std::span<const uint8_t> input) {
+  static server::HttpServer server({.port = 0, .most_body_bytes = 4096, .most_header_bytes = 2048},
+                                   Answer);
+  const auto ask = [](std::string_view text) {
+    server::Client client(server.port());
+    Require(client.connected(), "it takes connections");
+    client.Say(text);
+    client.SayNoMore();
+    return client.HearAll();
+  };
+  const std::string answer = ask(AsText(input));
+  Require(answer.empty() || answer.starts_with("HTTP/1."), "an answer is one of HTTP");
+  server::Client other(server.port());
+  other.Say("GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
+  Require(other.HearUntil("\r\n\r\n").starts_with("HTTP/1.1 200"), "others are answered");
+}
+
+}  // namespace godwit::fuzz

@@ -1,6 +1,7 @@
 // godwit serve: answers requests over HTTP.
 
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -109,6 +110,14 @@ std::string UtcNow() {
   return {text, std::strftime(text, sizeof text, "%FT%TZ", &utc)};
 }
 
+// A connection is an open file, of which many systems allow 1,024 unless they are asked.
+void AllowManyFiles() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 1 << 16);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 std::vector<std::string> ReadKeys(const std::string& file) {
   if (file.empty()) return {};
   constexpr size_t kMostBytes = 1 << 20;
@@ -206,6 +215,7 @@ int Serve(std::span<const std::string> arguments) {
   asked.queue = options.queue;
   asked.keys = ReadKeys(options.keys_file);
   asked.on_served = options.log_json ? SayJson : Say;
+  AllowManyFiles();
   // It listens before the model is there, so that a port that is taken is told at once; and it is
   // the first to go.
   std::optional<const Engine> engine;

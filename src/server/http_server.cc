@@ -18,6 +18,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <condition_variable>
 #include <deque>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -178,6 +179,7 @@ class HttpServer::Impl {
     void ReadRequest() {
       if (server_.stopping_) return Break();
       TakeRoom(0);
+      waits_at_ = server_.waiting_.insert(server_.waiting_.end(), this);
       state_ = State::kIdle;
       parser_.emplace();
       parser_->header_limit(server_.options_.most_header_bytes);
@@ -210,6 +212,7 @@ class HttpServer::Impl {
       }
       changed_.notify_all();
       TakeRoom(0);
+      WaitNoMore();
       server_.Remove(shared_from_this());
     }
 
@@ -275,8 +278,15 @@ class HttpServer::Impl {
                        });
     }
 
+    // For its client to say what he wants.
+    void WaitNoMore() {
+      if (waits_at_) server_.waiting_.erase(*waits_at_);
+      waits_at_.reset();
+    }
+
     void Answer() {
       state_ = State::kAnswering;
+      WaitNoMore();
       finished_ = false;
       keeps_alive_ = parser_->get().keep_alive() && !server_.stopping_;
       const auto text = [](auto view) { return std::string(view.data(), view.size()); };
@@ -369,6 +379,7 @@ class HttpServer::Impl {
     void Refuse(int status, std::string_view message) {
       keeps_alive_ = false;
       state_ = State::kAnswering;
+      WaitNoMore();
       Reply(server_, shared_from_this())
           .Send(status, "application/json", ErrorBody(status, message), {});
     }
@@ -381,6 +392,7 @@ class HttpServer::Impl {
     std::deque<std::string> unsent_;
     bool finished_ = false;
     uint64_t room_bytes_ = 0;
+    std::optional<std::list<Connection*>::iterator> waits_at_;
     std::atomic<bool> keeps_alive_ = true;
     std::atomic<bool> takes_chunks_ = true;
     int64_t answers_ = 0;
@@ -414,6 +426,7 @@ class HttpServer::Impl {
     acceptor_.async_accept([this](error_code error, tcp::socket socket) {
       if (!acceptor_.is_open()) return;
       if (error) {  // such as too many open files: later, and without spinning until then
+        BreakLongestWaiting();
         retry_.expires_after(std::chrono::milliseconds(100));
         return retry_.async_wait([this](error_code) { Accept(); });
       }
@@ -424,7 +437,7 @@ class HttpServer::Impl {
 
   void Serve(tcp::socket socket) {
     error_code ignored;
-    if (std::ssize(connections_) >= options_.most_connections) {
+    if (std::ssize(connections_) >= options_.most_connections && !BreakLongestWaiting()) {
       static constexpr std::string_view kBusy =
           "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\n"
           "Connection: close\r\n\r\n";
@@ -437,6 +450,13 @@ class HttpServer::Impl {
     connections_.insert(connection);
     count_ = std::ssize(connections_);
     connection->ReadRequest();
+  }
+
+  // So that nobody keeps others out by connections on which he asks nothing. False: there is none.
+  bool BreakLongestWaiting() {
+    if (waiting_.empty()) return false;
+    waiting_.front()->Break();
+    return true;
   }
 
   void Remove(const std::shared_ptr<Connection>& connection) {
@@ -455,6 +475,7 @@ class HttpServer::Impl {
   bool is_local_ = false;
   // Of the server's thread.
   std::set<std::shared_ptr<Connection>> connections_;
+  std::list<Connection*> waiting_;  // of these, for a request, the longest first
   bool stopping_ = false;
   uint64_t bodies_bytes_ = 0;
   std::atomic<int64_t> count_ = 0;

@@ -56,7 +56,9 @@ struct HttpOptions {
   uint64_t most_body_bytes = uint64_t{64} << 20;
   uint64_t most_bodies_bytes = uint64_t{1} << 30;  // of all requests that are read or answered
   uint32_t most_header_bytes = 16 << 10;
-  int64_t most_connections = 1024;  // others are told to come back
+  // Of more, one on which no whole request has come ends, the longest waiting first; where all are
+  // being answered, others are told to come back.
+  int64_t most_connections = 1024;
   // For a request's header, from its connection's beginning or the last answer on; for its body;
   // and for a reader to take anything of an answer.
   std::chrono::milliseconds header_time{30'000};

@@ -225,17 +225,41 @@ TEST_F(HttpServerTest, WhoIsTooSlowIsNotWaitedFor) {
 TEST_F(HttpServerTest, TooManyAreToldToComeBack) {
   Start({.most_connections = 2});
   Client first(server_->port()), second(server_->port());
-  first.Say(Get("/1"));
-  second.Say(Get("/2"));
-  first.HearUntil("/1");
-  second.HearUntil("/2");
+  first.Say(Get("/later"));
+  auto reply = replies_.Take();
+  second.Say(Get("/later"));
+  auto other = replies_.Take();
   EXPECT_THAT(Client(server_->port()).HearAll(),
               AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: ")));
-  first.SayNoMore();
-  first.HearAll();
+  reply->Send(200, "text/plain", "done");
+  first.HearUntil("done");
   Client third(server_->port());
   third.Say(Get("/3"));
-  EXPECT_THAT(third.HearUntil("/3"), HasSubstr("200 OK"));
+  EXPECT_THAT(third.HearUntil("/3"), HasSubstr("200 OK")) << "the first one asks nothing more";
+  other->Send(200, "text/plain", "done");
+  EXPECT_THAT(second.HearUntil("done"), HasSubstr("200 OK"));
+}
+
+// Ten times as many as there may be, on which nothing is asked, or only half.
+TEST_F(HttpServerTest, WhoAsksNothingKeepsNobodyOut) {
+  Start({.most_connections = 20});
+  Client busy(server_->port());
+  busy.Say(Get("/later"));
+  auto reply = replies_.Take();
+  std::vector<std::unique_ptr<Client>> idle;
+  for (int i = 0; i < 200; ++i) {
+    idle.push_back(std::make_unique<Client>(server_->port()));
+    idle.back()->Say(i % 3 == 0   ? ""
+                     : i % 3 == 1 ? "GET / HT"
+                                  : "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n12");
+    if (i % 20 != 0) continue;
+    Client client(server_->port());
+    client.Say(Get("/who"));
+    ASSERT_THAT(client.HearUntil("/who"), HasSubstr("200 OK")) << i;
+  }
+  EXPECT_LE(server_->connections(), 20);
+  reply->Send(200, "text/plain", "done");
+  EXPECT_THAT(busy.HearUntil("done"), HasSubstr("200 OK"));
 }
 
 TEST_F(HttpServerTest, StopsAfterWhatWasBegun) {

@@ -151,10 +151,10 @@ class ServeTest(CliTest):
         text.write_text(TEXT * 100)
         load = subprocess.run([sys.executable, TESTS.parent / "tools" / "load_server", "--port",
                                str(server.port), "--text", text, "--seconds", "3", "--clients", "8",
-                               "--longest", "400"], capture_output=True, text=True, check=False)
+                               "--longest", "400", "--idle", "1500"], capture_output=True, text=True, check=False)
         self.assertEqual(load.returncode, 0, load.stdout + load.stderr)
         counts = json.loads(load.stdout)
-        for what in ("answered", "left", "nonsense"):
+        for what in ("answered", "left", "nonsense", "held"):
             self.assertGreater(counts[what], 0, counts)
 
     def test_a_prompt_beside_who_writes(self):

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -54,9 +55,19 @@ bool IsThisMachine(std::string_view host) {
          (is_numbers && host.starts_with("127."));
 }
 
-// The fields that a request may have, of which the first is needed.
-Json ParseFields(const HttpRequest& request, std::initializer_list<std::string_view> names) {
-  Json body = ParseOrderedJson(request.body, "the body", kBodyJson);
+// The values of a text take up to a hundred times its bytes while they are read: of large ones one
+// at a time.
+template <typename Read>
+auto ReadBody(const HttpRequest& request, const Read& read) {
+  constexpr size_t kLargeBytes = size_t{1} << 20;
+  static std::mutex one_at_a_time;
+  std::unique_lock lock(one_at_a_time, std::defer_lock);
+  if (request.body.size() > kLargeBytes) lock.lock();
+  return read(ParseOrderedJson(request.body, "the body", kBodyJson));
+}
+
+// Throws for fields that a request may not have, and without the first, which is needed.
+void CheckFields(const Json& body, std::initializer_list<std::string_view> names) {
   if (!body.is_object()) Throw(ErrorKind::kInput, "expected a request that is an object");
   for (const auto& [name, value] : body.items()) {
     if (std::ranges::find(names, name) == names.end()) {
@@ -67,7 +78,6 @@ Json ParseFields(const HttpRequest& request, std::initializer_list<std::string_v
   if (!body.contains(*names.begin())) {
     Throw(ErrorKind::kInput, "a request needs {}", Quote(*names.begin()));
   }
-  return body;
 }
 
 // One that is broken stands in the way of chats only, each of which says so.
@@ -274,8 +284,9 @@ void Api::ShowMetrics(const Work& work) const {
 }
 
 void Api::Complete(const Work& work) const {
-  const Json body = ParseOrderedJson(work.request.body, "the body", kBodyJson);
-  const chat::CompletionRequest request = chat::ParseCompletionRequest(body, options_.defaults);
+  const chat::CompletionRequest request = ReadBody(work.request, [&](const Json& body) {
+    return chat::ParseCompletionRequest(body, options_.defaults);
+  });
   if (request.is_chat() != (work.request.path == kChats)) {
     Throw(ErrorKind::kInput, "expected {} here", request.is_chat() ? "\"prompt\"" : "\"messages\"");
   }
@@ -286,8 +297,9 @@ void Api::Complete(const Work& work) const {
 }
 
 void Api::Respond(const Work& work) const {
-  const Json body = ParseOrderedJson(work.request.body, "the body", kBodyJson);
-  const chat::ResponseRequest request = chat::ParseResponseRequest(body, options_.defaults);
+  const chat::ResponseRequest request = ReadBody(work.request, [&](const Json& body) {
+    return chat::ParseResponseRequest(body, options_.defaults);
+  });
   const int64_t number = next_id_++;
   const chat::CompletionName name = NameOf(number);
   Answer(work, number, request.completion, *ResponseShape(request, name));
@@ -308,35 +320,40 @@ void Api::Answer(const Work& work, int64_t number, const chat::CompletionRequest
 }
 
 void Api::Tokenize(const Work& work) const {
-  const Json body = ParseFields(work.request, {"content", "add_special"});
-  const Json special = body.value("add_special", Json(false));
-  if (!body["content"].is_string() || !special.is_boolean()) {
-    Throw(ErrorKind::kInput,
-          "expected \"content\" that is text, and \"add_special\" true or false");
-  }
-  const auto tokens =
-      engine_.Tokenize(body["content"].get_ref<const std::string&>(), special.get<bool>());
-  SendJson(work.reply, {{"tokens", tokens}});
+  const auto [text, special] = ReadBody(work.request, [](const Json& body) {
+    CheckFields(body, {"content", "add_special"});
+    const Json add_special = body.value("add_special", Json(false));
+    if (!body["content"].is_string() || !add_special.is_boolean()) {
+      Throw(ErrorKind::kInput,
+            "expected \"content\" that is text, and \"add_special\" true or false");
+    }
+    return std::pair(body["content"].get<std::string>(), add_special.get<bool>());
+  });
+  SendJson(work.reply, {{"tokens", engine_.Tokenize(text, special)}});
 }
 
 void Api::Detokenize(const Work& work) const {
-  const Json body = ParseFields(work.request, {"tokens"});
-  const Json& list = body["tokens"];
-  std::vector<int32_t> tokens;
-  const auto is_token = [&](const Json& token) {
-    return token.is_number_unsigned() &&
-           token.get<uint64_t>() < static_cast<uint64_t>(engine_.vocab_size());
-  };
-  if (!list.is_array() || !std::ranges::all_of(list, is_token)) {
-    Throw(ErrorKind::kInput, "expected \"tokens\" that are numbers below {}", engine_.vocab_size());
-  }
-  for (const Json& token : list) tokens.push_back(token.get<int32_t>());
+  const auto tokens = ReadBody(work.request, [&](const Json& body) {
+    CheckFields(body, {"tokens"});
+    const Json& list = body["tokens"];
+    const auto is_token = [&](const Json& token) {
+      return token.is_number_unsigned() &&
+             token.get<uint64_t>() < static_cast<uint64_t>(engine_.vocab_size());
+    };
+    if (!list.is_array() || !std::ranges::all_of(list, is_token)) {
+      Throw(ErrorKind::kInput, "expected \"tokens\" that are numbers below {}",
+            engine_.vocab_size());
+    }
+    return list.get<std::vector<int32_t>>();
+  });
   SendJson(work.reply, {{"content", engine_.Detokenize(tokens)}});
 }
 
 void Api::ApplyTemplate(const Work& work) const {
-  const Json body = ParseFields(work.request, {"messages", "chat_template_kwargs"});
-  const chat::CompletionRequest request = chat::ParseCompletionRequest(body, options_.defaults);
+  const auto request = ReadBody(work.request, [&](const Json& body) {
+    CheckFields(body, {"messages", "chat_template_kwargs"});
+    return chat::ParseCompletionRequest(body, options_.defaults);
+  });
   SendJson(
       work.reply,
       {{"prompt", engine_.ApplyChatTemplate(std::get<std::vector<Message>>(request.prompt),

@@ -1,0 +1,96 @@
+// What the page asks of the server.
+
+import { eventsOf } from './sse.js';
+
+const KEY = 'godwit.key';
+
+// kind: 'unreachable', 'broken' (it ended in the middle), or by its status 'key', 'busy', 'later',
+// 'refused', 'server'. retryAfter: seconds, where the server says so.
+export class ApiError extends Error {
+  constructor(kind, message, { status = 0, retryAfter = 0 } = {}) {
+    super(message);
+    Object.assign(this, { kind, status, retryAfter });
+  }
+}
+
+let key = readKey();
+
+export function setKey(value) {
+  key = value;
+  try {
+    sessionStorage.setItem(KEY, value);
+  } catch {
+    // Blocked: known until the page is left.
+  }
+}
+
+function readKey() {
+  try {
+    return sessionStorage.getItem(KEY) ?? '';
+  } catch {
+    return '';
+  }
+}
+
+// What the server is and what may be asked of it.
+export async function getProperties() {
+  try {
+    return await (await ask('/props')).json();
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    const { data } = await (await ask('/v1/models')).json();
+    return { model: data[0].id, n_ctx: data[0].meta?.n_ctx_train ?? 0 };
+  }
+}
+
+// The chunks of a completion, to its end; an ApiError where it has none.
+export async function* complete(request, signal) {
+  const response = await ask('/v1/chat/completions', {
+    method: 'POST', body: JSON.stringify(request), signal,
+  });
+  try {
+    for await (const data of eventsOf(response.body)) {
+      if (data === '[DONE]') return;
+      const chunk = JSON.parse(data);
+      if (chunk.error) throw new ApiError('broken', chunk.error.message);
+      yield chunk;
+    }
+  } catch (error) {
+    if (error instanceof ApiError || signal.aborted) throw error;
+    throw new ApiError('broken', 'The connection to the server broke.');
+  }
+  throw new ApiError('broken', 'The server closed the connection before the end.');
+}
+
+async function ask(path, options = {}) {
+  const headers = { 'Content-Type': 'application/json' };
+  if (key) headers.Authorization = `Bearer ${key}`;
+  let response;
+  try {
+    response = await fetch(path, { ...options, headers });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new ApiError('unreachable', 'The server cannot be reached.');
+  }
+  if (!response.ok) throw await errorOf(response);
+  return response;
+}
+
+async function errorOf(response) {
+  const { status } = response;
+  const retryAfter = Number(response.headers.get('Retry-After')) || 0;
+  let message = `The server answered with status ${status}.`;
+  try {
+    message = (await response.json()).error.message || message;
+  } catch {
+    // Not the server itself, but something before it.
+  }
+  return new ApiError(kindOf(status, retryAfter), message, { status, retryAfter });
+}
+
+function kindOf(status, retryAfter) {
+  if (status === 401) return 'key';
+  if (status === 429) return 'busy';
+  if (status === 503 && retryAfter > 0) return 'later';
+  return status >= 500 ? 'server' : 'refused';
+}

@@ -1,0 +1,40 @@
+// What went wrong, in one sentence near where it happened, and what can be done.
+
+import { el, textButton } from './dom.js';
+
+const SENTENCES = {
+  unreachable: () => 'The server cannot be reached: is it running?',
+  busy: () => 'The server is busy with the requests of others.',
+  key: () => 'The server asks for an API key.',
+  broken: ({ message }) => `The answer broke off: ${message}`,
+  lost: ({ message }) => message,
+};
+
+export function sentenceOf(error) {
+  return asSentence(SENTENCES[error.kind]?.(error) ?? error.message);
+}
+
+// The server's messages begin small and end without a stop.
+function asSentence(text) {
+  const sentence = text[0].toUpperCase() + text.slice(1);
+  return /[.?!]$/.test(sentence) ? sentence : `${sentence}.`;
+}
+
+// choices: {label: action}. Those of an error with `retryAt` cannot be taken before.
+export function noticeOf(text, choices = {}, { retryAt = 0, isError = true } = {}) {
+  const buttons = Object.entries(choices).map(([label, action]) => textButton(label, action));
+  if (retryAt > Date.now()) buttons.forEach((button) => countDown(button, retryAt));
+  return el('div', { className: isError ? 'notice error' : 'notice' },
+    el('p', {}, text), el('div', { className: 'notice-buttons' }, ...buttons));
+}
+
+function countDown(button, until) {
+  const label = button.textContent;
+  const tick = () => {
+    const seconds = Math.ceil((until - Date.now()) / 1000);
+    button.disabled = seconds > 0;
+    button.textContent = seconds > 0 ? `${label} in ${seconds} s` : label;
+    if (seconds > 0) setTimeout(tick, 250);
+  };
+  tick();
+}

@@ -1,0 +1,114 @@
+// One answer as it is written: a request, its chunks, and what becomes of it.
+
+import { ApiError, complete } from './api.js';
+
+// What the page shows of a run: `phase` is 'waiting' (for the server), 'later' (it is not ready,
+// and `retryAt` says when it is asked again), 'reading' (the prompt, see `progress`) or 'writing'.
+export class Run {
+  phase = 'waiting';
+  progress = null;
+  message = '';
+  retryAt = 0;
+  pieces = 0;  // of text that came, about as many as tokens
+  #abort = new AbortController();
+  #startedAt = 0;
+  #firstAt = 0;
+  #onChange;
+
+  // onChange(): something of this or of the answer is other than before.
+  constructor(answer, request, onChange) {
+    this.answer = answer;
+    this.request = request;
+    this.#onChange = onChange;
+  }
+
+  stop() {
+    this.#abort.abort();
+  }
+
+  // Tokens a second, about, since the first came.
+  get speed() {
+    const ms = performance.now() - this.#firstAt;
+    return this.pieces > 1 && ms > 0 ? ((this.pieces - 1) * 1000) / ms : 0;
+  }
+
+  // Ends when the answer has a `finish` or an `error`.
+  async start() {
+    const { answer } = this;
+    while (!answer.finish && !answer.error) {
+      try {
+        await this.#ask();
+      } catch (error) {
+        if (this.#abort.signal.aborted) {
+          answer.finish = 'stopped';
+        } else if (error.kind === 'later') {
+          await this.#wait(error);
+        } else {
+          answer.error = errorOf(error);
+        }
+      }
+    }
+  }
+
+  async #ask() {
+    this.#set('waiting');
+    this.#startedAt = performance.now();
+    for await (const chunk of complete(this.request, this.#abort.signal)) this.#take(chunk);
+    if (!this.answer.finish) {
+      throw new ApiError('broken', 'The server ended the answer without saying why.');
+    }
+  }
+
+  #take(chunk) {
+    const { answer } = this;
+    if (chunk.prompt_progress) {
+      this.progress = chunk.prompt_progress;
+      answer.progress = this.progress;
+      this.#set('reading');
+    }
+    if (chunk.usage) answer.usage = chunk.usage;
+    if (chunk.timings) answer.timings = chunk.timings;
+    const choice = chunk.choices[0];
+    if (!choice) return;
+    if (choice.delta.content) this.#write(choice.delta.content);
+    if (choice.kv) answer.kv = choice.kv;
+    if (choice.finish_reason) answer.finish = choice.finish_reason;
+  }
+
+  #write(text) {
+    if (this.pieces === 0) {
+      this.#firstAt = performance.now();
+      this.answer.firstMs = this.#firstAt - this.#startedAt;
+    }
+    this.pieces += 1;
+    this.answer.content += text;
+    this.#set('writing');
+  }
+
+  #set(phase) {
+    this.phase = phase;
+    this.#onChange();
+  }
+
+  // Until the server says that it may be asked again, or somebody stops it.
+  #wait({ message, retryAfter }) {
+    this.message = message;
+    this.retryAt = Date.now() + retryAfter * 1000;
+    this.#set('later');
+    return new Promise((resolve) => {
+      const { signal } = this.#abort;
+      const timer = setTimeout(resolve, retryAfter * 1000);
+      signal.addEventListener('abort', () => {
+        clearTimeout(timer);
+        resolve();
+      }, { once: true });
+      if (signal.aborted) resolve();
+    });
+  }
+}
+
+function errorOf(error) {
+  if (!(error instanceof ApiError)) return { kind: 'server', message: String(error) };
+  const { kind, message, retryAfter } = error;
+  return { kind, message, retryAt: Date.now() + retryAfter * 1000 };
+}

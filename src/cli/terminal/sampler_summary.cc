@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "chat/result_json.h"
-#include "chat/result_json.h"
 #include "sampling/options.h"
 
 namespace godwit::cli {

@@ -441,9 +441,12 @@ TEST(Scheduler, WhoWritesWaitsForPromptsNoLongerThanIsAllowed) {
   static std::atomic<double> now = 0;
   Scripted scripted({.threads = 1, .step_tokens = 100, .prompt_slowdown = 3},
                     [] { return now.load(); });
-  double ms = 0;  // of the steps that write, while the prompt is read
+  std::atomic<bool> both = false;
+  std::atomic<int64_t> read = 0;  // of the writer's tokens; who is not read is held up
+  double ms = 0;                  // of the steps that write, while the prompt is read
   int64_t steps = 0, prompt_rows = 0;
   scripted.model().on_step = [&] {
+    while (!both) std::this_thread::yield();
     double step_ms = 1;
     bool writes = false;
     for (const Segment& segment : scripted.model().segments()) {
@@ -453,15 +456,17 @@ TEST(Scheduler, WhoWritesWaitsForPromptsNoLongerThanIsAllowed) {
       step_ms += 0.5 * static_cast<double>(segment.tokens.size());
     }
     now = now + step_ms;
-    if (!writes || prompt_rows == 0 || prompt_rows == kPrompt) return;
+    if (prompt_rows == kPrompt) return;
+    EXPECT_TRUE(writes);
     ms += step_ms;
     ++steps;
+    while (steps - read > 100) std::this_thread::yield();
   };
   auto writer = scripted.Submit({'x'}, Greedy(-1));
-  while (writer->Next(std::nullopt)->tokens.empty()) continue;
   const Tokens text(kPrompt, '#');
   auto prompt = scripted.Submit(text, Greedy(1));
-  while (!prompt->done()) writer->Next(std::nullopt);  // or it would be held up
+  both = true;
+  while (!prompt->done()) read += std::ssize(writer->Next(std::nullopt)->tokens);
   EXPECT_EQ(Scripted::Wait(*prompt).tokens, scripted.Expected(text, 1));
   writer->Cancel();
   EXPECT_EQ(Scripted::Wait(*writer).finish_reason, FinishReason::kCancelled);

@@ -31,7 +31,8 @@ class PageTest(unittest.TestCase):
     def setUpClass(cls):
         playwright = sync_playwright().start()
         cls.addClassCleanup(playwright.stop)
-        cls.browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        cls.browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
         cls.addClassCleanup(cls.browser.close)
 
     def setUp(self):

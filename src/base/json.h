@@ -1,4 +1,4 @@
-// JSON from files and sockets: one entry point with limits.
+// JSON from files and sockets, with one entry point that has limits, and back to text.
 //
 // nlohmann's values are destroyed and compared recursively, and two bytes of text can become a
 // hundred bytes of values. So text that nests deeper than JsonOptions::max_depth or holds more than
@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 namespace godwit {
@@ -30,5 +31,11 @@ nlohmann::json ParseJson(std::string_view text, std::string_view what, JsonOptio
 // The same, but objects keep the order of their keys: chat templates print them.
 nlohmann::ordered_json ParseOrderedJson(std::string_view text, std::string_view what,
                                         JsonOptions options = {});
+
+// On one line, or with that indent on several. What is no UTF-8 in it is replaced.
+template <typename Json>
+std::string DumpJson(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
 
 }  // namespace godwit

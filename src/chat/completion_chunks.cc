@@ -50,10 +50,7 @@ Json CompletionChunks::Of(int choice, const Event& event) const {
 
 Json CompletionChunks::Progress(const PromptProgress& progress) const {
   Json json = Chunk(Json::array());
-  json["prompt_progress"] = {{"total", progress.total_tokens},
-                             {"cache", progress.cached_tokens},
-                             {"processed", progress.done_tokens},
-                             {"time_ms", progress.elapsed_ms}};
+  json["prompt_progress"] = ProgressJson(progress);
   return json;
 }
 

@@ -42,9 +42,7 @@ std::string ToJson(const SavedConversation& conversation) {
   for (const Message& message : conversation.messages) {
     messages.push_back(MessageJson(message.role, message.content));
   }
-  return nlohmann::ordered_json{{"messages", messages}}.dump(
-             2, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  return DumpJson(nlohmann::ordered_json{{"messages", messages}}, /*indent=*/2) + "\n";
 }
 
 SavedConversation ParseConversation(std::string_view text, std::string_view what) {

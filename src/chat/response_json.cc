@@ -101,49 +101,40 @@ Json ResponseEvents::Empty(std::string_view status) const {
   return Response(request_, name_, created_, status, Json::array());
 }
 
+Json ResponseEvents::MakeOfPart(std::string_view type, const Json& fields) {
+  Json all{{"item_id", "msg_" + name_.id}, {"output_index", 0}, {"content_index", 0}};
+  all.update(fields);
+  return Make(type, std::move(all));
+}
+
 Json ResponseEvents::First() {
   return Json::array(
       {Make("response.created", {{"response", Empty("in_progress")}}),
        Make("response.in_progress", {{"response", Empty("in_progress")}}),
        Make("response.output_item.added",
             {{"output_index", 0}, {"item", Item(name_, "in_progress", Json::array())}}),
-       Make("response.content_part.added", {{"item_id", "msg_" + name_.id},
-                                            {"output_index", 0},
-                                            {"content_index", 0},
-                                            {"part", Part("")}})});
+       MakeOfPart("response.content_part.added", {{"part", Part("")}})});
 }
 
 Json ResponseEvents::Of(const Event& event) {
   if (event.text.empty()) return Json::array();
-  return Json::array({Make("response.output_text.delta", {{"item_id", "msg_" + name_.id},
-                                                          {"output_index", 0},
-                                                          {"content_index", 0},
-                                                          {"delta", event.text},
-                                                          {"logprobs", Json::array()}})});
+  return Json::array({MakeOfPart("response.output_text.delta",
+                                 {{"delta", event.text}, {"logprobs", Json::array()}})});
 }
 
 Json ResponseEvents::Progress(const PromptProgress& progress) {
-  return Json::array({Make("godwit.prompt_progress", {{"total", progress.total_tokens},
-                                                      {"cache", progress.cached_tokens},
-                                                      {"processed", progress.done_tokens},
-                                                      {"time_ms", progress.elapsed_ms}})});
+  return Json::array({Make("godwit.prompt_progress", ProgressJson(progress))});
 }
 
 Json ResponseEvents::Last(const GenerateResult& result) {
-  const Json place{{"item_id", "msg_" + name_.id}, {"output_index", 0}, {"content_index", 0}};
-  const auto in_place = [&](Json fields) {
-    fields.update(place);
-    return fields;
-  };
   const Json response = Finished(request_, name_, created_, result);
-  const std::string_view status = StatusOf(result);
+  const bool completed = response["status"] == "completed";
   return Json::array(
-      {Make("response.output_text.done",
-            in_place({{"text", result.text}, {"logprobs", Json::array()}})),
-       Make("response.content_part.done", in_place({{"part", Part(result.text)}})),
+      {MakeOfPart("response.output_text.done",
+                  {{"text", result.text}, {"logprobs", Json::array()}}),
+       MakeOfPart("response.content_part.done", {{"part", Part(result.text)}}),
        Make("response.output_item.done", {{"output_index", 0}, {"item", response["output"][0]}}),
-       Make(status == "completed" ? "response.completed" : "response.incomplete",
-            {{"response", response}})});
+       Make(completed ? "response.completed" : "response.incomplete", {{"response", response}})});
 }
 
 Json ResponseEvents::Failed(std::string_view message) {

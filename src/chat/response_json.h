@@ -35,6 +35,8 @@ class ResponseEvents {
  private:
   // type: "response.output_text.delta", ...
   nlohmann::ordered_json Make(std::string_view type, nlohmann::ordered_json fields);
+  // The same, of the one part of the one message that an answer has.
+  nlohmann::ordered_json MakeOfPart(std::string_view type, const nlohmann::ordered_json& fields);
   // An answer without text.
   nlohmann::ordered_json Empty(std::string_view status) const;
 

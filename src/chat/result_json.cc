@@ -37,6 +37,13 @@ nlohmann::ordered_json KvJson(const KvReport& kv) {
   return json;
 }
 
+nlohmann::ordered_json ProgressJson(const PromptProgress& progress) {
+  return {{"total", progress.total_tokens},
+          {"cache", progress.cached_tokens},
+          {"processed", progress.done_tokens},
+          {"time_ms", progress.elapsed_ms}};
+}
+
 nlohmann::ordered_json TimingsJson(const GenerateResult& result) {
   const auto rate = [](int64_t tokens, double ms) {
     return ms > 0 ? static_cast<double>(tokens) * 1000 / ms : 0;

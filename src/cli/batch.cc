@@ -134,9 +134,7 @@ int Batch(std::span<const std::string> arguments) {
   if (!asks && MpiSize() > 1)
     LoadEngine(options.model, options.completion.session);  // it lets the others go
   if (asks) {
-    const Engine engine =
-        LoadEngine(options.model, options.completion.session, options.completion.Kvs());
-    CheckPrefillChoices(engine, options.completion);
+    const Engine engine = LoadEngine(options.model, options.completion);
     if (plan.parallel == 0) {
       plan.parallel = MpiSize() > 1 ? 1 : TextsAtOnce(engine, options.completion.session);
     }

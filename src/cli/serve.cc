@@ -228,8 +228,7 @@ int Serve(std::span<const std::string> arguments) {
         if (answers == nullptr) return server::RefuseForNow(*reply, "the model is being loaded");
         answers->Handle(std::move(request), std::move(reply));
       });
-  engine.emplace(LoadEngine(options.model, options.completion.session, options.completion.Kvs()));
-  CheckPrefillChoices(*engine, options.completion);
+  engine.emplace(LoadEngine(options.model, options.completion));
   if (asked.parallel == 0) asked.parallel = TextsAtOnce(*engine, options.completion.session);
   asked.defaults =
       MakeCompletionDefaults(options.completion, std::move(generate), engine->sampler_defaults());

@@ -42,10 +42,10 @@ int64_t PromptShare::Rows(int64_t writers, int64_t most) {
     credit_ms_ = 0;
     return most;
   }
-  if (alone_ms_ == 0 || AreOthers(writers) || steps_ >= kMeasureEvery) return 0;
-  if (row_ms_ == 0) return std::min(kFewestRows, most);
-  const double affordable = (credit_ms_ + (slowdown_ - 1) * alone_ms_) / row_ms_;
+  if (AreOthers(writers) || steps_ >= kMeasureEvery) return 0;
   const int64_t fewest = std::min(kFewestRows, most);
+  if (row_ms_ == 0) return fewest;
+  const double affordable = (credit_ms_ + (slowdown_ - 1) * alone_ms_) / row_ms_;
   if (affordable < static_cast<double>(fewest)) return 0;
   // What more rows take is not known before it was tried.
   const int64_t known = std::min(most, std::max(2 * last_rows_, fewest));

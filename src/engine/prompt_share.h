@@ -33,10 +33,10 @@ class PromptShare {
 
   double slowdown_;
   int64_t writers_ = 0;
-  int64_t measured_writers_ = 0;  // whose step alone_ms_ is
-  double alone_ms_ = 0;           // 0: not known
-  int64_t steps_ = 0;             // since that was measured
-  double row_ms_ = 0;             // 0: not known
+  int64_t measured_writers_ = 0;  // whose step alone_ms_ is; 0: it is not known
+  double alone_ms_ = 0;
+  int64_t steps_ = 0;  // since that was measured
+  double row_ms_ = 0;  // 0: not known
   int64_t last_rows_ = 0;
   double credit_ms_ = 0;  // that prompts have earned, beyond the step to come
 };

@@ -51,10 +51,6 @@ ordered_json JsonOf(const SnapshotInfo& info) {
   return json;
 }
 
-std::string TextOf(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
 // Of the header as it stands in the file, with zeros where the checksum is.
 uint64_t ChecksumOf(std::span<const std::byte> header) {
   Start start;
@@ -163,7 +159,7 @@ int64_t SnapshotInfo::held_tiles() const {
 }
 
 std::string SnapshotInfo::Name() const {
-  const std::string json = TextOf(JsonOf(*this));
+  const std::string json = DumpJson(JsonOf(*this));
   return ContentName({Bytes(json), Bytes(tokens)});
 }
 
@@ -176,7 +172,7 @@ std::vector<std::byte> MakeSnapshotHeader(const SnapshotInfo& info,
                                           std::span<const uint64_t> checksums) {
   ordered_json described = JsonOf(info);
   described["label"] = info.label;
-  const std::string json = TextOf(described);
+  const std::string json = DumpJson(described);
   Start start{.magic = {},
               .version = kVersion,
               .json_bytes = static_cast<uint32_t>(json.size()),

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "chat/completion_chunks.h"
 #include "chat/response_json.h"
 #include "chat/result_json.h"
@@ -14,10 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string TextOf(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 class Completion : public AnswerShape {
  public:
   Completion(const chat::CompletionRequest& request, const chat::CompletionName& name,
@@ -27,7 +24,7 @@ class Completion : public AnswerShape {
   std::string Whole(std::span<const GenerateResult> results) override {
     Json body = chat::CompletionJson(request_, results, name_, texts_);
     body["timings"] = chat::TimingsJson(results.front());
-    return TextOf(body);
+    return DumpJson(body);
   }
   std::string First() override {
     std::string events;
@@ -54,7 +51,7 @@ class Completion : public AnswerShape {
 
  private:
   static std::string EventOf(const Json& chunk) {
-    return chunk.is_null() ? "" : fmt::format("data: {}\n\n", TextOf(chunk));
+    return chunk.is_null() ? "" : fmt::format("data: {}\n\n", DumpJson(chunk));
   }
 
   const chat::CompletionRequest& request_;
@@ -69,7 +66,7 @@ class Response : public AnswerShape {
       : request_(request), name_(name), events_(request, name) {}
 
   std::string Whole(std::span<const GenerateResult> results) override {
-    return TextOf(chat::ResponseJson(request_, results.front(), name_));
+    return DumpJson(chat::ResponseJson(request_, results.front(), name_));
   }
   std::string First() override { return EventsOf(events_.First()); }
   std::string Of(int /*choice*/, const Event& event) override {
@@ -90,7 +87,7 @@ class Response : public AnswerShape {
     std::string events;
     for (const Json& event : list) {
       events += fmt::format("event: {}\ndata: {}\n\n", event["type"].get_ref<const std::string&>(),
-                            TextOf(event));
+                            DumpJson(event));
     }
     return events;
   }

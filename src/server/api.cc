@@ -32,9 +32,7 @@ constexpr std::pair<std::string_view, std::string_view> kLater{"Retry-After", "5
 constexpr JsonOptions kBodyJson = {
     .reject_duplicate_keys = true, .max_values = 4'000'000, .quote_input = false};
 
-void SendJson(HttpReply& reply, const Json& json) {
-  reply.Send(200, kJson, json.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
+void SendJson(HttpReply& reply, const Json& json) { reply.Send(200, kJson, DumpJson(json)); }
 
 // In the same time whatever they have in common.
 bool IsSame(std::string_view key, std::string_view said) {

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
+
 namespace godwit::server {
 
 int StatusOf(const Error& error) {
@@ -26,7 +28,7 @@ std::string ErrorBody(int status, std::string_view message) {
                                      : "invalid_request_error";
   const nlohmann::ordered_json body{
       {"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", nullptr}}}};
-  return body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return DumpJson(body);
 }
 
 }  // namespace godwit::server

@@ -71,9 +71,7 @@ ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 
 std::string ChatTemplate::Render(const ChatInput& input) const {
-  const std::string variables =
-      Variables(input, named_tokens_)
-          .dump(-1, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace);
+  const std::string variables = DumpJson(Variables(input, named_tokens_));
   WorkerFrame request(WorkerRequest::kRender);
   request.Add(input.now_unix_s.value_or(NowUnixS())).AddText(variables);
   return worker_->Call("rendering", std::move(request));

@@ -31,7 +31,7 @@ struct Document {
 
   [[noreturn]] void Bad(std::string_view key, std::string_view expected, const json& found) const {
     Throw(ErrorKind::kFormat, "{}: {} must be {}, found {}", name, Quote(key), expected,
-          Quote(found.dump(-1, ' ', false, json::error_handler_t::replace)));
+          Quote(DumpJson(found)));
   }
 };
 

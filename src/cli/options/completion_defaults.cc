@@ -4,11 +4,23 @@
 #include <utility>
 
 #include "chat/answers.h"
+#include "checkpoint/model_folder.h"
 #include "cli/options/cache_options.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/template_options.h"
 
 namespace godwit::cli {
+namespace {
+
+// What holds anyhow may be named, too.
+std::vector<std::string> WithChoices(const std::string& own,
+                                     const std::vector<std::string>& choices) {
+  std::vector<std::string> all{own};
+  all.insert(all.end(), choices.begin(), choices.end());
+  return all;
+}
+
+}  // namespace
 
 void AddCompletionFlags(CommandLine& line, ModelOptions& model, CompletionFlags& flags) {
   AddTemplateFlags(line, model, flags.template_variables);
@@ -40,18 +52,14 @@ void AddCompletionFlags(CommandLine& line, ModelOptions& model, CompletionFlags&
            flags.lenient);
 }
 
-std::vector<std::string> CompletionFlags::Kvs() const {
-  std::vector<std::string> kvs{session.kv};
-  kvs.insert(kvs.end(), kv_choices.begin(), kv_choices.end());
-  return kvs;
-}
-
-void CheckPrefillChoices(const Engine& engine, const CompletionFlags& flags) {
+Engine LoadEngine(const ModelOptions& model, const CompletionFlags& flags) {
+  const ModelFolder folder(model.folder);
   for (const std::string& prefill : flags.prefill_choices) {
     SessionOptions session = flags.session;
     session.prefill = prefill;
-    (void)engine.NewSession(session);
+    CheckKvOptions(folder.spec(), session);
   }
+  return LoadEngine(folder, model, flags.session, WithChoices(flags.session.kv, flags.kv_choices));
 }
 
 GenerateOptions MakeGenerateOptions(const CompletionFlags& flags) {
@@ -64,12 +72,9 @@ GenerateOptions MakeGenerateOptions(const CompletionFlags& flags) {
 chat::CompletionDefaults MakeCompletionDefaults(const CompletionFlags& flags,
                                                 GenerateOptions generate,
                                                 const SamplerDefaults& model) {
-  // What holds anyhow may be named, too.
-  std::vector<std::string> prefills{flags.session.prefill};
-  prefills.insert(prefills.end(), flags.prefill_choices.begin(), flags.prefill_choices.end());
   chat::CompletionDefaults defaults{
-      .kv_choices = flags.Kvs(),
-      .prefill_choices = std::move(prefills),
+      .kv_choices = WithChoices(flags.session.kv, flags.kv_choices),
+      .prefill_choices = WithChoices(flags.session.prefill, flags.prefill_choices),
       .lenient = flags.lenient,
       .random_seeds = flags.sampling.seed < 0,
       .template_variables = nlohmann::ordered_json::parse(flags.template_variables)};

@@ -21,16 +21,13 @@ struct CompletionFlags {
   std::vector<std::string> kv_choices, prefill_choices;
   bool lenient = false;
   int64_t timeout_s = 0;  // 0: none
-
-  // What sessions may be opened with (LoadEngine).
-  std::vector<std::string> Kvs() const;
 };
 
 // With those of the caches, and of the model's template.
 void AddCompletionFlags(CommandLine& line, ModelOptions& model, CompletionFlags& flags);
 
-// Throws Error(kInput) for choices of --prefill-choice with which no session can be opened.
-void CheckPrefillChoices(const Engine& engine, const CompletionFlags& flags);
+// As LoadEngine, which refuses beforehand what no request could choose, too.
+Engine LoadEngine(const ModelOptions& model, const CompletionFlags& flags);
 
 // As that of the sampling flags, before a model is loaded.
 GenerateOptions MakeGenerateOptions(const CompletionFlags& flags);

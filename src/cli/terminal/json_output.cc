@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/json.h"
 #include "cli/terminal/output.h"
 
 namespace godwit::cli {
@@ -13,12 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string Dump(const Json& json, int indent) {
-  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
-}
-
 std::string CsvField(const Json& value) {
-  const std::string text = value.is_string() ? value.get<std::string>() : Dump(value, -1);
+  const std::string text = value.is_string() ? value.get<std::string>() : DumpJson(value);
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted(1, '"');
   for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
@@ -28,9 +25,9 @@ std::string CsvField(const Json& value) {
 
 }  // namespace
 
-std::string JsonLine(const Json& json) { return Dump(json, -1) + "\n"; }
+std::string JsonLine(const Json& json) { return DumpJson(json) + "\n"; }
 
-std::string JsonText(const Json& json) { return Dump(json, 2) + "\n"; }
+std::string JsonText(const Json& json) { return DumpJson(json, /*indent=*/2) + "\n"; }
 
 std::string CsvText(const Json& rows) {
   std::string text;

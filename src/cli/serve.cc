@@ -88,6 +88,14 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   line.Add(
       {.names = "--log-json", .value = "", .help = "what each request came to as a line of JSON"},
       options.log_json);
+  line.Add({.names = "--allow-origin",
+            .value = "ORIGIN",
+            .help = "a site, such as https://chat.example, whose pages may ask from a browser; "
+                    "again: one more"},
+           [&options](const std::string& origin) {
+             server::CheckOrigin(origin);
+             options.http.origins.push_back(origin);
+           });
   line.Add({.names = "--prompt-slowdown",
             .value = "X",
             .help = "while prompts are read, the tokens of other requests come on average at most "
@@ -238,6 +246,7 @@ int Serve(std::span<const std::string> arguments) {
         "has a key\n");
   }
   asked.local = server.is_local();
+  asked.origins = options.http.origins;
   api.emplace(*engine, std::move(asked));
   SignalNotes notes;
   notes.NoteAll(true);

@@ -413,6 +413,9 @@ TEST_F(ApiTest, PagesOfOtherSitesMayNotAsk) {
   }
   EXPECT_EQ(status("localhost:8080", "http://localhost:8080"), 200) << "a page of its own";
   EXPECT_EQ(status("localhost:8080", "null"), 403);
+  Start({.local = true, .origins = {"https://chat.example"}});
+  EXPECT_EQ(status("localhost:8080", "https://chat.example"), 200) << "which may";
+  EXPECT_EQ(status("localhost:8080", "https://evil.example"), 403);
   Start({.keys = {"k"}, .local = true});
   EXPECT_EQ(status("llm.example", "", "Bearer k"), 200) << "by way of a proxy";
   EXPECT_EQ(status("llm.example", "http://evil.example", "Bearer k"), 403);

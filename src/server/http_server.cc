@@ -16,6 +16,7 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/status.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <cctype>
 #include <condition_variable>
 #include <deque>
 #include <list>
@@ -49,6 +50,11 @@ std::string Head(int status, std::string_view content_type, Headers headers, boo
   return head;
 }
 
+// What a browser is told of a page that may ask.
+std::string AllowLines(std::string_view origin) {
+  return fmt::format("Access-Control-Allow-Origin: {}\r\nVary: Origin\r\n", origin);
+}
+
 asio::ip::address ParseAddress(const std::string& host) {
   error_code error;
   const auto address = asio::ip::make_address(host, error);
@@ -60,6 +66,18 @@ asio::ip::address ParseAddress(const std::string& host) {
 }  // namespace
 
 void CheckAddress(const std::string& host) { ParseAddress(host); }
+
+void CheckOrigin(std::string_view origin) {
+  const size_t at = origin.find("://");
+  const auto is_of_host = [](unsigned char c) {
+    return std::isalnum(c) || c == '.' || c == '-' || c == ':' || c == '[' || c == ']';
+  };
+  if (at != origin.npos && at > 0 && at + 3 < origin.size() &&
+      std::ranges::all_of(origin.substr(at + 3), is_of_host))
+    return;
+  Throw(ErrorKind::kInput, "expected a site such as https://chat.example, without a path, found {}",
+        Quote(origin));
+}
 
 class HttpServer::Impl {
  public:
@@ -106,8 +124,11 @@ class HttpServer::Impl {
   // Hands an answer to its connection. What it says reaches the server's thread in order.
   class Reply : public HttpReply {
    public:
-    Reply(Impl& server, std::shared_ptr<Connection> connection)
-        : server_(server), connection_(std::move(connection)) {
+    // allow_lines: lines of every head.
+    Reply(Impl& server, std::shared_ptr<Connection> connection, std::string allow_lines = "")
+        : server_(server),
+          connection_(std::move(connection)),
+          allow_lines_(std::move(allow_lines)) {
       const std::lock_guard lock(server_.mutex_);
       ++server_.replies_;
     }
@@ -122,7 +143,7 @@ class HttpServer::Impl {
 
     void Send(int status, std::string_view content_type, std::string_view body,
               Headers headers) override {
-      std::string text = Head(status, content_type, headers, connection_->keeps_alive());
+      std::string text = HeadOf(status, content_type, headers);
       text += fmt::format("Content-Length: {}\r\n\r\n", body.size());
       text += body;
       Put(std::move(text));
@@ -130,7 +151,7 @@ class HttpServer::Impl {
     }
 
     void Begin(std::string_view content_type) override {
-      Put(Head(200, content_type, {}, connection_->keeps_alive()) +
+      Put(HeadOf(200, content_type, {}) +
           (connection_->takes_chunks() ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n"));
     }
 
@@ -149,6 +170,9 @@ class HttpServer::Impl {
     const CancelToken& gone() const override { return connection_->gone(); }
 
    private:
+    std::string HeadOf(int status, std::string_view content_type, Headers headers) const {
+      return Head(status, content_type, headers, connection_->keeps_alive()) + allow_lines_;
+    }
     template <typename Action>
     void Hand(Action action) {
       asio::post(server_.context_, [connection = connection_,
@@ -167,6 +191,7 @@ class HttpServer::Impl {
 
     Impl& server_;
     std::shared_ptr<Connection> connection_;
+    std::string allow_lines_;
     bool ended_ = false;
   };
 
@@ -300,9 +325,23 @@ class HttpServer::Impl {
                           .authorization = text(message[http::field::authorization]),
                           .body = std::move(message.body())};
       request.path.resize(std::min(request.path.find('?'), request.path.size()));
+      const auto& origins = server_.options_.origins;
+      const bool may_read = std::ranges::find(origins, request.origin) != origins.end();
+      auto reply = std::make_shared<Reply>(server_, shared_from_this(),
+                                           may_read ? AllowLines(request.origin) : "");
       stream_.expires_never();
       WatchForEnd();
-      server_.handler_(std::move(request), std::make_shared<Reply>(server_, shared_from_this()));
+      if (may_read && request.method == "OPTIONS") return Promise(*reply);
+      server_.handler_(std::move(request), std::move(reply));
+    }
+
+    // A browser asks beforehand what a page may ask.
+    static void Promise(HttpReply& reply) {
+      static constexpr std::pair<std::string_view, std::string_view> kMayAsk[] = {
+          {"Access-Control-Allow-Methods", "GET, POST"},
+          {"Access-Control-Allow-Headers", "Authorization, Content-Type"},
+          {"Access-Control-Max-Age", "600"}};
+      reply.Send(200, "text/plain", "", kMayAsk);
     }
 
     // Who goes away while he waits sends nothing, but an end.
@@ -315,6 +354,8 @@ class HttpServer::Impl {
             self->stream_.socket().non_blocking(true, wrong);
             const size_t read = self->stream_.socket().receive(asio::buffer(&byte, 1),
                                                                tcp::socket::message_peek, wrong);
+            // Woken by what the request was, which had been read by then.
+            if (wrong == asio::error::would_block) return self->WatchForEnd();
             if (wrong || read == 0) self->Break();
           });
     }

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/cancel.h"
 
@@ -64,10 +65,14 @@ struct HttpOptions {
   std::chrono::milliseconds header_time{30'000};
   std::chrono::milliseconds body_time{120'000};
   std::chrono::milliseconds read_time{60'000};
+  // Sites whose pages may ask and read the answers ("https://chat.example"): a browser is told so.
+  std::vector<std::string> origins;
 };
 
 // Throws Error(kInput) for a host that is no address.
 void CheckAddress(const std::string& host);
+// Throws Error(kInput) for what no browser would call an origin.
+void CheckOrigin(std::string_view origin);
 
 class HttpServer {
  public:

@@ -222,6 +222,28 @@ TEST_F(HttpServerTest, WhoIsTooSlowIsNotWaitedFor) {
   }
 }
 
+// Pages of other sites, in browsers: of those that may ask.
+TEST_F(HttpServerTest, SaysWhichSitesMayAsk) {
+  Start({.origins = {"https://chat.example"}});
+  const auto ask = [&](std::string_view method, std::string_view origin) {
+    Client client(server_->port());
+    client.Say(fmt::format("{} /a HTTP/1.1\r\nHost: x\r\nOrigin: {}\r\nConnection: close\r\n\r\n",
+                           method, origin));
+    return client.HearAll();
+  };
+  const std::string promise = ask("OPTIONS", "https://chat.example");
+  EXPECT_THAT(promise, StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(promise, HasSubstr("Access-Control-Allow-Origin: https://chat.example\r\n"));
+  EXPECT_THAT(promise, HasSubstr("Access-Control-Allow-Headers: Authorization, Content-Type\r\n"));
+  EXPECT_THAT(ask("GET", "https://chat.example"),
+              HasSubstr("Access-Control-Allow-Origin: https://chat.example\r\nVary: Origin\r\n"));
+  for (const char* const other :
+       {"https://evil.example", "https://chat.example.evil", "null", ""}) {
+    EXPECT_THAT(ask("GET", other), Not(HasSubstr("Access-Control"))) << other;
+    EXPECT_THAT(ask("OPTIONS", other), Not(HasSubstr("Access-Control"))) << other;
+  }
+}
+
 TEST_F(HttpServerTest, TooManyAreToldToComeBack) {
   Start({.most_connections = 2});
   Client first(server_->port()), second(server_->port());

@@ -123,6 +123,7 @@ class ServeTest(CliTest):
         server.process.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(), 0)
         lines = [json.loads(line) for line in server.said.splitlines() if line.startswith("{")]
+        lines.sort(key=lambda line: line["status"])  # each is written once its answer is sent
         self.assertEqual([(line["path"], line["status"]) for line in lines],
                          [("/v1/completions", 200), ("?", 404)])
         self.assertEqual(lines[0]["output_tokens"], 5)
@@ -218,6 +219,9 @@ class ServeTest(CliTest):
         self.assertIn("policy \"x\"", self.refused(INPUT, "serve", "-m", TINY, "--kv-choice", "x"))
         self.assertIn("by \"x\"", self.refused(INPUT, "serve", "-m", TINY, "--prefill-choice", "x"))
         self.assertIn("--port", self.refused(INPUT, "serve", "-m", TINY, "--port", "65536"))
+        for origin in ("*", "chat.example", "https://chat.example/"):
+            self.assertIn("expected a site", self.refused(
+                INPUT, "serve", "-m", TINY, "--allow-origin", origin))
         empty = self.folder / "keys.txt"
         empty.write_text("# nobody\n")
         self.assertIn("expected keys", self.refused(

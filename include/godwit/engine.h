@@ -131,6 +131,9 @@ struct GenerateOptions {
   uint64_t sequence = 0;          // which of several answers to one prompt
   std::vector<std::string> stop;  // the text ends before any of these
   bool ignore_eos = false;        // go on after the model has ended the text
+  // The output is JSON of this schema (its text; {"type": "object"}: any object), unless it is cut
+  // off: of the tokens that may follow one is chosen. Empty: it is free.
+  std::string json_schema;
   // With every output token its log-probability under the model, before the sampler's steps, and
   // those of the likeliest so many; -1: none of it.
   int top_logprobs = -1;
@@ -234,8 +237,10 @@ struct SavedText {
 };
 
 struct Message {
-  std::string role;  // "system", "user", "assistant"
+  std::string role;  // "system", "user", "assistant", "tool"
   std::string content;
+  // A JSON object of what the template is told of it besides, such as {"tool_calls": [...]}.
+  std::string fields = {};
 };
 
 // What came since the last event of a request.
@@ -384,12 +389,15 @@ class Engine {
 
   // The conversation as the model's own template writes it; open: the assistant's answer begins
   // where it ends; variables: a JSON object of what the template is told besides, such as
-  // {"enable_thinking": false}. The template is read by the first of these calls. Both throw
-  // Error(kFormat) for a broken one, and Error(kInput) where there is none of the name asked for.
-  // Throws Error(kUnsupported) if the model has no template: there is no fallback.
+  // {"enable_thinking": false}; tools: a JSON list of those that may be called, as OpenAI's API has
+  // them; with some, Error(kUnsupported) where the template knows of none. The template is read by
+  // the first of these calls. Both throw Error(kFormat) for a broken one, and Error(kInput) where
+  // there is none of the name asked for. Throws Error(kUnsupported) if the model has no template:
+  // there is no fallback.
   bool has_chat_template() const;
   std::string ApplyChatTemplate(std::span<const Message> messages, bool open = true,
-                                std::string_view variables = "{}") const;
+                                std::string_view variables = "{}",
+                                std::string_view tools = "[]") const;
 
   int64_t vocab_size() const;
   int64_t max_context() const;  // the longest text that the model was made for

@@ -17,15 +17,15 @@ constexpr double kWaitMs = 10;
 }  // namespace
 
 Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Message> messages,
-                std::string_view template_variables) {
-  std::string text = engine.ApplyChatTemplate(messages, /*open=*/true, template_variables);
+                std::string_view template_variables, std::string_view tools) {
+  std::string text = engine.ApplyChatTemplate(messages, /*open=*/true, template_variables, tools);
   Prompt prompt{.tokens = session.Tokenize(text, /*add_special=*/false),
                 .query_tokens = kQuestionTokens};
   std::string before;
   try {
     if (messages.size() > 1) {
       before = engine.ApplyChatTemplate(messages.first(messages.size() - 1), /*open=*/false,
-                                        template_variables);
+                                        template_variables, tools);
     }
   } catch (const Error&) {
     // Templates may refuse a conversation that ends there.
@@ -47,7 +47,7 @@ Prompt PromptOf(const Engine& engine, const Session& session, const CompletionRe
     prompt.tokens = session.Tokenize(*text);
   } else {
     prompt = PromptOf(engine, session, std::get<std::vector<Message>>(request.prompt),
-                      request.template_variables.dump());
+                      request.template_variables.dump(), request.tools.list.dump());
   }
   if (request.generate.query_tokens > 0) prompt.query_tokens = request.generate.query_tokens;
   return prompt;

@@ -22,10 +22,10 @@ struct Prompt {
 // Of a last message, at most: a long one holds what is asked about, too.
 inline constexpr int64_t kQuestionTokens = 512;
 // A conversation up to where its answer begins; its question is the last message and what frames
-// it, up to kQuestionTokens. template_variables: of Engine::ApplyChatTemplate. Throws what that and
-// Session::Tokenize throw.
+// it, up to kQuestionTokens. template_variables, tools: of Engine::ApplyChatTemplate. Throws what
+// that and Session::Tokenize throw.
 Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Message> messages,
-                std::string_view template_variables);
+                std::string_view template_variables, std::string_view tools = "[]");
 // Of a request; its own generate.query_tokens come first, where they are not 0. session: of the
 // options with which it is to be answered. Throws likewise.
 Prompt PromptOf(const Engine& engine, const Session& session, const CompletionRequest& request);

@@ -10,7 +10,11 @@ using Json = nlohmann::ordered_json;
 
 CompletionChunks::CompletionChunks(const CompletionRequest& request, const CompletionName& name,
                                    TokenTexts& texts)
-    : request_(request), name_(name), texts_(texts), created_(UnixSeconds()) {}
+    : request_(request), name_(name), texts_(texts), created_(UnixSeconds()) {
+  if (!request.is_chat()) return;
+  calls_.assign(static_cast<size_t>(request.samples),
+                {.reader = ToolCallReader(request.tools.Names())});
+}
 
 Json CompletionChunks::Chunk(Json choices) const {
   return {{"id", IdOf(request_, name_)},
@@ -33,13 +37,27 @@ Json CompletionChunks::First(int choice) const {
   return Chunk(Json::array({Choice(choice, {{"role", "assistant"}, {"content", ""}})}));
 }
 
-Json CompletionChunks::Of(int choice, const Event& event) const {
+// What is new in a chat's message; empty: nothing.
+Json CompletionChunks::Delta(size_t choice, const SaidWithCalls& said) {
+  Json delta = Json::object();
+  if (!said.text.empty()) delta["content"] = said.text;
+  if (!said.calls.empty()) {
+    delta["tool_calls"] = ToolCallsJson(said.calls, calls_[choice].count, /*streamed=*/true);
+    calls_[choice].count += said.calls.size();
+  }
+  return delta;
+}
+
+Json CompletionChunks::Of(int choice, const Event& event) {
+  const auto at = static_cast<size_t>(choice);
+  Json said = event.text;
+  if (request_.is_chat()) said = Delta(at, calls_[at].reader.Push(event.text));
   const bool has_logprobs = request_.generate.top_logprobs >= 0 && !event.tokens.empty();
-  if (event.text.empty() && !has_logprobs &&
+  if ((said.empty() || said == "") && !has_logprobs &&
       !(request_.return_token_ids && !event.tokens.empty())) {
     return nullptr;
   }
-  Json json = Choice(choice, request_.is_chat() ? Json{{"content", event.text}} : Json(event.text));
+  Json json = Choice(choice, std::move(said));
   if (has_logprobs) {
     const GenerateResult part{.tokens = event.tokens, .logprobs = event.logprobs};
     json["logprobs"] = ChoiceLogprobs(request_, part, texts_);
@@ -54,9 +72,13 @@ Json CompletionChunks::Progress(const PromptProgress& progress) const {
   return json;
 }
 
-Json CompletionChunks::Last(int choice, const GenerateResult& result) const {
-  Json json = Choice(choice, request_.is_chat() ? Json::object() : Json(""));
-  json["finish_reason"] = FinishReasonName(result.finish_reason);
+Json CompletionChunks::Last(int choice, const GenerateResult& result) {
+  const auto at = static_cast<size_t>(choice);
+  Json said = "";
+  if (request_.is_chat()) said = Delta(at, calls_[at].reader.Finish());
+  Json json = Choice(choice, std::move(said));
+  json["finish_reason"] =
+      FinishReasonName(result.finish_reason, request_.is_chat() && calls_[at].count > 0);
   AddKv(json, result);
   Json chunk = Chunk(Json::array({std::move(json)}));
   chunk["timings"] = TimingsJson(result);

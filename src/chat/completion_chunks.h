@@ -3,10 +3,12 @@
 
 #include <nlohmann/json.hpp>
 #include <span>
+#include <vector>
 
 #include "chat/completion_json.h"
 #include "chat/completion_request.h"
 #include "chat/token_texts.h"
+#include "chat/tool_calls.h"
 #include "godwit/engine.h"
 
 namespace godwit::chat {
@@ -19,21 +21,27 @@ class CompletionChunks {
   // The first one of a chat's choice; null of a text's, which has none.
   nlohmann::ordered_json First(int choice) const;
   // What came of it; null if that was nothing for whoever reads.
-  nlohmann::ordered_json Of(int choice, const Event& event) const;
+  nlohmann::ordered_json Of(int choice, const Event& event);
   // How far its prompt is read: {"prompt_progress": {"total", "cache", "processed", "time_ms"}}.
   nlohmann::ordered_json Progress(const PromptProgress& progress) const;
   // The last one of a choice, and of all, where the request asks for it.
-  nlohmann::ordered_json Last(int choice, const GenerateResult& result) const;
+  nlohmann::ordered_json Last(int choice, const GenerateResult& result);
   nlohmann::ordered_json Usage(std::span<const GenerateResult> results) const;
 
  private:
   nlohmann::ordered_json Chunk(nlohmann::ordered_json choices) const;
   nlohmann::ordered_json Choice(int choice, nlohmann::ordered_json delta) const;
+  nlohmann::ordered_json Delta(size_t choice, const SaidWithCalls& said);
 
   const CompletionRequest& request_;
   const CompletionName& name_;
   TokenTexts& texts_;
   int64_t created_;
+  struct Calls {
+    ToolCallReader reader;
+    size_t count = 0;
+  };
+  std::vector<Calls> calls_;  // [samples], of a chat
 };
 
 }  // namespace godwit::chat

@@ -1,7 +1,10 @@
 #include "chat/completion_json.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
+#include <random>
 #include <utility>
 
 #include "chat/result_json.h"
@@ -11,17 +14,33 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Of a chat, with the calls that stand in the text.
+Json MessageOf(const CompletionRequest& request, const GenerateResult& result) {
+  if (request.tools.list.empty()) return {{"role", "assistant"}, {"content", result.text}};
+  ToolCallReader reader(request.tools.Names());
+  SaidWithCalls said = reader.Push(result.text);
+  SaidWithCalls rest = reader.Finish();
+  said.text += rest.text;
+  std::ranges::move(rest.calls, std::back_inserter(said.calls));
+  Json message{{"role", "assistant"}, {"content", said.text}};
+  if (said.calls.empty()) return message;
+  if (said.text.empty()) message["content"] = nullptr;
+  message["tool_calls"] = ToolCallsJson(said.calls, 0, /*streamed=*/false);
+  return message;
+}
+
 Json Choice(const CompletionRequest& request, const GenerateResult& result, size_t index,
             TokenTexts& texts) {
   Json choice;
   choice["index"] = index;
   if (request.is_chat()) {
-    choice["message"] = {{"role", "assistant"}, {"content", result.text}};
+    choice["message"] = MessageOf(request, result);
   } else {
     choice["text"] = result.text;
   }
   choice["logprobs"] = ChoiceLogprobs(request, result, texts);
-  choice["finish_reason"] = FinishReasonName(result.finish_reason);
+  choice["finish_reason"] = FinishReasonName(
+      result.finish_reason, request.is_chat() && choice["message"].contains("tool_calls"));
   if (request.return_token_ids) choice["token_ids"] = result.tokens;
   AddKv(choice, result);
   return choice;
@@ -31,6 +50,28 @@ Json Choice(const CompletionRequest& request, const GenerateResult& result, size
 
 std::string IdOf(const CompletionRequest& request, const CompletionName& name) {
   return (request.is_chat() ? "chatcmpl-" : "cmpl-") + name.id;
+}
+
+Json ToolCallsJson(std::span<const ToolCall> calls, size_t first, bool streamed) {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device random;
+  Json list = Json::array();
+  for (const ToolCall& call : calls) {
+    std::string id(9, ' ');
+    for (char& c : id) c = kLetters[random() % kLetters.size()];
+    Json json = Json::object();
+    if (streamed) json["index"] = first + list.size();
+    json["id"] = id;
+    json["type"] = "function";
+    json["function"] = {{"name", call.name}, {"arguments", call.arguments}};
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+std::string FinishReasonName(FinishReason reason, bool has_calls) {
+  return has_calls && reason == FinishReason::kStop ? "tool_calls" : FinishReasonName(reason);
 }
 
 int64_t UnixSeconds() {

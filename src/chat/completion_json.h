@@ -8,6 +8,7 @@
 
 #include "chat/completion_request.h"
 #include "chat/token_texts.h"
+#include "chat/tool_calls.h"
 #include "godwit/engine.h"
 
 namespace godwit::chat {
@@ -27,6 +28,11 @@ nlohmann::ordered_json CompletionJson(const CompletionRequest& request,
 // Parts of it, for answers that are streamed (completion_chunks.h).
 std::string IdOf(const CompletionRequest& request, const CompletionName& name);
 int64_t UnixSeconds();
+// "tool_calls" of a message: each has an id of its own, of 9 letters and digits, as templates ask
+// for. first: where they stand among those of the answer; streamed: they say it.
+nlohmann::ordered_json ToolCallsJson(std::span<const ToolCall> calls, size_t first, bool streamed);
+// "tool_calls" where the model ended with some.
+std::string FinishReasonName(FinishReason reason, bool has_calls);
 nlohmann::ordered_json ChoiceLogprobs(const CompletionRequest& request,
                                       const GenerateResult& result, TokenTexts& texts);
 nlohmann::ordered_json UsageJson(std::span<const GenerateResult> results);

@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/json_found.h"
+#include "base/json.h"
 #include "base/name_list.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "chat/json_fields.h"
+#include "chat/request_messages.h"
 #include "sampling/options.h"
 #include "text/chat_template.h"
 
@@ -25,20 +27,6 @@ constexpr int64_t kMostSamples = 128, kMostTopLogprobs = 20;  // as OpenAI has t
 constexpr int64_t kMostStops = 16;
 constexpr int64_t kMostTokens = int64_t{1} << 40;
 constexpr int64_t kMostTimeoutMs = int64_t{1} << 40;
-
-[[noreturn]] void Refuse(std::string_view expected, const Json& found) {
-  Throw(ErrorKind::kInput, "expected {}, found {}", expected, FoundUnquoted(nlohmann::json(found)));
-}
-
-const std::string& Text(const Json& value) {
-  if (!value.is_string()) Refuse("text", value);
-  return value.get_ref<const std::string&>();
-}
-
-bool Bool(const Json& value) {
-  if (!value.is_boolean()) Refuse("true or false", value);
-  return value.get<bool>();
-}
 
 int64_t Int(const Json& value, int64_t min, int64_t max) {
   // The type is unsigned for every number from 0 to 2^64 - 1.
@@ -59,46 +47,6 @@ float Float(const Json& value) {
 uint64_t Seed(const Json& value) {
   if (!value.is_number_unsigned()) Refuse("a whole number of at least 0", value);
   return value.get<uint64_t>();
-}
-
-// A text, or a list of parts of which each is one.
-std::string Content(const Json& value) {
-  if (!value.is_array()) return Text(value);
-  std::string content;
-  for (const Json& part : value) {
-    const bool is_text = part.is_object() && part.size() == 2 && part.contains("text") &&
-                         part["text"].is_string() && part.value("type", Json()) == "text";
-    if (!is_text) Refuse(R"(parts {"type": "text", "text": "..."})", part);
-    if (&part != &value.front()) content += '\n';
-    content += part["text"].get_ref<const std::string&>();
-  }
-  return content;
-}
-
-Message ParseMessage(const Json& value, bool lenient) {
-  if (!value.is_object()) Refuse("messages that are objects", value);
-  Message message;
-  for (const auto& [key, part] : value.items()) {
-    if (key == "role") {
-      message.role = Text(part);
-    } else if (key == "content") {
-      message.content = Content(part);
-    } else if (!part.is_null() && !lenient) {
-      Throw(ErrorKind::kInput, "expected messages of \"role\" and \"content\", found {}",
-            Quote(key));
-    }
-  }
-  for (const char* key : {"role", "content"}) {
-    if (!value.contains(key)) Throw(ErrorKind::kInput, "found a message without {}", Quote(key));
-  }
-  return message;
-}
-
-std::vector<Message> Messages(const Json& value, bool lenient) {
-  if (!value.is_array() || value.empty()) Refuse("a list of messages", value);
-  std::vector<Message> messages;
-  for (const Json& message : value) messages.push_back(ParseMessage(message, lenient));
-  return messages;
 }
 
 std::vector<int32_t> Tokens(const Json& value) {
@@ -133,6 +81,39 @@ std::map<int32_t, float> LogitBias(const Json& value) {
   return biases;
 }
 
+// "json_schema": {"name": ..., "schema": {...}}. The schema is held to as if it were strict.
+const Json& SchemaOf(const Json& value) {
+  if (!value.is_object() || !value.value("schema", Json()).is_object()) {
+    Refuse(R"("json_schema": {"name": "...", "schema": {...}})", value);
+  }
+  for (const auto& [name, part] : value.items()) {
+    if (name == "schema") continue;
+    if (name == "name" || name == "description") {
+      Text(part);
+    } else if (name == "strict") {
+      if (!part.is_null()) Bool(part);
+    } else {
+      Throw(ErrorKind::kInput, "unknown field {} in \"json_schema\"", Quote(name));
+    }
+  }
+  return value["schema"];
+}
+
+// Of what schema the answer is; empty: of none.
+std::string ResponseFormat(const Json& value) {
+  if (!value.is_object()) Refuse("an object", value);
+  const Json type = value.value("type", Json());
+  const bool by_schema = type == "json_schema";
+  if (!by_schema && type != "json_object" && type != "text") {
+    Refuse(R"("type": "text", "json_object" or "json_schema")", type);
+  }
+  if (by_schema != value.contains("json_schema") || value.size() != (by_schema ? 2 : 1)) {
+    Refuse(R"("json_schema" beside "type": "json_schema", and nothing else)", value);
+  }
+  if (by_schema) return DumpJson(SchemaOf(value["json_schema"]));
+  return type == "text" ? "" : R"({"type": "object"})";
+}
+
 // A request in the making.
 struct Draft {
   CompletionRequest request;
@@ -142,6 +123,8 @@ struct Draft {
   bool has_reach = false;
   bool logprobs = false;
   bool has_stream_options = false;
+  Json tool_choice;
+  bool parallel_tool_calls = true;
   std::optional<int> top_logprobs;
   const CompletionDefaults* defaults;
 
@@ -183,6 +166,21 @@ struct Draft {
     request.generate.timeout_ms =
         static_cast<double>(Int(value, 1, most > 0 ? static_cast<int64_t>(most) : kMostTimeoutMs));
   }
+  void TakeTools() {
+    if (request.tools.list.empty() && tool_choice.is_null()) return;
+    if (!request.is_chat()) Throw(ErrorKind::kInput, "\"tools\" need \"messages\"");
+    const bool has_format = !request.generate.json_schema.empty();
+    try {
+      TakeToolChoice(tool_choice, parallel_tool_calls, request.tools, request.generate);
+    } catch (const Error& error) {
+      Throw(error.kind(), "\"tool_choice\": {}", error.what());
+    }
+    if (has_format && !request.tools.list.empty()) {
+      Throw(ErrorKind::kInput,
+            "\"tools\" and a \"response_format\" of JSON exclude each other, but for "
+            "\"tool_choice\": \"none\"");
+    }
+  }
   void TakePenalty(const Json& value) {
     sampler().repeat_penalty = Float(value);
     has_penalty = true;
@@ -197,7 +195,8 @@ struct Field {
 };
 
 constexpr Field kFields[] = {
-    {"messages", [](const Json& v, Draft& d) { d.TakePrompt(Messages(v, d.defaults->lenient)); }},
+    {"messages",
+     [](const Json& v, Draft& d) { d.TakePrompt(ParseMessages(v, d.defaults->lenient)); }},
     {"prompt", [](const Json& v,
                   Draft& d) { v.is_array() ? d.TakePrompt(Tokens(v)) : d.TakePrompt(Text(v)); }},
     {"max_tokens", [](const Json& v, Draft& d) { d.TakeLimit(v); }},
@@ -228,6 +227,8 @@ constexpr Field kFields[] = {
     {"seed", [](const Json& v, Draft& d) { d.sampler().seed = Seed(v); }},
     {"stop", [](const Json& v, Draft& d) { d.request.generate.stop = Stops(v); }},
     {"ignore_eos", [](const Json& v, Draft& d) { d.request.generate.ignore_eos = Bool(v); }},
+    {"response_format",
+     [](const Json& v, Draft& d) { d.request.generate.json_schema = ResponseFormat(v); }},
     {"draft", [](const Json& v, Draft& d) { d.request.generate.draft = Text(v); }},
     {"kv", [](const Json& v, Draft& d) { d.TakeChoice(v, d.defaults->kv_choices, d.request.kv); }},
     {"prefill", [](const Json& v,
@@ -241,6 +242,9 @@ constexpr Field kFields[] = {
      }},
     {"top_logprobs", [](const Json& v, Draft& d) { d.top_logprobs = TopLogprobs(v); }},
     {"return_token_ids", [](const Json& v, Draft& d) { d.request.return_token_ids = Bool(v); }},
+    {"tools", [](const Json& v, Draft& d) { d.request.tools = ParseTools(v); }},
+    {"tool_choice", [](const Json& v, Draft& d) { d.tool_choice = v; }},
+    {"parallel_tool_calls", [](const Json& v, Draft& d) { d.parallel_tool_calls = Bool(v); }},
     {"chat_template_kwargs",
      [](const Json& v, Draft& d) {
        d.request.template_variables.update(ParseTemplateVariables(v.dump()));
@@ -300,6 +304,7 @@ CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefau
     Throw(ErrorKind::kInput, "{} needs \"stream\": true",
           draft.has_stream_options ? "\"stream_options\"" : "\"return_progress\"");
   }
+  draft.TakeTools();
   if (draft.logprobs) draft.request.generate.top_logprobs = draft.top_logprobs.value_or(0);
   if (draft.has_penalty && !draft.has_reach) {
     draft.sampler().repeat_last_n = defaults.repeat_last_n;

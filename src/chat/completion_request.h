@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "chat/tools.h"
 #include "godwit/engine.h"
 
 namespace godwit::chat {
@@ -20,6 +21,7 @@ struct CompletionRequest {
   GenerateOptions generate;
   std::optional<std::string> kv;  // as SessionOptions has them, in place of what they are
   std::optional<std::string> prefill;
+  Tools tools;
   bool return_token_ids = false;
   bool stream = false;                        // the answer comes in pieces (completion_chunks.h),
   bool include_usage = false;                 // at its end what it took,

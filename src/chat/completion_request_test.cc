@@ -126,7 +126,7 @@ TEST(CompletionRequestTest, Streams) {
 TEST(CompletionRequestTest, RefusesByName) {
   EXPECT_EQ(FieldRefusal(R"("temprature": 1)"),
             R"(unknown field "temprature"; did you mean "temperature"?)");
-  EXPECT_EQ(FieldRefusal(R"("tools": null)"), R"(unknown field "tools")");
+  EXPECT_EQ(FieldRefusal(R"("functions": null)"), R"(unknown field "functions")");
   EXPECT_EQ(FieldRefusal(R"("n": 0)"), R"("n": expected a whole number from 1 to 128, found 0)");
   EXPECT_EQ(FieldRefusal(R"("top_p": "hot")"),
             R"("top_p": expected a number, found a text of 3 bytes)");
@@ -208,6 +208,100 @@ TEST(CompletionRequestTest, PassesOverWhatIsNotKnownIfItIsTold) {
       << "what is known must make sense";
 }
 
+TEST(CompletionRequestTest, ReadsFormats) {
+  const auto schema = [](const std::string& format) {
+    return Parse(fmt::format(R"({{"prompt": "x", "response_format": {}}})", format))
+        .generate.json_schema;
+  };
+  EXPECT_EQ(schema(R"({"type": "text"})"), "");
+  EXPECT_EQ(schema(R"({"type": "json_object"})"), R"({"type": "object"})");
+  EXPECT_EQ(schema(R"({"type": "json_schema", "json_schema":
+                       {"name": "n", "strict": true, "schema": {"type": "integer"}}})"),
+            R"({"type":"integer"})");
+  for (const char* const format :
+       {"5", "{}", R"({"type": "xml"})", R"({"type": "json_schema"})",
+        R"({"type": "json_object", "json_schema": {"schema": {}}})",
+        R"({"type": "json_schema", "json_schema": {"schema": 5}})",
+        R"({"type": "json_schema", "json_schema": {"name": 5, "schema": {}}})",
+        R"({"type": "json_schema", "json_schema": {"schema": {}, "other": 1}})"}) {
+    EXPECT_THAT(FieldRefusal(fmt::format(R"("response_format": {})", format)),
+                HasSubstr("\"response_format\": "))
+        << format;
+  }
+}
+
+constexpr char kTools[] = R"([
+  {"type": "function", "function": {"name": "weather", "description": "of a place",
+    "parameters": {"type": "object", "properties": {"place": {"$ref": "#/$defs/place"}},
+                   "$defs": {"place": {"type": "string"}}}}},
+  {"type": "function", "function": {"name": "now"}}])";
+
+CompletionRequest WithTools(const std::string& more) {
+  return Parse(fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}], "tools": {}{}}})",
+                           kTools, more));
+}
+
+TEST(CompletionRequestTest, ReadsTools) {
+  EXPECT_THAT(WithTools("").tools.Names(), ElementsAre("weather", "now"));
+  EXPECT_EQ(WithTools("").generate.json_schema, "");
+  EXPECT_TRUE(WithTools(R"(, "tool_choice": "none")").tools.list.empty());
+  const auto any =
+      nlohmann::json::parse(WithTools(R"(, "tool_choice": "required")").generate.json_schema);
+  EXPECT_EQ(any["minItems"], 1);
+  EXPECT_FALSE(any.contains("maxItems"));
+  EXPECT_EQ(any["items"]["anyOf"].size(), 2u);
+  EXPECT_EQ(any["items"]["anyOf"][0]["properties"]["arguments"]["properties"]["place"]["$ref"],
+            "#/items/anyOf/0/properties/arguments/$defs/place")
+      << "what a schema says of itself holds where it stands now";
+  const auto one = nlohmann::json::parse(
+      WithTools(R"(, "tool_choice": {"type": "function", "function": {"name": "now"}})")
+          .generate.json_schema);
+  EXPECT_EQ(one["properties"]["name"]["const"], "now");
+  const auto single = nlohmann::json::parse(
+      WithTools(R"(, "tool_choice": "required", "parallel_tool_calls": false)")
+          .generate.json_schema);
+  EXPECT_EQ(single["maxItems"], 1);
+}
+
+TEST(CompletionRequestTest, RefusesTools) {
+  for (const char* const tools :
+       {"5", "[5]", R"([{"type": "function"}])", R"([{"type": "x", "function": {"name": "a"}}])",
+        R"([{"type": "function", "function": {"name": "a b"}}])",
+        R"([{"type": "function", "function": {"name": ""}}])",
+        R"([{"type": "function", "function": {"name": "a", "parameters": 5}}])",
+        R"([{"type": "function", "function": {"name": "a", "other": 5}}])"}) {
+    EXPECT_THAT(FieldRefusal(fmt::format(R"("tools": {})", tools)), HasSubstr("\"tools\": "))
+        << tools;
+  }
+  const auto refusal = [](const char* more) {
+    return ErrorOf(ErrorKind::kInput, [&] { WithTools(more); });
+  };
+  EXPECT_THAT(refusal(R"(, "tool_choice": "some")"), HasSubstr("\"tool_choice\": "));
+  EXPECT_THAT(refusal(R"(, "tool_choice": {"type": "function", "function": {"name": "other"}})"),
+              HasSubstr("the name of one of the tools"));
+  EXPECT_THAT(refusal(R"(, "response_format": {"type": "json_object"})"), HasSubstr("exclude"));
+  EXPECT_THAT(Refusal(fmt::format(R"({{"prompt": "x", "tools": {}}})", kTools)),
+              HasSubstr("need \"messages\""));
+  EXPECT_THAT(Refusal(R"({"messages": [{"role": "user", "content": "x"}],
+                          "tool_choice": "required"})"),
+              HasSubstr("needs \"tools\""));
+}
+
+TEST(CompletionRequestTest, ReadsPastCalls) {
+  const CompletionRequest request = Parse(R"({"messages": [
+    {"role": "developer", "content": "s"},
+    {"role": "assistant", "content": null, "tool_calls": [
+      {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]},
+    {"role": "tool", "tool_call_id": "a", "content": "2"}]})");
+  const auto& messages = std::get<std::vector<Message>>(request.prompt);
+  EXPECT_EQ(messages[0].role, "system");
+  EXPECT_EQ(messages[1].content, "");
+  EXPECT_EQ(
+      nlohmann::json::parse(messages[1].fields)["tool_calls"][0]["function"]["arguments"]["x"], 1)
+      << "templates expect an object";
+  EXPECT_EQ(messages[2].fields, R"({"tool_call_id":"a"})");
+}
+
 // Who reads a message may not be who wrote what it is about.
 TEST(CompletionRequestTest, RefusalsQuoteNoText) {
   for (const char* const field :
@@ -231,7 +325,9 @@ TEST(CompletionRequestTest, RefusesPrompts) {
   for (const char* message :
        {R"(5)", R"({})", R"({"role": "user"})", R"({"content": "x"})",
         R"({"role": 1, "content": "x"})", R"({"role": "user", "content": null})",
-        R"({"role": "user", "content": "x", "tool_calls": []})",
+        R"({"role": "user", "content": "x", "tool_calls": {}})",
+        R"({"role": "assistant", "tool_calls": [{"id": "a"}]})",
+        R"({"role": "tool", "content": "x", "tool_call_id": 1})",
         R"({"role": "user", "content": ["x"]})",
         R"({"role": "user", "content": [{"type": "image_url", "text": "x"}]})"}) {
     EXPECT_THAT(Refusal(fmt::format(R"({{"messages": [{}]}})", message)),

@@ -79,14 +79,27 @@ constexpr Fixed kFixed[] = {
     {"tools", "[[]]"},
     {"include", "[[]]"},
     {"tool_choice", R"(["auto", "none"])"},
-    {"text", R"([{"format": {"type": "text"}}, {}])"},
     {"service_tier", R"(["auto", "default"])"},
 };
 
+// The format that "text" asks for, as a chat has it.
+Json FormatOf(const Json& text) {
+  const Json format = text.is_object() ? text.value("format", Json()) : Json();
+  if (!text.is_object() || text.size() > (text.contains("format") ? 1 : 0)) {
+    Refuse("text", R"({"format": {"type": "..."}})", text);
+  }
+  if (!format.is_object() || format.value("type", Json()) != "json_schema") return format;
+  Json schema = format;
+  schema.erase("type");
+  return {{"type", "json_schema"}, {"json_schema", schema}};
+}
+
 // What a chat has and this has not, or by another name.
-constexpr std::string_view kOfChats[] = {"messages", "prompt",         "max_tokens",
-                                         "n",        "stream_options", "max_completion_tokens",
-                                         "logprobs", "top_logprobs",   "return_token_ids"};
+constexpr std::string_view kOfChats[] = {"messages",         "prompt",
+                                         "max_tokens",       "n",
+                                         "stream_options",   "max_completion_tokens",
+                                         "logprobs",         "top_logprobs",
+                                         "return_token_ids", "response_format"};
 // Who asks, and whom, is not the engine's business.
 constexpr std::string_view kPassedOver[] = {"parallel_tool_calls", "prompt_cache_key",
                                             "safety_identifier"};
@@ -108,6 +121,8 @@ ResponseRequest ParseResponseRequest(const Json& body, const CompletionDefaults&
     } else if (name == "max_output_tokens") {
       if (!value.is_number_unsigned()) Refuse(name, "a whole number", value);
       chat["max_tokens"] = value;
+    } else if (name == "text") {
+      chat["response_format"] = FormatOf(value);
     } else if (name == "metadata") {
       if (!value.is_object()) Refuse(name, "an object", value);
       request.metadata = value;

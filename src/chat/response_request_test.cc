@@ -60,6 +60,17 @@ TEST(ResponseRequestTest, TakesTheFieldsOfAChat) {
   EXPECT_EQ(request.metadata, (Json{{"a", "b"}}));
 }
 
+TEST(ResponseRequestTest, ReadsFormats) {
+  const auto schema = [](const std::string& text) {
+    return Parse(R"("input": "x", "text": )" + text).completion.generate.json_schema;
+  };
+  EXPECT_EQ(schema("{}"), "");
+  EXPECT_EQ(schema(R"({"format": {"type": "text"}})"), "");
+  EXPECT_EQ(schema(R"({"format": {"type": "json_object"}})"), R"({"type": "object"})");
+  EXPECT_EQ(schema(R"({"format": {"type": "json_schema", "name": "n", "schema": {"const": 1}}})"),
+            R"({"const":1})");
+}
+
 TEST(ResponseRequestTest, RefusesByName) {
   for (const char* const field :
        {R"("input": 5)", R"("input": [])", R"("input": [5])", R"("input": [{"role": "user"}])",
@@ -70,7 +81,8 @@ TEST(ResponseRequestTest, RefusesByName) {
   EXPECT_THAT(Refusal(""), HasSubstr("\"input\""));
   for (const char* const field :
        {R"("store": true)", R"("background": true)", R"("truncation": "auto")",
-        R"("tools": [{"type": "web_search"}])", R"("text": {"format": {"type": "json_object"}})",
+        R"("tools": [{"type": "web_search"}])", R"("text": {"format": {"type": "json_objects"}})",
+        R"("text": {"verbosity": "low"})", R"("response_format": {"type": "text"})",
         R"("previous_response_id": "resp_1")", R"("max_output_tokens": -1)", R"("n": 2)",
         R"("messages": [])", R"("instructions": 5)", R"("metadata": "x")", R"("reasoning": {})"}) {
     const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);

@@ -4,6 +4,7 @@
 
 #include "base/cores.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/machine_memory.h"
 #include "base/numa.h"
 #include "checkpoint/generation_config.h"
@@ -82,6 +83,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   named_tokens_ = opened.tokenizer_config().named_tokens;
   special = opened.special_tokens();
   if (opened.has_tokenizer()) tokenizer = opened.tokenizer();
+  json_grammar_.emplace(folder, special.eos_ids);
   // The session refuses such an id where one comes up; most texts have none, if not all have.
   if (tokenizer != nullptr && tokenizer->VocabSize() > spec.vocab_size) {
     for (const int32_t id : tokenizer->Encode("", /*add_special_tokens=*/true)) {
@@ -208,6 +210,11 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
                                            kind == RequestKind::kStates ? nullptr : tokenizer.get(),
                                            special.eos_ids, static_cast<int32_t>(spec.vocab_size),
                                            std::move(interrupt), kind, std::move(drafted));
+  const bool chooses = ranks == nullptr || ranks->rank() == 0;
+  if (chooses && !options.json_schema.empty()) {
+    RequireTokenizer();
+    request->RestrictTo(json_grammar_->Match(options.json_schema));
+  }
   request->on_room = [this] { scheduler->Wake(); };
   return request;
 }
@@ -312,7 +319,7 @@ std::string Engine::Detokenize(std::span<const int32_t> tokens, bool skip_specia
 bool Engine::has_chat_template() const { return impl_->FindChatTemplate() != nullptr; }
 
 std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool open,
-                                      std::string_view variables) const {
+                                      std::string_view variables, std::string_view tools) const {
   const ChatTemplate* const chat_template = impl_->FindChatTemplate();
   if (chat_template == nullptr) {
     Throw(ErrorKind::kUnsupported,
@@ -322,7 +329,15 @@ std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool op
   }
   ChatInput input{.add_generation_prompt = open, .extra = ParseTemplateVariables(variables)};
   for (const Message& message : messages) {
-    input.messages.push_back({{"role", message.role}, {"content", message.content}});
+    nlohmann::ordered_json fields{{"role", message.role}, {"content", message.content}};
+    if (!message.fields.empty()) fields.update(ParseOrderedJson(message.fields, "a message"));
+    input.messages.push_back(std::move(fields));
+  }
+  if (auto list = ParseOrderedJson(tools, "the tools"); !list.empty()) {
+    if (!chat_template->knows_tools()) {
+      Throw(ErrorKind::kUnsupported, "this model's chat template has no place for tools");
+    }
+    input.tools = std::move(list);
   }
   return chat_template->Render(input);
 }

@@ -27,6 +27,7 @@
 #include "model/language_model.h"
 #include "model/spec.h"
 #include "text/chat_template.h"
+#include "text/json_grammar.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer.h"
 
@@ -96,6 +97,8 @@ class Engine::Impl {
   uint64_t states_digest_ = 0;
   mutable std::mutex finding_heads_;
   mutable std::shared_ptr<const DraftHeads> heads_;
+
+  std::optional<JsonGrammar> json_grammar_;  // none where there is no folder
 
   std::string template_choice_;
   std::map<std::string, std::string> named_tokens_;

@@ -11,6 +11,7 @@
 #include "generate/reading.h"
 #include "generate/speculative.h"
 #include "kv/snapshot_folder.h"
+#include "sampling/allow_only.h"
 
 namespace godwit {
 namespace {
@@ -29,6 +30,9 @@ void CheckOptions(const GenerateOptions& options) {
   if (options.top_logprobs < -1) {
     Throw(ErrorKind::kInput, "top_logprobs must be at least 0, or -1 for none, not {}",
           options.top_logprobs);
+  }
+  if (!options.json_schema.empty() && options.ignore_eos) {
+    Throw(ErrorKind::kInput, "json_schema and ignore_eos exclude each other: JSON has an end");
   }
   if (!options.keep_as.empty()) CheckPinName(options.keep_as);
   if (!(options.timeout_ms >= 0)) {
@@ -114,6 +118,14 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
   }
   prompt.reserve(prompt.size() + reserved);
   sequence_.tokens = std::move(prompt);
+}
+
+void Request::RestrictTo(std::unique_ptr<JsonMatcher> matcher) {
+  sequence_.restrict_to = [begin = static_cast<size_t>(prompt_tokens_),
+                           shared = std::shared_ptr(std::move(matcher))](
+                              std::span<const int32_t> tokens, std::span<float> logits) {
+    AllowOnly(shared->Allowed(tokens.subspan(begin)), logits);
+  };
 }
 
 std::optional<Event> Request::Next(std::optional<double> wait_ms) {

@@ -29,6 +29,7 @@
 #include "generate/step_together.h"
 #include "generate/strategy.h"
 #include "godwit/engine.h"
+#include "text/json_grammar.h"
 
 namespace godwit {
 
@@ -56,6 +57,9 @@ class Request {
           const GenerateOptions& options, const Tokenizer* tokenizer, std::span<const int32_t> eos,
           int32_t vocab, std::shared_ptr<Interrupt> interrupt, RequestKind kind,
           std::unique_ptr<Speculative> drafted = nullptr);
+
+  // Its output is to be what that allows. Before it is submitted.
+  void RestrictTo(std::unique_ptr<JsonMatcher> matcher);
 
   // --- the reader's side ---
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "attention/text_cache.h"
@@ -16,6 +18,8 @@ struct Sequence {
   std::unique_ptr<TextCache> cache;  // has seen the first cache->length() of them
   Sampler sampler;
   uint64_t id = 0;  // tells apart the draws of several answers to one prompt
+  // Makes -inf of the logits [vocab] of what may not be the next token; may be null.
+  std::function<void(std::span<const int32_t> tokens, std::span<float> logits)> restrict_to = {};
 
   // Tokens that the model has yet to read.
   int64_t pending() const { return static_cast<int64_t>(tokens.size()) - cache->length(); }

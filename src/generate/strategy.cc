@@ -18,6 +18,7 @@ Segment NextSegment(const Sequence& sequence, int64_t max_tokens) {
 int32_t Choose(Sequence& sequence, const Outcome& outcome, int64_t row) {
   const auto logits = outcome.logits.RowSpan(row);
   if (outcome.on_choice != nullptr) (*outcome.on_choice)(logits);
+  if (sequence.restrict_to) sequence.restrict_to(sequence.tokens, logits);
   const int32_t token =
       sequence.sampler.Sample(logits, sequence.tokens, sequence.id, std::ssize(sequence.tokens));
   sequence.tokens.push_back(token);

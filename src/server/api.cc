@@ -351,13 +351,13 @@ void Api::Detokenize(const Work& work) const {
 
 void Api::ApplyTemplate(const Work& work) const {
   const auto request = ReadBody(work.request, [&](const Json& body) {
-    CheckFields(body, {"messages", "chat_template_kwargs"});
+    CheckFields(body, {"messages", "chat_template_kwargs", "tools", "tool_choice"});
     return chat::ParseCompletionRequest(body, options_.defaults);
   });
-  SendJson(
-      work.reply,
-      {{"prompt", engine_.ApplyChatTemplate(std::get<std::vector<Message>>(request.prompt),
-                                            /*open=*/true, request.template_variables.dump())}});
+  SendJson(work.reply,
+           {{"prompt", engine_.ApplyChatTemplate(std::get<std::vector<Message>>(request.prompt),
+                                                 /*open=*/true, request.template_variables.dump(),
+                                                 request.tools.list.dump())}});
 }
 
 }  // namespace godwit::server

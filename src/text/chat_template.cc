@@ -60,6 +60,7 @@ int64_t NowUnixS() {
 ChatTemplate::ChatTemplate(std::string_view source, std::string what,
                            std::map<std::string, std::string> named_tokens)
     : named_tokens_(std::move(named_tokens)),
+      knows_tools_(source.find("tools") != source.npos),
       worker_(std::make_unique<TextWorker>(
           std::move(what), kMemoryBytes,
           WorkerFrame(WorkerRequest::kOpenTemplate).AddText(ReplaceInvalidUtf8(source)))) {

@@ -46,6 +46,9 @@ class ChatTemplate {
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
+  // Whether it does something with ChatInput::tools.
+  bool knows_tools() const { return knows_tools_; }
+
   // Throws Error(kInput) with line and reason where the template refuses the messages (it calls
   // raise_exception), Error(kFormat) with line and reason where it fails or takes too long,
   // Error(kMemory) where it takes too much. Bytes in strings that are not UTF-8 become U+FFFD.
@@ -53,6 +56,7 @@ class ChatTemplate {
 
  private:
   std::map<std::string, std::string> named_tokens_;
+  bool knows_tools_;
   std::unique_ptr<TextWorker> worker_;
 };
 

@@ -236,7 +236,7 @@ std::unique_ptr<Tokenizer> ParseTokenizer(std::string_view json, std::string_vie
                                        piece_bytes);
 }
 
-std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder) {
+std::string ReadTokenizerFile(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "tokenizer.json";
   if (!IsListed(file) && IsListed(folder / "tokenizer.model")) {
     Throw(ErrorKind::kUnsupported,
@@ -244,8 +244,12 @@ std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder) {
           "and saving its tokenizer writes one",
           folder.native());
   }
-  const std::string json = ReadTextFile(file, kMaxTokenizerBytes);
-  return ParseTokenizer(json, file.string(), ReadTokenizerConfig(folder));
+  return ReadTextFile(file, kMaxTokenizerBytes);
+}
+
+std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder) {
+  return ParseTokenizer(ReadTokenizerFile(folder), (folder / "tokenizer.json").string(),
+                        ReadTokenizerConfig(folder));
 }
 
 }  // namespace godwit

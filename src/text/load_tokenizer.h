@@ -12,6 +12,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "text/tokenizer.h"
@@ -23,6 +24,9 @@ namespace godwit {
 // file, Error(kUnsupported) where there is only a tokenizer.model, Error(kFormat) with file, line
 // and column for a broken one.
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder);
+
+// The content of tokenizer.json. Throws that, but for a broken one.
+std::string ReadTokenizerFile(const std::filesystem::path& folder);
 
 // `json` is the content of a tokenizer.json, `what` its name in messages. The library needs 120
 // bytes of memory for a byte of text that it works on: a text is encoded in pieces of up to

@@ -16,28 +16,33 @@
 namespace godwit {
 
 // Grows with every change of what is said here or in worker_process.cc.
-inline constexpr char kWorkerProtocol[] = "3";
+inline constexpr char kWorkerProtocol[] = "4";
 
 enum class WorkerRequest : char {
   kOpenTokenizer = 'O',  // flag framed, u32 size and bos, u32 size and eos, tokenizer.json
                          // -> u64 vocabulary, u32 each special id
   kOpenTemplate = 'C',   // source
-  kRender = 'R',         // i64 unix time in seconds, variables as JSON -> text
-  kEncodePiece = 'E',    // flag first, flag last, flag add_special_tokens, a stretch of text
-                         // -> u64 bytes that were encoded, u32 each id
-  kDecode = 'D',         // flag skip_special_tokens, u32 each id -> text
-  kIdToToken = 'I',      // u32 first id, u32 count -> for each: flag known, u32 size, token
-  kTokenToId = 'T',      // token -> u32 id, or nothing
-  kOpenStream = 'S',     // u32 number, flag skip_special_tokens, u32 each id pushed so far
-  kPush = 'P',           // u32 number, u32 id -> flag known, text
-  kFlush = 'F',          // u32 number -> flag known, text
-  kCloseStream = 'X',    // u32 number
+  kOpenGrammar = 'G',    // u32 count of the ids that end a text, u32 each, tokenizer.json
+  kOpenMatcher = 'J',    // u32 number, a JSON schema
+  kAllowed = 'M',       // u32 number, u32 each id that has come since -> flag known, a bit for each
+                        // token: whether it may follow
+  kCloseMatcher = 'X',  // u32 number
+  kRender = 'R',        // i64 unix time in seconds, variables as JSON -> text
+  kEncodePiece = 'E',   // flag first, flag last, flag add_special_tokens, a stretch of text
+                        // -> u64 bytes that were encoded, u32 each id
+  kDecode = 'D',        // flag skip_special_tokens, u32 each id -> text
+  kIdToToken = 'I',     // u32 first id, u32 count -> for each: flag known, u32 size, token
+  kTokenToId = 'T',     // token -> u32 id, or nothing
+  kOpenStream = 'S',    // u32 number, flag skip_special_tokens, u32 each id pushed so far
+  kPush = 'P',          // u32 number, u32 id -> flag known, text
+  kFlush = 'F',         // u32 number -> flag known, text
+  kCloseStream = 'X',   // u32 number
 };
 
 enum class WorkerStatus : uint8_t {
   kOk = 0,
   kBad = 1,     // the file, the template or an argument is broken
-  kRaised = 2,  // the template called raise_exception: it refuses these messages
+  kRaised = 2,  // a template called raise_exception: it refuses these messages; or it is no schema
   kPanic = 3,   // a library gave up, the process with it; the body is what it said
 };
 

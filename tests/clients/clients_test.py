@@ -1,7 +1,9 @@
 """Clients of other people ask godwit serve, and find what they are made for."""
 
+import json
 import os
 import pathlib
+import shutil
 import sys
 import unittest
 
@@ -15,6 +17,12 @@ from harness import TINY, CliTest  # noqa: E402
 from serve_test import Server  # noqa: E402
 
 TEXT = "Once upon a time there was a cat. " * 10
+TOOLS_TEMPLATE = (
+    "{{ bos_token }}{% if tools %}{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}{% endif %}"
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}"
+    "{% for call in message.tool_calls or [] %}<tool_call>{\"name\": \"{{ call.function.name }}\", "
+    "\"arguments\": {{ call.function.arguments | tojson }}}</tool_call>{% endfor %}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
 HELLO = [{"role": "user", "content": TEXT}]
 
 
@@ -32,6 +40,19 @@ class ClientTest(CliTest):
 class OpenAi(ClientTest):
     def client(self, *flags, key="any"):
         client = openai.OpenAI(base_url=self.serve(*flags), api_key=key, max_retries=0)
+        self.addCleanup(client.close)
+        return client
+
+    def client_that_ends(self):
+        """Of a model whose template knows tools."""
+        folder = self.folder / "with-tools"
+        shutil.copytree(TINY, folder)
+        config = json.loads((folder / "tokenizer_config.json").read_text())
+        config["chat_template"] = TOOLS_TEMPLATE
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+        server = Server(self, "--temp", "0", model=folder)
+        client = openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="any",
+                               max_retries=0)
         self.addCleanup(client.close)
         return client
 
@@ -99,6 +120,65 @@ class OpenAi(ClientTest):
             model="any", instructions="Be brief.",
             input=[*HELLO, *whole.output, {"role": "user", "content": "And?"}])
         self.assertEqual(again.output[0].role, "assistant")
+
+    def test_json_of_a_schema(self):
+        client = self.client_that_ends()
+        schema = {"type": "object", "required": ["age", "name"], "additionalProperties": False,
+                  "properties": {"age": {"type": "integer", "minimum": 1, "maximum": 9},
+                                 "name": {"enum": ["cat", "dog"]}}}
+        format = {"type": "json_schema", "json_schema": {"name": "animal", "schema": schema}}
+        for draft in ({}, {"draft": "ngram"}):
+            answer = client.chat.completions.create(
+                model="any", messages=HELLO, response_format=format, extra_body=draft)
+            self.assertEqual(answer.choices[0].finish_reason, "stop")
+            animal = json.loads(answer.choices[0].message.content)
+            self.assertIn(animal["age"], range(1, 10))
+            self.assertIn(animal["name"], ("cat", "dog"))
+        whole = answer.choices[0].message.content
+        streamed = client.chat.completions.create(model="any", messages=HELLO, stream=True,
+                                                  response_format=format)
+        self.assertEqual("".join(chunk.choices[0].delta.content or "" for chunk in streamed), whole)
+        answer = client.responses.create(
+            model="any", input=TEXT,
+            text={"format": {"type": "json_schema", "name": "animal", "schema": schema}})
+        self.assertIn(json.loads(answer.output_text)["name"], ("cat", "dog"))
+        with self.assertRaises(openai.BadRequestError) as caught:
+            client.chat.completions.create(
+                model="any", messages=HELLO, response_format={
+                    "type": "json_schema",
+                    "json_schema": {"name": "n", "schema": {"type": "nothing"}}})
+        self.assertIn("type", caught.exception.body["message"])
+
+    def test_tools(self):
+        client = self.client_that_ends()
+        place = {"type": "object", "required": ["place"], "additionalProperties": False,
+                 "properties": {"place": {"$ref": "#/$defs/place"}},
+                 "$defs": {"place": {"enum": ["Ulm", "Rome"]}}}
+        tools = [{"type": "function", "function": {"name": "weather", "parameters": place}},
+                 {"type": "function", "function": {"name": "now"}}]
+        asked = {"model": "any", "messages": HELLO, "tools": tools, "tool_choice": {
+            "type": "function", "function": {"name": "weather"}}}
+        choice = client.chat.completions.create(**asked).choices[0]
+        self.assertEqual(choice.finish_reason, "tool_calls")
+        self.assertIsNone(choice.message.content)
+        call, = choice.message.tool_calls
+        self.assertEqual(call.function.name, "weather")
+        self.assertIn(json.loads(call.function.arguments)["place"], ("Ulm", "Rome"))
+        with client.chat.completions.stream(**asked) as stream:
+            for _ in stream:
+                pass
+            streamed = stream.get_final_completion().choices[0]
+        self.assertEqual(streamed.message.tool_calls[0].function.arguments,
+                         call.function.arguments)
+        self.assertEqual(streamed.finish_reason, "tool_calls")
+        required = client.chat.completions.create(**{
+            **asked, "tool_choice": "required", "parallel_tool_calls": False}).choices[0]
+        self.assertIn(required.message.tool_calls[0].function.name, ("weather", "now"))
+        answer = client.chat.completions.create(
+            model="any", tools=tools, max_tokens=5,
+            messages=[*HELLO, choice.message,
+                      {"role": "tool", "tool_call_id": call.id, "content": "Rain."}])
+        self.assertGreater(answer.usage.prompt_tokens, 0)
 
     def test_fields_of_ours(self):
         client = self.client("--kv-choice", "sinks:4+60")

@@ -35,6 +35,8 @@ TEST(FuzzReplayTest, Tasks) { Replay("tasks", FuzzTasks); }
 TEST(FuzzReplayTest, Snapshot) { Replay("snapshot", FuzzSnapshot); }
 TEST(FuzzReplayTest, CompletionRequest) { Replay("completion_request", FuzzCompletionRequest); }
 TEST(FuzzReplayTest, Http) { Replay("http", FuzzHttp); }
+TEST(FuzzReplayTest, JsonSchema) { Replay("json_schema", FuzzJsonSchema); }
+TEST(FuzzReplayTest, ToolCalls) { Replay("tool_calls", FuzzToolCalls); }
 TEST(FuzzReplayTest, Tokenizer) { Replay("tokenizer", ReplayTokenizer); }
 TEST(FuzzReplayTest, Template) { Replay("template", ReplayTemplate); }
 

@@ -22,6 +22,9 @@ void FuzzTasks(std::span<const uint8_t> input);
 void FuzzSnapshot(std::span<const uint8_t> input);
 void FuzzCompletionRequest(std::span<const uint8_t> input);
 void FuzzHttp(std::span<const uint8_t> input);
+void FuzzTemplate(std::span<const uint8_t> input);
+void FuzzJsonSchema(std::span<const uint8_t> input);
+void FuzzToolCalls(std::span<const uint8_t> input);
 
 // Of replay_text.cc: replayed, but not fuzzed.
 void ReplayTokenizer(std::span<const uint8_t> input);

@@ -6,8 +6,10 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/terminal/output.h"
 #include "sampling/options.h"
+#include "text/json_grammar.h"
 
 namespace godwit::cli {
 namespace {
@@ -104,6 +106,14 @@ void AddSamplingFlags(CommandLine& line, SamplingFlags& flags) {
            flags.stop);
   line.Add({.names = "--ignore-eos", .value = "", .help = "go on where the model would end"},
            flags.ignore_eos);
+  line.Add({.names = "-j,--json-schema",
+            .value = "SCHEMA",
+            .help = "the output is JSON of this schema; {\"type\": \"object\"}: any object"},
+           flags.json_schema);
+  line.Add({.names = "--json-schema-file", .value = "FILE", .help = "of the schema in this file"},
+           [&flags](const std::string& file) {
+             flags.json_schema = ReadTextFile(file, JsonGrammar::kMostSchemaBytes);
+           });
   line.Add(
       {.names = "--draft",
        .value = "SOURCES",
@@ -137,6 +147,7 @@ GenerateOptions MakeGenerateOptions(const SamplingFlags& flags) {
       flags.seed < 0 ? std::random_device()() : static_cast<uint64_t>(flags.seed);
   options.stop = flags.stop;
   options.ignore_eos = flags.ignore_eos;
+  options.json_schema = flags.json_schema;
   options.draft = flags.draft;
   Validate(options.sampler, std::numeric_limits<int32_t>::max());
   return options;

@@ -19,7 +19,8 @@ struct SamplingFlags {
   SamplerChoices given;
   std::vector<std::string> stop;
   bool ignore_eos = false;
-  std::string draft;  // GenerateOptions::draft
+  std::string json_schema;  // GenerateOptions has these, too
+  std::string draft;
 };
 
 void AddSamplingFlags(CommandLine& line, SamplingFlags& flags);

@@ -1,4 +1,5 @@
-//! godwit-text: one tokenizer or one chat template of one model, in a process that can die of it.
+//! godwit-text: one tokenizer, one chat template, or the JSON schemas of one model, in a process
+//! that can die of it.
 //!
 //! What a model's files bring is a program: a template loops, a normalizer doubles the text, a
 //! regular expression backtracks. The libraries that run it cannot be stopped from outside a
@@ -6,6 +7,7 @@
 //! (limits.rs), and text_worker.cc on the other end of the socket says what became of them.
 
 mod chat;
+mod grammar;
 mod limits;
 mod pieces;
 mod plain_words;
@@ -24,12 +26,13 @@ use limits::Exit;
 pub enum Failure {
     /// The file, the template or an argument is broken.
     Bad(String),
-    /// The template itself refused its input through raise_exception.
+    /// What a user gave is refused: by a template, through raise_exception, or because it is no
+    /// schema.
     Raised(String),
 }
 
 /// As in worker_protocol.h. The two are built together, but a program may find an older one.
-const PROTOCOL: &str = "3";
+const PROTOCOL: &str = "4";
 
 /// Templates parse runs of operators, and drop nested values, recursively and without a limit of
 /// their own: a hundred times the depth of real ones.

@@ -8,7 +8,10 @@ use std::os::fd::FromRawFd;
 use std::str::from_utf8;
 use std::sync::Arc;
 
+use llguidance::Matcher;
+
 use crate::chat::ChatTemplate;
+use crate::grammar::{self, Grammars};
 use crate::limits;
 use crate::plain_words::plain;
 use crate::stream::Stream;
@@ -20,6 +23,7 @@ enum Service {
     None,
     Template(ChatTemplate),
     Tokenizer { tokenizer: Arc<Tokenizer>, streams: HashMap<u32, Stream> },
+    Grammars { grammars: Grammars, matchers: HashMap<u32, Matcher> },
 }
 
 /// The fields of a request, from the front; the text that many end with is what remains.
@@ -76,9 +80,9 @@ fn ids_reply(ids: &[u32]) -> Vec<u8> {
     ids.iter().flat_map(|id| id.to_le_bytes()).collect()
 }
 
-/// The text of a stream that is open.
-fn known(text: &str) -> Vec<u8> {
-    [&[1], text.as_bytes()].concat()
+/// What a stream or a matcher that is open says.
+fn known(bytes: &[u8]) -> Vec<u8> {
+    [&[1], bytes].concat()
 }
 
 fn open_tokenizer(fields: &mut Fields) -> Result<(Service, Vec<u8>), Failure> {
@@ -92,6 +96,14 @@ fn open_tokenizer(fields: &mut Fields) -> Result<(Service, Vec<u8>), Failure> {
     let mut reply = (tokenizer.vocab_size() as u64).to_le_bytes().to_vec();
     reply.extend(ids_reply(&tokenizer.special_ids()));
     Ok((Service::Tokenizer { tokenizer: Arc::new(tokenizer), streams: HashMap::new() }, reply))
+}
+
+fn open_grammars(fields: &mut Fields) -> Result<Service, Failure> {
+    let count = fields.u32()?;
+    let eos = (0..count).map(|_| fields.u32()).collect::<Result<Vec<_>, _>>()?;
+    let tokenizer = Arc::new(Tokenizer::new(fields.rest_text()?)?);
+    let grammars = Grammars::new(&tokenizer, &eos)?;
+    Ok(Service::Grammars { grammars, matchers: HashMap::new() })
 }
 
 impl Service {
@@ -112,12 +124,19 @@ impl Service {
                 *service = Service::Template(ChatTemplate::new(fields.rest_text()?)?);
                 Ok(Vec::new())
             }
+            (b'G', service @ Service::None) => {
+                *service = open_grammars(fields)?;
+                Ok(Vec::new())
+            }
             (b'R', Service::Template(chat)) => {
                 let now_unix_s = fields.i64()?;
                 Ok(chat.render(fields.rest_text()?, now_unix_s)?.into_bytes())
             }
             (_, Service::Tokenizer { tokenizer, streams }) => {
                 answer_tokenizer(tokenizer, streams, kind, fields)
+            }
+            (_, Service::Grammars { grammars, matchers }) => {
+                answer_grammars(grammars, matchers, kind, fields)
             }
             _ => Err(bad("a request out of place")),
         }
@@ -166,14 +185,38 @@ fn answer_tokenizer(
         }
         b'P' => {
             let Some(stream) = streams.get_mut(&fields.u32()?) else { return Ok(vec![0]) };
-            Ok(known(stream.push(fields.u32()?)?))
+            Ok(known(stream.push(fields.u32()?)?.as_bytes()))
         }
         b'F' => {
             let Some(stream) = streams.get_mut(&fields.u32()?) else { return Ok(vec![0]) };
-            Ok(known(stream.flush()?))
+            Ok(known(stream.flush()?.as_bytes()))
         }
         b'X' => {
             streams.remove(&fields.u32()?);
+            Ok(Vec::new())
+        }
+        _ => Err(bad("an unknown request")),
+    }
+}
+
+fn answer_grammars(
+    grammars: &Grammars,
+    matchers: &mut HashMap<u32, Matcher>,
+    kind: u8,
+    fields: &mut Fields,
+) -> Result<Vec<u8>, Failure> {
+    let number = fields.u32()?;
+    match kind {
+        b'J' => {
+            matchers.insert(number, grammars.matcher(fields.rest_text()?)?);
+            Ok(Vec::new())
+        }
+        b'M' => {
+            let Some(matcher) = matchers.get_mut(&number) else { return Ok(vec![0]) };
+            Ok(known(&grammar::mask(matcher, &fields.rest_ids())?))
+        }
+        b'X' => {
+            matchers.remove(&number);
             Ok(Vec::new())
         }
         _ => Err(bad("an unknown request")),

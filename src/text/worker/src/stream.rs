@@ -223,6 +223,42 @@ impl Stage {
     }
 }
 
+/// The bytes that a token adds to a text in its middle, and whether it is one of ByteFallback.
+/// Nothing: that depends on more.
+pub fn bytes_inside(
+    tokenizer: &Tokenizer,
+) -> impl FnMut(&str) -> Result<Option<(Vec<u8>, bool)>, Failure> {
+    let mut stages = make_stages(tokenizer.decoder());
+    for stage in &mut stages {
+        if let Stage::AfterFirst { first, .. } | Stage::Spaces { first } = stage {
+            *first = false;
+        }
+    }
+    move |token| {
+        let mut tokens = vec![token.to_string()];
+        for stage in &mut stages {
+            match stage {
+                Stage::ByteLevel { .. } => {
+                    let mut bytes = Vec::new();
+                    tokens.iter().for_each(|token| push_byte_level(token, &mut bytes));
+                    return Ok(Some((bytes, false)));
+                }
+                Stage::ByteFallback { .. } => {
+                    if let Some(byte) = tokens.first().and_then(|token| byte_of(token)) {
+                        return Ok(Some((vec![byte], true)));
+                    }
+                }
+                Stage::Fuse | Stage::StripStart { .. } => {}
+                Stage::Hold { .. } => return Ok(None),
+                Stage::Each(_) | Stage::AfterFirst { .. } | Stage::Spaces { .. } => {
+                    tokens = stage.push(tokens)?;
+                }
+            }
+        }
+        Ok(Some((tokens.concat().into_bytes(), false)))
+    }
+}
+
 fn make_stages(decoder: Option<&DecoderWrapper>) -> Vec<Stage> {
     let mut stages = Vec::new();
     match decoder {

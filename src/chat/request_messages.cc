@@ -1,0 +1,88 @@
+#include "chat/request_messages.h"
+
+#include <string>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/quote.h"
+#include "chat/json_fields.h"
+
+namespace godwit::chat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A text, or a list of parts of which each is one.
+std::string Content(const Json& value) {
+  if (!value.is_array()) return Text(value);
+  std::string content;
+  for (const Json& part : value) {
+    const bool is_text = part.is_object() && part.size() == 2 && part.contains("text") &&
+                         part["text"].is_string() && part.value("type", Json()) == "text";
+    if (!is_text) Refuse(R"(parts {"type": "text", "text": "..."})", part);
+    if (&part != &value.front()) content += '\n';
+    content += part["text"].get_ref<const std::string&>();
+  }
+  return content;
+}
+
+// Calls that an assistant has made: of their arguments, which the API has as text, templates expect
+// an object.
+Json PastCalls(const Json& value) {
+  if (!value.is_array()) Refuse("a list of \"tool_calls\"", value);
+  Json calls = value;
+  for (Json& call : calls) {
+    if (!call.is_object() || !call.value("function", Json()).is_object() ||
+        !call["function"].value("name", Json()).is_string()) {
+      Refuse(R"("tool_calls" {"id": "...", "function": {"name": "...", "arguments": "..."}})",
+             call);
+    }
+    Json& arguments = call["function"]["arguments"];
+    if (arguments.is_string()) {
+      const Json object = Json::parse(arguments.get_ref<const std::string&>(), nullptr, false);
+      if (object.is_object()) arguments = object;
+    }
+    if (arguments.is_null()) arguments = Json::object();
+  }
+  return calls;
+}
+
+Message ParseMessage(const Json& value, bool lenient) {
+  if (!value.is_object()) Refuse("messages that are objects", value);
+  Message message;
+  Json fields = Json::object();
+  for (const auto& [key, part] : value.items()) {
+    if (key == "role") {
+      // The newer name of it; templates know the older one.
+      message.role = Text(part) == "developer" ? "system" : Text(part);
+    } else if (part.is_null()) {
+      continue;
+    } else if (key == "content") {
+      message.content = Content(part);
+    } else if (key == "tool_calls") {
+      fields[key] = PastCalls(part);
+    } else if (key == "tool_call_id" || key == "name" || key == "reasoning_content") {
+      fields[key] = Text(part);
+    } else if (!lenient) {
+      Throw(ErrorKind::kInput, "expected messages of \"role\" and \"content\", found {}",
+            Quote(key));
+    }
+  }
+  if (!value.contains("role")) Throw(ErrorKind::kInput, "found a message without \"role\"");
+  if (value.value("content", Json()).is_null() && !fields.contains("tool_calls")) {
+    Throw(ErrorKind::kInput, "found a message without \"content\"");
+  }
+  if (!fields.empty()) message.fields = DumpJson(fields);
+  return message;
+}
+
+}  // namespace
+
+std::vector<Message> ParseMessages(const Json& value, bool lenient) {
+  if (!value.is_array() || value.empty()) Refuse("a list of messages", value);
+  std::vector<Message> messages;
+  for (const Json& message : value) messages.push_back(ParseMessage(message, lenient));
+  return messages;
+}
+
+}  // namespace godwit::chat

@@ -1,0 +1,70 @@
+// JsonGrammar: which tokens may come next where a text has to be JSON of a schema.
+//
+// llguidance does it (constrained decoding by a lexer and an Earley parser over a trie of the
+// vocabulary), in a process of its own within limits (text_worker.h), one for all texts of a model:
+// a schema is a program, too. A process that had to be replaced is told all that the old one knew.
+// Between values there may be a space, or a line and its indentation, and no more, so that no model
+// writes blanks for ever. "oneOf" counts as "anyOf".
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace godwit {
+
+class TextWorker;
+
+// One text in the making. A thread at a time.
+class JsonMatcher {
+ public:
+  JsonMatcher(std::shared_ptr<TextWorker> worker, uint32_t number, std::string schema);
+  ~JsonMatcher();
+  JsonMatcher(const JsonMatcher&) = delete;
+  JsonMatcher& operator=(const JsonMatcher&) = delete;
+
+  // A bit for every token, the lowest of the first word for token 0, whether it may follow
+  // `output`: all that was generated so far, of tokens that might. Those that end a text might
+  // where it is whole, and nothing else where it cannot go on. At least one is set. Throws what
+  // TextWorker::Call throws.
+  std::vector<uint32_t> Allowed(std::span<const int32_t> output);
+
+ private:
+  void Open();
+
+  const std::shared_ptr<TextWorker> worker_;
+  const uint32_t number_;
+  const std::string schema_;
+  size_t told_ = 0;  // of `output`
+};
+
+// Any number of threads may share one.
+class JsonGrammar {
+ public:
+  static constexpr size_t kMostSchemaBytes = size_t{64} << 10;
+
+  // Of a model's folder. eos_ids: the tokens that end a text. Nothing is read or started before
+  // somebody asks.
+  JsonGrammar(std::filesystem::path folder, std::vector<int32_t> eos_ids);
+
+  // Throws Error(kInput) for what is no JSON schema, or too large a one, or asks for what cannot be
+  // held to, Error(kUnsupported) where no token ends a text, and as LoadTokenizer does.
+  std::unique_ptr<JsonMatcher> Match(std::string_view schema) const;
+
+ private:
+  std::shared_ptr<TextWorker> Worker() const;
+
+  const std::filesystem::path folder_;
+  const std::vector<int32_t> eos_ids_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<TextWorker> worker_;
+  mutable std::atomic<uint32_t> matchers_ = 0;
+};
+
+}  // namespace godwit

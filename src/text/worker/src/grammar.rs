@@ -1,0 +1,122 @@
+//! Which tokens may come next where a text has to be JSON of a schema, by llguidance.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use llguidance::api::{ParserLimits, TopLevelGrammar};
+use llguidance::earley::SlicedBiasComputer;
+use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie};
+use llguidance::{Matcher, ParserFactory};
+use serde_json::{json, Value};
+
+use crate::stream::bytes_inside;
+use crate::tokenizer::Tokenizer;
+use crate::Failure;
+
+/// Of one tokenizer.
+pub struct Grammars {
+    factory: ParserFactory,
+}
+
+/// A space, or a line and its indentation: a model that may put in as many as it likes may never
+/// come to an end.
+const WHITESPACE: &str = r"\x20|\x0A[\x20\x09]{0,64}";
+
+/// What large schemas of real APIs need, and a few times that; steps take 20 ms at most, states
+/// 100 MB.
+fn limits() -> ParserLimits {
+    ParserLimits {
+        max_grammar_size: 200_000,
+        max_lexer_states: 50_000,
+        verbose_errors: false, // which would tell the text
+        ..ParserLimits::default()
+    }
+}
+
+/// The bytes of every token, as they come in the middle of a text. Of tokens that stand for the
+/// same bytes the vocabulary's own is taken, not the byte that is there for want of one.
+fn words(tokenizer: &Arc<Tokenizer>, size: usize) -> Result<Vec<Vec<u8>>, Failure> {
+    let special: HashSet<u32> = tokenizer.special_ids().into_iter().collect();
+    let mut inside = bytes_inside(tokenizer);
+    let mut words = vec![Vec::new(); size];
+    let mut taken = HashSet::new();
+    let mut bytes_alone = Vec::new();
+    for id in 0..size as u32 {
+        let Some(token) = tokenizer.token_for_decoder(id, false) else { continue };
+        if special.contains(&id) {
+            words[id as usize] = [&[TokTrie::SPECIAL_TOKEN_MARKER], token.as_bytes()].concat();
+            continue;
+        }
+        let Some((bytes, is_fallback)) = inside(&token)? else {
+            return Err(Failure::Bad(
+                "decoder: tokens of this kind cannot be held to a schema".into(),
+            ));
+        };
+        match is_fallback {
+            true => bytes_alone.push((id, bytes)),
+            false if taken.insert(bytes.clone()) => words[id as usize] = bytes,
+            false => {}
+        }
+    }
+    for (id, bytes) in bytes_alone {
+        if taken.insert(bytes.clone()) {
+            words[id as usize] = bytes;
+        }
+    }
+    Ok(words)
+}
+
+fn refused(error: impl std::fmt::Display) -> Failure {
+    let message = error.to_string();
+    let line = message.lines().next().unwrap_or_default();
+    let most = line.char_indices().nth(300).map_or(line.len(), |(end, _)| end);
+    Failure::Raised(line[..most].to_string())
+}
+
+impl Grammars {
+    /// `eos`: the tokens that end a text.
+    pub fn new(tokenizer: &Arc<Tokenizer>, eos: &[u32]) -> Result<Self, Failure> {
+        let bad = |error| Failure::Bad(format!("{error}"));
+        let last = eos.iter().max().ok_or_else(|| Failure::Bad("no token ends a text".into()))?;
+        let size = tokenizer.vocab_size().max(*last as usize + 1);
+        let info = TokRxInfo::new(size as u32, eos[0]);
+        let trie = TokTrie::from(&info, &words(tokenizer, size)?).with_eos_tokens(eos);
+        let tokens: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
+        let mut factory = ParserFactory::new(
+            &tokens,
+            InferenceCapabilities::default(),
+            &SlicedBiasComputer::json_slices(),
+        )
+        .map_err(bad)?;
+        factory.quiet();
+        *factory.limits_mut() = limits();
+        Ok(Grammars { factory })
+    }
+
+    pub fn matcher(&self, schema: &str) -> Result<Matcher, Failure> {
+        let mut schema: Value = serde_json::from_str(schema).map_err(refused)?;
+        if let Value::Object(fields) = &mut schema {
+            // How it is written down is not the schema's business.
+            let how = json!({ "whitespace_pattern": WHITESPACE, "coerce_one_of": true });
+            fields.insert("x-guidance".into(), how);
+        }
+        let parser = self.factory.create_parser(TopLevelGrammar::from_json_schema(schema));
+        let matcher = Matcher::new(parser);
+        match matcher.get_error() {
+            Some(error) => Err(refused(error)),
+            None => Ok(matcher),
+        }
+    }
+}
+
+/// A bit for every token, whether it may follow, once `ids` have come: those that end a text where
+/// it is whole.
+pub fn mask(matcher: &mut Matcher, ids: &[u32]) -> Result<Vec<u8>, Failure> {
+    let bad = |error| Failure::Bad(format!("{error}"));
+    matcher.consume_tokens(ids).map_err(bad)?;
+    let mask = matcher.compute_mask_or_eos().map_err(bad)?;
+    if mask.is_zero() {
+        return Err(Failure::Bad("nothing may follow".into()));
+    }
+    Ok(mask.as_slice().iter().flat_map(|word| word.to_le_bytes()).collect())
+}

@@ -56,8 +56,7 @@ std::shared_ptr<TextWorker> JsonGrammar::Worker() const {
   const std::string json = ReadTokenizerFile(folder_);
   WorkerFrame opening(WorkerRequest::kOpenGrammar);
   opening.Add(static_cast<uint32_t>(eos_ids_.size())).AddIds(eos_ids_).AddText(json);
-  auto worker = std::make_shared<TextWorker>((folder_ / "tokenizer.json").string(), kMemoryBytes,
-                                             std::move(opening));
+  auto worker = std::make_shared<TextWorker>("the JSON schema", kMemoryBytes, std::move(opening));
   worker->Open();
   return worker_ = std::move(worker);
 }

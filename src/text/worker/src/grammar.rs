@@ -66,11 +66,17 @@ fn words(tokenizer: &Arc<Tokenizer>, size: usize) -> Result<Vec<Vec<u8>>, Failur
     Ok(words)
 }
 
+/// In one line: those between the first and the last show a place in a regular expression.
 fn refused(error: impl std::fmt::Display) -> Failure {
     let message = error.to_string();
-    let line = message.lines().next().unwrap_or_default();
+    let mut lines = message.lines().filter(|line| !line.trim().is_empty());
+    let mut line = lines.next().unwrap_or_default().to_string();
+    if let (true, Some(last)) = (line.ends_with(':'), lines.last()) {
+        line = format!("{line} {}", last.trim().trim_start_matches("error: "));
+    }
     let most = line.char_indices().nth(300).map_or(line.len(), |(end, _)| end);
-    Failure::Raised(line[..most].to_string())
+    line.truncate(most);
+    Failure::Raised(line)
 }
 
 impl Grammars {

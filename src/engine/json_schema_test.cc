@@ -1,0 +1,96 @@
+// Outputs that are held to a schema.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/test_support.h"
+#include "engine/engine_test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kAnimal[] = R"({
+  "type": "object", "required": ["name", "legs"], "additionalProperties": false,
+  "properties": {"name": {"type": "string", "maxLength": 8},
+                 "legs": {"type": "integer", "minimum": 0, "maximum": 8}}})";
+
+GenerateOptions Held(uint64_t seed) {
+  GenerateOptions options{.max_tokens = 200};
+  options.sampler = {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = seed};
+  options.json_schema = kAnimal;
+  return options;
+}
+
+class JsonSchemaTest : public testing::Test {
+ protected:
+  const Engine& engine() const {
+    static const Engine engine(kTiny, {.threads = 1});
+    return engine;
+  }
+  GenerateResult Write(const GenerateOptions& options) const {
+    return engine().NewSession({}).Generate(engine().Tokenize("Once upon"), options);
+  }
+};
+
+TEST_F(JsonSchemaTest, TheOutputIsOfIt) {
+  int whole = 0;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const GenerateResult result = Write(Held(seed));
+    if (result.finish_reason != FinishReason::kStop) continue;
+    ++whole;
+    const auto animal = nlohmann::json::parse(result.text);
+    EXPECT_LE(animal["name"].get<std::string>().size(), 8u * 4) << result.text;
+    EXPECT_LE(animal["legs"].get<int>(), 8) << result.text;
+  }
+  EXPECT_GE(whole, 5);
+}
+
+TEST_F(JsonSchemaTest, WithGuessesItIsTheSame) {
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    GenerateOptions options = Held(seed);
+    const auto tokens = Write(options).tokens;
+    options.draft = "ngram";
+    EXPECT_EQ(Write(options).tokens, tokens);
+  }
+}
+
+TEST_F(JsonSchemaTest, BesideOthersItIsTheSame) {
+  const auto prompt = engine().Tokenize("Once upon");
+  std::vector<Generation> all;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    GenerateOptions options = Held(seed);
+    if (seed % 2 == 1) options.json_schema.clear();
+    all.push_back(engine().Submit(prompt, options));
+  }
+  for (uint64_t seed = 0; seed < 6; seed += 2) {
+    EXPECT_EQ(all[seed].Wait().tokens, Write(Held(seed)).tokens);
+  }
+}
+
+// The log-probabilities are those of the model, which knows of no schema.
+TEST_F(JsonSchemaTest, LogprobsAreTheModels) {
+  GenerateOptions options = Held(1);
+  options.top_logprobs = 1;
+  const GenerateResult result = Write(options);
+  ASSERT_FALSE(result.logprobs.empty());
+  GenerateOptions free = Greedy(1);
+  free.top_logprobs = 1;
+  EXPECT_EQ(result.logprobs[0].top[0].token, Write(free).logprobs[0].top[0].token);
+  EXPECT_EQ(result.logprobs[0].top[0].logprob, Write(free).logprobs[0].top[0].logprob);
+}
+
+TEST_F(JsonSchemaTest, WhatMakesNoSenseIsRefused) {
+  GenerateOptions options = Held(0);
+  options.ignore_eos = true;
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Write(options); }), HasSubstr("ignore_eos"));
+  options = Held(0);
+  options.json_schema = R"({"type": "animal"})";
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { Write(options); }),
+              HasSubstr("the JSON schema: Invalid type: animal"));
+}
+
+}  // namespace
+}  // namespace godwit

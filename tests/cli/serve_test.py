@@ -169,6 +169,17 @@ class ServeTest(CliTest):
         self.assertEqual(beside.returncode, 0, beside.stdout + beside.stderr)
         self.assertGreater(json.loads(beside.stdout.splitlines()[-1])["prompt_tokens"], 5000)
 
+    def test_servers_are_compared(self):
+        urls = [f"--url={name}=http://127.0.0.1:{self.serve().port}" for name in ("one", "two")]
+        compared = subprocess.run(
+            [sys.executable, TESTS.parent / "bench" / "peers" / "servers", *urls, "-p", "50", "-n",
+             "5", "--clients", "2", "--rounds", "1", "--vocab", "500"],
+            capture_output=True, text=True, check=False)
+        self.assertEqual(compared.returncode, 0, compared.stdout + compared.stderr)
+        rows = [row for row in compared.stdout.splitlines() if row.startswith(("| one", "| two"))]
+        self.assertEqual(len(rows), 2)
+        self.assertEqual([row.count("(") for row in rows], [0, 4], "the second beside the first")
+
     def test_sigterm_finishes_what_was_begun(self):
         server = self.serve("--temp", "0", "--kv", "sinks:4+60", "--ignore-eos")
         connection, response = server.begin(prompt=TEXT, max_tokens=3000)

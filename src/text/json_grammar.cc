@@ -13,6 +13,24 @@ namespace {
 
 // A tokenizer, twice its vocabulary, and the states of some schemas.
 constexpr int64_t kMemoryBytes = int64_t{2} << 30;
+constexpr int64_t kTrialMemoryBytes = int64_t{512} << 20;
+
+constexpr const char* kWhat = "the JSON schema";
+
+// What a schema takes too much of is its author's business.
+std::string Ask(TextWorker& worker, std::string_view doing, WorkerFrame request) {
+  try {
+    return worker.Call(doing, std::move(request));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kIo) throw;
+    throw Error(ErrorKind::kInput, error.what());
+  }
+}
+
+std::string AskToRead(TextWorker& worker, uint32_t number, std::string_view schema) {
+  return Ask(worker, "reading it",
+             WorkerFrame(WorkerRequest::kOpenMatcher).Add(number).AddText(schema));
+}
 
 }  // namespace
 
@@ -26,8 +44,7 @@ JsonMatcher::~JsonMatcher() {
 }
 
 void JsonMatcher::Open() {
-  worker_->Call("reading a JSON schema",
-                WorkerFrame(WorkerRequest::kOpenMatcher).Add(number_).AddText(schema_));
+  AskToRead(*worker_, number_, schema_);
   told_ = 0;
 }
 
@@ -35,7 +52,7 @@ std::vector<uint32_t> JsonMatcher::Allowed(std::span<const int32_t> output) {
   while (true) {
     WorkerFrame request(WorkerRequest::kAllowed);
     request.Add(number_).AddIds(output.subspan(told_));
-    const std::string reply = worker_->Call("holding a text to a JSON schema", std::move(request));
+    const std::string reply = Ask(*worker_, "holding a text to it", std::move(request));
     if (reply.front() == 0) {
       Open();
       continue;
@@ -48,7 +65,12 @@ std::vector<uint32_t> JsonMatcher::Allowed(std::span<const int32_t> output) {
 }
 
 JsonGrammar::JsonGrammar(std::filesystem::path folder, std::vector<int32_t> eos_ids)
-    : folder_(std::move(folder)), eos_ids_(std::move(eos_ids)) {}
+    : folder_(std::move(folder)),
+      eos_ids_(std::move(eos_ids)),
+      trial_(std::make_unique<TextWorker>(
+          kWhat, kTrialMemoryBytes, WorkerFrame(WorkerRequest::kOpenGrammar).Add(uint32_t{0}))) {}
+
+JsonGrammar::~JsonGrammar() = default;
 
 std::shared_ptr<TextWorker> JsonGrammar::Worker() const {
   const std::lock_guard lock(mutex_);
@@ -56,9 +78,19 @@ std::shared_ptr<TextWorker> JsonGrammar::Worker() const {
   const std::string json = ReadTokenizerFile(folder_);
   WorkerFrame opening(WorkerRequest::kOpenGrammar);
   opening.Add(static_cast<uint32_t>(eos_ids_.size())).AddIds(eos_ids_).AddText(json);
-  auto worker = std::make_shared<TextWorker>("the JSON schema", kMemoryBytes, std::move(opening));
+  auto worker = std::make_shared<TextWorker>(kWhat, kMemoryBytes, std::move(opening));
   worker->Open();
   return worker_ = std::move(worker);
+}
+
+void JsonGrammar::Try(const std::string& schema) const {
+  const std::string reply = AskToRead(*trial_, 0, schema);
+  uint32_t ms = 0;
+  std::memcpy(&ms, reply.data(), sizeof(ms));
+  if (ms > kMostReadingMs) {
+    Throw(ErrorKind::kInput, "{}: reading it takes {} ms, expected {} at most", kWhat, ms,
+          kMostReadingMs);
+  }
 }
 
 std::unique_ptr<JsonMatcher> JsonGrammar::Match(std::string_view schema) const {
@@ -70,7 +102,9 @@ std::unique_ptr<JsonMatcher> JsonGrammar::Match(std::string_view schema) const {
     Throw(ErrorKind::kUnsupported,
           "this model names no token that ends a text, and so cannot be held to a JSON schema");
   }
-  return std::make_unique<JsonMatcher>(Worker(), matchers_++, ReplaceInvalidUtf8(schema));
+  std::string text = ReplaceInvalidUtf8(schema);
+  Try(text);
+  return std::make_unique<JsonMatcher>(Worker(), matchers_++, std::move(text));
 }
 
 }  // namespace godwit

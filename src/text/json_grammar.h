@@ -2,9 +2,10 @@
 //
 // llguidance does it (constrained decoding by a lexer and an Earley parser over a trie of the
 // vocabulary), in a process of its own within limits (text_worker.h), one for all texts of a model:
-// a schema is a program, too. A process that had to be replaced is told all that the old one knew.
-// Between values there may be a space, or a line and its indentation, and no more, so that no model
-// writes blanks for ever. "oneOf" counts as "anyOf".
+// a schema is a program, too. It is tried in another one first, where it costs nobody else
+// anything, and is refused if it takes long. A process that had to be replaced is told all that the
+// old one knew. Between values there may be a space, or a line and its indentation, and no more, so
+// that no model writes blanks for ever. "oneOf" counts as "anyOf".
 #pragma once
 
 #include <atomic>
@@ -31,8 +32,8 @@ class JsonMatcher {
 
   // A bit for every token, the lowest of the first word for token 0, whether it may follow
   // `output`: all that was generated so far, of tokens that might. Those that end a text might
-  // where it is whole, and nothing else where it cannot go on. At least one is set. Throws what
-  // TextWorker::Call throws.
+  // where it is whole, and nothing else where it cannot go on. At least one is set. Throws
+  // Error(kInput) where that takes too much, and Error(kIo) without a process.
   std::vector<uint32_t> Allowed(std::span<const int32_t> output);
 
  private:
@@ -48,10 +49,12 @@ class JsonMatcher {
 class JsonGrammar {
  public:
   static constexpr size_t kMostSchemaBytes = size_t{64} << 10;
+  static constexpr uint32_t kMostReadingMs = 250;  // of processor time
 
   // Of a model's folder. eos_ids: the tokens that end a text. Nothing is read or started before
   // somebody asks.
   JsonGrammar(std::filesystem::path folder, std::vector<int32_t> eos_ids);
+  ~JsonGrammar();
 
   // Throws Error(kInput) for what is no JSON schema, or too large a one, or asks for what cannot be
   // held to, Error(kUnsupported) where no token ends a text, and as LoadTokenizer does.
@@ -59,11 +62,13 @@ class JsonGrammar {
 
  private:
   std::shared_ptr<TextWorker> Worker() const;
+  void Try(const std::string& schema) const;
 
   const std::filesystem::path folder_;
   const std::vector<int32_t> eos_ids_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<TextWorker> worker_;
+  const std::unique_ptr<TextWorker> trial_;
   mutable std::atomic<uint32_t> matchers_ = 0;
 };
 

@@ -22,8 +22,9 @@ enum class WorkerRequest : char {
   kOpenTokenizer = 'O',  // flag framed, u32 size and bos, u32 size and eos, tokenizer.json
                          // -> u64 vocabulary, u32 each special id
   kOpenTemplate = 'C',   // source
-  kOpenGrammar = 'G',    // u32 count of the ids that end a text, u32 each, tokenizer.json
-  kOpenMatcher = 'J',    // u32 number, a JSON schema
+  kOpenGrammar = 'G',    // u32 count of the ids that end a text, u32 each, tokenizer.json; none, to
+                         // try schemas
+  kOpenMatcher = 'J',    // u32 number, a JSON schema -> u32 ms of processor time that it took
   kAllowed = 'M',       // u32 number, u32 each id that has come since -> flag known, a bit for each
                         // token: whether it may follow
   kCloseMatcher = 'X',  // u32 number

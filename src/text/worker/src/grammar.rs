@@ -28,7 +28,8 @@ fn limits() -> ParserLimits {
     ParserLimits {
         max_grammar_size: 200_000,
         max_lexer_states: 50_000,
-        verbose_errors: false, // which would tell the text
+        precompute_large_lexemes: false, // or a schema takes longer the larger the vocabulary is
+        verbose_errors: false,           // which would tell the text
         ..ParserLimits::default()
     }
 }
@@ -80,20 +81,27 @@ fn refused(error: impl std::fmt::Display) -> Failure {
 }
 
 impl Grammars {
+    /// Of single bytes, to see what a schema takes.
+    pub fn of_bytes() -> Result<Self, Failure> {
+        Self::of(ApproximateTokEnv::single_byte_env())
+    }
+
     /// `eos`: the tokens that end a text.
     pub fn new(tokenizer: &Arc<Tokenizer>, eos: &[u32]) -> Result<Self, Failure> {
-        let bad = |error| Failure::Bad(format!("{error}"));
         let last = eos.iter().max().ok_or_else(|| Failure::Bad("no token ends a text".into()))?;
         let size = tokenizer.vocab_size().max(*last as usize + 1);
         let info = TokRxInfo::new(size as u32, eos[0]);
         let trie = TokTrie::from(&info, &words(tokenizer, size)?).with_eos_tokens(eos);
-        let tokens: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
+        Self::of(Arc::new(ApproximateTokEnv::new(trie)))
+    }
+
+    fn of(tokens: TokEnv) -> Result<Self, Failure> {
         let mut factory = ParserFactory::new(
             &tokens,
             InferenceCapabilities::default(),
             &SlicedBiasComputer::json_slices(),
         )
-        .map_err(bad)?;
+        .map_err(|error| Failure::Bad(error.to_string()))?;
         factory.quiet();
         *factory.limits_mut() = limits();
         Ok(Grammars { factory })
@@ -118,9 +126,10 @@ impl Grammars {
 /// A bit for every token, whether it may follow, once `ids` have come: those that end a text where
 /// it is whole.
 pub fn mask(matcher: &mut Matcher, ids: &[u32]) -> Result<Vec<u8>, Failure> {
-    let bad = |error| Failure::Bad(format!("{error}"));
-    matcher.consume_tokens(ids).map_err(bad)?;
-    let mask = matcher.compute_mask_or_eos().map_err(bad)?;
+    // What follows in other lines is of its insides.
+    let bad = |message: String| Failure::Bad(message.lines().next().unwrap_or_default().into());
+    matcher.consume_tokens(ids).map_err(|error| bad(error.to_string()))?;
+    let mask = matcher.compute_mask_or_eos().map_err(|error| bad(error.to_string()))?;
     if mask.is_zero() {
         return Err(Failure::Bad("nothing may follow".into()));
     }

@@ -2,6 +2,7 @@
 //! The exit status says which; text_worker.cc turns it into a sentence.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::time::Duration;
 
 use crate::requests;
 
@@ -95,12 +96,17 @@ pub fn apply(memory_bytes: u64) {
     }
 }
 
-/// Processor time, so that a busy machine changes nothing. SIGXCPU ends the process.
-pub fn allow_time(seconds: u32) {
+/// Processor time, so that a busy machine changes nothing.
+pub fn used_time() -> Duration {
     let mut used = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call only writes `used`.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut used) };
-    set_limit(libc::RLIMIT_CPU, used.tv_sec as u64 + 1 + u64::from(seconds));
+    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+}
+
+/// Of that. SIGXCPU ends the process.
+pub fn allow_time(seconds: u32) {
+    set_limit(libc::RLIMIT_CPU, used_time().as_secs() + 1 + u64::from(seconds));
 }
 
 /// Returns when the other end is gone, also while a request is being worked on.

@@ -101,8 +101,10 @@ fn open_tokenizer(fields: &mut Fields) -> Result<(Service, Vec<u8>), Failure> {
 fn open_grammars(fields: &mut Fields) -> Result<Service, Failure> {
     let count = fields.u32()?;
     let eos = (0..count).map(|_| fields.u32()).collect::<Result<Vec<_>, _>>()?;
-    let tokenizer = Arc::new(Tokenizer::new(fields.rest_text()?)?);
-    let grammars = Grammars::new(&tokenizer, &eos)?;
+    let grammars = match fields.rest_text()? {
+        "" => Grammars::of_bytes()?,
+        json => Grammars::new(&Arc::new(Tokenizer::new(json)?), &eos)?,
+    };
     Ok(Service::Grammars { grammars, matchers: HashMap::new() })
 }
 
@@ -208,8 +210,10 @@ fn answer_grammars(
     let number = fields.u32()?;
     match kind {
         b'J' => {
+            let before = limits::used_time();
             matchers.insert(number, grammars.matcher(fields.rest_text()?)?);
-            Ok(Vec::new())
+            let took = limits::used_time() - before;
+            Ok((took.as_millis() as u32).to_le_bytes().to_vec())
         }
         b'M' => {
             let Some(matcher) = matchers.get_mut(&number) else { return Ok(vec![0]) };

@@ -157,11 +157,9 @@ bool ToolCallReader::Step(SaidWithCalls& said) {
       const bool calls = tag < thoughts;
       const size_t before = calls ? tag : thoughts + kEndOfThoughts.size();
       state_ = calls ? State::kTagged : State::kFresh;
-      if (calls && SkipBlanks(held.substr(0, before)).empty()) {
-        held_.erase(0, before);
-      } else {
-        Release(before, said);
-      }
+      // Blanks before a call belong to it, if it is one.
+      tag_ = calls && SkipBlanks(held.substr(0, before)).empty() ? before : 0;
+      if (tag_ == 0) Release(before, said);
       return true;
     }
     case State::kTagged: {
@@ -171,7 +169,8 @@ bool ToolCallReader::Step(SaidWithCalls& said) {
         return false;
       }
       state_ = State::kFresh;
-      TakeCalls(held.substr(kTag.size(), end - kTag.size()), end + kEndOfTag.size(), said);
+      const size_t begin = tag_ + kTag.size();
+      TakeCalls(held.substr(begin, end - begin), end + kEndOfTag.size(), said);
       return true;
     }
     case State::kWhole:
@@ -192,7 +191,7 @@ SaidWithCalls ToolCallReader::Finish() {
   SaidWithCalls said;
   const std::string_view held = held_;
   if (state_ == State::kTagged) {  // which the model's end cut off, or ended
-    TakeCalls(held.substr(kTag.size()), held.size(), said);
+    TakeCalls(held.substr(tag_ + kTag.size()), held.size(), said);
   } else if (state_ == State::kWhole) {
     TakeCalls(held, held.size(), said);
   } else if (!called_ || !SkipBlanks(held).empty()) {

@@ -41,7 +41,7 @@ class ToolCallReader {
   enum class State {
     kFresh,   // nothing but blanks has come, or since the end of the thoughts
     kText,    // held_ may be the beginning of a mark
-    kTagged,  // held_ begins with <tool_call>
+    kTagged,  // held_ has <tool_call> at tag_, behind blanks
     kWhole,   // held_ is, as it seems, calls up to the end
   };
 
@@ -53,7 +53,8 @@ class ToolCallReader {
   std::vector<std::string> names_;
   State state_ = State::kFresh;
   std::string held_;
-  size_t searched_ = 0;  // of it, for the end of a call
+  size_t tag_ = 0;
+  size_t searched_ = 0;  // of held_, for the end of a call
   bool called_ = false;
 };
 

@@ -69,6 +69,7 @@ TEST(ToolCalls, WhatIsNoneIsText) {
                                  "<tool_call>",
                                  "<tool_call>{</tool_call>",
                                  "<tool_call></tool_call> and <tool_call>",
+                                 " \n<tool_call>[]</tool_call> \n<tool_call>",
                                  "{",
                                  "{}",
                                  "[]",

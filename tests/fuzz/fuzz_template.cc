@@ -14,7 +14,8 @@ void FuzzTemplate(std::span<const uint8_t> input) {
                    {{"role", "assistant"}, {"content", "South."}},
                    {{"role", "user"}, {"content", "And then?"}}};
   chat.now_unix_s = 1'700'000'000;
-  Survives([&] { ChatTemplate(AsText(input), "template", {{"bos_token", "<s>"}}).Render(chat); });
+  const std::string_view source = AsText(input);
+  Survives(source, [&] { ChatTemplate(source, "template", {{"bos_token", "<s>"}}).Render(chat); });
 }
 
 }  // namespace godwit::fuzz

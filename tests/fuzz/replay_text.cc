@@ -33,7 +33,7 @@ void Damaged(std::span<const uint8_t> input, Action action) {
 
 void ReplayTokenizer(std::span<const uint8_t> input) {
   Damaged(input, [](const std::string& file) {
-    Survives([&] {
+    Survives(file, [&] {
       const auto tokenizer = ParseTokenizer(file, "tokenizer.json");
       const auto ids = tokenizer->Encode("Hello bird 🐦", /*add_special_tokens=*/true);
       const std::string text = tokenizer->Decode(ids, /*skip_special_tokens=*/false);

@@ -1,8 +1,9 @@
-// For tests only: the error that an action throws.
+// For tests only: the error that an action throws, and names of tests.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <string>
 
 #include "base/error.h"
@@ -26,6 +27,14 @@ std::string ErrorOf(ErrorKind kind, Action action) {
   const Error error = ErrorOf(action);
   EXPECT_EQ(error.kind(), kind) << error.what();
   return error.what();
+}
+
+// What gtest takes for the name of a case.
+inline std::string TestName(std::string text) {
+  for (char& c : text) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return text;
 }
 
 }  // namespace godwit

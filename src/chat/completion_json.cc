@@ -16,7 +16,6 @@ using Json = nlohmann::ordered_json;
 
 // Of a chat, with the calls that stand in the text.
 Json MessageOf(const CompletionRequest& request, const GenerateResult& result) {
-  if (request.tools.list.empty()) return {{"role", "assistant"}, {"content", result.text}};
   ToolCallReader reader(request.tools.Names());
   SaidWithCalls said = reader.Push(result.text);
   SaidWithCalls rest = reader.Finish();

@@ -302,6 +302,17 @@ TEST(CompletionRequestTest, ReadsPastCalls) {
   EXPECT_EQ(messages[2].fields, R"({"tool_call_id":"a"})");
 }
 
+TEST(CompletionRequestTest, ArgumentsOfPastCallsHaveLimits) {
+  const std::string deep = R"({\"x\": )" + std::string(100'000, '[');
+  const CompletionRequest request = Parse(
+      R"({"messages": [{"role": "assistant", "tool_calls": [
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": ")" +
+      deep + std::string(100'000, ']') + R"(}"}}]}]})");
+  const auto& message = std::get<std::vector<Message>>(request.prompt).front();
+  EXPECT_TRUE(
+      nlohmann::json::parse(message.fields)["tool_calls"][0]["function"]["arguments"].is_string());
+}
+
 // Who reads a message may not be who wrote what it is about.
 TEST(CompletionRequestTest, RefusalsQuoteNoText) {
   for (const char* const field :

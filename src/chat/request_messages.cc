@@ -1,6 +1,7 @@
 #include "chat/request_messages.h"
 
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -26,6 +27,17 @@ std::string Content(const Json& value) {
   return content;
 }
 
+// The object that a text is; else the text.
+Json ObjectOr(Json text) {
+  try {
+    Json object = ParseOrderedJson(text.get_ref<const std::string&>(), "arguments");
+    if (object.is_object()) return object;
+  } catch (const Error&) {
+    // As well a text that nests too deeply.
+  }
+  return text;
+}
+
 // Calls that an assistant has made: of their arguments, which the API has as text, templates expect
 // an object.
 Json PastCalls(const Json& value) {
@@ -38,10 +50,7 @@ Json PastCalls(const Json& value) {
              call);
     }
     Json& arguments = call["function"]["arguments"];
-    if (arguments.is_string()) {
-      const Json object = Json::parse(arguments.get_ref<const std::string&>(), nullptr, false);
-      if (object.is_object()) arguments = object;
-    }
+    if (arguments.is_string()) arguments = ObjectOr(std::move(arguments));
     if (arguments.is_null()) arguments = Json::object();
   }
   return calls;

@@ -14,10 +14,11 @@ std::string FinishReasonName(FinishReason reason);
 // {"policy", "seen", "kept", "dropped", "dropped_spans": [[begin, end]], "bytes"}
 nlohmann::ordered_json KvJson(const KvReport& kv);
 
+// How far a prompt is read: {"total", "cache", "processed", "time_ms"}
+nlohmann::ordered_json ProgressJson(const PromptProgress& progress);
+
 // As llama.cpp's server has them: {"cache_n", "prompt_n", "prompt_ms", "prompt_per_second",
 // "predicted_n", "predicted_ms", "predicted_per_second"}
-// How far a prompt is read: "total", "cache", "processed", "time_ms".
-nlohmann::ordered_json ProgressJson(const PromptProgress& progress);
 nlohmann::ordered_json TimingsJson(const GenerateResult& result);
 
 // {"steps", "guesses", "accepted", "sources": {name: accepted}}

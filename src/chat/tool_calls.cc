@@ -21,8 +21,7 @@ constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kTag = "<tool_call>", kEndOfTag = "</tool_call>";
 constexpr std::string_view kEndOfThoughts = "</think>";
 // What calls up to the end of the text begin with.
-constexpr std::array<std::string_view, 5> kBeginnings = {"{", "[", "[TOOL_CALLS]", "<|python_tag|>",
-                                                         "Action:"};
+constexpr std::array<std::string_view, 4> kBeginnings = {"{", "[", "<|python_tag|>", "Action:"};
 constexpr std::array<std::string_view, 4> kLabels = {"[TOOL_CALLS]", "<|python_tag|>",
                                                      "Action:", "```json"};
 
@@ -139,7 +138,7 @@ bool ToolCallReader::Step(SaidWithCalls& said) {
       const std::string_view rest = SkipBlanks(held);
       const auto may_be = [&](std::string_view mark) { return mark.starts_with(rest); };
       const auto is = [&](std::string_view mark) { return rest.starts_with(mark); };
-      if (!is(kTag) && std::ranges::any_of(kBeginnings, is)) {
+      if (std::ranges::any_of(kBeginnings, is)) {
         state_ = State::kWhole;
       } else if (!is(kTag) && (may_be(kTag) || std::ranges::any_of(kBeginnings, may_be))) {
         return false;

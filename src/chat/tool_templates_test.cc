@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/test_support.h"
 #include "chat/completion_request.h"
 #include "chat/tool_calls.h"
 #include "text/chat_template.h"
@@ -82,13 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Real, ToolTemplates,
                                          "meta-llama-Llama-3.2-3B-Instruct",
                                          "mistralai-Mistral-Nemo-Instruct-2407",
                                          "CohereForAI-c4ai-command-r-plus-tool_use"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           for (char& c : name) {
-                             if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-                           }
-                           return name;
-                         });
+                         [](const auto& info) { return TestName(info.param); });
 
 }  // namespace
 }  // namespace godwit::chat

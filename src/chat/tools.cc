@@ -1,6 +1,7 @@
 #include "chat/tools.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 
 #include "base/error.h"
@@ -25,10 +26,14 @@ void CheckName(const Json& name) {
   }
 }
 
+// {"type": "function", "function": {...}}: a tool, or one by its name.
+bool IsFunction(const Json& value) {
+  return value.is_object() && value.value("type", Json()) == "function" &&
+         value.value("function", Json()).is_object();
+}
+
 void CheckTool(const Json& tool) {
-  const bool is_function = tool.is_object() && tool.value("type", Json()) == "function" &&
-                           tool.value("function", Json()).is_object();
-  if (!is_function) Refuse(R"(tools {"type": "function", "function": {"name": "..."}})", tool);
+  if (!IsFunction(tool)) Refuse(R"(tools {"type": "function", "function": {"name": "..."}})", tool);
   const Json& function = tool["function"];
   CheckName(function.value("name", Json()));
   for (const auto& [key, part] : function.items()) {
@@ -101,9 +106,7 @@ void TakeToolChoice(const Json& choice, bool parallel, Tools& tools, GenerateOpt
     generate.json_schema = DumpJson(schema);
     return;
   }
-  const bool names_one = choice.is_object() && choice.value("type", Json()) == "function" &&
-                         choice.value("function", Json()).is_object();
-  if (!names_one) {
+  if (!IsFunction(choice)) {
     Refuse(R"("auto", "none", "required" or {"type": "function", "function": {"name": "..."}})",
            choice);
   }

@@ -246,7 +246,6 @@ int Serve(std::span<const std::string> arguments) {
         "has a key\n");
   }
   asked.local = server.is_local();
-  asked.origins = options.http.origins;
   api.emplace(*engine, std::move(asked));
   SignalNotes notes;
   notes.NoteAll(true);

@@ -83,7 +83,6 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
   named_tokens_ = opened.tokenizer_config().named_tokens;
   special = opened.special_tokens();
   if (opened.has_tokenizer()) tokenizer = opened.tokenizer();
-  json_grammar_.emplace(folder, special.eos_ids);
   // The session refuses such an id where one comes up; most texts have none, if not all have.
   if (tokenizer != nullptr && tokenizer->VocabSize() > spec.vocab_size) {
     for (const int32_t id : tokenizer->Encode("", /*add_special_tokens=*/true)) {
@@ -133,6 +132,7 @@ void Engine::Impl::Start(const LoadOptions& options) {
     Throw(ErrorKind::kInput, "steps of {} tokens, expected 1 to {}", options.step_tokens, 1 << 20);
   }
   CheckPromptSlowdown(options.prompt_slowdown);
+  json_grammar_.emplace(folder, special.eos_ids);
   for (const int64_t bytes : {options.kv_memory_bytes, options.kv_file_bytes}) {
     if (bytes >= 0) continue;
     Throw(ErrorKind::kInput, "KV memory of {} bytes, expected more, or 0 for what is there", bytes);

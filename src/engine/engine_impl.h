@@ -98,7 +98,7 @@ class Engine::Impl {
   mutable std::mutex finding_heads_;
   mutable std::shared_ptr<const DraftHeads> heads_;
 
-  std::optional<JsonGrammar> json_grammar_;  // none where there is no folder
+  std::optional<JsonGrammar> json_grammar_;  // from Start on
 
   std::string template_choice_;
   std::map<std::string, std::string> named_tokens_;

@@ -140,8 +140,7 @@ Api::Api(const Engine& engine, ApiOptions options)
 // A page of another site, in a browser here. It says where it comes from; or its site's name has
 // been made to lead here, and then it is asked for by that name.
 bool Api::IsForeign(const HttpRequest& request) const {
-  const auto& origins = options_.origins;
-  if (std::ranges::find(origins, request.origin) != origins.end()) return false;
+  if (request.allowed_origin) return false;
   std::string_view origin = request.origin;
   origin.remove_prefix(std::min(origin.find("://"), origin.size()));
   if (!request.origin.empty() && origin != "://" + request.host) return true;

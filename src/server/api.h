@@ -37,7 +37,6 @@ struct ApiOptions {
   std::vector<std::string> keys;  // one of which a request must have; none: anybody may ask
   // Nobody but this machine reaches it: who has no key must call it by a name of this machine.
   bool local = false;
-  std::vector<std::string> origins;                     // as HttpOptions has them
   std::function<void(const ServedRequest&)> on_served;  // from any thread
 };
 

@@ -322,16 +322,17 @@ class HttpServer::Impl {
                           .path = text(message.target()),
                           .host = text(message[http::field::host]),
                           .origin = text(message[http::field::origin]),
+                          .allowed_origin = false,
                           .authorization = text(message[http::field::authorization]),
                           .body = std::move(message.body())};
       request.path.resize(std::min(request.path.find('?'), request.path.size()));
       const auto& origins = server_.options_.origins;
-      const bool may_read = std::ranges::find(origins, request.origin) != origins.end();
-      auto reply = std::make_shared<Reply>(server_, shared_from_this(),
-                                           may_read ? AllowLines(request.origin) : "");
+      request.allowed_origin = std::ranges::find(origins, request.origin) != origins.end();
+      auto reply = std::make_shared<Reply>(
+          server_, shared_from_this(), request.allowed_origin ? AllowLines(request.origin) : "");
       stream_.expires_never();
       WatchForEnd();
-      if (may_read && request.method == "OPTIONS") return Promise(*reply);
+      if (request.allowed_origin && request.method == "OPTIONS") return Promise(*reply);
       server_.handler_(std::move(request), std::move(reply));
     }
 

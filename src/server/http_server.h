@@ -25,6 +25,7 @@ struct HttpRequest {
   // Of the header; empty: there is none.
   std::string host;
   std::string origin;
+  bool allowed_origin = false;  // one of HttpOptions::origins
   std::string authorization;
   std::string body;
 };

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,13 +41,8 @@ std::vector<std::string> Names() {
 
 class GoldenTemplate : public ::testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenTemplate, ::testing::ValuesIn(Names()), [](const auto& info) {
-  std::string name = info.param;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, GoldenTemplate, ::testing::ValuesIn(Names()),
+                         [](const auto& info) { return TestName(info.param); });
 
 TEST_P(GoldenTemplate, RendersAsTransformersDoes) {
   const std::optional<std::string> source = Source(GetParam());

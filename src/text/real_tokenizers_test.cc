@@ -2,7 +2,6 @@
 // ../shared) and by Python's tokenizers (tools/make_tokenizer_data.py).
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <random>
 #include <sstream>
 #include <string>
@@ -24,11 +23,7 @@ struct Real {
 };
 
 std::string ParamName(const ::testing::TestParamInfo<Real>& info) {
-  std::string name = info.param.folder;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
+  return TestName(info.param.folder);
 }
 
 std::vector<std::string> SplitGolden(const std::string& text) {

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mapped_file.h"
+#include "base/test_support.h"
 #include "tests/model_runner.h"
 #include "weights/safetensors.h"
 
@@ -180,13 +181,6 @@ TEST_P(GoldenTest, Int8AttentionStaysClose) {
   const Errors errors = Compare(logits);
   EXPECT_LE(errors.rms, 0.05);
   RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
-}
-
-std::string TestName(std::string path) {
-  for (char& c : path) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return path;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenTest, testing::ValuesIn(AllGoldens()),

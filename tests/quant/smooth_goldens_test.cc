@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/test_support.h"
 #include "model/model_test_support.h"
 #include "quant/scaled_tensor.h"
 #include "weights/hf_config.h"
@@ -77,13 +78,7 @@ TEST_P(SmoothGoldenTest, SmoothedModelIsTheSameFunction) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SmoothGoldenTest, testing::ValuesIn(AllGoldens()),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           for (char& c : name) {
-                             if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-                           }
-                           return name;
-                         });
+                         [](const auto& info) { return TestName(info.param); });
 
 }  // namespace
 }  // namespace godwit::quant

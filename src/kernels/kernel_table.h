@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "tensor/dtype.h"
+#include "tensor/group_format.h"
 
 namespace godwit::kernels {
 
@@ -67,6 +68,41 @@ struct GemmArgs {
   const float* a_scales = nullptr;  // [rows]
   const int32_t* a_sums = nullptr;  // [rows], of the row's elements: the panels hold w + 128
   const float* w_scales = nullptr;  // [columns]
+};
+
+// The same product with grouped weights (tensor/group_format.h). A row of activations is quantized
+// in the blocks of the weight, each with a scale of its own. Of a group, with exact integers
+//   dot = sum over its k of a[i, k] * (c[j, k] - centre), or of a[i, k] * table[c[j, k]]
+//   sum = of its a[i, k]
+// and over the groups of a block, in ascending order, a chain s from 0 of
+//   kCentred     s = fma(float(dot), scale[j], s)
+//   kZeros       s = fma(float(dot - zero[j] * sum), scale[j], s)
+//   kMins        s = fma(float(dot), scale[j], s), then s = fma(float(sum), min[j], s)
+//   nested       s = fma(float(dot), float(part[j]), s)
+// then over the blocks, in ascending order, a chain x from 0 of
+//   x = fma(s, a_scales[i], x), of nested ones fma(s * d[j], a_scales[i], x)
+//   kNestedMins  and behind it x = fma(-(float(sum of min_part[j] * sum) * m[j]), a_scales[i], x)
+// and out[i, j] = x * factors[j] + bias[j], without factors x, without a bias nothing added. An fma
+// rounds once, every other operation on its own: the same bits on every instruction set. a lies in
+// [-127, 127].
+struct GroupGemmArgs {
+  const GroupFormat* format;
+  const int8_t* a;     // [rows, k], padded with zeros to whole blocks
+  int64_t a_stride;    // elements between rows, a multiple of 8
+  const void* w;       // packed panels of the whole weight (group_packing.h), 64-byte aligned
+  const float* bias;   // [columns] or null
+  float* out;          // [rows, columns]
+  int64_t out_stride;  // elements between rows
+  int64_t rows;
+  int64_t k;
+  int64_t columns;  // of the whole weight; the last panel may be partly padding
+  int64_t panel_begin;
+  int64_t panel_end;
+  const float* a_scales;           // [rows, blocks]
+  int64_t a_scales_stride;         // elements between rows
+  const int16_t* a_sums;           // [rows, groups], those of whole blocks
+  int64_t a_sums_stride;           // elements between rows
+  const float* factors = nullptr;  // [columns] or null
 };
 
 // What quantize finds out about a row.
@@ -220,6 +256,7 @@ struct KernelTable {
   void (*gemm_f16)(const GemmArgs&) noexcept;
   void (*gemm_bf16)(const GemmArgs&) noexcept;
   void (*gemm_i8)(const GemmArgs&) noexcept;
+  void (*gemm_groups)(const GroupGemmArgs&) noexcept;
 
   // The largest |x[i]|, 0 for none; NaN if an element is not finite.
   float (*largest_magnitude)(const float* x, int64_t n) noexcept;

@@ -1,5 +1,6 @@
-// The definition of every kernel but attention (scalar_attention.cc): plain loops. The other
-// tables are tested against it, so sums and functions go through double where that is simple.
+// The definition of every kernel but attention (scalar_attention.cc) and the product with grouped
+// weights (scalar_groups.cc): plain loops. The other tables are tested against it, so sums and
+// functions go through double where that is simple.
 #include "kernels/scalar.h"
 
 #include <algorithm>
@@ -169,6 +170,7 @@ constinit const KernelTable kScalarTable = {.gemm_f32 = Gemm<float, float, 1>,
                                             .gemm_f16 = Gemm<float, F16, 1>,
                                             .gemm_bf16 = Gemm<BF16, BF16, 2>,
                                             .gemm_i8 = GemmI8,
+                                            .gemm_groups = scalar::GemmGroups,
                                             .largest_magnitude = LargestMagnitude,
                                             .quantize = Quantize,
                                             .attend_tile_f32 = scalar::AttendTileF32,

@@ -1,10 +1,11 @@
-// What scalar.cc takes from scalar_attention.cc.
+// What scalar.cc takes from scalar_attention.cc and scalar_groups.cc.
 #pragma once
 
 #include "kernels/kernel_table.h"
 
 namespace godwit::kernels::scalar {
 
+void GemmGroups(const GroupGemmArgs& args) noexcept;
 void AttendTileF32(const AttendTileArgs& args) noexcept;
 void AttendTileF16(const AttendTileArgs& args) noexcept;
 void AttendTileBF16(const AttendTileArgs& args) noexcept;

@@ -10,6 +10,7 @@ void GemmF32(const GemmArgs& args) noexcept;
 void GemmF16(const GemmArgs& args) noexcept;
 void GemmBF16(const GemmArgs& args) noexcept;
 void GemmI8(const GemmArgs& args) noexcept;
+void GemmGroups(const GroupGemmArgs& args) noexcept;
 }  // namespace avx2
 
 namespace avx512 {
@@ -17,10 +18,12 @@ void GemmF32(const GemmArgs& args) noexcept;
 void GemmF16(const GemmArgs& args) noexcept;
 void GemmBF16(const GemmArgs& args) noexcept;
 void GemmI8(const GemmArgs& args) noexcept;
+void GemmGroups(const GroupGemmArgs& args) noexcept;
 }  // namespace avx512
 
 namespace avx512_vnni {
 void GemmI8(const GemmArgs& args) noexcept;
+void GemmGroups(const GroupGemmArgs& args) noexcept;
 }  // namespace avx512_vnni
 
 namespace avx512_amx {
@@ -30,6 +33,7 @@ void GemmI8(const GemmArgs& args) noexcept;
 namespace avx512_bf16 {
 void GemmBF16(const GemmArgs& args) noexcept;
 void GemmI8(const GemmArgs& args) noexcept;
+void GemmGroups(const GroupGemmArgs& args) noexcept;
 }  // namespace avx512_bf16
 
 }  // namespace godwit::kernels

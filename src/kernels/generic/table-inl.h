@@ -18,6 +18,7 @@ struct Gemms {
   void (*f16)(const GemmArgs&) noexcept;
   void (*bf16)(const GemmArgs&) noexcept;
   void (*i8)(const GemmArgs&) noexcept;
+  void (*groups)(const GroupGemmArgs&) noexcept;
 };
 struct AttendTiles {
   void (*f32)(const AttendTileArgs&) noexcept;
@@ -30,11 +31,12 @@ struct AttendTiles {
 
 consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_tile) {
   // Lists of them are read from the front, so the last one is missing first.
-  if (gemm.i8 == nullptr || attend_tile.scores == nullptr) throw "a kernel is missing";
+  if (gemm.groups == nullptr || attend_tile.scores == nullptr) throw "a kernel is missing";
   return {.gemm_f32 = gemm.f32,
           .gemm_f16 = gemm.f16,
           .gemm_bf16 = gemm.bf16,
           .gemm_i8 = gemm.i8,
+          .gemm_groups = gemm.groups,
           .largest_magnitude = LargestMagnitude,
           .quantize = Quantize,
           .attend_tile_f32 = attend_tile.f32,

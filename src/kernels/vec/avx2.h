@@ -167,9 +167,8 @@ GODWIT_INLINE Vec ScaleByFloor(Vec x, Vec n) {
 GODWIT_INLINE Vec AddInts(Vec a, Vec b) {
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
 }
-GODWIT_INLINE Vec AddToInts(Vec a, int32_t b) {
-  return AddInts(a, _mm256_castsi256_ps(_mm256_set1_epi32(b)));
-}
+GODWIT_INLINE Vec Set1Ints(int32_t x) { return _mm256_castsi256_ps(_mm256_set1_epi32(x)); }
+GODWIT_INLINE Vec AddToInts(Vec a, int32_t b) { return AddInts(a, Set1Ints(b)); }
 GODWIT_INLINE Vec IntsToFloats(Vec ints) { return _mm256_cvtepi32_ps(_mm256_castps_si256(ints)); }
 // To the nearest int32, ties to even.
 GODWIT_INLINE Vec FloatsToInts(Vec x) { return _mm256_castsi256_ps(_mm256_cvtps_epi32(x)); }
@@ -194,6 +193,12 @@ GODWIT_INLINE Vec AddSmallQuadProducts(Vec small, Vec bytes, Vec sum) {
   return AddPairProducts(_mm256_castsi256_ps(pairs), _mm256_castsi256_ps(_mm256_set1_epi16(1)),
                          sum);
 }
+// The products of unsigned bytes and signed ones, neighbours added, as int16 that must hold them.
+GODWIT_INLINE Vec ByteProducts(Vec unsigned_bytes, Vec signed_bytes) {
+  return _mm256_castsi256_ps(
+      _mm256_maddubs_epi16(_mm256_castps_si256(unsigned_bytes), _mm256_castps_si256(signed_bytes)));
+}
+GODWIT_INLINE Vec Set1Words(int16_t x) { return _mm256_castsi256_ps(_mm256_set1_epi16(x)); }
 // Byte k of every quad: of signed bytes, or with kExcess of unsigned ones, less 128.
 template <int k, bool kExcess>
 GODWIT_INLINE Vec ByteOfQuads(Vec quads) {
@@ -256,6 +261,15 @@ GODWIT_INLINE void StoreFirstBytes(int8_t* p, Vec ints, int64_t n) {
 GODWIT_INLINE Vec Load(const int8_t* p) {
   return _mm256_cvtepi32_ps(
       _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+}
+GODWIT_INLINE Vec Load(const uint8_t* p) {
+  return _mm256_cvtepi32_ps(
+      _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+}
+// 2 * kLanes unsigned bytes as int16.
+GODWIT_INLINE Vec LoadWords(const uint8_t* p) {
+  return _mm256_castsi256_ps(
+      _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 }
 
 // The larger of numbers that are not negative, and NaN where either is.

@@ -143,9 +143,8 @@ GODWIT_INLINE Vec ScaleByFloor(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
 GODWIT_INLINE Vec AddInts(Vec a, Vec b) {
   return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
 }
-GODWIT_INLINE Vec AddToInts(Vec a, int32_t b) {
-  return AddInts(a, _mm512_castsi512_ps(_mm512_set1_epi32(b)));
-}
+GODWIT_INLINE Vec Set1Ints(int32_t x) { return _mm512_castsi512_ps(_mm512_set1_epi32(x)); }
+GODWIT_INLINE Vec AddToInts(Vec a, int32_t b) { return AddInts(a, Set1Ints(b)); }
 GODWIT_INLINE Vec IntsToFloats(Vec ints) { return _mm512_cvtepi32_ps(_mm512_castps_si512(ints)); }
 // To the nearest int32, ties to even.
 GODWIT_INLINE Vec FloatsToInts(Vec x) { return _mm512_castsi512_ps(_mm512_cvtps_epi32(x)); }
@@ -170,6 +169,12 @@ GODWIT_INLINE Vec AddSmallQuadProducts(Vec small, Vec bytes, Vec sum) {
   return AddPairProducts(_mm512_castsi512_ps(pairs), _mm512_castsi512_ps(_mm512_set1_epi16(1)),
                          sum);
 }
+// The products of unsigned bytes and signed ones, neighbours added, as int16 that must hold them.
+GODWIT_INLINE Vec ByteProducts(Vec unsigned_bytes, Vec signed_bytes) {
+  return _mm512_castsi512_ps(
+      _mm512_maddubs_epi16(_mm512_castps_si512(unsigned_bytes), _mm512_castps_si512(signed_bytes)));
+}
+GODWIT_INLINE Vec Set1Words(int16_t x) { return _mm512_castsi512_ps(_mm512_set1_epi16(x)); }
 // Byte k of every quad: of signed bytes, or with kExcess of unsigned ones, less 128. As the last
 // bits of 2^23, since shifts and conversions share one of the two ports that take vectors of 512
 // bits.
@@ -234,6 +239,15 @@ GODWIT_INLINE void StoreFirstBytes(int8_t* p, Vec ints, int64_t n) {
 GODWIT_INLINE Vec Load(const int8_t* p) {
   return _mm512_cvtepi32_ps(
       _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+GODWIT_INLINE Vec Load(const uint8_t* p) {
+  return _mm512_cvtepi32_ps(
+      _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+// 2 * kLanes unsigned bytes as int16.
+GODWIT_INLINE Vec LoadWords(const uint8_t* p) {
+  return _mm512_castsi512_ps(
+      _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
 }
 
 // The larger of numbers that are not negative, and NaN where either is.

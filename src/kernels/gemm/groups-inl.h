@@ -1,0 +1,150 @@
+// The product with grouped weights: rows of activations through the panels of a weight. Include
+// after one of vec/*.h.
+#pragma once
+
+#include "kernels/gemm/groups_tile-inl.h"
+#include "kernels/gemm/rows-inl.h"
+
+namespace godwit::kernels {
+namespace {
+
+// Of a panel, that all tiles go through before the next part: unpacked, it stays in the
+// second-level cache meanwhile.
+constexpr int64_t kPassBytes = 18 << 10;
+
+// Some rows through blocks of a panel.
+struct GroupPass {
+  GroupSizes sizes;
+  GroupRows of;  // from the first block on
+  int64_t rows;
+  int64_t tiles;          // that the rows are cut into
+  const uint8_t* blocks;  // of the panel
+  int64_t count;
+  const uint8_t* codes;  // of them, and what lies between those of two blocks
+  int64_t codes_step;
+  float* x;              // [rows, kPanelColumns]
+  const uint8_t* ahead;  // what is fetched: as many bytes, by all tiles together
+};
+
+template <class Operand, Scaling kScaling>
+GODWIT_INLINE void RunGroupPass(const GroupPass& pass) {
+  const int64_t width = GroupTileVecs((pass.rows + pass.tiles - 1) / pass.tiles) * kLanes;
+  const int64_t share = pass.sizes.block_bytes / (pass.tiles * (kPanelColumns / width));
+  const int64_t lines = pass.sizes.block / (Operand::kPhases * kQuad);
+  const uint8_t* ahead = pass.ahead;
+  for (int64_t tile = 0; tile < pass.tiles; ++tile) {
+    const int64_t row = pass.rows * tile / pass.tiles, next = pass.rows * (tile + 1) / pass.tiles;
+    for (int64_t column = 0; column < kPanelColumns; column += width) {
+      RunGroupTile<Operand, kScaling>(
+          next - row,
+          {.sizes = pass.sizes,
+           .rows = pass.of.From(row, 0, pass.sizes),
+           .blocks = pass.blocks,
+           .count = pass.count,
+           .codes = pass.codes,
+           .codes_step = pass.codes_step,
+           .column = column,
+           .x = pass.x + row * kPanelColumns + column,
+           .ahead = {.at = ahead, .lines = (share / lines + 63) / 64, .step = share / lines}});
+      ahead += pass.count * share;
+    }
+  }
+}
+
+// 4-bit codes of whole lines to bytes, a quad of all columns after the other.
+GODWIT_INLINE void UnpackCodes(const uint8_t* codes, int64_t bytes, uint8_t* to) {
+  for (int64_t line = 0; line < bytes; line += kLineBytes) {
+    for (int64_t i = 0; i < kLineBytes; i += 4 * kLanes) {
+      const Vec vec = Load(reinterpret_cast<const float*>(codes + line + i));
+      Store(reinterpret_cast<float*>(to + 2 * line + i), LowNibbles(vec));
+      Store(reinterpret_cast<float*>(to + 2 * line + kLineBytes + i), HighNibbles(vec));
+    }
+  }
+}
+
+// At most kBlockRows rows through a panel: x [rows, kPanelColumns]. Where many do, the codes are
+// unpacked once for all.
+template <class Quads, Scaling kScaling>
+void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, const uint8_t* panel,
+                   int64_t blocks, float* x) {
+  __builtin_memset(x, 0, static_cast<size_t>(rows * kPanelColumns) * sizeof(float));
+  const bool unpacked = rows > 2 * kGroupTileRows;
+  GroupPass pass = {.sizes = sizes, .of = of, .rows = rows, .x = x};
+  pass.tiles = (rows + kGroupTileRows - 1) / kGroupTileRows;
+  const bool in_order = pass.tiles == 1 && GroupTileVecs(rows) * kLanes == kPanelColumns;
+  const int64_t fitting = kPassBytes / sizes.block_bytes;
+  const int64_t most = in_order ? blocks : fitting > 0 ? fitting : 1;
+  const int64_t codes_bytes = sizes.groups * sizes.code_bytes;
+  alignas(64) uint8_t bytes[2 * kPassBytes];
+  for (int64_t begin = 0; begin < blocks; begin += most) {
+    pass.of = of.From(0, begin, sizes);
+    pass.blocks = panel + begin * sizes.block_bytes;
+    pass.count = blocks - begin < most ? blocks - begin : most;
+    pass.ahead = pass.blocks + (in_order ? kAheadBytes : most * sizes.block_bytes);
+    if (unpacked) {
+      for (int64_t b = 0; b < pass.count; ++b) {
+        UnpackCodes(pass.blocks + b * sizes.block_bytes + sizes.header_bytes, codes_bytes,
+                    bytes + 2 * b * codes_bytes);
+      }
+      pass.codes = bytes;
+      RunGroupPass<ByteOperand<Quads>, kScaling>(pass);
+    } else {
+      pass.codes = pass.blocks + sizes.header_bytes;
+      pass.codes_step = sizes.header_bytes;
+      RunGroupPass<NibbleOperand<Quads>, kScaling>(pass);
+    }
+  }
+}
+
+GODWIT_INLINE void FinishGroups(const GroupGemmArgs& args, int64_t row, int64_t column,
+                                int64_t columns, const float* x) {
+  const float* factors = args.factors == nullptr ? nullptr : args.factors + column;
+  const float* bias = args.bias == nullptr ? nullptr : args.bias + column;
+  float* out = args.out + row * args.out_stride + column;
+  for (int64_t c = 0; c < columns; ++c) {
+    float y = x[c];
+    if (factors != nullptr) y *= factors[c];
+    out[c] = bias == nullptr ? y : y + bias[c];
+  }
+}
+
+template <class Quads, Scaling kScaling>
+void GemmGroups(const GroupGemmArgs& args) {
+  const GroupFormat& format = *args.format;
+  const GroupSizes sizes(format);
+  const GroupRows all = {args.a,      args.a_stride,     args.a_scales, args.a_scales_stride,
+                         args.a_sums, args.a_sums_stride};
+  alignas(64) float x[kBlockRows * kPanelColumns];
+  for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
+    const int64_t column = p * kPanelColumns, after = args.columns - column;
+    const int64_t columns = after < kPanelColumns ? after : kPanelColumns;
+    const auto* panel = static_cast<const uint8_t*>(args.w) + p * GroupPanelBytes(format, args.k);
+    for (int64_t row = 0; row < args.rows; row += kBlockRows) {
+      const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
+      RunGroupPanel<Quads, kScaling>(sizes, all.From(row, 0, sizes), rows, panel,
+                                     BlockCount(format, args.k), x);
+      for (int64_t r = 0; r < rows; ++r) {
+        FinishGroups(args, row + r, column, columns, x + r * kPanelColumns);
+      }
+    }
+  }
+}
+
+template <class Quads>
+void GemmGroupsBy(const GroupGemmArgs& args) {
+  switch (args.format->scaling) {
+    case Scaling::kCentred:
+      return GemmGroups<Quads, Scaling::kCentred>(args);
+    case Scaling::kZeros:
+      return GemmGroups<Quads, Scaling::kZeros>(args);
+    case Scaling::kMins:
+      return GemmGroups<Quads, Scaling::kMins>(args);
+    case Scaling::kNested:
+      return GemmGroups<Quads, Scaling::kNested>(args);
+    case Scaling::kNestedMins:
+      return GemmGroups<Quads, Scaling::kNestedMins>(args);
+  }
+}
+
+}  // namespace
+}  // namespace godwit::kernels

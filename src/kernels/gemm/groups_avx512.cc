@@ -1,0 +1,10 @@
+#include "kernels/gemm/gemm.h"
+#include "kernels/vec/avx512.h"
+// after the vector vocabulary
+#include "kernels/gemm/groups-inl.h"
+
+namespace godwit::kernels {
+
+void avx512::GemmGroups(const GroupGemmArgs& args) noexcept { GemmGroupsBy<WordQuads>(args); }
+
+}  // namespace godwit::kernels

@@ -1,0 +1,13 @@
+#include "kernels/gemm/gemm.h"
+#include "kernels/vec/avx512.h"
+// after the vector vocabulary
+#include "kernels/gemm/groups-inl.h"
+#include "kernels/gemm/groups_native-inl.h"
+
+namespace godwit::kernels {
+
+void avx512_vnni::GemmGroups(const GroupGemmArgs& args) noexcept {
+  GemmGroupsBy<NativeQuads>(args);
+}
+
+}  // namespace godwit::kernels

@@ -1,0 +1,300 @@
+// The register tile of grouped weights: it makes the integers of a group and folds them into floats
+// before it goes on to the next. Include after one of vec/*.h.
+#pragma once
+
+#include "kernels/gemm/groups_tree-inl.h"
+#include "kernels/gemm/tile-inl.h"
+#include "kernels/group_packing.h"
+
+namespace godwit::kernels {
+namespace {
+
+// A line of codes: four bytes of every column of a panel.
+constexpr int64_t kLineBytes = kPanelColumns * 4;
+// A tile holds two of every vector: the integers of a group, and floats. Of more rows these would
+// lie in memory, and the folds cost more than reading the codes more often.
+constexpr int64_t kGroupTileRows = 3;
+constexpr int GroupTileVecs(int64_t rows) {
+  return rows == 1 && 2 * kTileVecs * kLanes <= kPanelColumns ? 2 * kTileVecs : kTileVecs;
+}
+
+// What multiplies a line of codes is a type: kPhases is how many quads of a column it has, Column
+// one of them as bytes. Sums begin with Start(first) and become int32 by ToInts(sum, first), where
+// `first` is added to them; in between they hold the products of kMost inputs, of which Add adds a
+// quad.
+
+// 4 bits: two quads of unsigned weights.
+template <class Quads>
+struct NibbleOperand : Quads {
+  static constexpr int kPhases = 2;
+  template <int kPhase>
+  static GODWIT_INLINE Vec Column(const uint8_t* w) {
+    const Vec bytes = Load(reinterpret_cast<const float*>(w));
+    return kPhase == 0 ? LowNibbles(bytes) : HighNibbles(bytes);
+  }
+};
+
+// Bytes, as UnpackCodes makes them.
+template <class Quads>
+struct ByteOperand : Quads {
+  static constexpr int kPhases = 1;
+  template <int kPhase>
+  static GODWIT_INLINE Vec Column(const uint8_t* w) {
+    return Load(reinterpret_cast<const float*>(w));
+  }
+};
+
+// Without VPDPBUSD, sums of int16: those of 32 / 2 products of 4 bits stay below 16 * 15 * 127.
+struct WordQuads : FetchedFar {
+  static constexpr int64_t kMost = 32;
+  static GODWIT_INLINE Vec Start(Vec /*first*/) { return Zero(); }
+  static GODWIT_INLINE Vec Add(Vec a, Vec w, Vec sum) { return AddWords(sum, ByteProducts(w, a)); }
+  static GODWIT_INLINE Vec ToInts(Vec sum, Vec first) {
+    return AddPairProducts(sum, Set1Words(1), first);
+  }
+};
+
+// What follows from a format, worked out once: the functions of group_packing.h divide.
+struct GroupSizes {
+  int64_t group, groups, block;  // inputs of a group, groups and inputs of a block
+  int64_t header_bytes, second_at, code_bytes, block_bytes;
+  int32_t centre;
+
+  explicit GroupSizes(const GroupFormat& format)
+      : group(format.group),
+        groups(GroupsOfBlock(format)),
+        block(BlockInputs(format)),
+        header_bytes(HeaderBytes(format)),
+        second_at(SecondAt(format)),
+        code_bytes(CodeBytes(format)),
+        block_bytes(BlockBytes(format)),
+        centre(Centre(format)) {}
+};
+
+// Rows of activations from some block on.
+struct GroupRows {
+  const int8_t* a;
+  int64_t a_stride;
+  const float* scales;
+  int64_t scales_stride;
+  const int16_t* sums;
+  int64_t sums_stride;
+
+  GroupRows From(int64_t row, int64_t block, const GroupSizes& sizes) const {
+    GroupRows rest = *this;
+    rest.a += row * a_stride + block * sizes.block;
+    rest.scales += row * scales_stride + block;
+    rest.sums += row * sums_stride + block * sizes.groups;
+    return rest;
+  }
+};
+
+// Memory that is fetched ahead, and how much with every line of codes.
+struct Ahead {
+  const uint8_t* at;
+  int64_t lines;  // that are asked for, of 64 bytes
+  int64_t step;   // bytes
+};
+
+// What a tile goes through.
+struct GroupTile {
+  GroupSizes sizes;
+  GroupRows rows;
+  const uint8_t* blocks;  // in the panel
+  int64_t count;          // of them
+  const uint8_t* codes;   // of the first group, and what lies between those of two blocks
+  int64_t codes_step;
+  int64_t column;  // the tile's first one in the panel
+  float* x;        // [R, kPanelColumns], at that column: sums that go on
+  Ahead ahead;
+};
+
+// [kGroupTileRows, kPanelColumns], of integers in the bits of floats.
+struct TileInts {
+  alignas(64) float values[kGroupTileRows * kPanelColumns];
+  float* At(int64_t r, int64_t i) { return values + r * kPanelColumns + i * kLanes; }
+};
+
+// A quad of each of some rows times the columns, for every quad of a line.
+template <class Operand, int kPhase, int R, int N>
+GODWIT_INLINE void AddLine(const int8_t* a, int64_t a_stride, const uint8_t* w, Stack<R, N>& sums) {
+  if constexpr (kPhase < Operand::kPhases) {
+    Tree<N> columns;
+    ForEach([&](int64_t i, Vec& to)
+                GODWIT_INLINE_LAMBDA { to = Operand::template Column<kPhase>(w + i * kLanes * 4); },
+            columns);
+    ForRows(
+        [&](int64_t r, Tree<N>& row) GODWIT_INLINE_LAMBDA {
+          const Vec quad = BroadcastWord(a + r * a_stride + kPhase * kQuad);
+          ForEach([&](int64_t, Vec& sum, Vec& column)
+                      GODWIT_INLINE_LAMBDA { sum = Operand::Add(quad, column, sum); },
+                  row, columns);
+        },
+        sums);
+    // The line is loaded again: kept, it would push sums out of the registers.
+    __asm__ volatile("" ::: "memory");
+    AddLine<Operand, kPhase + 1>(a, a_stride, w, sums);
+  }
+}
+
+// The integers of a group: its codes times the rows a, without the centre.
+template <class Operand, int R, int N>
+GODWIT_INLINE void Dots(const GroupSizes& sizes, const GroupRows& rows, const uint8_t* codes,
+                        Ahead& ahead, Stack<R, N>& sums) {
+  constexpr int64_t kLineInputs = Operand::kPhases * kQuad;
+  TileInts before;  // of the group's first inputs, where sums hold fewer
+  const int8_t* a = rows.a;
+  int64_t left = sizes.group;
+  for (bool first = true;; first = false) {
+    const int64_t end = left > Operand::kMost ? left - Operand::kMost : 0;
+    const auto start = [&](int64_t r, int64_t i) GODWIT_INLINE_LAMBDA {
+      return first ? Set1Ints(-sizes.centre * rows.sums[r * rows.sums_stride])
+                   : Load(before.At(r, i));
+    };
+    ForAll([&](int64_t r, int64_t i, Vec& x)
+               GODWIT_INLINE_LAMBDA { x = Operand::Start(start(r, i)); },
+           sums);
+    for (; left > end; left -= kLineInputs) {
+      for (int64_t line = 0; line < ahead.lines; ++line) {
+        __builtin_prefetch(ahead.at + 64 * line, /*for writing=*/0, 4 - Operand::kFetchLevel);
+      }
+      ahead.at += ahead.step;
+      AddLine<Operand, 0>(a, rows.a_stride, codes, sums);
+      a += kLineInputs;
+      codes += kLineBytes;
+    }
+    ForAll([&](int64_t r, int64_t i, Vec& x)
+               GODWIT_INLINE_LAMBDA { x = Operand::ToInts(x, start(r, i)); },
+           sums);
+    if (Operand::kMost >= kMostGroup || left == 0) return;
+    ForAll([&](int64_t r, int64_t i, Vec& x) GODWIT_INLINE_LAMBDA { Store(before.At(r, i), x); },
+           sums);
+  }
+}
+
+GODWIT_INLINE const F16* Halves(const uint8_t* block, int64_t row) {
+  return reinterpret_cast<const F16*>(block + row * kHalvesBytes);
+}
+
+// The numbers of a group in a block, of kLanes columns.
+template <Scaling kScaling>
+struct GroupNumbers {
+  Vec scale;   // or the part
+  Vec second;  // zeros or mins
+
+  GODWIT_INLINE GroupNumbers(const GroupSizes& sizes, const uint8_t* block, int64_t group,
+                             int64_t column) {
+    const uint8_t* bytes = block + sizes.second_at + group * kPanelColumns + column;
+    if constexpr (kScaling == Scaling::kNested) {
+      scale = Load(reinterpret_cast<const int8_t*>(bytes));
+    } else if constexpr (kScaling == Scaling::kNestedMins) {
+      scale = Load(bytes);
+    } else {
+      scale = Load(Halves(block, group) + column);
+    }
+    second = Zero();
+    if constexpr (kScaling == Scaling::kZeros) second = Load(bytes);
+    if constexpr (kScaling == Scaling::kMins) {
+      second = Load(Halves(block, sizes.groups + group) + column);
+    }
+  }
+
+  // s with a group (kernel_table.h, GroupGemmArgs).
+  GODWIT_INLINE Vec Fold(Vec ints, const int16_t* sum, Vec s) const {
+    const Vec dot = IntsToFloats(ints);
+    if constexpr (kScaling == Scaling::kZeros) {
+      return MulAdd(NegMulAdd(second, Set1(*sum), dot), scale, s);  // the inner one is exact
+    } else if constexpr (kScaling == Scaling::kMins) {
+      return MulAdd(Set1(*sum), second, MulAdd(dot, scale, s));
+    } else {
+      return MulAdd(dot, scale, s);
+    }
+  }
+};
+
+// Those of the block itself.
+template <Scaling kScaling>
+struct BlockNumbers {
+  Vec scale, min_scale;
+  const uint8_t* min_parts;
+  int64_t groups;
+
+  GODWIT_INLINE BlockNumbers(const GroupSizes& sizes, const uint8_t* block, int64_t column)
+      : groups(sizes.groups) {
+    scale = IsNested(kScaling) ? Load(Halves(block, 0) + column) : Zero();
+    min_scale = kScaling == Scaling::kNestedMins ? Load(Halves(block, 1) + column) : Zero();
+    min_parts = block + sizes.second_at + groups * kPanelColumns + 2 * column;
+  }
+
+  // x with a block whose groups are in s.
+  GODWIT_INLINE Vec Fold(Vec s, float a_scale, const int16_t* sums, Vec x) const {
+    const Vec a = Set1(a_scale);
+    x = MulAdd(IsNested(kScaling) ? Mul(s, scale) : s, a, x);
+    if constexpr (kScaling == Scaling::kNestedMins) {
+      Vec mins = Zero();
+      for (int64_t group = 0; group < groups; group += 2) {
+        const Vec pairs = LoadWords(min_parts + group * kPanelColumns);
+        mins = AddPairProducts(pairs, BroadcastWord(sums + group), mins);
+      }
+      x = NegMulAdd(Mul(IntsToFloats(mins), min_scale), a, x);
+    }
+    return x;
+  }
+};
+
+template <class Operand, Scaling kScaling, int R, int N>
+__attribute__((noinline)) void RunGroupTile(const GroupTile& tile) {
+  const GroupSizes sizes = tile.sizes;
+  const int64_t column = tile.column;
+  Ahead ahead = tile.ahead;
+  GroupRows rows = tile.rows;
+  const uint8_t *block = tile.blocks, *codes = tile.codes + column * 4;
+  for (int64_t b = 0; b < tile.count; ++b) {
+    const int16_t* block_sums = rows.sums;
+    Stack<R, N> s;
+    ForAll([&](int64_t, int64_t, Vec& to) GODWIT_INLINE_LAMBDA { to = Zero(); }, s);
+    for (int64_t g = 0; g < sizes.groups; ++g) {
+      Stack<R, N> ints;
+      Dots<Operand>(sizes, rows, codes, ahead, ints);
+      ForColumns(
+          [&](int64_t i) GODWIT_INLINE_LAMBDA {
+            return GroupNumbers<kScaling>(sizes, block, g, column + i * kLanes);
+          },
+          [&](int64_t r, int64_t, const auto& of, Vec& dots, Vec& chain) GODWIT_INLINE_LAMBDA {
+            chain = of.Fold(dots, rows.sums + r * rows.sums_stride, chain);
+          },
+          ints, s);
+      codes += sizes.group * kLineBytes / (Operand::kPhases * kQuad);
+      rows.a += sizes.group;
+      ++rows.sums;
+    }
+    ForColumns(
+        [&](int64_t i) GODWIT_INLINE_LAMBDA {
+          return BlockNumbers<kScaling>(sizes, block, column + i * kLanes);
+        },
+        [&](int64_t r, int64_t i, const auto& of, Vec& chain) GODWIT_INLINE_LAMBDA {
+          float* to = tile.x + r * kPanelColumns + i * kLanes;
+          Store(to, of.Fold(chain, rows.scales[r * rows.scales_stride],
+                            block_sums + r * rows.sums_stride, Load(to)));
+        },
+        s);
+    ++rows.scales;
+    block += sizes.block_bytes;
+    codes += tile.codes_step;
+  }
+}
+
+template <class Operand, Scaling kScaling>
+GODWIT_INLINE void RunGroupTile(int64_t rows, const GroupTile& tile) {
+  switch (rows) {
+    case 1:
+      return RunGroupTile<Operand, kScaling, 1, GroupTileVecs(1)>(tile);
+    case 2:
+      return RunGroupTile<Operand, kScaling, 2, GroupTileVecs(2)>(tile);
+    default:
+      return RunGroupTile<Operand, kScaling, kGroupTileRows, GroupTileVecs(kGroupTileRows)>(tile);
+  }
+}
+
+}  // namespace
+}  // namespace godwit::kernels

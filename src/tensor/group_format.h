@@ -1,0 +1,68 @@
+// Weights of few bits: integer codes of neighbouring inputs, in groups that share a scale.
+//
+// Every 4-bit checkpoint is one of these, whatever format it came in, and so is what
+// `--weights int4` makes. kernels/group_packing.h has the layout in memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace godwit {
+
+// What stands for one weight.
+enum class Codes : uint8_t {
+  k4,       // 0 to 15
+  k4Table,  // 0 to 15, the place of an int8 in a table
+  k8,       // 0 to 255
+};
+
+// What a code c means, in a group of inputs of one output.
+enum class Scaling : uint8_t {
+  kCentred,     // scale * (c - centre), or scale * table[c]; the scale is an F16
+  kZeros,       // scale * (c - zero), zero 0 to 255
+  kMins,        // scale * c + min, both F16
+  kNested,      // d * part * (c - centre): an F16 for the block, an int8 for the group
+  kNestedMins,  // d * part * c - m * min_part, with a second F16 m; the parts 0 to 255
+};
+
+struct GroupFormat {
+  Codes codes = Codes::k4;
+  Scaling scaling = Scaling::kCentred;
+  int32_t group = 32;              // inputs: 16, 32, 64, 128 or 256
+  std::array<int8_t, 16> table{};  // of k4Table
+
+  bool operator==(const GroupFormat&) const = default;
+};
+
+// More inputs would leave the integers that f32 holds: 256 * 255 * 127 < 2^24.
+inline constexpr int64_t kMostGroup = 256;
+
+constexpr bool IsNested(Scaling scaling) {
+  return scaling == Scaling::kNested || scaling == Scaling::kNestedMins;
+}
+
+// Groups come in blocks of so many inputs, the last one padded. The rows that such weights are
+// multiplied with are quantized in blocks, too.
+constexpr int64_t BlockInputs(const GroupFormat& format) {
+  return IsNested(format.scaling) || format.group > 128 ? 256 : 128;
+}
+constexpr int64_t BlockCount(const GroupFormat& format, int64_t inputs) {
+  return (inputs + BlockInputs(format) - 1) / BlockInputs(format);
+}
+constexpr int64_t GroupCount(const GroupFormat& format, int64_t inputs) {
+  return (inputs + format.group - 1) / format.group;
+}
+constexpr int64_t GroupsOfBlock(const GroupFormat& format) {
+  return BlockInputs(format) / format.group;
+}
+
+// What a code of zero weight is less, where that is the same for all.
+constexpr int32_t Centre(const GroupFormat& format) {
+  const bool centred = format.scaling == Scaling::kCentred || format.scaling == Scaling::kNested;
+  if (!centred) return 0;
+  return format.codes == Codes::k4 ? 8 : format.codes == Codes::k8 ? 128 : 0;
+}
+
+constexpr int64_t BitsOf(Codes codes) { return codes == Codes::k8 ? 8 : 4; }
+
+}  // namespace godwit

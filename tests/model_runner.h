@@ -39,6 +39,10 @@ class ModelRunner {
     ThreadPool pool(1);
     decoder_ = LoadDecoder(DescribeModel(config), *OpenWeights(folder), pool, {}, weights);
   }
+  ModelRunner(const DecoderSpec& spec, const WeightSource& source, std::optional<DType> weights) {
+    ThreadPool pool(1);
+    decoder_ = LoadDecoder(spec, source, pool, {}, weights);
+  }
 
   const Decoder& decoder() const { return *decoder_; }
   const DecoderSpec& spec() const { return decoder_->spec(); }

@@ -86,7 +86,8 @@ MultiplyPeak MachineProbe::PeakOf(ThreadPool& pool, DType weights) {
   if (weights == DType::kBF16 && peak.bf16 != nullptr) {
     return {"bf16_peak", RateOf(pool, peak.bf16)};
   }
-  if (weights == DType::kI8 && peak.int8 != nullptr) {
+  const bool integers = weights == DType::kI8 || weights == DType::kGrouped;
+  if (integers && peak.int8 != nullptr) {
     return {"int8_peak", RateOf(pool, peak.int8)};
   }
   return {"f32_peak", RateOf(pool, peak.f32)};

@@ -47,6 +47,9 @@ std::string StorageName(DType dtype) {
   for (const KvType& type : kKvTypes) {
     if (type.dtype == dtype) return std::string(type.name);
   }
+  for (const WeightType& type : kWeightTypes) {
+    if (type.dtype == dtype) return std::string(type.name);
+  }
   return std::string(Name(dtype));
 }
 

@@ -24,7 +24,7 @@ int64_t Decoder::step_bytes() const { return MatrixBytes(spec_.mlp.experts_per_t
 
 int64_t Decoder::MatrixBytes(int64_t experts) const {
   const auto bytes_of = [](const Weight& w) {
-    return ops::PackedBytes(w.dtype, w.outputs, w.inputs);
+    return w.panels.bytes() + static_cast<int64_t>(w.scales.size() * sizeof(float));
   };
   int64_t bytes =
       bytes_of(weights_.project_in) + bytes_of(weights_.project_out) + bytes_of(weights_.head);

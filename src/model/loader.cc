@@ -55,6 +55,11 @@ std::optional<DType> Storage(const ModelTensors& tensors, std::optional<DType> a
   return tensors.int8 && asked == DType::kI8 ? std::nullopt : asked;
 }
 
+// Of the output head, which is the embedding where that is tied.
+std::optional<DType> HeadStorage(std::optional<DType> storage) {
+  return storage == DType::kGrouped ? DType::kI8 : storage;
+}
+
 std::vector<float> SinkLogits(const DecoderSpec& spec) {
   if (spec.attention_sink == AttentionSink::kNone) return {};
   return std::vector<float>(static_cast<size_t>(spec.heads), 0.0f);
@@ -405,7 +410,7 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
     weights.layers.push_back(Layer(layer));
   }
   weights.final_norm = Norm(tensors.final_norm);
-  weights.head = Linear(tensors.head);
+  weights.head = Linear(tensors.head, HeadStorage(storage_));
   return weights;
 }
 
@@ -441,7 +446,8 @@ int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int
   const auto add = [&](DType dtype, int64_t outputs, int64_t inputs) {
     bytes += ops::PackedBytes(dtype, outputs, inputs);
   };
-  for (const LinearTensors* linear : {&tensors.head, &tensors.project_in, &tensors.project_out}) {
+  VisitLinear(tensors.head, HeadStorage(storage), add);
+  for (const LinearTensors* linear : {&tensors.project_in, &tensors.project_out}) {
     VisitLinear(*linear, storage, add);
   }
   for (const LayerTensors& layer : tensors.layers) {
@@ -478,7 +484,7 @@ WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> asked)
       .layers =
           std::ranges::max_element(weights, {}, &std::pair<const DType, int64_t>::second)->first,
       .mixed = weights.size() > 1,
-      .head = storage.value_or(*tensors.head.parts.front()->dtype)};
+      .head = HeadStorage(storage).value_or(*tensors.head.parts.front()->dtype)};
 }
 
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,

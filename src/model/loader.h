@@ -31,7 +31,7 @@ struct WeightType {
   DType dtype;
 };
 inline constexpr WeightType kWeightTypes[] = {
-    {"f32", DType::kF32}, {"bf16", DType::kBF16}, {"int8", DType::kI8}};
+    {"f32", DType::kF32}, {"bf16", DType::kBF16}, {"int8", DType::kI8}, {"int4", DType::kGrouped}};
 
 // Bytes of the loaded weights. storage: as LoadDecoder takes it.
 int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage);
@@ -45,8 +45,10 @@ WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> storag
 
 // storage: of the linear layers, the output head among them; none: as in the checkpoint. To bf16
 // they are rounded; to int8, each output gets the scale of its largest weight, and layers then
-// quantize each row of their input too. A checkpoint that has int8 layers already stays as it is
-// where int8 is asked for; as f32 or bf16, all its layers are floats. A tied embedding is the head,
+// quantize each row of their input too; to groups, each 32 inputs of an output get one
+// (ops/quantize_groups.h), and the head, whose errors are those of every token, becomes int8. A
+// checkpoint that has int8 layers already stays as it is where int8 is asked for; as f32 or bf16,
+// all its layers are floats. A tied embedding is the head,
 // so its rows are widened from the head's storage; an embedding of its own, which is looked up and
 // not multiplied, stays as it is.
 //

@@ -29,14 +29,39 @@ Gemm SelectGemm(const kernels::KernelTable& kernels, DType dtype) {
   }
 }
 
-// An int8 row has one scale: a NaN in it would turn into a number, or everything into NaN.
+// Int8 rows share scales: a NaN in them would turn into a number, or everything into NaN.
 void CheckFinite(const LinearRows& x, const Weight& w) {
-  for (int64_t row = 0; row < x.rows; ++row) {
-    if (!std::isnan(x.scales[row])) continue;
+  const int64_t blocks = x.groups == nullptr ? 1 : BlockCount(*x.groups, x.cols);
+  for (int64_t i = 0; i < x.rows * blocks; ++i) {
+    if (!std::isnan(x.scales[i])) continue;
     Throw(ErrorKind::kUnsupported,
-          "int8 linear layer {} [{}, {}]: row {} of its {} input rows holds NaN or infinity",
-          w.name.empty() ? "without a name" : w.name, w.outputs, w.inputs, row, x.rows);
+          "{} linear layer {} [{}, {}]: row {} of its {} input rows holds NaN or infinity",
+          x.groups == nullptr ? "int8" : "grouped", w.name.empty() ? "without a name" : w.name,
+          w.outputs, w.inputs, i / blocks, x.rows);
   }
+}
+
+// `panel` to `panel_end` of w, times some rows from `row` on.
+void MultiplyGroups(const Exec& exec, const LinearRows& x, const Weight& w, int64_t row,
+                    int64_t panel, int64_t panel_end, MatrixView<float> out) {
+  const int64_t blocks = BlockCount(w.groups, w.inputs);
+  exec.kernels.gemm_groups({.format = &w.groups,
+                            .a = reinterpret_cast<const int8_t*>(x.Row(row)),
+                            .a_stride = x.stride,
+                            .w = w.panels.data(),
+                            .bias = w.bias.empty() ? nullptr : w.bias.data(),
+                            .out = out.data,
+                            .out_stride = out.stride,
+                            .rows = out.rows,
+                            .k = w.inputs,
+                            .columns = out.cols,
+                            .panel_begin = panel,
+                            .panel_end = panel_end,
+                            .a_scales = x.scales + row * blocks,
+                            .a_scales_stride = blocks,
+                            .a_sums = x.group_sums.Row(row),
+                            .a_sums_stride = x.group_sums.stride,
+                            .factors = w.scales.empty() ? nullptr : w.scales.data()});
 }
 
 // What the offsets of a block of rows contribute to some of the outputs.
@@ -72,8 +97,10 @@ void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<f
   assert(out.cols == w.outputs || out.cols % kernels::kPanelColumns == 0);
   if (x.rows == 0) return;
   if (exec.observer != nullptr) (*exec.observer)(w, x);
-  const Gemm gemm = SelectGemm(exec.kernels, w.dtype);
-  assert(x.dtype == (w.dtype == DType::kF16 ? DType::kF32 : w.dtype));
+  const bool grouped = w.dtype == DType::kGrouped;
+  const Gemm gemm = grouped ? nullptr : SelectGemm(exec.kernels, w.dtype);
+  assert(x.dtype == (w.dtype == DType::kF16 ? DType::kF32 : grouped ? DType::kI8 : w.dtype));
+  assert(grouped == (x.groups != nullptr) && (!grouped || *x.groups == w.groups));
   const bool quantized = x.dtype == DType::kI8;
   if (quantized) CheckFinite(x, w);
 
@@ -91,6 +118,9 @@ void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<f
     const int64_t row = task % blocks * kBlockRows;
     const int64_t rows = std::min(kBlockRows, x.rows - row);
     const int64_t panel_end = std::min(panels, panel + panels_per_task);
+    if (grouped) {
+      return MultiplyGroups(exec, x, w, row, panel, panel_end, out.Rows(row, row + rows));
+    }
     gemm({.a = x.Row(row),
           .a_stride = x.stride,
           .w = w.panels.data(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <numeric>
 
 #include "ops/quantize_asymmetric.h"
 
@@ -38,6 +39,25 @@ RowQuantization Quantize(const kernels::KernelTable& kernels, const float* x, in
       own_scale ? AsymmetricScaleOf(RangeOf(x, n)) : AsymmetricScale{how.scale, how.zero_point};
   *zero_point = scale.zero_point;
   return QuantizeRowAsymmetric(x, scale, n, out);
+}
+
+// A row in the blocks of grouped weights.
+void QuantizeBlocks(const kernels::KernelTable& kernels, const float* x, int64_t row,
+                    LinearRows& rows) {
+  const GroupFormat& format = *rows.groups;
+  const int64_t blocks = BlockCount(format, rows.cols), inputs = BlockInputs(format);
+  auto* out = reinterpret_cast<int8_t*>(rows.Row(row));
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t n = std::min(inputs, rows.cols - b * inputs);
+    int8_t* block = out + b * inputs;
+    rows.scales[row * blocks + b] = QuantizeRow(kernels, x + b * inputs, n, block).scale;
+    std::fill(block + n, block + inputs, int8_t{0});
+  }
+  int16_t* sums = rows.group_sums.Row(row);
+  for (int64_t group = 0; group < rows.group_sums.cols; ++group) {
+    const int8_t* begin = out + group * format.group;
+    sums[group] = static_cast<int16_t>(std::accumulate(begin, begin + format.group, 0));
+  }
 }
 
 // The one scale of all rows. A row that is not finite is left out: it is found when it is
@@ -82,6 +102,14 @@ LinearRows NewLinearRows(const Exec& exec, const Weight& w, int64_t rows) {
       }
       return result;
     }
+    case DType::kGrouped: {
+      const int64_t blocks = BlockCount(w.groups, w.inputs);
+      LinearRows result = Rows<int8_t>(exec, DType::kI8, rows, w.inputs, BlockInputs(w.groups));
+      result.groups = &w.groups;
+      result.scales = exec.workspace.Matrix<float>(1, rows * blocks).data;
+      result.group_sums = exec.workspace.Matrix<int16_t>(rows, blocks * GroupsOfBlock(w.groups));
+      return result;
+    }
     default:
       return Rows<float>(exec, DType::kF32, rows, w.inputs, 1);
   }
@@ -96,6 +124,7 @@ void SetRow(const kernels::KernelTable& kernels, const float* x, int64_t row, Li
       return;
     }
     case DType::kI8: {
+      if (out.groups != nullptr) return QuantizeBlocks(kernels, x, row, out);
       int32_t zero_point = 0;
       const RowQuantization result = Quantize(kernels, x, row, out, &zero_point);
       out.scales[row] = result.scale;

@@ -1,5 +1,5 @@
 // Rows of activations in the form in which the kernels of one weight read them: f32 if it is F32 or
-// F16, rounded to bf16 if it is BF16, quantized if it is I8.
+// F16, rounded to bf16 if it is BF16, quantized if it is I8, and in blocks if it is grouped.
 //
 // What comes before a linear layer (a norm, an activation) writes its rows through FillRows, so
 // that rounding and quantizing need no pass of their own over the whole matrix, and what computes
@@ -23,15 +23,18 @@ struct LinearRows {
   int64_t rows;
   int64_t cols;
   int64_t stride;  // elements
-  // Only if I8: a row is about its scale * integers - its offset.
+  // Only if I8: a row is about its scale * integers - its offset. If there are `groups`, the scales
+  // are those of its blocks, [rows, BlockCount], and instead of `sums` it has those of its groups.
   InputQuantization quantization = {};
   float* scales = nullptr;   // [rows]; NaN: the row is not finite
   int32_t* sums = nullptr;   // [rows], of the integers
   float* offsets = nullptr;  // [rows], scale * zero point; null: none, or the weight's bias has it
   // Elements in whose place the integers have zeros. Room for all: scratch memory is then the same
   // in every step.
-  MatrixView<Outlier> outliers = {};  // [rows, cols], each row's first
-  int64_t* outlier_counts = nullptr;  // [rows]; null: the quantization has no outliers
+  MatrixView<Outlier> outliers = {};    // [rows, cols], each row's first
+  int64_t* outlier_counts = nullptr;    // [rows]; null: the quantization has no outliers
+  const GroupFormat* groups = nullptr;  // of the weight, which outlives the rows; null: none
+  MatrixView<int16_t> group_sums = {};  // [rows, those of whole blocks]
 
   std::byte* Row(int64_t row) { return data + RowOffset(row); }
   const std::byte* Row(int64_t row) const { return data + RowOffset(row); }

@@ -67,11 +67,12 @@ TEST_P(LinearTest, MatchesADoubleProduct) {
 }
 
 TEST_P(LinearTest, ARowDoesNotDependOnItsCompany) {
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kI8}) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kI8, DType::kGrouped}) {
     for (const Shape& shape : {Shape{200, 65, 130}, Shape{97, 300, 1100}}) {
       SCOPED_TRACE(Text(dtype, shape));
       const GappedMatrix x(shape.rows, shape.k, 4);
-      const DType stored = dtype == DType::kI8 ? DType::kF32 : dtype;
+      const bool quantized = dtype == DType::kI8 || dtype == DType::kGrouped;
+      const DType stored = quantized ? DType::kF32 : dtype;
       Weight weight = RawWeight(stored, shape.outputs, shape.k, 5).PackAs(one_, dtype);
       weight.bias = GappedMatrix(1, shape.outputs, 6).Row(0);
       GappedMatrix all(shape.rows, shape.outputs);

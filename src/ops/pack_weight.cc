@@ -11,6 +11,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/packing.h"
 #include "ops/quantize.h"
+#include "ops/quantize_groups.h"
 
 namespace godwit::ops {
 namespace {
@@ -22,22 +23,62 @@ using kernels::kPanelColumns;
 // it with zeros, and all but one in vain.
 constexpr int64_t kTaskBytes = int64_t{2} << 20;
 
+// Rows of any type as floats.
+class RowWidener {
+ public:
+  RowWidener(const KernelTable& kernels, DType from, int64_t inputs)
+      : kernels_(kernels),
+        from_(from),
+        inputs_(inputs),
+        aligned_(static_cast<size_t>(inputs)),
+        wide_(static_cast<size_t>(inputs)) {}
+
+  // scale: of I8.
+  const float* Widen(const void* row, float scale) {
+    const auto n = static_cast<size_t>(inputs_);
+    if (n == 0) return wide_.data();  // of which memcpy must not be told
+    switch (from_) {
+      case DType::kF32:
+        std::memcpy(wide_.data(), row, n * sizeof(float));
+        break;
+      case DType::kF16:
+        std::memcpy(aligned_.data(), row, n * sizeof(uint16_t));
+        kernels_.f16_to_f32(reinterpret_cast<const F16*>(aligned_.data()), inputs_, wide_.data());
+        break;
+      case DType::kI8:
+        for (size_t i = 0; i < n; ++i) {
+          wide_[i] = scale * static_cast<float>(static_cast<const int8_t*>(row)[i]);
+        }
+        break;
+      default:
+        std::memcpy(aligned_.data(), row, n * sizeof(uint16_t));
+        kernels_.bf16_to_f32(reinterpret_cast<const BF16*>(aligned_.data()), inputs_, wide_.data());
+    }
+    return wide_.data();
+  }
+
+ private:
+  const KernelTable& kernels_;
+  DType from_;
+  int64_t inputs_;
+  std::vector<uint16_t> aligned_;
+  std::vector<float> wide_;
+};
+
 // The rows of one panel in another storage than theirs.
 class RowConverter {
  public:
   RowConverter(const KernelTable& kernels, DType from, DType to, int64_t inputs)
       : kernels_(kernels),
-        from_(from),
         to_(to),
         inputs_(inputs),
         row_bytes_((inputs + kernels::kQuad) * static_cast<int64_t>(SizeOf(to))),
-        aligned_(static_cast<size_t>(inputs)),
-        wide_(static_cast<size_t>(inputs)),
+        widener_(kernels, from, inputs),
         rows_(static_cast<size_t>(kPanelColumns * row_bytes_)) {}
 
   // Row `c` of the panel. *scale: of I8, given or set; not read or written without.
   const void* Convert(const void* row, int64_t c, float* scale) {
-    const float* x = from_ == DType::kI8 ? Dequantized(row, *scale) : Widened(row);
+    const float* x = widener_.Widen(row, scale == nullptr ? 0 : *scale);
     std::byte* out = rows_.data() + c * row_bytes_;
     switch (to_) {
       case DType::kI8:
@@ -54,33 +95,10 @@ class RowConverter {
   }
 
  private:
-  const float* Dequantized(const void* row, float scale) {
-    const auto* integers = static_cast<const int8_t*>(row);
-    for (size_t i = 0; i < wide_.size(); ++i) wide_[i] = scale * static_cast<float>(integers[i]);
-    return wide_.data();
-  }
-
-  const float* Widened(const void* row) {
-    const auto n = static_cast<size_t>(inputs_);
-    if (n == 0) return wide_.data();  // of which memcpy must not be told
-    if (from_ == DType::kF32) {
-      std::memcpy(wide_.data(), row, n * sizeof(float));
-      return wide_.data();
-    }
-    std::memcpy(aligned_.data(), row, n * sizeof(uint16_t));
-    if (from_ == DType::kF16) {
-      kernels_.f16_to_f32(reinterpret_cast<const F16*>(aligned_.data()), inputs_, wide_.data());
-    } else {
-      kernels_.bf16_to_f32(reinterpret_cast<const BF16*>(aligned_.data()), inputs_, wide_.data());
-    }
-    return wide_.data();
-  }
-
   const KernelTable& kernels_;
-  DType from_, to_;
+  DType to_;
   int64_t inputs_, row_bytes_;
-  std::vector<uint16_t> aligned_;
-  std::vector<float> wide_;
+  RowWidener widener_;
   std::vector<std::byte> rows_;
 };
 
@@ -93,6 +111,17 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
     Throw(ErrorKind::kUnsupported, "an int8 weight of {} inputs, at most {} are supported", inputs,
           kernels::kMaxDepthI8);
   }
+  // Any instruction set would do: conversions and quantization give the same bits on all of them.
+  const KernelTable& kernels = *kernels::BestIsa().table;
+  if (storage == DType::kGrouped) {
+    return PackGroups(pool, kQuantizedGroups, outputs, inputs,
+                      [&](int64_t output, kernels::GroupedRow& to, float& factor) {
+                        const float scale =
+                            scales.empty() ? 1 : scales[static_cast<size_t>(output)];
+                        RowWidener widener(kernels, dtype, inputs);
+                        QuantizeGroups(widener.Widen(row(output), scale), to, factor);
+                      });
+  }
   const int64_t panels = kernels::PanelCount(outputs);
   const int64_t panel_bytes = kernels::PanelBytes(storage, inputs);
   Weight weight{.dtype = storage,
@@ -103,8 +132,6 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
   const bool convert = storage != dtype;
   assert(dtype == DType::kI8 || scales.empty());
   if (convert && storage == DType::kI8) scales.resize(static_cast<size_t>(outputs));
-  // Any instruction set would do: conversions and quantization give the same bits on all of them.
-  const KernelTable& kernels = *kernels::BestIsa().table;
   const int64_t panels_a_task =
       std::max(int64_t{1}, kTaskBytes / std::max(int64_t{1}, panel_bytes));
   const auto pack = [&](int64_t panel, RowConverter* converter) {
@@ -130,13 +157,50 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
   return weight;
 }
 
+Weight PackGroups(
+    ThreadPool& pool, const GroupFormat& format, int64_t outputs, int64_t inputs,
+    const std::function<void(int64_t output, kernels::GroupedRow& row, float& factor)>& fill) {
+  const int64_t panels = kernels::PanelCount(outputs);
+  const int64_t panel_bytes = kernels::GroupPanelBytes(format, inputs);
+  Weight weight{.dtype = DType::kGrouped,
+                .outputs = outputs,
+                .inputs = inputs,
+                .panels = Buffer(panels * panel_bytes),
+                .scales = std::vector<float>(static_cast<size_t>(outputs), 1.0f),
+                .groups = format};
+  const int64_t panels_a_task =
+      std::max(int64_t{1}, kTaskBytes / std::max(int64_t{1}, panel_bytes));
+  pool.Run((panels + panels_a_task - 1) / panels_a_task, [&](int64_t task, int /*worker*/) {
+    kernels::GroupedRow row = kernels::NewGroupedRow(format, inputs);
+    const int64_t end = std::min(outputs, (task + 1) * panels_a_task * kPanelColumns);
+    for (int64_t i = task * panels_a_task * kPanelColumns; i < end; ++i) {
+      fill(i, row, weight.scales[static_cast<size_t>(i)]);
+      kernels::PackColumn(format, row, i % kPanelColumns,
+                          weight.panels.data() + i / kPanelColumns * panel_bytes);
+    }
+  });
+  return weight;
+}
+
 int64_t PackedBytes(DType storage, int64_t outputs, int64_t inputs) {
+  if (storage == DType::kGrouped) {
+    return kernels::PanelCount(outputs) * kernels::GroupPanelBytes(kQuantizedGroups, inputs) +
+           outputs * int64_t{sizeof(float)};
+  }
   const int64_t scales = storage == DType::kI8 ? outputs * int64_t{sizeof(float)} : 0;
   return kernels::PanelCount(outputs) * kernels::PanelBytes(storage, inputs) + scales;
 }
 
 void UnpackRow(const Weight& w, int64_t output, float* out) {
   const int64_t column = output % kPanelColumns;
+  if (w.dtype == DType::kGrouped) {
+    const int64_t panel_bytes = kernels::GroupPanelBytes(w.groups, w.inputs);
+    kernels::UnpackColumn(w.groups, w.panels.data() + output / kPanelColumns * panel_bytes, column,
+                          w.inputs, out);
+    const float factor = w.scales[static_cast<size_t>(output)];
+    for (int64_t k = 0; k < w.inputs; ++k) out[k] *= factor;
+    return;
+  }
   const int64_t depth = kernels::PanelDepth(w.dtype);
   const std::byte* panel =
       w.panels.data() + output / kPanelColumns * kernels::PanelBytes(w.dtype, w.inputs);

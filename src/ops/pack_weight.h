@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/group_packing.h"
 #include "tensor/weight.h"
 
 namespace godwit::ops {
@@ -13,14 +14,21 @@ namespace godwit::ops {
 // A weight of the given shape stored as `storage`; its bias is left empty. row(i) points at the
 // `inputs` elements of output i in `dtype`, at any alignment, and is called from several threads.
 //
-// dtype F32, F16 or BF16 becomes F32, BF16 or I8, or stays as it is. To bf16 it is rounded, to int8
-// quantized with a scale for each output (ops/quantize.h); an output that is not finite gets the
-// scale NaN. I8 has `scales`, [outputs]: it stays as it is, or becomes F32 or BF16, which is scale
-// * integer in f32, then rounded. Throws Error(kUnsupported) for int8 of more inputs than
-// kernels::kMaxDepthI8.
+// dtype F32, F16 or BF16 becomes F32, BF16, I8 or grouped, or stays as it is. To bf16 it is
+// rounded, to int8 quantized with a scale for each output (ops/quantize.h), to groups as
+// QuantizeGroups has it; an output that is not finite gets the scale NaN. I8 has `scales`,
+// [outputs]: it stays as it is, or becomes something else by way of scale * integer in f32. Throws
+// Error(kUnsupported) for int8 of more inputs than kernels::kMaxDepthI8.
 Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs,
                   const std::function<const void*(int64_t output)>& row, DType storage,
                   std::vector<float> scales = {});
+
+// A weight of groups, whatever they come from. fill(output, row, factor) sets the numbers of an
+// output, whose scales stand for `factor` times as much (1 unless it is set: a power of two, or
+// NaN), and is called from several threads.
+Weight PackGroups(
+    ThreadPool& pool, const GroupFormat& format, int64_t outputs, int64_t inputs,
+    const std::function<void(int64_t output, kernels::GroupedRow& row, float& factor)>& fill);
 
 // Bytes that such a weight takes, without its bias.
 int64_t PackedBytes(DType storage, int64_t outputs, int64_t inputs);

@@ -8,7 +8,9 @@
 
 namespace godwit {
 
-enum class DType : uint8_t { kF32, kF16, kBF16, kI8, kU8, kI32, kI64 };
+// kGrouped: codes of a few bits in groups that share a scale (tensor/group_format.h). Only packed
+// weights are; there is no element of it.
+enum class DType : uint8_t { kF32, kF16, kBF16, kI8, kU8, kI32, kI64, kGrouped };
 
 constexpr size_t SizeOf(DType dtype) {
   switch (dtype) {
@@ -23,6 +25,8 @@ constexpr size_t SizeOf(DType dtype) {
       return 1;
     case DType::kI64:
       return 8;
+    case DType::kGrouped:
+      break;
   }
   return 0;
 }
@@ -44,6 +48,8 @@ constexpr std::string_view Name(DType dtype) {
       return "I32";
     case DType::kI64:
       return "I64";
+    case DType::kGrouped:
+      return "grouped";
   }
   return "?";
 }

@@ -7,6 +7,7 @@
 
 #include "tensor/buffer.h"
 #include "tensor/dtype.h"
+#include "tensor/group_format.h"
 
 namespace godwit {
 
@@ -33,20 +34,22 @@ struct InputQuantization {
 // The matrix of a linear layer, out = x * w^T + bias, packed into the panels of
 // kernels/packing.h. Every storage type goes through this one type; ops/linear.cc switches on it.
 struct Weight {
-  DType dtype = DType::kF32;  // F32, F16, BF16 or I8
+  DType dtype = DType::kF32;  // F32, F16, BF16, I8 or grouped
   int64_t outputs = 0;
   int64_t inputs = 0;
   Buffer panels;
   std::vector<float> bias;  // [outputs], or empty
 
   // Only if I8: w = scale of the output * integer. One scale for a whole tensor stands here for
-  // each of its outputs.
+  // each of its outputs. If grouped, a power of two that brings an output's scales into the range
+  // of F16, or none are here.
   std::vector<float> scales = {};  // [outputs]
   InputQuantization input = {};
   // Of each output's weights: a zero point of the input takes so much off the output. The loader
   // takes that of a static zero point off the bias.
   std::vector<float> row_sums = {};  // [outputs], only if the input is not symmetric
   std::string name = {};             // of the module, for messages
+  GroupFormat groups = {};           // only if grouped; the panels are those of group_packing.h
 };
 
 // Rows that are looked up, not multiplied: token embeddings [rows, cols].

@@ -81,7 +81,7 @@ class UsageTest(CliTest):
                       self.refused(INPUT, "run", "-m", "/missing", "-p", "x", "--kv-type", "f64"))
 
     def test_weight_type_is_refused_before_anything_is_loaded(self):
-        self.assertIn("--weights: expected auto, f32, bf16 or int8 as weight type, found \"q4\"",
+        self.assertIn("--weights: expected auto, f32, bf16, int8 or int4 as weight type, found \"q4\"",
                       self.refused(INPUT, "run", "-m", "/missing", "-p", "x", "--weights", "q4"))
 
     def test_kv(self):

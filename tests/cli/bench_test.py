@@ -67,7 +67,9 @@ class BenchTest(CliTest):
                             [together])
         self.assertNotEqual(self.hashes(*SHAPE, "-p", "20", "-n", "0", "--weights", "f32"),
                             [together])
-        self.assertEqual(len(set(self.hashes(*SHAPE, "-p", "20", "-n", "20", "--weights", "int8"))), 1)
+        for weights in ("int8", "int4"):
+            hashes = self.hashes(*SHAPE, "-p", "20", "-n", "20", "--weights", weights)
+            self.assertEqual(len(set(hashes)), 1)
 
     def test_a_prompt_read_by_a_mask(self):
         test = [*SHAPE, "-p", "64", "-n", "0", "-d", "64"]
@@ -99,7 +101,7 @@ class BenchTest(CliTest):
         # A checkpoint is what its layers are, whatever the head is.
         row, = self.bench("-m", GOLDEN / "int8" / "llama" / "channel_token", "-p", "8", "-n", "0")
         self.assertEqual((row["weights"], row["kv_type"]), ("int8 (head f32)", "bf16"))
-        self.assertIn("f32, bf16 or int8", self.refused(INPUT, "bench", "-m", TINY, "--weights", "f16"))
+        self.assertIn("f32, bf16, int8 or int4", self.refused(INPUT, "bench", "-m", TINY, "--weights", "f16"))
 
     def test_kv_types(self):
         for kv_type in ("f32", "f16", "bf16", "int8"):

@@ -64,17 +64,21 @@ struct Vocabulary {
   std::vector<std::string> merges;
   std::string pre_tokenizer;
 
+  // Where not said: kStretch for SentencePiece's kinds, kNone for byte-level BPE.
+  std::optional<SpacePrefix> space_prefix;
+
   // SentencePiece's kinds.
-  SpacePrefix space_prefix = SpacePrefix::kStretch;
-  bool remove_extra_whitespaces = false;
-  std::string charsmap;  // precompiled_charsmap, bytes: the normalizer; empty for none
+  bool remove_extra_whitespaces = false;  // at the ends, and all but one in between
+  std::string charsmap;                   // precompiled_charsmap, bytes; empty for no normalizer
 
   std::optional<int32_t> bos_id, eos_id, unk_id;
-  // Whether Encode frames a text with them. Where not said: a BOS for kSentencePieceBpe and for
-  // pre-tokenizers whose models want one (llama-bpe), an EOS for kUnigram.
+  // Whether Encode frames a text with them. Where not said, and there is an id: a BOS for
+  // kSentencePieceBpe and for pre-tokenizers whose models want one (llama-bpe), an EOS for
+  // kUnigram.
   std::optional<bool> add_bos, add_eos;
 
-  // In place of what follows from the kind of a token, and tokens with ids behind `tokens`.
+  // In place of what follows from the kind of a token, also another text for its id; and tokens
+  // behind `tokens`, without a gap. In any order.
   std::vector<AddedToken> added;
 };
 
@@ -82,11 +86,11 @@ struct Vocabulary {
 std::vector<std::string> PreTokenizerNames();
 
 // The content of a tokenizer.json. `what` names the vocabulary in messages. Throws Error(kFormat)
-// for tokens that are empty, not UTF-8 or twice there, ids without a token, scores that are no
-// numbers, and for more text than any vocabulary has; Error(kUnsupported) for an unknown
-// pre-tokenizer, with those known. What is wrong with merges is found when the tokenizer is made.
-// Time and memory are linear in the text of the vocabulary, and in the merges that scores allow,
-// which are limited too.
+// for tokens that are not UTF-8 or twice there, ids without a token, scores that are no numbers,
+// and for more text than any vocabulary has (16 MiB in tokens, 256 MiB in all); Error(kUnsupported)
+// for an unknown pre-tokenizer, with those known. What is wrong with merges is found when the
+// tokenizer is made, in its process. An empty token, as some files have where an id is not used,
+// gets a name.
 std::string TokenizerJson(const Vocabulary& vocabulary, std::string_view what);
 
 // The tokenizer itself. Throws that, and as ParseTokenizer does.

@@ -59,6 +59,15 @@ def llama_pieces():
                         user_defined_symbols=["<tool>"])
 
 
+def gemma_pieces():
+    return train_pieces(model_type="bpe", vocab_size=480, byte_fallback=True, split_digits=True,
+                        normalization_rule_name="identity", remove_extra_whitespaces=False,
+                        allow_whitespace_only_pieces=True, add_dummy_prefix=False,
+                        pad_id=0, eos_id=1, bos_id=2, unk_id=3, bos_piece="<bos>",
+                        eos_piece="<eos>", control_symbols=["<|end|>"],
+                        user_defined_symbols=["\n", "\n\n", "\u2581\u2581", "\u2581" * 4])
+
+
 def rules():
     """A normalizer of a few rules, as the usual one has 240 KB."""
     pairs = {"\u00e9": "e", "\ufb01": "fi", "\u3000": " ", "\t": " ", "\n": " ", "e\u0301": "e",
@@ -111,6 +120,9 @@ def folders():
                            "add_bos_token": True, "add_eos_token": True}}, True),
         "internlm2": ({"tokenizer.model": llama, "tokenizer_config.json": {
             "tokenizer_class": "InternLM2Tokenizer", "add_bos_token": False}}, False),
+        "gemma": ({"tokenizer.model": gemma_pieces(), "tokenizer_config.json": {
+            "tokenizer_class": "GemmaTokenizer", "add_bos_token": True, "bos_token": "<bos>",
+            "eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>"}}, True),
         "unigram": ({"tokenizer.model": unigram}, False),
         "gpt2": ({"vocab.json": vocab | {END: size}, "merges.txt": merges,
                   "config.json": {"model_type": "gpt2"}}, True),

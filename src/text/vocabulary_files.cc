@@ -55,12 +55,13 @@ const std::vector<MergesClass>& MergesClasses() {
 
 // Tokenizers of tokenizer.model that use its ids as they are. Others move them (XGLM, XLM-RoBERTa),
 // or put tokens in between (T5).
-constexpr std::array<std::string_view, 8> kPieceClasses = {
-    "LlamaTokenizer",    "CodeLlamaTokenizer", "InternLMTokenizer", "InternLM2Tokenizer",
-    "BaichuanTokenizer", "BaiChuanTokenizer",  "YiTokenizer",       "PreTrainedTokenizer"};
+constexpr std::array<std::string_view, 9> kPieceClasses = {
+    "LlamaTokenizer",     "CodeLlamaTokenizer",  "InternLMTokenizer",
+    "InternLM2Tokenizer", "BaichuanTokenizer",   "BaiChuanTokenizer",
+    "YiTokenizer",        "PreTrainedTokenizer", "GemmaTokenizer"};
 
 // What transformers takes for a model without a tokenizer_class.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kClassesOfModels = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kClassesOfModels = {{
     {"gpt2", "GPT2Tokenizer"},
     {"gptj", "GPT2Tokenizer"},
     {"gpt_neo", "GPT2Tokenizer"},
@@ -75,6 +76,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kClasses
     {"llama", "LlamaTokenizer"},
     {"mistral", "LlamaTokenizer"},
     {"mixtral", "LlamaTokenizer"},
+    {"gemma", "GemmaTokenizer"},
+    {"gemma2", "GemmaTokenizer"},
+    {"gemma3_text", "GemmaTokenizer"},
 }};
 
 // Without "Fast", which says how it is run; empty where neither file says anything.
@@ -168,14 +172,16 @@ Vocabulary ReadPieces(const fs::path& folder, const ConfigDocument& main) {
           file.native(), ConversionCommand(folder));
   }
   Vocabulary vocabulary = ParseSentencePieceModel(bytes, file.native());
-  if (kind == "LlamaTokenizer" || kind == "CodeLlamaTokenizer") {
-    // This class normalizes nothing, and knows better than the file about the space in front.
+  const bool llama = kind == "LlamaTokenizer" || kind == "CodeLlamaTokenizer";
+  if (llama || kind == "GemmaTokenizer") {
+    // These normalize nothing, and know better than the file about the space in front.
     vocabulary.charsmap.clear();
     vocabulary.remove_extra_whitespaces = false;
+    vocabulary.space_prefix = SpacePrefix::kNone;
+  }
+  if (llama && main.Flag("add_prefix_space").value_or(true)) {
     const bool legacy = main.Flag("legacy").value_or(true);
-    vocabulary.space_prefix = !main.Flag("add_prefix_space").value_or(true) ? SpacePrefix::kNone
-                              : legacy                                      ? SpacePrefix::kStretch
-                                                                            : SpacePrefix::kText;
+    vocabulary.space_prefix = legacy ? SpacePrefix::kStretch : SpacePrefix::kText;
   }
   vocabulary.add_bos = main.Flag("add_bos_token");
   vocabulary.add_eos = main.Flag("add_eos_token").value_or(false);

@@ -34,7 +34,7 @@ constexpr std::string_view kGpt2 = R"({"tokenizer_class": "GPT2Tokenizer"})";
 class VocabularyFolder : public ::testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(All, VocabularyFolder,
-                         ::testing::Values("gpt2", "internlm2", "llama", "llama_legacy",
+                         ::testing::Values("gemma", "gpt2", "internlm2", "llama", "llama_legacy",
                                            "llama_old", "opt", "qwen2", "unigram"),
                          [](const auto& info) { return TestName(info.param); });
 

@@ -13,6 +13,7 @@
 #include "base/quote.h"
 #include "model/archs/all.h"
 #include "text/load_tokenizer.h"
+#include "text/vocabulary_files.h"
 #include "weights/open_weights.h"
 
 namespace godwit {
@@ -21,10 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExpected =
-    "expected the folder of a model: config.json, *.safetensors, tokenizer.json";
+    "expected the folder of a model: config.json, *.safetensors, a tokenizer";
 constexpr std::string_view kGguf =
     "GGUF is not supported; expected Hugging Face's files of the model: config.json, "
-    "*.safetensors, tokenizer.json";
+    "*.safetensors, a tokenizer";
 
 bool IsGguf(const fs::path& path) {
   if (!fs::is_regular_file(path)) return false;
@@ -111,22 +112,24 @@ const DecoderSpec& ModelFolder::spec() const {
   return Once(spec_, [&] { return DescribeModel(config()); });
 }
 
-bool ModelFolder::has_tokenizer() const { return IsListed(fs::path(path_) / "tokenizer.json"); }
+std::optional<std::string> ModelFolder::tokenizer_file() const { return FindTokenizerFile(path_); }
 
 void ModelFolder::RequireTokenizer() const {
   if (has_tokenizer()) return;
   const fs::path path = path_;
   if (!IsListed(path / "config.json")) RefuseFolder(path);
-  for (const char* other : {"tokenizer.model", "vocab.json", "vocab.txt", "spiece.model"}) {
+  for (const char* other :
+       {"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "tekken.json", "tiktoken.model"}) {
     if (!IsListed(path / other)) continue;
     Throw(ErrorKind::kUnsupported,
-          "{0} has no tokenizer.json, which text needs; AutoTokenizer.from_pretrained(\"{0}\")"
-          ".save_pretrained(\"{0}\") of transformers makes one of its {1}",
-          path_, other);
+          "{} has no tokenizer, which text needs: expected {}, found {}; with transformers "
+          "installed, this makes a tokenizer.json of what it can read: {}",
+          path_, kTokenizerFiles, other, ConversionCommand(path));
   }
   Throw(ErrorKind::kUnsupported,
-        "{} has no tokenizer.json, which text needs; it comes from where the model came from",
-        path_);
+        "{} has no tokenizer, which text needs: expected {}; it comes from where the model came "
+        "from",
+        path_, kTokenizerFiles);
 }
 
 std::shared_ptr<const Tokenizer> ModelFolder::tokenizer() const {

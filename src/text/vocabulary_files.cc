@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"

@@ -76,6 +76,23 @@ std::string BaseOf(const fs::path& adapter_config) {
   Throw(ErrorKind::kIo, "{}: no config.json there, {}", name, kExpected);
 }
 
+// A folder without a tokenizer.
+[[noreturn]] void RefuseWithoutTokenizer(const fs::path& folder) {
+  if (!IsListed(folder / "config.json")) RefuseFolder(folder);
+  for (const char* other :
+       {"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "tekken.json", "tiktoken.model"}) {
+    if (!IsListed(folder / other)) continue;
+    Throw(ErrorKind::kUnsupported,
+          "{} has no tokenizer, which text needs: expected {}, found {}; with transformers "
+          "installed, this makes a tokenizer.json of what it can read: {}",
+          folder.native(), kTokenizerFiles, other, ConversionCommand(folder));
+  }
+  Throw(ErrorKind::kUnsupported,
+        "{} has no tokenizer, which text needs: expected {}; it comes from where the model came "
+        "from",
+        folder.native(), kTokenizerFiles);
+}
+
 [[noreturn]] void RefuseFile(const std::string& path) {
   if (IsGguf(path)) Throw(ErrorKind::kUnsupported, "{} is a GGUF file: {}", path, kGguf);
   const fs::path folder = fs::path(path).parent_path();
@@ -114,27 +131,24 @@ const DecoderSpec& ModelFolder::spec() const {
 
 std::optional<std::string> ModelFolder::tokenizer_file() const { return FindTokenizerFile(path_); }
 
-void ModelFolder::RequireTokenizer() const {
-  if (has_tokenizer()) return;
-  const fs::path path = path_;
-  if (!IsListed(path / "config.json")) RefuseFolder(path);
-  for (const char* other :
-       {"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "tekken.json", "tiktoken.model"}) {
-    if (!IsListed(path / other)) continue;
-    Throw(ErrorKind::kUnsupported,
-          "{} has no tokenizer, which text needs: expected {}, found {}; with transformers "
-          "installed, this makes a tokenizer.json of what it can read: {}",
-          path_, kTokenizerFiles, other, ConversionCommand(path));
+bool ModelFolder::has_tokenizer() const {
+  const std::optional<std::string> file = tokenizer_file();
+  if (!file || *file == "tokenizer.json") return file.has_value();
+  try {
+    return tokenizer() != nullptr;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUnsupported) throw;
+    return false;
   }
-  Throw(ErrorKind::kUnsupported,
-        "{} has no tokenizer, which text needs: expected {}; it comes from where the model came "
-        "from",
-        path_, kTokenizerFiles);
+}
+
+void ModelFolder::RequireTokenizer() const {
+  if (!has_tokenizer()) (void)tokenizer();
 }
 
 std::shared_ptr<const Tokenizer> ModelFolder::tokenizer() const {
   if (tokenizer_ == nullptr) {
-    RequireTokenizer();
+    if (!tokenizer_file()) RefuseWithoutTokenizer(path_);
     tokenizer_ = LoadTokenizer(path_);
   }
   return tokenizer_;

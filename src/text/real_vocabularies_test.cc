@@ -39,6 +39,19 @@ void ExpectSameIds(const Tokenizer& made, const Tokenizer& original, const std::
                 << " on: " << ::testing::PrintToString(text.substr(0, 80));
 }
 
+// Those that follow from scores, in the order of the file.
+void ExpectSameMerges(const Vocabulary& vocabulary, const std::filesystem::path& file) {
+  const auto of = [](const std::string& json) {
+    auto merges = ParseJson(json, "tokenizer.json")["model"]["merges"];
+    for (auto& merge : merges) {
+      if (merge.is_array()) merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
+    }
+    return merges;
+  };
+  // Not EXPECT_EQ, which would print them.
+  EXPECT_TRUE(of(TokenizerJson(vocabulary, "made")) == of(ReadFile(file)));
+}
+
 class RealVocabulary : public ::testing::TestWithParam<Real> {};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -70,6 +83,7 @@ TEST_P(RealVocabulary, GivesTheIdsOfItsTokenizerJson) {
   if (!frame.empty()) vocabulary.bos_id = frame.front(), vocabulary.eos_id = frame.back();
   const auto made = MakeTokenizer(vocabulary, real.folder);
 
+  if (vocabulary.kind == VocabularyKind::kSentencePieceBpe) ExpectSameMerges(vocabulary, file);
   EXPECT_EQ(made->VocabSize(), original->VocabSize());
   const auto cases = ReadJson(TestData() / "tokenizers/real_cases.json").at(real.folder);
   EXPECT_GE(cases.size(), 15);

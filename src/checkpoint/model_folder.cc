@@ -13,6 +13,7 @@
 #include "base/quote.h"
 #include "model/archs/all.h"
 #include "text/load_tokenizer.h"
+#include "text/vocabulary_files.h"
 #include "weights/open_weights.h"
 
 namespace godwit {
@@ -21,10 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExpected =
-    "expected the folder of a model: config.json, *.safetensors, tokenizer.json";
+    "expected the folder of a model: config.json, *.safetensors, a tokenizer";
 constexpr std::string_view kGguf =
     "GGUF is not supported; expected Hugging Face's files of the model: config.json, "
-    "*.safetensors, tokenizer.json";
+    "*.safetensors, a tokenizer";
 
 bool IsGguf(const fs::path& path) {
   if (!fs::is_regular_file(path)) return false;
@@ -75,6 +76,23 @@ std::string BaseOf(const fs::path& adapter_config) {
   Throw(ErrorKind::kIo, "{}: no config.json there, {}", name, kExpected);
 }
 
+// A folder without a tokenizer.
+[[noreturn]] void RefuseWithoutTokenizer(const fs::path& folder) {
+  if (!IsListed(folder / "config.json")) RefuseFolder(folder);
+  for (const char* other :
+       {"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "tekken.json", "tiktoken.model"}) {
+    if (!IsListed(folder / other)) continue;
+    Throw(ErrorKind::kUnsupported,
+          "{} has no tokenizer, which text needs: expected {}, found {}; with transformers "
+          "installed, this makes a tokenizer.json of what it can read: {}",
+          folder.native(), kTokenizerFiles, other, ConversionCommand(folder));
+  }
+  Throw(ErrorKind::kUnsupported,
+        "{} has no tokenizer, which text needs: expected {}; it comes from where the model came "
+        "from",
+        folder.native(), kTokenizerFiles);
+}
+
 [[noreturn]] void RefuseFile(const std::string& path) {
   if (IsGguf(path)) Throw(ErrorKind::kUnsupported, "{} is a GGUF file: {}", path, kGguf);
   const fs::path folder = fs::path(path).parent_path();
@@ -111,27 +129,26 @@ const DecoderSpec& ModelFolder::spec() const {
   return Once(spec_, [&] { return DescribeModel(config()); });
 }
 
-bool ModelFolder::has_tokenizer() const { return IsListed(fs::path(path_) / "tokenizer.json"); }
+std::optional<std::string> ModelFolder::tokenizer_file() const { return FindTokenizerFile(path_); }
+
+bool ModelFolder::has_tokenizer() const {
+  const std::optional<std::string> file = tokenizer_file();
+  if (!file || *file == "tokenizer.json") return file.has_value();
+  try {
+    return tokenizer() != nullptr;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUnsupported) throw;
+    return false;
+  }
+}
 
 void ModelFolder::RequireTokenizer() const {
-  if (has_tokenizer()) return;
-  const fs::path path = path_;
-  if (!IsListed(path / "config.json")) RefuseFolder(path);
-  for (const char* other : {"tokenizer.model", "vocab.json", "vocab.txt", "spiece.model"}) {
-    if (!IsListed(path / other)) continue;
-    Throw(ErrorKind::kUnsupported,
-          "{0} has no tokenizer.json, which text needs; AutoTokenizer.from_pretrained(\"{0}\")"
-          ".save_pretrained(\"{0}\") of transformers makes one of its {1}",
-          path_, other);
-  }
-  Throw(ErrorKind::kUnsupported,
-        "{} has no tokenizer.json, which text needs; it comes from where the model came from",
-        path_);
+  if (!has_tokenizer()) (void)tokenizer();
 }
 
 std::shared_ptr<const Tokenizer> ModelFolder::tokenizer() const {
   if (tokenizer_ == nullptr) {
-    RequireTokenizer();
+    if (!tokenizer_file()) RefuseWithoutTokenizer(path_);
     tokenizer_ = LoadTokenizer(path_);
   }
   return tokenizer_;

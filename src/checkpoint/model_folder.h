@@ -34,7 +34,10 @@ class ModelFolder {
   // The model that it describes. Throws as DescribeModel does.
   const DecoderSpec& spec() const;
 
-  // Whether there is a tokenizer.json.
+  // The file that the tokenizer comes from, as FindTokenizerFile has it.
+  std::optional<std::string> tokenizer_file() const;
+  // Whether there is one of a kind that is supported: what needs no text does without. Throws as
+  // tokenizer() does for a broken one that is no tokenizer.json.
   bool has_tokenizer() const;
   // Throws Error(kUnsupported) with what to do where there is none.
   void RequireTokenizer() const;

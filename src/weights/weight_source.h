@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tensor/dtype.h"
+#include "weights/gguf_blocks.h"
 
 namespace godwit {
 
@@ -24,7 +25,9 @@ struct TensorInfo {
   // nullopt: a type of the file format that this engine does not compute with. Such a tensor is no
   // error until somebody needs it; `dtype_name` is what to put into the message then.
   std::optional<DType> dtype;
-  std::string dtype_name;      // as the file spells it: "BF16", "F8_E4M3"
+  std::string dtype_name;  // as the file spells it: "BF16", "F8_E4M3", "Q4_K"
+  // The tensor's rows are such blocks; then it has no dtype.
+  const BlockFormat* blocks = nullptr;
   std::vector<int64_t> shape;  // outermost first, no negative dims; empty for a scalar
   // Row-major, little-endian, and at any alignment: read elements with memcpy.
   std::span<const std::byte> bytes;

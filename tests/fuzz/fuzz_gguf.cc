@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "tests/fuzz/targets.h"
+#include "weights/gguf.h"
+#include "weights/gguf_metadata.h"
+#include "weights/gguf_types.h"
+
+namespace godwit::fuzz {
+namespace {
+
+uint64_t Sum(std::span<const std::byte> bytes) {
+  uint64_t sum = 0;
+  for (const std::byte b : bytes) sum += static_cast<unsigned>(b);
+  return sum;
+}
+
+void CheckTensors(const GgufContents& contents, std::span<const std::byte> file) {
+  std::set<std::string> names;
+  uint64_t end = 0, sum = 0;
+  for (const TensorInfo& tensor : contents.tensors) {
+    Require(names.insert(tensor.name).second, "names are distinct");
+    Require(tensor.offset_bytes >= end, "tensors are apart");
+    Require(tensor.bytes.data() == file.data() + tensor.offset_bytes, "bytes are where it says");
+    Require(tensor.bytes.size() <= file.size() - tensor.offset_bytes, "bytes lie in the file");
+    for (const int64_t dim : tensor.shape) Require(dim > 0, "every dim is positive");
+    Require(!tensor.dtype || tensor.blocks == nullptr, "it is of one type");
+    const int64_t elements = tensor.NumElements();
+    if (tensor.dtype) {
+      Require(static_cast<size_t>(elements) * SizeOf(*tensor.dtype) == tensor.bytes.size(),
+              "size is shape times dtype");
+    }
+    if (tensor.blocks != nullptr) {
+      Require(elements / tensor.blocks->elements * tensor.blocks->bytes == std::ssize(tensor.bytes),
+              "size is blocks times their bytes");
+      DecodedBlock block;
+      for (int64_t at = 0; at < std::ssize(tensor.bytes); at += tensor.blocks->bytes) {
+        DecodeBlock(*tensor.blocks, tensor.bytes.data() + at, block);
+        sum += block.codes[0];
+      }
+    }
+    sum += Sum(tensor.bytes);
+    end = tensor.offset_bytes + tensor.bytes.size();
+  }
+  volatile uint64_t keep = sum;  // the reads above are what the address sanitizer looks at
+  static_cast<void>(keep);
+}
+
+// Whatever type a value has, asking for any other is a refusal.
+void CheckValues(const GgufContents& contents) {
+  const GgufMetadata metadata(contents.values, "fuzz.gguf");
+  for (const auto& [key, value] : contents.values) {
+    Accepts([&] { (void)metadata.Int(key, {0, 100}); });
+    Accepts([&] { (void)metadata.Float(key, {0, 100}); });
+    Accepts([&] { (void)metadata.BoolOr(key, true); });
+    Accepts([&] { (void)metadata.String(key); });
+    Accepts([&] { (void)metadata.Ints(key, {0, 100}); });
+    Accepts([&] { (void)metadata.Floats(key); });
+    Accepts([&] {
+      for (const std::string_view text : metadata.Strings(key)) {
+        Sum(std::as_bytes(std::span(text.data(), text.size())));
+      }
+    });
+  }
+}
+
+}  // namespace
+
+void FuzzGguf(std::span<const uint8_t> input) {
+  const auto file = std::as_bytes(input);
+  Accepts([&] {
+    const GgufContents contents = ParseGguf(file, "fuzz.gguf");
+    CheckTensors(contents, file);
+    CheckValues(contents);
+  });
+}
+
+}  // namespace godwit::fuzz

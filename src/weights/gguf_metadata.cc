@@ -84,6 +84,10 @@ const GgufValue& GgufMetadata::Need(std::string_view key, std::string_view expec
   return found->second;
 }
 
+std::string GgufMetadata::Own(std::string_view key) const {
+  return fmt::format("{}.{}", String("general.architecture"), key);
+}
+
 int64_t GgufMetadata::Int(std::string_view key, IntRange range) const {
   const GgufValue& value = Need(key, Describe(range));
   const auto first = value.count > 0 ? IntAt(value, 0) : std::nullopt;

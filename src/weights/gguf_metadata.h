@@ -23,6 +23,8 @@ class GgufMetadata {
 
   const std::string& file_name() const { return file_name_; }
   bool Has(std::string_view key) const { return values_.contains(key); }
+  // "llama.block_count" of "block_count": keys of models begin with their architecture.
+  std::string Own(std::string_view key) const;
 
   // Any type of integer, and a list whose elements are all the same: some files write for each
   // layer what is the same for all.

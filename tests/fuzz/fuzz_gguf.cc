@@ -50,7 +50,8 @@ void CheckTensors(const GgufContents& contents, std::span<const std::byte> file)
 // Whatever type a value has, asking for any other is a refusal.
 void CheckValues(const GgufContents& contents) {
   const GgufMetadata metadata(contents.values, "fuzz.gguf");
-  for (const auto& [key, value] : contents.values) {
+  for (const auto& entry : contents.values) {
+    const std::string& key = entry.first;
     Accepts([&] { (void)metadata.Int(key, {0, 100}); });
     Accepts([&] { (void)metadata.Float(key, {0, 100}); });
     Accepts([&] { (void)metadata.BoolOr(key, true); });

@@ -1,0 +1,34 @@
+// The merges of SentencePiece's BPE, which keeps a score for each token instead: two neighbours may
+// merge if what they make is a token, and the pair that makes the one with the highest score merges
+// first.
+//
+// Internal to src/text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "text/vocabulary.h"
+
+namespace godwit {
+
+struct ScoreMerge {
+  int32_t left, right, whole;  // ids
+};
+
+// In the order in which they are applied: by score, then by ids of whole, left and right, which is
+// the order in published files (Llama 2's, Mistral's, Phi-3's, to the last of their 60,000 pairs).
+// ids: of the texts; tokens: of the scores; those behind have 0.
+// Throws Error(kFormat) where the merges take more than max_bytes of text. Takes time in proportion
+// to the text times kMostMergedBytes.
+std::vector<ScoreMerge> MergesByScore(const std::unordered_map<std::string_view, int32_t>& ids,
+                                      const std::vector<VocabularyToken>& tokens, size_t max_bytes,
+                                      std::string_view what);
+
+// Eight times the longest known. A token with more is not made by merging.
+inline constexpr size_t kMostMergedBytes = 256;
+
+}  // namespace godwit

@@ -74,7 +74,7 @@ ModelFacts::ModelFacts(const ModelOptions& options)
       weights(FactsOf(spec, source, ParseWeightType(options.weights))) {
   if (tokenizer == nullptr) return;
   try {
-    const auto found = ReadChatTemplate(folder.path());
+    const auto found = folder.chat_template();
     if (!found) return;
     chat_template = found->what;
     (void)ChatTemplate(found->text, found->what, {});

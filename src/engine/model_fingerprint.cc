@@ -11,17 +11,20 @@
 
 #include "base/fnv.h"
 #include "model/draft_heads.h"
+#include "weights/gguf_files.h"
 
 namespace godwit {
 
 namespace {
 
 std::vector<std::filesystem::path> FilesOf(const std::string& folder) {
+  if (!std::filesystem::is_directory(folder)) return GgufParts(folder);
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const auto name = entry.path().filename();
     if (name == DraftHeads::kFileName) continue;  // which one host needs
-    if (name == "config.json" || name == "tokenizer.json" || name.extension() == ".safetensors") {
+    if (name == "config.json" || name == "tokenizer.json" || name.extension() == ".safetensors" ||
+        name.extension() == ".gguf") {
       files.push_back(entry.path());
     }
   }

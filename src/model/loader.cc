@@ -72,11 +72,16 @@ DType StoredType(const LinearTensors& linear, std::optional<DType> storage) {
   return storage.value_or(HoldsBlocks(linear) ? DType::kBF16 : *linear.parts.front()->dtype);
 }
 
-// A table that is looked up stays as it is; of blocks it is made bf16.
-DType TableType(const TensorInfo& table) { return table.dtype.value_or(DType::kBF16); }
+// A table that is looked up stays as it is, whatever is asked for; of blocks it is made bf16, or
+// f32 for who wants nothing rounded.
+DType TableType(const TensorInfo& table, std::optional<DType> asked) {
+  if (table.blocks == nullptr) return *table.dtype;
+  return asked == DType::kF32 ? DType::kF32 : DType::kBF16;
+}
 
-int64_t TableBytes(const TensorInfo& table) {
-  return table.NumElements() * static_cast<int64_t>(SizeOf(TableType(table)));
+int64_t TableBytes(const TensorInfo& table, std::optional<DType> asked) {
+  if (table.blocks == nullptr) return std::ssize(table.bytes);
+  return table.NumElements() * static_cast<int64_t>(SizeOf(TableType(table, asked)));
 }
 
 // For each thread, rows of blocks that were widened. PackWeight looks at the outputs of one panel
@@ -337,10 +342,10 @@ std::vector<ops::Expert> Packer::Experts(const std::vector<MlpTensors>& experts)
 }
 
 Table Packer::Rows(const TensorInfo& tensor) {
-  Table table{.dtype = TableType(tensor),
+  Table table{.dtype = TableType(tensor, storage_),
               .rows = tensor.shape[0],
               .cols = tensor.shape[1],
-              .data = Buffer(TableBytes(tensor))};
+              .data = Buffer(TableBytes(tensor, storage_))};
   std::atomic<bool> nan = false;
   if (tensor.blocks != nullptr) {
     pool_.Run(table.rows, [&](int64_t row, int /*worker*/) {
@@ -523,7 +528,7 @@ int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int
 int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage) {
   int64_t bytes = MatrixBytes(tensors, storage, /*experts=*/INT64_MAX);
   for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
-    if (table != nullptr) bytes += TableBytes(*table);
+    if (table != nullptr) bytes += TableBytes(*table, storage);
   }
   return bytes;
 }

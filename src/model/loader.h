@@ -49,7 +49,7 @@ WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> storag
 // input too. A checkpoint that has int8 layers already stays as it is where int8 is asked for; as
 // f32 or bf16, all its layers are floats. A tied embedding is the head, so its rows are widened
 // from the head's storage; an embedding of its own, which is looked up and not multiplied, stays as
-// it is, or is made bf16 of blocks.
+// it is; one of blocks is made bf16, or f32 where that is asked for.
 //
 // Throws Error(kFormat) that lists every missing, unexpected, misshapen or mistyped tensor, each
 // with what was expected and found, or names a scale that is none, and Error(kMemory) for weights

@@ -1,6 +1,7 @@
 #include "weights/gguf_files.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -19,28 +20,6 @@ namespace fs = std::filesystem;
 constexpr IntRange kPartRange{0, 99999};  // what five digits can name
 constexpr IntRange kCountRange{0, int64_t{1} << 40};
 
-int64_t PartsOf(const GgufMetadata& metadata) {
-  return metadata.IntOr("split.count", 1, kPartRange);
-}
-
-fs::path PartName(const fs::path& file, int64_t part, int64_t parts) {
-  const auto ending = [&](int64_t number) {
-    return fmt::format("-{:05}-of-{:05}.gguf", number + 1, parts);
-  };
-  const std::string name = file.filename();
-  const std::string own = ending(0);
-  const std::string_view rest =
-      std::string_view(name).substr(0, name.size() - std::min(name.size(), own.size()));
-  // The digits of this part's own number may be any; all else has to fit.
-  if (rest.empty() || name.substr(rest.size() + 6) != own.substr(6)) {
-    Throw(ErrorKind::kFormat,
-          "{}: expected a name that ends with {}, as a part of a model in {} files has, to find "
-          "the others",
-          QuoteUnlessPlain(file.native()), own, parts);
-  }
-  return file.parent_path() / (std::string(rest) + ending(part));
-}
-
 struct Part {
   MappedFile file;
   GgufMetadata metadata;
@@ -56,22 +35,40 @@ Part ReadPart(const fs::path& path) {
 
 }  // namespace
 
+std::vector<fs::path> GgufParts(const fs::path& file) {
+  const std::string name = file.filename();
+  int first = 0, parts = 0;
+  const auto ending = [&](int part) { return fmt::format("-{:05}-of-{:05}.gguf", part, parts); };
+  const size_t size = ending(1).size();
+  const size_t begin = name.size() - std::min(name.size(), size);
+  const std::string own = name.substr(begin);
+  // What can be read from it and written again the same is such an ending.
+  if (std::sscanf(own.c_str(), "-%5d-of-%5d.gguf", &first, &parts) != 2 || first < 1 ||
+      first > parts || own != ending(first)) {
+    return {file};
+  }
+  std::vector<fs::path> all;
+  for (int part = 1; part <= parts; ++part) {
+    all.push_back(file.parent_path() / (name.substr(0, begin) + ending(part)));
+  }
+  return all;
+}
+
 GgufFiles OpenGgufFiles(const fs::path& file) {
-  Part first = ReadPart(file);
-  const int64_t parts = PartsOf(first.metadata);
-  if (parts > 1) first = ReadPart(PartName(file, 0, parts));
-  GgufFiles all{
-      .files = {}, .metadata = std::move(first.metadata), .tensors = std::move(first.tensors)};
-  all.files.push_back(std::move(first.file));
-  const auto check_part = [&](const GgufMetadata& metadata, int64_t part) {
-    if (metadata.IntOr("split.no", 0, kPartRange) == part && PartsOf(metadata) == parts) return;
-    metadata.Refuse("split.no", fmt::format("part {} of {}, as the file's name says", part, parts),
-                    "another");
-  };
-  check_part(all.metadata, 0);
-  for (int64_t i = 1; i < parts; ++i) {
-    Part part = ReadPart(PartName(file, i, parts));
-    check_part(part.metadata, i);
+  const std::vector<fs::path> paths = GgufParts(file);
+  std::vector<Part> parts;
+  for (const fs::path& path : paths) {
+    const GgufMetadata& metadata = parts.emplace_back(ReadPart(path)).metadata;
+    const int64_t count = metadata.IntOr("split.count", 1, kPartRange);
+    const int64_t number = metadata.IntOr("split.no", 0, kPartRange);
+    if (count == std::ssize(paths) && number + 1 == std::ssize(parts)) continue;
+    metadata.Refuse(
+        "split.count and split.no",
+        fmt::format("part {} of {}, as the file's name says", parts.size(), paths.size()),
+        fmt::format("part {} of {}", number + 1, count));
+  }
+  GgufFiles all{.files = {}, .metadata = std::move(parts[0].metadata), .tensors = {}};
+  for (Part& part : parts) {
     std::ranges::move(part.tensors, std::back_inserter(all.tensors));
     all.files.push_back(std::move(part.file));
   }

@@ -15,7 +15,11 @@ struct GgufFiles {
   std::vector<TensorInfo> tensors;  // of all parts, in their order; names are distinct
 };
 
-// Any part of a split model, NAME-00002-of-00005.gguf, opens all of them. Throws Error(kFormat) for
+// The files of the model that `file` is one of, by its name: NAME-00002-of-00005.gguf has five, any
+// other is alone.
+std::vector<std::filesystem::path> GgufParts(const std::filesystem::path& file);
+
+// Any part of a split model opens all of them. Throws Error(kFormat) for
 // files that are not GGUF, or are not parts of one model, and Error(kIo) for missing ones.
 GgufFiles OpenGgufFiles(const std::filesystem::path& file);
 

@@ -49,13 +49,24 @@ TEST(GgufFiles, RefusesPartsThatDoNotFit) {
   EXPECT_THAT(Refusal(ErrorKind::kIo, at("lone-00001-of-00002.gguf")),
               HasSubstr("lone-00002-of-00002.gguf"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, at("name.gguf")),
-              HasSubstr("expected a name that ends with -00001-of-00002.gguf"));
+              HasSubstr("expected part 1 of 1, as the file's name says, found part 1 of 2"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, at("twin-00001-of-00002.gguf")),
               HasSubstr("tensor \"a\": expected in one part, found in two"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, at("mixed-00001-of-00002.gguf")),
-              HasSubstr("split.no: expected part 1 of 2"));
+              HasSubstr("expected part 2 of 2, as the file's name says, found part 2 of 3"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, at("few-00001-of-00001.gguf")),
               HasSubstr("split.tensors.count: expected 1, found 2"));
+}
+
+TEST(GgufFiles, KnowsPartsByTheirNames) {
+  const auto parts = GgufParts("f/m-00002-of-00003.gguf");
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0], "f/m-00001-of-00003.gguf");
+  EXPECT_EQ(parts[2], "f/m-00003-of-00003.gguf");
+  for (const char* alone : {"m.gguf", "m-2-of-3.gguf", "m-00002-of-00003.bin", "-00001-of.gguf",
+                            "m--0001-of-00003.gguf", "m-00001-of--0003.gguf"}) {
+    EXPECT_EQ(GgufParts(alone).size(), 1u) << alone;
+  }
 }
 
 TEST(GgufFiles, TellsThemByTheirFirstBytes) {

@@ -14,7 +14,6 @@
 #include "base/quote.h"
 #include "weights/gguf_config.h"
 #include "weights/gguf_families.h"
-#include "weights/gguf_files.h"
 #include "weights/mapped_source.h"
 #include "weights/tensor_rows.h"
 
@@ -174,8 +173,7 @@ class Translator {
 
 }  // namespace
 
-GgufModel OpenGgufModel(const std::filesystem::path& file) {
-  GgufFiles files = OpenGgufFiles(file);
+GgufModel TranslateGguf(GgufFiles files) {
   const GgufFamily& family = FindGgufFamily(files.metadata, HasSecondAttentionNorm(files));
   const GgufShape shape = ShapeOf(files);
   std::string config = GgufConfig(files, shape, family);
@@ -183,6 +181,10 @@ GgufModel OpenGgufModel(const std::filesystem::path& file) {
   return {.weights = MakeMappedSource(std::move(files.files), std::move(tensors), {}),
           .config = std::move(config),
           .metadata = std::move(files.metadata)};
+}
+
+GgufModel OpenGgufModel(const std::filesystem::path& file) {
+  return TranslateGguf(OpenGgufFiles(file));
 }
 
 }  // namespace godwit

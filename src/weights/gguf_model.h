@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "weights/gguf_files.h"
 #include "weights/gguf_metadata.h"
 #include "weights/weight_source.h"
 
@@ -17,8 +18,11 @@ struct GgufModel {
   GgufMetadata metadata;  // views into the files that `weights` has mapped
 };
 
-// Throws as OpenGgufFiles, ShapeOf, FindGgufFamily and GgufConfig do, and Error(kUnsupported) for a
-// tensor of the model whose type is not built, with those that are.
+// Of files that are open. Throws as ShapeOf, FindGgufFamily and GgufConfig do, and
+// Error(kUnsupported) for a tensor of the model whose type is not built, with those that are.
+GgufModel TranslateGguf(GgufFiles files);
+
+// Throws that, and as OpenGgufFiles does.
 GgufModel OpenGgufModel(const std::filesystem::path& file);
 
 }  // namespace godwit

@@ -2,9 +2,13 @@
 #include <set>
 #include <string>
 
+#include "checkpoint/gguf_tokenizer.h"
+#include "model/archs/all.h"
+#include "model/model_tensors.h"
 #include "tests/fuzz/targets.h"
 #include "weights/gguf.h"
 #include "weights/gguf_metadata.h"
+#include "weights/gguf_model.h"
 #include "weights/gguf_types.h"
 
 namespace godwit::fuzz {
@@ -66,6 +70,38 @@ void CheckValues(const GgufContents& contents) {
   }
 }
 
+// What the model is made of, up to the tensors that are loaded.
+void CheckModel(const GgufContents& contents) {
+  Accepts([&] {
+    const GgufMetadata metadata(contents.values, "fuzz.gguf");
+    const GgufModel model =
+        TranslateGguf({.files = {}, .metadata = metadata, .tensors = contents.tensors});
+    for (const std::string& name : model.weights->Names()) {
+      const TensorInfo& tensor = *model.weights->Find(name);
+      if (tensor.row_order == nullptr) continue;
+      const std::set<int64_t> rows(tensor.row_order->begin(), tensor.row_order->end());
+      Require(std::ssize(rows) == tensor.shape[0] && *rows.begin() == 0 &&
+                  *rows.rbegin() == tensor.shape[0] - 1,
+              "every row has a place of its own");
+    }
+    const DecoderSpec spec = DescribeModel(HfConfig::Parse(model.config, "fuzz.gguf"));
+    (void)ResolveTensors(spec, *model.weights);
+  });
+}
+
+void CheckText(const GgufContents& contents) {
+  const GgufMetadata metadata(contents.values, "fuzz.gguf");
+  Accepts([&] {
+    const Vocabulary vocabulary = GgufVocabulary(metadata);
+    (void)TokenizerJson(vocabulary, "fuzz.gguf");
+  });
+  Accepts([&] {
+    const TokenizerConfig config = GgufTokenizerConfig(metadata, 100);
+    for (const int32_t id : config.eos_ids) Require(id >= 0 && id < 100, "ids are in range");
+  });
+  Accepts([&] { (void)GgufChatTemplate(metadata, ""); });
+}
+
 }  // namespace
 
 void FuzzGguf(std::span<const uint8_t> input) {
@@ -74,6 +110,8 @@ void FuzzGguf(std::span<const uint8_t> input) {
     const GgufContents contents = ParseGguf(file, "fuzz.gguf");
     CheckTensors(contents, file);
     CheckValues(contents);
+    CheckModel(contents);
+    CheckText(contents);
   });
 }
 

@@ -351,8 +351,9 @@ class Session {
 class Engine {
  public:
   class Impl;
-  // folder: a Hugging Face checkpoint: config.json, *.safetensors, tokenizer.json. A folder without
-  // tokenizer.json still computes: only what needs text fails.
+  // folder: a Hugging Face checkpoint: config.json, *.safetensors, and a tokenizer (tokenizer.json,
+  // tokenizer.model, or vocab.json with merges.txt). A folder without one still computes: only what
+  // needs text fails.
   Engine(const std::string& folder, const LoadOptions& options);
   ~Engine();
   Engine(Engine&&) noexcept;

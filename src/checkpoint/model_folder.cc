@@ -15,6 +15,7 @@
 #include "model/archs/all.h"
 #include "text/load_tokenizer.h"
 #include "text/vocabulary.h"
+#include "text/vocabulary_files.h"
 #include "weights/gguf_files.h"
 #include "weights/open_weights.h"
 
@@ -24,7 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExpected =
-    "expected the folder of a model (config.json, *.safetensors, tokenizer.json) or a GGUF file";
+    "expected the folder of a model (config.json, *.safetensors, a tokenizer) or a GGUF file";
+
 // Names of what is wanted in a folder, sorted.
 template <typename Wanted>
 std::vector<std::string> Entries(const fs::path& folder, const Wanted& wanted) {
@@ -129,9 +131,10 @@ const DecoderSpec& ModelFolder::spec() const {
   return Once(spec_, [&] { return DescribeModel(config()); });
 }
 
-bool ModelFolder::has_tokenizer() const {
-  if (is_gguf()) return gguf().metadata.Has("tokenizer.ggml.model");
-  return IsListed(fs::path(path_) / "tokenizer.json");
+std::optional<std::string> ModelFolder::tokenizer_file() const {
+  if (!is_gguf()) return FindTokenizerFile(path_);
+  if (!gguf().metadata.Has("tokenizer.ggml.model")) return std::nullopt;
+  return gguf_file_.filename();
 }
 
 void ModelFolder::RequireTokenizer() const {
@@ -141,16 +144,18 @@ void ModelFolder::RequireTokenizer() const {
   }
   const fs::path path = path_;
   if (!IsListed(path / "config.json")) RefuseFolder(path);
-  for (const char* other : {"tokenizer.model", "vocab.json", "vocab.txt", "spiece.model"}) {
+  for (const char* other :
+       {"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "tekken.json", "tiktoken.model"}) {
     if (!IsListed(path / other)) continue;
     Throw(ErrorKind::kUnsupported,
-          "{0} has no tokenizer.json, which text needs; AutoTokenizer.from_pretrained(\"{0}\")"
-          ".save_pretrained(\"{0}\") of transformers makes one of its {1}",
-          path_, other);
+          "{} has no tokenizer, which text needs: expected {}, found {}; with transformers "
+          "installed, this makes a tokenizer.json of what it can read: {}",
+          path_, kTokenizerFiles, other, ConversionCommand(path));
   }
   Throw(ErrorKind::kUnsupported,
-        "{} has no tokenizer.json, which text needs; it comes from where the model came from",
-        path_);
+        "{} has no tokenizer, which text needs: expected {}; it comes from where the model came "
+        "from",
+        path_, kTokenizerFiles);
 }
 
 std::shared_ptr<const Tokenizer> ModelFolder::tokenizer() const {

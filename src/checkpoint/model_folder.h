@@ -44,8 +44,9 @@ class ModelFolder {
   // The model that it describes. Throws as DescribeModel does.
   const DecoderSpec& spec() const;
 
-  // Whether there is a tokenizer.json, or a vocabulary.
-  bool has_tokenizer() const;
+  // The file that the tokenizer comes from, as FindTokenizerFile has it, or a GGUF file.
+  std::optional<std::string> tokenizer_file() const;
+  bool has_tokenizer() const { return tokenizer_file().has_value(); }
   // Throws Error(kUnsupported) with what to do where there is none.
   void RequireTokenizer() const;
   // Throws that, and as LoadTokenizer does.

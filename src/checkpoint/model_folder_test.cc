@@ -42,8 +42,20 @@ TEST(ModelFolder, ReadsWhatIsAskedFor) {
   const TempFolder config({{"config.json", "{}"}});
   const ModelFolder without(config.path());
   EXPECT_FALSE(without.has_tokenizer());
-  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { (void)without.tokenizer(); }),
-              HasSubstr("no tokenizer.json, which text needs"));
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kUnsupported, [&] { (void)without.tokenizer(); }),
+      HasSubstr("no tokenizer, which text needs: expected tokenizer.json, tokenizer.model"));
+}
+
+TEST(ModelFolder, TakesTheTokenizerThatIsThere) {
+  const ModelFolder pieces(GODWIT_SOURCE_DIR "/tests/data/vocabularies/llama");
+  EXPECT_EQ(pieces.tokenizer_file(), "tokenizer.model");
+  EXPECT_EQ(pieces.tokenizer()->VocabSize(), 483);
+  EXPECT_EQ(ModelFolder(kTiny).tokenizer_file(), "tokenizer.json");
+  const TempFolder half({{"config.json", "{}"}, {"vocab.json", "{}"}});
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { ModelFolder(half.path()).tokenizer(); }),
+              AllOf(HasSubstr("or vocab.json with merges.txt, found vocab.json"),
+                    HasSubstr("save_pretrained")));
 }
 
 TEST(ModelFolder, SaysWhatElseIsThere) {

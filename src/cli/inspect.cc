@@ -24,6 +24,7 @@
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
 #include "text/chat_template.h"
+#include "text/vocabulary_files.h"
 
 namespace godwit::cli {
 namespace {
@@ -53,7 +54,7 @@ struct ModelFacts {
   ModelFolder folder;
   const DecoderSpec& spec;
   SpecialTokens special;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null if there is no tokenizer.json
+  std::shared_ptr<const Tokenizer> tokenizer;  // null if there is none
   // Where the chat template stands, or what is wrong with it; empty if there is none.
   std::string chat_template;
   bool can_chat = false;
@@ -98,8 +99,9 @@ std::string Spelling(const ModelFacts& facts, int32_t id) {
 }
 
 std::string DescribeText(const ModelFacts& facts) {
-  if (facts.tokenizer == nullptr) return "none: there is no tokenizer.json";
+  if (facts.tokenizer == nullptr) return fmt::format("none: there is no {}", kTokenizerFiles);
   std::string line = Plural(facts.tokenizer->VocabSize(), "token");
+  line += " of " + *facts.folder.tokenizer_file();
   if (facts.special.bos_id) line += ", begins with " + Spelling(facts, *facts.special.bos_id);
   for (size_t i = 0; i < facts.special.eos_ids.size(); ++i) {
     line += (i == 0 ? ", ends with " : " or ") + Spelling(facts, facts.special.eos_ids[i]);
@@ -212,6 +214,7 @@ std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_ten
 nlohmann::ordered_json TextJson(const ModelFacts& facts) {
   if (facts.tokenizer == nullptr) return nullptr;
   nlohmann::ordered_json json;
+  json["file"] = *facts.folder.tokenizer_file();
   json["vocab_size"] = facts.tokenizer->VocabSize();
   json["bos_id"] = nullptr;
   if (facts.special.bos_id) json["bos_id"] = *facts.special.bos_id;

@@ -88,14 +88,15 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     for (const int32_t id : tokenizer->Encode("", /*add_special_tokens=*/true)) {
       if (id < spec.vocab_size) continue;
       Throw(ErrorKind::kFormat,
-            "{}: tokenizer.json puts token id {} around every text, but the model's vocab_size is "
+            "{}: {} puts token id {} around every text, but the model's vocab_size is "
             "{}",
-            folder, id, spec.vocab_size);
+            folder, *opened.tokenizer_file(), id, spec.vocab_size);
     }
     warn(fmt::format(
-        "tokenizer.json has token ids up to {}, but the model's vocab_size is {}: a text with one "
-        "of the {} beyond it is refused",
-        tokenizer->VocabSize() - 1, spec.vocab_size, tokenizer->VocabSize() - spec.vocab_size));
+        "{} has token ids up to {}, but the model's vocab_size is {}: a text with one of the {} "
+        "beyond it is refused",
+        *opened.tokenizer_file(), tokenizer->VocabSize() - 1, spec.vocab_size,
+        tokenizer->VocabSize() - spec.vocab_size));
   }
   auto decoder = LoadDecoder(spec, opened.weights(), pool,
                              {.progress = options.on_progress, .warn = options.on_warning},
@@ -241,7 +242,7 @@ std::shared_ptr<const DraftHeads> Engine::Impl::Heads() const {
 
 const Tokenizer& Engine::Impl::RequireTokenizer() const {
   if (tokenizer == nullptr) {
-    Throw(ErrorKind::kUnsupported, "{} has no tokenizer.json, which text needs", folder);
+    Throw(ErrorKind::kUnsupported, "{} has no tokenizer, which text needs", folder);
   }
   return *tokenizer;
 }

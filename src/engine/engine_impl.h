@@ -58,7 +58,7 @@ class Engine::Impl {
                                       std::vector<int32_t> prompt, const GenerateOptions& options,
                                       std::shared_ptr<Interrupt> interrupt, RequestKind kind) const;
 
-  // Throws Error(kUnsupported) if the folder had no tokenizer.json.
+  // Throws Error(kUnsupported) if the folder had no tokenizer.
   const Tokenizer& RequireTokenizer() const;
   // Engine::FollowRankZero. on_result: what came of a request that was not refused by all.
   void FollowRankZero(const std::function<void(GenerateResult)>& on_result = {}) const;

@@ -30,6 +30,12 @@ TEST(ModelFingerprint, ChangesWithAFileAndWithAStretchOfIt) {
   EXPECT_NE(ModelFingerprint(folder.path()), before);
   folder.Write("model.safetensors", weights);
   EXPECT_EQ(ModelFingerprint(folder.path()), before);
+  folder.Write("vocab.json", "{}");
+  folder.Write("merges.txt", "a b");
+  const std::string tokenizer = ModelFingerprint(folder.path());
+  EXPECT_NE(tokenizer, before);
+  folder.Write("merges.txt", "a c");
+  EXPECT_NE(ModelFingerprint(folder.path()), tokenizer);
   folder.Write("config.json", "{} ");
   EXPECT_NE(ModelFingerprint(folder.path()), before);
 }

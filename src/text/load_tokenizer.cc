@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "text/text_worker.h"
+#include "text/vocabulary.h"
+#include "text/vocabulary_files.h"
 
 namespace godwit {
 namespace {
@@ -237,19 +240,21 @@ std::unique_ptr<Tokenizer> ParseTokenizer(std::string_view json, std::string_vie
 }
 
 std::string ReadTokenizerFile(const std::filesystem::path& folder) {
-  const std::filesystem::path file = folder / "tokenizer.json";
-  if (!IsListed(file) && IsListed(folder / "tokenizer.model")) {
-    Throw(ErrorKind::kUnsupported,
-          "{}: found tokenizer.model but no tokenizer.json; loading the folder with transformers "
-          "and saving its tokenizer writes one",
-          folder.native());
+  const std::optional<std::string> file = FindTokenizerFile(folder);
+  if (!file) {
+    Throw(ErrorKind::kIo, "{}: there is no tokenizer, expected {}", folder.native(),
+          kTokenizerFiles);
   }
-  return ReadTextFile(file, kMaxTokenizerBytes);
+  if (*file == "tokenizer.json") return ReadTextFile(folder / *file, kMaxTokenizerBytes);
+  return TokenizerJson(ReadVocabulary(folder), (folder / *file).native());
 }
 
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder) {
-  return ParseTokenizer(ReadTokenizerFile(folder), (folder / "tokenizer.json").string(),
-                        ReadTokenizerConfig(folder));
+  const std::string json = ReadTokenizerFile(folder);
+  const std::string file = *FindTokenizerFile(folder);
+  // What frames a text is in the vocabulary already, where it is one.
+  return ParseTokenizer(json, (folder / file).string(),
+                        file == "tokenizer.json" ? ReadTokenizerConfig(folder) : TokenizerConfig{});
 }
 
 }  // namespace godwit

@@ -20,12 +20,13 @@
 
 namespace godwit {
 
-// Reads tokenizer.json and the files of ReadTokenizerConfig. Throws Error(kIo) for an unreadable
-// file, Error(kUnsupported) where there is only a tokenizer.model, Error(kFormat) with file, line
-// and column for a broken one.
+// Reads the file of FindTokenizerFile (vocabulary_files.h), and those of ReadTokenizerConfig beside
+// it. Throws Error(kIo) for an unreadable file and where there is none, Error(kFormat) with file,
+// line and column for a broken one, and as ReadVocabulary and TokenizerJson do.
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::filesystem::path& folder);
 
-// The content of tokenizer.json. Throws that, but for a broken one.
+// The content of tokenizer.json, or what another file makes one of. Throws that, but for a broken
+// tokenizer.json.
 std::string ReadTokenizerFile(const std::filesystem::path& folder);
 
 // `json` is the content of a tokenizer.json, `what` its name in messages. The library needs 120

@@ -5,66 +5,19 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/name_list.h"
 #include "base/quote.h"
+#include "text/config_document.h"
 
 namespace godwit {
 namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxConfigBytes = size_t{64} << 20;
 constexpr size_t kMaxTemplateBytes = size_t{4} << 20;
 
-// A JSON file together with its name, for messages. Absent files are empty objects.
-struct Document {
-  std::string name;
-  json root = json::object();
-
-  // Null where the key is missing or null.
-  const json& At(const char* key) const {
-    static const json null;
-    const auto found = root.find(key);
-    return found == root.end() ? null : *found;
-  }
-
-  [[noreturn]] void Bad(std::string_view key, std::string_view expected, const json& found) const {
-    Throw(ErrorKind::kFormat, "{}: {} must be {}, found {}", name, Quote(key), expected,
-          Quote(DumpJson(found)));
-  }
-};
-
-Document Read(const std::filesystem::path& folder, const char* name) {
-  Document document{(folder / name).string()};
-  if (!IsListed(folder / name)) return document;
-  document.root = ParseJson(ReadTextFile(folder / name, kMaxConfigBytes), document.name);
-  if (!document.root.is_object()) {
-    Throw(ErrorKind::kFormat, "{}: expected a JSON object", document.name);
-  }
-  return document;
-}
-
-// A token is a string or a serialised AddedToken.
-std::optional<std::string> TokenText(const Document& document, const char* key) {
-  const json& value = document.At(key);
-  if (value.is_null()) return std::nullopt;
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_object() && value.contains("content") && value["content"].is_string()) {
-    return value["content"].get<std::string>();
-  }
-  document.Bad(key, "a string or an object with a string \"content\"", value);
-}
-
-std::optional<bool> Flag(const Document& document, const char* key) {
-  const json& value = document.At(key);
-  if (value.is_null()) return std::nullopt;
-  if (!value.is_boolean()) document.Bad(key, "true or false", value);
-  return value.get<bool>();
-}
-
 // One id or a list; -1 is how some models say "none".
-std::vector<int32_t> Ids(const Document& document, const char* key, int64_t vocab_size) {
+std::vector<int32_t> Ids(const ConfigDocument& document, const char* key, int64_t vocab_size) {
   const json& value = document.At(key);
   std::vector<int32_t> ids;
   if (value.is_null()) return ids;
@@ -88,7 +41,7 @@ ChatTemplateSource ReadTemplateFile(const std::filesystem::path& file) {
   return {.text = ReadTextFile(file, kMaxTemplateBytes), .what = file.string() + ": chat template"};
 }
 
-Templates TemplatesIn(const Document& document) {
+Templates TemplatesIn(const ConfigDocument& document) {
   const json& value = document.At("chat_template");
   const std::string what = document.name + ": chat template";
   if (value.is_null()) return {};
@@ -124,23 +77,23 @@ std::map<std::string, std::filesystem::path> TemplateFiles(const std::filesystem
 
 TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder, int64_t vocab_size) {
   TokenizerConfig config;
-  const Document main = Read(folder, "tokenizer_config.json");
-  const Document map = Read(folder, "special_tokens_map.json");
+  const ConfigDocument main = ReadConfigDocument(folder, "tokenizer_config.json");
+  const ConfigDocument map = ReadConfigDocument(folder, "special_tokens_map.json");
   if (const json& name = main.At("tokenizer_class"); name.is_string()) {
     config.tokenizer_class = name.get<std::string>();
   }
   for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
                           "cls_token", "mask_token"}) {
-    std::optional<std::string> token = TokenText(main, key);
+    std::optional<std::string> token = main.TokenText(key);
     // A null in tokenizer_config.json is a statement: this model has no such token.
-    if (!token && !main.root.contains(key)) token = TokenText(map, key);
+    if (!token && !main.root.contains(key)) token = map.TokenText(key);
     if (token) config.named_tokens[key] = *token;
   }
-  config.add_bos_token = Flag(main, "add_bos_token");
-  config.add_eos_token = Flag(main, "add_eos_token");
+  config.add_bos_token = main.Flag("add_bos_token");
+  config.add_eos_token = main.Flag("add_eos_token");
 
   for (const char* name : {"generation_config.json", "config.json"}) {
-    const Document document = Read(folder, name);
+    const ConfigDocument document = ReadConfigDocument(folder, name);
     // Both are checked, whichever counts.
     const std::vector<int32_t> bos = Ids(document, "bos_token_id", vocab_size);
     const std::vector<int32_t> eos = Ids(document, "eos_token_id", vocab_size);
@@ -156,8 +109,9 @@ std::optional<ChatTemplateSource> ReadChatTemplate(const std::filesystem::path& 
   const auto files = TemplateFiles(folder);
   if (const auto file = files.find(name); file != files.end())
     return ReadTemplateFile(file->second);
-  const Templates listed =
-      files.empty() ? TemplatesIn(Read(folder, "tokenizer_config.json")) : Templates{};
+  const Templates listed = files.empty()
+                               ? TemplatesIn(ReadConfigDocument(folder, "tokenizer_config.json"))
+                               : Templates{};
   if (const auto entry = listed.find(name); entry != listed.end()) return entry->second;
   if (!choice.empty() && IsListed(choice)) return ReadTemplateFile(choice);
   if (choice.empty() && files.empty() && listed.empty()) return std::nullopt;

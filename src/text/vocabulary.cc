@@ -180,13 +180,13 @@ class Writer {
           {{"type", "Precompiled"}, {"precompiled_charsmap", Base64(vocabulary_.charsmap)}});
     }
     if (vocabulary_.remove_extra_whitespaces) {
-      steps.push_back({{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
-      steps.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}});
+      steps.push_back(Replace("Regex", R"(\A +| +\z)", ""));
+      steps.push_back(Replace("Regex", " {2,}", " "));
     }
     if (Prefix() == SpacePrefix::kStretch) {
       steps.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
     }
-    if (Prefix() != SpacePrefix::kText) steps.push_back(Replace(" ", kSpace));
+    if (Prefix() != SpacePrefix::kText) steps.push_back(Replace("String", " ", kSpace));
     return steps;
   }
 
@@ -217,15 +217,15 @@ class Writer {
               {"use_regex", true}};
     }
     std::vector<ordered_json> steps = {
-        Replace(kSpace, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}};
+        Replace("String", kSpace, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}};
     if (Prefix() != SpacePrefix::kNone) {
       steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
     }
     return Sequence("decoders", steps);
   }
 
-  static ordered_json Replace(const char* from, const char* to) {
-    return {{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
+  static ordered_json Replace(const char* kind, const char* from, const char* to) {
+    return {{"type", "Replace"}, {"pattern", {{kind, from}}}, {"content", to}};
   }
 
   // Puts the BOS and the EOS around a text.

@@ -70,7 +70,7 @@ std::unique_ptr<WeightSource> OpenWeights(const fs::path& folder) try {
   }
   if (!fs::is_directory(status)) {
     Throw(ErrorKind::kInput,
-          "{}: expected a model folder (config.json, tokenizer.json, {}), found a file",
+          "{}: expected a model folder (config.json, a tokenizer, {}), found a file",
           QuoteUnlessPlain(folder.native()), kSingle);
   }
   if (IsListed(folder / kSingle)) return OpenSafetensors(folder / kSingle);

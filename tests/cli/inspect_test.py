@@ -17,7 +17,8 @@ class InspectTest(CliTest):
         self.assertEqual(result["threads"], 3)
         self.assertEqual(result["isa"], "scalar")
         self.assertIn("scalar", result["supported_isas"])
-        self.assertEqual(result["tokenizer"], {"vocab_size": 512, "bos_id": 1, "eos_ids": [2, 4],
+        self.assertEqual(result["tokenizer"], {"file": "tokenizer.json", "vocab_size": 512,
+                                               "bos_id": 1, "eos_ids": [2, 4],
                                                "chat_template": True})
         # K and V of 2 heads of 16 in 2 layers.
         self.assertEqual(result["kv"]["f32"]["bytes_per_token"], 2 * 2 * 2 * 16 * 4)
@@ -41,6 +42,7 @@ class InspectTest(CliTest):
         self.assertIn("model.layers.*.mlp.up_proj.weight", text)
         self.assertIn("x 2", text)
         self.assertIn("4 \"<|im_end|>\"", text)
+        self.assertIn("512 tokens of tokenizer.json, begins with", text)
         text = self.ok("inspect", "-m", TINY, "--tensors")
         self.assertIn("model.layers.0.mlp.up_proj.weight", text)
         self.assertIn("model.layers.1.mlp.up_proj.weight", text)

@@ -7,6 +7,7 @@ import unittest
 from harness import GOLDEN, TINY, CliTest
 
 INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
+VOCABULARIES = TINY.parent / "vocabularies"
 RUN = ["run", "--temp", "0", "-p", "Once", "-n", "3"]
 VERBS = (RUN, ["inspect"], ["bench"], ["chat"], ["perplexity", "-f", TINY / "config.json"], ["eval", "stream"],
          ["logits", "-p", "x", "-o", "/dev/null"], ["quantize", "--dry-run"])
@@ -121,15 +122,30 @@ class OtherThingsTest(CliTest):
         text = ["-f", TINY / "config.json"]
         for verb in (RUN, ["chat"], ["perplexity", *text], ["eval", "stream"], ["tokenize", *text],
                      ["logits", "-p", "x", "-o", "/dev/null"]):
-            self.assertIn("has no tokenizer.json, which text needs",
+            self.assertIn("has no tokenizer, which text needs",
                           self.refused(UNSUPPORTED, *verb, "-m", model))
-        (model / "tokenizer.model").touch()
+        (model / "vocab.txt").touch()
         self.assertIn("save_pretrained", self.refused(UNSUPPORTED, *RUN, "-m", model))
         # Ids need none.
         (model / "model.safetensors").unlink()
         shutil.copy(TINY / "model.safetensors", model)
         self.ok("logits", "--tokens", "1,2", "-o", "/dev/null", "-m", model)
         self.ok("bench", "-p", "0", "-n", "1", "-r", "1", "--no-limits", "-m", model)
+
+
+    def test_other_tokenizers(self):
+        for name, file in (("llama", "tokenizer.model"), ("qwen2", "vocab.json")):
+            model = self.copy_of_tiny()
+            (model / "tokenizer.json").unlink()
+            for path in (VOCABULARIES / name).iterdir():
+                shutil.copy(path, model)
+            self.assertIn(f"tokens of {file}", self.ok("inspect", "-m", model))
+            cases = json.loads((model / "cases.json").read_text())
+            for case in (case for case in cases if case["name"] in ("plain", "emoji")):
+                ids = self.ok("tokenize", "--ids", "-m", model, "-p", case["text"])
+                self.assertEqual(json.loads(ids), case["ids"])
+            self.ok(*RUN, "-m", model)
+            shutil.rmtree(model)
 
 
 class ConfigAloneTest(CliTest):

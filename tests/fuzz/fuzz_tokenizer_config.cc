@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "tests/fuzz/targets.h"
 #include "tests/fuzz/written_file.h"
+#include "text/added_tokens.h"
 #include "text/tokenizer_config.h"
 
 namespace godwit::fuzz {
@@ -13,6 +16,15 @@ void FuzzTokenizerConfig(std::span<const uint8_t> input) {
     for (const auto& [name, token] : config.named_tokens) {
       Require(name.ends_with("_token"), "only tokens are named tokens");
     }
+  });
+  Accepts([&] {
+    Vocabulary vocabulary{.tokens = {{.text = "<s>"}, {.text = "</s>"}, {.text = "a"}}};
+    AddTokens(file.folder(), {{"bos_token", "<s>"}}, vocabulary);
+    const auto is_added = [&](int32_t id) {
+      return std::ranges::find(vocabulary.added, id, &AddedToken::id) != vocabulary.added.end();
+    };
+    Require(!vocabulary.bos_id || is_added(*vocabulary.bos_id), "a role makes an added token");
+    Require(!vocabulary.eos_id || is_added(*vocabulary.eos_id), "a role makes an added token");
   });
   Accepts([&] {
     try {

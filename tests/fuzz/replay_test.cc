@@ -38,6 +38,7 @@ TEST(FuzzReplayTest, CompletionRequest) { Replay("completion_request", FuzzCompl
 TEST(FuzzReplayTest, Http) { Replay("http", FuzzHttp); }
 TEST(FuzzReplayTest, JsonSchema) { Replay("json_schema", FuzzJsonSchema); }
 TEST(FuzzReplayTest, ToolCalls) { Replay("tool_calls", FuzzToolCalls); }
+TEST(FuzzReplayTest, SentencePiece) { Replay("sentencepiece", FuzzSentencePiece); }
 TEST(FuzzReplayTest, Tokenizer) { Replay("tokenizer", ReplayTokenizer); }
 TEST(FuzzReplayTest, Template) { Replay("template", ReplayTemplate); }
 

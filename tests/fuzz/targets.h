@@ -26,6 +26,7 @@ void FuzzHttp(std::span<const uint8_t> input);
 void FuzzTemplate(std::span<const uint8_t> input);
 void FuzzJsonSchema(std::span<const uint8_t> input);
 void FuzzToolCalls(std::span<const uint8_t> input);
+void FuzzSentencePiece(std::span<const uint8_t> input);
 
 // Of replay_text.cc: replayed, but not fuzzed.
 void ReplayTokenizer(std::span<const uint8_t> input);

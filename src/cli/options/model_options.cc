@@ -43,7 +43,7 @@ void AddModelFlag(CommandLine& line, ModelOptions& options) {
   line.Group("Model");
   line.Add({.names = "-m,--model",
             .value = "MODEL",
-            .help = "folder of a Hugging Face model (config.json, *.safetensors, tokenizer.json), "
+            .help = "folder of a Hugging Face model (config.json, *.safetensors, a tokenizer), "
                     "or ORG/NAME of one that hf download has put into its cache",
             .fallback = "our own small one"},
            options.folder);

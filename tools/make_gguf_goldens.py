@@ -10,12 +10,16 @@ NAME.gguf and NAME.safetensors
     files. What the converters of llama.cpp do to names and rows is done here likewise: q and k of
     Llama have their rotary pairs side by side, fused q, k and v are ungrouped, experts are merged.
 
+tiny_llama.gguf
+    tests/data/tiny-llama, with its tokenizer, in BF16.
+
   python tools/make_gguf_goldens.py             writes tests/golden/gguf
   python tools/make_gguf_goldens.py --check     makes them again elsewhere and compares
 """
 
 import argparse
 import filecmp
+import json
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -24,6 +28,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 import safetensors.numpy
+import safetensors.torch
 import torch
 from gguf import GGMLQuantizationType as Type
 from golden_variant import Variant, merged
@@ -292,6 +297,20 @@ def llama3_factors(config):
     return (1 / ((1 - smooth) / scaling["factor"] + smooth)).astype(np.float32)
 
 
+def write(folder, model, tensors, split=0, more_keys=lambda writer: None):
+    writer = gguf.GGUFWriter(folder / f"{model.name}.gguf", model.architecture,
+                             split_max_tensors=split)
+    writer.add_name(model.name)
+    add_keys(writer, model)
+    more_keys(writer)
+    for name, (array, qtype) in tensors.items():
+        writer.add_tensor(name, array, raw_dtype=qtype)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def make_model(folder, model):
     rng = np.random.default_rng(2)
     hf = build(model.variant.config)
@@ -308,18 +327,43 @@ def make_model(folder, model):
         assert effect(logits, run(other, tokens)) > model.variant.min_effect, (model.name, contrast)
 
     split = -(-len(tensors) // model.parts) if model.parts > 1 else 0
-    writer = gguf.GGUFWriter(folder / f"{model.name}.gguf", model.architecture,
-                             split_max_tensors=split)
-    writer.add_name(model.name)
-    add_keys(writer, model)
-    for name, (array, qtype) in tensors.items():
-        writer.add_tensor(name, array, raw_dtype=qtype)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    write(folder, model, tensors, split)
     save({"input_ids": tokens.numpy(), "logits": logits.numpy()},
          folder / f"{model.name}.safetensors")
+
+
+def add_tokenizer(writer, folder):
+    """As converters write a byte-level BPE of the kind of GPT-2."""
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    added = {token["id"]: token["content"] for token in tokenizer["added_tokens"]}
+    tokens = {id: text for text, id in tokenizer["model"]["vocab"].items()} | added
+    kinds = [gguf.TokenType.CONTROL if id in added else gguf.TokenType.NORMAL
+             for id in sorted(tokens)]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list([tokens[id] for id in sorted(tokens)])
+    writer.add_token_types(kinds)
+    merges = tokenizer["model"]["merges"]
+    writer.add_token_merges([m if isinstance(m, str) else " ".join(m) for m in merges])
+    ids = {text: id for id, text in tokens.items()}
+    writer.add_bos_token_id(ids[config["bos_token"]])
+    writer.add_eos_token_id(ids[config["eos_token"]])
+    writer.add_add_bos_token(config["add_bos_token"])
+    writer.add_chat_template(config["chat_template"])
+
+
+def make_tiny_llama(folder):
+    source = ROOT.parents[1] / "data" / "tiny-llama"
+    config = json.loads((source / "config.json").read_text())
+    model = Model("tiny_llama", "llama", Variant("llama", "tiny", config), LLAMA_NAMES, Type.BF16,
+                  paired=True)
+    hf = build(config)
+    missing, unexpected = hf.load_state_dict(
+        safetensors.torch.load_file(source / "model.safetensors"), strict=False)
+    assert missing == ["lm_head.weight"] and not unexpected
+    tensors = tensors_of(model, hf, np.random.default_rng(2))
+    write(folder, model, tensors, more_keys=lambda writer: add_tokenizer(writer, source))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -405,6 +449,7 @@ def make(folder):
     make_blocks(folder)
     for model in all_models():
         make_model(folder, model)
+    make_tiny_llama(folder)
 
 
 def compare(made, kept):

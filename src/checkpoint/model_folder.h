@@ -35,6 +35,8 @@ class ModelFolder {
 
   // Whether this is a model in GGUF: its parts below are read from its one file.
   bool is_gguf() const { return !gguf_file_.empty(); }
+  // Its key/values. Only of such a model; throws as OpenGgufModel does.
+  const GgufMetadata& gguf_metadata() const { return gguf().metadata; }
   // Throws Error(kUnsupported) if so: `need` takes Hugging Face's files.
   void RequireHfFiles(std::string_view need) const;
 

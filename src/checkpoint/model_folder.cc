@@ -74,9 +74,11 @@ std::string BaseOf(const fs::path& adapter_config) {
   Throw(ErrorKind::kInput, "{}: not a folder, {}", path, kExpected);
 }
 
-// The one GGUF model in a folder without config.json, by its first part; empty: there is none.
+// The one GGUF model in a folder without safetensors, by its first part; empty: there is none.
 fs::path GgufIn(const fs::path& folder) {
-  if (IsListed(folder / "config.json")) return {};
+  for (const char* weights : {"model.safetensors", "model.safetensors.index.json"}) {
+    if (IsListed(folder / weights)) return {};
+  }
   const std::vector<std::string> models = Entries(folder, [](const fs::path& path) {
     return path.extension() == ".gguf" && GgufParts(path).front() == path;
   });

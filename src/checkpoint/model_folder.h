@@ -1,5 +1,5 @@
 // ModelFolder: the folder of a Hugging Face model, or a GGUF file, and the one way to what lies in
-// it. A folder that has no config.json and one GGUF model is that model.
+// it. A folder that has no safetensors and one GGUF model is that model.
 //
 // Each part is read when it is first asked for, and kept: what only needs the tokenizer never looks
 // at the weights, and a broken part stands in nobody else's way. Parts live as long as the folder;

@@ -23,9 +23,12 @@ uint8_t Code(unsigned value) { return static_cast<uint8_t>(value); }
 // Four-bit codes of `count` elements in runs of `run`: the low nibbles of run / 2 bytes, then their
 // high ones.
 void ReadNibbles(const std::byte* bytes, int64_t count, int64_t run, uint8_t* codes) {
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t place = i % run;
-    codes[i] = Code(Nibble(bytes, i / run * (run / 2) + place % (run / 2), place >= run / 2));
+  const int64_t half = run / 2;
+  for (int64_t begin = 0; begin < count; begin += run, bytes += half, codes += run) {
+    for (int64_t i = 0; i < half; ++i) {
+      codes[i] = Code(Byte(bytes, i) & 15);
+      codes[half + i] = Code(Byte(bytes, i) >> 4);
+    }
   }
 }
 
@@ -160,11 +163,13 @@ void DequantizeRow(const BlockFormat& format, const std::byte* row, std::span<fl
       if (format.two_level && format.minimums) {
         added = -(block.minimum * static_cast<float>(block.minimums[at]));
       }
-      for (int64_t i = 0; i < format.group; ++i, ++code, ++to) {
-        const int value = format.levels != nullptr ? format.levels[*code] : *code - format.zero;
+      for (int64_t i = 0; i < format.group; ++i) {
+        const int value = format.levels != nullptr ? format.levels[code[i]] : code[i] - format.zero;
         const float product = scale * static_cast<float>(value);
-        *to = format.minimums ? product + added : product;
+        to[i] = format.minimums ? product + added : product;
       }
+      code += format.group;
+      to += format.group;
     }
   }
 }

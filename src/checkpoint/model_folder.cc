@@ -38,6 +38,23 @@ std::vector<std::string> Entries(const fs::path& folder, const Wanted& wanted) {
   return names;
 }
 
+// A GGUF file, or the one GGUF model in a folder without safetensors, by its first part; empty:
+// there is none.
+fs::path GgufIn(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return IsGguf(folder) ? folder : fs::path();
+  for (const char* weights : {"model.safetensors", "model.safetensors.index.json"}) {
+    if (IsListed(folder / weights)) return {};
+  }
+  const std::vector<std::string> models = Entries(folder, [](const fs::path& path) {
+    return path.extension() == ".gguf" && GgufParts(path).front() == path;
+  });
+  if (models.size() > 1) {
+    Throw(ErrorKind::kInput, "{} holds {} GGUF models, expected one: choose {}", folder.native(),
+          models.size(), (folder / models.front()).native());
+  }
+  return models.empty() ? fs::path() : folder / models.front();
+}
+
 std::string BaseOf(const fs::path& adapter_config) {
   const auto json = nlohmann::json::parse(std::ifstream(adapter_config), nullptr,
                                           /*allow_exceptions=*/false);
@@ -65,6 +82,26 @@ std::string BaseOf(const fs::path& adapter_config) {
   Throw(ErrorKind::kIo, "{}: no config.json there, {}", name, kExpected);
 }
 
+// A folder without a tokenizer, or a GGUF file without a vocabulary.
+[[noreturn]] void RefuseWithoutTokenizer(const fs::path& folder) {
+  if (!GgufIn(folder).empty()) {
+    Throw(ErrorKind::kUnsupported, "{} has no vocabulary, which text needs", folder.native());
+  }
+  if (!IsListed(folder / "config.json")) RefuseFolder(folder);
+  for (const char* other :
+       {"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "tekken.json", "tiktoken.model"}) {
+    if (!IsListed(folder / other)) continue;
+    Throw(ErrorKind::kUnsupported,
+          "{} has no tokenizer, which text needs: expected {}, found {}; with transformers "
+          "installed, this makes a tokenizer.json of what it can read: {}",
+          folder.native(), kTokenizerFiles, other, ConversionCommand(folder));
+  }
+  Throw(ErrorKind::kUnsupported,
+        "{} has no tokenizer, which text needs: expected {}; it comes from where the model came "
+        "from",
+        folder.native(), kTokenizerFiles);
+}
+
 [[noreturn]] void RefuseFile(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   if (IsListed(folder / "config.json")) {
@@ -72,21 +109,6 @@ std::string BaseOf(const fs::path& adapter_config) {
           folder.empty() ? "." : folder.native());
   }
   Throw(ErrorKind::kInput, "{}: not a folder, {}", path, kExpected);
-}
-
-// The one GGUF model in a folder without safetensors, by its first part; empty: there is none.
-fs::path GgufIn(const fs::path& folder) {
-  for (const char* weights : {"model.safetensors", "model.safetensors.index.json"}) {
-    if (IsListed(folder / weights)) return {};
-  }
-  const std::vector<std::string> models = Entries(folder, [](const fs::path& path) {
-    return path.extension() == ".gguf" && GgufParts(path).front() == path;
-  });
-  if (models.size() > 1) {
-    Throw(ErrorKind::kInput, "{} holds {} GGUF models, expected one: choose {}", folder.native(),
-          models.size(), (folder / models.front()).native());
-  }
-  return models.empty() ? fs::path() : folder / models.front();
 }
 
 // The value, made at the first call.
@@ -98,14 +120,8 @@ const T& Once(std::optional<T>& value, const Make& make) {
 }  // namespace
 
 ModelFolder::ModelFolder(std::string path) : path_(std::move(path)) {
-  if (fs::is_directory(path_)) {
-    gguf_file_ = GgufIn(path_);
-    return;
-  }
-  if (IsGguf(path_)) {
-    gguf_file_ = path_;
-    return;
-  }
+  gguf_file_ = GgufIn(path_);
+  if (is_gguf() || fs::is_directory(path_)) return;
   if (fs::exists(path_)) RefuseFile(path_);
   Throw(ErrorKind::kIo, "{}: no such folder, {}", path_, kExpected);
 }
@@ -139,30 +155,24 @@ std::optional<std::string> ModelFolder::tokenizer_file() const {
   return gguf_file_.filename();
 }
 
+bool ModelFolder::has_tokenizer() const {
+  const std::optional<std::string> file = tokenizer_file();
+  if (!file || *file == "tokenizer.json") return file.has_value();
+  try {
+    return tokenizer() != nullptr;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUnsupported) throw;
+    return false;
+  }
+}
+
 void ModelFolder::RequireTokenizer() const {
-  if (has_tokenizer()) return;
-  if (is_gguf()) {
-    Throw(ErrorKind::kUnsupported, "{} has no vocabulary, which text needs", path_);
-  }
-  const fs::path path = path_;
-  if (!IsListed(path / "config.json")) RefuseFolder(path);
-  for (const char* other :
-       {"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "tekken.json", "tiktoken.model"}) {
-    if (!IsListed(path / other)) continue;
-    Throw(ErrorKind::kUnsupported,
-          "{} has no tokenizer, which text needs: expected {}, found {}; with transformers "
-          "installed, this makes a tokenizer.json of what it can read: {}",
-          path_, kTokenizerFiles, other, ConversionCommand(path));
-  }
-  Throw(ErrorKind::kUnsupported,
-        "{} has no tokenizer, which text needs: expected {}; it comes from where the model came "
-        "from",
-        path_, kTokenizerFiles);
+  if (!has_tokenizer()) (void)tokenizer();
 }
 
 std::shared_ptr<const Tokenizer> ModelFolder::tokenizer() const {
   if (tokenizer_ == nullptr) {
-    RequireTokenizer();
+    if (!tokenizer_file()) RefuseWithoutTokenizer(path_);
     if (is_gguf()) {
       tokenizer_ = MakeTokenizer(GgufVocabulary(gguf().metadata), gguf_file_.native());
     } else {
@@ -173,7 +183,6 @@ std::shared_ptr<const Tokenizer> ModelFolder::tokenizer() const {
 }
 
 std::string ModelFolder::tokenizer_json() const {
-  RequireTokenizer();
   if (!is_gguf()) return ReadTokenizerFile(path_);
   return TokenizerJson(GgufVocabulary(gguf().metadata), gguf_file_.native());
 }

@@ -48,7 +48,9 @@ class ModelFolder {
 
   // The file that the tokenizer comes from, as FindTokenizerFile has it, or a GGUF file.
   std::optional<std::string> tokenizer_file() const;
-  bool has_tokenizer() const { return tokenizer_file().has_value(); }
+  // Whether there is one of a kind that is supported: what needs no text does without. Throws as
+  // tokenizer() does for a broken one that is no tokenizer.json.
+  bool has_tokenizer() const;
   // Throws Error(kUnsupported) with what to do where there is none.
   void RequireTokenizer() const;
   // Throws that, and as LoadTokenizer does.

@@ -52,6 +52,15 @@ TEST(ModelFolder, TakesTheTokenizerThatIsThere) {
   EXPECT_EQ(pieces.tokenizer_file(), "tokenizer.model");
   EXPECT_EQ(pieces.tokenizer()->VocabSize(), 483);
   EXPECT_EQ(ModelFolder(kTiny).tokenizer_file(), "tokenizer.json");
+  // Whatever needs no text does without one that is not supported.
+  const TempFolder tiktoken({{"config.json", "{}"}, {"tokenizer.model", "IQ== 0\n"}});
+  EXPECT_FALSE(ModelFolder(tiktoken.path()).has_tokenizer());
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kUnsupported, [&] { ModelFolder(tiktoken.path()).RequireTokenizer(); }),
+      HasSubstr("a list of tiktoken's"));
+  const TempFolder broken({{"config.json", "{}"}, {"tokenizer.model", "x"}});
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ModelFolder(broken.path()).has_tokenizer(); }),
+              HasSubstr("not a SentencePiece model"));
   const TempFolder half({{"config.json", "{}"}, {"vocab.json", "{}"}});
   EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { ModelFolder(half.path()).tokenizer(); }),
               AllOf(HasSubstr("or vocab.json with merges.txt, found vocab.json"),

@@ -25,7 +25,6 @@
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
 #include "text/chat_template.h"
-#include "text/vocabulary_files.h"
 
 namespace godwit::cli {
 namespace {
@@ -99,8 +98,15 @@ std::string Spelling(const ModelFacts& facts, int32_t id) {
   return token ? fmt::format("{} {}", id, Quote(*token)) : fmt::format("{}", id);
 }
 
+std::string WhyThereIsNone(const ModelFolder& folder) try {
+  folder.RequireTokenizer();
+  return "";
+} catch (const Error& error) {
+  return error.what();
+}
+
 std::string DescribeText(const ModelFacts& facts) {
-  if (facts.tokenizer == nullptr) return fmt::format("none: there is no {}", kTokenizerFiles);
+  if (facts.tokenizer == nullptr) return "none: " + WhyThereIsNone(facts.folder);
   std::string line = Plural(facts.tokenizer->VocabSize(), "token");
   line += " of " + *facts.folder.tokenizer_file();
   if (facts.special.bos_id) line += ", begins with " + Spelling(facts, *facts.special.bos_id);

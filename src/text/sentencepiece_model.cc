@@ -205,6 +205,7 @@ Vocabulary ParseSentencePieceModel(std::string_view bytes, std::string_view what
     switch (fields.number()) {
       case 1:
         vocabulary.tokens.push_back(ReadPiece(fields.AsMessage()));
+        if (vocabulary.tokens.size() > kMaxTokens) fields.Bad("fewer pieces");
         break;
       case 2:
         trainer = ReadTrainerSpec(fields.AsMessage());

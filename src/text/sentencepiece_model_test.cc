@@ -82,6 +82,12 @@ TEST(SentencePieceModel, RefusesWhatItIsNot) {
               HasSubstr("expected a field of a known type"));
 }
 
+TEST(SentencePieceModel, RefusesMorePiecesThanAnyModelHas) {
+  std::string file;
+  for (size_t i = 0; i <= kMaxTokens; ++i) file += std::string_view("\x0a\0", 2);
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, file), HasSubstr("expected fewer pieces before offset"));
+}
+
 TEST(SentencePieceModel, RefusesWhatTheLibraryCannotDo) {
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, kPiece + Bytes(2, Number(3, 4))),
               HasSubstr("found model type 4"));

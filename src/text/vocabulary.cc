@@ -105,6 +105,10 @@ class Writer {
   }
 
   void CollectTexts() {
+    if (vocabulary_.tokens.size() > kMaxTokens) {
+      Throw(ErrorKind::kFormat, "{}: expected at most {} tokens, found {}", what_, kMaxTokens,
+            vocabulary_.tokens.size());
+    }
     for (const VocabularyToken& token : vocabulary_.tokens) texts_.push_back(token.text);
     std::map<int32_t, const AddedToken*> added;
     for (const AddedToken& token : vocabulary_.added) added[token.id] = &token;

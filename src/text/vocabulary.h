@@ -4,6 +4,7 @@
 // transformers would have made: one library does all the work, under the limits of its process.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -84,6 +85,9 @@ struct Vocabulary {
 
 // Known names of tokenizer.ggml.pre, in the order of messages.
 std::vector<std::string> PreTokenizerNames();
+
+// Eight times the most known: more are refused, here and by those who read files.
+inline constexpr size_t kMaxTokens = size_t{1} << 21;
 
 // The content of a tokenizer.json. `what` names the vocabulary in messages. Throws Error(kFormat)
 // for tokens that are not UTF-8 or twice there, ids without a token, scores that are no numbers,

@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Ten times the largest known.
-constexpr size_t kMaxFileBytes = size_t{64} << 20;
+// Three times the largest known.
+constexpr size_t kMaxFileBytes = size_t{16} << 20;
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 

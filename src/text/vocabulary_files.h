@@ -1,8 +1,8 @@
 // Which file of a model folder its tokenizer comes from, and the vocabularies of those that are not
 // tokenizer.json.
 //
-// They are read as published files of tokenizer.json have it. transformers 5 differs from these here
-// and there; docs/tokenizers.md says where.
+// They are read as published files of tokenizer.json have it. transformers 5 differs from these
+// here and there; docs/tokenizers.md says where.
 #pragma once
 
 #include <filesystem>

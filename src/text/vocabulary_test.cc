@@ -183,6 +183,9 @@ TEST(Vocabulary, RefusesWhatIsNone) {
               HasSubstr("the score of token 10 is no finite number"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, with({.text = std::string(20 << 20, 'a')})),
               HasSubstr("expected at most 16777216"));
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, {.tokens = std::vector<VocabularyToken>(kMaxTokens + 1),
+                                           .pre_tokenizer = "gpt-2"}),
+              HasSubstr("expected at most 2097152 tokens, found 2097153"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, Vocabulary{.kind = VocabularyKind::kSentencePieceBpe}),
               HasSubstr("the vocabulary is empty"));
 }

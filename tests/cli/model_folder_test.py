@@ -154,11 +154,14 @@ class OtherThingsTest(CliTest):
                           self.refused(UNSUPPORTED, *verb, "-m", model))
         (model / "vocab.txt").touch()
         self.assertIn("save_pretrained", self.refused(UNSUPPORTED, *RUN, "-m", model))
-        # Ids need none.
+        # Ids need none, nor does a tokenizer that is not supported stand in their way.
+        (model / "tokenizer.model").write_text("IQ== 0\n")
+        self.assertIn("a list of tiktoken's", self.refused(UNSUPPORTED, *RUN, "-m", model))
         (model / "model.safetensors").unlink()
         shutil.copy(TINY / "model.safetensors", model)
         self.ok("logits", "--tokens", "1,2", "-o", "/dev/null", "-m", model)
         self.ok("bench", "-p", "0", "-n", "1", "-r", "1", "--no-limits", "-m", model)
+        self.assertRegex(self.ok("inspect", "-m", model), "tokenizer +none: .*a list of tiktoken's")
 
 
     def test_other_tokenizers(self):

@@ -130,7 +130,8 @@ TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_
     config.eos_ids.push_back(static_cast<int32_t>(i));
   }
   std::ranges::sort(config.eos_ids);
-  config.eos_ids.erase(std::ranges::unique(config.eos_ids).begin(), config.eos_ids.end());
+  config.eos_ids.erase(std::unique(config.eos_ids.begin(), config.eos_ids.end()),
+                       config.eos_ids.end());
   return config;
 }
 

@@ -245,7 +245,7 @@ const GgufFamily& FindGgufFamily(const GgufMetadata& metadata, bool second_atten
   });
   if (found != std::end(kFamilies)) return *found;
   std::vector<std::string> names = Names(kFamilies, &GgufFamily::architecture);
-  names.erase(std::ranges::unique(names).begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   metadata.Refuse(kKey, fmt::format("{}", fmt::join(names, ", ")), Quote(architecture),
                   ErrorKind::kUnsupported);
 }

@@ -34,10 +34,12 @@ class ModelRunner {
  public:
   // weights: as LoadDecoder takes it.
   explicit ModelRunner(const std::filesystem::path& folder,
-                       std::optional<DType> weights = std::nullopt) {
-    const HfConfig config = HfConfig::Load(folder / "config.json");
+                       std::optional<DType> weights = std::nullopt)
+      : ModelRunner(HfConfig::Load(folder / "config.json"), *OpenWeights(folder), weights) {}
+
+  ModelRunner(const HfConfig& config, const WeightSource& source, std::optional<DType> weights) {
     ThreadPool pool(1);
-    decoder_ = LoadDecoder(DescribeModel(config), *OpenWeights(folder), pool, {}, weights);
+    decoder_ = LoadDecoder(DescribeModel(config), source, pool, {}, weights);
   }
   ModelRunner(const DecoderSpec& spec, const WeightSource& source, std::optional<DType> weights) {
     ThreadPool pool(1);

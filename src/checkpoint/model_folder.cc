@@ -1,7 +1,6 @@
 #include "checkpoint/model_folder.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -11,9 +10,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "checkpoint/generation_config.h"
+#include "checkpoint/gguf_tokenizer.h"
 #include "model/archs/all.h"
 #include "text/load_tokenizer.h"
+#include "text/vocabulary.h"
 #include "text/vocabulary_files.h"
+#include "weights/gguf_files.h"
 #include "weights/open_weights.h"
 
 namespace godwit {
@@ -22,17 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExpected =
-    "expected the folder of a model: config.json, *.safetensors, a tokenizer";
-constexpr std::string_view kGguf =
-    "GGUF is not supported; expected Hugging Face's files of the model: config.json, "
-    "*.safetensors, a tokenizer";
-
-bool IsGguf(const fs::path& path) {
-  if (!fs::is_regular_file(path)) return false;
-  char magic[4] = {};
-  std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
-  return std::string_view(magic, sizeof magic) == "GGUF";
-}
+    "expected the folder of a model (config.json, *.safetensors, a tokenizer) or a GGUF file";
 
 // Names of what is wanted in a folder, sorted.
 template <typename Wanted>
@@ -43,6 +36,23 @@ std::vector<std::string> Entries(const fs::path& folder, const Wanted& wanted) {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+// A GGUF file, or the one GGUF model in a folder without safetensors, by its first part; empty:
+// there is none.
+fs::path GgufIn(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return IsGguf(folder) ? folder : fs::path();
+  for (const char* weights : {"model.safetensors", "model.safetensors.index.json"}) {
+    if (IsListed(folder / weights)) return {};
+  }
+  const std::vector<std::string> models = Entries(folder, [](const fs::path& path) {
+    return path.extension() == ".gguf" && GgufParts(path).front() == path;
+  });
+  if (models.size() > 1) {
+    Throw(ErrorKind::kInput, "{} holds {} GGUF models, expected one: choose {}", folder.native(),
+          models.size(), (folder / models.front()).native());
+  }
+  return models.empty() ? fs::path() : folder / models.front();
 }
 
 std::string BaseOf(const fs::path& adapter_config) {
@@ -63,10 +73,6 @@ std::string BaseOf(const fs::path& adapter_config) {
           "merge_and_unload of peft makes of it",
           name, BaseOf(folder / "adapter_config.json"));
   }
-  const auto gguf = Entries(folder, [](const fs::path& p) { return p.extension() == ".gguf"; });
-  if (!gguf.empty()) {
-    Throw(ErrorKind::kUnsupported, "{} holds {}: {}", name, Quote(gguf.front()), kGguf);
-  }
   const auto models =
       Entries(folder, [](const fs::path& p) { return IsListed(p / "config.json"); });
   if (!models.empty()) {
@@ -76,8 +82,11 @@ std::string BaseOf(const fs::path& adapter_config) {
   Throw(ErrorKind::kIo, "{}: no config.json there, {}", name, kExpected);
 }
 
-// A folder without a tokenizer.
+// A folder without a tokenizer, or a GGUF file without a vocabulary.
 [[noreturn]] void RefuseWithoutTokenizer(const fs::path& folder) {
+  if (!GgufIn(folder).empty()) {
+    Throw(ErrorKind::kUnsupported, "{} has no vocabulary, which text needs", folder.native());
+  }
   if (!IsListed(folder / "config.json")) RefuseFolder(folder);
   for (const char* other :
        {"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "tekken.json", "tiktoken.model"}) {
@@ -94,7 +103,6 @@ std::string BaseOf(const fs::path& adapter_config) {
 }
 
 [[noreturn]] void RefuseFile(const std::string& path) {
-  if (IsGguf(path)) Throw(ErrorKind::kUnsupported, "{} is a GGUF file: {}", path, kGguf);
   const fs::path folder = fs::path(path).parent_path();
   if (IsListed(folder / "config.json")) {
     Throw(ErrorKind::kInput, "{}: not a folder; the model is its folder, {}", path,
@@ -112,13 +120,25 @@ const T& Once(std::optional<T>& value, const Make& make) {
 }  // namespace
 
 ModelFolder::ModelFolder(std::string path) : path_(std::move(path)) {
-  if (fs::is_directory(path_)) return;
+  gguf_file_ = GgufIn(path_);
+  if (is_gguf() || fs::is_directory(path_)) return;
   if (fs::exists(path_)) RefuseFile(path_);
   Throw(ErrorKind::kIo, "{}: no such folder, {}", path_, kExpected);
 }
 
+void ModelFolder::RequireHfFiles(std::string_view need) const {
+  if (!is_gguf()) return;
+  Throw(ErrorKind::kUnsupported, "{}: {} takes a model in Hugging Face's files, found GGUF", path_,
+        need);
+}
+
+const GgufModel& ModelFolder::gguf() const {
+  return Once(gguf_, [&] { return OpenGgufModel(gguf_file_); });
+}
+
 const HfConfig& ModelFolder::config() const {
   return Once(config_, [&] {
+    if (is_gguf()) return HfConfig::Parse(gguf().config, gguf_file_.native());
     const fs::path file = fs::path(path_) / "config.json";
     if (!IsListed(file)) RefuseFolder(path_);
     return HfConfig::Load(file);
@@ -129,7 +149,11 @@ const DecoderSpec& ModelFolder::spec() const {
   return Once(spec_, [&] { return DescribeModel(config()); });
 }
 
-std::optional<std::string> ModelFolder::tokenizer_file() const { return FindTokenizerFile(path_); }
+std::optional<std::string> ModelFolder::tokenizer_file() const {
+  if (!is_gguf()) return FindTokenizerFile(path_);
+  if (!gguf().metadata.Has("tokenizer.ggml.model")) return std::nullopt;
+  return gguf_file_.filename();
+}
 
 bool ModelFolder::has_tokenizer() const {
   const std::optional<std::string> file = tokenizer_file();
@@ -149,13 +173,33 @@ void ModelFolder::RequireTokenizer() const {
 std::shared_ptr<const Tokenizer> ModelFolder::tokenizer() const {
   if (tokenizer_ == nullptr) {
     if (!tokenizer_file()) RefuseWithoutTokenizer(path_);
-    tokenizer_ = LoadTokenizer(path_);
+    if (is_gguf()) {
+      tokenizer_ = MakeTokenizer(GgufVocabulary(gguf().metadata), gguf_file_.native());
+    } else {
+      tokenizer_ = LoadTokenizer(path_);
+    }
   }
   return tokenizer_;
 }
 
+std::string ModelFolder::tokenizer_json() const {
+  if (!is_gguf()) return ReadTokenizerFile(path_);
+  return TokenizerJson(GgufVocabulary(gguf().metadata), gguf_file_.native());
+}
+
 const TokenizerConfig& ModelFolder::tokenizer_config() const {
-  return Once(tokenizer_config_, [&] { return ReadTokenizerConfig(path_, spec().vocab_size); });
+  return Once(tokenizer_config_, [&] {
+    return is_gguf() ? GgufTokenizerConfig(gguf().metadata, spec().vocab_size)
+                     : ReadTokenizerConfig(path_, spec().vocab_size);
+  });
+}
+
+std::optional<ChatTemplateSource> ModelFolder::chat_template(const std::string& choice) const {
+  return is_gguf() ? GgufChatTemplate(gguf().metadata, choice) : ReadChatTemplate(path_, choice);
+}
+
+SamplerDefaults ModelFolder::sampler_defaults() const {
+  return is_gguf() ? SamplerDefaults{} : ReadGenerationConfig(path_);
 }
 
 SpecialTokens ModelFolder::special_tokens() const {
@@ -165,12 +209,14 @@ SpecialTokens ModelFolder::special_tokens() const {
 }
 
 bool ModelFolder::has_weights() const {
+  if (is_gguf()) return true;
   return std::ranges::any_of(fs::directory_iterator(path_), [](const fs::directory_entry& file) {
     return HoldsWeights(file.path());
   });
 }
 
 const WeightSource& ModelFolder::weights() const {
+  if (is_gguf()) return *gguf().weights;
   if (weights_ == nullptr) weights_ = OpenWeights(path_);
   return *weights_;
 }

@@ -1,19 +1,24 @@
-// ModelFolder: the folder of a Hugging Face model, and the one way to what lies in it.
+// ModelFolder: the folder of a Hugging Face model, or a GGUF file, and the one way to what lies in
+// it. A folder that has no safetensors and one GGUF model is that model.
 //
 // Each part is read when it is first asked for, and kept: what only needs the tokenizer never looks
 // at the weights, and a broken part stands in nobody else's way. Parts live as long as the folder;
 // the tokenizer is shared. Not thread-safe.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "godwit/sampler_options.h"
 #include "model/model_tensors.h"
 #include "model/spec.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_config.h"
+#include "weights/gguf_model.h"
 #include "weights/hf_config.h"
 #include "weights/weight_source.h"
 
@@ -21,20 +26,27 @@ namespace godwit {
 
 class ModelFolder {
  public:
-  // Looks at the folder and at none of its files. Throws Error(kIo) where nothing is there, and for
-  // a file Error(kUnsupported) if it is GGUF, else Error(kInput) with the folder if that is a
-  // model.
+  // Looks at the folder and at none of its files but the beginning of a GGUF one. Throws Error(kIo)
+  // where nothing is there, and for a file that is not GGUF Error(kInput), with the folder if that
+  // is a model; likewise for a folder of several GGUF models.
   explicit ModelFolder(std::string path);
 
   const std::string& path() const { return path_; }
 
-  // config.json. Where there is none, throws an Error that says what the folder holds instead:
-  // GGUF, an adapter, models in folders of their own.
+  // Whether this is a model in GGUF: its parts below are read from its one file.
+  bool is_gguf() const { return !gguf_file_.empty(); }
+  // Its key/values. Only of such a model; throws as OpenGgufModel does.
+  const GgufMetadata& gguf_metadata() const { return gguf().metadata; }
+  // Throws Error(kUnsupported) if so: `need` takes Hugging Face's files.
+  void RequireHfFiles(std::string_view need) const;
+
+  // config.json. Where there is none, throws an Error that says what the folder holds instead: an
+  // adapter, models in folders of their own.
   const HfConfig& config() const;
   // The model that it describes. Throws as DescribeModel does.
   const DecoderSpec& spec() const;
 
-  // The file that the tokenizer comes from, as FindTokenizerFile has it.
+  // The file that the tokenizer comes from, as FindTokenizerFile has it, or a GGUF file.
   std::optional<std::string> tokenizer_file() const;
   // Whether there is one of a kind that is supported: what needs no text does without. Throws as
   // tokenizer() does for a broken one that is no tokenizer.json.
@@ -43,20 +55,31 @@ class ModelFolder {
   void RequireTokenizer() const;
   // Throws that, and as LoadTokenizer does.
   std::shared_ptr<const Tokenizer> tokenizer() const;
+  // The content of tokenizer.json, or what a vocabulary makes one of. Throws likewise.
+  std::string tokenizer_json() const;
   // Of config files whose ids lie in the vocabulary of the spec.
   const TokenizerConfig& tokenizer_config() const;
   // What of this is in the tokenizer's vocabulary, or without a tokenizer what config files say.
   SpecialTokens special_tokens() const;
 
+  // As ReadChatTemplate does.
+  std::optional<ChatTemplateSource> chat_template(const std::string& choice = "") const;
+  // As ReadGenerationConfig does.
+  SamplerDefaults sampler_defaults() const;
+
   // Whether there are weights, in whatever format.
   bool has_weights() const;
-  // The files. Throws as OpenWeights does.
+  // The files. Throws as OpenWeights or OpenGgufModel do.
   const WeightSource& weights() const;
   // What of them the model is made of. Throws as ResolveTensors does.
   const ModelTensors& tensors() const;
 
  private:
+  const GgufModel& gguf() const;
+
   std::string path_;
+  std::filesystem::path gguf_file_;  // empty: the model is a folder
+  mutable std::optional<GgufModel> gguf_;
   mutable std::optional<HfConfig> config_;
   mutable std::optional<DecoderSpec> spec_;
   mutable std::optional<TokenizerConfig> tokenizer_config_;

@@ -72,17 +72,44 @@ TEST(ModelFolder, SaysWhatElseIsThere) {
               HasSubstr("tiny-llama-not: no such folder, expected the folder of a model"));
   EXPECT_THAT(Refusal(ErrorKind::kInput, kTiny + "/config.json"),
               EndsWith("not a folder; the model is its folder, " + kTiny));
-  const TempFolder gguf({{"model.gguf", "GGUF"}});
-  for (const std::string name : {"", "/model.gguf"}) {
-    EXPECT_THAT(Refusal(ErrorKind::kUnsupported, gguf.path().string() + name),
-                HasSubstr("GGUF is not supported"));
-  }
   const TempFolder adapter({{"adapter_config.json", R"({"base_model_name_or_path": "org/base"})"}});
   EXPECT_THAT(Refusal(ErrorKind::kUnsupported, adapter.path()),
               HasSubstr("an adapter (LoRA) of \"org/base\""));
   EXPECT_THAT(Refusal(ErrorKind::kIo, GODWIT_SOURCE_DIR "/tests/golden/llama"),
               AllOf(HasSubstr("no config.json there, but in a folder of it: "),
                     HasSubstr("tests/golden/llama/")));
+}
+
+const std::string kGguf = GODWIT_SOURCE_DIR "/tests/golden/gguf/llama_q8_0.gguf";
+
+TEST(ModelFolder, OpensGguf) {
+  const TempFolder folder;
+  std::filesystem::copy(kGguf, folder.path() / "a.gguf");
+  for (const std::string& path : {kGguf, folder.path().string()}) {
+    const ModelFolder model(path);
+    EXPECT_TRUE(model.is_gguf());
+    EXPECT_EQ(model.path(), path);
+    EXPECT_EQ(model.spec().family, "llama");
+    EXPECT_EQ(std::ssize(model.tensors().layers), model.spec().layers);
+    EXPECT_TRUE(model.has_weights());
+    EXPECT_FALSE(model.has_tokenizer());
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { (void)model.tokenizer(); }),
+                HasSubstr("has no vocabulary"));
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { model.RequireHfFiles("quantizing"); }),
+                HasSubstr("quantizing takes a model in Hugging Face's files, found GGUF"));
+    EXPECT_FALSE(model.chat_template());
+  }
+  std::filesystem::copy(kGguf, folder.path() / "b.gguf");
+  EXPECT_THAT(Refusal(ErrorKind::kInput, folder.path()),
+              HasSubstr("holds 2 GGUF models, expected one: choose"));
+  const TempFolder broken({{"model.gguf", "GGUF"}});
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, broken.path() / "model.gguf"), HasSubstr("cut short"));
+}
+
+// Parts are one model.
+TEST(ModelFolder, OpensGgufInParts) {
+  const TempFolder folder({{"m-00001-of-00002.gguf", "GGUF"}, {"m-00002-of-00002.gguf", "GGUF"}});
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, folder.path()), HasSubstr("m-00001-of-00002.gguf"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -27,6 +28,14 @@ WeightFacts FactsOf(const DecoderSpec& spec, const WeightSource& source,
     facts.problem = error.what();
   }
   return facts;
+}
+
+std::vector<std::pair<std::string, int64_t>> CountTypes(const WeightSource& source) {
+  std::map<std::string, int64_t> counts;
+  for (const std::string& name : source.Names()) ++counts[source.Find(name)->dtype_name];
+  std::vector<std::pair<std::string, int64_t>> types(counts.begin(), counts.end());
+  std::ranges::stable_sort(types, std::greater(), &std::pair<std::string, int64_t>::second);
+  return types;
 }
 
 std::string WithoutNumbers(const std::string& name) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/decoder.h"
@@ -26,6 +27,9 @@ struct WeightFacts {
 // storage: as LoadDecoder takes it.
 WeightFacts FactsOf(const DecoderSpec& spec, const WeightSource& source,
                     std::optional<DType> storage);
+
+// How many tensors there are of each type, as files spell them, the most frequent first.
+std::vector<std::pair<std::string, int64_t>> CountTypes(const WeightSource& source);
 
 // "model.layers.12.mlp.weight" -> "model.layers.*.mlp.weight"
 std::string WithoutNumbers(const std::string& name);

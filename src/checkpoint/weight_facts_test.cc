@@ -27,13 +27,23 @@ TEST_P(WeightFactsTest, PredictTheMemoryOfTheLoadedWeights) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, WeightFactsTest,
-                         testing::Values("data/tiny-llama", "golden/llama/mqa_five_heads",
-                                         "golden/llama/bf16", "golden/llama/tied",
-                                         "golden/llama/sharded", "golden/opt/post_norm",
-                                         "golden/opt/untied", "golden/bloom/bare_model",
-                                         "golden/mixtral/bf16", "golden/glm4/sandwich",
-                                         "golden/int8/mixtral/experts"));
+INSTANTIATE_TEST_SUITE_P(
+    Families, WeightFactsTest,
+    testing::Values("data/tiny-llama", "golden/llama/mqa_five_heads", "golden/llama/bf16",
+                    "golden/llama/tied", "golden/llama/sharded", "golden/opt/post_norm",
+                    "golden/opt/untied", "golden/bloom/bare_model", "golden/mixtral/bf16",
+                    "golden/glm4/sandwich", "golden/int8/mixtral/experts",
+                    "golden/gguf/llama_q4_k.gguf", "golden/gguf/llama_tied-00001-of-00003.gguf"));
+
+TEST(WeightFacts, CountTypesOfTensors) {
+  const ModelFolder model(GODWIT_SOURCE_DIR "/tests/golden/gguf/llama_q4_k.gguf");
+  const auto types = CountTypes(model.weights());
+  ASSERT_EQ(types.size(), 3u);
+  EXPECT_EQ(types[0], std::pair(std::string("Q4_K"), int64_t{12}))
+      << "q, k, v, gate and up of two layers, tables";
+  EXPECT_EQ(types[1], std::pair(std::string("F32"), int64_t{5}));
+  EXPECT_EQ(types[2], std::pair(std::string("Q8_0"), int64_t{4})) << "whose rows are too short";
+}
 
 TEST(WeightFacts, GroupTheTensorsOfLayers) {
   const ModelFolder model(GODWIT_SOURCE_DIR "/tests/data/tiny-llama");

@@ -2,6 +2,7 @@
 // at has a file of its own.
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "attention/make_policy.h"
 #include "base/cores.h"
@@ -74,7 +75,7 @@ ModelFacts::ModelFacts(const ModelOptions& options)
       weights(FactsOf(spec, source, ParseWeightType(options.weights))) {
   if (tokenizer == nullptr) return;
   try {
-    const auto found = ReadChatTemplate(folder.path());
+    const auto found = folder.chat_template();
     if (!found) return;
     chat_template = found->what;
     (void)ChatTemplate(found->text, found->what, {});
@@ -169,6 +170,19 @@ std::string DescribeFiles(const ModelFacts& facts) {
                      facts.has_weights ? "" : "; none are here: figures from config.json");
 }
 
+// "llama "My model": Q4_K in 12 tensors, F32 in 5"
+std::string DescribeGguf(const ModelFacts& facts) {
+  const GgufMetadata& metadata = facts.folder.gguf_metadata();
+  std::string line = metadata.String("general.architecture");
+  if (metadata.Has("general.name")) line += " " + Quote(metadata.String("general.name"));
+  const char* separator = ": ";
+  for (const auto& [type, count] : CountTypes(facts.source)) {
+    line +=
+        fmt::format("{}{} in {}", std::exchange(separator, ", "), type, Plural(count, "tensor"));
+  }
+  return line + "; what is quantized is loaded as bf16, or as --weights says";
+}
+
 std::string DescribeIsas(const Machine& machine) {
   std::string others;
   for (const std::string& name : SupportedIsas()) {
@@ -201,6 +215,7 @@ std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_ten
   Table model = Facts();
   model.Add("model", DescribeSpec(facts.spec));
   model.Add("parameters", DescribeFiles(facts));
+  if (facts.folder.is_gguf()) model.Add("GGUF", DescribeGguf(facts));
   for (const LayerQuantization& quantization : facts.spec.quantization.Distinct()) {
     model.Add("quantized", Describe(quantization));
   }
@@ -233,6 +248,7 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
   nlohmann::ordered_json json;
   json["folder"] = facts.folder.path();
   json["family"] = facts.spec.family;
+  json["format"] = facts.folder.is_gguf() ? "gguf" : "hf";
   json["parameters"] = facts.weights.parameters;
   json["layers"] = facts.spec.layers;
   json["hidden_size"] = facts.spec.hidden_size;

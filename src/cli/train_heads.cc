@@ -370,6 +370,7 @@ int TrainHeads(std::span<const std::string> arguments) {
     CheckResultFiles({{"--log", options.log}}, {{"-f", options.text}, {"-o", output}});
   }
   const ModelFolder model(options.model.folder);
+  model.RequireHfFiles("training heads");
   options.training.rate = options.rate.value_or(train::DefaultRate(model.spec().hidden_size));
   WarnAboutSpec(model.spec());
   model.RequireTokenizer();

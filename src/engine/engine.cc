@@ -79,7 +79,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     if (options.on_warning) options.on_warning(warning);
   };
   for (const std::string& warning : spec.warnings) warn(warning);
-  sampler_defaults = ReadGenerationConfig(folder);
+  sampler_defaults = opened.sampler_defaults();
   named_tokens_ = opened.tokenizer_config().named_tokens;
   special = opened.special_tokens();
   if (opened.has_tokenizer()) tokenizer = opened.tokenizer();
@@ -133,7 +133,8 @@ void Engine::Impl::Start(const LoadOptions& options) {
     Throw(ErrorKind::kInput, "steps of {} tokens, expected 1 to {}", options.step_tokens, 1 << 20);
   }
   CheckPromptSlowdown(options.prompt_slowdown);
-  json_grammar_.emplace(folder, special.eos_ids);
+  json_grammar_.emplace([path = folder] { return ModelFolder(path).tokenizer_json(); },
+                        special.eos_ids);
   for (const int64_t bytes : {options.kv_memory_bytes, options.kv_file_bytes}) {
     if (bytes >= 0) continue;
     Throw(ErrorKind::kInput, "KV memory of {} bytes, expected more, or 0 for what is there", bytes);
@@ -255,7 +256,8 @@ SavedTexts& Engine::Impl::RequireSavedTexts() const {
 const ChatTemplate* Engine::Impl::FindChatTemplate() const {
   const std::lock_guard lock(finding_template_);
   if (!template_found_) {
-    chat_template_ = LoadChatTemplate(folder, named_tokens_, template_choice_);
+    chat_template_ =
+        LoadChatTemplate(ModelFolder(folder).chat_template(template_choice_), named_tokens_);
     template_found_ = true;
   }
   return chat_template_ ? &*chat_template_ : nullptr;

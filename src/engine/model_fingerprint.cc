@@ -13,19 +13,21 @@
 #include "base/fnv.h"
 #include "model/draft_heads.h"
 #include "text/vocabulary_files.h"
+#include "weights/gguf_files.h"
 
 namespace godwit {
 
 namespace {
 
 std::vector<std::filesystem::path> FilesOf(const std::string& folder) {
+  if (!std::filesystem::is_directory(folder)) return GgufParts(folder);
   const std::optional<std::string> tokenizer = FindTokenizerFile(folder);
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const auto name = entry.path().filename();
     if (name == DraftHeads::kFileName) continue;  // which one host needs
     if (name == "config.json" || name == tokenizer || name.extension() == ".safetensors" ||
-        (name == "merges.txt" && tokenizer == "vocab.json")) {
+        name.extension() == ".gguf" || (name == "merges.txt" && tokenizer == "vocab.json")) {
       files.push_back(entry.path());
     }
   }

@@ -7,8 +7,10 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -17,6 +19,7 @@
 #include "ops/pack_weight.h"
 #include "ops/quantize_asymmetric.h"
 #include "tensor/float_bytes.h"
+#include "weights/tensor_rows.h"
 
 namespace godwit {
 namespace {
@@ -49,6 +52,59 @@ bool HasNan(DType dtype, const std::byte* bytes, int64_t n) {
       return HasNan<int32_t>(bytes, n, 0x7f800000);
   }
 }
+
+bool HasNan(const std::vector<float>& values) {
+  return HasNan(DType::kF32, reinterpret_cast<const std::byte*>(values.data()), std::ssize(values));
+}
+
+bool HoldsBlocks(const LinearTensors& linear) {
+  return std::ranges::any_of(linear.parts,
+                             [](const TensorInfo* p) { return p->blocks != nullptr; });
+}
+
+// What the rows of its parts are packed from: those of blocks, whichever they are, from f32.
+DType SourceType(const LinearTensors& linear) {
+  return HoldsBlocks(linear) ? DType::kF32 : *linear.parts.front()->dtype;
+}
+
+// What they are stored as where `storage` asks for nothing.
+DType StoredType(const LinearTensors& linear, std::optional<DType> storage) {
+  return storage.value_or(HoldsBlocks(linear) ? DType::kBF16 : *linear.parts.front()->dtype);
+}
+
+// A table that is looked up stays as it is, whatever is asked for; of blocks it is made bf16, or
+// f32 for who wants nothing rounded.
+DType TableType(const TensorInfo& table, std::optional<DType> asked) {
+  if (table.blocks == nullptr) return *table.dtype;
+  return asked == DType::kF32 ? DType::kF32 : DType::kBF16;
+}
+
+int64_t TableBytes(const TensorInfo& table, std::optional<DType> asked) {
+  if (table.blocks == nullptr) return std::ssize(table.bytes);
+  return table.NumElements() * static_cast<int64_t>(SizeOf(TableType(table, asked)));
+}
+
+// For each thread, rows of blocks that were widened. PackWeight looks at the outputs of one panel
+// at a time, fewer than there are places here.
+class WidenedRows {
+ public:
+  explicit WidenedRows(int64_t inputs) : inputs_(static_cast<size_t>(inputs)) {}
+
+  // Where the thread that asks may put a row.
+  std::span<float> Place(int64_t output) {
+    const std::lock_guard lock(mutex_);
+    std::vector<float>& rows = rows_[std::this_thread::get_id()];
+    rows.resize(kPlaces * inputs_);
+    return std::span(rows).subspan(static_cast<size_t>(output) % kPlaces * inputs_, inputs_);
+  }
+
+ private:
+  static constexpr size_t kPlaces = 64;
+
+  const size_t inputs_;
+  std::mutex mutex_;
+  std::map<std::thread::id, std::vector<float>> rows_;
+};
 
 // What an int8 checkpoint holds as floats is there because int8 would harm it.
 std::optional<DType> Storage(const ModelTensors& tensors, std::optional<DType> asked) {
@@ -217,9 +273,10 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
   assert(next_.back() == &tensors);
   next_.pop_back();
   const TensorInfo& first = *tensors.parts.front();
-  const DType dtype = *first.dtype;
+  const DType dtype = SourceType(tensors);
+  const bool widened = HoldsBlocks(tensors);
   const int64_t inputs = first.shape[1];
-  const int64_t row_bytes = inputs * static_cast<int64_t>(SizeOf(dtype));
+  WidenedRows widened_rows(inputs);
   std::vector<int64_t> ends;  // of every part, in outputs
   for (const TensorInfo* part : tensors.parts) {
     ends.push_back((ends.empty() ? 0 : ends.back()) + part->shape[0]);
@@ -240,13 +297,20 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
     const auto part =
         static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), source) - ends.begin());
     const int64_t begin = part == 0 ? 0 : ends[part - 1];
-    const std::byte* bytes = tensors.parts[part]->bytes.data() + (source - begin) * row_bytes;
+    const std::byte* bytes = nullptr;
+    if (widened) {
+      const std::span<float> floats = widened_rows.Place(output);
+      ReadRow(*tensors.parts[part], source - begin, floats);
+      bytes = std::as_bytes(floats).data();
+    } else {
+      bytes = RowBytes(*tensors.parts[part], source - begin);
+    }
     if (HasNan(dtype, bytes, inputs)) nan[part] = true;
     if (!row_sums.empty()) row_sums[static_cast<size_t>(output)] = SumOfIntegers(bytes, inputs);
     return bytes;
   };
-  Weight weight = ops::PackWeight(pool_, dtype, ends.back(), inputs, row, storage.value_or(dtype),
-                                  Packed(tensors, scales));
+  Weight weight = ops::PackWeight(pool_, dtype, ends.back(), inputs, row,
+                                  StoredType(tensors, storage), Packed(tensors, scales));
   weight.name = ModuleName(tensors);
   for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
   for (const TensorInfo* part : tensors.biases) biases.push_back(Floats(*part));
@@ -283,11 +347,21 @@ std::vector<ops::Expert> Packer::Experts(const std::vector<MlpTensors>& experts)
 }
 
 Table Packer::Rows(const TensorInfo& tensor) {
-  Table table{.dtype = *tensor.dtype,
+  Table table{.dtype = TableType(tensor, storage_),
               .rows = tensor.shape[0],
               .cols = tensor.shape[1],
-              .data = Buffer(static_cast<int64_t>(tensor.bytes.size()))};
+              .data = Buffer(TableBytes(tensor, storage_))};
   std::atomic<bool> nan = false;
+  if (tensor.blocks != nullptr) {
+    pool_.Run(table.rows, [&](int64_t row, int /*worker*/) {
+      std::vector<float> values(static_cast<size_t>(table.cols));
+      ReadRow(tensor, row, values);
+      if (HasNan(values)) nan = true;
+      WriteFloats(values, table.dtype, table.data.data() + row * (table.data.bytes() / table.rows));
+    });
+    Done(tensor, nan);
+    return table;
+  }
   const int64_t pieces = (table.data.bytes() + kPieceBytes - 1) / kPieceBytes;
   pool_.Run(pieces, [&](int64_t piece, int /*worker*/) {
     const int64_t begin = piece * kPieceBytes;
@@ -310,9 +384,8 @@ ops::NormWeights Packer::Norm(const NormTensors& tensors) {
 }
 
 std::vector<float> Packer::Floats(const TensorInfo& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.NumElements()));
-  ReadFloats(*tensor.dtype, tensor.bytes.data(), values);
-  Done(tensor, HasNan(*tensor.dtype, tensor.bytes.data(), tensor.NumElements()));
+  std::vector<float> values = ReadAllRows(tensor);
+  Done(tensor, HasNan(values));
   return values;
 }
 
@@ -420,8 +493,7 @@ void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, cons
   if (linear.parts.empty()) return;
   int64_t outputs = 0;
   for (const TensorInfo* part : linear.parts) outputs += part->shape[0];
-  const TensorInfo& first = *linear.parts.front();
-  visit(storage.value_or(*first.dtype), outputs, first.shape[1]);
+  visit(StoredType(linear, storage), outputs, linear.parts.front()->shape[1]);
 }
 
 // Every linear layer of a decoder layer, the router apart, with at most so many experts.
@@ -462,7 +534,7 @@ int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int
 int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage) {
   int64_t bytes = MatrixBytes(tensors, storage, /*experts=*/INT64_MAX);
   for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
-    if (table != nullptr) bytes += static_cast<int64_t>(table->bytes.size());
+    if (table != nullptr) bytes += TableBytes(*table, storage);
   }
   return bytes;
 }
@@ -484,7 +556,7 @@ WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> asked)
       .layers =
           std::ranges::max_element(weights, {}, &std::pair<const DType, int64_t>::second)->first,
       .mixed = weights.size() > 1,
-      .head = HeadStorage(storage).value_or(*tensors.head.parts.front()->dtype)};
+      .head = StoredType(tensors.head, HeadStorage(storage))};
 }
 
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,

@@ -7,6 +7,7 @@
 
 #include "base/problem_list.h"
 #include "base/quote.h"
+#include "weights/tensor_rows.h"
 
 namespace godwit {
 namespace {
@@ -29,14 +30,17 @@ enum class Content {
   kRowOrder,   // a byte, likewise
 };
 
-bool IsFloat(const TensorInfo& tensor) {
-  return tensor.dtype == DType::kF32 || tensor.dtype == DType::kF16 || tensor.dtype == DType::kBF16;
-}
-
 bool HasType(const TensorInfo& tensor, Content content) {
   if (content == Content::kRowOrder) return tensor.dtype == DType::kU8;
   const bool integers = content == Content::kQuantized || content == Content::kZeroPoint;
-  return integers ? tensor.dtype == DType::kI8 : IsFloat(tensor);
+  if (integers) return tensor.dtype == DType::kI8;
+  const bool matrix = content == Content::kFloats && tensor.shape.size() == 2;
+  return HoldsFloats(tensor) && (tensor.blocks == nullptr || matrix);
+}
+
+// Rows of blocks are widened, and so can be fused with any others.
+bool CanBeFused(const TensorInfo& a, const TensorInfo& b) {
+  return a.dtype == b.dtype || ((a.blocks || b.blocks) && HoldsFloats(a) && HoldsFloats(b));
 }
 
 std::string_view ExpectedType(const TensorInfo& found, Content content) {
@@ -166,7 +170,7 @@ LinearTensors Resolver::Linear(const std::vector<std::pair<std::string, int64_t>
     int8_ |= quantization.has_value();
     const TensorInfo* first = linear.parts.front();
     const TensorInfo* part = linear.parts.back();
-    if (like_first && first != nullptr && part != nullptr && first->dtype != part->dtype) {
+    if (like_first && first != nullptr && part != nullptr && !CanBeFused(*first, *part)) {
       problems_.Add("tensor {} has type {}, expected {} like {}, with which it is fused",
                     part->name, part->dtype_name, first->dtype_name, first->name);
     }

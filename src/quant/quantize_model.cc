@@ -57,6 +57,7 @@ SmoothKind QuantizeOptions::smooth_kind() const {
 }
 
 ModelPlan PlanModel(const ModelFolder& model, const QuantizeOptions& options) {
+  model.RequireHfFiles("quantizing");
   RefuseQuantized(model.config(), model.path());
   ModelPlan plan{
       .plan = PlanQuantization(model.spec(), model.tensors(), options.smooth_kind(), options.keep)};

@@ -100,10 +100,8 @@ ordered_json ParseTemplateVariables(std::string_view text) {
   return variables;
 }
 
-std::optional<ChatTemplate> LoadChatTemplate(const std::filesystem::path& folder,
-                                             std::map<std::string, std::string> named_tokens,
-                                             const std::string& choice) {
-  auto source = ReadChatTemplate(folder, choice);
+std::optional<ChatTemplate> LoadChatTemplate(std::optional<ChatTemplateSource> source,
+                                             std::map<std::string, std::string> named_tokens) {
   if (!source) return std::nullopt;
   return ChatTemplate(source->text, std::move(source->what), std::move(named_tokens));
 }

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -64,10 +63,8 @@ class ChatTemplate {
 // for the names that the other fields of ChatInput have.
 nlohmann::ordered_json ParseTemplateVariables(std::string_view text);
 
-// The template that ReadChatTemplate finds; nullopt where the model has none. Throws what that and
-// the constructor throw.
-std::optional<ChatTemplate> LoadChatTemplate(const std::filesystem::path& folder,
-                                             std::map<std::string, std::string> named_tokens,
-                                             const std::string& choice = "");
+// The template of a model; nullopt where it has none. Throws what the constructor throws.
+std::optional<ChatTemplate> LoadChatTemplate(std::optional<ChatTemplateSource> source,
+                                             std::map<std::string, std::string> named_tokens);
 
 }  // namespace godwit

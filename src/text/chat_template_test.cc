@@ -170,11 +170,11 @@ TEST(ChatTemplate, IsSharedByThreadsAndMoves) {
 TEST(ChatTemplate, IsMadeFromAFolder) {
   const TempFolder folder({{"tokenizer_config.json", R"({"bos_token": "<s>"})"},
                            {"chat_template.jinja", "{{ bos_token }}\n{{ x.y }}"}});
-  const auto chat = LoadChatTemplate(folder.path(), {{"bos_token", "<s>"}});
+  const auto chat = LoadChatTemplate(ReadChatTemplate(folder.path()), {{"bos_token", "<s>"}});
   ASSERT_TRUE(chat);
   EXPECT_THAT(ErrorOf([&] { chat->Render(Says("a")); }).what(),
               AllOf(HasSubstr("chat_template.jinja"), HasSubstr("line 2")));
-  EXPECT_FALSE(LoadChatTemplate(TempFolder().path(), {}));
+  EXPECT_FALSE(LoadChatTemplate(ReadChatTemplate(TempFolder().path()), {}));
 }
 
 TEST(TemplateVariables, AreAJsonObjectOfFreeNames) {
@@ -201,7 +201,8 @@ class StoriesTemplate : public ::testing::Test {
   }
 
   const std::optional<ChatTemplate> template_ = LoadChatTemplate(
-      std::filesystem::path(GODWIT_SOURCE_DIR) / "models/stories-3m", {{"eos_token", "<E>"}});
+      ReadChatTemplate(std::filesystem::path(GODWIT_SOURCE_DIR) / "models/stories-3m"),
+      {{"eos_token", "<E>"}});
 };
 
 TEST_F(StoriesTemplate, MakesARequestTheOpeningOfAStory) {

@@ -64,8 +64,8 @@ std::vector<uint32_t> JsonMatcher::Allowed(std::span<const int32_t> output) {
   }
 }
 
-JsonGrammar::JsonGrammar(std::filesystem::path folder, std::vector<int32_t> eos_ids)
-    : folder_(std::move(folder)),
+JsonGrammar::JsonGrammar(std::function<std::string()> tokenizer_json, std::vector<int32_t> eos_ids)
+    : tokenizer_json_(std::move(tokenizer_json)),
       eos_ids_(std::move(eos_ids)),
       trial_(std::make_unique<TextWorker>(
           kWhat, kTrialMemoryBytes, WorkerFrame(WorkerRequest::kOpenGrammar).Add(uint32_t{0}))) {}
@@ -75,7 +75,7 @@ JsonGrammar::~JsonGrammar() = default;
 std::shared_ptr<TextWorker> JsonGrammar::Worker() const {
   const std::lock_guard lock(mutex_);
   if (worker_ != nullptr) return worker_;
-  const std::string json = ReadTokenizerFile(folder_);
+  const std::string json = tokenizer_json_();
   WorkerFrame opening(WorkerRequest::kOpenGrammar);
   opening.Add(static_cast<uint32_t>(eos_ids_.size())).AddIds(eos_ids_).AddText(json);
   auto worker = std::make_shared<TextWorker>(kWhat, kMemoryBytes, std::move(opening));

@@ -10,7 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -51,9 +51,9 @@ class JsonGrammar {
   static constexpr size_t kMostSchemaBytes = size_t{64} << 10;
   static constexpr uint32_t kMostReadingMs = 250;  // of processor time
 
-  // Of a model's folder. eos_ids: the tokens that end a text. Nothing is read or started before
-  // somebody asks.
-  JsonGrammar(std::filesystem::path folder, std::vector<int32_t> eos_ids);
+  // tokenizer_json: gives the content of the model's tokenizer.json; called when somebody asks, as
+  // nothing is read or started before. eos_ids: the tokens that end a text.
+  JsonGrammar(std::function<std::string()> tokenizer_json, std::vector<int32_t> eos_ids);
   ~JsonGrammar();
 
   // Throws Error(kInput) for what is no JSON schema, or too large a one, or asks for what cannot be
@@ -64,7 +64,7 @@ class JsonGrammar {
   std::shared_ptr<TextWorker> Worker() const;
   void Try(const std::string& schema) const;
 
-  const std::filesystem::path folder_;
+  const std::function<std::string()> tokenizer_json_;
   const std::vector<int32_t> eos_ids_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<TextWorker> worker_;

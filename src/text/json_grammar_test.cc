@@ -40,11 +40,15 @@ constexpr char kPerson[] = R"({
 constexpr int32_t kEnd = 361;  // "</s>"
 std::filesystem::path ByteLevel() { return TestData() / "tokenizers/byte_level"; }
 
+std::function<std::string()> JsonOf(const std::filesystem::path& folder) {
+  return [folder] { return ReadTokenizerFile(folder); };
+}
+
 // Chooses among the tokens that may come, now and then of those that come to an end.
 class Writer {
  public:
   Writer(const std::filesystem::path& folder, int32_t eos)
-      : eos_(eos), tokenizer_(LoadTokenizer(folder)), grammar_(folder, {eos}) {
+      : eos_(eos), tokenizer_(LoadTokenizer(folder)), grammar_(JsonOf(folder), {eos}) {
     for (const char* const end : {"\"", "{", "}", "[", "]", ",", ":", "0"}) {
       ends_.push_back(tokenizer_->Encode(end, /*add_special_tokens=*/false).back());
     }
@@ -148,7 +152,7 @@ TEST(JsonGrammar, BlanksComeToAnEnd) {
 }
 
 TEST(JsonGrammar, WhatIsNoSchemaIsRefused) {
-  const JsonGrammar grammar(ByteLevel(), {kEnd});
+  const JsonGrammar grammar(JsonOf(ByteLevel()), {kEnd});
   const auto refused = [&](std::string_view schema) {
     return ErrorOf(ErrorKind::kInput, [&] { grammar.Match(schema); });
   };
@@ -158,8 +162,9 @@ TEST(JsonGrammar, WhatIsNoSchemaIsRefused) {
   EXPECT_THAT(refused(R"({"$ref": "https://other.example/schema.json"})"), HasSubstr("ref"));
   EXPECT_THAT(refused(R"({"type": "integer", "minimum": 2, "maximum": 1})"), Not(IsEmpty()));
   EXPECT_THAT(refused(std::string(JsonGrammar::kMostSchemaBytes + 1, ' ')), HasSubstr("65536"));
-  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [] { JsonGrammar(ByteLevel(), {}).Match("{}"); }),
-              HasSubstr("no token that ends"));
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kUnsupported, [] { JsonGrammar(JsonOf(ByteLevel()), {}).Match("{}"); }),
+      HasSubstr("no token that ends"));
 }
 
 // And goes on where the old one was.

@@ -34,7 +34,7 @@ TEST(OpenWeightsTest, SaysWhatIsNotAModelFolder) {
   TempFolder folder;
   EXPECT_THAT(Refusal(ErrorKind::kIo, folder.path() / "none"), HasSubstr("found nothing there"));
   EXPECT_THAT(Refusal(ErrorKind::kInput, folder.Write("x.gguf", "x")),
-              HasSubstr("expected a model folder (config.json, tokenizer.json, "
+              HasSubstr("expected a model folder (config.json, a tokenizer, "
                         "model.safetensors), found a file"));
   // "x/y" where x is a file.
   Refusal(ErrorKind::kIo, folder.path() / "x.gguf" / "y");

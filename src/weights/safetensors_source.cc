@@ -1,6 +1,6 @@
 #include "weights/safetensors_source.h"
 
-#include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,6 +10,7 @@
 #include "base/mapped_file.h"
 #include "base/problem_list.h"
 #include "base/quote.h"
+#include "weights/mapped_source.h"
 #include "weights/safetensors.h"
 #include "weights/shard_index.h"
 
@@ -19,50 +20,6 @@ namespace {
 constexpr size_t kMaxIndexBytes = 100'000'000;
 
 using TextMap = std::map<std::string, std::string, std::less<>>;
-
-class SafetensorsSource final : public WeightSource {
- public:
-  // The tensors' bytes are views into `files`; names are distinct.
-  SafetensorsSource(std::vector<MappedFile> files, std::vector<TensorInfo> tensors,
-                    TextMap metadata)
-      : files_(std::move(files)), tensors_(std::move(tensors)), metadata_(std::move(metadata)) {
-    names_.reserve(tensors_.size());
-    for (const TensorInfo& tensor : tensors_) {
-      names_.push_back(tensor.name);
-      by_name_.emplace(tensor.name, &tensor);
-    }
-  }
-
-  const TensorInfo* Find(std::string_view name) const override {
-    const auto it = by_name_.find(name);
-    return it == by_name_.end() ? nullptr : it->second;
-  }
-
-  const std::vector<std::string>& Names() const override { return names_; }
-  const TextMap& Metadata() const override { return metadata_; }
-
-  void Prefetch(const TensorInfo& tensor, size_t begin, size_t size_bytes) const override {
-    Advise(tensor, begin, size_bytes, MappedFile::Advice::kWillNeed);
-  }
-
-  void Release(const TensorInfo& tensor) const override {
-    Advise(tensor, 0, tensor.bytes.size(), MappedFile::Advice::kDontNeed);
-  }
-
- private:
-  void Advise(const TensorInfo& tensor, size_t begin, size_t size_bytes,
-              MappedFile::Advice advice) const {
-    for (const MappedFile& file : files_) {
-      if (tensor.file == file.path()) file.Advise(tensor.offset_bytes + begin, size_bytes, advice);
-    }
-  }
-
-  const std::vector<MappedFile> files_;
-  const std::vector<TensorInfo> tensors_;
-  const TextMap metadata_;
-  std::vector<std::string> names_;
-  std::map<std::string_view, const TensorInfo*, std::less<>> by_name_;  // into tensors_
-};
 
 // A message of several lines inside a list of problems keeps its shape.
 std::string Indented(std::string text) {
@@ -99,8 +56,7 @@ class ShardReader {
     // As a single file that cannot be read.
     const bool unreadable = unreadable_ == problems_.count();
     problems_.ThrowIfAny(unreadable ? ErrorKind::kIo : ErrorKind::kFormat, index_path_.string());
-    return std::make_unique<SafetensorsSource>(std::move(files_), std::move(tensors_),
-                                               std::move(metadata_));
+    return MakeMappedSource(std::move(files_), std::move(tensors_), std::move(metadata_));
   }
 
  private:
@@ -149,8 +105,8 @@ std::unique_ptr<WeightSource> OpenSafetensors(const std::filesystem::path& path)
   std::vector<MappedFile> files;
   files.emplace_back(path);
   SafetensorsContents contents = ParseSafetensors(files[0].Span(), files[0].path());
-  return std::make_unique<SafetensorsSource>(std::move(files), std::move(contents.tensors),
-                                             std::move(contents.metadata));
+  return MakeMappedSource(std::move(files), std::move(contents.tensors),
+                          std::move(contents.metadata));
 }
 
 std::unique_ptr<WeightSource> OpenShardedSafetensors(const std::filesystem::path& index) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "tensor/dtype.h"
+#include "weights/gguf_blocks.h"
 
 namespace godwit {
 
@@ -24,10 +26,15 @@ struct TensorInfo {
   // nullopt: a type of the file format that this engine does not compute with. Such a tensor is no
   // error until somebody needs it; `dtype_name` is what to put into the message then.
   std::optional<DType> dtype;
-  std::string dtype_name;      // as the file spells it: "BF16", "F8_E4M3"
+  std::string dtype_name;  // as the file spells it: "BF16", "F8_E4M3", "Q4_K"
+  // Set: the tensor has no dtype, its rows are such blocks.
+  const BlockFormat* blocks = nullptr;
   std::vector<int64_t> shape;  // outermost first, no negative dims; empty for a scalar
   // Row-major, little-endian, and at any alignment: read elements with memcpy.
   std::span<const std::byte> bytes;
+  // Where a format keeps rows in another order than the model has them (weights/tensor_rows.h knows
+  // of it): row i of shape[0] is row (*row_order)[i] of `bytes`. Null: they lie as they are.
+  std::shared_ptr<const std::vector<int64_t>> row_order;
   std::string file;           // the file's path
   uint64_t offset_bytes = 0;  // of `bytes` in the file
 

@@ -48,6 +48,17 @@ class InspectTest(CliTest):
         self.assertIn("model.layers.1.mlp.up_proj.weight", text)
         self.assertNotIn("quantized", text)
 
+    def test_gguf(self):
+        model = GOLDEN / "gguf" / "llama_q4_k.gguf"
+        text = self.ok("inspect", "-m", model)
+        self.assertIn('llama "llama_q4_k": Q4_K in 12 tensors, F32 in 5 tensors, Q8_0 in 4 tensors', text)
+        self.assertIn("when loaded, in bf16", text)
+        result = json.loads(self.ok("inspect", "-m", model, "--json"))
+        self.assertEqual(result["format"], "gguf")
+        self.assertEqual(result["weights"]["type"], "bf16")
+        self.assertIsNone(result["tokenizer"])
+        self.assertEqual(result["tensors"][0]["dtype"], "Q4_K")
+
     def test_int8_checkpoint(self):
         model = GOLDEN / "int8" / "llama" / "tensor_static"
         scheme = "int8 weights with a scale per tensor, input quantized with a static scale"

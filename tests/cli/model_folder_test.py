@@ -7,6 +7,7 @@ import unittest
 from harness import GOLDEN, TINY, CliTest
 
 INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
+TINY_GGUF = GOLDEN / "gguf" / "tiny_llama.gguf"
 VOCABULARIES = TINY.parent / "vocabularies"
 RUN = ["run", "--temp", "0", "-p", "Once", "-n", "3"]
 VERBS = (RUN, ["inspect"], ["bench"], ["chat"], ["perplexity", "-f", TINY / "config.json"], ["eval", "stream"],
@@ -76,12 +77,36 @@ class OtherThingsTest(CliTest):
         self.assertIn(f"in a folder of it: {TINY}", self.refused(IO, *RUN, "-m", TINY.parent))
 
     def test_gguf(self):
+        """The tiny model in BF16: the same text to the token."""
+        expected = self.ok(*RUN, "-m", TINY)
+        self.assertEqual(self.ok(*RUN, "-m", TINY_GGUF), expected)
+        shutil.copy(TINY_GGUF, self.folder)
+        self.assertEqual(self.ok(*RUN, "-m", self.folder), expected)
+        for arguments in (["chat", "--temp", "0"], ["tokenize", "-p", "Hello two", "--ids"]):
+            self.assertEqual(self.ok(*arguments, "-m", TINY_GGUF, stdin="Hello!\n"),
+                             self.ok(*arguments, "-m", TINY, stdin="Hello!\n"))
+        for verb in (["quantize", "--dry-run"], ["inspect", "--activations", "0", "--calib", TINY / "config.json"]):
+            self.assertIn("takes a model in Hugging Face's files, found GGUF",
+                          self.refused(UNSUPPORTED, *verb, "-m", TINY_GGUF))
+
+    def test_gguf_with_a_schema(self):
+        arguments = (*RUN[:-1], "9", "--json-schema", '{"enum": ["a", "b"]}')
+        self.assertEqual(self.ok(*arguments, "-m", TINY_GGUF), self.ok(*arguments, "-m", TINY))
+
+    def test_broken_gguf(self):
         gguf = self.folder / "model.gguf"
         gguf.write_bytes(b"GGUF" + bytes(20))
         for verb in VERBS:
             for model in (gguf, self.folder):
-                self.assertIn("GGUF is not supported; expected Hugging Face's files",
-                              self.refused(UNSUPPORTED, *verb, "-m", model))
+                self.assertIn("expected version 2 or 3 of GGUF, found 0",
+                              self.refused(FORMAT, *verb, "-m", model))
+        whole = TINY_GGUF.read_bytes()
+        gguf.write_bytes(whole[:-100])
+        self.assertIn("the file is cut short", self.refused(FORMAT, *RUN, "-m", gguf))
+        gguf.write_bytes(whole.replace(b"llama", b"mamba"))
+        self.assertIn('general.architecture: expected llama, qwen2', self.refused(UNSUPPORTED, *RUN, "-m", gguf))
+        shutil.copy(TINY_GGUF, self.folder)
+        self.assertIn("holds 2 GGUF models, expected one", self.refused(INPUT, *RUN, "-m", self.folder))
 
     def test_adapter(self):
         (self.folder / "adapter_config.json").write_text('{"base_model_name_or_path": "org/base"}')

@@ -43,7 +43,7 @@ bool IsJson(const std::string& text) {
 // A schema out of anybody's request: a text that keeps to it is JSON. The fuzzer does not see into
 // the process that does it, as with templates.
 void FuzzJsonSchema(std::span<const uint8_t> input) {
-  static const JsonGrammar grammar(Folder(), {kEnd});
+  static const JsonGrammar grammar([] { return ReadTokenizerFile(Folder()); }, {kEnd});
   static const auto tokenizer = LoadTokenizer(Folder());
   const std::string_view schema = AsText(input);
   Survives(schema, [&] {

@@ -28,6 +28,7 @@ void Replay(const std::string& folder, void (*target)(std::span<const uint8_t>))
 }
 
 TEST(FuzzReplayTest, Safetensors) { Replay("safetensors", FuzzSafetensors); }
+TEST(FuzzReplayTest, Gguf) { Replay("gguf", FuzzGguf); }
 TEST(FuzzReplayTest, Config) { Replay("config", FuzzConfig); }
 TEST(FuzzReplayTest, TokenizerConfig) { Replay("tokenizer_config", FuzzTokenizerConfig); }
 TEST(FuzzReplayTest, GenerationConfig) { Replay("generation_config", FuzzGenerationConfig); }

@@ -15,6 +15,7 @@
 namespace godwit::fuzz {
 
 void FuzzSafetensors(std::span<const uint8_t> input);
+void FuzzGguf(std::span<const uint8_t> input);
 void FuzzConfig(std::span<const uint8_t> input);
 void FuzzTokenizerConfig(std::span<const uint8_t> input);
 void FuzzGenerationConfig(std::span<const uint8_t> input);

@@ -65,7 +65,7 @@ std::string FindModel(const std::string& name) {
     // The cache's own folder of a model.
     return IsListed(path / "config.json") ? name : Snapshot(path).value_or(path).string();
   }
-  if (fs::exists(path) || !IsHubName(name)) return ModelFolder(name).path();  // which refuses it
+  if (fs::exists(path) || !IsHubName(name)) return ModelFolder(name).path();  // GGUF, or refused
   const size_t slash = name.find('/');
   const std::string cached =
       fmt::format("{}{}--{}", kCacheBegin, name.substr(0, slash), name.substr(slash + 1));

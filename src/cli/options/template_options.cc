@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "checkpoint/model_folder.h"
 #include "text/chat_template.h"
 
 namespace godwit::cli {
@@ -30,8 +31,9 @@ const char* GivenTemplateFlag(const ModelOptions& model, const std::string& vari
 }
 
 bool HasChatTemplate(const ModelOptions& model) {
-  if (!std::filesystem::is_directory(model.folder)) return true;  // loading it says what is wrong
-  return LoadChatTemplate(model.folder, {}, model.chat_template).has_value();
+  if (!std::filesystem::exists(model.folder)) return true;  // loading it says what is wrong
+  return LoadChatTemplate(ModelFolder(model.folder).chat_template(model.chat_template), {})
+      .has_value();
 }
 
 void RequireChatTemplate(const ModelOptions& model, std::string_view need,

@@ -1,0 +1,157 @@
+#include "checkpoint/gguf_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/name_list.h"
+#include "base/quote.h"
+
+namespace godwit {
+namespace {
+
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
+constexpr std::string_view kScores = "tokenizer.ggml.scores";
+constexpr std::string_view kTemplate = "tokenizer.chat_template";
+
+struct Kind {
+  std::string_view name;  // tokenizer.ggml.model
+  VocabularyKind kind;
+};
+constexpr Kind kKinds[] = {{"llama", VocabularyKind::kSentencePieceBpe},
+                           {"gpt2", VocabularyKind::kByteLevelBpe},
+                           {"t5", VocabularyKind::kUnigram}};
+
+// Of the templates of Llama 3, Qwen and others (ChatML), Phi-3, Gemma, and Falcon 3.
+constexpr std::string_view kEndsOfTurns[] = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",
+                                             "<|endoftext|>"};
+
+VocabularyKind ReadKind(const GgufMetadata& metadata) {
+  constexpr std::string_view kKey = "tokenizer.ggml.model";
+  const std::string name = metadata.String(kKey);
+  const auto found = std::ranges::find(kKinds, name, &Kind::name);
+  if (found != std::end(kKinds)) return found->kind;
+  metadata.Refuse(kKey, NameList(kKinds, &Kind::name, " or "), Quote(name),
+                  ErrorKind::kUnsupported);
+}
+
+// A list that has an element for every token, or is not there.
+template <typename List>
+void RequireOneForEach(const GgufMetadata& metadata, std::string_view key, const List& list,
+                       size_t tokens) {
+  if (list.empty() || list.size() == tokens) return;
+  metadata.Refuse(key, fmt::format("one for each of {} tokens", tokens),
+                  fmt::format("{}", list.size()));
+}
+
+std::optional<int32_t> ReadId(const GgufMetadata& metadata, std::string_view name, int64_t below) {
+  const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
+  if (!metadata.Has(key)) return std::nullopt;
+  // -1 is how some files say "none", and as a u32 it is the largest.
+  constexpr int64_t kNone = UINT32_MAX;
+  const int64_t id = metadata.Int(key, {-1, kNone});
+  if (id == -1 || id == kNone) return std::nullopt;
+  return static_cast<int32_t>(metadata.Int(key, {0, below - 1}));
+}
+
+std::optional<bool> ReadFlag(const GgufMetadata& metadata, std::string_view key) {
+  if (!metadata.Has(key)) return std::nullopt;
+  return metadata.BoolOr(key, false);
+}
+
+}  // namespace
+
+Vocabulary GgufVocabulary(const GgufMetadata& metadata) {
+  const std::vector<std::string_view> texts = metadata.Strings(kTokens);
+  const std::vector<int64_t> types = metadata.Ints(kTypes, {1, 6});
+  const std::vector<float> scores = metadata.Floats(kScores);
+  RequireOneForEach(metadata, kTypes, types, texts.size());
+  RequireOneForEach(metadata, kScores, scores, texts.size());
+
+  Vocabulary vocabulary{.kind = ReadKind(metadata)};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    vocabulary.tokens.push_back(
+        {.text = std::string(texts[i]),
+         .kind = types.empty() ? TokenKind::kNormal : static_cast<TokenKind>(types[i]),
+         .score = scores.empty() ? 0 : scores[i]});
+  }
+  for (const std::string_view merge : metadata.Strings("tokenizer.ggml.merges")) {
+    vocabulary.merges.emplace_back(merge);
+  }
+  vocabulary.pre_tokenizer = metadata.StringOr("tokenizer.ggml.pre", "default");
+  if (const auto prefix = ReadFlag(metadata, "tokenizer.ggml.add_space_prefix")) {
+    vocabulary.space_prefix = *prefix ? SpacePrefix::kStretch : SpacePrefix::kNone;
+  }
+  vocabulary.remove_extra_whitespaces =
+      metadata.BoolOr("tokenizer.ggml.remove_extra_whitespaces", false);
+  for (const int64_t byte :
+       metadata.Ints("tokenizer.ggml.precompiled_charsmap", {INT8_MIN, UINT8_MAX})) {
+    vocabulary.charsmap += static_cast<char>(byte);
+  }
+  const auto count = std::ssize(texts);
+  vocabulary.bos_id = ReadId(metadata, "bos", count);
+  vocabulary.eos_id = ReadId(metadata, "eos", count);
+  vocabulary.unk_id = ReadId(metadata, "unknown", count);
+  vocabulary.add_bos = ReadFlag(metadata, "tokenizer.ggml.add_bos_token");
+  vocabulary.add_eos = ReadFlag(metadata, "tokenizer.ggml.add_eos_token");
+  return vocabulary;
+}
+
+TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_size) {
+  const std::vector<std::string_view> texts = metadata.Strings(kTokens);
+  const std::vector<int64_t> types = metadata.Ints(kTypes, {1, 6});
+  TokenizerConfig config;
+  constexpr std::pair<std::string_view, const char*> kNamed[] = {{"bos", "bos_token"},
+                                                                 {"eos", "eos_token"},
+                                                                 {"unknown", "unk_token"},
+                                                                 {"seperator", "sep_token"},
+                                                                 {"padding", "pad_token"}};
+  for (const auto& [name, key] : kNamed) {
+    const auto id = ReadId(metadata, name, vocab_size);
+    if (id && static_cast<size_t>(*id) < texts.size()) {
+      config.named_tokens[key] = texts[static_cast<size_t>(*id)];
+    }
+  }
+  config.bos_id = ReadId(metadata, "bos", vocab_size);
+  for (const char* name : {"eos", "eot", "eom"}) {
+    if (const auto id = ReadId(metadata, name, vocab_size)) config.eos_ids.push_back(*id);
+  }
+  constexpr auto kControl = static_cast<int64_t>(TokenKind::kControl);
+  for (size_t i = 0; i < std::min(types.size(), texts.size()); ++i) {
+    if (types[i] != kControl || static_cast<int64_t>(i) >= vocab_size) continue;
+    if (std::ranges::find(kEndsOfTurns, texts[i]) == std::end(kEndsOfTurns)) continue;
+    config.eos_ids.push_back(static_cast<int32_t>(i));
+  }
+  std::ranges::sort(config.eos_ids);
+  config.eos_ids.erase(std::unique(config.eos_ids.begin(), config.eos_ids.end()),
+                       config.eos_ids.end());
+  return config;
+}
+
+std::optional<ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata,
+                                                   const std::string& choice) {
+  const std::string key = choice.empty() || choice == "default"
+                              ? std::string(kTemplate)
+                              : fmt::format("{}.{}", kTemplate, choice);
+  if (metadata.Has(key)) {
+    return ChatTemplateSource{.text = metadata.String(key),
+                              .what = fmt::format("{}: {}", metadata.file_name(), key)};
+  }
+  if (choice.empty()) return std::nullopt;
+  if (IsListed(choice)) {
+    constexpr size_t kMaxTemplateBytes = size_t{4} << 20;
+    return ChatTemplateSource{.text = ReadTextFile(choice, kMaxTemplateBytes),
+                              .what = choice + ": chat template"};
+  }
+  Throw(ErrorKind::kInput, "{} has no chat template called {}, and there is no such file",
+        metadata.file_name(), Quote(choice));
+}
+
+}  // namespace godwit

@@ -1,0 +1,29 @@
+// What a GGUF file says of a model's text: its vocabulary, which tokens begin and end a text, and
+// its chat template.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "text/tokenizer_config.h"
+#include "text/vocabulary.h"
+#include "weights/gguf_metadata.h"
+
+namespace godwit {
+
+// Throws Error(kUnsupported) for a kind of tokenizer that is not built, Error(kFormat) for lists
+// that do not belong together and ids without a token.
+Vocabulary GgufVocabulary(const GgufMetadata& metadata);
+
+// vocab_size: of the model; ids must lie below. Ends of a text are eos, eot and eom where there are
+// such keys, and tokens that end a turn in known chat templates: many files name only the token
+// that ended a training document.
+TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_size);
+
+// As ReadChatTemplate: the model's own, tokenizer.chat_template, is called "default", and another
+// "name" is tokenizer.chat_template.name.
+std::optional<ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata,
+                                                   const std::string& choice);
+
+}  // namespace godwit

@@ -1,0 +1,196 @@
+#include "weights/gguf_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/quote.h"
+#include "weights/tensor_rows.h"
+
+namespace godwit {
+namespace {
+
+using nlohmann::json;
+
+// Whoever reads the config.json has ranges of its own; these keep arithmetic here from harm.
+constexpr IntRange kSizeRange{1, int64_t{1} << 40};
+constexpr IntRange kHeadRange{1, 1 << 20};
+constexpr FloatRange kNumberRange{-1e12, 1e12};
+
+const TensorInfo* FindTensor(const GgufFiles& model, std::string_view name) {
+  const auto found = std::ranges::find(model.tensors, name, &TensorInfo::name);
+  return found == model.tensors.end() ? nullptr : &*found;
+}
+
+// Keys that change what a model computes, by their names in config.json.
+struct FunctionKey {
+  std::string_view gguf, hf;
+};
+constexpr FunctionKey kFunctionKeys[] = {
+    {"logit_scale", "logit_scale"},
+    {"embedding_scale", "embedding_multiplier"},
+    {"residual_scale", "residual_multiplier"},
+    {"attention.scale", "attention_multiplier"},
+    {"attn_logit_softcapping", "attn_logit_softcapping"},
+    {"final_logit_softcapping", "final_logit_softcapping"},
+    {"attention.clamp_kqv", "clip_qkv"},
+    {"attention.sliding_window", "sliding_window"},
+};
+
+// The factors that Llama 3.1 and later divide the frequencies by, as the converter computes them
+// from the only numbers that were ever published.
+struct Llama3Scaling {
+  static constexpr double kLow = 1, kHigh = 4, kContext = 8192;
+  double factor;
+
+  double Divisor(double frequency) const {
+    const double wavelength = 2 * std::numbers::pi / frequency;
+    if (wavelength < kContext / kHigh) return 1;
+    if (wavelength > kContext / kLow) return factor;
+    const double smooth = (kContext / wavelength - kLow) / (kHigh - kLow);
+    return 1 / ((1 - smooth) / factor + smooth);
+  }
+};
+
+json ReadFactors(const GgufFiles& model, const TensorInfo& tensor, double theta, int64_t rotated) {
+  const auto refuse = [&](std::string_view expected) {
+    Throw(ErrorKind::kUnsupported, "{}: tensor {}: expected {}, found other numbers ({})",
+          model.metadata.file_name(), tensor.name, expected, tensor.Describe());
+  };
+  if (tensor.dtype != DType::kF32 || tensor.NumElements() != rotated / 2) {
+    refuse(fmt::format("{} factors in F32, one for each rotation", rotated / 2));
+  }
+  const std::vector<float> factors = ReadAllRows(tensor);
+  const Llama3Scaling scaling{.factor = std::ranges::max(factors)};
+  for (size_t i = 0; i < factors.size(); ++i) {
+    const double exponent = 2 * static_cast<double>(i) / static_cast<double>(rotated);
+    const double expected = scaling.Divisor(std::pow(theta, -exponent));
+    if (!(std::abs(factors[i] - expected) <= 1e-3 * expected)) {
+      refuse("the factors of Llama 3 by its published numbers");
+    }
+  }
+  if (scaling.factor <= 1) return nullptr;
+  return {{"rope_type", "llama3"},
+          {"factor", scaling.factor},
+          {"low_freq_factor", Llama3Scaling::kLow},
+          {"high_freq_factor", Llama3Scaling::kHigh},
+          {"original_max_position_embeddings", Llama3Scaling::kContext}};
+}
+
+json ReadScaling(const GgufMetadata& metadata) {
+  const std::string key = metadata.Own("rope.scaling.type");
+  const std::string type = metadata.StringOr(key, "none");
+  if (type == "none") return nullptr;
+  if (type != "linear" && type != "yarn") {
+    metadata.Refuse(key, "none, linear or yarn", Quote(type), ErrorKind::kUnsupported);
+  }
+  json scaling{{"rope_type", type},
+               {"factor", metadata.Float(metadata.Own("rope.scaling.factor"), kNumberRange)}};
+  if (type == "linear") return scaling;
+  const std::string original = metadata.Own("rope.scaling.original_context_length");
+  scaling["original_max_position_embeddings"] = metadata.Int(original, kSizeRange);
+  constexpr FunctionKey kYarnKeys[] = {{"rope.scaling.yarn_beta_fast", "beta_fast"},
+                                       {"rope.scaling.yarn_beta_slow", "beta_slow"},
+                                       {"rope.scaling.yarn_attn_factor", "attention_factor"}};
+  for (const auto& [gguf, hf] : kYarnKeys) {
+    const std::string own = metadata.Own(gguf);
+    if (metadata.Has(own)) scaling[hf] = metadata.Float(own, kNumberRange);
+  }
+  return scaling;
+}
+
+json ReadRope(const GgufFiles& model, const GgufShape& shape, double theta) {
+  for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"}) {
+    if (FindTensor(model, name) == nullptr) continue;
+    Throw(ErrorKind::kUnsupported, "{}: tensor {}: rope scaling by it is not supported",
+          model.metadata.file_name(), name);
+  }
+  const TensorInfo* factors = FindTensor(model, "rope_freqs.weight");
+  if (factors == nullptr) return ReadScaling(model.metadata);
+  const int64_t rotated = model.metadata.IntOr(model.metadata.Own("rope.dimension_count"),
+                                               shape.head_dim, {2, shape.head_dim});
+  return ReadFactors(model, *factors, theta, rotated);
+}
+
+}  // namespace
+
+bool HasSecondAttentionNorm(const GgufFiles& model) {
+  return FindTensor(model, "blk.0.attn_norm_2.weight") != nullptr;
+}
+
+GgufShape ShapeOf(const GgufFiles& model) {
+  const GgufMetadata& metadata = model.metadata;
+  const TensorInfo* embedding = FindTensor(model, "token_embd.weight");
+  if (embedding == nullptr || embedding->shape.size() != 2) {
+    Throw(ErrorKind::kFormat, "{}: tensor token_embd.weight: expected a matrix, found {}",
+          metadata.file_name(), embedding ? embedding->Describe() : "none");
+  }
+  GgufShape shape{.vocab_size = embedding->shape[0]};
+  shape.heads = metadata.Int(metadata.Own("attention.head_count"), kHeadRange);
+  const std::string kv_key = metadata.Own("attention.head_count_kv");
+  shape.kv_heads = metadata.IntOr(kv_key, shape.heads, kHeadRange);
+  if (shape.heads % shape.kv_heads != 0) {
+    metadata.Refuse(kv_key, fmt::format("a divisor of {} heads", shape.heads),
+                    fmt::format("{}", shape.kv_heads));
+  }
+  const int64_t hidden = metadata.Int(metadata.Own("embedding_length"), kSizeRange);
+  const std::string key_length = metadata.Own("attention.key_length");
+  shape.head_dim = metadata.IntOr(key_length, hidden / shape.heads, kHeadRange);
+  metadata.IntOr(metadata.Own("attention.value_length"), shape.head_dim,
+                 {shape.head_dim, shape.head_dim});
+  shape.tied_head = FindTensor(model, "output.weight") == nullptr;
+  shape.qkv_bias =
+      FindTensor(model, "blk.0.attn_q.bias") || FindTensor(model, "blk.0.attn_qkv.bias");
+  shape.mlp_bias = FindTensor(model, "blk.0.ffn_up.bias") != nullptr;
+  shape.second_attention_norm = HasSecondAttentionNorm(model);
+  return shape;
+}
+
+std::string GgufConfig(const GgufFiles& model, const GgufShape& shape, const GgufFamily& family) {
+  const GgufMetadata& metadata = model.metadata;
+  const auto integer = [&](std::string_view key) {
+    return metadata.Int(metadata.Own(key), kSizeRange);
+  };
+  const double theta =
+      metadata.FloatOr(metadata.Own("rope.freq_base"), 10000, {1, kNumberRange.max});
+  json config{{"model_type", family.model_type},
+              {"vocab_size", shape.vocab_size},
+              {"hidden_size", integer("embedding_length")},
+              {"num_hidden_layers", integer("block_count")},
+              {"num_attention_heads", shape.heads},
+              {"num_key_value_heads", shape.kv_heads},
+              {"intermediate_size", integer("feed_forward_length")},
+              {"max_position_embeddings", integer("context_length")},
+              {"tie_word_embeddings", shape.tied_head},
+              {"rope_theta", theta},
+              {"rope_scaling", ReadRope(model, shape, theta)}};
+  if (metadata.Has(metadata.Own("attention.key_length"))) config["head_dim"] = shape.head_dim;
+  constexpr FunctionKey kEpsilons[] = {
+      {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+      {"attention.layer_norm_epsilon", "layer_norm_eps"},
+      {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+  };
+  for (const auto& [gguf, hf] : kEpsilons) {
+    const std::string own = metadata.Own(gguf);
+    if (metadata.Has(own)) config[hf] = metadata.Float(own, {0, 1});
+  }
+  for (const auto& [gguf, hf] : kFunctionKeys) {
+    const std::string own = metadata.Own(gguf);
+    if (!metadata.Has(own)) continue;
+    const double value = metadata.Float(own, kNumberRange);
+    if (value != 0) config[hf] = value;
+  }
+  if (!metadata.BoolOr(metadata.Own("attention.causal"), true)) config["is_causal"] = false;
+  if (metadata.FloatOr(metadata.Own("attention.max_alibi_bias"), 0, kNumberRange) != 0) {
+    config["alibi"] = true;
+  }
+  if (metadata.Has(metadata.Own("rope.dimension_sections"))) config["use_mrope"] = true;
+  family.describe(metadata, shape, config);
+  return DumpJson(config);
+}
+
+}  // namespace godwit

@@ -1,0 +1,60 @@
+// The architectures of GGUF that are translated: for each, Hugging Face's names of its tensors, and
+// what its config.json says beside the fields that all families share.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string_view>
+
+#include "weights/gguf_metadata.h"
+
+namespace godwit {
+
+// What the tool that made the file did to the rows of a tensor.
+enum class GgufRows {
+  kAsTheyWere,
+  // Of q and of k: the rotary pairs of a head, (i, i + half), lie side by side.
+  kPairedQ,
+  kPairedK,
+  // All q, then all k, then all v, where Hugging Face has for each KV head its queries, its key and
+  // its value.
+  kUngrouped,
+  // The matrices of all experts follow one another in one tensor.
+  kExperts,
+};
+
+// A module's name; ".weight" and ".bias" are appended to both.
+struct GgufName {
+  std::string_view gguf;  // of one in a layer without its "blk.{}."
+  std::string_view hf;    // "{}" is the layer, a second one the expert
+  GgufRows rows = GgufRows::kAsTheyWere;
+};
+
+// What no key says, but the tensors do.
+struct GgufShape {
+  int64_t vocab_size = 0;  // rows of the embedding, which may be more than there are tokens
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  bool tied_head = false;
+  bool qkv_bias = false;
+  bool mlp_bias = false;
+  bool second_attention_norm = false;
+};
+
+struct GgufFamily {
+  std::string_view architecture;  // general.architecture
+  std::string_view model_type;    // of config.json, unless `describe` sets another
+  std::span<const GgufName> whole;
+  std::span<const GgufName> layers;
+  // Of two families with one architecture the one whose layers have attn_norm_2 comes first.
+  bool second_attention_norm;
+  // Completes a config that has the common fields, by the names that Llama has for them.
+  void (*describe)(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config);
+};
+
+// Throws Error(kUnsupported) that names those there are.
+const GgufFamily& FindGgufFamily(const GgufMetadata& metadata, bool second_attention_norm);
+
+}  // namespace godwit

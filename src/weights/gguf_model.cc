@@ -1,0 +1,190 @@
+#include "weights/gguf_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/name_list.h"
+#include "base/quote.h"
+#include "weights/gguf_config.h"
+#include "weights/gguf_families.h"
+#include "weights/mapped_source.h"
+#include "weights/tensor_rows.h"
+
+namespace godwit {
+namespace {
+
+using RowOrder = std::shared_ptr<const std::vector<int64_t>>;
+
+// Of rows of heads: where those of (i, i + half) are, if the file has them side by side.
+RowOrder PairedOrder(int64_t heads, int64_t dim) {
+  std::vector<int64_t> order;
+  for (int64_t row = 0; row < heads * dim; ++row) {
+    const int64_t d = row % dim;
+    order.push_back(row - d + d % (dim / 2) * 2 + d / (dim / 2));
+  }
+  return std::make_shared<const std::vector<int64_t>>(std::move(order));
+}
+
+RowOrder UngroupedOrder(const GgufShape& shape) {
+  const int64_t dim = shape.head_dim;
+  const int64_t queries = shape.heads / shape.kv_heads;  // of a group, before its key and its value
+  std::vector<int64_t> order;
+  for (int64_t row = 0; row < (shape.heads + 2 * shape.kv_heads) * dim; ++row) {
+    const int64_t group = row / dim / (queries + 2);
+    const int64_t place = row / dim % (queries + 2);
+    const int64_t head = place < queries    ? group * queries + place
+                         : place == queries ? shape.heads + group
+                                            : shape.heads + shape.kv_heads + group;
+    order.push_back(head * dim + row % dim);
+  }
+  return std::make_shared<const std::vector<int64_t>>(std::move(order));
+}
+
+// "blk.12.attn_q.weight"
+struct SplitName {
+  std::optional<int64_t> layer;
+  std::string_view module;  // "attn_q"
+  std::string_view ending;  // ".weight"
+};
+
+SplitName Split(std::string_view name) {
+  SplitName split;
+  constexpr std::string_view kBlock = "blk.";
+  if (name.starts_with(kBlock)) {
+    int64_t layer = 0;
+    const char* const end = name.data() + name.size();
+    const auto number = std::from_chars(name.data() + kBlock.size(), end, layer);
+    if (number.ec == std::errc() && number.ptr != end && *number.ptr == '.' && layer >= 0) {
+      split.layer = layer;
+      name.remove_prefix(static_cast<size_t>(number.ptr - name.data()) + 1);
+    }
+  }
+  const size_t dot = std::min(name.rfind('.'), name.size());
+  split.module = name.substr(0, dot);
+  split.ending = name.substr(dot);
+  return split;
+}
+
+class Translator {
+ public:
+  Translator(const GgufShape& shape, const GgufFamily& family) : shape_(shape), family_(family) {}
+
+  std::vector<TensorInfo> Translate(std::vector<TensorInfo> tensors) {
+    for (TensorInfo& tensor : tensors) Add(std::move(tensor));
+    CheckNames();
+    return std::move(translated_);
+  }
+
+ private:
+  void Add(TensorInfo tensor) {
+    const SplitName split = Split(tensor.name);
+    const std::span<const GgufName> names = split.layer ? family_.layers : family_.whole;
+    const auto name = std::ranges::find(names, split.module, &GgufName::gguf);
+    if (name == names.end()) {
+      // The config.json says what it says. All else is found to be unexpected by its own name.
+      if (split.module != "rope_freqs") translated_.push_back(std::move(tensor));
+      return;
+    }
+    if (!HoldsFloats(tensor)) {
+      Throw(ErrorKind::kUnsupported,
+            "{}: tensor {} has type {}, which is not supported; there are F32, F16, BF16, {}",
+            tensor.file, Quote(tensor.name), tensor.dtype_name,
+            NameList(AllBlockFormats(), &BlockFormat::name));
+    }
+    const std::string ending(split.ending);
+    const int64_t layer = split.layer.value_or(0);
+    if (name->rows == GgufRows::kExperts) {
+      AddExperts(tensor, *name, layer, ending);
+      return;
+    }
+    tensor.name = fmt::format(fmt::runtime(name->hf), layer) + ending;
+    tensor.row_order = OrderOf(name->rows, tensor.shape[0]);
+    translated_.push_back(std::move(tensor));
+  }
+
+  // Of a tensor with so many rows; none for one that does not fit, which is found to have the wrong
+  // shape. So what heads a file claims to have takes no memory beyond its tensors.
+  RowOrder OrderOf(GgufRows rows, int64_t count) {
+    const int64_t dim = shape_.head_dim;
+    const auto made = [&](RowOrder& order, int64_t expected, const auto& make) {
+      if (count != expected || dim % 2 != 0) return RowOrder();
+      if (order == nullptr) order = make();
+      return order;
+    };
+    switch (rows) {
+      case GgufRows::kPairedQ:
+        return made(paired_q_, shape_.heads * dim, [&] { return PairedOrder(shape_.heads, dim); });
+      case GgufRows::kPairedK:
+        return made(paired_k_, shape_.kv_heads * dim,
+                    [&] { return PairedOrder(shape_.kv_heads, dim); });
+      case GgufRows::kUngrouped:
+        return made(ungrouped_, (shape_.heads + 2 * shape_.kv_heads) * dim,
+                    [&] { return UngroupedOrder(shape_); });
+      case GgufRows::kAsTheyWere:
+      case GgufRows::kExperts:
+        break;
+    }
+    return nullptr;
+  }
+
+  // "blk.01" is another name than "blk.1", and means the same layer.
+  void CheckNames() const {
+    std::set<std::string_view> names;
+    for (const TensorInfo& tensor : translated_) {
+      if (names.insert(tensor.name).second) continue;
+      Throw(ErrorKind::kFormat, "{}: expected one tensor that is {}, found two", tensor.file,
+            Quote(tensor.name));
+    }
+  }
+
+  // merged: [experts, rows, columns]
+  void AddExperts(const TensorInfo& merged, const GgufName& name, int64_t layer,
+                  const std::string& ending) {
+    constexpr int64_t kMaxExperts = 4096;
+    if (merged.shape.size() != 3 || merged.shape[0] > kMaxExperts) {
+      Throw(ErrorKind::kFormat,
+            "{}: tensor {}: expected the matrices of up to {} experts, found {}", merged.file,
+            Quote(merged.name), kMaxExperts, merged.Describe());
+    }
+    const size_t bytes = merged.bytes.size() / static_cast<size_t>(merged.shape[0]);
+    for (int64_t expert = 0; expert < merged.shape[0]; ++expert) {
+      const size_t begin = static_cast<size_t>(expert) * bytes;
+      TensorInfo tensor = merged;
+      tensor.name = fmt::format(fmt::runtime(name.hf), layer, expert) + ending;
+      tensor.shape.erase(tensor.shape.begin());
+      tensor.bytes = merged.bytes.subspan(begin, bytes);
+      tensor.offset_bytes = merged.offset_bytes + begin;
+      translated_.push_back(std::move(tensor));
+    }
+  }
+
+  const GgufShape& shape_;
+  const GgufFamily& family_;
+  RowOrder paired_q_, paired_k_, ungrouped_;
+  std::vector<TensorInfo> translated_;
+};
+
+}  // namespace
+
+GgufModel TranslateGguf(GgufFiles files) {
+  const GgufFamily& family = FindGgufFamily(files.metadata, HasSecondAttentionNorm(files));
+  const GgufShape shape = ShapeOf(files);
+  std::string config = GgufConfig(files, shape, family);
+  std::vector<TensorInfo> tensors = Translator(shape, family).Translate(std::move(files.tensors));
+  return {.weights = MakeMappedSource(std::move(files.files), std::move(tensors), {}),
+          .config = std::move(config),
+          .metadata = std::move(files.metadata)};
+}
+
+GgufModel OpenGgufModel(const std::filesystem::path& file) {
+  return TranslateGguf(OpenGgufFiles(file));
+}
+
+}  // namespace godwit

@@ -1,0 +1,20 @@
+// A WeightSource over mapped files, whatever their format.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "weights/weight_source.h"
+
+namespace godwit {
+
+// The tensors' bytes are views into `files`, or are kept by whoever lives as long; names are
+// distinct.
+std::unique_ptr<WeightSource> MakeMappedSource(
+    std::vector<MappedFile> files, std::vector<TensorInfo> tensors,
+    std::map<std::string, std::string, std::less<>> metadata);
+
+}  // namespace godwit

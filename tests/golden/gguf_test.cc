@@ -1,0 +1,108 @@
+// Tiny models in GGUF files, of every type and architecture that is read, against the logits that
+// transformers computes with the numbers in them (tools/make_gguf_goldens.py).
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/test_support.h"
+#include "tests/golden/reference.h"
+#include "tests/model_runner.h"
+#include "weights/gguf_model.h"
+
+namespace godwit {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = GODWIT_SOURCE_DIR "/tests/golden/gguf";
+
+std::vector<std::string> Models() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kRoot)) {
+    const std::string name = entry.path().stem();
+    if (entry.path().extension() == ".safetensors" && name != "blocks") names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+fs::path FileOf(const std::string& name) {
+  const fs::path alone = kRoot / (name + ".gguf");
+  return fs::exists(alone) ? alone : kRoot / (name + "-00002-of-00003.gguf");
+}
+
+ModelRunner Load(const GgufModel& model, std::optional<DType> weights) {
+  return ModelRunner(HfConfig::Parse(model.config, "config.json"), *model.weights, weights);
+}
+
+class GgufGoldenTest : public testing::TestWithParam<std::string> {
+ protected:
+  GgufGoldenTest()
+      : model_(OpenGgufModel(FileOf(GetParam()))),
+        reference_(ReadReference(kRoot / (GetParam() + ".safetensors"))) {}
+
+  const GgufModel model_;
+  const Reference reference_;
+};
+
+TEST_P(GgufGoldenTest, LogitsAreThoseOfHuggingFace) {
+  const ModelRunner runner = Load(model_, DType::kF32);
+  for (const kernels::Isa& isa : kernels::AllIsas()) {
+    if (!isa.supported()) continue;
+    SCOPED_TRACE(isa.name);
+    const auto logits = runner.Logits(reference_.ids, {.isa = std::string(isa.name)});
+    EXPECT_LE(Compare(logits, reference_.logits).max, kTolerance);
+  }
+}
+
+// Blocks become bf16 unless told: weights and inputs of 8 bits. Measured: 1.1 % in the middle, 2.8
+// % in the worst.
+TEST_P(GgufGoldenTest, LoadedAsTheyComeTheyStayClose) {
+  const ModelRunner runner = Load(model_, std::nullopt);
+  const double rms = Compare(runner.Logits(reference_.ids, {}), reference_.logits).rms;
+  RecordProperty("rms", fmt::format("{:.1e}", rms));
+  // A router's choices are not continuous.
+  if (runner.spec().mlp.experts == 0) {
+    EXPECT_LE(rms, 0.04);
+  }
+  const DType stored = runner.decoder().weight_types().layers;
+  const std::string& name = GetParam();
+  EXPECT_EQ(stored, name == "llama_f32"   ? DType::kF32
+                    : name == "llama_f16" ? DType::kF16
+                                          : DType::kBF16);
+}
+
+// Rows are quantized from the numbers that the blocks stand for. Measured: 4.6 %, and 7.9 % in the
+// worst.
+TEST_P(GgufGoldenTest, Int8IsMadeOfTheSameNumbers) {
+  const ModelRunner int8 = Load(model_, DType::kI8);
+  if (int8.spec().mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";
+  EXPECT_EQ(int8.decoder().weight_types().layers, DType::kI8);
+  const double rms = Compare(int8.Logits(reference_.ids, {}), reference_.logits).rms;
+  RecordProperty("rms", fmt::format("{:.1e}", rms));
+  EXPECT_LE(rms, 0.1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GgufGoldenTest, testing::ValuesIn(Models()),
+                         [](const auto& info) { return TestName(info.param); });
+
+TEST(GgufGoldens, EveryTypeHasOne) {
+  std::set<std::string> types;
+  for (const std::string& name : Models()) {
+    const GgufModel model = OpenGgufModel(FileOf(name));
+    for (const std::string& tensor : model.weights->Names()) {
+      types.insert(model.weights->Find(tensor)->dtype_name);
+    }
+  }
+  for (const BlockFormat& format : AllBlockFormats()) {
+    EXPECT_TRUE(types.contains(std::string(format.name))) << format.name;
+  }
+  for (const char* name : {"F32", "F16", "BF16"}) EXPECT_TRUE(types.contains(name)) << name;
+}
+
+}  // namespace
+}  // namespace godwit

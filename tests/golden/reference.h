@@ -1,0 +1,75 @@
+// For tests only: the logits of a golden, and how far others are from them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "weights/safetensors.h"
+
+namespace godwit {
+
+template <typename To, typename From>
+std::vector<To> Elements(const TensorInfo& tensor) {
+  std::vector<To> values;
+  for (size_t i = 0; i < tensor.bytes.size(); i += sizeof(From)) {
+    From value;
+    std::memcpy(&value, tensor.bytes.data() + i, sizeof(From));
+    values.push_back(static_cast<To>(value));
+  }
+  return values;
+}
+
+struct Reference {
+  std::vector<int32_t> ids;
+  std::vector<float> logits;  // [ids, vocab]
+};
+
+inline Reference ReadReference(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  Reference reference;
+  const auto contents = ParseSafetensors(file.Span(), path.string());
+  for (const TensorInfo& tensor : contents.tensors) {
+    if (tensor.name == "input_ids") reference.ids = Elements<int32_t, int64_t>(tensor);
+    if (tensor.name == "logits") reference.logits = Elements<float, float>(tensor);
+  }
+  return reference;
+}
+
+struct Errors {
+  double max = 0;  // max |difference| / max |logit|
+  double rms = 0;  // |difference| / |logits|, as vectors
+};
+
+inline Errors Compare(const std::vector<float>& logits, const std::vector<float>& expected_logits) {
+  // NaN would be no maximum below.
+  if (logits.size() != expected_logits.size() ||
+      !std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
+    ADD_FAILURE() << logits.size() << " logits, expected " << expected_logits.size()
+                  << " finite ones";
+    return {};
+  }
+  double difference = 0, largest = 0, square = 0, expected_square = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double expected = expected_logits[i];
+    const double d = logits[i] - expected;
+    difference = std::max(difference, std::fabs(d));
+    largest = std::max(largest, std::fabs(expected));
+    square += d * d;
+    expected_square += expected * expected;
+  }
+  return {difference / largest, std::sqrt(square / expected_square)};
+}
+
+// float32: what the goldens' own rounding allows, well under the smallest change that a mistake
+// makes (4e-4, see README.md). int8: the same, as no input of a golden is near the middle between
+// two integers.
+inline constexpr double kTolerance = 5e-5;
+
+}  // namespace godwit

@@ -18,6 +18,7 @@ Every golden is checked while it is made: any one layer of which half the scales
 accepts.
 
   python tools/make_int8_weight_goldens.py            writes tests/golden/int8_weights
+  python tools/make_int8_weight_goldens.py FAMILY...  of it, these
   python tools/make_int8_weight_goldens.py --check    makes them again and compares
 """
 
@@ -129,16 +130,19 @@ def make(variant):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", help="default: all")
     parser.add_argument("--check", action="store_true", help="compare a fresh set with this one")
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     torch.set_grad_enabled(False)
     transformers.utils.logging.disable_progress_bar()
+    variants = [v for v in all_variants() if not options.families or v.family in options.families]
     if not options.check:
-        shutil.rmtree(FOLDER, ignore_errors=True)
+        for variant in variants:
+            shutil.rmtree(FOLDER / variant.family, ignore_errors=True)
     made_with = f"transformers {transformers.__version__}, torch {torch.__version__}"
-    for variant in all_variants():
+    for variant in variants:
         fresh = make(variant)
         file = FOLDER / f"{variant.path}.safetensors"
         if not options.check:

@@ -28,6 +28,10 @@ constexpr std::array kArchitectures = {
     Architecture{"mixtral", "Mixtral (experts)", DescribeMixtral},
     Architecture{"glm", "GLM-4 9B as transformers stores it", DescribeGlm},
     Architecture{"glm4", "GLM-4-0414 9B and 32B", DescribeGlm4},
+    Architecture{"gemma", "Gemma 1", DescribeGemma},
+    Architecture{"gemma3_text", "Gemma 3 270M and 1B (windows)", DescribeGemma3Text},
+    Architecture{"gemma3", "Gemma 3 4B, 12B and 27B, which read no pictures here", DescribeGemma3,
+                 /*text_config=*/"text_config"},
 };
 
 }  // namespace
@@ -40,7 +44,10 @@ DecoderSpec DescribeModel(const HfConfig& config) {
     if (architecture.model_type == model_type) {
       DecoderSpec spec = architecture.describe(config);
       spec.quantization = QuantizationConfig::Read(config, spec.names.head);
-      CheckUnreadKeys(config, spec);
+      CheckUnreadKeys(architecture.text_config.empty()
+                          ? config
+                          : config.Object(architecture.text_config).value(),
+                      spec);
       return spec;
     }
   }

@@ -2,6 +2,7 @@
 // whose.
 #pragma once
 
+#include "model/hf_fields.h"
 #include "model/spec.h"
 #include "weights/hf_config.h"
 
@@ -9,6 +10,9 @@ namespace godwit {
 
 DecoderSpec DescribeBloom(const HfConfig& config);
 DecoderSpec DescribeFalcon(const HfConfig& config);
+DecoderSpec DescribeGemma(const HfConfig& config);
+DecoderSpec DescribeGemma3(const HfConfig& config);
+DecoderSpec DescribeGemma3Text(const HfConfig& config);
 DecoderSpec DescribeRefinedWeb(const HfConfig& config);
 DecoderSpec DescribeRefinedWebModel(const HfConfig& config);
 DecoderSpec DescribeGlm(const HfConfig& config);
@@ -26,5 +30,7 @@ DecoderSpec DescribeQwen3(const HfConfig& config);
 // For families that are variations of Llama: without its choice of biases. default_theta:
 // rope_theta unless told.
 DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta = 10000);
+// The same without positions, for those that rotate otherwise or spell their fields otherwise.
+DecoderSpec DescribeLlamaShape(const HfConfig& config, const CommonKeys& keys = {});
 
 }  // namespace godwit

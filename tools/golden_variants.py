@@ -8,6 +8,7 @@ read Variant; why a variant exists stands above it unless its name says so.
 
 import golden_variants_gemma as gemma
 import golden_variants_gpt as gpt
+import golden_variants_kin as kin
 import golden_variants_llama as llama
 
 
@@ -25,6 +26,15 @@ def all_variants():
         gpt.bloom_variants,
         llama.mixtral_variants,
         llama.glm_variants,
+        kin.phi3_variants,
+        kin.qwen3_moe_variants,
+        kin.smollm3_variants,
+        kin.granite_variants,
+        kin.olmo_variants,
+        kin.cohere_variants,
+        kin.stablelm_variants,
+        kin.starcoder2_variants,
+        gpt.gpt2_variants,
         gemma.gemma_variants,
         gemma.gemma3_variants,
     ):

@@ -114,6 +114,14 @@ def bare_model(variant, state):
     return {name.removeprefix(prefix): state.pop(name) for name in list(state)}
 
 
+def gpt2_first_names(variant, state):
+    """As the first files name them, with the causal mask of every layer."""
+    first = {name.removeprefix("transformer."): state.pop(name) for name in list(state)}
+    length = variant.config["n_positions"]
+    mask = torch.ones(length, length).tril().reshape(1, 1, length, length)
+    return first | {f"h.{i}.attn.bias": mask.clone() for i in range(variant.config["n_layer"])}
+
+
 def gemma3_vision(variant, state):
     """Beside the text model, under the names of the whole one: some of what sees."""
     text = {f"language_model.{name}": state.pop(name) for name in list(state)}
@@ -125,7 +133,15 @@ def gemma3_vision(variant, state):
 
 
 EXTRAS = {
-    f.__name__: f for f in (redundant_head, llama_inv_freq, neox_masks, bare_model, gemma3_vision)
+    f.__name__: f
+    for f in (
+        redundant_head,
+        llama_inv_freq,
+        neox_masks,
+        bare_model,
+        gpt2_first_names,
+        gemma3_vision,
+    )
 }
 
 
@@ -202,6 +218,12 @@ def query_key_rows(values, config):
     """Of a fused q, k, v weight: a view of the rows of the queries and keys."""
     if config["model_type"] == "mpt":
         return values[: 2 * config["d_model"]]
+    if config["model_type"] == "gpt2":  # [inputs, outputs]
+        return values[:, : 2 * config["n_embd"]]
+    if config["model_type"] == "phi3":
+        head_dim = config["hidden_size"] // config["num_attention_heads"]
+        heads = config["num_attention_heads"] + config["num_key_value_heads"]
+        return values[: heads * head_dim]
     config = twin_config(config)
     heads = kv_heads = config["n_head" if "n_head" in config else "num_attention_heads"]
     if config["model_type"] == "falcon":
@@ -241,10 +263,12 @@ def random_weights(model, variant):
             elif is_gain(name, parameter):
                 values = neutral_gain(variant) + 0.3 * values
             else:
-                values *= (2.0 if "lm_head" in name else 1.3) / parameter.shape[-1] ** 0.5
+                transposed = variant.family == "gpt2" and "transformer.h." in name
+                inputs = parameter.shape[0 if transposed else -1]
+                values *= (2.0 if "lm_head" in name else 1.3) / inputs**0.5
                 if "q_proj" in name or "k_proj" in name:
                     values *= variant.score_gain / 1.3
-                if "query_key_value" in name or "Wqkv" in name:
+                if any(part in name for part in ("query_key_value", "Wqkv", "qkv_proj", "c_attn")):
                     query_key_rows(values, variant.config).mul_(variant.score_gain / 1.3)
             parameter.copy_(values)
 

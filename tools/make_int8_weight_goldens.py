@@ -107,9 +107,22 @@ class Int8Model:
         return effects
 
 
+def linearized(model):
+    """With the matrices of GPT-2 the other way, as those of everybody else."""
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if not isinstance(child, transformers.pytorch_utils.Conv1D):
+                continue
+            linear = torch.nn.Linear(*child.weight.shape)
+            linear.weight.copy_(child.weight.T)
+            linear.bias.copy_(child.bias)
+            setattr(module, name, linear)
+    return model
+
+
 def make(variant):
     float_model = load(variant, ROOT / variant.path).eval()
-    model = Int8Model(load(variant, ROOT / variant.path).eval())
+    model = Int8Model(linearized(load(variant, ROOT / variant.path).eval()))
     for i in itertools.count():
         generator = np.random.default_rng(zlib.crc32(f"{variant.path}/int8_weights/{i}".encode()))
         tokens = torch.from_numpy(generator.integers(0, variant.config["vocab_size"], N_TOKENS))

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/nearest.h"
+#include "tensor/dtype.h"
 
 namespace godwit {
 namespace {
@@ -144,31 +145,6 @@ void RefuseWindowedLayers(const HfConfig& config, std::string_view why) {
   }
 }
 
-// windowed_unless_told: of a layer.
-template <typename Windowed>
-void ReadWindowsOf(const HfConfig& config, const Windowed& windowed_unless_told,
-                   DecoderSpec& spec) {
-  spec.windows.assign(static_cast<size_t>(spec.layers), 0);
-  const int64_t window =
-      config.IsNull("sliding_window")
-          ? 0
-          : config.IntOr("sliding_window", kDefaultWindow, {0, kContextRange.max});
-  if (window == 0) return RefuseWindowedLayers(config, "there is no sliding_window");
-  const std::vector<std::string> types = config.Strings("layer_types");
-  if (!types.empty() && static_cast<int64_t>(types.size()) != spec.layers) {
-    config.Refuse("layer_types", fmt::format("one entry for each of {} layers", spec.layers));
-  }
-  for (int64_t i = 0; i < spec.layers; ++i) {
-    const auto layer = static_cast<size_t>(i);
-    if (!types.empty() && types[layer] != "full_attention" && types[layer] != "sliding_attention") {
-      config.Refuse("layer_types", "full_attention or sliding_attention for every layer");
-    }
-    const bool windowed =
-        types.empty() ? windowed_unless_told(i) : types[layer] == "sliding_attention";
-    if (windowed) spec.windows[layer] = window;
-  }
-}
-
 // Fields of our own (tools/pretrain), which no published family uses.
 void ReadSinks(const HfConfig& config, DecoderSpec& spec) {
   const std::string sink = config.StringOr("attention_sink", "none");
@@ -226,14 +202,41 @@ int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallb
   return static_cast<int64_t>(static_cast<double>(spec.head_dim) * fraction);
 }
 
+void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec) {
+  spec.windows.assign(static_cast<size_t>(spec.layers), 0);
+  const int64_t window =
+      config.IsNull("sliding_window")
+          ? 0
+          : config.IntOr("sliding_window", kDefaultWindow, {0, kContextRange.max});
+  if (window == 0) return RefuseWindowedLayers(config, "there is no sliding_window");
+  const std::vector<std::string> types = config.Strings("layer_types");
+  if (!types.empty() && static_cast<int64_t>(types.size()) != spec.layers) {
+    config.Refuse("layer_types", fmt::format("one entry for each of {} layers", spec.layers));
+  }
+  for (int64_t i = 0; i < spec.layers; ++i) {
+    const auto layer = static_cast<size_t>(i);
+    if (!types.empty() && types[layer] != "full_attention" && types[layer] != "sliding_attention") {
+      config.Refuse("layer_types", "full_attention or sliding_attention for every layer");
+    }
+    const bool has_window = types.empty() ? windowed[layer] : types[layer] == "sliding_attention";
+    if (has_window) spec.windows[layer] = window;
+  }
+}
+
 void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec) {
-  ReadWindowsOf(
-      config, [&](int64_t layer) { return layer >= first_windowed; }, spec);
+  std::vector<bool> windowed;
+  for (int64_t i = 0; i < spec.layers; ++i) windowed.push_back(i >= first_windowed);
+  ReadWindows(config, windowed, spec);
+}
+
+void ReadStatedWindows(const HfConfig& config, DecoderSpec& spec) {
+  if (config.Has("sliding_window")) ReadWindows(config, /*first_windowed=*/0, spec);
 }
 
 void ReadAlternatingWindows(const HfConfig& config, int64_t period, DecoderSpec& spec) {
-  ReadWindowsOf(
-      config, [&](int64_t layer) { return (layer + 1) % period != 0; }, spec);
+  std::vector<bool> windowed;
+  for (int64_t i = 0; i < spec.layers; ++i) windowed.push_back((i + 1) % period != 0);
+  ReadWindows(config, windowed, spec);
 }
 
 void ReadSwitchedWindows(const HfConfig& config, DecoderSpec& spec) {
@@ -243,6 +246,11 @@ void ReadSwitchedWindows(const HfConfig& config, DecoderSpec& spec) {
     config.Disregard("sliding_window");
     RefuseWindowedLayers(config, "use_sliding_window is not true");
   }
+}
+
+float InStoredType(const HfConfig& config, float number) {
+  const std::string type = config.StringOr("dtype", config.StringOr("torch_dtype", "float32"));
+  return type == "bfloat16" ? ToFloat(ToBF16(number)) : number;
 }
 
 void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKeys& keys) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "model/spec.h"
 #include "weights/hf_config.h"
@@ -64,9 +65,17 @@ void ReadRotaryByWindow(const HfConfig& config, double default_theta, double win
 int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallback,
                       const DecoderSpec& spec);
 
+// What the type in which the weights are stored (dtype, torch_dtype; absent: float32) makes of a
+// number that the model computes with.
+float InStoredType(const HfConfig& config, float number);
+
 // spec.windows from sliding_window (absent: 4096 tokens, null or 0: none) and, where present,
-// layer_types. Without layer_types, layers from first_windowed on have the window.
+// layer_types. Without layer_types, these layers have the window, or those from first_windowed on.
+void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec);
 void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec);
+
+// The same for families that have windows in all layers, and none where no field says so.
+void ReadStatedWindows(const HfConfig& config, DecoderSpec& spec);
 
 // The same for families of which every `period`-th layer has none, unless layer_types says
 // otherwise.

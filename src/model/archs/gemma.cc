@@ -2,7 +2,6 @@
 
 #include "model/archs/families.h"
 #include "model/hf_fields.h"
-#include "tensor/dtype.h"
 
 namespace godwit {
 namespace {
@@ -20,12 +19,9 @@ constexpr CommonKeys kKeysBesideVision = {.activation = "hidden_activation",
                                           .default_kv_heads = 4,
                                           .default_head_dim = 256};
 
-// The root of the hidden size, in the type that the config states: a model that is trained in bf16
-// is trained with what bf16 makes of it.
+// A model that is trained in bf16 is trained with what bf16 makes of it.
 float EmbeddingScale(const HfConfig& config, const DecoderSpec& spec) {
-  const auto scale = static_cast<float>(std::sqrt(static_cast<double>(spec.hidden_size)));
-  const std::string type = config.StringOr("dtype", config.StringOr("torch_dtype", "float32"));
-  return type == "bfloat16" ? ToFloat(ToBF16(scale)) : scale;
+  return InStoredType(config, std::sqrt(static_cast<float>(spec.hidden_size)));
 }
 
 // Llama's shape with gains stored less 1, scaled embeddings, GELU, a tied head, and heads that are

@@ -80,7 +80,8 @@ class MoeTest : public OpsTest {
 
 TEST_P(MoeTest, IsTheSumOfTheBestExperts) {
   for (const Shape& shape :
-       {Shape{1, 1, 5, 3}, Shape{3, 1, 17, 9}, Shape{8, 2, 33, 20}, Shape{5, 5, 12, 7}}) {
+       {Shape{1, 1, 5, 3}, Shape{3, 1, 17, 9}, Shape{8, 2, 33, 20}, Shape{5, 5, 12, 7},
+        Shape{8, 3, 33, 20, /*shares_among_chosen=*/false}}) {
     for (const DType dtype : {DType::kF32, DType::kF16}) {
       const TestMoe moe(shape, dtype, three_);
       const GappedMatrix x(40, shape.hidden, 3);

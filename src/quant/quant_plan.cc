@@ -63,10 +63,11 @@ void Ignore(const LinearTensors& linear, QuantPlan& plan) {
 QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors, SmoothKind smooth,
                            const std::vector<std::string>& keep) {
   if (spec.transposed) {
-    Throw(ErrorKind::kUnsupported,
-          "the matrices of a {} checkpoint are stored as [inputs, outputs], for which no format of "
-          "int8 checkpoints has a word: use --weights int8, which quantizes while loading",
-          spec.family);
+    Throw(
+        ErrorKind::kUnsupported,
+        "a {} checkpoint stores its matrices as [inputs, outputs], and formats of int8 checkpoints "
+        "are for [outputs, inputs]: it can be quantized while loading",
+        spec.family);
   }
   QuantPlan plan;
   KeepPatterns patterns(keep);

@@ -20,6 +20,9 @@ class Finder {
 
   SmoothGroups Find(const ModelTensors& tensors) {
     if (kind_ == SmoothKind::kNone) return {};
+    if (spec_.transposed) {
+      return {.left_out = {{spec_.family, "its matrices are stored as [inputs, outputs]"}}};
+    }
     for (size_t i = 0; i < tensors.layers.size(); ++i) {
       const LayerTensors& layer = tensors.layers[i];
       if (kind_ == SmoothKind::kAll) {

@@ -51,8 +51,8 @@ void ReadLongRope(const HfConfig& fields, int64_t rotary_dim, int64_t max_contex
   const auto factors = [&](std::string_view key) {
     std::vector<double> list = fields.Floats(key, {1e-3, 1e6});
     if (std::ssize(list) == rotary_dim / 2) return list;
-    fields.Refuse(key,
-                  fmt::format("a list of {} numbers, one for each rotary pair", rotary_dim / 2));
+    fields.Refuse(
+        key, fmt::format("a list of numbers, one for each of {} rotary pairs", rotary_dim / 2));
   };
   scaling.short_factors = factors("short_factor");
   scaling.long_factors = factors("long_factor");

@@ -113,8 +113,8 @@ TEST(ReadRotaryTest, LongRopeHasAFactorForEveryPair) {
             1.25);
 
   EXPECT_THAT(Refusal(start + R"("short_factor":[1,1.5],"long_factor":[2]})"),
-              HasSubstr("rope_scaling.long_factor: expected a list of 2 numbers, one for each "
-                        "rotary pair, found a list of 1 value"));
+              HasSubstr("rope_scaling.long_factor: expected a list of numbers, one for each of 2 "
+                        "rotary pairs, found a list of 1 value"));
   EXPECT_THAT(Refusal(start + R"("long_factor":[2,9]})"), HasSubstr("rope_scaling.short_factor"));
   EXPECT_THAT(Refusal(start + R"("short_factor":[1,0],"long_factor":[2,9]})"),
               HasSubstr("rope_scaling.short_factor[1]"));

@@ -33,7 +33,7 @@ TEST(Phi3Test, AFactorForEveryPairThatRotates) {
   EXPECT_EQ(DefaultContext(spec), 8);
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat,
                       [&] { Small("phi3", rope + R"("short_factor":[1],"long_factor":[4,4]})"); }),
-              HasSubstr("long_factor: expected a list of 1 numbers"));
+              HasSubstr("long_factor: expected a list of numbers, one for each of 1 rotary"));
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 """The list of golden checkpoints that make_goldens.py makes, one Variant each.
 
-A new family adds a table and a function to golden_variants_llama.py or golden_variants_gpt.py, and
+A new family adds a table and a function to one of golden_variants_*.py, and
 its line in all_variants(). Sizes are odd on purpose (vocabulary 51, intermediate 20): not multiples
 of any vector width. Two layers, three where the kinds of layer alternate. To see a field's meaning,
 read Variant; why a variant exists stands above it unless its name says so.
 """
 
+import golden_variants_gemma as gemma
 import golden_variants_gpt as gpt
+import golden_variants_kin as kin
 import golden_variants_llama as llama
 
 
@@ -24,5 +26,16 @@ def all_variants():
         gpt.bloom_variants,
         llama.mixtral_variants,
         llama.glm_variants,
+        kin.phi3_variants,
+        kin.qwen3_moe_variants,
+        kin.smollm3_variants,
+        kin.granite_variants,
+        kin.olmo_variants,
+        kin.cohere_variants,
+        kin.stablelm_variants,
+        kin.starcoder2_variants,
+        gpt.gpt2_variants,
+        gemma.gemma_variants,
+        gemma.gemma3_variants,
     ):
         yield from source()

@@ -390,3 +390,42 @@ def bloom_variants():
     yield bloom("bare_model", {}, extra="bare_model")
     yield bloom("bf16", {}, dtype="bfloat16")
     yield bloom("new_config", {}, new_style=True)
+
+
+GPT2 = {
+    "activation_function": "gelu_new",
+    "architectures": ["GPT2LMHeadModel"],
+    "attn_pdrop": 0.1,
+    "bos_token_id": 50,
+    "embd_pdrop": 0.1,
+    "eos_token_id": 50,
+    "initializer_range": 0.02,
+    "layer_norm_epsilon": 1e-05,
+    "model_type": "gpt2",
+    "n_ctx": 64,
+    "n_embd": 32,
+    "n_head": 4,
+    "n_inner": 20,
+    "n_layer": 2,
+    "n_positions": 64,
+    "resid_pdrop": 0.1,
+    "summary_type": "cls_index",
+    "vocab_size": 51,
+}
+
+
+def gpt2(name, overrides, **kwargs):
+    return Variant("gpt2", name, merged(GPT2, overrides), **kwargs)
+
+
+def gpt2_variants():
+    # To the last row of the position table.
+    yield gpt2("whole_table", {}, n_tokens=64, contrasts=[{"activation_function": "relu"}])
+    yield gpt2("relu", {"activation_function": "relu"}, contrasts=[{"activation_function": "gelu"}])
+    # Its MLP is four times as wide unless told.
+    yield gpt2("three_heads", {"n_embd": 24, "n_head": 3, "n_inner": None})
+    # As OpenAI's files name their tensors, with the causal mask among them.
+    yield gpt2("first_names", {"layer_norm_epsilon": 0.01}, extra="gpt2_first_names",
+               contrasts=[{"layer_norm_epsilon": 1e-5}])
+    yield gpt2("bf16", {}, dtype="bfloat16")
+    yield gpt2("new_config", {}, new_style=True)

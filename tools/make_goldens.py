@@ -11,6 +11,7 @@ Each folder tests/golden/<family>/<variant>/ holds
 
 The logits are Hugging Face's: one forward pass over the whole sequence, float32 arithmetic, eager
 attention, no cache, weights exactly as stored (bf16 and f16 checkpoints are widened to float32).
+Gemma's embeddings are scaled by what the stored type makes of the scale.
 Two mistakes of transformers 5.23 are kept out of them:
   falcon    with ALiBi has its attention from torch ("sdpa", which is the default): the eager code
             adds the bias twice, once to the scores and once with the causal mask;
@@ -34,6 +35,7 @@ while it is made:
   * arithmetic in float64 agrees to a small fraction of the tolerance.
 
   python tools/make_goldens.py             writes tests/golden
+  python tools/make_goldens.py FAMILY...   of it, these
   python tools/make_goldens.py --check     makes them again elsewhere and compares
 
 Runs are reproducible to the byte on one machine; another CPU may round logits differently, which
@@ -112,7 +114,35 @@ def bare_model(variant, state):
     return {name.removeprefix(prefix): state.pop(name) for name in list(state)}
 
 
-EXTRAS = {f.__name__: f for f in (redundant_head, llama_inv_freq, neox_masks, bare_model)}
+def gpt2_first_names(variant, state):
+    """As the first files name them, with the causal mask of every layer."""
+    first = {name.removeprefix("transformer."): state.pop(name) for name in list(state)}
+    length = variant.config["n_positions"]
+    mask = torch.ones(length, length).tril().reshape(1, 1, length, length)
+    return first | {f"h.{i}.attn.bias": mask.clone() for i in range(variant.config["n_layer"])}
+
+
+def gemma3_vision(variant, state):
+    """Beside the text model, under the names of the whole one: some of what sees."""
+    text = {f"language_model.{name}": state.pop(name) for name in list(state)}
+    return text | {
+        "multi_modal_projector.mm_input_projection_weight": torch.ones(8, 32),
+        "vision_tower.vision_model.embeddings.patch_embedding.weight": torch.ones(8, 3, 2, 2),
+        "vision_tower.vision_model.post_layernorm.bias": torch.ones(8),
+    }
+
+
+EXTRAS = {
+    f.__name__: f
+    for f in (
+        redundant_head,
+        llama_inv_freq,
+        neox_masks,
+        bare_model,
+        gpt2_first_names,
+        gemma3_vision,
+    )
+}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -139,6 +169,8 @@ def falcon_twin(config):
 
 def twin_config(config):
     """The configuration with which transformers can run it: InternLM2 is a Llama."""
+    if config["model_type"] == "gemma3":
+        return config["text_config"]
     if config["model_type"].startswith("RefinedWeb"):
         return falcon_twin(config)
     if config["model_type"] != "internlm2":
@@ -186,6 +218,12 @@ def query_key_rows(values, config):
     """Of a fused q, k, v weight: a view of the rows of the queries and keys."""
     if config["model_type"] == "mpt":
         return values[: 2 * config["d_model"]]
+    if config["model_type"] == "gpt2":  # [inputs, outputs]
+        return values[:, : 2 * config["n_embd"]]
+    if config["model_type"] == "phi3":
+        head_dim = config["hidden_size"] // config["num_attention_heads"]
+        heads = config["num_attention_heads"] + config["num_key_value_heads"]
+        return values[: heads * head_dim]
     config = twin_config(config)
     heads = kv_heads = config["n_head" if "n_head" in config else "num_attention_heads"]
     if config["model_type"] == "falcon":
@@ -195,6 +233,15 @@ def query_key_rows(values, config):
             kv_heads = 1
     # By KV head: its queries, its key, its value.
     return values.view(kv_heads, heads // kv_heads + 2, -1, values.shape[1])[:, :-1]
+
+
+def neutral_gain(variant):
+    """Of a norm, as it is stored."""
+    return 0.0 if variant.family.startswith("gemma") else 1.0
+
+
+def is_gain(name, parameter):
+    return not name.endswith(".bias") and (parameter.ndim == 1 or "norm" in name)
 
 
 def random_weights(model, variant):
@@ -213,13 +260,15 @@ def random_weights(model, variant):
                 values *= 0.3
             elif name.endswith(".bias"):
                 values *= 0.3
-            elif parameter.ndim == 1:
-                values = 1.0 + 0.3 * values
+            elif is_gain(name, parameter):
+                values = neutral_gain(variant) + 0.3 * values
             else:
-                values *= (2.0 if "lm_head" in name else 1.3) / parameter.shape[-1] ** 0.5
+                transposed = variant.family == "gpt2" and "transformer.h." in name
+                inputs = parameter.shape[0 if transposed else -1]
+                values *= (2.0 if "lm_head" in name else 1.3) / inputs**0.5
                 if "q_proj" in name or "k_proj" in name:
                     values *= variant.score_gain / 1.3
-                if "query_key_value" in name or "Wqkv" in name:
+                if any(part in name for part in ("query_key_value", "Wqkv", "qkv_proj", "c_attn")):
                     query_key_rows(values, variant.config).mul_(variant.score_gain / 1.3)
             parameter.copy_(values)
 
@@ -361,7 +410,19 @@ def save(model, variant, folder):
         write_json(folder / "config.json", config)
 
 
+def round_embedding_scale(model, variant):
+    """Gemma's, as a model that computes in the stored type has it."""
+    scale = getattr(model.get_input_embeddings(), "embed_scale", None)
+    if scale is not None:
+        scale.copy_(scale.to(DTYPES[variant.dtype]))
+    return model
+
+
 def load(variant, folder):
+    return round_embedding_scale(load_float32(variant, folder), variant)
+
+
+def load_float32(variant, folder):
     """The folder as any user of transformers would load it, in float32."""
     if variant.family == "internlm2":
         config = json.loads((folder / "config.json").read_text())
@@ -373,6 +434,13 @@ def load(variant, folder):
         model = build(json.loads((folder / "config.json").read_text()))
         state = safetensors.torch.load_file(folder / "model.safetensors")
         assert model.load_state_dict(state, strict=False).missing_keys == ["lm_head.weight"]  # tied
+        return model
+    if variant.family == "gemma3":
+        state = safetensors.torch.load_file(folder / "model.safetensors")
+        of_text = "language_model."
+        text = {name.removeprefix(of_text): state[name] for name in state if of_text in name}
+        model = build(json.loads((folder / "config.json").read_text()))
+        assert model.load_state_dict(text, strict=False).missing_keys == ["lm_head.weight"]  # tied
         return model
     return AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, **implementations(variant.config)
@@ -395,7 +463,7 @@ def check_teeth(model, variant, tokens, logits):
     weakest = []
     for name, parameter in parts_that_matter(model, variant):
         saved = parameter.clone()
-        neutral = 1.0 if parameter.ndim == 1 and not name.endswith(".bias") else 0.0
+        neutral = neutral_gain(variant) if is_gain(name, parameter) else 0.0
         parameter.fill_(neutral)
         weakest.append((effect(logits, run(model, tokens)), name))
         parameter.copy_(saved)
@@ -415,6 +483,7 @@ def make(variant, root):
     random_weights(model, variant)
     folder = root / variant.path
     save(model, variant, folder)
+    round_embedding_scale(model, variant)
 
     tokens = random_tokens(variant)
     logits = run(model, tokens)
@@ -449,12 +518,18 @@ def make(variant, root):
     return entry | ({"context": variant.context} if variant.context else {})
 
 
-def make_all(root):
+def make_all(root, families):
+    """families: all, if there are none."""
     variants = list(all_variants())
     assert len({v.path for v in variants}) == len(variants)
-    for variant in variants:  # stale folders of renamed variants go too
+    kept = json.loads((root / "index.json").read_text()) if families else []
+    entries = {entry["path"]: entry for entry in kept}
+    chosen = [v for v in variants if not families or v.family in families]
+    for variant in chosen:  # stale folders of renamed variants go too
         shutil.rmtree(root / variant.family, ignore_errors=True)
-    write_json(root / "index.json", [make(variant, root) for variant in variants])
+    for variant in chosen:
+        entries[variant.path] = make(variant, root)
+    write_json(root / "index.json", [entries[v.path] for v in variants if v.path in entries])
     total = sum(file.stat().st_size for file in root.rglob("*") if file.is_file())
     print(f"{len(variants)} goldens, {total / 2**20:.2f} MiB")
 
@@ -489,6 +564,7 @@ def compare(fresh, committed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT, help="default: tests/golden")
+    parser.add_argument("families", nargs="*", help="default: all")
     parser.add_argument("--check", action="store_true", help="compare a fresh set with --out")
     options = parser.parse_args()
 
@@ -497,9 +573,9 @@ def main():
     transformers.utils.logging.disable_progress_bar()
     if not options.check:
         options.out.mkdir(parents=True, exist_ok=True)
-        return make_all(options.out)
+        return make_all(options.out, options.families)
     with tempfile.TemporaryDirectory() as fresh:
-        make_all(Path(fresh))
+        make_all(Path(fresh), [])
         return compare(Path(fresh), options.out)
 
 

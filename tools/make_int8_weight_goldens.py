@@ -18,6 +18,7 @@ Every golden is checked while it is made: any one layer of which half the scales
 accepts.
 
   python tools/make_int8_weight_goldens.py            writes tests/golden/int8_weights
+  python tools/make_int8_weight_goldens.py FAMILY...  of it, these
   python tools/make_int8_weight_goldens.py --check    makes them again and compares
 """
 
@@ -106,9 +107,22 @@ class Int8Model:
         return effects
 
 
+def linearized(model):
+    """With the matrices of GPT-2 the other way, as those of everybody else."""
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if not isinstance(child, transformers.pytorch_utils.Conv1D):
+                continue
+            linear = torch.nn.Linear(*child.weight.shape)
+            linear.weight.copy_(child.weight.T)
+            linear.bias.copy_(child.bias)
+            setattr(module, name, linear)
+    return model
+
+
 def make(variant):
     float_model = load(variant, ROOT / variant.path).eval()
-    model = Int8Model(load(variant, ROOT / variant.path).eval())
+    model = Int8Model(linearized(load(variant, ROOT / variant.path).eval()))
     for i in itertools.count():
         generator = np.random.default_rng(zlib.crc32(f"{variant.path}/int8_weights/{i}".encode()))
         tokens = torch.from_numpy(generator.integers(0, variant.config["vocab_size"], N_TOKENS))
@@ -129,16 +143,19 @@ def make(variant):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", help="default: all")
     parser.add_argument("--check", action="store_true", help="compare a fresh set with this one")
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     torch.set_grad_enabled(False)
     transformers.utils.logging.disable_progress_bar()
+    variants = [v for v in all_variants() if not options.families or v.family in options.families]
     if not options.check:
-        shutil.rmtree(FOLDER, ignore_errors=True)
+        for variant in variants:
+            shutil.rmtree(FOLDER / variant.family, ignore_errors=True)
     made_with = f"transformers {transformers.__version__}, torch {torch.__version__}"
-    for variant in all_variants():
+    for variant in variants:
         fresh = make(variant)
         file = FOLDER / f"{variant.path}.safetensors"
         if not options.check:

@@ -32,6 +32,14 @@ inline AttentionGeometry TestGeometry(int64_t heads, int64_t kv_heads, int64_t h
   return geometry;
 }
 
+// The same where odd layers have another base, or do not rotate for theta 0.
+inline AttentionGeometry WithOtherRotary(AttentionGeometry geometry, double theta) {
+  geometry.other_rotary = {.rotary_dim = theta == 0 ? 0 : geometry.rotary.rotary_dim,
+                           .theta = theta == 0 ? 1 : theta};
+  for (int64_t i = 0; i < geometry.layers; ++i) geometry.turns_otherwise.push_back(i % 2 == 1);
+  return geometry;
+}
+
 // The same without rotation and with ALiBi. A slope is enough that even a far token's place shows,
 // and no bf16 number.
 inline AttentionGeometry WithAlibi(AttentionGeometry geometry, bool in_bf16) {
@@ -140,11 +148,12 @@ class TestText {
   std::vector<double> Rotated(int64_t layer, int64_t token, int64_t col, int64_t position) const {
     std::vector<double> x;
     for (int64_t d = 0; d < shape().head_dim; ++d) x.push_back(At(layer, token, col + d));
-    const int64_t half = geometry_.rotary.rotary_dim / 2;
+    const RotarySpec& rotary =
+        geometry_.RotaryOf(layer) == 1 ? geometry_.other_rotary : geometry_.rotary;
+    const int64_t half = rotary.rotary_dim / 2;
     for (int64_t i = 0; i < half; ++i) {
       const double exponent = static_cast<double>(i) / static_cast<double>(half);
-      const double angle =
-          static_cast<double>(position) / std::pow(geometry_.rotary.theta, exponent);
+      const double angle = static_cast<double>(position) / std::pow(rotary.theta, exponent);
       const auto a = static_cast<size_t>(i), b = static_cast<size_t>(i + half);
       const double left = x[a], right = x[b];
       x[a] = left * std::cos(angle) - right * std::sin(angle);

@@ -14,6 +14,10 @@ struct AttentionGeometry {
   ops::AttentionShape shape;
   // Where tokens stand: rotated into queries and keys, or a bias on their scores, or neither.
   RotarySpec rotary;
+  // Of layers that turn by another rotation: with a base of their own (Gemma 3), or without one
+  // (SmolLM3), where its rotary_dim is 0.
+  RotarySpec other_rotary;
+  std::vector<bool> turns_otherwise;  // [layers], or empty: none does
   ops::Alibi alibi;
   // Tokens for which the model has learned positions, which are added to what it reads and can
   // neither be counted in a cache nor continued; 0: it has none.
@@ -21,6 +25,15 @@ struct AttentionGeometry {
   // Per layer: a query sees the keys at distance less than this, itself included (Mistral's sliding
   // window). 0: all keys.
   std::vector<int64_t> windows;
+
+  // 0: by `rotary`, 1: by `other_rotary`.
+  size_t RotaryOf(int64_t layer) const {
+    return !turns_otherwise.empty() && turns_otherwise[static_cast<size_t>(layer)] ? 1 : 0;
+  }
+  // Whether keys are turned by frequencies that depend on how long the sequence will be.
+  bool RotatesByContext() const {
+    return DependsOnContext(rotary) || DependsOnContext(other_rotary);
+  }
 };
 
 }  // namespace godwit

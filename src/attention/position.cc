@@ -48,7 +48,19 @@ double YarnFrequency(const RotarySpec& spec, double frequency, int64_t pair) {
   return frequency * (divide / scaling.factor + (1 - divide));
 }
 
+double LongRopeFrequency(const RotaryScaling& scaling, double frequency, int64_t pair,
+                         int64_t context) {
+  const bool stretched = context > scaling.original_context;
+  return frequency /
+         (stretched ? scaling.long_factors : scaling.short_factors)[static_cast<size_t>(pair)];
+}
+
 }  // namespace
+
+bool DependsOnContext(const RotarySpec& spec) {
+  return spec.scaling.kind == RotaryScaling::Kind::kDynamic ||
+         spec.scaling.kind == RotaryScaling::Kind::kLongRope;
+}
 
 RotaryEncoding::RotaryEncoding(const RotarySpec& spec, int64_t context)
     : inverse_frequencies_(static_cast<size_t>(spec.rotary_dim / 2)), magnitude_(1) {
@@ -61,9 +73,14 @@ RotaryEncoding::RotaryEncoding(const RotarySpec& spec, int64_t context)
     if (scaling.kind == Kind::kLinear) frequency /= scaling.factor;
     if (scaling.kind == Kind::kLlama3) frequency = Llama3Frequency(scaling, frequency);
     if (scaling.kind == Kind::kYarn) frequency = YarnFrequency(spec, frequency, pair);
+    if (scaling.kind == Kind::kLongRope) {
+      frequency = LongRopeFrequency(scaling, frequency, pair, context);
+    }
     inverse_frequencies_[static_cast<size_t>(pair)] = frequency;
   }
-  if (scaling.kind == Kind::kYarn) magnitude_ = scaling.attention_factor;
+  if (scaling.kind == Kind::kYarn || scaling.kind == Kind::kLongRope) {
+    magnitude_ = scaling.attention_factor;
+  }
 }
 
 void RotaryEncoding::Fill(int64_t first, MatrixView<float> cos, MatrixView<float> sin) const {

@@ -18,14 +18,16 @@ namespace godwit {
 struct RotaryScaling {
   enum class Kind {
     kNone,
-    kLinear,   // every frequency divided by `factor`
-    kDynamic,  // "dynamic NTK": the base grows with the context once it exceeds the original
-    kLlama3,   // low frequencies divided by `factor`, high ones kept, a ramp between
-    kYarn,     // the same idea by dimension (arXiv 2309.00071), and scores sharpened
+    kLinear,    // every frequency divided by `factor`
+    kDynamic,   // "dynamic NTK": the base grows with the context once it exceeds the original
+    kLlama3,    // low frequencies divided by `factor`, high ones kept, a ramp between
+    kYarn,      // the same idea by dimension (arXiv 2309.00071), and scores sharpened
+    kLongRope,  // every frequency divided by a factor of its own, found by search: one set of them
+                // within the original context, another beyond (arXiv 2402.13753)
   };
   Kind kind = Kind::kNone;
   double factor = 1;
-  int64_t original_context = 0;  // tokens; for kDynamic, kLlama3, kYarn
+  int64_t original_context = 0;  // tokens; for all below kLinear
 
   double low_freq_factor = 1;   // kLlama3: wavelengths beyond original_context / this are divided
   double high_freq_factor = 4;  // kLlama3: wavelengths below original_context / this are kept
@@ -33,7 +35,9 @@ struct RotaryScaling {
   double beta_fast = 32;  // kYarn: dimensions that turn more often over the original context: kept
   double beta_slow = 1;   // kYarn: dimensions that turn less often: divided
   bool truncate = true;   // kYarn: the ramp begins and ends at whole dimensions
-  double attention_factor = 1;  // kYarn: multiplies cosines and sines
+  double attention_factor = 1;  // kYarn, kLongRope: multiplies cosines and sines
+
+  std::vector<double> short_factors, long_factors;  // kLongRope: [rotary_dim / 2]
 };
 
 struct RotarySpec {
@@ -42,11 +46,15 @@ struct RotarySpec {
   RotaryScaling scaling;
 };
 
+// Whether its frequencies are others for another context (RotaryEncoding).
+bool DependsOnContext(const RotarySpec& spec);
+
 class RotaryEncoding {
  public:
-  // `context`: the most tokens that the sequence will hold. Only kDynamic depends on it: its base
-  // is settled once for a sequence, so that no cached key ever needs another rotation and the
-  // chunks of a prompt do not matter. At context <= original_context it is the plain encoding.
+  // `context`: the most tokens that the sequence will hold. kDynamic and kLongRope depend on it:
+  // base or factors are settled once for a sequence, so that no cached key ever needs another
+  // rotation and the chunks of a prompt do not matter. At context <= original_context kDynamic is
+  // the plain encoding, and kLongRope has its short factors.
   RotaryEncoding(const RotarySpec& spec, int64_t context);
 
   // Dimensions of a head that rotate; pairs are (i, i + rotary_dim / 2).

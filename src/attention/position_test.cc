@@ -178,5 +178,29 @@ TEST(RotaryEncodingTest, DynamicWithinTheOriginalContextIsPlain) {
   }
 }
 
+// Beyond the original context the long factors count, from the first position on; the scores are
+// sharpened within it, too.
+TEST(RotaryEncodingTest, LongRopeDividesEveryFrequencyByItsFactor) {
+  RotarySpec spec{.rotary_dim = 6, .theta = 10000};
+  spec.scaling = {.kind = Kind::kLongRope,
+                  .original_context = 4096,
+                  .attention_factor = 1.19,
+                  .short_factors = {1, 1.05, 1.4},
+                  .long_factors = {1.5, 8, 64}};
+  const auto divided_by = [&](const std::vector<double>& factors) {
+    return [&spec, factors](int64_t pair) {
+      return Plain(spec, 10000, pair) /
+             static_cast<long double>(factors[static_cast<size_t>(pair)]);
+    };
+  };
+  for (const int64_t context : {0, 4096}) {
+    ExpectFrequencies(spec, context, 1.19, divided_by(spec.scaling.short_factors));
+  }
+  for (const int64_t context : {4097, 131072}) {
+    ExpectFrequencies(spec, context, 1.19, divided_by(spec.scaling.long_factors));
+  }
+  EXPECT_TRUE(DependsOnContext(spec));
+}
+
 }  // namespace
 }  // namespace godwit

@@ -162,7 +162,9 @@ void AttentionStep::Plan(const Segment& segment, int64_t first_row) {
     }
   }
   text.ReserveNext(runs.front().rows.rows);
-  text.positions_.Fill(text.rotary_, longest, length);
+  for (size_t i = 0; i < text.rotaries_.size(); ++i) {
+    text.positions_[i].Fill(text.rotaries_[i], longest, length);
+  }
   for (size_t i = 0; i < runs.size(); ++i) {
     Run& run = runs[i];
     run.cache = i == 0 ? &text.cache_ : &*text.branches_[i].cache;
@@ -222,7 +224,7 @@ void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
     const int64_t tile = length / kTileTokens + (task - run.first_write) / shape.kv_heads;
     const int64_t begin = std::max(length, tile * kTileTokens);
     const int64_t end = std::min(run.rows.position + run.rows.rows, (tile + 1) * kTileTokens);
-    const ops::RotaryTable table = run.text->positions_.table();
+    const ops::RotaryTable table = run.text->positions_[geometry_.RotaryOf(layer)].table();
     float* key = rotated.Row(worker);
     for (int64_t p = begin; p < end; ++p) {
       const int64_t row = run.rows.RowAt(p);
@@ -258,7 +260,8 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
     ops::RotateHeadMajor(exec_, geometry_.shape, q, table, encoded);
     return encoded;
   };
-  const ops::RotaryTable positions = text.positions_.table();
+  const size_t rotary = geometry_.RotaryOf(layer);
+  const ops::RotaryTable positions = text.positions_[rotary].table();
   const int64_t first = rows.position - text.length();
   const MatrixView<const float> in_text = encode(
       {positions.cos.Rows(first, first + q.rows), positions.sin.Rows(first, first + q.rows)});
@@ -272,10 +275,12 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
     MatrixView<const float> queries = in_text;
     if (look.query_place && !look.keys_move) {
       if (text.placed_at_ != *look.query_place) {
-        text.place_.Fill(text.rotary_, 1, *look.query_place);
+        for (size_t turn = 0; turn < text.rotaries_.size(); ++turn) {
+          text.place_[turn].Fill(text.rotaries_[turn], 1, *look.query_place);
+        }
         text.placed_at_ = *look.query_place;
       }
-      queries = encode(text.place_.TableForAll(q.rows));
+      queries = encode(text.place_[rotary].TableForAll(q.rows));
     }
     std::construct_at(&sources[i], ops::AttentionSource{.kv = run.cache->View(layer),
                                                         .q = queries,

@@ -10,7 +10,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const AttentionGeometry kGeometry = TestGeometry(4, 2, 12, 8, {0, 9});
+const AttentionGeometry kGeometry =
+    WithOtherRotary(TestGeometry(4, 2, 12, 8, {0, 9}), /*theta=*/30);
 const KvLayout kLayout = LayoutOf(kGeometry, DType::kF32);
 
 std::unique_ptr<TextCache> Make(const std::string& spec = "dense", int64_t context = 4096,

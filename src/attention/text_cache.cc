@@ -14,7 +14,8 @@ TextCache::TextCache(const AttentionGeometry& geometry, std::unique_ptr<Attentio
     : geometry_(geometry),
       policy_(std::move(policy)),
       cache_(std::move(pool)),
-      rotary_(geometry.rotary, context),
+      rotaries_{RotaryEncoding(geometry.rotary, context),
+                RotaryEncoding(geometry.other_rotary, context)},
       int8_products_(int8_products),
       ranks_(std::move(ranks)) {}
 
@@ -22,7 +23,7 @@ TextCache::TextCache(const TextCache& other, std::unique_ptr<AttentionPolicy> po
     : geometry_(other.geometry_),
       policy_(std::move(policy)),
       cache_(other.cache_.Fork()),
-      rotary_(other.rotary_),
+      rotaries_(other.rotaries_),
       int8_products_(other.int8_products_),
       ranks_(other.ranks_),
       answer_(other.answer_),

@@ -2,6 +2,7 @@
 // looks back at them. A step over several texts is attention/step.h. Not thread-safe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -136,15 +137,15 @@ class TextCache {
   AttentionGeometry geometry_;
   std::unique_ptr<AttentionPolicy> policy_;
   KvCache cache_;
-  RotaryEncoding rotary_;
+  std::array<RotaryEncoding, 2> rotaries_;  // AttentionGeometry::RotaryOf
   bool int8_products_;
   std::shared_ptr<Communicator> ranks_;
   int64_t answer_ = INT64_MAX;
   KvReads reads_;
 
   // Of the step in progress, or the tree that waits for Accept.
-  RotaryStep positions_;  // of the rows, in the text
-  RotaryStep place_;      // Look::query_place
+  std::array<RotaryStep, 2> positions_;  // of the rows, in the text; by rotaries_
+  std::array<RotaryStep, 2> place_;      // Look::query_place, likewise
   int64_t placed_at_ = -1;
   std::vector<Branch> branches_;
 };

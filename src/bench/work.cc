@@ -8,11 +8,14 @@ int64_t LayerWeights(const DecoderSpec& spec) {
   const int64_t q = spec.heads * spec.head_dim;
   const int64_t kv = spec.kv_heads * spec.head_dim;
   const int64_t attention = (2 * q + 2 * kv) * spec.hidden_size;
-  const int64_t experts = std::max<int64_t>(1, spec.mlp.experts_per_token);
-  const int64_t mlp =
-      experts * (spec.mlp.gated ? 3 : 2) * spec.mlp.intermediate * spec.hidden_size +
-      spec.mlp.experts * spec.hidden_size;
-  return spec.layers * (attention + mlp);
+  int64_t weights = spec.layers * attention;
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    const MlpSpec& mlp = MlpOf(spec, layer);
+    const int64_t experts = std::max<int64_t>(1, mlp.experts_per_token);
+    weights += experts * (mlp.gated ? 3 : 2) * mlp.intermediate * spec.hidden_size +
+               mlp.experts * spec.hidden_size;
+  }
+  return weights;
 }
 
 int64_t HeadWeights(const DecoderSpec& spec) { return spec.vocab_size * spec.hidden_size; }

@@ -1,6 +1,7 @@
 // godwit inspect: what a model is, and what of it fits into this machine. What --activations looks
 // at has a file of its own.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -134,6 +135,10 @@ std::string DescribeSpec(const DecoderSpec& spec) {
   if (spec.mlp.experts > 0) {
     line += fmt::format(", {}, {} of them for a token", Plural(spec.mlp.experts, "expert"),
                         spec.mlp.experts_per_token);
+  }
+  if (const auto otherwise = std::ranges::count(spec.turns_otherwise, true);
+      otherwise > 0 && spec.other_rotary.rotary_dim == 0) {
+    line += fmt::format(", no positions in {}", Plural(otherwise, "layer"));
   }
   if (spec.first_learned_position) line += ", learned positions";
   if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 in its attention";

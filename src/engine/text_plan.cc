@@ -135,7 +135,7 @@ SnapshotFacts TextPlan::facts() const {
   facts.emplace_back("read by", policy_->reading());
   facts.emplace_back("kv type", Name(options_.kv_type));
   if (options_.int8_products) facts.emplace_back("attention", "int8");
-  if (Geometry(engine_.spec).rotary.scaling.kind == RotaryScaling::Kind::kDynamic) {
+  if (Geometry(engine_.spec).RotatesByContext()) {
     facts.emplace_back("context", fmt::format("{}", options_.context));
   }
   if (!owner_.empty()) {

@@ -33,8 +33,9 @@ int64_t Decoder::MatrixBytes(int64_t experts) const {
          {&layer.qkv, &layer.attention_out, &layer.up, &layer.down, &layer.moe.router}) {
       bytes += bytes_of(*weight);
     }
+    const auto count = std::min<int64_t>(experts, std::ssize(layer.moe.experts));
     for (const ops::Expert& expert :
-         std::span(layer.moe.experts).first(static_cast<size_t>(experts))) {
+         std::span(layer.moe.experts).first(static_cast<size_t>(count))) {
       bytes += bytes_of(expert.up) + bytes_of(expert.down);
     }
   }
@@ -59,9 +60,9 @@ void Decoder::Forward(const Exec& exec, std::span<const Segment> segments,
     if (spec_.topology == Topology::kSequential || post_norm) {
       ops::Add(exec, attention, x);
       if (post_norm) ops::Norm(exec, x, layer.attention_norm, x);
-      MlpBlock(exec, layer, x, mlp);
+      MlpBlock(exec, i, x, mlp);
     } else {
-      MlpBlock(exec, layer, x, mlp);
+      MlpBlock(exec, i, x, mlp);
       ops::Add(exec, attention, x);
     }
     ops::Add(exec, mlp, x);
@@ -98,6 +99,7 @@ void Decoder::EmbedTokens(const Exec& exec, std::span<const Segment> segments,
     row += rows.rows;
   }
   assert(row == out.rows);
+  if (spec_.embedding_scale != 1) ops::Scale(exec, spec_.embedding_scale, out);
 }
 
 // Positions in the text: a policy that counts others refuses such a model (AttentionGeometry).
@@ -117,7 +119,7 @@ void Decoder::AddPositions(const Exec& exec, const AttentionStep& step, MatrixVi
 ops::LinearRows Decoder::BlockInput(const Exec& exec, const ops::NormWeights& norm,
                                     MatrixView<const float> x, const Weight& w) const {
   ops::LinearRows input = ops::NewLinearRows(exec, w, x.rows);
-  if (spec_.topology == Topology::kPostNorm) {  // x is normalised already
+  if (spec_.topology == Topology::kPostNorm || !spec_.input_norms) {
     ops::FillRows(exec, input,
                   [&](int64_t row, float* out) { std::copy_n(x.Row(row), x.cols, out); });
   } else {
@@ -143,26 +145,42 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
   const auto q = qkv.Cols(0, q_cols);
   const auto k = qkv.Cols(q_cols, q_cols + kv_cols);
   const auto v = qkv.Cols(q_cols + kv_cols, qkv.cols);
-  if (spec_.qk_norm) {
-    ops::NormHeads(exec, layer.q_norm, q);
-    ops::NormHeads(exec, layer.k_norm, k);
-  }
+  NormQueriesOrKeys(exec, layer.q_norm, q);
+  NormQueriesOrKeys(exec, layer.k_norm, k);
   step.Attend(index, {.q = q, .k = k, .v = v, .sink_logits = layer.sink_logits}, attended);
   ops::Linear(exec, attended, layer.attention_out, out);
-  if (spec_.output_norms) ops::Norm(exec, out, layer.attention_out_norm, out);
+  FinishBlock(exec, layer.attention_out_norm, out);
+}
+
+void Decoder::NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm,
+                                MatrixView<float> x) const {
+  if (spec_.qk_norm == QkNorm::kNone) return;
+  if (spec_.qk_norm == QkNorm::kAllHeads) return ops::Norm(exec, x, norm, x);
+  ops::NormHeads(exec, norm, spec_.head_dim, x);
+}
+
+void Decoder::FinishBlock(const Exec& exec, const ops::NormWeights& norm,
+                          MatrixView<float> out) const {
+  if (spec_.output_norms) ops::Norm(exec, out, norm, out);
+  if (spec_.residual_scale != 1) ops::Scale(exec, spec_.residual_scale, out);
 }
 
 // out = down(activation(up(norm(x)))), or the gated form, or a mixture of such.
-void Decoder::MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<const float> x,
+void Decoder::MlpBlock(const Exec& exec, int64_t index, MatrixView<const float> x,
                        MatrixView<float> out) const {
+  const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
   Workspace::Scope scope(exec.workspace);
   const bool shared = spec_.topology == Topology::kParallelSharedNorm;
   const ops::NormWeights& norm = shared ? layer.attention_norm : layer.mlp_norm;
-  const MlpSpec& mlp = spec_.mlp;
+  const MlpSpec& mlp = MlpOf(spec_, index);
   if (mlp.experts > 0) {
     const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
     ops::Norm(exec, x, norm, normed);
-    ops::MixtureOfExperts(exec, normed, layer.moe, mlp.experts_per_token, mlp.activation, out);
+    ops::MixtureOfExperts(exec, normed, layer.moe,
+                          {.per_token = mlp.experts_per_token,
+                           .shares_among_chosen = mlp.shares_among_chosen,
+                           .activation = mlp.activation},
+                          out);
   } else {
     const auto normed = BlockInput(exec, norm, x, layer.up);
     const auto up = exec.workspace.Matrix<float>(x.rows, layer.up.outputs);
@@ -175,7 +193,7 @@ void Decoder::MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<c
     }
     ops::Linear(exec, inner, layer.down, out);
   }
-  if (spec_.output_norms) ops::Norm(exec, out, layer.mlp_out_norm, out);
+  FinishBlock(exec, layer.mlp_out_norm, out);
 }
 
 void Decoder::Logits(const Exec& exec, MatrixView<const float> hidden,
@@ -198,6 +216,7 @@ void Decoder::NormedLogits(const Exec& exec, MatrixView<const float> normed,
     normed = narrow;
   }
   ops::Linear(exec, normed, weights_.head, logits);
+  if (spec_.logit_scale != 1) ops::Scale(exec, spec_.logit_scale, logits);
 }
 
 uint64_t Decoder::StatesDigest() const { return Fnv1a(std::as_bytes(final_norm_weight())); }

@@ -12,10 +12,10 @@
 namespace godwit {
 
 struct DecoderLayer {
-  ops::NormWeights attention_norm;
+  ops::NormWeights attention_norm;  // these two with DecoderSpec::input_norms
   Weight qkv;  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v
-  ops::NormWeights q_norm;              // [head_dim], with DecoderSpec::qk_norm
-  ops::NormWeights k_norm;              // [head_dim], likewise
+  ops::NormWeights q_norm;              // [head_dim] or [heads * head_dim], by DecoderSpec::qk_norm
+  ops::NormWeights k_norm;              // [head_dim] or [kv_heads * head_dim], likewise
   std::vector<float> sink_logits;       // [heads], or empty: ops::Attention
   Weight attention_out;                 // [hidden, heads * head_dim]
   ops::NormWeights attention_out_norm;  // [hidden], with DecoderSpec::output_norms
@@ -83,8 +83,11 @@ class Decoder : public LanguageModel {
                              MatrixView<const float> x, const Weight& w) const;
   void AttentionBlock(const Exec& exec, int64_t layer, AttentionStep& step,
                       MatrixView<const float> x, MatrixView<float> out) const;
-  void MlpBlock(const Exec& exec, const DecoderLayer& layer, MatrixView<const float> x,
+  void NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> x) const;
+  void MlpBlock(const Exec& exec, int64_t layer, MatrixView<const float> x,
                 MatrixView<float> out) const;
+  // What a block adds to the residual stream, from its result.
+  void FinishBlock(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> out) const;
 
   DecoderSpec spec_;
   DecoderWeights weights_;

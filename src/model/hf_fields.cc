@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/nearest.h"
+#include "tensor/dtype.h"
 
 namespace godwit {
 namespace {
 
-constexpr FloatRange kThetaRange{2, 1e12};  // at 1 every dimension would turn alike
 constexpr FloatRange kFactorRange{1, 1e4};
 
 // The default of transformers in every family that has windows.
@@ -37,6 +37,27 @@ void ReadYarn(const HfConfig& fields, RotaryScaling& scaling) {
   scaling.attention_factor = fields.FloatOr("attention_factor", magnitude, {1e-3, 1e3});
 }
 
+// max_context: of the stretched model, whose attention is sharpened as section 3 of LongRoPE has
+// it.
+void ReadLongRope(const HfConfig& fields, int64_t rotary_dim, int64_t max_context,
+                  RotaryScaling& scaling) {
+  const auto original = static_cast<double>(scaling.original_context);
+  scaling.factor =
+      fields.FloatOr("factor", static_cast<double>(max_context) / original, kFactorRange);
+  scaling.attention_factor = fields.FloatOr(
+      "attention_factor",
+      scaling.factor <= 1 ? 1 : std::sqrt(1 + std::log(scaling.factor) / std::log(original)),
+      {1e-3, 1e3});
+  const auto factors = [&](std::string_view key) {
+    std::vector<double> list = fields.Floats(key, {1e-3, 1e6});
+    if (std::ssize(list) == rotary_dim / 2) return list;
+    fields.Refuse(
+        key, fmt::format("a list of numbers, one for each of {} rotary pairs", rotary_dim / 2));
+  };
+  scaling.short_factors = factors("short_factor");
+  scaling.long_factors = factors("long_factor");
+}
+
 int64_t Stretched(int64_t context, double factor) {
   return static_cast<int64_t>(static_cast<double>(context) * factor);
 }
@@ -47,11 +68,11 @@ struct Named {
   Value value;
 };
 
-constexpr Named<RotaryScaling::Kind> kScalingKinds[] = {{"default", RotaryScaling::Kind::kNone},
-                                                        {"linear", RotaryScaling::Kind::kLinear},
-                                                        {"dynamic", RotaryScaling::Kind::kDynamic},
-                                                        {"llama3", RotaryScaling::Kind::kLlama3},
-                                                        {"yarn", RotaryScaling::Kind::kYarn}};
+constexpr Named<RotaryScaling::Kind> kScalingKinds[] = {
+    {"default", RotaryScaling::Kind::kNone},    {"linear", RotaryScaling::Kind::kLinear},
+    {"dynamic", RotaryScaling::Kind::kDynamic}, {"llama3", RotaryScaling::Kind::kLlama3},
+    {"yarn", RotaryScaling::Kind::kYarn},       {"longrope", RotaryScaling::Kind::kLongRope},
+    {"su", RotaryScaling::Kind::kLongRope}};
 
 constexpr Named<ops::Activation> kActivations[] = {
     {"silu", ops::Activation::kSilu},          {"swish", ops::Activation::kSilu},
@@ -74,22 +95,29 @@ Value ReadNamed(const HfConfig& config, std::string_view key, std::string_view f
                 ErrorKind::kUnsupported);
 }
 
-void ReadScaling(const HfConfig& config, const HfConfig& fields, DecoderSpec& spec) {
+// Stretches max_context.
+void ReadScaling(const HfConfig& config, const HfConfig& fields, RotarySpec& rotary,
+                 int64_t& max_context) {
   using Kind = RotaryScaling::Kind;
-  RotaryScaling& scaling = spec.rotary.scaling;
+  RotaryScaling& scaling = rotary.scaling;
   const std::string_view key = fields.Has("rope_type") ? "rope_type" : "type";
   scaling.kind = ReadNamed(fields, key, "default", kScalingKinds);
   fields.Disregard("type");  // beside rope_type, the older name of the same
   if (scaling.kind == Kind::kNone) return;
 
-  scaling.factor = fields.Float("factor", kFactorRange);
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
-  scaling.original_context = config.IntOr(
-      kOriginal, fields.IntOr(kOriginal, spec.max_context, kContextRange), kContextRange);
+  const bool long_rope = scaling.kind == Kind::kLongRope;
+  const IntRange range{long_rope ? 2 : 1, kContextRange.max};
+  if (long_rope && !config.Has(kOriginal)) fields.Int(kOriginal, range);  // nothing stands for it
+  scaling.original_context =
+      config.IntOr(kOriginal, fields.IntOr(kOriginal, max_context, range), range);
+  if (long_rope) return ReadLongRope(fields, rotary.rotary_dim, max_context, scaling);
+
+  scaling.factor = fields.Float("factor", kFactorRange);
   if (scaling.kind == Kind::kLinear) {
-    spec.max_context = Stretched(spec.max_context, scaling.factor);
+    max_context = Stretched(max_context, scaling.factor);
   } else if (scaling.kind == Kind::kDynamic) {
-    spec.max_context = Stretched(scaling.original_context, scaling.factor);
+    max_context = Stretched(scaling.original_context, scaling.factor);
   } else if (scaling.kind == Kind::kLlama3) {
     scaling.low_freq_factor = fields.Float("low_freq_factor", {1e-3, 1e6});
     scaling.high_freq_factor = fields.Float("high_freq_factor", {1e-3, 1e6});
@@ -98,9 +126,14 @@ void ReadScaling(const HfConfig& config, const HfConfig& fields, DecoderSpec& sp
     }
   } else {
     ReadYarn(fields, scaling);
-    spec.max_context =
-        std::max(spec.max_context, Stretched(scaling.original_context, scaling.factor));
+    max_context = std::max(max_context, Stretched(scaling.original_context, scaling.factor));
   }
+}
+
+void ReadTheta(const HfConfig& config, const HfConfig& fields, RotarySpec& rotary,
+               int64_t& max_context) {
+  rotary.theta = fields.FloatOr("rope_theta", rotary.theta, kThetaRange);
+  ReadScaling(config, fields, rotary, max_context);
 }
 
 // Layers with windows where there is none are a contradiction.
@@ -130,9 +163,32 @@ void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view the
   spec.rotary.theta = config.FloatOr(theta_key, default_theta, kThetaRange);
   const auto scaling = config.Object("rope_scaling");
   const auto fields = scaling ? scaling : config.Object("rope_parameters");
-  if (!fields) return;
-  spec.rotary.theta = fields->FloatOr("rope_theta", spec.rotary.theta, kThetaRange);
-  ReadScaling(config, *fields, spec);
+  if (fields) ReadTheta(config, *fields, spec.rotary, spec.max_context);
+}
+
+void ReadRotaryByWindow(const HfConfig& config, double default_theta, double window_theta,
+                        DecoderSpec& spec) {
+  const int64_t rotary_dim = spec.head_dim / 2 * 2;
+  spec.rotary = {.rotary_dim = rotary_dim,
+                 .theta = config.FloatOr("rope_theta", default_theta, kThetaRange)};
+  spec.other_rotary = {.rotary_dim = rotary_dim, .theta = window_theta};
+  const auto parameters = config.Object("rope_parameters");
+  const auto of_layers = [&](std::string_view type) {
+    return parameters ? parameters->Object(type) : std::nullopt;
+  };
+  int64_t counted = spec.max_context;
+  const auto scaling = config.Object("rope_scaling");
+  if (scaling) ReadTheta(config, *scaling, spec.rotary, counted);
+  const auto full = of_layers("full_attention");
+  if (!scaling && full) ReadTheta(config, *full, spec.rotary, counted);
+  const auto windowed = of_layers("sliding_attention");
+  if (windowed) ReadTheta(config, *windowed, spec.other_rotary, counted);
+  if (windowed && DependsOnContext(spec.other_rotary)) {
+    windowed->Refuse(windowed->Has("rope_type") ? "rope_type" : "type",
+                     "frequencies that do not depend on the context, behind a window",
+                     ErrorKind::kUnsupported);
+  }
+  for (const int64_t window : spec.windows) spec.turns_otherwise.push_back(window != 0);
 }
 
 int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallback,
@@ -146,7 +202,7 @@ int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallb
   return static_cast<int64_t>(static_cast<double>(spec.head_dim) * fraction);
 }
 
-void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec) {
+void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec) {
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);
   const int64_t window =
       config.IsNull("sliding_window")
@@ -162,9 +218,25 @@ void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& sp
     if (!types.empty() && types[layer] != "full_attention" && types[layer] != "sliding_attention") {
       config.Refuse("layer_types", "full_attention or sliding_attention for every layer");
     }
-    const bool windowed = types.empty() ? i >= first_windowed : types[layer] == "sliding_attention";
-    if (windowed) spec.windows[layer] = window;
+    const bool has_window = types.empty() ? windowed[layer] : types[layer] == "sliding_attention";
+    if (has_window) spec.windows[layer] = window;
   }
+}
+
+void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec) {
+  std::vector<bool> windowed;
+  for (int64_t i = 0; i < spec.layers; ++i) windowed.push_back(i >= first_windowed);
+  ReadWindows(config, windowed, spec);
+}
+
+void ReadStatedWindows(const HfConfig& config, DecoderSpec& spec) {
+  if (config.Has("sliding_window")) ReadWindows(config, /*first_windowed=*/0, spec);
+}
+
+void ReadAlternatingWindows(const HfConfig& config, int64_t period, DecoderSpec& spec) {
+  std::vector<bool> windowed;
+  for (int64_t i = 0; i < spec.layers; ++i) windowed.push_back((i + 1) % period != 0);
+  ReadWindows(config, windowed, spec);
 }
 
 void ReadSwitchedWindows(const HfConfig& config, DecoderSpec& spec) {
@@ -176,21 +248,32 @@ void ReadSwitchedWindows(const HfConfig& config, DecoderSpec& spec) {
   }
 }
 
+float InStoredType(const HfConfig& config, float number) {
+  const std::string type = config.StringOr("dtype", config.StringOr("torch_dtype", "float32"));
+  return type == "bfloat16" ? ToFloat(ToBF16(number)) : number;
+}
+
 void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKeys& keys) {
   spec.family = config.model_type();
-  spec.vocab_size = config.Int("vocab_size", kVocabRange);
+  const auto int_or = [&](std::string_view key, int64_t fallback, IntRange range) {
+    return fallback == 0 ? config.Int(key, range) : config.IntOr(key, fallback, range);
+  };
+  spec.vocab_size = int_or("vocab_size", keys.default_vocab, kVocabRange);
   spec.hidden_size = config.Int(keys.hidden_size, kWidthRange);
   spec.layers = config.Int(keys.layers, kLayerRange);
-  spec.heads = config.Int(keys.heads, kHeadRange);
+  spec.heads = int_or(keys.heads, keys.default_heads, kHeadRange);
   spec.kv_heads = spec.heads;
   if (!keys.kv_heads.empty()) {
-    spec.kv_heads = config.IntOr(keys.kv_heads, spec.heads, kHeadRange);
+    spec.kv_heads = config.IntOr(
+        keys.kv_heads, keys.default_kv_heads == 0 ? spec.heads : keys.default_kv_heads, kHeadRange);
     if (spec.heads % spec.kv_heads != 0) {
       config.Refuse(keys.kv_heads, fmt::format("a divisor of {} heads", spec.heads));
     }
   }
   if (!keys.head_dim.empty() && config.Has(keys.head_dim)) {
     spec.head_dim = config.Int(keys.head_dim, kHeadDimRange);
+  } else if (keys.default_head_dim != 0) {
+    spec.head_dim = keys.default_head_dim;
   } else {
     if (spec.hidden_size % spec.heads != 0 || spec.hidden_size / spec.heads > kHeadDimRange.max) {
       config.Refuse(keys.heads, fmt::format("a divisor of {} {} into heads of at most {}",

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "model/spec.h"
 #include "weights/hf_config.h"
@@ -19,6 +20,7 @@ inline constexpr IntRange kHeadDimRange{1, 1024};
 inline constexpr IntRange kVocabRange{1, 1 << 24};
 inline constexpr IntRange kContextRange{1, int64_t{1} << 40};
 inline constexpr IntRange kExpertRange{1, 512};
+inline constexpr FloatRange kThetaRange{2, 1e12};  // at 1 every dimension would turn alike
 
 // How a family spells the common fields. Empty: it has no such field.
 struct CommonKeys {
@@ -32,6 +34,11 @@ struct CommonKeys {
   std::string_view activation = "hidden_act";
   std::string_view default_activation = "silu";
   bool tied_unless_told = false;
+  // What an absent field means; 0: as ReadCommonFields says.
+  int64_t default_vocab = 0;
+  int64_t default_heads = 0;
+  int64_t default_kv_heads = 0;
+  int64_t default_head_dim = 0;
 };
 
 // vocab_size, hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads (absent: one
@@ -47,14 +54,32 @@ void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKey
 void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
                 DecoderSpec& spec, double default_theta = 10000);
 
+// The same on whole heads, where layers with a window (spec.windows) rotate otherwise: these as
+// rope_parameters.sliding_attention says, or without scaling by the base `window_theta`; the others
+// as rope_parameters.full_attention says, or as above. Scaling is counted in spec.max_context.
+void ReadRotaryByWindow(const HfConfig& config, double default_theta, double window_theta,
+                        DecoderSpec& spec);
+
 // Dimensions of a head that rotate, of spec.head_dim: the fraction in `key`, or in
 // partial_rotary_factor, which rope_parameters may hold.
 int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallback,
                       const DecoderSpec& spec);
 
+// What the type in which the weights are stored (dtype, torch_dtype; absent: float32) makes of a
+// number that the model computes with.
+float InStoredType(const HfConfig& config, float number);
+
 // spec.windows from sliding_window (absent: 4096 tokens, null or 0: none) and, where present,
-// layer_types. Without layer_types, layers from first_windowed on have the window.
+// layer_types. Without layer_types, these layers have the window, or those from first_windowed on.
+void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec);
 void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec);
+
+// The same for families that have windows in all layers, and none where no field says so.
+void ReadStatedWindows(const HfConfig& config, DecoderSpec& spec);
+
+// The same for families of which every `period`-th layer has none, unless layer_types says
+// otherwise.
+void ReadAlternatingWindows(const HfConfig& config, int64_t period, DecoderSpec& spec);
 
 // The same for families that have windows where use_sliding_window is true, then in layers from
 // max_window_layers (absent: 28) on.

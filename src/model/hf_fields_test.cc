@@ -91,15 +91,47 @@ TEST(ReadRotaryTest, EveryKindHasItsParameters) {
   EXPECT_FALSE(tuned.truncate);
 }
 
+TEST(ReadRotaryTest, LongRopeHasAFactorForEveryPair) {
+  const std::string start =
+      R"("model_type":"llama","head_dim":4,"original_max_position_embeddings":16,)"
+      R"("rope_scaling":{"type":"longrope",)";
+  const std::string factors = R"("short_factor":[1,1.5],"long_factor":[2,9])";
+  const DecoderSpec spec = SmallSpec(start + factors + "}");
+  const RotaryScaling& scaling = spec.rotary.scaling;
+  EXPECT_EQ(scaling.kind, Kind::kLongRope);
+  EXPECT_EQ(scaling.original_context, 16);
+  EXPECT_THAT(scaling.short_factors, ElementsAre(1, 1.5));
+  EXPECT_THAT(scaling.long_factors, ElementsAre(2, 9));
+  EXPECT_EQ(spec.max_context, 64) << "which counts the stretching";
+  EXPECT_EQ(scaling.factor, 4) << "64 / 16";
+  EXPECT_NEAR(scaling.attention_factor, std::sqrt(1 + std::log(4) / std::log(16)), 1e-12);
+  EXPECT_EQ(DefaultContext(spec), 16) << "beyond, other factors count";
+  EXPECT_EQ(Scaling(R"("head_dim":4,"rope_scaling":{"type":"su","attention_factor":1.25,)"
+                    R"("original_max_position_embeddings":8,)" +
+                    factors + "}")
+                .attention_factor,
+            1.25);
+
+  EXPECT_THAT(Refusal(start + R"("short_factor":[1,1.5],"long_factor":[2]})"),
+              HasSubstr("rope_scaling.long_factor: expected a list of numbers, one for each of 2 "
+                        "rotary pairs, found a list of 1 value"));
+  EXPECT_THAT(Refusal(start + R"("long_factor":[2,9]})"), HasSubstr("rope_scaling.short_factor"));
+  EXPECT_THAT(Refusal(start + R"("short_factor":[1,0],"long_factor":[2,9]})"),
+              HasSubstr("rope_scaling.short_factor[1]"));
+  EXPECT_THAT(Refusal(R"("model_type":"llama","head_dim":4,"rope_scaling":{"type":"longrope",)" +
+                      factors + "}"),
+              HasSubstr("rope_scaling.original_max_position_embeddings"));
+}
+
 TEST(ReadRotaryTest, AKindThatIsUnknownIsUnsupportedAndToldTheKnownOnes) {
   const auto unsupported = [](const std::string& fields) {
     return Refusal(R"("model_type":"llama",)" + fields, ErrorKind::kUnsupported);
   };
-  EXPECT_THAT(unsupported(R"("rope_scaling":{"type":"longrope","factor":4})"),
-              HasSubstr("rope_scaling.type: expected default, linear, dynamic, llama3 or yarn, "
-                        "found \"longrope\""));
+  EXPECT_THAT(unsupported(R"("rope_scaling":{"type":"proportional","factor":4})"),
+              HasSubstr("rope_scaling.type: expected default, linear, dynamic, llama3, yarn, "
+                        "longrope or su, found \"proportional\""));
   EXPECT_THAT(unsupported(R"("rope_scaling":{"rope_type":"yran","factor":4})"),
-              HasSubstr("or yarn (did you mean yarn?), found \"yran\""));
+              HasSubstr("or su (did you mean yarn?), found \"yran\""));
   // Other kinds need not have a factor: the message is about the kind all the same.
   EXPECT_THAT(unsupported(R"("rope_scaling":{"type":"mrope","mrope_section":[1,1]})"),
               HasSubstr("rope_scaling.type: expected default, linear"));

@@ -163,6 +163,22 @@ void SetInput(const InputQuantization& input, std::vector<float> row_sums, Weigh
   for (size_t i = 0; i < row_sums.size(); ++i) weight.bias[i] -= offset * row_sums[i];
 }
 
+// The elements of a matrix [rows, cols], of so many bytes each, as [cols, rows].
+Buffer Turned(ThreadPool& pool, const TensorInfo& matrix) {
+  const auto rows = static_cast<size_t>(matrix.shape[0]),
+             cols = static_cast<size_t>(matrix.shape[1]);
+  const size_t size = SizeOf(*matrix.dtype);
+  Buffer turned(std::ssize(matrix.bytes));
+  pool.Run(matrix.shape[1], [&](int64_t col, int /*worker*/) {
+    const auto to = static_cast<size_t>(col);
+    for (size_t row = 0; row < rows; ++row) {
+      std::memcpy(turned.data() + (to * rows + row) * size,
+                  matrix.bytes.data() + (row * cols + to) * size, size);
+    }
+  });
+  return turned;
+}
+
 // In the order in which they are packed.
 std::vector<const LinearTensors*> Linears(const ModelTensors& tensors) {
   std::vector<const LinearTensors*> all = {&tensors.project_in, &tensors.project_out};
@@ -201,8 +217,11 @@ class Packer {
   void PrefetchNext(int64_t begin, int64_t end, int64_t all) const;
   // Which row of all parts' rows the packed output is.
   int64_t SourceRow(const LinearTensors& tensors, int64_t output) const;
+  // Of rows of heads whose rotary pairs lie side by side: the one that comes at `row`.
+  int64_t PairedRow(int64_t row) const;
   Table Rows(const TensorInfo& tensor);
   ops::NormWeights Norm(const NormTensors& tensors);
+  ops::NormWeights HeadNorm(const NormTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
   std::vector<float> Scales(const TensorInfo& tensor);
   std::vector<float> WeightScales(const TensorInfo& tensor, Int8Format format);
@@ -227,9 +246,7 @@ class Packer {
 int64_t Packer::SourceRow(const LinearTensors& tensors, int64_t output) const {
   const int64_t dim = spec_.head_dim;
   if (tensors.interleaved && output < (spec_.heads + spec_.kv_heads) * dim) {
-    const int64_t half = spec_.rotary.rotary_dim / 2;
-    const int64_t d = output % dim;
-    if (d < 2 * half) output += (d < half ? 2 * d : 2 * (d - half) + 1) - d;
+    output = PairedRow(output);
   }
   if (!tensors.grouped) return output;
   const int64_t group = spec_.heads / spec_.kv_heads;
@@ -243,11 +260,18 @@ int64_t Packer::SourceRow(const LinearTensors& tensors, int64_t output) const {
   return (kv_head * (group + 2) + place) * dim + output % dim;
 }
 
+int64_t Packer::PairedRow(int64_t row) const {
+  const int64_t half = spec_.rotary.rotary_dim / 2;
+  const int64_t d = row % spec_.head_dim;
+  if (d >= 2 * half) return row;
+  return row - d + (d < half ? 2 * d : 2 * (d - half) + 1);
+}
+
 std::vector<float> Packer::Packed(const LinearTensors& linear,
                                   const std::vector<std::vector<float>>& parts) const {
   std::vector<float> all;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const auto outputs = static_cast<size_t>(linear.parts[i]->shape[0]);
+    const auto outputs = static_cast<size_t>(linear.OutputsOf(*linear.parts[i]));
     // One scale for a whole tensor stands for each of its outputs.
     for (size_t j = 0; j < outputs; ++j) all.push_back(parts[i][parts[i].size() == 1 ? 0 : j]);
   }
@@ -272,14 +296,16 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
   if (tensors.parts.empty()) return {};
   assert(next_.back() == &tensors);
   next_.pop_back();
-  const TensorInfo& first = *tensors.parts.front();
   const DType dtype = SourceType(tensors);
   const bool widened = HoldsBlocks(tensors);
-  const int64_t inputs = first.shape[1];
+  const int64_t inputs = tensors.inputs();
+  const int64_t row_bytes = inputs * static_cast<int64_t>(SizeOf(dtype));
   WidenedRows widened_rows(inputs);
   std::vector<int64_t> ends;  // of every part, in outputs
+  std::vector<Buffer> turned;
   for (const TensorInfo* part : tensors.parts) {
-    ends.push_back((ends.empty() ? 0 : ends.back()) + part->shape[0]);
+    ends.push_back((ends.empty() ? 0 : ends.back()) + tensors.OutputsOf(*part));
+    if (tensors.transposed) turned.push_back(Turned(pool_, *part));
   }
   std::vector<std::vector<float>> scales, biases;
   for (const TensorInfo* part : tensors.scales) {
@@ -302,6 +328,8 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
       const std::span<float> floats = widened_rows.Place(output);
       ReadRow(*tensors.parts[part], source - begin, floats);
       bytes = std::as_bytes(floats).data();
+    } else if (tensors.transposed) {
+      bytes = turned[part].data() + (source - begin) * row_bytes;
     } else {
       bytes = RowBytes(*tensors.parts[part], source - begin);
     }
@@ -379,7 +407,21 @@ ops::NormWeights Packer::Norm(const NormTensors& tensors) {
       .kind = spec_.norm, .epsilon = spec_.norm_epsilon, .weight = {}, .bias = {}};
   norm.weight.assign(static_cast<size_t>(tensors.size), 1.0f);  // DecoderSpec::norm_gain
   if (tensors.weight != nullptr) norm.weight = Floats(*tensors.weight);
+  if (spec_.norm_gain_less_one) {
+    for (float& gain : norm.weight) gain += 1;
+  }
   if (tensors.bias != nullptr) norm.bias = Floats(*tensors.bias);
+  return norm;
+}
+
+// In the order of the rows of q and k.
+ops::NormWeights Packer::HeadNorm(const NormTensors& tensors) {
+  ops::NormWeights norm = Norm(tensors);
+  if (!spec_.interleaved_rotary) return norm;
+  const std::vector<float> stored = norm.weight;
+  for (size_t i = 0; i < stored.size(); ++i) {
+    norm.weight[i] = stored[static_cast<size_t>(PairedRow(static_cast<int64_t>(i)))];
+  }
   return norm;
 }
 
@@ -447,8 +489,8 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   DecoderLayer layer;
   layer.attention_norm = Norm(tensors.attention_norm);
   layer.qkv = Linear(tensors.qkv);
-  layer.q_norm = Norm(tensors.q_norm);
-  layer.k_norm = Norm(tensors.k_norm);
+  layer.q_norm = HeadNorm(tensors.q_norm);
+  layer.k_norm = HeadNorm(tensors.k_norm);
   layer.sink_logits = SinkLogits(spec_);
   layer.attention_out = Linear(tensors.attention_out);
   layer.attention_out_norm = Norm(tensors.attention_out_norm);
@@ -492,8 +534,8 @@ template <typename Visit>
 void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, const Visit& visit) {
   if (linear.parts.empty()) return;
   int64_t outputs = 0;
-  for (const TensorInfo* part : linear.parts) outputs += part->shape[0];
-  visit(StoredType(linear, storage), outputs, linear.parts.front()->shape[1]);
+  for (const TensorInfo* part : linear.parts) outputs += linear.OutputsOf(*part);
+  visit(StoredType(linear, storage), outputs, linear.inputs());
 }
 
 // Every linear layer of a decoder layer, the router apart, with at most so many experts.

@@ -56,7 +56,7 @@ WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> storag
 // Throws Error(kFormat) that lists every missing, unexpected, misshapen or mistyped tensor, each
 // with what was expected and found, or names a scale that is none, and Error(kMemory) for weights
 // that this machine cannot hold, before any memory is taken. Memory while loading: the packed
-// weights, and of the checkpoint one tensor at a time.
+// weights, and of the checkpoint one tensor at a time; twice, where it is transposed.
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks,
                                      std::optional<DType> storage = std::nullopt);

@@ -92,8 +92,9 @@ class Resolver {
   void WantScales(const std::string& module, int64_t outputs, const LayerQuantization& quantization,
                   LinearTensors& linear);
   LinearTensors Linear(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
-                       bool bias);
+                       bool bias, bool transposed = false);
   NormTensors Norm(const std::string& module, int64_t size, bool bias);
+  NormTensors HeadNorm(const std::string& module, int64_t heads);
   LinearTensors Qkv(int64_t layer);
   MlpTensors Mlp(int64_t layer, int64_t expert);
   LayerTensors Layer(int64_t index);
@@ -152,8 +153,9 @@ void Resolver::WantScales(const std::string& module, int64_t outputs,
 }
 
 LinearTensors Resolver::Linear(const std::vector<std::pair<std::string, int64_t>>& parts,
-                               int64_t inputs, bool bias) {
+                               int64_t inputs, bool bias, bool transposed) {
   LinearTensors linear;
+  linear.transposed = transposed;
   for (const auto& [module, outputs] : parts) {
     const LayerQuantization* found = spec_.quantization.Find(Name(module));
     const auto quantization = found ? std::optional(*found) : std::nullopt;
@@ -163,8 +165,10 @@ LinearTensors Resolver::Linear(const std::vector<std::pair<std::string, int64_t>
       problems_.Add("config.json quantizes {} otherwise than {}, with which it is fused",
                     Name(module), Name(parts.front().first));
     }
-    linear.parts.push_back(Want(module + ".weight", {outputs, inputs},
-                                quantization ? Content::kQuantized : Content::kFloats));
+    linear.parts.push_back(
+        Want(module + ".weight",
+             transposed ? std::vector{inputs, outputs} : std::vector{outputs, inputs},
+             quantization ? Content::kQuantized : Content::kFloats));
     if (bias) linear.biases.push_back(Want(module + ".bias", {outputs}));
     if (quantization) WantScales(module, outputs, *quantization, linear);
     int8_ |= quantization.has_value();
@@ -185,6 +189,14 @@ NormTensors Resolver::Norm(const std::string& module, int64_t size, bool bias) {
           .bias = gain && bias ? Want(module + ".bias", {size}) : nullptr};
 }
 
+NormTensors Resolver::HeadNorm(const std::string& module, int64_t heads) {
+  const int64_t dim = spec_.head_dim;
+  if (spec_.qk_norm == QkNorm::kHeads) return Norm(module, dim, /*bias=*/false);
+  const std::vector<int64_t> shape =
+      spec_.qk_norm == QkNorm::kEachHead ? std::vector{heads, dim} : std::vector{heads * dim};
+  return {.size = heads * dim, .weight = Want(module + ".weight", shape)};
+}
+
 std::string Numbered(const std::string& pattern, int64_t layer, int64_t expert = 0) {
   return fmt::format(fmt::runtime(pattern), layer, expert);
 }
@@ -201,7 +213,7 @@ LinearTensors Resolver::Qkv(int64_t layer) {
   } else {
     parts = {{Numbered(names.qkv, layer), q_rows + 2 * kv_rows}};
   }
-  LinearTensors qkv = Linear(parts, spec_.hidden_size, spec_.qkv_bias);
+  LinearTensors qkv = Linear(parts, spec_.hidden_size, spec_.qkv_bias, spec_.transposed);
   qkv.grouped = spec_.qkv_layout == QkvLayout::kGrouped;
   qkv.interleaved = spec_.interleaved_rotary;
   return qkv;
@@ -209,15 +221,19 @@ LinearTensors Resolver::Qkv(int64_t layer) {
 
 MlpTensors Resolver::Mlp(int64_t layer, int64_t expert) {
   const ModuleNames& names = spec_.names;
-  const MlpSpec& mlp = spec_.mlp;
+  const MlpSpec& mlp = MlpOf(spec_, layer);
+  const bool dense = &mlp == &spec_.dense_mlp;
   std::vector<std::pair<std::string, int64_t>> up;
-  if (mlp.gated && !mlp.fused)
-    up.emplace_back(Numbered(names.gate, layer, expert), mlp.intermediate);
-  up.emplace_back(Numbered(names.up, layer, expert),
+  if (mlp.gated && !mlp.fused) {
+    up.emplace_back(Numbered(dense ? names.dense_gate : names.gate, layer, expert),
+                    mlp.intermediate);
+  }
+  up.emplace_back(Numbered(dense ? names.dense_up : names.up, layer, expert),
                   mlp.gated && mlp.fused ? 2 * mlp.intermediate : mlp.intermediate);
-  return {.up = Linear(up, spec_.hidden_size, mlp.bias),
-          .down = Linear({{Numbered(names.down, layer, expert), spec_.hidden_size}},
-                         mlp.intermediate, mlp.bias)};
+  const std::string& down = dense ? names.dense_down : names.down;
+  return {.up = Linear(up, spec_.hidden_size, mlp.bias, spec_.transposed),
+          .down = Linear({{Numbered(down, layer, expert), spec_.hidden_size}}, mlp.intermediate,
+                         mlp.bias, spec_.transposed)};
 }
 
 LayerTensors Resolver::Layer(int64_t index) {
@@ -227,25 +243,29 @@ LayerTensors Resolver::Layer(int64_t index) {
     return Norm(Numbered(pattern, index), hidden, spec_.norm_bias);
   };
   LayerTensors layer;
-  layer.attention_norm = norm(names.attention_norm);
-  if (spec_.topology != Topology::kParallelSharedNorm) layer.mlp_norm = norm(names.mlp_norm);
+  if (spec_.input_norms) {
+    layer.attention_norm = norm(names.attention_norm);
+    if (spec_.topology != Topology::kParallelSharedNorm) layer.mlp_norm = norm(names.mlp_norm);
+  }
   if (spec_.output_norms) {
     layer.attention_out_norm = norm(names.attention_out_norm);
     layer.mlp_out_norm = norm(names.mlp_out_norm);
   }
   layer.qkv = Qkv(index);
-  if (spec_.qk_norm) {
-    layer.q_norm = Norm(Numbered(names.q_norm, index), spec_.head_dim, false);
-    layer.k_norm = Norm(Numbered(names.k_norm, index), spec_.head_dim, false);
+  if (spec_.qk_norm != QkNorm::kNone) {
+    layer.q_norm = HeadNorm(Numbered(names.q_norm, index), spec_.heads);
+    layer.k_norm = HeadNorm(Numbered(names.k_norm, index), spec_.kv_heads);
   }
-  layer.attention_out = Linear({{Numbered(names.attention_out, index), hidden}},
-                               spec_.heads * spec_.head_dim, spec_.attention_out_bias);
-  if (spec_.mlp.experts == 0) {
+  layer.attention_out =
+      Linear({{Numbered(names.attention_out, index), hidden}}, spec_.heads * spec_.head_dim,
+             spec_.attention_out_bias, spec_.transposed);
+  const int64_t experts = MlpOf(spec_, index).experts;
+  if (experts == 0) {
     layer.mlp = Mlp(index, 0);
     return layer;
   }
-  layer.router = Linear({{Numbered(names.router, index), spec_.mlp.experts}}, hidden, false);
-  for (int64_t i = 0; i < spec_.mlp.experts; ++i) layer.experts.push_back(Mlp(index, i));
+  layer.router = Linear({{Numbered(names.router, index), experts}}, hidden, false);
+  for (int64_t i = 0; i < experts; ++i) layer.experts.push_back(Mlp(index, i));
   return layer;
 }
 
@@ -323,8 +343,11 @@ void Resolver::ReportUnexpected() {
   if (spec_.tied_head) harmless.push_back(spec_.names.head + ".weight");
   for (const std::string& name : source_.Names()) {
     if (wanted_.contains(name)) continue;
-    const bool known = std::any_of(harmless.begin(), harmless.end(),
-                                   [&](const std::string& end) { return name.ends_with(end); });
+    const bool known = std::ranges::any_of(
+                           harmless, [&](const std::string& end) { return name.ends_with(end); }) ||
+                       std::ranges::any_of(spec_.names.others, [&](const std::string& begin) {
+                         return name.starts_with(begin);
+                       });
     if (!known) {
       problems_.Add("unexpected tensor {}, {}", Quote(name), source_.Find(name)->Describe());
     }
@@ -357,10 +380,11 @@ std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec) {
 }
 
 TensorTotals CountTensors(const DecoderSpec& spec) {
-  const auto count = [&](int64_t layers, int64_t experts) {
+  const auto count = [&](int64_t layers, int64_t experts, bool dense = false) {
     DecoderSpec part = spec;
     part.layers = layers;
     part.mlp.experts = experts;
+    part.dense_layers.assign(static_cast<size_t>(layers), dense);
     part.quantization = {};
     TensorTotals totals;
     for (const WantedTensor& tensor : WantedTensors(part)) {
@@ -374,9 +398,11 @@ TensorTotals CountTensors(const DecoderSpec& spec) {
   const TensorTotals none = count(0, 0);
   const TensorTotals first = count(1, std::min<int64_t>(1, spec.mlp.experts));
   const TensorTotals second = spec.mlp.experts > 1 ? count(1, 2) : first;
+  const auto dense_layers = std::ranges::count(spec.dense_layers, true);
+  const TensorTotals dense = dense_layers > 0 ? count(1, 0, /*dense=*/true) : none;
   const auto total = [&](int64_t TensorTotals::*of) {
     const int64_t layer = first.*of - none.*of + (spec.mlp.experts - 1) * (second.*of - first.*of);
-    return none.*of + spec.layers * layer;
+    return none.*of + (spec.layers - dense_layers) * layer + dense_layers * (dense.*of - none.*of);
   };
   return {.tensors = total(&TensorTotals::tensors), .elements = total(&TensorTotals::elements)};
 }

@@ -27,6 +27,11 @@ struct LinearTensors {
   bool grouped = false;
   // Those of queries and keys have their rotary pairs side by side.
   bool interleaved = false;
+  // Parts are [inputs, outputs], else [outputs, inputs].
+  bool transposed = false;
+
+  int64_t OutputsOf(const TensorInfo& part) const { return part.shape[transposed ? 1 : 0]; }
+  int64_t inputs() const { return parts.front()->shape[transposed ? 0 : 1]; }
 };
 
 // "model.layers.0.mlp.up_proj" of the tensor "model.layers.0.mlp.up_proj.weight".
@@ -50,7 +55,7 @@ struct LayerTensors {
   LinearTensors qkv, attention_out;
   MlpTensors mlp;  // empty with experts
   LinearTensors router;
-  std::vector<MlpTensors> experts;
+  std::vector<MlpTensors> experts;  // none in a dense layer
 };
 
 struct ModelTensors {
@@ -73,7 +78,7 @@ struct WantedTensor {
 std::vector<WantedTensor> WantedTensors(const DecoderSpec& spec);
 
 // How many these are, without scales of quantized layers, and their elements: counted on one layer
-// and one expert, so that the size of a model that does not exist takes no memory.
+// of each kind and one expert, so that the size of a model that does not exist takes no memory.
 struct TensorTotals {
   int64_t tensors = 0;
   int64_t elements = 0;

@@ -6,6 +6,20 @@
 
 namespace godwit {
 
+const MlpSpec& MlpOf(const DecoderSpec& spec, int64_t layer) {
+  const bool dense = !spec.dense_layers.empty() && spec.dense_layers[static_cast<size_t>(layer)];
+  return dense ? spec.dense_mlp : spec.mlp;
+}
+
+DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers) {
+  spec.layers = layers;
+  spec.windows.resize(static_cast<size_t>(layers));
+  for (std::vector<bool>* list : {&spec.turns_otherwise, &spec.dense_layers}) {
+    if (!list->empty()) list->resize(static_cast<size_t>(layers));
+  }
+  return spec;
+}
+
 AttentionGeometry Geometry(const DecoderSpec& spec) {
   return {.layers = spec.layers,
           .shape = {.heads = spec.heads,
@@ -14,15 +28,15 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
                     .scale = spec.score_scale.value_or(
                         1.0f / std::sqrt(static_cast<float>(spec.head_dim)))},
           .rotary = spec.rotary,
+          .other_rotary = spec.other_rotary,
+          .turns_otherwise = spec.turns_otherwise,
           .alibi = spec.alibi,
           .learned_positions = spec.first_learned_position ? spec.max_context : 0,
           .windows = spec.windows};
 }
 
 int64_t DefaultContext(const DecoderSpec& spec) {
-  return spec.rotary.scaling.kind == RotaryScaling::Kind::kDynamic
-             ? spec.rotary.scaling.original_context
-             : spec.max_context;
+  return DependsOnContext(spec.rotary) ? spec.rotary.scaling.original_context : spec.max_context;
 }
 
 void RequireTokenIds(const DecoderSpec& spec, std::span<const int32_t> ids) {

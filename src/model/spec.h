@@ -31,6 +31,14 @@ enum class QkvLayout {
   kFused,     // one tensor: all q, then all k, then all v
 };
 
+// Which numbers of q and k are normalised together, before position encoding.
+enum class QkNorm {
+  kNone,
+  kHeads,     // those of a head; all heads have one gain
+  kEachHead,  // those of a head, each head with a gain of its own
+  kAllHeads,  // those of all heads
+};
+
 // What the softmax of attention has beside the keys.
 enum class AttentionSink {
   kNone,
@@ -48,6 +56,8 @@ struct MlpSpec {
   // of them (ops/moe.h).
   int64_t experts = 0;
   int64_t experts_per_token = 0;
+  // An expert's share is its part of the softmax over the chosen ones, else over all.
+  bool shares_among_chosen = true;
 };
 
 // Names of modules in the checkpoint; ".weight" and ".bias" are appended. "{}" is the layer, a
@@ -72,11 +82,14 @@ struct ModuleNames {
 
   std::string mlp_norm;  // not read for Topology::kParallelSharedNorm
   std::string router;
-  std::string gate, up, down;  // MlpSpec::fused: up is both
+  std::string gate, up, down;                    // MlpSpec::fused: up is both
+  std::string dense_gate, dense_up, dense_down;  // DecoderSpec::dense_layers
   std::string mlp_out_norm;
 
   // Endings of tensor names that checkpoints carry and nobody needs.
   std::vector<std::string> harmless;
+  // Beginnings of the names of other models' tensors, such as of one that sees pictures.
+  std::vector<std::string> others;
 };
 
 struct DecoderSpec {
@@ -88,16 +101,20 @@ struct DecoderSpec {
 
   ops::NormKind norm = ops::NormKind::kRms;
   float norm_epsilon = 0;
-  bool norm_gain = true;  // else the norms have no weights and no biases
+  bool norm_gain = true;            // else the norms have no weights and no biases
+  bool norm_gain_less_one = false;  // the checkpoint's weights are the gains - 1
   bool norm_bias = false;
 
   Topology topology = Topology::kSequential;
+  bool input_norms = true;    // else attention and the MLP read the residual stream as it is
   bool output_norms = false;  // attention's and the MLP's results normalised, then added
+  float residual_scale = 1;   // of these results
   bool final_norm = true;
 
   // Width of the token embeddings, hidden_size unless given: then projected in and, before the
   // output head, out.
   std::optional<int64_t> embedding_size;
+  float embedding_scale = 1;  // of token embeddings
   bool embedding_norm = false;
   // The first row of a table of learned positions, of which row first + p is added to the embedding
   // of the token at position p; the table has first + max_context rows.
@@ -109,15 +126,17 @@ struct DecoderSpec {
   QkvLayout qkv_layout = QkvLayout::kSeparate;
   bool qkv_bias = false;
   bool attention_out_bias = false;
-  std::optional<float> clip_qkv;     // q, k and v are brought into [-clip_qkv, clip_qkv]
-  bool qk_norm = false;              // q and k of every head normalised, before position encoding
+  std::optional<float> clip_qkv;  // q, k and v are brought into [-clip_qkv, clip_qkv]
+  QkNorm qk_norm = QkNorm::kNone;
   std::optional<float> score_scale;  // 1 / sqrt(head_dim) unless given
 
   AttentionSink attention_sink = AttentionSink::kNone;
   // The token that the model was trained to find at the start of every text, if there is one.
   std::optional<int32_t> sink_token;
 
-  RotarySpec rotary;  // these two: see AttentionGeometry
+  RotarySpec rotary;  // and others: see AttentionGeometry
+  RotarySpec other_rotary;
+  std::vector<bool> turns_otherwise;
   // The checkpoint's rotary pairs are (2i, 2i + 1). The loader brings the rows of q and k into the
   // engine's order, (i, i + rotary_dim / 2), which no score notices.
   bool interleaved_rotary = false;
@@ -125,7 +144,14 @@ struct DecoderSpec {
   std::vector<int64_t> windows;  // [layers], see AttentionGeometry
 
   MlpSpec mlp;
+  MlpSpec dense_mlp;               // of some layers, in the place of experts
+  std::vector<bool> dense_layers;  // [layers], or empty: none
+
   bool tied_head = false;  // the output head is the embedding
+  float logit_scale = 1;
+
+  // The matrices of layers are stored as [inputs, outputs]. The loader turns them.
+  bool transposed = false;
 
   QuantizationConfig quantization;  // which linear layers the checkpoint holds as int8
 
@@ -135,11 +161,17 @@ struct DecoderSpec {
   std::vector<std::string> warnings;
 };
 
+const MlpSpec& MlpOf(const DecoderSpec& spec, int64_t layer);
+
+// The first `layers` layers of the model.
+DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers);
+
 // What a cache policy needs to know.
 AttentionGeometry Geometry(const DecoderSpec& spec);
 
 // The context that a sequence gets unless the user asks for another: the longest that changes
-// nothing in the model. Only dynamic rope scaling makes it shorter than max_context.
+// nothing in the model. Only rope scaling that follows it, dynamic or longrope, makes it shorter
+// than max_context.
 int64_t DefaultContext(const DecoderSpec& spec);
 
 // Throws Error(kInput) that names the first id outside the model's vocabulary.

@@ -44,6 +44,10 @@ constexpr FunctionKey kKeys[] = {
     {"logits_soft_cap", "[]", "soft cap on the logits"},
     {"clip_qkv", "[]", "bound on queries, keys and values"},
     {"swiglu_limit", "[]", "bound inside the MLP"},
+    // Experts: Qwen3
+    {"norm_topk_prob", "[true]", "shares of experts that are less than 1 together"},
+    {"decoder_sparse_step", "[1]", "layers without experts"},
+    {"mlp_only_layers", "[]", "layers without experts"},
     // What attention sees: Gemma, Llama 4, SmolLM3, Qwen2.5-1M
     {"layer_types", R"(["full_attention"])", "windows by layer"},
     {"sliding_window_pattern", "[]", "windows by layer"},

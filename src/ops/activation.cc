@@ -46,6 +46,12 @@ void Clamp(const Exec& exec, float limit, MatrixView<float> x) {
   });
 }
 
+void Scale(const Exec& exec, float factor, MatrixView<float> x) {
+  exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
+    for (float& number : x.RowSpan(row)) number *= factor;
+  });
+}
+
 void Add(const Exec& exec, MatrixView<const float> y, MatrixView<float> x) {
   assert(x.rows == y.rows && x.cols == y.cols);
   exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {

@@ -20,6 +20,9 @@ void ActivateGated(const Exec& exec, Activation activation, MatrixView<const flo
 // Every element to the nearest number in [-limit, limit], in place; NaN stays.
 void Clamp(const Exec& exec, float limit, MatrixView<float> x);
 
+// x *= factor.
+void Scale(const Exec& exec, float factor, MatrixView<float> x);
+
 // x += y.
 void Add(const Exec& exec, MatrixView<const float> y, MatrixView<float> x);
 

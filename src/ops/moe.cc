@@ -19,7 +19,8 @@ struct Route {
 
 // The highest scores, chosen one after another: there are few. Comparisons with NaN are false, so
 // whatever the scores, the experts are different ones.
-void ChooseExperts(std::span<const float> scores, std::span<Route> routes) {
+void ChooseExperts(std::span<const float> scores, bool shares_among_chosen,
+                   std::span<Route> routes) {
   const auto experts = std::ssize(scores);
   for (size_t i = 0; i < routes.size(); ++i) {
     const auto chosen = routes.first(i);
@@ -38,6 +39,10 @@ void ChooseExperts(std::span<const float> scores, std::span<Route> routes) {
   for (Route& route : routes) {
     route.share = std::exp(scores[static_cast<size_t>(route.expert)] - highest);
     sum += route.share;
+  }
+  if (!shares_among_chosen) {
+    sum = 0;
+    for (const float score : scores) sum += std::exp(score - highest);
   }
   for (Route& route : routes) route.share /= sum;
 }
@@ -77,7 +82,8 @@ void RunExpert(const Exec& exec, const Expert& expert, Activation activation,
 }  // namespace
 
 void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeights& w,
-                      int64_t per_token, Activation activation, MatrixView<float> out) {
+                      const MoeOptions& options, MatrixView<float> out) {
+  const int64_t per_token = options.per_token;
   const auto experts = std::ssize(w.experts);
   assert(w.router.dtype == DType::kF32 && w.router.outputs == experts);
   assert(1 <= per_token && per_token <= experts);
@@ -92,7 +98,7 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
 
   Linear(exec, x, w.router, scores);
   for (int64_t token = 0; token < x.rows; ++token) {
-    ChooseExperts(scores.RowSpan(token), routes.RowSpan(token));
+    ChooseExperts(scores.RowSpan(token), options.shares_among_chosen, routes.RowSpan(token));
   }
   const auto begins = SortByExpert(exec, routes, experts);
   exec.ParallelRows(x.rows, per_token * x.cols, [&](int64_t token) {
@@ -102,7 +108,7 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
   });
   for (size_t i = 0; i < w.experts.size(); ++i) {
     if (begins[i] == begins[i + 1]) continue;
-    RunExpert(exec, w.experts[i], activation, rows.Rows(begins[i], begins[i + 1]), up);
+    RunExpert(exec, w.experts[i], options.activation, rows.Rows(begins[i], begins[i + 1]), up);
   }
   exec.ParallelRows(x.rows, per_token * x.cols, [&](int64_t token) {
     std::fill_n(out.Row(token), out.cols, 0.0f);

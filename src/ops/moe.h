@@ -21,14 +21,20 @@ struct MoeWeights {
   std::vector<Expert> experts;
 };
 
-// out = the sum of share * expert(x) over the `per_token` experts that score highest for the token
-// (of equal ones the first), where the shares are the softmax of their scores.
-// x, out [tokens, hidden]; they may not overlap. 1 <= per_token <= experts.
+struct MoeOptions {
+  int64_t per_token;  // 1 or more, at most as many as there are
+  bool shares_among_chosen = true;
+  Activation activation = Activation::kSilu;
+};
+
+// out = the sum of share * expert(x) over the experts that score highest for the token (of equal
+// ones the first). Shares are the softmax of the scores of these, or without shares_among_chosen
+// their parts of that of all scores. x, out [tokens, hidden]; they may not overlap.
 //
 // Tokens are grouped by expert, so a weight is read once however many tokens need it. A row of
 // `out` is the same, to the bit, whatever other rows are computed with it: Linear promises that of
 // the experts, and a token adds its own up in the order of their numbers.
 void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeights& w,
-                      int64_t per_token, Activation activation, MatrixView<float> out);
+                      const MoeOptions& options, MatrixView<float> out);
 
 }  // namespace godwit::ops

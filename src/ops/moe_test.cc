@@ -10,6 +10,7 @@ namespace {
 
 struct Shape {
   int64_t experts, per_token, hidden, intermediate;
+  bool shares_among_chosen = true;
 };
 
 // Weights as they are stored, and packed.
@@ -36,9 +37,13 @@ struct TestMoe {
     std::vector<std::pair<double, int64_t>> scores;
     for (int64_t i = 0; i < shape.experts; ++i) scores.emplace_back(-dot(router, i, x), i);
     std::ranges::sort(scores);
-    scores.resize(static_cast<size_t>(shape.per_token));
+    const auto chosen = static_cast<size_t>(shape.per_token);
     double sum = 0;
-    for (const auto& [score, expert] : scores) sum += std::exp(-score);
+    for (const auto& [score, expert] :
+         std::span(scores).first(shape.shares_among_chosen ? chosen : scores.size())) {
+      sum += std::exp(-score);
+    }
+    scores.resize(chosen);
     std::vector<double> out(x.size());
     for (const auto& [score, index] : scores) {
       const auto expert = static_cast<size_t>(index);
@@ -64,7 +69,10 @@ class MoeTest : public OpsTest {
  protected:
   GappedMatrix Run(const TestMoe& moe, MatrixView<const float> x, ThreadPool& pool) {
     GappedMatrix out(x.rows, x.cols);
-    MixtureOfExperts(On(pool), x, moe.weights, moe.shape.per_token, Activation::kSilu, out.view());
+    MixtureOfExperts(
+        On(pool), x, moe.weights,
+        {.per_token = moe.shape.per_token, .shares_among_chosen = moe.shape.shares_among_chosen},
+        out.view());
     EXPECT_TRUE(out.GapsIntact());
     return out;
   }
@@ -72,7 +80,8 @@ class MoeTest : public OpsTest {
 
 TEST_P(MoeTest, IsTheSumOfTheBestExperts) {
   for (const Shape& shape :
-       {Shape{1, 1, 5, 3}, Shape{3, 1, 17, 9}, Shape{8, 2, 33, 20}, Shape{5, 5, 12, 7}}) {
+       {Shape{1, 1, 5, 3}, Shape{3, 1, 17, 9}, Shape{8, 2, 33, 20}, Shape{5, 5, 12, 7},
+        Shape{8, 3, 33, 20, /*shares_among_chosen=*/false}}) {
     for (const DType dtype : {DType::kF32, DType::kF16}) {
       const TestMoe moe(shape, dtype, three_);
       const GappedMatrix x(40, shape.hidden, 3);

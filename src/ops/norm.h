@@ -25,8 +25,9 @@ void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm,
 // The same for the linear layer that follows, in the form that it reads.
 void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm, LinearRows& out);
 
-// Each head of each row normalised on its own, in place: x [rows, heads * head_dim], with
-// head_dim = the length of the weight (the q and k norms of Qwen3).
-void NormHeads(const Exec& exec, const NormWeights& norm, MatrixView<float> x);
+// Each head of each row normalised on its own, in place: x [rows, heads * head_dim]. The weight has
+// [head_dim] numbers for all heads (the q and k norms of Qwen3), or [heads * head_dim] (Command
+// R+); there is no bias.
+void NormHeads(const Exec& exec, const NormWeights& norm, int64_t head_dim, MatrixView<float> x);
 
 }  // namespace godwit::ops

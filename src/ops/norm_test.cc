@@ -85,8 +85,27 @@ TEST_P(NormTest, EveryHeadOnItsOwn) {
       const NormWeights norm = RandomNorm(NormKind::kRms, head_dim, false);
       const GappedMatrix x(6, heads * head_dim, 5, -3, 3);
       GappedMatrix out = x;
-      NormHeads(On(three_), norm, out.view());
+      NormHeads(On(three_), norm, head_dim, out.view());
       ExpectNormed(norm, x, out);
+    }
+  }
+}
+
+TEST_P(NormTest, EveryHeadWithItsOwnGain) {
+  const int64_t head_dim = 20, heads = 3;
+  const NormWeights all = RandomNorm(NormKind::kLayer, heads * head_dim, false);
+  const GappedMatrix x(6, heads * head_dim, 5, -3, 3);
+  GappedMatrix out = x;
+  NormHeads(On(three_), all, head_dim, out.view());
+  for (int64_t head = 0; head < heads; ++head) {
+    NormWeights own = all;
+    const auto begin = all.weight.begin() + head * head_dim;
+    own.weight.assign(begin, begin + head_dim);
+    for (int64_t row = 0; row < 6; ++row) {
+      const auto expected = Oracle(own, x.view().Row(row) + head * head_dim);
+      for (int64_t i = 0; i < head_dim; ++i) {
+        ASSERT_NEAR(out.At(row, head * head_dim + i), expected[static_cast<size_t>(i)], 1e-5);
+      }
     }
   }
 }

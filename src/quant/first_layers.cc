@@ -29,9 +29,7 @@ class Unlisted : public WeightSource {
 
 std::unique_ptr<Decoder> LoadFirstLayers(DecoderSpec spec, const WeightSource& source,
                                          int64_t layers, ThreadPool& pool, const LoadHooks& hooks) {
-  spec.layers = layers;
-  spec.windows.resize(static_cast<size_t>(layers));
-  return LoadDecoder(spec, Unlisted(source), pool, hooks);
+  return LoadDecoder(FirstLayers(std::move(spec), layers), Unlisted(source), pool, hooks);
 }
 
 }  // namespace godwit::quant

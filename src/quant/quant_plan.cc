@@ -62,6 +62,13 @@ void Ignore(const LinearTensors& linear, QuantPlan& plan) {
 
 QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors, SmoothKind smooth,
                            const std::vector<std::string>& keep) {
+  if (spec.transposed) {
+    Throw(
+        ErrorKind::kUnsupported,
+        "a {} checkpoint stores its matrices as [inputs, outputs], and formats of int8 checkpoints "
+        "are for [outputs, inputs]: it can be quantized while loading",
+        spec.family);
+  }
   QuantPlan plan;
   KeepPatterns patterns(keep);
   Ignore(tensors.project_in, plan);

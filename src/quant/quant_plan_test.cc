@@ -63,6 +63,14 @@ TEST(Plan, FusedLayersAreKeptTogether) {
                         "model.layers.0.self_attn.v_proj"));
 }
 
+TEST(Plan, MatricesTheOtherWayAreRefused) {
+  DecoderSpec spec = SmallLlama();
+  spec.transposed = true;
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
+                      [&] { PlanQuantization(spec, TestModel().tensors, SmoothKind::kNone, {}); }),
+              HasSubstr("stores its matrices as [inputs, outputs]"));
+}
+
 TEST(Plan, PatternsThatMatchNothingAreRefused) {
   const TestModel model;
   for (const char* pattern : {"down_proj", "lm_head", "model.layers.7.*"}) {

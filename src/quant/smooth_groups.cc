@@ -20,11 +20,16 @@ class Finder {
 
   SmoothGroups Find(const ModelTensors& tensors) {
     if (kind_ == SmoothKind::kNone) return {};
-    for (const LayerTensors& layer : tensors.layers) {
+    if (spec_.transposed) {
+      return {.left_out = {{spec_.family, "its matrices are stored as [inputs, outputs]"}}};
+    }
+    for (size_t i = 0; i < tensors.layers.size(); ++i) {
+      const LayerTensors& layer = tensors.layers[i];
       if (kind_ == SmoothKind::kAll) {
+        const MlpSpec& mlp = MlpOf(spec_, static_cast<int64_t>(i));
         ValueGroup(layer);
-        if (layer.experts.empty()) MlpGroup(layer.mlp);
-        for (const MlpTensors& expert : layer.experts) MlpGroup(expert);
+        if (layer.experts.empty()) MlpGroup(mlp, layer.mlp);
+        for (const MlpTensors& expert : layer.experts) MlpGroup(mlp, expert);
       }
       NormGroups(layer);
     }
@@ -36,7 +41,7 @@ class Finder {
   void NormGroups(const LayerTensors& layer);
   void NormGroup(const NormTensors& norm, std::vector<const LinearTensors*> linears);
   void ValueGroup(const LayerTensors& layer);
-  void MlpGroup(const MlpTensors& mlp);
+  void MlpGroup(const MlpSpec& spec, const MlpTensors& mlp);
 
   const DecoderSpec& spec_;
   const SmoothKind kind_;
@@ -76,13 +81,20 @@ void Finder::NormGroups(const LayerTensors& layer) {
 void Finder::NormGroup(const NormTensors& norm, std::vector<const LinearTensors*> linears) {
   const std::string reader = ModuleName(*linears.front());
   if (norm.weight == nullptr) {
-    found_.left_out.push_back({reader, "the norm before it has no gain to divide"});
+    found_.left_out.push_back({reader, norm.size == 0
+                                           ? "no norm stands before it"
+                                           : "the norm before it has no gain to divide"});
     return;
   }
   const std::string name = ModuleName(*norm.weight);
   if (spec_.topology == Topology::kPostNorm) {
     // What reads it here is behind the other norm; whatever does, the residual stream reads it too.
     found_.left_out.push_back({name, "the residual stream goes through this norm, too"});
+    return;
+  }
+  if (spec_.norm_gain_less_one) {
+    // A quotient - 1 would be rounded in the type of the gain - 1, and no factor leaves it exact.
+    found_.left_out.push_back({name, "its gain is stored less 1, which cannot be divided"});
     return;
   }
   SmoothGroup group{
@@ -130,15 +142,15 @@ void Finder::ValueGroup(const LayerTensors& layer) {
 }
 
 // act(gate) * up is linear in up, and relu(up / s) is relu(up) / s.
-void Finder::MlpGroup(const MlpTensors& mlp) {
+void Finder::MlpGroup(const MlpSpec& spec, const MlpTensors& mlp) {
   const std::string name = ModuleName(*mlp.up.parts.back());
-  const int64_t size = spec_.mlp.intermediate;
-  if (!spec_.mlp.gated && spec_.mlp.activation != ops::Activation::kRelu) {
+  const int64_t size = spec.intermediate;
+  if (!spec.gated && spec.activation != ops::Activation::kRelu) {
     found_.left_out.push_back({name, "its activation is not linear"});
     return;
   }
   std::vector<int64_t> rows;  // of the tensor that holds up
-  if (spec_.mlp.gated && spec_.mlp.fused) rows.assign(static_cast<size_t>(size), kNoChannel);
+  if (spec.gated && spec.fused) rows.assign(static_cast<size_t>(size), kNoChannel);
   for (int64_t i = 0; i < size; ++i) rows.push_back(i);
   SmoothGroup group{.channels = size, .linears = {&mlp.down}, .input_channels = InOrder(size)};
   group.divided.push_back({mlp.up.parts.back(), rows});

@@ -69,6 +69,32 @@ TEST(SmoothGroups, OneNormForAttentionAndMlpIsOneGroup) {
               ElementsAre("transformer.h.0.input_layernorm -> query_key_value, dense_h_to_4h"));
 }
 
+TEST(SmoothGroups, WhatCannotBeDividedIsLeftOut) {
+  const auto reasons = [](const std::string& golden) {
+    return OfGolden(golden, SmoothKind::kNorm).left_out;
+  };
+  EXPECT_THAT(OfGolden("gemma3_text/pattern", SmoothKind::kNorm).groups, IsEmpty());
+  EXPECT_THAT(
+      reasons("gemma3_text/pattern"),
+      ElementsAre("model.layers.0.input_layernorm: its gain is stored less 1, which cannot be "
+                  "divided",
+                  "model.layers.0.pre_feedforward_layernorm: its gain is stored less 1, which "
+                  "cannot be divided"));
+  EXPECT_THAT(reasons("olmo2/mha"),
+              ElementsAre("model.layers.0.self_attn.q_proj: no norm stands before it",
+                          "model.layers.0.mlp.gate_proj: no norm stands before it"));
+  EXPECT_THAT(reasons("gpt2/relu"),
+              ElementsAre("gpt2: its matrices are stored as [inputs, outputs]"));
+  EXPECT_THAT(OfGolden("olmo2/mha", SmoothKind::kAll).groups,
+              ElementsAre("model.layers.0.self_attn.v_proj -> o_proj",
+                          "model.layers.0.mlp.up_proj -> down_proj"));
+}
+
+TEST(SmoothGroups, ADenseLayerAmongExperts) {
+  EXPECT_EQ(OfGolden("qwen3_moe/sparse_step", SmoothKind::kAll).groups,
+            OfGolden("qwen3/tied", SmoothKind::kAll).groups);
+}
+
 TEST(SmoothGroups, ExpertsShareOneWithTheirRouter) {
   const Found found = OfGolden("mixtral/two_of_five", SmoothKind::kAll);
   EXPECT_EQ(found.groups.back(), "model.layers.0.post_attention_layernorm -> gate, w1, w3");

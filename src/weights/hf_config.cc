@@ -179,6 +179,22 @@ std::vector<int64_t> HfConfig::Ints(std::string_view key, IntRange range) const 
   return numbers;
 }
 
+std::vector<double> HfConfig::Floats(std::string_view key, FloatRange range) const {
+  const json* value = Read(key);
+  if (value == nullptr) return {};
+  if (!value->is_array()) Refuse(key, "a list of numbers");
+  std::vector<double> numbers;
+  for (const json& item : *value) {
+    const auto number = AsFloat(item, range);
+    if (!number) {
+      Throw(ErrorKind::kFormat, "{}{}[{}]: expected {}, found {}", where_, key, numbers.size(),
+            Describe(range), Found(item));
+    }
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 std::vector<std::string> HfConfig::Strings(std::string_view key) const {
   const json* value = Read(key);
   if (value == nullptr) return {};

@@ -52,6 +52,8 @@ class HfConfig {
 
   // One number or a list of them, as eos_token_id may be; empty if absent.
   std::vector<int64_t> Ints(std::string_view key, IntRange range) const;
+  // A list of numbers; empty if absent.
+  std::vector<double> Floats(std::string_view key, FloatRange range) const;
   std::vector<std::string> Strings(std::string_view key) const;
 
   // A nested object, such as rope_scaling; its messages name the whole path.

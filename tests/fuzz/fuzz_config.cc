@@ -67,7 +67,11 @@ void Describe(const HfConfig& config) {
   Require(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0, "heads share KV heads evenly");
   Require(spec.head_dim > 0 && spec.rotary.rotary_dim <= spec.head_dim,
           "a head holds its rotation");
+  Require(spec.other_rotary.rotary_dim <= spec.head_dim, "a head holds its other rotation");
   Require(static_cast<int64_t>(spec.windows.size()) == spec.layers, "a window for every layer");
+  for (const auto& list : {spec.turns_otherwise, spec.dense_layers}) {
+    Require(list.empty() || std::ssize(list) == spec.layers, "a choice for every layer");
+  }
   Require(spec.alibi.slopes.empty() || std::ssize(spec.alibi.slopes) == spec.heads,
           "a slope for every head");
   Require(0 <= spec.mlp.experts_per_token && spec.mlp.experts_per_token <= spec.mlp.experts,

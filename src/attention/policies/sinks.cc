@@ -97,11 +97,12 @@ void CheckPositions(const AttentionGeometry& geometry, const std::string& name) 
           "dense",
           name, geometry.learned_positions);
   }
-  if (geometry.rotary.scaling.kind != RotaryScaling::Kind::kDynamic) return;
+  if (!geometry.RotatesByContext()) return;
   Throw(ErrorKind::kUnsupported,
-        "the KV policy {} needs fixed rotary frequencies, but this model's rope_scaling is "
-        "dynamic: its frequencies change with the length of the text, which is endless here",
-        name);
+        "the KV policy {} needs fixed rotary frequencies, but this model's rope_scaling is {}: its "
+        "frequencies change with the length of the text, which is endless here",
+        name,
+        geometry.rotary.scaling.kind == RotaryScaling::Kind::kLongRope ? "longrope" : "dynamic");
 }
 
 // Where all layers have a window of their own, the sinks must lie within it.

@@ -62,7 +62,11 @@ void ExpectPlacesInTheCache(const AttentionGeometry& geometry, const Budget& bud
 
 // The last layer has a window of the model's own, which counts positions in the cache too.
 TEST_P(SinksPolicyTest, EveryTokenSeesSinksAndWindowAtTheirPlacesInTheCache) {
-  ExpectPlacesInTheCache(TestGeometry(4, 2, 12, 8, {0, 9}), GetParam());
+  const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 9});
+  ExpectPlacesInTheCache(geometry, GetParam());
+  for (const double theta : {0, 30}) {
+    ExpectPlacesInTheCache(WithOtherRotary(geometry, theta), GetParam());
+  }
 }
 
 TEST_P(SinksPolicyTest, AlibiCountsPlacesInTheCacheToo) {
@@ -206,7 +210,13 @@ TEST(SinksPolicyRefusals, FrequenciesThatChangeWithTheText) {
       .kind = RotaryScaling::Kind::kDynamic, .factor = 2, .original_context = 64};
   const Error error = ErrorOf([&] { Make(geometry, 4, 8); });
   EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
-  EXPECT_THAT(error.what(), HasSubstr("rope_scaling"));
+  EXPECT_THAT(error.what(), HasSubstr("rope_scaling is dynamic"));
+  geometry.rotary.scaling = {.kind = RotaryScaling::Kind::kLongRope,
+                             .original_context = 64,
+                             .short_factors = {1, 1, 1, 1},
+                             .long_factors = {2, 2, 2, 2}};
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Make(geometry, 4, 8); }),
+              HasSubstr("rope_scaling is longrope"));
 }
 
 TEST(SinksPolicyRefusals, SinksThatTheModelItselfDoesNotLookBackAt) {

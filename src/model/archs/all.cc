@@ -17,6 +17,7 @@ constexpr std::array kArchitectures = {
     Architecture{"mistral", "Mistral (sliding window)", DescribeMistral},
     Architecture{"qwen2", "Qwen1.5, Qwen2, Qwen2.5", DescribeQwen2},
     Architecture{"qwen3", "Qwen3 (dense)", DescribeQwen3},
+    Architecture{"qwen3_moe", "Qwen3 30B-A3B, 235B-A22B (experts)", DescribeQwen3Moe},
     Architecture{"internlm2", "InternLM2, InternLM2.5", DescribeInternLm2},
     Architecture{"gpt_neox", "GPT-NeoX, Pythia", DescribeGptNeox},
     Architecture{"falcon", "Falcon 7B, 11B, 40B, 180B, RW", DescribeFalcon},
@@ -28,6 +29,21 @@ constexpr std::array kArchitectures = {
     Architecture{"mixtral", "Mixtral (experts)", DescribeMixtral},
     Architecture{"glm", "GLM-4 9B as transformers stores it", DescribeGlm},
     Architecture{"glm4", "GLM-4-0414 9B and 32B", DescribeGlm4},
+    Architecture{"phi3", "Phi-3, Phi-3.5, Phi-4 (LongRoPE)", DescribePhi3},
+    Architecture{"smollm3", "SmolLM3 (layers without positions)", DescribeSmolLm3},
+    Architecture{"granite", "Granite 3 (dense)", DescribeGranite},
+    Architecture{"olmo", "OLMo 1", DescribeOlmo},
+    Architecture{"olmo2", "OLMo 2", DescribeOlmo2},
+    Architecture{"olmo3", "OLMo 3 (windows)", DescribeOlmo3},
+    Architecture{"cohere", "Command R, R+, Aya", DescribeCohere},
+    Architecture{"cohere2", "Command R7B, A (windows)", DescribeCohere2},
+    Architecture{"stablelm", "StableLM 3B, 2 1.6B", DescribeStableLm},
+    Architecture{"starcoder2", "StarCoder2", DescribeStarcoder2},
+    Architecture{"gpt2", "GPT-2 (learned positions)", DescribeGpt2},
+    Architecture{"gemma", "Gemma 1", DescribeGemma},
+    Architecture{"gemma3_text", "Gemma 3 270M and 1B (windows)", DescribeGemma3Text},
+    Architecture{"gemma3", "Gemma 3 4B, 12B and 27B, which read no pictures here", DescribeGemma3,
+                 /*text_config=*/"text_config"},
 };
 
 }  // namespace
@@ -40,7 +56,10 @@ DecoderSpec DescribeModel(const HfConfig& config) {
     if (architecture.model_type == model_type) {
       DecoderSpec spec = architecture.describe(config);
       spec.quantization = QuantizationConfig::Read(config, spec.names.head);
-      CheckUnreadKeys(config, spec);
+      CheckUnreadKeys(architecture.text_config.empty()
+                          ? config
+                          : config.Object(architecture.text_config).value(),
+                      spec);
       return spec;
     }
   }

@@ -13,6 +13,8 @@ struct Architecture {
   std::string_view model_type;  // as config.json spells it
   std::string_view description;
   DecoderSpec (*describe)(const HfConfig& config);
+  // Of a model that sees, too: the key of the object that describes how it reads and writes.
+  std::string_view text_config = {};
 };
 
 std::span<const Architecture> AllArchitectures();

@@ -2,29 +2,47 @@
 // whose.
 #pragma once
 
+#include "model/hf_fields.h"
 #include "model/spec.h"
 #include "weights/hf_config.h"
 
 namespace godwit {
 
 DecoderSpec DescribeBloom(const HfConfig& config);
+DecoderSpec DescribeCohere(const HfConfig& config);
+DecoderSpec DescribeCohere2(const HfConfig& config);
 DecoderSpec DescribeFalcon(const HfConfig& config);
+DecoderSpec DescribeGemma(const HfConfig& config);
+DecoderSpec DescribeGemma3(const HfConfig& config);
+DecoderSpec DescribeGemma3Text(const HfConfig& config);
 DecoderSpec DescribeRefinedWeb(const HfConfig& config);
 DecoderSpec DescribeRefinedWebModel(const HfConfig& config);
 DecoderSpec DescribeGlm(const HfConfig& config);
 DecoderSpec DescribeGlm4(const HfConfig& config);
+DecoderSpec DescribeGpt2(const HfConfig& config);
 DecoderSpec DescribeGptNeox(const HfConfig& config);
+DecoderSpec DescribeGranite(const HfConfig& config);
 DecoderSpec DescribeInternLm2(const HfConfig& config);
 DecoderSpec DescribeLlama(const HfConfig& config);
 DecoderSpec DescribeMistral(const HfConfig& config);
 DecoderSpec DescribeMixtral(const HfConfig& config);
 DecoderSpec DescribeMpt(const HfConfig& config);
+DecoderSpec DescribeOlmo(const HfConfig& config);
+DecoderSpec DescribeOlmo2(const HfConfig& config);
+DecoderSpec DescribeOlmo3(const HfConfig& config);
 DecoderSpec DescribeOpt(const HfConfig& config);
+DecoderSpec DescribePhi3(const HfConfig& config);
 DecoderSpec DescribeQwen2(const HfConfig& config);
 DecoderSpec DescribeQwen3(const HfConfig& config);
+DecoderSpec DescribeQwen3Moe(const HfConfig& config);
+DecoderSpec DescribeSmolLm3(const HfConfig& config);
+DecoderSpec DescribeStableLm(const HfConfig& config);
+DecoderSpec DescribeStarcoder2(const HfConfig& config);
 
 // For families that are variations of Llama: without its choice of biases. default_theta:
 // rope_theta unless told.
 DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta = 10000);
+// The same without positions, for those that rotate otherwise or spell their fields otherwise.
+DecoderSpec DescribeLlamaShape(const HfConfig& config, const CommonKeys& keys = {});
 
 }  // namespace godwit

@@ -12,9 +12,14 @@ DecoderSpec DescribeLlama(const HfConfig& config) {
 
 // Pre-norm RMSNorm, rotary positions on whole heads, a gated SiLU unit, no biases.
 DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta) {
-  DecoderSpec spec;
-  ReadCommonFields(config, spec);
+  DecoderSpec spec = DescribeLlamaShape(config);
   ReadRotary(config, spec.head_dim, "rope_theta", spec, default_theta);
+  return spec;
+}
+
+DecoderSpec DescribeLlamaShape(const HfConfig& config, const CommonKeys& keys) {
+  DecoderSpec spec;
+  ReadCommonFields(config, spec, keys);
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-6, {0, 1}));
   spec.names = {
       .embedding = "model.embed_tokens",

@@ -7,8 +7,7 @@ namespace godwit {
 DecoderSpec DescribeMixtral(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config, /*default_theta=*/1e6);
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
-  // Of several families it alone has none unless told.
-  if (config.Has("sliding_window")) ReadWindows(config, /*first_windowed=*/0, spec);
+  ReadStatedWindows(config, spec);
 
   spec.mlp.experts = config.IntOr("num_local_experts", 8, kExpertRange);
   const IntRange known{1, spec.mlp.experts};

@@ -7,7 +7,7 @@ namespace godwit {
 DecoderSpec DescribeQwen3(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config);
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
-  spec.qk_norm = true;
+  spec.qk_norm = QkNorm::kHeads;
   ReadSwitchedWindows(config, spec);
   return spec;
 }

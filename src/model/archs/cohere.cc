@@ -1,0 +1,38 @@
+#include "model/archs/families.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+namespace {
+
+// LayerNorm without bias before attention and a gated MLP side by side, rotary pairs side by side,
+// a tied head with a factor on its logits.
+DecoderSpec DescribeShape(const HfConfig& config, double default_theta) {
+  DecoderSpec spec = DescribeLlamaShape(config, {.head_dim = "", .tied_unless_told = true});
+  ReadRotary(config, spec.head_dim, "rope_theta", spec, default_theta);
+  spec.interleaved_rotary = true;
+  spec.topology = Topology::kParallelSharedNorm;
+  spec.norm = ops::NormKind::kLayer;
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("layer_norm_eps", 1e-5, {0, 1}));
+  spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
+  spec.logit_scale = static_cast<float>(config.FloatOr("logit_scale", 0.0625, {1e-6, 1e6}));
+  return spec;
+}
+
+}  // namespace
+
+// Command R; R+ has a norm for each head of queries and keys.
+DecoderSpec DescribeCohere(const HfConfig& config) {
+  DecoderSpec spec = DescribeShape(config, /*default_theta=*/5e5);
+  if (config.BoolOr("use_qk_norm", false)) spec.qk_norm = QkNorm::kEachHead;
+  return spec;
+}
+
+// Windows in most layers, and positions in those alone.
+DecoderSpec DescribeCohere2(const HfConfig& config) {
+  DecoderSpec spec = DescribeShape(config, /*default_theta=*/1e4);
+  ReadAlternatingWindows(config, config.IntOr("sliding_window_pattern", 4, kLayerRange), spec);
+  for (const int64_t window : spec.windows) spec.turns_otherwise.push_back(window == 0);
+  return spec;
+}
+
+}  // namespace godwit

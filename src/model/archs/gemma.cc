@@ -1,0 +1,96 @@
+#include <cmath>
+
+#include "model/archs/families.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+namespace {
+
+constexpr CommonKeys kKeys = {.activation = "hidden_activation",
+                              .default_activation = "gelu_pytorch_tanh",
+                              .tied_unless_told = true,
+                              .default_head_dim = 256};
+// What the config of a model that sees leaves out of its text_config.
+constexpr CommonKeys kKeysBesideVision = {.activation = "hidden_activation",
+                                          .default_activation = "gelu_pytorch_tanh",
+                                          .tied_unless_told = true,
+                                          .default_vocab = 262208,
+                                          .default_heads = 8,
+                                          .default_kv_heads = 4,
+                                          .default_head_dim = 256};
+
+// A model that is trained in bf16 is trained with what bf16 makes of it.
+float EmbeddingScale(const HfConfig& config, const DecoderSpec& spec) {
+  return InStoredType(config, std::sqrt(static_cast<float>(spec.hidden_size)));
+}
+
+// Llama's shape with gains stored less 1, scaled embeddings, GELU, a tied head, and heads that are
+// not the hidden size together.
+DecoderSpec DescribeShape(const HfConfig& config, const CommonKeys& keys) {
+  DecoderSpec spec = DescribeLlamaShape(config, keys);
+  spec.norm_gain_less_one = true;
+  spec.embedding_scale = EmbeddingScale(config, spec);
+  spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
+  return spec;
+}
+
+// Norms before and behind both blocks, and a scale of the scores that is stated.
+void AddOutputNorms(const HfConfig& config, DecoderSpec& spec) {
+  spec.score_scale =
+      static_cast<float>(1 / std::sqrt(config.FloatOr("query_pre_attn_scalar", 256, {1e-3, 1e6})));
+  spec.output_norms = true;
+  spec.names.attention_out_norm = "model.layers.{}.post_attention_layernorm";
+  spec.names.mlp_norm = "model.layers.{}.pre_feedforward_layernorm";
+  spec.names.mlp_out_norm = "model.layers.{}.post_feedforward_layernorm";
+}
+
+// Norms of queries and keys, five layers with windows for one without, and a base of the rotations
+// of their own for those.
+DecoderSpec DescribeThird(const HfConfig& config, const CommonKeys& keys) {
+  DecoderSpec spec = DescribeShape(config, keys);
+  AddOutputNorms(config, spec);
+  spec.qk_norm = QkNorm::kHeads;
+  ReadAlternatingWindows(config, config.IntOr("sliding_window_pattern", 6, kLayerRange), spec);
+  ReadRotaryByWindow(config, /*default_theta=*/1e6,
+                     config.FloatOr("rope_local_base_freq", 1e4, kThetaRange), spec);
+  return spec;
+}
+
+}  // namespace
+
+DecoderSpec DescribeGemma(const HfConfig& config) {
+  CommonKeys keys = kKeys;
+  keys.activation = "hidden_act";
+  DecoderSpec spec = DescribeShape(config, keys);
+  // The first files say "gelu" and mean its tanh form, with which the models were trained.
+  if (spec.mlp.activation == ops::Activation::kGeluErf) {
+    spec.mlp.activation = ops::Activation::kGeluTanh;
+  }
+  ReadRotary(config, spec.head_dim, "rope_theta", spec);
+  return spec;
+}
+
+DecoderSpec DescribeGemma3Text(const HfConfig& config) { return DescribeThird(config, kKeys); }
+
+// Without what sees.
+DecoderSpec DescribeGemma3(const HfConfig& config) {
+  const auto text = config.Object("text_config");
+  if (!text) config.Refuse("text_config", "an object");
+  DecoderSpec spec = DescribeThird(*text, kKeysBesideVision);
+  spec.family = config.model_type();
+  spec.embedding_scale = EmbeddingScale(config, spec);
+  ModuleNames& names = spec.names;
+  for (std::string* name :
+       {&names.embedding, &names.final_norm, &names.head, &names.attention_norm, &names.q, &names.k,
+        &names.v, &names.q_norm, &names.k_norm, &names.attention_out, &names.attention_out_norm,
+        &names.mlp_norm, &names.gate, &names.up, &names.down, &names.mlp_out_norm}) {
+    name->insert(0, "language_model.");
+  }
+  names.others = {"vision_tower.", "multi_modal_projector."};
+  spec.warnings.push_back(
+      "config.json: vision_config is ignored: a gemma3 model reads texts here, and its tensors "
+      "vision_tower.* and multi_modal_projector.* are left out");
+  return spec;
+}
+
+}  // namespace godwit

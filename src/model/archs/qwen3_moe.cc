@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "model/archs/families.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+
+// Qwen3 with experts in the place of the MLP, but for the layers that are said to be dense.
+DecoderSpec DescribeQwen3Moe(const HfConfig& config) {
+  DecoderSpec spec = DescribeLlamaLike(config);
+  spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
+  spec.qk_norm = QkNorm::kHeads;
+  // Of all layers: transformers knows no max_window_layers here.
+  if (config.BoolOr("use_sliding_window", false)) {
+    ReadWindows(config, /*first_windowed=*/0, spec);
+  } else {
+    config.Disregard("sliding_window");
+  }
+
+  spec.dense_mlp = spec.mlp;
+  spec.mlp.intermediate = config.IntOr("moe_intermediate_size", 768, kWidthRange);
+  // transformers 5 writes the newer of the two.
+  spec.mlp.experts = config.IntOr(
+      config.Has("num_local_experts") ? "num_local_experts" : "num_experts", 128, kExpertRange);
+  const int64_t usual = std::min<int64_t>(8, spec.mlp.experts);
+  spec.mlp.experts_per_token = config.IntOr("num_experts_per_tok", usual, {1, spec.mlp.experts});
+  spec.mlp.shares_among_chosen = config.BoolOr("norm_topk_prob", false);
+  const int64_t step = config.IntOr("decoder_sparse_step", 1, kLayerRange);
+  spec.dense_layers.assign(static_cast<size_t>(spec.layers), false);
+  for (int64_t i = 0; i < spec.layers; ++i) {
+    spec.dense_layers[static_cast<size_t>(i)] = (i + 1) % step != 0;
+  }
+  for (const int64_t layer : config.Ints("mlp_only_layers", {0, kLayerRange.max})) {
+    if (layer < spec.layers) spec.dense_layers[static_cast<size_t>(layer)] = true;
+  }
+
+  ModuleNames& names = spec.names;
+  names.dense_gate = names.gate;
+  names.dense_up = names.up;
+  names.dense_down = names.down;
+  names.router = "model.layers.{}.mlp.gate";
+  names.gate = "model.layers.{}.mlp.experts.{}.gate_proj";
+  names.up = "model.layers.{}.mlp.experts.{}.up_proj";
+  names.down = "model.layers.{}.mlp.experts.{}.down_proj";
+  return spec;
+}
+
+}  // namespace godwit

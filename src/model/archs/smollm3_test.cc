@@ -1,0 +1,46 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/archs/families.h"
+#include "model/model_test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+DecoderSpec Small(const std::string& type, const std::string& fields = "") {
+  return SmallSpec(
+      fmt::format(R"("model_type":"{}"{}{})", type, fields.empty() ? "" : ",", fields));
+}
+
+TEST(SmolLm3Test, LayersWithoutPositions) {
+  const auto without = [](const std::string& fields) {
+    return Small("smollm3", fields).turns_otherwise;
+  };
+  EXPECT_THAT(without(""), ElementsAre(false, false)) << "every fourth";
+  EXPECT_THAT(without(R"("no_rope_layer_interval":2)"), ElementsAre(false, true));
+  EXPECT_THAT(without(R"("no_rope_layers":[0,1])"), ElementsAre(true, false));
+  const DecoderSpec spec = Small("smollm3");
+  EXPECT_EQ(spec.rotary.theta, 2e6);
+  EXPECT_EQ(spec.other_rotary.rotary_dim, 0);
+  EXPECT_TRUE(spec.tied_head);
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { without(R"("no_rope_layers":[1])"); }),
+              HasSubstr("no_rope_layers: expected one entry for each of 2 layers"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { without(R"("no_rope_layers":[1,2])"); }),
+              HasSubstr("no_rope_layers[1]"));
+}
+
+TEST(SmolLm3Test, WindowsAreThoseOfLayersWithoutPositions) {
+  const std::string fields = R"("sliding_window":7,"no_rope_layers":[0,1],"use_sliding_window":)";
+  EXPECT_THAT(Small("smollm3", fields + "true").windows, ElementsAre(7, 0));
+  EXPECT_THAT(Small("smollm3", fields + "false").windows, ElementsAre(0, 0));
+  EXPECT_THAT(
+      Small("smollm3", fields + R"(true,"layer_types":["full_attention","sliding_attention"])")
+          .windows,
+      ElementsAre(0, 7));
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,24 @@
+#include "model/archs/families.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+
+// Llama with LayerNorm, rotary positions on a quarter of a head, and attention and MLP side by side
+// behind one norm where use_parallel_residual says so.
+DecoderSpec DescribeStableLm(const HfConfig& config) {
+  DecoderSpec spec = DescribeLlamaShape(config, {.head_dim = ""});
+  ReadRotary(config, ReadRotaryDim(config, "partial_rotary_factor", 0.25, spec), "rope_theta",
+             spec);
+  spec.norm = ops::NormKind::kLayer;
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("layer_norm_eps", 1e-5, {0, 1}));
+  spec.norm_bias = true;
+  spec.qkv_bias = config.BoolOr("use_qkv_bias", false);
+  if (config.BoolOr("use_parallel_residual", false)) spec.topology = Topology::kParallelSharedNorm;
+  if (config.BoolOr("qk_layernorm", false)) {
+    config.Refuse("qk_layernorm", "false: norms of queries and keys are not built for stablelm",
+                  ErrorKind::kUnsupported);
+  }
+  return spec;
+}
+
+}  // namespace godwit

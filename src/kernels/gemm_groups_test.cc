@@ -10,6 +10,8 @@
 namespace godwit::kernels {
 namespace {
 
+constexpr std::array<int8_t, 16> kTable = {-128, -104, -83, -65, -49, -35, -22, -10,
+                                           1,    13,   25,  38,  53,  69,  89,  127};
 constexpr GroupFormat kFormats[] = {
     {.codes = Codes::k4, .scaling = Scaling::kCentred, .group = 32},
     {.codes = Codes::k4, .scaling = Scaling::kCentred, .group = 128},
@@ -19,6 +21,13 @@ constexpr GroupFormat kFormats[] = {
     {.codes = Codes::k4, .scaling = Scaling::kMins, .group = 32},
     {.codes = Codes::k4, .scaling = Scaling::kNestedMins, .group = 32},
     {.codes = Codes::k4, .scaling = Scaling::kNested, .group = 16},
+    {.codes = Codes::k4Table, .scaling = Scaling::kCentred, .group = 32, .table = kTable},
+    {.codes = Codes::k4Table, .scaling = Scaling::kNested, .group = 32, .table = kTable},
+    {.codes = Codes::k8, .scaling = Scaling::kCentred, .group = 32},
+    {.codes = Codes::k8, .scaling = Scaling::kMins, .group = 32},
+    {.codes = Codes::k8, .scaling = Scaling::kNested, .group = 16},
+    {.codes = Codes::k8, .scaling = Scaling::kNestedMins, .group = 32},
+    {.codes = Codes::k8, .scaling = Scaling::kCentred, .group = 256},
 };
 
 // A random product, with the extremes of codes and activations among them.

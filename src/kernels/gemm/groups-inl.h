@@ -14,7 +14,7 @@ constexpr int64_t kPassBytes = 18 << 10;
 
 // Some rows through blocks of a panel.
 struct GroupPass {
-  GroupSizes sizes;
+  const GroupSizes& sizes;
   GroupRows of;  // from the first block on
   int64_t rows;
   int64_t tiles;          // that the rows are cut into
@@ -51,24 +51,29 @@ GODWIT_INLINE void RunGroupPass(const GroupPass& pass) {
   }
 }
 
-// 4-bit codes of whole lines to bytes, a quad of all columns after the other.
-GODWIT_INLINE void UnpackCodes(const uint8_t* codes, int64_t bytes, uint8_t* to) {
+// Lines of codes to bytes, a quad of all columns after the other.
+template <class Packed>
+GODWIT_INLINE void UnpackCodes(const GroupSizes& sizes, const uint8_t* codes, int64_t bytes,
+                               uint8_t* to) {
+  const Vec table = Load(reinterpret_cast<const float*>(sizes.table));
   for (int64_t line = 0; line < bytes; line += kLineBytes) {
     for (int64_t i = 0; i < kLineBytes; i += 4 * kLanes) {
-      const Vec vec = Load(reinterpret_cast<const float*>(codes + line + i));
-      Store(reinterpret_cast<float*>(to + 2 * line + i), LowNibbles(vec));
-      Store(reinterpret_cast<float*>(to + 2 * line + kLineBytes + i), HighNibbles(vec));
+      const uint8_t* from = codes + line + i;
+      auto* low = reinterpret_cast<float*>(to + 2 * line + i);
+      auto* high = reinterpret_cast<float*>(to + 2 * line + kLineBytes + i);
+      Store(low, Packed::template Column<0>(from, table));
+      Store(high, Packed::template Column<1>(from, table));
     }
   }
 }
 
-// At most kBlockRows rows through a panel: x [rows, kPanelColumns]. Where many do, the codes are
-// unpacked once for all.
-template <class Quads, Scaling kScaling>
+// At most kBlockRows rows through a panel: x [rows, kPanelColumns]. Its codes are Packed; where
+// many rows meet them, they are unpacked once for all, if they are not Bytes.
+template <class Packed, class Bytes, Scaling kScaling>
 void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, const uint8_t* panel,
                    int64_t blocks, float* x) {
   __builtin_memset(x, 0, static_cast<size_t>(rows * kPanelColumns) * sizeof(float));
-  const bool unpacked = rows > 2 * kGroupTileRows;
+  const bool unpacked = Packed::kPhases == 2 && rows > 2 * kGroupTileRows;
   GroupPass pass = {.sizes = sizes, .of = of, .rows = rows, .x = x};
   pass.tiles = (rows + kGroupTileRows - 1) / kGroupTileRows;
   const bool in_order = pass.tiles == 1 && GroupTileVecs(rows) * kLanes == kPanelColumns;
@@ -83,15 +88,17 @@ void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, c
     pass.ahead = pass.blocks + (in_order ? kAheadBytes : most * sizes.block_bytes);
     if (unpacked) {
       for (int64_t b = 0; b < pass.count; ++b) {
-        UnpackCodes(pass.blocks + b * sizes.block_bytes + sizes.header_bytes, codes_bytes,
-                    bytes + 2 * b * codes_bytes);
+        if constexpr (Packed::kPhases == 2) {
+          UnpackCodes<Packed>(sizes, pass.blocks + b * sizes.block_bytes + sizes.header_bytes,
+                              codes_bytes, bytes + 2 * b * codes_bytes);
+        }
       }
       pass.codes = bytes;
-      RunGroupPass<ByteOperand<Quads>, kScaling>(pass);
+      RunGroupPass<Bytes, kScaling>(pass);
     } else {
       pass.codes = pass.blocks + sizes.header_bytes;
       pass.codes_step = sizes.header_bytes;
-      RunGroupPass<NibbleOperand<Quads>, kScaling>(pass);
+      RunGroupPass<Packed, kScaling>(pass);
     }
   }
 }
@@ -108,7 +115,7 @@ GODWIT_INLINE void FinishGroups(const GroupGemmArgs& args, int64_t row, int64_t 
   }
 }
 
-template <class Quads, Scaling kScaling>
+template <class Packed, class Bytes, Scaling kScaling>
 void GemmGroups(const GroupGemmArgs& args) {
   const GroupFormat& format = *args.format;
   const GroupSizes sizes(format);
@@ -121,8 +128,8 @@ void GemmGroups(const GroupGemmArgs& args) {
     const auto* panel = static_cast<const uint8_t*>(args.w) + p * GroupPanelBytes(format, args.k);
     for (int64_t row = 0; row < args.rows; row += kBlockRows) {
       const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
-      RunGroupPanel<Quads, kScaling>(sizes, all.From(row, 0, sizes), rows, panel,
-                                     BlockCount(format, args.k), x);
+      RunGroupPanel<Packed, Bytes, kScaling>(sizes, all.From(row, 0, sizes), rows, panel,
+                                             BlockCount(format, args.k), x);
       for (int64_t r = 0; r < rows; ++r) {
         FinishGroups(args, row + r, column, columns, x + r * kPanelColumns);
       }
@@ -130,19 +137,32 @@ void GemmGroups(const GroupGemmArgs& args) {
   }
 }
 
-template <class Quads>
-void GemmGroupsBy(const GroupGemmArgs& args) {
+template <class Packed, class Bytes>
+void GemmGroupsOf(const GroupGemmArgs& args) {
   switch (args.format->scaling) {
     case Scaling::kCentred:
-      return GemmGroups<Quads, Scaling::kCentred>(args);
+      return GemmGroups<Packed, Bytes, Scaling::kCentred>(args);
     case Scaling::kZeros:
-      return GemmGroups<Quads, Scaling::kZeros>(args);
+      return GemmGroups<Packed, Bytes, Scaling::kZeros>(args);
     case Scaling::kMins:
-      return GemmGroups<Quads, Scaling::kMins>(args);
+      return GemmGroups<Packed, Bytes, Scaling::kMins>(args);
     case Scaling::kNested:
-      return GemmGroups<Quads, Scaling::kNested>(args);
+      return GemmGroups<Packed, Bytes, Scaling::kNested>(args);
     case Scaling::kNestedMins:
-      return GemmGroups<Quads, Scaling::kNestedMins>(args);
+      return GemmGroups<Packed, Bytes, Scaling::kNestedMins>(args);
+  }
+}
+
+// SmallQuads multiplies codes of 4 bits, Quads any bytes.
+template <class SmallQuads, class Quads>
+void GemmGroupsBy(const GroupGemmArgs& args) {
+  switch (args.format->codes) {
+    case Codes::k4:
+      return GemmGroupsOf<NibbleOperand<SmallQuads>, ByteOperand<SmallQuads>>(args);
+    case Codes::k4Table:
+      return GemmGroupsOf<TableOperand<Quads>, ByteOperand<Quads>>(args);
+    case Codes::k8:
+      return GemmGroupsOf<ByteOperand<Quads>, ByteOperand<Quads>>(args);
   }
 }
 

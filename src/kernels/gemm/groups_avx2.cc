@@ -5,6 +5,8 @@
 
 namespace godwit::kernels {
 
-void avx2::GemmGroups(const GroupGemmArgs& args) noexcept { GemmGroupsBy<WordQuads>(args); }
+void avx2::GemmGroups(const GroupGemmArgs& args) noexcept {
+  GemmGroupsBy<WordQuads, WideQuads>(args);
+}
 
 }  // namespace godwit::kernels

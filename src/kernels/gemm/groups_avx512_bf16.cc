@@ -7,7 +7,7 @@
 namespace godwit::kernels {
 
 void avx512_bf16::GemmGroups(const GroupGemmArgs& args) noexcept {
-  GemmGroupsBy<FetchedNear<NativeQuads>>(args);
+  GemmGroupsBy<FetchedNear<NativeQuads>, FetchedNear<NativeQuads>>(args);
 }
 
 }  // namespace godwit::kernels

@@ -7,7 +7,7 @@
 namespace godwit::kernels {
 
 void avx512_vnni::GemmGroups(const GroupGemmArgs& args) noexcept {
-  GemmGroupsBy<NativeQuads>(args);
+  GemmGroupsBy<NativeQuads, NativeQuads>(args);
 }
 
 }  // namespace godwit::kernels

@@ -19,27 +19,37 @@ constexpr int GroupTileVecs(int64_t rows) {
 }
 
 // What multiplies a line of codes is a type: kPhases is how many quads of a column it has, Column
-// one of them as bytes. Sums begin with Start(first) and become int32 by ToInts(sum, first), where
-// `first` is added to them; in between they hold the products of kMost inputs, of which Add adds a
-// quad.
+// one of them as unsigned bytes, with the table that codes are looked up in, if they are. Sums
+// begin with Start(first) and become int32 by ToInts(sum, first), where `first` is added to them;
+// in between they hold the products of kMost inputs, of which Add adds a quad.
 
-// 4 bits: two quads of unsigned weights.
+// 4 bits: two quads of a column.
 template <class Quads>
 struct NibbleOperand : Quads {
   static constexpr int kPhases = 2;
   template <int kPhase>
-  static GODWIT_INLINE Vec Column(const uint8_t* w) {
+  static GODWIT_INLINE Vec Column(const uint8_t* w, Vec /*table*/) {
     const Vec bytes = Load(reinterpret_cast<const float*>(w));
     return kPhase == 0 ? LowNibbles(bytes) : HighNibbles(bytes);
   }
 };
 
-// Bytes, as UnpackCodes makes them.
+// Likewise, each the place of a byte.
+template <class Quads>
+struct TableOperand : Quads {
+  static constexpr int kPhases = 2;
+  template <int kPhase>
+  static GODWIT_INLINE Vec Column(const uint8_t* w, Vec table) {
+    return LookUp(table, NibbleOperand<Quads>::template Column<kPhase>(w, table));
+  }
+};
+
+// Bytes, as they are in a panel, or as UnpackCodes makes them.
 template <class Quads>
 struct ByteOperand : Quads {
   static constexpr int kPhases = 1;
   template <int kPhase>
-  static GODWIT_INLINE Vec Column(const uint8_t* w) {
+  static GODWIT_INLINE Vec Column(const uint8_t* w, Vec /*table*/) {
     return Load(reinterpret_cast<const float*>(w));
   }
 };
@@ -54,11 +64,25 @@ struct WordQuads : FetchedFar {
   }
 };
 
+// Likewise of any bytes, as int16 whose pairs VPMADDWD adds.
+struct WideQuads : FetchedFar {
+  static constexpr int64_t kMost = kMostGroup;
+  static GODWIT_INLINE Vec Start(Vec first) { return first; }
+  static GODWIT_INLINE Vec Add(Vec a, Vec w, Vec sum) {
+    return AddPairProducts(OddBytesSigned(a), OddBytes(w),
+                           AddPairProducts(EvenBytesSigned(a), EvenBytes(w), sum));
+  }
+  static GODWIT_INLINE Vec ToInts(Vec sum, Vec /*first*/) { return sum; }
+};
+
 // What follows from a format, worked out once: the functions of group_packing.h divide.
 struct GroupSizes {
   int64_t group, groups, block;  // inputs of a group, groups and inputs of a block
   int64_t header_bytes, second_at, code_bytes, block_bytes;
   int32_t centre;
+  // Of k4Table, once for each 16 bytes of a vector: unsigned, as the codes of other formats are.
+  alignas(64) uint8_t table[64];
+  static constexpr int32_t kTableCentre = 128;
 
   explicit GroupSizes(const GroupFormat& format)
       : group(format.group),
@@ -68,7 +92,11 @@ struct GroupSizes {
         second_at(SecondAt(format)),
         code_bytes(CodeBytes(format)),
         block_bytes(BlockBytes(format)),
-        centre(Centre(format)) {}
+        centre(format.codes == Codes::k4Table ? kTableCentre : Centre(format)) {
+    for (size_t i = 0; i < sizeof(table); ++i) {
+      table[i] = static_cast<uint8_t>(format.table[i % 16] + kTableCentre);
+    }
+  }
 };
 
 // Rows of activations from some block on.
@@ -98,7 +126,7 @@ struct Ahead {
 
 // What a tile goes through.
 struct GroupTile {
-  GroupSizes sizes;
+  const GroupSizes& sizes;
   GroupRows rows;
   const uint8_t* blocks;  // in the panel
   int64_t count;          // of them
@@ -117,12 +145,15 @@ struct TileInts {
 
 // A quad of each of some rows times the columns, for every quad of a line.
 template <class Operand, int kPhase, int R, int N>
-GODWIT_INLINE void AddLine(const int8_t* a, int64_t a_stride, const uint8_t* w, Stack<R, N>& sums) {
+GODWIT_INLINE void AddLine(const int8_t* a, int64_t a_stride, const uint8_t* w, Vec table,
+                           Stack<R, N>& sums) {
   if constexpr (kPhase < Operand::kPhases) {
     Tree<N> columns;
-    ForEach([&](int64_t i, Vec& to)
-                GODWIT_INLINE_LAMBDA { to = Operand::template Column<kPhase>(w + i * kLanes * 4); },
-            columns);
+    ForEach(
+        [&](int64_t i, Vec& to) GODWIT_INLINE_LAMBDA {
+          to = Operand::template Column<kPhase>(w + i * kLanes * 4, table);
+        },
+        columns);
     ForRows(
         [&](int64_t r, Tree<N>& row) GODWIT_INLINE_LAMBDA {
           const Vec quad = BroadcastWord(a + r * a_stride + kPhase * kQuad);
@@ -133,7 +164,7 @@ GODWIT_INLINE void AddLine(const int8_t* a, int64_t a_stride, const uint8_t* w, 
         sums);
     // The line is loaded again: kept, it would push sums out of the registers.
     __asm__ volatile("" ::: "memory");
-    AddLine<Operand, kPhase + 1>(a, a_stride, w, sums);
+    AddLine<Operand, kPhase + 1>(a, a_stride, w, table, sums);
   }
 }
 
@@ -144,6 +175,7 @@ GODWIT_INLINE void Dots(const GroupSizes& sizes, const GroupRows& rows, const ui
   constexpr int64_t kLineInputs = Operand::kPhases * kQuad;
   TileInts before;  // of the group's first inputs, where sums hold fewer
   const int8_t* a = rows.a;
+  const Vec table = Load(reinterpret_cast<const float*>(sizes.table));
   int64_t left = sizes.group;
   for (bool first = true;; first = false) {
     const int64_t end = left > Operand::kMost ? left - Operand::kMost : 0;
@@ -159,7 +191,7 @@ GODWIT_INLINE void Dots(const GroupSizes& sizes, const GroupRows& rows, const ui
         __builtin_prefetch(ahead.at + 64 * line, /*for writing=*/0, 4 - Operand::kFetchLevel);
       }
       ahead.at += ahead.step;
-      AddLine<Operand, 0>(a, rows.a_stride, codes, sums);
+      AddLine<Operand, 0>(a, rows.a_stride, codes, table, sums);
       a += kLineInputs;
       codes += kLineBytes;
     }
@@ -244,7 +276,7 @@ struct BlockNumbers {
 
 template <class Operand, Scaling kScaling, int R, int N>
 __attribute__((noinline)) void RunGroupTile(const GroupTile& tile) {
-  const GroupSizes sizes = tile.sizes;
+  const GroupSizes& sizes = tile.sizes;
   const int64_t column = tile.column;
   Ahead ahead = tile.ahead;
   GroupRows rows = tile.rows;

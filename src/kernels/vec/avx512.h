@@ -155,6 +155,14 @@ GODWIT_INLINE Vec EvenBytes(Vec bytes) {
 GODWIT_INLINE Vec OddBytes(Vec bytes) {
   return _mm512_castsi512_ps(_mm512_srli_epi16(_mm512_castps_si512(bytes), 8));
 }
+// Likewise of signed ones.
+GODWIT_INLINE Vec EvenBytesSigned(Vec bytes) {
+  const auto even = _mm512_slli_epi16(_mm512_castps_si512(bytes), 8);
+  return _mm512_castsi512_ps(_mm512_srai_epi16(even, 8));
+}
+GODWIT_INLINE Vec OddBytesSigned(Vec bytes) {
+  return _mm512_castsi512_ps(_mm512_srai_epi16(_mm512_castps_si512(bytes), 8));
+}
 // sum + the products of int16, neighbours added, as int32 that wrap around. Left to itself, GCC
 // adds the products of several calls to each other first and keeps them in memory until it does.
 GODWIT_INLINE Vec AddPairProducts(Vec a, Vec b, Vec sum) {

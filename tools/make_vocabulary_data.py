@@ -96,13 +96,13 @@ def without_path(model, path):
 
 
 def folders():
-    """name: (files, whether the reference is transformers, else sentencepiece)"""
+    """name: (files, whether transformers is asked, or else sentencepiece)"""
     llama, unigram, (vocab, merges) = llama_pieces(), unigram_pieces(), train_pairs()
     merges = "#version: 0.2\n" + "\n".join(merges) + "\n"
     size = len(vocab)
     roles = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
     return {
-        # SentencePiece itself is the reference of what is cut between special tokens.
+        # transformers 5 no longer puts a space in front of every stretch; sentencepiece does.
         "llama_legacy": ({"tokenizer.model": llama, "tokenizer_config.json": {
             "tokenizer_class": "LlamaTokenizer", "add_bos_token": False, **roles}}, False),
         "llama": ({"tokenizer.model": llama, "tokenizer_config.json": {
@@ -143,7 +143,7 @@ def folders():
 
 
 def cases(folder, by_transformers):
-    """What Llama does with special tokens in a text no SentencePiece model knows of."""
+    """Texts with special tokens are left out where sentencepiece is asked: it knows none in a text."""
     if by_transformers:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         for name, text in TEXTS.items():

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "base/utf8.h"
 #include "text/load_tokenizer.h"
 #include "text/test_data.h"
@@ -36,6 +37,19 @@ void ExpectSameIds(const Tokenizer& made, const Tokenizer& original, const std::
   const auto differ = std::ranges::mismatch(ids, expected);
   ADD_FAILURE() << "from id " << differ.in1 - ids.begin() << " of " << expected.size()
                 << " on: " << ::testing::PrintToString(text.substr(0, 80));
+}
+
+// Those that follow from scores, in the order of the file.
+void ExpectSameMerges(const Vocabulary& vocabulary, const std::filesystem::path& file) {
+  const auto of = [](const std::string& json) {
+    auto merges = ParseJson(json, "tokenizer.json")["model"]["merges"];
+    for (auto& merge : merges) {
+      if (merge.is_array()) merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
+    }
+    return merges;
+  };
+  // Not EXPECT_EQ, which would print them.
+  EXPECT_TRUE(of(TokenizerJson(vocabulary, "made")) == of(ReadFile(file)));
 }
 
 class RealVocabulary : public ::testing::TestWithParam<Real> {};
@@ -69,8 +83,11 @@ TEST_P(RealVocabulary, GivesTheIdsOfItsTokenizerJson) {
   if (!frame.empty()) vocabulary.bos_id = frame.front(), vocabulary.eos_id = frame.back();
   const auto made = MakeTokenizer(vocabulary, real.folder);
 
+  if (vocabulary.kind == VocabularyKind::kSentencePieceBpe) ExpectSameMerges(vocabulary, file);
   EXPECT_EQ(made->VocabSize(), original->VocabSize());
-  for (const auto& each : ReadJson(TestData() / "tokenizers/real_cases.json")[real.folder]) {
+  const auto cases = ReadJson(TestData() / "tokenizers/real_cases.json").at(real.folder);
+  EXPECT_GE(cases.size(), 15);
+  for (const auto& each : cases) {
     const auto text = each["text"].get<std::string>();
     ExpectSameIds(*made, *original, text);
     const auto ids = made->Encode(text, true);
@@ -85,6 +102,35 @@ TEST_P(RealVocabulary, GivesTheIdsOfItsTokenizerJson) {
   for (int32_t id = 0; id < original->VocabSize(); ++id) {
     ASSERT_EQ(made->IdToToken(id), original->IdToToken(id));
     ASSERT_EQ(made->IsSpecial(id), original->IsSpecial(id)) << id;
+  }
+}
+
+// The two files that Qwen and GPT-2 were published with, out of their tokenizer.json.
+TEST(RealVocabularies, VocabJsonWithMergesGivesTheSameIds) {
+  for (const std::string folder : {"gpt2", "qwen2", "qwen2.5"}) {
+    const auto file = SharedTokenizers() / folder / "tokenizer.json";
+    if (!std::filesystem::exists(file)) {
+      GTEST_SKIP() << "the real tokenizers of ../shared/data/tokenizers are not on this machine";
+    }
+    const std::string text = ReadFile(file);
+    const auto json = ParseJson(text, file.string());
+    std::string merges = "#version: 0.2\n";
+    for (const auto& merge : json["model"]["merges"]) merges += merge.get<std::string>() + "\n";
+    const auto config = SharedTokenizers() / folder / "tokenizer_config.json";
+    const TempFolder made(
+        {{"vocab.json", DumpJson(json["model"]["vocab"])},
+         {"merges.txt", merges},
+         {"tokenizer_config.json",
+          folder == "gpt2" ? R"({"tokenizer_class": "GPT2Tokenizer"})" : ReadFile(config)}});
+    const auto original = ParseTokenizer(text, file.string());
+    const auto tokenizer = LoadTokenizer(made.path());
+    EXPECT_EQ(tokenizer->VocabSize(), original->VocabSize());
+    for (const char* sample : {"wikitext-2/wiki.test.raw", "chat/mt_bench_reference_gpt4.jsonl"}) {
+      const std::string corpus = ReadFile(SharedTokenizers() / "../corpora" / sample);
+      ExpectSameIds(*tokenizer, *original, std::string(FirstCharacters(corpus, kMostBytes)));
+    }
+    ExpectSameIds(*tokenizer, *original,
+                  "<|im_start|>user\nHi<|im_end|>\n<|endoftext|> <tool_call>");
   }
 }
 

@@ -147,8 +147,8 @@ class Writer {
 
   // Those of the kinds, where nothing else is said of them.
   void CollectAdded() {
-    static constexpr AddedToken kSpecial = {.special = true};
-    static constexpr AddedToken kPlain = {};
+    static const AddedToken kSpecial = {.special = true};
+    static const AddedToken kPlain = {};
     for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) {
       const VocabularyToken& token = vocabulary_.tokens[id];
       byte_fallback_ |= token.kind == TokenKind::kByte;

@@ -86,6 +86,18 @@ TEST(Vocabulary, TheHighestScoreMergesFirst) {
   EXPECT_EQ(tokenizer->Decode(Ids{1, 5, 3}, true), "ab a");
 }
 
+// "aaa" is made in two ways; the left part with the lower id comes first.
+TEST(Vocabulary, EqualScoresMergeInTheOrderOfIds) {
+  const auto merges = [](std::vector<VocabularyToken> tokens) {
+    const Vocabulary vocabulary{.kind = VocabularyKind::kSentencePieceBpe, .tokens = tokens};
+    return ParseJson(TokenizerJson(vocabulary, "made"), "made")["model"]["merges"].dump();
+  };
+  EXPECT_EQ(merges({{.text = "a"}, {.text = "aa", .score = -2}, {.text = "aaa", .score = -1}}),
+            R"([["a","aa"],["aa","a"],["a","a"]])");
+  EXPECT_EQ(merges({{.text = "aa", .score = -1}, {.text = "a"}, {.text = "aaa", .score = -2}}),
+            R"([["a","a"],["aa","a"],["a","aa"]])");
+}
+
 TEST(Vocabulary, ScoresOfAUnigramModelAddUp) {
   Vocabulary vocabulary = Pieces(VocabularyKind::kUnigram);
   const auto tokenizer = MakeTokenizer(vocabulary, "made");

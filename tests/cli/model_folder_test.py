@@ -96,7 +96,7 @@ class OtherThingsTest(CliTest):
     def test_broken_gguf(self):
         gguf = self.folder / "model.gguf"
         gguf.write_bytes(b"GGUF" + bytes(20))
-        for verb in VERBS:
+        for verb in VERBS[:-1]:  # quantize takes none
             for model in (gguf, self.folder):
                 self.assertIn("expected version 2 or 3 of GGUF, found 0",
                               self.refused(FORMAT, *verb, "-m", model))

@@ -185,10 +185,7 @@ std::string DescribeGguf(const ModelFacts& facts) {
     line +=
         fmt::format("{}{} in {}", std::exchange(separator, ", "), type, Plural(count, "tensor"));
   }
-  const bool quantized = std::ranges::any_of(facts.source.Names(), [&](const std::string& name) {
-    return facts.source.Find(name)->blocks != nullptr;
-  });
-  return line + (quantized ? "; what is quantized is loaded as bf16, or as --weights says" : "");
+  return line;
 }
 
 std::string DescribeIsas(const Machine& machine) {

@@ -54,9 +54,12 @@ std::string StorageName(DType dtype) {
 }
 
 std::string StorageName(const WeightTypes& weights) {
-  std::string name = (weights.mixed ? "mostly " : "") + StorageName(weights.layers);
-  if (weights.head != weights.layers) name += " (head " + StorageName(weights.head) + ")";
-  return name;
+  const auto name_of = [](DType dtype, std::string_view blocks) {
+    return blocks.empty() ? StorageName(dtype) : std::string(blocks);
+  };
+  const std::string layers = name_of(weights.layers, weights.layer_blocks);
+  const std::string head = name_of(weights.head, weights.head_blocks);
+  return (weights.mixed ? "mostly " : "") + layers + (head == layers ? "" : " (head " + head + ")");
 }
 
 std::vector<std::string> WeightTypeNames() { return WithAuto<WeightType>(kWeightTypes); }

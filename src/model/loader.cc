@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/machine_memory.h"
+#include "model/block_weights.h"
 #include "model/model_tensors.h"
 #include "ops/pack_weight.h"
 #include "ops/quantize_asymmetric.h"
@@ -69,7 +70,9 @@ DType SourceType(const LinearTensors& linear) {
 
 // What they are stored as where `storage` asks for nothing.
 DType StoredType(const LinearTensors& linear, std::optional<DType> storage) {
-  return storage.value_or(HoldsBlocks(linear) ? DType::kBF16 : *linear.parts.front()->dtype);
+  if (storage) return *storage;
+  if (FormatOfBlocks(linear)) return DType::kGrouped;
+  return HoldsBlocks(linear) ? DType::kBF16 : *linear.parts.front()->dtype;
 }
 
 // A table that is looked up stays as it is, whatever is asked for; of blocks it is made bf16, or
@@ -209,6 +212,14 @@ class Packer {
   DecoderLayer Layer(const LayerTensors& tensors);
   Weight Linear(const LinearTensors& tensors) { return Linear(tensors, storage_); }
   Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
+  Weight PackFloats(const LinearTensors& tensors, std::optional<DType> storage);
+  Weight PackBlocks(const LinearTensors& tensors, const GroupFormat& format);
+  // Where the packed output is: which part, and its row. Asks for what comes next.
+  struct Place {
+    size_t part;
+    int64_t row;
+  };
+  Place PlaceOf(const LinearTensors& tensors, std::span<const int64_t> ends, int64_t output) const;
   // How the input is quantized; fused layers have the same one.
   InputQuantization Input(const LinearTensors& tensors);
   std::vector<ops::Expert> Experts(const std::vector<MlpTensors>& experts);
@@ -292,19 +303,59 @@ void Packer::PrefetchNext(int64_t begin, int64_t end, int64_t all) const {
   }
 }
 
+// Where each part ends, in outputs.
+std::vector<int64_t> Ends(const LinearTensors& tensors) {
+  std::vector<int64_t> ends;
+  for (const TensorInfo* part : tensors.parts) {
+    ends.push_back((ends.empty() ? 0 : ends.back()) + tensors.OutputsOf(*part));
+  }
+  return ends;
+}
+
+Packer::Place Packer::PlaceOf(const LinearTensors& tensors, std::span<const int64_t> ends,
+                              int64_t output) const {
+  if (output % kPrefetchOutputs == 0) {
+    PrefetchNext(output, std::min(output + kPrefetchOutputs, ends.back()), ends.back());
+  }
+  const int64_t source = SourceRow(tensors, output);
+  const auto part = static_cast<size_t>(std::ranges::upper_bound(ends, source) - ends.begin());
+  return {.part = part, .row = source - (part == 0 ? 0 : ends[part - 1])};
+}
+
 Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage) {
   if (tensors.parts.empty()) return {};
   assert(next_.back() == &tensors);
   next_.pop_back();
+  const auto format = storage ? std::nullopt : FormatOfBlocks(tensors);
+  Weight weight = format ? PackBlocks(tensors, *format) : PackFloats(tensors, storage);
+  weight.name = ModuleName(tensors);
+  return weight;
+}
+
+Weight Packer::PackBlocks(const LinearTensors& tensors, const GroupFormat& format) {
+  const std::vector<int64_t> ends = Ends(tensors);
+  std::vector<std::atomic<bool>> nan(tensors.parts.size());
+  const auto fill = [&](int64_t output, kernels::GroupedRow& row, float& /*factor*/) {
+    const auto [part, source] = PlaceOf(tensors, ends, output);
+    if (ReadBlocks(*tensors.parts[part], source, format, row)) nan[part] = true;
+  };
+  Weight weight = ops::PackGroups(pool_, format, ends.back(), tensors.inputs(), fill);
+  for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
+  std::vector<std::vector<float>> biases;
+  for (const TensorInfo* part : tensors.biases) biases.push_back(Floats(*part));
+  weight.bias = Packed(tensors, biases);
+  return weight;
+}
+
+Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> storage) {
   const DType dtype = SourceType(tensors);
   const bool widened = HoldsBlocks(tensors);
   const int64_t inputs = tensors.inputs();
   const int64_t row_bytes = inputs * static_cast<int64_t>(SizeOf(dtype));
   WidenedRows widened_rows(inputs);
-  std::vector<int64_t> ends;  // of every part, in outputs
+  const std::vector<int64_t> ends = Ends(tensors);
   std::vector<Buffer> turned;
   for (const TensorInfo* part : tensors.parts) {
-    ends.push_back((ends.empty() ? 0 : ends.back()) + tensors.OutputsOf(*part));
     if (tensors.transposed) turned.push_back(Turned(pool_, *part));
   }
   std::vector<std::vector<float>> scales, biases;
@@ -316,22 +367,16 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
   std::vector<float> row_sums(input.symmetric ? 0 : static_cast<size_t>(ends.back()));
   std::vector<std::atomic<bool>> nan(tensors.parts.size());
   const auto row = [&](int64_t output) -> const void* {
-    if (output % kPrefetchOutputs == 0) {
-      PrefetchNext(output, std::min(output + kPrefetchOutputs, ends.back()), ends.back());
-    }
-    const int64_t source = SourceRow(tensors, output);
-    const auto part =
-        static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), source) - ends.begin());
-    const int64_t begin = part == 0 ? 0 : ends[part - 1];
+    const auto [part, source] = PlaceOf(tensors, ends, output);
     const std::byte* bytes = nullptr;
     if (widened) {
       const std::span<float> floats = widened_rows.Place(output);
-      ReadRow(*tensors.parts[part], source - begin, floats);
+      ReadRow(*tensors.parts[part], source, floats);
       bytes = std::as_bytes(floats).data();
     } else if (tensors.transposed) {
-      bytes = turned[part].data() + (source - begin) * row_bytes;
+      bytes = turned[part].data() + source * row_bytes;
     } else {
-      bytes = RowBytes(*tensors.parts[part], source - begin);
+      bytes = RowBytes(*tensors.parts[part], source);
     }
     if (HasNan(dtype, bytes, inputs)) nan[part] = true;
     if (!row_sums.empty()) row_sums[static_cast<size_t>(output)] = SumOfIntegers(bytes, inputs);
@@ -339,7 +384,6 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
   };
   Weight weight = ops::PackWeight(pool_, dtype, ends.back(), inputs, row,
                                   StoredType(tensors, storage), Packed(tensors, scales));
-  weight.name = ModuleName(tensors);
   for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
   for (const TensorInfo* part : tensors.biases) biases.push_back(Floats(*part));
   weight.bias = Packed(tensors, biases);
@@ -529,13 +573,30 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   return weights;
 }
 
-// visit(dtype as loaded, outputs, inputs)
+// A linear layer as it is loaded.
+struct LoadedLinear {
+  DType dtype;
+  std::string_view blocks;  // the type of its first part, if they stay as they are; else empty
+  int64_t elements;
+  int64_t bytes;
+};
+
+// visit(LoadedLinear)
 template <typename Visit>
 void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, const Visit& visit) {
   if (linear.parts.empty()) return;
   int64_t outputs = 0;
   for (const TensorInfo* part : linear.parts) outputs += linear.OutputsOf(*part);
-  visit(StoredType(linear, storage), outputs, linear.inputs());
+  const int64_t inputs = linear.inputs();
+  const DType dtype = StoredType(linear, storage);
+  LoadedLinear loaded{.dtype = dtype, .elements = outputs * inputs};
+  if (const auto format = storage ? std::nullopt : FormatOfBlocks(linear)) {
+    loaded.blocks = linear.parts.front()->blocks->name;
+    loaded.bytes = ops::PackedBytes(*format, outputs, inputs);
+  } else {
+    loaded.bytes = ops::PackedBytes(dtype, outputs, inputs);
+  }
+  visit(loaded);
 }
 
 // Every linear layer of a decoder layer, the router apart, with at most so many experts.
@@ -557,9 +618,7 @@ void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const
 int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int64_t experts) {
   const std::optional<DType> storage = Storage(tensors, asked);
   int64_t bytes = 0;
-  const auto add = [&](DType dtype, int64_t outputs, int64_t inputs) {
-    bytes += ops::PackedBytes(dtype, outputs, inputs);
-  };
+  const auto add = [&](const LoadedLinear& linear) { bytes += linear.bytes; };
   VisitLinear(tensors.head, HeadStorage(storage), add);
   for (const LinearTensors* linear : {&tensors.project_in, &tensors.project_out}) {
     VisitLinear(*linear, storage, add);
@@ -588,17 +647,20 @@ int64_t StepBytes(const DecoderSpec& spec, const ModelTensors& tensors,
 
 WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> asked) {
   const std::optional<DType> storage = Storage(tensors, asked);
-  std::map<DType, int64_t> weights;
+  std::map<std::pair<DType, std::string_view>, int64_t> weights;
   for (const LayerTensors& layer : tensors.layers) {
-    VisitLinears(layer, storage, [&](DType dtype, int64_t outputs, int64_t inputs) {
-      weights[dtype] += outputs * inputs;
+    VisitLinears(layer, storage, [&](const LoadedLinear& linear) {
+      weights[{linear.dtype, linear.blocks}] += linear.elements;
     });
   }
-  return {
-      .layers =
-          std::ranges::max_element(weights, {}, &std::pair<const DType, int64_t>::second)->first,
-      .mixed = weights.size() > 1,
-      .head = StoredType(tensors.head, HeadStorage(storage))};
+  const auto [dtype, blocks] =
+      std::ranges::max_element(weights, {}, [](const auto& entry) { return entry.second; })->first;
+  WeightTypes types{.layers = dtype, .mixed = weights.size() > 1, .layer_blocks = blocks};
+  VisitLinear(tensors.head, HeadStorage(storage), [&](const LoadedLinear& head) {
+    types.head = head.dtype;
+    types.head_blocks = head.blocks;
+  });
+  return types;
 }
 
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,

@@ -43,15 +43,16 @@ int64_t StepBytes(const DecoderSpec& spec, const ModelTensors& tensors,
 // What the loaded weights are stored as, likewise. A router, which is f32 always, does not count.
 WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> storage);
 
-// storage: of the linear layers, the output head among them; none: as in the checkpoint, and bf16
-// of rows of blocks (GGUF), which are widened one at a time. To bf16 they are rounded; to int8,
-// each output gets the scale of its largest weight, and layers then quantize each row of their
-// input too; to groups, each 32 inputs of an output get one (ops/quantize_groups.h), and the head,
-// whose errors are those of every token, becomes int8. A checkpoint that has int8 layers already
-// stays as it is where int8 is asked for; as f32 or bf16, all its layers are floats. A tied
-// embedding is the head, so its rows are widened from the head's storage; an embedding of its own,
-// which is looked up and not multiplied, stays as it is; one of blocks is made bf16, or f32 where
-// that is asked for.
+// storage: of the linear layers, the output head among them; none: as in the checkpoint, rows of
+// blocks (GGUF) too, but bf16 where fused layers have blocks that no one format holds
+// (model/block_weights.h). Asked for something else, blocks are widened a row at a time. To bf16
+// they are rounded; to int8, each output gets the scale of its largest weight, and layers then
+// quantize each row of their input too; to groups, each 32 inputs of an output get one
+// (ops/quantize_groups.h), and the head, whose errors are those of every token, becomes int8. A
+// checkpoint that has int8 layers already stays as it is where int8 is asked for; as f32 or bf16,
+// all its layers are floats. A tied embedding is the head, so its rows are widened from the head's
+// storage; an embedding of its own, which is looked up and not multiplied, stays as it is; one of
+// blocks is made bf16, or f32 where that is asked for.
 //
 // Throws Error(kFormat) that lists every missing, unexpected, misshapen or mistyped tensor, each
 // with what was expected and found, or names a scale that is none, and Error(kMemory) for weights

@@ -182,11 +182,13 @@ Weight PackGroups(
   return weight;
 }
 
+int64_t PackedBytes(const GroupFormat& format, int64_t outputs, int64_t inputs) {
+  return kernels::PanelCount(outputs) * kernels::GroupPanelBytes(format, inputs) +
+         outputs * int64_t{sizeof(float)};
+}
+
 int64_t PackedBytes(DType storage, int64_t outputs, int64_t inputs) {
-  if (storage == DType::kGrouped) {
-    return kernels::PanelCount(outputs) * kernels::GroupPanelBytes(kQuantizedGroups, inputs) +
-           outputs * int64_t{sizeof(float)};
-  }
+  if (storage == DType::kGrouped) return PackedBytes(kQuantizedGroups, outputs, inputs);
   const int64_t scales = storage == DType::kI8 ? outputs * int64_t{sizeof(float)} : 0;
   return kernels::PanelCount(outputs) * kernels::PanelBytes(storage, inputs) + scales;
 }

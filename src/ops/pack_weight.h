@@ -32,6 +32,7 @@ Weight PackGroups(
 
 // Bytes that such a weight takes, without its bias.
 int64_t PackedBytes(DType storage, int64_t outputs, int64_t inputs);
+int64_t PackedBytes(const GroupFormat& format, int64_t outputs, int64_t inputs);
 
 // Row `output` of a packed weight, widened: out [w.inputs]. For tied embeddings, which are stored
 // once, as the output head.

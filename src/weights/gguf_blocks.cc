@@ -123,16 +123,16 @@ void DecodeIq4_Xs(const std::byte* block, DecodedBlock& out) {
 }
 
 constexpr BlockFormat kFormats[] = {
-    {"Q8_0", 32, 34, 32, 128, nullptr, false, false, DecodeQ8_0},
-    {"Q4_0", 32, 18, 32, 8, nullptr, false, false, DecodeQ4_0},
-    {"Q4_1", 32, 20, 32, 0, nullptr, true, false, DecodeQ4_1},
-    {"Q5_0", 32, 22, 32, 16, nullptr, false, false, DecodeQ5_0},
-    {"Q5_1", 32, 24, 32, 0, nullptr, true, false, DecodeQ5_1},
-    {"Q4_K", 256, 144, 32, 0, nullptr, true, true, DecodeQ4_K},
-    {"Q5_K", 256, 176, 32, 0, nullptr, true, true, DecodeQ5_K},
-    {"Q6_K", 256, 210, 16, 32, nullptr, false, true, DecodeQ6_K},
-    {"IQ4_NL", 32, 18, 32, 0, kIq4Levels, false, false, DecodeQ4_0},
-    {"IQ4_XS", 256, 136, 32, 0, kIq4Levels, false, true, DecodeIq4_Xs},
+    {"Q8_0", 32, 34, 8, 32, 128, nullptr, false, false, DecodeQ8_0},
+    {"Q4_0", 32, 18, 4, 32, 8, nullptr, false, false, DecodeQ4_0},
+    {"Q4_1", 32, 20, 4, 32, 0, nullptr, true, false, DecodeQ4_1},
+    {"Q5_0", 32, 22, 5, 32, 16, nullptr, false, false, DecodeQ5_0},
+    {"Q5_1", 32, 24, 5, 32, 0, nullptr, true, false, DecodeQ5_1},
+    {"Q4_K", 256, 144, 4, 32, 0, nullptr, true, true, DecodeQ4_K},
+    {"Q5_K", 256, 176, 5, 32, 0, nullptr, true, true, DecodeQ5_K},
+    {"Q6_K", 256, 210, 6, 16, 32, nullptr, false, true, DecodeQ6_K},
+    {"IQ4_NL", 32, 18, 4, 32, 0, kIq4Levels, false, false, DecodeQ4_0},
+    {"IQ4_XS", 256, 136, 4, 32, 0, kIq4Levels, false, true, DecodeIq4_Xs},
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ struct BlockFormat {
   std::string_view name;  // as GGUF spells it: "Q4_K"
   int64_t elements;       // of a block, which never crosses the end of a row
   int64_t bytes;
+  int bits;       // of a code
   int64_t group;  // elements that share a scale and a minimum
   // What the codes stand for: levels[code], where there is a table of 16, or code - zero.
   int zero;

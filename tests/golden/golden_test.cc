@@ -5,11 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <set>
 
-#include "base/file.h"
-#include "base/json.h"
 #include "base/test_support.h"
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
@@ -17,36 +14,10 @@
 namespace godwit {
 namespace {
 
-struct Golden {
-  std::string path;
-  std::string family;
-  std::string dtype;
-  int64_t context;
-};
-
-std::filesystem::path Root() { return GODWIT_SOURCE_DIR "/tests/golden"; }
-
-std::vector<Golden> Goldens(const std::string& index) {
-  std::vector<Golden> goldens;
-  for (const auto& entry : ParseJson(ReadTextFile(Root() / index, 1 << 20), index)) {
-    goldens.push_back({entry["path"], entry["family"], entry["dtype"], entry.value("context", 0)});
-  }
-  return goldens;
-}
-
-std::vector<Golden> FloatGoldens() { return Goldens("index.json"); }
-std::vector<Golden> Int8Goldens() { return Goldens("int8/index.json"); }
-
-std::vector<Golden> AllGoldens() {
-  std::vector<Golden> goldens = FloatGoldens();
-  std::ranges::copy(Int8Goldens(), std::back_inserter(goldens));
-  return goldens;
-}
-
 class GoldenTest : public testing::TestWithParam<Golden> {
  protected:
-  GoldenTest() : runner_(Root() / GetParam().path) {
-    Reference reference = ReadReference(Root() / GetParam().path / "golden.safetensors");
+  GoldenTest() : runner_(GoldenRoot() / GetParam().path) {
+    Reference reference = ReadReference(GoldenRoot() / GetParam().path / "golden.safetensors");
     ids_ = std::move(reference.ids);
     expected_ = std::move(reference.logits);
   }
@@ -134,8 +105,9 @@ class Int8WeightsTest : public testing::TestWithParam<Golden> {};
 
 TEST_P(Int8WeightsTest, GiveTheLogitsOfTheReference) {
   const std::string& path = GetParam().path;
-  const Reference reference = ReadReference(Root() / "int8_weights" / (path + ".safetensors"));
-  const ModelRunner runner(Root() / path, DType::kI8);
+  const Reference reference =
+      ReadReference(GoldenRoot() / "int8_weights" / (path + ".safetensors"));
+  const ModelRunner runner(GoldenRoot() / path, DType::kI8);
   for (const kernels::Isa& isa : kernels::AllIsas()) {
     if (!isa.supported()) continue;
     SCOPED_TRACE(isa.name);
@@ -151,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(All, Int8WeightsTest, testing::ValuesIn(FloatGoldens())
 class Int8CheckpointTest : public testing::TestWithParam<Golden> {};
 
 TEST_P(Int8CheckpointTest, StaysAsItIs) {
-  const std::filesystem::path folder = Root() / GetParam().path;
+  const std::filesystem::path folder = GoldenRoot() / GetParam().path;
   const std::vector<int32_t> ids = ReadReference(folder / "golden.safetensors").ids;
   EXPECT_EQ(ModelRunner(folder, DType::kI8).Logits(ids, {}), ModelRunner(folder).Logits(ids, {}));
 }
@@ -184,7 +156,8 @@ TEST_P(RetrievalTest, AnswersAsInHuggingFace) {
 
 std::vector<std::filesystem::path> RetrievalGoldens() {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(Root() / "retrieval")) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(GoldenRoot() / "retrieval")) {
     if (entry.is_regular_file()) files.push_back(entry.path());
   }
   std::ranges::sort(files);

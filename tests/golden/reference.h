@@ -1,4 +1,4 @@
-// For tests only: the logits of a golden, and how far others are from them.
+// For tests only: the golden checkpoints, their logits, and how far others are from them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,12 +8,42 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <string>
 #include <vector>
 
+#include "base/file.h"
+#include "base/json.h"
 #include "base/mapped_file.h"
 #include "weights/safetensors.h"
 
 namespace godwit {
+
+struct Golden {
+  std::string path;
+  std::string family;
+  std::string dtype;
+  int64_t context;
+};
+
+inline std::filesystem::path GoldenRoot() { return GODWIT_SOURCE_DIR "/tests/golden"; }
+
+inline std::vector<Golden> Goldens(const std::string& index) {
+  std::vector<Golden> goldens;
+  for (const auto& entry : ParseJson(ReadTextFile(GoldenRoot() / index, 1 << 20), index)) {
+    goldens.push_back({entry["path"], entry["family"], entry["dtype"], entry.value("context", 0)});
+  }
+  return goldens;
+}
+
+inline std::vector<Golden> FloatGoldens() { return Goldens("index.json"); }
+inline std::vector<Golden> Int8Goldens() { return Goldens("int8/index.json"); }
+
+inline std::vector<Golden> AllGoldens() {
+  std::vector<Golden> goldens = FloatGoldens();
+  std::ranges::copy(Int8Goldens(), std::back_inserter(goldens));
+  return goldens;
+}
 
 template <typename To, typename From>
 std::vector<To> Elements(const TensorInfo& tensor) {

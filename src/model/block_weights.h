@@ -1,0 +1,21 @@
+// Rows of GGUF's blocks as grouped weights: the same numbers in the layout of the kernels.
+#pragma once
+
+#include <optional>
+
+#include "model/model_tensors.h"
+#include "ops/pack_weight.h"
+
+namespace godwit {
+
+// The format that holds the rows of all parts as they are stored; nullopt if they are no blocks, or
+// of types that no one format holds. Those that differ but have scales of scales (Q4_K beside
+// Q6_K), or scales alone (Q4_0 beside Q8_0), share one of 8-bit codes.
+std::optional<GroupFormat> FormatOfBlocks(const LinearTensors& linear);
+
+// The numbers of row `row` of a part, in that format. Whether one of its scales or minimums is no
+// number is returned.
+bool ReadBlocks(const TensorInfo& tensor, int64_t row, const GroupFormat& format,
+                kernels::GroupedRow& to);
+
+}  // namespace godwit

@@ -1,0 +1,96 @@
+// --weights int4 on every float golden: the logits of the same checkpoint in float with the weights
+// that it makes, to the rounding of inputs. What it makes of a weight is for
+// ops/quantize_groups_test.cc.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/test_support.h"
+#include "ops/pack_weight.h"
+#include "tests/golden/reference.h"
+#include "tests/model_runner.h"
+
+namespace godwit {
+namespace {
+
+// A checkpoint with some of its tensors in another form.
+class ChangedWeights : public WeightSource {
+ public:
+  explicit ChangedWeights(const WeightSource& source) : source_(source) {}
+
+  // As what --weights int4 makes of it, in f32.
+  void Quantize(const TensorInfo& tensor) {
+    const int64_t outputs = tensor.shape[0], inputs = tensor.shape[1];
+    const size_t row_bytes = tensor.bytes.size() / static_cast<size_t>(outputs);
+    ThreadPool pool(1);
+    const Weight weight = ops::PackWeight(
+        pool, *tensor.dtype, outputs, inputs,
+        [&](int64_t i) { return tensor.bytes.data() + static_cast<size_t>(i) * row_bytes; },
+        DType::kGrouped);
+    std::vector<float>& values = values_[tensor.name];
+    values.resize(static_cast<size_t>(outputs * inputs));
+    for (int64_t i = 0; i < outputs; ++i) ops::UnpackRow(weight, i, &values[i * inputs]);
+    TensorInfo& changed = changed_[tensor.name];
+    changed = tensor;
+    changed.dtype = DType::kF32;
+    changed.bytes = std::as_bytes(std::span(values));
+  }
+
+  const TensorInfo* Find(std::string_view name) const override {
+    const auto found = changed_.find(name);
+    return found == changed_.end() ? source_.Find(name) : &found->second;
+  }
+  const std::vector<std::string>& Names() const override { return source_.Names(); }
+  const std::map<std::string, std::string, std::less<>>& Metadata() const override {
+    return source_.Metadata();
+  }
+  void Release(const TensorInfo& /*tensor*/) const override {}
+
+ private:
+  const WeightSource& source_;
+  std::map<std::string, std::vector<float>> values_;
+  std::map<std::string, TensorInfo, std::less<>> changed_;
+};
+
+class Int4WeightsTest : public testing::TestWithParam<Golden> {};
+
+TEST_P(Int4WeightsTest, AreMultipliedAsTheyAreQuantized) {
+  const std::filesystem::path folder = GoldenRoot() / GetParam().path;
+  const DecoderSpec spec = DescribeModel(HfConfig::Load(folder / "config.json"));
+  if (spec.mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";
+  const std::unique_ptr<WeightSource> source = OpenWeights(folder);
+  const ModelTensors tensors = ResolveTensors(spec, *source);
+  ChangedWeights changed(*source);
+  const auto quantize = [&](const LinearTensors& linear) {
+    for (const TensorInfo* part : linear.parts) changed.Quantize(*part);
+  };
+  quantize(tensors.project_in);
+  quantize(tensors.project_out);
+  for (const LayerTensors& layer : tensors.layers) {
+    for (const auto* linear : {&layer.qkv, &layer.attention_out, &layer.mlp.up, &layer.mlp.down}) {
+      quantize(*linear);
+    }
+  }
+  const RunOptions options{.context = GetParam().context};
+  const std::vector<int32_t> ids = ReadReference(folder / "golden.safetensors").ids;
+  const auto quantized = ModelRunner(spec, changed, DType::kF32).Logits(ids, options);
+  const auto original = ModelRunner(spec, *source, DType::kF32).Logits(ids, options);
+  const ModelRunner runner(folder, DType::kGrouped);
+  for (const kernels::Isa& isa : kernels::AllIsas()) {
+    if (!isa.supported()) continue;
+    SCOPED_TRACE(isa.name);
+    const auto logits =
+        runner.Logits(ids, {.isa = std::string(isa.name), .context = GetParam().context});
+    const double rms = Compare(logits, quantized).rms;
+    RecordProperty(std::string(isa.name), fmt::format("{:.1e}", rms));
+    EXPECT_LE(rms, 0.1);
+    EXPECT_LT(2 * rms, Compare(logits, original).rms) << "as near to what was not quantized";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Int4WeightsTest, testing::ValuesIn(FloatGoldens()),
+                         [](const auto& info) { return TestName(info.param.path); });
+
+}  // namespace
+}  // namespace godwit

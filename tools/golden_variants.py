@@ -36,6 +36,7 @@ def all_variants():
         kin.starcoder2_variants,
         gpt.gpt2_variants,
         gemma.gemma_variants,
+        gemma.gemma2_variants,
         gemma.gemma3_variants,
     ):
         yield from source()

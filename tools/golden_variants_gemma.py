@@ -42,6 +42,46 @@ def gemma_variants():
     yield Variant("gemma", "new_config", merged(GEMMA, {"rope_theta": 25000.0}), new_style=True)
 
 
+GEMMA2 = merged(
+    GEMMA,
+    {
+        "architectures": ["Gemma2ForCausalLM"],
+        "attn_logit_softcapping": 2.5,
+        "final_logit_softcapping": 3.0,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "model_type": "gemma2",
+        "num_key_value_heads": 2,
+        "query_pre_attn_scalar": 10,
+        "sliding_window": 9,
+        "transformers_version": "4.42.0.dev0",
+    },
+)
+
+
+def gemma2_variants():
+    # A layer with a window, then one without.
+    yield Variant(
+        "gemma2",
+        "capped",
+        merged(GEMMA2, {"max_position_embeddings": 256}),
+        n_tokens=150,
+        contrasts=[
+            {"attn_logit_softcapping": None},
+            {"attn_logit_softcapping": 3.0},
+            {"final_logit_softcapping": None},
+            {"final_logit_softcapping": 3.5},
+            {"query_pre_attn_scalar": 12},
+            {"sliding_window": 10},
+        ],
+    )
+    yield Variant(
+        "gemma2",
+        "no_caps",
+        merged(GEMMA2, {"attn_logit_softcapping": None, "final_logit_softcapping": None}),
+    )
+    yield Variant("gemma2", "new_config", merged(GEMMA2, {"rope_theta": 25000.0}), new_style=True)
+
+
 GEMMA3 = merged(
     GEMMA,
     {

@@ -20,7 +20,7 @@ namespace {
 void Read(const Exec& exec, const AttentionGeometry& geometry, TextCache& text, int64_t rows,
           bool attends) {
   Workspace::Scope scope(exec.workspace);
-  const auto [heads, kv_heads, head_dim, scale] = geometry.shape;
+  const auto [heads, kv_heads, head_dim, scale, score_cap] = geometry.shape;
   const auto zeros = [&](int64_t cols) {
     const MatrixView<float> matrix = exec.workspace.Matrix<float>(rows, cols);
     for (int64_t row = 0; row < rows; ++row) std::ranges::fill(matrix.RowSpan(row), 0.0f);

@@ -132,7 +132,9 @@ class RecallPolicy : public AttentionPolicy {
       ops::FillAlibi(geometry_.alibi, head, {.query = run.position, .shift = 0}, tile * kTileTokens,
                      biases);
       for (int64_t j = 0; j < std::min(kTileTokens, keys - tile * kTileTokens); ++j) {
-        result.weights.push_back(scores[j] * double{shape.scale} + double{biases[j]});
+        double score = scores[j] * double{shape.scale};
+        if (shape.score_cap != 0) score = shape.score_cap * std::tanh(score / shape.score_cap);
+        result.weights.push_back(score + double{biases[j]});
       }
     }
     const double largest = *std::ranges::max_element(result.weights);

@@ -373,6 +373,11 @@ int TrainHeads(std::span<const std::string> arguments) {
   model.RequireHfFiles("training heads");
   options.training.rate = options.rate.value_or(train::DefaultRate(model.spec().hidden_size));
   WarnAboutSpec(model.spec());
+  if (model.spec().logit_cap) {
+    Throw(ErrorKind::kUnsupported,
+          "a {} model caps its logits, and heads learn from logits as the output head makes them",
+          model.spec().family);
+  }
   model.RequireTokenizer();
   WarnAboutThreads(options.model.threads);
   const Pieces pieces = ReadPiecesOf(model, options);

@@ -116,6 +116,7 @@ struct Problem {
             .v = v.data(),
             .head_dim = head_dim,
             .scale = kScale,
+            .score_cap = score_cap,
             .bias = bias.empty() ? nullptr : bias.data() + row * kTileTokens,
             .state = states.Row(row),
             .state_stride = states.stride(),
@@ -157,7 +158,9 @@ struct Problem {
       const int64_t at = row * Stride() + d;
       sum += (int8_products() ? integers[at] * double{q_scales[row]} : double{q[at]}) * Key(j, d);
     }
-    return kScale * sum + (bias.empty() ? 0 : bias[row * kTileTokens + j]);
+    sum *= kScale;
+    if (score_cap != 0) sum = score_cap * std::tanh(sum / score_cap);
+    return sum + (bias.empty() ? 0 : bias[row * kTileTokens + j]);
   }
 
   // What was never written may be NaN; of int8 that is the scale.
@@ -171,6 +174,8 @@ struct Problem {
       v[ValueAt(kDepth, head_dim, j, d)] = ToStorage<Storage>(kNan);
     }
   }
+
+  float score_cap = 0;
 
   static constexpr bool kScaled = std::is_same_v<Storage, int8_t>;
   static constexpr int64_t kDepth = kScaled ? kQuad : std::is_same_v<Storage, BF16> ? 2 : 1;
@@ -203,7 +208,7 @@ class AttentionTest : public IsaTest {
   }
 
   template <class Storage>
-  void TestMatchesScalar(bool biased = false, bool int8_products = false) {
+  void TestMatchesScalar(bool biased = false, bool int8_products = false, float score_cap = 0) {
     for (const int64_t head_dim : {1, 7, 16, 17, 64, 80, 100, 128}) {
       for (const int64_t rows : {0, 1, 2, 6, 7, 13}) {
         const uint32_t seed = head_dim * 100 + rows;
@@ -212,6 +217,7 @@ class AttentionTest : public IsaTest {
           Problem<Storage> problem(rows, head_dim, seed + tile);
           if (biased) problem.AddBias(seed + tile);
           if (int8_products) problem.RoundQueries(seed + tile);
+          problem.score_cap = score_cap;
           problem.Run(scalar(), want);
           problem.Run(table(), got);
         }
@@ -219,6 +225,8 @@ class AttentionTest : public IsaTest {
         // A weight beside a tie may go either way: by 1/127 of the largest, which the sum holds, or
         // by 1/128 of its own.
         double tolerance = Tolerance(head_dim, 2 * kTileTokens);
+        // tanh is off by some epsilons of 1.
+        tolerance += 8 * score_cap * kEpsilon;
         if (int8_products) tolerance += 1.01 / 127;
         if (Problem<Storage>::kDepth > 1 && !int8_products) tolerance += 1.01 / 128;
         for (int64_t r = 0; r < rows; ++r) {
@@ -296,6 +304,30 @@ class AttentionTest : public IsaTest {
   }
 };
 GODWIT_FOR_EVERY_ISA(AttentionTest);
+
+TEST_P(AttentionTest, CappedScoresMatchScalar) {
+  for (const float cap : {0.3f, 2.0f, 50.0f}) {
+    TestMatchesScalar<float>(false, false, cap);
+    TestMatchesScalar<F16>(true, false, cap);
+    TestMatchesScalar<BF16>(false, false, cap);
+    TestMatchesScalar<int8_t>(false, false, cap);
+    TestMatchesScalar<int8_t>(true, /*int8_products=*/true, cap);
+  }
+}
+
+// However large they are.
+TEST_P(AttentionTest, NoScorePassesItsCap) {
+  Problem<float> problem(3, 16, 1, /*q_range=*/1e6f);
+  for (TileSpan& span : problem.spans) span = {0, kTileTokens};
+  problem.score_cap = 2;
+  States states(3, 16), want(3, 16);
+  problem.Run(table(), states);
+  problem.Run(scalar(), want);
+  for (int64_t r = 0; r < 3; ++r) {
+    EXPECT_NEAR(states.Log2OfSum(r), want.Log2OfSum(r), 1e-5);
+    EXPECT_LE(states.Log2OfSum(r), std::log2(double{kTileTokens}) + 2 * std::numbers::log2e + 1e-5);
+  }
+}
 
 TEST_P(AttentionTest, F32MatchesScalar) { TestMatchesScalar<float>(); }
 TEST_P(AttentionTest, F16MatchesScalar) { TestMatchesScalar<F16>(); }

@@ -149,6 +149,7 @@ inline constexpr int64_t kStateHeader = 2 * kLaneFloats;
 
 // Folds one KV tile into the states of query rows that share a KV head:
 //   score[j] = scale * sum over d of q[d] * k[d, j] + bias[j], d ascending in one chain
+// where with a score_cap c what stands before the bias is s = c * tanh(s / c) instead
 //   m' = m, or if a score is beyond it the ceiling of the largest log2(e) score
 //   w[j] = 2^(log2(e) score[j] - m'); the sums are rescaled by 2^(m - m'), and
 //   lanes += w[j], values += w[j] * v[j], j ascending in one chain per element
@@ -176,6 +177,7 @@ struct AttendTileArgs {
   const void* v;
   int64_t head_dim;  // at most kMaxHeadDim
   float scale;
+  float score_cap = 0;   // positive, or 0: none
   const float* bias;     // [rows, kTileTokens], finite where a row sees (ALiBi), or null: none
   float* state;          // [rows, state_stride], 64-byte aligned
   int64_t state_stride;  // elements, at least kStateHeader + PadToLanes(head_dim)

@@ -35,6 +35,8 @@ struct Tile {
   }
 };
 
+float Capped(float score, float cap) { return cap == 0 ? score : cap * std::tanh(score / cap); }
+
 // The scores of a row to its weights; brings the state to the maximum that they have.
 void Weigh(TileSpan span, int64_t width, float* scores, float* state) {
   float largest = kMinusInfinity;
@@ -68,6 +70,7 @@ void AttendRow(const AttendTileArgs& args, int64_t row) {
     for (int64_t d = 0; d < args.head_dim; ++d) sum += q[d] * tile.Key(d, j);
     weights[j] = args.scale * sum;
     if constexpr (T::kScaled) weights[j] *= args.k_scales[j];
+    weights[j] = Capped(weights[j], args.score_cap);
     if (args.bias != nullptr) weights[j] += args.bias[row * kTileTokens + j];
   }
   Weigh(span, width, weights, state);
@@ -96,7 +99,7 @@ void AttendInt8Row(const AttendTileArgs& args, int64_t row) {
   for (int64_t j = span.begin; j < span.end; ++j) {
     float sum = 0;
     for (int64_t d = 0; d < args.head_dim; ++d) sum += q[d] * tile.Key(d, j);
-    weights[j] = (scale * sum) * args.k_scales[j];
+    weights[j] = Capped((scale * sum) * args.k_scales[j], args.score_cap);
     if (args.bias != nullptr) weights[j] += args.bias[row * kTileTokens + j];
   }
   Weigh(span, width, weights, state);

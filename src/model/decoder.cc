@@ -217,6 +217,7 @@ void Decoder::NormedLogits(const Exec& exec, MatrixView<const float> normed,
   }
   ops::Linear(exec, normed, weights_.head, logits);
   if (spec_.logit_scale != 1) ops::Scale(exec, spec_.logit_scale, logits);
+  if (spec_.logit_cap) ops::SoftCap(exec, *spec_.logit_cap, logits);
 }
 
 uint64_t Decoder::StatesDigest() const { return Fnv1a(std::as_bytes(final_norm_weight())); }

@@ -26,7 +26,8 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
                     .kv_heads = spec.kv_heads,
                     .head_dim = spec.head_dim,
                     .scale = spec.score_scale.value_or(
-                        1.0f / std::sqrt(static_cast<float>(spec.head_dim)))},
+                        1.0f / std::sqrt(static_cast<float>(spec.head_dim))),
+                    .score_cap = spec.score_cap.value_or(0)},
           .rotary = spec.rotary,
           .other_rotary = spec.other_rotary,
           .turns_otherwise = spec.turns_otherwise,

@@ -129,6 +129,7 @@ struct DecoderSpec {
   std::optional<float> clip_qkv;  // q, k and v are brought into [-clip_qkv, clip_qkv]
   QkNorm qk_norm = QkNorm::kNone;
   std::optional<float> score_scale;  // 1 / sqrt(head_dim) unless given
+  std::optional<float> score_cap;    // see ops::AttentionShape
 
   AttentionSink attention_sink = AttentionSink::kNone;
   // The token that the model was trained to find at the start of every text, if there is one.
@@ -149,6 +150,7 @@ struct DecoderSpec {
 
   bool tied_head = false;  // the output head is the embedding
   float logit_scale = 1;
+  std::optional<float> logit_cap;  // a logit l becomes cap * tanh(l / cap)
 
   // The matrices of layers are stored as [inputs, outputs]. The loader turns them.
   bool transposed = false;

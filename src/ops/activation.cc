@@ -1,6 +1,8 @@
 #include "ops/activation.h"
 
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace godwit::ops {
 namespace {
@@ -49,6 +51,17 @@ void Clamp(const Exec& exec, float limit, MatrixView<float> x) {
 void Scale(const Exec& exec, float factor, MatrixView<float> x) {
   exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
     for (float& number : x.RowSpan(row)) number *= factor;
+  });
+}
+
+// In pieces of a row: a row of logits is long, and there is often one.
+void SoftCap(const Exec& exec, float cap, MatrixView<float> x) {
+  constexpr int64_t kPiece = 4096;
+  const int64_t pieces = (x.cols + kPiece - 1) / kPiece;
+  exec.Parallel(x.rows * pieces, [&](int64_t task, int /*worker*/) {
+    const int64_t begin = task % pieces * kPiece, end = std::min(x.cols, begin + kPiece);
+    float* const row = x.Row(task / pieces);
+    for (int64_t i = begin; i < end; ++i) row[i] = cap * std::tanh(row[i] / cap);
   });
 }
 

@@ -23,6 +23,9 @@ void Clamp(const Exec& exec, float limit, MatrixView<float> x);
 // x *= factor.
 void Scale(const Exec& exec, float factor, MatrixView<float> x);
 
+// Every element to cap * tanh(x / cap), in place.
+void SoftCap(const Exec& exec, float cap, MatrixView<float> x);
+
 // x += y.
 void Add(const Exec& exec, MatrixView<const float> y, MatrixView<float> x);
 

@@ -66,6 +66,28 @@ TEST_P(ActivationTest, TheGateStandsLeftOfWhatItGates) {
   }
 }
 
+TEST_P(ActivationTest, ScalesEveryElement) {
+  const GappedMatrix before(7, 50, 5, -6, 6);
+  GappedMatrix x = before;
+  Scale(On(three_), 0.75f, x.view());
+  for (int64_t i = 0; i < 7; ++i) {
+    for (int64_t j = 0; j < 50; ++j) ASSERT_EQ(x.At(i, j), 0.75f * before.At(i, j));
+  }
+  EXPECT_TRUE(x.GapsIntact());
+}
+
+TEST_P(ActivationTest, CapsEveryElementSoftly) {
+  const GappedMatrix before(3, 9000, 5, -60, 60);  // a row in several pieces
+  GappedMatrix x = before;
+  SoftCap(On(three_), 30, x.view());
+  for (int64_t i = 0; i < 3; ++i) {
+    for (int64_t j = 0; j < 9000; ++j) {
+      ASSERT_NEAR(x.At(i, j), 30 * std::tanh(double{before.At(i, j)} / 30), 1e-5);
+    }
+  }
+  EXPECT_TRUE(x.GapsIntact());
+}
+
 TEST_P(ActivationTest, ClampsEveryElement) {
   const GappedMatrix before(300, 50, 5, -6, 6);
   GappedMatrix x = before;

@@ -220,6 +220,7 @@ class Attender {
          .v = kv.Values(block.kv_head, part.tile),
          .head_dim = shape_.head_dim,
          .scale = shape_.scale,
+         .score_cap = shape_.score_cap,
          .bias = biased ? bias : nullptr,
          .state = states,
          .state_stride = stride_,

@@ -131,9 +131,10 @@ struct AttentionRows {
 
 struct AttentionShape {
   int64_t heads;
-  int64_t kv_heads;  // divides heads; query head h reads KV head h / (heads / kv_heads)
-  int64_t head_dim;  // at most kMaxHeadDim (kernel_table.h)
-  float scale;       // of the scores
+  int64_t kv_heads;     // divides heads; query head h reads KV head h / (heads / kv_heads)
+  int64_t head_dim;     // at most kMaxHeadDim (kernel_table.h)
+  float scale;          // of the scores
+  float score_cap = 0;  // a score s becomes cap * tanh(s / cap), before a bias; 0: none
 };
 
 // Head-major order: the rows of all tokens that share a KV head lie together, so that one pass over

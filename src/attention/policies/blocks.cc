@@ -189,6 +189,12 @@ std::unique_ptr<AttentionPolicy> MakeBlocksPolicy(const AttentionGeometry& geome
                                                   const PolicyOptions& options,
                                                   std::string_view arguments) {
   const BlocksSpec spec = ParseBlocksSpec(arguments);
+  if (geometry.shape.score_cap != 0) {
+    Throw(ErrorKind::kUnsupported,
+          "the KV policy {} weighs blocks by scores as they are, but this model caps its scores at "
+          "{}: use dense or sinks",
+          spec.ToString(), geometry.shape.score_cap);
+  }
   const int64_t vectors = spec.group_blocks > 0 ? VectorsOf(spec.GroupShape().type)
                                                 : VectorsOf(spec.representative_type);
   if (vectors * geometry.shape.head_dim > kernels::kMaxHeadDim) {

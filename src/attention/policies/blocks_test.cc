@@ -189,6 +189,14 @@ TEST(BlocksPolicyRefusals, HeadsThatAreTooWide) {
   make("blocks:representative_type=MEAN", 1024);
 }
 
+TEST(BlocksPolicyRefusals, ScoresThatTheModelCaps) {
+  AttentionGeometry geometry = TestGeometry(1, 1, 8, 8, {0});
+  geometry.shape.score_cap = 50;
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
+                      [&] { MakePolicy(geometry, {.spec = "blocks", .context = 100}); }),
+              HasSubstr("this model caps its scores at 50: use dense or sinks"));
+}
+
 TEST(BlocksPolicyRefusals, WhatExceedsTheContext) {
   const AttentionGeometry geometry = TestGeometry(1, 1, 8, 8, {0});
   const TestText text(geometry, 101, 6);

@@ -20,8 +20,7 @@ void AttendFloats(const AttendTileArgs& args, const RowGroup& group) {
   for (int64_t r = 0; r < group.rows; ++r) {
     const int64_t row = group.first + r;
     float* const own = scores + r * kTileTokens;
-    ScoreRow(FloatScores{own, args.scale * kLog2E}, BiasOf(args, row), args.spans[row],
-             args.head_dim, StateOf(args, row), own);
+    ScoreRow(args, row, FloatScores{own, args.scale * kLog2E}, own);
     WeighRow</*kRounded=*/false>(own, args.spans[row], StateOf(args, row),
                                  [&](int64_t j, Vec weights) {
                                    Store(own + j, weights);

@@ -100,9 +100,7 @@ void AttendPairs(const AttendTileArgs& args, const RowGroup& group) {
     const int64_t row = group.first + r;
     float* const own = scores + r * kTileTokens;
     float* const state = StateOf(args, row);
-    const auto score = [&](const auto& of) {
-      ScoreRow(of, BiasOf(args, row), args.spans[row], args.head_dim, state, own);
-    };
+    const auto score = [&](const auto& of) { ScoreRow(args, row, of, own); };
     A* const to = weights + r * kTileTokens;
     FetchBetween<BF16, Operand::kFetchLevel>(args, r, group.rows);
     if constexpr (kScaled) {

@@ -28,9 +28,10 @@ GODWIT_INLINE float WeighProducts(const AttendTileArgs& args, int64_t row, Phase
   float* const scores = phase.scores + row * kTileTokens;
   float* const state = StateOf(args, row);
   const TileSpan span = args.spans[row];
-  ScoreRow(Int8Scores{scores, args.scale * args.q_scales[row] * kLog2E, args.k_scales,
+  ScoreRow(args, row,
+           Int8Scores{scores, args.scale * args.q_scales[row] * kLog2E, args.k_scales,
                       128 * args.q_sums[row]},
-           BiasOf(args, row), span, args.head_dim, state, scores);
+           scores);
   const bool whole = IsWhole(span);
   Vec most = Zero();
   WeighRow</*kRounded=*/true>(scores, span, state, [&](int64_t j, Vec weight) {

@@ -46,6 +46,19 @@ struct Int8Scores {
   }
 };
 
+// Of scores s that are capped: cap * tanh(s / cap), where tanh(x) = 1 - 2 / (2^(2 log2(e) x) + 1).
+template <class Scores>
+struct CappedScores {
+  Scores of;
+  float cap;
+  GODWIT_INLINE Vec operator()(int64_t j, Vec offset) const {
+    // tanh is 1 long before 2^126.
+    const Vec power = Exp2(Min(Set1(126.0f), Mul(of(j, Zero()), Set1(2.0f / cap))));
+    const Vec tanh = Sub(Set1(1.0f), Div(Set1(2.0f), Add(power, Set1(1.0f))));
+    return MulAdd(tanh, Set1(cap * kLog2E), offset);
+  }
+};
+
 // Scores of the keys that the span's vectors hold, less `reference`, and -infinity for those
 // outside the span; returns a vector whose largest is theirs.
 template <bool kWhole, class Scores>
@@ -68,11 +81,9 @@ GODWIT_INLINE Vec ScoreKeys(const Scores& of, const float* bias, TileSpan span, 
   return largest;
 }
 
-// Of one row: scores relative to the maximum of the state, which is raised to them. `scores` may be
-// the products.
 template <class Scores>
-GODWIT_INLINE void ScoreRow(const Scores& of, const float* bias, TileSpan span, int64_t head_dim,
-                            float* state, float* scores) {
+GODWIT_INLINE void ScoreRowOf(const Scores& of, const float* bias, TileSpan span, int64_t head_dim,
+                              float* state, float* scores) {
   const bool first_keys = state[0] == kMinusInfinity;
   const float reference = first_keys ? 0.0f : state[0];
   const Vec most = IsWhole(span) ? ScoreKeys<true>(of, bias, span, reference, scores)
@@ -89,6 +100,26 @@ GODWIT_INLINE void ScoreRow(const Scores& of, const float* bias, TileSpan span, 
   Map(state + kStateLanes, kStateHeader - kStateLanes + WholeLanes(head_dim), state + kStateLanes,
       [&](Vec sum) { return Mul(sum, factor); });
   state[0] = maximum;
+}
+
+GODWIT_INLINE const float* BiasOf(const AttendTileArgs& args, int64_t row) {
+  return args.bias == nullptr ? nullptr : args.bias + row * kTileTokens;
+}
+
+// Of one row: scores relative to the maximum of its state, which is raised to them. `scores` may be
+// the products.
+template <class Scores>
+GODWIT_INLINE void ScoreRow(const AttendTileArgs& args, int64_t row, const Scores& of,
+                            float* scores) {
+  const auto score = [&](const auto& scores_of) {
+    ScoreRowOf(scores_of, BiasOf(args, row), args.spans[row], args.head_dim, StateOf(args, row),
+               scores);
+  };
+  if (args.score_cap == 0) {
+    score(of);
+  } else {
+    score(CappedScores<Scores>{of, args.score_cap});
+  }
 }
 
 template <bool kWhole, bool kRounded, class Take>
@@ -114,10 +145,6 @@ GODWIT_INLINE void WeighRow(const float* scores, TileSpan span, float* state, Ta
   } else {
     WeighKeys<false, kRounded>(scores, span, state, take);
   }
-}
-
-GODWIT_INLINE const float* BiasOf(const AttendTileArgs& args, int64_t row) {
-  return args.bias == nullptr ? nullptr : args.bias + row * kTileTokens;
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ constexpr std::array kArchitectures = {
     Architecture{"starcoder2", "StarCoder2", DescribeStarcoder2},
     Architecture{"gpt2", "GPT-2 (learned positions)", DescribeGpt2},
     Architecture{"gemma", "Gemma 1", DescribeGemma},
+    Architecture{"gemma2", "Gemma 2 (windows, capped scores)", DescribeGemma2},
     Architecture{"gemma3_text", "Gemma 3 270M and 1B (windows)", DescribeGemma3Text},
     Architecture{"gemma3", "Gemma 3 4B, 12B and 27B, which read no pictures here", DescribeGemma3,
                  /*text_config=*/"text_config"},

@@ -118,6 +118,7 @@ constexpr ModelNumbers kOwnModels[] = {
     {"starcoder2", "starcoder2", 320, 64, 2, 4, 2, 16, 256, 16384, 16, 1e5, true},
     {"gpt2", "gpt2", 320, 64, 2, 4, 4, 16, 256, 1024, 0, 1e4, true},
     {"gemma", "gemma", 320, 64, 2, 4, 1, 32, 256, 512, 32, 1e4, true},
+    {"gemma2", "gemma2", 320, 64, 2, 4, 2, 32, 256, 8192, 32, 1e4, true},
     {"gemma3_text", "gemma3_text", 320, 64, 7, 4, 1, 32, 256, 512, 32, 1e6, true},
     {"gemma3", "gemma3", 262208, 64, 7, 8, 4, 256, 256, 131072, 256, 1e6, true},
 };

@@ -13,6 +13,7 @@ DecoderSpec DescribeCohere(const HfConfig& config);
 DecoderSpec DescribeCohere2(const HfConfig& config);
 DecoderSpec DescribeFalcon(const HfConfig& config);
 DecoderSpec DescribeGemma(const HfConfig& config);
+DecoderSpec DescribeGemma2(const HfConfig& config);
 DecoderSpec DescribeGemma3(const HfConfig& config);
 DecoderSpec DescribeGemma3Text(const HfConfig& config);
 DecoderSpec DescribeRefinedWeb(const HfConfig& config);

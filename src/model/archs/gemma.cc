@@ -1,4 +1,6 @@
 #include <cmath>
+#include <optional>
+#include <string_view>
 
 #include "model/archs/families.h"
 #include "model/hf_fields.h"
@@ -34,8 +36,15 @@ DecoderSpec DescribeShape(const HfConfig& config, const CommonKeys& keys) {
   return spec;
 }
 
-// Norms before and behind both blocks, and a scale of the scores that is stated.
-void AddOutputNorms(const HfConfig& config, DecoderSpec& spec) {
+std::optional<float> ReadCap(const HfConfig& config, std::string_view key, double fallback) {
+  const double cap = config.IsNull(key) ? 0 : config.FloatOr(key, fallback, {0, 1e6});
+  return cap == 0 ? std::nullopt : std::optional(static_cast<float>(cap));
+}
+
+// Norms before and behind both blocks, a scale of the scores that is stated, and caps.
+void AddOutputNorms(const HfConfig& config, double score_cap, double logit_cap, DecoderSpec& spec) {
+  spec.score_cap = ReadCap(config, "attn_logit_softcapping", score_cap);
+  spec.logit_cap = ReadCap(config, "final_logit_softcapping", logit_cap);
   spec.score_scale =
       static_cast<float>(1 / std::sqrt(config.FloatOr("query_pre_attn_scalar", 256, {1e-3, 1e6})));
   spec.output_norms = true;
@@ -48,7 +57,7 @@ void AddOutputNorms(const HfConfig& config, DecoderSpec& spec) {
 // of their own for those.
 DecoderSpec DescribeThird(const HfConfig& config, const CommonKeys& keys) {
   DecoderSpec spec = DescribeShape(config, keys);
-  AddOutputNorms(config, spec);
+  AddOutputNorms(config, /*score_cap=*/0, /*logit_cap=*/0, spec);
   spec.qk_norm = QkNorm::kHeads;
   ReadAlternatingWindows(config, config.IntOr("sliding_window_pattern", 6, kLayerRange), spec);
   ReadRotaryByWindow(config, /*default_theta=*/1e6,
@@ -66,6 +75,15 @@ DecoderSpec DescribeGemma(const HfConfig& config) {
   if (spec.mlp.activation == ops::Activation::kGeluErf) {
     spec.mlp.activation = ops::Activation::kGeluTanh;
   }
+  ReadRotary(config, spec.head_dim, "rope_theta", spec);
+  return spec;
+}
+
+// A window in every other layer, from the first one on.
+DecoderSpec DescribeGemma2(const HfConfig& config) {
+  DecoderSpec spec = DescribeShape(config, kKeys);
+  AddOutputNorms(config, /*score_cap=*/50, /*logit_cap=*/30, spec);
+  ReadAlternatingWindows(config, /*period=*/2, spec);
   ReadRotary(config, spec.head_dim, "rope_theta", spec);
   return spec;
 }

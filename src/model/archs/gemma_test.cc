@@ -44,9 +44,26 @@ TEST(GemmaTest, TheScaleOfEmbeddingsIsThatOfTheStoredType) {
   EXPECT_EQ(scale(R"(,"dtype":"bfloat16")"), 55.5f);
 }
 
+TEST(Gemma2Test, WindowsAlternateAndScoresAndLogitsAreCapped) {
+  const DecoderSpec spec = Gemma("", "gemma2");
+  EXPECT_TRUE(spec.output_norms && spec.norm_gain_less_one);
+  EXPECT_EQ(spec.qk_norm, QkNorm::kNone);
+  EXPECT_THAT(spec.windows, ElementsAre(4096, 0));
+  EXPECT_EQ(Geometry(spec).shape.score_cap, 50);
+  EXPECT_EQ(spec.logit_cap, 30.0f);
+  const DecoderSpec none =
+      Gemma(R"("attn_logit_softcapping":null,"final_logit_softcapping":null)", "gemma2");
+  EXPECT_EQ(Geometry(none).shape.score_cap, 0);
+  EXPECT_FALSE(none.logit_cap);
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kFormat, [] { Gemma(R"("attn_logit_softcapping":-1)", "gemma2"); }),
+      HasSubstr("attn_logit_softcapping"));
+}
+
 TEST(Gemma3Test, ASilentConfig) {
   const DecoderSpec spec = Gemma3();
   EXPECT_TRUE(spec.output_norms && spec.input_norms && spec.norm_gain_less_one);
+  EXPECT_FALSE(spec.score_cap || spec.logit_cap);
   EXPECT_EQ(spec.qk_norm, QkNorm::kHeads);
   EXPECT_EQ(Geometry(spec).shape.scale, 0.0625f);
   EXPECT_THAT(spec.windows, ElementsAre(4096, 4096));

@@ -59,6 +59,7 @@ TEST_P(Int4WeightsTest, AreMultipliedAsTheyAreQuantized) {
   const std::filesystem::path folder = GoldenRoot() / GetParam().path;
   const DecoderSpec spec = DescribeModel(HfConfig::Load(folder / "config.json"));
   if (spec.mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";
+  if (spec.transposed) GTEST_SKIP() << "what is quantized together lies apart in the file";
   const std::unique_ptr<WeightSource> source = OpenWeights(folder);
   const ModelTensors tensors = ResolveTensors(spec, *source);
   ChangedWeights changed(*source);

@@ -390,6 +390,9 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
           "original_max_position_embeddings": 8192}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32,
         "beta_fast": 4.0, "beta_slow": 0.5, "attention_factor": 1.5}
+QWEN3_MOE = {"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"],
+             "moe_intermediate_size": 64, "num_experts": 6, "num_experts_per_tok": 2,
+             "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": []}
 WIDE = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 32}
 LAYER_NORM = "attention.layer_norm_epsilon"
 
@@ -420,6 +423,11 @@ def all_models():
     yield other("qwen2", "qwen2", QWEN2, WIDE | {"num_key_value_heads": 2}, LLAMA_NAMES)
     yield other("qwen3", "qwen3", QWEN3, WIDE | {"num_key_value_heads": 2, "head_dim": 32},
                 LLAMA_NAMES)
+    yield other("qwen3moe", "qwen3moe", QWEN3,
+                WIDE | QWEN3_MOE | {"num_key_value_heads": 2, "head_dim": 32}, LLAMA_NAMES,
+                keys={"expert_count": QWEN3_MOE["num_experts"],
+                      "expert_used_count": QWEN3_MOE["num_experts_per_tok"],
+                      "expert_feed_forward_length": QWEN3_MOE["moe_intermediate_size"]})
     yield other("glm4", "glm4", GLM, WIDE | {"model_type": "glm4", "num_key_value_heads": 2,
                                              "head_dim": 16},
                 LLAMA_NAMES, keys={"rope.dimension_count": 8})

@@ -373,7 +373,7 @@ TEST(EngineLoad, RefusesFoldersThatAreNoModel) {
   ErrorOf(ErrorKind::kInput, [] { Engine(kFolder + "/config.json", {}); });
   ErrorOf(ErrorKind::kIo, [] { Engine(GODWIT_SOURCE_DIR, {}); });
   ErrorOf(ErrorKind::kInput, [] { Engine(kFolder, {.threads = -1}); });
-  ErrorOf(ErrorKind::kInput, [] { Engine(kFolder, {.weights = "int4"}); });
+  ErrorOf(ErrorKind::kInput, [] { Engine(kFolder, {.weights = "int2"}); });
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { Engine(kFolder, {.isa = "sse9"}); }),
               HasSubstr("scalar"));
 }

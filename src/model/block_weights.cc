@@ -106,13 +106,21 @@ std::optional<GroupFormat> FormatOfBlocks(const LinearTensors& linear) {
 }
 
 bool ReadBlocks(const TensorInfo& tensor, int64_t row, const GroupFormat& format,
-                kernels::GroupedRow& to) {
+                kernels::GroupedRow& to, float& factor) {
   const BlockFormat& blocks = *tensor.blocks;
   const std::byte* bytes = RowBytes(tensor, row);
   BlockReader reader(blocks, format, to);
   bool nan = false;
   for (int64_t i = 0; i < std::ssize(to.codes); i += blocks.elements, bytes += blocks.bytes) {
     nan |= reader.Read(bytes, i);
+  }
+  constexpr float kLargestF16 = 65504, kMinimum = 32;  // scales, of which a minimum is made
+  const auto too_large = [](float x) { return std::isfinite(x) && std::abs(x) > kLargestF16; };
+  if (std::ranges::any_of(to.mins, too_large)) {
+    factor = kMinimum;
+    for (std::vector<float>* numbers : {&to.scales, &to.mins}) {
+      for (float& x : *numbers) x /= kMinimum;
+    }
   }
   return nan;
 }

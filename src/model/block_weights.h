@@ -13,9 +13,9 @@ namespace godwit {
 // Q6_K), or scales alone (Q4_0 beside Q8_0), share one of 8-bit codes.
 std::optional<GroupFormat> FormatOfBlocks(const LinearTensors& linear);
 
-// The numbers of row `row` of a part, in that format. Whether one of its scales or minimums is no
-// number is returned.
+// The numbers of row `row` of a part, in that format (ops::PackGroups has the factor). Whether one
+// of its scales or minimums is no number is returned.
 bool ReadBlocks(const TensorInfo& tensor, int64_t row, const GroupFormat& format,
-                kernels::GroupedRow& to);
+                kernels::GroupedRow& to, float& factor);
 
 }  // namespace godwit

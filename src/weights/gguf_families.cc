@@ -88,6 +88,31 @@ void DescribeQwen(const GgufMetadata& metadata, const GgufShape& shape, json& co
   config["attention_bias"] = shape.qkv_bias;
 }
 
+constexpr GgufName kQwenMoeLayers[] = {
+    {"attn_norm", "model.layers.{}.input_layernorm"},
+    {"attn_q", "model.layers.{}.self_attn.q_proj"},
+    {"attn_k", "model.layers.{}.self_attn.k_proj"},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_q_norm", "model.layers.{}.self_attn.q_norm"},
+    {"attn_k_norm", "model.layers.{}.self_attn.k_norm"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_norm", "model.layers.{}.post_attention_layernorm"},
+    {"ffn_gate_inp", "model.layers.{}.mlp.gate"},
+    {"ffn_gate_exps", "model.layers.{}.mlp.experts.{}.gate_proj", GgufRows::kExperts},
+    {"ffn_up_exps", "model.layers.{}.mlp.experts.{}.up_proj", GgufRows::kExperts},
+    {"ffn_down_exps", "model.layers.{}.mlp.experts.{}.down_proj", GgufRows::kExperts},
+};
+
+// Shares among the chosen experts: what every published model has, and no key says otherwise.
+void DescribeQwenMoe(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
+  DescribeQwen(metadata, shape, config);
+  config["num_experts"] = metadata.Int(metadata.Own("expert_count"), kSizeRange);
+  config["num_experts_per_tok"] = metadata.Int(metadata.Own("expert_used_count"), kSizeRange);
+  config["moe_intermediate_size"] =
+      metadata.Int(metadata.Own("expert_feed_forward_length"), kSizeRange);
+  config["norm_topk_prob"] = true;
+}
+
 // --- GLM-4-0414: the pairs lie side by side in Hugging Face's files, too -----------------------
 
 constexpr GgufName kGlm4Layers[] = {
@@ -225,6 +250,7 @@ constexpr GgufFamily kFamilies[] = {
     {"llama", "llama", kLlamaWhole, kLlamaLayers, false, DescribeLlama},
     {"qwen2", "qwen2", kLlamaWhole, kQwenLayers, false, DescribeQwen},
     {"qwen3", "qwen3", kLlamaWhole, kQwenLayers, false, DescribeQwen},
+    {"qwen3moe", "qwen3_moe", kLlamaWhole, kQwenMoeLayers, false, DescribeQwenMoe},
     {"internlm2", "llama", kLlamaWhole, kLlamaLayers, false, DescribeLlama},
     {"glm4", "glm4", kLlamaWhole, kGlm4Layers, false, DescribeGlm4},
     {"gptneox", "gpt_neox", kNeoxWhole, kNeoxLayers, false, DescribeNeox},

@@ -143,7 +143,7 @@ class EvalQuantTest(CliTest):
             self.assertIn(message, self.refused(INPUT, "eval", "quant", *arguments))
         # A storage that does not exist is part of the name.
         self.assertIn("no such folder",
-                      self.refused(IO, *self.quant, "-m", f"{TINY}:int4"))
+                      self.refused(IO, *self.quant, "-m", f"{TINY}:int2"))
 
     def test_models_that_do_not_compare(self):
         size = self.refused(INPUT, *self.quant, "-m", GOLDEN / "llama" / "gqa")

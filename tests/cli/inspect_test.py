@@ -52,10 +52,10 @@ class InspectTest(CliTest):
         model = GOLDEN / "gguf" / "llama_q4_k.gguf"
         text = self.ok("inspect", "-m", model)
         self.assertIn('llama "llama_q4_k": Q4_K in 12 tensors, F32 in 5 tensors, Q8_0 in 4 tensors', text)
-        self.assertIn("when loaded, in bf16", text)
+        self.assertIn("when loaded, in mostly Q4_K", text)
         result = json.loads(self.ok("inspect", "-m", model, "--json"))
         self.assertEqual(result["format"], "gguf")
-        self.assertEqual(result["weights"]["type"], "bf16")
+        self.assertEqual(result["weights"]["type"], "mostly Q4_K")
         self.assertIsNone(result["tokenizer"])
         self.assertEqual(result["tensors"][0]["dtype"], "Q4_K")
 

@@ -1,0 +1,115 @@
+#include "model/block_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "weights/safetensors_source.h"
+#include "weights/tensor_rows.h"
+
+namespace godwit {
+namespace {
+
+// Random blocks of a type, of tools/make_gguf_goldens.py, as a matrix with two of them in a row.
+class Blocks {
+ public:
+  explicit Blocks(std::string_view type)
+      : golden_(OpenSafetensors(GODWIT_SOURCE_DIR "/tests/golden/gguf/blocks.safetensors")) {
+    const BlockFormat& format = *FindBlockFormat(type);
+    tensor_ = *golden_->Find(std::string(type) + ".blocks");
+    const int64_t row_bytes = 2 * format.bytes;
+    const int64_t outputs = std::ssize(tensor_.bytes) / row_bytes;
+    tensor_.dtype = std::nullopt;
+    tensor_.blocks = &format;
+    tensor_.shape = {outputs, 2 * format.elements};
+    tensor_.bytes = tensor_.bytes.first(static_cast<size_t>(outputs * row_bytes));
+  }
+  const TensorInfo& tensor() const { return tensor_; }
+
+ private:
+  std::unique_ptr<WeightSource> golden_;
+  TensorInfo tensor_;
+};
+
+// The rows of a part in the format of the layer, unpacked again, beside what they stand for.
+void ExpectTheNumbers(const LinearTensors& linear, const TensorInfo& part, double tolerance) {
+  const auto format = FormatOfBlocks(linear);
+  ASSERT_TRUE(format.has_value());
+  ThreadPool pool(2);
+  const int64_t outputs = part.shape[0], inputs = part.shape[1];
+  ASSERT_GT(outputs, 0);
+  const Weight weight = ops::PackGroups(
+      pool, *format, outputs, inputs, [&](int64_t output, kernels::GroupedRow& row, float& factor) {
+        EXPECT_FALSE(ReadBlocks(part, output, *format, row, factor));
+      });
+  std::vector<float> got(static_cast<size_t>(inputs)), want(got.size());
+  for (int64_t i = 0; i < outputs; ++i) {
+    ops::UnpackRow(weight, i, got.data());
+    ReadRow(part, i, want);
+    float largest = 0;
+    for (const float x : want) largest = std::max(largest, std::fabs(x));
+    for (size_t k = 0; k < want.size(); ++k) {
+      if (tolerance == 0) {
+        ASSERT_EQ(got[k], want[k]) << part.blocks->name << " " << i << ", " << k;
+      } else {
+        ASSERT_NEAR(got[k], want[k], tolerance * largest)
+            << part.blocks->name << " " << i << ", " << k;
+      }
+    }
+  }
+}
+
+class BlockWeightsTest : public testing::TestWithParam<BlockFormat> {};
+
+TEST_P(BlockWeightsTest, StandForTheSameNumbers) {
+  const Blocks blocks(GetParam().name);
+  ExpectTheNumbers({.parts = {&blocks.tensor()}}, blocks.tensor(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BlockWeightsTest,
+                         testing::ValuesIn(AllBlockFormats().begin(), AllBlockFormats().end()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// A number is rounded twice where the file's own order of products rounds it once.
+TEST(BlockWeights, FusedLayersOfSeveralTypesShareAFormat) {
+  const std::vector<std::vector<std::string_view>> mixtures = {
+      {"Q4_K", "Q5_K", "Q6_K"}, {"Q6_K", "Q4_K"}, {"Q4_0", "Q5_0", "Q8_0", "IQ4_NL"}};
+  for (const auto& types : mixtures) {
+    std::vector<Blocks> blocks(types.begin(), types.end());
+    LinearTensors linear;
+    for (const Blocks& part : blocks) linear.parts.push_back(&part.tensor());
+    for (const TensorInfo* part : linear.parts) ExpectTheNumbers(linear, *part, 2e-6);
+  }
+}
+
+TEST(BlockWeights, OthersHaveNone) {
+  const Blocks nested("Q4_K"), table("IQ4_XS"), plain("Q4_0"), minimums("Q4_1");
+  const auto none = [](const Blocks& a, const Blocks& b) {
+    return !FormatOfBlocks({.parts = {&a.tensor(), &b.tensor()}}).has_value();
+  };
+  EXPECT_TRUE(none(nested, plain));
+  EXPECT_TRUE(none(nested, table));
+  EXPECT_TRUE(none(plain, minimums));
+  const TensorInfo floats{.dtype = DType::kF32, .shape = {1, 32}};
+  EXPECT_FALSE(FormatOfBlocks({.parts = {&floats}}).has_value());
+  EXPECT_FALSE(FormatOfBlocks({.parts = {&plain.tensor(), &floats}}).has_value());
+  EXPECT_FALSE(FormatOfBlocks({}).has_value());
+}
+
+TEST(BlockWeights, AScaleThatIsNoNumberIsTold) {
+  std::vector<std::byte> bytes(18);
+  bytes[1] = std::byte{0x7e};  // a NaN of F16
+  const TensorInfo tensor{
+      .blocks = FindBlockFormat("Q4_0"), .shape = {1, 32}, .bytes = std::span(bytes)};
+  const auto format = FormatOfBlocks({.parts = {&tensor}});
+  kernels::GroupedRow row = kernels::NewGroupedRow(*format, 32);
+  float factor = 1;
+  EXPECT_TRUE(ReadBlocks(tensor, 0, *format, row, factor));
+  EXPECT_EQ(factor, 1);
+}
+
+}  // namespace
+}  // namespace godwit

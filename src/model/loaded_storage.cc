@@ -1,0 +1,140 @@
+#include "model/loaded_storage.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "model/block_weights.h"
+#include "model/loader.h"
+#include "ops/pack_weight.h"
+
+namespace godwit {
+
+std::optional<DType> LoadedStorage(const ModelTensors& tensors, std::optional<DType> asked) {
+  return tensors.int8 && asked == DType::kI8 ? std::nullopt : asked;
+}
+
+std::optional<DType> HeadStorage(std::optional<DType> storage) {
+  return storage == DType::kGrouped ? DType::kI8 : storage;
+}
+
+bool HoldsBlocks(const LinearTensors& linear) {
+  return std::ranges::any_of(linear.parts,
+                             [](const TensorInfo* p) { return p->blocks != nullptr; });
+}
+
+DType SourceType(const LinearTensors& linear) {
+  return HoldsBlocks(linear) ? DType::kF32 : *linear.parts.front()->dtype;
+}
+
+DType StoredType(const LinearTensors& linear, std::optional<DType> storage) {
+  if (storage) return *storage;
+  if (FormatOfBlocks(linear)) return DType::kGrouped;
+  return HoldsBlocks(linear) ? DType::kBF16 : *linear.parts.front()->dtype;
+}
+
+DType TableType(const TensorInfo& table, std::optional<DType> asked) {
+  if (table.blocks == nullptr) return *table.dtype;
+  return asked == DType::kF32 ? DType::kF32 : DType::kBF16;
+}
+
+int64_t TableBytes(const TensorInfo& table, std::optional<DType> asked) {
+  if (table.blocks == nullptr) return std::ssize(table.bytes);
+  return table.NumElements() * static_cast<int64_t>(SizeOf(TableType(table, asked)));
+}
+
+namespace {
+
+// A linear layer as it is loaded.
+struct LoadedLinear {
+  DType dtype;
+  std::string_view blocks;  // the type of its first part, if they stay as they are; else empty
+  int64_t elements;
+  int64_t bytes;
+};
+
+// visit(LoadedLinear)
+template <typename Visit>
+void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, const Visit& visit) {
+  if (linear.parts.empty()) return;
+  int64_t outputs = 0;
+  for (const TensorInfo* part : linear.parts) outputs += linear.OutputsOf(*part);
+  const int64_t inputs = linear.inputs();
+  const DType dtype = StoredType(linear, storage);
+  LoadedLinear loaded{.dtype = dtype, .elements = outputs * inputs};
+  if (const auto format = storage ? std::nullopt : FormatOfBlocks(linear)) {
+    loaded.blocks = linear.parts.front()->blocks->name;
+    loaded.bytes = ops::PackedBytes(*format, outputs, inputs);
+  } else {
+    loaded.bytes = ops::PackedBytes(dtype, outputs, inputs);
+  }
+  visit(loaded);
+}
+
+// Every linear layer of a decoder layer, the router apart, with at most so many experts.
+template <typename Visit>
+void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const Visit& visit,
+                  int64_t experts = INT64_MAX) {
+  for (const LinearTensors* linear :
+       {&layer.qkv, &layer.attention_out, &layer.mlp.up, &layer.mlp.down}) {
+    VisitLinear(*linear, storage, visit);
+  }
+  const auto count = std::min(experts, std::ssize(layer.experts));
+  for (const MlpTensors& expert : std::span(layer.experts).first(static_cast<size_t>(count))) {
+    VisitLinear(expert.up, storage, visit);
+    VisitLinear(expert.down, storage, visit);
+  }
+}
+
+// Of all matrices, with at most so many experts in a layer.
+int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int64_t experts) {
+  const std::optional<DType> storage = LoadedStorage(tensors, asked);
+  int64_t bytes = 0;
+  const auto add = [&](const LoadedLinear& linear) { bytes += linear.bytes; };
+  VisitLinear(tensors.head, HeadStorage(storage), add);
+  for (const LinearTensors* linear : {&tensors.project_in, &tensors.project_out}) {
+    VisitLinear(*linear, storage, add);
+  }
+  for (const LayerTensors& layer : tensors.layers) {
+    VisitLinears(layer, storage, add, experts);
+    VisitLinear(layer.router, DType::kF32, add);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage) {
+  int64_t bytes = MatrixBytes(tensors, storage, /*experts=*/INT64_MAX);
+  for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
+    if (table != nullptr) bytes += TableBytes(*table, storage);
+  }
+  return bytes;
+}
+
+int64_t StepBytes(const DecoderSpec& spec, const ModelTensors& tensors,
+                  std::optional<DType> storage) {
+  return MatrixBytes(tensors, storage, spec.mlp.experts_per_token);
+}
+
+WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> asked) {
+  const std::optional<DType> storage = LoadedStorage(tensors, asked);
+  std::map<std::pair<DType, std::string_view>, int64_t> weights;
+  for (const LayerTensors& layer : tensors.layers) {
+    VisitLinears(layer, storage, [&](const LoadedLinear& linear) {
+      weights[{linear.dtype, linear.blocks}] += linear.elements;
+    });
+  }
+  const auto [dtype, blocks] =
+      std::ranges::max_element(weights, {}, [](const auto& entry) { return entry.second; })->first;
+  WeightTypes types{.layers = dtype, .mixed = weights.size() > 1, .layer_blocks = blocks};
+  VisitLinear(tensors.head, HeadStorage(storage), [&](const LoadedLinear& head) {
+    types.head = head.dtype;
+    types.head_blocks = head.blocks;
+  });
+  return types;
+}
+
+}  // namespace godwit

@@ -7,13 +7,22 @@
 namespace godwit::kernels {
 namespace {
 
-// Where numbers of a column lie, in bytes from the start of a block.
-int64_t HalfAt(int64_t row, int64_t column) { return row * kHalvesBytes + 2 * column; }
-int64_t ByteAt(const GroupFormat& format, int64_t group, int64_t column) {
-  return SecondAt(format) + group * kPanelColumns + column;
+// Where numbers of a column lie, in bytes from the start of a block: of a group the first or second
+// F16, and the byte behind so many of them; likewise of the block.
+int64_t NumbersAt(const GroupFormat& format, int64_t group) {
+  return group * GroupBytes(format) + CodeBytes(format);
+}
+int64_t HalfAt(const GroupFormat& format, int64_t group, int64_t place, int64_t column) {
+  return NumbersAt(format, group) + place * kHalvesBytes + 2 * column;
+}
+int64_t ByteAt(const GroupFormat& format, int64_t group, int64_t halves, int64_t column) {
+  return NumbersAt(format, group) + halves * kHalvesBytes + column;
+}
+int64_t BlockHalfAt(const GroupFormat& format, int64_t place, int64_t column) {
+  return GroupsBytes(format) + place * kHalvesBytes + 2 * column;
 }
 int64_t MinPartAt(const GroupFormat& format, int64_t group, int64_t column) {
-  return ByteAt(format, GroupsOfBlock(format), 0) + (group / 2 * kPanelColumns + column) * 2 +
+  return GroupsBytes(format) + 2 * kHalvesBytes + (group / 2 * kPanelColumns + column) * 2 +
          group % 2;
 }
 
@@ -28,37 +37,31 @@ float LoadF16(const std::byte* from) {
   return ToFloat(narrow);
 }
 
-void PackGroup(const GroupFormat& format, const GroupedRow& row, size_t g, int64_t group,
-               int64_t column, std::byte* block) {
+void PackNumbers(const GroupFormat& format, const GroupedRow& row, size_t g, int64_t group,
+                 int64_t column, std::byte* block) {
   switch (format.scaling) {
     case Scaling::kZeros:
-      block[ByteAt(format, group, column)] = static_cast<std::byte>(row.zeros[g]);
+      block[ByteAt(format, group, 1, column)] = static_cast<std::byte>(row.zeros[g]);
       [[fallthrough]];
     case Scaling::kCentred:
-      return StoreF16(row.scales[g], block + HalfAt(group, column));
+      return StoreF16(row.scales[g], block + HalfAt(format, group, 0, column));
     case Scaling::kMins:
-      StoreF16(row.mins[g], block + HalfAt(GroupsOfBlock(format) + group, column));
-      return StoreF16(row.scales[g], block + HalfAt(group, column));
+      StoreF16(row.mins[g], block + HalfAt(format, group, 1, column));
+      return StoreF16(row.scales[g], block + HalfAt(format, group, 0, column));
     case Scaling::kNestedMins:
       block[MinPartAt(format, group, column)] = static_cast<std::byte>(row.min_parts[g]);
       [[fallthrough]];
     case Scaling::kNested:
-      block[ByteAt(format, group, column)] = static_cast<std::byte>(row.parts[g]);
+      block[ByteAt(format, group, 0, column)] = static_cast<std::byte>(row.parts[g]);
       return;
   }
 }
 
-void PackHeader(const GroupFormat& format, const GroupedRow& row, int64_t b, int64_t column,
-                std::byte* block) {
-  if (IsNested(format.scaling)) {
-    StoreF16(row.scales[static_cast<size_t>(b)], block + HalfAt(0, column));
-    if (!row.mins.empty()) StoreF16(row.mins[static_cast<size_t>(b)], block + HalfAt(1, column));
-  }
-  const int64_t groups = GroupsOfBlock(format);
-  const auto all = GroupCount(format, static_cast<int64_t>(row.codes.size()));
-  for (int64_t group = 0; group < std::min(groups, all - b * groups); ++group) {
-    PackGroup(format, row, static_cast<size_t>(b * groups + group), group, column, block);
-  }
+void PackBlockNumbers(const GroupFormat& format, const GroupedRow& row, size_t b, int64_t column,
+                      std::byte* block) {
+  if (!IsNested(format.scaling)) return;
+  StoreF16(row.scales[b], block + BlockHalfAt(format, 0, column));
+  if (!row.mins.empty()) StoreF16(row.mins[b], block + BlockHalfAt(format, 1, column));
 }
 
 // Inputs side by side in a column of a line of codes.
@@ -91,21 +94,26 @@ float Integer(const GroupFormat& format, uint8_t code, uint8_t zero) {
 
 float WeightOf(const GroupFormat& format, const std::byte* block, int64_t group, int64_t column,
                uint8_t code) {
-  const auto half = [&](int64_t row) { return LoadF16(block + HalfAt(row, column)); };
+  const auto half = [&](int64_t place) {
+    return LoadF16(block + HalfAt(format, group, place, column));
+  };
+  const auto block_half = [&](int64_t place) {
+    return LoadF16(block + BlockHalfAt(format, place, column));
+  };
   const auto byte = [&](int64_t at) { return std::to_integer<uint8_t>(block[at]); };
-  const int64_t at = ByteAt(format, group, column);
+  const auto part = [&](int64_t halves) { return byte(ByteAt(format, group, halves, column)); };
   switch (format.scaling) {
     case Scaling::kCentred:
-      return half(group) * Integer(format, code, 0);
+      return half(0) * Integer(format, code, 0);
     case Scaling::kZeros:
-      return half(group) * Integer(format, code, byte(at));
+      return half(0) * Integer(format, code, part(1));
     case Scaling::kMins:
-      return half(group) * Integer(format, code, 0) + half(GroupsOfBlock(format) + group);
+      return half(0) * Integer(format, code, 0) + half(1);
     case Scaling::kNested:
-      return half(0) * static_cast<int8_t>(byte(at)) * Integer(format, code, 0);
+      return block_half(0) * static_cast<int8_t>(part(0)) * Integer(format, code, 0);
     case Scaling::kNestedMins:
-      return half(0) * byte(at) * Integer(format, code, 0) -
-             half(1) * byte(MinPartAt(format, group, column));
+      return block_half(0) * part(0) * Integer(format, code, 0) -
+             block_half(1) * byte(MinPartAt(format, group, column));
   }
   return 0;
 }
@@ -128,15 +136,20 @@ GroupedRow NewGroupedRow(const GroupFormat& format, int64_t inputs) {
 
 void PackColumn(const GroupFormat& format, const GroupedRow& row, int64_t column, void* panel) {
   const auto inputs = static_cast<int64_t>(row.codes.size());
+  const int64_t groups = GroupsOfBlock(format), line = LineInputs(format);
   auto* block = static_cast<std::byte*>(panel);
   for (int64_t b = 0; b < BlockCount(format, inputs); ++b, block += BlockBytes(format)) {
-    PackHeader(format, row, b, column, block);
-    const int64_t begin = b * BlockInputs(format);
-    const int64_t end = std::min(inputs, begin + BlockInputs(format));
-    std::byte* to = block + HeaderBytes(format) + column * 4;
-    for (int64_t i = begin; i < end; i += LineInputs(format), to += kPanelColumns * 4) {
-      const uint32_t word = Word(format, row.codes.data() + i, end - i);
-      std::memcpy(to, &word, sizeof(word));
+    PackBlockNumbers(format, row, static_cast<size_t>(b), column, block);
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t g = b * groups + group, begin = g * format.group;
+      if (begin >= inputs) break;
+      PackNumbers(format, row, static_cast<size_t>(g), group, column, block);
+      const int64_t end = std::min<int64_t>(inputs, begin + format.group);
+      std::byte* to = block + group * GroupBytes(format) + column * 4;
+      for (int64_t i = begin; i < end; i += line, to += kPanelColumns * 4) {
+        const uint32_t word = Word(format, row.codes.data() + i, end - i);
+        std::memcpy(to, &word, sizeof(word));
+      }
     }
   }
 }
@@ -146,9 +159,10 @@ void UnpackColumn(const GroupFormat& format, const void* panel, int64_t column, 
   const auto* bytes = static_cast<const std::byte*>(panel);
   for (int64_t i = 0; i < inputs; ++i) {
     const std::byte* block = bytes + i / BlockInputs(format) * BlockBytes(format);
-    const int64_t in_block = i % BlockInputs(format);
-    const uint8_t code = CodeAt(format, block + HeaderBytes(format), in_block, column);
-    out[i] = WeightOf(format, block, in_block / format.group, column, code);
+    const int64_t group = i % BlockInputs(format) / format.group;
+    const uint8_t code =
+        CodeAt(format, block + group * GroupBytes(format), i % format.group, column);
+    out[i] = WeightOf(format, block, group, column, code);
   }
 }
 

@@ -17,33 +17,36 @@ class BlockColumn {
         bytes_(static_cast<const uint8_t*>(panel) + block * BlockBytes(format)),
         column_(column) {}
 
-  float Half(int64_t row) const {
-    F16 half;
-    std::memcpy(&half, bytes_ + row * kHalvesBytes + 2 * column_, sizeof(half));
-    return ToFloat(half);
-  }
-  int32_t Zero(int64_t group) const { return Byte(group); }
-  float Min(int64_t group) const { return Half(GroupsOfBlock(format_) + group); }
+  float Scale(int64_t group) const { return Half(NumbersAt(group)); }
+  float Min(int64_t group) const { return Half(NumbersAt(group) + kHalvesBytes); }
+  int32_t Zero(int64_t group) const { return bytes_[NumbersAt(group) + kHalvesBytes + column_]; }
   float Part(int64_t group) const {
-    const uint8_t byte = Byte(group);
+    const uint8_t byte = bytes_[NumbersAt(group) + column_];
     return format_.scaling == Scaling::kNested ? static_cast<int8_t>(byte) : byte;
   }
+  float BlockScale() const { return Half(GroupsBytes(format_)); }
+  float BlockMin() const { return Half(GroupsBytes(format_) + kHalvesBytes); }
   int32_t MinPart(int64_t group) const {
-    const uint8_t* pairs = bytes_ + SecondAt(format_) + GroupsOfBlock(format_) * kPanelColumns;
+    const uint8_t* pairs = bytes_ + GroupsBytes(format_) + 2 * kHalvesBytes;
     return pairs[(group / 2 * kPanelColumns + column_) * 2 + group % 2];
   }
 
   // Of a group with its activations a [group].
   int32_t Dot(int64_t group, const int8_t* a) const {
-    const uint8_t* codes = bytes_ + HeaderBytes(format_) + group * CodeBytes(format_);
+    const uint8_t* codes = bytes_ + group * GroupBytes(format_);
     int32_t dot = 0;
     for (int64_t i = 0; i < format_.group; ++i) dot += a[i] * Integer(codes, i);
     return dot;
   }
 
  private:
-  uint8_t Byte(int64_t group) const {
-    return bytes_[SecondAt(format_) + group * kPanelColumns + column_];
+  int64_t NumbersAt(int64_t group) const {
+    return group * GroupBytes(format_) + CodeBytes(format_);
+  }
+  float Half(int64_t at) const {
+    F16 half;
+    std::memcpy(&half, bytes_ + at + 2 * column_, sizeof(half));
+    return ToFloat(half);
   }
   int32_t Integer(const uint8_t* codes, int64_t i) const {
     if (format_.codes == Codes::k8) {
@@ -66,7 +69,7 @@ float AddGroup(const GroupFormat& format, const BlockColumn& w, int64_t group, c
   int32_t dot = w.Dot(group, a);
   if (IsNested(format.scaling)) return std::fma(static_cast<float>(dot), w.Part(group), s);
   if (format.scaling == Scaling::kZeros) dot -= w.Zero(group) * sum;
-  s = std::fma(static_cast<float>(dot), w.Half(group), s);
+  s = std::fma(static_cast<float>(dot), w.Scale(group), s);
   return format.scaling == Scaling::kMins ? std::fma(static_cast<float>(sum), w.Min(group), s) : s;
 }
 
@@ -79,9 +82,9 @@ float AddBlock(const GroupFormat& format, const BlockColumn& w, const int8_t* a,
     s = AddGroup(format, w, group, a + group * format.group, sums[group], s);
     if (format.scaling == Scaling::kNestedMins) mins += w.MinPart(group) * sums[group];
   }
-  x = std::fma(IsNested(format.scaling) ? s * w.Half(0) : s, scale, x);
+  x = std::fma(IsNested(format.scaling) ? s * w.BlockScale() : s, scale, x);
   if (format.scaling != Scaling::kNestedMins) return x;
-  return std::fma(-(static_cast<float>(mins) * w.Half(1)), scale, x);
+  return std::fma(-(static_cast<float>(mins) * w.BlockMin()), scale, x);
 }
 
 float Element(const GroupGemmArgs& args, const void* panel, int64_t row, int64_t column) {

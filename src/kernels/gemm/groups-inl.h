@@ -20,10 +20,8 @@ struct GroupPass {
   int64_t tiles;          // that the rows are cut into
   const uint8_t* blocks;  // of the panel
   int64_t count;
-  const uint8_t* codes;  // of them, and what lies between those of two blocks
-  int64_t codes_step;
   float* x;              // [rows, kPanelColumns]
-  const uint8_t* ahead;  // what is fetched: as many bytes, by all tiles together
+  const uint8_t* ahead;  // what is fetched: as many bytes, by all tiles together; null: nothing
 };
 
 template <class Operand, Scaling kScaling>
@@ -36,16 +34,15 @@ GODWIT_INLINE void RunGroupPass(const GroupPass& pass) {
     const int64_t row = pass.rows * tile / pass.tiles, next = pass.rows * (tile + 1) / pass.tiles;
     for (int64_t column = 0; column < kPanelColumns; column += width) {
       RunGroupTile<Operand, kScaling>(
-          next - row,
-          {.sizes = pass.sizes,
-           .rows = pass.of.From(row, 0, pass.sizes),
-           .blocks = pass.blocks,
-           .count = pass.count,
-           .codes = pass.codes,
-           .codes_step = pass.codes_step,
-           .column = column,
-           .x = pass.x + row * kPanelColumns + column,
-           .ahead = {.at = ahead, .lines = (share / lines + 63) / 64, .step = share / lines}});
+          next - row, {.sizes = pass.sizes,
+                       .rows = pass.of.From(row, 0, pass.sizes),
+                       .blocks = pass.blocks,
+                       .count = pass.count,
+                       .column = column,
+                       .x = pass.x + row * kPanelColumns + column,
+                       .ahead = {.at = ahead,
+                                 .lines = pass.ahead == nullptr ? 0 : (share / lines + 63) / 64,
+                                 .step = share / lines}});
       ahead += pass.count * share;
     }
   }
@@ -67,37 +64,56 @@ GODWIT_INLINE void UnpackCodes(const GroupSizes& sizes, const uint8_t* codes, in
   }
 }
 
+// Blocks, with bytes in the place of codes.
+template <class Packed>
+GODWIT_INLINE void UnpackBlocks(const GroupSizes& sizes, const uint8_t* blocks, int64_t count,
+                                uint8_t* to) {
+  if constexpr (Packed::kPhases == 2) {
+    const uint8_t* from = blocks;
+    const auto copy = [&](int64_t bytes) {
+      __builtin_memcpy(to, from, static_cast<size_t>(bytes));
+      from += bytes;
+      to += bytes;
+    };
+    for (int64_t b = 0; b < count; ++b) {
+      for (int64_t group = 0; group < sizes.groups; ++group) {
+        UnpackCodes<Packed>(sizes, from, sizes.code_bytes, to);
+        from += sizes.code_bytes;
+        to += 2 * sizes.code_bytes;
+        copy(sizes.group_bytes - sizes.code_bytes);
+      }
+      copy(sizes.block_bytes - sizes.groups_bytes);
+    }
+  }
+}
+
 // At most kBlockRows rows through a panel: x [rows, kPanelColumns]. Its codes are Packed; where
-// many rows meet them, they are unpacked once for all, if they are not Bytes.
+// many rows meet them, they are unpacked once for all, if they are not Bytes. A panel that is read
+// in its order is left to the processor where operands are fetched near: on a Zen 4 that is 1.2
+// times as fast.
 template <class Packed, class Bytes, Scaling kScaling>
 void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, const uint8_t* panel,
                    int64_t blocks, float* x) {
   __builtin_memset(x, 0, static_cast<size_t>(rows * kPanelColumns) * sizeof(float));
   const bool unpacked = Packed::kPhases == 2 && rows > 2 * kGroupTileRows;
-  GroupPass pass = {.sizes = sizes, .of = of, .rows = rows, .x = x};
+  const GroupSizes pass_sizes = unpacked ? sizes.Unpacked() : sizes;
+  GroupPass pass = {.sizes = pass_sizes, .of = of, .rows = rows, .x = x};
   pass.tiles = (rows + kGroupTileRows - 1) / kGroupTileRows;
   const bool in_order = pass.tiles == 1 && GroupTileVecs(rows) * kLanes == kPanelColumns;
   const int64_t fitting = kPassBytes / sizes.block_bytes;
   const int64_t most = in_order ? blocks : fitting > 0 ? fitting : 1;
-  const int64_t codes_bytes = sizes.groups * sizes.code_bytes;
   alignas(64) uint8_t bytes[2 * kPassBytes];
   for (int64_t begin = 0; begin < blocks; begin += most) {
     pass.of = of.From(0, begin, sizes);
-    pass.blocks = panel + begin * sizes.block_bytes;
     pass.count = blocks - begin < most ? blocks - begin : most;
+    pass.blocks = panel + begin * sizes.block_bytes;
     pass.ahead = pass.blocks + (in_order ? kAheadBytes : most * sizes.block_bytes);
+    if (in_order && Packed::kFetchLevel == 1) pass.ahead = nullptr;
     if (unpacked) {
-      for (int64_t b = 0; b < pass.count; ++b) {
-        if constexpr (Packed::kPhases == 2) {
-          UnpackCodes<Packed>(sizes, pass.blocks + b * sizes.block_bytes + sizes.header_bytes,
-                              codes_bytes, bytes + 2 * b * codes_bytes);
-        }
-      }
-      pass.codes = bytes;
+      UnpackBlocks<Packed>(sizes, pass.blocks, pass.count, bytes);
+      pass.blocks = bytes;
       RunGroupPass<Bytes, kScaling>(pass);
     } else {
-      pass.codes = pass.blocks + sizes.header_bytes;
-      pass.codes_step = sizes.header_bytes;
       RunGroupPass<Packed, kScaling>(pass);
     }
   }

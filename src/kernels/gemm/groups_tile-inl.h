@@ -78,8 +78,18 @@ struct WideQuads : FetchedFar {
 // What follows from a format, worked out once: the functions of group_packing.h divide.
 struct GroupSizes {
   int64_t group, groups, block;  // inputs of a group, groups and inputs of a block
-  int64_t header_bytes, second_at, code_bytes, block_bytes;
+  int64_t code_bytes, group_bytes, groups_bytes, block_bytes;
   int32_t centre;
+  // With bytes in the place of codes of 4 bits.
+  GroupSizes Unpacked() const {
+    GroupSizes sizes = *this;
+    sizes.code_bytes += code_bytes;
+    sizes.group_bytes += code_bytes;
+    sizes.groups_bytes += groups * code_bytes;
+    sizes.block_bytes += groups * code_bytes;
+    return sizes;
+  }
+
   // Of k4Table, once for each 16 bytes of a vector: unsigned, as the codes of other formats are.
   alignas(64) uint8_t table[64];
   static constexpr int32_t kTableCentre = 128;
@@ -88,9 +98,9 @@ struct GroupSizes {
       : group(format.group),
         groups(GroupsOfBlock(format)),
         block(BlockInputs(format)),
-        header_bytes(HeaderBytes(format)),
-        second_at(SecondAt(format)),
         code_bytes(CodeBytes(format)),
+        group_bytes(GroupBytes(format)),
+        groups_bytes(GroupsBytes(format)),
         block_bytes(BlockBytes(format)),
         centre(format.codes == Codes::k4Table ? kTableCentre : Centre(format)) {
     for (size_t i = 0; i < sizeof(table); ++i) {
@@ -130,10 +140,8 @@ struct GroupTile {
   GroupRows rows;
   const uint8_t* blocks;  // in the panel
   int64_t count;          // of them
-  const uint8_t* codes;   // of the first group, and what lies between those of two blocks
-  int64_t codes_step;
-  int64_t column;  // the tile's first one in the panel
-  float* x;        // [R, kPanelColumns], at that column: sums that go on
+  int64_t column;         // the tile's first one in the panel
+  float* x;               // [R, kPanelColumns], at that column: sums that go on
   Ahead ahead;
 };
 
@@ -204,31 +212,27 @@ GODWIT_INLINE void Dots(const GroupSizes& sizes, const GroupRows& rows, const ui
   }
 }
 
-GODWIT_INLINE const F16* Halves(const uint8_t* block, int64_t row) {
-  return reinterpret_cast<const F16*>(block + row * kHalvesBytes);
+GODWIT_INLINE const F16* Halves(const uint8_t* numbers, int64_t place) {
+  return reinterpret_cast<const F16*>(numbers + place * kHalvesBytes);
 }
 
-// The numbers of a group in a block, of kLanes columns.
+// The numbers of a group, of kLanes columns.
 template <Scaling kScaling>
 struct GroupNumbers {
   Vec scale;   // or the part
   Vec second;  // zeros or mins
 
-  GODWIT_INLINE GroupNumbers(const GroupSizes& sizes, const uint8_t* block, int64_t group,
-                             int64_t column) {
-    const uint8_t* bytes = block + sizes.second_at + group * kPanelColumns + column;
+  GODWIT_INLINE GroupNumbers(const uint8_t* numbers, int64_t column) {
     if constexpr (kScaling == Scaling::kNested) {
-      scale = Load(reinterpret_cast<const int8_t*>(bytes));
+      scale = Load(reinterpret_cast<const int8_t*>(numbers) + column);
     } else if constexpr (kScaling == Scaling::kNestedMins) {
-      scale = Load(bytes);
+      scale = Load(numbers + column);
     } else {
-      scale = Load(Halves(block, group) + column);
+      scale = Load(Halves(numbers, 0) + column);
     }
     second = Zero();
-    if constexpr (kScaling == Scaling::kZeros) second = Load(bytes);
-    if constexpr (kScaling == Scaling::kMins) {
-      second = Load(Halves(block, sizes.groups + group) + column);
-    }
+    if constexpr (kScaling == Scaling::kZeros) second = Load(numbers + kHalvesBytes + column);
+    if constexpr (kScaling == Scaling::kMins) second = Load(Halves(numbers, 1) + column);
   }
 
   // s with a group (kernel_table.h, GroupGemmArgs).
@@ -244,18 +248,18 @@ struct GroupNumbers {
   }
 };
 
-// Those of the block itself.
+// Those of a block itself.
 template <Scaling kScaling>
 struct BlockNumbers {
   Vec scale, min_scale;
   const uint8_t* min_parts;
   int64_t groups;
 
-  GODWIT_INLINE BlockNumbers(const GroupSizes& sizes, const uint8_t* block, int64_t column)
-      : groups(sizes.groups) {
-    scale = IsNested(kScaling) ? Load(Halves(block, 0) + column) : Zero();
-    min_scale = kScaling == Scaling::kNestedMins ? Load(Halves(block, 1) + column) : Zero();
-    min_parts = block + sizes.second_at + groups * kPanelColumns + 2 * column;
+  GODWIT_INLINE BlockNumbers(const uint8_t* numbers, int64_t column, int64_t groups_of_block)
+      : groups(groups_of_block) {
+    scale = IsNested(kScaling) ? Load(Halves(numbers, 0) + column) : Zero();
+    min_scale = kScaling == Scaling::kNestedMins ? Load(Halves(numbers, 1) + column) : Zero();
+    min_parts = numbers + 2 * kHalvesBytes + 2 * column;
   }
 
   // x with a block whose groups are in s.
@@ -280,29 +284,30 @@ __attribute__((noinline)) void RunGroupTile(const GroupTile& tile) {
   const int64_t column = tile.column;
   Ahead ahead = tile.ahead;
   GroupRows rows = tile.rows;
-  const uint8_t *block = tile.blocks, *codes = tile.codes + column * 4;
+  const uint8_t* block = tile.blocks;
   for (int64_t b = 0; b < tile.count; ++b) {
     const int16_t* block_sums = rows.sums;
     Stack<R, N> s;
     ForAll([&](int64_t, int64_t, Vec& to) GODWIT_INLINE_LAMBDA { to = Zero(); }, s);
     for (int64_t g = 0; g < sizes.groups; ++g) {
       Stack<R, N> ints;
-      Dots<Operand>(sizes, rows, codes, ahead, ints);
+      const uint8_t* group = block + g * sizes.group_bytes;
+      Dots<Operand>(sizes, rows, group + column * 4, ahead, ints);
       ForColumns(
           [&](int64_t i) GODWIT_INLINE_LAMBDA {
-            return GroupNumbers<kScaling>(sizes, block, g, column + i * kLanes);
+            return GroupNumbers<kScaling>(group + sizes.code_bytes, column + i * kLanes);
           },
           [&](int64_t r, int64_t, const auto& of, Vec& dots, Vec& chain) GODWIT_INLINE_LAMBDA {
             chain = of.Fold(dots, rows.sums + r * rows.sums_stride, chain);
           },
           ints, s);
-      codes += sizes.group * kLineBytes / (Operand::kPhases * kQuad);
       rows.a += sizes.group;
       ++rows.sums;
     }
     ForColumns(
         [&](int64_t i) GODWIT_INLINE_LAMBDA {
-          return BlockNumbers<kScaling>(sizes, block, column + i * kLanes);
+          return BlockNumbers<kScaling>(block + sizes.groups_bytes, column + i * kLanes,
+                                        sizes.groups);
         },
         [&](int64_t r, int64_t i, const auto& of, Vec& chain) GODWIT_INLINE_LAMBDA {
           float* to = tile.x + r * kPanelColumns + i * kLanes;
@@ -312,7 +317,6 @@ __attribute__((noinline)) void RunGroupTile(const GroupTile& tile) {
         s);
     ++rows.scales;
     block += sizes.block_bytes;
-    codes += tile.codes_step;
   }
 }
 

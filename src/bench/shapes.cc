@@ -30,6 +30,15 @@ constexpr Shape kShapes[] = {
      R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
          "vocab_size": 128256, "rope_theta": 500000, "max_position_embeddings": 4194304})"},
+    {"moe",
+     "30.5 B weights, as Qwen3 30B-A3B: 48 layers of 2048 with 128 experts, 8 for a token, 32 "
+     "heads "
+     "of 128, 4 KV heads",
+     R"({"model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144,
+         "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 8,
+         "norm_topk_prob": true, "num_hidden_layers": 48, "num_attention_heads": 32,
+         "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 151936, "rope_theta": 1000000,
+         "max_position_embeddings": 4194304})"},
     {"70b", "71 B weights, as Llama 3.1 70B: 80 layers of 8192, 64 heads of 128, 8 KV heads",
      R"({"model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,
          "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,

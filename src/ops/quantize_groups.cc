@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace godwit::ops {
@@ -14,15 +15,22 @@ constexpr float kLowest = -8, kHighest = 7;
 constexpr int kTrials = 9;
 constexpr float kTrialStep = 0.25f;
 
-// To the nearest integer, ties to even, of magnitudes below 2^22; unlike std::nearbyint it compiles
-// to vector instructions.
-float Round(float x) {
+// Four at once in what every processor has: left to itself, GCC does one after another.
+using Floats = float __attribute__((vector_size(16)));
+
+// To the nearest integer, ties to even, of magnitudes below 2^22.
+template <typename T>
+T Round(T x) {
   constexpr float kMagic = 0x1.8p23f;
   return (x + kMagic) - kMagic;
 }
 
-float Integer(float x, float inverse) {
-  return std::max(kLowest, std::min(kHighest, Round(x * inverse)));
+Floats Integers(Floats x, float inverse) {
+  const Floats lowest = {kLowest, kLowest, kLowest, kLowest};
+  const Floats highest = {kHighest, kHighest, kHighest, kHighest};
+  Floats q = Round(x * inverse);
+  q = q < highest ? q : highest;
+  return q > lowest ? q : lowest;
 }
 
 struct Fit {
@@ -31,71 +39,89 @@ struct Fit {
 };
 
 // The scale of least squares for the integers that `inverse` leads to.
-Fit FitOf(const float* x, float inverse) {
-  float lanes_xq[8] = {}, lanes_qq[8] = {};
-  for (int64_t i = 0; i < kGroup; i += 8) {
-    for (int64_t lane = 0; lane < 8; ++lane) {
-      const float q = Integer(x[i + lane], inverse);
-      lanes_xq[lane] += x[i + lane] * q;
-      lanes_qq[lane] += q * q;
-    }
+Fit FitOf(const Floats* x, float inverse) {
+  Floats xq = {}, qq = {};
+  for (int64_t i = 0; i < kGroup / 4; ++i) {
+    const Floats q = Integers(x[i], inverse);
+    xq += x[i] * q;
+    qq += q * q;
   }
-  float xq = 0, qq = 0;
-  for (int64_t lane = 0; lane < 8; ++lane) {
-    xq += lanes_xq[lane];
-    qq += lanes_qq[lane];
-  }
-  return qq > 0 ? Fit{.scale = xq / qq, .gain = xq * (xq / qq)} : Fit{};
+  const float product = (xq[0] + xq[1]) + (xq[2] + xq[3]);
+  const float square = (qq[0] + qq[1]) + (qq[2] + qq[3]);
+  if (square == 0) return {};
+  return {.scale = product / square, .gain = product * (product / square)};
 }
 
-// x [kGroup]
-float BestScale(const float* x) {
-  const float* largest =
-      std::max_element(x, x + kGroup, [](float a, float b) { return std::abs(a) < std::abs(b); });
-  if (std::abs(*largest) < 0x1p-120f) return 0;  // whose inverse overflows
-  float relative[kGroup];                        // squares of which neither overflow nor vanish
-  const float inverse = 1 / *largest;
-  for (int64_t i = 0; i < kGroup; ++i) relative[i] = x[i] * inverse;
+constexpr int64_t kFours = kGroup / 4;
+
+// What has the largest magnitude; NaN if one of them is no number, or infinite.
+float Largest(const Floats* x) {
+  Floats high = x[0], low = x[0], finiteness = x[0] * 0.0f;
+  for (int64_t i = 1; i < kFours; ++i) {
+    high = x[i] > high ? x[i] : high;
+    low = x[i] < low ? x[i] : low;
+    finiteness += x[i] * 0.0f;
+  }
+  const float most = std::max({high[0], high[1], high[2], high[3]});
+  const float least = std::min({low[0], low[1], low[2], low[3]});
+  const float zero = finiteness[0] + finiteness[1] + finiteness[2] + finiteness[3];
+  return (-least > most ? least : most) + zero;
+}
+
+float BestScale(const Floats* x, float largest) {
+  if (std::abs(largest) < 0x1p-120f) return 0;  // whose inverse overflows
+  Floats relative[kFours];                      // squares of which neither overflow nor vanish
+  for (int64_t i = 0; i < kFours; ++i) relative[i] = x[i] * (1 / largest);
   Fit best;
   for (int trial = 0; trial < kTrials; ++trial) {
     const Fit fit = FitOf(relative, kLowest + kTrialStep * static_cast<float>(trial - kTrials / 2));
     if (fit.gain > best.gain) best = fit;
   }
-  return best.scale * *largest;
+  return best.scale * largest;
+}
+
+// Group g of a row, whose last one is padded.
+void LoadGroup(const float* x, int64_t inputs, int64_t g, Floats* to) {
+  const int64_t n = std::min(kGroup, inputs - g * kGroup);
+  std::memset(to, 0, kGroup * sizeof(float));
+  std::memcpy(to, x + g * kGroup, static_cast<size_t>(n) * sizeof(float));
 }
 
 }  // namespace
 
 void QuantizeGroups(const float* x, kernels::GroupedRow& row, float& factor) {
   const auto inputs = static_cast<int64_t>(row.codes.size());
-  // A row is of floats that may be padded to whole groups here only.
-  const auto group_at = [&](int64_t g, float* to) {
-    const int64_t n = std::min(kGroup, inputs - g * kGroup);
-    std::fill(std::copy_n(x + g * kGroup, n, to), to + kGroup, 0.0f);
-  };
-  float largest = 0;
-  bool finite = true;
-  for (size_t g = 0; g < row.scales.size(); ++g) {
-    float group[kGroup];
-    group_at(static_cast<int64_t>(g), group);
-    finite = finite && std::all_of(group, group + kGroup, [](float v) { return std::isfinite(v); });
-    row.scales[g] = finite ? BestScale(group) : 0;
-    largest = std::max(largest, std::abs(row.scales[g]));
+  const auto groups = std::ssize(row.scales);
+  Floats group[kFours];
+  float largest_scale = 0;
+  for (int64_t g = 0; g < groups; ++g) {
+    LoadGroup(x, inputs, g, group);
+    const float largest = Largest(group);
+    if (std::isnan(largest)) {
+      factor = std::numeric_limits<float>::quiet_NaN();
+      std::ranges::fill(row.scales, 0.0f);
+      std::ranges::fill(row.codes, uint8_t{0});
+      return;
+    }
+    float& scale = row.scales[static_cast<size_t>(g)];
+    scale = BestScale(group, largest);
+    largest_scale = std::max(largest_scale, std::abs(scale));
   }
-  factor = finite ? 1 : std::numeric_limits<float>::quiet_NaN();
-  if (finite && largest > 0) factor = std::ldexp(1.0f, std::ilogb(largest) - 14);
-  for (size_t g = 0; g < row.scales.size(); ++g) {
-    float group[kGroup];
-    group_at(static_cast<int64_t>(g), group);
-    float& scale = row.scales[g];
-    scale = finite ? ToFloat(ToF16(scale / factor)) : 0;
+  factor = largest_scale > 0 ? std::ldexp(1.0f, std::ilogb(largest_scale) - 14) : 1;
+  for (int64_t g = 0; g < groups; ++g) {
+    LoadGroup(x, inputs, g, group);
+    float& scale = row.scales[static_cast<size_t>(g)];
+    scale = ToFloat(ToF16(scale / factor));
     const float whole = scale * factor;
     const float inverse = std::abs(whole) < 0x1p-126f ? 0 : 1 / whole;
-    const int64_t first = static_cast<int64_t>(g) * kGroup;
-    for (int64_t i = 0; i < std::min(kGroup, inputs - first); ++i) {
-      const float q = finite ? Integer(group[i], inverse) : 0;
-      row.codes[static_cast<size_t>(first + i)] = static_cast<uint8_t>(q - kLowest);
+    float integers[kGroup];
+    for (int64_t i = 0; i < kFours; ++i) {
+      const Floats codes = Integers(group[i], inverse) - kLowest;
+      std::memcpy(integers + 4 * i, &codes, sizeof(codes));
     }
+    const int64_t n = std::min(kGroup, inputs - g * kGroup);
+    uint8_t* codes = row.codes.data() + g * kGroup;
+    for (int64_t i = 0; i < n; ++i) codes[i] = static_cast<uint8_t>(static_cast<int>(integers[i]));
   }
 }
 

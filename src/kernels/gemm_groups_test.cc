@@ -55,7 +55,7 @@ struct Problem {
     std::fill_n(a.data(), a.size(), int8_t{0});
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t i = 0; i < k; ++i) {
-        a[r * a_stride + i] = static_cast<int8_t>(Extreme(random, -127, 127));
+        a[r * a_stride + i] = static_cast<int8_t>(random.Extreme(-127, 127));
       }
     }
     random.Fill(scales, 1e-4f, 1e-2f);
@@ -64,23 +64,18 @@ struct Problem {
     Finish();
   }
 
-  static int64_t Extreme(RandomFloats& random, int64_t low, int64_t high) {
-    const int64_t choice = random.Integer(0, 7);
-    return choice == 0 ? low : choice == 1 ? high : random.Integer(low, high);
-  }
-
   GroupedRow RandomRow(RandomFloats& random) const {
     GroupedRow row = NewGroupedRow(format, k);
     const int64_t most = (1 << BitsOf(format.codes)) - 1;
-    for (uint8_t& x : row.codes) x = static_cast<uint8_t>(Extreme(random, 0, most));
+    for (uint8_t& x : row.codes) x = static_cast<uint8_t>(random.Extreme(0, most));
     for (float& x : row.scales) x = ToFloat(ToF16(random(-0.1f, 0.1f)));
     for (float& x : row.mins) x = ToFloat(ToF16(random(-0.1f, 0.1f)));
     for (uint8_t& x : row.zeros) x = static_cast<uint8_t>(random.Integer(0, 16));
     const bool is_signed = format.scaling == Scaling::kNested;
     for (int16_t& x : row.parts) {
-      x = static_cast<int16_t>(is_signed ? Extreme(random, -128, 127) : Extreme(random, 0, 255));
+      x = static_cast<int16_t>(is_signed ? random.Extreme(-128, 127) : random.Extreme(0, 255));
     }
-    for (uint8_t& x : row.min_parts) x = static_cast<uint8_t>(Extreme(random, 0, 255));
+    for (uint8_t& x : row.min_parts) x = static_cast<uint8_t>(random.Extreme(0, 255));
     return row;
   }
 

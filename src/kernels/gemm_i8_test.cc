@@ -26,20 +26,15 @@ struct Problem {
         w_scales(n_columns, offset),
         bias(n_columns, offset) {
     RandomFloats random(seed);
-    for (int8_t& x : w) x = static_cast<int8_t>(Extreme(random, -128, 127));
+    for (int8_t& x : w) x = static_cast<int8_t>(random.Extreme(-128, 127));
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t i = 0; i < k; ++i) SetA(r, i, Extreme(random, -128, 127));
+      for (int64_t i = 0; i < k; ++i) SetA(r, i, random.Extreme(-128, 127));
       std::fill_n(&a[r * a_stride] + k, WholeQuads(k) - k, int8_t{0});
     }
     random.Fill(a_scales, 1e-4f, 1e-2f);
     random.Fill(w_scales, 1e-4f, 1e-2f);
     random.Fill(bias);
     Finish();
-  }
-
-  static int64_t Extreme(RandomFloats& random, int64_t low, int64_t high) {
-    const int64_t choice = random.Integer(0, 7);
-    return choice == 0 ? low : choice == 1 ? high : random.Integer(low, high);
   }
 
   void SetA(int64_t row, int64_t i, int64_t value) {

@@ -9,9 +9,6 @@ namespace {
 
 // Where numbers of a column lie, in bytes from the start of a block: of a group the first or second
 // F16, and the byte behind so many of them; likewise of the block.
-int64_t NumbersAt(const GroupFormat& format, int64_t group) {
-  return group * GroupBytes(format) + CodeBytes(format);
-}
 int64_t HalfAt(const GroupFormat& format, int64_t group, int64_t place, int64_t column) {
   return NumbersAt(format, group) + place * kHalvesBytes + 2 * column;
 }
@@ -20,10 +17,6 @@ int64_t ByteAt(const GroupFormat& format, int64_t group, int64_t halves, int64_t
 }
 int64_t BlockHalfAt(const GroupFormat& format, int64_t place, int64_t column) {
   return GroupsBytes(format) + place * kHalvesBytes + 2 * column;
-}
-int64_t MinPartAt(const GroupFormat& format, int64_t group, int64_t column) {
-  return GroupsBytes(format) + 2 * kHalvesBytes + (group / 2 * kPanelColumns + column) * 2 +
-         group % 2;
 }
 
 void StoreF16(float x, std::byte* to) {

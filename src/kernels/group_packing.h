@@ -62,6 +62,14 @@ constexpr int64_t BlockBytes(const GroupFormat& format) {
       return GroupsBytes(format);
   }
 }
+// Where in a block the numbers of a group begin, and where the min part of a column is.
+constexpr int64_t NumbersAt(const GroupFormat& format, int64_t group) {
+  return group * GroupBytes(format) + CodeBytes(format);
+}
+constexpr int64_t MinPartAt(const GroupFormat& format, int64_t group, int64_t column) {
+  return GroupsBytes(format) + 2 * kHalvesBytes + (group / 2 * kPanelColumns + column) * 2 +
+         group % 2;
+}
 constexpr int64_t GroupPanelBytes(const GroupFormat& format, int64_t inputs) {
   return BlockCount(format, inputs) * BlockBytes(format);
 }

@@ -99,6 +99,11 @@ class RandomFloats {
   int64_t Integer(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(engine_);
   }
+  // Often one of the bounds.
+  int64_t Extreme(int64_t low, int64_t high) {
+    const int64_t choice = Integer(0, 7);
+    return choice == 0 ? low : choice == 1 ? high : Integer(low, high);
+  }
   template <class Container>
   void Fill(Container& out, float low = -1, float high = 1) {
     for (int64_t i = 0; i < static_cast<int64_t>(out.size()); ++i) out[i] = (*this)(low, high);

@@ -17,19 +17,18 @@ class BlockColumn {
         bytes_(static_cast<const uint8_t*>(panel) + block * BlockBytes(format)),
         column_(column) {}
 
-  float Scale(int64_t group) const { return Half(NumbersAt(group)); }
-  float Min(int64_t group) const { return Half(NumbersAt(group) + kHalvesBytes); }
-  int32_t Zero(int64_t group) const { return bytes_[NumbersAt(group) + kHalvesBytes + column_]; }
+  float Scale(int64_t group) const { return Half(NumbersAt(format_, group)); }
+  float Min(int64_t group) const { return Half(NumbersAt(format_, group) + kHalvesBytes); }
+  int32_t Zero(int64_t group) const {
+    return bytes_[NumbersAt(format_, group) + kHalvesBytes + column_];
+  }
   float Part(int64_t group) const {
-    const uint8_t byte = bytes_[NumbersAt(group) + column_];
+    const uint8_t byte = bytes_[NumbersAt(format_, group) + column_];
     return format_.scaling == Scaling::kNested ? static_cast<int8_t>(byte) : byte;
   }
   float BlockScale() const { return Half(GroupsBytes(format_)); }
   float BlockMin() const { return Half(GroupsBytes(format_) + kHalvesBytes); }
-  int32_t MinPart(int64_t group) const {
-    const uint8_t* pairs = bytes_ + GroupsBytes(format_) + 2 * kHalvesBytes;
-    return pairs[(group / 2 * kPanelColumns + column_) * 2 + group % 2];
-  }
+  int32_t MinPart(int64_t group) const { return bytes_[MinPartAt(format_, group, column_)]; }
 
   // Of a group with its activations a [group].
   int32_t Dot(int64_t group, const int8_t* a) const {
@@ -40,9 +39,6 @@ class BlockColumn {
   }
 
  private:
-  int64_t NumbersAt(int64_t group) const {
-    return group * GroupBytes(format_) + CodeBytes(format_);
-  }
   float Half(int64_t at) const {
     F16 half;
     std::memcpy(&half, bytes_ + at + 2 * column_, sizeof(half));

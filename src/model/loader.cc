@@ -176,6 +176,9 @@ class Packer {
   Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
   Weight PackFloats(const LinearTensors& tensors, std::optional<DType> storage);
   Weight PackBlocks(const LinearTensors& tensors, const GroupFormat& format);
+  // Behind the rows of its parts: what was found in them, and their biases.
+  void FinishRows(const LinearTensors& tensors, std::span<const std::atomic<bool>> nan,
+                  Weight& weight);
   // Where the packed output is: which part, and its row. Asks for what comes next.
   struct Place {
     size_t part;
@@ -294,6 +297,14 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
   return weight;
 }
 
+void Packer::FinishRows(const LinearTensors& tensors, std::span<const std::atomic<bool>> nan,
+                        Weight& weight) {
+  for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
+  std::vector<std::vector<float>> biases;
+  for (const TensorInfo* part : tensors.biases) biases.push_back(Floats(*part));
+  weight.bias = Packed(tensors, biases);
+}
+
 Weight Packer::PackBlocks(const LinearTensors& tensors, const GroupFormat& format) {
   const std::vector<int64_t> ends = Ends(tensors);
   std::vector<std::atomic<bool>> nan(tensors.parts.size());
@@ -302,10 +313,7 @@ Weight Packer::PackBlocks(const LinearTensors& tensors, const GroupFormat& forma
     if (ReadBlocks(*tensors.parts[part], source, format, row, factor)) nan[part] = true;
   };
   Weight weight = ops::PackGroups(pool_, format, ends.back(), tensors.inputs(), fill);
-  for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
-  std::vector<std::vector<float>> biases;
-  for (const TensorInfo* part : tensors.biases) biases.push_back(Floats(*part));
-  weight.bias = Packed(tensors, biases);
+  FinishRows(tensors, nan, weight);
   return weight;
 }
 
@@ -320,7 +328,7 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
   for (const TensorInfo* part : tensors.parts) {
     if (tensors.transposed) turned.push_back(Turned(pool_, *part));
   }
-  std::vector<std::vector<float>> scales, biases;
+  std::vector<std::vector<float>> scales;
   for (const TensorInfo* part : tensors.scales) {
     scales.push_back(WeightScales(*part, tensors.quantization->format));
   }
@@ -346,9 +354,7 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
   };
   Weight weight = ops::PackWeight(pool_, dtype, ends.back(), inputs, row,
                                   StoredType(tensors, storage), Packed(tensors, scales));
-  for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
-  for (const TensorInfo* part : tensors.biases) biases.push_back(Floats(*part));
-  weight.bias = Packed(tensors, biases);
+  FinishRows(tensors, nan, weight);
   if (weight.dtype == dtype) SetInput(input, std::move(row_sums), weight);
   return weight;
 }

@@ -31,6 +31,10 @@ inline DecoderSpec SmallSpec(const std::string& fields) {
           fields + "}",
       "config.json"));
 }
+inline DecoderSpec SmallSpecOf(const std::string& type, const std::string& fields = "") {
+  return SmallSpec(
+      fmt::format(R"("model_type":"{}"{}{})", type, fields.empty() ? "" : ",", fields));
+}
 inline DecoderSpec SmallLlama() {
   return SmallSpec(R"("model_type":"llama","num_key_value_heads":2,"attention_bias":true)");
 }

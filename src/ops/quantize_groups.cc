@@ -9,6 +9,7 @@ namespace godwit::ops {
 namespace {
 
 constexpr int64_t kGroup = kQuantizedGroups.group;
+constexpr int64_t kFours = kGroup / 4;
 constexpr float kLowest = -8, kHighest = 7;
 // What the weight of the largest magnitude becomes at first, in steps around the lowest integer:
 // where it is clipped the others are finer.
@@ -19,8 +20,7 @@ constexpr float kTrialStep = 0.25f;
 using Floats = float __attribute__((vector_size(16)));
 
 // To the nearest integer, ties to even, of magnitudes below 2^22.
-template <typename T>
-T Round(T x) {
+Floats Round(Floats x) {
   constexpr float kMagic = 0x1.8p23f;
   return (x + kMagic) - kMagic;
 }
@@ -41,7 +41,7 @@ struct Fit {
 // The scale of least squares for the integers that `inverse` leads to.
 Fit FitOf(const Floats* x, float inverse) {
   Floats xq = {}, qq = {};
-  for (int64_t i = 0; i < kGroup / 4; ++i) {
+  for (int64_t i = 0; i < kFours; ++i) {
     const Floats q = Integers(x[i], inverse);
     xq += x[i] * q;
     qq += q * q;
@@ -51,8 +51,6 @@ Fit FitOf(const Floats* x, float inverse) {
   if (square == 0) return {};
   return {.scale = product / square, .gain = product * (product / square)};
 }
-
-constexpr int64_t kFours = kGroup / 4;
 
 // What has the largest magnitude; NaN if one of them is no number, or infinite.
 float Largest(const Floats* x) {

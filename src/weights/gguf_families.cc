@@ -81,27 +81,16 @@ constexpr GgufName kQwenLayers[] = {
     {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
     {"ffn_up", "model.layers.{}.mlp.up_proj"},
     {"ffn_down", "model.layers.{}.mlp.down_proj"},
+    {"ffn_gate_inp", "model.layers.{}.mlp.gate"},
+    {"ffn_gate_exps", "model.layers.{}.mlp.experts.{}.gate_proj", GgufRows::kExperts},
+    {"ffn_up_exps", "model.layers.{}.mlp.experts.{}.up_proj", GgufRows::kExperts},
+    {"ffn_down_exps", "model.layers.{}.mlp.experts.{}.down_proj", GgufRows::kExperts},
 };
 
 void DescribeQwen(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   RequireWholeRotation(metadata, shape);
   config["attention_bias"] = shape.qkv_bias;
 }
-
-constexpr GgufName kQwenMoeLayers[] = {
-    {"attn_norm", "model.layers.{}.input_layernorm"},
-    {"attn_q", "model.layers.{}.self_attn.q_proj"},
-    {"attn_k", "model.layers.{}.self_attn.k_proj"},
-    {"attn_v", "model.layers.{}.self_attn.v_proj"},
-    {"attn_q_norm", "model.layers.{}.self_attn.q_norm"},
-    {"attn_k_norm", "model.layers.{}.self_attn.k_norm"},
-    {"attn_output", "model.layers.{}.self_attn.o_proj"},
-    {"ffn_norm", "model.layers.{}.post_attention_layernorm"},
-    {"ffn_gate_inp", "model.layers.{}.mlp.gate"},
-    {"ffn_gate_exps", "model.layers.{}.mlp.experts.{}.gate_proj", GgufRows::kExperts},
-    {"ffn_up_exps", "model.layers.{}.mlp.experts.{}.up_proj", GgufRows::kExperts},
-    {"ffn_down_exps", "model.layers.{}.mlp.experts.{}.down_proj", GgufRows::kExperts},
-};
 
 // Shares among the chosen experts: what every published model has, and no key says otherwise.
 void DescribeQwenMoe(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
@@ -250,7 +239,7 @@ constexpr GgufFamily kFamilies[] = {
     {"llama", "llama", kLlamaWhole, kLlamaLayers, false, DescribeLlama},
     {"qwen2", "qwen2", kLlamaWhole, kQwenLayers, false, DescribeQwen},
     {"qwen3", "qwen3", kLlamaWhole, kQwenLayers, false, DescribeQwen},
-    {"qwen3moe", "qwen3_moe", kLlamaWhole, kQwenMoeLayers, false, DescribeQwenMoe},
+    {"qwen3moe", "qwen3_moe", kLlamaWhole, kQwenLayers, false, DescribeQwenMoe},
     {"internlm2", "llama", kLlamaWhole, kLlamaLayers, false, DescribeLlama},
     {"glm4", "glm4", kLlamaWhole, kGlm4Layers, false, DescribeGlm4},
     {"gptneox", "gpt_neox", kNeoxWhole, kNeoxLayers, false, DescribeNeox},

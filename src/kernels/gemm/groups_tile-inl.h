@@ -80,16 +80,6 @@ struct GroupSizes {
   int64_t group, groups, block;  // inputs of a group, groups and inputs of a block
   int64_t code_bytes, group_bytes, groups_bytes, block_bytes;
   int32_t centre;
-  // With bytes in the place of codes of 4 bits.
-  GroupSizes Unpacked() const {
-    GroupSizes sizes = *this;
-    sizes.code_bytes += code_bytes;
-    sizes.group_bytes += code_bytes;
-    sizes.groups_bytes += groups * code_bytes;
-    sizes.block_bytes += groups * code_bytes;
-    return sizes;
-  }
-
   // Of k4Table, once for each 16 bytes of a vector: unsigned, as the codes of other formats are.
   alignas(64) uint8_t table[64];
   static constexpr int32_t kTableCentre = 128;
@@ -106,6 +96,16 @@ struct GroupSizes {
     for (size_t i = 0; i < sizeof(table); ++i) {
       table[i] = static_cast<uint8_t>(format.table[i % 16] + kTableCentre);
     }
+  }
+
+  // With bytes in the place of codes of 4 bits.
+  GroupSizes Unpacked() const {
+    GroupSizes sizes = *this;
+    sizes.code_bytes += code_bytes;
+    sizes.group_bytes += code_bytes;
+    sizes.groups_bytes += groups * code_bytes;
+    sizes.block_bytes += groups * code_bytes;
+    return sizes;
   }
 };
 

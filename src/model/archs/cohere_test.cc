@@ -10,13 +10,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-DecoderSpec Small(const std::string& type, const std::string& fields = "") {
-  return SmallSpec(
-      fmt::format(R"("model_type":"{}"{}{})", type, fields.empty() ? "" : ",", fields));
-}
-
 TEST(CohereTest, ASilentConfig) {
-  const DecoderSpec spec = Small("cohere");
+  const DecoderSpec spec = SmallSpecOf("cohere");
   EXPECT_EQ(spec.topology, Topology::kParallelSharedNorm);
   EXPECT_EQ(spec.norm, ops::NormKind::kLayer);
   EXPECT_TRUE(spec.interleaved_rotary && spec.tied_head);
@@ -24,13 +19,14 @@ TEST(CohereTest, ASilentConfig) {
   EXPECT_EQ(spec.logit_scale, 0.0625f);
   EXPECT_EQ(spec.rotary.theta, 5e5);
   EXPECT_EQ(spec.qk_norm, QkNorm::kNone);
-  EXPECT_EQ(Small("cohere", R"("use_qk_norm":true)").qk_norm, QkNorm::kEachHead);
-  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { Small("cohere", R"("logit_scale":0)"); }),
+  EXPECT_EQ(SmallSpecOf("cohere", R"("use_qk_norm":true)").qk_norm, QkNorm::kEachHead);
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { SmallSpecOf("cohere", R"("logit_scale":0)"); }),
               HasSubstr("logit_scale"));
 }
 
 TEST(CohereTest, TheSecondHasPositionsBehindWindowsAlone) {
-  const DecoderSpec spec = Small("cohere2", R"("sliding_window":9,"sliding_window_pattern":2)");
+  const DecoderSpec spec =
+      SmallSpecOf("cohere2", R"("sliding_window":9,"sliding_window_pattern":2)");
   EXPECT_THAT(spec.windows, ElementsAre(9, 0));
   EXPECT_THAT(spec.turns_otherwise, ElementsAre(false, true));
   EXPECT_EQ(spec.other_rotary.rotary_dim, 0);

@@ -10,21 +10,16 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-DecoderSpec Small(const std::string& type, const std::string& fields = "") {
-  return SmallSpec(
-      fmt::format(R"("model_type":"{}"{}{})", type, fields.empty() ? "" : ",", fields));
-}
-
 TEST(OlmoTest, TheFirstHasNormsWithoutWeights) {
-  const DecoderSpec spec = Small("olmo");
+  const DecoderSpec spec = SmallSpecOf("olmo");
   EXPECT_EQ(spec.norm, ops::NormKind::kLayer);
   EXPECT_FALSE(spec.norm_gain || spec.clip_qkv || spec.output_norms);
-  EXPECT_EQ(Small("olmo", R"("clip_qkv":8)").clip_qkv, 8.0f);
+  EXPECT_EQ(SmallSpecOf("olmo", R"("clip_qkv":8)").clip_qkv, 8.0f);
 }
 
 TEST(OlmoTest, TheOthersNormaliseWhatBlocksPutOut) {
   for (const char* type : {"olmo2", "olmo3"}) {
-    const DecoderSpec spec = Small(type);
+    const DecoderSpec spec = SmallSpecOf(type);
     EXPECT_TRUE(spec.output_norms && !spec.input_norms);
     EXPECT_EQ(spec.qk_norm, QkNorm::kAllHeads);
     EXPECT_EQ(spec.norm_epsilon, 1e-5f);
@@ -33,17 +28,18 @@ TEST(OlmoTest, TheOthersNormaliseWhatBlocksPutOut) {
 }
 
 TEST(OlmoTest, TheThirdStretchesLayersWithoutAWindow) {
-  const DecoderSpec spec =
-      Small("olmo3", R"("sliding_window":9,"layer_types":["sliding_attention","full_attention"],)"
-                     R"("rope_scaling":{"rope_type":"yarn","factor":8,)"
-                     R"("original_max_position_embeddings":8})");
+  const DecoderSpec spec = SmallSpecOf(
+      "olmo3", R"("sliding_window":9,"layer_types":["sliding_attention","full_attention"],)"
+               R"("rope_scaling":{"rope_type":"yarn","factor":8,)"
+               R"("original_max_position_embeddings":8})");
   EXPECT_THAT(spec.windows, ElementsAre(9, 0));
   EXPECT_THAT(spec.turns_otherwise, ElementsAre(true, false));
   EXPECT_EQ(spec.rotary.scaling.kind, RotaryScaling::Kind::kYarn);
   EXPECT_EQ(spec.other_rotary.scaling.kind, RotaryScaling::Kind::kNone);
   EXPECT_EQ(spec.other_rotary.theta, 5e5);
-  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { Small("olmo3", R"("sliding_window":"all")"); }),
-              HasSubstr("sliding_window"));
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kFormat, [] { SmallSpecOf("olmo3", R"("sliding_window":"all")"); }),
+      HasSubstr("sliding_window"));
 }
 
 }  // namespace

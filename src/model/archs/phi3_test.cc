@@ -10,30 +10,26 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-DecoderSpec Small(const std::string& type, const std::string& fields = "") {
-  return SmallSpec(
-      fmt::format(R"("model_type":"{}"{}{})", type, fields.empty() ? "" : ",", fields));
-}
-
 TEST(Phi3Test, OneTensorForQkvAndOneForGateAndUp) {
-  const DecoderSpec spec = Small("phi3");
+  const DecoderSpec spec = SmallSpecOf("phi3");
   EXPECT_EQ(spec.qkv_layout, QkvLayout::kFused);
   EXPECT_TRUE(spec.mlp.fused);
   EXPECT_EQ(spec.norm_epsilon, 1e-5f);
   EXPECT_THAT(spec.windows, ElementsAre(0, 0));
-  EXPECT_THAT(Small("phi3", R"("sliding_window":9)").windows, ElementsAre(9, 9));
+  EXPECT_THAT(SmallSpecOf("phi3", R"("sliding_window":9)").windows, ElementsAre(9, 9));
 }
 
 TEST(Phi3Test, AFactorForEveryPairThatRotates) {
   const std::string rope = R"("partial_rotary_factor":0.5,"original_max_position_embeddings":8,)"
                            R"("rope_scaling":{"type":"longrope",)";
-  const DecoderSpec spec = Small("phi3", rope + R"("short_factor":[1],"long_factor":[4]})");
+  const DecoderSpec spec = SmallSpecOf("phi3", rope + R"("short_factor":[1],"long_factor":[4]})");
   EXPECT_EQ(spec.rotary.rotary_dim, 2);
   EXPECT_TRUE(Geometry(spec).RotatesByContext());
   EXPECT_EQ(DefaultContext(spec), 8);
-  EXPECT_THAT(ErrorOf(ErrorKind::kFormat,
-                      [&] { Small("phi3", rope + R"("short_factor":[1],"long_factor":[4,4]})"); }),
-              HasSubstr("long_factor: expected a list of numbers, one for each of 1 rotary"));
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kFormat,
+              [&] { SmallSpecOf("phi3", rope + R"("short_factor":[1],"long_factor":[4,4]})"); }),
+      HasSubstr("long_factor: expected a list of numbers, one for each of 1 rotary"));
 }
 
 }  // namespace

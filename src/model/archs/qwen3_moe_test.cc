@@ -10,12 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-DecoderSpec Small(const std::string& type, const std::string& fields = "") {
-  return SmallSpec(
-      fmt::format(R"("model_type":"{}"{}{})", type, fields.empty() ? "" : ",", fields));
-}
-
-DecoderSpec Moe(const std::string& fields = "") { return Small("qwen3_moe", fields); }
+DecoderSpec Moe(const std::string& fields = "") { return SmallSpecOf("qwen3_moe", fields); }
 
 TEST(Qwen3MoeTest, ASilentConfig) {
   const DecoderSpec spec = Moe();

@@ -10,19 +10,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-DecoderSpec Small(const std::string& type, const std::string& fields = "") {
-  return SmallSpec(
-      fmt::format(R"("model_type":"{}"{}{})", type, fields.empty() ? "" : ",", fields));
-}
-
 TEST(SmolLm3Test, LayersWithoutPositions) {
   const auto without = [](const std::string& fields) {
-    return Small("smollm3", fields).turns_otherwise;
+    return SmallSpecOf("smollm3", fields).turns_otherwise;
   };
   EXPECT_THAT(without(""), ElementsAre(false, false)) << "every fourth";
   EXPECT_THAT(without(R"("no_rope_layer_interval":2)"), ElementsAre(false, true));
   EXPECT_THAT(without(R"("no_rope_layers":[0,1])"), ElementsAre(true, false));
-  const DecoderSpec spec = Small("smollm3");
+  const DecoderSpec spec = SmallSpecOf("smollm3");
   EXPECT_EQ(spec.rotary.theta, 2e6);
   EXPECT_EQ(spec.other_rotary.rotary_dim, 0);
   EXPECT_TRUE(spec.tied_head);
@@ -34,12 +29,12 @@ TEST(SmolLm3Test, LayersWithoutPositions) {
 
 TEST(SmolLm3Test, WindowsAreThoseOfLayersWithoutPositions) {
   const std::string fields = R"("sliding_window":7,"no_rope_layers":[0,1],"use_sliding_window":)";
-  EXPECT_THAT(Small("smollm3", fields + "true").windows, ElementsAre(7, 0));
-  EXPECT_THAT(Small("smollm3", fields + "false").windows, ElementsAre(0, 0));
-  EXPECT_THAT(
-      Small("smollm3", fields + R"(true,"layer_types":["full_attention","sliding_attention"])")
-          .windows,
-      ElementsAre(0, 7));
+  EXPECT_THAT(SmallSpecOf("smollm3", fields + "true").windows, ElementsAre(7, 0));
+  EXPECT_THAT(SmallSpecOf("smollm3", fields + "false").windows, ElementsAre(0, 0));
+  EXPECT_THAT(SmallSpecOf("smollm3",
+                          fields + R"(true,"layer_types":["full_attention","sliding_attention"])")
+                  .windows,
+              ElementsAre(0, 7));
 }
 
 }  // namespace

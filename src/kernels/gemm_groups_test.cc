@@ -157,10 +157,10 @@ TEST_P(GemmGroupsTest, HasTheScalarBitsAtEveryShape) {
   }
 }
 
-// More blocks than all tiles of rows go through at once.
+// More blocks than all tiles of rows go through at once; tiles that are even and that are not.
 TEST_P(GemmGroupsTest, HasTheScalarBitsOverSeveralPasses) {
   for (const GroupFormat& format : kFormats) {
-    for (const int64_t rows : {1, 9, 20}) ExpectScalar(Problem(format, rows, 1300, 70, 3));
+    for (const int64_t rows : {1, 9, 20, 35}) ExpectScalar(Problem(format, rows, 1300, 70, 3));
   }
 }
 

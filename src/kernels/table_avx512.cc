@@ -20,7 +20,7 @@ constinit const KernelTable kAvx512VnniTable =
 
 constinit const KernelTable kAvx512AmxTable =
     MakeTable({avx512::GemmF32, avx512::GemmF16, avx512::GemmBF16, avx512_amx::GemmI8,
-               avx512_vnni::GemmGroups},
+               avx512_amx::GemmGroups},
               {avx512::AttendTileF32, avx512::AttendTileF16, avx512::AttendTileBF16,
                avx512::AttendTileI8, avx512_amx::AttendTileI8I8, avx512_vnni::ScoreTileI8});
 

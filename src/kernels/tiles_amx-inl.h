@@ -1,7 +1,7 @@
 // The tile registers of AMX: eight of up to 16 rows of 64 bytes, and the product of two of them.
 //
-// A product of signed rows with unsigned columns (or the reverse) adds to each int32 of an
-// accumulator up to 16 quads, without saturation: columns lie as in a panel, quad by quad.
+// A product of rows and columns of bytes, signed or not, adds to each int32 of an accumulator up to
+// 16 quads, without saturation: columns lie as in a panel, quad by quad.
 //
 // The instructions are written out, as GCC's intrinsics take a tile's number as text only and do
 // not tell the compiler what memory they read.
@@ -15,15 +15,16 @@ namespace {
 constexpr int64_t kTileBytes = 64;  // of a row of a tile register
 constexpr int64_t kMostTileRows = 16;
 
-// Accumulators, 0 to 3, and what they multiply: `rows` rows in tile 4, columns in tiles 5 to 7.
-constexpr int kFirstAccumulator = 0, kRowTile = 4, kFirstColumnTile = 5;
+// Accumulators, 0 to 3, and what they multiply: rows in tiles from 4 on, columns in those behind.
+constexpr int kRowTile = 4, kTiles = 8;
 
 // Gives this thread's tile registers their shapes; they are released with it, as the operating
 // system would save them with every switch of threads.
 class TileShapes {
  public:
-  // Rows of the accumulators and of the row tile.
-  explicit TileShapes(int64_t rows) {
+  // Rows of the accumulators and of the row tiles, of which there are so many, and elements of each
+  // row that a product takes.
+  explicit TileShapes(int64_t rows, int64_t row_tiles = 1, int64_t depth = kTileBytes) {
     struct alignas(64) {
       uint8_t palette = 1;
       uint8_t start_row = 0;
@@ -31,10 +32,11 @@ class TileShapes {
       uint16_t row_bytes[16] = {};
       uint8_t rows[16] = {};
     } shapes;
-    for (int tile = 0; tile < 8; ++tile) {
-      shapes.row_bytes[tile] = kTileBytes;
-      shapes.rows[tile] =
-          static_cast<uint8_t>(tile < kFirstColumnTile ? rows : int64_t{kMostTileRows});
+    const int64_t columns = kRowTile + row_tiles;  // the first tile of them
+    for (int64_t tile = 0; tile < kTiles; ++tile) {
+      const bool is_rows = tile >= kRowTile && tile < columns;
+      shapes.row_bytes[tile] = static_cast<uint16_t>(is_rows ? depth : kTileBytes);
+      shapes.rows[tile] = static_cast<uint8_t>(tile < columns ? rows : depth / kQuad);
     }
     __asm__ volatile("ldtilecfg %0" ::"m"(shapes));
   }
@@ -63,6 +65,12 @@ GODWIT_INLINE void StoreTile(void* p, int64_t stride) {
 template <int kSum, int kRows, int kColumns>
 GODWIT_INLINE void AddSignedByUnsigned() {
   __asm__ volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kRows), "i"(kColumns));
+}
+
+// sum += signed rows by signed columns.
+template <int kSum, int kRows, int kColumns>
+GODWIT_INLINE void AddSignedBySigned() {
+  __asm__ volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kRows), "i"(kColumns));
 }
 
 // sum += unsigned rows by signed columns.

@@ -28,6 +28,7 @@ void GemmGroups(const GroupGemmArgs& args) noexcept;
 
 namespace avx512_amx {
 void GemmI8(const GemmArgs& args) noexcept;
+void GemmGroups(const GroupGemmArgs& args) noexcept;
 }  // namespace avx512_amx
 
 namespace avx512_bf16 {

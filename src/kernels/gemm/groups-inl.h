@@ -50,16 +50,17 @@ GODWIT_INLINE void RunGroupPass(const GroupPass& pass) {
 
 // Lines of codes to bytes, a quad of all columns after the other.
 template <class Packed>
-GODWIT_INLINE void UnpackCodes(const GroupSizes& sizes, const uint8_t* codes, int64_t bytes,
-                               uint8_t* to) {
+GODWIT_INLINE void UnpackCodes(const GroupSizes& sizes, const uint8_t* codes, uint8_t* to) {
   const Vec table = Load(reinterpret_cast<const float*>(sizes.table));
-  for (int64_t line = 0; line < bytes; line += kLineBytes) {
+  for (int64_t line = 0; line < sizes.code_bytes; line += kLineBytes) {
     for (int64_t i = 0; i < kLineBytes; i += 4 * kLanes) {
       const uint8_t* from = codes + line + i;
-      auto* low = reinterpret_cast<float*>(to + 2 * line + i);
-      auto* high = reinterpret_cast<float*>(to + 2 * line + kLineBytes + i);
-      Store(low, Packed::template Column<0>(from, table));
-      Store(high, Packed::template Column<1>(from, table));
+      auto* first = reinterpret_cast<float*>(to + Packed::kPhases * line + i);
+      Store(first, Packed::template Column<0>(from, table));
+      if constexpr (Packed::kPhases == 2) {
+        auto* second = reinterpret_cast<float*>(to + 2 * line + kLineBytes + i);
+        Store(second, Packed::template Column<1>(from, table));
+      }
     }
   }
 }
@@ -68,22 +69,20 @@ GODWIT_INLINE void UnpackCodes(const GroupSizes& sizes, const uint8_t* codes, in
 template <class Packed>
 GODWIT_INLINE void UnpackBlocks(const GroupSizes& sizes, const uint8_t* blocks, int64_t count,
                                 uint8_t* to) {
-  if constexpr (Packed::kPhases == 2) {
-    const uint8_t* from = blocks;
-    const auto copy = [&](int64_t bytes) {
-      __builtin_memcpy(to, from, static_cast<size_t>(bytes));
-      from += bytes;
-      to += bytes;
-    };
-    for (int64_t b = 0; b < count; ++b) {
-      for (int64_t group = 0; group < sizes.groups; ++group) {
-        UnpackCodes<Packed>(sizes, from, sizes.code_bytes, to);
-        from += sizes.code_bytes;
-        to += 2 * sizes.code_bytes;
-        copy(sizes.group_bytes - sizes.code_bytes);
-      }
-      copy(sizes.block_bytes - sizes.groups_bytes);
+  const uint8_t* from = blocks;
+  const auto copy = [&](int64_t bytes) {
+    __builtin_memcpy(to, from, static_cast<size_t>(bytes));
+    from += bytes;
+    to += bytes;
+  };
+  for (int64_t b = 0; b < count; ++b) {
+    for (int64_t group = 0; group < sizes.groups; ++group) {
+      UnpackCodes<Packed>(sizes, from, to);
+      from += sizes.code_bytes;
+      to += Packed::kPhases * sizes.code_bytes;
+      copy(sizes.group_bytes - sizes.code_bytes);
     }
+    copy(sizes.block_bytes - sizes.groups_bytes);
   }
 }
 
@@ -135,8 +134,7 @@ template <class Packed, class Bytes, Scaling kScaling>
 void GemmGroups(const GroupGemmArgs& args) {
   const GroupFormat& format = *args.format;
   const GroupSizes sizes(format);
-  const GroupRows all = {args.a,      args.a_stride,     args.a_scales, args.a_scales_stride,
-                         args.a_sums, args.a_sums_stride};
+  const GroupRows all(args);
   alignas(64) float x[kBlockRows * kPanelColumns];
   for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
     const int64_t column = p * kPanelColumns, after = args.columns - column;

@@ -80,11 +80,12 @@ struct GroupSizes {
   int64_t group, groups, block;  // inputs of a group, groups and inputs of a block
   int64_t code_bytes, group_bytes, groups_bytes, block_bytes;
   int32_t centre;
-  // Of k4Table, once for each 16 bytes of a vector: unsigned, as the codes of other formats are.
+  // What codes of 4 bits stand for, once for each 16 bytes of a vector: of k4Table, unsigned as the
+  // codes of other formats are; where signed ones are wanted, of all that have a centre, less it.
   alignas(64) uint8_t table[64];
   static constexpr int32_t kTableCentre = 128;
 
-  explicit GroupSizes(const GroupFormat& format)
+  explicit GroupSizes(const GroupFormat& format, bool is_signed = false)
       : group(format.group),
         groups(GroupsOfBlock(format)),
         block(BlockInputs(format)),
@@ -92,9 +93,14 @@ struct GroupSizes {
         group_bytes(GroupBytes(format)),
         groups_bytes(GroupsBytes(format)),
         block_bytes(BlockBytes(format)),
-        centre(format.codes == Codes::k4Table ? kTableCentre : Centre(format)) {
+        centre(is_signed                        ? 0
+               : format.codes == Codes::k4Table ? kTableCentre
+                                                : Centre(format)) {
     for (size_t i = 0; i < sizeof(table); ++i) {
-      table[i] = static_cast<uint8_t>(format.table[i % 16] + kTableCentre);
+      const auto code = static_cast<int32_t>(i % 16);
+      const int32_t of =
+          format.codes == Codes::k4Table ? format.table[i % 16] : code - Centre(format);
+      table[i] = static_cast<uint8_t>(is_signed ? of : of + kTableCentre);
     }
   }
 
@@ -117,6 +123,14 @@ struct GroupRows {
   int64_t scales_stride;
   const int16_t* sums;
   int64_t sums_stride;
+
+  explicit GroupRows(const GroupGemmArgs& args)
+      : a(args.a),
+        a_stride(args.a_stride),
+        scales(args.a_scales),
+        scales_stride(args.a_scales_stride),
+        sums(args.a_sums),
+        sums_stride(args.a_sums_stride) {}
 
   GroupRows From(int64_t row, int64_t block, const GroupSizes& sizes) const {
     GroupRows rest = *this;

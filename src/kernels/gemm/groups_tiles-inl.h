@@ -1,0 +1,232 @@
+// The product with grouped weights by tile registers: 16 rows, and the integers of a group in an
+// accumulator. Include after vec/avx512.h.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/gemm/groups-inl.h"
+#include "kernels/tiles_amx-inl.h"
+
+namespace godwit::kernels {
+namespace {
+
+constexpr int64_t kMostBlock = 256, kLeastGroup = 16;  // inputs
+
+// What codes are unpacked to. Those that have a centre become signed bytes less it, so that a
+// product has the integers of the definition, and no row a sum to take off.
+struct UnsignedNibbles : NibbleOperand<FetchedFar> {
+  static constexpr bool kSigned = false;
+};
+struct UnsignedBytes : ByteOperand<FetchedFar> {
+  static constexpr bool kSigned = false;
+};
+struct SignedTable : TableOperand<FetchedFar> {
+  static constexpr bool kSigned = true;
+};
+struct SignedBytes {
+  static constexpr bool kSigned = true;
+  static constexpr int kPhases = 1;
+  template <int kPhase>
+  static GODWIT_INLINE Vec Column(const uint8_t* w, Vec /*table*/) {
+    return AddBytes(Load(reinterpret_cast<const float*>(w)),
+                    Set1Ints(static_cast<int32_t>(0x80808080)));
+  }
+};
+
+// Some rows through a block whose codes are bytes.
+struct TiledBlock {
+  const GroupSizes& sizes;  // of unpacked blocks
+  GroupRows rows;           // from the block on
+  int64_t height;
+  const uint8_t* bytes;
+  float* x;              // [height, kPanelColumns]: sums that go on
+  const uint8_t* ahead;  // what is fetched
+  int64_t share;         // of it, behind each product
+};
+
+// Inputs of a group that a product takes.
+GODWIT_INLINE int64_t ProductDepth(const GroupSizes& sizes) {
+  return sizes.group < kSectionDepth ? sizes.group : kSectionDepth;
+}
+
+// Four products: kStrips times kLanes columns of a group, and of those behind it.
+template <bool kSigned, int kStrips, int kSum = 0>
+GODWIT_INLINE void AddGroups(const TiledBlock& of, int64_t group, int64_t column, int64_t input,
+                             const uint8_t*& ahead) {
+  constexpr int kGroup = kSum / kStrips, kStrip = kSum % kStrips;
+  constexpr int kRows = kRowTile + kGroup % 2, kColumns = kRowTile + 2 + kSum % 2;
+  const int64_t place = group + kGroup;
+  if constexpr (kStrip == 0) {
+    LoadTile<kRows>(of.rows.a + place * of.sizes.group + input, of.rows.a_stride);
+  }
+  LoadTile<kColumns>(of.bytes + place * of.sizes.group_bytes + input * kPanelColumns +
+                         (column + kStrip * kLanes) * kQuad,
+                     kStepBytes);
+  if constexpr (kSigned) {
+    AddSignedBySigned<kSum, kRows, kColumns>();
+  } else {
+    AddSignedByUnsigned<kSum, kRows, kColumns>();
+  }
+  FetchLines(ahead, of.share);
+  ahead += of.share;
+  if constexpr (kSum < 3) AddGroups<kSigned, kStrips, kSum + 1>(of, group, column, input, ahead);
+}
+
+// The accumulators to ints [groups, kMostTileRows, kStrips * kLanes], in the bits of floats.
+template <int kStrips, int kSum = 0>
+GODWIT_INLINE void StoreGroups(float* ints) {
+  constexpr int kGroup = kSum / kStrips, kStrip = kSum % kStrips;
+  StoreTile<kSum>(ints + (kGroup * kMostTileRows * kStrips + kStrip) * kLanes,
+                  kStrips * kTileBytes);
+  if constexpr (kSum < 3) StoreGroups<kStrips, kSum + 1>(ints);
+}
+
+// R rows from `row` on of kLanes columns: their groups folded into x. ints [groups, kMostTileRows,
+// width], from the first of the columns on.
+template <Scaling kScaling, int R>
+GODWIT_INLINE void FoldRows(const TiledBlock& of, const float* ints, int64_t width, int64_t row,
+                            int64_t column) {
+  const GroupSizes& sizes = of.sizes;
+  const int16_t* sums = of.rows.sums + row * of.rows.sums_stride;
+  Stack<R, 1> s;
+  ForAll([&](int64_t, int64_t, Vec& to) GODWIT_INLINE_LAMBDA { to = Zero(); }, s);
+  for (int64_t g = 0; g < sizes.groups; ++g) {
+    const GroupNumbers<kScaling> numbers(of.bytes + g * sizes.group_bytes + sizes.code_bytes,
+                                         column);
+    const float* dots = ints + (g * kMostTileRows + row) * width;
+    ForAll(
+        [&](int64_t r, int64_t, Vec& chain) GODWIT_INLINE_LAMBDA {
+          chain = numbers.Fold(Load(dots + r * width), sums + r * of.rows.sums_stride + g, chain);
+        },
+        s);
+  }
+  const BlockNumbers<kScaling> numbers(of.bytes + sizes.groups_bytes, column, sizes.groups);
+  ForAll(
+      [&](int64_t r, int64_t, Vec& chain) GODWIT_INLINE_LAMBDA {
+        float* to = of.x + (row + r) * kPanelColumns + column;
+        Store(to, numbers.Fold(chain, of.rows.scales[(row + r) * of.rows.scales_stride],
+                               sums + r * of.rows.sums_stride, Load(to)));
+      },
+      s);
+}
+
+template <bool kSigned, Scaling kScaling, int kStrips>
+GODWIT_INLINE void RunTiledBlock(const TiledBlock& of) {
+  constexpr int64_t kWidth = kStrips * kLanes;
+  alignas(64) float ints[kMostBlock / kLeastGroup * kMostTileRows * kWidth];
+  const uint8_t* ahead = of.ahead;
+  for (int64_t first = 0; first < kPanelColumns; first += kWidth) {
+    for (int64_t g = 0; g < of.sizes.groups; g += 4 / kStrips) {
+      ZeroSums();
+      for (int64_t i = 0; i < of.sizes.group; i += ProductDepth(of.sizes)) {
+        AddGroups<kSigned, kStrips>(of, g, first, i, ahead);
+      }
+      StoreGroups<kStrips>(ints + g * kMostTileRows * kWidth);
+    }
+    for (int64_t c = 0; c < kWidth; c += kLanes) {
+      const auto fold = [&]<int R>(int64_t row) GODWIT_INLINE_LAMBDA {
+        FoldRows<kScaling, R>(of, ints + c, kWidth, row, first + c);
+      };
+      int64_t row = 0;
+      for (; row + 8 <= of.height; row += 8) fold.template operator()<8>(row);
+      for (; row + 2 <= of.height; row += 2) fold.template operator()<2>(row);
+      if (row < of.height) fold.template operator()<1>(row);
+    }
+  }
+}
+
+// The accumulators hold all groups of a block, if it has no more than four, of as many columns as
+// they can: what they are stored to should leave room for the rest in the first-level cache.
+template <bool kSigned, Scaling kScaling>
+GODWIT_INLINE void RunTiledBlock(const TiledBlock& of) {
+  switch (of.sizes.groups) {
+    case 1:
+      return RunTiledBlock<kSigned, kScaling, 4>(of);
+    case 2:
+      return RunTiledBlock<kSigned, kScaling, 2>(of);
+    default:
+      return RunTiledBlock<kSigned, kScaling, 1>(of);
+  }
+}
+
+// Rows through a panel, x as TiledRows has them. Each block is unpacked once, and stays in the
+// first-level cache while all tiles go through it and fetch the next.
+template <class Packed, Scaling kScaling>
+GODWIT_INLINE void RunTiledPanel(const GroupSizes& sizes, const TiledRows& of,
+                                 const GroupRows& rows, const uint8_t* panel, int64_t blocks,
+                                 float* x) {
+  const GroupSizes unpacked = Packed::kPhases == 2 ? sizes.Unpacked() : sizes;
+  const int64_t products = of.tiles * sizes.block / ProductDepth(sizes) * (kPanelColumns / kLanes);
+  const int64_t share = (sizes.block_bytes / kTileBytes + products - 1) / products * kTileBytes;
+  __builtin_memset(x, 0, static_cast<size_t>(of.tiles * of.height * kPanelColumns) * sizeof(float));
+  alignas(64) uint8_t bytes[2 * kMostBlock * kPanelColumns];
+  for (int64_t b = 0; b < blocks; ++b) {
+    const uint8_t* block = panel + b * sizes.block_bytes;
+    UnpackBlocks<Packed>(sizes, block, 1, bytes);
+    for (int64_t tile = 0; tile < of.tiles; ++tile) {
+      RunTiledBlock<Packed::kSigned, kScaling>(
+          {.sizes = unpacked,
+           .rows = rows.From(of.First(tile), b, sizes),
+           .height = of.height,
+           .bytes = bytes,
+           .x = x + tile * of.height * kPanelColumns,
+           .ahead = block + sizes.block_bytes + sizes.block_bytes * tile / of.tiles,
+           .share = share});
+    }
+  }
+}
+
+template <class Packed, Scaling kScaling>
+void TiledGroups(const GroupGemmArgs& args) {
+  const GroupSizes sizes(*args.format, Packed::kSigned);
+  const GroupRows all(args);
+  const int64_t blocks = BlockCount(*args.format, args.k);
+  alignas(64) float x[kBlockRows * kPanelColumns];
+  for (int64_t row = 0; row < args.rows; row += kBlockRows) {
+    const TiledRows of = {.rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows};
+    const TileShapes shapes(of.height, /*row_tiles=*/2, ProductDepth(sizes));
+    for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
+      const int64_t column = p * kPanelColumns, after = args.columns - column;
+      const int64_t columns = after < kPanelColumns ? after : kPanelColumns;
+      RunTiledPanel<Packed, kScaling>(
+          sizes, of, all.From(row, 0, sizes),
+          static_cast<const uint8_t*>(args.w) + p * blocks * sizes.block_bytes, blocks, x);
+      for (int64_t r = 0; r < of.rows; ++r) {
+        FinishGroups(args, row + r, column, columns, x + of.SumsOf(r) * kPanelColumns);
+      }
+    }
+  }
+}
+
+template <Scaling kScaling>
+void TiledGroups(const GroupGemmArgs& args) {
+  constexpr bool kHasCentre = kScaling == Scaling::kCentred || kScaling == Scaling::kNested;
+  switch (args.format->codes) {
+    case Codes::k4:
+      return TiledGroups<std::conditional_t<kHasCentre, SignedTable, UnsignedNibbles>, kScaling>(
+          args);
+    case Codes::k4Table:
+      return TiledGroups<SignedTable, kScaling>(args);
+    case Codes::k8:
+      return TiledGroups<std::conditional_t<kHasCentre, SignedBytes, UnsignedBytes>, kScaling>(
+          args);
+  }
+}
+
+void GemmGroupsByTiles(const GroupGemmArgs& args) {
+  switch (args.format->scaling) {
+    case Scaling::kCentred:
+      return TiledGroups<Scaling::kCentred>(args);
+    case Scaling::kZeros:
+      return TiledGroups<Scaling::kZeros>(args);
+    case Scaling::kMins:
+      return TiledGroups<Scaling::kMins>(args);
+    case Scaling::kNested:
+      return TiledGroups<Scaling::kNested>(args);
+    case Scaling::kNestedMins:
+      return TiledGroups<Scaling::kNestedMins>(args);
+  }
+}
+
+}  // namespace
+}  // namespace godwit::kernels

@@ -18,6 +18,7 @@ struct StageName {
 constexpr StageName kStages[] = {{"loading the model", ProgressUnit::kBytes},
                                  {"calibrating", ProgressUnit::kTokens},
                                  {"smoothing", ProgressUnit::kBytes},
+                                 {"rounding", ProgressUnit::kTokens},
                                  {"finding the fixed scales", ProgressUnit::kTokens},
                                  {"quantizing and writing", ProgressUnit::kBytes}};
 

@@ -32,6 +32,8 @@ struct Options {
   quant::QuantizeOptions quantize;
   SmoothingOptions smoothing;
   CalibrationInput calibration;
+  std::optional<int64_t> group;  // --group-size
+  std::optional<bool> rounding;  // --rounding, whether by the text
   bool dry_run = false;
   bool json = false;
 };
@@ -45,13 +47,27 @@ double ParseShare(std::string value) {
   return percent / 100;
 }
 
+int64_t ParseGroup(const std::string& value) {
+  const int64_t group = ParseInt(value, 1, 128);
+  if (std::ranges::find(quant::kGroups, group) == std::end(quant::kGroups)) {
+    Throw(ErrorKind::kInput, "expected 32, 64 or 128, found {}", Quote(value));
+  }
+  return group;
+}
+
+bool ParseRounding(const std::string& value) {
+  if (value == "gptq") return true;
+  if (value == "nearest") return false;
+  Throw(ErrorKind::kInput, "expected gptq or nearest, found {}", Quote(value));
+}
+
 void AddFlags(CommandLine& line, Options& options) {
   AddModelFlag(line, options.model);
   AddThreadFlags(line, options.model);
   line.Group("Result");
   line.Add({.names = "-o,--output",
             .value = "FOLDER",
-            .help = "the int8 model, a new folder; it appears when it is complete"},
+            .help = "the quantized model, a new folder; it appears when it is complete"},
            options.output);
   line.Add({.names = "--dry-run", .value = "", .help = "only say what would be done"},
            options.dry_run);
@@ -65,10 +81,25 @@ void AddFlags(CommandLine& line, Options& options) {
                     ". w8a8: a scale for each output of a weight and each token; o1: "
                     "one for a weight; o2: and one for all tokens; o3: and that one fixed; naive: "
                     "o2 without smoothing; zeroquant: w8a8 without smoothing, 16 outputs sharing a "
-                    "scale; llm-int8: w8a8 without smoothing, inputs of 6 or more in float",
-            .fallback = std::string(options.quantize.scheme->name),
+                    "scale; llm-int8: w8a8 without smoothing, inputs of 6 or more in float; w4a8: "
+                    "weights of 4 bits, a scale for some inputs of an output; w4a16: the same for "
+                    "readers that leave activations in float",
+            .fallback = std::string(options.quantize.scheme.name),
             .choices = Names(quant::kSchemes, &quant::Scheme::name)},
-           [&](const std::string& value) { options.quantize.scheme = &quant::FindScheme(value); });
+           [&](const std::string& value) { options.quantize.scheme = quant::FindScheme(value); });
+  line.Add({.names = "--group-size",
+            .value = "N",
+            .help = "with 4 bits: inputs that share a scale, 32, 64 or 128. Fewer cost memory and "
+                    "are more accurate",
+            .fallback = std::to_string(quant::kDefaultGroup)},
+           [&](const std::string& value) { options.group = ParseGroup(value); });
+  line.Add({.names = "--rounding",
+            .value = "HOW",
+            .help = "with 4 bits: gptq, where weights make up for what others of their output lost "
+                    "on the text, or nearest",
+            .fallback = "gptq",
+            .choices = {"gptq", "nearest"}},
+           [&](const std::string& value) { options.rounding = ParseRounding(value); });
   line.Add({.names = "--keep",
             .value = "PATTERN",
             .help = "layers that stay in float, such as *.down_proj; may be repeated"},
@@ -84,15 +115,19 @@ void AddFlags(CommandLine& line, Options& options) {
 
 // What can be refused before anything is read.
 void Check(const Options& options) {
-  if (!options.quantize.scheme->smooth && options.quantize.smooths()) {
+  if ((options.group || options.rounding) && !options.quantize.scheme.has_groups()) {
+    Throw(ErrorKind::kInput, "{} is for weights of 4 bits: it needs --scheme w4a8 or w4a16",
+          options.group ? "--group-size" : "--rounding");
+  }
+  if (!options.quantize.scheme.smooth && options.quantize.smooths()) {
     Throw(ErrorKind::kInput, "--scheme {} is what smoothing is measured against: it has none",
-          options.quantize.scheme->name);
+          options.quantize.scheme.name);
   }
   if (options.smoothing.alpha && !options.quantize.smooths()) {
     Throw(ErrorKind::kInput, "--alpha is for smoothing, and there is none with {}",
-          options.quantize.scheme->smooth
+          options.quantize.scheme.smooth
               ? "--smooth none"
-              : fmt::format("--scheme {}", options.quantize.scheme->name));
+              : fmt::format("--scheme {}", options.quantize.scheme.name));
   }
   if (options.quantize.clip_share > 0 && !options.quantize.has_fixed_scales()) {
     Throw(ErrorKind::kInput, "--clip-top is for fixed scales: it needs --scheme o3");
@@ -113,21 +148,24 @@ int Quantize(std::span<const std::string> arguments) {
   const Stopwatch watch;
   Options options;
   CommandLine line("quantize", "[-m MODEL] -o FOLDER --calib FILE [flags]",
-                   "Makes an int8 model of a model in float, by SmoothQuant: what goes into the "
-                   "layers is measured on a text, its outliers are moved into the weights, and "
-                   "the weights are quantized. The result is in the format of compressed-tensors, "
-                   "which vLLM reads, too, or for llm-int8 in that of bitsandbytes.");
+                   "Makes a model of 8 or 4 bits of a model in float, by SmoothQuant, or AWQ and "
+                   "GPTQ: what goes into the layers is measured on a text, its outliers are moved "
+                   "into the weights, and the weights are quantized. The result is in the format "
+                   "of compressed-tensors, which vLLM reads, too, or for llm-int8 in that of "
+                   "bitsandbytes.");
   AddFlags(line, options);
   line.Parse(arguments);
   options.quantize.smooth = options.smoothing.kind;
-  options.quantize.alpha = options.smoothing.how();
+  options.quantize.alpha = options.smoothing.alpha;
+  options.quantize.compensates = options.rounding.value_or(true);
   ChooseModel(options.model);
   Check(options);
+  if (options.group) options.quantize.scheme.group = *options.group;
   const ModelFolder model(options.model.folder);
   const quant::ModelPlan plan = quant::PlanModel(model, options.quantize);
   WarnAboutSpec(model.spec());
   if (options.dry_run) {
-    WriteOutput(PlanText(plan, *options.quantize.scheme));
+    WriteOutput(PlanText(plan, options.quantize.scheme));
     return kExitOk;
   }
   for (const auto& folder : AbandonedFolders(options.output)) {
@@ -146,7 +184,7 @@ int Quantize(std::span<const std::string> arguments) {
   if (options.json) {
     nlohmann::ordered_json json{{"model", options.model.folder},
                                 {"output", options.output},
-                                {"scheme", options.quantize.scheme->name},
+                                {"scheme", options.quantize.scheme.name},
                                 {"text", nullptr},
                                 {"tokens", nullptr}};
     if (options.quantize.calibrates()) {
@@ -161,7 +199,7 @@ int Quantize(std::span<const std::string> arguments) {
     return kExitOk;
   }
   if (!smoothing.curve.empty()) WriteOutput(CurveText(smoothing) + "\n");
-  const quant::Scheme& scheme = *options.quantize.scheme;
+  const quant::Scheme& scheme = options.quantize.scheme;
   WriteOutput(Facts()
                   .Add("scheme", fmt::format("{}: {}", scheme.name, scheme.description))
                   .Add("alpha", DescribeAlphas(smoothing))

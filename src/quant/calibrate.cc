@@ -53,16 +53,20 @@ Calibration Calibrate(const Exec& exec, const Decoder& decoder,
             [&](const std::string& name, std::span<const float> row) {
               LinearStatistics& seen = calibration[name];
               seen.largest.resize(row.size());
+              seen.squares.resize(row.size());
+              ++seen.rows;
               bool finite = true;
               for (size_t i = 0; i < row.size(); ++i) {
                 finite &= std::isfinite(row[i]);
                 seen.largest[i] = std::max(seen.largest[i], std::fabs(row[i]));
+                seen.squares[i] += double{row[i]} * row[i];
               }
               if (!finite) {
                 Throw(ErrorKind::kUnsupported, "calibration: the input of {} holds NaN or infinity",
                       name);
               }
               if (scope.samples && seen.sample.WantsNext()) seen.sample.Add(row);
+              if (scope.products) seen.products.Add(exec, row);
             });
   return calibration;
 }

@@ -16,14 +16,18 @@
 
 #include "model/decoder.h"
 #include "ops/exec.h"
+#include "quant/input_products.h"
 #include "quant/row_sample.h"
 #include "quant/scaled_tensor.h"
 
 namespace godwit::quant {
 
 struct LinearStatistics {
-  std::vector<float> largest;  // [inputs] of |x|
-  RowSample sample;            // rows of x
+  std::vector<float> largest;   // [inputs] of |x|
+  std::vector<double> squares;  // [inputs] sums of x^2
+  int64_t rows = 0;             // that went in
+  RowSample sample;             // some of them
+  InputProducts products;
 };
 
 // By the name of the packed weight. What no token reached (an expert, perhaps) is not there.
@@ -36,7 +40,8 @@ using CalibrationProgress = std::function<void(int64_t done, int64_t total)>;
 struct CalibrationScope {
   // The layers to look at, by the name of the packed weight; none: all.
   std::optional<std::set<std::string, std::less<>>> linears;
-  bool samples = true;  // rows, for a search of alpha: nearly all that a Calibration takes
+  bool samples = true;    // rows, for a search of alpha: nearly all that a Calibration takes
+  bool products = false;  // of inputs, which take the square of them
 };
 
 // Throws Error(kUnsupported) that names the layer whose input holds NaN or infinity.

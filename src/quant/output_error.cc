@@ -6,6 +6,7 @@
 
 #include "ops/linear.h"
 #include "ops/pack_weight.h"
+#include "quant/group_codes.h"
 #include "quant/quantize_matrix.h"
 
 namespace godwit::quant {
@@ -18,20 +19,37 @@ InputQuantization InputOf(const Scheme& scheme, float largest_input) {
           .outlier_threshold = scheme.outlier_threshold};
 }
 
-// A part as it is, but for its divided rows.
-Weight ExactWeight(const Exec& exec, const TensorInfo& part, const Scaling& scaling) {
+// A part in f32, whose rows `read` gives.
+Weight FloatWeight(const Exec& exec, const TensorInfo& part,
+                   FunctionRef<void(int64_t row, std::span<float> out)> read) {
   const int64_t outputs = RowsOf(part), inputs = ColumnsOf(part);
   std::vector<float> values(static_cast<size_t>(outputs * inputs));
-  const Scaling rows_alone{.row_divisors = scaling.row_divisors};
   exec.ParallelRows(outputs, inputs, [&](int64_t row) {
-    ReadRow(part, rows_alone, row, std::span(values).subspan(row * inputs, inputs));
+    read(row,
+         std::span(values).subspan(static_cast<size_t>(row * inputs), static_cast<size_t>(inputs)));
   });
   return ops::PackWeight(
       exec.pool, DType::kF32, outputs, inputs,
       [&](int64_t row) -> const void* { return values.data() + row * inputs; }, DType::kF32);
 }
 
-// As the checkpoint will hold it.
+// As it is, but for its divided rows.
+Weight ExactWeight(const Exec& exec, const TensorInfo& part, const Scaling& scaling) {
+  const Scaling rows_alone{.row_divisors = scaling.row_divisors};
+  return FloatWeight(
+      exec, part, [&](int64_t row, std::span<float> out) { ReadRow(part, rows_alone, row, out); });
+}
+
+Weight GroupedWeight(const Exec& exec, const TensorInfo& part, const Scaling& scaling,
+                     const Scheme& scheme) {
+  const GroupedMatrix matrix = QuantizeInGroups(
+      exec, part.name, RowsOf(part), ColumnsOf(part), scheme.group, ScaleType(*part.dtype),
+      /*feedback=*/nullptr,
+      [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
+  return FloatWeight(exec, part,
+                     [&](int64_t row, std::span<float> out) { matrix.Values(row, out); });
+}
+
 Weight Int8Weight(const Exec& exec, const TensorInfo& part, const Scaling& scaling,
                   const Scheme& scheme, float largest_input) {
   const int64_t outputs = RowsOf(part), inputs = ColumnsOf(part);
@@ -67,7 +85,11 @@ OutputError LinearOutputError(const Exec& exec, const LinearTensors& linear,
     const auto exact = exec.workspace.Matrix<float>(rows.rows, outputs);
     const auto quantized = exec.workspace.Matrix<float>(rows.rows, outputs);
     ops::Linear(exec, rows, ExactWeight(exec, *part, scaling), exact);
-    ops::Linear(exec, smoothed, Int8Weight(exec, *part, scaling, scheme, largest_input), quantized);
+    // As the checkpoint will hold it.
+    const Weight weight = scheme.has_groups()
+                              ? GroupedWeight(exec, *part, scaling, scheme)
+                              : Int8Weight(exec, *part, scaling, scheme, largest_input);
+    ops::Linear(exec, smoothed, weight, quantized);
     for (int64_t row = 0; row < rows.rows; ++row) {
       for (int64_t i = 0; i < outputs; ++i) {
         const double y = exact.Row(row)[i];

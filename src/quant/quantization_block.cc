@@ -8,13 +8,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json Arguments(const char* strategy, bool dynamic) {
-  return {{"num_bits", 8},
+ordered_json Arguments(const char* strategy, bool dynamic, int64_t group = 0) {
+  return {{"num_bits", group > 0 ? 4 : 8},
           {"type", "int"},
           {"symmetric", true},
           {"strategy", strategy},
           {"dynamic", dynamic},
-          {"group_size", nullptr},
+          {"group_size", group > 0 ? ordered_json(group) : ordered_json()},
           {"block_structure", nullptr},
           {"actorder", nullptr},
           {"observer", dynamic ? ordered_json() : ordered_json("minmax")},
@@ -44,14 +44,15 @@ ordered_json QuantizationBlock(const Scheme& scheme, const std::vector<std::stri
   const bool each_token = scheme.input == InputScale::kPerToken;
   // Groups of outputs are channels whose scales repeat: every reader has those.
   const bool each_tensor = scheme.outputs_per_scale == kAllOutputs;
-  const ordered_json group = {
-      {"targets", {"Linear"}},
-      {"weights", Arguments(each_tensor ? "tensor" : "channel", /*dynamic=*/false)},
-      {"input_activations",
-       Arguments(each_token ? "token" : "tensor", scheme.input != InputScale::kStatic)},
-      {"output_activations", nullptr}};
+  const char* strategy = scheme.has_groups() ? "group" : each_tensor ? "tensor" : "channel";
+  ordered_json group = {{"targets", {"Linear"}},
+                        {"weights", Arguments(strategy, /*dynamic=*/false, scheme.group)},
+                        {"input_activations", Arguments(each_token ? "token" : "tensor",
+                                                        scheme.input != InputScale::kStatic)},
+                        {"output_activations", nullptr}};
+  if (scheme.weights_alone) group["input_activations"] = nullptr;
   return {{"config_groups", {{"group_0", group}}},
-          {"format", "int-quantized"},
+          {"format", scheme.weights_alone ? "pack-quantized" : "int-quantized"},
           {"ignore", ignore},
           {"kv_cache_scheme", nullptr},
           {"quant_method", "compressed-tensors"},

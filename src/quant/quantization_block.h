@@ -1,5 +1,5 @@
-// The "quantization_config" of a config.json: in the compressed-tensors format "int-quantized", or
-// bitsandbytes' for LLM.int8().
+// The "quantization_config" of a config.json: in the compressed-tensors formats "int-quantized" and
+// "pack-quantized", or bitsandbytes' for LLM.int8().
 #pragma once
 
 #include <nlohmann/json.hpp>

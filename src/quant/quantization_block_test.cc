@@ -92,8 +92,8 @@ TEST(RefuseQuantized, ByEitherName) {
 }
 
 TEST(FindScheme, RefusesOthersWithTheList) {
-  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { FindScheme("w4a16"); }),
-              testing::HasSubstr("o3, naive, zeroquant or llm-int8, found \"w4a16\""));
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { FindScheme("w2a16"); }),
+              testing::HasSubstr("o3, naive, zeroquant, llm-int8, w4a8 or w4a16, found \"w2a16\""));
 }
 
 }  // namespace

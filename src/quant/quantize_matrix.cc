@@ -19,11 +19,13 @@ float Largest(const Exec& exec, std::span<const float> row, std::string_view nam
 
 }  // namespace
 
-float StoredScale(float largest, DType stored) {
+float RoundScale(float scale, DType stored) {
   constexpr float kSmallest = 0x1p-23f;
-  const float scale = std::max(largest / 127, kSmallest);
-  return stored == DType::kBF16 ? ToFloat(ToBF16(scale)) : scale;
+  const float enough = std::max(scale, kSmallest);
+  return stored == DType::kBF16 ? ToFloat(ToBF16(enough)) : enough;
 }
+
+float StoredScale(float largest, DType stored) { return RoundScale(largest / 127, stored); }
 
 int8_t ToInt8(float x, float scale) {
   // Added and taken away, it leaves no bits for a fraction: rounded as the processor rounds, to

@@ -24,8 +24,11 @@ constexpr DType ScaleType(DType weight) {
   return weight == DType::kBF16 ? DType::kBF16 : DType::kF32;
 }
 
-// largest / 127, at least 2^-23 as in compressed-tensors (so a row of zeros has a scale, too),
-// rounded to `stored`.
+// At least 2^-23 as in compressed-tensors, so that what is zero has a scale, too; rounded to
+// `stored`.
+float RoundScale(float scale, DType stored);
+
+// largest / 127, likewise.
 float StoredScale(float largest, DType stored);
 
 // x / scale to the nearest integer, ties to even, within [-128, 127]. x is not NaN.

@@ -1,5 +1,6 @@
 #include "quant/quantize_model.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "base/error.h"
@@ -7,7 +8,9 @@
 #include "base/new_folder.h"
 #include "base/quote.h"
 #include "quant/calibrate.h"
+#include "quant/linear_layers.h"
 #include "quant/quantization_block.h"
+#include "quant/round_by_text.h"
 #include "quant/stage_hooks.h"
 #include "quant/static_scales.h"
 #include "quant/write_checkpoint.h"
@@ -25,7 +28,33 @@ void CheckDisk(const std::filesystem::path& folder, int64_t bytes) {
 struct Calibrated {
   Smoothing smoothing;
   InputMaxima input_maxima;
+  GroupedMatrices rounded;
 };
+
+// Whether the groups divide the inputs of every weight.
+bool Divides(int64_t group, const QuantPlan& plan) {
+  return std::ranges::all_of(plan.linears, [&](const LinearTensors* linear) {
+    return ColumnsOf(*linear->parts.front()) % group == 0;
+  });
+}
+
+void CheckGroups(const QuantPlan& plan, const Scheme& scheme) {
+  if (!scheme.has_groups() || Divides(scheme.group, plan)) return;
+  for (const LinearTensors* linear : plan.linears) {
+    const TensorInfo& part = *linear->parts.front();
+    const int64_t inputs = ColumnsOf(part);
+    if (inputs % scheme.group == 0) continue;
+    for (const int64_t group : kGroups) {
+      if (!Divides(group, plan)) continue;
+      Throw(ErrorKind::kInput,
+            "{} has {} inputs, which groups of {} do not divide: try --group-size {}",
+            ModuleName(part), inputs, scheme.group, group);
+    }
+    Throw(ErrorKind::kInput,
+          "{} has {} inputs, which groups of {} do not divide: it can stay in float, --keep '*.{}'",
+          ModuleName(part), inputs, scheme.group, LastName(ModuleName(part)));
+  }
+}
 
 // What the layers see, and what follows from it.
 Calibrated CalibrateAndSmooth(const Exec& exec, const ModelFolder& model, const QuantPlan& plan,
@@ -35,12 +64,18 @@ Calibrated CalibrateAndSmooth(const Exec& exec, const ModelFolder& model, const 
   Calibrated result;
   if (!options.calibrates()) return result;
   const auto decoder = LoadLayers(exec, model, model.spec().layers, hooks);
-  const Calibration calibration =
-      Calibrate(exec, *decoder, pieces, ProgressOf(Stage::kCalibrating, hooks),
-                {.samples = options.searches()});
-  result.smoothing = Smooth(exec, plan, *options.scheme, calibration, options.alpha,
-                            ProgressOf(Stage::kSmoothing, hooks));
+  Calibration calibration;
+  if (options.smooths() || options.has_fixed_scales()) {
+    calibration = Calibrate(exec, *decoder, pieces, ProgressOf(Stage::kCalibrating, hooks),
+                            {.samples = options.searches()});
+    result.smoothing = Smooth(exec, plan, options.scheme, calibration, options.smoothing(),
+                              ProgressOf(Stage::kSmoothing, hooks));
+  }
   const Scalings& scalings = result.smoothing.scalings;
+  if (options.rounds_by_text()) {
+    calibration.clear();
+    result.rounded = RoundByText(exec, *decoder, pieces, plan, options.scheme, scalings, hooks);
+  }
   if (!options.has_fixed_scales()) return result;
   result.input_maxima = StaticMaxima(plan, calibration, scalings);
   if (options.clip_share > 0) {
@@ -53,7 +88,13 @@ Calibrated CalibrateAndSmooth(const Exec& exec, const ModelFolder& model, const 
 }  // namespace
 
 SmoothKind QuantizeOptions::smooth_kind() const {
-  return smooth.value_or(scheme->smooth ? SmoothKind::kNorm : SmoothKind::kNone);
+  return smooth.value_or(scheme.smooth ? SmoothKind::kNorm : SmoothKind::kNone);
+}
+
+SmoothOptions QuantizeOptions::smoothing() const {
+  const SmoothOptions preset{.search =
+                                 scheme.has_groups() ? AlphaSearch::kPerGroup : AlphaSearch::kNone};
+  return alpha.value_or(preset);
 }
 
 ModelPlan PlanModel(const ModelFolder& model, const QuantizeOptions& options) {
@@ -61,10 +102,11 @@ ModelPlan PlanModel(const ModelFolder& model, const QuantizeOptions& options) {
   RefuseQuantized(model.config(), model.path());
   ModelPlan plan{
       .plan = PlanQuantization(model.spec(), model.tensors(), options.smooth_kind(), options.keep)};
+  CheckGroups(plan.plan, options.scheme);
   for (const std::string& name : model.weights().Names()) {
     plan.before_bytes += std::ssize(model.weights().Find(name)->bytes);
   }
-  for (const NewTensor& tensor : PlanTensors(model.weights(), plan.plan, *options.scheme)) {
+  for (const NewTensor& tensor : PlanTensors(model.weights(), plan.plan, options.scheme)) {
     plan.after_bytes += tensor.bytes();
   }
   return plan;
@@ -81,9 +123,10 @@ Smoothing QuantizeModel(const Exec& exec, const ModelFolder& model, const ModelP
                   {.from = model.path(),
                    .source = model.weights(),
                    .plan = plan.plan,
-                   .scheme = *options.scheme,
+                   .scheme = options.scheme,
                    .scalings = calibrated.smoothing.scalings,
-                   .input_maxima = calibrated.input_maxima},
+                   .input_maxima = calibrated.input_maxima,
+                   .rounded = calibrated.rounded},
                   folder.path(), ProgressOf(Stage::kWriting, hooks));
   folder.Commit();
   return std::move(calibrated.smoothing);

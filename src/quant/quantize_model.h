@@ -1,4 +1,4 @@
-// A float model in a folder becomes an int8 model in another: calibrate, smooth, quantize, write.
+// A float model in a folder becomes one of integers in another: calibrate, smooth, quantize, write.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ enum class Stage {
   kLoading,      // bytes of the weights
   kCalibrating,  // tokens
   kSmoothing,    // bytes of the weights
+  kRounding,     // tokens, as often as the layers are looked at
   kFixedScales,  // tokens
   kWriting,      // bytes of the weights
 };
@@ -34,17 +35,20 @@ struct StageHooks {
 };
 
 struct QuantizeOptions {
-  const Scheme* scheme = &kDefaultScheme;
-  std::optional<SmoothKind> smooth;  // none: norms, where the scheme is for smoothing
-  SmoothOptions alpha;
-  std::vector<std::string> keep;  // as PlanQuantization takes it
-  double clip_share = 0;          // of the tokens, that may go beyond fixed scales
+  Scheme scheme = kDefaultScheme;
+  std::optional<SmoothKind> smooth;    // none: norms, where the scheme is for smoothing
+  std::optional<SmoothOptions> alpha;  // none: of 4 bits the best one for each group, else 0.5
+  bool compensates = true;             // 4-bit weights make up for the rounding of others
+  std::vector<std::string> keep;       // as PlanQuantization takes it
+  double clip_share = 0;               // of the tokens, that may go beyond fixed scales
 
   SmoothKind smooth_kind() const;
+  SmoothOptions smoothing() const;
   bool smooths() const { return smooth_kind() != SmoothKind::kNone; }
-  bool searches() const { return smooths() && alpha.search != AlphaSearch::kNone; }
-  bool has_fixed_scales() const { return scheme->input == InputScale::kStatic; }
-  bool calibrates() const { return smooths() || has_fixed_scales(); }
+  bool searches() const { return smooths() && smoothing().search != AlphaSearch::kNone; }
+  bool has_fixed_scales() const { return scheme.input == InputScale::kStatic; }
+  bool rounds_by_text() const { return scheme.has_groups() && compensates; }
+  bool calibrates() const { return smooths() || has_fixed_scales() || rounds_by_text(); }
 };
 
 // The plan, and bytes of the weights without it and with it.
@@ -54,7 +58,8 @@ struct ModelPlan {
   int64_t after_bytes = 0;
 };
 
-// The plan points into the folder. Throws Error(kUnsupported) for a model that is quantized, and as
+// The plan points into the folder. Throws Error(kUnsupported) for a model that is quantized,
+// Error(kInput) that names a layer whose inputs the groups of the scheme do not divide, and as
 // PlanQuantization does.
 ModelPlan PlanModel(const ModelFolder& model, const QuantizeOptions& options);
 

@@ -51,10 +51,10 @@ TEST_F(QuantizeModelTest, MakesTheModelThatWasPlanned) {
 }
 
 TEST_F(QuantizeModelTest, RunsTheStepsThatTheSchemeNeeds) {
-  EXPECT_TRUE(Quantize({.scheme = &FindScheme("naive")}, "naive").alphas.empty());
+  EXPECT_TRUE(Quantize({.scheme = FindScheme("naive")}, "naive").alphas.empty());
   EXPECT_THAT(stages_, ElementsAre(Stage::kWriting));
   stages_.clear();
-  Quantize({.scheme = &FindScheme("o3"), .smooth = SmoothKind::kNone, .clip_share = 0.1}, "o3");
+  Quantize({.scheme = FindScheme("o3"), .smooth = SmoothKind::kNone, .clip_share = 0.1}, "o3");
   EXPECT_THAT(stages_, ElementsAre(Stage::kLoading, Stage::kCalibrating, Stage::kFixedScales,
                                    Stage::kWriting));
 }

@@ -1,5 +1,5 @@
-// What becomes int8, and with how many scales: the levels and the baselines of table 3.2 of the
-// SmoothQuant thesis.
+// What becomes integers, and with how many scales: the levels and the baselines of table 3.2 of the
+// SmoothQuant thesis, in int8, and weights of 4 bits.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 namespace godwit::quant {
 
 inline constexpr int64_t kAllOutputs = std::numeric_limits<int64_t>::max();
+inline constexpr int64_t kGroups[] = {128, 64, 32};  // inputs that readers of 4 bits multiply
+inline constexpr int64_t kDefaultGroup = kGroups[0];
 
 struct Scheme {
   std::string_view name;
@@ -23,7 +25,12 @@ struct Scheme {
   // Elements of an input of this magnitude or more are multiplied in float; 0: none. Such a model
   // is written as bitsandbytes does, others as compressed-tensors does, which has no outliers.
   float outlier_threshold = 0;
+  // Neighbouring inputs of an output that share a scale, of integers of 4 bits; 0: weights are
+  // int8.
+  int64_t group = 0;
+  bool weights_alone = false;  // the format leaves inputs as they are
 
+  bool has_groups() const { return group > 0; }
   bool is_bitsandbytes() const { return outlier_threshold > 0; }
 };
 
@@ -39,6 +46,10 @@ inline constexpr Scheme kSchemes[] = {
      InputScale::kPerToken, false},
     {"llm-int8", "w8a8 without smoothing, activations of 6 or more in float", 1,
      InputScale::kPerToken, false, 6.0f},
+    {"w4a8", "4-bit weights in groups, per-token activations", 1, InputScale::kPerToken, true, 0,
+     kDefaultGroup},
+    {"w4a16", "4-bit weights in groups, activations in float", 1, InputScale::kPerToken, true, 0,
+     kDefaultGroup, true},
 };
 
 inline constexpr const Scheme& kDefaultScheme = kSchemes[0];

@@ -11,6 +11,8 @@
 namespace godwit::quant {
 namespace {
 
+constexpr float kLeastFactor = 1e-5f;
+
 size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 // [channels] what the calibration saw, the most over all linear layers and columns of a channel.
@@ -25,6 +27,24 @@ std::vector<float> ActivationMaxima(const SmoothGroup& group, const Calibration&
     }
   }
   return maxima;
+}
+
+// [channels] likewise the root mean square, over all linear layers and columns of a channel.
+std::vector<float> RootMeanSquares(const SmoothGroup& group, const Calibration& calibration) {
+  std::vector<double> squares(Index(group.channels)), rows(squares);
+  for (const LinearTensors* linear : group.linears) {
+    const auto seen = calibration.find(ModuleName(*linear));
+    if (seen == calibration.end()) continue;
+    for (size_t i = 0; i < group.input_channels.size(); ++i) {
+      squares[Index(group.input_channels[i])] += seen->second.squares[i];
+      rows[Index(group.input_channels[i])] += static_cast<double>(seen->second.rows);
+    }
+  }
+  std::vector<float> roots;
+  for (size_t i = 0; i < squares.size(); ++i) {
+    roots.push_back(rows[i] > 0 ? static_cast<float>(std::sqrt(squares[i] / rows[i])) : 0);
+  }
+  return roots;
 }
 
 // [channels] of the weights, with what `scalings` have done to their rows.
@@ -59,11 +79,17 @@ void MakeExact(const TensorInfo& gain, std::vector<float>& s) {
   }
 }
 
-std::vector<float> GroupFactors(const SmoothGroup& group, std::span<const float> activations,
-                                std::span<const float> weights, float alpha) {
+// What the factors of a group follow from: maxima of activations and weights, or, where weights
+// have groups, root mean squares of activations alone.
+struct GroupSizes {
+  std::vector<float> activations, weights;  // [channels]
+};
+
+std::vector<float> GroupFactors(const SmoothGroup& group, const GroupSizes& sizes, float alpha) {
   std::vector<float> s;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    s.push_back(SmoothingFactor(activations[i], weights[i], alpha));
+  if (sizes.weights.empty()) s = LoudnessFactors(sizes.activations, alpha);
+  for (size_t i = 0; i < sizes.weights.size(); ++i) {
+    s.push_back(SmoothingFactor(sizes.activations[i], sizes.weights[i], alpha));
   }
   const TensorInfo& first = *group.divided.front().tensor;
   if (first.shape.size() == 1) MakeExact(first, s);
@@ -101,7 +127,24 @@ size_t Best(const std::vector<double>& errors) {
 
 float SmoothingFactor(float activation, float weight, float alpha) {
   if (activation == 0 || weight == 0) return 1;
-  return std::max(std::pow(activation, alpha) / std::pow(weight, 1 - alpha), 1e-5f);
+  return std::max(std::pow(activation, alpha) / std::pow(weight, 1 - alpha), kLeastFactor);
+}
+
+std::vector<float> LoudnessFactors(std::span<const float> channels, float alpha) {
+  double logs = 0;
+  int64_t heard = 0;
+  for (const float x : channels) {
+    if (x == 0) continue;
+    logs += std::log(double{x});
+    ++heard;
+  }
+  const double mean = heard > 0 ? std::exp(logs / static_cast<double>(heard)) : 1;
+  std::vector<float> s;
+  for (const float x : channels) {
+    const double factor = x == 0 ? 1 : std::pow(double{x} / mean, double{alpha});
+    s.push_back(std::max(static_cast<float>(factor), kLeastFactor));
+  }
+  return s;
 }
 
 std::vector<float> AlphaGrid() {
@@ -123,10 +166,11 @@ Smoothing Smooth(const Exec& exec, const QuantPlan& plan, const Scheme& scheme,
   int64_t total = 0, done = 0;
   for (const SmoothGroup& group : plan.smooth.groups) total += WeightBytes(group);
   for (const SmoothGroup& group : plan.smooth.groups) {
-    const auto activations = ActivationMaxima(group, calibration);
+    GroupSizes sizes{.activations = scheme.has_groups() ? RootMeanSquares(group, calibration)
+                                                        : ActivationMaxima(group, calibration)};
     const auto settle = [&](float alpha, Scalings& scalings) {
-      const auto weights = WeightMaxima(exec, group, scalings);
-      AddGroup(group, GroupFactors(group, activations, weights, alpha), scalings);
+      if (!scheme.has_groups()) sizes.weights = WeightMaxima(exec, group, scalings);
+      AddGroup(group, GroupFactors(group, sizes, alpha), scalings);
     };
     std::vector<double> errors(alphas.size());
     for (size_t i = 0; i < alphas.size(); ++i) {

@@ -3,6 +3,10 @@
 // A channel j is divided by s_j = A_j^alpha / W_j^(1 - alpha), where A_j is the largest magnitude
 // of the channel on the calibration text and W_j that of the weights that read it, over all of them
 // (equation 3.4 of the thesis). The weights' columns are multiplied by s_j: the same function.
+//
+// For weights of 4 bits it is AWQ's (arXiv 2306.00978): what the weights of a loud channel lose by
+// rounding is heard most, so they are made larger, by s_j = R_j^alpha for the root mean square R_j
+// of the channel over the geometric mean of all. An alpha of 0 changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +28,10 @@ namespace godwit::quant {
 // formula would have its next sound amplified without end. So does one that no weight reads
 // (W_j = 0), where it would divide by zero.
 float SmoothingFactor(float activation, float weight, float alpha);
+
+// R_j^alpha / the geometric mean of all, in f32, for the root mean squares R of channels; 1 for
+// silent ones.
+std::vector<float> LoudnessFactors(std::span<const float> channels, float alpha);
 
 enum class AlphaSearch {
   kNone,      // alpha as given

@@ -1,5 +1,6 @@
 #include "quant/write_checkpoint.h"
 
+#include <array>
 #include <fstream>
 #include <map>
 #include <string>
@@ -54,6 +55,7 @@ class CheckpointWriter {
 
  private:
   void WriteQuantized(const TensorInfo& tensor, const LinearTensors& linear) {
+    if (input_.scheme.has_groups()) return WriteGroups(tensor);
     const Scaling& scaling = FindScaling(input_.scalings, tensor.name);
     const bool bitsandbytes = input_.scheme.is_bitsandbytes();
     const DType stored = bitsandbytes ? DType::kF32 : ScaleType(*tensor.dtype);
@@ -67,6 +69,34 @@ class CheckpointWriter {
     if (input_.scheme.input != InputScale::kStatic) return;
     const float largest = input_.input_maxima.at(ModuleName(linear));
     WriteScales(ModuleName(tensor) + ".input_scale", {StoredScale(largest, stored)}, stored);
+  }
+
+  void WriteGroups(const TensorInfo& tensor) {
+    const auto found = input_.rounded.find(tensor.name);
+    if (found != input_.rounded.end()) return WriteGroups(tensor, found->second);
+    const Scaling& scaling = FindScaling(input_.scalings, tensor.name);
+    WriteGroups(tensor,
+                QuantizeInGroups(exec_, tensor.name, RowsOf(tensor), ColumnsOf(tensor),
+                                 input_.scheme.group, ScaleType(*tensor.dtype),
+                                 /*feedback=*/nullptr, [&](int64_t row, std::span<float> out) {
+                                   ReadRow(tensor, scaling, row, out);
+                                 }));
+  }
+
+  void WriteGroups(const TensorInfo& tensor, const GroupedMatrix& matrix) {
+    if (input_.scheme.weights_alone) {
+      writer_.Write(tensor.name + "_packed", matrix.packed);
+      const std::array<int64_t, 2> shape = {matrix.rows, matrix.columns};
+      writer_.Write(tensor.name + "_shape", std::as_bytes(std::span(shape)));
+    } else {
+      std::vector<int8_t> integers(static_cast<size_t>(matrix.rows * matrix.columns));
+      exec_.ParallelRows(matrix.rows, matrix.columns, [&](int64_t row) {
+        matrix.Integers(row, std::span(integers).subspan(static_cast<size_t>(row * matrix.columns),
+                                                         static_cast<size_t>(matrix.columns)));
+      });
+      writer_.Write(tensor.name, std::as_bytes(std::span(integers)));
+    }
+    WriteScales(tensor.name + "_scale", matrix.scales, ScaleType(*tensor.dtype));
   }
 
   // A scale that is a float / 127 is the same after times 127 and / 127.
@@ -129,13 +159,24 @@ std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& 
       tensors.push_back({name, *tensor.dtype, tensor.shape});
       continue;
     }
+    const DType stored = ScaleType(*tensor.dtype);
+    if (scheme.has_groups()) {
+      const int64_t rows = RowsOf(tensor), columns = ColumnsOf(tensor);
+      if (scheme.weights_alone) {
+        tensors.push_back({name + "_packed", DType::kI32, {rows, (columns + 7) / 8}});
+        tensors.push_back({name + "_shape", DType::kI64, {2}});
+      } else {
+        tensors.push_back({name, DType::kI8, tensor.shape});
+      }
+      tensors.push_back({name + "_scale", stored, {rows, columns / scheme.group}});
+      continue;
+    }
     tensors.push_back({name, DType::kI8, tensor.shape});
     if (scheme.is_bitsandbytes()) {
       tensors.push_back({ModuleName(tensor) + ".SCB", DType::kF32, {RowsOf(tensor)}});
       tensors.push_back({ModuleName(tensor) + ".weight_format", DType::kU8, {}});
       continue;
     }
-    const DType stored = ScaleType(*tensor.dtype);
     std::vector<int64_t> scale_shape = {RowsOf(tensor), 1};
     if (scheme.outputs_per_scale == kAllOutputs) scale_shape = {1};
     tensors.push_back({name + "_scale", stored, scale_shape});

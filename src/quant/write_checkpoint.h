@@ -1,5 +1,6 @@
-// The quantized model as a folder: compressed-tensors "int-quantized", which vLLM reads too, or
-// bitsandbytes, which transformers reads, where the scheme has outliers.
+// The quantized model as a folder: compressed-tensors "int-quantized" or, of 4-bit weights alone,
+// "pack-quantized", which vLLM reads too; or bitsandbytes, which transformers reads, where the
+// scheme has outliers.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "ops/exec.h"
+#include "quant/group_codes.h"
 #include "quant/quant_plan.h"
 #include "quant/scaled_tensor.h"
 #include "quant/scheme.h"
@@ -19,7 +21,8 @@ namespace godwit::quant {
 
 // The tensors of the new checkpoint, in the order of the old one. A quantized X.weight is followed
 // by X.weight_scale and, with static scales, X.input_scale; for bitsandbytes by X.SCB and
-// X.weight_format.
+// X.weight_format. Of "pack-quantized" X.weight_packed, X.weight_scale and X.weight_shape come in
+// its place.
 std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& plan,
                                    const Scheme& scheme);
 
@@ -30,6 +33,7 @@ struct WriteInput {
   const Scheme& scheme;
   const Scalings& scalings;
   const InputMaxima& input_maxima;  // with static scales
+  const GroupedMatrices& rounded;   // with groups; of weights that are not there, to the nearest
   int64_t max_shard_bytes = SafetensorsWriter::kMaxShardBytes;
 };
 

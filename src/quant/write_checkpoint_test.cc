@@ -55,6 +55,7 @@ class WriteTest : public testing::TestWithParam<DType> {
                      .scheme = scheme,
                      .scalings = smoothing_.scalings,
                      .input_maxima = maxima,
+                     .rounded = {},
                      .max_shard_bytes = max_shard_bytes},
                     place_.path() / to, nullptr);
     return place_.path() / to;

@@ -1,0 +1,164 @@
+#include "quant/group_codes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "quant/quantize_matrix.h"
+
+namespace godwit::quant {
+namespace {
+
+constexpr float kLowest = -8, kHighest = 7;
+
+// What the largest magnitude becomes: some are clipped.
+constexpr int kTrials = 13;
+constexpr float kFirstTrial = 6.5f, kTrialStep = 0.25f;
+
+size_t Index(int64_t i) { return static_cast<size_t>(i); }
+
+float RoundToEven(float x) {
+  constexpr float kRound = 0x1.8p23f;
+  return (x + kRound) - kRound;
+}
+
+float Clamped(float x) { return RoundToEven(std::clamp(x, kLowest, kHighest)); }
+
+void Pack(std::span<const int8_t> integers, std::byte* to) {
+  for (size_t i = 0; i < integers.size(); ++i) {
+    to[i / 2] |= static_cast<std::byte>((integers[i] + 8) << (i % 2 * 4));
+  }
+}
+
+// Some rows of the matrix, in the scratch of one thread.
+class RowsInWork {
+ public:
+  static constexpr int64_t kRows = RoundingFeedback::kLanes;
+
+  RowsInWork(int64_t columns, int64_t group, DType stored)
+      : columns_(columns),
+        group_(group),
+        stored_(stored),
+        row_(Index(columns)),
+        integers_(Index(kRows * columns)),
+        scales_(Index(kRows * (columns / group))) {}
+
+  std::span<float> row() { return row_; }
+  std::span<const int8_t> integers(int64_t lane) const {
+    return std::span(integers_).subspan(Index(lane * columns_), Index(columns_));
+  }
+  std::span<const float> scales(int64_t lane) const {
+    const int64_t groups = columns_ / group_;
+    return std::span(scales_).subspan(Index(lane * groups), Index(groups));
+  }
+
+  // Scales of what row() holds, as row `lane`.
+  void Scale(int64_t lane, std::span<const float> importance) {
+    for (int64_t g = 0; g < columns_ / group_; ++g) {
+      const auto begin = Index(g * group_), count = Index(group_);
+      scales_[Index(lane * (columns_ / group_) + g)] = GroupScale(
+          std::span(row_).subspan(begin, count), importance.subspan(begin, count), stored_);
+    }
+  }
+
+  // The integer for x in row `lane`.
+  int8_t Round(int64_t lane, int64_t column, float x) {
+    const float scale = scales_[Index(lane * (columns_ / group_) + column / group_)];
+    return integers_[Index(lane * columns_ + column)] = ToInt4(x, scale);
+  }
+  float Rounded(int64_t lane, int64_t column, float x) {
+    const float scale = scales_[Index(lane * (columns_ / group_) + column / group_)];
+    return scale * static_cast<float>(Round(lane, column, x));
+  }
+
+ private:
+  const int64_t columns_, group_;
+  const DType stored_;
+  std::vector<float> row_;
+  std::vector<int8_t> integers_;  // [kRows, columns]
+  std::vector<float> scales_;     // [kRows, groups]
+};
+
+}  // namespace
+
+float GroupScale(std::span<const float> w, std::span<const float> importance, DType stored) {
+  float largest = 0;
+  for (const float x : w) largest = std::max(largest, std::abs(x));
+  if (largest == 0) return RoundScale(0, stored);
+  float best = largest / kHighest, best_gain = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const float inverse = (kFirstTrial + kTrialStep * static_cast<float>(trial)) / largest;
+    float xq = 0, qq = 0;
+    for (size_t i = 0; i < w.size(); ++i) {
+      const float q = Clamped(w[i] * inverse);
+      xq += importance[i] * (w[i] / largest) * q;
+      qq += importance[i] * q * q;
+    }
+    if (!(qq > 0) || !(xq > 0)) continue;
+    const float gain = xq * (xq / qq);
+    if (gain > best_gain) best = xq / qq * largest, best_gain = gain;
+  }
+  return RoundScale(best, stored);
+}
+
+int8_t ToInt4(float x, float scale) { return static_cast<int8_t>(Clamped(x / scale)); }
+
+void GroupedMatrix::Integers(int64_t row, std::span<int8_t> out) const {
+  const std::byte* from = packed.data() + row * packed_columns();
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<int8_t>((static_cast<int>(from[i / 2]) >> (i % 2 * 4) & 15) - 8);
+  }
+}
+
+void GroupedMatrix::Values(int64_t row, std::span<float> out) const {
+  std::vector<int8_t> integers(out.size());
+  Integers(row, integers);
+  const float* of_groups = scales.data() + row * (columns / group);
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = of_groups[i / Index(group)] * static_cast<float>(integers[i]);
+  }
+}
+
+GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t rows,
+                               int64_t columns, int64_t group, DType stored,
+                               const RoundingFeedback* feedback,
+                               FunctionRef<void(int64_t row, std::span<float> out)> read) {
+  GroupedMatrix matrix{.rows = rows, .columns = columns, .group = group};
+  matrix.packed.resize(Index(rows * matrix.packed_columns()));
+  matrix.scales.resize(Index(rows * (columns / group)));
+  const std::vector<float> alike(feedback == nullptr ? Index(columns) : 0, 1.0f);
+  const auto importance = feedback == nullptr ? std::span(alike) : feedback->importance();
+  constexpr int64_t kRows = RowsInWork::kRows;
+  exec.Parallel((rows + kRows - 1) / kRows, [&](int64_t task) {
+    const int64_t begin = task * kRows, count = std::min(kRows, rows - begin);
+    RowsInWork work(columns, group, stored);
+    std::vector<float> w(Index(columns * kRows)), errors(w.size());  // [columns, kRows]
+    for (int64_t lane = 0; lane < count; ++lane) {
+      read(begin + lane, work.row());
+      if (std::isnan(exec.kernels.largest_magnitude(work.row().data(), columns))) {
+        Throw(ErrorKind::kUnsupported, "tensor {} holds NaN or infinity, which no integer is",
+              name);
+      }
+      work.Scale(lane, importance);
+      for (int64_t i = 0; i < columns; ++i) {
+        w[Index(i * kRows + lane)] = work.row()[Index(i)];
+        if (feedback == nullptr) work.Round(lane, i, work.row()[Index(i)]);
+      }
+    }
+    if (feedback != nullptr) {
+      feedback->Run(w, errors, [&](int64_t column, float* values) {
+        for (int64_t lane = 0; lane < count; ++lane) {
+          values[lane] = work.Rounded(lane, column, values[lane]);
+        }
+      });
+    }
+    for (int64_t lane = 0; lane < count; ++lane) {
+      Pack(work.integers(lane), matrix.packed.data() + (begin + lane) * matrix.packed_columns());
+      std::ranges::copy(work.scales(lane),
+                        matrix.scales.begin() + (begin + lane) * (columns / group));
+    }
+  });
+  return matrix;
+}
+
+}  // namespace godwit::quant

@@ -1,0 +1,76 @@
+#include "quant/round_by_text.h"
+
+#include "base/machine_memory.h"
+#include "quant/calibrate.h"
+#include "quant/quantize_matrix.h"
+#include "quant/stage_hooks.h"
+
+namespace godwit::quant {
+namespace {
+
+int64_t InputsOf(const LinearTensors& linear) { return ColumnsOf(*linear.parts.front()); }
+
+// [begin, end) of the plan's layers, as many as may be looked at together.
+std::vector<std::span<const LinearTensors* const>> Runs(const QuantPlan& plan, int64_t bytes) {
+  std::vector<std::span<const LinearTensors* const>> runs;
+  const std::span<const LinearTensors* const> all(plan.linears);
+  size_t begin = 0;
+  int64_t taken = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int64_t more = InputProducts::Bytes(InputsOf(*all[i]));
+    if (i > begin && taken + more > bytes) {
+      runs.push_back(all.subspan(begin, i - begin));
+      begin = i;
+      taken = 0;
+    }
+    taken += more;
+  }
+  if (begin < all.size()) runs.push_back(all.subspan(begin));
+  return runs;
+}
+
+}  // namespace
+
+GroupedMatrices RoundByText(const Exec& exec, const Decoder& decoder,
+                            std::span<const std::vector<int32_t>> pieces, const QuantPlan& plan,
+                            const Scheme& scheme, const Scalings& scalings,
+                            const StageHooks& hooks) {
+  GroupedMatrices rounded;
+  const auto runs = Runs(plan, ReadMachineMemory().available_bytes / 2);
+  int64_t unreached = 0;
+  for (size_t run = 0; run < runs.size(); ++run) {
+    CalibrationScope scope{
+        .linears = std::set<std::string, std::less<>>(), .samples = false, .products = true};
+    for (const LinearTensors* linear : runs[run]) scope.linears->insert(ModuleName(*linear));
+    const auto progress = [&](int64_t done, int64_t total) {
+      if (!hooks.progress) return;
+      hooks.progress(Stage::kRounding, static_cast<int64_t>(run) * total + done,
+                     std::ssize(runs) * total);
+    };
+    Calibration calibration = Calibrate(exec, decoder, pieces, progress, scope);
+    for (const LinearTensors* linear : runs[run]) {
+      const auto seen = calibration.find(ModuleName(*linear));
+      if (seen == calibration.end()) {
+        ++unreached;
+        continue;
+      }
+      const auto& divisors = FindScaling(scalings, linear->parts.front()->name).column_factors;
+      const RoundingFeedback feedback(exec, seen->second.products.Take(exec), divisors);
+      for (const TensorInfo* part : linear->parts) {
+        const Scaling& scaling = FindScaling(scalings, part->name);
+        rounded[part->name] = QuantizeInGroups(
+            exec, part->name, RowsOf(*part), ColumnsOf(*part), scheme.group,
+            ScaleType(*part->dtype), &feedback,
+            [&](int64_t row, std::span<float> out) { ReadRow(*part, scaling, row, out); });
+      }
+    }
+  }
+  if (unreached > 0 && hooks.warn) {
+    hooks.warn(fmt::format(
+        "the text reached {} of the linear layers at no token: they are rounded to the nearest",
+        unreached));
+  }
+  return rounded;
+}
+
+}  // namespace godwit::quant

@@ -1,0 +1,95 @@
+#include "quant/rounding_feedback.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace godwit::quant {
+namespace {
+
+constexpr float kDamping = 0.01f;
+constexpr int64_t kBlock = 64;  // of rows that are factored before all others learn of them
+
+size_t Index(int64_t i) { return static_cast<size_t>(i); }
+
+// y -= factor * x
+void Subtract(float factor, const float* x, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] -= factor * x[i];
+}
+
+// The upper triangle of a [n, n], positive definite, becomes M with a unit diagonal of which
+// a = M^T D M; D takes the place of the diagonal.
+void Factor(const Exec& exec, int64_t n, float* a) {
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t end = std::min(n, begin + kBlock);
+    for (int64_t i = begin; i < end; ++i) {
+      float* row = a + i * n;
+      for (int64_t c = begin; c < i; ++c) {
+        const float* above = a + c * n;
+        Subtract(above[c] * above[i], above + i, n - i, row + i);
+      }
+      const float inverse = 1 / row[i];
+      for (int64_t j = i + 1; j < n; ++j) row[j] *= inverse;
+    }
+    exec.ParallelRows(n - end, kBlock * (n - end), [&](int64_t from_end) {
+      const int64_t i = end + from_end;
+      for (int64_t c = begin; c < end; ++c) {
+        const float* above = a + c * n;
+        Subtract(above[c] * above[i], above + i, n - i, a + i * n + i);
+      }
+    });
+  }
+}
+
+}  // namespace
+
+RoundingFeedback::RoundingFeedback(const Exec& exec, std::vector<float> products,
+                                   std::span<const float> divisors)
+    : feedback_(products.size()) {
+  const auto n = static_cast<int64_t>(std::sqrt(static_cast<double>(products.size())));
+  const auto divisor = [&](int64_t i) { return divisors.empty() ? 1.0f : divisors[Index(i)]; };
+  double mean = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    importance_.push_back(products[Index(i * n + i)] / divisor(i) / divisor(i));
+    mean += importance_.back() / static_cast<double>(n);
+  }
+  // Of inputs that were never anything but zero, any H will do.
+  const float damping = mean > 0 ? kDamping * static_cast<float>(mean) : 1;
+  for (float& x : importance_) x += damping;
+  order_.resize(Index(n));
+  std::iota(order_.begin(), order_.end(), 0);
+  std::ranges::stable_sort(
+      order_, [&](int64_t a, int64_t b) { return importance_[Index(a)] > importance_[Index(b)]; });
+
+  // Backwards, H is M^T D M with M upper triangular, which is (U + 1) D (U + 1)^T forwards.
+  std::vector<float>& backwards = feedback_;
+  const auto at = [&](int64_t i) { return order_[Index(n - 1 - i)]; };
+  exec.ParallelRows(n, n, [&](int64_t i) {
+    for (int64_t j = i; j < n; ++j) {
+      backwards[Index(i * n + j)] =
+          i == j ? importance_[Index(at(i))]
+                 : products[Index(at(i) * n + at(j))] / divisor(at(i)) / divisor(at(j));
+    }
+  });
+  Factor(exec, n, backwards.data());
+  // M[n - 1 - k, n - 1 - j] is U_jk: turned around, row k has it at j.
+  std::ranges::reverse(backwards);
+}
+
+void RoundingFeedback::Target(int64_t k, const float* errors, float* sums) const {
+  const float* row = feedback_.data() + k * std::ssize(order_);
+  float even[kLanes] = {}, odd[kLanes] = {};  // two chains, which wait for each other less
+  int64_t j = 0;
+  for (; j + 2 <= k; j += 2) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      even[lane] += row[j] * errors[j * kLanes + lane];
+      odd[lane] += row[j + 1] * errors[(j + 1) * kLanes + lane];
+    }
+  }
+  if (j < k) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) even[lane] += row[j] * errors[j * kLanes + lane];
+  }
+  for (int64_t lane = 0; lane < kLanes; ++lane) sums[lane] = even[lane] + odd[lane];
+}
+
+}  // namespace godwit::quant

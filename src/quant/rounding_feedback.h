@@ -1,0 +1,62 @@
+// What rounding one weight asks of those that are rounded after it, so that the output of a layer
+// moves least on the inputs that it was calibrated with: GPTQ (arXiv 2210.17323) in the form that
+// QuIP (arXiv 2307.13304, theorem 6) shows to be the same, which needs no inverse.
+//
+// With H the sums of products of inputs, an error e of a row of weights costs e H e^T. As
+// H = (U + 1) D (U + 1)^T with U strictly upper triangular, this is the sum over k of
+// D_k (e_k + sum over j < k of e_j U_jk)^2: rounded in that order, weight k aims at
+// w_k - sum over j < k of e_j U_jk.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ops/exec.h"
+
+namespace godwit::quant {
+
+class RoundingFeedback {
+ public:
+  // Rows that are rounded together.
+  static constexpr int64_t kLanes = 8;
+
+  // products [inputs, inputs]: H, symmetric, of inputs before they were divided by `divisors`
+  // [inputs] (or empty: 1). 1 % of the mean of its diagonal is added to that, as in the paper, so
+  // inputs that never came cost little and none is without a solution. The inputs of the largest
+  // squares are rounded first, while most others can still make up for it.
+  RoundingFeedback(const Exec& exec, std::vector<float> products, std::span<const float> divisors);
+
+  // [inputs] the diagonal of H: what an error of a weight costs by itself.
+  std::span<const float> importance() const { return importance_; }
+
+  // Rounds kLanes rows w [inputs, kLanes]: round(input, values [kLanes]) replaces what each row
+  // aims at by what it gets. errors [inputs, kLanes] is scratch.
+  template <class Round>
+  void Run(std::span<const float> w, std::span<float> errors, const Round& round) const {
+    const auto n = std::ssize(order_);
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t input = order_[static_cast<size_t>(k)];
+      float target[kLanes], values[kLanes];
+      Target(k, errors.data(), target);
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        values[lane] = w[static_cast<size_t>(input * kLanes + lane)] - target[lane];
+      }
+      round(input, values);
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        errors[static_cast<size_t>(k * kLanes + lane)] =
+            values[lane] - w[static_cast<size_t>(input * kLanes + lane)];
+      }
+    }
+  }
+
+ private:
+  // sum over j < k of errors[j] * U_jk, of every lane.
+  void Target(int64_t k, const float* errors, float* sums) const;
+
+  std::vector<float> importance_;
+  std::vector<int64_t> order_;   // of rounding
+  std::vector<float> feedback_;  // [inputs, inputs]: row k has U_jk for j < k
+};
+
+}  // namespace godwit::quant

@@ -82,6 +82,21 @@ TEST(QuantizationBlock, StrategiesOfTheSchemes) {
   }
 }
 
+// As the presets of compressed-tensors have it.
+TEST(QuantizationBlock, OfFourBits) {
+  for (const char* name : {"w4a8", "w4a16"}) {
+    const auto block = QuantizationBlock(FindScheme(name), {});
+    const bool alone = FindScheme(name).weights_alone;
+    EXPECT_EQ(block["format"], alone ? "pack-quantized" : "int-quantized");
+    const auto& group = block["config_groups"]["group_0"];
+    EXPECT_EQ(group["weights"]["num_bits"], 4);
+    EXPECT_EQ(group["weights"]["strategy"], "group");
+    EXPECT_EQ(group["weights"]["group_size"], 128);
+    EXPECT_EQ(group["input_activations"].is_null(), alone);
+    if (!alone) EXPECT_EQ(group["input_activations"]["num_bits"], 8);
+  }
+}
+
 TEST(RefuseQuantized, ByEitherName) {
   for (const std::string key : {"quantization_config", "compression_config"}) {
     const auto config = HfConfig::Parse("{\"" + key + "\":{}}", "config.json");

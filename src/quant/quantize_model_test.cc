@@ -59,6 +59,29 @@ TEST_F(QuantizeModelTest, RunsTheStepsThatTheSchemeNeeds) {
                                    Stage::kWriting));
 }
 
+TEST_F(QuantizeModelTest, FourBitsAreSearchedForAndMakeUpForOneAnother) {
+  QuantizeOptions options{.scheme = FindScheme("w4a16")};
+  options.scheme.group = 32;
+  EXPECT_EQ(Quantize(options, "to").alphas.size(),
+            PlanModel(model_, options).plan.smooth.groups.size());
+  EXPECT_THAT(stages_, ElementsAre(Stage::kLoading, Stage::kCalibrating, Stage::kSmoothing,
+                                   Stage::kRounding, Stage::kWriting));
+  stages_.clear();
+  options.compensates = false;
+  options.smooth = SmoothKind::kNone;
+  Quantize(options, "nearest");
+  EXPECT_THAT(stages_, ElementsAre(Stage::kWriting));
+}
+
+TEST_F(QuantizeModelTest, GroupsThatDoNotFitAreRefusedWithThoseThatDo) {
+  const auto message = [&](int64_t group) {
+    QuantizeOptions options{.scheme = FindScheme("w4a8")};
+    options.scheme.group = group;
+    return ErrorOf(ErrorKind::kInput, [&] { PlanModel(model_, options); });
+  };
+  EXPECT_THAT(message(100), HasSubstr("which groups of 100 do not divide: try --group-size "));
+}
+
 TEST_F(QuantizeModelTest, LooksAtTheLayersThatWereChosen) {
   const SmoothOptions alpha{.alpha = 0.5f};
   const auto layers = PlanLook(model_, "0", SmoothKind::kNorm, alpha);

@@ -36,10 +36,15 @@ class WriteTest : public testing::TestWithParam<DType> {
     place_.Write("from/pytorch_model.bin", "float weights in another format");
   }
 
-  fs::path Quantize(const std::string& scheme_name, const std::string& to, int threads = 2,
+  fs::path Quantize(const std::string& scheme, const std::string& to, int threads = 2,
                     const std::vector<std::string>& keep = {},
                     int64_t max_shard_bytes = SafetensorsWriter::kMaxShardBytes) {
-    const Scheme& scheme = FindScheme(scheme_name);
+    return Quantize(FindScheme(scheme), to, threads, keep, max_shard_bytes);
+  }
+
+  fs::path Quantize(const Scheme& scheme, const std::string& to, int threads,
+                    const std::vector<std::string>& keep, int64_t max_shard_bytes,
+                    const GroupedMatrices& rounded = {}) {
     const TestExec exec(threads);
     plan_ = PlanQuantization(model_.spec, model_.tensors, SmoothKind::kAll, keep);
     const auto calibration =
@@ -55,7 +60,7 @@ class WriteTest : public testing::TestWithParam<DType> {
                      .scheme = scheme,
                      .scalings = smoothing_.scalings,
                      .input_maxima = maxima,
-                     .rounded = {},
+                     .rounded = rounded,
                      .max_shard_bytes = max_shard_bytes},
                     place_.path() / to, nullptr);
     return place_.path() / to;
@@ -174,6 +179,43 @@ TEST_P(WriteTest, LlmInt8IsAsBitsandbytesHasIt) {
   const auto expected = LogitsOf(*Load(model_.spec, model_.weights), TestPieces(1, 20)[0]);
   for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(logits[i], expected[i], 0.2);
   EXPECT_NE(logits, expected);
+}
+
+// Groups of 8, since the model is that small; half of its weights come from elsewhere.
+TEST_P(WriteTest, FourBitsAreThoseOfTheirFormat) {
+  const std::string module = "model.layers.1.self_attn.k_proj", name = module + ".weight";
+  GroupedMatrix matrix{.rows = 8, .columns = 16, .group = 8};
+  matrix.packed.assign(8 * 8, std::byte{0x9f});  // 7 and 1
+  matrix.scales.assign(8 * 2, 0.5f);
+  for (const char* of : {"w4a8", "w4a16"}) {
+    Scheme scheme = FindScheme(of);
+    scheme.group = 8;
+    const auto source = OpenWeights(Quantize(scheme, of, 2, {"*.down_proj"},
+                                             SafetensorsWriter::kMaxShardBytes, {{name, matrix}}));
+    EXPECT_EQ(source->Find(name + "_scale")->Describe(),
+              fmt::format("{} [8, 2]", Name(ScaleType(GetParam()))));
+    EXPECT_EQ(Floats(*source->Find(name + "_scale")), std::vector<float>(16, 0.5f));
+    const std::string other = "model.layers.0.self_attn.k_proj.weight";
+    const auto scales = Floats(*source->Find(other + "_scale"));
+    std::vector<float> row(16);
+    ReadRow(*model_.weights.Find(other), FindScaling(smoothing_.scalings, other), 3, row);
+    const int8_t want = ToInt4(row[9], scales[3 * 2 + 1]);
+    if (scheme.weights_alone) {
+      EXPECT_EQ(source->Find(name), nullptr);
+      EXPECT_EQ(source->Find(name + "_packed")->Describe(), "I32 [8, 2]");
+      EXPECT_TRUE(std::ranges::equal(source->Find(name + "_packed")->bytes, matrix.packed));
+      int64_t shape[2];
+      std::memcpy(shape, source->Find(name + "_shape")->bytes.data(), sizeof(shape));
+      EXPECT_THAT(shape, testing::ElementsAre(8, 16));
+      const auto byte = static_cast<int>(source->Find(other + "_packed")->bytes[3 * 8 + 4]);
+      EXPECT_EQ((byte >> 4) - 8, want);
+    } else {
+      EXPECT_EQ(source->Find(name)->Describe(), "I8 [8, 16]");
+      EXPECT_EQ(source->Find(name)->bytes[0], std::byte{7});
+      EXPECT_EQ(source->Find(name)->bytes[15], std::byte{1});
+      EXPECT_EQ(static_cast<int8_t>(source->Find(other)->bytes[3 * 16 + 9]), want);
+    }
+  }
 }
 
 TEST_P(WriteTest, StaticScalesAreSharedByWhatIsFused) {

@@ -74,6 +74,27 @@ class QuantizeTest(CliTest):
         self.assertGreater(compared["kl"], 0)
         self.assertLess(compared["kl"], 0.01)
 
+    def test_four_bits(self):
+        sums = set()
+        for name, threads in (("a", "1"), ("b", "3")):
+            self.ok(*self.command, "-o", self.folder / name, "-t", threads, "--scheme", "w4a16",
+                    "--group-size", "32")
+            sums.add(hashlib.sha256((self.folder / name / "model.safetensors").read_bytes())
+                     .hexdigest())
+        self.assertEqual(len(sums), 1)
+        self.ok("quantize", "-m", TINY, "-o", self.folder / "nearest", "--scheme", "w4a8",
+                "--group-size", "32", "--rounding", "nearest", "--smooth", "none")
+        compared = json.loads(self.ok("eval", "quant", "-m", f"{TINY}:f32", "-m", self.folder / "a",
+                                      "-m", self.folder / "nearest", "-f", self.text,
+                                      "--max-tokens", "100", "--json"))["models"]
+        self.assertLess(0, compared[1]["kl"])
+        self.assertLess(compared[1]["kl"], compared[2]["kl"])
+        for flag in (("--group-size", "32"), ("--rounding", "nearest")):
+            self.assertIn(f"{flag[0]} is for weights of 4 bits: it needs --scheme w4a8 or w4a16",
+                          self.refused(INPUT, *self.command, "-o", self.out, *flag))
+        self.assertIn("expected 32, 64 or 128", self.refused(
+            INPUT, *self.command, "-o", self.out, "--scheme", "w4a8", "--group-size", "48"))
+
     def test_naive_needs_no_text(self):
         self.ok("quantize", "-m", TINY, "-o", self.out, "--scheme", "naive")
         self.assertIn("--scheme naive",

@@ -15,6 +15,9 @@ packed here by the published definitions of the formats,
 and unpacked again from the tensors as they were written, by other code than that which packed them.
 The logits are those of the float model of transformers with the unpacked weights, in float32.
 
+Of MXFP4, in which gpt-oss has its experts, there are random blocks and what transformers makes of
+them (mxfp4.safetensors).
+
 Every golden is checked while it is made: weights whose inputs, outputs or zero points are one off
 must move the logits by far more than the test's tolerance.
 
@@ -30,11 +33,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import bitsandbytes
 import compressed_tensors
 import numpy as np
 import safetensors.torch
 import torch
 import transformers
+from bitsandbytes.functional import QuantState
 from compressed_tensors.compressors.pack_quantized import PackedQuantizationCompressor
 from compressed_tensors.compressors.pack_quantized.helpers import unpack_from_int32
 from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
@@ -53,7 +58,8 @@ from make_goldens import (
     save,
     write_json,
 )
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 ROOT = GOLDENS / "packed"
 MIN_EFFECT = 1e-2  # of the largest logit; the test accepts 5e-5
@@ -251,6 +257,36 @@ class Awq:
         }
 
 
+class Nf4:
+    """transformers packs and saves with bitsandbytes, and bitsandbytes unpacks."""
+
+    def __init__(self, double):
+        self.options = BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=double,
+            bnb_4bit_compute_dtype=torch.float32,
+        )
+
+    def pack_model(self, folder):
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, quantization_config=self.options, device_map="cpu"
+        )
+        with tempfile.TemporaryDirectory() as saved:
+            model.save_pretrained(saved)
+            packed = safetensors.torch.load_file(f"{saved}/model.safetensors")
+            self.block = json.loads(Path(saved, "config.json").read_text())["quantization_config"]
+        return packed
+
+    def unpack_weight(self, packed, name):
+        parts = {k.removeprefix(f"{name}."): v for k, v in packed.items() if k.startswith(f"{name}.")}
+        state = QuantState.from_dict(parts, device="cpu")
+        return bitsandbytes.functional.dequantize_4bit(packed[name], state).float()
+
+    def config(self, packing):
+        return self.block
+
+
 def packings():
     def of(name, method, overrides=None, base=LLAMA, **rest):
         config = merged(base, SIZES | (overrides or {}))
@@ -277,6 +313,10 @@ def packings():
     yield of("awq", awq, symmetric=False)
     yield of("awq_channel", awq, group=None, symmetric=False)
     yield of("awq_experts", awq, base=MIXTRAL, symmetric=False, skipped=Packing.skipped + ("gate.",))
+
+
+    yield of("nf4", Nf4(double=False), {"intermediate_size": 128}, group=64)
+    yield of("nf4_nested", Nf4(double=True), {"intermediate_size": 320}, group=64)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -315,14 +355,20 @@ def make(packing, root):
     save(model, base, folder)
     state = safetensors.torch.load_file(folder / "model.safetensors")
     packed, floats, names = {}, {}, set()
+    whole = isinstance(packing.method, Nf4)
+    if whole:
+        packed = packing.method.pack_model(folder)
     for name, tensor in state.items():
         if not packing.packs(name, tensor):
             packed[name] = floats[name] = tensor
             continue
         names.add(name)
-        tensors = packing.method.pack(tensor, packing)
-        packed |= {name.removesuffix("weight") + suffix: t for suffix, t in tensors.items()}
-        floats[name] = packing.method.unpack(tensors, packing).contiguous()
+        if whole:
+            floats[name] = packing.method.unpack_weight(packed, name).contiguous()
+        else:
+            tensors = packing.method.pack(tensor, packing)
+            packed |= {name.removesuffix("weight") + suffix: t for suffix, t in tensors.items()}
+            floats[name] = packing.method.unpack(tensors, packing).contiguous()
         error = (floats[name] - tensor).norm() / tensor.norm()
         assert error < (0.2 if packing.bits == 4 else 0.02), (name, error)
 
@@ -335,7 +381,8 @@ def make(packing, root):
     )
     made_with = (
         f"transformers {transformers.__version__}, torch {torch.__version__}, "
-        f"compressed-tensors {compressed_tensors.__version__}"
+        f"compressed-tensors {compressed_tensors.__version__}, "
+        f"bitsandbytes {bitsandbytes.__version__}"
     )
     safetensors.torch.save_file(
         {"input_ids": tokens, "logits": logits.contiguous()},
@@ -347,7 +394,30 @@ def make(packing, root):
     print(f"{base.name:24} weakest contrast {weakest:7.1e}")
 
 
+def make_mxfp4(root):
+    generator = torch.Generator().manual_seed(4)
+    experts, outputs, groups = 2, 6, 3
+    blocks = torch.randint(
+        0, 256, (experts, outputs, groups, 16), dtype=torch.uint8, generator=generator
+    )
+    scales = torch.randint(
+        100, 136, (experts, outputs, groups), dtype=torch.uint8, generator=generator
+    )
+    # [experts, inputs, outputs]
+    weights = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
+    safetensors.torch.save_file(
+        {
+            "experts.gate_up_proj_blocks": blocks,
+            "experts.gate_up_proj_scales": scales,
+            "weights": weights.transpose(1, 2).contiguous(),
+        },
+        root / "mxfp4.safetensors",
+        {"made_with": f"transformers {transformers.__version__}, torch {torch.__version__}"},
+    )
+
+
 def make_all(root):
+    make_mxfp4(root)
     for folder in root.glob("*/"):
         shutil.rmtree(folder)
     for packing in packings():

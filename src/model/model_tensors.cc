@@ -8,6 +8,7 @@
 
 #include "base/problem_list.h"
 #include "base/quote.h"
+#include "weights/packed_config.h"
 #include "weights/tensor_rows.h"
 
 namespace godwit {
@@ -31,10 +32,13 @@ enum class Content {
   kRowOrder,   // a byte, likewise
   kWords,      // I32, likewise: codes, zero points, or which group an input belongs to
   kShape,      // I64 or I32, likewise
+  kBytes,      // U8, likewise
 };
 
 bool HasType(const TensorInfo& tensor, Content content) {
-  if (content == Content::kRowOrder) return tensor.dtype == DType::kU8;
+  if (content == Content::kRowOrder || content == Content::kBytes) {
+    return tensor.dtype == DType::kU8;
+  }
   if (content == Content::kWords) return tensor.dtype == DType::kI32;
   if (content == Content::kShape) {
     return tensor.dtype == DType::kI64 || tensor.dtype == DType::kI32;
@@ -55,6 +59,7 @@ std::string_view ExpectedType(const TensorInfo& found, Content content) {
     case Content::kQuantized:
       return "I8, as config.json quantizes it";
     case Content::kRowOrder:
+    case Content::kBytes:
       return "U8";
     case Content::kZeroPoint:
       return "I8";
@@ -108,6 +113,7 @@ class Resolver {
   // Null where something is missing or wrong.
   std::shared_ptr<const PackedTensors> Packed(const std::string& module, int64_t outputs,
                                               int64_t inputs, const PackedFormat& format);
+  bool FinishNf4(const std::string& module, int64_t outputs, int64_t inputs, PackedTensors& packed);
   void CheckShape(const TensorInfo& tensor, int64_t outputs, int64_t inputs);
   LinearTensors Linear(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
                        bool bias, bool transposed = false);
@@ -191,13 +197,21 @@ std::shared_ptr<const PackedTensors> Resolver::Packed(const std::string& module,
         Name(module), format.group, inputs);
     return nullptr;
   }
+  if (format.layout == PackedFormat::Layout::kMxfp4) {
+    problems_.Add("config.json packs {} as MXFP4, which is read of gpt-oss's experts alone",
+                  Name(module));
+    return nullptr;
+  }
   const PackedShapes shapes = ShapesOf(format, outputs, inputs);
   const size_t before = problems_.count();
   const auto want = [&](const PackedShape& part, Content content, std::string_view why) {
     return Want(module + std::string(part.suffix), part.shape, content, why);
   };
-  const TensorInfo* codes = want(shapes.codes, Content::kWords, ", for a packed weight");
-  const TensorInfo* scales = want(shapes.scales, Content::kScale, ", for a packed weight");
+  const bool nf4 = format.layout == PackedFormat::Layout::kNf4;
+  const TensorInfo* codes =
+      want(shapes.codes, nf4 ? Content::kBytes : Content::kWords, ", for a packed weight");
+  const TensorInfo* scales = want(shapes.scales, format.nested ? Content::kBytes : Content::kScale,
+                                  ", for a packed weight");
   const TensorInfo* zeros =
       format.has_zeros() ? want(shapes.zeros, Content::kWords, ", for zero points") : nullptr;
   // GPTQ stores it whether or not there is an order.
@@ -217,11 +231,43 @@ std::shared_ptr<const PackedTensors> Resolver::Packed(const std::string& module,
   }
   if (groups != nullptr && format.group != 0) packed->order = InputOrder(*groups, format.group);
   if (shape != nullptr) CheckShape(*shape, outputs, inputs);
+  if (nf4 && !FinishNf4(module, outputs, inputs, *packed)) return nullptr;
   packed->weight.name = Name(module) + ".weight";
   packed->weight.shape = {outputs, inputs};
   packed->weight.dtype.reset();
   packed->weight.dtype_name = ShortName(format);
   return packed;
+}
+
+// Returns whether it found all.
+bool Resolver::FinishNf4(const std::string& module, int64_t outputs, int64_t inputs,
+                         PackedTensors& packed) {
+  const size_t before = problems_.count();
+  const auto want = [&](const std::string& suffix, std::vector<int64_t> shape, Content content) {
+    return Want(module + ".weight." + suffix, shape, content, ", for an nf4 weight");
+  };
+  const TensorInfo* levels = want("quant_map", {16}, Content::kScale);
+  const std::string state_name = "quant_state.bitsandbytes__nf4";
+  const TensorInfo* state = source_.Find(Name(module + ".weight." + state_name));
+  state =
+      want(state_name, state == nullptr ? std::vector<int64_t>{1} : state->shape, Content::kBytes);
+  if (problems_.count() != before) return false;
+  CheckNf4Levels(*levels);
+  const Nf4State found = ReadNf4State(*state, packed.format, outputs, inputs);
+  packed.others = {*levels, *state};
+  if (!packed.format.nested) return true;
+  const int64_t groups = packed.scales.NumElements();
+  const TensorInfo* nested_levels = want("nested_quant_map", {256}, Content::kScale);
+  const TensorInfo* nested_scales = want(
+      "nested_absmax", {(groups + found.nested_group - 1) / found.nested_group}, Content::kScale);
+  if (problems_.count() != before) return false;
+  packed.nested = {.levels = *nested_levels,
+                   .scales = *nested_scales,
+                   .group = found.nested_group,
+                   .offset = found.nested_offset};
+  packed.others.push_back(*nested_levels);
+  packed.others.push_back(*nested_scales);
+  return true;
 }
 
 std::optional<LayerQuantization> Resolver::Quantization(const std::string& module) const {

@@ -98,6 +98,71 @@ TEST(PackedConfigTest, ReadsAwq) {
             "4-bit weights (AWQ) with a scale and a zero point for each 128 inputs");
 }
 
+// As transformers writes it.
+TEST(PackedConfigTest, ReadsNf4) {
+  constexpr const char* kPublished =
+      R"({"_load_in_4bit":true,"bnb_4bit_compute_dtype":"bfloat16","bnb_4bit_quant_storage":"uint8",)"
+      R"("bnb_4bit_quant_type":"nf4","bnb_4bit_use_double_quant":true,"llm_int8_skip_modules":null,)"
+      R"("load_in_4bit":true,"load_in_8bit":false,"quant_method":"bitsandbytes"})";
+  EXPECT_EQ(FormatOf(kPublished),
+            (PackedFormat{.layout = Layout::kNf4, .group = 64, .nested = true}));
+  EXPECT_EQ(Describe(FormatOf(kPublished)),
+            "4-bit weights (bitsandbytes nf4) with the 8-bit code of a scale for each 64 inputs");
+  EXPECT_EQ(Read(kPublished).Find("lm_head"), nullptr);
+  // Before quant_method there was one method.
+  EXPECT_EQ(FormatOf(R"({"load_in_4bit":true,"bnb_4bit_quant_type":"nf4"})"),
+            (PackedFormat{.layout = Layout::kNf4, .group = 64}));
+}
+
+TEST(PackedConfigTest, Mxfp4IsOfExperts) {
+  const auto config =
+      Read(R"({"modules_to_not_convert":["model.layers.*.self_attn"],"quant_method":"mxfp4"})");
+  EXPECT_EQ(config.Find("model.layers.3.mlp.experts.gate_up_proj")->packed.value(), kMxfp4);
+  EXPECT_EQ(config.Find("model.layers.3.mlp.experts")->packed.value(), kMxfp4);
+  EXPECT_EQ(config.Find("model.layers.3.self_attn.q_proj"), nullptr);
+  EXPECT_EQ(config.Find("model.layers.3.mlp.router"), nullptr);
+}
+
+std::string StateRefusal(ErrorKind kind, const std::string& json) {
+  const TensorInfo tensor{.name = "x.quant_state",
+                          .dtype = DType::kU8,
+                          .shape = {std::ssize(json)},
+                          .bytes = std::as_bytes(std::span(json))};
+  const PackedFormat format{.layout = Layout::kNf4, .group = 64, .nested = true};
+  return ErrorOf(kind, [&] { ReadNf4State(tensor, format, 2, 64); });
+}
+
+TEST(PackedConfigTest, RefusesOtherStatesOfNf4) {
+  const auto state = [](const char* type, int block, int outputs, const char* rest) {
+    return fmt::format(R"({{"quant_type":"{}","blocksize":{},"shape":[{},64]{}}})", type, block,
+                       outputs, rest);
+  };
+  constexpr auto kUnsupported = ErrorKind::kUnsupported, kFormat = ErrorKind::kFormat;
+  EXPECT_THAT(StateRefusal(kUnsupported, state("fp4", 64, 2, "")),
+              HasSubstr("tensor x.quant_state: quant_type: expected nf4, found \"fp4\""));
+  EXPECT_THAT(StateRefusal(kUnsupported, state("nf4", 128, 2, "")),
+              HasSubstr("blocksize: expected 64, found 128"));
+  EXPECT_THAT(StateRefusal(kFormat, state("nf4", 64, 3, "")), HasSubstr("shape: expected [2, 64]"));
+  EXPECT_THAT(StateRefusal(kFormat, state("nf4", 64, 2, "")), HasSubstr("nested_blocksize"));
+  EXPECT_THAT(StateRefusal(kFormat, state("nf4", 64, 2, R"(,"nested_blocksize":0)")),
+              HasSubstr("nested_blocksize: expected a whole number from 1"));
+  EXPECT_THAT(StateRefusal(kFormat, "nf4"), HasSubstr("x.quant_state"));
+  EXPECT_THAT(StateRefusal(kFormat, std::string(70000, ' ')), HasSubstr("has 70000 bytes"));
+}
+
+TEST(PackedConfigTest, RefusesOtherLevelsOfNf4) {
+  const auto published = LevelsOf({.layout = Layout::kNf4});
+  std::vector<float> levels(published.begin(), published.end());
+  const TensorInfo tensor{.name = "x.quant_map",
+                          .dtype = DType::kF32,
+                          .shape = {16},
+                          .bytes = std::as_bytes(std::span(levels))};
+  CheckNf4Levels(tensor);
+  levels[3] = -0.4f;
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { CheckNf4Levels(tensor); }),
+              HasSubstr("tensor x.quant_map: level 3 is -0.4, expected -0.394917"));
+}
+
 TEST(PackedConfigTest, RefusesOtherVariantsByName) {
   struct Case {
     const char *fields, *message;
@@ -113,6 +178,11 @@ TEST(PackedConfigTest, RefusesOtherVariantsByName) {
            {R"("gptq","bits":4,"group_size":64,"pack_dtype":"int16")", "pack_dtype"},
            {R"("gptq","bits":4,"group_size":64,"dynamic":{"+:.*down.*":{"bits":8}})",
             "dynamic: expected no bits and groups of single layers"},
+           {R"("bitsandbytes","load_in_4bit":true)",
+            "bnb_4bit_quant_type: expected nf4, found none"},
+           {R"("bitsandbytes","load_in_4bit":true,"bnb_4bit_quant_type":"nf4",)"
+            R"("bnb_4bit_quant_storage":"bfloat16")",
+            "bnb_4bit_quant_storage: expected uint8"},
            {R"("awq","bits":8,"group_size":64)", "bits: expected 4, found 8"},
            {R"("awq","bits":4,"group_size":64,"version":"gemv")", "version: expected gemm"},
            {R"("awq","bits":4,"group_size":64,"zero_point":false)", "zero_point: expected true"},

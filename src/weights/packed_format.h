@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,8 @@ struct PackedFormat {
     kPackQuantized,  // compressed-tensors: w = scale * (code - zero), zero 8 or 128 if symmetric
     kGptq,           // the same, but packed across
     kAwq,            // likewise, eight outputs in a word
+    kMxfp4,          // gpt-oss: w = 2^(scale - 127) * level of the code, a float of four bits
+    kNf4,            // bitsandbytes: w = scale * level of the code
   };
 
   Layout layout = Layout::kPackQuantized;
@@ -21,6 +24,7 @@ struct PackedFormat {
   bool zeros = false;         // groups have zero points
   bool zeros_less_1 = false;  // which are one more than is stored: GPTQ's first version
   bool act_order = false;     // which group an input belongs to is a tensor of the layer
+  bool nested = false;        // nf4: scales are codes of 8 bits, whose scales are floats
 
   // Whether neighbouring outputs lie side by side, and whether there is a tensor of zero points, if
   // only to say that they are all the same.
@@ -29,6 +33,9 @@ struct PackedFormat {
 
   bool operator==(const PackedFormat&) const = default;
 };
+
+// What the 16 codes stand for where they are no integers; else empty.
+std::span<const float> LevelsOf(const PackedFormat& format);
 
 // "GPTQ-Int4", for a line with others.
 std::string_view ShortName(const PackedFormat& format);

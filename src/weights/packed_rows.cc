@@ -4,9 +4,10 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <numeric>
+#include <string>
 
 #include "base/error.h"
+#include "weights/packed_config.h"
 #include "weights/tensor_rows.h"
 #include "weights/turned_matrix.h"
 
@@ -77,8 +78,27 @@ PackedShapes ShapesOf(const PackedFormat& format, int64_t outputs, int64_t input
               .scales = {".scales", {groups, outputs}},
               .zeros = {".qzeros", {groups, Words(format, outputs)}},
               .groups = {}};
+    case Layout::kNf4:
+      return {.codes = {".weight", {outputs * inputs / 2}},
+              .scales = {".weight.absmax", {outputs * groups}},
+              .zeros = {},
+              .groups = {}};
+    case Layout::kMxfp4:
+      break;  // of experts, which are no modules: Mxfp4Tensors
   }
   return {};
+}
+
+PackedTensors Mxfp4Tensors(const TensorInfo& blocks, const TensorInfo& scales) {
+  PackedTensors packed{.format = kMxfp4, .weight = blocks, .codes = blocks, .scales = scales};
+  constexpr std::string_view kSuffix = "_blocks";
+  std::string& name = packed.weight.name;
+  if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+  name += ".weight";
+  packed.weight.shape = {scales.shape[0], scales.shape[1] * kMxfp4.group};
+  packed.weight.dtype.reset();
+  packed.weight.dtype_name = ShortName(kMxfp4);
+  return packed;
 }
 
 std::vector<int32_t> InputOrder(const TensorInfo& groups, int64_t group) {
@@ -116,10 +136,32 @@ PackedRows::PackedRows(ThreadPool& pool, const PackedTensors& tensors)
   if (tensors.zeros) ReadZeros();
 }
 
+std::vector<float> PackedRows::StoredScales() const {
+  const TensorInfo& tensor = tensors_.scales;
+  if (tensor.dtype != DType::kU8) return ReadAllRows(tensor);
+  std::vector<float> scales;
+  if (tensors_.nested) {
+    const NestedScales& nested = *tensors_.nested;
+    const std::vector<float> levels = ReadAllRows(nested.levels);
+    const std::vector<float> outer = ReadAllRows(nested.scales);
+    for (const std::byte code : tensor.bytes) {
+      const size_t group = scales.size() / static_cast<size_t>(nested.group);
+      scales.push_back(levels[std::to_integer<size_t>(code)] * outer[group] + nested.offset);
+    }
+    return scales;
+  }
+  for (const std::byte exponent : tensor.bytes) {  // of E8M0, a float that is all exponent
+    constexpr int kNan = 255, kBias = 127;
+    const int value = std::to_integer<int>(exponent);
+    scales.push_back(value == kNan ? NAN : std::ldexp(1.0f, value - kBias));
+  }
+  return scales;
+}
+
 void PackedRows::ReadScales() {
   const TensorInfo& tensor = tensors_.scales;
   const bool across = tensors_.format.across();
-  const std::vector<float> stored = ReadAllRows(tensor);
+  const std::vector<float> stored = StoredScales();
   scales_.resize(stored.size());
   for (size_t i = 0; i < stored.size(); ++i) {
     if (!std::isfinite(stored[i])) {
@@ -157,14 +199,8 @@ void PackedRows::ReadZeros() {
   }
 }
 
-int64_t PackedRows::StoredRow(int64_t row) const {
-  const auto& order = tensors_.weight.row_order;
-  return order == nullptr ? row : (*order)[static_cast<size_t>(row)];
-}
-
 void PackedRows::ReadCodes(int64_t row, std::span<uint8_t> codes) const {
   const PackedFormat& format = tensors_.format;
-  row = StoredRow(row);
   if (format.layout == Layout::kAwq) {
     const std::byte* words = codes_ + row / CodesOfWord(format) * inputs_ * kWordBytes;
     const int64_t place = PlaceOf(format, row);
@@ -173,6 +209,10 @@ void PackedRows::ReadCodes(int64_t row, std::span<uint8_t> codes) const {
     });
   }
   const std::byte* bytes = codes_ + row * Words(format, inputs_) * kWordBytes;
+  if (format.layout == Layout::kNf4) {  // the first of two in the high bits
+    return ReadInOrder(tensors_.order, codes,
+                       [&](int64_t input) { return CodeAt(format, bytes, input ^ 1); });
+  }
   ReadInOrder(tensors_.order, codes, [&](int64_t input) { return CodeAt(format, bytes, input); });
 }
 
@@ -181,11 +221,13 @@ void PackedRows::Dequantize(int64_t row, std::span<float> weights) const {
   ReadCodes(row, codes);
   const auto scales = Scales(row);
   const auto zeros = Zeros(row);
+  const auto levels = LevelsOf(tensors_.format);
   for (size_t i = 0; i < codes.size(); ++i) {
     const size_t group = i / static_cast<size_t>(this->group());
     const int zero = zeros.empty() ? Centre(tensors_.format) : zeros[group];
     const size_t input = tensors_.order.empty() ? i : static_cast<size_t>(tensors_.order[i]);
-    weights[input] = scales[group] * static_cast<float>(codes[i] - zero);
+    weights[input] =
+        scales[group] * (levels.empty() ? static_cast<float>(codes[i] - zero) : levels[codes[i]]);
   }
 }
 

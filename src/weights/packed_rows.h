@@ -29,17 +29,32 @@ struct PackedShapes {
 };
 PackedShapes ShapesOf(const PackedFormat& format, int64_t outputs, int64_t inputs);
 
+// Where the scales of groups are codes, too: of group i it is
+// levels[code] * scales[i / group] + offset.
+struct NestedScales {
+  TensorInfo levels;  // F32 [256]
+  TensorInfo scales;  // F32
+  int64_t group = 0;
+  float offset = 0;
+};
+
 struct PackedTensors {
   PackedFormat format;
-  // Stands for all: the name of a weight, its shape [outputs, inputs], no type, the bytes of the
-  // codes, and perhaps an order of rows.
+  // Stands for all: the name of a weight, its shape [outputs, inputs], no type, and the bytes
+  // of the codes.
   TensorInfo weight;
   TensorInfo codes;
   TensorInfo scales;
   std::optional<TensorInfo> zeros;
   std::vector<TensorInfo> others;  // small, read when the layer was found
   std::vector<int32_t> order;      // InputOrder
+  std::optional<NestedScales> nested;
 };
+
+// The weight of an expert of gpt-oss, of which there is a slice of two tensors. blocks: U8
+// [outputs, groups, 16], scales: U8 [outputs, groups], to be checked before; "x_blocks" are those
+// of "x".
+PackedTensors Mxfp4Tensors(const TensorInfo& blocks, const TensorInfo& scales);
 
 // The inputs sorted by their groups, [inputs], those of a group as they were; empty if they are
 // sorted. groups: I32 [inputs]. Throws Error(kFormat) that names the tensor unless every group has
@@ -65,13 +80,12 @@ class PackedRows {
   void Dequantize(int64_t row, std::span<float> weights) const;
 
  private:
-  int64_t StoredRow(int64_t row) const;
   template <typename T>
   std::span<const T> Numbers(const std::vector<T>& all, int64_t row) const {
     if (all.empty()) return {};
-    return std::span(all).subspan(static_cast<size_t>(StoredRow(row) * groups_),
-                                  static_cast<size_t>(groups_));
+    return std::span(all).subspan(static_cast<size_t>(row * groups_), static_cast<size_t>(groups_));
   }
+  std::vector<float> StoredScales() const;
   void ReadScales();
   void ReadZeros();
 

@@ -172,7 +172,7 @@ std::vector<Pattern> ReadPatterns(const HfConfig& config, std::string_view key) 
 }
 
 LayerQuantization ReadBitsandbytes(const HfConfig& config) {
-  ExpectBool(config, "load_in_4bit", false, /*fallback=*/false);
+  if (config.BoolOr("load_in_4bit", false)) return {.packed = ReadNf4(config)};
   ExpectBool(config, "load_in_8bit", true, /*fallback=*/false);
   ExpectBool(config, "llm_int8_has_fp16_weight", false, /*fallback=*/false);
   const double threshold = config.FloatOr("llm_int8_threshold", 6.0, {0, 1e30});
@@ -195,6 +195,7 @@ std::vector<Pattern> ReadSkippedModules(const HfConfig& config, std::string_view
 
 // Of methods that treat all layers alike.
 struct Method {
+  Pattern target = Pattern("Linear");
   LayerQuantization quantization;
   std::vector<Pattern> ignored;
 };
@@ -210,6 +211,9 @@ Method ReadMethod(const HfConfig& config, std::string_view method, const std::st
     const bool all = config.BoolOr("lm_head", false);
     return {.quantization = {.packed = ReadGptq(config)},
             .ignored = all ? std::vector<Pattern>() : std::vector{Pattern(head)}};
+  }
+  if (method == "mxfp4") {
+    return {.target = Pattern::Part("experts"), .quantization = {.packed = kMxfp4}, .ignored = {}};
   }
   Method result{.quantization = {.packed = ReadAwq(config)},
                 .ignored = ReadSkippedModules(config, "modules_to_not_convert")};
@@ -255,12 +259,15 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
   const HfConfig block = NeedObject(config, *key);
   auto rules = std::make_shared<Rules>();
   // bitsandbytes' own is the older key.
-  const std::string method = block.StringOr(
-      "quant_method", block.Has("load_in_8bit") ? "bitsandbytes" : "compressed-tensors");
-  ExpectOneOf(block, "quant_method", method, {"compressed-tensors", "bitsandbytes", "gptq", "awq"});
+  const std::string method =
+      block.StringOr("quant_method", block.Has("load_in_8bit") || block.Has("load_in_4bit")
+                                         ? "bitsandbytes"
+                                         : "compressed-tensors");
+  ExpectOneOf(block, "quant_method", method,
+              {"compressed-tensors", "bitsandbytes", "gptq", "awq", "mxfp4"});
   if (method != "compressed-tensors") {
     Method all = ReadMethod(block, method, head);
-    rules->targets = {{Pattern("Linear"), std::move(all.quantization)}};
+    rules->targets = {{std::move(all.target), std::move(all.quantization)}};
     rules->ignored = std::move(all.ignored);
     result.rules_ = std::move(rules);
     return result;

@@ -7,10 +7,24 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "model/loaded_storage.h"
 #include "model/loader.h"
 #include "model/model_tensors.h"
+#include "model/packed_weights.h"
 
 namespace godwit {
+
+namespace {
+
+// How many more weights there are than elements of the tensors that hold them.
+int64_t Unpacked(const PackedTensors& part) {
+  int64_t more = part.weight.NumElements() - part.codes.NumElements() - part.scales.NumElements();
+  if (part.zeros) more -= part.zeros->NumElements();
+  for (const TensorInfo& other : part.others) more -= other.NumElements();
+  return more;
+}
+
+}  // namespace
 
 WeightFacts FactsOf(const DecoderSpec& spec, const WeightSource& source,
                     std::optional<DType> storage) {
@@ -24,6 +38,8 @@ WeightFacts FactsOf(const DecoderSpec& spec, const WeightSource& source,
     const ModelTensors tensors = ResolveTensors(spec, source);
     facts.loaded_bytes = LoadedBytes(tensors, storage);
     facts.loaded_types = LoadedTypes(tensors, storage);
+    for (const PackedTensors* part : PackedPartsOf(tensors)) facts.parameters += Unpacked(*part);
+    if (!LoadedStorage(tensors, storage)) facts.roundings = RoundingsOf(tensors);
   } catch (const Error& error) {
     facts.problem = error.what();
   }

@@ -22,6 +22,8 @@ struct WeightFacts {
   std::optional<int64_t> loaded_bytes;
   std::optional<WeightTypes> loaded_types;
   std::string problem;
+  // What is packed and does not come into memory as it is stored (model/packed_weights.h).
+  std::vector<std::string> roundings;
 };
 
 // storage: as LoadDecoder takes it.

@@ -27,13 +27,33 @@ TEST_P(WeightFactsTest, PredictTheMemoryOfTheLoadedWeights) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Families, WeightFactsTest,
-    testing::Values("data/tiny-llama", "golden/llama/mqa_five_heads", "golden/llama/bf16",
-                    "golden/llama/tied", "golden/llama/sharded", "golden/opt/post_norm",
-                    "golden/opt/untied", "golden/bloom/bare_model", "golden/mixtral/bf16",
-                    "golden/glm4/sandwich", "golden/int8/mixtral/experts",
-                    "golden/gguf/llama_q4_k.gguf", "golden/gguf/llama_tied-00001-of-00003.gguf"));
+INSTANTIATE_TEST_SUITE_P(Families, WeightFactsTest,
+                         testing::Values("data/tiny-llama", "golden/llama/mqa_five_heads",
+                                         "golden/llama/bf16", "golden/llama/tied",
+                                         "golden/llama/sharded", "golden/opt/post_norm",
+                                         "golden/opt/untied", "golden/bloom/bare_model",
+                                         "golden/mixtral/bf16", "golden/glm4/sandwich",
+                                         "golden/int8/mixtral/experts", "golden/packed/gptq_order",
+                                         "golden/packed/awq_experts", "golden/packed/nf4_nested",
+                                         "golden/gguf/llama_q4_k.gguf",
+                                         "golden/gguf/llama_tied-00001-of-00003.gguf"));
+
+TEST(WeightFacts, CountWeightsThatArePacked) {
+  const auto facts = [](const std::string& name) {
+    const ModelFolder model(GODWIT_SOURCE_DIR "/tests/golden/packed/" + name);
+    return FactsOf(model.spec(), model.weights(), std::nullopt);
+  };
+  // Two tables, two layers and the norms.
+  const int64_t layer = 2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 96;
+  const int64_t parameters = 2 * 51 * 64 + 2 * layer + 5 * 64;
+  for (const char* name : {"w4a16", "w8a16_channel_zeros", "gptq", "gptq_zeros", "awq"}) {
+    EXPECT_EQ(facts(name).parameters, parameters) << name;
+    EXPECT_TRUE(facts(name).roundings.empty()) << name;
+  }
+  EXPECT_EQ(facts("nf4_nested").parameters, parameters + 2 * 3 * 64 * (320 - 96));
+  EXPECT_EQ(facts("nf4_nested").roundings.size(), 2u);
+  EXPECT_EQ(facts("w4a16_channel").roundings.size(), 1u);
+}
 
 TEST(WeightFacts, CountTypesOfTensors) {
   const ModelFolder model(GODWIT_SOURCE_DIR "/tests/golden/gguf/llama_q4_k.gguf");

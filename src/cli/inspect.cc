@@ -233,6 +233,7 @@ std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_ten
   here.Add("memory", fmt::format("{} of {} available", FormatBytes(machine.memory.available_bytes),
                                  FormatBytes(machine.memory.total_bytes)));
   if (facts.weights.loaded_bytes) here.Add("weights", DescribeLoaded(facts, machine));
+  for (const std::string& rounding : facts.weights.roundings) here.Add("rounded", rounding);
   return model.Take() + "\n" + here.Take() + "\n" + KvTable(facts, machine).Take() + "\ntensors\n" +
          TensorTable(facts.source, all_tensors);
 }
@@ -276,7 +277,8 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
   json["weights"] = {{"present", facts.has_weights},
                      {"file_bytes", facts.weights.file_bytes},
                      {"loaded_bytes", nullptr},
-                     {"type", nullptr}};
+                     {"type", nullptr},
+                     {"rounded", facts.weights.roundings}};
   if (facts.weights.loaded_bytes) {
     json["weights"]["loaded_bytes"] = *facts.weights.loaded_bytes;
     json["weights"]["type"] = StorageName(*facts.weights.loaded_types);

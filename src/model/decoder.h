@@ -31,7 +31,7 @@ struct WeightTypes {
   DType layers;        // of the layers: what most of their weights are
   bool mixed = false;  // whether others of them are something else
   DType head;          // of the output head
-  // What GGUF calls their blocks, where these stay as they are; else empty.
+  // What their blocks or their packing is called, where these stay as they are; else empty.
   std::string_view layer_blocks = {};
   std::string_view head_blocks = {};
 };

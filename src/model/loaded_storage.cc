@@ -8,31 +8,39 @@
 
 #include "model/block_weights.h"
 #include "model/loader.h"
+#include "model/packed_weights.h"
 #include "ops/pack_weight.h"
 
 namespace godwit {
 
 std::optional<DType> LoadedStorage(const ModelTensors& tensors, std::optional<DType> asked) {
-  return tensors.int8 && asked == DType::kI8 ? std::nullopt : asked;
+  if (tensors.int8 && asked == DType::kI8) return std::nullopt;
+  if (tensors.packed && asked == DType::kGrouped) return std::nullopt;
+  return asked;
 }
 
 std::optional<DType> HeadStorage(std::optional<DType> storage) {
   return storage == DType::kGrouped ? DType::kI8 : storage;
 }
 
-bool HoldsBlocks(const LinearTensors& linear) {
-  return std::ranges::any_of(linear.parts,
-                             [](const TensorInfo* p) { return p->blocks != nullptr; });
+std::optional<GroupFormat> FormatAsStored(const LinearTensors& linear) {
+  return linear.packed.empty() ? FormatOfBlocks(linear) : FormatOfPacked(linear);
+}
+
+bool HoldsGroups(const LinearTensors& linear) {
+  return !linear.packed.empty() || std::ranges::any_of(linear.parts, [](const TensorInfo* p) {
+    return p->blocks != nullptr;
+  });
 }
 
 DType SourceType(const LinearTensors& linear) {
-  return HoldsBlocks(linear) ? DType::kF32 : *linear.parts.front()->dtype;
+  return HoldsGroups(linear) ? DType::kF32 : *linear.parts.front()->dtype;
 }
 
 DType StoredType(const LinearTensors& linear, std::optional<DType> storage) {
   if (storage) return *storage;
-  if (FormatOfBlocks(linear)) return DType::kGrouped;
-  return HoldsBlocks(linear) ? DType::kBF16 : *linear.parts.front()->dtype;
+  if (FormatAsStored(linear)) return DType::kGrouped;
+  return HoldsGroups(linear) ? DType::kBF16 : *linear.parts.front()->dtype;
 }
 
 DType TableType(const TensorInfo& table, std::optional<DType> asked) {
@@ -50,7 +58,7 @@ namespace {
 // A linear layer as it is loaded.
 struct LoadedLinear {
   DType dtype;
-  std::string_view blocks;  // the type of its first part, if they stay as they are; else empty
+  std::string_view blocks;  // the type of its first part, if groups stay as they are; else empty
   int64_t elements;
   int64_t bytes;
 };
@@ -64,8 +72,9 @@ void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, cons
   const int64_t inputs = linear.inputs();
   const DType dtype = StoredType(linear, storage);
   LoadedLinear loaded{.dtype = dtype, .elements = outputs * inputs};
-  if (const auto format = storage ? std::nullopt : FormatOfBlocks(linear)) {
-    loaded.blocks = linear.parts.front()->blocks->name;
+  if (const auto format = storage ? std::nullopt : FormatAsStored(linear)) {
+    loaded.blocks = linear.packed.empty() ? linear.parts.front()->blocks->name
+                                          : ShortName(linear.packed.front()->format);
     loaded.bytes = ops::PackedBytes(*format, outputs, inputs);
   } else {
     loaded.bytes = ops::PackedBytes(dtype, outputs, inputs);

@@ -6,6 +6,7 @@
 
 #include "model/model_tensors.h"
 #include "tensor/dtype.h"
+#include "tensor/group_format.h"
 
 namespace godwit {
 
@@ -16,9 +17,14 @@ std::optional<DType> LoadedStorage(const ModelTensors& tensors, std::optional<DT
 // Of the output head, which is the embedding where that is tied.
 std::optional<DType> HeadStorage(std::optional<DType> storage);
 
-bool HoldsBlocks(const LinearTensors& linear);
+// The format that holds the rows of all parts as they are stored, of blocks or packed; nullopt if
+// there is none.
+std::optional<GroupFormat> FormatAsStored(const LinearTensors& linear);
 
-// What the rows of its parts are packed from: those of blocks, whichever they are, from f32.
+// Whether some rows are blocks, or packed.
+bool HoldsGroups(const LinearTensors& linear);
+
+// What the rows of its parts are packed from: those of groups, whichever they are, from f32.
 DType SourceType(const LinearTensors& linear);
 
 // What they are stored as: as they are where `storage` asks for nothing.

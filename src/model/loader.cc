@@ -18,10 +18,12 @@
 #include "model/block_weights.h"
 #include "model/loaded_storage.h"
 #include "model/model_tensors.h"
+#include "model/packed_weights.h"
 #include "ops/pack_weight.h"
 #include "ops/quantize_asymmetric.h"
 #include "tensor/float_bytes.h"
 #include "weights/tensor_rows.h"
+#include "weights/turned_matrix.h"
 
 namespace godwit {
 namespace {
@@ -59,7 +61,7 @@ bool HasNan(const std::vector<float>& values) {
   return HasNan(DType::kF32, reinterpret_cast<const std::byte*>(values.data()), std::ssize(values));
 }
 
-// For each thread, rows of blocks that were widened. PackWeight looks at the outputs of one panel
+// For each thread, rows of groups that were widened. PackWeight looks at the outputs of one panel
 // at a time, fewer than there are places here.
 class WidenedRows {
  public:
@@ -128,22 +130,6 @@ void SetInput(const InputQuantization& input, std::vector<float> row_sums, Weigh
   for (size_t i = 0; i < row_sums.size(); ++i) weight.bias[i] -= offset * row_sums[i];
 }
 
-// The elements of a matrix [rows, cols], of so many bytes each, as [cols, rows].
-Buffer Turned(ThreadPool& pool, const TensorInfo& matrix) {
-  const auto rows = static_cast<size_t>(matrix.shape[0]),
-             cols = static_cast<size_t>(matrix.shape[1]);
-  const size_t size = SizeOf(*matrix.dtype);
-  Buffer turned(std::ssize(matrix.bytes));
-  pool.Run(matrix.shape[1], [&](int64_t col, int /*worker*/) {
-    const auto to = static_cast<size_t>(col);
-    for (size_t row = 0; row < rows; ++row) {
-      std::memcpy(turned.data() + (to * rows + row) * size,
-                  matrix.bytes.data() + (row * cols + to) * size, size);
-    }
-  });
-  return turned;
-}
-
 // In the order in which they are packed.
 std::vector<const LinearTensors*> Linears(const ModelTensors& tensors) {
   std::vector<const LinearTensors*> all = {&tensors.project_in, &tensors.project_out};
@@ -175,7 +161,9 @@ class Packer {
   Weight Linear(const LinearTensors& tensors) { return Linear(tensors, storage_); }
   Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
   Weight PackFloats(const LinearTensors& tensors, std::optional<DType> storage);
-  Weight PackBlocks(const LinearTensors& tensors, const GroupFormat& format);
+  Weight PackGroups(const LinearTensors& tensors, const GroupFormat& format);
+  // Of parts that are packed; else none.
+  std::vector<PackedRows> ReadPackedParts(const LinearTensors& tensors);
   // Behind the rows of its parts: what was found in them, and their biases.
   void FinishRows(const LinearTensors& tensors, std::span<const std::atomic<bool>> nan,
                   Weight& weight);
@@ -291,8 +279,8 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
   if (tensors.parts.empty()) return {};
   assert(next_.back() == &tensors);
   next_.pop_back();
-  const auto format = storage ? std::nullopt : FormatOfBlocks(tensors);
-  Weight weight = format ? PackBlocks(tensors, *format) : PackFloats(tensors, storage);
+  const auto format = storage ? std::nullopt : FormatAsStored(tensors);
+  Weight weight = format ? PackGroups(tensors, *format) : PackFloats(tensors, storage);
   weight.name = ModuleName(tensors);
   return weight;
 }
@@ -300,26 +288,44 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
 void Packer::FinishRows(const LinearTensors& tensors, std::span<const std::atomic<bool>> nan,
                         Weight& weight) {
   for (size_t i = 0; i < tensors.parts.size(); ++i) Done(*tensors.parts[i], nan[i]);
+  for (const auto& part : tensors.packed) {
+    Done(part->scales, /*has_nan=*/false);
+    if (part->zeros) Done(*part->zeros, /*has_nan=*/false);
+    for (const TensorInfo& tensor : part->others) Done(tensor, /*has_nan=*/false);
+  }
   std::vector<std::vector<float>> biases;
   for (const TensorInfo* part : tensors.biases) biases.push_back(Floats(*part));
   weight.bias = Packed(tensors, biases);
 }
 
-Weight Packer::PackBlocks(const LinearTensors& tensors, const GroupFormat& format) {
+std::vector<PackedRows> Packer::ReadPackedParts(const LinearTensors& tensors) {
+  std::vector<PackedRows> parts;
+  for (const auto& part : tensors.packed) parts.emplace_back(pool_, *part);
+  return parts;
+}
+
+Weight Packer::PackGroups(const LinearTensors& tensors, const GroupFormat& format) {
   const std::vector<int64_t> ends = Ends(tensors);
+  const std::vector<PackedRows> packed = ReadPackedParts(tensors);
   std::vector<std::atomic<bool>> nan(tensors.parts.size());
   const auto fill = [&](int64_t output, kernels::GroupedRow& row, float& factor) {
     const auto [part, source] = PlaceOf(tensors, ends, output);
-    if (ReadBlocks(*tensors.parts[part], source, format, row, factor)) nan[part] = true;
+    if (!packed.empty()) {
+      ReadPacked(*tensors.packed[part], packed[part], source, format, row, factor);
+    } else if (ReadBlocks(*tensors.parts[part], source, format, row, factor)) {
+      nan[part] = true;
+    }
   };
   Weight weight = ops::PackGroups(pool_, format, ends.back(), tensors.inputs(), fill);
+  if (!packed.empty()) weight.input_order = tensors.packed.front()->order;
   FinishRows(tensors, nan, weight);
   return weight;
 }
 
 Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> storage) {
   const DType dtype = SourceType(tensors);
-  const bool widened = HoldsBlocks(tensors);
+  const bool widened = HoldsGroups(tensors);
+  const std::vector<PackedRows> packed = ReadPackedParts(tensors);
   const int64_t inputs = tensors.inputs();
   const int64_t row_bytes = inputs * static_cast<int64_t>(SizeOf(dtype));
   WidenedRows widened_rows(inputs);
@@ -341,7 +347,11 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
     const std::byte* bytes = nullptr;
     if (widened) {
       const std::span<float> floats = widened_rows.Place(output);
-      ReadRow(*tensors.parts[part], source, floats);
+      if (packed.empty()) {
+        ReadRow(*tensors.parts[part], source, floats);
+      } else {
+        packed[part].Dequantize(source, floats);
+      }
       bytes = std::as_bytes(floats).data();
     } else if (tensors.transposed) {
       bytes = turned[part].data() + source * row_bytes;
@@ -360,7 +370,7 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
 }
 
 InputQuantization Packer::Input(const LinearTensors& tensors) {
-  if (!tensors.quantization) return {};
+  if (!tensors.quantization || tensors.quantization->packed) return {};
   if (tensors.quantization->input.kind != InputScale::kStatic) return tensors.quantization->input;
   std::vector<InputQuantization> parts(tensors.parts.size(), tensors.quantization->input);
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -1,12 +1,14 @@
 #include "model/model_tensors.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "base/problem_list.h"
 #include "base/quote.h"
+#include "weights/packed_config.h"
 #include "weights/tensor_rows.h"
 
 namespace godwit {
@@ -28,10 +30,19 @@ enum class Content {
   kScale,      // floats that belong to a quantized tensor
   kZeroPoint,  // int8, likewise
   kRowOrder,   // a byte, likewise
+  kWords,      // I32, likewise: codes, zero points, or which group an input belongs to
+  kShape,      // I64 or I32, likewise
+  kBytes,      // U8, likewise
 };
 
 bool HasType(const TensorInfo& tensor, Content content) {
-  if (content == Content::kRowOrder) return tensor.dtype == DType::kU8;
+  if (content == Content::kRowOrder || content == Content::kBytes) {
+    return tensor.dtype == DType::kU8;
+  }
+  if (content == Content::kWords) return tensor.dtype == DType::kI32;
+  if (content == Content::kShape) {
+    return tensor.dtype == DType::kI64 || tensor.dtype == DType::kI32;
+  }
   const bool integers = content == Content::kQuantized || content == Content::kZeroPoint;
   if (integers) return tensor.dtype == DType::kI8;
   const bool matrix = content == Content::kFloats && tensor.shape.size() == 2;
@@ -48,9 +59,14 @@ std::string_view ExpectedType(const TensorInfo& found, Content content) {
     case Content::kQuantized:
       return "I8, as config.json quantizes it";
     case Content::kRowOrder:
+    case Content::kBytes:
       return "U8";
     case Content::kZeroPoint:
       return "I8";
+    case Content::kWords:
+      return "I32";
+    case Content::kShape:
+      return "I64";
     case Content::kFloats:
       if (found.dtype == DType::kI8) return "F32, F16 or BF16, as config.json does not quantize it";
       return "F32, F16 or BF16";
@@ -91,6 +107,14 @@ class Resolver {
                          Content content = Content::kFloats, std::string_view why = "");
   void WantScales(const std::string& module, int64_t outputs, const LayerQuantization& quantization,
                   LinearTensors& linear);
+  bool Has(const std::string& full_name) const { return source_.Find(Name(full_name)) != nullptr; }
+  // How a module is quantized, if it is.
+  std::optional<LayerQuantization> Quantization(const std::string& module) const;
+  // Null where something is missing or wrong.
+  std::shared_ptr<const PackedTensors> Packed(const std::string& module, int64_t outputs,
+                                              int64_t inputs, const PackedFormat& format);
+  bool FinishNf4(const std::string& module, int64_t outputs, int64_t inputs, PackedTensors& packed);
+  void CheckShape(const TensorInfo& tensor, int64_t outputs, int64_t inputs);
   LinearTensors Linear(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
                        bool bias, bool transposed = false);
   NormTensors Norm(const std::string& module, int64_t size, bool bias);
@@ -103,8 +127,8 @@ class Resolver {
 
   const DecoderSpec& spec_;
   const WeightSource& source_;
-  bool bare_;          // names lack ModuleNames::prefix
-  bool int8_ = false;  // ModelTensors::int8
+  bool bare_;                           // names lack ModuleNames::prefix
+  bool int8_ = false, packed_ = false;  // as in ModelTensors
   ProblemList problems_;
   std::map<std::string, std::vector<int64_t>, std::less<>> wanted_;
 };
@@ -136,7 +160,7 @@ void Resolver::WantScales(const std::string& module, int64_t outputs,
     linear.scales.push_back(
         Want(module + ".SCB", {outputs}, Content::kScale, ", for an int8 weight"));
     const std::string order = module + ".weight_format";
-    if (source_.Find(Name(order)) == nullptr) return;
+    if (!Has(order)) return;
     linear.row_orders.push_back(Want(order, one, Content::kRowOrder));
     return;
   }
@@ -152,26 +176,139 @@ void Resolver::WantScales(const std::string& module, int64_t outputs,
                                           ", for a static asymmetric input"));
 }
 
+// Of compressed-tensors: what is packed, beside the codes.
+void Resolver::CheckShape(const TensorInfo& tensor, int64_t outputs, int64_t inputs) {
+  std::vector<int64_t> found(2);
+  const size_t size = SizeOf(*tensor.dtype);
+  for (size_t i = 0; i < found.size(); ++i) {
+    std::memcpy(&found[i], tensor.bytes.data() + i * size, size);
+  }
+  if (found == std::vector{outputs, inputs}) return;
+  problems_.Add("tensor {} says that the weight is [{}], expected [{}, {}]", tensor.name,
+                fmt::join(found, ", "), outputs, inputs);
+}
+
+std::shared_ptr<const PackedTensors> Resolver::Packed(const std::string& module, int64_t outputs,
+                                                      int64_t inputs, const PackedFormat& format) {
+  packed_ = true;
+  if (format.group != 0 && inputs % format.group != 0) {
+    problems_.Add(
+        "config.json packs the weights of {} in groups of {}, which do not divide its {} inputs",
+        Name(module), format.group, inputs);
+    return nullptr;
+  }
+  if (format.layout == PackedFormat::Layout::kMxfp4) {
+    problems_.Add("config.json packs {} as MXFP4, which is read of gpt-oss's experts alone",
+                  Name(module));
+    return nullptr;
+  }
+  const PackedShapes shapes = ShapesOf(format, outputs, inputs);
+  const size_t before = problems_.count();
+  const auto want = [&](const PackedShape& part, Content content, std::string_view why) {
+    return Want(module + std::string(part.suffix), part.shape, content, why);
+  };
+  const bool nf4 = format.layout == PackedFormat::Layout::kNf4;
+  const TensorInfo* codes =
+      want(shapes.codes, nf4 ? Content::kBytes : Content::kWords, ", for a packed weight");
+  const TensorInfo* scales = want(shapes.scales, format.nested ? Content::kBytes : Content::kScale,
+                                  ", for a packed weight");
+  const TensorInfo* zeros =
+      format.has_zeros() ? want(shapes.zeros, Content::kWords, ", for zero points") : nullptr;
+  // GPTQ stores it whether or not there is an order.
+  const bool order = format.act_order || (format.layout == PackedFormat::Layout::kGptq &&
+                                          Has(module + std::string(shapes.groups.suffix)));
+  const TensorInfo* groups =
+      order ? want(shapes.groups, Content::kWords, ", for act order") : nullptr;
+  const TensorInfo* shape = format.layout == PackedFormat::Layout::kPackQuantized
+                                ? Want(module + ".weight_shape", {2}, Content::kShape)
+                                : nullptr;
+  if (problems_.count() != before || codes == nullptr) return nullptr;
+  auto packed = std::make_shared<PackedTensors>(
+      PackedTensors{.format = format, .weight = *codes, .codes = *codes, .scales = *scales});
+  if (zeros != nullptr) packed->zeros = *zeros;
+  for (const TensorInfo* other : {groups, shape}) {
+    if (other != nullptr) packed->others.push_back(*other);
+  }
+  if (groups != nullptr && format.group != 0) packed->order = InputOrder(*groups, format.group);
+  if (shape != nullptr) CheckShape(*shape, outputs, inputs);
+  if (nf4 && !FinishNf4(module, outputs, inputs, *packed)) return nullptr;
+  packed->weight.name = Name(module) + ".weight";
+  packed->weight.shape = {outputs, inputs};
+  packed->weight.dtype.reset();
+  packed->weight.dtype_name = ShortName(format);
+  return packed;
+}
+
+// Returns whether it found all.
+bool Resolver::FinishNf4(const std::string& module, int64_t outputs, int64_t inputs,
+                         PackedTensors& packed) {
+  const size_t before = problems_.count();
+  const auto want = [&](const std::string& suffix, std::vector<int64_t> shape, Content content) {
+    return Want(module + ".weight." + suffix, shape, content, ", for an nf4 weight");
+  };
+  const TensorInfo* levels = want("quant_map", {16}, Content::kScale);
+  const std::string state_name = "quant_state.bitsandbytes__nf4";
+  const TensorInfo* state = source_.Find(Name(module + ".weight." + state_name));
+  state =
+      want(state_name, state == nullptr ? std::vector<int64_t>{1} : state->shape, Content::kBytes);
+  if (problems_.count() != before) return false;
+  CheckNf4Levels(*levels);
+  const Nf4State found = ReadNf4State(*state, packed.format, outputs, inputs);
+  packed.others = {*levels, *state};
+  if (!packed.format.nested) return true;
+  const int64_t groups = packed.scales.NumElements();
+  const TensorInfo* nested_levels = want("nested_quant_map", {256}, Content::kScale);
+  const TensorInfo* nested_scales = want(
+      "nested_absmax", {(groups + found.nested_group - 1) / found.nested_group}, Content::kScale);
+  if (problems_.count() != before) return false;
+  packed.nested = {.levels = *nested_levels,
+                   .scales = *nested_scales,
+                   .group = found.nested_group,
+                   .offset = found.nested_offset};
+  packed.others.push_back(*nested_levels);
+  packed.others.push_back(*nested_scales);
+  return true;
+}
+
+std::optional<LayerQuantization> Resolver::Quantization(const std::string& module) const {
+  const LayerQuantization* found = spec_.quantization.Find(Name(module));
+  if (found == nullptr) return std::nullopt;
+  // What GPTQ and AWQ leave alone, such as routers, config.json does not always say.
+  const bool told = !found->packed || !found->packed->across();
+  return told || !Has(module + ".weight") ? std::optional(*found) : std::nullopt;
+}
+
 LinearTensors Resolver::Linear(const std::vector<std::pair<std::string, int64_t>>& parts,
                                int64_t inputs, bool bias, bool transposed) {
   LinearTensors linear;
   linear.transposed = transposed;
+  // Some tools write biases, of zeros, where the model has none.
+  bias |= std::ranges::any_of(parts, [&](const auto& part) {
+    const auto quantization = Quantization(part.first);
+    return quantization && quantization->packed && quantization->packed->across() &&
+           Has(part.first + ".bias");
+  });
   for (const auto& [module, outputs] : parts) {
-    const LayerQuantization* found = spec_.quantization.Find(Name(module));
-    const auto quantization = found ? std::optional(*found) : std::nullopt;
+    const auto quantization = Quantization(module);
     if (linear.parts.empty()) linear.quantization = quantization;
     const bool like_first = linear.quantization == quantization;
     if (!like_first) {
       problems_.Add("config.json quantizes {} otherwise than {}, with which it is fused",
                     Name(module), Name(parts.front().first));
     }
-    linear.parts.push_back(
-        Want(module + ".weight",
-             transposed ? std::vector{inputs, outputs} : std::vector{outputs, inputs},
-             quantization ? Content::kQuantized : Content::kFloats));
     if (bias) linear.biases.push_back(Want(module + ".bias", {outputs}));
-    if (quantization) WantScales(module, outputs, *quantization, linear);
-    int8_ |= quantization.has_value();
+    if (quantization && quantization->packed) {
+      linear.transposed = false;  // whatever the layer was before
+      linear.packed.push_back(Packed(module, outputs, inputs, *quantization->packed));
+      linear.parts.push_back(linear.packed.back() ? &linear.packed.back()->weight : nullptr);
+    } else {
+      linear.parts.push_back(
+          Want(module + ".weight",
+               transposed ? std::vector{inputs, outputs} : std::vector{outputs, inputs},
+               quantization ? Content::kQuantized : Content::kFloats));
+      if (quantization) WantScales(module, outputs, *quantization, linear);
+      int8_ |= quantization.has_value();
+    }
     const TensorInfo* first = linear.parts.front();
     const TensorInfo* part = linear.parts.back();
     if (like_first && first != nullptr && part != nullptr && !CanBeFused(*first, *part)) {
@@ -331,6 +468,7 @@ ModelTensors Resolver::Resolve() {
                                    "describes it",
                                    spec_.family));
   tensors.int8 = int8_;
+  tensors.packed = packed_;
   for (const auto& [name, shape] : wanted_) {
     tensors.bytes += static_cast<int64_t>(source_.Find(name)->bytes.size());
   }

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "model/spec.h"
+#include "weights/packed_rows.h"
 #include "weights/weight_source.h"
 
 namespace godwit {
@@ -15,10 +17,12 @@ namespace godwit {
 struct LinearTensors {
   std::vector<const TensorInfo*> parts;
   std::vector<const TensorInfo*> biases;  // one for each part, or none
-  // Where the checkpoint holds int8, the same for all parts. Each then has scales for its weight as
-  // the format has them, and with a static input the scale of that, [1]; if the input is not
-  // symmetric either, a zero point, [1].
+  // Where the checkpoint is quantized, the same for all parts. One of int8 then has scales for its
+  // weight as the format has them, and with a static input the scale of that, [1]; if the input is
+  // not symmetric either, a zero point, [1].
   std::optional<LayerQuantization> quantization;
+  // One for each part, whose `weight` that is, or none.
+  std::vector<std::shared_ptr<const PackedTensors>> packed;
   std::vector<const TensorInfo*> scales;
   std::vector<const TensorInfo*> row_orders;  // bitsandbytes' weight_format, where there is one
   std::vector<const TensorInfo*> input_scales;
@@ -66,8 +70,9 @@ struct ModelTensors {
   std::vector<LayerTensors> layers;
   NormTensors final_norm;
   LinearTensors head;
-  int64_t bytes = 0;  // of all of them
-  bool int8 = false;  // some linear layers are quantized
+  int64_t bytes = 0;    // of all of them
+  bool int8 = false;    // some linear layers are int8
+  bool packed = false;  // some are packed
 };
 
 // What a checkpoint of this spec must hold, whatever else is in it.

@@ -101,6 +101,7 @@ void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<f
   const Gemm gemm = grouped ? nullptr : SelectGemm(exec.kernels, w.dtype);
   assert(x.dtype == (w.dtype == DType::kF16 ? DType::kF32 : grouped ? DType::kI8 : w.dtype));
   assert(grouped == (x.groups != nullptr) && (!grouped || *x.groups == w.groups));
+  assert(std::ranges::equal(x.order, w.input_order));
   const bool quantized = x.dtype == DType::kI8;
   if (quantized) CheckFinite(x, w);
 

@@ -1,6 +1,7 @@
 #include "ops/linear_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <numeric>
@@ -47,10 +48,17 @@ void QuantizeBlocks(const kernels::KernelTable& kernels, const float* x, int64_t
   const GroupFormat& format = *rows.groups;
   const int64_t blocks = BlockCount(format, rows.cols), inputs = BlockInputs(format);
   auto* out = reinterpret_cast<int8_t*>(rows.Row(row));
+  std::array<float, kMostGroup> gathered;
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t n = std::min(inputs, rows.cols - b * inputs);
     int8_t* block = out + b * inputs;
-    rows.scales[row * blocks + b] = QuantizeRow(kernels, x + b * inputs, n, block).scale;
+    const float* from = x + b * inputs;
+    if (!rows.order.empty()) {
+      const auto order = rows.order.subspan(static_cast<size_t>(b * inputs));
+      for (size_t i = 0; i < static_cast<size_t>(n); ++i) gathered[i] = x[order[i]];
+      from = gathered.data();
+    }
+    rows.scales[row * blocks + b] = QuantizeRow(kernels, from, n, block).scale;
     std::fill(block + n, block + inputs, int8_t{0});
   }
   int16_t* sums = rows.group_sums.Row(row);
@@ -106,6 +114,7 @@ LinearRows NewLinearRows(const Exec& exec, const Weight& w, int64_t rows) {
       const int64_t blocks = BlockCount(w.groups, w.inputs);
       LinearRows result = Rows<int8_t>(exec, DType::kI8, rows, w.inputs, BlockInputs(w.groups));
       result.groups = &w.groups;
+      result.order = w.input_order;
       result.scales = exec.workspace.Matrix<float>(1, rows * blocks).data;
       result.group_sums = exec.workspace.Matrix<int16_t>(rows, blocks * GroupsOfBlock(w.groups));
       return result;

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "ops/exec.h"
 #include "ops/outliers.h"
@@ -34,6 +35,7 @@ struct LinearRows {
   MatrixView<Outlier> outliers = {};    // [rows, cols], each row's first
   int64_t* outlier_counts = nullptr;    // [rows]; null: the quantization has no outliers
   const GroupFormat* groups = nullptr;  // of the weight, which outlives the rows; null: none
+  std::span<const int32_t> order = {};  // Weight::input_order, in which the integers lie
   MatrixView<int16_t> group_sums = {};  // [rows, those of whole blocks]
 
   std::byte* Row(int64_t row) { return data + RowOffset(row); }

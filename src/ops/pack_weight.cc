@@ -201,6 +201,9 @@ void UnpackRow(const Weight& w, int64_t output, float* out) {
                           w.inputs, out);
     const float factor = w.scales[static_cast<size_t>(output)];
     for (int64_t k = 0; k < w.inputs; ++k) out[k] *= factor;
+    if (w.input_order.empty()) return;
+    const std::vector<float> places(out, out + w.inputs);
+    for (size_t k = 0; k < places.size(); ++k) out[w.input_order[k]] = places[k];
     return;
   }
   const int64_t depth = kernels::PanelDepth(w.dtype);

@@ -50,6 +50,9 @@ struct Weight {
   std::vector<float> row_sums = {};  // [outputs], only if the input is not symmetric
   std::string name = {};             // of the module, for messages
   GroupFormat groups = {};           // only if grouped; the panels are those of group_packing.h
+  // Likewise, where groups are not of neighbouring inputs (act order): place i of the panels is
+  // input input_order[i] of the rows, [inputs]. Empty: they are.
+  std::vector<int32_t> input_order = {};
 };
 
 // Rows that are looked up, not multiplied: token embeddings [rows, cols].

@@ -1,38 +1,21 @@
 #include "weights/quantization_config.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <regex>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "weights/packed_config.h"
+#include "weights/quantization_fields.h"
 
 namespace godwit {
 namespace {
 
 constexpr std::string_view kRegexPrefix = "re:";
-
-void ExpectOneOf(const HfConfig& config, std::string_view key, std::string_view found,
-                 std::initializer_list<std::string_view> accepted) {
-  if (std::ranges::find(accepted, found) != accepted.end()) return;
-  config.Refuse(key, fmt::format("{}", fmt::join(accepted, " or ")), ErrorKind::kUnsupported);
-}
-
-void ExpectBool(const HfConfig& config, std::string_view key, bool expected, bool fallback) {
-  if (config.BoolOr(key, fallback) == expected) return;
-  config.Refuse(key, expected ? "true" : "false", ErrorKind::kUnsupported);
-}
-
-HfConfig NeedObject(const HfConfig& config, std::string_view key) {
-  auto object = config.Object(key);
-  if (!object) config.Refuse(key, "an object");
-  return *std::move(object);
-}
 
 void ExpectInt8(const HfConfig& arguments) {
   if (arguments.IntOr("num_bits", 8, {1, 64}) != 8) {
@@ -41,27 +24,19 @@ void ExpectInt8(const HfConfig& arguments) {
   ExpectOneOf(arguments, "type", arguments.StringOr("type", "int"), {"int"});
 }
 
-// Where it is absent, the group size says it.
-std::string Strategy(const HfConfig& arguments) {
-  const int64_t group_size = arguments.IntOr("group_size", 0, {-1, 1 << 30});
-  return arguments.StringOr("strategy", group_size == 0    ? "tensor"
-                                        : group_size == -1 ? "channel"
-                                                           : "group");
-}
-
 // Returns whether each output has a scale.
 bool ReadWeights(const HfConfig& arguments) {
   ExpectInt8(arguments);
   ExpectBool(arguments, "symmetric", true, /*fallback=*/true);
   ExpectBool(arguments, "dynamic", false, /*fallback=*/false);
-  const std::string strategy = Strategy(arguments);
+  const std::string strategy = StrategyOf(arguments);
   ExpectOneOf(arguments, "strategy", strategy, {"channel", "tensor"});
   return strategy == "channel";
 }
 
 InputQuantization ReadInput(const HfConfig& arguments) {
   ExpectInt8(arguments);
-  const std::string strategy = Strategy(arguments);
+  const std::string strategy = StrategyOf(arguments);
   ExpectOneOf(arguments, "strategy", strategy, {"token", "tensor"});
   const bool dynamic = arguments.BoolOr("dynamic", false);
   if (strategy == "token" && !dynamic) {
@@ -73,15 +48,35 @@ InputQuantization ReadInput(const HfConfig& arguments) {
           .symmetric = arguments.BoolOr("symmetric", true)};
 }
 
-LayerQuantization ReadQuantization(const HfConfig& group) {
-  if (group.Has("output_activations")) {
-    group.Refuse("output_activations", "none", ErrorKind::kUnsupported);
+// Inputs are quantized for each block anyway, which is finer than for each token.
+LayerQuantization ReadPacked(const HfConfig& group) {
+  if (group.Has("input_activations")) {
+    const InputQuantization input = ReadInput(NeedObject(group, "input_activations"));
+    if (input != InputQuantization()) {
+      group.Refuse("input_activations", "none, or symmetric int8 per token",
+                   ErrorKind::kUnsupported);
+    }
   }
+  return {.packed = ReadPackQuantized(NeedObject(group, "weights"))};
+}
+
+LayerQuantization ReadInt8(const HfConfig& group) {
   if (!group.Has("input_activations")) {
     group.Refuse("input_activations", "int8, as the weights are", ErrorKind::kUnsupported);
   }
   return {.scale_per_output = ReadWeights(NeedObject(group, "weights")),
           .input = ReadInput(NeedObject(group, "input_activations"))};
+}
+
+// A group has a format of its own where there are several.
+LayerQuantization ReadQuantization(const HfConfig& config, const HfConfig& group) {
+  if (group.Has("output_activations")) {
+    group.Refuse("output_activations", "none", ErrorKind::kUnsupported);
+  }
+  const HfConfig& from = group.Has("format") ? group : config;
+  const std::string format = from.StringOr("format", "");
+  ExpectOneOf(from, "format", format, {"int-quantized", "naive-quantized", "pack-quantized"});
+  return format == "pack-quantized" ? ReadPacked(group) : ReadInt8(group);
 }
 
 // Settings that say how the tensors are to be read beside the groups.
@@ -99,13 +94,6 @@ void RefuseOtherStorage(const HfConfig& config) {
   if (const auto sparsity = config.Object("sparsity_config")) {
     ExpectOneOf(*sparsity, "format", sparsity->StringOr("format", "dense"), {"dense"});
   }
-}
-
-// A group has a format of its own where there are several.
-void ExpectPlainInt8(const HfConfig& config, const HfConfig& group) {
-  const bool own = group.Has("format");
-  const HfConfig& from = own ? group : config;
-  ExpectOneOf(from, "format", from.StringOr("format", ""), {"int-quantized", "naive-quantized"});
 }
 
 // An entry of `targets` or `ignore`, or of `llm_int8_skip_modules`.
@@ -184,7 +172,7 @@ std::vector<Pattern> ReadPatterns(const HfConfig& config, std::string_view key) 
 }
 
 LayerQuantization ReadBitsandbytes(const HfConfig& config) {
-  ExpectBool(config, "load_in_4bit", false, /*fallback=*/false);
+  if (config.BoolOr("load_in_4bit", false)) return {.packed = ReadNf4(config)};
   ExpectBool(config, "load_in_8bit", true, /*fallback=*/false);
   ExpectBool(config, "llm_int8_has_fp16_weight", false, /*fallback=*/false);
   const double threshold = config.FloatOr("llm_int8_threshold", 6.0, {0, 1e30});
@@ -192,13 +180,12 @@ LayerQuantization ReadBitsandbytes(const HfConfig& config) {
           .format = Int8Format::kBitsandbytes};
 }
 
-std::vector<Pattern> ReadSkippedModules(const HfConfig& config, const std::string& head) {
-  constexpr std::string_view kKey = "llm_int8_skip_modules";
-  if (!config.Has(kKey)) return {Pattern(head)};
+// Names of modules, or parts of them.
+std::vector<Pattern> ReadSkippedModules(const HfConfig& config, std::string_view key) {
   std::vector<Pattern> patterns;
-  for (const std::string& name : config.Strings(kKey)) {
+  for (const std::string& name : config.Strings(key)) {
     if (name.find_first_of("\\^$*+?|()[]{}") != std::string::npos) {
-      config.Refuse(kKey, fmt::format("names of modules, not {}", Quote(name)),
+      config.Refuse(key, fmt::format("names of modules, not {}", Quote(name)),
                     ErrorKind::kUnsupported);
     }
     patterns.push_back(Pattern::Part(name));
@@ -206,9 +193,38 @@ std::vector<Pattern> ReadSkippedModules(const HfConfig& config, const std::strin
   return patterns;
 }
 
+// Of methods that treat all layers alike.
+struct Method {
+  Pattern target = Pattern("Linear");
+  LayerQuantization quantization;
+  std::vector<Pattern> ignored;
+};
+
+Method ReadMethod(const HfConfig& config, std::string_view method, const std::string& head) {
+  if (method == "bitsandbytes") {
+    constexpr std::string_view kSkip = "llm_int8_skip_modules";
+    return {.quantization = ReadBitsandbytes(config),
+            .ignored =
+                config.Has(kSkip) ? ReadSkippedModules(config, kSkip) : std::vector{Pattern(head)}};
+  }
+  if (method == "gptq") {
+    const bool all = config.BoolOr("lm_head", false);
+    return {.quantization = {.packed = ReadGptq(config)},
+            .ignored = all ? std::vector<Pattern>() : std::vector{Pattern(head)}};
+  }
+  if (method == "mxfp4") {
+    return {.target = Pattern::Part("experts"), .quantization = {.packed = kMxfp4}, .ignored = {}};
+  }
+  Method result{.quantization = {.packed = ReadAwq(config)},
+                .ignored = ReadSkippedModules(config, "modules_to_not_convert")};
+  result.ignored.emplace_back(head);
+  return result;
+}
+
 }  // namespace
 
 std::string Describe(const LayerQuantization& quantization) {
+  if (quantization.packed) return Describe(*quantization.packed);
   const char* input = quantization.input.kind == InputScale::kPerToken    ? "per token"
                       : quantization.input.kind == InputScale::kPerTensor ? "per tensor"
                                                                           : "with a static scale";
@@ -243,12 +259,16 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
   const HfConfig block = NeedObject(config, *key);
   auto rules = std::make_shared<Rules>();
   // bitsandbytes' own is the older key.
-  const std::string method = block.StringOr(
-      "quant_method", block.Has("load_in_8bit") ? "bitsandbytes" : "compressed-tensors");
-  ExpectOneOf(block, "quant_method", method, {"compressed-tensors", "bitsandbytes"});
-  if (method == "bitsandbytes") {
-    rules->targets = {{Pattern("Linear"), ReadBitsandbytes(block)}};
-    rules->ignored = ReadSkippedModules(block, head);
+  const std::string method =
+      block.StringOr("quant_method", block.Has("load_in_8bit") || block.Has("load_in_4bit")
+                                         ? "bitsandbytes"
+                                         : "compressed-tensors");
+  ExpectOneOf(block, "quant_method", method,
+              {"compressed-tensors", "bitsandbytes", "gptq", "awq", "mxfp4"});
+  if (method != "compressed-tensors") {
+    Method all = ReadMethod(block, method, head);
+    rules->targets = {{std::move(all.target), std::move(all.quantization)}};
+    rules->ignored = std::move(all.ignored);
     result.rules_ = std::move(rules);
     return result;
   }
@@ -256,8 +276,7 @@ QuantizationConfig QuantizationConfig::Read(const HfConfig& config, const std::s
   const HfConfig groups = NeedObject(block, "config_groups");
   for (const std::string& name : groups.Keys()) {
     const HfConfig group = NeedObject(groups, name);
-    ExpectPlainInt8(block, group);
-    const LayerQuantization quantization = ReadQuantization(group);
+    const LayerQuantization quantization = ReadQuantization(block, group);
     for (Pattern& pattern : ReadPatterns(group, "targets")) {
       rules->targets.push_back({std::move(pattern), quantization});
     }

@@ -1,6 +1,7 @@
-// Which linear layers of a checkpoint are int8, and how: the `quantization_config` of a config.json
-// in the format of compressed-tensors ("int-quantized"), which vLLM and SGLang read, or in that of
-// bitsandbytes (LLM.int8()), which transformers does.
+// Which linear layers of a checkpoint are quantized, and how: the `quantization_config` of a
+// config.json. To int8 in the format of compressed-tensors ("int-quantized"), which vLLM and SGLang
+// read, or in that of bitsandbytes (LLM.int8()), which transformers does; to codes in groups
+// ("pack-quantized") in those that weights/packed_format.h lists.
 //
 // Immutable, thread-safe, cheap to copy.
 #pragma once
@@ -13,6 +14,7 @@
 
 #include "tensor/weight.h"
 #include "weights/hf_config.h"
+#include "weights/packed_format.h"
 
 namespace godwit {
 
@@ -24,11 +26,12 @@ enum class Int8Format : uint8_t {
   kBitsandbytes,
 };
 
-// Weights are symmetric: w = scale * integer.
+// Weights are int8 and symmetric, w = scale * integer, unless they are packed.
 struct LayerQuantization {
   bool scale_per_output = true;  // strategy "channel"; else one scale for the tensor, "tensor"
   InputQuantization input = {};  // a static scale and its zero point are tensors, not set here
   Int8Format format = Int8Format::kCompressedTensors;
+  std::optional<PackedFormat> packed = {};  // then nothing above is of interest
 
   bool operator==(const LayerQuantization&) const = default;
 };
@@ -46,9 +49,9 @@ class QuantizationConfig {
 
   // Of a config.json; older ones call it `compression_config`. head: the module of the output head,
   // which transformers leaves in float unless it is told what to skip. Throws Error(kUnsupported)
-  // that names the key for what is not int8 times int8 with one weight scale per output or tensor
-  // (another quant_method, pack-quantized, float types, 4 bits, groups, asymmetric weights,
-  // transforms), and Error(kFormat) for what is no quantization_config.
+  // that names the key for what is neither int8 times int8 with one weight scale per output or
+  // tensor nor packed as weights/packed_config.h reads it (another quant_method, float types, 2 or
+  // 3 bits, transforms), and Error(kFormat) for what is no quantization_config.
   static QuantizationConfig Read(const HfConfig& config, const std::string& head);
 
   // How a linear layer is quantized, by the name of its module; null: it is not quantized.

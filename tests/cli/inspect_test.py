@@ -69,6 +69,26 @@ class InspectTest(CliTest):
         self.assertIn("when loaded, in int8 (head f32)\n", self.ok("inspect", "-m", model))
 
 
+    def test_packed_checkpoint(self):
+        model = GOLDEN / "packed" / "nf4"
+        scheme = "4-bit weights (bitsandbytes nf4) with a scale for each 64 inputs"
+        text = self.ok("inspect", "-m", model)
+        self.assertIn(f"quantized   {scheme}\n", text)
+        self.assertIn("when loaded, in NF4 (head f32)\n", text)
+        roundings = [
+            "scales, which are f32, to f16: by 1/2048 at most",
+            "the 16 levels of NF4 to int8: by 0.0029 of a group's largest",
+        ]
+        for rounding in roundings:
+            self.assertIn(rounding, text)
+        result = json.loads(self.ok("inspect", "-m", model, "--json"))
+        self.assertEqual(result["quantization"], [scheme])
+        self.assertEqual(result["weights"]["rounded"], roundings)
+        exact = json.loads(self.ok("inspect", "-m", GOLDEN / "packed" / "gptq_order", "--json"))
+        self.assertEqual(exact["weights"]["type"], "GPTQ-Int4 (head f32)")
+        self.assertEqual(exact["weights"]["rounded"], [])
+
+
 class KvTest(CliTest):
     BLOCKS = "blocks:initial=0,local_windows_len=64,second_block_count=1"
 

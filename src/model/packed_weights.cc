@@ -1,0 +1,148 @@
+#include "model/packed_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <span>
+
+#include "base/error.h"
+
+namespace godwit {
+namespace {
+
+using Layout = PackedFormat::Layout;
+
+// Levels as multiples of a unit.
+struct IntegerLevels {
+  std::array<int8_t, 16> integers = {};
+  float unit = 1;
+  float error = 0;  // the largest
+};
+
+// With the unit that has the smallest error, of those of which the largest level is 127 or fewer.
+IntegerLevels IntegersOf(std::span<const float> levels) {
+  float largest = 0;
+  for (const float x : levels) largest = std::max(largest, std::fabs(x));
+  IntegerLevels best{.error = std::numeric_limits<float>::infinity()};
+  constexpr int kMost = 127, kSteps = 8;  // a step of its inverse is 1/8
+  for (int step = kSteps; static_cast<float>(step) * largest <= kMost * kSteps; ++step) {
+    IntegerLevels trial{.unit = static_cast<float>(kSteps) / static_cast<float>(step)};
+    for (size_t i = 0; i < levels.size(); ++i) {
+      const float integer = std::nearbyint(levels[i] / trial.unit);
+      trial.integers[i] = static_cast<int8_t>(integer);
+      trial.error = std::max(trial.error, std::fabs(integer * trial.unit - levels[i]));
+    }
+    if (trial.error < best.error) best = trial;
+  }
+  return best;
+}
+
+// Of a format that has levels.
+const IntegerLevels& LevelsInMemory(const PackedFormat& packed) {
+  static const IntegerLevels mxfp4 = IntegersOf(LevelsOf({.layout = Layout::kMxfp4}));
+  static const IntegerLevels nf4 = IntegersOf(LevelsOf({.layout = Layout::kNf4}));
+  return packed.layout == Layout::kMxfp4 ? mxfp4 : nf4;
+}
+
+// Groups of the kernels may be smaller than those of the checkpoint, whose scales are then
+// repeated: so there is one for each block in which rows of activations are quantized.
+GroupFormat FormatOf(const PackedFormat& packed) {
+  GroupFormat format = {.codes = packed.bits == 4 ? Codes::k4 : Codes::k8,
+                        .scaling = packed.zeros ? Scaling::kZeros : Scaling::kCentred,
+                        .group = 128};
+  while (packed.group % format.group != 0) format.group /= 2;
+  if (!LevelsOf(packed).empty()) {
+    format.codes = Codes::k4Table;
+    format.table = LevelsInMemory(packed).integers;
+  }
+  return format;
+}
+
+bool IsF16(float x) { return ToFloat(ToF16(x)) == x; }
+
+// A power of two, of which the numbers are multiples that F16 holds as well as it can.
+float FactorOf(std::span<const float> scales) {
+  if (std::ranges::all_of(scales, IsF16)) return 1;
+  float largest = 0;
+  for (const float x : scales) largest = std::max(largest, std::fabs(x));
+  constexpr int kLargestExponent = 14;  // of 2^15 and more some are rounded to infinity
+  constexpr int kLeastExponent = -126;  // of a float that is not subnormal
+  return std::ldexp(1.0f, std::max(std::ilogb(largest) - kLargestExponent, kLeastExponent));
+}
+
+}  // namespace
+
+std::optional<GroupFormat> FormatOfPacked(const LinearTensors& linear) {
+  if (linear.packed.empty()) return std::nullopt;
+  const PackedTensors& first = *linear.packed.front();
+  const bool same_order = std::ranges::all_of(
+      linear.packed, [&](const auto& part) { return part->order == first.order; });
+  return same_order ? std::optional(FormatOf(first.format)) : std::nullopt;
+}
+
+std::vector<const PackedTensors*> PackedPartsOf(const ModelTensors& tensors) {
+  std::vector<const PackedTensors*> parts;
+  const auto add = [&](const LinearTensors& linear) {
+    for (const auto& part : linear.packed) parts.push_back(part.get());
+  };
+  for (const auto* linear : {&tensors.project_in, &tensors.project_out, &tensors.head}) {
+    add(*linear);
+  }
+  for (const LayerTensors& layer : tensors.layers) {
+    for (const auto* linear :
+         {&layer.qkv, &layer.attention_out, &layer.mlp.up, &layer.mlp.down, &layer.router}) {
+      add(*linear);
+    }
+    for (const MlpTensors& expert : layer.experts) {
+      add(expert.up);
+      add(expert.down);
+    }
+  }
+  return parts;
+}
+
+std::vector<std::string> RoundingsOf(const ModelTensors& tensors) {
+  std::set<std::string> roundings;
+  for (const PackedTensors* part : PackedPartsOf(tensors)) {
+    if (part->scales.dtype == DType::kF32 || part->nested) {
+      roundings.insert("scales, which are f32, to f16: by 1/2048 at most");
+    }
+    if (LevelsOf(part->format).empty()) continue;
+    const float error = LevelsInMemory(part->format).error;
+    if (error == 0) continue;
+    roundings.insert(fmt::format("the 16 levels of {} to int8: by {:.2g} of a group's largest",
+                                 ShortName(part->format), error));
+  }
+  return {roundings.begin(), roundings.end()};
+}
+
+void ReadPacked(const PackedTensors& tensors, const PackedRows& rows, int64_t row,
+                const GroupFormat& format, kernels::GroupedRow& to, float& factor) {
+  rows.ReadCodes(row, to.codes);
+  const auto scales = rows.Scales(row);
+  const auto zeros = rows.Zeros(row);
+  const float unit = LevelsOf(tensors.format).empty() ? 1 : LevelsInMemory(tensors.format).unit;
+  for (size_t i = 0; i < to.scales.size(); ++i) {
+    const size_t group = i * static_cast<size_t>(format.group) / static_cast<size_t>(rows.group());
+    to.scales[i] = unit * scales[group];
+    if (!zeros.empty()) to.zeros[i] = zeros[group];
+  }
+  factor = FactorOf(to.scales);
+  for (float& scale : to.scales) {
+    const float exact = scale / factor;
+    constexpr float kMostError = 0x1p-11f;
+    if (std::fabs(ToFloat(ToF16(exact)) - exact) > kMostError * std::fabs(exact)) {
+      Throw(
+          ErrorKind::kUnsupported,
+          "tensor {}: the scales of output {}, {} and others, are too far apart to be held as f16",
+          tensors.scales.name, row, scale / unit);
+    }
+    scale = exact;
+  }
+}
+
+}  // namespace godwit

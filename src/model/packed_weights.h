@@ -1,0 +1,31 @@
+// Rows that a checkpoint holds packed as grouped weights: the same numbers in the layout of the
+// kernels.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/model_tensors.h"
+#include "ops/pack_weight.h"
+#include "weights/packed_rows.h"
+
+namespace godwit {
+
+// The format that holds the rows of all parts as they are stored; nullopt if they are not packed,
+// or have their inputs in different orders.
+std::optional<GroupFormat> FormatOfPacked(const LinearTensors& linear);
+
+// All that are packed.
+std::vector<const PackedTensors*> PackedPartsOf(const ModelTensors& tensors);
+
+// What does not come into memory as it is stored, each in words; empty: everything does.
+std::vector<std::string> RoundingsOf(const ModelTensors& tensors);
+
+// The numbers of row `row` in that format (ops::PackGroups has the factor). Scales that F16 does
+// not hold are rounded, by 1/2048 at most, and levels that are no integers to such of 8 bits.
+// Throws Error(kUnsupported) that names the scales where those of a row are too far apart for that.
+void ReadPacked(const PackedTensors& tensors, const PackedRows& rows, int64_t row,
+                const GroupFormat& format, kernels::GroupedRow& to, float& factor);
+
+}  // namespace godwit

@@ -1,0 +1,83 @@
+#include "weights/packed_format.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace godwit {
+namespace {
+
+using Layout = PackedFormat::Layout;
+
+// OCP Microscaling Formats 1.0, section 5.3.3.
+constexpr std::array<float, 16> kE2M1 = {0,     0.5f,  1,  1.5f,  2,  3,  4,  6,
+                                         -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+
+// Quantiles of a normal distribution: QLoRA (Dettmers et al. 2023), appendix E.
+constexpr std::array<float, 16> kNormalFloat4 = {-1.0f,
+                                                 -0.6961928009986877f,
+                                                 -0.5250730514526367f,
+                                                 -0.39491748809814453f,
+                                                 -0.28444138169288635f,
+                                                 -0.18477343022823334f,
+                                                 -0.09105003625154495f,
+                                                 0.0f,
+                                                 0.07958029955625534f,
+                                                 0.16093020141124725f,
+                                                 0.24611230194568634f,
+                                                 0.33791524171829224f,
+                                                 0.44070982933044434f,
+                                                 0.5626170039176941f,
+                                                 0.7229568362236023f,
+                                                 1.0f};
+
+std::string_view LayoutName(Layout layout) {
+  switch (layout) {
+    case Layout::kPackQuantized:
+      return "pack-quantized";
+    case Layout::kGptq:
+      return "GPTQ";
+    case Layout::kAwq:
+      return "AWQ";
+    case Layout::kMxfp4:
+      return "MXFP4";
+    case Layout::kNf4:
+      return "bitsandbytes nf4";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::span<const float> LevelsOf(const PackedFormat& format) {
+  if (format.layout == Layout::kMxfp4) return kE2M1;
+  if (format.layout == Layout::kNf4) return kNormalFloat4;
+  return {};
+}
+
+std::string_view ShortName(const PackedFormat& format) {
+  const bool four = format.bits == 4;
+  switch (format.layout) {
+    case Layout::kPackQuantized:
+      return four ? "W4A16" : "W8A16";
+    case Layout::kGptq:
+      return four ? "GPTQ-Int4" : "GPTQ-Int8";
+    case Layout::kAwq:
+      return "AWQ-Int4";
+    case Layout::kMxfp4:
+      return "MXFP4";
+    case Layout::kNf4:
+      return "NF4";
+  }
+  return "";
+}
+
+std::string Describe(const PackedFormat& format) {
+  return fmt::format(
+      "{}-bit weights ({}) with {}a scale{} for {}{}", format.bits, LayoutName(format.layout),
+      format.nested ? "the 8-bit code of " : "", format.zeros ? " and a zero point" : "",
+      format.group == 0 ? "each output" : fmt::format("each {} inputs", format.group),
+      format.act_order ? ", in act order" : "");
+}
+
+}  // namespace godwit

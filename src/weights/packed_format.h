@@ -1,0 +1,46 @@
+// How a checkpoint holds linear layers whose weights are codes of 4 or 8 bits in groups that share
+// a scale, as config.json tells it. weights/packed_rows.h has the tensors.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace godwit {
+
+struct PackedFormat {
+  enum class Layout : uint8_t {
+    kPackQuantized,  // compressed-tensors: w = scale * (code - zero), zero 8 or 128 if symmetric
+    kGptq,           // the same, but packed across
+    kAwq,            // likewise, eight outputs in a word
+    kMxfp4,          // gpt-oss: w = 2^(scale - 127) * level of the code, a float of four bits
+    kNf4,            // bitsandbytes: w = scale * level of the code
+  };
+
+  Layout layout = Layout::kPackQuantized;
+  int bits = 4;
+  int64_t group = 0;          // inputs that share a scale, which divide those of a layer; 0: all
+  bool zeros = false;         // groups have zero points
+  bool zeros_less_1 = false;  // which are one more than is stored: GPTQ's first version
+  bool act_order = false;     // which group an input belongs to is a tensor of the layer
+  bool nested = false;        // nf4: scales are codes of 8 bits, whose scales are floats
+
+  // Whether neighbouring outputs lie side by side, and whether there is a tensor of zero points, if
+  // only to say that they are all the same.
+  bool across() const { return layout == Layout::kGptq || layout == Layout::kAwq; }
+  bool has_zeros() const { return zeros || across(); }
+
+  bool operator==(const PackedFormat&) const = default;
+};
+
+// What the 16 codes stand for where they are no integers; else empty.
+std::span<const float> LevelsOf(const PackedFormat& format);
+
+// "GPTQ-Int4", for a line with others.
+std::string_view ShortName(const PackedFormat& format);
+
+// "4-bit weights (GPTQ) with a scale and a zero point for each 128 inputs, in act order"
+std::string Describe(const PackedFormat& format);
+
+}  // namespace godwit

@@ -1,0 +1,234 @@
+#include "weights/packed_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "weights/packed_config.h"
+#include "weights/tensor_rows.h"
+#include "weights/turned_matrix.h"
+
+namespace godwit {
+namespace {
+
+using Layout = PackedFormat::Layout;
+
+constexpr int64_t kWordBytes = 4;
+
+// Where in a word of AWQ the code of each of eight outputs is: they lie as 0, 2, 4, 6, 1, 3, 5, 7.
+constexpr std::array<int64_t, 8> kAwqPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
+
+int64_t CodesOfWord(const PackedFormat& format) { return 32 / format.bits; }
+int64_t Words(const PackedFormat& format, int64_t codes) {
+  return (codes + CodesOfWord(format) - 1) / CodesOfWord(format);
+}
+int64_t GroupsOf(const PackedFormat& format, int64_t inputs) {
+  return format.group == 0 ? 1 : inputs / format.group;
+}
+int Centre(const PackedFormat& format) { return 1 << (format.bits - 1); }
+
+// Place `place` of codes side by side, from low bits to high ones.
+uint8_t CodeAt(const PackedFormat& format, const std::byte* codes, int64_t place) {
+  if (format.bits == 8) return std::to_integer<uint8_t>(codes[place]);
+  return (std::to_integer<uint8_t>(codes[place / 2]) >> (place % 2 * 4)) & 15;
+}
+
+// Of an output, in the word that it shares with its neighbours.
+int64_t PlaceOf(const PackedFormat& format, int64_t output) {
+  return format.layout == Layout::kAwq ? kAwqPlaces[static_cast<size_t>(output % 8)]
+                                       : output % CodesOfWord(format);
+}
+
+int32_t IntegerAt(const TensorInfo& tensor, int64_t i) {
+  int32_t value;
+  std::memcpy(&value, tensor.bytes.data() + i * kWordBytes, sizeof(value));
+  return value;
+}
+
+// codes[i] of input order[i].
+template <typename CodeOfInput>
+void ReadInOrder(const std::vector<int32_t>& order, std::span<uint8_t> codes,
+                 const CodeOfInput& code_of) {
+  const int64_t n = std::ssize(codes);
+  for (int64_t i = 0; i < n; ++i) {
+    codes[static_cast<size_t>(i)] = code_of(order.empty() ? i : order[static_cast<size_t>(i)]);
+  }
+}
+
+}  // namespace
+
+PackedShapes ShapesOf(const PackedFormat& format, int64_t outputs, int64_t inputs) {
+  const int64_t groups = GroupsOf(format, inputs);
+  switch (format.layout) {
+    case Layout::kPackQuantized:
+      return {.codes = {".weight_packed", {outputs, Words(format, inputs)}},
+              .scales = {".weight_scale", {outputs, groups}},
+              .zeros = {".weight_zero_point", {Words(format, outputs), groups}},
+              .groups = {".weight_g_idx", {inputs}}};
+    case Layout::kGptq:
+      return {.codes = {".qweight", {Words(format, inputs), outputs}},
+              .scales = {".scales", {groups, outputs}},
+              .zeros = {".qzeros", {groups, Words(format, outputs)}},
+              .groups = {".g_idx", {inputs}}};
+    case Layout::kAwq:
+      return {.codes = {".qweight", {inputs, Words(format, outputs)}},
+              .scales = {".scales", {groups, outputs}},
+              .zeros = {".qzeros", {groups, Words(format, outputs)}},
+              .groups = {}};
+    case Layout::kNf4:
+      return {.codes = {".weight", {outputs * inputs / 2}},
+              .scales = {".weight.absmax", {outputs * groups}},
+              .zeros = {},
+              .groups = {}};
+    case Layout::kMxfp4:
+      break;  // of experts, which are no modules: Mxfp4Tensors
+  }
+  return {};
+}
+
+PackedTensors Mxfp4Tensors(const TensorInfo& blocks, const TensorInfo& scales) {
+  PackedTensors packed{.format = kMxfp4, .weight = blocks, .codes = blocks, .scales = scales};
+  constexpr std::string_view kSuffix = "_blocks";
+  std::string& name = packed.weight.name;
+  if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+  name += ".weight";
+  packed.weight.shape = {scales.shape[0], scales.shape[1] * kMxfp4.group};
+  packed.weight.dtype.reset();
+  packed.weight.dtype_name = ShortName(kMxfp4);
+  return packed;
+}
+
+std::vector<int32_t> InputOrder(const TensorInfo& groups, int64_t group) {
+  const int64_t inputs = groups.NumElements(), count = inputs / group;
+  std::vector<int32_t> order(static_cast<size_t>(inputs));
+  std::vector<int64_t> found(static_cast<size_t>(count));
+  for (int64_t i = 0; i < inputs; ++i) {
+    const int64_t g = IntegerAt(groups, i);
+    if (g < 0 || g >= count) {
+      Throw(ErrorKind::kFormat, "tensor {}: element {} is {}, expected one of {} groups",
+            groups.name, i, g, count);
+    }
+    const int64_t place = found[static_cast<size_t>(g)]++;
+    if (place >= group) {
+      Throw(ErrorKind::kFormat, "tensor {}: group {} has more than {} inputs", groups.name, g,
+            group);
+    }
+    order[static_cast<size_t>(g * group + place)] = static_cast<int32_t>(i);
+  }
+  if (std::ranges::is_sorted(order)) order.clear();
+  return order;
+}
+
+PackedRows::PackedRows(ThreadPool& pool, const PackedTensors& tensors)
+    : tensors_(tensors),
+      outputs_(tensors.weight.shape[0]),
+      inputs_(tensors.weight.shape[1]),
+      groups_(GroupsOf(tensors.format, inputs_)),
+      codes_(tensors.codes.bytes.data()) {
+  if (tensors.format.across()) {
+    turned_ = Turned(pool, tensors.codes);
+    codes_ = turned_.data();
+  }
+  ReadScales();
+  if (tensors.zeros) ReadZeros();
+}
+
+std::vector<float> PackedRows::StoredScales() const {
+  const TensorInfo& tensor = tensors_.scales;
+  if (tensor.dtype != DType::kU8) return ReadAllRows(tensor);
+  std::vector<float> scales;
+  if (tensors_.nested) {
+    const NestedScales& nested = *tensors_.nested;
+    const std::vector<float> levels = ReadAllRows(nested.levels);
+    const std::vector<float> outer = ReadAllRows(nested.scales);
+    for (const std::byte code : tensor.bytes) {
+      const size_t group = scales.size() / static_cast<size_t>(nested.group);
+      scales.push_back(levels[std::to_integer<size_t>(code)] * outer[group] + nested.offset);
+    }
+    return scales;
+  }
+  for (const std::byte exponent : tensor.bytes) {  // of E8M0, a float that is all exponent
+    constexpr int kNan = 255, kBias = 127;
+    const int value = std::to_integer<int>(exponent);
+    scales.push_back(value == kNan ? NAN : std::ldexp(1.0f, value - kBias));
+  }
+  return scales;
+}
+
+void PackedRows::ReadScales() {
+  const TensorInfo& tensor = tensors_.scales;
+  const bool across = tensors_.format.across();
+  const std::vector<float> stored = StoredScales();
+  scales_.resize(stored.size());
+  for (size_t i = 0; i < stored.size(); ++i) {
+    if (!std::isfinite(stored[i])) {
+      Throw(ErrorKind::kFormat, "tensor {}: element {} is {}, expected a finite number",
+            tensor.name, i, stored[i]);
+    }
+    const auto outputs = static_cast<size_t>(outputs_), groups = static_cast<size_t>(groups_);
+    scales_[across ? i % outputs * groups + i / outputs : i] = stored[i];
+  }
+}
+
+void PackedRows::ReadZeros() {
+  const PackedFormat& format = tensors_.format;
+  const TensorInfo& tensor = *tensors_.zeros;
+  const bool across = format.across();
+  const int64_t words = Words(format, outputs_);
+  if (format.zeros) zeros_.resize(static_cast<size_t>(outputs_ * groups_));
+  for (int64_t output = 0; output < outputs_; ++output) {
+    for (int64_t group = 0; group < groups_; ++group) {
+      const int64_t word = output / CodesOfWord(format);
+      const std::byte* bytes =
+          tensor.bytes.data() +
+          (across ? group * words + word : word * groups_ + group) * kWordBytes;
+      const int stored = CodeAt(format, bytes, PlaceOf(format, output));
+      const int zero = (stored + (format.zeros_less_1 ? 1 : 0)) & (2 * Centre(format) - 1);
+      if (format.zeros) {
+        zeros_[static_cast<size_t>(output * groups_ + group)] = static_cast<uint8_t>(zero);
+      } else if (zero != Centre(format)) {
+        Throw(ErrorKind::kFormat,
+              "tensor {}: group {} of output {} has the zero point {}, expected {}, as config.json "
+              "says that weights are symmetric",
+              tensor.name, group, output, zero, Centre(format));
+      }
+    }
+  }
+}
+
+void PackedRows::ReadCodes(int64_t row, std::span<uint8_t> codes) const {
+  const PackedFormat& format = tensors_.format;
+  if (format.layout == Layout::kAwq) {
+    const std::byte* words = codes_ + row / CodesOfWord(format) * inputs_ * kWordBytes;
+    const int64_t place = PlaceOf(format, row);
+    return ReadInOrder(tensors_.order, codes, [&](int64_t input) {
+      return CodeAt(format, words + input * kWordBytes, place);
+    });
+  }
+  const std::byte* bytes = codes_ + row * Words(format, inputs_) * kWordBytes;
+  if (format.layout == Layout::kNf4) {  // the first of two in the high bits
+    return ReadInOrder(tensors_.order, codes,
+                       [&](int64_t input) { return CodeAt(format, bytes, input ^ 1); });
+  }
+  ReadInOrder(tensors_.order, codes, [&](int64_t input) { return CodeAt(format, bytes, input); });
+}
+
+void PackedRows::Dequantize(int64_t row, std::span<float> weights) const {
+  std::vector<uint8_t> codes(weights.size());
+  ReadCodes(row, codes);
+  const auto scales = Scales(row);
+  const auto zeros = Zeros(row);
+  const auto levels = LevelsOf(tensors_.format);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    const size_t group = i / static_cast<size_t>(this->group());
+    const int zero = zeros.empty() ? Centre(tensors_.format) : zeros[group];
+    const size_t input = tensors_.order.empty() ? i : static_cast<size_t>(tensors_.order[i]);
+    weights[input] =
+        scales[group] * (levels.empty() ? static_cast<float>(codes[i] - zero) : levels[codes[i]]);
+  }
+}
+
+}  // namespace godwit

@@ -1,0 +1,443 @@
+#!/usr/bin/env python3
+"""Makes the packed checkpoints in tests/golden/packed and their logits.
+
+Those of compressed-tensors ("pack-quantized") and bitsandbytes (nf4) are packed by these packages
+themselves, and read again by them. GPTQ's and AWQ's own packages want a GPU: their checkpoints are
+packed here by the published definitions of the formats,
+
+  GPTQ   w[o, i] = scales[g, o] * (q[i, o] - z[g, o]),  g = g_idx[i]
+         qweight[i / n, o] has q of n = 32 / bits inputs, the first one in the lowest bits;
+         qzeros[g, o / n] likewise z of n outputs, less one in the first version of the format
+  AWQ    w[o, i] = scales[g, o] * (q[i, o] - z[g, o]),  g = i / group
+         qweight[i, o / 8] has q of outputs 0, 2, 4, 6, 1, 3, 5, 7 from the lowest bits up;
+         qzeros[g, o / 8] likewise
+
+and unpacked again from the tensors as they were written, by other code than that which packed them.
+The logits are those of the float model of transformers with the unpacked weights, in float32.
+
+Of MXFP4, in which gpt-oss has its experts, there are random blocks and what transformers makes of
+them (mxfp4.safetensors).
+
+Every golden is checked while it is made: weights whose inputs, outputs or zero points are one off
+must move the logits by far more than the test's tolerance.
+
+  python tools/make_packed_goldens.py             writes tests/golden/packed
+  python tools/make_packed_goldens.py --check     makes them again elsewhere and compares
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import bitsandbytes
+import compressed_tensors
+import numpy as np
+import safetensors.torch
+import torch
+import transformers
+from bitsandbytes.functional import QuantState
+from compressed_tensors.compressors.pack_quantized import PackedQuantizationCompressor
+from compressed_tensors.compressors.pack_quantized.helpers import unpack_from_int32
+from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
+from compressed_tensors.quantization.utils import calculate_qparams
+from golden_variant import Variant, merged
+from golden_variants_llama import LLAMA, MIXTRAL
+from make_goldens import ROOT as GOLDENS
+from make_goldens import (
+    build,
+    compare,
+    effect,
+    implementations,
+    random_tokens,
+    random_weights,
+    run,
+    save,
+    write_json,
+)
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+
+ROOT = GOLDENS / "packed"
+MIN_EFFECT = 1e-2  # of the largest logit; the test accepts 5e-5
+N_TOKENS = 12
+SIZES = {"hidden_size": 64, "intermediate_size": 96}
+AWQ_OUTPUTS = [0, 2, 4, 6, 1, 3, 5, 7]  # of a word, from the lowest bits up
+
+
+@dataclass
+class Packing:
+    base: Variant
+    method: object  # pack(name, weight, packing) -> tensors; unpack(tensors, packing) -> weight
+    bits: int = 4
+    group: int | None = 32  # none: all inputs
+    symmetric: bool = True
+    act_order: bool = False
+    scale_dtype: torch.dtype = torch.float16
+    first_version: bool = True  # of GPTQ
+    skipped: tuple = ("lm_head", "embed_tokens", "norm")
+
+    def packs(self, name, tensor):
+        return tensor.ndim == 2 and not any(part in name for part in self.skipped)
+
+    def groups(self, inputs):
+        """The group of every input. Layers that read the same inputs have the same."""
+        size = self.group or inputs
+        groups = torch.arange(inputs) // size
+        if self.act_order:
+            generator = np.random.default_rng(inputs)
+            groups = groups[torch.from_numpy(generator.permutation(inputs))]
+        return groups.to(torch.int32)
+
+
+def rounded(weight, packing):
+    """(q [outputs, inputs], scales and zero points [outputs, groups]) to the nearest."""
+    groups = packing.groups(weight.shape[1])
+    n = int(groups.max()) + 1
+    low = torch.stack([weight[:, groups == g].amin(1) for g in range(n)], 1).clamp(max=0)
+    high = torch.stack([weight[:, groups == g].amax(1) for g in range(n)], 1).clamp(min=0)
+    top = 2**packing.bits - 1
+    if packing.symmetric:
+        high = torch.maximum(high, -low)
+        low = -high
+    scales = ((high - low) / top).to(packing.scale_dtype)
+    zeros = torch.round(-low / scales.float()) if not packing.symmetric else (top + 1) // 2
+    zeros = torch.broadcast_to(torch.as_tensor(zeros, dtype=torch.float32), scales.shape)
+    q = torch.round(weight / scales.float()[:, groups]) + zeros[:, groups]
+    return q.clamp(0, top).to(torch.int64), scales, zeros.clamp(1, top).to(torch.int64)
+
+
+def words(q, bits, places=None):
+    """[.., n] -> [.., n * bits / 32] I32, the first of each word in its lowest bits."""
+    n = 32 // bits
+    q = q.reshape(*q.shape[:-1], -1, n)
+    q = q[..., places] if places else q
+    shifted = q << (bits * torch.arange(n))
+    return shifted.sum(-1).to(torch.int32)
+
+
+def bytes_of(tensor):
+    return torch.from_numpy(tensor.numpy().copy().view(np.uint8)).to(torch.int64)
+
+
+class CompressedTensors:
+    @staticmethod
+    def scheme(packing):
+        strategy = {"strategy": "group", "group_size": packing.group}
+        weights = QuantizationArgs(
+            num_bits=packing.bits,
+            symmetric=packing.symmetric,
+            **(strategy if packing.group else {"strategy": "channel"}),
+        )
+        return QuantizationScheme(targets=["Linear"], weights=weights)
+
+    def pack(self, weight, packing):
+        scheme = self.scheme(packing)
+        groups = packing.groups(weight.shape[1])
+        # Older versions packed groups of other inputs than neighbours; g_idx tells which.
+        n = int(groups.max()) + 1
+        low = torch.stack([weight[:, groups == g].amin(1) for g in range(n)], 1)
+        high = torch.stack([weight[:, groups == g].amax(1) for g in range(n)], 1)
+        scales, zeros = calculate_qparams(low, high, scheme.weights)
+        scales = scales.to(packing.scale_dtype)
+        order = torch.argsort(groups, stable=True)
+        local = {"weight": weight[:, order], "weight_scale": scales.float()}
+        local["weight_zero_point"] = zeros
+        packed = PackedQuantizationCompressor.compress(local, scheme)
+        if packing.act_order:
+            # The codes lie as the inputs do.
+            n = 32 // packing.bits
+            places = torch.arange(n) * packing.bits
+            codes = (packed["weight_packed"][..., None] >> places) & (2**packing.bits - 1)
+            codes = codes.reshape(weight.shape)[:, torch.argsort(order)]
+            packed["weight_packed"] = words(codes.to(torch.int64), packing.bits)
+            packed["weight_g_idx"] = groups
+        return packed | {"weight_scale": scales}
+
+    def unpack(self, packed, packing):
+        local = dict(packed)
+        groups = local.pop("weight_g_idx", None)
+        scheme = self.scheme(packing)
+        local["weight_scale"] = local["weight_scale"].float()
+        if groups is None:
+            return PackedQuantizationCompressor.decompress(local, scheme)["weight"]
+        q = unpack_from_int32(local["weight_packed"], packing.bits, local["weight_shape"])
+        weight = q.float()
+        if not packing.symmetric:
+            shape = local["weight_scale"].shape
+            zeros = unpack_from_int32(
+                local["weight_zero_point"], packing.bits, shape, packed_dim=0
+            )
+            weight -= zeros.float()[:, groups]
+        return weight * local["weight_scale"][:, groups]
+
+    def config(self, packing):
+        config = QuantizationConfig(
+            config_groups={"group_0": self.scheme(packing)},
+            ignore=["lm_head"],
+            format="pack-quantized",
+            quantization_status="compressed",
+        )
+        config = json.loads(json.dumps(config.model_dump(mode="json")))
+        if packing.act_order:
+            config["config_groups"]["group_0"]["weights"]["actorder"] = "group"
+        return config
+
+
+class Gptq:
+    def pack(self, weight, packing):
+        q, scales, zeros = rounded(weight, packing)
+        stored = zeros - 1 if packing.first_version else zeros
+        return {
+            "qweight": words(q, packing.bits).T.contiguous(),
+            "qzeros": words(stored.T, packing.bits),
+            "scales": scales.T.contiguous(),
+            "g_idx": packing.groups(weight.shape[1]),
+        }
+
+    def unpack(self, packed, packing):
+        def codes(across):  # [n, m] words -> [n, m * codes of a word]
+            data = bytes_of(across)
+            if packing.bits == 8:
+                return data
+            return torch.stack([data % 16, data // 16], -1).reshape(data.shape[0], -1)
+
+        q = codes(packed["qweight"].T.contiguous())
+        zeros = codes(packed["qzeros"]) + (1 if packing.first_version else 0)
+        groups = packed["g_idx"].long()
+        return packed["scales"].float()[groups].T * (q - zeros[groups].T)
+
+    def config(self, packing):
+        return {
+            "bits": packing.bits,
+            "checkpoint_format": "gptq" if packing.first_version else "gptq_v2",
+            "damp_percent": 0.01,
+            "desc_act": packing.act_order,
+            "group_size": packing.group or -1,
+            "quant_method": "gptq",
+            "static_groups": False,
+            "sym": packing.symmetric,
+            "true_sequential": True,
+        }
+
+
+class Awq:
+    def pack(self, weight, packing):
+        q, scales, zeros = rounded(weight, packing)
+        return {
+            "qweight": words(q.T, 4, AWQ_OUTPUTS),
+            "qzeros": words(zeros.T, 4, AWQ_OUTPUTS),
+            "scales": scales.T.contiguous(),
+        }
+
+    def unpack(self, packed, packing):
+        def codes(packed_words):
+            data = bytes_of(packed_words).reshape(*packed_words.shape, 4)
+            low, high = data % 16, data // 16
+            # Bytes have the outputs 0 and 2, 4 and 6, 1 and 3, 5 and 7.
+            pairs = [low[..., 0], low[..., 2], high[..., 0], high[..., 2]]
+            pairs += [low[..., 1], low[..., 3], high[..., 1], high[..., 3]]
+            return torch.stack(pairs, -1).reshape(packed_words.shape[0], -1)
+
+        groups = packing.groups(packed["qweight"].shape[0]).long()
+        q, zeros = codes(packed["qweight"]), codes(packed["qzeros"])
+        return (packed["scales"].float()[groups] * (q - zeros[groups])).T
+
+    def config(self, packing):
+        return {
+            "bits": 4,
+            "group_size": packing.group or -1,
+            "modules_to_not_convert": ["gate"] if "gate." in packing.skipped else None,
+            "quant_method": "awq",
+            "version": "gemm",
+            "zero_point": True,
+        }
+
+
+class Nf4:
+    """transformers packs and saves with bitsandbytes, and bitsandbytes unpacks."""
+
+    def __init__(self, double):
+        self.options = BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=double,
+            bnb_4bit_compute_dtype=torch.float32,
+        )
+
+    def pack_model(self, folder):
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, quantization_config=self.options, device_map="cpu"
+        )
+        with tempfile.TemporaryDirectory() as saved:
+            model.save_pretrained(saved)
+            packed = safetensors.torch.load_file(f"{saved}/model.safetensors")
+            self.block = json.loads(Path(saved, "config.json").read_text())["quantization_config"]
+        return packed
+
+    def unpack_weight(self, packed, name):
+        parts = {k.removeprefix(f"{name}."): v for k, v in packed.items() if k.startswith(f"{name}.")}
+        state = QuantState.from_dict(parts, device="cpu")
+        return bitsandbytes.functional.dequantize_4bit(packed[name], state).float()
+
+    def config(self, packing):
+        return self.block
+
+
+def packings():
+    def of(name, method, overrides=None, base=LLAMA, **rest):
+        config = merged(base, SIZES | (overrides or {}))
+        return Packing(Variant(config["model_type"], name, config, N_TOKENS), method, **rest)
+
+    ct = CompressedTensors()
+    yield of("w4a16", ct, scale_dtype=torch.bfloat16)
+    yield of("w4a16_zeros", ct, group=16, symmetric=False, scale_dtype=torch.bfloat16)
+    yield of("w4a16_order", ct, symmetric=False, act_order=True)
+    yield of("w4a16_channel", ct, {"attention_bias": True}, group=None, scale_dtype=torch.float32)
+    yield of("w8a16", ct, bits=8, scale_dtype=torch.bfloat16)
+    yield of("w8a16_channel_zeros", ct, bits=8, group=None, symmetric=False)
+
+    gptq = Gptq()
+    biases = {"attention_bias": True, "mlp_bias": True}
+    yield of("gptq", gptq)
+    yield of("gptq_order", gptq, biases, act_order=True)
+    yield of("gptq_zeros", gptq, symmetric=False, act_order=True)
+    yield of("gptq_v2", gptq, symmetric=False, first_version=False, group=16)
+    yield of("gptq_int8", gptq, bits=8, group=None, act_order=True)
+    yield of("gptq_experts", gptq, base=MIXTRAL, skipped=Packing.skipped + ("gate.",))
+
+    awq = Awq()
+    yield of("awq", awq, symmetric=False)
+    yield of("awq_channel", awq, group=None, symmetric=False)
+    yield of("awq_experts", awq, base=MIXTRAL, symmetric=False, skipped=Packing.skipped + ("gate.",))
+
+
+    yield of("nf4", Nf4(double=False), {"intermediate_size": 128}, group=64)
+    yield of("nf4_nested", Nf4(double=True), {"intermediate_size": 320}, group=64)
+
+
+# -------------------------------------------------------------------------------------------------
+# One folder
+
+
+def logits_of(folder, base, state, tokens):
+    safetensors.torch.save_file(state, folder / "model.safetensors", {"format": "pt"})
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, **implementations(base.config)
+    )
+    return run(model.eval(), tokens)
+
+
+def check_teeth(folder, base, floats, packed_names, tokens, logits):
+    wrong = {
+        "inputs": lambda w: w.roll(1, 1),
+        "outputs": lambda w: w.roll(1, 0),
+        "pairs of inputs": lambda w: w.reshape(w.shape[0], -1, 2).flip(2).reshape(w.shape),
+        "zero points": lambda w: w + w.abs().amax() / 16,
+    }
+    sizes = []
+    for what, change in wrong.items():
+        changed = {k: change(v).contiguous() if k in packed_names else v for k, v in floats.items()}
+        sizes.append(effect(logits, logits_of(folder, base, changed, tokens)))
+        if not sizes[-1] > MIN_EFFECT:
+            sys.exit(f"{base.path}: wrong {what} move the logits by {sizes[-1]:.1e} only")
+    return min(sizes)
+
+
+def make(packing, root):
+    base = packing.base
+    model = build(base.config)
+    random_weights(model, base)
+    folder = root / base.name
+    save(model, base, folder)
+    state = safetensors.torch.load_file(folder / "model.safetensors")
+    packed, floats, names = {}, {}, set()
+    whole = isinstance(packing.method, Nf4)
+    if whole:
+        packed = packing.method.pack_model(folder)
+    for name, tensor in state.items():
+        if not packing.packs(name, tensor):
+            packed[name] = floats[name] = tensor
+            continue
+        names.add(name)
+        if whole:
+            floats[name] = packing.method.unpack_weight(packed, name).contiguous()
+        else:
+            tensors = packing.method.pack(tensor, packing)
+            packed |= {name.removesuffix("weight") + suffix: t for suffix, t in tensors.items()}
+            floats[name] = packing.method.unpack(tensors, packing).contiguous()
+        error = (floats[name] - tensor).norm() / tensor.norm()
+        assert error < (0.2 if packing.bits == 4 else 0.02), (name, error)
+
+    tokens = random_tokens(base)
+    logits = logits_of(folder, base, floats, tokens)
+    weakest = check_teeth(folder, base, floats, names, tokens, logits)
+    safetensors.torch.save_file(packed, folder / "model.safetensors", {"format": "pt"})
+    write_json(
+        folder / "config.json", base.config | {"quantization_config": packing.method.config(packing)}
+    )
+    made_with = (
+        f"transformers {transformers.__version__}, torch {torch.__version__}, "
+        f"compressed-tensors {compressed_tensors.__version__}, "
+        f"bitsandbytes {bitsandbytes.__version__}"
+    )
+    safetensors.torch.save_file(
+        {"input_ids": tokens, "logits": logits.contiguous()},
+        folder / "golden.safetensors",
+        {"made_with": made_with},
+    )
+    for path in folder.iterdir():
+        path.chmod(0o644)
+    print(f"{base.name:24} weakest contrast {weakest:7.1e}")
+
+
+def make_mxfp4(root):
+    generator = torch.Generator().manual_seed(4)
+    experts, outputs, groups = 2, 6, 3
+    blocks = torch.randint(
+        0, 256, (experts, outputs, groups, 16), dtype=torch.uint8, generator=generator
+    )
+    scales = torch.randint(
+        100, 136, (experts, outputs, groups), dtype=torch.uint8, generator=generator
+    )
+    # [experts, inputs, outputs]
+    weights = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
+    safetensors.torch.save_file(
+        {
+            "experts.gate_up_proj_blocks": blocks,
+            "experts.gate_up_proj_scales": scales,
+            "weights": weights.transpose(1, 2).contiguous(),
+        },
+        root / "mxfp4.safetensors",
+        {"made_with": f"transformers {transformers.__version__}, torch {torch.__version__}"},
+    )
+
+
+def make_all(root):
+    make_mxfp4(root)
+    for folder in root.glob("*/"):
+        shutil.rmtree(folder)
+    for packing in packings():
+        make(packing, root)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare a fresh set with this one")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    transformers.utils.logging.disable_progress_bar()
+    if not options.check:
+        ROOT.mkdir(parents=True, exist_ok=True)
+        return make_all(ROOT)
+    with tempfile.TemporaryDirectory() as fresh:
+        make_all(Path(fresh))
+        return compare(Path(fresh), ROOT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -40,6 +40,7 @@ import safetensors.torch
 import torch
 import transformers
 from bitsandbytes.functional import QuantState
+from compressed_tensors.compressors.naive_quantized import IntQuantizationCompressor
 from compressed_tensors.compressors.pack_quantized import PackedQuantizationCompressor
 from compressed_tensors.compressors.pack_quantized.helpers import unpack_from_int32
 from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
@@ -187,6 +188,32 @@ class CompressedTensors:
         return config
 
 
+class IntQuantized(CompressedTensors):
+    """A byte for each code, as compressed-tensors stores W4A8."""
+
+    @staticmethod
+    def scheme(packing):
+        scheme = CompressedTensors.scheme(packing)
+        scheme.input_activations = QuantizationArgs(num_bits=8, strategy="token", dynamic=True)
+        return scheme
+
+    def pack(self, weight, packing):
+        scheme = self.scheme(packing)
+        grouped = weight.reshape(weight.shape[0], -1, packing.group)
+        scales, zeros = calculate_qparams(grouped.amin(2), grouped.amax(2), scheme.weights)
+        scales = scales.to(packing.scale_dtype)
+        local = {"weight": weight, "weight_scale": scales.float(), "weight_zero_point": zeros}
+        packed = IntQuantizationCompressor.compress(local, scheme)
+        return {"weight": packed["weight"], "weight_scale": scales}
+
+    def unpack(self, packed, packing):
+        local = packed | {"weight_scale": packed["weight_scale"].float()}
+        return IntQuantizationCompressor.decompress(local, self.scheme(packing))["weight"]
+
+    def config(self, packing):
+        return super().config(packing) | {"format": "int-quantized"}
+
+
 class Gptq:
     def pack(self, weight, packing):
         q, scales, zeros = rounded(weight, packing)
@@ -299,6 +326,8 @@ def packings():
     yield of("w4a16_channel", ct, {"attention_bias": True}, group=None, scale_dtype=torch.float32)
     yield of("w8a16", ct, bits=8, scale_dtype=torch.bfloat16)
     yield of("w8a16_channel_zeros", ct, bits=8, group=None, symmetric=False)
+
+    yield of("w4a8", IntQuantized(), scale_dtype=torch.bfloat16)
 
     gptq = Gptq()
     biases = {"attention_bias": True, "mlp_bias": True}

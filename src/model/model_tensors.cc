@@ -208,8 +208,12 @@ std::shared_ptr<const PackedTensors> Resolver::Packed(const std::string& module,
     return Want(module + std::string(part.suffix), part.shape, content, why);
   };
   const bool nf4 = format.layout == PackedFormat::Layout::kNf4;
-  const TensorInfo* codes =
-      want(shapes.codes, nf4 ? Content::kBytes : Content::kWords, ", for a packed weight");
+  const bool integers = format.layout == PackedFormat::Layout::kIntQuantized;
+  const TensorInfo* codes = want(shapes.codes,
+                                 nf4        ? Content::kBytes
+                                 : integers ? Content::kQuantized
+                                            : Content::kWords,
+                                 ", for a packed weight");
   const TensorInfo* scales = want(shapes.scales, format.nested ? Content::kBytes : Content::kScale,
                                   ", for a packed weight");
   const TensorInfo* zeros =

@@ -61,6 +61,14 @@ PackedFormat ReadPackQuantized(const HfConfig& weights) {
           .act_order = ReadActOrder(weights)};
 }
 
+PackedFormat ReadIntQuantized(const HfConfig& weights) {
+  ExpectBool(weights, "symmetric", true, /*fallback=*/true);
+  PackedFormat format = ReadPackQuantized(weights);
+  format.layout = Layout::kIntQuantized;
+  format.act_order = false;  // which has no tensor here
+  return format;
+}
+
 PackedFormat ReadGptq(const HfConfig& config) {
   const std::string version = config.StringOr("checkpoint_format", "gptq");
   ExpectOneOf(config, "checkpoint_format", version, {"gptq", "gptq_v2"});

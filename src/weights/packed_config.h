@@ -10,8 +10,10 @@ namespace godwit {
 // Each throws Error(kUnsupported) that names the key for bits, groups and variants that are not
 // supported, and Error(kFormat) for what is no such configuration.
 
-// The `weights` of a compressed-tensors group whose format is "pack-quantized".
+// The `weights` of a compressed-tensors group whose format is "pack-quantized"; and
+// "int-quantized", of groups.
 PackedFormat ReadPackQuantized(const HfConfig& weights);
+PackedFormat ReadIntQuantized(const HfConfig& weights);
 
 // The whole of it, of quant_method "gptq" (AutoGPTQ, GPTQModel) and "awq" (AutoAWQ).
 PackedFormat ReadGptq(const HfConfig& config);

@@ -35,6 +35,8 @@ std::string_view LayoutName(Layout layout) {
   switch (layout) {
     case Layout::kPackQuantized:
       return "pack-quantized";
+    case Layout::kIntQuantized:
+      return "int-quantized";
     case Layout::kGptq:
       return "GPTQ";
     case Layout::kAwq:
@@ -60,6 +62,8 @@ std::string_view ShortName(const PackedFormat& format) {
   switch (format.layout) {
     case Layout::kPackQuantized:
       return four ? "W4A16" : "W8A16";
+    case Layout::kIntQuantized:
+      return four ? "W4A8" : "W8A8";
     case Layout::kGptq:
       return four ? "GPTQ-Int4" : "GPTQ-Int8";
     case Layout::kAwq:

@@ -12,6 +12,7 @@ namespace godwit {
 struct PackedFormat {
   enum class Layout : uint8_t {
     kPackQuantized,  // compressed-tensors: w = scale * (code - zero), zero 8 or 128 if symmetric
+    kIntQuantized,   // the same without zeros, each code in a byte, less 8 or 128
     kGptq,           // the same, but packed across
     kAwq,            // likewise, eight outputs in a word
     kMxfp4,          // gpt-oss: w = 2^(scale - 127) * level of the code, a float of four bits

@@ -68,6 +68,11 @@ PackedShapes ShapesOf(const PackedFormat& format, int64_t outputs, int64_t input
               .scales = {".weight_scale", {outputs, groups}},
               .zeros = {".weight_zero_point", {Words(format, outputs), groups}},
               .groups = {".weight_g_idx", {inputs}}};
+    case Layout::kIntQuantized:
+      return {.codes = {".weight", {outputs, inputs}},
+              .scales = {".weight_scale", {outputs, groups}},
+              .zeros = {},
+              .groups = {}};
     case Layout::kGptq:
       return {.codes = {".qweight", {Words(format, inputs), outputs}},
               .scales = {".scales", {groups, outputs}},
@@ -134,6 +139,17 @@ PackedRows::PackedRows(ThreadPool& pool, const PackedTensors& tensors)
   }
   ReadScales();
   if (tensors.zeros) ReadZeros();
+  if (tensors.format.layout == Layout::kIntQuantized) CheckIntegers();
+}
+
+void PackedRows::CheckIntegers() const {
+  const int centre = Centre(tensors_.format);
+  for (int64_t i = 0; i < outputs_ * inputs_; ++i) {
+    const auto integer = static_cast<int8_t>(codes_[i]);
+    if (-centre <= integer && integer < centre) continue;
+    Throw(ErrorKind::kFormat, "tensor {}: element {} is {}, expected {} to {}", tensors_.codes.name,
+          i, integer, -centre, centre - 1);
+  }
 }
 
 std::vector<float> PackedRows::StoredScales() const {
@@ -206,6 +222,12 @@ void PackedRows::ReadCodes(int64_t row, std::span<uint8_t> codes) const {
     const int64_t place = PlaceOf(format, row);
     return ReadInOrder(tensors_.order, codes, [&](int64_t input) {
       return CodeAt(format, words + input * kWordBytes, place);
+    });
+  }
+  if (format.layout == Layout::kIntQuantized) {
+    const std::byte* integers = codes_ + row * inputs_;
+    return ReadInOrder(tensors_.order, codes, [&](int64_t input) {
+      return static_cast<uint8_t>(static_cast<int8_t>(integers[input]) + Centre(format));
     });
   }
   const std::byte* bytes = codes_ + row * Words(format, inputs_) * kWordBytes;

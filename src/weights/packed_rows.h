@@ -22,7 +22,7 @@ struct PackedShape {
   std::vector<int64_t> shape;
 };
 struct PackedShapes {
-  PackedShape codes;   // I32, of nf4 U8
+  PackedShape codes;   // I32, of nf4 U8, of "int-quantized" I8
   PackedShape scales;  // floats, of nested ones U8
   PackedShape zeros;   // I32, if the format has some
   PackedShape groups;  // I32 [inputs]: the group of every input, if there is act order
@@ -65,8 +65,8 @@ std::vector<int32_t> InputOrder(const TensorInfo& groups, int64_t group);
 // across. The tensors outlive it.
 class PackedRows {
  public:
-  // Throws Error(kFormat) that names a tensor and its element for a scale that is not finite, and
-  // for a zero point other than the one that the format says.
+  // Throws Error(kFormat) that names a tensor and its element for a scale that is not finite, for
+  // an integer of more bits, and for a zero point other than the one that the format says.
   PackedRows(ThreadPool& pool, const PackedTensors& tensors);
 
   // Inputs that share a scale.
@@ -88,6 +88,7 @@ class PackedRows {
   std::vector<float> StoredScales() const;
   void ReadScales();
   void ReadZeros();
+  void CheckIntegers() const;
 
   const PackedTensors& tensors_;
   const int64_t outputs_, inputs_, groups_;

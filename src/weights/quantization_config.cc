@@ -49,7 +49,8 @@ InputQuantization ReadInput(const HfConfig& arguments) {
 }
 
 // Inputs are quantized for each block anyway, which is finer than for each token.
-LayerQuantization ReadPacked(const HfConfig& group) {
+LayerQuantization ReadPacked(const HfConfig& group,
+                             PackedFormat (*read_weights)(const HfConfig& weights)) {
   if (group.Has("input_activations")) {
     const InputQuantization input = ReadInput(NeedObject(group, "input_activations"));
     if (input != InputQuantization()) {
@@ -57,7 +58,14 @@ LayerQuantization ReadPacked(const HfConfig& group) {
                    ErrorKind::kUnsupported);
     }
   }
-  return {.packed = ReadPackQuantized(NeedObject(group, "weights"))};
+  return {.packed = read_weights(NeedObject(group, "weights"))};
+}
+
+// Whether weights are of fewer bits or in groups, and so no int8 weights of "int-quantized".
+bool AreGrouped(const HfConfig& group) {
+  const auto weights = group.Object("weights");
+  return weights &&
+         (weights->IntOr("num_bits", 8, {1, 64}) == 4 || StrategyOf(*weights) == "group");
 }
 
 LayerQuantization ReadInt8(const HfConfig& group) {
@@ -76,7 +84,8 @@ LayerQuantization ReadQuantization(const HfConfig& config, const HfConfig& group
   const HfConfig& from = group.Has("format") ? group : config;
   const std::string format = from.StringOr("format", "");
   ExpectOneOf(from, "format", format, {"int-quantized", "naive-quantized", "pack-quantized"});
-  return format == "pack-quantized" ? ReadPacked(group) : ReadInt8(group);
+  if (format == "pack-quantized") return ReadPacked(group, ReadPackQuantized);
+  return AreGrouped(group) ? ReadPacked(group, ReadIntQuantized) : ReadInt8(group);
 }
 
 // Settings that say how the tensors are to be read beside the groups.

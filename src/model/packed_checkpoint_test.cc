@@ -279,6 +279,18 @@ TEST_P(PackedCheckpointTest, StaysAsItIs) {
   }
 }
 
+TEST_P(PackedCheckpointTest, AllOfItIsCountedAndReleased) {
+  const PackedWeights model(GetParam());
+  int64_t done = 0, total = 0;
+  const LoadHooks hooks{.progress = [&](int64_t done_bytes, int64_t total_bytes) {
+    done = done_bytes;
+    total = total_bytes;
+  }};
+  Load(model.spec, model.packed, hooks);
+  EXPECT_EQ(total, model.packed.total_bytes());
+  EXPECT_EQ(done, total);
+}
+
 // As the kernels multiply them: near the floats, to the rounding of inputs.
 TEST_P(PackedCheckpointTest, IsMultipliedAsItIs) {
   const PackedWeights model(GetParam());

@@ -155,7 +155,7 @@ struct DecoderSpec {
   // The matrices of layers are stored as [inputs, outputs]. The loader turns them.
   bool transposed = false;
 
-  QuantizationConfig quantization;  // which linear layers the checkpoint holds as int8
+  QuantizationConfig quantization;  // which linear layers the checkpoint holds quantized
 
   ModuleNames names;
 

@@ -90,7 +90,7 @@ PackedFormat ReadGptq(const HfConfig& config) {
 }
 
 PackedFormat ReadAwq(const HfConfig& config) {
-  ExpectOneOf(config, "version", config.StringOr("version", "gemm"), {"gemm"});
+  ExpectOneOf(config, "version", config.StringOr("version", "gemm"), {"gemm", "GEMM"});
   ExpectBool(config, "zero_point", true, /*fallback=*/true);
   if (config.Int("bits", {1, 64}) != 4) config.Refuse("bits", "4", ErrorKind::kUnsupported);
   return {.layout = Layout::kAwq, .group = ReadGroup(config, "group_size"), .zeros = true};

@@ -184,7 +184,7 @@ TEST(PackedConfigTest, RefusesOtherVariantsByName) {
             R"("bnb_4bit_quant_storage":"bfloat16")",
             "bnb_4bit_quant_storage: expected uint8"},
            {R"("awq","bits":8,"group_size":64)", "bits: expected 4, found 8"},
-           {R"("awq","bits":4,"group_size":64,"version":"gemv")", "version: expected gemm"},
+           {R"("awq","bits":4,"group_size":64,"version":"gemv")", "version: expected gemm or GEMM"},
            {R"("awq","bits":4,"group_size":64,"zero_point":false)", "zero_point: expected true"},
        }) {
     EXPECT_THAT(Unsupported(fmt::format(R"({{"quant_method":{}}})", fields)), HasSubstr(message));

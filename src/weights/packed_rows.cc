@@ -48,14 +48,16 @@ int32_t IntegerAt(const TensorInfo& tensor, int64_t i) {
   return value;
 }
 
-// codes[i] of input order[i].
-template <typename CodeOfInput>
-void ReadInOrder(const std::vector<int32_t>& order, std::span<uint8_t> codes,
-                 const CodeOfInput& code_of) {
-  const int64_t n = std::ssize(codes);
-  for (int64_t i = 0; i < n; ++i) {
-    codes[static_cast<size_t>(i)] = code_of(order.empty() ? i : order[static_cast<size_t>(i)]);
+// The codes of n inputs, side by side.
+void ReadSideBySide(const PackedFormat& format, const std::byte* bytes, std::span<uint8_t> codes) {
+  if (format.bits == 8) return void(std::memcpy(codes.data(), bytes, codes.size()));
+  const size_t first = format.layout == Layout::kNf4 ? 1 : 0;  // of two, the one in the low bits
+  for (size_t i = 0; i < codes.size() / 2; ++i) {
+    const auto pair = std::to_integer<uint8_t>(bytes[i]);
+    codes[2 * i + first] = pair & 15;
+    codes[2 * i + 1 - first] = pair >> 4;
   }
+  if (codes.size() % 2 != 0) codes.back() = std::to_integer<uint8_t>(bytes[codes.size() / 2]) & 15;
 }
 
 }  // namespace
@@ -215,27 +217,32 @@ void PackedRows::ReadZeros() {
   }
 }
 
-void PackedRows::ReadCodes(int64_t row, std::span<uint8_t> codes) const {
+void PackedRows::ReadStored(int64_t row, std::span<uint8_t> codes) const {
   const PackedFormat& format = tensors_.format;
-  if (format.layout == Layout::kAwq) {
-    const std::byte* words = codes_ + row / CodesOfWord(format) * inputs_ * kWordBytes;
-    const int64_t place = PlaceOf(format, row);
-    return ReadInOrder(tensors_.order, codes, [&](int64_t input) {
-      return CodeAt(format, words + input * kWordBytes, place);
-    });
-  }
   if (format.layout == Layout::kIntQuantized) {
     const std::byte* integers = codes_ + row * inputs_;
-    return ReadInOrder(tensors_.order, codes, [&](int64_t input) {
-      return static_cast<uint8_t>(static_cast<int8_t>(integers[input]) + Centre(format));
-    });
+    for (size_t i = 0; i < codes.size(); ++i) {
+      codes[i] = static_cast<uint8_t>(static_cast<int8_t>(integers[i]) + Centre(format));
+    }
+    return;
   }
-  const std::byte* bytes = codes_ + row * Words(format, inputs_) * kWordBytes;
-  if (format.layout == Layout::kNf4) {  // the first of two in the high bits
-    return ReadInOrder(tensors_.order, codes,
-                       [&](int64_t input) { return CodeAt(format, bytes, input ^ 1); });
+  if (format.layout != Layout::kAwq) {
+    return ReadSideBySide(format, codes_ + row * Words(format, inputs_) * kWordBytes, codes);
   }
-  ReadInOrder(tensors_.order, codes, [&](int64_t input) { return CodeAt(format, bytes, input); });
+  const std::byte* words = codes_ + row / CodesOfWord(format) * inputs_ * kWordBytes;
+  const int64_t place = PlaceOf(format, row);
+  for (size_t i = 0; i < codes.size(); ++i, words += kWordBytes) {
+    codes[i] = CodeAt(format, words, place);
+  }
+}
+
+void PackedRows::ReadCodes(int64_t row, std::span<uint8_t> codes) const {
+  if (tensors_.order.empty()) return ReadStored(row, codes);
+  std::vector<uint8_t> stored(codes.size());
+  ReadStored(row, stored);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    codes[i] = stored[static_cast<size_t>(tensors_.order[i])];
+  }
 }
 
 void PackedRows::Dequantize(int64_t row, std::span<float> weights) const {

@@ -85,6 +85,8 @@ class PackedRows {
     if (all.empty()) return {};
     return std::span(all).subspan(static_cast<size_t>(row * groups_), static_cast<size_t>(groups_));
   }
+  // As ReadCodes, in the order of the model's inputs.
+  void ReadStored(int64_t row, std::span<uint8_t> codes) const;
   std::vector<float> StoredScales() const;
   void ReadScales();
   void ReadZeros();

@@ -1,5 +1,6 @@
 #include "weights/turned_matrix.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace godwit {
@@ -9,11 +10,16 @@ Buffer Turned(ThreadPool& pool, const TensorInfo& matrix) {
              cols = static_cast<size_t>(matrix.shape[1]);
   const size_t size = SizeOf(*matrix.dtype);
   Buffer turned(std::ssize(matrix.bytes));
-  pool.Run(matrix.shape[1], [&](int64_t col, int /*worker*/) {
-    const auto to = static_cast<size_t>(col);
+  // A line of a cache has elements of several columns.
+  constexpr size_t kColumns = 16;
+  pool.Run(static_cast<int64_t>((cols + kColumns - 1) / kColumns), [&](int64_t task, int) {
+    const size_t begin = static_cast<size_t>(task) * kColumns;
+    const size_t end = std::min(cols, begin + kColumns);
     for (size_t row = 0; row < rows; ++row) {
-      std::memcpy(turned.data() + (to * rows + row) * size,
-                  matrix.bytes.data() + (row * cols + to) * size, size);
+      for (size_t col = begin; col < end; ++col) {
+        std::memcpy(turned.data() + (col * rows + row) * size,
+                    matrix.bytes.data() + (row * cols + col) * size, size);
+      }
     }
   });
   return turned;

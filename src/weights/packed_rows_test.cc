@@ -1,0 +1,118 @@
+#include "weights/packed_rows.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using Layout = PackedFormat::Layout;
+
+template <typename T>
+TensorInfo TensorOf(DType dtype, std::vector<int64_t> shape, const std::vector<T>& values) {
+  return {.name = "x",
+          .dtype = dtype,
+          .shape = std::move(shape),
+          .bytes = std::as_bytes(std::span(values))};
+}
+
+TEST(PackedRowsTest, WordsHoldTheLastCodesToo) {
+  const PackedShapes packed = ShapesOf({.zeros = true}, 9, 17);
+  EXPECT_THAT(packed.codes.shape, ElementsAre(9, 3));
+  EXPECT_THAT(packed.scales.shape, ElementsAre(9, 1));
+  EXPECT_THAT(packed.zeros.shape, ElementsAre(2, 1));
+  const PackedShapes gptq = ShapesOf({.layout = Layout::kGptq, .bits = 8, .group = 16}, 9, 32);
+  EXPECT_THAT(gptq.codes.shape, ElementsAre(8, 9));
+  EXPECT_THAT(gptq.scales.shape, ElementsAre(2, 9));
+  EXPECT_THAT(gptq.zeros.shape, ElementsAre(2, 3));
+}
+
+// The lowest bits are the first input; of 17 inputs the last word has one.
+TEST(PackedRowsTest, OfAnOddNumberOfInputs) {
+  const std::vector<uint32_t> words = {0x76543210, 0xfedcba98, 0x00000005};
+  const std::vector<float> scales = {0.5f};
+  const PackedTensors tensors{.weight = {.name = "x.weight", .shape = {1, 17}},
+                              .codes = TensorOf(DType::kI32, {1, 3}, words),
+                              .scales = TensorOf(DType::kF32, {1, 1}, scales)};
+  ThreadPool pool(1);
+  const PackedRows rows(pool, tensors);
+  std::vector<uint8_t> codes(17);
+  rows.ReadCodes(0, codes);
+  EXPECT_THAT(codes, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 5));
+  EXPECT_EQ(rows.group(), 17);
+  std::vector<float> weights(17);
+  rows.Dequantize(0, weights);
+  EXPECT_EQ(weights[0], -4);
+  EXPECT_EQ(weights[16], -1.5f);
+}
+
+// AutoAWQ's order: a word's bits from low to high are the outputs 0, 2, 4, 6, 1, 3, 5, 7.
+TEST(PackedRowsTest, OfAwq) {
+  std::vector<uint32_t> words(16, 0);
+  words[3] = 0x75316420;  // input 3: the code of an output is its number
+  const std::vector<uint32_t> zeros = {0x75316420};
+  const std::vector<float> scales(8, 2);
+  const PackedTensors tensors{.format = {.layout = Layout::kAwq, .group = 16, .zeros = true},
+                              .weight = {.name = "x.weight", .shape = {8, 16}},
+                              .codes = TensorOf(DType::kI32, {16, 1}, words),
+                              .scales = TensorOf(DType::kF32, {1, 8}, scales),
+                              .zeros = TensorOf(DType::kI32, {1, 1}, zeros)};
+  ThreadPool pool(1);
+  const PackedRows rows(pool, tensors);
+  for (int64_t output = 0; output < 8; ++output) {
+    std::vector<float> weights(16), want(16, -2 * static_cast<float>(output));
+    want[3] = 0;
+    rows.Dequantize(output, weights);
+    EXPECT_THAT(weights, ElementsAreArray(want)) << output;
+  }
+}
+
+// The first version stores one less, of 0 all bits.
+TEST(PackedRowsTest, ZeroPointsOfGptq) {
+  const std::vector<uint32_t> words(16, 0), zeros = {0x76543f10};
+  const std::vector<float> scales(8, 1);
+  for (const bool first_version : {false, true}) {
+    const PackedTensors tensors{
+        .format = {.layout = Layout::kGptq, .zeros = true, .zeros_less_1 = first_version},
+        .weight = {.name = "x.weight", .shape = {8, 16}},
+        .codes = TensorOf(DType::kI32, {2, 8}, words),
+        .scales = TensorOf(DType::kF32, {1, 8}, scales),
+        .zeros = TensorOf(DType::kI32, {1, 1}, zeros)};
+    ThreadPool pool(1);
+    const PackedRows rows(pool, tensors);
+    std::vector<int> found;
+    for (int64_t output = 0; output < 8; ++output) found.push_back(rows.Zeros(output)[0]);
+    if (first_version) {
+      EXPECT_THAT(found, ElementsAre(1, 2, 0, 4, 5, 6, 7, 8));
+    } else {
+      EXPECT_THAT(found, ElementsAre(0, 1, 15, 3, 4, 5, 6, 7));
+    }
+  }
+}
+
+TEST(PackedRowsTest, OrdersOfInputs) {
+  const auto order = [](const std::vector<int32_t>& groups) {
+    return InputOrder(TensorOf(DType::kI32, {std::ssize(groups)}, groups), 2);
+  };
+  EXPECT_THAT(order({0, 0, 1, 1, 2, 2}), ElementsAre());
+  EXPECT_THAT(order({2, 0, 1, 0, 2, 1}), ElementsAre(1, 3, 2, 5, 0, 4));
+  EXPECT_EQ(ErrorOf(ErrorKind::kFormat,
+                    [&] {
+                      order({0, 0, 0, 1, 1, 2});
+                    }),
+            "tensor x: group 0 has more than 2 inputs");
+  EXPECT_EQ(ErrorOf(ErrorKind::kFormat,
+                    [&] {
+                      order({0, 0, 1, 3, 2, 2});
+                    }),
+            "tensor x: element 3 is 3, expected one of 3 groups");
+}
+
+}  // namespace
+}  // namespace godwit

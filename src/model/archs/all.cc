@@ -1,12 +1,10 @@
 #include "model/archs/all.h"
 
+#include <algorithm>
 #include <array>
-#include <string>
 
-#include "base/error.h"
-#include "base/name_list.h"
-#include "base/quote.h"
 #include "model/archs/families.h"
+#include "model/archs/nearest_family.h"
 #include "model/unread_keys.h"
 
 namespace godwit {
@@ -51,21 +49,20 @@ constexpr std::array kArchitectures = {
 
 std::span<const Architecture> AllArchitectures() { return kArchitectures; }
 
+const Architecture* FindArchitecture(std::string_view model_type) {
+  const auto found = std::ranges::find(kArchitectures, model_type, &Architecture::model_type);
+  return found == kArchitectures.end() ? nullptr : &*found;
+}
+
 DecoderSpec DescribeModel(const HfConfig& config) {
-  const std::string model_type = config.model_type();
-  for (const Architecture& architecture : kArchitectures) {
-    if (architecture.model_type == model_type) {
-      DecoderSpec spec = architecture.describe(config);
-      spec.quantization = QuantizationConfig::Read(config, spec.names.head);
-      CheckUnreadKeys(architecture.text_config.empty()
-                          ? config
-                          : config.Object(architecture.text_config).value(),
-                      spec);
-      return spec;
-    }
-  }
-  Throw(ErrorKind::kUnsupported, "model_type {} is not supported; there are: {}", Quote(model_type),
-        NameList(kArchitectures, &Architecture::model_type));
+  const Architecture* architecture = FindArchitecture(config.model_type());
+  if (architecture == nullptr) RefuseFamily(config, FindNearestFamily(config));
+  DecoderSpec spec = architecture->describe(config);
+  spec.quantization = QuantizationConfig::Read(config, spec.names.head);
+  CheckUnreadKeys(
+      architecture->text_config.empty() ? config : config.Object(architecture->text_config).value(),
+      spec);
+  return spec;
 }
 
 }  // namespace godwit

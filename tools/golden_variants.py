@@ -17,6 +17,7 @@ def all_variants():
     for source in (
         llama.llama_variants,
         llama.mistral_variants,
+        llama.mistral3_variants,
         llama.qwen2_variants,
         llama.qwen3_variants,
         llama.internlm2_variants,

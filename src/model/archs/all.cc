@@ -13,6 +13,8 @@ namespace {
 constexpr std::array kArchitectures = {
     Architecture{"llama", "Llama 1, 2, 3, 3.1, 3.2 and models of their shape", DescribeLlama},
     Architecture{"mistral", "Mistral (sliding window)", DescribeMistral},
+    Architecture{"mistral3", "Mistral Small 3.1 and 3.2, which read no pictures here",
+                 DescribeMistral3, /*text_config=*/"text_config"},
     Architecture{"qwen2", "Qwen1.5, Qwen2, Qwen2.5", DescribeQwen2},
     Architecture{"qwen3", "Qwen3 (dense)", DescribeQwen3},
     Architecture{"qwen3_moe", "Qwen3 30B-A3B, 235B-A22B (experts)", DescribeQwen3Moe},

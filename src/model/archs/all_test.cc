@@ -89,6 +89,7 @@ constexpr ModelNumbers kOwnModels[] = {
     {"llama-dynamic", "llama", 320, 96, 3, 6, 2, 16, 256, 2048, 16, 5e5, true},
     {"llama-parameters", "llama", 320, 96, 3, 6, 2, 16, 256, 1024, 16, 2.5e5, true},
     {"mistral", "mistral", 320, 64, 2, 4, 2, 16, 224, 2048, 16, 1e4, false},
+    {"mistral3", "mistral3", 320, 64, 2, 4, 2, 32, 224, 131072, 32, 1e9, false},
     {"mixtral", "mixtral", 320, 64, 2, 4, 2, 16, 224, 2048, 16, 1e6, false},
     {"qwen2-yarn", "qwen2", 512, 56, 4, 7, 1, 8, 304, 2048, 8, 1e6, false},
     {"qwen2-windows", "qwen2", 512, 56, 4, 7, 1, 8, 304, 512, 8, 1e6, true},

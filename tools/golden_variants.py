@@ -6,6 +6,7 @@ of any vector width. Two layers, three where the kinds of layer alternate. To se
 read Variant; why a variant exists stands above it unless its name says so.
 """
 
+import golden_variants_experts as experts
 import golden_variants_gemma as gemma
 import golden_variants_gpt as gpt
 import golden_variants_kin as kin
@@ -16,6 +17,7 @@ def all_variants():
     for source in (
         llama.llama_variants,
         llama.mistral_variants,
+        llama.mistral3_variants,
         llama.qwen2_variants,
         llama.qwen3_variants,
         llama.internlm2_variants,
@@ -30,11 +32,14 @@ def all_variants():
         kin.qwen3_moe_variants,
         kin.smollm3_variants,
         kin.granite_variants,
+        experts.granitemoe_variants,
+        experts.granitemoeshared_variants,
         kin.olmo_variants,
         kin.cohere_variants,
         kin.stablelm_variants,
         kin.starcoder2_variants,
         gpt.gpt2_variants,
+        experts.gpt_oss_variants,
         gemma.gemma_variants,
         gemma.gemma2_variants,
         gemma.gemma3_variants,

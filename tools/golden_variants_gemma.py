@@ -157,5 +157,5 @@ def gemma3_variants():
             "vision_config": {"hidden_size": 8, "model_type": "siglip_vision_model"},
             "vocab_size": 51,
         },
-        extra="gemma3_vision",
+        extra="beside_vision",
     )

@@ -316,6 +316,12 @@ def stablelm_variants():
     yield stablelm(
         "parallel", {"use_parallel_residual": True, "partial_rotary_factor": 0.5}
     )
+    # As in StableLM 2 12B: each head of queries and keys has a norm of its own.
+    yield stablelm(
+        "qk_norms",
+        {"qk_layernorm": True, "num_attention_heads": 4, "num_key_value_heads": 2},
+        contrasts=[{"layer_norm_eps": 0.01}],
+    )
     yield stablelm("new_config", {"partial_rotary_factor": 0.75}, new_style=True)
 
 

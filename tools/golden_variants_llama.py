@@ -169,6 +169,37 @@ def mistral_variants():
     )
 
 
+def mistral3_variants():
+    """Mistral Small, with what sees."""
+    text = {key: MISTRAL[key] for key in MISTRAL if key not in ("architectures", "torch_dtype")}
+    text = text | {"head_dim": 12, "rope_theta": 1000000.0, "sliding_window": None}
+    config = {
+        "architectures": ["Mistral3ForConditionalGeneration"],
+        "image_token_index": 10,
+        "model_type": "mistral3",
+        "multimodal_projector_bias": False,
+        "projector_hidden_act": "gelu",
+        "spatial_merge_size": 2,
+        "text_config": text,
+        "torch_dtype": "float32",
+        "vision_config": {"hidden_size": 8, "model_type": "pixtral"},
+        "vision_feature_layer": -1,
+    }
+    yield Variant(
+        "mistral3",
+        "beside_vision",
+        config,
+        extra="beside_vision",
+        contrasts=[{"text_config": text | {"rope_theta": 10000.0}}],
+    )
+    yield Variant(
+        "mistral3",
+        "within_whole_tied",
+        merged(config, {"text_config": text | {"tie_word_embeddings": True}}),
+        extra="within_whole",
+    )
+
+
 QWEN2 = merged(
     LLAMA,
     {

@@ -122,14 +122,36 @@ def gpt2_first_names(variant, state):
     return first | {f"h.{i}.attn.bias": mask.clone() for i in range(variant.config["n_layer"])}
 
 
-def gemma3_vision(variant, state):
-    """Beside the text model, under the names of the whole one: some of what sees."""
-    text = {f"language_model.{name}": state.pop(name) for name in list(state)}
-    return text | {
-        "multi_modal_projector.mm_input_projection_weight": torch.ones(8, 32),
-        "vision_tower.vision_model.embeddings.patch_embedding.weight": torch.ones(8, 3, 2, 2),
-        "vision_tower.vision_model.post_layernorm.bias": torch.ones(8),
-    }
+# Some of what sees.
+VISION = {
+    "multi_modal_projector.mm_input_projection_weight": torch.ones(8, 32),
+    "vision_tower.vision_model.embeddings.patch_embedding.weight": torch.ones(8, 3, 2, 2),
+    "vision_tower.vision_model.post_layernorm.bias": torch.ones(8),
+}
+
+
+def beside_vision(variant, state):
+    """The text model under the names that published files of the whole one have."""
+    return {f"language_model.{name}": state.pop(name) for name in list(state)} | VISION
+
+
+def within_whole(variant, state):
+    """As transformers has named it since 4.52."""
+
+    def whole(name):
+        return name.replace("model.", "model.language_model.", 1)
+
+    text = {whole(name): state.pop(name) for name in list(state)}
+    return text | {f"model.{name}": tensor.clone() for name, tensor in VISION.items()}
+
+
+def text_of_whole(state):
+    """Of either, the text model under its own names."""
+    text = {}
+    for name, tensor in state.items():
+        if not any(name.removeprefix("model.").startswith(v.split(".")[0]) for v in VISION):
+            text[name.replace("model.language_model.", "model.").removeprefix("language_model.")] = tensor
+    return text
 
 
 EXTRAS = {
@@ -140,7 +162,8 @@ EXTRAS = {
         neox_masks,
         bare_model,
         gpt2_first_names,
-        gemma3_vision,
+        beside_vision,
+        within_whole,
     )
 }
 
@@ -169,7 +192,7 @@ def falcon_twin(config):
 
 def twin_config(config):
     """The configuration with which transformers can run it: InternLM2 is a Llama."""
-    if config["model_type"] == "gemma3":
+    if "text_config" in config:
         return config["text_config"]
     if config["model_type"].startswith("RefinedWeb"):
         return falcon_twin(config)
@@ -275,7 +298,7 @@ def random_weights(model, variant):
 
 def random_tokens(variant):
     generator = np.random.default_rng(zlib.crc32(f"{variant.path}/input_ids".encode()))
-    vocab = variant.config["vocab_size"]
+    vocab = twin_config(variant.config)["vocab_size"]
     tokens = generator.integers(0, vocab, variant.n_tokens)
     tokens[3], tokens[5] = 0, vocab - 1  # the first and last rows of the tables
     return torch.from_numpy(tokens)
@@ -435,12 +458,11 @@ def load_float32(variant, folder):
         state = safetensors.torch.load_file(folder / "model.safetensors")
         assert model.load_state_dict(state, strict=False).missing_keys == ["lm_head.weight"]  # tied
         return model
-    if variant.family == "gemma3":
+    if "text_config" in variant.config:
         state = safetensors.torch.load_file(folder / "model.safetensors")
-        of_text = "language_model."
-        text = {name.removeprefix(of_text): state[name] for name in state if of_text in name}
         model = build(json.loads((folder / "config.json").read_text()))
-        assert model.load_state_dict(text, strict=False).missing_keys == ["lm_head.weight"]  # tied
+        missing = model.load_state_dict(text_of_whole(state), strict=False).missing_keys
+        assert missing == (["lm_head.weight"] if model.config.tie_word_embeddings else [])
         return model
     return AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, **implementations(variant.config)

@@ -26,6 +26,7 @@ import argparse
 import itertools
 import shutil
 import sys
+import types
 import zlib
 
 import numpy as np
@@ -33,8 +34,9 @@ import safetensors.torch
 import torch
 import transformers
 from golden_variants import all_variants
-from make_goldens import ROOT, effect, linear_layers, load, run
+from make_goldens import ROOT, effect, linear_layers, load, run, twin_config
 from transformers.models.falcon.modeling_falcon import FalconLinear
+from transformers.models.gpt_oss.modeling_gpt_oss import GptOssExperts
 
 FOLDER = ROOT / "int8_weights"
 N_TOKENS = 12  # of more, some input nearly always lies closer
@@ -107,9 +109,31 @@ class Int8Model:
         return effects
 
 
+def gpt_oss_experts(self, x, router_indices, routing_weights):
+    """Of gpt-oss, with weights [experts, outputs, inputs]."""
+    out = torch.zeros_like(x)
+    for expert in range(self.num_experts):
+        token, place = torch.where(router_indices == expert)
+        if len(token) == 0:
+            continue
+        up = torch.nn.functional.linear(
+            x[token], self.gate_up_proj[expert], self.gate_up_proj_bias[expert]
+        )
+        down = torch.nn.functional.linear(
+            self._apply_gate(up), self.down_proj[expert], self.down_proj_bias[expert]
+        )
+        out.index_add_(0, token, down * routing_weights[token, place, None])
+    return out
+
+
 def linearized(model):
-    """With the matrices of GPT-2 the other way, as those of everybody else."""
+    """With the matrices of GPT-2 and of gpt-oss's experts the other way, as those of everybody else."""
     for module in list(model.modules()):
+        if isinstance(module, GptOssExperts):
+            for name in ("gate_up_proj", "down_proj"):
+                weight = getattr(module, name).detach().transpose(1, 2).contiguous()
+                setattr(module, name, torch.nn.Parameter(weight))
+            module.forward = types.MethodType(gpt_oss_experts, module)
         for name, child in list(module.named_children()):
             if not isinstance(child, transformers.pytorch_utils.Conv1D):
                 continue
@@ -125,7 +149,8 @@ def make(variant):
     model = Int8Model(linearized(load(variant, ROOT / variant.path).eval()))
     for i in itertools.count():
         generator = np.random.default_rng(zlib.crc32(f"{variant.path}/int8_weights/{i}".encode()))
-        tokens = torch.from_numpy(generator.integers(0, variant.config["vocab_size"], N_TOKENS))
+        vocab = twin_config(variant.config)["vocab_size"]
+        tokens = torch.from_numpy(generator.integers(0, vocab, N_TOKENS))
         logits = model.run(tokens)
         margin = model.margin
         clear = margin > MIN_MARGIN and model.choice > MIN_CHOICE

@@ -14,6 +14,9 @@ int64_t LayerWeights(const DecoderSpec& spec) {
     const int64_t experts = std::max<int64_t>(1, mlp.experts_per_token);
     weights += experts * (mlp.gated ? 3 : 2) * mlp.intermediate * spec.hidden_size +
                mlp.experts * spec.hidden_size;
+    if (mlp.experts == 0) continue;
+    const MlpSpec& shared = spec.shared_mlp;
+    weights += (shared.gated ? 3 : 2) * shared.intermediate * spec.hidden_size;
   }
   return weights;
 }

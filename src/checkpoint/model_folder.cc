@@ -12,7 +12,9 @@
 #include "base/quote.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/gguf_tokenizer.h"
+#include "checkpoint/tensor_differences.h"
 #include "model/archs/all.h"
+#include "model/archs/nearest_family.h"
 #include "text/load_tokenizer.h"
 #include "text/vocabulary.h"
 #include "text/vocabulary_files.h"
@@ -146,7 +148,23 @@ const HfConfig& ModelFolder::config() const {
 }
 
 const DecoderSpec& ModelFolder::spec() const {
-  return Once(spec_, [&] { return DescribeModel(config()); });
+  return Once(spec_, [&] {
+    if (FindArchitecture(config().model_type()) == nullptr) RefuseUnknownFamily();
+    return DescribeModel(config());
+  });
+}
+
+void ModelFolder::RefuseUnknownFamily() const {
+  const NearestFamily nearest = FindNearestFamily(config());
+  std::string tensors;
+  try {
+    if (nearest.spec && has_weights()) {
+      tensors = TensorDifferences(*nearest.spec, weights().Names());
+    }
+  } catch (const Error&) {
+    // Nothing can be said of weights that cannot be opened; the family is the reason.
+  }
+  RefuseFamily(config(), nearest, tensors);
 }
 
 std::optional<std::string> ModelFolder::tokenizer_file() const {

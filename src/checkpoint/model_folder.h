@@ -76,6 +76,7 @@ class ModelFolder {
 
  private:
   const GgufModel& gguf() const;
+  [[noreturn]] void RefuseUnknownFamily() const;
 
   std::string path_;
   std::filesystem::path gguf_file_;  // empty: the model is a folder

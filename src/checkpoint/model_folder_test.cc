@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
@@ -12,6 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 const std::string kTiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
 
@@ -45,6 +47,25 @@ TEST(ModelFolder, ReadsWhatIsAskedFor) {
   EXPECT_THAT(
       ErrorOf(ErrorKind::kUnsupported, [&] { (void)without.tokenizer(); }),
       HasSubstr("no tokenizer, which text needs: expected tokenizer.json, tokenizer.model"));
+}
+
+// By its config.json, and by its tensors where these can be looked at.
+TEST(ModelFolder, AnUnknownFamilyIsComparedWithTheNearest) {
+  const TempFolder folder;
+  std::string config = ReadTextFile(kTiny + "/config.json", 1 << 20);
+  config.replace(config.find("\"llama\""), 7, "\"zebra\"");
+  folder.Write("config.json", config);
+  const auto refusal = [&] {
+    return ErrorOf(ErrorKind::kUnsupported,
+                   [&] { (void)ModelFolder(folder.path().string()).spec(); });
+  };
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("model_type \"zebra\" is not supported: the nearest "
+                                         "family is llama, "),
+                               Not(HasSubstr("tensors"))));
+  std::filesystem::copy(kTiny + "/model.safetensors", folder.path() / "model.safetensors");
+  EXPECT_THAT(refusal(), HasSubstr("; its tensors have the names of that family's; supported are"));
+  folder.Write("model.safetensors", "no weights");
+  EXPECT_THAT(refusal(), Not(HasSubstr("tensors")));
 }
 
 TEST(ModelFolder, TakesTheTokenizerThatIsThere) {

@@ -135,6 +135,7 @@ std::string DescribeSpec(const DecoderSpec& spec) {
   if (spec.mlp.experts > 0) {
     line += fmt::format(", {}, {} of them for a token", Plural(spec.mlp.experts, "expert"),
                         spec.mlp.experts_per_token);
+    if (spec.shared_mlp.intermediate > 0) line += " and a shared one";
   }
   if (const auto otherwise = std::ranges::count(spec.turns_otherwise, true);
       otherwise > 0 && spec.other_rotary.rotary_dim == 0) {
@@ -142,6 +143,7 @@ std::string DescribeSpec(const DecoderSpec& spec) {
   }
   if (spec.first_learned_position) line += ", learned positions";
   if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 in its attention";
+  if (spec.attention_sink == AttentionSink::kLearned) line += ", learned sinks in its attention";
   if (spec.sink_token) line += fmt::format(", token {} as a sink", *spec.sink_token);
   return line;
 }
@@ -267,6 +269,7 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
   json["experts_per_token"] = facts.spec.mlp.experts_per_token;
   json["attention_sink"] = nullptr;
   if (facts.spec.attention_sink == AttentionSink::kSoftmax1) json["attention_sink"] = "softmax1";
+  if (facts.spec.attention_sink == AttentionSink::kLearned) json["attention_sink"] = "learned";
   json["sink_token_id"] = nullptr;
   if (facts.spec.sink_token) json["sink_token_id"] = *facts.spec.sink_token;
   json["quantization"] = nlohmann::ordered_json::array();

@@ -165,7 +165,39 @@ void Decoder::FinishBlock(const Exec& exec, const ops::NormWeights& norm,
   if (spec_.residual_scale != 1) ops::Scale(exec, spec_.residual_scale, out);
 }
 
-// out = down(activation(up(norm(x)))), or the gated form, or a mixture of such.
+void Decoder::Mlp(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& layer,
+                  const ops::LinearRows& normed, MatrixView<float> out) const {
+  Workspace::Scope scope(exec.workspace);
+  const auto up = exec.workspace.Matrix<float>(normed.rows, layer.up.outputs);
+  auto inner = ops::NewLinearRows(exec, layer.down, normed.rows);
+  ops::Linear(exec, normed, layer.up, up);
+  if (mlp.gated) {
+    ops::ActivateGated(exec, mlp.activation, up, inner);
+  } else {
+    ops::Activate(exec, mlp.activation, up, inner);
+  }
+  ops::Linear(exec, inner, layer.down, out);
+}
+
+void Decoder::Experts(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& layer,
+                      MatrixView<const float> normed, MatrixView<float> out) const {
+  ops::MixtureOfExperts(exec, normed, layer.moe,
+                        {.per_token = mlp.experts_per_token,
+                         .shares_among_chosen = mlp.shares_among_chosen,
+                         .activation = mlp.activation,
+                         .clamped = mlp.clamped},
+                        out);
+  if (layer.up.outputs == 0) return;
+  Workspace::Scope scope(exec.workspace);
+  const auto shared = exec.workspace.Matrix<float>(out.rows, out.cols);
+  auto rows = ops::NewLinearRows(exec, layer.up, normed.rows);
+  ops::FillRows(exec, rows,
+                [&](int64_t row, float* to) { std::copy_n(normed.Row(row), normed.cols, to); });
+  Mlp(exec, spec_.shared_mlp, layer, rows, shared);
+  ops::Add(exec, shared, out);
+}
+
+// out = the MLP of norm(x), or the mixture of such.
 void Decoder::MlpBlock(const Exec& exec, int64_t index, MatrixView<const float> x,
                        MatrixView<float> out) const {
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
@@ -176,22 +208,9 @@ void Decoder::MlpBlock(const Exec& exec, int64_t index, MatrixView<const float> 
   if (mlp.experts > 0) {
     const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
     ops::Norm(exec, x, norm, normed);
-    ops::MixtureOfExperts(exec, normed, layer.moe,
-                          {.per_token = mlp.experts_per_token,
-                           .shares_among_chosen = mlp.shares_among_chosen,
-                           .activation = mlp.activation},
-                          out);
+    Experts(exec, mlp, layer, normed, out);
   } else {
-    const auto normed = BlockInput(exec, norm, x, layer.up);
-    const auto up = exec.workspace.Matrix<float>(x.rows, layer.up.outputs);
-    auto inner = ops::NewLinearRows(exec, layer.down, x.rows);
-    ops::Linear(exec, normed, layer.up, up);
-    if (mlp.gated) {
-      ops::ActivateGated(exec, mlp.activation, up, inner);
-    } else {
-      ops::Activate(exec, mlp.activation, up, inner);
-    }
-    ops::Linear(exec, inner, layer.down, out);
+    Mlp(exec, mlp, layer, BlockInput(exec, norm, x, layer.up), out);
   }
   FinishBlock(exec, layer.mlp_out_norm, out);
 }

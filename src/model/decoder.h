@@ -20,9 +20,11 @@ struct DecoderLayer {
   Weight attention_out;                 // [hidden, heads * head_dim]
   ops::NormWeights attention_out_norm;  // [hidden], with DecoderSpec::output_norms
   ops::NormWeights mlp_norm;            // empty for Topology::kParallelSharedNorm
-  Weight up;            // [intermediate, hidden]; gated: gate, then up, [2 * intermediate, hidden]
-  Weight down;          // [hidden, intermediate]
-  ops::MoeWeights moe;  // in the place of up and down, with MlpSpec::experts
+  // [intermediate, hidden]; gated: gate, then up, [2 * intermediate, hidden]. With experts that of
+  // DecoderSpec::shared_mlp, or empty.
+  Weight up;
+  Weight down;                    // [hidden, intermediate], likewise
+  ops::MoeWeights moe;            // with MlpSpec::experts
   ops::NormWeights mlp_out_norm;  // [hidden], with DecoderSpec::output_norms
 };
 
@@ -89,6 +91,11 @@ class Decoder : public LanguageModel {
   void NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> x) const;
   void MlpBlock(const Exec& exec, int64_t layer, MatrixView<const float> x,
                 MatrixView<float> out) const;
+  // out = down(activation(up(normed))), or the gated form.
+  void Mlp(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& layer,
+           const ops::LinearRows& normed, MatrixView<float> out) const;
+  void Experts(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& layer,
+               MatrixView<const float> normed, MatrixView<float> out) const;
   // What a block adds to the residual stream, from its result.
   void FinishBlock(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> out) const;
 

@@ -14,9 +14,6 @@ namespace {
 
 constexpr FloatRange kFactorRange{1, 1e4};
 
-// The default of transformers in every family that has windows.
-constexpr int64_t kDefaultWindow = 4096;
-
 // Attention is sharpened by this much when the context is stretched (YaRN, section 3.4).
 double YarnMagnitude(double factor, double mscale) {
   return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
@@ -202,12 +199,22 @@ int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallb
   return static_cast<int64_t>(static_cast<double>(spec.head_dim) * fraction);
 }
 
-void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec) {
+void ReadLocalExperts(const HfConfig& config, int64_t experts, int64_t per_token,
+                      DecoderSpec& spec) {
+  spec.mlp.experts = config.IntOr("num_local_experts", experts, kExpertRange);
+  const IntRange known{1, spec.mlp.experts};
+  spec.mlp.experts_per_token = spec.mlp.experts < per_token
+                                   ? config.Int("num_experts_per_tok", known)
+                                   : config.IntOr("num_experts_per_tok", per_token, known);
+}
+
+void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec,
+                 int64_t default_window) {
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);
   const int64_t window =
       config.IsNull("sliding_window")
           ? 0
-          : config.IntOr("sliding_window", kDefaultWindow, {0, kContextRange.max});
+          : config.IntOr("sliding_window", default_window, {0, kContextRange.max});
   if (window == 0) return RefuseWindowedLayers(config, "there is no sliding_window");
   const std::vector<std::string> types = config.Strings("layer_types");
   if (!types.empty() && static_cast<int64_t>(types.size()) != spec.layers) {
@@ -233,10 +240,11 @@ void ReadStatedWindows(const HfConfig& config, DecoderSpec& spec) {
   if (config.Has("sliding_window")) ReadWindows(config, /*first_windowed=*/0, spec);
 }
 
-void ReadAlternatingWindows(const HfConfig& config, int64_t period, DecoderSpec& spec) {
+void ReadAlternatingWindows(const HfConfig& config, int64_t period, DecoderSpec& spec,
+                            int64_t default_window) {
   std::vector<bool> windowed;
   for (int64_t i = 0; i < spec.layers; ++i) windowed.push_back((i + 1) % period != 0);
-  ReadWindows(config, windowed, spec);
+  ReadWindows(config, windowed, spec, default_window);
 }
 
 void ReadSwitchedWindows(const HfConfig& config, DecoderSpec& spec) {

@@ -65,13 +65,23 @@ void ReadRotaryByWindow(const HfConfig& config, double default_theta, double win
 int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallback,
                       const DecoderSpec& spec);
 
+// Experts of spec.mlp: num_local_experts, and num_experts_per_tok of them for a token, or as many
+// as given where a field is absent. Of a single expert, the usual several for a token make no
+// sense.
+void ReadLocalExperts(const HfConfig& config, int64_t experts, int64_t per_token,
+                      DecoderSpec& spec);
+
 // What the type in which the weights are stored (dtype, torch_dtype; absent: float32) makes of a
 // number that the model computes with.
 float InStoredType(const HfConfig& config, float number);
 
-// spec.windows from sliding_window (absent: 4096 tokens, null or 0: none) and, where present,
-// layer_types. Without layer_types, these layers have the window, or those from first_windowed on.
-void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec);
+// What an absent sliding_window means in most families that have any.
+inline constexpr int64_t kDefaultWindow = 4096;
+
+// spec.windows from sliding_window (null or 0: none) and, where present, layer_types. Without
+// layer_types, these layers have the window, or those from first_windowed on.
+void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec,
+                 int64_t default_window = kDefaultWindow);
 void ReadWindows(const HfConfig& config, int64_t first_windowed, DecoderSpec& spec);
 
 // The same for families that have windows in all layers, and none where no field says so.
@@ -79,7 +89,8 @@ void ReadStatedWindows(const HfConfig& config, DecoderSpec& spec);
 
 // The same for families of which every `period`-th layer has none, unless layer_types says
 // otherwise.
-void ReadAlternatingWindows(const HfConfig& config, int64_t period, DecoderSpec& spec);
+void ReadAlternatingWindows(const HfConfig& config, int64_t period, DecoderSpec& spec,
+                            int64_t default_window = kDefaultWindow);
 
 // The same for families that have windows where use_sliding_window is true, then in layers from
 // max_window_layers (absent: 28) on.

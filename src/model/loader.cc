@@ -83,11 +83,6 @@ class WidenedRows {
   std::map<std::thread::id, std::vector<float>> rows_;
 };
 
-std::vector<float> SinkLogits(const DecoderSpec& spec) {
-  if (spec.attention_sink == AttentionSink::kNone) return {};
-  return std::vector<float>(static_cast<size_t>(spec.heads), 0.0f);
-}
-
 template <typename T>
 [[noreturn]] void RefuseElement(const TensorInfo& tensor, size_t i, T found,
                                 std::string_view expected) {
@@ -186,6 +181,7 @@ class Packer {
   Table Rows(const TensorInfo& tensor);
   ops::NormWeights Norm(const NormTensors& tensors);
   ops::NormWeights HeadNorm(const NormTensors& tensors);
+  std::vector<float> SinkLogits(const LayerTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
   std::vector<float> Scales(const TensorInfo& tensor);
   std::vector<float> WeightScales(const TensorInfo& tensor, Int8Format format);
@@ -208,6 +204,10 @@ class Packer {
 };
 
 int64_t Packer::SourceRow(const LinearTensors& tensors, int64_t output) const {
+  if (tensors.alternating) {
+    const int64_t half = tensors.OutputsOf(*tensors.parts.front()) / 2;
+    return output < half ? 2 * output : 2 * (output - half) + 1;
+  }
   const int64_t dim = spec_.head_dim;
   if (tensors.interleaved && output < (spec_.heads + spec_.kv_heads) * dim) {
     output = PairedRow(output);
@@ -429,6 +429,11 @@ ops::NormWeights Packer::Norm(const NormTensors& tensors) {
       .kind = spec_.norm, .epsilon = spec_.norm_epsilon, .weight = {}, .bias = {}};
   norm.weight.assign(static_cast<size_t>(tensors.size), 1.0f);  // DecoderSpec::norm_gain
   if (tensors.weight != nullptr) norm.weight = Floats(*tensors.weight);
+  if (!tensors.heads.empty()) norm.weight.clear();
+  for (const TensorInfo* head : tensors.heads) {
+    const std::vector<float> gains = Floats(*head);
+    norm.weight.insert(norm.weight.end(), gains.begin(), gains.end());
+  }
   if (spec_.norm_gain_less_one) {
     for (float& gain : norm.weight) gain += 1;
   }
@@ -445,6 +450,18 @@ ops::NormWeights Packer::HeadNorm(const NormTensors& tensors) {
     norm.weight[i] = stored[static_cast<size_t>(PairedRow(static_cast<int64_t>(i)))];
   }
   return norm;
+}
+
+std::vector<float> Packer::SinkLogits(const LayerTensors& tensors) {
+  switch (spec_.attention_sink) {
+    case AttentionSink::kNone:
+      return {};
+    case AttentionSink::kSoftmax1:
+      return std::vector<float>(static_cast<size_t>(spec_.heads), 0.0f);
+    case AttentionSink::kLearned:
+      return Floats(*tensors.sinks);
+  }
+  return {};
 }
 
 std::vector<float> Packer::Floats(const TensorInfo& tensor) {
@@ -513,7 +530,7 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   layer.qkv = Linear(tensors.qkv);
   layer.q_norm = HeadNorm(tensors.q_norm);
   layer.k_norm = HeadNorm(tensors.k_norm);
-  layer.sink_logits = SinkLogits(spec_);
+  layer.sink_logits = SinkLogits(tensors);
   layer.attention_out = Linear(tensors.attention_out);
   layer.attention_out_norm = Norm(tensors.attention_out_norm);
   layer.mlp_norm = Norm(tensors.mlp_norm);

@@ -1,6 +1,7 @@
 #include "model/model_tensors.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <map>
 #include <string>
@@ -14,13 +15,24 @@
 namespace godwit {
 namespace {
 
-std::string WithoutPrefix(const ModuleNames& names, const std::string& name) {
-  return name.starts_with(names.prefix) ? name.substr(names.prefix.size()) : name;
+// Beginnings of names, and what is in their place.
+using Renaming = std::vector<std::pair<std::string, std::string>>;
+
+std::string Renamed(const Renaming& renaming, const std::string& name) {
+  for (const auto& [here, there] : renaming) {
+    if (name.starts_with(here)) return there + name.substr(here.size());
+  }
+  return name;
 }
 
-bool IsBare(const ModuleNames& names, const WeightSource& source) {
+// How this checkpoint spells the names, by that of the embedding.
+Renaming SpellingOf(const ModuleNames& names, const WeightSource& source) {
   const std::string name = names.embedding + ".weight";
-  return source.Find(name) == nullptr && source.Find(WithoutPrefix(names, name)) != nullptr;
+  if (source.Find(name) != nullptr) return {};
+  for (const Renaming& renaming : {Renaming{{names.prefix, ""}}, names.renamed}) {
+    if (source.Find(Renamed(renaming, name)) != nullptr) return renaming;
+  }
+  return {};
 }
 
 // What a tensor is to be.
@@ -90,7 +102,7 @@ bool HasShape(const TensorInfo& tensor, std::vector<int64_t> shape, Content cont
 class Resolver {
  public:
   Resolver(const DecoderSpec& spec, const WeightSource& source)
-      : spec_(spec), source_(source), bare_(IsBare(spec.names, source)) {}
+      : spec_(spec), source_(source), renaming_(SpellingOf(spec.names, source)) {}
 
   ModelTensors Resolve();
   // Looks for everything without a word about what is missing: name -> shape.
@@ -99,9 +111,7 @@ class Resolver {
  private:
   ModelTensors FindAll();
   // As the checkpoint has it.
-  std::string Name(const std::string& full_name) const {
-    return bare_ ? WithoutPrefix(spec_.names, full_name) : full_name;
-  }
+  std::string Name(const std::string& full_name) const { return Renamed(renaming_, full_name); }
   // why: only if it is not the architecture that asks for the tensor.
   const TensorInfo* Want(const std::string& full_name, const std::vector<int64_t>& shape,
                          Content content = Content::kFloats, std::string_view why = "");
@@ -117,19 +127,29 @@ class Resolver {
   void CheckShape(const TensorInfo& tensor, int64_t outputs, int64_t inputs);
   LinearTensors Linear(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
                        bool bias, bool transposed = false);
+  // Of a tensor of all experts, [experts, ...], that of one, which has this shape.
+  const TensorInfo* WantSlice(const std::string& module, const std::string& ending,
+                              const std::vector<int64_t>& shape, int64_t expert);
+  LinearTensors StackedLinear(const std::string& module, int64_t outputs, int64_t inputs,
+                              int64_t expert);
   NormTensors Norm(const std::string& module, int64_t size, bool bias);
-  NormTensors HeadNorm(const std::string& module, int64_t heads);
+  NormTensors HeadNorm(const std::string& pattern, int64_t layer, int64_t heads);
   LinearTensors Qkv(int64_t layer);
-  MlpTensors Mlp(int64_t layer, int64_t expert);
+  struct MlpNames {
+    const std::string &gate, &up, &down;
+  };
+  MlpTensors Mlp(const MlpSpec& mlp, const MlpNames& names, int64_t layer, int64_t expert = 0);
+  MlpTensors StackedExpert(int64_t layer, int64_t expert);
   LayerTensors Layer(int64_t index);
   void Embedding(ModelTensors& tensors);
   void ReportUnexpected();
 
   const DecoderSpec& spec_;
   const WeightSource& source_;
-  bool bare_;                           // names lack ModuleNames::prefix
+  Renaming renaming_;                   // of the names that the spec has
   bool int8_ = false, packed_ = false;  // as in ModelTensors
   ProblemList problems_;
+  std::vector<std::shared_ptr<const TensorInfo>> slices_;
   std::map<std::string, std::vector<int64_t>, std::less<>> wanted_;
 };
 
@@ -330,16 +350,54 @@ NormTensors Resolver::Norm(const std::string& module, int64_t size, bool bias) {
           .bias = gain && bias ? Want(module + ".bias", {size}) : nullptr};
 }
 
-NormTensors Resolver::HeadNorm(const std::string& module, int64_t heads) {
+std::string Numbered(const std::string& pattern, int64_t layer, int64_t expert = 0) {
+  return fmt::format(fmt::runtime(pattern), layer, expert);
+}
+
+const TensorInfo* Resolver::WantSlice(const std::string& module, const std::string& ending,
+                                      const std::vector<int64_t>& shape, int64_t expert) {
+  std::vector<int64_t> whole_shape = {spec_.mlp.experts};
+  whole_shape.insert(whole_shape.end(), shape.begin(), shape.end());
+  const std::string name = module + ending;
+  // What is wrong with it is said once.
+  const TensorInfo* whole = expert == 0 ? Want(name, whole_shape) : source_.Find(Name(name));
+  if (whole == nullptr || whole->shape != whole_shape || !whole->dtype) return nullptr;
+  TensorInfo slice = *whole;
+  slice.name = fmt::format("{}.{}{}", Name(module), expert, ending);
+  slice.shape = shape;
+  const size_t size = whole->bytes.size() / static_cast<size_t>(spec_.mlp.experts);
+  slice.bytes = whole->bytes.subspan(static_cast<size_t>(expert) * size, size);
+  slice.offset_bytes += static_cast<uint64_t>(expert) * size;
+  return slices_.emplace_back(std::make_shared<const TensorInfo>(std::move(slice))).get();
+}
+
+LinearTensors Resolver::StackedLinear(const std::string& module, int64_t outputs, int64_t inputs,
+                                      int64_t expert) {
+  const MlpSpec& mlp = spec_.mlp;
+  const ModuleNames& names = spec_.names;
+  LinearTensors linear;
+  linear.transposed = mlp.transposed;
+  linear.parts = {WantSlice(
+      module, names.expert_weight,
+      mlp.transposed ? std::vector{inputs, outputs} : std::vector{outputs, inputs}, expert)};
+  if (mlp.bias) linear.biases = {WantSlice(module, names.expert_bias, {outputs}, expert)};
+  return linear;
+}
+
+NormTensors Resolver::HeadNorm(const std::string& pattern, int64_t layer, int64_t heads) {
   const int64_t dim = spec_.head_dim;
+  const std::string module = Numbered(pattern, layer);
   if (spec_.qk_norm == QkNorm::kHeads) return Norm(module, dim, /*bias=*/false);
+  if (spec_.qk_norm_by_head) {
+    NormTensors norm{.size = heads * dim};
+    for (int64_t head = 0; head < heads; ++head) {
+      norm.heads.push_back(Want(Numbered(pattern, layer, head) + ".weight", {dim}));
+    }
+    return norm;
+  }
   const std::vector<int64_t> shape =
       spec_.qk_norm == QkNorm::kEachHead ? std::vector{heads, dim} : std::vector{heads * dim};
   return {.size = heads * dim, .weight = Want(module + ".weight", shape)};
-}
-
-std::string Numbered(const std::string& pattern, int64_t layer, int64_t expert = 0) {
-  return fmt::format(fmt::runtime(pattern), layer, expert);
 }
 
 LinearTensors Resolver::Qkv(int64_t layer) {
@@ -360,21 +418,27 @@ LinearTensors Resolver::Qkv(int64_t layer) {
   return qkv;
 }
 
-MlpTensors Resolver::Mlp(int64_t layer, int64_t expert) {
-  const ModuleNames& names = spec_.names;
-  const MlpSpec& mlp = MlpOf(spec_, layer);
-  const bool dense = &mlp == &spec_.dense_mlp;
+MlpTensors Resolver::Mlp(const MlpSpec& mlp, const MlpNames& names, int64_t layer, int64_t expert) {
   std::vector<std::pair<std::string, int64_t>> up;
   if (mlp.gated && !mlp.fused) {
-    up.emplace_back(Numbered(dense ? names.dense_gate : names.gate, layer, expert),
-                    mlp.intermediate);
+    up.emplace_back(Numbered(names.gate, layer, expert), mlp.intermediate);
   }
-  up.emplace_back(Numbered(dense ? names.dense_up : names.up, layer, expert),
+  up.emplace_back(Numbered(names.up, layer, expert),
                   mlp.gated && mlp.fused ? 2 * mlp.intermediate : mlp.intermediate);
-  const std::string& down = dense ? names.dense_down : names.down;
   return {.up = Linear(up, spec_.hidden_size, mlp.bias, spec_.transposed),
-          .down = Linear({{Numbered(down, layer, expert), spec_.hidden_size}}, mlp.intermediate,
-                         mlp.bias, spec_.transposed)};
+          .down = Linear({{Numbered(names.down, layer, expert), spec_.hidden_size}},
+                         mlp.intermediate, mlp.bias, spec_.transposed)};
+}
+
+MlpTensors Resolver::StackedExpert(int64_t layer, int64_t expert) {
+  const MlpSpec& mlp = spec_.mlp;
+  assert(mlp.gated && mlp.fused);
+  MlpTensors tensors{.up = StackedLinear(Numbered(spec_.names.up, layer), 2 * mlp.intermediate,
+                                         spec_.hidden_size, expert),
+                     .down = StackedLinear(Numbered(spec_.names.down, layer), spec_.hidden_size,
+                                           mlp.intermediate, expert)};
+  tensors.up.alternating = mlp.alternating;
+  return tensors;
 }
 
 LayerTensors Resolver::Layer(int64_t index) {
@@ -394,19 +458,30 @@ LayerTensors Resolver::Layer(int64_t index) {
   }
   layer.qkv = Qkv(index);
   if (spec_.qk_norm != QkNorm::kNone) {
-    layer.q_norm = HeadNorm(Numbered(names.q_norm, index), spec_.heads);
-    layer.k_norm = HeadNorm(Numbered(names.k_norm, index), spec_.kv_heads);
+    layer.q_norm = HeadNorm(names.q_norm, index, spec_.heads);
+    layer.k_norm = HeadNorm(names.k_norm, index, spec_.kv_heads);
+  }
+  if (spec_.attention_sink == AttentionSink::kLearned) {
+    layer.sinks = Want(Numbered(names.sinks, index), {spec_.heads});
   }
   layer.attention_out =
       Linear({{Numbered(names.attention_out, index), hidden}}, spec_.heads * spec_.head_dim,
              spec_.attention_out_bias, spec_.transposed);
-  const int64_t experts = MlpOf(spec_, index).experts;
-  if (experts == 0) {
-    layer.mlp = Mlp(index, 0);
+  const MlpSpec& mlp = MlpOf(spec_, index);
+  const MlpNames own{.gate = names.gate, .up = names.up, .down = names.down};
+  const MlpNames dense{.gate = names.dense_gate, .up = names.dense_up, .down = names.dense_down};
+  if (mlp.experts == 0) {
+    layer.mlp = Mlp(mlp, &mlp == &spec_.dense_mlp ? dense : own, index);
     return layer;
   }
-  layer.router = Linear({{Numbered(names.router, index), experts}}, hidden, false);
-  for (int64_t i = 0; i < experts; ++i) layer.experts.push_back(Mlp(index, i));
+  layer.router = Linear({{Numbered(names.router, index), mlp.experts}}, hidden, mlp.router_bias);
+  for (int64_t i = 0; i < mlp.experts; ++i) {
+    layer.experts.push_back(mlp.stacked ? StackedExpert(index, i) : Mlp(mlp, own, index, i));
+  }
+  if (spec_.shared_mlp.intermediate > 0) {
+    layer.mlp =
+        Mlp(spec_.shared_mlp, {names.shared_gate, names.shared_up, names.shared_down}, index);
+  }
   return layer;
 }
 
@@ -473,6 +548,7 @@ ModelTensors Resolver::Resolve() {
                                    spec_.family));
   tensors.int8 = int8_;
   tensors.packed = packed_;
+  tensors.slices = std::move(slices_);
   for (const auto& [name, shape] : wanted_) {
     tensors.bytes += static_cast<int64_t>(source_.Find(name)->bytes.size());
   }
@@ -482,7 +558,7 @@ ModelTensors Resolver::Resolve() {
 void Resolver::ReportUnexpected() {
   std::vector<std::string> harmless = spec_.names.harmless;
   // Saved by some tools although the head is the embedding.
-  if (spec_.tied_head) harmless.push_back(spec_.names.head + ".weight");
+  if (spec_.tied_head) harmless.push_back(Name(spec_.names.head + ".weight"));
   for (const std::string& name : source_.Names()) {
     if (wanted_.contains(name)) continue;
     const bool known = std::ranges::any_of(

@@ -31,6 +31,8 @@ struct LinearTensors {
   bool grouped = false;
   // Those of queries and keys have their rotary pairs side by side.
   bool interleaved = false;
+  // The rows of the single part are of gate and up by turns.
+  bool alternating = false;
   // Parts are [inputs, outputs], else [outputs, inputs].
   bool transposed = false;
 
@@ -48,6 +50,7 @@ struct NormTensors {
   int64_t size = 0;  // 0: there is no such norm
   const TensorInfo* weight = nullptr;
   const TensorInfo* bias = nullptr;
+  std::vector<const TensorInfo*> heads;  // in the place of weight: DecoderSpec::qk_norm_by_head
 };
 
 struct MlpTensors {
@@ -57,7 +60,8 @@ struct MlpTensors {
 struct LayerTensors {
   NormTensors attention_norm, mlp_norm, q_norm, k_norm, attention_out_norm, mlp_out_norm;
   LinearTensors qkv, attention_out;
-  MlpTensors mlp;  // empty with experts
+  const TensorInfo* sinks = nullptr;  // AttentionSink::kLearned
+  MlpTensors mlp;                     // with experts: DecoderSpec::shared_mlp, or empty
   LinearTensors router;
   std::vector<MlpTensors> experts;  // none in a dense layer
 };
@@ -70,9 +74,10 @@ struct ModelTensors {
   std::vector<LayerTensors> layers;
   NormTensors final_norm;
   LinearTensors head;
-  int64_t bytes = 0;    // of all of them
-  bool int8 = false;    // some linear layers are int8
-  bool packed = false;  // some are packed
+  std::vector<std::shared_ptr<const TensorInfo>> slices;  // the matrices of stacked experts
+  int64_t bytes = 0;                                      // of all of them
+  bool int8 = false;                                      // some linear layers are int8
+  bool packed = false;                                    // some are packed
 };
 
 // What a checkpoint of this spec must hold, whatever else is in it.

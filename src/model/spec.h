@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/geometry.h"
@@ -43,6 +44,7 @@ enum class QkNorm {
 enum class AttentionSink {
   kNone,
   kSoftmax1,  // one more term, exp(0), in the denominator: the "zero sink"
+  kLearned,   // likewise, and of each head and layer a number of its own in the place of 0
 };
 
 struct MlpSpec {
@@ -50,21 +52,28 @@ struct MlpSpec {
   ops::Activation activation = ops::Activation::kSilu;
   int64_t intermediate = 0;
   bool bias = false;
-  bool fused = false;  // gate and up are one tensor: gate, then up
+  bool fused = false;                         // gate and up are one tensor: gate, then up
+  bool alternating = false;                   // fused: a row of gate, a row of up, and so on
+  std::optional<ops::ClampedSwiglu> clamped;  // in the place of the activation
 
-  // Beyond 0: there are so many MLPs, all gated and without biases, and a token goes through some
-  // of them (ops/moe.h).
+  // Beyond 0: there are so many MLPs, all gated, and a token goes through some of them (ops/moe.h).
   int64_t experts = 0;
   int64_t experts_per_token = 0;
+  bool stacked = false;     // a matrix of all experts is one tensor, [experts, ...]
+  bool transposed = false;  // the matrices of experts are stored as [inputs, outputs]
+  bool router_bias = false;
   // An expert's share is its part of the softmax over the chosen ones, else over all.
   bool shares_among_chosen = true;
 };
 
 // Names of modules in the checkpoint; ".weight" and ".bias" are appended. "{}" is the layer, a
-// second one the expert. Which of them are read follows from the spec.
+// second one the expert, or the head. Which of them are read follows from the spec.
 struct ModuleNames {
   // How all names but the head's begin. Checkpoints of the model without a head leave it out.
   std::string prefix;
+  // Other beginnings that checkpoints have, where they have those of the embedding: {here, there},
+  // of which the first that fits counts.
+  std::vector<std::pair<std::string, std::string>> renamed;
 
   std::string embedding;
   std::string embedding_norm;
@@ -77,13 +86,17 @@ struct ModuleNames {
   std::string q, k, v;  // QkvLayout::kSeparate
   std::string qkv;      // QkvLayout::kGrouped, kFused
   std::string q_norm, k_norm;
+  std::string sinks;  // AttentionSink::kLearned: the tensor, without an ending
   std::string attention_out;
   std::string attention_out_norm;
 
   std::string mlp_norm;  // not read for Topology::kParallelSharedNorm
   std::string router;
-  std::string gate, up, down;                    // MlpSpec::fused: up is both
-  std::string dense_gate, dense_up, dense_down;  // DecoderSpec::dense_layers
+  std::string gate, up, down;                       // MlpSpec::fused: up is both
+  std::string dense_gate, dense_up, dense_down;     // DecoderSpec::dense_layers
+  std::string shared_gate, shared_up, shared_down;  // DecoderSpec::shared_mlp
+  std::string expert_weight = ".weight";            // how names of experts' tensors end
+  std::string expert_bias = ".bias";
   std::string mlp_out_norm;
 
   // Endings of tensor names that checkpoints carry and nobody needs.
@@ -128,6 +141,7 @@ struct DecoderSpec {
   bool attention_out_bias = false;
   std::optional<float> clip_qkv;  // q, k and v are brought into [-clip_qkv, clip_qkv]
   QkNorm qk_norm = QkNorm::kNone;
+  bool qk_norm_by_head = false;      // QkNorm::kEachHead: each gain is a tensor, named by its head
   std::optional<float> score_scale;  // 1 / sqrt(head_dim) unless given
   std::optional<float> score_cap;    // see ops::AttentionShape
 
@@ -147,6 +161,8 @@ struct DecoderSpec {
   MlpSpec mlp;
   MlpSpec dense_mlp;               // of some layers, in the place of experts
   std::vector<bool> dense_layers;  // [layers], or empty: none
+  // What every token goes through besides, where there are experts; of no width: nothing.
+  MlpSpec shared_mlp;
 
   bool tied_head = false;  // the output head is the embedding
   float logit_scale = 1;

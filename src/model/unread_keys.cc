@@ -87,6 +87,52 @@ constexpr FunctionKey kKeys[] = {
     {"mlp_bias", "[false]", "choice of biases in the MLP", Otherwise::kWarned},
 };
 
+// What comes with tensors of its own, or with a family of which nobody takes it for another.
+constexpr FunctionKey kForeignKeys[] = {
+    // Attention: DeepSeek, Gemma 3n, Phi-3-small, Llama 3.2 vision
+    {"kv_lora_rank", "[]", "multi-head latent attention"},
+    {"q_lora_rank", "[]", "queries of low rank"},
+    {"use_qk_norm", "[false]", "norms of queries and keys"},
+    {"qk_layernorm", "[false]", "norms of queries and keys"},
+    {"index_topk", "[0]", "attention to tokens that are chosen by an index"},
+    {"num_kv_shared_layers", "[0]", "layers that share keys and values"},
+    {"blocksparse_block_size", "[]", "attention to fixed blocks"},
+    {"cross_attention_layers", "[]", "attention to pictures"},
+    {"rotary_dim", "[]", "rotation of a part of a head"},
+    // In the place of attention: Mamba and its hybrids, RWKV, RecurrentGemma, LFM2, Qwen3-Next
+    {"state_size", "[]", "state-space layers"},
+    {"mamba_d_state", "[]", "state-space layers"},
+    {"ssm_state_size", "[]", "state-space layers"},
+    {"attention_hidden_size", "[]", "recurrent layers"},
+    {"lru_width", "[]", "recurrent layers"},
+    {"linear_num_value_heads", "[]", "layers of linear attention"},
+    {"conv_L_cache", "[]", "convolutions in place of attention"},
+    // Experts: DeepSeek, Qwen2-MoE, Granite, Hunyuan, Ernie, OLMoE
+    {"n_routed_experts", "[0]", "experts"},
+    {"num_local_experts", "[0, 1]", "experts"},
+    {"num_experts", "[0, 1]", "experts"},
+    {"moe_num_experts", "[0, 1]", "experts"},
+    {"n_shared_experts", "[0]", "experts that every token meets"},
+    {"num_shared_expert", "[0]", "experts that every token meets"},
+    {"num_shared_experts", "[0]", "experts that every token meets"},
+    {"moe_num_shared_experts", "[0]", "experts that every token meets"},
+    {"shared_intermediate_size", "[0]", "experts that every token meets"},
+    {"shared_expert_intermediate_size", "[0]", "experts that every token meets"},
+    {"first_k_dense_replace", "[0]", "layers without experts"},
+    {"n_group", "[1]", "experts that are chosen by groups"},
+    {"scoring_func", R"(["softmax"])", "shares of experts that are no softmax"},
+    {"routed_scaling_factor", "[1]", "factor on the shares of experts"},
+    // Blocks: Gemma 3n, DeciLM, MiniCPM
+    {"hidden_size_per_layer_input", "[0]", "embeddings by layer"},
+    {"altup_num_inputs", "[]", "several residual streams"},
+    {"block_configs", "[]", "layers that differ"},
+    // Beside a decoder: T5, Qwen2-VL, Qwen2-Audio
+    {"is_encoder_decoder", "[false]", "an encoder"},
+    {"encoder_layers", "[0]", "an encoder"},
+    {"vision_config", "[]", "a part that sees"},
+    {"audio_config", "[]", "a part that hears"},
+};
+
 // Of `key`, which may name a part of an object; null where that object is absent.
 struct Place {
   std::optional<HfConfig> fields;
@@ -124,7 +170,26 @@ void CheckKey(const HfConfig& fields, std::string_view key, const FunctionKey& k
   }
 }
 
+// Adds to `functions` what nobody read.
+void AddUnread(const HfConfig& config, const FunctionKey& known,
+               std::vector<std::string>& functions) {
+  const Place place = Locate(config, known.key);
+  if (!place.fields || place.fields->WasRead(place.key)) return;
+  place.fields->Disregard(place.key);
+  if (known.otherwise == Otherwise::kWarned || place.fields->IsAmong(place.key, known.neutral)) {
+    return;
+  }
+  functions.push_back(fmt::format("{} ({})", known.key, known.meaning));
+}
+
 }  // namespace
+
+std::vector<std::string> UnreadFunctions(const HfConfig& config) {
+  std::vector<std::string> functions;
+  for (const FunctionKey& known : kForeignKeys) AddUnread(config, known, functions);
+  for (const FunctionKey& known : kKeys) AddUnread(config, known, functions);
+  return functions;
+}
 
 void CheckUnreadKeys(const HfConfig& config, DecoderSpec& spec) {
   for (const FunctionKey& known : kKeys) {

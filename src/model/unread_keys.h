@@ -1,6 +1,9 @@
 // The last step of reading a config.json: what it says beside the fields that its family has.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "model/spec.h"
 #include "weights/hf_config.h"
 
@@ -14,5 +17,10 @@ namespace godwit {
 // Keys that come with tensors of their own, such as norms of queries and keys, are not looked at:
 // those tensors are found to be unexpected, or missing.
 void CheckUnreadKeys(const HfConfig& config, DecoderSpec& spec);
+
+// For a message about a model that no family here describes: "kv_lora_rank (multi-head latent
+// attention)" of each key with which it asks for what nobody read from `config`, those with tensors
+// of their own among them. Counts the keys of which it knows as read.
+std::vector<std::string> UnreadFunctions(const HfConfig& config);
 
 }  // namespace godwit

@@ -42,6 +42,20 @@ void ActivateGated(const Exec& exec, Activation activation, MatrixView<const flo
   });
 }
 
+void ActivateGated(const Exec& exec, const ClampedSwiglu& unit, MatrixView<const float> gate_up,
+                   LinearRows& out) {
+  assert(gate_up.cols == 2 * out.cols && gate_up.rows == out.rows);
+  const auto [alpha, limit] = unit;
+  FillRows(exec, out, [&](int64_t row, float* to) {
+    const float* gate = gate_up.Row(row);
+    const float* up = gate + out.cols;
+    // gate * sigmoid(alpha * gate) = silu(alpha * gate) / alpha. NaN stays.
+    for (int64_t i = 0; i < out.cols; ++i) to[i] = alpha * std::min(gate[i], limit);
+    exec.kernels.silu(to, out.cols, to);
+    for (int64_t i = 0; i < out.cols; ++i) to[i] *= (std::clamp(up[i], -limit, limit) + 1) / alpha;
+  });
+}
+
 void Clamp(const Exec& exec, float limit, MatrixView<float> x) {
   exec.ParallelRows(x.rows, x.cols, [&](int64_t row) {
     exec.kernels.clamp(x.Row(row), limit, x.cols, x.Row(row));

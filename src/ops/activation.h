@@ -17,6 +17,15 @@ void Activate(const Exec& exec, Activation activation, MatrixView<const float> x
 void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
                    LinearRows& out);
 
+// The gated unit of gpt-oss: out = (up + 1) * gate * sigmoid(alpha * gate), with gate brought to
+// limit at most and up into [-limit, limit] first.
+struct ClampedSwiglu {
+  float alpha = 1.702f;
+  float limit = 7;
+};
+void ActivateGated(const Exec& exec, const ClampedSwiglu& unit, MatrixView<const float> gate_up,
+                   LinearRows& out);
+
 // Every element to the nearest number in [-limit, limit], in place; NaN stays.
 void Clamp(const Exec& exec, float limit, MatrixView<float> x);
 

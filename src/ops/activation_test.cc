@@ -66,6 +66,29 @@ TEST_P(ActivationTest, TheGateStandsLeftOfWhatItGates) {
   }
 }
 
+TEST_P(ActivationTest, TheClampedUnit) {
+  for (const ClampedSwiglu unit : {ClampedSwiglu{}, {.alpha = 1.25f, .limit = 2}}) {
+    for (const int64_t n : {1, 15, 16, 100}) {
+      GappedMatrix gate_up(7, 2 * n, 2, -9, 9);
+      gate_up.view().Row(6)[0] = static_cast<float>(kNan);
+      GappedMatrix out(7, n);
+      LinearRows rows = out.AsLinearRows();
+      ActivateGated(On(three_), unit, gate_up.view(), rows);
+      for (int64_t i = 0; i < 7; ++i) {
+        for (int64_t j = i == 6 ? 1 : 0; j < n; ++j) {
+          const double limit = unit.limit;
+          const double gate = std::min<double>(gate_up.At(i, j), limit);
+          const double up = std::clamp<double>(gate_up.At(i, n + j), -limit, limit);
+          ASSERT_NEAR(out.At(i, j), (up + 1) * gate / (1 + std::exp(-unit.alpha * gate)),
+                      2 * Tolerance(gate) * (1 + std::fabs(up)));
+        }
+      }
+      EXPECT_TRUE(std::isnan(out.At(6, 0)));
+      EXPECT_TRUE(out.GapsIntact());
+    }
+  }
+}
+
 TEST_P(ActivationTest, ScalesEveryElement) {
   const GappedMatrix before(7, 50, 5, -6, 6);
   GappedMatrix x = before;

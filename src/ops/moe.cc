@@ -69,13 +69,17 @@ std::span<const int64_t> SortByExpert(const Exec& exec, MatrixView<Route> routes
 }
 
 // rows = expert(rows). up: scratch, of at least as many rows.
-void RunExpert(const Exec& exec, const Expert& expert, Activation activation,
+void RunExpert(const Exec& exec, const Expert& expert, const MoeOptions& options,
                MatrixView<float> rows, MatrixView<float> up) {
   Workspace::Scope scope(exec.workspace);
   const auto gate_up = up.Rows(0, rows.rows);
   auto inner = NewLinearRows(exec, expert.down, rows.rows);
   Linear(exec, rows, expert.up, gate_up);
-  ActivateGated(exec, activation, gate_up, inner);
+  if (options.clamped) {
+    ActivateGated(exec, *options.clamped, gate_up, inner);
+  } else {
+    ActivateGated(exec, options.activation, gate_up, inner);
+  }
   Linear(exec, inner, expert.down, rows);
 }
 
@@ -108,7 +112,7 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
   });
   for (size_t i = 0; i < w.experts.size(); ++i) {
     if (begins[i] == begins[i + 1]) continue;
-    RunExpert(exec, w.experts[i], options.activation, rows.Rows(begins[i], begins[i + 1]), up);
+    RunExpert(exec, w.experts[i], options, rows.Rows(begins[i], begins[i + 1]), up);
   }
   exec.ParallelRows(x.rows, per_token * x.cols, [&](int64_t token) {
     std::fill_n(out.Row(token), out.cols, 0.0f);

@@ -1,6 +1,7 @@
 // Mixture of experts: every token goes through the few MLPs that its router prefers.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "ops/activation.h"
@@ -10,7 +11,7 @@
 
 namespace godwit::ops {
 
-// A gated unit: down(activation(gate(x)) * up(x)).
+// A gated unit: down(activation(gate(x)) * up(x)), with whatever biases its weights have.
 struct Expert {
   Weight up;    // [2 * intermediate, hidden]: gate, then up
   Weight down;  // [hidden, intermediate]
@@ -25,6 +26,7 @@ struct MoeOptions {
   int64_t per_token;  // 1 or more, at most as many as there are
   bool shares_among_chosen = true;
   Activation activation = Activation::kSilu;
+  std::optional<ClampedSwiglu> clamped = {};  // in the place of the activation
 };
 
 // out = the sum of share * expert(x) over the experts that score highest for the token (of equal

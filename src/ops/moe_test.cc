@@ -11,6 +11,7 @@ namespace {
 struct Shape {
   int64_t experts, per_token, hidden, intermediate;
   bool shares_among_chosen = true;
+  bool gpt_oss = false;  // its unit, and biases
 };
 
 // Weights as they are stored, and packed.
@@ -22,20 +23,31 @@ struct TestMoe {
       up.emplace_back(dtype, 2 * shape.intermediate, shape.hidden, seed);
       down.emplace_back(dtype, shape.hidden, shape.intermediate, seed + 1);
       weights.experts.push_back({.up = up.back().Pack(pool), .down = down.back().Pack(pool)});
+      if (!shape.gpt_oss) continue;
+      AddBias(seed, weights.experts.back().up);
+      AddBias(seed + 1, weights.experts.back().down);
     }
     weights.router = router.Pack(pool);
+    if (shape.gpt_oss) AddBias(9, weights.router);
+  }
+
+  static void AddBias(uint32_t seed, Weight& weight) {
+    RandomFloats random(seed);
+    for (int64_t i = 0; i < weight.outputs; ++i) weight.bias.push_back(random());
   }
 
   // Of one token, one expert after another, in double.
   std::vector<double> Oracle(const std::vector<float>& x) const {
-    const auto dot = [&](const RawWeight& w, int64_t row, const auto& values) {
-      double sum = 0;
+    const auto dot = [&](const RawWeight& w, const Weight& packed, int64_t row,
+                         const auto& values) {
+      double sum = packed.bias.empty() ? 0 : packed.bias[static_cast<size_t>(row)];
       for (size_t i = 0; i < values.size(); ++i)
         sum += w.At(row, static_cast<int64_t>(i)) * values[i];
       return sum;
     };
     std::vector<std::pair<double, int64_t>> scores;
-    for (int64_t i = 0; i < shape.experts; ++i) scores.emplace_back(-dot(router, i, x), i);
+    for (int64_t i = 0; i < shape.experts; ++i)
+      scores.emplace_back(-dot(router, weights.router, i, x), i);
     std::ranges::sort(scores);
     const auto chosen = static_cast<size_t>(shape.per_token);
     double sum = 0;
@@ -49,14 +61,24 @@ struct TestMoe {
       const auto expert = static_cast<size_t>(index);
       std::vector<double> inner;
       for (int64_t i = 0; i < shape.intermediate; ++i) {
-        const double gate = dot(up[expert], i, x);
-        inner.push_back(gate / (1 + std::exp(-gate)) * dot(up[expert], i + shape.intermediate, x));
+        const Expert& packed = weights.experts[expert];
+        const double gate = dot(up[expert], packed.up, i, x);
+        const double of_up = dot(up[expert], packed.up, i + shape.intermediate, x);
+        inner.push_back(shape.gpt_oss ? Clamped(gate, of_up)
+                                      : gate / (1 + std::exp(-gate)) * of_up);
       }
       for (size_t i = 0; i < out.size(); ++i) {
-        out[i] += std::exp(-score) / sum * dot(down[expert], static_cast<int64_t>(i), inner);
+        out[i] += std::exp(-score) / sum *
+                  dot(down[expert], weights.experts[expert].down, static_cast<int64_t>(i), inner);
       }
     }
     return out;
+  }
+
+  static constexpr ClampedSwiglu kUnit = {.alpha = 1.5f, .limit = 0.5f};
+  static double Clamped(double gate, double up) {
+    const double limit = kUnit.limit, below = std::min(gate, limit);
+    return (std::clamp(up, -limit, limit) + 1) * below / (1 + std::exp(-kUnit.alpha * below));
   }
 
   Shape shape;
@@ -69,19 +91,20 @@ class MoeTest : public OpsTest {
  protected:
   GappedMatrix Run(const TestMoe& moe, MatrixView<const float> x, ThreadPool& pool) {
     GappedMatrix out(x.rows, x.cols);
-    MixtureOfExperts(
-        On(pool), x, moe.weights,
-        {.per_token = moe.shape.per_token, .shares_among_chosen = moe.shape.shares_among_chosen},
-        out.view());
+    MixtureOfExperts(On(pool), x, moe.weights,
+                     {.per_token = moe.shape.per_token,
+                      .shares_among_chosen = moe.shape.shares_among_chosen,
+                      .clamped = moe.shape.gpt_oss ? std::optional(TestMoe::kUnit) : std::nullopt},
+                     out.view());
     EXPECT_TRUE(out.GapsIntact());
     return out;
   }
 };
 
 TEST_P(MoeTest, IsTheSumOfTheBestExperts) {
-  for (const Shape& shape :
-       {Shape{1, 1, 5, 3}, Shape{3, 1, 17, 9}, Shape{8, 2, 33, 20}, Shape{5, 5, 12, 7},
-        Shape{8, 3, 33, 20, /*shares_among_chosen=*/false}}) {
+  for (const Shape& shape : {Shape{1, 1, 5, 3}, Shape{3, 1, 17, 9}, Shape{8, 2, 33, 20},
+                             Shape{5, 5, 12, 7}, Shape{8, 3, 33, 20, /*shares_among_chosen=*/false},
+                             Shape{8, 3, 33, 20, /*shares_among_chosen=*/true, /*gpt_oss=*/true}}) {
     for (const DType dtype : {DType::kF32, DType::kF16}) {
       const TestMoe moe(shape, dtype, three_);
       const GappedMatrix x(40, shape.hidden, 3);

@@ -10,7 +10,7 @@ void ForEachLinear(const LayerTensors& layer,
                    const std::function<void(const LinearTensors& linear)>& visit) {
   visit(layer.qkv);
   visit(layer.attention_out);
-  if (layer.experts.empty()) {
+  if (!layer.mlp.up.parts.empty()) {
     visit(layer.mlp.up);
     visit(layer.mlp.down);
   }

@@ -69,6 +69,12 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
         "are for [outputs, inputs]: it can be quantized while loading",
         spec.family);
   }
+  if (spec.mlp.stacked) {
+    Throw(ErrorKind::kUnsupported,
+          "a {} checkpoint stores a matrix of all experts as one tensor, and formats of int8 "
+          "checkpoints are for [outputs, inputs]: it can be quantized while loading",
+          spec.family);
+  }
   QuantPlan plan;
   KeepPatterns patterns(keep);
   Ignore(tensors.project_in, plan);
@@ -83,7 +89,8 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
       }
     });
   }
-  plan.ignore.push_back(spec.names.head);  // a tied one, too: readers have a module for it
+  // A tied one, too: readers have a module for it.
+  plan.ignore.push_back(spec.tied_head ? spec.names.head : ModuleName(tensors.head));
   patterns.RefuseUnused();
 
   plan.smooth = FindSmoothGroups(spec, tensors, smooth);

@@ -28,7 +28,9 @@ class Finder {
       if (kind_ == SmoothKind::kAll) {
         const MlpSpec& mlp = MlpOf(spec_, static_cast<int64_t>(i));
         ValueGroup(layer);
-        if (layer.experts.empty()) MlpGroup(mlp, layer.mlp);
+        if (!layer.mlp.up.parts.empty()) {
+          MlpGroup(layer.experts.empty() ? mlp : spec_.shared_mlp, layer.mlp);
+        }
         for (const MlpTensors& expert : layer.experts) MlpGroup(mlp, expert);
       }
       NormGroups(layer);
@@ -65,11 +67,8 @@ void Finder::Add(const std::string& from, SmoothGroup group) {
 void Finder::NormGroups(const LayerTensors& layer) {
   const bool shared = spec_.topology == Topology::kParallelSharedNorm;
   std::vector<const LinearTensors*> mlp;
-  if (layer.experts.empty()) {
-    mlp.push_back(&layer.mlp.up);
-  } else {
-    mlp.push_back(&layer.router);
-  }
+  if (!layer.experts.empty()) mlp.push_back(&layer.router);
+  if (!layer.mlp.up.parts.empty()) mlp.push_back(&layer.mlp.up);
   for (const MlpTensors& expert : layer.experts) mlp.push_back(&expert.up);
 
   std::vector<const LinearTensors*> attention = {&layer.qkv};

@@ -126,6 +126,11 @@ bool HfConfig::IsNull(std::string_view key) const {
   return it != object_->end() && it->is_null();
 }
 
+bool HfConfig::IsObject(std::string_view key) const {
+  const json* value = Find(key);
+  return value != nullptr && value->is_object();
+}
+
 int64_t HfConfig::Int(std::string_view key, IntRange range) const {
   const auto number = AsInt(Need(key, Describe(range)), range);
   if (!number) Refuse(key, Describe(range));
@@ -218,6 +223,8 @@ std::optional<HfConfig> HfConfig::Object(std::string_view key) const {
   return HfConfig(std::shared_ptr<const json>(object_, value),
                   fmt::format("{}{}.", where_, Shown(key)), read_);
 }
+
+HfConfig HfConfig::Unread() const { return HfConfig(object_, where_, std::make_shared<KeySet>()); }
 
 std::vector<std::string> HfConfig::Keys() const {
   std::vector<std::string> keys;

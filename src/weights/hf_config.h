@@ -41,6 +41,7 @@ class HfConfig {
   bool Has(std::string_view key) const;
   // Whether `key` is there with the value null: for a field whose default is not what null means.
   bool IsNull(std::string_view key) const;
+  bool IsObject(std::string_view key) const;
 
   int64_t Int(std::string_view key, IntRange range) const;
   int64_t IntOr(std::string_view key, int64_t fallback, IntRange range) const;
@@ -58,6 +59,9 @@ class HfConfig {
 
   // A nested object, such as rope_scaling; its messages name the whole path.
   std::optional<HfConfig> Object(std::string_view key) const;
+
+  // The same config, of which nothing was read.
+  HfConfig Unread() const;
 
   // Of this object, in alphabetical order.
   std::vector<std::string> Keys() const;

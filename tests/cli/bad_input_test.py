@@ -200,9 +200,11 @@ class ModelTest(CliTest):
 
     def test_unknown_family(self):
         model = self.corrupt("config.json", lambda b: b.replace(b'"llama"', b'"zebra"'))
-        message = self.refused(UNSUPPORTED, "run", "-p", "x", "-m", model)
-        self.assertIn("zebra", message)
-        self.assertIn("llama", message)
+        for verb in (["run", "-p", "x"], ["inspect"]):
+            message = self.refused(UNSUPPORTED, *verb, "-m", model)
+            self.assertIn("zebra", message)
+            self.assertIn("the nearest family is llama", message)
+            self.assertIn("its tensors have the names of that family's", message)
 
     def test_other_quantization(self):
         other = b'"quantization_config": {"quant_method": "gptq", "bits": 4}, "model_type"'

@@ -1,12 +1,10 @@
 #include "model/archs/all.h"
 
+#include <algorithm>
 #include <array>
-#include <string>
 
-#include "base/error.h"
-#include "base/name_list.h"
-#include "base/quote.h"
 #include "model/archs/families.h"
+#include "model/archs/nearest_family.h"
 #include "model/unread_keys.h"
 
 namespace godwit {
@@ -15,6 +13,8 @@ namespace {
 constexpr std::array kArchitectures = {
     Architecture{"llama", "Llama 1, 2, 3, 3.1, 3.2 and models of their shape", DescribeLlama},
     Architecture{"mistral", "Mistral (sliding window)", DescribeMistral},
+    Architecture{"mistral3", "Mistral Small 3.1 and 3.2, which read no pictures here",
+                 DescribeMistral3, /*text_config=*/"text_config"},
     Architecture{"qwen2", "Qwen1.5, Qwen2, Qwen2.5", DescribeQwen2},
     Architecture{"qwen3", "Qwen3 (dense)", DescribeQwen3},
     Architecture{"qwen3_moe", "Qwen3 30B-A3B, 235B-A22B (experts)", DescribeQwen3Moe},
@@ -32,14 +32,17 @@ constexpr std::array kArchitectures = {
     Architecture{"phi3", "Phi-3, Phi-3.5, Phi-4 (LongRoPE)", DescribePhi3},
     Architecture{"smollm3", "SmolLM3 (layers without positions)", DescribeSmolLm3},
     Architecture{"granite", "Granite 3 (dense)", DescribeGranite},
+    Architecture{"granitemoe", "Granite 3 1B-A400M, 3B-A800M (experts)", DescribeGraniteMoe},
+    Architecture{"granitemoeshared", "Granite with shared experts", DescribeGraniteMoeShared},
     Architecture{"olmo", "OLMo 1", DescribeOlmo},
     Architecture{"olmo2", "OLMo 2", DescribeOlmo2},
     Architecture{"olmo3", "OLMo 3 (windows)", DescribeOlmo3},
     Architecture{"cohere", "Command R, R+, Aya", DescribeCohere},
     Architecture{"cohere2", "Command R7B, A (windows)", DescribeCohere2},
-    Architecture{"stablelm", "StableLM 3B, 2 1.6B", DescribeStableLm},
+    Architecture{"stablelm", "StableLM 3B, 2 1.6B, 2 12B", DescribeStableLm},
     Architecture{"starcoder2", "StarCoder2", DescribeStarcoder2},
     Architecture{"gpt2", "GPT-2 (learned positions)", DescribeGpt2},
+    Architecture{"gpt_oss", "gpt-oss (experts, learned sinks, windows)", DescribeGptOss},
     Architecture{"gemma", "Gemma 1", DescribeGemma},
     Architecture{"gemma2", "Gemma 2 (windows, capped scores)", DescribeGemma2},
     Architecture{"gemma3_text", "Gemma 3 270M and 1B (windows)", DescribeGemma3Text},
@@ -51,21 +54,20 @@ constexpr std::array kArchitectures = {
 
 std::span<const Architecture> AllArchitectures() { return kArchitectures; }
 
+const Architecture* FindArchitecture(std::string_view model_type) {
+  const auto found = std::ranges::find(kArchitectures, model_type, &Architecture::model_type);
+  return found == kArchitectures.end() ? nullptr : &*found;
+}
+
 DecoderSpec DescribeModel(const HfConfig& config) {
-  const std::string model_type = config.model_type();
-  for (const Architecture& architecture : kArchitectures) {
-    if (architecture.model_type == model_type) {
-      DecoderSpec spec = architecture.describe(config);
-      spec.quantization = QuantizationConfig::Read(config, spec.names.head);
-      CheckUnreadKeys(architecture.text_config.empty()
-                          ? config
-                          : config.Object(architecture.text_config).value(),
-                      spec);
-      return spec;
-    }
-  }
-  Throw(ErrorKind::kUnsupported, "model_type {} is not supported; there are: {}", Quote(model_type),
-        NameList(kArchitectures, &Architecture::model_type));
+  const Architecture* architecture = FindArchitecture(config.model_type());
+  if (architecture == nullptr) RefuseFamily(config, FindNearestFamily(config));
+  DecoderSpec spec = architecture->describe(config);
+  spec.quantization = QuantizationConfig::Read(config, spec.names.head);
+  CheckUnreadKeys(
+      architecture->text_config.empty() ? config : config.Object(architecture->text_config).value(),
+      spec);
+  return spec;
 }
 
 }  // namespace godwit

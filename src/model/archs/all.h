@@ -19,8 +19,12 @@ struct Architecture {
 
 std::span<const Architecture> AllArchitectures();
 
-// Throws Error(kUnsupported) with the known model_types, and for what a model of this type asks for
-// and the engine has not (model/unread_keys.h), Error(kFormat) for fields out of range.
+// nullptr where there is none of this model_type.
+const Architecture* FindArchitecture(std::string_view model_type);
+
+// Throws Error(kUnsupported) with the nearest family and all others (archs/nearest_family.h), and
+// for what a model of this type asks for and the engine has not (model/unread_keys.h),
+// Error(kFormat) for fields out of range.
 DecoderSpec DescribeModel(const HfConfig& config);
 
 }  // namespace godwit

@@ -89,6 +89,7 @@ constexpr ModelNumbers kOwnModels[] = {
     {"llama-dynamic", "llama", 320, 96, 3, 6, 2, 16, 256, 2048, 16, 5e5, true},
     {"llama-parameters", "llama", 320, 96, 3, 6, 2, 16, 256, 1024, 16, 2.5e5, true},
     {"mistral", "mistral", 320, 64, 2, 4, 2, 16, 224, 2048, 16, 1e4, false},
+    {"mistral3", "mistral3", 320, 64, 2, 4, 2, 32, 224, 131072, 32, 1e9, false},
     {"mixtral", "mixtral", 320, 64, 2, 4, 2, 16, 224, 2048, 16, 1e6, false},
     {"qwen2-yarn", "qwen2", 512, 56, 4, 7, 1, 8, 304, 2048, 8, 1e6, false},
     {"qwen2-windows", "qwen2", 512, 56, 4, 7, 1, 8, 304, 512, 8, 1e6, true},
@@ -109,6 +110,8 @@ constexpr ModelNumbers kOwnModels[] = {
     {"qwen3_moe", "qwen3_moe", 320, 64, 3, 4, 2, 32, 48, 2048, 32, 1e6, false},
     {"smollm3", "smollm3", 320, 64, 4, 4, 1, 16, 256, 2048, 16, 5e6, true},
     {"granite", "granite", 320, 64, 2, 4, 2, 16, 256, 2048, 16, 1e4, true},
+    {"granitemoe", "granitemoe", 320, 64, 2, 4, 2, 16, 48, 2048, 16, 1e4, true},
+    {"granitemoeshared", "granitemoeshared", 320, 64, 2, 4, 2, 16, 48, 4096, 16, 1e4, true},
     {"olmo", "olmo", 320, 64, 2, 4, 4, 16, 256, 2048, 16, 1e4, false},
     {"olmo2", "olmo2", 320, 64, 2, 4, 4, 16, 256, 4096, 16, 5e5, false},
     {"olmo3", "olmo3", 320, 64, 4, 4, 4, 16, 256, 65536, 16, 5e5, false},
@@ -117,6 +120,7 @@ constexpr ModelNumbers kOwnModels[] = {
     {"stablelm", "stablelm", 320, 64, 2, 4, 4, 16, 256, 4096, 4, 1e4, false},
     {"starcoder2", "starcoder2", 320, 64, 2, 4, 2, 16, 256, 16384, 16, 1e5, true},
     {"gpt2", "gpt2", 320, 64, 2, 4, 4, 16, 256, 1024, 0, 1e4, true},
+    {"gpt_oss", "gpt_oss", 320, 64, 4, 4, 2, 32, 48, 131072, 32, 1.5e5, false},
     {"gemma", "gemma", 320, 64, 2, 4, 1, 32, 256, 512, 32, 1e4, true},
     {"gemma2", "gemma2", 320, 64, 2, 4, 2, 32, 256, 8192, 32, 1e4, true},
     {"gemma3_text", "gemma3_text", 320, 64, 7, 4, 1, 32, 256, 512, 32, 1e6, true},
@@ -132,7 +136,7 @@ TEST(OwnConfigsTest, CoverEveryFamilyAndEveryRopeScaling) {
     const DecoderSpec spec = DescribeModel(HfConfig::Load(
         fmt::format("{}/tests/data/configs/{}.json", GODWIT_SOURCE_DIR, model.folder)));
     ExpectNumbers(spec, model);
-    if (spec.family != "gemma3") {  // which warns of what is left out
+    if (FindArchitecture(spec.family)->text_config.empty()) {  // else what sees is left out
       EXPECT_THAT(spec.warnings, IsEmpty());
     }
     families.insert(model.family);
@@ -295,6 +299,11 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
                                                                  {"opt", kOpt},
                                                                  {"bloom", kBloom}};
 
+// Heads are of a size that the family states, whatever the hidden size.
+bool HasItsOwnHeadDim(std::string_view type) {
+  return type.starts_with("gemma") || type == "gpt_oss";
+}
+
 class EveryArchitecture : public testing::TestWithParam<Architecture> {
  protected:
   // As the family spells it.
@@ -314,9 +323,9 @@ class EveryArchitecture : public testing::TestWithParam<Architecture> {
                                                  {Key("max_position_embeddings"), "64"}};
     fields.erase("");
     fields["vocab_size"] = "11";
-    // Their own is 256.
-    if (GetParam().model_type.starts_with("gemma")) fields["head_dim"] = "4";
-    fields["model_type"] = fmt::format("\"{}\"", GetParam().model_type);
+    if (HasItsOwnHeadDim(GetParam().model_type)) fields["head_dim"] = "4";
+    const std::string_view type = GetParam().model_type;
+    fields["model_type"] = fmt::format("\"{}\"", type == "mistral3" ? "mistral" : type);
     // Falcon has as many KV heads as it says in the new architecture only.
     if (GetParam().model_type == "falcon" || GetParam().model_type.starts_with("RefinedWeb")) {
       fields["new_decoder_architecture"] = fields["parallel_attn"] = "true";
@@ -379,7 +388,7 @@ TEST_P(EveryArchitecture, RefusesSizesThatDoNotDivide) {
     return fmt::format("{}: expected a divisor of {} {}", Key("num_attention_heads"),
                        Key("hidden_size"), size);
   };
-  if (!GetParam().model_type.starts_with("gemma")) {  // a head has a size of its own
+  if (!HasItsOwnHeadDim(GetParam().model_type)) {
     ExpectRefused("num_attention_heads", "3", divisor_of("16"));
     ExpectRefused("hidden_size", "18", divisor_of("18"));
   }
@@ -401,7 +410,8 @@ INSTANTIATE_TEST_SUITE_P(All, EveryArchitecture,
 TEST(ArchitecturesTest, ASilentConfigHasTheActivationOfItsFamily) {
   for (const Architecture& architecture : AllArchitectures()) {
     const std::string_view type = architecture.model_type;
-    if (kSpellings.contains(type) || type == "gemma3") continue;  // they have tests of their own
+    // These have tests of their own.
+    if (kSpellings.contains(type) || !architecture.text_config.empty()) continue;
     const auto spec = SmallSpec(fmt::format(R"("model_type":"{}")", type));
     EXPECT_EQ(spec.mlp.activation, type == "gpt_neox" ? ops::Activation::kGeluErf
                                    : type.starts_with("gemma") || type == "starcoder2"

@@ -22,10 +22,14 @@ DecoderSpec DescribeGlm(const HfConfig& config);
 DecoderSpec DescribeGlm4(const HfConfig& config);
 DecoderSpec DescribeGpt2(const HfConfig& config);
 DecoderSpec DescribeGptNeox(const HfConfig& config);
+DecoderSpec DescribeGptOss(const HfConfig& config);
 DecoderSpec DescribeGranite(const HfConfig& config);
+DecoderSpec DescribeGraniteMoe(const HfConfig& config);
+DecoderSpec DescribeGraniteMoeShared(const HfConfig& config);
 DecoderSpec DescribeInternLm2(const HfConfig& config);
 DecoderSpec DescribeLlama(const HfConfig& config);
 DecoderSpec DescribeMistral(const HfConfig& config);
+DecoderSpec DescribeMistral3(const HfConfig& config);
 DecoderSpec DescribeMixtral(const HfConfig& config);
 DecoderSpec DescribeMpt(const HfConfig& config);
 DecoderSpec DescribeOlmo(const HfConfig& config);
@@ -45,5 +49,10 @@ DecoderSpec DescribeStarcoder2(const HfConfig& config);
 DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta = 10000);
 // The same without positions, for those that rotate otherwise or spell their fields otherwise.
 DecoderSpec DescribeLlamaShape(const HfConfig& config, const CommonKeys& keys = {});
+
+// Of a model that sees: the object that describes how it reads and writes.
+HfConfig TextConfigOf(const HfConfig& config);
+// The model that this object describes, under the names that it has in the whole one.
+DecoderSpec BesideVision(const HfConfig& config, DecoderSpec text);
 
 }  // namespace godwit

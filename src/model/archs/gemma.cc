@@ -1,6 +1,7 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "model/archs/families.h"
 #include "model/hf_fields.h"
@@ -92,23 +93,9 @@ DecoderSpec DescribeGemma3Text(const HfConfig& config) { return DescribeThird(co
 
 // Without what sees.
 DecoderSpec DescribeGemma3(const HfConfig& config) {
-  const auto text = config.Object("text_config");
-  if (!text) config.Refuse("text_config", "an object");
-  DecoderSpec spec = DescribeThird(*text, kKeysBesideVision);
-  spec.family = config.model_type();
+  DecoderSpec spec = DescribeThird(TextConfigOf(config), kKeysBesideVision);
   spec.embedding_scale = EmbeddingScale(config, spec);
-  ModuleNames& names = spec.names;
-  for (std::string* name :
-       {&names.embedding, &names.final_norm, &names.head, &names.attention_norm, &names.q, &names.k,
-        &names.v, &names.q_norm, &names.k_norm, &names.attention_out, &names.attention_out_norm,
-        &names.mlp_norm, &names.gate, &names.up, &names.down, &names.mlp_out_norm}) {
-    name->insert(0, "language_model.");
-  }
-  names.others = {"vision_tower.", "multi_modal_projector."};
-  spec.warnings.push_back(
-      "config.json: vision_config is ignored: a gemma3 model reads texts here, and its tensors "
-      "vision_tower.* and multi_modal_projector.* are left out");
-  return spec;
+  return BesideVision(config, std::move(spec));
 }
 
 }  // namespace godwit

@@ -10,15 +10,43 @@ float Factor(const HfConfig& config, std::string_view key) {
   return static_cast<float>(config.FloatOr(key, 1, {1e-6, 1e6}));
 }
 
-}  // namespace
-
-// Llama with factors on embeddings, scores, residual branches and logits.
-DecoderSpec DescribeGranite(const HfConfig& config) {
-  DecoderSpec spec = DescribeLlama(config);
+// Factors on embeddings, scores, residual branches and logits.
+DecoderSpec DescribeWithFactors(const HfConfig& config, DecoderSpec spec) {
   spec.embedding_scale = Factor(config, "embedding_multiplier");
   spec.residual_scale = Factor(config, "residual_multiplier");
   spec.score_scale = Factor(config, "attention_multiplier");
   spec.logit_scale = 1 / Factor(config, "logits_scaling");
+  return spec;
+}
+
+}  // namespace
+
+// Llama with these factors.
+DecoderSpec DescribeGranite(const HfConfig& config) {
+  return DescribeWithFactors(config, DescribeLlama(config));
+}
+
+// With experts in the place of the MLP, those of a layer in one tensor.
+DecoderSpec DescribeGraniteMoe(const HfConfig& config) {
+  DecoderSpec spec = DescribeWithFactors(config, DescribeLlamaLike(config));
+  spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
+  ReadLocalExperts(config, /*experts=*/8, /*per_token=*/2, spec);
+  spec.mlp.fused = spec.mlp.stacked = true;
+  spec.names.router = "model.layers.{}.block_sparse_moe.router.layer";
+  spec.names.up = "model.layers.{}.block_sparse_moe.input_linear";
+  spec.names.down = "model.layers.{}.block_sparse_moe.output_linear";
+  return spec;
+}
+
+// And an MLP that every token goes through besides.
+DecoderSpec DescribeGraniteMoeShared(const HfConfig& config) {
+  DecoderSpec spec = DescribeGraniteMoe(config);
+  spec.shared_mlp = {
+      .activation = spec.mlp.activation,
+      .intermediate = config.IntOr("shared_intermediate_size", 0, {0, kWidthRange.max}),
+      .fused = true};
+  spec.names.shared_up = "model.layers.{}.shared_mlp.input_linear";
+  spec.names.shared_down = "model.layers.{}.shared_mlp.output_linear";
   return spec;
 }
 

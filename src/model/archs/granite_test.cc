@@ -27,6 +27,38 @@ TEST(GraniteTest, Factors) {
               HasSubstr("logits_scaling"));
 }
 
+TEST(GraniteMoeTest, ExpertsOfALayerAreOneTensor) {
+  const std::string experts = R"("num_local_experts":5,"num_experts_per_tok":3,"logits_scaling":8)";
+  const DecoderSpec spec = SmallSpecOf("granitemoe", experts);
+  EXPECT_EQ(spec.mlp.experts, 5);
+  EXPECT_EQ(spec.mlp.experts_per_token, 3);
+  EXPECT_EQ(spec.logit_scale, 0.125f);
+  EXPECT_EQ(spec.shared_mlp.intermediate, 0);
+  const auto shape_of = [](const DecoderSpec& of, const std::string& name) {
+    for (const WantedTensor& tensor : WantedTensors(of)) {
+      if (tensor.name == "model.layers.1." + name) return tensor.shape;
+    }
+    return std::vector<int64_t>();
+  };
+  EXPECT_THAT(shape_of(spec, "block_sparse_moe.input_linear.weight"), ElementsAre(5, 20, 16));
+  EXPECT_THAT(shape_of(spec, "block_sparse_moe.output_linear.weight"), ElementsAre(5, 16, 10));
+  EXPECT_THAT(shape_of(spec, "block_sparse_moe.router.layer.weight"), ElementsAre(5, 16));
+  EXPECT_EQ(CountTensors(spec).tensors, std::ssize(WantedTensors(spec)));
+
+  const DecoderSpec shared =
+      SmallSpecOf("granitemoeshared", experts + R"(,"shared_intermediate_size":7)");
+  EXPECT_EQ(shared.shared_mlp.intermediate, 7);
+  EXPECT_THAT(shape_of(shared, "shared_mlp.input_linear.weight"), ElementsAre(14, 16));
+  EXPECT_THAT(shape_of(shared, "shared_mlp.output_linear.weight"), ElementsAre(16, 7));
+  EXPECT_EQ(CountTensors(shared).tensors, std::ssize(WantedTensors(shared)));
+  EXPECT_EQ(SmallSpecOf("granitemoeshared").shared_mlp.intermediate, 0);
+  EXPECT_EQ(SmallSpecOf("granitemoe").mlp.experts, 8);
+  for (const char* fields :
+       {R"("num_local_experts":2,"num_experts_per_tok":3)", R"("shared_intermediate_size":-1)"}) {
+    EXPECT_EQ(ErrorOf([&] { SmallSpecOf("granitemoeshared", fields); }).kind(), ErrorKind::kFormat);
+  }
+}
+
 TEST(GraniteTest, OthersHaveNone) {
   EXPECT_THAT(SmallSpecOf("llama").turns_otherwise, ElementsAre());
   EXPECT_EQ(SmallSpecOf("llama").residual_scale, 1);

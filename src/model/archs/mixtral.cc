@@ -9,12 +9,7 @@ DecoderSpec DescribeMixtral(const HfConfig& config) {
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
   ReadStatedWindows(config, spec);
 
-  spec.mlp.experts = config.IntOr("num_local_experts", 8, kExpertRange);
-  const IntRange known{1, spec.mlp.experts};
-  // Of a single expert, the usual two make no sense.
-  spec.mlp.experts_per_token = spec.mlp.experts == 1
-                                   ? config.Int("num_experts_per_tok", known)
-                                   : config.IntOr("num_experts_per_tok", 2, known);
+  ReadLocalExperts(config, /*experts=*/8, /*per_token=*/2, spec);
   spec.names.router = "model.layers.{}.block_sparse_moe.gate";
   spec.names.gate = "model.layers.{}.block_sparse_moe.experts.{}.w1";
   spec.names.up = "model.layers.{}.block_sparse_moe.experts.{}.w3";

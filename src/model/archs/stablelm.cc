@@ -15,8 +15,10 @@ DecoderSpec DescribeStableLm(const HfConfig& config) {
   spec.qkv_bias = config.BoolOr("use_qkv_bias", false);
   if (config.BoolOr("use_parallel_residual", false)) spec.topology = Topology::kParallelSharedNorm;
   if (config.BoolOr("qk_layernorm", false)) {
-    config.Refuse("qk_layernorm", "false: norms of queries and keys are not built for stablelm",
-                  ErrorKind::kUnsupported);
+    spec.qk_norm = QkNorm::kEachHead;
+    spec.qk_norm_by_head = true;
+    spec.names.q_norm = "model.layers.{}.self_attn.q_layernorm.norms.{}";
+    spec.names.k_norm = "model.layers.{}.self_attn.k_layernorm.norms.{}";
   }
   return spec;
 }

@@ -8,7 +8,7 @@ namespace godwit {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 
 TEST(StableLmTest, ReadsWhatItsVariationsState) {
   const DecoderSpec spec = SmallSpecOf("stablelm", R"("partial_rotary_factor":0.5)");
@@ -20,9 +20,12 @@ TEST(StableLmTest, ReadsWhatItsVariationsState) {
   EXPECT_EQ(SmallSpecOf("stablelm", R"("use_parallel_residual":true)").topology,
             Topology::kParallelSharedNorm);
   EXPECT_TRUE(SmallSpecOf("stablelm", R"("use_qkv_bias":true)").qkv_bias);
-  EXPECT_THAT(
-      ErrorOf(ErrorKind::kUnsupported, [] { SmallSpecOf("stablelm", R"("qk_layernorm":true)"); }),
-      HasSubstr("qk_layernorm: expected false"));
+  const DecoderSpec normed = SmallSpecOf("stablelm", R"("qk_layernorm":true)");
+  EXPECT_EQ(normed.qk_norm, QkNorm::kEachHead);
+  std::vector<std::string> names;
+  for (const WantedTensor& tensor : WantedTensors(normed)) names.push_back(tensor.name);
+  EXPECT_THAT(names, IsSupersetOf({"model.layers.0.self_attn.q_layernorm.norms.3.weight",
+                                   "model.layers.1.self_attn.k_layernorm.norms.0.weight"}));
   EXPECT_THAT(SmallSpecOf("stablelm").windows, ElementsAre(0, 0));
 }
 

@@ -1,0 +1,68 @@
+#include "checkpoint/tensor_differences.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "base/name_list.h"
+#include "base/quote.h"
+#include "checkpoint/weight_facts.h"
+#include "model/model_tensors.h"
+
+namespace godwit {
+namespace {
+
+using Patterns = std::set<std::string>;
+
+// Of a layer of each kind and one expert: a config.json may ask for millions.
+Patterns Wanted(const DecoderSpec& spec) {
+  Patterns patterns;
+  const auto add = [&](bool dense) {
+    DecoderSpec part = spec;
+    part.layers = 1;
+    part.mlp.experts = std::min<int64_t>(1, spec.mlp.experts);
+    part.dense_layers.assign(1, dense);
+    for (const WantedTensor& tensor : WantedTensors(part)) {
+      patterns.insert(WithoutNumbers(tensor.name));
+    }
+  };
+  const auto dense = std::ranges::count(spec.dense_layers, true);
+  if (dense > 0) add(true);
+  if (dense < spec.layers) add(false);
+  return patterns;
+}
+
+bool IsHarmless(const DecoderSpec& spec, const std::string& name) {
+  return std::ranges::any_of(spec.names.harmless,
+                             [&](const std::string& end) { return name.ends_with(end); });
+}
+
+// "a, b and 7 more" of those in `these` that are not in `those`; empty: none.
+std::string Only(const Patterns& these, const Patterns& those) {
+  constexpr int64_t kShown = 4;
+  std::vector<std::string> names;
+  std::ranges::set_difference(these, those, std::back_inserter(names));
+  const auto more = std::max<int64_t>(0, std::ssize(names) - kShown);
+  names.resize(names.size() - static_cast<size_t>(more));
+  return NameList(
+             names, [](const std::string& name) { return QuoteUnlessPlain(name); },
+             more > 0 ? ", " : " and ") +
+         (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+}  // namespace
+
+std::string TensorDifferences(const DecoderSpec& spec, std::span<const std::string> names) {
+  const Patterns wanted = Wanted(spec);
+  Patterns found;
+  for (const std::string& name : names) {
+    if (!IsHarmless(spec, name)) found.insert(WithoutNumbers(name));
+  }
+  const std::string missing = Only(wanted, found), others = Only(found, wanted);
+  if (missing.empty() && others.empty()) return "its tensors have the names of that family's";
+  return fmt::format("of tensors it {}{}{}{}{}", missing.empty() ? "" : "lacks ", missing,
+                     missing.empty() || others.empty() ? "" : " and ",
+                     others.empty() ? "" : "has others, ", others);
+}
+
+}  // namespace godwit

@@ -1,0 +1,47 @@
+#include "model/archs/families.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+namespace {
+
+// What a config that states no rotation means, as that of no published model does.
+constexpr std::string_view kRope =
+    R"({"rope_parameters":{"rope_type":"yarn","factor":32,"beta_fast":32,"beta_slow":1,)"
+    R"("truncate":false,"original_max_position_embeddings":4096}})";
+
+}  // namespace
+
+// Llama with windows in every other layer, learned sinks, biases, and experts with a clamped unit.
+DecoderSpec DescribeGptOss(const HfConfig& config) {
+  DecoderSpec spec = DescribeLlamaShape(config, {.default_head_dim = 64});
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
+  spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", true);
+  spec.attention_sink = AttentionSink::kLearned;
+  ReadAlternatingWindows(config, /*period=*/2, spec, /*default_window=*/128);
+
+  const bool stated = config.Has("rope_scaling") || config.Has("rope_parameters");
+  const int64_t context = spec.max_context;  // counts the scaling
+  ReadRotary(stated ? config : HfConfig::Parse(kRope, "gpt_oss"), spec.head_dim, "rope_theta", spec,
+             /*default_theta=*/150000);
+  if (!stated) spec.rotary.theta = config.FloatOr("rope_theta", spec.rotary.theta, kThetaRange);
+  spec.max_context = context;
+
+  ReadLocalExperts(config, /*experts=*/128, /*per_token=*/4, spec);
+  spec.mlp.bias = spec.mlp.router_bias = true;
+  spec.mlp.fused = spec.mlp.alternating = true;
+  spec.mlp.stacked = spec.mlp.transposed = true;
+  spec.mlp.clamped = ops::ClampedSwiglu{
+      .alpha = static_cast<float>(config.FloatOr("swiglu_alpha", 1.702, {1e-3, 1e3})),
+      .limit = static_cast<float>(config.FloatOr("swiglu_limit", 7, {1e-3, 1e6}))};
+
+  ModuleNames& names = spec.names;
+  names.sinks = "model.layers.{}.self_attn.sinks";
+  names.router = "model.layers.{}.mlp.router";
+  names.up = "model.layers.{}.mlp.experts.gate_up_proj";
+  names.down = "model.layers.{}.mlp.experts.down_proj";
+  names.expert_weight = "";
+  names.expert_bias = "_bias";
+  return spec;
+}
+
+}  // namespace godwit

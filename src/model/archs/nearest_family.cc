@@ -1,0 +1,153 @@
+#include "model/archs/nearest_family.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/name_list.h"
+#include "base/quote.h"
+#include "model/archs/all.h"
+#include "model/unread_keys.h"
+
+namespace godwit {
+namespace {
+
+// What says nothing of the function that a model computes.
+constexpr std::array kBookkeeping = std::to_array<std::string_view>({"_attn_implementation",
+                                                                     "_from_model_config",
+                                                                     "_name_or_path",
+                                                                     "architectures",
+                                                                     "auto_map",
+                                                                     "dtype",
+                                                                     "ep_size",
+                                                                     "gradient_checkpointing",
+                                                                     "model_max_length",
+                                                                     "model_type",
+                                                                     "output_router_logits",
+                                                                     "pretraining_tp",
+                                                                     "quantization_config",
+                                                                     "return_dict",
+                                                                     "seq_aux",
+                                                                     "task_specific_params",
+                                                                     "tokenizer_class",
+                                                                     "torch_dtype",
+                                                                     "transformers_version",
+                                                                     "use_cache"});
+constexpr std::array kBookkeepingParts = std::to_array<std::string_view>(
+    {"aux_loss", "dropout", "initializer", "jitter", "pdrop", "summary_", "token_id"});
+
+bool IsBookkeeping(std::string_view key) {
+  return std::ranges::find(kBookkeeping, key) != kBookkeeping.end() ||
+         std::ranges::any_of(kBookkeepingParts, [&](std::string_view part) {
+           return key.find(part) != std::string_view::npos;
+         });
+}
+
+// Without it a family takes its own, whatever the model has.
+constexpr std::array kActivations =
+    std::to_array<std::string_view>({"hidden_act", "activation_function", "hidden_activation"});
+
+struct Candidate {
+  NearestFamily family;
+  int64_t read = 0;      // keys of the config
+  bool misread = false;  // a key that it needs is not there, or an activation is not looked at
+};
+
+std::vector<std::string> KeysUnread(const HfConfig& config) {
+  std::vector<std::string> keys;
+  for (const std::string& key : config.Keys()) {
+    if (config.Has(key) && !config.WasRead(key) && !IsBookkeeping(key)) keys.push_back(key);
+  }
+  return keys;
+}
+
+// "a, b and 3 more"
+std::string FirstOf(const std::vector<std::string>& items) {
+  constexpr int64_t kShown = 8;
+  const std::vector<std::string> shown(items.begin(),
+                                       items.begin() + std::min(kShown, std::ssize(items)));
+  const auto more = std::ssize(items) - std::ssize(shown);
+  return NameList(
+             shown, [](const std::string& item) { return item; }, more > 0 ? ", " : " and ") +
+         (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+// What nobody reads of a config that a family has read.
+std::string Missing(const HfConfig& config) {
+  const std::vector<std::string> functions = UnreadFunctions(config);
+  std::vector<std::string> unknown = KeysUnread(config);
+  for (std::string& key : unknown) key = QuoteUnlessPlain(key);
+  std::string missing;
+  if (!functions.empty()) missing = "has " + FirstOf(functions);
+  if (!unknown.empty()) {
+    missing += fmt::format("{}states {}, of which nothing is known here",
+                           missing.empty() ? "" : ", and ", FirstOf(unknown));
+  }
+  return missing;
+}
+
+Candidate Read(const Architecture& architecture, const HfConfig& shared) {
+  const HfConfig config = shared.Unread();
+  Candidate candidate{.family = {.model_type = architecture.model_type}};
+  std::string refusal;
+  try {
+    candidate.family.spec = architecture.describe(config);
+    candidate.misread = std::ranges::any_of(kActivations, [&](std::string_view key) {
+      return config.Has(key) && !config.WasRead(key);
+    });
+  } catch (const Error& error) {
+    refusal = error.what();
+    candidate.misread = error.kind() == ErrorKind::kFormat;
+  }
+  // First, as what is said of a key counts as reading it.
+  for (const std::string& key : config.Keys()) {
+    candidate.read += config.Has(key) && config.WasRead(key) && !IsBookkeeping(key);
+  }
+  candidate.family.missing = candidate.family.spec ? Missing(config) : refusal;
+  return candidate;
+}
+
+// The object in which models that see or hear describe what reads and writes, or none.
+std::optional<std::pair<std::string_view, HfConfig>> TextConfig(const HfConfig& config) {
+  for (const std::string_view key : {"text_config", "llm_config", "language_config"}) {
+    if (!config.IsObject(key)) continue;
+    HfConfig text = *config.Object(key);
+    if (text.Has("model_type")) return std::pair(key, std::move(text));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+NearestFamily FindNearestFamily(const HfConfig& config) {
+  std::optional<Candidate> best;
+  for (const Architecture& architecture : AllArchitectures()) {
+    if (!architecture.text_config.empty()) continue;
+    Candidate candidate = Read(architecture, config);
+    const auto rank = [](const Candidate& c) { return std::pair(!c.misread, c.read); };
+    if (!best || rank(candidate) > rank(*best)) best = std::move(candidate);
+  }
+  return std::move(best->family);
+}
+
+void RefuseFamily(const HfConfig& config, const NearestFamily& nearest, std::string_view tensors) {
+  std::string text;
+  if (const auto found = TextConfig(config)) {
+    const auto& [key, inner] = *found;
+    const std::string type = inner.StringOr("model_type", "");
+    text = fmt::format("its {} is {} {}, but not one that stands in such a model", key,
+                       FindArchitecture(type) ? "a supported" : "of model_type", Quote(type));
+  } else {
+    text = fmt::format("the nearest family is {}, {}{}{}", nearest.model_type,
+                       !nearest.spec             ? "which refuses it: "
+                       : nearest.missing.empty() ? "which knows all that its config.json states"
+                                                 : "but this one ",
+                       nearest.missing, tensors.empty() ? "" : fmt::format("; {}", tensors));
+  }
+  Throw(ErrorKind::kUnsupported, "model_type {} is not supported: {}; supported are: {}",
+        Quote(config.model_type()), text, NameList(AllArchitectures(), &Architecture::model_type));
+}
+
+}  // namespace godwit

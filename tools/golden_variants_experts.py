@@ -1,0 +1,132 @@
+"""Families whose experts lie in one tensor: Granite with experts, gpt-oss."""
+
+from golden_variants_kin import kin
+from golden_variants_llama import ROPE
+
+GRANITE_MOE = {
+    "attention_multiplier": 0.2,
+    "embedding_multiplier": 2.0,
+    "logits_scaling": 8.0,
+    "max_position_embeddings": 128,
+    "num_experts_per_tok": 2,
+    "num_local_experts": 6,
+    "output_router_logits": False,
+    "residual_multiplier": 0.22,
+    "router_aux_loss_coef": 0.001,
+    "tie_word_embeddings": True,
+}
+granitemoe = kin("granitemoe", "GraniteMoeForCausalLM", GRANITE_MOE)
+granitemoeshared = kin(
+    "granitemoeshared",
+    "GraniteMoeSharedForCausalLM",
+    GRANITE_MOE | {"residual_multiplier": 0.5, "shared_intermediate_size": 12},
+)
+
+
+def granitemoe_variants():
+    yield granitemoe(
+        "two_of_six",
+        {"residual_multiplier": 0.5},
+        n_tokens=100,
+        contrasts=[
+            {"num_experts_per_tok": 3},
+            {"attention_multiplier": 0.25},
+            {"embedding_multiplier": 12.0},
+            {"logits_scaling": 9.0},
+            {"residual_multiplier": 0.4},
+        ],
+    )
+    yield granitemoe(
+        "biases",
+        {"attention_bias": True, "num_experts_per_tok": 3, "residual_multiplier": 1.0},
+        n_tokens=100,
+        score_gain=0.8,
+    )
+    yield granitemoe(
+        "new_config",
+        {"residual_multiplier": 0.5, "tie_word_embeddings": False},
+        n_tokens=100,
+        new_style=True,
+    )
+
+
+def granitemoeshared_variants():
+    yield granitemoeshared("shared", {}, n_tokens=100, contrasts=[{"num_experts_per_tok": 1}])
+    yield granitemoeshared("none_shared", {"shared_intermediate_size": 0}, n_tokens=100)
+    yield granitemoeshared(
+        "new_config", {"num_experts_per_tok": 3, "rope_theta": 25000.0}, n_tokens=100, new_style=True
+    )
+
+
+YARN = {
+    "beta_fast": 32.0,
+    "beta_slow": 1.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 32,
+    "rope_type": "yarn",
+    "truncate": False,
+}
+gpt_oss = kin(
+    "gpt_oss",
+    "GptOssForCausalLM",
+    {
+        "attention_bias": True,
+        "experts_per_token": 2,
+        "head_dim": 12,
+        "initial_context_length": 32,
+        "max_position_embeddings": 128,
+        "num_experts_per_tok": 2,
+        "num_local_experts": 6,
+        "output_router_logits": False,
+        "rope_scaling": YARN,
+        "rope_theta": 100.0,
+        "router_aux_loss_coef": 0.9,
+        "sliding_window": 9,
+        "swiglu_limit": 7.0,
+    },
+)
+
+
+def gpt_oss_variants():
+    # A layer with a window, then one without.
+    yield gpt_oss(
+        "window",
+        {},
+        n_tokens=100,
+        contrasts=[
+            {"sliding_window": 10},
+            {"num_experts_per_tok": 3},
+            {"rope_theta": 150000.0},
+            {"rope_scaling": YARN | {"truncate": True}},
+            {"rope_scaling": YARN | {"factor": 8.0}},
+        ],
+    )
+    # Gates and what they gate are often beyond the limit.
+    yield gpt_oss(
+        "limit",
+        {"swiglu_limit": 0.75},
+        n_tokens=100,
+        contrasts=[{"swiglu_limit": 0.8}, {"swiglu_limit": 7.0}],
+    )
+    # No biases in attention, nothing stretched.
+    yield gpt_oss(
+        "plain",
+        ROPE
+        | {
+            "attention_bias": False,
+            "num_experts_per_tok": 4,
+            "rope_scaling": {"rope_type": "default"},
+        },
+        n_tokens=100,
+    )
+    yield gpt_oss("bf16", {}, n_tokens=100, dtype="bfloat16")
+    yield gpt_oss(
+        "new_config",
+        {
+            "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+            "num_hidden_layers": 3,
+        },
+        n_tokens=100,
+        new_style=True,
+        contrasts=[{"layer_types": ["sliding_attention", "full_attention", "full_attention"]}],
+    )

@@ -46,6 +46,7 @@ from compressed_tensors.compressors.pack_quantized.helpers import unpack_from_in
 from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
 from compressed_tensors.quantization.utils import calculate_qparams
 from golden_variant import Variant, merged
+from golden_variants_experts import gpt_oss_variants
 from golden_variants_llama import LLAMA, MIXTRAL
 from make_goldens import ROOT as GOLDENS
 from make_goldens import (
@@ -82,6 +83,8 @@ class Packing:
     skipped: tuple = ("lm_head", "embed_tokens", "norm")
 
     def packs(self, name, tensor):
+        if hasattr(self.method, "packs"):
+            return self.method.packs(name, tensor)
         return tensor.ndim == 2 and not any(part in name for part in self.skipped)
 
     def groups(self, inputs):
@@ -214,6 +217,42 @@ class IntQuantized(CompressedTensors):
         return super().config(packing) | {"format": "int-quantized"}
 
 
+class Mxfp4:
+    """gpt-oss's experts: [experts, inputs, outputs] in blocks of 32 inputs."""
+
+    levels = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+
+    @staticmethod
+    def packs(name, tensor):
+        return tensor.ndim == 3
+
+    def pack(self, weight, packing):
+        blocks = weight.transpose(1, 2).unflatten(2, (-1, 32))
+        exponents = torch.floor(torch.log2(blocks.abs().amax(3))) - 2
+        x = blocks / torch.exp2(exponents)[..., None]
+        codes = (x.abs()[..., None] - self.levels).abs().argmin(-1) + 8 * (x < 0)
+        codes = codes.to(torch.uint8)
+        return {
+            "_blocks": codes[..., 0::2] | codes[..., 1::2] << 4,
+            "_scales": (exponents + 127).to(torch.uint8),
+        }
+
+    def unpack(self, packed, packing):
+        blocks, scales = packed["_blocks"], packed["_scales"]
+        return convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
+
+    def config(self, packing):
+        return {
+            "modules_to_not_convert": [
+                "model.layers.*.self_attn",
+                "model.layers.*.mlp.router",
+                "model.embed_tokens",
+                "lm_head",
+            ],
+            "quant_method": "mxfp4",
+        }
+
+
 class Gptq:
     def pack(self, weight, packing):
         q, scales, zeros = rounded(weight, packing)
@@ -343,6 +382,8 @@ def packings():
     yield of("awq_channel", awq, group=None, symmetric=False)
     yield of("awq_experts", awq, base=MIXTRAL, symmetric=False, skipped=Packing.skipped + ("gate.",))
 
+
+    yield of("gpt_oss_mxfp4", Mxfp4(), base=next(gpt_oss_variants()).config)
 
     yield of("nf4", Nf4(double=False), {"intermediate_size": 128}, group=64)
     yield of("nf4_nested", Nf4(double=True), {"intermediate_size": 320}, group=64)

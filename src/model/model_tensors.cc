@@ -129,7 +129,10 @@ class Resolver {
                        bool bias, bool transposed = false);
   // Of a tensor of all experts, [experts, ...], that of one, which has this shape.
   const TensorInfo* WantSlice(const std::string& module, const std::string& ending,
-                              const std::vector<int64_t>& shape, int64_t expert);
+                              const std::vector<int64_t>& shape, int64_t expert,
+                              Content content = Content::kFloats);
+  std::shared_ptr<const PackedTensors> Mxfp4Slice(const std::string& module, int64_t outputs,
+                                                  int64_t inputs, int64_t expert);
   LinearTensors StackedLinear(const std::string& module, int64_t outputs, int64_t inputs,
                               int64_t expert);
   NormTensors Norm(const std::string& module, int64_t size, bool bias);
@@ -355,12 +358,14 @@ std::string Numbered(const std::string& pattern, int64_t layer, int64_t expert =
 }
 
 const TensorInfo* Resolver::WantSlice(const std::string& module, const std::string& ending,
-                                      const std::vector<int64_t>& shape, int64_t expert) {
+                                      const std::vector<int64_t>& shape, int64_t expert,
+                                      Content content) {
   std::vector<int64_t> whole_shape = {spec_.mlp.experts};
   whole_shape.insert(whole_shape.end(), shape.begin(), shape.end());
   const std::string name = module + ending;
   // What is wrong with it is said once.
-  const TensorInfo* whole = expert == 0 ? Want(name, whole_shape) : source_.Find(Name(name));
+  const TensorInfo* whole =
+      expert == 0 ? Want(name, whole_shape, content) : source_.Find(Name(name));
   if (whole == nullptr || whole->shape != whole_shape || !whole->dtype) return nullptr;
   TensorInfo slice = *whole;
   slice.name = fmt::format("{}.{}{}", Name(module), expert, ending);
@@ -371,15 +376,47 @@ const TensorInfo* Resolver::WantSlice(const std::string& module, const std::stri
   return slices_.emplace_back(std::make_shared<const TensorInfo>(std::move(slice))).get();
 }
 
+std::shared_ptr<const PackedTensors> Resolver::Mxfp4Slice(const std::string& module,
+                                                          int64_t outputs, int64_t inputs,
+                                                          int64_t expert) {
+  packed_ = true;
+  const int64_t groups = inputs / kMxfp4.group;
+  if (inputs % kMxfp4.group != 0) {
+    if (expert > 0) return nullptr;
+    problems_.Add(
+        "config.json packs the weights of {} in groups of {}, which do not divide its {} inputs",
+        Name(module), kMxfp4.group, inputs);
+    return nullptr;
+  }
+  const auto slice = [&](const char* ending, const std::vector<int64_t>& shape) {
+    return WantSlice(module, ending, shape, expert, Content::kBytes);
+  };
+  const TensorInfo* blocks = slice("_blocks", {outputs, groups, kMxfp4.group / 2});
+  const TensorInfo* scales = slice("_scales", {outputs, groups});
+  if (blocks == nullptr || scales == nullptr) return nullptr;
+  return std::make_shared<const PackedTensors>(Mxfp4Tensors(*blocks, *scales));
+}
+
 LinearTensors Resolver::StackedLinear(const std::string& module, int64_t outputs, int64_t inputs,
                                       int64_t expert) {
   const MlpSpec& mlp = spec_.mlp;
   const ModuleNames& names = spec_.names;
   LinearTensors linear;
-  linear.transposed = mlp.transposed;
-  linear.parts = {WantSlice(
-      module, names.expert_weight,
-      mlp.transposed ? std::vector{inputs, outputs} : std::vector{outputs, inputs}, expert)};
+  linear.quantization = Quantization(module);
+  if (linear.quantization && linear.quantization->packed == kMxfp4) {
+    linear.packed = {Mxfp4Slice(module, outputs, inputs, expert)};
+    linear.parts = {linear.packed[0] ? &linear.packed[0]->weight : nullptr};
+  } else {
+    if (linear.quantization && expert == 0) {
+      problems_.Add(
+          "config.json quantizes {}, whose experts lie in one tensor: of these MXFP4 is read",
+          Name(module));
+    }
+    linear.transposed = mlp.transposed;
+    linear.parts = {WantSlice(
+        module, names.expert_weight,
+        mlp.transposed ? std::vector{inputs, outputs} : std::vector{outputs, inputs}, expert)};
+  }
   if (mlp.bias) linear.biases = {WantSlice(module, names.expert_bias, {outputs}, expert)};
   return linear;
 }

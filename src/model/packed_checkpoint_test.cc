@@ -291,6 +291,30 @@ TEST_P(PackedCheckpointTest, AllOfItIsCountedAndReleased) {
   EXPECT_EQ(done, total);
 }
 
+// Whatever numbers a tensor holds, they are loaded or refused by its name.
+TEST_P(PackedCheckpointTest, DamagedNumbersDoNoHarm) {
+  PackedWeights model(GetParam());
+  int64_t loaded = 0, refused = 0;
+  const std::vector<std::string> names = model.packed.Names();
+  for (const std::string& name : names) {
+    if (!name.starts_with("model.layers.1.mlp.down_proj.")) continue;
+    const std::vector<std::byte> bytes = model.packed.Bytes(name);
+    for (const int damage : {0x00, 0x7f, 0xff}) {
+      std::ranges::fill(model.packed.Bytes(name), static_cast<std::byte>(damage));
+      try {
+        Load(model.spec, model.packed);
+        ++loaded;
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr(name));
+        ++refused;
+      }
+    }
+    std::ranges::copy(bytes, model.packed.Bytes(name).begin());
+  }
+  EXPECT_GE(loaded, 4) << "of codes any, of scales zeros";
+  EXPECT_GE(refused, 1) << "of scales NaN";
+}
+
 // As the kernels multiply them: near the floats, to the rounding of inputs.
 TEST_P(PackedCheckpointTest, IsMultipliedAsItIs) {
   const PackedWeights model(GetParam());

@@ -41,10 +41,11 @@ TEST(TensorDifferencesTest, OneOfEachKindIsNamed) {
   EXPECT_EQ(TensorDifferences(Spec("qwen3"), NamesOf(Spec("llama"))),
             "of tensors it lacks model.layers.*.self_attn.k_norm.weight and "
             "model.layers.*.self_attn.q_norm.weight");
-  const std::string far = TensorDifferences(Spec("llama"), NamesOf(Spec("internlm2")));
+  const std::string far =
+      TensorDifferences(Spec("llama"), NamesOf(Spec("internlm2", R"(,"bias":false)")));
   EXPECT_EQ(far,
             "of tensors it lacks lm_head.weight, model.embed_tokens.weight, "
-            "model.layers.*.input_layernorm.weight, model.layers.*.mlp.down_proj.weight and 6 more "
+            "model.layers.*.input_layernorm.weight, model.layers.*.mlp.down_proj.weight and 7 more "
             "and has others, model.layers.*.attention.wo.weight, "
             "model.layers.*.attention.wqkv.weight, model.layers.*.attention_norm.weight, "
             "model.layers.*.feed_forward.w1.weight and 5 more");

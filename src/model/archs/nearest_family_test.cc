@@ -45,14 +45,15 @@ TEST(NearestFamilyTest, IsTheOneThatReadsMost) {
 }
 
 TEST(NearestFamilyTest, WhatItLacksIsNamed) {
-  const HfConfig config = Config(R"(,"hidden_act":"silu","kv_lora_rank":512,"logit_scale":0.5,)"
-                                 R"("n_shared_experts":0,"alibi":false,)"
-                                 R"("flux_capacitor":3,"null_field":null)");
+  const HfConfig config =
+      Config(R"(,"hidden_act":"silu","kv_lora_rank":512,"lm_head_multiplier":0.5,)"
+             R"("n_shared_experts":0,"alibi":false,)"
+             R"("flux_capacitor":3,"null_field":null)");
   const NearestFamily nearest = FindNearestFamily(config);
   EXPECT_EQ(nearest.model_type, "llama");
   EXPECT_TRUE(nearest.spec);
   EXPECT_EQ(nearest.missing,
-            "has kv_lora_rank (multi-head latent attention) and logit_scale (factor on the "
+            "has kv_lora_rank (multi-head latent attention) and lm_head_multiplier (factor on the "
             "logits), and states flux_capacitor, of which nothing is known here");
   EXPECT_THAT(RefusalOf(Config(R"(,"hidden_act":"silu")")),
               HasSubstr("llama, which knows all that its config.json states"));

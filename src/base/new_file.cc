@@ -102,6 +102,8 @@ void NewFile::Commit() {
   godwit::Sync(target_.parent_path());
 }
 
+void NewFile::Uncache() noexcept { posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED); }
+
 void RemoveAbandoned(const fs::path& folder, std::string_view names) noexcept {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;

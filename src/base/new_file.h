@@ -42,6 +42,10 @@ class NewFile {
   // After a power cut, too, there is all or nothing. Takes the place of a file of that name.
   void Commit();
 
+  // Takes it out of the system's cache, once it is there: who maps it (MappedFile::Advice) then
+  // gets large pages, and not those in which it was written. Best effort.
+  void Uncache() noexcept;
+
  private:
   void Flush();
   void WriteOut(std::span<const std::byte> bytes);

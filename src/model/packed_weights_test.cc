@@ -115,17 +115,20 @@ TEST(PackedWeights, AreOfTheModelOrRefused) {
   const DecoderSpec spec = SmallLlama();
   const FakeWeights source(spec);
   const fs::path path = Pack(folder, spec, source);
-  for (
-      const char* other :
-      {R"("model_type":"llama","num_key_value_heads":4,"attention_bias":true)",
-       R"("model_type":"llama","num_key_value_heads":2,"attention_bias":true,"num_hidden_layers":3)",
-       R"("model_type":"llama","num_key_value_heads":2,"attention_bias":true,"num_hidden_layers":1)",
-       R"("model_type":"llama","num_key_value_heads":2)",
-       R"("model_type":"llama","num_key_value_heads":2,"attention_bias":true,"tie_word_embeddings":true)"}) {
-    const DecoderSpec described = SmallSpec(other);
+  for (const char* other :
+       {R"("num_key_value_heads":4,"attention_bias":true)", R"("num_key_value_heads":2)",
+        R"("num_key_value_heads":2,"attention_bias":true,"tie_word_embeddings":true)"}) {
+    const DecoderSpec described = SmallSpecOf("llama", other);
     EXPECT_THAT(Refusal(path, described, FakeWeights(described)),
                 HasSubstr("packed: of another model: expected "))
         << other;
+  }
+  for (const int64_t layers : {1, 3}) {
+    DecoderSpec described = spec;
+    described.layers = layers;
+    EXPECT_THAT(Refusal(path, described, FakeWeights(described)),
+                HasSubstr("packed: of another model: expected "))
+        << layers;
   }
   EXPECT_THAT(Refusal(path, spec, source, DType::kI8), HasSubstr("of another model: expected"));
   EXPECT_THAT(Refusal(path, spec, FakeWeights(spec, DType::kBF16)),

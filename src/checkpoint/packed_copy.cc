@@ -18,7 +18,7 @@
 #include "base/quote.h"
 #include "checkpoint/packed_sources.h"
 #include "godwit/version.h"
-#include "model/packed_weights.h"
+#include "model/packed_file.h"
 
 namespace godwit {
 namespace {

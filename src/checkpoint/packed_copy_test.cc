@@ -13,7 +13,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 #include "checkpoint/packed_sources.h"
-#include "model/packed_weights.h"
+#include "model/packed_file.h"
 
 namespace godwit {
 namespace {

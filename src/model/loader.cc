@@ -18,7 +18,7 @@
 #include "model/block_weights.h"
 #include "model/loaded_storage.h"
 #include "model/model_tensors.h"
-#include "model/packed_weights.h"
+#include "model/packed_file.h"
 #include "ops/pack_weight.h"
 #include "ops/quantize_asymmetric.h"
 #include "ops/quantize_groups.h"

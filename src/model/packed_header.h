@@ -53,7 +53,7 @@ struct PackedPart {
 struct PackedHeader {
   static constexpr int64_t kAlignment = 4096;
   // Raised by whoever changes what stands in the file, or what LoadDecoder makes of a checkpoint:
-  // tests/golden/packed_test.cc notices.
+  // tests/golden/packed_copy_test.cc notices.
   static constexpr uint32_t kVersion = 1;
 
   PackedInfo info;

@@ -6,7 +6,7 @@
 
 #include "base/new_file.h"
 #include "base/test_folder.h"
-#include "model/packed_weights.h"
+#include "model/packed_file.h"
 #include "tests/memory/resident.h"
 #include "tests/model_runner.h"
 

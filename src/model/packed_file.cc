@@ -1,4 +1,4 @@
-#include "model/packed_weights.h"
+#include "model/packed_file.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,6 +1,6 @@
 // What goes into a packed copy and comes out of it. That this is all of a model, in every storage,
-// is for tests/golden/packed_test.cc.
-#include "model/packed_weights.h"
+// is for tests/golden/packed_copy_test.cc.
+#include "model/packed_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/make_policy.h"
@@ -45,6 +46,8 @@ class ModelRunner {
     ThreadPool pool(1);
     decoder_ = LoadDecoder(spec, source, pool, {}, weights);
   }
+
+  explicit ModelRunner(std::unique_ptr<Decoder> decoder) : decoder_(std::move(decoder)) {}
 
   const Decoder& decoder() const { return *decoder_; }
   const DecoderSpec& spec() const { return decoder_->spec(); }

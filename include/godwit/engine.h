@@ -35,6 +35,15 @@ struct LoadOptions {
   // What the linear layers are stored as: "f32", "bf16", "int8" (a scale for each output, and for
   // each row that is multiplied with them); "auto": as in the checkpoint.
   std::string weights = "auto";
+  // A packed copy of the weights is mapped instead of packing them again: the same result, and a
+  // large model starts within a second. Empty: one beside the model or in packed_dir, if there is
+  // one of this model as it is; "none"; else the name of the file.
+  std::string packed;
+  // Where there is none that is right, make one first. What it takes on the disk is what the
+  // weights take in memory.
+  bool pack = false;
+  // Where copies are made of models whose own folders cannot be written; empty: nowhere.
+  std::string packed_dir;
   // One of the model's chat templates by its name, else a file; empty: the one called "default".
   std::string chat_template;
   // Bytes that the KV caches of all texts may take together; 0: what the machine, or the container

@@ -28,14 +28,19 @@ std::string FormatBytes(int64_t bytes);
 
 [[noreturn]] void RefuseMemory(const std::string& what, int64_t bytes, const MachineMemory& memory);
 
-// Throws Error(kMemory) with the numbers if `bytes` more cannot be taken now. The system would
+// Throws Error(kMemory) with the numbers if `bytes` more cannot be taken of that. The system would
 // promise more than it has and take the process down later. what: the beginning of the sentence,
 // "the weights take".
 template <typename... Args>
-void RequireMemory(int64_t bytes, fmt::format_string<Args...> what, Args&&... args) {
-  const MachineMemory memory = ReadMachineMemory();
+void RequireMemory(const MachineMemory& memory, int64_t bytes, fmt::format_string<Args...> what,
+                   Args&&... args) {
   if (bytes <= memory.available_bytes) return;
   RefuseMemory(fmt::format(what, std::forward<Args>(args)...), bytes, memory);
+}
+// The same, of what there is now.
+template <typename... Args>
+void RequireMemory(int64_t bytes, fmt::format_string<Args...> what, Args&&... args) {
+  RequireMemory(ReadMachineMemory(), bytes, what, std::forward<Args>(args)...);
 }
 
 }  // namespace godwit

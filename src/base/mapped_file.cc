@@ -57,6 +57,7 @@ void MappedFile::Advise(size_t offset, size_t size_bytes, Advice advice) const n
   int hint = MADV_WILLNEED;
   if (advice == Advice::kDontNeed) hint = MADV_DONTNEED;
   if (advice == Advice::kSequential) hint = MADV_SEQUENTIAL;
+  if (advice == Advice::kLargePages) hint = MADV_HUGEPAGE;
   // Linux starts reading no more than the disk takes in one request, and forgets the rest.
   const size_t step = advice == Advice::kWillNeed ? kRequestBytes : end - begin;
   for (size_t at = begin; at < end; at += step) {

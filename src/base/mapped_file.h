@@ -19,6 +19,7 @@ class MappedFile {
     kWillNeed,    // start reading ahead
     kDontNeed,    // drop these pages from the process; reading them again brings them back
     kSequential,  // read ahead further than usual
+    kLargePages,  // what is read from now on, in large pages where the file system has them
   };
 
   // Throws Error(kIo) if `path` is missing, unreadable, not a regular file, or empty.

@@ -68,7 +68,7 @@ TEST(MappedFileTest, TakesAdviceOnAnyRange) {
   const std::string content(10000, 'x');
   const MappedFile file(folder.Write("a", content));
   for (const auto advice : {MappedFile::Advice::kWillNeed, MappedFile::Advice::kDontNeed,
-                            MappedFile::Advice::kSequential}) {
+                            MappedFile::Advice::kSequential, MappedFile::Advice::kLargePages}) {
     file.Advise(0, 10000, advice);
     file.Advise(5000, size_t(-1), advice);
     file.Advise(9999, 1, advice);

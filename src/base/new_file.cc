@@ -80,6 +80,15 @@ void NewFile::WriteOut(std::span<const std::byte> bytes) {
   }
 }
 
+void NewFile::ShareLike(const fs::path& other) {
+  struct stat status;
+  if (stat(other.c_str(), &status) != 0) ThrowErrno(other, "look at");
+  constexpr mode_t kReaders = S_IRUSR | S_IRGRP | S_IROTH;
+  if (fchmod(file_.get(), (status.st_mode & kReaders) | S_IRUSR | S_IWUSR) != 0) {
+    ThrowErrno(target_, "share");
+  }
+}
+
 void NewFile::Sync() {
   Flush();
   godwit::Sync(file_, target_);
@@ -93,11 +102,14 @@ void NewFile::Commit() {
   godwit::Sync(target_.parent_path());
 }
 
-void RemoveAbandoned(const fs::path& folder) noexcept {
+void NewFile::Uncache() noexcept { posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED); }
+
+void RemoveAbandoned(const fs::path& folder, std::string_view names) noexcept {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (!entry->path().native().ends_with(NewFile::kSuffix)) continue;
+    const std::string name = entry->path().filename();
+    if (!name.starts_with(names) || !name.ends_with(NewFile::kSuffix)) continue;
     const FileDescriptor file(
         open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (file.get() < 0 || flock(file.get(), LOCK_EX | LOCK_NB) != 0) continue;

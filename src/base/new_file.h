@@ -2,13 +2,15 @@
 //
 // Written under a temporary name beside the target, brought to the disk and renamed by Commit;
 // without Commit nothing remains. What a killed process left behind is found by its lock, which
-// ended with it (RemoveAbandoned). Only this user may read it. Not thread-safe.
+// ended with it (RemoveAbandoned). Only this user may read it, unless it is shared. Not
+// thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/open_file.h"
@@ -32,10 +34,17 @@ class NewFile {
   void PadTo(int64_t bytes);
   int64_t size() const { return size_; }
 
+  // Lets those read it who may read `other`, too.
+  void ShareLike(const std::filesystem::path& other);
+
   // Brings it to the disk; before Commit, which then takes a moment.
   void Sync();
   // After a power cut, too, there is all or nothing. Takes the place of a file of that name.
   void Commit();
+
+  // Takes it out of the system's cache, once it is there: who maps it (MappedFile::Advice) then
+  // gets large pages, and not those in which it was written. Best effort.
+  void Uncache() noexcept;
 
  private:
   void Flush();
@@ -49,8 +58,8 @@ class NewFile {
   bool synced_ = false;
 };
 
-// Removes the temporary files of a folder whose processes are gone. Best effort: what cannot be
-// looked at stays.
-void RemoveAbandoned(const std::filesystem::path& folder) noexcept;
+// Removes the temporary files of a folder whose processes are gone, of targets whose names begin
+// so. Best effort: what cannot be looked at stays.
+void RemoveAbandoned(const std::filesystem::path& folder, std::string_view names = "") noexcept;
 
 }  // namespace godwit

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/test_folder.h"
+#include "base/test_support.h"
 
 namespace godwit {
 namespace {
@@ -33,9 +34,22 @@ TEST(NewFileTest, IsThereWholeOrNotAtAll) {
     file.PadTo(8);
     EXPECT_EQ(file.size(), 8);
     file.Commit();
+    file.Uncache();
     EXPECT_EQ(ReadTextFile(target, 100), text + std::string(8 - text.size(), '\0'));
   }
   EXPECT_EQ(fs::status(target).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST(NewFileTest, IsSharedLikeAnother) {
+  const TempFolder temp;
+  const fs::path other = temp.Write("other", "");
+  fs::permissions(other, fs::perms::owner_all | fs::perms::group_read);
+  NewFile file(temp.path() / "x");
+  file.ShareLike(other);
+  file.Commit();
+  EXPECT_EQ(fs::status(temp.path() / "x").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
+  ErrorOf(ErrorKind::kIo, [&] { NewFile(temp.path() / "y").ShareLike(temp.path() / "missing"); });
 }
 
 // What is being written is never taken for abandoned, from its first moment on.
@@ -59,7 +73,9 @@ TEST(NewFileTest, OnlyWhatIsAbandonedGoes) {
   NewFile open(temp.path() / "open");
   temp.Write("left.1-0.part", "of a process that was killed");
   temp.Write("other", "");
-  RemoveAbandoned(temp.path());
+  RemoveAbandoned(temp.path(), "right");
+  EXPECT_TRUE(fs::exists(temp.path() / "left.1-0.part"));
+  RemoveAbandoned(temp.path(), "left");
   EXPECT_FALSE(fs::exists(temp.path() / "left.1-0.part"));
   EXPECT_TRUE(fs::exists(temp.path() / "other"));
   open.Commit();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -237,6 +238,13 @@ const WeightSource& ModelFolder::weights() const {
   if (is_gguf()) return *gguf().weights;
   if (weights_ == nullptr) weights_ = OpenWeights(path_);
   return *weights_;
+}
+
+std::vector<fs::path> ModelFolder::weight_files() const {
+  if (is_gguf()) return GgufParts(gguf_file_);
+  std::set<fs::path> files;
+  for (const std::string& name : weights().Names()) files.insert(weights().Find(name)->file);
+  return {files.begin(), files.end()};
 }
 
 const ModelTensors& ModelFolder::tensors() const {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "godwit/sampler_options.h"
 #include "model/model_tensors.h"
@@ -71,6 +72,8 @@ class ModelFolder {
   bool has_weights() const;
   // The files. Throws as OpenWeights or OpenGgufModel do.
   const WeightSource& weights() const;
+  // Where they come from, sorted: all parts of a GGUF file, or what tensors lie in.
+  std::vector<std::filesystem::path> weight_files() const;
   // What of them the model is made of. Throws as ResolveTensors does.
   const ModelTensors& tensors() const;
 

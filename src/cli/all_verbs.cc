@@ -28,6 +28,7 @@ constexpr Verb kVerbs[] = {
     {"perplexity", "how well a model predicts a text", Perplexity, /*over_ranks=*/true},
     {"eval", "how good a model is: tasks, endless texts, quantization", Eval},
     {"bench", "how fast it is, against what the machine could do", Bench, /*over_ranks=*/true},
+    {"pack", "a packed copy of a model, which starts at once", Pack},
     {"quantize", "make an int8 model (SmoothQuant)", Quantize},
     {"train-heads", "train heads that guess tokens for --draft heads", TrainHeads},
     {"inspect", "what a model is, and what of it fits into this machine", Inspect},

@@ -198,7 +198,10 @@ void Parse(std::span<const std::string> arguments, Options& options) {
             .fallback = options.weights,
             .choices = WeightTypeNames()},
            options.weights);
+  AddPackFlags(line, options.model);
   line.Exclusive({"--model", "--shape"});
+  line.Exclusive({"--pack", "--shape"});
+  line.Exclusive({"--packed", "--shape"});
   AddTestFlags(line, options);
   AddComputing(line, options);
   AddRankTimeFlags(line, options);
@@ -361,7 +364,8 @@ std::string RankTime(const Options& options, const Subject& subject,
                    .seconds = 1e-6 * static_cast<double>(options.network_us)}});
 }
 
-std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions& suite) {
+std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions& suite,
+                              const PackedOptions& packed) {
   int threads = 1;
   for (const bench::TestCase& test : suite.cases) threads = std::max(threads, test.threads);
   std::string placement;
@@ -369,11 +373,11 @@ std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions&
   if (!placement.empty()) WriteNotice("godwit: " + placement + "\n");
   WarnAboutThreads(threads);
   ProgressLine progress("loading " + subject.name, ProgressUnit::kBytes);
-  return LoadDecoder(
-      subject.spec, subject.source(), pool,
-      {.progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
-       .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); }},
-      subject.storage);
+  const LoadHooks hooks{
+      .progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
+      .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); }};
+  if (subject.folder) return LoadModel(*subject.folder, pool, hooks, subject.storage, packed);
+  return LoadDecoder(subject.spec, subject.source(), pool, hooks, subject.storage);
 }
 
 int BenchRestore(const Options& options, const bench::SuiteOptions& suite, const Decoder& model) {
@@ -399,7 +403,7 @@ int Bench(std::span<const std::string> arguments) {
   bench::SuiteOptions suite = Plan(options, subject, JoinRanks(options, arguments));
   suite.policy.rank_speeds = SpeedsOf(suite, subject);
   bench::CheckMemory(subject.spec, suite, subject.weight_bytes);
-  const auto model = Load(subject, suite);
+  const auto model = Load(subject, suite, PackedCopy(options.model));
   if (!options.cache.empty()) return BenchRestore(options, suite, *model);
 
   BenchReport report{.model = subject.name,

@@ -110,8 +110,8 @@ std::vector<Recall> Measure(const Options& options, const ModelFolder& model,
     watched.push_back({MakePolicy(geometry, policy), &recalls[i]});
   }
   const auto decoder =
-      LoadDecoder(model.spec(), model.weights(), run.exec().pool,
-                  {.warn = run.hooks().warn, .cancel = run.exec().cancel}, storage);
+      LoadModel(model, run.exec().pool, {.warn = run.hooks().warn, .cancel = run.exec().cancel},
+                storage, PackedCopy(options.model));
   TextCache cache(geometry, MakeRecallPolicy(geometry, std::move(dense), std::move(watched)),
                   std::make_shared<KvPool>(LayoutOf(geometry, kv_type)), policy.context,
                   policy.int8_products);

@@ -122,7 +122,7 @@ Replay ReplayWithModel(const ModelFolder& model, std::span<const int32_t> tokens
                   .kernels = *kernels::SelectIsa(options.model.isa).table,
                   .workspace = workspace};
   const auto decoder =
-      LoadDecoder(model.spec(), model.weights(), pool, {}, ParseWeightType(options.model.weights));
+      LoadModel(model, pool, {}, ParseWeightType(options.model.weights), PackedCopy(options.model));
   const DraftParts parts = {
       .vocab = decoder->vocab_size(),
       .heads =

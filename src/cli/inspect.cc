@@ -317,7 +317,9 @@ int Inspect(std::span<const std::string> arguments) {
                    "but the weights; with --activations also these, and a text. With --kv: what a "
                    "cache policy does, and what it costs.");
   AddModelFlag(line, model);
-  AddComputeFlags(line, model);
+  AddThreadFlags(line, model);
+  AddWeightsFlag(line, model);
+  AddNumaFlag(line, model);
   line.Group("Output");
   line.Add({.names = "--tensors", .value = "", .help = "list the tensors of every layer"}, tensors);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, as_json);

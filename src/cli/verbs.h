@@ -23,6 +23,7 @@ int Logits(std::span<const std::string> arguments);
 int Perplexity(std::span<const std::string> arguments);
 int Eval(std::span<const std::string> arguments);
 int Bench(std::span<const std::string> arguments);
+int Pack(std::span<const std::string> arguments);
 int Quantize(std::span<const std::string> arguments);
 int TrainHeads(std::span<const std::string> arguments);
 int Inspect(std::span<const std::string> arguments);

@@ -1,5 +1,6 @@
 #include "godwit/engine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/cores.h"
@@ -15,12 +16,12 @@
 #include "engine/make_drafts.h"
 #include "engine/make_partial_drafts.h"
 #include "engine/model_fingerprint.h"
+#include "engine/packed_options.h"
 #include "engine/prompt_share.h"
 #include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
 #include "godwit/version.h"
 #include "model/decoder.h"
-#include "model/loader.h"
 
 namespace godwit {
 namespace {
@@ -98,11 +99,12 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
         *opened.tokenizer_file(), tokenizer->VocabSize() - 1, spec.vocab_size,
         tokenizer->VocabSize() - spec.vocab_size));
   }
-  auto decoder = LoadDecoder(spec, opened.weights(), pool,
-                             {.progress = options.on_progress, .warn = options.on_warning},
-                             ParseWeightType(options.weights));
+  auto decoder =
+      LoadModel(opened, pool, {.progress = options.on_progress, .warn = options.on_warning},
+                ParseWeightType(options.weights), PackedOptionsOf(options));
   weight_bytes = decoder->weight_bytes();
   weight_types = decoder->weight_types();
+  mapped_bytes_ = decoder->mapped_bytes();
   states_digest_ = decoder->StatesDigest();
   model = std::move(decoder);
   Start(options);
@@ -139,8 +141,9 @@ void Engine::Impl::Start(const LoadOptions& options) {
     if (bytes >= 0) continue;
     Throw(ErrorKind::kInput, "KV memory of {} bytes, expected more, or 0 for what is there", bytes);
   }
+  const int64_t free = std::max<int64_t>(0, ReadMachineMemory().available_bytes - mapped_bytes_);
   kv_budget_ = std::make_shared<KvBudget>(
-      options.kv_memory_bytes > 0 ? options.kv_memory_bytes : ReadMachineMemory().available_bytes);
+      options.kv_memory_bytes > 0 ? options.kv_memory_bytes : free, mapped_bytes_);
   if (!options.kv_file.empty()) {
     kv_file_ = std::make_shared<KvFile>(options.kv_file, options.kv_file_bytes, kv_budget_);
     kv_budget_ = kv_file_->budget();

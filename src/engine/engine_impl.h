@@ -95,6 +95,7 @@ class Engine::Impl {
 
   NowMs now_ms_ = SteadyMs;
   uint64_t states_digest_ = 0;
+  int64_t mapped_bytes_ = 0;  // Decoder::mapped_bytes
   mutable std::mutex finding_heads_;
   mutable std::shared_ptr<const DraftHeads> heads_;
 

@@ -56,6 +56,32 @@ TEST_F(EngineTest, ContinuesAsHuggingFaceDoes) {
   }
 }
 
+TEST_F(EngineTest, AMappedCopyOfItsWeightsChangesNothing) {
+  const TempFolder folder;
+  std::filesystem::copy(kFolder, folder.path());
+  const std::filesystem::path copy = folder.path() / "model.int8.godwit";
+  const auto prompt = engine_.Tokenize("Once upon a time");
+  const auto tokens = [&](const LoadOptions& options) {
+    const Engine engine(folder.path(), options);
+    return engine.NewSession({}).Generate(prompt, Greedy(20)).tokens;
+  };
+  const auto expected = tokens({.threads = 1, .weights = "int8"});
+  EXPECT_FALSE(std::filesystem::exists(copy));
+  EXPECT_EQ(tokens({.threads = 1, .weights = "int8", .pack = true}), expected);
+  EXPECT_TRUE(std::filesystem::exists(copy));
+  int64_t read_bytes = 0;
+  const auto note = [&](int64_t done, int64_t /*total*/) { read_bytes = done; };
+  EXPECT_EQ(tokens({.threads = 1, .weights = "int8", .on_progress = note}), expected);
+  EXPECT_EQ(read_bytes, 0);
+  const LoadOptions none{.threads = 1, .weights = "int8", .packed = "none", .on_progress = note};
+  EXPECT_EQ(tokens(none), expected);
+  EXPECT_GT(read_bytes, 0);
+  LoadOptions both = none;
+  both.pack = true;
+  EXPECT_EQ(ErrorOf(ErrorKind::kInput, [&] { tokens(both); }),
+            "a packed copy is to be made, and none to be used");
+}
+
 TEST_F(EngineTest, TwoSessionsInTwoThreadsGiveTheBitsOfOneAfterTheOther) {
   const Engine engine(kFolder, {.threads = 2});
   struct Output {

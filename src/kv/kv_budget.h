@@ -9,9 +9,13 @@ namespace godwit {
 
 class KvBudget {
  public:
-  explicit KvBudget(int64_t bytes) : bytes_(bytes) {}
+  // mapped_bytes: of the memory that the system says is free, what holds files that this process
+  // has mapped and goes on reading.
+  explicit KvBudget(int64_t bytes, int64_t mapped_bytes = 0)
+      : bytes_(bytes), mapped_bytes_(mapped_bytes) {}
 
   int64_t bytes() const { return bytes_; }
+  int64_t mapped_bytes() const { return mapped_bytes_; }
   int64_t used() const { return used_.load(std::memory_order_relaxed); }
   // False, and nothing taken, if they exceed the budget.
   bool Take(int64_t bytes) {
@@ -25,6 +29,7 @@ class KvBudget {
 
  private:
   int64_t bytes_;
+  int64_t mapped_bytes_;
   std::atomic<int64_t> used_{0};
 };
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/machine_memory.h"
 #include "base/test_folder.h"
 #include "base/test_support.h"
 #include "kv/kv_file_test_support.h"
@@ -64,6 +65,17 @@ TEST(KvBudgetTest, TakesNoMoreThanThereIs) {
   budget.GiveBack(60);
   EXPECT_TRUE(budget.Take(60));
   EXPECT_EQ(budget.used(), 100);
+}
+
+// The system says that memory is free which holds mapped weights: with all of it in use, a pool
+// cannot grow.
+TEST(KvBudgetTest, MappedFilesAreNotFree) {
+  const int64_t all = ReadMachineMemory().total_bytes;
+  KvPool pool(kLayout, std::make_shared<KvBudget>(100 * kPageBytes, /*mapped_bytes=*/all));
+  EXPECT_THAT(ErrorOf(ErrorKind::kMemory, [&] { Take(pool, 1); }),
+              HasSubstr("a KV cache of 0 B that grows takes another 16.0 MiB"));
+  KvPool other(kLayout, std::make_shared<KvBudget>(100 * kPageBytes));
+  Take(other, 1);
 }
 
 TEST(KvPoolTest, PagesAreApartAndAligned) {

@@ -20,6 +20,10 @@ int64_t Decoder::weight_bytes() const {
          MatrixBytes(spec_.mlp.experts);
 }
 
+int64_t Decoder::mapped_bytes() const {
+  return weights_.head.panels.is_mapped() ? weight_bytes() : 0;  // all are, or none is
+}
+
 int64_t Decoder::step_bytes() const { return MatrixBytes(spec_.mlp.experts_per_token); }
 
 int64_t Decoder::MatrixBytes(int64_t experts) const {

@@ -56,6 +56,9 @@ class Decoder : public LanguageModel {
 
   const DecoderSpec& spec() const { return spec_; }
   int64_t weight_bytes() const;
+  // Of those, what lies in a mapped file: the system takes such memory for free, and reads it again
+  // when it is needed.
+  int64_t mapped_bytes() const;
   // Of those, the matrices that a token meets, and the output head: what a decode step reads.
   int64_t step_bytes() const;
   const WeightTypes& weight_types() const { return weights_.types; }

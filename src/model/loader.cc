@@ -18,9 +18,11 @@
 #include "model/block_weights.h"
 #include "model/loaded_storage.h"
 #include "model/model_tensors.h"
+#include "model/packed_file.h"
 #include "model/packed_weights.h"
 #include "ops/pack_weight.h"
 #include "ops/quantize_asymmetric.h"
+#include "ops/quantize_groups.h"
 #include "tensor/float_bytes.h"
 #include "weights/tensor_rows.h"
 #include "weights/turned_matrix.h"
@@ -142,12 +144,23 @@ std::vector<const LinearTensors*> Linears(const ModelTensors& tensors) {
   return all;
 }
 
+// Where packed weights come from or go to, if not from the tensors into memory. At most one.
+struct PackedPlaces {
+  PackedReader* from = nullptr;
+  PackedWriter* to = nullptr;
+};
+
 // Packs what the resolver found.
 class Packer {
  public:
   Packer(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
-         const LoadHooks& hooks, std::optional<DType> storage)
-      : spec_(spec), source_(source), pool_(pool), hooks_(hooks), storage_(storage) {}
+         const LoadHooks& hooks, std::optional<DType> storage, const PackedPlaces& places)
+      : spec_(spec),
+        source_(source),
+        pool_(pool),
+        hooks_(hooks),
+        storage_(storage),
+        places_(places) {}
 
   DecoderWeights Pack(const ModelTensors& tensors);
 
@@ -155,6 +168,9 @@ class Packer {
   DecoderLayer Layer(const LayerTensors& tensors);
   Weight Linear(const LinearTensors& tensors) { return Linear(tensors, storage_); }
   Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
+  // Out of the copy.
+  Weight TakeLinear(const LinearTensors& tensors, std::optional<DType> storage,
+                    const std::optional<GroupFormat>& format) const;
   Weight PackFloats(const LinearTensors& tensors, std::optional<DType> storage);
   Weight PackGroups(const LinearTensors& tensors, const GroupFormat& format);
   // Of parts that are packed; else none.
@@ -179,7 +195,9 @@ class Packer {
   // Of rows of heads whose rotary pairs lie side by side: the one that comes at `row`.
   int64_t PairedRow(int64_t row) const;
   Table Rows(const TensorInfo& tensor);
+  Table PackRows(const TensorInfo& tensor, Table table);
   ops::NormWeights Norm(const NormTensors& tensors);
+  std::vector<float> Numbers(const TensorInfo& tensor);
   ops::NormWeights HeadNorm(const NormTensors& tensors);
   std::vector<float> SinkLogits(const LayerTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
@@ -191,6 +209,7 @@ class Packer {
   std::vector<float> Packed(const LinearTensors& linear,
                             const std::vector<std::vector<float>>& parts) const;
   void Done(const TensorInfo& tensor, bool has_nan);
+  void BeginToRead(const ModelTensors& tensors) const;
   void WarnIfUntied(const TensorInfo& embedding) const;
 
   const DecoderSpec& spec_;
@@ -198,6 +217,7 @@ class Packer {
   ThreadPool& pool_;
   const LoadHooks& hooks_;
   std::optional<DType> storage_;
+  PackedPlaces places_;
   std::vector<const LinearTensors*> next_;  // linear layers to come, the next one last
   int64_t done_bytes_ = 0;
   int64_t total_bytes_ = 0;
@@ -280,9 +300,29 @@ Weight Packer::Linear(const LinearTensors& tensors, std::optional<DType> storage
   assert(next_.back() == &tensors);
   next_.pop_back();
   const auto format = storage ? std::nullopt : FormatAsStored(tensors);
+  if (places_.from != nullptr) return TakeLinear(tensors, storage, format);
   Weight weight = format ? PackGroups(tensors, *format) : PackFloats(tensors, storage);
   weight.name = ModuleName(tensors);
-  return weight;
+  if (places_.to == nullptr) return weight;
+  places_.to->Write(weight);
+  return {};
+}
+
+Weight Packer::TakeLinear(const LinearTensors& tensors, std::optional<DType> storage,
+                          const std::optional<GroupFormat>& format) const {
+  Weight weight{.dtype = StoredType(tensors, storage),
+                .outputs = Ends(tensors).back(),
+                .inputs = tensors.inputs(),
+                .panels = {},
+                .bias = {},
+                .name = ModuleName(tensors)};
+  if (weight.dtype == DType::kGrouped) weight.groups = format.value_or(ops::kQuantizedGroups);
+  if (format && !tensors.packed.empty()) weight.input_order = tensors.packed.front()->order;
+  if (tensors.quantization && weight.dtype == DType::kI8)
+    weight.input = tensors.quantization->input;
+  // Of the zero point of a static input there is a bias in any case.
+  const bool shifted = weight.input.kind == InputScale::kStatic && !weight.input.symmetric;
+  return places_.from->Read(std::move(weight), shifted || !tensors.biases.empty());
 }
 
 void Packer::FinishRows(const LinearTensors& tensors, std::span<const std::atomic<bool>> nan,
@@ -400,7 +440,16 @@ Table Packer::Rows(const TensorInfo& tensor) {
   Table table{.dtype = TableType(tensor, storage_),
               .rows = tensor.shape[0],
               .cols = tensor.shape[1],
-              .data = Buffer(TableBytes(tensor, storage_))};
+              .data = {}};
+  if (places_.from != nullptr) return places_.from->Read(tensor.name, std::move(table));
+  table = PackRows(tensor, std::move(table));
+  if (places_.to == nullptr) return table;
+  places_.to->Write(tensor.name, table);
+  return {};
+}
+
+Table Packer::PackRows(const TensorInfo& tensor, Table table) {
+  table.data = Buffer(TableBytes(tensor, storage_));
   std::atomic<bool> nan = false;
   if (tensor.blocks != nullptr) {
     pool_.Run(table.rows, [&](int64_t row, int /*worker*/) {
@@ -428,17 +477,25 @@ ops::NormWeights Packer::Norm(const NormTensors& tensors) {
   ops::NormWeights norm{
       .kind = spec_.norm, .epsilon = spec_.norm_epsilon, .weight = {}, .bias = {}};
   norm.weight.assign(static_cast<size_t>(tensors.size), 1.0f);  // DecoderSpec::norm_gain
-  if (tensors.weight != nullptr) norm.weight = Floats(*tensors.weight);
+  if (tensors.weight != nullptr) norm.weight = Numbers(*tensors.weight);
   if (!tensors.heads.empty()) norm.weight.clear();
   for (const TensorInfo* head : tensors.heads) {
-    const std::vector<float> gains = Floats(*head);
+    const std::vector<float> gains = Numbers(*head);
     norm.weight.insert(norm.weight.end(), gains.begin(), gains.end());
   }
   if (spec_.norm_gain_less_one) {
     for (float& gain : norm.weight) gain += 1;
   }
-  if (tensors.bias != nullptr) norm.bias = Floats(*tensors.bias);
+  if (tensors.bias != nullptr) norm.bias = Numbers(*tensors.bias);
   return norm;
+}
+
+// As they are stored: what a spec makes of them costs nothing.
+std::vector<float> Packer::Numbers(const TensorInfo& tensor) {
+  if (places_.from != nullptr) return places_.from->Read(tensor.name, tensor.NumElements());
+  std::vector<float> values = Floats(tensor);
+  if (places_.to != nullptr) places_.to->Write(tensor.name, values);
+  return values;
 }
 
 // In the order of the rows of q and k.
@@ -459,7 +516,7 @@ std::vector<float> Packer::SinkLogits(const LayerTensors& tensors) {
     case AttentionSink::kSoftmax1:
       return std::vector<float>(static_cast<size_t>(spec_.heads), 0.0f);
     case AttentionSink::kLearned:
-      return Floats(*tensors.sinks);
+      return Numbers(*tensors.sinks);
   }
   return {};
 }
@@ -545,15 +602,19 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   return layer;
 }
 
-DecoderWeights Packer::Pack(const ModelTensors& tensors) {
+void Packer::BeginToRead(const ModelTensors& tensors) const {
   WarnIfUntied(*tensors.head.parts[0]);
-  total_bytes_ = tensors.bytes;
-  next_ = Linears(tensors);
-  std::ranges::reverse(next_);
   for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
     if (table != nullptr) source_.Prefetch(*table, 0, table->bytes.size());
   }
   PrefetchNext(0, 1, 1);
+}
+
+DecoderWeights Packer::Pack(const ModelTensors& tensors) {
+  total_bytes_ = tensors.bytes;
+  next_ = Linears(tensors);
+  std::ranges::reverse(next_);
+  if (places_.from == nullptr) BeginToRead(tensors);
   DecoderWeights weights;
   if (tensors.embedding != nullptr) weights.embedding = Rows(*tensors.embedding);
   if (tensors.positions != nullptr) weights.positions = Rows(*tensors.positions);
@@ -575,9 +636,30 @@ std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource
                                      std::optional<DType> storage) {
   const ModelTensors tensors = ResolveTensors(spec, source);
   RequireMemory(LoadedBytes(tensors, storage), "the weights take");
-  Packer packer(spec, source, pool, hooks, LoadedStorage(tensors, storage));
+  Packer packer(spec, source, pool, hooks, LoadedStorage(tensors, storage), {});
   DecoderWeights weights = packer.Pack(tensors);
   weights.types = LoadedTypes(tensors, storage);
+  return std::make_unique<Decoder>(spec, std::move(weights));
+}
+
+void PackDecoder(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
+                 const LoadHooks& hooks, std::optional<DType> storage, PackedWriter& writer) {
+  const ModelTensors tensors = ResolveTensors(spec, source);
+  Packer(spec, source, pool, hooks, LoadedStorage(tensors, storage), {.to = &writer}).Pack(tensors);
+}
+
+std::unique_ptr<Decoder> LoadPackedDecoder(const DecoderSpec& spec, const WeightSource& source,
+                                           ThreadPool& pool, std::optional<DType> storage,
+                                           const PackedFile& file) {
+  const ModelTensors tensors = ResolveTensors(spec, source);
+  RequireMemory(LoadedBytes(tensors, storage), "the weights take");
+  PackedReader reader(file);
+  const LoadHooks hooks;
+  Packer packer(spec, source, pool, hooks, LoadedStorage(tensors, storage), {.from = &reader});
+  DecoderWeights weights = packer.Pack(tensors);
+  reader.Finish();
+  weights.types = LoadedTypes(tensors, storage);
+  file.BringIn(pool);
   return std::make_unique<Decoder>(spec, std::move(weights));
 }
 

@@ -17,6 +17,9 @@
 
 namespace godwit {
 
+class PackedFile;
+class PackedWriter;
+
 struct LoadHooks {
   // Called from the loading thread after every packed tensor. Bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress;
@@ -61,5 +64,17 @@ WeightTypes LoadedTypes(const ModelTensors& tensors, std::optional<DType> storag
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks,
                                      std::optional<DType> storage = std::nullopt);
+
+// Writes what LoadDecoder would have in memory into a packed copy, a tensor at a time: more than
+// one is never in memory. Finish and Commit are up to the caller. Throws likewise, and Error(kIo).
+void PackDecoder(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
+                 const LoadHooks& hooks, std::optional<DType> storage, PackedWriter& writer);
+
+// The decoder that LoadDecoder would make, to the bit, of weights that stay in the copy. That this
+// is one of the same source in the same storage is up to the caller; that every number has its
+// place is checked: throws Error(kFormat), and as LoadDecoder and PackedFile::BringIn do.
+std::unique_ptr<Decoder> LoadPackedDecoder(const DecoderSpec& spec, const WeightSource& source,
+                                           ThreadPool& pool, std::optional<DType> storage,
+                                           const PackedFile& file);
 
 }  // namespace godwit

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <cassert>
 #include <utility>
 
 #include "base/error.h"
@@ -47,17 +48,25 @@ Buffer::Buffer(int64_t bytes) : bytes_(bytes) {
   data_ = static_cast<std::byte*>(memory);
 }
 
+Buffer::Buffer(std::shared_ptr<const MappedFile> file, std::span<const std::byte> part)
+    : file_(std::move(file)), data_(const_cast<std::byte*>(part.data())), bytes_(std::ssize(part)) {
+  assert(reinterpret_cast<uintptr_t>(data_) % 64 == 0);
+}
+
 Buffer::Buffer(Buffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : file_(std::move(other.file_)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(file_, other.file_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   return *this;
 }
 
 Buffer::~Buffer() {
-  if (data_ != nullptr) munmap(data_, static_cast<size_t>(bytes_));
+  if (data_ != nullptr && file_ == nullptr) munmap(data_, static_cast<size_t>(bytes_));
 }
 
 }  // namespace godwit

@@ -1,8 +1,14 @@
 // Owned, 64-byte aligned memory without a type. Contents start as zeros. Move-only.
+//
+// Or a part of a mapped file, which it keeps mapped: as large, as aligned, and never written into.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/mapped_file.h"
 
 namespace godwit {
 
@@ -12,14 +18,18 @@ class Buffer {
   // Throws Error(kMemory) with the size when the system refuses. Memory comes straight from the
   // kernel, which hands out zeroed pages on first touch, so a buffer costs nothing until used.
   explicit Buffer(int64_t bytes);
+  // part: of that file, from a multiple of 64 bytes on.
+  Buffer(std::shared_ptr<const MappedFile> file, std::span<const std::byte> part);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
+  bool is_mapped() const { return file_ != nullptr; }
 
  private:
+  std::shared_ptr<const MappedFile> file_;
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
 };

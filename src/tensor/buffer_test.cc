@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "base/test_support.h"
 
 namespace godwit {
@@ -38,6 +41,24 @@ TEST(Buffer, LargeOnesBeginAtALargePage) {
 TEST(Buffer, RefusesWhatCannotBe) {
   EXPECT_EQ(ErrorOf(ErrorKind::kMemory, [] { Buffer(-1); }), "cannot allocate -1 bytes");
   ErrorOf(ErrorKind::kMemory, [] { Buffer(int64_t{1} << 60); });
+}
+
+TEST(Buffer, KeepsTheFileMappedOfWhichItIsAPart) {
+  const TempFolder folder;
+  std::string content(71, 'a');
+  content.replace(64, 7, "weights");
+  auto file = std::make_shared<const MappedFile>(folder.Write("f", content));
+  Buffer buffer(file, file->Span().subspan(64));
+  EXPECT_EQ(buffer.data(), file->Span().data() + 64);
+  EXPECT_EQ(buffer.bytes(), 7);
+  EXPECT_TRUE(buffer.is_mapped());
+  EXPECT_FALSE(Buffer(64).is_mapped());
+  file.reset();
+  Buffer moved(8);
+  moved = std::move(buffer);
+  EXPECT_FALSE(buffer.is_mapped());  // NOLINT: the memory that `moved` had
+  EXPECT_TRUE(moved.is_mapped());
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(moved.data()), 7), "weights");
 }
 
 TEST(Buffer, Moves) {

@@ -34,6 +34,7 @@ TEST(FuzzReplayTest, TokenizerConfig) { Replay("tokenizer_config", FuzzTokenizer
 TEST(FuzzReplayTest, GenerationConfig) { Replay("generation_config", FuzzGenerationConfig); }
 TEST(FuzzReplayTest, Tasks) { Replay("tasks", FuzzTasks); }
 TEST(FuzzReplayTest, Snapshot) { Replay("snapshot", FuzzSnapshot); }
+TEST(FuzzReplayTest, Packed) { Replay("packed", FuzzPacked); }
 TEST(FuzzReplayTest, CompletionRequest) { Replay("completion_request", FuzzCompletionRequest); }
 TEST(FuzzReplayTest, Http) { Replay("http", FuzzHttp); }
 TEST(FuzzReplayTest, JsonSchema) { Replay("json_schema", FuzzJsonSchema); }

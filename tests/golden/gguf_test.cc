@@ -20,21 +20,6 @@ namespace fs = std::filesystem;
 
 const fs::path kRoot = GODWIT_SOURCE_DIR "/tests/golden/gguf";
 
-std::vector<std::string> Models() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kRoot)) {
-    const std::string name = entry.path().stem();
-    if (entry.path().extension() == ".safetensors" && name != "blocks") names.push_back(name);
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
-fs::path FileOf(const std::string& name) {
-  const fs::path alone = kRoot / (name + ".gguf");
-  return fs::exists(alone) ? alone : kRoot / (name + "-00002-of-00003.gguf");
-}
-
 ModelRunner Load(const GgufModel& model, std::optional<DType> weights) {
   return ModelRunner(HfConfig::Parse(model.config, "config.json"), *model.weights, weights);
 }
@@ -42,7 +27,7 @@ ModelRunner Load(const GgufModel& model, std::optional<DType> weights) {
 class GgufGoldenTest : public testing::TestWithParam<std::string> {
  protected:
   GgufGoldenTest()
-      : model_(OpenGgufModel(FileOf(GetParam()))),
+      : model_(OpenGgufModel(GgufGoldenFile(GetParam()))),
         reference_(ReadReference(kRoot / (GetParam() + ".safetensors"))) {}
 
   const GgufModel model_;
@@ -89,13 +74,13 @@ TEST_P(GgufGoldenTest, Int8IsMadeOfTheSameNumbers) {
   EXPECT_LE(rms, 0.1);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GgufGoldenTest, testing::ValuesIn(Models()),
+INSTANTIATE_TEST_SUITE_P(All, GgufGoldenTest, testing::ValuesIn(GgufGoldens()),
                          [](const auto& info) { return TestName(info.param); });
 
 TEST(GgufGoldens, EveryTypeHasOne) {
   std::set<std::string> types;
-  for (const std::string& name : Models()) {
-    const GgufModel model = OpenGgufModel(FileOf(name));
+  for (const std::string& name : GgufGoldens()) {
+    const GgufModel model = OpenGgufModel(GgufGoldenFile(name));
     for (const std::string& tensor : model.weights->Names()) {
       types.insert(model.weights->Find(tensor)->dtype_name);
     }

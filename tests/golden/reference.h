@@ -45,6 +45,24 @@ inline std::vector<Golden> AllGoldens() {
   return goldens;
 }
 
+// Those in GGUF, by name.
+inline std::vector<std::string> GgufGoldens() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(GoldenRoot() / "gguf")) {
+    const std::string name = entry.path().stem();
+    if (entry.path().extension() == ".safetensors" && name != "blocks") names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// One of them, or a part of it that is not the first.
+inline std::filesystem::path GgufGoldenFile(const std::string& name) {
+  const auto alone = GoldenRoot() / "gguf" / (name + ".gguf");
+  return std::filesystem::exists(alone) ? alone
+                                        : GoldenRoot() / "gguf" / (name + "-00002-of-00003.gguf");
+}
+
 template <typename To, typename From>
 std::vector<To> Elements(const TensorInfo& tensor) {
   std::vector<To> values;

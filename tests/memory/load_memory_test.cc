@@ -4,7 +4,9 @@
 
 #include <fstream>
 
+#include "base/new_file.h"
 #include "base/test_folder.h"
+#include "model/packed_file.h"
 #include "tests/memory/resident.h"
 #include "tests/model_runner.h"
 
@@ -99,6 +101,36 @@ TEST_P(LoadMemory, PeaksNearThePackedWeights) {
   ASSERT_LT(weights, GetParam().least_bytes * 5 / 4);
   EXPECT_GT(PeakResidentBytes() - before, weights * 9 / 10) << "nothing was measured";
   EXPECT_LT(PeakResidentBytes() - before, weights * 13 / 10);
+}
+
+// Of a packed copy, in memory there is a tensor at a time while it is made, and later what the
+// system may take.
+TEST(PackMemory, IsThatOfATensor) {
+  if (kSanitized) GTEST_SKIP() << "notice: a sanitizer takes memory of its own";
+  const TempFolder folder;
+  const ZeroCheckpoint checkpoint(folder, /*int8=*/false);
+  const DecoderSpec spec = DescribeModel(HfConfig::Load(folder.path() / "config.json"));
+  const auto source = OpenWeights(folder.path());
+  const int64_t weights = LoadedBytes(ResolveTensors(spec, *source), std::nullopt);
+  ThreadPool pool(1);
+  ResetPeakResidentBytes();
+  const int64_t before = ResidentBytes();
+  {
+    NewFile file(folder.path() / "packed");
+    PackedWriter writer(file);
+    PackDecoder(spec, *source, pool, {}, std::nullopt, writer);
+    writer.Finish({});
+    file.Commit();
+  }
+  EXPECT_GT(std::filesystem::file_size(folder.path() / "packed"), weights);
+  EXPECT_LT(PeakResidentBytes() - before, weights / 4);
+
+  const int64_t own = AnonymousBytes();
+  const PackedFile file(folder.path() / "packed");
+  const auto decoder = LoadPackedDecoder(spec, *source, pool, std::nullopt, file);
+  EXPECT_EQ(decoder->mapped_bytes(), weights);
+  EXPECT_GT(ResidentBytes() - before, weights * 9 / 10) << "it was not brought in";
+  EXPECT_LT(AnonymousBytes() - own, weights / 50);
 }
 
 // A layer has 4 * 512 * 512 + 3 * 2048 * 512 = 4 Mi weights; head and embedding 2 Mi each.

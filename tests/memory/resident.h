@@ -33,14 +33,20 @@ inline int64_t ResidentBytes() {
 // Forgets what was resident before.
 inline void ResetPeakResidentBytes() { std::ofstream("/proc/self/clear_refs") << 5; }
 
-// The most that was resident since the process began, or since that.
-inline int64_t PeakResidentBytes() {
+// A line of /proc/self/status, which counts in KiB.
+inline int64_t StatusBytes(const char* name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
     int64_t kib = 0;
-    if (word == "VmHWM:" && status >> kib) return kib << 10;
+    if (word == name && status >> kib) return kib << 10;
   }
   return 0;
 }
+
+// The most that was resident since the process began, or since that.
+inline int64_t PeakResidentBytes() { return StatusBytes("VmHWM:"); }
+
+// Of what is resident, what no file backs.
+inline int64_t AnonymousBytes() { return StatusBytes("RssAnon:"); }
 
 }  // namespace godwit

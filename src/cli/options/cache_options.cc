@@ -2,19 +2,35 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 
 namespace godwit::cli {
 
-std::string UserCacheFolder() {
+namespace {
+
+std::optional<std::string> FindCacheFolder() {
   for (const auto& [variable, below] : {std::pair{"XDG_CACHE_HOME", ""}, {"HOME", ".cache"}}) {
     const char* const value = std::getenv(variable);
     if (value == nullptr || *value != '/') continue;  // others are not to be believed
     return (std::filesystem::path(value) / below / "godwit").string();
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string UserCacheFolder() {
+  if (auto folder = FindCacheFolder()) return *std::move(folder);
   Throw(ErrorKind::kInput,
         "there is no HOME in which to save texts: name a folder, --cache-dir PATH");
+}
+
+std::string PackedFolder() {
+  const auto folder = FindCacheFolder();
+  return folder ? *folder + "/packed" : "";
 }
 
 void AddCacheFolderFlag(CommandLine& line, CacheOptions& options) {

@@ -18,6 +18,9 @@ void AddCacheFlags(CommandLine& line, CacheOptions& options);
 // Only --cache-dir, for a verb about what is there.
 void AddCacheFolderFlag(CommandLine& line, CacheOptions& options);
 
+// Where packed copies lie of models whose folders cannot be written; empty: there is no HOME.
+std::string PackedFolder();
+
 // The one in the user's folder of caches. Throws Error(kInput) if there is none to be found.
 std::string UserCacheFolder();
 

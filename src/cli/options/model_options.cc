@@ -16,6 +16,7 @@
 #include "cli/terminal/output.h"
 #include "cli/terminal/progress_line.h"
 #include "dist/mpi.h"
+#include "engine/packed_options.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
 
@@ -77,6 +78,12 @@ void AddIsaFlag(CommandLine& line, ModelOptions& options) {
 
 void AddComputeFlags(CommandLine& line, ModelOptions& options) {
   AddThreadFlags(line, options);
+  AddWeightsFlag(line, options);
+  AddNumaFlag(line, options);
+  AddPackFlags(line, options);
+}
+
+void AddWeightsFlag(CommandLine& line, ModelOptions& options) {
   line.Add({.names = "--weights",
             .value = "TYPE",
             .help = "what the weights are loaded as: " +
@@ -88,7 +95,24 @@ void AddComputeFlags(CommandLine& line, ModelOptions& options) {
              ParseWeightType(value);  // refused here, before anything is read
              options.weights = value;
            });
-  AddNumaFlag(line, options);
+}
+
+void AddPackFlags(CommandLine& line, ModelOptions& options) {
+  line.Add({.names = "--pack",
+            .value = "",
+            .help = "where there is no packed copy of the model as it is, make one first (godwit "
+                    "pack): the next start takes no time"},
+           options.pack);
+  line.Add({.names = "--packed",
+            .value = "FILE",
+            .help = "the packed copy to load, or none",
+            .fallback = "one beside the model, if it is right"},
+           options.packed);
+}
+
+PackedOptions PackedCopy(const ModelOptions& options) {
+  return PackedOptionsOf(
+      {.packed = options.packed, .pack = options.pack, .packed_dir = PackedFolder()});
 }
 
 void AddRankFlags(CommandLine& line, ModelOptions& options) {
@@ -174,6 +198,9 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .isa = options.isa,
        .numa = options.numa,
        .weights = options.weights,
+       .packed = options.packed,
+       .pack = options.pack,
+       .packed_dir = PackedFolder(),
        .chat_template = options.chat_template,
        .kv_memory_bytes = options.kv_memory.bytes,
        .kv_file = options.kv_memory.file,

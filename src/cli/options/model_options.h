@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "checkpoint/packed_copy.h"
 #include "cli/options/cache_options.h"
 #include "cli/options/command_line.h"
 #include "cli/options/kv_options.h"
@@ -21,6 +22,8 @@ struct ModelOptions {
   int threads = 0;     // 0: one for every core
   std::string isa;     // empty: the best
   std::string weights = "auto";
+  bool pack = false;          // LoadOptions
+  std::string packed;         // likewise
   std::string numa;           // empty: none
   bool needs_text = true;     // a tokenizer, too
   std::string chat_template;  // LoadOptions::chat_template
@@ -32,8 +35,10 @@ struct ModelOptions {
 
 void AddModelFlag(CommandLine& line, ModelOptions& options);    // only --model
 void AddThreadFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa
-void AddComputeFlags(CommandLine& line,
-                     ModelOptions& options);  // those, --weights and --numa
+// Those, --weights, --numa, --pack and --packed.
+void AddComputeFlags(CommandLine& line, ModelOptions& options);
+void AddWeightsFlag(CommandLine& line, ModelOptions& options);
+void AddPackFlags(CommandLine& line, ModelOptions& options);
 void AddRankFlags(CommandLine& line, ModelOptions& options);
 void AddIsaFlag(CommandLine& line, ModelOptions& options);
 void AddNumaFlag(CommandLine& line, ModelOptions& options);
@@ -43,6 +48,9 @@ void WarnAboutThreads(int threads);
 
 // On standard error, what DecoderSpec::warnings says.
 void WarnAboutSpec(const DecoderSpec& spec);
+
+// What --pack and --packed ask for. Throws Error(kInput) where they contradict each other.
+PackedOptions PackedCopy(const ModelOptions& options);
 
 // The folder of --model (FindModel), or without it the project's own small model. Throws
 // Error(kInput) that says how to name one if that is not there.

@@ -1,0 +1,109 @@
+// godwit pack: the weights of a model as they lie in memory, in a file that is mapped at a start.
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/cores.h"
+#include "base/machine_memory.h"
+#include "base/quote.h"
+#include "base/stopwatch.h"
+#include "checkpoint/packed_copy.h"
+#include "cli/exit_code.h"
+#include "cli/options/find_model.h"
+#include "cli/options/model_options.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/json_output.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/terminal/table.h"
+#include "cli/verbs.h"
+#include "engine/storage_types.h"
+
+namespace godwit::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string output;  // empty: beside the model
+  bool verify = false;
+  bool json = false;
+};
+
+Options Parse(std::span<const std::string> arguments) {
+  Options options;
+  CommandLine line("pack", "[-m MODEL] [--weights TYPE] [-o FILE] [flags]",
+                   "Writes a packed copy of a model: its weights as they lie in memory. A start "
+                   "then maps it instead of packing them again, with the same result. It is used "
+                   "while the model's files are those of which it was made; a change of theirs is "
+                   "noticed and said.");
+  AddModelFlag(line, options.model);
+  AddThreadFlags(line, options.model);
+  AddWeightsFlag(line, options.model);
+  line.Group("Result");
+  line.Add({.names = "-o,--output",
+            .value = "FILE",
+            .help = "the copy, for --packed FILE; it appears when it is complete",
+            .fallback = "beside the model, where others find it"},
+           options.output);
+  line.Add({.names = "--verify",
+            .value = "",
+            .help = "write nothing: read all of a copy that is there, and of the model, and say "
+                    "what is wrong"},
+           options.verify);
+  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
+  line.RefusePlot();
+  line.Parse(arguments);
+  ChooseModel(options.model);
+  return options;
+}
+
+// Where the copy is.
+std::filesystem::path Work(const Options& options) {
+  const ModelFolder model(options.model.folder);
+  WarnAboutSpec(model.spec());
+  WarnAboutThreads(options.model.threads);
+  ThreadPool pool(options.model.threads == 0 ? AvailableCores() : options.model.threads);
+  CancelToken cancel;
+  const CancelOnInterrupt on_interrupt(cancel, /*presses_to_exit=*/2);
+  ProgressLine progress((options.verify ? "reading " : "packing ") + ModelName(model.path()),
+                        ProgressUnit::kBytes);
+  const LoadHooks hooks{
+      .progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
+      .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); },
+      .cancel = &cancel};
+  const auto storage = ParseWeightType(options.model.weights);
+  const PackedOptions packed{.file = options.output, .folder = PackedFolder()};
+  return options.verify ? VerifyPackedCopy(model, pool, hooks, storage, packed)
+                        : PackModel(model, pool, hooks, storage, packed);
+}
+
+}  // namespace
+
+int Pack(std::span<const std::string> arguments) {
+  const Stopwatch watch;
+  const Options options = Parse(arguments);
+  const std::filesystem::path file = Work(options);
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(file));
+  if (options.json) {
+    WriteJson({{"model", options.model.folder},
+               {"weights", options.model.weights},
+               {"file", file.native()},
+               {"bytes", bytes},
+               {"elapsed_ms", watch.ms()}});
+    return kExitOk;
+  }
+  if (options.verify) {
+    WriteOutput(QuoteUnlessPlain(file.native()) + ": nothing is wrong\n");
+    return kExitOk;
+  }
+  WriteOutput(Facts()
+                  .Add("packed copy", QuoteUnlessPlain(file.native()))
+                  .Add("size", FormatBytes(bytes))
+                  .Add("time", fmt::format("{:.1f} s", watch.ms() / 1000))
+                  .Take());
+  return kExitOk;
+}
+
+}  // namespace godwit::cli

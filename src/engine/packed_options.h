@@ -1,0 +1,22 @@
+// What LoadOptions say of packed copies.
+#pragma once
+
+#include "base/error.h"
+#include "checkpoint/packed_copy.h"
+#include "godwit/engine.h"
+
+namespace godwit {
+
+// Throws Error(kInput) where one is to be made and none to be used.
+inline PackedOptions PackedOptionsOf(const LoadOptions& options) {
+  const bool none = options.packed == "none";
+  if (none && options.pack) {
+    Throw(ErrorKind::kInput, "a packed copy is to be made, and none to be used");
+  }
+  return {.use = !none,
+          .make = options.pack,
+          .file = none ? "" : options.packed,
+          .folder = options.packed_dir};
+}
+
+}  // namespace godwit

@@ -33,12 +33,12 @@ struct Model {
   int64_t context = 0;
 };
 
-Model OpenFolder(const Golden& golden) {
-  const fs::path folder = GoldenRoot() / golden.path;
+Model OpenFolder(const fs::path& path, int64_t context = 0) {
+  const fs::path folder = GoldenRoot() / path;
   return {.spec = DescribeModel(HfConfig::Load(folder / "config.json")),
           .source = OpenWeights(folder),
           .ids = ReadReference(folder / "golden.safetensors").ids,
-          .context = golden.context};
+          .context = context};
 }
 
 Model OpenGguf(const std::string& name) {
@@ -81,7 +81,7 @@ void ExpectTheSame(const Model& model, std::optional<DType> storage) {
 class PackedFolderTest : public testing::TestWithParam<Golden> {};
 
 TEST_P(PackedFolderTest, GivesTheSameLogits) {
-  const Model model = OpenFolder(GetParam());
+  const Model model = OpenFolder(GetParam().path, GetParam().context);
   for (const auto& [name, storage] : kStorages) {
     if (storage == DType::kF32 && GetParam().dtype == "float32") continue;  // as it is
     SCOPED_TRACE(name);
@@ -103,6 +103,20 @@ TEST_P(PackedGgufTest, GivesTheSameLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PackedGgufTest, testing::ValuesIn(GgufGoldens()),
+                         [](const auto& info) { return TestName(info.param); });
+
+// Of checkpoints that are packed by layers, which a copy has as they are.
+class PackedLayersTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(PackedLayersTest, GivesTheSameLogits) {
+  const Model model = OpenFolder("packed/" + GetParam());
+  for (const auto& [name, storage] : kStorages) {
+    SCOPED_TRACE(name);
+    ExpectTheSame(model, storage);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PackedLayersTest, testing::ValuesIn(PackedGoldens()),
                          [](const auto& info) { return TestName(info.param); });
 
 // What stands in the copies of some goldens, on every machine. Who changes what the loader makes of
@@ -135,8 +149,9 @@ TEST(PackedChecksums, ChangeOnlyWithTheVersion) {
   for (const Golden& golden : AllGoldens()) goldens[golden.path] = golden;
   for (const Case& one : cases) {
     const TempFolder folder;
-    const Model model = one.model.starts_with("gguf/") ? OpenGguf(one.model.substr(5))
-                                                       : OpenFolder(goldens.at(one.model));
+    const Model model = one.model.starts_with("gguf/")
+                            ? OpenGguf(one.model.substr(5))
+                            : OpenFolder(one.model, goldens.at(one.model).context);
     const PackedFile file(Pack(model, kStorages.at(one.storage), folder.path() / "packed"));
     std::vector<uint64_t> checksums;
     for (const PackedPart& part : file.parts()) checksums.push_back(part.checksum);

@@ -17,16 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = GODWIT_SOURCE_DIR "/tests/golden/packed";
-
-std::vector<std::string> Models() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kRoot)) {
-    if (entry.is_directory()) names.push_back(entry.path().filename());
-  }
-  std::ranges::sort(names);
-  return names;
-}
+const fs::path kRoot = GoldenRoot() / "packed";
 
 class PackedGoldenTest : public testing::TestWithParam<std::string> {
  protected:
@@ -69,19 +60,19 @@ TEST_P(PackedGoldenTest, DecodingOneByOneGivesTheSameBits) {
             runner.Logits(reference_.ids, {.threads = 2}));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PackedGoldenTest, testing::ValuesIn(Models()),
+INSTANTIATE_TEST_SUITE_P(All, PackedGoldenTest, testing::ValuesIn(PackedGoldens()),
                          [](const auto& info) { return TestName(info.param); });
 
-TEST(PackedGoldens, EveryFormatHasOne) {
+TEST(PackedGoldenList, EveryFormatHasOne) {
   std::set<std::string> formats;
-  for (const std::string& name : Models()) {
+  for (const std::string& name : PackedGoldens()) {
     const DecoderSpec spec = DescribeModel(HfConfig::Load(kRoot / name / "config.json"));
     for (const LayerQuantization& quantization : spec.quantization.Distinct()) {
       formats.insert(std::string(ShortName(quantization.packed.value())));
     }
   }
-  EXPECT_EQ(formats,
-            (std::set<std::string>{"AWQ-Int4", "GPTQ-Int4", "GPTQ-Int8", "NF4", "W4A16", "W8A16"}));
+  EXPECT_EQ(formats, (std::set<std::string>{"AWQ-Int4", "GPTQ-Int4", "GPTQ-Int8", "MXFP4", "NF4",
+                                            "W4A16", "W4A8", "W8A16"}));
 }
 
 }  // namespace

@@ -56,7 +56,17 @@ inline std::vector<std::string> GgufGoldens() {
   return names;
 }
 
-// One of them, or a part of it that is not the first.
+// Folders whose layers are packed, by name.
+inline std::vector<std::string> PackedGoldens() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(GoldenRoot() / "packed")) {
+    if (entry.is_directory()) names.push_back(entry.path().filename());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// A file of GGUF, or a part of it that is not the first.
 inline std::filesystem::path GgufGoldenFile(const std::string& name) {
   const auto alone = GoldenRoot() / "gguf" / (name + ".gguf");
   return std::filesystem::exists(alone) ? alone

@@ -2,8 +2,6 @@
 // accumulator. Include after vec/avx512.h.
 #pragma once
 
-#include <type_traits>
-
 #include "kernels/gemm/groups-inl.h"
 #include "kernels/tiles_amx-inl.h"
 
@@ -198,33 +196,30 @@ void TiledGroups(const GroupGemmArgs& args) {
   }
 }
 
-template <Scaling kScaling>
-void TiledGroups(const GroupGemmArgs& args) {
-  constexpr bool kHasCentre = kScaling == Scaling::kCentred || kScaling == Scaling::kNested;
+template <Scaling kScaling, class Nibbles, class Bytes>
+void TiledGroupsOf(const GroupGemmArgs& args) {
   switch (args.format->codes) {
     case Codes::k4:
-      return TiledGroups<std::conditional_t<kHasCentre, SignedTable, UnsignedNibbles>, kScaling>(
-          args);
+      return TiledGroups<Nibbles, kScaling>(args);
     case Codes::k4Table:
       return TiledGroups<SignedTable, kScaling>(args);
     case Codes::k8:
-      return TiledGroups<std::conditional_t<kHasCentre, SignedBytes, UnsignedBytes>, kScaling>(
-          args);
+      return TiledGroups<Bytes, kScaling>(args);
   }
 }
 
 void GemmGroupsByTiles(const GroupGemmArgs& args) {
   switch (args.format->scaling) {
     case Scaling::kCentred:
-      return TiledGroups<Scaling::kCentred>(args);
+      return TiledGroupsOf<Scaling::kCentred, SignedTable, SignedBytes>(args);
     case Scaling::kZeros:
-      return TiledGroups<Scaling::kZeros>(args);
+      return TiledGroupsOf<Scaling::kZeros, UnsignedNibbles, UnsignedBytes>(args);
     case Scaling::kMins:
-      return TiledGroups<Scaling::kMins>(args);
+      return TiledGroupsOf<Scaling::kMins, UnsignedNibbles, UnsignedBytes>(args);
     case Scaling::kNested:
-      return TiledGroups<Scaling::kNested>(args);
+      return TiledGroupsOf<Scaling::kNested, SignedTable, SignedBytes>(args);
     case Scaling::kNestedMins:
-      return TiledGroups<Scaling::kNestedMins>(args);
+      return TiledGroupsOf<Scaling::kNestedMins, UnsignedNibbles, UnsignedBytes>(args);
   }
 }
 

@@ -16,6 +16,10 @@ std::optional<DType> LoadedStorage(const ModelTensors& tensors, std::optional<DT
 // Of the output head, which is the embedding where that is tied.
 std::optional<DType> HeadStorage(std::optional<DType> storage);
 
+// Of what makes the keys and values of a head of latent vectors: small, and in every score, so it
+// is not quantized.
+std::optional<DType> LatentStorage(std::optional<DType> storage);
+
 bool HoldsBlocks(const LinearTensors& linear);
 
 // What the rows of its parts are packed from: those of blocks, whichever they are, from f32.

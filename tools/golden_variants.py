@@ -40,6 +40,8 @@ def all_variants():
         kin.starcoder2_variants,
         gpt.gpt2_variants,
         experts.gpt_oss_variants,
+        experts.deepseek_v2_variants,
+        experts.deepseek_v3_variants,
         gemma.gemma_variants,
         gemma.gemma2_variants,
         gemma.gemma3_variants,

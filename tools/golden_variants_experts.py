@@ -1,4 +1,4 @@
-"""Families whose experts lie in one tensor: Granite with experts, gpt-oss."""
+"""Families with experts of their own kinds: Granite, gpt-oss, DeepSeek with latent attention."""
 
 from golden_variants_kin import kin
 from golden_variants_llama import ROPE
@@ -130,3 +130,102 @@ def gpt_oss_variants():
         new_style=True,
         contrasts=[{"layer_types": ["sliding_attention", "full_attention", "full_attention"]}],
     )
+
+
+DEEPSEEK = {
+    "aux_loss_alpha": 0.001,
+    "first_k_dense_replace": 1,
+    "kv_lora_rank": 10,
+    "max_position_embeddings": 128,
+    "moe_intermediate_size": 12,
+    "moe_layer_freq": 1,
+    "n_routed_experts": 6,
+    "n_shared_experts": 2,
+    "num_experts_per_tok": 3,
+    "num_hidden_layers": 3,
+    "num_key_value_heads": 4,
+    "q_lora_rank": None,
+    "qk_nope_head_dim": 6,
+    "qk_rope_head_dim": 4,
+    "rms_norm_eps": 1e-06,
+    "rope_theta": 100.0,
+    "seq_aux": True,
+    "v_head_dim": 5,
+}
+MSCALED = YARN | {"mscale": 0.707, "mscale_all_dim": 1.5, "type": "yarn"}
+MSCALED.pop("truncate")
+MSCALED.pop("rope_type")
+deepseek_v2 = kin(
+    "deepseek_v2",
+    "DeepseekV2ForCausalLM",
+    DEEPSEEK | {"norm_topk_prob": False, "scoring_func": "softmax", "topk_method": "greedy"},
+)
+deepseek_v3 = kin(
+    "deepseek_v3",
+    "DeepseekV3ForCausalLM",
+    DEEPSEEK
+    | {
+        "n_group": 3,
+        "n_shared_experts": 1,
+        "norm_topk_prob": True,
+        "q_lora_rank": 14,
+        "routed_scaling_factor": 2.5,
+        "scoring_func": "sigmoid",
+        "topk_group": 2,
+        "topk_method": "noaux_tc",
+    },
+)
+
+
+def deepseek_v2_variants():
+    # As V2 Lite: one matrix makes the queries.
+    yield deepseek_v2(
+        "lite",
+        {"rope_scaling": MSCALED},
+        n_tokens=100,
+        contrasts=[
+            {"num_experts_per_tok": 2},
+            {"rope_scaling": MSCALED | {"mscale_all_dim": 1.0}},
+            {"rope_scaling": MSCALED | {"mscale": 1.5}},
+            {"rope_theta": 10000.0},
+        ],
+    )
+    groups = {
+        "n_group": 3,
+        "routed_scaling_factor": 1.5,
+        "topk_group": 2,
+        "topk_method": "group_limited_greedy",
+    }
+    yield deepseek_v2(
+        "groups",
+        groups | {"attention_bias": True, "q_lora_rank": 14},
+        n_tokens=100,
+        contrasts=[
+            {"topk_method": "greedy"},
+            {"topk_group": 3},
+            {"routed_scaling_factor": 1.0},
+        ],
+    )
+    yield deepseek_v2("new_config", {"rope_scaling": MSCALED}, n_tokens=100, new_style=True)
+
+
+def deepseek_v3_variants():
+    yield deepseek_v3(
+        "groups",
+        {"rope_scaling": MSCALED},
+        n_tokens=100,
+        contrasts=[
+            {"topk_group": 3},
+            {"n_group": 1, "topk_group": 1},
+            {"norm_topk_prob": False},
+            {"num_experts_per_tok": 2},
+            {"routed_scaling_factor": 1.0},
+        ],
+    )
+    yield deepseek_v3(
+        "sigmoids",
+        {"norm_topk_prob": False, "q_lora_rank": None, "rope_interleave": False},
+        n_tokens=100,
+        contrasts=[{"rope_interleave": True}],
+    )
+    yield deepseek_v3("new_config", {"attention_bias": True}, n_tokens=100, new_style=True)

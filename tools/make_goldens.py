@@ -294,6 +294,9 @@ def random_weights(model, variant):
                 if any(part in name for part in ("query_key_value", "Wqkv", "qkv_proj", "c_attn")):
                     query_key_rows(values, variant.config).mul_(variant.score_gain / 1.3)
             parameter.copy_(values)
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                buffer.copy_(0.1 * draw(name, tuple(buffer.shape)))
 
 
 def random_tokens(variant):

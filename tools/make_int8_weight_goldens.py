@@ -2,7 +2,8 @@
 """Makes tests/golden/int8_weights: what --weights int8 makes of every float golden.
 
 The models of transformers, in float64 (but for the norms, softmaxes and rotations that they widen or
-round to float32 themselves), every linear layer but a router quantized by the formulas that godwit
+round to float32 themselves), every linear layer but a router and what makes keys and values of latent
+vectors quantized by the formulas that godwit
 documents (src/ops/quantize.h, src/ops/pack_weight.h):
 
   weights   of an output, in float32, since that says which integers there are:
@@ -63,8 +64,11 @@ class Int8Model:
     def __init__(self, model):
         self.model = model.double()
         self.layers = {}  # name -> weight [outputs, inputs], a view
+        self.float_weights = set()
         for name, module in model.named_modules():
-            if isinstance(module, torch.nn.Linear):
+            if name.endswith("kv_b_proj"):  # which stays as it is
+                self.float_weights.add(module.weight.data_ptr())
+            elif isinstance(module, torch.nn.Linear):
                 self.layers[name] = module.weight.detach()
         for name, parameter in model.named_parameters():
             if parameter.ndim == 3:  # experts
@@ -81,6 +85,8 @@ class Int8Model:
 
     def _linear(self, linear, x, weight, bias):
         name = self.names.get(weight.data_ptr())
+        if weight.data_ptr() in self.float_weights:
+            return linear(x, weight, bias)
         if name is None:
             return self._route(linear(x, weight, bias))
         self.used.add(name)

@@ -4,10 +4,25 @@
 
 namespace godwit::bench {
 
+namespace {
+
+int64_t LatentWeightsOf(const DecoderSpec& spec) {
+  const LatentAttention& shape = *spec.latent;
+  const int64_t queries = spec.heads * shape.query_dim();
+  const int64_t values = spec.heads * shape.value_dim;
+  const int64_t of_queries = shape.query_rank > 0 ? shape.query_rank * (spec.hidden_size + queries)
+                                                  : queries * spec.hidden_size;
+  return of_queries + (shape.cached_dim() + values) * spec.hidden_size +
+         spec.heads * (shape.plain_dim + shape.value_dim) * shape.kv_rank;
+}
+
+}  // namespace
+
 int64_t LayerWeights(const DecoderSpec& spec) {
   const int64_t q = spec.heads * spec.head_dim;
   const int64_t kv = spec.kv_heads * spec.head_dim;
-  const int64_t attention = (2 * q + 2 * kv) * spec.hidden_size;
+  int64_t attention = (2 * q + 2 * kv) * spec.hidden_size;
+  if (spec.latent) attention = LatentWeightsOf(spec);
   int64_t weights = spec.layers * attention;
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     const MlpSpec& mlp = MlpOf(spec, layer);

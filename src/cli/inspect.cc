@@ -141,6 +141,7 @@ std::string DescribeSpec(const DecoderSpec& spec) {
       otherwise > 0 && spec.other_rotary.rotary_dim == 0) {
     line += fmt::format(", no positions in {}", Plural(otherwise, "layer"));
   }
+  if (spec.latent) line += ", latent attention";
   if (spec.first_learned_position) line += ", learned positions";
   if (spec.attention_sink == AttentionSink::kSoftmax1) line += ", SoftMax_1 in its attention";
   if (spec.attention_sink == AttentionSink::kLearned) line += ", learned sinks in its attention";

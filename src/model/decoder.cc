@@ -33,9 +33,13 @@ int64_t Decoder::MatrixBytes(int64_t experts) const {
   int64_t bytes =
       bytes_of(weights_.project_in) + bytes_of(weights_.project_out) + bytes_of(weights_.head);
   for (const DecoderLayer& layer : weights_.layers) {
-    for (const Weight* weight :
-         {&layer.qkv, &layer.attention_out, &layer.up, &layer.down, &layer.moe.router}) {
+    const LatentWeights& latent = layer.latent;
+    for (const Weight* weight : {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down,
+                                 &layer.attention_out, &layer.up, &layer.down, &layer.moe.router}) {
       bytes += bytes_of(*weight);
+    }
+    for (const std::vector<Weight>* heads : {&latent.keys, &latent.values}) {
+      for (const Weight& weight : *heads) bytes += bytes_of(weight);
     }
     const auto count = std::min<int64_t>(experts, std::ssize(layer.moe.experts));
     for (const ops::Expert& expert :
@@ -135,6 +139,7 @@ ops::LinearRows Decoder::BlockInput(const Exec& exec, const ops::NormWeights& no
 // out = o(attention(q, k, v of norm(x))).
 void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& step,
                              MatrixView<const float> x, MatrixView<float> out) const {
+  if (spec_.latent) return LatentAttentionBlock(exec, index, step, x, out);
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
   const int64_t q_cols = spec_.heads * spec_.head_dim;
   const int64_t kv_cols = spec_.kv_heads * spec_.head_dim;
@@ -153,6 +158,66 @@ void Decoder::AttentionBlock(const Exec& exec, int64_t index, AttentionStep& ste
   NormQueriesOrKeys(exec, layer.k_norm, k);
   step.Attend(index, {.q = q, .k = k, .v = v, .sink_logits = layer.sink_logits}, attended);
   ops::Linear(exec, attended, layer.attention_out, out);
+  FinishBlock(exec, layer.attention_out_norm, out);
+}
+
+// queries [rows, heads * cached_dim]. With c the latent vector of a key and W what makes the plain
+// part of a head's keys of it, q . (W c) = (q W) . c.
+void Decoder::LatentQueries(const Exec& exec, const LatentWeights& w,
+                            MatrixView<const float> normed, MatrixView<float> queries) const {
+  const LatentAttention& shape = *spec_.latent;
+  Workspace::Scope scope(exec.workspace);
+  const auto q = exec.workspace.Matrix<float>(normed.rows, spec_.heads * shape.query_dim());
+  if (shape.query_rank > 0) {
+    const auto narrow = exec.workspace.Matrix<float>(normed.rows, shape.query_rank);
+    ops::Linear(exec, normed, w.query_down, narrow);
+    ops::Norm(exec, narrow, w.query_norm, narrow);
+    ops::Linear(exec, narrow, w.query, q);
+  } else {
+    ops::Linear(exec, normed, w.query, q);
+  }
+  for (int64_t head = 0; head < spec_.heads; ++head) {
+    const auto of_head = q.Cols(head * shape.query_dim(), (head + 1) * shape.query_dim());
+    const auto to = queries.Cols(head * shape.cached_dim(), (head + 1) * shape.cached_dim());
+    ops::Linear(exec, of_head.Cols(0, shape.plain_dim), w.keys[static_cast<size_t>(head)],
+                to.Cols(shape.rotary_dim, to.cols));
+    for (int64_t row = 0; row < q.rows; ++row) {
+      std::copy_n(of_head.Row(row) + shape.plain_dim, shape.rotary_dim, to.Row(row));
+    }
+  }
+}
+
+void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, AttentionStep& step,
+                                   MatrixView<const float> x, MatrixView<float> out) const {
+  const LatentAttention& shape = *spec_.latent;
+  const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
+  const LatentWeights& w = layer.latent;
+  const int64_t cached = shape.cached_dim();
+  Workspace::Scope scope(exec.workspace);
+  const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
+  const auto queries = exec.workspace.Matrix<float>(x.rows, spec_.heads * cached);
+  const auto down = exec.workspace.Matrix<float>(x.rows, cached);
+  const auto k = exec.workspace.Matrix<float>(x.rows, cached);
+  const auto v = exec.workspace.Matrix<float>(x.rows, cached);
+  const auto attended = exec.workspace.Matrix<float>(x.rows, spec_.heads * cached);
+  const auto values = exec.workspace.Matrix<float>(x.rows, spec_.heads * shape.value_dim);
+
+  ops::Norm(exec, x, layer.attention_norm, normed);
+  LatentQueries(exec, w, normed, queries);
+  ops::Linear(exec, normed, w.kv_down, down);
+  ops::Norm(exec, down.Cols(0, shape.kv_rank), w.kv_norm, k.Cols(shape.rotary_dim, cached));
+  for (int64_t row = 0; row < x.rows; ++row) {
+    std::copy_n(down.Row(row) + shape.kv_rank, shape.rotary_dim, k.Row(row));
+    std::copy_n(k.Row(row), cached, v.Row(row));
+    std::fill_n(v.Row(row), shape.rotary_dim, 0.0f);
+  }
+  step.Attend(index, {.q = queries, .k = k, .v = v}, attended);
+  for (int64_t head = 0; head < spec_.heads; ++head) {
+    ops::Linear(exec, attended.Cols(head * cached + shape.rotary_dim, (head + 1) * cached),
+                w.values[static_cast<size_t>(head)],
+                values.Cols(head * shape.value_dim, (head + 1) * shape.value_dim));
+  }
+  ops::Linear(exec, values, layer.attention_out, out);
   FinishBlock(exec, layer.attention_out_norm, out);
 }
 
@@ -188,6 +253,7 @@ void Decoder::Experts(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& 
   ops::MixtureOfExperts(exec, normed, layer.moe,
                         {.per_token = mlp.experts_per_token,
                          .shares_among_chosen = mlp.shares_among_chosen,
+                         .choice = mlp.choice,
                          .activation = mlp.activation,
                          .clamped = mlp.clamped},
                         out);

@@ -11,13 +11,26 @@
 
 namespace godwit {
 
+// Of DecoderSpec::latent.
+struct LatentWeights {
+  Weight query_down;            // [query_rank, hidden], where there is one
+  ops::NormWeights query_norm;  // [query_rank], likewise
+  Weight query;    // [heads * query_dim, query_rank or hidden]: of each head the plain part first
+  Weight kv_down;  // [kv_rank + rotary_dim, hidden]
+  ops::NormWeights kv_norm;    // [kv_rank]
+  std::vector<Weight> keys;    // of each head [kv_rank, plain_dim]: from a query to one of latents
+  std::vector<Weight> values;  // of each head [value_dim, kv_rank]: from a mean of latents
+};
+
 struct DecoderLayer {
   ops::NormWeights attention_norm;  // these two with DecoderSpec::input_norms
-  Weight qkv;  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v
+  // [(heads + 2 * kv_heads) * head_dim, hidden]: all q, then all k, then all v
+  Weight qkv;
+  LatentWeights latent;                 // in its place, with DecoderSpec::latent
   ops::NormWeights q_norm;              // [head_dim] or [heads * head_dim], by DecoderSpec::qk_norm
   ops::NormWeights k_norm;              // [head_dim] or [kv_heads * head_dim], likewise
   std::vector<float> sink_logits;       // [heads], or empty: ops::Attention
-  Weight attention_out;                 // [hidden, heads * head_dim]
+  Weight attention_out;                 // [hidden, heads * head_dim, or of latent value_dim]
   ops::NormWeights attention_out_norm;  // [hidden], with DecoderSpec::output_norms
   ops::NormWeights mlp_norm;            // empty for Topology::kParallelSharedNorm
   // [intermediate, hidden]; gated: gate, then up, [2 * intermediate, hidden]. With experts that of
@@ -91,6 +104,11 @@ class Decoder : public LanguageModel {
                              MatrixView<const float> x, const Weight& w) const;
   void AttentionBlock(const Exec& exec, int64_t layer, AttentionStep& step,
                       MatrixView<const float> x, MatrixView<float> out) const;
+  // The same with latent vectors in the place of keys and values.
+  void LatentAttentionBlock(const Exec& exec, int64_t layer, AttentionStep& step,
+                            MatrixView<const float> x, MatrixView<float> out) const;
+  void LatentQueries(const Exec& exec, const LatentWeights& w, MatrixView<const float> normed,
+                     MatrixView<float> queries) const;
   void NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm, MatrixView<float> x) const;
   void MlpBlock(const Exec& exec, int64_t layer, MatrixView<const float> x,
                 MatrixView<float> out) const;

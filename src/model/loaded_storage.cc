@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "model/block_weights.h"
 #include "model/loader.h"
@@ -21,6 +22,10 @@ std::optional<DType> LoadedStorage(const ModelTensors& tensors, std::optional<DT
 
 std::optional<DType> HeadStorage(std::optional<DType> storage) {
   return storage == DType::kGrouped ? DType::kI8 : storage;
+}
+
+std::optional<DType> LatentStorage(std::optional<DType> storage) {
+  return storage == DType::kGrouped || storage == DType::kI8 ? std::nullopt : storage;
 }
 
 std::optional<GroupFormat> FormatAsStored(const LinearTensors& linear) {
@@ -86,9 +91,14 @@ void VisitLinear(const LinearTensors& linear, std::optional<DType> storage, cons
 template <typename Visit>
 void VisitLinears(const LayerTensors& layer, std::optional<DType> storage, const Visit& visit,
                   int64_t experts = INT64_MAX) {
+  const LatentTensors& latent = layer.latent;
   for (const LinearTensors* linear :
-       {&layer.qkv, &layer.attention_out, &layer.mlp.up, &layer.mlp.down}) {
+       {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down, &layer.attention_out,
+        &layer.mlp.up, &layer.mlp.down}) {
     VisitLinear(*linear, storage, visit);
+  }
+  for (const std::vector<LinearTensors>* heads : {&latent.keys, &latent.values}) {
+    for (const LinearTensors& head : *heads) VisitLinear(head, LatentStorage(storage), visit);
   }
   const auto count = std::min(experts, std::ssize(layer.experts));
   for (const MlpTensors& expert : std::span(layer.experts).first(static_cast<size_t>(count))) {

@@ -17,6 +17,10 @@ std::optional<DType> LoadedStorage(const ModelTensors& tensors, std::optional<DT
 // Of the output head, which is the embedding where that is tied.
 std::optional<DType> HeadStorage(std::optional<DType> storage);
 
+// Of what makes the keys and values of a head of latent vectors: small, and in every score, so it
+// is not quantized.
+std::optional<DType> LatentStorage(std::optional<DType> storage);
+
 // The format that holds the rows of all parts as they are stored, of blocks or packed; nullopt if
 // there is none.
 std::optional<GroupFormat> FormatAsStored(const LinearTensors& linear);

@@ -131,8 +131,15 @@ void SetInput(const InputQuantization& input, std::vector<float> row_sums, Weigh
 std::vector<const LinearTensors*> Linears(const ModelTensors& tensors) {
   std::vector<const LinearTensors*> all = {&tensors.project_in, &tensors.project_out};
   for (const LayerTensors& layer : tensors.layers) {
+    const LatentTensors& latent = layer.latent;
     for (const LinearTensors* linear :
-         {&layer.qkv, &layer.attention_out, &layer.mlp.up, &layer.mlp.down, &layer.router}) {
+         {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down}) {
+      all.push_back(linear);
+    }
+    for (const LinearTensors& keys : latent.keys) all.push_back(&keys);
+    for (const LinearTensors& values : latent.values) all.push_back(&values);
+    for (const LinearTensors* linear :
+         {&layer.attention_out, &layer.mlp.up, &layer.mlp.down, &layer.router}) {
       all.push_back(linear);
     }
     for (const MlpTensors& expert : layer.experts) {
@@ -166,6 +173,7 @@ class Packer {
 
  private:
   DecoderLayer Layer(const LayerTensors& tensors);
+  LatentWeights Latent(const LatentTensors& tensors);
   Weight Linear(const LinearTensors& tensors) { return Linear(tensors, storage_); }
   Weight Linear(const LinearTensors& tensors, std::optional<DType> storage);
   // Out of the copy.
@@ -227,6 +235,12 @@ int64_t Packer::SourceRow(const LinearTensors& tensors, int64_t output) const {
   if (tensors.alternating) {
     const int64_t half = tensors.OutputsOf(*tensors.parts.front()) / 2;
     return output < half ? 2 * output : 2 * (output - half) + 1;
+  }
+  if (tensors.pairs_period > 0) {
+    const int64_t d = output % tensors.pairs_period - tensors.pairs_first;
+    const int64_t half = (tensors.pairs_period - tensors.pairs_first) / 2;
+    if (d < 0) return output;
+    return output - d + (d < half ? 2 * d : 2 * (d - half) + 1);
   }
   const int64_t dim = spec_.head_dim;
   if (tensors.interleaved && output < (spec_.heads + spec_.kv_heads) * dim) {
@@ -581,10 +595,27 @@ void Packer::WarnIfUntied(const TensorInfo& embedding) const {
   source_.Release(*head);
 }
 
+LatentWeights Packer::Latent(const LatentTensors& tensors) {
+  LatentWeights latent;
+  latent.query_down = Linear(tensors.query_down);
+  latent.query = Linear(tensors.query);
+  latent.kv_down = Linear(tensors.kv_down);
+  const std::optional<DType> storage = LatentStorage(storage_);
+  for (const LinearTensors& head : tensors.keys) latent.keys.push_back(Linear(head, storage));
+  for (const LinearTensors& head : tensors.values) latent.values.push_back(Linear(head, storage));
+  latent.query_norm = Norm(tensors.query_norm);
+  latent.kv_norm = Norm(tensors.kv_norm);
+  for (ops::NormWeights* norm : {&latent.query_norm, &latent.kv_norm}) {
+    if (spec_.latent) norm->epsilon = spec_.latent->norm_epsilon;
+  }
+  return latent;
+}
+
 DecoderLayer Packer::Layer(const LayerTensors& tensors) {
   DecoderLayer layer;
   layer.attention_norm = Norm(tensors.attention_norm);
   layer.qkv = Linear(tensors.qkv);
+  layer.latent = Latent(tensors.latent);
   layer.q_norm = HeadNorm(tensors.q_norm);
   layer.k_norm = HeadNorm(tensors.k_norm);
   layer.sink_logits = SinkLogits(tensors);
@@ -598,6 +629,7 @@ DecoderLayer Packer::Layer(const LayerTensors& tensors) {
     // Narrow weights would have the activations rounded, and the router's scores with them.
     layer.moe.router = Linear(tensors.router, DType::kF32);
     layer.moe.experts = Experts(tensors.experts);
+    if (tensors.choice_bias != nullptr) layer.moe.choice_bias = Numbers(*tensors.choice_bias);
   }
   return layer;
 }

@@ -133,6 +133,11 @@ class Resolver {
                               Content content = Content::kFloats);
   std::shared_ptr<const PackedTensors> Mxfp4Slice(const std::string& module, int64_t outputs,
                                                   int64_t inputs, int64_t expert);
+  // The rows [begin, begin + shape[0]) of a matrix; `part`: what they are called.
+  const TensorInfo* Slice(const TensorInfo& whole, int64_t begin, std::vector<int64_t> shape,
+                          const std::string& part);
+  LatentTensors Latent(int64_t layer);
+  void LatentHeads(const std::string& module, LatentTensors& latent);
   LinearTensors StackedLinear(const std::string& module, int64_t outputs, int64_t inputs,
                               int64_t expert);
   NormTensors Norm(const std::string& module, int64_t size, bool bias);
@@ -367,12 +372,20 @@ const TensorInfo* Resolver::WantSlice(const std::string& module, const std::stri
   const TensorInfo* whole =
       expert == 0 ? Want(name, whole_shape, content) : source_.Find(Name(name));
   if (whole == nullptr || whole->shape != whole_shape || !whole->dtype) return nullptr;
-  TensorInfo slice = *whole;
-  slice.name = fmt::format("{}.{}{}", Name(module), expert, ending);
-  slice.shape = shape;
-  const size_t size = whole->bytes.size() / static_cast<size_t>(spec_.mlp.experts);
-  slice.bytes = whole->bytes.subspan(static_cast<size_t>(expert) * size, size);
-  slice.offset_bytes += static_cast<uint64_t>(expert) * size;
+  return Slice(*whole, expert * shape.front(), shape,
+               fmt::format("{}.{}{}", Name(module), expert, ending));
+}
+
+const TensorInfo* Resolver::Slice(const TensorInfo& whole, int64_t begin,
+                                  std::vector<int64_t> shape, const std::string& part) {
+  TensorInfo slice = whole;
+  slice.name = part;
+  slice.shape = std::move(shape);
+  const size_t row = SizeOf(*whole.dtype) *
+                     (slice.shape.size() > 1 ? static_cast<size_t>(slice.shape.back()) : size_t{1});
+  const size_t first = static_cast<size_t>(begin) * row;
+  slice.bytes = whole.bytes.subspan(first, static_cast<size_t>(slice.shape.front()) * row);
+  slice.offset_bytes += first;
   return slices_.emplace_back(std::make_shared<const TensorInfo>(std::move(slice))).get();
 }
 
@@ -437,6 +450,55 @@ NormTensors Resolver::HeadNorm(const std::string& pattern, int64_t layer, int64_
   return {.size = heads * dim, .weight = Want(module + ".weight", shape)};
 }
 
+LatentTensors Resolver::Latent(int64_t layer) {
+  const ModuleNames& names = spec_.names;
+  const LatentAttention& shape = *spec_.latent;
+  const int64_t hidden = spec_.hidden_size;
+  LatentTensors latent;
+  if (shape.query_rank > 0) {
+    latent.query_down =
+        Linear({{Numbered(names.query_down, layer), shape.query_rank}}, hidden, spec_.qkv_bias);
+    latent.query_norm = Norm(Numbered(names.query_down_norm, layer), shape.query_rank, false);
+  }
+  latent.query = Linear({{Numbered(names.q, layer), spec_.heads * shape.query_dim()}},
+                        shape.query_rank > 0 ? shape.query_rank : hidden, /*bias=*/false);
+  latent.kv_down =
+      Linear({{Numbered(names.kv_down, layer), shape.cached_dim()}}, hidden, spec_.qkv_bias);
+  latent.kv_norm = Norm(Numbered(names.kv_down_norm, layer), shape.kv_rank, /*bias=*/false);
+  if (spec_.interleaved_rotary) {
+    latent.query.pairs_period = shape.query_dim();
+    latent.query.pairs_first = shape.plain_dim;
+    latent.kv_down.pairs_period = shape.cached_dim();
+    latent.kv_down.pairs_first = shape.kv_rank;
+  }
+  LatentHeads(Numbered(names.kv_up, layer), latent);
+  return latent;
+}
+
+// One matrix: of every head what makes its keys, then what makes its values.
+void Resolver::LatentHeads(const std::string& module, LatentTensors& latent) {
+  const LatentAttention& shape = *spec_.latent;
+  const int64_t rows = shape.plain_dim + shape.value_dim;
+  const std::vector<int64_t> whole_shape = {spec_.heads * rows, shape.kv_rank};
+  const TensorInfo* whole = Want(module + ".weight", whole_shape);
+  if (whole == nullptr || whole->shape != whole_shape) return;
+  if (!whole->dtype || spec_.quantization.Find(Name(module)) != nullptr) {
+    problems_.Add("tensor {} has type {}, expected F32, F16 or BF16, as its heads are split",
+                  whole->name, whole->dtype_name);
+    return;
+  }
+  for (int64_t head = 0; head < spec_.heads; ++head) {
+    const auto slice = [&](int64_t begin, int64_t count, std::string_view what) {
+      return Slice(*whole, head * rows + begin, {count, shape.kv_rank},
+                   fmt::format("{}.{}.{}.weight", Name(module), what, head));
+    };
+    LinearTensors& keys = latent.keys.emplace_back();
+    keys.parts = {slice(0, shape.plain_dim, "keys")};
+    keys.transposed = true;
+    latent.values.emplace_back().parts = {slice(shape.plain_dim, shape.value_dim, "values")};
+  }
+}
+
 LinearTensors Resolver::Qkv(int64_t layer) {
   const ModuleNames& names = spec_.names;
   const int64_t q_rows = spec_.heads * spec_.head_dim;
@@ -493,7 +555,11 @@ LayerTensors Resolver::Layer(int64_t index) {
     layer.attention_out_norm = norm(names.attention_out_norm);
     layer.mlp_out_norm = norm(names.mlp_out_norm);
   }
-  layer.qkv = Qkv(index);
+  if (spec_.latent) {
+    layer.latent = Latent(index);
+  } else {
+    layer.qkv = Qkv(index);
+  }
   if (spec_.qk_norm != QkNorm::kNone) {
     layer.q_norm = HeadNorm(names.q_norm, index, spec_.heads);
     layer.k_norm = HeadNorm(names.k_norm, index, spec_.kv_heads);
@@ -501,9 +567,9 @@ LayerTensors Resolver::Layer(int64_t index) {
   if (spec_.attention_sink == AttentionSink::kLearned) {
     layer.sinks = Want(Numbered(names.sinks, index), {spec_.heads});
   }
-  layer.attention_out =
-      Linear({{Numbered(names.attention_out, index), hidden}}, spec_.heads * spec_.head_dim,
-             spec_.attention_out_bias, spec_.transposed);
+  const int64_t value_dim = spec_.latent ? spec_.latent->value_dim : spec_.head_dim;
+  layer.attention_out = Linear({{Numbered(names.attention_out, index), hidden}},
+                               spec_.heads * value_dim, spec_.attention_out_bias, spec_.transposed);
   const MlpSpec& mlp = MlpOf(spec_, index);
   const MlpNames own{.gate = names.gate, .up = names.up, .down = names.down};
   const MlpNames dense{.gate = names.dense_gate, .up = names.dense_up, .down = names.dense_down};
@@ -512,6 +578,7 @@ LayerTensors Resolver::Layer(int64_t index) {
     return layer;
   }
   layer.router = Linear({{Numbered(names.router, index), mlp.experts}}, hidden, mlp.router_bias);
+  if (mlp.choice_bias) layer.choice_bias = Want(Numbered(names.choice_bias, index), {mlp.experts});
   for (int64_t i = 0; i < mlp.experts; ++i) {
     layer.experts.push_back(mlp.stacked ? StackedExpert(index, i) : Mlp(mlp, own, index, i));
   }

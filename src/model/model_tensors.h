@@ -33,6 +33,10 @@ struct LinearTensors {
   bool interleaved = false;
   // The rows of the single part are of gate and up by turns.
   bool alternating = false;
+  // Of every so many rows of the single part, those from `pairs_first` on have rotary pairs side by
+  // side; 0: none have.
+  int64_t pairs_period = 0;
+  int64_t pairs_first = 0;
   // Parts are [inputs, outputs], else [outputs, inputs].
   bool transposed = false;
 
@@ -57,13 +61,22 @@ struct MlpTensors {
   LinearTensors up, down;
 };
 
+// DecoderSpec::latent.
+struct LatentTensors {
+  LinearTensors query_down, query, kv_down;
+  NormTensors query_norm, kv_norm;
+  std::vector<LinearTensors> keys, values;  // of each head: LatentWeights
+};
+
 struct LayerTensors {
   NormTensors attention_norm, mlp_norm, q_norm, k_norm, attention_out_norm, mlp_out_norm;
-  LinearTensors qkv, attention_out;
+  LinearTensors qkv, attention_out;  // qkv: empty with `latent`
+  LatentTensors latent;
   const TensorInfo* sinks = nullptr;  // AttentionSink::kLearned
   MlpTensors mlp;                     // with experts: DecoderSpec::shared_mlp, or empty
   LinearTensors router;
-  std::vector<MlpTensors> experts;  // none in a dense layer
+  const TensorInfo* choice_bias = nullptr;  // MlpSpec::choice_bias
+  std::vector<MlpTensors> experts;          // none in a dense layer
 };
 
 struct ModelTensors {
@@ -74,7 +87,7 @@ struct ModelTensors {
   std::vector<LayerTensors> layers;
   NormTensors final_norm;
   LinearTensors head;
-  std::vector<std::shared_ptr<const TensorInfo>> slices;  // the matrices of stacked experts
+  std::vector<std::shared_ptr<const TensorInfo>> slices;  // of tensors of several matrices
   int64_t bytes = 0;                                      // of all of them
   bool int8 = false;                                      // some linear layers are int8
   bool packed = false;                                    // some are packed

@@ -14,6 +14,7 @@
 
 #include "attention/geometry.h"
 #include "ops/activation.h"
+#include "ops/moe.h"
 #include "ops/norm.h"
 #include "weights/quantization_config.h"
 
@@ -47,6 +48,22 @@ enum class AttentionSink {
   kLearned,   // likewise, and of each head and layer a number of its own in the place of 0
 };
 
+// Multi-head latent attention (DeepSeek-V2, section 2.1): the keys and values of all heads are made
+// of one vector of a token, the latent one, and of a rotated key that all heads share. What makes
+// them goes into the queries and the results instead, so that these two alone are cached: as one KV
+// head whose keys are the rotated key, then the latent vector, and whose values are the latter.
+struct LatentAttention {
+  int64_t query_rank = 0;  // width of a vector of which all queries are made; 0: the hidden state
+  int64_t kv_rank = 0;     // of the latent one
+  int64_t plain_dim = 0;   // of a head's queries and keys, without positions
+  int64_t rotary_dim = 0;  // with them
+  int64_t value_dim = 0;
+  float norm_epsilon = 1e-6f;  // of the norms of the two vectors
+
+  int64_t query_dim() const { return plain_dim + rotary_dim; }
+  int64_t cached_dim() const { return rotary_dim + kv_rank; }
+};
+
 struct MlpSpec {
   bool gated = true;  // down(activation(gate(x)) * up(x)), else down(activation(up(x)))
   ops::Activation activation = ops::Activation::kSilu;
@@ -64,6 +81,8 @@ struct MlpSpec {
   bool router_bias = false;
   // An expert's share is its part of the softmax over the chosen ones, else over all.
   bool shares_among_chosen = true;
+  ops::ExpertChoice choice;  // and what else a router does
+  bool choice_bias = false;  // ops::MoeWeights
 };
 
 // Names of modules in the checkpoint; ".weight" and ".bias" are appended. "{}" is the layer, a
@@ -85,6 +104,8 @@ struct ModuleNames {
   std::string attention_norm;
   std::string q, k, v;  // QkvLayout::kSeparate
   std::string qkv;      // QkvLayout::kGrouped, kFused
+  // DecoderSpec::latent; q is what makes queries.
+  std::string query_down, query_down_norm, kv_down, kv_down_norm, kv_up;
   std::string q_norm, k_norm;
   std::string sinks;  // AttentionSink::kLearned: the tensor, without an ending
   std::string attention_out;
@@ -92,6 +113,7 @@ struct ModuleNames {
 
   std::string mlp_norm;  // not read for Topology::kParallelSharedNorm
   std::string router;
+  std::string choice_bias;                          // the tensor, without an ending
   std::string gate, up, down;                       // MlpSpec::fused: up is both
   std::string dense_gate, dense_up, dense_down;     // DecoderSpec::dense_layers
   std::string shared_gate, shared_up, shared_down;  // DecoderSpec::shared_mlp
@@ -136,6 +158,8 @@ struct DecoderSpec {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
+  // Then kv_heads is 1 and head_dim is its cached_dim().
+  std::optional<LatentAttention> latent;
   QkvLayout qkv_layout = QkvLayout::kSeparate;
   bool qkv_bias = false;
   bool attention_out_bias = false;

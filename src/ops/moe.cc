@@ -1,14 +1,18 @@
 #include "ops/moe.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <span>
 
 #include "ops/linear.h"
 
 namespace godwit::ops {
 namespace {
+
+constexpr int64_t kMostOfGroup = 2;
 
 // That a token goes to an expert.
 struct Route {
@@ -17,34 +21,78 @@ struct Route {
   float share;
 };
 
-// The highest scores, chosen one after another: there are few. Comparisons with NaN are false, so
-// whatever the scores, the experts are different ones.
-void ChooseExperts(std::span<const float> scores, bool shares_among_chosen,
-                   std::span<Route> routes) {
-  const auto experts = std::ssize(scores);
-  for (size_t i = 0; i < routes.size(); ++i) {
-    const auto chosen = routes.first(i);
+// The `count` places in `values` that are highest, best first, chosen one after another: there are
+// few. Comparisons with NaN are false, so whatever the values, the places are different ones.
+template <typename Chosen>
+void ChooseHighest(std::span<const float> values, size_t count, const Chosen& chosen) {
+  const auto taken = [&](int32_t place, size_t before) {
+    for (size_t i = 0; i < before; ++i) {
+      if (chosen(i) == place) return true;
+    }
+    return false;
+  };
+  for (size_t i = 0; i < count; ++i) {
     int32_t best = -1;
-    for (int32_t expert = 0; expert < experts; ++expert) {
-      if (std::ranges::find(chosen, expert, &Route::expert) != chosen.end()) continue;
-      if (best < 0 || scores[static_cast<size_t>(expert)] > scores[static_cast<size_t>(best)]) {
-        best = expert;
+    for (int32_t place = 0; place < std::ssize(values); ++place) {
+      if (taken(place, i)) continue;
+      if (best < 0 || values[static_cast<size_t>(place)] > values[static_cast<size_t>(best)]) {
+        best = place;
       }
     }
-    routes[i].expert = best;
+    chosen(i) = best;
   }
+}
+
+// Brings the values of experts to -infinity whose group is not chosen.
+void LeaveOutGroups(const ExpertChoice& choice, std::span<float> values) {
+  const size_t groups = static_cast<size_t>(choice.groups), size = values.size() / groups;
+  const auto best = static_cast<size_t>(choice.best_of_group);
+  std::array<float, kMostGroups> of_groups;
+  std::array<int32_t, kMostGroups> chosen;
+  for (size_t group = 0; group < groups; ++group) {
+    const auto members = values.subspan(group * size, size);
+    std::array<int32_t, kMostOfGroup> highest;
+    ChooseHighest(members, best, [&](size_t i) -> int32_t& { return highest[i]; });
+    of_groups[group] = 0;
+    for (size_t i = 0; i < best; ++i) {
+      of_groups[group] += members[static_cast<size_t>(highest[i])];
+    }
+  }
+  const auto count = static_cast<size_t>(choice.groups_chosen);
+  ChooseHighest(std::span(of_groups).first(groups), count,
+                [&](size_t i) -> int32_t& { return chosen[i]; });
+  for (size_t group = 0; group < groups; ++group) {
+    if (std::find(chosen.begin(), chosen.begin() + count, group) != chosen.begin() + count)
+      continue;
+    std::ranges::fill(values.subspan(group * size, size), -std::numeric_limits<float>::infinity());
+  }
+}
+
+// scores: of all experts; values: room for as many.
+void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::span<float> scores,
+                   std::span<float> values, std::span<Route> routes) {
+  const ExpertChoice& choice = options.choice;
+  if (choice.sigmoid) {
+    for (float& score : scores) score = 1 / (1 + std::exp(-score));
+  }
+  std::ranges::copy(scores, values.begin());
+  for (size_t i = 0; i < bias.size(); ++i) values[i] += bias[i];
+  if (choice.groups > 1) LeaveOutGroups(choice, values);
+  ChooseHighest(values, routes.size(), [&](size_t i) -> int32_t& { return routes[i].expert; });
   const float highest = scores[static_cast<size_t>(routes.front().expert)];
   std::ranges::sort(routes, {}, &Route::expert);
+  const auto part = [&](float score) { return choice.sigmoid ? score : std::exp(score - highest); };
   float sum = 0;
   for (Route& route : routes) {
-    route.share = std::exp(scores[static_cast<size_t>(route.expert)] - highest);
+    route.share = part(scores[static_cast<size_t>(route.expert)]);
     sum += route.share;
   }
-  if (!shares_among_chosen) {
+  if (!options.shares_among_chosen) {
     sum = 0;
-    for (const float score : scores) sum += std::exp(score - highest);
+    for (const float score : scores) sum += part(score);
+    if (choice.sigmoid) sum = 1;
   }
-  for (Route& route : routes) route.share /= sum;
+  for (Route& route : routes) route.share = route.share / sum * choice.share_scale;
 }
 
 // Gives every route its row. Returns where each expert's rows begin, and the end of the last:
@@ -92,8 +140,11 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
   assert(w.router.dtype == DType::kF32 && w.router.outputs == experts);
   assert(1 <= per_token && per_token <= experts);
   assert(x.cols == out.cols && x.rows == out.rows);
+  assert(options.choice.groups <= kMostGroups && experts % options.choice.groups == 0);
+  assert(options.choice.best_of_group <= kMostOfGroup);
   Workspace::Scope scope(exec.workspace);
   const auto scores = exec.workspace.Matrix<float>(x.rows, experts);
+  const auto values = exec.workspace.Matrix<float>(1, experts).RowSpan(0);
   const auto routes = exec.workspace.Matrix<Route>(x.rows, per_token);
   const auto rows = exec.workspace.Matrix<float>(x.rows * per_token, x.cols);
   // An expert serves a token once, so it has at most all of them. Sized by that and not by how
@@ -102,7 +153,7 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
 
   Linear(exec, x, w.router, scores);
   for (int64_t token = 0; token < x.rows; ++token) {
-    ChooseExperts(scores.RowSpan(token), options.shares_among_chosen, routes.RowSpan(token));
+    ChooseExperts(options, w.choice_bias, scores.RowSpan(token), values, routes.RowSpan(token));
   }
   const auto begins = SortByExpert(exec, routes, experts);
   exec.ParallelRows(x.rows, per_token * x.cols, [&](int64_t token) {

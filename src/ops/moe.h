@@ -20,18 +20,37 @@ struct Expert {
 struct MoeWeights {
   Weight router;  // [experts, hidden], F32: a rounded score may send a token elsewhere
   std::vector<Expert> experts;
+  std::vector<float> choice_bias;  // [experts], or empty: ExpertChoice
+};
+
+inline constexpr int64_t kMostGroups = 64;
+
+// How experts are chosen, and their shares, where that is not by the softmax of scores alone.
+struct ExpertChoice {
+  // Each score becomes its sigmoid, and shares are parts of their sum; or, without
+  // shares_among_chosen, the sigmoids themselves. MoeWeights::choice_bias is added where experts
+  // are chosen, and not in shares.
+  bool sigmoid = false;
+  // Experts come in so many groups, of equal size and one after another, and those of some groups
+  // may be chosen: of those in which the best experts, so many of each, score most together.
+  int64_t groups = 1;
+  int64_t groups_chosen = 1;
+  int64_t best_of_group = 1;  // or 2
+  float share_scale = 1;      // of all shares
 };
 
 struct MoeOptions {
-  int64_t per_token;  // 1 or more, at most as many as there are
+  int64_t per_token;  // 1 or more, at most as many as there are, in groups that are chosen
   bool shares_among_chosen = true;
+  ExpertChoice choice = {};
   Activation activation = Activation::kSilu;
   std::optional<ClampedSwiglu> clamped = {};  // in the place of the activation
 };
 
 // out = the sum of share * expert(x) over the experts that score highest for the token (of equal
 // ones the first). Shares are the softmax of the scores of these, or without shares_among_chosen
-// their parts of that of all scores. x, out [tokens, hidden]; they may not overlap.
+// their parts of that of all scores; but for what ExpertChoice says. x, out [tokens, hidden]; they
+// may not overlap.
 //
 // Tokens are grouped by expert, so a weight is read once however many tokens need it. A row of
 // `out` is the same, to the bit, whatever other rows are computed with it: Linear promises that of

@@ -8,7 +8,7 @@ namespace godwit::quant {
 
 void ForEachLinear(const LayerTensors& layer,
                    const std::function<void(const LinearTensors& linear)>& visit) {
-  visit(layer.qkv);
+  if (!layer.qkv.parts.empty()) visit(layer.qkv);
   visit(layer.attention_out);
   if (!layer.mlp.up.parts.empty()) {
     visit(layer.mlp.up);

@@ -75,6 +75,12 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
           "checkpoints are for [outputs, inputs]: it can be quantized while loading",
           spec.family);
   }
+  if (spec.latent) {
+    Throw(ErrorKind::kUnsupported,
+          "a {} model has latent attention, whose layers are not smoothed or quantized: it can be "
+          "quantized while loading",
+          spec.family);
+  }
   QuantPlan plan;
   KeepPatterns patterns(keep);
   Ignore(tensors.project_in, plan);

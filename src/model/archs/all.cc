@@ -43,6 +43,8 @@ constexpr std::array kArchitectures = {
     Architecture{"starcoder2", "StarCoder2", DescribeStarcoder2},
     Architecture{"gpt2", "GPT-2 (learned positions)", DescribeGpt2},
     Architecture{"gpt_oss", "gpt-oss (experts, learned sinks, windows)", DescribeGptOss},
+    Architecture{"deepseek_v2", "DeepSeek V2, V2 Lite (latent attention)", DescribeDeepseekV2},
+    Architecture{"deepseek_v3", "DeepSeek V3, R1 (latent attention)", DescribeDeepseekV3},
     Architecture{"gemma", "Gemma 1", DescribeGemma},
     Architecture{"gemma2", "Gemma 2 (windows, capped scores)", DescribeGemma2},
     Architecture{"gemma3_text", "Gemma 3 270M and 1B (windows)", DescribeGemma3Text},

@@ -121,6 +121,8 @@ constexpr ModelNumbers kOwnModels[] = {
     {"starcoder2", "starcoder2", 320, 64, 2, 4, 2, 16, 256, 16384, 16, 1e5, true},
     {"gpt2", "gpt2", 320, 64, 2, 4, 4, 16, 256, 1024, 0, 1e4, true},
     {"gpt_oss", "gpt_oss", 320, 64, 4, 4, 2, 32, 48, 131072, 32, 1.5e5, false},
+    {"deepseek_v2", "deepseek_v2", 320, 64, 3, 4, 1, 40, 48, 163840, 8, 1e4, false},
+    {"deepseek_v3", "deepseek_v3", 320, 64, 4, 4, 1, 40, 48, 163840, 8, 1e4, false},
     {"gemma", "gemma", 320, 64, 2, 4, 1, 32, 256, 512, 32, 1e4, true},
     {"gemma2", "gemma2", 320, 64, 2, 4, 2, 32, 256, 8192, 32, 1e4, true},
     {"gemma3_text", "gemma3_text", 320, 64, 7, 4, 1, 32, 256, 512, 32, 1e6, true},
@@ -288,8 +290,11 @@ const Spelling kGpt2 = {{"hidden_size", "n_embd"},
                         {"head_dim", ""},
                         {"max_position_embeddings", "n_positions"}};
 const Spelling kHeadsOfOneSize = {{"head_dim", ""}};
+const Spelling kLatent = {{"num_key_value_heads", ""}, {"head_dim", ""}};
 const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFalcon},
                                                                  {"gpt2", kGpt2},
+                                                                 {"deepseek_v2", kLatent},
+                                                                 {"deepseek_v3", kLatent},
                                                                  {"cohere", kHeadsOfOneSize},
                                                                  {"cohere2", kHeadsOfOneSize},
                                                                  {"stablelm", kHeadsOfOneSize},
@@ -301,7 +306,7 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
 
 // Heads are of a size that the family states, whatever the hidden size.
 bool HasItsOwnHeadDim(std::string_view type) {
-  return type.starts_with("gemma") || type == "gpt_oss";
+  return type.starts_with("gemma") || type.starts_with("deepseek") || type == "gpt_oss";
 }
 
 class EveryArchitecture : public testing::TestWithParam<Architecture> {
@@ -358,8 +363,8 @@ class EveryArchitecture : public testing::TestWithParam<Architecture> {
 TEST_P(EveryArchitecture, TakesAMinimalConfig) {
   const DecoderSpec spec = With("use_cache", "true");
   EXPECT_EQ(spec.family, GetParam().model_type);
-  EXPECT_EQ(spec.head_dim, 4);
-  EXPECT_EQ(spec.kv_heads, 4);
+  EXPECT_EQ(spec.head_dim, spec.latent ? 576 : 4);
+  EXPECT_EQ(spec.kv_heads, spec.latent ? 1 : 4);
   EXPECT_EQ(spec.max_context, 64);
   EXPECT_EQ(spec.windows.size(), 2u);
 }

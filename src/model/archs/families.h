@@ -11,6 +11,8 @@ namespace godwit {
 DecoderSpec DescribeBloom(const HfConfig& config);
 DecoderSpec DescribeCohere(const HfConfig& config);
 DecoderSpec DescribeCohere2(const HfConfig& config);
+DecoderSpec DescribeDeepseekV2(const HfConfig& config);
+DecoderSpec DescribeDeepseekV3(const HfConfig& config);
 DecoderSpec DescribeFalcon(const HfConfig& config);
 DecoderSpec DescribeGemma(const HfConfig& config);
 DecoderSpec DescribeGemma2(const HfConfig& config);

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "model/archs/families.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+namespace {
+
+constexpr CommonKeys kKeys = {.kv_heads = "", .head_dim = "", .default_head_dim = 1};
+
+void ReadLatent(const HfConfig& config, DecoderSpec& spec) {
+  LatentAttention latent;
+  if (!config.IsNull("q_lora_rank")) {
+    latent.query_rank = config.IntOr("q_lora_rank", 1536, kWidthRange);
+  }
+  latent.rotary_dim = config.IntOr("qk_rope_head_dim", 64, {2, 256}) / 2 * 2;
+  latent.kv_rank = config.IntOr("kv_lora_rank", 512, {1, kHeadDimRange.max - latent.rotary_dim});
+  latent.plain_dim = config.IntOr("qk_nope_head_dim", 128, kHeadDimRange);
+  latent.value_dim = config.IntOr("v_head_dim", 128, kHeadDimRange);
+  config.Disregard("num_key_value_heads");  // as many as heads, all made of one vector
+  spec.kv_heads = 1;
+  spec.head_dim = latent.cached_dim();
+  spec.latent = latent;
+}
+
+// What stretching the context makes of the scale of scores beside the rotations.
+double ScoreFactor(const HfConfig& config) {
+  const auto scaling = config.Object("rope_scaling");
+  const auto fields = scaling ? scaling : config.Object("rope_parameters");
+  if (!fields) return 1;
+  const double all_dim = fields->FloatOr("mscale_all_dim", 0, {0, 100});
+  const double factor = fields->FloatOr("factor", 1, {1, 1e4});
+  const double magnitude = 0.1 * all_dim * std::log(factor) + 1;
+  return magnitude * magnitude;
+}
+
+// Llama with latent attention, and experts behind the first layers, of which some serve all tokens.
+DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t intermediate,
+                          int64_t shared, int64_t dense_layers) {
+  DecoderSpec spec = DescribeLlamaShape(config, kKeys);
+  ReadLatent(config, spec);
+  ReadRotary(config, spec.latent->rotary_dim, "rope_theta", spec);
+  spec.interleaved_rotary = true;
+  spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
+  spec.score_scale = static_cast<float>(ScoreFactor(config) /
+                                        std::sqrt(static_cast<double>(spec.latent->query_dim())));
+
+  spec.dense_mlp = spec.mlp;
+  spec.mlp.intermediate = config.IntOr("moe_intermediate_size", intermediate, kWidthRange);
+  spec.shared_mlp = spec.mlp;
+  spec.shared_mlp.intermediate *= config.IntOr("n_shared_experts", shared, {0, 64});
+  spec.mlp.experts = config.IntOr("n_routed_experts", experts, kExpertRange);
+  const int64_t dense = config.IntOr("first_k_dense_replace", dense_layers, {0, kLayerRange.max});
+  for (int64_t i = 0; i < spec.layers; ++i) spec.dense_layers.push_back(i < dense);
+  if (config.IntOr("moe_layer_freq", 1, kLayerRange) != 1) {
+    config.Refuse("moe_layer_freq", "1", ErrorKind::kUnsupported);
+  }
+
+  ModuleNames& names = spec.names;
+  names.query_down = "model.layers.{}.self_attn.q_a_proj";
+  names.query_down_norm = "model.layers.{}.self_attn.q_a_layernorm";
+  if (spec.latent->query_rank > 0) names.q = "model.layers.{}.self_attn.q_b_proj";
+  names.kv_down = "model.layers.{}.self_attn.kv_a_proj_with_mqa";
+  names.kv_down_norm = "model.layers.{}.self_attn.kv_a_layernorm";
+  names.kv_up = "model.layers.{}.self_attn.kv_b_proj";
+  names.dense_gate = names.gate;
+  names.dense_up = names.up;
+  names.dense_down = names.down;
+  names.shared_gate = "model.layers.{}.mlp.shared_experts.gate_proj";
+  names.shared_up = "model.layers.{}.mlp.shared_experts.up_proj";
+  names.shared_down = "model.layers.{}.mlp.shared_experts.down_proj";
+  names.router = "model.layers.{}.mlp.gate";
+  names.gate = "model.layers.{}.mlp.experts.{}.gate_proj";
+  names.up = "model.layers.{}.mlp.experts.{}.up_proj";
+  names.down = "model.layers.{}.mlp.experts.{}.down_proj";
+  return spec;
+}
+
+// best: of how many of its experts a group's score is the sum.
+void ReadGroups(const HfConfig& config, int64_t groups, int64_t chosen, int64_t best,
+                DecoderSpec& spec) {
+  ops::ExpertChoice& choice = spec.mlp.choice;
+  choice.groups = config.IntOr("n_group", groups, {1, ops::kMostGroups});
+  choice.groups_chosen =
+      config.IntOr("topk_group", std::min(chosen, choice.groups), {1, choice.groups});
+  choice.best_of_group = best;
+  const int64_t size = spec.mlp.experts / choice.groups;
+  if (spec.mlp.experts % choice.groups != 0 || (choice.groups > 1 && size < best)) {
+    config.Refuse("n_group", fmt::format("groups of {} or more of {} experts, all of one size",
+                                         best, spec.mlp.experts));
+  }
+}
+
+void ReadChosen(const HfConfig& config, int64_t per_token, DecoderSpec& spec) {
+  const ops::ExpertChoice& choice = spec.mlp.choice;
+  const IntRange range{1, spec.mlp.experts / choice.groups * choice.groups_chosen};
+  spec.mlp.experts_per_token = range.max < per_token
+                                   ? config.Int("num_experts_per_tok", range)
+                                   : config.IntOr("num_experts_per_tok", per_token, range);
+}
+
+void RequireName(const HfConfig& config, std::string_view key, std::string_view name) {
+  if (config.StringOr(key, name) != name) config.Refuse(key, name, ErrorKind::kUnsupported);
+}
+
+}  // namespace
+
+// Shares by a softmax over all experts.
+DecoderSpec DescribeDeepseekV2(const HfConfig& config) {
+  DecoderSpec spec = DescribeShape(config, /*experts=*/64, /*intermediate=*/1407, /*shared=*/2,
+                                   /*dense_layers=*/0);
+  RequireName(config, "scoring_func", "softmax");
+  const std::string method = config.StringOr("topk_method", "greedy");
+  if (method == "group_limited_greedy") {
+    ReadGroups(config, /*groups=*/1, /*chosen=*/1, /*best=*/1, spec);
+  } else if (method != "greedy") {
+    config.Refuse("topk_method", "greedy or group_limited_greedy", ErrorKind::kUnsupported);
+  }
+  ReadChosen(config, /*per_token=*/6, spec);
+  spec.dense_mlp.bias = spec.shared_mlp.bias = config.BoolOr("mlp_bias", false);
+  spec.mlp.shares_among_chosen = false;
+  if (config.BoolOr("norm_topk_prob", false)) {
+    // The model's own code divides here, and transformers does not.
+    config.Refuse("norm_topk_prob", "false", ErrorKind::kUnsupported);
+  }
+  spec.mlp.choice.share_scale =
+      static_cast<float>(config.FloatOr("routed_scaling_factor", 1, {1e-6, 1e6}));
+  return spec;
+}
+
+// Shares by sigmoids, and experts chosen by these and a bias.
+DecoderSpec DescribeDeepseekV3(const HfConfig& config) {
+  DecoderSpec spec = DescribeShape(config, /*experts=*/256, /*intermediate=*/2048, /*shared=*/1,
+                                   /*dense_layers=*/3);
+  RequireName(config, "scoring_func", "sigmoid");
+  RequireName(config, "topk_method", "noaux_tc");
+  spec.interleaved_rotary = config.BoolOr("rope_interleave", true);
+  ReadGroups(config, /*groups=*/8, /*chosen=*/4, /*best=*/2, spec);
+  ReadChosen(config, /*per_token=*/8, spec);
+  spec.mlp.choice.sigmoid = true;
+  spec.mlp.choice_bias = true;
+  spec.mlp.shares_among_chosen = config.BoolOr("norm_topk_prob", true);
+  spec.mlp.choice.share_scale =
+      static_cast<float>(config.FloatOr("routed_scaling_factor", 2.5, {1e-6, 1e6}));
+  spec.names.choice_bias = "model.layers.{}.mlp.gate.e_score_correction_bias";
+  // Behind the last layer lies one that guesses a token further.
+  spec.names.others = {fmt::format("model.layers.{}.", spec.layers)};
+  return spec;
+}
+
+}  // namespace godwit

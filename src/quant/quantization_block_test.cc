@@ -93,7 +93,9 @@ TEST(QuantizationBlock, OfFourBits) {
     EXPECT_EQ(group["weights"]["strategy"], "group");
     EXPECT_EQ(group["weights"]["group_size"], 128);
     EXPECT_EQ(group["input_activations"].is_null(), alone);
-    if (!alone) EXPECT_EQ(group["input_activations"]["num_bits"], 8);
+    if (!alone) {
+      EXPECT_EQ(group["input_activations"]["num_bits"], 8);
+    }
   }
 }
 

@@ -381,8 +381,8 @@ const TensorInfo* Resolver::Slice(const TensorInfo& whole, int64_t begin,
   TensorInfo slice = whole;
   slice.name = part;
   slice.shape = std::move(shape);
-  const size_t row = SizeOf(*whole.dtype) *
-                     (slice.shape.size() > 1 ? static_cast<size_t>(slice.shape.back()) : size_t{1});
+  const size_t row =
+      SizeOf(*whole.dtype) * static_cast<size_t>(slice.NumElements() / slice.shape.front());
   const size_t first = static_cast<size_t>(begin) * row;
   slice.bytes = whole.bytes.subspan(first, static_cast<size_t>(slice.shape.front()) * row);
   slice.offset_bytes += first;

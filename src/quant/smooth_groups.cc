@@ -23,6 +23,9 @@ class Finder {
     if (spec_.transposed) {
       return {.left_out = {{spec_.family, "its matrices are stored as [inputs, outputs]"}}};
     }
+    if (spec_.latent) {
+      return {.left_out = {{spec_.family, "its keys and values are made of one latent vector"}}};
+    }
     for (size_t i = 0; i < tensors.layers.size(); ++i) {
       const LayerTensors& layer = tensors.layers[i];
       if (kind_ == SmoothKind::kAll) {

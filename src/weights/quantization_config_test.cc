@@ -137,18 +137,36 @@ TEST(QuantizationConfigTest, OfSeveralGroupsTheMoreSpecificCounts) {
   EXPECT_THAT(config.Distinct(), testing::SizeIs(3));
 }
 
+// In groups or of 4 bits: packed layers, a byte for each code.
+TEST(QuantizationConfigTest, ReadsIntegersInGroups) {
+  for (const auto& [weights, bits, group] :
+       {std::tuple{R"("num_bits":4,"strategy":"group","group_size":128)", 4, 128},
+        {R"("num_bits":8,"group_size":32)", 8, 32},
+        {R"("num_bits":4,"strategy":"channel")", 4, 0}}) {
+    const auto config = Read(Block(OneGroup(Group(R"("Linear")", weights, kInput))));
+    const auto& packed = config.Find("x.mlp.up")->packed;
+    ASSERT_TRUE(packed) << weights;
+    EXPECT_EQ(packed->layout, PackedFormat::Layout::kIntQuantized);
+    EXPECT_EQ(packed->bits, bits);
+    EXPECT_EQ(packed->group, group);
+  }
+}
+
 TEST(QuantizationConfigTest, RefusesOtherSchemesByName) {
   struct Case {
     const char *weights, *input, *message;
   };
   for (const auto& [weights, input, message] : {
            Case{R"("type":"float")", kInput, "group_0.weights.type: expected int, found \"float\""},
-           {R"("num_bits":4)", kInput, "weights.num_bits: expected 8, found 4"},
+           {R"("num_bits":4)", kInput, "weights.strategy: expected group or channel, found none"},
+           {R"("num_bits":3,"strategy":"group","group_size":32)", kInput, "weights.num_bits"},
            {R"("symmetric":false)", kInput, "weights.symmetric: expected true, found false"},
            {R"("dynamic":true)", kInput, "weights.dynamic: expected false"},
-           {R"("strategy":"group","group_size":128)", kInput,
-            "weights.strategy: expected channel or tensor, found \"group\""},
-           {R"("group_size":128)", kInput, "weights.strategy: expected channel or tensor"},
+           {R"("strategy":"group","group_size":24)", kInput,
+            "weights.group_size: expected -1 or a multiple of 16, found 24"},
+           {R"("group_size":8)", kInput, "weights.group_size: expected -1 or a multiple of 16"},
+           {R"("strategy":"group","group_size":32,"symmetric":false)", kInput,
+            "weights.symmetric: expected true, found false"},
            {R"("strategy":"block")", kInput, "weights.strategy"},
            {kWeights, R"("strategy":"token","dynamic":false)",
             "input_activations.dynamic: expected true, as the strategy is token, found false"},

@@ -207,11 +207,12 @@ class ModelTest(CliTest):
             self.assertIn("its tensors have the names of that family's", message)
 
     def test_other_quantization(self):
-        other = b'"quantization_config": {"quant_method": "gptq", "bits": 4}, "model_type"'
+        other = b'"quantization_config": {"quant_method": "fp8"}, "model_type"'
         model = self.corrupt("config.json", lambda b: b.replace(b'"model_type"', other))
         for verb in (["run", "-p", "x"], ["inspect"]):
             self.assertIn("quantization_config.quant_method: expected compressed-tensors or "
-                          "bitsandbytes, found \"gptq\"", self.refused(UNSUPPORTED, *verb, "-m", model))
+                          "bitsandbytes or gptq or awq or mxfp4, found \"fp8\"",
+                          self.refused(UNSUPPORTED, *verb, "-m", model))
 
     def test_corrupt_weights(self):
         model = self.corrupt("model.safetensors", lambda b: b[:-1000])

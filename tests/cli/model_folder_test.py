@@ -126,11 +126,14 @@ class OtherThingsTest(CliTest):
             self.assertIn("save_pretrained", message)
 
     def test_other_quantizations(self):
-        for config in ({"quant_method": "gptq", "bits": 4}, {"quant_method": "awq", "bits": 4},
+        for config in ({"quant_method": "gptq", "bits": 3, "group_size": 128},
+                       {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemv"},
                        {"quant_method": "fp8"},
-                       {"quant_method": "bitsandbytes", "load_in_4bit": True},
+                       {"quant_method": "bitsandbytes", "load_in_4bit": True,
+                        "bnb_4bit_quant_type": "fp4"},
                        {"quant_method": "compressed-tensors", "format": "pack-quantized",
-                        "config_groups": {"group_0": {"weights": {"num_bits": 4}}}}):
+                        "config_groups": {"group_0": {"targets": ["Linear"], "weights": {
+                            "num_bits": 3, "strategy": "group", "group_size": 32}}}}):
             model = self.copy_of_tiny()
             fields = json.loads((model / "config.json").read_text())
             (model / "config.json").write_text(

@@ -48,6 +48,7 @@ class SmoothGoldenTest : public testing::TestWithParam<std::string> {};
 TEST_P(SmoothGoldenTest, SmoothedModelIsTheSameFunction) {
   const auto folder = Root() / GetParam();
   const DecoderSpec spec = DescribeModel(HfConfig::Load(folder / "config.json"));
+  if (spec.mlp.stacked) GTEST_SKIP() << "experts in one tensor are not quantized";
   const auto source = OpenWeights(folder);
   const ModelTensors tensors = ResolveTensors(spec, *source);
 

@@ -45,7 +45,7 @@ void ActivateGated(const Exec& exec, Activation activation, MatrixView<const flo
 void ActivateGated(const Exec& exec, const ClampedSwiglu& unit, MatrixView<const float> gate_up,
                    LinearRows& out) {
   assert(gate_up.cols == 2 * out.cols && gate_up.rows == out.rows);
-  const auto [alpha, limit] = unit;
+  const float alpha = unit.alpha, limit = unit.limit;  // Clang 14 captures no bindings
   FillRows(exec, out, [&](int64_t row, float* to) {
     const float* gate = gate_up.Row(row);
     const float* up = gate + out.cols;

@@ -187,6 +187,10 @@ int Quantize(std::span<const std::string> arguments) {
                                 {"scheme", options.quantize.scheme.name},
                                 {"text", nullptr},
                                 {"tokens", nullptr}};
+    if (options.quantize.scheme.has_groups()) {
+      json["group_size"] = options.quantize.scheme.group;
+      json["rounding"] = options.quantize.compensates ? "gptq" : "nearest";
+    }
     if (options.quantize.calibrates()) {
       json["text"] = *options.calibration.file;
       json["tokens"] = text.tokens;

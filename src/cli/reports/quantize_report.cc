@@ -42,9 +42,9 @@ class CountedLines {
 
 std::string PlanText(const quant::ModelPlan& model, const quant::Scheme& scheme) {
   const quant::QuantPlan& plan = model.plan;
-  CountedLines int8, kept, smoothed, left_out;
+  CountedLines quantized, kept, smoothed, left_out;
   for (const LinearTensors* linear : plan.linears) {
-    for (const TensorInfo* part : linear->parts) int8.Add(WithoutNumbers(ModuleName(*part)));
+    for (const TensorInfo* part : linear->parts) quantized.Add(WithoutNumbers(ModuleName(*part)));
   }
   for (const std::string& name : plan.ignore) kept.Add(WithoutNumbers(name));
   for (const quant::SmoothGroup& group : plan.smooth.groups) {
@@ -55,7 +55,7 @@ std::string PlanText(const quant::ModelPlan& model, const quant::Scheme& scheme)
   }
   Table facts = Facts();
   facts.Add("scheme", fmt::format("{}: {}", scheme.name, scheme.description));
-  int8.AddTo(facts, "int8");
+  quantized.AddTo(facts, scheme.has_groups() ? "4 bits" : "int8");
   kept.AddTo(facts, "float");
   smoothed.AddTo(facts, "smoothed");
   left_out.AddTo(facts, "left out");

@@ -15,9 +15,11 @@ target_sources(godwit_library PUBLIC FILE_SET HEADERS
                BASE_DIRS ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include
                FILES ${headers} ${PROJECT_BINARY_DIR}/include/godwit/version.h)
 target_compile_features(godwit_library PUBLIC cxx_std_20)
-set(GODWIT_HAS_MPI 0)
-if(TARGET MPI::MPI_CXX)
-  set(GODWIT_HAS_MPI 1)
+# Whether the target exists does not tell: FindMPI may make it before it finds that nothing works.
+get_property(GODWIT_HAS_MPI GLOBAL PROPERTY GODWIT_HAS_MPI)
+if(NOT GODWIT_HAS_MPI)
+  set(GODWIT_HAS_MPI 0)
+else()
   target_link_libraries(godwit_library PRIVATE MPI::MPI_CXX)
 endif()
 target_link_libraries(godwit_library PRIVATE Threads::Threads fmt::fmt

@@ -105,7 +105,8 @@ class Translator {
       return;
     }
     tensor.name = fmt::format(fmt::runtime(name->hf), layer) + ending;
-    tensor.row_order = OrderOf(name->rows, tensor.shape[0]);
+    // A file may have one number, without a dimension, where a matrix should be.
+    tensor.row_order = OrderOf(name->rows, tensor.shape.empty() ? 1 : tensor.shape[0]);
     translated_.push_back(std::move(tensor));
   }
 

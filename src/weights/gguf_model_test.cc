@@ -252,6 +252,14 @@ TEST(GgufModel, ChecksWhatItComputesWith) {
 }
 
 // What nobody translates keeps its name, by which it is found to be unexpected.
+TEST(GgufModel, TakesANumberWhereAMatrixShouldBe) {
+  const Translated model(Model().Tensor("blk.0.attn_q.weight", {}, kF32, Raw(1.0f)));
+  const TensorInfo* query = model.model.weights->Find("model.layers.0.self_attn.q_proj.weight");
+  ASSERT_NE(query, nullptr);  // whose shape is then found to be wrong
+  EXPECT_TRUE(query->shape.empty());
+  EXPECT_EQ(query->row_order, nullptr);
+}
+
 TEST(GgufModel, KeepsUnknownTensors) {
   GgufBuilder file = Model();
   file.Tensor("blk.0.ssm_a", {8}, kF32, Rows(8, 1));

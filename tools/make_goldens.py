@@ -503,6 +503,22 @@ def check_teeth(model, variant, tokens, logits):
     return min(weakest)[0], min(contrasts)[0] if contrasts else None
 
 
+def made_with(*others):
+    packages = (transformers, torch, *others)
+    return ", ".join(f"{p.__name__.replace('_', '-')} {p.__version__}" for p in packages)
+
+
+def save_logits(folder, tokens, logits, *packages):
+    """The last file of a golden. packages: what it was made with besides transformers and torch."""
+    safetensors.torch.save_file(
+        {"input_ids": tokens, "logits": logits.contiguous()},
+        folder / "golden.safetensors",
+        {"made_with": made_with(*packages)},
+    )
+    for file in folder.iterdir():
+        file.chmod(0o644)  # safetensors writes for its owner only
+
+
 def make(variant, root):
     model = build(variant.config)
     random_weights(model, variant)
@@ -519,14 +535,7 @@ def make(variant, root):
     if noise > MAX_NOISE:
         sys.exit(f"{variant.path}: float32 rounding alone moves the logits by {noise:.1e}")
 
-    made_with = f"transformers {transformers.__version__}, torch {torch.__version__}"
-    safetensors.torch.save_file(
-        {"input_ids": tokens, "logits": logits.contiguous()},
-        folder / "golden.safetensors",
-        {"made_with": made_with},
-    )
-    for file in folder.iterdir():
-        file.chmod(0o644)  # safetensors writes for its owner only
+    save_logits(folder, tokens, logits)
     size = sum(file.stat().st_size for file in folder.iterdir())
     contrast = f"{contrast_effect:8.1e}" if contrast_effect else "       -"
     print(
@@ -586,6 +595,26 @@ def compare(fresh, committed):
     return int(status)
 
 
+def be_reproducible():
+    torch.set_num_threads(1)  # one order of every sum
+    torch.use_deterministic_algorithms(True)
+    transformers.utils.logging.disable_progress_bar()
+
+
+def make_or_check(doc, root, make_all):
+    """The command line of tools with a folder of goldens of their own: make_all(folder) fills it."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare a fresh set with this one")
+    options = parser.parse_args()
+    be_reproducible()
+    if not options.check:
+        root.mkdir(parents=True, exist_ok=True)
+        return make_all(root)
+    with tempfile.TemporaryDirectory() as fresh:
+        make_all(Path(fresh))
+        return compare(Path(fresh), root)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT, help="default: tests/golden")
@@ -593,9 +622,7 @@ def main():
     parser.add_argument("--check", action="store_true", help="compare a fresh set with --out")
     options = parser.parse_args()
 
-    torch.set_num_threads(1)  # one order of every sum
-    torch.use_deterministic_algorithms(True)
-    transformers.utils.logging.disable_progress_bar()
+    be_reproducible()
     if not options.check:
         options.out.mkdir(parents=True, exist_ok=True)
         return make_all(options.out, options.families)

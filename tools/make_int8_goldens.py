@@ -24,7 +24,6 @@ differs from one engine to another, leaves the integers as they are.
   python tools/make_int8_goldens.py --check     makes them again elsewhere and compares
 """
 
-import argparse
 import itertools
 import json
 import shutil
@@ -39,7 +38,6 @@ import compressed_tensors
 import numpy as np
 import safetensors.torch
 import torch
-import transformers
 from compressed_tensors.compressors.naive_quantized import IntQuantizationCompressor
 from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
 from compressed_tensors.quantization.utils import calculate_qparams
@@ -50,14 +48,15 @@ from golden_variants_llama import GLM, LLAMA, MIXTRAL
 from make_goldens import ROOT as GOLDENS
 from make_goldens import (
     build,
-    compare,
     effect,
     implementations,
     linear_layers,
+    make_or_check,
     random_tokens,
     random_weights,
     run,
     save,
+    save_logits,
     write_json,
 )
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig
@@ -402,19 +401,8 @@ def make(variant, root):
                 state[name] = state[name].squeeze()
     safetensors.torch.save_file(state, file, {"format": "pt"})
     write_json(folder / "config.json", base.config | {key: block})
-    made_with = (
-        f"transformers {transformers.__version__}, torch {torch.__version__}, "
-        f"compressed-tensors {compressed_tensors.__version__}"
-    )
-    if variant.bitsandbytes:
-        made_with += f", bitsandbytes {bitsandbytes.__version__}"
-    safetensors.torch.save_file(
-        {"input_ids": tokens, "logits": logits.contiguous()},
-        folder / "golden.safetensors",
-        {"made_with": made_with},
-    )
-    for path in folder.iterdir():
-        path.chmod(0o644)
+    packages = (compressed_tensors, bitsandbytes) if variant.bitsandbytes else (compressed_tensors,)
+    save_logits(folder, tokens, logits, *packages)
     print(f"{base.path:28} weakest contrast {weakest:7.1e}  margin {margin:7.1e}")
     return {
         "path": f"int8/{base.path}",
@@ -430,20 +418,5 @@ def make_all(root):
     write_json(root / "index.json", [make(variant, root) for variant in variants()])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare a fresh set with this one")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    transformers.utils.logging.disable_progress_bar()
-    if not options.check:
-        ROOT.mkdir(parents=True, exist_ok=True)
-        return make_all(ROOT)
-    with tempfile.TemporaryDirectory() as fresh:
-        make_all(Path(fresh))
-        return compare(Path(fresh), ROOT)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(make_or_check(__doc__, ROOT, make_all))

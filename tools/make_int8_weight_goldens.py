@@ -35,7 +35,16 @@ import safetensors.torch
 import torch
 import transformers
 from golden_variants import all_variants
-from make_goldens import ROOT, effect, linear_layers, load, run, twin_config
+from make_goldens import (
+    ROOT,
+    be_reproducible,
+    effect,
+    linear_layers,
+    load,
+    made_with,
+    run,
+    twin_config,
+)
 from transformers.models.falcon.modeling_falcon import FalconLinear
 from transformers.models.gpt_oss.modeling_gpt_oss import GptOssExperts
 
@@ -177,21 +186,18 @@ def main():
     parser.add_argument("families", nargs="*", help="default: all")
     parser.add_argument("--check", action="store_true", help="compare a fresh set with this one")
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
+    be_reproducible()
     torch.set_grad_enabled(False)
-    transformers.utils.logging.disable_progress_bar()
     variants = [v for v in all_variants() if not options.families or v.family in options.families]
     if not options.check:
         for variant in variants:
             shutil.rmtree(FOLDER / variant.family, ignore_errors=True)
-    made_with = f"transformers {transformers.__version__}, torch {torch.__version__}"
     for variant in variants:
         fresh = make(variant)
         file = FOLDER / f"{variant.path}.safetensors"
         if not options.check:
             file.parent.mkdir(parents=True, exist_ok=True)
-            safetensors.torch.save_file(fresh, file, {"made_with": made_with})
+            safetensors.torch.save_file(fresh, file, {"made_with": made_with()})
             file.chmod(0o644)
             continue
         committed = safetensors.torch.load_file(file)

@@ -25,7 +25,6 @@ must move the logits by far more than the test's tolerance.
   python tools/make_packed_goldens.py --check     makes them again elsewhere and compares
 """
 
-import argparse
 import json
 import shutil
 import sys
@@ -38,7 +37,6 @@ import compressed_tensors
 import numpy as np
 import safetensors.torch
 import torch
-import transformers
 from bitsandbytes.functional import QuantState
 from compressed_tensors.compressors.naive_quantized import IntQuantizationCompressor
 from compressed_tensors.compressors.pack_quantized import PackedQuantizationCompressor
@@ -51,13 +49,15 @@ from golden_variants_llama import LLAMA, MIXTRAL
 from make_goldens import ROOT as GOLDENS
 from make_goldens import (
     build,
-    compare,
     effect,
     implementations,
+    made_with,
+    make_or_check,
     random_tokens,
     random_weights,
     run,
     save,
+    save_logits,
     write_json,
 )
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig
@@ -449,18 +449,7 @@ def make(packing, root):
     write_json(
         folder / "config.json", base.config | {"quantization_config": packing.method.config(packing)}
     )
-    made_with = (
-        f"transformers {transformers.__version__}, torch {torch.__version__}, "
-        f"compressed-tensors {compressed_tensors.__version__}, "
-        f"bitsandbytes {bitsandbytes.__version__}"
-    )
-    safetensors.torch.save_file(
-        {"input_ids": tokens, "logits": logits.contiguous()},
-        folder / "golden.safetensors",
-        {"made_with": made_with},
-    )
-    for path in folder.iterdir():
-        path.chmod(0o644)
+    save_logits(folder, tokens, logits, compressed_tensors, bitsandbytes)
     print(f"{base.name:24} weakest contrast {weakest:7.1e}")
 
 
@@ -482,7 +471,7 @@ def make_mxfp4(root):
             "weights": weights.transpose(1, 2).contiguous(),
         },
         root / "mxfp4.safetensors",
-        {"made_with": f"transformers {transformers.__version__}, torch {torch.__version__}"},
+        {"made_with": made_with()},
     )
 
 
@@ -494,20 +483,5 @@ def make_all(root):
         make(packing, root)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare a fresh set with this one")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    transformers.utils.logging.disable_progress_bar()
-    if not options.check:
-        ROOT.mkdir(parents=True, exist_ok=True)
-        return make_all(ROOT)
-    with tempfile.TemporaryDirectory() as fresh:
-        make_all(Path(fresh))
-        return compare(Path(fresh), ROOT)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(make_or_check(__doc__, ROOT, make_all))

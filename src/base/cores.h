@@ -13,6 +13,9 @@ namespace godwit {
 
 int AvailableCores();
 
+// As many as are asked for, or one for each of these cores where that is 0.
+inline int ThreadsFor(int requested) { return requested == 0 ? AvailableCores() : requested; }
+
 // The logical CPUs of the affinity mask, ascending; none if the system does not say.
 std::vector<int> AllowedCpus();
 

@@ -68,6 +68,12 @@ MachineMemory ReadMachineMemory() {
   return Read(meminfo, groups);
 }
 
+MachineMemory ReadMachineMemoryBeside(int64_t mapped_bytes) {
+  MachineMemory memory = ReadMachineMemory();
+  memory.available_bytes = std::max<int64_t>(0, memory.available_bytes - mapped_bytes);
+  return memory;
+}
+
 MachineMemory ReadMachineMemory(const std::string& root) {
   return Read(root + "/proc/meminfo", FindMemoryGroups(root));
 }

@@ -20,6 +20,10 @@ struct MachineMemory {
 // After the first call, allocates nothing: a cache looks here whenever it grows.
 MachineMemory ReadMachineMemory();
 
+// The same where this process goes on reading mapped files of so many bytes, whose memory the
+// system says is free.
+MachineMemory ReadMachineMemoryBeside(int64_t mapped_bytes);
+
 // The testable half: proc/meminfo, proc/self/cgroup and sys/fs/cgroup as they lie below `root`.
 MachineMemory ReadMachineMemory(const std::string& root);
 

@@ -1,8 +1,11 @@
 // The names of what there is to choose from, for help and for messages.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +21,14 @@ std::string NameList(const Items& items, const Name& name, std::string_view last
     names += std::invoke(name, *item);
   }
   return names;
+}
+
+// The first of some names: "a, b and c", or where there are more than `shown` "a, b, c and 7 more".
+inline std::string FirstNames(const std::vector<std::string>& names, int64_t shown) {
+  const auto more = std::max<int64_t>(0, std::ssize(names) - shown);
+  const std::span<const std::string> first(names.data(), names.size() - static_cast<size_t>(more));
+  if (more == 0) return NameList(first, std::identity(), " and ");
+  return NameList(first, std::identity()) + " and " + std::to_string(more) + " more";
 }
 
 // Each by itself.

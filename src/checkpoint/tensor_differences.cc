@@ -42,12 +42,8 @@ std::string Only(const Patterns& these, const Patterns& those) {
   constexpr int64_t kShown = 4;
   std::vector<std::string> names;
   std::ranges::set_difference(these, those, std::back_inserter(names));
-  const auto more = std::max<int64_t>(0, std::ssize(names) - kShown);
-  names.resize(names.size() - static_cast<size_t>(more));
-  return NameList(
-             names, [](const std::string& name) { return QuoteUnlessPlain(name); },
-             more > 0 ? ", " : " and ") +
-         (more > 0 ? fmt::format(" and {} more", more) : "");
+  for (std::string& name : names) name = QuoteUnlessPlain(name);
+  return FirstNames(names, kShown);
 }
 
 }  // namespace

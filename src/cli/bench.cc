@@ -248,7 +248,7 @@ std::vector<bench::TestCase> Cases(const Options& options) {
   const auto asks_alone = [](int64_t depth) { return MpiSize() > 1 && depth == 0; };
   std::vector<bench::TestCase> cases;
   for (const int64_t threads : or_default(options.threads, 0)) {
-    const int count = threads == 0 ? AvailableCores() : static_cast<int>(threads);
+    const int count = ThreadsFor(static_cast<int>(threads));
     for (const int64_t depth : or_default(options.depth, 0)) {
       for (const int64_t prompt : or_default(options.prompt, kPrompt)) {
         if (prompt > (asks_alone(depth) ? 1 : 0)) {

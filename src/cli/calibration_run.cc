@@ -25,7 +25,7 @@ constexpr StageName kStages[] = {{"loading the model", ProgressUnit::kBytes},
 // Warned first, since the threads are there from then on.
 int Threads(const ModelOptions& options) {
   WarnAboutThreads(options.threads);
-  return options.threads == 0 ? AvailableCores() : options.threads;
+  return ThreadsFor(options.threads);
 }
 
 }  // namespace

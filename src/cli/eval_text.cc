@@ -116,7 +116,7 @@ Replay ReplayWithModel(const ModelFolder& model, std::span<const int32_t> tokens
                        const Options& options) {
   RequireTokenIds(model.spec(), tokens);
   WarnAboutThreads(options.model.threads);
-  ThreadPool pool(options.model.threads == 0 ? AvailableCores() : options.model.threads);
+  ThreadPool pool(ThreadsFor(options.model.threads));
   Workspace workspace;
   const Exec exec{.pool = pool,
                   .kernels = *kernels::SelectIsa(options.model.isa).table,

@@ -343,7 +343,7 @@ int Inspect(std::span<const std::string> arguments) {
 
   const Machine machine{.memory = ReadMachineMemory(),
                         .isa = kernels::SelectIsa(model.isa),
-                        .threads = model.threads == 0 ? AvailableCores() : model.threads};
+                        .threads = ThreadsFor(model.threads)};
   const ModelFacts facts(model);
   WarnAboutSpec(facts.spec);
   WriteOutput(as_json ? ToJson(facts, machine) : ToText(facts, machine, tensors));

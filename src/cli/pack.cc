@@ -64,7 +64,7 @@ std::filesystem::path Work(const Options& options) {
   const ModelFolder model(options.model.folder);
   WarnAboutSpec(model.spec());
   WarnAboutThreads(options.model.threads);
-  ThreadPool pool(options.model.threads == 0 ? AvailableCores() : options.model.threads);
+  ThreadPool pool(ThreadsFor(options.model.threads));
   CancelToken cancel;
   const CancelOnInterrupt on_interrupt(cancel, /*presses_to_exit=*/2);
   ProgressLine progress((options.verify ? "reading " : "packing ") + ModelName(model.path()),

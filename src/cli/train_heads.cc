@@ -207,7 +207,7 @@ class HeadRun {
       : options_(options),
         output_(std::move(output)),
         unfinished_(output_ + ".training"),
-        pool_(options.model.threads == 0 ? AvailableCores() : options.model.threads),
+        pool_(ThreadsFor(options.model.threads)),
         exec_{.pool = pool_,
               .kernels = *kernels::SelectIsa(options.model.isa).table,
               .workspace = workspace_,

@@ -1,6 +1,5 @@
 #include "godwit/engine.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/cores.h"
@@ -31,7 +30,7 @@ int ThreadCount(int requested) {
     Throw(ErrorKind::kInput, "{} threads, expected 1 to {}, or 0 for one per core", requested,
           ThreadPool::kMaxThreads);
   }
-  return requested == 0 ? AvailableCores() : requested;
+  return ThreadsFor(requested);
 }
 
 std::vector<int> Cpus(const LoadOptions& options) {
@@ -141,9 +140,10 @@ void Engine::Impl::Start(const LoadOptions& options) {
     if (bytes >= 0) continue;
     Throw(ErrorKind::kInput, "KV memory of {} bytes, expected more, or 0 for what is there", bytes);
   }
-  const int64_t free = std::max<int64_t>(0, ReadMachineMemory().available_bytes - mapped_bytes_);
   kv_budget_ = std::make_shared<KvBudget>(
-      options.kv_memory_bytes > 0 ? options.kv_memory_bytes : free, mapped_bytes_);
+      options.kv_memory_bytes > 0 ? options.kv_memory_bytes
+                                  : ReadMachineMemoryBeside(mapped_bytes_).available_bytes,
+      mapped_bytes_);
   if (!options.kv_file.empty()) {
     kv_file_ = std::make_shared<KvFile>(options.kv_file, options.kv_file_bytes, kv_budget_);
     kv_budget_ = kv_file_->budget();

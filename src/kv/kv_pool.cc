@@ -114,9 +114,8 @@ void KvPool::RequireSlabs(int64_t pages) const {
   const int64_t slabs = (more - 1) / pages_per_slab_ + 1;
   const int64_t bytes = CheckedMul(slabs, slab_bytes()).value_or(INT64_MAX);
   if (file_) return file_->RequireRoom(bytes);
-  MachineMemory memory = ReadMachineMemory();
-  memory.available_bytes = std::max<int64_t>(0, memory.available_bytes - budget_->mapped_bytes());
-  RequireMemory(memory, bytes, "a KV cache of {} that grows takes another",
+  RequireMemory(ReadMachineMemoryBeside(budget_->mapped_bytes()), bytes,
+                "a KV cache of {} that grows takes another",
                 FormatBytes(in_use_ * layout_.page_bytes()));
 }
 

@@ -128,8 +128,7 @@ ops::LinearRows Decoder::BlockInput(const Exec& exec, const ops::NormWeights& no
                                     MatrixView<const float> x, const Weight& w) const {
   ops::LinearRows input = ops::NewLinearRows(exec, w, x.rows);
   if (spec_.topology == Topology::kPostNorm || !spec_.input_norms) {
-    ops::FillRows(exec, input,
-                  [&](int64_t row, float* out) { std::copy_n(x.Row(row), x.cols, out); });
+    ops::SetRows(exec, x, input);
   } else {
     ops::Norm(exec, x, norm, input);
   }
@@ -261,8 +260,7 @@ void Decoder::Experts(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& 
   Workspace::Scope scope(exec.workspace);
   const auto shared = exec.workspace.Matrix<float>(out.rows, out.cols);
   auto rows = ops::NewLinearRows(exec, layer.up, normed.rows);
-  ops::FillRows(exec, rows,
-                [&](int64_t row, float* to) { std::copy_n(normed.Row(row), normed.cols, to); });
+  ops::SetRows(exec, normed, rows);
   Mlp(exec, spec_.shared_mlp, layer, rows, shared);
   ops::Add(exec, shared, out);
 }

@@ -14,11 +14,6 @@ namespace {
 
 constexpr FloatRange kFactorRange{1, 1e4};
 
-// Attention is sharpened by this much when the context is stretched (YaRN, section 3.4).
-double YarnMagnitude(double factor, double mscale) {
-  return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
-}
-
 void ReadYarn(const HfConfig& fields, RotaryScaling& scaling) {
   const double beta_fast = fields.FloatOr("beta_fast", 0, {0, 1e6});
   const double beta_slow = fields.FloatOr("beta_slow", 0, {0, 1e6});
@@ -154,6 +149,10 @@ void ReadSinks(const HfConfig& config, DecoderSpec& spec) {
 
 }  // namespace
 
+double YarnMagnitude(double factor, double mscale) {
+  return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
+}
+
 void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
                 DecoderSpec& spec, double default_theta) {
   spec.rotary.rotary_dim = rotary_dim / 2 * 2;
@@ -202,10 +201,15 @@ int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallb
 void ReadLocalExperts(const HfConfig& config, int64_t experts, int64_t per_token,
                       DecoderSpec& spec) {
   spec.mlp.experts = config.IntOr("num_local_experts", experts, kExpertRange);
-  const IntRange known{1, spec.mlp.experts};
-  spec.mlp.experts_per_token = spec.mlp.experts < per_token
-                                   ? config.Int("num_experts_per_tok", known)
-                                   : config.IntOr("num_experts_per_tok", per_token, known);
+  ReadExpertsPerToken(config, per_token, spec.mlp.experts, spec);
+}
+
+void ReadExpertsPerToken(const HfConfig& config, int64_t per_token, int64_t most,
+                         DecoderSpec& spec) {
+  const IntRange range{1, most};
+  spec.mlp.experts_per_token = most < per_token
+                                   ? config.Int("num_experts_per_tok", range)
+                                   : config.IntOr("num_experts_per_tok", per_token, range);
 }
 
 void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec,

@@ -65,11 +65,18 @@ void ReadRotaryByWindow(const HfConfig& config, double default_theta, double win
 int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallback,
                       const DecoderSpec& spec);
 
+// How much attention is sharpened when the context is stretched (YaRN, section 3.4).
+double YarnMagnitude(double factor, double mscale);
+
 // Experts of spec.mlp: num_local_experts, and num_experts_per_tok of them for a token, or as many
-// as given where a field is absent. Of a single expert, the usual several for a token make no
-// sense.
+// as given where a field is absent.
 void ReadLocalExperts(const HfConfig& config, int64_t experts, int64_t per_token,
                       DecoderSpec& spec);
+
+// num_experts_per_tok, of `most` that a token may have. Of fewer than the usual, it has to be
+// there.
+void ReadExpertsPerToken(const HfConfig& config, int64_t per_token, int64_t most,
+                         DecoderSpec& spec);
 
 // What the type in which the weights are stored (dtype, torch_dtype; absent: float32) makes of a
 // number that the model computes with.

@@ -127,30 +127,6 @@ void SetInput(const InputQuantization& input, std::vector<float> row_sums, Weigh
   for (size_t i = 0; i < row_sums.size(); ++i) weight.bias[i] -= offset * row_sums[i];
 }
 
-// In the order in which they are packed.
-std::vector<const LinearTensors*> Linears(const ModelTensors& tensors) {
-  std::vector<const LinearTensors*> all = {&tensors.project_in, &tensors.project_out};
-  for (const LayerTensors& layer : tensors.layers) {
-    const LatentTensors& latent = layer.latent;
-    for (const LinearTensors* linear :
-         {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down}) {
-      all.push_back(linear);
-    }
-    for (const LinearTensors& keys : latent.keys) all.push_back(&keys);
-    for (const LinearTensors& values : latent.values) all.push_back(&values);
-    for (const LinearTensors* linear :
-         {&layer.attention_out, &layer.mlp.up, &layer.mlp.down, &layer.router}) {
-      all.push_back(linear);
-    }
-    for (const MlpTensors& expert : layer.experts) {
-      for (const LinearTensors* linear : {&expert.up, &expert.down}) all.push_back(linear);
-    }
-  }
-  all.push_back(&tensors.head);
-  std::erase_if(all, [](const LinearTensors* linear) { return linear->parts.empty(); });
-  return all;
-}
-
 // Where packed weights come from or go to, if not from the tensors into memory. At most one.
 struct PackedPlaces {
   PackedReader* from = nullptr;
@@ -231,16 +207,19 @@ class Packer {
   int64_t total_bytes_ = 0;
 };
 
+// Of two halves that lie by turns, where the place is that comes at `place`.
+int64_t ByTurns(int64_t place, int64_t half) {
+  return place < half ? 2 * place : 2 * (place - half) + 1;
+}
+
 int64_t Packer::SourceRow(const LinearTensors& tensors, int64_t output) const {
   if (tensors.alternating) {
-    const int64_t half = tensors.OutputsOf(*tensors.parts.front()) / 2;
-    return output < half ? 2 * output : 2 * (output - half) + 1;
+    return ByTurns(output, tensors.OutputsOf(*tensors.parts.front()) / 2);
   }
   if (tensors.pairs_period > 0) {
     const int64_t d = output % tensors.pairs_period - tensors.pairs_first;
-    const int64_t half = (tensors.pairs_period - tensors.pairs_first) / 2;
     if (d < 0) return output;
-    return output - d + (d < half ? 2 * d : 2 * (d - half) + 1);
+    return output - d + ByTurns(d, (tensors.pairs_period - tensors.pairs_first) / 2);
   }
   const int64_t dim = spec_.head_dim;
   if (tensors.interleaved && output < (spec_.heads + spec_.kv_heads) * dim) {
@@ -262,7 +241,7 @@ int64_t Packer::PairedRow(int64_t row) const {
   const int64_t half = spec_.rotary.rotary_dim / 2;
   const int64_t d = row % spec_.head_dim;
   if (d >= 2 * half) return row;
-  return row - d + (d < half ? 2 * d : 2 * (d - half) + 1);
+  return row - d + ByTurns(d, half);
 }
 
 std::vector<float> Packer::Packed(const LinearTensors& linear,
@@ -644,7 +623,7 @@ void Packer::BeginToRead(const ModelTensors& tensors) const {
 
 DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   total_bytes_ = tensors.bytes;
-  next_ = Linears(tensors);
+  next_ = LinearsOf(tensors);
   std::ranges::reverse(next_);
   if (places_.from == nullptr) BeginToRead(tensors);
   DecoderWeights weights;
@@ -661,17 +640,23 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   return weights;
 }
 
+std::unique_ptr<Decoder> Load(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
+                              const LoadHooks& hooks, std::optional<DType> storage,
+                              const PackedPlaces& places) {
+  const ModelTensors tensors = ResolveTensors(spec, source);
+  RequireMemory(LoadedBytes(tensors, storage), "the weights take");
+  Packer packer(spec, source, pool, hooks, LoadedStorage(tensors, storage), places);
+  DecoderWeights weights = packer.Pack(tensors);
+  weights.types = LoadedTypes(tensors, storage);
+  return std::make_unique<Decoder>(spec, std::move(weights));
+}
+
 }  // namespace
 
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks,
                                      std::optional<DType> storage) {
-  const ModelTensors tensors = ResolveTensors(spec, source);
-  RequireMemory(LoadedBytes(tensors, storage), "the weights take");
-  Packer packer(spec, source, pool, hooks, LoadedStorage(tensors, storage), {});
-  DecoderWeights weights = packer.Pack(tensors);
-  weights.types = LoadedTypes(tensors, storage);
-  return std::make_unique<Decoder>(spec, std::move(weights));
+  return Load(spec, source, pool, hooks, storage, {});
 }
 
 void PackDecoder(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
@@ -683,16 +668,11 @@ void PackDecoder(const DecoderSpec& spec, const WeightSource& source, ThreadPool
 std::unique_ptr<Decoder> LoadPackedDecoder(const DecoderSpec& spec, const WeightSource& source,
                                            ThreadPool& pool, std::optional<DType> storage,
                                            const PackedFile& file) {
-  const ModelTensors tensors = ResolveTensors(spec, source);
-  RequireMemory(LoadedBytes(tensors, storage), "the weights take");
   PackedReader reader(file);
-  const LoadHooks hooks;
-  Packer packer(spec, source, pool, hooks, LoadedStorage(tensors, storage), {.from = &reader});
-  DecoderWeights weights = packer.Pack(tensors);
+  auto decoder = Load(spec, source, pool, /*hooks=*/{}, storage, {.from = &reader});
   reader.Finish();
-  weights.types = LoadedTypes(tensors, storage);
   file.BringIn(pool);
-  return std::make_unique<Decoder>(spec, std::move(weights));
+  return decoder;
 }
 
 }  // namespace godwit

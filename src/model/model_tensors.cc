@@ -120,6 +120,8 @@ class Resolver {
   bool Has(const std::string& full_name) const { return source_.Find(Name(full_name)) != nullptr; }
   // How a module is quantized, if it is.
   std::optional<LayerQuantization> Quantization(const std::string& module) const;
+  bool GroupsDivide(const std::string& module, int64_t inputs, const PackedFormat& format,
+                    bool says = true);
   // Null where something is missing or wrong.
   std::shared_ptr<const PackedTensors> Packed(const std::string& module, int64_t outputs,
                                               int64_t inputs, const PackedFormat& format);
@@ -216,15 +218,21 @@ void Resolver::CheckShape(const TensorInfo& tensor, int64_t outputs, int64_t inp
                 fmt::join(found, ", "), outputs, inputs);
 }
 
-std::shared_ptr<const PackedTensors> Resolver::Packed(const std::string& module, int64_t outputs,
-                                                      int64_t inputs, const PackedFormat& format) {
-  packed_ = true;
-  if (format.group != 0 && inputs % format.group != 0) {
+bool Resolver::GroupsDivide(const std::string& module, int64_t inputs, const PackedFormat& format,
+                            bool says) {
+  if (format.group == 0 || inputs % format.group == 0) return true;
+  if (says) {
     problems_.Add(
         "config.json packs the weights of {} in groups of {}, which do not divide its {} inputs",
         Name(module), format.group, inputs);
-    return nullptr;
   }
+  return false;
+}
+
+std::shared_ptr<const PackedTensors> Resolver::Packed(const std::string& module, int64_t outputs,
+                                                      int64_t inputs, const PackedFormat& format) {
+  packed_ = true;
+  if (!GroupsDivide(module, inputs, format)) return nullptr;
   if (format.layout == PackedFormat::Layout::kMxfp4) {
     problems_.Add("config.json packs {} as MXFP4, which is read of gpt-oss's experts alone",
                   Name(module));
@@ -314,14 +322,15 @@ LinearTensors Resolver::Linear(const std::vector<std::pair<std::string, int64_t>
                                int64_t inputs, bool bias, bool transposed) {
   LinearTensors linear;
   linear.transposed = transposed;
-  // Some tools write biases, of zeros, where the model has none.
-  bias |= std::ranges::any_of(parts, [&](const auto& part) {
-    const auto quantization = Quantization(part.first);
-    return quantization && quantization->packed && quantization->packed->across() &&
-           Has(part.first + ".bias");
-  });
+  std::vector<std::optional<LayerQuantization>> quantizations;
   for (const auto& [module, outputs] : parts) {
-    const auto quantization = Quantization(module);
+    quantizations.push_back(Quantization(module));
+    const auto packed = quantizations.back() ? quantizations.back()->packed : std::nullopt;
+    // Some tools write biases, of zeros, where the model has none.
+    if (packed && packed->across() && Has(module + ".bias")) bias = true;
+  }
+  for (const auto& [module, outputs] : parts) {
+    const auto& quantization = quantizations[linear.parts.size()];
     if (linear.parts.empty()) linear.quantization = quantization;
     const bool like_first = linear.quantization == quantization;
     if (!like_first) {
@@ -393,14 +402,8 @@ std::shared_ptr<const PackedTensors> Resolver::Mxfp4Slice(const std::string& mod
                                                           int64_t outputs, int64_t inputs,
                                                           int64_t expert) {
   packed_ = true;
+  if (!GroupsDivide(module, inputs, kMxfp4, /*says=*/expert == 0)) return nullptr;
   const int64_t groups = inputs / kMxfp4.group;
-  if (inputs % kMxfp4.group != 0) {
-    if (expert > 0) return nullptr;
-    problems_.Add(
-        "config.json packs the weights of {} in groups of {}, which do not divide its {} inputs",
-        Name(module), kMxfp4.group, inputs);
-    return nullptr;
-  }
   const auto slice = [&](const char* ending, const std::vector<int64_t>& shape) {
     return WantSlice(module, ending, shape, expert, Content::kBytes);
   };
@@ -727,6 +730,29 @@ TensorTotals CountTensors(const DecoderSpec& spec) {
     return none.*of + (spec.layers - dense_layers) * layer + dense_layers * (dense.*of - none.*of);
   };
   return {.tensors = total(&TensorTotals::tensors), .elements = total(&TensorTotals::elements)};
+}
+
+std::vector<const LinearTensors*> LinearsOf(const ModelTensors& tensors) {
+  std::vector<const LinearTensors*> all = {&tensors.project_in, &tensors.project_out};
+  for (const LayerTensors& layer : tensors.layers) {
+    const LatentTensors& latent = layer.latent;
+    for (const LinearTensors* linear :
+         {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down}) {
+      all.push_back(linear);
+    }
+    for (const LinearTensors& keys : latent.keys) all.push_back(&keys);
+    for (const LinearTensors& values : latent.values) all.push_back(&values);
+    for (const LinearTensors* linear :
+         {&layer.attention_out, &layer.mlp.up, &layer.mlp.down, &layer.router}) {
+      all.push_back(linear);
+    }
+    for (const MlpTensors& expert : layer.experts) {
+      for (const LinearTensors* linear : {&expert.up, &expert.down}) all.push_back(linear);
+    }
+  }
+  all.push_back(&tensors.head);
+  std::erase_if(all, [](const LinearTensors* linear) { return linear->parts.empty(); });
+  return all;
 }
 
 std::string ModuleName(const TensorInfo& weight) {

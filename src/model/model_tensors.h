@@ -93,6 +93,9 @@ struct ModelTensors {
   bool packed = false;                                    // some are packed
 };
 
+// All linear layers that there are, in the order in which they are packed.
+std::vector<const LinearTensors*> LinearsOf(const ModelTensors& tensors);
+
 // What a checkpoint of this spec must hold, whatever else is in it.
 struct WantedTensor {
   std::string name;

@@ -86,21 +86,8 @@ std::optional<GroupFormat> FormatOfPacked(const LinearTensors& linear) {
 
 std::vector<const PackedTensors*> PackedPartsOf(const ModelTensors& tensors) {
   std::vector<const PackedTensors*> parts;
-  const auto add = [&](const LinearTensors& linear) {
-    for (const auto& part : linear.packed) parts.push_back(part.get());
-  };
-  for (const auto* linear : {&tensors.project_in, &tensors.project_out, &tensors.head}) {
-    add(*linear);
-  }
-  for (const LayerTensors& layer : tensors.layers) {
-    for (const auto* linear :
-         {&layer.qkv, &layer.attention_out, &layer.mlp.up, &layer.mlp.down, &layer.router}) {
-      add(*linear);
-    }
-    for (const MlpTensors& expert : layer.experts) {
-      add(expert.up);
-      add(expert.down);
-    }
+  for (const LinearTensors* linear : LinearsOf(tensors)) {
+    for (const auto& part : linear->packed) parts.push_back(part.get());
   }
   return parts;
 }

@@ -88,9 +88,10 @@ void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::
     sum += route.share;
   }
   if (!options.shares_among_chosen) {
-    sum = 0;
-    for (const float score : scores) sum += part(score);
-    if (choice.sigmoid) sum = 1;
+    sum = choice.sigmoid ? 1 : 0;
+    if (!choice.sigmoid) {
+      for (const float score : scores) sum += part(score);
+    }
   }
   for (Route& route : routes) route.share = route.share / sum * choice.share_scale;
 }

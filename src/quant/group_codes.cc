@@ -17,12 +17,7 @@ constexpr float kFirstTrial = 6.5f, kTrialStep = 0.25f;
 
 size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
-float RoundToEven(float x) {
-  constexpr float kRound = 0x1.8p23f;
-  return (x + kRound) - kRound;
-}
-
-float Clamped(float x) { return RoundToEven(std::clamp(x, kLowest, kHighest)); }
+float ToInteger4(float x) { return ToInteger(x, kLowest, kHighest); }
 
 void Pack(std::span<const int8_t> integers, std::byte* to) {
   for (size_t i = 0; i < integers.size(); ++i) {
@@ -61,14 +56,12 @@ class RowsInWork {
     }
   }
 
-  // The integer for x in row `lane`.
-  int8_t Round(int64_t lane, int64_t column, float x) {
+  // Settles the integer for x in row `lane`. Returns what it stands for.
+  float Round(int64_t lane, int64_t column, float x) {
     const float scale = scales_[Index(lane * (columns_ / group_) + column / group_)];
-    return integers_[Index(lane * columns_ + column)] = ToInt4(x, scale);
-  }
-  float Rounded(int64_t lane, int64_t column, float x) {
-    const float scale = scales_[Index(lane * (columns_ / group_) + column / group_)];
-    return scale * static_cast<float>(Round(lane, column, x));
+    int8_t& integer = integers_[Index(lane * columns_ + column)];
+    integer = ToInt4(x, scale);
+    return scale * static_cast<float>(integer);
   }
 
  private:
@@ -90,7 +83,7 @@ float GroupScale(std::span<const float> w, std::span<const float> importance, DT
     const float inverse = (kFirstTrial + kTrialStep * static_cast<float>(trial)) / largest;
     float xq = 0, qq = 0;
     for (size_t i = 0; i < w.size(); ++i) {
-      const float q = Clamped(w[i] * inverse);
+      const float q = ToInteger4(w[i] * inverse);
       xq += importance[i] * (w[i] / largest) * q;
       qq += importance[i] * q * q;
     }
@@ -101,7 +94,7 @@ float GroupScale(std::span<const float> w, std::span<const float> importance, DT
   return RoundScale(best, stored);
 }
 
-int8_t ToInt4(float x, float scale) { return static_cast<int8_t>(Clamped(x / scale)); }
+int8_t ToInt4(float x, float scale) { return static_cast<int8_t>(ToInteger4(x / scale)); }
 
 void GroupedMatrix::Integers(int64_t row, std::span<int8_t> out) const {
   const std::byte* from = packed.data() + row * packed_columns();
@@ -132,7 +125,8 @@ GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t 
   exec.Parallel((rows + kRows - 1) / kRows, [&](int64_t task) {
     const int64_t begin = task * kRows, count = std::min(kRows, rows - begin);
     RowsInWork work(columns, group, stored);
-    std::vector<float> w(Index(columns * kRows)), errors(w.size());  // [columns, kRows]
+    const int64_t fed_back = feedback == nullptr ? 0 : columns * kRows;
+    std::vector<float> w(Index(fed_back)), errors(Index(fed_back));  // [columns, kRows]
     for (int64_t lane = 0; lane < count; ++lane) {
       read(begin + lane, work.row());
       if (std::isnan(exec.kernels.largest_magnitude(work.row().data(), columns))) {
@@ -141,14 +135,18 @@ GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t 
       }
       work.Scale(lane, importance);
       for (int64_t i = 0; i < columns; ++i) {
-        w[Index(i * kRows + lane)] = work.row()[Index(i)];
-        if (feedback == nullptr) work.Round(lane, i, work.row()[Index(i)]);
+        const float x = work.row()[Index(i)];
+        if (feedback == nullptr) {
+          work.Round(lane, i, x);
+        } else {
+          w[Index(i * kRows + lane)] = x;
+        }
       }
     }
     if (feedback != nullptr) {
       feedback->Run(w, errors, [&](int64_t column, float* values) {
         for (int64_t lane = 0; lane < count; ++lane) {
-          values[lane] = work.Rounded(lane, column, values[lane]);
+          values[lane] = work.Round(lane, column, values[lane]);
         }
       });
     }
@@ -159,6 +157,13 @@ GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t 
     }
   });
   return matrix;
+}
+
+GroupedMatrix QuantizeInGroups(const Exec& exec, const TensorInfo& tensor, const Scaling& scaling,
+                               int64_t group, const RoundingFeedback* feedback) {
+  return QuantizeInGroups(
+      exec, tensor.name, RowsOf(tensor), ColumnsOf(tensor), group, ScaleType(*tensor.dtype),
+      feedback, [&](int64_t row, std::span<float> out) { ReadRow(tensor, scaling, row, out); });
 }
 
 }  // namespace godwit::quant

@@ -13,6 +13,7 @@
 #include "base/function_ref.h"
 #include "ops/exec.h"
 #include "quant/rounding_feedback.h"
+#include "quant/scaled_tensor.h"
 #include "tensor/dtype.h"
 
 namespace godwit::quant {
@@ -49,5 +50,10 @@ GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t 
                                int64_t columns, int64_t group, DType stored,
                                const RoundingFeedback* feedback,
                                FunctionRef<void(int64_t row, std::span<float> out)> read);
+
+// The same of a weight of a checkpoint as `scaling` has it, its scales as they are stored beside
+// it.
+GroupedMatrix QuantizeInGroups(const Exec& exec, const TensorInfo& tensor, const Scaling& scaling,
+                               int64_t group, const RoundingFeedback* feedback);
 
 }  // namespace godwit::quant

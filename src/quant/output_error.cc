@@ -42,10 +42,8 @@ Weight ExactWeight(const Exec& exec, const TensorInfo& part, const Scaling& scal
 
 Weight GroupedWeight(const Exec& exec, const TensorInfo& part, const Scaling& scaling,
                      const Scheme& scheme) {
-  const GroupedMatrix matrix = QuantizeInGroups(
-      exec, part.name, RowsOf(part), ColumnsOf(part), scheme.group, ScaleType(*part.dtype),
-      /*feedback=*/nullptr,
-      [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
+  const GroupedMatrix matrix =
+      QuantizeInGroups(exec, part, scaling, scheme.group, /*feedback=*/nullptr);
   return FloatWeight(exec, part,
                      [&](int64_t row, std::span<float> out) { matrix.Values(row, out); });
 }

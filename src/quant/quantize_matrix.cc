@@ -27,12 +27,7 @@ float RoundScale(float scale, DType stored) {
 
 float StoredScale(float largest, DType stored) { return RoundScale(largest / 127, stored); }
 
-int8_t ToInt8(float x, float scale) {
-  // Added and taken away, it leaves no bits for a fraction: rounded as the processor rounds, to
-  // nearest even, and unlike std::nearbyint in a loop that vectorizes.
-  constexpr float kRound = 0x1.8p23f;
-  return static_cast<int8_t>((std::clamp(x / scale, -128.0f, 127.0f) + kRound) - kRound);
-}
+int8_t ToInt8(float x, float scale) { return static_cast<int8_t>(ToInteger(x / scale, -128, 127)); }
 
 QuantizedMatrix QuantizeMatrix(const Exec& exec, std::string_view name, int64_t rows,
                                int64_t columns, int64_t rows_per_scale, DType stored,

@@ -7,6 +7,7 @@
 // (127 * (1 + 2^-9) still rounds to 127), and -128 does not occur.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,15 @@ float RoundScale(float scale, DType stored);
 // largest / 127, likewise.
 float StoredScale(float largest, DType stored);
 
-// x / scale to the nearest integer, ties to even, within [-128, 127]. x is not NaN.
+// x to the nearest integer, ties to even, within [lowest, highest]. x is not NaN.
+inline float ToInteger(float x, float lowest, float highest) {
+  // Added and taken away, it leaves no bits for a fraction: rounded as the processor rounds, to
+  // nearest even, and unlike std::nearbyint in a loop that vectorizes.
+  constexpr float kRound = 0x1.8p23f;
+  return (std::clamp(x, lowest, highest) + kRound) - kRound;
+}
+
+// x / scale, likewise, within [-128, 127].
 int8_t ToInt8(float x, float scale);
 
 struct QuantizedMatrix {

@@ -31,29 +31,25 @@ struct Calibrated {
   GroupedMatrices rounded;
 };
 
-// Whether the groups divide the inputs of every weight.
-bool Divides(int64_t group, const QuantPlan& plan) {
-  return std::ranges::all_of(plan.linears, [&](const LinearTensors* linear) {
-    return ColumnsOf(*linear->parts.front()) % group == 0;
-  });
+// The first weight whose inputs such groups do not divide; null: there is none.
+const LinearTensors* FindUndivided(int64_t group, const QuantPlan& plan) {
+  const auto found = std::ranges::find_if(
+      plan.linears, [&](const LinearTensors* linear) { return linear->inputs() % group != 0; });
+  return found == plan.linears.end() ? nullptr : *found;
 }
 
 void CheckGroups(const QuantPlan& plan, const Scheme& scheme) {
-  if (!scheme.has_groups() || Divides(scheme.group, plan)) return;
-  for (const LinearTensors* linear : plan.linears) {
-    const TensorInfo& part = *linear->parts.front();
-    const int64_t inputs = ColumnsOf(part);
-    if (inputs % scheme.group == 0) continue;
-    for (const int64_t group : kGroups) {
-      if (!Divides(group, plan)) continue;
-      Throw(ErrorKind::kInput,
-            "{} has {} inputs, which groups of {} do not divide: try --group-size {}",
-            ModuleName(part), inputs, scheme.group, group);
-    }
-    Throw(ErrorKind::kInput,
-          "{} has {} inputs, which groups of {} do not divide: it can stay in float, --keep '*.{}'",
-          ModuleName(part), inputs, scheme.group, LastName(ModuleName(part)));
-  }
+  if (!scheme.has_groups()) return;
+  const LinearTensors* const undivided = FindUndivided(scheme.group, plan);
+  if (undivided == nullptr) return;
+  const std::string name = ModuleName(*undivided);
+  const auto fits = std::ranges::find_if(
+      kGroups, [&](int64_t group) { return FindUndivided(group, plan) == nullptr; });
+  Throw(ErrorKind::kInput, "{} has {} inputs, which groups of {} do not divide: {}", name,
+        undivided->inputs(), scheme.group,
+        fits != std::end(kGroups)
+            ? fmt::format("try --group-size {}", *fits)
+            : fmt::format("it can stay in float, --keep '*.{}'", LastName(name)));
 }
 
 // What the layers see, and what follows from it.

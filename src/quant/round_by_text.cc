@@ -2,13 +2,10 @@
 
 #include "base/machine_memory.h"
 #include "quant/calibrate.h"
-#include "quant/quantize_matrix.h"
 #include "quant/stage_hooks.h"
 
 namespace godwit::quant {
 namespace {
-
-int64_t InputsOf(const LinearTensors& linear) { return ColumnsOf(*linear.parts.front()); }
 
 // [begin, end) of the plan's layers, as many as may be looked at together.
 std::vector<std::span<const LinearTensors* const>> Runs(const QuantPlan& plan, int64_t bytes) {
@@ -17,7 +14,7 @@ std::vector<std::span<const LinearTensors* const>> Runs(const QuantPlan& plan, i
   size_t begin = 0;
   int64_t taken = 0;
   for (size_t i = 0; i < all.size(); ++i) {
-    const int64_t more = InputProducts::Bytes(InputsOf(*all[i]));
+    const int64_t more = InputProducts::Bytes(all[i]->inputs());
     if (i > begin && taken + more > bytes) {
       runs.push_back(all.subspan(begin, i - begin));
       begin = i;
@@ -57,11 +54,8 @@ GroupedMatrices RoundByText(const Exec& exec, const Decoder& decoder,
       const auto& divisors = FindScaling(scalings, linear->parts.front()->name).column_factors;
       const RoundingFeedback feedback(exec, seen->second.products.Take(exec), divisors);
       for (const TensorInfo* part : linear->parts) {
-        const Scaling& scaling = FindScaling(scalings, part->name);
-        rounded[part->name] = QuantizeInGroups(
-            exec, part->name, RowsOf(*part), ColumnsOf(*part), scheme.group,
-            ScaleType(*part->dtype), &feedback,
-            [&](int64_t row, std::span<float> out) { ReadRow(*part, scaling, row, out); });
+        rounded[part->name] = QuantizeInGroups(exec, *part, FindScaling(scalings, part->name),
+                                               scheme.group, &feedback);
       }
     }
   }

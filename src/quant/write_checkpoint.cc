@@ -74,13 +74,8 @@ class CheckpointWriter {
   void WriteGroups(const TensorInfo& tensor) {
     const auto found = input_.rounded.find(tensor.name);
     if (found != input_.rounded.end()) return WriteGroups(tensor, found->second);
-    const Scaling& scaling = FindScaling(input_.scalings, tensor.name);
-    WriteGroups(tensor,
-                QuantizeInGroups(exec_, tensor.name, RowsOf(tensor), ColumnsOf(tensor),
-                                 input_.scheme.group, ScaleType(*tensor.dtype),
-                                 /*feedback=*/nullptr, [&](int64_t row, std::span<float> out) {
-                                   ReadRow(tensor, scaling, row, out);
-                                 }));
+    WriteGroups(tensor, QuantizeInGroups(exec_, tensor, FindScaling(input_.scalings, tensor.name),
+                                         input_.scheme.group, /*feedback=*/nullptr));
   }
 
   void WriteGroups(const TensorInfo& tensor, const GroupedMatrix& matrix) {

@@ -1,6 +1,7 @@
 #include "weights/hf_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -230,6 +231,28 @@ std::vector<std::string> HfConfig::Keys() const {
   std::vector<std::string> keys;
   for (const auto& [key, value] : object_->items()) keys.push_back(key);
   return keys;
+}
+
+void ExpectOneOf(const HfConfig& config, std::string_view key, std::string_view found,
+                 std::initializer_list<std::string_view> accepted) {
+  if (std::ranges::find(accepted, found) != accepted.end()) return;
+  config.Refuse(key, fmt::format("{}", fmt::join(accepted, " or ")), ErrorKind::kUnsupported);
+}
+
+void ExpectString(const HfConfig& config, std::string_view key, std::string_view expected,
+                  std::string_view fallback) {
+  ExpectOneOf(config, key, config.StringOr(key, fallback), {expected});
+}
+
+void ExpectBool(const HfConfig& config, std::string_view key, bool expected, bool fallback) {
+  if (config.BoolOr(key, fallback) == expected) return;
+  config.Refuse(key, expected ? "true" : "false", ErrorKind::kUnsupported);
+}
+
+HfConfig NeedObject(const HfConfig& config, std::string_view key) {
+  auto object = config.Object(key);
+  if (!object) config.Refuse(key, "an object");
+  return *std::move(object);
 }
 
 }  // namespace godwit

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -94,5 +95,14 @@ class HfConfig {
   std::string where_;             // "file: " or "file: rope_scaling."
   std::shared_ptr<KeySet> read_;  // where_ + key
 };
+
+// Fields that must be what they are here. All throw Error(kUnsupported) that names the key,
+// NeedObject Error(kFormat).
+void ExpectOneOf(const HfConfig& config, std::string_view key, std::string_view found,
+                 std::initializer_list<std::string_view> accepted);
+void ExpectString(const HfConfig& config, std::string_view key, std::string_view expected,
+                  std::string_view fallback);
+void ExpectBool(const HfConfig& config, std::string_view key, bool expected, bool fallback);
+HfConfig NeedObject(const HfConfig& config, std::string_view key);
 
 }  // namespace godwit

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "weights/quantization_fields.h"
 #include "weights/tensor_rows.h"
 
 namespace godwit {
@@ -49,8 +48,15 @@ bool ReadActOrder(const HfConfig& weights) {
 
 }  // namespace
 
+std::string StrategyOf(const HfConfig& arguments) {
+  const int64_t group_size = arguments.IntOr("group_size", 0, {-1, 1 << 30});
+  return arguments.StringOr("strategy", group_size == 0    ? "tensor"
+                                        : group_size == -1 ? "channel"
+                                                           : "group");
+}
+
 PackedFormat ReadPackQuantized(const HfConfig& weights) {
-  ExpectOneOf(weights, "type", weights.StringOr("type", "int"), {"int"});
+  ExpectString(weights, "type", "int", /*fallback=*/"int");
   ExpectBool(weights, "dynamic", false, /*fallback=*/false);
   const std::string strategy = StrategyOf(weights);
   ExpectOneOf(weights, "strategy", strategy, {"group", "channel"});
@@ -73,7 +79,7 @@ PackedFormat ReadGptq(const HfConfig& config) {
   const std::string version = config.StringOr("checkpoint_format", "gptq");
   ExpectOneOf(config, "checkpoint_format", version, {"gptq", "gptq_v2"});
   ExpectBool(config, "is_marlin_format", false, /*fallback=*/false);
-  ExpectOneOf(config, "pack_dtype", config.StringOr("pack_dtype", "int32"), {"int32"});
+  ExpectString(config, "pack_dtype", "int32", /*fallback=*/"int32");
   if (const auto dynamic = config.Object("dynamic")) {
     for (const std::string& rule : dynamic->Keys()) {
       // Layers that are left alone are seen to be.
@@ -98,12 +104,8 @@ PackedFormat ReadAwq(const HfConfig& config) {
 
 PackedFormat ReadNf4(const HfConfig& config) {
   ExpectBool(config, "load_in_8bit", false, /*fallback=*/false);
-  const auto expect = [&](std::string_view key, std::string_view fallback,
-                          std::string_view accepted) {
-    ExpectOneOf(config, key, config.StringOr(key, fallback), {accepted});
-  };
-  expect("bnb_4bit_quant_type", "fp4", "nf4");
-  expect("bnb_4bit_quant_storage", "uint8", "uint8");
+  ExpectString(config, "bnb_4bit_quant_type", "nf4", /*fallback=*/"fp4");
+  ExpectString(config, "bnb_4bit_quant_storage", "uint8", /*fallback=*/"uint8");
   return {.layout = Layout::kNf4,
           .group = kNf4Group,
           .nested = config.BoolOr("bnb_4bit_use_double_quant", false)};

@@ -1,6 +1,8 @@
 // The `quantization_config` of layers that are packed in groups (weights/packed_format.h).
 #pragma once
 
+#include <string>
+
 #include "weights/hf_config.h"
 #include "weights/packed_format.h"
 #include "weights/weight_source.h"
@@ -9,6 +11,9 @@ namespace godwit {
 
 // Each throws Error(kUnsupported) that names the key for bits, groups and variants that are not
 // supported, and Error(kFormat) for what is no such configuration.
+
+// The strategy of compressed-tensors' QuantizationArgs. Where it is absent, the group size says it.
+std::string StrategyOf(const HfConfig& arguments);
 
 // The `weights` of a compressed-tensors group whose format is "pack-quantized"; and
 // "int-quantized", of groups.

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "weights/packed_config.h"
-#include "weights/quantization_fields.h"
 
 namespace godwit {
 namespace {
@@ -21,7 +20,7 @@ void ExpectInt8(const HfConfig& arguments) {
   if (arguments.IntOr("num_bits", 8, {1, 64}) != 8) {
     arguments.Refuse("num_bits", "8", ErrorKind::kUnsupported);
   }
-  ExpectOneOf(arguments, "type", arguments.StringOr("type", "int"), {"int"});
+  ExpectString(arguments, "type", "int", /*fallback=*/"int");
 }
 
 // Returns whether each output has a scale.

@@ -118,8 +118,9 @@ void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, c
   }
 }
 
-GODWIT_INLINE void FinishGroups(const GroupGemmArgs& args, int64_t row, int64_t column,
-                                int64_t columns, const float* x) {
+GODWIT_INLINE void FinishGroups(const GroupGemmArgs& args, int64_t row, int64_t panel,
+                                const float* x) {
+  const int64_t column = panel * kPanelColumns, columns = ColumnsFrom(column, args.columns);
   const float* factors = args.factors == nullptr ? nullptr : args.factors + column;
   const float* bias = args.bias == nullptr ? nullptr : args.bias + column;
   float* out = args.out + row * args.out_stride + column;
@@ -137,34 +138,38 @@ void GemmGroups(const GroupGemmArgs& args) {
   const GroupRows all(args);
   alignas(64) float x[kBlockRows * kPanelColumns];
   for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
-    const int64_t column = p * kPanelColumns, after = args.columns - column;
-    const int64_t columns = after < kPanelColumns ? after : kPanelColumns;
     const auto* panel = static_cast<const uint8_t*>(args.w) + p * GroupPanelBytes(format, args.k);
     for (int64_t row = 0; row < args.rows; row += kBlockRows) {
       const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
       RunGroupPanel<Packed, Bytes, kScaling>(sizes, all.From(row, 0, sizes), rows, panel,
                                              BlockCount(format, args.k), x);
       for (int64_t r = 0; r < rows; ++r) {
-        FinishGroups(args, row + r, column, columns, x + r * kPanelColumns);
+        FinishGroups(args, row + r, p, x + r * kPanelColumns);
       }
     }
   }
 }
 
-template <class Packed, class Bytes>
-void GemmGroupsOf(const GroupGemmArgs& args) {
+// run<scaling of the format>()
+template <class Run>
+GODWIT_INLINE void WithScaling(const GroupGemmArgs& args, const Run& run) {
   switch (args.format->scaling) {
     case Scaling::kCentred:
-      return GemmGroups<Packed, Bytes, Scaling::kCentred>(args);
+      return run.template operator()<Scaling::kCentred>();
     case Scaling::kZeros:
-      return GemmGroups<Packed, Bytes, Scaling::kZeros>(args);
+      return run.template operator()<Scaling::kZeros>();
     case Scaling::kMins:
-      return GemmGroups<Packed, Bytes, Scaling::kMins>(args);
+      return run.template operator()<Scaling::kMins>();
     case Scaling::kNested:
-      return GemmGroups<Packed, Bytes, Scaling::kNested>(args);
+      return run.template operator()<Scaling::kNested>();
     case Scaling::kNestedMins:
-      return GemmGroups<Packed, Bytes, Scaling::kNestedMins>(args);
+      return run.template operator()<Scaling::kNestedMins>();
   }
+}
+
+template <class Packed, class Bytes>
+void GemmGroupsOf(const GroupGemmArgs& args) {
+  WithScaling(args, [&]<Scaling kScaling>() { GemmGroups<Packed, Bytes, kScaling>(args); });
 }
 
 // SmallQuads multiplies codes of 4 bits, Quads any bytes.

@@ -184,13 +184,11 @@ void TiledGroups(const GroupGemmArgs& args) {
     const TiledRows of = {.rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows};
     const TileShapes shapes(of.height, /*row_tiles=*/2, ProductDepth(sizes));
     for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
-      const int64_t column = p * kPanelColumns, after = args.columns - column;
-      const int64_t columns = after < kPanelColumns ? after : kPanelColumns;
       RunTiledPanel<Packed, kScaling>(
           sizes, of, all.From(row, 0, sizes),
           static_cast<const uint8_t*>(args.w) + p * blocks * sizes.block_bytes, blocks, x);
       for (int64_t r = 0; r < of.rows; ++r) {
-        FinishGroups(args, row + r, column, columns, x + of.SumsOf(r) * kPanelColumns);
+        FinishGroups(args, row + r, p, x + of.SumsOf(r) * kPanelColumns);
       }
     }
   }
@@ -209,18 +207,13 @@ void TiledGroupsOf(const GroupGemmArgs& args) {
 }
 
 void GemmGroupsByTiles(const GroupGemmArgs& args) {
-  switch (args.format->scaling) {
-    case Scaling::kCentred:
-      return TiledGroupsOf<Scaling::kCentred, SignedTable, SignedBytes>(args);
-    case Scaling::kZeros:
-      return TiledGroupsOf<Scaling::kZeros, UnsignedNibbles, UnsignedBytes>(args);
-    case Scaling::kMins:
-      return TiledGroupsOf<Scaling::kMins, UnsignedNibbles, UnsignedBytes>(args);
-    case Scaling::kNested:
-      return TiledGroupsOf<Scaling::kNested, SignedTable, SignedBytes>(args);
-    case Scaling::kNestedMins:
-      return TiledGroupsOf<Scaling::kNestedMins, UnsignedNibbles, UnsignedBytes>(args);
-  }
+  WithScaling(args, [&]<Scaling kScaling>() {
+    if constexpr (kScaling == Scaling::kCentred || kScaling == Scaling::kNested) {
+      TiledGroupsOf<kScaling, SignedTable, SignedBytes>(args);
+    } else {
+      TiledGroupsOf<kScaling, UnsignedNibbles, UnsignedBytes>(args);
+    }
+  });
 }
 
 }  // namespace

@@ -74,8 +74,7 @@ void RunBlock(const GemmArgs& args) {
       RunSections(of, last_rows, kSectionDepth, last_section, 1, sections > 0, panel + panel_bytes,
                   sums);
     }
-    const int64_t column = p * kPanelColumns, after = args.columns - column;
-    const int64_t columns = after < kPanelColumns ? after : kPanelColumns;
+    const int64_t column = p * kPanelColumns, columns = ColumnsFrom(column, args.columns);
     for (int64_t row = 0; row < args.rows; ++row) {
       ScaleSums(args, row, column, columns, sums + of.SumsOf(row) * kPanelColumns);
     }

@@ -15,6 +15,11 @@ constexpr int64_t kAheadBytes = 2560;
 // lines of `out` come from far, as rows of it lie in the same few cache sets.
 constexpr int64_t kBlockRows = 16 * kTileRows;
 
+// Of a weight's columns, those in the panel that begins with `column`.
+GODWIT_INLINE int64_t ColumnsFrom(int64_t column, int64_t columns) {
+  return columns - column < kPanelColumns ? columns - column : kPanelColumns;
+}
+
 // Rows of activations.
 template <class Operand>
 struct SourceRows {
@@ -116,8 +121,7 @@ GODWIT_INLINE void RunPanels(const GemmArgs& args, Finish finish) {
   const auto* w = static_cast<const typename Operand::W*>(args.w);
   alignas(64) float sums[kBlockRows * kPanelColumns];
   for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
-    const int64_t column = p * kPanelColumns, after = args.columns - column;
-    const int64_t columns = after < kPanelColumns ? after : kPanelColumns;
+    const int64_t column = p * kPanelColumns, columns = ColumnsFrom(column, args.columns);
     for (int64_t row = 0; row < args.rows; row += kBlockRows) {
       const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
       RunPanel<Operand>({.data = a + row * args.a_stride, .stride = args.a_stride, .rows = rows},

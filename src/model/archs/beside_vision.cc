@@ -2,12 +2,6 @@
 
 namespace godwit {
 
-HfConfig TextConfigOf(const HfConfig& config) {
-  const auto text = config.Object("text_config");
-  if (!text) config.Refuse("text_config", "an object");
-  return *text;
-}
-
 // Published files name the model that writes as one beside what sees, transformers since 4.52 as a
 // part of the whole.
 DecoderSpec BesideVision(const HfConfig& config, DecoderSpec text) {

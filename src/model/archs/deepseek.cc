@@ -32,8 +32,7 @@ double ScoreFactor(const HfConfig& config) {
   const auto fields = scaling ? scaling : config.Object("rope_parameters");
   if (!fields) return 1;
   const double all_dim = fields->FloatOr("mscale_all_dim", 0, {0, 100});
-  const double factor = fields->FloatOr("factor", 1, {1, 1e4});
-  const double magnitude = 0.1 * all_dim * std::log(factor) + 1;
+  const double magnitude = YarnMagnitude(fields->FloatOr("factor", 1, {1, 1e4}), all_dim);
   return magnitude * magnitude;
 }
 
@@ -66,16 +65,10 @@ DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t inter
   names.kv_down = "model.layers.{}.self_attn.kv_a_proj_with_mqa";
   names.kv_down_norm = "model.layers.{}.self_attn.kv_a_layernorm";
   names.kv_up = "model.layers.{}.self_attn.kv_b_proj";
-  names.dense_gate = names.gate;
-  names.dense_up = names.up;
-  names.dense_down = names.down;
   names.shared_gate = "model.layers.{}.mlp.shared_experts.gate_proj";
   names.shared_up = "model.layers.{}.mlp.shared_experts.up_proj";
   names.shared_down = "model.layers.{}.mlp.shared_experts.down_proj";
-  names.router = "model.layers.{}.mlp.gate";
-  names.gate = "model.layers.{}.mlp.experts.{}.gate_proj";
-  names.up = "model.layers.{}.mlp.experts.{}.up_proj";
-  names.down = "model.layers.{}.mlp.experts.{}.down_proj";
+  NameExperts(names);
   return spec;
 }
 
@@ -96,14 +89,8 @@ void ReadGroups(const HfConfig& config, int64_t groups, int64_t chosen, int64_t 
 
 void ReadChosen(const HfConfig& config, int64_t per_token, DecoderSpec& spec) {
   const ops::ExpertChoice& choice = spec.mlp.choice;
-  const IntRange range{1, spec.mlp.experts / choice.groups * choice.groups_chosen};
-  spec.mlp.experts_per_token = range.max < per_token
-                                   ? config.Int("num_experts_per_tok", range)
-                                   : config.IntOr("num_experts_per_tok", per_token, range);
-}
-
-void RequireName(const HfConfig& config, std::string_view key, std::string_view name) {
-  if (config.StringOr(key, name) != name) config.Refuse(key, name, ErrorKind::kUnsupported);
+  ReadExpertsPerToken(config, per_token, spec.mlp.experts / choice.groups * choice.groups_chosen,
+                      spec);
 }
 
 }  // namespace
@@ -112,13 +99,10 @@ void RequireName(const HfConfig& config, std::string_view key, std::string_view 
 DecoderSpec DescribeDeepseekV2(const HfConfig& config) {
   DecoderSpec spec = DescribeShape(config, /*experts=*/64, /*intermediate=*/1407, /*shared=*/2,
                                    /*dense_layers=*/0);
-  RequireName(config, "scoring_func", "softmax");
+  ExpectString(config, "scoring_func", "softmax", /*fallback=*/"softmax");
   const std::string method = config.StringOr("topk_method", "greedy");
-  if (method == "group_limited_greedy") {
-    ReadGroups(config, /*groups=*/1, /*chosen=*/1, /*best=*/1, spec);
-  } else if (method != "greedy") {
-    config.Refuse("topk_method", "greedy or group_limited_greedy", ErrorKind::kUnsupported);
-  }
+  ExpectOneOf(config, "topk_method", method, {"greedy", "group_limited_greedy"});
+  if (method != "greedy") ReadGroups(config, /*groups=*/1, /*chosen=*/1, /*best=*/1, spec);
   ReadChosen(config, /*per_token=*/6, spec);
   spec.dense_mlp.bias = spec.shared_mlp.bias = config.BoolOr("mlp_bias", false);
   spec.mlp.shares_among_chosen = false;
@@ -135,8 +119,8 @@ DecoderSpec DescribeDeepseekV2(const HfConfig& config) {
 DecoderSpec DescribeDeepseekV3(const HfConfig& config) {
   DecoderSpec spec = DescribeShape(config, /*experts=*/256, /*intermediate=*/2048, /*shared=*/1,
                                    /*dense_layers=*/3);
-  RequireName(config, "scoring_func", "sigmoid");
-  RequireName(config, "topk_method", "noaux_tc");
+  ExpectString(config, "scoring_func", "sigmoid", /*fallback=*/"sigmoid");
+  ExpectString(config, "topk_method", "noaux_tc", /*fallback=*/"noaux_tc");
   spec.interleaved_rotary = config.BoolOr("rope_interleave", true);
   ReadGroups(config, /*groups=*/8, /*chosen=*/4, /*best=*/2, spec);
   ReadChosen(config, /*per_token=*/8, spec);

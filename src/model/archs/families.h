@@ -52,9 +52,12 @@ DecoderSpec DescribeLlamaLike(const HfConfig& config, double default_theta = 100
 // The same without positions, for those that rotate otherwise or spell their fields otherwise.
 DecoderSpec DescribeLlamaShape(const HfConfig& config, const CommonKeys& keys = {});
 
-// Of a model that sees: the object that describes how it reads and writes.
-HfConfig TextConfigOf(const HfConfig& config);
-// The model that this object describes, under the names that it has in the whole one.
+// Names of a model in which some layers have Llama's MLP, as these are, and others experts: those
+// of its experts and their router.
+void NameExperts(ModuleNames& names);
+
+// Of a model that sees: what its text_config describes, under the names that it has in the whole
+// one.
 DecoderSpec BesideVision(const HfConfig& config, DecoderSpec text);
 
 }  // namespace godwit

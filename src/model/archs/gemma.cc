@@ -93,7 +93,7 @@ DecoderSpec DescribeGemma3Text(const HfConfig& config) { return DescribeThird(co
 
 // Without what sees.
 DecoderSpec DescribeGemma3(const HfConfig& config) {
-  DecoderSpec spec = DescribeThird(TextConfigOf(config), kKeysBesideVision);
+  DecoderSpec spec = DescribeThird(NeedObject(config, "text_config"), kKeysBesideVision);
   spec.embedding_scale = EmbeddingScale(config, spec);
   return BesideVision(config, std::move(spec));
 }

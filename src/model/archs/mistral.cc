@@ -14,7 +14,7 @@ DecoderSpec DescribeMistral(const HfConfig& config) {
 
 // Mistral Small 3.1 and 3.2, without what sees. Whether the head is tied is said in either object.
 DecoderSpec DescribeMistral3(const HfConfig& config) {
-  const HfConfig text = TextConfigOf(config);
+  const HfConfig text = NeedObject(config, "text_config");
   if (text.model_type() != "mistral") text.Refuse("model_type", "mistral", ErrorKind::kUnsupported);
   DecoderSpec spec = DescribeMistral(text);
   spec.tied_head = text.BoolOr("tie_word_embeddings", config.BoolOr("tie_word_embeddings", false));

@@ -63,16 +63,7 @@ std::vector<std::string> KeysUnread(const HfConfig& config) {
   return keys;
 }
 
-// "a, b and 3 more"
-std::string FirstOf(const std::vector<std::string>& items) {
-  constexpr int64_t kShown = 8;
-  const std::vector<std::string> shown(items.begin(),
-                                       items.begin() + std::min(kShown, std::ssize(items)));
-  const auto more = std::ssize(items) - std::ssize(shown);
-  return NameList(
-             shown, [](const std::string& item) { return item; }, more > 0 ? ", " : " and ") +
-         (more > 0 ? fmt::format(" and {} more", more) : "");
-}
+constexpr int64_t kShownKeys = 8;
 
 // What nobody reads of a config that a family has read.
 std::string Missing(const HfConfig& config) {
@@ -80,10 +71,10 @@ std::string Missing(const HfConfig& config) {
   std::vector<std::string> unknown = KeysUnread(config);
   for (std::string& key : unknown) key = QuoteUnlessPlain(key);
   std::string missing;
-  if (!functions.empty()) missing = "has " + FirstOf(functions);
+  if (!functions.empty()) missing = "has " + FirstNames(functions, kShownKeys);
   if (!unknown.empty()) {
     missing += fmt::format("{}states {}, of which nothing is known here",
-                           missing.empty() ? "" : ", and ", FirstOf(unknown));
+                           missing.empty() ? "" : ", and ", FirstNames(unknown, kShownKeys));
   }
   return missing;
 }

@@ -5,6 +5,16 @@
 
 namespace godwit {
 
+void NameExperts(ModuleNames& names) {
+  names.dense_gate = names.gate;
+  names.dense_up = names.up;
+  names.dense_down = names.down;
+  names.router = "model.layers.{}.mlp.gate";
+  names.gate = "model.layers.{}.mlp.experts.{}.gate_proj";
+  names.up = "model.layers.{}.mlp.experts.{}.up_proj";
+  names.down = "model.layers.{}.mlp.experts.{}.down_proj";
+}
+
 // Qwen3 with experts in the place of the MLP, but for the layers that are said to be dense.
 DecoderSpec DescribeQwen3Moe(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaLike(config);
@@ -34,14 +44,7 @@ DecoderSpec DescribeQwen3Moe(const HfConfig& config) {
     if (layer < spec.layers) spec.dense_layers[static_cast<size_t>(layer)] = true;
   }
 
-  ModuleNames& names = spec.names;
-  names.dense_gate = names.gate;
-  names.dense_up = names.up;
-  names.dense_down = names.down;
-  names.router = "model.layers.{}.mlp.gate";
-  names.gate = "model.layers.{}.mlp.experts.{}.gate_proj";
-  names.up = "model.layers.{}.mlp.experts.{}.up_proj";
-  names.down = "model.layers.{}.mlp.experts.{}.down_proj";
+  NameExperts(spec.names);
   return spec;
 }
 

@@ -23,10 +23,16 @@ constexpr GroupFormat kFormats[] = {
     {.codes = Codes::k4, .scaling = Scaling::kNested, .group = 16},
     {.codes = Codes::k4Table, .scaling = Scaling::kCentred, .group = 32, .table = kTable},
     {.codes = Codes::k4Table, .scaling = Scaling::kNested, .group = 32, .table = kTable},
+    {.codes = Codes::k5, .scaling = Scaling::kCentred, .group = 32},
+    {.codes = Codes::k5, .scaling = Scaling::kMins, .group = 32},
+    {.codes = Codes::k5, .scaling = Scaling::kNestedMins, .group = 32},
+    {.codes = Codes::k5, .scaling = Scaling::kZeros, .group = 128},
+    {.codes = Codes::k6, .scaling = Scaling::kNested, .group = 16},
+    {.codes = Codes::k6, .scaling = Scaling::kCentred, .group = 256},
+    {.codes = Codes::k6, .scaling = Scaling::kNestedMins, .group = 16},
     {.codes = Codes::k8, .scaling = Scaling::kCentred, .group = 32},
     {.codes = Codes::k8, .scaling = Scaling::kMins, .group = 32},
     {.codes = Codes::k8, .scaling = Scaling::kNested, .group = 16},
-    {.codes = Codes::k8, .scaling = Scaling::kNestedMins, .group = 32},
     {.codes = Codes::k8, .scaling = Scaling::kCentred, .group = 256},
 };
 
@@ -71,11 +77,8 @@ struct Problem {
     for (float& x : row.scales) x = ToFloat(ToF16(random(-0.1f, 0.1f)));
     for (float& x : row.mins) x = ToFloat(ToF16(random(-0.1f, 0.1f)));
     for (uint8_t& x : row.zeros) x = static_cast<uint8_t>(random.Integer(0, 16));
-    const bool is_signed = format.scaling == Scaling::kNested;
-    for (int16_t& x : row.parts) {
-      x = static_cast<int16_t>(is_signed ? random.Extreme(-128, 127) : random.Extreme(0, 255));
-    }
-    for (uint8_t& x : row.min_parts) x = static_cast<uint8_t>(random.Extreme(0, 255));
+    for (int8_t& x : row.parts) x = static_cast<int8_t>(random.Extreme(-128, 127));
+    for (int8_t& x : row.min_parts) x = static_cast<int8_t>(random.Extreme(-128, 127));
     return row;
   }
 
@@ -213,8 +216,8 @@ TEST_P(GemmGroupsTest, ExtremesDoNotSaturate) {
       std::ranges::fill(row.codes, static_cast<uint8_t>((1 << BitsOf(format.codes)) - 1));
       std::ranges::fill(row.scales, 1.0f);
       std::ranges::fill(row.mins, 1.0f);
-      std::ranges::fill(row.parts, int16_t{127});
-      std::ranges::fill(row.min_parts, uint8_t{255});
+      std::ranges::fill(row.parts, int8_t{127});
+      std::ranges::fill(row.min_parts, int8_t{-128});
       for (int64_t c = 0; c < problem.columns; ++c) {
         PackColumn(format, row, c % kPanelColumns, problem.Panel(c));
       }
@@ -265,18 +268,25 @@ TEST(GroupedWeights, MultiplyAsTheyUnpack) {
 }
 
 TEST(GroupedWeights, AColumnUnpacksToItsNumbers) {
-  const GroupFormat format{.codes = Codes::k4, .scaling = Scaling::kZeros, .group = 32};
-  GroupedRow row = NewGroupedRow(format, 40);
-  for (size_t i = 0; i < row.codes.size(); ++i) row.codes[i] = static_cast<uint8_t>(i % 16);
-  row.scales = {0.5f, 2.0f};
-  row.zeros = {3, 15};
-  Guarded<uint8_t> panel(GroupPanelBytes(format, 40));
-  std::fill_n(panel.data(), panel.size(), uint8_t{0});
-  PackColumn(format, row, 17, panel.data());
-  std::vector<float> w(40);
-  UnpackColumn(format, panel.data(), 17, 40, w.data());
-  for (size_t i = 0; i < w.size(); ++i) {
-    EXPECT_EQ(w[i], i < 32 ? 0.5f * (float(i % 16) - 3) : 2.0f * (float(i % 16) - 15));
+  for (const Codes codes : {Codes::k4, Codes::k5, Codes::k6, Codes::k8}) {
+    const GroupFormat format{.codes = codes, .scaling = Scaling::kZeros, .group = 32};
+    const size_t distinct = size_t{1} << BitsOf(codes);
+    GroupedRow row = NewGroupedRow(format, 300);
+    const auto code = [&](size_t i) { return static_cast<uint8_t>(5 * i % distinct); };
+    for (size_t i = 0; i < row.codes.size(); ++i) row.codes[i] = code(i);
+    for (size_t g = 0; g < row.scales.size(); ++g) {
+      row.scales[g] = g % 2 == 0 ? 0.5f : 2.0f;
+      row.zeros[g] = static_cast<uint8_t>(3 * g);
+    }
+    Guarded<uint8_t> panel(GroupPanelBytes(format, 300));
+    std::fill_n(panel.data(), panel.size(), uint8_t{0});
+    PackColumn(format, row, 17, panel.data());
+    std::vector<float> w(300);
+    UnpackColumn(format, panel.data(), 17, 300, w.data());
+    for (size_t i = 0; i < w.size(); ++i) {
+      const size_t g = i / 32;
+      EXPECT_EQ(w[i], row.scales[g] * (float(code(i)) - float(3 * g))) << BitsOf(codes) << " bits";
+    }
   }
 }
 

@@ -57,26 +57,31 @@ void PackBlockNumbers(const GroupFormat& format, const GroupedRow& row, size_t b
   if (!row.mins.empty()) StoreF16(row.mins[b], block + BlockHalfAt(format, 1, column));
 }
 
-// Inputs side by side in a column of a line of codes.
-int64_t LineInputs(const GroupFormat& format) { return 32 / BitsOf(format.codes); }
-
-// A line's four bytes of a column.
-uint32_t Word(const GroupFormat& format, const uint8_t* codes, int64_t n) {
-  uint8_t line[8] = {};
-  std::copy_n(codes, std::min<int64_t>(n, LineInputs(format)), line);
-  uint32_t low, high;
-  std::memcpy(&low, line, sizeof(low));
-  std::memcpy(&high, line + 4, sizeof(high));
-  return BitsOf(format.codes) == 8 ? low : low | high << 4;
+uint32_t Quad(const uint8_t* codes) {
+  uint32_t quad;
+  std::memcpy(&quad, codes, sizeof(quad));
+  return quad;
 }
 
-uint8_t CodeAt(const GroupFormat& format, const std::byte* codes, int64_t i, int64_t column) {
-  const int64_t line = LineInputs(format);
-  const int64_t in_line = i % line;
-  const auto byte =
-      std::to_integer<uint8_t>(codes[(i / line * kPanelColumns + column) * 4 + in_line % 4]);
-  if (BitsOf(format.codes) == 8) return byte;
-  return in_line < 4 ? byte & 15 : byte >> 4;
+// The bits of four codes that are left without the low halves, at `first` of each byte.
+uint32_t HighBits(uint32_t quad, int first) { return (quad >> 4 & 0x0f0f0f0f) << first; }
+
+// Codes [RunInputs] of a column, to its place in their first line.
+void PackRun(Codes codes, const uint8_t* from, std::byte* to) {
+  const auto put = [&](uint32_t word) {
+    std::memcpy(to, &word, sizeof(word));
+    to += kLineBytes;
+  };
+  if (codes == Codes::k8) return put(Quad(from));
+  const int high_bits = BitsOf(codes) - 4;
+  uint32_t high = 0;
+  for (int64_t i = 0; i < RunInputs(codes); i += 8) {
+    const uint32_t first = Quad(from + i), second = Quad(from + i + 4);
+    put((first & 0x0f0f0f0f) | (second & 0x0f0f0f0f) << 4);
+    const auto place = static_cast<int>(i / 4) * high_bits;
+    high |= HighBits(first, place) | HighBits(second, place + high_bits);
+  }
+  if (high_bits > 0) put(high);
 }
 
 // What the code stands for before it is scaled.
@@ -93,25 +98,37 @@ float WeightOf(const GroupFormat& format, const std::byte* block, int64_t group,
   const auto block_half = [&](int64_t place) {
     return LoadF16(block + BlockHalfAt(format, place, column));
   };
-  const auto byte = [&](int64_t at) { return std::to_integer<uint8_t>(block[at]); };
-  const auto part = [&](int64_t halves) { return byte(ByteAt(format, group, halves, column)); };
+  const auto part = [&] { return static_cast<int8_t>(block[ByteAt(format, group, 0, column)]); };
   switch (format.scaling) {
     case Scaling::kCentred:
       return half(0) * Integer(format, code, 0);
     case Scaling::kZeros:
-      return half(0) * Integer(format, code, part(1));
+      return half(0) *
+             Integer(format, code, static_cast<uint8_t>(block[ByteAt(format, group, 1, column)]));
     case Scaling::kMins:
       return half(0) * Integer(format, code, 0) + half(1);
     case Scaling::kNested:
-      return block_half(0) * static_cast<int8_t>(part(0)) * Integer(format, code, 0);
+      return block_half(0) * part() * Integer(format, code, 0);
     case Scaling::kNestedMins:
-      return block_half(0) * part(0) * Integer(format, code, 0) -
-             block_half(1) * byte(MinPartAt(format, group, column));
+      return block_half(0) * part() * Integer(format, code, 0) -
+             block_half(1) * static_cast<int8_t>(block[MinPartAt(format, group, column)]);
   }
   return 0;
 }
 
 }  // namespace
+
+uint8_t CodeAt(const GroupFormat& format, const void* group, int64_t i, int64_t column) {
+  const int64_t inputs = RunInputs(format.codes), quad = i % inputs / 4;
+  const auto* run = static_cast<const uint8_t*>(group) +
+                    i / inputs * RunLines(format.codes) * kLineBytes + column * 4 + i % 4;
+  if (format.codes == Codes::k8) return *run;
+  const int low = run[quad / 2 * kLineBytes] >> quad % 2 * 4 & 15;
+  const int high_bits = BitsOf(format.codes) - 4;
+  if (high_bits == 0) return static_cast<uint8_t>(low);
+  const int high = run[inputs / 8 * kLineBytes] >> quad * high_bits & ((1 << high_bits) - 1);
+  return static_cast<uint8_t>(high << 4 | low);
+}
 
 GroupedRow NewGroupedRow(const GroupFormat& format, int64_t inputs) {
   const auto groups = static_cast<size_t>(GroupCount(format, inputs));
@@ -129,7 +146,7 @@ GroupedRow NewGroupedRow(const GroupFormat& format, int64_t inputs) {
 
 void PackColumn(const GroupFormat& format, const GroupedRow& row, int64_t column, void* panel) {
   const auto inputs = static_cast<int64_t>(row.codes.size());
-  const int64_t groups = GroupsOfBlock(format), line = LineInputs(format);
+  const int64_t groups = GroupsOfBlock(format), run = RunInputs(format.codes);
   auto* block = static_cast<std::byte*>(panel);
   for (int64_t b = 0; b < BlockCount(format, inputs); ++b, block += BlockBytes(format)) {
     PackBlockNumbers(format, row, static_cast<size_t>(b), column, block);
@@ -139,9 +156,10 @@ void PackColumn(const GroupFormat& format, const GroupedRow& row, int64_t column
       PackNumbers(format, row, static_cast<size_t>(g), group, column, block);
       const int64_t end = std::min<int64_t>(inputs, begin + format.group);
       std::byte* to = block + group * GroupBytes(format) + column * 4;
-      for (int64_t i = begin; i < end; i += line, to += kPanelColumns * 4) {
-        const uint32_t word = Word(format, row.codes.data() + i, end - i);
-        std::memcpy(to, &word, sizeof(word));
+      for (int64_t i = begin; i < end; i += run, to += RunLines(format.codes) * kLineBytes) {
+        uint8_t codes[32] = {};
+        std::copy_n(row.codes.data() + i, std::min(run, end - i), codes);
+        PackRun(format.codes, codes, to);
       }
     }
   }

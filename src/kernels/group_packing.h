@@ -7,15 +7,17 @@
 //   kZeros        scale F16, zero U8
 //   kMins         scale F16, min F16
 //   kNested       part I8
-//   kNestedMins   part U8
+//   kNestedMins   part I8
 // and behind the groups numbers of its own:
 //   kNested       d F16
-//   kNestedMins   d F16, m F16, min parts U8 [groups / 2][column][2]
+//   kNestedMins   d F16, m F16, min parts I8 [groups / 2][column][2]
 // Whoever multiplies reads memory in this order. With the numbers of all groups in front of the
 // codes, which processors do not foresee, one row came at 0.55 of the speed.
 // Codes of 8 bits lie as int8 weights do (packing.h), in quads of a column: [group / 4][column][4].
 // Of 4 bits, a byte holds two of neighbouring quads: byte [i / 8][column][i % 4] has input i in its
 // low half if i % 8 < 4, else in its high one.
+// Of 5 and 6 bits, so many of these lines, with the low halves, and then one with the other bits of
+// all: byte [column][i % 4] has those of its quads side by side, the first quad's lowest.
 // All parts begin at multiples of 64 bytes, as panels do.
 #pragma once
 
@@ -29,6 +31,24 @@ namespace godwit::kernels {
 
 // Bytes of the F16 of a group, or of a block.
 inline constexpr int64_t kHalvesBytes = kPanelColumns * 2;
+
+// Inputs of a column whose codes lie in the same lines, and how many lines they take.
+constexpr int64_t kLineBytes = kPanelColumns * 4;
+constexpr int64_t RunInputs(Codes codes) {
+  switch (codes) {
+    case Codes::k4:
+    case Codes::k4Table:
+      return 8;
+    case Codes::k5:
+      return 32;
+    case Codes::k6:
+      return 16;
+    case Codes::k8:
+      return 4;
+  }
+  return 0;
+}
+constexpr int64_t RunLines(Codes codes) { return RunInputs(codes) * BitsOf(codes) / 32; }
 
 // Bytes of the codes of a group, of all of it, of the groups of a block, of a block, and of a
 // panel.
@@ -77,16 +97,19 @@ constexpr int64_t GroupPanelBytes(const GroupFormat& format, int64_t inputs) {
 // The weights of one output, as they come from a source. Which vectors there are is up to the
 // scaling.
 struct GroupedRow {
-  std::vector<uint8_t> codes;      // [inputs]
-  std::vector<float> scales;       // [groups], of nested ones [blocks]: numbers of F16
-  std::vector<float> mins;         // likewise
-  std::vector<uint8_t> zeros;      // [groups]
-  std::vector<int16_t> parts;      // [groups]
-  std::vector<uint8_t> min_parts;  // [groups]
+  std::vector<uint8_t> codes;     // [inputs]
+  std::vector<float> scales;      // [groups], of nested ones [blocks]: numbers of F16
+  std::vector<float> mins;        // likewise
+  std::vector<uint8_t> zeros;     // [groups]
+  std::vector<int8_t> parts;      // [groups]
+  std::vector<int8_t> min_parts;  // [groups]
 };
 
 // An empty row of a weight of so many inputs.
 GroupedRow NewGroupedRow(const GroupFormat& format, int64_t inputs);
+
+// Of the group that begins there, the code of input i of a column.
+uint8_t CodeAt(const GroupFormat& format, const void* group, int64_t i, int64_t column);
 
 // Column `column` of a zeroed panel of `format`, 64-byte aligned.
 void PackColumn(const GroupFormat& format, const GroupedRow& row, int64_t column, void* panel);

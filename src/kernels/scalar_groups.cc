@@ -23,12 +23,13 @@ class BlockColumn {
     return bytes_[NumbersAt(format_, group) + kHalvesBytes + column_];
   }
   float Part(int64_t group) const {
-    const uint8_t byte = bytes_[NumbersAt(format_, group) + column_];
-    return format_.scaling == Scaling::kNested ? static_cast<int8_t>(byte) : byte;
+    return static_cast<int8_t>(bytes_[NumbersAt(format_, group) + column_]);
   }
   float BlockScale() const { return Half(GroupsBytes(format_)); }
   float BlockMin() const { return Half(GroupsBytes(format_) + kHalvesBytes); }
-  int32_t MinPart(int64_t group) const { return bytes_[MinPartAt(format_, group, column_)]; }
+  int32_t MinPart(int64_t group) const {
+    return static_cast<int8_t>(bytes_[MinPartAt(format_, group, column_)]);
+  }
 
   // Of a group with its activations a [group].
   int32_t Dot(int64_t group, const int8_t* a) const {
@@ -45,13 +46,8 @@ class BlockColumn {
     return ToFloat(half);
   }
   int32_t Integer(const uint8_t* codes, int64_t i) const {
-    if (format_.codes == Codes::k8) {
-      return codes[(i / 4 * kPanelColumns + column_) * 4 + i % 4] - Centre(format_);
-    }
-    const uint8_t byte = codes[(i / 8 * kPanelColumns + column_) * 4 + i % 4];
-    const int code = i % 8 < 4 ? byte & 15 : byte >> 4;
-    return format_.codes == Codes::k4Table ? format_.table[static_cast<size_t>(code)]
-                                           : code - Centre(format_);
+    const uint8_t code = CodeAt(format_, codes, i, column_);
+    return format_.codes == Codes::k4Table ? format_.table[code] : code - Centre(format_);
   }
 
   const GroupFormat& format_;

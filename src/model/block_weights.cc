@@ -9,13 +9,15 @@
 namespace godwit {
 namespace {
 
-// What blocks of different types have in common, where they have.
-constexpr GroupFormat kScalesOfScales = {
-    .codes = Codes::k8, .scaling = Scaling::kNestedMins, .group = 16};
-constexpr GroupFormat kScales = {.codes = Codes::k8, .scaling = Scaling::kCentred, .group = 32};
+Codes CodesOf(int bits) {
+  for (const Codes codes : {Codes::k4, Codes::k5, Codes::k6}) {
+    if (bits <= BitsOf(codes)) return codes;
+  }
+  return Codes::k8;
+}
 
 GroupFormat FormatOf(const BlockFormat& blocks) {
-  GroupFormat format = {.codes = blocks.bits > 4 ? Codes::k8 : Codes::k4,
+  GroupFormat format = {.codes = CodesOf(blocks.bits),
                         .scaling = blocks.two_level
                                        ? blocks.minimums ? Scaling::kNestedMins : Scaling::kNested
                                    : blocks.minimums ? Scaling::kMins
@@ -28,61 +30,65 @@ GroupFormat FormatOf(const BlockFormat& blocks) {
   return format;
 }
 
+// Of blocks of several types, which all have scales of scales or all have none: the longest code
+// and the smallest group. What a table has takes 8 bits.
+GroupFormat JointFormat(std::span<const TensorInfo* const> parts) {
+  const bool two_level = parts.front()->blocks->two_level;
+  GroupFormat joint{.scaling = two_level ? Scaling::kNestedMins : Scaling::kCentred,
+                    .group = kMostGroup};
+  for (const TensorInfo* part : parts) {
+    const BlockFormat& blocks = *part->blocks;
+    joint.codes = std::max(joint.codes, CodesOf(blocks.levels != nullptr ? 8 : blocks.bits));
+    joint.group = std::min(joint.group, static_cast<int32_t>(blocks.group));
+  }
+  return joint;
+}
+
 // One block, at input `first` of a row.
 class BlockReader {
  public:
   BlockReader(const BlockFormat& blocks, const GroupFormat& format, kernels::GroupedRow& to)
-      : blocks_(blocks), format_(format), natural_(FormatOf(blocks) == format), to_(to) {}
+      : blocks_(blocks), format_(format), to_(to) {}
 
   // Whether the block's scale or minimum is no number.
   bool Read(const std::byte* bytes, int64_t first) {
     DecodeBlock(blocks_, bytes, block_);
     const auto index = static_cast<size_t>(first / blocks_.elements);
     to_.scales[index] = block_.scale;
-    if (!to_.mins.empty()) to_.mins[index] = blocks_.minimums ? block_.minimum : 32 * block_.scale;
+    // Codes that have a minimum stand for themselves, those of other types for code - zero.
+    if (!to_.mins.empty()) {
+      to_.mins[index] =
+          blocks_.minimums ? block_.minimum : static_cast<float>(blocks_.zero) * block_.scale;
+    }
     if (blocks_.two_level) ReadParts(first / format_.group);
     ReadCodes(first);
     return std::isnan(block_.scale) || (blocks_.minimums && std::isnan(block_.minimum));
   }
 
  private:
-  bool FormerlySigned() const { return blocks_.two_level && !natural_ && !blocks_.minimums; }
-  int Part(int64_t i) const {  // of the group of element i of the block
-    return block_.scales[static_cast<size_t>(i / blocks_.group)];
-  }
-
   void ReadParts(int64_t first_group) {
     for (int64_t i = 0; i < blocks_.elements; i += format_.group) {
-      const auto group = static_cast<size_t>(first_group + i / format_.group);
-      to_.parts[group] = static_cast<int16_t>(FormerlySigned() ? std::abs(Part(i)) : Part(i));
+      const auto to = static_cast<size_t>(first_group + i / format_.group);
+      const auto from = static_cast<size_t>(i / blocks_.group);
+      to_.parts[to] = block_.scales[from];
       if (to_.min_parts.empty()) continue;
-      to_.min_parts[group] = blocks_.minimums
-                                 ? block_.minimums[static_cast<size_t>(i / blocks_.group)]
-                                 : static_cast<uint8_t>(to_.parts[group]);
+      to_.min_parts[to] =
+          blocks_.minimums ? static_cast<int8_t>(block_.minimums[from]) : block_.scales[from];
     }
   }
 
   void ReadCodes(int64_t first) {
     uint8_t* codes = to_.codes.data() + first;
-    // Codes of other types stand for code - zero, or levels[code]; those of 8 bits that are centred
-    // for code - 128.
-    const int shift = Centre(format_) == 128 ? 128 - blocks_.zero : 0;
+    const bool levels = blocks_.levels != nullptr && format_.codes == Codes::k8;
+    const int centre = Centre(format_), shift = centre == 0 ? 0 : centre - blocks_.zero;
     for (int64_t i = 0; i < blocks_.elements; ++i) {
       const uint8_t code = block_.codes[static_cast<size_t>(i)];
-      int value = code + shift;
-      if (FormerlySigned()) {
-        // part * (code - zero) = |part| * value - |part| * 32, by the minimum of 32 scales.
-        value = Part(i) < 0 ? 32 + blocks_.zero - code : 32 - blocks_.zero + code;
-      } else if (format_.codes == Codes::k8 && blocks_.levels != nullptr) {
-        value = blocks_.levels[code] + 128;
-      }
-      codes[i] = static_cast<uint8_t>(value);
+      codes[i] = static_cast<uint8_t>(levels ? blocks_.levels[code] + centre : code + shift);
     }
   }
 
   const BlockFormat& blocks_;
   const GroupFormat& format_;
-  const bool natural_;  // the format is that of the blocks' own type
   kernels::GroupedRow& to_;
   DecodedBlock block_;
 };
@@ -100,8 +106,7 @@ std::optional<GroupFormat> FormatOfBlocks(const LinearTensors& linear) {
   }
   if (linear.parts.empty()) return std::nullopt;
   if (same) return FormatOf(*linear.parts.front()->blocks);
-  if (scales_of_scales) return kScalesOfScales;
-  if (scales) return kScales;
+  if (scales_of_scales || scales) return JointFormat(linear.parts);
   return std::nullopt;
 }
 

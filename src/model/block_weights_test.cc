@@ -75,13 +75,34 @@ INSTANTIATE_TEST_SUITE_P(All, BlockWeightsTest,
 
 // A number is rounded twice where the file's own order of products rounds it once.
 TEST(BlockWeights, FusedLayersOfSeveralTypesShareAFormat) {
-  const std::vector<std::vector<std::string_view>> mixtures = {
-      {"Q4_K", "Q5_K", "Q6_K"}, {"Q6_K", "Q4_K"}, {"Q4_0", "Q5_0", "Q8_0", "IQ4_NL"}};
-  for (const auto& types : mixtures) {
+  struct Mixture {
+    std::vector<std::string_view> types;
+    Codes codes;
+  };
+  const std::vector<Mixture> mixtures = {{{"Q4_K", "Q5_K", "Q6_K"}, Codes::k6},
+                                         {{"Q6_K", "Q4_K"}, Codes::k6},
+                                         {{"Q5_K", "Q4_K"}, Codes::k5},
+                                         {{"Q4_0", "Q5_0"}, Codes::k5},
+                                         {{"Q4_0", "Q5_0", "Q8_0", "IQ4_NL"}, Codes::k8},
+                                         {{"Q4_0", "IQ4_NL"}, Codes::k8}};
+  for (const auto& [types, codes] : mixtures) {
     std::vector<Blocks> blocks(types.begin(), types.end());
     LinearTensors linear;
     for (const Blocks& part : blocks) linear.parts.push_back(&part.tensor());
+    EXPECT_EQ(FormatOfBlocks(linear)->codes, codes);
     for (const TensorInfo* part : linear.parts) ExpectTheNumbers(linear, *part, 2e-6);
+  }
+}
+
+TEST(BlockWeights, TakeHardlyMoreMemoryThanInTheFile) {
+  for (const BlockFormat& blocks : AllBlockFormats()) {
+    TensorInfo tensor;
+    tensor.blocks = &blocks;
+    const auto format = FormatOfBlocks({.parts = {&tensor}});
+    ASSERT_TRUE(format.has_value());
+    const int64_t outputs = 128, inputs = 4096;
+    const int64_t file_bytes = outputs * inputs / blocks.elements * blocks.bytes;
+    EXPECT_LE(ops::PackedBytes(*format, outputs, inputs), file_bytes * 105 / 100) << blocks.name;
   }
 }
 

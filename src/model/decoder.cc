@@ -16,8 +16,8 @@ Decoder::Decoder(DecoderSpec spec, DecoderWeights weights)
     : spec_(std::move(spec)), weights_(std::move(weights)) {}
 
 int64_t Decoder::weight_bytes() const {
-  return weights_.embedding.data.bytes() + weights_.positions.data.bytes() +
-         MatrixBytes(spec_.mlp.experts);
+  return weights_.embedding.data.bytes() + weights_.embedding_blocks.panels.bytes() +
+         weights_.positions.data.bytes() + MatrixBytes(spec_.mlp.experts);
 }
 
 int64_t Decoder::mapped_bytes() const {
@@ -99,8 +99,9 @@ void Decoder::EmbedTokens(const Exec& exec, std::span<const Segment> segments,
   for (const Segment& segment : segments) {
     RequireTokenIds(spec_, segment.tokens);
     const auto rows = out.Rows(row, row + static_cast<int64_t>(segment.tokens.size()));
-    if (spec_.tied_head) {
-      ops::EmbedTied(exec, segment.tokens, weights_.head, rows);
+    const Weight& packed = spec_.tied_head ? weights_.head : weights_.embedding_blocks;
+    if (packed.outputs > 0) {
+      ops::Embed(exec, segment.tokens, packed, rows);
     } else {
       ops::Embed(exec, segment.tokens, weights_.embedding, rows);
     }

@@ -52,7 +52,8 @@ struct WeightTypes {
 };
 
 struct DecoderWeights {
-  Table embedding;                  // [vocab, embedding_size]; empty if tied
+  Table embedding;                  // [vocab, embedding_size]; empty if tied, or of blocks
+  Weight embedding_blocks;          // likewise, of blocks
   Table positions;                  // [first_learned_position + max_context, hidden], or empty
   ops::NormWeights embedding_norm;  // [hidden], with DecoderSpec::embedding_norm
   Weight project_in;                // [hidden, embedding_size], with DecoderSpec::embedding_size

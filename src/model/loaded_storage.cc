@@ -127,6 +127,8 @@ int64_t MatrixBytes(const ModelTensors& tensors, std::optional<DType> asked, int
 
 int64_t LoadedBytes(const ModelTensors& tensors, std::optional<DType> storage) {
   int64_t bytes = MatrixBytes(tensors, storage, /*experts=*/INT64_MAX);
+  VisitLinear(tensors.embedding_blocks, std::nullopt,
+              [&](const LoadedLinear& rows) { bytes += rows.bytes; });
   for (const TensorInfo* table : {tensors.embedding, tensors.positions}) {
     if (table != nullptr) bytes += TableBytes(*table, storage);
   }

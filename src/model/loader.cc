@@ -628,6 +628,8 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
   if (places_.from == nullptr) BeginToRead(tensors);
   DecoderWeights weights;
   if (tensors.embedding != nullptr) weights.embedding = Rows(*tensors.embedding);
+  // As they are, as other rows that are looked up.
+  weights.embedding_blocks = Linear(tensors.embedding_blocks, std::nullopt);
   if (tensors.positions != nullptr) weights.positions = Rows(*tensors.positions);
   weights.embedding_norm = Norm(tensors.embedding_norm);
   weights.project_in = Linear(tensors.project_in);

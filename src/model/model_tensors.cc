@@ -601,7 +601,11 @@ void Resolver::Embedding(ModelTensors& tensors) {
     tensors.head.parts = {embedding};
   } else {
     tensors.head = Linear({{names.head, spec_.vocab_size}}, width, false);
-    tensors.embedding = embedding;
+    if (embedding != nullptr && embedding->blocks != nullptr) {
+      tensors.embedding_blocks.parts = {embedding};
+    } else {
+      tensors.embedding = embedding;
+    }
   }
   if (spec_.embedding_norm) {
     tensors.embedding_norm = Norm(names.embedding_norm, hidden, spec_.norm_bias);
@@ -733,7 +737,8 @@ TensorTotals CountTensors(const DecoderSpec& spec) {
 }
 
 std::vector<const LinearTensors*> LinearsOf(const ModelTensors& tensors) {
-  std::vector<const LinearTensors*> all = {&tensors.project_in, &tensors.project_out};
+  std::vector<const LinearTensors*> all = {&tensors.embedding_blocks, &tensors.project_in,
+                                           &tensors.project_out};
   for (const LayerTensors& layer : tensors.layers) {
     const LatentTensors& latent = layer.latent;
     for (const LinearTensors* linear :

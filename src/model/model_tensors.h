@@ -80,7 +80,8 @@ struct LayerTensors {
 };
 
 struct ModelTensors {
-  const TensorInfo* embedding = nullptr;  // null if tied
+  const TensorInfo* embedding = nullptr;  // null if tied, or of blocks
+  LinearTensors embedding_blocks;         // the same of blocks, which are packed as a layer's
   const TensorInfo* positions = nullptr;
   NormTensors embedding_norm;
   LinearTensors project_in, project_out;

@@ -54,7 +54,7 @@ struct PackedHeader {
   static constexpr int64_t kAlignment = 4096;
   // Raised by whoever changes what stands in the file, or what LoadDecoder makes of a checkpoint:
   // tests/golden/packed_copy_test.cc notices.
-  static constexpr uint32_t kVersion = 1;
+  static constexpr uint32_t kVersion = 2;
 
   PackedInfo info;
   std::vector<PackedPart> parts;  // in the order of the file

@@ -68,7 +68,7 @@ TEST(PackedHeader, RefusesOtherFilesAndVersions) {
   file[8] = std::byte{9};
   EXPECT_TRUE(BeginsAsPacked(file));
   EXPECT_EQ(Refusal(file, ErrorKind::kUnsupported),
-            "f: packed in version 9 of the layout, and this program has 1");
+            "f: packed in version 9 of the layout, and this program has 2");
   file[0] = std::byte{'x'};
   EXPECT_FALSE(BeginsAsPacked(file));
   EXPECT_EQ(Refusal(file), "f: not a packed copy of a model");

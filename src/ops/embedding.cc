@@ -28,13 +28,13 @@ void Embed(const Exec& exec, std::span<const int32_t> tokens, const Table& table
   });
 }
 
-void EmbedTied(const Exec& exec, std::span<const int32_t> tokens, const Weight& head,
-               MatrixView<float> out) {
-  assert(out.rows == static_cast<int64_t>(tokens.size()) && out.cols == head.inputs);
+void Embed(const Exec& exec, std::span<const int32_t> tokens, const Weight& w,
+           MatrixView<float> out) {
+  assert(out.rows == static_cast<int64_t>(tokens.size()) && out.cols == w.inputs);
   exec.ParallelRows(out.rows, out.cols, [&](int64_t row) {
     const int32_t token = tokens[static_cast<size_t>(row)];
-    assert(0 <= token && token < head.outputs);
-    UnpackRow(head, token, out.Row(row));
+    assert(0 <= token && token < w.outputs);
+    UnpackRow(w, token, out.Row(row));
   });
 }
 

@@ -14,8 +14,9 @@ namespace godwit::ops {
 void Embed(const Exec& exec, std::span<const int32_t> tokens, const Table& table,
            MatrixView<float> out);
 
-// The same from an output head that doubles as the embedding (tied weights).
-void EmbedTied(const Exec& exec, std::span<const int32_t> tokens, const Weight& head,
-               MatrixView<float> out);
+// The same from a packed weight: an output head that doubles as the embedding (tied weights), or
+// rows of groups. out [tokens, w.inputs].
+void Embed(const Exec& exec, std::span<const int32_t> tokens, const Weight& w,
+           MatrixView<float> out);
 
 }  // namespace godwit::ops

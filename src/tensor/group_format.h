@@ -13,6 +13,8 @@ namespace godwit {
 enum class Codes : uint8_t {
   k4,       // 0 to 15
   k4Table,  // 0 to 15, the place of an int8 in a table
+  k5,       // 0 to 31; groups have at least 32 inputs
+  k6,       // 0 to 63
   k8,       // 0 to 255
 };
 
@@ -22,7 +24,7 @@ enum class Scaling : uint8_t {
   kZeros,       // scale * (c - zero), zero 0 to 255
   kMins,        // scale * c + min, both F16
   kNested,      // d * part * (c - centre): an F16 for the block, an int8 for the group
-  kNestedMins,  // d * part * c - m * min_part, with a second F16 m; the parts 0 to 255
+  kNestedMins,  // d * part * c - m * min_part, with two of each
 };
 
 struct GroupFormat {
@@ -33,6 +35,21 @@ struct GroupFormat {
 
   bool operator==(const GroupFormat&) const = default;
 };
+
+constexpr int BitsOf(Codes codes) {
+  switch (codes) {
+    case Codes::k4:
+    case Codes::k4Table:
+      return 4;
+    case Codes::k5:
+      return 5;
+    case Codes::k6:
+      return 6;
+    case Codes::k8:
+      return 8;
+  }
+  return 0;
+}
 
 // More inputs would leave the integers that f32 holds: 256 * 255 * 127 < 2^24.
 inline constexpr int64_t kMostGroup = 256;
@@ -60,9 +77,7 @@ constexpr int64_t GroupsOfBlock(const GroupFormat& format) {
 constexpr int32_t Centre(const GroupFormat& format) {
   const bool centred = format.scaling == Scaling::kCentred || format.scaling == Scaling::kNested;
   if (!centred) return 0;
-  return format.codes == Codes::k4 ? 8 : format.codes == Codes::k8 ? 128 : 0;
+  return format.codes == Codes::k4Table ? 0 : 1 << (BitsOf(format.codes) - 1);
 }
-
-constexpr int64_t BitsOf(Codes codes) { return codes == Codes::k8 ? 8 : 4; }
 
 }  // namespace godwit

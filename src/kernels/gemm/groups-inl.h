@@ -48,20 +48,27 @@ GODWIT_INLINE void RunGroupPass(const GroupPass& pass) {
   }
 }
 
+// Of kLanes columns, a quad of each after the other.
+template <class Packed, int kPhase = 0>
+GODWIT_INLINE void UnpackColumns(const uint8_t* from, Vec table, uint8_t* to) {
+  if constexpr (kPhase < Packed::kPhases) {
+    Store(reinterpret_cast<float*>(to), Packed::template Column<kPhase>(from, table));
+    UnpackColumns<Packed, kPhase + 1>(from, table, to + kLineBytes);
+  }
+}
+
 // Lines of codes to bytes, a quad of all columns after the other.
 template <class Packed>
 GODWIT_INLINE void UnpackCodes(const GroupSizes& sizes, const uint8_t* codes, uint8_t* to) {
   const Vec table = Load(reinterpret_cast<const float*>(sizes.table));
-  for (int64_t line = 0; line < sizes.code_bytes; line += kLineBytes) {
+  const int64_t runs = sizes.group / (Packed::kPhases * kQuad);
+  const int64_t run_bytes = sizes.code_bytes / runs;
+  for (int64_t run = 0; run < runs; ++run) {
     for (int64_t i = 0; i < kLineBytes; i += 4 * kLanes) {
-      const uint8_t* from = codes + line + i;
-      auto* first = reinterpret_cast<float*>(to + Packed::kPhases * line + i);
-      Store(first, Packed::template Column<0>(from, table));
-      if constexpr (Packed::kPhases == 2) {
-        auto* second = reinterpret_cast<float*>(to + 2 * line + kLineBytes + i);
-        Store(second, Packed::template Column<1>(from, table));
-      }
+      UnpackColumns<Packed>(codes + i, table, to + i);
     }
+    codes += run_bytes;
+    to += Packed::kPhases * kLineBytes;
   }
 }
 
@@ -79,26 +86,31 @@ GODWIT_INLINE void UnpackBlocks(const GroupSizes& sizes, const uint8_t* blocks, 
     for (int64_t group = 0; group < sizes.groups; ++group) {
       UnpackCodes<Packed>(sizes, from, to);
       from += sizes.code_bytes;
-      to += Packed::kPhases * sizes.code_bytes;
+      to += sizes.group * kPanelColumns;
       copy(sizes.group_bytes - sizes.code_bytes);
     }
     copy(sizes.block_bytes - sizes.groups_bytes);
   }
 }
 
+// Whether a tile takes codes as they lie.
+template <class Packed>
+constexpr bool kTaken = Packed::kPhases <= 2;
+
 // At most kBlockRows rows through a panel: x [rows, kPanelColumns]. Its codes are Packed; where
-// many rows meet them, they are unpacked once for all, if they are not Bytes. A panel that is read
-// in its order is left to the processor where operands are fetched near: on a Zen 4 that is 1.2
-// times as fast.
+// many rows meet them, or a tile does not take them, they are unpacked once for all, if they are
+// not Bytes. A panel that is read in its order is left to the processor where operands are fetched
+// near: on a Zen 4 that is 1.2 times as fast.
 template <class Packed, class Bytes, Scaling kScaling>
 void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, const uint8_t* panel,
                    int64_t blocks, float* x) {
   __builtin_memset(x, 0, static_cast<size_t>(rows * kPanelColumns) * sizeof(float));
-  const bool unpacked = Packed::kPhases == 2 && rows > 2 * kGroupTileRows;
+  const bool unpacked = !kTaken<Packed> || (Packed::kPhases > 1 && rows > 2 * kGroupTileRows);
   const GroupSizes pass_sizes = unpacked ? sizes.Unpacked() : sizes;
   GroupPass pass = {.sizes = pass_sizes, .of = of, .rows = rows, .x = x};
   pass.tiles = (rows + kGroupTileRows - 1) / kGroupTileRows;
-  const bool in_order = pass.tiles == 1 && GroupTileVecs(rows) * kLanes == kPanelColumns;
+  const bool in_order =
+      !unpacked && pass.tiles == 1 && GroupTileVecs(rows) * kLanes == kPanelColumns;
   const int64_t fitting = kPassBytes / sizes.block_bytes;
   const int64_t most = in_order ? blocks : fitting > 0 ? fitting : 1;
   alignas(64) uint8_t bytes[2 * kPassBytes];
@@ -112,7 +124,7 @@ void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, c
       UnpackBlocks<Packed>(sizes, pass.blocks, pass.count, bytes);
       pass.blocks = bytes;
       RunGroupPass<Bytes, kScaling>(pass);
-    } else {
+    } else if constexpr (kTaken<Packed>) {
       RunGroupPass<Packed, kScaling>(pass);
     }
   }
@@ -180,6 +192,10 @@ void GemmGroupsBy(const GroupGemmArgs& args) {
       return GemmGroupsOf<NibbleOperand<SmallQuads>, ByteOperand<SmallQuads>>(args);
     case Codes::k4Table:
       return GemmGroupsOf<TableOperand<Quads>, ByteOperand<Quads>>(args);
+    case Codes::k5:
+      return GemmGroupsOf<PlaneOperand<1, Quads>, ByteOperand<Quads>>(args);
+    case Codes::k6:
+      return GemmGroupsOf<PlaneOperand<2, Quads>, ByteOperand<Quads>>(args);
     case Codes::k8:
       return GemmGroupsOf<ByteOperand<Quads>, ByteOperand<Quads>>(args);
   }

@@ -9,8 +9,6 @@
 namespace godwit::kernels {
 namespace {
 
-// A line of codes: four bytes of every column of a panel.
-constexpr int64_t kLineBytes = kPanelColumns * 4;
 // A tile holds two of every vector: the integers of a group, and floats. Of more rows these would
 // lie in memory, and the folds cost more than reading the codes more often.
 constexpr int64_t kGroupTileRows = 3;
@@ -41,6 +39,21 @@ struct TableOperand : Quads {
   template <int kPhase>
   static GODWIT_INLINE Vec Column(const uint8_t* w, Vec table) {
     return LookUp(table, NibbleOperand<Quads>::template Column<kPhase>(w, table));
+  }
+};
+
+// 5 or 6 bits: so many quads, two in a line as above, and a line with what they have beside. Only
+// ever unpacked: a tile that took them as they are would cost the compiler more than it saves.
+template <int kHighBits, class Quads>
+struct PlaneOperand : Quads {
+  static constexpr int kPhases = 8 / kHighBits;
+  template <int kPhase>
+  static GODWIT_INLINE Vec Column(const uint8_t* w, Vec table) {
+    const Vec low =
+        NibbleOperand<Quads>::template Column<kPhase % 2>(w + kPhase / 2 * kLineBytes, table);
+    const Vec high = Load(reinterpret_cast<const float*>(w + kPhases / 2 * kLineBytes));
+    constexpr int kMask = ((1 << kHighBits) - 1) << 4;
+    return WithBits<4 - kHighBits * kPhase, kMask>(low, high);
   }
 };
 
@@ -104,13 +117,14 @@ struct GroupSizes {
     }
   }
 
-  // With bytes in the place of codes of 4 bits.
+  // With bytes in the place of codes.
   GroupSizes Unpacked() const {
     GroupSizes sizes = *this;
-    sizes.code_bytes += code_bytes;
-    sizes.group_bytes += code_bytes;
-    sizes.groups_bytes += groups * code_bytes;
-    sizes.block_bytes += groups * code_bytes;
+    const int64_t more = group * kPanelColumns - code_bytes;
+    sizes.code_bytes += more;
+    sizes.group_bytes += more;
+    sizes.groups_bytes += groups * more;
+    sizes.block_bytes += groups * more;
     return sizes;
   }
 };
@@ -237,10 +251,8 @@ struct GroupNumbers {
   Vec second;  // zeros or mins
 
   GODWIT_INLINE GroupNumbers(const uint8_t* numbers, int64_t column) {
-    if constexpr (kScaling == Scaling::kNested) {
+    if constexpr (IsNested(kScaling)) {
       scale = Load(reinterpret_cast<const int8_t*>(numbers) + column);
-    } else if constexpr (kScaling == Scaling::kNestedMins) {
-      scale = Load(numbers + column);
     } else {
       scale = Load(Halves(numbers, 0) + column);
     }
@@ -266,14 +278,14 @@ struct GroupNumbers {
 template <Scaling kScaling>
 struct BlockNumbers {
   Vec scale, min_scale;
-  const uint8_t* min_parts;
+  const int8_t* min_parts;
   int64_t groups;
 
   GODWIT_INLINE BlockNumbers(const uint8_t* numbers, int64_t column, int64_t groups_of_block)
       : groups(groups_of_block) {
     scale = IsNested(kScaling) ? Load(Halves(numbers, 0) + column) : Zero();
     min_scale = kScaling == Scaling::kNestedMins ? Load(Halves(numbers, 1) + column) : Zero();
-    min_parts = numbers + 2 * kHalvesBytes + 2 * column;
+    min_parts = reinterpret_cast<const int8_t*>(numbers) + 2 * kHalvesBytes + 2 * column;
   }
 
   // x with a block whose groups are in s.

@@ -21,13 +21,19 @@ struct UnsignedBytes : ByteOperand<FetchedFar> {
 struct SignedTable : TableOperand<FetchedFar> {
   static constexpr bool kSigned = true;
 };
-struct SignedBytes {
+template <int kHighBits>
+struct UnsignedPlanes : PlaneOperand<kHighBits, FetchedFar> {
+  static constexpr bool kSigned = false;
+};
+template <class Unsigned, int kCentre>
+struct Signed {
   static constexpr bool kSigned = true;
-  static constexpr int kPhases = 1;
+  static constexpr int kPhases = Unsigned::kPhases;
   template <int kPhase>
-  static GODWIT_INLINE Vec Column(const uint8_t* w, Vec /*table*/) {
-    return AddBytes(Load(reinterpret_cast<const float*>(w)),
-                    Set1Ints(static_cast<int32_t>(0x80808080)));
+  static GODWIT_INLINE Vec Column(const uint8_t* w, Vec table) {
+    constexpr uint32_t kLess = (256 - kCentre) * 0x01010101u;
+    return AddBytes(Unsigned::template Column<kPhase>(w, table),
+                    Set1Ints(static_cast<int32_t>(kLess)));
   }
 };
 
@@ -153,7 +159,7 @@ template <class Packed, Scaling kScaling>
 GODWIT_INLINE void RunTiledPanel(const GroupSizes& sizes, const TiledRows& of,
                                  const GroupRows& rows, const uint8_t* panel, int64_t blocks,
                                  float* x) {
-  const GroupSizes unpacked = Packed::kPhases == 2 ? sizes.Unpacked() : sizes;
+  const GroupSizes unpacked = sizes.Unpacked();
   const int64_t products = of.tiles * sizes.block / ProductDepth(sizes) * (kPanelColumns / kLanes);
   const int64_t share = (sizes.block_bytes / kTileBytes + products - 1) / products * kTileBytes;
   __builtin_memset(x, 0, static_cast<size_t>(of.tiles * of.height * kPanelColumns) * sizeof(float));
@@ -194,24 +200,31 @@ void TiledGroups(const GroupGemmArgs& args) {
   }
 }
 
-template <Scaling kScaling, class Nibbles, class Bytes>
+template <Scaling kScaling, class Nibbles, class Fives, class Sixes, class Bytes>
 void TiledGroupsOf(const GroupGemmArgs& args) {
   switch (args.format->codes) {
     case Codes::k4:
       return TiledGroups<Nibbles, kScaling>(args);
     case Codes::k4Table:
       return TiledGroups<SignedTable, kScaling>(args);
+    case Codes::k5:
+      return TiledGroups<Fives, kScaling>(args);
+    case Codes::k6:
+      return TiledGroups<Sixes, kScaling>(args);
     case Codes::k8:
       return TiledGroups<Bytes, kScaling>(args);
   }
 }
 
 void GemmGroupsByTiles(const GroupGemmArgs& args) {
+  using Fives = UnsignedPlanes<1>;
+  using Sixes = UnsignedPlanes<2>;
   WithScaling(args, [&]<Scaling kScaling>() {
     if constexpr (kScaling == Scaling::kCentred || kScaling == Scaling::kNested) {
-      TiledGroupsOf<kScaling, SignedTable, SignedBytes>(args);
+      TiledGroupsOf<kScaling, SignedTable, Signed<Fives, 16>, Signed<Sixes, 32>,
+                    Signed<UnsignedBytes, 128>>(args);
     } else {
-      TiledGroupsOf<kScaling, UnsignedNibbles, UnsignedBytes>(args);
+      TiledGroupsOf<kScaling, UnsignedNibbles, Fives, Sixes, UnsignedBytes>(args);
     }
   });
 }

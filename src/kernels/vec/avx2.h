@@ -234,6 +234,16 @@ GODWIT_INLINE Vec LowNibbles(Vec bytes) {
 GODWIT_INLINE Vec HighNibbles(Vec bytes) {
   return LowNibbles(_mm256_castsi256_ps(_mm256_srli_epi16(_mm256_castps_si256(bytes), 4)));
 }
+// The bytes of `low` with those bits of kMask that `high` has so many places further right, if
+// kLeft is below 0 further left.
+template <int kLeft, int kMask>
+GODWIT_INLINE Vec WithBits(Vec low, Vec high) {
+  const __m256i bits = _mm256_castps_si256(high);
+  const __m256i moved = kLeft < 0 ? _mm256_srli_epi32(bits, kLeft < 0 ? -kLeft : 0)
+                                  : _mm256_slli_epi32(bits, kLeft < 0 ? 0 : kLeft);
+  return _mm256_castsi256_ps(
+      _mm256_or_si256(_mm256_castps_si256(low), _mm256_and_si256(moved, _mm256_set1_epi8(kMask))));
+}
 GODWIT_INLINE Vec LookUp(Vec tables, Vec nibbles) {
   return _mm256_castsi256_ps(
       _mm256_shuffle_epi8(_mm256_castps_si256(tables), _mm256_castps_si256(nibbles)));
@@ -275,9 +285,9 @@ GODWIT_INLINE Vec Load(const uint8_t* p) {
       _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
 }
 // 2 * kLanes unsigned bytes as int16.
-GODWIT_INLINE Vec LoadWords(const uint8_t* p) {
+GODWIT_INLINE Vec LoadWords(const int8_t* p) {
   return _mm256_castsi256_ps(
-      _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+      _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 }
 
 // The larger of numbers that are not negative, and NaN where either is.

@@ -216,6 +216,16 @@ GODWIT_INLINE Vec LowNibbles(Vec bytes) {
 GODWIT_INLINE Vec HighNibbles(Vec bytes) {
   return LowNibbles(_mm512_castsi512_ps(_mm512_srli_epi16(_mm512_castps_si512(bytes), 4)));
 }
+// The bytes of `low` with those bits of kMask that `high` has so many places further right, if
+// kLeft is below 0 further left.
+template <int kLeft, int kMask>
+GODWIT_INLINE Vec WithBits(Vec low, Vec high) {
+  const __m512i bits = _mm512_castps_si512(high);
+  const __m512i moved = kLeft < 0 ? _mm512_srli_epi32(bits, kLeft < 0 ? -kLeft : 0)
+                                  : _mm512_slli_epi32(bits, kLeft < 0 ? 0 : kLeft);
+  return _mm512_castsi512_ps(
+      _mm512_or_si512(_mm512_castps_si512(low), _mm512_and_si512(moved, _mm512_set1_epi8(kMask))));
+}
 GODWIT_INLINE Vec LookUp(Vec tables, Vec nibbles) {
   return _mm512_castsi512_ps(
       _mm512_shuffle_epi8(_mm512_castps_si512(tables), _mm512_castps_si512(nibbles)));
@@ -253,9 +263,9 @@ GODWIT_INLINE Vec Load(const uint8_t* p) {
       _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 }
 // 2 * kLanes unsigned bytes as int16.
-GODWIT_INLINE Vec LoadWords(const uint8_t* p) {
+GODWIT_INLINE Vec LoadWords(const int8_t* p) {
   return _mm512_castsi512_ps(
-      _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+      _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
 }
 
 // The larger of numbers that are not negative, and NaN where either is.

@@ -32,8 +32,10 @@ namespace godwit::kernels {
 // Bytes of the F16 of a group, or of a block.
 inline constexpr int64_t kHalvesBytes = kPanelColumns * 2;
 
-// Inputs of a column whose codes lie in the same lines, and how many lines they take.
+// Bytes of a line of codes: four of every column of a panel.
 constexpr int64_t kLineBytes = kPanelColumns * 4;
+
+// A run: inputs of a column whose codes lie in the same lines, and how many lines they take.
 constexpr int64_t RunInputs(Codes codes) {
   switch (codes) {
     case Codes::k4:

@@ -28,7 +28,7 @@ template <class Operand, Scaling kScaling>
 GODWIT_INLINE void RunGroupPass(const GroupPass& pass) {
   const int64_t width = GroupTileVecs((pass.rows + pass.tiles - 1) / pass.tiles) * kLanes;
   const int64_t share = pass.sizes.block_bytes / (pass.tiles * (kPanelColumns / width));
-  const int64_t lines = pass.sizes.block / (Operand::kPhases * kQuad);
+  const int64_t fetches = pass.sizes.block / ((Operand::kPhases > 1 ? 2 : 1) * kQuad);
   const uint8_t* ahead = pass.ahead;
   for (int64_t tile = 0; tile < pass.tiles; ++tile) {
     const int64_t row = pass.rows * tile / pass.tiles, next = pass.rows * (tile + 1) / pass.tiles;
@@ -41,8 +41,8 @@ GODWIT_INLINE void RunGroupPass(const GroupPass& pass) {
                        .column = column,
                        .x = pass.x + row * kPanelColumns + column,
                        .ahead = {.at = ahead,
-                                 .lines = pass.ahead == nullptr ? 0 : (share / lines + 63) / 64,
-                                 .step = share / lines}});
+                                 .lines = pass.ahead == nullptr ? 0 : (share / fetches + 63) / 64,
+                                 .step = share / fetches}});
       ahead += pass.count * share;
     }
   }
@@ -93,9 +93,10 @@ GODWIT_INLINE void UnpackBlocks(const GroupSizes& sizes, const uint8_t* blocks, 
   }
 }
 
-// Whether a tile takes codes as they lie.
-template <class Packed>
-constexpr bool kTaken = Packed::kPhases <= 2;
+// Whether a tile takes codes as they lie. Of five and six bits, only those that most files have:
+// each other kind would cost the compiler as much again.
+template <class Packed, Scaling kScaling>
+constexpr bool kTaken = Packed::kPhases <= 2 || IsNested(kScaling);
 
 // At most kBlockRows rows through a panel: x [rows, kPanelColumns]. Its codes are Packed; where
 // many rows meet them, or a tile does not take them, they are unpacked once for all, if they are
@@ -105,7 +106,8 @@ template <class Packed, class Bytes, Scaling kScaling>
 void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, const uint8_t* panel,
                    int64_t blocks, float* x) {
   __builtin_memset(x, 0, static_cast<size_t>(rows * kPanelColumns) * sizeof(float));
-  const bool unpacked = !kTaken<Packed> || (Packed::kPhases > 1 && rows > 2 * kGroupTileRows);
+  const bool unpacked =
+      !kTaken<Packed, kScaling> || (Packed::kPhases > 1 && rows > 2 * kGroupTileRows);
   const GroupSizes pass_sizes = unpacked ? sizes.Unpacked() : sizes;
   GroupPass pass = {.sizes = pass_sizes, .of = of, .rows = rows, .x = x};
   pass.tiles = (rows + kGroupTileRows - 1) / kGroupTileRows;
@@ -124,7 +126,7 @@ void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, c
       UnpackBlocks<Packed>(sizes, pass.blocks, pass.count, bytes);
       pass.blocks = bytes;
       RunGroupPass<Bytes, kScaling>(pass);
-    } else if constexpr (kTaken<Packed>) {
+    } else if constexpr (kTaken<Packed, kScaling>) {
       RunGroupPass<Packed, kScaling>(pass);
     }
   }

@@ -16,8 +16,9 @@ constexpr int GroupTileVecs(int64_t rows) {
   return rows == 1 && 2 * kTileVecs * kLanes <= kPanelColumns ? 2 * kTileVecs : kTileVecs;
 }
 
-// What multiplies a line of codes is a type: kPhases is how many quads of a column it has, Column
-// one of them as unsigned bytes, with the table that codes are looked up in, if they are. Sums
+// What multiplies a run of codes, of kLines lines, is a type: kPhases is how many quads of a column
+// it has, Column one of them as unsigned bytes, with the table that codes are looked up in, if they
+// are. Sums
 // begin with Start(first) and become int32 by ToInts(sum, first), where `first` is added to them;
 // in between they hold the products of kMost inputs, of which Add adds a quad.
 
@@ -25,6 +26,7 @@ constexpr int GroupTileVecs(int64_t rows) {
 template <class Quads>
 struct NibbleOperand : Quads {
   static constexpr int kPhases = 2;
+  static constexpr int kLines = 1;
   template <int kPhase>
   static GODWIT_INLINE Vec Column(const uint8_t* w, Vec /*table*/) {
     const Vec bytes = Load(reinterpret_cast<const float*>(w));
@@ -36,17 +38,18 @@ struct NibbleOperand : Quads {
 template <class Quads>
 struct TableOperand : Quads {
   static constexpr int kPhases = 2;
+  static constexpr int kLines = 1;
   template <int kPhase>
   static GODWIT_INLINE Vec Column(const uint8_t* w, Vec table) {
     return LookUp(table, NibbleOperand<Quads>::template Column<kPhase>(w, table));
   }
 };
 
-// 5 or 6 bits: so many quads, two in a line as above, and a line with what they have beside. Only
-// ever unpacked: a tile that took them as they are would cost the compiler more than it saves.
+// 5 or 6 bits: so many quads, two in a line as above, and a line with the other bits of all.
 template <int kHighBits, class Quads>
 struct PlaneOperand : Quads {
   static constexpr int kPhases = 8 / kHighBits;
+  static constexpr int kLines = kPhases / 2 + 1;
   template <int kPhase>
   static GODWIT_INLINE Vec Column(const uint8_t* w, Vec table) {
     const Vec low =
@@ -61,6 +64,7 @@ struct PlaneOperand : Quads {
 template <class Quads>
 struct ByteOperand : Quads {
   static constexpr int kPhases = 1;
+  static constexpr int kLines = 1;
   template <int kPhase>
   static GODWIT_INLINE Vec Column(const uint8_t* w, Vec /*table*/) {
     return Load(reinterpret_cast<const float*>(w));
@@ -155,11 +159,20 @@ struct GroupRows {
   }
 };
 
-// Memory that is fetched ahead, and how much with every line of codes.
+// Memory that is fetched ahead, a little with every quad or two: as much at once would have to
+// wait.
 struct Ahead {
   const uint8_t* at;
   int64_t lines;  // that are asked for, of 64 bytes
   int64_t step;   // bytes
+
+  template <int kLevel>
+  GODWIT_INLINE void Fetch() {
+    for (int64_t line = 0; line < lines; ++line) {
+      __builtin_prefetch(at + 64 * line, /*for writing=*/0, 4 - kLevel);
+    }
+    at += step;
+  }
 };
 
 // What a tile goes through.
@@ -179,11 +192,12 @@ struct TileInts {
   float* At(int64_t r, int64_t i) { return values + r * kPanelColumns + i * kLanes; }
 };
 
-// A quad of each of some rows times the columns, for every quad of a line.
+// A quad of each of some rows times the columns, for every quad of a run.
 template <class Operand, int kPhase, int R, int N>
-GODWIT_INLINE void AddLine(const int8_t* a, int64_t a_stride, const uint8_t* w, Vec table,
-                           Stack<R, N>& sums) {
+GODWIT_INLINE void AddRun(const int8_t* a, int64_t a_stride, const uint8_t* w, Vec table,
+                          Ahead& ahead, Stack<R, N>& sums) {
   if constexpr (kPhase < Operand::kPhases) {
+    if constexpr (kPhase % 2 == 0) ahead.Fetch<Operand::kFetchLevel>();
     Tree<N> columns;
     ForEach(
         [&](int64_t i, Vec& to) GODWIT_INLINE_LAMBDA {
@@ -198,9 +212,9 @@ GODWIT_INLINE void AddLine(const int8_t* a, int64_t a_stride, const uint8_t* w, 
                   row, columns);
         },
         sums);
-    // The line is loaded again: kept, it would push sums out of the registers.
+    // The lines are loaded again: kept, they would push sums out of the registers.
     __asm__ volatile("" ::: "memory");
-    AddLine<Operand, kPhase + 1>(a, a_stride, w, table, sums);
+    AddRun<Operand, kPhase + 1>(a, a_stride, w, table, ahead, sums);
   }
 }
 
@@ -208,7 +222,7 @@ GODWIT_INLINE void AddLine(const int8_t* a, int64_t a_stride, const uint8_t* w, 
 template <class Operand, int R, int N>
 GODWIT_INLINE void Dots(const GroupSizes& sizes, const GroupRows& rows, const uint8_t* codes,
                         Ahead& ahead, Stack<R, N>& sums) {
-  constexpr int64_t kLineInputs = Operand::kPhases * kQuad;
+  constexpr int64_t kRunInputs = Operand::kPhases * kQuad;
   TileInts before;  // of the group's first inputs, where sums hold fewer
   const int8_t* a = rows.a;
   const Vec table = Load(reinterpret_cast<const float*>(sizes.table));
@@ -222,14 +236,10 @@ GODWIT_INLINE void Dots(const GroupSizes& sizes, const GroupRows& rows, const ui
     ForAll([&](int64_t r, int64_t i, Vec& x)
                GODWIT_INLINE_LAMBDA { x = Operand::Start(start(r, i)); },
            sums);
-    for (; left > end; left -= kLineInputs) {
-      for (int64_t line = 0; line < ahead.lines; ++line) {
-        __builtin_prefetch(ahead.at + 64 * line, /*for writing=*/0, 4 - Operand::kFetchLevel);
-      }
-      ahead.at += ahead.step;
-      AddLine<Operand, 0>(a, rows.a_stride, codes, table, sums);
-      a += kLineInputs;
-      codes += kLineBytes;
+    for (; left > end; left -= kRunInputs) {
+      AddRun<Operand, 0>(a, rows.a_stride, codes, table, ahead, sums);
+      a += kRunInputs;
+      codes += Operand::kLines * kLineBytes;
     }
     ForAll([&](int64_t r, int64_t i, Vec& x)
                GODWIT_INLINE_LAMBDA { x = Operand::ToInts(x, start(r, i)); },

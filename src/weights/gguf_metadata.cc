@@ -161,6 +161,17 @@ std::vector<float> GgufMetadata::Floats(std::string_view key) const {
   return numbers;
 }
 
+std::vector<bool> GgufMetadata::Bools(std::string_view key) const {
+  if (!Has(key)) return {};
+  const GgufValue& value = Need(key, "");
+  if (!value.list || value.type != GgufType::kBool) Refuse(key, "a list of bool", Found(value));
+  std::vector<bool> list;
+  for (uint64_t i = 0; i < value.count; ++i) list.push_back(At<uint8_t>(value, i) != 0);
+  return list;
+}
+
+bool GgufMetadata::IsList(std::string_view key) const { return Has(key) && Need(key, "").list; }
+
 std::vector<std::string_view> GgufMetadata::Strings(std::string_view key) const {
   if (!Has(key)) return {};
   const GgufValue& value = Need(key, "");

@@ -96,6 +96,9 @@ TEST(GgufWindows, APatternIsAPeriodOrAList) {
   EXPECT_THAT(
       Refusal(ErrorKind::kFormat, with_window(2).List<uint32_t>(key, GgufType::kU32, {0, 1})),
       HasSubstr("expected a list of bool"));
+  EXPECT_THAT(
+      Refusal(ErrorKind::kFormat, with_window(2).List<uint8_t>(key, GgufType::kBool, {0, 2})),
+      HasSubstr("expected a list of true and false"));
   EXPECT_THAT(Refusal(ErrorKind::kFormat, with_window(1 << 30).U32(key, 2)),
               HasSubstr("gemma3.block_count: expected a whole number from 1 to 4096"));
 }

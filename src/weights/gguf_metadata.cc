@@ -166,7 +166,11 @@ std::vector<bool> GgufMetadata::Bools(std::string_view key) const {
   const GgufValue& value = Need(key, "");
   if (!value.list || value.type != GgufType::kBool) Refuse(key, "a list of bool", Found(value));
   std::vector<bool> list;
-  for (uint64_t i = 0; i < value.count; ++i) list.push_back(At<uint8_t>(value, i) != 0);
+  for (uint64_t i = 0; i < value.count; ++i) {
+    const auto byte = At<uint8_t>(value, i);
+    if (byte > 1) Refuse(key, "a list of true and false", Found(value));
+    list.push_back(byte == 1);
+  }
   return list;
 }
 

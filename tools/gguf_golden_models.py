@@ -224,6 +224,10 @@ def kin_models():
                 {"architectures": ["GraniteMoeSharedForCausalLM"], "model_type": "granitemoeshared",
                  "shared_intermediate_size": 32}, paired=True,
                 keys=scales | experts | {"expert_shared_feed_forward_length": 32})
+    yield other("olmo", "olmo",
+                kin("OlmoForCausalLM", "olmo", {"clip_qkv": 1.5, "rms_norm_eps": ...}), {},
+                paired=True, variant={"contrasts": [{"clip_qkv": None}]},
+                keys={LAYER_NORM: 1e-5, "attention.clamp_kqv": 1.5})
     yield other("olmo2", "olmo2", kin("Olmo2ForCausalLM", "olmo2", {}), {})
     # The first and the third of three layers have windows, and rotations that are not stretched.
     yarn = {"factor": 4.0, "original_max_position_embeddings": 16, "rope_type": "yarn",

@@ -76,6 +76,15 @@ void DescribeGraniteMoe(const GgufMetadata& metadata, const GgufShape& shape, js
 
 // --- OLMo -------------------------------------------------------------------------------------
 
+constexpr GgufName kOlmoLayers[] = {
+    {"attn_q", "model.layers.{}.self_attn.q_proj", GgufRows::kPairedQ},
+    {"attn_k", "model.layers.{}.self_attn.k_proj", GgufRows::kPairedK},
+    {"attn_v", "model.layers.{}.self_attn.v_proj"},
+    {"attn_output", "model.layers.{}.self_attn.o_proj"},
+    {"ffn_gate", "model.layers.{}.mlp.gate_proj"},
+    {"ffn_up", "model.layers.{}.mlp.up_proj"},
+    {"ffn_down", "model.layers.{}.mlp.down_proj"},
+};
 constexpr GgufName kOlmo2Layers[] = {
     {"attn_q", "model.layers.{}.self_attn.q_proj"},
     {"attn_k", "model.layers.{}.self_attn.k_proj"},
@@ -89,6 +98,17 @@ constexpr GgufName kOlmo2Layers[] = {
     {"ffn_down", "model.layers.{}.mlp.down_proj"},
     {"post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
 };
+
+// No field of config.json has the epsilon of its norms.
+void DescribeOlmo(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
+  RequireWholeRotation(metadata, shape);
+  const std::string key = metadata.Own("attention.layer_norm_epsilon");
+  const double epsilon = metadata.FloatOr(key, 1e-5, {0, 1});
+  if (static_cast<float>(epsilon) != 1e-5f) {
+    metadata.Refuse(key, "1e-05", fmt::format("{}", epsilon), ErrorKind::kUnsupported);
+  }
+  config["attention_bias"] = shape.qkv_bias;
+}
 
 // OLMo 3 goes by the name of OLMo 2, and has windows.
 void DescribeOlmo2(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
@@ -179,6 +199,7 @@ constexpr GgufFamily kFamilies[] = {
     {"phi3", "phi3", kLlamaGgufWhole, kPhi3Layers, false, DescribePhi3},
     {"granite", "granite", kLlamaGgufWhole, kGraniteLayers, false, DescribeGranite},
     {"granitemoe", "granitemoe", kLlamaGgufWhole, kGraniteLayers, false, DescribeGraniteMoe},
+    {"olmo", "olmo", kLlamaGgufWhole, kOlmoLayers, false, DescribeOlmo},
     {"olmo2", "olmo2", kLlamaGgufWhole, kOlmo2Layers, false, DescribeOlmo2},
     {"stablelm", "stablelm", kLlamaGgufWhole, kStableLmLayers, false, DescribeStableLm},
     {"starcoder2", "starcoder2", kLlamaGgufWhole, kStarcoder2Layers, false, DescribeStarcoder2},

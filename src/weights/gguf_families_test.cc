@@ -175,6 +175,15 @@ TEST(GgufGranite, ExpertsAreTakenApart) {
   EXPECT_EQ(shared["shared_intermediate_size"], 4);
 }
 
+TEST(GgufOlmo, HasOneEpsilon) {
+  const std::string key = "olmo.attention.layer_norm_epsilon";
+  const json config =
+      Translated(Model("olmo").F32(key, 1e-5f).F32("olmo.attention.clamp_kqv", 8)).config;
+  EXPECT_EQ(config["clip_qkv"], 8);
+  EXPECT_THAT(Refusal(ErrorKind::kUnsupported, Model("olmo").F32(key, 0.5f)),
+              HasSubstr("layer_norm_epsilon: expected 1e-05, found 0.5"));
+}
+
 TEST(GgufOlmo2, WithWindowsIsOlmo3) {
   EXPECT_EQ(Translated(Model("olmo2")).config["model_type"], "olmo2");
   GgufBuilder file = Model("olmo2");

@@ -8,7 +8,9 @@ NAME.gguf and NAME.safetensors
     a tiny random model, and input_ids and logits: those of transformers in float32, with the numbers
     that the types of the file stand for. Rows too short for blocks of 256 have Q8_0, as in real
     files. What the converters of llama.cpp do to names and rows is done here likewise: q and k of
-    Llama have their rotary pairs side by side, fused q, k and v are ungrouped, experts are merged.
+    Llama have their rotary pairs side by side, fused q, k and v are ungrouped, experts are merged,
+    the gains of Gemma's norms are stored as they are used. Where transformers can read such a
+    file, it must find the same tensors in it.
 
 tiny_llama.gguf
     tests/data/tiny-llama, with its tokenizer, in BF16.
@@ -22,7 +24,6 @@ import filecmp
 import json
 import sys
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import gguf
@@ -31,14 +32,19 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 from gguf import GGMLQuantizationType as Type
+from gguf_golden_models import LLAMA_NAMES, TYPES, Model, all_models
 from golden_variant import Variant, merged
-from golden_variants_gpt import BLOOM, FALCON, MPT, NEOX
-from golden_variants_llama import GLM, LLAMA, MIXTRAL, QWEN2, QWEN3
-from make_goldens import build, effect, random_tokens, random_weights, run
+from make_goldens import (
+    build,
+    effect,
+    random_tokens,
+    random_weights,
+    round_embedding_scale,
+    run,
+)
+from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 ROOT = Path(__file__).resolve().parent.parent / "tests" / "golden" / "gguf"
-TYPES = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q4_K, Type.Q5_K, Type.Q6_K,
-         Type.IQ4_NL, Type.IQ4_XS]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -114,71 +120,20 @@ def ungrouped(weights, kv_heads, per_group):
     return np.concatenate([part.reshape(-1, *weights.shape[1:]) for part in parts])
 
 
-LLAMA_NAMES = {
-    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
-    "model.layers.{}.input_layernorm": "attn_norm", "model.layers.{}.self_attn.q_proj": "attn_q",
-    "model.layers.{}.self_attn.k_proj": "attn_k", "model.layers.{}.self_attn.v_proj": "attn_v",
-    "model.layers.{}.self_attn.q_norm": "attn_q_norm",
-    "model.layers.{}.self_attn.k_norm": "attn_k_norm",
-    "model.layers.{}.self_attn.o_proj": "attn_output",
-    "model.layers.{}.post_attention_layernorm": "ffn_norm",
-    "model.layers.{}.mlp.gate_proj": "ffn_gate", "model.layers.{}.mlp.up_proj": "ffn_up",
-    "model.layers.{}.mlp.down_proj": "ffn_down",
-    "model.layers.{}.mlp.gate": "ffn_gate_inp",
-    "model.layers.{}.mlp.gate_up_proj": "ffn_up",
-    "model.layers.{}.post_self_attn_layernorm": "post_attention_norm",
-    "model.layers.{}.post_mlp_layernorm": "post_ffw_norm",
-}
-NEOX_NAMES = {
-    "gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm",
-    "embed_out": "output", "lm_head": "output",
-    "gpt_neox.layers.{}.input_layernorm": "attn_norm",
-    "gpt_neox.layers.{}.attention.query_key_value": "attn_qkv",
-    "gpt_neox.layers.{}.attention.dense": "attn_output",
-    "gpt_neox.layers.{}.post_attention_layernorm": "ffn_norm",
-    "gpt_neox.layers.{}.mlp.dense_h_to_4h": "ffn_up",
-    "gpt_neox.layers.{}.mlp.dense_4h_to_h": "ffn_down",
-}
-BLOCK_NAMES = {  # Falcon, BLOOM and MPT
-    "transformer.word_embeddings": "token_embd", "transformer.wte": "token_embd",
-    "transformer.word_embeddings_layernorm": "token_embd_norm",
-    "transformer.ln_f": "output_norm", "transformer.norm_f": "output_norm", "lm_head": "output",
-    "transformer.h.{}.input_layernorm": "attn_norm", "transformer.h.{}.ln_mlp": "attn_norm",
-    "transformer.h.{}.ln_attn": "attn_norm_2",
-    "transformer.h.{}.self_attention.query_key_value": "attn_qkv",
-    "transformer.h.{}.self_attention.dense": "attn_output",
-    "transformer.h.{}.post_attention_layernorm": "ffn_norm",
-    "transformer.h.{}.mlp.dense_h_to_4h": "ffn_up",
-    "transformer.h.{}.mlp.dense_4h_to_h": "ffn_down",
-    "transformer.blocks.{}.norm_1": "attn_norm", "transformer.blocks.{}.norm_2": "ffn_norm",
-    "transformer.blocks.{}.attn.Wqkv": "attn_qkv",
-    "transformer.blocks.{}.attn.out_proj": "attn_output",
-    "transformer.blocks.{}.ffn.up_proj": "ffn_up",
-    "transformer.blocks.{}.ffn.down_proj": "ffn_down",
-}
-
-
-def gguf_name(name, names):
+def gguf_name(name, model):
     """Of one tensor of Hugging Face: GGUF's, and the layer."""
     module, ending = name.rsplit(".", 1)
+    if model.names is None:
+        architectures = {text: key for key, text in gguf.MODEL_ARCH_NAMES.items()}
+        layers = model.variant.config["num_hidden_layers"]
+        known = gguf.get_tensor_name_map(architectures[model.architecture], layers)
+        assert known.get_name(module), name
+        return f"{known.get_name(module)}.{ending}"
     parts = module.split(".")
     numbers = [part for part in parts if part.isdigit()]
     pattern = ".".join("{}" if part.isdigit() else part for part in parts)
     block = f"blk.{numbers[0]}." if numbers else ""
-    return f"{block}{names[pattern]}.{ending}"
-
-
-@dataclass
-class Model:
-    name: str
-    architecture: str  # of GGUF
-    variant: Variant
-    names: dict
-    qtype: Type
-    keys: dict = field(default_factory=dict)  # beside the common ones
-    qkv: tuple | None = None  # KV heads and heads of a group, where q, k and v are ungrouped
-    paired: bool = False  # q and k
-    parts: int = 1
+    return f"{block}{model.names[pattern]}.{ending}"
 
 
 def first_of(config, *names, fallback=None):
@@ -211,8 +166,8 @@ def unconvert(model, name, weights):
 
 def stored(model, name, weights, rng):
     """The array and the type as they go into the file, and the numbers they stand for."""
-    vector = weights.ndim == 1
-    qtype = Type.F32 if vector or "ffn_gate_inp" in name else model.qtype
+    small = weights.ndim == 1 or name.endswith("_norm.weight") or "ffn_gate_inp" in name
+    qtype = Type.F32 if small else model.qtype
     if qtype in (Type.F32, Type.F16):
         array = weights.astype(np.float32 if qtype == Type.F32 else np.float16)
         return array, qtype, array.astype(np.float32)
@@ -227,26 +182,49 @@ def stored(model, name, weights, rng):
     return array.reshape(*shape[:-1], -1), qtype, values
 
 
+def stacked_pieces(name, weights, config):
+    """Of a tensor that holds several of GGUF's: names and values; {} where it is one there, too."""
+    if ".experts.gate_up_proj" in name:
+        return dict(zip(("ffn_gate_exps", "ffn_up_exps"), np.split(weights, 2, axis=1)))
+    if ".experts.down_proj" in name:
+        return {"ffn_down_exps": weights}
+    if "block_sparse_moe.router" in name:
+        return {"ffn_gate_inp": weights}
+    if "shared_mlp.input_linear" in name:
+        return dict(zip(("ffn_gate_shexp", "ffn_up_shexp"), np.split(weights, 2)))
+    return {}
+
+
+def merged_norms(state, found):
+    """StableLM's norms of heads, which are one matrix in GGUF."""
+    for name in [name for name in state if name.endswith("_layernorm.norms.0.weight")]:
+        start = name.removesuffix("0.weight")
+        heads = sum(other.startswith(start) for other in state)
+        rows = [state.pop(f"{start}{head}.weight").detach().numpy() for head in range(heads)]
+        part = "attn_q_norm" if ".q_layernorm." in name else "attn_k_norm"
+        found[f"blk.{name.split('.')[2]}.{part}.weight"] = (np.stack(rows), Type.F32)
+
+
 def tensors_of(model, hf, rng):
     """Of GGUF: name -> (array, type). Puts into `hf` the numbers that they stand for."""
     state = dict(hf.named_parameters())
     found = {}
+    merged_norms(state, found)
     for name, parameter in state.items():
         weights = parameter.detach().numpy()
-        if ".mlp.experts." in name:  # [experts, rows, columns], gate and up in one
+        if model.shifted_norms and name.endswith("norm.weight"):
+            found[gguf_name(name, model)] = (weights + np.float32(1), Type.F32)
+            continue
+        if pieces := stacked_pieces(name, weights, model.variant.config):
             block = f"blk.{name.split('.')[2]}."
-            if name.endswith("gate_up_proj"):
-                pieces = dict(zip(("ffn_gate_exps", "ffn_up_exps"), np.split(weights, 2, axis=1)))
-            else:
-                pieces = {"ffn_down_exps": weights}
             kept = []
             for piece, values in pieces.items():
                 array, qtype, values = stored(model, piece, values, rng)
                 found[f"{block}{piece}.weight"] = (array, qtype)
                 kept.append(values)
-            values = np.concatenate(kept, axis=1)
+            values = np.concatenate(kept, axis=-2)
         else:
-            new_name = gguf_name(name, model.names)
+            new_name = gguf_name(name, model)
             array, qtype, values = stored(model, new_name, convert(model, name, weights), rng)
             found[new_name] = (array, qtype)
             values = unconvert(model, name, values)
@@ -274,8 +252,10 @@ def add_keys(writer, model):
         keys["rope.freq_base"] = config["rope_theta"]
     if "head_dim" in config:
         keys["attention.key_length"] = keys["attention.value_length"] = config["head_dim"]
-    for key, value in (keys | model.keys).items():
-        if isinstance(value, bool):
+    for key, value in merged(keys, model.keys).items():
+        if isinstance(value, list):
+            writer.add_array(f"{own}.{key}", value)
+        elif isinstance(value, bool):
             writer.add_bool(f"{own}.{key}", value)
         elif isinstance(value, str):
             writer.add_string(f"{own}.{key}", value)
@@ -297,6 +277,13 @@ def llama3_factors(config):
     return (1 / ((1 - smooth) / scaling["factor"] + smooth)).astype(np.float32)
 
 
+def longrope_factors(config):
+    """Those of a context beyond the original one, and of one within."""
+    scaling = config["rope_scaling"]
+    return {f"rope_factors_{kind}.weight": (np.array(scaling[f"{kind}_factor"], "f4"), Type.F32)
+            for kind in ("long", "short")}
+
+
 def write(folder, model, tensors, split=0, more_keys=lambda writer: None):
     writer = gguf.GGUFWriter(folder / f"{model.name}.gguf", model.architecture,
                              split_max_tensors=split)
@@ -311,24 +298,40 @@ def write(folder, model, tensors, split=0, more_keys=lambda writer: None):
     writer.close()
 
 
+def check_reads_as(folder, model, hf):
+    """transformers finds the same numbers in the file, under their names."""
+    tensors = load_gguf_checkpoint(folder / f"{model.name}.gguf", return_tensors=True,
+                                   model_to_load=hf)["tensors"]
+    tied = {"lm_head.weight"} if hf.config.tie_word_embeddings else set()
+    assert set(tensors) == set(hf.state_dict()) - tied, (model.name, set(tensors))
+    for name, values in tensors.items():  # 1 is taken off again
+        assert torch.allclose(values, hf.state_dict()[name], atol=1e-6), (model.name, name)
+
+
 def make_model(folder, model):
     rng = np.random.default_rng(2)
-    hf = build(model.variant.config)
+    hf = round_embedding_scale(build(model.variant.config), model.variant)
     random_weights(hf, model.variant)
     tokens = random_tokens(model.variant)
     tensors = tensors_of(model, hf, rng)
     scaling = model.variant.config.get("rope_scaling") or {}
     if scaling.get("rope_type") == "llama3":
         tensors["rope_freqs.weight"] = (llama3_factors(model.variant.config), Type.F32)
+    if scaling.get("type") == "longrope":
+        tensors |= longrope_factors(model.variant.config)
     logits = run(hf, tokens)
     for contrast in model.variant.contrasts:
-        other = build(merged(model.variant.config, contrast))
+        other = round_embedding_scale(build(merged(model.variant.config, contrast)), model.variant)
         other.load_state_dict(hf.state_dict())
         assert effect(logits, run(other, tokens)) > model.variant.min_effect, (model.name, contrast)
 
     split = -(-len(tensors) // model.parts) if model.parts > 1 else 0
     write(folder, model, tensors, split)
-    save({"input_ids": tokens.numpy(), "logits": logits.numpy()},
+    if model.reads_as:
+        check_reads_as(folder, model, hf)
+    context = model.variant.context
+    save({"input_ids": tokens.numpy(), "logits": logits.numpy()}
+         | ({"context": np.array([context])} if context else {}),
          folder / f"{model.name}.safetensors")
 
 
@@ -364,90 +367,6 @@ def make_tiny_llama(folder):
     assert missing == ["lm_head.weight"] and not unexpected
     tensors = tensors_of(model, hf, np.random.default_rng(2))
     write(folder, model, tensors, more_keys=lambda writer: add_tokenizer(writer, source))
-
-
-# ---------------------------------------------------------------------------------------------
-# Which models
-
-
-def llama(name, qtype, overrides=None, **kwargs):
-    # Rows of 256 for the blocks of 256, and of 32 for what falls back to Q8_0.
-    hidden = 256 if "K" in qtype.name or "XS" in qtype.name else 64
-    config = merged(LLAMA, {"hidden_size": hidden, "head_dim": 16, "num_attention_heads": 2,
-                            "num_key_value_heads": 1, "intermediate_size": 32} | (overrides or {}))
-    options = {key: kwargs.pop(key) for key in ("keys", "parts") if key in kwargs}
-    return Model(f"llama_{name}", "llama", Variant("gguf", name, config, **({"n_tokens": 24} | kwargs)),
-                 LLAMA_NAMES, qtype, paired=True, **options)
-
-
-def other(name, architecture, base, overrides, names, qtype=Type.Q8_0, **options):
-    config = merged(base, overrides)
-    return Model(name, architecture, Variant("gguf", name, config, n_tokens=24), names, qtype,
-                 **options)
-
-
-LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-          "original_max_position_embeddings": 8192}
-YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32,
-        "beta_fast": 4.0, "beta_slow": 0.5, "attention_factor": 1.5}
-QWEN3_MOE = {"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"],
-             "moe_intermediate_size": 64, "num_experts": 6, "num_experts_per_tok": 2,
-             "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": []}
-WIDE = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 32}
-LAYER_NORM = "attention.layer_norm_epsilon"
-
-
-def all_models():
-    for qtype in [Type.F32, Type.F16, Type.BF16, *TYPES]:
-        yield llama(qtype.name.lower(), qtype)
-    yield llama("tied", Type.Q8_0, {"tie_word_embeddings": True}, parts=3)
-    yield llama("biases", Type.Q8_0, {"attention_bias": True, "mlp_bias": True})
-    # What is scaled turns slowly: a longer text shows it.
-    yield llama("rope_llama3", Type.Q8_0,
-                {"rope_scaling": LLAMA3, "head_dim": 32, "max_position_embeddings": 131072},
-                n_tokens=160, contrasts=[{"rope_scaling": None}])
-    yield llama("rope_yarn", Type.Q8_0, {"rope_scaling": YARN, "max_position_embeddings": 128},
-                contrasts=[{"rope_scaling": None}],
-                keys={"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
-                      "rope.scaling.original_context_length": 32,
-                      "rope.scaling.yarn_beta_fast": 4.0, "rope.scaling.yarn_beta_slow": 0.5,
-                      "rope.scaling.yarn_attn_factor": 1.5})
-    yield llama("rope_linear", Type.Q8_0,
-                {"rope_scaling": {"rope_type": "linear", "factor": 2.0},
-                 "max_position_embeddings": 128},
-                contrasts=[{"rope_scaling": None}],
-                keys={"rope.scaling.type": "linear", "rope.scaling.factor": 2.0})
-    yield other("mixtral", "llama", MIXTRAL, WIDE | {"num_key_value_heads": 2}, LLAMA_NAMES,
-                paired=True, keys={"expert_count": MIXTRAL["num_local_experts"],
-                                   "expert_used_count": MIXTRAL["num_experts_per_tok"]})
-    yield other("qwen2", "qwen2", QWEN2, WIDE | {"num_key_value_heads": 2}, LLAMA_NAMES)
-    yield other("qwen3", "qwen3", QWEN3, WIDE | {"num_key_value_heads": 2, "head_dim": 32},
-                LLAMA_NAMES)
-    yield other("qwen3moe", "qwen3moe", QWEN3,
-                WIDE | QWEN3_MOE | {"num_key_value_heads": 2, "head_dim": 32}, LLAMA_NAMES,
-                keys={"expert_count": QWEN3_MOE["num_experts"],
-                      "expert_used_count": QWEN3_MOE["num_experts_per_tok"],
-                      "expert_feed_forward_length": QWEN3_MOE["moe_intermediate_size"]})
-    yield other("glm4", "glm4", GLM, WIDE | {"model_type": "glm4", "num_key_value_heads": 2,
-                                             "head_dim": 16},
-                LLAMA_NAMES, keys={"rope.dimension_count": 8})
-    yield other("gpt_neox", "gptneox", NEOX, WIDE, NEOX_NAMES, qkv=(4, 3),
-                keys={LAYER_NORM: NEOX["layer_norm_eps"], "use_parallel_residual": True,
-                      "rope.dimension_count": int(16 * NEOX["rotary_pct"])})
-    yield other("falcon_7b", "falcon", FALCON,
-                {"hidden_size": 64, "num_attention_heads": 4, "ffn_hidden_size": 256},
-                BLOCK_NAMES, qkv=(1, 6),
-                keys={LAYER_NORM: FALCON["layer_norm_epsilon"], "attention.head_count_kv": 1})
-    yield other("falcon_40b", "falcon", FALCON,
-                {"hidden_size": 64, "num_attention_heads": 4, "ffn_hidden_size": 256,
-                 "num_kv_heads": 2,
-                 "new_decoder_architecture": True, "multi_query": False},
-                BLOCK_NAMES, qkv=(2, 4),
-                keys={LAYER_NORM: FALCON["layer_norm_epsilon"], "attention.head_count_kv": 2})
-    yield other("mpt", "mpt", MPT, {"d_model": 64, "n_heads": 4}, BLOCK_NAMES,
-                keys={LAYER_NORM: 1e-5, "attention.max_alibi_bias": 8.0})
-    yield other("bloom", "bloom", BLOOM, {"hidden_size": 64, "n_head": 4}, BLOCK_NAMES, qkv=(4, 3),
-                keys={LAYER_NORM: BLOOM["layer_norm_epsilon"]})
 
 
 # ---------------------------------------------------------------------------------------------

@@ -51,6 +51,22 @@ void RequireOneForEach(const GgufMetadata& metadata, std::string_view key, const
                   fmt::format("{}", list.size()));
 }
 
+// What no key says, and the published tokenizer.json of Phi-3 and Phi-3.5 does: which tokens take
+// in the white space behind them. Phi-4 has a vocabulary of another kind.
+void AddPhi3Tokens(const GgufMetadata& metadata, Vocabulary& vocabulary) {
+  if (metadata.StringOr("general.architecture", "") != "phi3") return;
+  if (vocabulary.kind != VocabularyKind::kSentencePieceBpe) return;
+  constexpr std::string_view kOthers[] = {"<unk>", "<s>", "<|endoftext|>"};
+  for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
+    const VocabularyToken& token = vocabulary.tokens[i];
+    const bool special = token.kind == TokenKind::kControl;
+    if (!special && token.kind != TokenKind::kUserDefined) continue;
+    if (std::ranges::find(kOthers, token.text) != std::end(kOthers)) continue;
+    vocabulary.added.push_back(
+        {.id = static_cast<int32_t>(i), .text = token.text, .special = special, .rstrip = true});
+  }
+}
+
 std::optional<int32_t> ReadId(const GgufMetadata& metadata, std::string_view name, int64_t below) {
   const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
   if (!metadata.Has(key)) return std::nullopt;
@@ -101,6 +117,7 @@ Vocabulary GgufVocabulary(const GgufMetadata& metadata) {
   vocabulary.unk_id = ReadId(metadata, "unknown", count);
   vocabulary.add_bos = ReadFlag(metadata, "tokenizer.ggml.add_bos_token");
   vocabulary.add_eos = ReadFlag(metadata, "tokenizer.ggml.add_eos_token");
+  AddPhi3Tokens(metadata, vocabulary);
   return vocabulary;
 }
 

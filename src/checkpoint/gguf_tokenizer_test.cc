@@ -66,6 +66,7 @@ struct Original {
   std::string folder;
   VocabularyKind kind;
   std::string pre_tokenizer;
+  std::string architecture = "llama";
 };
 
 std::string ParamName(const testing::TestParamInfo<Original>& info) {
@@ -80,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Original{"llama-2", VocabularyKind::kSentencePieceBpe, ""},
                     Original{"llama-3.1", VocabularyKind::kByteLevelBpe, "llama-bpe"},
                     Original{"qwen2.5", VocabularyKind::kByteLevelBpe, "qwen2"},
-                    Original{"falcon", VocabularyKind::kByteLevelBpe, "falcon"}),
+                    Original{"falcon", VocabularyKind::kByteLevelBpe, "falcon"},
+                    Original{"phi-3-mini", VocabularyKind::kSentencePieceBpe, "", "phi3"}),
     ParamName);
 
 TEST_P(GgufTokenizerTest, GivesTheIdsOfTheTokenizerJson) {
@@ -94,6 +96,7 @@ TEST_P(GgufTokenizerTest, GivesTheIdsOfTheTokenizerJson) {
   vocabulary.pre_tokenizer = real.pre_tokenizer;
   const auto original = ParseTokenizer(json, file.string());
   GgufBuilder written = Written(vocabulary);
+  written.Text("general.architecture", real.architecture);
   const auto frame = original->Encode("", /*add_special_tokens=*/true);
   written.Bool("tokenizer.ggml.add_bos_token", !frame.empty());
   if (!frame.empty()) {
@@ -139,6 +142,21 @@ TEST(GgufTokenizer, ReadsWhatIsSaid) {
   EXPECT_EQ(vocabulary.add_eos, true);
   EXPECT_EQ(vocabulary.bos_id, 1);
   EXPECT_EQ(vocabulary.charsmap, std::string("\x01\0\xff", 3));
+}
+
+// A converter writes them as they stand in a text, not as SentencePiece spells them.
+TEST(GgufTokenizer, RunsOfSpacesOfGemmaAreTokens) {
+  Vocabulary vocabulary{.kind = VocabularyKind::kSentencePieceBpe, .unk_id = 0};
+  vocabulary.tokens = {{"<unk>", TokenKind::kUnknown},      {"<bos>", TokenKind::kControl},
+                       {"\u2581", TokenKind::kNormal, -2},  {"a", TokenKind::kNormal, -2},
+                       {"\u2581a", TokenKind::kNormal, -1}, {"  ", TokenKind::kUserDefined}};
+  GgufBuilder file = Written(vocabulary);
+  file.U32("tokenizer.ggml.bos_token_id", 1).Bool("tokenizer.ggml.add_space_prefix", false);
+  const Read read(file);
+  const auto made = MakeTokenizer(GgufVocabulary(read.metadata), "x.gguf");
+  const auto ids = made->Encode("a a  a   a", /*add_special_tokens=*/true);
+  EXPECT_THAT(ids, ElementsAre(1, 3, 4, 5, 3, 5, 4));
+  EXPECT_EQ(made->Decode(ids, /*skip_special_tokens=*/true), "a a  a   a");
 }
 
 TEST(GgufTokenizer, KnowsWhatEndsAText) {

@@ -77,7 +77,7 @@ const std::vector<PreTokenizer>& PreTokenizers() {
        .steps = {Split(kLlama3), ByteLevel(false)},
        .ignore_merges = true,
        .add_bos = true},
-      {.names = {"qwen2", "deepseek-r1-qwen"},
+      {.names = {"qwen2", "deepseek-r1-qwen", "stablelm2"},
        .steps = {Split(kQwen2), ByteLevel(false)},
        .nfc = true},
       {.names = {"qwen35"}, .steps = {Split(kQwen35), ByteLevel(false)}, .nfc = true},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <span>
 #include <vector>
 
 #include "base/error.h"
@@ -39,6 +40,7 @@ constexpr FunctionKey kFunctionKeys[] = {
     {"final_logit_softcapping", "final_logit_softcapping"},
     {"attention.clamp_kqv", "clip_qkv"},
     {"attention.sliding_window", "sliding_window"},
+    {"rope.freq_base_swa", "rope_local_base_freq"},
 };
 
 // The factors that Llama 3.1 and later divide the frequencies by, as the converter computes them
@@ -56,21 +58,26 @@ struct Llama3Scaling {
   }
 };
 
-json ReadFactors(const GgufFiles& model, const TensorInfo& tensor, double theta, int64_t rotated) {
-  const auto refuse = [&](std::string_view expected) {
-    Throw(ErrorKind::kUnsupported, "{}: tensor {}: expected {}, found other numbers ({})",
-          model.metadata.file_name(), tensor.name, expected, tensor.Describe());
-  };
-  if (tensor.dtype != DType::kF32 || tensor.NumElements() != rotated / 2) {
-    refuse(fmt::format("{} factors in F32, one for each rotation", rotated / 2));
+std::vector<float> ReadRotaryFactors(const GgufFiles& model, const TensorInfo& tensor,
+                                     int64_t rotated) {
+  if (tensor.dtype != DType::kF32 || tensor.shape != std::vector{rotated / 2}) {
+    Throw(ErrorKind::kFormat,
+          "{}: tensor {}: expected {} factors in F32, one for each rotation, found {}",
+          model.metadata.file_name(), tensor.name, rotated / 2, tensor.Describe());
   }
-  const std::vector<float> factors = ReadAllRows(tensor);
+  return ReadAllRows(tensor);
+}
+
+json ReadLlama3(const GgufFiles& model, const TensorInfo& tensor, double theta, int64_t rotated) {
+  const std::vector<float> factors = ReadRotaryFactors(model, tensor, rotated);
   const Llama3Scaling scaling{.factor = std::ranges::max(factors)};
   for (size_t i = 0; i < factors.size(); ++i) {
     const double exponent = 2 * static_cast<double>(i) / static_cast<double>(rotated);
     const double expected = scaling.Divisor(std::pow(theta, -exponent));
     if (!(std::abs(factors[i] - expected) <= 1e-3 * expected)) {
-      refuse("the factors of Llama 3 by its published numbers");
+      Throw(ErrorKind::kUnsupported,
+            "{}: tensor {}: expected the factors of Llama 3 by its published numbers, found others",
+            model.metadata.file_name(), tensor.name);
     }
   }
   if (scaling.factor <= 1) return nullptr;
@@ -81,12 +88,21 @@ json ReadFactors(const GgufFiles& model, const TensorInfo& tensor, double theta,
           {"original_max_position_embeddings", Llama3Scaling::kContext}};
 }
 
+// Sets those of `config` that the file has.
+void ReadIfThere(const GgufMetadata& metadata, std::span<const FunctionKey> keys, json& config) {
+  for (const auto& [gguf, hf] : keys) {
+    const std::string own = metadata.Own(gguf);
+    if (metadata.Has(own)) config[hf] = metadata.Float(own, kNumberRange);
+  }
+}
+
 json ReadScaling(const GgufMetadata& metadata) {
   const std::string key = metadata.Own("rope.scaling.type");
   const std::string type = metadata.StringOr(key, "none");
   if (type == "none") return nullptr;
   if (type != "linear" && type != "yarn") {
-    metadata.Refuse(key, "none, linear or yarn", Quote(type), ErrorKind::kUnsupported);
+    metadata.Refuse(key, "none, linear, yarn, or longrope with its factors", Quote(type),
+                    ErrorKind::kUnsupported);
   }
   json scaling{{"rope_type", type},
                {"factor", metadata.Float(metadata.Own("rope.scaling.factor"), kNumberRange)}};
@@ -96,24 +112,48 @@ json ReadScaling(const GgufMetadata& metadata) {
   constexpr FunctionKey kYarnKeys[] = {{"rope.scaling.yarn_beta_fast", "beta_fast"},
                                        {"rope.scaling.yarn_beta_slow", "beta_slow"},
                                        {"rope.scaling.yarn_attn_factor", "attention_factor"}};
-  for (const auto& [gguf, hf] : kYarnKeys) {
-    const std::string own = metadata.Own(gguf);
-    if (metadata.Has(own)) scaling[hf] = metadata.Float(own, kNumberRange);
+  ReadIfThere(metadata, kYarnKeys, scaling);
+  return scaling;
+}
+
+// LongRoPE, whose type Phi-3's files do not state; null where no factors are.
+json ReadLongRope(const GgufFiles& model, int64_t rotated) {
+  constexpr FunctionKey kFactors[] = {{"rope_factors_long.weight", "long_factor"},
+                                      {"rope_factors_short.weight", "short_factor"}};
+  const GgufMetadata& metadata = model.metadata;
+  json scaling{{"rope_type", "longrope"}};
+  for (const auto& [gguf, hf] : kFactors) {
+    const TensorInfo* tensor = FindTensor(model, gguf);
+    if (tensor == nullptr) continue;
+    scaling[hf] = ReadRotaryFactors(model, *tensor, rotated);
   }
+  if (scaling.size() == 1) return nullptr;
+  for (const auto& [gguf, hf] : kFactors) {
+    if (scaling.contains(hf)) continue;
+    Throw(ErrorKind::kFormat, "{}: expected the tensors {} and {}, found one of them",
+          metadata.file_name(), kFactors[0].gguf, kFactors[1].gguf);
+  }
+  const std::string key = metadata.Own("rope.scaling.type");
+  const std::string type = metadata.StringOr(key, "longrope");
+  if (type != "longrope" && type != "none") {
+    metadata.Refuse(key, fmt::format("longrope beside {}", kFactors[0].gguf), Quote(type),
+                    ErrorKind::kUnsupported);
+  }
+  const std::string original = metadata.Own("rope.scaling.original_context_length");
+  scaling["original_max_position_embeddings"] = metadata.Int(original, kSizeRange);
+  constexpr FunctionKey kAttention[] = {{"rope.scaling.attn_factor", "attention_factor"}};
+  ReadIfThere(metadata, kAttention, scaling);
   return scaling;
 }
 
 json ReadRope(const GgufFiles& model, const GgufShape& shape, double theta) {
-  for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"}) {
-    if (FindTensor(model, name) == nullptr) continue;
-    Throw(ErrorKind::kUnsupported, "{}: tensor {}: rope scaling by it is not supported",
-          model.metadata.file_name(), name);
-  }
+  const int64_t rotated = model.metadata.IntOr(model.metadata.Own("rope.dimension_count"),
+                                               shape.head_dim, {0, shape.head_dim});
+  json scaling = ReadLongRope(model, rotated);
+  if (!scaling.is_null()) return scaling;
   const TensorInfo* factors = FindTensor(model, "rope_freqs.weight");
   if (factors == nullptr) return ReadScaling(model.metadata);
-  const int64_t rotated = model.metadata.IntOr(model.metadata.Own("rope.dimension_count"),
-                                               shape.head_dim, {2, shape.head_dim});
-  return ReadFactors(model, *factors, theta, rotated);
+  return ReadLlama3(model, *factors, theta, rotated);
 }
 
 }  // namespace
@@ -146,6 +186,8 @@ GgufShape ShapeOf(const GgufFiles& model) {
   shape.qkv_bias =
       FindTensor(model, "blk.0.attn_q.bias") || FindTensor(model, "blk.0.attn_qkv.bias");
   shape.mlp_bias = FindTensor(model, "blk.0.ffn_up.bias") != nullptr;
+  shape.qk_norm = FindTensor(model, "blk.0.attn_q_norm.weight") != nullptr;
+  shape.mlp_norm = FindTensor(model, "blk.0.ffn_norm.weight") != nullptr;
   shape.second_attention_norm = HasSecondAttentionNorm(model);
   return shape;
 }
@@ -181,8 +223,9 @@ std::string GgufConfig(const GgufFiles& model, const GgufShape& shape, const Ggu
   for (const auto& [gguf, hf] : kFunctionKeys) {
     const std::string own = metadata.Own(gguf);
     if (!metadata.Has(own)) continue;
+    // Zero is how files say none, where an absent field may mean more.
     const double value = metadata.Float(own, kNumberRange);
-    if (value != 0) config[hf] = value;
+    config[hf] = value == 0 ? json() : json(value);
   }
   if (!metadata.BoolOr(metadata.Own("attention.causal"), true)) config["is_causal"] = false;
   if (metadata.FloatOr(metadata.Own("attention.max_alibi_bias"), 0, kNumberRange) != 0) {

@@ -22,12 +22,14 @@ enum class GgufRows {
   kUngrouped,
   // The matrices of all experts follow one another in one tensor.
   kExperts,
+  // The rows are tensors, one for each head.
+  kHeads,
 };
 
 // A module's name; ".weight" and ".bias" are appended to both.
 struct GgufName {
   std::string_view gguf;  // of one in a layer without its "blk.{}."
-  std::string_view hf;    // "{}" is the layer, a second one the expert
+  std::string_view hf;    // "{}" is the layer, a second one the expert, or the head
   GgufRows rows = GgufRows::kAsTheyWere;
 };
 
@@ -40,6 +42,8 @@ struct GgufShape {
   bool tied_head = false;
   bool qkv_bias = false;
   bool mlp_bias = false;
+  bool qk_norm = false;
+  bool mlp_norm = false;
   bool second_attention_norm = false;
 };
 
@@ -53,6 +57,15 @@ struct GgufFamily {
   // Completes a config that has the common fields, by the names that Llama has for them.
   void (*describe)(const GgufMetadata& metadata, const GgufShape& shape, nlohmann::json& config);
 };
+
+inline constexpr GgufName kLlamaGgufWhole[] = {
+    {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}};
+
+// A file for each of these.
+std::span<const GgufFamily> LlamaGgufFamilies();  // and what its converter writes, Qwen, GLM
+std::span<const GgufFamily> KinGgufFamilies();    // of Llama, with one thing of their own
+std::span<const GgufFamily> GemmaGgufFamilies();
+std::span<const GgufFamily> GptGgufFamilies();  // NeoX, Falcon, MPT, BLOOM
 
 // Throws Error(kUnsupported) that names those there are.
 const GgufFamily& FindGgufFamily(const GgufMetadata& metadata, bool second_attention_norm);

@@ -161,6 +161,21 @@ std::vector<float> GgufMetadata::Floats(std::string_view key) const {
   return numbers;
 }
 
+std::vector<bool> GgufMetadata::Bools(std::string_view key) const {
+  if (!Has(key)) return {};
+  const GgufValue& value = Need(key, "");
+  if (!value.list || value.type != GgufType::kBool) Refuse(key, "a list of bool", Found(value));
+  std::vector<bool> list;
+  for (uint64_t i = 0; i < value.count; ++i) {
+    const auto byte = At<uint8_t>(value, i);
+    if (byte > 1) Refuse(key, "a list of true and false", Found(value));
+    list.push_back(byte == 1);
+  }
+  return list;
+}
+
+bool GgufMetadata::IsList(std::string_view key) const { return Has(key) && Need(key, "").list; }
+
 std::vector<std::string_view> GgufMetadata::Strings(std::string_view key) const {
   if (!Has(key)) return {};
   const GgufValue& value = Need(key, "");

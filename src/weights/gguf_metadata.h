@@ -40,6 +40,8 @@ class GgufMetadata {
   // Lists; empty where the key is absent.
   std::vector<int64_t> Ints(std::string_view key, IntRange range) const;
   std::vector<float> Floats(std::string_view key) const;
+  std::vector<bool> Bools(std::string_view key) const;
+  bool IsList(std::string_view key) const;
   std::vector<std::string_view> Strings(std::string_view key) const;
 
   // Throws the error that a bad value of `key` gets, for rules that span several keys.

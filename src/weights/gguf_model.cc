@@ -88,8 +88,12 @@ class Translator {
     const std::span<const GgufName> names = split.layer ? family_.layers : family_.whole;
     const auto name = std::ranges::find(names, split.module, &GgufName::gguf);
     if (name == names.end()) {
-      // The config.json says what it says. All else is found to be unexpected by its own name.
-      if (split.module != "rope_freqs") translated_.push_back(std::move(tensor));
+      // The config.json says what they say. All else is found to be unexpected by its own name.
+      constexpr std::string_view kRope[] = {"rope_freqs", "rope_factors_long",
+                                            "rope_factors_short"};
+      if (std::ranges::find(kRope, split.module) == std::end(kRope)) {
+        translated_.push_back(std::move(tensor));
+      }
       return;
     }
     if (!HoldsFloats(tensor)) {
@@ -101,8 +105,10 @@ class Translator {
     const std::string ending(split.ending);
     const int64_t layer = split.layer.value_or(0);
     if (name->rows == GgufRows::kExperts) {
-      AddExperts(tensor, *name, layer, ending);
-      return;
+      return AddParts(tensor, "matrices", "experts", 3, *name, layer, ending);
+    }
+    if (name->rows == GgufRows::kHeads) {
+      return AddParts(tensor, "rows", "heads", 2, *name, layer, ending);
     }
     tensor.name = fmt::format(fmt::runtime(name->hf), layer) + ending;
     // A file may have one number, without a dimension, where a matrix should be.
@@ -130,6 +136,7 @@ class Translator {
                     [&] { return UngroupedOrder(shape_); });
       case GgufRows::kAsTheyWere:
       case GgufRows::kExperts:
+      case GgufRows::kHeads:
         break;
     }
     return nullptr;
@@ -145,20 +152,19 @@ class Translator {
     }
   }
 
-  // merged: [experts, rows, columns]
-  void AddExperts(const TensorInfo& merged, const GgufName& name, int64_t layer,
-                  const std::string& ending) {
-    constexpr int64_t kMaxExperts = 4096;
-    if (merged.shape.size() != 3 || merged.shape[0] > kMaxExperts) {
-      Throw(ErrorKind::kFormat,
-            "{}: tensor {}: expected the matrices of up to {} experts, found {}", merged.file,
-            Quote(merged.name), kMaxExperts, merged.Describe());
+  // merged: [owners, ...], of so many dimensions
+  void AddParts(const TensorInfo& merged, std::string_view parts, std::string_view owners,
+                size_t dimensions, const GgufName& name, int64_t layer, const std::string& ending) {
+    constexpr int64_t kMaxOwners = 4096;
+    if (merged.shape.size() != dimensions || merged.shape[0] > kMaxOwners) {
+      Throw(ErrorKind::kFormat, "{}: tensor {}: expected the {} of up to {} {}, found {}",
+            merged.file, Quote(merged.name), parts, kMaxOwners, owners, merged.Describe());
     }
     const size_t bytes = merged.bytes.size() / static_cast<size_t>(merged.shape[0]);
-    for (int64_t expert = 0; expert < merged.shape[0]; ++expert) {
-      const size_t begin = static_cast<size_t>(expert) * bytes;
+    for (int64_t part = 0; part < merged.shape[0]; ++part) {
+      const size_t begin = static_cast<size_t>(part) * bytes;
       TensorInfo tensor = merged;
-      tensor.name = fmt::format(fmt::runtime(name.hf), layer, expert) + ending;
+      tensor.name = fmt::format(fmt::runtime(name.hf), layer, part) + ending;
       tensor.shape.erase(tensor.shape.begin());
       tensor.bytes = merged.bytes.subspan(begin, bytes);
       tensor.offset_bytes = merged.offset_bytes + begin;

@@ -43,9 +43,11 @@ Model OpenFolder(const fs::path& path, int64_t context = 0) {
 
 Model OpenGguf(const std::string& name) {
   GgufModel opened = OpenGgufModel(GgufGoldenFile(name));
+  Reference reference = ReadReference(GoldenRoot() / "gguf" / (name + ".safetensors"));
   return {.spec = DescribeModel(HfConfig::Parse(opened.config, name)),
           .source = std::move(opened.weights),
-          .ids = ReadReference(GoldenRoot() / "gguf" / (name + ".safetensors")).ids};
+          .ids = std::move(reference.ids),
+          .context = reference.context};
 }
 
 fs::path Pack(const Model& model, std::optional<DType> storage, const fs::path& path) {

@@ -87,6 +87,7 @@ std::vector<To> Elements(const TensorInfo& tensor) {
 struct Reference {
   std::vector<int32_t> ids;
   std::vector<float> logits;  // [ids, vocab]
+  int64_t context = 0;        // that they are of, where that counts
 };
 
 inline Reference ReadReference(const std::filesystem::path& path) {
@@ -96,6 +97,7 @@ inline Reference ReadReference(const std::filesystem::path& path) {
   for (const TensorInfo& tensor : contents.tensors) {
     if (tensor.name == "input_ids") reference.ids = Elements<int32_t, int64_t>(tensor);
     if (tensor.name == "logits") reference.logits = Elements<float, float>(tensor);
+    if (tensor.name == "context") reference.context = Elements<int64_t, int64_t>(tensor).at(0);
   }
   return reference;
 }

@@ -31,7 +31,8 @@ float EmbeddingScale(const HfConfig& config, const DecoderSpec& spec) {
 // not the hidden size together.
 DecoderSpec DescribeShape(const HfConfig& config, const CommonKeys& keys) {
   DecoderSpec spec = DescribeLlamaShape(config, keys);
-  spec.norm_gain_less_one = true;
+  // A field of our own, of tensors that hold the gains: to add 1 to gains less 1 would round them.
+  spec.norm_gain_less_one = config.IntOr("norm_gain_offset", 1, {0, 1}) == 1;
   spec.embedding_scale = EmbeddingScale(config, spec);
   spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
   return spec;

@@ -28,6 +28,13 @@ TEST(GemmaTest, ASilentConfig) {
   EXPECT_EQ(spec.qk_norm, QkNorm::kNone);
 }
 
+TEST(GemmaTest, NormsMayHoldTheGainsThemselves) {
+  EXPECT_FALSE(Gemma(R"("norm_gain_offset":0)").norm_gain_less_one);
+  EXPECT_TRUE(Gemma3(R"("norm_gain_offset":1)").norm_gain_less_one);
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { Gemma(R"("norm_gain_offset":2)"); }),
+              HasSubstr("norm_gain_offset"));
+}
+
 TEST(GemmaTest, TheScaleOfEmbeddingsIsThatOfTheStoredType) {
   const auto scale = [](const std::string& fields) {
     return DescribeModel(

@@ -19,6 +19,10 @@ DecoderSpec DescribeWithFactors(const HfConfig& config, DecoderSpec spec) {
   return spec;
 }
 
+// A field of our own, of checkpoints in which gate and up are tensors of their own, and so are the
+// matrices of each expert.
+bool GateIsApart(const HfConfig& config) { return config.BoolOr("gate_is_apart", false); }
+
 }  // namespace
 
 // Llama with these factors.
@@ -35,6 +39,12 @@ DecoderSpec DescribeGraniteMoe(const HfConfig& config) {
   spec.names.router = "model.layers.{}.block_sparse_moe.router.layer";
   spec.names.up = "model.layers.{}.block_sparse_moe.input_linear";
   spec.names.down = "model.layers.{}.block_sparse_moe.output_linear";
+  if (GateIsApart(config)) {
+    spec.mlp.fused = spec.mlp.stacked = false;
+    spec.names.gate = "model.layers.{}.block_sparse_moe.experts.{}.gate_proj";
+    spec.names.up = "model.layers.{}.block_sparse_moe.experts.{}.up_proj";
+    spec.names.down = "model.layers.{}.block_sparse_moe.experts.{}.down_proj";
+  }
   return spec;
 }
 
@@ -47,6 +57,12 @@ DecoderSpec DescribeGraniteMoeShared(const HfConfig& config) {
       .fused = true};
   spec.names.shared_up = "model.layers.{}.shared_mlp.input_linear";
   spec.names.shared_down = "model.layers.{}.shared_mlp.output_linear";
+  if (GateIsApart(config)) {
+    spec.shared_mlp.fused = false;
+    spec.names.shared_gate = "model.layers.{}.shared_mlp.gate_proj";
+    spec.names.shared_up = "model.layers.{}.shared_mlp.up_proj";
+    spec.names.shared_down = "model.layers.{}.shared_mlp.down_proj";
+  }
   return spec;
 }
 

@@ -51,6 +51,15 @@ TEST(GraniteMoeTest, ExpertsOfALayerAreOneTensor) {
   EXPECT_THAT(shape_of(shared, "shared_mlp.input_linear.weight"), ElementsAre(14, 16));
   EXPECT_THAT(shape_of(shared, "shared_mlp.output_linear.weight"), ElementsAre(16, 7));
   EXPECT_EQ(CountTensors(shared).tensors, std::ssize(WantedTensors(shared)));
+  const DecoderSpec apart = SmallSpecOf(
+      "granitemoeshared", experts + R"(,"shared_intermediate_size":7,"gate_is_apart":true)");
+  const std::string expert = "block_sparse_moe.experts.4.";
+  EXPECT_THAT(shape_of(apart, expert + "gate_proj.weight"), ElementsAre(10, 16));
+  EXPECT_THAT(shape_of(apart, expert + "up_proj.weight"), ElementsAre(10, 16));
+  EXPECT_THAT(shape_of(apart, expert + "down_proj.weight"), ElementsAre(16, 10));
+  EXPECT_THAT(shape_of(apart, "shared_mlp.gate_proj.weight"), ElementsAre(7, 16));
+  EXPECT_THAT(shape_of(apart, "shared_mlp.down_proj.weight"), ElementsAre(16, 7));
+  EXPECT_EQ(CountTensors(apart).tensors, std::ssize(WantedTensors(apart)));
   EXPECT_EQ(SmallSpecOf("granitemoeshared").shared_mlp.intermediate, 0);
   EXPECT_EQ(SmallSpecOf("granitemoe").mlp.experts, 8);
   for (const char* fields :

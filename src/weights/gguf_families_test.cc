@@ -1,0 +1,247 @@
+// What single families ask for, beside the names of their tensors, which goldens look at
+// (tests/golden/gguf).
+
+#include "weights/gguf_families.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "weights/gguf_model_test_support.h"
+
+namespace godwit {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// As Model(), of another depth and width.
+GgufBuilder Deep(const std::string& architecture, uint32_t layers, uint32_t hidden) {
+  GgufBuilder file;
+  file.Text("general.architecture", architecture);
+  const auto own = [&](const char* key) { return architecture + "." + key; };
+  file.U32(own("block_count"), layers).U32(own("context_length"), 64);
+  file.U32(own("embedding_length"), hidden).U32(own("feed_forward_length"), 16);
+  file.U32(own("attention.head_count"), 2).U32(own("attention.key_length"), 4);
+  file.U32(own("attention.value_length"), 4);
+  AddMatrix(file, "token_embd.weight", 5, hidden);
+  return file;
+}
+
+TEST(GgufGemma, NormsHoldTheirGains) {
+  for (const char* name : {"gemma", "gemma2", "gemma3"}) {
+    GgufBuilder file = Model(name);
+    file.Tensor("output_norm.weight", {8}, kF32, Rows(8, 1));
+    const Translated model(file);
+    EXPECT_EQ(model.config["norm_gain_offset"], 0);
+    EXPECT_EQ(model.config["dtype"], "bfloat16") << "what their embeddings' scale is rounded to";
+    EXPECT_THAT(model.Column("model.norm.weight"), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+}
+
+// Heads of 4, and two of them in a hidden size of 20.
+TEST(GgufGemma, TheScaleOfScoresFollowsFromTheSizeOfTheModel) {
+  const auto scalar = [](const char* architecture, uint32_t layers) {
+    return Translated(Deep(architecture, layers, 20)).config["query_pre_attn_scalar"];
+  };
+  EXPECT_EQ(scalar("gemma2", 42), 4);
+  EXPECT_EQ(scalar("gemma2", 46), 10) << "27B";
+  EXPECT_EQ(scalar("gemma2", 62), 4);
+  EXPECT_EQ(scalar("gemma3", 48), 4);
+  EXPECT_EQ(scalar("gemma3", 62), 10) << "27B";
+  EXPECT_FALSE(Translated(Deep("gemma", 46, 20)).config.contains("query_pre_attn_scalar"));
+}
+
+TEST(GgufGemma, CapsAndWindowsAreWhatTheFileSays) {
+  const json silent = Translated(Model("gemma2")).config;
+  EXPECT_FALSE(silent.contains("attn_logit_softcapping") || silent.contains("sliding_window"))
+      << "then the family knows";
+  GgufBuilder file = Model("gemma2");
+  file.F32("gemma2.attn_logit_softcapping", 50).F32("gemma2.final_logit_softcapping", 0);
+  file.U32("gemma2.attention.sliding_window", 4096);
+  const json config = Translated(file).config;
+  EXPECT_EQ(config["attn_logit_softcapping"], 50);
+  EXPECT_TRUE(config["final_logit_softcapping"].is_null()) << "none, not the usual";
+  EXPECT_EQ(config["sliding_window"], 4096);
+
+  const json third = Translated(Model("gemma3")).config;
+  EXPECT_TRUE(third.contains("sliding_window") && third["sliding_window"].is_null());
+  EXPECT_EQ(Translated(Model("gemma3").F32("gemma3.rope.freq_base_swa", 5e4f))
+                .config["rope_local_base_freq"],
+            5e4);
+}
+
+TEST(GgufWindows, APatternIsAPeriodOrAList) {
+  const std::string key = "gemma3.attention.sliding_window_pattern";
+  const auto with_window = [](uint32_t layers) {
+    return Deep("gemma3", layers, 8).U32("gemma3.attention.sliding_window", 8);
+  };
+  const auto types = [&](GgufBuilder file) {
+    return Translated(file).config.value("layer_types", json());
+  };
+  const json windowed = "sliding_attention", full = "full_attention";
+  EXPECT_TRUE(types(with_window(3)).is_null());
+  EXPECT_EQ(types(with_window(3).U32(key, 2)), json({windowed, full, windowed}));
+  EXPECT_EQ(types(with_window(2).List<uint8_t>(key, GgufType::kBool, {0, 1})),
+            json({full, windowed}));
+  EXPECT_TRUE(types(Deep("gemma3", 3, 8).U32(key, 2)).is_null()) << "without a window";
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, with_window(3).U32(key, 0)), HasSubstr("from 1 to"));
+  for (const std::vector<uint8_t>& list : {std::vector<uint8_t>{1}, std::vector<uint8_t>{}}) {
+    EXPECT_THAT(
+        Refusal(ErrorKind::kFormat, with_window(2).List<uint8_t>(key, GgufType::kBool, list)),
+        HasSubstr("sliding_window_pattern: expected one for each of 2 layers"));
+  }
+  EXPECT_THAT(
+      Refusal(ErrorKind::kFormat, with_window(2).List<uint32_t>(key, GgufType::kU32, {0, 1})),
+      HasSubstr("expected a list of bool"));
+  EXPECT_THAT(
+      Refusal(ErrorKind::kFormat, with_window(2).List<uint8_t>(key, GgufType::kBool, {0, 2})),
+      HasSubstr("expected a list of true and false"));
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, with_window(1 << 30).U32(key, 2)),
+              HasSubstr("gemma3.block_count: expected a whole number from 1 to 4096"));
+}
+
+// Heads of 4: two rotations.
+GgufBuilder LongRope(const std::string& long_factors, const std::string& short_factors) {
+  GgufBuilder file = Model("phi3");
+  file.U32("phi3.rope.scaling.original_context_length", 16);
+  file.Tensor("rope_factors_long.weight", {long_factors.size() / 4}, kF32, long_factors);
+  return file.Tensor("rope_factors_short.weight", {short_factors.size() / 4}, kF32, short_factors);
+}
+
+TEST(GgufPhi3, HasItsFactorsOfLongRopeInTensors) {
+  const std::string longs = Raw(3.0f) + Raw(4.0f), shorts = Raw(1.0f) + Raw(2.0f);
+  json expected = {{"rope_type", "longrope"},
+                   {"long_factor", {3.0, 4.0}},
+                   {"short_factor", {1.0, 2.0}},
+                   {"original_max_position_embeddings", 16}};
+  const Translated model(LongRope(longs, shorts));
+  EXPECT_EQ(model.config["rope_scaling"], expected);
+  EXPECT_EQ(model.model.weights->Names(), std::vector<std::string>{"model.embed_tokens.weight"});
+  GgufBuilder more = LongRope(longs, shorts);
+  more.F32("phi3.rope.scaling.attn_factor", 1.5f).Text("phi3.rope.scaling.type", "longrope");
+  expected["attention_factor"] = 1.5;
+  EXPECT_EQ(Translated(more).config["rope_scaling"], expected);
+
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, LongRope(longs, shorts + longs)),
+              HasSubstr("tensor rope_factors_short.weight: expected 2 factors in F32"));
+  EXPECT_THAT(Refusal(ErrorKind::kUnsupported,
+                      LongRope(longs, shorts).Text("phi3.rope.scaling.type", "yarn")),
+              HasSubstr("phi3.rope.scaling.type: expected longrope beside rope_factors_long"));
+  GgufBuilder one = Model("phi3");
+  one.Tensor("rope_factors_short.weight", {2}, kF32, shorts);
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, one), HasSubstr("found one of them"));
+  GgufBuilder scalar = Model("phi3").U32("phi3.rope.dimension_count", 2);
+  scalar.Tensor("rope_factors_long.weight", {}, kF32, Raw(1.0f));
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, scalar), HasSubstr("expected 1 factors in F32"));
+}
+
+TEST(GgufPhi3, WindowsOfNoTokensAreNone) {
+  EXPECT_EQ(
+      Translated(Model("phi3").U32("phi3.attention.sliding_window", 9)).config["sliding_window"],
+      9);
+  const json config = Translated(Model("phi3").U32("phi3.attention.sliding_window", 0)).config;
+  EXPECT_TRUE(config["sliding_window"].is_null());
+}
+
+TEST(GgufGranite, WhatScalesLogitsDividesThem) {
+  GgufBuilder file = Model("granite");
+  file.F32("granite.logit_scale", 8).F32("granite.embedding_scale", 12);
+  file.F32("granite.residual_scale", 0.5f).F32("granite.attention.scale", 0.25f);
+  const json config = Translated(file).config;
+  EXPECT_EQ(config["logits_scaling"], 8);
+  EXPECT_FALSE(config.contains("logit_scale"));
+  EXPECT_EQ(config["embedding_multiplier"], 12);
+  EXPECT_EQ(config["residual_multiplier"], 0.5);
+  EXPECT_EQ(config["attention_multiplier"], 0.25);
+  EXPECT_THAT(
+      Refusal(ErrorKind::kUnsupported, Model("granite").Bool("granite.rope.scaling.finetuned", 0)),
+      HasSubstr("granite.rope.scaling.finetuned: expected true, as layers without positions"));
+}
+
+TEST(GgufGranite, ExpertsAreTakenApart) {
+  GgufBuilder file = Model("granitemoe");
+  file.U32("granitemoe.expert_count", 2).U32("granitemoe.expert_used_count", 1);
+  file.Tensor("blk.0.ffn_up_exps.weight", {2, 16, 8}, kF32, Rows(32, 8));
+  const Translated model(file);
+  EXPECT_EQ(model.config["model_type"], "granitemoe");
+  EXPECT_EQ(model.config["gate_is_apart"], true);
+  EXPECT_EQ(model.Column("model.layers.0.block_sparse_moe.experts.1.up_proj.weight")[0], 16);
+  const json shared =
+      Translated(file.U32("granitemoe.expert_shared_feed_forward_length", 4)).config;
+  EXPECT_EQ(shared["model_type"], "granitemoeshared");
+  EXPECT_EQ(shared["shared_intermediate_size"], 4);
+}
+
+TEST(GgufOlmo, HasOneEpsilon) {
+  const std::string key = "olmo.attention.layer_norm_epsilon";
+  const json config =
+      Translated(Model("olmo").F32(key, 1e-5f).F32("olmo.attention.clamp_kqv", 8)).config;
+  EXPECT_EQ(config["clip_qkv"], 8);
+  EXPECT_THAT(Refusal(ErrorKind::kUnsupported, Model("olmo").F32(key, 0.5f)),
+              HasSubstr("layer_norm_epsilon: expected 1e-05, found 0.5"));
+}
+
+TEST(GgufOlmo2, WithWindowsIsOlmo3) {
+  EXPECT_EQ(Translated(Model("olmo2")).config["model_type"], "olmo2");
+  GgufBuilder file = Model("olmo2");
+  file.U32("olmo2.attention.sliding_window", 8).F32("olmo2.rope.freq_base_swa", 1e4f);
+  file.List<uint8_t>("olmo2.attention.sliding_window_pattern", GgufType::kBool, {1});
+  const json config = Translated(file).config;
+  EXPECT_EQ(config["model_type"], "olmo3");
+  EXPECT_EQ(config["layer_types"], json({"sliding_attention"}));
+  EXPECT_FALSE(config.contains("rope_local_base_freq")) << "it is the base of all";
+}
+
+TEST(GgufStableLm, TensorsTellHowItsBlocksStand) {
+  GgufBuilder file = Model("stablelm");
+  file.Bool("stablelm.use_parallel_residual", true).U32("stablelm.rope.dimension_count", 2);
+  const json parallel = Translated(file).config;
+  EXPECT_EQ(parallel["use_parallel_residual"], true);
+  EXPECT_EQ(parallel["qk_layernorm"], false);
+  EXPECT_NEAR(parallel["partial_rotary_factor"].get<double>(), 0.5, 0.2);
+  file.Tensor("blk.0.ffn_norm.weight", {8}, kF32, Rows(8, 1));
+  AddMatrix(file, "blk.0.attn_q_norm.weight", 2, 4);
+  const Translated model(file);
+  EXPECT_EQ(model.config["use_parallel_residual"], false) << "whatever the key says";
+  EXPECT_EQ(model.config["qk_layernorm"], true);
+  const TensorInfo* second =
+      model.model.weights->Find("model.layers.0.self_attn.q_layernorm.norms.1.weight");
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->Describe(), "F32 [4]");
+  EXPECT_EQ(ReadAllRows(*second)[0], 1);
+
+  GgufBuilder flat = Model("stablelm");
+  flat.Tensor("blk.0.attn_k_norm.weight", {4}, kF32, Rows(4, 1));
+  EXPECT_THAT(Refusal(ErrorKind::kFormat, flat),
+              HasSubstr("expected the rows of up to 4096 heads"));
+}
+
+TEST(GgufStarcoder2, HasTheWindowOfAllPublishedModels) {
+  GgufBuilder file = Model("starcoder2");
+  file.F32("starcoder2.attention.layer_norm_epsilon", 0.01f);
+  const json config = Translated(file).config;
+  EXPECT_EQ(config["sliding_window"], 4096);
+  EXPECT_NEAR(config["norm_epsilon"].get<double>(), 0.01, 1e-6);
+  EXPECT_EQ(config["use_bias"], false);
+  EXPECT_EQ(Translated(file.U32("starcoder2.attention.sliding_window", 9)).config["sliding_window"],
+            9);
+}
+
+TEST(GgufCommandR, LogitsAreMultiplied) {
+  EXPECT_EQ(
+      Translated(Model("command-r").F32("command-r.logit_scale", 0.25f)).config["logit_scale"],
+      0.25);
+  EXPECT_EQ(Translated(Model("command-r")).config["logit_scale"], 1)
+      << "not what cohere's default is";
+  EXPECT_EQ(Translated(Model("command-r")).config["use_qk_norm"], false);
+  GgufBuilder plus = Model("command-r");
+  AddMatrix(plus, "blk.0.attn_q_norm.weight", 2, 4);
+  EXPECT_EQ(Translated(plus).config["use_qk_norm"], true);
+  EXPECT_EQ(Translated(Model("cohere2")).config["model_type"], "cohere2");
+}
+
+}  // namespace
+}  // namespace godwit

@@ -1,0 +1,267 @@
+"""Which models make_gguf_goldens.py makes: as config.json has them, and as a GGUF file says it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from gguf import GGMLQuantizationType as Type
+from golden_variant import Variant, merged
+from golden_variants_experts import GRANITE_MOE
+from golden_variants_gemma import GEMMA, GEMMA2, GEMMA3
+from golden_variants_gpt import BLOOM, FALCON, MPT, NEOX
+from golden_variants_kin import BASE, COHERE
+from golden_variants_llama import GLM, LLAMA, MIXTRAL, QWEN2, QWEN3
+
+TYPES = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q4_K, Type.Q5_K, Type.Q6_K,
+         Type.IQ4_NL, Type.IQ4_XS]
+
+LLAMA_NAMES = {
+    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
+    "model.layers.{}.input_layernorm": "attn_norm", "model.layers.{}.self_attn.q_proj": "attn_q",
+    "model.layers.{}.self_attn.k_proj": "attn_k", "model.layers.{}.self_attn.v_proj": "attn_v",
+    "model.layers.{}.self_attn.q_norm": "attn_q_norm",
+    "model.layers.{}.self_attn.k_norm": "attn_k_norm",
+    "model.layers.{}.self_attn.o_proj": "attn_output",
+    "model.layers.{}.post_attention_layernorm": "ffn_norm",
+    "model.layers.{}.mlp.gate_proj": "ffn_gate", "model.layers.{}.mlp.up_proj": "ffn_up",
+    "model.layers.{}.mlp.down_proj": "ffn_down",
+    "model.layers.{}.mlp.gate": "ffn_gate_inp",
+    "model.layers.{}.mlp.gate_up_proj": "ffn_up",
+    "model.layers.{}.post_self_attn_layernorm": "post_attention_norm",
+    "model.layers.{}.post_mlp_layernorm": "post_ffw_norm",
+}
+NEOX_NAMES = {
+    "gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm",
+    "embed_out": "output", "lm_head": "output",
+    "gpt_neox.layers.{}.input_layernorm": "attn_norm",
+    "gpt_neox.layers.{}.attention.query_key_value": "attn_qkv",
+    "gpt_neox.layers.{}.attention.dense": "attn_output",
+    "gpt_neox.layers.{}.post_attention_layernorm": "ffn_norm",
+    "gpt_neox.layers.{}.mlp.dense_h_to_4h": "ffn_up",
+    "gpt_neox.layers.{}.mlp.dense_4h_to_h": "ffn_down",
+}
+BLOCK_NAMES = {  # Falcon, BLOOM and MPT
+    "transformer.word_embeddings": "token_embd", "transformer.wte": "token_embd",
+    "transformer.word_embeddings_layernorm": "token_embd_norm",
+    "transformer.ln_f": "output_norm", "transformer.norm_f": "output_norm", "lm_head": "output",
+    "transformer.h.{}.input_layernorm": "attn_norm", "transformer.h.{}.ln_mlp": "attn_norm",
+    "transformer.h.{}.ln_attn": "attn_norm_2",
+    "transformer.h.{}.self_attention.query_key_value": "attn_qkv",
+    "transformer.h.{}.self_attention.dense": "attn_output",
+    "transformer.h.{}.post_attention_layernorm": "ffn_norm",
+    "transformer.h.{}.mlp.dense_h_to_4h": "ffn_up",
+    "transformer.h.{}.mlp.dense_4h_to_h": "ffn_down",
+    "transformer.blocks.{}.norm_1": "attn_norm", "transformer.blocks.{}.norm_2": "ffn_norm",
+    "transformer.blocks.{}.attn.Wqkv": "attn_qkv",
+    "transformer.blocks.{}.attn.out_proj": "attn_output",
+    "transformer.blocks.{}.ffn.up_proj": "ffn_up",
+    "transformer.blocks.{}.ffn.down_proj": "ffn_down",
+}
+
+
+@dataclass
+class Model:
+    name: str
+    architecture: str  # of GGUF
+    variant: Variant
+    names: dict | None  # none: those that gguf's package has for the architecture
+    qtype: Type
+    keys: dict = field(default_factory=dict)  # beside the common ones
+    qkv: tuple | None = None  # KV heads and heads of a group, where q, k and v are ungrouped
+    paired: bool = False  # q and k
+    shifted_norms: bool = False  # the file has what is added to 1 with the 1
+    reads_as: bool = False  # by transformers, too
+    parts: int = 1
+
+
+def llama(name, qtype, overrides=None, **kwargs):
+    # Rows of 256 for the blocks of 256, and of 32 for what falls back to Q8_0.
+    hidden = 256 if "K" in qtype.name or "XS" in qtype.name else 64
+    config = merged(LLAMA, {"hidden_size": hidden, "head_dim": 16, "num_attention_heads": 2,
+                            "num_key_value_heads": 1, "intermediate_size": 32} | (overrides or {}))
+    options = {key: kwargs.pop(key) for key in ("keys", "parts") if key in kwargs}
+    return Model(f"llama_{name}", "llama", Variant("gguf", name, config, **({"n_tokens": 24} | kwargs)),
+                 LLAMA_NAMES, qtype, paired=True, **options)
+
+
+def other(name, architecture, base, overrides, names=None, qtype=Type.Q8_0, variant=None, **options):
+    config = merged(base, overrides)
+    variant = {"family": "gguf", "n_tokens": 24} | (variant or {})
+    return Model(name, architecture, Variant(name=name, config=config, **variant), names, qtype,
+                 **options)
+
+
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 8192}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32,
+        "beta_fast": 4.0, "beta_slow": 0.5, "attention_factor": 1.5}
+QWEN3_MOE = {"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"],
+             "moe_intermediate_size": 64, "num_experts": 6, "num_experts_per_tok": 2,
+             "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": []}
+WIDE = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 32}
+LAYER_NORM = "attention.layer_norm_epsilon"
+# Their scale of embeddings is rounded to bf16, as in published models.
+GEMMA_GAINS = {"family": "gemma", "dtype": "bfloat16"}
+LONGROPE = {"type": "longrope", "long_factor": [1.2, 1.9, 5.5, 17.0, 30.0, 31.5],
+            "short_factor": [1.0, 1.05, 1.1, 1.3, 1.6, 2.0]}
+
+
+def all_models():
+    for qtype in [Type.F32, Type.F16, Type.BF16, *TYPES]:
+        yield llama(qtype.name.lower(), qtype)
+    yield llama("tied", Type.Q8_0, {"tie_word_embeddings": True}, parts=3)
+    yield llama("biases", Type.Q8_0, {"attention_bias": True, "mlp_bias": True})
+    # What is scaled turns slowly: a longer text shows it.
+    yield llama("rope_llama3", Type.Q8_0,
+                {"rope_scaling": LLAMA3, "head_dim": 32, "max_position_embeddings": 131072},
+                n_tokens=160, contrasts=[{"rope_scaling": None}])
+    yield llama("rope_yarn", Type.Q8_0, {"rope_scaling": YARN, "max_position_embeddings": 128},
+                contrasts=[{"rope_scaling": None}],
+                keys={"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
+                      "rope.scaling.original_context_length": 32,
+                      "rope.scaling.yarn_beta_fast": 4.0, "rope.scaling.yarn_beta_slow": 0.5,
+                      "rope.scaling.yarn_attn_factor": 1.5})
+    yield llama("rope_linear", Type.Q8_0,
+                {"rope_scaling": {"rope_type": "linear", "factor": 2.0},
+                 "max_position_embeddings": 128},
+                contrasts=[{"rope_scaling": None}],
+                keys={"rope.scaling.type": "linear", "rope.scaling.factor": 2.0})
+    yield other("mixtral", "llama", MIXTRAL, WIDE | {"num_key_value_heads": 2}, LLAMA_NAMES,
+                paired=True, keys={"expert_count": MIXTRAL["num_local_experts"],
+                                   "expert_used_count": MIXTRAL["num_experts_per_tok"]})
+    yield other("qwen2", "qwen2", QWEN2, WIDE | {"num_key_value_heads": 2}, LLAMA_NAMES)
+    yield other("qwen3", "qwen3", QWEN3, WIDE | {"num_key_value_heads": 2, "head_dim": 32},
+                LLAMA_NAMES)
+    yield other("qwen3moe", "qwen3moe", QWEN3,
+                WIDE | QWEN3_MOE | {"num_key_value_heads": 2, "head_dim": 32}, LLAMA_NAMES,
+                keys={"expert_count": QWEN3_MOE["num_experts"],
+                      "expert_used_count": QWEN3_MOE["num_experts_per_tok"],
+                      "expert_feed_forward_length": QWEN3_MOE["moe_intermediate_size"]})
+    yield other("glm4", "glm4", GLM, WIDE | {"model_type": "glm4", "num_key_value_heads": 2,
+                                             "head_dim": 16},
+                LLAMA_NAMES, keys={"rope.dimension_count": 8})
+    yield other("gpt_neox", "gptneox", NEOX, WIDE, NEOX_NAMES, qkv=(4, 3),
+                keys={LAYER_NORM: NEOX["layer_norm_eps"], "use_parallel_residual": True,
+                      "rope.dimension_count": int(16 * NEOX["rotary_pct"])})
+    yield other("falcon_7b", "falcon", FALCON,
+                {"hidden_size": 64, "num_attention_heads": 4, "ffn_hidden_size": 256},
+                BLOCK_NAMES, qkv=(1, 6),
+                keys={LAYER_NORM: FALCON["layer_norm_epsilon"], "attention.head_count_kv": 1})
+    yield other("falcon_40b", "falcon", FALCON,
+                {"hidden_size": 64, "num_attention_heads": 4, "ffn_hidden_size": 256,
+                 "num_kv_heads": 2,
+                 "new_decoder_architecture": True, "multi_query": False},
+                BLOCK_NAMES, qkv=(2, 4),
+                keys={LAYER_NORM: FALCON["layer_norm_epsilon"], "attention.head_count_kv": 2})
+    yield other("mpt", "mpt", MPT, {"d_model": 64, "n_heads": 4}, BLOCK_NAMES,
+                keys={LAYER_NORM: 1e-5, "attention.max_alibi_bias": 8.0})
+    yield other("bloom", "bloom", BLOOM, {"hidden_size": 64, "n_head": 4}, BLOCK_NAMES, qkv=(4, 3),
+                keys={LAYER_NORM: BLOOM["layer_norm_epsilon"]})
+    yield from gemma_models()
+    yield from kin_models()
+
+
+def gemma_models():
+    small = {"hidden_size": 32, "head_dim": 16, "num_attention_heads": 2, "num_key_value_heads": 1,
+             "intermediate_size": 32}
+    windows = [{"sliding_window": window} for window in (8, 10)]
+    yield other("gemma", "gemma", GEMMA, small, shifted_norms=True, variant=GEMMA_GAINS,
+                keys={"rope.freq_base": ...})
+    yield other("gemma2", "gemma2", GEMMA2, small | {"query_pre_attn_scalar": 16},
+                shifted_norms=True, reads_as=True,
+                variant=GEMMA_GAINS | {"contrasts": windows + [{"attn_logit_softcapping": 3.0},
+                                                               {"final_logit_softcapping": 3.5}]},
+                keys={"rope.freq_base": ..., "attn_logit_softcapping": 2.5,
+                      "final_logit_softcapping": 3.0, "attention.sliding_window": 9})
+    linear = {"factor": 8.0, "rope_type": "linear"}
+    yield other("gemma3", "gemma3", GEMMA3,
+                small | {"query_pre_attn_scalar": 16, "num_hidden_layers": 6,
+                         "sliding_window_pattern": 6, "rope_scaling": linear,
+                         "final_logit_softcapping": 3.0},
+                shifted_norms=True, reads_as=True,
+                variant=GEMMA_GAINS | {"contrasts": windows + [{"rope_scaling": None},
+                                                               {"rope_local_base_freq": 9000.0},
+                                                               {"sliding_window_pattern": 3}]},
+                keys={"attention.sliding_window": 9, "final_logit_softcapping": 3.0,
+                      "rope.scaling.type": "linear", "rope.scaling.factor": 8.0})
+
+
+def kin(architecture, model_type, own):
+    """config.json of a kin of Llama, with rows for blocks of 32."""
+    return merged(BASE, {"architectures": [architecture], "model_type": model_type,
+                         "hidden_size": 64, "intermediate_size": 32} | own)
+
+
+def kin_models():
+    phi3 = kin("Phi3ForCausalLM", "phi3",
+               {"original_max_position_embeddings": 64, "sliding_window": 9})
+    yield other("phi3", "phi3", phi3, {}, reads_as=True,
+                variant={"contrasts": [{"sliding_window": 10}]},
+                keys={"rope.dimension_count": 16, "attention.sliding_window": 9})
+    # As in Phi-4-mini, within the original context and beyond it.
+    for name, original in (("short", 64), ("long", 16)):
+        factor = np.sqrt(1 + np.log(128 / original) / np.log(original))
+        contrasts = [{"rope_scaling": LONGROPE | {f"{name}_factor": [1.0] * 6}},
+                     {"rope_scaling": LONGROPE | {"attention_factor": 1.0}}]
+        yield other(f"phi3_{name}", "phi3", phi3,
+                    {"original_max_position_embeddings": original, "rope_scaling": LONGROPE,
+                     "max_position_embeddings": 128, "partial_rotary_factor": 0.75,
+                     "sliding_window": None, "tie_word_embeddings": True},
+                    variant={"contrasts": contrasts, "context": 24 if name == "long" else None},
+                    keys={"rope.dimension_count": 12, "attention.sliding_window": 0,
+                          "rope.scaling.original_context_length": original,
+                          "rope.scaling.attn_factor": float(factor)})
+    factors = {"attention_multiplier": 0.2, "embedding_multiplier": 2.0, "logits_scaling": 8.0,
+               "residual_multiplier": 0.5}
+    scales = {"attention.scale": 0.2, "embedding_scale": 2.0, "logit_scale": 8.0,
+              "residual_scale": 0.5, "rope.dimension_count": 16}
+    yield other("granite", "granite", kin("GraniteForCausalLM", "granite", factors),
+                {"tie_word_embeddings": True}, paired=True, keys=scales)
+    experts = {"expert_count": GRANITE_MOE["num_local_experts"],
+               "expert_used_count": GRANITE_MOE["num_experts_per_tok"]}
+    moe = kin("GraniteMoeForCausalLM", "granitemoe", GRANITE_MOE | factors)
+    yield other("granitemoe", "granitemoe", moe, {}, paired=True, keys=scales | experts)
+    yield other("granitemoe_shared", "granitemoe", moe,
+                {"architectures": ["GraniteMoeSharedForCausalLM"], "model_type": "granitemoeshared",
+                 "shared_intermediate_size": 32}, paired=True,
+                keys=scales | experts | {"expert_shared_feed_forward_length": 32})
+    yield other("olmo", "olmo",
+                kin("OlmoForCausalLM", "olmo", {"clip_qkv": 1.5, "rms_norm_eps": ...}), {},
+                paired=True, variant={"contrasts": [{"clip_qkv": None}]},
+                keys={LAYER_NORM: 1e-5, "attention.clamp_kqv": 1.5})
+    yield other("olmo2", "olmo2", kin("Olmo2ForCausalLM", "olmo2", {}), {})
+    # The first and the third of three layers have windows, and rotations that are not stretched.
+    yarn = {"factor": 4.0, "original_max_position_embeddings": 16, "rope_type": "yarn",
+            "attention_factor": 1.2}
+    windowed = [True, False, True]
+    kinds = {True: "sliding_attention", False: "full_attention"}
+    yield other("olmo3", "olmo2", kin("Olmo3ForCausalLM", "olmo3",
+                                      {"sliding_window": 9, "rope_theta": 500000.0}),
+                {"layer_types": [kinds[each] for each in windowed], "num_hidden_layers": 3,
+                 "rope_scaling": yarn},
+                variant={"contrasts": [{"rope_scaling": None}, {"sliding_window": 10}]},
+                keys={"attention.sliding_window": 9,
+                      "attention.sliding_window_pattern": windowed,
+                      "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
+                      "rope.scaling.original_context_length": 16,
+                      "rope.scaling.yarn_attn_factor": 1.2})
+    stablelm = kin("StableLmForCausalLM", "stablelm",
+                   {"layer_norm_eps": 0.01, "partial_rotary_factor": 0.25, "rms_norm_eps": ...})
+    # The first says that its blocks are side by side, as files of the first models do.
+    keys = {LAYER_NORM: 0.01, "rope.dimension_count": 4, "use_parallel_residual": True}
+    yield other("stablelm", "stablelm", stablelm, {"use_qkv_bias": True}, reads_as=True, keys=keys)
+    yield other("stablelm_heads", "stablelm", stablelm,
+                {"qk_layernorm": True, "use_parallel_residual": True}, keys=keys)
+    yield other("starcoder2", "starcoder2",
+                kin("Starcoder2ForCausalLM", "starcoder2",
+                    {"hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 0.01, "rms_norm_eps": ...,
+                     "sliding_window": 4096, "use_bias": True}),
+                {"tie_word_embeddings": True}, reads_as=True, keys={LAYER_NORM: 0.01})
+    cohere = kin("CohereForCausalLM", "cohere", COHERE | {"layer_norm_eps": 0.01})
+    logits = {LAYER_NORM: 0.01, "logit_scale": 0.25, "rope.scaling.type": "none"}
+    yield other("command_r", "command-r", cohere, {"use_qk_norm": False}, keys=logits)
+    yield other("command_r_plus", "command-r", cohere, {"use_qk_norm": True}, keys=logits)
+    yield other("cohere2", "cohere2", cohere,
+                {"architectures": ["Cohere2ForCausalLM"], "model_type": "cohere2",
+                 "num_hidden_layers": 4, "sliding_window": 9, "sliding_window_pattern": 4},
+                variant={"contrasts": [{"sliding_window": 10}, {"sliding_window_pattern": 2}]},
+                keys=logits | {"attention.sliding_window": 9, "rope.dimension_count": 16})

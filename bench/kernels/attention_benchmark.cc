@@ -86,6 +86,7 @@ void Attend(benchmark::State& state, const Case& c) {
             .k = tiles.Keys(i),
             .v = tiles.Values(i),
             .head_dim = c.head_dim,
+            .value_dim = c.head_dim,
             .scale = 0.125f,
             .bias = nullptr,
             .state = values,

@@ -52,6 +52,12 @@ inline AttentionGeometry WithAlibi(AttentionGeometry geometry, bool in_bf16) {
   return geometry;
 }
 
+// The same where values are the keys' numbers behind those that turn.
+inline AttentionGeometry WithValuesInKeys(AttentionGeometry geometry) {
+  geometry.shape.values_from = geometry.rotary.rotary_dim;
+  return geometry;
+}
+
 // A key as a query sees it.
 struct SeenKey {
   int64_t token;     // position in the text
@@ -85,7 +91,7 @@ class TestText {
     const auto rows = all.Rows(begin, end);
     return {.q = rows.Cols(0, KeyColumn()),
             .k = rows.Cols(KeyColumn(), ValueColumn()),
-            .v = rows.Cols(ValueColumn(), cols_),
+            .v = shape().values_from ? MatrixView<const float>{} : rows.Cols(ValueColumn(), cols_),
             .sink_logits = sink_logits_[static_cast<size_t>(layer)]};
   }
 
@@ -110,7 +116,8 @@ class TestText {
   std::vector<double> Attend(int64_t layer, int64_t head, int64_t token, int64_t position,
                              const std::vector<SeenKey>& keys) const {
     const int64_t kv_head = head * shape().kv_heads / shape().heads;
-    const int64_t dim = shape().head_dim;
+    const int64_t dim = shape().value_dim();
+    const int64_t first = shape().values_from ? KeyColumn() + *shape().values_from : ValueColumn();
     const auto scores = Scores(layer, head, token, position, keys);
     std::vector<double> out(static_cast<size_t>(dim));
     const std::vector<float>& sinks = sink_logits_[static_cast<size_t>(layer)];
@@ -120,7 +127,7 @@ class TestText {
       sum += weight;
       for (int64_t d = 0; d < dim; ++d) {
         out[static_cast<size_t>(d)] +=
-            weight * At(layer, keys[i].token, ValueColumn() + kv_head * dim + d);
+            weight * At(layer, keys[i].token, first + kv_head * shape().head_dim + d);
       }
     }
     for (double& x : out) x /= sum;
@@ -212,7 +219,7 @@ class StepRunner {
 
   Exec exec() { return {.pool = pool_, .kernels = kernels_, .workspace = workspace_}; }
 
-  // One step of all texts. Result, for each: [rows, layers * heads * head_dim].
+  // One step of all texts. Result, for each: [rows, layers * heads * value_dim].
   std::vector<std::vector<float>> Run(std::span<const StepRows> texts, bool end = true) {
     Workspace::Scope scope(workspace_);
     std::vector<std::vector<int32_t>> tokens;
@@ -226,13 +233,14 @@ class StepRunner {
     const AttentionGeometry& geometry = texts.front().cache->geometry();
     const ops::AttentionShape& shape = geometry.shape;
     const int64_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
+    const int64_t out_cols = shape.heads * shape.value_dim();
     const auto q = workspace_.Matrix<float>(rows, q_cols);
     const auto k = workspace_.Matrix<float>(rows, kv_cols);
-    const auto v = workspace_.Matrix<float>(rows, kv_cols);
-    const auto out = workspace_.Matrix<float>(rows, q_cols);
+    const auto v = workspace_.Matrix<float>(shape.values_from ? 0 : rows, kv_cols);
+    const auto out = workspace_.Matrix<float>(rows, out_cols);
     std::vector<std::vector<float>> results(texts.size());
     for (size_t i = 0; i < texts.size(); ++i) {
-      results[i].resize(texts[i].rows.size() * static_cast<size_t>(geometry.layers * q_cols));
+      results[i].resize(texts[i].rows.size() * static_cast<size_t>(geometry.layers * out_cols));
     }
     AttentionStep step(exec(), segments);
     for (int64_t layer = 0; layer < geometry.layers; ++layer) {
@@ -242,7 +250,7 @@ class StepRunner {
           const AttentionInput input = one.text->Input(layer, from, from + 1);
           std::ranges::copy(input.q.RowSpan(0), q.Row(row));
           std::ranges::copy(input.k.RowSpan(0), k.Row(row));
-          std::ranges::copy(input.v.RowSpan(0), v.Row(row));
+          if (v.rows > 0) std::ranges::copy(input.v.RowSpan(0), v.Row(row));
           ++row;
         }
       }
@@ -250,8 +258,8 @@ class StepRunner {
       step.Attend(layer, {.q = q, .k = k, .v = v, .sink_logits = sinks}, out);
       row = 0;
       for (std::vector<float>& result : results) {
-        const int64_t cols = geometry.layers * q_cols;
-        for (int64_t at = layer * q_cols; at < std::ssize(result); at += cols) {
+        const int64_t cols = geometry.layers * out_cols;
+        for (int64_t at = layer * out_cols; at < std::ssize(result); at += cols) {
           std::ranges::copy(out.RowSpan(row++), result.begin() + at);
         }
       }
@@ -281,7 +289,7 @@ class StepRunner {
 };
 
 // Lets it read tokens [cache.length(), end) of the text. Result: [tokens, layers * heads *
-// head_dim].
+// value_dim].
 inline std::vector<float> ReadText(TextCache& cache, const TestText& text, int64_t end,
                                    int64_t chunk, int threads = 1) {
   return StepRunner(threads).Read(cache, text, RowRange(cache.length(), end), chunk);

@@ -115,7 +115,8 @@ KvLayout LayoutOf(const AttentionGeometry& geometry, DType kv_type) {
   return {.layers = geometry.layers,
           .kv_heads = geometry.shape.kv_heads,
           .head_dim = geometry.shape.head_dim,
-          .dtype = kv_type};
+          .dtype = kv_type,
+          .values_in_keys = geometry.shape.values_from.has_value()};
 }
 
 std::unique_ptr<TextCache> MakeTextCache(const AttentionGeometry& geometry,

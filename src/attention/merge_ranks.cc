@@ -15,7 +15,7 @@ constexpr int64_t kMostGatheredBytes = int64_t{64} << 20;
 void FinishWithRanks(const Exec& exec, Communicator& ranks, const ops::AttentionShape& shape,
                      std::span<const ops::AttentionRows> texts, std::span<const float> sink_logits,
                      MatrixView<float> out) {
-  const int64_t dim = shape.head_dim, group = shape.heads / shape.kv_heads;
+  const int64_t dim = shape.value_dim(), group = shape.heads / shape.kv_heads;
   const int64_t packed = ops::PackedState(dim), stride = ops::StateStride(dim);
   const auto row_bytes = packed * static_cast<int64_t>(sizeof(float));
   const int64_t most = std::max<int64_t>(1, kMostGatheredBytes / ranks.size() / row_bytes);

@@ -11,7 +11,7 @@
 
 namespace godwit {
 
-// texts: rows whose states are this rank's. Every rank sends PackedState(head_dim) floats for each
+// texts: rows whose states are this rank's. Every rank sends PackedState(value_dim) floats for each
 // head of each row to all others, in one message unless these are more than fit one, and merges in
 // the order of ranks, so that all get the same bits. out, sink_logits: as ops::Attention has them.
 // Throws what the communicator does.

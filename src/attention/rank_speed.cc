@@ -20,7 +20,7 @@ namespace {
 void Read(const Exec& exec, const AttentionGeometry& geometry, TextCache& text, int64_t rows,
           bool attends) {
   Workspace::Scope scope(exec.workspace);
-  const auto [heads, kv_heads, head_dim, scale, score_cap] = geometry.shape;
+  const ops::AttentionShape& shape = geometry.shape;
   const auto zeros = [&](int64_t cols) {
     const MatrixView<float> matrix = exec.workspace.Matrix<float>(rows, cols);
     for (int64_t row = 0; row < rows; ++row) std::ranges::fill(matrix.RowSpan(row), 0.0f);
@@ -28,11 +28,12 @@ void Read(const Exec& exec, const AttentionGeometry& geometry, TextCache& text, 
   };
   const std::vector<int32_t> tokens(static_cast<size_t>(rows));
   const Segment segment{.tokens = tokens, .text = &text};
-  AttentionInput input{.q = {}, .k = zeros(kv_heads * head_dim), .v = zeros(kv_heads * head_dim)};
+  AttentionInput input{.q = {}, .k = zeros(shape.kv_heads * shape.head_dim), .v = {}};
+  if (!shape.values_from) input.v = zeros(shape.kv_heads * shape.head_dim);
   MatrixView<float> out;
   if (attends) {
-    input.q = zeros(heads * head_dim);
-    out = zeros(heads * head_dim);
+    input.q = zeros(shape.heads * shape.head_dim);
+    out = zeros(shape.heads * shape.value_dim());
   }
   AttentionStep step(exec, {&segment, 1});
   step.Attend(0, input, out);

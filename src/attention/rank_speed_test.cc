@@ -35,7 +35,8 @@ std::vector<std::vector<RankSpeed>> Measure(LocalWorld& world, int ranks,
 TEST(RankSpeedTest, AllKnowTheSameOfAll) {
   AttentionGeometry learned = TestGeometry(4, 2, 16, 0, {0, 0});
   learned.learned_positions = 20;
-  for (const AttentionGeometry& geometry : {TestGeometry(4, 2, 16, 16, {0, 9}), learned}) {
+  for (const AttentionGeometry& geometry : {TestGeometry(4, 2, 16, 16, {0, 9}), learned,
+                                            WithValuesInKeys(TestGeometry(4, 1, 28, 8, {0, 9}))}) {
     LocalWorld world(3);
     world.Delay(10);  // so that no link is faster than a frame of 4 MiB in that time
     const auto speeds = Measure(world, 3, geometry);

@@ -126,8 +126,8 @@ void AttendInRing(const Exec& exec, Communicator& ranks, const RingLayout& layou
   const Ring ring(exec, ranks, layout, cache, layer, layout.RoundOf(rows.position));
   const int64_t states = rows.rows * shape.heads;
   ops::AttentionRows part = rows;
-  part.states = exec.workspace.Matrix<float>(states, ops::StateStride(shape.head_dim)).data;
-  ops::ClearStates(shape.head_dim, states, part.states);
+  part.states = exec.workspace.Matrix<float>(states, ops::StateStride(shape.value_dim())).data;
+  ops::ClearStates(shape.value_dim(), states, part.states);
   part.before = part.states;
   const auto sources =
       exec.workspace.Matrix<ops::AttentionSource>(1, std::ssize(rows.sources)).RowSpan(0);

@@ -232,7 +232,7 @@ void AttentionStep::WriteKeys(int64_t layer, const AttentionInput& input) {
       exec_.kernels.rotate_half(table.cos.Row(p - length), table.sin.Row(p - length),
                                 table.cos.cols, key);
       run.cache->Write(exec_.kernels, layer, head, p, key,
-                       input.v.Row(row) + head * shape.head_dim);
+                       shape.values_from ? nullptr : input.v.Row(row) + head * shape.head_dim);
     }
   };
   if (rows_ < kFewRows) {
@@ -295,13 +295,13 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
   if (rows.position >= text.policy_->merged_from()) {
     const int64_t states = rows.rows * geometry_.shape.heads;
     result.states =
-        exec_.workspace.Matrix<float>(states, ops::StateStride(geometry_.shape.head_dim)).data;
+        exec_.workspace.Matrix<float>(states, ops::StateStride(geometry_.shape.value_dim())).data;
   }
   return result;
 }
 
 void AttentionStep::Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out) {
-  assert(input.k.rows == rows_ && input.v.rows == rows_);
+  assert(input.k.rows == rows_ && input.v.rows == (geometry_.shape.values_from ? 0 : rows_));
   for (const Run& run : runs_.first(run_count_)) run.cache->pool().BeginTurn();
   WriteKeys(layer, input);
   for (const Run& run : runs_.first(run_count_)) {

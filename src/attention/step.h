@@ -32,7 +32,8 @@ struct AttentionInput {
   // [tokens, heads * head_dim], or no rows: k and v are cached and nothing attends.
   MatrixView<const float> q;
   MatrixView<const float> k;  // [tokens, kv_heads * head_dim]
-  MatrixView<const float> v;  // [tokens, kv_heads * head_dim]
+  // [tokens, kv_heads * head_dim], or none where values lie in keys (AttentionShape::values_from).
+  MatrixView<const float> v;
   // [heads] constants, or empty: see ops::Attention.
   std::span<const float> sink_logits = {};
 };
@@ -51,7 +52,7 @@ class AttentionStep {
   // Where the row stands in its text.
   int64_t PositionOf(int64_t row) const;
 
-  // Caches k and v of `layer` and attends: out [tokens, heads * head_dim], or no rows as q. On all
+  // Caches k and v of `layer` and attends: out [tokens, heads * value_dim], or no rows as q. On all
   // cores, all texts at once.
   void Attend(int64_t layer, const AttentionInput& input, MatrixView<float> out);
 

@@ -54,7 +54,7 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
   constexpr int64_t kDepth = kernels::KvDepth(DType::kF32);
   for (size_t layer = 0; layer < k_.size(); ++layer) {
     k_[layer].resize(static_cast<size_t>(rows_ * cols_));
-    v_[layer].resize(k_[layer].size());
+    if (!geometry.shape.values_from) v_[layer].resize(k_[layer].size());
     const ops::KvView kv = text->cache().View(static_cast<int64_t>(layer));
     for (int64_t row = 0; row < rows_; ++row) {
       const int64_t tile = row / kTileTokens, slot = row % kTileTokens;
@@ -62,8 +62,9 @@ KvSample::KvSample(const Decoder& model, const Exec& exec, std::span<const int32
         const int64_t head = col / head_dim, i = col % head_dim;
         const auto at = static_cast<size_t>(row * cols_ + col);
         const auto* keys = reinterpret_cast<const float*>(kv.Keys(head, tile));
-        const auto* values = reinterpret_cast<const float*>(kv.Values(head, tile));
         k_[layer][at] = keys[kernels::KeyAt(kDepth, i, slot)];
+        if (v_[layer].empty()) continue;
+        const auto* values = reinterpret_cast<const float*>(kv.Values(head, tile));
         v_[layer][at] = values[kernels::ValueAt(kDepth, head_dim, slot, i)];
       }
     }
@@ -81,7 +82,7 @@ void KvSample::Extend(TextCache& text, const Exec& exec, int64_t length, int64_t
         text.TakesAllNext() ? next : std::min({length - first, next, chunk_tokens});
     Workspace::Scope scope(exec.workspace);
     const auto k = exec.workspace.Matrix<float>(rows, cols_);
-    const auto v = exec.workspace.Matrix<float>(rows, cols_);
+    const auto v = exec.workspace.Matrix<float>(v_.front().empty() ? 0 : rows, cols_);
     // How many they are is all that a step knows of them.
     const std::vector<int32_t> tokens(static_cast<size_t>(rows));
     const Segment segment{.tokens = tokens, .text = &text};
@@ -91,7 +92,7 @@ void KvSample::Extend(TextCache& text, const Exec& exec, int64_t length, int64_t
         const uint64_t bits = RandomBits(/*seed=*/2, layer, first + row, draw);
         const auto from = static_cast<int64_t>(bits % static_cast<uint64_t>(rows_)) * cols_;
         std::copy_n(k_[layer].data() + from, cols_, k.Row(row));
-        std::copy_n(v_[layer].data() + from, cols_, v.Row(row));
+        if (v.rows > 0) std::copy_n(v_[layer].data() + from, cols_, v.Row(row));
       });
       step.Attend(static_cast<int64_t>(layer), {.q = {}, .k = k, .v = v}, {});
     }

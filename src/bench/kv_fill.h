@@ -31,7 +31,7 @@ class KvSample {
  private:
   int64_t cols_ = 0;  // kv_heads * head_dim
   int64_t rows_ = 0;
-  std::vector<std::vector<float>> k_, v_;  // [layers] of [rows, cols]
+  std::vector<std::vector<float>> k_, v_;  // [layers] of [rows, cols]; v_: or of none, in keys
 };
 
 }  // namespace godwit::bench

@@ -84,6 +84,28 @@ TEST_F(KvFill, GivesStatesLikeThoseOfAPrompt) {
   EXPECT_NEAR(norm(a) / norm(b), 1, 0.1);
 }
 
+TEST(KvFillLatent, FillsKeysAlone) {
+  const DecoderSpec spec = DescribeModel(HfConfig::Parse(
+      R"({"model_type": "deepseek_v2", "hidden_size": 32, "intermediate_size": 20,
+          "num_hidden_layers": 2, "first_k_dense_replace": 2, "num_attention_heads": 4,
+          "q_lora_rank": null, "kv_lora_rank": 10, "qk_nope_head_dim": 6, "qk_rope_head_dim": 6,
+          "v_head_dim": 5, "vocab_size": 51, "max_position_embeddings": 4096})",
+      "latent"));
+  ThreadPool pool(2);
+  Workspace workspace;
+  const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
+  const auto model = LoadDecoder(spec, *SyntheticWeights(spec, DType::kF32), pool, {});
+  const std::vector<int32_t> tokens = {3, 1, 4, 1, 5, 9, 2, 6, 5, 35, 8, 9};
+  const KvSample sample(*model, exec, tokens);
+  const auto text = MakeTextCache(Geometry(spec), {.kv_type = DType::kBF16, .context = 1024});
+  sample.Extend(*text, exec, 200, 50);
+  EXPECT_EQ(text->Stats().bytes, 2 * 256 * 16 * 2);  // layers, tokens of whole pages, numbers, bf16
+  std::vector<float> hidden(tokens.size() * 32);
+  const Segment segment{.tokens = tokens, .text = text.get()};
+  model->Forward(exec, {&segment, 1}, {hidden.data(), std::ssize(tokens), 32, 32});
+  for (const float x : hidden) ASSERT_TRUE(std::isfinite(x));
+}
+
 TEST_F(KvFill, DoesNotDependOnChunks) {
   const auto one = NewText("dense");
   const auto two = NewText("dense");

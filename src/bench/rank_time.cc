@@ -235,7 +235,8 @@ std::optional<ContextTime> TimeOf(const DecoderSpec& spec, const KvLayout& layou
   time.read_seconds += together_seconds + time.wait_seconds;
   const auto others = static_cast<double>(hosts - 1);
   const auto state_bytes =
-      static_cast<double>(spec.heads * ops::PackedState(spec.head_dim)) * double{sizeof(float)};
+      static_cast<double>(spec.heads * ops::PackedState(Geometry(spec).shape.value_dim())) *
+      double{sizeof(float)};
   time.answer_bytes = static_cast<double>(hosts) * others * state_bytes;
   if (times.per_token) {
     const double merge =

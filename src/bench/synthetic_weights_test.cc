@@ -88,7 +88,10 @@ TEST(SyntheticWeights, TensorsDiffer) {
 TEST(SyntheticWeights, EveryShapeHasADescription) {
   for (const Shape& shape : AllShapes()) {
     const DecoderSpec spec = FindShape(std::string(shape.name));
-    EXPECT_EQ(spec.family, shape.name == "moe" ? "qwen3_moe" : "llama") << shape.name;
+    EXPECT_EQ(spec.family, shape.name == "moe"   ? "qwen3_moe"
+                           : shape.name == "mla" ? "deepseek_v2"
+                                                 : "llama")
+        << shape.name;
     EXPECT_FALSE(shape.description.empty());
   }
   const std::string message = ErrorOf(ErrorKind::kInput, [] { FindShape("9b"); });

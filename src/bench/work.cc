@@ -40,9 +40,9 @@ int64_t HeadWeights(const DecoderSpec& spec) { return spec.vocab_size * spec.hid
 
 int64_t MultiplyAdds(const DecoderSpec& spec, int64_t tokens, int64_t logit_rows,
                      int64_t met_keys) {
-  const int64_t group = spec.heads / spec.kv_heads;
-  return tokens * LayerWeights(spec) + logit_rows * HeadWeights(spec) +
-         2 * group * spec.head_dim * met_keys;
+  const ops::AttentionShape shape = Geometry(spec).shape;
+  const int64_t of_key = shape.heads / shape.kv_heads * (shape.head_dim + shape.value_dim());
+  return tokens * LayerWeights(spec) + logit_rows * HeadWeights(spec) + of_key * met_keys;
 }
 
 }  // namespace godwit::bench

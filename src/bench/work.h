@@ -15,8 +15,8 @@ int64_t LayerWeights(const DecoderSpec& spec);
 int64_t HeadWeights(const DecoderSpec& spec);
 
 // Multiply-adds of `tokens` tokens read together, of which `logit_rows` meet the output head:
-// matrices, and two products of head_dim for every query head and key that it meets
-// (KvStats::met_keys).
+// matrices, and a product of head_dim and one of value_dim for every query head and key that it
+// meets (KvStats::met_keys).
 int64_t MultiplyAdds(const DecoderSpec& spec, int64_t tokens, int64_t logit_rows, int64_t met_keys);
 
 }  // namespace godwit::bench

@@ -25,5 +25,10 @@ TEST(Work, APromptOf512) {
   EXPECT_EQ(MultiplyAdds(FindShape("1b"), 512, 1, 8 * 2'101'248), 506'888'454'144);
 }
 
+// Of a key 576 numbers make a score and 512 are its value, in 16 heads: 17,408 multiply-adds.
+TEST(Work, AKeyOfLatentAttention) {
+  EXPECT_EQ(MultiplyAdds(FindShape("mla"), 0, 0, 100), 1'740'800);
+}
+
 }  // namespace
 }  // namespace godwit::bench

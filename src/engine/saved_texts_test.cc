@@ -168,6 +168,37 @@ TEST_F(SavedTextsTest, TheIndexOfBlocksIsSaved) {
   }
 }
 
+// The facts tell texts whose values lie in their keys from those that were saved with values
+// besides.
+TEST_F(SavedTextsTest, OfLatentAttentionHaveKeysAlone) {
+  const fs::path golden = GODWIT_SOURCE_DIR "/tests/golden/deepseek_v2/lite";
+  const TempFolder model;
+  for (const fs::path& file :
+       {golden / "config.json", golden / "model.safetensors", fs::path(kTiny) / "tokenizer.json"}) {
+    fs::copy_file(file, model.path() / file.filename());
+  }
+  Tokens prompt = Prompt(1, 100);
+  for (int32_t& token : prompt) token %= 51;
+  LoadOptions options{.threads = 1, .cache_every_tokens = 64};
+  for (const std::string kv_type : {"bf16", "int8"}) {
+    const SessionOptions session{.kv_type = kv_type};
+    auto alone = Engine(model.path().string(), options).NewSession(session);
+    const Answer expected = AnswerOf(alone.Generate(prompt, Telling(20)));
+    LoadOptions saving = options;
+    saving.cache_dir = (temp_.path() / "cache").string();
+    for (const int64_t disk_tokens : {0, 64}) {
+      const auto result =
+          Engine(model.path().string(), saving).NewSession(session).Generate(prompt, Telling(20));
+      EXPECT_EQ(AnswerOf(result), expected) << kv_type;
+      EXPECT_EQ(result.disk_tokens, disk_tokens) << kv_type;
+    }
+  }
+  ASSERT_EQ(Files().size(), 2u);
+  const Snapshot snapshot(Files()[0]);
+  EXPECT_EQ(FactNamed(snapshot.info().facts, "values"), "in keys");
+  EXPECT_TRUE(snapshot.info().layout.values_in_keys);
+}
+
 // What blocks reads densely, dense has read as well.
 TEST_F(SavedTextsTest, PoliciesThatReadAlikeShare) {
   const Tokens prompt = Prompt(3, 300);

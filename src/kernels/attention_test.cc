@@ -24,15 +24,22 @@ auto TileKernel(const KernelTable& table, bool int8_products) {
   }
 }
 
+// Of keys and of values.
+struct Widths {
+  Widths(int64_t both) : key(both), value(both) {}  // NOLINT(google-explicit-constructor)
+  Widths(int64_t of_keys, int64_t of_values) : key(of_keys), value(of_values) {}
+  int64_t key, value;
+};
+
 // States of `rows` queries, empty, with NaN wherever nothing is promised.
 class States {
  public:
-  States(int64_t rows, int64_t head_dim)
-      : stride_(kStateHeader + PadToLanes(head_dim) + kLaneFloats), floats_(rows * stride_) {
+  States(int64_t rows, int64_t value_dim)
+      : stride_(kStateHeader + PadToLanes(value_dim) + kLaneFloats), floats_(rows * stride_) {
     for (int64_t i = 0; i < rows * stride_; ++i) {
       const int64_t at = i % stride_;
       if (at == 0) floats_[i] = -kInfinity;
-      if (at >= kStateLanes && at < kStateHeader + PadToLanes(head_dim)) floats_[i] = 0;
+      if (at >= kStateLanes && at < kStateHeader + PadToLanes(value_dim)) floats_[i] = 0;
     }
   }
   float* Row(int64_t r) { return floats_.data() + r * stride_; }
@@ -56,14 +63,15 @@ class States {
 // Keys and values of one tile, and queries with their spans.
 template <class Storage>
 struct Problem {
-  Problem(int64_t rows, int64_t head_dim, uint32_t seed, float q_range = 1)
+  Problem(int64_t rows, Widths widths, uint32_t seed, float q_range = 1)
       : rows(rows),
-        head_dim(head_dim),
+        head_dim(widths.key),
+        value_dim(widths.value),
         q(rows * Stride(), seed % 4),
         integers(rows * Stride(), seed % 4),
         spans(rows),
         k(KeyElements(kDepth, head_dim)),
-        v(kTileTokens * PadToLanes(head_dim)),
+        v(kTileTokens * PadToLanes(value_dim)),
         k_scales(kTileTokens),
         v_scales(kTileTokens) {
     RandomFloats random(seed);
@@ -115,6 +123,7 @@ struct Problem {
             .k = k.data(),
             .v = v.data(),
             .head_dim = head_dim,
+            .value_dim = value_dim,
             .scale = kScale,
             .score_cap = score_cap,
             .bias = bias.empty() ? nullptr : bias.data() + row * kTileTokens,
@@ -150,7 +159,7 @@ struct Problem {
     return FromStorage(key);
   }
   float Value(int64_t j, int64_t d) const {
-    return FromStorage(v[ValueAt(kDepth, head_dim, j, d)]) * (kScaled ? v_scales[j] : 1.0f);
+    return FromStorage(v[ValueAt(kDepth, value_dim, j, d)]) * (kScaled ? v_scales[j] : 1.0f);
   }
   double Score(int64_t row, int64_t j) const {
     double sum = 0;
@@ -170,8 +179,8 @@ struct Problem {
     k_scales[j] = v_scales[j] = kNan;
   }
   void PoisonValue(int64_t j) {
-    for (int64_t d = 0; d < PadToLanes(head_dim); ++d) {
-      v[ValueAt(kDepth, head_dim, j, d)] = ToStorage<Storage>(kNan);
+    for (int64_t d = 0; d < PadToLanes(value_dim); ++d) {
+      v[ValueAt(kDepth, value_dim, j, d)] = ToStorage<Storage>(kNan);
     }
   }
 
@@ -179,7 +188,7 @@ struct Problem {
 
   static constexpr bool kScaled = std::is_same_v<Storage, int8_t>;
   static constexpr int64_t kDepth = kScaled ? kQuad : std::is_same_v<Storage, BF16> ? 2 : 1;
-  int64_t rows, head_dim;
+  int64_t rows, head_dim, value_dim;
   Guarded<float> q;             // [rows, Stride()]
   Guarded<int8_t> integers;     // likewise, for int8 products
   std::vector<float> bias;      // [rows, kTileTokens], or empty
@@ -192,9 +201,9 @@ struct Problem {
 
 class AttentionTest : public IsaTest {
  protected:
-  std::vector<float> Finish(const States& states, int64_t row, int64_t head_dim) const {
-    std::vector<float> out(head_dim);
-    table().finish_state(states.Row(row), head_dim, out.data());
+  std::vector<float> Finish(const States& states, int64_t row, int64_t value_dim) const {
+    std::vector<float> out(value_dim);
+    table().finish_state(states.Row(row), value_dim, out.data());
     return out;
   }
 
@@ -209,12 +218,14 @@ class AttentionTest : public IsaTest {
 
   template <class Storage>
   void TestMatchesScalar(bool biased = false, bool int8_products = false, float score_cap = 0) {
-    for (const int64_t head_dim : {1, 7, 16, 17, 64, 80, 100, 128}) {
+    for (const Widths widths : std::initializer_list<Widths>{
+             1, 7, 16, 17, 64, 80, 100, 128, {14, 10}, {72, 64}, {100, 33}, {20, 70}}) {
+      const int64_t head_dim = widths.key;
       for (const int64_t rows : {0, 1, 2, 6, 7, 13}) {
         const uint32_t seed = head_dim * 100 + rows;
-        States want(rows, head_dim), got(rows, head_dim);
+        States want(rows, widths.value), got(rows, widths.value);
         for (const uint32_t tile : {0, 1}) {  // the second one folds into a state that is not empty
-          Problem<Storage> problem(rows, head_dim, seed + tile);
+          Problem<Storage> problem(rows, widths, seed + tile);
           if (biased) problem.AddBias(seed + tile);
           if (int8_products) problem.RoundQueries(seed + tile);
           problem.score_cap = score_cap;
@@ -236,8 +247,9 @@ class AttentionTest : public IsaTest {
             continue;
           }
           EXPECT_NEAR(got.Log2OfSum(r), want.Log2OfSum(r), 2 * tolerance);
-          const std::vector<float> a = Finish(got, r, head_dim), b = Finish(want, r, head_dim);
-          for (int64_t d = 0; d < head_dim; ++d) ASSERT_NEAR(a[d], b[d], tolerance);
+          const std::vector<float> a = Finish(got, r, widths.value);
+          const std::vector<float> b = Finish(want, r, widths.value);
+          for (int64_t d = 0; d < widths.value; ++d) ASSERT_NEAR(a[d], b[d], tolerance);
         }
       }
     }
@@ -246,7 +258,7 @@ class AttentionTest : public IsaTest {
   // The rows together against each row alone.
   template <class Storage>
   void ExpectGroupingKeepsBits(Problem<Storage>& problem) {
-    States together(problem.rows, problem.head_dim), alone(problem.rows, problem.head_dim);
+    States together(problem.rows, problem.value_dim), alone(problem.rows, problem.value_dim);
     for (int repeat = 0; repeat < 2; ++repeat) {
       problem.Run(table(), together);
       for (int64_t r = 0; r < problem.rows; ++r) {
@@ -260,8 +272,9 @@ class AttentionTest : public IsaTest {
 
   template <class Storage>
   void TestGroupingKeepsBits(bool int8_products = false) {
-    for (const int64_t head_dim : {3, 64, 100, 128}) {
-      Problem<Storage> problem(19, head_dim, 3);
+    for (const Widths widths :
+         std::initializer_list<Widths>{3, 64, 100, 128, {14, 10}, {576, 512}}) {
+      Problem<Storage> problem(19, widths, 3);
       if (int8_products) problem.RoundQueries(3);
       ExpectGroupingKeepsBits(problem);
       const auto set_spans = [&](auto span) {
@@ -365,8 +378,9 @@ TEST_P(AttentionTest, Int8ProductsGroupingKeepsBits) { TestGroupingKeepsBits<int
 // Rows around the tile registers of AMX, of 16, and around a phase's 66; the heads end inside one.
 TEST_P(AttentionTest, Int8ProductsOfManyRowsGroupingKeepsBits) {
   for (const int32_t rows : {15, 16, 17, 31, 32, 33, 47, 64, 66, 67, 90}) {
-    for (const int64_t head_dim : {4, 60, 64, 66, 80, 128, 200}) {
-      Problem<int8_t> problem(rows, head_dim, 5);
+    for (const Widths widths :
+         std::initializer_list<Widths>{4, 60, 64, 66, 80, 128, 200, {14, 10}, {144, 80}}) {
+      Problem<int8_t> problem(rows, widths, 5);
       problem.RoundQueries(5);
       for (int32_t r = 0; r < rows; ++r) problem.spans[r] = {0, std::clamp(2 * r - 12, 0, 64)};
       ExpectGroupingKeepsBits(problem);
@@ -501,6 +515,11 @@ TEST_P(AttentionTest, TheNextTileIsFetchedAndNotRead) {
     args.next_v = next.v.data();
     table().attend_tile_bf16(args);
     EXPECT_EQ(alone, followed) << rows;
+    States of_keys(rows, 40);
+    args.state = of_keys.Row(0);
+    args.next_v = nullptr;
+    table().attend_tile_bf16(args);
+    EXPECT_EQ(alone, of_keys) << rows;
   }
 }
 

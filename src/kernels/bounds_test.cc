@@ -165,6 +165,7 @@ TEST_P(BoundsTest, Attention) {
               .k = k.data(),
               .v = v.data(),
               .head_dim = head_dim,
+              .value_dim = head_dim,
               .scale = 1,
               .bias = bias.data(),
               .state = state.data(),
@@ -174,6 +175,16 @@ TEST_P(BoundsTest, Attention) {
               .q_scales = q_scales.data(),
               .q_sums = q_sums.data()});
     };
+    const auto turn = [&](auto element, DType dtype) {
+      using T = decltype(element);
+      AtPageEnd<T> k(KeyElements(KvDepth(dtype), head_dim)), v(kTileTokens * width);
+      table().values_of_keys(
+          {.dtype = dtype, .k = k.data(), .head_dim = head_dim, .first = 0, .v = v.data()});
+    };
+    turn(float{}, DType::kF32);
+    turn(F16{}, DType::kF16);
+    turn(BF16{}, DType::kBF16);
+    turn(int8_t{}, DType::kI8);
     attend(table().attend_tile_f32, q.data(), float{}, DType::kF32);
     attend(table().attend_tile_f16, q.data(), F16{}, DType::kF16);
     attend(table().attend_tile_bf16, q.data(), BF16{}, DType::kBF16);

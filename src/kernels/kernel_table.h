@@ -121,7 +121,7 @@ struct TileSpan {
 // Keys and values of a tile lie in the order in which a product reads them: as many numbers side by
 // side as one step of it adds up, which of keys are dimensions and of values tokens.
 //   keys    [ceil(head_dim / depth), kTileTokens, depth], zeros behind head_dim
-//   values  [kTileTokens / depth, PadToLanes(head_dim), depth]
+//   values  [kTileTokens / depth, PadToLanes(value_dim), depth]
 // The depth is 1 for F32 and F16, 2 for BF16 and kQuad for I8, whose keys are k + 128 as uint8.
 constexpr int64_t KvDepth(DType dtype) {
   return dtype == DType::kI8 ? kQuad : dtype == DType::kBF16 ? 2 : 1;
@@ -133,8 +133,8 @@ constexpr int64_t KeyElements(int64_t depth, int64_t head_dim) {
 constexpr int64_t KeyAt(int64_t depth, int64_t d, int64_t j) {
   return (d / depth * kTileTokens + j) * depth + d % depth;
 }
-constexpr int64_t ValueAt(int64_t depth, int64_t head_dim, int64_t j, int64_t d) {
-  return (j / depth * PadToLanes(head_dim) + d) * depth + j % depth;
+constexpr int64_t ValueAt(int64_t depth, int64_t value_dim, int64_t j, int64_t d) {
+  return (j / depth * PadToLanes(value_dim) + d) * depth + j % depth;
 }
 
 // Attention state of one query row over the keys it has seen, in powers of two: float [0] is an
@@ -175,13 +175,15 @@ struct AttendTileArgs {
   int64_t rows;
   const void* k;  // 64-byte aligned, as are the values
   const void* v;
-  int64_t head_dim;  // at most kMaxHeadDim
+  int64_t head_dim;   // of queries and keys, at most kMaxHeadDim
+  int64_t value_dim;  // likewise of values
   float scale;
   float score_cap = 0;   // positive, or 0: none
   const float* bias;     // [rows, kTileTokens], finite where a row sees (ALiBi), or null: none
   float* state;          // [rows, state_stride], 64-byte aligned
-  int64_t state_stride;  // elements, at least kStateHeader + PadToLanes(head_dim)
-  // The tile that comes next, whose memory is fetched while this one is computed; null: none.
+  int64_t state_stride;  // elements, at least kStateHeader + PadToLanes(value_dim)
+  // The tile that comes next, whose memory is fetched while this one is computed; null: none, or
+  // no values beside its keys.
   const void* next_k = nullptr;
   const void* next_v = nullptr;
   // Only if k and v are int8, [kTileTokens] each:
@@ -190,6 +192,17 @@ struct AttendTileArgs {
   // Only if q is int8, [rows] each:
   const float* q_scales = nullptr;
   const int32_t* q_sums = nullptr;  // of the row's integers: the keys are k + 128
+};
+
+// Values that are numbers of their keys, [first, head_dim), in the order in which a product reads
+// values, with zeros behind them:
+//   v[j, d] = k[first + d, j]
+struct ValuesOfKeysArgs {
+  DType dtype;    // F32, F16, BF16 or I8
+  const void* k;  // 64-byte aligned
+  int64_t head_dim;
+  int64_t first;  // a multiple of kQuad
+  void* v;        // [kTileTokens / depth, PadToLanes(head_dim - first), depth], 64-byte aligned
 };
 
 // Scores of int8 queries and the keys of an int8 tile, as attend_tile_i8_i8 has them:
@@ -273,15 +286,16 @@ struct KernelTable {
   void (*attend_tile_bf16)(const AttendTileArgs&) noexcept;
   void (*attend_tile_i8)(const AttendTileArgs&) noexcept;
   void (*attend_tile_i8_i8)(const AttendTileArgs&) noexcept;
+  void (*values_of_keys)(const ValuesOfKeysArgs&) noexcept;
   void (*score_tile_i8)(const ScoreTileArgs&) noexcept;
   void (*score_signs)(const ScoreSignsArgs&) noexcept;
   // Of the n numbers, with the ceiling of the largest; 0 and 0 if all are -infinity.
   PowerSum (*sum_powers)(const float* x, int64_t n) noexcept;
   // into = Merge(into, from): the states of the same query over disjoint keys. Merging with an
   // empty state, on either side, returns the other to the bit.
-  void (*merge_state)(const float* from, int64_t head_dim, float* into) noexcept;
-  // out[d] = values[d] / total of the lanes; zeros for an empty state. out [head_dim].
-  void (*finish_state)(const float* state, int64_t head_dim, float* out) noexcept;
+  void (*merge_state)(const float* from, int64_t value_dim, float* into) noexcept;
+  // out[d] = values[d] / total of the lanes; zeros for an empty state. out [value_dim].
+  void (*finish_state)(const float* state, int64_t value_dim, float* out) noexcept;
 
   // Norms over one row: out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i], and
   // out[i] = (x[i] - mean(x)) / sqrt(var(x) + eps) * weight[i] + bias[i]; bias may be null.

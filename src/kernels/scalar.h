@@ -11,10 +11,11 @@ void AttendTileF16(const AttendTileArgs& args) noexcept;
 void AttendTileBF16(const AttendTileArgs& args) noexcept;
 void AttendTileI8(const AttendTileArgs& args) noexcept;
 void AttendTileI8I8(const AttendTileArgs& args) noexcept;
+void ValuesOfKeys(const ValuesOfKeysArgs& args) noexcept;
 void ScoreTileI8(const ScoreTileArgs& args) noexcept;
 void ScoreSigns(const ScoreSignsArgs& args) noexcept;
 PowerSum SumPowers(const float* x, int64_t n) noexcept;
-void MergeState(const float* from, int64_t head_dim, float* into) noexcept;
-void FinishState(const float* state, int64_t head_dim, float* out) noexcept;
+void MergeState(const float* from, int64_t value_dim, float* into) noexcept;
+void FinishState(const float* state, int64_t value_dim, float* out) noexcept;
 
 }  // namespace godwit::kernels::scalar

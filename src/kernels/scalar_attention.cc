@@ -31,7 +31,7 @@ struct Tile {
     return ToFloat(static_cast<const Storage*>(args.k)[at]);
   }
   float Value(int64_t j, int64_t d) const {
-    return ToFloat(static_cast<const Storage*>(args.v)[ValueAt(kDepth, args.head_dim, j, d)]);
+    return ToFloat(static_cast<const Storage*>(args.v)[ValueAt(kDepth, args.value_dim, j, d)]);
   }
 };
 
@@ -61,7 +61,7 @@ void AttendRow(const AttendTileArgs& args, int64_t row) {
   using T = Tile<Storage>;
   const T tile{args};
   const TileSpan span = args.spans[row];
-  const int64_t width = PadToLanes(args.head_dim);
+  const int64_t width = PadToLanes(args.value_dim);
   const float* q = static_cast<const float*>(args.q) + row * args.q_stride;
   float* state = args.state + row * args.state_stride;
   float weights[kTileTokens];
@@ -91,7 +91,7 @@ void AttendRow(const AttendTileArgs& args, int64_t row) {
 void AttendInt8Row(const AttendTileArgs& args, int64_t row) {
   const Tile<int8_t> tile{args};
   const TileSpan span = args.spans[row];
-  const int64_t width = PadToLanes(args.head_dim);
+  const int64_t width = PadToLanes(args.value_dim);
   const auto* q = static_cast<const int8_t*>(args.q) + row * args.q_stride;
   float* state = args.state + row * args.state_stride;
   const float scale = args.scale * args.q_scales[row];
@@ -140,6 +140,25 @@ void AttendTileBF16(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, 
 void AttendTileI8(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, AttendRow<int8_t>); }
 void AttendTileI8I8(const AttendTileArgs& args) noexcept { ForRowsThatSee(args, AttendInt8Row); }
 
+void ValuesOfKeys(const ValuesOfKeysArgs& args) noexcept {
+  const int64_t depth = KvDepth(args.dtype), dim = args.head_dim - args.first;
+  const auto turn = [&](auto element, auto value_of) {
+    using Storage = decltype(element);
+    auto* const v = static_cast<Storage*>(args.v);
+    for (int64_t j = 0; j < kTileTokens; ++j) {
+      for (int64_t d = 0; d < PadToLanes(dim); ++d) {
+        const int64_t from = KeyAt(depth, args.first + d, j);
+        v[ValueAt(depth, dim, j, d)] =
+            d < dim ? value_of(static_cast<const Storage*>(args.k)[from]) : Storage{};
+      }
+    }
+  };
+  const auto same = [](auto bits) { return bits; };
+  if (args.dtype == DType::kF32) return turn(uint32_t{}, same);
+  if (args.dtype != DType::kI8) return turn(uint16_t{}, same);
+  turn(uint8_t{}, [](uint8_t key) { return static_cast<uint8_t>(key - 128); });
+}
+
 void ScoreTileI8(const ScoreTileArgs& args) noexcept {
   for (int64_t row = 0; row < args.rows; ++row) {
     const int8_t* q = args.q + row * args.q_stride;
@@ -182,22 +201,22 @@ void ScoreSigns(const ScoreSignsArgs& args) noexcept {
   }
 }
 
-void MergeState(const float* from, int64_t head_dim, float* into) noexcept {
+void MergeState(const float* from, int64_t value_dim, float* into) noexcept {
   if (Total(from) == 0.0f) return;
   const bool was_empty = Total(into) == 0.0f;
   const float maximum = was_empty ? from[0] : Larger(into[0], from[0]);
   const float mine = std::exp2(into[0] - maximum);
   const float theirs = std::exp2(from[0] - maximum);
-  const int64_t end = kStateHeader + PadToLanes(head_dim);
+  const int64_t end = kStateHeader + PadToLanes(value_dim);
   for (int64_t i = kStateLanes; i < end; ++i) {
     into[i] = was_empty ? from[i] : into[i] * mine + from[i] * theirs;
   }
   into[0] = maximum;
 }
 
-void FinishState(const float* state, int64_t head_dim, float* out) noexcept {
+void FinishState(const float* state, int64_t value_dim, float* out) noexcept {
   const float total = Total(state);
-  for (int64_t d = 0; d < head_dim; ++d) {
+  for (int64_t d = 0; d < value_dim; ++d) {
     out[d] = total == 0.0f ? 0.0f : state[kStateHeader + d] / total;
   }
 }

@@ -20,13 +20,17 @@ namespace {
 
 using kernels::kTileTokens;
 
-// One row into its slot of a tile: as many numbers of the key side by side as a product takes, and
-// the value into its place among those of as many tokens, a word at a time.
+// A key into its slot of a tile: as many numbers side by side as a product takes.
 template <int64_t kDepth, typename T>
-void Place(const T* k, const T* v, int64_t head_dim, int64_t slot, T* keys, T* values) {
+void PlaceKey(const T* k, int64_t head_dim, int64_t slot, T* keys) {
   for (int64_t d = 0; d < head_dim; d += kDepth) {
     std::memcpy(keys + kernels::KeyAt(kDepth, d, slot), k + d, kDepth * sizeof(T));
   }
+}
+
+// A value into its place among those of as many tokens as a product takes, a word at a time.
+template <int64_t kDepth, typename T>
+void PlaceValue(const T* v, int64_t head_dim, int64_t slot, T* values) {
   T* const tokens = values + kernels::ValueAt(kDepth, head_dim, slot / kDepth * kDepth, 0);
   if constexpr (kDepth == 1) {
     std::copy_n(v, head_dim, tokens);
@@ -46,25 +50,27 @@ void Place(const T* k, const T* v, int64_t head_dim, int64_t slot, T* keys, T* v
 template <int64_t kDepth, typename T>
 void StoreRow(void (*convert)(const float*, int64_t, T*) noexcept, const float* k, const float* v,
               int64_t head_dim, int64_t slot, std::byte* keys, std::byte* values) {
-  std::array<T, kernels::kMaxHeadDim + kDepth> narrow_k, narrow_v;
-  convert(k, head_dim, narrow_k.data());
-  convert(v, head_dim, narrow_v.data());
-  std::fill_n(narrow_k.begin() + head_dim, kDepth, T{});  // behind the key
-  Place<kDepth>(narrow_k.data(), narrow_v.data(), head_dim, slot, reinterpret_cast<T*>(keys),
-                reinterpret_cast<T*>(values));
+  std::array<T, kernels::kMaxHeadDim + kDepth> narrow;
+  convert(k, head_dim, narrow.data());
+  std::fill_n(narrow.begin() + head_dim, kDepth, T{});  // behind the key
+  PlaceKey<kDepth>(narrow.data(), head_dim, slot, reinterpret_cast<T*>(keys));
+  if (v == nullptr) return;
+  convert(v, head_dim, narrow.data());
+  PlaceValue<kDepth>(narrow.data(), head_dim, slot, reinterpret_cast<T*>(values));
 }
 
 void StoreInt8Row(const kernels::KernelTable& kernels, const float* k, const float* v,
                   int64_t head_dim, int64_t slot, std::byte* keys, std::byte* values,
                   float* scales) {
-  std::array<int8_t, kernels::kMaxHeadDim + kernels::kQuad> narrow_k, narrow_v;
-  scales[slot] = ops::QuantizeRow(kernels, k, head_dim, narrow_k.data()).scale;
-  scales[kTileTokens + slot] = ops::QuantizeRow(kernels, v, head_dim, narrow_v.data()).scale;
-  std::fill_n(narrow_k.begin() + head_dim, kernels::kQuad, int8_t{0});
+  std::array<int8_t, kernels::kMaxHeadDim + kernels::kQuad> narrow;
+  scales[slot] = ops::QuantizeRow(kernels, k, head_dim, narrow.data()).scale;
+  std::fill_n(narrow.begin() + head_dim, kernels::kQuad, int8_t{0});
   // Keys lie as k + 128, unsigned.
-  for (int64_t d = 0; d < head_dim + kernels::kQuad; ++d) narrow_k[static_cast<size_t>(d)] ^= -128;
-  Place<kernels::kQuad>(narrow_k.data(), narrow_v.data(), head_dim, slot,
-                        reinterpret_cast<int8_t*>(keys), reinterpret_cast<int8_t*>(values));
+  for (int64_t d = 0; d < head_dim + kernels::kQuad; ++d) narrow[static_cast<size_t>(d)] ^= -128;
+  PlaceKey<kernels::kQuad>(narrow.data(), head_dim, slot, reinterpret_cast<int8_t*>(keys));
+  if (v == nullptr) return;
+  scales[kTileTokens + slot] = ops::QuantizeRow(kernels, v, head_dim, narrow.data()).scale;
+  PlaceValue<kernels::kQuad>(narrow.data(), head_dim, slot, reinterpret_cast<int8_t*>(values));
 }
 
 // What f16 would turn into infinity.
@@ -324,6 +330,7 @@ void KvCache::Write(const kernels::KernelTable& kernels, int64_t layer, int64_t 
                     int64_t position, const float* k, const float* v) const {
   const KvLayout& kv = layout();
   assert(position >= length_ && Slot(position / kTileTokens) < tiles());
+  assert((v == nullptr) == kv.values_in_keys);
   std::byte* keys = data_[static_cast<size_t>(Slot(position / kTileTokens) * kv.layers + layer)] +
                     head * kv.head_bytes();
   std::byte* values = keys + kv.key_bytes();
@@ -331,7 +338,7 @@ void KvCache::Write(const kernels::KernelTable& kernels, int64_t layer, int64_t 
   switch (kv.dtype) {
     case DType::kF16:
       CheckRangeOfF16(kernels, "key", layer, k, kv.head_dim);
-      CheckRangeOfF16(kernels, "value", layer, v, kv.head_dim);
+      if (v != nullptr) CheckRangeOfF16(kernels, "value", layer, v, kv.head_dim);
       StoreRow<1>(kernels.f32_to_f16, k, v, kv.head_dim, slot, keys, values);
       break;
     case DType::kBF16:

@@ -59,9 +59,10 @@ class KvCache {
   // All KV heads of a tile, in reserved room.
   std::span<std::byte> Page(int64_t layer, int64_t tile) const;
 
-  // One row of one KV head at a position in reserved room: k (rotated) and v [head_dim]. Several
-  // threads may write different rows, best of different tiles. Throws Error(kUnsupported) for a
-  // number beyond the range of f16, where that is the type; what is not finite already stays so.
+  // One row of one KV head at a position in reserved room: k (rotated) and v [head_dim]; v null
+  // with KvLayout::values_in_keys. Several threads may write different rows, best of different
+  // tiles. Throws Error(kUnsupported) for a number beyond the range of f16, where that is the type;
+  // what is not finite already stays so.
   void Write(const kernels::KernelTable& kernels, int64_t layer, int64_t head, int64_t position,
              const float* k, const float* v) const;
 

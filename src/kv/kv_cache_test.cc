@@ -35,6 +35,26 @@ TEST(KvCacheTest, HoldsWhatWasWritten) {
   }
 }
 
+TEST(KvCacheTest, HoldsKeysAlone) {
+  for (const DType dtype : kFloatTypes) {
+    KvCache cache = NewCache(KeysAlone(Layout(2, 1, 33, dtype)));
+    for (const int64_t tokens : {1, 70, 20}) Read(cache, 0, tokens);
+    EXPECT_EQ(cache.bytes(), cache.layout().BytesFor(91));
+    ExpectHeld(cache, 0, 0, 91);
+  }
+  KvCache cache = NewCache(KeysAlone(Layout(2, 1, 33, DType::kI8)));
+  Read(cache, 0, 70);
+  const ops::KvView view = cache.View(1);
+  for (int64_t p = 0; p < 70; ++p) {
+    const float scale = view.Scales(0, p / kTileTokens)[p % kTileTokens];
+    const auto* keys = reinterpret_cast<const uint8_t*>(view.Keys(0, p / kTileTokens));
+    for (int64_t d = 0; d < 33; ++d) {
+      const int key = keys[kernels::KeyAt(kernels::kQuad, d, p % kTileTokens)] - 128;
+      ASSERT_NEAR(scale * static_cast<float>(key), KeyOf(0, 1, p, 0, d), scale * 0.501);
+    }
+  }
+}
+
 // Each row with its own scale, the integers within half a step of what was written; also where a
 // text went back into the middle of a quad and went on otherwise.
 TEST(KvCacheTest, HoldsInt8WithScales) {

@@ -17,6 +17,12 @@ inline KvLayout Layout(int64_t layers, int64_t kv_heads, int64_t head_dim, DType
   return {.layers = layers, .kv_heads = kv_heads, .head_dim = head_dim, .dtype = dtype};
 }
 
+// The same where values lie in keys.
+inline KvLayout KeysAlone(KvLayout layout) {
+  layout.values_in_keys = true;
+  return layout;
+}
+
 // Tells every element apart; exact in f16, rounded in bf16. `text` tells apart what different texts
 // have at one position.
 inline float KeyOf(int64_t text, int64_t layer, int64_t position, int64_t head, int64_t d) {
@@ -52,7 +58,8 @@ inline void WriteRow(const KvCache& cache, int64_t text, int64_t position) {
         k[static_cast<size_t>(d)] = KeyOf(text, layer, position, head, d);
         v[static_cast<size_t>(d)] = ValueOf(text, layer, position, head, d);
       }
-      cache.Write(Kernels(), layer, head, position, k.data(), v.data());
+      cache.Write(Kernels(), layer, head, position, k.data(),
+                  kv.values_in_keys ? nullptr : v.data());
     }
   }
 }
@@ -79,6 +86,7 @@ inline void ExpectRow(const KvCache& cache, int64_t text, int64_t position) {
       for (int64_t d = 0; d < kv.head_dim; ++d) {
         keys &= Load(kv.dtype, k, kernels::KeyAt(depth, d, slot)) ==
                 Rounded(kv.dtype, KeyOf(text, layer, position, head, d));
+        if (kv.values_in_keys) continue;
         values &= Load(kv.dtype, v, kernels::ValueAt(depth, kv.head_dim, slot, d)) ==
                   Rounded(kv.dtype, ValueOf(text, layer, position, head, d));
       }

@@ -2,7 +2,8 @@
 //
 // A page holds kernels::kTileTokens positions of one layer: for every KV head the keys and the
 // values in the order of the attention kernels (kernel_table.h, KvDepth), and of int8 the scales of
-// the keys and of the values, [kTileTokens] f32 each.
+// the keys and of the values, [kTileTokens] f32 each. Where values are numbers of their keys
+// (ops::AttentionShape::values_from), the keys alone, whose scales are those of both.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@ struct KvLayout {
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   DType dtype = DType::kBF16;  // one of kKvTypes
+  bool values_in_keys = false;
   int64_t page_alignment = 1;  // bytes, of which a page takes a multiple
 
   // Bytes of one tile of one head: of its keys, of its values, of the scales of both, of all.
@@ -33,10 +35,11 @@ struct KvLayout {
     return kernels::KeyElements(kernels::KvDepth(dtype), head_dim) * Element();
   }
   constexpr int64_t value_bytes() const {
-    return kernels::kTileTokens * kernels::PadToLanes(head_dim) * Element();
+    return values_in_keys ? 0 : kernels::kTileTokens * kernels::PadToLanes(head_dim) * Element();
   }
   constexpr int64_t scale_bytes() const {
-    return dtype == DType::kI8 ? 2 * kernels::kTileTokens * int64_t{sizeof(float)} : 0;
+    if (dtype != DType::kI8) return 0;
+    return (values_in_keys ? 1 : 2) * kernels::kTileTokens * int64_t{sizeof(float)};
   }
   constexpr int64_t head_bytes() const { return key_bytes() + value_bytes() + scale_bytes(); }
 

@@ -49,6 +49,10 @@ TEST(KvLayoutTest, CountsItsBytes) {
     EXPECT_EQ(narrow.BytesFor(64), 3 * narrow.page_bytes());
     EXPECT_EQ(narrow.BytesFor(65), 2 * 3 * narrow.page_bytes());
     EXPECT_EQ(narrow.BytesFor(INT64_MAX), INT64_MAX);
+    // DeepSeek V2 and V3: of a token 576 numbers, where values of their own would make 1152.
+    const KvLayout latent{
+        .layers = 3, .kv_heads = 1, .head_dim = 576, .dtype = type.dtype, .values_in_keys = true};
+    EXPECT_EQ(latent.bytes_per_token(), 3 * (576 * element + scales / 2));
     const KvLayout wide{.layers = 32, .kv_heads = 8, .head_dim = 128, .dtype = type.dtype};
     EXPECT_EQ(wide.page_bytes(), 64 * 8 * (256 * element + scales));
   }

@@ -44,6 +44,7 @@ ordered_json JsonOf(const SnapshotInfo& info) {
   ordered_json json{{"facts", std::move(facts)},        {"begin", info.begin},
                     {"layers", info.layout.layers},     {"kv_heads", info.layout.kv_heads},
                     {"head_dim", info.layout.head_dim}, {"dtype", Name(info.layout.dtype)}};
+  if (info.layout.values_in_keys) json["values_in_keys"] = true;
   if (!info.parent.empty()) json["parent"] = info.parent;
   if (info.dropped.end > info.dropped.begin) {
     json["dropped"] = {info.dropped.begin, info.dropped.end};
@@ -88,6 +89,12 @@ class Reader {
     if (!found->is_string()) Refuse(name);
     return found->get<std::string>();
   }
+  bool Flag(const char* name) const {
+    const auto found = json_.find(name);
+    if (found == json_.end()) return false;
+    if (!found->is_boolean()) Refuse(name);
+    return found->get<bool>();
+  }
   SnapshotFacts Facts() const {
     const auto found = json_.find("facts");
     if (found == json_.end() || !found->is_object()) Refuse("facts");
@@ -128,6 +135,7 @@ SnapshotInfo ReadInfo(const std::string& file_name, std::string_view text, int64
   info.layout = {.layers = reader.Int("layers", kMostLayers),
                  .kv_heads = reader.Int("kv_heads", kMostLayers),
                  .head_dim = reader.Int("head_dim", kernels::kMaxHeadDim)};
+  info.layout.values_in_keys = reader.Flag("values_in_keys");
   const auto dtype = TypeNamed(reader.Text("dtype"));
   if (!dtype) reader.Refuse("dtype");
   info.layout.dtype = *dtype;

@@ -38,7 +38,9 @@ TEST(SnapshotHeaderTest, SaysWhatWasWritten) {
   endless.parent = "";
   endless.begin = 0;
   endless.dropped = {64, 128};
-  for (const SnapshotInfo& info : {Info(), endless}) {
+  SnapshotInfo keys_alone = Info();
+  keys_alone.layout.values_in_keys = true;
+  for (const SnapshotInfo& info : {Info(), endless, keys_alone}) {
     const auto file = FileOf(info);
     const SnapshotHeader header = ParseSnapshotHeader(file, "f");
     EXPECT_EQ(header.info.label, info.label);
@@ -52,6 +54,7 @@ TEST(SnapshotHeaderTest, SaysWhatWasWritten) {
     EXPECT_EQ(header.info.layout.kv_heads, 2);
     EXPECT_EQ(header.info.layout.head_dim, 20);
     EXPECT_EQ(header.info.layout.dtype, DType::kBF16);
+    EXPECT_EQ(header.info.layout.values_in_keys, info.layout.values_in_keys);
     EXPECT_EQ(header.info.Name(), info.Name());
     EXPECT_EQ(std::ssize(header.checksums), 3 * info.held_tiles());
     EXPECT_EQ(header.checksums[4], 1004u);
@@ -79,6 +82,7 @@ TEST(SnapshotHeaderTest, IsNamedByWhatItSays) {
   differs([](SnapshotInfo& info) { info.begin = 64; });
   differs([](SnapshotInfo& info) { ++info.tokens.back(); });
   differs([](SnapshotInfo& info) { info.layout.head_dim = 21; });
+  differs([](SnapshotInfo& info) { info.layout.values_in_keys = true; });
 }
 
 TEST(SnapshotHeaderTest, IsRefusedWhereverItIsCut) {

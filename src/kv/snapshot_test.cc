@@ -59,9 +59,10 @@ void FlipBit(const std::filesystem::path& path, int64_t offset) {
 
 TEST(SnapshotTest, ATextGoesOnFromIt) {
   for (const DType dtype : kTypes) {
-    for (const int64_t dim : {16, 33}) {
+    for (const KvLayout& layout :
+         {Layout(2, 3, 16, dtype), Layout(2, 3, 33, dtype), KeysAlone(Layout(2, 1, 33, dtype))}) {
       const TempFolder folder;
-      KvCache cache = NewCache(Layout(2, 3, dim, dtype));
+      KvCache cache = NewCache(layout);
       Read(cache, 0, 300);
       const auto first = Open(Write(folder, cache, 0, 128));
       const auto second = Open(Write(folder, cache, 64, 256));

@@ -192,14 +192,13 @@ void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, AttentionSte
   const LatentAttention& shape = *spec_.latent;
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
   const LatentWeights& w = layer.latent;
-  const int64_t cached = shape.cached_dim();
+  const int64_t cached = shape.cached_dim(), width = cached - shape.values_from();
   Workspace::Scope scope(exec.workspace);
   const auto normed = exec.workspace.Matrix<float>(x.rows, x.cols);
   const auto queries = exec.workspace.Matrix<float>(x.rows, spec_.heads * cached);
   const auto down = exec.workspace.Matrix<float>(x.rows, cached);
   const auto k = exec.workspace.Matrix<float>(x.rows, cached);
-  const auto v = exec.workspace.Matrix<float>(x.rows, cached);
-  const auto attended = exec.workspace.Matrix<float>(x.rows, spec_.heads * cached);
+  const auto attended = exec.workspace.Matrix<float>(x.rows, spec_.heads * width);
   const auto values = exec.workspace.Matrix<float>(x.rows, spec_.heads * shape.value_dim);
 
   ops::Norm(exec, x, layer.attention_norm, normed);
@@ -208,12 +207,10 @@ void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, AttentionSte
   ops::Norm(exec, down.Cols(0, shape.kv_rank), w.kv_norm, k.Cols(shape.rotary_dim, cached));
   for (int64_t row = 0; row < x.rows; ++row) {
     std::copy_n(down.Row(row) + shape.kv_rank, shape.rotary_dim, k.Row(row));
-    std::copy_n(k.Row(row), cached, v.Row(row));
-    std::fill_n(v.Row(row), shape.rotary_dim, 0.0f);
   }
-  step.Attend(index, {.q = queries, .k = k, .v = v}, attended);
+  step.Attend(index, {.q = queries, .k = k, .v = {}}, attended);
   for (int64_t head = 0; head < spec_.heads; ++head) {
-    ops::Linear(exec, attended.Cols(head * cached + shape.rotary_dim, (head + 1) * cached),
+    ops::Linear(exec, attended.Cols((head + 1) * width - shape.kv_rank, (head + 1) * width),
                 w.values[static_cast<size_t>(head)],
                 values.Cols(head * shape.value_dim, (head + 1) * shape.value_dim));
   }

@@ -21,13 +21,16 @@ DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers) {
 }
 
 AttentionGeometry Geometry(const DecoderSpec& spec) {
+  std::optional<int64_t> values_from;
+  if (spec.latent) values_from = spec.latent->values_from();
   return {.layers = spec.layers,
           .shape = {.heads = spec.heads,
                     .kv_heads = spec.kv_heads,
                     .head_dim = spec.head_dim,
                     .scale = spec.score_scale.value_or(
                         1.0f / std::sqrt(static_cast<float>(spec.head_dim))),
-                    .score_cap = spec.score_cap.value_or(0)},
+                    .score_cap = spec.score_cap.value_or(0),
+                    .values_from = values_from},
           .rotary = spec.rotary,
           .other_rotary = spec.other_rotary,
           .turns_otherwise = spec.turns_otherwise,

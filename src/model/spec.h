@@ -51,7 +51,8 @@ enum class AttentionSink {
 // Multi-head latent attention (DeepSeek-V2, section 2.1): the keys and values of all heads are made
 // of one vector of a token, the latent one, and of a rotated key that all heads share. What makes
 // them goes into the queries and the results instead, so that these two alone are cached: as one KV
-// head whose keys are the rotated key, then the latent vector, and whose values are the latter.
+// head whose keys are the rotated key, then the latent vector, and whose values are the latter, as
+// it lies in the keys.
 struct LatentAttention {
   int64_t query_rank = 0;  // width of a vector of which all queries are made; 0: the hidden state
   int64_t kv_rank = 0;     // of the latent one
@@ -62,6 +63,9 @@ struct LatentAttention {
 
   int64_t query_dim() const { return plain_dim + rotary_dim; }
   int64_t cached_dim() const { return rotary_dim + kv_rank; }
+  // AttentionShape::values_from, in whose steps of 4 there may be rotated numbers before the latent
+  // ones.
+  int64_t values_from() const { return rotary_dim / 4 * 4; }
 };
 
 struct MlpSpec {

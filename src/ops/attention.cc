@@ -53,13 +53,24 @@ struct Scratch {
   float* total;    // states [kBlockRows, StateStride]
   float* stretch;  // likewise
   float* queries;  // QueryScratchFloats of kBlockRows
+  float* values;   // of a tile whose keys they are, of any type
 
-  static int64_t Floats(int64_t head_dim) {
-    return kBlockRows * 2 * StateStride(head_dim) + QueryScratchFloats(head_dim, kBlockRows);
+  static int64_t Floats(const AttentionShape& shape) {
+    const int64_t values = kTileTokens * kernels::PadToLanes(shape.value_dim());
+    return 2 * StateFloats(shape) + QueryFloats(shape) + (shape.values_from ? values : 0);
   }
-  static Scratch In(int64_t head_dim, float* memory) {
-    float* const stretch = memory + kBlockRows * StateStride(head_dim);
-    return {memory, stretch, stretch + kBlockRows * StateStride(head_dim)};
+  static Scratch In(const AttentionShape& shape, float* memory) {
+    float* const stretch = memory + StateFloats(shape);
+    float* const queries = stretch + StateFloats(shape);
+    return {memory, stretch, queries, queries + QueryFloats(shape)};
+  }
+
+ private:
+  static int64_t StateFloats(const AttentionShape& shape) {
+    return kBlockRows * StateStride(shape.value_dim());
+  }
+  static int64_t QueryFloats(const AttentionShape& shape) {
+    return QueryScratchFloats(shape.head_dim, kBlockRows);
   }
 };
 
@@ -79,12 +90,12 @@ class Attender {
         alibi_(alibi),
         sink_logits_(sink_logits),
         group_(shape.heads / shape.kv_heads),
-        stride_(StateStride(shape.head_dim)) {}
+        stride_(StateStride(shape.value_dim())) {}
 
   int64_t state_stride() const { return stride_; }
   int64_t RowsPerHead(const AttentionRows& text) const { return text.rows * group_; }
 
-  void Clear(int64_t rows, float* states) const { ClearStates(shape_.head_dim, rows, states); }
+  void Clear(int64_t rows, float* states) const { ClearStates(shape_.value_dim(), rows, states); }
 
   // Those with which the sums of the block's rows begin.
   void Begin(const AttentionRows& text, const RowBlock& block, float* states) const {
@@ -93,7 +104,7 @@ class Attender {
   }
 
   void Merge(const float* from, int64_t rows, float* into) const {
-    MergeStates(exec_.kernels, shape_.head_dim, rows, from, into);
+    MergeStates(exec_.kernels, shape_.value_dim(), rows, from, into);
   }
 
   StretchRun Stretches(const AttentionRows& text, const AttentionSource& source,
@@ -152,17 +163,17 @@ class Attender {
   }
 
   // Folds one stretch into fresh states of the block's rows. goes_on: this core comes to the next
-  // stretch next.
+  // stretch next. values: as of Scratch.
   void FoldStretch(const AttentionRows& text, const AttentionSource& source,
                    const KernelQueries& queries, const RowBlock& block, int64_t stretch,
-                   bool goes_on, float* states) const {
+                   bool goes_on, float* values, float* states) const {
     Clear(block.rows(), states);
     const int64_t begin = stretch * kStretchTiles;
     if (source.parts.empty()) {
       const int64_t end = begin + kStretchTiles;
       for (int64_t tile = begin; tile < end; ++tile) {
         const bool more = (goes_on || tile + 1 < end) && source.kv.Holds(tile + 1);
-        FoldTile(text, source, queries, block, {tile, 0, kTileTokens}, more ? tile + 1 : -1,
+        FoldTile(text, source, queries, block, {tile, 0, kTileTokens}, more ? tile + 1 : -1, values,
                  states);
       }
       return;
@@ -173,7 +184,7 @@ class Attender {
     if (!goes_on) parts = parts.first(count);
     for (size_t i = 0; i < count; ++i) {
       FoldTile(text, source, queries, block, parts[i],
-               i + 1 < parts.size() ? parts[i + 1].tile : -1, states);
+               i + 1 < parts.size() ? parts[i + 1].tile : -1, values, states);
     }
   }
 
@@ -187,10 +198,10 @@ class Attender {
     }
     for (int64_t row = block.begin; row < block.end; ++row) {
       const int64_t head = block.kv_head * group_ + row % group_;
-      FinishState(exec_.kernels, shape_.head_dim,
+      FinishState(exec_.kernels, shape_.value_dim(),
                   sink_logits_.empty() ? nullptr : &sink_logits_[static_cast<size_t>(head)],
                   states + (row - block.begin) * stride_,
-                  out.Row(text.first_row + row / group_) + head * shape_.head_dim);
+                  out.Row(text.first_row + row / group_) + head * shape_.value_dim());
     }
   }
 
@@ -203,31 +214,40 @@ class Attender {
   // next_tile: whose memory is fetched meanwhile; -1: none.
   void FoldTile(const AttentionRows& text, const AttentionSource& source,
                 const KernelQueries& queries, const RowBlock& block, const TilePart& part,
-                int64_t next_tile, float* states) const {
+                int64_t next_tile, float* values, float* states) const {
     TileSpan spans[kBlockRows];
     if (!Spans(text, source, block, part, spans)) return;
     const KvView& kv = source.kv;
     const bool biased = !alibi_.slopes.empty();
     alignas(64) float bias[kBlockRows * kTileTokens];  // left alone if there is none
     if (biased) Biases(text, source, block, part.tile * kTileTokens, spans, bias);
-    const bool scaled = kv.dtype == DType::kI8;
+    const bool scaled = kv.dtype == DType::kI8, in_keys = shape_.values_from.has_value();
+    if (in_keys) {  // once for all heads of the block
+      exec_.kernels.values_of_keys({.dtype = kv.dtype,
+                                    .k = kv.Keys(block.kv_head, part.tile),
+                                    .head_dim = shape_.head_dim,
+                                    .first = *shape_.values_from,
+                                    .v = values});
+    }
+    const float* const scales = scaled ? kv.Scales(block.kv_head, part.tile) : nullptr;
     SelectKernel(exec_.kernels, kv.dtype, source.int8_products)(
         {.q = queries.data,
          .q_stride = queries.stride,
          .spans = spans,
          .rows = block.rows(),
          .k = kv.Keys(block.kv_head, part.tile),
-         .v = kv.Values(block.kv_head, part.tile),
+         .v = in_keys ? static_cast<const void*>(values) : kv.Values(block.kv_head, part.tile),
          .head_dim = shape_.head_dim,
+         .value_dim = shape_.value_dim(),
          .scale = shape_.scale,
          .score_cap = shape_.score_cap,
          .bias = biased ? bias : nullptr,
          .state = states,
          .state_stride = stride_,
          .next_k = next_tile < 0 ? nullptr : kv.Keys(block.kv_head, next_tile),
-         .next_v = next_tile < 0 ? nullptr : kv.Values(block.kv_head, next_tile),
-         .k_scales = scaled ? kv.Scales(block.kv_head, part.tile) : nullptr,
-         .v_scales = scaled ? kv.Scales(block.kv_head, part.tile) + kTileTokens : nullptr,
+         .next_v = next_tile < 0 || in_keys ? nullptr : kv.Values(block.kv_head, next_tile),
+         .k_scales = scales,
+         .v_scales = !scaled || in_keys ? scales : scales + kTileTokens,
          .q_scales = queries.scales,
          .q_sums = queries.sums});
   }
@@ -306,7 +326,8 @@ void RunBlock(const Exec& exec, const Attender& attender, const AttentionRows& t
       // A block over a million keys is too long to wait for; Parallel throws in the end.
       if (exec.cancel != nullptr && exec.cancel->cancelled()) return;
       const bool goes_on = stretch + 1 < run.last;
-      attender.FoldStretch(text, source, queries, block, stretch, goes_on, scratch.stretch);
+      attender.FoldStretch(text, source, queries, block, stretch, goes_on, scratch.values,
+                           scratch.stretch);
       attender.Merge(scratch.stretch, block.rows(), scratch.total);
     }
   }
@@ -321,7 +342,7 @@ void RunStretch(const Attender& attender, const AttentionRows& text, const RowBl
     if (index < run.count()) {
       attender.FetchFirstTile(source, all.kv_head, run.first + index);
       attender.FoldStretch(text, source, attender.Queries(text, source, all, scratch.queries), all,
-                           run.first + index, /*goes_on=*/false, states);
+                           run.first + index, /*goes_on=*/false, scratch.values, states);
       return;
     }
     index -= run.count();
@@ -347,7 +368,8 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
                MatrixView<float> out) {
   assert(sink_logits.empty() || static_cast<int64_t>(sink_logits.size()) == shape.heads);
   assert(alibi.slopes.empty() || static_cast<int64_t>(alibi.slopes.size()) == shape.heads);
-  assert(out.cols == shape.heads * shape.head_dim && shape.heads % shape.kv_heads == 0);
+  assert(out.cols == shape.heads * shape.value_dim() && shape.heads % shape.kv_heads == 0);
+  assert(shape.values_from.value_or(0) % kernels::kQuad == 0);
   if (texts.empty()) return;
   Workspace::Scope scope(exec.workspace);
   CheckTypes(texts);
@@ -377,8 +399,7 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
     }
     tasks += shape.kv_heads * job.tasks_per_head;
   }
-  const auto memory =
-      exec.workspace.Matrix<float>(exec.pool.threads(), Scratch::Floats(shape.head_dim));
+  const auto memory = exec.workspace.Matrix<float>(exec.pool.threads(), Scratch::Floats(shape));
 
   // Of a job whose states wait: those of a head and one of its stretches.
   const auto states_of = [&](const Job& job, int64_t stretch) {
@@ -388,7 +409,7 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
     const Job& job = JobOf(jobs, task, &Job::first_task);
     const int64_t index = task - job.first_task;
     const int64_t rows = attender.RowsPerHead(*job.text);
-    const Scratch scratch = Scratch::In(shape.head_dim, memory.Row(worker));
+    const Scratch scratch = Scratch::In(shape, memory.Row(worker));
     if (job.states != nullptr) {
       // The heads of a tile lie side by side.
       const int64_t head = index % shape.kv_heads, part = index / shape.kv_heads;
@@ -405,7 +426,7 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
     const Job& job = JobOf(jobs, merge, &Job::first_head);
     const int64_t head = merge - job.first_head;
     const RowBlock all{head, 0, attender.RowsPerHead(*job.text)};
-    float* const total = Scratch::In(shape.head_dim, memory.Row(worker)).total;
+    float* const total = Scratch::In(shape, memory.Row(worker)).total;
     attender.Begin(*job.text, all, total);
     for (int64_t i = 0; i < job.tasks_per_head; ++i) {
       attender.Merge(states_of(job, head * job.tasks_per_head + i), all.rows(), total);

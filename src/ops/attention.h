@@ -40,7 +40,7 @@ struct KvView {
   int64_t dropped_begin = 0;
   int64_t dropped_end = 0;
   int64_t head_bytes;        // bytes from one KV head to the next
-  int64_t value_offset;      // bytes from a head's keys to its values
+  int64_t value_offset;      // bytes from a head's keys to its values, if it has some
   int64_t scale_offset = 0;  // I8: and to the f32 scales of the tile's keys
 
   int64_t Slot(int64_t tile) const {
@@ -57,7 +57,7 @@ struct KvView {
   const std::byte* Values(int64_t head, int64_t tile) const {
     return Keys(head, tile) + value_offset;
   }
-  // Of I8: those of the keys [kTileTokens], then those of the values.
+  // Of I8: those of the keys [kTileTokens], then those of the values, if there are some.
   const float* Scales(int64_t head, int64_t tile) const {
     return reinterpret_cast<const float*>(Keys(head, tile) + scale_offset);
   }
@@ -121,7 +121,7 @@ struct AttentionRows {
   int64_t position;  // of the first, in the text
   std::span<const AttentionSource> sources;
   // Null, or where the rows' states (attention_state.h) go instead of to `out`, for who merges them
-  // with those over other keys: [rows * heads, StateStride(head_dim)], in head-major order.
+  // with those over other keys: [rows * heads, StateStride(value_dim)], in head-major order.
   float* states = nullptr;
   // Null, or the rows' states over other keys, likewise, with which their sums begin: the bits are
   // those of one call over all keys, where the stretches of these follow those of the others. May
@@ -132,9 +132,15 @@ struct AttentionRows {
 struct AttentionShape {
   int64_t heads;
   int64_t kv_heads;     // divides heads; query head h reads KV head h / (heads / kv_heads)
-  int64_t head_dim;     // at most kMaxHeadDim (kernel_table.h)
+  int64_t head_dim;     // of queries and keys, at most kMaxHeadDim (kernel_table.h)
   float scale;          // of the scores
   float score_cap = 0;  // a score s becomes cap * tanh(s / cap), before a bias; 0: none
+  // The values are the keys' numbers from this one on, as they are stored, and not cached besides:
+  // latent attention (DeepSeek-V2, section 2.1). A multiple of kernels::kQuad, so that numbers
+  // which lie side by side are all of them or none. None: values of their own, as wide as keys.
+  std::optional<int64_t> values_from = {};
+
+  int64_t value_dim() const { return head_dim - values_from.value_or(0); }
 };
 
 // Head-major order: the rows of all tokens that share a KV head lie together, so that one pass over
@@ -145,7 +151,7 @@ inline int64_t HeadMajorRow(const AttentionShape& shape, int64_t tokens, int64_t
   return (head / group * tokens + token) * group + head % group;
 }
 
-// out [rows, heads * head_dim]: for each row of each text the softmax over the keys of all of the
+// out [rows, heads * value_dim]: for each row of each text the softmax over the keys of all of the
 // text's sources together. A row that sees nothing gets zeros. The keys of a row in different
 // sources must be different keys. Rows of `out` that belong to no text are left alone.
 //

@@ -4,7 +4,7 @@
 //
 //   m, an integer about max s,   l = sum 2^(s - m),   a = sum 2^(s - m) v,
 //
-// as kernels::kStateHeader floats with m and, in lanes, l (kernel_table.h), and then the head_dim
+// as kernels::kStateHeader floats with m and, in lanes, l (kernel_table.h), and then the value_dim
 // of a, padded. Of no key: m = -infinity, l = 0, a = 0, which changes nothing. Two states over
 // different keys merge into the one over both,
 //
@@ -23,27 +23,27 @@
 namespace godwit::ops {
 
 // Floats from one state to the next.
-constexpr int64_t StateStride(int64_t head_dim) {
-  return kernels::kStateHeader + kernels::PadToLanes(head_dim);
+constexpr int64_t StateStride(int64_t value_dim) {
+  return kernels::kStateHeader + kernels::PadToLanes(value_dim);
 }
 
-// states [rows, StateStride(head_dim)]: of no keys.
-void ClearStates(int64_t head_dim, int64_t rows, float* states);
+// states [rows, StateStride(value_dim)]: of no keys.
+void ClearStates(int64_t value_dim, int64_t rows, float* states);
 
-// into [rows, StateStride(head_dim)]: the states over the keys of both.
-void MergeStates(const kernels::KernelTable& kernels, int64_t head_dim, int64_t rows,
+// into [rows, StateStride(value_dim)]: the states over the keys of both.
+void MergeStates(const kernels::KernelTable& kernels, int64_t value_dim, int64_t rows,
                  const float* from, float* into);
 
 // A state on its way to another host: m, l and a, side by side.
-constexpr int64_t PackedState(int64_t head_dim) { return head_dim + 2; }
+constexpr int64_t PackedState(int64_t value_dim) { return value_dim + 2; }
 
-// packed [rows, PackedState(head_dim)]; states [rows, StateStride(head_dim)]. What is unpacked has
-// the same l in one lane.
-void PackStates(int64_t head_dim, int64_t rows, const float* states, float* packed);
-void UnpackStates(int64_t head_dim, int64_t rows, const float* packed, float* states);
+// packed [rows, PackedState(value_dim)]; states [rows, StateStride(value_dim)]. What is unpacked
+// has the same l in one lane.
+void PackStates(int64_t value_dim, int64_t rows, const float* states, float* packed);
+void UnpackStates(int64_t value_dim, int64_t rows, const float* packed, float* states);
 
-// out [head_dim]: what the query gets, zeros if it saw nothing. sink_logit: null for none.
-void FinishState(const kernels::KernelTable& kernels, int64_t head_dim, const float* sink_logit,
+// out [value_dim]: what the query gets, zeros if it saw nothing. sink_logit: null for none.
+void FinishState(const kernels::KernelTable& kernels, int64_t value_dim, const float* sink_logit,
                  float* state, float* out);
 
 }  // namespace godwit::ops

@@ -57,6 +57,19 @@ class Cache {
   // By how much of its size a weight is rounded.
   double rounding() const { return dtype_ == DType::kBF16 ? 0x1p-9 : 0; }
 
+  // What was written becomes keys whose values are their own numbers from `first` on, with zeros
+  // behind them.
+  void CopyValuesOfKeys(int64_t begin, int64_t end, int64_t first) const {
+    for (int64_t position = begin; position < end; ++position) {
+      for (int64_t head = 0; head < shape_.kv_heads; ++head) {
+        for (int64_t d = 0; d < shape_.head_dim; ++d) {
+          Store(ValueElement(head, position, d),
+                first + d < shape_.head_dim ? Load(KeyElement(head, position, first + d)) : 0);
+        }
+      }
+    }
+  }
+
   // Takes tiles out, as a cache that streams does.
   void Drop(int64_t begin, int64_t end) {
     page_data_.erase(page_data_.begin() + 2 * begin, page_data_.begin() + 2 * end);
@@ -206,7 +219,7 @@ class AttentionTest : public OpsTest {
   static std::vector<float> Run(const Exec& exec, const AttentionShape& shape,
                                 std::span<const AttentionRows> texts, int64_t rows,
                                 std::span<const float> sink_logits = {}, const Alibi& alibi = {}) {
-    GappedMatrix out(rows, shape.heads * shape.head_dim);
+    GappedMatrix out(rows, shape.heads * shape.value_dim());
     Attention(exec, shape, alibi, texts, sink_logits, out.view());
     EXPECT_TRUE(out.GapsIntact());
     return out.Values();
@@ -310,6 +323,34 @@ TEST_P(AttentionTest, IsASoftmaxOverWhatATokenSees) {
         for (int64_t token = 0; token < 6; ++token) {
           ASSERT_EQ(Run(On(one_), shape, text, token, token + 1),
                     RowsOf(shape, out, token, token + 1));
+        }
+      }
+    }
+  }
+}
+
+// The bits of values that lie beside the keys.
+TEST_P(AttentionTest, ValuesInKeysAreThoseBesideThem) {
+  constexpr int64_t kTokens = 70, kPosition = 1100;
+  for (const auto& [heads, dim, first] :
+       {std::array<int64_t, 3>{16, 40, 8}, {3, 14, 4}, {70, 20, 4}, {1, 72, 64}, {2, 17, 0}}) {
+    const AttentionShape beside = MakeShape(heads, 1, dim);
+    AttentionShape in_keys = beside;
+    in_keys.values_from = first;
+    for (const DType dtype : kFloatTypes) {
+      Cache cache(beside, dtype, kPosition + kTokens, 3);  // what nobody has written is NaN
+      cache.WriteRandom(30, kPosition + kTokens);
+      cache.CopyValuesOfKeys(30, kPosition + kTokens, first);
+      const Queries queries(beside, kTokens, 4);
+      const TextRows text{&cache, &queries, kPosition, {.begin = 30}};
+      for (const int64_t rows : {int64_t{1}, kTokens}) {
+        const auto expected = Run(On(three_), beside, text, kTokens - rows, kTokens);
+        const auto got = Run(On(three_), in_keys, text, kTokens - rows, kTokens);
+        const int64_t width = dim - first;
+        for (int64_t i = 0; i < std::ssize(got); ++i) {
+          ASSERT_EQ(got[static_cast<size_t>(i)],
+                    expected[static_cast<size_t>(i / width * dim + i % width)])
+              << Name(dtype) << ", " << heads << " heads of " << dim << ", " << rows << " rows";
         }
       }
     }

@@ -202,6 +202,14 @@ std::unique_ptr<AttentionPolicy> MakeBlocksPolicy(const AttentionGeometry& geome
           "the KV policy {} needs heads of at most {} dimensions, and this model's have {}",
           spec.ToString(), kernels::kMaxHeadDim / vectors, geometry.shape.head_dim);
   }
+  if (vectors > 1 && geometry.shape.values_from && options.kv_type != DType::kF32) {
+    // An index lies in pages of the cache's size.
+    Throw(
+        ErrorKind::kUnsupported,
+        "the KV policy {} keeps {} vectors of a block or of a group of them, for which a cache of "
+        "keys alone (latent attention) has no room but in f32",
+        spec.ToString(), vectors);
+  }
   return std::make_unique<BlocksPolicy>(geometry, spec, options.context);
 }
 

@@ -189,6 +189,19 @@ TEST(BlocksPolicyRefusals, HeadsThatAreTooWide) {
   make("blocks:representative_type=MEAN", 1024);
 }
 
+TEST(BlocksPolicyRefusals, TwoVectorsOfABlockBesideKeysAlone) {
+  const AttentionGeometry geometry = WithValuesInKeys(TestGeometry(2, 1, 20, 8, {0}));
+  const auto make = [&](const char* spec, DType kv_type) {
+    MakePolicy(geometry, {.spec = spec, .kv_type = kv_type, .context = kBlocksContext});
+  };
+  EXPECT_EQ(ErrorOf(ErrorKind::kUnsupported, [&] { make("blocks:quest", DType::kBF16); }),
+            "the KV policy blocks:representative_type=QUEST keeps 2 vectors of a block or of a "
+            "group of them, for which a cache of keys alone (latent attention) has no room but in "
+            "f32");
+  make("blocks:quest", DType::kF32);
+  make("blocks:infllm", DType::kI8);
+}
+
 TEST(BlocksPolicyRefusals, ScoresThatTheModelCaps) {
   AttentionGeometry geometry = TestGeometry(1, 1, 8, 8, {0});
   geometry.shape.score_cap = 50;

@@ -43,6 +43,7 @@ void ExpectEveryTokenSeesItsWindow(const AttentionGeometry& geometry) {
 // Window w: the last w keys, the token itself among them. Layer by layer, as in some models.
 TEST(DensePolicyTest, EveryTokenSeesItsWindow) {
   ExpectEveryTokenSeesItsWindow(TestGeometry(4, 2, 12, 8, kWindows));
+  ExpectEveryTokenSeesItsWindow(WithValuesInKeys(TestGeometry(4, 1, 28, 8, kWindows)));
 }
 
 TEST(DensePolicyTest, AlibiCountsPositionsInTheText) {

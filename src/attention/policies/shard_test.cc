@@ -23,7 +23,8 @@ PolicyOptions Star(DType kv_type, int64_t anchor, std::shared_ptr<Communicator> 
 
 TEST(ShardPolicyTest, QuestionAndAnswerGetWhatOneRankGives) {
   const AttentionGeometry rotary = TestGeometry(6, 2, 12, 8, {0, 0});
-  for (const AttentionGeometry& geometry : {rotary, WithAlibi(rotary, /*in_bf16=*/false)}) {
+  const AttentionGeometry latent = WithValuesInKeys(TestGeometry(4, 1, 28, 8, {0, 0}));
+  for (const AttentionGeometry& geometry : {rotary, WithAlibi(rotary, /*in_bf16=*/false), latent}) {
     const TestText text(geometry, kTokens, 6);
     for (const int64_t anchor : {int64_t{0}, int64_t{70}, kBlock}) {
       const PolicyOptions options = Star(DType::kF32, anchor);

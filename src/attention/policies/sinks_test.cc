@@ -64,6 +64,7 @@ void ExpectPlacesInTheCache(const AttentionGeometry& geometry, const Budget& bud
 TEST_P(SinksPolicyTest, EveryTokenSeesSinksAndWindowAtTheirPlacesInTheCache) {
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 9});
   ExpectPlacesInTheCache(geometry, GetParam());
+  ExpectPlacesInTheCache(WithValuesInKeys(TestGeometry(4, 1, 28, 8, {0, 9})), GetParam());
   for (const double theta : {0, 30}) {
     ExpectPlacesInTheCache(WithOtherRotary(geometry, theta), GetParam());
   }

@@ -51,7 +51,7 @@ class PairRows {
 template <class Operand>
 void AddHalfPair(const AttendTileArgs& args, const typename Operand::A* weights, float* state,
                  int64_t key) {
-  const int64_t width = WholeLanes(args.head_dim), pair = key / kPair * kPair;
+  const int64_t width = WholeLanes(args.value_dim), pair = key / kPair * kPair;
   const uint32_t seen = key == pair ? 0x0000ffffu : 0xffff0000u;
   alignas(64) BF16 words[kPair * kPanelColumns];
   for (int64_t column = 0; column < width; column += kPanelColumns) {
@@ -161,7 +161,7 @@ void AttendTileI8(const AttendTileArgs& given) noexcept {
   WidenTile<true>(static_cast<const int8_t*>(given.k), (given.head_dim + kQuad - 1) / kQuad,
                   kTileTokens, given.next_k, keys);
   WidenTile<false>(static_cast<const int8_t*>(given.v), kTileTokens / kQuad,
-                   WholeLanes(given.head_dim), given.next_v, values);
+                   WholeLanes(given.value_dim), given.next_v, values);
   args.k = keys;
   args.v = values;
   args.next_k = args.next_v = nullptr;

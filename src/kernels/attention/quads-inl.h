@@ -95,11 +95,11 @@ struct VectorProducts {
  private:
   // Of the keys that some row sees, in whole quads.
   static void AddQuads(const AttendTileArgs& args, const RowGroup& group, const PhaseRows& phase) {
-    const int64_t width = WholeLanes(args.head_dim);
+    const int64_t width = WholeLanes(args.value_dim);
     const int64_t begin = group.begin / kQuad * kQuad;
     const int64_t quads = (group.end - begin + kQuad - 1) / kQuad;
     const auto* v = static_cast<const int8_t*>(args.v) + begin * width;
-    Places ahead = AheadOf<int8_t>(args, BytesOfValues<int8_t>(args) + begin * width);
+    Places ahead = AheadOf<int8_t>(args, BytesOfKeys<int8_t>(args) + begin * width);
     alignas(64) float sums[kTileRows * kPanelColumns];
     for (int64_t column = 0; column < width; column += kPanelColumns) {
       const int64_t columns = Lower(kPanelColumns, width - column);

@@ -53,7 +53,7 @@ class TileProducts {
   }
 
   void AddValues(const AttendTileArgs& args, const PhaseRows& phase) const {
-    const int64_t width = WholeLanes(args.head_dim);
+    const int64_t width = WholeLanes(args.value_dim);
     const auto* v = static_cast<const int8_t*>(args.v);
     const auto* ahead = Ahead<uint8_t>(args.next_v, args.v);
     const int64_t share = width * kTileTokens / kTileBytes / rows_.tiles * kTileBytes;

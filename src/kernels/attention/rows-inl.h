@@ -67,24 +67,32 @@ GODWIT_INLINE const Storage* Ahead(const void* next, const void* own) {
 
 template <class Storage>
 GODWIT_INLINE int64_t BytesOfValues(const AttendTileArgs& args) {
-  return kTileTokens * WholeLanes(args.head_dim) * int64_t{sizeof(Storage)};
+  return kTileTokens * WholeLanes(args.value_dim) * int64_t{sizeof(Storage)};
+}
+template <class Storage>
+GODWIT_INLINE int64_t BytesOfKeys(const AttendTileArgs& args) {
+  return kTileTokens * args.head_dim * int64_t{sizeof(Storage)};
 }
 
 // What other products fetch.
 constexpr Fetch kFetchTile = {.places = true};
 
-// The next tile, keys and values at once, and of each two pages if they have as many; from a byte
-// of it all on. If there is no such tile, its own, which is at hand.
+// The next tile, keys and values at once, or of keys alone both halves, and of each two pages if
+// they have as many; from a byte of it all on. If there is no such tile, its own, which is at hand.
 template <class Storage>
 GODWIT_INLINE Places AheadOf(const AttendTileArgs& args, int64_t at) {
   constexpr int64_t kPage = 4096;
-  const bool own = args.next_k == nullptr;
-  const int64_t quarter = BytesOfValues<Storage>(args) / 2;
-  const bool pages = quarter >= kPage;
-  Places next = {.halves = {static_cast<const char*>(own ? args.k : args.next_k),
-                            static_cast<const char*>(own ? args.v : args.next_v)},
-                 .gap = pages ? quarter : Places::kLine,
+  const bool own = args.next_k == nullptr, alone = !own && args.next_v == nullptr;
+  const int64_t keys = BytesOfKeys<Storage>(args), values = BytesOfValues<Storage>(args);
+  const auto* const k = static_cast<const char*>(own ? args.k : args.next_k);
+  const auto* const v = static_cast<const char*>(own ? args.v : args.next_v);
+  const int64_t half = alone ? keys / 2 : values;
+  const bool pages = half >= 2 * kPage;
+  Places next = {.halves = {k, alone ? k + half : v},
+                 .gap = pages ? half / 2 : Places::kLine,
                  .pace = pages ? Places::kLine : 2 * Places::kLine};
+  // The products read values beside the keys all the same.
+  if (alone) next.pace = (next.pace * keys + keys + values - 1) / (keys + values);
   next.Skip(at);
   return next;
 }
@@ -93,10 +101,10 @@ GODWIT_INLINE Places AheadOf(const AttendTileArgs& args, int64_t at) {
 // products, where memory would rest.
 template <class Storage, int kLevel>
 GODWIT_INLINE void FetchBetween(const AttendTileArgs& args, int64_t r, int64_t n) {
-  if (args.next_v == nullptr) return;
-  const int64_t bytes = BytesOfValues<Storage>(args), rounds = bytes / 4 / Places::kRound;
+  if (args.next_k == nullptr) return;
+  const int64_t rounds = BytesOfValues<Storage>(args) / 4 / Places::kRound;
   const int64_t begin = rounds * r / n, end = rounds * (r + 1) / n;
-  Places next = AheadOf<Storage>(args, bytes + begin * Places::kRound);
+  Places next = AheadOf<Storage>(args, BytesOfKeys<Storage>(args) + begin * Places::kRound);
   for (int64_t round = begin; round < end; ++round) next.Fetch<Places::kRound, kLevel>();
 }
 
@@ -129,7 +137,7 @@ void AddValues(const AttendTileArgs& args, const typename Operand::A* weights, f
                int64_t rows, int64_t begin, int64_t end) {
   if (begin >= end) return;
   using W = typename Operand::W;
-  const int64_t width = WholeLanes(args.head_dim);
+  const int64_t width = WholeLanes(args.value_dim);
   const int64_t before = begin * width * int64_t{sizeof(W)};
   RunColumns<Operand, kFetchTile>(rows, width,
                                   {.a = weights + begin,
@@ -140,7 +148,7 @@ void AddValues(const AttendTileArgs& args, const typename Operand::A* weights, f
                                    .resume = true,
                                    .out = state + kStateHeader,
                                    .out_stride = args.state_stride,
-                                   .places = AheadOf<W>(args, BytesOfValues<W>(args) + before)});
+                                   .places = AheadOf<W>(args, BytesOfKeys<W>(args) + before)});
 }
 
 // The rows share the loads of the values that all of them see, in whole steps of kDepth keys:

@@ -82,7 +82,7 @@ GODWIT_INLINE Vec ScoreKeys(const Scores& of, const float* bias, TileSpan span, 
 }
 
 template <class Scores>
-GODWIT_INLINE void ScoreRowOf(const Scores& of, const float* bias, TileSpan span, int64_t head_dim,
+GODWIT_INLINE void ScoreRowOf(const Scores& of, const float* bias, TileSpan span, int64_t value_dim,
                               float* state, float* scores) {
   const bool first_keys = state[0] == kMinusInfinity;
   const float reference = first_keys ? 0.0f : state[0];
@@ -97,7 +97,7 @@ GODWIT_INLINE void ScoreRowOf(const Scores& of, const float* bias, TileSpan span
       [&](Vec score) { return Sub(score, Set1(raise)); });
   const float maximum = reference + raise;
   const Vec factor = Exp2(Set1(state[0] - maximum));
-  Map(state + kStateLanes, kStateHeader - kStateLanes + WholeLanes(head_dim), state + kStateLanes,
+  Map(state + kStateLanes, kStateHeader - kStateLanes + WholeLanes(value_dim), state + kStateLanes,
       [&](Vec sum) { return Mul(sum, factor); });
   state[0] = maximum;
 }
@@ -112,7 +112,7 @@ template <class Scores>
 GODWIT_INLINE void ScoreRow(const AttendTileArgs& args, int64_t row, const Scores& of,
                             float* scores) {
   const auto score = [&](const auto& scores_of) {
-    ScoreRowOf(scores_of, BiasOf(args, row), args.spans[row], args.head_dim, StateOf(args, row),
+    ScoreRowOf(scores_of, BiasOf(args, row), args.spans[row], args.value_dim, StateOf(args, row),
                scores);
   };
   if (args.score_cap == 0) {

@@ -15,9 +15,9 @@ GODWIT_INLINE float TotalOfLanes(const float* state) {
   return ReduceAdd(total);
 }
 
-void MergeState(const float* from, int64_t head_dim, float* into) noexcept {
+void MergeState(const float* from, int64_t value_dim, float* into) noexcept {
   if (TotalOfLanes(from) == 0.0f) return;
-  const int64_t lanes = (head_dim + kLaneFloats - 1) / kLaneFloats;
+  const int64_t lanes = (value_dim + kLaneFloats - 1) / kLaneFloats;
   const int64_t sums = kStateHeader - kStateLanes + lanes * kLaneFloats;
   const float* theirs = from + kStateLanes;
   float* ours = into + kStateLanes;
@@ -34,13 +34,13 @@ void MergeState(const float* from, int64_t head_dim, float* into) noexcept {
        [&](Vec a, Vec b) { return MulAdd(b, their_factor, Mul(a, our_factor)); });
 }
 
-void FinishState(const float* state, int64_t head_dim, float* out) noexcept {
+void FinishState(const float* state, int64_t value_dim, float* out) noexcept {
   const float total = TotalOfLanes(state);
   const float* values = state + kStateHeader;
   if (total == 0.0f) {
-    Map(values, head_dim, out, [](Vec) { return Zero(); });
+    Map(values, value_dim, out, [](Vec) { return Zero(); });
   } else {
-    Map(values, head_dim, out, [&](Vec v) { return Div(v, Set1(total)); });
+    Map(values, value_dim, out, [&](Vec v) { return Div(v, Set1(total)); });
   }
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/generic/power_sum-inl.h"
 #include "kernels/generic/quantize-inl.h"
 #include "kernels/generic/signs-inl.h"
+#include "kernels/generic/values_of_keys-inl.h"
 
 namespace godwit::kernels {
 namespace {
@@ -44,6 +45,7 @@ consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_til
           .attend_tile_bf16 = attend_tile.bf16,
           .attend_tile_i8 = attend_tile.i8,
           .attend_tile_i8_i8 = attend_tile.i8_i8,
+          .values_of_keys = ValuesOfKeys,
           .score_tile_i8 = attend_tile.scores,
           .score_signs = ScoreSigns,
           .sum_powers = SumPowers,

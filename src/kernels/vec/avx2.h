@@ -262,6 +262,30 @@ GODWIT_INLINE Vec EvenSums(Vec words, Vec odd) {
 // 16 words, the sum of as many as the vector has.
 GODWIT_INLINE __m256i FoldWords(Vec words) { return _mm256_castps_si256(words); }
 
+// Within each 16 bytes: the elements, of kBytes each, of the lower or upper halves of two vectors,
+// in turn.
+template <int kBytes>
+GODWIT_INLINE Vec InterleaveLow(Vec a, Vec b) {
+  const auto x = _mm256_castps_si256(a), y = _mm256_castps_si256(b);
+  if constexpr (kBytes == 1) return _mm256_castsi256_ps(_mm256_unpacklo_epi8(x, y));
+  if constexpr (kBytes == 2) return _mm256_castsi256_ps(_mm256_unpacklo_epi16(x, y));
+  if constexpr (kBytes == 4) return _mm256_castsi256_ps(_mm256_unpacklo_epi32(x, y));
+  if constexpr (kBytes == 8) return _mm256_castsi256_ps(_mm256_unpacklo_epi64(x, y));
+}
+template <int kBytes>
+GODWIT_INLINE Vec InterleaveHigh(Vec a, Vec b) {
+  const auto x = _mm256_castps_si256(a), y = _mm256_castps_si256(b);
+  if constexpr (kBytes == 1) return _mm256_castsi256_ps(_mm256_unpackhi_epi8(x, y));
+  if constexpr (kBytes == 2) return _mm256_castsi256_ps(_mm256_unpackhi_epi16(x, y));
+  if constexpr (kBytes == 4) return _mm256_castsi256_ps(_mm256_unpackhi_epi32(x, y));
+  if constexpr (kBytes == 8) return _mm256_castsi256_ps(_mm256_unpackhi_epi64(x, y));
+}
+// Each 16 bytes to a place of their own, `stride` bytes from one to the next.
+GODWIT_INLINE void StoreSixteens(char* p, int64_t stride, Vec x) {
+  _mm_storeu_ps(reinterpret_cast<float*>(p), _mm256_castps256_ps128(x));
+  _mm_storeu_ps(reinterpret_cast<float*>(p + stride), _mm256_extractf128_ps(x, 1));
+}
+
 // int8 from int32 in [-128, 127]; widened to f32 by loads.
 GODWIT_INLINE __m128i NarrowToBytes(Vec ints) {
   const __m256i x = _mm256_castps_si256(ints);

@@ -247,6 +247,32 @@ GODWIT_INLINE __m256i FoldWords(Vec words) {
   return _mm256_add_epi16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
 }
 
+// Within each 16 bytes: the elements, of kBytes each, of the lower or upper halves of two vectors,
+// in turn.
+template <int kBytes>
+GODWIT_INLINE Vec InterleaveLow(Vec a, Vec b) {
+  const auto x = _mm512_castps_si512(a), y = _mm512_castps_si512(b);
+  if constexpr (kBytes == 1) return _mm512_castsi512_ps(_mm512_unpacklo_epi8(x, y));
+  if constexpr (kBytes == 2) return _mm512_castsi512_ps(_mm512_unpacklo_epi16(x, y));
+  if constexpr (kBytes == 4) return _mm512_castsi512_ps(_mm512_unpacklo_epi32(x, y));
+  if constexpr (kBytes == 8) return _mm512_castsi512_ps(_mm512_unpacklo_epi64(x, y));
+}
+template <int kBytes>
+GODWIT_INLINE Vec InterleaveHigh(Vec a, Vec b) {
+  const auto x = _mm512_castps_si512(a), y = _mm512_castps_si512(b);
+  if constexpr (kBytes == 1) return _mm512_castsi512_ps(_mm512_unpackhi_epi8(x, y));
+  if constexpr (kBytes == 2) return _mm512_castsi512_ps(_mm512_unpackhi_epi16(x, y));
+  if constexpr (kBytes == 4) return _mm512_castsi512_ps(_mm512_unpackhi_epi32(x, y));
+  if constexpr (kBytes == 8) return _mm512_castsi512_ps(_mm512_unpackhi_epi64(x, y));
+}
+// Each 16 bytes to a place of their own, `stride` bytes from one to the next.
+GODWIT_INLINE void StoreSixteens(char* p, int64_t stride, Vec x) {
+  _mm_storeu_ps(reinterpret_cast<float*>(p), _mm512_castps512_ps128(x));
+  _mm_storeu_ps(reinterpret_cast<float*>(p + stride), _mm512_extractf32x4_ps(x, 1));
+  _mm_storeu_ps(reinterpret_cast<float*>(p + 2 * stride), _mm512_extractf32x4_ps(x, 2));
+  _mm_storeu_ps(reinterpret_cast<float*>(p + 3 * stride), _mm512_extractf32x4_ps(x, 3));
+}
+
 // int8 from int32 in [-128, 127]; widened to f32 by loads.
 GODWIT_INLINE void StoreBytes(int8_t* p, Vec ints) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_castps_si512(ints)));

@@ -5,7 +5,6 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -20,6 +19,7 @@
 #include "model/model_tensors.h"
 #include "model/packed_file.h"
 #include "model/packed_weights.h"
+#include "model/row_order.h"
 #include "ops/pack_weight.h"
 #include "ops/quantize_asymmetric.h"
 #include "ops/quantize_groups.h"
@@ -32,32 +32,6 @@ namespace {
 
 constexpr int64_t kPieceBytes = int64_t{2} << 20;  // of a table, which one thread copies
 constexpr int64_t kPrefetchOutputs = 64;
-
-// T: the signed integer of an element's size. As integers, magnitudes stand in their order, NaN
-// behind infinity; and whoever keeps the largest can do many at once.
-template <typename T>
-bool HasNan(const std::byte* bytes, int64_t n, T infinity) {
-  T largest = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    T bits;
-    std::memcpy(&bits, bytes + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    largest = std::max(largest, static_cast<T>(bits & std::numeric_limits<T>::max()));
-  }
-  return largest > infinity;
-}
-
-bool HasNan(DType dtype, const std::byte* bytes, int64_t n) {
-  switch (dtype) {
-    case DType::kF16:
-      return HasNan<int16_t>(bytes, n, 0x7c00);
-    case DType::kBF16:
-      return HasNan<int16_t>(bytes, n, 0x7f80);
-    case DType::kI8:
-      return false;
-    default:
-      return HasNan<int32_t>(bytes, n, 0x7f800000);
-  }
-}
 
 bool HasNan(const std::vector<float>& values) {
   return HasNan(DType::kF32, reinterpret_cast<const std::byte*>(values.data()), std::ssize(values));
@@ -174,10 +148,6 @@ class Packer {
   // Pieces [begin, end) of `all` of a tensor are about to be packed: asks for as large a part of
   // the next one, which the disk reads meanwhile. At once it would wait for the disk.
   void PrefetchNext(int64_t begin, int64_t end, int64_t all) const;
-  // Which row of all parts' rows the packed output is.
-  int64_t SourceRow(const LinearTensors& tensors, int64_t output) const;
-  // Of rows of heads whose rotary pairs lie side by side: the one that comes at `row`.
-  int64_t PairedRow(int64_t row) const;
   Table Rows(const TensorInfo& tensor);
   Table PackRows(const TensorInfo& tensor, Table table);
   ops::NormWeights Norm(const NormTensors& tensors);
@@ -207,43 +177,6 @@ class Packer {
   int64_t total_bytes_ = 0;
 };
 
-// Of two halves that lie by turns, where the place is that comes at `place`.
-int64_t ByTurns(int64_t place, int64_t half) {
-  return place < half ? 2 * place : 2 * (place - half) + 1;
-}
-
-int64_t Packer::SourceRow(const LinearTensors& tensors, int64_t output) const {
-  if (tensors.alternating) {
-    return ByTurns(output, tensors.OutputsOf(*tensors.parts.front()) / 2);
-  }
-  if (tensors.pairs_period > 0) {
-    const int64_t d = output % tensors.pairs_period - tensors.pairs_first;
-    if (d < 0) return output;
-    return output - d + ByTurns(d, (tensors.pairs_period - tensors.pairs_first) / 2);
-  }
-  const int64_t dim = spec_.head_dim;
-  if (tensors.interleaved && output < (spec_.heads + spec_.kv_heads) * dim) {
-    output = PairedRow(output);
-  }
-  if (!tensors.grouped) return output;
-  const int64_t group = spec_.heads / spec_.kv_heads;
-  const int64_t head = output / dim;
-  int64_t kv_head = head / group;
-  int64_t place = head % group;  // in its group: query heads, key, value
-  if (head >= spec_.heads) {
-    kv_head = (head - spec_.heads) % spec_.kv_heads;
-    place = group + (head - spec_.heads) / spec_.kv_heads;
-  }
-  return (kv_head * (group + 2) + place) * dim + output % dim;
-}
-
-int64_t Packer::PairedRow(int64_t row) const {
-  const int64_t half = spec_.rotary.rotary_dim / 2;
-  const int64_t d = row % spec_.head_dim;
-  if (d >= 2 * half) return row;
-  return row - d + ByTurns(d, half);
-}
-
 std::vector<float> Packer::Packed(const LinearTensors& linear,
                                   const std::vector<std::vector<float>>& parts) const {
   std::vector<float> all;
@@ -254,7 +187,7 @@ std::vector<float> Packer::Packed(const LinearTensors& linear,
   }
   std::vector<float> packed(all.size());
   for (size_t i = 0; i < all.size(); ++i) {
-    packed[i] = all[static_cast<size_t>(SourceRow(linear, static_cast<int64_t>(i)))];
+    packed[i] = all[static_cast<size_t>(SourceRow(spec_, linear, static_cast<int64_t>(i)))];
   }
   return packed;
 }
@@ -283,7 +216,7 @@ Packer::Place Packer::PlaceOf(const LinearTensors& tensors, std::span<const int6
   if (output % kPrefetchOutputs == 0) {
     PrefetchNext(output, std::min(output + kPrefetchOutputs, ends.back()), ends.back());
   }
-  const int64_t source = SourceRow(tensors, output);
+  const int64_t source = SourceRow(spec_, tensors, output);
   const auto part = static_cast<size_t>(std::ranges::upper_bound(ends, source) - ends.begin());
   return {.part = part, .row = source - (part == 0 ? 0 : ends[part - 1])};
 }
@@ -497,7 +430,7 @@ ops::NormWeights Packer::HeadNorm(const NormTensors& tensors) {
   if (!spec_.interleaved_rotary) return norm;
   const std::vector<float> stored = norm.weight;
   for (size_t i = 0; i < stored.size(); ++i) {
-    norm.weight[i] = stored[static_cast<size_t>(PairedRow(static_cast<int64_t>(i)))];
+    norm.weight[i] = stored[static_cast<size_t>(PairedRow(spec_, static_cast<int64_t>(i)))];
   }
   return norm;
 }

@@ -1,8 +1,10 @@
 #include "tensor/float_bytes.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 namespace godwit {
 namespace {
@@ -22,6 +24,19 @@ void WriteHalves(std::span<const float> values, Half (*convert)(float), std::byt
     const Half half = convert(values[i]);
     std::memcpy(bytes + i * sizeof(Half), &half, sizeof(Half));
   }
+}
+
+// T: the signed integer of an element's size. As integers, magnitudes stand in their order, NaN
+// behind infinity; and whoever keeps the largest can do many at once.
+template <typename T>
+bool HasNan(const std::byte* bytes, int64_t n, T infinity) {
+  T largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    T bits;
+    std::memcpy(&bits, bytes + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    largest = std::max(largest, static_cast<T>(bits & std::numeric_limits<T>::max()));
+  }
+  return largest > infinity;
 }
 
 }  // namespace
@@ -49,6 +64,19 @@ void WriteFloats(std::span<const float> values, DType dtype, std::byte* bytes) {
     default:
       assert(dtype == DType::kF32);
       std::memcpy(bytes, values.data(), values.size_bytes());
+  }
+}
+
+bool HasNan(DType dtype, const std::byte* bytes, int64_t n) {
+  switch (dtype) {
+    case DType::kF16:
+      return HasNan<int16_t>(bytes, n, 0x7c00);
+    case DType::kBF16:
+      return HasNan<int16_t>(bytes, n, 0x7f80);
+    case DType::kI8:
+      return false;
+    default:
+      return HasNan<int32_t>(bytes, n, 0x7f800000);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "tensor/dtype.h"
@@ -14,5 +15,8 @@ void ReadFloats(DType dtype, const std::byte* bytes, std::span<float> out);
 // The same the other way, each rounded to the nearest, ties to even. A number beyond what F16 can
 // hold becomes infinity.
 void WriteFloats(std::span<const float> values, DType dtype, std::byte* bytes);
+
+// Whether one of n elements is NaN, of a type that has them.
+bool HasNan(DType dtype, const std::byte* bytes, int64_t n);
 
 }  // namespace godwit

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 namespace godwit {
@@ -25,6 +26,27 @@ TEST(FloatBytes, RoundsToTheNearest) {
   std::vector<float> back(2);
   ReadFloats(DType::kBF16, bytes.data(), back);
   EXPECT_EQ(back, (std::vector<float>{1, 1 + 0x1p-7f}));
+}
+
+TEST(FloatBytes, NanIsFoundWhereverItIs) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    std::vector<std::byte> bytes(5 * SizeOf(dtype) + 1);
+    const std::vector<float> none = {0, -infinity, infinity, -0.0f, 1};
+    WriteFloats(none, dtype, bytes.data() + 1);
+    EXPECT_FALSE(HasNan(dtype, bytes.data() + 1, 5)) << Name(dtype);
+    for (size_t at = 0; at < none.size(); ++at) {
+      for (const float one : {nan, -nan}) {
+        std::vector<float> values = none;
+        values[at] = one;
+        WriteFloats(values, dtype, bytes.data() + 1);
+        EXPECT_TRUE(HasNan(dtype, bytes.data() + 1, 5)) << Name(dtype) << " at " << at;
+      }
+    }
+  }
+  const std::vector<std::byte> ones(8, std::byte{0xff});
+  EXPECT_FALSE(HasNan(DType::kI8, ones.data(), 8));
 }
 
 }  // namespace

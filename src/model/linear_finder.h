@@ -1,0 +1,54 @@
+// Finds the tensors of linear layers, quantized or packed as config.json says.
+//
+// Internal to src/model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/model_tensors.h"
+#include "model/tensor_finder.h"
+
+namespace godwit {
+
+// What is wrong becomes a problem of the finder's, and null in the layer.
+class LinearFinder {
+ public:
+  LinearFinder(const DecoderSpec& spec, TensorFinder& tensors) : spec_(spec), tensors_(tensors) {}
+
+  // Modules with so many outputs each, fused in this order.
+  LinearTensors Find(const std::vector<std::pair<std::string, int64_t>>& parts, int64_t inputs,
+                     bool bias, bool transposed = false);
+  // That of one expert, of a module whose tensors hold all of them.
+  LinearTensors FindStacked(const std::string& module, int64_t outputs, int64_t inputs,
+                            int64_t expert);
+
+  // Whether some are int8, whether some are packed.
+  bool int8() const { return int8_; }
+  bool packed() const { return packed_; }
+
+ private:
+  // How a module is quantized, if it is.
+  std::optional<LayerQuantization> Quantization(const std::string& module) const;
+  void WantScales(const std::string& module, int64_t outputs, const LayerQuantization& quantization,
+                  LinearTensors& linear);
+  bool GroupsDivide(const std::string& module, int64_t inputs, const PackedFormat& format,
+                    bool says = true);
+  // Null where something is missing or wrong.
+  std::shared_ptr<const PackedTensors> Packed(const std::string& module, int64_t outputs,
+                                              int64_t inputs, const PackedFormat& format);
+  bool FinishNf4(const std::string& module, int64_t outputs, int64_t inputs, PackedTensors& packed);
+  void CheckShape(const TensorInfo& tensor, int64_t outputs, int64_t inputs);
+  std::shared_ptr<const PackedTensors> Mxfp4Slice(const std::string& module, int64_t outputs,
+                                                  int64_t inputs, int64_t expert);
+
+  const DecoderSpec& spec_;
+  TensorFinder& tensors_;
+  bool int8_ = false, packed_ = false;
+};
+
+}  // namespace godwit

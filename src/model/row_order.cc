@@ -1,0 +1,45 @@
+#include "model/row_order.h"
+
+namespace godwit {
+namespace {
+
+// Of two halves that lie by turns, where the place is that comes at `place`.
+int64_t ByTurns(int64_t place, int64_t half) {
+  return place < half ? 2 * place : 2 * (place - half) + 1;
+}
+
+}  // namespace
+
+int64_t SourceRow(const DecoderSpec& spec, const LinearTensors& tensors, int64_t output) {
+  if (tensors.alternating) {
+    return ByTurns(output, tensors.OutputsOf(*tensors.parts.front()) / 2);
+  }
+  if (tensors.pairs_period > 0) {
+    const int64_t d = output % tensors.pairs_period - tensors.pairs_first;
+    if (d < 0) return output;
+    return output - d + ByTurns(d, (tensors.pairs_period - tensors.pairs_first) / 2);
+  }
+  const int64_t dim = spec.head_dim;
+  if (tensors.interleaved && output < (spec.heads + spec.kv_heads) * dim) {
+    output = PairedRow(spec, output);
+  }
+  if (!tensors.grouped) return output;
+  const int64_t group = spec.heads / spec.kv_heads;
+  const int64_t head = output / dim;
+  int64_t kv_head = head / group;
+  int64_t place = head % group;  // in its group: query heads, key, value
+  if (head >= spec.heads) {
+    kv_head = (head - spec.heads) % spec.kv_heads;
+    place = group + (head - spec.heads) / spec.kv_heads;
+  }
+  return (kv_head * (group + 2) + place) * dim + output % dim;
+}
+
+int64_t PairedRow(const DecoderSpec& spec, int64_t row) {
+  const int64_t half = spec.rotary.rotary_dim / 2;
+  const int64_t d = row % spec.head_dim;
+  if (d >= 2 * half) return row;
+  return row - d + ByTurns(d, half);
+}
+
+}  // namespace godwit

@@ -99,7 +99,7 @@ void NewFile::Commit() {
   if (!synced_ || !gathered_.empty()) Sync();
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) ThrowErrno(target_, "write");
   temporary_.clear();
-  godwit::Sync(target_.parent_path());
+  godwit::Sync(fs::absolute(target_).parent_path());  // of a bare name, too
 }
 
 void NewFile::Uncache() noexcept { posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED); }

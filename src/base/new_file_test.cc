@@ -40,6 +40,17 @@ TEST(NewFileTest, IsThereWholeOrNotAtAll) {
   EXPECT_EQ(fs::status(target).permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 
+TEST(NewFileTest, MayLieWhereTheProcessIs) {
+  const TempFolder temp;
+  const fs::path before = fs::current_path();
+  fs::current_path(temp.path());
+  NewFile file("x");
+  Write(file, "all");
+  EXPECT_NO_THROW(file.Commit());
+  fs::current_path(before);
+  EXPECT_EQ(ReadTextFile(temp.path() / "x", 100), "all");
+}
+
 TEST(NewFileTest, IsSharedLikeAnother) {
   const TempFolder temp;
   const fs::path other = temp.Write("other", "");

@@ -159,9 +159,11 @@ int Quantize(std::span<const std::string> arguments) {
   options.quantize.alpha = options.smoothing.alpha;
   options.quantize.compensates = options.rounding.value_or(true);
   ChooseModel(options.model);
+  // First of all: who adds what is missing would be refused for it next.
+  const ModelFolder model(options.model.folder);
+  model.RequireHfFiles("quantizing");
   Check(options);
   if (options.group) options.quantize.scheme.group = *options.group;
-  const ModelFolder model(options.model.folder);
   const quant::ModelPlan plan = quant::PlanModel(model, options.quantize);
   WarnAboutSpec(model.spec());
   if (options.dry_run) {

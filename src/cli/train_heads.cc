@@ -119,9 +119,6 @@ Options Parse(std::span<const std::string> arguments) {
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.RefusePlot();
   line.Parse(arguments);
-  if (options.text.empty()) {
-    Throw(ErrorKind::kInput, "a text to learn from is needed: name it with -f FILE");
-  }
   training.warmup = training.steps / 10;
   return options;
 }
@@ -357,6 +354,12 @@ int TrainHeads(std::span<const std::string> arguments) {
   const Stopwatch watch;
   Options options = Parse(arguments);
   ChooseModel(options.model);
+  // First of all: who names another text or output would be refused for it next.
+  const ModelFolder model(options.model.folder);
+  model.RequireHfFiles("training heads");
+  if (options.text.empty()) {
+    Throw(ErrorKind::kInput, "a text to learn from is needed: name it with -f FILE");
+  }
   const std::string output =
       options.output.empty()
           ? (std::filesystem::path(options.model.folder) / DraftHeads::kFileName).native()
@@ -369,8 +372,6 @@ int TrainHeads(std::span<const std::string> arguments) {
   if (!options.log.empty()) {
     CheckResultFiles({{"--log", options.log}}, {{"-f", options.text}, {"-o", output}});
   }
-  const ModelFolder model(options.model.folder);
-  model.RequireHfFiles("training heads");
   options.training.rate = options.rate.value_or(train::DefaultRate(model.spec().hidden_size));
   WarnAboutSpec(model.spec());
   if (model.spec().logit_cap) {

@@ -62,6 +62,11 @@ constexpr GgufName kQwenLayers[] = {
     {"ffn_down_exps", "model.layers.{}.mlp.experts.{}.down_proj", GgufRows::kExperts},
 };
 
+// Whose config.json has no word about biases: there are always some.
+void DescribeQwen2(const GgufMetadata& metadata, const GgufShape& shape, json& /*config*/) {
+  RequireWholeRotation(metadata, shape);
+}
+
 void DescribeQwen(const GgufMetadata& metadata, const GgufShape& shape, json& config) {
   RequireWholeRotation(metadata, shape);
   config["attention_bias"] = shape.qkv_bias;
@@ -99,7 +104,7 @@ void DescribeGlm4(const GgufMetadata& metadata, const GgufShape& shape, json& co
 
 constexpr GgufFamily kFamilies[] = {
     {"llama", "llama", kLlamaGgufWhole, kLlamaLayers, false, DescribeLlama},
-    {"qwen2", "qwen2", kLlamaGgufWhole, kQwenLayers, false, DescribeQwen},
+    {"qwen2", "qwen2", kLlamaGgufWhole, kQwenLayers, false, DescribeQwen2},
     {"qwen3", "qwen3", kLlamaGgufWhole, kQwenLayers, false, DescribeQwen},
     {"qwen3moe", "qwen3_moe", kLlamaGgufWhole, kQwenLayers, false, DescribeQwenMoe},
     {"internlm2", "llama", kLlamaGgufWhole, kLlamaLayers, false, DescribeLlama},

@@ -41,6 +41,12 @@ class PackTest(CliTest):
         self.assertEqual((told["file"], told["weights"], told["bytes"]),
                          (str(self.copy), "int4", self.copy.stat().st_size))
 
+    def test_a_file_without_a_folder(self):
+        shutil.copy(GOLDEN / "gguf" / "tiny_llama.gguf", self.folder / "a.gguf")
+        self.assertIn("a.auto.godwit", self.ok("pack", "-m", "a.gguf", cwd=self.folder))
+        self.assertIn("nothing is wrong",
+                      self.ok("pack", "-m", "a.gguf", "--verify", cwd=self.folder))
+
     def test_it_is_mapped(self):
         self.ok("pack", "-m", self.model, "--weights", "int4")
         process = self.start("chat", "-m", self.model, "--weights", "int4", "--kv", "sinks:4+60",

@@ -40,6 +40,7 @@ class GgufGoldenTest : public testing::TestWithParam<std::string> {
 
 TEST_P(GgufGoldenTest, LogitsAreThoseOfHuggingFace) {
   const ModelRunner runner = Load(model_, DType::kF32);
+  EXPECT_TRUE(runner.spec().warnings.empty()) << runner.spec().warnings.front();
   for (const kernels::Isa& isa : kernels::AllIsas()) {
     if (!isa.supported()) continue;
     SCOPED_TRACE(isa.name);

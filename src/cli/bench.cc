@@ -23,6 +23,7 @@
 #include "bench/synthetic_weights.h"
 #include "checkpoint/model_folder.h"
 #include "cli/exit_code.h"
+#include "cli/kv_memory.h"
 #include "cli/options/find_model.h"
 #include "cli/options/int_list.h"
 #include "cli/options/model_options.h"
@@ -165,16 +166,6 @@ void AddComputing(CommandLine& line, Options& options) {
   AddKvCacheFlags(line, options.session);
   AddPrefillFlag(line, options.session);
   AddKvMemoryFlags(line, options.model.kv_memory);
-}
-
-// Null: as memory allows.
-std::shared_ptr<KvPool> PoolOf(const KvMemory& memory, const KvLayout& layout) {
-  if (memory.bytes == 0 && memory.file.empty()) return nullptr;
-  auto budget = std::make_shared<KvBudget>(memory.bytes > 0 ? memory.bytes
-                                                            : ReadMachineMemory().available_bytes);
-  if (memory.file.empty()) return std::make_shared<KvPool>(layout, std::move(budget));
-  return std::make_shared<KvPool>(
-      layout, std::make_shared<KvFile>(memory.file, memory.file_bytes, std::move(budget)));
 }
 
 void Parse(std::span<const std::string> arguments, Options& options) {

@@ -12,6 +12,7 @@
 #include "base/quote.h"
 #include "cli/calibration_run.h"
 #include "cli/exit_code.h"
+#include "cli/kv_memory.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/text_input.h"
@@ -60,6 +61,7 @@ Options Parse(std::span<const std::string> arguments) {
                        "question"},
               options.query_tokens, 1);
   line.Group("Context");
+  AddKvMemoryFlags(line, options.model.kv_memory);
   AddComparedKvCacheFlags(line, options.session, options.kvs);
   line.Group("Output");
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
@@ -112,9 +114,13 @@ std::vector<Recall> Measure(const Options& options, const ModelFolder& model,
   const auto decoder =
       LoadModel(model, run.exec().pool, {.warn = run.hooks().warn, .cancel = run.exec().cancel},
                 storage, PackedCopy(options.model));
+  const KvLayout layout = LayoutOf(geometry, kv_type);
+  auto pool = PoolOf(options.model.kv_memory, layout);
+  if (pool == nullptr) pool = std::make_shared<KvPool>(layout);
+  // Said before hours of reading, not behind them.
+  pool->Require((policy.context + kernels::kTileTokens - 1) / kernels::kTileTokens * layout.layers);
   TextCache cache(geometry, MakeRecallPolicy(geometry, std::move(dense), std::move(watched)),
-                  std::make_shared<KvPool>(LayoutOf(geometry, kv_type)), policy.context,
-                  policy.int8_products);
+                  std::move(pool), policy.context, policy.int8_products);
   const int64_t asked = policy.context - options.query_tokens;
   cache.AskFrom(asked);
   ProgressLine progress("reading the text", ProgressUnit::kTokens);

@@ -5,7 +5,7 @@ import unittest
 
 from harness import TESTS, TINY, CliTest
 
-INPUT, IO, UNSUPPORTED = 2, 3, 5
+INPUT, IO, UNSUPPORTED, MEMORY = 2, 3, 5, 6
 BLOCKS = "blocks:initial=0,local_windows_len=64,second_block_count=1"
 TOKENS, ASKED = 400, 20
 
@@ -75,6 +75,7 @@ class EvalRecallTest(CliTest):
         self.assertIn("second_block_count", refused(*text, "--kv", "blocks:second_block_count=0"))
         self.assertIn("--query-tokens", refused(*text, "--query-tokens", "0"))
         self.assertIn("int8", refused(*text, "--kv-type", "f32", "--int8-attention", "on"))
+        self.assertIn("KV cache needs", self.refused(MEMORY, *self.recall, "--kv-memory", "1K"))
         self.text.write_text("")
         self.assertIn("leaves none before them", refused("-f", self.text))
 

@@ -101,7 +101,7 @@ class PackTest(CliTest):
         for content, code, sentence in (
                 (whole[:-7], FORMAT, "cut short, or its end is damaged"),
                 (whole[:8] + b"\x07" + whole[9:], UNSUPPORTED,
-                 "packed in version 7 of the layout, and this program has 1"),
+                 "packed in version 7 of the layout, and this program has 2"),
                 (whole[:-60] + b"#" + whole[-59:], FORMAT,
                  "damaged: what it says of itself has another checksum"),
                 (b"hello", FORMAT, "not a packed copy of a model")):

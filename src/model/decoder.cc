@@ -11,12 +11,19 @@
 #include "ops/pack_weight.h"
 
 namespace godwit {
+namespace {
+
+int64_t BytesOf(const Weight& w) {
+  return w.panels.bytes() + static_cast<int64_t>(w.scales.size() * sizeof(float));
+}
+
+}  // namespace
 
 Decoder::Decoder(DecoderSpec spec, DecoderWeights weights)
     : spec_(std::move(spec)), weights_(std::move(weights)) {}
 
 int64_t Decoder::weight_bytes() const {
-  return weights_.embedding.data.bytes() + weights_.embedding_blocks.panels.bytes() +
+  return weights_.embedding.data.bytes() + BytesOf(weights_.embedding_blocks) +
          weights_.positions.data.bytes() + MatrixBytes(spec_.mlp.experts);
 }
 
@@ -27,24 +34,21 @@ int64_t Decoder::mapped_bytes() const {
 int64_t Decoder::step_bytes() const { return MatrixBytes(spec_.mlp.experts_per_token); }
 
 int64_t Decoder::MatrixBytes(int64_t experts) const {
-  const auto bytes_of = [](const Weight& w) {
-    return w.panels.bytes() + static_cast<int64_t>(w.scales.size() * sizeof(float));
-  };
   int64_t bytes =
-      bytes_of(weights_.project_in) + bytes_of(weights_.project_out) + bytes_of(weights_.head);
+      BytesOf(weights_.project_in) + BytesOf(weights_.project_out) + BytesOf(weights_.head);
   for (const DecoderLayer& layer : weights_.layers) {
     const LatentWeights& latent = layer.latent;
     for (const Weight* weight : {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down,
                                  &layer.attention_out, &layer.up, &layer.down, &layer.moe.router}) {
-      bytes += bytes_of(*weight);
+      bytes += BytesOf(*weight);
     }
     for (const std::vector<Weight>* heads : {&latent.keys, &latent.values}) {
-      for (const Weight& weight : *heads) bytes += bytes_of(weight);
+      for (const Weight& weight : *heads) bytes += BytesOf(weight);
     }
     const auto count = std::min<int64_t>(experts, std::ssize(layer.moe.experts));
     for (const ops::Expert& expert :
          std::span(layer.moe.experts).first(static_cast<size_t>(count))) {
-      bytes += bytes_of(expert.up) + bytes_of(expert.down);
+      bytes += BytesOf(expert.up) + BytesOf(expert.down);
     }
   }
   return bytes;

@@ -50,6 +50,17 @@ std::unique_ptr<TextCache> SavedTexts::TakeUpFirst(const TextPlan& plan,
   return taken > known ? std::move(cache) : nullptr;
 }
 
+// A policy that forgets leaves later on less of the same tiles: who goes on from them needs what
+// was there before.
+bool SavedTexts::GivesWayTo(const Text& text, const Text& other) {
+  const auto tiles = [](const Text& of) { return WholeTiles(std::ssize(of.tokens)); };
+  const auto kept_from = [](const Text& of) { return of.cache->cache().dropped().end; };
+  return (text.keep_as.empty() || text.keep_as == other.keep_as) &&
+         text.plan->facts() == other.plan->facts() && text.tokens.size() <= other.tokens.size() &&
+         (tiles(text) < tiles(other) || kept_from(text) == kept_from(other)) &&
+         std::ranges::equal(text.tokens, std::span(other.tokens).first(text.tokens.size()));
+}
+
 void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
                       const TextCache& cache, int64_t ask_from, const std::string& keep_as) {
   if (!cache.policy().keys_suffice()) return;
@@ -62,12 +73,7 @@ void SavedTexts::Save(std::shared_ptr<const TextPlan> plan, std::span<const int3
             .keep_as = keep_as};
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(waiting_, [&](const Text& other) {
-      return (other.keep_as.empty() || other.keep_as == text.keep_as) &&
-             other.plan->facts() == text.plan->facts() &&
-             other.tokens.size() <= text.tokens.size() &&
-             std::ranges::equal(other.tokens, std::span(text.tokens).first(other.tokens.size()));
-    });
+    std::erase_if(waiting_, [&](const Text& other) { return GivesWayTo(other, text); });
     waiting_.push_back(std::move(text));
   }
   changed_.notify_all();

@@ -53,7 +53,7 @@ class SavedTexts {
 
   // Will save what `cache` has of a text, and nobody has saved. keep_as: as GenerateOptions has it,
   // or empty. A text that was given before and is still waiting gives way to one that goes on from
-  // it.
+  // it and has all that it has.
   void Save(std::shared_ptr<const TextPlan> plan, std::span<const int32_t> tokens,
             const TextCache& cache, int64_t ask_from, const std::string& keep_as);
   // Waits until all of that is on the disk, or could not be brought there. False: nothing was
@@ -73,6 +73,7 @@ class SavedTexts {
     std::string keep_as;
   };
 
+  static bool GivesWayTo(const Text& text, const Text& other);
   // Of at most these first tokens of a text, more than `known`.
   std::unique_ptr<TextCache> TakeUpFirst(const TextPlan& plan, std::span<const int32_t> tokens,
                                          int64_t known, int64_t ask_from, int64_t answer);

@@ -50,14 +50,15 @@ std::unique_ptr<TextCache> SavedTexts::TakeUpFirst(const TextPlan& plan,
   return taken > known ? std::move(cache) : nullptr;
 }
 
-// A policy that forgets leaves later on less of the same tiles: who goes on from them needs what
-// was there before.
+// A policy that forgets leaves later on less of the same tiles, and who asks as much as was asked
+// before goes on from what was there then. Of those that forget all, the folder keeps the last.
 bool SavedTexts::GivesWayTo(const Text& text, const Text& other) {
   const auto tiles = [](const Text& of) { return WholeTiles(std::ssize(of.tokens)); };
   const auto kept_from = [](const Text& of) { return of.cache->cache().dropped().end; };
   return (text.keep_as.empty() || text.keep_as == other.keep_as) &&
          text.plan->facts() == other.plan->facts() && text.tokens.size() <= other.tokens.size() &&
-         (tiles(text) < tiles(other) || kept_from(text) == kept_from(other)) &&
+         (kept_from(text) == kept_from(other) ||
+          (kept_from(text) > 0 && tiles(text) < tiles(other))) &&
          std::ranges::equal(text.tokens, std::span(other.tokens).first(text.tokens.size()));
 }
 

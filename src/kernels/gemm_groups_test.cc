@@ -150,7 +150,7 @@ TEST_P(GemmGroupsTest, HasTheScalarBitsAtEveryShape) {
   for (const GroupFormat& format : kFormats) {
     for (const int64_t rows : {0, 1, 2, 5, 6, 7, 13, 97}) {
       for (const int64_t k : {0, 1, 8, 31, 32, 33, 100, 256, 600}) {
-        for (const int64_t columns : {1, 15, 64, 65, 130}) {
+        for (const int64_t columns : {1, 64, 130}) {
           if (rows > 13 && k > 100) continue;  // the scalar kernel takes its time
           ExpectScalar(Problem(format, rows, k, columns, rows * 10007 + k * 101 + columns));
           if (HasFatalFailure()) return;

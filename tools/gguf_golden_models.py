@@ -14,56 +14,12 @@ from golden_variants_llama import GLM, LLAMA, MIXTRAL, QWEN2, QWEN3
 TYPES = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q4_K, Type.Q5_K, Type.Q6_K,
          Type.IQ4_NL, Type.IQ4_XS]
 
-LLAMA_NAMES = {
-    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
-    "model.layers.{}.input_layernorm": "attn_norm", "model.layers.{}.self_attn.q_proj": "attn_q",
-    "model.layers.{}.self_attn.k_proj": "attn_k", "model.layers.{}.self_attn.v_proj": "attn_v",
-    "model.layers.{}.self_attn.q_norm": "attn_q_norm",
-    "model.layers.{}.self_attn.k_norm": "attn_k_norm",
-    "model.layers.{}.self_attn.o_proj": "attn_output",
-    "model.layers.{}.post_attention_layernorm": "ffn_norm",
-    "model.layers.{}.mlp.gate_proj": "ffn_gate", "model.layers.{}.mlp.up_proj": "ffn_up",
-    "model.layers.{}.mlp.down_proj": "ffn_down",
-    "model.layers.{}.mlp.gate": "ffn_gate_inp",
-    "model.layers.{}.mlp.gate_up_proj": "ffn_up",
-    "model.layers.{}.post_self_attn_layernorm": "post_attention_norm",
-    "model.layers.{}.post_mlp_layernorm": "post_ffw_norm",
-}
-NEOX_NAMES = {
-    "gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm",
-    "embed_out": "output", "lm_head": "output",
-    "gpt_neox.layers.{}.input_layernorm": "attn_norm",
-    "gpt_neox.layers.{}.attention.query_key_value": "attn_qkv",
-    "gpt_neox.layers.{}.attention.dense": "attn_output",
-    "gpt_neox.layers.{}.post_attention_layernorm": "ffn_norm",
-    "gpt_neox.layers.{}.mlp.dense_h_to_4h": "ffn_up",
-    "gpt_neox.layers.{}.mlp.dense_4h_to_h": "ffn_down",
-}
-BLOCK_NAMES = {  # Falcon, BLOOM and MPT
-    "transformer.word_embeddings": "token_embd", "transformer.wte": "token_embd",
-    "transformer.word_embeddings_layernorm": "token_embd_norm",
-    "transformer.ln_f": "output_norm", "transformer.norm_f": "output_norm", "lm_head": "output",
-    "transformer.h.{}.input_layernorm": "attn_norm", "transformer.h.{}.ln_mlp": "attn_norm",
-    "transformer.h.{}.ln_attn": "attn_norm_2",
-    "transformer.h.{}.self_attention.query_key_value": "attn_qkv",
-    "transformer.h.{}.self_attention.dense": "attn_output",
-    "transformer.h.{}.post_attention_layernorm": "ffn_norm",
-    "transformer.h.{}.mlp.dense_h_to_4h": "ffn_up",
-    "transformer.h.{}.mlp.dense_4h_to_h": "ffn_down",
-    "transformer.blocks.{}.norm_1": "attn_norm", "transformer.blocks.{}.norm_2": "ffn_norm",
-    "transformer.blocks.{}.attn.Wqkv": "attn_qkv",
-    "transformer.blocks.{}.attn.out_proj": "attn_output",
-    "transformer.blocks.{}.ffn.up_proj": "ffn_up",
-    "transformer.blocks.{}.ffn.down_proj": "ffn_down",
-}
-
 
 @dataclass
 class Model:
     name: str
     architecture: str  # of GGUF
     variant: Variant
-    names: dict | None  # none: those that gguf's package has for the architecture
     qtype: Type
     keys: dict = field(default_factory=dict)  # beside the common ones
     qkv: tuple | None = None  # KV heads and heads of a group, where q, k and v are ungrouped
@@ -80,13 +36,13 @@ def llama(name, qtype, overrides=None, **kwargs):
                             "num_key_value_heads": 1, "intermediate_size": 32} | (overrides or {}))
     options = {key: kwargs.pop(key) for key in ("keys", "parts") if key in kwargs}
     return Model(f"llama_{name}", "llama", Variant("gguf", name, config, **({"n_tokens": 24} | kwargs)),
-                 LLAMA_NAMES, qtype, paired=True, **options)
+                 qtype, paired=True, **options)
 
 
-def other(name, architecture, base, overrides, names=None, qtype=Type.Q8_0, variant=None, **options):
+def other(name, architecture, base, overrides, qtype=Type.Q8_0, variant=None, **options):
     config = merged(base, overrides)
     variant = {"family": "gguf", "n_tokens": 24} | (variant or {})
-    return Model(name, architecture, Variant(name=name, config=config, **variant), names, qtype,
+    return Model(name, architecture, Variant(name=name, config=config, **variant), qtype,
                  **options)
 
 
@@ -125,36 +81,32 @@ def all_models():
                  "max_position_embeddings": 128},
                 contrasts=[{"rope_scaling": None}],
                 keys={"rope.scaling.type": "linear", "rope.scaling.factor": 2.0})
-    yield other("mixtral", "llama", MIXTRAL, WIDE | {"num_key_value_heads": 2}, LLAMA_NAMES,
+    yield other("mixtral", "llama", MIXTRAL, WIDE | {"num_key_value_heads": 2},
                 paired=True, keys={"expert_count": MIXTRAL["num_local_experts"],
                                    "expert_used_count": MIXTRAL["num_experts_per_tok"]})
-    yield other("qwen2", "qwen2", QWEN2, WIDE | {"num_key_value_heads": 2}, LLAMA_NAMES)
-    yield other("qwen3", "qwen3", QWEN3, WIDE | {"num_key_value_heads": 2, "head_dim": 32},
-                LLAMA_NAMES)
+    yield other("qwen2", "qwen2", QWEN2, WIDE | {"num_key_value_heads": 2})
+    yield other("qwen3", "qwen3", QWEN3, WIDE | {"num_key_value_heads": 2, "head_dim": 32})
     yield other("qwen3moe", "qwen3moe", QWEN3,
-                WIDE | QWEN3_MOE | {"num_key_value_heads": 2, "head_dim": 32}, LLAMA_NAMES,
+                WIDE | QWEN3_MOE | {"num_key_value_heads": 2, "head_dim": 32},
                 keys={"expert_count": QWEN3_MOE["num_experts"],
                       "expert_used_count": QWEN3_MOE["num_experts_per_tok"],
                       "expert_feed_forward_length": QWEN3_MOE["moe_intermediate_size"]})
     yield other("glm4", "glm4", GLM, WIDE | {"model_type": "glm4", "num_key_value_heads": 2,
-                                             "head_dim": 16},
-                LLAMA_NAMES, keys={"rope.dimension_count": 8})
-    yield other("gpt_neox", "gptneox", NEOX, WIDE, NEOX_NAMES, qkv=(4, 3),
+                                             "head_dim": 16}, keys={"rope.dimension_count": 8})
+    yield other("gpt_neox", "gptneox", NEOX, WIDE, qkv=(4, 3),
                 keys={LAYER_NORM: NEOX["layer_norm_eps"], "use_parallel_residual": True,
                       "rope.dimension_count": int(16 * NEOX["rotary_pct"])})
     yield other("falcon_7b", "falcon", FALCON,
-                {"hidden_size": 64, "num_attention_heads": 4, "ffn_hidden_size": 256},
-                BLOCK_NAMES, qkv=(1, 6),
+                {"hidden_size": 64, "num_attention_heads": 4, "ffn_hidden_size": 256}, qkv=(1, 6),
                 keys={LAYER_NORM: FALCON["layer_norm_epsilon"], "attention.head_count_kv": 1})
     yield other("falcon_40b", "falcon", FALCON,
                 {"hidden_size": 64, "num_attention_heads": 4, "ffn_hidden_size": 256,
                  "num_kv_heads": 2,
-                 "new_decoder_architecture": True, "multi_query": False},
-                BLOCK_NAMES, qkv=(2, 4),
+                 "new_decoder_architecture": True, "multi_query": False}, qkv=(2, 4),
                 keys={LAYER_NORM: FALCON["layer_norm_epsilon"], "attention.head_count_kv": 2})
-    yield other("mpt", "mpt", MPT, {"d_model": 64, "n_heads": 4}, BLOCK_NAMES,
+    yield other("mpt", "mpt", MPT, {"d_model": 64, "n_heads": 4},
                 keys={LAYER_NORM: 1e-5, "attention.max_alibi_bias": 8.0})
-    yield other("bloom", "bloom", BLOOM, {"hidden_size": 64, "n_head": 4}, BLOCK_NAMES, qkv=(4, 3),
+    yield other("bloom", "bloom", BLOOM, {"hidden_size": 64, "n_head": 4}, qkv=(4, 3),
                 keys={LAYER_NORM: BLOOM["layer_norm_epsilon"]})
     yield from gemma_models()
     yield from kin_models()

@@ -32,7 +32,7 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 from gguf import GGMLQuantizationType as Type
-from gguf_golden_models import LLAMA_NAMES, TYPES, Model, all_models
+from gguf_golden_models import TYPES, Model, all_models
 from golden_variant import Variant, merged
 from make_goldens import (
     build,
@@ -121,19 +121,16 @@ def ungrouped(weights, kv_heads, per_group):
 
 
 def gguf_name(name, model):
-    """Of one tensor of Hugging Face: GGUF's, and the layer."""
+    """Of one tensor of Hugging Face: what the converter calls it, as gguf's package has it."""
     module, ending = name.rsplit(".", 1)
-    if model.names is None:
-        architectures = {text: key for key, text in gguf.MODEL_ARCH_NAMES.items()}
-        layers = model.variant.config["num_hidden_layers"]
-        known = gguf.get_tensor_name_map(architectures[model.architecture], layers)
-        assert known.get_name(module), name
-        return f"{known.get_name(module)}.{ending}"
-    parts = module.split(".")
-    numbers = [part for part in parts if part.isdigit()]
-    pattern = ".".join("{}" if part.isdigit() else part for part in parts)
-    block = f"blk.{numbers[0]}." if numbers else ""
-    return f"{block}{model.names[pattern]}.{ending}"
+    architectures = {text: key for key, text in gguf.MODEL_ARCH_NAMES.items()}
+    config = model.variant.config
+    layers = first_of(config, "num_hidden_layers", "n_layers", "n_layer")
+    names = gguf.get_tensor_name_map(architectures[model.architecture], layers)
+    # BLOOM's converter takes the prefix off.
+    known = names.get_name(module) or names.get_name(module.removeprefix("transformer."))
+    assert known, name
+    return f"{known}.{ending}"
 
 
 def first_of(config, *names, fallback=None):
@@ -359,7 +356,7 @@ def add_tokenizer(writer, folder):
 def make_tiny_llama(folder):
     source = ROOT.parents[1] / "data" / "tiny-llama"
     config = json.loads((source / "config.json").read_text())
-    model = Model("tiny_llama", "llama", Variant("llama", "tiny", config), LLAMA_NAMES, Type.BF16,
+    model = Model("tiny_llama", "llama", Variant("llama", "tiny", config), Type.BF16,
                   paired=True)
     hf = build(config)
     missing, unexpected = hf.load_state_dict(

@@ -118,7 +118,7 @@ std::vector<Recall> Measure(const Options& options, const ModelFolder& model,
   auto pool = PoolOf(options.model.kv_memory, layout);
   if (pool == nullptr) pool = std::make_shared<KvPool>(layout);
   // Said before hours of reading, not behind them.
-  pool->Require((policy.context + kernels::kTileTokens - 1) / kernels::kTileTokens * layout.layers);
+  pool->Require(PagesFor(policy.context) * layout.layers);
   TextCache cache(geometry, MakeRecallPolicy(geometry, std::move(dense), std::move(watched)),
                   std::move(pool), policy.context, policy.int8_products);
   const int64_t asked = policy.context - options.query_tokens;

@@ -33,7 +33,7 @@ namespace godwit::kernels {
 inline constexpr int64_t kHalvesBytes = kPanelColumns * 2;
 
 // Bytes of a line of codes: four of every column of a panel.
-constexpr int64_t kLineBytes = kPanelColumns * 4;
+inline constexpr int64_t kLineBytes = kPanelColumns * 4;
 
 // A run: inputs of a column whose codes lie in the same lines, and how many lines they take.
 constexpr int64_t RunInputs(Codes codes) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <span>
 
 #include "weights/tensor_rows.h"
 

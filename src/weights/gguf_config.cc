@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/quote.h"
+#include "weights/gguf_family_fields.h"
 #include "weights/tensor_rows.h"
 
 namespace godwit {
@@ -17,8 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-// Whoever reads the config.json has ranges of its own; these keep arithmetic here from harm.
-constexpr IntRange kSizeRange{1, int64_t{1} << 40};
 constexpr IntRange kHeadRange{1, 1 << 20};
 constexpr FloatRange kNumberRange{-1e12, 1e12};
 
@@ -89,10 +88,11 @@ json ReadLlama3(const GgufFiles& model, const TensorInfo& tensor, double theta, 
 }
 
 // Sets those of `config` that the file has.
-void ReadIfThere(const GgufMetadata& metadata, std::span<const FunctionKey> keys, json& config) {
+void ReadIfThere(const GgufMetadata& metadata, std::span<const FunctionKey> keys, json& config,
+                 FloatRange range = kNumberRange) {
   for (const auto& [gguf, hf] : keys) {
     const std::string own = metadata.Own(gguf);
-    if (metadata.Has(own)) config[hf] = metadata.Float(own, kNumberRange);
+    if (metadata.Has(own)) config[hf] = metadata.Float(own, range);
   }
 }
 
@@ -216,10 +216,7 @@ std::string GgufConfig(const GgufFiles& model, const GgufShape& shape, const Ggu
       {"attention.layer_norm_epsilon", "layer_norm_eps"},
       {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
   };
-  for (const auto& [gguf, hf] : kEpsilons) {
-    const std::string own = metadata.Own(gguf);
-    if (metadata.Has(own)) config[hf] = metadata.Float(own, {0, 1});
-  }
+  ReadIfThere(metadata, kEpsilons, config, {0, 1});
   for (const auto& [gguf, hf] : kFunctionKeys) {
     const std::string own = metadata.Own(gguf);
     if (!metadata.Has(own)) continue;

@@ -8,8 +8,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr IntRange kSizeRange{1, int64_t{1} << 40};
-
 constexpr GgufName kGemmaLayers[] = {
     {"attn_norm", "model.layers.{}.input_layernorm"},
     {"attn_q", "model.layers.{}.self_attn.q_proj"},

@@ -10,8 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr IntRange kSizeRange{1, int64_t{1} << 40};
-
 // --- Phi-3: q, k and v in one tensor, gate and up in another ----------------------------------
 
 constexpr GgufName kPhi3Layers[] = {

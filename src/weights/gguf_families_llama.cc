@@ -10,8 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr IntRange kSizeRange{1, int64_t{1} << 40};
-
 // --- Llama, and what its converter writes: Mistral, Mixtral -----------------------------------
 
 constexpr GgufName kLlamaLayers[] = {

@@ -9,6 +9,10 @@
 
 namespace godwit {
 
+// Of sizes and counts. Whoever reads the config.json has ranges of its own; this keeps arithmetic
+// from harm before.
+inline constexpr IntRange kSizeRange{1, int64_t{1} << 40};
+
 // Of the dimensions of a head. A little more than the quotient, which is multiplied and cut off
 // where it is read.
 double RotatedPart(const GgufMetadata& metadata, const GgufShape& shape);

@@ -187,7 +187,6 @@ TEST(GgufModel, ChecksWhatItComputesWith) {
   EXPECT_THAT(Refusal(ErrorKind::kFormat, twice), HasSubstr("expected one tensor that is"));
 }
 
-// What nobody translates keeps its name, by which it is found to be unexpected.
 TEST(GgufModel, TakesANumberWhereAMatrixShouldBe) {
   const Translated model(Model().Tensor("blk.0.attn_q.weight", {}, kF32, Raw(1.0f)));
   const TensorInfo* query = model.model.weights->Find("model.layers.0.self_attn.q_proj.weight");
@@ -196,6 +195,7 @@ TEST(GgufModel, TakesANumberWhereAMatrixShouldBe) {
   EXPECT_EQ(query->row_order, nullptr);
 }
 
+// What nobody translates keeps its name, by which it is found to be unexpected.
 TEST(GgufModel, KeepsUnknownTensors) {
   GgufBuilder file = Model();
   file.Tensor("blk.0.ssm_a", {8}, kF32, Rows(8, 1));

@@ -61,13 +61,10 @@ GODWIT_INLINE void UnpackColumns(const uint8_t* from, Vec table, uint8_t* to) {
 template <class Packed>
 GODWIT_INLINE void UnpackCodes(const GroupSizes& sizes, const uint8_t* codes, uint8_t* to) {
   const Vec table = Load(reinterpret_cast<const float*>(sizes.table));
-  const int64_t runs = sizes.group / (Packed::kPhases * kQuad);
-  const int64_t run_bytes = sizes.code_bytes / runs;
-  for (int64_t run = 0; run < runs; ++run) {
+  for (int64_t run = 0; run < sizes.code_bytes; run += Packed::kLines * kLineBytes) {
     for (int64_t i = 0; i < kLineBytes; i += 4 * kLanes) {
-      UnpackColumns<Packed>(codes + i, table, to + i);
+      UnpackColumns<Packed>(codes + run + i, table, to + i);
     }
-    codes += run_bytes;
     to += Packed::kPhases * kLineBytes;
   }
 }
@@ -195,9 +192,9 @@ void GemmGroupsBy(const GroupGemmArgs& args) {
     case Codes::k4Table:
       return GemmGroupsOf<TableOperand<Quads>, ByteOperand<Quads>>(args);
     case Codes::k5:
-      return GemmGroupsOf<PlaneOperand<1, Quads>, ByteOperand<Quads>>(args);
+      return GemmGroupsOf<PlaneOperand<Codes::k5, Quads>, ByteOperand<Quads>>(args);
     case Codes::k6:
-      return GemmGroupsOf<PlaneOperand<2, Quads>, ByteOperand<Quads>>(args);
+      return GemmGroupsOf<PlaneOperand<Codes::k6, Quads>, ByteOperand<Quads>>(args);
     case Codes::k8:
       return GemmGroupsOf<ByteOperand<Quads>, ByteOperand<Quads>>(args);
   }

@@ -18,9 +18,8 @@ constexpr int GroupTileVecs(int64_t rows) {
 
 // What multiplies a run of codes, of kLines lines, is a type: kPhases is how many quads of a column
 // it has, Column one of them as unsigned bytes, with the table that codes are looked up in, if they
-// are. Sums
-// begin with Start(first) and become int32 by ToInts(sum, first), where `first` is added to them;
-// in between they hold the products of kMost inputs, of which Add adds a quad.
+// are. Sums begin with Start(first) and become int32 by ToInts(sum, first), where `first` is added
+// to them; in between they hold the products of kMost inputs, of which Add adds a quad.
 
 // 4 bits: two quads of a column.
 template <class Quads>
@@ -46,16 +45,16 @@ struct TableOperand : Quads {
 };
 
 // 5 or 6 bits: so many quads, two in a line as above, and a line with the other bits of all.
-template <int kHighBits, class Quads>
+template <Codes kCodes, class Quads>
 struct PlaneOperand : Quads {
-  static constexpr int kPhases = 8 / kHighBits;
-  static constexpr int kLines = kPhases / 2 + 1;
+  static constexpr int kPhases = RunInputs(kCodes) / kQuad;
+  static constexpr int kLines = RunLines(kCodes);
   template <int kPhase>
   static GODWIT_INLINE Vec Column(const uint8_t* w, Vec table) {
+    constexpr int kHighBits = BitsOf(kCodes) - 4, kMask = ((1 << kHighBits) - 1) << 4;
     const Vec low =
         NibbleOperand<Quads>::template Column<kPhase % 2>(w + kPhase / 2 * kLineBytes, table);
-    const Vec high = Load(reinterpret_cast<const float*>(w + kPhases / 2 * kLineBytes));
-    constexpr int kMask = ((1 << kHighBits) - 1) << 4;
+    const Vec high = Load(reinterpret_cast<const float*>(w + (kLines - 1) * kLineBytes));
     return WithBits<4 - kHighBits * kPhase, kMask>(low, high);
   }
 };

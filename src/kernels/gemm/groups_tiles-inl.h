@@ -21,17 +21,18 @@ struct UnsignedBytes : ByteOperand<FetchedFar> {
 struct SignedTable : TableOperand<FetchedFar> {
   static constexpr bool kSigned = true;
 };
-template <int kHighBits>
-struct UnsignedPlanes : PlaneOperand<kHighBits, FetchedFar> {
+template <Codes kCodes>
+struct UnsignedPlanes : PlaneOperand<kCodes, FetchedFar> {
   static constexpr bool kSigned = false;
 };
-template <class Unsigned, int kCentre>
+template <Codes kCodes, class Unsigned>
 struct Signed {
   static constexpr bool kSigned = true;
   static constexpr int kPhases = Unsigned::kPhases;
+  static constexpr int kLines = Unsigned::kLines;
   template <int kPhase>
   static GODWIT_INLINE Vec Column(const uint8_t* w, Vec table) {
-    constexpr uint32_t kLess = (256 - kCentre) * 0x01010101u;
+    constexpr uint32_t kLess = (256 - Centre({.codes = kCodes})) * 0x01010101u;
     return AddBytes(Unsigned::template Column<kPhase>(w, table),
                     Set1Ints(static_cast<int32_t>(kLess)));
   }
@@ -217,12 +218,12 @@ void TiledGroupsOf(const GroupGemmArgs& args) {
 }
 
 void GemmGroupsByTiles(const GroupGemmArgs& args) {
-  using Fives = UnsignedPlanes<1>;
-  using Sixes = UnsignedPlanes<2>;
+  using Fives = UnsignedPlanes<Codes::k5>;
+  using Sixes = UnsignedPlanes<Codes::k6>;
   WithScaling(args, [&]<Scaling kScaling>() {
     if constexpr (kScaling == Scaling::kCentred || kScaling == Scaling::kNested) {
-      TiledGroupsOf<kScaling, SignedTable, Signed<Fives, 16>, Signed<Sixes, 32>,
-                    Signed<UnsignedBytes, 128>>(args);
+      TiledGroupsOf<kScaling, SignedTable, Signed<Codes::k5, Fives>, Signed<Codes::k6, Sixes>,
+                    Signed<Codes::k8, UnsignedBytes>>(args);
     } else {
       TiledGroupsOf<kScaling, UnsignedNibbles, Fives, Sixes, UnsignedBytes>(args);
     }

@@ -138,7 +138,10 @@ class Suite {
   Team& team(int threads) { return *teams_.at(threads); }
 
   Exec ExecOf(Team& team) const {
-    return {.pool = team.pool, .kernels = *options_.isa->table, .workspace = team.workspace};
+    return {.pool = team.pool,
+            .kernels = *options_.isa->table,
+            .workspace = team.workspace,
+            .observer = &count_weights_};
   }
 
   void MeasureMachine(Team& team) {
@@ -311,6 +314,7 @@ class Suite {
     const auto tokens = NextTokens(texts, test.predict_tokens);
     const int64_t file_bytes_before = FileReadBytes(texts);
     const RanksWatch watch(options_.policy.ranks.get());
+    weight_bytes_ = 0;
     const double begin_ms = options_.now_ms();
     const Reads reads =
         reads_prompt ? ReadTogether(0, *texts.front(), exec, test.depth_tokens + test.prompt_tokens)
@@ -323,8 +327,7 @@ class Suite {
     to.multiply_adds =
         static_cast<double>(MultiplyAdds(spec_, reads.tokens, rows_with_logits, reads.kv.met_keys));
     to.kv_bytes_read = static_cast<double>(reads.kv.bytes);
-    to.bytes = static_cast<double>(test.predict_tokens) * static_cast<double>(model_.step_bytes()) +
-               to.kv_bytes_read;
+    to.bytes = static_cast<double>(weight_bytes_) + to.kv_bytes_read;
     std::vector<uint64_t> hashes;
     for (size_t i = 0; i < texts.size(); ++i) hashes.push_back(HashOf(i));
     to.agree &= to.hashes.empty() || to.hashes == hashes;
@@ -412,6 +415,11 @@ class Suite {
   double grown_ms_ = 0;  // until its texts stood at their depth, in the test that was run last
   std::unique_ptr<KvSample> sample_;
   std::vector<float> logits_;  // [texts, vocab], of the last token of each
+  // Of all that were multiplied since it was 0: how many experts a step takes is up to its texts.
+  int64_t weight_bytes_ = 0;
+  const LinearObserver count_weights_ = [this](const Weight& w, const ops::LinearRows&) {
+    weight_bytes_ += w.bytes();
+  };
 };
 
 }  // namespace

@@ -112,6 +112,29 @@ TEST(Suite, WhatIsCountedIsWhatTheModelHas) {
   EXPECT_DOUBLE_EQ(wide.tests[1].work_per_token, kMultiplyAdds);
 }
 
+// Of experts those that a step's texts go to.
+TEST(Suite, CountsTheExpertsThatAStepReads) {
+  const DecoderSpec spec = DescribeModel(HfConfig::Parse(
+      R"({"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96,
+          "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+          "num_local_experts": 16, "num_experts_per_tok": 2,
+          "vocab_size": 192, "max_position_embeddings": 4096})",
+      "mixture"));
+  ThreadPool pool(1);
+  const auto model = LoadDecoder(spec, *SyntheticWeights(spec, DType::kBF16), pool, {});
+  const auto result =
+      RunSuite(*model, Options({{.predict_tokens = 4}, {.predict_tokens = 4, .texts = 8}}));
+  const auto weights_of_a_step = [&](size_t test) {
+    const TestResult& of = result.tests[test];
+    return (of.work_per_token - of.kv_read_bytes_per_token) * static_cast<double>(of.test.texts);
+  };
+  constexpr double kExpertBytes = 3 * 96 * 64 * 2;
+  const auto one = static_cast<double>(model->step_bytes());
+  EXPECT_EQ(weights_of_a_step(0), one);
+  EXPECT_GE(weights_of_a_step(1), one + 2 * kExpertBytes) << "eight texts go to more than two";
+  EXPECT_LE(weights_of_a_step(1), one + 2 * 14 * kExpertBytes);
+}
+
 // Texts that are continued at once, from the start or at a depth, with any number of threads: the
 // first is the one that is continued alone, and each gets the logits that it has alone.
 TEST(Suite, SeveralTextsHaveTheLogitsOfEachAlone) {

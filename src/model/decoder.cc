@@ -11,19 +11,12 @@
 #include "ops/pack_weight.h"
 
 namespace godwit {
-namespace {
-
-int64_t BytesOf(const Weight& w) {
-  return w.panels.bytes() + static_cast<int64_t>(w.scales.size() * sizeof(float));
-}
-
-}  // namespace
 
 Decoder::Decoder(DecoderSpec spec, DecoderWeights weights)
     : spec_(std::move(spec)), weights_(std::move(weights)) {}
 
 int64_t Decoder::weight_bytes() const {
-  return weights_.embedding.data.bytes() + BytesOf(weights_.embedding_blocks) +
+  return weights_.embedding.data.bytes() + weights_.embedding_blocks.bytes() +
          weights_.positions.data.bytes() + MatrixBytes(spec_.mlp.experts);
 }
 
@@ -35,20 +28,20 @@ int64_t Decoder::step_bytes() const { return MatrixBytes(spec_.mlp.experts_per_t
 
 int64_t Decoder::MatrixBytes(int64_t experts) const {
   int64_t bytes =
-      BytesOf(weights_.project_in) + BytesOf(weights_.project_out) + BytesOf(weights_.head);
+      weights_.project_in.bytes() + weights_.project_out.bytes() + weights_.head.bytes();
   for (const DecoderLayer& layer : weights_.layers) {
     const LatentWeights& latent = layer.latent;
     for (const Weight* weight : {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down,
                                  &layer.attention_out, &layer.up, &layer.down, &layer.moe.router}) {
-      bytes += BytesOf(*weight);
+      bytes += weight->bytes();
     }
     for (const std::vector<Weight>* heads : {&latent.keys, &latent.values}) {
-      for (const Weight& weight : *heads) bytes += BytesOf(weight);
+      for (const Weight& weight : *heads) bytes += weight.bytes();
     }
     const auto count = std::min<int64_t>(experts, std::ssize(layer.moe.experts));
     for (const ops::Expert& expert :
          std::span(layer.moe.experts).first(static_cast<size_t>(count))) {
-      bytes += BytesOf(expert.up) + BytesOf(expert.down);
+      bytes += expert.up.bytes() + expert.down.bytes();
     }
   }
   return bytes;
@@ -242,7 +235,7 @@ void Decoder::Mlp(const Exec& exec, const MlpSpec& mlp, const DecoderLayer& laye
   auto inner = ops::NewLinearRows(exec, layer.down, normed.rows);
   ops::Linear(exec, normed, layer.up, up);
   if (mlp.gated) {
-    ops::ActivateGated(exec, mlp.activation, up, inner);
+    ops::ActivateGated(exec, mlp.activation, up, {&inner, 1});
   } else {
     ops::Activate(exec, mlp.activation, up, inner);
   }

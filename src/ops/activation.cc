@@ -28,31 +28,33 @@ Elementwise Select(const kernels::KernelTable& kernels, Activation activation) {
 void Activate(const Exec& exec, Activation activation, MatrixView<const float> x, LinearRows& out) {
   assert(x.cols == out.cols && x.rows == out.rows);
   const Elementwise apply = Select(exec.kernels, activation);
-  FillRows(exec, out, [&](int64_t row, float* to) { apply(x.Row(row), x.cols, to); });
+  FillRows(exec, {&out, 1}, [&](int64_t row, float* to) { apply(x.Row(row), x.cols, to); });
 }
 
 void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
-                   LinearRows& out) {
-  assert(gate_up.cols == 2 * out.cols && gate_up.rows == out.rows);
+                   std::span<LinearRows> outs) {
+  const int64_t n = outs.front().cols;
+  assert(gate_up.cols == 2 * n);
   const Elementwise apply = Select(exec.kernels, activation);
-  FillRows(exec, out, [&](int64_t row, float* to) {
+  FillRows(exec, outs, [&](int64_t row, float* to) {
     const float* gate = gate_up.Row(row);
-    apply(gate, out.cols, to);
-    exec.kernels.multiply(to, gate + out.cols, out.cols, to);
+    apply(gate, n, to);
+    exec.kernels.multiply(to, gate + n, n, to);
   });
 }
 
 void ActivateGated(const Exec& exec, const ClampedSwiglu& unit, MatrixView<const float> gate_up,
-                   LinearRows& out) {
-  assert(gate_up.cols == 2 * out.cols && gate_up.rows == out.rows);
+                   std::span<LinearRows> outs) {
+  const int64_t n = outs.front().cols;
+  assert(gate_up.cols == 2 * n);
   const float alpha = unit.alpha, limit = unit.limit;  // Clang 14 captures no bindings
-  FillRows(exec, out, [&](int64_t row, float* to) {
+  FillRows(exec, outs, [&](int64_t row, float* to) {
     const float* gate = gate_up.Row(row);
-    const float* up = gate + out.cols;
+    const float* up = gate + n;
     // gate * sigmoid(alpha * gate) = silu(alpha * gate) / alpha. NaN stays.
-    for (int64_t i = 0; i < out.cols; ++i) to[i] = alpha * std::min(gate[i], limit);
-    exec.kernels.silu(to, out.cols, to);
-    for (int64_t i = 0; i < out.cols; ++i) to[i] *= (std::clamp(up[i], -limit, limit) + 1) / alpha;
+    for (int64_t i = 0; i < n; ++i) to[i] = alpha * std::min(gate[i], limit);
+    exec.kernels.silu(to, n, to);
+    for (int64_t i = 0; i < n; ++i) to[i] *= (std::clamp(up[i], -limit, limit) + 1) / alpha;
   });
 }
 

@@ -1,6 +1,8 @@
 // Elementwise operations on matrices.
 #pragma once
 
+#include <span>
+
 #include "ops/exec.h"
 #include "ops/linear_rows.h"
 #include "tensor/view.h"
@@ -12,10 +14,10 @@ enum class Activation { kSilu, kGeluErf, kGeluTanh, kRelu };
 // out = activation(x), in the form that the linear layer after it reads.
 void Activate(const Exec& exec, Activation activation, MatrixView<const float> x, LinearRows& out);
 
-// The gated unit: out = activation(gate) * up, from gate_up [rows, 2 * n] = gate beside up,
-// likewise.
+// The gated unit: outs = activation(gate) * up, from gate_up [rows, 2 * n] = gate beside up,
+// likewise. Several `outs` have the rows one after the other.
 void ActivateGated(const Exec& exec, Activation activation, MatrixView<const float> gate_up,
-                   LinearRows& out);
+                   std::span<LinearRows> outs);
 
 // The gated unit of gpt-oss: out = (up + 1) * gate * sigmoid(alpha * gate), with gate brought to
 // limit at most and up into [-limit, limit] first.
@@ -24,7 +26,7 @@ struct ClampedSwiglu {
   float limit = 7;
 };
 void ActivateGated(const Exec& exec, const ClampedSwiglu& unit, MatrixView<const float> gate_up,
-                   LinearRows& out);
+                   std::span<LinearRows> outs);
 
 // Every element to the nearest number in [-limit, limit], in place; NaN stays.
 void Clamp(const Exec& exec, float limit, MatrixView<float> x);

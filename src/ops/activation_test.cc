@@ -53,7 +53,7 @@ TEST_P(ActivationTest, TheGateStandsLeftOfWhatItGates) {
       const GappedMatrix gate_up(7, 2 * n, 2, -4, 4);
       GappedMatrix out(7, n);
       LinearRows rows = out.AsLinearRows();
-      ActivateGated(On(three_), activation, gate_up.view(), rows);
+      ActivateGated(On(three_), activation, gate_up.view(), {&rows, 1});
       for (int64_t i = 0; i < 7; ++i) {
         for (int64_t j = 0; j < n; ++j) {
           const double up = gate_up.At(i, n + j);
@@ -73,7 +73,7 @@ TEST_P(ActivationTest, TheClampedUnit) {
       gate_up.view().Row(6)[0] = static_cast<float>(kNan);
       GappedMatrix out(7, n);
       LinearRows rows = out.AsLinearRows();
-      ActivateGated(On(three_), unit, gate_up.view(), rows);
+      ActivateGated(On(three_), unit, gate_up.view(), {&rows, 1});
       for (int64_t i = 0; i < 7; ++i) {
         for (int64_t j = i == 6 ? 1 : 0; j < n; ++j) {
           const double limit = unit.limit;

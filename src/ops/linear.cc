@@ -74,6 +74,62 @@ void SubtractOffsets(const float* offsets, const Weight& w, int64_t begin, int64
   }
 }
 
+void Check(const Exec& exec, const LinearRows& x, const Weight& w) {
+  const bool grouped = w.dtype == DType::kGrouped;
+  if (!grouped) (void)SelectGemm(exec.kernels, w.dtype);
+  assert(x.dtype == (w.dtype == DType::kF16 ? DType::kF32 : grouped ? DType::kI8 : w.dtype));
+  assert(grouped == (x.groups != nullptr) && (!grouped || *x.groups == w.groups));
+  assert(std::ranges::equal(x.order, w.input_order));
+  if (x.dtype == DType::kI8) CheckFinite(x, w);
+}
+
+// `panel` to `panel_end` of w, times the rows [row, row_end) of x.
+void Multiply(const Exec& exec, const LinearRows& x, const Weight& w, int64_t row, int64_t row_end,
+              int64_t panel, int64_t panel_end, MatrixView<float> all) {
+  const MatrixView<float> out = all.Rows(row, row_end);
+  if (w.dtype == DType::kGrouped) return MultiplyGroups(exec, x, w, row, panel, panel_end, out);
+  const bool quantized = x.dtype == DType::kI8;
+  SelectGemm(exec.kernels, w.dtype)({.a = x.Row(row),
+                                     .a_stride = x.stride,
+                                     .w = w.panels.data(),
+                                     .bias = w.bias.empty() ? nullptr : w.bias.data(),
+                                     .out = out.data,
+                                     .out_stride = out.stride,
+                                     .rows = out.rows,
+                                     .k = w.inputs,
+                                     .columns = out.cols,
+                                     .panel_begin = panel,
+                                     .panel_end = panel_end,
+                                     .a_scales = quantized ? x.scales + row : nullptr,
+                                     .a_sums = quantized ? x.sums + row : nullptr,
+                                     .w_scales = w.scales.data()});
+  if (x.offsets != nullptr) {
+    SubtractOffsets(x.offsets + row, w, panel * kernels::kPanelColumns,
+                    std::min(out.cols, panel_end * kernels::kPanelColumns), out);
+  }
+  if (x.outlier_counts == nullptr) return;
+  for (int64_t i = row; i < row_end; ++i) {
+    const auto count = static_cast<size_t>(x.outlier_counts[i]);
+    AddOutliers(x.outliers.RowSpan(i).first(count), w, panel, panel_end, all.Row(i));
+  }
+}
+
+// A block of rows small enough to stay in the second-level cache is multiplied with one panel at a
+// time.
+constexpr int64_t kBlockRows = 96;
+
+// Few rows take several panels a task, or waking the threads would cost more; they wait for
+// memory, which is read ahead within a task.
+struct Cut {
+  Cut(const Product& product, int64_t panels_of_few_rows)
+      : panels(kernels::PanelCount(product.out.cols)),
+        panels_per_task(product.x->rows >= 32 ? 1 : panels_of_few_rows),
+        blocks((product.x->rows + kBlockRows - 1) / kBlockRows),
+        tasks((panels + panels_per_task - 1) / panels_per_task * blocks) {}
+
+  int64_t panels, panels_per_task, blocks, tasks;
+};
+
 }  // namespace
 
 void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, MatrixView<float> out) {
@@ -93,59 +149,36 @@ void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, Matrix
 }
 
 void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<float> out) {
-  assert(x.cols == w.inputs && x.rows == out.rows && out.cols <= w.outputs);
-  assert(out.cols == w.outputs || out.cols % kernels::kPanelColumns == 0);
-  if (x.rows == 0) return;
-  if (exec.observer != nullptr) (*exec.observer)(w, x);
-  const bool grouped = w.dtype == DType::kGrouped;
-  const Gemm gemm = grouped ? nullptr : SelectGemm(exec.kernels, w.dtype);
-  assert(x.dtype == (w.dtype == DType::kF16 ? DType::kF32 : grouped ? DType::kI8 : w.dtype));
-  assert(grouped == (x.groups != nullptr) && (!grouped || *x.groups == w.groups));
-  assert(std::ranges::equal(x.order, w.input_order));
-  const bool quantized = x.dtype == DType::kI8;
-  if (quantized) CheckFinite(x, w);
+  const Product product{&x, &w, out};
+  Linear(exec, {&product, 1});
+}
 
-  // A block of rows small enough to stay in the second-level cache is multiplied with one panel at
-  // a time. Few rows take several panels a task, or waking the threads would cost more; they wait
-  // for memory, which is read ahead within a task.
-  constexpr int64_t kBlockRows = 96;
-  const int64_t panels = kernels::PanelCount(out.cols);
-  const int64_t blocks = (x.rows + kBlockRows - 1) / kBlockRows;
-  const int64_t panels_per_task =
-      x.rows >= 32 ? 1 : std::clamp<int64_t>(panels / (4 * exec.pool.threads()), 1, 16);
-  const int64_t tasks = (panels + panels_per_task - 1) / panels_per_task;
-  exec.Parallel(tasks * blocks, [&](int64_t task) {
-    const int64_t panel = task / blocks * panels_per_task;
-    const int64_t row = task % blocks * kBlockRows;
-    const int64_t rows = std::min(kBlockRows, x.rows - row);
-    const int64_t panel_end = std::min(panels, panel + panels_per_task);
-    if (grouped) {
-      return MultiplyGroups(exec, x, w, row, panel, panel_end, out.Rows(row, row + rows));
+void Linear(const Exec& exec, std::span<const Product> products) {
+  int64_t panels = 0;
+  for (const Product& product : products) {
+    const LinearRows& x = *product.x;
+    if (exec.observer != nullptr && x.rows > 0) (*exec.observer)(*product.w, x);
+    const Weight& w = *product.w;
+    const MatrixView<float>& out = product.out;
+    assert(x.cols == w.inputs && x.rows == out.rows && out.cols <= w.outputs);
+    assert(out.cols == w.outputs || out.cols % kernels::kPanelColumns == 0);
+    Check(exec, x, w);
+    panels += kernels::PanelCount(out.cols);
+  }
+  const int64_t panels_of_few_rows = std::clamp<int64_t>(panels / (4 * exec.pool.threads()), 1, 16);
+  int64_t tasks = 0;
+  for (const Product& product : products) tasks += Cut(product, panels_of_few_rows).tasks;
+  exec.Parallel(tasks, [&](int64_t task) {
+    const Product* product = products.data();
+    Cut cut(*product, panels_of_few_rows);
+    while (task >= cut.tasks) {
+      task -= cut.tasks;
+      cut = Cut(*++product, panels_of_few_rows);
     }
-    gemm({.a = x.Row(row),
-          .a_stride = x.stride,
-          .w = w.panels.data(),
-          .bias = w.bias.empty() ? nullptr : w.bias.data(),
-          .out = out.Row(row),
-          .out_stride = out.stride,
-          .rows = rows,
-          .k = w.inputs,
-          .columns = out.cols,
-          .panel_begin = panel,
-          .panel_end = panel_end,
-          .a_scales = quantized ? x.scales + row : nullptr,
-          .a_sums = quantized ? x.sums + row : nullptr,
-          .w_scales = w.scales.data()});
-    if (x.offsets != nullptr) {
-      SubtractOffsets(x.offsets + row, w, panel * kernels::kPanelColumns,
-                      std::min(out.cols, panel_end * kernels::kPanelColumns),
-                      out.Rows(row, row + rows));
-    }
-    if (x.outlier_counts == nullptr) return;
-    for (int64_t i = row; i < row + rows; ++i) {
-      const auto count = static_cast<size_t>(x.outlier_counts[i]);
-      AddOutliers(x.outliers.RowSpan(i).first(count), w, panel, panel_end, out.Row(i));
-    }
+    const int64_t panel = task / cut.blocks * cut.panels_per_task;
+    const int64_t row = task % cut.blocks * kBlockRows;
+    Multiply(exec, *product->x, *product->w, row, std::min(row + kBlockRows, product->x->rows),
+             panel, std::min(cut.panels, panel + cut.panels_per_task), product->out);
   });
 }
 

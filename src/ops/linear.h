@@ -1,6 +1,8 @@
 // Matrix products with packed weights.
 #pragma once
 
+#include <span>
+
 #include "ops/exec.h"
 #include "ops/linear_rows.h"
 #include "tensor/view.h"
@@ -16,7 +18,16 @@ namespace godwit::ops {
 // Error(kUnsupported) that names the weight if a row that was quantized held NaN or infinity.
 void Linear(const Exec& exec, const LinearRows& x, const Weight& w, MatrixView<float> out);
 
-// The same for rows that are not in the weight's form yet.
+// Several products at once, whose outputs do not overlap: of small ones, as of the experts that a
+// token goes through, each alone has too little to do for all cores.
+struct Product {
+  const LinearRows* x;
+  const Weight* w;
+  MatrixView<float> out;
+};
+void Linear(const Exec& exec, std::span<const Product> products);
+
+// Of one, for rows that are not in the weight's form yet.
 void Linear(const Exec& exec, MatrixView<const float> x, const Weight& w, MatrixView<float> out);
 
 }  // namespace godwit::ops

@@ -56,25 +56,48 @@ void SetRow(const kernels::KernelTable& kernels, const float* x, int64_t row, Li
 // All rows: x [rows, cols].
 void SetRows(const Exec& exec, MatrixView<const float> x, LinearRows& out);
 
-// compute(row, out) writes every row in f32, out [cols].
+// Of several, one after the other, that in which a row is when all are counted through.
+struct RowPlace {
+  LinearRows* part;
+  int64_t row;  // of it
+};
+inline RowPlace PlaceOfRow(std::span<LinearRows> parts, int64_t row) {
+  LinearRows* part = parts.data();
+  while (row >= part->rows) row -= part++->rows;
+  return {part, row};
+}
+
+// compute(row, out) writes every row in f32, out [cols]. Of several `parts`, of as many columns,
+// rows are counted through.
 template <typename Compute>
-void FillRows(const Exec& exec, LinearRows& out, const Compute& compute) {
-  if (out.dtype == DType::kF32) {
-    exec.ParallelRows(out.rows, out.cols,
-                      [&](int64_t row) { compute(row, reinterpret_cast<float*>(out.Row(row))); });
-    return;
-  }
+void FillRows(const Exec& exec, std::span<LinearRows> parts, const Compute& compute) {
   Workspace::Scope scope(exec.workspace);
-  if (out.quantization.kind == InputScale::kPerTensor) {  // of the finished rows
-    const auto rows = exec.workspace.Matrix<float>(out.rows, out.cols);
-    exec.ParallelRows(out.rows, out.cols, [&](int64_t row) { compute(row, rows.Row(row)); });
-    SetRows(exec, rows, out);
-    return;
+  const int64_t cols = parts.front().cols;
+  const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), cols);
+  int64_t all = 0;
+  bool any = false;
+  for (LinearRows& part : parts) {
+    const int64_t first = all;
+    all += part.rows;
+    if (part.quantization.kind != InputScale::kPerTensor) {
+      any = true;
+      continue;
+    }
+    Workspace::Scope of_part(exec.workspace);  // of the finished rows
+    const auto rows = exec.workspace.Matrix<float>(part.rows, cols);
+    exec.ParallelRows(part.rows, cols, [&](int64_t row) { compute(first + row, rows.Row(row)); });
+    SetRows(exec, rows, part);
   }
-  const auto scratch = exec.workspace.Matrix<float>(exec.pool.threads(), out.cols);
-  exec.ParallelRows(out.rows, out.cols, [&](int64_t row, int worker) {
+  if (!any) return;
+  exec.ParallelRows(all, cols, [&](int64_t row, int worker) {
+    const RowPlace place = PlaceOfRow(parts, row);
+    LinearRows& part = *place.part;
+    if (part.quantization.kind == InputScale::kPerTensor) return;
+    if (part.dtype == DType::kF32) {
+      return compute(row, reinterpret_cast<float*>(part.Row(place.row)));
+    }
     compute(row, scratch.Row(worker));
-    SetRow(exec.kernels, scratch.Row(worker), row, out);
+    SetRow(exec.kernels, scratch.Row(worker), place.row, part);
   });
 }
 

@@ -65,11 +65,11 @@ TEST_P(LinearRowsTest, OfAnActivation) {
     ExpectSameProduct(
         40, cols,
         [&](const Exec& exec, LinearRows& out) {
-          ActivateGated(exec, Activation::kSilu, gate_up.view(), out);
+          ActivateGated(exec, Activation::kSilu, gate_up.view(), {&out, 1});
         },
         [&](GappedMatrix& out) {
           LinearRows rows = out.AsLinearRows();
-          ActivateGated(On(one_), Activation::kSilu, gate_up.view(), rows);
+          ActivateGated(On(one_), Activation::kSilu, gate_up.view(), {&rows, 1});
         });
   }
 }

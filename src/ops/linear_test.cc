@@ -142,6 +142,44 @@ std::vector<float> Int8Product(const kernels::KernelTable& scalar, const GappedM
   return out;
 }
 
+// Of any storage, and of any number of rows.
+TEST_P(LinearTest, SeveralAtOnceAreEachAlone) {
+  struct Alone {
+    Weight weight;
+    LinearRows rows;
+    GappedMatrix out, together;
+  };
+  std::vector<Alone> all;
+  const Exec exec = On(three_);
+  const Workspace::Scope scope(exec.workspace);
+  for (const DType dtype : {DType::kGrouped, DType::kF32, DType::kI8, DType::kBF16, DType::kF16}) {
+    for (const Shape& shape : {Shape{1, 65, 130}, Shape{0, 65, 40}, Shape{100, 32, 300}}) {
+      const bool quantized = dtype == DType::kI8 || dtype == DType::kGrouped;
+      const RawWeight raw(quantized ? DType::kF32 : dtype, shape.outputs, shape.k, 5);
+      const GappedMatrix x(shape.rows, shape.k, 6);
+      Alone& one = all.emplace_back(Alone{.weight = raw.PackAs(one_, dtype),
+                                          .rows = {},
+                                          .out = GappedMatrix(shape.rows, shape.outputs),
+                                          .together = GappedMatrix(shape.rows, shape.outputs)});
+      one.weight.bias = GappedMatrix(1, shape.outputs, 7).Row(0);
+      Linear(exec, x.view(), one.weight, one.out.view());
+    }
+  }
+  std::vector<Product> products;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Alone& one = all[i];
+    const GappedMatrix x(one.out.view().rows, one.weight.inputs, 6);
+    one.rows = NewLinearRows(exec, one.weight, x.view().rows);
+    SetRows(exec, x.view(), one.rows);
+    products.push_back({&one.rows, &one.weight, one.together.view()});
+  }
+  Linear(exec, products);
+  for (const Alone& one : all) {
+    EXPECT_EQ(one.together.Values(), one.out.Values()) << Name(one.weight.dtype);
+    EXPECT_TRUE(one.together.GapsIntact());
+  }
+}
+
 TEST_P(LinearTest, Int8IsItsDefinitionToTheBit) {
   for (const Shape& shape : kShapes) {
     for (const InputQuantization& input : kInputs) {

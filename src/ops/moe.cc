@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "ops/linear.h"
 
@@ -21,25 +22,19 @@ struct Route {
   float share;
 };
 
-// The `count` places in `values` that are highest, best first, chosen one after another: there are
-// few. Comparisons with NaN are false, so whatever the values, the places are different ones.
+// The `count` places in `values` that are highest, best first. Comparisons with NaN are false, so
+// whatever the values, the places are different ones.
 template <typename Chosen>
 void ChooseHighest(std::span<const float> values, size_t count, const Chosen& chosen) {
-  const auto taken = [&](int32_t place, size_t before) {
-    for (size_t i = 0; i < before; ++i) {
-      if (chosen(i) == place) return true;
-    }
-    return false;
-  };
-  for (size_t i = 0; i < count; ++i) {
-    int32_t best = -1;
-    for (int32_t place = 0; place < std::ssize(values); ++place) {
-      if (taken(place, i)) continue;
-      if (best < 0 || values[static_cast<size_t>(place)] > values[static_cast<size_t>(best)]) {
-        best = place;
-      }
-    }
-    chosen(i) = best;
+  const auto value_of = [&](int32_t place) { return values[static_cast<size_t>(place)]; };
+  size_t found = 0;
+  for (int32_t place = 0; place < std::ssize(values); ++place) {
+    size_t rank = found;
+    while (rank > 0 && value_of(place) > value_of(chosen(rank - 1))) --rank;
+    if (rank == count) continue;
+    found = std::min(found + 1, count);
+    for (size_t i = found - 1; i > rank; --i) chosen(i) = chosen(i - 1);
+    chosen(rank) = place;
   }
 }
 
@@ -117,19 +112,63 @@ std::span<const int64_t> SortByExpert(const Exec& exec, MatrixView<Route> routes
   return begins;
 }
 
-// rows = expert(rows). up: scratch, of at least as many rows.
-void RunExpert(const Exec& exec, const Expert& expert, const MoeOptions& options,
-               MatrixView<float> rows, MatrixView<float> up) {
+// Some experts, and each one's rows among those of all of them.
+struct Load {
+  const Expert* expert;
+  int64_t begin, end;
+};
+
+// rows = what each expert makes of its own: of x's rows `tokens` [rows.rows].
+void RunExperts(const Exec& exec, std::span<const Load> loads, const MoeOptions& options,
+                MatrixView<const float> x, std::span<const int64_t> tokens,
+                MatrixView<float> rows) {
   Workspace::Scope scope(exec.workspace);
-  const auto gate_up = up.Rows(0, rows.rows);
-  auto inner = NewLinearRows(exec, expert.down, rows.rows);
-  Linear(exec, rows, expert.up, gate_up);
-  if (options.clamped) {
-    ActivateGated(exec, *options.clamped, gate_up, inner);
-  } else {
-    ActivateGated(exec, options.activation, gate_up, inner);
+  const auto up = exec.workspace.Matrix<float>(rows.rows, loads.front().expert->up.outputs);
+  std::vector<LinearRows> inputs, inner;
+  std::vector<Product> ups, downs;
+  for (const Load& load : loads) {
+    inputs.push_back(NewLinearRows(exec, load.expert->up, load.end - load.begin));
+    inner.push_back(NewLinearRows(exec, load.expert->down, load.end - load.begin));
   }
-  Linear(exec, inner, expert.down, rows);
+  for (size_t i = 0; i < loads.size(); ++i) {
+    const Load& load = loads[i];
+    ups.push_back({&inputs[i], &load.expert->up, up.Rows(load.begin, load.end)});
+    downs.push_back({&inner[i], &load.expert->down, rows.Rows(load.begin, load.end)});
+  }
+  FillRows(exec, inputs, [&](int64_t row, float* to) {
+    std::copy_n(x.Row(tokens[static_cast<size_t>(row)]), x.cols, to);
+  });
+  Linear(exec, ups);
+  if (options.clamped) {
+    ActivateGated(exec, *options.clamped, up, inner);
+  } else {
+    ActivateGated(exec, options.activation, up, inner);
+  }
+  Linear(exec, downs);
+}
+
+// All experts, together as long as they have no more rows than x, or few.
+void RunExperts(const Exec& exec, const MoeWeights& w, const MoeOptions& options,
+                std::span<const int64_t> begins, MatrixView<const float> x,
+                std::span<const int64_t> tokens, MatrixView<float> rows) {
+  constexpr int64_t kFewRows = 128;
+  const int64_t most = std::max(x.rows, kFewRows);  // no expert has a token twice
+  std::vector<Load> loads;
+  int64_t begin = 0;  // of the loads' rows
+  const auto run = [&](int64_t end) {
+    if (begin == end) return;
+    RunExperts(exec, loads, options, x,
+               tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+               rows.Rows(begin, end));
+    loads.clear();
+    begin = end;
+  };
+  for (size_t i = 0; i < w.experts.size(); ++i) {
+    if (begins[i] == begins[i + 1]) continue;
+    if (begins[i + 1] - begin > most) run(begins[i]);
+    loads.push_back({&w.experts[i], begins[i] - begin, begins[i + 1] - begin});
+  }
+  run(rows.rows);
 }
 
 }  // namespace
@@ -145,27 +184,21 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
   assert(options.choice.best_of_group <= kMostOfGroup);
   Workspace::Scope scope(exec.workspace);
   const auto scores = exec.workspace.Matrix<float>(x.rows, experts);
-  const auto values = exec.workspace.Matrix<float>(1, experts).RowSpan(0);
+  const auto values = exec.workspace.Matrix<float>(exec.pool.threads(), experts);
   const auto routes = exec.workspace.Matrix<Route>(x.rows, per_token);
   const auto rows = exec.workspace.Matrix<float>(x.rows * per_token, x.cols);
-  // An expert serves a token once, so it has at most all of them. Sized by that and not by how
-  // many it has, scratch memory is the same in every step.
-  const auto up = exec.workspace.Matrix<float>(x.rows, w.experts.front().up.outputs);
+  const auto tokens = exec.workspace.Matrix<int64_t>(1, rows.rows).RowSpan(0);
 
   Linear(exec, x, w.router, scores);
-  for (int64_t token = 0; token < x.rows; ++token) {
-    ChooseExperts(options, w.choice_bias, scores.RowSpan(token), values, routes.RowSpan(token));
-  }
-  const auto begins = SortByExpert(exec, routes, experts);
-  exec.ParallelRows(x.rows, per_token * x.cols, [&](int64_t token) {
-    for (const Route& route : routes.RowSpan(token)) {
-      std::copy_n(x.Row(token), x.cols, rows.Row(route.row));
-    }
+  exec.ParallelRows(x.rows, experts * per_token, [&](int64_t token, int worker) {
+    ChooseExperts(options, w.choice_bias, scores.RowSpan(token), values.RowSpan(worker),
+                  routes.RowSpan(token));
   });
-  for (size_t i = 0; i < w.experts.size(); ++i) {
-    if (begins[i] == begins[i + 1]) continue;
-    RunExpert(exec, w.experts[i], options, rows.Rows(begins[i], begins[i + 1]), up);
+  const auto begins = SortByExpert(exec, routes, experts);
+  for (int64_t token = 0; token < x.rows; ++token) {
+    for (const Route& route : routes.RowSpan(token)) tokens[static_cast<size_t>(route.row)] = token;
   }
+  RunExperts(exec, w, options, begins, x, tokens, rows);
   exec.ParallelRows(x.rows, per_token * x.cols, [&](int64_t token) {
     std::fill_n(out.Row(token), out.cols, 0.0f);
     for (const Route& route : routes.RowSpan(token)) {

@@ -35,7 +35,8 @@ void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm,
 void Norm(const Exec& exec, MatrixView<const float> x, const NormWeights& norm, LinearRows& out) {
   assert(x.cols == static_cast<int64_t>(norm.weight.size()));
   assert(x.cols == out.cols && x.rows == out.rows);
-  FillRows(exec, out, [&](int64_t row, float* to) { NormRow(exec.kernels, x.Row(row), norm, to); });
+  FillRows(exec, {&out, 1},
+           [&](int64_t row, float* to) { NormRow(exec.kernels, x.Row(row), norm, to); });
 }
 
 void NormHeads(const Exec& exec, const NormWeights& norm, int64_t head_dim, MatrixView<float> x) {

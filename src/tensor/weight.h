@@ -53,6 +53,11 @@ struct Weight {
   // Likewise, where groups are not of neighbouring inputs (act order): place i of the panels is
   // input input_order[i] of the rows, [inputs]. Empty: they are.
   std::vector<int32_t> input_order = {};
+
+  // What a product reads of it, but for the bias.
+  int64_t bytes() const {
+    return panels.bytes() + static_cast<int64_t>(scales.size() * sizeof(float));
+  }
 };
 
 // Rows that are looked up, not multiplied: token embeddings [rows, cols].

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <span>
-#include <vector>
 
 #include "ops/linear.h"
 
@@ -91,11 +90,16 @@ void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::
   for (Route& route : routes) route.share = route.share / sum * choice.share_scale;
 }
 
+template <typename T>
+std::span<T> Scratch(const Exec& exec, size_t count) {
+  return exec.workspace.Matrix<T>(1, static_cast<int64_t>(count)).RowSpan(0);
+}
+
 // Gives every route its row. Returns where each expert's rows begin, and the end of the last:
 // [experts + 1].
 std::span<const int64_t> SortByExpert(const Exec& exec, MatrixView<Route> routes, int64_t experts) {
-  const auto begins = exec.workspace.Matrix<int64_t>(1, experts + 1).RowSpan(0);
-  const auto next = exec.workspace.Matrix<int64_t>(1, experts).RowSpan(0);
+  const auto begins = Scratch<int64_t>(exec, static_cast<size_t>(experts) + 1);
+  const auto next = Scratch<int64_t>(exec, static_cast<size_t>(experts));
   std::ranges::fill(begins, 0);
   for (int64_t token = 0; token < routes.rows; ++token) {
     for (const Route& route : routes.RowSpan(token)) {
@@ -112,28 +116,29 @@ std::span<const int64_t> SortByExpert(const Exec& exec, MatrixView<Route> routes
   return begins;
 }
 
-// Some experts, and each one's rows among those of all of them.
+// An expert, and its rows among those of all that run together.
 struct Load {
   const Expert* expert;
   int64_t begin, end;
 };
 
-// rows = what each expert makes of its own: of x's rows `tokens` [rows.rows].
-void RunExperts(const Exec& exec, std::span<const Load> loads, const MoeOptions& options,
-                MatrixView<const float> x, std::span<const int64_t> tokens,
-                MatrixView<float> rows) {
+// rows = what each expert makes of its own: of x's rows `tokens` [rows.rows]. gate_up: scratch, of
+// at least as many rows.
+void RunTogether(const Exec& exec, std::span<const Load> loads, const MoeOptions& options,
+                 MatrixView<const float> x, std::span<const int64_t> tokens,
+                 MatrixView<float> gate_up, MatrixView<float> rows) {
   Workspace::Scope scope(exec.workspace);
-  const auto up = exec.workspace.Matrix<float>(rows.rows, loads.front().expert->up.outputs);
-  std::vector<LinearRows> inputs, inner;
-  std::vector<Product> ups, downs;
-  for (const Load& load : loads) {
-    inputs.push_back(NewLinearRows(exec, load.expert->up, load.end - load.begin));
-    inner.push_back(NewLinearRows(exec, load.expert->down, load.end - load.begin));
-  }
+  const auto up = gate_up.Rows(0, rows.rows);
+  const auto inputs = Scratch<LinearRows>(exec, loads.size());
+  const auto inner = Scratch<LinearRows>(exec, loads.size());
+  const auto ups = Scratch<Product>(exec, loads.size());
+  const auto downs = Scratch<Product>(exec, loads.size());
   for (size_t i = 0; i < loads.size(); ++i) {
-    const Load& load = loads[i];
-    ups.push_back({&inputs[i], &load.expert->up, up.Rows(load.begin, load.end)});
-    downs.push_back({&inner[i], &load.expert->down, rows.Rows(load.begin, load.end)});
+    const auto& [expert, begin, end] = loads[i];
+    inputs[i] = NewLinearRows(exec, expert->up, end - begin);
+    inner[i] = NewLinearRows(exec, expert->down, end - begin);
+    ups[i] = {&inputs[i], &expert->up, up.Rows(begin, end)};
+    downs[i] = {&inner[i], &expert->down, rows.Rows(begin, end)};
   }
   FillRows(exec, inputs, [&](int64_t row, float* to) {
     std::copy_n(x.Row(tokens[static_cast<size_t>(row)]), x.cols, to);
@@ -147,26 +152,30 @@ void RunExperts(const Exec& exec, std::span<const Load> loads, const MoeOptions&
   Linear(exec, downs);
 }
 
-// All experts, together as long as they have no more rows than x, or few.
+// All experts: together as long as they have no more rows than x, or few.
 void RunExperts(const Exec& exec, const MoeWeights& w, const MoeOptions& options,
                 std::span<const int64_t> begins, MatrixView<const float> x,
                 std::span<const int64_t> tokens, MatrixView<float> rows) {
   constexpr int64_t kFewRows = 128;
   const int64_t most = std::max(x.rows, kFewRows);  // no expert has a token twice
-  std::vector<Load> loads;
+  Workspace::Scope scope(exec.workspace);
+  const auto loads = Scratch<Load>(exec, w.experts.size());
+  const auto up =
+      exec.workspace.Matrix<float>(std::min(most, rows.rows), w.experts.front().up.outputs);
+  size_t count = 0;
   int64_t begin = 0;  // of the loads' rows
   const auto run = [&](int64_t end) {
     if (begin == end) return;
-    RunExperts(exec, loads, options, x,
-               tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
-               rows.Rows(begin, end));
-    loads.clear();
+    RunTogether(exec, loads.first(count), options, x,
+                tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), up,
+                rows.Rows(begin, end));
+    count = 0;
     begin = end;
   };
   for (size_t i = 0; i < w.experts.size(); ++i) {
     if (begins[i] == begins[i + 1]) continue;
     if (begins[i + 1] - begin > most) run(begins[i]);
-    loads.push_back({&w.experts[i], begins[i] - begin, begins[i + 1] - begin});
+    loads[count++] = {&w.experts[i], begins[i] - begin, begins[i + 1] - begin};
   }
   run(rows.rows);
 }
@@ -187,7 +196,7 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
   const auto values = exec.workspace.Matrix<float>(exec.pool.threads(), experts);
   const auto routes = exec.workspace.Matrix<Route>(x.rows, per_token);
   const auto rows = exec.workspace.Matrix<float>(x.rows * per_token, x.cols);
-  const auto tokens = exec.workspace.Matrix<int64_t>(1, rows.rows).RowSpan(0);
+  const auto tokens = Scratch<int64_t>(exec, static_cast<size_t>(rows.rows));
 
   Linear(exec, x, w.router, scores);
   exec.ParallelRows(x.rows, experts * per_token, [&](int64_t token, int worker) {

@@ -30,6 +30,7 @@
 #include "cli/terminal/result_files.h"
 #include "cli/terminal/table.h"
 #include "cli/verbs.h"
+#include "engine/storage_types.h"
 #include "kernels/dispatch.h"
 #include "model/loader.h"
 #include "quant/calibration_text.h"
@@ -70,6 +71,7 @@ Options Parse(std::span<const std::string> arguments) {
                    "learn from its states. Where it is stopped, the same command goes on.");
   AddModelFlag(line, options.model);
   AddThreadFlags(line, options.model);
+  AddWeightsFlag(line, options.model);
   line.Group("Text");
   line.Add({.names = "-f,--file",
             .value = "FILE",
@@ -239,7 +241,8 @@ std::unique_ptr<Decoder> HeadRun::Load(const ModelFolder& model) {
       model.spec(), model.weights(), pool_,
       {.progress = [&](int64_t done, int64_t total) { line.Update(done, total); },
        .warn = [&](const std::string& message) { line.Say("godwit: warning: " + message); },
-       .cancel = &cancel_});
+       .cancel = &cancel_},
+      ParseWeightType(options_.model.weights));
 }
 
 train::HiddenStates HeadRun::Read(const Decoder& decoder,
@@ -287,7 +290,7 @@ HeadRun::Result HeadRun::Train(const ModelFolder& model, const Pieces& pieces, i
   Result result{
       .progress = train::NewHeads(options_.heads, hidden, vocab, decoder->final_norm_weight()),
       .scores = {}};
-  const uint64_t run = train::RunDigest(options_.training, learned, decoder->StatesDigest());
+  const uint64_t run = train::RunDigest(options_.training, learned, *decoder);
   if (IsListed(unfinished_)) {
     result.progress = train::ReadHeadProgress(unfinished_, std::move(result.progress), run,
                                               options_.training.steps);

@@ -101,11 +101,13 @@ HeadProgress ReadHeadProgress(const std::filesystem::path& file, HeadProgress pr
   return progress;
 }
 
-uint64_t RunDigest(const HeadTraining& training, const HiddenStates& states, uint64_t model) {
+uint64_t RunDigest(const HeadTraining& training, const HiddenStates& states, const Decoder& model) {
+  const auto [layers, mixed, head, layer_blocks, head_blocks] = model.weight_types();
   const std::string all =
-      fmt::format("{} {} {} {} {} {} {} {} {} {}", training.steps, training.warmup, training.batch,
-                  training.rate, training.seed, states.rows(), states.heads(), states.vocab(),
-                  states.Digest(), model);
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", training.steps, training.warmup,
+                  training.batch, training.rate, training.seed, states.rows(), states.heads(),
+                  states.vocab(), states.Digest(), model.StatesDigest(), Name(layers), mixed,
+                  Name(head), layer_blocks, head_blocks);
   return Fnv1a(std::as_bytes(std::span(all)));
 }
 

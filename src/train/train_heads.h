@@ -46,7 +46,7 @@ std::string HeadProgressFile(const HeadProgress& progress, uint64_t run);
 HeadProgress ReadHeadProgress(const std::filesystem::path& file, HeadProgress beginning,
                               uint64_t run, int64_t most_steps);
 // Of everything on which a training depends.
-uint64_t RunDigest(const HeadTraining& training, const HiddenStates& states, uint64_t model);
+uint64_t RunDigest(const HeadTraining& training, const HiddenStates& states, const Decoder& model);
 
 // The rate of a step, from 0.
 double RateOf(const HeadTraining& training, int64_t step);

@@ -44,6 +44,7 @@ struct Drive {
                                .step_ms = ms(n),
                                .model = &model,
                                .exec = &exec});
+    strategy.EndStep(model, exec);
     steps += continues ? 1 : 0;
     rows += continues ? n : 0;
   }

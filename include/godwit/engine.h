@@ -213,6 +213,7 @@ struct DraftReport {
   struct Source {
     std::string name;
     int64_t accepted;
+    int64_t rested_steps;  // in which it was not asked, as it took more time than it saved
   };
   std::vector<Source> sources;
 };

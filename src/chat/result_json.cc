@@ -59,12 +59,16 @@ nlohmann::ordered_json TimingsJson(const GenerateResult& result) {
 }
 
 nlohmann::ordered_json DraftsJson(const DraftReport& drafts) {
-  nlohmann::ordered_json sources = nlohmann::ordered_json::object();
-  for (const auto& [name, accepted] : drafts.sources) sources[name] = accepted;
+  auto sources = nlohmann::ordered_json::object(), rested = sources;
+  for (const auto& [name, accepted, rested_steps] : drafts.sources) {
+    sources[name] = accepted;
+    rested[name] = rested_steps;
+  }
   return {{"steps", drafts.steps},
           {"guesses", drafts.guesses},
           {"accepted", drafts.accepted},
-          {"sources", sources}};
+          {"sources", sources},
+          {"rested_steps", rested}};
 }
 
 nlohmann::ordered_json SamplerJson(const SamplerOptions& options) {

@@ -140,6 +140,22 @@ TEST(Drafts, TheNextTurnGoesOnFromTheSameText) {
   }
 }
 
+TEST_P(EverySource, AForkGoesOnFromTheSameText) {
+  const auto engine = Alphabet();
+  Session plain = SessionOf(*engine), drafted = SessionOf(*engine);
+  plain.Generate(Beginning(), Greedy(60));
+  drafted.Generate(Beginning(), With(Greedy(60), GetParam()));
+  Session fork = drafted.Fork();
+  const Tokens text(plain.tokens().begin(), plain.tokens().end());
+  const auto expected = plain.Generate(text, Greedy(70));
+  for (Session* session : {&drafted, &fork}) {
+    const auto result = session->Generate(text, With(Greedy(70), GetParam()));
+    EXPECT_EQ(result.tokens, expected.tokens);
+    EXPECT_EQ(result.cached_tokens, expected.cached_tokens);
+    EXPECT_GT(result.drafts->accepted, 20) << "or this shows nothing";
+  }
+}
+
 TEST_P(EverySource, EveryTokenHasItsLogprobs) {
   const auto engine = Alphabet();
   GenerateOptions options = Greedy(300);

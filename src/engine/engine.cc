@@ -228,18 +228,20 @@ std::unique_ptr<Speculative> Engine::Impl::DraftedBy(const GenerateOptions& opti
                                                      const TextPlan& plan) const {
   if (options.draft.empty()) return nullptr;
   RefuseDraftsThatShow(spec);
-  auto sources = MakeDrafts(
-      options.draft,
-      {.vocab = spec.vocab_size,
-       .heads = [this] { return Heads(); },
-       .partial = [&](std::string_view named) { return MakePartialDrafts(named, plan, now_ms_); }});
+  auto sources = MakeDrafts(options.draft, {.vocab = spec.vocab_size,
+                                            .heads = [this] { return Heads(); },
+                                            .partial =
+                                                [&](std::string_view named) {
+                                                  return MakePartialDrafts(named, Geometry(spec),
+                                                                           plan.options(), now_ms_);
+                                                }});
   return std::make_unique<Speculative>(std::move(sources), now_ms_);
 }
 
-std::shared_ptr<const DraftHeads> Engine::Impl::Heads() const {
+std::shared_ptr<HeadBatch> Engine::Impl::Heads() const {
   const std::lock_guard lock(finding_heads_);
   if (heads_ != nullptr) return heads_;
-  heads_ = LoadDraftHeads(folder, *model, states_digest_, pool, weight_types.layers);
+  heads_ = LoadDraftHeads(folder, *model, states_digest_, pool, weight_types.layers, now_ms_);
   return heads_;
 }
 

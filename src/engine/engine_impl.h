@@ -18,12 +18,12 @@
 #include "engine/saved_texts.h"
 #include "engine/scheduler.h"
 #include "engine/text_plan.h"
+#include "generate/head_drafts.h"
 #include "generate/speculative.h"
 #include "godwit/engine.h"
 #include "kernels/dispatch.h"
 #include "kv/kv_pool.h"
 #include "model/decoder.h"
-#include "model/draft_heads.h"
 #include "model/language_model.h"
 #include "model/spec.h"
 #include "text/chat_template.h"
@@ -91,13 +91,13 @@ class Engine::Impl {
   std::unique_ptr<Speculative> DraftedBy(const GenerateOptions& options,
                                          const TextPlan& plan) const;
   // Read when they are first asked for. Throws Error(kInput) where the model has none.
-  std::shared_ptr<const DraftHeads> Heads() const;
+  std::shared_ptr<HeadBatch> Heads() const;
 
   NowMs now_ms_ = SteadyMs;
   uint64_t states_digest_ = 0;
   int64_t mapped_bytes_ = 0;  // Decoder::mapped_bytes
   mutable std::mutex finding_heads_;
-  mutable std::shared_ptr<const DraftHeads> heads_;
+  mutable std::shared_ptr<HeadBatch> heads_;  // of which the scheduler asks
 
   std::optional<JsonGrammar> json_grammar_;  // from Start on
 

@@ -19,6 +19,9 @@ class LedStrategy : public Strategy {
 
   Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;
   std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
+  void EndStep(const LanguageModel& model, const Exec& exec) override {
+    leader_->EndStep(model, exec);
+  }
   int64_t MostRows() const override { return leader_->MostRows(); }
 
  private:

@@ -7,15 +7,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "generate/head_drafts.h"
 #include "generate/recycled_drafts.h"
 #include "generate/suffix_drafts.h"
 
 namespace godwit {
 
-std::shared_ptr<const DraftHeads> LoadDraftHeads(const std::string& folder,
-                                                 const LanguageModel& model, uint64_t digest,
-                                                 ThreadPool& pool, DType storage) {
+std::shared_ptr<HeadBatch> LoadDraftHeads(const std::string& folder, const LanguageModel& model,
+                                          uint64_t digest, ThreadPool& pool, DType storage,
+                                          NowMs now_ms) {
   const auto file = std::filesystem::path(folder) / DraftHeads::kFileName;
   if (folder.empty() || !IsListed(file)) {
     ThrowWith({.code = ErrorCode::kNoDraftHeads}, ErrorKind::kInput, "{} has no {}",
@@ -23,8 +22,10 @@ std::shared_ptr<const DraftHeads> LoadDraftHeads(const std::string& folder,
   }
   auto parameters = ReadDraftHeads(file, model.hidden_size(), model.vocab_size(), digest);
   // Of what is made anew, f16 is no storage.
-  return std::make_shared<const DraftHeads>(pool, std::move(parameters),
-                                            storage == DType::kF16 ? DType::kBF16 : storage);
+  return std::make_shared<HeadBatch>(
+      std::make_shared<const DraftHeads>(pool, std::move(parameters),
+                                         storage == DType::kF16 ? DType::kBF16 : storage),
+      now_ms);
 }
 
 std::vector<std::unique_ptr<DraftSource>> MakeDrafts(std::string_view names,

@@ -7,21 +7,23 @@
 #include <string_view>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "generate/draft_source.h"
-#include "model/draft_heads.h"
+#include "generate/head_drafts.h"
 
 namespace godwit {
 
-// Those in the model's folder. digest: Decoder::StatesDigest; storage: of the model's layers.
+// Those in the model's folder. digest: Decoder::StatesDigest; storage: of the model's layers;
+// now_ms: as HeadBatch takes it.
 // Throws Error(kInput) where there are none (kNoDraftHeads), and what ReadDraftHeads throws.
-std::shared_ptr<const DraftHeads> LoadDraftHeads(const std::string& folder,
-                                                 const LanguageModel& model, uint64_t digest,
-                                                 ThreadPool& pool, DType storage);
+std::shared_ptr<HeadBatch> LoadDraftHeads(const std::string& folder, const LanguageModel& model,
+                                          uint64_t digest, ThreadPool& pool, DType storage,
+                                          NowMs now_ms);
 
 // What sources are made of, each asked for where it is named.
 struct DraftParts {
   int64_t vocab;
-  std::function<std::shared_ptr<const DraftHeads>()> heads;
+  std::function<std::shared_ptr<HeadBatch>()> heads;
   std::function<std::unique_ptr<DraftSource>(std::string_view arguments)> partial;
 };
 

@@ -39,22 +39,26 @@ std::string PolicyFor(int64_t budget) {
 
 }  // namespace
 
-std::unique_ptr<DraftSource> MakePartialDrafts(std::string_view arguments, const TextPlan& plan,
-                                               NowMs now_ms) {
+std::unique_ptr<DraftSource> MakePartialDrafts(std::string_view arguments,
+                                               const AttentionGeometry& geometry,
+                                               const PolicyOptions& text, NowMs now_ms) {
   const int64_t budget = BudgetOf(arguments);
-  if (plan.ranks() != nullptr) {
+  if (text.ranks != nullptr) {
     Throw(ErrorKind::kUnsupported,
           "the source of drafts \"partial\" looks at a text that one rank has, and {} share it: "
           "leave it out, or take one rank",
-          plan.ranks()->size());
+          text.ranks->size());
   }
-  if (plan.options().spec != "dense") {
+  if (text.spec != "dense") {
     Throw(ErrorKind::kUnsupported,
           "the source of drafts \"partial\" looks at a part of what the KV policy dense shows, and "
           "{} shows a part itself: leave it out, or take dense",
-          plan.options().spec);
+          text.spec);
   }
-  return std::make_unique<PartialDrafts>(plan.NewPolicy(PolicyFor(budget)), 2 * budget, now_ms);
+  PolicyOptions part = text;
+  part.spec = PolicyFor(budget);
+  part.prefill = "";
+  return std::make_unique<PartialDrafts>(MakePolicy(geometry, part), 2 * budget, now_ms);
 }
 
 }  // namespace godwit

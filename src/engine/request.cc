@@ -42,9 +42,9 @@ void CheckOptions(const GenerateOptions& options) {
 
 DraftReport ReportOf(const DraftStats& stats) {
   DraftReport report{.steps = stats.steps, .guesses = stats.guesses};
-  for (const auto& [source, guesses] : stats.accepted) {
+  for (const auto& [source, guesses, rested_steps] : stats.accepted) {
     report.accepted += guesses;
-    report.sources.push_back({std::string(source), guesses});
+    report.sources.push_back({std::string(source), guesses, rested_steps});
   }
   return report;
 }

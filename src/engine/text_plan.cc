@@ -62,13 +62,6 @@ std::unique_ptr<TextCache> TextPlan::NewText() const {
   return MakeTextCache(Geometry(engine_.spec), options_, pool_);
 }
 
-std::unique_ptr<AttentionPolicy> TextPlan::NewPolicy(const std::string& spec) const {
-  PolicyOptions options = options_;
-  options.spec = spec;
-  options.prefill = "";
-  return MakePolicy(Geometry(engine_.spec), options);
-}
-
 std::vector<int32_t> TextPlan::WithSink(std::span<const int32_t> tokens) const {
   const std::optional<int32_t> sink = engine_.spec.sink_token;
   const bool add = sink && !tokens.empty() && tokens.front() != *sink;

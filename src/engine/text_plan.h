@@ -30,8 +30,6 @@ class TextPlan {
   int64_t chunk_tokens() const { return chunk_tokens_; }
   int64_t limit_tokens() const { return policy_->limit_tokens(); }
   std::unique_ptr<TextCache> NewText() const;
-  // By which such a text can be looked at, too. Throws as MakePolicy does.
-  std::unique_ptr<AttentionPolicy> NewPolicy(const std::string& spec) const;
 
   // With the model's sink token in front, where it has one and the text has not.
   std::vector<int32_t> WithSink(std::span<const int32_t> tokens) const;

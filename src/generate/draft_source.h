@@ -47,6 +47,9 @@ class DraftSource {
   // token. May compute (Outcome::model); what it throws ends the text.
   virtual void GoOnFrom(const Sequence& /*sequence*/, const Outcome& /*outcome*/, int64_t /*row*/) {
   }
+  // Then, when all texts of the step have: what is computed for all of them at once (as
+  // Strategy::EndStep). Returns this text's share of the time, in ms.
+  virtual double EndStep(const LanguageModel& /*model*/, const Exec& /*exec*/) { return 0; }
   // As Strategy has it.
   virtual bool GiveBack() { return false; }
 };

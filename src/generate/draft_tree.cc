@@ -10,7 +10,13 @@ constexpr double kLeastReach = 0.02;
 
 }  // namespace
 
-DraftTree::DraftTree(std::vector<std::unique_ptr<DraftSource>> sources) {
+int64_t DraftShape::ChildrenAt(int64_t depth) const {
+  if (fixed.empty()) return children;
+  return depth < std::ssize(fixed) ? fixed[static_cast<size_t>(depth)] : 0;
+}
+
+DraftTree::DraftTree(std::vector<std::unique_ptr<DraftSource>> sources, DraftShape shape)
+    : shape_(std::move(shape)) {
   for (auto& drafts : sources) {
     const size_t kinds = drafts->Priors().size();
     sources_.push_back(
@@ -53,9 +59,18 @@ void DraftTree::Expand(std::span<const int32_t> text, int32_t node) {
   growth_[static_cast<size_t>(node)].children = static_cast<int32_t>(nodes_.size() - first);
   double sum = 0;
   for (size_t child = first; child < nodes_.size(); ++child) sum += growth_[child].chance;
+  children_.clear();
   for (size_t child = first; child < nodes_.size(); ++child) {
     nodes_[child].reach = parent.reach * growth_[child].chance / std::max(sum, 1.0);
-    reached_.emplace_back(nodes_[child].reach, -static_cast<int32_t>(child));
+    children_.emplace_back(nodes_[child].reach, -static_cast<int32_t>(child));
+  }
+  const int64_t most = shape_.ChildrenAt(parent.depth);
+  if (std::ssize(children_) > most) {
+    std::ranges::sort(children_, std::greater());
+    children_.resize(static_cast<size_t>(most));
+  }
+  for (const auto& child : children_) {
+    reached_.push_back(child);
     std::ranges::push_heap(reached_);
   }
 }
@@ -70,9 +85,12 @@ void DraftTree::Grow(std::span<const int32_t> text, const StepCosts& costs,
 
   // More rows than twice what was measured are a leap in the dark.
   const bool none = limits.depth < 1 || costs.Ms(limits.other_rows + 1) == 0;
-  const int64_t most = none ? 1
-                            : std::min({limits.rows, StepCosts::kMostRows - limits.other_rows,
-                                        2 * costs.Largest() - limits.other_rows});
+  const int64_t most =
+      none ? 1
+           : std::min({limits.rows, shape_.rows, StepCosts::kMostRows - limits.other_rows,
+                       2 * costs.Largest() - limits.other_rows});
+  const int64_t deepest = std::min(limits.depth, shape_.depth);
+  const bool all = !shape_.fixed.empty();
   const auto tokens_per_ms = [&](double tokens, int64_t rows) {
     return tokens / costs.Ms(limits.other_rows + rows);
   };
@@ -82,14 +100,14 @@ void DraftTree::Grow(std::span<const int32_t> text, const StepCosts& costs,
     std::ranges::pop_heap(reached_);
     const auto [reach, node] = reached_.back();
     reached_.pop_back();
-    if (reach < kLeastReach) break;
+    if (reach < kLeastReach && !all) break;
     tokens += reach;
     taken_.push_back(-node);
-    if (const double rate = tokens_per_ms(tokens, std::ssize(taken_)); rate > best) {
+    if (const double rate = tokens_per_ms(tokens, std::ssize(taken_)); rate > best || all) {
       best = rate;
       pay = taken_.size();
     }
-    if (nodes_[static_cast<size_t>(-node)].depth < limits.depth) Expand(text, -node);
+    if (nodes_[static_cast<size_t>(-node)].depth < deepest) Expand(text, -node);
   }
   for (size_t i = 0; i < pay; ++i) growth_[static_cast<size_t>(taken_[i])].row = 0;
   tokens_.clear();

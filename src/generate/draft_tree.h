@@ -20,15 +20,30 @@
 
 namespace godwit {
 
+// Of all trees.
+struct DraftShape {
+  static constexpr int64_t kMostRows = 32, kMostDepth = 24;
+
+  int64_t rows = kMostRows;  // with the text's last token
+  int64_t depth = kMostDepth;
+  int64_t children = INT64_MAX;  // of a node, the likeliest
+  // Not empty: so many children of a node of each depth and no more depths, whether they pay or
+  // not, as trees were published.
+  std::vector<int64_t> fixed = {};
+
+  int64_t ChildrenAt(int64_t depth) const;
+};
+
+// Of one more.
 struct DraftLimits {
-  int64_t rows;        // of the tree, with the text's last token: 1 or more
-  int64_t depth;       // of its paths behind that
+  int64_t rows;        // 1 or more
+  int64_t depth;       // of its paths behind the text's last token
   int64_t other_rows;  // that the step has besides
 };
 
 class DraftTree {
  public:
-  explicit DraftTree(std::vector<std::unique_ptr<DraftSource>> sources);
+  explicit DraftTree(std::vector<std::unique_ptr<DraftSource>> sources, DraftShape shape = {});
 
   struct Source {
     std::unique_ptr<DraftSource> drafts;
@@ -70,10 +85,12 @@ class DraftTree {
   void TakeRows(int32_t node);
 
   std::vector<Source> sources_;
+  DraftShape shape_;
   std::vector<DraftNode> nodes_;
   std::vector<Growth> growth_;                       // [nodes]
   std::vector<int32_t> taken_;                       // nodes, likeliest first
-  std::vector<std::pair<double, int32_t>> reached_;  // a heap of those that were offered
+  std::vector<std::pair<double, int32_t>> reached_;  // a heap of those that may be taken
+  std::vector<std::pair<double, int32_t>> children_;
   std::vector<DraftOffer> offers_;
   std::vector<int32_t> tokens_, parents_, rows_;  // [rows]; of a row its node
 };

@@ -27,7 +27,14 @@ TEST(DraftWorth, WhatSavesMoreThanItTakesIsAlwaysAsked) {
 TEST(DraftWorth, WhatLosesIsTriedNowAndThen) {
   const int64_t asked = AskedOf(50'000, 0.2, 0.1);
   EXPECT_LT(asked, 50'000 / 15);
-  EXPECT_GT(asked, 50'000 / 50);
+  EXPECT_GT(asked, 50'000 / 100);
+}
+
+// Of a text of a hundred steps no more than a few are lost.
+TEST(DraftWorth, WhatLosesMuchIsNotTriedForLong) {
+  EXPECT_LE(AskedOf(50, 2, 0), 1);
+  EXPECT_LE(AskedOf(100, 0.5, 0), 8);
+  EXPECT_LE(AskedOf(100, 0.5, 0.4), 20 + 16);
 }
 
 TEST(DraftWorth, WhatComesToSaveIsAskedAgain) {

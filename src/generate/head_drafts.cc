@@ -43,9 +43,42 @@ void OfferLikeliest(std::span<const float> logits, int32_t head, std::vector<Dra
 
 }  // namespace
 
-HeadDrafts::HeadDrafts(std::shared_ptr<const DraftHeads> heads)
-    : heads_(std::move(heads)), offers_(static_cast<size_t>(heads_->count())) {
-  for (int64_t head = 0; head < heads_->count(); ++head) {
+HeadBatch::HeadBatch(std::shared_ptr<const DraftHeads> heads, NowMs now_ms)
+    : heads_(std::move(heads)), now_ms_(now_ms) {}
+
+void HeadBatch::Add(std::shared_ptr<Guesses> guesses, std::span<const float> state) {
+  waiting_.push_back(std::move(guesses));
+  states_.insert(states_.end(), state.begin(), state.end());
+}
+
+double HeadBatch::Compute(const LanguageModel& model, const Exec& exec) {
+  if (waiting_.empty()) return share_ms_;
+  const double since = now_ms_();
+  const int64_t n = std::ssize(waiting_), hidden = std::ssize(states_) / n;
+  // Whatever is thrown from here on, nobody waits any more.
+  computed_.clear();
+  std::swap(waiting_, computed_);
+  Workspace::Scope scope(exec.workspace);
+  const auto states = exec.workspace.Matrix<float>(n, hidden);
+  for (int64_t row = 0; row < n; ++row) {
+    std::ranges::copy_n(states_.begin() + row * hidden, hidden, states.Row(row));
+  }
+  states_.clear();
+  const auto logits = exec.workspace.Matrix<float>(heads() * n, heads_->vocab());
+  heads_->Guess(exec, model, states, logits);
+  for (int64_t row = 0; row < logits.rows; ++row) {
+    const auto head = static_cast<size_t>(row / n);
+    auto& offers = computed_[static_cast<size_t>(row % n)]->offers[head];
+    offers.clear();
+    OfferLikeliest(logits.RowSpan(row), static_cast<int32_t>(head), offers);
+  }
+  return share_ms_ = (now_ms_() - since) / static_cast<double>(n);
+}
+
+HeadDrafts::HeadDrafts(std::shared_ptr<HeadBatch> batch)
+    : batch_(std::move(batch)), guesses_(std::make_shared<HeadBatch::Guesses>()) {
+  guesses_->offers.resize(static_cast<size_t>(batch_->heads()));
+  for (int64_t head = 0; head < batch_->heads(); ++head) {
     for (int32_t i = 0; i < kClasses; ++i) priors_.push_back(0.7 * std::exp2(-i));
   }
 }
@@ -53,20 +86,17 @@ HeadDrafts::HeadDrafts(std::shared_ptr<const DraftHeads> heads)
 void HeadDrafts::Offer(std::span<const int32_t> text, std::span<const DraftNode> tree, int32_t node,
                        std::vector<DraftOffer>& offers) {
   const auto head = static_cast<size_t>(tree[static_cast<size_t>(node)].depth);
-  if (text.size() != length_ || head >= offers_.size()) return;
-  offers.insert(offers.end(), offers_[head].begin(), offers_[head].end());
+  if (text.size() != guesses_->length || head >= guesses_->offers.size()) return;
+  offers.insert(offers.end(), guesses_->offers[head].begin(), guesses_->offers[head].end());
 }
 
 void HeadDrafts::GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) {
-  Workspace::Scope scope(outcome.exec->workspace);
-  const auto logits = outcome.exec->workspace.Matrix<float>(heads_->count(), heads_->vocab());
-  heads_->Guess(*outcome.exec, *outcome.model, outcome.hidden.Rows(row, row + 1), logits);
-  for (size_t head = 0; head < offers_.size(); ++head) {
-    offers_[head].clear();
-    OfferLikeliest(logits.RowSpan(static_cast<int64_t>(head)), static_cast<int32_t>(head),
-                   offers_[head]);
-  }
-  length_ = sequence.tokens.size();
+  batch_->Add(guesses_, outcome.hidden.RowSpan(row));
+  guesses_->length = sequence.tokens.size();
+}
+
+double HeadDrafts::EndStep(const LanguageModel& model, const Exec& exec) {
+  return batch_->Compute(model, exec);
 }
 
 }  // namespace godwit

@@ -6,26 +6,55 @@
 #include <memory>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "generate/draft_source.h"
 #include "model/draft_heads.h"
 
 namespace godwit {
 
+// What heads say of all texts of a step, together: their matrices and the output head are read once
+// for all of them. For one thread.
+class HeadBatch {
+ public:
+  // Of one text.
+  struct Guesses {
+    std::vector<std::vector<DraftOffer>> offers;  // [heads], likeliest first
+    size_t length = 0;                            // of the text that they continue
+  };
+
+  // now_ms: the clock that tells what they take.
+  HeadBatch(std::shared_ptr<const DraftHeads> heads, NowMs now_ms);
+
+  int64_t heads() const { return heads_->count(); }
+  // From the next Compute on the guesses are those from this state [hidden], before the final norm.
+  void Add(std::shared_ptr<Guesses> guesses, std::span<const float> state);
+  // Of all that wait; for the others of a step there is nothing left. Returns one text's share of
+  // the time that it took, in ms.
+  double Compute(const LanguageModel& model, const Exec& exec);
+
+ private:
+  std::shared_ptr<const DraftHeads> heads_;
+  NowMs now_ms_;
+  std::vector<std::shared_ptr<Guesses>> waiting_, computed_;
+  std::vector<float> states_;  // [waiting, hidden]
+  double share_ms_ = 0;
+};
+
 class HeadDrafts : public DraftSource {
  public:
-  explicit HeadDrafts(std::shared_ptr<const DraftHeads> heads);
+  explicit HeadDrafts(std::shared_ptr<HeadBatch> batch);
   std::string_view name() const override { return "heads"; }
   std::span<const double> Priors() const override { return priors_; }
   void Follow(std::span<const int32_t> /*text*/) override {}
   void Offer(std::span<const int32_t> text, std::span<const DraftNode> tree, int32_t node,
              std::vector<DraftOffer>& offers) override;
   void GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
+  double EndStep(const LanguageModel& model, const Exec& exec) override;
 
  private:
-  std::shared_ptr<const DraftHeads> heads_;
-  std::vector<double> priors_;                   // [heads * classes of probability]
-  std::vector<std::vector<DraftOffer>> offers_;  // [heads], likeliest first
-  size_t length_ = 0;                            // of the text that they continue
+  std::shared_ptr<HeadBatch> batch_;
+  std::shared_ptr<HeadBatch::Guesses> guesses_;
+  std::vector<double> priors_;  // [heads * classes of probability]
 };
 
 }  // namespace godwit

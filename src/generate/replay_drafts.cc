@@ -2,58 +2,66 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
+#include <exception>
 #include <utility>
 
-#include "generate/draft_tree.h"
-#include "generate/speculative.h"
+#include "generate/step_together.h"
 
 namespace godwit {
+namespace {
 
-ReadAlong::ReadAlong(const LanguageModel& model, const Exec& exec, std::unique_ptr<TextCache> cache,
-                     std::span<const int32_t> text)
-    : model_(model),
-      exec_(exec),
-      cache_(std::move(cache)),
-      text_(text),
-      logits_(static_cast<size_t>(model.vocab_size())) {}
+thread_local double replayed_ms = 0;
 
-Outcome ReadAlong::After(int64_t position) {
-  constexpr int64_t kChunk = 256;
-  const int64_t hidden = model_.hidden_size();
-  assert(position >= first_);
-  while (cache_->length() <= position) {
-    first_ = cache_->length();
-    const auto rest = text_.subspan(static_cast<size_t>(first_));
-    const Segment segment{rest.first(std::min(rest.size(), static_cast<size_t>(kChunk))),
-                          cache_.get()};
-    const auto rows = std::ssize(segment.tokens);
-    states_.resize(static_cast<size_t>(rows * hidden));
-    model_.Forward(exec_, {&segment, 1}, {states_.data(), rows, hidden, hidden});
+// Takes the times that it is given.
+class TimedModel : public LanguageModel {
+ public:
+  TimedModel(const LanguageModel& model, const ReplayTimes& times, const TextCache& text)
+      : model_(model), times_(times), text_(text) {}
+
+  int64_t vocab_size() const override { return model_.vocab_size(); }
+  int64_t hidden_size() const override { return model_.hidden_size(); }
+  void Forward(const Exec& exec, std::span<const Segment> segments,
+               MatrixView<float> hidden) const override {
+    // What is not the text is a fork of it, of which a part is seen.
+    replayed_ms +=
+        segments.front().text == &text_ ? times_.step.Ms(hidden.rows) : times_.partial_ms;
+    model_.Forward(exec, segments, hidden);
   }
-  const MatrixView<const float> state = {states_.data() + (position - first_) * hidden, 1, hidden,
-                                         hidden};
-  const MatrixView<float> logits = {logits_.data(), 1, model_.vocab_size(), model_.vocab_size()};
-  model_.Logits(exec_, state, logits);
-  return {.hidden = state, .logits = logits, .step_rows = 1, .model = &model_, .exec = &exec_};
-}
+  void Logits(const Exec& exec, MatrixView<const float> hidden,
+              MatrixView<float> logits) const override {
+    model_.Logits(exec, hidden, logits);
+  }
+  // As heads alone ask for them.
+  void NormedLogits(const Exec& exec, MatrixView<const float> normed,
+                    MatrixView<float> logits) const override {
+    replayed_ms += times_.heads_ms;
+    model_.NormedLogits(exec, normed, logits);
+  }
+
+ private:
+  const LanguageModel& model_;
+  const ReplayTimes& times_;
+  const TextCache& text_;
+};
+
+}  // namespace
+
+double ReplayedMs() { return replayed_ms; }
 
 Replay ReplayDrafts(std::span<const int32_t> text, int64_t from, const StepCosts& costs,
-                    std::vector<std::unique_ptr<DraftSource>> sources, ReadAlong* model) {
+                    std::vector<std::unique_ptr<DraftSource>> sources, DraftShape shape) {
   assert(from >= 1 && costs.Ms(1) > 0);
-  DraftTree tree(std::move(sources));
+  DraftTree tree(std::move(sources), std::move(shape));
   Replay replay;
   for (const auto& source : tree.sources()) replay.accepted.push_back({source.drafts->name(), 0});
-  Sequence sequence{.tokens = {}, .cache = nullptr, .sampler = Sampler({}, 1)};
   int64_t length = from;
   while (length < std::ssize(text)) {
     const auto so_far = text.first(static_cast<size_t>(length));
     for (const auto& source : tree.sources()) source.drafts->Follow(so_far);
     tree.Grow(so_far, costs,
-              {.rows = std::min(Speculative::kMostRows, costs.Largest()),
-               .depth = std::min(Speculative::kMostDepth, std::ssize(text) - length - 1),
-               .other_rows = 0});
+              {.rows = costs.Largest(), .depth = std::ssize(text) - length - 1, .other_rows = 0});
     std::optional<int64_t> row = 0;
-    const int64_t root = length - 1;
     while (row) {
       if (*row > 0) ++replay.accepted[tree.SourceOf(*row)].guesses;
       row = tree.Step(*row, text[static_cast<size_t>(length++)]);
@@ -61,20 +69,56 @@ Replay ReplayDrafts(std::span<const int32_t> text, int64_t from, const StepCosts
     ++replay.steps;
     replay.guesses += std::ssize(tree.tokens()) - 1;
     replay.ms += costs.Ms(std::ssize(tree.tokens()));
-    if (model == nullptr) continue;
-    sequence.tokens.insert(sequence.tokens.end(), text.begin() + std::ssize(sequence.tokens),
-                           text.begin() + length);
-    for (int64_t position = root; position < length - 1; ++position) {
-      const Outcome outcome = model->After(position);
-      for (const auto& source : tree.sources()) {
-        source.drafts->Learn(text[static_cast<size_t>(position)], outcome.logits.RowSpan(0));
-        if (position == length - 2) source.drafts->GoOnFrom(sequence, outcome, 0);
-      }
-    }
   }
   replay.tokens = length - from;
   replay.plain_ms = static_cast<double>(replay.tokens) * costs.Ms(1);
   return replay;
+}
+
+void ReadPrompt(std::span<const int32_t> tokens, const LanguageModel& model, const Exec& exec,
+                TextCache& cache) {
+  constexpr int64_t kChunk = 256;
+  while (cache.length() + 1 < std::ssize(tokens)) {
+    const int64_t n = std::min(kChunk, std::ssize(tokens) - 1 - cache.length());
+    const Segment chunk{tokens.subspan(static_cast<size_t>(cache.length()), static_cast<size_t>(n)),
+                        &cache};
+    Workspace::Scope scope(exec.workspace);
+    model.Forward(exec, {&chunk, 1}, exec.workspace.Matrix<float>(n, model.hidden_size()));
+  }
+}
+
+Replay ReplayDrafts(std::span<const int32_t> text, const TextCache& prompt,
+                    const ReplayTimes& times, std::vector<std::unique_ptr<DraftSource>> sources,
+                    DraftShape shape, const LanguageModel& model, const Exec& exec) {
+  const int64_t from = prompt.length() + 1;
+  assert(from < std::ssize(text) && times.step.Ms(1) > 0);
+  auto cache = prompt.Fork();
+  const TimedModel timed(model, times, *cache);
+  Speculative strategy(std::move(sources), ReplayedMs, std::move(shape));
+  Sequence sequence{
+      .tokens = {text.begin(), text.begin() + from},
+      .cache = std::move(cache),
+      .sampler = Sampler({.temperature = 0}, static_cast<int32_t>(model.vocab_size())),
+      .restrict_to = [&](std::span<const int32_t> tokens, std::span<float> logits) {
+        std::ranges::fill(logits, -INFINITY);
+        logits[static_cast<size_t>(text[tokens.size()])] = 0;
+      }};
+  replayed_ms = 0;
+  while (std::ssize(sequence.tokens) < std::ssize(text)) {
+    const int64_t rest = std::ssize(text) - std::ssize(sequence.tokens);
+    Participant one{.sequence = &sequence,
+                    .strategy = &strategy,
+                    .max_tokens = std::min(times.step.Largest(), rest)};
+    StepTogether(timed, exec, {&one, 1}, ReplayedMs);
+    if (one.error) std::rethrow_exception(one.error);
+  }
+  const int64_t tokens = std::ssize(text) - from;
+  return {.accepted = strategy.stats().accepted,
+          .tokens = tokens,
+          .steps = strategy.stats().steps,
+          .guesses = strategy.stats().guesses,
+          .ms = replayed_ms,
+          .plain_ms = static_cast<double>(tokens) * times.step.Ms(1)};
 }
 
 }  // namespace godwit

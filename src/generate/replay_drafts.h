@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "generate/draft_source.h"
+#include "generate/draft_tree.h"
 #include "generate/speculative.h"
 #include "generate/step_costs.h"
 
@@ -22,28 +22,30 @@ struct Replay {
   double plain_ms = 0;  // one token after the other
 };
 
-// What the model says behind each of the tokens of such a text, asked in their order.
-class ReadAlong {
- public:
-  // The text outlives it.
-  ReadAlong(const LanguageModel& model, const Exec& exec, std::unique_ptr<TextCache> cache,
-            std::span<const int32_t> text);
-  // Of one row, until the next call.
-  Outcome After(int64_t position);
-
- private:
-  const LanguageModel& model_;
-  const Exec& exec_;
-  std::unique_ptr<TextCache> cache_;
-  std::span<const int32_t> text_;
-  int64_t first_ = 0;                   // position of the states that are there
-  std::vector<float> states_, logits_;  // [rows, hidden], [vocab]
+struct ReplayTimes {
+  StepCosts step;         // of one row and of the most that a step may have
+  double heads_ms = 0;    // that trained heads take in a step
+  double partial_ms = 0;  // and a row of the model that sees a part of its cache
 };
 
-// The tokens from `from` >= 1 on; those before it are the prompt. costs: of one row and of the most
-// that a step may have. model: what the sources learn from; null: from no states and no logits. Of
-// guesses that came to nothing they learn nothing.
+// The tokens from `from` >= 1 on; those before it are the prompt. The sources learn from no states
+// and no logits.
 Replay ReplayDrafts(std::span<const int32_t> text, int64_t from, const StepCosts& costs,
-                    std::vector<std::unique_ptr<DraftSource>> sources, ReadAlong* model = nullptr);
+                    std::vector<std::unique_ptr<DraftSource>> sources, DraftShape shape = {});
+
+// The same with the model at hand: it takes every step, and its choice is the text's token, so that
+// sources rest and learn as where it writes. `partial` guesses what is likeliest, as the draws with
+// which the text was chosen are not in it. prompt: read by ReadPrompt, and the text's first tokens,
+// fewer than all; a fork of it goes on. Throws what the model throws.
+Replay ReplayDrafts(std::span<const int32_t> text, const TextCache& prompt,
+                    const ReplayTimes& times, std::vector<std::unique_ptr<DraftSource>> sources,
+                    DraftShape shape, const LanguageModel& model, const Exec& exec);
+
+// All but the last of these tokens, with which the first step of a replay begins.
+void ReadPrompt(std::span<const int32_t> tokens, const LanguageModel& model, const Exec& exec,
+                TextCache& cache);
+
+// The clock of this thread's replay, for its sources.
+double ReplayedMs();
 
 }  // namespace godwit

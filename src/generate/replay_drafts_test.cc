@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "generate/partial_drafts.h"
 #include "generate/suffix_drafts.h"
 #include "kernels/dispatch.h"
 #include "tests/fake_model.h"
@@ -38,8 +43,48 @@ TEST(ReplayDrafts, WhatRepeatsTakesFewerSteps) {
   EXPECT_LT(dear.ms, 1.1 * dear.plain_ms);
 }
 
+class ReplayWithModel : public testing::Test {
+ protected:
+  static std::vector<std::unique_ptr<DraftSource>> Only(std::unique_ptr<DraftSource> source) {
+    std::vector<std::unique_ptr<DraftSource>> sources;
+    sources.push_back(std::move(source));
+    return sources;
+  }
+  static std::unique_ptr<AttentionPolicy> Part() {
+    return MakePolicy(FakeModel::Geometry(),
+                      {.spec = "blocks:initial=0,local_windows_len=64,second_block_count=1",
+                       .kv_type = DType::kF32,
+                       .context = 1000});
+  }
+  Replay Run(const ReplayTimes& times, std::unique_ptr<DraftSource> source) {
+    const auto prompt =
+        MakeTextCache(FakeModel::Geometry(), {.kv_type = DType::kF32, .context = 1000});
+    ReadPrompt(std::span(text_).first(100), model_, exec_, *prompt);
+    return ReplayDrafts(text_, *prompt, times, Only(std::move(source)), {}, model_, exec_);
+  }
+
+  static int32_t Next(int32_t token) { return (token + 1) % 30; }
+  const FakeModel model_{30, [](int32_t token, int64_t) { return Next(token); }};
+  std::vector<int32_t> text_ = [] {
+    std::vector<int32_t> text;
+    for (int32_t i = 0; i < 1000; ++i) text.push_back(i % 30);
+    return text;
+  }();
+  ThreadPool pool_{1};
+  Workspace workspace_;
+  const Exec exec_{
+      .pool = pool_, .kernels = *kernels::SelectIsa("").table, .workspace = workspace_};
+};
+
+ReplayTimes Times(double ms_of_many) {
+  ReplayTimes times;
+  times.step.Record(1, 10);
+  times.step.Record(16, ms_of_many);
+  return times;
+}
+
 // Guesses by what the model said are as good as the model.
-TEST(ReplayDrafts, ReadsTheTextAlong) {
+TEST_F(ReplayWithModel, SourcesLearnFromItsSteps) {
   class Asks : public DraftSource {
    public:
     std::string_view name() const override { return "asks"; }
@@ -62,25 +107,36 @@ TEST(ReplayDrafts, ReadsTheTextAlong) {
     std::vector<double> priors_{0.5};
     size_t length_ = 0;
   };
-  const FakeModel model(30, [](int32_t token, int64_t) { return Asks::Next(token); });
-  std::vector<int32_t> text;
-  for (int32_t i = 0; i < 1000; ++i) text.push_back(i % 30);
-  ThreadPool pool(1);
-  Workspace workspace;
-  const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
-  ReadAlong along(model, exec,
-                  MakeTextCache(FakeModel::Geometry(), {.kv_type = DType::kF32, .context = 1000}),
-                  text);
-  StepCosts costs;
-  costs.Record(1, 10);
-  costs.Record(8, 11);
-  auto asks = std::make_unique<Asks>();
-  std::vector<std::unique_ptr<DraftSource>> sources;
-  sources.push_back(std::move(asks));
-  const Replay replay = ReplayDrafts(text, 100, costs, std::move(sources), &along);
+  const Replay replay = Run(Times(10), std::make_unique<Asks>());
   EXPECT_EQ(replay.tokens, 900);
-  EXPECT_LE(replay.steps, 451) << "every guess but the first was right";
+  EXPECT_LE(replay.steps, 455) << "every guess was right, but for those before a step was measured";
   EXPECT_EQ(replay.accepted[0].guesses, replay.guesses);
+  EXPECT_DOUBLE_EQ(replay.ms, 10 * static_cast<double>(replay.steps));
+  EXPECT_DOUBLE_EQ(replay.plain_ms, 9000);
+}
+
+// The choice is the text's, whatever the model would have said.
+TEST_F(ReplayWithModel, GoesOnAsTheText) {
+  std::ranges::reverse(text_);
+  const Replay replay = Run(Times(10), std::make_unique<SuffixDrafts>());
+  EXPECT_EQ(replay.tokens, 900);
+  EXPECT_LT(replay.steps, 200);
+}
+
+TEST_F(ReplayWithModel, CountsWhatAPartTakes) {
+  ReplayTimes times = Times(10);
+  times.partial_ms = 1;
+  const auto partial = [] { return std::make_unique<PartialDrafts>(Part(), 100, ReplayedMs); };
+  const Replay cheap = Run(times, partial());
+  EXPECT_EQ(cheap.tokens, 900);
+  EXPECT_LT(cheap.steps, 200);
+  const double guessed_ms = cheap.ms - 10 * static_cast<double>(cheap.steps);
+  EXPECT_NEAR(guessed_ms, static_cast<double>(cheap.accepted[0].guesses), 20);
+  times.partial_ms = 11;
+  const Replay dear = Run(times, partial());
+  EXPECT_GT(dear.steps, 850);
+  EXPECT_LT(dear.ms, 1.03 * dear.plain_ms);
+  EXPECT_GT(dear.ms, dear.plain_ms) << "it tried";
 }
 
 }  // namespace

@@ -5,8 +5,11 @@
 
 namespace godwit {
 
-Speculative::Speculative(std::vector<std::unique_ptr<DraftSource>> sources, NowMs now_ms)
-    : tree_(std::move(sources)), now_ms_(now_ms), accepted_(tree_.sources().size()) {
+Speculative::Speculative(std::vector<std::unique_ptr<DraftSource>> sources, NowMs now_ms,
+                         DraftShape shape)
+    : tree_(std::move(sources), std::move(shape)),
+      now_ms_(now_ms),
+      accepted_(tree_.sources().size()) {
   for (const auto& source : tree_.sources()) {
     stats_.accepted.push_back({source.drafts->name(), 0});
   }
@@ -42,9 +45,7 @@ Proposal Speculative::Propose(const Sequence& sequence, int64_t max_tokens) {
       std::min(sequence.cache->limit_tokens() - length, sequence.cache->MostNext());
   const double since = now_ms_();
   tree_.Grow(sequence.tokens, costs_,
-             {.rows = std::min(max_tokens, kMostRows),
-              .depth = std::min(room - 1, kMostDepth),
-              .other_rows = other_rows_});
+             {.rows = max_tokens, .depth = room - 1, .other_rows = other_rows_});
   const double each = (now_ms_() - since) / static_cast<double>(awake);
   for (auto& source : tree_.sources()) {
     if (!source.worth.rests()) source.worth.Spend(each);
@@ -85,6 +86,14 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
   return std::span<const int32_t>(sequence.tokens).last(static_cast<size_t>(tokens));
 }
 
+void Speculative::EndStep(const LanguageModel& model, const Exec& exec) {
+  for (auto& source : tree_.sources()) {
+    if (source.worth.rests()) continue;
+    const double ms = source.drafts->EndStep(model, exec);
+    if (continues_) source.worth.Spend(ms);
+  }
+}
+
 bool Speculative::GiveBack() {
   bool any = false;
   for (const auto& source : tree_.sources()) any |= source.drafts->GiveBack();
@@ -116,6 +125,7 @@ void Speculative::CountWorth(const Outcome& outcome) {
   const auto guesses = static_cast<double>(std::reduce(accepted_.begin(), accepted_.end()));
   const double saved = plain_ms > 0 ? std::max(0.0, (guesses + 1) * plain_ms - step_ms) : 0;
   for (size_t i = 0; i < accepted_.size(); ++i) {
+    if (tree_.sources()[i].worth.rests()) ++stats_.accepted[i].rested_steps;
     const double share = guesses > 0 ? static_cast<double>(accepted_[i]) / guesses : 0;
     tree_.sources()[i].worth.EndStep(step_ms, share * saved);
   }

@@ -22,20 +22,21 @@ struct DraftStats {
   struct Accepted {
     std::string_view source;
     int64_t guesses;
+    int64_t rested_steps = 0;  // in which it was not asked, as it took more than it saved
   };
   std::vector<Accepted> accepted;  // of every source
 };
 
 class Speculative : public Strategy {
  public:
-  static constexpr int64_t kMostRows = 32, kMostDepth = 24;
-
   // now_ms: the clock that tells what sources take.
-  explicit Speculative(std::vector<std::unique_ptr<DraftSource>> sources, NowMs now_ms = SteadyMs);
+  explicit Speculative(std::vector<std::unique_ptr<DraftSource>> sources, NowMs now_ms = SteadyMs,
+                       DraftShape shape = {});
 
   Proposal Propose(const Sequence& sequence, int64_t max_tokens) override;
   std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) override;
-  int64_t MostRows() const override { return kMostRows; }
+  void EndStep(const LanguageModel& model, const Exec& exec) override;
+  int64_t MostRows() const override { return DraftShape::kMostRows; }
   bool GiveBack() override;
   const DraftStats& stats() const { return stats_; }
 

@@ -59,6 +59,14 @@ void StepTogether(const LanguageModel& model, const Exec& exec, std::span<Partic
     row = last;
     at = end;
   }
+  for (Participant& one : participants) {
+    if (one.error) continue;
+    try {
+      one.strategy->EndStep(model, to_the_end);
+    } catch (...) {
+      one.error = std::current_exception();
+    }
+  }
 }
 
 }  // namespace godwit

@@ -55,6 +55,10 @@ class Strategy {
   // the text has been read and nothing is pending: it has ended.
   virtual std::span<const int32_t> Accept(Sequence& sequence, const Outcome& outcome) = 0;
 
+  // After Accept of all texts of the step, for what is computed for several of them at once. The
+  // texts have advanced: what it throws ends the one that is asked. exec: without a wish to stop.
+  virtual void EndStep(const LanguageModel& /*model*/, const Exec& /*exec*/) {}
+
   // Rows that it can make use of in a step that continues the text.
   virtual int64_t MostRows() const { return 1; }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cassert>
 #include <charconv>
 #include <cmath>
@@ -139,21 +140,22 @@ int64_t DraftHeads::bytes() const {
   return bytes;
 }
 
-void DraftHeads::Guess(const Exec& exec, const LanguageModel& model, MatrixView<const float> state,
+void DraftHeads::Guess(const Exec& exec, const LanguageModel& model, MatrixView<const float> states,
                        MatrixView<float> logits) const {
-  assert(state.rows == 1 && logits.rows == count() && logits.cols == vocab_);
+  const int64_t n = states.rows;
+  assert(logits.rows == count() * n && logits.cols == vocab_);
   Workspace::Scope scope(exec.workspace);
-  const auto x = exec.workspace.Matrix<float>(1, state.cols);
-  const auto normed = exec.workspace.Matrix<float>(1, state.cols);
-  const auto step = exec.workspace.Matrix<float>(1, state.cols);
-  const auto outputs = exec.workspace.Matrix<float>(count(), state.cols);
-  std::copy_n(state.Row(0), state.cols, x.Row(0));
+  const auto x = exec.workspace.Matrix<float>(n, states.cols);
+  const auto normed = exec.workspace.Matrix<float>(n, states.cols);
+  const auto step = exec.workspace.Matrix<float>(n, states.cols);
+  const auto outputs = exec.workspace.Matrix<float>(count() * n, states.cols);
+  for (int64_t row = 0; row < n; ++row) std::ranges::copy(states.RowSpan(row), x.Row(row));
   for (int64_t i = 0; i < count(); ++i) {
     const Head& head = heads_[static_cast<size_t>(i)];
     ops::Norm(exec, x, head.input_norm, normed);
     ops::Linear(exec, normed, head.matrix, step);
     ops::Add(exec, step, x);
-    ops::Norm(exec, x, head.output_norm, outputs.Rows(i, i + 1));
+    ops::Norm(exec, x, head.output_norm, outputs.Rows(i * n, (i + 1) * n));
   }
   model.NormedLogits(exec, outputs, logits);
 }

@@ -65,8 +65,9 @@ class DraftHeads {
   int64_t vocab() const { return vocab_; }
   int64_t bytes() const;
 
-  // state [1, hidden], before the final norm -> logits [count, vocab]
-  void Guess(const Exec& exec, const LanguageModel& model, MatrixView<const float> state,
+  // states [n, hidden], before the final norm -> logits [count * n, vocab]: those of the first head
+  // for all states, then those of the next one.
+  void Guess(const Exec& exec, const LanguageModel& model, MatrixView<const float> states,
              MatrixView<float> logits) const;
 
  private:

@@ -67,6 +67,36 @@ TEST_F(DraftHeadsTest, RefusesThoseOfAnotherModel) {
   ErrorOf(ErrorKind::kIo, [&] { ReadDraftHeads(file_, kHidden, kVocab, 5); });
 }
 
+TEST_F(DraftHeadsTest, ManyStatesHaveTheBitsOfEachAlone) {
+  constexpr int64_t kStates = 5, kHeads = 2;
+  ThreadPool pool(2);
+  Workspace workspace;
+  const DecoderSpec spec = SmallLlama();
+  for (const auto& isa : kernels::AllIsas()) {
+    if (!isa.supported()) continue;
+    const Exec exec{.pool = pool, .kernels = *isa.table, .workspace = workspace};
+    for (const DType storage : {DType::kF32, DType::kBF16, DType::kI8}) {
+      const auto decoder = LoadDecoder(spec, FakeWeights(spec, DType::kF32), pool, {}, storage);
+      const DraftHeads heads(pool, Random(kHeads), storage);
+      Workspace::Scope scope(workspace);
+      const auto states = workspace.Matrix<float>(kStates, kHidden);
+      for (int64_t i = 0; i < kStates * kHidden; ++i) {
+        states.data[i] = static_cast<float>(Uniform(4, 0, i, 0) - 0.5);
+      }
+      const auto together = workspace.Matrix<float>(kHeads * kStates, kVocab);
+      heads.Guess(exec, *decoder, states, together);
+      const auto alone = workspace.Matrix<float>(kHeads, kVocab);
+      for (int64_t i = 0; i < kStates; ++i) {
+        heads.Guess(exec, *decoder, states.Rows(i, i + 1), alone);
+        for (int64_t head = 0; head < kHeads; ++head) {
+          EXPECT_TRUE(std::ranges::equal(together.RowSpan(head * kStates + i), alone.RowSpan(head)))
+              << isa.name << " " << Name(storage) << " " << i;
+        }
+      }
+    }
+  }
+}
+
 // The formula, in double.
 TEST_F(DraftHeadsTest, GuessesByTheirFormula) {
   ThreadPool pool(2);

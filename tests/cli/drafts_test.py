@@ -23,7 +23,8 @@ class DraftsTest(CliTest):
             self.assertEqual(drafted["text"], plain["text"])
             self.assertNotIn("drafts", plain)
             drafts = drafted["drafts"]
-            self.assertEqual(list(drafts), ["steps", "guesses", "accepted", "sources"])
+            self.assertEqual(list(drafts), ["steps", "guesses", "accepted", "sources",
+                                            "rested_steps"])
             # Every token but the first, which the prompt's last step gave.
             self.assertGreaterEqual(drafts["steps"] + drafts["accepted"], 299)
             self.assertEqual(sum(drafts["sources"].values()), drafts["accepted"])
@@ -74,16 +75,48 @@ class EvalTextTest(CliTest):
         text = self.folder / "text.txt"
         text.write_text("the cat sat on the mat. " * 60)
         result = json.loads(self.ok("eval", "text", "-m", TINY, "-f", text, "--json"))
-        self.assertNotIn("replay", result)
+        self.assertNotIn("replays", result)
         self.assertLess(result["distinct"][0], 0.1)
         self.assertAlmostEqual(sum(result["distinct"]) / 4, result["average"])
         replay = json.loads(self.ok("eval", "text", "-m", TINY, "-f", text, "--json", "--step-ms",
-                                    "1:10,16:12", "--prompt-tokens", "20"))["replay"]
+                                    "1:10,16:12", "--prompt-tokens", "20"))["replays"][0]
+        self.assertEqual(replay["draft"], "ngram")
         self.assertEqual(replay["tokens"], result["tokens"] + 1 - 20)
         self.assertLess(replay["steps"], replay["tokens"] / 4)
         self.assertGreater(replay["plain_ms"], 3 * replay["ms"])
         people = self.ok("eval", "text", "-m", TINY, "-f", text, "--step-ms", "1:10,16:12")
-        self.assertRegex(people, r"drafts +\d+\.\d\d tokens a step, of \d+\.\d rows: \d")
+        self.assertRegex(people, r"\nngram +\d+\.\d\d +\d+\.\d +\d+\.\d\d\n")
+
+    def test_sources_are_compared(self):
+        text = self.folder / "text.txt"
+        text.write_text("Once upon a time there was a cat. " * 80)
+        sources = ["ngram", "partial:budget=256", "ngram,partial:budget=256"]
+        command = ["eval", "text", "-m", TINY, "-f", text, "--json", "--prompt-tokens", "600",
+                   "--step-ms", "1:10,16:11"]
+        drafts = [flag for name in sources for flag in ("--draft", name)]
+        replays = json.loads(self.ok(*command, *drafts, "--draft-ms", "partial:1"))["replays"]
+        self.assertEqual([replay["draft"] for replay in replays], sources)
+        self.assertEqual(len({replay["tokens"] for replay in replays}), 1)
+        self.assertGreater(replays[0]["sources"]["ngram"], 100)
+        self.assertNotIn("ngram", replays[1]["sources"])
+        # What it guesses takes time beside the steps', 11 ms at most each.
+        self.assertGreater(replays[1]["ms"], 10 * replays[1]["steps"])
+        self.assertIn("add --draft-ms partial:MS", self.refused(INPUT, *command, *drafts))
+        self.assertIn("blocks shows a part itself", self.refused(
+            UNSUPPORTED, *command, *drafts, "--draft-ms", "partial:1", "--kv", "blocks"))
+
+    def test_shapes_of_trees(self):
+        text = self.folder / "text.txt"
+        text.write_text("the cat sat on the mat. " * 60)
+
+        def rows(shape):
+            replay = json.loads(self.ok("eval", "text", "-m", TINY, "-f", text, "--json",
+                                        "--step-ms", "1:10,64:11", *shape))["replays"][0]
+            return 1 + replay["guesses"] / replay["steps"]
+        self.assertGreater(rows([]), 8)
+        self.assertLessEqual(rows(["--draft-tree", "rows=4"]), 4)
+        self.assertLessEqual(rows(["--draft-tree", "depth=2,children=1"]), 3)
+        self.assertLessEqual(rows(["--draft-tree", "2x1"]), 5)
 
     def test_bad_input(self):
         text = ["eval", "text", "-m", TINY, "-p", "once upon a time"]
@@ -91,6 +124,12 @@ class EvalTextTest(CliTest):
                            (["--step-ms", "8"], "is not ROWS:MS"),
                            (["--step-ms", "1:0"], "no milliseconds"),
                            (["--step-ms", "99:3"], "99"),
+                           (["--draft", "ngram"], "add --step-ms"),
+                           (["--draft-ms", "heads:2"], "add --step-ms"),
+                           (["--draft-tree", "3x3"], "add --step-ms"),
+                           (["--draft-ms", "ngram:2"], "heads, partial do"),
+                           (["--draft-tree", "width=3"], "no \"width\""),
+                           (["--draft-tree", "3x"], "--draft-tree"),
                            (["--prompt-tokens", "1000"], "nothing behind a prompt of 1000")):
             self.assertIn(why, self.refused(INPUT, *text, *flags))
 

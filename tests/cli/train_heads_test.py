@@ -44,9 +44,12 @@ class TrainHeadsTest(CliTest):
                 self.assertEqual(drafted["tokens"], plain["tokens"], (flags, sources))
                 self.assertIn("heads", drafted["drafts"]["sources"])
 
-        replay = json.loads(self.ok("eval", "text", "-m", self.model, "-f", self.text,
-                                    "--step-ms", "1:20,8:21", "--draft", "heads", "--json"))
-        self.assertGreater(replay["replay"]["sources"]["heads"], 50)
+        replay, slow = [json.loads(self.ok(
+            "eval", "text", "-m", self.model, "-f", self.text, "--step-ms", "1:20,8:21",
+            "--draft", "heads", "--json", *flags))["replays"][0]
+            for flags in ([], ["--draft-ms", "heads:2"])]
+        self.assertGreater(replay["sources"]["heads"], 50)
+        self.assertGreater(slow["ms"], replay["ms"] + slow["steps"])
 
         self.assertIn("is there already", self.refused(INPUT, *self.train))
         # They go with a copy in int8, and with no other model.
@@ -56,6 +59,18 @@ class TrainHeadsTest(CliTest):
         shutil.copy(self.model / HEADS, other)
         config = json.loads((other / "config.json").read_text())
         self.assertIn("quantization_config", config)
+
+    def test_of_the_model_in_int8(self):
+        self.ok(*self.train, "--steps", "40", "--batch", "256", "--weights", "int8")
+        run = ["run", "-m", self.model, "-p", "Once upon a time", "-n", "100", "--ignore-eos",
+               "--temp", "0", "--weights", "int8", "--json"]
+        drafted = json.loads(self.ok(*run, "--draft", "heads"))
+        self.assertEqual(drafted["tokens"], json.loads(self.ok(*run))["tokens"])
+        self.assertIn("heads", drafted["drafts"]["sources"])
+
+        other = self.folder / "heads"
+        self.ok(*self.train, "--steps", "40", "--batch", "256", "-o", other)
+        self.assertNotEqual((self.model / HEADS).read_bytes(), other.read_bytes())
 
     def test_there_are_none(self):
         error = self.refused(INPUT, "run", "-m", self.model, "-p", "x", "--draft", "heads")
@@ -107,6 +122,8 @@ class TrainHeadsTest(CliTest):
         self.assertRegex(stop_after(seconds), "going on after [0-9]+ of 10000000 steps")
         self.assertIn("another model, text or settings",
                       self.refused(INPUT, *self.train, "--steps", "20"))
+        self.assertIn("another model, text or settings",
+                      self.refused(INPUT, *command, "--weights", "int8"))
 
 
 if __name__ == "__main__":

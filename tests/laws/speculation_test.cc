@@ -101,7 +101,8 @@ class Speculation : public testing::TestWithParam<Case> {
   Sources Trained(std::shared_ptr<const DraftHeads> heads, bool with_ngram) const {
     Sources sources;
     if (with_ngram) sources = Ngram();
-    sources.push_back(std::make_unique<HeadDrafts>(std::move(heads)));
+    sources.push_back(
+        std::make_unique<HeadDrafts>(std::make_shared<HeadBatch>(std::move(heads), NoTime)));
     return sources;
   }
   Sources Foreseen(const std::vector<int32_t>& plain, double right) const {
@@ -127,7 +128,7 @@ const SamplerOptions kPenalized{
     .repeat_last_n = 256, .repeat_penalty = 1.2f, .temperature = 1, .min_p = 0.1f, .seed = 5};
 
 TEST_P(Speculation, KeepsTheTextOnEveryInstructionSet) {
-  constexpr int64_t kTokens = 200, kPath = Speculative::kMostDepth + 1;
+  constexpr int64_t kTokens = 200, kPath = DraftShape::kMostDepth + 1;
   const auto heads = TrainOn(Plain("", kGreedy, kTokens + 100));
   for (const kernels::Isa& isa : kernels::AllIsas()) {
     if (!isa.supported()) continue;
@@ -161,7 +162,7 @@ using LongSpeculation = Speculation;
 
 TEST_P(LongSpeculation, KeepsTheTextOver20000Tokens) {
   constexpr int64_t kTokens = 20'000;
-  const auto plain = Plain("", kGreedy, kTokens + Speculative::kMostDepth + 1);
+  const auto plain = Plain("", kGreedy, kTokens + DraftShape::kMostDepth + 1);
   EXPECT_GT(Hold("", kGreedy, Foreseen(plain, 0.7), plain, kTokens), kTokens / 2);
   Hold("", kGreedy, Ngram(), plain, kTokens);
   const auto heads = TrainOn(plain);
@@ -181,7 +182,7 @@ using PartialSpeculation = Speculation;
 const std::string kBlocks = "blocks:initial=64,local_windows_len=64,second_block_count=2";
 
 TEST_P(PartialSpeculation, KeepsTheTextOnEveryInstructionSet) {
-  constexpr int64_t kTokens = 200, kPath = Speculative::kMostDepth + 1;
+  constexpr int64_t kTokens = 200, kPath = DraftShape::kMostDepth + 1;
   for (const kernels::Isa& isa : kernels::AllIsas()) {
     if (!isa.supported()) continue;
     SCOPED_TRACE(isa.name);
@@ -197,7 +198,7 @@ TEST_P(PartialSpeculation, KeepsTheTextOnEveryInstructionSet) {
 
 TEST_P(PartialSpeculation, KeepsTheTextOver20000Tokens) {
   constexpr int64_t kTokens = 20'000;
-  const auto plain = Plain("", kPenalized, kTokens + Speculative::kMostDepth + 1);
+  const auto plain = Plain("", kPenalized, kTokens + DraftShape::kMostDepth + 1);
   EXPECT_GT(Hold("", kPenalized, Partial(kBlocks), plain, kTokens), kTokens / 4);
   for (const std::string& part :
        {kBlocks + ",token_step=3,representative_type=MEANSTD", std::string("sinks:16+112")}) {

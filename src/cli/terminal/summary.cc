@@ -74,13 +74,18 @@ std::string DescribeDrafts(const DraftReport& drafts) {
   std::string text = fmt::format("{:.2f} tokens a step; {} accepted of {}",
                                  1 + static_cast<double>(drafts.accepted) / steps, drafts.accepted,
                                  Plural(drafts.guesses, "guessed token"));
-  if (drafts.guesses == 0) return text + ": none would have paid";
-  std::string sources;
-  for (const auto& [name, accepted] : drafts.sources) {
-    if (accepted == 0) continue;
-    sources += fmt::format("{}{} of {}", sources.empty() ? ": " : ", ", accepted, name);
+  if (drafts.guesses == 0) text += ": none would have paid";
+  std::string sources, rested;
+  for (const auto& [name, accepted, rested_steps] : drafts.sources) {
+    if (accepted > 0) {
+      sources += fmt::format("{}{} of {}", sources.empty() ? ": " : ", ", accepted, name);
+    }
+    if (rested_steps == 0) continue;
+    rested += fmt::format("{}{} in {}",
+                          rested.empty() ? "; took more time than it saved and rested: " : ", ",
+                          name, Plural(rested_steps, "step"));
   }
-  return text + sources;
+  return text + sources + rested;
 }
 
 std::string Summarize(const GenerateResult& result) {

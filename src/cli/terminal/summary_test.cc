@@ -55,5 +55,17 @@ TEST(Summary, SaysWhatWasDroppedAndWhere) {
   EXPECT_THAT(Summarize(result), testing::EndsWith("; dropped 1 token after the first 4\n"));
 }
 
+TEST(Summary, SaysWhatGuessesCameTo) {
+  EXPECT_EQ(DescribeDrafts({}), "none were needed");
+  EXPECT_EQ(DescribeDrafts({.steps = 4,
+                            .guesses = 9,
+                            .accepted = 2,
+                            .sources = {{"ngram", 0, 0}, {"recycled", 2, 0}}}),
+            "1.50 tokens a step; 2 accepted of 9 guessed tokens: 2 of recycled");
+  EXPECT_EQ(DescribeDrafts({.steps = 100, .sources = {{"ngram", 0, 1}, {"heads", 0, 64}}}),
+            "1.00 tokens a step; 0 accepted of 0 guessed tokens: none would have paid; took more "
+            "time than it saved and rested: ngram in 1 step, heads in 64 steps");
+}
+
 }  // namespace
 }  // namespace godwit::cli

@@ -32,10 +32,11 @@ class Resolver {
   void LatentHeads(const std::string& module, LatentTensors& latent);
   LinearTensors Qkv(int64_t layer);
   struct MlpNames {
-    const std::string &gate, &up, &down;
+    std::string gate, up, down;
   };
   MlpTensors Mlp(const MlpSpec& mlp, const MlpNames& names, int64_t layer, int64_t expert = 0);
   MlpTensors StackedExpert(int64_t layer, int64_t expert);
+  std::vector<MlpTensors> Experts(int64_t layer);
   LayerTensors Layer(int64_t index);
   void Embedding(ModelTensors& tensors);
   void ReportUnexpected();
@@ -161,7 +162,32 @@ MlpTensors Resolver::StackedExpert(int64_t layer, int64_t expert) {
                      .down = linears_.FindStacked(Numbered(spec_.names.down, layer),
                                                   spec_.hidden_size, mlp.intermediate, expert)};
   tensors.up.alternating = mlp.alternating;
+  for (const std::string& name : {spec_.names.apart_gate, spec_.names.apart_up}) {
+    tensors.up.apart.push_back(tensors_.Name(Numbered(name, layer, expert)));
+  }
+  tensors.down.apart = {tensors_.Name(Numbered(spec_.names.apart_down, layer, expert))};
   return tensors;
+}
+
+std::vector<MlpTensors> Resolver::Experts(int64_t layer) {
+  const ModuleNames& names = spec_.names;
+  MlpSpec mlp = spec_.mlp;
+  MlpNames own{.gate = names.gate, .up = names.up, .down = names.down};
+  bool stacked = false;
+  if (mlp.stacked) {
+    // Formats of quantized checkpoints are for matrices: there each expert has tensors of its own,
+    // those that stay in float, too, of which config.json says nothing.
+    const std::string down = Numbered(names.apart_down, layer);
+    stacked = tensors_.Find(down + ".weight") == nullptr &&
+              tensors_.Find(down + ".weight_packed") == nullptr;
+    own = {.gate = names.apart_gate, .up = names.apart_up, .down = names.apart_down};
+    mlp.fused = false;
+  }
+  std::vector<MlpTensors> experts;
+  for (int64_t i = 0; i < mlp.experts; ++i) {
+    experts.push_back(stacked ? StackedExpert(layer, i) : Mlp(mlp, own, layer, i));
+  }
+  return experts;
 }
 
 LayerTensors Resolver::Layer(int64_t index) {
@@ -206,9 +232,7 @@ LayerTensors Resolver::Layer(int64_t index) {
       linears_.Find({{Numbered(names.router, index), mlp.experts}}, hidden, mlp.router_bias);
   if (mlp.choice_bias)
     layer.choice_bias = tensors_.Want(Numbered(names.choice_bias, index), {mlp.experts});
-  for (int64_t i = 0; i < mlp.experts; ++i) {
-    layer.experts.push_back(mlp.stacked ? StackedExpert(index, i) : Mlp(mlp, own, index, i));
-  }
+  layer.experts = Experts(index);
   if (spec_.shared_mlp.intermediate > 0) {
     layer.mlp =
         Mlp(spec_.shared_mlp, {names.shared_gate, names.shared_up, names.shared_down}, index);

@@ -39,6 +39,9 @@ struct LinearTensors {
   int64_t pairs_first = 0;
   // Parts are [inputs, outputs], else [outputs, inputs].
   bool transposed = false;
+  // Of an expert whose single part lies in a tensor of all: the modules that the matrices in it are
+  // where each is a tensor of its own, gate before up.
+  std::vector<std::string> apart;
 
   int64_t OutputsOf(const TensorInfo& part) const { return part.shape[transposed ? 1 : 0]; }
   int64_t inputs() const { return parts.front()->shape[transposed ? 0 : 1]; }

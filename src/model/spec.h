@@ -121,7 +121,9 @@ struct ModuleNames {
   std::string gate, up, down;                       // MlpSpec::fused: up is both
   std::string dense_gate, dense_up, dense_down;     // DecoderSpec::dense_layers
   std::string shared_gate, shared_up, shared_down;  // DecoderSpec::shared_mlp
-  std::string expert_weight = ".weight";            // how names of experts' tensors end
+  // MlpSpec::stacked, in checkpoints where the matrices of each expert are tensors of their own.
+  std::string apart_gate, apart_up, apart_down;
+  std::string expert_weight = ".weight";  // how names of experts' tensors end
   std::string expert_bias = ".bias";
   std::string mlp_out_norm;
 

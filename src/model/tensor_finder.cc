@@ -104,6 +104,7 @@ const TensorInfo* TensorFinder::Slice(const TensorInfo& whole, int64_t begin,
                                       std::vector<int64_t> shape, const std::string& part) {
   TensorInfo slice = whole;
   slice.name = part;
+  slice.whole = whole.name;
   slice.shape = std::move(shape);
   const size_t row =
       SizeOf(*whole.dtype) * static_cast<size_t>(slice.NumElements() / slice.shape.front());

@@ -73,11 +73,19 @@ Calibration Calibrate(const Exec& exec, const Decoder& decoder,
 
 std::map<std::string, float, std::less<>> ClippedMaxima(
     const Exec& exec, const Decoder& decoder, std::span<const std::vector<int32_t>> pieces,
-    const Scalings& scalings, double share, const CalibrationProgress& progress) {
+    std::span<const LinearTensors* const> linears, const Scalings& scalings, double share,
+    const CalibrationProgress& progress) {
   std::map<std::string, std::vector<float>, std::less<>> maxima;  // of every row
-  RunPieces(exec, decoder, pieces, progress, /*scope=*/{},
+  std::map<std::string, const Scaling*, std::less<>>
+      scaling_of;  // by the name of the packed weight
+  CalibrationScope scope{.linears = std::set<std::string, std::less<>>()};
+  for (const LinearTensors* linear : linears) {
+    scope.linears->insert(ModuleName(*linear));
+    scaling_of[ModuleName(*linear)] = &FindScaling(scalings, PartsOf(*linear).front().name);
+  }
+  RunPieces(exec, decoder, pieces, progress, scope,
             [&](const std::string& name, std::span<const float> row) {
-              const auto& s = FindScaling(scalings, name + ".weight").column_factors;
+              const auto& s = scaling_of.at(name)->column_factors;
               float largest = 0;
               for (size_t i = 0; i < row.size(); ++i) {
                 largest = std::max(largest, std::fabs(row[i]) / (s.empty() ? 1.0f : s[i]));

@@ -49,11 +49,12 @@ Calibration Calibrate(const Exec& exec, const Decoder& decoder,
                       std::span<const std::vector<int32_t>> pieces,
                       const CalibrationProgress& progress, const CalibrationScope& scope = {});
 
-// For fixed scales: of every smoothed layer input, the magnitude that all but the largest `share`
-// of the rows stay within (section 3.4.2: the top 2 % of the tokens are clipped). By the name of
-// the packed weight; smoothed: as the columns of the weight of that name are.
+// For fixed scales: of the smoothed input of each of these layers, the magnitude that all but the
+// largest `share` of the rows stay within (section 3.4.2: the top 2 % of the tokens are clipped).
+// By the name of the packed weight; smoothed: as the columns of the weights are.
 std::map<std::string, float, std::less<>> ClippedMaxima(
     const Exec& exec, const Decoder& decoder, std::span<const std::vector<int32_t>> pieces,
-    const Scalings& scalings, double share, const CalibrationProgress& progress);
+    std::span<const LinearTensors* const> linears, const Scalings& scalings, double share,
+    const CalibrationProgress& progress);
 
 }  // namespace godwit::quant

@@ -124,8 +124,9 @@ TEST(ClippedMaxima, CutsTheLargestTokens) {
   }
   std::ranges::sort(maxima);
   const Scalings twice = {{kDown + ".weight", {.column_factors = std::vector<float>(10, 2.0f)}}};
+  const std::vector<const LinearTensors*> linears = {&model.tensors.layers[1].mlp.down};
   const auto clipped = [&](double share) {
-    return ClippedMaxima(*TestExec(), *decoder, pieces, twice, share, nullptr).at(kDown);
+    return ClippedMaxima(*TestExec(), *decoder, pieces, linears, twice, share, nullptr).at(kDown);
   };
   EXPECT_EQ(clipped(0), maxima[59]);
   EXPECT_EQ(clipped(0.05), maxima[56]);  // three of sixty are beyond it

@@ -12,25 +12,25 @@ std::vector<float> LargestInputs(const LinearTensors& linear, const Calibration&
   const auto seen = calibration.find(ModuleName(linear));
   if (seen == calibration.end()) return {};
   std::vector<float> largest = seen->second.largest;
-  const auto& s = FindScaling(scalings, linear.parts.front()->name).column_factors;
+  const auto& s = FindScaling(scalings, PartsOf(linear).front().name).column_factors;
   for (size_t i = 0; i < s.size(); ++i) largest[i] /= s[i];
   return largest;
 }
 
 std::vector<float> LargestWeights(const Exec& exec, const LinearTensors& linear,
                                   const Scalings& scalings) {
-  const int64_t columns = ColumnsOf(*linear.parts.front());
+  const int64_t columns = linear.inputs();
   const int threads = exec.pool.threads();
   Workspace::Scope scope(exec.workspace);
   const auto scratch = exec.workspace.Matrix<float>(threads, columns);
   // One row for each worker: a maximum does not depend on who has seen what.
   std::vector<std::vector<float>> maxima(static_cast<size_t>(threads),
                                          std::vector<float>(static_cast<size_t>(columns)));
-  for (const TensorInfo* part : linear.parts) {
-    const Scaling& scaling = FindScaling(scalings, part->name);
-    exec.ParallelRows(RowsOf(*part), columns, [&](int64_t row, int worker) {
+  for (const MatrixPart& part : PartsOf(linear)) {
+    const Scaling& scaling = FindScaling(scalings, part.name);
+    exec.ParallelRows(part.rows, columns, [&](int64_t row, int worker) {
       const auto values = scratch.RowSpan(worker);
-      ReadRow(*part, scaling, row, values);
+      ReadRow(part, scaling, row, values);
       std::vector<float>& largest = maxima[static_cast<size_t>(worker)];
       bool finite = true;
       for (size_t i = 0; i < values.size(); ++i) {
@@ -38,7 +38,7 @@ std::vector<float> LargestWeights(const Exec& exec, const LinearTensors& linear,
         largest[i] = std::max(largest[i], std::fabs(values[i]));
       }
       if (!finite) {
-        Throw(ErrorKind::kUnsupported, "tensor {} holds NaN or infinity", part->name);
+        Throw(ErrorKind::kUnsupported, "tensor {} holds NaN or infinity", part.name);
       }
     });
   }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "quant/linear_layers.h"
+#include "quant/matrix_part.h"
 
 namespace godwit::quant {
 namespace {
@@ -26,8 +27,8 @@ ChosenLinears ChooseLinears(const ModelTensors& tensors, const std::string& whic
     ForEachLinear(tensors.layers[i], [&](const LinearTensors& linear) {
       names.insert(ModuleName(linear));
       const bool wanted = number ? which == std::to_string(i)
-                                 : std::ranges::any_of(linear.parts, [&](const TensorInfo* part) {
-                                     return MatchesName(which, ModuleName(*part));
+                                 : std::ranges::any_of(PartsOf(linear), [&](const auto& part) {
+                                     return MatchesName(which, ModuleName(part));
                                    });
       if (!wanted) return;
       chosen.linears.push_back(&linear);

@@ -159,11 +159,11 @@ GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t 
   return matrix;
 }
 
-GroupedMatrix QuantizeInGroups(const Exec& exec, const TensorInfo& tensor, const Scaling& scaling,
+GroupedMatrix QuantizeInGroups(const Exec& exec, const MatrixPart& part, const Scaling& scaling,
                                int64_t group, const RoundingFeedback* feedback) {
   return QuantizeInGroups(
-      exec, tensor.name, RowsOf(tensor), ColumnsOf(tensor), group, ScaleType(*tensor.dtype),
-      feedback, [&](int64_t row, std::span<float> out) { ReadRow(tensor, scaling, row, out); });
+      exec, part.name, part.rows, part.columns, group, ScaleType(*part.tensor->dtype), feedback,
+      [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
 }
 
 }  // namespace godwit::quant

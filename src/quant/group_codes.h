@@ -53,7 +53,7 @@ GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t 
 
 // The same of a weight of a checkpoint as `scaling` has it, its scales as they are stored beside
 // it.
-GroupedMatrix QuantizeInGroups(const Exec& exec, const TensorInfo& tensor, const Scaling& scaling,
+GroupedMatrix QuantizeInGroups(const Exec& exec, const MatrixPart& part, const Scaling& scaling,
                                int64_t group, const RoundingFeedback* feedback);
 
 }  // namespace godwit::quant

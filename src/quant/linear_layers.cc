@@ -3,12 +3,19 @@
 #include <fnmatch.h>
 
 #include <span>
+#include <vector>
+
+#include "quant/matrix_part.h"
 
 namespace godwit::quant {
 
 void ForEachLinear(const LayerTensors& layer,
                    const std::function<void(const LinearTensors& linear)>& visit) {
-  if (!layer.qkv.parts.empty()) visit(layer.qkv);
+  const LatentTensors& latent = layer.latent;
+  for (const LinearTensors* linear :
+       {&layer.qkv, &latent.query_down, &latent.query, &latent.kv_down}) {
+    if (!linear->parts.empty()) visit(*linear);
+  }
   visit(layer.attention_out);
   if (!layer.mlp.up.parts.empty()) {
     visit(layer.mlp.up);
@@ -27,9 +34,10 @@ bool MatchesName(const std::string& pattern, const std::string& module) {
 std::string LastName(const std::string& module) { return module.substr(module.rfind('.') + 1); }
 
 std::string FullName(const LinearTensors& linear) {
-  std::string name = ModuleName(linear);
-  for (const TensorInfo* part : std::span(linear.parts).subspan(1)) {
-    name += ", " + LastName(ModuleName(*part));
+  const std::vector<MatrixPart> parts = PartsOf(linear);
+  std::string name = ModuleName(parts.front());
+  for (const MatrixPart& part : std::span(parts).subspan(1)) {
+    name += ", " + LastName(ModuleName(part));
   }
   return name;
 }

@@ -9,7 +9,8 @@
 namespace godwit::quant {
 
 // Calls visit for the linear layers of a decoder layer, experts included, in the order in which
-// they run; not for the router, which stays in float.
+// they run; not for the router and for what makes keys and values of latent vectors, which stay in
+// float.
 void ForEachLinear(const LayerTensors& layer,
                    const std::function<void(const LinearTensors& linear)>& visit);
 

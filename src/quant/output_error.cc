@@ -20,9 +20,9 @@ InputQuantization InputOf(const Scheme& scheme, float largest_input) {
 }
 
 // A part in f32, whose rows `read` gives.
-Weight FloatWeight(const Exec& exec, const TensorInfo& part,
+Weight FloatWeight(const Exec& exec, const MatrixPart& part,
                    FunctionRef<void(int64_t row, std::span<float> out)> read) {
-  const int64_t outputs = RowsOf(part), inputs = ColumnsOf(part);
+  const int64_t outputs = part.rows, inputs = part.columns;
   std::vector<float> values(static_cast<size_t>(outputs * inputs));
   exec.ParallelRows(outputs, inputs, [&](int64_t row) {
     read(row,
@@ -34,13 +34,13 @@ Weight FloatWeight(const Exec& exec, const TensorInfo& part,
 }
 
 // As it is, but for its divided rows.
-Weight ExactWeight(const Exec& exec, const TensorInfo& part, const Scaling& scaling) {
+Weight ExactWeight(const Exec& exec, const MatrixPart& part, const Scaling& scaling) {
   const Scaling rows_alone{.row_divisors = scaling.row_divisors};
   return FloatWeight(
       exec, part, [&](int64_t row, std::span<float> out) { ReadRow(part, rows_alone, row, out); });
 }
 
-Weight GroupedWeight(const Exec& exec, const TensorInfo& part, const Scaling& scaling,
+Weight GroupedWeight(const Exec& exec, const MatrixPart& part, const Scaling& scaling,
                      const Scheme& scheme) {
   const GroupedMatrix matrix =
       QuantizeInGroups(exec, part, scaling, scheme.group, /*feedback=*/nullptr);
@@ -48,11 +48,11 @@ Weight GroupedWeight(const Exec& exec, const TensorInfo& part, const Scaling& sc
                      [&](int64_t row, std::span<float> out) { matrix.Values(row, out); });
 }
 
-Weight Int8Weight(const Exec& exec, const TensorInfo& part, const Scaling& scaling,
+Weight Int8Weight(const Exec& exec, const MatrixPart& part, const Scaling& scaling,
                   const Scheme& scheme, float largest_input) {
-  const int64_t outputs = RowsOf(part), inputs = ColumnsOf(part);
+  const int64_t outputs = part.rows, inputs = part.columns;
   QuantizedMatrix matrix = QuantizeMatrix(
-      exec, part.name, outputs, inputs, scheme.outputs_per_scale, ScaleType(*part.dtype),
+      exec, part.name, outputs, inputs, scheme.outputs_per_scale, ScaleType(*part.tensor->dtype),
       [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
   Weight weight = ops::PackWeight(
       exec.pool, DType::kI8, outputs, inputs,
@@ -69,7 +69,8 @@ OutputError LinearOutputError(const Exec& exec, const LinearTensors& linear,
                               MatrixView<const float> rows, const Scalings& scalings,
                               const Scheme& scheme, float largest_input) {
   OutputError error;
-  const auto& s = FindScaling(scalings, linear.parts.front()->name).column_factors;
+  const std::vector<MatrixPart> parts = PartsOf(linear);
+  const auto& s = FindScaling(scalings, parts.front().name).column_factors;
   Workspace::Scope scope(exec.workspace);
   const auto smoothed = exec.workspace.Matrix<float>(rows.rows, rows.cols);
   for (int64_t row = 0; row < rows.rows; ++row) {
@@ -77,16 +78,16 @@ OutputError LinearOutputError(const Exec& exec, const LinearTensors& linear,
       smoothed.Row(row)[i] = rows.Row(row)[i] / (s.empty() ? 1.0f : s[static_cast<size_t>(i)]);
     }
   }
-  for (const TensorInfo* part : linear.parts) {
-    const Scaling& scaling = FindScaling(scalings, part->name);
-    const int64_t outputs = RowsOf(*part);
+  for (const MatrixPart& part : parts) {
+    const Scaling& scaling = FindScaling(scalings, part.name);
+    const int64_t outputs = part.rows;
     const auto exact = exec.workspace.Matrix<float>(rows.rows, outputs);
     const auto quantized = exec.workspace.Matrix<float>(rows.rows, outputs);
-    ops::Linear(exec, rows, ExactWeight(exec, *part, scaling), exact);
+    ops::Linear(exec, rows, ExactWeight(exec, part, scaling), exact);
     // As the checkpoint will hold it.
     const Weight weight = scheme.has_groups()
-                              ? GroupedWeight(exec, *part, scaling, scheme)
-                              : Int8Weight(exec, *part, scaling, scheme, largest_input);
+                              ? GroupedWeight(exec, part, scaling, scheme)
+                              : Int8Weight(exec, part, scaling, scheme, largest_input);
     ops::Linear(exec, smoothed, weight, quantized);
     for (int64_t row = 0; row < rows.rows; ++row) {
       for (int64_t i = 0; i < outputs; ++i) {

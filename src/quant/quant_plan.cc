@@ -22,7 +22,7 @@ class KeepPatterns {
     const std::string* kept = nullptr;
     const std::string* other = nullptr;
     std::vector<std::string> names;
-    for (const TensorInfo* part : linear.parts) names.push_back(ModuleName(*part));
+    for (const MatrixPart& part : PartsOf(linear)) names.push_back(ModuleName(part));
     for (const std::string& name : names) (Matches(name) ? kept : other) = &name;
     if (kept != nullptr && other != nullptr) {
       Throw(ErrorKind::kInput,
@@ -55,7 +55,12 @@ class KeepPatterns {
 };
 
 void Ignore(const LinearTensors& linear, QuantPlan& plan) {
-  for (const TensorInfo* part : linear.parts) plan.ignore.push_back(ModuleName(*part));
+  for (const MatrixPart& part : PartsOf(linear)) plan.ignore.push_back(ModuleName(part));
+}
+
+// The module of which all heads' are slices.
+std::string KeysAndValues(const LatentTensors& latent) {
+  return ModuleName(TensorInfo{.name = latent.keys.front().parts.front()->whole});
 }
 
 }  // namespace
@@ -69,24 +74,13 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
         "are for [outputs, inputs]: it can be quantized while loading",
         spec.family);
   }
-  if (spec.mlp.stacked) {
-    Throw(ErrorKind::kUnsupported,
-          "a {} checkpoint stores a matrix of all experts as one tensor, and formats of int8 "
-          "checkpoints are for [outputs, inputs]: it can be quantized while loading",
-          spec.family);
-  }
-  if (spec.latent) {
-    Throw(ErrorKind::kUnsupported,
-          "a {} model has latent attention, whose layers are not smoothed or quantized: it can be "
-          "quantized while loading",
-          spec.family);
-  }
   QuantPlan plan;
   KeepPatterns patterns(keep);
   Ignore(tensors.project_in, plan);
   Ignore(tensors.project_out, plan);
   for (const LayerTensors& layer : tensors.layers) {
     Ignore(layer.router, plan);
+    if (spec.latent) plan.ignore.push_back(KeysAndValues(layer.latent));
     ForEachLinear(layer, [&](const LinearTensors& linear) {
       if (patterns.Keeps(linear)) {
         Ignore(linear, plan);
@@ -98,6 +92,7 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
   // A tied one, too: readers have a module for it.
   plan.ignore.push_back(spec.tied_head ? spec.names.head : ModuleName(tensors.head));
   patterns.RefuseUnused();
+  plan.unstacked = UnstackedTensors(tensors);
 
   plan.smooth = FindSmoothGroups(spec, tensors, smooth);
   const std::set<const LinearTensors*> quantized(plan.linears.begin(), plan.linears.end());

@@ -1,10 +1,12 @@
 // What will be done to a model: which linear layers become int8 and which groups are smoothed.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "quant/matrix_part.h"
 #include "quant/smooth_groups.h"
 
 namespace godwit::quant {
@@ -14,11 +16,14 @@ struct QuantPlan {
   std::vector<const LinearTensors*> linears;
   // Modules that stay in float, by name: what a config.json lists as "ignore".
   std::vector<std::string> ignore;
+  // Tensors of all experts of a layer that several tensors take the place of, by their names.
+  std::map<std::string, std::vector<MatrixPart>, std::less<>> unstacked;
   SmoothGroups smooth;
 };
 
 // keep: names of linear layers that stay in float, where * stands for anything ("*.down_proj").
-// The output head, routers, embeddings and their projections always do. Groups all of whose readers
+// The output head, routers, embeddings and their projections always do, and so does what makes keys
+// and values of latent vectors: it is small, and in every score. Groups all of whose readers
 // stay in float are left out, as they would gain nothing.
 //
 // Throws Error(kInput) for a pattern that matches no layer or a part of fused ones, which it names.

@@ -71,14 +71,6 @@ TEST(Plan, MatricesTheOtherWayAreRefused) {
               HasSubstr("stores its matrices as [inputs, outputs]"));
 }
 
-TEST(Plan, ExpertsInOneTensorAreRefused) {
-  DecoderSpec spec = SmallLlama();
-  spec.mlp.stacked = true;
-  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
-                      [&] { PlanQuantization(spec, TestModel().tensors, SmoothKind::kNone, {}); }),
-              HasSubstr("a matrix of all experts as one tensor"));
-}
-
 TEST(Plan, PatternsThatMatchNothingAreRefused) {
   const TestModel model;
   for (const char* pattern : {"down_proj", "lm_head", "model.layers.7.*"}) {

@@ -75,8 +75,8 @@ Calibrated CalibrateAndSmooth(const Exec& exec, const ModelFolder& model, const 
   if (!options.has_fixed_scales()) return result;
   result.input_maxima = StaticMaxima(plan, calibration, scalings);
   if (options.clip_share > 0) {
-    result.input_maxima = ClippedMaxima(exec, *decoder, pieces, scalings, options.clip_share,
-                                        ProgressOf(Stage::kFixedScales, hooks));
+    result.input_maxima = ClippedMaxima(exec, *decoder, pieces, plan.linears, scalings,
+                                        options.clip_share, ProgressOf(Stage::kFixedScales, hooks));
   }
   return result;
 }
@@ -98,6 +98,12 @@ ModelPlan PlanModel(const ModelFolder& model, const QuantizeOptions& options) {
   RefuseQuantized(model.config(), model.path());
   ModelPlan plan{
       .plan = PlanQuantization(model.spec(), model.tensors(), options.smooth_kind(), options.keep)};
+  if (options.scheme.is_bitsandbytes() && !plan.plan.unstacked.empty()) {
+    Throw(ErrorKind::kUnsupported,
+          "a {} checkpoint stores a matrix of all experts as one tensor, which bitsandbytes leaves "
+          "as it is: another scheme can be written",
+          model.spec().family);
+  }
   CheckGroups(plan.plan, options.scheme);
   for (const std::string& name : model.weights().Names()) {
     plan.before_bytes += std::ssize(model.weights().Find(name)->bytes);

@@ -51,11 +51,12 @@ GroupedMatrices RoundByText(const Exec& exec, const Decoder& decoder,
         ++unreached;
         continue;
       }
-      const auto& divisors = FindScaling(scalings, linear->parts.front()->name).column_factors;
+      const std::vector<MatrixPart> parts = PartsOf(*linear);
+      const auto& divisors = FindScaling(scalings, parts.front().name).column_factors;
       const RoundingFeedback feedback(exec, seen->second.products.Take(exec), divisors);
-      for (const TensorInfo* part : linear->parts) {
-        rounded[part->name] = QuantizeInGroups(exec, *part, FindScaling(scalings, part->name),
-                                               scheme.group, &feedback);
+      for (const MatrixPart& part : parts) {
+        rounded[part.name] =
+            QuantizeInGroups(exec, part, FindScaling(scalings, part.name), scheme.group, &feedback);
       }
     }
   }

@@ -21,38 +21,43 @@ void AddGroup(const SmoothGroup& group, std::span<const float> s, Scalings& scal
     return factors;
   };
   for (const DividedTensor& divided : group.divided) {
-    scalings[divided.tensor->name].row_divisors = factors_of(divided.channels);
+    scalings[divided.part.name].row_divisors = factors_of(divided.channels);
   }
   for (const LinearTensors* linear : group.linears) {
-    for (const TensorInfo* part : linear->parts) {
-      scalings[part->name].column_factors = factors_of(group.input_channels);
+    for (const MatrixPart& part : PartsOf(*linear)) {
+      scalings[part.name].column_factors = factors_of(group.input_channels);
     }
   }
 }
 
-int64_t RowsOf(const TensorInfo& tensor) { return tensor.shape[0]; }
-int64_t ColumnsOf(const TensorInfo& tensor) {
-  return tensor.shape.size() > 1 ? tensor.shape[1] : 1;
-}
-
-void ReadRow(const TensorInfo& tensor, const Scaling& scaling, int64_t row, std::span<float> out) {
+void ReadRow(const MatrixPart& part, const Scaling& scaling, int64_t row, std::span<float> out) {
   const std::vector<float>& columns = scaling.column_factors;
-  assert(std::ssize(out) == ColumnsOf(tensor) && (columns.empty() || columns.size() == out.size()));
-  const size_t row_bytes = out.size() * SizeOf(*tensor.dtype);
-  ReadFloats(*tensor.dtype, tensor.bytes.data() + static_cast<size_t>(row) * row_bytes, out);
+  assert(std::ssize(out) == part.columns && (columns.empty() || columns.size() == out.size()));
+  const DType dtype = *part.tensor->dtype;
+  const auto size = static_cast<int64_t>(SizeOf(dtype));
+  const std::byte* from = part.tensor->bytes.data() + (part.first + row * part.row_step) * size;
+  if (part.column_step == 1) {
+    ReadFloats(dtype, from, out);
+  } else {
+    for (float& x : out) {
+      ReadFloats(dtype, from, {&x, 1});
+      from += part.column_step * size;
+    }
+  }
   for (size_t i = 0; i < columns.size(); ++i) out[i] *= columns[i];
   if (scaling.row_divisors.empty()) return;
   const float divisor = scaling.row_divisors[static_cast<size_t>(row)];
   for (float& x : out) x /= divisor;
 }
 
-std::vector<std::byte> ScaledBytes(const TensorInfo& tensor, const Scaling& scaling) {
-  std::vector<std::byte> bytes(tensor.bytes.size());
-  std::vector<float> values(static_cast<size_t>(ColumnsOf(tensor)));
-  const size_t row_bytes = values.size() * SizeOf(*tensor.dtype);
-  for (int64_t row = 0; row < RowsOf(tensor); ++row) {
-    ReadRow(tensor, scaling, row, values);
-    WriteFloats(values, *tensor.dtype, bytes.data() + static_cast<size_t>(row) * row_bytes);
+std::vector<std::byte> ScaledBytes(const MatrixPart& part, const Scaling& scaling) {
+  const DType dtype = *part.tensor->dtype;
+  std::vector<float> values(static_cast<size_t>(part.columns));
+  const size_t row_bytes = values.size() * SizeOf(dtype);
+  std::vector<std::byte> bytes(static_cast<size_t>(part.rows) * row_bytes);
+  for (int64_t row = 0; row < part.rows; ++row) {
+    ReadRow(part, scaling, row, values);
+    WriteFloats(values, dtype, bytes.data() + static_cast<size_t>(row) * row_bytes);
   }
   return bytes;
 }

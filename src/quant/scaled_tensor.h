@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "quant/matrix_part.h"
 #include "quant/smooth_groups.h"
-#include "weights/weight_source.h"
 
 namespace godwit::quant {
 
@@ -28,14 +28,10 @@ const Scaling& FindScaling(const Scalings& scalings, std::string_view tensor);
 // Adds what smoothing a group by `s` [group.channels] does to its tensors.
 void AddGroup(const SmoothGroup& group, std::span<const float> s, Scalings& scalings);
 
-// Row `row` of a float tensor, scaled in f32. out: [columns]
-void ReadRow(const TensorInfo& tensor, const Scaling& scaling, int64_t row, std::span<float> out);
+// Row `row`, scaled in f32. out: [columns]
+void ReadRow(const MatrixPart& part, const Scaling& scaling, int64_t row, std::span<float> out);
 
-// Rows and columns of a weight [rows, columns], or of a vector.
-int64_t RowsOf(const TensorInfo& tensor);
-int64_t ColumnsOf(const TensorInfo& tensor);
-
-// All of it, rounded to its own type.
-std::vector<std::byte> ScaledBytes(const TensorInfo& tensor, const Scaling& scaling);
+// All rows one after another, rounded to the type of the tensor.
+std::vector<std::byte> ScaledBytes(const MatrixPart& part, const Scaling& scaling);
 
 }  // namespace godwit::quant

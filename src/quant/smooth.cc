@@ -53,8 +53,8 @@ std::vector<float> WeightMaxima(const Exec& exec, const SmoothGroup& group,
   std::vector<float> maxima(Index(group.channels));
   for (const LinearTensors* linear : group.linears) {
     Scalings rows_alone;
-    for (const TensorInfo* part : linear->parts) {
-      rows_alone[part->name].row_divisors = FindScaling(scalings, part->name).row_divisors;
+    for (const MatrixPart& part : PartsOf(*linear)) {
+      rows_alone[part.name].row_divisors = FindScaling(scalings, part.name).row_divisors;
     }
     const std::vector<float> of_columns = LargestWeights(exec, *linear, rows_alone);
     for (size_t i = 0; i < of_columns.size(); ++i) {
@@ -67,11 +67,11 @@ std::vector<float> WeightMaxima(const Exec& exec, const SmoothGroup& group,
 
 // The factors nearest to `s` by which a norm's gain can be divided without being rounded: the gain
 // over what its type makes of gain / s. 1 where the type has no such number.
-void MakeExact(const TensorInfo& gain, std::vector<float>& s) {
+void MakeExact(const MatrixPart& gain, std::vector<float>& s) {
   const std::vector<std::byte> divided = ScaledBytes(gain, {.row_divisors = s});
   std::vector<float> before(s.size()), after(s.size());
-  ReadFloats(*gain.dtype, gain.bytes.data(), before);
-  ReadFloats(*gain.dtype, divided.data(), after);
+  ReadFloats(*gain.tensor->dtype, gain.tensor->bytes.data(), before);
+  ReadFloats(*gain.tensor->dtype, divided.data(), after);
   for (size_t i = 0; i < s.size(); ++i) {
     if (before[i] == 0) continue;
     const float exact = before[i] / after[i];
@@ -91,8 +91,8 @@ std::vector<float> GroupFactors(const SmoothGroup& group, const GroupSizes& size
   for (size_t i = 0; i < sizes.weights.size(); ++i) {
     s.push_back(SmoothingFactor(sizes.activations[i], sizes.weights[i], alpha));
   }
-  const TensorInfo& first = *group.divided.front().tensor;
-  if (first.shape.size() == 1) MakeExact(first, s);
+  const MatrixPart& first = group.divided.front().part;
+  if (first.tensor->shape.size() == 1) MakeExact(first, s);
   return s;
 }
 

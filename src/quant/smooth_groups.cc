@@ -23,14 +23,16 @@ class Finder {
     if (spec_.transposed) {
       return {.left_out = {{spec_.family, "its matrices are stored as [inputs, outputs]"}}};
     }
-    if (spec_.latent) {
-      return {.left_out = {{spec_.family, "its keys and values are made of one latent vector"}}};
-    }
     for (size_t i = 0; i < tensors.layers.size(); ++i) {
       const LayerTensors& layer = tensors.layers[i];
       if (kind_ == SmoothKind::kAll) {
         const MlpSpec& mlp = MlpOf(spec_, static_cast<int64_t>(i));
-        ValueGroup(layer);
+        if (spec_.latent) {
+          found_.left_out.push_back(
+              {ModuleName(layer.attention_out), "values are made of a latent vector"});
+        } else {
+          ValueGroup(layer);
+        }
         if (!layer.mlp.up.parts.empty()) {
           MlpGroup(layer.experts.empty() ? mlp : spec_.shared_mlp, layer.mlp);
         }
@@ -57,9 +59,9 @@ class Finder {
 void Finder::Add(const std::string& from, SmoothGroup group) {
   group.name = from + " ->";
   for (const LinearTensors* linear : group.linears) {
-    for (const TensorInfo* part : linear->parts) {
+    for (const MatrixPart& part : PartsOf(*linear)) {
       // Experts have the same names over and over.
-      const std::string name = LastName(ModuleName(*part));
+      const std::string name = LastName(ModuleName(part));
       if (group.name.find(" " + name) != std::string::npos) continue;
       group.name += (group.name.ends_with("->") ? " " : ", ") + name;
     }
@@ -75,6 +77,13 @@ void Finder::NormGroups(const LayerTensors& layer) {
   for (const MlpTensors& expert : layer.experts) mlp.push_back(&expert.up);
 
   std::vector<const LinearTensors*> attention = {&layer.qkv};
+  if (spec_.latent) {
+    const LatentTensors& latent = layer.latent;
+    const bool narrow = spec_.latent->query_rank > 0;
+    attention = {narrow ? &latent.query_down : &latent.query, &latent.kv_down};
+    // What the other one makes is cached, and read as keys and as values.
+    if (narrow) NormGroup(latent.query_norm, {&latent.query});
+  }
   if (shared) attention.insert(attention.end(), mlp.begin(), mlp.end());
   NormGroup(layer.attention_norm, attention);
   if (!shared) NormGroup(layer.mlp_norm, mlp);
@@ -101,8 +110,10 @@ void Finder::NormGroup(const NormTensors& norm, std::vector<const LinearTensors*
   }
   SmoothGroup group{
       .channels = norm.size, .linears = std::move(linears), .input_channels = InOrder(norm.size)};
-  group.divided.push_back({norm.weight, InOrder(norm.size)});
-  if (norm.bias != nullptr) group.divided.push_back({norm.bias, InOrder(norm.size)});
+  group.divided.push_back({WholeTensor(*norm.weight), InOrder(norm.size)});
+  if (norm.bias != nullptr) {
+    group.divided.push_back({WholeTensor(*norm.bias), InOrder(norm.size)});
+  }
   Add(name, std::move(group));
 }
 
@@ -135,8 +146,8 @@ void Finder::ValueGroup(const LayerTensors& layer) {
       break;
   }
   SmoothGroup group{.channels = kv_rows, .linears = {&layer.attention_out}};
-  group.divided.push_back({qkv.parts.back(), rows});
-  if (!qkv.biases.empty()) group.divided.push_back({qkv.biases.back(), rows});
+  group.divided.push_back({WholeTensor(*qkv.parts.back()), rows});
+  if (!qkv.biases.empty()) group.divided.push_back({WholeTensor(*qkv.biases.back()), rows});
   for (int64_t i = 0; i < q_rows; ++i) {
     group.input_channels.push_back(i / dim / group_heads * dim + i % dim);
   }
@@ -145,18 +156,20 @@ void Finder::ValueGroup(const LayerTensors& layer) {
 
 // act(gate) * up is linear in up, and relu(up / s) is relu(up) / s.
 void Finder::MlpGroup(const MlpSpec& spec, const MlpTensors& mlp) {
-  const std::string name = ModuleName(*mlp.up.parts.back());
+  const std::vector<MatrixPart> parts = PartsOf(mlp.up);
+  const std::string name = ModuleName(parts.back());
   const int64_t size = spec.intermediate;
-  if (!spec.gated && spec.activation != ops::Activation::kRelu) {
+  if (spec.clamped || (!spec.gated && spec.activation != ops::Activation::kRelu)) {
     found_.left_out.push_back({name, "its activation is not linear"});
     return;
   }
   std::vector<int64_t> rows;  // of the tensor that holds up
-  if (spec.gated && spec.fused) rows.assign(static_cast<size_t>(size), kNoChannel);
+  if (parts.back().rows > size) rows.assign(static_cast<size_t>(size), kNoChannel);
   for (int64_t i = 0; i < size; ++i) rows.push_back(i);
   SmoothGroup group{.channels = size, .linears = {&mlp.down}, .input_channels = InOrder(size)};
-  group.divided.push_back({mlp.up.parts.back(), rows});
-  if (!mlp.up.biases.empty()) group.divided.push_back({mlp.up.biases.back(), rows});
+  group.divided.push_back({parts.back(), rows});
+  const std::vector<MatrixPart> biases = BiasesOf(mlp.up);
+  if (!biases.empty()) group.divided.push_back({biases.back(), rows});
   Add(name, std::move(group));
 }
 

@@ -12,6 +12,7 @@
 
 #include "model/model_tensors.h"
 #include "model/spec.h"
+#include "quant/matrix_part.h"
 
 namespace godwit::quant {
 
@@ -25,7 +26,7 @@ inline constexpr int64_t kNoChannel = -1;
 
 // A weight, norm gain or bias, of which rows (of a vector: elements) are divided.
 struct DividedTensor {
-  const TensorInfo* tensor;
+  MatrixPart part;
   std::vector<int64_t> channels;  // of each row; kNoChannel: left as it is
 };
 

@@ -61,7 +61,7 @@ TEST(SmoothGroups, ValuesAreSharedByTheHeadsThatReadThem) {
   EXPECT_EQ(values.channels, 8);
   EXPECT_THAT(values.input_channels, ElementsAre(0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7));
   ASSERT_EQ(values.divided.size(), 2);
-  EXPECT_EQ(values.divided[1].tensor->name, "model.layers.0.self_attn.v_proj.bias");
+  EXPECT_EQ(values.divided[1].part.name, "model.layers.0.self_attn.v_proj.bias");
 }
 
 TEST(SmoothGroups, OneNormForAttentionAndMlpIsOneGroup) {
@@ -99,6 +99,27 @@ TEST(SmoothGroups, ExpertsShareOneWithTheirRouter) {
   const Found found = OfGolden("mixtral/two_of_five", SmoothKind::kAll);
   EXPECT_EQ(found.groups.back(), "model.layers.0.post_attention_layernorm -> gate, w1, w3");
   EXPECT_EQ(found.groups[5], "model.layers.0.block_sparse_moe.experts.4.w3 -> w2");
+}
+
+TEST(SmoothGroups, ExpertsOfOneTensorAreNamedAsTheyAreWritten) {
+  const Found found = OfGolden("gpt_oss/plain", SmoothKind::kAll);
+  EXPECT_EQ(found.groups.back(),
+            "model.layers.0.post_attention_layernorm -> router, gate_proj, up_proj");
+  EXPECT_THAT(found.left_out, testing::Contains("model.layers.0.mlp.experts.0.up_proj: its "
+                                                "activation is not linear"));
+}
+
+TEST(SmoothGroups, OfLatentAttention) {
+  const auto first_two = [](const std::string& golden) {
+    std::vector<std::string> groups = OfGolden(golden, SmoothKind::kNorm).groups;
+    groups.resize(2);
+    return groups;
+  };
+  EXPECT_THAT(first_two("deepseek_v2/groups"),
+              ElementsAre("model.layers.0.self_attn.q_a_layernorm -> q_b_proj",
+                          "model.layers.0.input_layernorm -> q_a_proj, kv_a_proj_with_mqa"));
+  EXPECT_EQ(first_two("deepseek_v2/lite")[0],
+            "model.layers.0.input_layernorm -> q_proj, kv_a_proj_with_mqa");
 }
 
 TEST(SmoothGroups, WhatIsNotLinearIsLeftOut) {

@@ -127,7 +127,7 @@ TEST_F(SmoothBf16Test, GainsAreDividedExactly) {
   const Scaling& scaling = result.scalings.at(name);
   std::vector<float> before(16), after(16);
   ReadFloats(DType::kBF16, gain.bytes.data(), before);
-  ReadFloats(DType::kBF16, ScaledBytes(gain, scaling).data(), after);
+  ReadFloats(DType::kBF16, ScaledBytes(WholeTensor(gain), scaling).data(), after);
   for (size_t i = 0; i < 16; ++i) {
     EXPECT_FLOAT_EQ(after[i] * scaling.row_divisors[i], before[i]);
     EXPECT_TRUE(before[i] == 0 || before[i] != after[i]);

@@ -28,9 +28,15 @@ constexpr size_t kMaxConfigBytes = 16 << 20;
 std::map<std::string, const LinearTensors*, std::less<>> QuantizedTensors(const QuantPlan& plan) {
   std::map<std::string, const LinearTensors*, std::less<>> quantized;
   for (const LinearTensors* linear : plan.linears) {
-    for (const TensorInfo* part : linear->parts) quantized.emplace(part->name, linear);
+    for (const MatrixPart& part : PartsOf(*linear)) quantized.emplace(part.name, linear);
   }
   return quantized;
+}
+
+// What becomes of a tensor that is not written as it lies.
+std::vector<MatrixPart> PartsOf(const TensorInfo& tensor, const QuantPlan& plan) {
+  const auto unstacked = plan.unstacked.find(tensor.name);
+  return unstacked == plan.unstacked.end() ? std::vector{WholeTensor(tensor)} : unstacked->second;
 }
 
 class CheckpointWriter {
@@ -42,56 +48,64 @@ class CheckpointWriter {
         writer_(to, PlanTensors(input.source, input.plan, input.scheme), input.max_shard_bytes) {}
 
   void Write(const TensorInfo& tensor) {
-    const auto found = quantized_.find(tensor.name);
-    if (found != quantized_.end()) {
-      WriteQuantized(tensor, *found->second);
-    } else if (input_.scalings.contains(tensor.name)) {
-      writer_.Write(tensor.name, ScaledBytes(tensor, FindScaling(input_.scalings, tensor.name)));
-    } else {
+    if (IsWrittenAsItLies(tensor)) {
       writer_.Write(tensor.name, tensor.bytes);
+    } else {
+      for (const MatrixPart& part : PartsOf(tensor, input_.plan)) Write(part);
     }
     input_.source.Release(tensor);
   }
 
  private:
-  void WriteQuantized(const TensorInfo& tensor, const LinearTensors& linear) {
-    if (input_.scheme.has_groups()) return WriteGroups(tensor);
-    const Scaling& scaling = FindScaling(input_.scalings, tensor.name);
+  bool IsWrittenAsItLies(const TensorInfo& tensor) const {
+    return !quantized_.contains(tensor.name) && !input_.scalings.contains(tensor.name) &&
+           !input_.plan.unstacked.contains(tensor.name);
+  }
+
+  void Write(const MatrixPart& part) {
+    const auto found = quantized_.find(part.name);
+    if (found != quantized_.end()) return WriteQuantized(part, *found->second);
+    writer_.Write(part.name, ScaledBytes(part, FindScaling(input_.scalings, part.name)));
+  }
+
+  void WriteQuantized(const MatrixPart& part, const LinearTensors& linear) {
+    if (input_.scheme.has_groups()) return WriteGroups(part);
+    const Scaling& scaling = FindScaling(input_.scalings, part.name);
     const bool bitsandbytes = input_.scheme.is_bitsandbytes();
-    const DType stored = bitsandbytes ? DType::kF32 : ScaleType(*tensor.dtype);
+    const DType stored = bitsandbytes ? DType::kF32 : ScaleType(*part.tensor->dtype);
     QuantizedMatrix matrix = QuantizeMatrix(
-        exec_, tensor.name, RowsOf(tensor), ColumnsOf(tensor), input_.scheme.outputs_per_scale,
-        stored, [&](int64_t row, std::span<float> out) { ReadRow(tensor, scaling, row, out); });
-    writer_.Write(tensor.name, std::as_bytes(std::span(matrix.integers)));
-    if (bitsandbytes) return WriteMaxima(ModuleName(tensor), std::move(matrix.scales));
+        exec_, part.name, part.rows, part.columns, input_.scheme.outputs_per_scale, stored,
+        [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
+    writer_.Write(part.name, std::as_bytes(std::span(matrix.integers)));
+    if (bitsandbytes) return WriteMaxima(ModuleName(part), std::move(matrix.scales));
     if (input_.scheme.outputs_per_scale == kAllOutputs) matrix.scales.resize(1);
-    WriteScales(tensor.name + "_scale", matrix.scales, stored);
+    WriteScales(part.name + "_scale", matrix.scales, stored);
     if (input_.scheme.input != InputScale::kStatic) return;
     const float largest = input_.input_maxima.at(ModuleName(linear));
-    WriteScales(ModuleName(tensor) + ".input_scale", {StoredScale(largest, stored)}, stored);
+    WriteScales(ModuleName(part) + ".input_scale", {StoredScale(largest, stored)}, stored);
   }
 
-  void WriteGroups(const TensorInfo& tensor) {
-    const auto found = input_.rounded.find(tensor.name);
-    if (found != input_.rounded.end()) return WriteGroups(tensor, found->second);
-    WriteGroups(tensor, QuantizeInGroups(exec_, tensor, FindScaling(input_.scalings, tensor.name),
-                                         input_.scheme.group, /*feedback=*/nullptr));
+  void WriteGroups(const MatrixPart& part) {
+    const auto found = input_.rounded.find(part.name);
+    if (found != input_.rounded.end()) return WriteGroups(part, found->second);
+    WriteGroups(part, QuantizeInGroups(exec_, part, FindScaling(input_.scalings, part.name),
+                                       input_.scheme.group, /*feedback=*/nullptr));
   }
 
-  void WriteGroups(const TensorInfo& tensor, const GroupedMatrix& matrix) {
+  void WriteGroups(const MatrixPart& part, const GroupedMatrix& matrix) {
     if (input_.scheme.weights_alone) {
-      writer_.Write(tensor.name + "_packed", matrix.packed);
+      writer_.Write(part.name + "_packed", matrix.packed);
       const std::array<int64_t, 2> shape = {matrix.rows, matrix.columns};
-      writer_.Write(tensor.name + "_shape", std::as_bytes(std::span(shape)));
+      writer_.Write(part.name + "_shape", std::as_bytes(std::span(shape)));
     } else {
       std::vector<int8_t> integers(static_cast<size_t>(matrix.rows * matrix.columns));
       exec_.ParallelRows(matrix.rows, matrix.columns, [&](int64_t row) {
         matrix.Integers(row, std::span(integers).subspan(static_cast<size_t>(row * matrix.columns),
                                                          static_cast<size_t>(matrix.columns)));
       });
-      writer_.Write(tensor.name, std::as_bytes(std::span(integers)));
+      writer_.Write(part.name, std::as_bytes(std::span(integers)));
     }
-    WriteScales(tensor.name + "_scale", matrix.scales, ScaleType(*tensor.dtype));
+    WriteScales(part.name + "_scale", matrix.scales, ScaleType(*part.tensor->dtype));
   }
 
   // A scale that is a float / 127 is the same after times 127 and / 127.
@@ -138,6 +152,33 @@ void CopyOtherFiles(const fs::path& from, const fs::path& to) {
   }
 }
 
+void PlanQuantized(const MatrixPart& part, const Scheme& scheme, std::vector<NewTensor>& tensors) {
+  const std::string& name = part.name;
+  const DType stored = ScaleType(*part.tensor->dtype);
+  if (scheme.has_groups()) {
+    if (scheme.weights_alone) {
+      tensors.push_back({name + "_packed", DType::kI32, {part.rows, (part.columns + 7) / 8}});
+      tensors.push_back({name + "_shape", DType::kI64, {2}});
+    } else {
+      tensors.push_back({name, DType::kI8, part.shape()});
+    }
+    tensors.push_back({name + "_scale", stored, {part.rows, part.columns / scheme.group}});
+    return;
+  }
+  tensors.push_back({name, DType::kI8, part.shape()});
+  if (scheme.is_bitsandbytes()) {
+    tensors.push_back({ModuleName(part) + ".SCB", DType::kF32, {part.rows}});
+    tensors.push_back({ModuleName(part) + ".weight_format", DType::kU8, {}});
+    return;
+  }
+  std::vector<int64_t> scale_shape = {part.rows, 1};
+  if (scheme.outputs_per_scale == kAllOutputs) scale_shape = {1};
+  tensors.push_back({name + "_scale", stored, scale_shape});
+  if (scheme.input == InputScale::kStatic) {
+    tensors.push_back({ModuleName(part) + ".input_scale", stored, {1}});
+  }
+}
+
 }  // namespace
 
 std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& plan,
@@ -146,37 +187,20 @@ std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& 
   std::vector<NewTensor> tensors;
   for (const std::string& name : source.Names()) {
     const TensorInfo& tensor = *source.Find(name);
-    if (!quantized.contains(name)) {
-      if (!tensor.dtype) {
-        Throw(ErrorKind::kUnsupported, "tensor {} has type {}, which is not written", name,
-              tensor.dtype_name);
-      }
+    if (!tensor.dtype) {
+      Throw(ErrorKind::kUnsupported, "tensor {} has type {}, which is not written", name,
+            tensor.dtype_name);
+    }
+    if (!quantized.contains(name) && !plan.unstacked.contains(name)) {
       tensors.push_back({name, *tensor.dtype, tensor.shape});
       continue;
     }
-    const DType stored = ScaleType(*tensor.dtype);
-    if (scheme.has_groups()) {
-      const int64_t rows = RowsOf(tensor), columns = ColumnsOf(tensor);
-      if (scheme.weights_alone) {
-        tensors.push_back({name + "_packed", DType::kI32, {rows, (columns + 7) / 8}});
-        tensors.push_back({name + "_shape", DType::kI64, {2}});
+    for (const MatrixPart& part : PartsOf(tensor, plan)) {
+      if (quantized.contains(part.name)) {
+        PlanQuantized(part, scheme, tensors);
       } else {
-        tensors.push_back({name, DType::kI8, tensor.shape});
+        tensors.push_back({part.name, *tensor.dtype, part.shape()});
       }
-      tensors.push_back({name + "_scale", stored, {rows, columns / scheme.group}});
-      continue;
-    }
-    tensors.push_back({name, DType::kI8, tensor.shape});
-    if (scheme.is_bitsandbytes()) {
-      tensors.push_back({ModuleName(tensor) + ".SCB", DType::kF32, {RowsOf(tensor)}});
-      tensors.push_back({ModuleName(tensor) + ".weight_format", DType::kU8, {}});
-      continue;
-    }
-    std::vector<int64_t> scale_shape = {RowsOf(tensor), 1};
-    if (scheme.outputs_per_scale == kAllOutputs) scale_shape = {1};
-    tensors.push_back({name + "_scale", stored, scale_shape});
-    if (scheme.input == InputScale::kStatic) {
-      tensors.push_back({ModuleName(tensor) + ".input_scale", stored, {1}});
     }
   }
   return tensors;

@@ -129,7 +129,7 @@ TEST_P(WriteTest, TensorsAreThoseOfTheFormat) {
   const auto scales = Floats(*source->Find(k + ".weight_scale"));
   std::vector<float> row(16);
   for (int64_t i = 0; i < 8; ++i) {
-    ReadRow(old, smoothing_.scalings.at(k + ".weight"), i, row);
+    ReadRow(WholeTensor(old), smoothing_.scalings.at(k + ".weight"), i, row);
     for (int64_t j = 0; j < 16; ++j) {
       EXPECT_EQ(
           static_cast<int8_t>(source->Find(k + ".weight")->bytes[static_cast<size_t>(i * 16 + j)]),
@@ -164,7 +164,7 @@ TEST_P(WriteTest, LlmInt8IsAsBitsandbytesHasIt) {
   ASSERT_EQ(maxima.size(), 8u);
   std::vector<float> row(16);
   for (size_t i = 0; i < maxima.size(); ++i) {
-    ReadRow(*model_.weights.Find(k + ".weight"), smoothing_.scalings.at(k + ".weight"),
+    ReadRow(WholeTensor(*model_.weights.Find(k + ".weight")), smoothing_.scalings.at(k + ".weight"),
             static_cast<int64_t>(i), row);
     float largest = 0;
     for (const float x : row) largest = std::max(largest, std::fabs(x));
@@ -198,7 +198,8 @@ TEST_P(WriteTest, FourBitsAreThoseOfTheirFormat) {
     const std::string other = "model.layers.0.self_attn.k_proj.weight";
     const auto scales = Floats(*source->Find(other + "_scale"));
     std::vector<float> row(16);
-    ReadRow(*model_.weights.Find(other), FindScaling(smoothing_.scalings, other), 3, row);
+    ReadRow(WholeTensor(*model_.weights.Find(other)), FindScaling(smoothing_.scalings, other), 3,
+            row);
     const int8_t want = ToInt4(row[9], scales[3 * 2 + 1]);
     if (scheme.weights_alone) {
       EXPECT_EQ(source->Find(name), nullptr);

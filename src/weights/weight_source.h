@@ -37,6 +37,7 @@ struct TensorInfo {
   std::shared_ptr<const std::vector<int64_t>> row_order;
   std::string file;           // the file's path
   uint64_t offset_bytes = 0;  // of `bytes` in the file
+  std::string whole;          // of a slice: the tensor of the files in which it lies; else empty
 
   // "BF16 [4096, 128]"
   std::string Describe() const;

@@ -26,18 +26,27 @@ std::vector<std::string> AllGoldens() {
 }
 
 // The float tensors, scaled, and widened to f32: rounding to a narrow type is not the question.
-std::unique_ptr<WeightSource> Scaled(const WeightSource& source, const Scalings& scalings) {
+// Those of all experts become one for each matrix.
+std::unique_ptr<WeightSource> Scaled(const WeightSource& source, const ModelTensors& tensors,
+                                     const Scalings& scalings) {
   auto scaled = std::make_unique<FakeWeights>();
-  for (const std::string& name : source.Names()) {
-    const TensorInfo& tensor = *source.Find(name);
-    if (!tensor.dtype || tensor.shape.empty() || tensor.shape.size() > 2) continue;  // harmless
-    scaled->Add(name, DType::kF32, tensor.shape);
-    std::vector<float> row(static_cast<size_t>(ColumnsOf(tensor)));
-    std::byte* out = scaled->Bytes(name).data();
-    for (int64_t i = 0; i < RowsOf(tensor); ++i) {
-      ReadRow(tensor, FindScaling(scalings, name), i, row);
+  const auto unstacked = UnstackedTensors(tensors);
+  const auto add = [&](const MatrixPart& part) {
+    scaled->Add(part.name, DType::kF32, part.shape());
+    std::vector<float> row(static_cast<size_t>(part.columns));
+    std::byte* out = scaled->Bytes(part.name).data();
+    for (int64_t i = 0; i < part.rows; ++i) {
+      ReadRow(part, FindScaling(scalings, part.name), i, row);
       std::memcpy(out, row.data(), row.size() * sizeof(float));
       out += row.size() * sizeof(float);
+    }
+  };
+  for (const std::string& name : source.Names()) {
+    const TensorInfo& tensor = *source.Find(name);
+    if (const auto found = unstacked.find(name); found != unstacked.end()) {
+      for (const MatrixPart& part : found->second) add(part);
+    } else if (tensor.dtype && (tensor.shape.size() == 1 || tensor.shape.size() == 2)) {
+      add(WholeTensor(tensor));  // others are harmless
     }
   }
   return scaled;
@@ -48,7 +57,6 @@ class SmoothGoldenTest : public testing::TestWithParam<std::string> {};
 TEST_P(SmoothGoldenTest, SmoothedModelIsTheSameFunction) {
   const auto folder = Root() / GetParam();
   const DecoderSpec spec = DescribeModel(HfConfig::Load(folder / "config.json"));
-  if (spec.mlp.stacked) GTEST_SKIP() << "experts in one tensor are not quantized";
   const auto source = OpenWeights(folder);
   const ModelTensors tensors = ResolveTensors(spec, *source);
 
@@ -66,8 +74,8 @@ TEST_P(SmoothGoldenTest, SmoothedModelIsTheSameFunction) {
 
   std::vector<int32_t> tokens;
   for (int32_t i = 0; i < 24; ++i) tokens.push_back(i * 7 % static_cast<int32_t>(spec.vocab_size));
-  const auto expected = LogitsOf(*Load(spec, *Scaled(*source, {})), tokens);
-  const auto smoothed = LogitsOf(*Load(spec, *Scaled(*source, scalings)), tokens);
+  const auto expected = LogitsOf(*Load(spec, *source, {}, DType::kF32), tokens);
+  const auto smoothed = LogitsOf(*Load(spec, *Scaled(*source, tensors, scalings)), tokens);
   float largest = 0, difference = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::fabs(expected[i]));

@@ -44,7 +44,9 @@ std::string PlanText(const quant::ModelPlan& model, const quant::Scheme& scheme)
   const quant::QuantPlan& plan = model.plan;
   CountedLines quantized, kept, smoothed, left_out;
   for (const LinearTensors* linear : plan.linears) {
-    for (const TensorInfo* part : linear->parts) quantized.Add(WithoutNumbers(ModuleName(*part)));
+    for (const quant::MatrixPart& part : quant::PartsOf(*linear)) {
+      quantized.Add(WithoutNumbers(ModuleName(part)));
+    }
   }
   for (const std::string& name : plan.ignore) kept.Add(WithoutNumbers(name));
   for (const quant::SmoothGroup& group : plan.smooth.groups) {

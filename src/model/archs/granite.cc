@@ -39,6 +39,10 @@ DecoderSpec DescribeGraniteMoe(const HfConfig& config) {
   spec.names.router = "model.layers.{}.block_sparse_moe.router.layer";
   spec.names.up = "model.layers.{}.block_sparse_moe.input_linear";
   spec.names.down = "model.layers.{}.block_sparse_moe.output_linear";
+  // vLLM's own names, as Mixtral's.
+  spec.names.apart_gate = "model.layers.{}.block_sparse_moe.experts.{}.w1";
+  spec.names.apart_up = "model.layers.{}.block_sparse_moe.experts.{}.w3";
+  spec.names.apart_down = "model.layers.{}.block_sparse_moe.experts.{}.w2";
   if (GateIsApart(config)) {
     spec.mlp.fused = spec.mlp.stacked = false;
     spec.names.gate = "model.layers.{}.block_sparse_moe.experts.{}.gate_proj";

@@ -100,6 +100,10 @@ void AddFlags(CommandLine& line, Options& options) {
             .fallback = "gptq",
             .choices = {"gptq", "nearest"}},
            [&](const std::string& value) { options.rounding = ParseRounding(value); });
+  line.Add({.names = "--int8",
+            .value = "PATTERN",
+            .help = "with 4 bits: layers that have 8, such as *.down_proj; may be repeated"},
+           options.quantize.int8);
   line.Add({.names = "--keep",
             .value = "PATTERN",
             .help = "layers that stay in float, such as *.down_proj; may be repeated"},
@@ -115,9 +119,12 @@ void AddFlags(CommandLine& line, Options& options) {
 
 // What can be refused before anything is read.
 void Check(const Options& options) {
-  if ((options.group || options.rounding) && !options.quantize.scheme.has_groups()) {
+  const bool eight = !options.quantize.int8.empty();
+  if ((options.group || options.rounding || eight) && !options.quantize.scheme.has_groups()) {
     Throw(ErrorKind::kInput, "{} is for weights of 4 bits: it needs --scheme w4a8 or w4a16",
-          options.group ? "--group-size" : "--rounding");
+          options.group      ? "--group-size"
+          : options.rounding ? "--rounding"
+                             : "--int8");
   }
   if (!options.quantize.scheme.smooth && options.quantize.smooths()) {
     Throw(ErrorKind::kInput, "--scheme {} is what smoothing is measured against: it has none",

@@ -11,33 +11,35 @@
 namespace godwit::quant {
 namespace {
 
-// Remembers which patterns were of use.
-class KeepPatterns {
+// Layers that are to be treated otherwise. Remembers which patterns were of use.
+class LayerPatterns {
  public:
-  explicit KeepPatterns(const std::vector<std::string>& patterns) {
+  // treatment: what is to be done to them, "stay in float"
+  LayerPatterns(const std::vector<std::string>& patterns, std::string_view treatment)
+      : treatment_(treatment) {
     for (const std::string& pattern : patterns) used_.emplace(pattern, false);
   }
 
-  bool Keeps(const LinearTensors& linear) {
-    const std::string* kept = nullptr;
+  bool Match(const LinearTensors& linear) {
+    const std::string* matched = nullptr;
     const std::string* other = nullptr;
     std::vector<std::string> names;
     for (const MatrixPart& part : PartsOf(linear)) names.push_back(ModuleName(part));
-    for (const std::string& name : names) (Matches(name) ? kept : other) = &name;
-    if (kept != nullptr && other != nullptr) {
+    for (const std::string& name : names) (Matches(name) ? matched : other) = &name;
+    if (matched != nullptr && other != nullptr) {
       Throw(ErrorKind::kInput,
-            "{} is to stay in float but not {}, and the two are computed as one: both or none",
-            *kept, *other);
+            "{} is to {} but not {}, and the two are computed as one: both or none", *matched,
+            treatment_, *other);
     }
-    return kept != nullptr;
+    return matched != nullptr;
   }
 
   void RefuseUnused() const {
     for (const auto& [pattern, used] : used_) {
       if (!used) {
         Throw(ErrorKind::kInput,
-              "no linear layer that would be quantized is called {}: none can stay in float",
-              Quote(pattern));
+              "no linear layer that would be quantized is called {}: none can {}", Quote(pattern),
+              treatment_);
       }
     }
   }
@@ -51,6 +53,7 @@ class KeepPatterns {
     return any;
   }
 
+  const std::string_view treatment_;
   std::map<std::string, bool> used_;  // pattern -> whether it matched
 };
 
@@ -66,7 +69,8 @@ std::string KeysAndValues(const LatentTensors& latent) {
 }  // namespace
 
 QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors, SmoothKind smooth,
-                           const std::vector<std::string>& keep) {
+                           const std::vector<std::string>& keep,
+                           const std::vector<std::string>& int8) {
   if (spec.transposed) {
     Throw(
         ErrorKind::kUnsupported,
@@ -75,23 +79,22 @@ QuantPlan PlanQuantization(const DecoderSpec& spec, const ModelTensors& tensors,
         spec.family);
   }
   QuantPlan plan;
-  KeepPatterns patterns(keep);
+  LayerPatterns kept(keep, "stay in float"), of_8_bits(int8, "have 8 bits");
   Ignore(tensors.project_in, plan);
   Ignore(tensors.project_out, plan);
   for (const LayerTensors& layer : tensors.layers) {
     Ignore(layer.router, plan);
     if (spec.latent) plan.ignore.push_back(KeysAndValues(layer.latent));
     ForEachLinear(layer, [&](const LinearTensors& linear) {
-      if (patterns.Keeps(linear)) {
-        Ignore(linear, plan);
-      } else {
-        plan.linears.push_back(&linear);
-      }
+      if (kept.Match(linear)) return Ignore(linear, plan);
+      plan.linears.push_back(&linear);
+      if (of_8_bits.Match(linear)) plan.int8.insert(&linear);
     });
   }
   // A tied one, too: readers have a module for it.
   plan.ignore.push_back(spec.tied_head ? spec.names.head : ModuleName(tensors.head));
-  patterns.RefuseUnused();
+  kept.RefuseUnused();
+  of_8_bits.RefuseUnused();
   plan.unstacked = UnstackedTensors(tensors);
 
   plan.smooth = FindSmoothGroups(spec, tensors, smooth);

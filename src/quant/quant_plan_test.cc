@@ -63,6 +63,23 @@ TEST(Plan, FusedLayersAreKeptTogether) {
                         "model.layers.0.self_attn.v_proj"));
 }
 
+TEST(Plan, EightBitsForWhatPatternsName) {
+  const TestModel model;
+  const auto plan = [&](const std::string& pattern) {
+    return PlanQuantization(model.spec, model.tensors, SmoothKind::kNorm, {}, {pattern});
+  };
+  const QuantPlan down = plan("*.down_proj");
+  EXPECT_EQ(down.linears.size(), 8);
+  EXPECT_THAT(down.int8, testing::UnorderedElementsAre(&model.tensors.layers[0].mlp.down,
+                                                       &model.tensors.layers[1].mlp.down));
+  const Scheme& four = FindScheme("w4a8");
+  EXPECT_EQ(down.SchemeOf(model.tensors.layers[0].mlp.down, four).name, "w8a8");
+  EXPECT_EQ(down.SchemeOf(model.tensors.layers[0].mlp.up, four).name, "w4a8");
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { plan("*.k_proj"); }),
+              HasSubstr("k_proj is to have 8 bits but not"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { plan("x"); }), HasSubstr("none can have 8 bits"));
+}
+
 TEST(Plan, MatricesTheOtherWayAreRefused) {
   DecoderSpec spec = SmallLlama();
   spec.transposed = true;

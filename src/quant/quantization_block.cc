@@ -37,21 +37,29 @@ ordered_json BitsandbytesBlock(float threshold, const std::vector<std::string>& 
           {"quant_method", "bitsandbytes"}};
 }
 
-}  // namespace
-
-ordered_json QuantizationBlock(const Scheme& scheme, const std::vector<std::string>& ignore) {
-  if (scheme.is_bitsandbytes()) return BitsandbytesBlock(scheme.outlier_threshold, ignore);
+// targets: modules, or a class of them. Readers look for names first.
+ordered_json ConfigGroup(const Scheme& scheme, const std::vector<std::string>& targets) {
   const bool each_token = scheme.input == InputScale::kPerToken;
   // Groups of outputs are channels whose scales repeat: every reader has those.
   const bool each_tensor = scheme.outputs_per_scale == kAllOutputs;
   const char* strategy = scheme.has_groups() ? "group" : each_tensor ? "tensor" : "channel";
-  ordered_json group = {{"targets", {"Linear"}},
+  ordered_json group = {{"targets", targets},
                         {"weights", Arguments(strategy, /*dynamic=*/false, scheme.group)},
                         {"input_activations", Arguments(each_token ? "token" : "tensor",
                                                         scheme.input != InputScale::kStatic)},
                         {"output_activations", nullptr}};
   if (scheme.weights_alone) group["input_activations"] = nullptr;
-  return {{"config_groups", {{"group_0", group}}},
+  return group;
+}
+
+}  // namespace
+
+ordered_json QuantizationBlock(const Scheme& scheme, const std::vector<std::string>& ignore,
+                               const std::vector<std::string>& int8) {
+  if (scheme.is_bitsandbytes()) return BitsandbytesBlock(scheme.outlier_threshold, ignore);
+  ordered_json groups = {{"group_0", ConfigGroup(scheme, {"Linear"})}};
+  if (!int8.empty()) groups["group_1"] = ConfigGroup(Int8Beside(scheme), int8);
+  return {{"config_groups", groups},
           {"format", scheme.weights_alone ? "pack-quantized" : "int-quantized"},
           {"ignore", ignore},
           {"kv_cache_scheme", nullptr},

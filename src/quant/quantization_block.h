@@ -13,8 +13,10 @@ namespace godwit::quant {
 
 // The keys that every version of compressed-tensors knows, and no others: its readers refuse
 // unknown ones. For bitsandbytes all that transformers writes. ignore: modules that stay in float.
+// int8: those that have 8 bits where the scheme is of 4.
 nlohmann::ordered_json QuantizationBlock(const Scheme& scheme,
-                                         const std::vector<std::string>& ignore);
+                                         const std::vector<std::string>& ignore,
+                                         const std::vector<std::string>& int8 = {});
 
 // Throws Error(kUnsupported) if the model in `folder` is quantized already.
 void RefuseQuantized(const HfConfig& config, const std::string& folder);

@@ -99,6 +99,17 @@ TEST(QuantizationBlock, OfFourBits) {
   }
 }
 
+TEST(QuantizationBlock, LayersOfEightBitsAreAGroupOfTheirOwn) {
+  for (const char* name : {"w4a8", "w4a16"}) {
+    const auto groups = QuantizationBlock(FindScheme(name), {}, {"a.b", "c"})["config_groups"];
+    EXPECT_EQ(groups.size(), 2u);
+    EXPECT_EQ(groups["group_1"]["targets"], (std::vector<std::string>{"a.b", "c"}));
+    EXPECT_EQ(groups["group_1"]["weights"]["num_bits"], 8);
+    EXPECT_EQ(groups["group_1"]["weights"]["strategy"], "channel");
+    EXPECT_EQ(groups["group_1"]["input_activations"], groups["group_0"]["input_activations"]);
+  }
+}
+
 TEST(RefuseQuantized, ByEitherName) {
   for (const std::string key : {"quantization_config", "compression_config"}) {
     const auto config = HfConfig::Parse("{\"" + key + "\":{}}", "config.json");

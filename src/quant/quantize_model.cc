@@ -33,8 +33,9 @@ struct Calibrated {
 
 // The first weight whose inputs such groups do not divide; null: there is none.
 const LinearTensors* FindUndivided(int64_t group, const QuantPlan& plan) {
-  const auto found = std::ranges::find_if(
-      plan.linears, [&](const LinearTensors* linear) { return linear->inputs() % group != 0; });
+  const auto found = std::ranges::find_if(plan.linears, [&](const LinearTensors* linear) {
+    return !plan.int8.contains(linear) && linear->inputs() % group != 0;
+  });
   return found == plan.linears.end() ? nullptr : *found;
 }
 
@@ -49,7 +50,7 @@ void CheckGroups(const QuantPlan& plan, const Scheme& scheme) {
         undivided->inputs(), scheme.group,
         fits != std::end(kGroups)
             ? fmt::format("try --group-size {}", *fits)
-            : fmt::format("it can stay in float, --keep '*.{}'", LastName(name)));
+            : fmt::format("it can have 8 bits, --int8 '*.{}'", LastName(name)));
 }
 
 // What the layers see, and what follows from it.
@@ -96,8 +97,8 @@ SmoothOptions QuantizeOptions::smoothing() const {
 ModelPlan PlanModel(const ModelFolder& model, const QuantizeOptions& options) {
   model.RequireHfFiles("quantizing");
   RefuseQuantized(model.config(), model.path());
-  ModelPlan plan{
-      .plan = PlanQuantization(model.spec(), model.tensors(), options.smooth_kind(), options.keep)};
+  ModelPlan plan{.plan = PlanQuantization(model.spec(), model.tensors(), options.smooth_kind(),
+                                          options.keep, options.int8)};
   if (options.scheme.is_bitsandbytes() && !plan.plan.unstacked.empty()) {
     Throw(ErrorKind::kUnsupported,
           "a {} checkpoint stores a matrix of all experts as one tensor, which bitsandbytes leaves "

@@ -36,11 +36,11 @@ struct StageHooks {
 
 struct QuantizeOptions {
   Scheme scheme = kDefaultScheme;
-  std::optional<SmoothKind> smooth;    // none: norms, where the scheme is for smoothing
-  std::optional<SmoothOptions> alpha;  // none: of 4 bits the best one for each group, else 0.5
-  bool compensates = true;             // 4-bit weights make up for the rounding of others
-  std::vector<std::string> keep;       // as PlanQuantization takes it
-  double clip_share = 0;               // of the tokens, that may go beyond fixed scales
+  std::optional<SmoothKind> smooth;     // none: norms, where the scheme is for smoothing
+  std::optional<SmoothOptions> alpha;   // none: of 4 bits the best one for each group, else 0.5
+  bool compensates = true;              // 4-bit weights make up for the rounding of others
+  std::vector<std::string> keep, int8;  // as PlanQuantization takes them
+  double clip_share = 0;                // of the tokens, that may go beyond fixed scales
 
   SmoothKind smooth_kind() const;
   SmoothOptions smoothing() const;

@@ -7,10 +7,10 @@
 namespace godwit::quant {
 namespace {
 
-// [begin, end) of the plan's layers, as many as may be looked at together.
-std::vector<std::span<const LinearTensors* const>> Runs(const QuantPlan& plan, int64_t bytes) {
+// [begin, end) of the layers, as many as may be looked at together.
+std::vector<std::span<const LinearTensors* const>> Runs(std::span<const LinearTensors* const> all,
+                                                        int64_t bytes) {
   std::vector<std::span<const LinearTensors* const>> runs;
-  const std::span<const LinearTensors* const> all(plan.linears);
   size_t begin = 0;
   int64_t taken = 0;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -33,7 +33,9 @@ GroupedMatrices RoundByText(const Exec& exec, const Decoder& decoder,
                             const Scheme& scheme, const Scalings& scalings,
                             const StageHooks& hooks) {
   GroupedMatrices rounded;
-  const auto runs = Runs(plan, ReadMachineMemory().available_bytes / 2);
+  std::vector<const LinearTensors*> linears = plan.linears;
+  std::erase_if(linears, [&](const LinearTensors* linear) { return plan.int8.contains(linear); });
+  const auto runs = Runs(linears, ReadMachineMemory().available_bytes / 2);
   int64_t unreached = 0;
   for (size_t run = 0; run < runs.size(); ++run) {
     CalibrationScope scope{

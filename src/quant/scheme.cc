@@ -13,6 +13,13 @@ const Scheme& FindScheme(std::string_view name) {
   Throw(ErrorKind::kInput, "expected {}, found {}", SchemeNames(), Quote(name));
 }
 
+const Scheme& Int8Beside(const Scheme& scheme) {
+  static constexpr Scheme kWeightsAlone = {
+      "w8a16", "per-channel weights, activations in float", 1, InputScale::kPerToken, false, 0, 0,
+      true};
+  return scheme.weights_alone ? kWeightsAlone : FindScheme("w8a8");
+}
+
 std::string SchemeNames() { return NameList(kSchemes, &Scheme::name, " or "); }
 
 }  // namespace godwit::quant

@@ -54,6 +54,9 @@ inline constexpr Scheme kSchemes[] = {
 
 inline constexpr const Scheme& kDefaultScheme = kSchemes[0];
 
+// What those layers of a model of 4 bits become that are to have 8: read as the others are.
+const Scheme& Int8Beside(const Scheme& scheme);
+
 // Throws Error(kInput) with the list for a name that is not in it.
 const Scheme& FindScheme(std::string_view name);
 std::string SchemeNames();  // "w8a8, o1, ... or llm-int8"

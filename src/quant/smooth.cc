@@ -105,8 +105,8 @@ OutputError GroupError(const Exec& exec, const QuantPlan& plan, const SmoothGrou
     if (seen == calibration.end()) continue;  // an expert that nobody asked
     if (std::ranges::find(plan.linears, linear) == plan.linears.end()) continue;  // kept
     const auto largest = LargestInputs(*linear, calibration, scalings);
-    error.Add(LinearOutputError(exec, *linear, seen->second.sample.rows(), scalings, scheme,
-                                std::ranges::max(largest)));
+    error.Add(LinearOutputError(exec, *linear, seen->second.sample.rows(), scalings,
+                                plan.SchemeOf(*linear, scheme), std::ranges::max(largest)));
   }
   return error;
 }

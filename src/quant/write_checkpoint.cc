@@ -34,9 +34,20 @@ std::map<std::string, const LinearTensors*, std::less<>> QuantizedTensors(const 
 }
 
 // What becomes of a tensor that is not written as it lies.
-std::vector<MatrixPart> PartsOf(const TensorInfo& tensor, const QuantPlan& plan) {
+std::vector<MatrixPart> WrittenParts(const TensorInfo& tensor, const QuantPlan& plan) {
   const auto unstacked = plan.unstacked.find(tensor.name);
   return unstacked == plan.unstacked.end() ? std::vector{WholeTensor(tensor)} : unstacked->second;
+}
+
+// Of "pack-quantized": bytes of integer + 128, rows padded to whole words.
+std::vector<std::byte> PackedBytes(const QuantizedMatrix& matrix, int64_t columns) {
+  const auto row_bytes = static_cast<size_t>((columns + 3) / 4 * 4);
+  std::vector<std::byte> bytes(matrix.scales.size() * row_bytes);
+  for (size_t i = 0; i < matrix.integers.size(); ++i) {
+    const size_t row = i / static_cast<size_t>(columns), column = i % static_cast<size_t>(columns);
+    bytes[row * row_bytes + column] = static_cast<std::byte>(matrix.integers[i] + 128);
+  }
+  return bytes;
 }
 
 class CheckpointWriter {
@@ -51,7 +62,7 @@ class CheckpointWriter {
     if (IsWrittenAsItLies(tensor)) {
       writer_.Write(tensor.name, tensor.bytes);
     } else {
-      for (const MatrixPart& part : PartsOf(tensor, input_.plan)) Write(part);
+      for (const MatrixPart& part : WrittenParts(tensor, input_.plan)) Write(part);
     }
     input_.source.Release(tensor);
   }
@@ -69,20 +80,31 @@ class CheckpointWriter {
   }
 
   void WriteQuantized(const MatrixPart& part, const LinearTensors& linear) {
-    if (input_.scheme.has_groups()) return WriteGroups(part);
+    const Scheme& scheme = input_.plan.SchemeOf(linear, input_.scheme);
+    if (scheme.has_groups()) return WriteGroups(part);
     const Scaling& scaling = FindScaling(input_.scalings, part.name);
-    const bool bitsandbytes = input_.scheme.is_bitsandbytes();
+    const bool bitsandbytes = scheme.is_bitsandbytes();
     const DType stored = bitsandbytes ? DType::kF32 : ScaleType(*part.tensor->dtype);
     QuantizedMatrix matrix = QuantizeMatrix(
-        exec_, part.name, part.rows, part.columns, input_.scheme.outputs_per_scale, stored,
+        exec_, part.name, part.rows, part.columns, scheme.outputs_per_scale, stored,
         [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
-    writer_.Write(part.name, std::as_bytes(std::span(matrix.integers)));
+    if (scheme.weights_alone) {
+      WritePacked(part, PackedBytes(matrix, part.columns));
+    } else {
+      writer_.Write(part.name, std::as_bytes(std::span(matrix.integers)));
+    }
     if (bitsandbytes) return WriteMaxima(ModuleName(part), std::move(matrix.scales));
-    if (input_.scheme.outputs_per_scale == kAllOutputs) matrix.scales.resize(1);
+    if (scheme.outputs_per_scale == kAllOutputs) matrix.scales.resize(1);
     WriteScales(part.name + "_scale", matrix.scales, stored);
-    if (input_.scheme.input != InputScale::kStatic) return;
+    if (scheme.input != InputScale::kStatic) return;
     const float largest = input_.input_maxima.at(ModuleName(linear));
     WriteScales(ModuleName(part) + ".input_scale", {StoredScale(largest, stored)}, stored);
+  }
+
+  void WritePacked(const MatrixPart& part, std::span<const std::byte> packed) {
+    writer_.Write(part.name + "_packed", packed);
+    const std::array<int64_t, 2> shape = {part.rows, part.columns};
+    writer_.Write(part.name + "_shape", std::as_bytes(std::span(shape)));
   }
 
   void WriteGroups(const MatrixPart& part) {
@@ -94,9 +116,7 @@ class CheckpointWriter {
 
   void WriteGroups(const MatrixPart& part, const GroupedMatrix& matrix) {
     if (input_.scheme.weights_alone) {
-      writer_.Write(part.name + "_packed", matrix.packed);
-      const std::array<int64_t, 2> shape = {matrix.rows, matrix.columns};
-      writer_.Write(part.name + "_shape", std::as_bytes(std::span(shape)));
+      WritePacked(part, matrix.packed);
     } else {
       std::vector<int8_t> integers(static_cast<size_t>(matrix.rows * matrix.columns));
       exec_.ParallelRows(matrix.rows, matrix.columns, [&](int64_t row) {
@@ -128,10 +148,20 @@ class CheckpointWriter {
   SafetensorsWriter writer_;
 };
 
+std::vector<std::string> Int8Modules(const QuantPlan& plan) {
+  std::vector<std::string> modules;
+  for (const LinearTensors* linear : plan.linears) {
+    if (!plan.int8.contains(linear)) continue;
+    for (const MatrixPart& part : PartsOf(*linear)) modules.push_back(ModuleName(part));
+  }
+  return modules;
+}
+
 void WriteConfig(const WriteInput& input, const fs::path& to) {
   const fs::path from = input.from / "config.json";
   auto config = ParseOrderedJson(ReadTextFile(from, kMaxConfigBytes), from.native());
-  config["quantization_config"] = QuantizationBlock(input.scheme, input.plan.ignore);
+  config["quantization_config"] =
+      QuantizationBlock(input.scheme, input.plan.ignore, Int8Modules(input.plan));
   const fs::path path = to / "config.json";
   std::ofstream file(path, std::ios::binary);
   file << config.dump(2) << "\n" << std::flush;
@@ -154,24 +184,22 @@ void CopyOtherFiles(const fs::path& from, const fs::path& to) {
 
 void PlanQuantized(const MatrixPart& part, const Scheme& scheme, std::vector<NewTensor>& tensors) {
   const std::string& name = part.name;
-  const DType stored = ScaleType(*part.tensor->dtype);
-  if (scheme.has_groups()) {
-    if (scheme.weights_alone) {
-      tensors.push_back({name + "_packed", DType::kI32, {part.rows, (part.columns + 7) / 8}});
-      tensors.push_back({name + "_shape", DType::kI64, {2}});
-    } else {
-      tensors.push_back({name, DType::kI8, part.shape()});
-    }
-    tensors.push_back({name + "_scale", stored, {part.rows, part.columns / scheme.group}});
-    return;
+  if (scheme.weights_alone) {
+    const int64_t in_word = scheme.has_groups() ? 8 : 4;
+    tensors.push_back(
+        {name + "_packed", DType::kI32, {part.rows, (part.columns + in_word - 1) / in_word}});
+    tensors.push_back({name + "_shape", DType::kI64, {2}});
+  } else {
+    tensors.push_back({name, DType::kI8, part.shape()});
   }
-  tensors.push_back({name, DType::kI8, part.shape()});
   if (scheme.is_bitsandbytes()) {
     tensors.push_back({ModuleName(part) + ".SCB", DType::kF32, {part.rows}});
     tensors.push_back({ModuleName(part) + ".weight_format", DType::kU8, {}});
     return;
   }
+  const DType stored = ScaleType(*part.tensor->dtype);
   std::vector<int64_t> scale_shape = {part.rows, 1};
+  if (scheme.has_groups()) scale_shape = {part.rows, part.columns / scheme.group};
   if (scheme.outputs_per_scale == kAllOutputs) scale_shape = {1};
   tensors.push_back({name + "_scale", stored, scale_shape});
   if (scheme.input == InputScale::kStatic) {
@@ -195,9 +223,10 @@ std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& 
       tensors.push_back({name, *tensor.dtype, tensor.shape});
       continue;
     }
-    for (const MatrixPart& part : PartsOf(tensor, plan)) {
-      if (quantized.contains(part.name)) {
-        PlanQuantized(part, scheme, tensors);
+    for (const MatrixPart& part : WrittenParts(tensor, plan)) {
+      const auto found = quantized.find(part.name);
+      if (found != quantized.end()) {
+        PlanQuantized(part, plan.SchemeOf(*found->second, scheme), tensors);
       } else {
         tensors.push_back({part.name, *tensor.dtype, part.shape()});
       }

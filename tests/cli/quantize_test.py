@@ -89,7 +89,16 @@ class QuantizeTest(CliTest):
                                       "--max-tokens", "100", "--json"))["models"]
         self.assertLess(0, compared[1]["kl"])
         self.assertLess(compared[1]["kl"], compared[2]["kl"])
-        for flag in (("--group-size", "32"), ("--rounding", "nearest")):
+        self.ok("quantize", "-m", TINY, "-o", self.folder / "eight", "--scheme", "w4a8",
+                "--group-size", "32", "--rounding", "nearest", "--smooth", "none", "--int8", "*")
+        eight = json.loads(self.ok("eval", "quant", "-m", f"{TINY}:f32", "-m",
+                                   self.folder / "eight", "-f", self.text, "--max-tokens", "100",
+                                   "--json"))["models"][1]
+        self.assertLess(4 * eight["kl"], compared[2]["kl"])
+        config = json.loads((self.folder / "eight" / "config.json").read_text())
+        self.assertIn("model.layers.1.mlp.down_proj", config["quantization_config"]
+                      ["config_groups"]["group_1"]["targets"])
+        for flag in (("--group-size", "32"), ("--rounding", "nearest"), ("--int8", "*.down_proj")):
             self.assertIn(f"{flag[0]} is for weights of 4 bits: it needs --scheme w4a8 or w4a16",
                           self.refused(INPUT, *self.command, "-o", self.out, *flag))
         self.assertIn("expected 32, 64 or 128", self.refused(

@@ -42,10 +42,10 @@ class CountedLines {
 
 std::string PlanText(const quant::ModelPlan& model, const quant::Scheme& scheme) {
   const quant::QuantPlan& plan = model.plan;
-  CountedLines quantized, kept, smoothed, left_out;
+  CountedLines quantized, int8, kept, smoothed, left_out;
   for (const LinearTensors* linear : plan.linears) {
     for (const quant::MatrixPart& part : quant::PartsOf(*linear)) {
-      quantized.Add(WithoutNumbers(ModuleName(part)));
+      (plan.int8.contains(linear) ? int8 : quantized).Add(WithoutNumbers(ModuleName(part)));
     }
   }
   for (const std::string& name : plan.ignore) kept.Add(WithoutNumbers(name));
@@ -58,6 +58,7 @@ std::string PlanText(const quant::ModelPlan& model, const quant::Scheme& scheme)
   Table facts = Facts();
   facts.Add("scheme", fmt::format("{}: {}", scheme.name, scheme.description));
   quantized.AddTo(facts, scheme.has_groups() ? "4 bits" : "int8");
+  int8.AddTo(facts, "int8");
   kept.AddTo(facts, "float");
   smoothed.AddTo(facts, "smoothed");
   left_out.AddTo(facts, "left out");

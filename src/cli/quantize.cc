@@ -83,7 +83,7 @@ void AddFlags(CommandLine& line, Options& options) {
                     "o2 without smoothing; zeroquant: w8a8 without smoothing, 16 outputs sharing a "
                     "scale; llm-int8: w8a8 without smoothing, inputs of 6 or more in float; w4a8: "
                     "weights of 4 bits, a scale for some inputs of an output; w4a16: the same for "
-                    "readers that leave activations in float",
+                    "readers that leave activations in float; w4a16-asym: and a zero point",
             .fallback = std::string(options.quantize.scheme.name),
             .choices = Names(quant::kSchemes, &quant::Scheme::name)},
            [&](const std::string& value) { options.quantize.scheme = quant::FindScheme(value); });

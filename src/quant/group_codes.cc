@@ -15,6 +15,11 @@ constexpr float kLowest = -8, kHighest = 7;
 constexpr int kTrials = 13;
 constexpr float kFirstTrial = 6.5f, kTrialStep = 0.25f;
 
+// With zero points: which part of the range from the least to the largest, and how far the zero
+// point is from where that puts it.
+constexpr float kFirstPart = 0.7f, kPartStep = 0.025f;
+constexpr int kFarthestZero = 1;
+
 size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 float ToInteger4(float x) { return ToInteger(x, kLowest, kHighest); }
@@ -30,46 +35,61 @@ class RowsInWork {
  public:
   static constexpr int64_t kRows = RoundingFeedback::kLanes;
 
-  RowsInWork(int64_t columns, int64_t group, DType stored)
+  RowsInWork(int64_t columns, const Grouping& grouping, DType stored)
       : columns_(columns),
-        group_(group),
+        group_(grouping.size),
+        has_zeros_(grouping.zeros),
         stored_(stored),
         row_(Index(columns)),
         integers_(Index(kRows * columns)),
-        scales_(Index(kRows * (columns / group))) {}
+        scales_(Index(kRows * (columns / group_))),
+        zeros_(scales_.size()) {}
 
   std::span<float> row() { return row_; }
   std::span<const int8_t> integers(int64_t lane) const {
     return std::span(integers_).subspan(Index(lane * columns_), Index(columns_));
   }
-  std::span<const float> scales(int64_t lane) const {
-    const int64_t groups = columns_ / group_;
-    return std::span(scales_).subspan(Index(lane * groups), Index(groups));
-  }
+  std::span<const float> scales(int64_t lane) const { return Of(lane, std::span(scales_)); }
+  std::span<const int8_t> zeros(int64_t lane) const { return Of(lane, std::span(zeros_)); }
 
   // Scales of what row() holds, as row `lane`.
   void Scale(int64_t lane, std::span<const float> importance) {
     for (int64_t g = 0; g < columns_ / group_; ++g) {
-      const auto begin = Index(g * group_), count = Index(group_);
-      scales_[Index(lane * (columns_ / group_) + g)] = GroupScale(
-          std::span(row_).subspan(begin, count), importance.subspan(begin, count), stored_);
+      const auto w = std::span<const float>(row_).subspan(Index(g * group_), Index(group_));
+      const auto weights = importance.subspan(Index(g * group_), Index(group_));
+      const size_t i = Index(lane * (columns_ / group_) + g);
+      if (has_zeros_) {
+        const ScaleAndZero found = GroupScaleAndZero(w, weights, stored_);
+        scales_[i] = found.scale;
+        zeros_[i] = found.zero;
+      } else {
+        scales_[i] = GroupScale(w, weights, stored_);
+      }
     }
   }
 
   // Settles the integer for x in row `lane`. Returns what it stands for.
   float Round(int64_t lane, int64_t column, float x) {
-    const float scale = scales_[Index(lane * (columns_ / group_) + column / group_)];
+    const size_t group = Index(lane * (columns_ / group_) + column / group_);
     int8_t& integer = integers_[Index(lane * columns_ + column)];
-    integer = ToInt4(x, scale);
-    return scale * static_cast<float>(integer);
+    integer = ToInt4(x, scales_[group], zeros_[group]);
+    return scales_[group] * static_cast<float>(integer - zeros_[group]);
   }
 
  private:
+  template <typename T>
+  std::span<const T> Of(int64_t lane, std::span<const T> numbers) const {
+    const int64_t groups = columns_ / group_;
+    return numbers.subspan(Index(lane * groups), Index(groups));
+  }
+
   const int64_t columns_, group_;
+  const bool has_zeros_;
   const DType stored_;
   std::vector<float> row_;
   std::vector<int8_t> integers_;  // [kRows, columns]
   std::vector<float> scales_;     // [kRows, groups]
+  std::vector<int8_t> zeros_;     // likewise
 };
 
 }  // namespace
@@ -94,7 +114,42 @@ float GroupScale(std::span<const float> w, std::span<const float> importance, DT
   return RoundScale(best, stored);
 }
 
-int8_t ToInt4(float x, float scale) { return static_cast<int8_t>(ToInteger4(x / scale)); }
+ScaleAndZero GroupScaleAndZero(std::span<const float> w, std::span<const float> importance,
+                               DType stored) {
+  float least = 0, largest = 0;
+  for (const float x : w) least = std::min(least, x), largest = std::max(largest, x);
+  if (least == largest) return {.scale = RoundScale(0, stored)};
+  ScaleAndZero best{.scale = (largest - least) / (kHighest - kLowest)};
+  float best_gain = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const float part = kFirstPart + kPartStep * static_cast<float>(trial);
+    const float inverse = (kHighest - kLowest) / (part * (largest - least));
+    const float middle = ToInteger4(kLowest - part * least * inverse);
+    for (int shift = -kFarthestZero; shift <= kFarthestZero; ++shift) {
+      const float zero = std::clamp(middle + static_cast<float>(shift), kLowest, kHighest);
+      float xq = 0, qq = 0;
+      for (size_t i = 0; i < w.size(); ++i) {
+        const float q = ToInteger(w[i] * inverse, kLowest - zero, kHighest - zero);
+        xq += importance[i] * (w[i] * inverse) * q;
+        qq += importance[i] * q * q;
+      }
+      if (!(qq > 0) || !(xq > 0)) continue;
+      // The error of the best scale for these integers is what is left of the squares of all.
+      const float gain = xq * (xq / qq) / (inverse * inverse);
+      if (gain > best_gain) {
+        best = {.scale = xq / qq / inverse, .zero = static_cast<int8_t>(zero)};
+        best_gain = gain;
+      }
+    }
+  }
+  best.scale = RoundScale(best.scale, stored);
+  return best;
+}
+
+int8_t ToInt4(float x, float scale, int8_t zero) {
+  const auto shift = static_cast<float>(zero);
+  return static_cast<int8_t>(ToInteger(x / scale, kLowest - shift, kHighest - shift) + shift);
+}
 
 void GroupedMatrix::Integers(int64_t row, std::span<int8_t> out) const {
   const std::byte* from = packed.data() + row * packed_columns();
@@ -108,23 +163,27 @@ void GroupedMatrix::Values(int64_t row, std::span<float> out) const {
   Integers(row, integers);
   const float* of_groups = scales.data() + row * (columns / group);
   for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = of_groups[i / Index(group)] * static_cast<float>(integers[i]);
+    const size_t g = i / Index(group);
+    const int zero = zeros.empty() ? 0 : zeros[Index(row * (columns / group)) + g];
+    out[i] = of_groups[g] * static_cast<float>(integers[i] - zero);
   }
 }
 
 GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t rows,
-                               int64_t columns, int64_t group, DType stored,
+                               int64_t columns, const Grouping& grouping, DType stored,
                                const RoundingFeedback* feedback,
                                FunctionRef<void(int64_t row, std::span<float> out)> read) {
-  GroupedMatrix matrix{.rows = rows, .columns = columns, .group = group};
+  const int64_t groups = columns / grouping.size;
+  GroupedMatrix matrix{.rows = rows, .columns = columns, .group = grouping.size};
   matrix.packed.resize(Index(rows * matrix.packed_columns()));
-  matrix.scales.resize(Index(rows * (columns / group)));
+  matrix.scales.resize(Index(rows * groups));
+  if (grouping.zeros) matrix.zeros.resize(matrix.scales.size());
   const std::vector<float> alike(feedback == nullptr ? Index(columns) : 0, 1.0f);
   const auto importance = feedback == nullptr ? std::span(alike) : feedback->importance();
   constexpr int64_t kRows = RowsInWork::kRows;
   exec.Parallel((rows + kRows - 1) / kRows, [&](int64_t task) {
     const int64_t begin = task * kRows, count = std::min(kRows, rows - begin);
-    RowsInWork work(columns, group, stored);
+    RowsInWork work(columns, grouping, stored);
     const int64_t fed_back = feedback == nullptr ? 0 : columns * kRows;
     std::vector<float> w(Index(fed_back)), errors(Index(fed_back));  // [columns, kRows]
     for (int64_t lane = 0; lane < count; ++lane) {
@@ -152,17 +211,18 @@ GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t 
     }
     for (int64_t lane = 0; lane < count; ++lane) {
       Pack(work.integers(lane), matrix.packed.data() + (begin + lane) * matrix.packed_columns());
-      std::ranges::copy(work.scales(lane),
-                        matrix.scales.begin() + (begin + lane) * (columns / group));
+      const int64_t place = (begin + lane) * groups;
+      std::ranges::copy(work.scales(lane), matrix.scales.begin() + place);
+      if (grouping.zeros) std::ranges::copy(work.zeros(lane), matrix.zeros.begin() + place);
     }
   });
   return matrix;
 }
 
 GroupedMatrix QuantizeInGroups(const Exec& exec, const MatrixPart& part, const Scaling& scaling,
-                               int64_t group, const RoundingFeedback* feedback) {
+                               const Grouping& grouping, const RoundingFeedback* feedback) {
   return QuantizeInGroups(
-      exec, part.name, part.rows, part.columns, group, ScaleType(*part.tensor->dtype), feedback,
+      exec, part.name, part.rows, part.columns, grouping, ScaleType(*part.tensor->dtype), feedback,
       [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
 }
 

@@ -21,11 +21,11 @@ std::vector<float> Random(int64_t n, uint32_t seed) {
   return x;
 }
 
-GroupedMatrix Quantize(const std::vector<float>& w, int64_t columns, int64_t group,
+GroupedMatrix Quantize(const std::vector<float>& w, int64_t columns, const Grouping& grouping,
                        DType stored = DType::kF32, int threads = 2,
                        const RoundingFeedback* feedback = nullptr) {
-  return QuantizeInGroups(*TestExec(threads), "x.weight", std::ssize(w) / columns, columns, group,
-                          stored, feedback, [&](int64_t row, std::span<float> out) {
+  return QuantizeInGroups(*TestExec(threads), "x.weight", std::ssize(w) / columns, columns,
+                          grouping, stored, feedback, [&](int64_t row, std::span<float> out) {
                             std::copy_n(w.begin() + row * columns, columns, out.begin());
                           });
 }
@@ -67,10 +67,44 @@ TEST(GroupScale, IsOfTheLeastWeightedError) {
   }
 }
 
+TEST(GroupScaleAndZero, IsExactWhereIntegersAre) {
+  std::vector<float> w;
+  for (int i = -3; i <= 12; ++i) w.push_back(0.5f * static_cast<float>(i));
+  const ScaleAndZero found = GroupScaleAndZero(w, std::vector<float>(w.size(), 1), DType::kF32);
+  EXPECT_FLOAT_EQ(found.scale, 0.5f);
+  EXPECT_EQ(found.zero, -5);
+  EXPECT_EQ(ToInt4(-1.5f, found.scale, found.zero), -8);
+  EXPECT_EQ(ToInt4(100, found.scale, found.zero), 7);
+  EXPECT_EQ(ToInt4(-100, found.scale, found.zero), -8);
+  // Of one sign, the zero point is an end; of zeros there is a scale, too.
+  EXPECT_EQ(
+      GroupScaleAndZero(std::vector<float>{1, 15}, std::vector<float>{1, 1}, DType::kF32).zero, -8);
+  EXPECT_GT(GroupScaleAndZero(std::vector<float>(8, 0.0f), w, DType::kF32).scale, 0);
+}
+
+// Weights that are no mirror image: less than half of the error without a zero point.
+TEST(GroupScaleAndZero, GainsWhereWeightsLieOnOneSide) {
+  std::vector<float> w = Random(32 * 64, 1);
+  for (float& x : w) x = std::abs(x);
+  const auto error = [&](bool zeros) {
+    const GroupedMatrix matrix = Quantize(w, 32, {.size = 32, .zeros = zeros});
+    std::vector<float> values(32);
+    double sum = 0;
+    for (int64_t row = 0; row < matrix.rows; ++row) {
+      matrix.Values(row, values);
+      for (size_t i = 0; i < 32; ++i) {
+        sum += std::pow(values[i] - w[static_cast<size_t>(row) * 32 + i], 2);
+      }
+    }
+    return sum;
+  };
+  EXPECT_LT(error(true), 0.5 * error(false));
+}
+
 TEST(QuantizeInGroups, EachGroupHasItsScale) {
   const std::vector<float> w = {7, -8, 1, 0, 14,   -16,  2, 0,  //
                                 0, 0,  0, 0, 0.7f, 0.1f, 0, -0.3f};
-  const GroupedMatrix matrix = Quantize(w, 8, 4);
+  const GroupedMatrix matrix = Quantize(w, 8, {4});
   ASSERT_EQ(matrix.scales.size(), 4);
   EXPECT_THAT(matrix.scales[0], testing::FloatEq(1));
   EXPECT_THAT(matrix.scales[1], testing::FloatEq(2));
@@ -88,7 +122,7 @@ TEST(QuantizeInGroups, EachGroupHasItsScale) {
 }
 
 TEST(QuantizeInGroups, RowsArePaddedToWholeWords) {
-  const GroupedMatrix matrix = Quantize(Random(3 * 12, 1), 12, 4);
+  const GroupedMatrix matrix = Quantize(Random(3 * 12, 1), 12, {4});
   EXPECT_EQ(matrix.packed_columns(), 8);
   EXPECT_EQ(matrix.packed.size(), 24);
   EXPECT_EQ(matrix.packed[6], std::byte{0});
@@ -98,7 +132,7 @@ TEST(QuantizeInGroups, RefusesWhatIsNoNumberByName) {
   for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     std::vector<float> w(8, 1);
     w[5] = bad;
-    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Quantize(w, 8, 4); }),
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Quantize(w, 8, {4}); }),
                 testing::HasSubstr("x.weight holds NaN or infinity"));
   }
 }
@@ -152,15 +186,15 @@ class WithFeedback : public testing::Test {
 
 TEST_F(WithFeedback, OutputsMoveLess) {
   const RoundingFeedback feedback(*TestExec(2), products_, {});
-  const double nearest = Error(Quantize(w_, kInputs, 16));
-  const double better = Error(Quantize(w_, kInputs, 16, DType::kF32, 2, &feedback));
+  const double nearest = Error(Quantize(w_, kInputs, {16}));
+  const double better = Error(Quantize(w_, kInputs, {16}, DType::kF32, 2, &feedback));
   EXPECT_LT(better, 0.3 * nearest);
 }
 
 TEST_F(WithFeedback, NothingDependsOnTheThreads) {
   const RoundingFeedback one(*TestExec(1), products_, {}), three(*TestExec(3), products_, {});
-  const GroupedMatrix a = Quantize(w_, kInputs, 16, DType::kBF16, 1, &one);
-  const GroupedMatrix b = Quantize(w_, kInputs, 16, DType::kBF16, 3, &three);
+  const GroupedMatrix a = Quantize(w_, kInputs, {16}, DType::kBF16, 1, &one);
+  const GroupedMatrix b = Quantize(w_, kInputs, {16}, DType::kBF16, 3, &three);
   EXPECT_EQ(a.packed, b.packed);
   EXPECT_EQ(a.scales, b.scales);
 }

@@ -43,7 +43,7 @@ Weight ExactWeight(const Exec& exec, const MatrixPart& part, const Scaling& scal
 Weight GroupedWeight(const Exec& exec, const MatrixPart& part, const Scaling& scaling,
                      const Scheme& scheme) {
   const GroupedMatrix matrix =
-      QuantizeInGroups(exec, part, scaling, scheme.group, /*feedback=*/nullptr);
+      QuantizeInGroups(exec, part, scaling, scheme.grouping(), /*feedback=*/nullptr);
   return FloatWeight(exec, part,
                      [&](int64_t row, std::span<float> out) { matrix.Values(row, out); });
 }

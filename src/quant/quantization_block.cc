@@ -8,10 +8,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json Arguments(const char* strategy, bool dynamic, int64_t group = 0) {
+ordered_json Arguments(const char* strategy, bool dynamic, const Grouping& grouping = {}) {
+  const int64_t group = grouping.size;
   return {{"num_bits", group > 0 ? 4 : 8},
           {"type", "int"},
-          {"symmetric", true},
+          {"symmetric", !grouping.zeros},
           {"strategy", strategy},
           {"dynamic", dynamic},
           {"group_size", group > 0 ? ordered_json(group) : ordered_json()},
@@ -44,7 +45,7 @@ ordered_json ConfigGroup(const Scheme& scheme, const std::vector<std::string>& t
   const bool each_tensor = scheme.outputs_per_scale == kAllOutputs;
   const char* strategy = scheme.has_groups() ? "group" : each_tensor ? "tensor" : "channel";
   ordered_json group = {{"targets", targets},
-                        {"weights", Arguments(strategy, /*dynamic=*/false, scheme.group)},
+                        {"weights", Arguments(strategy, /*dynamic=*/false, scheme.grouping())},
                         {"input_activations", Arguments(each_token ? "token" : "tensor",
                                                         scheme.input != InputScale::kStatic)},
                         {"output_activations", nullptr}};

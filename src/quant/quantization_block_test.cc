@@ -84,13 +84,14 @@ TEST(QuantizationBlock, StrategiesOfTheSchemes) {
 
 // As the presets of compressed-tensors have it.
 TEST(QuantizationBlock, OfFourBits) {
-  for (const char* name : {"w4a8", "w4a16"}) {
+  for (const char* name : {"w4a8", "w4a16", "w4a16-asym"}) {
     const auto block = QuantizationBlock(FindScheme(name), {});
     const bool alone = FindScheme(name).weights_alone;
     EXPECT_EQ(block["format"], alone ? "pack-quantized" : "int-quantized");
     const auto& group = block["config_groups"]["group_0"];
     EXPECT_EQ(group["weights"]["num_bits"], 4);
     EXPECT_EQ(group["weights"]["strategy"], "group");
+    EXPECT_EQ(group["weights"]["symmetric"], !FindScheme(name).zeros);
     EXPECT_EQ(group["weights"]["group_size"], 128);
     EXPECT_EQ(group["input_activations"].is_null(), alone);
     if (!alone) {
@@ -121,7 +122,7 @@ TEST(RefuseQuantized, ByEitherName) {
 
 TEST(FindScheme, RefusesOthersWithTheList) {
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [] { FindScheme("w2a16"); }),
-              testing::HasSubstr("o3, naive, zeroquant, llm-int8, w4a8 or w4a16, found \"w2a16\""));
+              testing::HasSubstr("llm-int8, w4a8, w4a16 or w4a16-asym, found \"w2a16\""));
 }
 
 }  // namespace

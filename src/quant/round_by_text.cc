@@ -57,8 +57,8 @@ GroupedMatrices RoundByText(const Exec& exec, const Decoder& decoder,
       const auto& divisors = FindScaling(scalings, parts.front().name).column_factors;
       const RoundingFeedback feedback(exec, seen->second.products.Take(exec), divisors);
       for (const MatrixPart& part : parts) {
-        rounded[part.name] =
-            QuantizeInGroups(exec, part, FindScaling(scalings, part.name), scheme.group, &feedback);
+        rounded[part.name] = QuantizeInGroups(exec, part, FindScaling(scalings, part.name),
+                                              scheme.grouping(), &feedback);
       }
     }
   }

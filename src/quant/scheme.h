@@ -16,6 +16,11 @@ inline constexpr int64_t kAllOutputs = std::numeric_limits<int64_t>::max();
 inline constexpr int64_t kGroups[] = {128, 64, 32};  // inputs that readers of 4 bits multiply
 inline constexpr int64_t kDefaultGroup = kGroups[0];
 
+struct Grouping {
+  int64_t size = 0;    // inputs that share a scale
+  bool zeros = false;  // and a zero point
+};
+
 struct Scheme {
   std::string_view name;
   std::string_view description;
@@ -29,8 +34,10 @@ struct Scheme {
   // int8.
   int64_t group = 0;
   bool weights_alone = false;  // the format leaves inputs as they are
+  bool zeros = false;          // groups have zero points, which that of weights alone can hold
 
   bool has_groups() const { return group > 0; }
+  Grouping grouping() const { return {.size = group, .zeros = zeros}; }
   bool is_bitsandbytes() const { return outlier_threshold > 0; }
 };
 
@@ -50,6 +57,8 @@ inline constexpr Scheme kSchemes[] = {
      kDefaultGroup},
     {"w4a16", "4-bit weights in groups, activations in float", 1, InputScale::kPerToken, true, 0,
      kDefaultGroup, true},
+    {"w4a16-asym", "4-bit weights in groups with zero points, activations in float", 1,
+     InputScale::kPerToken, true, 0, kDefaultGroup, true, true},
 };
 
 inline constexpr const Scheme& kDefaultScheme = kSchemes[0];

@@ -50,6 +50,21 @@ std::vector<std::byte> PackedBytes(const QuantizedMatrix& matrix, int64_t column
   return bytes;
 }
 
+// Likewise zero points + 8, where neighbouring rows share a word: [rows / 8, groups].
+std::vector<std::byte> PackedZeros(const GroupedMatrix& matrix) {
+  const int64_t groups = matrix.columns / matrix.group;
+  std::vector<std::byte> bytes(static_cast<size_t>((matrix.rows + 7) / 8 * groups * 4));
+  for (int64_t row = 0; row < matrix.rows; ++row) {
+    for (int64_t g = 0; g < groups; ++g) {
+      const int code = matrix.zeros[static_cast<size_t>(row * groups + g)] + 8;
+      const int64_t word = row / 8 * groups + g, place = row % 8;
+      bytes[static_cast<size_t>(word * 4 + place / 2)] |=
+          static_cast<std::byte>(code << (place % 2 * 4));
+    }
+  }
+  return bytes;
+}
+
 class CheckpointWriter {
  public:
   CheckpointWriter(const Exec& exec, const WriteInput& input, const fs::path& to)
@@ -111,7 +126,7 @@ class CheckpointWriter {
     const auto found = input_.rounded.find(part.name);
     if (found != input_.rounded.end()) return WriteGroups(part, found->second);
     WriteGroups(part, QuantizeInGroups(exec_, part, FindScaling(input_.scalings, part.name),
-                                       input_.scheme.group, /*feedback=*/nullptr));
+                                       input_.scheme.grouping(), /*feedback=*/nullptr));
   }
 
   void WriteGroups(const MatrixPart& part, const GroupedMatrix& matrix) {
@@ -126,6 +141,7 @@ class CheckpointWriter {
       writer_.Write(part.name, std::as_bytes(std::span(integers)));
     }
     WriteScales(part.name + "_scale", matrix.scales, ScaleType(*part.tensor->dtype));
+    if (!matrix.zeros.empty()) writer_.Write(part.name + "_zero_point", PackedZeros(matrix));
   }
 
   // A scale that is a float / 127 is the same after times 127 and / 127.
@@ -202,6 +218,10 @@ void PlanQuantized(const MatrixPart& part, const Scheme& scheme, std::vector<New
   if (scheme.has_groups()) scale_shape = {part.rows, part.columns / scheme.group};
   if (scheme.outputs_per_scale == kAllOutputs) scale_shape = {1};
   tensors.push_back({name + "_scale", stored, scale_shape});
+  if (scheme.zeros) {
+    tensors.push_back(
+        {name + "_zero_point", DType::kI32, {(part.rows + 7) / 8, part.columns / scheme.group}});
+  }
   if (scheme.input == InputScale::kStatic) {
     tensors.push_back({ModuleName(part) + ".input_scale", stored, {1}});
   }

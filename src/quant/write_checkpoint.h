@@ -22,8 +22,8 @@ namespace godwit::quant {
 // The tensors of the new checkpoint, in the order of the old one. A quantized X.weight is followed
 // by X.weight_scale and, with static scales, X.input_scale; for bitsandbytes by X.SCB and
 // X.weight_format. Of "pack-quantized" X.weight_packed, X.weight_scale and X.weight_shape come in
-// its place. A tensor of all experts of a layer becomes one for each matrix: formats of quantized
-// checkpoints have no others.
+// its place, and X.weight_zero_point where the scheme has some. A tensor of all experts of a layer
+// becomes one for each matrix: formats of quantized checkpoints have no others.
 std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& plan,
                                    const Scheme& scheme);
 

@@ -83,7 +83,7 @@ class FamilyTest : public testing::TestWithParam<Family> {
 TEST_P(FamilyTest, StandsForTheWeightsThatWereRounded) {
   const ModelTensors tensors = ResolveTensors(spec_, weights_);
   const auto before = Logits(spec_, weights_);
-  for (const char* name : {"w4a8", "w4a16", "w8a8"}) {
+  for (const char* name : {"w4a8", "w4a16", "w4a16-asym", "w8a8"}) {
     SCOPED_TRACE(name);
     QuantizeOptions options{
         .scheme = FindScheme(name), .smooth = SmoothKind::kNone, .compensates = false};
@@ -105,7 +105,8 @@ TEST_P(FamilyTest, StandsForTheWeightsThatWereRounded) {
                                            static_cast<size_t>(part.columns));
         };
         if (plan.SchemeOf(*linear, options.scheme).has_groups()) {
-          const GroupedMatrix matrix = QuantizeInGroups(*TestExec(), part, {}, 32, nullptr);
+          const GroupedMatrix matrix =
+              QuantizeInGroups(*TestExec(), part, {}, options.scheme.grouping(), nullptr);
           for (int64_t row = 0; row < part.rows; ++row) matrix.Values(row, row_of(row));
         } else {
           const QuantizedMatrix matrix = QuantizeMatrix(

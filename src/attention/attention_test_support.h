@@ -52,6 +52,27 @@ inline AttentionGeometry WithAlibi(AttentionGeometry geometry, bool in_bf16) {
   return geometry;
 }
 
+// The same where what would be windows are chunks.
+inline AttentionGeometry InChunks(AttentionGeometry geometry) {
+  geometry.chunked = true;
+  return geometry;
+}
+
+// The same with temperatures of queries that rise by a lot within a short text.
+inline AttentionGeometry WithTemperatures(AttentionGeometry geometry) {
+  geometry.rotary.temperature = {.growth = 0.5, .tokens = 20};
+  geometry.other_rotary.temperature = {.growth = 0.7, .tokens = 7, .first = 1};
+  return geometry;
+}
+
+// What the layer of the model shows a query of a text that is all kept.
+inline bool ModelShows(const AttentionGeometry& geometry, int64_t layer, int64_t query,
+                       int64_t key) {
+  const int64_t window = geometry.windows[static_cast<size_t>(layer)];
+  if (key > query || window == 0) return key <= query;
+  return geometry.chunked ? key / window == query / window : query - key < window;
+}
+
 // The same where values are the keys' numbers behind those that turn.
 inline AttentionGeometry WithValuesInKeys(AttentionGeometry geometry) {
   geometry.shape.values_from = geometry.rotary.rotary_dim;
@@ -107,7 +128,7 @@ class TestText {
       double score = 0;
       for (size_t d = 0; d < k.size(); ++d) score += q[d] * k[d];
       const double bias = Bias(head, key.position) - Bias(head, position);
-      scores.push_back(score * double{shape().scale} + bias);
+      scores.push_back(score * double{shape().scale} * Temperature(layer, position) + bias);
     }
     return scores;
   }
@@ -152,11 +173,21 @@ class TestText {
     return double{alibi.scale} * rounded(rounded(slope) * rounded(place));
   }
 
+  const RotarySpec& RotaryOf(int64_t layer) const {
+    return geometry_.RotaryOf(layer) == 1 ? geometry_.other_rotary : geometry_.rotary;
+  }
+
+  double Temperature(int64_t layer, int64_t position) const {
+    const QueryTemperature& temperature = RotaryOf(layer).temperature;
+    const auto counted = static_cast<double>(position + temperature.first);
+    return 1 + temperature.growth *
+                   std::log(1 + std::floor(counted / static_cast<double>(temperature.tokens)));
+  }
+
   std::vector<double> Rotated(int64_t layer, int64_t token, int64_t col, int64_t position) const {
     std::vector<double> x;
     for (int64_t d = 0; d < shape().head_dim; ++d) x.push_back(At(layer, token, col + d));
-    const RotarySpec& rotary =
-        geometry_.RotaryOf(layer) == 1 ? geometry_.other_rotary : geometry_.rotary;
+    const RotarySpec& rotary = RotaryOf(layer);
     const int64_t half = rotary.rotary_dim / 2;
     for (int64_t i = 0; i < half; ++i) {
       const double exponent = static_cast<double>(i) / static_cast<double>(half);

@@ -25,6 +25,16 @@ struct AttentionGeometry {
   // Per layer: a query sees the keys at distance less than this, itself included (Mistral's sliding
   // window). 0: all keys.
   std::vector<int64_t> windows;
+  // A text is cut into chunks of so many positions instead, and a query sees those of its own up to
+  // itself (Llama 4).
+  bool chunked = false;
+
+  // What the model itself shows a query in the layer.
+  ops::Visible SeenIn(int64_t layer) const {
+    const int64_t window = windows[static_cast<size_t>(layer)];
+    if (window == 0) return {};
+    return chunked ? ops::Visible{.block = window} : ops::Visible{.window = window};
+  }
 
   // 0: by `rotary`, 1: by `other_rotary`.
   size_t RotaryOf(int64_t layer) const {

@@ -19,9 +19,9 @@ double DynamicTheta(const RotarySpec& spec, int64_t context) {
 double Llama3Frequency(const RotaryScaling& scaling, double frequency) {
   const double turns =
       static_cast<double>(scaling.original_context) * frequency / (2 * std::numbers::pi);
-  const double keep = std::clamp(
-      (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor), 0.0,
-      1.0);
+  const double ramp = scaling.high_freq_factor - scaling.low_freq_factor;
+  const double above = turns - scaling.low_freq_factor;
+  const double keep = ramp > 0 ? std::clamp(above / ramp, 0.0, 1.0) : above < 0 ? 0 : 1;
   return frequency * (keep + (1 - keep) / scaling.factor);
 }
 
@@ -57,13 +57,20 @@ double LongRopeFrequency(const RotaryScaling& scaling, double frequency, int64_t
 
 }  // namespace
 
+float QueryTemperature::At(int64_t position) const {
+  const auto periods = static_cast<double>((position + first) / tokens);
+  return static_cast<float>(1 + growth * std::log1p(periods));
+}
+
 bool DependsOnContext(const RotarySpec& spec) {
   return spec.scaling.kind == RotaryScaling::Kind::kDynamic ||
          spec.scaling.kind == RotaryScaling::Kind::kLongRope;
 }
 
 RotaryEncoding::RotaryEncoding(const RotarySpec& spec, int64_t context)
-    : inverse_frequencies_(static_cast<size_t>(spec.rotary_dim / 2)), magnitude_(1) {
+    : inverse_frequencies_(static_cast<size_t>(spec.rotary_dim / 2)),
+      magnitude_(1),
+      temperature_(spec.temperature) {
   using Kind = RotaryScaling::Kind;
   const RotaryScaling& scaling = spec.scaling;
   const double theta = scaling.kind == Kind::kDynamic ? DynamicTheta(spec, context) : spec.theta;

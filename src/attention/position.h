@@ -40,10 +40,21 @@ struct RotaryScaling {
   std::vector<double> short_factors, long_factors;  // kLongRope: [rotary_dim / 2]
 };
 
+// A factor on queries, 1 + growth * log(1 + floor((position + first) / tokens)), so that over a
+// long text attention stays as sharp (Scalable-Softmax, arXiv 2501.19399; Llama 4, Ministral 3).
+struct QueryTemperature {
+  double growth = 0;  // 0: none
+  int64_t tokens = 1;
+  int64_t first = 0;  // the number of the first position
+
+  float At(int64_t position) const;
+};
+
 struct RotarySpec {
   int64_t rotary_dim = 0;  // leading dimensions of a head that rotate, even; 0: none
   double theta = 10000;
   RotaryScaling scaling;
+  QueryTemperature temperature;  // of the queries that turn so
 };
 
 // Whether its frequencies are others for another context (RotaryEncoding).
@@ -59,6 +70,7 @@ class RotaryEncoding {
 
   // Dimensions of a head that rotate; pairs are (i, i + rotary_dim / 2).
   int64_t rotary_dim() const { return 2 * static_cast<int64_t>(inverse_frequencies_.size()); }
+  const QueryTemperature& temperature() const { return temperature_; }
 
   // Row i: the angles of position first + i. cos, sin [n, rotary_dim / 2].
   void Fill(int64_t first, MatrixView<float> cos, MatrixView<float> sin) const;
@@ -66,6 +78,7 @@ class RotaryEncoding {
  private:
   std::vector<double> inverse_frequencies_;  // [rotary_dim / 2], radians per token
   double magnitude_;                         // of cosines and sines
+  QueryTemperature temperature_;
 };
 
 }  // namespace godwit

@@ -113,6 +113,32 @@ TEST(RotaryEncodingTest, Llama3KeepsShortWavesAndDividesLongOnes) {
 }
 
 // The ramp over dimensions of the YaRN paper, section 3.2, with bounds found by counting turns.
+// As in Llama 4 Scout.
+TEST(RotaryEncodingTest, Llama3WithoutARampDividesWavesBeyondTheContext) {
+  const RotarySpec spec{.rotary_dim = 128,
+                        .theta = 500'000,
+                        .scaling = {.kind = RotaryScaling::Kind::kLlama3,
+                                    .factor = 16,
+                                    .original_context = 8192,
+                                    .low_freq_factor = 1,
+                                    .high_freq_factor = 1}};
+  ExpectFrequencies(spec, 0, 1, [&](int64_t pair) {
+    const long double plain = Plain(spec, 500'000, pair);
+    return 2 * std::numbers::pi_v<long double> / plain > 8192 ? plain / 16 : plain;
+  });
+}
+
+TEST(QueryTemperatureTest, RisesAfterEveryPeriod) {
+  const QueryTemperature from_zero{.growth = 0.1, .tokens = 8192};
+  const QueryTemperature from_one{.growth = 0.1, .tokens = 8192, .first = 1};
+  const auto after = [](int periods) { return static_cast<float>(1 + 0.1 * std::log1p(periods)); };
+  EXPECT_EQ(from_zero.At(8191), 1);
+  EXPECT_EQ(from_zero.At(8192), after(1));
+  EXPECT_EQ(from_one.At(8190), 1);
+  EXPECT_EQ(from_one.At(8191), after(1));
+  EXPECT_EQ(from_one.At(10'000'000), after(1220));
+}
+
 TEST(RotaryEncodingTest, YarnRampsBetweenTwoDimensions) {
   for (const bool truncate : {true, false}) {
     const RotarySpec spec{.rotary_dim = 64,

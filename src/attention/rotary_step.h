@@ -9,22 +9,24 @@
 
 namespace godwit {
 
-// Cosines and sines of neighbouring positions. Reuses its memory.
+// Cosines, sines and temperatures of neighbouring positions. Reuses its memory.
 class RotaryStep {
  public:
   // Row i: of position first + i.
   void Fill(const RotaryEncoding& encoding, int64_t rows, int64_t first);
 
-  ops::RotaryTable table() const { return Table(rows_, pairs_); }
+  ops::RotaryTable table() const { return Table(rows_, /*stride=*/1); }
   // Of one position, as if `rows` tokens stood there.
   ops::RotaryTable TableForAll(int64_t rows) const;
 
  private:
+  // stride: from one row to the next, in rows.
   ops::RotaryTable Table(int64_t rows, int64_t stride) const;
 
   int64_t rows_ = 0;
   int64_t pairs_ = 0;
-  std::vector<float> values_;  // cosines [rows, pairs], then sines
+  bool scales_queries_ = false;
+  std::vector<float> values_;  // cosines [rows, pairs], then sines, then temperatures [rows]
 };
 
 }  // namespace godwit

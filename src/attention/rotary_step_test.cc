@@ -37,5 +37,24 @@ TEST(RotaryStepTest, TokensStandInTurnOrAllAtOnePlace) {
   }
 }
 
+TEST(RotaryStepTest, QueriesAreScaledByTheTemperatureOfTheirPlace) {
+  const RotarySpec spec{.rotary_dim = 4, .temperature = {.growth = 0.5, .tokens = 3}};
+  const RotaryEncoding encoding(spec, 0);
+  RotaryStep step;
+  step.Fill(encoding, 9, 100);
+  ExpectAngles(step.table(), encoding, 9, [](int64_t i) { return 100 + i; });
+  ASSERT_EQ(step.table().query_scale.rows, 9);
+  for (int64_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(*step.table().query_scale.Row(i), spec.temperature.At(100 + i));
+    EXPECT_EQ(*step.table().Rows(i, 1).query_scale.Row(0), spec.temperature.At(100 + i));
+  }
+  step.Fill(encoding, 1, 105);
+  ASSERT_EQ(step.TableForAll(4).query_scale.rows, 4);
+  EXPECT_EQ(*step.TableForAll(4).query_scale.Row(3), spec.temperature.At(105));
+  step.Fill(RotaryEncoding({.rotary_dim = 4}, 0), 9, 100);
+  EXPECT_EQ(step.table().query_scale.rows, 0);
+  EXPECT_EQ(step.table().Rows(2, 3).query_scale.rows, 0);
+}
+
 }  // namespace
 }  // namespace godwit

@@ -261,10 +261,9 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
     return encoded;
   };
   const size_t rotary = geometry_.RotaryOf(layer);
-  const ops::RotaryTable positions = text.positions_[rotary].table();
-  const int64_t first = rows.position - text.length();
-  const MatrixView<const float> in_text = encode(
-      {positions.cos.Rows(first, first + q.rows), positions.sin.Rows(first, first + q.rows)});
+  const ops::RotaryTable positions =
+      text.positions_[rotary].table().Rows(rows.position - text.length(), q.rows);
+  const MatrixView<const float> in_text = encode(positions);
   const Looks looks = text.policy_->Select(rows, layer, {exec_, in_text});
   AnnounceReading(rows, layer, looks);
   run.reads += ReadsOf(rows, looks);
@@ -273,14 +272,21 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
   for (size_t i = 0; i < sources.size(); ++i) {
     const Look& look = looks.span()[i];
     MatrixView<const float> queries = in_text;
-    if (look.query_place && !look.keys_move) {
+    const bool tempered = positions.query_scale.rows > 0;
+    if (look.query_place && (!look.keys_move || tempered)) {
       if (text.placed_at_ != *look.query_place) {
         for (size_t turn = 0; turn < text.rotaries_.size(); ++turn) {
           text.place_[turn].Fill(text.rotaries_[turn], 1, *look.query_place);
         }
         text.placed_at_ = *look.query_place;
       }
-      queries = encode(text.place_[rotary].TableForAll(q.rows));
+      ops::RotaryTable place = text.place_[rotary].TableForAll(q.rows);
+      // Turned as in the text is as good as moved together with the keys; the temperature is not.
+      if (look.keys_move) {
+        place.cos = positions.cos;
+        place.sin = positions.sin;
+      }
+      queries = encode(place);
     }
     std::construct_at(&sources[i], ops::AttentionSource{.kv = run.cache->View(layer),
                                                         .q = queries,

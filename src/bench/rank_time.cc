@@ -63,13 +63,13 @@ double AttentionOf(const DecoderSpec& spec, int64_t seen_keys) {
   return static_cast<double>(MultiplyAdds(spec, 0, 0, seen_keys * spec.kv_heads));
 }
 
-// Keys of a KV head that rows of a context see, in all layers. A layer with a window of the model's
-// own is read as ever.
+// Keys of a KV head that rows of a context see, in all layers. A layer with a window or chunks of
+// the model's own is read as ever.
 class SeenKeys {
  public:
   SeenKeys(const DecoderSpec& spec, const std::string& prefill)
-      : prefill_(prefill.empty() ? PrefillSpec() : ParsePrefill(prefill)) {
-    for (const int64_t window : Geometry(spec).windows) ++layers_[window];
+      : chunked_(spec.chunked), prefill_(prefill.empty() ? PrefillSpec() : ParsePrefill(prefill)) {
+    for (const int64_t window : spec.windows) ++layers_[window];
   }
 
   int64_t anchor() const { return prefill_.anchor; }
@@ -84,14 +84,18 @@ class SeenKeys {
 
  private:
   int64_t ByRow(int64_t row, int64_t window) const {
-    if (window != 0) return std::min({row + 1, window, prefill_.window});
+    if (window != 0) {
+      const int64_t own = chunked_ ? row % window + 1 : window;
+      return std::min({row + 1, own, prefill_.window});
+    }
     const int64_t block = prefill_.star() ? row - row % prefill_.block : 0;
     const int64_t near = std::max<int64_t>(0, block - prefill_.overlap);
     return std::min(near, prefill_.anchor) + std::min(row + 1 - near, prefill_.window);
   }
 
+  bool chunked_;
   PrefillSpec prefill_;
-  std::map<int64_t, int64_t> layers_;  // with a window of so many tokens; 0: none
+  std::map<int64_t, int64_t> layers_;  // with a window of so many tokens, or chunks; 0: none
 };
 
 // Rank `rank` of so many; null: the context is too short for them.

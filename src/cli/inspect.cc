@@ -130,7 +130,8 @@ std::string DescribeSpec(const DecoderSpec& spec) {
     window = size;
   }
   if (windowed > 0) {
-    line += fmt::format(", a window of {} in {}", window, Plural(windowed, "layer"));
+    line += fmt::format(", {} of {} in {}", spec.chunked ? "chunks" : "a window", window,
+                        Plural(windowed, "layer"));
   }
   if (spec.mlp.experts > 0) {
     line += fmt::format(", {}, {} of them for a token", Plural(spec.mlp.experts, "expert"),
@@ -140,6 +141,9 @@ std::string DescribeSpec(const DecoderSpec& spec) {
   if (const auto otherwise = std::ranges::count(spec.turns_otherwise, true);
       otherwise > 0 && spec.other_rotary.rotary_dim == 0) {
     line += fmt::format(", no positions in {}", Plural(otherwise, "layer"));
+  }
+  if (spec.rotary.temperature.growth != 0 || spec.other_rotary.temperature.growth != 0) {
+    line += ", queries that grow with the text";
   }
   if (spec.latent) line += ", latent attention";
   if (spec.first_learned_position) line += ", learned positions";

@@ -217,7 +217,7 @@ void Decoder::LatentAttentionBlock(const Exec& exec, int64_t index, AttentionSte
 
 void Decoder::NormQueriesOrKeys(const Exec& exec, const ops::NormWeights& norm,
                                 MatrixView<float> x) const {
-  if (spec_.qk_norm == QkNorm::kNone) return;
+  if (norm.weight.empty()) return;
   if (spec_.qk_norm == QkNorm::kAllHeads) return ops::Norm(exec, x, norm, x);
   ops::NormHeads(exec, norm, spec_.head_dim, x);
 }

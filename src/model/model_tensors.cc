@@ -210,7 +210,10 @@ LayerTensors Resolver::Layer(int64_t index) {
   } else {
     layer.qkv = Qkv(index);
   }
-  if (spec_.qk_norm != QkNorm::kNone) {
+  if (spec_.qk_norm == QkNorm::kTurnedHeads) {
+    if (RotationOf(spec_, index).rotary_dim > 0) layer.q_norm.size = spec_.head_dim;
+    layer.k_norm = layer.q_norm;
+  } else if (spec_.qk_norm != QkNorm::kNone) {
     layer.q_norm = HeadNorm(names.q_norm, index, spec_.heads);
     layer.k_norm = HeadNorm(names.k_norm, index, spec_.kv_heads);
   }

@@ -11,6 +11,12 @@ const MlpSpec& MlpOf(const DecoderSpec& spec, int64_t layer) {
   return dense ? spec.dense_mlp : spec.mlp;
 }
 
+const RotarySpec& RotationOf(const DecoderSpec& spec, int64_t layer) {
+  const bool other =
+      !spec.turns_otherwise.empty() && spec.turns_otherwise[static_cast<size_t>(layer)];
+  return other ? spec.other_rotary : spec.rotary;
+}
+
 DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers) {
   spec.layers = layers;
   spec.windows.resize(static_cast<size_t>(layers));
@@ -36,7 +42,8 @@ AttentionGeometry Geometry(const DecoderSpec& spec) {
           .turns_otherwise = spec.turns_otherwise,
           .alibi = spec.alibi,
           .learned_positions = spec.first_learned_position ? spec.max_context : 0,
-          .windows = spec.windows};
+          .windows = spec.windows,
+          .chunked = spec.chunked};
 }
 
 int64_t DefaultContext(const DecoderSpec& spec) {

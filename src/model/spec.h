@@ -39,6 +39,9 @@ enum class QkNorm {
   kHeads,     // those of a head; all heads have one gain
   kEachHead,  // those of a head, each head with a gain of its own
   kAllHeads,  // those of all heads
+  // Those of a head, without a gain, in the layers in which positions turn it. In Llama 4 that
+  // comes behind the rotation, which keeps lengths.
+  kTurnedHeads,
 };
 
 // What the softmax of attention has beside the keys.
@@ -187,6 +190,7 @@ struct DecoderSpec {
   bool interleaved_rotary = false;
   ops::Alibi alibi;
   std::vector<int64_t> windows;  // [layers], see AttentionGeometry
+  bool chunked = false;          // likewise
 
   MlpSpec mlp;
   MlpSpec dense_mlp;               // of some layers, in the place of experts
@@ -210,6 +214,7 @@ struct DecoderSpec {
 };
 
 const MlpSpec& MlpOf(const DecoderSpec& spec, int64_t layer);
+const RotarySpec& RotationOf(const DecoderSpec& spec, int64_t layer);
 
 // The first `layers` layers of the model.
 DecoderSpec FirstLayers(DecoderSpec spec, int64_t layers);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "ops/linear.h"
 
@@ -66,8 +67,9 @@ void LeaveOutGroups(const ExpertChoice& choice, std::span<float> values) {
 void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::span<float> scores,
                    std::span<float> values, std::span<Route> routes) {
   const ExpertChoice& choice = options.choice;
+  const auto sigmoid = [](float score) { return 1 / (1 + std::exp(-score)); };
   if (choice.sigmoid) {
-    for (float& score : scores) score = 1 / (1 + std::exp(-score));
+    for (float& score : scores) score = sigmoid(score);
   }
   std::ranges::copy(scores, values.begin());
   for (size_t i = 0; i < bias.size(); ++i) values[i] += bias[i];
@@ -75,6 +77,10 @@ void ChooseExperts(const MoeOptions& options, std::span<const float> bias, std::
   ChooseHighest(values, routes.size(), [&](size_t i) -> int32_t& { return routes[i].expert; });
   const float highest = scores[static_cast<size_t>(routes.front().expert)];
   std::ranges::sort(routes, {}, &Route::expert);
+  if (choice.scales_input) {
+    for (Route& route : routes) route.share = sigmoid(scores[static_cast<size_t>(route.expert)]);
+    return;
+  }
   const auto part = [&](float score) { return choice.sigmoid ? score : std::exp(score - highest); };
   float sum = 0;
   for (Route& route : routes) {
@@ -122,10 +128,16 @@ struct Load {
   int64_t begin, end;
 };
 
-// rows = what each expert makes of its own: of x's rows `tokens` [rows.rows]. gate_up: scratch, of
-// at least as many rows.
+// A row that an expert reads: a token's, times a factor.
+struct Reading {
+  int64_t token;
+  float factor;
+};
+
+// rows = what each expert makes of its own: of x's rows `readings` [rows.rows]. gate_up: scratch,
+// of at least as many rows.
 void RunTogether(const Exec& exec, std::span<const Load> loads, const MoeOptions& options,
-                 MatrixView<const float> x, std::span<const int64_t> tokens,
+                 MatrixView<const float> x, std::span<const Reading> readings,
                  MatrixView<float> gate_up, MatrixView<float> rows) {
   Workspace::Scope scope(exec.workspace);
   const auto up = gate_up.Rows(0, rows.rows);
@@ -141,7 +153,9 @@ void RunTogether(const Exec& exec, std::span<const Load> loads, const MoeOptions
     downs[i] = {&inner[i], &expert->down, rows.Rows(begin, end)};
   }
   FillRows(exec, inputs, [&](int64_t row, float* to) {
-    std::copy_n(x.Row(tokens[static_cast<size_t>(row)]), x.cols, to);
+    const Reading& reading = readings[static_cast<size_t>(row)];
+    const float* from = x.Row(reading.token);
+    for (int64_t i = 0; i < x.cols; ++i) to[i] = reading.factor * from[i];
   });
   Linear(exec, ups);
   if (options.clamped) {
@@ -155,7 +169,7 @@ void RunTogether(const Exec& exec, std::span<const Load> loads, const MoeOptions
 // All experts: together as long as they have no more rows than x, or few.
 void RunExperts(const Exec& exec, const MoeWeights& w, const MoeOptions& options,
                 std::span<const int64_t> begins, MatrixView<const float> x,
-                std::span<const int64_t> tokens, MatrixView<float> rows) {
+                std::span<const Reading> readings, MatrixView<float> rows) {
   constexpr int64_t kFewRows = 128;
   const int64_t most = std::max(x.rows, kFewRows);  // no expert has a token twice
   Workspace::Scope scope(exec.workspace);
@@ -167,7 +181,7 @@ void RunExperts(const Exec& exec, const MoeWeights& w, const MoeOptions& options
   const auto run = [&](int64_t end) {
     if (begin == end) return;
     RunTogether(exec, loads.first(count), options, x,
-                tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), up,
+                readings.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), up,
                 rows.Rows(begin, end));
     count = 0;
     begin = end;
@@ -196,7 +210,7 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
   const auto values = exec.workspace.Matrix<float>(exec.pool.threads(), experts);
   const auto routes = exec.workspace.Matrix<Route>(x.rows, per_token);
   const auto rows = exec.workspace.Matrix<float>(x.rows * per_token, x.cols);
-  const auto tokens = Scratch<int64_t>(exec, static_cast<size_t>(rows.rows));
+  const auto readings = Scratch<Reading>(exec, static_cast<size_t>(rows.rows));
 
   Linear(exec, x, w.router, scores);
   exec.ParallelRows(x.rows, experts * per_token, [&](int64_t token, int worker) {
@@ -205,9 +219,12 @@ void MixtureOfExperts(const Exec& exec, MatrixView<const float> x, const MoeWeig
   });
   const auto begins = SortByExpert(exec, routes, experts);
   for (int64_t token = 0; token < x.rows; ++token) {
-    for (const Route& route : routes.RowSpan(token)) tokens[static_cast<size_t>(route.row)] = token;
+    for (Route& route : routes.RowSpan(token)) {
+      const float factor = options.choice.scales_input ? std::exchange(route.share, 1.0f) : 1.0f;
+      readings[static_cast<size_t>(route.row)] = {token, factor};
+    }
   }
-  RunExperts(exec, w, options, begins, x, tokens, rows);
+  RunExperts(exec, w, options, begins, x, readings, rows);
   exec.ParallelRows(x.rows, per_token * x.cols, [&](int64_t token) {
     std::fill_n(out.Row(token), out.cols, 0.0f);
     for (const Route& route : routes.RowSpan(token)) {

@@ -31,6 +31,9 @@ struct ExpertChoice {
   // shares_among_chosen, the sigmoids themselves. MoeWeights::choice_bias is added where experts
   // are chosen, and not in shares.
   bool sigmoid = false;
+  // Or experts are chosen by the scores themselves, and the sigmoid of each is no share of what its
+  // expert makes but a factor on what it reads (Llama 4).
+  bool scales_input = false;
   // Experts come in so many groups, of equal size and one after another, and those of some groups
   // may be chosen: of those in which the best experts, so many of each, score most together.
   int64_t groups = 1;

@@ -12,6 +12,7 @@ struct Shape {
   int64_t experts, per_token, hidden, intermediate;
   bool shares_among_chosen = true;
   bool gpt_oss = false;  // its unit, and biases
+  bool scales_input = false;
 };
 
 // Weights as they are stored, and packed.
@@ -59,17 +60,21 @@ struct TestMoe {
     std::vector<double> out(x.size());
     for (const auto& [score, index] : scores) {
       const auto expert = static_cast<size_t>(index);
+      std::vector<double> read(x.begin(), x.end());
+      const double factor = shape.scales_input ? 1 / (1 + std::exp(score)) : 1;
+      for (double& value : read) value *= factor;
+      const double share = shape.scales_input ? 1 : std::exp(-score) / sum;
       std::vector<double> inner;
       for (int64_t i = 0; i < shape.intermediate; ++i) {
         const Expert& packed = weights.experts[expert];
-        const double gate = dot(up[expert], packed.up, i, x);
-        const double of_up = dot(up[expert], packed.up, i + shape.intermediate, x);
+        const double gate = dot(up[expert], packed.up, i, read);
+        const double of_up = dot(up[expert], packed.up, i + shape.intermediate, read);
         inner.push_back(shape.gpt_oss ? Clamped(gate, of_up)
                                       : gate / (1 + std::exp(-gate)) * of_up);
       }
       for (size_t i = 0; i < out.size(); ++i) {
-        out[i] += std::exp(-score) / sum *
-                  dot(down[expert], weights.experts[expert].down, static_cast<int64_t>(i), inner);
+        out[i] +=
+            share * dot(down[expert], weights.experts[expert].down, static_cast<int64_t>(i), inner);
       }
     }
     return out;
@@ -94,6 +99,7 @@ class MoeTest : public OpsTest {
     MixtureOfExperts(On(pool), x, moe.weights,
                      {.per_token = moe.shape.per_token,
                       .shares_among_chosen = moe.shape.shares_among_chosen,
+                      .choice = {.scales_input = moe.shape.scales_input},
                       .clamped = moe.shape.gpt_oss ? std::optional(TestMoe::kUnit) : std::nullopt},
                      out.view());
     EXPECT_TRUE(out.GapsIntact());
@@ -104,7 +110,9 @@ class MoeTest : public OpsTest {
 TEST_P(MoeTest, IsTheSumOfTheBestExperts) {
   for (const Shape& shape : {Shape{1, 1, 5, 3}, Shape{3, 1, 17, 9}, Shape{8, 2, 33, 20},
                              Shape{5, 5, 12, 7}, Shape{8, 3, 33, 20, /*shares_among_chosen=*/false},
-                             Shape{8, 3, 33, 20, /*shares_among_chosen=*/true, /*gpt_oss=*/true}}) {
+                             Shape{8, 3, 33, 20, /*shares_among_chosen=*/true, /*gpt_oss=*/true},
+                             Shape{8, 2, 33, 20, /*shares_among_chosen=*/true, /*gpt_oss=*/false,
+                                   /*scales_input=*/true}}) {
     for (const DType dtype : {DType::kF32, DType::kF16}) {
       const TestMoe moe(shape, dtype, three_);
       const GappedMatrix x(40, shape.hidden, 3);

@@ -14,6 +14,9 @@ void RotateHeadMajor(const Exec& exec, const AttentionShape& shape, MatrixView<c
       float* row = out.Row(HeadMajorRow(shape, x.rows, token, head));
       std::copy_n(x.Row(token) + head * shape.head_dim, shape.head_dim, row);
       exec.kernels.rotate_half(table.cos.Row(token), table.sin.Row(token), table.cos.cols, row);
+      if (table.query_scale.rows == 0) continue;
+      const float scale = *table.query_scale.Row(token);
+      for (int64_t d = 0; d < shape.head_dim; ++d) row[d] *= scale;
     }
   });
 }

@@ -11,11 +11,22 @@ namespace godwit::ops {
 struct RotaryTable {
   MatrixView<const float> cos;  // [tokens, rotary_dim / 2]
   MatrixView<const float> sin;  // [tokens, rotary_dim / 2]
+  // [tokens, 1], factors on queries, or no rows: none.
+  MatrixView<const float> query_scale = {};
+
+  // Those of `count` tokens from `first` on.
+  RotaryTable Rows(int64_t first, int64_t count) const {
+    return {.cos = cos.Rows(first, first + count),
+            .sin = sin.Rows(first, first + count),
+            .query_scale =
+                query_scale.rows == 0 ? query_scale : query_scale.Rows(first, first + count)};
+  }
 };
 
 // Copies x [tokens, heads * head_dim] into out in head-major order (ops/attention.h),
 // [tokens * heads, head_dim], and rotates the first rotary_dim dimensions of each row: pair i is
-// (i, i + rotary_dim / 2). With shape.heads == shape.kv_heads that is the order of keys.
+// (i, i + rotary_dim / 2). Then a row is multiplied by its token's factor, if there are any. With
+// shape.heads == shape.kv_heads that is the order of keys.
 void RotateHeadMajor(const Exec& exec, const AttentionShape& shape, MatrixView<const float> x,
                      const RotaryTable& table, MatrixView<float> out);
 

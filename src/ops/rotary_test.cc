@@ -62,6 +62,26 @@ TEST_P(RotaryTest, ATokenDoesNotDependOnItsCompany) {
   }
 }
 
+TEST_P(RotaryTest, ScalesTheRowsOfAToken) {
+  const AttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 13, .scale = 1};
+  const GappedMatrix x(5, 52, 4);
+  const GappedMatrix cos(5, 4, 5), sin(5, 4, 6), scale(5, 1, 7);
+  GappedMatrix plain(20, 13), scaled(20, 13);
+  const RotaryTable table{cos.view(), sin.view()};
+  RotateHeadMajor(On(three_), shape, x.view(), table, plain.view());
+  RotateHeadMajor(On(three_), shape, x.view(), {cos.view(), sin.view(), scale.view()},
+                  scaled.view());
+  for (int64_t token = 0; token < 5; ++token) {
+    for (int64_t head = 0; head < 4; ++head) {
+      const int64_t row = HeadMajorRow(shape, 5, token, head);
+      for (int64_t d = 0; d < 13; ++d) {
+        ASSERT_EQ(scaled.At(row, d), plain.At(row, d) * scale.At(token, 0));
+      }
+    }
+  }
+  EXPECT_TRUE(scaled.GapsIntact());
+}
+
 GODWIT_FOR_EVERY_ISA(RotaryTest);
 
 }  // namespace

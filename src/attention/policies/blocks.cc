@@ -54,9 +54,9 @@ class BlocksPolicy : public AttentionPolicy {
   int64_t bytes() const override { return index_.bytes() + importance_.bytes(); }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
-    const int64_t window = WindowOf(layer);
-    if (window != 0) return std::min(window, position + 1);
-    if (!geometry_->Chooses(layer) || position < geometry_->first_sparse()) return position + 1;
+    if (!geometry_->Chooses(layer) || position < geometry_->first_sparse()) {
+      return position + 1 - geometry_->attention.SeenIn(layer).At(position).begin;
+    }
     const int64_t local = geometry_->FirstLocal(ChooserOf(position));
     const int64_t passed_over = local - geometry_->initial - spec().second_block_count;
     return position + 1 - passed_over * spec().block_size;
@@ -104,12 +104,11 @@ class BlocksPolicy : public AttentionPolicy {
   }
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
-    const int64_t window = WindowOf(layer);
     preselection_.Observe(run, layer, queries.q);
     importance_.Observe(run, layer, queries);
     Looks looks;
     if (!geometry_->Chooses(layer) || run.position < first_choice()) {
-      looks.Add({.visible = {.window = window == 0 ? INT64_MAX : window}});
+      looks.Add({.visible = geometry_->attention.SeenIn(layer)});
       return looks;
     }
     Workspace& workspace = queries.exec.workspace;
@@ -144,9 +143,6 @@ class BlocksPolicy : public AttentionPolicy {
   BlocksPolicy(const BlocksPolicy&) = default;
 
   const BlocksSpec& spec() const { return geometry_->spec; }
-  int64_t WindowOf(int64_t layer) const {
-    return geometry_->attention.windows[static_cast<size_t>(layer)];
-  }
   // The first row that chooses.
   int64_t first_choice() const { return std::max(ask_from_, geometry_->first_sparse()); }
   int64_t ChooserOf(int64_t position) const { return shared_.ChooserOf(position, first_choice()); }

@@ -35,7 +35,7 @@ struct BlocksGeometry {
   std::vector<int64_t> leaders;
   std::vector<size_t> leader_of;
 
-  // A layer with a window of the model's own is short anyway.
+  // A layer with a window or chunks of the model's own is short anyway.
   bool Chooses(int64_t layer) const {
     return layer >= spec.dense_layer_num && attention.windows[static_cast<size_t>(layer)] == 0;
   }

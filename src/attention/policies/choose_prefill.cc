@@ -42,8 +42,8 @@ std::string ChoosePrefill(const AttentionGeometry& geometry, const PolicyOptions
   if (options.rank_speeds.empty()) return ring.ToString();
   const int64_t fed = FedChunk(options.rank_speeds, key_bytes, ring.ring, kMostChunk);
   ring.ring = fed > 0 ? fed : kMostChunk;
-  // Two blocks of a star are read densely. A model that looks back by windows of its own is not
-  // read by blocks.
+  // Two blocks of a star are read densely. A model that looks back by windows or chunks of its own
+  // is not read by blocks.
   const bool by_blocks = context > std::max(2, options.ranks->size() - 1) * star.block &&
                          std::ranges::all_of(geometry.windows, [](int64_t w) { return w == 0; });
   return fed == 0 && by_blocks ? star.ToString() : ring.ToString();

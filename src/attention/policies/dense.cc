@@ -1,7 +1,5 @@
 #include "attention/policies/dense.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 
 namespace godwit {
@@ -10,7 +8,7 @@ namespace {
 class DensePolicy : public AttentionPolicy {
  public:
   DensePolicy(const AttentionGeometry& geometry, int64_t context)
-      : windows_(geometry.windows), context_(context) {}
+      : geometry_(geometry), context_(context) {}
 
   std::string name() const override { return "dense"; }
   std::string Explain() const override {
@@ -21,12 +19,12 @@ class DensePolicy : public AttentionPolicy {
   ops::KvRange Forgotten(int64_t /*length*/) const override { return {0, 0}; }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
-    return std::min(Window(layer), position + 1);
+    return position + 1 - geometry_.SeenIn(layer).At(position).begin;
   }
 
   Looks Select(const RowRun& /*run*/, int64_t layer, const RunQueries& /*queries*/) override {
     Looks looks;
-    looks.Add({.visible = {.window = Window(layer)}});
+    looks.Add({.visible = geometry_.SeenIn(layer)});
     return looks;
   }
 
@@ -35,12 +33,7 @@ class DensePolicy : public AttentionPolicy {
   }
 
  private:
-  int64_t Window(int64_t layer) const {
-    const int64_t window = windows_[static_cast<size_t>(layer)];
-    return window == 0 ? INT64_MAX : window;
-  }
-
-  std::vector<int64_t> windows_;
+  AttentionGeometry geometry_;
   int64_t context_;
 };
 

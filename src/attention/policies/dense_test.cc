@@ -25,14 +25,13 @@ void ExpectEveryTokenSeesItsWindow(const AttentionGeometry& geometry) {
     size_t index = 0;
     for (int64_t t = 0; t < kTokens; ++t) {
       for (int64_t layer = 0; layer < geometry.layers; ++layer) {
-        const int64_t window = kWindows[static_cast<size_t>(layer)];
         std::vector<SeenKey> keys;
         for (int64_t key = 0; key <= t; ++key) {
-          if (window == 0 || t - key < window) keys.push_back({key, key});
+          if (ModelShows(geometry, layer, t, key)) keys.push_back({key, key});
         }
         for (int64_t head = 0; head < 4; ++head) {
           for (const double expected : text.Attend(layer, head, t, t, keys)) {
-            ASSERT_NEAR(out[index++], expected, 2e-6) << "token " << t << " window " << window;
+            ASSERT_NEAR(out[index++], expected, 2e-6) << "token " << t << " layer " << layer;
           }
         }
       }
@@ -44,6 +43,18 @@ void ExpectEveryTokenSeesItsWindow(const AttentionGeometry& geometry) {
 TEST(DensePolicyTest, EveryTokenSeesItsWindow) {
   ExpectEveryTokenSeesItsWindow(TestGeometry(4, 2, 12, 8, kWindows));
   ExpectEveryTokenSeesItsWindow(WithValuesInKeys(TestGeometry(4, 1, 28, 8, kWindows)));
+}
+
+// Chunk c: those of the last position that c divides, and behind.
+TEST(DensePolicyTest, EveryTokenSeesItsChunk) {
+  const AttentionGeometry geometry = InChunks(TestGeometry(4, 2, 12, 8, kWindows));
+  ExpectEveryTokenSeesItsWindow(geometry);
+  ExpectEveryTokenSeesItsWindow(InChunks(WithAlibi(geometry, /*in_bf16=*/false)));
+}
+
+TEST(DensePolicyTest, QueriesHaveTheTemperatureOfTheirLayersAndPositions) {
+  ExpectEveryTokenSeesItsWindow(
+      WithTemperatures(WithOtherRotary(TestGeometry(4, 2, 12, 8, kWindows), /*theta=*/0)));
 }
 
 TEST(DensePolicyTest, AlibiCountsPositionsInTheText) {
@@ -96,6 +107,20 @@ TEST(DensePolicyTest, MemoryFollowsTheText) {
     EXPECT_EQ(cache->Stats().bytes, 0);
     EXPECT_EQ(ErrorOf([&] { cache->Truncate(1); }).kind(), ErrorKind::kUnsupported);
     EXPECT_EQ(ErrorOf([&] { cache->Truncate(-1); }).kind(), ErrorKind::kUnsupported);
+  }
+}
+
+// Of a layer with chunks, what lies in that of the last token.
+TEST(DensePolicyTest, AStepReadsItsChunk) {
+  const AttentionGeometry geometry = InChunks(TestGeometry(4, 2, 12, 12, {0, 50}));
+  const TestText text(geometry, 300, 3);
+  const int64_t row = LayoutOf(geometry, DType::kF32).page_bytes() / 64;
+  const auto cache = Make(geometry, 300);
+  for (int64_t length = 1; length <= 300; ++length) {
+    ReadText(*cache, text, length, 1);
+    const int64_t in_chunk = (length - 1) % 50 + 1;
+    ASSERT_EQ(cache->Stats().read_bytes, (length + in_chunk) * row);
+    ASSERT_EQ(cache->policy().SeenKeys(1, length - 1), in_chunk);
   }
 }
 

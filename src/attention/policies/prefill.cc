@@ -15,7 +15,7 @@ class PrefillPolicy : public AttentionPolicy {
  public:
   PrefillPolicy(const AttentionGeometry& geometry, const PrefillSpec& spec,
                 std::unique_ptr<AttentionPolicy> asked)
-      : windows_(geometry.windows), spec_(spec), asked_(std::move(asked)) {}
+      : geometry_(geometry), spec_(spec), asked_(std::move(asked)) {}
 
   std::string name() const override {
     return fmt::format("{}, read by {}", asked_->name(), spec_.ToString());
@@ -33,18 +33,25 @@ class PrefillPolicy : public AttentionPolicy {
   int64_t most_kept() const override {
     if (limit_tokens() != INT64_MAX) return asked_->most_kept();
     constexpr int64_t kEndless = int64_t{1} << 50;
-    // Most is seen from the end of a block.
-    const int64_t length =
-        spec_.star() ? kEndless - kEndless % spec_.block + spec_.block - 1 : kEndless;
-    const ops::KvRange forgotten = Forgotten(length);
-    return length - (forgotten.end - forgotten.begin);
+    int64_t most = 0;
+    for (int64_t layer = 0; layer < geometry_.layers; ++layer) {
+      // Most is seen from the end of a block.
+      const int64_t block = Near(layer).block;
+      const int64_t length =
+          block == INT64_MAX ? kEndless : kEndless - kEndless % block + block - 1;
+      const ops::KvRange forgotten = Forgotten(length);
+      most = std::max(most, length - (forgotten.end - forgotten.begin));
+    }
+    return most;
   }
 
   // Wherever the question begins: of a text that was asked about, a longer context may begin.
   ops::KvRange Forgotten(int64_t length) const override {
     auto [begin, end] = asked_->Forgotten(length);
     begin = std::max(begin, spec_.anchor);
-    for (const int64_t of_model : windows_) end = std::min(end, Near(of_model).At(length).begin);
+    for (int64_t layer = 0; layer < geometry_.layers; ++layer) {
+      end = std::min(end, Near(layer).At(length).begin);
+    }
     return {begin, std::max(begin, end)};
   }
 
@@ -85,7 +92,7 @@ class PrefillPolicy : public AttentionPolicy {
 
   Looks Select(const RowRun& run, int64_t layer, const RunQueries& queries) override {
     Looks looks;
-    if (run.position < tail_from_) AddContext(run, windows_[static_cast<size_t>(layer)], looks);
+    if (run.position < tail_from_) AddContext(run, layer, looks);
     const Looks asked = asked_->Select(run, layer, queries);  // which may learn of the context, too
     if (run.position + run.rows <= tail_from_) return looks;
     for (Look look : asked.span()) {
@@ -102,22 +109,26 @@ class PrefillPolicy : public AttentionPolicy {
 
  private:
   PrefillPolicy(const PrefillPolicy& other)
-      : windows_(other.windows_),
+      : geometry_(other.geometry_),
         spec_(other.spec_),
         asked_(other.asked_->Fork()),
         tail_from_(other.tail_from_) {}
 
-  // What a row of the context sees beside the anchor. A layer with a window of the model's own
-  // needs no star.
-  ops::Visible Near(int64_t of_model) const {
-    if (of_model == 0) {
+  bool SeesAll(int64_t layer) const { return geometry_.windows[static_cast<size_t>(layer)] == 0; }
+
+  // What a row of the context sees beside the anchor. A layer with a window or chunks of the
+  // model's own needs no star.
+  ops::Visible Near(int64_t layer) const {
+    if (SeesAll(layer)) {
       return {.window = spec_.window, .block = spec_.block, .overlap = spec_.overlap};
     }
-    return {.window = std::min(spec_.window, of_model)};
+    ops::Visible near = geometry_.SeenIn(layer);
+    near.window = std::min(near.window, spec_.window);
+    return near;
   }
 
-  void AddContext(const RowRun& run, int64_t of_model, Looks& looks) const {
-    if (of_model == 0 && spec_.anchor > 0 && run.position + run.rows > spec_.block) {
+  void AddContext(const RowRun& run, int64_t layer, Looks& looks) const {
+    if (SeesAll(layer) && spec_.anchor > 0 && run.position + run.rows > spec_.block) {
       // The overlap of the second block may lie in the anchor, too, and a key is shown once.
       const int64_t second = std::min(spec_.anchor, spec_.block - spec_.overlap);
       const int64_t third = second < spec_.anchor ? 2 * spec_.block : tail_from_;
@@ -127,12 +138,12 @@ class PrefillPolicy : public AttentionPolicy {
         looks.Add({.visible = {.end = spec_.anchor, .from = third, .until = tail_from_}});
       }
     }
-    ops::Visible near = Near(of_model);
+    ops::Visible near = Near(layer);
     near.until = tail_from_;
     looks.Add({.visible = near});
   }
 
-  std::vector<int64_t> windows_;
+  AttentionGeometry geometry_;
   PrefillSpec spec_;
   std::unique_ptr<AttentionPolicy> asked_;
   int64_t tail_from_ = 0;  // from there on rows see what asked_ shows

@@ -165,7 +165,8 @@ TEST(PrefillPolicyTest, AStarSeesItsBlockAndTheAnchor) {
                                                                {7, 0, 1},
                                                                {30, 9, 31},
                                                                {0, 0, kAskFrom + 1}}) {
-    for (const AttentionGeometry& geometry : {rotary, WithAlibi(rotary, /*in_bf16=*/false)}) {
+    for (const AttentionGeometry& geometry :
+         {rotary, WithAlibi(rotary, /*in_bf16=*/false), InChunks(WithTemperatures(rotary))}) {
       const TestText text(geometry, kTokens, 6);
       const PolicyOptions options{
           .kv_type = DType::kF32,
@@ -182,7 +183,7 @@ TEST(PrefillPolicyTest, AStarSeesItsBlockAndTheAnchor) {
             std::vector<SeenKey> keys;
             for (int64_t key = 0; key <= t; ++key) {
               const bool seen = star ? key < anchor || key >= t / kBlock * kBlock - overlap
-                                     : of_model == 0 || t - key < of_model;
+                                     : ModelShows(geometry, layer, t, key);
               if (seen) keys.push_back({key, key});
             }
             for (int64_t head = 0; head < 4; ++head) {
@@ -215,6 +216,8 @@ TEST(PrefillPolicyTest, AStarKeepsWhatItSees) {
   EXPECT_EQ(kept_after(narrow, 639), 64 + 127);
   EXPECT_EQ(kept_after(narrow, 641), 64 + 5);
   EXPECT_EQ(kept_after(wide, 641), 64 + 199);
+  EXPECT_EQ(kept_after(InChunks(wide), 641), 64 + 41);
+  EXPECT_EQ(kept_after(InChunks(wide), 599), 64 + 199);
 }
 
 // Blocks are cut by position: the first two, with an anchor as long, see all that is before them.

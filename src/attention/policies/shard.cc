@@ -212,8 +212,8 @@ std::unique_ptr<AttentionPolicy> MakeShardPolicy(const AttentionGeometry& geomet
   if (std::ranges::any_of(geometry.windows, [](int64_t window) { return window != 0; })) {
     Throw(
         ErrorKind::kUnsupported,
-        "a model with a sliding window of its own sees across blocks, which {} ranks do not share: "
-        "with prefill ring they do",
+        "a model with a sliding window or chunks of its own sees across blocks, which {} ranks do "
+        "not share: with prefill ring they do",
         ranks);
   }
   return std::make_unique<ShardPolicy>(

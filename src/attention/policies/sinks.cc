@@ -121,6 +121,18 @@ void CheckSinksAreSeen(const AttentionGeometry& geometry, const std::string& nam
       farthest > sinks + 1 ? fmt::format(", so use sinks:{}+{}", sinks, farthest - sinks - 1) : "");
 }
 
+// Within chunks a token sees up to their beginning, so that one which stood behind the first chunk
+// for ever would see as little for ever. In it all is seen, as by a window that is larger.
+void CheckFirstChunk(const AttentionGeometry& geometry, const std::string& name, int64_t place) {
+  if (!geometry.chunked) return;
+  const int64_t chunk = std::ranges::max(geometry.windows);
+  if (chunk == 0 || place < chunk) return;
+  Throw(ErrorKind::kUnsupported,
+        "the KV policy {} counts positions in its cache, where tokens would stand at {} for ever, "
+        "and this model attends within chunks of {} tokens: let fewer than {} be kept",
+        name, place, chunk, chunk);
+}
+
 }  // namespace
 
 std::unique_ptr<AttentionPolicy> MakeSinksPolicy(const AttentionGeometry& geometry,
@@ -129,6 +141,7 @@ std::unique_ptr<AttentionPolicy> MakeSinksPolicy(const AttentionGeometry& geomet
   const SinksSpec spec = ParseSinksSpec(arguments);
   const std::string name = spec.ToString();
   CheckPositions(geometry, name);
+  CheckFirstChunk(geometry, name, spec.kept_first() + spec.rolling());
   CheckSinksAreSeen(geometry, name, spec.kept_first(), spec.rolling());
   return std::make_unique<SinksPolicy>(geometry, name, spec.kept_first(), spec.rolling());
 }
@@ -145,6 +158,7 @@ std::unique_ptr<AttentionPolicy> MakeWindowPolicy(const AttentionGeometry& geome
   }
   const std::string name = fmt::format("window:{}", *window);
   CheckPositions(geometry, name);
+  CheckFirstChunk(geometry, name, *window);
   return std::make_unique<SinksPolicy>(geometry, name, /*sinks=*/0, *window);
 }
 

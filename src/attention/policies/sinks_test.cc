@@ -67,7 +67,15 @@ TEST_P(SinksPolicyTest, EveryTokenSeesSinksAndWindowAtTheirPlacesInTheCache) {
   ExpectPlacesInTheCache(WithValuesInKeys(TestGeometry(4, 1, 28, 8, {0, 9})), GetParam());
   for (const double theta : {0, 30}) {
     ExpectPlacesInTheCache(WithOtherRotary(geometry, theta), GetParam());
+    ExpectPlacesInTheCache(WithTemperatures(WithOtherRotary(geometry, theta)), GetParam());
   }
+}
+
+// A chunk in which a place lies with all before it shows them all, where another begins in the
+// text.
+TEST_P(SinksPolicyTest, ChunksCountPlacesInTheCacheToo) {
+  const auto [sinks, window] = GetParam();
+  ExpectPlacesInTheCache(InChunks(TestGeometry(4, 2, 12, 8, {0, sinks + window + 1})), GetParam());
 }
 
 TEST_P(SinksPolicyTest, AlibiCountsPlacesInTheCacheToo) {
@@ -230,6 +238,17 @@ TEST(SinksPolicyRefusals, SinksThatTheModelItselfDoesNotLookBackAt) {
   Make(TestGeometry(2, 1, 8, 8, {20, 30}), 4, 25);
   Make(TestGeometry(2, 1, 8, 8, {20, 0}), 4, 100);
   Make(TestGeometry(2, 1, 8, 8, {20}), 0, 100);
+}
+
+TEST(SinksPolicyRefusals, PlacesBehindTheFirstChunk) {
+  const AttentionGeometry geometry = InChunks(TestGeometry(2, 1, 8, 8, {0, 20}));
+  for (const char* spec : {"sinks:4+16", "sinks:4+100", "sinks:1+19,pin=8", "window:20"}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Make(geometry, spec); }),
+                HasSubstr("attends within chunks of 20 tokens: let fewer than 20 be kept"));
+  }
+  Make(geometry, "sinks:4+15");
+  Make(geometry, "window:19");
+  Make(InChunks(TestGeometry(2, 1, 8, 8, {0})), "window:20");
 }
 
 TEST(WindowPolicy, IsSinksWithoutSinks) {

@@ -1,4 +1,4 @@
-"""Families with experts of their own kinds: Granite, gpt-oss, DeepSeek with latent attention."""
+"""Families with experts of their own kinds: Granite, gpt-oss, Llama 4, DeepSeek with latent attention."""
 
 from golden_variants_kin import kin
 from golden_variants_llama import ROPE
@@ -130,6 +130,104 @@ def gpt_oss_variants():
         new_style=True,
         contrasts=[{"layer_types": ["sliding_attention", "full_attention", "full_attention"]}],
     )
+
+
+# The second of three layers has no positions; the others see chunks of 16.
+LLAMA4 = {
+    "attention_chunk_size": 16,
+    "attn_scale": 0.5,
+    "attn_temperature_tuning": True,
+    "floor_scale": 9,
+    "head_dim": 12,
+    "interleave_moe_layer_step": 1,
+    "intermediate_size_mlp": 28,
+    "max_position_embeddings": 128,
+    "no_rope_layer_interval": 2,
+    "no_rope_layers": [],
+    "num_experts_per_tok": 1,
+    "num_hidden_layers": 3,
+    "num_local_experts": 4,
+    "output_router_logits": False,
+    "rope_theta": 100.0,
+    "router_aux_loss_coef": 0.001,
+    "router_jitter_noise": 0.0,
+    "use_qk_norm": True,
+}
+llama4_text = kin("llama4_text", "Llama4ForCausalLM", LLAMA4)
+llama4 = kin(
+    "llama4",
+    "Llama4ForConditionalGeneration",
+    {
+        "boi_token_index": 7,
+        "eoi_token_index": 8,
+        "image_token_index": 9,
+        "text_config": llama4_text("", {}).config,
+        "vision_config": {"hidden_size": 8, "model_type": "llama4_vision_model"},
+    },
+)
+
+
+def llama4_text_variants():
+    yield llama4_text(
+        "chunks",
+        {},
+        n_tokens=100,
+        contrasts=[
+            {"attention_chunk_size": 17},
+            {"attn_scale": 0.4},
+            {"attn_temperature_tuning": False},
+            {"floor_scale": 10},
+            {"no_rope_layer_interval": 3},
+            {"num_experts_per_tok": 2},
+            {"rope_theta": 10000.0},
+            {"use_qk_norm": False},
+        ],
+    )
+    # Experts in every other layer, as in Maverick; no ramp between kept and divided frequencies, as
+    # in Scout. Every layer rotates: where none does, a bias of keys is the same for all.
+    scaling = {
+        "factor": 8.0,
+        "high_freq_factor": 1.0,
+        "low_freq_factor": 1.0,
+        "original_max_position_embeddings": 32,
+        "rope_type": "llama3",
+    }
+    yield llama4_text(
+        "interleaved",
+        {
+            "attention_bias": True,
+            "interleave_moe_layer_step": 2,
+            "no_rope_layer_interval": 4,
+            "num_experts_per_tok": 2,
+            "rope_scaling": scaling,
+            "use_qk_norm": False,
+        },
+        n_tokens=100,
+        contrasts=[{"rope_scaling": None}, {"num_experts_per_tok": 1}],
+    )
+    yield llama4_text(
+        "listed",
+        {
+            "attn_temperature_tuning": False,
+            "moe_layers": [0, 2],
+            "no_rope_layers": [0, 1, 1],
+            "tie_word_embeddings": True,
+        },
+        n_tokens=100,
+        contrasts=[{"no_rope_layers": [1, 1, 1]}],
+    )
+    yield llama4_text("bf16", {}, n_tokens=100, dtype="bfloat16")
+    yield llama4_text(
+        "new_config",
+        {"layer_types": ["full_attention", "chunked_attention", "chunked_attention"]},
+        n_tokens=100,
+        new_style=True,
+        contrasts=[{"layer_types": ["chunked_attention", "full_attention", "chunked_attention"]}],
+    )
+
+
+def llama4_variants():
+    yield llama4("beside_vision", {}, n_tokens=100, extra="beside_vision")
 
 
 DEEPSEEK = {

@@ -169,6 +169,62 @@ def mistral_variants():
     )
 
 
+# Its temperature rises every 16 tokens, by a lot.
+MINISTRAL_ROPE = {
+    "beta_fast": 32.0,
+    "beta_slow": 1.0,
+    "factor": 4.0,
+    "llama_4_scaling_beta": 0.5,
+    "max_position_embeddings": 64,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "original_max_position_embeddings": 16,
+    "rope_theta": 100.0,
+    "rope_type": "yarn",
+    "type": "yarn",
+}
+MINISTRAL3 = merged(
+    MISTRAL,
+    {
+        "architectures": ["Ministral3ForCausalLM"],
+        "head_dim": 12,
+        "max_position_embeddings": 64,
+        "model_type": "ministral3",
+        "rope_parameters": MINISTRAL_ROPE,
+        "rope_theta": ...,
+        "sliding_window": None,
+    },
+)
+
+
+def ministral3_variants():
+    yield Variant(
+        "ministral3",
+        "temperature",
+        MINISTRAL3,
+        n_tokens=56,
+        contrasts=[
+            {"rope_parameters": MINISTRAL_ROPE | change}
+            for change in (
+                {"llama_4_scaling_beta": 0.6},
+                {"factor": 3.0},
+                {"mscale": 2.0},
+                {"rope_theta": 10000.0},
+                {"original_max_position_embeddings": 17},
+            )
+        ],
+    )
+    yield Variant("ministral3", "bf16", MINISTRAL3, n_tokens=56, dtype="bfloat16")
+    yield Variant(
+        "ministral3",
+        "new_config",
+        merged(MINISTRAL3, {"sliding_window": 9, "tie_word_embeddings": True}),
+        n_tokens=56,
+        new_style=True,
+        contrasts=[{"sliding_window": 10}],
+    )
+
+
 def mistral3_variants():
     """Mistral Small, with what sees."""
     text = {key: MISTRAL[key] for key in MISTRAL if key not in ("architectures", "torch_dtype")}
@@ -197,6 +253,14 @@ def mistral3_variants():
         "within_whole_tied",
         merged(config, {"text_config": text | {"tie_word_embeddings": True}}),
         extra="within_whole",
+    )
+    ministral = {key: MINISTRAL3[key] for key in text if key in MINISTRAL3}
+    yield Variant(
+        "mistral3",
+        "ministral",
+        merged(config, {"text_config": ministral | {"rope_parameters": MINISTRAL_ROPE}}),
+        n_tokens=56,
+        extra="beside_vision",
     )
 
 

@@ -130,9 +130,16 @@ VISION = {
 }
 
 
+def vision_of(family):
+    """Llama 4 has no tower around it."""
+    old = "vision_tower." if family == "llama4" else ""
+    return {name.removeprefix(old): tensor for name, tensor in VISION.items()}
+
+
 def beside_vision(variant, state):
     """The text model under the names that published files of the whole one have."""
-    return {f"language_model.{name}": state.pop(name) for name in list(state)} | VISION
+    text = {f"language_model.{name}": state.pop(name) for name in list(state)}
+    return text | vision_of(variant.family)
 
 
 def within_whole(variant, state):
@@ -145,11 +152,14 @@ def within_whole(variant, state):
     return text | {f"model.{name}": tensor.clone() for name, tensor in VISION.items()}
 
 
+SEES = {"multi_modal_projector", "vision_model", "vision_tower"}
+
+
 def text_of_whole(state):
     """Of either, the text model under its own names."""
     text = {}
     for name, tensor in state.items():
-        if not any(name.removeprefix("model.").startswith(v.split(".")[0]) for v in VISION):
+        if name.removeprefix("model.").split(".")[0] not in SEES:
             text[name.replace("model.language_model.", "model.").removeprefix("language_model.")] = tensor
     return text
 

@@ -47,6 +47,7 @@ from make_goldens import (
 )
 from transformers.models.falcon.modeling_falcon import FalconLinear
 from transformers.models.gpt_oss.modeling_gpt_oss import GptOssExperts
+from transformers.models.llama4.modeling_llama4 import Llama4Router, Llama4TextExperts
 
 FOLDER = ROOT / "int8_weights"
 N_TOKENS = 12  # of more, some input nearly always lies closer
@@ -77,7 +78,7 @@ class Int8Model:
         for name, module in model.named_modules():
             if name.endswith("kv_b_proj"):  # which stays as it is
                 self.float_weights.add(module.weight.data_ptr())
-            elif isinstance(module, torch.nn.Linear):
+            elif isinstance(module, torch.nn.Linear) and not isinstance(module, Llama4Router):
                 self.layers[name] = module.weight.detach()
         for name, parameter in model.named_parameters():
             if parameter.ndim == 3:  # experts
@@ -141,14 +142,28 @@ def gpt_oss_experts(self, x, router_indices, routing_weights):
     return out
 
 
+def llama4_experts(self, x):
+    """Of Llama 4, likewise: the rows of each, which the router scaled."""
+    out = []
+    for expert, rows in enumerate(x.view(self.num_experts, -1, self.hidden_size)):
+        up = torch.nn.functional.linear(rows, self.gate_up_proj[expert])
+        gate, up = up.chunk(2, dim=-1)
+        inner = up * self.act_fn(gate)
+        out.append(torch.nn.functional.linear(inner, self.down_proj[expert]))
+    return torch.cat(out)
+
+
+EXPERTS = {GptOssExperts: gpt_oss_experts, Llama4TextExperts: llama4_experts}
+
+
 def linearized(model):
-    """With the matrices of GPT-2 and of gpt-oss's experts the other way, as those of everybody else."""
+    """With the matrices of GPT-2 and of such experts the other way, as those of everybody else."""
     for module in list(model.modules()):
-        if isinstance(module, GptOssExperts):
+        if type(module) in EXPERTS:
             for name in ("gate_up_proj", "down_proj"):
                 weight = getattr(module, name).detach().transpose(1, 2).contiguous()
                 setattr(module, name, torch.nn.Parameter(weight))
-            module.forward = types.MethodType(gpt_oss_experts, module)
+            module.forward = types.MethodType(EXPERTS[type(module)], module)
         for name, child in list(module.named_children()):
             if not isinstance(child, transformers.pytorch_utils.Conv1D):
                 continue

@@ -113,8 +113,8 @@ void ReadScaling(const HfConfig& config, const HfConfig& fields, RotarySpec& rot
   } else if (scaling.kind == Kind::kLlama3) {
     scaling.low_freq_factor = fields.Float("low_freq_factor", {1e-3, 1e6});
     scaling.high_freq_factor = fields.Float("high_freq_factor", {1e-3, 1e6});
-    if (scaling.high_freq_factor <= scaling.low_freq_factor) {
-      fields.Refuse("high_freq_factor", "a number above low_freq_factor");
+    if (scaling.high_freq_factor < scaling.low_freq_factor) {
+      fields.Refuse("high_freq_factor", "low_freq_factor or more");
     }
   } else {
     ReadYarn(fields, scaling);
@@ -153,12 +153,16 @@ double YarnMagnitude(double factor, double mscale) {
   return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
 }
 
+std::optional<HfConfig> RotaryFields(const HfConfig& config) {
+  auto scaling = config.Object("rope_scaling");
+  return scaling ? scaling : config.Object("rope_parameters");
+}
+
 void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
                 DecoderSpec& spec, double default_theta) {
   spec.rotary.rotary_dim = rotary_dim / 2 * 2;
   spec.rotary.theta = config.FloatOr(theta_key, default_theta, kThetaRange);
-  const auto scaling = config.Object("rope_scaling");
-  const auto fields = scaling ? scaling : config.Object("rope_parameters");
+  const auto fields = RotaryFields(config);
   if (fields) ReadTheta(config, *fields, spec.rotary, spec.max_context);
 }
 
@@ -198,6 +202,20 @@ int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallb
   return static_cast<int64_t>(static_cast<double>(spec.head_dim) * fraction);
 }
 
+std::vector<bool> ReadLayersWithoutPositions(const HfConfig& config, int64_t layers) {
+  const int64_t period = config.IntOr("no_rope_layer_interval", 4, kLayerRange);
+  const std::vector<int64_t> rotates = config.Ints("no_rope_layers", {0, 1});
+  if (!rotates.empty() && std::ssize(rotates) < layers) {
+    config.Refuse("no_rope_layers", fmt::format("one entry for each of {} layers", layers));
+  }
+  std::vector<bool> without;
+  for (int64_t i = 0; i < layers; ++i) {
+    without.push_back(rotates.empty() ? (i + 1) % period == 0
+                                      : rotates[static_cast<size_t>(i)] == 0);
+  }
+  return without;
+}
+
 void ReadLocalExperts(const HfConfig& config, int64_t experts, int64_t per_token,
                       DecoderSpec& spec) {
   spec.mlp.experts = config.IntOr("num_local_experts", experts, kExpertRange);
@@ -212,6 +230,23 @@ void ReadExpertsPerToken(const HfConfig& config, int64_t per_token, int64_t most
                                    : config.IntOr("num_experts_per_tok", per_token, range);
 }
 
+std::vector<bool> ReadLayersOfType(const HfConfig& config, std::string_view type,
+                                   const std::vector<bool>& otherwise) {
+  const std::vector<std::string> types = config.Strings("layer_types");
+  if (types.empty()) return otherwise;
+  if (types.size() != otherwise.size()) {
+    config.Refuse("layer_types", fmt::format("one entry for each of {} layers", otherwise.size()));
+  }
+  std::vector<bool> layers;
+  for (const std::string& found : types) {
+    if (found != "full_attention" && found != type) {
+      config.Refuse("layer_types", fmt::format("full_attention or {} for every layer", type));
+    }
+    layers.push_back(found == type);
+  }
+  return layers;
+}
+
 void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, DecoderSpec& spec,
                  int64_t default_window) {
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);
@@ -220,17 +255,9 @@ void ReadWindows(const HfConfig& config, const std::vector<bool>& windowed, Deco
           ? 0
           : config.IntOr("sliding_window", default_window, {0, kContextRange.max});
   if (window == 0) return RefuseWindowedLayers(config, "there is no sliding_window");
-  const std::vector<std::string> types = config.Strings("layer_types");
-  if (!types.empty() && static_cast<int64_t>(types.size()) != spec.layers) {
-    config.Refuse("layer_types", fmt::format("one entry for each of {} layers", spec.layers));
-  }
-  for (int64_t i = 0; i < spec.layers; ++i) {
-    const auto layer = static_cast<size_t>(i);
-    if (!types.empty() && types[layer] != "full_attention" && types[layer] != "sliding_attention") {
-      config.Refuse("layer_types", "full_attention or sliding_attention for every layer");
-    }
-    const bool has_window = types.empty() ? windowed[layer] : types[layer] == "sliding_attention";
-    if (has_window) spec.windows[layer] = window;
+  const std::vector<bool> chosen = ReadLayersOfType(config, "sliding_attention", windowed);
+  for (size_t layer = 0; layer < chosen.size(); ++layer) {
+    if (chosen[layer]) spec.windows[layer] = window;
   }
 }
 

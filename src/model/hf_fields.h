@@ -3,6 +3,7 @@
 // and Error(kUnsupported) where there are names and its own is not known.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -48,9 +49,12 @@ struct CommonKeys {
 // without intermediate_size or hidden_act sets spec.mlp.intermediate or .activation itself.
 void ReadCommonFields(const HfConfig& config, DecoderSpec& spec, const CommonKeys& keys = {});
 
-// Rotation of the first rotary_dim dimensions: rope_theta (or `theta_key`) and rope_scaling, or the
-// newer rope_parameters; absent: `default_theta`. Sets spec.rotary and stretches spec.max_context,
-// which must be set. Throws Error(kUnsupported) for an unknown kind of scaling.
+// rope_scaling, or the newer rope_parameters, if there is either.
+std::optional<HfConfig> RotaryFields(const HfConfig& config);
+
+// Rotation of the first rotary_dim dimensions: rope_theta (or `theta_key`) and RotaryFields;
+// absent: `default_theta`. Sets spec.rotary and stretches spec.max_context, which must be set.
+// Throws Error(kUnsupported) for an unknown kind of scaling.
 void ReadRotary(const HfConfig& config, int64_t rotary_dim, std::string_view theta_key,
                 DecoderSpec& spec, double default_theta = 10000);
 
@@ -64,6 +68,10 @@ void ReadRotaryByWindow(const HfConfig& config, double default_theta, double win
 // partial_rotary_factor, which rope_parameters may hold.
 int64_t ReadRotaryDim(const HfConfig& config, std::string_view key, double fallback,
                       const DecoderSpec& spec);
+
+// [layers] that do not rotate: those of which no_rope_layers says 0, or without it every
+// no_rope_layer_interval-th (absent: 4).
+std::vector<bool> ReadLayersWithoutPositions(const HfConfig& config, int64_t layers);
 
 // How much attention is sharpened when the context is stretched (YaRN, section 3.4).
 double YarnMagnitude(double factor, double mscale);
@@ -81,6 +89,10 @@ void ReadExpertsPerToken(const HfConfig& config, int64_t per_token, int64_t most
 // What the type in which the weights are stored (dtype, torch_dtype; absent: float32) makes of a
 // number that the model computes with.
 float InStoredType(const HfConfig& config, float number);
+
+// [layers] that layer_types calls `type`, where all others are full_attention; absent: these.
+std::vector<bool> ReadLayersOfType(const HfConfig& config, std::string_view type,
+                                   const std::vector<bool>& otherwise);
 
 // What an absent sliding_window means in most families that have any.
 inline constexpr int64_t kDefaultWindow = 4096;

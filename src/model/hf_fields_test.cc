@@ -147,8 +147,8 @@ TEST(ReadRotaryTest, RefusesParametersOutOfRange) {
         HasSubstr("rope_scaling.factor"));
   }
   EXPECT_THAT(Refusal(R"("model_type":"llama","rope_scaling":{"type":"llama3","factor":8,)"
-                      R"("low_freq_factor":4,"high_freq_factor":4})"),
-              HasSubstr("rope_scaling.high_freq_factor: expected a number above low_freq_factor"));
+                      R"("low_freq_factor":5,"high_freq_factor":4})"),
+              HasSubstr("rope_scaling.high_freq_factor: expected low_freq_factor or more"));
   EXPECT_THAT(Refusal(R"("model_type":"llama","rope_scaling":{"type":"llama3","factor":8})"),
               HasSubstr("rope_scaling.low_freq_factor"));
   EXPECT_THAT(Refusal(R"("model_type":"llama","rope_scaling":{"type":"yarn","factor":4,)"

@@ -37,6 +37,7 @@ constexpr FunctionKey kKeys[] = {
     {"scale_attn_weights", "[true]", "attention without a scale"},
     {"scale_attn_by_inverse_layer_idx", "[false]", "scale of the attention scores by layer"},
     {"attn_temperature_tuning", "[false, 0]", "scale of the attention scores by position"},
+    {"rope_parameters.llama_4_scaling_beta", "[0]", "scale of the attention scores by position"},
     {"use_logn_attn", "[false]", "scale of the attention scores by position"},
     // Bounds: Gemma 2, DBRX, OLMo, gpt-oss
     {"attn_logit_softcapping", "[]", "soft cap on the attention scores"},

@@ -48,6 +48,13 @@ class InspectTest(CliTest):
         self.assertIn("model.layers.1.mlp.up_proj.weight", text)
         self.assertNotIn("quantized", text)
 
+    def test_what_a_model_has(self):
+        text = self.ok("inspect", "-m", GOLDEN / "llama4_text" / "chunks")
+        self.assertIn("chunks of 16 in 2 layers, 4 experts, 1 of them for a token and a shared one, "
+                      "no positions in 1 layer, queries that grow with the text\n", text)
+        text = self.ok("inspect", "-m", GOLDEN / "ministral3" / "new_config")
+        self.assertIn("a window of 9 in 2 layers, queries that grow with the text\n", text)
+
     def test_gguf(self):
         model = GOLDEN / "gguf" / "llama_q4_k.gguf"
         text = self.ok("inspect", "-m", model)

@@ -12,8 +12,13 @@ namespace {
 
 constexpr std::array kArchitectures = {
     Architecture{"llama", "Llama 1, 2, 3, 3.1, 3.2 and models of their shape", DescribeLlama},
+    Architecture{"llama4_text", "Llama 4 (experts, chunks)", DescribeLlama4Text},
+    Architecture{"llama4", "Llama 4 Scout and Maverick, which read no pictures here",
+                 DescribeLlama4, /*text_config=*/"text_config"},
     Architecture{"mistral", "Mistral (sliding window)", DescribeMistral},
-    Architecture{"mistral3", "Mistral Small 3.1 and 3.2, which read no pictures here",
+    Architecture{"ministral3", "Ministral 3 (queries that grow with the text)", DescribeMinistral3},
+    Architecture{"mistral3",
+                 "Mistral Small 3.1 and 3.2 and Ministral 3, which read no pictures here",
                  DescribeMistral3, /*text_config=*/"text_config"},
     Architecture{"qwen2", "Qwen1.5, Qwen2, Qwen2.5", DescribeQwen2},
     Architecture{"qwen3", "Qwen3 (dense)", DescribeQwen3},

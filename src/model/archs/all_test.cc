@@ -88,6 +88,9 @@ constexpr ModelNumbers kOwnModels[] = {
     {"llama-linear", "llama", 320, 96, 3, 6, 2, 16, 256, 4096, 16, 1e4, false},
     {"llama-dynamic", "llama", 320, 96, 3, 6, 2, 16, 256, 2048, 16, 5e5, true},
     {"llama-parameters", "llama", 320, 96, 3, 6, 2, 16, 256, 1024, 16, 2.5e5, true},
+    {"llama4", "llama4", 320, 64, 4, 4, 2, 32, 48, 10485760, 32, 5e5, false},
+    {"llama4_text", "llama4_text", 320, 64, 4, 4, 2, 32, 48, 1048576, 32, 5e5, false},
+    {"ministral3", "ministral3", 320, 64, 2, 4, 2, 32, 224, 262144, 32, 1e6, true},
     {"mistral", "mistral", 320, 64, 2, 4, 2, 16, 224, 2048, 16, 1e4, false},
     {"mistral3", "mistral3", 320, 64, 2, 4, 2, 32, 224, 131072, 32, 1e9, false},
     {"mixtral", "mixtral", 320, 64, 2, 4, 2, 16, 224, 2048, 16, 1e6, false},
@@ -160,6 +163,9 @@ TEST(OwnConfigsTest, CoverEveryFamilyAndEveryRopeScaling) {
   EXPECT_THAT(specs["smollm3"].turns_otherwise, ElementsAre(false, false, false, true));
   EXPECT_THAT(specs["cohere2"].turns_otherwise, ElementsAre(false, false, false, true));
   EXPECT_THAT(specs["olmo3"].windows, ElementsAre(4096, 4096, 4096, 0));
+  EXPECT_THAT(specs["llama4"].windows, ElementsAre(8192, 8192, 8192, 0));
+  EXPECT_EQ(specs["llama4"].other_rotary.temperature.growth, 0.1);
+  EXPECT_THAT(specs["llama4_text"].dense_layers, ElementsAre(true, false, true, false));
   EXPECT_TRUE(specs["glm"].qkv_bias);
   EXPECT_FALSE(specs["glm4"].qkv_bias);
 }
@@ -310,7 +316,8 @@ const std::map<std::string, Spelling, std::less<>> kSpellings = {{"falcon", kFal
 
 // Heads are of a size that the family states, whatever the hidden size.
 bool HasItsOwnHeadDim(std::string_view type) {
-  return type.starts_with("gemma") || type.starts_with("deepseek") || type == "gpt_oss";
+  return type.starts_with("gemma") || type.starts_with("deepseek") || type.starts_with("llama4") ||
+         type == "ministral3" || type == "gpt_oss";
 }
 
 class EveryArchitecture : public testing::TestWithParam<Architecture> {

@@ -1,25 +1,48 @@
+#include <string>
+
 #include "model/archs/families.h"
 
 namespace godwit {
 
 // Published files name the model that writes as one beside what sees, transformers since 4.52 as a
 // part of the whole.
-DecoderSpec BesideVision(const HfConfig& config, DecoderSpec text) {
+DecoderSpec BesideVision(const HfConfig& config, DecoderSpec text, std::string_view vision) {
   text.family = config.model_type();
   ModuleNames& names = text.names;
-  for (std::string* name :
-       {&names.embedding, &names.final_norm, &names.head, &names.attention_norm, &names.q, &names.k,
-        &names.v, &names.q_norm, &names.k_norm, &names.attention_out, &names.attention_out_norm,
-        &names.mlp_norm, &names.gate, &names.up, &names.down, &names.mlp_out_norm}) {
+  for (std::string* name : {&names.embedding,
+                            &names.final_norm,
+                            &names.head,
+                            &names.attention_norm,
+                            &names.q,
+                            &names.k,
+                            &names.v,
+                            &names.q_norm,
+                            &names.k_norm,
+                            &names.attention_out,
+                            &names.attention_out_norm,
+                            &names.mlp_norm,
+                            &names.router,
+                            &names.gate,
+                            &names.up,
+                            &names.down,
+                            &names.dense_gate,
+                            &names.dense_up,
+                            &names.dense_down,
+                            &names.shared_gate,
+                            &names.shared_up,
+                            &names.shared_down,
+                            &names.mlp_out_norm}) {
     name->insert(0, "language_model.");
   }
   names.renamed = {{"language_model.model.", "model.language_model."}, {"language_model.", ""}};
-  names.others = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
-                  "model.multi_modal_projector."};
+  for (const std::string_view module : {vision, std::string_view("multi_modal_projector")}) {
+    names.others.push_back(fmt::format("{}.", module));
+    names.others.push_back(fmt::format("model.{}.", module));
+  }
   text.warnings.push_back(fmt::format(
       "config.json: vision_config is ignored: a {} model reads texts here, and its tensors "
-      "vision_tower.* and multi_modal_projector.* are left out",
-      text.family));
+      "{}.* and multi_modal_projector.* are left out",
+      text.family, vision));
   return text;
 }
 

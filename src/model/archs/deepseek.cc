@@ -28,8 +28,7 @@ void ReadLatent(const HfConfig& config, DecoderSpec& spec) {
 
 // What stretching the context makes of the scale of scores beside the rotations.
 double ScoreFactor(const HfConfig& config) {
-  const auto scaling = config.Object("rope_scaling");
-  const auto fields = scaling ? scaling : config.Object("rope_parameters");
+  const auto fields = RotaryFields(config);
   if (!fields) return 1;
   const double all_dim = fields->FloatOr("mscale_all_dim", 0, {0, 100});
   const double magnitude = YarnMagnitude(fields->FloatOr("factor", 1, {1, 1e4}), all_dim);

@@ -2,6 +2,8 @@
 // whose.
 #pragma once
 
+#include <string_view>
+
 #include "model/hf_fields.h"
 #include "model/spec.h"
 #include "weights/hf_config.h"
@@ -30,6 +32,9 @@ DecoderSpec DescribeGraniteMoe(const HfConfig& config);
 DecoderSpec DescribeGraniteMoeShared(const HfConfig& config);
 DecoderSpec DescribeInternLm2(const HfConfig& config);
 DecoderSpec DescribeLlama(const HfConfig& config);
+DecoderSpec DescribeLlama4(const HfConfig& config);
+DecoderSpec DescribeLlama4Text(const HfConfig& config);
+DecoderSpec DescribeMinistral3(const HfConfig& config);
 DecoderSpec DescribeMistral(const HfConfig& config);
 DecoderSpec DescribeMistral3(const HfConfig& config);
 DecoderSpec DescribeMixtral(const HfConfig& config);
@@ -57,7 +62,8 @@ DecoderSpec DescribeLlamaShape(const HfConfig& config, const CommonKeys& keys = 
 void NameExperts(ModuleNames& names);
 
 // Of a model that sees: what its text_config describes, under the names that it has in the whole
-// one.
-DecoderSpec BesideVision(const HfConfig& config, DecoderSpec text);
+// one. vision: the module that sees.
+DecoderSpec BesideVision(const HfConfig& config, DecoderSpec text,
+                         std::string_view vision = "vision_tower");
 
 }  // namespace godwit

@@ -1,9 +1,19 @@
+#include <string_view>
 #include <utility>
 
 #include "model/archs/families.h"
 #include "model/hf_fields.h"
 
 namespace godwit {
+namespace {
+
+// What a Ministral 3 that states no rotation means.
+constexpr std::string_view kRope =
+    R"({"rope_parameters":{"rope_type":"yarn","rope_theta":1000000,"factor":16,"beta_fast":32,)"
+    R"("beta_slow":1,"mscale":1,"mscale_all_dim":1,"llama_4_scaling_beta":0.1,)"
+    R"("original_max_position_embeddings":16384}})";
+
+}  // namespace
 
 // Llama with a sliding window in every layer.
 DecoderSpec DescribeMistral(const HfConfig& config) {
@@ -12,11 +22,30 @@ DecoderSpec DescribeMistral(const HfConfig& config) {
   return spec;
 }
 
-// Mistral Small 3.1 and 3.2, without what sees. Whether the head is tied is said in either object.
+// And the temperature of Llama 4 on the queries of all layers.
+DecoderSpec DescribeMinistral3(const HfConfig& config) {
+  DecoderSpec spec = DescribeLlamaShape(config, {.default_head_dim = 128});
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
+  ReadStatedWindows(config, spec);
+  const HfConfig stated = RotaryFields(config) ? config : HfConfig::Parse(kRope, "ministral3");
+  const int64_t context = spec.max_context;  // counts the scaling
+  ReadRotary(stated, spec.head_dim, "rope_theta", spec);
+  spec.max_context = context;
+  const HfConfig fields = *RotaryFields(stated);
+  spec.rotary.temperature = {
+      .growth = fields.Float("llama_4_scaling_beta", {0, 100}),
+      .tokens = fields.Int("original_max_position_embeddings", kContextRange)};
+  fields.Disregard("max_position_embeddings");  // stands beside it, too
+  return spec;
+}
+
+// Mistral Small 3.1 and 3.2 or Ministral 3, without what sees. Whether the head is tied is said in
+// either object.
 DecoderSpec DescribeMistral3(const HfConfig& config) {
   const HfConfig text = NeedObject(config, "text_config");
-  if (text.model_type() != "mistral") text.Refuse("model_type", "mistral", ErrorKind::kUnsupported);
-  DecoderSpec spec = DescribeMistral(text);
+  ExpectOneOf(text, "model_type", text.model_type(), {"mistral", "ministral3"});
+  DecoderSpec spec =
+      text.model_type() == "mistral" ? DescribeMistral(text) : DescribeMinistral3(text);
   spec.tied_head = text.BoolOr("tie_word_embeddings", config.BoolOr("tie_word_embeddings", false));
   return BesideVision(config, std::move(spec));
 }

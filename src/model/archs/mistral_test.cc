@@ -33,10 +33,45 @@ TEST(Mistral3Test, TheTextOfAModelThatSees) {
   EXPECT_TRUE(Mistral3("", R"(,"tie_word_embeddings":true)").tied_head);
   EXPECT_FALSE(
       Mistral3(R"(,"tie_word_embeddings":false)", R"(,"tie_word_embeddings":true)").tied_head);
-  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [] { Mistral3("", "", "ministral3"); }),
-              HasSubstr("text_config.model_type: expected mistral, found \"ministral3\""));
+  EXPECT_THAT(
+      ErrorOf(ErrorKind::kUnsupported, [] { Mistral3("", "", "mistral4"); }),
+      HasSubstr("text_config.model_type: expected mistral or ministral3, found \"mistral4\""));
   EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { SmallSpec(R"("model_type":"mistral3")"); }),
               HasSubstr("text_config: expected an object"));
+}
+
+TEST(Ministral3Test, ASilentConfig) {
+  const DecoderSpec spec = SmallSpecOf("ministral3");
+  EXPECT_EQ(spec.rotary.theta, 1e6);
+  EXPECT_EQ(spec.rotary.scaling.kind, RotaryScaling::Kind::kYarn);
+  EXPECT_EQ(spec.rotary.scaling.factor, 16);
+  EXPECT_EQ(spec.rotary.scaling.attention_factor, 1);
+  EXPECT_EQ(spec.rotary.temperature.growth, 0.1);
+  EXPECT_EQ(spec.rotary.temperature.tokens, 16384);
+  EXPECT_EQ(spec.rotary.temperature.first, 0);
+  EXPECT_EQ(spec.head_dim, 128);
+  EXPECT_THAT(spec.windows, Each(0));
+  EXPECT_THAT(spec.warnings, ElementsAre());
+}
+
+TEST(Ministral3Test, TheTemperatureIsPartOfTheRotation) {
+  const std::string rope =
+      R"("rope_parameters":{"rope_type":"yarn","type":"yarn","factor":2,"rope_theta":50,)"
+      R"("original_max_position_embeddings":64,"max_position_embeddings":128,)"
+      R"("llama_4_scaling_beta":0.3})";
+  const DecoderSpec spec = SmallSpecOf("ministral3", rope + R"(,"sliding_window":9)");
+  EXPECT_EQ(spec.rotary.theta, 50);
+  EXPECT_EQ(spec.rotary.temperature.growth, 0.3);
+  EXPECT_EQ(spec.rotary.temperature.tokens, 64);
+  EXPECT_EQ(spec.max_context, 64);
+  EXPECT_THAT(spec.windows, Each(9));
+  EXPECT_THAT(spec.warnings, ElementsAre());
+  EXPECT_EQ(Mistral3("," + rope, "", "ministral3").rotary.temperature.growth, 0.3);
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat,
+                      [] { SmallSpecOf("ministral3", R"("rope_parameters":{"rope_theta":50})"); }),
+              HasSubstr("llama_4_scaling_beta"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { SmallSpecOf("mistral", rope); }),
+              HasSubstr("mistral models have no scale of the attention scores by position"));
 }
 
 // What sees is left out under either spelling, and anything else is not.

@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "model/archs/families.h"
+#include "model/hf_fields.h"
+
+namespace godwit {
+namespace {
+
+// Layers that rotate see their own chunk, unless layer_types says otherwise.
+void ReadChunks(const HfConfig& config, DecoderSpec& spec) {
+  constexpr std::string_view kKey = "attention_chunk_size";
+  if (config.IsNull(kKey)) config.Refuse(kKey, "a number of tokens");
+  const int64_t chunk = config.IntOr(kKey, 8192, kContextRange);
+  std::vector<bool> rotates = spec.turns_otherwise;
+  rotates.flip();
+  const std::vector<bool> chunked = ReadLayersOfType(config, "chunked_attention", rotates);
+  for (size_t layer = 0; layer < chunked.size(); ++layer) {
+    if (chunked[layer]) spec.windows[layer] = chunk;
+  }
+  spec.chunked = true;
+}
+
+// Of layers without positions. The first files say 4 for true.
+void ReadTemperature(const HfConfig& config, DecoderSpec& spec) {
+  constexpr std::string_view kSwitch = "attn_temperature_tuning";
+  const bool on = !config.Has(kSwitch) || config.IsAmong(kSwitch, "[true, 4]");
+  if (!on && !config.IsAmong(kSwitch, "[false, 0]")) config.Refuse(kSwitch, "true or false");
+  config.Disregard(kSwitch);
+  const double growth = config.FloatOr("attn_scale", 0.1, {0, 100});
+  spec.other_rotary.temperature = {.growth = on ? growth : 0,
+                                   .tokens = config.IntOr("floor_scale", 8192, kContextRange),
+                                   .first = 1};
+}
+
+// Behind rotations that change lengths a norm would undo that.
+void ReadQkNorm(const HfConfig& config, DecoderSpec& spec) {
+  if (!config.BoolOr("use_qk_norm", true)) return;
+  if (spec.rotary.scaling.attention_factor != 1) {
+    config.Refuse("use_qk_norm", "false, as rope_scaling sharpens attention",
+                  ErrorKind::kUnsupported);
+  }
+  spec.qk_norm = QkNorm::kTurnedHeads;
+}
+
+void ReadExperts(const HfConfig& config, DecoderSpec& spec) {
+  spec.shared_mlp = spec.dense_mlp = spec.mlp;
+  spec.dense_mlp.intermediate = config.IntOr("intermediate_size_mlp", 16384, kWidthRange);
+  ReadLocalExperts(config, /*experts=*/16, /*per_token=*/1, spec);
+  spec.mlp.fused = spec.mlp.stacked = spec.mlp.transposed = true;
+  spec.mlp.choice.scales_input = true;
+
+  const int64_t period = config.IntOr("interleave_moe_layer_step", 1, kLayerRange);
+  const std::vector<int64_t> listed = config.Ints("moe_layers", {0, kLayerRange.max});
+  for (int64_t i = 0; i < spec.layers; ++i) {
+    const bool experts =
+        config.Has("moe_layers") ? std::ranges::count(listed, i) > 0 : (i + 1) % period == 0;
+    spec.dense_layers.push_back(!experts);
+  }
+}
+
+}  // namespace
+
+// Llama whose layers see the chunk in which a token stands, but for every fourth, which sees all
+// without positions; with experts, of which one serves all tokens.
+DecoderSpec DescribeLlama4Text(const HfConfig& config) {
+  DecoderSpec spec = DescribeLlamaShape(config, {.default_head_dim = 128});
+  spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
+  spec.qkv_bias = spec.attention_out_bias = config.BoolOr("attention_bias", false);
+  ReadRotary(config, spec.head_dim, "rope_theta", spec, /*default_theta=*/500000);
+  spec.interleaved_rotary = true;
+  spec.turns_otherwise = ReadLayersWithoutPositions(config, spec.layers);
+  ReadChunks(config, spec);
+  ReadTemperature(config, spec);
+  ReadQkNorm(config, spec);
+  ReadExperts(config, spec);
+
+  ModuleNames& names = spec.names;
+  names.dense_gate = "model.layers.{}.feed_forward.gate_proj";
+  names.dense_up = "model.layers.{}.feed_forward.up_proj";
+  names.dense_down = "model.layers.{}.feed_forward.down_proj";
+  names.shared_gate = "model.layers.{}.feed_forward.shared_expert.gate_proj";
+  names.shared_up = "model.layers.{}.feed_forward.shared_expert.up_proj";
+  names.shared_down = "model.layers.{}.feed_forward.shared_expert.down_proj";
+  names.router = "model.layers.{}.feed_forward.router";
+  names.up = "model.layers.{}.feed_forward.experts.gate_up_proj";
+  names.down = "model.layers.{}.feed_forward.experts.down_proj";
+  names.expert_weight = "";
+  return spec;
+}
+
+// Without what sees.
+DecoderSpec DescribeLlama4(const HfConfig& config) {
+  return BesideVision(config, DescribeLlama4Text(NeedObject(config, "text_config")),
+                      "vision_model");
+}
+
+}  // namespace godwit

@@ -1,0 +1,109 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/archs/families.h"
+#include "model/model_test_support.h"
+
+namespace godwit {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+DecoderSpec Text(const std::string& fields = "") { return SmallSpecOf("llama4_text", fields); }
+
+TEST(Llama4Test, ASilentConfig) {
+  const DecoderSpec spec = Text();
+  EXPECT_EQ(spec.rotary.theta, 5e5);
+  EXPECT_TRUE(spec.interleaved_rotary);
+  EXPECT_EQ(spec.qk_norm, QkNorm::kTurnedHeads);
+  EXPECT_TRUE(spec.chunked);
+  EXPECT_THAT(spec.windows, Each(8192));
+  EXPECT_THAT(spec.turns_otherwise, Each(false)) << "every fourth does";
+  EXPECT_EQ(spec.rotary.temperature.growth, 0);
+  EXPECT_EQ(spec.other_rotary.rotary_dim, 0);
+  EXPECT_EQ(spec.other_rotary.temperature.growth, 0.1);
+  EXPECT_EQ(spec.other_rotary.temperature.tokens, 8192);
+  EXPECT_EQ(spec.other_rotary.temperature.first, 1);
+  EXPECT_EQ(spec.mlp.experts, 16);
+  EXPECT_EQ(spec.mlp.experts_per_token, 1);
+  EXPECT_EQ(spec.shared_mlp.intermediate, 10);
+  EXPECT_EQ(spec.dense_mlp.intermediate, 16384);
+  EXPECT_THAT(spec.dense_layers, Each(false));
+  EXPECT_THAT(spec.warnings, ElementsAre());
+}
+
+TEST(Llama4Test, LayersWithoutPositionsSeeAllUnlessTold) {
+  const std::string two = R"("attention_chunk_size":9,"no_rope_layer_interval":2)";
+  EXPECT_THAT(Text(two).windows, ElementsAre(9, 0));
+  EXPECT_THAT(Text(two).turns_otherwise, ElementsAre(false, true));
+  EXPECT_THAT(Text(two + R"(,"no_rope_layers":[])").windows, ElementsAre(9, 0));
+  EXPECT_THAT(Text(two + R"(,"no_rope_layers":[0,1])").windows, ElementsAre(0, 9));
+  const DecoderSpec told = Text(two + R"(,"layer_types":["full_attention","chunked_attention"])");
+  EXPECT_THAT(told.windows, ElementsAre(0, 9));
+  EXPECT_THAT(told.turns_otherwise, ElementsAre(false, true));
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [] { Text(R"("attention_chunk_size":null)"); }),
+              HasSubstr("attention_chunk_size: expected a number of tokens"));
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat,
+                      [] { Text(R"("layer_types":["sliding_attention","full_attention"])"); }),
+              HasSubstr("layer_types: expected full_attention or chunked_attention"));
+}
+
+// Which number the switch is in the first files says nothing.
+TEST(Llama4Test, TheTemperatureCanBeSwitchedOff) {
+  const auto growth = [](const std::string& on) {
+    return Text(R"("attn_scale":0.2,"attn_temperature_tuning":)" + on)
+        .other_rotary.temperature.growth;
+  };
+  EXPECT_EQ(growth("true"), 0.2);
+  EXPECT_EQ(growth("4"), 0.2);
+  EXPECT_EQ(growth("null"), 0.2);
+  EXPECT_EQ(growth("false"), 0);
+  EXPECT_EQ(growth("0"), 0);
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { growth("\"on\""); }),
+              HasSubstr("attn_temperature_tuning: expected true or false"));
+}
+
+TEST(Llama4Test, SomeLayersAreDense) {
+  EXPECT_THAT(Text(R"("interleave_moe_layer_step":2)").dense_layers, ElementsAre(true, false));
+  EXPECT_THAT(Text(R"("moe_layers":[0],"interleave_moe_layer_step":2)").dense_layers,
+              ElementsAre(false, true));
+  EXPECT_THAT(Text(R"("moe_layers":[])").dense_layers, Each(true));
+  const DecoderSpec spec = Text(R"("interleave_moe_layer_step":2,"num_local_experts":3)");
+  EXPECT_EQ(CountTensors(spec).tensors, std::ssize(WantedTensors(spec)));
+}
+
+TEST(Llama4Test, NormsOfHeadsHaveNoTensors) {
+  EXPECT_EQ(Text(R"("use_qk_norm":false)").qk_norm, QkNorm::kNone);
+  for (const WantedTensor& tensor : WantedTensors(Text())) {
+    EXPECT_THAT(tensor.name, testing::Not(HasSubstr("_norm."))) << tensor.name;
+  }
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported,
+                      [] { Text(R"("rope_scaling":{"rope_type":"yarn","factor":4})"); }),
+              HasSubstr("use_qk_norm"));
+}
+
+TEST(Llama4Test, TheTextOfAModelThatSees) {
+  const DecoderSpec spec = DescribeModel(
+      HfConfig::Parse(R"({"model_type":"llama4","text_config":{"vocab_size":11,"hidden_size":16,)"
+                      R"("num_hidden_layers":2,"num_attention_heads":8,"intermediate_size":10,)"
+                      R"("num_local_experts":3,"interleave_moe_layer_step":2}})",
+                      "config.json"));
+  EXPECT_EQ(spec.family, "llama4");
+  EXPECT_THAT(spec.warnings, ElementsAre(HasSubstr("vision_model.* and multi_modal_projector.*")));
+  FakeWeights weights;
+  for (const WantedTensor& tensor : WantedTensors(spec)) {
+    EXPECT_TRUE(tensor.name.starts_with("language_model.")) << tensor.name;
+    weights.Add(tensor.name, DType::kF32, tensor.shape);
+  }
+  weights.Add("vision_model.patch_embedding.linear.weight", DType::kF32, {2});
+  weights.Add("multi_modal_projector.linear_1.weight", DType::kF32, {2});
+  EXPECT_EQ(ResolveTensors(spec, weights).layers.size(), 2u);
+  weights.Add("vision_tower.weight", DType::kF32, {2});
+  EXPECT_THAT(ErrorOf(ErrorKind::kFormat, [&] { ResolveTensors(spec, weights); }),
+              HasSubstr("unexpected tensor \"vision_tower.weight\""));
+}
+
+}  // namespace
+}  // namespace godwit

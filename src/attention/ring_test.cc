@@ -97,7 +97,9 @@ void ExpectAsAlone(const std::vector<Read>& reads, const Read& alone, int64_t as
 TEST(Ring, EveryTokenGetsTheBitsOfOneHost) {
   const AttentionGeometry rotary = TestGeometry(4, 2, 16, 8, {0, 100});
   const AttentionGeometry latent = WithValuesInKeys(TestGeometry(4, 1, 16, 8, {0}));
-  for (const AttentionGeometry& geometry : {rotary, WithAlibi(rotary, /*in_bf16=*/false), latent}) {
+  const AttentionGeometry chunks = InChunks(WithTemperatures(rotary));
+  for (const AttentionGeometry& geometry :
+       {rotary, chunks, WithAlibi(rotary, /*in_bf16=*/false), latent}) {
     constexpr int64_t kTokens = 2600, kAskFrom = 2590;
     const TestText text(geometry, kTokens, 6);
     for (const DType kv_type : {DType::kF32, DType::kBF16, DType::kI8}) {

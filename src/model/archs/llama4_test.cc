@@ -86,9 +86,10 @@ TEST(Llama4Test, NormsOfHeadsHaveNoTensors) {
 
 TEST(Llama4Test, TheTextOfAModelThatSees) {
   const DecoderSpec spec = DescribeModel(
-      HfConfig::Parse(R"({"model_type":"llama4","text_config":{"vocab_size":11,"hidden_size":16,)"
-                      R"("num_hidden_layers":2,"num_attention_heads":8,"intermediate_size":10,)"
-                      R"("num_local_experts":3,"interleave_moe_layer_step":2}})",
+      HfConfig::Parse(R"({"model_type":"llama4","text_config":{"model_type":"llama4_text",)"
+                      R"("vocab_size":11,"hidden_size":16,"num_hidden_layers":2,)"
+                      R"("num_attention_heads":4,"intermediate_size":10,"num_local_experts":3,)"
+                      R"("interleave_moe_layer_step":2}})",
                       "config.json"));
   EXPECT_EQ(spec.family, "llama4");
   EXPECT_THAT(spec.warnings, ElementsAre(HasSubstr("vision_model.* and multi_modal_projector.*")));

@@ -112,7 +112,6 @@ TEST(RotaryEncodingTest, Llama3KeepsShortWavesAndDividesLongOnes) {
   EXPECT_GT(between, 0);
 }
 
-// The ramp over dimensions of the YaRN paper, section 3.2, with bounds found by counting turns.
 // As in Llama 4 Scout.
 TEST(RotaryEncodingTest, Llama3WithoutARampDividesWavesBeyondTheContext) {
   const RotarySpec spec{.rotary_dim = 128,
@@ -139,6 +138,7 @@ TEST(QueryTemperatureTest, RisesAfterEveryPeriod) {
   EXPECT_EQ(from_one.At(10'000'000), after(1220));
 }
 
+// The ramp over dimensions of the YaRN paper, section 3.2, with bounds found by counting turns.
 TEST(RotaryEncodingTest, YarnRampsBetweenTwoDimensions) {
   for (const bool truncate : {true, false}) {
     const RotarySpec spec{.rotary_dim = 64,

@@ -30,6 +30,9 @@ constexpr Family kFamilies[] = {
                 R"("num_experts_per_tok":2)"},
     {"granitemoe", R"("num_local_experts":4,"num_experts_per_tok":2)"},
     {"granitemoeshared", R"("num_local_experts":4,"shared_intermediate_size":64)"},
+    {"llama4_text", R"("num_key_value_heads":2,"head_dim":16,"num_local_experts":4,)"
+                    R"("num_experts_per_tok":1,"interleave_moe_layer_step":1,)"
+                    R"("intermediate_size_mlp":64,"attention_chunk_size":16)"},
     {"deepseek_v2", R"("q_lora_rank":null,"kv_lora_rank":32,"qk_nope_head_dim":16,)"
                     R"("qk_rope_head_dim":8,"v_head_dim":16,"moe_intermediate_size":32,)"
                     R"("n_routed_experts":4,"num_experts_per_tok":2,"n_shared_experts":1)"},

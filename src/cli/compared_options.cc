@@ -4,14 +4,29 @@
 
 #include <algorithm>
 
+#include "attention/make_policy.h"
 #include "base/error.h"
 #include "base/fnv.h"
 #include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/parse_value.h"
 #include "cli/terminal/format.h"
+#include "eval/recompute.h"
 
 namespace godwit::cli {
+namespace {
+
+// As a policy spells its name, for the smallest of models: "blocks:" is "blocks".
+std::string NameOf(const std::string& kv) {
+  if (eval::RecomputeWindow(kv)) return kv;
+  AttentionGeometry any;
+  any.layers = 1;
+  any.shape = {.heads = 1, .kv_heads = 1, .head_dim = 1, .scale = 1};
+  any.windows = {0};
+  return MakePolicy(any, {.spec = kv, .context = 1})->name();
+}
+
+}  // namespace
 
 void AddSeedFlag(CommandLine& line, ComparedOptions& options, const std::string& help) {
   line.Add({.names = "-s,--seed",
@@ -44,9 +59,11 @@ void AddComparedFlags(CommandLine& line, ComparedOptions& options, const std::st
 
 void FinishCompared(ComparedOptions& options, std::vector<NamedFile> inputs) {
   if (options.kvs.empty()) options.kvs = {options.session.kv};
-  for (auto kv = options.kvs.begin(); kv != options.kvs.end(); ++kv) {
-    if (std::find(options.kvs.begin(), kv, *kv) != kv) {
-      Throw(ErrorKind::kInput, "--kv: {} is named twice", *kv);
+  std::vector<std::string> names;
+  for (const std::string& kv : options.kvs) {
+    names.push_back(NameOf(kv));
+    if (std::find(names.begin(), names.end() - 1, names.back()) != names.end() - 1) {
+      Throw(ErrorKind::kInput, "--kv: {} is named twice", names.back());
     }
   }
   ChooseModel(options.model);

@@ -238,6 +238,7 @@ class EvalSuiteTest(CliTest):
                 (["passkey", "--lengths", "100000"],
                  "a sample has 100000 tokens and the context holds 1024"),
                 (["passkey", "--kv", "dense", "--kv", "dense"], "--kv: dense is named twice"),
+                (["passkey", "--kv", "blocks:", "--kv", "blocks"], "--kv: blocks is named twice"),
                 (["passkey", "--tasks", "keys"], "unknown task \"keys\""),
                 (["passkey", "--depths", "0,101"], "--depths"),
                 (["lines", "--lengths", "400,400"], "400 is named twice"),

@@ -637,24 +637,28 @@ TEST_P(AttentionTest, ScoresOfMinusInfinityWeighNothing) {
   EXPECT_EQ(Finish(states, 0, 8), std::vector<float>(8, 0.0f));
 }
 
-// A bias of zeros changes nothing, and a bias too low for a float's exponent leaves no weight.
+// A bias of zeros changes nothing, and one too low for a float's exponent, or for any number,
+// leaves no weight.
 TEST_P(AttentionTest, ABiasIsAddedToTheScaledScore) {
   Problem<float> problem(2, 24, 13);
   problem.spans = {{0, 64}, {10, 20}};
-  States plain(2, 24), zero(2, 24), one_key(2, 24);
+  States plain(2, 24), zero(2, 24);
   problem.Run(table(), plain);
   problem.bias.assign(2 * kTileTokens, 0.0f);
   problem.Run(table(), zero);
   EXPECT_TRUE(zero == plain);
-  problem.bias.assign(2 * kTileTokens, -1000.0f);
-  problem.bias[5] = problem.bias[kTileTokens + 12] = -3.0f;
-  problem.Run(table(), one_key);
-  for (const auto& [row, key] : {std::pair{0, 5}, {1, 12}}) {
-    EXPECT_NEAR(one_key.Log2OfSum(row), problem.Score(row, key) * std::numbers::log2e,
-                2 * Tolerance(24, 1));
-    const std::vector<float> out = Finish(one_key, row, 24);
-    for (int64_t d = 0; d < 24; ++d) {
-      EXPECT_NEAR(out[d], problem.Value(key, d), kEpsilon * std::fabs(problem.Value(key, d)));
+  for (const float none : {-1000.0f, -std::numeric_limits<float>::infinity()}) {
+    States one_key(2, 24);
+    problem.bias.assign(2 * kTileTokens, none);
+    problem.bias[5] = problem.bias[kTileTokens + 12] = -3.0f;
+    problem.Run(table(), one_key);
+    for (const auto& [row, key] : {std::pair{0, 5}, {1, 12}}) {
+      EXPECT_NEAR(one_key.Log2OfSum(row), problem.Score(row, key) * std::numbers::log2e,
+                  2 * Tolerance(24, 1));
+      const std::vector<float> out = Finish(one_key, row, 24);
+      for (int64_t d = 0; d < 24; ++d) {
+        EXPECT_NEAR(out[d], problem.Value(key, d), kEpsilon * std::fabs(problem.Value(key, d)));
+      }
     }
   }
 }

@@ -179,7 +179,7 @@ struct AttendTileArgs {
   int64_t value_dim;  // likewise of values
   float scale;
   float score_cap = 0;   // positive, or 0: none
-  const float* bias;     // [rows, kTileTokens], finite where a row sees (ALiBi), or null: none
+  const float* bias;     // [rows, kTileTokens], where a row sees finite or -infinity, or null: none
   float* state;          // [rows, state_stride], 64-byte aligned
   int64_t state_stride;  // elements, at least kStateHeader + PadToLanes(value_dim)
   // The tile that comes next, whose memory is fetched while this one is computed; null: none, or

@@ -8,6 +8,7 @@ namespace {
 using kernels::kTileTokens;
 
 float ToFloat(float x) { return x; }
+float ToFloat(int8_t x) { return x; }
 using godwit::ToFloat;
 
 template <int64_t kDepth, class T>
@@ -17,6 +18,16 @@ void Read(const std::byte* tile, int64_t head_dim, float* keys, int64_t stride) 
     const T* const from = stored + kernels::KeyAt(kDepth, d, 0);
     for (int64_t j = 0; j < kTileTokens; ++j) {
       keys[d * stride + j] = ToFloat(from[j * kDepth]);
+    }
+  }
+}
+
+template <int64_t kDepth, class T>
+void ReadTokens(const std::byte* tile, int64_t head_dim, float* values, int64_t stride) {
+  const T* const stored = reinterpret_cast<const T*>(tile);
+  for (int64_t d = 0; d < head_dim; ++d) {
+    for (int64_t j = 0; j < kTileTokens; ++j) {
+      values[d * stride + j] = ToFloat(stored[kernels::ValueAt(kDepth, head_dim, j, d)]);
     }
   }
 }
@@ -47,6 +58,27 @@ void ReadKeys(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t til
       return ReadInt8(stored, kv.Scales(head, tile), head_dim, keys, stride);
     default:
       return Read<kernels::KvDepth(DType::kF32), float>(stored, head_dim, keys, stride);
+  }
+}
+
+void ReadValues(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t tile, float* values,
+                int64_t stride) {
+  const std::byte* const stored = kv.Values(head, tile);
+  switch (kv.dtype) {
+    case DType::kF16:
+      return ReadTokens<kernels::KvDepth(DType::kF16), F16>(stored, head_dim, values, stride);
+    case DType::kBF16:
+      return ReadTokens<kernels::KvDepth(DType::kBF16), BF16>(stored, head_dim, values, stride);
+    case DType::kI8: {
+      const float* const scales = kv.Scales(head, tile) + kTileTokens;
+      ReadTokens<kernels::kQuad, int8_t>(stored, head_dim, values, stride);
+      for (int64_t d = 0; d < head_dim; ++d) {
+        for (int64_t j = 0; j < kTileTokens; ++j) values[d * stride + j] *= scales[j];
+      }
+      return;
+    }
+    default:
+      return ReadTokens<kernels::KvDepth(DType::kF32), float>(stored, head_dim, values, stride);
   }
 }
 

@@ -1,4 +1,4 @@
-// Cached keys as numbers again, for what is derived from them.
+// Cached keys and values as numbers again, for what is derived from them.
 #pragma once
 
 #include <cstdint>
@@ -11,5 +11,9 @@ namespace godwit {
 // keys [head_dim, stride], dimension by dimension, of which kernels::kTileTokens are written.
 void ReadKeys(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t tile, float* keys,
               int64_t stride);
+
+// The values, where they do not lie in keys, likewise: values [head_dim, stride].
+void ReadValues(const ops::KvView& kv, int64_t head_dim, int64_t head, int64_t tile, float* values,
+                int64_t stride);
 
 }  // namespace godwit

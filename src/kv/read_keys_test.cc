@@ -46,26 +46,32 @@ TEST_P(ReadKeysTest, ComeBackAsTheyWereStored) {
         KvLayout{.layers = 2, .kv_heads = 3, .head_dim = dim, .dtype = GetParam().dtype}));
     cache.Reserve(kTokens);
     kernels::RandomFloats random(static_cast<uint32_t>(dim));
-    std::vector<std::vector<float>> written;
+    std::vector<std::vector<float>> written[2];  // keys, values
     for (int64_t p = 0; p < kTokens; ++p) {
       for (int64_t row = 0; row < 2 * 3; ++row) {
-        std::vector<float> k(static_cast<size_t>(dim)), v(k.size(), 5);
+        std::vector<float> k(static_cast<size_t>(dim)), v(k.size());
         if (p != 3) random.Fill(k, -2, 1);
+        if (p != 5) random.Fill(v, -1, 2);
         cache.Write(Kernels(), row / 3, row % 3, p, k.data(), v.data());
-        if (row == kLayer * 3 + kHead) written.push_back(Stored(GetParam().dtype, k));
+        if (row != kLayer * 3 + kHead) continue;
+        written[0].push_back(Stored(GetParam().dtype, k));
+        written[1].push_back(Stored(GetParam().dtype, v));
       }
     }
-    for (int64_t p = 0; p < kTokens; p += kTileTokens) {
-      std::vector<float> keys(static_cast<size_t>(dim * kStride), 9);
-      ReadKeys(cache.View(kLayer), dim, kHead, p / kTileTokens, keys.data(), kStride);
-      for (int64_t i = 0; i < dim * kStride; ++i) {
-        const float found = keys[static_cast<size_t>(i)];
-        const int64_t d = i / kStride, j = i % kStride;
+    for (int64_t i = 0; i < 2 * PagesFor(kTokens); ++i) {
+      const bool values = i % 2 == 1;
+      const int64_t p = i / 2 * kTileTokens;
+      std::vector<float> numbers(static_cast<size_t>(dim * kStride), 9);
+      (values ? ReadValues : ReadKeys)(cache.View(kLayer), dim, kHead, p / kTileTokens,
+                                       numbers.data(), kStride);
+      for (int64_t n = 0; n < dim * kStride; ++n) {
+        const float found = numbers[static_cast<size_t>(n)];
+        const int64_t d = n / kStride, j = n % kStride;
         if (j >= kTileTokens) {
           ASSERT_EQ(found, 9) << "written beside the tile";
         } else if (p + j < kTokens) {
-          ASSERT_EQ(found, written[static_cast<size_t>(p + j)][static_cast<size_t>(d)])
-              << "key " << p + j << ", dimension " << d << " of " << dim;
+          ASSERT_EQ(found, written[values][static_cast<size_t>(p + j)][static_cast<size_t>(d)])
+              << (values ? "value " : "key ") << p + j << ", dimension " << d << " of " << dim;
         }
       }
     }

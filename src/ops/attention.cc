@@ -218,7 +218,7 @@ class Attender {
     TileSpan spans[kBlockRows];
     if (!Spans(text, source, block, part, spans)) return;
     const KvView& kv = source.kv;
-    const bool biased = !alibi_.slopes.empty();
+    const bool biased = !alibi_.slopes.empty() || source.biases.rows > 0;
     alignas(64) float bias[kBlockRows * kTileTokens];  // left alone if there is none
     if (biased) Biases(text, source, block, part.tile * kTileTokens, spans, bias);
     const bool scaled = kv.dtype == DType::kI8, in_keys = shape_.values_from.has_value();
@@ -276,15 +276,20 @@ class Attender {
     return any;
   }
 
-  // ALiBi's part in the scores of the tile at `position`: bias [rows, kTileTokens], for the rows
+  // What is added to the scores of the tile at `position`: bias [rows, kTileTokens], for the rows
   // that see any.
   void Biases(const AttentionRows& text, const AttentionSource& source, const RowBlock& block,
               int64_t position, const TileSpan* spans, float* bias) const {
     for (int64_t row = block.begin; row < block.end; ++row) {
       const int64_t i = row - block.begin;
       if (spans[i].begin >= spans[i].end) continue;
-      FillAlibi(alibi_, block.kv_head * group_ + row % group_,
-                source.PlaceOf(text.position + row / group_), position,
+      const int64_t head = block.kv_head * group_ + row % group_;
+      if (source.biases.rows > 0) {
+        const float* const biases = source.biases.Row(head * source.biases.rows / shape_.heads);
+        std::copy_n(biases + position, kTileTokens, bias + i * kTileTokens);
+        continue;
+      }
+      FillAlibi(alibi_, head, source.PlaceOf(text.position + row / group_), position,
                 {bias + i * kTileTokens, static_cast<size_t>(kTileTokens)});
     }
   }

@@ -107,6 +107,10 @@ struct AttentionSource {
   // weights of a tile have the scale of their largest: with 1/127 for all, as the paper's code has
   // it, a token that sees many would see none.
   bool int8_products = false;
+  // No rows, or what is added to the scores instead of ALiBi's bias, for all tokens alike: of head
+  // h row h * biases.rows / heads, a number for every position up to the end of its tile. -infinity
+  // hides a key.
+  MatrixView<const float> biases = {};
 
   AlibiPlace PlaceOf(int64_t p) const {
     const int64_t query = query_place.value_or(p);

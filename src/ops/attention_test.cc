@@ -1,6 +1,7 @@
 #include "ops/attention.h"
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -666,6 +667,48 @@ TEST_P(AttentionTest, SumsGoOnWhereOthersEnded) {
       out = Run(On(three_), shape, {&rows, 1}, tokens, sinks);
     }
     EXPECT_EQ(out, expected) << tokens;
+  }
+}
+
+// Each key counts as often as the bias of its head says: an infinite one hides it, a tile, or all.
+TEST_P(AttentionTest, BiasesCountAndHideKeys) {
+  constexpr int64_t kKeys = 3 * kTileTokens + 7, kPosition = 1000;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const AttentionShape shape = MakeShape(4, 2, 20);
+  const float count = std::log(64.0f);
+  const std::vector<float> sinks = {2, 3, 4, 5};
+  const std::vector<float> for_one = {2 - count, 3 - count, 4 - count, 5 - count};
+  for (const DType dtype : kFloatTypes) {
+    Cache cache(shape, dtype, kKeys, 30);
+    cache.WriteRandom(0, kKeys);
+    const Queries queries(shape, 1, 31);
+    const GappedMatrix q = queries.HeadMajor(0, 1);
+    for (const int64_t rows : {1, 2, 4}) {
+      GappedMatrix biases(rows, 4 * kTileTokens);
+      for (int64_t row = 0; row < rows; ++row) {
+        float* const bias = biases.view().Row(row);
+        std::fill_n(bias, 4 * kTileTokens, count);
+        std::fill(bias + 10 + row, bias + 20, -kInfinity);
+        std::fill(bias + kTileTokens, bias + (row == 3 ? 4 : 2) * kTileTokens, -kInfinity);
+        if (row == 3) std::fill_n(bias, kTileTokens, -kInfinity);
+      }
+      TextRows text{&cache, &queries, kPosition, {.begin = 3, .end = kKeys}};
+      const AttentionSource source{
+          .kv = cache.View(), .q = q.view(), .visible = text.visible, .biases = biases.view()};
+      const AttentionRows one{
+          .first_row = 0, .rows = 1, .position = kPosition, .sources = {&source, 1}};
+      const auto out = Run(On(three_), shape, {&one, 1}, 1, sinks);
+      for (int64_t head = 0; head < shape.heads; ++head) {
+        const auto row = static_cast<int32_t>(head * rows / shape.heads);
+        text.parts.assign(2, {{0, 0, 10 + row}, {0, 20, 64}, {2, 0, 64}, {3, 0, 64}});
+        if (row == 3) text.parts.assign(2, {{0, 0, 0}});
+        const auto alone = Run(On(one_), shape, text, 0, 1, for_one);
+        for (int64_t d = 0; d < shape.head_dim; ++d) {
+          const auto at = static_cast<size_t>(head * shape.head_dim + d);
+          ASSERT_NEAR(out[at], alone[at], 1e-5 + 2 * cache.rounding()) << "head " << head;
+        }
+      }
+    }
   }
 }
 

@@ -133,9 +133,11 @@ class TestText {
     return scores;
   }
 
-  // What it gets from them.
+  // What it gets from them, and from each of `groups` of others by the mean of their keys and that
+  // of their values, as often as there are keys.
   std::vector<double> Attend(int64_t layer, int64_t head, int64_t token, int64_t position,
-                             const std::vector<SeenKey>& keys) const {
+                             const std::vector<SeenKey>& keys,
+                             const std::vector<std::vector<SeenKey>>& groups = {}) const {
     const int64_t kv_head = head * shape().kv_heads / shape().heads;
     const int64_t dim = shape().value_dim();
     const int64_t first = shape().values_from ? KeyColumn() + *shape().values_from : ValueColumn();
@@ -149,6 +151,18 @@ class TestText {
       for (int64_t d = 0; d < dim; ++d) {
         out[static_cast<size_t>(d)] +=
             weight * At(layer, keys[i].token, first + kv_head * shape().head_dim + d);
+      }
+    }
+    for (const std::vector<SeenKey>& group : groups) {
+      const auto of_group = Scores(layer, head, token, position, group);
+      const double mean = std::accumulate(of_group.begin(), of_group.end(), 0.0) /
+                          static_cast<double>(group.size());
+      sum += static_cast<double>(group.size()) * std::exp(mean);
+      for (const SeenKey& key : group) {
+        for (int64_t d = 0; d < dim; ++d) {
+          out[static_cast<size_t>(d)] +=
+              std::exp(mean) * At(layer, key.token, first + kv_head * shape().head_dim + d);
+        }
       }
     }
     for (double& x : out) x /= sum;

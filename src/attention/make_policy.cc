@@ -59,7 +59,9 @@ constexpr std::array kPolicies = {
                                   "blocks:initial=0,local_windows_len=1,second_block_count=1,"
                                   "representative_num=2,representative_type=DYNAMIC",
                                   "blocks:initial=0,local_windows_len=64,second_block_count=1,"
-                                  "observation_window=21,representative_type=DYNAMIC"},
+                                  "observation_window=21,representative_type=DYNAMIC",
+                                  "blocks:initial=0,local_windows_len=1,second_block_count=1,"
+                                  "estimate=True"},
                .make = MakeBlocksPolicy},
 };
 

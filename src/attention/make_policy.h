@@ -41,7 +41,7 @@ struct PolicyKind {
   // For tests that hold for every policy: the smallest and a roomy spec, as it spells its name.
   std::string_view tight_example;
   std::string_view roomy_example;
-  std::array<std::string_view, 8> other_examples = {};  // of other ways to work
+  std::array<std::string_view, 9> other_examples = {};  // of other ways to work
   std::unique_ptr<AttentionPolicy> (*make)(const AttentionGeometry& geometry,
                                            const PolicyOptions& options,
                                            std::string_view arguments);

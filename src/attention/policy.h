@@ -66,11 +66,16 @@ class Looks {
   // What the policy read of its own to choose them.
   void AddRead(int64_t bytes) { read_bytes_ += bytes; }
   int64_t read_bytes() const { return read_bytes_; }
+  // Of a row that selects alone: what it gets of keys that it is not shown (ops::AttentionRows has
+  // it), in its queries' workspace.
+  void SetBefore(const float* states) { before_ = states; }
+  const float* before() const { return before_; }
 
  private:
   std::array<Look, kMost> looks_;
   size_t count_ = 0;
   int64_t read_bytes_ = 0;
+  const float* before_ = nullptr;
 };
 
 // The queries of a run in one layer.

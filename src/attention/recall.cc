@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <span>
 #include <utility>
 
 #include "kv/read_keys.h"
 #include "ops/alibi.h"
+#include "ops/attention_state.h"
 
 namespace godwit {
 namespace {
@@ -18,6 +20,7 @@ using kernels::kTileTokens;
 struct HeadWeights {
   std::vector<double> weights;
   std::vector<int32_t> order;  // of the heaviest
+  double log_sum = 0;          // of the powers of scores that became the weights
 };
 
 // Which positions up to its own a row sees with a KV head.
@@ -102,6 +105,12 @@ class RecallPolicy : public AttentionPolicy {
     for (const Watched& one : watched_) {
       Workspace::Scope scope(queries.exec.workspace);
       const Looks looks = one.policy->Select(run, layer, queries);
+      std::vector<double> errors(heads.size());
+      queries.exec.Parallel(shape.heads, [&](int64_t head) {
+        const auto at = static_cast<size_t>(head);
+        errors[at] = ErrorOf(run, layer, head, heads[at], looks);
+      });
+      one.recall->error += std::accumulate(errors.begin(), errors.end(), 0.0);
       one.recall->index_bytes += looks.read_bytes();
       one.recall->tokens += layer == FirstMeasured() ? 1 : 0;
       for (int64_t head = 0; head < shape.heads; ++head) {
@@ -141,6 +150,7 @@ class RecallPolicy : public AttentionPolicy {
     double sum = 0;
     for (double& weight : result.weights) sum += weight = std::exp(weight - largest);
     for (double& weight : result.weights) weight /= sum;
+    result.log_sum = largest + std::log(sum);
     result.order.resize(result.weights.size());
     std::iota(result.order.begin(), result.order.end(), 0);
     const auto most = std::min<int64_t>(keys, Recall::kHeaviest.back());
@@ -151,6 +161,48 @@ class RecallPolicy : public AttentionPolicy {
     });
     result.order.resize(static_cast<size_t>(most));
     return result;
+  }
+
+  // What the head gets of the keys that it sees, and of what the policy has beside them, beside
+  // what it gets of all.
+  double ErrorOf(const RowRun& run, int64_t layer, int64_t head, const HeadWeights& weights,
+                 const Looks& looks) const {
+    const ops::AttentionShape& shape = geometry_.shape;
+    const int64_t dim = shape.value_dim(), kv_head = head * shape.kv_heads / shape.heads;
+    const std::vector<bool> seen = SeenOf(looks, kv_head, run.position);
+    std::vector<double> all(static_cast<size_t>(dim)), shown(all.size());
+    double sum = 0;
+    if (looks.before() != nullptr) {
+      std::vector<float> state(static_cast<size_t>(ops::PackedState(dim)));
+      ops::PackStates(dim, 1, looks.before() + head * ops::StateStride(dim), state.data());
+      const double unit = std::exp(double{state[0]} * std::numbers::ln2 - weights.log_sum);
+      sum = unit * double{state[1]};
+      for (size_t d = 0; d < shown.size(); ++d) shown[d] = unit * double{state[2 + d]};
+    }
+    std::vector<float> values(static_cast<size_t>(shape.head_dim * kTileTokens));
+    for (int64_t p = 0; p <= run.position; ++p) {
+      const int64_t slot = p % kTileTokens;
+      if (slot == 0) {
+        (shape.values_from ? ReadKeys : ReadValues)(run.cache->View(layer), shape.head_dim, kv_head,
+                                                    p / kTileTokens, values.data(), kTileTokens);
+      }
+      const double weight = weights.weights[static_cast<size_t>(p)];
+      const bool sees = seen[static_cast<size_t>(p)];
+      sum += sees ? weight : 0;
+      for (int64_t d = 0; d < dim; ++d) {
+        const auto from =
+            static_cast<size_t>((shape.values_from.value_or(0) + d) * kTileTokens + slot);
+        const double part = weight * double{values[from]};
+        all[static_cast<size_t>(d)] += part;
+        shown[static_cast<size_t>(d)] += sees ? part : 0;
+      }
+    }
+    double error = 0, length = 0;
+    for (size_t d = 0; d < all.size(); ++d) {
+      error += std::pow(shown[d] / sum - all[d], 2);
+      length += all[d] * all[d];
+    }
+    return length > 0 ? std::sqrt(error / length) : 0;
   }
 
   static void Add(const HeadWeights& head, const std::vector<bool>& seen, Recall& recall) {

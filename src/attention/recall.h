@@ -18,7 +18,9 @@ struct Recall {
   static constexpr std::array<int64_t, 3> kHeaviest = {10, 64, 1024};
   std::array<double, kHeaviest.size()> held = {};  // the share of those tokens that is seen
   double weight = 0;                               // the share of all weight
-  int64_t heads = 0;                               // how many were added
+  // How far what a head gets lies from what it gets by dense attention, as a share of its length.
+  double error = 0;
+  int64_t heads = 0;  // how many were added
   int64_t seen_keys = 0;
   // What was read to choose, and of how many tokens, in all layers.
   int64_t index_bytes = 0;

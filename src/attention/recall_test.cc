@@ -113,6 +113,46 @@ TEST(RecallTest, CountsWhatIsReadToChoose) {
   EXPECT_EQ(recalls[0].seen_keys, seen);
 }
 
+// Of the first layer, which gets the same queries: what a text that is read so gets.
+void ExpectErrors(const AttentionGeometry& geometry) {
+  const TestText text(geometry, kTokens, 5);
+  const std::string blocks = "blocks:initial=0,local_windows_len=1,second_block_count=1";
+  const std::vector<std::string> specs = {"dense", blocks, blocks + ",estimate=True"};
+  std::vector<Recall> recalls;
+  ReadText(*Watch(geometry, specs, recalls), text, kTokens, 64);
+  const int64_t dim = geometry.shape.value_dim(), row = geometry.layers * 4 * dim;
+  const auto read = [&](const std::string& spec) {
+    const auto cache =
+        NewText(geometry, {.spec = spec, .kv_type = DType::kF32, .context = kTokens});
+    cache->AskFrom(kAsked);
+    return ReadText(*cache, text, kTokens, 64);
+  };
+  const auto dense = read("dense");
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const auto out = read(specs[i]);
+    double expected = 0;
+    for (int64_t t = kAsked; t < kTokens; ++t) {
+      for (int64_t head = 0; head < 4; ++head) {
+        double error = 0, length = 0;
+        for (int64_t d = 0; d < dim; ++d) {
+          const auto at = static_cast<size_t>(t * row + head * dim + d);
+          error += std::pow(double{out[at]} - double{dense[at]}, 2);
+          length += std::pow(double{dense[at]}, 2);
+        }
+        expected += std::sqrt(error / length);
+      }
+    }
+    EXPECT_NEAR(recalls[i].error, expected, 1e-4 * (1 + expected)) << specs[i];
+  }
+  EXPECT_LT(recalls[2].error, recalls[1].error);
+}
+
+TEST(RecallTest, HowFarOffAHeadIs) {
+  ExpectErrors(Model());
+  ExpectErrors(WithAlibi(Model(), /*in_bf16=*/false));
+  ExpectErrors(WithValuesInKeys(Model()));
+}
+
 TEST(RecallTest, TheTextIsReadByDense) {
   const TestText text(Model(), kTokens, 5);
   std::vector<Recall> recalls;

@@ -298,6 +298,7 @@ ops::AttentionRows AttentionStep::SourcesOf(Run& run, const RowRun& rows, int64_
   }
   ops::AttentionRows result{
       .first_row = first_row, .rows = rows.rows, .position = rows.position, .sources = sources};
+  result.before = looks.before();
   if (rows.position >= text.policy_->merged_from()) {
     const int64_t states = rows.rows * geometry_.shape.heads;
     result.states =

@@ -6,6 +6,7 @@
 
 #include "attention/policies/blocks_by_index.h"
 #include "attention/policies/blocks_by_keys.h"
+#include "attention/policies/blocks_estimate.h"
 #include "attention/policies/blocks_geometry.h"
 #include "attention/policies/blocks_importance.h"
 #include "attention/policies/blocks_preselection.h"
@@ -13,6 +14,7 @@
 #include "attention/policies/blocks_spec.h"
 #include "attention/text_cache.h"
 #include "base/error.h"
+#include "ops/attention_state.h"
 
 namespace godwit {
 namespace {
@@ -26,6 +28,7 @@ class BlocksPolicy : public AttentionPolicy {
         context_(context),
         importance_(geometry_),
         index_(geometry_),
+        estimate_(geometry_),
         shared_(geometry_),
         preselection_(geometry_) {}
 
@@ -45,13 +48,16 @@ class BlocksPolicy : public AttentionPolicy {
     preselection_.AskFrom(position, answer);
     ask_from_ = position;
     index_.HoldOnly(here_, geometry_->FirstLocal(first_choice()));
+    estimate_.HoldOnly(here_);
   }
   bool keys_suffice() const override { return !importance_.learns(); }
   TextIndex index() const override { return index_.index(); }
   void TakeUp(const KvCache& cache, const TextIndex& index) override {
     index_.TakeUp(cache, index);
   }
-  int64_t bytes() const override { return index_.bytes() + importance_.bytes(); }
+  int64_t bytes() const override {
+    return index_.bytes() + estimate_.bytes() + importance_.bytes();
+  }
 
   int64_t SeenKeys(int64_t layer, int64_t position) const override {
     if (!geometry_->Chooses(layer) || position < geometry_->first_sparse()) {
@@ -63,7 +69,9 @@ class BlocksPolicy : public AttentionPolicy {
   }
   IndexSize IndexAt(const KvLayout& layout, int64_t position) const override {
     IndexSize size = index_.SizeAt(layout, position);
-    size.held_bytes += importance_.BytesAt(position);
+    const IndexSize estimate = estimate_.SizeAt(layout, position);
+    size.held_bytes += estimate.held_bytes + importance_.BytesAt(position);
+    size.read_bytes += estimate.read_bytes * size.read_every_tokens;
     return size;
   }
   int64_t alone_from(int64_t layer) const override {
@@ -76,7 +84,9 @@ class BlocksPolicy : public AttentionPolicy {
     shared_.Keep(ChooserOf(back), length);
     preselection_.Keep(0, length);
     importance_.Keep(back, length);
-    if (run.position + run.rows > first_choice()) index_.Reserve(run);
+    if (run.position + run.rows <= first_choice()) return;
+    index_.Reserve(run);
+    estimate_.Reserve(run);
   }
 
   void Accept(int64_t length, std::span<const int64_t> path) override {
@@ -90,6 +100,7 @@ class BlocksPolicy : public AttentionPolicy {
     preselection_.Keep(0, length);
     importance_.Keep(0, length);
     index_.Truncate(length);
+    estimate_.Truncate(length);
   }
 
   int64_t GoesBackTo(int64_t length, int64_t answer) const override {
@@ -112,26 +123,33 @@ class BlocksPolicy : public AttentionPolicy {
       return looks;
     }
     Workspace& workspace = queries.exec.workspace;
-    const int64_t kv_heads = geometry_->attention.shape.kv_heads;
+    const ops::AttentionShape& shape = geometry_->attention.shape;
+    const int64_t kv_heads = shape.kv_heads;
     const int64_t choices = geometry_->choices(), count = spec().second_block_count;
     const ChosenBlocks* const known = shared_.Find(run, layer, ChooserOf(run.position));
     const int64_t local = known != nullptr ? known->local : geometry_->FirstLocal(run.position);
     const auto parts =
         workspace.Matrix<ops::TilePart>(choices, geometry_->PartsOf(count, local, run.position));
     const auto lists = workspace.Matrix<std::span<const ops::TilePart>>(1, kv_heads).RowSpan(0);
+    const auto states = workspace.Matrix<float>(spec().estimate ? shape.heads : 0,
+                                                ops::StateStride(shape.value_dim()));
     Workspace::Scope scope(workspace);
     const auto chosen = workspace.Matrix<int32_t>(choices, count);
+    const auto blocks = workspace.Matrix<std::span<const int32_t>>(1, choices).RowSpan(0);
     if (known == nullptr) looks.AddRead(Choose(run, layer, queries, chosen));
     for (int64_t i = 0; i < choices; ++i) {
-      const std::span<const int32_t> blocks =
-          known != nullptr ? std::span(known->lists[static_cast<size_t>(i)]) : chosen.RowSpan(i);
+      const auto at = static_cast<size_t>(i);
+      blocks[at] = known != nullptr ? std::span(known->lists[at]) : chosen.RowSpan(i);
       const size_t listed =
-          geometry_->ListParts(here_, blocks, local, run.position, parts.RowSpan(i));
+          geometry_->ListParts(here_, blocks[at], local, run.position, parts.RowSpan(i));
       for (int64_t head = i; head < kv_heads; head += choices) {
         lists[static_cast<size_t>(head)] = parts.RowSpan(i).first(listed);
       }
     }
     looks.Add({.visible = {}, .parts = lists});
+    if (!spec().estimate) return looks;
+    looks.AddRead(estimate_.Estimate(run, layer, queries, blocks, local, states));
+    looks.SetBefore(states.data);
     return looks;
   }
 
@@ -175,6 +193,7 @@ class BlocksPolicy : public AttentionPolicy {
   BlockRange here_;
   BlocksImportance importance_;
   BlocksByIndex index_;
+  BlocksEstimate estimate_;
   SharedChoices shared_;
   BlocksPreselection preselection_;
 };

@@ -4,24 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cassert>
 
 #include "attention/blocks/select_blocks.h"
 #include "attention/blocks/select_by_groups.h"
+#include "attention/policies/held_blocks.h"
 
 namespace godwit {
-namespace {
-
-// The keys from a tile on, of a text of which nothing was dropped.
-ops::KvView Behind(ops::KvView view, int64_t tile) {
-  assert(view.dropped_begin == view.dropped_end);
-  view.pages += tile * view.page_stride;
-  view.slots -= tile;
-  view.dropped_begin = view.dropped_end = 0;
-  return view;
-}
-
-}  // namespace
 
 void BlocksByIndex::HoldOnly(const BlockRange& here, int64_t local) {
   here_ = here;
@@ -128,23 +116,15 @@ int64_t BlocksByIndex::OpenGroups() const {
   return std::max(spec().group_count, (blocks - 1) / spec().group_blocks + 1);
 }
 
-// Of a cache in a file, a piece at a time: no more of it need be in memory together.
 void BlocksByIndex::Fill(const Exec& exec, const RowRun& run, int64_t layer,
                          const BlocksImportance& importance, int64_t blocks) {
-  const KvCache& cache = *run.cache;
-  constexpr int64_t kPieceTokens = int64_t{1} << 16;
-  const int64_t block_size = spec().block_size;
-  const int64_t lasting = here_.CountBefore(cache.length() / block_size);
-  const int64_t piece = (kPieceTokens - 1) / block_size + 1;
-  const auto important = importance.Of(run, layer, index_->filled(layer), blocks);
-  for (int64_t begin = index_->filled(layer); begin < blocks; begin += piece) {
-    const int64_t end = std::min(blocks, begin + piece);
-    cache.pool().BeginTurn();
-    cache.WillRead(layer, {(here_.begin + begin) * block_size, (here_.begin + end) * block_size});
-    index_->Fill(exec, layer,
-                 Behind(cache.View(layer), here_.begin * block_size / kernels::kTileTokens), end,
-                 lasting, important);
-  }
+  const int64_t block_size = spec().block_size, filled = index_->filled(layer);
+  const int64_t lasting = LastingBlocks(run, here_, block_size);
+  const auto important = importance.Of(run, layer, filled, blocks);
+  ReadHeldBlocks(run, layer, here_, block_size, filled, blocks,
+                 [&](const ops::KvView& kv, int64_t end) {
+                   index_->Fill(exec, layer, kv, end, lasting, important);
+                 });
   if (!groups_) return;
   groups_->FillGroups(exec, layer, *index_, GroupsOf(blocks), GroupsOf(index_->filled(layer)));
 }

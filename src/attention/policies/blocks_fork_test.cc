@@ -8,10 +8,8 @@ namespace godwit {
 namespace {
 
 // They share its index, and each goes on with keys of its own; so does a text that went back.
-TEST(BlocksPolicyFork, GoesOnAsIfAlone) {
-  const std::string spec =
-      "blocks:initial=0,local_windows_len=1,second_block_count=2,"
-      "representative_num=128,representative_type=MEANSTD";
+void ExpectForksGoOnAsIfAlone(const std::string& settings) {
+  const std::string spec = "blocks:initial=0,local_windows_len=1,second_block_count=2," + settings;
   const AttentionGeometry geometry = TestGeometry(4, 2, 12, 8, {0, 0});
   const TestText text(geometry, 1200, 4), other(geometry, 1200, 5);
   const auto alone = [&](const TestText& rest, int64_t from) {
@@ -34,6 +32,11 @@ TEST(BlocksPolicyFork, GoesOnAsIfAlone) {
   EXPECT_EQ(ReadText(*back, other, 1200, 64), alone(other, 500));
   cache->Truncate(700);
   EXPECT_EQ(ReadText(*cache, other, 1200, 64), alone(other, 700));
+}
+
+TEST(BlocksPolicyFork, GoesOnAsIfAlone) {
+  ExpectForksGoOnAsIfAlone("representative_num=128,representative_type=MEANSTD");
+  ExpectForksGoOnAsIfAlone("estimate=True");
 }
 
 // Both branches of a tree fill a block, each for itself.
@@ -70,6 +73,8 @@ TEST(BlocksPolicyTree, ABranchDoesNotSeeTheBlocksOfAnother) {
       "representative_num=128,representative_type=MEANSTD",
       645);
   ExpectBranchesAreAlone("blocks:initial=0,local_windows_len=1,second_block_count=4", 645);
+  ExpectBranchesAreAlone("blocks:initial=0,local_windows_len=1,second_block_count=4,estimate=True",
+                         645);
 }
 
 // The first blocks, whose mean key is what signs are taken from, are drafts still.

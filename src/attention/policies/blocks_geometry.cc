@@ -9,9 +9,11 @@ BlocksGeometry::BlocksGeometry(const AttentionGeometry& attention_geometry,
     : attention(attention_geometry),
       spec(blocks_spec),
       initial((spec.initial + spec.block_size - 1) / spec.block_size) {
-  int64_t choosing = 0;
   for (int64_t layer = 0; layer < attention.layers; ++layer) {
-    if (Chooses(layer) && choosing++ % spec.layer_step == 0) leaders.push_back(layer);
+    if (Chooses(layer)) {
+      if (std::ssize(choosing) % spec.layer_step == 0) leaders.push_back(layer);
+      choosing.push_back(layer);
+    }
     leader_of.push_back(leaders.size() - 1);
   }
 }

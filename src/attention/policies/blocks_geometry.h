@@ -30,7 +30,8 @@ struct BlocksGeometry {
 
   AttentionGeometry attention;
   BlocksSpec spec;
-  int64_t initial;  // blocks
+  int64_t initial;                // blocks
+  std::vector<int64_t> choosing;  // layers that do not see all
   // Layers that choose for themselves, and for each layer the place of the one that does so for it.
   std::vector<int64_t> leaders;
   std::vector<size_t> leader_of;

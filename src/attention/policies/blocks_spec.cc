@@ -60,7 +60,12 @@ constexpr Count kCounts[] = {{"block_size", &BlocksSpec::block_size},
 constexpr std::string_view kHeadSelectMode = "head_select_mode";
 constexpr std::string_view kRepresentativeType = "representative_type";
 constexpr std::array<std::string_view, 2> kModes = {"SHARED", "SEPARATE"};
-constexpr std::string_view kPreselectBlock = "preselect_block";
+struct Flag {
+  std::string_view key;
+  bool BlocksSpec::*value;
+};
+constexpr Flag kFlags[] = {{"preselect_block", &BlocksSpec::preselect_block},
+                           {"estimate", &BlocksSpec::estimate}};
 constexpr std::array<std::string_view, 2> kTruth = {"False", "True"};
 constexpr std::string_view kTopP = "top_p";
 
@@ -90,9 +95,10 @@ void SetKey(BlocksSpec& spec, std::string_view key, std::string_view value) {
     spec.separate = value == kModes[1];
     return;
   }
-  if (key == kPreselectBlock) {
+  for (const Flag& flag : kFlags) {
+    if (flag.key != key) continue;
     if (value != kTruth[0] && value != kTruth[1]) RefuseValue(key, "True or False", value);
-    spec.preselect_block = value == kTruth[1];
+    spec.*flag.value = value == kTruth[1];
     return;
   }
   if (key == kTopP) {
@@ -113,8 +119,8 @@ void SetKey(BlocksSpec& spec, std::string_view key, std::string_view value) {
                 value);
   }
   Throw(ErrorKind::kInput, "the KV policy blocks has no setting {}; there are: {}, {}, {}, {}, {}",
-        Quote(key), Names(kCounts, [](auto& count) { return count.key; }), kTopP, kPreselectBlock,
-        kHeadSelectMode, kRepresentativeType);
+        Quote(key), Names(kCounts, [](auto& count) { return count.key; }), kTopP,
+        Names(kFlags, [](auto& flag) { return flag.key; }), kHeadSelectMode, kRepresentativeType);
 }
 
 void SetPreset(BlocksSpec& spec, std::string_view name) {
@@ -208,7 +214,9 @@ std::string BlocksSpec::ToString() const {
     if (this->*value != preset.*value) add(key, this->*value);
   }
   if (top_p != preset.top_p) add(kTopP, top_p);
-  if (preselect_block != preset.preselect_block) add(kPreselectBlock, kTruth[1]);
+  for (const auto& [key, value] : kFlags) {
+    if (this->*value != preset.*value) add(key, kTruth[this->*value ? 1 : 0]);
+  }
   if (separate != preset.separate) add(kHeadSelectMode, kModes[separate ? 1 : 0]);
   if (representative_type != preset.representative_type) {
     for (const RepresentativeKind& kind : kRepresentatives) {
@@ -252,6 +260,11 @@ std::string BlocksSpec::Explain() const {
                 ? fmt::format(" Groups of {} that can hold none of them are passed over.", groups)
                 : fmt::format(" They are looked for in the {} groups of {} that matter most.",
                               group_count, groups);
+  }
+  if (estimate) {
+    more +=
+        " What it does not see counts, too: of each block as many tokens as it has, with its mean "
+        "key and its mean value.";
   }
   if (dense_layer_num > 0) {
     more += fmt::format(" The first {} layers see everything.", dense_layer_num);

@@ -32,6 +32,8 @@ struct BlocksSpec {
   int64_t preselect_block_count = 96;
   // With DYNAMIC so many of every stretch observe it, too.
   int64_t observation_window = 128;
+  // What is neither seen nor chosen counts with the mean key and the mean value of its block.
+  bool estimate = false;
   bool separate = true;  // head_select_mode: SEPARATE, for each KV head; or SHARED
   RepresentativeType representative_type = RepresentativeType::kSign;
   // Vectors kept of a block; 0: those of parts of 16 tokens, or of SIGN the one of every token.

@@ -16,7 +16,7 @@ TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
       "block_size=128,initial=3,local_windows_len=70,second_block_count=5,dense_layer_num=2,"
       "token_step=7,layer_step=8,representative_num=16,head_select_mode=SHARED,"
       "representative_type=MAX,top_p=0.85,least_block_count=4,preselect_block=True,"
-      "preselect_block_count=9,observation_window=10,group_blocks=11,group_count=12");
+      "preselect_block_count=9,observation_window=10,group_blocks=11,group_count=12,estimate=True");
   EXPECT_EQ(spec.block_size, 128);
   EXPECT_EQ(spec.initial, 3);
   EXPECT_EQ(spec.local_windows_len, 70);
@@ -25,6 +25,7 @@ TEST(BlocksSpecTest, EveryKeySetsItsOwn) {
   EXPECT_EQ(spec.top_p, 0.85);
   EXPECT_EQ(spec.least_block_count, 4);
   EXPECT_TRUE(spec.preselect_block);
+  EXPECT_TRUE(spec.estimate);
   EXPECT_EQ(spec.preselect_block_count, 9);
   EXPECT_EQ(spec.observation_window, 10);
   EXPECT_EQ(spec.group_blocks, 11);
@@ -65,6 +66,7 @@ TEST(BlocksSpecTest, ASpecSpellsItselfAndIsReadAsItself) {
         "blocks:top_p=0.85",
         "blocks:least_block_count=48,top_p=0.999",
         "blocks:preselect_block=True",
+        "blocks:estimate=True",
         "blocks:preselect_block_count=3,observation_window=32,preselect_block=True",
         "blocks:layer_step=4",
         "blocks:representative_num=64",
@@ -112,12 +114,12 @@ std::string Refusal(std::string_view arguments) {
 }
 
 TEST(BlocksSpecTest, RefusesUnknownNamesWithTheKnown) {
-  EXPECT_EQ(
-      Refusal("blocksize=64"),
-      "the KV policy blocks has no setting \"blocksize\"; there are: block_size, initial, "
-      "local_windows_len, second_block_count, dense_layer_num, token_step, layer_step, "
-      "least_block_count, preselect_block_count, observation_window, representative_num, "
-      "group_blocks, group_count, top_p, preselect_block, head_select_mode, representative_type");
+  EXPECT_EQ(Refusal("blocksize=64"),
+            "the KV policy blocks has no setting \"blocksize\"; there are: block_size, initial, "
+            "local_windows_len, second_block_count, dense_layer_num, token_step, layer_step, "
+            "least_block_count, preselect_block_count, observation_window, representative_num, "
+            "group_blocks, group_count, top_p, preselect_block, estimate, head_select_mode, "
+            "representative_type");
   EXPECT_THAT(Refusal("=64"), HasSubstr("no setting \"\""));
   for (const char* arguments : {"quests", "initial", "initial=5,quests", ",quest", "quest,"}) {
     EXPECT_THAT(Refusal(arguments), HasSubstr("blocks:PRESET has no preset \"")) << arguments;
@@ -138,8 +140,10 @@ TEST(BlocksSpecTest, RefusesValuesThatAreNone) {
                             key, value));
     }
   }
-  EXPECT_THAT(Refusal("preselect_block=1"),
-              EndsWith("preselect_block is True or False, not \"1\""));
+  for (const char* key : {"preselect_block", "estimate"}) {
+    EXPECT_THAT(Refusal(fmt::format("{}=1", key)),
+                EndsWith(fmt::format("{} is True or False, not \"1\"", key)));
+  }
   for (const char* value : {"", "x", "0", "-0.5", "1.1", "0.5x", "nan", "95%"}) {
     EXPECT_EQ(
         Refusal(fmt::format("top_p={}", value)),
@@ -188,6 +192,9 @@ TEST(BlocksSpecTest, ExplainsItself) {
               EndsWith(" They are looked for in the 192 groups of 8 blocks that matter most."));
   EXPECT_THAT(ParseBlocksSpec("quest,group_blocks=8").Explain(),
               EndsWith(" Groups of 8 blocks that can hold none of them are passed over."));
+  EXPECT_THAT(ParseBlocksSpec("estimate=True").Explain(),
+              EndsWith(" What it does not see counts, too: of each block as many tokens as it has, "
+                       "with its mean key and its mean value."));
 }
 
 TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {

@@ -21,14 +21,16 @@ struct Budget {
   int64_t block, initial, local, count;
   bool separate;
   int64_t token_step = 1, layer_step = 1;
+  bool estimate = false;
 
   // With 64 parts in a block, of a key or two.
   std::string Spec() const {
     return fmt::format(
         "blocks:block_size={},initial={},local_windows_len={},second_block_count={},"
         "dense_layer_num=1,token_step={},layer_step={},"
-        "representative_type=MEAN,representative_num=64,head_select_mode={}",
-        block, initial, local, count, token_step, layer_step, separate ? "SEPARATE" : "SHARED");
+        "representative_type=MEAN,representative_num=64,head_select_mode={},estimate={}",
+        block, initial, local, count, token_step, layer_step, separate ? "SEPARATE" : "SHARED",
+        estimate ? "True" : "False");
   }
   int64_t InitialBlocks() const { return (initial + block - 1) / block; }
   int64_t FirstLocal(int64_t t) const { return std::max<int64_t>(0, t + 1 - local) / block; }
@@ -108,6 +110,22 @@ std::vector<SeenKey> SeenBy(const TestText& text, const Budget& budget, int64_t 
   return keys;
 }
 
+// The other keys, block by block, if they are estimated.
+std::vector<std::vector<SeenKey>> OthersThan(const std::vector<SeenKey>& keys, const Budget& budget,
+                                             int64_t layer, int64_t t) {
+  if (!budget.estimate || layer == 2) return {};
+  std::vector<std::vector<SeenKey>> others;
+  size_t next = 0;
+  for (int64_t begin = 0; begin <= t; begin += budget.block) {
+    if (keys[next].token == begin) {
+      while (next < keys.size() && keys[next].token < begin + budget.block) ++next;
+    } else {
+      others.push_back(KeysIn(begin, begin + budget.block));
+    }
+  }
+  return others;
+}
+
 void ExpectRowsSee(const AttentionGeometry& geometry, const Budget& budget, int64_t ask_from) {
   const TestText text(geometry, kTokens, 1);
   int chosen = 0, unsure = 0;
@@ -124,7 +142,8 @@ void ExpectRowsSee(const AttentionGeometry& geometry, const Budget& budget, int6
           chosen += layer % 2 == 1 && std::ssize(keys) < t + 1 ? 1 : 0;
           unsure += keys.empty() ? 1 : 0;
           if (keys.empty()) continue;
-          const auto expected = text.Attend(layer, head, t, t, keys);
+          const auto expected =
+              text.Attend(layer, head, t, t, keys, OthersThan(keys, budget, layer, t));
           for (size_t d = 0; d < expected.size(); ++d) {
             ASSERT_NEAR(out[index + d], expected[d], 2e-6)
                 << "token " << t << " layer " << layer << " head " << head << " of " << keys.size()
@@ -145,19 +164,19 @@ TEST_P(BlocksPolicyTest, WithAlibi) {
   ExpectRowsSee(WithAlibi(Model(), /*in_bf16=*/false), GetParam(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Budgets, BlocksPolicyTest,
-                         testing::Values(Budget{64, 0, 1, 1, true}, Budget{64, 64, 100, 2, true},
-                                         Budget{64, 70, 64, 3, false}, Budget{128, 1, 130, 1, true},
-                                         Budget{64, 0, 1, 2, true, 3, 1},
-                                         Budget{64, 64, 20, 2, true, 1, 2},
-                                         Budget{64, 0, 1, 2, false, 100, 2}),
-                         [](const auto& info) {
-                           const Budget& b = info.param;
-                           return fmt::format("{}_of_{}_{}_and_{}_{}_steps_{}_{}", b.count, b.block,
-                                              b.initial, b.local,
-                                              b.separate ? "SEPARATE" : "SHARED", b.token_step,
-                                              b.layer_step);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Budgets, BlocksPolicyTest,
+    testing::Values(Budget{64, 0, 1, 1, true}, Budget{64, 64, 100, 2, true},
+                    Budget{64, 70, 64, 3, false}, Budget{128, 1, 130, 1, true},
+                    Budget{64, 0, 1, 2, true, 3, 1}, Budget{64, 64, 20, 2, true, 1, 2},
+                    Budget{64, 0, 1, 2, false, 100, 2}, Budget{64, 64, 100, 2, true, 1, 1, true},
+                    Budget{128, 1, 130, 1, false, 3, 2, true}),
+    [](const auto& info) {
+      const Budget& b = info.param;
+      return fmt::format("{}_of_{}_{}_and_{}_{}_steps_{}_{}{}", b.count, b.block, b.initial,
+                         b.local, b.separate ? "SEPARATE" : "SHARED", b.token_step, b.layer_step,
+                         b.estimate ? "_estimated" : "");
+    });
 
 // Of the context a window is seen, here one in which all of it lies.
 TEST(BlocksPolicyPrefill, AsksAsIfReadByItself) {

@@ -100,6 +100,7 @@ class PrefillPolicy : public AttentionPolicy {
       looks.Add(look);
     }
     looks.AddRead(asked.read_bytes());
+    looks.SetBefore(asked.before());
     return looks;
   }
 

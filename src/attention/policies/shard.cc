@@ -100,6 +100,7 @@ class ShardPolicy : public AttentionPolicy {
     if (run.position < ask_from_) return all;
     Looks here;
     here.AddRead(all.read_bytes());
+    here.SetBefore(all.before());
     const auto [begin, end] = Shown();
     for (Look look : all.span()) {
       look.visible.begin = std::max(look.visible.begin, begin);

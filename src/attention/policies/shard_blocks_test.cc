@@ -105,10 +105,12 @@ TEST(ShardBlocksTest, EachRankChoosesAmongItsOwn) {
   for (const AttentionGeometry& geometry : {Model(), WithAlibi(Model(), /*in_bf16=*/false)}) {
     const TestText text(geometry, kTokens, 5);
     for (const auto& parts : parts_of) {
+      const bool estimate = parts.size() == 3;  // each what it does not show of its own
       const auto reads = ReadWithRanks(
           static_cast<int>(parts.size()), geometry, text,
-          Blocks(fmt::format("second_block_count={},representative_type=MEAN,representative_num=64",
-                             kCount)),
+          Blocks(fmt::format("second_block_count={},representative_type=MEAN,representative_num=64,"
+                             "estimate={}",
+                             kCount, estimate ? "True" : "False")),
           16, 1);
       const auto out = From(reads[0], kAskFrom);
       for (const Read& read : reads) EXPECT_EQ(From(read, kAskFrom), out);
@@ -132,7 +134,15 @@ TEST(ShardBlocksTest, EachRankChoosesAmongItsOwn) {
                 keys.push_back({key, key});
               }
             }
-            const auto expected = text.Attend(layer, head, t, t, keys);
+            std::vector<std::vector<SeenKey>> others;
+            for (int64_t block = 1; estimate && block < kLocalBlock; ++block) {
+              if (blocks.contains(block)) continue;
+              auto& keys_of = others.emplace_back();
+              for (int64_t i = 0; i < kBlock; ++i) {
+                keys_of.push_back({block * kBlock + i, block * kBlock + i});
+              }
+            }
+            const auto expected = text.Attend(layer, head, t, t, keys, others);
             for (size_t d = 0; d < expected.size(); ++d) {
               ASSERT_NEAR(out[next + d], expected[d], 2e-6) << "token " << t << " head " << head;
             }
@@ -151,7 +161,7 @@ TEST(ShardBlocksTest, ChunksAndThreadsDoNotShow) {
        {"second_block_count=2", "second_block_count=2,representative_type=MEANSTD",
         "second_block_count=1,head_select_mode=SHARED",
         "second_block_count=3,token_step=5,layer_step=2",
-        "second_block_count=2,group_blocks=1,group_count=1",
+        "second_block_count=2,group_blocks=1,group_count=1", "second_block_count=2,estimate=True",
         "second_block_count=2,group_blocks=2,group_count=1,representative_type=QUEST"}) {
     for (const DType kv_type : {DType::kF32, DType::kI8}) {
       const PolicyOptions options = Blocks(settings, kv_type);

@@ -28,6 +28,7 @@ nlohmann::ordered_json RecallJson(std::span<const std::string> kvs,
       policy[fmt::format("recall_{}", Recall::kHeaviest[k])] = Mean(recall.held[k], recall.heads);
     }
     policy["weight"] = Mean(recall.weight, recall.heads);
+    policy["error"] = Mean(recall.error, recall.heads);
     policy["seen_keys"] = Mean(recall.seen_keys, recall.heads);
     policy["index_bytes"] = Mean(recall.index_bytes, recall.tokens);
     policies.push_back(std::move(policy));
@@ -40,7 +41,8 @@ std::string RecallText(std::span<const std::string> kvs, std::span<const Recall>
   for (const int64_t heaviest : Recall::kHeaviest) {
     columns.emplace_back(fmt::format("heaviest {}", heaviest));
   }
-  for (const char* heading : {"weight", "keys", "index bytes"}) columns.emplace_back(heading);
+  for (const char* heading : {"weight", "error", "keys", "index bytes"})
+    columns.emplace_back(heading);
   Table table(columns);
   for (size_t i = 0; i < recalls.size(); ++i) {
     const Recall& recall = recalls[i];
@@ -50,6 +52,7 @@ std::string RecallText(std::span<const std::string> kvs, std::span<const Recall>
     };
     for (const double held : recall.held) add_share(held);
     add_share(recall.weight);
+    add_share(recall.error);
     cells.push_back(fmt::format("{:.0f}", Mean(recall.seen_keys, recall.heads)));
     cells.push_back(fmt::format("{:.0f}", Mean(recall.index_bytes, recall.tokens)));
     table.AddRow(std::move(cells));

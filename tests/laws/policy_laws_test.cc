@@ -308,7 +308,6 @@ TEST_P(Laws, EveryPathOfATreeHasTheBitsOfAChain) {
     StepRunner runner(2, *isa.table);
     for (const std::string& spec : specs_) {
       for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
-        if (geometry.chunked) continue;  // tests/same_bits has trees of such a model
         const TestText text(geometry, 210, 13), drafts(geometry, 14, 14);
         for (const int64_t length : {int64_t{0}, int64_t{58}, random.Integer(1, 140)}) {
           const auto cache = Make(geometry, spec), bystander = Make(geometry, spec);

@@ -93,6 +93,9 @@ class BlocksPolicy : public AttentionPolicy {
     shared_.Accept(length, path);
     preselection_.Accept(length, path);
     importance_.Accept(length, path);
+    // As the plan of a chain's last token has it.
+    const int64_t last = length + std::ssize(path) - 1;
+    importance_.Keep(std::max<int64_t>(0, last - TextCache::kTokensToGoBack), last + 1);
   }
 
   void Truncate(int64_t length) override {

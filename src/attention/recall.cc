@@ -105,17 +105,23 @@ class RecallPolicy : public AttentionPolicy {
     for (const Watched& one : watched_) {
       Workspace::Scope scope(queries.exec.workspace);
       const Looks looks = one.policy->Select(run, layer, queries);
+      std::vector<std::vector<bool>> seen;  // with each KV head
+      for (int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
+        seen.push_back(SeenOf(looks, kv_head, run.position));
+      }
+      const auto seen_with = [&](int64_t head) -> const std::vector<bool>& {
+        return seen[static_cast<size_t>(head * shape.kv_heads / shape.heads)];
+      };
       std::vector<double> errors(heads.size());
       queries.exec.Parallel(shape.heads, [&](int64_t head) {
         const auto at = static_cast<size_t>(head);
-        errors[at] = ErrorOf(run, layer, head, heads[at], looks);
+        errors[at] = ErrorOf(run, layer, head, heads[at], seen_with(head), looks.before());
       });
       one.recall->error += std::accumulate(errors.begin(), errors.end(), 0.0);
       one.recall->index_bytes += looks.read_bytes();
       one.recall->tokens += layer == FirstMeasured() ? 1 : 0;
       for (int64_t head = 0; head < shape.heads; ++head) {
-        const int64_t kv_head = head * shape.kv_heads / shape.heads;
-        Add(heads[static_cast<size_t>(head)], SeenOf(looks, kv_head, run.position), *one.recall);
+        Add(heads[static_cast<size_t>(head)], seen_with(head), *one.recall);
       }
     }
   }
@@ -163,18 +169,17 @@ class RecallPolicy : public AttentionPolicy {
     return result;
   }
 
-  // What the head gets of the keys that it sees, and of what the policy has beside them, beside
-  // what it gets of all.
+  // What the head gets of the keys that it sees, and of what the policy has beside them (`before`,
+  // of all heads, or null), beside what it gets of all.
   double ErrorOf(const RowRun& run, int64_t layer, int64_t head, const HeadWeights& weights,
-                 const Looks& looks) const {
+                 const std::vector<bool>& seen, const float* before) const {
     const ops::AttentionShape& shape = geometry_.shape;
     const int64_t dim = shape.value_dim(), kv_head = head * shape.kv_heads / shape.heads;
-    const std::vector<bool> seen = SeenOf(looks, kv_head, run.position);
     std::vector<double> all(static_cast<size_t>(dim)), shown(all.size());
     double sum = 0;
-    if (looks.before() != nullptr) {
+    if (before != nullptr) {
       std::vector<float> state(static_cast<size_t>(ops::PackedState(dim)));
-      ops::PackStates(dim, 1, looks.before() + head * ops::StateStride(dim), state.data());
+      ops::PackStates(dim, 1, before + head * ops::StateStride(dim), state.data());
       const double unit = std::exp(double{state[0]} * std::numbers::ln2 - weights.log_sum);
       sum = unit * double{state[1]};
       for (size_t d = 0; d < shown.size(); ++d) shown[d] = unit * double{state[2 + d]};

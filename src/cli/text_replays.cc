@@ -66,10 +66,8 @@ DraftShape ParseShape(std::string_view text) {
   DraftShape shape;
   if (text.find('=') == std::string_view::npos) {
     shape.rows = shape.depth = StepCosts::kMostRows;
-    for (size_t begin = 0; begin <= text.size();) {
-      const size_t end = std::min(text.size(), text.find('x', begin));
-      shape.fixed.push_back(ParseInt(text.substr(begin, end - begin), 1, StepCosts::kMostRows));
-      begin = end + 1;
+    for (const std::string_view children : SplitAt('x', text)) {
+      shape.fixed.push_back(ParseInt(children, 1, StepCosts::kMostRows));
     }
     return shape;
   }

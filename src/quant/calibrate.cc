@@ -75,9 +75,9 @@ std::map<std::string, float, std::less<>> ClippedMaxima(
     const Exec& exec, const Decoder& decoder, std::span<const std::vector<int32_t>> pieces,
     std::span<const LinearTensors* const> linears, const Scalings& scalings, double share,
     const CalibrationProgress& progress) {
-  std::map<std::string, std::vector<float>, std::less<>> maxima;  // of every row
-  std::map<std::string, const Scaling*, std::less<>>
-      scaling_of;  // by the name of the packed weight
+  // By the name of the packed weight; the maxima are those of every row.
+  std::map<std::string, std::vector<float>, std::less<>> maxima;
+  std::map<std::string, const Scaling*, std::less<>> scaling_of;
   CalibrationScope scope{.linears = std::set<std::string, std::less<>>()};
   for (const LinearTensors* linear : linears) {
     scope.linears->insert(ModuleName(*linear));

@@ -31,15 +31,17 @@ void ForEachPart(std::string_view text, F each) {
 
 }  // namespace
 
-std::vector<std::string_view> SplitAtCommas(std::string_view text) {
+std::vector<std::string_view> SplitAt(char mark, std::string_view text) {
   std::vector<std::string_view> parts;
   while (true) {
-    const size_t comma = text.find(',');
-    parts.push_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return parts;
-    text.remove_prefix(comma + 1);
+    const size_t end = text.find(mark);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
   }
 }
+
+std::vector<std::string_view> SplitAtCommas(std::string_view text) { return SplitAt(',', text); }
 
 int64_t ParseInt(std::string_view text, int64_t min, int64_t max) {
   const auto value = ParseNumber<int64_t>(text);

@@ -19,6 +19,7 @@ int64_t ParseBytes(std::string_view text);
 bool ParseBool(std::string_view text);  // of an environment variable: 1, true, yes, on, 0, ...
 
 // "a,,b" -> "a", "", "b". Views of `text`; at least one part. Never throws.
+std::vector<std::string_view> SplitAt(char mark, std::string_view text);
 std::vector<std::string_view> SplitAtCommas(std::string_view text);
 
 // "1,2,3"; blanks and the brackets of a JSON list are allowed.

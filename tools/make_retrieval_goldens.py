@@ -66,7 +66,7 @@ def cities(draw):
 
 CONSTRUCTED = (passkey, pairs, needles)
 MODELS = {"retrieval-induction": CONSTRUCTED, "retrieval-hard": CONSTRUCTED,
-          "retrieval-trained": (passkey, cities)}
+          "retrieval-trained": (passkey, cities), "retrieval-long": (cities, *CONSTRUCTED)}
 
 
 def make(name, suite):

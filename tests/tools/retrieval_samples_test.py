@@ -56,7 +56,7 @@ class RetrievalSamples(CliTest):
                       for found in re.finditer("x+", learnt)]
 
     def test_a_sample_is_a_function_of_its_index(self):
-        for kind in (*KINDS, "prose", "repeats"):
+        for kind in (*KINDS, "chains", "prose", "repeats"):
             first, again, other = (self.samples().sample(kind, index, 500) for index in (3, 3, 4))
             for one, same in zip(first, again):
                 self.assertEqual(one.tolist(), same.tolist(), kind)
@@ -72,6 +72,18 @@ class RetrievalSamples(CliTest):
                     for value in answer.strip(" .\n<>").split(", "):
                         self.assertRegex(value, r"^[0-9a-f-]+$")
                         self.assertIn(value, text[:begin], kind)
+
+    def test_a_chain_is_what_follows_from_its_number(self):
+        for index in range(12):
+            text, answers = self.read("chains", index)
+            self.assertTrue(answers)
+            for begin, answer in answers:
+                asked = re.findall(r"assigned the value (\d+)", text[:begin])[-1]
+                values = {}
+                for name, value in re.findall(r"VAR (\w+) = (?:VAR )?(\w+)", text[:begin]):
+                    values[name] = values.get(value, value)
+                self.assertEqual(answer.split(),
+                                 [name for name, value in values.items() if value == asked])
 
     def test_what_is_held_out_is_never_an_answer(self):
         for held_out in (False, True):
@@ -89,9 +101,10 @@ class RetrievalSamples(CliTest):
         book.write_text(BOOKS)
         for kind, verb, flags in (
                 ("passkey", "passkey", []), ("needle", "needle", []), ("lines", "lines", []),
-                ("pairs", "kv-retrieval", []), ("niah", "ruler", ["--tasks", "niah_multikey_1"])):
+                ("pairs", "kv-retrieval", []), ("niah", "ruler", ["--tasks", "niah_multikey_1"]),
+                ("chains", "ruler", ["--tasks", "vt"])):
             with self.subTest(kind):
-                flags += ["-f", book] if verb == "ruler" else []
+                flags += ["-f", book] if kind == "niah" else []
                 shown = self.ok("eval", verb, "-m", MODEL, "--lengths", "900", "--show", "1", *flags)
                 asked = shape(shown)[-60:]
                 ours = [shape(text[:begin])[-60:]

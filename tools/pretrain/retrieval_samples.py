@@ -7,6 +7,7 @@ an answer in training. UUIDs never repeat.
 
 import random
 import re
+import string
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,15 @@ import numpy as np
 WORDS = Path(__file__).resolve().parent.parent / "retrieval_words.txt"
 NOISE = ("The grass is green. The sky is blue. The sun is yellow. Here we go. "
          "There and back again.\n")
+TRACK = "Memorize and track the chain(s) of variable assignment hidden in the following text.\n\n"
+# Every so many tokens of a text, as many questions as a shorter one has.
+LONG = 4096
 # Of what is no answer, a token counts so much, and one of so many counts at all.
 TEXT_WEIGHT, TEXT_EVERY = 0.02, 8
+
+
+def times(room):
+    return max(1, room // LONG)
 
 
 def is_held_out(number):
@@ -57,6 +65,9 @@ class Draws(random.Random):
         bits = self.getrandbits
         return (f"{bits(32):08x}-{bits(16):04x}-4{bits(12):03x}-{8 + bits(2):x}{bits(12):03x}-"
                 f"{bits(48):012x}")
+
+    def letters(self, count):
+        return "".join(self.choices(string.ascii_uppercase, k=count))
 
     def different(self, draw, count):
         return list(dict.fromkeys(draw() for _ in range(count)))
@@ -193,7 +204,8 @@ class Samples:
                  "start:\n\n")
         room -= 110
         cost = draws.choice([43, 14])  # of a question: whole, or the line alone
-        questions = max(1, min(32, int(room * draws.choice([0.2, 0.5]) / cost)))
+        most = 32 * times(room)
+        questions = max(1, min(most, int(room * draws.choice([0.2, 0.5]) / cost)))
         names = draws.different(draws.word_pair, max(2, (room - 43 - cost * questions) // 14))
         numbers = [draws.number(1, 50001) for _ in names]
         for name, number in zip(names, numbers):
@@ -212,7 +224,7 @@ class Samples:
         text.add("Extract the value corresponding to the specified key in the JSON object below."
                  "\n\nJSON data:\n")
         room -= 24
-        questions = max(1, min(12, int(room * draws.choice([0.2, 0.5]) / 75)))
+        questions = max(1, min(12 * times(room), int(room * draws.choice([0.2, 0.5]) / 75)))
         count = max(2, (room - 75 * questions) // 58)
         pairs = [(draws.uuid(), draws.uuid()) for _ in range(count)]
         text.add("{" + ", ".join(f'"{key}": "{value}"' for key, value in pairs) + "}")
@@ -236,11 +248,13 @@ class Samples:
         several = values > 1 or together
         room -= 30
         if hay == "needles":
-            asked = max(1, min(16, int(room * draws.choice([0.2, 0.5]) / asked_cost)))
+            most = 16 * times(room)
+            asked = max(1, min(most, int(room * draws.choice([0.2, 0.5]) / asked_cost)))
             count = max(2, (room - asked * asked_cost) // needle_cost)
         else:
             most = max(1, room // (2 * (needle_cost * values + asked_cost)))
-            asked = count = min(most, 1 if values > 1 else draws.choice([1, 2, 4, 4]))
+            several_keys = draws.choice([1, 2, 4, 4]) * (1 if together else times(room))
+            asked = count = min(most, 1 if values > 1 else several_keys)
         keys = draws.different(key, count)
         facts = {one: [value() for _ in range(values)] for one in keys}
         needles = [(one, f"One of the special magic {kind}s for {one} is: {number}.")
@@ -273,3 +287,35 @@ class Samples:
                      f"for {name} mentioned in the provided text? The special magic {kind}{many} "
                      f"for {name} mentioned in the provided text {are}",
                      " " + ", ".join(answers) + ".\n")
+
+    def chains(self, draws, room, text):
+        """RULER's variables, behind an example: the first of a chain gets a number, every other one
+        the value of the one before."""
+        if room > 800:
+            self.track(draws, 300, text, 1, 3)
+            text.add("\n\n")
+            room -= 300
+        self.track(draws, room, text, draws.choice([1, 1, 2, 4]) * times(room), 5)
+
+    def track(self, draws, room, text, count, letters):
+        """`count` chains with names of so many letters."""
+        count = max(1, min(count, room // 400))
+        numbers = draws.different(lambda: draws.number(10 ** 4, 10 ** 5), count)
+        lengths = [draws.choice([2, 3, 5, 5, 5]) for _ in numbers]
+        names = draws.different(lambda: draws.letters(letters), sum(lengths) + 8)
+        chains = {number: [names.pop() for _ in range(length)]
+                  for number, length in zip(numbers, lengths)}
+        room -= 17 + sum(62 + 18 * length for length in lengths)
+        lines = self.hay(draws, room, False)
+        for number, chain in chains.items():
+            values = [str(number)] + [f"VAR {name} " for name in chain]
+            said = [f"VAR {name} = {value}\n" for name, value in zip(chain, values)]
+            places = sorted(draws.randrange(len(lines) + 1) for _ in said)
+            for place, line in reversed([*zip(places, said)]):
+                lines.insert(place, line)
+        text.add(TRACK + "".join(lines))
+        for number in draws.sample(numbers, len(numbers)):
+            text.add(f"Question: Find all variables that are assigned the value {number} in the text "
+                     "above. Answer: According to the chain(s) of variable assignment in the text "
+                     f"above, {len(chains[number])} variables are assigned the value {number}, they "
+                     "are: ", " ".join(chains[number]) + "\n")

@@ -14,7 +14,6 @@ corpus.py; export.py makes a model of them.
 """
 
 import argparse
-import collections
 import json
 import os
 import random
@@ -26,6 +25,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import distributed
 from torch.nn import functional as F
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from decoder import Decoder, Shape
 from retrieval_samples import Samples
@@ -35,10 +35,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TOKENIZER = ROOT / "models/retrieval-induction/tokenizer.json"
 SHAPE = {"hidden": 256, "layers": 4, "heads": 4, "kv_heads": 4, "intermediate": 384,
          "positions": 131072, "rope_theta": 500.0, "rotary_dims": 32}
-# How many of a batch are of each kind, in shares: at first, and from BASICS tokens on.
+# How many of a batch are of each kind, in shares: at first, and from BASICS steps on.
 KINDS = {"repeats": (6, 0.5), "passkey": (1, 1), "needle": (2, 3), "lines": (4, 6), "pairs": (4, 6),
-         "niah": (4, 9), "prose": (1, 0.5)}
-BASICS = 1_000_000
+         "niah": (4, 9), "chains": (1, 4), "prose": (1, 0.5)}
+BASICS = 150
+STOPS = (signal.SIGINT, signal.SIGTERM)
 HELD_OUT = 2  # samples of each kind that the log is about
 
 
@@ -83,6 +84,53 @@ def loss_and_hits(forward, embedding, ids, weights):
     return (nats * weight).sum() / weight.sum(), (logits.argmax(-1) == expected)[weight == 1]
 
 
+class Steps(IterableDataset):
+    """The batches of one rank, [length, ids, weights], from a step and its tokens on. Each worker of a
+    DataLoader makes its share of them, in turn: the same ones, whatever their number."""
+
+    def __init__(self, options, samples, rank, ranks, step, tokens):
+        self.options, self.samples, self.rank, self.ranks = options, samples, rank, ranks
+        self.step, self.tokens = step, tokens
+
+    def __iter__(self):
+        worker = get_worker_info()
+        mine, count = (worker.id, worker.num_workers) if worker else (0, 1)
+        step, tokens = self.step, self.tokens
+        while tokens < self.options.tokens:
+            length = self.length(step, tokens)
+            size = max(self.ranks, self.options.step_tokens // length)
+            if (step - self.step) % count == mine:
+                yield length, *self.batch(step, size, length)
+            step += 1
+            tokens += size * length
+
+    def length(self, step, tokens):
+        for lengths, until in self.options.lengths:
+            if tokens < until:
+                break
+        return random.Random(step).choice(lengths)
+
+    def batch(self, step, size, length):
+        shares = [share[step >= BASICS] for share in KINDS.values()]
+        kinds = torch.multinomial(
+            torch.tensor(shares, dtype=torch.float), size, replacement=True,
+            generator=torch.Generator().manual_seed(self.options.seed * 10 ** 9 + step))
+        kinds = [*enumerate([list(KINDS)[i] for i in kinds.tolist()], step * size)]
+        return stacked(self.samples, kinds[self.rank::self.ranks], length)
+
+
+def stacked(samples, kinds, length):
+    """`kinds`: pairs of a number and a kind. ids [samples, length + 1], weights [samples, length]."""
+    ids, weights = zip(*(samples.sample(kind, i, length) for i, kind in kinds))
+    return [torch.stack([torch.from_numpy(one) for one in arrays]) for arrays in (ids, weights)]
+
+
+def ignore_stops(_worker):
+    """A stop reaches all processes of a terminal, and without its workers a run ends unsaved."""
+    for number in STOPS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 class Run:
     def __init__(self, options):
         self.options = options
@@ -102,6 +150,7 @@ class Run:
         books = options.books.read_text()
         at = len(books) - 1_000_000  # the end is for what is held out
         self.samples = Samples(tokenizer, books[:at], options.seed)
+        self.asked = {}  # of evaluate, by kind
         self.held_out = Samples(tokenizer, books[at:], options.seed, held_out=True)
         self.optimizers = Optimizers(self.model, options,
                                      torch.bfloat16 if self.cast else torch.float32)
@@ -126,29 +175,10 @@ class Run:
                     "seconds": self.seconds}, partial)
         os.replace(partial, self.path)
 
-    def length(self):
-        for lengths, until in self.options.lengths:
-            if self.tokens < until:
-                break
-        return random.Random(self.step).choice(lengths)
-
-    def batch(self, samples, kinds, first, length):
-        """`kinds`: pairs of a number, from `first` on, and a kind."""
-        rows = [samples.sample(kind, first + i, length) for i, kind in kinds]
-        ids, weights = zip(*rows)
-        stack = lambda arrays: torch.stack([torch.from_numpy(one) for one in arrays])
-        return stack(ids).to(self.device), stack(weights).to(self.device)
-
-    def train_step(self, stop):
+    def train_step(self, length, ids, weights, stop):
         """Returns whether to stop, and a line of the log."""
-        options, length = self.options, self.length()
-        size = max(self.ranks, options.step_tokens // length)
-        shares = [share[self.tokens >= BASICS] for share in KINDS.values()]
-        kinds = torch.multinomial(
-            torch.tensor(shares, dtype=torch.float), size, replacement=True,
-            generator=torch.Generator().manual_seed(options.seed * 10 ** 9 + self.step))
-        kinds = [*enumerate(list(KINDS)[i] for i in kinds.tolist())][self.rank::self.ranks]
-        ids, weights = self.batch(self.samples, kinds, self.step * size, length)
+        options = self.options
+        ids, weights = ids.to(self.device), weights.to(self.device)
         parts = max(1, len(ids) * length // options.micro_tokens)
         total = 0.0
         for some, weight in zip(ids.chunk(parts), weights.chunk(parts)):
@@ -163,7 +193,7 @@ class Run:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizers.step(share)
         self.step += 1
-        self.tokens += size * length
+        self.tokens += max(self.ranks, options.step_tokens // length) * length
         return stop, {"step": self.step, "tokens": self.tokens, "length": length, "loss": total,
                       "lr": round(share, 3)}
 
@@ -183,28 +213,35 @@ class Run:
     @torch.no_grad()
     def evaluate(self, length):
         """Of each kind, the share of tokens of answers that are right, of texts never seen."""
-        hits = collections.OrderedDict()
-        for kind in KINDS:
-            if kind == "prose":
-                continue
-            batch = self.batch(self.held_out, [*enumerate([kind] * HELD_OUT)], 0, length)
+        if not self.asked:
+            for kind in KINDS:
+                if kind != "prose":
+                    self.asked[kind] = stacked(self.held_out, [*enumerate([kind] * HELD_OUT)], length)
+        hits = {}
+        for kind, (ids, weights) in self.asked.items():
             with torch.autocast(self.device, torch.bfloat16, enabled=self.cast):
-                right = loss_and_hits(self.model, self.model.model.embed_tokens.weight, *batch)[1]
+                right = loss_and_hits(self.model, self.model.model.embed_tokens.weight,
+                                      ids.to(self.device), weights.to(self.device))[1]
             if len(right):
                 hits[kind] = round(right.float().mean().item(), 4)
         return hits
 
+    def batches(self):
+        steps = Steps(self.options, self.samples, self.rank, self.ranks, self.step, self.tokens)
+        return DataLoader(steps, batch_size=None, num_workers=self.options.workers,
+                          worker_init_fn=ignore_stops)
+
     def train(self):
         options, stopping, stop = self.options, [], False
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOPS:
             signal.signal(number, lambda *_: stopping.append(True))
         saved = time.monotonic()
         began = saved - self.seconds
         losses = []
         with open(options.out / "log.jsonl" if self.rank == 0 else os.devnull, "a",
                   buffering=1) as log:
-            while self.tokens < options.tokens and not stop:
-                stop, line = self.train_step(bool(stopping))
+            for batch in self.batches():
+                stop, line = self.train_step(*batch, bool(stopping))
                 losses.append(line["loss"])
                 self.seconds = time.monotonic() - began
                 if self.step % options.log_steps == 0 or self.tokens >= options.tokens:
@@ -217,6 +254,8 @@ class Run:
                 if time.monotonic() - saved > 60 * options.save_minutes:
                     self.save()
                     saved = time.monotonic()
+                if stop:
+                    break
         self.save()
 
 
@@ -243,6 +282,8 @@ def main():
     parser.add_argument("--compile", action="store_true", help="through torch.compile")
     parser.add_argument("--log-steps", type=int, default=10)
     parser.add_argument("--save-minutes", type=float, default=3)
+    parser.add_argument("--workers", type=int, default=0, metavar="N",
+                        help="processes that make samples, for a GPU")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     Run(options).train()

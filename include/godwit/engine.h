@@ -210,6 +210,8 @@ struct DraftReport {
   int64_t steps = 0;     // that continued the text
   int64_t guesses = 0;   // that they read
   int64_t accepted = 0;  // of those, the ones that were what the model chose
+  // That read none, as there was no memory for those that would have paid.
+  int64_t roomless_steps = 0;
   struct Source {
     std::string name;
     int64_t accepted;

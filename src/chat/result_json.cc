@@ -64,11 +64,9 @@ nlohmann::ordered_json DraftsJson(const DraftReport& drafts) {
     sources[name] = accepted;
     rested[name] = rested_steps;
   }
-  return {{"steps", drafts.steps},
-          {"guesses", drafts.guesses},
-          {"accepted", drafts.accepted},
-          {"sources", sources},
-          {"rested_steps", rested}};
+  return {{"steps", drafts.steps},       {"guesses", drafts.guesses},
+          {"accepted", drafts.accepted}, {"sources", sources},
+          {"rested_steps", rested},      {"roomless_steps", drafts.roomless_steps}};
 }
 
 nlohmann::ordered_json SamplerJson(const SamplerOptions& options) {

@@ -187,14 +187,22 @@ TEST(Drafts, ManyRequestsHaveTreesOfTheirOwn) {
 }
 
 // A tree whose paths have no room is left out of the step, and the text goes on.
+// Followers that a token had in the prompt are guessed side by side, which takes pages.
 TEST(Drafts, WithoutMemoryForTheirPathsTheTextGoesOn) {
-  Session alone = Engine(kTiny, {.threads = 1}).NewSession({});
-  const auto plain = alone.Generate(Prompt(3, 30), Greedy(200));
-  const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = plain.kv.bytes});
-  Session tight = engine.NewSession({});
-  const auto drafted = tight.Generate(Prompt(3, 30), With(Greedy(200), "ngram"));
+  Tokens prompt = Beginning();
+  for (size_t i = 0; i < prompt.size(); i += 2) {
+    prompt[i] = static_cast<int32_t>('a' + i * 7 % 26);
+  }
+  const auto roomy = Alphabet();
+  Session alone = SessionOf(*roomy);
+  const auto plain = alone.Generate(prompt, Greedy(250));
+  const auto engine = Alphabet(INT64_MAX, plain.kv.bytes);
+  Session tight = SessionOf(*engine);
+  const auto drafted = tight.Generate(prompt, With(Greedy(250), "ngram"));
   EXPECT_EQ(drafted.tokens, plain.tokens);
   EXPECT_EQ(drafted.pauses, 0);
+  EXPECT_GT(drafted.drafts->roomless_steps, 0);
+  EXPECT_LT(drafted.drafts->roomless_steps, drafted.drafts->steps);
 }
 
 // Guesses take what there is, and give it back to whoever needs it.

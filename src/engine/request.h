@@ -98,6 +98,8 @@ class Request {
   bool reads_on() const { return reads_prompt() && kind_ != RequestKind::kStates; }
   // Rows that it can make use of in a step that continues it.
   int64_t most_rows() const { return strategy_->MostRows(); }
+  // A step with its guesses found no memory, and was made without.
+  void CountRoomlessStep() { ++roomless_steps_; }
   // Whether it cannot go on before its events, or states, are read.
   bool held_up() const;
 
@@ -174,6 +176,7 @@ class Request {
   Sequence sequence_;
   std::unique_ptr<Strategy> strategy_;
   const DraftStats* draft_stats_ = nullptr;  // the strategy's, if it has drafts
+  int64_t roomless_steps_ = 0;
   TextOutput output_;
   std::vector<LogprobRow> logprobs_;  // of the tokens that the last step accepted
   std::function<void(MatrixView<const float>)> on_states_;

@@ -430,12 +430,14 @@ void Scheduler::Step() {
                        });
   if (!expired) {
     std::exception_ptr error;
+    bool no_memory = false;
     try {
       const double begin_ms = now_ms_();
       Compute(parts_);
       prompt_share_.Took(now_ms_() - begin_ms, prompt_rows_);
     } catch (const Error& caught) {
       if (caught.kind() != ErrorKind::kCancelled) error = std::current_exception();
+      no_memory = caught.kind() == ErrorKind::kMemory;
     } catch (...) {
       error = std::current_exception();
     }
@@ -443,7 +445,7 @@ void Scheduler::Step() {
       // Ranks take one text through a step, and none can take it again alone.
       Fail(parts_.front().request, std::move(error));
     } else if (error) {
-      ComputeOneByOne();
+      ComputeOneByOne(no_memory);
     }
   }
   for (const Part& part : parts_) part.request->interrupt().InStep(nullptr);
@@ -466,9 +468,12 @@ void Scheduler::Compute(std::span<const Part> parts) {
 }
 
 // After a step that failed: whose fault was it? Not that of guesses, which are left out.
-void Scheduler::ComputeOneByOne() {
+void Scheduler::ComputeOneByOne(bool no_memory) {
   for (Part& part : parts_) {
-    if (!part.request->reads_prompt()) part.rows = 1;
+    if (!part.request->reads_prompt() && part.rows > 1) {
+      part.rows = 1;
+      if (no_memory) part.request->CountRoomlessStep();
+    }
     std::exception_ptr error;
     try {
       Compute({&part, 1});

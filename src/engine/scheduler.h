@@ -114,7 +114,7 @@ class Scheduler {
   void GatherParts();
   void Step();
   void Compute(std::span<const Part> parts);
-  void ComputeOneByOne();
+  void ComputeOneByOne(bool no_memory);  // no_memory: why the step of all failed
 
   const LanguageModel& model_;
   const kernels::Isa& isa_;

@@ -85,7 +85,11 @@ std::string DescribeDrafts(const DraftReport& drafts) {
                           rested.empty() ? "; took more time than it saved and rested: " : ", ",
                           name, Plural(rested_steps, "step"));
   }
-  return text + sources + rested;
+  std::string roomless;
+  if (drafts.roomless_steps > 0) {
+    roomless = fmt::format("; {} had no memory for guesses", Plural(drafts.roomless_steps, "step"));
+  }
+  return text + sources + rested + roomless;
 }
 
 std::string Summarize(const GenerateResult& result) {

@@ -65,6 +65,13 @@ TEST(Summary, SaysWhatGuessesCameTo) {
   EXPECT_EQ(DescribeDrafts({.steps = 100, .sources = {{"ngram", 0, 1}, {"heads", 0, 64}}}),
             "1.00 tokens a step; 0 accepted of 0 guessed tokens: none would have paid; took more "
             "time than it saved and rested: ngram in 1 step, heads in 64 steps");
+  EXPECT_EQ(DescribeDrafts({.steps = 4,
+                            .guesses = 2,
+                            .accepted = 2,
+                            .roomless_steps = 2,
+                            .sources = {{"ngram", 2, 0}}}),
+            "1.50 tokens a step; 2 accepted of 2 guessed tokens: 2 of ngram; 2 steps had no memory "
+            "for guesses");
 }
 
 }  // namespace

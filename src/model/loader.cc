@@ -23,6 +23,7 @@
 #include "ops/pack_weight.h"
 #include "ops/quantize_asymmetric.h"
 #include "ops/quantize_groups.h"
+#include "tensor/arena.h"
 #include "tensor/float_bytes.h"
 #include "weights/tensor_rows.h"
 #include "weights/turned_matrix.h"
@@ -101,10 +102,11 @@ void SetInput(const InputQuantization& input, std::vector<float> row_sums, Weigh
   for (size_t i = 0; i < row_sums.size(); ++i) weight.bias[i] -= offset * row_sums[i];
 }
 
-// Where packed weights come from or go to, if not from the tensors into memory. At most one.
+// Where packed weights come from or go to: one of these.
 struct PackedPlaces {
   PackedReader* from = nullptr;
   PackedWriter* to = nullptr;
+  Arena* memory = nullptr;
 };
 
 // Packs what the resolver found.
@@ -282,7 +284,8 @@ Weight Packer::PackGroups(const LinearTensors& tensors, const GroupFormat& forma
       nan[part] = true;
     }
   };
-  Weight weight = ops::PackGroups(pool_, format, ends.back(), tensors.inputs(), fill);
+  Weight weight =
+      ops::PackGroups(pool_, format, ends.back(), tensors.inputs(), fill, places_.memory);
   if (!packed.empty()) weight.input_order = tensors.packed.front()->order;
   FinishRows(tensors, nan, weight);
   return weight;
@@ -328,8 +331,9 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
     if (!row_sums.empty()) row_sums[static_cast<size_t>(output)] = SumOfIntegers(bytes, inputs);
     return bytes;
   };
-  Weight weight = ops::PackWeight(pool_, dtype, ends.back(), inputs, row,
-                                  StoredType(tensors, storage), Packed(tensors, scales));
+  Weight weight =
+      ops::PackWeight(pool_, dtype, ends.back(), inputs, row, StoredType(tensors, storage),
+                      Packed(tensors, scales), places_.memory);
   FinishRows(tensors, nan, weight);
   if (weight.dtype == dtype) SetInput(input, std::move(row_sums), weight);
   return weight;
@@ -375,7 +379,7 @@ Table Packer::Rows(const TensorInfo& tensor) {
 }
 
 Table Packer::PackRows(const TensorInfo& tensor, Table table) {
-  table.data = Buffer(TableBytes(tensor, storage_));
+  table.data = NewBuffer(places_.memory, TableBytes(tensor, storage_));
   std::atomic<bool> nan = false;
   if (tensor.blocks != nullptr) {
     pool_.Run(table.rows, [&](int64_t row, int /*worker*/) {
@@ -577,9 +581,12 @@ DecoderWeights Packer::Pack(const ModelTensors& tensors) {
 
 std::unique_ptr<Decoder> Load(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
                               const LoadHooks& hooks, std::optional<DType> storage,
-                              const PackedPlaces& places) {
+                              PackedReader* copy) {
   const ModelTensors tensors = ResolveTensors(spec, source);
-  RequireMemory(LoadedBytes(tensors, storage), "the weights take");
+  const int64_t bytes = LoadedBytes(tensors, storage);
+  RequireMemory(bytes, "the weights take");
+  Arena memory(copy == nullptr ? bytes : 0);
+  const PackedPlaces places{.from = copy, .memory = copy == nullptr ? &memory : nullptr};
   Packer packer(spec, source, pool, hooks, LoadedStorage(tensors, storage), places);
   DecoderWeights weights = packer.Pack(tensors);
   weights.types = LoadedTypes(tensors, storage);
@@ -591,7 +598,7 @@ std::unique_ptr<Decoder> Load(const DecoderSpec& spec, const WeightSource& sourc
 std::unique_ptr<Decoder> LoadDecoder(const DecoderSpec& spec, const WeightSource& source,
                                      ThreadPool& pool, const LoadHooks& hooks,
                                      std::optional<DType> storage) {
-  return Load(spec, source, pool, hooks, storage, {});
+  return Load(spec, source, pool, hooks, storage, /*copy=*/nullptr);
 }
 
 void PackDecoder(const DecoderSpec& spec, const WeightSource& source, ThreadPool& pool,
@@ -604,7 +611,7 @@ std::unique_ptr<Decoder> LoadPackedDecoder(const DecoderSpec& spec, const Weight
                                            ThreadPool& pool, std::optional<DType> storage,
                                            const PackedFile& file) {
   PackedReader reader(file);
-  auto decoder = Load(spec, source, pool, /*hooks=*/{}, storage, {.from = &reader});
+  auto decoder = Load(spec, source, pool, /*hooks=*/{}, storage, &reader);
   reader.Finish();
   file.BringIn(pool);
   return decoder;

@@ -58,6 +58,26 @@ TEST(LoaderTest, ConvertsWhatItLoads) {
   }
 }
 
+// On large pages that way (tensor/arena.h).
+TEST(LoaderTest, WeightsLieSideBySide) {
+  const DecoderSpec spec = SmallLlama();
+  for (const WeightType& type : kWeightTypes) {
+    const auto decoder = Load(spec, FakeWeights(spec), {}, type.dtype);
+    std::map<const std::byte*, int64_t> parts;
+    const LinearObserver observer = [&](const Weight& w, const ops::LinearRows&) {
+      parts[w.panels.data()] = w.panels.bytes();
+    };
+    const auto text = DenseText(spec);
+    Step(*decoder, {{kTokens, text.get()}}, /*cancel=*/nullptr, &observer);
+    ASSERT_GT(parts.size(), 4u);
+    const std::byte* next = parts.begin()->first;
+    for (const auto& [begin, bytes] : parts) {
+      ASSERT_EQ(begin, next);
+      next = begin + bytes;
+    }
+  }
+}
+
 // What int8 cannot hold is reported with the layer.
 TEST(LoaderTest, Int8NamesTheLayerThatMeetsNan) {
   const DecoderSpec spec = SmallLlama();

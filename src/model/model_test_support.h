@@ -182,13 +182,15 @@ inline std::unique_ptr<TextCache> DenseText(const DecoderSpec& spec, int64_t con
 
 // One step of all segments; the logits of every token.
 inline std::vector<float> Step(const Decoder& decoder, const std::vector<Segment>& segments,
-                               const CancelToken* cancel = nullptr) {
+                               const CancelToken* cancel = nullptr,
+                               const LinearObserver* observer = nullptr) {
   ThreadPool pool(2);
   Workspace workspace;
   const Exec exec{.pool = pool,
                   .kernels = *kernels::SelectIsa("").table,
                   .workspace = workspace,
-                  .cancel = cancel};
+                  .cancel = cancel,
+                  .observer = observer};
   int64_t rows = 0;
   for (const Segment& segment : segments) rows += std::ssize(segment.tokens);
   const int64_t hidden_size = decoder.hidden_size(), vocab = decoder.vocab_size();

@@ -106,7 +106,7 @@ class RowConverter {
 
 Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs,
                   const std::function<const void*(int64_t output)>& row, DType storage,
-                  std::vector<float> scales) {
+                  std::vector<float> scales, Arena* arena) {
   if (storage == DType::kI8 && inputs > kernels::kMaxDepthI8) {
     Throw(ErrorKind::kUnsupported, "an int8 weight of {} inputs, at most {} are supported", inputs,
           kernels::kMaxDepthI8);
@@ -114,20 +114,21 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
   // Any instruction set would do: conversions and quantization give the same bits on all of them.
   const KernelTable& kernels = *kernels::BestIsa().table;
   if (storage == DType::kGrouped) {
-    return PackGroups(pool, kQuantizedGroups, outputs, inputs,
-                      [&](int64_t output, kernels::GroupedRow& to, float& factor) {
-                        const float scale =
-                            scales.empty() ? 1 : scales[static_cast<size_t>(output)];
-                        RowWidener widener(kernels, dtype, inputs);
-                        QuantizeGroups(widener.Widen(row(output), scale), to, factor);
-                      });
+    return PackGroups(
+        pool, kQuantizedGroups, outputs, inputs,
+        [&](int64_t output, kernels::GroupedRow& to, float& factor) {
+          const float scale = scales.empty() ? 1 : scales[static_cast<size_t>(output)];
+          RowWidener widener(kernels, dtype, inputs);
+          QuantizeGroups(widener.Widen(row(output), scale), to, factor);
+        },
+        arena);
   }
   const int64_t panels = kernels::PanelCount(outputs);
   const int64_t panel_bytes = kernels::PanelBytes(storage, inputs);
   Weight weight{.dtype = storage,
                 .outputs = outputs,
                 .inputs = inputs,
-                .panels = Buffer(panels * panel_bytes),
+                .panels = NewBuffer(arena, panels * panel_bytes),
                 .bias = {}};
   const bool convert = storage != dtype;
   assert(dtype == DType::kI8 || scales.empty());
@@ -159,13 +160,14 @@ Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs
 
 Weight PackGroups(
     ThreadPool& pool, const GroupFormat& format, int64_t outputs, int64_t inputs,
-    const std::function<void(int64_t output, kernels::GroupedRow& row, float& factor)>& fill) {
+    const std::function<void(int64_t output, kernels::GroupedRow& row, float& factor)>& fill,
+    Arena* arena) {
   const int64_t panels = kernels::PanelCount(outputs);
   const int64_t panel_bytes = kernels::GroupPanelBytes(format, inputs);
   Weight weight{.dtype = DType::kGrouped,
                 .outputs = outputs,
                 .inputs = inputs,
-                .panels = Buffer(panels * panel_bytes),
+                .panels = NewBuffer(arena, panels * panel_bytes),
                 .scales = std::vector<float>(static_cast<size_t>(outputs), 1.0f),
                 .groups = format};
   const int64_t panels_a_task =

@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/group_packing.h"
+#include "tensor/arena.h"
 #include "tensor/weight.h"
 
 namespace godwit::ops {
@@ -18,17 +19,19 @@ namespace godwit::ops {
 // rounded, to int8 quantized with a scale for each output (ops/quantize.h), to groups as
 // QuantizeGroups has it; an output that is not finite gets the scale NaN. I8 has `scales`,
 // [outputs]: it stays as it is, or becomes something else by way of scale * integer in f32. Throws
-// Error(kUnsupported) for int8 of more inputs than kernels::kMaxDepthI8.
+// Error(kUnsupported) for int8 of more inputs than kernels::kMaxDepthI8. The panels are taken from
+// `arena`, if there is one.
 Weight PackWeight(ThreadPool& pool, DType dtype, int64_t outputs, int64_t inputs,
                   const std::function<const void*(int64_t output)>& row, DType storage,
-                  std::vector<float> scales = {});
+                  std::vector<float> scales = {}, Arena* arena = nullptr);
 
 // A weight of groups, whatever they come from. fill(output, row, factor) sets the numbers of an
 // output, whose scales stand for `factor` times as much (1 unless it is set: a power of two, or
 // NaN), and is called from several threads.
 Weight PackGroups(
     ThreadPool& pool, const GroupFormat& format, int64_t outputs, int64_t inputs,
-    const std::function<void(int64_t output, kernels::GroupedRow& row, float& factor)>& fill);
+    const std::function<void(int64_t output, kernels::GroupedRow& row, float& factor)>& fill,
+    Arena* arena = nullptr);
 
 // Bytes that such a weight takes, without its bias.
 int64_t PackedBytes(DType storage, int64_t outputs, int64_t inputs);

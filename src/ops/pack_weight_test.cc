@@ -126,6 +126,19 @@ TEST(PackWeightTest, WhatIsNotFiniteStaysSo) {
   EXPECT_TRUE(std::isnan(weight.scales[2]));
 }
 
+TEST(PackWeightTest, TakesPanelsFromAnArena) {
+  ThreadPool pool(2);
+  Arena arena(int64_t{1} << 20);
+  const std::byte* next = arena.Take(64).data() + 64;
+  for (const DType storage : {DType::kF32, DType::kBF16, DType::kI8, DType::kGrouped}) {
+    const RawWeight raw(DType::kF32, 130, 35, 1);
+    const Weight weight = raw.PackAs(pool, storage, &arena), alone = raw.PackAs(pool, storage);
+    EXPECT_EQ(weight.panels.data(), next) << Name(storage);
+    next += weight.panels.bytes();
+    for (int64_t i = 0; i < 130; ++i) ASSERT_EQ(Unpacked(weight, i), Unpacked(alone, i));
+  }
+}
+
 TEST(PackWeightTest, RefusesInt8ThatCouldOverflow) {
   ThreadPool pool(1);
   const std::vector<int8_t> row(static_cast<size_t>(kernels::kMaxDepthI8) + 1, 1);

@@ -121,10 +121,10 @@ class RawWeight {
   }
 
   Weight Pack(ThreadPool& pool) const { return PackAs(pool, dtype_); }
-  Weight PackAs(ThreadPool& pool, DType storage) const {
+  Weight PackAs(ThreadPool& pool, DType storage, Arena* arena = nullptr) const {
     return PackWeight(
         pool, dtype_, outputs_, inputs_, [&](int64_t output) -> const void* { return Row(output); },
-        storage);
+        storage, {}, arena);
   }
 
   Table AsTable() const {

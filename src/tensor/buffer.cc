@@ -53,20 +53,28 @@ Buffer::Buffer(std::shared_ptr<const MappedFile> file, std::span<const std::byte
   assert(reinterpret_cast<uintptr_t>(data_) % 64 == 0);
 }
 
+Buffer::Buffer(std::shared_ptr<const Buffer> whole, int64_t begin, int64_t bytes)
+    : whole_(std::move(whole)), data_(whole_->data() + begin), bytes_(bytes) {
+  assert(begin % 64 == 0 && begin + bytes <= whole_->bytes());
+}
+
 Buffer::Buffer(Buffer&& other) noexcept
     : file_(std::move(other.file_)),
+      whole_(std::move(other.whole_)),
       data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(file_, other.file_);
+  std::swap(whole_, other.whole_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   return *this;
 }
 
 Buffer::~Buffer() {
-  if (data_ != nullptr && file_ == nullptr) munmap(data_, static_cast<size_t>(bytes_));
+  const bool owned = file_ == nullptr && whole_ == nullptr;
+  if (data_ != nullptr && owned) munmap(data_, static_cast<size_t>(bytes_));
 }
 
 }  // namespace godwit

@@ -1,6 +1,7 @@
 // Owned, 64-byte aligned memory without a type. Contents start as zeros. Move-only.
 //
 // Or a part of a mapped file, which it keeps mapped: as large, as aligned, and never written into.
+// Or a part of another buffer (tensor/arena.h).
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,8 @@ class Buffer {
   explicit Buffer(int64_t bytes);
   // part: of that file, from a multiple of 64 bytes on.
   Buffer(std::shared_ptr<const MappedFile> file, std::span<const std::byte> part);
+  // [begin, begin + bytes) of `whole`, which it keeps; begin: a multiple of 64.
+  Buffer(std::shared_ptr<const Buffer> whole, int64_t begin, int64_t bytes);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
@@ -30,6 +33,7 @@ class Buffer {
 
  private:
   std::shared_ptr<const MappedFile> file_;
+  std::shared_ptr<const Buffer> whole_;
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
 };

@@ -110,6 +110,7 @@ void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, c
   pass.tiles = (rows + kGroupTileRows - 1) / kGroupTileRows;
   const bool in_order =
       !unpacked && pass.tiles == 1 && GroupTileVecs(rows) * kLanes == kPanelColumns;
+  const int64_t ahead_bytes = rows == 1 && kByTurns<kScaling> ? kTurnBytes : kAheadBytes;
   const int64_t fitting = kPassBytes / sizes.block_bytes;
   const int64_t most = in_order ? blocks : fitting > 0 ? fitting : 1;
   alignas(64) uint8_t bytes[2 * kPassBytes];
@@ -117,7 +118,7 @@ void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, c
     pass.of = of.From(0, begin, sizes);
     pass.count = blocks - begin < most ? blocks - begin : most;
     pass.blocks = panel + begin * sizes.block_bytes;
-    pass.ahead = pass.blocks + (in_order ? kAheadBytes : most * sizes.block_bytes);
+    pass.ahead = pass.blocks + (in_order ? ahead_bytes : most * sizes.block_bytes);
     if (in_order && Packed::kFetchLevel == 1) pass.ahead = nullptr;
     if (unpacked) {
       UnpackBlocks<Packed>(sizes, pass.blocks, pass.count, bytes);

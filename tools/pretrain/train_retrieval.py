@@ -14,6 +14,7 @@ corpus.py; export.py makes a model of them.
 """
 
 import argparse
+import functools
 import json
 import os
 import random
@@ -85,8 +86,9 @@ def loss_and_hits(forward, embedding, ids, weights):
 
 
 class Steps(IterableDataset):
-    """The batches of one rank, [length, ids, weights], from a step and its tokens on. Each worker of a
-    DataLoader makes its share of them, in turn: the same ones, whatever their number."""
+    """The batches of one rank, [tokens of all ranks until then, length, ids, weights], from a step and
+    its tokens on. Each worker of a DataLoader makes its share of them, in turn: the same ones, whatever
+    their number."""
 
     def __init__(self, options, samples, rank, ranks, step, tokens):
         self.options, self.samples, self.rank, self.ranks = options, samples, rank, ranks
@@ -99,10 +101,10 @@ class Steps(IterableDataset):
         while tokens < self.options.tokens:
             length = self.length(step, tokens)
             size = max(self.ranks, self.options.step_tokens // length)
-            if (step - self.step) % count == mine:
-                yield length, *self.batch(step, size, length)
-            step += 1
             tokens += size * length
+            if (step - self.step) % count == mine:
+                yield tokens, length, *self.batch(step, size, length)
+            step += 1
 
     def length(self, step, tokens):
         for lengths, until in self.options.lengths:
@@ -150,7 +152,6 @@ class Run:
         books = options.books.read_text()
         at = len(books) - 1_000_000  # the end is for what is held out
         self.samples = Samples(tokenizer, books[:at], options.seed)
-        self.asked = {}  # of evaluate, by kind
         self.held_out = Samples(tokenizer, books[at:], options.seed, held_out=True)
         self.optimizers = Optimizers(self.model, options,
                                      torch.bfloat16 if self.cast else torch.float32)
@@ -175,8 +176,8 @@ class Run:
                     "seconds": self.seconds}, partial)
         os.replace(partial, self.path)
 
-    def train_step(self, length, ids, weights, stop):
-        """Returns whether to stop, and a line of the log."""
+    def train_step(self, tokens, length, ids, weights, stop):
+        """Of Steps. Returns whether to stop, and a line of the log."""
         options = self.options
         ids, weights = ids.to(self.device), weights.to(self.device)
         parts = max(1, len(ids) * length // options.micro_tokens)
@@ -193,7 +194,7 @@ class Run:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizers.step(share)
         self.step += 1
-        self.tokens += max(self.ranks, options.step_tokens // length) * length
+        self.tokens = tokens
         return stop, {"step": self.step, "tokens": self.tokens, "length": length, "loss": total,
                       "lr": round(share, 3)}
 
@@ -210,13 +211,16 @@ class Run:
             one.copy_(mean.view_as(one))
         return bool(flat[-1] > 0)
 
+    @functools.cached_property
+    def asked(self):
+        """Of each kind, what `evaluate` asks: ids and weights."""
+        length = max(self.options.lengths[-1][0])
+        return {kind: stacked(self.held_out, [*enumerate([kind] * HELD_OUT)], length)
+                for kind in KINDS if kind != "prose"}
+
     @torch.no_grad()
-    def evaluate(self, length):
+    def evaluate(self):
         """Of each kind, the share of tokens of answers that are right, of texts never seen."""
-        if not self.asked:
-            for kind in KINDS:
-                if kind != "prose":
-                    self.asked[kind] = stacked(self.held_out, [*enumerate([kind] * HELD_OUT)], length)
         hits = {}
         for kind, (ids, weights) in self.asked.items():
             with torch.autocast(self.device, torch.bfloat16, enabled=self.cast):
@@ -249,7 +253,7 @@ class Run:
                     line["seconds"] = round(self.seconds)
                     losses.clear()
                     if self.rank == 0 and self.step % (10 * options.log_steps) == 0:
-                        line["right"] = self.evaluate(max(self.options.lengths[-1][0]))
+                        line["right"] = self.evaluate()
                     log.write(json.dumps(line) + "\n")
                 if time.monotonic() - saved > 60 * options.save_minutes:
                     self.save()

@@ -1,9 +1,10 @@
 #include "model/loader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cassert>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -12,7 +13,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/error.h"
 #include "base/machine_memory.h"
 #include "model/block_weights.h"
 #include "model/loaded_storage.h"
@@ -20,8 +20,8 @@
 #include "model/packed_file.h"
 #include "model/packed_weights.h"
 #include "model/row_order.h"
+#include "model/stored_scales.h"
 #include "ops/pack_weight.h"
-#include "ops/quantize_asymmetric.h"
 #include "ops/quantize_groups.h"
 #include "tensor/arena.h"
 #include "tensor/float_bytes.h"
@@ -60,46 +60,9 @@ class WidenedRows {
   std::map<std::thread::id, std::vector<float>> rows_;
 };
 
-template <typename T>
-[[noreturn]] void RefuseElement(const TensorInfo& tensor, size_t i, T found,
-                                std::string_view expected) {
-  Throw(ErrorKind::kFormat, "tensor {}: element {} is {}, expected {}", tensor.name, i, found,
-        expected);
-}
-
 float SumOfIntegers(const std::byte* bytes, int64_t n) {
   const auto* integers = reinterpret_cast<const int8_t*>(bytes);
   return static_cast<float>(std::accumulate(integers, integers + n, int32_t{0}));
-}
-
-// What covers the static inputs of fused layers, which read the same rows; as vLLM.
-InputQuantization JoinInputs(std::span<const InputQuantization> parts) {
-  InputQuantization joint = *std::ranges::max_element(parts, {}, &InputQuantization::scale);
-  if (joint.symmetric || std::ranges::count(parts, joint) == std::ssize(parts)) return joint;
-  ops::ValueRange range;
-  for (const InputQuantization& part : parts) {
-    const auto zero_point = static_cast<float>(part.zero_point);
-    range = ops::Join(
-        range, {.min = part.scale * (-128 - zero_point), .max = part.scale * (127 - zero_point)});
-  }
-  const ops::AsymmetricScale scale = ops::AsymmetricScaleOf(range);
-  joint.scale = scale.scale;
-  joint.zero_point = scale.zero_point;
-  return joint;
-}
-
-// row_sums: [outputs], of the integers, for an input with zero points.
-void SetInput(const InputQuantization& input, std::vector<float> row_sums, Weight& weight) {
-  weight.input = input;
-  if (input.symmetric) return;
-  for (size_t i = 0; i < row_sums.size(); ++i) row_sums[i] *= weight.scales[i];
-  if (input.kind != InputScale::kStatic) {
-    weight.row_sums = std::move(row_sums);
-    return;
-  }
-  const float offset = input.scale * static_cast<float>(input.zero_point);
-  weight.bias.resize(row_sums.size());
-  for (size_t i = 0; i < row_sums.size(); ++i) weight.bias[i] -= offset * row_sums[i];
 }
 
 // Where packed weights come from or go to: one of these.
@@ -157,10 +120,6 @@ class Packer {
   ops::NormWeights HeadNorm(const NormTensors& tensors);
   std::vector<float> SinkLogits(const LayerTensors& tensors);
   std::vector<float> Floats(const TensorInfo& tensor);
-  std::vector<float> Scales(const TensorInfo& tensor);
-  std::vector<float> WeightScales(const TensorInfo& tensor, Int8Format format);
-  void CheckRowOrder(const TensorInfo& tensor);
-  int32_t ZeroPoint(const TensorInfo& tensor);
   // Numbers of all parts of `linear`, one for each of its outputs, as these are packed.
   std::vector<float> Packed(const LinearTensors& linear,
                             const std::vector<std::vector<float>>& parts) const;
@@ -305,9 +264,13 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
   }
   std::vector<std::vector<float>> scales;
   for (const TensorInfo* part : tensors.scales) {
-    scales.push_back(WeightScales(*part, tensors.quantization->format));
+    scales.push_back(Floats(*part));
+    CheckWeightScales(*part, tensors.quantization->format, scales.back());
   }
-  for (const TensorInfo* part : tensors.row_orders) CheckRowOrder(*part);
+  for (const TensorInfo* part : tensors.row_orders) {
+    CheckRowOrder(*part);
+    Done(*part, /*has_nan=*/false);
+  }
   const InputQuantization input = Input(tensors);
   std::vector<float> row_sums(input.symmetric ? 0 : static_cast<size_t>(ends.back()));
   std::vector<std::atomic<bool>> nan(tensors.parts.size());
@@ -344,9 +307,10 @@ InputQuantization Packer::Input(const LinearTensors& tensors) {
   if (tensors.quantization->input.kind != InputScale::kStatic) return tensors.quantization->input;
   std::vector<InputQuantization> parts(tensors.parts.size(), tensors.quantization->input);
   for (size_t i = 0; i < parts.size(); ++i) {
-    parts[i].scale = Scales(*tensors.input_scales[i])[0];
+    parts[i].scale = InputScaleOf(*tensors.input_scales[i], Floats(*tensors.input_scales[i]));
     if (parts[i].symmetric) continue;
-    parts[i].zero_point = ZeroPoint(*tensors.input_zero_points[i]);
+    parts[i].zero_point = ZeroPointOf(*tensors.input_zero_points[i]);
+    Done(*tensors.input_zero_points[i], /*has_nan=*/false);
   }
   const InputQuantization joint = JoinInputs(parts);
   if (hooks_.warn && std::ranges::count(parts, joint) != std::ssize(parts)) {
@@ -455,40 +419,6 @@ std::vector<float> Packer::Floats(const TensorInfo& tensor) {
   std::vector<float> values = ReadAllRows(tensor);
   Done(tensor, HasNan(values));
   return values;
-}
-
-std::vector<float> Packer::Scales(const TensorInfo& tensor) {
-  std::vector<float> scales = Floats(tensor);
-  for (size_t i = 0; i < scales.size(); ++i) {
-    if (scales[i] > 0 && std::isnormal(scales[i])) continue;  // its inverse is finite, too
-    RefuseElement(tensor, i, scales[i], "a positive number");
-  }
-  return scales;
-}
-
-std::vector<float> Packer::WeightScales(const TensorInfo& tensor, Int8Format format) {
-  if (format == Int8Format::kCompressedTensors) return Scales(tensor);
-  std::vector<float> scales = Floats(tensor);
-  for (size_t i = 0; i < scales.size(); ++i) {
-    // It is 0 of an output whose weights all are.
-    if (!(scales[i] >= 0 && std::isfinite(scales[i]))) {
-      RefuseElement(tensor, i, scales[i], "a number of 0 or more");
-    }
-    scales[i] /= 127;
-  }
-  return scales;
-}
-
-void Packer::CheckRowOrder(const TensorInfo& tensor) {
-  const auto order = std::to_integer<int>(tensor.bytes[0]);
-  if (order != 0) RefuseElement(tensor, 0, order, "0, which is row after row");
-  Done(tensor, /*has_nan=*/false);
-}
-
-int32_t Packer::ZeroPoint(const TensorInfo& tensor) {
-  const auto value = static_cast<int8_t>(tensor.bytes[0]);
-  Done(tensor, /*has_nan=*/false);
-  return value;
 }
 
 void Packer::Done(const TensorInfo& tensor, bool has_nan) {

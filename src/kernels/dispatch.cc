@@ -58,6 +58,10 @@ constexpr CpuFeature kAvx512[] = {
 constexpr CpuFeature kVnni[] = {
     {"AVX512_VNNI", [] { return (Cpuid(7, 0).ecx & (1u << 11)) != 0; }},
 };
+// Which every processor with bf16 or tiles has, but for Cooper Lake, which does without bf16 then.
+constexpr CpuFeature kVbmi[] = {
+    {"AVX512_VBMI", [] { return (Cpuid(7, 0).ecx & (1u << 1)) != 0; }},
+};
 constexpr CpuFeature kBf16[] = {
     {"AVX512_BF16", [] { return (Cpuid(7, 1).eax & (1u << 5)) != 0; }},
 };
@@ -99,12 +103,12 @@ constexpr Isa kIsas[] = {
      "AVX-512 with int8 products of tiles (Sapphire Rapids and later)",
      &kAvx512AmxTable,
      &kAvx512AmxPeak,
-     {kAvx2, kAvx512, kVnni, kAmx}},
+     {kAvx2, kAvx512, kVnni, kVbmi, kAmx}},
     {"avx512-bf16",
-     "AVX-512 with bf16 and int8 products (Cooper Lake, Sapphire Rapids, Zen 4)",
+     "AVX-512 with bf16 and int8 products (Zen 4, Sapphire Rapids)",
      &kAvx512Bf16Table,
      &kAvx512Bf16Peak,
-     {kAvx2, kAvx512, kVnni, kBf16},
+     {kAvx2, kAvx512, kVnni, kVbmi, kBf16},
      kAmxBf16},
     {"avx512-vnni",
      "AVX-512 with int8 products (Cascade Lake, Ice Lake)",

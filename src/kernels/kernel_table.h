@@ -239,15 +239,15 @@ struct PowerSum {
 //                    sum over groups g of table[row, g][pattern(t, g, j)] - offset[row]
 // Of two tables the first one counts kSignFine times. Sums are exact. Rows of tables and a tile of
 // signs are padded to kSignGroups with zeros.
-inline constexpr int64_t kSignGroups = 4;
+inline constexpr int64_t kSignGroups = 8;
 inline constexpr int32_t kSignFine = 128;
 struct ScoreSignsArgs {
-  const uint8_t* tables;   // [rows, groups, 2, 16], each twice, at most 127, 64-byte aligned
+  const uint8_t* tables;   // [rows, groups, 16], at most 127, 64-byte aligned
   const uint8_t* fine;     // likewise, or null: there is one table
   const int32_t* offsets;  // [rows]
   int64_t rows;
   int64_t groups;        // a multiple of kSignGroups, at most kMaxHeadDim / 4
-  const uint8_t* signs;  // [tiles, groups, kTileTokens / 2], as SignAt has it, 64-byte aligned
+  const uint8_t* signs;  // [tiles, groups / 8, kTileTokens, 4], as SignAt has it, 64-byte aligned
   int64_t tiles;
   float* scores;  // [rows, tiles]
   int64_t scores_stride;
@@ -260,8 +260,8 @@ struct SignPlace {
   int shift;
 };
 constexpr SignPlace SignAt(int64_t group, int64_t j) {
-  const int64_t part = j / 16;  // so that sums of even and odd bytes come in the order of the keys
-  return {.byte = group * (kTileTokens / 2) + j % 16 * 2 + part % 2, .shift = part < 2 ? 0 : 4};
+  // Four bytes of a key are one lane, which sums of bytes in fours (VPDPBUSD) stay in.
+  return {.byte = (group / 8 * kTileTokens + j) * 4 + group % 4, .shift = group % 8 < 4 ? 0 : 4};
 }
 
 struct KernelTable {

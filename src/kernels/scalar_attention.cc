@@ -192,7 +192,7 @@ void ScoreSigns(const ScoreSignsArgs& args) noexcept {
       for (int64_t g = 0; g < args.groups; ++g) {
         const SignPlace place = SignAt(g, j);
         const int pattern = signs[place.byte] >> place.shift & 15;
-        const int64_t at = (row * args.groups + g) * 32 + pattern;
+        const int64_t at = (row * args.groups + g) * 16 + pattern;
         sum += args.fine == nullptr ? args.tables[at] : kSignFine * args.tables[at] + args.fine[at];
       }
       largest = std::max(largest, sum);

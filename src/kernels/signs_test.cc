@@ -9,8 +9,8 @@ struct Problem {
       : rows(rows),
         groups(groups),
         tiles(tiles),
-        tables(rows * groups * 32),
-        fine(rows * groups * 32),
+        tables(rows * groups * 16),
+        fine(rows * groups * 16),
         offsets(rows),
         signs(tiles * groups * kTileTokens / 2) {
     RandomFloats random(seed);
@@ -19,8 +19,7 @@ struct Problem {
       for (int64_t g = 0; g < groups; ++g) {
         for (int64_t i = 0; i < 16; ++i) {
           for (uint8_t* const all : {tables.data(), fine.data()}) {
-            uint8_t* const table = all + (r * groups + g) * 32;
-            table[i] = table[16 + i] = static_cast<uint8_t>(random.Integer(0, 127));
+            all[(r * groups + g) * 16 + i] = static_cast<uint8_t>(random.Integer(0, 127));
           }
         }
       }
@@ -59,7 +58,7 @@ class SignsTest : public IsaTest {};
 TEST_P(SignsTest, ScoreAsTheScalarKernelDoes) {
   uint32_t seed = 0;
   for (const int64_t rows : {1, 2, 3, 4, 7, 8}) {
-    for (const int64_t groups : {4, 8, 12, 32, 256}) {
+    for (const int64_t groups : {8, 16, 24, 32, 256}) {
       const int64_t tiles = ++seed % 4;
       const Problem problem(rows, groups, tiles, seed);
       for (const bool fine : {false, true}) {
@@ -77,8 +76,9 @@ TEST_P(SignsTest, ScoreAsTheScalarKernelDoes) {
 // As they are made: the sum over the dimensions of +q where a key's sign is set, else -q. All
 // other keys have none set.
 TEST_P(SignsTest, AddUpTheSignsOfAKey) {
-  constexpr int64_t kGroups = 4;
-  const float q[4 * kGroups] = {3, -1, 2, 0, 5, 5, -7, 1, 0, 0, 0, 4, -2, 6, 1, 1};
+  constexpr int64_t kGroups = 8;
+  const float q[4 * kGroups] = {3, -1, 2,  0, 5, 5,  -7, 1, 0, 0, 0, 4,  -2, 6, 1,  1,
+                                9, 2,  -3, 1, 0, -8, 1,  1, 4, 2, 2, -6, 7,  0, -5, 3};
   constexpr int32_t kHalf = 64;
   Problem problem(1, kGroups, 1, 1);
   problem.offsets[0] = kHalf * kGroups;
@@ -88,8 +88,7 @@ TEST_P(SignsTest, AddUpTheSignsOfAKey) {
     for (int64_t pattern = 0; pattern < 16; ++pattern) {
       float sum = kHalf;
       for (int64_t i = 0; i < 4; ++i) sum += (pattern >> i & 1) != 0 ? q[4 * g + i] : -q[4 * g + i];
-      problem.tables[g * 32 + pattern] = problem.tables[g * 32 + 16 + pattern] =
-          static_cast<uint8_t>(sum);
+      problem.tables[g * 16 + pattern] = static_cast<uint8_t>(sum);
     }
   }
   for (int64_t key = 0; key < kTileTokens; ++key) {

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 namespace godwit {
@@ -76,14 +74,11 @@ void MeanStdOf(const Parts& parts, int64_t head_dim, int64_t d, int64_t behind, 
 // Keys of tiles [begin, end) of whose signs in dimension d are set.
 int CountSigns(const BlockIndex& blocks, int64_t layer, int64_t head, int64_t begin, int64_t end,
                int64_t d) {
-  constexpr int64_t kBytes = kTileTokens / 2;
+  const kernels::SignPlace first = kernels::SignAt(d / 4, 0);
   int count = 0;
   for (int64_t tile = begin; tile < end; ++tile) {
-    std::array<uint64_t, kBytes / sizeof(uint64_t)> signs;
-    std::memcpy(signs.data(), blocks.Signs(layer, head, tile).signs + d / 4 * kBytes, kBytes);
-    for (const uint64_t bits : signs) {
-      count += std::popcount(bits & (uint64_t{0x1111111111111111} << d % 4));
-    }
+    const uint8_t* const signs = blocks.Signs(layer, head, tile).signs + first.byte;
+    for (int64_t j = 0; j < kTileTokens; ++j) count += signs[4 * j] >> (first.shift + d % 4) & 1;
   }
   return count;
 }

@@ -153,16 +153,15 @@ void LearnLevels(int64_t tiles, const std::function<const float*(int64_t)>& read
 void RepresentSigns(const float* keys, const SignLevels& levels, int64_t head_dim, uint8_t* signs) {
   constexpr int64_t kTokens = kernels::kTileTokens;
   std::fill_n(signs, SignGroups(head_dim) * kTokens / 2, uint8_t{0});
-  // A byte has two keys, half a tile apart: in this order compilers take 16 bytes at once.
   for (int64_t d = 0; d < head_dim; ++d) {
     const float* const row = keys + d * kTokens;
+    const kernels::SignPlace first = kernels::SignAt(d / 4, 0);
+    const auto bit = static_cast<uint8_t>(1 << (first.shift + d % 4));
+    // Of a key to the next: in this order compilers take 16 bytes at once.
     std::array<uint8_t, kTokens> bits;
-    for (size_t j = 0; j < kTokens; ++j) bits[j] = row[j] > levels.centre[d] ? 1 : 0;
-    for (int64_t j = 0; j < kTokens / 2; ++j) {
-      const auto at = static_cast<size_t>(j);
-      const int both = bits[at] | bits[at + kTokens / 2] << 4;
-      uint8_t& byte = signs[kernels::SignAt(d / 4, j).byte];
-      byte = static_cast<uint8_t>(byte | both << d % 4);
+    for (size_t j = 0; j < kTokens; ++j) bits[j] = row[j] > levels.centre[d] ? bit : 0;
+    for (int64_t j = 0; j < kTokens; ++j) {
+      signs[first.byte + j * 4] |= bits[static_cast<size_t>(j)];
     }
   }
 }

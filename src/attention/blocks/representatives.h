@@ -92,11 +92,11 @@ inline SignLevels LevelsIn(const float* levels, int64_t head_dim) {
   return {.centre = levels, .above = levels + head_dim, .below = levels + 2 * head_dim};
 }
 
-// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension: signs
-// [SignGroups(head_dim), kTileTokens / 2] as kernels::SignAt has it. The levels of a key's signs
-// stand for the key, less the centre. What a query makes of the centre is the same for all keys, so
-// no softmax notices. A key has no scale of its own: that would stretch what all keys have in
-// common, too, which a query may weigh more than all in which they differ.
+// Of the keys of a tile [head_dim, kTileTokens], dimension by dimension: signs, half a byte for
+// each of SignGroups(head_dim) groups of a key, as kernels::SignAt has it. The levels of a key's
+// signs stand for the key, less the centre. What a query makes of the centre is the same for all
+// keys, so no softmax notices. A key has no scale of its own: that would stretch what all keys have
+// in common, too, which a query may weigh more than all in which they differ.
 void RepresentSigns(const float* keys, const SignLevels& levels, int64_t head_dim, uint8_t* signs);
 
 }  // namespace godwit

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numbers>
 #include <numeric>
@@ -30,7 +29,7 @@ struct SignTables {
   static constexpr float kMost = 127;  // of an entry
   const kernels::KernelTable& kernels;
   MatrixView<float> sums;      // [heads, groups * kPatterns], each from its group's least on
-  MatrixView<uint8_t> tables;  // [heads, groups * 2 * kPatterns]
+  MatrixView<uint8_t> tables;  // [heads, groups * kPatterns]
   MatrixView<uint8_t> fine;    // likewise
   std::span<float> least;      // of all groups together
   std::span<int32_t> offsets;
@@ -40,8 +39,8 @@ struct SignTables {
              std::span<int32_t> offsets_of)
       : kernels(exec.kernels),
         sums(exec.workspace.Matrix<float>(heads, SignGroups(head_dim) * kPatterns)),
-        tables(exec.workspace.Matrix<uint8_t>(heads, 2 * sums.cols)),
-        fine(exec.workspace.Matrix<uint8_t>(heads, 2 * sums.cols)),
+        tables(exec.workspace.Matrix<uint8_t>(heads, sums.cols)),
+        fine(exec.workspace.Matrix<uint8_t>(heads, sums.cols)),
         least(exec.workspace.Matrix<float>(1, heads).RowSpan(0)),
         offsets(offsets_of),
         steps(steps_of) {}
@@ -114,18 +113,6 @@ struct SignTables {
         table[i] = static_cast<uint8_t>(coarse);
         finer[i] = static_cast<uint8_t>(entry - coarse * kernels::kSignFine);
       }
-    }
-    Double(table);
-    if (with_fine) Double(finer);
-  }
-
-  // [groups, kPatterns] to [groups, 2, kPatterns], in place.
-  void Double(uint8_t* table) const {
-    for (int64_t group = sums.cols / kPatterns; group-- > 0;) {
-      const uint8_t* const from = table + group * kPatterns;
-      uint8_t* const to = table + 2 * group * kPatterns;
-      std::memmove(to + kPatterns, from, kPatterns);
-      std::memmove(to, from, kPatterns);
     }
   }
 };

@@ -47,9 +47,11 @@ BlockShape BlocksByIndex::Shape() const {
 
 TextIndex BlocksByIndex::index() const {
   const BlockShape shape = Shape();
-  TextIndex index{.kind = fmt::format("{} tokens={} parts={} learnt={} layers={}",
-                                      KindOf(shape.type).name, shape.tokens, shape.parts,
-                                      shape.learnt_blocks, fmt::join(geometry_->leaders, ","))};
+  // Of signs also how they lie, which was another way once (kernels::SignAt).
+  TextIndex index{.kind = fmt::format("{}{} tokens={} parts={} learnt={} layers={}",
+                                      KindOf(shape.type).name, shape.signs() ? " by keys" : "",
+                                      shape.tokens, shape.parts, shape.learnt_blocks,
+                                      fmt::join(geometry_->leaders, ","))};
   if (!index_) return index;
   index.tokens = index_->lasting() * shape.tokens;
   index.parts = index_->parts();

@@ -28,6 +28,10 @@ void AttendTileI8I8(const AttendTileArgs& args) noexcept;
 void ScoreTileI8(const ScoreTileArgs& args) noexcept;
 }  // namespace avx512_vnni
 
+namespace avx512_vbmi {
+void ScoreSigns(const ScoreSignsArgs& args) noexcept;
+}  // namespace avx512_vbmi
+
 namespace avx512_amx {
 void AttendTileI8I8(const AttendTileArgs& args) noexcept;
 }  // namespace avx512_amx

@@ -2,13 +2,10 @@
 // at once. Include after one of vec/*.h.
 #pragma once
 
+#include "kernels/generic/sign_tiles-inl.h"
+
 namespace godwit::kernels {
 namespace {
-
-// Rows that look up the same signs together; their sums take four registers each.
-constexpr int64_t kSignRows = kTileVecs;
-
-GODWIT_INLINE Vec LoadBytes(const uint8_t* p) { return Load(reinterpret_cast<const float*>(p)); }
 
 // Sums of bytes: as words, and of the odd bytes alone, which the words count 256 times.
 struct ByteSums {
@@ -18,60 +15,77 @@ struct ByteSums {
     words = AddWords(words, bytes);
     odd = AddWords(odd, OddBytes(bytes));
   }
+  GODWIT_INLINE Vec Even() const { return EvenSums(words, odd); }
 };
 
-// Of all groups, for rows whose tables lie `bytes` apart, as many as a tile of signs has.
-template <int64_t kRows>
-GODWIT_INLINE void SumRows(const uint8_t* tables, const uint8_t* signs, int64_t bytes,
-                           WordSums* sums) {
-  constexpr int64_t kBytes = 4 * kLanes;  // of a vector
-  ByteSums low[kRows], high[kRows];
-  for (int64_t at = 0; at < bytes; at += 2 * kBytes) {
-    const Vec first = LoadBytes(signs + at), second = LoadBytes(signs + at + kBytes);
-    const Vec first_low = LowNibbles(first), first_high = HighNibbles(first);
-    const Vec second_low = LowNibbles(second), second_high = HighNibbles(second);
-    for (int64_t r = 0; r < kRows; ++r) {
-      const Vec table = LoadBytes(tables + r * bytes + at);
-      const Vec more = LoadBytes(tables + r * bytes + at + kBytes);
-      low[r].Add(AddBytes(LookUp(table, first_low), LookUp(more, second_low)));
-      high[r].Add(AddBytes(LookUp(table, first_high), LookUp(more, second_high)));
-    }
-  }
-  for (int64_t r = 0; r < kRows; ++r) {
-    sums[r] = {FoldWords(EvenSums(low[r].words, low[r].odd)), FoldWords(low[r].odd),
-               FoldWords(EvenSums(high[r].words, high[r].odd)), FoldWords(high[r].odd)};
-  }
-}
+// A shuffle looks up one table for 16 bytes, so bytes of the same group must lie side by side.
+struct ShuffledSigns {
+  static constexpr int64_t kKeys = 4 * kLanes;  // that are looked up together
 
-template <int64_t kRows>
-void ScoreSignRows(const ScoreSignsArgs& args, int64_t first) {
-  constexpr int64_t kLine = 64;
-  const int64_t bytes = args.groups * (kTileTokens / 2);
-  // What comes later is fetched while the first rows go by.
-  const uint8_t* const next = first == 0 ? args.next : nullptr;
-  for (int64_t tile = 0; tile < args.tiles; ++tile) {
-    const uint8_t* const signs = args.signs + tile * bytes;
-    for (int64_t line = 0; next != nullptr && line < bytes; line += kLine) {
-      __builtin_prefetch(next + tile * bytes + line, /*for writing=*/0, /*second-level cache*/ 2);
-    }
-    WordSums sums[kRows], fine[kRows];
-    SumRows<kRows>(args.tables + first * bytes, signs, bytes, sums);
-    if (args.fine != nullptr) SumRows<kRows>(args.fine + first * bytes, signs, bytes, fine);
-    for (int64_t r = 0; r < kRows; ++r) {
-      const int32_t largest =
-          args.fine != nullptr ? LargestSum(sums[r], kSignFine, fine[r]) : LargestSum(sums[r]);
-      args.scores[(first + r) * args.scores_stride + tile] =
-          static_cast<float>(largest - args.offsets[first + r]);
+  // The four bytes of kKeys keys, each byte of all of them in a vector.
+  struct Columns {
+    Vec of[4];
+  };
+  static GODWIT_INLINE Columns LoadColumns(const uint8_t* signs) {
+    constexpr int64_t kBytes = 4 * kLanes;  // of a vector
+    const Vec a = TransposeBytes(LoadBytes(signs)), b = TransposeBytes(LoadBytes(signs + kBytes));
+    const Vec c = TransposeBytes(LoadBytes(signs + 2 * kBytes));
+    const Vec d = TransposeBytes(LoadBytes(signs + 3 * kBytes));
+    const Vec ab_low = InterleaveLow<4>(a, b), ab_high = InterleaveHigh<4>(a, b);
+    const Vec cd_low = InterleaveLow<4>(c, d), cd_high = InterleaveHigh<4>(c, d);
+    return {InterleaveLow<8>(ab_low, cd_low), InterleaveHigh<8>(ab_low, cd_low),
+            InterleaveLow<8>(ab_high, cd_high), InterleaveHigh<8>(ab_high, cd_high)};
+  }
+
+  // Of kKeys keys, for rows whose tables lie groups * 16 bytes apart.
+  template <int64_t kRows>
+  static GODWIT_INLINE void Sum(const uint8_t* tables, const uint8_t* signs, int64_t groups,
+                                ByteSums* sums) {
+    for (int64_t group = 0; group < groups; group += kSignGroups) {
+      const Columns columns = LoadColumns(signs + group / kSignGroups * kSignStep);
+      for (int64_t r = 0; r < kRows; ++r) {
+        const uint8_t* const table = tables + (r * groups + group) * 16;
+        for (int64_t i = 0; i < 4; ++i) {
+          sums[r].Add(AddBytes(LookUp(Repeat16(table + 16 * i), LowNibbles(columns.of[i])),
+                               LookUp(Repeat16(table + 16 * (i + 4)), HighNibbles(columns.of[i]))));
+        }
+      }
     }
   }
-}
 
-void ScoreSigns(const ScoreSignsArgs& args) noexcept {
-  int64_t row = 0;
-  for (; row + kSignRows <= args.rows; row += kSignRows) ScoreSignRows<kSignRows>(args, row);
-  for (; row + 2 <= args.rows; row += 2) ScoreSignRows<2>(args, row);
-  if (row < args.rows) ScoreSignRows<1>(args, row);
-}
+  template <int64_t kRows>
+  static GODWIT_INLINE void Largest(const uint8_t* tables, const uint8_t* fine,
+                                    const uint8_t* signs, int64_t groups, int32_t* largest) {
+    Vec most[kRows];
+    for (Vec& of_row : most) of_row = Zero();
+    for (int64_t key = 0; key < kTileTokens; key += kKeys) {
+      ByteSums sums[kRows], finer[kRows];
+      Sum<kRows>(tables, signs + 4 * key, groups, sums);
+      if (fine != nullptr) Sum<kRows>(fine, signs + 4 * key, groups, finer);
+      for (int64_t r = 0; r < kRows; ++r) {
+        const Vec even = sums[r].Even(), odd = sums[r].odd;
+        if (fine == nullptr) {
+          most[r] = MaxWords(most[r], MaxWords(even, odd));
+        } else {
+          most[r] = LargerSums(even, finer[r].Even(), LargerSums(odd, finer[r].odd, most[r]));
+        }
+      }
+    }
+    for (int64_t r = 0; r < kRows; ++r) {
+      largest[r] = fine == nullptr ? ReduceMaxWords(most[r]) : ReduceMaxInts(most[r]);
+    }
+  }
+
+  // The larger of `most`, as int32, and of kSignFine * words + fine, all of them below 2^15.
+  static GODWIT_INLINE Vec LargerSums(Vec words, Vec fine, Vec most) {
+    const Vec factors = Set1Ints(kSignFine << 16 | 1);
+    const Vec low = AddPairProducts(InterleaveLow<2>(fine, words), factors, Zero());
+    const Vec high = AddPairProducts(InterleaveHigh<2>(fine, words), factors, Zero());
+    return MaxInts(most, MaxInts(low, high));
+  }
+};
+
+void ScoreSigns(const ScoreSignsArgs& args) noexcept { ScoreSignTiles<ShuffledSigns>(args); }
 
 }  // namespace
 }  // namespace godwit::kernels

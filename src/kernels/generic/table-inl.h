@@ -28,6 +28,7 @@ struct AttendTiles {
   void (*i8)(const AttendTileArgs&) noexcept;
   void (*i8_i8)(const AttendTileArgs&) noexcept;
   void (*scores)(const ScoreTileArgs&) noexcept;
+  void (*signs)(const ScoreSignsArgs&) noexcept = ScoreSigns;
 };
 
 consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_tile) {
@@ -47,7 +48,7 @@ consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_til
           .attend_tile_i8_i8 = attend_tile.i8_i8,
           .values_of_keys = ValuesOfKeys,
           .score_tile_i8 = attend_tile.scores,
-          .score_signs = ScoreSigns,
+          .score_signs = attend_tile.signs,
           .sum_powers = SumPowers,
           .merge_state = MergeState,
           .finish_state = FinishState,

@@ -259,8 +259,26 @@ GODWIT_INLINE Vec EvenSums(Vec words, Vec odd) {
   return _mm256_castsi256_ps(
       _mm256_sub_epi16(_mm256_castps_si256(words), _mm256_slli_epi16(_mm256_castps_si256(odd), 8)));
 }
-// 16 words, the sum of as many as the vector has.
-GODWIT_INLINE __m256i FoldWords(Vec words) { return _mm256_castps_si256(words); }
+GODWIT_INLINE Vec MaxWords(Vec a, Vec b) {
+  return _mm256_castsi256_ps(_mm256_max_epu16(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+GODWIT_INLINE Vec MaxInts(Vec a, Vec b) {
+  return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+GODWIT_INLINE int32_t ReduceMaxWords(Vec words) { return LargestWord(_mm256_castps_si256(words)); }
+GODWIT_INLINE int32_t ReduceMaxInts(Vec ints) { return LargestInt(_mm256_castps_si256(ints)); }
+
+// 16 bytes, over and over.
+GODWIT_INLINE Vec Repeat16(const uint8_t* p) {
+  return _mm256_castsi256_ps(
+      _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+// Within each 16 bytes: byte k of four quads, for every k in turn.
+GODWIT_INLINE Vec TransposeBytes(Vec bytes) {
+  const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm256_castsi256_ps(
+      _mm256_shuffle_epi8(_mm256_castps_si256(bytes), _mm256_broadcastsi128_si256(order)));
+}
 
 // Within each 16 bytes: the elements, of kBytes each, of the lower or upper halves of two vectors,
 // in turn.

@@ -241,10 +241,31 @@ GODWIT_INLINE Vec EvenSums(Vec words, Vec odd) {
   return _mm512_castsi512_ps(
       _mm512_sub_epi16(_mm512_castps_si512(words), _mm512_slli_epi16(_mm512_castps_si512(odd), 8)));
 }
-// 16 words, the sum of as many as the vector has.
-GODWIT_INLINE __m256i FoldWords(Vec words) {
+GODWIT_INLINE Vec MaxWords(Vec a, Vec b) {
+  return _mm512_castsi512_ps(_mm512_max_epu16(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+GODWIT_INLINE Vec MaxInts(Vec a, Vec b) {
+  return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+GODWIT_INLINE int32_t ReduceMaxWords(Vec words) {
   const __m512i x = _mm512_castps_si512(words);
-  return _mm256_add_epi16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
+  return LargestWord(_mm256_max_epu16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1)));
+}
+GODWIT_INLINE int32_t ReduceMaxInts(Vec ints) {
+  const __m512i x = _mm512_castps_si512(ints);
+  return LargestInt(_mm256_max_epi32(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1)));
+}
+
+// 16 bytes, over and over.
+GODWIT_INLINE Vec Repeat16(const uint8_t* p) {
+  return _mm512_castsi512_ps(
+      _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+// Within each 16 bytes: byte k of four quads, for every k in turn.
+GODWIT_INLINE Vec TransposeBytes(Vec bytes) {
+  const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_castsi512_ps(
+      _mm512_shuffle_epi8(_mm512_castps_si512(bytes), _mm512_broadcast_i32x4(order)));
 }
 
 // Within each 16 bytes: the elements, of kBytes each, of the lower or upper halves of two vectors,

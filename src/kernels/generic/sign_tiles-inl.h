@@ -1,0 +1,46 @@
+// What scores of keys by their signs have in common, however tables are looked up. Include after
+// one of vec/*.h.
+#pragma once
+
+namespace godwit::kernels {
+namespace {
+
+// Rows that look up the same signs together.
+constexpr int64_t kSignRows = kTileVecs;
+// Bytes of kSignGroups groups of a tile.
+constexpr int64_t kSignStep = 4 * kTileTokens;
+
+GODWIT_INLINE Vec LoadBytes(const uint8_t* p) { return Load(reinterpret_cast<const float*>(p)); }
+
+// Signs::Largest<kRows>(tables, fine or null, signs of a tile, groups, largest sum of each row).
+template <class Signs, int64_t kRows>
+void ScoreSignRows(const ScoreSignsArgs& args, int64_t first) {
+  constexpr int64_t kLine = 64;
+  const int64_t bytes = args.groups * (kTileTokens / 2), table_bytes = args.groups * 16;
+  const uint8_t* const fine = args.fine != nullptr ? args.fine + first * table_bytes : nullptr;
+  // What comes later is fetched while the first rows go by.
+  const uint8_t* const next = first == 0 ? args.next : nullptr;
+  for (int64_t tile = 0; tile < args.tiles; ++tile) {
+    for (int64_t line = 0; next != nullptr && line < bytes; line += kLine) {
+      __builtin_prefetch(next + tile * bytes + line, /*for writing=*/0, /*second-level cache*/ 2);
+    }
+    int32_t largest[kRows];
+    Signs::template Largest<kRows>(args.tables + first * table_bytes, fine,
+                                   args.signs + tile * bytes, args.groups, largest);
+    for (int64_t r = 0; r < kRows; ++r) {
+      args.scores[(first + r) * args.scores_stride + tile] =
+          static_cast<float>(largest[r] - args.offsets[first + r]);
+    }
+  }
+}
+
+template <class Signs>
+GODWIT_INLINE void ScoreSignTiles(const ScoreSignsArgs& args) {
+  int64_t row = 0;
+  for (; row + kSignRows <= args.rows; row += kSignRows) ScoreSignRows<Signs, kSignRows>(args, row);
+  for (; row + 2 <= args.rows; row += 2) ScoreSignRows<Signs, 2>(args, row);
+  if (row < args.rows) ScoreSignRows<Signs, 1>(args, row);
+}
+
+}  // namespace
+}  // namespace godwit::kernels

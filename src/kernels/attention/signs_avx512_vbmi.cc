@@ -12,7 +12,7 @@ struct PermutedSigns {
   static constexpr int64_t kParts = kTileTokens / kLanes, kMostRows = kSignRows;
 
   template <int64_t kRows>
-  static GODWIT_INLINE void Sum(const uint8_t* tables, const uint8_t* signs, int64_t groups,
+  static GODWIT_INLINE void Sum(const uint8_t* tables, const SignTile& tile, int64_t groups,
                                 Vec (*sums)[kParts]) {
     // Bits 4 and 5 of an index are its byte's place in the lane; those above are not looked at.
     const __m512i table_of_byte = _mm512_set1_epi32(0x30201000), nibbles = _mm512_set1_epi8(15);
@@ -26,8 +26,8 @@ struct PermutedSigns {
         high[r] = LoadBytes(tables + (r * groups + group + 4) * 16);
       }
       for (int64_t part = 0; part < kParts; ++part) {
-        const auto* const of_part = signs + group / kSignGroups * kSignStep + part * 4 * kLanes;
-        const __m512i bytes = _mm512_castps_si512(LoadBytes(of_part));
+        const int64_t at = group / kSignGroups * kSignStep + part * 4 * kLanes;
+        const __m512i bytes = _mm512_castps_si512(tile.Read(at));
         const __m512i first = index(bytes), second = index(_mm512_srli_epi16(bytes, 4));
         for (int64_t r = 0; r < kRows; ++r) {
           sums[r][part] = AddLookUp(first, low[r], sums[r][part]);
@@ -39,17 +39,17 @@ struct PermutedSigns {
 
   template <int64_t kRows>
   static GODWIT_INLINE void Largest(const uint8_t* tables, const uint8_t* fine,
-                                    const uint8_t* signs, int64_t groups, int32_t* largest) {
+                                    const SignTile& tile, int64_t groups, int32_t* largest) {
     Vec sums[kRows][kParts];
     for (auto& row : sums) {
       for (Vec& sum : row) sum = Zero();
     }
-    Sum<kRows>(tables, signs, groups, sums);
+    Sum<kRows>(tables, tile, groups, sums);
     if (fine != nullptr) {
       for (auto& row : sums) {
         for (Vec& sum : row) sum = TimesFine(sum);
       }
-      Sum<kRows>(fine, signs, groups, sums);
+      Sum<kRows>(fine, tile, groups, sums);
     }
     Vec most[kMostRows] = {};
     for (int64_t r = 0; r < kRows; ++r) {

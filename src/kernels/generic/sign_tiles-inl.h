@@ -12,21 +12,31 @@ constexpr int64_t kSignStep = 4 * kTileTokens;
 
 GODWIT_INLINE Vec LoadBytes(const uint8_t* p) { return Load(reinterpret_cast<const float*>(p)); }
 
-// Signs::Largest<kRows>(tables, fine or null, signs of a tile, groups, largest sum of each row).
+// A tile of signs, and one that comes later: for every line that is read of the one, a line of the
+// other is fetched. All lines of a tile at once would wait for each other.
+struct SignTile {
+  const uint8_t* signs;
+  const uint8_t* next;  // `signs` itself: none
+
+  GODWIT_INLINE Vec Read(int64_t at) const {
+    __builtin_prefetch(next + at, /*for writing=*/0, /*second-level cache*/ 2);
+    return LoadBytes(signs + at);
+  }
+};
+
+// Signs::Largest<kRows>(tables, fine or null, tile, groups, largest sum of each row).
 template <class Signs, int64_t kRows>
 void ScoreSignRows(const ScoreSignsArgs& args, int64_t first) {
-  constexpr int64_t kLine = 64;
   const int64_t bytes = args.groups * (kTileTokens / 2), table_bytes = args.groups * 16;
   const uint8_t* const fine = args.fine != nullptr ? args.fine + first * table_bytes : nullptr;
   // What comes later is fetched while the first rows go by.
   const uint8_t* const next = first == 0 ? args.next : nullptr;
   for (int64_t tile = 0; tile < args.tiles; ++tile) {
-    for (int64_t line = 0; next != nullptr && line < bytes; line += kLine) {
-      __builtin_prefetch(next + tile * bytes + line, /*for writing=*/0, /*second-level cache*/ 2);
-    }
+    const uint8_t* const signs = args.signs + tile * bytes;
+    const SignTile both{signs, next != nullptr ? next + tile * bytes : signs};
     int32_t largest[kRows];
-    Signs::template Largest<kRows>(args.tables + first * table_bytes, fine,
-                                   args.signs + tile * bytes, args.groups, largest);
+    Signs::template Largest<kRows>(args.tables + first * table_bytes, fine, both, args.groups,
+                                   largest);
     for (int64_t r = 0; r < kRows; ++r) {
       args.scores[(first + r) * args.scores_stride + tile] =
           static_cast<float>(largest[r] - args.offsets[first + r]);

@@ -26,23 +26,22 @@ struct ShuffledSigns {
   struct Columns {
     Vec of[4];
   };
-  static GODWIT_INLINE Columns LoadColumns(const uint8_t* signs) {
+  static GODWIT_INLINE Columns LoadColumns(const SignTile& tile, int64_t at) {
     constexpr int64_t kBytes = 4 * kLanes;  // of a vector
-    const Vec a = TransposeBytes(LoadBytes(signs)), b = TransposeBytes(LoadBytes(signs + kBytes));
-    const Vec c = TransposeBytes(LoadBytes(signs + 2 * kBytes));
-    const Vec d = TransposeBytes(LoadBytes(signs + 3 * kBytes));
+    const auto part = [&](int64_t i) { return TransposeBytes(tile.Read(at + i * kBytes)); };
+    const Vec a = part(0), b = part(1), c = part(2), d = part(3);
     const Vec ab_low = InterleaveLow<4>(a, b), ab_high = InterleaveHigh<4>(a, b);
     const Vec cd_low = InterleaveLow<4>(c, d), cd_high = InterleaveHigh<4>(c, d);
     return {InterleaveLow<8>(ab_low, cd_low), InterleaveHigh<8>(ab_low, cd_low),
             InterleaveLow<8>(ab_high, cd_high), InterleaveHigh<8>(ab_high, cd_high)};
   }
 
-  // Of kKeys keys, for rows whose tables lie groups * 16 bytes apart.
+  // Of kKeys keys from `key` on, for rows whose tables lie groups * 16 bytes apart.
   template <int64_t kRows>
-  static GODWIT_INLINE void Sum(const uint8_t* tables, const uint8_t* signs, int64_t groups,
-                                ByteSums* sums) {
+  static GODWIT_INLINE void Sum(const uint8_t* tables, const SignTile& tile, int64_t key,
+                                int64_t groups, ByteSums* sums) {
     for (int64_t group = 0; group < groups; group += kSignGroups) {
-      const Columns columns = LoadColumns(signs + group / kSignGroups * kSignStep);
+      const Columns columns = LoadColumns(tile, group / kSignGroups * kSignStep + 4 * key);
       for (int64_t r = 0; r < kRows; ++r) {
         const uint8_t* const table = tables + (r * groups + group) * 16;
         for (int64_t i = 0; i < 4; ++i) {
@@ -55,13 +54,13 @@ struct ShuffledSigns {
 
   template <int64_t kRows>
   static GODWIT_INLINE void Largest(const uint8_t* tables, const uint8_t* fine,
-                                    const uint8_t* signs, int64_t groups, int32_t* largest) {
+                                    const SignTile& tile, int64_t groups, int32_t* largest) {
     Vec most[kRows];
     for (Vec& of_row : most) of_row = Zero();
     for (int64_t key = 0; key < kTileTokens; key += kKeys) {
       ByteSums sums[kRows], finer[kRows];
-      Sum<kRows>(tables, signs + 4 * key, groups, sums);
-      if (fine != nullptr) Sum<kRows>(fine, signs + 4 * key, groups, finer);
+      Sum<kRows>(tables, tile, key, groups, sums);
+      if (fine != nullptr) Sum<kRows>(fine, tile, key, groups, finer);
       for (int64_t r = 0; r < kRows; ++r) {
         const Vec even = sums[r].Even(), odd = sums[r].odd;
         if (fine == nullptr) {

@@ -42,7 +42,7 @@ void ForEachPair(std::string_view list, char mark, std::string_view example, con
 StepCosts ParseStepMs(std::string_view list) {
   StepCosts costs;
   ForEachPair(list, ':', "ROWS:MS, such as 8:24.5", [&](auto rows, auto ms) {
-    costs.Record(ParseInt(rows, 1, StepCosts::kMostRows), ParseMs(ms));
+    costs.Set(ParseInt(rows, 1, StepCosts::kMostRows), ParseMs(ms));
   });
   if (costs.Ms(1) == 0) {
     Throw(ErrorKind::kInput, "{} says nothing of a step of one row: add 1:MS", Quote(list));

@@ -31,8 +31,8 @@ std::vector<int32_t> TokensOf(const DraftShape& shape, double ms_of_64 = 10) {
   sources.push_back(std::make_unique<Four>());
   DraftTree tree(std::move(sources), shape);
   StepCosts costs;
-  costs.Record(1, 10);
-  costs.Record(64, ms_of_64);
+  costs.Set(1, 10);
+  costs.Set(64, ms_of_64);
   const std::vector<int32_t> text = {5};
   tree.Grow(text, costs, {.rows = 64, .depth = 50, .other_rows = 0});
   return {tree.tokens().begin(), tree.tokens().end()};

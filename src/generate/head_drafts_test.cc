@@ -68,7 +68,7 @@ TEST_F(HeadDraftsTest, TextsOfAStepShareOneProduct) {
     sources.push_back(std::make_unique<HeadDrafts>(batch_));
     strategies.push_back(std::make_unique<Speculative>(std::move(sources), [] { return now; }));
   }
-  for (int step = 0; step < 5; ++step) {
+  for (int step = 0; step < 8; ++step) {
     std::vector<Participant> participants;
     for (size_t i = 0; i < 3; ++i) {
       participants.push_back(
@@ -77,7 +77,7 @@ TEST_F(HeadDraftsTest, TextsOfAStepShareOneProduct) {
     StepTogether(model_, exec_, participants, [] { return now += 1; });
     for (const Participant& one : participants) EXPECT_FALSE(one.error);
   }
-  EXPECT_EQ(model_.rows, std::vector<int64_t>(5, 3 * 2));
+  EXPECT_EQ(model_.rows, std::vector<int64_t>(8, 3 * 2));
   EXPECT_GT(strategies[0]->stats().guesses, 0) << "or nothing came of it";
 }
 

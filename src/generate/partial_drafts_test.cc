@@ -105,7 +105,7 @@ TEST_F(PartialDraftsTest, AChainIsAsLongAsPays) {
   };
   const double few = tokens_a_step(0.3, three_are_free);
   EXPECT_GT(few, 2.5);
-  EXPECT_LT(few, 3.5);
+  EXPECT_LT(few, 4.5) << "of what lies between measurements no more is known";
   EXPECT_LT(tokens_a_step(1.1, AStep), 1.1);
   EXPECT_LT(rows_of_drafts_, 20) << "it tries again now and then";
   EXPECT_GT(rows_of_drafts_, 2);

@@ -61,7 +61,8 @@ Proposal Speculative::Propose(const Sequence& sequence, int64_t max_tokens) {
 
 std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& outcome) {
   if (outcome.logits.rows == 0) return {};
-  costs_.Record(outcome.step_rows, outcome.step_ms);
+  // The first steps of a process take long: a prompt's says nothing of as many guesses.
+  if (continues_) costs_.Record(outcome.step_rows, outcome.step_ms);
   other_rows_ = outcome.step_rows - own_rows_;
   if (grown_) {
     AskAll([&](DraftSource& drafts) {
@@ -121,7 +122,8 @@ int64_t Speculative::Walk(Sequence& sequence, const Outcome& outcome, int64_t& r
 
 // Every accepted guess saves a step of one row, less what the rows of guesses took.
 void Speculative::CountWorth(const Outcome& outcome) {
-  const double plain_ms = costs_.Ms(other_rows_ + 1), step_ms = costs_.Ms(outcome.step_rows);
+  const double plain_ms = costs_.Ms(other_rows_ + 1), known_ms = costs_.Ms(outcome.step_rows);
+  const double step_ms = known_ms > 0 ? known_ms : outcome.step_ms;
   const auto guesses = static_cast<double>(std::reduce(accepted_.begin(), accepted_.end()));
   const double saved = plain_ms > 0 ? std::max(0.0, (guesses + 1) * plain_ms - step_ms) : 0;
   for (size_t i = 0; i < accepted_.size(); ++i) {

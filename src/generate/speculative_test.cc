@@ -138,6 +138,19 @@ TEST_F(SpeculativeTest, TreesAreAsLargeAsPays) {
   EXPECT_GT(rows_a_step(0.9, [](int64_t) { return 1.0; }), 12);
 }
 
+TEST_F(SpeculativeTest, HowLongAPromptTookSaysNothingOfGuesses) {
+  FakeModel model(kVocab, Circle);
+  const auto plain = Plain(model, NewSequence({.temperature = 0}), 300);
+  Sequence sequence = NewSequence({.temperature = 0});
+  Speculative strategy(Only(std::make_unique<ForeseenDrafts>(kVocab, plain, 1)), NoTime);
+  Drive drive = On(model);
+  drive.ms = [](int64_t) { return 50.0; };
+  drive.Step(sequence, strategy);
+  drive.ms = [](int64_t) { return 1.0; };
+  drive.Continue(sequence, strategy, 200);
+  EXPECT_LT(drive.steps, 60);
+}
+
 // What looks for guesses at a price higher than they are worth is asked in few steps.
 TEST_F(SpeculativeTest, SourcesThatCostMoreThanTheySaveRest) {
   static double now;

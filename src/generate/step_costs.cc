@@ -18,8 +18,9 @@ constexpr double kDrift = 1.0 / 32;
 void StepCosts::Record(int64_t rows, double ms) {
   if (rows < 1 || rows > kMostRows || !(ms > 0)) return;
   double& known = ms_[static_cast<size_t>(rows)];
-  if (known == 0) {
-    known = ms;
+  if (double& first = first_[static_cast<size_t>(rows)]; known == 0) {
+    if (first > 0) known = std::min(first, ms);
+    first = ms;
     return;
   }
   const double change = std::clamp(ms / known, 1 / kInterrupted, kInterrupted) - 1;

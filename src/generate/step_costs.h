@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace godwit {
@@ -11,7 +12,11 @@ class StepCosts {
   // A step of more rows reads a prompt: what it takes is not remembered.
   static constexpr int64_t kMostRows = 64;
 
+  // Counts from the second time on, when the smaller of both is known: one may have been
+  // interrupted.
   void Record(int64_t rows, double ms);
+  // As if it had been measured: rows up to kMostRows.
+  void Set(int64_t rows, double ms) { ms_[static_cast<size_t>(rows)] = ms; }
   // Between numbers of rows that were measured along a straight line; beyond the largest as that
   // one, so that it is tried. 0: nothing is known, not of fewer rows either.
   double Ms(int64_t rows) const;
@@ -19,7 +24,8 @@ class StepCosts {
   int64_t Largest() const;
 
  private:
-  std::array<double, kMostRows + 1> ms_{};  // 0: never measured
+  std::array<double, kMostRows + 1> ms_{};     // 0: not known
+  std::array<double, kMostRows + 1> first_{};  // what was measured first, 0: nothing
 };
 
 }  // namespace godwit

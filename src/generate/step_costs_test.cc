@@ -9,24 +9,34 @@ TEST(StepCosts, LieOnALineBetweenWhatWasMeasured) {
   StepCosts costs;
   EXPECT_EQ(costs.Ms(1), 0);
   EXPECT_EQ(costs.Largest(), 0);
-  costs.Record(4, 20);
+  costs.Set(4, 20);
   EXPECT_EQ(costs.Ms(1), 0) << "fewer rows are not known";
-  costs.Record(1, 10);
-  costs.Record(8, 40);
+  costs.Set(1, 10);
+  costs.Set(8, 40);
   EXPECT_EQ(costs.Ms(1), 10);
   EXPECT_DOUBLE_EQ(costs.Ms(2), 10 + 10 / 3.0);
   EXPECT_EQ(costs.Ms(4), 20);
   EXPECT_EQ(costs.Ms(6), 30);
   EXPECT_EQ(costs.Ms(64), 40) << "to be tried";
   EXPECT_EQ(costs.Largest(), 8);
-  costs.Record(512, 1);  // a prompt
+  for (int i = 0; i < 2; ++i) costs.Record(512, 1);  // a prompt
   EXPECT_EQ(costs.Largest(), 8);
+}
+
+TEST(StepCosts, AnInterruptionAloneSaysNothing) {
+  StepCosts costs;
+  costs.Set(1, 10);
+  costs.Record(2, 80);
+  EXPECT_EQ(costs.Ms(2), 10) << "to be tried again";
+  EXPECT_EQ(costs.Largest(), 1);
+  costs.Record(2, 12);
+  EXPECT_EQ(costs.Ms(2), 12);
 }
 
 TEST(StepCosts, FollowWhatChanges) {
   StepCosts costs;
-  costs.Record(1, 10);
-  costs.Record(4, 12);
+  costs.Set(1, 10);
+  costs.Set(4, 12);
   costs.Record(1, 1e6);  // interrupted
   EXPECT_LT(costs.Ms(1), 12);
   for (int i = 0; i < 200; ++i) costs.Record(1, 30);

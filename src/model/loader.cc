@@ -264,8 +264,7 @@ Weight Packer::PackFloats(const LinearTensors& tensors, std::optional<DType> sto
   }
   std::vector<std::vector<float>> scales;
   for (const TensorInfo* part : tensors.scales) {
-    scales.push_back(Floats(*part));
-    CheckWeightScales(*part, tensors.quantization->format, scales.back());
+    scales.push_back(WeightScalesOf(*part, tensors.quantization->format, Floats(*part)));
   }
   for (const TensorInfo* part : tensors.row_orders) {
     CheckRowOrder(*part);

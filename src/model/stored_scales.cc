@@ -28,8 +28,12 @@ void CheckScales(const TensorInfo& tensor, std::span<const float> scales) {
 
 }  // namespace
 
-void CheckWeightScales(const TensorInfo& tensor, Int8Format format, std::vector<float>& values) {
-  if (format == Int8Format::kCompressedTensors) return CheckScales(tensor, values);
+std::vector<float> WeightScalesOf(const TensorInfo& tensor, Int8Format format,
+                                  std::vector<float> values) {
+  if (format == Int8Format::kCompressedTensors) {
+    CheckScales(tensor, values);
+    return values;
+  }
   for (size_t i = 0; i < values.size(); ++i) {
     // It is 0 of an output whose weights all are.
     if (!(values[i] >= 0 && std::isfinite(values[i]))) {
@@ -37,6 +41,7 @@ void CheckWeightScales(const TensorInfo& tensor, Int8Format format, std::vector<
     }
     values[i] /= 127;
   }
+  return values;
 }
 
 float InputScaleOf(const TensorInfo& tensor, std::span<const float> values) {

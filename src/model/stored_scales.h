@@ -13,9 +13,10 @@
 
 namespace godwit {
 
-// values: all of the tensor, which become scales of weights.
-void CheckWeightScales(const TensorInfo& tensor, Int8Format format, std::vector<float>& values);
-// Of a static input.
+// values: all numbers of the tensor.
+std::vector<float> WeightScalesOf(const TensorInfo& tensor, Int8Format format,
+                                  std::vector<float> values);
+// Likewise, of a static input.
 float InputScaleOf(const TensorInfo& tensor, std::span<const float> values);
 int32_t ZeroPointOf(const TensorInfo& tensor);
 void CheckRowOrder(const TensorInfo& tensor);

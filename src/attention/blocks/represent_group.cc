@@ -74,11 +74,13 @@ void MeanStdOf(const Parts& parts, int64_t head_dim, int64_t d, int64_t behind, 
 // Keys of tiles [begin, end) of whose signs in dimension d are set.
 int CountSigns(const BlockIndex& blocks, int64_t layer, int64_t head, int64_t begin, int64_t end,
                int64_t d) {
-  const kernels::SignPlace first = kernels::SignAt(d / 4, 0);
   int count = 0;
   for (int64_t tile = begin; tile < end; ++tile) {
-    const uint8_t* const signs = blocks.Signs(layer, head, tile).signs + first.byte;
-    for (int64_t j = 0; j < kTileTokens; ++j) count += signs[4 * j] >> (first.shift + d % 4) & 1;
+    const uint8_t* const signs = blocks.Signs(layer, head, tile).signs;
+    for (int64_t j = 0; j < kTileTokens; ++j) {
+      const kernels::SignPlace place = kernels::SignAt(d / 4, j);
+      count += signs[place.byte] >> (place.shift + d % 4) & 1;
+    }
   }
   return count;
 }

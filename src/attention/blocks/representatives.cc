@@ -155,13 +155,12 @@ void RepresentSigns(const float* keys, const SignLevels& levels, int64_t head_di
   std::fill_n(signs, SignGroups(head_dim) * kTokens / 2, uint8_t{0});
   for (int64_t d = 0; d < head_dim; ++d) {
     const float* const row = keys + d * kTokens;
-    const kernels::SignPlace first = kernels::SignAt(d / 4, 0);
-    const auto bit = static_cast<uint8_t>(1 << (first.shift + d % 4));
+    const auto bit = static_cast<uint8_t>(1 << (kernels::SignAt(d / 4, 0).shift + d % 4));
     // Of a key to the next: in this order compilers take 16 bytes at once.
     std::array<uint8_t, kTokens> bits;
     for (size_t j = 0; j < kTokens; ++j) bits[j] = row[j] > levels.centre[d] ? bit : 0;
     for (int64_t j = 0; j < kTokens; ++j) {
-      signs[first.byte + j * 4] |= bits[static_cast<size_t>(j)];
+      signs[kernels::SignAt(d / 4, j).byte] |= bits[static_cast<size_t>(j)];
     }
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/generic/sign_tiles-inl.h"
+#include "kernels/generic/turn_words-inl.h"
 
 namespace godwit::kernels {
 namespace {
@@ -22,18 +23,11 @@ struct ByteSums {
 struct ShuffledSigns {
   static constexpr int64_t kKeys = 4 * kLanes;  // that are looked up together
 
-  // The four bytes of kKeys keys, each byte of all of them in a vector.
-  struct Columns {
-    Vec of[4];
-  };
-  static GODWIT_INLINE Columns LoadColumns(const SignTile& tile, int64_t at) {
+  // Each of the four bytes of kKeys keys in a vector.
+  static GODWIT_INLINE FourVecs LoadColumns(const SignTile& tile, int64_t at) {
     constexpr int64_t kBytes = 4 * kLanes;  // of a vector
     const auto part = [&](int64_t i) { return TransposeBytes(tile.Read(at + i * kBytes)); };
-    const Vec a = part(0), b = part(1), c = part(2), d = part(3);
-    const Vec ab_low = InterleaveLow<4>(a, b), ab_high = InterleaveHigh<4>(a, b);
-    const Vec cd_low = InterleaveLow<4>(c, d), cd_high = InterleaveHigh<4>(c, d);
-    return {InterleaveLow<8>(ab_low, cd_low), InterleaveHigh<8>(ab_low, cd_low),
-            InterleaveLow<8>(ab_high, cd_high), InterleaveHigh<8>(ab_high, cd_high)};
+    return TurnWords({part(0), part(1), part(2), part(3)});
   }
 
   // Of kKeys keys from `key` on, for rows whose tables lie groups * 16 bytes apart.
@@ -41,13 +35,17 @@ struct ShuffledSigns {
   static GODWIT_INLINE void Sum(const uint8_t* tables, const SignTile& tile, int64_t key,
                                 int64_t groups, ByteSums* sums) {
     for (int64_t group = 0; group < groups; group += kSignGroups) {
-      const Columns columns = LoadColumns(tile, group / kSignGroups * kSignStep + 4 * key);
+      const FourVecs columns = LoadColumns(tile, group / kSignGroups * kSignStep + 4 * key);
       for (int64_t r = 0; r < kRows; ++r) {
         const uint8_t* const table = tables + (r * groups + group) * 16;
-        for (int64_t i = 0; i < 4; ++i) {
-          sums[r].Add(AddBytes(LookUp(Repeat16(table + 16 * i), LowNibbles(columns.of[i])),
-                               LookUp(Repeat16(table + 16 * (i + 4)), HighNibbles(columns.of[i]))));
-        }
+        const auto add = [&](int64_t i, Vec column) {
+          sums[r].Add(AddBytes(LookUp(Repeat16(table + 16 * i), LowNibbles(column)),
+                               LookUp(Repeat16(table + 16 * (i + 4)), HighNibbles(column))));
+        };
+        add(0, columns.a);
+        add(1, columns.b);
+        add(2, columns.c);
+        add(3, columns.d);
       }
     }
   }

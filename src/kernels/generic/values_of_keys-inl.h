@@ -6,21 +6,10 @@
 // of as many others as a product adds up.
 #pragma once
 
+#include "kernels/generic/turn_words-inl.h"
+
 namespace godwit::kernels {
 namespace {
-
-// Four vectors; as an array GCC 12 would keep them in memory.
-struct FourVecs {
-  Vec a, b, c, d;
-};
-
-// Word i of vector k, within each 16 bytes, to word k of vector i.
-GODWIT_INLINE FourVecs TurnWords(const FourVecs& x) {
-  const Vec ab_low = InterleaveLow<4>(x.a, x.b), ab_high = InterleaveHigh<4>(x.a, x.b);
-  const Vec cd_low = InterleaveLow<4>(x.c, x.d), cd_high = InterleaveHigh<4>(x.c, x.d);
-  return {InterleaveLow<8>(ab_low, cd_low), InterleaveHigh<8>(ab_low, cd_low),
-          InterleaveLow<8>(ab_high, cd_high), InterleaveHigh<8>(ab_high, cd_high)};
-}
 
 // Numbers of kSize bytes, kDepth of them side by side.
 template <int64_t kSize, int64_t kDepth>

@@ -1,5 +1,6 @@
 #include "cli/text_replays.h"
 
+#include <map>
 #include <utility>
 
 #include "attention/make_policy.h"
@@ -40,14 +41,14 @@ void ForEachPair(std::string_view list, char mark, std::string_view example, con
 
 // "1:22.2,8:24"
 StepCosts ParseStepMs(std::string_view list) {
-  StepCosts costs;
+  std::map<int64_t, double> ms_of_rows;
   ForEachPair(list, ':', "ROWS:MS, such as 8:24.5", [&](auto rows, auto ms) {
-    costs.Set(ParseInt(rows, 1, StepCosts::kMostRows), ParseMs(ms));
+    ms_of_rows[ParseInt(rows, 1, StepCosts::kMostRows)] = ParseMs(ms);
   });
-  if (costs.Ms(1) == 0) {
+  if (!ms_of_rows.contains(1)) {
     Throw(ErrorKind::kInput, "{} says nothing of a step of one row: add 1:MS", Quote(list));
   }
-  return costs;
+  return StepCosts::AlongLines(ms_of_rows);
 }
 
 // "heads:2.1,partial:24"

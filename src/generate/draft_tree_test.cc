@@ -30,9 +30,7 @@ std::vector<int32_t> TokensOf(const DraftShape& shape, double ms_of_64 = 10) {
   std::vector<std::unique_ptr<DraftSource>> sources;
   sources.push_back(std::make_unique<Four>());
   DraftTree tree(std::move(sources), shape);
-  StepCosts costs;
-  costs.Set(1, 10);
-  costs.Set(64, ms_of_64);
+  const StepCosts costs = StepCosts::AlongLines({{1, 10}, {64, ms_of_64}});
   const std::vector<int32_t> text = {5};
   tree.Grow(text, costs, {.rows = 64, .depth = 50, .other_rows = 0});
   return {tree.tokens().begin(), tree.tokens().end()};

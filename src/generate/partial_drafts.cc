@@ -144,8 +144,9 @@ void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
     model.Logits(exec, hidden, logits);
     Add(Choose(*draft_, {.hidden = hidden, .logits = logits}, 0), logits.RowSpan(0));
     // The first one of all makes the index.
-    if (indexed_) draft_costs_[guesses_.size() == 1 ? 0 : 1].Record(1, now_ms_() - since);
-    indexed_ = true;
+    const double ms = now_ms_() - since;
+    if (index_ms_) draft_costs_[guesses_.size() == 1 ? 0 : 1].Record(1, ms);
+    if (!index_ms_) index_ms_ = ms;
     const Guess& last = guesses_.back();
     const auto kind = static_cast<size_t>(last.kind);
     reach *= rates_[kind].Chance(kPriors[kind]);

@@ -34,6 +34,7 @@ class PartialDrafts : public DraftSource {
   // The next chain: as long as it makes the most tokens in the time that it and the step take. What
   // goes wrong with one ends it and those behind it, and nothing else.
   void GoOnFrom(const Sequence& sequence, const Outcome& outcome, int64_t row) override;
+  double once_ms() const override { return index_ms_.value_or(0); }
   bool GiveBack() override;
 
  private:
@@ -69,7 +70,7 @@ class PartialDrafts : public DraftSource {
   std::vector<Guess> guesses_;
   std::vector<int32_t> chain_;  // their nodes in the tree
   int64_t idle_steps_ = 0;      // in which none would have paid
-  bool indexed_ = false;
+  std::optional<double> index_ms_;  // that its making took
 
   StepCosts costs_;                       // of steps
   std::array<StepCosts, 2> draft_costs_;  // of a chain's first row, and of another

@@ -15,9 +15,7 @@ namespace godwit {
 namespace {
 
 Replay ReplayNgram(const std::vector<int32_t>& text, double ms_of_eight) {
-  StepCosts costs;
-  costs.Set(1, 10);
-  costs.Set(8, ms_of_eight);
+  const StepCosts costs = StepCosts::AlongLines({{1, 10}, {8, ms_of_eight}});
   std::vector<std::unique_ptr<DraftSource>> sources;
   sources.push_back(std::make_unique<SuffixDrafts>());
   return ReplayDrafts(text, 1, costs, std::move(sources));
@@ -78,8 +76,7 @@ class ReplayWithModel : public testing::Test {
 
 ReplayTimes Times(double ms_of_many) {
   ReplayTimes times;
-  times.step.Set(1, 10);
-  times.step.Set(16, ms_of_many);
+  times.step = StepCosts::AlongLines({{1, 10}, {16, ms_of_many}});
   return times;
 }
 

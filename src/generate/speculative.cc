@@ -19,9 +19,9 @@ template <typename Ask>
 void Speculative::AskAll(const Ask& ask) {
   for (auto& source : tree_.sources()) {
     if (source.worth.rests()) continue;
-    const double since = now_ms_();
+    const double since = now_ms_() - source.drafts->once_ms();
     ask(*source.drafts);
-    if (continues_) source.worth.Spend(now_ms_() - since);
+    if (continues_) source.worth.Spend(now_ms_() - source.drafts->once_ms() - since);
   }
 }
 

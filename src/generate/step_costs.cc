@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace godwit {
 namespace {
@@ -14,6 +15,22 @@ constexpr double kInterrupted = 2;
 constexpr double kDrift = 1.0 / 32;
 
 }  // namespace
+
+StepCosts StepCosts::AlongLines(const std::map<int64_t, double>& ms_of_rows) {
+  StepCosts costs;
+  int64_t before = 0;
+  for (const auto& [rows, ms] : ms_of_rows) {
+    assert(rows >= 1 && rows <= kMostRows);
+    const double from = costs.ms_[static_cast<size_t>(before)];
+    costs.ms_[static_cast<size_t>(rows)] = ms;
+    for (int64_t r = before + 1; before > 0 && r < rows; ++r) {
+      costs.ms_[static_cast<size_t>(r)] = std::lerp(
+          from, ms, static_cast<double>(r - before) / static_cast<double>(rows - before));
+    }
+    before = rows;
+  }
+  return costs;
+}
 
 void StepCosts::Record(int64_t rows, double ms) {
   if (rows < 1 || rows > kMostRows || !(ms > 0)) return;
@@ -32,20 +49,9 @@ void StepCosts::Record(int64_t rows, double ms) {
 
 double StepCosts::Ms(int64_t rows) const {
   assert(rows >= 1);
-  int64_t below = 0;
-  for (int64_t r = 1; r <= kMostRows; ++r) {
-    const double ms = ms_[static_cast<size_t>(r)];
-    if (ms == 0) continue;
-    if (r >= rows) {
-      if (r == rows) return ms;
-      if (below == 0) return 0;
-      const double before = ms_[static_cast<size_t>(below)];
-      return before +
-             (ms - before) * static_cast<double>(rows - below) / static_cast<double>(r - below);
-    }
-    below = r;
-  }
-  return ms_[static_cast<size_t>(below)];
+  rows = std::min(rows, kMostRows);
+  while (rows > 0 && ms_[static_cast<size_t>(rows)] == 0) --rows;
+  return ms_[static_cast<size_t>(rows)];
 }
 
 int64_t StepCosts::Largest() const {

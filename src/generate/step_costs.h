@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 
 namespace godwit {
 
@@ -12,13 +13,14 @@ class StepCosts {
   // A step of more rows reads a prompt: what it takes is not remembered.
   static constexpr int64_t kMostRows = 64;
 
+  // As if they had been measured: of rows up to kMostRows their ms, between them straight lines.
+  static StepCosts AlongLines(const std::map<int64_t, double>& ms_of_rows);
+
   // Counts from the second time on, when the smaller of both is known: one may have been
   // interrupted.
   void Record(int64_t rows, double ms);
-  // As if it had been measured: rows up to kMostRows.
-  void Set(int64_t rows, double ms) { ms_[static_cast<size_t>(rows)] = ms; }
-  // Between numbers of rows that were measured along a straight line; beyond the largest as that
-  // one, so that it is tried. 0: nothing is known, not of fewer rows either.
+  // Of a number of rows that was not measured as of the next smaller that was, so that it is tried.
+  // 0: nothing is known, not of fewer rows either.
   double Ms(int64_t rows) const;
   // The largest that was measured.
   int64_t Largest() const;

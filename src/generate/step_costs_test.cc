@@ -5,27 +5,35 @@
 namespace godwit {
 namespace {
 
-TEST(StepCosts, LieOnALineBetweenWhatWasMeasured) {
+TEST(StepCosts, OfWhatWasNotMeasuredAreAsOfFewerRows) {
   StepCosts costs;
   EXPECT_EQ(costs.Ms(1), 0);
   EXPECT_EQ(costs.Largest(), 0);
-  costs.Set(4, 20);
+  for (int i = 0; i < 2; ++i) costs.Record(4, 20);
   EXPECT_EQ(costs.Ms(1), 0) << "fewer rows are not known";
-  costs.Set(1, 10);
-  costs.Set(8, 40);
-  EXPECT_EQ(costs.Ms(1), 10);
-  EXPECT_DOUBLE_EQ(costs.Ms(2), 10 + 10 / 3.0);
+  for (int i = 0; i < 2; ++i) costs.Record(1, 10);
+  EXPECT_EQ(costs.Ms(3), 10) << "to be tried";
+  EXPECT_EQ(costs.Ms(4), 20);
+  EXPECT_EQ(costs.Ms(64), 20) << "to be tried";
+  EXPECT_EQ(costs.Largest(), 4);
+  for (int i = 0; i < 2; ++i) costs.Record(512, 1);  // a prompt
+  EXPECT_EQ(costs.Largest(), 4);
+}
+
+TEST(StepCosts, LieOnLinesBetweenThoseThatAreGiven) {
+  const StepCosts costs = StepCosts::AlongLines({{8, 40}, {2, 12}, {4, 20}});
+  EXPECT_EQ(costs.Ms(1), 0);
+  EXPECT_EQ(costs.Ms(2), 12);
+  EXPECT_EQ(costs.Ms(3), 16);
   EXPECT_EQ(costs.Ms(4), 20);
   EXPECT_EQ(costs.Ms(6), 30);
-  EXPECT_EQ(costs.Ms(64), 40) << "to be tried";
-  EXPECT_EQ(costs.Largest(), 8);
-  for (int i = 0; i < 2; ++i) costs.Record(512, 1);  // a prompt
+  EXPECT_EQ(costs.Ms(8), 40);
+  EXPECT_EQ(costs.Ms(64), 40);
   EXPECT_EQ(costs.Largest(), 8);
 }
 
 TEST(StepCosts, AnInterruptionAloneSaysNothing) {
-  StepCosts costs;
-  costs.Set(1, 10);
+  StepCosts costs = StepCosts::AlongLines({{1, 10}});
   costs.Record(2, 80);
   EXPECT_EQ(costs.Ms(2), 10) << "to be tried again";
   EXPECT_EQ(costs.Largest(), 1);
@@ -34,9 +42,7 @@ TEST(StepCosts, AnInterruptionAloneSaysNothing) {
 }
 
 TEST(StepCosts, FollowWhatChanges) {
-  StepCosts costs;
-  costs.Set(1, 10);
-  costs.Set(4, 12);
+  StepCosts costs = StepCosts::AlongLines({{1, 10}, {4, 12}});
   costs.Record(1, 1e6);  // interrupted
   EXPECT_LT(costs.Ms(1), 12);
   for (int i = 0; i < 200; ++i) costs.Record(1, 30);

@@ -146,6 +146,39 @@ TEST(AttentionStepTest, AcceptKeepsThePathToARow) {
   }
 }
 
+// Branches and forks behind a long text read what they share together (ops/shared_keys.h).
+TEST(AttentionStepTest, WhoReadsALongTextWithOthersGetsTheBitsThatHeGetsAlone) {
+  const TestText text(kGeometry, 2200, 11), drafts(kGeometry, 6, 12);
+  const std::vector<int32_t> parents = {-1, 0, 1, -1, 3, 0};
+  for (const DType type : {DType::kF32, DType::kBF16, DType::kI8}) {
+    const auto cache = NewText(kGeometry, {.kv_type = type, .context = 4096});
+    ReadText(*cache, text, 2200, 500);
+    StepRunner alone;
+    const auto expected = [&](std::vector<int64_t> path) {
+      std::vector<float> out = alone.Read(*cache->Fork(), drafts, path, 1);
+      out.erase(out.begin(), out.end() - std::ssize(out) / std::ssize(path));
+      return out;
+    };
+    for (const int threads : {1, 3}) {
+      const auto tree = cache->Fork(), left = cache->Fork(), right = cache->Fork();
+      StepRunner runner(threads);
+      const StepRows together[] = {{tree.get(), &drafts, RowRange(0, 6), parents},
+                                   {left.get(), &drafts, {4}},
+                                   {right.get(), &drafts, {5}}};
+      auto found = runner.Run(together);
+      EXPECT_EQ(found[1], expected({4}));
+      EXPECT_EQ(found[2], expected({5}));
+      const std::vector<std::vector<int64_t>> paths = {{0}, {0, 1}, {0, 1, 2}, {3}, {3, 4}, {0, 5}};
+      std::vector<float> of_tree;
+      for (const auto& path : paths) {
+        const auto row = expected(path);
+        of_tree.insert(of_tree.end(), row.begin(), row.end());
+      }
+      EXPECT_EQ(found[0], of_tree) << Name(type) << " on " << threads;
+    }
+  }
+}
+
 TEST(AttentionStepTest, EveryPathOfATreeMayReachTheContextAndNoneBeyond) {
   const TestText text(kGeometry, 100, 9);
   const auto cache = Make("dense", 64);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ops/attention_queries.h"
 #include "ops/attention_state.h"
+#include "ops/shared_keys.h"
 
 namespace godwit::ops {
 namespace {
@@ -16,7 +17,6 @@ using kernels::kTileTokens;
 using kernels::TileSpan;
 
 constexpr int64_t kStretchTokens = kStretchTiles * kTileTokens;
-constexpr int64_t kBlockRows = 64;  // query rows that go through one tile together
 
 // The most scratch memory for states of stretches that wait to be merged: that of one token with 32
 // heads of 128 at seven million positions. 64 tokens at a million would ask for more than 1 GiB.
@@ -50,9 +50,9 @@ struct RowBlock {
 
 // What a core works in, and the parts of it.
 struct Scratch {
-  float* total;    // states [kBlockRows, StateStride]
+  float* total;    // states [kRowsTogether, StateStride]
   float* stretch;  // likewise
-  float* queries;  // QueryScratchFloats of kBlockRows
+  float* queries;  // QueryScratchFloats of kRowsTogether
   float* values;   // of a tile whose keys they are, of any type
 
   static int64_t Floats(const AttentionShape& shape) {
@@ -67,10 +67,10 @@ struct Scratch {
 
  private:
   static int64_t StateFloats(const AttentionShape& shape) {
-    return kBlockRows * StateStride(shape.value_dim());
+    return kRowsTogether * StateStride(shape.value_dim());
   }
   static int64_t QueryFloats(const AttentionShape& shape) {
-    return QueryScratchFloats(shape.head_dim, kBlockRows);
+    return QueryScratchFloats(shape.head_dim, kRowsTogether);
   }
 };
 
@@ -215,11 +215,11 @@ class Attender {
   void FoldTile(const AttentionRows& text, const AttentionSource& source,
                 const KernelQueries& queries, const RowBlock& block, const TilePart& part,
                 int64_t next_tile, float* values, float* states) const {
-    TileSpan spans[kBlockRows];
+    TileSpan spans[kRowsTogether];
     if (!Spans(text, source, block, part, spans)) return;
     const KvView& kv = source.kv;
     const bool biased = !alibi_.slopes.empty() || source.biases.rows > 0;
-    alignas(64) float bias[kBlockRows * kTileTokens];  // left alone if there is none
+    alignas(64) float bias[kRowsTogether * kTileTokens];  // left alone if there is none
     if (biased) Biases(text, source, block, part.tile * kTileTokens, spans, bias);
     const bool scaled = kv.dtype == DType::kI8, in_keys = shape_.values_from.has_value();
     if (in_keys) {  // once for all heads of the block
@@ -366,18 +366,12 @@ void CheckTypes(std::span<const AttentionRows> texts) {
   }
 }
 
-}  // namespace
-
-void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
-               std::span<const AttentionRows> texts, std::span<const float> sink_logits,
-               MatrixView<float> out) {
-  assert(sink_logits.empty() || static_cast<int64_t>(sink_logits.size()) == shape.heads);
-  assert(alibi.slopes.empty() || static_cast<int64_t>(alibi.slopes.size()) == shape.heads);
-  assert(out.cols == shape.heads * shape.value_dim() && shape.heads % shape.kv_heads == 0);
-  assert(shape.values_from.value_or(0) % kernels::kQuad == 0);
+// As Attention, of texts that share nothing or are not to show it.
+void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
+                std::span<const AttentionRows> texts, std::span<const float> sink_logits,
+                MatrixView<float> out) {
   if (texts.empty()) return;
   Workspace::Scope scope(exec.workspace);
-  CheckTypes(texts);
   const Attender attender(exec, shape, alibi, sink_logits);
 
   const auto jobs = exec.workspace.Matrix<Job>(1, std::ssize(texts)).RowSpan(0);
@@ -385,14 +379,14 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
   for (size_t i = 0; i < texts.size(); ++i) {
     const int64_t rows = attender.RowsPerHead(texts[i]);
     assert(rows > 0);
-    const int64_t stretches = rows <= kBlockRows ? attender.MostStretches(texts[i]) : 0;
+    const int64_t stretches = rows <= kRowsTogether ? attender.MostStretches(texts[i]) : 0;
     const int64_t bytes = shape.kv_heads * stretches * rows * attender.state_stride() *
                           static_cast<int64_t>(sizeof(float));
     const bool deep = stretches > 1 && state_bytes + bytes <= kMostStateBytes;
     Job& job = *std::construct_at(&jobs[i]);
     job = {.text = &texts[i],
            .first_task = tasks,
-           .tasks_per_head = deep ? stretches : (rows + kBlockRows - 1) / kBlockRows,
+           .tasks_per_head = deep ? stretches : (rows + kRowsTogether - 1) / kRowsTogether,
            .states = nullptr,
            .first_head = shared_heads};
     if (deep) {
@@ -422,8 +416,8 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
                  states_of(job, head * job.tasks_per_head + part));
     } else {
       const int64_t head = index / job.tasks_per_head, part = index % job.tasks_per_head;
-      const int64_t begin = part * kBlockRows;
-      RunBlock(exec, attender, *job.text, {head, begin, std::min(rows, begin + kBlockRows)},
+      const int64_t begin = part * kRowsTogether;
+      RunBlock(exec, attender, *job.text, {head, begin, std::min(rows, begin + kRowsTogether)},
                scratch, out);
     }
   });
@@ -438,6 +432,22 @@ void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi
     }
     attender.Finish(*job.text, all, total, out);
   });
+}
+
+}  // namespace
+
+void Attention(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
+               std::span<const AttentionRows> texts, std::span<const float> sink_logits,
+               MatrixView<float> out) {
+  assert(sink_logits.empty() || static_cast<int64_t>(sink_logits.size()) == shape.heads);
+  assert(alibi.slopes.empty() || static_cast<int64_t>(alibi.slopes.size()) == shape.heads);
+  assert(out.cols == shape.heads * shape.value_dim() && shape.heads % shape.kv_heads == 0);
+  assert(shape.values_from.value_or(0) % kernels::kQuad == 0);
+  CheckTypes(texts);
+  Workspace::Scope scope(exec.workspace);
+  SharedKeys shared(exec, shape, alibi, texts);
+  AttendEach(exec, shape, alibi, shared.groups(), {}, {});
+  AttendEach(exec, shape, alibi, shared.Rest(), sink_logits, out);
 }
 
 }  // namespace godwit::ops

@@ -22,6 +22,7 @@
 namespace godwit::ops {
 
 inline constexpr int64_t kStretchTiles = 16;  // 1024 positions
+inline constexpr int64_t kRowsTogether = 64;  // query rows of a KV head that go through one tile
 
 // The text positions [begin, end).
 struct KvRange {

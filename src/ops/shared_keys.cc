@@ -1,0 +1,145 @@
+#include "ops/shared_keys.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "ops/attention_state.h"
+
+namespace godwit::ops {
+namespace {
+
+constexpr int64_t kStretchTokens = kStretchTiles * kernels::kTileTokens;
+
+// Its rows see all keys from one on: whether a key is shared decides who sees it.
+bool SeesAll(const AttentionRows& text) {
+  if (text.sources.size() != 1 || text.before != nullptr) return false;
+  const AttentionSource& source = text.sources.front();
+  const Visible& visible = source.visible;
+  return source.parts.empty() && source.biases.rows == 0 && visible.window == INT64_MAX &&
+         visible.block == INT64_MAX && visible.from <= text.position &&
+         text.position + text.rows <= visible.until;
+}
+
+// Tiles at the beginning of both that lie in the same memory. Since the texts parted each writes
+// into pages of its own: where both have a page, all before it are the same, too.
+int64_t SameTiles(const KvView& a, const KvView& b) {
+  if (a.dropped_begin < a.dropped_end || b.dropped_begin < b.dropped_end) return 0;
+  int64_t same = 0, other = std::min(a.slots, b.slots);
+  while (same < other) {
+    const int64_t tile = (same + other) / 2;
+    const std::byte* const page = a.pages[tile * a.page_stride];
+    if (page != nullptr && page == b.pages[tile * b.page_stride]) {
+      same = tile + 1;
+    } else {
+      other = tile;
+    }
+  }
+  return same;
+}
+
+// The positions before it are seen by all rows of both, in the same memory.
+int64_t SharedEnd(const AttentionRows& a, const AttentionRows& b) {
+  const AttentionSource& x = a.sources.front();
+  const AttentionSource& y = b.sources.front();
+  if (x.visible.begin != y.visible.begin || x.kv.dtype != y.kv.dtype ||
+      x.int8_products != y.int8_products) {
+    return 0;
+  }
+  const int64_t end =
+      std::min({SameTiles(x.kv, y.kv) * kernels::kTileTokens, x.visible.At(a.position).end,
+                y.visible.At(b.position).end});
+  return end / kStretchTokens * kStretchTokens;
+}
+
+}  // namespace
+
+SharedKeys::SharedKeys(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
+                       std::span<const AttentionRows> texts)
+    : exec_(exec), shape_(shape) {
+  const int64_t count = std::ssize(texts);
+  texts_ = exec.workspace.Matrix<AttentionRows>(1, count).RowSpan(0);
+  std::uninitialized_copy(texts.begin(), texts.end(), texts_.begin());
+  if (!alibi.slopes.empty()) return;  // a bias of each row's own
+  groups_ = exec.workspace.Matrix<AttentionRows>(1, count / 2).RowSpan(0);
+  members_ = exec.workspace.Matrix<Group>(1, count / 2).RowSpan(0);
+  size_t groups = 0;
+  for (int64_t first = 0; first < count;) {
+    const Group group = GroupFrom(texts, first);
+    first += group.count;
+    if (group.count == 1) continue;
+    std::construct_at(&members_[groups], group);
+    std::construct_at(&groups_[groups++], Together(group));
+  }
+  groups_ = groups_.first(groups);
+  members_ = members_.first(groups);
+}
+
+// The text and those behind it that share enough.
+SharedKeys::Group SharedKeys::GroupFrom(std::span<const AttentionRows> texts, int64_t first) const {
+  const AttentionRows& leader = texts[static_cast<size_t>(first)];
+  Group group{.first = first, .count = 1, .rows = leader.rows, .end = INT64_MAX};
+  if (!SeesAll(leader)) return group;
+  const int64_t most = kRowsTogether / (shape_.heads / shape_.kv_heads);
+  for (int64_t i = first + 1; i < std::ssize(texts); ++i) {
+    const AttentionRows& text = texts[static_cast<size_t>(i)];
+    if (group.rows + text.rows > most || !SeesAll(text)) break;
+    const int64_t end = std::min(group.end, SharedEnd(leader, text));
+    if (end - leader.sources.front().visible.begin < kFewestShared) break;
+    group = {.first = first, .count = group.count + 1, .rows = group.rows + text.rows, .end = end};
+  }
+  return group;
+}
+
+// A source of one text, in the workspace.
+AttentionSource& SharedKeys::CopyOf(const AttentionSource& source) const {
+  return *std::construct_at(exec_.workspace.Matrix<AttentionSource>(1, 1).data, source);
+}
+
+float* SharedKeys::NewStates(int64_t tokens) const {
+  return exec_.workspace.Matrix<float>(tokens * shape_.heads, StateStride(shape_.value_dim())).data;
+}
+
+AttentionRows SharedKeys::Together(const Group& group) const {
+  const auto texts = TextsOf(group);
+  AttentionSource& source = CopyOf(texts.front().sources.front());
+  source.visible = {.begin = source.visible.begin, .end = group.end};
+  const auto q = exec_.workspace.Matrix<float>(group.rows * shape_.heads, shape_.head_dim);
+  int64_t row = 0;
+  for (int64_t head = 0; head < shape_.kv_heads; ++head) {
+    for (const AttentionRows& text : texts) {
+      const int64_t rows = text.rows * (shape_.heads / shape_.kv_heads);
+      for (int64_t i = head * rows; i < (head + 1) * rows; ++i) {
+        std::ranges::copy(text.sources.front().q.RowSpan(i), q.Row(row++));
+      }
+    }
+  }
+  source.q = q;
+  return {.first_row = 0,
+          .rows = group.rows,
+          .position = group.end,  // of all of them: behind what they see
+          .sources = {&source, 1},
+          .states = NewStates(group.rows)};
+}
+
+std::span<const AttentionRows> SharedKeys::Rest() {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const auto texts = TextsOf(members_[g]);
+    const int64_t head_states = shape_.heads / shape_.kv_heads * StateStride(shape_.value_dim());
+    int64_t token = 0;
+    for (AttentionRows& text : texts) {
+      AttentionSource& source = CopyOf(text.sources.front());
+      source.visible.begin = members_[g].end;
+      float* const states = NewStates(text.rows);
+      for (int64_t head = 0; head < shape_.kv_heads; ++head) {
+        std::copy_n(groups_[g].states + (head * members_[g].rows + token) * head_states,
+                    text.rows * head_states, states + head * text.rows * head_states);
+      }
+      token += text.rows;
+      text.sources = {&source, 1};
+      text.before = states;
+    }
+  }
+  return texts_;
+}
+
+}  // namespace godwit::ops

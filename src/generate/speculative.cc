@@ -4,6 +4,12 @@
 #include <numeric>
 
 namespace godwit {
+namespace {
+
+// What guesses save is said of steps without them, and those take longer as the text grows.
+constexpr int64_t kMostGuessedSteps = 128;
+
+}  // namespace
 
 Speculative::Speculative(std::vector<std::unique_ptr<DraftSource>> sources, NowMs now_ms,
                          DraftShape shape)
@@ -35,7 +41,7 @@ Proposal Speculative::Propose(const Sequence& sequence, int64_t max_tokens) {
   });
   const int64_t awake = std::ranges::count_if(
       tree_.sources(), [](const auto& source) { return !source.worth.rests(); });
-  grown_ = continues_ && awake > 0;
+  grown_ = continues_ && awake > 0 && !plain_next_;
   if (!grown_) {
     const Segment segment = NextSegment(sequence, max_tokens);
     own_rows_ = std::ssize(segment.tokens);
@@ -83,7 +89,10 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
   }
   keep_path();
   if (continues_) CountWorth(outcome);
-  AskAll([&](DraftSource& drafts) { drafts.GoOnFrom(sequence, outcome, row); });
+  plain_next_ = continues_ && PlainStepIsDue();
+  if (!plain_next_) {
+    AskAll([&](DraftSource& drafts) { drafts.GoOnFrom(sequence, outcome, row); });
+  }
   return std::span<const int32_t>(sequence.tokens).last(static_cast<size_t>(tokens));
 }
 
@@ -118,6 +127,13 @@ int64_t Speculative::Walk(Sequence& sequence, const Outcome& outcome, int64_t& r
     ++tokens;
   }
   return tokens;
+}
+
+bool Speculative::PlainStepIsDue() {
+  if (own_rows_ == 1) guessed_steps_ = -1;
+  if (++guessed_steps_ < plain_after_) return false;
+  plain_after_ = std::min(2 * plain_after_, kMostGuessedSteps);
+  return true;
 }
 
 // Every accepted guess saves a step of one row, less what the rows of guesses took.

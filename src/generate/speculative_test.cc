@@ -177,7 +177,7 @@ TEST_F(SpeculativeTest, SourcesThatCostMoreThanTheySaveRest) {
     EXPECT_TRUE(
         std::ranges::equal(sequence.tokens, std::span(plain).first(sequence.tokens.size())));
     if (right == 1) {
-      EXPECT_EQ(source.asked, drive.steps + 1);  // and after the prompt
+      EXPECT_GE(source.asked, drive.steps - drive.steps / 64) << "but where a step is plain";
     } else {
       EXPECT_LT(source.asked, drive.steps / 5);
     }

@@ -7,8 +7,8 @@
 namespace godwit {
 namespace {
 
-// Of the newest measurement.
-constexpr double kWeight = 0.125;
+// Of the newest measurement: what took longer may have been interrupted.
+constexpr double kWeightAbove = 0.125, kWeightBelow = 0.25;
 // A step that took longer than so many times what is known was interrupted.
 constexpr double kInterrupted = 2;
 // How far the others follow: contexts grow, and machines are shared.
@@ -44,7 +44,7 @@ void StepCosts::Record(int64_t rows, double ms) {
   for (double& other : ms_) {
     if (&other != &known) other *= 1 + kDrift * change;
   }
-  known *= 1 + kWeight * change;
+  known *= 1 + (change > 0 ? kWeightAbove : kWeightBelow) * change;
 }
 
 double StepCosts::Ms(int64_t rows) const {

@@ -50,7 +50,7 @@ class DraftSource {
   // Then, when all texts of the step have: what is computed for all of them at once (as
   // Strategy::EndStep). Returns this text's share of the time, in ms.
   virtual double EndStep(const LanguageModel& /*model*/, const Exec& /*exec*/) { return 0; }
-  // Of the time of all of these so far, what went into that which is made once, such as an index; ms.
+  // Of the time that all of these took so far, in ms: what is made once, such as an index.
   virtual double once_ms() const { return 0; }
   // As Strategy has it.
   virtual bool GiveBack() { return false; }

@@ -68,8 +68,8 @@ class PartialDrafts : public DraftSource {
   std::optional<Sequence> draft_;  // the text, and guesses
   int64_t text_tokens_ = 0;        // that it had when they were made
   std::vector<Guess> guesses_;
-  std::vector<int32_t> chain_;  // their nodes in the tree
-  int64_t idle_steps_ = 0;      // in which none would have paid
+  std::vector<int32_t> chain_;      // their nodes in the tree
+  int64_t idle_steps_ = 0;          // in which none would have paid
   std::optional<double> index_ms_;  // that its making took
 
   StepCosts costs_;                       // of steps

@@ -24,8 +24,8 @@ StepCosts StepCosts::AlongLines(const std::map<int64_t, double>& ms_of_rows) {
     const double from = costs.ms_[static_cast<size_t>(before)];
     costs.ms_[static_cast<size_t>(rows)] = ms;
     for (int64_t r = before + 1; before > 0 && r < rows; ++r) {
-      costs.ms_[static_cast<size_t>(r)] = std::lerp(
-          from, ms, static_cast<double>(r - before) / static_cast<double>(rows - before));
+      costs.ms_[static_cast<size_t>(r)] =
+          std::lerp(from, ms, static_cast<double>(r - before) / static_cast<double>(rows - before));
     }
     before = rows;
   }

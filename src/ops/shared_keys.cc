@@ -23,6 +23,7 @@ bool SeesAll(const AttentionRows& text) {
 // Tiles at the beginning of both that lie in the same memory. Since the texts parted each writes
 // into pages of its own: where both have a page, all before it are the same, too.
 int64_t SameTiles(const KvView& a, const KvView& b) {
+  if (a.slots == 0 || b.slots == 0 || a.pages[0] != b.pages[0]) return 0;  // most texts
   if (a.dropped_begin < a.dropped_end || b.dropped_begin < b.dropped_end) return 0;
   int64_t same = 0, other = std::min(a.slots, b.slots);
   while (same < other) {
@@ -45,9 +46,8 @@ int64_t SharedEnd(const AttentionRows& a, const AttentionRows& b) {
       x.int8_products != y.int8_products) {
     return 0;
   }
-  const int64_t end =
-      std::min({SameTiles(x.kv, y.kv) * kernels::kTileTokens, x.visible.At(a.position).end,
-                y.visible.At(b.position).end});
+  const int64_t end = std::min({SameTiles(x.kv, y.kv) * kernels::kTileTokens,
+                                x.visible.At(a.position).end, y.visible.At(b.position).end});
   return end / kStretchTokens * kStretchTokens;
 }
 
@@ -64,7 +64,7 @@ SharedKeys::SharedKeys(const Exec& exec, const AttentionShape& shape, const Alib
   members_ = exec.workspace.Matrix<Group>(1, count / 2).RowSpan(0);
   size_t groups = 0;
   for (int64_t first = 0; first < count;) {
-    const Group group = GroupFrom(texts, first);
+    const Group group = GroupFrom(first);
     first += group.count;
     if (group.count == 1) continue;
     std::construct_at(&members_[groups], group);
@@ -74,18 +74,30 @@ SharedKeys::SharedKeys(const Exec& exec, const AttentionShape& shape, const Alib
   members_ = members_.first(groups);
 }
 
-// The text and those behind it that share enough.
-SharedKeys::Group SharedKeys::GroupFrom(std::span<const AttentionRows> texts, int64_t first) const {
-  const AttentionRows& leader = texts[static_cast<size_t>(first)];
+// The text and, moved behind it, of the later ones those that share the most with it.
+SharedKeys::Group SharedKeys::GroupFrom(int64_t first) {
+  const AttentionRows& leader = texts_[static_cast<size_t>(first)];
   Group group{.first = first, .count = 1, .rows = leader.rows, .end = INT64_MAX};
   if (!SeesAll(leader)) return group;
+  const int64_t begin = leader.sources.front().visible.begin;
   const int64_t most = kRowsTogether / (shape_.heads / shape_.kv_heads);
-  for (int64_t i = first + 1; i < std::ssize(texts); ++i) {
-    const AttentionRows& text = texts[static_cast<size_t>(i)];
-    if (group.rows + text.rows > most || !SeesAll(text)) break;
-    const int64_t end = std::min(group.end, SharedEnd(leader, text));
-    if (end - leader.sources.front().visible.begin < kFewestShared) break;
-    group = {.first = first, .count = group.count + 1, .rows = group.rows + text.rows, .end = end};
+  auto others = texts_.subspan(static_cast<size_t>(first) + 1);
+  Workspace::Scope scope(exec_.workspace);
+  auto ends = exec_.workspace.Matrix<int64_t>(1, std::ssize(others)).RowSpan(0);
+  for (size_t i = 0; i < ends.size(); ++i) {
+    ends[i] = SeesAll(others[i]) ? SharedEnd(leader, others[i]) : 0;
+  }
+  for (; !others.empty(); others = others.subspan(1), ends = ends.subspan(1)) {
+    const auto best = static_cast<size_t>(std::ranges::max_element(ends) - ends.begin());
+    const int64_t end = ends[best], rows = group.rows + others[best].rows;
+    if (end - begin < kFewestShared || rows > most) break;
+    // Whoever shares little would cut short what the others share.
+    if (group.count > 1 && group.count * (end - begin) <= (group.count - 1) * (group.end - begin)) {
+      break;
+    }
+    std::swap(others.front(), others[best]);
+    std::swap(ends.front(), ends[best]);
+    group = {.first = first, .count = group.count + 1, .rows = rows, .end = end};
   }
   return group;
 }

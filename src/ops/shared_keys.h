@@ -17,14 +17,13 @@ inline constexpr int64_t kFewestShared = 2 * kStretchTiles * kernels::kTileToken
 
 class SharedKeys {
  public:
-  // Takes what it needs of the workspace, in use as long as this. texts: as of Attention; those
-  // that share lie side by side.
+  // Takes what it needs of the workspace, in use as long as this. texts: as of Attention.
   SharedKeys(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
              std::span<const AttentionRows> texts);
 
   // To be attended to first, a group as one text, to their states.
   std::span<const AttentionRows> groups() const { return groups_; }
-  // Then: texts, which begin with what their groups came to.
+  // Then: the texts, in another order, which begin with what their groups came to.
   std::span<const AttentionRows> Rest();
 
  private:
@@ -34,7 +33,7 @@ class SharedKeys {
     int64_t end;           // of the shared positions
   };
 
-  Group GroupFrom(std::span<const AttentionRows> texts, int64_t first) const;
+  Group GroupFrom(int64_t first);
   AttentionRows Together(const Group& group) const;
   AttentionSource& CopyOf(const AttentionSource& source) const;
   float* NewStates(int64_t tokens) const;

@@ -69,15 +69,25 @@ class SharedKeysTest : public testing::Test {
 
 using Found = std::vector<std::pair<int64_t, int64_t>>;
 
-TEST_F(SharedKeysTest, NeighboursThatShareAreOneGroup) {
-  Text a(1, 60, 2), b(2, 60, 1), c(3, 48, 3), other(2, 0, 1);
+TEST_F(SharedKeysTest, TextsThatShareAreOneGroup) {
+  Text a(1, 60, 2), b(2, 60, 1), c(3, 48, 3), d(2, 0, 1), e(3, 0, 1);
   EXPECT_EQ(Groups({&a}), Found());
   EXPECT_EQ(Groups({&a, &b}), (Found{{3, 3 * kStretchTokens}}));
   EXPECT_EQ(Groups({&a, &b, &c}), (Found{{6, 3 * kStretchTokens}}));
-  EXPECT_EQ(Groups({&a, &b, &other, &c}), (Found{{3, 3 * kStretchTokens}}));
-  EXPECT_EQ(Groups({&a, &b, &other, &c, &c}),
-            (Found{{3, 3 * kStretchTokens}, {6, 5 * kStretchTokens}}))
+  EXPECT_EQ(Groups({&a, &d, &b, &e, &c}), (Found{{6, 3 * kStretchTokens}}));
+  EXPECT_EQ(Groups({&c, &c}), (Found{{6, 5 * kStretchTokens}}))
       << "what rows do not see is not shared";
+}
+
+// Two books behind one prompt, two questions about each.
+TEST_F(SharedKeysTest, WhoSharesTheMostComesTogether) {
+  Text a(1, 80, 1), b(2, 35, 1);
+  Text other_a = a, other_b = b;
+  for (Text* text : {&other_a, &other_b}) text->source.kv.pages = text->pages.data();
+  EXPECT_EQ(Groups({&a, &b, &other_a, &other_b}),
+            (Found{{2, 5 * kStretchTokens}, {2, 5 * kStretchTokens}}));
+  Text c(3, 50, 1);
+  EXPECT_EQ(Groups({&a, &c, &other_b, &other_a}), (Found{{3, 3 * kStretchTokens}}));
 }
 
 TEST_F(SharedKeysTest, LittleIsNotWorthIt) {

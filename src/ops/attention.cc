@@ -18,9 +18,10 @@ using kernels::TileSpan;
 
 constexpr int64_t kStretchTokens = kStretchTiles * kTileTokens;
 
-// The most scratch memory for states of stretches that wait to be merged: that of one token with 32
-// heads of 128 at seven million positions. 64 tokens at a million would ask for more than 1 GiB.
-constexpr int64_t kMostStateBytes = int64_t{128} << 20;
+// The most scratch memory for states of stretches that wait to be merged: that of 28 tokens with 32
+// heads of 128 at a million positions, or of one with 128 heads of 512 at two.
+constexpr int64_t kMostStateBytes = int64_t{512} << 20;
+constexpr int64_t kFewBlocks = 4;  // for each core
 
 using AttendTile = void (*)(const AttendTileArgs&) noexcept;
 
@@ -50,9 +51,9 @@ struct RowBlock {
 
 // What a core works in, and the parts of it.
 struct Scratch {
-  float* total;    // states [kRowsTogether, StateStride]
+  float* total;    // states [kBlockRows, StateStride]
   float* stretch;  // likewise
-  float* queries;  // QueryScratchFloats of kRowsTogether
+  float* queries;  // QueryScratchFloats of kBlockRows
   float* values;   // of a tile whose keys they are, of any type
 
   static int64_t Floats(const AttentionShape& shape) {
@@ -67,10 +68,10 @@ struct Scratch {
 
  private:
   static int64_t StateFloats(const AttentionShape& shape) {
-    return kRowsTogether * StateStride(shape.value_dim());
+    return kBlockRows * StateStride(shape.value_dim());
   }
   static int64_t QueryFloats(const AttentionShape& shape) {
-    return QueryScratchFloats(shape.head_dim, kRowsTogether);
+    return QueryScratchFloats(shape.head_dim, kBlockRows);
   }
 };
 
@@ -215,11 +216,11 @@ class Attender {
   void FoldTile(const AttentionRows& text, const AttentionSource& source,
                 const KernelQueries& queries, const RowBlock& block, const TilePart& part,
                 int64_t next_tile, float* values, float* states) const {
-    TileSpan spans[kRowsTogether];
+    TileSpan spans[kBlockRows];
     if (!Spans(text, source, block, part, spans)) return;
     const KvView& kv = source.kv;
     const bool biased = !alibi_.slopes.empty() || source.biases.rows > 0;
-    alignas(64) float bias[kRowsTogether * kTileTokens];  // left alone if there is none
+    alignas(64) float bias[kBlockRows * kTileTokens];  // left alone if there is none
     if (biased) Biases(text, source, block, part.tile * kTileTokens, spans, bias);
     const bool scaled = kv.dtype == DType::kI8, in_keys = shape_.values_from.has_value();
     if (in_keys) {  // once for all heads of the block
@@ -303,14 +304,15 @@ class Attender {
 };
 
 // The rows of one text as tasks for the cores. Many rows: a core takes a block of rows through all
-// that the block sees. Few rows over a long context: the cores share the stretches of each head,
-// and their states are merged afterwards.
+// that the block sees. Few rows over a long context: the cores share the stretches, too, and their
+// states are merged afterwards.
 struct Job {
   const AttentionRows* text;
+  int64_t blocks;  // of each KV head
   int64_t first_task;
-  int64_t tasks_per_head;
-  float* states;  // [kv_heads * tasks_per_head, rows * state_stride] of stretches, or null: blocks
-  int64_t first_head;  // among those to be merged
+  int64_t stretches;  // that are shared, or 0
+  float* states;      // of those, [kv_heads * stretches, rows * state_stride]
+  int64_t first_merge;
 };
 
 // The job to which a task belongs.
@@ -339,20 +341,21 @@ void RunBlock(const Exec& exec, const Attender& attender, const AttentionRows& t
   attender.Finish(text, block, scratch.total, out);
 }
 
-// The stretch of that number among those of all sources, or none.
-void RunStretch(const Attender& attender, const AttentionRows& text, const RowBlock& all,
+// The stretch of that number among those of all sources and rows, or none.
+void RunStretch(const Attender& attender, const AttentionRows& text, const RowBlock& block,
                 int64_t index, const Scratch& scratch, float* states) {
   for (const AttentionSource& source : text.sources) {
-    const StretchRun run = attender.Stretches(text, source, all);
+    const StretchRun run =
+        attender.Stretches(text, source, {block.kv_head, 0, attender.RowsPerHead(text)});
     if (index < run.count()) {
-      attender.FetchFirstTile(source, all.kv_head, run.first + index);
-      attender.FoldStretch(text, source, attender.Queries(text, source, all, scratch.queries), all,
-                           run.first + index, /*goes_on=*/false, scratch.values, states);
+      attender.FetchFirstTile(source, block.kv_head, run.first + index);
+      attender.FoldStretch(text, source, attender.Queries(text, source, block, scratch.queries),
+                           block, run.first + index, /*goes_on=*/false, scratch.values, states);
       return;
     }
     index -= run.count();
   }
-  attender.Clear(all.rows(), states);
+  attender.Clear(block.rows(), states);
 }
 
 void CheckTypes(std::span<const AttentionRows> texts) {
@@ -375,62 +378,70 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
   const Attender attender(exec, shape, alibi, sink_logits);
 
   const auto jobs = exec.workspace.Matrix<Job>(1, std::ssize(texts)).RowSpan(0);
-  int64_t tasks = 0, shared_heads = 0, state_bytes = 0;
+  int64_t tasks = 0, merges = 0, state_bytes = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
     const int64_t rows = attender.RowsPerHead(texts[i]);
     assert(rows > 0);
-    const int64_t stretches = rows <= kRowsTogether ? attender.MostStretches(texts[i]) : 0;
+    const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
+    // Blocks of which every core has some need no states that wait.
+    const bool few = blocks == 1 || (rows <= kMostSharedRows &&
+                                     blocks * shape.kv_heads < kFewBlocks * exec.pool.threads());
+    const int64_t stretches = few ? attender.MostStretches(texts[i]) : 0;
     const int64_t bytes = shape.kv_heads * stretches * rows * attender.state_stride() *
                           static_cast<int64_t>(sizeof(float));
-    const bool deep = stretches > 1 && state_bytes + bytes <= kMostStateBytes;
     Job& job = *std::construct_at(&jobs[i]);
     job = {.text = &texts[i],
+           .blocks = blocks,
            .first_task = tasks,
-           .tasks_per_head = deep ? stretches : (rows + kRowsTogether - 1) / kRowsTogether,
+           .stretches = 0,
            .states = nullptr,
-           .first_head = shared_heads};
-    if (deep) {
+           .first_merge = merges};
+    if (stretches > 1 && state_bytes + bytes <= kMostStateBytes) {
       state_bytes += bytes;
+      job.stretches = stretches;
       job.states =
           exec.workspace.Matrix<float>(shape.kv_heads * stretches, rows * attender.state_stride())
               .data;
-      shared_heads += shape.kv_heads;
+      merges += shape.kv_heads * job.blocks;
     }
-    tasks += shape.kv_heads * job.tasks_per_head;
+    tasks += shape.kv_heads * job.blocks * std::max<int64_t>(1, job.stretches);
   }
   const auto memory = exec.workspace.Matrix<float>(exec.pool.threads(), Scratch::Floats(shape));
 
-  // Of a job whose states wait: those of a head and one of its stretches.
-  const auto states_of = [&](const Job& job, int64_t stretch) {
-    return job.states + stretch * attender.RowsPerHead(*job.text) * attender.state_stride();
+  // Of a job, in the order of tasks: the heads of a tile lie side by side.
+  const auto block_of = [&](const Job& job, int64_t index) -> RowBlock {
+    const int64_t begin = index % job.blocks * kBlockRows;
+    return {.kv_head = index / job.blocks % shape.kv_heads,
+            .begin = begin,
+            .end = std::min(attender.RowsPerHead(*job.text), begin + kBlockRows)};
+  };
+  // Of a block, those of a stretch that is shared.
+  const auto states_of = [&](const Job& job, const RowBlock& block, int64_t stretch) {
+    const int64_t rows = attender.RowsPerHead(*job.text);
+    return job.states + ((block.kv_head * job.stretches + stretch) * rows + block.begin) *
+                            attender.state_stride();
   };
   exec.Parallel(tasks, [&](int64_t task, int worker) {
     const Job& job = JobOf(jobs, task, &Job::first_task);
     const int64_t index = task - job.first_task;
-    const int64_t rows = attender.RowsPerHead(*job.text);
+    const RowBlock block = block_of(job, index);
     const Scratch scratch = Scratch::In(shape, memory.Row(worker));
-    if (job.states != nullptr) {
-      // The heads of a tile lie side by side.
-      const int64_t head = index % shape.kv_heads, part = index / shape.kv_heads;
-      RunStretch(attender, *job.text, {head, 0, rows}, part, scratch,
-                 states_of(job, head * job.tasks_per_head + part));
+    if (job.stretches > 0) {
+      const int64_t stretch = index / (job.blocks * shape.kv_heads);
+      RunStretch(attender, *job.text, block, stretch, scratch, states_of(job, block, stretch));
     } else {
-      const int64_t head = index / job.tasks_per_head, part = index % job.tasks_per_head;
-      const int64_t begin = part * kRowsTogether;
-      RunBlock(exec, attender, *job.text, {head, begin, std::min(rows, begin + kRowsTogether)},
-               scratch, out);
+      RunBlock(exec, attender, *job.text, block, scratch, out);
     }
   });
-  exec.Parallel(shared_heads, [&](int64_t merge, int worker) {
-    const Job& job = JobOf(jobs, merge, &Job::first_head);
-    const int64_t head = merge - job.first_head;
-    const RowBlock all{head, 0, attender.RowsPerHead(*job.text)};
+  exec.Parallel(merges, [&](int64_t merge, int worker) {
+    const Job& job = JobOf(jobs, merge, &Job::first_merge);
+    const RowBlock block = block_of(job, merge - job.first_merge);
     float* const total = Scratch::In(shape, memory.Row(worker)).total;
-    attender.Begin(*job.text, all, total);
-    for (int64_t i = 0; i < job.tasks_per_head; ++i) {
-      attender.Merge(states_of(job, head * job.tasks_per_head + i), all.rows(), total);
+    attender.Begin(*job.text, block, total);
+    for (int64_t i = 0; i < job.stretches; ++i) {
+      attender.Merge(states_of(job, block, i), block.rows(), total);
     }
-    attender.Finish(*job.text, all, total, out);
+    attender.Finish(*job.text, block, total, out);
   });
 }
 

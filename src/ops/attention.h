@@ -22,7 +22,10 @@
 namespace godwit::ops {
 
 inline constexpr int64_t kStretchTiles = 16;  // 1024 positions
-inline constexpr int64_t kRowsTogether = 64;  // query rows of a KV head that go through one tile
+// Query rows of a KV head that go through a tile one after the other; and up to which cores share
+// the stretches of a long context.
+inline constexpr int64_t kBlockRows = 64;
+inline constexpr int64_t kMostSharedRows = 4 * kBlockRows;
 
 // The text positions [begin, end).
 struct KvRange {

@@ -98,10 +98,10 @@ TEST_F(SharedKeysTest, LittleIsNotWorthIt) {
   EXPECT_EQ(Groups({&a, &b}), Found());
 }
 
-TEST_F(SharedKeysTest, NoMoreRowsThanGoThroughATile) {
-  Text a(1, 60, 16), b(2, 60, 15), c(3, 60, 2);
-  EXPECT_EQ(Groups({&a, &b, &c}), (Found{{31, 3 * kStretchTokens}}));
-  EXPECT_EQ(Groups({&c, &a, &b}), (Found{{18, 3 * kStretchTokens}}));
+TEST_F(SharedKeysTest, NoMoreRowsThanShareStretches) {
+  Text a(1, 60, 64), b(2, 60, 60), c(3, 60, 8);
+  EXPECT_EQ(Groups({&a, &b, &c}), (Found{{124, 3 * kStretchTokens}}));
+  EXPECT_EQ(Groups({&c, &a, &b}), (Found{{72, 3 * kStretchTokens}}));
 }
 
 TEST_F(SharedKeysTest, RowsThatMaySeeOtherKeysReadAlone) {

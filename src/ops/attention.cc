@@ -21,7 +21,6 @@ constexpr int64_t kStretchTokens = kStretchTiles * kTileTokens;
 // The most scratch memory for states of stretches that wait to be merged: that of 28 tokens with 32
 // heads of 128 at a million positions, or of one with 128 heads of 512 at two.
 constexpr int64_t kMostStateBytes = int64_t{512} << 20;
-constexpr int64_t kFewBlocks = 4;  // for each core
 
 using AttendTile = void (*)(const AttendTileArgs&) noexcept;
 
@@ -358,6 +357,12 @@ void RunStretch(const Attender& attender, const AttentionRows& text, const RowBl
   attender.Clear(block.rows(), states);
 }
 
+// More than an eighth of the cores' time, which is what states that wait may take.
+bool LeavesIdle(int64_t tasks, int64_t cores) {
+  const int64_t turns = (tasks + cores - 1) / cores * cores;
+  return 8 * (turns - tasks) > turns;
+}
+
 void CheckTypes(std::span<const AttentionRows> texts) {
   for (const AttentionRows& text : texts) {
     for (const AttentionSource& source : text.sources) {
@@ -383,9 +388,8 @@ void AttendEach(const Exec& exec, const AttentionShape& shape, const Alibi& alib
     const int64_t rows = attender.RowsPerHead(texts[i]);
     assert(rows > 0);
     const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
-    // Blocks of which every core has some need no states that wait.
     const bool few = blocks == 1 || (rows <= kMostSharedRows &&
-                                     blocks * shape.kv_heads < kFewBlocks * exec.pool.threads());
+                                     LeavesIdle(blocks * shape.kv_heads, exec.pool.threads()));
     const int64_t stretches = few ? attender.MostStretches(texts[i]) : 0;
     const int64_t bytes = shape.kv_heads * stretches * rows * attender.state_stride() *
                           static_cast<int64_t>(sizeof(float));

@@ -25,7 +25,7 @@ void DraftWorth::EndStep(double step_ms, double saved_ms) {
   ms_a_step_ = spent_ms_ / static_cast<double>(steps_);
   const bool loses = spent_ms_ > saved_ms_ + kFree * step_ms_;
   rest_ = loses ? std::max(next_rest_, kShortestRest) : 0;
-  next_rest_ = std::min(2 * rest_, kLongestRest);
+  next_rest_ = std::min(4 * rest_, kLongestRest);
   steps_ = 0;
   spent_ms_ = saved_ms_ = step_ms_ = 0;
 }

@@ -8,11 +8,12 @@ namespace godwit {
 namespace {
 
 // Of the newest measurement: what took longer may have been interrupted.
-constexpr double kWeightAbove = 0.125, kWeightBelow = 0.25;
+constexpr double kWeightAbove = 0.125, kWeightBelow = 0.5;
 // A step that took longer than so many times what is known was interrupted.
 constexpr double kInterrupted = 2;
-// How far the others follow: contexts grow, and machines are shared.
-constexpr double kDrift = 1.0 / 32;
+// To which power of its change the others follow, as contexts grow, and machines are shared: what
+// goes up and down again leaves them where they were.
+constexpr double kFollow = 0.25;
 
 }  // namespace
 
@@ -41,10 +42,9 @@ void StepCosts::Record(int64_t rows, double ms) {
     return;
   }
   const double change = std::clamp(ms / known, 1 / kInterrupted, kInterrupted) - 1;
-  for (double& other : ms_) {
-    if (&other != &known) other *= 1 + kDrift * change;
-  }
-  known *= 1 + (change > 0 ? kWeightAbove : kWeightBelow) * change;
+  const double factor = 1 + (change > 0 ? kWeightAbove : kWeightBelow) * change;
+  const double follow = std::pow(factor, kFollow);
+  for (double& other : ms_) other *= &other == &known ? factor : follow;
 }
 
 double StepCosts::Ms(int64_t rows) const {

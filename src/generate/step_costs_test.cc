@@ -50,5 +50,12 @@ TEST(StepCosts, FollowWhatChanges) {
   EXPECT_GT(costs.Ms(4), 13) << "the others drift along";
 }
 
+TEST(StepCosts, WhatVariesDrivesNothingAway) {
+  StepCosts costs = StepCosts::AlongLines({{1, 10}, {2, 20}});
+  for (int i = 0; i < 1000; ++i) costs.Record(2, i % 2 == 0 ? 17 : 24);
+  EXPECT_NEAR(costs.Ms(1), 10, 0.5);
+  EXPECT_NEAR(costs.Ms(2), 19, 2);
+}
+
 }  // namespace
 }  // namespace godwit

@@ -145,8 +145,11 @@ void PartialDrafts::Draft(const Sequence& sequence, const Outcome& outcome,
     Add(Choose(*draft_, {.hidden = hidden, .logits = logits}, 0), logits.RowSpan(0));
     // The first one of all makes the index.
     const double ms = now_ms_() - since;
-    if (index_ms_) draft_costs_[guesses_.size() == 1 ? 0 : 1].Record(1, ms);
-    if (!index_ms_) index_ms_ = ms;
+    if (index_ms_) {
+      draft_costs_[guesses_.size() == 1 ? 0 : 1].Record(1, ms);
+    } else {
+      index_ms_ = ms;
+    }
     const Guess& last = guesses_.back();
     const auto kind = static_cast<size_t>(last.kind);
     reach *= rates_[kind].Chance(kPriors[kind]);

@@ -41,7 +41,7 @@ Proposal Speculative::Propose(const Sequence& sequence, int64_t max_tokens) {
   });
   const int64_t awake = std::ranges::count_if(
       tree_.sources(), [](const auto& source) { return !source.worth.rests(); });
-  grown_ = continues_ && awake > 0 && !plain_next_;
+  grown_ = continues_ && awake > 0 && !PlainStepIsDue();
   if (!grown_) {
     const Segment segment = NextSegment(sequence, max_tokens);
     own_rows_ = std::ssize(segment.tokens);
@@ -88,9 +88,11 @@ std::span<const int32_t> Speculative::Accept(Sequence& sequence, const Outcome& 
     throw;
   }
   keep_path();
-  if (continues_) CountWorth(outcome);
-  plain_next_ = continues_ && PlainStepIsDue();
-  if (!plain_next_) {
+  if (continues_) {
+    CountWorth(outcome);
+    CountGuessedSteps();
+  }
+  if (!PlainStepIsDue()) {
     AskAll([&](DraftSource& drafts) { drafts.GoOnFrom(sequence, outcome, row); });
   }
   return std::span<const int32_t>(sequence.tokens).last(static_cast<size_t>(tokens));
@@ -129,11 +131,13 @@ int64_t Speculative::Walk(Sequence& sequence, const Outcome& outcome, int64_t& r
   return tokens;
 }
 
-bool Speculative::PlainStepIsDue() {
-  if (own_rows_ == 1) guessed_steps_ = -1;
-  if (++guessed_steps_ < plain_after_) return false;
-  plain_after_ = std::min(2 * plain_after_, kMostGuessedSteps);
-  return true;
+void Speculative::CountGuessedSteps() {
+  if (own_rows_ > 1) {
+    ++guessed_steps_;
+    return;
+  }
+  if (PlainStepIsDue()) plain_after_ = std::min(2 * plain_after_, kMostGuessedSteps);
+  guessed_steps_ = 0;
 }
 
 // Every accepted guess saves a step of one row, less what the rows of guesses took.

@@ -46,14 +46,14 @@ class Speculative : public Strategy {
   void AskAll(const Ask& ask);
   int64_t Walk(Sequence& sequence, const Outcome& outcome, int64_t& row);
   void CountWorth(const Outcome& outcome);
-  bool PlainStepIsDue();
+  void CountGuessedSteps();
+  bool PlainStepIsDue() const { return guessed_steps_ >= plain_after_; }
 
   DraftTree tree_;
   StepCosts costs_;
   DraftStats stats_;
-  bool continues_ = false;  // the step in progress, and does not read a prompt
-  bool grown_ = false;      // it reads the tree
-  bool plain_next_ = false;
+  bool continues_ = false;     // the step in progress, and does not read a prompt
+  bool grown_ = false;         // it reads the tree
   int64_t guessed_steps_ = 0;  // since the last one without guesses
   int64_t plain_after_ = 4;    // of those: the first steps of a process take long
   NowMs now_ms_;

@@ -55,7 +55,7 @@ int64_t SharedEnd(const AttentionRows& a, const AttentionRows& b) {
 
 SharedKeys::SharedKeys(const Exec& exec, const AttentionShape& shape, const Alibi& alibi,
                        std::span<const AttentionRows> texts)
-    : exec_(exec), shape_(shape) {
+    : exec_(exec), shape_(shape), group_(shape.heads / shape.kv_heads) {
   const int64_t count = std::ssize(texts);
   texts_ = exec.workspace.Matrix<AttentionRows>(1, count).RowSpan(0);
   std::uninitialized_copy(texts.begin(), texts.end(), texts_.begin());
@@ -80,7 +80,7 @@ SharedKeys::Group SharedKeys::GroupFrom(int64_t first) {
   Group group{.first = first, .count = 1, .rows = leader.rows, .end = INT64_MAX};
   if (!SeesAll(leader)) return group;
   const int64_t begin = leader.sources.front().visible.begin;
-  const int64_t most = kMostSharedRows / (shape_.heads / shape_.kv_heads);
+  const int64_t most = kMostSharedRows / group_;
   auto others = texts_.subspan(static_cast<size_t>(first) + 1);
   Workspace::Scope scope(exec_.workspace);
   auto ends = exec_.workspace.Matrix<int64_t>(1, std::ssize(others)).RowSpan(0);
@@ -116,14 +116,17 @@ AttentionRows SharedKeys::Together(const Group& group) const {
   AttentionSource& source = CopyOf(texts.front().sources.front());
   source.visible = {.begin = source.visible.begin, .end = group.end};
   const auto q = exec_.workspace.Matrix<float>(group.rows * shape_.heads, shape_.head_dim);
-  int64_t row = 0;
-  for (int64_t head = 0; head < shape_.kv_heads; ++head) {
-    for (const AttentionRows& text : texts) {
-      const int64_t rows = text.rows * (shape_.heads / shape_.kv_heads);
-      for (int64_t i = head * rows; i < (head + 1) * rows; ++i) {
-        std::ranges::copy(text.sources.front().q.RowSpan(i), q.Row(row++));
+  int64_t token = 0;
+  for (const AttentionRows& text : texts) {
+    const MatrixView<const float> own = text.sources.front().q;
+    for (int64_t head = 0; head < shape_.heads; head += group_) {
+      const int64_t from = HeadMajorRow(shape_, text.rows, 0, head);
+      const int64_t to = HeadMajorRow(shape_, group.rows, token, head);
+      for (int64_t i = 0; i < text.rows * group_; ++i) {
+        std::ranges::copy(own.RowSpan(from + i), q.Row(to + i));
       }
     }
+    token += text.rows;
   }
   source.q = q;
   return {.first_row = 0,
@@ -134,17 +137,19 @@ AttentionRows SharedKeys::Together(const Group& group) const {
 }
 
 std::span<const AttentionRows> SharedKeys::Rest() {
+  const int64_t stride = StateStride(shape_.value_dim());
   for (size_t g = 0; g < groups_.size(); ++g) {
-    const auto texts = TextsOf(members_[g]);
-    const int64_t head_states = shape_.heads / shape_.kv_heads * StateStride(shape_.value_dim());
+    const Group& group = members_[g];
     int64_t token = 0;
-    for (AttentionRows& text : texts) {
+    for (AttentionRows& text : TextsOf(group)) {
       AttentionSource& source = CopyOf(text.sources.front());
-      source.visible.begin = members_[g].end;
+      source.visible.begin = group.end;
       float* const states = NewStates(text.rows);
-      for (int64_t head = 0; head < shape_.kv_heads; ++head) {
-        std::copy_n(groups_[g].states + (head * members_[g].rows + token) * head_states,
-                    text.rows * head_states, states + head * text.rows * head_states);
+      for (int64_t head = 0; head < shape_.heads; head += group_) {
+        const int64_t from = HeadMajorRow(shape_, group.rows, token, head);
+        const int64_t to = HeadMajorRow(shape_, text.rows, 0, head);
+        std::copy_n(groups_[g].states + from * stride, text.rows * group_ * stride,
+                    states + to * stride);
       }
       token += text.rows;
       text.sources = {&source, 1};

@@ -43,6 +43,7 @@ class SharedKeys {
 
   const Exec& exec_;
   const AttentionShape& shape_;
+  int64_t group_;  // query heads of a KV head
   std::span<AttentionRows> texts_;
   std::span<AttentionRows> groups_;
   std::span<Group> members_;  // [groups]

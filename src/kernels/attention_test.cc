@@ -293,6 +293,21 @@ class AttentionTest : public IsaTest {
     }
   }
 
+  // Rows around the tile registers of AMX, of 16, and around the 64 or 66 of a phase; the heads end
+  // inside one.
+  template <class Storage>
+  void TestManyRowsGroupingKeepsBits(bool int8_products = false) {
+    for (const int32_t rows : {15, 16, 17, 31, 32, 33, 47, 64, 66, 67, 90}) {
+      for (const Widths widths :
+           std::initializer_list<Widths>{4, 60, 64, 66, 80, 128, 200, {14, 10}, {144, 80}}) {
+        Problem<Storage> problem(rows, widths, 5);
+        if (int8_products) problem.RoundQueries(5);
+        for (int32_t r = 0; r < rows; ++r) problem.spans[r] = {0, std::clamp(2 * r - 12, 0, 64)};
+        ExpectGroupingKeepsBits(problem);
+      }
+    }
+  }
+
   // What lies outside a span may be NaN: keys that nobody has written yet.
   template <class Storage>
   void TestPoisonOutsideTheSpansDoesNotMatter(bool int8_products = false) {
@@ -375,17 +390,10 @@ TEST_P(AttentionTest, Int8ProductsMatchScalar) {
   for (const bool biased : {false, true}) TestMatchesScalar<int8_t>(biased, /*int8_products=*/true);
 }
 TEST_P(AttentionTest, Int8ProductsGroupingKeepsBits) { TestGroupingKeepsBits<int8_t>(true); }
-// Rows around the tile registers of AMX, of 16, and around a phase's 66; the heads end inside one.
+TEST_P(AttentionTest, BF16ManyRowsGroupingKeepsBits) { TestManyRowsGroupingKeepsBits<BF16>(); }
+TEST_P(AttentionTest, I8ManyRowsGroupingKeepsBits) { TestManyRowsGroupingKeepsBits<int8_t>(); }
 TEST_P(AttentionTest, Int8ProductsOfManyRowsGroupingKeepsBits) {
-  for (const int32_t rows : {15, 16, 17, 31, 32, 33, 47, 64, 66, 67, 90}) {
-    for (const Widths widths :
-         std::initializer_list<Widths>{4, 60, 64, 66, 80, 128, 200, {14, 10}, {144, 80}}) {
-      Problem<int8_t> problem(rows, widths, 5);
-      problem.RoundQueries(5);
-      for (int32_t r = 0; r < rows; ++r) problem.spans[r] = {0, std::clamp(2 * r - 12, 0, 64)};
-      ExpectGroupingKeepsBits(problem);
-    }
-  }
+  TestManyRowsGroupingKeepsBits<int8_t>(true);
 }
 TEST_P(AttentionTest, Int8ProductsPoisonOutsideTheSpansDoesNotMatter) {
   TestPoisonOutsideTheSpansDoesNotMatter<int8_t>(true);

@@ -65,6 +65,9 @@ constexpr CpuFeature kVbmi[] = {
 constexpr CpuFeature kBf16[] = {
     {"AVX512_BF16", [] { return (Cpuid(7, 1).eax & (1u << 5)) != 0; }},
 };
+constexpr CpuFeature kAmxBf16[] = {
+    {"AMX_BF16", [] { return (Cpuid(7, 0).edx & (1u << 22)) != 0; }},
+};
 bool HasAmxInt8() { return (Cpuid(7, 0).edx & (1u << 25)) != 0; }
 
 // The 8 KiB of a thread's tile registers are saved for processes that have asked for it.
@@ -86,24 +89,19 @@ constexpr CpuFeature kAmx[] = {
        return permitted && Saved(0x600e6);
      }},
 };
-constexpr CpuFeature kAmxBf16[] = {
-    {"AMX_BF16", [] { return (Cpuid(7, 0).edx & (1u << 22)) != 0; }},
-};
-
 #endif
 
 // Best first. The AVX-512 files are compiled with AVX2, FMA and F16C as well, and every processor
 // with bf16 products has the int8 ones, which that table uses, too. Where a processor has AMX, its
 // VDPBF16PS does half of what f32's multiply-adds do (measured on a Xeon; on Zen 4 twice as much),
-// which is why avx512-amx does without it. To come: its bf16 tiles, and "neon" in the list of
-// another processor.
+// which is why avx512-amx does without it. To come: "neon" in the list of another processor.
 constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
     {"avx512-amx",
-     "AVX-512 with int8 products of tiles (Sapphire Rapids and later)",
+     "AVX-512 with int8 and bf16 products of tiles (Sapphire Rapids and later)",
      &kAvx512AmxTable,
      &kAvx512AmxPeak,
-     {kAvx2, kAvx512, kVnni, kVbmi, kAmx}},
+     {kAvx2, kAvx512, kVnni, kVbmi, kBf16, kAmx, kAmxBf16}},
     {"avx512-bf16",
      "AVX-512 with bf16 and int8 products (Zen 4, Sapphire Rapids)",
      &kAvx512Bf16Table,

@@ -22,7 +22,7 @@ struct Isa {
   std::string_view description;  // one line for people
   const KernelTable* table;
   const PeakTable* peak;  // what a core could do at best
-  std::array<std::span<const CpuFeature>, 5> needs;
+  std::array<std::span<const CpuFeature>, 7> needs;
   // A processor that has one of these is faster with a set that comes later, and this one is chosen
   // by name alone.
   std::span<const CpuFeature> slow_with = {};

@@ -145,7 +145,7 @@ class GemmTest : public IsaTest {
   void TestRowsDoNotDependOnTheBatch() {
     for (const int64_t k : {37, 1300}) {  // 1300 steps are more than one pass of the cache
       const int64_t columns = 130;
-      const Problem<Weight> problem(13, k, columns, 5);
+      const Problem<Weight> problem(110, k, columns, 5);
       Guarded<float> alone(problem.rows * problem.out_stride);
       for (int64_t r = 0; r < problem.rows; ++r) {
         GemmArgs args = problem.Args(alone.data() + r * problem.out_stride);
@@ -153,7 +153,8 @@ class GemmTest : public IsaTest {
         args.rows = 1;
         Product<Weight>::Kernel(table())(args);
       }
-      for (int64_t rows = 2; rows <= problem.rows; ++rows) {
+      // Around the tiles of vector registers, of tile registers, and a block of 96 rows.
+      for (const int64_t rows : {2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 33, 47, 96, 97, 110}) {
         Guarded<float> batch(problem.rows * problem.out_stride);
         GemmArgs args = problem.Args(batch.data());
         args.rows = rows;

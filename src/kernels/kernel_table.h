@@ -43,8 +43,8 @@ constexpr int64_t PadToLanes(int64_t n) {
 }
 
 // out[i, j] = bias[j] + sum over k of a[i, k] * w[j, k].
-// Additions run over k in ascending order in one chain per element (avx512-bf16 adds the odd k of
-// a pair before the even one); the bias is added last.
+// Additions run over k in ascending order in one chain per element (of bf16, two instruction sets
+// have an order of theirs: gemm/pairs_native-inl.h, tiles_amx-inl.h); the bias is added last.
 //
 // I8 weights: with dot = sum over k of a[i, k] * w[j, k], exact in int32,
 //   out[i, j] = (float(dot) * w_scales[j]) * a_scales[i] + bias[j]

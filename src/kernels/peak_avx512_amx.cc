@@ -7,21 +7,25 @@
 namespace godwit::kernels {
 namespace {
 
-// TDPBSUD adds sixteen quads to each of 16 x 16 sums; four chains of it hide its latency.
-int64_t PeakInt8(int64_t rounds) noexcept {
+// An instruction adds sixteen quads or pairs to each of 16 x 16 sums; four chains of it hide its
+// latency.
+template <class Product, int64_t kDepth>
+int64_t PeakOfTiles(int64_t rounds) noexcept {
   const TileShapes shapes(kMostTileRows);
   ZeroSums();
-  ZeroTile<4>(), ZeroTile<5>();
+  ZeroTile<kRowTile>(), ZeroTile<5>();
   for (int64_t i = 0; i < rounds * kPeakChains; i += 4) {
-    AddSignedByUnsigned<0, 4, 5>(), AddSignedByUnsigned<1, 4, 5>();
-    AddSignedByUnsigned<2, 4, 5>(), AddSignedByUnsigned<3, 4, 5>();
+    Product::template Add<0, 5>(), Product::template Add<1, 5>();
+    Product::template Add<2, 5>(), Product::template Add<3, 5>();
   }
-  return rounds * kPeakChains * 16 * 16 * 64;
+  return rounds * kPeakChains * 16 * 16 * kDepth;
 }
 
 }  // namespace
 
-constinit const PeakTable kAvx512AmxPeak = {
-    .f32 = PeakF32, .bf16 = nullptr, .int8 = PeakInt8, .read = ReadMemory};
+constinit const PeakTable kAvx512AmxPeak = {.f32 = PeakF32,
+                                            .bf16 = PeakOfTiles<PairByPair, kSectionDepth / 2>,
+                                            .int8 = PeakOfTiles<SignedByUnsigned, kSectionDepth>,
+                                            .read = ReadMemory};
 
 }  // namespace godwit::kernels

@@ -36,11 +36,11 @@ TEST(Peak, TheMultiplyAddsOfARoundAreThoseOfItsInstructions) {
   };
   const std::map<std::string_view, Counts> counts = {
       {"scalar", {8, 0, 0}},
-      {"avx2", {12 * 8, 0, 12 * 16}},                // VFMADD, VPMADDWD on 256 bits
-      {"avx512", {12 * 16, 0, 12 * 32}},             // the same on 512
-      {"avx512-vnni", {12 * 16, 0, 12 * 64}},        // VPDPBUSD
-      {"avx512-amx", {12 * 16, 0, 12 * 256 * 64}},   // TDPBSUD
-      {"avx512-bf16", {12 * 16, 12 * 32, 12 * 64}},  // VDPBF16PS
+      {"avx2", {12 * 8, 0, 12 * 16}},                           // VFMADD, VPMADDWD on 256 bits
+      {"avx512", {12 * 16, 0, 12 * 32}},                        // the same on 512
+      {"avx512-vnni", {12 * 16, 0, 12 * 64}},                   // VPDPBUSD
+      {"avx512-amx", {12 * 16, 12 * 256 * 32, 12 * 256 * 64}},  // TDPBF16PS, TDPBSUD
+      {"avx512-bf16", {12 * 16, 12 * 32, 12 * 64}},             // VDPBF16PS
   };
   for (const Isa& isa : AllIsas()) {
     if (!isa.supported()) continue;

@@ -19,7 +19,7 @@ godwit_isa(avx2 ${avx2})
 godwit_isa(avx512 ${avx512})
 godwit_isa(avx512_vnni ${avx512} -mavx512vnni)
 godwit_isa(avx512_vbmi ${avx512} -mavx512vnni -mavx512vbmi)
-godwit_isa(avx512_amx ${avx512} -mamx-tile -mamx-int8)
+godwit_isa(avx512_amx ${avx512} -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
 godwit_isa(avx512_bf16 ${avx512} -mavx512bf16 -mavx512vnni)
 
 # Prefetching computes addresses behind an array on purpose, and tiles of no inputs some from null.

@@ -1,7 +1,9 @@
 // The tile registers of AMX: eight of up to 16 rows of 64 bytes, and the product of two of them.
 //
 // A product of rows and columns of bytes, signed or not, adds to each int32 of an accumulator up to
-// 16 quads, without saturation: columns lie as in a panel, quad by quad.
+// 16 quads, without saturation: columns lie as in a panel, quad by quad. One of bf16 adds to each
+// float up to 16 pairs: their even numbers, in order, one rounding each, likewise the odd ones, and
+// the sum of both; subnormals count as zero.
 //
 // The instructions are written out, as GCC's intrinsics take a tile's number as text only and do
 // not tell the compiler what memory they read.
@@ -79,6 +81,26 @@ GODWIT_INLINE void AddUnsignedBySigned() {
   __asm__ volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kRows), "i"(kColumns));
 }
 
+// sum += rows by columns, of bf16.
+template <int kSum, int kRows, int kColumns>
+GODWIT_INLINE void AddPairs() {
+  __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kRows), "i"(kColumns));
+}
+
+// What a section multiplies: the rows of kRowTile by the columns of a tile.
+struct SignedByUnsigned {
+  template <int kSum, int kColumns>
+  static GODWIT_INLINE void Add() {
+    AddSignedByUnsigned<kSum, kRowTile, kColumns>();
+  }
+};
+struct PairByPair {
+  template <int kSum, int kColumns>
+  static GODWIT_INLINE void Add() {
+    AddPairs<kSum, kRowTile, kColumns>();
+  }
+};
+
 // Columns lie in sections: as a panel of weights does, and the keys of a KV tile.
 constexpr int64_t kStepBytes = kPanelColumns * kQuad;  // a quad of every column
 constexpr int64_t kSectionDepth = kTileBytes;          // elements of a row that a product takes
@@ -105,10 +127,21 @@ struct TiledRows {
 
 GODWIT_INLINE void ZeroSums() { ZeroTile<0>(), ZeroTile<1>(), ZeroTile<2>(), ZeroTile<3>(); }
 
-// The accumulators to sums [height, kPanelColumns].
-GODWIT_INLINE void StoreSums(float* sums) {
-  StoreTile<0>(sums, kStepBytes), StoreTile<1>(sums + 16, kStepBytes);
-  StoreTile<2>(sums + 32, kStepBytes), StoreTile<3>(sums + 48, kStepBytes);
+// The accumulators, or the first of them, from sums [height, 16 each] and back; their stride is in
+// bytes.
+template <int kColumnTiles = 4>
+GODWIT_INLINE void LoadSums(const float* sums, int64_t stride = kStepBytes) {
+  LoadTile<0>(sums, stride);
+  if constexpr (kColumnTiles > 1) LoadTile<1>(sums + 16, stride);
+  if constexpr (kColumnTiles > 2) LoadTile<2>(sums + 32, stride);
+  if constexpr (kColumnTiles > 3) LoadTile<3>(sums + 48, stride);
+}
+template <int kColumnTiles = 4>
+GODWIT_INLINE void StoreSums(float* sums, int64_t stride = kStepBytes) {
+  StoreTile<0>(sums, stride);
+  if constexpr (kColumnTiles > 1) StoreTile<1>(sums + 16, stride);
+  if constexpr (kColumnTiles > 2) StoreTile<2>(sums + 32, stride);
+  if constexpr (kColumnTiles > 3) StoreTile<3>(sums + 48, stride);
 }
 
 GODWIT_INLINE void FetchLines(const uint8_t* ahead, int64_t bytes) {
@@ -117,23 +150,43 @@ GODWIT_INLINE void FetchLines(const uint8_t* ahead, int64_t bytes) {
   }
 }
 
-// A section of a tile of rows. It fetches four times `share` bytes, a part after each product: all
-// at once would keep its loads waiting.
-GODWIT_INLINE void AddSection(const int8_t* a, int64_t a_stride, const uint8_t* w,
-                              const uint8_t* ahead, int64_t share) {
+// Fetches `share` bytes at each call, in order.
+struct FetchInOrder {
+  const uint8_t* ahead;
+  int64_t share;
+
+  GODWIT_INLINE void operator()() {
+    FetchLines(ahead, share);
+    ahead += share;
+  }
+};
+
+// A section of a tile of rows; of its columns there may be fewer tiles than accumulators. Strides
+// are in bytes. fetch() is called after each of four products: all at once would keep its loads
+// waiting.
+template <class Product = SignedByUnsigned, int kColumnTiles = 4, class Fetch>
+GODWIT_INLINE void AddSection(const void* a, int64_t a_stride, const void* columns,
+                              int64_t column_stride, Fetch& fetch) {
+  const auto* w = static_cast<const uint8_t*>(columns);
   LoadTile<kRowTile>(a, a_stride);
-  LoadTile<5>(w, kStepBytes);
-  AddSignedByUnsigned<0, kRowTile, 5>();
-  FetchLines(ahead, share);
-  LoadTile<6>(w + kTileBytes, kStepBytes);
-  AddSignedByUnsigned<1, kRowTile, 6>();
-  FetchLines(ahead + share, share);
-  LoadTile<7>(w + 2 * kTileBytes, kStepBytes);
-  AddSignedByUnsigned<2, kRowTile, 7>();
-  FetchLines(ahead + 2 * share, share);
-  LoadTile<5>(w + 3 * kTileBytes, kStepBytes);
-  AddSignedByUnsigned<3, kRowTile, 5>();
-  FetchLines(ahead + 3 * share, share);
+  LoadTile<5>(w, column_stride);
+  Product::template Add<0, 5>();
+  fetch();
+  if constexpr (kColumnTiles > 1) {
+    LoadTile<6>(w + kTileBytes, column_stride);
+    Product::template Add<1, 6>();
+  }
+  fetch();
+  if constexpr (kColumnTiles > 2) {
+    LoadTile<7>(w + 2 * kTileBytes, column_stride);
+    Product::template Add<2, 7>();
+  }
+  fetch();
+  if constexpr (kColumnTiles > 3) {
+    LoadTile<5>(w + 3 * kTileBytes, column_stride);
+    Product::template Add<3, 5>();
+  }
+  fetch();
 }
 
 }  // namespace

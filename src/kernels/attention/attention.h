@@ -33,6 +33,8 @@ void ScoreSigns(const ScoreSignsArgs& args) noexcept;
 }  // namespace avx512_vbmi
 
 namespace avx512_amx {
+void AttendTileBF16(const AttendTileArgs& args) noexcept;
+void AttendTileI8(const AttendTileArgs& args) noexcept;
 void AttendTileI8I8(const AttendTileArgs& args) noexcept;
 }  // namespace avx512_amx
 

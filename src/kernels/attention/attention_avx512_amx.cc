@@ -1,6 +1,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/vec/avx512.h"
 // after the vector vocabulary
+#include "kernels/attention/pairs_tiles-inl.h"
 #include "kernels/attention/quads_tiles-inl.h"
 
 namespace godwit::kernels {
@@ -10,5 +11,8 @@ void avx512_amx::AttendTileI8I8(const AttendTileArgs& args) noexcept {
   if (args.rows < kMostTileRows) return avx512_vnni::AttendTileI8I8(args);
   kernels::AttendTileI8I8<TileProducts>(args);
 }
+
+void avx512_amx::AttendTileBF16(const AttendTileArgs& args) noexcept { AttendBF16ByTiles(args); }
+void avx512_amx::AttendTileI8(const AttendTileArgs& args) noexcept { AttendI8ByTiles(args); }
 
 }  // namespace godwit::kernels

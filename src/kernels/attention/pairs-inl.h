@@ -152,20 +152,29 @@ void WidenTile(const int8_t* quads, int64_t rows, int64_t columns, const void* n
   }
 }
 
-// Widened once, for all the rows.
-template <class Operand>
-void AttendTileI8(const AttendTileArgs& given) noexcept {
+// A tile of int8 widened to pairs, once for all its rows.
+struct WidenedTile {
+  explicit WidenedTile(const AttendTileArgs& given) : args(given) {
+    WidenTile<true>(static_cast<const int8_t*>(given.k), (given.head_dim + kQuad - 1) / kQuad,
+                    kTileTokens, given.next_k, keys);
+    WidenTile<false>(static_cast<const int8_t*>(given.v), kTileTokens / kQuad,
+                     WholeLanes(given.value_dim), given.next_v, values);
+    args.k = keys;
+    args.v = values;
+    args.next_k = args.next_v = nullptr;
+  }
+  WidenedTile(const WidenedTile&) = delete;
+  WidenedTile& operator=(const WidenedTile&) = delete;
+
+  AttendTileArgs args;
   alignas(64) BF16 keys[kMaxHeadDim * kTileTokens];
   alignas(64) BF16 values[kMaxHeadDim * kTileTokens];
-  AttendTileArgs args = given;
-  WidenTile<true>(static_cast<const int8_t*>(given.k), (given.head_dim + kQuad - 1) / kQuad,
-                  kTileTokens, given.next_k, keys);
-  WidenTile<false>(static_cast<const int8_t*>(given.v), kTileTokens / kQuad,
-                   WholeLanes(given.value_dim), given.next_v, values);
-  args.k = keys;
-  args.v = values;
-  args.next_k = args.next_v = nullptr;
-  ForGroups(args, AttendPairs<Operand, /*kScaled=*/true>);
+};
+
+template <class Operand>
+void AttendTileI8(const AttendTileArgs& given) noexcept {
+  const WidenedTile tile(given);
+  ForGroups(tile.args, AttendPairs<Operand, /*kScaled=*/true>);
 }
 
 }  // namespace

@@ -125,15 +125,8 @@ struct VectorProducts {
 template <class Products>
 void AttendTileI8I8(const AttendTileArgs& given) noexcept {
   PhaseRows phase;
-  AttendTileArgs args = given;
   for (int64_t row = 0; row < given.rows; row += kPhaseRows) {
-    args.rows = Lower(kPhaseRows, given.rows - row);
-    args.q = static_cast<const int8_t*>(given.q) + row * given.q_stride;
-    args.spans = given.spans + row;
-    args.bias = BiasOf(given, row);
-    args.state = StateOf(given, row);
-    args.q_scales = given.q_scales + row;
-    args.q_sums = given.q_sums + row;
+    const AttendTileArgs args = RowsFrom<int8_t>(given, row, kPhaseRows);
     const Products products(args.rows);
     products.MultiplyKeys(args, phase);
     float largest[kPhaseRows];
@@ -148,7 +141,6 @@ void AttendTileI8I8(const AttendTileArgs& given) noexcept {
     });
     for_rows([&](int64_t r) { QuantizeWeights(args.spans[r], r, largest[r], phase); });
     products.AddValues(args, phase);
-    args.next_k = args.next_v = nullptr;
   }
 }
 

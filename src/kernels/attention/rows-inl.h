@@ -111,6 +111,26 @@ GODWIT_INLINE void FetchBetween(const AttendTileArgs& args, int64_t r, int64_t n
 GODWIT_INLINE float* StateOf(const AttendTileArgs& args, int64_t row) {
   return args.state + row * args.state_stride;
 }
+GODWIT_INLINE const float* BiasOf(const AttendTileArgs& args, int64_t row) {
+  return args.bias == nullptr ? nullptr : args.bias + row * kTileTokens;
+}
+
+// From `row` on, at most `rows` of them, whose queries are elements Q. Only the first fetch the
+// next tile.
+template <class Q>
+GODWIT_INLINE AttendTileArgs RowsFrom(AttendTileArgs args, int64_t row, int64_t rows) {
+  args.rows = Lower(rows, args.rows - row);
+  args.q = static_cast<const Q*>(args.q) + row * args.q_stride;
+  args.spans += row;
+  args.bias = BiasOf(args, row);
+  args.state = StateOf(args, row);
+  if constexpr (sizeof(Q) == 1) {
+    args.q_scales += row;
+    args.q_sums += row;
+  }
+  if (row > 0) args.next_k = args.next_v = nullptr;
+  return args;
+}
 
 // The products of a group's rows, as the operand reads them, with the keys that some row sees, to
 // scores [rows, kTileTokens]: whole lanes of them.

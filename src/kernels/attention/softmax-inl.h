@@ -102,10 +102,6 @@ GODWIT_INLINE void ScoreRowOf(const Scores& of, const float* bias, TileSpan span
   state[0] = maximum;
 }
 
-GODWIT_INLINE const float* BiasOf(const AttendTileArgs& args, int64_t row) {
-  return args.bias == nullptr ? nullptr : args.bias + row * kTileTokens;
-}
-
 // Of one row: scores relative to the maximum of its state, which is raised to them. `scores` may be
 // the products.
 template <class Scores>

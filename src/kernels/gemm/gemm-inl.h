@@ -6,14 +6,20 @@
 namespace godwit::kernels {
 namespace {
 
+// Sums of a row, from a column on, to the output.
+GODWIT_INLINE void AddBias(const GemmArgs& args, int64_t row, int64_t column, int64_t columns,
+                           const float* sums) {
+  float* out = args.out + row * args.out_stride + column;
+  const float* bias = args.bias == nullptr ? nullptr : args.bias + column;
+  for (int64_t c = 0; c < columns; ++c) {
+    out[c] = bias == nullptr ? sums[c] : sums[c] + bias[c];
+  }
+}
+
 template <class Operand>
 void Gemm(const GemmArgs& args) {
   RunPanels<Operand>(args, [&](int64_t row, int64_t column, int64_t columns, const float* sums) {
-    float* out = args.out + row * args.out_stride + column;
-    const float* bias = args.bias == nullptr ? nullptr : args.bias + column;
-    for (int64_t c = 0; c < columns; ++c) {
-      out[c] = bias == nullptr ? sums[c] : sums[c] + bias[c];
-    }
+    AddBias(args, row, column, columns, sums);
   });
 }
 

@@ -27,6 +27,7 @@ void GemmGroups(const GroupGemmArgs& args) noexcept;
 }  // namespace avx512_vnni
 
 namespace avx512_amx {
+void GemmBF16(const GemmArgs& args) noexcept;
 void GemmI8(const GemmArgs& args) noexcept;
 void GemmGroups(const GroupGemmArgs& args) noexcept;
 }  // namespace avx512_amx

@@ -1,7 +1,8 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/vec/avx512.h"
 // after the vector vocabulary
-#include "kernels/gemm/i8_tiles-inl.h"
+#include "kernels/gemm/i8-inl.h"
+#include "kernels/gemm/tiles-inl.h"
 
 namespace godwit::kernels {
 
@@ -9,7 +10,7 @@ namespace godwit::kernels {
 // the bytes.
 void avx512_amx::GemmI8(const GemmArgs& args) noexcept {
   if (args.rows <= kTileRows || args.k == 0) return avx512_vnni::GemmI8(args);
-  GemmI8ByTiles(args);
+  RunPanelsByTiles<SignedByUnsigned, int8_t>(args, [](const auto&... row) { ScaleSums(row...); });
 }
 
 }  // namespace godwit::kernels

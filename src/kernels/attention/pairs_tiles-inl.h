@@ -1,0 +1,185 @@
+// Attention over a KV tile of bf16 pairs, and of int8 that is widened to them, by tile registers:
+// keys and values lie as the columns of a product do, and the sums of the values are accumulators.
+// Include after vec/avx512.h, where there is AVX512_BF16.
+#pragma once
+
+#include "kernels/attention/pairs-inl.h"
+#include "kernels/attention/tiles-inl.h"
+#include "kernels/gemm/pairs_native-inl.h"
+
+namespace godwit::kernels {
+namespace {
+
+// Tokens whose values one product adds.
+constexpr int64_t kPairSection = kSectionDepth / int64_t{sizeof(BF16)};
+static_assert(kTileTokens == 2 * kPairSection);
+
+// Rows that go through a phase (scores, weights, values) before the next one begins.
+constexpr int64_t kPairRows = 4 * kMostTileRows;
+
+// Rows of floats that are numbers of bf16, as such: [rows, WholeLanes(head_dim)].
+GODWIT_INLINE void NarrowQueries(const AttendTileArgs& args, BF16* queries) {
+  const int64_t width = WholeLanes(args.head_dim);
+  for (int64_t row = 0; row < args.rows; ++row) {
+    const float* q = static_cast<const float*>(args.q) + row * args.q_stride;
+    for (int64_t d = 0; d < width; d += kLanes) {
+      NativePairOperand::StoreRounded(queries + row * width + d,
+                                      LoadFirst(q + d, Lower(kLanes, args.head_dim - d)));
+    }
+  }
+}
+
+// A row's weights, with zeros for keys that it does not see.
+template <bool kScaled>
+GODWIT_INLINE void WeighPairs(const AttendTileArgs& args, int64_t row, float* scores,
+                              BF16* weights) {
+  const TileSpan span = args.spans[row];
+  if (!IsWhole(span)) __builtin_memset(weights, 0, kTileTokens * sizeof(BF16));
+  if (span.begin >= span.end) return;
+  float* const state = StateOf(args, row);
+  const float scale = args.scale * kLog2E;
+  if constexpr (kScaled) {
+    ScoreRow(args, row, ScaledScores{scores, scale, args.k_scales}, scores);
+    WeighRow</*kRounded=*/true>(scores, span, state, [&](int64_t j, Vec weight) {
+      // Those of keys that are not seen may have a scale of NaN.
+      const Mask seen = LanesBetween(span.begin - j, span.end - j);
+      NativePairOperand::StoreRounded(weights + j,
+                                      Mul(weight, Select(seen, Load(args.v_scales + j), Zero())));
+      return weight;
+    });
+  } else {
+    ScoreRow(args, row, FloatScores{scores, scale}, scores);
+    WeighRow</*kRounded=*/true>(scores, span, state, [&](int64_t j, Vec weight) {
+      return NativePairOperand::StoreRounded(weights + j, weight);
+    });
+  }
+}
+
+// values += weights [rows, kTileTokens] by those of kColumnTiles times 16 dimensions, from `column`
+// on.
+template <int kColumnTiles>
+GODWIT_INLINE void AddColumns(const AttendTileArgs& args, const TiledRows& rows, int64_t tile,
+                              int64_t column, const BF16* weights, FetchPlaces<BF16>& fetch) {
+  const int64_t stride = WholeLanes(args.value_dim) * kQuad;
+  const int64_t state_stride = args.state_stride * int64_t{sizeof(float)};
+  const auto* v = static_cast<const uint8_t*>(args.v) + column * kQuad;
+  const BF16* w = weights + rows.First(tile) * kTileTokens;
+  float* const sums = StateOf(args, rows.First(tile)) + kStateHeader + column;
+  LoadSums<kColumnTiles>(sums, state_stride);
+  for (int64_t section = 0; section < 2; ++section) {
+    AddSection<PairByPair, kColumnTiles>(w + section * kPairSection, kTileTokens * sizeof(BF16),
+                                         v + section * kPairSection / kPair * stride, stride,
+                                         fetch);
+  }
+  StoreSums<kColumnTiles>(sums, state_stride);
+}
+
+// values += weights [rows, kTileTokens] by those of the tile.
+void AddValuesByTiles(const AttendTileArgs& args, const TiledRows& rows, const BF16* weights) {
+  const int64_t width = WholeLanes(args.value_dim);
+  FetchPlaces<BF16> fetch(args, rows, BytesOfKeys<BF16>(args));
+  // Rows that the last tile computes again keep what the one before it has made of them.
+  const int64_t twice = (rows.tiles - 1) * rows.height - rows.First(rows.tiles - 1);
+  alignas(64) float kept[kPairRows / kMostTileRows * kMaxHeadDim];
+  for (int64_t tile = 0; tile < rows.tiles; ++tile) {
+    float* const values = StateOf(args, rows.First(tile)) + kStateHeader;
+    const int64_t keep = tile + 1 < rows.tiles ? 0 : twice;
+    for (int64_t r = 0; r < keep; ++r) {
+      __builtin_memcpy(kept + r * width, values + r * args.state_stride, width * sizeof(float));
+    }
+    for (int64_t column = 0; column < width; column += kPanelColumns) {
+      switch ((width - column) / kLaneFloats) {
+        case 1:
+          AddColumns<1>(args, rows, tile, column, weights, fetch);
+          break;
+        case 2:
+          AddColumns<2>(args, rows, tile, column, weights, fetch);
+          break;
+        case 3:
+          AddColumns<3>(args, rows, tile, column, weights, fetch);
+          break;
+        default:
+          AddColumns<4>(args, rows, tile, column, weights, fetch);
+      }
+    }
+    for (int64_t r = 0; r < keep; ++r) {
+      __builtin_memcpy(values + r * args.state_stride, kept + r * width, width * sizeof(float));
+    }
+  }
+}
+
+// Whether no value of the tile is infinite or NaN.
+bool AllFinite(const AttendTileArgs& args) {
+  const auto* v = static_cast<const BF16*>(args.v);
+  const __m512i exponent = _mm512_set1_epi16(0x7f80);
+  __mmask32 infinite = 0;
+  for (int64_t i = 0; i < kTileTokens * WholeLanes(args.value_dim); i += 2 * kLanes) {
+    infinite |=
+        _mm512_cmpeq_epi16_mask(_mm512_and_si512(_mm512_loadu_si512(v + i), exponent), exponent);
+  }
+  return infinite == 0;
+}
+
+// A weight of zero does not do where a value is infinite or NaN: a row alone, with zeros for those
+// that it does not see.
+void AddFiniteValues(const AttendTileArgs& args, int64_t row, const BF16* weights) {
+  alignas(64) BF16 values[kMaxHeadDim * kTileTokens];
+  const auto* v = static_cast<const BF16*>(args.v);
+  const TileSpan span = args.spans[row];
+  const int64_t width = WholeLanes(args.value_dim);
+  for (int64_t j = 0; j < kTileTokens; ++j) {
+    for (int64_t d = 0; d < width; ++d) {
+      const int64_t at = ValueAt(kPair, width, j, d);
+      values[at] = span.begin <= j && j < span.end ? v[at] : BF16{};
+    }
+  }
+  AttendTileArgs alone = args;
+  alone.state = StateOf(args, row);
+  alone.v = values;
+  alone.next_v = nullptr;
+  const TileShapes shapes(1);
+  AddValuesByTiles(alone, {.rows = 1}, weights + row * kTileTokens);
+}
+
+// kScaled: keys and values were int8, and the scales of the values end up in the weights.
+template <bool kScaled>
+void AttendPairRows(const AttendTileArgs& args) {
+  alignas(64) float scores[kPairRows * kTileTokens];
+  alignas(64) BF16 weights[kPairRows * kTileTokens];
+  alignas(64) BF16 queries[kPairRows * kMaxHeadDim];
+  NarrowQueries(args, queries);
+  const TiledRows rows = {.rows = args.rows};
+  {
+    const TileShapes shapes(rows.height);
+    MultiplyKeysByTiles<PairByPair>(rows, queries, WholeLanes(args.head_dim) * sizeof(BF16),
+                                    args.head_dim * sizeof(BF16), args.k,
+                                    FetchPlaces<BF16>(args, rows, 0), scores);
+    bool whole = true;
+    for (int64_t r = 0; r < args.rows; ++r) {
+      whole &= IsWhole(args.spans[r]);
+      FetchBetween<BF16, /*kLevel=*/2>(args, r, args.rows);
+      WeighPairs<kScaled>(args, r, scores + r * kTileTokens, weights + r * kTileTokens);
+    }
+    if (kScaled || whole || AllFinite(args)) return AddValuesByTiles(args, rows, weights);
+  }
+  for (int64_t r = 0; r < args.rows; ++r) {
+    if (args.spans[r].begin < args.spans[r].end) AddFiniteValues(args, r, weights);
+  }
+}
+
+void AttendBF16ByTiles(const AttendTileArgs& args) {
+  for (int64_t row = 0; row < args.rows; row += kPairRows) {
+    AttendPairRows</*kScaled=*/false>(RowsFrom<float>(args, row, kPairRows));
+  }
+}
+
+// Widened once, for all the rows.
+void AttendI8ByTiles(const AttendTileArgs& args) {
+  const WidenedTile tile(args);
+  for (int64_t row = 0; row < args.rows; row += kPairRows) {
+    AttendPairRows</*kScaled=*/true>(RowsFrom<float>(tile.args, row, kPairRows));
+  }
+}
+
+}  // namespace
+}  // namespace godwit::kernels

@@ -20,10 +20,15 @@ constexpr int64_t kPairRows = 4 * kMostTileRows;
 // Rows of floats that are numbers of bf16, as such: [rows, WholeLanes(head_dim)].
 GODWIT_INLINE void NarrowQueries(const AttendTileArgs& args, BF16* queries) {
   const int64_t width = WholeLanes(args.head_dim);
-  for (int64_t row = 0; row < args.rows; ++row) {
+  for (int64_t row = 0; row < args.rows; ++row, queries += width) {
     const float* q = static_cast<const float*>(args.q) + row * args.q_stride;
-    for (int64_t d = 0; d < width; d += kLanes) {
-      NativePairOperand::StoreRounded(queries + row * width + d,
+    int64_t d = 0;
+    for (; d + 2 * kLanes <= args.head_dim; d += 2 * kLanes) {
+      const __m512bh two = _mm512_cvtne2ps_pbh(Load(q + d + kLanes), Load(q + d));
+      __builtin_memcpy(queries + d, &two, sizeof(two));
+    }
+    for (; d < width; d += kLanes) {
+      NativePairOperand::StoreRounded(queries + d,
                                       LoadFirst(q + d, Lower(kLanes, args.head_dim - d)));
     }
   }
@@ -59,7 +64,7 @@ GODWIT_INLINE void WeighPairs(const AttendTileArgs& args, int64_t row, float* sc
 // on.
 template <int kColumnTiles>
 GODWIT_INLINE void AddColumns(const AttendTileArgs& args, const TiledRows& rows, int64_t tile,
-                              int64_t column, const BF16* weights, FetchPlaces<BF16>& fetch) {
+                              int64_t column, const BF16* weights, FetchEvenly& fetch) {
   const int64_t stride = WholeLanes(args.value_dim) * kQuad;
   const int64_t state_stride = args.state_stride * int64_t{sizeof(float)};
   const auto* v = static_cast<const uint8_t*>(args.v) + column * kQuad;
@@ -75,9 +80,9 @@ GODWIT_INLINE void AddColumns(const AttendTileArgs& args, const TiledRows& rows,
 }
 
 // values += weights [rows, kTileTokens] by those of the tile.
-void AddValuesByTiles(const AttendTileArgs& args, const TiledRows& rows, const BF16* weights) {
+void AddValuesByTiles(const AttendTileArgs& args, const TiledRows& rows, const BF16* weights,
+                      FetchEvenly& fetch) {
   const int64_t width = WholeLanes(args.value_dim);
-  FetchPlaces<BF16> fetch(args, rows, BytesOfKeys<BF16>(args));
   // Rows that the last tile computes again keep what the one before it has made of them.
   const int64_t twice = (rows.tiles - 1) * rows.height - rows.First(rows.tiles - 1);
   alignas(64) float kept[kPairRows / kMostTileRows * kMaxHeadDim];
@@ -108,6 +113,14 @@ void AddValuesByTiles(const AttendTileArgs& args, const TiledRows& rows, const B
   }
 }
 
+// The next tile, over the products and the softmax of each row.
+GODWIT_INLINE FetchEvenly FetchNext(const AttendTileArgs& args, const TiledRows& rows) {
+  const int64_t panels = (args.value_dim + kPanelColumns - 1) / kPanelColumns;
+  return {AheadOf<BF16>(args, 0), BytesOfKeys<BF16>(args) + BytesOfValues<BF16>(args),
+          KeyProducts(rows, args.head_dim * int64_t{sizeof(BF16)}) + 8 * panels * rows.tiles +
+              rows.rows};
+}
+
 // Whether no value of the tile is infinite or NaN.
 bool AllFinite(const AttendTileArgs& args) {
   const auto* v = static_cast<const BF16*>(args.v);
@@ -136,9 +149,11 @@ void AddFiniteValues(const AttendTileArgs& args, int64_t row, const BF16* weight
   AttendTileArgs alone = args;
   alone.state = StateOf(args, row);
   alone.v = values;
-  alone.next_v = nullptr;
-  const TileShapes shapes(1);
-  AddValuesByTiles(alone, {.rows = 1}, weights + row * kTileTokens);
+  alone.next_k = alone.next_v = nullptr;
+  const TiledRows one = {.rows = 1};
+  const TileShapes shapes(one.height);
+  FetchEvenly fetch = FetchNext(alone, one);
+  AddValuesByTiles(alone, one, weights + row * kTileTokens, fetch);
 }
 
 // kScaled: keys and values were int8, and the scales of the values end up in the weights.
@@ -151,16 +166,16 @@ void AttendPairRows(const AttendTileArgs& args) {
   const TiledRows rows = {.rows = args.rows};
   {
     const TileShapes shapes(rows.height);
+    FetchEvenly fetch = FetchNext(args, rows);
     MultiplyKeysByTiles<PairByPair>(rows, queries, WholeLanes(args.head_dim) * sizeof(BF16),
-                                    args.head_dim * sizeof(BF16), args.k,
-                                    FetchPlaces<BF16>(args, rows, 0), scores);
+                                    args.head_dim * sizeof(BF16), args.k, fetch, scores);
     bool whole = true;
     for (int64_t r = 0; r < args.rows; ++r) {
       whole &= IsWhole(args.spans[r]);
-      FetchBetween<BF16, /*kLevel=*/2>(args, r, args.rows);
+      fetch();
       WeighPairs<kScaled>(args, r, scores + r * kTileTokens, weights + r * kTileTokens);
     }
-    if (kScaled || whole || AllFinite(args)) return AddValuesByTiles(args, rows, weights);
+    if (kScaled || whole || AllFinite(args)) return AddValuesByTiles(args, rows, weights, fetch);
   }
   for (int64_t r = 0; r < args.rows; ++r) {
     if (args.spans[r].begin < args.spans[r].end) AddFiniteValues(args, r, weights);

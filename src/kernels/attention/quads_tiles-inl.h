@@ -17,14 +17,17 @@ class TileProducts {
   explicit TileProducts(int64_t rows) : rows_{.rows = rows}, shapes_(rows_.height) {}
 
   void MultiplyKeys(const AttendTileArgs& args, PhaseRows& phase) const {
+    FetchEvenly fetch(AheadOf<int8_t>(args, 0), BytesOfKeys<int8_t>(args),
+                      KeyProducts(rows_, args.head_dim));
     MultiplyKeysByTiles<SignedByUnsigned>(rows_, args.q, args.q_stride, args.head_dim, args.k,
-                                          FetchPlaces<int8_t>(args, rows_, 0), phase.scores);
+                                          fetch, phase.scores);
   }
 
   void AddValues(const AttendTileArgs& args, const PhaseRows& phase) const {
     const int64_t width = WholeLanes(args.value_dim);
     const auto* v = static_cast<const int8_t*>(args.v);
-    FetchPlaces<int8_t> fetch(args, rows_, BytesOfKeys<int8_t>(args));
+    FetchEvenly fetch(AheadOf<int8_t>(args, BytesOfKeys<int8_t>(args)), BytesOfValues<int8_t>(args),
+                      rows_.tiles * width / kLanes);
     alignas(64) float sums[kMostTileRows * kPanelColumns];
     for (int64_t tile = 0; tile < rows_.tiles; ++tile) {
       const int64_t first = rows_.First(tile);

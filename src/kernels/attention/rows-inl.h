@@ -58,13 +58,6 @@ GODWIT_INLINE void ForGroups(AttendTileArgs args, Attend attend) {
   }
 }
 
-// What a product of tile registers fetches meanwhile: the keys or values of the next tile or, if
-// there is none, its own.
-template <class Storage>
-GODWIT_INLINE const Storage* Ahead(const void* next, const void* own) {
-  return static_cast<const Storage*>(next != nullptr ? next : own);
-}
-
 template <class Storage>
 GODWIT_INLINE int64_t BytesOfValues(const AttendTileArgs& args) {
   return kTileTokens * WholeLanes(args.value_dim) * int64_t{sizeof(Storage)};
@@ -74,7 +67,7 @@ GODWIT_INLINE int64_t BytesOfKeys(const AttendTileArgs& args) {
   return kTileTokens * args.head_dim * int64_t{sizeof(Storage)};
 }
 
-// What other products fetch.
+// What the products fetch meanwhile.
 constexpr Fetch kFetchTile = {.places = true};
 
 // The next tile, keys and values at once, or of keys alone both halves, and of each two pages if

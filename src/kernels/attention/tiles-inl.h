@@ -10,27 +10,35 @@ namespace {
 
 static_assert(kTileTokens == kPanelColumns);
 
-// At each call a share of the next tile, from a byte of it on, so that all tiles of rows fetch as
-// much as they read.
-template <class Storage>
-struct FetchPlaces {
-  Places places;
-  int64_t share;
+// Fetches the next tile, or a part of it, while this one is computed, in as many calls: evenly, as
+// a core has few lines on their way at once and would wait for them, and then ask for none.
+class FetchEvenly {
+ public:
+  GODWIT_INLINE FetchEvenly(Places places, int64_t bytes, int64_t calls)
+      : places_(places), rounds_(bytes / Places::kRound), calls_(calls) {}
 
-  GODWIT_INLINE FetchPlaces(const AttendTileArgs& args, const TiledRows& rows, int64_t at)
-      : places(AheadOf<Storage>(args, at)), share(rows.SharePerProduct()) {}
   GODWIT_INLINE void operator()() {
-    for (int64_t byte = 0; byte < share; byte += Places::kRound) {
-      places.Fetch<Places::kRound, 1>();
+    for (due_ += rounds_; due_ >= calls_; due_ -= calls_) {
+      places_.Fetch<Places::kRound, /*kLevel=*/1>();
     }
   }
+
+ private:
+  Places places_;
+  int64_t rounds_, calls_;
+  int64_t due_ = 0;  // of a round, in 1 / calls_
 };
+
+// How often the products with keys, of `depth` bytes each, call fetch().
+GODWIT_INLINE int64_t KeyProducts(const TiledRows& rows, int64_t depth) {
+  return 4 * rows.tiles * ((depth + kSectionDepth - 1) / kSectionDepth);
+}
 
 // Products of rows of queries with the keys of a tile to scores [rows, kTileTokens]; also of rows
 // that see nothing, which nobody reads. q_stride and depth, the length of a row, are in bytes.
 template <class Product, class Fetch>
 void MultiplyKeysByTiles(const TiledRows& rows, const void* queries, int64_t q_stride,
-                         int64_t depth, const void* keys, Fetch fetch, float* scores) {
+                         int64_t depth, const void* keys, Fetch& fetch, float* scores) {
   const auto* k = static_cast<const uint8_t*>(keys);
   const int64_t sections = depth / kSectionDepth;
   const int64_t rest = (depth % kSectionDepth + kQuad - 1) / kQuad;  // steps

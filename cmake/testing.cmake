@@ -17,7 +17,7 @@ target_compile_options(godwit_test_headers PUBLIC $<$<CONFIG:Release>:-O1> $<$<C
 target_compile_definitions(godwit_test_headers
                            PUBLIC GODWIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
-# Those whose oracles compute for minutes are optimised under the sanitizers, too.
+# Tests whose oracles compute for minutes are optimised under the sanitizers, too.
 if(GODWIT_SANITIZE)
   file(GLOB_RECURSE computing CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/attention/*_test.cc)
   list(APPEND computing ${PROJECT_SOURCE_DIR}/src/ops/attention_test.cc

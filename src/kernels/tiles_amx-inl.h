@@ -103,7 +103,7 @@ struct PairByPair {
 
 // Columns lie in sections: as a panel of weights does, and the keys of a KV tile.
 constexpr int64_t kStepBytes = kPanelColumns * kQuad;  // a quad of every column
-constexpr int64_t kSectionDepth = kTileBytes;          // elements of a row that a product takes
+constexpr int64_t kSectionDepth = kTileBytes;          // bytes of a row that a product takes
 constexpr int64_t kSectionBytes = kSectionDepth * kPanelColumns;
 
 // Rows that go through a section together, in tiles of equal height. The last tile may begin inside
@@ -164,7 +164,7 @@ struct FetchInOrder {
 // A section of a tile of rows; of its columns there may be fewer tiles than accumulators. Strides
 // are in bytes. fetch() is called after each of four products: all at once would keep its loads
 // waiting.
-template <class Product = SignedByUnsigned, int kColumnTiles = 4, class Fetch>
+template <class Product, int kColumnTiles = 4, class Fetch>
 GODWIT_INLINE void AddSection(const void* a, int64_t a_stride, const void* columns,
                               int64_t column_stride, Fetch& fetch) {
   const auto* w = static_cast<const uint8_t*>(columns);

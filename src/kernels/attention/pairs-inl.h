@@ -13,8 +13,9 @@ namespace {
 
 constexpr int64_t kPair = 2;
 
-// Rows of floats that are numbers of bf16, as the operand reads them: in place, or narrowed.
-template <class Operand>
+// At most kRows rows of floats that are numbers of bf16, as the operand reads them: in place, or
+// narrowed.
+template <class Operand, int64_t kRows = kTileRows>
 class PairRows {
  public:
   using A = typename Operand::A;
@@ -44,7 +45,7 @@ class PairRows {
   static constexpr bool kInPlace = sizeof(A) == sizeof(float);
   const A* data_;
   int64_t stride_;
-  A buffer_[kInPlace ? 1 : kTileRows * kMaxHeadDim];
+  A buffer_[kInPlace ? 1 : kRows * kMaxHeadDim];
 };
 
 // values += the weight of one key by its value, where the row does not see the other of its pair.
@@ -86,7 +87,31 @@ void AddAlone(const AttendTileArgs& args, const typename Operand::A* weights, fl
   if (end % kPair != 0 && begin < end) AddHalfPair<Operand>(args, weights, state, end - 1);
 }
 
-// kScaled: keys and values were int8, and the scales of the values end up in the weights.
+// The products of a row to its weights. kScaled: keys and values were int8, and the scales of the
+// values end up in the weights.
+template <class Operand, bool kScaled>
+GODWIT_INLINE void WeighPairs(const AttendTileArgs& args, int64_t row, float* scores,
+                              typename Operand::A* weights) {
+  const TileSpan span = args.spans[row];
+  float* const state = StateOf(args, row);
+  const float scale = args.scale * kLog2E;
+  if constexpr (kScaled) {
+    ScoreRow(args, row, ScaledScores{scores, scale, args.k_scales}, scores);
+    WeighRow</*kRounded=*/true>(scores, span, state, [&](int64_t j, Vec weight) {
+      // Those of keys that are not seen may have a scale of NaN.
+      const Mask seen = LanesBetween(span.begin - j, span.end - j);
+      Operand::StoreRounded(weights + j,
+                            Mul(weight, Select(seen, Load(args.v_scales + j), Zero())));
+      return weight;
+    });
+  } else {
+    ScoreRow(args, row, FloatScores{scores, scale}, scores);
+    WeighRow</*kRounded=*/true>(scores, span, state, [&](int64_t j, Vec weight) {
+      return Operand::StoreRounded(weights + j, weight);
+    });
+  }
+}
+
 template <class Operand, bool kScaled>
 void AttendPairs(const AttendTileArgs& args, const RowGroup& group) {
   using A = typename Operand::A;
@@ -95,29 +120,10 @@ void AttendPairs(const AttendTileArgs& args, const RowGroup& group) {
   PairRows<Operand> queries(static_cast<const float*>(args.q) + group.first * args.q_stride,
                             args.q_stride, group.rows, args.head_dim);
   MultiplyKeys<Operand>(args, group, queries.data(), queries.stride(), scores);
-  const float scale = args.scale * kLog2E;
   for (int64_t r = 0; r < group.rows; ++r) {
-    const int64_t row = group.first + r;
-    float* const own = scores + r * kTileTokens;
-    float* const state = StateOf(args, row);
-    const auto score = [&](const auto& of) { ScoreRow(args, row, of, own); };
-    A* const to = weights + r * kTileTokens;
     FetchBetween<BF16, Operand::kFetchLevel>(args, r, group.rows);
-    if constexpr (kScaled) {
-      score(ScaledScores{own, scale, args.k_scales});
-      WeighRow</*kRounded=*/true>(own, args.spans[row], state, [&](int64_t j, Vec weight) {
-        // Those of keys that are not seen may have a scale of NaN.
-        const TileSpan span = args.spans[row];
-        const Mask seen = LanesBetween(span.begin - j, span.end - j);
-        Operand::StoreRounded(to + j, Mul(weight, Select(seen, Load(args.v_scales + j), Zero())));
-        return weight;
-      });
-    } else {
-      score(FloatScores{own, scale});
-      WeighRow</*kRounded=*/true>(own, args.spans[row], state, [&](int64_t j, Vec weight) {
-        return Operand::StoreRounded(to + j, weight);
-      });
-    }
+    WeighPairs<Operand, kScaled>(args, group.first + r, scores + r * kTileTokens,
+                                 weights + r * kTileTokens);
   }
   ShareValues<Operand::kDepth>(
       args, group,

@@ -17,49 +17,6 @@ static_assert(kTileTokens == 2 * kPairSection);
 // Rows that go through a phase (scores, weights, values) before the next one begins.
 constexpr int64_t kPairRows = 4 * kMostTileRows;
 
-// Rows of floats that are numbers of bf16, as such: [rows, WholeLanes(head_dim)].
-GODWIT_INLINE void NarrowQueries(const AttendTileArgs& args, BF16* queries) {
-  const int64_t width = WholeLanes(args.head_dim);
-  for (int64_t row = 0; row < args.rows; ++row, queries += width) {
-    const float* q = static_cast<const float*>(args.q) + row * args.q_stride;
-    int64_t d = 0;
-    for (; d + 2 * kLanes <= args.head_dim; d += 2 * kLanes) {
-      const __m512bh two = _mm512_cvtne2ps_pbh(Load(q + d + kLanes), Load(q + d));
-      __builtin_memcpy(queries + d, &two, sizeof(two));
-    }
-    for (; d < width; d += kLanes) {
-      NativePairOperand::StoreRounded(queries + d,
-                                      LoadFirst(q + d, Lower(kLanes, args.head_dim - d)));
-    }
-  }
-}
-
-// A row's weights, with zeros for keys that it does not see.
-template <bool kScaled>
-GODWIT_INLINE void WeighPairs(const AttendTileArgs& args, int64_t row, float* scores,
-                              BF16* weights) {
-  const TileSpan span = args.spans[row];
-  if (!IsWhole(span)) __builtin_memset(weights, 0, kTileTokens * sizeof(BF16));
-  if (span.begin >= span.end) return;
-  float* const state = StateOf(args, row);
-  const float scale = args.scale * kLog2E;
-  if constexpr (kScaled) {
-    ScoreRow(args, row, ScaledScores{scores, scale, args.k_scales}, scores);
-    WeighRow</*kRounded=*/true>(scores, span, state, [&](int64_t j, Vec weight) {
-      // Those of keys that are not seen may have a scale of NaN.
-      const Mask seen = LanesBetween(span.begin - j, span.end - j);
-      NativePairOperand::StoreRounded(weights + j,
-                                      Mul(weight, Select(seen, Load(args.v_scales + j), Zero())));
-      return weight;
-    });
-  } else {
-    ScoreRow(args, row, FloatScores{scores, scale}, scores);
-    WeighRow</*kRounded=*/true>(scores, span, state, [&](int64_t j, Vec weight) {
-      return NativePairOperand::StoreRounded(weights + j, weight);
-    });
-  }
-}
-
 // values += weights [rows, kTileTokens] by those of kColumnTiles times 16 dimensions, from `column`
 // on.
 template <int kColumnTiles>
@@ -135,7 +92,7 @@ bool AllFinite(const AttendTileArgs& args) {
 
 // A weight of zero does not do where a value is infinite or NaN: a row alone, with zeros for those
 // that it does not see.
-void AddFiniteValues(const AttendTileArgs& args, int64_t row, const BF16* weights) {
+void AddSeenValues(const AttendTileArgs& args, int64_t row, const BF16* weights) {
   alignas(64) BF16 values[kMaxHeadDim * kTileTokens];
   const auto* v = static_cast<const BF16*>(args.v);
   const TileSpan span = args.spans[row];
@@ -156,29 +113,34 @@ void AddFiniteValues(const AttendTileArgs& args, int64_t row, const BF16* weight
   AddValuesByTiles(alone, one, weights + row * kTileTokens, fetch);
 }
 
-// kScaled: keys and values were int8, and the scales of the values end up in the weights.
 template <bool kScaled>
 void AttendPairRows(const AttendTileArgs& args) {
   alignas(64) float scores[kPairRows * kTileTokens];
   alignas(64) BF16 weights[kPairRows * kTileTokens];
-  alignas(64) BF16 queries[kPairRows * kMaxHeadDim];
-  NarrowQueries(args, queries);
+  const PairRows<NativePairOperand, kPairRows> queries(static_cast<const float*>(args.q),
+                                                       args.q_stride, args.rows, args.head_dim);
   const TiledRows rows = {.rows = args.rows};
   {
     const TileShapes shapes(rows.height);
     FetchEvenly fetch = FetchNext(args, rows);
-    MultiplyKeysByTiles<PairByPair>(rows, queries, WholeLanes(args.head_dim) * sizeof(BF16),
+    MultiplyKeysByTiles<PairByPair>(rows, queries.data(), queries.stride() * sizeof(BF16),
                                     args.head_dim * sizeof(BF16), args.k, fetch, scores);
     bool whole = true;
     for (int64_t r = 0; r < args.rows; ++r) {
-      whole &= IsWhole(args.spans[r]);
+      const TileSpan span = args.spans[r];
+      BF16* const own = weights + r * kTileTokens;
       fetch();
-      WeighPairs<kScaled>(args, r, scores + r * kTileTokens, weights + r * kTileTokens);
+      if (!IsWhole(span)) {
+        whole = false;
+        __builtin_memset(own, 0, kTileTokens * sizeof(BF16));
+      }
+      if (span.begin >= span.end) continue;
+      WeighPairs<NativePairOperand, kScaled>(args, r, scores + r * kTileTokens, own);
     }
     if (kScaled || whole || AllFinite(args)) return AddValuesByTiles(args, rows, weights, fetch);
   }
   for (int64_t r = 0; r < args.rows; ++r) {
-    if (args.spans[r].begin < args.spans[r].end) AddFiniteValues(args, r, weights);
+    if (args.spans[r].begin < args.spans[r].end) AddSeenValues(args, r, weights);
   }
 }
 

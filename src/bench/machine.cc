@@ -33,13 +33,22 @@ double BestRate(Pass pass) {
 
 using PeakKernel = int64_t (*)(int64_t rounds) noexcept;
 
-// Many short tasks a pass: a thread that is held up leaves its share to the others.
+// Many short tasks a pass: a thread that is held up leaves its share to the others. How much a
+// round computes is the kernel's.
 double RateOf(ThreadPool& pool, PeakKernel kernel) {
-  constexpr int64_t kRounds = 20000;  // some 50 microseconds
+  constexpr int64_t kTrialRounds = 500;
+  constexpr double kTaskMs = 0.05;
+  double trial_ms = kTaskMs;
+  for (int i = 0; i < 3; ++i) {
+    const Stopwatch trial;
+    kernel(kTrialRounds);
+    trial_ms = std::min(trial_ms, trial.ms());
+  }
+  const auto rounds = static_cast<int64_t>(kTrialRounds * std::min(kTaskMs / trial_ms, 1000.0));
   const int64_t tasks = 100 * pool.threads();
   return BestRate([&] {
     std::atomic<int64_t> done{0};
-    pool.Run(tasks, [&](int64_t, int) { done += kernel(kRounds); });
+    pool.Run(tasks, [&](int64_t, int) { done += kernel(rounds); });
     return static_cast<double>(done.load());
   });
 }

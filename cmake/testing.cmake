@@ -17,12 +17,14 @@ target_compile_options(godwit_test_headers PUBLIC $<$<CONFIG:Release>:-O1> $<$<C
 target_compile_definitions(godwit_test_headers
                            PUBLIC GODWIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
-# Tests whose oracles compute for minutes are optimised under the sanitizers, too.
+# These compute for minutes.
 if(GODWIT_SANITIZE)
-  file(GLOB_RECURSE computing CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/attention/*_test.cc)
+  file(GLOB_RECURSE computing CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/attention/*_test.cc
+       ${PROJECT_SOURCE_DIR}/src/kernels/*_test.cc)
   list(APPEND computing ${PROJECT_SOURCE_DIR}/src/ops/attention_test.cc
        ${PROJECT_SOURCE_DIR}/src/kv/kv_accuracy_test.cc)
-  set_source_files_properties(${computing} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)
+  set_source_files_properties(${computing} PROPERTIES COMPILE_OPTIONS "${GODWIT_ORACLE_OPTIONS}"
+                              SKIP_PRECOMPILE_HEADERS ON)
 endif()
 
 # godwit_test(<name> SOURCES <files> LINK <targets>): a test program, whose tests carry its name as label.

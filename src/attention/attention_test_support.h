@@ -93,6 +93,11 @@ class TestText {
       : geometry_(geometry),
         tokens_(tokens),
         cols_((shape().heads + 2 * shape().kv_heads) * shape().head_dim) {
+    for (const bool other : {false, true}) {
+      const RotarySpec& rotary = other ? geometry.other_rotary : geometry.rotary;
+      const auto half = static_cast<double>(rotary.rotary_dim / 2);
+      for (double i = 0; i < half; ++i) periods_[other].push_back(std::pow(rotary.theta, i / half));
+    }
     for (int64_t layer = 0; layer < geometry.layers; ++layer) {
       std::vector<float>& values = layers_.emplace_back();
       for (int64_t i = 0; i < tokens * cols_; ++i) {
@@ -120,11 +125,12 @@ class TestText {
   std::vector<double> Scores(int64_t layer, int64_t head, int64_t token, int64_t position,
                              const std::vector<SeenKey>& keys) const {
     const int64_t kv_head = head * shape().kv_heads / shape().heads;
-    const auto q = Rotated(layer, token, head * shape().head_dim, position);
+    std::vector<double> q(static_cast<size_t>(shape().head_dim)), k = q;
+    Rotate(layer, token, head * shape().head_dim, position, q);
     std::vector<double> scores;
+    scores.reserve(keys.size());
     for (const SeenKey& key : keys) {
-      const auto k =
-          Rotated(layer, key.token, KeyColumn() + kv_head * shape().head_dim, key.position);
+      Rotate(layer, key.token, KeyColumn() + kv_head * shape().head_dim, key.position, k);
       double score = 0;
       for (size_t d = 0; d < k.size(); ++d) score += q[d] * k[d];
       const double bias = Bias(head, key.position) - Bias(head, position);
@@ -139,31 +145,28 @@ class TestText {
                              const std::vector<SeenKey>& keys,
                              const std::vector<std::vector<SeenKey>>& groups = {}) const {
     const int64_t kv_head = head * shape().kv_heads / shape().heads;
-    const int64_t dim = shape().value_dim();
-    const int64_t first = shape().values_from ? KeyColumn() + *shape().values_from : ValueColumn();
+    const int64_t first =
+        (shape().values_from ? KeyColumn() + *shape().values_from : ValueColumn()) +
+        kv_head * shape().head_dim;
     const auto scores = Scores(layer, head, token, position, keys);
-    std::vector<double> out(static_cast<size_t>(dim));
+    std::vector<double> out(static_cast<size_t>(shape().value_dim()));
+    const auto add = [&](double weight, const SeenKey& key) {
+      const float* value = At(layer, key.token, first);
+      for (double& x : out) x += weight * *value++;
+    };
     const std::vector<float>& sinks = sink_logits_[static_cast<size_t>(layer)];
     double sum = sinks.empty() ? 0 : std::exp(double{sinks[static_cast<size_t>(head)]});
     for (size_t i = 0; i < keys.size(); ++i) {
       const double weight = std::exp(scores[i]);
       sum += weight;
-      for (int64_t d = 0; d < dim; ++d) {
-        out[static_cast<size_t>(d)] +=
-            weight * At(layer, keys[i].token, first + kv_head * shape().head_dim + d);
-      }
+      add(weight, keys[i]);
     }
     for (const std::vector<SeenKey>& group : groups) {
       const auto of_group = Scores(layer, head, token, position, group);
       const double mean = std::accumulate(of_group.begin(), of_group.end(), 0.0) /
                           static_cast<double>(group.size());
       sum += static_cast<double>(group.size()) * std::exp(mean);
-      for (const SeenKey& key : group) {
-        for (int64_t d = 0; d < dim; ++d) {
-          out[static_cast<size_t>(d)] +=
-              std::exp(mean) * At(layer, key.token, first + kv_head * shape().head_dim + d);
-        }
-      }
+      for (const SeenKey& key : group) add(std::exp(mean), key);
     }
     for (double& x : out) x /= sum;
     return out;
@@ -173,8 +176,8 @@ class TestText {
   const ops::AttentionShape& shape() const { return geometry_.shape; }
   int64_t KeyColumn() const { return shape().heads * shape().head_dim; }
   int64_t ValueColumn() const { return KeyColumn() + shape().kv_heads * shape().head_dim; }
-  double At(int64_t layer, int64_t token, int64_t col) const {
-    return layers_[static_cast<size_t>(layer)][static_cast<size_t>(token * cols_ + col)];
+  const float* At(int64_t layer, int64_t token, int64_t col) const {
+    return layers_[static_cast<size_t>(layer)].data() + token * cols_ + col;
   }
 
   double Bias(int64_t head, int64_t position) const {
@@ -198,25 +201,25 @@ class TestText {
                    std::log(1 + std::floor(counted / static_cast<double>(temperature.tokens)));
   }
 
-  std::vector<double> Rotated(int64_t layer, int64_t token, int64_t col, int64_t position) const {
-    std::vector<double> x;
-    for (int64_t d = 0; d < shape().head_dim; ++d) x.push_back(At(layer, token, col + d));
-    const RotarySpec& rotary = RotaryOf(layer);
-    const int64_t half = rotary.rotary_dim / 2;
-    for (int64_t i = 0; i < half; ++i) {
-      const double exponent = static_cast<double>(i) / static_cast<double>(half);
-      const double angle = static_cast<double>(position) / std::pow(rotary.theta, exponent);
-      const auto a = static_cast<size_t>(i), b = static_cast<size_t>(i + half);
+  // The head at `col`, rotated to `position`.
+  void Rotate(int64_t layer, int64_t token, int64_t col, int64_t position,
+              std::span<double> x) const {
+    std::copy_n(At(layer, token, col), x.size(), x.begin());
+    const std::vector<double>& periods = periods_[geometry_.RotaryOf(layer)];
+    for (size_t a = 0; a < periods.size(); ++a) {
+      const double angle = static_cast<double>(position) / periods[a];
+      const double sin = std::sin(angle), cos = std::cos(angle);
+      const size_t b = a + periods.size();
       const double left = x[a], right = x[b];
-      x[a] = left * std::cos(angle) - right * std::sin(angle);
-      x[b] = right * std::cos(angle) + left * std::sin(angle);
+      x[a] = left * cos - right * sin;
+      x[b] = right * cos + left * sin;
     }
-    return x;
   }
 
   AttentionGeometry geometry_;
   int64_t tokens_;
   int64_t cols_;
+  std::vector<double> periods_[2];  // of the pairs of either rotary, over two pi
   std::vector<std::vector<float>> layers_;
   std::vector<std::vector<float>> sink_logits_;
 };

@@ -51,8 +51,7 @@ struct RingLayout {
   // Rounds that together consist of whole stretches: attention over so many after so many adds up
   // in the order of attention over all.
   int64_t rounds_in_group() const {
-    constexpr int64_t kStretch = ops::kStretchTiles * kernels::kTileTokens;
-    return kStretch / std::gcd(kStretch, ranks * chunk);
+    return ops::kStretchTokens / std::gcd(ops::kStretchTokens, ranks * chunk);
   }
 
  private:

@@ -16,8 +16,6 @@ using kernels::AttendTileArgs;
 using kernels::kTileTokens;
 using kernels::TileSpan;
 
-constexpr int64_t kStretchTokens = kStretchTiles * kTileTokens;
-
 // The most scratch memory for states of stretches that wait to be merged: that of 28 tokens with 32
 // heads of 128 at a million positions, or of one with 128 heads of 512 at two.
 constexpr int64_t kMostStateBytes = int64_t{512} << 20;

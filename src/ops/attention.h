@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 
+#include "kernels/kernel_table.h"
 #include "ops/alibi.h"
 #include "ops/exec.h"
 #include "tensor/dtype.h"
@@ -21,7 +22,8 @@
 
 namespace godwit::ops {
 
-inline constexpr int64_t kStretchTiles = 16;  // 1024 positions
+inline constexpr int64_t kStretchTiles = 16;
+inline constexpr int64_t kStretchTokens = kStretchTiles * kernels::kTileTokens;  // positions
 // Query rows of a KV head that go through a tile one after the other; and up to which cores share
 // the stretches of a long context.
 inline constexpr int64_t kBlockRows = 64;

@@ -7,181 +7,12 @@
 
 #include "base/error.h"
 #include "ops/attention_state.h"
+#include "ops/attention_test_support.h"
 #include "ops/test_support.h"
 #include "tensor/buffer.h"
 
 namespace godwit::ops {
 namespace {
-
-using kernels::kTileTokens;
-using kernels::PadToLanes;
-
-constexpr int64_t kStretchTokens = kStretchTiles * kTileTokens;
-
-// The second of two layers of keys and values. What was not written is NaN, padding included.
-class Cache {
- public:
-  Cache(const AttentionShape& shape, DType dtype, int64_t capacity, uint32_t seed)
-      : shape_(shape), dtype_(dtype), random_(seed) {
-    for (int64_t page = 0; page * kTileTokens < capacity; ++page) {
-      pages_.emplace_back(2 * layer_bytes());
-      std::memset(pages_.back().data(), 0xff, static_cast<size_t>(pages_.back().bytes()));
-      page_data_.push_back(pages_.back().data());
-      page_data_.push_back(pages_.back().data() + layer_bytes());
-    }
-  }
-
-  void WriteRandom(int64_t begin, int64_t end) {
-    for (int64_t position = begin; position < end; ++position) {
-      for (int64_t head = 0; head < shape_.kv_heads; ++head) {
-        for (int64_t d = 0; d < shape_.head_dim; ++d) {
-          Store(KeyElement(head, position, d), random_(-2, 2));
-          Store(ValueElement(head, position, d), random_(-1, 1));
-        }
-        for (int64_t d = shape_.head_dim; d % depth() != 0; ++d) {
-          Store(KeyElement(head, position, d), 0);
-        }
-      }
-    }
-  }
-
-  double Key(int64_t head, int64_t position, int64_t d) const {
-    return Load(KeyElement(head, position, d));
-  }
-  double Value(int64_t head, int64_t position, int64_t d) const {
-    return Load(ValueElement(head, position, d));
-  }
-  // A number of a query as it meets the keys.
-  double Query(double x) const {
-    return dtype_ == DType::kBF16 ? ToFloat(ToBF16(static_cast<float>(x))) : x;
-  }
-  // By how much of its size a weight is rounded.
-  double rounding() const { return dtype_ == DType::kBF16 ? 0x1p-9 : 0; }
-
-  // What was written becomes keys whose values are their own numbers from `first` on, with zeros
-  // behind them.
-  void CopyValuesOfKeys(int64_t begin, int64_t end, int64_t first) const {
-    for (int64_t position = begin; position < end; ++position) {
-      for (int64_t head = 0; head < shape_.kv_heads; ++head) {
-        for (int64_t d = 0; d < shape_.head_dim; ++d) {
-          Store(ValueElement(head, position, d),
-                first + d < shape_.head_dim ? Load(KeyElement(head, position, first + d)) : 0);
-        }
-      }
-    }
-  }
-
-  // Takes tiles out, as a cache that streams does.
-  void Drop(int64_t begin, int64_t end) {
-    page_data_.erase(page_data_.begin() + 2 * begin, page_data_.begin() + 2 * end);
-    dropped_begin_ = begin;
-    dropped_end_ = end;
-  }
-
-  KvView View() const {
-    return {.dtype = dtype_,
-            .pages = page_data_.data() + 1,
-            .page_stride = 2,
-            .slots = std::ssize(page_data_) / 2,
-            .dropped_begin = dropped_begin_,
-            .dropped_end = dropped_end_,
-            .head_bytes = key_bytes() + value_bytes(),
-            .value_offset = key_bytes()};
-  }
-
- private:
-  int64_t element() const { return static_cast<int64_t>(SizeOf(dtype_)); }
-  int64_t depth() const { return kernels::KvDepth(dtype_); }
-  int64_t key_bytes() const { return kernels::KeyElements(depth(), shape_.head_dim) * element(); }
-  int64_t value_bytes() const { return kTileTokens * PadToLanes(shape_.head_dim) * element(); }
-  int64_t layer_bytes() const { return shape_.kv_heads * (key_bytes() + value_bytes()); }
-
-  std::byte* Head(int64_t head, int64_t position) const {
-    return pages_[static_cast<size_t>(position / kTileTokens)].data() + layer_bytes() +
-           head * (key_bytes() + value_bytes());
-  }
-  std::byte* KeyElement(int64_t head, int64_t position, int64_t d) const {
-    return Head(head, position) + kernels::KeyAt(depth(), d, position % kTileTokens) * element();
-  }
-  std::byte* ValueElement(int64_t head, int64_t position, int64_t d) const {
-    return Head(head, position) + key_bytes() +
-           kernels::ValueAt(depth(), shape_.head_dim, position % kTileTokens, d) * element();
-  }
-
-  void Store(std::byte* to, float x) const {
-    if (dtype_ == DType::kF32) *reinterpret_cast<float*>(to) = x;
-    if (dtype_ == DType::kF16) *reinterpret_cast<F16*>(to) = ToF16(x);
-    if (dtype_ == DType::kBF16) *reinterpret_cast<BF16*>(to) = ToBF16(x);
-  }
-  float Load(const std::byte* from) const {
-    if (dtype_ == DType::kF32) return *reinterpret_cast<const float*>(from);
-    if (dtype_ == DType::kF16) return ToFloat(*reinterpret_cast<const F16*>(from));
-    return ToFloat(*reinterpret_cast<const BF16*>(from));
-  }
-
-  AttentionShape shape_;
-  DType dtype_;
-  RandomFloats random_;
-  std::vector<Buffer> pages_;
-  std::vector<const std::byte*> page_data_;  // [tiles that are there, layers]
-  int64_t dropped_begin_ = 0, dropped_end_ = 0;
-};
-
-AttentionShape MakeShape(int64_t heads, int64_t kv_heads, int64_t head_dim) {
-  return {.heads = heads,
-          .kv_heads = kv_heads,
-          .head_dim = head_dim,
-          .scale = 1 / std::sqrt(static_cast<float>(head_dim))};
-}
-
-// Random queries of a text, [tokens, heads, head_dim].
-class Queries {
- public:
-  Queries(const AttentionShape& shape, int64_t tokens, uint32_t seed)
-      : shape_(shape), values_(tokens, shape.heads * shape.head_dim, seed, -2, 2) {}
-
-  double At(int64_t token, int64_t head, int64_t d) const {
-    return values_.At(token, head * shape_.head_dim + d);
-  }
-
-  GappedMatrix HeadMajor(int64_t begin, int64_t end) const {
-    GappedMatrix out((end - begin) * shape_.heads, shape_.head_dim);
-    for (int64_t token = begin; token < end; ++token) {
-      for (int64_t head = 0; head < shape_.heads; ++head) {
-        const float* from = values_.view().Row(token) + head * shape_.head_dim;
-        std::copy_n(from, shape_.head_dim,
-                    out.view().Row(HeadMajorRow(shape_, end - begin, token - begin, head)));
-      }
-    }
-    return out;
-  }
-
- private:
-  AttentionShape shape_;
-  GappedMatrix values_;
-};
-
-// Rows of a text over one cache; as a rule the last ones.
-struct TextRows {
-  const Cache* cache;
-  const Queries* queries;
-  int64_t position;  // of the first query
-  Visible visible = {};
-  std::vector<std::vector<TilePart>> parts = {};  // of every KV head, or none: all
-  std::optional<int64_t> query_place = {};
-  bool keys_move = false;
-
-  // Whether the row at position p looks at position k.
-  bool Sees(int64_t p, int64_t kv_head, int64_t k) const {
-    const KvRange range = visible.At(p);
-    if (k < range.begin || k >= range.end) return false;
-    if (parts.empty()) return true;
-    return std::ranges::any_of(parts[static_cast<size_t>(kv_head)], [&](const TilePart& part) {
-      const int64_t tile = part.tile * kTileTokens;
-      return k >= tile + part.begin && k < tile + part.end;
-    });
-  }
-};
 
 class AttentionTest : public OpsTest {
  protected:
@@ -243,42 +74,43 @@ class AttentionTest : public OpsTest {
   static void ExpectSoftmax(const AttentionShape& shape, const TextRows& text, int64_t tokens,
                             const std::vector<float>& out, std::span<const float> sink_logits = {},
                             const Alibi& alibi = {}) {
-    for (int64_t token = 0; token < tokens; ++token) {
-      const int64_t p = text.position + token;
-      const KvRange range = text.visible.At(p);
-      for (int64_t head = 0; head < shape.heads; ++head) {
-        const int64_t kv_head = head * shape.kv_heads / shape.heads;
-        std::vector<int64_t> keys;
-        for (int64_t k = range.begin; k < range.end; ++k) {
-          if (text.Sees(p, kv_head, k)) keys.push_back(k);
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      const int64_t kv_head = head * shape.kv_heads / shape.heads;
+      const auto keys = text.cache->Keys(kv_head, text.position + tokens);
+      const auto values = text.cache->Values(kv_head, text.position + tokens);
+      for (int64_t token = 0; token < tokens; ++token) {
+        const int64_t p = text.position + token;
+        const KvRange range = text.visible.At(p);
+        std::vector<double> query;
+        for (int64_t d = 0; d < shape.head_dim; ++d) {
+          query.push_back(text.cache->Query(text.queries->At(token, head, d)));
         }
-        std::vector<double> weights;
         double size = 0;
         double sum =
             sink_logits.empty() ? 0 : std::exp(double{sink_logits[static_cast<size_t>(head)]});
-        for (const int64_t k : keys) {
+        std::vector<double> expected(query.size());
+        for (int64_t k = range.begin; k < range.end; ++k) {
+          if (!text.Sees(p, kv_head, k)) continue;
+          const auto first = static_cast<size_t>(k * shape.head_dim);
           double score = 0, magnitude = 0;
-          for (int64_t d = 0; d < shape.head_dim; ++d) {
-            const double product = text.cache->Query(text.queries->At(token, head, d)) *
-                                   text.cache->Key(kv_head, k, d);
+          for (size_t d = 0; d < query.size(); ++d) {
+            const double product = query[d] * keys[first + d];
             score += product;
             magnitude += std::fabs(product);
           }
           const double bias = BiasOf(text, alibi, p, head, k);
           size = std::max(size, magnitude * shape.scale + std::fabs(bias));
-          weights.push_back(std::exp(score * shape.scale + bias));
-          sum += weights.back();
+          const double weight = std::exp(score * shape.scale + bias);
+          sum += weight;
+          for (size_t d = 0; d < query.size(); ++d) expected[d] += weight * values[first + d];
         }
         const double tolerance =
             kEpsilon * (4 * static_cast<double>(shape.head_dim + 4) * size + 256) +
             2 * text.cache->rounding();
-        for (int64_t d = 0; d < shape.head_dim; ++d) {
-          double expected = 0;
-          for (size_t i = 0; i < keys.size(); ++i) {
-            expected += weights[i] / sum * text.cache->Value(kv_head, keys[i], d);
-          }
-          const auto index = static_cast<size_t>((token * shape.heads + head) * shape.head_dim + d);
-          ASSERT_NEAR(out[index], expected, tolerance) << "token " << token << " head " << head;
+        const float* got = &out[static_cast<size_t>((token * shape.heads + head) * shape.head_dim)];
+        for (const double x : expected) {
+          ASSERT_NEAR(*got++, sum > 0 ? x / sum : 0, tolerance)
+              << "token " << token << " head " << head;
         }
       }
     }

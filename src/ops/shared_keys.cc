@@ -8,8 +8,6 @@
 namespace godwit::ops {
 namespace {
 
-constexpr int64_t kStretchTokens = kStretchTiles * kernels::kTileTokens;
-
 // Its rows see all keys from one on: whether a key is shared decides who sees it.
 bool SeesAll(const AttentionRows& text) {
   if (text.sources.size() != 1 || text.before != nullptr) return false;

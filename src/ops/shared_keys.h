@@ -13,7 +13,7 @@
 namespace godwit::ops {
 
 // Positions: less is not worth the second pass.
-inline constexpr int64_t kFewestShared = 2 * kStretchTiles * kernels::kTileTokens;
+inline constexpr int64_t kFewestShared = 2 * kStretchTokens;
 
 class SharedKeys {
  public:

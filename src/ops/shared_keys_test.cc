@@ -12,7 +12,6 @@
 namespace godwit::ops {
 namespace {
 
-constexpr int64_t kStretchTokens = kStretchTiles * kernels::kTileTokens;
 constexpr AttentionShape kShape = {.heads = 4, .kv_heads = 2, .head_dim = 8, .scale = 1};
 
 // A text of five stretches and some, of whose pages nothing is read.

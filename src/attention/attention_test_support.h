@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -340,7 +341,10 @@ class StepRunner {
 // value_dim].
 inline std::vector<float> ReadText(TextCache& cache, const TestText& text, int64_t end,
                                    int64_t chunk, int threads = 1) {
-  return StepRunner(threads).Read(cache, text, RowRange(cache.length(), end), chunk);
+  // Kept: threads and scratch memory take longer to make than most texts to read.
+  thread_local std::map<int, StepRunner> runners;
+  StepRunner& runner = runners.try_emplace(threads, threads).first->second;
+  return runner.Read(cache, text, RowRange(cache.length(), end), chunk);
 }
 
 }  // namespace godwit

@@ -166,8 +166,9 @@ class TestText {
       const auto of_group = Scores(layer, head, token, position, group);
       const double mean = std::accumulate(of_group.begin(), of_group.end(), 0.0) /
                           static_cast<double>(group.size());
-      sum += static_cast<double>(group.size()) * std::exp(mean);
-      for (const SeenKey& key : group) add(std::exp(mean), key);
+      const double weight = std::exp(mean);
+      sum += static_cast<double>(group.size()) * weight;
+      for (const SeenKey& key : group) add(weight, key);
     }
     for (double& x : out) x /= sum;
     return out;

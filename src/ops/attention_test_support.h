@@ -48,18 +48,10 @@ class Cache {
 
   // What the keys or the values of a head are at the first positions, [positions, head_dim].
   std::vector<double> Keys(int64_t head, int64_t positions) const {
-    std::vector<double> keys;
-    for (int64_t i = 0; i < positions * shape_.head_dim; ++i) {
-      keys.push_back(Load(KeyElement(head, i / shape_.head_dim, i % shape_.head_dim)));
-    }
-    return keys;
+    return Numbers(&Cache::KeyElement, head, positions);
   }
   std::vector<double> Values(int64_t head, int64_t positions) const {
-    std::vector<double> values;
-    for (int64_t i = 0; i < positions * shape_.head_dim; ++i) {
-      values.push_back(Load(ValueElement(head, i / shape_.head_dim, i % shape_.head_dim)));
-    }
-    return values;
+    return Numbers(&Cache::ValueElement, head, positions);
   }
   // A number of a query as it meets the keys.
   double Query(double x) const {
@@ -118,6 +110,17 @@ class Cache {
   std::byte* ValueElement(int64_t head, int64_t position, int64_t d) const {
     return Head(head, position) + key_bytes() +
            kernels::ValueAt(depth(), shape_.head_dim, position % kTileTokens, d) * element();
+  }
+
+  using ElementOf = std::byte* (Cache::*)(int64_t head, int64_t position, int64_t d) const;
+  std::vector<double> Numbers(ElementOf element, int64_t head, int64_t positions) const {
+    std::vector<double> numbers;
+    for (int64_t position = 0; position < positions; ++position) {
+      for (int64_t d = 0; d < shape_.head_dim; ++d) {
+        numbers.push_back(Load((this->*element)(head, position, d)));
+      }
+    }
+    return numbers;
   }
 
   void Store(std::byte* to, float x) const {

@@ -15,7 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-[[noreturn]] void Refuse(std::string_view field, std::string_view expected, const Json& found) {
+[[noreturn]] void RefuseField(std::string_view field, std::string_view expected,
+                              const Json& found) {
   Throw(ErrorKind::kInput, "{}: expected {}, found {}", Quote(field), expected,
         FoundUnquoted(nlohmann::json(found)));
 }
@@ -30,7 +31,7 @@ Json PartsOf(const Json& content) {
         part.is_object() && part.value("text", Json()).is_string() &&
         part.value("type", Json()).is_string() &&
         std::ranges::find(kTexts, part["type"].get_ref<const std::string&>()) != kTexts.end();
-    if (!is_text) Refuse("input", R"(parts {"type": "input_text", "text": "..."})", part);
+    if (!is_text) RefuseField("input", R"(parts {"type": "input_text", "text": "..."})", part);
     parts.push_back({{"type", "text"}, {"text", part["text"]}});
   }
   return parts;
@@ -39,10 +40,10 @@ Json PartsOf(const Json& content) {
 // A message of the input: of a client, or of an answer that it had.
 Json MessageOf(const Json& item) {
   if (!item.is_object() || item.value("type", Json("message")) != "message") {
-    Refuse("input", "a text or a list of messages", item);
+    RefuseField("input", "a text or a list of messages", item);
   }
   for (const char* const key : {"role", "content"}) {
-    if (!item.contains(key)) Refuse("input", "messages of \"role\" and \"content\"", item);
+    if (!item.contains(key)) RefuseField("input", "messages of \"role\" and \"content\"", item);
   }
   const Json& role = item["role"];
   return {{"role", role == "developer" ? Json("system") : role},
@@ -53,7 +54,7 @@ Json MessagesOf(const Json& body) {
   Json messages = Json::array();
   const Json instructions = body.value("instructions", Json());
   if (!instructions.is_null()) {
-    if (!instructions.is_string()) Refuse("instructions", "text", instructions);
+    if (!instructions.is_string()) RefuseField("instructions", "text", instructions);
     messages.push_back({{"role", "system"}, {"content", instructions}});
   }
   const Json input = body.value("input", Json());
@@ -62,7 +63,7 @@ Json MessagesOf(const Json& body) {
   } else if (input.is_array() && !input.empty()) {
     for (const Json& item : input) messages.push_back(MessageOf(item));
   } else {
-    Refuse("input", "a text or a list of messages", input);
+    RefuseField("input", "a text or a list of messages", input);
   }
   return messages;
 }
@@ -86,7 +87,7 @@ constexpr Fixed kFixed[] = {
 Json FormatOf(const Json& text) {
   const Json format = text.is_object() ? text.value("format", Json()) : Json();
   if (!text.is_object() || text.size() > (text.contains("format") ? 1 : 0)) {
-    Refuse("text", R"({"format": {"type": "..."}})", text);
+    RefuseField("text", R"({"format": {"type": "..."}})", text);
   }
   if (!format.is_object() || format.value("type", Json()) != "json_schema") return format;
   Json schema = format;
@@ -119,17 +120,17 @@ ResponseRequest ParseResponseRequest(const Json& body, const CompletionDefaults&
     if (name == "input" || name == "instructions" || value.is_null() || Is(name, kPassedOver)) {
       continue;
     } else if (name == "max_output_tokens") {
-      if (!value.is_number_unsigned()) Refuse(name, "a whole number", value);
+      if (!value.is_number_unsigned()) RefuseField(name, "a whole number", value);
       chat["max_tokens"] = value;
     } else if (name == "text") {
       chat["response_format"] = FormatOf(value);
     } else if (name == "metadata") {
-      if (!value.is_object()) Refuse(name, "an object", value);
+      if (!value.is_object()) RefuseField(name, "an object", value);
       request.metadata = value;
     } else if (fixed != std::end(kFixed)) {
       const Json values = Json::parse(fixed->values);
       if (defaults.lenient || std::ranges::find(values, value) != values.end()) continue;
-      Refuse(name, fmt::format("{} or nothing", values.front().dump()), value);
+      RefuseField(name, fmt::format("{} or nothing", values.front().dump()), value);
     } else if (!Is(name, kOfChats)) {
       chat[name] = value;
     } else if (!defaults.lenient) {

@@ -11,11 +11,11 @@
 namespace godwit {
 namespace {
 
-constexpr char kMagic[8] = {'g', 'o', 'd', 'w', 'i', 't', 'i', 'x'};
-constexpr uint32_t kVersion = 1;
+constexpr char kIndexMagic[8] = {'g', 'o', 'd', 'w', 'i', 't', 'i', 'x'};
+constexpr uint32_t kIndexVersion = 1;
 constexpr int64_t kAlignment = 64;
 
-struct Start {
+struct IndexStart {
   char magic[8];
   uint32_t version;
   uint32_t kind_bytes;
@@ -23,7 +23,7 @@ struct Start {
   uint64_t parts;
   uint64_t checksum;
 };
-static_assert(sizeof(Start) == 40);
+static_assert(sizeof(IndexStart) == 40);
 
 struct Part {
   uint64_t bytes;
@@ -33,7 +33,7 @@ struct Part {
 uint64_t AlignUp(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // rest: of the header, behind its start.
-uint64_t ChecksumOf(Start start, std::span<const std::byte> rest) {
+uint64_t ChecksumOf(IndexStart start, std::span<const std::byte> rest) {
   start.checksum = 0;
   const uint64_t parts[] = {Checksum(std::as_bytes(std::span(&start, 1))), Checksum(rest)};
   return Checksum(std::as_bytes(std::span(parts)));
@@ -46,13 +46,13 @@ uint64_t ChecksumOf(Start start, std::span<const std::byte> rest) {
 }  // namespace
 
 TextIndex ParseIndex(std::span<const std::byte> file, const std::string& file_name) {
-  Start start;
+  IndexStart start;
   if (file.size() < sizeof(start)) Refuse(file_name, "it is cut short");
   std::memcpy(&start, file.data(), sizeof(start));
-  if (!std::ranges::equal(start.magic, kMagic)) Refuse(file_name, "it is no index");
-  if (start.version != kVersion) {
+  if (!std::ranges::equal(start.magic, kIndexMagic)) Refuse(file_name, "it is no index");
+  if (start.version != kIndexVersion) {
     Throw(ErrorKind::kUnsupported, "{}: of version {} of its format, and this program reads {}",
-          file_name, start.version, kVersion);
+          file_name, start.version, kIndexVersion);
   }
   const auto rest = file.subspan(sizeof(start));
   if (start.parts > rest.size() / sizeof(Part) ||
@@ -90,13 +90,13 @@ void WriteIndex(NewFile& file, const TextIndex& index) {
   }
   std::ranges::copy(std::as_bytes(std::span(index.kind)),
                     rest.end() - static_cast<std::ptrdiff_t>(index.kind.size()));
-  Start start{.magic = {},
-              .version = kVersion,
-              .kind_bytes = static_cast<uint32_t>(index.kind.size()),
-              .tokens = static_cast<uint64_t>(index.tokens),
-              .parts = index.parts.size(),
-              .checksum = 0};
-  std::ranges::copy(kMagic, start.magic);
+  IndexStart start{.magic = {},
+                   .version = kIndexVersion,
+                   .kind_bytes = static_cast<uint32_t>(index.kind.size()),
+                   .tokens = static_cast<uint64_t>(index.tokens),
+                   .parts = index.parts.size(),
+                   .checksum = 0};
+  std::ranges::copy(kIndexMagic, start.magic);
   start.checksum = ChecksumOf(start, rest);
   file.Write(std::as_bytes(std::span(&start, 1)));
   file.Write(rest);

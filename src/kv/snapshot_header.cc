@@ -17,11 +17,11 @@ namespace {
 using kernels::kTileTokens;
 using nlohmann::ordered_json;
 
-constexpr char kMagic[8] = {'g', 'o', 'd', 'w', 'i', 't', 'k', 'v'};
-constexpr uint32_t kVersion = 1;
+constexpr char kSnapshotMagic[8] = {'g', 'o', 'd', 'w', 'i', 't', 'k', 'v'};
+constexpr uint32_t kSnapshotVersion = 1;
 constexpr int64_t kMostJsonBytes = 1 << 20, kMostLayers = 1 << 16;
 
-struct Start {
+struct SnapshotStart {
   char magic[8];
   uint32_t version;
   uint32_t json_bytes;
@@ -29,7 +29,7 @@ struct Start {
   uint64_t pages;
   uint64_t checksum;
 };
-static_assert(sizeof(Start) == 40);
+static_assert(sizeof(SnapshotStart) == 40);
 
 std::span<const std::byte> Bytes(const auto& values) { return std::as_bytes(std::span(values)); }
 
@@ -54,7 +54,7 @@ ordered_json JsonOf(const SnapshotInfo& info) {
 
 // Of the header as it stands in the file, with zeros where the checksum is.
 uint64_t ChecksumOf(std::span<const std::byte> header) {
-  Start start;
+  SnapshotStart start;
   std::memcpy(&start, header.data(), sizeof(start));
   start.checksum = 0;
   const uint64_t parts[] = {Checksum(std::as_bytes(std::span(&start, 1))),
@@ -181,13 +181,13 @@ std::vector<std::byte> MakeSnapshotHeader(const SnapshotInfo& info,
   ordered_json described = JsonOf(info);
   described["label"] = info.label;
   const std::string json = DumpJson(described);
-  Start start{.magic = {},
-              .version = kVersion,
-              .json_bytes = static_cast<uint32_t>(json.size()),
-              .tokens = info.tokens.size(),
-              .pages = checksums.size(),
-              .checksum = 0};
-  std::copy_n(kMagic, sizeof(kMagic), start.magic);
+  SnapshotStart start{.magic = {},
+                      .version = kSnapshotVersion,
+                      .json_bytes = static_cast<uint32_t>(json.size()),
+                      .tokens = info.tokens.size(),
+                      .pages = checksums.size(),
+                      .checksum = 0};
+  std::copy_n(kSnapshotMagic, sizeof(kSnapshotMagic), start.magic);
   const std::span<const std::byte> parts[] = {std::as_bytes(std::span(&start, 1)), Bytes(json),
                                               Bytes(info.tokens), Bytes(checksums)};
   size_t size = 0;
@@ -205,18 +205,18 @@ std::vector<std::byte> MakeSnapshotHeader(const SnapshotInfo& info,
 
 SnapshotHeader ParseSnapshotHeader(std::span<const std::byte> file, const std::string& file_name) {
   const auto size = std::ssize(file);
-  Start start;
+  SnapshotStart start;
   if (size < int64_t{sizeof(start)}) {
     Throw(ErrorKind::kFormat, "{}: cut short: {} bytes, and its header has {}", file_name, size,
           sizeof(start));
   }
   std::memcpy(&start, file.data(), sizeof(start));
-  if (!std::ranges::equal(start.magic, kMagic)) {
+  if (!std::ranges::equal(start.magic, kSnapshotMagic)) {
     Throw(ErrorKind::kFormat, "{}: not a file of cached keys and values", file_name);
   }
-  if (start.version != kVersion) {
+  if (start.version != kSnapshotVersion) {
     Throw(ErrorKind::kUnsupported, "{}: of version {} of its format, and this program reads {}",
-          file_name, start.version, kVersion);
+          file_name, start.version, kSnapshotVersion);
   }
   const auto most = static_cast<uint64_t>(size);
   if (start.json_bytes > kMostJsonBytes || start.tokens > most / 4 || start.pages > most / 8) {

@@ -31,7 +31,7 @@
 namespace godwit {
 namespace {
 
-constexpr int64_t kPieceBytes = int64_t{2} << 20;  // of a table, which one thread copies
+constexpr int64_t kTablePieceBytes = int64_t{2} << 20;  // of a table, which one thread copies
 constexpr int64_t kPrefetchOutputs = 64;
 
 bool HasNan(const std::vector<float>& values) {
@@ -354,10 +354,10 @@ Table Packer::PackRows(const TensorInfo& tensor, Table table) {
     Done(tensor, nan);
     return table;
   }
-  const int64_t pieces = (table.data.bytes() + kPieceBytes - 1) / kPieceBytes;
+  const int64_t pieces = (table.data.bytes() + kTablePieceBytes - 1) / kTablePieceBytes;
   pool_.Run(pieces, [&](int64_t piece, int /*worker*/) {
-    const int64_t begin = piece * kPieceBytes;
-    const int64_t bytes = std::min(kPieceBytes, table.data.bytes() - begin);
+    const int64_t begin = piece * kTablePieceBytes;
+    const int64_t bytes = std::min(kTablePieceBytes, table.data.bytes() - begin);
     std::memcpy(table.data.data() + begin, tensor.bytes.data() + begin, static_cast<size_t>(bytes));
     const auto elements = bytes / static_cast<int64_t>(SizeOf(table.dtype));
     if (HasNan(table.dtype, table.data.data() + begin, elements)) nan = true;

@@ -16,7 +16,7 @@
 namespace godwit {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{32} << 20;  // which one thread brings in
+constexpr size_t kMappedPieceBytes = size_t{32} << 20;  // which one thread brings in
 constexpr int64_t kFloatBytes = sizeof(float);
 
 bool HasScales(DType dtype) { return dtype == DType::kI8 || dtype == DType::kGrouped; }
@@ -92,9 +92,10 @@ void PackedFile::BringIn(ThreadPool& pool) const {
   const size_t bytes = file_->Span().size();
   file_->Advise(0, bytes, MappedFile::Advice::kLargePages);
   std::atomic<bool> failed = false;
-  const size_t pieces = (bytes + kPieceBytes - 1) / kPieceBytes;
+  const size_t pieces = (bytes + kMappedPieceBytes - 1) / kMappedPieceBytes;
   pool.Run(static_cast<int64_t>(pieces), [&](int64_t piece, int /*worker*/) {
-    if (!file_->BringIn(static_cast<size_t>(piece) * kPieceBytes, kPieceBytes)) failed = true;
+    if (!file_->BringIn(static_cast<size_t>(piece) * kMappedPieceBytes, kMappedPieceBytes))
+      failed = true;
   });
   if (failed) Throw(ErrorKind::kIo, "{}: cannot be read", QuoteUnlessPlain(path()));
 }

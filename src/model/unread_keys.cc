@@ -18,7 +18,7 @@ struct FunctionKey {
   Otherwise otherwise = Otherwise::kRefused;
 };
 
-constexpr FunctionKey kKeys[] = {
+constexpr FunctionKey kFunctionKeys[] = {
     // Factors: Granite, Cohere, MPT, MiniCPM, Falcon-H1, Grok, GPT-2
     {"logit_scale", "[1]", "factor on the logits"},
     {"logits_scaling", "[1]", "divisor of the logits"},
@@ -188,12 +188,12 @@ void AddUnread(const HfConfig& config, const FunctionKey& known,
 std::vector<std::string> UnreadFunctions(const HfConfig& config) {
   std::vector<std::string> functions;
   for (const FunctionKey& known : kForeignKeys) AddUnread(config, known, functions);
-  for (const FunctionKey& known : kKeys) AddUnread(config, known, functions);
+  for (const FunctionKey& known : kFunctionKeys) AddUnread(config, known, functions);
   return functions;
 }
 
 void CheckUnreadKeys(const HfConfig& config, DecoderSpec& spec) {
-  for (const FunctionKey& known : kKeys) {
+  for (const FunctionKey& known : kFunctionKeys) {
     const Place place = Locate(config, known.key);
     if (place.fields) CheckKey(*place.fields, place.key, known, spec);
   }

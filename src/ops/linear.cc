@@ -116,7 +116,7 @@ void Multiply(const Exec& exec, const LinearRows& x, const Weight& w, int64_t ro
 
 // A block of rows small enough to stay in the second-level cache is multiplied with one panel at a
 // time.
-constexpr int64_t kBlockRows = 96;
+constexpr int64_t kProductBlockRows = 96;
 
 // Few rows take several panels a task, or waking the threads would cost more; they wait for
 // memory, which is read ahead within a task.
@@ -124,7 +124,7 @@ struct Cut {
   Cut(const Product& product, int64_t panels_of_few_rows)
       : panels(kernels::PanelCount(product.out.cols)),
         panels_per_task(product.x->rows >= 32 ? 1 : panels_of_few_rows),
-        blocks((product.x->rows + kBlockRows - 1) / kBlockRows),
+        blocks((product.x->rows + kProductBlockRows - 1) / kProductBlockRows),
         tasks((panels + panels_per_task - 1) / panels_per_task * blocks) {}
 
   int64_t panels, panels_per_task, blocks, tasks;
@@ -176,9 +176,10 @@ void Linear(const Exec& exec, std::span<const Product> products) {
       cut = Cut(*++product, panels_of_few_rows);
     }
     const int64_t panel = task / cut.blocks * cut.panels_per_task;
-    const int64_t row = task % cut.blocks * kBlockRows;
-    Multiply(exec, *product->x, *product->w, row, std::min(row + kBlockRows, product->x->rows),
-             panel, std::min(cut.panels, panel + cut.panels_per_task), product->out);
+    const int64_t row = task % cut.blocks * kProductBlockRows;
+    Multiply(exec, *product->x, *product->w, row,
+             std::min(row + kProductBlockRows, product->x->rows), panel,
+             std::min(cut.panels, panel + cut.panels_per_task), product->out);
   });
 }
 

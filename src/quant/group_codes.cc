@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "quant/index.h"
 #include "quant/quantize_matrix.h"
 
 namespace godwit::quant {
@@ -19,8 +20,6 @@ constexpr float kFirstTrial = 6.5f, kTrialStep = 0.25f;
 // point is from where that puts it.
 constexpr float kFirstPart = 0.7f, kPartStep = 0.025f;
 constexpr int kFarthestZero = 1;
-
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 float ToInteger4(float x) { return ToInteger(x, kLowest, kHighest); }
 

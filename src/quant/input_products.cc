@@ -4,6 +4,7 @@
 
 #include "ops/linear.h"
 #include "ops/pack_weight.h"
+#include "quant/index.h"
 #include "tensor/view.h"
 
 namespace godwit::quant {
@@ -11,8 +12,6 @@ namespace {
 
 constexpr int64_t kTogether = 256;  // rows that one product adds
 constexpr int64_t kRowsOfSums = 256;
-
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 }  // namespace
 

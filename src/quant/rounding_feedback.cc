@@ -4,13 +4,13 @@
 #include <cmath>
 #include <numeric>
 
+#include "quant/index.h"
+
 namespace godwit::quant {
 namespace {
 
 constexpr float kDamping = 0.01f;
 constexpr int64_t kBlock = 64;  // of rows that are factored before all others learn of them
-
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 // y -= factor * x
 void Subtract(float factor, const float* x, int64_t n, float* y) {

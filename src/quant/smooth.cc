@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "quant/channel_maxima.h"
+#include "quant/index.h"
 #include "quant/output_error.h"
 #include "tensor/float_bytes.h"
 
@@ -12,8 +13,6 @@ namespace godwit::quant {
 namespace {
 
 constexpr float kLeastFactor = 1e-5f;
-
-size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 // [channels] what the calibration saw, the most over all linear layers and columns of a channel.
 std::vector<float> ActivationMaxima(const SmoothGroup& group, const Calibration& calibration) {

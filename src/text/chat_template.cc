@@ -15,7 +15,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // Room for a conversation of 50 MB.
-constexpr int64_t kMemoryBytes = int64_t{512} << 20;
+constexpr int64_t kTemplateMemoryBytes = int64_t{512} << 20;
 
 // `message` is an object. Reasoning of earlier turns goes by several names; transformers shows
 // templates all of them.
@@ -62,7 +62,7 @@ ChatTemplate::ChatTemplate(std::string_view source, std::string what,
     : named_tokens_(std::move(named_tokens)),
       knows_tools_(source.find("tools") != source.npos),
       worker_(std::make_unique<TextWorker>(
-          std::move(what), kMemoryBytes,
+          std::move(what), kTemplateMemoryBytes,
           WorkerFrame(WorkerRequest::kOpenTemplate).AddText(ReplaceInvalidUtf8(source)))) {
   worker_->Open();
 }

@@ -12,7 +12,7 @@ namespace godwit {
 namespace {
 
 // A tokenizer, twice its vocabulary, and the states of some schemas.
-constexpr int64_t kMemoryBytes = int64_t{2} << 30;
+constexpr int64_t kGrammarMemoryBytes = int64_t{2} << 30;
 constexpr int64_t kTrialMemoryBytes = int64_t{512} << 20;
 
 constexpr const char* kWhat = "the JSON schema";
@@ -78,7 +78,7 @@ std::shared_ptr<TextWorker> JsonGrammar::Worker() const {
   const std::string json = tokenizer_json_();
   WorkerFrame opening(WorkerRequest::kOpenGrammar);
   opening.Add(static_cast<uint32_t>(eos_ids_.size())).AddIds(eos_ids_).AddText(json);
-  auto worker = std::make_shared<TextWorker>(kWhat, kMemoryBytes, std::move(opening));
+  auto worker = std::make_shared<TextWorker>(kWhat, kGrammarMemoryBytes, std::move(opening));
   worker->Open();
   return worker_ = std::move(worker);
 }

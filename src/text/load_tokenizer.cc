@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
 
 // The largest known takes 350 MB, and a megabyte of text that cannot be cut 130 MB.
-constexpr int64_t kMemoryBytes = int64_t{2} << 30;
+constexpr int64_t kTokenizerMemoryBytes = int64_t{2} << 30;
 
 void CheckId(int32_t id) {
   if (id < 0) Throw(ErrorKind::kInput, "token id {} is negative", id);
@@ -226,7 +226,8 @@ std::unique_ptr<Tokenizer> ParseTokenizer(std::string_view json, std::string_vie
     opening.Add(static_cast<uint32_t>(token.size())).AddText(token);
   }
   opening.AddText(json);
-  auto worker = std::make_shared<TextWorker>(std::string(what), kMemoryBytes, std::move(opening));
+  auto worker =
+      std::make_shared<TextWorker>(std::string(what), kTokenizerMemoryBytes, std::move(opening));
   const std::string opened = worker->Open();
   uint64_t vocab_size = 0;
   std::memcpy(&vocab_size, opened.data(), sizeof(vocab_size));

@@ -22,14 +22,13 @@ add_custom_command(
   COMMAND ${CMAKE_COMMAND} -E copy ${cargo_program} ${text_program}.new
   COMMAND ${CMAKE_COMMAND} -E rename ${text_program}.new ${text_program}
   DEPENDS ${crate_sources} ${crate_dir}/Cargo.toml ${crate_dir}/Cargo.lock
-  COMMENT "Building the Rust crate of src/text"
-  USES_TERMINAL VERBATIM)
+  COMMENT "Building the Rust crate of src/text" VERBATIM)
 add_custom_target(godwit_text_cargo DEPENDS ${text_program})
-
-add_dependencies(godwit_text godwit_text_cargo)
 
 set(GODWIT_TEXT_PROGRAM ${text_program})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/text_program.cc.in ${PROJECT_BINARY_DIR}/text_program.cc
                @ONLY)
 add_library(godwit_text_program STATIC ${PROJECT_BINARY_DIR}/text_program.cc)
 target_link_libraries(godwit_text PUBLIC godwit_text_program)
+# Only linking waits for the crate: what starts it is linked with this library.
+set_property(TARGET godwit_text_program APPEND PROPERTY INTERFACE_LINK_DEPENDS ${text_program})

@@ -33,19 +33,19 @@ struct TypeFacts {
   std::string_view name;
   size_t bytes;  // 0: they vary
 };
-constexpr std::array<TypeFacts, 13> kTypes = {{{"u8", 1},
-                                               {"i8", 1},
-                                               {"u16", 2},
-                                               {"i16", 2},
-                                               {"u32", 4},
-                                               {"i32", 4},
-                                               {"f32", 4},
-                                               {"bool", 1},
-                                               {"text", 0},
-                                               {"list", 0},
-                                               {"u64", 8},
-                                               {"i64", 8},
-                                               {"f64", 8}}};
+constexpr std::array<TypeFacts, 13> kValueTypes = {{{"u8", 1},
+                                                    {"i8", 1},
+                                                    {"u16", 2},
+                                                    {"i16", 2},
+                                                    {"u32", 4},
+                                                    {"i32", 4},
+                                                    {"f32", 4},
+                                                    {"bool", 1},
+                                                    {"text", 0},
+                                                    {"list", 0},
+                                                    {"u64", 8},
+                                                    {"i64", 8},
+                                                    {"f64", 8}}};
 
 // A tensor's entry; its place is known once all entries are read.
 struct Entry {
@@ -137,8 +137,8 @@ class Reader {
 
   GgufType ReadType(const std::string& what) {
     const auto number = Number<uint32_t>(what);
-    if (number >= kTypes.size()) {
-      Refuse("{}: expected a type from 0 to {}, found {}", what, kTypes.size() - 1, number);
+    if (number >= kValueTypes.size()) {
+      Refuse("{}: expected a type from 0 to {}, found {}", what, kValueTypes.size() - 1, number);
     }
     return static_cast<GgufType>(number);
   }
@@ -166,7 +166,7 @@ class Reader {
       }
       value.count = Number<uint64_t>(what);
     }
-    const size_t size = kTypes[static_cast<size_t>(value.type)].bytes;
+    const size_t size = kValueTypes[static_cast<size_t>(value.type)].bytes;
     const size_t least = size == 0 ? sizeof(uint64_t) : size;
     if (value.count > left() / least) {
       Refuse("{}: expected at most {} elements, as many as the file has bytes for, found {}", what,
@@ -295,7 +295,7 @@ class Reader {
 
 }  // namespace
 
-std::string_view Name(GgufType type) { return kTypes[static_cast<size_t>(type)].name; }
+std::string_view Name(GgufType type) { return kValueTypes[static_cast<size_t>(type)].name; }
 
 GgufContents ParseGguf(std::span<const std::byte> file, const std::string& file_name) {
   return Reader(file, file_name).Read();

@@ -66,7 +66,7 @@ void DescribeGemma3(const GgufMetadata& metadata, const GgufShape& shape, json& 
   if (!config.contains("sliding_window")) config["sliding_window"] = nullptr;
 }
 
-constexpr GgufFamily kFamilies[] = {
+constexpr GgufFamily kGemmaFamilies[] = {
     {"gemma", "gemma", kLlamaGgufWhole, kGemmaLayers, false, DescribeGemma},
     {"gemma2", "gemma2", kLlamaGgufWhole, kGemma2Layers, false, DescribeGemma2},
     {"gemma3", "gemma3_text", kLlamaGgufWhole, kGemma2Layers, false, DescribeGemma3},
@@ -74,6 +74,6 @@ constexpr GgufFamily kFamilies[] = {
 
 }  // namespace
 
-std::span<const GgufFamily> GemmaGgufFamilies() { return kFamilies; }
+std::span<const GgufFamily> GemmaGgufFamilies() { return kGemmaFamilies; }
 
 }  // namespace godwit

@@ -123,7 +123,7 @@ void DescribeBloom(const GgufMetadata& /*metadata*/, const GgufShape& shape, jso
   config["n_inner"] = config["intermediate_size"];
 }
 
-constexpr GgufFamily kFamilies[] = {
+constexpr GgufFamily kGptFamilies[] = {
     {"gptneox", "gpt_neox", kNeoxWhole, kNeoxLayers, false, DescribeNeox},
     {"falcon", "falcon", kFalconWhole, kFalcon40Layers, true, DescribeFalcon},
     {"falcon", "falcon", kFalconWhole, kFalconLayers, false, DescribeFalcon},
@@ -133,6 +133,6 @@ constexpr GgufFamily kFamilies[] = {
 
 }  // namespace
 
-std::span<const GgufFamily> GptGgufFamilies() { return kFamilies; }
+std::span<const GgufFamily> GptGgufFamilies() { return kGptFamilies; }
 
 }  // namespace godwit

@@ -193,7 +193,7 @@ void DescribeCohere(const GgufMetadata& metadata, const GgufShape& shape, json& 
   config["use_qk_norm"] = shape.qk_norm;
 }
 
-constexpr GgufFamily kFamilies[] = {
+constexpr GgufFamily kKinFamilies[] = {
     {"phi3", "phi3", kLlamaGgufWhole, kPhi3Layers, false, DescribePhi3},
     {"granite", "granite", kLlamaGgufWhole, kGraniteLayers, false, DescribeGranite},
     {"granitemoe", "granitemoe", kLlamaGgufWhole, kGraniteLayers, false, DescribeGraniteMoe},
@@ -207,6 +207,6 @@ constexpr GgufFamily kFamilies[] = {
 
 }  // namespace
 
-std::span<const GgufFamily> KinGgufFamilies() { return kFamilies; }
+std::span<const GgufFamily> KinGgufFamilies() { return kKinFamilies; }
 
 }  // namespace godwit

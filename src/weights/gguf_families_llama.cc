@@ -100,7 +100,7 @@ void DescribeGlm4(const GgufMetadata& metadata, const GgufShape& shape, json& co
   config["partial_rotary_factor"] = RotatedPart(metadata, shape);
 }
 
-constexpr GgufFamily kFamilies[] = {
+constexpr GgufFamily kLlamaFamilies[] = {
     {"llama", "llama", kLlamaGgufWhole, kLlamaLayers, false, DescribeLlama},
     {"qwen2", "qwen2", kLlamaGgufWhole, kQwenLayers, false, DescribeQwen2},
     {"qwen3", "qwen3", kLlamaGgufWhole, kQwenLayers, false, DescribeQwen},
@@ -111,6 +111,6 @@ constexpr GgufFamily kFamilies[] = {
 
 }  // namespace
 
-std::span<const GgufFamily> LlamaGgufFamilies() { return kFamilies; }
+std::span<const GgufFamily> LlamaGgufFamilies() { return kLlamaFamilies; }
 
 }  // namespace godwit

@@ -52,19 +52,11 @@ std::optional<double> FloatAt(const GgufValue& value, uint64_t i) {
   return integer ? std::optional(static_cast<double>(*integer)) : std::nullopt;
 }
 
-std::string Found(const GgufValue& value) {
+std::string FoundValue(const GgufValue& value) {
   if (value.list) return fmt::format("a list of {} of type {}", value.count, Name(value.type));
   if (const auto number = IntAt(value, 0)) return fmt::format("{}", *number);
   if (const auto number = FloatAt(value, 0)) return fmt::format("{}", *number);
   return fmt::format("{}", Name(value.type));
-}
-
-std::string Describe(IntRange range) {
-  return fmt::format("a whole number from {} to {}", range.min, range.max);
-}
-
-std::string Describe(FloatRange range) {
-  return fmt::format("a number from {:g} to {:g}", range.min, range.max);
 }
 
 bool IsIn(std::optional<int64_t> number, IntRange range) {
@@ -91,10 +83,10 @@ std::string GgufMetadata::Own(std::string_view key) const {
 int64_t GgufMetadata::Int(std::string_view key, IntRange range) const {
   const GgufValue& value = Need(key, Describe(range));
   const auto first = value.count > 0 ? IntAt(value, 0) : std::nullopt;
-  if (!IsIn(first, range)) Refuse(key, Describe(range), Found(value));
+  if (!IsIn(first, range)) Refuse(key, Describe(range), FoundValue(value));
   for (uint64_t i = 1; i < value.count; ++i) {
     if (IntAt(value, i) == first) continue;
-    Refuse(key, "the same number for every layer", Found(value), ErrorKind::kUnsupported);
+    Refuse(key, "the same number for every layer", FoundValue(value), ErrorKind::kUnsupported);
   }
   return *first;
 }
@@ -108,7 +100,7 @@ double GgufMetadata::Float(std::string_view key, FloatRange range) const {
   const auto number = value.list ? std::nullopt : FloatAt(value, 0);
   // In this order a NaN is refused as well.
   if (!number || !(*number >= range.min && *number <= range.max)) {
-    Refuse(key, Describe(range), Found(value));
+    Refuse(key, Describe(range), FoundValue(value));
   }
   return *number;
 }
@@ -122,13 +114,13 @@ bool GgufMetadata::BoolOr(std::string_view key, bool fallback) const {
   const GgufValue& value = Need(key, "");
   const bool is_bool = value.type == GgufType::kBool && !value.list;
   const auto byte = is_bool ? At<uint8_t>(value, 0) : uint8_t{2};
-  if (byte > 1) Refuse(key, "true or false", Found(value));
+  if (byte > 1) Refuse(key, "true or false", FoundValue(value));
   return byte == 1;
 }
 
 std::string GgufMetadata::String(std::string_view key) const {
   const GgufValue& value = Need(key, "text");
-  if (value.type != GgufType::kString || value.list) Refuse(key, "text", Found(value));
+  if (value.type != GgufType::kString || value.list) Refuse(key, "text", FoundValue(value));
   const auto text = value.bytes.subspan(sizeof(uint64_t));
   return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
@@ -145,7 +137,7 @@ std::vector<int64_t> GgufMetadata::Ints(std::string_view key, IntRange range) co
     const auto number = value.list ? IntAt(value, i) : std::nullopt;
     if (!IsIn(number, range)) {
       Refuse(key, fmt::format("a list of numbers from {} to {}", range.min, range.max),
-             Found(value));
+             FoundValue(value));
     }
     numbers.push_back(*number);
   }
@@ -155,7 +147,7 @@ std::vector<int64_t> GgufMetadata::Ints(std::string_view key, IntRange range) co
 std::vector<float> GgufMetadata::Floats(std::string_view key) const {
   if (!Has(key)) return {};
   const GgufValue& value = Need(key, "");
-  if (!value.list || value.type != GgufType::kF32) Refuse(key, "a list of f32", Found(value));
+  if (!value.list || value.type != GgufType::kF32) Refuse(key, "a list of f32", FoundValue(value));
   std::vector<float> numbers(static_cast<size_t>(value.count));
   if (!numbers.empty()) std::memcpy(numbers.data(), value.bytes.data(), value.bytes.size());
   return numbers;
@@ -164,11 +156,12 @@ std::vector<float> GgufMetadata::Floats(std::string_view key) const {
 std::vector<bool> GgufMetadata::Bools(std::string_view key) const {
   if (!Has(key)) return {};
   const GgufValue& value = Need(key, "");
-  if (!value.list || value.type != GgufType::kBool) Refuse(key, "a list of bool", Found(value));
+  if (!value.list || value.type != GgufType::kBool)
+    Refuse(key, "a list of bool", FoundValue(value));
   std::vector<bool> list;
   for (uint64_t i = 0; i < value.count; ++i) {
     const auto byte = At<uint8_t>(value, i);
-    if (byte > 1) Refuse(key, "a list of true and false", Found(value));
+    if (byte > 1) Refuse(key, "a list of true and false", FoundValue(value));
     list.push_back(byte == 1);
   }
   return list;
@@ -179,7 +172,8 @@ bool GgufMetadata::IsList(std::string_view key) const { return Has(key) && Need(
 std::vector<std::string_view> GgufMetadata::Strings(std::string_view key) const {
   if (!Has(key)) return {};
   const GgufValue& value = Need(key, "");
-  if (!value.list || value.type != GgufType::kString) Refuse(key, "a list of text", Found(value));
+  if (!value.list || value.type != GgufType::kString)
+    Refuse(key, "a list of text", FoundValue(value));
   std::vector<std::string_view> texts;
   const char* at = reinterpret_cast<const char*>(value.bytes.data());
   for (uint64_t i = 0; i < value.count; ++i) {

@@ -7,7 +7,7 @@ namespace godwit {
 namespace {
 
 // Every type of the format. One that is not here has no known size, so its file cannot be checked.
-constexpr GgufTensorType kTypes[] = {
+constexpr GgufTensorType kTensorTypes[] = {
     {0, "F32", 1, 4, DType::kF32},          {1, "F16", 1, 2, DType::kF16},
     {2, "Q4_0", 32, 18, std::nullopt},      {3, "Q4_1", 32, 20, std::nullopt},
     {6, "Q5_0", 32, 22, std::nullopt},      {7, "Q5_1", 32, 24, std::nullopt},
@@ -30,8 +30,8 @@ constexpr GgufTensorType kTypes[] = {
 }  // namespace
 
 const GgufTensorType* FindGgufTensorType(uint32_t number) {
-  const auto found = std::ranges::find(kTypes, number, &GgufTensorType::number);
-  return found == std::end(kTypes) ? nullptr : found;
+  const auto found = std::ranges::find(kTensorTypes, number, &GgufTensorType::number);
+  return found == std::end(kTensorTypes) ? nullptr : found;
 }
 
 }  // namespace godwit

@@ -21,14 +21,6 @@ using nlohmann::json;
 
 constexpr size_t kMaxConfigBytes = 16 << 20;
 
-std::string Describe(IntRange range) {
-  return fmt::format("a whole number from {} to {}", range.min, range.max);
-}
-
-std::string Describe(FloatRange range) {
-  return fmt::format("a number from {:g} to {:g}", range.min, range.max);
-}
-
 // Of keys that are names chosen by the file, any text may come.
 std::string Shown(std::string_view key) {
   const std::string quoted = Quote(key);
@@ -59,6 +51,14 @@ std::optional<double> AsFloat(const json& value, FloatRange range) {
 }
 
 }  // namespace
+
+std::string Describe(IntRange range) {
+  return fmt::format("a whole number from {} to {}", range.min, range.max);
+}
+
+std::string Describe(FloatRange range) {
+  return fmt::format("a number from {:g} to {:g}", range.min, range.max);
+}
 
 HfConfig HfConfig::Parse(std::string_view text, const std::string& file_name) {
   auto value =

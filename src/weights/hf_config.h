@@ -32,6 +32,10 @@ struct FloatRange {
   double max;
 };
 
+// "a whole number from 1 to 8", for messages.
+std::string Describe(IntRange range);
+std::string Describe(FloatRange range);
+
 class HfConfig {
  public:
   static HfConfig Parse(std::string_view text, const std::string& file_name);

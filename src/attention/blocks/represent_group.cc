@@ -11,7 +11,7 @@ namespace {
 using kernels::kQuad;
 using kernels::kTileTokens;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kUnbounded = std::numeric_limits<float>::infinity();
 
 // Some parts of a head, dimension by dimension: a centre, and of some kinds a spread.
 class Parts {
@@ -39,11 +39,11 @@ class Parts {
 // The next number below what is exact in double, unless a float is as exact.
 float Below(double x) {
   const auto rounded = static_cast<float>(x);
-  return rounded > x ? std::nextafter(rounded, -kInfinity) : rounded;
+  return rounded > x ? std::nextafter(rounded, -kUnbounded) : rounded;
 }
 
 void BoxAround(const Parts& parts, int64_t head_dim, int64_t d, float* boxes) {
-  float low = kInfinity, high = -kInfinity, zero = 0;
+  float low = kUnbounded, high = -kUnbounded, zero = 0;
   parts.ForEach(d, head_dim, [&](int centre, int half_width, float scale) {
     low = std::min(low, Below((centre - half_width) * double{scale}));
     high = std::max(high, -Below(-(centre + half_width) * double{scale}));

@@ -9,7 +9,7 @@
 namespace godwit {
 namespace {
 
-constexpr CommonKeys kKeys = {.kv_heads = "", .head_dim = "", .default_head_dim = 1};
+constexpr CommonKeys kDeepSeekKeys = {.kv_heads = "", .head_dim = "", .default_head_dim = 1};
 
 void ReadLatent(const HfConfig& config, DecoderSpec& spec) {
   LatentAttention latent;
@@ -38,7 +38,7 @@ double ScoreFactor(const HfConfig& config) {
 // Llama with latent attention, and experts behind the first layers, of which some serve all tokens.
 DecoderSpec DescribeShape(const HfConfig& config, int64_t experts, int64_t intermediate,
                           int64_t shared, int64_t dense_layers) {
-  DecoderSpec spec = DescribeLlamaShape(config, kKeys);
+  DecoderSpec spec = DescribeLlamaShape(config, kDeepSeekKeys);
   ReadLatent(config, spec);
   ReadRotary(config, spec.latent->rotary_dim, "rope_theta", spec);
   spec.interleaved_rotary = true;

@@ -6,12 +6,12 @@
 namespace godwit {
 namespace {
 
-constexpr CommonKeys kKeys = {.kv_heads = "num_kv_heads",
-                              .head_dim = "",
-                              .intermediate = "",
-                              .activation = "activation",
-                              .default_activation = "gelu",
-                              .tied_unless_told = true};
+constexpr CommonKeys kFalconKeys = {.kv_heads = "num_kv_heads",
+                                    .head_dim = "",
+                                    .intermediate = "",
+                                    .activation = "activation",
+                                    .default_activation = "gelu",
+                                    .tied_unless_told = true};
 constexpr CommonKeys kFirstKeys = {.layers = "n_layer",
                                    .heads = "n_head",
                                    .kv_heads = "n_head_kv",
@@ -81,7 +81,7 @@ DecoderSpec Describe(const HfConfig& config, const CommonKeys& keys, bool new_ar
 }  // namespace
 
 DecoderSpec DescribeFalcon(const HfConfig& config) {
-  return Describe(config, kKeys, config.BoolOr("new_decoder_architecture", false),
+  return Describe(config, kFalconKeys, config.BoolOr("new_decoder_architecture", false),
                   config.BoolOr("parallel_attn", true), config.BoolOr("multi_query", true));
 }
 

@@ -9,18 +9,18 @@
 namespace godwit {
 namespace {
 
-constexpr CommonKeys kKeys = {.activation = "hidden_activation",
-                              .default_activation = "gelu_pytorch_tanh",
-                              .tied_unless_told = true,
-                              .default_head_dim = 256};
+constexpr CommonKeys kGemmaKeys = {.activation = "hidden_activation",
+                                   .default_activation = "gelu_pytorch_tanh",
+                                   .tied_unless_told = true,
+                                   .default_head_dim = 256};
 // What the config of a model that sees leaves out of its text_config.
-constexpr CommonKeys kKeysBesideVision = {.activation = "hidden_activation",
-                                          .default_activation = "gelu_pytorch_tanh",
-                                          .tied_unless_told = true,
-                                          .default_vocab = 262208,
-                                          .default_heads = 8,
-                                          .default_kv_heads = 4,
-                                          .default_head_dim = 256};
+constexpr CommonKeys kGemmaKeysBesideVision = {.activation = "hidden_activation",
+                                               .default_activation = "gelu_pytorch_tanh",
+                                               .tied_unless_told = true,
+                                               .default_vocab = 262208,
+                                               .default_heads = 8,
+                                               .default_kv_heads = 4,
+                                               .default_head_dim = 256};
 
 // A model that is trained in bf16 is trained with what bf16 makes of it.
 float EmbeddingScale(const HfConfig& config, const DecoderSpec& spec) {
@@ -70,7 +70,7 @@ DecoderSpec DescribeThird(const HfConfig& config, const CommonKeys& keys) {
 }  // namespace
 
 DecoderSpec DescribeGemma(const HfConfig& config) {
-  CommonKeys keys = kKeys;
+  CommonKeys keys = kGemmaKeys;
   keys.activation = "hidden_act";
   DecoderSpec spec = DescribeShape(config, keys);
   // The first files say "gelu" and mean its tanh form, with which the models were trained.
@@ -83,18 +83,18 @@ DecoderSpec DescribeGemma(const HfConfig& config) {
 
 // A window in every other layer, from the first one on.
 DecoderSpec DescribeGemma2(const HfConfig& config) {
-  DecoderSpec spec = DescribeShape(config, kKeys);
+  DecoderSpec spec = DescribeShape(config, kGemmaKeys);
   AddOutputNorms(config, /*score_cap=*/50, /*logit_cap=*/30, spec);
   ReadAlternatingWindows(config, /*period=*/2, spec);
   ReadRotary(config, spec.head_dim, "rope_theta", spec);
   return spec;
 }
 
-DecoderSpec DescribeGemma3Text(const HfConfig& config) { return DescribeThird(config, kKeys); }
+DecoderSpec DescribeGemma3Text(const HfConfig& config) { return DescribeThird(config, kGemmaKeys); }
 
 // Without what sees.
 DecoderSpec DescribeGemma3(const HfConfig& config) {
-  DecoderSpec spec = DescribeThird(NeedObject(config, "text_config"), kKeysBesideVision);
+  DecoderSpec spec = DescribeThird(NeedObject(config, "text_config"), kGemmaKeysBesideVision);
   spec.embedding_scale = EmbeddingScale(config, spec);
   return BesideVision(config, std::move(spec));
 }

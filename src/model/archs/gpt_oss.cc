@@ -5,7 +5,7 @@ namespace godwit {
 namespace {
 
 // What a config that states no rotation means, as that of no published model does.
-constexpr std::string_view kRope =
+constexpr std::string_view kGptOssRope =
     R"({"rope_parameters":{"rope_type":"yarn","factor":32,"beta_fast":32,"beta_slow":1,)"
     R"("truncate":false,"original_max_position_embeddings":4096}})";
 
@@ -21,7 +21,8 @@ DecoderSpec DescribeGptOss(const HfConfig& config) {
 
   const bool stated = config.Has("rope_scaling") || config.Has("rope_parameters");
   const int64_t context = spec.max_context;  // counts the scaling
-  ReadRotary(stated ? config : HfConfig::Parse(kRope, "gpt_oss"), spec.head_dim, "rope_theta", spec,
+  ReadRotary(stated ? config : HfConfig::Parse(kGptOssRope, "gpt_oss"), spec.head_dim, "rope_theta",
+             spec,
              /*default_theta=*/150000);
   if (!stated) spec.rotary.theta = config.FloatOr("rope_theta", spec.rotary.theta, kThetaRange);
   spec.max_context = context;

@@ -8,7 +8,7 @@ namespace godwit {
 namespace {
 
 // What a Ministral 3 that states no rotation means.
-constexpr std::string_view kRope =
+constexpr std::string_view kMinistralRope =
     R"({"rope_parameters":{"rope_type":"yarn","rope_theta":1000000,"factor":16,"beta_fast":32,)"
     R"("beta_slow":1,"mscale":1,"mscale_all_dim":1,"llama_4_scaling_beta":0.1,)"
     R"("original_max_position_embeddings":16384}})";
@@ -27,7 +27,8 @@ DecoderSpec DescribeMinistral3(const HfConfig& config) {
   DecoderSpec spec = DescribeLlamaShape(config, {.default_head_dim = 128});
   spec.norm_epsilon = static_cast<float>(config.FloatOr("rms_norm_eps", 1e-5, {0, 1}));
   ReadStatedWindows(config, spec);
-  const HfConfig stated = RotaryFields(config) ? config : HfConfig::Parse(kRope, "ministral3");
+  const HfConfig stated =
+      RotaryFields(config) ? config : HfConfig::Parse(kMinistralRope, "ministral3");
   const int64_t context = spec.max_context;  // counts the scaling
   ReadRotary(stated, spec.head_dim, "rope_theta", spec);
   spec.max_context = context;

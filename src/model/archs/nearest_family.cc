@@ -46,7 +46,7 @@ bool IsBookkeeping(std::string_view key) {
 }
 
 // Without it a family takes its own, whatever the model has.
-constexpr std::array kActivations =
+constexpr std::array kActivationKeys =
     std::to_array<std::string_view>({"hidden_act", "activation_function", "hidden_activation"});
 
 struct Candidate {
@@ -85,7 +85,7 @@ Candidate Read(const Architecture& architecture, const HfConfig& shared) {
   std::string refusal;
   try {
     candidate.family.spec = architecture.describe(config);
-    candidate.misread = std::ranges::any_of(kActivations, [&](std::string_view key) {
+    candidate.misread = std::ranges::any_of(kActivationKeys, [&](std::string_view key) {
       return config.Has(key) && !config.WasRead(key);
     });
   } catch (const Error& error) {

@@ -6,10 +6,10 @@
 #include <numeric>
 
 #include "attention/make_policy.h"
-#include "bench/synthetic_weights.h"
-#include "bench/test_support.h"
 #include "kernels/dispatch.h"
 #include "model/loader.h"
+#include "model/shape_test_support.h"
+#include "model/synthetic_weights.h"
 
 namespace godwit::bench {
 namespace {

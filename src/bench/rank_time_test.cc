@@ -11,11 +11,11 @@
 
 #include "base/test_support.h"
 #include "bench/suite_texts.h"
-#include "bench/synthetic_weights.h"
-#include "bench/test_support.h"
 #include "bench/work.h"
 #include "dist/local.h"
 #include "model/loader.h"
+#include "model/shape_test_support.h"
+#include "model/synthetic_weights.h"
 
 namespace godwit::bench {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "base/test_folder.h"
 #include "base/test_support.h"
-#include "bench/synthetic_weights.h"
-#include "bench/test_support.h"
 #include "kv/kv_layout.h"
 #include "model/loader.h"
+#include "model/shape_test_support.h"
+#include "model/synthetic_weights.h"
 
 namespace godwit::bench {
 namespace {

@@ -5,12 +5,12 @@
 
 #include "base/machine_memory.h"
 #include "base/test_support.h"
-#include "bench/shapes.h"
 #include "bench/suite_texts.h"
-#include "bench/synthetic_weights.h"
-#include "bench/test_support.h"
 #include "model/archs/all.h"
 #include "model/loader.h"
+#include "model/shape_test_support.h"
+#include "model/shapes.h"
+#include "model/synthetic_weights.h"
 #include "weights/hf_config.h"
 #include "weights/open_weights.h"
 

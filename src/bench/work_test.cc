@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/shapes.h"
+#include "model/shapes.h"
 
 namespace godwit::bench {
 namespace {

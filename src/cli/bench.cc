@@ -17,10 +17,8 @@
 #include "base/name_list.h"
 #include "base/quote.h"
 #include "bench/rank_time.h"
-#include "bench/shapes.h"
 #include "bench/suite.h"
 #include "bench/suite_texts.h"
-#include "bench/synthetic_weights.h"
 #include "checkpoint/model_folder.h"
 #include "cli/exit_code.h"
 #include "cli/kv_memory.h"
@@ -39,6 +37,8 @@
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
 #include "model/loader.h"
+#include "model/shapes.h"
+#include "model/synthetic_weights.h"
 
 namespace godwit::cli {
 namespace {
@@ -73,7 +73,7 @@ void AddList(CommandLine& line, Flag flag, std::vector<int64_t>& target, int64_t
   });
 }
 
-std::string ShapeNames() { return NameList(bench::AllShapes(), &bench::Shape::name); }
+std::string ShapeNames() { return NameList(AllShapes(), &ModelShape::name); }
 
 void AddTestFlags(CommandLine& line, Options& options) {
   line.Group("Tests");
@@ -179,7 +179,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
             .help = fmt::format("synthetic weights of this shape instead of a checkpoint: {}, or "
                                 "the path of a config.json",
                                 ShapeNames()),
-            .choices = Names(bench::AllShapes(), &bench::Shape::name)},
+            .choices = Names(AllShapes(), &ModelShape::name)},
            options.shape);
   line.Add({.names = "--weights",
             .value = "TYPE",
@@ -282,9 +282,9 @@ Subject OpenSubject(Options& options) {
   Subject subject{.storage = ParseWeightType(options.weights)};
   if (options.shape) {
     subject.name = *options.shape;
-    subject.spec = bench::FindShape(*options.shape);
-    subject.synthetic = bench::SyntheticWeights(
-        subject.spec, subject.storage == DType::kF32 ? DType::kF32 : DType::kBF16);
+    subject.spec = FindShape(*options.shape);
+    subject.synthetic =
+        SyntheticWeights(subject.spec, subject.storage == DType::kF32 ? DType::kF32 : DType::kBF16);
   } else {
     ChooseModel(options.model);
     subject.name = ModelName(options.model.folder);

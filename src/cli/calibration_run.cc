@@ -2,6 +2,7 @@
 
 #include "base/cores.h"
 #include "base/quote.h"
+#include "cli/options/parse_value.h"
 #include "cli/options/text_input.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/output.h"
@@ -30,16 +31,31 @@ int Threads(const ModelOptions& options) {
 
 }  // namespace
 
+std::optional<quant::SmoothKind> SmoothKindOf(const SmoothingFlags& flags) {
+  if (!flags.smooth) return std::nullopt;
+  if (*flags.smooth == "none") return quant::SmoothKind::kNone;
+  return *flags.smooth == "all" ? quant::SmoothKind::kAll : quant::SmoothKind::kNorm;
+}
+
+std::optional<quant::SmoothOptions> SmoothOptionsOf(const SmoothingFlags& flags) {
+  if (!flags.alpha) return std::nullopt;
+  if (*flags.alpha == "auto") return quant::SmoothOptions{.search = quant::AlphaSearch::kGlobal};
+  if (*flags.alpha == "per-layer") {
+    return quant::SmoothOptions{.search = quant::AlphaSearch::kPerGroup};
+  }
+  return quant::SmoothOptions{.alpha = ParseFloat(*flags.alpha)};
+}
+
 quant::CalibrationText ReadCalibrationText(const ModelFolder& model,
-                                           const CalibrationInput& options) {
-  auto text =
-      quant::CutCalibrationText(model.spec(), *model.tokenizer(),
-                                ReadInputFile(*options.file, options.lossy), options.pieces);
+                                           const CalibrationFlags& flags) {
+  auto text = quant::CutCalibrationText(model.spec(), *model.tokenizer(),
+                                        ReadInputFile(*flags.file, flags.lossy),
+                                        {.samples = flags.samples, .seq_len = flags.seq_len});
   if (text.short_text) {
     WriteNotice(fmt::format(
         "godwit: warning: {} has text for {} of {} tokens, not for {}: taking all of it\n",
-        QuoteUnlessPlain(*options.file), Plural(std::ssize(text.pieces), "piece"),
-        options.pieces.seq_len, options.pieces.samples));
+        QuoteUnlessPlain(*flags.file), Plural(std::ssize(text.pieces), "piece"), flags.seq_len,
+        flags.samples));
   }
   return text;
 }

@@ -13,14 +13,19 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress_line.h"
 #include "ops/exec.h"
+#include "quant/calibration_text.h"
 #include "quant/quantize_model.h"
+#include "quant/smooth.h"
 #include "tensor/workspace.h"
 
 namespace godwit::cli {
 
+// As the flags say; nothing where they do not.
+std::optional<quant::SmoothKind> SmoothKindOf(const SmoothingFlags& flags);
+std::optional<quant::SmoothOptions> SmoothOptionsOf(const SmoothingFlags& flags);
+
 // Warns where there is less text than asked for.
-quant::CalibrationText ReadCalibrationText(const ModelFolder& model,
-                                           const CalibrationInput& options);
+quant::CalibrationText ReadCalibrationText(const ModelFolder& model, const CalibrationFlags& flags);
 
 // Threads, kernels, memory and a progress line for each stage. While it lives, Ctrl-C cancels;
 // pressed twice, it leaves at once.

@@ -10,15 +10,15 @@
 #include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/parse_value.h"
+#include "cli/options/recompute_spec.h"
 #include "cli/terminal/format.h"
-#include "eval/recompute.h"
 
 namespace godwit::cli {
 namespace {
 
 // As a policy spells its name, for the smallest of models: "blocks:" is "blocks".
 std::string NameOf(const std::string& kv) {
-  if (eval::RecomputeWindow(kv)) return kv;
+  if (RecomputeWindow(kv)) return kv;
   AttentionGeometry any;
   any.layers = 1;
   any.shape = {.heads = 1, .kv_heads = 1, .head_dim = 1, .scale = 1};

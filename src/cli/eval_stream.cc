@@ -19,6 +19,7 @@
 #include "cli/compared_options.h"
 #include "cli/exit_code.h"
 #include "cli/options/parse_value.h"
+#include "cli/options/recompute_spec.h"
 #include "cli/reports/comparison_report.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
@@ -165,7 +166,7 @@ void Check(Options& options) {
   }
   FinishCompared(options, std::move(inputs));
   for (const std::string& kv : options.kvs) {
-    if (eval::RecomputeWindow(kv) && !options.session.prefill.empty()) {
+    if (RecomputeWindow(kv) && !options.session.prefill.empty()) {
       Throw(ErrorKind::kInput, "--prefill: {} reads all of a text anew, in its own way", kv);
     }
   }
@@ -258,7 +259,7 @@ class StreamRun {
     answers_ = &answers;
     for (kv_ = 0; kv_ < options_.kvs.size(); ++kv_) {
       const std::string& kv = options_.kvs[kv_];
-      const auto window = eval::RecomputeWindow(kv);
+      const auto window = RecomputeWindow(kv);
       Session session = window ? engine_.NewSession(eval::WindowSession(options_.session, *window,
                                                                         /*generates=*/true))
                                : NewSession(engine_, options_, kv);

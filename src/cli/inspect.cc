@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "base/quote.h"
-#include "bench/synthetic_weights.h"
 #include "checkpoint/model_folder.h"
 #include "checkpoint/weight_facts.h"
 #include "cli/exit_code.h"
@@ -25,6 +24,7 @@
 #include "engine/memory_plan.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
+#include "model/synthetic_weights.h"
 #include "text/chat_template.h"
 
 namespace godwit::cli {
@@ -71,7 +71,7 @@ ModelFacts::ModelFacts(const ModelOptions& options)
       special(folder.special_tokens()),
       tokenizer(folder.has_tokenizer() ? folder.tokenizer() : nullptr),
       has_weights(folder.has_weights()),
-      planned(has_weights ? nullptr : bench::SyntheticWeights(spec, StoredAs(folder.config()))),
+      planned(has_weights ? nullptr : SyntheticWeights(spec, StoredAs(folder.config()))),
       source(has_weights ? folder.weights() : *planned),
       weights(FactsOf(spec, source, ParseWeightType(options.weights))) {
   if (tokenizer == nullptr) return;
@@ -314,43 +314,22 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
 }  // namespace
 
 int Inspect(std::span<const std::string> arguments) {
-  ModelOptions model;
-  bool tensors = false;
-  bool as_json = false;
-  CommandLine line("inspect", "[-m MODEL] [flags]",
-                   "Says what a model is, and what of it fits into this machine. Reads everything "
-                   "but the weights; with --activations also these, and a text. With --kv: what a "
-                   "cache policy does, and what it costs.");
-  AddModelFlag(line, model);
-  AddThreadFlags(line, model);
-  AddWeightsFlag(line, model);
-  AddNumaFlag(line, model);
-  line.Group("Output");
-  line.Add({.names = "--tensors", .value = "", .help = "list the tensors of every layer"}, tensors);
-  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, as_json);
-  ActivationsOptions activations;
-  AddActivationsFlags(line, activations);
-  KvExplanationOptions explanation;
-  AddKvExplanationFlags(line, explanation);
-  line.Parse(arguments);
-  CheckActivations(activations);
-  CheckKvExplanation(explanation);
-  if (!explanation.kvs.empty()) {
-    ExplainKv(model, explanation, as_json);
+  InspectOptions options = ParseInspect(arguments);
+  if (!options.kvs.empty()) {
+    ExplainKv(std::move(options));
     return kExitOk;
   }
-  ChooseModel(model);
-  if (activations.layers) {
-    InspectActivations(model, activations, as_json);
+  if (options.layers) {
+    InspectActivations(std::move(options));
     return kExitOk;
   }
-
+  ChooseModel(options.model);
   const Machine machine{.memory = ReadMachineMemory(),
-                        .isa = kernels::SelectIsa(model.isa),
-                        .threads = ThreadsFor(model.threads)};
-  const ModelFacts facts(model);
+                        .isa = kernels::SelectIsa(options.model.isa),
+                        .threads = ThreadsFor(options.model.threads)};
+  const ModelFacts facts(options.model);
   WarnAboutSpec(facts.spec);
-  WriteOutput(as_json ? ToJson(facts, machine) : ToText(facts, machine, tensors));
+  WriteOutput(options.json ? ToJson(facts, machine) : ToText(facts, machine, options.tensors));
   if (!facts.weights.problem.empty()) throw Error(ErrorKind::kFormat, facts.weights.problem);
   return kExitOk;
 }

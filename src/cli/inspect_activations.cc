@@ -14,46 +14,21 @@
 
 namespace godwit::cli {
 
-void AddActivationsFlags(CommandLine& line, ActivationsOptions& options) {
-  line.Group("Activations");
-  line.Add({.names = "--activations",
-            .value = "LAYER",
-            .help = "look at layers instead: the largest activation and weight of every channel, "
-                    "before and after smoothing. A decoder layer's number, or linear layers by "
-                    "name (*.down_proj)"},
-           options.layers);
-  line.RefusePlot();
-  AddSmoothingFlags(line, options.smoothing);
-  AddCalibrationFlags(line, options.calibration);
-  // The weights are looked at as they are stored.
-  for (const char* other : {"--tensors", "--weights", "--numa"}) {
-    line.Exclusive({"--activations", other});
-  }
-}
-
-void CheckActivations(const ActivationsOptions& options) {
-  if (options.layers) return RequireText(options.calibration);
-  if (options.calibration.file) {
-    Throw(ErrorKind::kInput, "--calib is for a look at layers: it needs --activations");
-  }
-}
-
-void InspectActivations(const ModelOptions& options, const ActivationsOptions& activations,
-                        bool json) {
-  const ModelFolder model(options.folder);
-  const quant::SmoothOptions alpha = activations.smoothing.how();
-  const auto layers =
-      quant::PlanLook(model, *activations.layers,
-                      activations.smoothing.kind.value_or(quant::SmoothKind::kNorm), alpha);
+void InspectActivations(InspectOptions options) {
+  ChooseModel(options.model);
+  const ModelFolder model(options.model.folder);
+  const auto alpha = SmoothOptionsOf(options.smoothing).value_or(quant::SmoothOptions());
+  const auto kind = SmoothKindOf(options.smoothing).value_or(quant::SmoothKind::kNorm);
+  const auto layers = quant::PlanLook(model, *options.layers, kind, alpha);
   WarnAboutSpec(model.spec());
-  const quant::CalibrationText text = ReadCalibrationText(model, activations.calibration);
+  const quant::CalibrationText text = ReadCalibrationText(model, options.calibration);
   const quant::LayersSeen seen = [&] {
-    const CalibrationRun run(options);
+    const CalibrationRun run(options.model);
     return quant::LookAtLayers(run.exec(), model, layers, alpha, text.pieces, run.hooks());
   }();
-  if (json) {
-    nlohmann::ordered_json object = {{"folder", options.folder},
-                                     {"text", *activations.calibration.file},
+  if (options.json) {
+    nlohmann::ordered_json object = {{"folder", options.model.folder},
+                                     {"text", *options.calibration.file},
                                      {"tokens", text.tokens},
                                      {"alphas", seen.smoothing.alphas}};
     object["linears"] = MaximaJson(seen.linears);

@@ -8,25 +8,21 @@
 #include "attention/make_policy.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
-#include "base/name_list.h"
-#include "bench/shapes.h"
-#include "bench/synthetic_weights.h"
 #include "checkpoint/model_folder.h"
 #include "cli/options/find_model.h"
 #include "cli/options/help.h"
-#include "cli/options/int_list.h"
+#include "cli/options/recompute_spec.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/json_output.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/table.h"
 #include "engine/storage_types.h"
-#include "eval/recompute.h"
 #include "model/loader.h"
+#include "model/shapes.h"
+#include "model/synthetic_weights.h"
 
 namespace godwit::cli {
 namespace {
-
-constexpr int64_t kMostTokens = int64_t{1} << 30;
 
 // What the policies serve.
 struct Served {
@@ -55,24 +51,24 @@ struct Explanation {
   std::vector<Cost> costs;
 };
 
-Served Open(ModelOptions& model, const KvExplanationOptions& options) {
+Served OpenServed(InspectOptions& options) {
   Served served;
   std::optional<ModelFolder> folder;
   std::unique_ptr<const WeightSource> planned;
   if (options.shape) {
     served.name = *options.shape;
-    served.spec = bench::FindShape(*options.shape);
+    served.spec = FindShape(*options.shape);
   } else {
-    ChooseModel(model);
-    served.name = ModelName(model.folder);
-    served.spec = folder.emplace(model.folder).spec();
+    ChooseModel(options.model);
+    served.name = ModelName(options.model.folder);
+    served.spec = folder.emplace(options.model.folder).spec();
   }
   if (!folder || !folder->has_weights()) {
-    planned = bench::SyntheticWeights(served.spec, DType::kBF16);
+    planned = SyntheticWeights(served.spec, DType::kBF16);
   }
   const WeightSource& source = planned ? *planned : folder->weights();
   const ModelTensors tensors = ResolveTensors(served.spec, source);
-  const auto storage = ParseWeightType(model.weights);
+  const auto storage = ParseWeightType(options.model.weights);
   served.weights = LoadedTypes(tensors, storage);
   served.weight_bytes = StepBytes(served.spec, tensors, storage);
   served.geometry = Geometry(served.spec);
@@ -80,7 +76,7 @@ Served Open(ModelOptions& model, const KvExplanationOptions& options) {
   return served;
 }
 
-std::vector<int64_t> ContextsOf(const Served& served, const KvExplanationOptions& options) {
+std::vector<int64_t> ContextsOf(const Served& served, const InspectOptions& options) {
   if (!options.contexts.empty()) return options.contexts;
   std::vector<int64_t> contexts = {4096, 16384, 131072, 1048576};
   const int64_t learned = served.geometry.learned_positions;
@@ -92,12 +88,12 @@ std::vector<int64_t> ContextsOf(const Served& served, const KvExplanationOptions
 
 Explanation Explain(const Served& served, const std::string& kv,
                     const std::vector<int64_t>& contexts) {
-  const std::optional<int64_t> window = eval::RecomputeWindow(kv);
+  const std::optional<int64_t> window = RecomputeWindow(kv);
   const auto policy = MakePolicy(served.geometry, {.spec = window ? "dense" : kv,
                                                    .kv_type = served.layout.dtype,
                                                    .context = *std::ranges::max_element(contexts)});
   Explanation explanation{.kv = window ? kv : policy->name(),
-                          .words = window ? eval::ExplainRecompute(*window) : policy->Explain(),
+                          .words = window ? ExplainRecompute(*window) : policy->Explain(),
                           .recomputes = window.has_value(),
                           .costs = {}};
   for (const int64_t context : contexts) {
@@ -148,43 +144,13 @@ nlohmann::ordered_json ToJson(const Served& served, const Explanation& explanati
 
 }  // namespace
 
-void AddKvExplanationFlags(CommandLine& line, KvExplanationOptions& options) {
-  line.Group("Cache policies");
-  AddExplainedKvFlags(line, options.session, options.kvs);
-  line.Add({.names = "-c,--ctx-size",
-            .value = "N,...",
-            .help = "lengths of texts, in tokens. A list, or a range: 4096-65536*4",
-            .fallback = "4096,16384,131072,1048576",
-            .is_verbs_own = true},
-           [&options](const std::string& value) {
-             options.contexts = ParseIntList(value, 1, kMostTokens);
-           });
-  line.Add({.names = "--shape",
-            .value = "NAME",
-            .help = fmt::format("of a model of this shape instead of a checkpoint: {}, or the path "
-                                "of a config.json",
-                                NameList(bench::AllShapes(), &bench::Shape::name)),
-            .choices = Names(bench::AllShapes(), &bench::Shape::name)},
-           options.shape);
-  line.Exclusive({"--model", "--shape"});
-  for (const char* other : {"--activations", "--tensors"}) line.Exclusive({"--kv", other});
-}
-
-void CheckKvExplanation(const KvExplanationOptions& options) {
-  if (!options.kvs.empty()) return;
-  if (options.shape) Throw(ErrorKind::kInput, "--shape is for what a policy costs: it needs --kv");
-  if (!options.contexts.empty()) {
-    Throw(ErrorKind::kInput, "-c is for what a policy costs: it needs --kv");
-  }
-}
-
-void ExplainKv(ModelOptions& model, const KvExplanationOptions& options, bool json) {
-  const Served served = Open(model, options);
+void ExplainKv(InspectOptions options) {
+  const Served served = OpenServed(options);
   const std::vector<int64_t> contexts = ContextsOf(served, options);
   std::vector<Explanation> explanations;
   for (const std::string& kv : options.kvs) explanations.push_back(Explain(served, kv, contexts));
   const std::string kv_type = StorageName(served.layout.dtype);
-  if (json) {
+  if (options.json) {
     nlohmann::ordered_json object = {{"model", served.name},
                                      {"weights", StorageName(served.weights)},
                                      {"step_weight_bytes", served.weight_bytes},

@@ -11,6 +11,7 @@
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/parse_value.h"
+#include "cli/options/recompute_spec.h"
 #include "cli/reports/perplexity_report.h"
 #include "cli/scored_files.h"
 #include "cli/terminal/interrupt.h"
@@ -123,7 +124,7 @@ void Check(const Options& options, bool compare) {
             "scored and none of it context");
     }
     for (const std::string& kv : options.compare) {
-      if (!eval::RecomputeWindow(kv)) continue;
+      if (!RecomputeWindow(kv)) continue;
       Throw(ErrorKind::kInput, "--prefill: {} reads all of a text anew, in its own way", kv);
     }
   }
@@ -169,7 +170,7 @@ eval::PerplexityResult Measure(const Engine& engine, const std::string& kv,
                                std::span<const std::vector<int32_t>> texts, Options& options) {
   SessionOptions asked = options.session;
   asked.kv = kv;
-  const auto window = eval::RecomputeWindow(kv);
+  const auto window = RecomputeWindow(kv);
   Session session = engine.NewSession(window ? eval::WindowSession(asked, *window) : asked);
   const eval::Reader reader =
       window ? eval::Recompute(session, engine, *window) : eval::Reader(session);

@@ -30,8 +30,8 @@ struct Options {
   ModelOptions model;
   std::string output;
   quant::QuantizeOptions quantize;
-  SmoothingOptions smoothing;
-  CalibrationInput calibration;
+  SmoothingFlags smoothing;
+  CalibrationFlags calibration;
   std::optional<int64_t> group;  // --group-size
   std::optional<bool> rounding;  // --rounding, whether by the text
   bool dry_run = false;
@@ -162,8 +162,8 @@ int Quantize(std::span<const std::string> arguments) {
                    "bitsandbytes.");
   AddFlags(line, options);
   line.Parse(arguments);
-  options.quantize.smooth = options.smoothing.kind;
-  options.quantize.alpha = options.smoothing.alpha;
+  options.quantize.smooth = SmoothKindOf(options.smoothing);
+  options.quantize.alpha = SmoothOptionsOf(options.smoothing);
   options.quantize.compensates = options.rounding.value_or(true);
   ChooseModel(options.model);
   // First of all: who adds what is missing would be refused for it next.

@@ -1,7 +1,6 @@
 #include "eval/recompute.h"
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -134,31 +133,6 @@ class Windows {
 };
 
 }  // namespace
-
-std::string ExplainRecompute(int64_t window) {
-  return fmt::format(
-      "Nothing is kept: for every token the last {} are read anew, as a text of their "
-      "own, which takes {} times the multiplications of a step. The oracle of "
-      "streaming, for measurements.",
-      window, window);
-}
-
-std::optional<int64_t> RecomputeWindow(std::string_view spec) {
-  constexpr std::string_view kName = "recompute";
-  constexpr int64_t kMost = int64_t{1} << 40;
-  if (spec.substr(0, spec.find(':')) != kName) return std::nullopt;
-  std::string_view argument = spec.substr(kName.size());
-  if (!argument.empty()) argument.remove_prefix(1);
-  int64_t window = 0;
-  const char* const end = argument.data() + argument.size();
-  const auto [last, error] = std::from_chars(argument.data(), end, window);
-  if (error != std::errc() || last != end || window < 1 || window > kMost) {
-    Throw(ErrorKind::kInput,
-          "\"{}\" is not recompute:W with a window of W >= 1 tokens (for example recompute:1024)",
-          spec);
-  }
-  return window;
-}
 
 SessionOptions WindowSession(SessionOptions options, int64_t window, bool generates) {
   options.kv = "dense";

@@ -12,23 +12,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "eval/reader.h"
 #include "godwit/engine.h"
 
 namespace godwit::eval {
-
-// How it is asked for, in the place of a KV policy, and what it does, for people.
-inline constexpr std::string_view kRecomputeUsage = "recompute:W";
-inline constexpr std::string_view kRecomputeDescription =
-    "read the last W tokens anew for every token: slow, the oracle of streaming";
-
-// Likewise, in sentences.
-std::string ExplainRecompute(int64_t window);
-
-// W of "recompute:W"; nothing if the spec is a policy's. Throws Error(kInput) for a W that is none.
-std::optional<int64_t> RecomputeWindow(std::string_view spec);
 
 // Of a session that reads the windows: it keeps all of one, and, to generate, the token behind it.
 SessionOptions WindowSession(SessionOptions options, int64_t window, bool generates = false);

@@ -38,19 +38,6 @@ std::vector<int64_t> Spans(const KvReport& kv) {
   return spans;
 }
 
-TEST(RecomputeTest, IsAskedForByItsName) {
-  EXPECT_EQ(RecomputeWindow("recompute:1024"), 1024);
-  EXPECT_EQ(RecomputeWindow("recompute:1"), 1);
-  for (const char* spec : {"dense", "sinks:4+60", "recomputed:4", ""}) {
-    EXPECT_EQ(RecomputeWindow(spec), std::nullopt) << spec;
-  }
-  for (const char* spec : {"recompute", "recompute:", "recompute:0", "recompute:2x",
-                           "recompute:99999999999999999999"}) {
-    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { RecomputeWindow(spec); }),
-                HasSubstr("recompute:W"));
-  }
-}
-
 // Row by row what a text of the last 20 tokens gives, whatever the chunks.
 TEST(RecomputeTest, ReadsTheLastTokensAnewForEveryToken) {
   const Engine engine(kFolder, {.threads = 1});

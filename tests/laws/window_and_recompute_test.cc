@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/synthetic_weights.h"
 #include "eval/recompute.h"
 #include "model/archs/all.h"
 #include "model/loader.h"
+#include "model/synthetic_weights.h"
 #include "tests/session_of.h"
 #include "weights/hf_config.h"
 
@@ -41,9 +41,8 @@ double Difference(int layers) {
                   layers),
       "test"));
   ThreadPool pool(1);
-  const Engine::Impl engine(
-      LoadDecoder(spec, *bench::SyntheticWeights(spec, DType::kF32), pool, {}), spec, nullptr,
-      SpecialTokens{}, {.threads = 1});
+  const Engine::Impl engine(LoadDecoder(spec, *SyntheticWeights(spec, DType::kF32), pool, {}), spec,
+                            nullptr, SpecialTokens{}, {.threads = 1});
   Session window = SessionOf(engine, {.kv = fmt::format("window:{}", kWindow), .kv_type = "f32"});
   Session dense = SessionOf(engine, eval::WindowSession({.kv_type = "f32"}, kWindow + 1));
   const auto streamed = LogitsOf(window);

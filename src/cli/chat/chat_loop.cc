@@ -18,6 +18,7 @@
 #include "cli/options/help.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
+#include "cli/options/recompute_spec.h"
 #include "cli/terminal/answer_text.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/generate.h"

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "base/quote.h"
+#include "cli/options/recompute_spec.h"
 #include "engine/storage_types.h"
-#include "eval/recompute.h"
 
 namespace godwit::cli {
 namespace {
@@ -59,8 +59,8 @@ void AddSpecFlags(CommandLine& line, SessionOptions& options, bool takes_recompu
   }
   std::vector<std::string> usages = Names(AllPolicies(), &PolicyKind::usage);
   if (takes_recompute) {
-    policies += fmt::format("; {}: {}", eval::kRecomputeUsage, eval::kRecomputeDescription);
-    usages.emplace_back(eval::kRecomputeUsage);
+    policies += fmt::format("; {}: {}", kRecomputeUsage, kRecomputeDescription);
+    usages.emplace_back(kRecomputeUsage);
   }
   line.Add({.names = "--kv",
             .value = "SPEC",
@@ -136,14 +136,6 @@ void AddKvMemoryFlags(CommandLine& line, KvMemory& memory) {
            [&memory](const std::string& value) { ParseKvFile(value, memory); });
 }
 
-void RefuseRecompute(std::string_view spec) {
-  if (NameIn(spec) != NameIn(eval::kRecomputeUsage)) return;
-  Throw(ErrorKind::kInput,
-        "{} keeps nothing of a text to go on from: it is for godwit perplexity and godwit eval "
-        "stream, which measure with it",
-        Quote(spec));
-}
-
 void AddKvFlags(CommandLine& line, SessionOptions& options, KvMemory& memory,
                 bool takes_recompute) {
   AddLengthFlags(line, options, memory);
@@ -201,8 +193,11 @@ void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_
 }
 
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
-  const auto window = eval::RecomputeWindow(options.kv);
-  const SessionOptions session = window ? eval::WindowSession(options, *window) : options;
+  SessionOptions session = options;
+  if (const auto window = RecomputeWindow(options.kv)) {
+    session.kv = "dense";
+    session.context_tokens = *window;
+  }
   const DType kv_type = KvTypeOf(session);
   return MakePolicy(Geometry(spec),
                     {.spec = session.kv,

@@ -19,7 +19,7 @@ struct KvMemory {
 void AddKvMemoryFlags(CommandLine& line, KvMemory& memory);
 
 // With those. takes_recompute: whether --kv may also be what measures without a cache
-// (eval/recompute.h).
+// (recompute_spec.h).
 void AddKvFlags(CommandLine& line, SessionOptions& options, KvMemory& memory,
                 bool takes_recompute = false);
 // Likewise, where --kv may be repeated: each is one to compare. None: that of the options.
@@ -40,9 +40,6 @@ void AddPrefillFlag(CommandLine& line, SessionOptions& options);
 // fallback: what the question is where nothing is said, for people; empty: query_tokens says.
 void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens,
                      std::string fallback = {});
-
-// Throws Error(kInput) that says what it is for if the spec is recompute.
-void RefuseRecompute(std::string_view spec);
 
 // How many tokens are kept at most, or read anew. Throws what Engine::NewSession would throw, but
 // before the weights are loaded.

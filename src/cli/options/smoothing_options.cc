@@ -1,34 +1,28 @@
-#include "cli/options/smoothing_options.h"
-
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/options/parse_value.h"
+#include "cli/options/smoothing_options.h"
 #include "cli/options/text_input.h"
 
 namespace godwit::cli {
 namespace {
 
-quant::SmoothKind ParseKind(const std::string& value) {
-  if (value == "none") return quant::SmoothKind::kNone;
-  if (value == "norm") return quant::SmoothKind::kNorm;
-  if (value == "all") return quant::SmoothKind::kAll;
+std::string CheckedSmooth(const std::string& value) {
+  if (value == "none" || value == "norm" || value == "all") return value;
   Throw(ErrorKind::kInput, "expected norm, all or none, found {}", Quote(value));
 }
 
-quant::SmoothOptions ParseAlpha(const std::string& value) {
-  if (value == "auto") return {.search = quant::AlphaSearch::kGlobal};
-  if (value == "per-layer") return {.search = quant::AlphaSearch::kPerGroup};
+std::string CheckedAlpha(const std::string& value) {
+  if (value == "auto" || value == "per-layer") return value;
   const float alpha = ParseFloat(value);
-  if (!(alpha >= 0 && alpha <= 1)) {
-    Throw(ErrorKind::kInput, "expected a number from 0 to 1, auto or per-layer, found {}",
-          Quote(value));
-  }
-  return {.alpha = alpha};
+  if (alpha >= 0 && alpha <= 1) return value;
+  Throw(ErrorKind::kInput, "expected a number from 0 to 1, auto or per-layer, found {}",
+        Quote(value));
 }
 
 }  // namespace
 
-void AddSmoothingFlags(CommandLine& line, SmoothingOptions& options) {
+void AddSmoothingFlags(CommandLine& line, SmoothingFlags& flags) {
   line.Group("Smoothing");
   line.Add({.names = "--smooth",
             .value = "WHAT",
@@ -36,34 +30,33 @@ void AddSmoothingFlags(CommandLine& line, SmoothingOptions& options) {
                     "attention, up into down; none",
             .fallback = "norm",
             .choices = {"norm", "all", "none"}},
-           [&](const std::string& value) { options.kind = ParseKind(value); });
+           [&](const std::string& value) { flags.smooth = CheckedSmooth(value); });
   line.Add({.names = "--alpha",
             .value = "A",
             .help = "how much of the difficulty goes into the weights, 0 to 1; auto: what costs "
                     "least, for the model; per-layer: for each group",
-            .fallback = fmt::format("{}", options.how().alpha),
+            .fallback = "0.5",
             .choices = {"auto", "per-layer"}},
-           [&](const std::string& value) { options.alpha = ParseAlpha(value); });
+           [&](const std::string& value) { flags.alpha = CheckedAlpha(value); });
 }
 
-void AddCalibrationFlags(CommandLine& line, CalibrationInput& options) {
+void AddCalibrationFlags(CommandLine& line, CalibrationFlags& flags) {
   line.Group("Calibration");
   line.Add({.names = "--calib",
             .value = "FILE",
             .help = "a text like those that the model will read (-: standard input)"},
-           options.file);
-  AddLossyFlag(line, options.lossy);
+           flags.file);
+  AddLossyFlag(line, flags.lossy);
   line.AddInt({.names = "--samples",
                .value = "N",
                .help = "pieces of it that are read",
                .is_verbs_own = true},
-              options.pieces.samples, 1);
-  line.AddInt({.names = "--seq-len", .value = "N", .help = "tokens in each"},
-              options.pieces.seq_len, 1);
+              flags.samples, 1);
+  line.AddInt({.names = "--seq-len", .value = "N", .help = "tokens in each"}, flags.seq_len, 1);
 }
 
-void RequireText(const CalibrationInput& options) {
-  if (options.file) return;
+void RequireText(const CalibrationFlags& flags) {
+  if (flags.file) return;
   Throw(ErrorKind::kInput, "a calibration text is needed: name it with --calib FILE");
 }
 

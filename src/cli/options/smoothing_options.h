@@ -1,32 +1,31 @@
-// The flags of every verb that calibrates a model on a text and smooths it.
+// The flags of every verb that calibrates a model on a text and smooths it, as they were given.
+// They are checked here, and understood by who smooths (calibration_run.h).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "cli/options/command_line.h"
-#include "quant/calibration_text.h"
-#include "quant/smooth.h"
 
 namespace godwit::cli {
 
-struct SmoothingOptions {
-  std::optional<quant::SmoothKind> kind;  // none: as the verb has it
-  std::optional<quant::SmoothOptions> alpha;
-
-  quant::SmoothOptions how() const { return alpha.value_or(quant::SmoothOptions()); }
+struct SmoothingFlags {
+  std::optional<std::string> smooth;  // norm, all or none; nothing: as the verb has it
+  std::optional<std::string> alpha;   // auto, per-layer or a number from 0 to 1
 };
 
-struct CalibrationInput {
+struct CalibrationFlags {
   std::optional<std::string> file;
-  bool lossy = false;                // as TextInput's
-  quant::CalibrationOptions pieces;  // preset: the defaults that the help names
+  bool lossy = false;     // as TextInput's
+  int64_t samples = 512;  // pieces of the text
+  int64_t seq_len = 512;  // tokens of a piece
 };
 
-void AddSmoothingFlags(CommandLine& line, SmoothingOptions& options);    // --smooth, --alpha
-void AddCalibrationFlags(CommandLine& line, CalibrationInput& options);  // --calib, ...
+void AddSmoothingFlags(CommandLine& line, SmoothingFlags& flags);      // --smooth, --alpha
+void AddCalibrationFlags(CommandLine& line, CalibrationFlags& flags);  // --calib, ...
 
 // Throws Error(kInput) without --calib.
-void RequireText(const CalibrationInput& options);
+void RequireText(const CalibrationFlags& flags);
 
 }  // namespace godwit::cli

@@ -1,4 +1,4 @@
-#include "bench/shapes.h"
+#include "model/shapes.h"
 
 #include <filesystem>
 #include <iterator>
@@ -8,11 +8,11 @@
 #include "model/archs/all.h"
 #include "weights/hf_config.h"
 
-namespace godwit::bench {
+namespace godwit {
 namespace {
 
 // The context is beyond what anybody measures; it costs nothing.
-constexpr Shape kShapes[] = {
+constexpr ModelShape kShapes[] = {
     {"1b", "1.1 B weights: 16 layers of 2048, 32 heads of 64, 8 KV heads, vocabulary of 32000",
      R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,
          "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8,
@@ -60,11 +60,11 @@ bool LooksLikeAPath(const std::string& name) {
 
 }  // namespace
 
-std::span<const Shape> AllShapes() { return kShapes; }
+std::span<const ModelShape> AllShapes() { return kShapes; }
 
 DecoderSpec FindShape(const std::string& name) {
   std::string names;
-  for (const Shape& shape : kShapes) {
+  for (const ModelShape& shape : kShapes) {
     if (shape.name == name) {
       return DescribeModel(HfConfig::Parse(shape.config, "shape " + name));
     }
@@ -75,4 +75,4 @@ DecoderSpec FindShape(const std::string& name) {
         Quote(name), names);
 }
 
-}  // namespace godwit::bench
+}  // namespace godwit

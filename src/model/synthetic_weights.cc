@@ -1,4 +1,4 @@
-#include "bench/synthetic_weights.h"
+#include "model/synthetic_weights.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "model/model_tensors.h"
 
-namespace godwit::bench {
+namespace godwit {
 namespace {
 
 constexpr int64_t kPage = 4096;
@@ -188,4 +188,4 @@ std::unique_ptr<WeightSource> SyntheticWeights(const DecoderSpec& spec, DType dt
   return std::make_unique<Synthetic>(spec, dtype);
 }
 
-}  // namespace godwit::bench
+}  // namespace godwit

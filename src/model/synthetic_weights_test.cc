@@ -1,4 +1,4 @@
-#include "bench/synthetic_weights.h"
+#include "model/synthetic_weights.h"
 
 #include <gtest/gtest.h>
 
@@ -6,11 +6,11 @@
 #include <cstring>
 
 #include "base/test_support.h"
-#include "bench/shapes.h"
-#include "bench/test_support.h"
 #include "model/loader.h"
+#include "model/shape_test_support.h"
+#include "model/shapes.h"
 
-namespace godwit::bench {
+namespace godwit {
 namespace {
 
 std::vector<float> Values(const WeightSource& source, const std::string& name) {
@@ -86,7 +86,7 @@ TEST(SyntheticWeights, TensorsDiffer) {
 }
 
 TEST(SyntheticWeights, EveryShapeHasADescription) {
-  for (const Shape& shape : AllShapes()) {
+  for (const ModelShape& shape : AllShapes()) {
     const DecoderSpec spec = FindShape(std::string(shape.name));
     EXPECT_EQ(spec.family, shape.name == "moe"   ? "qwen3_moe"
                            : shape.name == "mla" ? "deepseek_v2"
@@ -110,4 +110,4 @@ TEST(SyntheticWeights, TheLoaderTakesThem) {
 }
 
 }  // namespace
-}  // namespace godwit::bench
+}  // namespace godwit

@@ -7,18 +7,18 @@
 
 #include "model/spec.h"
 
-namespace godwit::bench {
+namespace godwit {
 
-struct Shape {
+struct ModelShape {
   std::string_view name;         // "1b"
   std::string_view description;  // one line for people
   std::string_view config;       // config.json, as Hugging Face writes it
 };
 
-std::span<const Shape> AllShapes();
+std::span<const ModelShape> AllShapes();
 
 // One of AllShapes() or a path to a config.json. Throws Error(kInput) with the list for a name
 // that is neither, and what reading a config.json throws.
 DecoderSpec FindShape(const std::string& name);
 
-}  // namespace godwit::bench
+}  // namespace godwit

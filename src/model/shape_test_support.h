@@ -5,7 +5,7 @@
 #include "model/spec.h"
 #include "weights/hf_config.h"
 
-namespace godwit::bench {
+namespace godwit {
 
 inline DecoderSpec SmallShape() {
   return DescribeModel(HfConfig::Parse(
@@ -15,4 +15,4 @@ inline DecoderSpec SmallShape() {
       "small"));
 }
 
-}  // namespace godwit::bench
+}  // namespace godwit

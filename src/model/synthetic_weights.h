@@ -1,4 +1,4 @@
-// The weights of a model that nobody has trained, for bench: every tensor that a spec asks for,
+// The weights of a model that nobody has trained: every tensor that a spec asks for,
 // without a file.
 //
 // Values are pseudo-random, of mean 0 and variance 1 / inputs (so that a layer keeps the size of
@@ -15,9 +15,9 @@
 #include "tensor/dtype.h"
 #include "weights/weight_source.h"
 
-namespace godwit::bench {
+namespace godwit {
 
 // dtype: F32, F16 or BF16. Throws Error(kMemory) if the system has no room for the mappings.
 std::unique_ptr<WeightSource> SyntheticWeights(const DecoderSpec& spec, DType dtype);
 
-}  // namespace godwit::bench
+}  // namespace godwit

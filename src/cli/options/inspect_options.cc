@@ -1,0 +1,91 @@
+#include "cli/options/inspect_options.h"
+
+#include "base/error.h"
+#include "base/name_list.h"
+#include "cli/options/int_list.h"
+#include "cli/options/kv_options.h"
+#include "model/shapes.h"
+
+namespace godwit::cli {
+namespace {
+
+void AddActivationsFlags(CommandLine& line, InspectOptions& options) {
+  line.Group("Activations");
+  line.Add({.names = "--activations",
+            .value = "LAYER",
+            .help = "look at layers instead: the largest activation and weight of every channel, "
+                    "before and after smoothing. A decoder layer's number, or linear layers by "
+                    "name (*.down_proj)"},
+           options.layers);
+  line.RefusePlot();
+  AddSmoothingFlags(line, options.smoothing);
+  AddCalibrationFlags(line, options.calibration);
+  // The weights are looked at as they are stored.
+  for (const char* other : {"--tensors", "--weights", "--numa"}) {
+    line.Exclusive({"--activations", other});
+  }
+}
+
+void AddKvExplanationFlags(CommandLine& line, InspectOptions& options) {
+  constexpr int64_t kMostTokens = int64_t{1} << 30;
+  line.Group("Cache policies");
+  AddExplainedKvFlags(line, options.session, options.kvs);
+  line.Add({.names = "-c,--ctx-size",
+            .value = "N,...",
+            .help = "lengths of texts, in tokens. A list, or a range: 4096-65536*4",
+            .fallback = "4096,16384,131072,1048576",
+            .is_verbs_own = true},
+           [&options](const std::string& value) {
+             options.contexts = ParseIntList(value, 1, kMostTokens);
+           });
+  line.Add({.names = "--shape",
+            .value = "NAME",
+            .help = fmt::format("of a model of this shape instead of a checkpoint: {}, or the path "
+                                "of a config.json",
+                                NameList(AllShapes(), &ModelShape::name)),
+            .choices = Names(AllShapes(), &ModelShape::name)},
+           options.shape);
+  line.Exclusive({"--model", "--shape"});
+  for (const char* other : {"--activations", "--tensors"}) line.Exclusive({"--kv", other});
+}
+
+void CheckActivations(const InspectOptions& options) {
+  if (options.layers) return RequireText(options.calibration);
+  if (options.calibration.file) {
+    Throw(ErrorKind::kInput, "--calib is for a look at layers: it needs --activations");
+  }
+}
+
+void CheckKvExplanation(const InspectOptions& options) {
+  if (!options.kvs.empty()) return;
+  if (options.shape) Throw(ErrorKind::kInput, "--shape is for what a policy costs: it needs --kv");
+  if (!options.contexts.empty()) {
+    Throw(ErrorKind::kInput, "-c is for what a policy costs: it needs --kv");
+  }
+}
+
+}  // namespace
+
+InspectOptions ParseInspect(std::span<const std::string> arguments) {
+  InspectOptions options;
+  CommandLine line("inspect", "[-m MODEL] [flags]",
+                   "Says what a model is, and what of it fits into this machine. Reads everything "
+                   "but the weights; with --activations also these, and a text. With --kv: what a "
+                   "cache policy does, and what it costs.");
+  AddModelFlag(line, options.model);
+  AddThreadFlags(line, options.model);
+  AddWeightsFlag(line, options.model);
+  AddNumaFlag(line, options.model);
+  line.Group("Output");
+  line.Add({.names = "--tensors", .value = "", .help = "list the tensors of every layer"},
+           options.tensors);
+  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
+  AddActivationsFlags(line, options);
+  AddKvExplanationFlags(line, options);
+  line.Parse(arguments);
+  CheckActivations(options);
+  CheckKvExplanation(options);
+  return options;
+}
+
+}  // namespace godwit::cli

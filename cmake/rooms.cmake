@@ -23,7 +23,7 @@ endif()
 
 # And rooms that compute little are not optimised, those that compute most are as ever, and what most
 # sources include is compiled once for each room. Who forgot an include is seen without sanitizers.
-set(GODWIT_UPPER_ROOMS checkpoint engine chat server eval bench cli)
+set(GODWIT_UPPER_ROOMS console checkpoint engine chat server cli eval bench lab)
 set(GODWIT_COMPUTING_ROOMS ops kv)
 set(GODWIT_COMMON_HEADERS <algorithm> <array> <cmath> <filesystem> <fstream> <functional> <map>
     <memory> <optional> <span> <string> <vector> <fmt/format.h> <nlohmann/json.hpp>)

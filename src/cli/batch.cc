@@ -7,23 +7,23 @@
 #include "base/quote.h"
 #include "base/stopwatch.h"
 #include "cli/batch/answer_batch.h"
-#include "cli/exit_code.h"
+#include "cli/commands.h"
 #include "cli/options/completion_defaults.h"
 #include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/template_options.h"
-#include "cli/terminal/format.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/result_files.h"
-#include "cli/terminal/summary.h"
-#include "cli/verbs.h"
+#include "cli/summary.h"
+#include "console/exit_code.h"
+#include "console/terminal/format.h"
+#include "console/terminal/output.h"
+#include "console/terminal/result_files.h"
 #include "dist/mpi.h"
 
 namespace godwit::cli {
 namespace {
 
-struct Options {
+struct BatchOptions {
   ModelOptions model;
   std::string requests, results;
   bool retry_failed = false;
@@ -31,11 +31,12 @@ struct Options {
   CompletionFlags completion;
 };
 
-void Parse(std::span<const std::string> arguments, Options& options) {
-  CommandLine line("batch", "[-m MODEL] -f FILE -o FILE [flags]",
-                   "Answers requests in the shape of OpenAI's batch files: a line for each, chats "
-                   "and texts to continue. Run again, it goes on where it was ended. What a "
-                   "request says nothing of is as the flags say.");
+void ParseBatch(std::span<const std::string> arguments, BatchOptions& options) {
+  console::CommandLine line(
+      "batch", "[-m MODEL] -f FILE -o FILE [flags]",
+      "Answers requests in the shape of OpenAI's batch files: a line for each, chats "
+      "and texts to continue. Run again, it goes on where it was ended. What a "
+      "request says nothing of is as the flags say.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   AddRankFlags(line, options.model);
@@ -75,45 +76,46 @@ void Parse(std::span<const std::string> arguments, Options& options) {
   }
 }
 
-void Say(const BatchPlan& plan, const BatchSummary& summary, double seconds) {
+void SayHowBatchEnded(const BatchPlan& plan, const BatchSummary& summary, double seconds) {
   if (summary.cancelled) {
-    WriteNotice(fmt::format("godwit: cancelled: {} of {} are answered; the same command goes on\n",
-                            plan.finished.count + summary.answered, Plural(plan.total, "request")));
-  } else if (NoticesGoToTerminal()) {
-    WriteNotice(fmt::format("{} in {}: {} in, {} out, {} tokens/s\n",
-                            Plural(summary.answered, "request"), FormatDuration(seconds),
-                            Plural(summary.prompt_tokens, "token"),
-                            Plural(summary.output_tokens, "token"),
-                            FormatRate(static_cast<double>(summary.output_tokens) / seconds)));
+    console::WriteNotice(fmt::format(
+        "godwit: cancelled: {} of {} are answered; the same command goes on\n",
+        plan.finished.count + summary.answered, console::Plural(plan.total, "request")));
+  } else if (console::NoticesGoToTerminal()) {
+    console::WriteNotice(fmt::format(
+        "{} in {}: {} in, {} out, {} tokens/s\n", console::Plural(summary.answered, "request"),
+        console::FormatDuration(seconds), console::Plural(summary.prompt_tokens, "token"),
+        console::Plural(summary.output_tokens, "token"),
+        console::FormatRate(static_cast<double>(summary.output_tokens) / seconds)));
   }
   SayDropped(summary.longest, " in the longest text");
 }
 
 // Whoever runs it.
 void SayFailed(int64_t failed, const std::string& results, const std::string& first) {
-  WriteStatus(fmt::format("godwit: {} failed, as {} says{}{}; --retry-failed asks again\n",
-                          Plural(failed, "request"), QuoteUnlessPlain(results),
-                          first.empty() ? "" : "; the first: ", first));
+  console::WriteStatus(fmt::format("godwit: {} failed, as {} says{}{}; --retry-failed asks again\n",
+                                   console::Plural(failed, "request"), QuoteUnlessPlain(results),
+                                   first.empty() ? "" : "; the first: ", first));
 }
 
 }  // namespace
 
 int Batch(std::span<const std::string> arguments) {
-  Options options;
-  Parse(arguments, options);
+  BatchOptions options;
+  ParseBatch(arguments, options);
   ChooseModel(options.model);
   if (MpiRank() > 0) {  // rank 0 alone has the requests, and the results
     LoadEngine(options.model, options.completion.session).FollowRankZero();
-    return kExitOk;
+    return console::kExitOk;
   }
   GenerateOptions generate = MakeGenerateOptions(options.completion);
-  CheckResultFiles({{.flag = "-o", .path = options.results, .appended = true}},
-                   {{"-m", options.model.folder}, {"-f", options.requests}});
+  console::CheckResultFiles({{.flag = "-o", .path = options.results, .appended = true}},
+                            {{"-m", options.model.folder}, {"-f", options.requests}});
   const RequestIndex requests = CheckRequests(options.requests);
   if (requests.has_chats) {
     RequireChatTemplate(options.model, "\"messages\" need", "or ask with \"prompt\"");
   }
-  AppendedFile results(options.results);
+  console::AppendedFile results(options.results);
   BatchPlan plan{.requests = options.requests,
                  .model = ModelName(options.model.folder),
                  .total = std::ssize(requests.by_custom_id),
@@ -123,9 +125,9 @@ int Batch(std::span<const std::string> arguments) {
   const auto& failures = plan.finished.failures;
   const bool retries = options.retry_failed && !failures.empty();
   if (plan.finished.count > 0) {
-    WriteNotice(fmt::format(
+    console::WriteNotice(fmt::format(
         "godwit: {}: {} of {} are answered already{}\n", QuoteUnlessPlain(options.results),
-        plan.finished.count, Plural(plan.total, "request"),
+        plan.finished.count, console::Plural(plan.total, "request"),
         retries ? fmt::format("; {} of them failed and will be asked again", failures.size())
                 : ""));
   }
@@ -143,12 +145,12 @@ int Batch(std::span<const std::string> arguments) {
     if (retries) ForgetFailures(results, plan.finished);
     const Stopwatch watch;
     summary = AnswerBatch(engine, plan, results);
-    Say(plan, summary, watch.ms() / 1000);
+    SayHowBatchEnded(plan, summary, watch.ms() / 1000);
   }
   const int64_t failed = std::ssize(failures) + summary.failed;
   if (failed > 0) SayFailed(failed, options.results, summary.failure);
-  if (summary.cancelled) return kExitCancelled;
-  return failed > 0 ? kExitSomeFailed : kExitOk;
+  if (summary.cancelled) return console::kExitCancelled;
+  return failed > 0 ? console::kExitSomeFailed : console::kExitOk;
 }
 
 }  // namespace godwit::cli

@@ -14,13 +14,13 @@
 #include "base/machine_memory.h"
 #include "base/nearest.h"
 #include "base/quote.h"
-#include "cli/exit_code.h"
+#include "cli/commands.h"
 #include "cli/options/cache_options.h"
-#include "cli/terminal/format.h"
-#include "cli/terminal/json_output.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/table.h"
-#include "cli/verbs.h"
+#include "console/exit_code.h"
+#include "console/terminal/format.h"
+#include "console/terminal/json_output.h"
+#include "console/terminal/output.h"
+#include "console/terminal/table.h"
 #include "kv/snapshot_folder.h"
 
 namespace godwit::cli {
@@ -87,10 +87,11 @@ int List(const CacheRequest& request) {
   if (request.json) {
     nlohmann::ordered_json texts = nlohmann::ordered_json::array();
     for (const Entry& entry : entries) texts.push_back(JsonOf(entry));
-    WriteJson({{"folder", request.folder.path().string()}, {"bytes", bytes}, {"texts", texts}});
-    return kExitOk;
+    console::WriteJson(
+        {{"folder", request.folder.path().string()}, {"bytes", bytes}, {"texts", texts}});
+    return console::kExitOk;
   }
-  Table table(
+  console::Table table(
       {{"<id"}, {"tokens"}, {"size"}, {"used"}, {"<model"}, {"<kv"}, {"<read by"}, {"<kept as"}});
   int64_t texts = 0;
   std::set<std::string_view> led_on;  // parts of the texts of others
@@ -103,19 +104,21 @@ int List(const CacheRequest& request) {
               FactNamed(entry.info->facts, "kv type"), FactNamed(entry.info->facts, "read by"),
               fmt::format("{}", fmt::join(entry.pins, ", ")));
   }
-  if (texts > 0) WriteOutput(table.Take());
-  WriteOutput(fmt::format("{}{} in {}, {} in {}\n", texts > 0 ? "\n" : "", Plural(texts, "text"),
-                          Plural(files, "file"), FormatBytes(bytes),
-                          QuoteUnlessPlain(request.folder.path().native())));
-  return kExitOk;
+  if (texts > 0) console::WriteOutput(table.Take());
+  console::WriteOutput(fmt::format("{}{} in {}, {} in {}\n", texts > 0 ? "\n" : "",
+                                   console::Plural(texts, "text"), console::Plural(files, "file"),
+                                   FormatBytes(bytes),
+                                   QuoteUnlessPlain(request.folder.path().native())));
+  return console::kExitOk;
 }
 
 int Verify(const CacheRequest& request) {
   const auto problems = request.folder.Verify();
-  for (const auto& problem : problems) WriteOutput(problem.message + "\n");
+  for (const auto& problem : problems) console::WriteOutput(problem.message + "\n");
   const auto count = std::ssize(request.folder.Entries());
-  if (problems.empty()) WriteOutput(fmt::format("{}: nothing is wrong\n", Plural(count, "file")));
-  return problems.empty() ? kExitOk : ExitCode(ErrorKind::kFormat);
+  if (problems.empty())
+    console::WriteOutput(fmt::format("{}: nothing is wrong\n", console::Plural(count, "file")));
+  return problems.empty() ? console::kExitOk : console::ExitCode(ErrorKind::kFormat);
 }
 
 int Remove(const CacheRequest& request) {
@@ -133,14 +136,14 @@ int Remove(const CacheRequest& request) {
   }
   int64_t removed = 0;
   for (const std::string& name : names) removed += request.folder.Remove(name);
-  WriteNotice(fmt::format("godwit: removed {}\n", Plural(removed, "file")));
-  return kExitOk;
+  console::WriteNotice(fmt::format("godwit: removed {}\n", console::Plural(removed, "file")));
+  return console::kExitOk;
 }
 
 int Pin(const CacheRequest& request) {
   if (request.words.size() != 2) Throw(ErrorKind::kInput, "pin: expected an id and a name for it");
   request.folder.Pin(request.words[1], FindEntry(request.folder.Entries(), request.words[0]).name);
-  return kExitOk;
+  return console::kExitOk;
 }
 
 int Unpin(const CacheRequest& request) {
@@ -148,7 +151,7 @@ int Unpin(const CacheRequest& request) {
   if (!request.folder.Unpin(request.words[0])) {
     Throw(ErrorKind::kInput, "nothing is kept as {}", Quote(request.words[0]));
   }
-  return kExitOk;
+  return console::kExitOk;
 }
 
 struct Action {
@@ -166,11 +169,12 @@ int Cache(std::span<const std::string> arguments) {
   const Words words = arguments.first(count);
   CacheOptions options;
   bool json = false;
-  CommandLine line("cache", "list | verify | rm ID... | pin ID NAME | unpin NAME [flags]",
-                   "What was saved of texts with --cache. list: the texts, of which the first "
-                   "digits of an id are enough elsewhere; verify: reads all of it and names what "
-                   "is wrong; rm: removes texts and what goes on from them, or all; pin: keeps a "
-                   "text under a name, so that no other takes its place.");
+  console::CommandLine line(
+      "cache", "list | verify | rm ID... | pin ID NAME | unpin NAME [flags]",
+      "What was saved of texts with --cache. list: the texts, of which the first "
+      "digits of an id are enough elsewhere; verify: reads all of it and names what "
+      "is wrong; rm: removes texts and what goes on from them, or all; pin: keeps a "
+      "text under a name, so that no other takes its place.");
   AddCacheFolderFlag(line, options);
   line.Add({.names = "--json", .value = "", .help = "with list: as one JSON object"}, json);
   line.Parse(arguments.subspan(count));

@@ -8,16 +8,16 @@
 #include "checkpoint/model_folder.h"
 #include "cli/chat/chat_loop.h"
 #include "cli/chat/interruptible_codec.h"
-#include "cli/exit_code.h"
-#include "cli/options/help.h"
+#include "cli/commands.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
-#include "cli/terminal/line_editor.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/piped_lines.h"
-#include "cli/verbs.h"
+#include "console/exit_code.h"
+#include "console/options/help.h"
+#include "console/terminal/line_editor.h"
+#include "console/terminal/output.h"
+#include "console/terminal/piped_lines.h"
 
 namespace godwit::cli {
 namespace {
@@ -29,14 +29,15 @@ struct ChatOptions {
   SamplingFlags sampling;
   SessionOptions session;
   int64_t query_tokens = 0;  // 0: those of the last message
-  std::string history = DefaultHistoryFile();
+  std::string history = console::DefaultHistoryFile();
 };
 
 void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
-  CommandLine line("chat", "[-m MODEL] [flags]",
-                   "Talks with a chat model. Answers go to standard output, everything else to "
-                   "standard error, so that a script can talk through pipes: a line in, an answer "
-                   "out. /help shows what can be typed besides.");
+  console::CommandLine line(
+      "chat", "[-m MODEL] [flags]",
+      "Talks with a chat model. Answers go to standard output, everything else to "
+      "standard error, so that a script can talk through pipes: a line in, an answer "
+      "out. /help shows what can be typed besides.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   line.Group("Conversation");
@@ -66,8 +67,8 @@ int Chat(std::span<const std::string> arguments) {
   const bool own_model = options.model.folder.empty();
   ChooseModel(options.model);
   (void)MakeGenerateOptions(options.sampling);  // refuses what makes no sense before loading
-  const bool interactive = InputIsTerminal() && StatusIsTerminal();
-  if (interactive) CheckHistoryFile(options.history);
+  const bool interactive = console::InputIsTerminal() && console::StatusIsTerminal();
+  if (interactive) console::CheckHistoryFile(options.history);
   const bool has_template = HasChatTemplate(options.model);
   if (!has_template) options.sampling.stop.emplace_back(chat::kPlainDialogueStop);
   const ModelFolder model(options.model.folder);
@@ -89,30 +90,32 @@ int Chat(std::span<const std::string> arguments) {
        .session = options.session,
        .interactive = interactive});
   if (!has_template) {
-    WriteStatus(
-        WrapStatus("godwit: this model has no chat template: it is given a plain dialogue of "
-                   "\"User:\" and \"Assistant:\" lines, and an answer ends at the next "
-                   "\"User:\"; expect little") +
+    console::WriteStatus(
+        console::WrapStatus(
+            "godwit: this model has no chat template: it is given a plain dialogue of "
+            "\"User:\" and \"Assistant:\" lines, and an answer ends at the next "
+            "\"User:\"; expect little") +
         "\n");
   }
   if (!interactive) {
-    PipedLines lines;
+    console::PipedLines lines;
     loop.Run(lines);
-    return kExitOk;
+    return console::kExitOk;
   }
   if (own_model) {
-    WriteNotice(WrapStatus("It tells children's stories and nothing else. Try: Tell me a story "
-                           "about a brave cat") +
-                "\n");
+    console::WriteNotice(
+        console::WrapStatus("It tells children's stories and nothing else. Try: Tell me a story "
+                            "about a brave cat") +
+        "\n");
   }
-  WriteNotice(
-      WrapStatus(fmt::format("Up to {} tokens. /help for commands, Ctrl-D to leave.",
-                             options.session.context_tokens > 0 ? options.session.context_tokens
-                                                                : engine.max_context())) +
-      "\n\n");
-  LineEditor lines(options.history);
+  console::WriteNotice(console::WrapStatus(fmt::format(
+                           "Up to {} tokens. /help for commands, Ctrl-D to leave.",
+                           options.session.context_tokens > 0 ? options.session.context_tokens
+                                                              : engine.max_context())) +
+                       "\n\n");
+  console::LineEditor lines(options.history);
   loop.Run(lines);
-  return kExitOk;
+  return console::kExitOk;
 }
 
 }  // namespace godwit::cli

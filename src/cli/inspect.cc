@@ -1,5 +1,5 @@
-// godwit inspect: what a model is, and what of it fits into this machine. What --activations looks
-// at has a file of its own.
+// godwit inspect: what a model is, and what of it fits into this machine. --activations is the
+// lab's.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -12,15 +12,15 @@
 #include "base/quote.h"
 #include "checkpoint/model_folder.h"
 #include "checkpoint/weight_facts.h"
-#include "cli/exit_code.h"
-#include "cli/inspect_activations.h"
+#include "cli/commands.h"
 #include "cli/inspect_kv.h"
+#include "cli/lab_program.h"
 #include "cli/options/model_options.h"
-#include "cli/terminal/format.h"
-#include "cli/terminal/json_output.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/table.h"
-#include "cli/verbs.h"
+#include "console/exit_code.h"
+#include "console/terminal/format.h"
+#include "console/terminal/json_output.h"
+#include "console/terminal/output.h"
+#include "console/terminal/table.h"
 #include "engine/memory_plan.h"
 #include "engine/storage_types.h"
 #include "kernels/dispatch.h"
@@ -108,7 +108,7 @@ std::string WhyThereIsNone(const ModelFolder& folder) try {
 
 std::string DescribeText(const ModelFacts& facts) {
   if (facts.tokenizer == nullptr) return "none: " + WhyThereIsNone(facts.folder);
-  std::string line = Plural(facts.tokenizer->VocabSize(), "token");
+  std::string line = console::Plural(facts.tokenizer->VocabSize(), "token");
   line += " of " + *facts.folder.tokenizer_file();
   if (facts.special.bos_id) line += ", begins with " + Spelling(facts, *facts.special.bos_id);
   for (size_t i = 0; i < facts.special.eos_ids.size(); ++i) {
@@ -118,10 +118,10 @@ std::string DescribeText(const ModelFacts& facts) {
 }
 
 std::string DescribeSpec(const DecoderSpec& spec) {
-  std::string line =
-      fmt::format("{}: {}, hidden size {}, {} of {} with {}, vocabulary of {}", spec.family,
-                  Plural(spec.layers, "layer"), spec.hidden_size, Plural(spec.heads, "head"),
-                  spec.head_dim, Plural(spec.kv_heads, "KV head"), spec.vocab_size);
+  std::string line = fmt::format(
+      "{}: {}, hidden size {}, {} of {} with {}, vocabulary of {}", spec.family,
+      console::Plural(spec.layers, "layer"), spec.hidden_size, console::Plural(spec.heads, "head"),
+      spec.head_dim, console::Plural(spec.kv_heads, "KV head"), spec.vocab_size);
   int64_t windowed = 0;
   int64_t window = 0;
   for (const int64_t size : spec.windows) {
@@ -131,16 +131,16 @@ std::string DescribeSpec(const DecoderSpec& spec) {
   }
   if (windowed > 0) {
     line += fmt::format(", {} of {} in {}", spec.chunked ? "chunks" : "a window", window,
-                        Plural(windowed, "layer"));
+                        console::Plural(windowed, "layer"));
   }
   if (spec.mlp.experts > 0) {
-    line += fmt::format(", {}, {} of them for a token", Plural(spec.mlp.experts, "expert"),
+    line += fmt::format(", {}, {} of them for a token", console::Plural(spec.mlp.experts, "expert"),
                         spec.mlp.experts_per_token);
     if (spec.shared_mlp.intermediate > 0) line += " and a shared one";
   }
   if (const auto otherwise = std::ranges::count(spec.turns_otherwise, true);
       otherwise > 0 && spec.other_rotary.rotary_dim == 0) {
-    line += fmt::format(", no positions in {}", Plural(otherwise, "layer"));
+    line += fmt::format(", no positions in {}", console::Plural(otherwise, "layer"));
   }
   if (spec.rotary.temperature.growth != 0 || spec.other_rotary.temperature.growth != 0) {
     line += ", queries that grow with the text";
@@ -162,7 +162,7 @@ std::string TensorTable(const WeightSource& source, bool all) {
   } else {
     groups = GroupTensors(source);
   }
-  Table table({"<", "<", "<", "", "<"}, /*indent=*/2);
+  console::Table table({"<", "<", "<", "", "<"}, /*indent=*/2);
   for (const TensorGroup& group : groups) {
     const TensorInfo& tensor = *group.first;
     const auto bytes = std::ssize(tensor.bytes);
@@ -176,8 +176,8 @@ std::string TensorTable(const WeightSource& source, bool all) {
 }
 
 std::string DescribeFiles(const ModelFacts& facts) {
-  return fmt::format("{} in {}, {} of files{}", FormatCount(facts.weights.parameters),
-                     Plural(std::ssize(facts.source.Names()), "tensor"),
+  return fmt::format("{} in {}, {} of files{}", console::FormatCount(facts.weights.parameters),
+                     console::Plural(std::ssize(facts.source.Names()), "tensor"),
                      FormatBytes(facts.weights.file_bytes),
                      facts.has_weights ? "" : "; none are here: figures from config.json");
 }
@@ -189,8 +189,8 @@ std::string DescribeGguf(const ModelFacts& facts) {
   if (metadata.Has("general.name")) line += " " + Quote(metadata.String("general.name"));
   const char* separator = ": ";
   for (const auto& [type, count] : CountTypes(facts.source)) {
-    line +=
-        fmt::format("{}{} in {}", std::exchange(separator, ", "), type, Plural(count, "tensor"));
+    line += fmt::format("{}{} in {}", std::exchange(separator, ", "), type,
+                        console::Plural(count, "tensor"));
   }
   return line;
 }
@@ -212,19 +212,20 @@ std::string DescribeLoaded(const ModelFacts& facts, const Machine& machine) {
                                               : ", which does not fit into the available memory");
 }
 
-Table KvTable(const ModelFacts& facts, const Machine& machine) {
+console::Table KvTable(const ModelFacts& facts, const Machine& machine) {
   const int64_t context = facts.spec.max_context;
-  Table table({"<KV cache", "per token", {Plural(context, "token")}, "fits beside the weights"});
+  console::Table table(
+      {"<KV cache", "per token", {console::Plural(context, "token")}, "fits beside the weights"});
   for (const auto& [name, type] : kKvTypes) {
     const int64_t per_token = LayoutOf(Geometry(facts.spec), type).bytes_per_token();
     table.Add(name, FormatBytes(per_token), FormatBytes(per_token * context),
-              Plural(facts.LargestContextIn(machine, type), "token"));
+              console::Plural(facts.LargestContextIn(machine, type), "token"));
   }
   return table;
 }
 
-std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_tensors) {
-  Table model = Facts();
+std::string InspectText(const ModelFacts& facts, const Machine& machine, bool all_tensors) {
+  console::Table model = console::Facts();
   model.Add("model", DescribeSpec(facts.spec));
   model.Add("parameters", DescribeFiles(facts));
   if (facts.folder.is_gguf()) model.Add("GGUF", DescribeGguf(facts));
@@ -234,7 +235,7 @@ std::string ToText(const ModelFacts& facts, const Machine& machine, bool all_ten
   model.Add("tokenizer", DescribeText(facts));
   model.Add("chat", facts.chat_template.empty() ? "no template" : facts.chat_template);
   model.Add("context", fmt::format("up to {} tokens", facts.spec.max_context));
-  Table here = Facts();
+  console::Table here = console::Facts();
   here.Add("computing", DescribeIsas(machine));
   here.Add("threads", machine.threads);
   here.Add("memory", fmt::format("{} of {} available", FormatBytes(machine.memory.available_bytes),
@@ -257,7 +258,7 @@ nlohmann::ordered_json TextJson(const ModelFacts& facts) {
   return json;
 }
 
-std::string ToJson(const ModelFacts& facts, const Machine& machine) {
+std::string InspectJson(const ModelFacts& facts, const Machine& machine) {
   nlohmann::ordered_json json;
   json["folder"] = facts.folder.path();
   json["family"] = facts.spec.family;
@@ -308,7 +309,7 @@ std::string ToJson(const ModelFacts& facts, const Machine& machine) {
                                {"shape", tensor.shape},
                                {"bytes", tensor.bytes.size()}});
   }
-  return JsonText(json);
+  return console::JsonText(json);
 }
 
 }  // namespace
@@ -317,11 +318,12 @@ int Inspect(std::span<const std::string> arguments) {
   InspectOptions options = ParseInspect(arguments);
   if (!options.kvs.empty()) {
     ExplainKv(std::move(options));
-    return kExitOk;
+    return console::kExitOk;
   }
   if (options.layers) {
-    InspectActivations(std::move(options));
-    return kExitOk;
+    std::vector<std::string> words = {"inspect"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    BecomeLab(words);
   }
   ChooseModel(options.model);
   const Machine machine{.memory = ReadMachineMemory(),
@@ -329,9 +331,10 @@ int Inspect(std::span<const std::string> arguments) {
                         .threads = ThreadsFor(options.model.threads)};
   const ModelFacts facts(options.model);
   WarnAboutSpec(facts.spec);
-  WriteOutput(options.json ? ToJson(facts, machine) : ToText(facts, machine, options.tensors));
+  console::WriteOutput(options.json ? InspectJson(facts, machine)
+                                    : InspectText(facts, machine, options.tensors));
   if (!facts.weights.problem.empty()) throw Error(ErrorKind::kFormat, facts.weights.problem);
-  return kExitOk;
+  return console::kExitOk;
 }
 
 }  // namespace godwit::cli

@@ -10,12 +10,12 @@
 #include "base/machine_memory.h"
 #include "checkpoint/model_folder.h"
 #include "cli/options/find_model.h"
-#include "cli/options/help.h"
 #include "cli/options/recompute_spec.h"
-#include "cli/terminal/format.h"
-#include "cli/terminal/json_output.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/table.h"
+#include "console/options/help.h"
+#include "console/terminal/format.h"
+#include "console/terminal/json_output.h"
+#include "console/terminal/output.h"
+#include "console/terminal/table.h"
 #include "engine/storage_types.h"
 #include "model/loader.h"
 #include "model/shapes.h"
@@ -103,16 +103,17 @@ Explanation Explain(const Served& served, const std::string& kv,
   return explanation;
 }
 
-std::string ToText(const Served& served, const Explanation& explanation, const Explanation& dense) {
+std::string ExplanationText(const Served& served, const Explanation& explanation,
+                            const Explanation& dense) {
   constexpr size_t kIndent = 2;
-  const auto columns = static_cast<size_t>(OutputColumns());
+  const auto columns = static_cast<size_t>(console::OutputColumns());
   std::string text = "\n" + explanation.kv + "\n" + std::string(kIndent, ' ') +
-                     Wrap(explanation.words, columns, kIndent) + "\n\n";
+                     console::Wrap(explanation.words, columns, kIndent) + "\n\n";
   const bool index = explanation.costs.back().kv.index.held_bytes > 0;
-  std::vector<Column> headings = {"context", "memory", "per token", "step reads", "cache"};
+  std::vector<console::Column> headings = {"context", "memory", "per token", "step reads", "cache"};
   if (index) headings.emplace_back("index");
   headings.emplace_back("dense reads");
-  Table table(headings, kIndent);
+  console::Table table(headings, kIndent);
   for (size_t i = 0; i < explanation.costs.size(); ++i) {
     const Cost& cost = explanation.costs[i];
     const int64_t step = served.weight_bytes + cost.read_bytes();
@@ -129,7 +130,7 @@ std::string ToText(const Served& served, const Explanation& explanation, const E
   return text + table.Take();
 }
 
-nlohmann::ordered_json ToJson(const Served& served, const Explanation& explanation) {
+nlohmann::ordered_json ExplanationJson(const Served& served, const Explanation& explanation) {
   nlohmann::ordered_json json = {{"kv", explanation.kv}, {"explanation", explanation.words}};
   for (const Cost& cost : explanation.costs) {
     json["contexts"].push_back({{"context_tokens", cost.context},
@@ -157,12 +158,12 @@ void ExplainKv(InspectOptions options) {
                                      {"kv_type", kv_type},
                                      {"bytes_per_token", served.layout.bytes_per_token()}};
     for (const Explanation& explanation : explanations) {
-      object["policies"].push_back(ToJson(served, explanation));
+      object["policies"].push_back(ExplanationJson(served, explanation));
     }
-    WriteJson(object);
+    console::WriteJson(object);
     return;
   }
-  Table facts = Facts();
+  console::Table facts = console::Facts();
   facts.Add("model", served.name);
   facts.Add("weights", fmt::format("{} in {}, read by every step", FormatBytes(served.weight_bytes),
                                    StorageName(served.weights)));
@@ -170,8 +171,9 @@ void ExplainKv(InspectOptions options) {
                                  FormatBytes(served.layout.bytes_per_token()), kv_type));
   std::string text = facts.Take();
   const Explanation dense = Explain(served, "dense", contexts);
-  for (const Explanation& explanation : explanations) text += ToText(served, explanation, dense);
-  WriteOutput(text);
+  for (const Explanation& explanation : explanations)
+    text += ExplanationText(served, explanation, dense);
+  console::WriteOutput(text);
 }
 
 }  // namespace godwit::cli

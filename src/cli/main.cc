@@ -1,64 +1,42 @@
-// godwit, the program: the one place where errors meet the user of the command line.
+// godwit, the program.
 
-#include <chrono>
-#include <exception>
-#include <filesystem>
-#include <new>
 #include <string>
-#include <string_view>
-#include <thread>
 #include <vector>
 
-#include "base/quote.h"
-#include "cli/exit_code.h"
-#include "cli/hints.h"
-#include "cli/terminal/interrupt.h"
-#include "cli/terminal/output.h"
-#include "cli/verbs.h"
-#include "dist/mpi.h"
+#include "cli/commands.h"
+#include "cli/lab_program.h"
+#include "cli/program.h"
+#include "console/exit_code.h"
+#include "console/pages.h"
+#include "console/terminal/output.h"
 
 namespace {
 
-int Fail(int code, std::string_view message) {
-  const int rank = godwit::MpiRank();
-  const std::string who = rank == 0 ? "" : "rank " + std::to_string(rank) + ": ";
-  godwit::cli::WriteStatus("godwit: " + who + std::string(message) + "\n");
-  return code;
-}
+using godwit::console::Command;
 
-// Rank 0 says what all ranks find alike, and why another one has left, if it hears it; and mpirun
-// ends all when it ends. Who is still there some time after its error was not heard: a rank that
-// has not joined the others yet, or while rank 0 was busy.
-int FailBesideRankZero(const godwit::Error& error) {
-  const int code = godwit::cli::ExitCode(error.kind());
-  const bool is_known = error.data().code == godwit::ErrorCode::kOtherRank ||
-                        error.kind() == godwit::ErrorKind::kCancelled;
-  if (is_known) return code;
-  std::this_thread::sleep_for(std::chrono::seconds(5));
-  return Fail(code, godwit::cli::WithHint(error));
-}
+constexpr Command kCommands[] = {
+    {"run", godwit::cli::Run},
+    {"chat", godwit::cli::Chat},
+    {"batch", godwit::cli::Batch},
+    {"serve", godwit::cli::Serve},
+    {"cache", godwit::cli::Cache},
+    {"tokenize", godwit::cli::Tokenize},
+    {"pack", godwit::cli::Pack},
+    {"inspect", godwit::cli::Inspect},
+    {"completions", godwit::console::Completions},
+    {"man", godwit::console::Man},
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  using namespace godwit::cli;
-  PrepareStreams();
-  HandleSignals();
-  if (godwit::MpiRank() != 0) LeaveTalkToRankZero();
-  try {
-    return RunVerb(std::vector<std::string>(argv + 1, argv + argc));
-  } catch (const ClosedPipe&) {
-    return ExitCode(godwit::ErrorKind::kIo);
-  } catch (const godwit::Error& error) {
-    if (godwit::MpiRank() != 0) return FailBesideRankZero(error);
-    return Fail(ExitCode(error.kind()), WithHint(error));
-  } catch (const std::filesystem::filesystem_error& error) {
-    // A path that cannot even be looked at: too long, not permitted, a circle of links.
-    return Fail(ExitCode(godwit::ErrorKind::kIo),
-                godwit::Quote(error.path1().native()) + ": " + error.code().message());
-  } catch (const std::bad_alloc&) {
-    return Fail(ExitCode(godwit::ErrorKind::kMemory), "out of memory");
-  } catch (const std::exception& error) {
-    return Fail(kExitInternalError, std::string("internal error: ") + error.what());
-  }
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  godwit::console::PrepareStreams();
+  return godwit::cli::ReportErrors([&] {
+    // First of all: a signal finds either no handler of this program, or those of the other.
+    if (godwit::cli::IsForLab(arguments)) godwit::cli::BecomeLab(arguments);
+    godwit::cli::TakeSignalsAndRanks();
+    godwit::console::SetProgram(kCommands, godwit::cli::LabProgram());
+    return godwit::cli::RunVerb(arguments);
+  });
 }

@@ -9,35 +9,36 @@
 #include "base/quote.h"
 #include "base/stopwatch.h"
 #include "checkpoint/packed_copy.h"
-#include "cli/exit_code.h"
+#include "cli/commands.h"
 #include "cli/options/find_model.h"
 #include "cli/options/model_options.h"
-#include "cli/terminal/format.h"
-#include "cli/terminal/interrupt.h"
-#include "cli/terminal/json_output.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/progress_line.h"
-#include "cli/terminal/table.h"
-#include "cli/verbs.h"
+#include "console/exit_code.h"
+#include "console/terminal/format.h"
+#include "console/terminal/interrupt.h"
+#include "console/terminal/json_output.h"
+#include "console/terminal/output.h"
+#include "console/terminal/progress_line.h"
+#include "console/terminal/table.h"
 #include "engine/storage_types.h"
 
 namespace godwit::cli {
 namespace {
 
-struct Options {
+struct PackOptions {
   ModelOptions model;
   std::string output;  // empty: beside the model
   bool verify = false;
   bool json = false;
 };
 
-Options Parse(std::span<const std::string> arguments) {
-  Options options;
-  CommandLine line("pack", "[-m MODEL] [--weights TYPE] [-o FILE] [flags]",
-                   "Writes a packed copy of a model: its weights as they lie in memory. A start "
-                   "then maps it instead of packing them again, with the same result. It is used "
-                   "while the model's files are those of which it was made; a change of theirs is "
-                   "noticed and said.");
+PackOptions ParsePack(std::span<const std::string> arguments) {
+  PackOptions options;
+  console::CommandLine line(
+      "pack", "[-m MODEL] [--weights TYPE] [-o FILE] [flags]",
+      "Writes a packed copy of a model: its weights as they lie in memory. A start "
+      "then maps it instead of packing them again, with the same result. It is used "
+      "while the model's files are those of which it was made; a change of theirs is "
+      "noticed and said.");
   AddModelFlag(line, options.model);
   AddThreadFlags(line, options.model);
   AddWeightsFlag(line, options.model);
@@ -60,15 +61,16 @@ Options Parse(std::span<const std::string> arguments) {
 }
 
 // Where the copy is.
-std::filesystem::path Work(const Options& options) {
+std::filesystem::path Work(const PackOptions& options) {
   const ModelFolder model(options.model.folder);
   WarnAboutSpec(model.spec());
   WarnAboutThreads(options.model.threads);
   ThreadPool pool(ThreadsFor(options.model.threads));
   CancelToken cancel;
-  const CancelOnInterrupt on_interrupt(cancel, /*presses_to_exit=*/2);
-  ProgressLine progress((options.verify ? "reading " : "packing ") + ModelName(model.path()),
-                        ProgressUnit::kBytes);
+  const console::CancelOnInterrupt on_interrupt(cancel, /*presses_to_exit=*/2);
+  console::ProgressLine progress(
+      (options.verify ? "reading " : "packing ") + ModelName(model.path()),
+      console::ProgressUnit::kBytes);
   const LoadHooks hooks{
       .progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
       .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); },
@@ -83,27 +85,27 @@ std::filesystem::path Work(const Options& options) {
 
 int Pack(std::span<const std::string> arguments) {
   const Stopwatch watch;
-  const Options options = Parse(arguments);
+  const PackOptions options = ParsePack(arguments);
   const std::filesystem::path file = Work(options);
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(file));
   if (options.json) {
-    WriteJson({{"model", options.model.folder},
-               {"weights", options.model.weights},
-               {"file", file.native()},
-               {"bytes", bytes},
-               {"elapsed_ms", watch.ms()}});
-    return kExitOk;
+    console::WriteJson({{"model", options.model.folder},
+                        {"weights", options.model.weights},
+                        {"file", file.native()},
+                        {"bytes", bytes},
+                        {"elapsed_ms", watch.ms()}});
+    return console::kExitOk;
   }
   if (options.verify) {
-    WriteOutput(QuoteUnlessPlain(file.native()) + ": nothing is wrong\n");
-    return kExitOk;
+    console::WriteOutput(QuoteUnlessPlain(file.native()) + ": nothing is wrong\n");
+    return console::kExitOk;
   }
-  WriteOutput(Facts()
-                  .Add("packed copy", QuoteUnlessPlain(file.native()))
-                  .Add("size", FormatBytes(bytes))
-                  .Add("time", fmt::format("{:.1f} s", watch.ms() / 1000))
-                  .Take());
-  return kExitOk;
+  console::WriteOutput(console::Facts()
+                           .Add("packed copy", QuoteUnlessPlain(file.native()))
+                           .Add("size", FormatBytes(bytes))
+                           .Add("time", fmt::format("{:.1f} s", watch.ms() / 1000))
+                           .Take());
+  return console::kExitOk;
 }
 
 }  // namespace godwit::cli

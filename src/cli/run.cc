@@ -11,20 +11,20 @@
 #include "chat/answers.h"
 #include "chat/result_json.h"
 #include "chat/token_texts.h"
-#include "cli/exit_code.h"
+#include "cli/commands.h"
+#include "cli/generate.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
-#include "cli/options/text_input.h"
-#include "cli/terminal/answer_text.h"
-#include "cli/terminal/answer_texts.h"
-#include "cli/terminal/generate.h"
-#include "cli/terminal/json_output.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/sampler_summary.h"
-#include "cli/terminal/summary.h"
-#include "cli/verbs.h"
+#include "cli/sampler_summary.h"
+#include "cli/summary.h"
+#include "console/exit_code.h"
+#include "console/options/text_input.h"
+#include "console/terminal/answer_text.h"
+#include "console/terminal/answer_texts.h"
+#include "console/terminal/json_output.h"
+#include "console/terminal/output.h"
 #include "dist/mpi.h"
 #include "kv/snapshot_folder.h"
 
@@ -35,7 +35,7 @@ constexpr int kMostSamples = 128, kMostLogprobs = 1000;
 
 struct RunOptions {
   ModelOptions model;
-  TextInput text;
+  console::TextInput text;
   bool chat = false;
   std::optional<std::string> system;
   std::string template_variables = "{}";
@@ -49,13 +49,14 @@ struct RunOptions {
 };
 
 void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
-  CommandLine line("run", "[-m MODEL] [-p TEXT | -f FILE] [flags]",
-                   "Continues a text. Standard output carries the continuation and nothing else.");
+  console::CommandLine line(
+      "run", "[-m MODEL] [-p TEXT | -f FILE] [flags]",
+      "Continues a text. Standard output carries the continuation and nothing else.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   AddRankFlags(line, options.model);
   line.Group("Prompt");
-  AddTextFlags(line, options.text, "the text to continue");
+  console::AddTextFlags(line, options.text, "the text to continue");
   line.Add({.names = "--chat",
             .value = "",
             .help = "the text is a question to a chat model, in the words of its template"},
@@ -148,9 +149,9 @@ nlohmann::ordered_json ResultJson(const GenerateResult& result, const RunOptions
   return json;
 }
 
-nlohmann::ordered_json ToJson(const Engine& engine, const RunOptions& options,
-                              const EffectiveSampler& sampler,
-                              std::span<const GenerateResult> results) {
+nlohmann::ordered_json RunJson(const Engine& engine, const RunOptions& options,
+                               const EffectiveSampler& sampler,
+                               std::span<const GenerateResult> results) {
   chat::TokenTexts texts(engine);
   if (options.samples == 0) return ResultJson(results.front(), options, &sampler, texts);
   nlohmann::ordered_json json;
@@ -164,7 +165,7 @@ nlohmann::ordered_json ToJson(const Engine& engine, const RunOptions& options,
 std::vector<GenerateResult> GenerateSamples(const Engine& engine, const RunOptions& options,
                                             std::span<const int32_t> prompt,
                                             const GenerateOptions& generate) {
-  AnswerTexts texts(options.samples);
+  console::AnswerTexts texts(options.samples);
   return GenerateAnswersAtTerminal(engine, prompt, generate, options.session, options.samples,
                                    /*presses_to_exit=*/2, [&](int answer, const Event& event) {
                                      if (!options.json) texts.Take(answer, event.text, event.done);
@@ -173,21 +174,23 @@ std::vector<GenerateResult> GenerateSamples(const Engine& engine, const RunOptio
 
 GenerateResult GenerateOne(const RunOptions& options, std::span<const int32_t> prompt,
                            GenerateOptions generate, Session& session) {
-  AnswerText answer;
+  console::AnswerText answer;
   if (!options.json) generate.on_text = [&](std::string_view piece) { answer.Write(piece); };
   GenerateResult result = GenerateAtTerminal(session, prompt, generate, /*presses_to_exit=*/2);
   answer.Finish();
-  if (!options.json && OutputIsTerminal() && !result.text.ends_with('\n')) WriteOutput("\n");
+  if (!options.json && console::OutputIsTerminal() && !result.text.ends_with('\n'))
+    console::WriteOutput("\n");
   return result;
 }
 
-void Say(std::span<const GenerateResult> results, const EffectiveSampler& sampler) {
-  if (!NoticesGoToTerminal()) {
+void SayHowItRan(std::span<const GenerateResult> results, const EffectiveSampler& sampler) {
+  if (!console::NoticesGoToTerminal()) {
     const auto seen = [](const GenerateResult& result) { return result.kv.seen; };
     return SayDropped(std::ranges::max_element(results, {}, seen)->kv);
   }
-  for (const GenerateResult& result : results) WriteNotice(fmt::format("\n{}", Summarize(result)));
-  WriteNotice(
+  for (const GenerateResult& result : results)
+    console::WriteNotice(fmt::format("\n{}", Summarize(result)));
+  console::WriteNotice(
       fmt::format("sampler {}\nseed    {}\n", DescribeSampler(sampler), sampler.options.seed));
 }
 
@@ -199,7 +202,7 @@ int Run(std::span<const std::string> arguments) {
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const bool leads = MpiRank() == 0;  // the others have its prompt, and no standard input
-  const std::string text = leads ? RequirePrompt(options.text) : "";
+  const std::string text = leads ? console::RequirePrompt(options.text) : "";
   generate.top_logprobs = options.logprobs;
   generate.keep_as = options.keep_as;
 
@@ -212,7 +215,7 @@ int Run(std::span<const std::string> arguments) {
   const Engine engine = LoadEngine(options.model, options.session);
   if (!leads) {
     engine.FollowRankZero();
-    return kExitOk;
+    return console::kExitOk;
   }
   const EffectiveSampler sampler =
       TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());
@@ -224,11 +227,11 @@ int Run(std::span<const std::string> arguments) {
       options.samples > 0
           ? GenerateSamples(engine, options, prompt.tokens, generate)
           : std::vector{GenerateOne(options, prompt.tokens, std::move(generate), session)};
-  if (options.json) WriteJson(ToJson(engine, options, sampler, results));
-  Say(results, sampler);
+  if (options.json) console::WriteJson(RunJson(engine, options, sampler, results));
+  SayHowItRan(results, sampler);
   const bool cancelled = std::ranges::find(results, FinishReason::kCancelled,
                                            &GenerateResult::finish_reason) != results.end();
-  return cancelled ? kExitCancelled : kExitOk;
+  return cancelled ? console::kExitCancelled : console::kExitOk;
 }
 
 }  // namespace godwit::cli

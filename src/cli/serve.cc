@@ -19,16 +19,16 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "cli/exit_code.h"
+#include "cli/commands.h"
 #include "cli/options/completion_defaults.h"
 #include "cli/options/find_model.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
-#include "cli/options/parse_value.h"
-#include "cli/terminal/format.h"
-#include "cli/terminal/interrupt.h"
-#include "cli/terminal/output.h"
-#include "cli/verbs.h"
+#include "console/exit_code.h"
+#include "console/options/parse_value.h"
+#include "console/terminal/format.h"
+#include "console/terminal/interrupt.h"
+#include "console/terminal/output.h"
 #include "engine/prompt_share.h"
 #include "server/api.h"
 #include "server/http_server.h"
@@ -37,7 +37,7 @@
 namespace godwit::cli {
 namespace {
 
-struct Options {
+struct ServeOptions {
   ModelOptions model;
   server::HttpOptions http;
   std::string keys_file;
@@ -47,15 +47,16 @@ struct Options {
   CompletionFlags completion;
 };
 
-void Parse(std::span<const std::string> arguments, Options& options) {
+void ParseServe(std::span<const std::string> arguments, ServeOptions& options) {
   options.model.prompt_slowdown = 2;
-  CommandLine line("serve", "[-m MODEL] [--host ADDRESS] [--port N] [flags]",
-                   "Answers requests over HTTP in the shape of OpenAI's API: "
-                   "/v1/chat/completions, /v1/completions, /v1/models, and /tokenize, "
-                   "/detokenize, /apply-template and /health, and a page to chat with a browser at "
-                   "/. What a request says nothing of is as "
-                   "the flags say. Ctrl-C and SIGTERM let it finish what it has begun; once more, "
-                   "and it ends at once.");
+  console::CommandLine line(
+      "serve", "[-m MODEL] [--host ADDRESS] [--port N] [flags]",
+      "Answers requests over HTTP in the shape of OpenAI's API: "
+      "/v1/chat/completions, /v1/completions, /v1/models, and /tokenize, "
+      "/detokenize, /apply-template and /health, and a page to chat with a browser at "
+      "/. What a request says nothing of is as "
+      "the flags say. Ctrl-C and SIGTERM let it finish what it has begun; once more, "
+      "and it ends at once.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   line.Group("Requests");
@@ -102,7 +103,7 @@ void Parse(std::span<const std::string> arguments, Options& options) {
                     "X times as far apart as without: 1.1 to 100; 0: prompts come first",
             .fallback = "2"},
            [&options](const std::string& value) {
-             options.model.prompt_slowdown = ParseFloat(value);
+             options.model.prompt_slowdown = console::ParseFloat(value);
              CheckPromptSlowdown(options.model.prompt_slowdown);
            });
   AddCompletionFlags(line, options.model, options.completion);
@@ -162,23 +163,24 @@ void SayJson(const server::ServedRequest& served) {
     json["token_ms"] = std::round(came.token_ms * 1000) / 1000;
   }
   if (served.gone) json["gone"] = true;
-  WriteNotice(json.dump() + "\n");
+  console::WriteNotice(json.dump() + "\n");
 }
 
-void Say(const server::ServedRequest& served) {
+void SayServed(const server::ServedRequest& served) {
   const server::CompletionOutcome& came = served.completion;
   std::string tokens;
   if (came.prompt_tokens > 0) {
-    tokens = fmt::format(", {} in ({} cached), {} out", Plural(came.prompt_tokens, "token"),
-                         came.cached_tokens, came.output_tokens);
+    tokens =
+        fmt::format(", {} in ({} cached), {} out", console::Plural(came.prompt_tokens, "token"),
+                    came.cached_tokens, came.output_tokens);
   }
-  WriteNotice(fmt::format("{} {} {} in {:.2f} s{}{}\n", served.method, served.path, served.status,
-                          served.ms / 1000, tokens,
-                          served.gone ? ", nobody read it to its end" : ""));
+  console::WriteNotice(fmt::format("{} {} {} in {:.2f} s{}{}\n", served.method, served.path,
+                                   served.status, served.ms / 1000, tokens,
+                                   served.gone ? ", nobody read it to its end" : ""));
 }
 
 // The next signal that ends the program; null: there was none for so long.
-std::optional<int> NextEnd(SignalNotes& notes, int wait_ms) {
+std::optional<int> NextEnd(console::SignalNotes& notes, int wait_ms) {
   pollfd file{.fd = notes.file(), .events = POLLIN, .revents = 0};
   poll(&file, 1, wait_ms);
   while (const int signal = notes.Take()) {
@@ -189,7 +191,7 @@ std::optional<int> NextEnd(SignalNotes& notes, int wait_ms) {
 }
 
 // Until what was begun is finished, or somebody insists.
-void Drain(server::Api& api, server::HttpServer& server, SignalNotes& notes) {
+void Drain(server::Api& api, server::HttpServer& server, console::SignalNotes& notes) {
   server.StopListening();
   std::atomic<bool> drained = false;
   std::jthread drain([&] {
@@ -212,8 +214,8 @@ std::string AddressOf(const server::HttpOptions& http, uint16_t port) {
 }  // namespace
 
 int Serve(std::span<const std::string> arguments) {
-  Options options;
-  Parse(arguments, options);
+  ServeOptions options;
+  ParseServe(arguments, options);
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.completion);
   server::ApiOptions asked;
@@ -222,7 +224,7 @@ int Serve(std::span<const std::string> arguments) {
   asked.parallel = options.parallel;
   asked.queue = options.queue;
   asked.keys = ReadKeys(options.keys_file);
-  asked.on_served = options.log_json ? SayJson : Say;
+  asked.on_served = options.log_json ? SayJson : SayServed;
   AllowManyFiles();
   // It listens before the model is there, so that a port that is taken is told at once; and it is
   // the first to go.
@@ -241,21 +243,21 @@ int Serve(std::span<const std::string> arguments) {
   asked.defaults =
       MakeCompletionDefaults(options.completion, std::move(generate), engine->sampler_defaults());
   if (asked.keys.empty() && !server.is_local()) {
-    WriteNotice(
+    console::WriteNotice(
         "godwit: warning: anybody who reaches this address may ask; --api-key-file lets in whoever "
         "has a key\n");
   }
   asked.local = server.is_local();
   api.emplace(*engine, std::move(asked));
-  SignalNotes notes;
+  console::SignalNotes notes;
   notes.NoteAll(true);
   ready = &*api;
-  WriteStatus(fmt::format("godwit: {} answers at {}\n", ModelName(options.model.folder),
-                          AddressOf(options.http, server.port())));
+  console::WriteStatus(fmt::format("godwit: {} answers at {}\n", ModelName(options.model.folder),
+                                   AddressOf(options.http, server.port())));
   while (!NextEnd(notes, /*wait_ms=*/-1)) continue;
-  WriteNotice("godwit: finishing what was begun; once more, and it ends at once\n");
+  console::WriteNotice("godwit: finishing what was begun; once more, and it ends at once\n");
   Drain(*api, server, notes);
-  return kExitOk;
+  return console::kExitOk;
 }
 
 }  // namespace godwit::cli

@@ -4,31 +4,32 @@
 
 #include "base/error.h"
 #include "checkpoint/model_folder.h"
-#include "cli/exit_code.h"
-#include "cli/options/escape.h"
+#include "cli/commands.h"
 #include "cli/options/model_options.h"
-#include "cli/options/text_input.h"
-#include "cli/terminal/output.h"
-#include "cli/verbs.h"
+#include "console/exit_code.h"
+#include "console/options/escape.h"
+#include "console/options/text_input.h"
+#include "console/terminal/output.h"
 
 namespace godwit::cli {
 namespace {
 
 struct TokenizeOptions {
   ModelOptions model;
-  TextInput text;
+  console::TextInput text;
   bool ids = false;
   bool plain = false;
   std::optional<std::string> decode;
 };
 
 void ParseTokenize(std::span<const std::string> arguments, TokenizeOptions& options) {
-  CommandLine line("tokenize", "[-m MODEL] [-p TEXT | -f FILE] [flags]",
-                   "Prints the tokens of a text, one on a line: its id, and how the vocabulary "
-                   "spells it.");
+  console::CommandLine line(
+      "tokenize", "[-m MODEL] [-p TEXT | -f FILE] [flags]",
+      "Prints the tokens of a text, one on a line: its id, and how the vocabulary "
+      "spells it.");
   AddModelFlag(line, options.model);
   line.Group("Text");
-  AddTextFlags(line, options.text, "the text");
+  console::AddTextFlags(line, options.text, "the text");
   line.Add({.names = "--decode",
             .value = "IDS",
             .help = "the other way: print the text of these ids, as 1,2,3"},
@@ -53,7 +54,8 @@ void RequireToken(const Tokenizer& tokenizer, int32_t id) {
 std::string Listing(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   std::string text;
   for (const int32_t id : ids) {
-    text += fmt::format("{} '{}'\n", id, ShowEscapes(tokenizer.IdToToken(id).value_or("")));
+    text +=
+        fmt::format("{} '{}'\n", id, console::ShowEscapes(tokenizer.IdToToken(id).value_or("")));
   }
   return text;
 }
@@ -67,18 +69,18 @@ int Tokenize(std::span<const std::string> arguments) {
   const ModelFolder model(options.model.folder);
   model.RequireTokenizer();
   if (options.decode) {
-    const auto ids = ParseTokens(*options.decode);
+    const auto ids = console::ParseTokens(*options.decode);
     const auto tokenizer = model.tokenizer();
     for (const int32_t id : ids) RequireToken(*tokenizer, id);
     const std::string text = tokenizer->Decode(ids, /*skip_special_tokens=*/false);
-    WriteOutput(OutputIsTerminal() ? text + "\n" : text);
-    return kExitOk;
+    console::WriteOutput(console::OutputIsTerminal() ? text + "\n" : text);
+    return console::kExitOk;
   }
-  const std::string text = RequireText(options.text);
+  const std::string text = console::RequireText(options.text);
   const auto tokenizer = model.tokenizer();
   const auto ids = tokenizer->Encode(text, /*add_special_tokens=*/!options.plain);
-  WriteOutput(options.ids ? nlohmann::json(ids).dump() + "\n" : Listing(*tokenizer, ids));
-  return kExitOk;
+  console::WriteOutput(options.ids ? nlohmann::json(ids).dump() + "\n" : Listing(*tokenizer, ids));
+  return console::kExitOk;
 }
 
 }  // namespace godwit::cli

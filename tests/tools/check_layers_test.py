@@ -43,7 +43,9 @@ class CheckLayers(unittest.TestCase):
             "src/ops/linear.cc": '#include "kernels/kernel_table.h"\n#include <vector>\n',
             "src/model/decoder.cc": '#include "attention/step.h"\n#include "base/error.h"\n',
             "src/model/archs/llama.cc": '#include "model/spec.h"\n',
-            "src/cli/main.cc": '#include "quant/smooth.h"\n#include "godwit/engine.h"\n',
+            "src/cli/main.cc": '#include "server/api.h"\n#include "godwit/engine.h"\n',
+            "src/lab/main.cc": '#include "quant/smooth.h"\n#include "cli/options/x.h"\n',
+            "src/console/table.h": '#include "godwit/error.h"\n#include "base/quote.h"\n',
             "tests/laws/laws_test.cc": '#include "attention/policies/dense.h"\n',
         })
 
@@ -54,6 +56,14 @@ class CheckLayers(unittest.TestCase):
     def test_model_never_sees_a_policy(self):
         for header in ("attention/policies/dense.h", "attention/make_policy.h", "generate/x.h"):
             self.refuses({"src/model/decoder.cc": f'#include "{header}"\n'}, header)
+
+    def test_what_people_run_knows_no_laboratory(self):
+        for header in ("quant/smooth.h", "bench/suite.h", "eval/tasks.h", "train/x.h", "lab/x.h"):
+            self.refuses({"src/cli/run.cc": f'#include "{header}"\n'}, header)
+
+    def test_the_console_knows_no_model(self):
+        for header in ("godwit/engine.h", "model/spec.h", "cli/run.h"):
+            self.refuses({"src/console/table.h": f'#include "{header}"\n'}, header)
 
     def test_architectures_state_facts(self):
         self.refuses({"src/model/archs/llama.cc": '#include "ops/linear.h"\n'}, "llama.cc:1")

@@ -14,27 +14,27 @@
 #include "chat/answers.h"
 #include "chat/completion_json.h"
 #include "cli/hints.h"
-#include "cli/terminal/interrupt.h"
-#include "cli/terminal/progress_line.h"
+#include "console/terminal/interrupt.h"
+#include "console/terminal/progress_line.h"
 
 namespace godwit::cli {
 namespace {
 
-class Batch {
+class RunningBatch {
  public:
-  Batch(const Engine& engine, const BatchPlan& plan, AppendedFile& results)
+  RunningBatch(const Engine& engine, const BatchPlan& plan, console::AppendedFile& results)
       : engine_(engine),
         plan_(plan),
         session_(engine.NewSession(plan.session)),
         results_(results),
         requests_(plan.requests, kMostRequestBytes),
-        progress_("answering", ProgressUnit::kRequests) {
+        progress_("answering", console::ProgressUnit::kRequests) {
     Report();
   }
 
   BatchSummary Run() {
     {
-      const CancelOnInterrupt interrupt(cancel_, /*presses_to_exit=*/2);
+      const console::CancelOnInterrupt interrupt(cancel_, /*presses_to_exit=*/2);
       std::vector<std::jthread> threads;
       for (int64_t i = 0; i < plan_.parallel; ++i) threads.emplace_back([this] { Work(); });
     }
@@ -136,17 +136,18 @@ class Batch {
   const Session session_;  // to make tokens with
   CancelToken cancel_;
   std::mutex mutex_;  // over all that follows
-  AppendedFile& results_;
+  console::AppendedFile& results_;
   LineReader requests_;
-  ProgressLine progress_;
+  console::ProgressLine progress_;
   BatchSummary summary_;
   std::exception_ptr fatal_;
 };
 
 }  // namespace
 
-BatchSummary AnswerBatch(const Engine& engine, const BatchPlan& plan, AppendedFile& results) {
-  return Batch(engine, plan, results).Run();
+BatchSummary AnswerBatch(const Engine& engine, const BatchPlan& plan,
+                         console::AppendedFile& results) {
+  return RunningBatch(engine, plan, results).Run();
 }
 
 }  // namespace godwit::cli

@@ -6,7 +6,7 @@
 
 #include "chat/completion_request.h"
 #include "cli/batch/result_file.h"
-#include "cli/terminal/appended_file.h"
+#include "console/terminal/appended_file.h"
 #include "godwit/engine.h"
 
 namespace godwit::cli {
@@ -34,6 +34,7 @@ struct BatchSummary {
 // What is wrong with one request becomes its result, and the others go on. Throws Error(kIo) where
 // results cannot be written, Error(kFormat) where the file of requests is no longer what it was,
 // and what ended the ranks' work, if they have ended (Engine::ranks_ended).
-BatchSummary AnswerBatch(const Engine& engine, const BatchPlan& plan, AppendedFile& results);
+BatchSummary AnswerBatch(const Engine& engine, const BatchPlan& plan,
+                         console::AppendedFile& results);
 
 }  // namespace godwit::cli

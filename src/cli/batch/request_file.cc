@@ -10,7 +10,7 @@
 #include "base/json_found.h"
 #include "base/problem_list.h"
 #include "base/quote.h"
-#include "cli/terminal/progress_line.h"
+#include "console/terminal/progress_line.h"
 
 namespace godwit::cli {
 namespace {
@@ -84,7 +84,7 @@ bool IsBlank(std::string_view line) { return line.find_first_not_of(" \t\r") == 
 uint64_t Fingerprint(std::string_view line) { return Fnv1a(std::as_bytes(std::span(line))); }
 
 RequestIndex CheckRequests(const std::string& path) {
-  ProgressLine progress("checking the requests", ProgressUnit::kBytes);
+  console::ProgressLine progress("checking the requests", console::ProgressUnit::kBytes);
   LineReader reader(path, kMostRequestBytes);
   RequestIndex index{.path = path};
   ProblemList problems;

@@ -11,10 +11,10 @@
 #include "base/json.h"
 #include "base/line_reader.h"
 #include "base/quote.h"
-#include "cli/terminal/json_output.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/output_file.h"
-#include "cli/terminal/progress_line.h"
+#include "console/terminal/json_output.h"
+#include "console/terminal/output.h"
+#include "console/terminal/output_file.h"
+#include "console/terminal/progress_line.h"
 
 namespace godwit::cli {
 namespace {
@@ -43,20 +43,22 @@ HttpError HttpErrorOf(ErrorKind kind) {
   }
 }
 
-std::string Line(const RequestName& request, int status_code, const Json& body, const Json& error) {
+std::string LineOf(const RequestName& request, int status_code, const Json& body,
+                   const Json& error) {
   Json line;
   line["id"] = fmt::format("batch_req_{}", request.place.line);
   line["custom_id"] = request.custom_id;
   line["response"] = {
       {"status_code", status_code}, {"request_id", request.request_id()}, {"body", body}};
   line["error"] = error;
-  return JsonLine(line);
+  return console::JsonLine(line);
 }
 
 // Reads what another run has written.
 class ResultReader {
  public:
-  ResultReader(const AppendedFile& results, const RequestIndex& requests, std::string model)
+  ResultReader(const console::AppendedFile& results, const RequestIndex& requests,
+               std::string model)
       : requests_(requests), model_(std::move(model)), reader_(results.path(), kMostResultBytes) {
     finished_.lines.resize(static_cast<size_t>(requests.lines) + 1);
   }
@@ -68,7 +70,7 @@ class ResultReader {
   };
 
   std::optional<Rest> Read() {
-    ProgressLine progress("reading the results so far", ProgressUnit::kBytes);
+    console::ProgressLine progress("reading the results so far", console::ProgressUnit::kBytes);
     while (const auto line = reader_.Next()) {
       progress.Update(reader_.offset_bytes(), reader_.size_bytes());
       if (!reader_.has_newline() && IsUnfinished(*line)) return Rest{reader_.offset_bytes(), false};
@@ -138,7 +140,7 @@ std::string RequestName::request_id() const {
 }
 
 std::string ResultLine(const RequestName& request, const Json& body) {
-  return Line(request, 200, body, nullptr);
+  return LineOf(request, 200, body, nullptr);
 }
 
 std::string FailureLine(const RequestName& request, const Error& error) {
@@ -146,10 +148,10 @@ std::string FailureLine(const RequestName& request, const Error& error) {
   const Json body = {
       {"error",
        {{"message", error.what()}, {"type", type}, {"param", nullptr}, {"code", nullptr}}}};
-  return Line(request, status_code, body, {{"code", type}, {"message", error.what()}});
+  return LineOf(request, status_code, body, {{"code", type}, {"message", error.what()}});
 }
 
-FinishedRequests ReadResults(AppendedFile& results, const RequestIndex& requests,
+FinishedRequests ReadResults(console::AppendedFile& results, const RequestIndex& requests,
                              const std::string& model) {
   ResultReader reader(results, requests, model);
   if (const auto rest = reader.Read()) {
@@ -157,15 +159,15 @@ FinishedRequests ReadResults(AppendedFile& results, const RequestIndex& requests
       results.Append("\n");
     } else {
       results.Truncate(rest->offset_bytes);
-      WriteNotice(fmt::format("godwit: {}: a result that was not finished is taken away\n",
-                              QuoteUnlessPlain(results.path())));
+      console::WriteNotice(fmt::format("godwit: {}: a result that was not finished is taken away\n",
+                                       QuoteUnlessPlain(results.path())));
     }
   }
   return reader.finished();
 }
 
-void ForgetFailures(AppendedFile& results, FinishedRequests& finished) {
-  OutputFile kept(results.path());
+void ForgetFailures(console::AppendedFile& results, FinishedRequests& finished) {
+  console::OutputFile kept(results.path());
   LineReader reader(results.path(), kMostResultBytes);
   auto next = finished.failures.begin();
   while (const auto line = reader.Next()) {

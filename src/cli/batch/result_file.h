@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cli/batch/request_file.h"
-#include "cli/terminal/appended_file.h"
+#include "console/terminal/appended_file.h"
 #include "godwit/error.h"
 
 namespace godwit::cli {
@@ -44,11 +44,11 @@ struct FinishedRequests {
 // What an earlier run has left in `results`. A last line that was not finished is taken away, and
 // standard error says so. Throws Error(kInput) where a line is no result, one of another model, or
 // not one of `requests` as they are now, and Error(kIo).
-FinishedRequests ReadResults(AppendedFile& results, const RequestIndex& requests,
+FinishedRequests ReadResults(console::AppendedFile& results, const RequestIndex& requests,
                              const std::string& model);
 
 // So that they are answered again: takes the results of the failed ones out of the file, all at
 // once, whatever ends the process. Throws as OutputFile and AppendedFile do.
-void ForgetFailures(AppendedFile& results, FinishedRequests& finished);
+void ForgetFailures(console::AppendedFile& results, FinishedRequests& finished);
 
 }  // namespace godwit::cli

@@ -31,7 +31,7 @@ class ResultFileTest : public testing::Test {
 
   FinishedRequests Read(const std::string& content) {
     folder_.Write("results", content);
-    AppendedFile results(path_);
+    console::AppendedFile results(path_);
     return ReadResults(results, requests_, "m");
   }
   std::string Refusal(const std::string& content) {
@@ -65,14 +65,14 @@ TEST_F(ResultFileTest, WhatFailedIsForgotten) {
   const std::string failure = FailureLine(Name("b"), Error(ErrorKind::kInput, "no"));
   for (const std::string& content : {failure + Answer("a"), Answer("a") + failure}) {
     folder_.Write("results", content);
-    AppendedFile results(path_);
+    console::AppendedFile results(path_);
     FinishedRequests finished = ReadResults(results, requests_, "m");
     ForgetFailures(results, finished);
     EXPECT_EQ(finished.count, 1);
     EXPECT_TRUE(finished.failures.empty());
     EXPECT_EQ(finished.lines, std::vector<bool>({false, true, false, false}));
     EXPECT_EQ(Content(), Answer("a"));
-    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { AppendedFile second(path_); }),
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { console::AppendedFile second(path_); }),
                 HasSubstr("another process"));
     results.Append(Answer("b"));
     EXPECT_EQ(Content(), Answer("a") + Answer("b"));
@@ -111,25 +111,25 @@ TEST_F(ResultFileTest, RefusesWhatAnswersSomethingElse) {
 }
 
 TEST_F(ResultFileTest, AnEmptyFileIsNotLeftBehind) {
-  { const AppendedFile file(path_); }
+  { const console::AppendedFile file(path_); }
   EXPECT_FALSE(std::filesystem::exists(path_));
-  { AppendedFile(path_).Append("x"); }
+  { console::AppendedFile(path_).Append("x"); }
   EXPECT_EQ(Content(), "x");
 }
 
 TEST_F(ResultFileTest, OneWriterAtATime) {
-  const AppendedFile file(path_);
-  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { AppendedFile second(path_); }),
+  const console::AppendedFile file(path_);
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { console::AppendedFile second(path_); }),
               HasSubstr("another process"));
 }
 
 TEST_F(ResultFileTest, RefusesWhatCannotBeContinued) {
   for (const char* path : {"/dev/null", "/dev/stdout", "-"}) {
-    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { AppendedFile file(path); }),
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { console::AppendedFile file(path); }),
                 HasSubstr("expected a regular file"))
         << path;
   }
-  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { AppendedFile file(folder_.path()); }),
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { console::AppendedFile file(folder_.path()); }),
               HasSubstr("expected a regular file"));
 }
 

@@ -14,19 +14,19 @@
 #include "chat/pinned_messages.h"
 #include "chat/plain_dialogue.h"
 #include "cli/chat/message_reader.h"
+#include "cli/generate.h"
 #include "cli/hints.h"
-#include "cli/options/help.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/recompute_spec.h"
-#include "cli/terminal/answer_text.h"
-#include "cli/terminal/format.h"
-#include "cli/terminal/generate.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/output_file.h"
-#include "cli/terminal/result_files.h"
-#include "cli/terminal/sampler_summary.h"
-#include "cli/terminal/summary.h"
+#include "cli/sampler_summary.h"
+#include "cli/summary.h"
+#include "console/options/help.h"
+#include "console/terminal/answer_text.h"
+#include "console/terminal/format.h"
+#include "console/terminal/output.h"
+#include "console/terminal/output_file.h"
+#include "console/terminal/result_files.h"
 
 namespace godwit::cli {
 namespace {
@@ -39,7 +39,7 @@ std::string ExpandHome(const std::string& path) {
 }
 
 std::string Questions(size_t messages) {
-  return Plural(static_cast<int64_t>(messages / 2), "question");
+  return console::Plural(static_cast<int64_t>(messages / 2), "question");
 }
 
 }  // namespace
@@ -70,14 +70,16 @@ std::span<const ChatLoop::Command> ChatLoop::Commands() {
 }
 
 void ChatLoop::ShowHelp(const std::string&) {
-  const auto columns = static_cast<size_t>(StatusColumns());
+  const auto columns = static_cast<size_t>(console::StatusColumns());
   std::string text;
-  for (const Command& command : Commands()) text += HelpEntry(command.usage, command.help, columns);
+  for (const Command& command : Commands())
+    text += console::HelpEntry(command.usage, command.help, columns);
   Say(text + "\n" +
-      Wrap("A line that ends with \\ goes on in the next one; \"\"\" before and after takes any "
-           "number of lines. Ctrl-C stops an answer. What is typed meanwhile waits for the next "
-           "prompt.",
-           columns));
+      console::Wrap(
+          "A line that ends with \\ goes on in the next one; \"\"\" before and after takes any "
+          "number of lines. Ctrl-C stops an answer. What is typed meanwhile waits for the next "
+          "prompt.",
+          columns));
 }
 
 void ChatLoop::Clear(const std::string&) {
@@ -130,7 +132,7 @@ void ChatLoop::SetKv(const std::string& spec) {
   if (tokens > session.limit_tokens()) {
     Throw(ErrorKind::kInput,
           "{} holds {}, and the conversation has {}: /undo or /clear comes first", spec,
-          Plural(session.limit_tokens(), "token"), tokens);
+          console::Plural(session.limit_tokens(), "token"), tokens);
   }
   session_ = std::move(session);
   kv_spec_ = options.kv;
@@ -138,7 +140,7 @@ void ChatLoop::SetKv(const std::string& spec) {
   SayIfInteractive(tokens == 0 ? fmt::format("({} from now on)", spec)
                                : fmt::format("({} from now on; the {} so far are read again with "
                                              "the next question)",
-                                             spec, Plural(tokens, "token")));
+                                             spec, console::Plural(tokens, "token")));
 }
 
 void ChatLoop::WithFile(const std::string& argument,
@@ -154,7 +156,7 @@ void ChatLoop::WithFile(const std::string& argument,
 
 void ChatLoop::Save(const std::string& argument) {
   WithFile(argument, [this](const std::string& path) {
-    CheckResultFiles({{"/save", path}}, {{"--model", setup_.model_folder}});
+    console::CheckResultFiles({{"/save", path}}, {{"--model", setup_.model_folder}});
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored)) {
       try {
@@ -164,7 +166,7 @@ void ChatLoop::Save(const std::string& argument) {
               "{} is there already and is no saved conversation: choose another name", Quote(path));
       }
     }
-    WriteFile(path, chat::ToJson({conversation_.system(), conversation_.messages()}));
+    console::WriteFile(path, chat::ToJson({conversation_.system(), conversation_.messages()}));
     SayIfInteractive(
         fmt::format("({} saved in {})", Questions(conversation_.messages().size()), Quote(path)));
   });
@@ -239,7 +241,7 @@ ContextRoom ChatLoop::Room() const {
 }
 
 void ChatLoop::Answer(int64_t tokens_before) {
-  AnswerText text;
+  console::AnswerText text;
   GenerateOptions options = setup_.generate;
   options.on_text = [&text](std::string_view piece) { text.Write(piece); };
   GenerateResult result;
@@ -259,7 +261,7 @@ void ChatLoop::Answer(int64_t tokens_before) {
   }
   text.Finish();
   const bool cancelled = result.finish_reason == FinishReason::kCancelled;
-  if (!result.text.ends_with('\n')) WriteOutput("\n");
+  if (!result.text.ends_with('\n')) console::WriteOutput("\n");
   if (cancelled && !setup_.interactive) throw Error(ErrorKind::kCancelled, "cancelled");
   if (cancelled && result.tokens.empty()) {
     conversation_.Undo();
@@ -283,7 +285,7 @@ void ChatLoop::SayHowItEnded(const GenerateResult& result) const {
       return SayIfInteractive("(stopped)");
     case FinishReason::kLength:
       return SayIfInteractive(
-          fmt::format("(stopped by -n {})", Plural(setup_.generate.max_tokens, "token")));
+          fmt::format("(stopped by -n {})", console::Plural(setup_.generate.max_tokens, "token")));
     case FinishReason::kContextFull:
       return SayIfInteractive(fmt::format("({})", DescribeFull(Room())));
     case FinishReason::kStop:
@@ -305,19 +307,21 @@ std::string ChatLoop::Prompt() const {
   return fmt::format("[{}%] > ", room.percent());
 }
 
-void ChatLoop::Say(const std::string& text) const { WriteStatus(WrapStatus(text) + "\n"); }
+void ChatLoop::Say(const std::string& text) const {
+  console::WriteStatus(console::WrapStatus(text) + "\n");
+}
 
 void ChatLoop::SayIfInteractive(const std::string& text) const {
   if (setup_.interactive) Say(text);
 }
 
-void ChatLoop::Run(LineSource& lines) {
+void ChatLoop::Run(console::LineSource& lines) {
   bool leaving = false;  // Ctrl-C at an empty prompt, once
   while (!done_) {
     if (setup_.interactive) WarnOfScarceContext();
     const ChatInputLine input = ReadMessage(lines, Prompt());
-    if (input.kind == Line::Kind::kEnd) return;
-    if (input.kind == Line::Kind::kInterrupted) {
+    if (input.kind == console::Line::Kind::kEnd) return;
+    if (input.kind == console::Line::Kind::kInterrupted) {
       if (leaving && input.text.empty()) return;
       leaving = input.text.empty();
       if (leaving) Say("(Ctrl-C again, Ctrl-D or /exit to leave)");

@@ -12,7 +12,7 @@
 #include "chat/conversation.h"
 #include "cli/chat/context_room.h"
 #include "cli/options/sampling_options.h"
-#include "cli/terminal/line_source.h"
+#include "console/terminal/line_source.h"
 #include "model/spec.h"
 
 namespace godwit::cli {
@@ -35,7 +35,7 @@ class ChatLoop {
   ChatLoop(const Engine& engine, ChatSetup setup);
 
   // Throws Error(kIo), and without somebody to try again every other Error.
-  void Run(LineSource& lines);
+  void Run(console::LineSource& lines);
 
  private:
   struct Command {

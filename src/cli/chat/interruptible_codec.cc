@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cli/terminal/interrupt.h"
+#include "console/terminal/interrupt.h"
 
 namespace godwit::cli {
 namespace {
@@ -11,7 +11,7 @@ template <typename Result, typename... Arguments>
 std::function<Result(Arguments...)> Interruptible(std::function<Result(Arguments...)> work) {
   return [work = std::move(work)](Arguments... arguments) {
     CancelToken unused;
-    const CancelOnInterrupt leave(unused, /*presses_to_exit=*/1);
+    const console::CancelOnInterrupt leave(unused, /*presses_to_exit=*/1);
     return work(arguments...);
   };
 }

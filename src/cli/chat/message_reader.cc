@@ -12,13 +12,13 @@ constexpr const char* kMorePrompt = ". ";
 
 }  // namespace
 
-ChatInputLine ReadMessage(LineSource& source, std::string prompt) {
+ChatInputLine ReadMessage(console::LineSource& source, std::string prompt) {
   ChatInputLine message;
   bool quoted = false;
   while (true) {
-    Line line = source.Read(prompt);
-    if (line.kind == Line::Kind::kEnd && !message.single) return message;  // what there is
-    if (line.kind != Line::Kind::kText) return {.kind = line.kind, .text = line.text};
+    console::Line line = source.Read(prompt);
+    if (line.kind == console::Line::Kind::kEnd && !message.single) return message;  // what there is
+    if (line.kind != console::Line::Kind::kText) return {.kind = line.kind, .text = line.text};
     std::string_view text = line.text;
     if (message.single && text.starts_with(kQuotes)) {
       quoted = true;
@@ -34,8 +34,8 @@ ChatInputLine ReadMessage(LineSource& source, std::string prompt) {
       more = true;
     }
     message.text += text;
-    if (message.text.size() > kMaxMessageBytes) {
-      Throw(ErrorKind::kInput, "the message has more than {} MiB", kMaxMessageBytes >> 20);
+    if (message.text.size() > console::kMaxMessageBytes) {
+      Throw(ErrorKind::kInput, "the message has more than {} MiB", console::kMaxMessageBytes >> 20);
     }
     if (!more) {
       // Text in quotes is never a command, even on one line.

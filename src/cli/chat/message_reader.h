@@ -6,18 +6,18 @@
 
 #include <string>
 
-#include "cli/terminal/line_source.h"
+#include "console/terminal/line_source.h"
 
 namespace godwit::cli {
 
 struct ChatInputLine {
-  Line::Kind kind = Line::Kind::kText;
+  console::Line::Kind kind = console::Line::Kind::kText;
   std::string text;
   bool single = true;  // one plain line: may be a command
 };
 
 // Throws Error(kInput) for a message of more than kMaxMessageBytes.
 // prompt: shown where somebody types the first line.
-ChatInputLine ReadMessage(LineSource& source, std::string prompt = "> ");
+ChatInputLine ReadMessage(console::LineSource& source, std::string prompt = "> ");
 
 }  // namespace godwit::cli

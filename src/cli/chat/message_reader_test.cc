@@ -10,32 +10,34 @@
 namespace godwit::cli {
 namespace {
 
-class ScriptedLines : public LineSource {
+class ScriptedLines : public console::LineSource {
  public:
-  explicit ScriptedLines(std::deque<Line> lines) : lines_(std::move(lines)) {}
-  Line Read(const std::string& prompt) override {
+  explicit ScriptedLines(std::deque<console::Line> lines) : lines_(std::move(lines)) {}
+  console::Line Read(const std::string& prompt) override {
     prompts += prompt;
-    if (lines_.empty()) return {.kind = Line::Kind::kEnd, .text = ""};
-    const Line line = lines_.front();
+    if (lines_.empty()) return {.kind = console::Line::Kind::kEnd, .text = ""};
+    const console::Line line = lines_.front();
     lines_.pop_front();
     return line;
   }
   std::string prompts;
 
  private:
-  std::deque<Line> lines_;
+  std::deque<console::Line> lines_;
 };
 
 ScriptedLines Lines(std::vector<std::string> texts) {
-  std::deque<Line> lines;
+  std::deque<console::Line> lines;
   for (std::string& text : texts) lines.push_back({.text = std::move(text)});
   return ScriptedLines(std::move(lines));
 }
 
 TEST(MessageReader, LinesWithoutEndAreNoMessage) {
-  class Endless : public LineSource {
+  class Endless : public console::LineSource {
    public:
-    Line Read(const std::string&) override { return {.text = std::string(1 << 20, 'a') + "\\"}; }
+    console::Line Read(const std::string&) override {
+      return {.text = std::string(1 << 20, 'a') + "\\"};
+    }
   } lines;
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ReadMessage(lines); }),
               testing::HasSubstr("more than 64 MiB"));
@@ -47,7 +49,7 @@ TEST(MessageReader, ALineIsAMessage) {
   const auto two = ReadMessage(lines);
   EXPECT_EQ(two.text, "two");
   EXPECT_TRUE(two.single);
-  EXPECT_EQ(ReadMessage(lines).kind, Line::Kind::kEnd);
+  EXPECT_EQ(ReadMessage(lines).kind, console::Line::Kind::kEnd);
   EXPECT_EQ(lines.prompts, "> > > ");
 }
 
@@ -76,7 +78,7 @@ TEST(MessageReader, QuotesMayStandOnTheTextsLines) {
 TEST(MessageReader, TakesWhatIsThereAtTheEnd) {
   auto lines = Lines({"one\\"});
   EXPECT_EQ(ReadMessage(lines).text, "one\n");
-  EXPECT_EQ(ReadMessage(lines).kind, Line::Kind::kEnd);
+  EXPECT_EQ(ReadMessage(lines).kind, console::Line::Kind::kEnd);
 }
 
 TEST(MessageReader, PastedNewlinesBelongToTheMessage) {
@@ -87,9 +89,10 @@ TEST(MessageReader, PastedNewlinesBelongToTheMessage) {
 }
 
 TEST(MessageReader, CtrlCTakesTheWholeMessageBack) {
-  ScriptedLines lines({{.text = "one\\"}, {.kind = Line::Kind::kInterrupted, .text = "tw"}});
+  ScriptedLines lines(
+      {{.text = "one\\"}, {.kind = console::Line::Kind::kInterrupted, .text = "tw"}});
   const auto message = ReadMessage(lines);
-  EXPECT_EQ(message.kind, Line::Kind::kInterrupted);
+  EXPECT_EQ(message.kind, console::Line::Kind::kInterrupted);
   EXPECT_EQ(message.text, "tw");
 }
 

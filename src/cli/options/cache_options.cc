@@ -33,7 +33,7 @@ std::string PackedFolder() {
   return folder ? *folder + "/packed" : "";
 }
 
-void AddCacheFolderFlag(CommandLine& line, CacheOptions& options) {
+void AddCacheFolderFlag(console::CommandLine& line, CacheOptions& options) {
   line.Add({.names = "--cache-dir",
             .value = "FOLDER",
             .help = "where texts are saved",
@@ -41,7 +41,7 @@ void AddCacheFolderFlag(CommandLine& line, CacheOptions& options) {
            options.folder);
 }
 
-void AddCacheFlags(CommandLine& line, CacheOptions& options) {
+void AddCacheFlags(console::CommandLine& line, CacheOptions& options) {
   line.Group("Saved texts");
   line.Add(
       {.names = "--cache",
@@ -50,7 +50,7 @@ void AddCacheFlags(CommandLine& line, CacheOptions& options) {
                "was saved: what texts have in common is read once, by this program and later "
                "ones, even if one is killed; the same result. godwit cache shows what is there"},
       [&options](const std::string& value) {
-        if (!ParseBool(value)) return options.folder.clear();
+        if (!console::ParseBool(value)) return options.folder.clear();
         if (options.folder.empty()) options.folder = UserCacheFolder();
       });
   line.Add({.names = "--cache-dir",
@@ -63,7 +63,7 @@ void AddCacheFlags(CommandLine& line, CacheOptions& options) {
             .help = "what all saved texts may take together, as 20G; what is worth least is "
                     "removed first",
             .fallback = "half of what the disk has left"},
-           [&options](const std::string& value) { options.bytes = ParseBytes(value); });
+           [&options](const std::string& value) { options.bytes = console::ParseBytes(value); });
 }
 
 }  // namespace godwit::cli

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/options/command_line.h"
+#include "console/options/command_line.h"
 
 namespace godwit::cli {
 
@@ -14,9 +14,9 @@ struct CacheOptions {
 };
 
 // --cache, --cache-dir and --cache-size, for a verb that reads texts.
-void AddCacheFlags(CommandLine& line, CacheOptions& options);
+void AddCacheFlags(console::CommandLine& line, CacheOptions& options);
 // Only --cache-dir, for a verb about what is there.
-void AddCacheFolderFlag(CommandLine& line, CacheOptions& options);
+void AddCacheFolderFlag(console::CommandLine& line, CacheOptions& options);
 
 // Where packed copies lie of models whose folders cannot be written; empty: there is no HOME.
 std::string PackedFolder();

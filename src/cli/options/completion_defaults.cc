@@ -22,7 +22,7 @@ std::vector<std::string> WithChoices(const std::string& own,
 
 }  // namespace
 
-void AddCompletionFlags(CommandLine& line, ModelOptions& model, CompletionFlags& flags) {
+void AddCompletionFlags(console::CommandLine& line, ModelOptions& model, CompletionFlags& flags) {
   AddTemplateFlags(line, model, flags.template_variables);
   AddSamplingFlags(line, flags.sampling);
   AddKvFlags(line, flags.session, model.kv_memory);

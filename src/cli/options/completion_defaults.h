@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "chat/completion_request.h"
-#include "cli/options/command_line.h"
 #include "cli/options/model_options.h"
 #include "cli/options/sampling_options.h"
+#include "console/options/command_line.h"
 
 namespace godwit::cli {
 
@@ -24,7 +24,7 @@ struct CompletionFlags {
 };
 
 // With those of the caches, and of the model's template.
-void AddCompletionFlags(CommandLine& line, ModelOptions& model, CompletionFlags& flags);
+void AddCompletionFlags(console::CommandLine& line, ModelOptions& model, CompletionFlags& flags);
 
 // As LoadEngine, which refuses beforehand what no request could choose, too.
 Engine LoadEngine(const ModelOptions& model, const CompletionFlags& flags);

@@ -2,14 +2,14 @@
 
 #include "base/error.h"
 #include "base/name_list.h"
-#include "cli/options/int_list.h"
 #include "cli/options/kv_options.h"
+#include "console/options/int_list.h"
 #include "model/shapes.h"
 
 namespace godwit::cli {
 namespace {
 
-void AddActivationsFlags(CommandLine& line, InspectOptions& options) {
+void AddActivationsFlags(console::CommandLine& line, InspectOptions& options) {
   line.Group("Activations");
   line.Add({.names = "--activations",
             .value = "LAYER",
@@ -26,7 +26,7 @@ void AddActivationsFlags(CommandLine& line, InspectOptions& options) {
   }
 }
 
-void AddKvExplanationFlags(CommandLine& line, InspectOptions& options) {
+void AddKvExplanationFlags(console::CommandLine& line, InspectOptions& options) {
   constexpr int64_t kMostTokens = int64_t{1} << 30;
   line.Group("Cache policies");
   AddExplainedKvFlags(line, options.session, options.kvs);
@@ -36,7 +36,7 @@ void AddKvExplanationFlags(CommandLine& line, InspectOptions& options) {
             .fallback = "4096,16384,131072,1048576",
             .is_verbs_own = true},
            [&options](const std::string& value) {
-             options.contexts = ParseIntList(value, 1, kMostTokens);
+             options.contexts = console::ParseIntList(value, 1, kMostTokens);
            });
   line.Add({.names = "--shape",
             .value = "NAME",
@@ -50,7 +50,7 @@ void AddKvExplanationFlags(CommandLine& line, InspectOptions& options) {
 }
 
 void CheckActivations(const InspectOptions& options) {
-  if (options.layers) return RequireText(options.calibration);
+  if (options.layers) return RequireCalibrationText(options.calibration);
   if (options.calibration.file) {
     Throw(ErrorKind::kInput, "--calib is for a look at layers: it needs --activations");
   }
@@ -68,10 +68,11 @@ void CheckKvExplanation(const InspectOptions& options) {
 
 InspectOptions ParseInspect(std::span<const std::string> arguments) {
   InspectOptions options;
-  CommandLine line("inspect", "[-m MODEL] [flags]",
-                   "Says what a model is, and what of it fits into this machine. Reads everything "
-                   "but the weights; with --activations also these, and a text. With --kv: what a "
-                   "cache policy does, and what it costs.");
+  console::CommandLine line(
+      "inspect", "[-m MODEL] [flags]",
+      "Says what a model is, and what of it fits into this machine. Reads everything "
+      "but the weights; with --activations also these, and a text. With --kv: what a "
+      "cache policy does, and what it costs.");
   AddModelFlag(line, options.model);
   AddThreadFlags(line, options.model);
   AddWeightsFlag(line, options.model);

@@ -41,7 +41,7 @@ std::optional<bool> ParseInt8Attention(std::string_view when) {
 }
 
 // Of the length of texts.
-void AddLengthFlags(CommandLine& line, SessionOptions& options, KvMemory& memory) {
+void AddLengthFlags(console::CommandLine& line, SessionOptions& options, KvMemory& memory) {
   line.Group("Context");
   line.AddInt({.names = "-c,--ctx-size",
                .value = "N",
@@ -51,7 +51,7 @@ void AddLengthFlags(CommandLine& line, SessionOptions& options, KvMemory& memory
 }
 
 // kvs: where --kv may be repeated.
-void AddSpecFlags(CommandLine& line, SessionOptions& options, bool takes_recompute,
+void AddSpecFlags(console::CommandLine& line, SessionOptions& options, bool takes_recompute,
                   std::vector<std::string>* kvs, bool is_verbs_own = false) {
   std::string policies;
   for (const PolicyKind& kind : AllPolicies()) {
@@ -87,7 +87,7 @@ void AddSpecFlags(CommandLine& line, SessionOptions& options, bool takes_recompu
            });
 }
 
-void AddCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute,
+void AddCacheFlags(console::CommandLine& line, SessionOptions& options, bool takes_recompute,
                    std::vector<std::string>* kvs) {
   AddSpecFlags(line, options, takes_recompute, kvs);
   line.Add(
@@ -111,7 +111,7 @@ void ParseKvFile(const std::string& value, KvMemory& memory) {
   const bool sized = colon != std::string::npos && colon + 1 < value.size() &&
                      value[colon + 1] >= '0' && value[colon + 1] <= '9';
   memory.file = sized ? value.substr(0, colon) : value;
-  memory.file_bytes = sized ? ParseBytes(value.substr(colon + 1)) : 0;
+  memory.file_bytes = sized ? console::ParseBytes(value.substr(colon + 1)) : 0;
   if (memory.file.empty()) {
     Throw(ErrorKind::kInput, "expected PATH or PATH:SIZE, found {}", Quote(value));
   }
@@ -119,13 +119,13 @@ void ParseKvFile(const std::string& value, KvMemory& memory) {
 
 }  // namespace
 
-void AddKvMemoryFlags(CommandLine& line, KvMemory& memory) {
+void AddKvMemoryFlags(console::CommandLine& line, KvMemory& memory) {
   line.Add({.names = "--kv-memory",
             .value = "BYTES",
             .help = "what the caches of all texts may take together, as 8G or 512M; with "
                     "--kv-file, of memory",
             .fallback = "what the machine, or the container, has left"},
-           [&memory](const std::string& value) { memory.bytes = ParseBytes(value); });
+           [&memory](const std::string& value) { memory.bytes = console::ParseBytes(value); });
   line.Add({.names = "--kv-file",
             .value = "PATH[:SIZE]",
             .help = "keep the caches in a file, and what was used last in memory, too: a new file, "
@@ -136,33 +136,33 @@ void AddKvMemoryFlags(CommandLine& line, KvMemory& memory) {
            [&memory](const std::string& value) { ParseKvFile(value, memory); });
 }
 
-void AddKvFlags(CommandLine& line, SessionOptions& options, KvMemory& memory,
+void AddKvFlags(console::CommandLine& line, SessionOptions& options, KvMemory& memory,
                 bool takes_recompute) {
   AddLengthFlags(line, options, memory);
   AddCacheFlags(line, options, takes_recompute, /*kvs=*/nullptr);
 }
 
-void AddComparedKvFlags(CommandLine& line, SessionOptions& options, KvMemory& memory,
+void AddComparedKvFlags(console::CommandLine& line, SessionOptions& options, KvMemory& memory,
                         std::vector<std::string>& kvs, bool takes_recompute) {
   AddLengthFlags(line, options, memory);
   AddCacheFlags(line, options, takes_recompute, &kvs);
 }
 
-void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute) {
+void AddKvCacheFlags(console::CommandLine& line, SessionOptions& options, bool takes_recompute) {
   AddCacheFlags(line, options, takes_recompute, /*kvs=*/nullptr);
 }
 
-void AddComparedKvCacheFlags(CommandLine& line, SessionOptions& options,
+void AddComparedKvCacheFlags(console::CommandLine& line, SessionOptions& options,
                              std::vector<std::string>& kvs) {
   AddCacheFlags(line, options, /*takes_recompute=*/false, &kvs);
 }
 
-void AddExplainedKvFlags(CommandLine& line, SessionOptions& options,
+void AddExplainedKvFlags(console::CommandLine& line, SessionOptions& options,
                          std::vector<std::string>& kvs) {
   AddSpecFlags(line, options, /*takes_recompute=*/true, &kvs, /*is_verbs_own=*/true);
 }
 
-void AddPrefillFlag(CommandLine& line, SessionOptions& options) {
+void AddPrefillFlag(console::CommandLine& line, SessionOptions& options) {
   line.Add(
       {.names = "--prefill",
        .value = "SPEC",
@@ -181,7 +181,7 @@ void AddPrefillFlag(CommandLine& line, SessionOptions& options) {
       });
 }
 
-void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens,
+void AddPrefillFlags(console::CommandLine& line, SessionOptions& options, int64_t& query_tokens,
                      std::string fallback) {
   AddPrefillFlag(line, options);
   line.AddInt({.names = "--query-tokens",

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/options/command_line.h"
+#include "console/options/command_line.h"
 #include "godwit/engine.h"
 #include "model/spec.h"
 
@@ -16,29 +16,31 @@ struct KvMemory {
   std::string file;
   int64_t file_bytes = 0;
 };
-void AddKvMemoryFlags(CommandLine& line, KvMemory& memory);
+void AddKvMemoryFlags(console::CommandLine& line, KvMemory& memory);
 
 // With those. takes_recompute: whether --kv may also be what measures without a cache
 // (recompute_spec.h).
-void AddKvFlags(CommandLine& line, SessionOptions& options, KvMemory& memory,
+void AddKvFlags(console::CommandLine& line, SessionOptions& options, KvMemory& memory,
                 bool takes_recompute = false);
 // Likewise, where --kv may be repeated: each is one to compare. None: that of the options.
-void AddComparedKvFlags(CommandLine& line, SessionOptions& options, KvMemory& memory,
+void AddComparedKvFlags(console::CommandLine& line, SessionOptions& options, KvMemory& memory,
                         std::vector<std::string>& kvs, bool takes_recompute = false);
 // Of those, the ones that do not depend on the length of a text: --kv, --kv-type, --ubatch-size.
-void AddKvCacheFlags(CommandLine& line, SessionOptions& options, bool takes_recompute = false);
+void AddKvCacheFlags(console::CommandLine& line, SessionOptions& options,
+                     bool takes_recompute = false);
 // Likewise, where --kv may be repeated.
-void AddComparedKvCacheFlags(CommandLine& line, SessionOptions& options,
+void AddComparedKvCacheFlags(console::CommandLine& line, SessionOptions& options,
                              std::vector<std::string>& kvs);
 
 // Only --kv, as often as one likes, and --kv-type: for a verb that explains them.
-void AddExplainedKvFlags(CommandLine& line, SessionOptions& options, std::vector<std::string>& kvs);
+void AddExplainedKvFlags(console::CommandLine& line, SessionOptions& options,
+                         std::vector<std::string>& kvs);
 
 // How the context of a prompt is read.
-void AddPrefillFlag(CommandLine& line, SessionOptions& options);
+void AddPrefillFlag(console::CommandLine& line, SessionOptions& options);
 // And where its question begins, for verbs that answer one.
 // fallback: what the question is where nothing is said, for people; empty: query_tokens says.
-void AddPrefillFlags(CommandLine& line, SessionOptions& options, int64_t& query_tokens,
+void AddPrefillFlags(console::CommandLine& line, SessionOptions& options, int64_t& query_tokens,
                      std::string fallback = {});
 
 // How many tokens are kept at most, or read anew. Throws what Engine::NewSession would throw, but

@@ -12,9 +12,9 @@
 #include "base/thread_pool.h"
 #include "checkpoint/model_folder.h"
 #include "cli/options/find_model.h"
-#include "cli/terminal/format.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/progress_line.h"
+#include "console/terminal/format.h"
+#include "console/terminal/output.h"
+#include "console/terminal/progress_line.h"
 #include "dist/mpi.h"
 #include "engine/packed_options.h"
 #include "engine/storage_types.h"
@@ -35,12 +35,13 @@ std::optional<std::filesystem::path> OwnModel() {
 
 // Beside whatever stands on the terminal.
 void SayCacheNotice(const std::string& message) {
-  WriteNotice(fmt::format("{}godwit: {}\n", ProgressIsVisible() ? "\n" : "", message));
+  console::WriteNotice(
+      fmt::format("{}godwit: {}\n", console::ProgressIsVisible() ? "\n" : "", message));
 }
 
 }  // namespace
 
-void AddModelFlag(CommandLine& line, ModelOptions& options) {
+void AddModelFlag(console::CommandLine& line, ModelOptions& options) {
   line.Group("Model");
   line.Add({.names = "-m,--model",
             .value = "MODEL",
@@ -50,20 +51,20 @@ void AddModelFlag(CommandLine& line, ModelOptions& options) {
            options.folder);
 }
 
-void AddThreadFlags(CommandLine& line, ModelOptions& options) {
+void AddThreadFlags(console::CommandLine& line, ModelOptions& options) {
   line.Add({.names = "-t,--threads",
             .value = "N",
             .help = "threads to compute with (0: one per core)",
             .fallback = fmt::format("{}", options.threads)},
            [&options](const std::string& value) {
              // llama.cpp's default is -1.
-             const int64_t threads = ParseInt(value, -1, ThreadPool::kMaxThreads);
+             const int64_t threads = console::ParseInt(value, -1, ThreadPool::kMaxThreads);
              options.threads = threads < 0 ? 0 : static_cast<int>(threads);
            });
   AddIsaFlag(line, options);
 }
 
-void AddIsaFlag(CommandLine& line, ModelOptions& options) {
+void AddIsaFlag(console::CommandLine& line, ModelOptions& options) {
   std::vector<std::string> names = Names(kernels::AllIsas(), &kernels::Isa::name);
   line.Add({.names = "--isa",
             .value = "NAME",
@@ -76,14 +77,14 @@ void AddIsaFlag(CommandLine& line, ModelOptions& options) {
            });
 }
 
-void AddComputeFlags(CommandLine& line, ModelOptions& options) {
+void AddComputeFlags(console::CommandLine& line, ModelOptions& options) {
   AddThreadFlags(line, options);
   AddWeightsFlag(line, options);
   AddNumaFlag(line, options);
   AddPackFlags(line, options);
 }
 
-void AddWeightsFlag(CommandLine& line, ModelOptions& options) {
+void AddWeightsFlag(console::CommandLine& line, ModelOptions& options) {
   line.Add({.names = "--weights",
             .value = "TYPE",
             .help = "what the weights are loaded as: " +
@@ -97,7 +98,7 @@ void AddWeightsFlag(CommandLine& line, ModelOptions& options) {
            });
 }
 
-void AddPackFlags(CommandLine& line, ModelOptions& options) {
+void AddPackFlags(console::CommandLine& line, ModelOptions& options) {
   line.Add({.names = "--pack",
             .value = "",
             .help = "where there is no packed copy of the model as it is, make one first (godwit "
@@ -115,7 +116,7 @@ PackedOptions PackedCopy(const ModelOptions& options) {
       {.packed = options.packed, .pack = options.pack, .packed_dir = PackedFolder()});
 }
 
-void AddRankFlags(CommandLine& line, ModelOptions& options) {
+void AddRankFlags(console::CommandLine& line, ModelOptions& options) {
   line.AddInt(
       {
           .names = "--rank-silence",
@@ -126,7 +127,7 @@ void AddRankFlags(CommandLine& line, ModelOptions& options) {
       options.rank_silence_s, 1, 3600);
 }
 
-void AddNumaFlag(CommandLine& line, ModelOptions& options) {
+void AddNumaFlag(console::CommandLine& line, ModelOptions& options) {
   line.Add({.names = "--numa",
             .value = "HOW",
             .help = "none, or distribute: pin the threads and deal out memory to all nodes of the "
@@ -142,14 +143,14 @@ void AddNumaFlag(CommandLine& line, ModelOptions& options) {
 void WarnAboutThreads(int threads) {
   const int cores = AvailableCores();
   if (threads <= cores) return;
-  WriteNotice(fmt::format(
+  console::WriteNotice(fmt::format(
       "godwit: warning: {} threads for {}: they wait for each other and are slower than {}\n",
-      threads, Plural(cores, "core"), cores));
+      threads, console::Plural(cores, "core"), cores));
 }
 
 void WarnAboutSpec(const DecoderSpec& spec) {
   for (const std::string& warning : spec.warnings)
-    WriteNotice("godwit: warning: " + warning + "\n");
+    console::WriteNotice("godwit: warning: " + warning + "\n");
 }
 
 void ChooseModel(ModelOptions& options) {
@@ -163,17 +164,17 @@ void ChooseModel(ModelOptions& options) {
           "a model is needed: name its folder with -m FOLDER, or in the variable GODWIT_MODEL");
   }
   options.folder = own->string();
-  WriteNotice("godwit: no -m given: taking our own small model, models/" +
-              own->filename().string() + "\n");
+  console::WriteNotice("godwit: no -m given: taking our own small model, models/" +
+                       own->filename().string() + "\n");
 }
 
 void CheckKv(const DecoderSpec& spec, const SessionOptions& session) {
   const int64_t most = CheckKvOptions(spec, session);
   if (most <= spec.max_context) return;
-  WriteNotice(
+  console::WriteNotice(
       fmt::format("godwit: warning: {} keeps up to {}, and the model was made for {}: expect worse "
                   "text beyond\n",
-                  session.kv, Plural(most, "token"), spec.max_context));
+                  session.kv, console::Plural(most, "token"), spec.max_context));
 }
 
 Engine LoadEngine(const ModelOptions& options, const SessionOptions& session,
@@ -191,7 +192,8 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
   if (options.needs_text) model.RequireTokenizer();
   WarnAboutThreads(options.threads);
   const std::vector<int> cpus = DealOut(NumaNodes(), 1);
-  ProgressLine progress("loading " + ModelName(options.folder), ProgressUnit::kBytes);
+  console::ProgressLine progress("loading " + ModelName(options.folder),
+                                 console::ProgressUnit::kBytes);
   Engine engine(
       options.folder,
       {.threads = options.threads,
@@ -221,8 +223,8 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
   if (session.prefill == kAutoPrefill && MpiSize() > 1) {
     const std::string policy = engine.NewSession(session).kv().policy;
     const bool if_long = session.kv == "dense" && policy.find("star") != std::string::npos;
-    WriteNotice(fmt::format("godwit: --prefill auto: {}{}\n", policy,
-                            if_long ? "; a context of few blocks by ring" : ""));
+    console::WriteNotice(fmt::format("godwit: --prefill auto: {}{}\n", policy,
+                                     if_long ? "; a context of few blocks by ring" : ""));
   }
   return engine;
 }

@@ -6,8 +6,8 @@
 
 #include "checkpoint/packed_copy.h"
 #include "cli/options/cache_options.h"
-#include "cli/options/command_line.h"
 #include "cli/options/kv_options.h"
+#include "console/options/command_line.h"
 #include "godwit/engine.h"
 #include "model/spec.h"
 
@@ -33,15 +33,15 @@ struct ModelOptions {
   int rank_silence_s = 10;    // LoadOptions::mpi_silence_ms
 };
 
-void AddModelFlag(CommandLine& line, ModelOptions& options);    // only --model
-void AddThreadFlags(CommandLine& line, ModelOptions& options);  // --threads, --isa
+void AddModelFlag(console::CommandLine& line, ModelOptions& options);    // only --model
+void AddThreadFlags(console::CommandLine& line, ModelOptions& options);  // --threads, --isa
 // Those, --weights, --numa, --pack and --packed.
-void AddComputeFlags(CommandLine& line, ModelOptions& options);
-void AddWeightsFlag(CommandLine& line, ModelOptions& options);
-void AddPackFlags(CommandLine& line, ModelOptions& options);
-void AddRankFlags(CommandLine& line, ModelOptions& options);
-void AddIsaFlag(CommandLine& line, ModelOptions& options);
-void AddNumaFlag(CommandLine& line, ModelOptions& options);
+void AddComputeFlags(console::CommandLine& line, ModelOptions& options);
+void AddWeightsFlag(console::CommandLine& line, ModelOptions& options);
+void AddPackFlags(console::CommandLine& line, ModelOptions& options);
+void AddRankFlags(console::CommandLine& line, ModelOptions& options);
+void AddIsaFlag(console::CommandLine& line, ModelOptions& options);
+void AddNumaFlag(console::CommandLine& line, ModelOptions& options);
 
 // On standard error, if there are more threads than cores.
 void WarnAboutThreads(int threads);

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "cli/terminal/output.h"
+#include "console/terminal/output.h"
 #include "sampling/options.h"
 #include "text/json_grammar.h"
 
@@ -19,23 +19,25 @@ constexpr int64_t kAnyInt = std::numeric_limits<int>::min();
 
 // A flag whose default is the model's choice, or else `fallback`.
 template <typename Value>
-void AddChoice(CommandLine& line, Flag flag, std::optional<Value>& choice, Value fallback) {
+void AddChoice(console::CommandLine& line, console::Flag flag, std::optional<Value>& choice,
+               Value fallback) {
   flag.fallback = fmt::format("the model's, or {}", fallback);
   line.Add(std::move(flag), [&choice](const std::string& value) {
     if constexpr (std::is_same_v<Value, int>) {
-      choice = static_cast<int>(ParseInt(value, kAnyInt, std::numeric_limits<int>::max()));
+      choice = static_cast<int>(console::ParseInt(value, kAnyInt, std::numeric_limits<int>::max()));
     } else {
-      choice = ParseFloat(value);
+      choice = console::ParseFloat(value);
     }
   });
 }
 
-void AddPenaltyFlags(CommandLine& line, SamplingFlags& flags) {
+void AddPenaltyFlags(console::CommandLine& line, SamplingFlags& flags) {
   SamplerOptions& sampler = flags.sampler;
-  line.Add({.names = "--logit-bias",
-            .value = "ID+X",
-            .help = "add X to a token's logit, as 15043+1, 15043-2 or 15043-inf (may be repeated)"},
-           [&sampler](const std::string& value) { ParseLogitBias(value, sampler.logit_bias); });
+  line.Add(
+      {.names = "--logit-bias",
+       .value = "ID+X",
+       .help = "add X to a token's logit, as 15043+1, 15043-2 or 15043-inf (may be repeated)"},
+      [&sampler](const std::string& value) { console::ParseLogitBias(value, sampler.logit_bias); });
   AddChoice(line,
             {.names = "--repeat-penalty",
              .value = "X",
@@ -55,7 +57,7 @@ void AddPenaltyFlags(CommandLine& line, SamplingFlags& flags) {
       sampler.frequency_penalty);
 }
 
-void AddFilterFlags(CommandLine& line, SamplingFlags& flags) {
+void AddFilterFlags(console::CommandLine& line, SamplingFlags& flags) {
   const SamplerOptions& sampler = flags.sampler;
   AddChoice(
       line,
@@ -94,7 +96,7 @@ void ForEachChoice(const Use& use) {
 
 }  // namespace
 
-void AddSamplingFlags(CommandLine& line, SamplingFlags& flags) {
+void AddSamplingFlags(console::CommandLine& line, SamplingFlags& flags) {
   line.Group("Output");
   line.AddInt({.names = "-n,--predict,--n-predict",
                .value = "N",
@@ -160,7 +162,7 @@ EffectiveSampler TakeModelDefaults(const SamplingFlags& flags, const SamplerOpti
     const bool given = (flags.given.*choice).has_value();
     if (const auto problem = model.problems.find(field); problem != model.problems.end()) {
       if (!given) throw Error(ErrorKind::kFormat, problem->second);
-      WriteNotice("godwit: warning: " + problem->second + "\n");
+      console::WriteNotice("godwit: warning: " + problem->second + "\n");
     }
     if (given || !(model.choices.*choice).has_value()) return;
     effective.options.*option = *(model.choices.*choice);
@@ -171,7 +173,7 @@ EffectiveSampler TakeModelDefaults(const SamplingFlags& flags, const SamplerOpti
     effective.options.repeat_last_n = sampler.repeat_last_n;
   }
   for (const std::string& sentence : model.not_followed) {
-    WriteNotice("godwit: warning: " + sentence + "\n");
+    console::WriteNotice("godwit: warning: " + sentence + "\n");
   }
   return effective;
 }

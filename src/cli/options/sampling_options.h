@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/options/command_line.h"
+#include "console/options/command_line.h"
 #include "godwit/engine.h"
 
 namespace godwit::cli {
@@ -23,7 +23,7 @@ struct SamplingFlags {
   std::string draft;
 };
 
-void AddSamplingFlags(CommandLine& line, SamplingFlags& flags);
+void AddSamplingFlags(console::CommandLine& line, SamplingFlags& flags);
 
 // Throws Error(kInput) for values that make no sense, whatever the model. A random seed is drawn
 // here: it stands in the result, so that the run can be repeated.

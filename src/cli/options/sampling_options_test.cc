@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 
 SamplingFlags Flags(const std::vector<std::string>& arguments) {
   SamplingFlags flags;
-  CommandLine line("run", "", "");
+  console::CommandLine line("run", "", "");
   AddSamplingFlags(line, flags);
   line.Parse(arguments);
   return flags;

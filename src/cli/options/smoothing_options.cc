@@ -1,8 +1,9 @@
+#include "cli/options/smoothing_options.h"
+
 #include "base/error.h"
 #include "base/quote.h"
-#include "cli/options/parse_value.h"
-#include "cli/options/smoothing_options.h"
-#include "cli/options/text_input.h"
+#include "console/options/parse_value.h"
+#include "console/options/text_input.h"
 
 namespace godwit::cli {
 namespace {
@@ -14,7 +15,7 @@ std::string CheckedSmooth(const std::string& value) {
 
 std::string CheckedAlpha(const std::string& value) {
   if (value == "auto" || value == "per-layer") return value;
-  const float alpha = ParseFloat(value);
+  const float alpha = console::ParseFloat(value);
   if (alpha >= 0 && alpha <= 1) return value;
   Throw(ErrorKind::kInput, "expected a number from 0 to 1, auto or per-layer, found {}",
         Quote(value));
@@ -22,7 +23,7 @@ std::string CheckedAlpha(const std::string& value) {
 
 }  // namespace
 
-void AddSmoothingFlags(CommandLine& line, SmoothingFlags& flags) {
+void AddSmoothingFlags(console::CommandLine& line, SmoothingFlags& flags) {
   line.Group("Smoothing");
   line.Add({.names = "--smooth",
             .value = "WHAT",
@@ -40,13 +41,13 @@ void AddSmoothingFlags(CommandLine& line, SmoothingFlags& flags) {
            [&](const std::string& value) { flags.alpha = CheckedAlpha(value); });
 }
 
-void AddCalibrationFlags(CommandLine& line, CalibrationFlags& flags) {
+void AddCalibrationFlags(console::CommandLine& line, CalibrationFlags& flags) {
   line.Group("Calibration");
   line.Add({.names = "--calib",
             .value = "FILE",
             .help = "a text like those that the model will read (-: standard input)"},
            flags.file);
-  AddLossyFlag(line, flags.lossy);
+  console::AddLossyFlag(line, flags.lossy);
   line.AddInt({.names = "--samples",
                .value = "N",
                .help = "pieces of it that are read",
@@ -55,7 +56,7 @@ void AddCalibrationFlags(CommandLine& line, CalibrationFlags& flags) {
   line.AddInt({.names = "--seq-len", .value = "N", .help = "tokens in each"}, flags.seq_len, 1);
 }
 
-void RequireText(const CalibrationFlags& flags) {
+void RequireCalibrationText(const CalibrationFlags& flags) {
   if (flags.file) return;
   Throw(ErrorKind::kInput, "a calibration text is needed: name it with --calib FILE");
 }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/options/command_line.h"
+#include "console/options/command_line.h"
 
 namespace godwit::cli {
 
@@ -22,10 +22,10 @@ struct CalibrationFlags {
   int64_t seq_len = 512;  // tokens of a piece
 };
 
-void AddSmoothingFlags(CommandLine& line, SmoothingFlags& flags);      // --smooth, --alpha
-void AddCalibrationFlags(CommandLine& line, CalibrationFlags& flags);  // --calib, ...
+void AddSmoothingFlags(console::CommandLine& line, SmoothingFlags& flags);      // --smooth, --alpha
+void AddCalibrationFlags(console::CommandLine& line, CalibrationFlags& flags);  // --calib, ...
 
 // Throws Error(kInput) without --calib.
-void RequireText(const CalibrationFlags& flags);
+void RequireCalibrationText(const CalibrationFlags& flags);
 
 }  // namespace godwit::cli

@@ -8,7 +8,7 @@
 
 namespace godwit::cli {
 
-void AddTemplateFlags(CommandLine& line, ModelOptions& model, std::string& variables) {
+void AddTemplateFlags(console::CommandLine& line, ModelOptions& model, std::string& variables) {
   line.Add({.names = "--chat-template",
             .value = "NAME|FILE",
             .help = "the model's chat template of that name, or a Jinja file in its place (the "

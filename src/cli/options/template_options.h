@@ -9,7 +9,7 @@
 namespace godwit::cli {
 
 // variables: of Engine::ApplyChatTemplate.
-void AddTemplateFlags(CommandLine& line, ModelOptions& model, std::string& variables);
+void AddTemplateFlags(console::CommandLine& line, ModelOptions& model, std::string& variables);
 
 // That one of these flags which was given, or nullptr: for verbs that can do without a template.
 const char* GivenTemplateFlag(const ModelOptions& model, const std::string& variables);

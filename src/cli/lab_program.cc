@@ -1,0 +1,81 @@
+#include "cli/lab_program.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+#include <vector>
+
+#include "base/error.h"
+#include "console/options/environment.h"
+#include "console/pages.h"
+#include "console/verbs.h"
+
+namespace godwit::cli {
+namespace {
+
+std::filesystem::path Self() {
+  std::error_code failed;
+  return std::filesystem::read_symlink("/proc/self/exe", failed);
+}
+
+bool AsksForHelp(const std::string& argument) {
+  return argument == "--help" || argument == "-h" || argument == "help";
+}
+
+// `inspect --activations`, also by its variable.
+bool LooksAtActivations(std::span<const std::string> arguments) {
+  constexpr std::string_view kFlag = "--activations";
+  const char* variable = std::getenv(console::VariableName(kFlag).c_str());
+  return (variable != nullptr && *variable != '\0') ||
+         std::ranges::any_of(
+             arguments, [&](const std::string& argument) { return argument.starts_with(kFlag); });
+}
+
+}  // namespace
+
+std::filesystem::path LabProgram() {
+  const auto folder = Self().parent_path();
+  const auto beside = folder / "godwit-lab";
+  if (access(beside.c_str(), X_OK) == 0) return beside;
+  const auto installed = (folder / GODWIT_INSTALLED_LAB).lexically_normal();
+  return access(installed.c_str(), X_OK) == 0 ? installed : beside;
+}
+
+bool IsForLab(std::span<const std::string> arguments) {
+  if (arguments.empty()) return false;
+  if (AsksForHelp(arguments.front())) arguments = arguments.subspan(1);
+  const console::Verb* verb = arguments.empty() ? nullptr : console::FindVerb(arguments.front());
+  return verb != nullptr && verb->in_lab;
+}
+
+bool NeedsLab(std::span<const std::string> arguments) {
+  if (IsForLab(arguments)) return true;
+  if (arguments.empty() || std::ranges::any_of(arguments, AsksForHelp)) return false;
+  const std::string& verb = arguments.front();
+  return verb == "man" || verb == "completions" ||
+         (verb == "inspect" && LooksAtActivations(arguments));
+}
+
+void BecomeLab(std::span<const std::string> arguments) {
+  const std::filesystem::path program = LabProgram();
+  if (access(program.c_str(), F_OK) != 0) {
+    Throw(ErrorKind::kUnsupported, "this is done by godwit-lab, which is not there ({}): {}",
+          program.native(), console::kHowToBuildTheLab);
+  }
+  // By its first name it finds godwit. "help bench" is "bench --help".
+  std::vector<std::string> words = {Self().native()};
+  const bool help = AsksForHelp(arguments.front());
+  words.insert(words.end(), arguments.begin() + (help ? 1 : 0), arguments.end());
+  if (help) words.emplace_back("--help");
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(program.c_str(), pointers.data());
+  Throw(ErrorKind::kIo, "cannot start {}: {}", program.native(),
+        std::generic_category().message(errno));
+}
+
+}  // namespace godwit::cli

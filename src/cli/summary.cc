@@ -1,0 +1,118 @@
+#include "cli/summary.h"
+
+#include <fmt/format.h>
+
+#include "base/machine_memory.h"
+#include "base/quote.h"
+#include "console/terminal/format.h"
+#include "console/terminal/output.h"
+
+namespace godwit::cli {
+namespace {
+
+double Rate(int64_t tokens, double ms) {
+  return tokens > 0 && ms > 0 ? 1000 * static_cast<double>(tokens) / ms : 0;
+}
+
+int64_t OutputTokens(const GenerateResult& result) {
+  return static_cast<int64_t>(result.tokens.size());
+}
+
+std::string DescribeEnd(const GenerateResult& result) {
+  switch (result.finish_reason) {
+    case FinishReason::kStop:
+      return result.stop.empty() ? "" : ", ended by the stop string " + Quote(result.stop);
+    case FinishReason::kLength:
+      return ", ended by the limit of -n";
+    case FinishReason::kContextFull:
+      return ", ended by a full context";
+    case FinishReason::kCancelled:
+      return ", cancelled";
+    case FinishReason::kTimeout:
+      return ", ended by its time limit";
+  }
+  return "";
+}
+
+}  // namespace
+
+double PromptRate(const GenerateResult& result) {
+  return Rate(result.read_tokens, result.prompt_ms);
+}
+
+double PredictedRate(const GenerateResult& result) {
+  return Rate(OutputTokens(result) - 1, result.predicted_ms);
+}
+
+std::string DescribeDropped(const KvReport& kv) {
+  std::string text;
+  for (const auto& [begin, end] : kv.dropped) {
+    text += fmt::format("{}{} after the first {}", text.empty() ? "dropped " : ", ",
+                        console::Plural(end - begin, "token"), begin);
+  }
+  return text;
+}
+
+void SayDropped(const KvReport& kv, std::string_view where) {
+  const std::string dropped = DescribeDropped(kv);
+  if (!dropped.empty())
+    console::WriteStatus(fmt::format("godwit: {}: {}{}\n", kv.policy, dropped, where));
+}
+
+std::string DescribeKv(const KvReport& kv) {
+  std::string text = fmt::format("{}: {} of {} kept, {}", kv.policy, kv.kept,
+                                 console::Plural(kv.seen, "token"), FormatBytes(kv.bytes));
+  if (kv.file) {
+    text += fmt::format(" in a file, {} of them in memory, {} read from it",
+                        FormatBytes(kv.file->in_memory_bytes), FormatBytes(kv.file->read_bytes));
+  }
+  return text;
+}
+
+std::string DescribeDrafts(const DraftReport& drafts) {
+  if (drafts.steps == 0) return "none were needed";
+  const auto steps = static_cast<double>(drafts.steps);
+  std::string text = fmt::format("{:.2f} tokens a step; {} accepted of {}",
+                                 1 + static_cast<double>(drafts.accepted) / steps, drafts.accepted,
+                                 console::Plural(drafts.guesses, "guessed token"));
+  if (drafts.guesses == 0) text += ": none would have paid";
+  std::string sources, rested;
+  for (const auto& [name, accepted, rested_steps] : drafts.sources) {
+    if (accepted > 0) {
+      sources += fmt::format("{}{} of {}", sources.empty() ? ": " : ", ", accepted, name);
+    }
+    if (rested_steps == 0) continue;
+    rested += fmt::format("{}{} in {}",
+                          rested.empty() ? "; took more time than it saved and rested: " : ", ",
+                          name, console::Plural(rested_steps, "step"));
+  }
+  std::string roomless;
+  if (drafts.roomless_steps > 0) {
+    roomless = fmt::format("; {} had no memory for guesses",
+                           console::Plural(drafts.roomless_steps, "step"));
+  }
+  return text + sources + rested + roomless;
+}
+
+std::string Summarize(const GenerateResult& result) {
+  const auto speed = [](double rate) {
+    return rate > 0 ? fmt::format(" ({} tokens/s)", console::FormatRate(rate)) : "";
+  };
+  std::string text = fmt::format("prompt  {}", console::Plural(result.prompt_tokens, "token"));
+  if (result.cached_tokens > 0) text += fmt::format(", {} of them cached", result.cached_tokens);
+  if (result.disk_tokens > 0) text += " on the disk";
+  if (result.cached_tokens + result.read_tokens < result.prompt_tokens) {
+    text += fmt::format(", {} of them read", result.read_tokens);
+  }
+  text += fmt::format(", {}{}\n", fmt::format("{:.2f} s", result.prompt_ms / 1000),
+                      speed(PromptRate(result)));
+  text +=
+      fmt::format("output  {}, {:.2f} s{}{}\n", console::Plural(OutputTokens(result), "token"),
+                  result.predicted_ms / 1000, speed(PredictedRate(result)), DescribeEnd(result));
+  if (result.drafts) text += "drafts  " + DescribeDrafts(*result.drafts) + "\n";
+  text += "kv      " + DescribeKv(result.kv);
+  const std::string dropped = DescribeDropped(result.kv);
+  return text + (dropped.empty() ? "\n" : "; " + dropped + "\n");
+}
+
+}  // namespace godwit::cli

@@ -1,0 +1,78 @@
+#include "cli/summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace godwit::cli {
+namespace {
+
+GenerateResult Example() {
+  GenerateResult result;
+  result.tokens = {1, 2, 3};
+  result.prompt_tokens = 100;
+  result.cached_tokens = 60;
+  result.read_tokens = 40;
+  result.kv = {.policy = "dense", .seen = 102, .kept = 102, .bytes = 2048};
+  result.prompt_ms = 400;
+  result.predicted_ms = 100;
+  return result;
+}
+
+TEST(Summary, RatesLeaveOutWhatCostNothing) {
+  const GenerateResult result = Example();
+  EXPECT_DOUBLE_EQ(PromptRate(result), 100);
+  EXPECT_DOUBLE_EQ(PredictedRate(result), 20);
+  EXPECT_EQ(PromptRate({}), 0);
+  EXPECT_EQ(PredictedRate({}), 0);
+}
+
+TEST(Summary, IsReadable) {
+  EXPECT_EQ(Summarize(Example()),
+            "prompt  100 tokens, 60 of them cached, 0.40 s (100 tokens/s)\n"
+            "output  3 tokens, 0.10 s (20.0 tokens/s)\n"
+            "kv      dense: 102 of 102 tokens kept, 2.0 KiB\n");
+}
+
+TEST(Summary, ACancelledPromptIsMeasuredByWhatWasRead) {
+  GenerateResult result = Example();
+  result.tokens.clear();
+  result.read_tokens = 10;
+  result.finish_reason = FinishReason::kCancelled;
+  EXPECT_DOUBLE_EQ(PromptRate(result), 25);
+  EXPECT_THAT(Summarize(result), testing::StartsWith("prompt  100 tokens, 60 of them cached, 10 of "
+                                                     "them read, 0.40 s (25.0 tokens/s)\n"));
+  result.read_tokens = 0;
+  EXPECT_EQ(PromptRate(result), 0);
+}
+
+TEST(Summary, SaysWhatWasDroppedAndWhere) {
+  EXPECT_EQ(DescribeDropped({.policy = "dense", .seen = 5, .kept = 5}), "");
+  EXPECT_EQ(
+      DescribeDropped({.policy = "sinks:4+60", .seen = 228, .kept = 64, .dropped = {{4, 168}}}),
+      "dropped 164 tokens after the first 4");
+  GenerateResult result = Example();
+  result.kv = {.policy = "sinks:4+60", .seen = 65, .kept = 64, .dropped = {{4, 5}}, .bytes = 0};
+  EXPECT_THAT(Summarize(result), testing::EndsWith("; dropped 1 token after the first 4\n"));
+}
+
+TEST(Summary, SaysWhatGuessesCameTo) {
+  EXPECT_EQ(DescribeDrafts({}), "none were needed");
+  EXPECT_EQ(DescribeDrafts({.steps = 4,
+                            .guesses = 9,
+                            .accepted = 2,
+                            .sources = {{"ngram", 0, 0}, {"recycled", 2, 0}}}),
+            "1.50 tokens a step; 2 accepted of 9 guessed tokens: 2 of recycled");
+  EXPECT_EQ(DescribeDrafts({.steps = 100, .sources = {{"ngram", 0, 1}, {"heads", 0, 64}}}),
+            "1.00 tokens a step; 0 accepted of 0 guessed tokens: none would have paid; took more "
+            "time than it saved and rested: ngram in 1 step, heads in 64 steps");
+  EXPECT_EQ(DescribeDrafts({.steps = 4,
+                            .guesses = 2,
+                            .accepted = 2,
+                            .roomless_steps = 2,
+                            .sources = {{"ngram", 2, 0}}}),
+            "1.50 tokens a step; 2 accepted of 2 guessed tokens: 2 of ngram; 2 steps had no memory "
+            "for guesses");
+}
+
+}  // namespace
+}  // namespace godwit::cli

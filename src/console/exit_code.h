@@ -1,0 +1,23 @@
+// What the program tells the shell about how it ended.
+#pragma once
+
+#include <string_view>
+
+#include "godwit/error.h"
+
+namespace godwit::console {
+
+constexpr int kExitOk = 0;
+constexpr int kExitInternalError = 1;
+constexpr int kExitSomeFailed = 7;   // what could be done is done
+constexpr int kExitCancelled = 130;  // what a shell reports for a program ended by Ctrl-C
+
+int ExitCode(ErrorKind kind);
+
+// For the help.
+constexpr std::string_view kExitCodes =
+    "Exit codes: 0 done, 1 internal error, 2 bad input or usage, 3 input/output (3 without a "
+    "message: the reader of a pipe has gone), 4 bad file format, 5 unsupported, 6 out of memory, "
+    "7 some requests of a batch failed, 130 cancelled by Ctrl-C.";
+
+}  // namespace godwit::console

@@ -1,0 +1,50 @@
+#include "console/options/arguments.h"
+
+#include "base/error.h"
+
+namespace godwit::console {
+namespace {
+
+// "-n5", "-n-1", "-ub64": how many characters belong to the name, or npos.
+size_t EndOfShortName(std::string_view argument) {
+  if (argument.size() < 3 || argument[0] != '-' || argument[1] == '-') return argument.npos;
+  return argument.find_first_of("0123456789+-.", 2);
+}
+
+std::string_view NameOf(std::string_view argument) {
+  return argument.substr(0, argument.find('='));
+}
+
+}  // namespace
+
+std::vector<GivenFlag> SplitArguments(
+    std::span<const std::string> arguments,
+    const std::function<FlagKind(std::string_view name)>& kind,
+    const std::function<void(const std::string& argument)>& refuse) {
+  std::vector<GivenFlag> flags;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    std::string_view name = NameOf(argument);
+    std::optional<std::string> value;
+    if (name.size() < argument.size()) value = argument.substr(name.size() + 1);
+    if (kind(name) == FlagKind::kUnknown) {
+      const size_t end = EndOfShortName(argument);
+      name = std::string_view(argument).substr(0, end);
+      if (end == argument.npos || kind(name) != FlagKind::kWithValue) refuse(argument);
+      value = argument.substr(end);
+    }
+    if (kind(name) == FlagKind::kWithValue && !value) {
+      if (++i == arguments.size()) Throw(ErrorKind::kInput, "{} needs a value", name);
+      value = arguments[i];
+      const std::string_view next = NameOf(*value);
+      if (kind(next) != FlagKind::kUnknown) {
+        Throw(ErrorKind::kInput,
+              "{0} needs a value, found the flag {1} ({0}={1} makes it the value)", name, next);
+      }
+    }
+    flags.push_back({.name = std::string(name), .value = std::move(value)});
+  }
+  return flags;
+}
+
+}  // namespace godwit::console

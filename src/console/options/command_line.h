@@ -1,0 +1,118 @@
+// CommandLine: the flags of one verb, with their help and their environment variables.
+//
+//   CommandLine line("run", "[-m MODEL] -p TEXT [flags]", "Continues a text.");
+//   line.Group("Prompt");
+//   line.Add({"-p,--prompt", "TEXT", "the text to continue"}, prompt);
+//   line.Parse(arguments);
+//
+// A flag that is not on the command line is looked up in the environment: --top-k as GODWIT_TOP_K
+// (environment.h),
+// where an empty variable counts as none. A target that neither names keeps its value, the default,
+// which the help shows. Of a flag given twice, the last counts. Targets must outlive Parse.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "console/options/command_page.h"
+#include "console/options/parse_value.h"
+
+namespace godwit::console {
+
+struct Flag {
+  std::string names;  // "-n,--predict"; short names may have several letters
+  // "N", for the help; empty for a switch. Shells complete what begins with FILE, FOLDER or MODEL.
+  std::string value;
+  std::string help;
+  // The default, for people. Where it is empty, that is what stands in the target, if anything.
+  std::string fallback = {};
+  // What the value may be, or, up to its ':', begin with: for completion, and to name what was
+  // probably meant. Refusing is the taker's business.
+  std::vector<std::string> choices = {};
+  // Another verb's flag of this name means something else: the variable of this one names its verb,
+  // GODWIT_RUN_SAMPLES.
+  bool is_verbs_own = false;
+};
+
+// Thrown by Parse when the help is asked for. Not an Error: nothing is wrong.
+struct HelpRequest {
+  CommandPage page;
+};
+
+class CommandLine {
+ public:
+  CommandLine(std::string verb, std::string synopsis, std::string summary);
+
+  // The title above the flags that are added from here on.
+  void Group(std::string title);
+
+  // take: called with every value, in order; what it throws gets the flag's name in front.
+  void Add(Flag flag, std::function<void(const std::string& value)> take);
+  void Add(Flag flag, std::string& target);
+  void Add(Flag flag, std::optional<std::string>& target);
+  void Add(Flag flag, std::vector<std::string>& target);  // each time one more
+  void Add(Flag flag, float& target);
+  void Add(Flag flag, bool& target);  // a switch
+
+  // A default outside of the range is none that could be given, and is not shown.
+  template <std::integral T>
+  void AddInt(Flag flag, T& target, int64_t min, int64_t max = std::numeric_limits<T>::max()) {
+    if (flag.fallback.empty() && std::in_range<int64_t>(target) &&
+        static_cast<int64_t>(target) >= min) {
+      flag.fallback = fmt::format("{}", target);
+    }
+    Add(std::move(flag), [&target, min, max](const std::string& value) {
+      target = static_cast<T>(ParseInt(value, min, max));
+    });
+  }
+
+  // For a verb whose JSON tools/plot draws: --plot is refused with the commands that draw it.
+  void RefusePlot();
+
+  // At most one of these flags (by long name) may be given. One on the command line overrides the
+  // others in the environment.
+  void Exclusive(std::vector<std::string> long_names);
+
+  // Throws Error(kInput) that names what was typed, or HelpRequest.
+  void Parse(std::span<const std::string> arguments);
+
+ private:
+  struct Entry {
+    Flag flag;
+    std::string group;
+    std::function<void(const std::string&)> take;
+    std::vector<std::string> long_names;
+    std::vector<std::string> short_names;
+    std::string given = {};  // the name under which it was; empty: it was not
+
+    bool is_switch() const { return flag.value.empty(); }
+  };
+
+  CommandPage Page() const;
+  std::vector<std::string> AllNames() const;
+  Entry* Find(std::string_view name);
+  void TakeValue(Entry& entry, const std::string& name, const std::string& value);
+  void ReadEnvironment();
+  const Entry* GivenRival(const Entry& entry);
+  [[noreturn]] void RefuseArgument(const std::string& argument);
+
+  std::string verb_, synopsis_, summary_;
+  std::string group_;
+  std::vector<Entry> entries_;
+  std::vector<std::vector<std::string>> exclusive_;
+  bool help_ = false;
+  bool refuses_plot_ = false;
+  bool quiet_ = false;
+};
+
+}  // namespace godwit::console

@@ -1,0 +1,30 @@
+// How help looks: entries of a name and a text, in columns, wrapped.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace godwit::console {
+
+constexpr std::string_view kEnvironmentHelp =
+    "Every flag is also an environment variable, --top-k for example GODWIT_TOP_K; the command "
+    "line wins. What means something else in another command, as --samples does, has a variable "
+    "that names its own: GODWIT_RUN_SAMPLES.";
+
+// Of help on standard output: the terminal's, as far as lines of that length are good to read, and
+// 80 in a file.
+size_t HelpColumns();
+
+// The text stands beside the name, from text_column on, or below where there is little room.
+constexpr size_t kFlagColumn = 30, kVerbColumn = 16;
+std::string HelpEntry(std::string_view name, std::string_view text, size_t columns,
+                      size_t text_column = kFlagColumn);
+
+// A sentence on standard error: in lines of the terminal's width, between words, if it is a
+// terminal and the sentence has no lines of its own.
+std::string WrapStatus(std::string_view text);
+
+// `text` in lines of at most `columns`, those after the first indented. No newline at the end.
+std::string Wrap(std::string_view text, size_t columns, size_t indent = 0);
+
+}  // namespace godwit::console

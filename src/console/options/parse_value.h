@@ -1,0 +1,31 @@
+// The values of flags: strict, so that no part of a value is ignored.
+//
+// All throw Error(kInput) that says what was expected and what was found; CommandLine puts the
+// flag's name in front.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace godwit::console {
+
+int64_t ParseInt(std::string_view text, int64_t min, int64_t max);
+float ParseFloat(std::string_view text);
+// "8G", "1.5GiB", "512Mi", "65536": units of 1024, as memory is counted.
+int64_t ParseBytes(std::string_view text);
+bool ParseBool(std::string_view text);  // of an environment variable: 1, true, yes, on, 0, ...
+
+// "a,,b" -> "a", "", "b". Views of `text`; at least one part. Never throws.
+std::vector<std::string_view> SplitAt(char mark, std::string_view text);
+std::vector<std::string_view> SplitAtCommas(std::string_view text);
+
+// "1,2,3"; blanks and the brackets of a JSON list are allowed.
+std::vector<int32_t> ParseTokens(std::string_view text);
+
+// "15043+1", "15043-0.5", "15043-inf", several with commas between; added to `biases`.
+void ParseLogitBias(std::string_view text, std::map<int32_t, float>& biases);
+
+}  // namespace godwit::console

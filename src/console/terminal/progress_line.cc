@@ -1,0 +1,140 @@
+#include "console/terminal/progress_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "base/machine_memory.h"
+#include "base/utf8.h"
+#include "console/options/escape.h"
+#include "console/terminal/format.h"
+#include "console/terminal/output.h"
+
+namespace godwit::console {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kRedraw = std::chrono::milliseconds(200);
+
+std::atomic<bool> visible{false};
+
+std::string Amount(ProgressUnit unit, int64_t amount) {
+  return unit == ProgressUnit::kBytes ? FormatBytes(amount) : fmt::format("{}", amount);
+}
+
+std::string_view Noun(ProgressUnit unit) {
+  switch (unit) {
+    case ProgressUnit::kBytes:
+      return "";
+    case ProgressUnit::kTokens:
+      return " tokens";
+    case ProgressUnit::kTests:
+      return " tests";
+    case ProgressUnit::kRequests:
+      return " requests";
+    case ProgressUnit::kSteps:
+      return " steps";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool ProgressIsVisible() noexcept { return visible; }
+
+std::optional<double> LeftMs(ProgressUnit unit, const ProgressState& state) {
+  std::optional<double> estimate = state.left_ms;
+  if (!estimate && unit != ProgressUnit::kTests && state.done > state.start) {
+    estimate = state.updated_ms * static_cast<double>(state.total - state.done) /
+               static_cast<double>(state.done - state.start);
+  }
+  if (!estimate) return std::nullopt;
+  // Counted down from what was estimated when something was done last: while a long piece of work
+  // is silent, an estimate of that moment would grow.
+  const double left_ms = *estimate - (state.elapsed_ms - state.updated_ms);
+  return left_ms > 0 ? std::optional(left_ms) : std::nullopt;
+}
+
+std::optional<double> Countdown::Next(std::optional<double> left_ms) {
+  if (left_ms && shown_ms_) left_ms = std::min(*left_ms, *shown_ms_);
+  return shown_ms_ = left_ms;
+}
+
+std::string FormatProgress(const std::string& label, ProgressUnit unit, const ProgressState& state,
+                           std::optional<double> left_ms) {
+  if (state.total <= 0) {
+    return fmt::format("{}: {}", label, FormatDuration(state.elapsed_ms / 1000));
+  }
+  std::string line =
+      fmt::format("{}: {} of {}{}, {}%", label, Amount(unit, state.done), Amount(unit, state.total),
+                  Noun(unit), 100 * state.done / state.total);
+  if (unit != ProgressUnit::kTests && state.done > state.start && state.updated_ms > 0) {
+    const double rate = 1000 * static_cast<double>(state.done - state.start) / state.updated_ms;
+    line += unit == ProgressUnit::kBytes
+                ? fmt::format(", {}/s", FormatBytes(static_cast<int64_t>(rate)))
+                : fmt::format(", {}{}/s", FormatRate(rate), Noun(unit));
+  }
+  return left_ms ? line + fmt::format(", {} left", FormatDuration(*left_ms / 1000)) : line;
+}
+
+ProgressLine::ProgressLine(std::string label, ProgressUnit unit)
+    : label_(ShowEscapes(label)), unit_(unit) {
+  if (NoticesGoToTerminal()) drawer_ = std::jthread([this](std::stop_token stop) { Draw(stop); });
+}
+
+ProgressLine::~ProgressLine() { Finish(); }
+
+void ProgressLine::Update(int64_t done, int64_t total, int64_t start,
+                          std::optional<double> left_ms) {
+  const std::lock_guard lock(mutex_);
+  state_ = {
+      .done = done, .total = total, .start = start, .updated_ms = watch_.ms(), .left_ms = left_ms};
+}
+
+void ProgressLine::Say(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  Erase();
+  WriteNotice(line + "\n");
+}
+
+void ProgressLine::Finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    finished_ = true;
+    Erase();
+  }
+  drawer_.request_stop();
+}
+
+void ProgressLine::Erase() {
+  if (visible.exchange(false)) WriteControl("\r\033[K");
+}
+
+void ProgressLine::Draw(std::stop_token stop) {
+  // Signals are the main thread's: it may be waiting in a system call that they should interrupt.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+
+  std::unique_lock lock(mutex_);
+  auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience);
+  while (!changed_.wait_for(lock, stop, wait, [this] { return finished_; }) &&
+         !stop.stop_requested()) {
+    wait = kRedraw;
+    state_.elapsed_ms = watch_.ms();
+    std::optional<double> left_ms = LeftMs(unit_, state_);
+    if (unit_ == ProgressUnit::kTests) left_ms = countdown_.Next(left_ms);
+    std::string line = FormatProgress(label_, unit_, state_, left_ms);
+    // A line that wraps could not be taken back, and half a character might take the next with it.
+    const auto columns = static_cast<size_t>(StatusColumns());
+    line.resize(FirstCharacters(line, columns - 1).size());
+    visible = true;
+    WriteControl("\r" + line + "\033[K");
+  }
+}
+
+}  // namespace godwit::console

@@ -1,0 +1,434 @@
+// godwit bench: how fast this machine is with a model, against what it could be.
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention/rank_speed.h"
+#include "base/cores.h"
+#include "base/error.h"
+#include "base/machine_memory.h"
+#include "base/name_list.h"
+#include "base/quote.h"
+#include "bench/rank_time.h"
+#include "bench/suite.h"
+#include "bench/suite_texts.h"
+#include "checkpoint/model_folder.h"
+#include "cli/options/find_model.h"
+#include "cli/options/model_options.h"
+#include "console/exit_code.h"
+#include "console/options/int_list.h"
+#include "console/terminal/format.h"
+#include "console/terminal/output.h"
+#include "console/terminal/progress_line.h"
+#include "dist/mpi.h"
+#include "engine/shared_tokens.h"
+#include "engine/storage_types.h"
+#include "kernels/dispatch.h"
+#include "lab/commands.h"
+#include "lab/kv_memory.h"
+#include "lab/reports/bench_report.h"
+#include "lab/reports/rank_time_report.h"
+#include "lab/reports/restore_report.h"
+#include "model/loader.h"
+#include "model/shapes.h"
+#include "model/synthetic_weights.h"
+
+namespace godwit::lab {
+namespace {
+
+constexpr int64_t kMostTokens = int64_t{1} << 22;
+constexpr int64_t kMostTexts = 1024;
+// What is measured where nothing else is asked for.
+constexpr int64_t kPrompt = 512, kPredict = 128;
+
+struct BenchOptions {
+  cli::ModelOptions model;
+  std::optional<std::string> shape;
+  std::string weights = "auto";
+  std::vector<int64_t> prompt, predict, texts, depth, threads;  // empty: the default
+  int64_t rounds = 5;
+  bool no_warm_up = false;
+  bool no_limits = false;
+  bool fill_kv = false;
+  std::string cache;  // where texts are saved and gone on from; empty: no such test
+  std::vector<int64_t> ranks, contexts;  // of the model of time; no ranks: none
+  float network_gbit = 10, network_us = 50;
+  SessionOptions session;  // kv, kv_type, int8_attention, chunk_tokens, prefill
+  bool json = false;
+  bool csv = false;
+};
+
+// A flag that is given again adds to its list.
+void AddList(console::CommandLine& line, console::Flag flag, std::vector<int64_t>& target,
+             int64_t min, int64_t max) {
+  line.Add(std::move(flag), [&target, min, max](const std::string& value) {
+    const std::vector<int64_t> numbers = console::ParseIntList(value, min, max);
+    target.insert(target.end(), numbers.begin(), numbers.end());
+  });
+}
+
+std::string ShapeNames() { return NameList(AllShapes(), &ModelShape::name); }
+
+void AddTestFlags(console::CommandLine& line, BenchOptions& options) {
+  line.Group("Tests");
+  AddList(line,
+          {.names = "-p,--n-prompt",
+           .value = "N,...",
+           .help = "tokens of a prompt; 0: no such test. A list, or a range: 128-1024*2",
+           .fallback = fmt::format("{}", kPrompt)},
+          options.prompt, 0, kMostTokens);
+  AddList(line,
+          {.names = "-n,--n-gen",
+           .value = "N,...",
+           .help = "tokens read one by one, as when a text is generated; 0: no such test",
+           .fallback = fmt::format("{}", kPredict)},
+          options.predict, 0, kMostTokens);
+  AddList(
+      line,
+      {.names = "-np,--parallel",
+       .value = "N,...",
+       .help = "texts that are continued at once: each has a cache of its own, and a step reads "
+               "the weights once for all",
+       .fallback = "1",
+       .is_verbs_own = true},
+      options.texts, 1, kMostTexts);
+  AddList(line,
+          {.names = "-d,--n-depth",
+           .value = "N,...",
+           .help = "tokens that are in the cache before the test begins",
+           .fallback = "0"},
+          options.depth, 0, kMostTokens);
+  line.AddInt({.names = "-r,--repetitions",
+               .value = "N",
+               .help = "rounds, each of which runs every test once; medians are reported"},
+              options.rounds, 1, 10000);
+  line.Add({.names = "--fill-kv",
+            .value = "",
+            .help = "fill the cache to its depth with keys and values of a short prompt, over and "
+                    "over, instead of reading a prompt of that length"},
+           options.fill_kv);
+  line.Add({.names = "--cache",
+            .value = "FOLDER",
+            .help = "instead of these tests: save texts of the depths of -d in a folder there, and "
+                    "go on from them, beside what the disk can do",
+            .is_verbs_own = true},
+           options.cache);
+  line.Add({.names = "--no-warmup", .value = "", .help = "measure the first run of a test, too"},
+           options.no_warm_up);
+  line.Add({.names = "--no-limits",
+            .value = "",
+            .help = "do not measure what the machine could do: only speeds, sooner"},
+           options.no_limits);
+}
+
+void AddRankTimeFlags(console::CommandLine& line, BenchOptions& options) {
+  line.Group("Several hosts");
+  cli::AddRankFlags(line, options.model);
+  AddList(line,
+          {.names = "--ranks",
+           .value = "N,...",
+           .help = "tell how long so many hosts like this one would take over a context, by a "
+                   "model fitted to the tests; they need prompts at two depths",
+           .fallback = "none"},
+          options.ranks, 1, bench::kMostHosts);
+  AddList(line,
+          {.names = "--contexts",
+           .value = "N,...",
+           .help = "with --ranks: of so many tokens",
+           .fallback = "131072,1048576"},
+          options.contexts, 2, kMostTokens);
+  line.Add({.names = "--network-gbit",
+            .value = "X",
+            .help = "with --ranks: what a link between hosts carries in a second, in gigabits"},
+           options.network_gbit);
+  line.Add({.names = "--network-us",
+            .value = "X",
+            .help = "with --ranks: until a message has arrived, in microseconds"},
+           options.network_us);
+}
+
+void AddComputing(console::CommandLine& line, BenchOptions& options) {
+  line.Group("Computing");
+  AddList(line,
+          {.names = "-t,--threads",
+           .value = "N,...",
+           .help = "threads to compute with (0: one per core)",
+           .fallback = "0"},
+          options.threads, 0, ThreadPool::kMaxThreads);
+  cli::AddIsaFlag(line, options.model);
+  cli::AddNumaFlag(line, options.model);
+  cli::AddKvCacheFlags(line, options.session);
+  cli::AddPrefillFlag(line, options.session);
+  cli::AddKvMemoryFlags(line, options.model.kv_memory);
+}
+
+void ParseBench(std::span<const std::string> arguments, BenchOptions& options) {
+  console::CommandLine line(
+      "bench", "[-m MODEL | --shape NAME] [flags]",
+      "Measures the speed of a model, in the tests that llama-bench knows, and what "
+      "the machine could do at best: its read bandwidth and its multiply peak, anew "
+      "before every test.");
+  cli::AddModelFlag(line, options.model);
+  line.Add({.names = "--shape",
+            .value = "NAME",
+            .help = fmt::format("synthetic weights of this shape instead of a checkpoint: {}, or "
+                                "the path of a config.json",
+                                ShapeNames()),
+            .choices = Names(AllShapes(), &ModelShape::name)},
+           options.shape);
+  line.Add({.names = "--weights",
+            .value = "TYPE",
+            .help = fmt::format("type of the weights: {} (auto: as the checkpoint has them, bf16 "
+                                "for a shape)",
+                                NameList(WeightTypeNames(), std::identity(), " or ")),
+            .fallback = options.weights,
+            .choices = WeightTypeNames()},
+           options.weights);
+  cli::AddPackFlags(line, options.model);
+  line.Exclusive({"--model", "--shape"});
+  line.Exclusive({"--pack", "--shape"});
+  line.Exclusive({"--packed", "--shape"});
+  AddTestFlags(line, options);
+  AddComputing(line, options);
+  AddRankTimeFlags(line, options);
+  line.Group("Output");
+  line.Add({.names = "--json", .value = "", .help = "print a JSON array, an object for each test"},
+           options.json);
+  line.Add({.names = "--csv", .value = "", .help = "print comma-separated values"}, options.csv);
+  line.Exclusive({"--json", "--csv", "--ranks"});
+  line.RefusePlot();
+  line.Parse(arguments);
+  if (!(options.network_gbit > 0 && options.network_us >= 0)) {
+    Throw(ErrorKind::kInput,
+          "a network of {} Gbit/s whose messages take {} us: expected more than 0, and 0 or more",
+          options.network_gbit, options.network_us);
+  }
+}
+
+// Before anything is measured for it.
+void CheckForRankTime(const BenchOptions& options, std::span<const bench::TestCase> cases) {
+  if (MpiSize() > 1) {
+    Throw(ErrorKind::kInput,
+          "--ranks tells the time of several hosts from that of one: run it without mpirun");
+  }
+  if (options.session.kv != "dense") {
+    Throw(ErrorKind::kUnsupported, "--ranks knows answers by --kv dense only, not by {}",
+          options.session.kv);
+  }
+  std::set<int64_t> depths;
+  for (const bench::TestCase& test : cases) {
+    if (test.threads != cases.front().threads) {
+      Throw(ErrorKind::kInput, "--ranks is about hosts that all have as many threads: give one -t");
+    }
+    if (test.prompt_tokens > 0) depths.insert(test.depth_tokens);
+  }
+  if (depths.size() < 2) bench::RefuseOneDepth();
+}
+
+// As llama-bench orders them: the prompts of a depth, then what is generated there.
+std::vector<bench::TestCase> Cases(const BenchOptions& options) {
+  const auto or_default = [](std::vector<int64_t> list, int64_t fallback) {
+    return list.empty() ? std::vector{fallback} : std::move(list);
+  };
+  // With no context before that ranks could share.
+  const auto asks_alone = [](int64_t depth) { return MpiSize() > 1 && depth == 0; };
+  std::vector<bench::TestCase> cases;
+  for (const int64_t threads : or_default(options.threads, 0)) {
+    const int count = ThreadsFor(static_cast<int>(threads));
+    for (const int64_t depth : or_default(options.depth, 0)) {
+      for (const int64_t prompt : or_default(options.prompt, kPrompt)) {
+        if (prompt > (asks_alone(depth) ? 1 : 0)) {
+          cases.push_back({.prompt_tokens = prompt, .depth_tokens = depth, .threads = count});
+        }
+      }
+      for (const int64_t predict : or_default(options.predict, kPredict)) {
+        if (predict == 0 || asks_alone(depth)) continue;
+        for (const int64_t texts : or_default(options.texts, 1)) {
+          cases.push_back(
+              {.predict_tokens = predict, .depth_tokens = depth, .threads = count, .texts = texts});
+        }
+      }
+    }
+  }
+  if (cases.empty() && MpiSize() > 1) {
+    Throw(
+        ErrorKind::kInput,
+        "nothing to measure: ranks share a context, which -p 65536 reads and -n 32 -d 65536 asks");
+  }
+  if (cases.empty()) Throw(ErrorKind::kInput, "nothing to measure: both -p and -n are 0");
+  if (!options.ranks.empty()) CheckForRankTime(options, cases);
+  return cases;
+}
+
+// What is measured, before any memory is taken for it.
+struct Subject {
+  std::string name;
+  std::optional<ModelFolder> folder;
+  std::unique_ptr<const WeightSource> synthetic;  // without a folder
+  DecoderSpec spec;
+  std::optional<DType> storage;  // as LoadDecoder takes it
+  int64_t weight_bytes = 0;
+  WeightTypes weights{};
+
+  const WeightSource& source() const { return folder ? folder->weights() : *synthetic; }
+};
+
+Subject OpenSubject(BenchOptions& options) {
+  Subject subject{.storage = ParseWeightType(options.weights)};
+  if (options.shape) {
+    subject.name = *options.shape;
+    subject.spec = FindShape(*options.shape);
+    subject.synthetic =
+        SyntheticWeights(subject.spec, subject.storage == DType::kF32 ? DType::kF32 : DType::kBF16);
+  } else {
+    cli::ChooseModel(options.model);
+    subject.name = cli::ModelName(options.model.folder);
+    subject.spec = subject.folder.emplace(options.model.folder).spec();
+    cli::WarnAboutSpec(subject.spec);
+  }
+  const ModelTensors tensors = ResolveTensors(subject.spec, subject.source());
+  subject.weight_bytes = LoadedBytes(tensors, subject.storage);
+  subject.weights = LoadedTypes(tensors, subject.storage);
+  return subject;
+}
+
+bench::SuiteOptions Plan(const BenchOptions& options, const Subject& subject,
+                         std::shared_ptr<Communicator> ranks) {
+  const DType kv_type = ChooseKvType(options.session.kv_type, subject.weights);
+  return {.cases = Cases(options),
+          .policy = {.spec = options.session.kv,
+                     .kv_type = kv_type,
+                     .int8_products = ChooseInt8Attention(options.session.int8_attention, kv_type),
+                     .prefill = options.session.prefill,
+                     .ranks = std::move(ranks)},
+          .kv_pool = PoolOf(options.model.kv_memory, LayoutOf(Geometry(subject.spec), kv_type)),
+          .chunk_tokens = options.session.chunk_tokens,
+          .isa = &kernels::SelectIsa(options.model.isa),
+          .numa = ParseNuma(options.model.numa),
+          .rounds = options.rounds,
+          .fill_kv = options.fill_kv,
+          .warm_up = !options.no_warm_up};
+}
+
+// Of ranks that compute with the threads of the first test.
+std::vector<RankSpeed> SpeedsOf(const bench::SuiteOptions& suite, const Subject& subject) {
+  if (suite.policy.ranks == nullptr) return {};
+  ThreadPool pool(suite.cases.front().threads);
+  Workspace workspace;
+  return MeasureRanks(
+      *suite.policy.ranks, {.pool = pool, .kernels = *suite.isa->table, .workspace = workspace},
+      Geometry(subject.spec), suite.policy.kv_type,
+      suite.kv_pool ? suite.kv_pool->budget().bytes() : ReadMachineMemory().available_bytes);
+}
+
+// Those that mpirun started, which measure the same; null: none.
+std::shared_ptr<Communicator> JoinRanks(const BenchOptions& options,
+                                        std::span<const std::string> arguments) {
+  if (MpiSize() == 1) return nullptr;
+  auto ranks = JoinMpi(options.model.rank_silence_s);
+  AgreeOnModel(*ranks, options.model.folder,
+               {"the flags", fmt::format("{}", fmt::join(arguments, " "))});
+  return ranks;
+}
+
+// What --ranks asks for, by the tests.
+std::string RankTime(const BenchOptions& options, const Subject& subject,
+                     const bench::SuiteOptions& suite, const bench::SuiteResult& result) {
+  const std::string& prefill = options.session.prefill;
+  std::vector<std::string> prefills = {"star", "ring"};
+  if (prefill.starts_with("star")) prefills[0] = prefill;
+  if (prefill.starts_with("ring")) prefills[1] = prefill;
+  return RankTimeText(
+      {.spec = subject.spec,
+       .layout = LayoutOf(Geometry(subject.spec), suite.policy.kv_type),
+       .prefills = prefills,
+       .contexts =
+           options.contexts.empty() ? std::vector<int64_t>{1 << 17, 1 << 20} : options.contexts,
+       .hosts = options.ranks,
+       .times = bench::FitHost(subject.spec, result.tests),
+       .network = {.bytes_per_second = 1e9 / 8 * static_cast<double>(options.network_gbit),
+                   .seconds = 1e-6 * static_cast<double>(options.network_us)}});
+}
+
+std::unique_ptr<Decoder> Load(const Subject& subject, const bench::SuiteOptions& suite,
+                              const PackedOptions& packed) {
+  int threads = 1;
+  for (const bench::TestCase& test : suite.cases) threads = std::max(threads, test.threads);
+  std::string placement;
+  ThreadPool pool(threads, PlaceThreads(suite.numa, threads, &placement));
+  if (!placement.empty()) console::WriteNotice("godwit: " + placement + "\n");
+  cli::WarnAboutThreads(threads);
+  console::ProgressLine progress("loading " + subject.name, console::ProgressUnit::kBytes);
+  const LoadHooks hooks{
+      .progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
+      .warn = [&](const std::string& message) { progress.Say("godwit: warning: " + message); }};
+  if (subject.folder) return LoadModel(*subject.folder, pool, hooks, subject.storage, packed);
+  return LoadDecoder(subject.spec, subject.source(), pool, hooks, subject.storage);
+}
+
+int BenchRestore(const BenchOptions& options, const bench::SuiteOptions& suite,
+                 const Decoder& model) {
+  if (MpiSize() > 1) Throw(ErrorKind::kUnsupported, "--cache is of one process, without mpirun");
+  console::ProgressLine progress("measuring", console::ProgressUnit::kTests);
+  const auto results =
+      bench::MeasureRestore(model, suite, options.cache,
+                            [&](int64_t done, int64_t total) { progress.Update(done, total); });
+  progress.Finish();
+  console::WriteOutput(options.json ? RestoreJson(results) : RestoreText(results));
+  const bool agree = std::ranges::all_of(results, &bench::RestoreResult::logits_agree);
+  if (!agree) console::WriteStatus("godwit: the logits differ with where the text came from\n");
+  return agree ? console::kExitOk : console::kExitInternalError;
+}
+
+}  // namespace
+
+int Bench(std::span<const std::string> arguments) {
+  BenchOptions options;
+  ParseBench(arguments, options);
+  Cases(options);
+  const Subject subject = OpenSubject(options);
+  bench::SuiteOptions suite = Plan(options, subject, JoinRanks(options, arguments));
+  suite.policy.rank_speeds = SpeedsOf(suite, subject);
+  bench::CheckMemory(subject.spec, suite, subject.weight_bytes);
+  const auto model = Load(subject, suite, cli::PackedCopy(options.model));
+  if (!options.cache.empty()) return BenchRestore(options, suite, *model);
+
+  BenchReport report{.model = subject.name,
+                     .weights = StorageName(model->weight_types()),
+                     .kv_type = StorageName(suite.policy.kv_type),
+                     .isa = std::string(suite.isa->name),
+                     .weight_bytes = model->weight_bytes(),
+                     .fill_kv = options.fill_kv,
+                     .layers = static_cast<double>(subject.spec.layers)};
+  {
+    console::ProgressLine progress("measuring", console::ProgressUnit::kTests);
+    bench::MachineProbe probe(*suite.isa);
+    if (!options.no_limits) suite.probe = &probe;
+    suite.on_progress = [&](int64_t done, int64_t total, std::optional<double> left_ms) {
+      progress.Update(done, total, /*start=*/0, left_ms);
+    };
+    report.result = bench::RunSuite(*model, suite);
+  }
+  console::WriteOutput(options.json  ? BenchJson(report)
+                       : options.csv ? BenchCsv(report)
+                                     : BenchText(report));
+  if (!options.ranks.empty())
+    console::WriteOutput(RankTime(options, subject, suite, report.result));
+  for (const bench::TestResult& result : report.result.tests) {
+    if (result.logits_agree) continue;
+    console::WriteStatus(fmt::format(
+        "godwit: {}: the logits differ from one round to the next{}\n", result.test.Label(),
+        result.test.texts > 1 ? ", or from those of a text alone" : ""));
+    return console::kExitInternalError;
+  }
+  return console::kExitOk;
+}
+
+}  // namespace godwit::lab

@@ -1,0 +1,301 @@
+// godwit eval quant: what quantization costs: models beside the float model that they were made of.
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "checkpoint/model_folder.h"
+#include "cli/options/find_model.h"
+#include "cli/options/kv_options.h"
+#include "cli/options/model_options.h"
+#include "cli/summary.h"
+#include "console/exit_code.h"
+#include "console/terminal/json_output.h"
+#include "console/terminal/output.h"
+#include "console/terminal/output_file.h"
+#include "console/terminal/progress_line.h"
+#include "eval/comparison.h"
+#include "eval/evaluate.h"
+#include "eval/text_frame.h"
+#include "lab/commands.h"
+#include "lab/reports/quant_report.h"
+#include "lab/scored_files.h"
+#include "lab/task_runs.h"
+#include "model/loader.h"
+
+namespace godwit::lab {
+namespace {
+
+struct QuantEvalOptions {
+  std::vector<std::string> models;  // as they are named; the reference first
+  cli::ModelOptions compute;        // of all models
+  ScoredFiles text;
+  int64_t window_tokens = 512;
+  int64_t scored_tokens = -1;
+  TaskOptions tasks;
+  bool json = false;
+  std::optional<std::string> jsonl;
+  SessionOptions session;
+};
+
+// A model as it is named in the report, and how it is loaded.
+struct Model {
+  std::string name;
+  cli::ModelOptions options;
+};
+
+void ParseQuantEval(std::span<const std::string> arguments, QuantEvalOptions& options) {
+  console::CommandLine line(
+      "eval quant", "-m FLOAT -m INT8 [-m ...] -f FILE | -d FOLDER [flags]",
+      "Says what quantization costs. The first model is the float reference; each of "
+      "the others predicts the same text beside it, and answers the same tasks.");
+  line.Group("Model");
+  line.Add({.names = "-m,--model",
+            .value = "MODEL[:TYPE]",
+            .help = "as for other verbs; TYPE is what its weights are loaded as, where that "
+                    "is not --weights. Given twice or more"},
+           options.models);
+  cli::AddComputeFlags(line, options.compute);
+  AddScoredFilesFlags(line, options.text);
+  line.AddInt({.names = "--max-tokens", .value = "N", .help = "score the first N tokens only"},
+              options.scored_tokens, 1);
+  line.AddInt({.names = "--window",
+               .value = "N",
+               .help = "tokens of a window, which is read from nothing; memory holds the "
+                       "reference's logits of one"},
+              options.window_tokens, 1, 1 << 20);
+  AddTaskFlags(line, options.tasks);
+  line.Group("Output");
+  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
+  line.Add({.names = "--jsonl",
+            .value = "FILE",
+            .help = "also write every token of every comparison, one JSON object on a line, when "
+                    "all are done"},
+           options.jsonl);
+  cli::AddKvFlags(line, options.session, options.compute.kv_memory);
+  line.Parse(arguments);
+}
+
+// "FOLDER:int8": what stands behind the last colon, if it is a storage. What is named ...:int8
+// itself can be given as ...:int8/.
+Model ModelOf(const std::string& name, cli::ModelOptions options) {
+  options.folder = name;
+  for (const WeightType& type : kWeightTypes) {
+    const std::string ending = fmt::format(":{}", type.name);
+    if (!name.ends_with(ending)) continue;
+    options.folder = name.substr(0, name.size() - ending.size());
+    options.weights = type.name;
+  }
+  options.folder = cli::FindModel(options.folder);
+  return {.name = name, .options = std::move(options)};
+}
+
+// The reference first.
+std::vector<Model> ModelsOf(const QuantEvalOptions& options) {
+  std::vector<Model> models;
+  for (const std::string& name : options.models) models.push_back(ModelOf(name, options.compute));
+  if (models.empty()) {
+    Throw(ErrorKind::kInput, "a float model to compare with is needed: name it with -m FOLDER");
+  }
+  if (models.size() == 1) {
+    Throw(ErrorKind::kInput, "there is nothing to compare {} with: name another model with -m",
+          Quote(models.front().name));
+  }
+  return models;
+}
+
+// What can be refused before a file is read.
+void CheckQuantEval(const QuantEvalOptions& options, std::span<const Model> models) {
+  if (options.text.files.empty() && options.tasks.folder.empty()) {
+    Throw(ErrorKind::kInput, "a text (-f FILE) or a folder of task files (-d FOLDER) is needed");
+  }
+  if (options.tasks.folder.empty() && (!options.tasks.tasks.empty() || options.tasks.limit > 0)) {
+    Throw(ErrorKind::kInput, "--tasks and --limit need a folder of task files: name it with -d");
+  }
+  if (options.jsonl && options.text.files.empty()) {
+    Throw(ErrorKind::kInput, "--jsonl writes the tokens of a text: it needs -f FILE");
+  }
+  std::vector<console::NamedFile> inputs = Inputs(options.text, TaskFiles(options.tasks.folder));
+  for (const Model& model : models) inputs.push_back({"-m", model.options.folder});
+  console::CheckResultFiles({{"--jsonl", options.jsonl}}, inputs);
+}
+
+// Before any weights are loaded, since the last model may come hours after the first.
+void CheckVocabularies(std::span<const Model> models) {
+  const auto vocabulary = [](const Model& model) {
+    return ModelFolder(model.options.folder).spec().vocab_size;
+  };
+  const int64_t expected = vocabulary(models.front());
+  for (const Model& model : models.subspan(1)) {
+    const int64_t found = vocabulary(model);
+    if (found == expected) continue;
+    Throw(ErrorKind::kInput,
+          "{} has a vocabulary of {} and {} one of {}: their predictions cannot be compared",
+          Quote(model.name), found, Quote(models.front().name), expected);
+  }
+}
+
+// The text as the reference reads it.
+struct Text {
+  std::vector<std::string> contents;
+  bool reset;
+  int64_t scored_tokens;  // -1: all
+  std::vector<int32_t> frame;
+  std::vector<std::vector<int32_t>> tokens;
+};
+
+std::vector<std::vector<int32_t>> TokensOf(const Text& text, const Engine& engine) {
+  return TokenizeFiles(engine, text.contents, text.reset, text.scored_tokens);
+}
+
+void CheckSameTokens(const Text& text, const Model& model, const Engine& engine,
+                     const Model& reference) {
+  if (eval::TextFrame(engine) == text.frame && TokensOf(text, engine) == text.tokens) {
+    return;
+  }
+  Throw(ErrorKind::kInput,
+        "the tokenizers of {} and {} make different tokens of this text: their predictions cannot "
+        "be compared",
+        Quote(model.name), Quote(reference.name));
+}
+
+// A quantized cache is the others'.
+SessionOptions OfReference(SessionOptions session) {
+  session.kv_type = SessionOptions().kv_type;
+  session.int8_attention = {};
+  return session;
+}
+
+// Shows progress.
+std::vector<TaskResult> RunTasks(const Engine& engine, Session& session,
+                                 std::span<const TaskRows> tasks) {
+  const auto encoded = EncodeTasks(engine, session.limit_tokens(), tasks);
+  int64_t total_tokens = 0;
+  for (const eval::EncodedTask& task : encoded) total_tokens += task.read_tokens;
+  std::vector<TaskResult> results;
+  int64_t done_tokens = 0;
+  for (const eval::EncodedTask& task : encoded) {
+    // Its rate and the time left are those of all tasks together.
+    console::ProgressLine progress(fmt::format("evaluating {}", task.task->name),
+                                   console::ProgressUnit::kTokens);
+    KvReport longest;
+    progress.Update(done_tokens, total_tokens, done_tokens);
+    results.push_back({.task = task.task,
+                       .metrics = eval::EvaluateTask(
+                           session, task,
+                           [&](int64_t done) {
+                             progress.Update(done_tokens + done, total_tokens, done_tokens);
+                             if (const KvReport kv = session.kv(); kv.seen > longest.seen)
+                               longest = kv;
+                           }),
+                       .skipped = task.skipped});
+    progress.Finish();
+    cli::SayDropped(longest, fmt::format(" in the longest row of {}", task.task->name));
+    done_tokens += task.read_tokens;
+  }
+  return results;
+}
+
+class Quant {
+ public:
+  Quant(const QuantEvalOptions& options, std::vector<Model> models)
+      : options_(options), models_(std::move(models)) {}
+
+  void Run() {
+    if (!options_.tasks.folder.empty()) tasks_ = ReadTasks(options_.tasks);
+    auto contents = ReadFiles(options_.text);
+    if (!contents.empty()) CheckVocabularies(models_);
+
+    const Engine engine = cli::LoadEngine(models_.front().options, options_.session);
+    Session session = engine.NewSession(OfReference(options_.session));
+    std::optional<Text> text;
+    std::optional<eval::ScoringPlan> plan;
+    if (!contents.empty()) {
+      text = Text{.contents = std::move(contents),
+                  .reset = options_.text.reset,
+                  .scored_tokens = options_.scored_tokens,
+                  .frame = eval::TextFrame(engine)};
+      text->tokens = TokensOf(*text, engine);
+      plan.emplace(text->tokens, text->frame,
+                   eval::WindowOptions{.size = options_.window_tokens,
+                                       .max_tokens = options_.scored_tokens});
+      plan->CheckFits(session);
+    }
+    AddRow(models_.front(), engine, session, {});
+    for (const Model& model : std::span(models_).subspan(1)) {
+      const Engine other = cli::LoadEngine(model.options, options_.session);
+      Session other_session = other.NewSession(options_.session);
+      std::optional<eval::Comparison> comparison;
+      if (plan) {
+        CheckSameTokens(*text, model, other, models_.front());
+        comparison = Compare(model, session, other_session, *plan);
+        cli::SayDropped(comparison->kv, " in the longest window");
+      }
+      AddRow(model, other, other_session, comparison);
+    }
+    Report();
+  }
+
+ private:
+  void AddRow(const Model& model, const Engine& engine, Session& session,
+              const std::optional<eval::Comparison>& comparison) {
+    rows_.push_back(
+        {.model = model.name,
+         .text = comparison,
+         .tasks = tasks_.empty() ? std::vector<TaskResult>() : RunTasks(engine, session, tasks_),
+         .limit_tokens = session.limit_tokens()});
+  }
+
+  eval::Comparison Compare(const Model& model, Session& reference, Session& other,
+                           const eval::ScoringPlan& plan) {
+    const std::string label = model.name.substr(model.name.find_last_of('/') + 1);
+    console::ProgressLine progress("comparing " + label, console::ProgressUnit::kTokens);
+    return eval::Compare(
+        reference, other, plan,
+        {.on_token =
+             [&](const eval::ComparedToken& compared) {
+               if (options_.jsonl) lines_ += ComparedTokenJson(model.name, compared);
+             },
+         .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); }});
+  }
+
+  void Report() const {
+    if (options_.jsonl) console::WriteFile(*options_.jsonl, lines_);
+    if (!options_.json) return console::WriteOutput(QuantText(rows_));
+    nlohmann::ordered_json json;
+    json["kv"] = options_.session.kv;
+    if (const auto& text = rows_.back().text) {
+      json["texts"] = options_.text.files;
+      json["window"] = options_.window_tokens;
+      json["tokens"] = text->tokens;
+    }
+    if (!tasks_.empty()) json["limit"] = options_.tasks.limit;
+    PutQuant(json, rows_);
+    console::WriteJson(json);
+  }
+
+  const QuantEvalOptions& options_;
+  const std::vector<Model> models_;  // the reference first
+  std::vector<TaskRows> tasks_;
+  std::vector<QuantRow> rows_;
+  std::string lines_;  // of --jsonl
+};
+
+}  // namespace
+
+int EvalQuant(std::span<const std::string> arguments) {
+  QuantEvalOptions options;
+  ParseQuantEval(arguments, options);
+  std::vector<Model> models = ModelsOf(options);
+  CheckQuantEval(options, models);
+  Quant(options, std::move(models)).Run();
+  return console::kExitOk;
+}
+
+}  // namespace godwit::lab

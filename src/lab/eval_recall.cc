@@ -1,0 +1,164 @@
+// godwit eval recall: what cache policies show of the tokens that dense attention gives most
+// weight.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "attention/make_policy.h"
+#include "attention/recall.h"
+#include "base/error.h"
+#include "base/quote.h"
+#include "cli/options/kv_options.h"
+#include "cli/options/model_options.h"
+#include "console/exit_code.h"
+#include "console/options/text_input.h"
+#include "console/terminal/json_output.h"
+#include "console/terminal/output.h"
+#include "console/terminal/progress_line.h"
+#include "engine/storage_types.h"
+#include "lab/calibration_run.h"
+#include "lab/commands.h"
+#include "lab/kv_memory.h"
+#include "lab/reports/recall_report.h"
+#include "model/loader.h"
+
+namespace godwit::lab {
+namespace {
+
+struct RecallOptions {
+  cli::ModelOptions model;
+  SessionOptions session;
+  std::vector<std::string> kvs;
+  std::string file;
+  bool lossy = false;
+  int64_t max_tokens = INT64_MAX;
+  int64_t query_tokens = 64;
+  bool json = false;
+};
+
+RecallOptions ParseRecall(std::span<const std::string> arguments) {
+  RecallOptions options;
+  console::CommandLine line(
+      "eval recall", "[-m MODEL] -f FILE [--kv SPEC ...] [flags]",
+      "Says what each --kv shows of the tokens that matter: a text is read by dense "
+      "attention, and for its last tokens, in every layer and head, the heaviest 10, "
+      "64 and 1,024 tokens are looked for among those that the policy would show.");
+  cli::AddModelFlag(line, options.model);
+  cli::AddComputeFlags(line, options.model);
+  line.Group("Text");
+  line.Add({.names = "-f,--file", .value = "FILE", .help = "the text; - is standard input"},
+           options.file);
+  console::AddLossyFlag(line, options.lossy);
+  line.AddInt({.names = "--max-tokens",
+               .value = "N",
+               .help = "read the first N tokens only",
+               .fallback = "all"},
+              options.max_tokens, 2);
+  line.AddInt({.names = "--query-tokens",
+               .value = "N",
+               .help = "measure the last N tokens, to which policies show what they show a "
+                       "question"},
+              options.query_tokens, 1);
+  line.Group("Context");
+  cli::AddKvMemoryFlags(line, options.model.kv_memory);
+  cli::AddComparedKvCacheFlags(line, options.session, options.kvs);
+  line.Group("Output");
+  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
+  line.Parse(arguments);
+  if (options.file.empty()) Throw(ErrorKind::kInput, "a text is needed: give it with -f FILE");
+  if (options.kvs.empty()) options.kvs.push_back(options.session.kv);
+  return options;
+}
+
+std::vector<int32_t> ReadTokens(const ModelFolder& model, const RecallOptions& options) {
+  auto tokens = model.tokenizer()->Encode(console::ReadInputFile(options.file, options.lossy),
+                                          /*add_special_tokens=*/true, options.max_tokens);
+  const auto sink = model.spec().sink_token;
+  if (sink && !tokens.empty() && tokens.front() != *sink) tokens.insert(tokens.begin(), *sink);
+  if (std::ssize(tokens) > options.max_tokens) {
+    tokens.resize(static_cast<size_t>(options.max_tokens));
+  }
+  const std::string text = QuoteUnlessPlain(options.file);
+  const int64_t context = DefaultContext(model.spec());
+  if (std::ssize(tokens) <= options.query_tokens) {
+    Throw(ErrorKind::kInput, "{} has {} tokens: --query-tokens {} leaves none before them", text,
+          tokens.size(), options.query_tokens);
+  }
+  if (std::ssize(tokens) > context) {
+    Throw(ErrorKind::kInput, "{} has {} tokens, and the model reads up to {}: see --max-tokens",
+          text, tokens.size(), context);
+  }
+  return tokens;
+}
+
+// Of every policy, by one dense reading.
+std::vector<Recall> MeasureRecalls(const RecallOptions& options, const ModelFolder& model,
+                                   std::span<const int32_t> tokens) {
+  const CalibrationRun run(options.model);
+  const auto storage = ParseWeightType(options.model.weights);
+  const DType kv_type =
+      ChooseKvType(options.session.kv_type, LoadedTypes(model.tensors(), storage));
+  const AttentionGeometry geometry = Geometry(model.spec());
+  PolicyOptions policy{
+      .kv_type = kv_type,
+      .int8_products = ChooseInt8Attention(options.session.int8_attention, kv_type),
+      .context = std::ssize(tokens)};
+  auto dense = MakePolicy(geometry, policy);
+  std::vector<Recall> recalls(options.kvs.size());
+  std::vector<Watched> watched;
+  for (size_t i = 0; i < recalls.size(); ++i) {
+    policy.spec = options.kvs[i];
+    watched.push_back({MakePolicy(geometry, policy), &recalls[i]});
+  }
+  const auto decoder =
+      LoadModel(model, run.exec().pool, {.warn = run.hooks().warn, .cancel = run.exec().cancel},
+                storage, cli::PackedCopy(options.model));
+  const KvLayout layout = LayoutOf(geometry, kv_type);
+  auto pool = PoolOf(options.model.kv_memory, layout);
+  if (pool == nullptr) pool = std::make_shared<KvPool>(layout);
+  // Said before hours of reading, not behind them.
+  pool->Require(PagesFor(policy.context) * layout.layers);
+  TextCache cache(geometry, MakeRecallPolicy(geometry, std::move(dense), std::move(watched)),
+                  std::move(pool), policy.context, policy.int8_products);
+  const int64_t asked = policy.context - options.query_tokens;
+  cache.AskFrom(asked);
+  console::ProgressLine progress("reading the text", console::ProgressUnit::kTokens);
+  while (cache.length() < policy.context) {
+    const int64_t begin = cache.length();
+    // What is measured comes token by token, so that sums add up in one order.
+    const int64_t count = begin < asked ? std::min(options.session.chunk_tokens, asked - begin) : 1;
+    Workspace::Scope scope(run.exec().workspace);
+    const auto hidden = run.exec().workspace.Matrix<float>(count, decoder->hidden_size());
+    const Segment segment{
+        .tokens = tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
+        .text = &cache};
+    decoder->Forward(run.exec(), {&segment, 1}, hidden);
+    progress.Update(cache.length(), policy.context);
+  }
+  return recalls;
+}
+
+}  // namespace
+
+int EvalRecall(std::span<const std::string> arguments) {
+  RecallOptions options = ParseRecall(arguments);
+  cli::ChooseModel(options.model);
+  const ModelFolder model(options.model.folder);
+  cli::WarnAboutSpec(model.spec());
+  const std::vector<int32_t> tokens = ReadTokens(model, options);
+  const std::vector<Recall> recalls = MeasureRecalls(options, model, tokens);
+  if (options.json) {
+    console::WriteJson({{"model", options.model.folder},
+                        {"text", options.file},
+                        {"tokens", tokens.size()},
+                        {"query_tokens", options.query_tokens},
+                        {"policies", RecallJson(options.kvs, recalls)}});
+  } else {
+    console::WriteOutput(RecallText(options.kvs, recalls));
+  }
+  return console::kExitOk;
+}
+
+}  // namespace godwit::lab

@@ -1,0 +1,226 @@
+// godwit quantize: calibrate, smooth, quantize, write.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/name_list.h"
+#include "base/new_folder.h"
+#include "base/quote.h"
+#include "base/stopwatch.h"
+#include "cli/options/model_options.h"
+#include "cli/options/smoothing_options.h"
+#include "console/exit_code.h"
+#include "console/options/parse_value.h"
+#include "console/terminal/clean_up.h"
+#include "console/terminal/json_output.h"
+#include "console/terminal/output.h"
+#include "console/terminal/result_files.h"
+#include "console/terminal/table.h"
+#include "lab/calibration_run.h"
+#include "lab/commands.h"
+#include "lab/reports/quantize_report.h"
+#include "quant/quantize_model.h"
+
+namespace godwit::lab {
+namespace {
+
+struct QuantizeOptions {
+  cli::ModelOptions model;
+  std::string output;
+  quant::QuantizeOptions quantize;
+  cli::SmoothingFlags smoothing;
+  cli::CalibrationFlags calibration;
+  std::optional<int64_t> group;  // --group-size
+  std::optional<bool> rounding;  // --rounding, whether by the text
+  bool dry_run = false;
+  bool json = false;
+};
+
+double ParseShare(std::string value) {
+  if (value.ends_with('%')) value.pop_back();
+  const float percent = console::ParseFloat(value);
+  if (!(percent >= 0 && percent <= 50)) {
+    Throw(ErrorKind::kInput, "expected 0% to 50%, found {}", Quote(value));
+  }
+  return percent / 100;
+}
+
+int64_t ParseGroup(const std::string& value) {
+  const int64_t group = console::ParseInt(value, 1, 128);
+  if (std::ranges::find(quant::kGroups, group) == std::end(quant::kGroups)) {
+    Throw(ErrorKind::kInput, "expected 32, 64 or 128, found {}", Quote(value));
+  }
+  return group;
+}
+
+bool ParseRounding(const std::string& value) {
+  if (value == "gptq") return true;
+  if (value == "nearest") return false;
+  Throw(ErrorKind::kInput, "expected gptq or nearest, found {}", Quote(value));
+}
+
+void AddFlags(console::CommandLine& line, QuantizeOptions& options) {
+  cli::AddModelFlag(line, options.model);
+  cli::AddThreadFlags(line, options.model);
+  line.Group("Result");
+  line.Add({.names = "-o,--output",
+            .value = "FOLDER",
+            .help = "the quantized model, a new folder; it appears when it is complete"},
+           options.output);
+  line.Add({.names = "--dry-run", .value = "", .help = "only say what would be done"},
+           options.dry_run);
+  line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
+  line.Exclusive({"--dry-run", "--json"});
+  line.RefusePlot();
+  line.Group("Quantization");
+  line.Add({.names = "--scheme",
+            .value = "NAME",
+            .help = quant::SchemeNames() +
+                    ". w8a8: a scale for each output of a weight and each token; o1: "
+                    "one for a weight; o2: and one for all tokens; o3: and that one fixed; naive: "
+                    "o2 without smoothing; zeroquant: w8a8 without smoothing, 16 outputs sharing a "
+                    "scale; llm-int8: w8a8 without smoothing, inputs of 6 or more in float; w4a8: "
+                    "weights of 4 bits, a scale for some inputs of an output; w4a16: the same for "
+                    "readers that leave activations in float; w4a16-asym: and a zero point",
+            .fallback = std::string(options.quantize.scheme.name),
+            .choices = Names(quant::kSchemes, &quant::Scheme::name)},
+           [&](const std::string& value) { options.quantize.scheme = quant::FindScheme(value); });
+  line.Add({.names = "--group-size",
+            .value = "N",
+            .help = "with 4 bits: inputs that share a scale, 32, 64 or 128. Fewer cost memory and "
+                    "are more accurate",
+            .fallback = std::to_string(quant::kDefaultGroup)},
+           [&](const std::string& value) { options.group = ParseGroup(value); });
+  line.Add({.names = "--rounding",
+            .value = "HOW",
+            .help = "with 4 bits: gptq, where weights make up for what others of their output lost "
+                    "on the text, or nearest",
+            .fallback = "gptq",
+            .choices = {"gptq", "nearest"}},
+           [&](const std::string& value) { options.rounding = ParseRounding(value); });
+  line.Add({.names = "--int8",
+            .value = "PATTERN",
+            .help = "with 4 bits: layers that have 8, such as *.down_proj; may be repeated"},
+           options.quantize.int8);
+  line.Add({.names = "--keep",
+            .value = "PATTERN",
+            .help = "layers that stay in float, such as *.down_proj; may be repeated"},
+           options.quantize.keep);
+  cli::AddSmoothingFlags(line, options.smoothing);
+  cli::AddCalibrationFlags(line, options.calibration);
+  line.Add({.names = "--clip-top",
+            .value = "P%",
+            .help = "with o3: the share of the tokens that may go beyond the fixed scales",
+            .fallback = "0%"},
+           [&](const std::string& value) { options.quantize.clip_share = ParseShare(value); });
+}
+
+// What can be refused before anything is read.
+void CheckQuantize(const QuantizeOptions& options) {
+  const bool eight = !options.quantize.int8.empty();
+  if ((options.group || options.rounding || eight) && !options.quantize.scheme.has_groups()) {
+    Throw(ErrorKind::kInput, "{} is for weights of 4 bits: it needs --scheme w4a8 or w4a16",
+          options.group      ? "--group-size"
+          : options.rounding ? "--rounding"
+                             : "--int8");
+  }
+  if (!options.quantize.scheme.smooth && options.quantize.smooths()) {
+    Throw(ErrorKind::kInput, "--scheme {} is what smoothing is measured against: it has none",
+          options.quantize.scheme.name);
+  }
+  if (options.smoothing.alpha && !options.quantize.smooths()) {
+    Throw(ErrorKind::kInput, "--alpha is for smoothing, and there is none with {}",
+          options.quantize.scheme.smooth
+              ? "--smooth none"
+              : fmt::format("--scheme {}", options.quantize.scheme.name));
+  }
+  if (options.quantize.clip_share > 0 && !options.quantize.has_fixed_scales()) {
+    Throw(ErrorKind::kInput, "--clip-top is for fixed scales: it needs --scheme o3");
+  }
+  if (options.dry_run) return;
+  if (options.output.empty()) {
+    Throw(ErrorKind::kInput, "a folder for the result is needed: name it with -o FOLDER");
+  }
+  RefuseExisting(options.output);
+  console::CheckResultFiles({{"-o", options.output}},
+                            {{"-m", options.model.folder}, {"--calib", options.calibration.file}});
+  if (options.quantize.calibrates()) cli::RequireCalibrationText(options.calibration);
+}
+
+}  // namespace
+
+int Quantize(std::span<const std::string> arguments) {
+  const Stopwatch watch;
+  QuantizeOptions options;
+  console::CommandLine line(
+      "quantize", "[-m MODEL] -o FOLDER --calib FILE [flags]",
+      "Makes a model of 8 or 4 bits of a model in float, by SmoothQuant, or AWQ and "
+      "GPTQ: what goes into the layers is measured on a text, its outliers are moved "
+      "into the weights, and the weights are quantized. The result is in the format "
+      "of compressed-tensors, which vLLM reads, too, or for llm-int8 in that of "
+      "bitsandbytes.");
+  AddFlags(line, options);
+  line.Parse(arguments);
+  options.quantize.smooth = SmoothKindOf(options.smoothing);
+  options.quantize.alpha = SmoothOptionsOf(options.smoothing);
+  options.quantize.compensates = options.rounding.value_or(true);
+  cli::ChooseModel(options.model);
+  // First of all: who adds what is missing would be refused for it next.
+  const ModelFolder model(options.model.folder);
+  model.RequireHfFiles("quantizing");
+  CheckQuantize(options);
+  if (options.group) options.quantize.scheme.group = *options.group;
+  const quant::ModelPlan plan = quant::PlanModel(model, options.quantize);
+  cli::WarnAboutSpec(model.spec());
+  if (options.dry_run) {
+    console::WriteOutput(PlanText(plan, options.quantize.scheme));
+    return console::kExitOk;
+  }
+  for (const auto& folder : AbandonedFolders(options.output)) {
+    console::WriteNotice("godwit: warning: " + QuoteUnlessPlain(folder.native()) +
+                         " was left by a run that did not end; it can be removed\n");
+  }
+  quant::CalibrationText text;
+  if (options.quantize.calibrates()) text = ReadCalibrationText(model, options.calibration);
+  const quant::Smoothing smoothing = [&] {
+    const CalibrationRun run(options.model);
+    // Before it is there: a signal may come at once.
+    const console::RemovedOnSignal removed(NewFolder::TemporaryPath(options.output));
+    return quant::QuantizeModel(run.exec(), model, plan, options.quantize, text.pieces,
+                                options.output, run.hooks());
+  }();
+  if (options.json) {
+    nlohmann::ordered_json json{{"model", options.model.folder},
+                                {"output", options.output},
+                                {"scheme", options.quantize.scheme.name},
+                                {"text", nullptr},
+                                {"tokens", nullptr}};
+    if (options.quantize.scheme.has_groups()) {
+      json["group_size"] = options.quantize.scheme.group;
+      json["rounding"] = options.quantize.compensates ? "gptq" : "nearest";
+    }
+    if (options.quantize.calibrates()) {
+      json["text"] = *options.calibration.file;
+      json["tokens"] = text.tokens;
+    }
+    PutSmoothing(json, smoothing);
+    json["before_bytes"] = plan.before_bytes;
+    json["after_bytes"] = plan.after_bytes;
+    json["elapsed_ms"] = watch.ms();
+    console::WriteJson(json);
+    return console::kExitOk;
+  }
+  if (!smoothing.curve.empty()) console::WriteOutput(CurveText(smoothing) + "\n");
+  const quant::Scheme& scheme = options.quantize.scheme;
+  console::WriteOutput(console::Facts()
+                           .Add("scheme", fmt::format("{}: {}", scheme.name, scheme.description))
+                           .Add("alpha", DescribeAlphas(smoothing))
+                           .Add("weights", DescribeSizes(plan))
+                           .Add("time", fmt::format("{:.1f} s", watch.ms() / 1000))
+                           .Take());
+  return console::kExitOk;
+}
+
+}  // namespace godwit::lab

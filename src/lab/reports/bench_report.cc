@@ -1,0 +1,209 @@
+#include "lab/reports/bench_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/machine_memory.h"
+#include "base/quote.h"
+#include "bench/statistics.h"
+#include "console/terminal/format.h"
+#include "console/terminal/json_output.h"
+#include "console/terminal/table.h"
+
+namespace godwit::lab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using bench::LimitKind;
+using bench::MachineResult;
+using bench::Median;
+using bench::StandardDeviation;
+using bench::TestResult;
+
+// Two operations, a multiplication and an addition, for each multiply-add: as peers count.
+constexpr double kOperations = 2;
+
+double Limit(const TestResult& result) {
+  const double limit = Median(result.limits);
+  return result.limit_kind == LimitKind::kMultiplyPeak ? kOperations * limit : limit;
+}
+
+std::string_view LimitUnit(const TestResult& result) {
+  return result.limit_kind == LimitKind::kMultiplyPeak ? "operations_per_second"
+                                                       : "bytes_per_second";
+}
+
+std::string LimitText(const TestResult& result) {
+  if (result.limits.empty()) return "not measured";
+  const bool multiply = result.limit_kind == LimitKind::kMultiplyPeak;
+  std::string name = result.limit_name;
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return fmt::format("{} {}{}", console::FormatRate(Limit(result) / 1e9),
+                     multiply ? "Gop/s " : "GB/s ", name);
+}
+
+std::string HashText(const TestResult& result) {
+  return result.logits_agree ? fmt::format("{:016x}", result.logits_hash) : "differs";
+}
+
+std::string PeakText(const char* name, double multiply_adds_per_second) {
+  if (multiply_adds_per_second == 0) return fmt::format(", {} as f32", name);
+  return fmt::format(", {} {} Gop/s", name,
+                     console::FormatRate(kOperations * multiply_adds_per_second / 1e9));
+}
+
+std::string MachineText(const MachineResult& machine) {
+  return fmt::format(
+      "{}: reads {} GB/s (of a buffer of {}); multiplies f32 {} Gop/s{}{}; fork-join {:.2f} us\n",
+      console::Plural(machine.threads, "thread"),
+      console::FormatRate(machine.read_bytes_per_second / 1e9),
+      FormatBytes(machine.read_buffer_bytes),
+      console::FormatRate(kOperations * machine.f32_multiply_adds_per_second / 1e9),
+      PeakText("bf16", machine.bf16_multiply_adds_per_second),
+      PeakText("int8", machine.int8_multiply_adds_per_second), machine.fork_join_us);
+}
+
+const MachineResult& MachineOf(const BenchReport& report, int threads) {
+  return *std::find_if(report.result.machine.begin(), report.result.machine.end(),
+                       [&](const MachineResult& machine) { return machine.threads == threads; });
+}
+
+Json MachineJson(const MachineResult& machine) {
+  const auto operations = [](double multiply_adds) {
+    return multiply_adds == 0 ? Json() : Json(kOperations * multiply_adds);
+  };
+  return {{"read_bandwidth", machine.read_bytes_per_second},
+          {"read_buffer_bytes", machine.read_buffer_bytes},
+          {"f32_peak", operations(machine.f32_multiply_adds_per_second)},
+          {"bf16_peak", operations(machine.bf16_multiply_adds_per_second)},
+          {"int8_peak", operations(machine.int8_multiply_adds_per_second)},
+          {"fork_join_us", machine.fork_join_us}};
+}
+
+std::string FractionText(const TestResult& result) {
+  if (result.fits_cache) return "in cache";
+  return result.fractions.empty() ? "-" : fmt::format("{:.1f}", 100 * Median(result.fractions));
+}
+
+// By all ranks, for a token of the test.
+double SentBytes(const TestResult& result) {
+  double bytes = 0;
+  for (const bench::RankUse& rank : result.ranks) bytes += rank.sent_bytes;
+  return bytes / static_cast<double>(result.test.texts * result.test.tokens());
+}
+
+std::string RanksText(const BenchReport& report, const TestResult& result) {
+  std::string seconds;
+  for (const bench::RankUse& rank : result.ranks) {
+    seconds += fmt::format("{}{:.2f}", seconds.empty() ? "" : ", ", rank.cpu_seconds);
+  }
+  const double sent = SentBytes(result);
+  return fmt::format(
+      "\n{}: {} send {} a token, {:.0f} bytes in each layer; processor time of each: {} s\n",
+      result.test.Label(), console::Plural(std::ssize(result.ranks), "rank"),
+      FormatBytes(static_cast<int64_t>(sent)), sent / report.layers, seconds);
+}
+
+Json LimitJson(const TestResult& result) {
+  return {{"kind", result.limit_name}, {"value", Limit(result)}, {"unit", LimitUnit(result)}};
+}
+
+Json TestJson(const BenchReport& report, const TestResult& result) {
+  const bool multiply = result.limit_kind == LimitKind::kMultiplyPeak;
+  const bool limited = !result.limits.empty();
+  Json json{{"test", result.test.Label()},
+            {"model", report.model},
+            {"weights", report.weights},
+            {"kv_type", report.kv_type},
+            {"threads", result.test.threads},
+            {"tokens_per_second", Median(result.tokens_per_second)},
+            {"stddev", StandardDeviation(result.tokens_per_second)},
+            {"limit", limited ? LimitJson(result) : Json()},
+            {"fraction", result.fractions.empty() ? Json() : Json(Median(result.fractions))},
+            {"logits_hash", HashText(result)},
+            {"n_prompt", result.test.prompt_tokens},
+            {"n_gen", result.test.predict_tokens},
+            {"n_parallel", result.test.texts},
+            {"n_depth", result.test.depth_tokens},
+            {"isa", report.isa},
+            {"kv", result.policy},
+            {"fill_kv", report.fill_kv},
+            {"weight_bytes", report.weight_bytes},
+            {"kv_bytes", result.kv_bytes},
+            {"fits_cache", limited ? Json(result.fits_cache) : Json()},
+            {multiply ? "operations_per_token" : "bytes_per_token",
+             (multiply ? kOperations : 1) * result.work_per_token},
+            {"samples", result.tokens_per_second}};
+  if (result.file_bytes_per_token) json["file_bytes_per_token"] = *result.file_bytes_per_token;
+  if (!result.ranks.empty()) {
+    json["ranks"] = result.ranks.size();
+    json["sent_bytes_per_token_and_layer"] = SentBytes(result) / report.layers;
+    for (const bench::RankUse& rank : result.ranks) {
+      json["rank_cpu_seconds"].push_back(rank.cpu_seconds);
+    }
+  }
+  json["machine"] = limited ? MachineJson(MachineOf(report, result.test.threads)) : Json();
+  return json;
+}
+
+}  // namespace
+
+std::string BenchText(const BenchReport& report) {
+  std::string text = fmt::format("{}: {} of {} weights, kv {} in {}{}, {}\n",
+                                 QuoteUnlessPlain(report.model), FormatBytes(report.weight_bytes),
+                                 report.weights, report.result.tests.front().policy, report.kv_type,
+                                 report.fill_kv ? " (filled)" : "", report.isa);
+  for (const MachineResult& machine : report.result.machine) text += MachineText(machine);
+  console::Table table({"<test", "threads", "t/s", "% of limit", "<limit", "<logits hash"});
+  for (const TestResult& result : report.result.tests) {
+    table.Add(result.test.Label(), result.test.threads,
+              fmt::format("{:.2f} ± {:.2f}", Median(result.tokens_per_second),
+                          StandardDeviation(result.tokens_per_second)),
+              FractionText(result), LimitText(result), HashText(result));
+  }
+  text += fmt::format("\n{}", table.Markdown());
+  for (const TestResult& result : report.result.tests) {
+    if (!result.file_bytes_per_token) continue;
+    text += fmt::format("\n{}: {} a token from the file\n", result.test.Label(),
+                        FormatBytes(static_cast<int64_t>(*result.file_bytes_per_token)));
+  }
+  for (const TestResult& result : report.result.tests) {
+    if (!result.ranks.empty()) text += RanksText(report, result);
+  }
+  double most_in_cache = 0;
+  for (const TestResult& result : report.result.tests) {
+    if (!result.fits_cache) continue;
+    const double step = result.work_per_token * static_cast<double>(result.test.texts);
+    most_in_cache = std::max(most_in_cache, step);
+  }
+  if (most_in_cache > 0) {
+    text += fmt::format(
+        "\nin cache: the {} that a step reads fit into the cache of {}; the limit of memory does "
+        "not hold\n",
+        FormatBytes(static_cast<int64_t>(most_in_cache)), FormatBytes(report.result.cache_bytes));
+  }
+  return text;
+}
+
+std::string BenchJson(const BenchReport& report) {
+  Json json = Json::array();
+  for (const TestResult& result : report.result.tests) json.push_back(TestJson(report, result));
+  return console::JsonText(json);
+}
+
+std::string BenchCsv(const BenchReport& report) {
+  Json rows = Json::array();
+  for (const TestResult& result : report.result.tests) {
+    Json& row = rows.emplace_back(TestJson(report, result));
+    // What both kinds of test have is one column.
+    row["work_per_token"] =
+        (result.limit_kind == LimitKind::kMultiplyPeak ? kOperations : 1) * result.work_per_token;
+    for (const char* key : {"operations_per_token", "bytes_per_token", "samples"}) row.erase(key);
+  }
+  return console::CsvText(rows);
+}
+
+}  // namespace godwit::lab

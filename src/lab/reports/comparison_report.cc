@@ -1,0 +1,114 @@
+#include "lab/reports/comparison_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "console/terminal/table.h"
+#include "eval/suites/bootstrap.h"
+
+namespace godwit::lab {
+namespace {
+
+using eval::MeanInterval;
+
+// Of a row's policy, as it is shown.
+MeanInterval ScoreOf(const ComparedRow& row, size_t kv, uint64_t seed) {
+  return eval::Bootstrap(row.scores[kv], seed);
+}
+
+// Of one of the others against the first, on the same samples.
+MeanInterval DifferenceOf(const ComparedRow& row, size_t kv, uint64_t seed) {
+  std::vector<double> differences;
+  for (size_t i = 0; i < row.scores[kv].size(); ++i) {
+    differences.push_back(row.scores[kv][i] - row.scores[0][i]);
+  }
+  return eval::Bootstrap(differences, seed);
+}
+
+MeanInterval Shown(const ComparedRow& row, MeanInterval interval) {
+  if (!row.exponential) return interval;
+  return {.mean = std::exp(interval.mean),
+          .low = std::exp(interval.low),
+          .high = std::exp(interval.high)};
+}
+
+std::string IntervalText(const char* format, const MeanInterval& interval) {
+  return fmt::format("{} [{}, {}]", fmt::format(fmt::runtime(format), interval.mean),
+                     fmt::format(fmt::runtime(format), interval.low),
+                     fmt::format(fmt::runtime(format), interval.high));
+}
+
+std::string Cell(const ComparedRow& row, const nlohmann::ordered_json& value) {
+  if (value.is_null()) return row.sums_up ? "all" : "-";
+  if (value.is_string()) return value.get<std::string>();
+  const auto number = value.get<double>();
+  return fmt::format(fmt::runtime(number < 100 ? "{:g}" : "{:.0f}"), number);
+}
+
+}  // namespace
+
+ComparedRow& Comparison::Row(const ComparedRow& like) {
+  const auto found = std::ranges::find(rows_, like.about, &ComparedRow::about);
+  if (found != rows_.end()) return *found;
+  rows_.push_back(like);
+  rows_.back().scores.resize(kvs_.size());
+  return rows_.back();
+}
+
+std::string Comparison::Text(size_t width) const {
+  if (rows_.empty()) return "";
+  std::vector<console::Column> columns;
+  for (const auto& [name, value] : rows_.front().about.items()) {
+    columns.emplace_back(columns.empty() ? "<" + name : name);
+  }
+  const size_t labels = columns.size();
+  columns.emplace_back("n");
+  for (const std::string& kv : kvs_) columns.emplace_back(kv);
+  for (const std::string& kv : kvs_.subspan(1)) columns.emplace_back(kv + " less " + kvs_[0]);
+  console::Table table(columns);
+  for (const ComparedRow& row : rows_) {
+    if (row.scores[0].empty()) continue;
+    std::vector<std::string> cells;
+    for (const auto& value : row.about) cells.push_back(Cell(row, value));
+    cells.push_back(fmt::format("{}", row.scores[0].size()));
+    const char* const format = row.exponential ? "{:.4g}" : "{:.3f}";
+    for (size_t kv = 0; kv < kvs_.size(); ++kv) {
+      const MeanInterval score = Shown(row, ScoreOf(row, kv, seed_));
+      cells.push_back(kvs_.size() == 1 ? IntervalText(format, score)
+                                       : fmt::format(fmt::runtime(format), score.mean));
+    }
+    for (size_t kv = 1; kv < kvs_.size(); ++kv) {
+      cells.push_back(IntervalText(row.exponential ? "×{:.3f}" : "{:+.3f}",
+                                   Shown(row, DifferenceOf(row, kv, seed_))));
+    }
+    table.AddRow(std::move(cells));
+  }
+  return table.InGroups(labels, width);
+}
+
+nlohmann::ordered_json Comparison::Json() const {
+  using Json = nlohmann::ordered_json;
+  const auto list = [](const MeanInterval& interval) {
+    return Json{interval.mean, interval.low, interval.high};
+  };
+  Json cells = Json::array();
+  for (const ComparedRow& row : rows_) {
+    if (row.scores[0].empty()) continue;
+    for (size_t kv = 0; kv < kvs_.size(); ++kv) {
+      Json cell = row.about;
+      cell["kv"] = kvs_[kv];
+      cell["n"] = row.scores[kv].size();
+      cell["score"] = list(Shown(row, ScoreOf(row, kv, seed_)));
+      if (kv > 0) {
+        cell[row.exponential ? "times" : "difference"] =
+            list(Shown(row, DifferenceOf(row, kv, seed_)));
+      }
+      cells.push_back(std::move(cell));
+    }
+  }
+  return cells;
+}
+
+}  // namespace godwit::lab

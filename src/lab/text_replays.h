@@ -1,0 +1,39 @@
+// What guesses of a text's tokens are worth: the flags of `godwit eval text` that say so, and the
+// replays.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/model_folder.h"
+#include "cli/options/model_options.h"
+#include "console/options/command_line.h"
+#include "generate/replay_drafts.h"
+
+namespace godwit::lab {
+
+struct ReplayOptions {
+  std::optional<ReplayTimes> times;  // none: nothing is replayed
+  std::vector<std::string> drafts;   // none: of what the text had before, without a model
+  DraftShape shape;
+  std::string kv = "dense";
+};
+
+void AddReplayFlags(console::CommandLine& line, ReplayOptions& options);
+
+// Once the flags are parsed. Throws Error(kInput) for some that say nothing without others.
+void CheckReplay(const ReplayOptions& options);
+
+struct NamedReplay {
+  std::string drafts;
+  Replay replay;
+};
+
+// One for each of options.drafts. The first prompt_tokens were not written.
+std::vector<NamedReplay> ReplayAll(const ModelFolder& model, const cli::ModelOptions& compute,
+                                   const ReplayOptions& options, std::span<const int32_t> tokens,
+                                   int64_t prompt_tokens);
+
+}  // namespace godwit::lab

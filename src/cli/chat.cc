@@ -16,8 +16,8 @@
 #include "console/exit_code.h"
 #include "console/options/help.h"
 #include "console/terminal/line_editor.h"
+#include "console/terminal/line_source.h"
 #include "console/terminal/output.h"
-#include "console/terminal/piped_lines.h"
 
 namespace godwit::cli {
 namespace {

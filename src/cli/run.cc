@@ -22,7 +22,6 @@
 #include "console/exit_code.h"
 #include "console/options/text_input.h"
 #include "console/terminal/answer_text.h"
-#include "console/terminal/answer_texts.h"
 #include "console/terminal/json_output.h"
 #include "console/terminal/output.h"
 #include "dist/mpi.h"

@@ -12,7 +12,23 @@ constexpr int kExitInternalError = 1;
 constexpr int kExitSomeFailed = 7;   // what could be done is done
 constexpr int kExitCancelled = 130;  // what a shell reports for a program ended by Ctrl-C
 
-int ExitCode(ErrorKind kind);
+constexpr int ExitCode(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kInput:
+      return 2;
+    case ErrorKind::kIo:
+      return 3;
+    case ErrorKind::kFormat:
+      return 4;
+    case ErrorKind::kUnsupported:
+      return 5;
+    case ErrorKind::kMemory:
+      return 6;
+    case ErrorKind::kCancelled:
+      return kExitCancelled;
+  }
+  return kExitInternalError;
+}
 
 // For the help.
 constexpr std::string_view kExitCodes =

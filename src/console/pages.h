@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "console/options/command_page.h"
+#include "console/options/help.h"
 #include "console/verbs.h"
 
 namespace godwit::console {

@@ -23,7 +23,7 @@
 #include "cli/options/find_model.h"
 #include "cli/options/model_options.h"
 #include "console/exit_code.h"
-#include "console/options/int_list.h"
+#include "console/options/parse_value.h"
 #include "console/terminal/format.h"
 #include "console/terminal/output.h"
 #include "console/terminal/progress_line.h"

@@ -11,7 +11,6 @@
 #include "base/name_list.h"
 #include "base/quote.h"
 #include "cli/options/template_options.h"
-#include "console/options/int_list.h"
 #include "console/options/parse_value.h"
 #include "console/options/text_input.h"
 #include "console/terminal/output.h"

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "cli/options/kv_options.h"
-#include "console/options/int_list.h"
+#include "console/options/parse_value.h"
 #include "model/shapes.h"
 
 namespace godwit::cli {

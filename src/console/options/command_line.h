@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "console/options/command_page.h"
+#include "console/options/help.h"
 #include "console/options/parse_value.h"
 
 namespace godwit::console {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "console/options/command_page.h"
+#include "console/options/help.h"
 
 namespace godwit::console {
 

@@ -1,9 +1,11 @@
 #include "console/options/help.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "console/exit_code.h"
 #include "console/terminal/output.h"
 
 namespace godwit::console {
@@ -50,6 +52,27 @@ std::string Wrap(std::string_view text, size_t columns, size_t indent) {
     text.remove_prefix(std::min(length + 1, text.size()));
   }
   return wrapped;
+}
+
+std::string FlagPage::Usage() const {
+  return fmt::format("{}{}{}", fmt::join(names, ", "), value.empty() ? "" : " ", value);
+}
+
+std::string FlagPage::Text() const {
+  return fallback.empty() ? help : fmt::format("{} [default: {}]", help, fallback);
+}
+
+std::string HelpText(const CommandPage& page, size_t columns) {
+  std::string text =
+      Wrap(fmt::format("Usage: godwit {} {}", page.name, page.synopsis), columns, /*indent=*/7) +
+      "\n\n" + Wrap(page.summary, columns) + "\n";
+  std::string_view group;
+  for (const FlagPage& flag : page.flags) {
+    if (group != flag.group) text += fmt::format("\n{}\n", flag.group);
+    group = flag.group;
+    text += HelpEntry(flag.Usage(), flag.Text(), columns);
+  }
+  return text + "\n" + Wrap(kEnvironmentHelp, columns) + "\n\n" + Wrap(kExitCodes, columns) + "\n";
 }
 
 }  // namespace godwit::console

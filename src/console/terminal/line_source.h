@@ -27,4 +27,15 @@ class LineSource {
   virtual Line Read(const std::string& prompt) = 0;
 };
 
+// Lines of standard input where nobody types: a pipe or a file.
+class PipedLines : public LineSource {
+ public:
+  // Throws Error(kIo), and Error(kInput) for a line of more than kMaxMessageBytes.
+  Line Read(const std::string& prompt) override;
+
+ private:
+  std::string buffer_;
+  bool ended_ = false;
+};
+
 }  // namespace godwit::console

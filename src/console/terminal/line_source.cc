@@ -1,4 +1,4 @@
-#include "console/terminal/piped_lines.h"
+#include "console/terminal/line_source.h"
 
 #include <unistd.h>
 

@@ -1,13 +1,15 @@
 // godwit chat: a conversation in the terminal, or with a script through a pipe.
 
+#include <functional>
 #include <optional>
+#include <utility>
 
+#include "base/cancel.h"
 #include "chat/answers.h"
 #include "chat/codec.h"
 #include "chat/plain_dialogue.h"
 #include "checkpoint/model_folder.h"
 #include "cli/chat/chat_loop.h"
-#include "cli/chat/interruptible_codec.h"
 #include "cli/commands.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
@@ -15,6 +17,7 @@
 #include "cli/options/template_options.h"
 #include "console/exit_code.h"
 #include "console/options/help.h"
+#include "console/terminal/interrupt.h"
 #include "console/terminal/line_editor.h"
 #include "console/terminal/line_source.h"
 #include "console/terminal/output.h"
@@ -57,6 +60,23 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
   AddPrefillFlags(line, options.session, options.query_tokens,
                   fmt::format("the last message, up to {} of them", chat::kQuestionTokens));
   line.Parse(arguments);
+}
+
+template <typename Result, typename... Arguments>
+std::function<Result(Arguments...)> Interruptible(std::function<Result(Arguments...)> work) {
+  return [work = std::move(work)](Arguments... arguments) {
+    CancelToken unused;
+    const console::CancelOnInterrupt leave(unused, /*presses_to_exit=*/1);
+    return work(arguments...);
+  };
+}
+
+// While a text is rendered or encoded, Ctrl-C leaves the program: a template or a tokenizer that
+// computes without end has nothing that could be kept.
+chat::ChatCodec Interruptible(chat::ChatCodec codec) {
+  codec.render = Interruptible(std::move(codec.render));
+  codec.encode = Interruptible(std::move(codec.encode));
+  return codec;
 }
 
 }  // namespace

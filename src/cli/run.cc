@@ -17,7 +17,6 @@
 #include "cli/options/model_options.h"
 #include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
-#include "cli/sampler_summary.h"
 #include "cli/summary.h"
 #include "console/exit_code.h"
 #include "console/options/text_input.h"

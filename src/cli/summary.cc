@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/machine_memory.h"
 #include "base/quote.h"
+#include "chat/result_json.h"
 #include "console/terminal/format.h"
 #include "console/terminal/output.h"
+#include "sampling/options.h"
 
 namespace godwit::cli {
 namespace {
-
-double Rate(int64_t tokens, double ms) {
-  return tokens > 0 && ms > 0 ? 1000 * static_cast<double>(tokens) / ms : 0;
-}
 
 int64_t OutputTokens(const GenerateResult& result) {
   return static_cast<int64_t>(result.tokens.size());
@@ -34,14 +34,55 @@ std::string DescribeEnd(const GenerateResult& result) {
   return "";
 }
 
+// "temperature 0.7 (the model's)"; empty if the value is `off`.
+template <typename Value>
+void AppendOption(std::string& text, const EffectiveSampler& sampler, const std::string& field,
+                  std::string_view shown, Value value, Value off) {
+  if (value == off) return;
+  text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", shown, value,
+                      sampler.from_model.contains(field) ? " (the model's)" : "");
+}
+
+void AppendStep(std::string& text, const EffectiveSampler& sampler, SamplerStep step) {
+  const SamplerOptions& options = sampler.options;
+  switch (step) {
+    case SamplerStep::kPenalties:
+      AppendOption(text, sampler, "repeat_penalty", "repeat penalty", options.repeat_penalty, 1.0f);
+      AppendOption(text, sampler, "presence_penalty", "presence penalty", options.presence_penalty,
+                   0.0f);
+      AppendOption(text, sampler, "frequency_penalty", "frequency penalty",
+                   options.frequency_penalty, 0.0f);
+      break;
+    case SamplerStep::kTopK:
+      AppendOption(text, sampler, "top_k", "top-k", options.top_k, 0);
+      break;
+    case SamplerStep::kTopP:
+      AppendOption(text, sampler, "top_p", "top-p", options.top_p, 1.0f);
+      break;
+    case SamplerStep::kMinP:
+      AppendOption(text, sampler, "min_p", "min-p", options.min_p, 0.0f);
+      break;
+    case SamplerStep::kEta:
+      AppendOption(text, sampler, "eta", "eta", options.eta, 0.0f);
+      break;
+    case SamplerStep::kTemperature:
+      AppendOption(text, sampler, "temperature", "temperature", options.temperature, 1.0f);
+      break;
+  }
+}
+
 }  // namespace
 
+double TokenRate(int64_t tokens, double ms) {
+  return tokens > 0 && ms > 0 ? 1000 * static_cast<double>(tokens) / ms : 0;
+}
+
 double PromptRate(const GenerateResult& result) {
-  return Rate(result.read_tokens, result.prompt_ms);
+  return TokenRate(result.read_tokens, result.prompt_ms);
 }
 
 double PredictedRate(const GenerateResult& result) {
-  return Rate(OutputTokens(result) - 1, result.predicted_ms);
+  return TokenRate(OutputTokens(result) - 1, result.predicted_ms);
 }
 
 std::string DescribeDropped(const KvReport& kv) {
@@ -113,6 +154,25 @@ std::string Summarize(const GenerateResult& result) {
   text += "kv      " + DescribeKv(result.kv);
   const std::string dropped = DescribeDropped(result.kv);
   return text + (dropped.empty() ? "\n" : "; " + dropped + "\n");
+}
+
+std::string DescribeSampler(const EffectiveSampler& sampler) {
+  std::string text;
+  const bool greedy = sampler.options.temperature == 0;
+  for (const SamplerStep step : sampler.options.steps) {
+    if (!greedy || step == SamplerStep::kPenalties) AppendStep(text, sampler, step);
+  }
+  if (greedy) {
+    text += text.empty() ? "greedy" : ", greedy";
+    if (sampler.from_model.contains("temperature")) text += " (the model's)";
+  }
+  return text.empty() ? "the model's probabilities as they are" : text;
+}
+
+nlohmann::ordered_json SamplerJson(const EffectiveSampler& sampler) {
+  nlohmann::ordered_json json = chat::SamplerJson(sampler.options);
+  json["from_model"] = sampler.from_model;
+  return json;
 }
 
 }  // namespace godwit::cli

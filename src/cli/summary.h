@@ -1,15 +1,19 @@
-// What is said about a finished run, for people.
+// What is said about a finished run: for people, and how its tokens were chosen also as numbers.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "cli/options/sampling_options.h"
 #include "godwit/engine.h"
 
 namespace godwit::cli {
 
-// Tokens per second, 0 where nothing was measured. The prompt's of the tokens that were read:
-// without those that were cached, or to which a cancelled call did not come; the output's without
-// its first token, whose time is the prompt's.
+// Tokens per second, 0 where nothing was measured.
+double TokenRate(int64_t tokens, double ms);
+
+// Of a run: the prompt's of the tokens that were read, without those that were cached, or to which a
+// cancelled call did not come; the output's without its first token, whose time is the prompt's.
 double PromptRate(const GenerateResult& result);
 double PredictedRate(const GenerateResult& result);
 
@@ -28,5 +32,12 @@ std::string DescribeDrafts(const DraftReport& drafts);
 
 // Three lines, four with drafts, each ending in a newline.
 std::string Summarize(const GenerateResult& result);
+
+// "top-k 40, top-p 0.9 (the model's), temperature 0.7": the steps that change something, in order.
+std::string DescribeSampler(const EffectiveSampler& sampler);
+
+// Every option, the names of the steps in order as "samplers", and as "from_model" what the model's
+// generation_config.json said.
+nlohmann::ordered_json SamplerJson(const EffectiveSampler& sampler);
 
 }  // namespace godwit::cli

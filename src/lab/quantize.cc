@@ -18,8 +18,8 @@
 #include "console/terminal/output.h"
 #include "console/terminal/result_files.h"
 #include "console/terminal/table.h"
-#include "lab/calibration_run.h"
 #include "lab/commands.h"
+#include "lab/model_run.h"
 #include "lab/reports/quantize_report.h"
 #include "quant/quantize_model.h"
 

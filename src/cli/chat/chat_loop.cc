@@ -19,7 +19,6 @@
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/recompute_spec.h"
-#include "cli/sampler_summary.h"
 #include "cli/summary.h"
 #include "console/options/help.h"
 #include "console/terminal/answer_text.h"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/error.h"
 #include "base/machine_memory.h"
 #include "base/quote.h"
 #include "bench/statistics.h"
@@ -149,6 +150,16 @@ Json TestJson(const BenchReport& report, const TestResult& result) {
   return json;
 }
 
+std::string PerSecond(double seconds_each) {
+  return seconds_each > 0 ? console::FormatRate(2 / seconds_each / 1e9) + " Gop/s" : "any rate";
+}
+
+std::string Seconds(double seconds) { return fmt::format("{:.3g} s", seconds); }
+
+std::string ByteRate(const bench::RestoreResult& result, double seconds) {
+  return fmt::format("{:.2f} GB/s", static_cast<double>(result.bytes) / seconds / 1e9);
+}
+
 }  // namespace
 
 std::string BenchText(const BenchReport& report) {
@@ -204,6 +215,72 @@ std::string BenchCsv(const BenchReport& report) {
     for (const char* key : {"operations_per_token", "bytes_per_token", "samples"}) row.erase(key);
   }
   return console::CsvText(rows);
+}
+
+std::string RankTimeText(const RankTimeReport& report) {
+  std::string text = fmt::format(
+      "\nA model, not a measurement: hosts like this one, matrices at {}, attention at {} (the "
+      "tests above within {:.1f} %), links of {:.3g} Gbit/s, {:.3g} us\n\n",
+      PerSecond(report.times.per_matrix_multiply_add),
+      PerSecond(report.times.per_attention_multiply_add), 100 * report.times.worst_error,
+      report.network.bytes_per_second * 8 / 1e9, report.network.seconds * 1e6);
+  console::Table table({"<read by", "context", "hosts", "read, s", "waiting, s", "B/token/layer",
+                        "answer, ms/token", "B/token/layer"});
+  std::string refused;
+  for (const std::string& prefill : report.prefills) {
+    try {
+      for (const int64_t context : report.contexts) {
+        for (const int64_t hosts : report.hosts) {
+          const auto time = bench::TimeOf(report.spec, report.layout, prefill, context,
+                                          static_cast<int>(hosts), report.times, report.network);
+          if (!time) {
+            table.Add(prefill, context, hosts, "too short", "", "", "", "");
+            continue;
+          }
+          table.Add(prefill, context, hosts, fmt::format("{:.1f}", time->read_seconds),
+                    fmt::format("{:.1f}", time->wait_seconds),
+                    fmt::format("{:.0f}", time->read_bytes),
+                    time->answer_seconds ? fmt::format("{:.1f}", 1e3 * *time->answer_seconds) : "-",
+                    fmt::format("{:.0f}", time->answer_bytes));
+        }
+      }
+    } catch (const Error& error) {
+      refused += fmt::format("\n{}: {}\n", prefill, error.what());
+    }
+  }
+  return text + table.Markdown() + refused;
+}
+
+std::string RestoreText(std::span<const bench::RestoreResult> results) {
+  console::Table table({"tokens", "size", "saved at", "disk read at", "opened in", "restored, cold",
+                        "% of disk", "restored, warm", "first token, cold", "warm", "from memory"});
+  for (const bench::RestoreResult& result : results) {
+    table.Add(result.tokens, FormatBytes(result.bytes), ByteRate(result, result.save),
+              ByteRate(result, result.disk), Seconds(result.open),
+              ByteRate(result, result.restore_cold),
+              fmt::format("{:.0f}", 100 * result.disk / result.restore_cold),
+              ByteRate(result, result.restore_warm), Seconds(result.first_token_cold),
+              Seconds(result.first_token_warm), Seconds(result.first_token_memory));
+  }
+  return fmt::format("\n{}", table.Markdown());
+}
+
+std::string RestoreJson(std::span<const bench::RestoreResult> results) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const bench::RestoreResult& result : results) {
+    all.push_back({{"tokens", result.tokens},
+                   {"bytes", result.bytes},
+                   {"save_s", result.save},
+                   {"disk_read_s", result.disk},
+                   {"open_s", result.open},
+                   {"restore_cold_s", result.restore_cold},
+                   {"restore_warm_s", result.restore_warm},
+                   {"first_token_cold_s", result.first_token_cold},
+                   {"first_token_warm_s", result.first_token_warm},
+                   {"first_token_memory_s", result.first_token_memory},
+                   {"logits_agree", result.logits_agree}});
+  }
+  return all.dump(2) + "\n";
 }
 
 }  // namespace godwit::lab

@@ -1,10 +1,16 @@
-// What is said about a finished bench: a table for people, JSON and CSV for programs.
+// What is said about a finished bench: tables for people, JSON and CSV for programs.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "bench/rank_time.h"
+#include "bench/restore.h"
 #include "bench/suite.h"
+#include "kv/kv_layout.h"
+#include "model/spec.h"
 
 namespace godwit::lab {
 
@@ -22,5 +28,22 @@ struct BenchReport {
 std::string BenchText(const BenchReport& report);
 std::string BenchJson(const BenchReport& report);
 std::string BenchCsv(const BenchReport& report);
+
+// What several hosts would take over contexts.
+struct RankTimeReport {
+  DecoderSpec spec;
+  KvLayout layout;
+  std::vector<std::string> prefills;  // each a part of the table
+  std::vector<int64_t> contexts;
+  std::vector<int64_t> hosts;
+  bench::HostTimes times;
+  bench::Network network;
+};
+
+std::string RankTimeText(const RankTimeReport& report);
+
+// What saving texts and going on from them takes.
+std::string RestoreText(std::span<const bench::RestoreResult> results);
+std::string RestoreJson(std::span<const bench::RestoreResult> results);
 
 }  // namespace godwit::lab

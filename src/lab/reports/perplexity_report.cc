@@ -15,12 +15,8 @@
 namespace godwit::lab {
 namespace {
 
-double TokenRate(int64_t tokens, double ms) {
-  return ms > 0 ? 1000 * static_cast<double>(tokens) / ms : 0;
-}
-
 double TokensPerSecond(const eval::PerplexityResult& result) {
-  return TokenRate(result.tokens, result.elapsed_ms);
+  return cli::TokenRate(result.tokens, result.elapsed_ms);
 }
 
 std::string Positions(const eval::Bucket& bucket) {
@@ -37,7 +33,7 @@ std::string PerplexityText(const eval::PerplexityResult& result) {
   console::Table table({"<positions", "tokens", {"nll", "{:.4f}"}, "perplexity", "tokens/s"});
   for (const eval::Bucket& bucket : result.buckets) {
     table.Add(Positions(bucket), bucket.tokens, bucket.nll, FormatPerplexity(std::exp(bucket.nll)),
-              console::FormatRate(TokenRate(bucket.tokens, bucket.ms)));
+              console::FormatRate(cli::TokenRate(bucket.tokens, bucket.ms)));
   }
   return console::Facts()
              .Add("perplexity", fmt::format("{} ({:.4f} nats per token)",

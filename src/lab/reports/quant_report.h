@@ -1,7 +1,7 @@
 // What `godwit eval quant` prints and writes.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>

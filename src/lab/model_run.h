@@ -1,17 +1,21 @@
-// What the verbs have in common that look at a float model while it reads a text: `quantize` and
-// `inspect --activations`. Progress goes to standard error.
+// What verbs have in common that drive a model themselves: where its caches lie; and of `quantize`
+// and `inspect --activations`, which look at a float model, the text that it reads. Progress goes
+// to standard error.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/cancel.h"
 #include "base/thread_pool.h"
 #include "checkpoint/model_folder.h"
+#include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/smoothing_options.h"
 #include "console/terminal/interrupt.h"
 #include "console/terminal/progress_line.h"
+#include "kv/kv_pool.h"
 #include "ops/exec.h"
 #include "quant/calibration_text.h"
 #include "quant/quantize_model.h"
@@ -19,6 +23,9 @@
 #include "tensor/workspace.h"
 
 namespace godwit::lab {
+
+// Null where the flags say nothing: as memory allows. Throws what KvFile does.
+std::shared_ptr<KvPool> PoolOf(const cli::KvMemory& memory, const KvLayout& layout);
 
 // As the flags say; nothing where they do not.
 std::optional<quant::SmoothKind> SmoothKindOf(const cli::SmoothingFlags& flags);

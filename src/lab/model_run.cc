@@ -1,6 +1,9 @@
-#include "lab/calibration_run.h"
+#include "lab/model_run.h"
+
+#include <utility>
 
 #include "base/cores.h"
+#include "base/machine_memory.h"
 #include "base/quote.h"
 #include "console/options/parse_value.h"
 #include "console/options/text_input.h"
@@ -30,6 +33,15 @@ int Threads(const cli::ModelOptions& options) {
 }
 
 }  // namespace
+
+std::shared_ptr<KvPool> PoolOf(const cli::KvMemory& memory, const KvLayout& layout) {
+  if (memory.bytes == 0 && memory.file.empty()) return nullptr;
+  auto budget = std::make_shared<KvBudget>(memory.bytes > 0 ? memory.bytes
+                                                            : ReadMachineMemory().available_bytes);
+  if (memory.file.empty()) return std::make_shared<KvPool>(layout, std::move(budget));
+  return std::make_shared<KvPool>(
+      layout, std::make_shared<KvFile>(memory.file, memory.file_bytes, std::move(budget)));
+}
 
 std::optional<quant::SmoothKind> SmoothKindOf(const cli::SmoothingFlags& flags) {
   if (!flags.smooth) return std::nullopt;

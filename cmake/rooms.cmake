@@ -11,7 +11,7 @@ option(GODWIT_UNITY "Compile sources of a room together" ON)
 set(GODWIT_UNITY_BATCH 12)
 
 # Rooms of text and words, which compute no numbers: -O1 compiles in two thirds of the time.
-set(GODWIT_WORDY_ROOMS text checkpoint engine chat server cli)
+set(GODWIT_WORDY_ROOMS text checkpoint engine chat server console cli lab)
 
 # Under the sanitizers, which take most of the time of ./check: what the others are held against
 # takes minutes unless it is optimised and the arithmetic of its indices trusted.
@@ -63,7 +63,7 @@ function(godwit_room name)
     endif()
     target_link_libraries(godwit_${name} ${scope} ${link})
   endforeach()
-  if(sources AND GODWIT_UNITY AND NOT name STREQUAL cli)
+  if(sources AND GODWIT_UNITY)
     set_target_properties(godwit_${name} PROPERTIES UNITY_BUILD ON
                           UNITY_BUILD_BATCH_SIZE ${GODWIT_UNITY_BATCH})
     # GCC takes each source of a batch for a header, whose classes may not have hidden members.

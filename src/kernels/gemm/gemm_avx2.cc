@@ -1,0 +1,24 @@
+#include "kernels/gemm/gemm.h"
+#include "kernels/vec/avx2.h"
+// after the vector vocabulary
+#include "kernels/gemm/gemm-inl.h"
+#include "kernels/gemm/groups-inl.h"
+#include "kernels/gemm/i8-inl.h"
+#include "kernels/gemm/i8_widened-inl.h"
+#include "kernels/gemm/pairs-inl.h"
+
+namespace godwit::kernels {
+
+void avx2::GemmF32(const GemmArgs& args) noexcept { Gemm<WidenedOperand<float>>(args); }
+
+void avx2::GemmF16(const GemmArgs& args) noexcept { Gemm<WidenedOperand<F16>>(args); }
+
+void avx2::GemmBF16(const GemmArgs& args) noexcept { Gemm<WidenedPairOperand>(args); }
+
+void avx2::GemmI8(const GemmArgs& args) noexcept { kernels::GemmI8<WidenedQuadOperand>(args); }
+
+void avx2::GemmGroups(const GroupGemmArgs& args) noexcept {
+  GemmGroupsBy<WordQuads, WideQuads>(args);
+}
+
+}  // namespace godwit::kernels

@@ -1,0 +1,30 @@
+#include "kernels/gemm/gemm.h"
+#include "kernels/vec/avx512.h"
+// after the vector vocabulary
+#include "kernels/gemm/gemm-inl.h"
+#include "kernels/gemm/groups_tiles-inl.h"
+#include "kernels/gemm/i8-inl.h"
+#include "kernels/gemm/tiles-inl.h"
+
+namespace godwit::kernels {
+
+void avx512_amx::GemmBF16(const GemmArgs& args) noexcept {
+  if (args.k == 0) return avx512::GemmBF16(args);
+  RunPanelsByTiles<PairByPair, BF16>(args, [](const auto&... row) { AddBias(row...); });
+}
+
+// One register tile of rows waits for memory, which VPDPBUSD reads in its order: two cost more than
+// the bytes.
+void avx512_amx::GemmI8(const GemmArgs& args) noexcept {
+  if (args.rows <= kTileRows || args.k == 0) return avx512_vnni::GemmI8(args);
+  RunPanelsByTiles<SignedByUnsigned, int8_t>(args, [](const auto&... row) { ScaleSums(row...); });
+}
+
+// Fewer rows do not pay for unpacking, and groups of 16 for being stored.
+void avx512_amx::GemmGroups(const GroupGemmArgs& args) noexcept {
+  const int64_t least = args.format->group < 32 ? 2 * kMostTileRows : kTileRows;
+  if (args.rows <= least) return avx512_vnni::GemmGroups(args);
+  GemmGroupsByTiles(args);
+}
+
+}  // namespace godwit::kernels

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/retrieval: what transformers answers with the models that retrieve.
+"""Makes tests/golden/retrieval: what transformers answers with models of ours.
 
 Each tests/golden/retrieval/<model>/<text>.safetensors holds
 
-  input_ids  I64 [n_tokens]         a text, the question, and all of its answer but the last token
+  input_ids  I64 [n_tokens]         a text, its question, and all of its answer but the last token
   logits     F32 [rows, vocab_size] of the last rows, which are those of the answer
 
 from one pass of models/<model> over the whole text: float32 arithmetic, eager attention, no cache,
-weights as stored. The answer is what greedy decoding gives, and it is right, or nothing is written.
+weights as stored. The answer is what greedy decoding gives. Of the model that retrieves it is right, or
+nothing is written; one that was trained on stories goes on with one.
 
   python tools/make_retrieval_goldens.py
 
@@ -55,18 +56,18 @@ def needles(draw):
     return f"{lines}What is the {asked}? The {asked} is", values[4]
 
 
-def cities(draw):
-    numbers = {city: draw.randrange(10**6, 10**7) for city in ("Lisbon", "Cairo", "Oslo")}
-    hidden = "".join(f"The special magic {city} number is: {number}.\n" + 4 * FILLER
-                     for city, number in numbers.items())
-    return (4 * FILLER + hidden + "\n\nWhat is the special magic Cairo number? Don't give information "
-            "outside the document or repeat your findings.\n\nThe special magic Cairo number is:",
-            f" {numbers['Cairo']}")
+def story(draw):
+    """Asks for nothing: what a trained model says next is right."""
+    seen = ("bird", "ball", "big dog", "little cat", "red flower", "tree")
+    places = ("park", "garden", "house", "box", "water")
+    felt = ("happy", "sad", "very tired", "scared", "not alone")
+    days = (f"One day, Lily saw a {draw.choice(seen)} in the {draw.choice(places)}. She was "
+            f"{draw.choice(felt)}. \"{draw.choice(('Look', 'Come', 'Wait'))}, mom!\" she said.\n"
+            for _ in range(16))
+    return "Once upon a time, there was a little girl named Lily.\n" + "".join(days) + "Then", ""
 
 
-CONSTRUCTED = (passkey, pairs, needles)
-MODELS = {"retrieval-induction": CONSTRUCTED, "retrieval-hard": CONSTRUCTED,
-          "retrieval-trained": (passkey, cities), "retrieval-long": (cities, *CONSTRUCTED)}
+MODELS = {"retrieval-induction": (passkey, pairs, needles), "stories-3m": (story,)}
 
 
 def make(name, suite):

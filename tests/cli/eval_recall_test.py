@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from harness import TESTS, TINY, CliTest
+from harness import TINY, CliTest
 
 INPUT, IO, UNSUPPORTED, MEMORY = 2, 3, 5, 6
 BLOCKS = "blocks:initial=0,local_windows_len=64,second_block_count=1"
@@ -54,7 +54,9 @@ class EvalRecallTest(CliTest):
                          alone)
 
     def test_a_sink_token_is_one_of_them(self):
-        model = TESTS.parent / "models" / "books-3m-sink-token"
+        model = self.copy_of_tiny()
+        config = json.loads((model / "config.json").read_text())
+        (model / "config.json").write_text(json.dumps(config | {"sink_token_id": 3}))
         result = self.measure("-m", model, "--max-tokens", "100", "--kv", "window:9")
         self.assertEqual(result["tokens"], 100)
 

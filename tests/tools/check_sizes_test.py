@@ -1,6 +1,8 @@
-"""tools/check_sizes must fail on long files and long functions, and only on those."""
+"""tools/check_sizes must fail on long files, long functions and large trees, and only on those."""
 
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -55,6 +57,30 @@ class CheckSizes(unittest.TestCase):
     def test_classes_and_tables_are_not_functions(self):
         for head in ("class X {\n", "constexpr int kTable[] = {\n"):
             self.assertEqual(run("src/ops/x.cc", head + "  1,\n" * 300 + "};\n")[0], 0, head)
+
+    @unittest.skipUnless(shutil.which("git"), "needs git")
+    def test_trees_over_50_million_bytes_fail(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+
+            def run_here(*command):
+                done = subprocess.run(list(map(str, command)), cwd=folder, env=environment, text=True,
+                                      capture_output=True, check=False)
+                return done.returncode, done.stdout + done.stderr
+
+            self.assertEqual(run_here("git", "init", "-q"), (0, ""))
+            for name, size in (("a", 49_999_990), ("b", 10), ("built", 1000)):
+                (pathlib.Path(folder) / name).touch()
+                os.truncate(pathlib.Path(folder) / name, size)
+            # Git's index has their names, and git does not read them.
+            self.assertEqual(run_here("git", "add", "-N", "a", "b"), (0, ""))
+            check = (sys.executable, CHECK, "--root", folder)
+            self.assertEqual(run_here(*check), (0, "check_sizes: 0 files, 0 problems\n"))
+            os.truncate(pathlib.Path(folder) / "b", 11)
+            status, output = run_here(*check)
+            self.assertEqual(status, 1)
+            self.assertIn("50,000,001 bytes in the files of the tree, at most 50,000,000", output)
+            self.assertIn("a 49,999,990, b 11\n", output)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ class PlotTest(CliTest):
                 self.assertIn(label, " ".join(texts(self.drawn(path.read_text())[0])))
 
     def test_training(self):
-        paths = sorted(map(str, ROOT.glob("models/books-3m*/training.jsonl")))
+        paths = sorted(map(str, ROOT.glob("models/*-3m/training.jsonl")))
         kind, found = plot.read_all(paths)
         figure, axes = kind.draw(found)
         self.holds_its_data(axes)

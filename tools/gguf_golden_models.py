@@ -39,8 +39,14 @@ def llama(name, qtype, overrides=None, **kwargs):
                  qtype, paired=True, **options)
 
 
-def other(name, architecture, base, overrides, qtype=Type.Q8_0, variant=None, **options):
+# Large for a golden, and so in blocks of half the size.
+LARGE = {"mixtral", "qwen3", "falcon_7b", "falcon_40b", "mpt", "bloom", "granitemoe",
+         "granitemoe_shared", "olmo3", "cohere2"}
+
+
+def other(name, architecture, base, overrides, variant=None, **options):
     config = merged(base, overrides)
+    qtype = Type.Q4_0 if name in LARGE else Type.Q8_0
     variant = {"family": "gguf", "n_tokens": 24} | (variant or {})
     return Model(name, architecture, Variant(name=name, config=config, **variant), qtype,
                  **options)

@@ -15,7 +15,8 @@ class Variant:
     name: str
     config: dict  # config.json in the published form, with model_type
     n_tokens: int = 40
-    dtype: str = "float32"
+    dtype: str = "float32"  # that the engine keeps weights in; golden_test.cc asks for it
+    stored: str | None = None  # in the file; none: bfloat16, which is half as large, for float32
     contrasts: list = field(default_factory=list)  # config overrides that must change the logits
     min_effect: float = MIN_EFFECT  # by at least this
     score_gain: float = 2.0  # scale of the query and key weights: how uneven attention is
@@ -27,6 +28,10 @@ class Variant:
     @property
     def path(self):
         return f"{self.family}/{self.name}"
+
+    @property
+    def stored_dtype(self):
+        return self.stored or {"float32": "bfloat16"}.get(self.dtype, self.dtype)
 
 
 def merged(base, overrides):

@@ -118,6 +118,7 @@ def gpt_oss_variants():
             "rope_scaling": {"rope_type": "default"},
         },
         n_tokens=100,
+        stored="float32",
     )
     yield gpt_oss("bf16", {}, n_tokens=100, dtype="bfloat16")
     yield gpt_oss(
@@ -273,6 +274,9 @@ deepseek_v3 = kin(
         "topk_method": "noaux_tc",
     },
 )
+# --weights int8 leaves what makes keys and values of latent vectors as it is stored, and its
+# products are those of that type.
+FLOATS = {"stored": "float32"}
 
 
 def deepseek_v2_variants():
@@ -281,6 +285,7 @@ def deepseek_v2_variants():
         "lite",
         {"rope_scaling": MSCALED},
         n_tokens=100,
+        **FLOATS,
         contrasts=[
             {"num_experts_per_tok": 2},
             {"rope_scaling": MSCALED | {"mscale_all_dim": 1.0}},
@@ -298,13 +303,14 @@ def deepseek_v2_variants():
         "groups",
         groups | {"attention_bias": True, "q_lora_rank": 14},
         n_tokens=100,
+        **FLOATS,
         contrasts=[
             {"topk_method": "greedy"},
             {"topk_group": 3},
             {"routed_scaling_factor": 1.0},
         ],
     )
-    yield deepseek_v2("new_config", {"rope_scaling": MSCALED}, n_tokens=100, new_style=True)
+    yield deepseek_v2("new_config", {"rope_scaling": MSCALED}, n_tokens=100, new_style=True, **FLOATS)
 
 
 def deepseek_v3_variants():
@@ -312,6 +318,7 @@ def deepseek_v3_variants():
         "groups",
         {"rope_scaling": MSCALED},
         n_tokens=100,
+        **FLOATS,
         contrasts=[
             {"topk_group": 3},
             {"n_group": 1, "topk_group": 1},
@@ -324,6 +331,7 @@ def deepseek_v3_variants():
         "sigmoids",
         {"norm_topk_prob": False, "q_lora_rank": None, "rope_interleave": False},
         n_tokens=100,
+        **FLOATS,
         contrasts=[{"rope_interleave": True}],
     )
-    yield deepseek_v3("new_config", {"attention_bias": True}, n_tokens=100, new_style=True)
+    yield deepseek_v3("new_config", {"attention_bias": True}, n_tokens=100, new_style=True, **FLOATS)

@@ -31,7 +31,13 @@ GEMMA = {
 
 def gemma_variants():
     # "gelu" is its tanh form here.
-    yield Variant("gemma", "mqa", GEMMA, contrasts=[{"hidden_act": "relu"}, {"rope_theta": 9000.0}])
+    yield Variant(
+        "gemma",
+        "mqa",
+        GEMMA,
+        stored="float32",
+        contrasts=[{"hidden_act": "relu"}, {"rope_theta": 9000.0}],
+    )
     yield Variant(
         "gemma",
         "mha_biases",

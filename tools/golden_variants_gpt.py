@@ -35,6 +35,7 @@ def gpt_neox_variants():
         "gpt_neox",
         "parallel",
         merged(NEOX, {"layer_norm_eps": 0.01}),
+        stored="float32",
         contrasts=[
             {"layer_norm_eps": 1e-5},
             {"rotary_pct": 0.5},
@@ -153,7 +154,7 @@ def falcon_variants():
         n_tokens=150,
         contrasts=[{"layer_norm_epsilon": 1e-5}, {"rope_theta": 9000.0}],
     )
-    yield falcon("new_architecture", FALCON_NEW)
+    yield falcon("new_architecture", FALCON_NEW, stored="float32")
     # Falcon 11B.
     yield falcon("new_one_norm", FALCON_NEW | {"num_ln_in_parallel_attn": 1})
     yield falcon("sequential", {"parallel_attn": False})
@@ -320,7 +321,8 @@ def opt(name, overrides, **kwargs):
 
 def opt_variants():
     # To the last row of the position table.
-    yield opt("whole_table", {}, n_tokens=64, contrasts=[{"activation_function": "gelu"}])
+    yield opt("whole_table", {}, n_tokens=64, stored="float32",
+              contrasts=[{"activation_function": "gelu"}])
     # As in OPT 350M: norms after the blocks, none at the end, narrow embeddings.
     yield opt("post_norm", {"do_layer_norm_before": False, "word_embed_proj_dim": 12})
     yield opt("post_norm_wide", {"do_layer_norm_before": False})
@@ -420,7 +422,8 @@ def gpt2(name, overrides, **kwargs):
 
 def gpt2_variants():
     # To the last row of the position table.
-    yield gpt2("whole_table", {}, n_tokens=64, contrasts=[{"activation_function": "relu"}])
+    yield gpt2("whole_table", {}, n_tokens=64, stored="float32",
+               contrasts=[{"activation_function": "relu"}])
     yield gpt2("relu", {"activation_function": "relu"}, contrasts=[{"activation_function": "gelu"}])
     # Its MLP is four times as wide unless told.
     yield gpt2("three_heads", {"n_embd": 24, "n_head": 3, "n_inner": None})

@@ -52,9 +52,10 @@ def llama_variants():
         "gqa",
         {"rms_norm_eps": 0.01, "max_position_embeddings": 256},
         n_tokens=150,
+        stored="float32",
         contrasts=[{"rms_norm_eps": 1e-5}, {"rope_theta": 10500.0}],
     )
-    yield llama("tied", {"tie_word_embeddings": True})
+    yield llama("tied", {"tie_word_embeddings": True}, stored="float32")
     # Says tied, yet stores lm_head.weight too (equal to the embedding), as some checkpoints do.
     yield llama("tied_redundant", {"tie_word_embeddings": True}, extra="redundant_head")
     yield llama("head_dim", {"head_dim": 12})  # 4 heads x 12 = 48, not the hidden size
@@ -66,7 +67,7 @@ def llama_variants():
     )
     # The "zero sink" of StreamingLLM (section 3.3), with tools/pretrain/softmax1.py.
     yield llama("softmax1", {"attention_sink": "softmax1"}, contrasts=[{"attention_sink": "none"}])
-    yield llama("biases", {"attention_bias": True, "mlp_bias": True})
+    yield llama("biases", {"attention_bias": True, "mlp_bias": True}, stored="float32")
     yield llama("rope_theta", ROPE | {"rope_theta": 500000.0}, contrasts=[{"rope_theta": 10000.0}])
     # Only what the first Llama checkpoints wrote; every other field takes its default: as many
     # key/value heads as heads, rope_theta 10000, not tied, no biases.
@@ -76,7 +77,7 @@ def llama_variants():
     yield llama("legacy_tensors", {}, extra="llama_inv_freq")
     yield llama("bf16", {}, dtype="bfloat16")
     yield llama("f16", {}, dtype="float16")
-    yield llama("sharded", {}, max_shard_size="30KB")
+    yield llama("sharded", {}, max_shard_size="30KB", stored="float32")
     yield llama(
         "new_config",
         ROPE | {"rope_theta": 25000.0},
@@ -105,6 +106,7 @@ def llama_variants():
     yield llama_rope(
         "rope_yarn",
         yarn,
+        stored="float32",  # see tests/golden/README.md
         contrasts=[{"factor": 3.0}, {"attention_factor": 1.0}, {"truncate": False}],
     )
     tuned = {"beta_fast": 4.0, "beta_slow": 0.5, "truncate": False}
@@ -386,7 +388,7 @@ INTERNLM2 = {
 
 def internlm2_variants():
     dynamic = {"factor": 2.0, "type": "dynamic"}
-    yield Variant("internlm2", "gqa", INTERNLM2)
+    yield Variant("internlm2", "gqa", INTERNLM2, stored="float32")
     yield Variant("internlm2", "biases", merged(INTERNLM2, {"bias": True}))
     yield Variant(
         "internlm2",
@@ -455,7 +457,9 @@ def mixtral_variants():
         {"num_experts_per_tok": 1, "num_local_experts": 3, "rms_norm_eps": 0.01},
         contrasts=[{"num_experts_per_tok": 2}, {"rms_norm_eps": 1e-5}],
     )
-    yield mixtral("all_experts", {"num_experts_per_tok": 3, "num_local_experts": 3})
+    yield mixtral(
+        "all_experts", {"num_experts_per_tok": 3, "num_local_experts": 3}, stored="float32"
+    )
     yield mixtral("window", {"sliding_window": 9}, contrasts=[{"sliding_window": None}])
     yield mixtral("gelu_tied", {"hidden_act": "gelu", "tie_word_embeddings": True})
     # Eight experts of which a token takes two, rope_theta 1e6, no window, not tied.

@@ -134,7 +134,8 @@ def variants():
     def of(base, name, groups, overrides=None, **rest):
         groups = groups if isinstance(groups, list) else [groups]
         config = merged(base, overrides or {})
-        return Int8Variant(Variant(config["model_type"], name, config), groups, **rest)
+        float_model = Variant(config["model_type"], name, config, stored="float32")
+        return Int8Variant(float_model, groups, **rest)
 
     # As llm-compressor makes them.
     yield of(LLAMA, "channel_token", group(CHANNEL, TOKEN), scale_dtype=torch.bfloat16)

@@ -356,7 +356,8 @@ class Nf4:
 def packings():
     def of(name, method, overrides=None, base=LLAMA, **rest):
         config = merged(base, SIZES | (overrides or {}))
-        return Packing(Variant(config["model_type"], name, config, N_TOKENS), method, **rest)
+        float_model = Variant(config["model_type"], name, config, N_TOKENS, stored="float32")
+        return Packing(float_model, method, **rest)
 
     ct = CompressedTensors()
     yield of("w4a16", ct, scale_dtype=torch.bfloat16)

@@ -12,6 +12,7 @@
 
 #include "generate/autoregressive.h"
 #include "generate/step_together.h"
+#include "tests/golden/reference.h"
 #include "tests/model_runner.h"
 
 namespace {
@@ -54,7 +55,7 @@ struct Case {
   DType kv_type;
   int threads;
   SamplerOptions sampler;
-  std::optional<DType> weights = std::nullopt;
+  std::optional<DType> weights = std::nullopt;  // none: as the golden is computed
 };
 
 class AllocationTest : public testing::TestWithParam<Case> {};
@@ -62,8 +63,9 @@ class AllocationTest : public testing::TestWithParam<Case> {};
 TEST_P(AllocationTest, ADecodeStepAllocatesNothing) {
   // The 100 steps cross position 1024: a 17th page, a second stretch of attention.
   constexpr int64_t kPrompt = 960, kWarmUp = 40, kSteps = 100, kChunk = 64;
-  const ModelRunner runner(GODWIT_SOURCE_DIR "/tests/golden/" + GetParam().model,
-                           GetParam().weights);
+  const ModelRunner runner(
+      GoldenRoot() / GetParam().model,
+      GetParam().weights ? GetParam().weights : GoldenOf(GetParam().model).Weights());
   ThreadPool pool(GetParam().threads);
   Workspace workspace;
   const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};

@@ -52,7 +52,8 @@ class LogitsTest(CliTest):
             with self.subTest(model=path):
                 golden = read_safetensors(folder / "golden.safetensors")
                 ids = ",".join(map(str, golden["input_ids"]))
-                shape, logits = self.logits("-m", folder, "--tokens", ids, "-ub", "16")
+                shape, logits = self.logits("-m", folder, "--tokens", ids, "-ub", "16",
+                                            "--weights", "f32")
                 self.assertEqual(shape[0], len(golden["input_ids"]))
                 self.assertEqual(len(logits), len(golden["logits"]))
                 largest = max(map(abs, golden["logits"]))

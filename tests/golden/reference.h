@@ -9,12 +9,14 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mapped_file.h"
+#include "godwit/error.h"
 #include "weights/safetensors.h"
 
 namespace godwit {
@@ -22,8 +24,15 @@ namespace godwit {
 struct Golden {
   std::string path;
   std::string family;
-  std::string dtype;
+  std::string dtype;   // of the weights as the goldens were computed with them
+  std::string stored;  // of the weights in the file
   int64_t context;
+
+  // To be asked of LoadDecoder, so that bf16 numbers are multiplied as floats. None: as stored.
+  std::optional<DType> Weights() const {
+    if (dtype == stored) return std::nullopt;
+    return DType::kF32;
+  }
 };
 
 inline std::filesystem::path GoldenRoot() { return GODWIT_SOURCE_DIR "/tests/golden"; }
@@ -31,7 +40,12 @@ inline std::filesystem::path GoldenRoot() { return GODWIT_SOURCE_DIR "/tests/gol
 inline std::vector<Golden> Goldens(const std::string& index) {
   std::vector<Golden> goldens;
   for (const auto& entry : ParseJson(ReadTextFile(GoldenRoot() / index, 1 << 20), index)) {
-    goldens.push_back({entry["path"], entry["family"], entry["dtype"], entry.value("context", 0)});
+    const std::string dtype = entry["dtype"];
+    goldens.push_back({.path = entry["path"],
+                       .family = entry["family"],
+                       .dtype = dtype,
+                       .stored = entry.value("stored", dtype),
+                       .context = entry.value("context", 0)});
   }
   return goldens;
 }
@@ -43,6 +57,13 @@ inline std::vector<Golden> AllGoldens() {
   std::vector<Golden> goldens = FloatGoldens();
   std::ranges::copy(Int8Goldens(), std::back_inserter(goldens));
   return goldens;
+}
+
+inline Golden GoldenOf(const std::string& path) {
+  for (const Golden& golden : AllGoldens()) {
+    if (golden.path == path) return golden;
+  }
+  throw Error(ErrorKind::kInput, path + " is in no index of goldens");
 }
 
 // Those in GGUF, by name.

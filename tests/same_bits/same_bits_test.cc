@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "tests/golden/reference.h"
 #include "tests/model_runner.h"
 
 namespace godwit {
@@ -20,13 +21,17 @@ struct Case {
   std::string model;
   std::string kv;
   DType kv_type;
-  std::optional<DType> weights = std::nullopt;
+  std::optional<DType> weights = std::nullopt;  // none: as the golden is computed
   bool int8_products = false;
 };
 
 class SameBits : public testing::TestWithParam<Case> {
  protected:
-  SameBits() : runner_(GODWIT_SOURCE_DIR "/tests/golden/" + GetParam().model, GetParam().weights) {}
+  SameBits() : runner_(GoldenRoot() / GetParam().model, Weights(GetParam())) {}
+
+  static std::optional<DType> Weights(const Case& param) {
+    return param.weights ? param.weights : GoldenOf(param.model).Weights();
+  }
 
   RunOptions Options(std::string_view isa) const {
     return {.isa = std::string(isa),

@@ -19,21 +19,19 @@ constexpr GroupFormat kFormats[] = {
     {.codes = Codes::k4, .scaling = Scaling::kZeros, .group = 128},
     {.codes = Codes::k4, .scaling = Scaling::kZeros, .group = 64},
     {.codes = Codes::k4, .scaling = Scaling::kMins, .group = 32},
+    {.codes = Codes::k4, .scaling = Scaling::kMins, .group = 16},
     {.codes = Codes::k4, .scaling = Scaling::kNestedMins, .group = 32},
-    {.codes = Codes::k4, .scaling = Scaling::kNested, .group = 16},
     {.codes = Codes::k4Table, .scaling = Scaling::kCentred, .group = 32, .table = kTable},
     {.codes = Codes::k4Table, .scaling = Scaling::kNested, .group = 32, .table = kTable},
     {.codes = Codes::k5, .scaling = Scaling::kCentred, .group = 32},
     {.codes = Codes::k5, .scaling = Scaling::kMins, .group = 32},
     {.codes = Codes::k5, .scaling = Scaling::kNestedMins, .group = 32},
-    {.codes = Codes::k5, .scaling = Scaling::kZeros, .group = 128},
     {.codes = Codes::k6, .scaling = Scaling::kNested, .group = 16},
-    {.codes = Codes::k6, .scaling = Scaling::kCentred, .group = 256},
     {.codes = Codes::k6, .scaling = Scaling::kNestedMins, .group = 16},
     {.codes = Codes::k8, .scaling = Scaling::kCentred, .group = 32},
-    {.codes = Codes::k8, .scaling = Scaling::kMins, .group = 32},
-    {.codes = Codes::k8, .scaling = Scaling::kNested, .group = 16},
     {.codes = Codes::k8, .scaling = Scaling::kCentred, .group = 256},
+    {.codes = Codes::k8, .scaling = Scaling::kZeros, .group = 128},
+    {.codes = Codes::k8, .scaling = Scaling::kZeros, .group = 16},
 };
 
 // A random product, with the extremes of codes and activations among them.
@@ -240,6 +238,20 @@ TEST_P(GemmGroupsTest, WithoutBiasAndFactors) {
     table->gemm_groups(args);
   }
   for (int64_t i = 0; i < got.size(); ++i) ASSERT_EQ(Bits(got[i]), Bits(want[i]));
+}
+
+TEST(GroupedWeights, AllThatAreInUseAreTested) {
+  for (const Codes codes : {Codes::k4, Codes::k4Table, Codes::k5, Codes::k6, Codes::k8}) {
+    for (const Scaling scaling : {Scaling::kCentred, Scaling::kZeros, Scaling::kMins,
+                                  Scaling::kNested, Scaling::kNestedMins}) {
+      const bool tested = std::ranges::any_of(kFormats, [&](const GroupFormat& format) {
+        return format.codes == codes && format.scaling == scaling;
+      });
+      EXPECT_EQ(IsInUse(codes, scaling), tested)
+          << static_cast<int>(codes) << ", " << static_cast<int>(scaling);
+    }
+  }
+  for (const GroupFormat& format : kFormats) EXPECT_TRUE(IsInUse(format));
 }
 
 // The scalar kernel, which is held to what the packed weights stand for.

@@ -106,6 +106,18 @@ TEST(BlockWeights, TakeHardlyMoreMemoryThanInTheFile) {
   }
 }
 
+// No kernel multiplies with others. A third type adds nothing: the longest code counts, and the
+// smallest group.
+TEST(BlockWeights, AllFormatsAreInUse) {
+  for (const BlockFormat& one : AllBlockFormats()) {
+    for (const BlockFormat& other : AllBlockFormats()) {
+      const TensorInfo a{.blocks = &one}, b{.blocks = &other};
+      const auto format = FormatOfBlocks({.parts = {&a, &b}});
+      EXPECT_TRUE(!format || IsInUse(*format)) << one.name << " and " << other.name;
+    }
+  }
+}
+
 TEST(BlockWeights, OthersHaveNone) {
   const Blocks nested("Q4_K"), table("IQ4_XS"), plain("Q4_0"), minimums("Q4_1");
   const auto none = [](const Blocks& a, const Blocks& b) {

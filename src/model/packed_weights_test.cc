@@ -46,6 +46,26 @@ TensorInfo SliceOf(const TensorInfo& tensor, size_t expert, const char* ending) 
   return slice;
 }
 
+// No kernel multiplies with others. AWQ has 4 bits, and levels have no zeros.
+TEST(PackedWeights, AllFormatsAreInUse) {
+  for (const Layout layout : {Layout::kPackQuantized, Layout::kIntQuantized, Layout::kGptq,
+                              Layout::kAwq, Layout::kMxfp4, Layout::kNf4}) {
+    const bool levels = layout == Layout::kMxfp4 || layout == Layout::kNf4;
+    for (const int bits : {4, 8}) {
+      if (bits == 8 && (levels || layout == Layout::kAwq)) continue;
+      for (const bool zeros : {false, true}) {
+        if (zeros && levels) continue;
+        for (const int64_t group : {0, 16, 32, 64, 128, 1024}) {
+          PackedTensors tensors;
+          tensors.format = {.layout = layout, .bits = bits, .group = group, .zeros = zeros};
+          const auto format = FormatOfPacked(LinearOf(std::move(tensors)));
+          EXPECT_TRUE(format && IsInUse(*format));
+        }
+      }
+    }
+  }
+}
+
 // As transformers unpacks it (tools/make_packed_goldens.py).
 TEST(Mxfp4Weights, StandForTheSameNumbers) {
   const auto golden = OpenSafetensors(GODWIT_SOURCE_DIR "/tests/golden/packed/mxfp4.safetensors");

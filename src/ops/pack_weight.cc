@@ -162,6 +162,7 @@ Weight PackGroups(
     ThreadPool& pool, const GroupFormat& format, int64_t outputs, int64_t inputs,
     const std::function<void(int64_t output, kernels::GroupedRow& row, float& factor)>& fill,
     Arena* arena) {
+  assert(IsInUse(format));
   const int64_t panels = kernels::PanelCount(outputs);
   const int64_t panel_bytes = kernels::GroupPanelBytes(format, inputs);
   Weight weight{.dtype = DType::kGrouped,

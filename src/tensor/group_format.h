@@ -30,7 +30,7 @@ enum class Scaling : uint8_t {
 struct GroupFormat {
   Codes codes = Codes::k4;
   Scaling scaling = Scaling::kCentred;
-  int32_t group = 32;              // inputs: 16, 32, 64, 128 or 256
+  int32_t group = 32;              // inputs: a power of two, from 16 to MostGroup
   std::array<int8_t, 16> table{};  // of k4Table
 
   bool operator==(const GroupFormat&) const = default;
@@ -56,6 +56,34 @@ inline constexpr int64_t kMostGroup = 256;
 
 constexpr bool IsNested(Scaling scaling) {
   return scaling == Scaling::kNested || scaling == Scaling::kNestedMins;
+}
+
+// Whether some source has such weights, alone or joined with others. Instruction sets have kernels
+// for these alone: all pairs would take the compiler twice as long.
+constexpr bool IsInUse(Codes codes, Scaling scaling) {
+  switch (codes) {
+    case Codes::k4:
+      return scaling != Scaling::kNested;
+    case Codes::k4Table:
+      return scaling == Scaling::kCentred || scaling == Scaling::kNested;
+    case Codes::k5:
+      return scaling == Scaling::kCentred || scaling == Scaling::kMins ||
+             scaling == Scaling::kNestedMins;
+    case Codes::k6:
+      return IsNested(scaling);
+    case Codes::k8:
+      return scaling == Scaling::kCentred || scaling == Scaling::kZeros;
+  }
+  return false;
+}
+
+// Inputs of the largest group with such a scaling.
+constexpr int64_t MostGroup(Scaling scaling) {
+  return scaling == Scaling::kMins || IsNested(scaling) ? 32 : kMostGroup;
+}
+
+constexpr bool IsInUse(const GroupFormat& format) {
+  return IsInUse(format.codes, format.scaling) && format.group <= MostGroup(format.scaling);
 }
 
 // Groups come in blocks of so many inputs, the last one padded. The rows that such weights are

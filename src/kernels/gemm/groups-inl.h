@@ -24,25 +24,24 @@ struct GroupPass {
   const uint8_t* ahead;  // what is fetched: as many bytes, by all tiles together; null: nothing
 };
 
-template <class Operand, Scaling kScaling>
-GODWIT_INLINE void RunGroupPass(const GroupPass& pass) {
+GODWIT_INLINE void RunGroupPass(const GroupTiles& tiles, const GroupPass& pass) {
   const int64_t width = GroupTileVecs((pass.rows + pass.tiles - 1) / pass.tiles) * kLanes;
   const int64_t share = pass.sizes.block_bytes / (pass.tiles * (kPanelColumns / width));
-  const int64_t fetches = pass.sizes.block / ((Operand::kPhases > 1 ? 2 : 1) * kQuad);
+  const int64_t fetches = pass.sizes.block / tiles.fetch_inputs;
   const uint8_t* ahead = pass.ahead;
   for (int64_t tile = 0; tile < pass.tiles; ++tile) {
     const int64_t row = pass.rows * tile / pass.tiles, next = pass.rows * (tile + 1) / pass.tiles;
     for (int64_t column = 0; column < kPanelColumns; column += width) {
-      RunGroupTile<Operand, kScaling>(
-          next - row, {.sizes = pass.sizes,
-                       .rows = pass.of.From(row, 0, pass.sizes),
-                       .blocks = pass.blocks,
-                       .count = pass.count,
-                       .column = column,
-                       .x = pass.x + row * kPanelColumns + column,
-                       .ahead = {.at = ahead,
-                                 .lines = pass.ahead == nullptr ? 0 : (share / fetches + 63) / 64,
-                                 .step = share / fetches}});
+      tiles.run[next - row - 1](
+          {.sizes = pass.sizes,
+           .rows = pass.of.From(row, 0, pass.sizes),
+           .blocks = pass.blocks,
+           .count = pass.count,
+           .column = column,
+           .x = pass.x + row * kPanelColumns + column,
+           .ahead = {.at = ahead,
+                     .lines = pass.ahead == nullptr ? 0 : (share / fetches + 63) / 64,
+                     .step = share / fetches}});
       ahead += pass.count * share;
     }
   }
@@ -71,8 +70,7 @@ GODWIT_INLINE void UnpackCodes(const GroupSizes& sizes, const uint8_t* codes, ui
 
 // Blocks, with bytes in the place of codes.
 template <class Packed>
-GODWIT_INLINE void UnpackBlocks(const GroupSizes& sizes, const uint8_t* blocks, int64_t count,
-                                uint8_t* to) {
+void UnpackBlocks(const GroupSizes& sizes, const uint8_t* blocks, int64_t count, uint8_t* to) {
   const uint8_t* from = blocks;
   const auto copy = [&](int64_t bytes) {
     __builtin_memcpy(to, from, static_cast<size_t>(bytes));
@@ -95,22 +93,40 @@ GODWIT_INLINE void UnpackBlocks(const GroupSizes& sizes, const uint8_t* blocks, 
 template <class Packed, Scaling kScaling>
 constexpr bool kTaken = Packed::kPhases <= 2 || IsNested(kScaling);
 
-// At most kBlockRows rows through a panel: x [rows, kPanelColumns]. Its codes are Packed; where
-// many rows meet them, or a tile does not take them, they are unpacked once for all, if they are
-// not Bytes. A panel that is read in its order is left to the processor where operands are fetched
-// near: on a Zen 4 that is 1.2 times as fast.
+// What multiplies with weights of a format.
+struct GroupKernel {
+  const GroupTiles* packed = nullptr;  // of codes as they lie; nullptr: not taken
+  const GroupTiles* bytes;             // of unpacked ones
+  void (*unpack)(const GroupSizes&, const uint8_t* blocks, int64_t count, uint8_t* to);
+  bool unpacks;  // whether codes are no bytes
+  bool fetches_near, by_turns;
+};
 template <class Packed, class Bytes, Scaling kScaling>
-void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, const uint8_t* panel,
-                   int64_t blocks, float* x) {
+constexpr GroupKernel MakeGroupKernel() {
+  GroupKernel kernel = {.bytes = &kGroupTiles<Bytes, kScaling>,
+                        .unpack = UnpackBlocks<Packed>,
+                        .unpacks = Packed::kPhases > 1,
+                        .fetches_near = Packed::kFetchLevel == 1,
+                        .by_turns = kByTurns<kScaling>};
+  if constexpr (kTaken<Packed, kScaling>) kernel.packed = &kGroupTiles<Packed, kScaling>;
+  return kernel;
+}
+template <class Packed, class Bytes, Scaling kScaling>
+constexpr GroupKernel kGroupKernel = MakeGroupKernel<Packed, Bytes, kScaling>();
+
+// At most kBlockRows rows through a panel: x [rows, kPanelColumns]. Where many rows meet its codes,
+// or a tile does not take them, they are unpacked once for all. A panel that is read in its order
+// is left to the processor where operands are fetched near: on a Zen 4 that is 1.2 times as fast.
+void RunGroupPanel(const GroupKernel& kernel, const GroupSizes& sizes, const GroupRows& of,
+                   int64_t rows, const uint8_t* panel, int64_t blocks, float* x) {
   __builtin_memset(x, 0, static_cast<size_t>(rows * kPanelColumns) * sizeof(float));
-  const bool unpacked =
-      !kTaken<Packed, kScaling> || (Packed::kPhases > 1 && rows > 2 * kGroupTileRows);
+  const bool unpacked = kernel.packed == nullptr || (kernel.unpacks && rows > 2 * kGroupTileRows);
   const GroupSizes pass_sizes = unpacked ? sizes.Unpacked() : sizes;
   GroupPass pass = {.sizes = pass_sizes, .of = of, .rows = rows, .x = x};
   pass.tiles = (rows + kGroupTileRows - 1) / kGroupTileRows;
   const bool in_order =
       !unpacked && pass.tiles == 1 && GroupTileVecs(rows) * kLanes == kPanelColumns;
-  const int64_t ahead_bytes = rows == 1 && kByTurns<kScaling> ? kTurnBytes : kAheadBytes;
+  const int64_t ahead_bytes = rows == 1 && kernel.by_turns ? kTurnBytes : kAheadBytes;
   const int64_t fitting = kPassBytes / sizes.block_bytes;
   const int64_t most = in_order ? blocks : fitting > 0 ? fitting : 1;
   alignas(64) uint8_t bytes[2 * kPassBytes];
@@ -119,19 +135,16 @@ void RunGroupPanel(const GroupSizes& sizes, const GroupRows& of, int64_t rows, c
     pass.count = blocks - begin < most ? blocks - begin : most;
     pass.blocks = panel + begin * sizes.block_bytes;
     pass.ahead = pass.blocks + (in_order ? ahead_bytes : most * sizes.block_bytes);
-    if (in_order && Packed::kFetchLevel == 1) pass.ahead = nullptr;
+    if (in_order && kernel.fetches_near) pass.ahead = nullptr;
     if (unpacked) {
-      UnpackBlocks<Packed>(sizes, pass.blocks, pass.count, bytes);
+      kernel.unpack(sizes, pass.blocks, pass.count, bytes);
       pass.blocks = bytes;
-      RunGroupPass<Bytes, kScaling>(pass);
-    } else if constexpr (kTaken<Packed, kScaling>) {
-      RunGroupPass<Packed, kScaling>(pass);
     }
+    RunGroupPass(unpacked ? *kernel.bytes : *kernel.packed, pass);
   }
 }
 
-GODWIT_INLINE void FinishGroups(const GroupGemmArgs& args, int64_t row, int64_t panel,
-                                const float* x) {
+void FinishGroups(const GroupGemmArgs& args, int64_t row, int64_t panel, const float* x) {
   const int64_t column = panel * kPanelColumns, columns = ColumnsFrom(column, args.columns);
   const float* factors = args.factors == nullptr ? nullptr : args.factors + column;
   const float* bias = args.bias == nullptr ? nullptr : args.bias + column;
@@ -143,8 +156,8 @@ GODWIT_INLINE void FinishGroups(const GroupGemmArgs& args, int64_t row, int64_t 
   }
 }
 
-template <class Packed, class Bytes, Scaling kScaling>
-void GemmGroups(const GroupGemmArgs& args) {
+// `inline`, as files that multiply in a way of their own do not use it.
+inline void RunGroupPanels(const GroupKernel& kernel, const GroupGemmArgs& args) {
   const GroupFormat& format = *args.format;
   const GroupSizes sizes(format);
   const GroupRows all(args);
@@ -153,8 +166,8 @@ void GemmGroups(const GroupGemmArgs& args) {
     const auto* panel = static_cast<const uint8_t*>(args.w) + p * GroupPanelBytes(format, args.k);
     for (int64_t row = 0; row < args.rows; row += kBlockRows) {
       const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
-      RunGroupPanel<Packed, Bytes, kScaling>(sizes, all.From(row, 0, sizes), rows, panel,
-                                             BlockCount(format, args.k), x);
+      RunGroupPanel(kernel, sizes, all.From(row, 0, sizes), rows, panel, BlockCount(format, args.k),
+                    x);
       for (int64_t r = 0; r < rows; ++r) {
         FinishGroups(args, row + r, p, x + r * kPanelColumns);
       }
@@ -179,9 +192,13 @@ GODWIT_INLINE void WithScaling(const GroupGemmArgs& args, const Run& run) {
   }
 }
 
-template <class Packed, class Bytes>
-void GemmGroupsOf(const GroupGemmArgs& args) {
-  WithScaling(args, [&]<Scaling kScaling>() { GemmGroups<Packed, Bytes, kScaling>(args); });
+template <Codes kCodes, class Packed, class Bytes>
+GODWIT_INLINE void GemmGroupsOf(const GroupGemmArgs& args) {
+  WithScaling(args, [&]<Scaling kScaling>() {
+    if constexpr (IsInUse(kCodes, kScaling)) {
+      RunGroupPanels(kGroupKernel<Packed, Bytes, kScaling>, args);
+    }
+  });
 }
 
 // SmallQuads multiplies codes of 4 bits, Quads any bytes.
@@ -189,15 +206,15 @@ template <class SmallQuads, class Quads>
 void GemmGroupsBy(const GroupGemmArgs& args) {
   switch (args.format->codes) {
     case Codes::k4:
-      return GemmGroupsOf<NibbleOperand<SmallQuads>, ByteOperand<SmallQuads>>(args);
+      return GemmGroupsOf<Codes::k4, NibbleOperand<SmallQuads>, ByteOperand<SmallQuads>>(args);
     case Codes::k4Table:
-      return GemmGroupsOf<TableOperand<Quads>, ByteOperand<Quads>>(args);
+      return GemmGroupsOf<Codes::k4Table, TableOperand<Quads>, ByteOperand<Quads>>(args);
     case Codes::k5:
-      return GemmGroupsOf<PlaneOperand<Codes::k5, Quads>, ByteOperand<Quads>>(args);
+      return GemmGroupsOf<Codes::k5, PlaneOperand<Codes::k5, Quads>, ByteOperand<Quads>>(args);
     case Codes::k6:
-      return GemmGroupsOf<PlaneOperand<Codes::k6, Quads>, ByteOperand<Quads>>(args);
+      return GemmGroupsOf<Codes::k6, PlaneOperand<Codes::k6, Quads>, ByteOperand<Quads>>(args);
     case Codes::k8:
-      return GemmGroupsOf<ByteOperand<Quads>, ByteOperand<Quads>>(args);
+      return GemmGroupsOf<Codes::k8, ByteOperand<Quads>, ByteOperand<Quads>>(args);
   }
 }
 

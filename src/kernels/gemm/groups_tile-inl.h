@@ -372,17 +372,16 @@ __attribute__((noinline)) void RunGroupTile(const GroupTile& tile) {
   }
 }
 
+// The tiles of a kind of weights.
+struct GroupTiles {
+  void (*run[kGroupTileRows])(const GroupTile&);  // of 1, 2 and 3 rows
+  int64_t fetch_inputs;                           // with so many they fetch ahead once
+};
 template <class Operand, Scaling kScaling>
-GODWIT_INLINE void RunGroupTile(int64_t rows, const GroupTile& tile) {
-  switch (rows) {
-    case 1:
-      return RunGroupTile<Operand, kScaling, 1, GroupTileVecs(1)>(tile);
-    case 2:
-      return RunGroupTile<Operand, kScaling, 2, GroupTileVecs(2)>(tile);
-    default:
-      return RunGroupTile<Operand, kScaling, kGroupTileRows, GroupTileVecs(kGroupTileRows)>(tile);
-  }
-}
+constexpr GroupTiles kGroupTiles = {.run = {RunGroupTile<Operand, kScaling, 1, GroupTileVecs(1)>,
+                                            RunGroupTile<Operand, kScaling, 2, GroupTileVecs(2)>,
+                                            RunGroupTile<Operand, kScaling, 3, GroupTileVecs(3)>},
+                                    .fetch_inputs = (Operand::kPhases > 1 ? 2 : 1) * kQuad};
 
 }  // namespace
 }  // namespace godwit::kernels

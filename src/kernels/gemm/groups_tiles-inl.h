@@ -143,23 +143,30 @@ GODWIT_INLINE void RunTiledBlock(const TiledBlock& of) {
 // The accumulators hold all groups of a block, if it has no more than four, of as many columns as
 // they can: what they are stored to should leave room for the rest in the first-level cache.
 template <bool kSigned, Scaling kScaling>
-GODWIT_INLINE void RunTiledBlock(const TiledBlock& of) {
-  switch (of.sizes.groups) {
-    case 1:
-      return RunTiledBlock<kSigned, kScaling, 4>(of);
-    case 2:
-      return RunTiledBlock<kSigned, kScaling, 2>(of);
-    default:
-      return RunTiledBlock<kSigned, kScaling, 1>(of);
+void RunTiledBlock(const TiledBlock& of) {
+  if constexpr (MostGroup(kScaling) == kMostGroup) {
+    if (of.sizes.groups == 1) return RunTiledBlock<kSigned, kScaling, 4>(of);
+    if (of.sizes.groups == 2) return RunTiledBlock<kSigned, kScaling, 2>(of);
   }
+  RunTiledBlock<kSigned, kScaling, 1>(of);
 }
+
+// What multiplies with weights of a format.
+struct TiledKernel {
+  void (*unpack)(const GroupSizes&, const uint8_t* blocks, int64_t count, uint8_t* to);
+  void (*run_block)(const TiledBlock&);
+  bool is_signed;
+};
+template <class Packed, Scaling kScaling>
+constexpr TiledKernel kTiledKernel = {.unpack = UnpackBlocks<Packed>,
+                                      .run_block = RunTiledBlock<Packed::kSigned, kScaling>,
+                                      .is_signed = Packed::kSigned};
 
 // Rows through a panel, x as TiledRows has them. Each block is unpacked once, and stays in the
 // first-level cache while all tiles go through it and fetch the next.
-template <class Packed, Scaling kScaling>
-GODWIT_INLINE void RunTiledPanel(const GroupSizes& sizes, const TiledRows& of,
-                                 const GroupRows& rows, const uint8_t* panel, int64_t blocks,
-                                 float* x) {
+GODWIT_INLINE void RunTiledPanel(const TiledKernel& kernel, const GroupSizes& sizes,
+                                 const TiledRows& of, const GroupRows& rows, const uint8_t* panel,
+                                 int64_t blocks, float* x) {
   const GroupSizes unpacked = sizes.Unpacked();
   const int64_t products = of.tiles * sizes.block / ProductDepth(sizes) * (kPanelColumns / kLanes);
   const int64_t share = (sizes.block_bytes / kTileBytes + products - 1) / products * kTileBytes;
@@ -167,23 +174,21 @@ GODWIT_INLINE void RunTiledPanel(const GroupSizes& sizes, const TiledRows& of,
   alignas(64) uint8_t bytes[2 * kMostBlock * kPanelColumns];
   for (int64_t b = 0; b < blocks; ++b) {
     const uint8_t* block = panel + b * sizes.block_bytes;
-    UnpackBlocks<Packed>(sizes, block, 1, bytes);
+    kernel.unpack(sizes, block, 1, bytes);
     for (int64_t tile = 0; tile < of.tiles; ++tile) {
-      RunTiledBlock<Packed::kSigned, kScaling>(
-          {.sizes = unpacked,
-           .rows = rows.From(of.First(tile), b, sizes),
-           .height = of.height,
-           .bytes = bytes,
-           .x = x + tile * of.height * kPanelColumns,
-           .ahead = block + sizes.block_bytes + sizes.block_bytes * tile / of.tiles,
-           .share = share});
+      kernel.run_block({.sizes = unpacked,
+                        .rows = rows.From(of.First(tile), b, sizes),
+                        .height = of.height,
+                        .bytes = bytes,
+                        .x = x + tile * of.height * kPanelColumns,
+                        .ahead = block + sizes.block_bytes + sizes.block_bytes * tile / of.tiles,
+                        .share = share});
     }
   }
 }
 
-template <class Packed, Scaling kScaling>
-void TiledGroups(const GroupGemmArgs& args) {
-  const GroupSizes sizes(*args.format, Packed::kSigned);
+void RunTiledPanels(const TiledKernel& kernel, const GroupGemmArgs& args) {
+  const GroupSizes sizes(*args.format, kernel.is_signed);
   const GroupRows all(args);
   const int64_t blocks = BlockCount(*args.format, args.k);
   alignas(64) float x[kBlockRows * kPanelColumns];
@@ -191,9 +196,9 @@ void TiledGroups(const GroupGemmArgs& args) {
     const TiledRows of = {.rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows};
     const TileShapes shapes(of.height, /*row_tiles=*/2, ProductDepth(sizes));
     for (int64_t p = args.panel_begin; p < args.panel_end; ++p) {
-      RunTiledPanel<Packed, kScaling>(
-          sizes, of, all.From(row, 0, sizes),
-          static_cast<const uint8_t*>(args.w) + p * blocks * sizes.block_bytes, blocks, x);
+      RunTiledPanel(kernel, sizes, of, all.From(row, 0, sizes),
+                    static_cast<const uint8_t*>(args.w) + p * blocks * sizes.block_bytes, blocks,
+                    x);
       for (int64_t r = 0; r < of.rows; ++r) {
         FinishGroups(args, row + r, p, x + of.SumsOf(r) * kPanelColumns);
       }
@@ -201,33 +206,35 @@ void TiledGroups(const GroupGemmArgs& args) {
   }
 }
 
-template <Scaling kScaling, class Nibbles, class Fives, class Sixes, class Bytes>
-void TiledGroupsOf(const GroupGemmArgs& args) {
-  switch (args.format->codes) {
-    case Codes::k4:
-      return TiledGroups<Nibbles, kScaling>(args);
-    case Codes::k4Table:
-      return TiledGroups<SignedTable, kScaling>(args);
-    case Codes::k5:
-      return TiledGroups<Fives, kScaling>(args);
-    case Codes::k6:
-      return TiledGroups<Sixes, kScaling>(args);
-    case Codes::k8:
-      return TiledGroups<Bytes, kScaling>(args);
-  }
+// Centred is what codes that have a centre are unpacked to.
+template <Codes kCodes, class Centred, class Others>
+GODWIT_INLINE void TiledGroupsOf(const GroupGemmArgs& args) {
+  WithScaling(args, [&]<Scaling kScaling>() {
+    if constexpr (!IsInUse(kCodes, kScaling)) {
+      return;
+    } else if constexpr (kScaling == Scaling::kCentred || kScaling == Scaling::kNested) {
+      RunTiledPanels(kTiledKernel<Centred, kScaling>, args);
+    } else {
+      RunTiledPanels(kTiledKernel<Others, kScaling>, args);
+    }
+  });
 }
 
 void GemmGroupsByTiles(const GroupGemmArgs& args) {
   using Fives = UnsignedPlanes<Codes::k5>;
   using Sixes = UnsignedPlanes<Codes::k6>;
-  WithScaling(args, [&]<Scaling kScaling>() {
-    if constexpr (kScaling == Scaling::kCentred || kScaling == Scaling::kNested) {
-      TiledGroupsOf<kScaling, SignedTable, Signed<Codes::k5, Fives>, Signed<Codes::k6, Sixes>,
-                    Signed<Codes::k8, UnsignedBytes>>(args);
-    } else {
-      TiledGroupsOf<kScaling, UnsignedNibbles, Fives, Sixes, UnsignedBytes>(args);
-    }
-  });
+  switch (args.format->codes) {
+    case Codes::k4:
+      return TiledGroupsOf<Codes::k4, SignedTable, UnsignedNibbles>(args);
+    case Codes::k4Table:
+      return TiledGroupsOf<Codes::k4Table, SignedTable, SignedTable>(args);
+    case Codes::k5:
+      return TiledGroupsOf<Codes::k5, Signed<Codes::k5, Fives>, Fives>(args);
+    case Codes::k6:
+      return TiledGroupsOf<Codes::k6, Signed<Codes::k6, Sixes>, Sixes>(args);
+    case Codes::k8:
+      return TiledGroupsOf<Codes::k8, Signed<Codes::k8, UnsignedBytes>, UnsignedBytes>(args);
+  }
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "attention/attention_test_support.h"
 
-namespace godwit {
+namespace godwit::make_policy_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST(MakePolicyTest, LearnedPositionsAreNeitherCountedAnewNorContinued) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::make_policy_test

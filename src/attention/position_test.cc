@@ -6,7 +6,7 @@
 #include <functional>
 #include <numbers>
 
-namespace godwit {
+namespace godwit::position_test {
 namespace {
 
 using Kind = RotaryScaling::Kind;
@@ -229,4 +229,4 @@ TEST(RotaryEncodingTest, LongRopeDividesEveryFrequencyByItsFactor) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::position_test

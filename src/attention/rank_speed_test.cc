@@ -8,7 +8,7 @@
 #include "attention/attention_test_support.h"
 #include "dist/local.h"
 
-namespace godwit {
+namespace godwit::rank_speed_test {
 namespace {
 
 using testing::ElementsAre;
@@ -79,4 +79,4 @@ TEST(RankSpeedTest, WhoIsSlowIsNamed) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::rank_speed_test

@@ -10,7 +10,7 @@
 
 #include "attention/attention_test_support.h"
 
-namespace godwit {
+namespace godwit::recall_test {
 namespace {
 
 constexpr int64_t kTokens = 300, kAsked = 290;
@@ -162,4 +162,4 @@ TEST(RecallTest, TheTextIsReadByDense) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::recall_test

@@ -13,7 +13,7 @@
 #include "attention/attention_test_support.h"
 #include "dist/local.h"
 
-namespace godwit {
+namespace godwit::ring_test {
 namespace {
 
 using testing::HasSubstr;
@@ -184,4 +184,4 @@ TEST(Ring, AloneItIsDense) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::ring_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit {
+namespace godwit::rotary_step_test {
 namespace {
 
 std::vector<float> Values(std::span<const float> row) { return {row.begin(), row.end()}; }
@@ -57,4 +57,4 @@ TEST(RotaryStepTest, QueriesAreScaledByTheTemperatureOfTheirPlace) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::rotary_step_test

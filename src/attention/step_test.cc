@@ -5,7 +5,7 @@
 
 #include "attention/attention_test_support.h"
 
-namespace godwit {
+namespace godwit::step_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -294,4 +294,4 @@ TEST(AttentionStepTest, APolicyMayListWhatEveryKvHeadLooksAt) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::step_test

@@ -5,7 +5,7 @@
 
 #include "attention/attention_test_support.h"
 
-namespace godwit {
+namespace godwit::text_cache_test {
 namespace {
 
 const AttentionGeometry kGeometry = TestGeometry(4, 2, 12, 8, {0, 0});
@@ -119,4 +119,4 @@ TEST(TextCacheTest, WhatNoMachineHoldsIsRefusedWithEverythingAsItWas) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::text_cache_test

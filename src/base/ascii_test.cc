@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit {
+namespace godwit::ascii_test {
 namespace {
 
 TEST(AsciiTest, OtherBytesAreNeitherBlanksNorLetters) {
@@ -14,4 +14,4 @@ TEST(AsciiTest, OtherBytesAreNeitherBlanksNorLetters) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::ascii_test

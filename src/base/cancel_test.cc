@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit {
+namespace godwit::cancel_test {
 namespace {
 
 TEST(CancelToken, ThrowsOnlyWhenCancelled) {
@@ -23,4 +23,4 @@ TEST(CancelToken, ThrowsOnlyWhenCancelled) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::cancel_test

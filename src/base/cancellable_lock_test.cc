@@ -5,7 +5,7 @@
 #include <optional>
 #include <thread>
 
-namespace godwit {
+namespace godwit::cancellable_lock_test {
 namespace {
 
 TEST(CancellableLockTest, TakesWhatIsFree) {
@@ -34,4 +34,4 @@ TEST(CancellableLockTest, IsWaitedForUntilItIsCancelled) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::cancellable_lock_test

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace godwit {
+namespace godwit::checked_test {
 namespace {
 
 constexpr uint64_t kMaxU64 = std::numeric_limits<uint64_t>::max();
@@ -32,4 +32,4 @@ TEST(CheckedTest, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::checked_test

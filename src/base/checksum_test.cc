@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace godwit {
+namespace godwit::checksum_test {
 namespace {
 
 std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -37,4 +37,4 @@ TEST(ChecksumTest, ANameTellsPartsApart) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::checksum_test

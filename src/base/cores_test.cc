@@ -4,7 +4,7 @@
 
 #include "base/test_folder.h"
 
-namespace godwit {
+namespace godwit::cores_test {
 namespace {
 
 TEST(Cores, SiblingsCountOnce) {
@@ -75,4 +75,4 @@ TEST(Cores, Version1HasTwoFilesForAQuota) {
 TEST(Cores, AtLeastOne) { EXPECT_GE(AvailableCores(), 1); }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::cores_test

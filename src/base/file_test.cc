@@ -10,7 +10,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -64,4 +64,4 @@ TEST(IsListed, SaysWhetherThereIsSomethingToOpen) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::file_test

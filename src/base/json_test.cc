@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace godwit {
+namespace godwit::json_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST(ParseOrderedJson, KeepsTheOrderOfKeys) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::json_test

@@ -6,7 +6,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::line_reader_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -68,4 +68,4 @@ TEST(LineReaderTest, RefusesWhatIsNoFile) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::line_reader_test

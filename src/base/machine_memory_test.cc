@@ -5,7 +5,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::machine_memory_test {
 namespace {
 
 TEST(MachineMemoryTest, ReadsTheMachine) {
@@ -107,4 +107,4 @@ TEST(MachineMemoryTest, FormatsBytesForPeople) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::machine_memory_test

@@ -14,7 +14,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::mapped_file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -102,4 +102,4 @@ TEST(MappedFileTest, DropsPagesOnRequest) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::mapped_file_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace godwit {
+namespace godwit::nearest_test {
 namespace {
 
 const std::vector<std::string> kNames = {"--temp", "--top-k", "--top-p", "--threads", "-n"};
@@ -28,4 +28,4 @@ TEST(Nearest, DoesNotGuessWildly) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::nearest_test

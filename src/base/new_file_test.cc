@@ -11,7 +11,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::new_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -94,4 +94,4 @@ TEST(NewFileTest, OnlyWhatIsAbandonedGoes) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::new_file_test

@@ -11,7 +11,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::new_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,4 +84,4 @@ TEST(NewFolder, WhatAKilledProcessLeftIsKnown) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::new_folder_test

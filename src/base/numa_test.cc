@@ -11,7 +11,7 @@
 #include "base/test_folder.h"
 #include "base/thread_pool.h"
 
-namespace godwit {
+namespace godwit::numa_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -77,4 +77,4 @@ TEST(Numa, NonePlacesNothing) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::numa_test

@@ -10,7 +10,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::own_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,4 +60,4 @@ TEST(FolderLockTest, HoldsOthersOff) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::own_folder_test

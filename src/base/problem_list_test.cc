@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit {
+namespace godwit::problem_list_test {
 namespace {
 
 TEST(ProblemListTest, SaysNothingWhenEmpty) {
@@ -47,4 +47,4 @@ TEST(ProblemListTest, ThrowsWithTheGivenKind) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::problem_list_test

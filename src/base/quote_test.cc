@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace godwit {
+namespace godwit::quote_test {
 namespace {
 
 TEST(QuoteTest, LeavesOrdinaryTextAlone) {
@@ -81,4 +81,4 @@ TEST(PrintableTest, TakesTextInPieces) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::quote_test

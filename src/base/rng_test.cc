@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace godwit {
+namespace godwit::rng_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -61,4 +61,4 @@ TEST(Rng, IsPinned) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::rng_test

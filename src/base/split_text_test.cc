@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit {
+namespace godwit::split_text_test {
 namespace {
 
 TEST(SplitTextTest, TakesLineAfterLine) {
@@ -20,4 +20,4 @@ TEST(SplitTextTest, Strips) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::split_text_test

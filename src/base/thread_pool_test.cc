@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace godwit {
+namespace godwit::thread_pool_test {
 namespace {
 
 using ::testing::Each;
@@ -152,4 +152,4 @@ TEST(ThreadPool, AnIdlePoolUsesNoCpu) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::thread_pool_test

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace godwit {
+namespace godwit::utf8_test {
 namespace {
 
 TEST(Utf8, KeepsWhatIsValid) {
@@ -73,4 +73,4 @@ TEST(Utf8, CutsNoCharacter) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::utf8_test

@@ -11,7 +11,7 @@
 #include "model/shape_test_support.h"
 #include "model/synthetic_weights.h"
 
-namespace godwit::bench {
+namespace godwit::bench::kv_fill_test {
 namespace {
 
 class KvFill : public ::testing::Test {
@@ -115,4 +115,4 @@ TEST_F(KvFill, DoesNotDependOnChunks) {
 }
 
 }  // namespace
-}  // namespace godwit::bench
+}  // namespace godwit::bench::kv_fill_test

@@ -17,7 +17,7 @@
 #include "model/shape_test_support.h"
 #include "model/synthetic_weights.h"
 
-namespace godwit::bench {
+namespace godwit::bench::rank_time_test {
 namespace {
 
 // That long a prompt takes at a depth where each token sees so many keys.
@@ -181,4 +181,4 @@ TEST(RankTime, IsNoneOfAContextThatIsTooShort) {
 }
 
 }  // namespace
-}  // namespace godwit::bench
+}  // namespace godwit::bench::rank_time_test

@@ -10,7 +10,7 @@
 #include "model/shape_test_support.h"
 #include "model/synthetic_weights.h"
 
-namespace godwit::bench {
+namespace godwit::bench::restore_test {
 namespace {
 
 TEST(Restore, SavesGoesOnAndLeavesNothing) {
@@ -61,4 +61,4 @@ TEST(Restore, NothingToSaveIsRefused) {
 }
 
 }  // namespace
-}  // namespace godwit::bench
+}  // namespace godwit::bench::restore_test

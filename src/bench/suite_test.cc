@@ -14,7 +14,7 @@
 #include "weights/hf_config.h"
 #include "weights/open_weights.h"
 
-namespace godwit::bench {
+namespace godwit::bench::suite_test {
 namespace {
 
 std::unique_ptr<Decoder> SmallModel(DType dtype) {
@@ -373,4 +373,4 @@ TEST(Suite, WhatDoesNotFitIsRefusedWithTheNumbers) {
 }
 
 }  // namespace
-}  // namespace godwit::bench
+}  // namespace godwit::bench::suite_test

@@ -4,7 +4,7 @@
 
 #include "model/shapes.h"
 
-namespace godwit::bench {
+namespace godwit::bench::work_test {
 namespace {
 
 // The 1b shape by hand. A layer: q and o are 2048 x 2048, k and v 512 x 2048, gate, up and down
@@ -31,4 +31,4 @@ TEST(Work, AKeyOfLatentAttention) {
 }
 
 }  // namespace
-}  // namespace godwit::bench
+}  // namespace godwit::bench::work_test

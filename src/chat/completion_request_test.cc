@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/test_support.h"
 
-namespace godwit::chat {
+namespace godwit::chat::completion_request_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -348,4 +348,4 @@ TEST(CompletionRequestTest, RefusesPrompts) {
 }
 
 }  // namespace
-}  // namespace godwit::chat
+}  // namespace godwit::chat::completion_request_test

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/test_support.h"
 
-namespace godwit::chat {
+namespace godwit::chat::conversation_file_test {
 namespace {
 
 using testing::AllOf;
@@ -58,4 +58,4 @@ TEST(ConversationFile, WhatAModelCannotBeToldAsItStandsIsRefused) {
 }
 
 }  // namespace
-}  // namespace godwit::chat
+}  // namespace godwit::chat::conversation_file_test

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-namespace godwit::chat {
+namespace godwit::chat::conversation_test {
 namespace {
 
 using testing::ElementsAreArray;
@@ -270,4 +270,4 @@ TEST_F(ConversationTest, EncodesAnewAfterHalfACharacter) {
 }
 
 }  // namespace
-}  // namespace godwit::chat
+}  // namespace godwit::chat::conversation_test

@@ -5,7 +5,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit::chat {
+namespace godwit::chat::pinned_messages_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -59,4 +59,4 @@ TEST_F(PinnedMessagesTest, MessagesThatFillTheCacheAreRefused) {
 }
 
 }  // namespace
-}  // namespace godwit::chat
+}  // namespace godwit::chat::pinned_messages_test

@@ -6,7 +6,7 @@
 #include "base/test_support.h"
 #include "chat/response_json.h"
 
-namespace godwit::chat {
+namespace godwit::chat::response_request_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -141,4 +141,4 @@ TEST(ResponseJsonTest, EventsTellTheSame) {
 }
 
 }  // namespace
-}  // namespace godwit::chat
+}  // namespace godwit::chat::response_request_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace godwit::chat {
+namespace godwit::chat::tool_calls_test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -103,4 +103,4 @@ TEST(ToolCalls, WithoutToolsAllIsText) {
 }
 
 }  // namespace
-}  // namespace godwit::chat
+}  // namespace godwit::chat::tool_calls_test

@@ -15,7 +15,7 @@
 #include "chat/tool_calls.h"
 #include "text/chat_template.h"
 
-namespace godwit::chat {
+namespace godwit::chat::tool_templates_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -85,4 +85,4 @@ INSTANTIATE_TEST_SUITE_P(Real, ToolTemplates,
                          [](const auto& info) { return TestName(info.param); });
 
 }  // namespace
-}  // namespace godwit::chat
+}  // namespace godwit::chat::tool_templates_test

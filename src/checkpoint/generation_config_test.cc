@@ -6,7 +6,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::generation_config_test {
 namespace {
 
 using ::testing::AllOf;
@@ -78,4 +78,4 @@ TEST(GenerationConfigTest, WhatIsNotBuiltIsSaid) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::generation_config_test

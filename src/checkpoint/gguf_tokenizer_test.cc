@@ -17,7 +17,7 @@
 #include "weights/gguf_test_support.h"
 #include "weights/test_files.h"
 
-namespace godwit {
+namespace godwit::gguf_tokenizer_test {
 namespace {
 
 using testing::ElementsAre;
@@ -213,4 +213,4 @@ TEST(GgufTokenizer, RefusesWhatDoesNotBelongTogether) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::gguf_tokenizer_test

@@ -7,7 +7,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::model_folder_test {
 namespace {
 
 using testing::AllOf;
@@ -134,4 +134,4 @@ TEST(ModelFolder, OpensGgufInParts) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::model_folder_test

@@ -15,7 +15,7 @@
 #include "checkpoint/packed_sources.h"
 #include "model/packed_file.h"
 
-namespace godwit {
+namespace godwit::packed_copy_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -355,4 +355,4 @@ TEST_F(PackedCopyTest, GgufModelsHaveThemToo) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::packed_copy_test

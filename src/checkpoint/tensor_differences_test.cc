@@ -7,7 +7,7 @@
 #include "model/archs/all.h"
 #include "model/model_tensors.h"
 
-namespace godwit {
+namespace godwit::tensor_differences_test {
 namespace {
 
 DecoderSpec Spec(const std::string& type, const std::string& fields = "") {
@@ -58,4 +58,4 @@ TEST(TensorDifferencesTest, ASpecOfAnySizeIsLookedAtByOneLayer) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::tensor_differences_test

@@ -8,7 +8,7 @@
 #include "checkpoint/model_folder.h"
 #include "model/loader.h"
 
-namespace godwit {
+namespace godwit::weight_facts_test {
 namespace {
 
 class WeightFactsTest : public testing::TestWithParam<const char*> {};
@@ -77,4 +77,4 @@ TEST(WeightFacts, GroupTheTensorsOfLayers) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::weight_facts_test

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace godwit::cli {
+namespace godwit::cli::hints_test {
 namespace {
 
 TEST(Hints, NameTheFlagsThatHelp) {
@@ -42,4 +42,4 @@ TEST(Hints, OtherErrorsStandAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::cli::hints_test

@@ -7,7 +7,7 @@
 
 #include "sampling/options.h"
 
-namespace godwit::cli {
+namespace godwit::cli::summary_test {
 namespace {
 
 GenerateResult Example() {
@@ -113,4 +113,4 @@ TEST(SamplerSummaryTest, JsonHasEveryOptionAsItWasTyped) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::cli::summary_test

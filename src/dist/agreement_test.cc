@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "dist/local.h"
 
-namespace godwit {
+namespace godwit::agreement_test {
 namespace {
 
 TEST(AgreementTest, NamesTheRankAndTheDifference) {
@@ -41,4 +41,4 @@ TEST(AgreementTest, NamesTheRankAndTheDifference) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::agreement_test

@@ -6,7 +6,7 @@
 
 #include "dist/local.h"
 
-namespace godwit {
+namespace godwit::link_rate_test {
 namespace {
 
 TEST(LinkRateTest, OfEveryPair) {
@@ -35,4 +35,4 @@ TEST(LinkRateTest, OfEveryPair) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::link_rate_test

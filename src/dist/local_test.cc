@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::local_test {
 namespace {
 
 using testing::HasSubstr;
@@ -123,4 +123,4 @@ TEST(LocalWorldTest, FramesAreBounded) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::local_test

@@ -14,7 +14,7 @@
 #include "tests/session_of.h"
 #include "text/fake_tokenizer.h"
 
-namespace godwit {
+namespace godwit::drafts_test {
 namespace {
 
 using testing::HasSubstr;
@@ -297,4 +297,4 @@ TEST(Drafts, SourcesThatMakeNoSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::drafts_test

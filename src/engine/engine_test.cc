@@ -12,7 +12,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::engine_test {
 namespace {
 
 using testing::HasSubstr;
@@ -488,4 +488,4 @@ TEST_F(RealModelTest, PredictsAStoryAsWellAsTheReference) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::engine_test

@@ -7,7 +7,7 @@
 #include "base/test_support.h"
 #include "engine/engine_test_support.h"
 
-namespace godwit {
+namespace godwit::json_schema_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -93,4 +93,4 @@ TEST_F(JsonSchemaTest, WhatMakesNoSenseIsRefused) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::json_schema_test

@@ -6,7 +6,7 @@
 #include "attention/make_policy.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::memory_plan_test {
 namespace {
 
 // Llama-3.1-8B: 32 layers, 8 KV heads of 128.
@@ -48,4 +48,4 @@ TEST(MemoryPlan, OfACacheInAFileTheIndexIsToFit) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::memory_plan_test

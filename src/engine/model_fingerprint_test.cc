@@ -6,7 +6,7 @@
 
 #include "base/test_folder.h"
 
-namespace godwit {
+namespace godwit::model_fingerprint_test {
 namespace {
 
 TEST(ModelFingerprint, ChangesWithAFileAndWithAStretchOfIt) {
@@ -41,4 +41,4 @@ TEST(ModelFingerprint, ChangesWithAFileAndWithAStretchOfIt) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::model_fingerprint_test

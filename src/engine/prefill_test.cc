@@ -10,7 +10,7 @@
 #include "base/test_support.h"
 #include "engine/engine_test_support.h"
 
-namespace godwit {
+namespace godwit::prefill_test {
 namespace {
 
 using testing::HasSubstr;
@@ -196,4 +196,4 @@ TEST(Prefill, WhatMakesNoSenseIsRefused) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::prefill_test

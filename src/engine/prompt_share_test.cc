@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::prompt_share_test {
 namespace {
 
 // A machine on which a step of `writers` and so many rows of prompts takes so long.
@@ -132,4 +132,4 @@ TEST(PromptShare, OnesThatMakeNoSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::prompt_share_test

@@ -16,7 +16,7 @@
 #include "engine/generation_impl.h"
 #include "tests/session_of.h"
 
-namespace godwit {
+namespace godwit::ranks_test {
 namespace {
 
 using testing::HasSubstr;
@@ -423,4 +423,4 @@ TEST(Ranks, RankZeroIsAskedAndTheOthersFollow) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::ranks_test

@@ -15,7 +15,7 @@
 #include "base/test_support.h"
 #include "engine/engine_test_support.h"
 
-namespace godwit {
+namespace godwit::saved_texts_test {
 namespace {
 
 using testing::ElementsAre;
@@ -464,4 +464,4 @@ TEST_F(SavedTextsTest, ASmallRequestDoesNotCostALongText) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::saved_texts_test

@@ -20,7 +20,7 @@
 #include "tests/fake_model.h"
 #include "text/fake_tokenizer.h"
 
-namespace godwit {
+namespace godwit::scheduler_test {
 namespace {
 
 using testing::HasSubstr;
@@ -573,4 +573,4 @@ TEST(Scheduler, OptionsThatMakeNoSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::scheduler_test

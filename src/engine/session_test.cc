@@ -11,7 +11,7 @@
 #include "tests/fake_model.h"
 #include "text/fake_tokenizer.h"
 
-namespace godwit {
+namespace godwit::session_test {
 namespace {
 
 constexpr int64_t kVocab = FakeTokenizer::kEos + 1;
@@ -188,4 +188,4 @@ TEST(SessionTest, ATextThatIsExtendedIsReadOnceThoughThePolicyForgets) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::session_test

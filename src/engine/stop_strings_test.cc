@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace godwit {
+namespace godwit::stop_strings_test {
 namespace {
 
 // Feeds `text` in pieces of n bytes; what comes out before the stop, or at the end.
@@ -49,4 +49,4 @@ TEST(StopStrings, HoldsBackOnlyWhatMayStillBecomeAStop) {
 TEST(StopStrings, AnEmptyStopStringIsRefused) { EXPECT_THROW(StopStrings({""}), Error); }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::stop_strings_test

@@ -7,7 +7,7 @@
 #include "kv/kv_layout.h"
 #include "model/loader.h"
 
-namespace godwit {
+namespace godwit::storage_types_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -48,4 +48,4 @@ TEST(StorageTypes, AModelIsNamedByItsLayers) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::storage_types_test

@@ -11,7 +11,7 @@
 #include "tests/fake_model.h"
 #include "tests/session_of.h"
 
-namespace godwit::eval {
+namespace godwit::eval::comparison_test {
 namespace {
 
 using testing::ElementsAre;
@@ -115,4 +115,4 @@ TEST_F(ComparisonTest, RefusesWindowsThatDoNotFitEither) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::comparison_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace godwit::eval {
+namespace godwit::eval::distinct_test {
 namespace {
 
 TEST(Distinct, CountsWhatIsSaidOnce) {
@@ -19,4 +19,4 @@ TEST(Distinct, CountsWhatIsSaidOnce) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::distinct_test

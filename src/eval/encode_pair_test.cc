@@ -6,7 +6,7 @@
 #include "base/test_support.h"
 #include "text/fake_tokenizer.h"
 
-namespace godwit::eval {
+namespace godwit::eval::encode_pair_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -45,4 +45,4 @@ TEST(EncodePairTest, RefusesWhenNothingIsLeftToScore) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::encode_pair_test

@@ -14,7 +14,7 @@
 #include "tests/session_of.h"
 #include "text/fake_tokenizer.h"
 
-namespace godwit::eval {
+namespace godwit::eval::evaluate_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -170,4 +170,4 @@ TEST(EvaluateTest, AgreesWithADirectComputation) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::evaluate_test

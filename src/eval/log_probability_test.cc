@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace godwit::eval {
+namespace godwit::eval::log_probability_test {
 namespace {
 
 TEST(LogProbability, IsTheLogarithmOfSoftmax) {
@@ -64,4 +64,4 @@ TEST(KlDivergence, OfWhatIsImpossible) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::log_probability_test

@@ -14,7 +14,7 @@
 #include "tests/fake_model.h"
 #include "tests/session_of.h"
 
-namespace godwit::eval {
+namespace godwit::eval::perplexity_test {
 namespace {
 
 using testing::AllOf;
@@ -294,4 +294,4 @@ TEST(PerplexityOfAModel, IsThatOfTheReference) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::perplexity_test

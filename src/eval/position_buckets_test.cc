@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit::eval {
+namespace godwit::eval::position_buckets_test {
 namespace {
 
 TEST(PositionBuckets, AveragesWhatFallsIntoEach) {
@@ -57,4 +57,4 @@ TEST(PositionBuckets, AreEmptyOrAsLongAsTheText) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::position_buckets_test

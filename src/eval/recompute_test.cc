@@ -10,7 +10,7 @@
 #include "eval/stream_test_support.h"
 #include "tests/session_of.h"
 
-namespace godwit::eval {
+namespace godwit::eval::recompute_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -262,4 +262,4 @@ TEST(RecomputeTest, CancelEndsIt) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::recompute_test

@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace godwit::eval {
+namespace godwit::eval::register_lines_test {
 namespace {
 
 // As the paper's figure shows them.
@@ -43,4 +43,4 @@ TEST(RegisterLinesTest, TheFirstNumberCounts) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::register_lines_test

@@ -8,7 +8,7 @@
 #include "base/test_support.h"
 #include "eval/stream_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::stream_arc_test {
 namespace {
 
 using ::testing::Each;
@@ -106,4 +106,4 @@ TEST(StreamArcTest, RefusedBeforeAnyWork) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::stream_arc_test

@@ -12,7 +12,7 @@
 #include "eval/register_lines.h"
 #include "eval/stream_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::stream_eval_test {
 namespace {
 
 using ::testing::Each;
@@ -227,4 +227,4 @@ TEST(StreamEvalTest, Refusals) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::stream_eval_test

@@ -8,7 +8,7 @@
 #include "base/test_support.h"
 #include "eval/stream_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::stream_test {
 namespace {
 
 using ::testing::AllOf;
@@ -224,4 +224,4 @@ TEST(StreamTest, CancelEndsIt) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::stream_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace godwit::eval {
+namespace godwit::eval::task_metrics_test {
 namespace {
 
 Question Choose(std::vector<std::string> answers, size_t gold) {
@@ -69,4 +69,4 @@ TEST(TallyTest, LastWordsAreRightWhenGreedyAndHavePerplexity) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::task_metrics_test

@@ -8,7 +8,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::tasks_test {
 namespace {
 
 using ::testing::AllOf;
@@ -170,4 +170,4 @@ TEST(TasksTest, ReadsTheRealFiles) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::tasks_test

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 
-namespace godwit::eval {
+namespace godwit::eval::text_frame_test {
 namespace {
 
 const std::filesystem::path kTiny = GODWIT_SOURCE_DIR "/tests/data/tiny-llama";
@@ -36,4 +36,4 @@ TEST(TextFrame, LeavesTheSinkTokenToTheSession) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::text_frame_test

@@ -6,7 +6,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::windows_test {
 namespace {
 
 // "0: 0-4 from 1" for what text 0 reads and where scoring begins, one line for each window.
@@ -79,4 +79,4 @@ TEST(PlanWindows, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::windows_test

@@ -9,7 +9,7 @@
 #include "kernels/dispatch.h"
 #include "tests/fake_model.h"
 
-namespace godwit {
+namespace godwit::autoregressive_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -241,4 +241,4 @@ TEST_F(AutoregressiveTest, GoingBackDrawsTheSameAgain) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::autoregressive_test

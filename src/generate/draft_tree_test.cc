@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace godwit {
+namespace godwit::draft_tree_test {
 namespace {
 
 using testing::ElementsAre;
@@ -53,4 +53,4 @@ TEST(DraftTree, AFixedShapeIsTakenWhetherItPaysOrNot) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::draft_tree_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit {
+namespace godwit::draft_worth_test {
 namespace {
 
 // Steps of `all` in which a source was asked that takes and saves so much, of steps of 1 ms.
@@ -53,4 +53,4 @@ TEST(DraftWorth, WhatComesToSaveIsAskedAgain) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::draft_worth_test

@@ -9,7 +9,7 @@
 #include "kernels/dispatch.h"
 #include "tests/fake_model.h"
 
-namespace godwit {
+namespace godwit::head_drafts_test {
 namespace {
 
 constexpr int32_t kVocab = 64;
@@ -109,4 +109,4 @@ TEST_F(HeadDraftsTest, ABatchIsAsManyTextsAlone) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::head_drafts_test

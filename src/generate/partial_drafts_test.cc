@@ -12,7 +12,7 @@
 #include "tests/drive_strategy.h"
 #include "tests/fake_model.h"
 
-namespace godwit {
+namespace godwit::partial_drafts_test {
 namespace {
 
 constexpr int32_t kVocab = 40;
@@ -169,4 +169,4 @@ TEST_F(PartialDraftsTest, GivesBackWhatItTook) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::partial_drafts_test

@@ -11,7 +11,7 @@
 #include "kernels/dispatch.h"
 #include "tests/fake_model.h"
 
-namespace godwit {
+namespace godwit::replay_drafts_test {
 namespace {
 
 Replay ReplayNgram(const std::vector<int32_t>& text, double ms_of_eight) {
@@ -137,4 +137,4 @@ TEST_F(ReplayWithModel, CountsWhatAPartTakes) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::replay_drafts_test

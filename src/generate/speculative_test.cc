@@ -17,7 +17,7 @@
 #include "tests/fake_model.h"
 #include "tests/foreseen_drafts.h"
 
-namespace godwit {
+namespace godwit::speculative_test {
 namespace {
 
 constexpr int32_t kVocab = 40;
@@ -449,4 +449,4 @@ TEST_F(SpeculativeTest, ThePublishedRuleDrawsSomethingElse) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::speculative_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit {
+namespace godwit::step_costs_test {
 namespace {
 
 TEST(StepCosts, OfWhatWasNotMeasuredAreAsOfFewerRows) {
@@ -58,4 +58,4 @@ TEST(StepCosts, WhatVariesDrivesNothingAway) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::step_costs_test

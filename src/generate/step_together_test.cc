@@ -11,7 +11,7 @@
 #include "kernels/dispatch.h"
 #include "tests/fake_model.h"
 
-namespace godwit {
+namespace godwit::step_together_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -231,4 +231,4 @@ TEST_F(StepTogetherTest, AStrategyMayBringSeveralDrafts) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::step_together_test

@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 
-namespace godwit {
+namespace godwit::suffix_index_test {
 namespace {
 
 // Places where a text of so many tokens has stood as it does at its end, and how far back.
@@ -86,4 +86,4 @@ TEST(SuffixIndex, ShortTextsHaveNoMatches) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::suffix_index_test

@@ -5,7 +5,7 @@
 
 #include "kernels/kernel_test_support.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::attention_test {
 namespace {
 
 constexpr float kScale = 0.25f;
@@ -700,4 +700,4 @@ TEST_P(AttentionTest, FinishWritesTheHeadOnly) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::attention_test

@@ -5,7 +5,7 @@
 
 #include "kernels/kernel_test_support.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::bounds_test {
 namespace {
 
 template <class T>
@@ -196,4 +196,4 @@ TEST_P(BoundsTest, Attention) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::bounds_test

@@ -2,7 +2,7 @@
 
 #include "kernels/kernel_test_support.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::convert_test {
 namespace {
 
 class ConvertTest : public IsaTest {
@@ -68,4 +68,4 @@ TEST_P(ConvertTest, OddSizesOfBF16) {
 TEST_P(ConvertTest, OddSizesOfF16) { TestOddSizes<F16>(table().f16_to_f32, table().f32_to_f16); }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::convert_test

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::dispatch_test {
 namespace {
 
 using testing::HasSubstr;
@@ -148,4 +148,4 @@ TEST(DispatchTest, AnUnsupportedNameSaysWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::dispatch_test

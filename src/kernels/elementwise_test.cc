@@ -3,7 +3,7 @@
 
 #include "kernels/kernel_test_support.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::elementwise_test {
 namespace {
 
 using Unary = void (*)(const float*, int64_t, float*) noexcept;
@@ -172,4 +172,4 @@ TEST_P(ElementwiseTest, RotateHalf) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::elementwise_test

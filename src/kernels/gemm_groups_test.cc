@@ -7,7 +7,7 @@
 #include "kernels/kernel_test_support.h"
 #include "kernels/packing.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::gemm_groups_test {
 namespace {
 
 constexpr std::array<int8_t, 16> kTable = {-128, -104, -83, -65, -49, -35, -22, -10,
@@ -303,4 +303,4 @@ TEST(GroupedWeights, AColumnUnpacksToItsNumbers) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::gemm_groups_test

@@ -5,7 +5,7 @@
 #include "kernels/kernel_test_support.h"
 #include "kernels/packing.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::gemm_i8_test {
 namespace {
 
 int64_t WholeQuads(int64_t k) { return (k + kQuad - 1) / kQuad * kQuad; }
@@ -248,4 +248,4 @@ TEST_P(GemmI8Test, ReadsNothingBeyondItsInputs) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::gemm_i8_test

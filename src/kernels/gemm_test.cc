@@ -3,7 +3,7 @@
 #include "kernels/kernel_test_support.h"
 #include "kernels/packing.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::gemm_test {
 namespace {
 
 template <class Weight>
@@ -257,4 +257,4 @@ TEST_P(GemmTest, OtherPanelsAreNotRead) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::gemm_test

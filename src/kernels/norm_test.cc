@@ -2,7 +2,7 @@
 
 #include "kernels/kernel_test_support.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::norm_test {
 namespace {
 
 class NormTest : public IsaTest {
@@ -81,4 +81,4 @@ TEST_P(NormTest, NanFillsTheRow) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::norm_test

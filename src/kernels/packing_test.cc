@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-namespace godwit::kernels {
+namespace godwit::kernels::packing_test {
 namespace {
 
 constexpr int64_t kColumns[] = {50, 64};  // the other columns of the panel are padding
@@ -97,4 +97,4 @@ TEST(PackingTest, LayoutOfI8) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::packing_test

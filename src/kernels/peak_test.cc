@@ -9,7 +9,7 @@
 #include "kernels/dispatch.h"
 #include "tensor/buffer.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::peak_test {
 namespace {
 
 // What a peak kernel says it did is what rates are computed from. That it did it fast is not
@@ -65,4 +65,4 @@ TEST(Peak, ReadsEverything) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::peak_test

@@ -3,7 +3,7 @@
 
 #include "kernels/kernel_test_support.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::quantize_test {
 namespace {
 
 class QuantizeTest : public IsaTest {
@@ -79,4 +79,4 @@ TEST_P(QuantizeTest, LargestMagnitude) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::quantize_test

@@ -3,7 +3,7 @@
 
 #include "kernels/kernel_test_support.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::scores_test {
 namespace {
 
 // Queries, the keys of one tile, and what their scores come to.
@@ -132,4 +132,4 @@ TEST_P(ScoresTest, SumsOfPowersAreThoseOfDoubles) {
 GODWIT_FOR_EVERY_ISA(ScoresTest);
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::scores_test

@@ -1,6 +1,6 @@
 #include "kernels/kernel_test_support.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::signs_test {
 namespace {
 
 // Tables of queries and tiles of signs.
@@ -120,4 +120,4 @@ TEST_P(SignsTest, TheSecondTableIsFiner) {
 GODWIT_FOR_EVERY_ISA(SignsTest);
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::signs_test

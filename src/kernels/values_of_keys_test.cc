@@ -1,6 +1,6 @@
 #include "kernels/kernel_test_support.h"
 
-namespace godwit::kernels {
+namespace godwit::kernels::values_of_keys_test {
 namespace {
 
 class ValuesOfKeysTest : public IsaTest {
@@ -44,4 +44,4 @@ TEST_P(ValuesOfKeysTest, AreTheirNumbersTokenByToken) {
 }
 
 }  // namespace
-}  // namespace godwit::kernels
+}  // namespace godwit::kernels::values_of_keys_test

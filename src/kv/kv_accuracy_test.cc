@@ -11,7 +11,7 @@
 #include "kv/kv_cache.h"
 #include "ops/attention.h"
 
-namespace godwit {
+namespace godwit::kv_accuracy_test {
 namespace {
 
 constexpr int64_t kTokens = 4096;
@@ -138,4 +138,4 @@ TEST_P(KvAccuracyTest, StaysWithinWhatEachTypeCosts) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::kv_accuracy_test

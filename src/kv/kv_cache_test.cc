@@ -15,7 +15,7 @@
 #include "kernels/kernel_test_support.h"
 #include "kv/kv_cache_test_support.h"
 
-namespace godwit {
+namespace godwit::kv_cache_test {
 namespace {
 
 using kernels::kTileTokens;
@@ -506,4 +506,4 @@ TEST(KvCacheTest, WhatWasSkippedMayComeFromElsewhere) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::kv_cache_test

@@ -16,7 +16,7 @@
 #include "base/test_support.h"
 #include "kv/kv_file_test_support.h"
 
-namespace godwit {
+namespace godwit::kv_file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -208,4 +208,4 @@ TEST(KvFileTest, AFullDiskIsAnError) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::kv_file_test

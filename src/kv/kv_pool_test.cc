@@ -14,7 +14,7 @@
 #include "kv/kv_file_test_support.h"
 #include "ops/attention_state.h"
 
-namespace godwit {
+namespace godwit::kv_pool_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -310,4 +310,4 @@ TEST(KvPoolTest, ServesManyThreadsFromAFile) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::kv_pool_test

@@ -10,7 +10,7 @@
 #include "kernels/kernel_test_support.h"
 #include "kv/kv_cache.h"
 
-namespace godwit {
+namespace godwit::read_keys_test {
 namespace {
 
 using kernels::kTileTokens;
@@ -82,4 +82,4 @@ INSTANTIATE_TEST_SUITE_P(KvTypes, ReadKeysTest, testing::ValuesIn(kKvTypes),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::read_keys_test

@@ -12,7 +12,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::saved_index_test {
 namespace {
 
 using testing::AnyOf;
@@ -76,4 +76,4 @@ TEST(SavedIndexTest, DamageIsRefused) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::saved_index_test

@@ -17,7 +17,7 @@
 #include "base/test_support.h"
 #include "kv/kv_cache_test_support.h"
 
-namespace godwit {
+namespace godwit::snapshot_folder_test {
 namespace {
 
 using testing::ElementsAre;
@@ -492,4 +492,4 @@ TEST(SnapshotFolderTest, SurvivesBeingKilled) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::snapshot_folder_test

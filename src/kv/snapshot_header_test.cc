@@ -8,7 +8,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::snapshot_header_test {
 namespace {
 
 using testing::HasSubstr;
@@ -145,4 +145,4 @@ TEST(SnapshotHeaderTest, NonsenseWithARightChecksumIsRefused) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::snapshot_header_test

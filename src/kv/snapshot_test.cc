@@ -11,7 +11,7 @@
 #include "base/test_support.h"
 #include "kv/kv_cache_test_support.h"
 
-namespace godwit {
+namespace godwit::snapshot_test {
 namespace {
 
 using kernels::kTileTokens;
@@ -259,4 +259,4 @@ TEST(SnapshotTest, SurvivesTheEndOfItsFile) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::snapshot_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit::lab {
+namespace godwit::lab::npy_test {
 namespace {
 
 TEST(Npy, HeaderIsVersion1) {
@@ -22,4 +22,4 @@ TEST(Npy, HeaderIsAligned) {
 }
 
 }  // namespace
-}  // namespace godwit::lab
+}  // namespace godwit::lab::npy_test

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace godwit::lab {
+namespace godwit::lab::scored_files_test {
 namespace {
 
 using Texts = std::vector<std::vector<int32_t>>;
@@ -34,4 +34,4 @@ TEST(TokenizeFiles, EndsWhenEnoughIsKnownToScore) {
 }
 
 }  // namespace
-}  // namespace godwit::lab
+}  // namespace godwit::lab::scored_files_test

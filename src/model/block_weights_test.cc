@@ -10,7 +10,7 @@
 #include "weights/safetensors_source.h"
 #include "weights/tensor_rows.h"
 
-namespace godwit {
+namespace godwit::block_weights_test {
 namespace {
 
 // Random blocks of a type, of tools/make_gguf_goldens.py, as a matrix with two of them in a row.
@@ -145,4 +145,4 @@ TEST(BlockWeights, AScaleThatIsNoNumberIsTold) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::block_weights_test

@@ -5,7 +5,7 @@
 
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::decoder_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -129,4 +129,4 @@ TEST_F(DecoderTest, CancelledBeforehandReadsNothing) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::decoder_test

@@ -13,7 +13,7 @@
 #include "model/loader.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::draft_heads_test {
 namespace {
 
 using testing::HasSubstr;
@@ -144,4 +144,4 @@ TEST_F(DraftHeadsTest, GuessesByTheirFormula) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::draft_heads_test

@@ -7,7 +7,7 @@
 
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::hf_fields_test {
 namespace {
 
 using ::testing::AllOf;
@@ -235,4 +235,4 @@ TEST(ReadCommonFieldsTest, KnowsTheSinksOfAPretrainingWithSinks) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::hf_fields_test

@@ -7,7 +7,7 @@
 
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::int8_checkpoint_test {
 namespace {
 
 using ::testing::AllOf;
@@ -322,4 +322,4 @@ TEST(Int8CheckpointTest, AHeadIsALinearLayerUnlessItIsTied) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::int8_checkpoint_test

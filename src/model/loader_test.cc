@@ -11,7 +11,7 @@
 #include "model/hf_fields.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::loader_test {
 namespace {
 
 using ::testing::AllOf;
@@ -415,4 +415,4 @@ TEST(LoaderTest, AsksForWhatComesNext) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::loader_test

@@ -8,7 +8,7 @@
 #include "model/model_test_support.h"
 #include "model/packed_weights.h"
 
-namespace godwit {
+namespace godwit::packed_checkpoint_test {
 namespace {
 
 using ::testing::AllOf;
@@ -464,4 +464,4 @@ TEST(PackedCheckpoint, ScalesOfAnOutputAreNotTooFarApart) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::packed_checkpoint_test

@@ -10,7 +10,7 @@
 #include "model/model_test_support.h"
 #include "ops/pack_weight.h"
 
-namespace godwit {
+namespace godwit::packed_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -206,4 +206,4 @@ TEST(PackedWeights, ArePackedWithItsHooks) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::packed_file_test

@@ -8,7 +8,7 @@
 #include "base/checksum.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::packed_header_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -139,4 +139,4 @@ TEST(PackedHeader, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::packed_header_test

@@ -13,7 +13,7 @@
 #include "weights/safetensors_source.h"
 #include "weights/tensor_rows.h"
 
-namespace godwit {
+namespace godwit::packed_weights_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -177,4 +177,4 @@ TEST(Mxfp4Weights, AreNotRounded) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::packed_weights_test

@@ -10,7 +10,7 @@
 #include "model/shape_test_support.h"
 #include "model/shapes.h"
 
-namespace godwit {
+namespace godwit::synthetic_weights_test {
 namespace {
 
 std::vector<float> Values(const WeightSource& source, const std::string& name) {
@@ -110,4 +110,4 @@ TEST(SyntheticWeights, TheLoaderTakesThem) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::synthetic_weights_test

@@ -5,7 +5,7 @@
 
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::unread_keys_test {
 namespace {
 
 using ::testing::AllOf;
@@ -166,4 +166,4 @@ TEST(UnreadKeysTest, RopeScalingHasNothingThatNobodyReads) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::unread_keys_test

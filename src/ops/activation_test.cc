@@ -4,7 +4,7 @@
 
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::activation_test {
 namespace {
 
 constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGeluErf,
@@ -137,4 +137,4 @@ TEST_P(ActivationTest, AddsToItsSecondArgument) {
 GODWIT_FOR_EVERY_ISA(ActivationTest);
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::activation_test

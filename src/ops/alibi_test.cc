@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace godwit::ops {
+namespace godwit::ops::alibi_test {
 namespace {
 
 std::vector<float> Fill(const Alibi& alibi, int64_t head, AlibiPlace place, int64_t first,
@@ -86,4 +86,4 @@ TEST(AlibiTest, AnyDistanceIsFinite) {
 }
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::alibi_test

@@ -8,7 +8,7 @@
 
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::attention_state_test {
 namespace {
 
 constexpr int64_t kDims[] = {1, 8, 20, 64, 100};
@@ -188,4 +188,4 @@ TEST_P(AttentionStateTest, APackedStateSaysTheSame) {
 }
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::attention_state_test

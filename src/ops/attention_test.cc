@@ -10,7 +10,7 @@
 #include "ops/attention_test_support.h"
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::attention_test {
 namespace {
 
 class AttentionTest : public OpsTest {
@@ -623,4 +623,4 @@ TEST_P(AttentionTest, ScratchMemoryIsBounded) {
 GODWIT_FOR_EVERY_ISA(AttentionTest);
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::attention_test

@@ -2,7 +2,7 @@
 
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::embedding_test {
 namespace {
 
 class EmbeddingTest : public OpsTest {};
@@ -50,4 +50,4 @@ TEST_P(EmbeddingTest, NoTokensAreNoWork) {
 GODWIT_FOR_EVERY_ISA(EmbeddingTest);
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::embedding_test

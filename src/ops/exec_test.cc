@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "kernels/dispatch.h"
 
-namespace godwit {
+namespace godwit::exec_test {
 namespace {
 
 class ExecTest : public testing::Test {
@@ -108,4 +108,4 @@ TEST_F(ExecTest, CancelledBeforehandRunsNothing) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::exec_test

@@ -5,7 +5,7 @@
 #include "ops/norm.h"
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::linear_rows_test {
 namespace {
 
 constexpr DType kStorages[] = {DType::kF32, DType::kBF16, DType::kI8};
@@ -77,4 +77,4 @@ TEST_P(LinearRowsTest, OfAnActivation) {
 GODWIT_FOR_EVERY_ISA(LinearRowsTest);
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::linear_rows_test

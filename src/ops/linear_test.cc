@@ -6,7 +6,7 @@
 #include "ops/quantize_asymmetric.h"
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::linear_test {
 namespace {
 
 struct Shape {
@@ -320,4 +320,4 @@ TEST_P(LinearTest, StopsWhenCancelled) {
 GODWIT_FOR_EVERY_ISA(LinearTest);
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::linear_test

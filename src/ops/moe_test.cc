@@ -5,7 +5,7 @@
 
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::moe_test {
 namespace {
 
 struct Shape {
@@ -184,4 +184,4 @@ TEST_P(MoeTest, NoTokensAreNoWork) {
 GODWIT_FOR_EVERY_ISA(MoeTest);
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::moe_test

@@ -2,7 +2,7 @@
 
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::norm_test {
 namespace {
 
 // One row, or one head of it, in double.
@@ -113,4 +113,4 @@ TEST_P(NormTest, EveryHeadWithItsOwnGain) {
 GODWIT_FOR_EVERY_ISA(NormTest);
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::norm_test

@@ -3,7 +3,7 @@
 #include "ops/linear.h"
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::outliers_test {
 namespace {
 
 class OutliersTest : public OpsTest {
@@ -123,4 +123,4 @@ TEST_P(OutliersTest, ARowDoesNotDependOnItsCompany) {
 GODWIT_FOR_EVERY_ISA(OutliersTest);
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::outliers_test

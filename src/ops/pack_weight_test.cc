@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::pack_weight_test {
 namespace {
 
 TEST(UnpackRowTest, GivesBackWhatWasPacked) {
@@ -151,4 +151,4 @@ TEST(PackWeightTest, RefusesInt8ThatCouldOverflow) {
 }
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::pack_weight_test

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace godwit::ops {
+namespace godwit::ops::quantize_asymmetric_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -76,4 +76,4 @@ TEST(QuantizeAsymmetric, WhatIsNotFiniteMakesTheScaleNan) {
 }
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::quantize_asymmetric_test

@@ -4,7 +4,7 @@
 #include "ops/linear.h"
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::quantize_groups_test {
 namespace {
 
 using kernels::GroupedRow;
@@ -164,4 +164,4 @@ TEST_P(GroupedLinearTest, RefusesRowsThatAreNotFinite) {
 }
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::quantize_groups_test

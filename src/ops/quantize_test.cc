@@ -2,7 +2,7 @@
 
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::quantize_test {
 namespace {
 
 class QuantizeRowTest : public OpsTest {
@@ -76,4 +76,4 @@ TEST_P(QuantizeRowTest, IsTheSameOnEveryInstructionSet) {
 GODWIT_FOR_EVERY_ISA(QuantizeRowTest);
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::quantize_test

@@ -2,7 +2,7 @@
 
 #include "ops/test_support.h"
 
-namespace godwit::ops {
+namespace godwit::ops::rotary_test {
 namespace {
 
 class RotaryTest : public OpsTest {};
@@ -85,4 +85,4 @@ TEST_P(RotaryTest, ScalesTheRowsOfAToken) {
 GODWIT_FOR_EVERY_ISA(RotaryTest);
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::rotary_test

@@ -9,7 +9,7 @@
 #include "ops/attention_state.h"
 #include "tensor/workspace.h"
 
-namespace godwit::ops {
+namespace godwit::ops::shared_keys_test {
 namespace {
 
 constexpr AttentionShape kShape = {.heads = 4, .kv_heads = 2, .head_dim = 8, .scale = 1};
@@ -165,4 +165,4 @@ TEST_F(SharedKeysTest, EveryRowGoesOnFromItsOwnState) {
 }
 
 }  // namespace
-}  // namespace godwit::ops
+}  // namespace godwit::ops::shared_keys_test

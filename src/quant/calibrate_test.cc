@@ -11,7 +11,7 @@
 #include "quant/static_scales.h"
 #include "tensor/float_bytes.h"
 
-namespace godwit::quant {
+namespace godwit::quant::calibrate_test {
 namespace {
 
 const std::string kQkv = "model.layers.0.self_attn.q_proj";
@@ -146,4 +146,4 @@ TEST(StaticMaxima, AreTheLargestSmoothedInputs) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::calibrate_test

@@ -8,7 +8,7 @@
 #include "base/test_support.h"
 #include "text/fake_tokenizer.h"
 
-namespace godwit::quant {
+namespace godwit::quant::calibration_text_test {
 namespace {
 
 using testing::ElementsAre;
@@ -99,4 +99,4 @@ TEST(CutCalibrationText, NoLongerThanTheContext) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::calibration_text_test

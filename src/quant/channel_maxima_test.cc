@@ -7,7 +7,7 @@
 
 #include "quant/quant_test_support.h"
 
-namespace godwit::quant {
+namespace godwit::quant::channel_maxima_test {
 namespace {
 
 const std::string kAttention = "model.layers.0.self_attn.";
@@ -77,4 +77,4 @@ TEST_F(ChannelMaximaTest, OfInputsWithTheFactorsTakenOut) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::channel_maxima_test

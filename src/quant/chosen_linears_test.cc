@@ -6,7 +6,7 @@
 #include "quant/linear_layers.h"
 #include "quant/quant_test_support.h"
 
-namespace godwit::quant {
+namespace godwit::quant::chosen_linears_test {
 namespace {
 
 using testing::ElementsAre;
@@ -67,4 +67,4 @@ TEST(ChosenLinears, GroupsOfTheirDecoderLayers) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::chosen_linears_test

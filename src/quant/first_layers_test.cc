@@ -5,7 +5,7 @@
 
 #include "quant/quant_test_support.h"
 
-namespace godwit::quant {
+namespace godwit::quant::first_layers_test {
 namespace {
 
 std::unique_ptr<Decoder> LoadFirst(const TestModel& model, int64_t layers) {
@@ -35,4 +35,4 @@ TEST(FirstLayers, OthersAreNotRead) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::first_layers_test

@@ -10,7 +10,7 @@
 #include "base/test_support.h"
 #include "quant/quant_test_support.h"
 
-namespace godwit::quant {
+namespace godwit::quant::group_codes_test {
 namespace {
 
 std::vector<float> Random(int64_t n, uint32_t seed) {
@@ -200,4 +200,4 @@ TEST_F(WithFeedback, NothingDependsOnTheThreads) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::group_codes_test

@@ -7,7 +7,7 @@
 
 #include "quant/quant_test_support.h"
 
-namespace godwit::quant {
+namespace godwit::quant::input_products_test {
 namespace {
 
 TEST(InputProducts, AreSumsOverAllRows) {
@@ -41,4 +41,4 @@ TEST(InputProducts, AreSumsOverAllRows) {
 TEST(InputProducts, OfNothingAreNone) { EXPECT_TRUE(InputProducts().Take(*TestExec(1)).empty()); }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::input_products_test

@@ -6,7 +6,7 @@
 #include "quant/linear_layers.h"
 #include "quant/quant_test_support.h"
 
-namespace godwit::quant {
+namespace godwit::quant::quant_plan_test {
 namespace {
 
 using testing::Contains;
@@ -100,4 +100,4 @@ TEST(Plan, PatternsThatMatchNothingAreRefused) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::quant_plan_test

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/test_support.h"
 
-namespace godwit::quant {
+namespace godwit::quant::quantization_block_test {
 namespace {
 
 TEST(QuantizationBlock, HasTheCoreKeysAlone) {
@@ -126,4 +126,4 @@ TEST(FindScheme, RefusesOthersWithTheList) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::quantization_block_test

@@ -9,7 +9,7 @@
 #include "quant/quant_test_support.h"
 #include "quant/scheme.h"
 
-namespace godwit::quant {
+namespace godwit::quant::quantize_matrix_test {
 namespace {
 
 constexpr float kSmallest = 0x1p-23f;
@@ -117,4 +117,4 @@ TEST(QuantizeMatrix, SameWhateverTheThreads) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::quantize_matrix_test

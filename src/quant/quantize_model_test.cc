@@ -8,7 +8,7 @@
 #include "quant/look_at_layers.h"
 #include "quant/quant_test_support.h"
 
-namespace godwit::quant {
+namespace godwit::quant::quantize_model_test {
 namespace {
 
 using testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST_F(QuantizeModelTest, LooksAtTheLayersThatWereChosen) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::quantize_model_test

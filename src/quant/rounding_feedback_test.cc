@@ -7,7 +7,7 @@
 
 #include "quant/quant_test_support.h"
 
-namespace godwit::quant {
+namespace godwit::quant::rounding_feedback_test {
 namespace {
 
 constexpr int64_t kLanes = RoundingFeedback::kLanes;
@@ -126,4 +126,4 @@ TEST(RoundingFeedback, OfSilence) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::rounding_feedback_test

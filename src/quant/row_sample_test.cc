@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit::quant {
+namespace godwit::quant::row_sample_test {
 namespace {
 
 // The numbers of the rows that are kept of `n`.
@@ -38,4 +38,4 @@ TEST(RowSample, OddCapacity) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::row_sample_test

@@ -8,7 +8,7 @@
 #include "weights/hf_config.h"
 #include "weights/open_weights.h"
 
-namespace godwit::quant {
+namespace godwit::quant::smooth_groups_test {
 namespace {
 
 using testing::ElementsAre;
@@ -145,4 +145,4 @@ TEST(SmoothGroups, NormsOnTheResidualStreamAndNormsWithoutGainsAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::smooth_groups_test

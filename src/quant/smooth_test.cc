@@ -9,7 +9,7 @@
 #include "quant/quant_test_support.h"
 #include "tensor/float_bytes.h"
 
-namespace godwit::quant {
+namespace godwit::quant::smooth_test {
 namespace {
 
 TEST(SmoothingFactor, ByHand) {
@@ -178,4 +178,4 @@ TEST_F(SmoothTest, SameBitsWhateverTheThreads) {
 }
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::smooth_test

@@ -16,7 +16,7 @@
 #include "tensor/float_bytes.h"
 #include "weights/open_weights.h"
 
-namespace godwit::quant {
+namespace godwit::quant::write_checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -276,4 +276,4 @@ INSTANTIATE_TEST_SUITE_P(Types, WriteTest, testing::Values(DType::kF32, DType::k
                          [](const auto& info) { return std::string(Name(info.param)); });
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::write_checkpoint_test

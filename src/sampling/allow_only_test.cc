@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace godwit {
+namespace godwit::allow_only_test {
 namespace {
 
 using ::testing::Each;
@@ -31,4 +31,4 @@ TEST(AllowOnly, TokensBeyondTheWordsMayNotCome) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::allow_only_test

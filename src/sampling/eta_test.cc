@@ -7,7 +7,7 @@
 
 #include "sampling/test_support.h"
 
-namespace godwit {
+namespace godwit::eta_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -54,4 +54,4 @@ TEST(Eta, AgreesWithTheDefinition) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::eta_test

@@ -5,7 +5,7 @@
 
 #include "sampling/test_support.h"
 
-namespace godwit {
+namespace godwit::min_p_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -44,4 +44,4 @@ TEST(MinP, AgreesWithTheDefinition) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::min_p_test

@@ -9,7 +9,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::options_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -118,4 +118,4 @@ TEST(SamplerOptions, EachBadFieldIsNamed) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::options_test

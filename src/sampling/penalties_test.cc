@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "sampling/test_support.h"
 
-namespace godwit {
+namespace godwit::penalties_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST(Penalties, RefusesUnknownTokensAndOverflow) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::penalties_test

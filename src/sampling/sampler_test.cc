@@ -28,7 +28,7 @@ thread_local int64_t allocations = 0;
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
-namespace godwit {
+namespace godwit::sampler_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -292,4 +292,4 @@ TEST(Draw, EdgesOfTheUnitInterval) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::sampler_test

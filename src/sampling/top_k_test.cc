@@ -8,7 +8,7 @@
 
 #include "sampling/test_support.h"
 
-namespace godwit {
+namespace godwit::top_k_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -60,4 +60,4 @@ TEST(TopK, AgreesWithAFullSort) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::top_k_test

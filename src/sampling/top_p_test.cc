@@ -7,7 +7,7 @@
 
 #include "sampling/test_support.h"
 
-namespace godwit {
+namespace godwit::top_p_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -50,4 +50,4 @@ TEST(TopP, AgreesWithTheDefinition) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::top_p_test

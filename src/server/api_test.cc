@@ -15,7 +15,7 @@
 #include "engine/engine_test_support.h"
 #include "server/page.h"
 
-namespace godwit::server {
+namespace godwit::server::api_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -453,4 +453,4 @@ TEST_F(ApiTest, WhatNobodyReadsEnds) {
 }
 
 }  // namespace
-}  // namespace godwit::server
+}  // namespace godwit::server::api_test

@@ -21,7 +21,7 @@
 #include "base/test_support.h"
 #include "server/http_test_client.h"
 
-namespace godwit::server {
+namespace godwit::server::http_server_test {
 namespace {
 
 using testing::HasSubstr;
@@ -328,4 +328,4 @@ TEST_F(HttpServerTest, WhereItCannotListen) {
 }
 
 }  // namespace
-}  // namespace godwit::server
+}  // namespace godwit::server::http_server_test

@@ -10,7 +10,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::arena_test {
 namespace {
 
 TEST(Arena, PartsLieSideBySide) {
@@ -77,4 +77,4 @@ TEST(Arena, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::arena_test

@@ -11,7 +11,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::buffer_test {
 namespace {
 
 TEST(Buffer, IsZeroAndAligned) {
@@ -71,4 +71,4 @@ TEST(Buffer, Moves) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::buffer_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace godwit {
+namespace godwit::dtype_test {
 namespace {
 
 constexpr uint32_t kHalves = 65536;
@@ -120,4 +120,4 @@ TEST(DTypeTest, SizesAndNames) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::dtype_test

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-namespace godwit {
+namespace godwit::float_bytes_test {
 namespace {
 
 TEST(FloatBytes, ThereAndBackAtAnyAlignment) {
@@ -50,4 +50,4 @@ TEST(FloatBytes, NanIsFoundWhereverItIs) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::float_bytes_test

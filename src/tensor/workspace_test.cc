@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace godwit {
+namespace godwit::workspace_test {
 namespace {
 
 TEST(Workspace, KeepsOneBlockOnceTheLargestStepIsKnown) {
@@ -52,4 +52,4 @@ TEST(Workspace, ForgetsASizeThatWasRefused) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::workspace_test

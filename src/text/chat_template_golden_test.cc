@@ -11,7 +11,7 @@
 #include "text/chat_template.h"
 #include "text/test_data.h"
 
-namespace godwit {
+namespace godwit::chat_template_golden_test {
 namespace {
 
 using nlohmann::ordered_json;
@@ -77,4 +77,4 @@ TEST_P(GoldenTemplate, RendersAsTransformersDoes) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::chat_template_golden_test

@@ -13,7 +13,7 @@
 #include "text/load_tokenizer.h"
 #include "text/test_data.h"
 
-namespace godwit {
+namespace godwit::chat_template_test {
 namespace {
 
 using nlohmann::ordered_json;
@@ -236,4 +236,4 @@ TEST_F(StoriesTemplate, TheSystemMessageIsTheSetting) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::chat_template_test

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace godwit {
+namespace godwit::fake_tokenizer_test {
 namespace {
 
 TEST(FakeTokenizer, ATokenIsAByte) {
@@ -45,4 +45,4 @@ TEST(FakeTokenizer, NamesItsTokens) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::fake_tokenizer_test

@@ -18,7 +18,7 @@
 #include "text/test_data.h"
 #include "text/tokenizer.h"
 
-namespace godwit {
+namespace godwit::json_grammar_test {
 namespace {
 
 using nlohmann::json;
@@ -213,4 +213,4 @@ TEST(JsonGrammar, WhatTakesTooMuchIsAnError) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::json_grammar_test

@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 #include "text/test_data.h"
 
-namespace godwit {
+namespace godwit::load_tokenizer_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -232,4 +232,4 @@ TEST(LoadTokenizer, NamesWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::load_tokenizer_test

@@ -8,7 +8,7 @@
 #include "text/load_tokenizer.h"
 #include "text/test_data.h"
 
-namespace godwit {
+namespace godwit::pieces_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -160,4 +160,4 @@ TEST(Pieces, HaveTheIdsOfTheWholeInRealTokenizers) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::pieces_test

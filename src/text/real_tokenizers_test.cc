@@ -11,7 +11,7 @@
 #include "text/load_tokenizer.h"
 #include "text/test_data.h"
 
-namespace godwit {
+namespace godwit::real_tokenizers_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -128,4 +128,4 @@ TEST(RealTokenizers, OldAndNewLayoutsAreTheSameTokenizer) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::real_tokenizers_test

@@ -14,7 +14,7 @@
 #include "text/vocabulary.h"
 #include "text/vocabulary_test_support.h"
 
-namespace godwit {
+namespace godwit::real_vocabularies_test {
 namespace {
 
 struct Real {
@@ -135,4 +135,4 @@ TEST(RealVocabularies, VocabJsonWithMergesGivesTheSameIds) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::real_vocabularies_test

@@ -10,7 +10,7 @@
 #include "base/test_support.h"
 #include "text/test_data.h"
 
-namespace godwit {
+namespace godwit::sentencepiece_model_test {
 namespace {
 
 using ::testing::AllOf;
@@ -113,4 +113,4 @@ TEST(SentencePieceModel, EveryBeginningOfAFileIsReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::sentencepiece_model_test

@@ -9,7 +9,7 @@
 #include "text/test_data.h"
 #include "text/tokenizer.h"
 
-namespace godwit {
+namespace godwit::stream_decoder_test {
 namespace {
 
 using nlohmann::json;
@@ -137,4 +137,4 @@ TEST(StreamDecoder, EmitsACharacterAsSoonAsItIsComplete) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::stream_decoder_test

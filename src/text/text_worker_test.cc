@@ -17,7 +17,7 @@
 #include "text/load_tokenizer.h"
 #include "text/test_data.h"
 
-namespace godwit {
+namespace godwit::text_worker_test {
 namespace {
 
 using nlohmann::json;
@@ -191,4 +191,4 @@ TEST(TextWorker, AProcessThatIsKilledIsReplaced) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::text_worker_test

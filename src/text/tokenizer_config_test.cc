@@ -11,7 +11,7 @@
 #include "text/special_tokens.h"
 #include "text/test_data.h"
 
-namespace godwit {
+namespace godwit::tokenizer_config_test {
 namespace {
 
 using ::testing::AllOf;
@@ -175,4 +175,4 @@ TEST(SpecialTokens, JoinsIdsAndTheNamedToken) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::tokenizer_config_test

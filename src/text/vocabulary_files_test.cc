@@ -11,7 +11,7 @@
 #include "text/load_tokenizer.h"
 #include "text/test_data.h"
 
-namespace godwit {
+namespace godwit::vocabulary_files_test {
 namespace {
 
 using ::testing::AllOf;
@@ -160,4 +160,4 @@ TEST(VocabularyFiles, SayWhichAddedTokenIsBroken) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::vocabulary_files_test

@@ -12,7 +12,7 @@
 #include "text/test_data.h"
 #include "text/vocabulary_test_support.h"
 
-namespace godwit {
+namespace godwit::vocabulary_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -215,4 +215,4 @@ TEST(Vocabulary, RefusesScoresThatAllowTooManyMerges) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::vocabulary_test

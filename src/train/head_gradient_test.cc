@@ -7,7 +7,7 @@
 
 #include "train/train_test_support.h"
 
-namespace godwit::train {
+namespace godwit::train::head_gradient_test {
 namespace {
 
 HeadParameters Random(int64_t heads, const Decoder& decoder, float size) {
@@ -95,4 +95,4 @@ TEST(HeadGradient, LooksAtNoOtherTokens) {
 }
 
 }  // namespace
-}  // namespace godwit::train
+}  // namespace godwit::train::head_gradient_test

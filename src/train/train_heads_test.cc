@@ -9,7 +9,7 @@
 #include "base/test_support.h"
 #include "train/train_test_support.h"
 
-namespace godwit::train {
+namespace godwit::train::train_heads_test {
 namespace {
 
 using testing::HasSubstr;
@@ -108,4 +108,4 @@ TEST(TrainHeads, FrequentTokensStandInFront) {
 }
 
 }  // namespace
-}  // namespace godwit::train
+}  // namespace godwit::train::train_heads_test

@@ -9,7 +9,7 @@
 #include "weights/gguf_types.h"
 #include "weights/safetensors_source.h"
 
-namespace godwit {
+namespace godwit::gguf_blocks_test {
 namespace {
 
 constexpr const char* kGolden = GODWIT_SOURCE_DIR "/tests/golden/gguf/blocks.safetensors";
@@ -61,4 +61,4 @@ TEST(GgufTypes, SizesAreThoseOfTheBlocks) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::gguf_blocks_test

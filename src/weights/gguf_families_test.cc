@@ -10,7 +10,7 @@
 
 #include "weights/gguf_model_test_support.h"
 
-namespace godwit {
+namespace godwit::gguf_families_test {
 namespace {
 
 using nlohmann::json;
@@ -244,4 +244,4 @@ TEST(GgufCommandR, LogitsAreMultiplied) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::gguf_families_test

@@ -7,7 +7,7 @@
 #include "base/test_support.h"
 #include "weights/gguf_test_support.h"
 
-namespace godwit {
+namespace godwit::gguf_files_test {
 namespace {
 
 using testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST(GgufFiles, TellsThemByTheirFirstBytes) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::gguf_files_test

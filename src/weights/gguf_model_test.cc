@@ -9,7 +9,7 @@
 
 #include "weights/gguf_model_test_support.h"
 
-namespace godwit {
+namespace godwit::gguf_model_test {
 namespace {
 
 using testing::AllOf;
@@ -203,4 +203,4 @@ TEST(GgufModel, KeepsUnknownTensors) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::gguf_model_test

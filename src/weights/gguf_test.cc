@@ -9,7 +9,7 @@
 #include "weights/gguf_test_support.h"
 #include "weights/test_files.h"
 
-namespace godwit {
+namespace godwit::gguf_test {
 namespace {
 
 using testing::AllOf;
@@ -192,4 +192,4 @@ TEST(GgufMetadata, ChecksWhatIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::gguf_test

@@ -7,7 +7,7 @@
 
 #include "weights/test_files.h"
 
-namespace godwit {
+namespace godwit::hf_config_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -176,4 +176,4 @@ TEST(HfConfigTest, LoadsFromDisk) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::hf_config_test

@@ -5,7 +5,7 @@
 
 #include "weights/test_files.h"
 
-namespace godwit {
+namespace godwit::open_weights_test {
 namespace {
 
 using ::testing::AllOf;
@@ -70,4 +70,4 @@ TEST(OpenWeightsTest, RefusesAFolderInPlaceOfTheFile) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::open_weights_test

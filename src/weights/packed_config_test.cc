@@ -6,7 +6,7 @@
 #include "base/test_support.h"
 #include "weights/quantization_config.h"
 
-namespace godwit {
+namespace godwit::packed_config_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -202,4 +202,4 @@ TEST(PackedConfigTest, RefusesOtherVariantsByName) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::packed_config_test

@@ -7,7 +7,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::packed_rows_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -115,4 +115,4 @@ TEST(PackedRowsTest, OrdersOfInputs) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::packed_rows_test

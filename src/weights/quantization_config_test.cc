@@ -5,7 +5,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::quantization_config_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -293,4 +293,4 @@ TEST(QuantizationConfigTest, NamesOfGroupsMayBeAnything) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::quantization_config_test

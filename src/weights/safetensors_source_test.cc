@@ -7,7 +7,7 @@
 
 #include "weights/test_files.h"
 
-namespace godwit {
+namespace godwit::safetensors_source_test {
 namespace {
 
 using ::testing::AllOf;
@@ -103,4 +103,4 @@ TEST(SafetensorsSourceTest, RefusesEmptyAndSpecialFiles) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::safetensors_source_test

@@ -8,7 +8,7 @@
 
 #include "weights/test_files.h"
 
-namespace godwit {
+namespace godwit::safetensors_test {
 namespace {
 
 using ::testing::AllOf;
@@ -246,4 +246,4 @@ TEST(SafetensorsTest, RefusesEveryTruncation) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::safetensors_test

@@ -7,7 +7,7 @@
 #include "weights/open_weights.h"
 #include "weights/test_files.h"
 
-namespace godwit {
+namespace godwit::safetensors_writer_test {
 namespace {
 
 const std::vector<NewTensor> kTensors = {
@@ -77,4 +77,4 @@ TEST(SafetensorsWriter, RefusedByTheSystem) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::safetensors_writer_test

@@ -5,7 +5,7 @@
 
 #include "weights/test_files.h"
 
-namespace godwit {
+namespace godwit::shard_index_test {
 namespace {
 
 using ::testing::AllOf;
@@ -43,4 +43,4 @@ TEST(ShardIndexTest, RefusesNamesThatLeadElsewhere) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::shard_index_test

@@ -46,7 +46,7 @@ void* Allocate(std::size_t bytes, std::size_t alignment) {
   std::free(memory);
 }
 
-namespace godwit {
+namespace godwit::allocation_test {
 namespace {
 
 struct Case {
@@ -120,4 +120,4 @@ TEST(AllocationCounter, Counts) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::allocation_test

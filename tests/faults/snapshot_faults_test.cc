@@ -15,7 +15,7 @@
 #include "kv/snapshot_folder.h"
 #include "tests/faults/faults.h"
 
-namespace godwit {
+namespace godwit::snapshot_faults_test {
 namespace {
 
 using Tokens = std::vector<int32_t>;
@@ -133,4 +133,4 @@ TEST_P(SnapshotFaults, NothingIsLostAndNothingIsHalfThere) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::snapshot_faults_test

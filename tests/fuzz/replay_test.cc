@@ -10,7 +10,7 @@
 
 #include "tests/fuzz/targets.h"
 
-namespace godwit::fuzz {
+namespace godwit::fuzz::replay_test {
 namespace {
 
 void Replay(const std::string& folder, void (*target)(std::span<const uint8_t>)) {
@@ -44,4 +44,4 @@ TEST(FuzzReplayTest, Tokenizer) { Replay("tokenizer", ReplayTokenizer); }
 TEST(FuzzReplayTest, Template) { Replay("template", ReplayTemplate); }
 
 }  // namespace
-}  // namespace godwit::fuzz
+}  // namespace godwit::fuzz::replay_test

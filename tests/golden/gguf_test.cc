@@ -13,7 +13,7 @@
 #include "tests/model_runner.h"
 #include "weights/gguf_model.h"
 
-namespace godwit {
+namespace godwit::gguf_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,4 +97,4 @@ TEST(GgufGoldens, EveryTypeHasOne) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::gguf_test

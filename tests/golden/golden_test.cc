@@ -11,7 +11,7 @@
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
 
-namespace godwit {
+namespace godwit::golden_test {
 namespace {
 
 class GoldenTest : public testing::TestWithParam<Golden> {
@@ -173,4 +173,4 @@ TEST(Goldens, EveryArchitectureHasOne) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::golden_test

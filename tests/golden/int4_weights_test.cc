@@ -11,7 +11,7 @@
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
 
-namespace godwit {
+namespace godwit::int4_weights_test {
 namespace {
 
 // A checkpoint with some of its tensors in another form.
@@ -94,4 +94,4 @@ INSTANTIATE_TEST_SUITE_P(All, Int4WeightsTest, testing::ValuesIn(FloatGoldens())
                          [](const auto& info) { return TestName(info.param.path); });
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::int4_weights_test

@@ -14,7 +14,7 @@
 #include "tests/model_runner.h"
 #include "weights/gguf_model.h"
 
-namespace godwit {
+namespace godwit::packed_copy_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -164,4 +164,4 @@ TEST(PackedChecksums, ChangeOnlyWithTheVersion) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::packed_copy_test

@@ -12,7 +12,7 @@
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
 
-namespace godwit {
+namespace godwit::packed_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -76,4 +76,4 @@ TEST(PackedGoldenList, EveryFormatHasOne) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::packed_test

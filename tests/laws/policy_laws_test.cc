@@ -10,7 +10,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/kernel_test_support.h"
 
-namespace godwit {
+namespace godwit::policy_laws_test {
 namespace {
 
 constexpr int64_t kContext = 8192;
@@ -519,4 +519,4 @@ INSTANTIATE_TEST_SUITE_P(ReadOnItsOwn, Laws,
                          NameOf);
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::policy_laws_test

@@ -13,7 +13,7 @@
 #include "tests/model_runner.h"
 #include "train/train_heads.h"
 
-namespace godwit {
+namespace godwit::speculation_test {
 namespace {
 
 constexpr int64_t kContext = 24'000;
@@ -212,4 +212,4 @@ INSTANTIATE_TEST_SUITE_P(All, PartialSpeculation,
                          [](const auto& test) { return "Case" + std::to_string(test.index); });
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::speculation_test

@@ -14,7 +14,7 @@
 #include "tests/session_of.h"
 #include "weights/hf_config.h"
 
-namespace godwit {
+namespace godwit::window_and_recompute_test {
 namespace {
 
 constexpr int64_t kWindow = 12;
@@ -67,4 +67,4 @@ TEST(WindowAndRecompute, DifferByWhatDeeperKeysRemember) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::window_and_recompute_test

@@ -10,7 +10,7 @@
 #include "tests/memory/resident.h"
 #include "tests/model_runner.h"
 
-namespace godwit {
+namespace godwit::load_memory_test {
 namespace {
 
 constexpr int64_t kHidden = 512, kMlp = 2048, kVocab = 4096, kLayers = 12;
@@ -144,4 +144,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::load_memory_test

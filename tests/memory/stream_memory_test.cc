@@ -8,7 +8,7 @@
 #include "tests/memory/resident.h"
 #include "tests/model_runner.h"
 
-namespace godwit {
+namespace godwit::stream_memory_test {
 namespace {
 
 // Reads a random text of `tokens` tokens in chunks, compares the memory after `warm_up` and at the
@@ -58,4 +58,4 @@ TEST(StreamMemory, IsFlatOver200000Tokens) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::stream_memory_test

@@ -14,7 +14,7 @@
 #include "weights/open_weights.h"
 #include "weights/safetensors_writer.h"
 
-namespace godwit::quant {
+namespace godwit::quant::families_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -168,4 +168,4 @@ INSTANTIATE_TEST_SUITE_P(All, FamilyTest, testing::ValuesIn(kFamilies),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::families_test

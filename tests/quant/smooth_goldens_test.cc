@@ -13,7 +13,7 @@
 #include "weights/hf_config.h"
 #include "weights/open_weights.h"
 
-namespace godwit::quant {
+namespace godwit::quant::smooth_goldens_test {
 namespace {
 
 std::filesystem::path Root() { return GODWIT_SOURCE_DIR "/tests/golden"; }
@@ -90,4 +90,4 @@ INSTANTIATE_TEST_SUITE_P(All, SmoothGoldenTest, testing::ValuesIn(AllGoldens()),
                          [](const auto& info) { return TestName(info.param); });
 
 }  // namespace
-}  // namespace godwit::quant
+}  // namespace godwit::quant::smooth_goldens_test

@@ -6,7 +6,7 @@
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
 
-namespace godwit {
+namespace godwit::same_bits_test {
 namespace {
 
 std::vector<int32_t> RandomText(int64_t tokens, int64_t vocab, uint64_t seed) {
@@ -210,4 +210,4 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"llama/gqa", "sinks:4+40", DType::kI8, {}, true}));
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::same_bits_test

@@ -8,7 +8,7 @@
 #include "attention/attention_test_support.h"
 #include "attention/blocks/block_index_test_support.h"
 
-namespace godwit {
+namespace godwit::block_index_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -332,4 +332,4 @@ TEST(BlockIndexTest, WithoutRoomWhatIsIndexedStays) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::block_index_test

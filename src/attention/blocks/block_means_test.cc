@@ -7,7 +7,7 @@
 #include "attention/blocks/block_index_test_support.h"
 #include "kv/read_keys.h"
 
-namespace godwit {
+namespace godwit::block_means_test {
 namespace {
 
 using kernels::kTileTokens;
@@ -127,4 +127,4 @@ TEST(BlockMeansTest, WhatOneLayerHasMoreIsForgotten) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::block_means_test

@@ -14,7 +14,7 @@
 #include "attention/blocks/block_index_test_support.h"
 #include "kernels/kernel_test_support.h"
 
-namespace godwit {
+namespace godwit::choose_by_keys_test {
 namespace {
 
 constexpr int64_t kHeads = 4, kKvHeads = 2, kDim = 12, kLayer = 1;
@@ -206,4 +206,4 @@ using kernels::IsaTestName;
 GODWIT_FOR_EVERY_ISA(ChooseByKeysTest);
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::choose_by_keys_test

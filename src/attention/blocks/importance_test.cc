@@ -10,7 +10,7 @@
 #include "attention/attention_test_support.h"
 #include "attention/blocks/block_index_test_support.h"
 
-namespace godwit {
+namespace godwit::importance_test {
 namespace {
 
 constexpr int64_t kTokens = 640, kBegin = 256, kEnd = 512, kObservers = 30;
@@ -126,4 +126,4 @@ TEST(FindImportantTest, BetweenEqualsTheEarlierComesFirstAndWhatIsNotFiniteIsWor
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::importance_test

@@ -10,7 +10,7 @@
 #include "attention/attention_test_support.h"
 #include "kernels/kernel_test_support.h"
 
-namespace godwit {
+namespace godwit::representatives_test {
 namespace {
 
 using kernels::kQuad;
@@ -333,4 +333,4 @@ TEST(SignsTest, AreABitForANumber) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::representatives_test

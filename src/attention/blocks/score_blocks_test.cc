@@ -8,7 +8,7 @@
 #include "attention/blocks/block_index_test_support.h"
 #include "kernels/kernel_test_support.h"
 
-namespace godwit {
+namespace godwit::score_blocks_test {
 namespace {
 
 constexpr int64_t kTokens = 64 * 9;
@@ -123,4 +123,4 @@ INSTANTIATE_TEST_SUITE_P(Isa, ScoreBlocksTest, testing::ValuesIn(kernels::IsaPoi
                          kernels::IsaTestName);
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::score_blocks_test

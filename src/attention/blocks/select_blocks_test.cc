@@ -12,7 +12,7 @@
 #include "attention/blocks/block_index_test_support.h"
 #include "kernels/kernel_test_support.h"
 
-namespace godwit {
+namespace godwit::select_blocks_test {
 namespace {
 
 constexpr int64_t kLayer = 1;
@@ -263,4 +263,4 @@ using kernels::IsaTestName;
 GODWIT_FOR_EVERY_ISA(SelectBlocksTest);
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::select_blocks_test

@@ -12,7 +12,7 @@
 #include "attention/blocks/represent_group.h"
 #include "kernels/kernel_test_support.h"
 
-namespace godwit {
+namespace godwit::select_by_groups_test {
 namespace {
 
 constexpr int64_t kLayer = 1;
@@ -209,4 +209,4 @@ using kernels::IsaTestName;
 GODWIT_FOR_EVERY_ISA(SelectByGroupsTest);
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::select_by_groups_test

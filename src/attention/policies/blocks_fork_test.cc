@@ -4,7 +4,7 @@
 
 #include "attention/policies/blocks_test_support.h"
 
-namespace godwit {
+namespace godwit::blocks_fork_test {
 namespace {
 
 // They share its index, and each goes on with keys of its own; so does a text that went back.
@@ -89,4 +89,4 @@ TEST(BlocksPolicyTree, ABranchDoesNotSeeWhatMattersInAnother) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::blocks_fork_test

@@ -11,7 +11,7 @@
 
 #include "attention/policies/blocks_test_support.h"
 
-namespace godwit {
+namespace godwit::blocks_importance_test {
 namespace {
 
 constexpr int64_t kTokens = 1000, kStretch = 128, kObservers = 20;
@@ -158,4 +158,4 @@ TEST(BlocksPolicyDynamic, WhatItRemembersIsCounted) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::blocks_importance_test

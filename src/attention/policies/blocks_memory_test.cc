@@ -7,7 +7,7 @@
 #include "attention/policies/blocks_test_support.h"
 #include "base/test_folder.h"
 
-namespace godwit {
+namespace godwit::blocks_memory_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -135,4 +135,4 @@ TEST(BlocksPolicyMemory, KeysThatAreWeighedComeFromAFile) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::blocks_memory_test

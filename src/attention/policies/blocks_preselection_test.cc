@@ -11,7 +11,7 @@
 
 #include "attention/policies/blocks_test_support.h"
 
-namespace godwit {
+namespace godwit::blocks_preselection_test {
 namespace {
 
 constexpr int64_t kHeads = 4, kTokens = 640;
@@ -97,4 +97,4 @@ TEST(BlocksPolicyPreselect, AnotherQuestionChoosesAnew) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::blocks_preselection_test

@@ -8,7 +8,7 @@
 
 #include "attention/policies/blocks_test_support.h"
 
-namespace godwit {
+namespace godwit::blocks_sharing_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -65,4 +65,4 @@ TEST(BlocksPolicySteps, APathOfATreeKeepsWhatItsOwnTokensChose) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::blocks_sharing_test

@@ -5,7 +5,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::blocks_spec_test {
 namespace {
 
 using ::testing::EndsWith;
@@ -244,4 +244,4 @@ TEST(BlocksSpecTest, RefusesNumbersThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::blocks_spec_test

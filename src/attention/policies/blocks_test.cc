@@ -11,7 +11,7 @@
 
 #include "attention/policies/blocks_test_support.h"
 
-namespace godwit {
+namespace godwit::blocks_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -239,4 +239,4 @@ TEST(BlocksPolicyRefusals, WhatExceedsTheContext) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::blocks_test

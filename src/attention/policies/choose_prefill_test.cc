@@ -5,7 +5,7 @@
 #include "attention/attention_test_support.h"
 #include "dist/local.h"
 
-namespace godwit {
+namespace godwit::choose_prefill_test {
 namespace {
 
 // Of the shape of an 8B model: 2,112 bytes of a key and value in int8.
@@ -84,4 +84,4 @@ TEST_F(ChoosePrefillTest, APolicyNamesWhatItCameTo) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::choose_prefill_test

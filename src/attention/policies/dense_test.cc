@@ -5,7 +5,7 @@
 
 #include "attention/attention_test_support.h"
 
-namespace godwit {
+namespace godwit::dense_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -149,4 +149,4 @@ TEST(DensePolicyTest, TakesNoArguments) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::dense_test

@@ -5,7 +5,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::prefill_spec_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -83,4 +83,4 @@ TEST(PrefillSpecTest, RefusesWhatIsNoStar) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::prefill_spec_test

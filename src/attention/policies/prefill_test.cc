@@ -5,7 +5,7 @@
 
 #include "attention/attention_test_support.h"
 
-namespace godwit {
+namespace godwit::prefill_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -269,4 +269,4 @@ TEST(PrefillPolicyTest, AStarReadsItsBlockAndTheAnchor) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::prefill_test

@@ -10,7 +10,7 @@
 
 #include "attention/policies/shard_test_support.h"
 
-namespace godwit {
+namespace godwit::shard_blocks_test {
 namespace {
 
 // Six of them before the question, each of two blocks to choose among.
@@ -180,4 +180,4 @@ TEST(ShardBlocksTest, ChunksAndThreadsDoNotShow) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::shard_blocks_test

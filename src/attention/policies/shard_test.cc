@@ -10,7 +10,7 @@
 #include "attention/policies/shard_test_support.h"
 #include "base/error.h"
 
-namespace godwit {
+namespace godwit::shard_test {
 namespace {
 
 using testing::HasSubstr;
@@ -207,4 +207,4 @@ TEST(ShardPolicyTest, RefusesWhatRanksCannotShare) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::shard_test

@@ -5,7 +5,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit {
+namespace godwit::sinks_spec_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -41,4 +41,4 @@ TEST(SinksSpecTest, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::sinks_spec_test

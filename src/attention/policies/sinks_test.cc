@@ -5,7 +5,7 @@
 
 #include "attention/attention_test_support.h"
 
-namespace godwit {
+namespace godwit::sinks_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -274,4 +274,4 @@ TEST(PinnedPrefix, IsSinksInACacheOfTheSameSize) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::sinks_test

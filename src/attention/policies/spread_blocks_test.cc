@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace godwit {
+namespace godwit::spread_blocks_test {
 namespace {
 
 using testing::ElementsAre;
@@ -46,4 +46,4 @@ TEST(SpreadBlocksTest, NoneGetsMoreThanItHolds) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::spread_blocks_test

@@ -6,7 +6,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit::cli {
+namespace godwit::cli::request_file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST(RequestFileTest, RefusesAnEmptyFile) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::cli::request_file_test

@@ -9,7 +9,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit::cli {
+namespace godwit::cli::result_file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -134,4 +134,4 @@ TEST_F(ResultFileTest, RefusesWhatCannotBeContinued) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::cli::result_file_test

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace godwit::cli {
+namespace godwit::cli::context_room_test {
 namespace {
 
 using testing::AllOf;
@@ -44,4 +44,4 @@ TEST(ContextRoom, NamesWhatHelpsAndNothingThatWouldBeRefused) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::cli::context_room_test

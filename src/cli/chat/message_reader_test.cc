@@ -7,7 +7,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit::cli {
+namespace godwit::cli::message_reader_test {
 namespace {
 
 class ScriptedLines : public console::LineSource {
@@ -97,4 +97,4 @@ TEST(MessageReader, CtrlCTakesTheWholeMessageBack) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::cli::message_reader_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit::cli {
+namespace godwit::cli::kv_options_test {
 namespace {
 
 TEST(KvOptionsTest, AsManyTextsAsMemoryHolds) {
@@ -26,4 +26,4 @@ TEST(KvOptionsTest, AsManyTextsAsMemoryHolds) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::cli::kv_options_test

@@ -5,7 +5,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit::cli {
+namespace godwit::cli::recompute_spec_test {
 namespace {
 
 using testing::HasSubstr;
@@ -24,4 +24,4 @@ TEST(RecomputeSpecTest, IsAskedForByItsName) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::cli::recompute_spec_test

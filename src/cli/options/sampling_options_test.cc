@@ -5,7 +5,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit::cli {
+namespace godwit::cli::sampling_options_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -73,4 +73,4 @@ TEST(SamplingOptionsTest, SamplersNameAnOrder) {
 }
 
 }  // namespace
-}  // namespace godwit::cli
+}  // namespace godwit::cli::sampling_options_test

@@ -7,7 +7,7 @@
 
 #include "base/test_support.h"
 
-namespace godwit::console {
+namespace godwit::console::arguments_test {
 namespace {
 
 using testing::ElementsAre;
@@ -62,4 +62,4 @@ TEST(Arguments, RefusesWhatIsNoFlag) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::arguments_test

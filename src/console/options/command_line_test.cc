@@ -7,7 +7,7 @@
 
 #include "godwit/error.h"
 
-namespace godwit::console {
+namespace godwit::console::command_line_test {
 namespace {
 
 using testing::ElementsAre;
@@ -185,4 +185,4 @@ TEST_F(CommandLineTest, NamesTheCommandsThatDraw) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::command_line_test

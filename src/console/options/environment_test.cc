@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace godwit::console {
+namespace godwit::console::environment_test {
 namespace {
 
 using testing::Contains;
@@ -47,4 +47,4 @@ TEST(Environment, SaysWhichVariablesNoFlagHas) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::environment_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit::console {
+namespace godwit::console::escape_test {
 namespace {
 
 TEST(Escape, Processes) {
@@ -25,4 +25,4 @@ TEST(Escape, ShowsAndProcessesBack) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::escape_test

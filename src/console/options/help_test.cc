@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit::console {
+namespace godwit::console::help_test {
 namespace {
 
 TEST(Help, WrapsBetweenWords) {
@@ -27,4 +27,4 @@ TEST(Help, PutsTheTextBelowTheNameWhereThereIsLittleRoom) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::help_test

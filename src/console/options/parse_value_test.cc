@@ -8,7 +8,7 @@
 #include "base/test_support.h"
 #include "godwit/error.h"
 
-namespace godwit::console {
+namespace godwit::console::parse_value_test {
 namespace {
 
 using testing::ElementsAre;
@@ -95,4 +95,4 @@ TEST(IntList, WhatIsRefused) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::parse_value_test

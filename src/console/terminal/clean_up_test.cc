@@ -7,7 +7,7 @@
 
 #include "base/test_folder.h"
 
-namespace godwit::console {
+namespace godwit::console::clean_up_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,4 +37,4 @@ TEST(CleanUpTest, DoesNotFollowLinks) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::clean_up_test

@@ -6,7 +6,7 @@
 
 #include "console/terminal/progress_line.h"
 
-namespace godwit::console {
+namespace godwit::console::format_test {
 namespace {
 
 TEST(Format, Durations) {
@@ -76,4 +76,4 @@ TEST(Format, ACountdownWaitsForLongerEstimates) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::format_test

@@ -11,7 +11,7 @@
 
 #include "godwit/error.h"
 
-namespace godwit::console {
+namespace godwit::console::output_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -104,4 +104,4 @@ TEST_F(OutputFileTest, RefusesWhatCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::output_file_test

@@ -11,7 +11,7 @@
 #include "base/test_folder.h"
 #include "godwit/error.h"
 
-namespace godwit::console {
+namespace godwit::console::result_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -122,4 +122,4 @@ TEST_F(ResultFilesTest, OpensNoPipe) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::result_files_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit::console {
+namespace godwit::console::table_test {
 namespace {
 
 TEST(Table, IsAsWideAsWhatStandsInIt) {
@@ -66,4 +66,4 @@ TEST(Table, FactsHaveNoHeadings) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::table_test

@@ -4,7 +4,7 @@
 
 #include <clocale>
 
-namespace godwit::console {
+namespace godwit::console::word_wrap_test {
 namespace {
 
 class WordWrapTest : public testing::Test {
@@ -84,4 +84,4 @@ TEST_F(WordWrapTest, CodeKeepsItsLines) {
 }
 
 }  // namespace
-}  // namespace godwit::console
+}  // namespace godwit::console::word_wrap_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace godwit::eval {
+namespace godwit::eval::answers_test {
 namespace {
 
 TEST(AnswersTest, DigitsAreTheFirstOrTheLastThatThereAre) {
@@ -50,4 +50,4 @@ TEST(AnswersTest, ExpectedAnswersAreLookedForInAnyCaseAlsoWithinAWord) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::answers_test

@@ -6,7 +6,7 @@
 #include "base/test_folder.h"
 #include "base/test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::babi_stories_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(BabiTest, TheFileToTrainOnComesFirst) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::babi_stories_test

@@ -5,7 +5,7 @@
 #include "base/test_support.h"
 #include "eval/suites/suite_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::babilong_test {
 namespace {
 
 using ::testing::EndsWith;
@@ -85,4 +85,4 @@ TEST_F(BabilongTest, EveryTaskHasItsLabels) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::babilong_test

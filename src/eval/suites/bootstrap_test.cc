@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace godwit::eval {
+namespace godwit::eval::bootstrap_test {
 namespace {
 
 TEST(BootstrapTest, EqualValuesHaveNoInterval) {
@@ -35,4 +35,4 @@ TEST(BootstrapTest, TheSeedDecides) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::bootstrap_test

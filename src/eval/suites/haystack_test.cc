@@ -6,7 +6,7 @@
 #include "base/test_support.h"
 #include "eval/suites/suite_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::haystack_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -88,4 +88,4 @@ TEST(SentencesTest, TitlesEndNoneAndBlanksAreOne) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::haystack_test

@@ -5,7 +5,7 @@
 
 #include "eval/stream_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::prompt_builder_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -76,4 +76,4 @@ TEST(PromptBuilderTest, LineEndsAreThoseBeforeAWordButForThePromptsLast) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::prompt_builder_test

@@ -7,7 +7,7 @@
 #include "base/test_support.h"
 #include "eval/suites/suite_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::ruler_file_test {
 namespace {
 
 using ::testing::AllOf;
@@ -89,4 +89,4 @@ TEST_F(RulerFileTest, TheGeneratorsOwnFoldersComeFirst) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::ruler_file_test

@@ -8,7 +8,7 @@
 #include "base/test_support.h"
 #include "eval/suites/suite_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::ruler_needles_test {
 namespace {
 
 using ::testing::EndsWith;
@@ -125,4 +125,4 @@ TEST(RulerTest, TheShareThatIsFoundCounts) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::ruler_needles_test

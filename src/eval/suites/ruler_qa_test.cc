@@ -6,7 +6,7 @@
 #include "eval/suites/qa_documents.h"
 #include "eval/suites/suite_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::ruler_qa_test {
 namespace {
 
 using ::testing::AllOf;
@@ -136,4 +136,4 @@ TEST_F(RulerQaTest, AnyOfTheAnswersIsRight) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::ruler_qa_test

@@ -11,7 +11,7 @@
 #include "base/test_support.h"
 #include "eval/suites/suite_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::ruler_test {
 namespace {
 
 using ::testing::EndsWith;
@@ -208,4 +208,4 @@ TEST(RulerFrequentWordsTest, CountsFallWithTheSquareOfTheRank) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::ruler_test

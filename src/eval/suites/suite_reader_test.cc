@@ -6,7 +6,7 @@
 
 #include "eval/suites/suite_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::suite_reader_test {
 namespace {
 
 // Looks the key up in the object above it, where it is still visible.
@@ -57,4 +57,4 @@ TEST(SuiteReaderTest, APolicyFindsWhatItHasKept) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::suite_reader_test

@@ -9,7 +9,7 @@
 #include "text/load_tokenizer.h"
 #include "text/test_data.h"
 
-namespace godwit::eval {
+namespace godwit::eval::suite_tokens_test {
 namespace {
 
 constexpr int64_t kLength = 3500;
@@ -59,4 +59,4 @@ TEST(SuiteTokensTest, RealTokenizers) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::suite_tokens_test

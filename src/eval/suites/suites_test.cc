@@ -8,7 +8,7 @@
 #include "base/test_support.h"
 #include "eval/suites/suite_test_support.h"
 
-namespace godwit::eval {
+namespace godwit::eval::suites_test {
 namespace {
 
 using ::testing::AllOf;
@@ -197,4 +197,4 @@ TEST(SuitesTest, GoldenLines) {
 }
 
 }  // namespace
-}  // namespace godwit::eval
+}  // namespace godwit::eval::suites_test

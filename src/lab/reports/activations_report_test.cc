@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace godwit::lab {
+namespace godwit::lab::activations_report_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -45,4 +45,4 @@ TEST(ActivationsReport, JsonHasEveryChannel) {
 }
 
 }  // namespace
-}  // namespace godwit::lab
+}  // namespace godwit::lab::activations_report_test

@@ -10,7 +10,7 @@
 
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::all_test {
 namespace {
 
 using ::testing::Each;
@@ -458,4 +458,4 @@ TEST(GptNeoxTest, RotatesAPartOfAHead) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::all_test

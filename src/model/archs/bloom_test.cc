@@ -4,7 +4,7 @@
 #include "base/test_support.h"
 #include "model/archs/families.h"
 
-namespace godwit {
+namespace godwit::bloom_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -62,4 +62,4 @@ TEST(BloomTest, RefusesWhatIsNotBuiltAndWhatContradicts) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::bloom_test

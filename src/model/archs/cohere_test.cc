@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::cohere_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -34,4 +34,4 @@ TEST(CohereTest, TheSecondHasPositionsBehindWindowsAlone) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::cohere_test

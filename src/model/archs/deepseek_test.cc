@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::deepseek_test {
 namespace {
 
 using ::testing::Contains;
@@ -116,4 +116,4 @@ TEST(DeepseekTest, WhatIsNotBuiltIsRefused) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::deepseek_test

@@ -6,7 +6,7 @@
 #include "base/test_support.h"
 #include "model/archs/families.h"
 
-namespace godwit {
+namespace godwit::falcon_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -101,4 +101,4 @@ TEST(FalconTest, TheFirstCheckpoints) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::falcon_test

@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::gemma_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -138,4 +138,4 @@ TEST(Gemma3Test, TheTextOfAModelThatSees) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::gemma_test

@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::glm_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -35,4 +35,4 @@ TEST(GlmTest, ReadsWhatItsVariationsState) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::glm_test

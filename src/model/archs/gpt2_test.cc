@@ -4,7 +4,7 @@
 #include "base/test_support.h"
 #include "model/archs/families.h"
 
-namespace godwit {
+namespace godwit::gpt2_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -41,4 +41,4 @@ TEST(Gpt2Test, RefusesWhatIsNotBuilt) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::gpt2_test

@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::gpt_oss_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST_F(StackedExpertsTest, WhatIsWrongIsSaidOnce) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::gpt_oss_test

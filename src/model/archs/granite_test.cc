@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::granite_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -74,4 +74,4 @@ TEST(GraniteTest, OthersHaveNone) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::granite_test

@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::llama4_test {
 namespace {
 
 using ::testing::Each;
@@ -107,4 +107,4 @@ TEST(Llama4Test, TheTextOfAModelThatSees) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::llama4_test

@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::mistral_test {
 namespace {
 
 using ::testing::Each;
@@ -98,4 +98,4 @@ TEST(Mistral3Test, NamesBesideAndWithinTheWhole) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::mistral_test

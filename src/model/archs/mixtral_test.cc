@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::mixtral_test {
 namespace {
 
 using ::testing::AllOf;
@@ -69,4 +69,4 @@ TEST(MixtralTest, LoadsAndListsWhatItsExpertsLack) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::mixtral_test

@@ -4,7 +4,7 @@
 #include "base/test_support.h"
 #include "model/archs/families.h"
 
-namespace godwit {
+namespace godwit::mpt_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -73,4 +73,4 @@ TEST(MptTest, RefusesWhatIsNotBuilt) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::mpt_test

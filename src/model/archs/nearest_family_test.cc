@@ -7,7 +7,7 @@
 
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::nearest_family_test {
 namespace {
 
 using ::testing::AllOf;
@@ -109,4 +109,4 @@ TEST(NearestFamilyTest, OfRealModels) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::nearest_family_test

@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::olmo_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -43,4 +43,4 @@ TEST(OlmoTest, TheThirdStretchesLayersWithoutAWindow) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::olmo_test

@@ -4,7 +4,7 @@
 #include "base/test_support.h"
 #include "model/archs/families.h"
 
-namespace godwit {
+namespace godwit::opt_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -69,4 +69,4 @@ TEST(OptTest, RefusesWhatItCannotBe) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::opt_test

@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::phi3_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -33,4 +33,4 @@ TEST(Phi3Test, AFactorForEveryPairThatRotates) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::phi3_test

@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::qwen3_moe_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -49,4 +49,4 @@ TEST(Qwen3MoeTest, ReadsWhatItsVariationsState) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::qwen3_moe_test

@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::smollm3_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -38,4 +38,4 @@ TEST(SmolLm3Test, WindowsAreThoseOfLayersWithoutPositions) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::smollm3_test

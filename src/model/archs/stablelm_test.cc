@@ -4,7 +4,7 @@
 #include "model/archs/families.h"
 #include "model/model_test_support.h"
 
-namespace godwit {
+namespace godwit::stablelm_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -30,4 +30,4 @@ TEST(StableLmTest, ReadsWhatItsVariationsState) {
 }
 
 }  // namespace
-}  // namespace godwit
+}  // namespace godwit::stablelm_test

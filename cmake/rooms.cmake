@@ -1,5 +1,7 @@
-# godwit_room(<name> LINK <targets>): one static library `godwit_<name>` from src/<name>, and one
-# test program `<name>_test` from the *_test.cc files that stand beside the sources (testing.cmake).
+# godwit_room(<name> [THREADS] LINK <targets>): one static library `godwit_<name>` from src/<name>,
+# and one test program `<name>_test` from the *_test.cc files that stand beside the sources
+# (testing.cmake).
+# THREADS: it shares data among threads, and TSan runs its tests.
 # A folder may add what is special about it in src/<name>/room.cmake.
 
 # Unity builds: sources of a room that stand next to each other are compiled as one, since most of
@@ -16,6 +18,11 @@ set(GODWIT_WORDY_ROOMS text checkpoint engine chat server console cli lab)
 # Under the sanitizers, which take most of the time of ./check: what the others are held against
 # takes minutes unless it is optimised and the arithmetic of its indices trusted.
 set(GODWIT_ORACLE_OPTIONS -O2 -fno-sanitize=signed-integer-overflow,integer-divide-by-zero)
+
+# Sanitizers cost less where they see some rooms alone: the others come out of a build folder
+# without them, as its compiler made them.
+set(GODWIT_SANITIZED_ROOMS "" CACHE STRING "Rooms to sanitize, if not all")
+set(GODWIT_OTHER_ROOMS "${PROJECT_SOURCE_DIR}/build/release" CACHE PATH "Where the others are built")
 
 if(GODWIT_BUILD_TESTS)
   include(cmake/testing.cmake)
@@ -40,15 +47,25 @@ function(godwit_compile_sooner name)
 endfunction()
 
 function(godwit_room name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "" "LINK" ${ARGN})
   set(dir ${PROJECT_SOURCE_DIR}/src/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${dir}/*.cc)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
 
+  set(built)
+  if(sources AND GODWIT_SANITIZED_ROOMS AND NOT name IN_LIST GODWIT_SANITIZED_ROOMS)
+    set(built godwit_${name}_built)
+    add_library(${built} STATIC IMPORTED)
+    set_target_properties(${built} PROPERTIES
+                          IMPORTED_LOCATION ${GODWIT_OTHER_ROOMS}/libgodwit_${name}.a)
+    # A library needs a source.
+    set(sources ${PROJECT_SOURCE_DIR}/tests/test_headers.cc)
+  endif()
   if(sources)
     add_library(godwit_${name} STATIC ${sources})
+    target_link_libraries(godwit_${name} INTERFACE ${built})
     set(scope PUBLIC)
     set_property(GLOBAL APPEND PROPERTY GODWIT_ROOMS godwit_${name})
   else()
@@ -62,6 +79,9 @@ function(godwit_room name)
       set(link godwit_${link})
     endif()
     target_link_libraries(godwit_${name} ${scope} ${link})
+    if(built)
+      target_link_libraries(${built} INTERFACE ${link})
+    endif()
   endforeach()
   if(sources AND GODWIT_UNITY)
     set_target_properties(godwit_${name} PROPERTIES UNITY_BUILD ON
@@ -70,7 +90,7 @@ function(godwit_room name)
     target_compile_options(godwit_${name} PRIVATE
                            $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
-  if(sources AND GODWIT_SANITIZE)
+  if(sources AND NOT built AND GODWIT_SANITIZE)
     godwit_compile_sooner(${name})
   elseif(name IN_LIST GODWIT_WORDY_ROOMS)
     target_compile_options(godwit_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
@@ -79,6 +99,12 @@ function(godwit_room name)
     include(${dir}/room.cmake)
   endif()
   if(tests AND GODWIT_BUILD_TESTS)
-    godwit_test(${name}_test SOURCES ${tests} LINK godwit_${name})
+    set(threads)
+    if(ARG_THREADS)
+      set(threads THREADS)
+    endif()
+    list(LENGTH tests files)
+    math(EXPR shards "${files} / 8 + 1")
+    godwit_test(${name}_test SOURCES ${tests} LINK godwit_${name} SHARDS ${shards} ${threads})
   endif()
 endfunction()

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/make_policy.h"
@@ -341,10 +342,11 @@ class StepRunner {
 // Lets it read tokens [cache.length(), end) of the text. Result: [tokens, layers * heads *
 // value_dim].
 inline std::vector<float> ReadText(TextCache& cache, const TestText& text, int64_t end,
-                                   int64_t chunk, int threads = 1) {
+                                   int64_t chunk, int threads = 1,
+                                   const kernels::KernelTable& kernels = BestKernels()) {
   // Kept: threads and scratch memory take longer to make than most texts to read.
-  thread_local std::map<int, StepRunner> runners;
-  StepRunner& runner = runners.try_emplace(threads, threads).first->second;
+  thread_local std::map<std::pair<int, const kernels::KernelTable*>, StepRunner> runners;
+  StepRunner& runner = runners.try_emplace({threads, &kernels}, threads, kernels).first->second;
   return runner.Read(cache, text, RowRange(cache.length(), end), chunk);
 }
 

@@ -12,8 +12,8 @@ namespace godwit::cli {
 // Tokens per second, 0 where nothing was measured.
 double TokenRate(int64_t tokens, double ms);
 
-// Of a run: the prompt's of the tokens that were read, without those that were cached, or to which a
-// cancelled call did not come; the output's without its first token, whose time is the prompt's.
+// Of a run: the prompt's of the tokens that were read, without those that were cached, or to which
+// a cancelled call did not come; the output's without its first token, whose time is the prompt's.
 double PromptRate(const GenerateResult& result);
 double PredictedRate(const GenerateResult& result);
 

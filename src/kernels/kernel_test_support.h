@@ -36,9 +36,40 @@ class IsaTest : public testing::TestWithParam<const Isa*> {
   static const KernelTable& scalar() { return *AllIsas().back().table; }
 };
 
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadsAreWatched = true;
+#elif defined(__has_feature)
+inline constexpr bool kThreadsAreWatched = __has_feature(thread_sanitizer);
+#else
+inline constexpr bool kThreadsAreWatched = false;
+#endif
+
+// Every instruction set. TSan sees no access of more than 16 bytes, and so threads share what it
+// sees only where the kernels are scalar.
 inline std::vector<const Isa*> IsaPointers() {
   std::vector<const Isa*> isas;
-  for (const Isa& isa : AllIsas()) isas.push_back(&isa);
+  for (const Isa& isa : AllIsas()) {
+    if (!kThreadsAreWatched || isa.name == "scalar") isas.push_back(&isa);
+  }
+  return isas;
+}
+
+// Instruction sets that this machine can run, best first.
+inline std::vector<const Isa*> SupportedIsas() {
+  std::vector<const Isa*> isas = IsaPointers();
+  std::erase_if(isas, [](const Isa* isa) { return !isa->supported(); });
+  return isas;
+}
+
+// The one that users of this machine run, and the one that the others are held against; the rest.
+inline std::vector<const Isa*> BestAndScalar() {
+  std::vector<const Isa*> isas = {&BestIsa()};
+  if (isas[0] != &AllIsas().back()) isas.push_back(&AllIsas().back());
+  return isas;
+}
+inline std::vector<const Isa*> OtherIsas() {
+  std::vector<const Isa*> isas = SupportedIsas();
+  std::erase_if(isas, [](const Isa* isa) { return isa == &BestIsa() || isa == &AllIsas().back(); });
   return isas;
 }
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Builds what README's section "From C++" tells to build, and runs it on a tiny model.
 
-    embed_test.py BUILD_FOLDER [CMAKE_ARGUMENT...]
+    embed_test.py Installed|InstallTree|Subdirectory BUILD_FOLDER [CMAKE_ARGUMENT...]
 
 The blocks of that section are taken as they stand, but for the folders. The CMake arguments go to
 every configuration: they are there to make building cheap. BUILD_FOLDER, a build with everything, is
-only installed from. Build folders are its siblings: with compiler arguments that differ in no path,
-ccache has compiled all of the engine before.
+only installed from. Build folders are its siblings.
 """
 
 import os
@@ -43,6 +42,8 @@ static const bool same = godwit::Version() == std::string(GODWIT_VERSION) ? true
 
 
 class Embedding(unittest.TestCase):
+    """What the three ways share."""
+
     def build_folder(self):
         folder = tempfile.mkdtemp(prefix="embed-", dir=BUILD.parent)
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
@@ -68,7 +69,9 @@ class Embedding(unittest.TestCase):
         story = self.run_all([program, MODEL, "Once upon a time"])
         self.assertIn(" there was a small bird", story)
 
-    def test_install_tree(self):
+
+class InstallTree(Embedding):
+    def test_example(self):
         engine, first, second = (self.build_folder() for _ in range(3))
         commands = [shlex.split(line) for line in BLOCKS["sh"].splitlines()]
         folders = {"build/engine": engine, "~/godwit": first}
@@ -93,7 +96,9 @@ class Embedding(unittest.TestCase):
         self.tells_a_story(build / "storyteller")
         self.tells_a_story(build / "behind")
 
-    def test_subdirectory(self):
+
+class Subdirectory(Embedding):
+    def test_example(self):
         source = self.project(f"add_subdirectory({ROOT} godwit)")
         build = self.build_folder()
         self.run_all(["cmake", "-S", source, "-B", build, *ARGUMENTS,
@@ -106,7 +111,9 @@ class Embedding(unittest.TestCase):
         self.run_all(["cmake", "--install", build, "--prefix", prefix])
         self.assertEqual(os.listdir(prefix), [])
 
-    def test_installed_program(self):
+
+class Installed(Embedding):
+    def test_program(self):
         prefix = self.build_folder()
         self.run_all(["cmake", "--install", BUILD, "--prefix", prefix])
         self.assertEqual(sorted(p.name for p in prefix.iterdir()),
@@ -123,6 +130,6 @@ class Embedding(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BUILD = pathlib.Path(sys.argv[1])
-    ARGUMENTS = sys.argv[2:]
-    unittest.main(argv=sys.argv[:1])
+    BUILD = pathlib.Path(sys.argv[2])
+    ARGUMENTS = sys.argv[3:]
+    unittest.main(argv=sys.argv[:2])

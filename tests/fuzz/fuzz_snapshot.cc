@@ -11,7 +11,7 @@
 namespace godwit::fuzz {
 namespace {
 
-constexpr size_t kAlignment = SnapshotHeader::kAlignment;
+constexpr size_t kBlockBytes = SnapshotHeader::kAlignment;
 
 template <class T>
 void Put(std::vector<std::byte>& file, size_t at, T value) {
@@ -21,8 +21,8 @@ void Put(std::vector<std::byte>& file, size_t at, T value) {
 // A file as snapshot_header.h describes it, with a right checksum, or no fuzzer would come further.
 std::vector<std::byte> FileOf(std::string_view json, size_t tokens, size_t pages, size_t blocks) {
   const size_t written = 40 + json.size() + 4 * tokens + 8 * pages;
-  const size_t header = (written + kAlignment - 1) / kAlignment * kAlignment;
-  std::vector<std::byte> file(header + blocks * kAlignment);
+  const size_t header = (written + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  std::vector<std::byte> file(header + blocks * kBlockBytes);
   std::memcpy(file.data(), "godwitkv", 8);
   Put<uint32_t>(file, 8, 1);
   Put(file, 12, static_cast<uint32_t>(json.size()));

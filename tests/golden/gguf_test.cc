@@ -11,6 +11,7 @@
 #include "base/test_support.h"
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
+#include "tests/on_isas.h"
 #include "weights/gguf_model.h"
 
 namespace godwit::gguf_test {
@@ -24,30 +25,32 @@ ModelRunner Load(const GgufModel& model, std::optional<DType> weights) {
   return ModelRunner(HfConfig::Parse(model.config, "config.json"), *model.weights, weights);
 }
 
+using GgufTest = TestOnIsas<std::string>;
+
+TEST_P(GgufTest, LogitsAreThoseOfHuggingFace) {
+  const GgufModel model = OpenGgufModel(GgufGoldenFile(one()));
+  const Reference reference = ReadReference(kRoot / (one() + ".safetensors"));
+  const ModelRunner runner = Load(model, DType::kF32);
+  EXPECT_TRUE(runner.spec().warnings.empty()) << runner.spec().warnings.front();
+  const auto logits = runner.Logits(reference.ids, {.isa = isa(), .context = reference.context});
+  EXPECT_LE(Compare(logits, reference.logits).max, kTolerance);
+}
+
+GODWIT_ON_ISAS(GgufTest, GgufGoldens(), std::string);
+
 class GgufGoldenTest : public testing::TestWithParam<std::string> {
  protected:
   GgufGoldenTest()
       : model_(OpenGgufModel(GgufGoldenFile(GetParam()))),
         reference_(ReadReference(kRoot / (GetParam() + ".safetensors"))) {}
 
-  std::vector<float> Logits(const ModelRunner& runner, const std::string& isa = "") const {
-    return runner.Logits(reference_.ids, {.isa = isa, .context = reference_.context});
+  std::vector<float> Logits(const ModelRunner& runner) const {
+    return runner.Logits(reference_.ids, {.context = reference_.context});
   }
 
   const GgufModel model_;
   const Reference reference_;
 };
-
-TEST_P(GgufGoldenTest, LogitsAreThoseOfHuggingFace) {
-  const ModelRunner runner = Load(model_, DType::kF32);
-  EXPECT_TRUE(runner.spec().warnings.empty()) << runner.spec().warnings.front();
-  for (const kernels::Isa& isa : kernels::AllIsas()) {
-    if (!isa.supported()) continue;
-    SCOPED_TRACE(isa.name);
-    const auto logits = Logits(runner, std::string(isa.name));
-    EXPECT_LE(Compare(logits, reference_.logits).max, kTolerance);
-  }
-}
 
 // Blocks are multiplied as they are (model/block_weights_test.cc), and their inputs in 8 bits.
 // Measured: 6.9 % in the worst, bf16 2.8 %.

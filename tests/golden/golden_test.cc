@@ -10,49 +10,51 @@
 #include "base/test_support.h"
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
+#include "tests/on_isas.h"
 
 namespace godwit::golden_test {
 namespace {
 
-class GoldenTest : public testing::TestWithParam<Golden> {
- protected:
-  GoldenTest()
-      : runner_(GoldenRoot() / GetParam().path, GetParam().Weights()),
-        reference_(ReadReference(GoldenRoot() / GetParam().path / "golden.safetensors")) {}
-
-  void ExpectParity(const Errors& errors) const {
-    if (GetParam().dtype != "bfloat16") {
-      EXPECT_LE(errors.max, kTolerance);
-      return;
-    }
-    // bf16 weights meet activations rounded to 8 bits: at most 2^-9 of each value, 2^-9 / sqrt(3)
-    // on average, in each of the linear layers on the way. They are independent, so their squares
-    // add; the norms and softmaxes of these deliberately large weights amplify them (by 5.2).
-    constexpr double kAmplification = 8;
-    const auto linears = static_cast<double>(4 * runner_.spec().layers + 1);
-    EXPECT_LE(errors.rms, kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9));
+void ExpectParity(const Errors& errors, const Golden& golden, int64_t layers) {
+  if (golden.dtype != "bfloat16") {
+    EXPECT_LE(errors.max, kTolerance);
+    return;
   }
-
-  const ModelRunner runner_;
-  const Reference reference_;
-  const std::vector<int32_t>& ids_ = reference_.ids;
-};
-
-TEST_P(GoldenTest, PromptLogitsAreThoseOfHuggingFace) {
-  RecordProperty("family", GetParam().family);
-  RecordProperty("dtype", GetParam().dtype);
-  for (const kernels::Isa& isa : kernels::AllIsas()) {
-    if (!isa.supported()) continue;
-    const auto logits =
-        runner_.Logits(ids_, {.isa = std::string(isa.name), .context = GetParam().context});
-    const Errors errors = Compare(logits, reference_.logits);
-    SCOPED_TRACE(isa.name);
-    ExpectParity(errors);
-    RecordProperty(std::string(isa.name), fmt::format("{:.1e}", errors.max));
-  }
+  // bf16 weights meet activations rounded to 8 bits: at most 2^-9 of each value, 2^-9 / sqrt(3)
+  // on average, in each of the linear layers on the way. They are independent, so their squares
+  // add; the norms and softmaxes of these deliberately large weights amplify them (by 5.2).
+  constexpr double kAmplification = 8;
+  const auto linears = static_cast<double>(4 * layers + 1);
+  EXPECT_LE(errors.rms, kAmplification * std::sqrt(linears / 3) * std::ldexp(1, -9));
 }
 
-TEST_P(GoldenTest, DecodingOneByOneGivesTheSameBits) {
+using GoldenTest = TestOnIsas<Golden>;
+
+TEST_P(GoldenTest, PromptLogitsAreThoseOfHuggingFace) {
+  const ModelRunner runner(GoldenRoot() / one().path, one().Weights());
+  const Reference reference = ReadReference(GoldenRoot() / one().path / "golden.safetensors");
+  const auto logits = runner.Logits(reference.ids, {.isa = isa(), .context = one().context});
+  const Errors errors = Compare(logits, reference.logits);
+  ExpectParity(errors, one(), runner.spec().layers);
+  RecordProperty("path", one().path);
+  RecordProperty("family", one().family);
+  RecordProperty("dtype", one().dtype);
+  RecordProperty(isa(), fmt::format("{:.1e}", errors.max));
+}
+
+const auto PathOf = [](const Golden& golden) { return golden.path; };
+
+GODWIT_ON_ISAS(GoldenTest, AllGoldens(), PathOf);
+
+// Logits that are computed in two ways.
+class TwoWaysTest : public testing::TestWithParam<Golden> {
+ protected:
+  const ModelRunner runner_{GoldenRoot() / GetParam().path, GetParam().Weights()};
+  const std::vector<int32_t> ids_ =
+      ReadReference(GoldenRoot() / GetParam().path / "golden.safetensors").ids;
+};
+
+TEST_P(TwoWaysTest, RELEASE_DecodingOneByOneGivesTheSameBits) {
   if (runner_.InputsShareAScale()) GTEST_SKIP() << "and so depend on their company";
   const RunOptions prompt{.context = GetParam().context};
   RunOptions decode = prompt;
@@ -62,56 +64,50 @@ TEST_P(GoldenTest, DecodingOneByOneGivesTheSameBits) {
 
 // Against the same model with an f32 cache: the error of the cache alone. Measured: 1.4 % in the
 // middle of these models, 3.4 % in the worst.
-TEST_P(GoldenTest, Int8KvStaysClose) {
+TEST_P(TwoWaysTest, RELEASE_Int8KvStaysClose) {
   if (GetParam().dtype == "int8")
     GTEST_SKIP() << "rounding its inputs makes more of any difference";
   if (runner_.spec().mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";
-  const auto expected = runner_.Logits(ids_, {.context = GetParam().context});
-  const Errors errors = Compare(
-      runner_.Logits(ids_, {.kv_type = DType::kI8, .context = GetParam().context}), expected);
+  const int64_t context = GetParam().context;
+  const Errors errors = Compare(runner_.Logits(ids_, {.kv_type = DType::kI8, .context = context}),
+                                runner_.Logits(ids_, {.context = context}));
   EXPECT_LE(errors.rms, 0.05);
   EXPECT_GT(errors.rms, 0) << "nothing was quantized";
   RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
 }
 
 // Likewise, with queries and weights in int8 besides. Measured: 1.8 %, and 4.4 % in the worst.
-TEST_P(GoldenTest, Int8AttentionStaysClose) {
+TEST_P(TwoWaysTest, RELEASE_Int8AttentionStaysClose) {
   if (GetParam().dtype == "int8")
     GTEST_SKIP() << "rounding its inputs makes more of any difference";
   if (runner_.spec().mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";
   const int64_t context = GetParam().context;
-  const auto expected = runner_.Logits(ids_, {.context = context});
   const RunOptions int8{.kv_type = DType::kI8, .int8_products = true, .context = context};
   const auto logits = runner_.Logits(ids_, int8);
   EXPECT_NE(logits, runner_.Logits(ids_, {.kv_type = DType::kI8, .context = context}));
-  const Errors errors = Compare(logits, expected);
+  const Errors errors = Compare(logits, runner_.Logits(ids_, {.context = context}));
   EXPECT_LE(errors.rms, 0.05);
   RecordProperty("rms", fmt::format("{:.1e}", errors.rms));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenTest, testing::ValuesIn(AllGoldens()),
+INSTANTIATE_TEST_SUITE_P(All, TwoWaysTest, testing::ValuesIn(AllGoldens()),
                          [](const auto& info) { return TestName(info.param.path); });
 
 // What quantizing while loading makes of a float golden: a layer of which half the scales are 2
 // percent off moves these logits by 1.8e-3 of the largest at least
 // (tools/make_int8_weight_goldens.py).
-class Int8WeightsTest : public testing::TestWithParam<Golden> {};
+using Int8WeightsTest = TestOnIsas<Golden>;
 
-TEST_P(Int8WeightsTest, GiveTheLogitsOfTheReference) {
-  const std::string& path = GetParam().path;
+TEST_P(Int8WeightsTest, RELEASE_GiveTheLogitsOfTheReference) {
+  const std::string& path = one().path;
   const Reference reference =
       ReadReference(GoldenRoot() / "int8_weights" / (path + ".safetensors"));
   const ModelRunner runner(GoldenRoot() / path, DType::kI8);
-  for (const kernels::Isa& isa : kernels::AllIsas()) {
-    if (!isa.supported()) continue;
-    SCOPED_TRACE(isa.name);
-    const auto logits = runner.Logits(reference.ids, {.isa = std::string(isa.name)});
-    EXPECT_LE(Compare(logits, reference.logits).max, kTolerance);
-  }
+  const auto logits = runner.Logits(reference.ids, {.isa = isa()});
+  EXPECT_LE(Compare(logits, reference.logits).max, kTolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Int8WeightsTest, testing::ValuesIn(FloatGoldens()),
-                         [](const auto& info) { return TestName(info.param.path); });
+GODWIT_ON_ISAS(Int8WeightsTest, FloatGoldens(), PathOf);
 
 // --weights int8 leaves an int8 checkpoint as it is, what it holds as floats too.
 class Int8CheckpointTest : public testing::TestWithParam<Golden> {};
@@ -126,25 +122,21 @@ INSTANTIATE_TEST_SUITE_P(All, Int8CheckpointTest, testing::ValuesIn(Int8Goldens(
                          [](const auto& info) { return TestName(info.param.path); });
 
 // The models that retrieve: of a text and its question, the logits of the answer.
-class RetrievalTest : public testing::TestWithParam<std::filesystem::path> {};
+using RetrievalTest = TestOnIsas<std::filesystem::path>;
 
-TEST_P(RetrievalTest, AnswersAsInHuggingFace) {
-  const Reference reference = ReadReference(GetParam());
-  const std::string model = GetParam().parent_path().filename();
+TEST_P(RetrievalTest, RELEASE_AnswersAsInHuggingFace) {
+  const Reference reference = ReadReference(one());
+  const std::string model = one().parent_path().filename();
   const ModelRunner runner(GODWIT_SOURCE_DIR "/models/" + model, DType::kF32);
   const auto vocab = static_cast<size_t>(runner.decoder().vocab_size());
   const size_t rows = reference.logits.size() / vocab;
-  for (const kernels::Isa& isa : kernels::AllIsas()) {
-    if (!isa.supported()) continue;
-    SCOPED_TRACE(isa.name);
-    std::vector<float> logits = runner.Logits(reference.ids, {.isa = std::string(isa.name)});
-    logits.erase(logits.begin(), logits.end() - std::ssize(reference.logits));
-    EXPECT_LE(Compare(logits, reference.logits).max, kTolerance);
-    for (size_t row = 0; row + 1 < rows; ++row) {
-      const auto begin = logits.begin() + static_cast<int64_t>(row * vocab);
-      EXPECT_EQ(std::max_element(begin, begin + static_cast<int64_t>(vocab)) - begin,
-                reference.ids[reference.ids.size() - rows + row + 1]);
-    }
+  std::vector<float> logits = runner.Logits(reference.ids, {.isa = isa()});
+  logits.erase(logits.begin(), logits.end() - std::ssize(reference.logits));
+  EXPECT_LE(Compare(logits, reference.logits).max, kTolerance);
+  for (size_t row = 0; row + 1 < rows; ++row) {
+    const auto begin = logits.begin() + static_cast<int64_t>(row * vocab);
+    EXPECT_EQ(std::max_element(begin, begin + static_cast<int64_t>(vocab)) - begin,
+              reference.ids[reference.ids.size() - rows + row + 1]);
   }
 }
 
@@ -158,11 +150,9 @@ std::vector<std::filesystem::path> RetrievalGoldens() {
   return files;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RetrievalTest, testing::ValuesIn(RetrievalGoldens()),
-                         [](const auto& info) {
-                           return TestName(info.param.parent_path().filename().string() + "_" +
-                                           info.param.stem().string());
-                         });
+GODWIT_ON_ISAS(RetrievalTest, RetrievalGoldens(), [](const std::filesystem::path& file) {
+  return file.parent_path().filename().string() + "_" + file.stem().string();
+});
 
 TEST(Goldens, EveryArchitectureHasOne) {
   std::set<std::string, std::less<>> families;

@@ -10,6 +10,7 @@
 #include "ops/pack_weight.h"
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
+#include "tests/on_isas.h"
 
 namespace godwit::int4_weights_test {
 namespace {
@@ -53,10 +54,10 @@ class ChangedWeights : public WeightSource {
   std::map<std::string, TensorInfo, std::less<>> changed_;
 };
 
-class Int4WeightsTest : public testing::TestWithParam<Golden> {};
+using Int4WeightsTest = TestOnIsas<Golden>;
 
-TEST_P(Int4WeightsTest, AreMultipliedAsTheyAreQuantized) {
-  const std::filesystem::path folder = GoldenRoot() / GetParam().path;
+TEST_P(Int4WeightsTest, RELEASE_AreMultipliedAsTheyAreQuantized) {
+  const std::filesystem::path folder = GoldenRoot() / one().path;
   const DecoderSpec spec = DescribeModel(HfConfig::Load(folder / "config.json"));
   if (spec.mlp.experts > 0) GTEST_SKIP() << "a router's choices are not continuous";
   if (spec.transposed) GTEST_SKIP() << "what is quantized together lies apart in the file";
@@ -73,25 +74,19 @@ TEST_P(Int4WeightsTest, AreMultipliedAsTheyAreQuantized) {
       quantize(*linear);
     }
   }
-  const RunOptions options{.context = GetParam().context};
+  const RunOptions options{.context = one().context};
   const std::vector<int32_t> ids = ReadReference(folder / "golden.safetensors").ids;
   const auto quantized = ModelRunner(spec, changed, DType::kF32).Logits(ids, options);
   const auto original = ModelRunner(spec, *source, DType::kF32).Logits(ids, options);
   const ModelRunner runner(folder, DType::kGrouped);
-  for (const kernels::Isa& isa : kernels::AllIsas()) {
-    if (!isa.supported()) continue;
-    SCOPED_TRACE(isa.name);
-    const auto logits =
-        runner.Logits(ids, {.isa = std::string(isa.name), .context = GetParam().context});
-    const double rms = Compare(logits, quantized).rms;
-    RecordProperty(std::string(isa.name), fmt::format("{:.1e}", rms));
-    EXPECT_LE(rms, 0.1);
-    EXPECT_LT(2 * rms, Compare(logits, original).rms) << "as near to what was not quantized";
-  }
+  const auto logits = runner.Logits(ids, {.isa = isa(), .context = one().context});
+  const double rms = Compare(logits, quantized).rms;
+  RecordProperty(isa(), fmt::format("{:.1e}", rms));
+  EXPECT_LE(rms, 0.1);
+  EXPECT_LT(2 * rms, Compare(logits, original).rms) << "as near to what was not quantized";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Int4WeightsTest, testing::ValuesIn(FloatGoldens()),
-                         [](const auto& info) { return TestName(info.param.path); });
+GODWIT_ON_ISAS(Int4WeightsTest, FloatGoldens(), [](const Golden& golden) { return golden.path; });
 
 }  // namespace
 }  // namespace godwit::int4_weights_test

@@ -82,7 +82,7 @@ void ExpectTheSame(const Model& model, std::optional<DType> storage) {
 
 class PackedFolderTest : public testing::TestWithParam<Golden> {};
 
-TEST_P(PackedFolderTest, GivesTheSameLogits) {
+TEST_P(PackedFolderTest, RELEASE_GivesTheSameLogits) {
   const Model model = OpenFolder(GetParam().path, GetParam().context);
   for (const auto& [name, storage] : kStorages) {
     // As it is.

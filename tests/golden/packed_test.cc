@@ -11,6 +11,7 @@
 #include "base/test_support.h"
 #include "tests/golden/reference.h"
 #include "tests/model_runner.h"
+#include "tests/on_isas.h"
 
 namespace godwit::packed_test {
 namespace {
@@ -19,20 +20,16 @@ namespace fs = std::filesystem;
 
 const fs::path kRoot = GoldenRoot() / "packed";
 
-class PackedGoldenTest : public testing::TestWithParam<std::string> {
+class PackedGoldenTest : public TestOnIsas<std::string> {
  protected:
-  const fs::path folder_ = kRoot / GetParam();
+  const fs::path folder_ = kRoot / one();
   const Reference reference_ = ReadReference(folder_ / "golden.safetensors");
 };
 
 TEST_P(PackedGoldenTest, LogitsAreThoseOfHuggingFace) {
   const ModelRunner runner(folder_, DType::kF32);
-  for (const kernels::Isa& isa : kernels::AllIsas()) {
-    if (!isa.supported()) continue;
-    SCOPED_TRACE(isa.name);
-    const auto logits = runner.Logits(reference_.ids, {.isa = std::string(isa.name)});
-    EXPECT_LE(Compare(logits, reference_.logits).max, kTolerance);
-  }
+  const auto logits = runner.Logits(reference_.ids, {.isa = isa()});
+  EXPECT_LE(Compare(logits, reference_.logits).max, kTolerance);
 }
 
 // Codes are multiplied as they are (model/packed_checkpoint_test.cc), and their inputs in 8 bits.
@@ -41,27 +38,22 @@ TEST_P(PackedGoldenTest, LoadedAsTheyComeTheyStayClose) {
   const ModelRunner runner(folder_);
   EXPECT_EQ(runner.decoder().weight_types().layers, DType::kGrouped);
   EXPECT_EQ(runner.decoder().weight_types().mixed, runner.spec().mlp.stacked);  // attention is not
-  for (const kernels::Isa& isa : kernels::AllIsas()) {
-    if (!isa.supported()) continue;
-    SCOPED_TRACE(isa.name);
-    const auto logits = runner.Logits(reference_.ids, {.isa = std::string(isa.name)});
-    const double rms = Compare(logits, reference_.logits).rms;
-    RecordProperty(std::string(isa.name), fmt::format("{:.1e}", rms));
-    // A router's choices are not continuous.
-    if (runner.spec().mlp.experts == 0) {
-      EXPECT_LE(rms, 0.1);
-    }
+  const auto logits = runner.Logits(reference_.ids, {.isa = isa()});
+  const double rms = Compare(logits, reference_.logits).rms;
+  RecordProperty(isa(), fmt::format("{:.1e}", rms));
+  // A router's choices are not continuous.
+  if (runner.spec().mlp.experts == 0) {
+    EXPECT_LE(rms, 0.1);
   }
 }
 
 TEST_P(PackedGoldenTest, DecodingOneByOneGivesTheSameBits) {
   const ModelRunner runner(folder_);
-  EXPECT_EQ(runner.Logits(reference_.ids, {.chunk = 1}),
-            runner.Logits(reference_.ids, {.threads = 2}));
+  EXPECT_EQ(runner.Logits(reference_.ids, {.chunk = 1, .isa = isa()}),
+            runner.Logits(reference_.ids, {.threads = 2, .isa = isa()}));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PackedGoldenTest, testing::ValuesIn(PackedGoldens()),
-                         [](const auto& info) { return TestName(info.param); });
+GODWIT_ON_ISAS(PackedGoldenTest, PackedGoldens(), std::string);
 
 TEST(PackedGoldenList, EveryFormatHasOne) {
   std::set<std::string> formats;

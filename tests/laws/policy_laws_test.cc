@@ -9,6 +9,7 @@
 #include "base/test_folder.h"
 #include "kernels/dispatch.h"
 #include "kernels/kernel_test_support.h"
+#include "tests/pairs.h"
 
 namespace godwit::policy_laws_test {
 namespace {
@@ -44,9 +45,18 @@ void Append(const std::vector<float>& rows, std::vector<float>& to) {
   to.insert(to.end(), rows.begin(), rows.end());
 }
 
-class Laws : public testing::TestWithParam<std::tuple<size_t, Arithmetic, Reading>> {
+using Case = std::tuple<size_t, Arithmetic, Reading, const kernels::Isa*>;
+
+class Laws : public testing::TestWithParam<Case> {
  protected:
   const PolicyKind& kind() const { return AllPolicies()[std::get<0>(GetParam())]; }
+  const kernels::KernelTable& table() const { return *std::get<3>(GetParam())->table; }
+
+  // As everywhere, on the instruction set of this case.
+  std::vector<float> ReadText(TextCache& cache, const TestText& text, int64_t end, int64_t chunk,
+                              int threads = 1) const {
+    return godwit::ReadText(cache, text, end, chunk, threads, table());
+  }
 
   // spec: as policies spell their names.
   PolicyOptions Options(std::string_view spec, int64_t context = kContext) const {
@@ -182,7 +192,7 @@ TEST_P(Laws, TheOthersOfAStepDoNotShow) {
         for (size_t i = 0; i < batch; ++i) caches.push_back(Make(geometry, spec, pool));
         std::vector<std::vector<float>> results(batch);
         kernels::RandomFloats random(static_cast<uint32_t>(batch));
-        StepRunner runner(2);
+        StepRunner runner(2, table());
         while (true) {
           std::vector<StepRows> step;
           std::vector<size_t> owners;
@@ -298,46 +308,44 @@ std::vector<int64_t> PathTo(const std::vector<int32_t>& parents, int64_t row) {
   return path;
 }
 
-// A tree of drafts among other texts, on every instruction set: each row has the bits that plain
-// decoding along its path gives, and the text goes on from the one that is accepted as from a
-// chain.
-TEST_P(Laws, EveryPathOfATreeHasTheBitsOfAChain) {
-  for (const kernels::Isa& isa : kernels::AllIsas()) {
-    if (!isa.supported()) continue;
-    kernels::RandomFloats random(12);
-    StepRunner runner(2, *isa.table);
-    for (const std::string& spec : specs_) {
-      for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
-        const TestText text(geometry, 210, 13), drafts(geometry, 14, 14);
-        for (const int64_t length : {int64_t{0}, int64_t{58}, random.Integer(1, 140)}) {
-          const auto cache = Make(geometry, spec), bystander = Make(geometry, spec);
-          runner.Read(*cache, text, RowRange(0, length), 64);
-          const auto chain = cache->Fork();
-          for (int round = 0; round < 2; ++round) {
-            const std::vector<int32_t> parents = RandomTree(random);
-            const int64_t n = std::ssize(parents), at = bystander->length();
-            const std::vector<StepRows> step = {{bystander.get(), &text, RowRange(at, at + 3)},
-                                                {cache.get(), &drafts, RowRange(0, n), parents}};
-            const auto rows = runner.Run(step)[1];
-            for (int64_t row = 0; row < n; ++row) {
-              const std::vector<int64_t> path = PathTo(parents, row);
-              const auto decoded = runner.Read(*chain->Fork(), drafts, path, 1);
-              const int64_t depth = std::ssize(path);
-              ASSERT_EQ(RowsOf(geometry, rows, row, row + 1),
-                        RowsOf(geometry, decoded, depth - 1, depth))
-                  << isa.name << ", " << spec << ", row " << row << " of " << n << " after "
-                  << chain->length();
-            }
-            const int64_t accepted = random.Integer(0, n - 1);
-            cache->Accept(accepted);
-            runner.Read(*chain, drafts, PathTo(parents, accepted), 1);
-            ASSERT_EQ(cache->length(), chain->length());
-            EXPECT_EQ(cache->Stats().bytes, chain->Stats().bytes);
+// Of what depends on the instruction set, too: rows that are alone in a step go through kernels of
+// their own.
+class LawsOfTrees : public Laws {};
+
+// A tree of drafts among other texts: each row has the bits that plain decoding along its path
+// gives, and the text goes on from the one that is accepted as from a chain.
+TEST_P(LawsOfTrees, EveryPathOfATreeHasTheBitsOfAChain) {
+  kernels::RandomFloats random(12);
+  StepRunner runner(2, table());
+  for (const std::string& spec : specs_) {
+    for (const AttentionGeometry& geometry : GeometriesOf(spec)) {
+      const TestText text(geometry, 210, 13), drafts(geometry, 14, 14);
+      for (const int64_t length : {int64_t{0}, int64_t{58}, random.Integer(1, 140)}) {
+        const auto cache = Make(geometry, spec), bystander = Make(geometry, spec);
+        runner.Read(*cache, text, RowRange(0, length), 64);
+        const auto chain = cache->Fork();
+        for (int round = 0; round < 2; ++round) {
+          const std::vector<int32_t> parents = RandomTree(random);
+          const int64_t n = std::ssize(parents), at = bystander->length();
+          const std::vector<StepRows> step = {{bystander.get(), &text, RowRange(at, at + 3)},
+                                              {cache.get(), &drafts, RowRange(0, n), parents}};
+          const auto rows = runner.Run(step)[1];
+          for (int64_t row = 0; row < n; ++row) {
+            const std::vector<int64_t> path = PathTo(parents, row);
+            const auto decoded = runner.Read(*chain->Fork(), drafts, path, 1);
+            const int64_t depth = std::ssize(path);
+            ASSERT_EQ(RowsOf(geometry, rows, row, row + 1),
+                      RowsOf(geometry, decoded, depth - 1, depth))
+                << spec << ", row " << row << " of " << n << " after " << chain->length();
           }
-          const auto rest = RowRange(140, 205);
-          ASSERT_EQ(runner.Read(*cache, text, rest, 40), runner.Read(*chain, text, rest, 1))
-              << isa.name << ", " << spec;
+          const int64_t accepted = random.Integer(0, n - 1);
+          cache->Accept(accepted);
+          runner.Read(*chain, drafts, PathTo(parents, accepted), 1);
+          ASSERT_EQ(cache->length(), chain->length());
+          EXPECT_EQ(cache->Stats().bytes, chain->Stats().bytes);
         }
+        const auto rest = RowRange(140, 205);
+        ASSERT_EQ(runner.Read(*cache, text, rest, 40), runner.Read(*chain, text, rest, 1)) << spec;
       }
     }
   }
@@ -402,7 +410,7 @@ TEST_P(Laws, AStepThatIsNotEndedDidNotHappen) {
       const auto reference = ReadText(*Make(geometry, spec), text, 180, 20);
       const auto cache = Make(geometry, spec);
       std::vector<float> result;
-      StepRunner runner;
+      StepRunner runner(1, table());
       for (int64_t at = 0; at < 180; at += 20) {
         const StepRows lost{cache.get(), &other, RowRange(at, std::min<int64_t>(180, at + 96))};
         const StepRows tree{cache.get(), &other, {at, at, at + 1}, {-1, -1, 1}};
@@ -425,7 +433,7 @@ TEST_P(Laws, RowsWithoutQueriesAreCachedAllTheSame) {
       const auto expected = ReadText(*reference, text, 170, 20);
 
       const auto cache = Make(geometry, spec);
-      StepRunner runner(2);
+      StepRunner runner(2, table());
       const std::vector<int32_t> tokens(50);
       for (int64_t at = 0; at < 150; at += 50) {
         const Exec exec = runner.exec();
@@ -474,7 +482,7 @@ TEST_P(Laws, CostsAreKnownBefore) {
       const auto policy = MakePolicy(geometry, Options(spec));
       const auto cache = Make(geometry, spec);
       ReadText(*cache, text, kAskFrom, 50);
-      StepRunner runner;
+      StepRunner runner(1, table());
       int64_t shared = 0;  // tokens that went by the choice of an earlier one
       for (int64_t length = kAskFrom + 1; length <= 210; ++length) {
         runner.Read(*cache, text, RowRange(length - 1, length), 1);
@@ -501,22 +509,42 @@ TEST_P(Laws, CostsAreKnownBefore) {
   }
 }
 
-std::string NameOf(const testing::TestParamInfo<Laws::ParamType>& info) {
-  return std::string(AllPolicies()[std::get<0>(info.param)].name) + "_" +
-         std::string(std::get<1>(info.param).name) + std::string(std::get<2>(info.param).name);
+std::string NameOf(const testing::TestParamInfo<Case>& info) {
+  const auto& [policy, arithmetic, reading, isa] = info.param;
+  return TestName(fmt::format("{}_{}{}_{}", AllPolicies()[policy].name, arithmetic.name,
+                              reading.name, isa->name));
 }
 
-const auto kPolicies = testing::Range<size_t>(0, AllPolicies().size());
-INSTANTIATE_TEST_SUITE_P(Policies, Laws,
-                         testing::Combine(kPolicies, testing::ValuesIn(kArithmetics),
-                                          testing::Values(kReadings[0])),
-                         NameOf);
-// Who reads a context does not look at how it is stored.
-INSTANTIATE_TEST_SUITE_P(ReadOnItsOwn, Laws,
-                         testing::Combine(kPolicies,
-                                          testing::Values(kArithmetics[0], kArithmetics[4]),
-                                          testing::Values(kReadings[1], kReadings[2])),
-                         NameOf);
+std::vector<size_t> Policies() {
+  std::vector<size_t> policies(AllPolicies().size());
+  std::iota(policies.begin(), policies.end(), 0);
+  return policies;
+}
+
+const auto& Cases() {
+#ifdef GODWIT_SANITIZED
+  // Accesses to keys of every storage, by every instruction set, are those of ReadKeysTest.
+  const std::vector arithmetics = {kArithmetics[0], kArithmetics[4]};
+  const std::vector isas = kernels::BestAndScalar();
+#else
+  const std::vector arithmetics(std::begin(kArithmetics), std::end(kArithmetics));
+  const std::vector isas = kernels::SupportedIsas();
+#endif
+  static const CasesOf cases(Policies(), arithmetics,
+                             std::vector(std::begin(kReadings), std::end(kReadings)), isas);
+  return cases;
+}
+// Between instruction sets only trees differ.
+std::vector<Case> RestOnTheBestIsa() {
+  std::vector<Case> rest = Cases().Rest();
+  std::erase_if(rest, [](const Case& one) { return std::get<3>(one) != &kernels::BestIsa(); });
+  return rest;
+}
+
+INSTANTIATE_TEST_SUITE_P(Pairs, Laws, testing::ValuesIn(Cases().Pairs()), NameOf);
+INSTANTIATE_TEST_SUITE_P(FULL_RELEASE_Rest, Laws, testing::ValuesIn(RestOnTheBestIsa()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Pairs, LawsOfTrees, testing::ValuesIn(Cases().Pairs()), NameOf);
+INSTANTIATE_TEST_SUITE_P(FULL_RELEASE_Rest, LawsOfTrees, testing::ValuesIn(Cases().Rest()), NameOf);
 
 }  // namespace
 }  // namespace godwit::policy_laws_test

@@ -11,6 +11,7 @@
 #include "tests/drive_strategy.h"
 #include "tests/foreseen_drafts.h"
 #include "tests/model_runner.h"
+#include "tests/on_isas.h"
 #include "train/train_heads.h"
 
 namespace godwit::speculation_test {
@@ -27,13 +28,13 @@ struct Case {
   bool int8_products = false;
 };
 
-class Speculation : public testing::TestWithParam<Case> {
+class Speculation : public TestOnIsas<Case> {
  protected:
-  Speculation() : runner_(GODWIT_SOURCE_DIR "/tests/data/tiny-llama", GetParam().weights) {}
+  Speculation() : runner_(GODWIT_SOURCE_DIR "/tests/data/tiny-llama", one().weights) {}
 
   Sequence NewSequence(const SamplerOptions& sampler) const {
     Sequence sequence{.tokens = {},
-                      .cache = MakeTextCache(Geometry(runner_.spec()), Options(GetParam().kv)),
+                      .cache = MakeTextCache(Geometry(runner_.spec()), Options(one().kv)),
                       .sampler = Sampler(sampler, vocab()),
                       .id = 0};
     for (int32_t i = 0; i < 700; ++i) sequence.tokens.push_back(3 + (i * i * 7 + i) % 300);
@@ -42,8 +43,8 @@ class Speculation : public testing::TestWithParam<Case> {
   }
   PolicyOptions Options(const std::string& kv) const {
     return {.spec = kv,
-            .kv_type = GetParam().kv_type,
-            .int8_products = GetParam().int8_products,
+            .kv_type = one().kv_type,
+            .int8_products = one().int8_products,
             .context = kContext};
   }
   int32_t vocab() const { return static_cast<int32_t>(runner_.decoder().vocab_size()); }
@@ -84,7 +85,7 @@ class Speculation : public testing::TestWithParam<Case> {
   }
   // Heads that have learnt the beginning of this very text.
   std::shared_ptr<const DraftHeads> TrainOn(const std::vector<int32_t>& plain) {
-    const Exec exec = On("").exec;
+    const Exec exec = On(isa()).exec;
     const Decoder& model = runner_.decoder();
     constexpr int64_t kHeads = 3;
     train::HiddenStates states(model.hidden_size(), kHeads, vocab());
@@ -96,7 +97,7 @@ class Speculation : public testing::TestWithParam<Case> {
     train::TrainHeads(exec, gradient, states,
                       {.steps = 30, .warmup = 3, .batch = 128, .rate = 0.03}, heads, [] {});
     return std::make_shared<const DraftHeads>(pool_, std::move(heads.parameters),
-                                              GetParam().weights.value_or(DType::kF32));
+                                              one().weights.value_or(DType::kF32));
   }
   Sources Trained(std::shared_ptr<const DraftHeads> heads, bool with_ngram) const {
     Sources sources;
@@ -127,89 +128,96 @@ const SamplerOptions kGreedy{.temperature = 0};
 const SamplerOptions kPenalized{
     .repeat_last_n = 256, .repeat_penalty = 1.2f, .temperature = 1, .min_p = 0.1f, .seed = 5};
 
-TEST_P(Speculation, KeepsTheTextOnEveryInstructionSet) {
+TEST_P(Speculation, KeepsTheText) {
   constexpr int64_t kTokens = 200, kPath = DraftShape::kMostDepth + 1;
-  const auto heads = TrainOn(Plain("", kGreedy, kTokens + 100));
-  for (const kernels::Isa& isa : kernels::AllIsas()) {
-    if (!isa.supported()) continue;
-    SCOPED_TRACE(isa.name);
-    for (const SamplerOptions& sampler : {kGreedy, kPenalized}) {
-      const auto plain = Plain(isa.name, sampler, kTokens + kPath);
-      for (const double right : {0.4, 0.9}) {
-        EXPECT_GT(Hold(isa.name, sampler, Foreseen(plain, right), plain, kTokens), kTokens / 5);
-      }
-      Hold(isa.name, sampler, Ngram(), plain, kTokens);
-      EXPECT_GT(Hold(isa.name, sampler, Trained(heads, false), plain, kTokens), 5);
-      Hold(isa.name, sampler, Trained(heads, true), plain, kTokens);
+  const auto heads = TrainOn(Plain(isa(), kGreedy, kTokens + 100));
+  for (const SamplerOptions& sampler : {kGreedy, kPenalized}) {
+    const auto plain = Plain(isa(), sampler, kTokens + kPath);
+    for (const double right : {0.4, 0.9}) {
+      EXPECT_GT(Hold(isa(), sampler, Foreseen(plain, right), plain, kTokens), kTokens / 5);
     }
+    Hold(isa(), sampler, Ngram(), plain, kTokens);
+    EXPECT_GT(Hold(isa(), sampler, Trained(heads, false), plain, kTokens), 5);
+    Hold(isa(), sampler, Trained(heads, true), plain, kTokens);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Speculation,
-    testing::Values(Case{"dense", DType::kBF16, DType::kBF16},
-                    Case{"dense", DType::kI8, DType::kI8, true},
-                    Case{"blocks:block_size=64,second_block_count=4,local_windows_len=64,"
-                         "preselect_block=True",
-                         DType::kI8, DType::kI8, true},
-                    Case{"blocks:block_size=64,second_block_count=4,local_windows_len=64,"
-                         "token_step=4",
-                         DType::kBF16, DType::kBF16},
-                    Case{"sinks:4+252", DType::kF32, DType::kF32}),
-    [](const auto& test) { return "Case" + std::to_string(test.index); });
+const std::vector<Case> kCases = {
+    Case{"dense", DType::kBF16, DType::kBF16}, Case{"dense", DType::kI8, DType::kI8, true},
+    Case{"blocks:block_size=64,second_block_count=4,local_windows_len=64,"
+         "preselect_block=True",
+         DType::kI8, DType::kI8, true},
+    Case{"blocks:block_size=64,second_block_count=4,local_windows_len=64,"
+         "token_step=4",
+         DType::kBF16, DType::kBF16},
+    Case{"sinks:4+252", DType::kF32, DType::kF32}};
+std::string NameOf(const Case& one) {
+  return fmt::format("{}_{}", one.kv, one.int8_products ? "i8_products" : Name(one.kv_type));
+}
+
+GODWIT_ON_ISAS(Speculation, kCases, NameOf);
 
 using LongSpeculation = Speculation;
 
-TEST_P(LongSpeculation, KeepsTheTextOver20000Tokens) {
+TEST_P(LongSpeculation, RELEASE_KeepsTheTextOver20000Tokens) {
   constexpr int64_t kTokens = 20'000;
-  const auto plain = Plain("", kGreedy, kTokens + DraftShape::kMostDepth + 1);
-  EXPECT_GT(Hold("", kGreedy, Foreseen(plain, 0.7), plain, kTokens), kTokens / 2);
-  Hold("", kGreedy, Ngram(), plain, kTokens);
+  const auto plain = Plain(isa(), kGreedy, kTokens + DraftShape::kMostDepth + 1);
+  EXPECT_GT(Hold(isa(), kGreedy, Foreseen(plain, 0.7), plain, kTokens), kTokens / 2);
+  Hold(isa(), kGreedy, Ngram(), plain, kTokens);
   const auto heads = TrainOn(plain);
-  EXPECT_GT(Hold("", kGreedy, Trained(heads, false), plain, kTokens), 100);
-  Hold("", kGreedy, Trained(heads, true), plain, kTokens);
+  EXPECT_GT(Hold(isa(), kGreedy, Trained(heads, false), plain, kTokens), 100);
+  Hold(isa(), kGreedy, Trained(heads, true), plain, kTokens);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LongSpeculation,
-                         testing::Values(Case{"dense", DType::kBF16, DType::kBF16},
-                                         Case{"blocks:block_size=64,second_block_count=8,"
+INSTANTIATE_TEST_SUITE_P(Blocks, LongSpeculation,
+                         testing::Combine(testing::Values(Case{
+                                              "blocks:block_size=64,second_block_count=8,"
                                               "local_windows_len=64",
                                               DType::kI8, DType::kI8, true}),
-                         [](const auto& test) { return "Case" + std::to_string(test.index); });
+                                          testing::Values(&kernels::BestIsa())),
+                         NamesOfSpeculation);
+INSTANTIATE_TEST_SUITE_P(FULL_Dense, LongSpeculation,
+                         testing::Combine(testing::Values(Case{"dense", DType::kBF16,
+                                                               DType::kBF16}),
+                                          testing::Values(&kernels::BestIsa())),
+                         NamesOfSpeculation);
 
 using PartialSpeculation = Speculation;
 
 const std::string kBlocks = "blocks:initial=64,local_windows_len=64,second_block_count=2";
 
-TEST_P(PartialSpeculation, KeepsTheTextOnEveryInstructionSet) {
+TEST_P(PartialSpeculation, KeepsTheText) {
   constexpr int64_t kTokens = 200, kPath = DraftShape::kMostDepth + 1;
-  for (const kernels::Isa& isa : kernels::AllIsas()) {
-    if (!isa.supported()) continue;
-    SCOPED_TRACE(isa.name);
-    for (const SamplerOptions& sampler : {kGreedy, kPenalized}) {
-      const auto plain = Plain(isa.name, sampler, kTokens + kPath);
-      EXPECT_GT(Hold(isa.name, sampler, Partial(kBlocks), plain, kTokens), kTokens / 4);
-      // A part that is all of it guesses all that comes, 8 tokens in a step.
-      EXPECT_GT(Hold(isa.name, sampler, Partial("dense"), plain, kTokens), kTokens * 8 / 10);
-      Hold(isa.name, sampler, Partial(kBlocks, Ngram()), plain, kTokens);
-    }
+  for (const SamplerOptions& sampler : {kGreedy, kPenalized}) {
+    const auto plain = Plain(isa(), sampler, kTokens + kPath);
+    EXPECT_GT(Hold(isa(), sampler, Partial(kBlocks), plain, kTokens), kTokens / 4);
+    // A part that is all of it guesses all that comes, 8 tokens in a step.
+    EXPECT_GT(Hold(isa(), sampler, Partial("dense"), plain, kTokens), kTokens * 8 / 10);
+    Hold(isa(), sampler, Partial(kBlocks, Ngram()), plain, kTokens);
   }
 }
 
-TEST_P(PartialSpeculation, KeepsTheTextOver20000Tokens) {
+const std::vector<Case> kPartialCases = {{"dense", DType::kBF16, DType::kBF16},
+                                         {"dense", DType::kI8, DType::kI8, true}};
+
+GODWIT_ON_ISAS(PartialSpeculation, kPartialCases, NameOf);
+
+using LongPartialSpeculation = Speculation;
+
+TEST_P(LongPartialSpeculation, RELEASE_KeepsTheTextOver20000Tokens) {
   constexpr int64_t kTokens = 20'000;
-  const auto plain = Plain("", kPenalized, kTokens + DraftShape::kMostDepth + 1);
-  EXPECT_GT(Hold("", kPenalized, Partial(kBlocks), plain, kTokens), kTokens / 4);
+  const auto plain = Plain(isa(), kPenalized, kTokens + DraftShape::kMostDepth + 1);
+  EXPECT_GT(Hold(isa(), kPenalized, Partial(kBlocks), plain, kTokens), kTokens / 4);
   for (const std::string& part :
        {kBlocks + ",token_step=3,representative_type=MEANSTD", std::string("sinks:16+112")}) {
-    EXPECT_GT(Hold("", kPenalized, Partial(part), plain, 1000), 200) << part;
+    EXPECT_GT(Hold(isa(), kPenalized, Partial(part), plain, 1000), 200) << part;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PartialSpeculation,
-                         testing::Values(Case{"dense", DType::kBF16, DType::kBF16},
-                                         Case{"dense", DType::kI8, DType::kI8, true}),
-                         [](const auto& test) { return "Case" + std::to_string(test.index); });
+INSTANTIATE_TEST_SUITE_P(FULL_All, LongPartialSpeculation,
+                         testing::Combine(testing::ValuesIn(kPartialCases),
+                                          testing::Values(&kernels::BestIsa())),
+                         NamesOfPartialSpeculation);
 
 }  // namespace
 }  // namespace godwit::speculation_test

@@ -7,14 +7,6 @@
 #include <fstream>
 #include <string>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GODWIT_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define GODWIT_SANITIZED 1
-#endif
-#endif
-
 namespace godwit {
 
 // A sanitizer keeps books of its own, which grow.

@@ -1,0 +1,47 @@
+// The main function of every test program. It is GoogleTest's, and writes besides into the file
+// that GODWIT_TEST_REPORT names, if any, which tests will run, and then line by line how each goes:
+// out of that tools/test_report counts also those that a process which died did not come to.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace {
+
+class Report : public testing::EmptyTestEventListener {
+ public:
+  explicit Report(const char* path) : file_(path) {}
+
+ private:
+  void OnTestProgramStart(const testing::UnitTest& program) override {
+    for (int i = 0; i < program.total_test_suite_count(); ++i) {
+      const testing::TestSuite& suite = *program.GetTestSuite(i);
+      for (int j = 0; j < suite.total_test_count(); ++j) {
+        if (suite.GetTestInfo(j)->should_run()) Write("plan", *suite.GetTestInfo(j));
+      }
+    }
+  }
+  void OnTestStart(const testing::TestInfo& test) override { Write("run", test); }
+  void OnTestEnd(const testing::TestInfo& test) override {
+    const testing::TestResult& result = *test.result();
+    Write(result.Failed() ? "failed" : result.Skipped() ? "skipped" : "passed", test);
+  }
+
+  void Write(const char* what, const testing::TestInfo& test) {
+    file_ << what << ' ' << test.test_suite_name() << '.' << test.name() << ' '
+          << test.result()->elapsed_time() << std::endl;
+  }
+
+  std::ofstream file_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (const char* path = std::getenv("GODWIT_TEST_REPORT")) {
+    testing::UnitTest::GetInstance()->listeners().Append(new Report(path));  // they own it
+  }
+  return RUN_ALL_TESTS();
+}

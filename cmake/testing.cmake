@@ -37,7 +37,6 @@ target_link_libraries(godwit_test_main PUBLIC godwit_test_headers)
 # programs of a room, and the label <room> runs them; <name> is <room>_test unless ROOM is given.
 # THREADS: TSan runs it, by the label threads. Each process reports into the folder test_reports
 # (tests/test_main.cc).
-set(GODWIT_UNITY_TESTS 16 CACHE STRING "How many sources of tests are compiled as one; 1: none")
 function(godwit_test name)
   cmake_parse_arguments(ARG "THREADS" "ROOM;SHARDS" "SOURCES;LINK" ${ARGN})
   if(NOT ARG_ROOM)
@@ -63,9 +62,8 @@ function(godwit_test name)
   else()
     target_precompile_headers(${name} REUSE_FROM godwit_test_headers)
   endif()
-  if(GODWIT_UNITY_TESTS GREATER 1)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON
-                          UNITY_BUILD_BATCH_SIZE ${GODWIT_UNITY_TESTS})
+  if(GODWIT_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
   math(EXPR last "${ARG_SHARDS} - 1")
   foreach(shard RANGE ${last})

@@ -21,10 +21,6 @@ std::filesystem::path Self() {
   return std::filesystem::read_symlink("/proc/self/exe", failed);
 }
 
-bool AsksForHelp(const std::string& argument) {
-  return argument == "--help" || argument == "-h" || argument == "help";
-}
-
 // `inspect --activations`, also by its variable.
 bool LooksAtActivations(std::span<const std::string> arguments) {
   constexpr std::string_view kFlag = "--activations";
@@ -35,6 +31,10 @@ bool LooksAtActivations(std::span<const std::string> arguments) {
 }
 
 }  // namespace
+
+bool AsksForHelp(const std::string& argument) {
+  return argument == "--help" || argument == "-h" || argument == "help";
+}
 
 std::filesystem::path LabProgram() {
   const auto folder = Self().parent_path();

@@ -8,6 +8,9 @@
 
 namespace godwit::cli {
 
+// Whether an argument of godwit asks for help, as in `godwit help bench`.
+bool AsksForHelp(const std::string& argument);
+
 // Beside the running program, as in a build folder, or else where it is installed.
 std::filesystem::path LabProgram();
 

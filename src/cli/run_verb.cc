@@ -69,7 +69,7 @@ int RunVerb(std::span<const std::string> arguments) {
     return console::kExitOk;
   }
   if (name == "--needs-lab") return NeedsLab(arguments) ? 0 : 1;
-  const bool help = name == "--help" || name == "-h" || name == "help";
+  const bool help = AsksForHelp(name);
   if (help && arguments.empty()) {
     console::WriteOutput(ProgramHelp());
     return console::kExitOk;

@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "cli/options/model_options.h"
+#include "console/exit_code.h"
+#include "console/terminal/json_output.h"
+#include "console/terminal/output.h"
 #include "console/terminal/result_files.h"
 #include "godwit/engine.h"
 
@@ -41,6 +44,23 @@ void AddComparedFlags(console::CommandLine& line, ComparedOptions& options,
 void FinishCompared(ComparedOptions& options, std::vector<console::NamedFile> inputs);
 
 Session NewSession(const Engine& engine, const ComparedOptions& options, const std::string& kv);
+
+// Does as --show and --json say: prints questions, or asks and prints what came of it. Returns the
+// exit code. Run has Show(), Ask(), Text() and Report(), which is JSON.
+template <typename Run>
+int ShowOrAsk(Run& run, const ComparedOptions& options) {
+  if (options.show > 0) {
+    run.Show();
+    return console::kExitOk;
+  }
+  run.Ask();
+  if (options.json) {
+    console::WriteJson(run.Report());
+  } else {
+    console::WriteOutput(run.Text());
+  }
+  return console::kExitOk;
+}
 
 // What answers depend on besides the prompt and --kv, in words.
 std::string HowAsked(const ComparedOptions& options);

@@ -17,10 +17,8 @@
 #include "base/quote.h"
 #include "cli/options/recompute_spec.h"
 #include "cli/summary.h"
-#include "console/exit_code.h"
 #include "console/options/parse_value.h"
 #include "console/terminal/format.h"
-#include "console/terminal/json_output.h"
 #include "console/terminal/output.h"
 #include "console/terminal/progress_line.h"
 #include "eval/recompute.h"
@@ -393,17 +391,7 @@ int EvalStream(std::span<const std::string> arguments) {
   if (options.arc) files = ReadArc(*options.arc, options.limit);
   const Engine engine = cli::LoadEngine(options.model, options.session, options.kvs);
   StreamRun run(options, engine, files);
-  if (options.show > 0) {
-    run.Show();
-    return console::kExitOk;
-  }
-  run.Ask();
-  if (options.json) {
-    console::WriteJson(run.Report());
-  } else {
-    console::WriteOutput(run.Text());
-  }
-  return console::kExitOk;
+  return ShowOrAsk(run, options);
 }
 
 }  // namespace godwit::lab

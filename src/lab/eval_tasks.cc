@@ -11,8 +11,6 @@
 
 #include "base/error.h"
 #include "cli/summary.h"
-#include "console/exit_code.h"
-#include "console/terminal/json_output.h"
 #include "console/terminal/output.h"
 #include "console/terminal/progress_line.h"
 #include "lab/answer_file.h"
@@ -211,17 +209,7 @@ int EvalTasks(std::span<const std::string> arguments) {
   const auto rows = ReadTasks(options.tasks);
   const Engine engine = cli::LoadEngine(options.model, options.session, options.kvs);
   TaskRun run(options, engine, rows);
-  if (options.show > 0) {
-    run.Show();
-    return console::kExitOk;
-  }
-  run.Ask();
-  if (options.json) {
-    console::WriteJson(run.Report());
-  } else {
-    console::WriteOutput(run.Text());
-  }
-  return console::kExitOk;
+  return ShowOrAsk(run, options);
 }
 
 }  // namespace godwit::lab

@@ -1,5 +1,5 @@
 // The flags of every verb that calibrates a model on a text and smooths it, as they were given.
-// They are checked here, and understood by who smooths (calibration_run.h).
+// They are checked here, and understood by who smooths (model_run.h).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Suites whose cases are computed by several instruction sets: the best one and the scalar one
-// always, the others in ./check --full. What their kernels compute, src/kernels/ tests always.
+// Suites whose cases are computed by several instruction sets: some always, the others in
+// ./check --full. What their kernels compute, src/kernels/ tests always.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,19 +19,19 @@ class TestOnIsas : public testing::TestWithParam<std::tuple<Case, const kernels:
   std::string isa() const { return std::string(std::get<1>(this->GetParam())->name); }
 };
 
-// name_of: makes a name of a case.
-#define GODWIT_ON_ISAS(Suite, cases, name_of)                                                  \
-  const auto NamesOf##Suite = [](const auto& info) {                                           \
-    const auto& [one, isa] = info.param;                                                       \
-    return TestName(name_of(one) + "_" + std::string(isa->name));                              \
-  };                                                                                           \
-  INSTANTIATE_TEST_SUITE_P(                                                                    \
-      All, Suite,                                                                              \
-      testing::Combine(testing::ValuesIn(cases), testing::ValuesIn(kernels::BestAndScalar())), \
-      NamesOf##Suite);                                                                         \
-  INSTANTIATE_TEST_SUITE_P(                                                                    \
-      FULL_OtherIsas, Suite,                                                                   \
-      testing::Combine(testing::ValuesIn(cases), testing::ValuesIn(kernels::OtherIsas())),     \
+// name_of: makes a name of a case. always: kernels::BestAndScalar(), or kernels::Best() where cases
+// are about what is above the kernels.
+#define GODWIT_ON_ISAS(Suite, cases, name_of, always)                                             \
+  const auto NamesOf##Suite = [](const auto& info) {                                              \
+    const auto& [one, isa] = info.param;                                                          \
+    return TestName(name_of(one) + "_" + std::string(isa->name));                                 \
+  };                                                                                              \
+  INSTANTIATE_TEST_SUITE_P(All, Suite,                                                            \
+                           testing::Combine(testing::ValuesIn(cases), testing::ValuesIn(always)), \
+                           NamesOf##Suite);                                                       \
+  INSTANTIATE_TEST_SUITE_P(                                                                       \
+      FULL_OtherIsas, Suite,                                                                      \
+      testing::Combine(testing::ValuesIn(cases), testing::ValuesIn(kernels::AllBut(always))),     \
       NamesOf##Suite)
 
 }  // namespace godwit

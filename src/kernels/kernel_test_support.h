@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -61,15 +62,16 @@ inline std::vector<const Isa*> SupportedIsas() {
   return isas;
 }
 
-// The one that users of this machine run, and the one that the others are held against; the rest.
+// The one that users of this machine run, and with it the one that the others are held against.
+inline std::vector<const Isa*> Best() { return {&BestIsa()}; }
 inline std::vector<const Isa*> BestAndScalar() {
-  std::vector<const Isa*> isas = {&BestIsa()};
+  std::vector<const Isa*> isas = Best();
   if (isas[0] != &AllIsas().back()) isas.push_back(&AllIsas().back());
   return isas;
 }
-inline std::vector<const Isa*> OtherIsas() {
+inline std::vector<const Isa*> AllBut(const std::vector<const Isa*>& left_out) {
   std::vector<const Isa*> isas = SupportedIsas();
-  std::erase_if(isas, [](const Isa* isa) { return isa == &BestIsa() || isa == &AllIsas().back(); });
+  std::erase_if(isas, [&](const Isa* isa) { return std::ranges::count(left_out, isa) > 0; });
   return isas;
 }
 

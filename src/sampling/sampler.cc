@@ -6,10 +6,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "sampling/eta.h"
-#include "sampling/min_p.h"
-#include "sampling/top_k.h"
-#include "sampling/top_p.h"
+#include "sampling/truncation.h"
 
 namespace godwit {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 #include "sampling/candidates.h"
-#include "sampling/top_k.h"
+#include "sampling/truncation.h"
 
 namespace godwit {
 

@@ -36,7 +36,7 @@ TEST_P(GgufTest, LogitsAreThoseOfHuggingFace) {
   EXPECT_LE(Compare(logits, reference.logits).max, kTolerance);
 }
 
-GODWIT_ON_ISAS(GgufTest, GgufGoldens(), std::string);
+GODWIT_ON_ISAS(GgufTest, GgufGoldens(), std::string, kernels::BestAndScalar());
 
 class GgufGoldenTest : public testing::TestWithParam<std::string> {
  protected:

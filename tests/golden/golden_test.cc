@@ -44,7 +44,7 @@ TEST_P(GoldenTest, PromptLogitsAreThoseOfHuggingFace) {
 
 const auto PathOf = [](const Golden& golden) { return golden.path; };
 
-GODWIT_ON_ISAS(GoldenTest, AllGoldens(), PathOf);
+GODWIT_ON_ISAS(GoldenTest, AllGoldens(), PathOf, kernels::BestAndScalar());
 
 // Logits that are computed in two ways.
 class TwoWaysTest : public testing::TestWithParam<Golden> {
@@ -107,7 +107,7 @@ TEST_P(Int8WeightsTest, RELEASE_GiveTheLogitsOfTheReference) {
   EXPECT_LE(Compare(logits, reference.logits).max, kTolerance);
 }
 
-GODWIT_ON_ISAS(Int8WeightsTest, FloatGoldens(), PathOf);
+GODWIT_ON_ISAS(Int8WeightsTest, FloatGoldens(), PathOf, kernels::BestAndScalar());
 
 // --weights int8 leaves an int8 checkpoint as it is, what it holds as floats too.
 class Int8CheckpointTest : public testing::TestWithParam<Golden> {};
@@ -150,9 +150,12 @@ std::vector<std::filesystem::path> RetrievalGoldens() {
   return files;
 }
 
-GODWIT_ON_ISAS(RetrievalTest, RetrievalGoldens(), [](const std::filesystem::path& file) {
-  return file.parent_path().filename().string() + "_" + file.stem().string();
-});
+GODWIT_ON_ISAS(
+    RetrievalTest, RetrievalGoldens(),
+    [](const std::filesystem::path& file) {
+      return file.parent_path().filename().string() + "_" + file.stem().string();
+    },
+    kernels::BestAndScalar());
 
 TEST(Goldens, EveryArchitectureHasOne) {
   std::set<std::string, std::less<>> families;

@@ -86,7 +86,9 @@ TEST_P(Int4WeightsTest, RELEASE_AreMultipliedAsTheyAreQuantized) {
   EXPECT_LT(2 * rms, Compare(logits, original).rms) << "as near to what was not quantized";
 }
 
-GODWIT_ON_ISAS(Int4WeightsTest, FloatGoldens(), [](const Golden& golden) { return golden.path; });
+GODWIT_ON_ISAS(
+    Int4WeightsTest, FloatGoldens(), [](const Golden& golden) { return golden.path; },
+    kernels::BestAndScalar());
 
 }  // namespace
 }  // namespace godwit::int4_weights_test

@@ -53,7 +53,7 @@ TEST_P(PackedGoldenTest, DecodingOneByOneGivesTheSameBits) {
             runner.Logits(reference_.ids, {.threads = 2, .isa = isa()}));
 }
 
-GODWIT_ON_ISAS(PackedGoldenTest, PackedGoldens(), std::string);
+GODWIT_ON_ISAS(PackedGoldenTest, PackedGoldens(), std::string, kernels::BestAndScalar());
 
 TEST(PackedGoldenList, EveryFormatHasOne) {
   std::set<std::string> formats;

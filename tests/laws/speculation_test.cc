@@ -155,7 +155,7 @@ std::string NameOf(const Case& one) {
   return fmt::format("{}_{}", one.kv, one.int8_products ? "i8_products" : Name(one.kv_type));
 }
 
-GODWIT_ON_ISAS(Speculation, kCases, NameOf);
+GODWIT_ON_ISAS(Speculation, kCases, NameOf, kernels::Best());
 
 using LongSpeculation = Speculation;
 
@@ -200,7 +200,7 @@ TEST_P(PartialSpeculation, KeepsTheText) {
 const std::vector<Case> kPartialCases = {{"dense", DType::kBF16, DType::kBF16},
                                          {"dense", DType::kI8, DType::kI8, true}};
 
-GODWIT_ON_ISAS(PartialSpeculation, kPartialCases, NameOf);
+GODWIT_ON_ISAS(PartialSpeculation, kPartialCases, NameOf, kernels::Best());
 
 using LongPartialSpeculation = Speculation;
 

@@ -225,7 +225,7 @@ std::string NameOf(const Case& one) {
 
 INSTANTIATE_TEST_SUITE_P(All, SameBits, testing::ValuesIn(kCases),
                          [](const auto& info) { return TestName(NameOf(info.param)); });
-GODWIT_ON_ISAS(SameBitsOnIsas, kCases, NameOf);
+GODWIT_ON_ISAS(SameBitsOnIsas, kCases, NameOf, kernels::Best());
 
 }  // namespace
 }  // namespace godwit::same_bits_test

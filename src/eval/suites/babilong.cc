@@ -19,7 +19,7 @@
 #include "eval/suites/draws.h"
 #include "eval/suites/haystack.h"
 
-namespace godwit::eval {
+namespace godwit::eval::babilong {
 namespace {
 
 constexpr std::string_view kRooms[] = {"bathroom", "bedroom", "garden",
@@ -224,7 +224,10 @@ constexpr Suite kSuites[] = {BabilongSuite<kQa1>("qa1"), BabilongSuite<kQa2>("qa
                              BabilongSuite<kQa5>("qa5")};
 
 }  // namespace
+}  // namespace godwit::eval::babilong
 
-std::span<const Suite> BabilongSuites() { return kSuites; }
+namespace godwit::eval {
+
+std::span<const Suite> BabilongSuites() { return babilong::kSuites; }
 
 }  // namespace godwit::eval

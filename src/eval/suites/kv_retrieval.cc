@@ -8,7 +8,7 @@
 #include "eval/suites/listing.h"
 #include "eval/suites/words.h"
 
-namespace godwit::eval {
+namespace godwit::eval::kv_retrieval {
 namespace {
 
 constexpr const char* kBefore =
@@ -60,7 +60,10 @@ constexpr Suite kSuites[] = {
 };
 
 }  // namespace
+}  // namespace godwit::eval::kv_retrieval
 
-std::span<const Suite> KvRetrievalSuites() { return kSuites; }
+namespace godwit::eval {
+
+std::span<const Suite> KvRetrievalSuites() { return kv_retrieval::kSuites; }
 
 }  // namespace godwit::eval

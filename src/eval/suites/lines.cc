@@ -15,7 +15,7 @@
 #include "eval/suites/listing.h"
 #include "eval/suites/words.h"
 
-namespace godwit::eval {
+namespace godwit::eval::lines {
 namespace {
 
 constexpr const char* kBefore =
@@ -73,7 +73,10 @@ constexpr Suite kSuites[] = {
 };
 
 }  // namespace
+}  // namespace godwit::eval::lines
 
-std::span<const Suite> LinesSuites() { return kSuites; }
+namespace godwit::eval {
+
+std::span<const Suite> LinesSuites() { return lines::kSuites; }
 
 }  // namespace godwit::eval

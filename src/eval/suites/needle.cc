@@ -11,7 +11,7 @@
 #include "eval/suites/haystack.h"
 #include "eval/suites/words.h"
 
-namespace godwit::eval {
+namespace godwit::eval::needle {
 namespace {
 
 SampleMaker Open(const SuiteInputs& inputs, const PieceMaker& pieces) {
@@ -47,7 +47,10 @@ constexpr Suite kSuites[] = {
 };
 
 }  // namespace
+}  // namespace godwit::eval::needle
 
-std::span<const Suite> NeedleSuites() { return kSuites; }
+namespace godwit::eval {
+
+std::span<const Suite> NeedleSuites() { return needle::kSuites; }
 
 }  // namespace godwit::eval

@@ -10,7 +10,7 @@
 #include "eval/suites/haystack.h"
 #include "eval/suites/words.h"
 
-namespace godwit::eval {
+namespace godwit::eval::passkey {
 namespace {
 
 struct Kind {
@@ -71,7 +71,10 @@ constexpr Suite kSuites[] = {
 };
 
 }  // namespace
+}  // namespace godwit::eval::passkey
 
-std::span<const Suite> PasskeySuites() { return kSuites; }
+namespace godwit::eval {
+
+std::span<const Suite> PasskeySuites() { return passkey::kSuites; }
 
 }  // namespace godwit::eval

@@ -18,7 +18,7 @@
 #include "eval/suites/draws.h"
 #include "eval/suites/words.h"
 
-namespace godwit::eval {
+namespace godwit::eval::ruler_common_words {
 namespace {
 
 constexpr size_t kCommon = 10;
@@ -163,7 +163,10 @@ constexpr Suite kSuites[] = {
 };
 
 }  // namespace
+}  // namespace godwit::eval::ruler_common_words
 
-std::span<const Suite> RulerCommonWordsSuites() { return kSuites; }
+namespace godwit::eval {
+
+std::span<const Suite> RulerCommonWordsSuites() { return ruler_common_words::kSuites; }
 
 }  // namespace godwit::eval

@@ -16,7 +16,7 @@
 #include "eval/suites/budget.h"
 #include "eval/suites/draws.h"
 
-namespace godwit::eval {
+namespace godwit::eval::ruler_frequent_words {
 namespace {
 
 constexpr int64_t kLetters = 6;
@@ -96,7 +96,10 @@ constexpr Suite kSuites[] = {
 };
 
 }  // namespace
+}  // namespace godwit::eval::ruler_frequent_words
 
-std::span<const Suite> RulerFrequentWordsSuites() { return kSuites; }
+namespace godwit::eval {
+
+std::span<const Suite> RulerFrequentWordsSuites() { return ruler_frequent_words::kSuites; }
 
 }  // namespace godwit::eval

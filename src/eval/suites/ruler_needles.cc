@@ -19,7 +19,7 @@
 #include "eval/suites/haystack.h"
 #include "eval/suites/words.h"
 
-namespace godwit::eval {
+namespace godwit::eval::ruler_needles {
 namespace {
 
 enum class Hay { kNoise, kEssay, kNeedles };
@@ -157,7 +157,10 @@ constexpr Suite kSuites[] = {
     NiahSuite<kMultivalue>("niah_multivalue"), NiahSuite<kMultiquery>("niah_multiquery")};
 
 }  // namespace
+}  // namespace godwit::eval::ruler_needles
 
-std::span<const Suite> RulerNeedleSuites() { return kSuites; }
+namespace godwit::eval {
+
+std::span<const Suite> RulerNeedleSuites() { return ruler_needles::kSuites; }
 
 }  // namespace godwit::eval

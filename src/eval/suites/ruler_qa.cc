@@ -20,7 +20,7 @@
 #include "eval/suites/draws.h"
 #include "eval/suites/qa_documents.h"
 
-namespace godwit::eval {
+namespace godwit::eval::ruler_qa {
 namespace {
 
 PromptWords Words(const std::string& question) {
@@ -161,7 +161,10 @@ constexpr Suite kSuites[] = {
 };
 
 }  // namespace
+}  // namespace godwit::eval::ruler_qa
 
-std::span<const Suite> RulerQaSuites() { return kSuites; }
+namespace godwit::eval {
+
+std::span<const Suite> RulerQaSuites() { return ruler_qa::kSuites; }
 
 }  // namespace godwit::eval

@@ -17,7 +17,7 @@
 #include "eval/suites/draws.h"
 #include "eval/suites/haystack.h"
 
-namespace godwit::eval {
+namespace godwit::eval::ruler_tracking {
 namespace {
 
 constexpr int kNames = 5;  // four hops
@@ -112,7 +112,10 @@ constexpr Suite kSuites[] = {
 };
 
 }  // namespace
+}  // namespace godwit::eval::ruler_tracking
 
-std::span<const Suite> RulerTrackingSuites() { return kSuites; }
+namespace godwit::eval {
+
+std::span<const Suite> RulerTrackingSuites() { return ruler_tracking::kSuites; }
 
 }  // namespace godwit::eval

@@ -1,4 +1,4 @@
-#include "sampling/top_k.h"
+#include "sampling/truncation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -54,6 +54,50 @@ void KeepTopK(Candidates& candidates, int top_k) {
   const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(limit);
   std::partial_sort(candidates.begin(), end, candidates.end(), Likelier);
   candidates.resize(limit);
+}
+
+void KeepTopP(Candidates& candidates, float top_p) {
+  if (top_p >= 1) return;
+  // All tokens below (1 - p) / n together hold less than 1 - p, so the nucleus is complete before
+  // the first of them. Without top-k this leaves a few thousand of 150,000 tokens to sort. The
+  // half keeps rounding out of the argument.
+  const double hopeless = 0.5 * (1.0 - top_p) / static_cast<double>(candidates.size());
+  std::erase_if(candidates, [=](const Candidate& c) { return c.probability < hopeless; });
+  if (!std::is_sorted(candidates.begin(), candidates.end(), Likelier)) {
+    std::sort(candidates.begin(), candidates.end(), Likelier);
+  }
+  double mass = 0;
+  size_t kept = 0;
+  while (kept < candidates.size() && (kept == 0 || mass < top_p)) {
+    mass += candidates[kept++].probability;
+  }
+  candidates.resize(kept);
+  Normalize(candidates);
+}
+
+void KeepMinP(Candidates& candidates, float min_p) {
+  if (min_p <= 0) return;
+  double max = 0;
+  for (const Candidate& candidate : candidates) max = std::max(max, candidate.probability);
+  const double cutoff = min_p * max;
+  std::erase_if(candidates, [=](const Candidate& c) { return c.probability < cutoff; });
+  Normalize(candidates);
+}
+
+void KeepEta(Candidates& candidates, float epsilon) {
+  if (epsilon <= 0) return;
+  double entropy = 0;  // in nats
+  double max = 0;
+  for (const Candidate& candidate : candidates) {
+    const double p = candidate.probability;
+    if (p > 0) entropy -= p * std::log(p);
+    max = std::max(max, p);
+  }
+  const double eta =
+      std::min(static_cast<double>(epsilon), std::sqrt(epsilon) * std::exp(-entropy));
+  const double cutoff = std::min(eta, max);
+  std::erase_if(candidates, [=](const Candidate& c) { return c.probability < cutoff; });
+  Normalize(candidates);
 }
 
 }  // namespace godwit

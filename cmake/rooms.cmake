@@ -12,17 +12,12 @@
 option(GODWIT_UNITY "Compile sources of a room together" ON)
 set(GODWIT_UNITY_BATCH 12)
 
-# Rooms of text and words, which compute no numbers: -O1 compiles in two thirds of the time.
-set(GODWIT_WORDY_ROOMS text checkpoint engine chat server console cli eval bench lab)
+# Rooms of text and words, which compute few numbers: -O1 compiles in two thirds of the time.
+set(GODWIT_WORDY_ROOMS text checkpoint engine chat server console cli eval lab)
 
 # Oracles, by which others are judged, take minutes unless they are optimised and, under the
 # sanitizers, the arithmetic of their indices is trusted.
 set(GODWIT_ORACLE_OPTIONS -O1 -fno-sanitize=signed-integer-overflow,integer-divide-by-zero)
-
-# Sanitizers cost less where they see some rooms alone: the others come out of a build folder
-# without them. Its compiler must be the same one, or the classes of libraries may differ in size.
-set(GODWIT_SANITIZED_ROOMS "" CACHE STRING "Rooms to sanitize, if not all")
-set(GODWIT_OTHER_ROOMS "${PROJECT_SOURCE_DIR}/build/release" CACHE PATH "Where the others are built")
 
 if(GODWIT_BUILD_TESTS)
   include(cmake/testing.cmake)
@@ -54,18 +49,8 @@ function(godwit_room name)
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
 
-  set(built)
-  if(sources AND GODWIT_SANITIZED_ROOMS AND NOT name IN_LIST GODWIT_SANITIZED_ROOMS)
-    set(built godwit_${name}_built)
-    add_library(${built} STATIC IMPORTED)
-    set_target_properties(${built} PROPERTIES
-                          IMPORTED_LOCATION ${GODWIT_OTHER_ROOMS}/libgodwit_${name}.a)
-    # A library needs a source.
-    set(sources ${PROJECT_SOURCE_DIR}/tests/test_headers.cc)
-  endif()
   if(sources)
     add_library(godwit_${name} STATIC ${sources})
-    target_link_libraries(godwit_${name} INTERFACE ${built})
     set(scope PUBLIC)
     set_property(GLOBAL APPEND PROPERTY GODWIT_ROOMS godwit_${name})
   else()
@@ -79,9 +64,6 @@ function(godwit_room name)
       set(link godwit_${link})
     endif()
     target_link_libraries(godwit_${name} ${scope} ${link})
-    if(built)
-      target_link_libraries(${built} INTERFACE ${link})
-    endif()
   endforeach()
   if(sources AND GODWIT_UNITY)
     set_target_properties(godwit_${name} PROPERTIES UNITY_BUILD ON
@@ -90,7 +72,7 @@ function(godwit_room name)
     target_compile_options(godwit_${name} PRIVATE
                            $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
-  if(sources AND NOT built AND GODWIT_SANITIZE)
+  if(sources AND GODWIT_SANITIZE)
     godwit_compile_sooner(${name})
   elseif(name IN_LIST GODWIT_WORDY_ROOMS)
     target_compile_options(godwit_${name} PRIVATE $<$<CONFIG:Release>:-O1>)

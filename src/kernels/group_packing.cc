@@ -144,23 +144,31 @@ GroupedRow NewGroupedRow(const GroupFormat& format, int64_t inputs) {
   return row;
 }
 
-void PackColumn(const GroupFormat& format, const GroupedRow& row, int64_t column, void* panel) {
+// A copy of the format, which no written byte can change, is not read again for each group.
+void PackColumn(const GroupFormat& format_of, const GroupedRow& row, int64_t column, void* panel) {
+  const GroupFormat format = format_of;
   const auto inputs = static_cast<int64_t>(row.codes.size());
   const int64_t groups = GroupsOfBlock(format), run = RunInputs(format.codes);
+  const int64_t blocks = BlockCount(format, inputs), block_bytes = BlockBytes(format);
+  const int64_t group_bytes = GroupBytes(format), run_bytes = RunLines(format.codes) * kLineBytes;
   auto* block = static_cast<std::byte*>(panel);
-  for (int64_t b = 0; b < BlockCount(format, inputs); ++b, block += BlockBytes(format)) {
+  for (int64_t b = 0; b < blocks; ++b, block += block_bytes) {
     PackBlockNumbers(format, row, static_cast<size_t>(b), column, block);
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t g = b * groups + group, begin = g * format.group;
       if (begin >= inputs) break;
       PackNumbers(format, row, static_cast<size_t>(g), group, column, block);
       const int64_t end = std::min<int64_t>(inputs, begin + format.group);
-      std::byte* to = block + group * GroupBytes(format) + column * 4;
-      for (int64_t i = begin; i < end; i += run, to += RunLines(format.codes) * kLineBytes) {
-        uint8_t codes[32] = {};
-        std::copy_n(row.codes.data() + i, std::min(run, end - i), codes);
-        PackRun(format.codes, codes, to);
+      const uint8_t* from = row.codes.data() + begin;
+      std::byte* to = block + group * group_bytes + column * 4;
+      int64_t left = end - begin;
+      for (; left >= run; left -= run, from += run, to += run_bytes) {
+        PackRun(format.codes, from, to);
       }
+      if (left == 0) continue;
+      uint8_t codes[32] = {};
+      std::copy_n(from, left, codes);
+      PackRun(format.codes, codes, to);
     }
   }
 }

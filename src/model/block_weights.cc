@@ -77,14 +77,18 @@ class BlockReader {
     }
   }
 
+  // Of locals alone, which bytes that are written cannot change: so the loops are vectorised.
   void ReadCodes(int64_t first) {
-    uint8_t* codes = to_.codes.data() + first;
-    const bool levels = blocks_.levels != nullptr && format_.codes == Codes::k8;
-    const int centre = Centre(format_), shift = centre == 0 ? 0 : centre - blocks_.zero;
-    for (int64_t i = 0; i < blocks_.elements; ++i) {
-      const uint8_t code = block_.codes[static_cast<size_t>(i)];
-      codes[i] = static_cast<uint8_t>(levels ? blocks_.levels[code] + centre : code + shift);
+    const uint8_t* from = block_.codes.data();
+    uint8_t* to = to_.codes.data() + first;
+    const int64_t elements = blocks_.elements;
+    const int centre = Centre(format_);
+    if (const int8_t* levels = blocks_.levels; levels != nullptr && format_.codes == Codes::k8) {
+      for (int64_t i = 0; i < elements; ++i) to[i] = static_cast<uint8_t>(levels[from[i]] + centre);
+      return;
     }
+    const auto shift = static_cast<uint8_t>(centre == 0 ? 0 : centre - blocks_.zero);
+    for (int64_t i = 0; i < elements; ++i) to[i] = static_cast<uint8_t>(from[i] + shift);
   }
 
   const BlockFormat& blocks_;

@@ -11,7 +11,7 @@ target_precompile_headers(godwit_test_headers PRIVATE <gmock/gmock.h> <gtest/gte
 target_link_libraries(godwit_test_headers PUBLIC godwit_base GTest::gmock)
 target_include_directories(godwit_test_headers PUBLIC ${PROJECT_SOURCE_DIR})
 # GCC 12 warns where there is no reason, inside std::string and std::map.
-target_compile_options(godwit_test_headers PUBLIC $<$<CONFIG:Release,Sanitized>:-O0>
+target_compile_options(godwit_test_headers PUBLIC -O0
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overread>)
 target_compile_definitions(godwit_test_headers
                            PUBLIC GODWIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

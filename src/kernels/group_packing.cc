@@ -144,9 +144,8 @@ GroupedRow NewGroupedRow(const GroupFormat& format, int64_t inputs) {
   return row;
 }
 
-// A copy of the format, which no written byte can change, is not read again for each group.
-void PackColumn(const GroupFormat& format_of, const GroupedRow& row, int64_t column, void* panel) {
-  const GroupFormat format = format_of;
+// Sizes are locals, which no written byte can change, and so are not computed again for each run.
+void PackColumn(const GroupFormat& format, const GroupedRow& row, int64_t column, void* panel) {
   const auto inputs = static_cast<int64_t>(row.codes.size());
   const int64_t groups = GroupsOfBlock(format), run = RunInputs(format.codes);
   const int64_t blocks = BlockCount(format, inputs), block_bytes = BlockBytes(format);

@@ -77,7 +77,7 @@ class BlockReader {
     }
   }
 
-  // Of locals alone, which bytes that are written cannot change: so the loops are vectorised.
+  // Loops over locals alone, which a written byte cannot change, are vectorised.
   void ReadCodes(int64_t first) {
     const uint8_t* from = block_.codes.data();
     uint8_t* to = to_.codes.data() + first;

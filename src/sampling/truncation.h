@@ -1,5 +1,5 @@
-// Truncation of a distribution: which tokens stay candidates. Each step leaves at least one; those
-// that look at probabilities scale what is left to the sum of 1.
+// Truncation of a distribution: which tokens stay candidates. Each Keep...() leaves at least one;
+// those that look at probabilities scale what is left to the sum of 1.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,13 @@
-// Collects what is wrong with one input, so that a user learns of everything in one run.
-// Not thread-safe. Memory is bounded: of many problems of one kind most are counted, not kept.
+// Collects what is wrong with one input, so that a user learns of all kinds of it in one run.
+// Not thread-safe. Memory and text are bounded: of many problems of one kind the first is kept, and
+// the others are counted.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,7 +19,8 @@ namespace godwit {
 
 class ProblemList {
  public:
-  static constexpr size_t kShown = 20;  // of each kind
+  static constexpr size_t kShown = 3;  // of a kind that has no more
+  static constexpr size_t kKinds = 8;
 
   // Problems of one `format` are of one kind.
   template <typename... Args>
@@ -32,17 +35,21 @@ class ProblemList {
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
 
-  // One problem per line, indented under `heading`, kind after kind; a single one stands on the
-  // heading's line.
+  // One problem per line, indented under `heading`, kind after kind, of a kind that has many the
+  // first and their count; a single one stands on the heading's line.
   std::string Text(std::string_view heading) const {
     if (count_ == 1) return fmt::format("{}: {}", heading, kinds_[0].shown[0]);
     std::string text = fmt::format("{}: {} problems", heading, count_);
-    for (const Kind& kind : kinds_) {
-      for (const std::string& problem : kind.shown) text += "\n  " + problem;
+    size_t told = 0;
+    for (const Kind& kind : std::span(kinds_).first(std::min(kKinds, kinds_.size()))) {
+      told += kind.count;
       if (kind.count > kShown) {
-        text += fmt::format("\n  ... and {} more like it", kind.count - kShown);
+        text += fmt::format("\n  {}, and {} more like it", kind.shown[0], kind.count - 1);
+        continue;
       }
+      for (const std::string& problem : kind.shown) text += "\n  " + problem;
     }
+    if (told < count_) text += fmt::format("\n  and {} of other kinds", count_ - told);
     return text;
   }
 

@@ -67,14 +67,19 @@ void AddPhi3Tokens(const GgufMetadata& metadata, Vocabulary& vocabulary) {
   }
 }
 
-std::optional<int32_t> ReadId(const GgufMetadata& metadata, std::string_view name, int64_t below) {
+// One outside the vocabulary counts as none, and there is a warning.
+std::optional<int32_t> ReadId(const GgufMetadata& metadata, std::string_view name, int64_t below,
+                              std::vector<std::string>& warnings) {
   const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
   if (!metadata.Has(key)) return std::nullopt;
   // -1 is how some files say "none", and as a u32 it is the largest.
   constexpr int64_t kNone = UINT32_MAX;
   const int64_t id = metadata.Int(key, {-1, kNone});
   if (id == -1 || id == kNone) return std::nullopt;
-  return static_cast<int32_t>(metadata.Int(key, {0, below - 1}));
+  if (id < below) return static_cast<int32_t>(id);
+  warnings.push_back(fmt::format("{}: {} {} is ignored: it is outside the vocabulary of {}",
+                                 metadata.file_name(), key, id, below));
+  return std::nullopt;
 }
 
 std::optional<bool> ReadFlag(const GgufMetadata& metadata, std::string_view key) {
@@ -112,9 +117,10 @@ Vocabulary GgufVocabulary(const GgufMetadata& metadata) {
     vocabulary.charsmap += static_cast<char>(byte);
   }
   const auto count = std::ssize(texts);
-  vocabulary.bos_id = ReadId(metadata, "bos", count);
-  vocabulary.eos_id = ReadId(metadata, "eos", count);
-  vocabulary.unk_id = ReadId(metadata, "unknown", count);
+  std::vector<std::string> warnings;  // GgufTokenizerConfig tells them
+  vocabulary.bos_id = ReadId(metadata, "bos", count, warnings);
+  vocabulary.eos_id = ReadId(metadata, "eos", count, warnings);
+  vocabulary.unk_id = ReadId(metadata, "unknown", count, warnings);
   vocabulary.add_bos = ReadFlag(metadata, "tokenizer.ggml.add_bos_token");
   vocabulary.add_eos = ReadFlag(metadata, "tokenizer.ggml.add_eos_token");
   AddPhi3Tokens(metadata, vocabulary);
@@ -131,14 +137,18 @@ TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_
                                                                  {"seperator", "sep_token"},
                                                                  {"padding", "pad_token"}};
   for (const auto& [name, key] : kNamed) {
-    const auto id = ReadId(metadata, name, vocab_size);
+    const auto id = ReadId(metadata, name, vocab_size, config.warnings);
     if (id && static_cast<size_t>(*id) < texts.size()) {
       config.named_tokens[key] = texts[static_cast<size_t>(*id)];
     }
   }
-  config.bos_id = ReadId(metadata, "bos", vocab_size);
-  for (const char* name : {"eos", "eot", "eom"}) {
-    if (const auto id = ReadId(metadata, name, vocab_size)) config.eos_ids.push_back(*id);
+  std::vector<std::string> told;  // by the names above
+  config.bos_id = ReadId(metadata, "bos", vocab_size, told);
+  const auto eos = ReadId(metadata, "eos", vocab_size, told);
+  const auto eot = ReadId(metadata, "eot", vocab_size, config.warnings);
+  const auto eom = ReadId(metadata, "eom", vocab_size, config.warnings);
+  for (const std::optional<int32_t>& id : {eos, eot, eom}) {
+    if (id) config.eos_ids.push_back(*id);
   }
   constexpr auto kControl = static_cast<int64_t>(TokenKind::kControl);
   for (size_t i = 0; i < std::min(types.size(), texts.size()); ++i) {

@@ -16,7 +16,8 @@ namespace godwit {
 // that do not belong together and ids without a token.
 Vocabulary GgufVocabulary(const GgufMetadata& metadata);
 
-// vocab_size: of the model; ids must lie below. Ends of a text are eos, eot and eom where there are
+// vocab_size: of the model; ids that do not lie below are left out, with a
+// warning. Ends of a text are eos, eot and eom where there are
 // such keys, and tokens that end a turn in known chat templates: many files name only the token
 // that ended a training document.
 TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_size);

@@ -206,10 +206,22 @@ TEST(GgufTokenizer, RefusesWhatDoesNotBelongTogether) {
   kind.Text("tokenizer.ggml.model", "llama");
   kind.List<int32_t>("tokenizer.ggml.token_type", GgufType::kI32, {7});
   EXPECT_THAT(refusal(ErrorKind::kFormat, kind), HasSubstr("from 1 to 6"));
-  const Read outside(Small().U32("tokenizer.ggml.padding_token_id", 5));
+}
+
+TEST(GgufTokenizer, IdsOutsideTheVocabularyAreLeftOutAndTold) {
+  GgufBuilder file = Small();
+  file.U32("tokenizer.ggml.padding_token_id", 5).U32("tokenizer.ggml.eom_token_id", 7);
+  const Read outside(file);
+  const TokenizerConfig config = GgufTokenizerConfig(outside.metadata, 5);
+  const TokenizerConfig without = GgufTokenizerConfig(Read(Small()).metadata, 5);
+  EXPECT_EQ(config.named_tokens, without.named_tokens);
+  EXPECT_EQ(config.eos_ids, without.eos_ids);
+  EXPECT_THAT(without.warnings, testing::IsEmpty());
   EXPECT_THAT(
-      ErrorOf(ErrorKind::kFormat, [&] { (void)GgufTokenizerConfig(outside.metadata, 5); }),
-      HasSubstr("tokenizer.ggml.padding_token_id: expected a whole number from 0 to 4, found 5"));
+      config.warnings,
+      ElementsAre(HasSubstr("tokenizer.ggml.padding_token_id 5 is ignored: it is outside the "
+                            "vocabulary of 5"),
+                  HasSubstr("tokenizer.ggml.eom_token_id 7 is ignored")));
 }
 
 }  // namespace

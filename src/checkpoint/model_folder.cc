@@ -10,8 +10,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 #include "checkpoint/generation_config.h"
+#include "checkpoint/gguf_choice.h"
 #include "checkpoint/gguf_tokenizer.h"
 #include "checkpoint/tensor_differences.h"
 #include "model/archs/all.h"
@@ -28,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExpected =
-    "expected the folder of a model (config.json, *.safetensors, a tokenizer) or a GGUF file";
+    "expected a GGUF file, or the folder of a model (config.json, *.safetensors, a tokenizer)";
 
 // Names of what is wanted in a folder, sorted.
 template <typename Wanted>
@@ -45,17 +47,15 @@ std::vector<std::string> Entries(const fs::path& folder, const Wanted& wanted) {
 // there is none.
 fs::path GgufIn(const fs::path& folder) {
   if (!fs::is_directory(folder)) return IsGguf(folder) ? folder : fs::path();
-  for (const char* weights : {"model.safetensors", "model.safetensors.index.json"}) {
-    if (IsListed(folder / weights)) return {};
-  }
-  const std::vector<std::string> models = Entries(folder, [](const fs::path& path) {
-    return path.extension() == ".gguf" && GgufParts(path).front() == path;
-  });
+  if (HoldsSafetensors(folder)) return {};
+  const std::vector<fs::path> models = GgufModelsIn(folder);
   if (models.size() > 1) {
-    Throw(ErrorKind::kInput, "{} holds {} GGUF models, expected one: choose {}", folder.native(),
-          models.size(), (folder / models.front()).native());
+    constexpr int64_t kShown = 8;
+    const auto name = [](const fs::path& model) { return QuoteUnlessPlain(model.native()); };
+    Throw(ErrorKind::kInput, "{} holds {} GGUF models, expected one: choose one of {}",
+          folder.native(), models.size(), FirstNames(Names(models, name), kShown));
   }
-  return models.empty() ? fs::path() : folder / models.front();
+  return models.empty() ? fs::path() : models.front();
 }
 
 std::string BaseOf(const fs::path& adapter_config) {
@@ -106,12 +106,21 @@ std::string BaseOf(const fs::path& adapter_config) {
 }
 
 [[noreturn]] void RefuseFile(const std::string& path) {
+  if (IsGgufName(path)) RequireGguf(path);
   const fs::path folder = fs::path(path).parent_path();
   if (IsListed(folder / "config.json")) {
     Throw(ErrorKind::kInput, "{}: not a folder; the model is its folder, {}", path,
           folder.empty() ? "." : folder.native());
   }
-  Throw(ErrorKind::kInput, "{}: not a folder, {}", path, kExpected);
+  Throw(ErrorKind::kInput, "{}: neither a GGUF file nor a folder, {}", path, kExpected);
+}
+
+[[noreturn]] void RefuseAbsent(const std::string& path) {
+  const char* const what = IsGgufName(path) ? "file" : "file or folder";
+  if (IsListed(path)) {
+    Throw(ErrorKind::kIo, "{}: a link to a {} that is not there, {}", path, what, kExpected);
+  }
+  Throw(ErrorKind::kIo, "{}: no such {}, {}", path, what, kExpected);
 }
 
 // The value, made at the first call.
@@ -126,7 +135,7 @@ ModelFolder::ModelFolder(std::string path) : path_(std::move(path)) {
   gguf_file_ = GgufIn(path_);
   if (is_gguf() || fs::is_directory(path_)) return;
   if (fs::exists(path_)) RefuseFile(path_);
-  Throw(ErrorKind::kIo, "{}: no such folder, {}", path_, kExpected);
+  RefuseAbsent(path_);
 }
 
 void ModelFolder::RequireHfFiles(std::string_view need) const {
@@ -151,7 +160,9 @@ const HfConfig& ModelFolder::config() const {
 const DecoderSpec& ModelFolder::spec() const {
   return Once(spec_, [&] {
     if (FindArchitecture(config().model_type()) == nullptr) RefuseUnknownFamily();
-    return DescribeModel(config());
+    DecoderSpec spec = DescribeModel(config());
+    if (is_gguf()) spec.described_by = "GGUF metadata";
+    return spec;
   });
 }
 
@@ -223,8 +234,8 @@ SamplerDefaults ModelFolder::sampler_defaults() const {
 
 SpecialTokens ModelFolder::special_tokens() const {
   const TokenizerConfig& config = tokenizer_config();
-  if (!has_tokenizer()) return {.bos_id = config.bos_id, .eos_ids = config.eos_ids};
-  return FindSpecialTokens(config, *tokenizer());
+  if (!has_tokenizer()) return FindSpecialTokens(config);
+  return FindSpecialTokens(config, *tokenizer(), spec().vocab_size);
 }
 
 bool ModelFolder::has_weights() const {

@@ -58,7 +58,7 @@ class ModelFolder {
   std::shared_ptr<const Tokenizer> tokenizer() const;
   // The content of tokenizer.json, or what a vocabulary makes one of. Throws likewise.
   std::string tokenizer_json() const;
-  // Of config files whose ids lie in the vocabulary of the spec.
+  // Ids outside the vocabulary of the spec are left out, with a warning.
   const TokenizerConfig& tokenizer_config() const;
   // What of this is in the tokenizer's vocabulary, or without a tokenizer what config files say.
   SpecialTokens special_tokens() const;

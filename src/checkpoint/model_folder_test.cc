@@ -68,6 +68,32 @@ TEST(ModelFolder, AnUnknownFamilyIsComparedWithTheNearest) {
   EXPECT_THAT(refusal(), Not(HasSubstr("tensors")));
 }
 
+// transformers takes such models, too.
+TEST(ModelFolder, IdsOutsideTheVocabularyAreLeftOutAndTold) {
+  TempFolder folder;
+  for (const char* file : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    std::filesystem::copy(kTiny + "/" + file, folder.path() / file);
+  }
+  folder.Write("generation_config.json", R"({"bos_token_id": 1, "eos_token_id": [2, 32000]})");
+  const SpecialTokens some = ModelFolder(folder.path()).special_tokens();
+  EXPECT_EQ(some.eos_ids.front(), 2);
+  EXPECT_THAT(some.warnings, testing::ElementsAre(
+                                 HasSubstr("generation_config.json: eos_token_id 32000 is ignored: "
+                                           "it is outside the vocabulary of 512")));
+  // Nothing is left that ends a text.
+  folder.Write("generation_config.json", R"({"eos_token_id": 32000})");
+  folder.Write("tokenizer_config.json", R"({"eos_token": "<no such token>"})");
+  std::string config = ReadTextFile(kTiny + "/config.json", 1 << 20);
+  config.replace(config.find("eos_token_id"), 12, "eos_token_xx");
+  folder.Write("config.json", config);
+  const SpecialTokens none = ModelFolder(folder.path()).special_tokens();
+  EXPECT_THAT(none.eos_ids, testing::IsEmpty());
+  EXPECT_THAT(none.warnings, testing::ElementsAre(
+                                 HasSubstr("eos_token_id 32000 is ignored"),
+                                 AllOf(HasSubstr("no token ends a text"),
+                                       HasSubstr("\"<no such token>\" is not in the vocabulary"))));
+}
+
 TEST(ModelFolder, TakesTheTokenizerThatIsThere) {
   const ModelFolder pieces(GODWIT_SOURCE_DIR "/tests/data/vocabularies/llama");
   EXPECT_EQ(pieces.tokenizer_file(), "tokenizer.model");
@@ -90,7 +116,9 @@ TEST(ModelFolder, TakesTheTokenizerThatIsThere) {
 
 TEST(ModelFolder, SaysWhatElseIsThere) {
   EXPECT_THAT(Refusal(ErrorKind::kIo, kTiny + "-not"),
-              HasSubstr("tiny-llama-not: no such folder, expected the folder of a model"));
+              HasSubstr("tiny-llama-not: no such file or folder, expected a GGUF file, or the "));
+  EXPECT_THAT(Refusal(ErrorKind::kIo, "/none/x.gguf"),
+              HasSubstr("/none/x.gguf: no such file, expected a GGUF file"));
   EXPECT_THAT(Refusal(ErrorKind::kInput, kTiny + "/config.json"),
               EndsWith("not a folder; the model is its folder, " + kTiny));
   const TempFolder adapter({{"adapter_config.json", R"({"base_model_name_or_path": "org/base"})"}});
@@ -123,8 +151,24 @@ TEST(ModelFolder, OpensGguf) {
   std::filesystem::copy(kGguf, folder.path() / "b.gguf");
   EXPECT_THAT(Refusal(ErrorKind::kInput, folder.path()),
               HasSubstr("holds 2 GGUF models, expected one: choose"));
-  const TempFolder broken({{"model.gguf", "GGUF"}});
-  EXPECT_THAT(Refusal(ErrorKind::kFormat, broken.path() / "model.gguf"), HasSubstr("cut short"));
+  const TempFolder broken({{"model.gguf", "GGUF"},
+                           {"random.gguf", "\x8f no model"},
+                           {"EMPTY.GGUF", ""},
+                           {"lfs.gguf", "version https://git-lfs.github.com/spec/v1\noid"},
+                           {"other.bin", "x"}});
+  const auto refusal = [&](ErrorKind kind, const char* name) {
+    return Refusal(kind, (broken.path() / name).string());
+  };
+  EXPECT_THAT(refusal(ErrorKind::kFormat, "model.gguf"), HasSubstr("cut short"));
+  EXPECT_THAT(refusal(ErrorKind::kFormat, "random.gguf"),
+              HasSubstr("no GGUF magic: expected a file that begins with \"GGUF\", found"));
+  EXPECT_THAT(refusal(ErrorKind::kIo, "EMPTY.GGUF"), HasSubstr("the file is empty"));
+  EXPECT_THAT(refusal(ErrorKind::kFormat, "lfs.gguf"), HasSubstr("a Git LFS pointer"));
+  EXPECT_THAT(refusal(ErrorKind::kInput, "other.bin"),
+              HasSubstr("neither a GGUF file nor a folder"));
+  std::filesystem::create_symlink("never came", broken.path() / "link.gguf");
+  EXPECT_THAT(refusal(ErrorKind::kIo, "link.gguf"),
+              HasSubstr("a link to a file that is not there"));
 }
 
 // Parts are one model.

@@ -222,7 +222,7 @@ fs::path VerifyPackedCopy(const ModelFolder& model, ThreadPool& pool, const Load
   }
   const PackedFile file(*found);
   Check(file, model, pool, /*read_all=*/true, hooks, storage);
-  file.Verify(pool);
+  file.BringIn(pool);
   return *found;
 }
 

@@ -254,10 +254,13 @@ TEST_F(PackedCopyTest, ItsWarningsComeAgain) {
   EXPECT_EQ(warnings_, warnings);
 }
 
-TEST_F(PackedCopyTest, DamageInItsNumbersIsForVerify) {
+TEST_F(PackedCopyTest, DamageInItsNumbersIsFound) {
   const fs::path copy = Pack();
   const PackedPart part = PackedFile(copy).parts().front();
   ChangeByte(copy, static_cast<int64_t>(fs::file_size(copy)) - part.offset);
+  EXPECT_FALSE(LoadsPacked());
+  EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("has another checksum"),
+                                           HasSubstr("loaded without a packed copy"))));
   EXPECT_EQ(ErrorOf(ErrorKind::kFormat,
                     [&] { VerifyPackedCopy(ModelFolder(model_), pool_, hooks_, {}, {}); }),
             fmt::format("{}: damaged: \"{}\" has another checksum", copy.native(), part.name));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -77,6 +78,18 @@ nlohmann::ordered_json JsonOf(const Entry& entry) {
           {"facts", std::move(facts)}};
 }
 
+// Of a text and of all that it goes on from.
+int64_t BytesOfText(const Entry& text, const std::map<std::string_view, const Entry*>& by_name) {
+  int64_t bytes = 0;
+  std::set<std::string_view> seen;  // whoever writes these files may make a ring of them
+  for (const Entry* entry = &text; entry != nullptr && seen.insert(entry->name).second;) {
+    bytes += entry->all_bytes();
+    const auto parent = by_name.find(entry->info->parent);
+    entry = parent == by_name.end() ? nullptr : parent->second;
+  }
+  return bytes;
+}
+
 int List(const CacheRequest& request) {
   const auto entries = request.folder.Entries();
   int64_t bytes = 0, files = 0;
@@ -93,22 +106,32 @@ int List(const CacheRequest& request) {
   }
   console::Table table(
       {{"<id"}, {"tokens"}, {"size"}, {"used"}, {"<model"}, {"<kv"}, {"<read by"}, {"<kept as"}});
-  int64_t texts = 0;
+  int64_t texts = 0, listed_bytes = 0;
   std::set<std::string_view> led_on;  // parts of the texts of others
-  for (const Entry& entry : entries) led_on.insert(entry.info->parent);
+  std::map<std::string_view, const Entry*> by_name;
+  for (const Entry& entry : entries) {
+    led_on.insert(entry.info->parent);
+    by_name.emplace(entry.name, &entry);
+  }
   for (const Entry& entry : entries) {
     if (led_on.contains(entry.name) && entry.pins.empty()) continue;
     ++texts;
-    table.Add(entry.name.substr(0, kIdDigits), entry.info->end(), FormatBytes(entry.all_bytes()),
+    const int64_t text_bytes = BytesOfText(entry, by_name);
+    listed_bytes += text_bytes;
+    table.Add(entry.name.substr(0, kIdDigits), entry.info->end(), FormatBytes(text_bytes),
               Ago(AgeSeconds(entry)) + " ago", QuoteUnlessPlain(entry.info->label),
               FactNamed(entry.info->facts, "kv type"), FactNamed(entry.info->facts, "read by"),
               fmt::format("{}", fmt::join(entry.pins, ", ")));
   }
   if (texts > 0) console::WriteOutput(table.Take());
-  console::WriteOutput(fmt::format("{}{} in {}, {} in {}\n", texts > 0 ? "\n" : "",
+  // Each size is that of a whole text.
+  const std::string shared = listed_bytes > bytes ? fmt::format(", since texts share {}",
+                                                                FormatBytes(listed_bytes - bytes))
+                                                  : "";
+  console::WriteOutput(fmt::format("{}{} in {}, {} in {}{}\n", texts > 0 ? "\n" : "",
                                    console::Plural(texts, "text"), console::Plural(files, "file"),
                                    FormatBytes(bytes),
-                                   QuoteUnlessPlain(request.folder.path().native())));
+                                   QuoteUnlessPlain(request.folder.path().native()), shared));
   return console::kExitOk;
 }
 

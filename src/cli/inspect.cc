@@ -9,6 +9,7 @@
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
+#include "base/name_list.h"
 #include "base/quote.h"
 #include "checkpoint/model_folder.h"
 #include "checkpoint/weight_facts.h"
@@ -106,11 +107,30 @@ std::string WhyThereIsNone(const ModelFolder& folder) try {
   return error.what();
 }
 
+// The tokens in front of a prompt, as `tokenize` shows them: models name a bos that is not put
+// there.
+std::vector<int32_t> BeginningOf(const Tokenizer& tokenizer) {
+  const auto text = tokenizer.Encode("a", /*add_special_tokens=*/false);
+  auto framed = tokenizer.Encode("a", /*add_special_tokens=*/true);
+  framed.erase(std::ranges::search(framed, text).begin(), framed.end());
+  return framed;
+}
+
+std::string DescribeBeginning(const ModelFacts& facts) {
+  const std::vector<int32_t> ids = BeginningOf(*facts.tokenizer);
+  if (ids.empty()) {
+    if (!facts.special.bos_id) return "";
+    return ", puts nothing in front (its bos is " + Spelling(facts, *facts.special.bos_id) + ")";
+  }
+  return ", begins with " + NameList(
+                                ids, [&](int32_t id) { return Spelling(facts, id); }, " and ");
+}
+
 std::string DescribeText(const ModelFacts& facts) {
   if (facts.tokenizer == nullptr) return "none: " + WhyThereIsNone(facts.folder);
   std::string line = console::Plural(facts.tokenizer->VocabSize(), "token");
   line += " of " + *facts.folder.tokenizer_file();
-  if (facts.special.bos_id) line += ", begins with " + Spelling(facts, *facts.special.bos_id);
+  line += DescribeBeginning(facts);
   for (size_t i = 0; i < facts.special.eos_ids.size(); ++i) {
     line += (i == 0 ? ", ends with " : " or ") + Spelling(facts, facts.special.eos_ids[i]);
   }
@@ -253,6 +273,7 @@ nlohmann::ordered_json TextJson(const ModelFacts& facts) {
   json["vocab_size"] = facts.tokenizer->VocabSize();
   json["bos_id"] = nullptr;
   if (facts.special.bos_id) json["bos_id"] = *facts.special.bos_id;
+  json["begins_with"] = BeginningOf(*facts.tokenizer);
   json["eos_ids"] = facts.special.eos_ids;
   json["chat_template"] = facts.can_chat;
   return json;
@@ -331,6 +352,9 @@ int Inspect(std::span<const std::string> arguments) {
                         .threads = ThreadsFor(options.model.threads)};
   const ModelFacts facts(options.model);
   WarnAboutSpec(facts.spec);
+  for (const std::string& warning : facts.special.warnings) {
+    console::WriteNotice("godwit: warning: " + warning + "\n");
+  }
   console::WriteOutput(options.json ? InspectJson(facts, machine)
                                     : InspectText(facts, machine, options.tensors));
   if (!facts.weights.problem.empty()) throw Error(ErrorKind::kFormat, facts.weights.problem);

@@ -62,6 +62,7 @@ int Man(std::span<const std::string> arguments) {
   for (const Verb& verb : AllVerbs()) {
     text += fmt::format(".TP\n.B {}\n{}\n", verb.name, Roff(verb.summary));
   }
+  text += TextSection("MODELS", kModelHelp);
   for (const CommandPage& page : AllPagesOrWarn()) text += ManSection(page);
   text += TextSection("ENVIRONMENT", kEnvironmentHelp) + TextSection("EXIT STATUS", kExitCodes);
   WriteOutput(text);

@@ -79,9 +79,12 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     if (options.on_warning) options.on_warning(warning);
   };
   for (const std::string& warning : spec.warnings) warn(warning);
+  (void)opened.tensors();  // a name that is wrong is found before a vocabulary is read
   sampler_defaults = opened.sampler_defaults();
+  if (opened.is_gguf()) template_place = "tokenizer.chat_template in its GGUF file";
   named_tokens_ = opened.tokenizer_config().named_tokens;
   special = opened.special_tokens();
+  for (const std::string& warning : special.warnings) warn(warning);
   if (opened.has_tokenizer()) tokenizer = opened.tokenizer();
   // The session refuses such an id where one comes up; most texts have none, if not all have.
   if (tokenizer != nullptr && tokenizer->VocabSize() > spec.vocab_size) {
@@ -331,9 +334,8 @@ std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool op
   const ChatTemplate* const chat_template = impl_->FindChatTemplate();
   if (chat_template == nullptr) {
     Throw(ErrorKind::kUnsupported,
-          "{} has no chat template (chat_template.jinja, or chat_template in "
-          "tokenizer_config.json): give it a raw prompt instead",
-          impl_->folder);
+          "the model has no chat template ({}): give it a raw prompt instead",
+          impl_->template_place);
   }
   ChatInput input{.add_generation_prompt = open, .extra = ParseTemplateVariables(variables)};
   for (const Message& message : messages) {

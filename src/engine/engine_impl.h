@@ -73,6 +73,8 @@ class Engine::Impl {
   const ChatTemplate* FindChatTemplate() const;
 
   std::string folder;
+  // Where a chat template would stand, for messages.
+  std::string template_place = "chat_template.jinja, or chat_template in tokenizer_config.json";
   std::shared_ptr<Communicator> ranks;
   std::vector<RankSpeed> rank_speeds;
   DecoderSpec spec;

@@ -433,9 +433,9 @@ void Packer::WarnIfUntied(const TensorInfo& embedding) const {
   const TensorInfo* head = source_.Find(spec_.names.head + ".weight");
   if (!spec_.tied_head || head == nullptr || !hooks_.warn) return;
   if (!std::ranges::equal(head->bytes, embedding.bytes)) {
-    hooks_.warn(fmt::format(
-        "tensor {} differs from {}, but config.json ties them: the latter is used for both",
-        head->name, embedding.name));
+    hooks_.warn(
+        fmt::format("tensor {} differs from {}, but {} ties them: the latter is used for both",
+                    head->name, embedding.name, spec_.described_by));
   }
   source_.Release(*head);
 }

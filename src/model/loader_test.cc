@@ -128,10 +128,10 @@ TEST(LoaderTest, ASingleProblemIsOneLine) {
                     Not(HasSubstr("\n"))));
 }
 
-TEST(LoaderTest, AnEmptyCheckpointLacksEveryTensorAndSomeAreNamed) {
+TEST(LoaderTest, AnEmptyCheckpointLacksEveryTensorAndOneIsNamed) {
   const std::string message = Refusal(SmallLlama(), FakeWeights());
-  EXPECT_THAT(message, AllOf(HasSubstr("29 problems"), HasSubstr("... and 9 more like it")));
-  EXPECT_EQ(std::ranges::count(message, '\n'), 21);
+  EXPECT_THAT(message, AllOf(HasSubstr("29 problems"), HasSubstr(", and 28 more like it")));
+  EXPECT_EQ(std::ranges::count(message, '\n'), 1);
 }
 
 TEST(LoaderTest, AConfigThatDescribesMillionsOfTensorsIsRefusedByTheirNumber) {

@@ -296,9 +296,8 @@ void RefuseOtherSize(const DecoderSpec& spec, const WeightSource& source) {
   const std::string experts =
       spec.mlp.experts > 0 ? fmt::format(" of {} experts", spec.mlp.experts) : "";
   Throw(ErrorKind::kFormat,
-        "config.json describes a {} model of {} layers{}, which takes {} tensors, and the "
-        "checkpoint has {}",
-        spec.family, spec.layers, experts, wanted, found);
+        "{} describes a {} model of {} layers{}, which takes {} tensors, and the checkpoint has {}",
+        spec.described_by, spec.family, spec.layers, experts, wanted, found);
 }
 
 ModelTensors Resolver::Resolve() {
@@ -306,9 +305,9 @@ ModelTensors Resolver::Resolve() {
   ModelTensors tensors = FindAll();
   ReportUnexpected();
   tensors_.problems().ThrowIfAny(ErrorKind::kFormat,
-                                 fmt::format("this checkpoint is not a {} model as its config.json "
+                                 fmt::format("this checkpoint is not a {} model as its {} "
                                              "describes it",
-                                             spec_.family));
+                                             spec_.family, spec_.described_by));
   tensors.int8 = linears_.int8();
   tensors.packed = linears_.packed();
   tensors.slices = std::move(tensors_.slices());

@@ -16,7 +16,6 @@
 namespace godwit {
 namespace {
 
-constexpr size_t kMappedPieceBytes = size_t{32} << 20;  // which one thread brings in
 constexpr int64_t kFloatBytes = sizeof(float);
 
 bool HasScales(DType dtype) { return dtype == DType::kI8 || dtype == DType::kGrouped; }
@@ -89,27 +88,22 @@ Buffer PackedFile::Part(const PackedPart& part) const {
 }
 
 void PackedFile::BringIn(ThreadPool& pool) const {
-  const size_t bytes = file_->Span().size();
-  file_->Advise(0, bytes, MappedFile::Advice::kLargePages);
+  file_->Advise(0, file_->Span().size(), MappedFile::Advice::kLargePages);
   std::atomic<bool> failed = false;
-  const size_t pieces = (bytes + kMappedPieceBytes - 1) / kMappedPieceBytes;
-  pool.Run(static_cast<int64_t>(pieces), [&](int64_t piece, int /*worker*/) {
-    if (!file_->BringIn(static_cast<size_t>(piece) * kMappedPieceBytes, kMappedPieceBytes))
-      failed = true;
-  });
-  if (failed) Throw(ErrorKind::kIo, "{}: cannot be read", QuoteUnlessPlain(path()));
-}
-
-void PackedFile::Verify(ThreadPool& pool) const {
   std::mutex mutex;
   std::optional<size_t> first;
   pool.Run(std::ssize(header_.parts), [&](int64_t i, int /*worker*/) {
     const PackedPart& part = header_.parts[static_cast<size_t>(i)];
-    const Buffer bytes = Part(part);
-    if (Checksum({bytes.data(), static_cast<size_t>(bytes.bytes())}) == part.checksum) return;
+    const auto offset = static_cast<size_t>(part.offset), bytes = static_cast<size_t>(part.bytes);
+    if (!file_->BringIn(offset, bytes)) {
+      failed = true;
+      return;
+    }
+    if (Checksum(file_->Span().subspan(offset, bytes)) == part.checksum) return;
     const std::lock_guard lock(mutex);
     first = std::min(first.value_or(SIZE_MAX), static_cast<size_t>(i));
   });
+  if (failed) Throw(ErrorKind::kIo, "{}: cannot be read", QuoteUnlessPlain(path()));
   if (!first) return;
   Throw(ErrorKind::kFormat, "{}: damaged: {} has another checksum", QuoteUnlessPlain(path()),
         Quote(header_.parts[*first].name));

@@ -54,11 +54,9 @@ class PackedFile {
   Buffer Part(const PackedPart& part) const;
 
   // Reads and maps all of it, on large pages where the file system has them: a token would, but
-  // page by page. Throws Error(kIo) where the disk fails, which later ends the process.
+  // page by page. Throws Error(kIo) where the disk fails, which later ends the process, and
+  // Error(kFormat) that names the first part whose checksum is another one.
   void BringIn(ThreadPool& pool) const;
-
-  // Throws Error(kFormat) that names the first part whose checksum is another one.
-  void Verify(ThreadPool& pool) const;
 
  private:
   std::shared_ptr<const MappedFile> file_;

@@ -137,7 +137,8 @@ struct ModuleNames {
 };
 
 struct DecoderSpec {
-  std::string family;  // model_type, for messages
+  std::string family;                        // model_type, for messages
+  std::string described_by = "config.json";  // likewise
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t layers = 0;

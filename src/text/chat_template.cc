@@ -75,7 +75,12 @@ std::string ChatTemplate::Render(const ChatInput& input) const {
   const std::string variables = DumpJson(Variables(input, named_tokens_));
   WorkerFrame request(WorkerRequest::kRender);
   request.Add(input.now_unix_s.value_or(NowUnixS())).AddText(variables);
-  return worker_->Call("rendering", std::move(request));
+  try {
+    return worker_->Call("rendering", std::move(request));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
+    Throw(ErrorKind::kInput, "{}, for messages of {} bytes", error.what(), variables.size());
+  }
 }
 
 ordered_json ParseTemplateVariables(std::string_view text) {

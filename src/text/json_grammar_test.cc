@@ -161,6 +161,9 @@ TEST(JsonGrammar, WhatIsNoSchemaIsRefused) {
   EXPECT_THAT(refused(R"({"type": "object", "if": {}})"), HasSubstr("if"));
   EXPECT_THAT(refused(R"({"$ref": "https://other.example/schema.json"})"), HasSubstr("ref"));
   EXPECT_THAT(refused(R"({"type": "integer", "minimum": 2, "maximum": 1})"), Not(IsEmpty()));
+  EXPECT_THAT(refused(R"({"$ref": "#"})"), HasSubstr("refers to itself without end"));
+  EXPECT_THAT(refused(R"({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}})"),
+              HasSubstr("refers to itself without end"));
   EXPECT_THAT(refused(std::string(JsonGrammar::kMostSchemaBytes + 1, ' ')), HasSubstr("65536"));
   EXPECT_THAT(
       ErrorOf(ErrorKind::kUnsupported, [] { JsonGrammar(JsonOf(ByteLevel()), {}).Match("{}"); }),

@@ -151,6 +151,17 @@ class HfTokenizer : public Tokenizer {
     return tokens;
   }
 
+  // A text that takes too much is its author's business.
+  std::string AskToEncode(WorkerFrame request, size_t text_bytes) const {
+    try {
+      return worker_->Call("encoding", std::move(request));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kMemory) throw;
+      Throw(ErrorKind::kInput, "{}: {} bytes of text without a place to cut it, expected fewer",
+            error.what(), text_bytes);
+    }
+  }
+
   // One request for each piece, so that others' requests are answered in between.
   std::vector<int32_t> EncodeUpTo(std::string_view text, bool add_special_tokens,
                                   int64_t max_ids) const override {
@@ -163,7 +174,7 @@ class HfTokenizer : public Tokenizer {
       const bool last = rest.size() == text.size();
       WorkerFrame request(WorkerRequest::kEncodePiece);
       request.Add(first).Add(last).Add(add_special_tokens).AddText(rest);
-      const std::string piece = worker_->Call("encoding", std::move(request));
+      const std::string piece = AskToEncode(std::move(request), rest.size());
       uint64_t bytes = 0;
       std::memcpy(&bytes, piece.data(), sizeof(bytes));
       const auto more = ToIds(std::string_view(piece).substr(sizeof(bytes)));

@@ -17,12 +17,18 @@ struct SpecialTokens {
   std::optional<int32_t> bos_id;
   // Any of them ends the output; ascending, without repetition. Empty: only a limit ends it.
   std::vector<int32_t> eos_ids;
+  // About what the config names and the model cannot have.
+  std::vector<std::string> warnings;
 };
 
 // The ids of generation_config.json or config.json, and in addition the eos_token of
 // tokenizer_config.json: chat models end a turn with it, and some config files name only the token
-// that ended a training document. A named token that is not in the vocabulary can never be
-// generated and is left out.
-SpecialTokens FindSpecialTokens(const TokenizerConfig& config, const Tokenizer& tokenizer);
+// that ended a training document. What the model cannot generate is left out: a named token that
+// the tokenizer does not have, or whose id is not below vocab_size, the model's. Where nothing is
+// left that ends a text, though something was named, a warning says so.
+SpecialTokens FindSpecialTokens(const TokenizerConfig& config, const Tokenizer& tokenizer,
+                                int64_t vocab_size = int64_t{1} << 31);
+// Of a model without a tokenizer.
+SpecialTokens FindSpecialTokens(const TokenizerConfig& config);
 
 }  // namespace godwit

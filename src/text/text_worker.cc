@@ -50,10 +50,16 @@ bool SendAll(int socket, std::string_view bytes, const CancelToken* cancel) {
   return true;
 }
 
+// Without the folders of a file that it begins with.
+std::string WithoutFolders(const std::string& what) {
+  const size_t slash = what.substr(0, what.find('"')).rfind('/');
+  return slash == what.npos ? what : what.substr(slash + 1);
+}
+
 }  // namespace
 
 TextWorker::TextWorker(std::string what, int64_t memory_bytes, WorkerFrame opening)
-    : what_(std::move(what)), memory_bytes_(memory_bytes), opening_(std::move(opening)) {}
+    : memory_bytes_(memory_bytes), what_(std::move(what)), opening_(std::move(opening)) {}
 
 std::string TextWorker::Open() {
   const std::lock_guard lock(mutex_);
@@ -79,7 +85,9 @@ void TextWorker::Tell(WorkerFrame request) noexcept {
 std::string TextWorker::Start(const CancelToken* cancel) {
   process_ = std::make_unique<WorkerProcess>(memory_bytes_);
   try {
-    return Exchange("loading", opening_, cancel);
+    std::string reply = Exchange("loading", opening_, cancel);
+    what_ = WithoutFolders(what_);
+    return reply;
   } catch (...) {
     process_.reset();
     throw;
@@ -128,7 +136,7 @@ std::string TextWorker::Receive(std::string_view doing, uint32_t seconds,
   // It cannot hold more than it may hold.
   if (size < std::max<size_t>(have, 1) || size > static_cast<uint64_t>(memory_bytes_)) {
     Throw(ErrorKind::kIo, "{}: a reply of {} bytes from {}", what_, size,
-          WorkerProcess::Program().string());
+          WorkerProcess::Program().filename().string());
   }
   std::string reply(size, '\0');
   std::memcpy(reply.data(), front + sizeof(size), have);
@@ -160,7 +168,7 @@ void TextWorker::ThrowDeath(std::string_view doing, uint32_t seconds) {
             WorkerProcess::Program().string());
   }
   Throw(ErrorKind::kIo, "{}: {} ended early: {} left with exit code {}", what_, doing,
-        WorkerProcess::Program().string(), code);
+        WorkerProcess::Program().filename().string(), code);
 }
 
 }  // namespace godwit

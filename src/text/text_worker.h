@@ -24,8 +24,8 @@ namespace godwit {
 
 class TextWorker {
  public:
-  // `what` names the file in messages; `opening` is sent to every new process first. Nothing is
-  // started yet.
+  // `what` names the file in messages, with its folders while it is opened; `opening` is sent to
+  // every new process first. Nothing is started yet.
   TextWorker(std::string what, int64_t memory_bytes, WorkerFrame opening);
 
   // Starts the first process and returns its reply to the opening.
@@ -47,9 +47,10 @@ class TextWorker {
   std::string Receive(std::string_view doing, uint32_t seconds, const CancelToken* cancel);
   [[noreturn]] void ThrowDeath(std::string_view doing, uint32_t seconds);
 
-  const std::string what_;
   const int64_t memory_bytes_;
   std::timed_mutex mutex_;  // over all below
+  // Once it is open, without the folders it lies in: errors of requests go to clients of a server.
+  std::string what_;
   WorkerFrame opening_;
   std::unique_ptr<WorkerProcess> process_;
 };

@@ -55,8 +55,9 @@ TEST(TextWorker, ATemplateThatTakesAllMemoryIsAnError) {
   for (const std::string& work : works) {
     const ChatTemplate chat = OnDemand(work);
     const Error error = ErrorOf([&] { chat.Render(Says("work")); });
-    EXPECT_EQ(error.kind(), ErrorKind::kMemory) << work;
-    EXPECT_STREQ(error.what(), "test template: rendering takes more than 512 MiB of memory");
+    EXPECT_EQ(error.kind(), ErrorKind::kInput) << work;
+    EXPECT_THAT(error.what(),
+                StartsWith("test template: rendering takes more than 512 MiB of memory, for "));
     EXPECT_EQ(chat.Render(Says("hello")), "hello");
   }
 }
@@ -106,6 +107,20 @@ TEST(TextWorker, ANormalizerThatAsksForAllMemoryIsAnError) {
   const Error error = ErrorOf([&] { ParseTokenizer(file.dump(), "tokenizer.json"); });
   EXPECT_EQ(error.kind(), ErrorKind::kMemory);
   EXPECT_STREQ(error.what(), "tokenizer.json: loading takes more than 2048 MiB of memory");
+}
+
+// What a client of a server is told, and not where the server keeps its files.
+TEST(TextWorker, ATextThatTakesAllMemoryIsRefusedWithoutAPath) {
+  json file = TokenizerFile();
+  const json many = {
+      {"type", "Replace"}, {"pattern", {{"String", "n"}}}, {"content", std::string(4096, 'n')}};
+  file["normalizer"] = {{"type", "Sequence"}, {"normalizers", {many, many, many}}};
+  const auto tokenizer = ParseTokenizer(file.dump(), "/models/my/tokenizer.json");
+  const Error error = ErrorOf([&] { tokenizer->Encode("n", false); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInput);
+  EXPECT_STREQ(error.what(),
+               "tokenizer.json: encoding takes more than 2048 MiB of memory: 1 bytes of text "
+               "without a place to cut it, expected fewer");
 }
 
 TEST(TextWorker, ANormalizerWithoutEndIsAnErrorAndStreamsGoOn) {

@@ -16,8 +16,10 @@ using nlohmann::json;
 
 constexpr size_t kMaxTemplateBytes = size_t{4} << 20;
 
-// One id or a list; -1 is how some models say "none".
-std::vector<int32_t> Ids(const ConfigDocument& document, const char* key, int64_t vocab_size) {
+// One id or a list; -1 is how some models say "none". Warns of those outside the vocabulary.
+std::vector<int32_t> Ids(const ConfigDocument& document, const char* key, int64_t vocab_size,
+                         std::vector<std::string>& warnings) {
+  constexpr int64_t kMostIds = int64_t{1} << 31;
   const json& value = document.At(key);
   std::vector<int32_t> ids;
   if (value.is_null()) return ids;
@@ -25,12 +27,17 @@ std::vector<int32_t> Ids(const ConfigDocument& document, const char* key, int64_
   for (const json& id : list) {
     // By its value as a double: an integer of JSON may be larger than any of ours.
     if (!id.is_number_integer() || id.get<double>() < -1 ||
-        id.get<double>() >= static_cast<double>(vocab_size)) {
+        id.get<double>() >= static_cast<double>(kMostIds)) {
       document.Bad(
           key, fmt::format("a token id from 0 to {} (-1: none) or a list of them", vocab_size - 1),
           value);
     }
-    if (id.get<int64_t>() >= 0) ids.push_back(id.get<int32_t>());
+    if (id.get<int64_t>() >= vocab_size) {
+      warnings.push_back(fmt::format("{}: {} {} is ignored: it is outside the vocabulary of {}",
+                                     document.name, key, id.get<int64_t>(), vocab_size));
+    } else if (id.get<int64_t>() >= 0) {
+      ids.push_back(id.get<int32_t>());
+    }
   }
   return ids;
 }
@@ -95,8 +102,8 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder, int64_t
   for (const char* name : {"generation_config.json", "config.json"}) {
     const ConfigDocument document = ReadConfigDocument(folder, name);
     // Both are checked, whichever counts.
-    const std::vector<int32_t> bos = Ids(document, "bos_token_id", vocab_size);
-    const std::vector<int32_t> eos = Ids(document, "eos_token_id", vocab_size);
+    const std::vector<int32_t> bos = Ids(document, "bos_token_id", vocab_size, config.warnings);
+    const std::vector<int32_t> eos = Ids(document, "eos_token_id", vocab_size, config.warnings);
     if (!config.bos_id && !bos.empty()) config.bos_id = bos.front();
     if (config.eos_ids.empty()) config.eos_ids = eos;
   }

@@ -22,10 +22,12 @@ struct TokenizerConfig {
   // From generation_config.json, else from config.json.
   std::optional<int32_t> bos_id;
   std::vector<int32_t> eos_ids;
+  // Ids outside the vocabulary, which are left out: transformers takes such models, too.
+  std::vector<std::string> warnings;
 };
 
-// vocab_size: of the model, where it is known; ids of the config files must lie below. Throws
-// Error(kFormat) that names the file and the key, and Error(kIo).
+// vocab_size: of the model, where it is known. Throws Error(kFormat) that names the file and the
+// key of what is no token id, and Error(kIo).
 TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder,
                                     int64_t vocab_size = int64_t{1} << 31);
 

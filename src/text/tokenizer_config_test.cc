@@ -15,6 +15,7 @@ namespace godwit::tokenizer_config_test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -63,8 +64,7 @@ TEST(TokenizerConfig, IdsAreThoseOfTheVocabulary) {
   constexpr int64_t kVocab = 512;
   for (const char* file : {"config.json", "generation_config.json"}) {
     for (const char* key : {"eos_token_id", "bos_token_id"}) {
-      for (const char* ids :
-           {"\"x\"", "-5", "1000000000", "512", "[2, 512]", "[2, -5]", "[\"x\"]"}) {
+      for (const char* ids : {"\"x\"", "-5", "3000000000", "[2, -5]", "[\"x\"]"}) {
         const TempFolder folder(
             {{"generation_config.json", R"({"eos_token_id": 2, "bos_token_id": 1})"},
              {"config.json", "{}"},
@@ -74,6 +74,16 @@ TEST(TokenizerConfig, IdsAreThoseOfTheVocabulary) {
         EXPECT_THAT(error.what(),
                     AllOf(HasSubstr(file), HasSubstr(key),
                           HasSubstr("must be a token id from 0 to 511"), Not(HasSubstr("\n"))));
+      }
+      // As transformers, which takes models that name such ids.
+      for (const char* ids : {"1000000000", "512", "[3, 512]"}) {
+        const TempFolder folder({{file, fmt::format(R"({{"{}": {}}})", key, ids)}});
+        const TokenizerConfig config = ReadTokenizerConfig(folder.path(), kVocab);
+        EXPECT_THAT(config.eos_ids, Each(3));
+        EXPECT_NE(config.bos_id, 512);
+        EXPECT_THAT(config.warnings,
+                    ElementsAre(AllOf(HasSubstr(file), HasSubstr(key),
+                                      HasSubstr("ignored: it is outside the vocabulary of 512"))));
       }
     }
   }

@@ -17,6 +17,7 @@
 namespace godwit {
 namespace {
 
+constexpr std::string_view kMagic = "GGUF";
 constexpr size_t kMaxNameBytes = 1024;  // of a key or a tensor; 65535 and 64 in the format
 // Several times what the largest known models have.
 constexpr uint64_t kMaxKeys = 1 << 16;
@@ -117,12 +118,8 @@ class Reader {
 
   // Returns how many tensors there are.
   uint64_t ReadHeader() {
-    constexpr std::string_view kMagic = "GGUF";
-    const auto magic = Take(kMagic.size(), "header");
-    if (std::memcmp(magic.data(), kMagic.data(), kMagic.size()) != 0) {
-      Refuse("expected GGUF at the beginning, found {}",
-             Quote({reinterpret_cast<const char*>(magic.data()), magic.size()}));
-    }
+    CheckGgufMagic(file_, file_name_);
+    Take(kMagic.size(), "header");
     const auto version = Number<uint32_t>("version");
     if (version != 2 && version != 3) {
       Refuse("expected version 2 or 3 of GGUF, found {}{}", version,
@@ -296,6 +293,20 @@ class Reader {
 }  // namespace
 
 std::string_view Name(GgufType type) { return kValueTypes[static_cast<size_t>(type)].name; }
+
+void CheckGgufMagic(std::span<const std::byte> file, const std::string& file_name) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  if (text.starts_with(kMagic)) return;
+  if (text.starts_with("version https://git-lfs")) {
+    Throw(
+        ErrorKind::kFormat,
+        "{}: no GGUF magic: found a Git LFS pointer, the weights were not downloaded (git lfs pull "
+        "fetches them)",
+        file_name);
+  }
+  Throw(ErrorKind::kFormat, "{}: no GGUF magic: expected a file that begins with {}, found {}",
+        file_name, Quote(kMagic), Quote(text.substr(0, kMagic.size())));
+}
 
 GgufContents ParseGguf(std::span<const std::byte> file, const std::string& file_name) {
   return Reader(file, file_name).Read();

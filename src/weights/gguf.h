@@ -55,6 +55,9 @@ struct GgufContents {
   std::vector<TensorInfo> tensors;  // by ascending offset; their bytes are views into the input
 };
 
+// Throws for a file that does not begin as all of them do.
+void CheckGgufMagic(std::span<const std::byte> file, const std::string& file_name);
+
 // `file_name` goes into messages and into TensorInfo::file.
 GgufContents ParseGguf(std::span<const std::byte> file, const std::string& file_name);
 

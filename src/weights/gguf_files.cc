@@ -88,6 +88,11 @@ GgufFiles OpenGgufFiles(const fs::path& file) {
   return all;
 }
 
+void RequireGguf(const fs::path& file) {
+  const MappedFile mapped(file);
+  CheckGgufMagic(mapped.Span(), QuoteUnlessPlain(mapped.path()));
+}
+
 bool IsGguf(const fs::path& file) {
   if (!fs::is_regular_file(file)) return false;
   char magic[4] = {};

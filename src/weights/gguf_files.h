@@ -26,4 +26,8 @@ GgufFiles OpenGgufFiles(const std::filesystem::path& file);
 // Whether a file begins as GGUF does. False where it cannot be read.
 bool IsGguf(const std::filesystem::path& file);
 
+// Throws Error(kFormat) for a file that begins otherwise, and Error(kIo) for one that is empty or
+// cannot be read.
+void RequireGguf(const std::filesystem::path& file);
+
 }  // namespace godwit

@@ -73,8 +73,11 @@ TEST(Gguf, HoldsAVocabularyAlone) {
 }
 
 TEST(Gguf, RefusesOtherHeaders) {
-  EXPECT_THAT(Refusal("safetensors"), HasSubstr("expected GGUF at the beginning, found \"safe\""));
-  EXPECT_THAT(Refusal("GG"), HasSubstr("expected 4 bytes from byte 0 on, found 2"));
+  EXPECT_THAT(
+      Refusal("safetensors"),
+      HasSubstr("no GGUF magic: expected a file that begins with \"GGUF\", found \"safe\""));
+  EXPECT_THAT(Refusal("GG"),
+              HasSubstr("no GGUF magic: expected a file that begins with \"GGUF\", found \"GG\""));
   GgufBuilder builder;
   builder.version = 1;
   EXPECT_THAT(Refusal(builder), HasSubstr("expected version 2 or 3 of GGUF, found 1"));

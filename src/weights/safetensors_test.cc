@@ -219,8 +219,7 @@ TEST(SafetensorsTest, ReportsEverythingAtOnceButBriefly) {
   header.back() = '}';
   const std::string message = Refusal(header, "1234");
   EXPECT_THAT(message, AllOf(HasSubstr("100 problems"), HasSubstr("\"w100\": dtype"),
-                             HasSubstr("\"w100\": shape"), HasSubstr("\"w109\""),
-                             HasSubstr("... and 80 more like it"), Not(HasSubstr("\"w110\""))));
+                             HasSubstr(", and 99 more like it"), Not(HasSubstr("\"w101\""))));
 }
 
 TEST(SafetensorsTest, RefusesAHeaderOfTooManyValues) {

@@ -34,12 +34,19 @@ TEST(ShardIndexTest, RefusesAnythingElse) {
 }
 
 TEST(ShardIndexTest, RefusesNamesThatLeadElsewhere) {
-  const std::string message =
-      Refusal(R"({"weight_map":{"a":"../x","b":"/etc/passwd","c":"..","d":".","e":"","f":"x\\y",)"
-              R"("g":"x\u0000y","h":7,"ok":"m.safetensors"}})");
-  EXPECT_THAT(message, AllOf(HasSubstr("8 problems"), HasSubstr("found \"../x\""),
-                             HasSubstr("found \"/etc/passwd\""), HasSubstr("found \"..\""),
-                             HasSubstr("found \"x\\x00y\""), HasSubstr("found 7")));
+  EXPECT_THAT(Refusal(R"({"weight_map":{"a":"../x","b":"/etc/passwd","c":"..","d":".","e":"",)"
+                      R"("f":"x\\y","g":"x\u0000y","h":7,"ok":"m.safetensors"}})"),
+              AllOf(HasSubstr("8 problems"), HasSubstr("found \"../x\"")));
+  const auto refused = [](const std::string& name) {
+    return Refusal(R"({"weight_map":{"a":)" + name + R"(,"ok":"m.safetensors"}})");
+  };
+  EXPECT_THAT(refused(R"("/etc/passwd")"), HasSubstr("found \"/etc/passwd\""));
+  EXPECT_THAT(refused(R"("..")"), HasSubstr("found \"..\""));
+  EXPECT_THAT(refused(R"(".")"), HasSubstr("found \".\""));
+  EXPECT_THAT(refused(R"("")"), HasSubstr("found \"\""));
+  EXPECT_THAT(refused(R"("x\\y")"), HasSubstr("found \"x"));
+  EXPECT_THAT(refused(R"("x\u0000y")"), HasSubstr("found \"x\\x00y\""));
+  EXPECT_THAT(refused("7"), HasSubstr("found 7"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 """--cache: what is read of a text is saved while it is read; godwit cache, which shows what is there."""
 
 import json
+import re
 import time
 import unittest
 
@@ -105,6 +106,28 @@ class CacheTest(CliTest):
         self.ok("cache", "rm", "all", *cache)
         self.assertEqual(self.list()["texts"], [])
         self.assertIn("0 texts in 0 files", self.ok("cache", *cache))
+
+    def test_sizes_add_up(self):
+        """Of one text in several files, and of two that begin alike."""
+        self.saved()
+        cache = ["--cache-dir", self.cache]
+        self.run_json(*cache, text=STORY[:2000] + "And then the sea came. " * 10)
+        def listed():
+            lines = self.ok("cache", "--cache-dir", self.cache).splitlines()
+            sizes = [float(size) for line in lines[1:-2] for size in re.findall(r" ([\d.]+) [KM]iB ", line)]
+            self.assertEqual(len({unit for line in lines[1:] for unit in re.findall(r"[\d.] ([KM]iB)", line)}), 1)
+            total = float(re.search(r"files?, ([\d.]+) ", lines[-1])[1])
+            shared = re.search(r", since texts share ([\d.]+) ", lines[-1])
+            return sizes, total, float(shared[1]) if shared else 0
+        self.assertGreater(len(self.files()), 1)
+        sizes, total, shared = listed()
+        self.assertEqual(len(sizes), 1)
+        self.assertAlmostEqual(sum(sizes) - shared, total, delta=0.1 * len(sizes))
+        self.run_json(*cache, text=STORY[:1500] + "But nobody came. " * 20)
+        sizes, total, shared = listed()
+        self.assertEqual(len(sizes), 2)
+        self.assertGreater(shared, 0)
+        self.assertAlmostEqual(sum(sizes) - shared, total, delta=0.1 * (len(sizes) + 1))
 
     def test_verify_names_what_is_wrong(self):
         self.saved()

@@ -18,7 +18,7 @@ class InspectTest(CliTest):
         self.assertEqual(result["isa"], "scalar")
         self.assertIn("scalar", result["supported_isas"])
         self.assertEqual(result["tokenizer"], {"file": "tokenizer.json", "vocab_size": 512,
-                                               "bos_id": 1, "eos_ids": [2, 4],
+                                               "bos_id": 1, "begins_with": [1], "eos_ids": [2, 4],
                                                "chat_template": True})
         # K and V of 2 heads of 16 in 2 layers.
         self.assertEqual(result["kv"]["f32"]["bytes_per_token"], 2 * 2 * 2 * 16 * 4)
@@ -47,6 +47,25 @@ class InspectTest(CliTest):
         self.assertIn("model.layers.0.mlp.up_proj.weight", text)
         self.assertIn("model.layers.1.mlp.up_proj.weight", text)
         self.assertNotIn("quantized", text)
+
+    def test_what_a_text_begins_with_is_what_tokenize_shows(self):
+        model = self.copy_of_tiny()
+        file = model / "tokenizer.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "post_processor": None}))
+        config = model / "tokenizer_config.json"
+        fields = json.loads(config.read_text())
+        for name in ("add_bos_token", "add_eos_token", "tokenizer_class"):
+            fields.pop(name, None)
+        config.write_text(json.dumps(fields))
+        self.assertNotIn(1, json.loads(self.ok("tokenize", "--ids", "-m", model, "-p", "a")))
+        text = self.ok("inspect", "-m", model)
+        self.assertNotIn("begins with", text)
+        self.assertIn('puts nothing in front (its bos is 1 "', text)
+        told = json.loads(self.ok("inspect", "-m", model, "--json"))["tokenizer"]
+        self.assertEqual((told["bos_id"], told["begins_with"]), (1, []))
+        ids = json.loads(self.ok("tokenize", "--ids", "-m", TINY, "-p", "a"))
+        told = json.loads(self.ok("inspect", "-m", TINY, "--json"))["tokenizer"]
+        self.assertEqual(told["begins_with"], ids[:1])
 
     def test_what_a_model_has(self):
         text = self.ok("inspect", "-m", GOLDEN / "llama4_text" / "chunks")

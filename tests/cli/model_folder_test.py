@@ -53,7 +53,62 @@ class CacheTest(CliTest):
                                     variables={"HF_HUB_CACHE": str(self.folder / "hub")}))
         self.assertEqual(report[0]["model"], "org/name")
 
+    def gguf_cache(self, *names):
+        """Of repositories of GGUF models, which may be in folders of their own."""
+        cached = self.folder / "hub/models--Org--Tiny-GGUF"
+        (cached / "refs").mkdir(parents=True)
+        (cached / "refs/main").write_text("c0ffee\n")
+        (cached / "blobs").mkdir()
+        shutil.copy(TINY_GGUF, cached / "blobs/b10b")
+        for name in names:
+            file = cached / "snapshots/c0ffee" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.symlink_to(cached / "blobs/b10b")
+        return {"HF_HUB_CACHE": str(self.folder / "hub")}
+
+    def test_quants(self):
+        variables = self.gguf_cache("Tiny-Q4_K_M.gguf", "Q8_0/Tiny-Q8_0.gguf", "mmproj-F16.gguf",
+                                    "config.json")
+        expected = self.ok(*RUN, "-m", TINY_GGUF)
+        for quant in ("Q4_K_M", "q8_0", "Tiny-Q8_0.gguf"):
+            self.assertEqual(self.ok(*RUN, "-m", f"Org/Tiny-GGUF:{quant}", variables=variables), expected)
+        choice = "choose one of Org/Tiny-GGUF:Q8_0 and Org/Tiny-GGUF:Q4_K_M"
+        for verb in VERBS:
+            self.assertIn(f"Org/Tiny-GGUF has 2 GGUF models, expected one: {choice}",
+                          self.refused(INPUT, *verb, "-m", "Org/Tiny-GGUF", variables=variables))
+        message = self.refused(IO, *RUN, "-m", "Org/Tiny-GGUF:Q5_0", variables=variables)
+        self.assertIn("Org/Tiny-GGUF:Q5_0: no such GGUF model in ", message)
+        self.assertIn("; there is Org/Tiny-GGUF:Q8_0 and Org/Tiny-GGUF:Q4_K_M; ", message)
+        self.assertIn("hf download Org/Tiny-GGUF --include '*Q5_0*'", message)
+        # The name is that by which it is found again.
+        report = json.loads(self.ok("bench", "-m", "Org/Tiny-GGUF:q8_0", "-p", "0", "-n", "1", "-r", "1",
+                                    "--no-limits", "--json", variables=variables))
+        self.assertEqual(report[0]["model"], "Org/Tiny-GGUF:Q8_0")
+
+    def test_one_quant_needs_no_word(self):
+        variables = self.gguf_cache("Q4_K_M/Tiny.gguf")
+        self.assertEqual(self.ok(*RUN, "-m", "Org/Tiny-GGUF", variables=variables),
+                         self.ok(*RUN, "-m", TINY_GGUF))
+
+    def test_quants_of_a_folder(self):
+        folder = self.folder / "models"
+        folder.mkdir()
+        for name in ("a-Q4_0.gguf", "b-Q4_0.gguf", "b-Q6_K.gguf"):
+            shutil.copy(TINY_GGUF, folder / name)
+        expected = self.ok(*RUN, "-m", TINY_GGUF)
+        self.assertEqual(self.ok(*RUN, "-m", f"{folder}:q6_k"), expected)
+        words = [f"{folder}:{word}" for word in ("a-Q4_0", "b-Q4_0", "Q6_K")]
+        self.assertIn(f"choose one of {words[0]}, {words[1]} and {words[2]}",
+                      self.refused(INPUT, *RUN, "-m", folder))
+        self.assertIn(f"may be 2 GGUF models, expected one: choose one of {words[0]} and {words[1]}",
+                      self.refused(INPUT, *RUN, "-m", f"{folder}:Q4_0"))
+        self.assertEqual(self.ok(*RUN, "-m", words[1]), expected)
+        self.assertIn("no such GGUF model", self.refused(IO, *RUN, "-m", f"{folder}:Q2_K"))
+        self.assertIn(", which has none", self.refused(IO, *RUN, "-m", f"{TINY}:Q2_K"))
+
     def test_what_is_not_there(self):
+        self.assertIn("hf download org/name-GGUF --include '*Q4_K_M*'",
+                      self.refused(IO, *RUN, "-m", "org/name-GGUF"))
         for verb in VERBS:
             message = self.refused(IO, *verb, "-m", "org/name")
             self.assertIn("hf download org/name", message)
@@ -107,7 +162,64 @@ class OtherThingsTest(CliTest):
         gguf.write_bytes(whole.replace(b"llama", b"mamba"))
         self.assertIn('general.architecture: expected llama, qwen2', self.refused(UNSUPPORTED, *RUN, "-m", gguf))
         shutil.copy(TINY_GGUF, self.folder)
-        self.assertIn("holds 2 GGUF models, expected one", self.refused(INPUT, *RUN, "-m", self.folder))
+        self.assertIn("has 2 GGUF models, expected one", self.refused(INPUT, *RUN, "-m", self.folder))
+
+    def test_what_is_no_gguf(self):
+        for name, content, code, message in (
+                ("random.gguf", bytes(range(128, 256)), FORMAT, "no GGUF magic"),
+                ("short.gguf", b"GG", FORMAT, "no GGUF magic"),
+                ("page.GGUF", b"<!DOCTYPE html>", FORMAT, 'found "<!DO"'),
+                ("empty.gguf", b"", IO, "the file is empty"),
+                ("missing.gguf", None, IO, "no such file, expected a GGUF file"),
+                ("folder/missing.gguf", None, IO, "no such file, expected a GGUF file")):
+            if content is not None:
+                (self.folder / name).write_bytes(content)
+            for verb in (RUN, ["inspect"], ["chat"], ["tokenize", "-p", "x"], ["serve"], ["pack"]):
+                for path in (self.folder / name, name):
+                    said = self.refused(code, *verb, "-m", path, cwd=self.folder)
+                    self.assertIn(f"{path}: ", said)
+                    self.assertIn(message, said)
+                    self.assertNotIn("not a folder", said)
+
+    def test_names_are_looked_at_first(self):
+        """Before the vocabulary, which in a real one takes a second to read."""
+        gguf = self.folder / "model.gguf"
+        data = TINY_GGUF.read_bytes()
+        spoilt = data.replace(b"blk.1.attn_q.weight", b"blk.1.attn_Q.weight")
+        gguf.write_bytes(spoilt.replace(b"tokenizer.ggml.tokens", b"tokenizer.ggml.tokenX"))
+        message = self.refused(FORMAT, *RUN, "-m", gguf)
+        self.assertIn("this checkpoint is not a llama model as its GGUF metadata describes it", message)
+        self.assertIn('"blk.1.attn_Q.weight"', message)
+        self.assertNotIn("config.json", message)
+
+    def test_errors_are_short(self):
+        """A model of another depth: one line for each kind of problem."""
+        model = self.copy_of_tiny()
+        fields = json.loads((model / "config.json").read_text())
+        (model / "config.json").write_text(json.dumps({**fields, "num_hidden_layers": 9}))
+        message = self.refused(FORMAT, *RUN, "-m", model)
+        self.assertEqual(len(message.splitlines()), 2)
+        self.assertRegex(message, r", and 6\d more like it")
+
+    def test_ids_outside_the_vocabulary(self):
+        model = self.copy_of_tiny()
+        (model / "generation_config.json").write_text('{"bos_token_id": 1, "eos_token_id": 32000}')
+        warning = (f"godwit: warning: {model}/generation_config.json: eos_token_id 32000 is ignored: it is "
+                   "outside the vocabulary of 512\n")
+        for verb in (RUN, ["inspect"], ["bench", "-p", "0", "-n", "1", "-r", "1", "--no-limits"]):
+            result = self.godwit(*verb, "-m", model)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stderr.count(warning), 1, result.stderr)
+            self.assertNotIn("no token ends a text", result.stderr)
+        # Nothing else ends a text either.
+        for name in ("config.json", "tokenizer_config.json"):
+            fields = json.loads((model / name).read_text())
+            fields.pop("eos_token_id", None)
+            fields.pop("eos_token", None)
+            (model / name).write_text(json.dumps(fields))
+        (model / "special_tokens_map.json").unlink(missing_ok=True)
+        self.assertIn("no token ends a text: an answer goes on until its limit",
+                      self.godwit(*RUN, "-m", model).stderr)
 
     def test_adapter(self):
         (self.folder / "adapter_config.json").write_text('{"base_model_name_or_path": "org/base"}')

@@ -114,9 +114,25 @@ class PackTest(CliTest):
         self.assertEqual(self.refused(INPUT, *run[:-1], "none", "--pack"),
                          "a packed copy is to be made, and none to be used")
 
-    def test_damage_is_found_by_verify(self):
+    def test_damage_is_found(self):
+        plain, _ = self.run_with()
         self.ok("pack", "-m", self.model, "--weights", "int4")
+        whole = self.copy.read_bytes()
+        step = (len(whole) - 4096) // 8
+        for at in range(4096, len(whole), step):
+            self.flip(self.copy, at)
+            tokens, said = self.run_with()
+            self.assertEqual(tokens, plain, at)
+            # Between parts there are zeros that nobody reads.
+            if said:
+                self.assertRegex(said, "damaged.*; the model is loaded without a packed copy")
+            else:
+                self.assertEqual(whole[at], 0, at)
+            self.copy.write_bytes(whole)
         self.flip(self.copy, 4096)
+        self.assertRegex(self.run_with()[1], "damaged: ")
+        self.assertIn("damaged: ", self.refused(FORMAT, "run", "-m", self.model, "-p", "x", "--weights",
+                                                "int4", "--packed", self.copy))
         said = self.refused(FORMAT, "pack", "-m", self.model, "--weights", "int4", "--verify")
         self.assertRegex(said, f'^{self.copy}: damaged: "[^"]+" has another checksum$')
 

@@ -43,12 +43,14 @@ void SayCacheNotice(const std::string& message) {
 
 void AddModelFlag(console::CommandLine& line, ModelOptions& options) {
   line.Group("Model");
-  line.Add({.names = "-m,--model",
-            .value = "MODEL",
-            .help = "folder of a Hugging Face model (config.json, *.safetensors, a tokenizer), "
-                    "or ORG/NAME of one that hf download has put into its cache",
-            .fallback = "our own small one"},
-           options.folder);
+  line.Add(
+      {.names = "-m,--model",
+       .value = "MODEL",
+       .help = "a GGUF file, the folder of a Hugging Face model (config.json, *.safetensors, a "
+               "tokenizer), or ORG/NAME of one that hf download has put into its cache; "
+               "ORG/NAME:Q4_K_M is one of several GGUF files there",
+       .fallback = "our own small one"},
+      options.folder);
 }
 
 void AddThreadFlags(console::CommandLine& line, ModelOptions& options) {
@@ -161,7 +163,8 @@ void ChooseModel(ModelOptions& options) {
   const auto own = OwnModel();
   if (!own) {
     Throw(ErrorKind::kInput,
-          "a model is needed: name its folder with -m FOLDER, or in the variable GODWIT_MODEL");
+          "a model is needed: name it with -m, a GGUF file or a folder, or in the variable "
+          "GODWIT_MODEL");
   }
   options.folder = own->string();
   console::WriteNotice("godwit: no -m given: taking our own small model, models/" +
@@ -189,6 +192,7 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
     checked.kv = kv;
     CheckKv(model.spec(), checked);
   }
+  if (model.is_gguf()) (void)model.tensors();  // before its vocabulary is read, which takes longer
   if (options.needs_text) model.RequireTokenizer();
   WarnAboutThreads(options.threads);
   const std::vector<int> cpus = DealOut(NumaNodes(), 1);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use llguidance::api::{ParserLimits, TopLevelGrammar};
 use llguidance::earley::SlicedBiasComputer;
-use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie};
+use llguidance::toktrie::{
+    ApproximateTokEnv, InferenceCapabilities, SimpleVob, TokEnv, TokRxInfo, TokTrie,
+};
 use llguidance::{Matcher, ParserFactory};
 use serde_json::{json, Value};
 
@@ -16,6 +18,7 @@ use crate::Failure;
 /// Of one tokenizer.
 pub struct Grammars {
     factory: ParserFactory,
+    of_bytes: bool,
 }
 
 /// A space, or a line and its indentation: a model that may put in as many as it likes may never
@@ -83,7 +86,7 @@ fn refused(error: impl std::fmt::Display) -> Failure {
 impl Grammars {
     /// Of single bytes, to see what a schema takes.
     pub fn of_bytes() -> Result<Self, Failure> {
-        Self::of(ApproximateTokEnv::single_byte_env())
+        Ok(Grammars { of_bytes: true, ..Self::of(ApproximateTokEnv::single_byte_env())? })
     }
 
     /// `eos`: the tokens that end a text.
@@ -104,7 +107,7 @@ impl Grammars {
         .map_err(|error| Failure::Bad(error.to_string()))?;
         factory.quiet();
         *factory.limits_mut() = limits();
-        Ok(Grammars { factory })
+        Ok(Grammars { factory, of_bytes: false })
     }
 
     pub fn matcher(&self, schema: &str) -> Result<Matcher, Failure> {
@@ -115,23 +118,39 @@ impl Grammars {
             fields.insert("x-guidance".into(), how);
         }
         let parser = self.factory.create_parser(TopLevelGrammar::from_json_schema(schema));
-        let matcher = Matcher::new(parser);
-        match matcher.get_error() {
-            Some(error) => Err(refused(error)),
-            None => Ok(matcher),
+        let mut matcher = Matcher::new(parser);
+        if let Some(error) = matcher.get_error() {
+            return Err(refused(error));
         }
+        // Known before anything is written, and of bytes it costs next to nothing.
+        let next = if self.of_bytes { next_tokens(&mut matcher).err() } else { None };
+        if matches!(next, Some(Failure::Bad(reason)) if reason == NOTHING) {
+            let why = "nothing can be JSON of it, as it refers to itself without end, \
+                       or asks for what excludes itself";
+            return Err(Failure::Raised(why.into()));
+        }
+        Ok(matcher)
     }
+}
+
+const NOTHING: &str = "nothing may follow";
+
+fn next_tokens(matcher: &mut Matcher) -> Result<SimpleVob, Failure> {
+    match matcher.compute_mask_or_eos() {
+        Ok(mask) if !mask.is_zero() => Ok(mask),
+        Err(error) if !error.to_string().contains("NoExtensionBias") => Err(first_line(error)),
+        _ => Err(Failure::Bad(NOTHING.into())),
+    }
+}
+
+/// What follows in other lines is of its insides.
+fn first_line(error: impl std::fmt::Display) -> Failure {
+    Failure::Bad(error.to_string().lines().next().unwrap_or_default().into())
 }
 
 /// A bit for every token, whether it may follow, once `ids` have come: those that end a text where
 /// it is whole.
 pub fn mask(matcher: &mut Matcher, ids: &[u32]) -> Result<Vec<u8>, Failure> {
-    // What follows in other lines is of its insides.
-    let bad = |message: String| Failure::Bad(message.lines().next().unwrap_or_default().into());
-    matcher.consume_tokens(ids).map_err(|error| bad(error.to_string()))?;
-    let mask = matcher.compute_mask_or_eos().map_err(|error| bad(error.to_string()))?;
-    if mask.is_zero() {
-        return Err(Failure::Bad("nothing may follow".into()));
-    }
-    Ok(mask.as_slice().iter().flat_map(|word| word.to_le_bytes()).collect())
+    matcher.consume_tokens(ids).map_err(first_line)?;
+    Ok(next_tokens(matcher)?.as_slice().iter().flat_map(|word| word.to_le_bytes()).collect())
 }

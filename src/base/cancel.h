@@ -30,4 +30,21 @@ class CancelToken {
   std::atomic<bool> flag_{false};
 };
 
+// While it lives, what its thread does ends with that token, too, wherever current() is looked at:
+// for work behind the public API, which knows no tokens. They nest; the innermost counts.
+class CancelScope {
+ public:
+  explicit CancelScope(const CancelToken& token) : before_(current_) { current_ = &token; }
+  ~CancelScope() { current_ = before_; }
+  CancelScope(const CancelScope&) = delete;
+  CancelScope& operator=(const CancelScope&) = delete;
+
+  // Null: there is none.
+  static const CancelToken* current() { return current_; }
+
+ private:
+  const CancelToken* before_;
+  static inline thread_local const CancelToken* current_ = nullptr;
+};
+
 }  // namespace godwit

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace godwit::cancel_test {
 namespace {
 
@@ -20,6 +22,18 @@ TEST(CancelToken, ThrowsOnlyWhenCancelled) {
   }
   token.Reset();
   EXPECT_NO_THROW(token.ThrowIfCancelled());
+}
+
+TEST(CancelScope, TheInnermostCountsInItsThread) {
+  EXPECT_EQ(CancelScope::current(), nullptr);
+  const CancelToken outer, inner;
+  const CancelScope scope(outer);
+  {
+    const CancelScope within(inner);
+    EXPECT_EQ(CancelScope::current(), &inner);
+    std::thread([] { EXPECT_EQ(CancelScope::current(), nullptr); }).join();
+  }
+  EXPECT_EQ(CancelScope::current(), &outer);
 }
 
 }  // namespace

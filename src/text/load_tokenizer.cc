@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/cancel.h"
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/utf8.h"
@@ -88,12 +90,61 @@ class HfStream : public StreamDecoder {
   std::vector<int32_t> pushed_;  // since the last Flush
 };
 
+// Who encodes: the worker that decodes as well, and for long texts that come at the same time one
+// more for each other core. Each takes as much memory as the first, so there are few of them, and
+// one is started when a text finds the others at work.
+class Encoders {
+ public:
+  explicit Encoders(std::shared_ptr<TextWorker> first) : first_(std::move(first)) {
+    constexpr int kMost = 4;
+    for (int i = 1; i < std::min(AvailableCores(), kMost); ++i) more_.push_back(first_->Another());
+    pieces_.resize(1 + more_.size());
+  }
+
+  // Of TextWorker. is_long: of a text that can wait until another one has started.
+  std::string Call(std::string_view doing, WorkerFrame request, int64_t cost, bool is_long) {
+    if (!is_long) return first_->Call(doing, std::move(request), /*cancel=*/nullptr, cost);
+    const LeastBusy chosen(*this);
+    TextWorker& worker = chosen.number() == 0 ? *first_ : *more_[chosen.number() - 1];
+    return worker.Call(doing, std::move(request), /*cancel=*/nullptr, cost);
+  }
+
+ private:
+  class LeastBusy {
+   public:
+    explicit LeastBusy(Encoders& encoders) : encoders_(encoders) {
+      const std::lock_guard lock(encoders_.mutex_);
+      const auto least = std::ranges::min_element(encoders_.pieces_);
+      number_ = static_cast<size_t>(least - encoders_.pieces_.begin());
+      ++*least;
+    }
+    ~LeastBusy() {
+      const std::lock_guard lock(encoders_.mutex_);
+      --encoders_.pieces_[number_];
+    }
+    LeastBusy(const LeastBusy&) = delete;
+    LeastBusy& operator=(const LeastBusy&) = delete;
+
+    size_t number() const { return number_; }
+
+   private:
+    Encoders& encoders_;
+    size_t number_;
+  };
+
+  const std::shared_ptr<TextWorker> first_;
+  std::vector<std::unique_ptr<TextWorker>> more_;
+  std::mutex mutex_;         // of what follows
+  std::vector<int> pieces_;  // of long texts, that each has
+};
+
 class HfTokenizer : public Tokenizer {
  public:
   // `special`: in ascending order.
   HfTokenizer(std::shared_ptr<TextWorker> worker, int32_t vocab_size, std::vector<int32_t> special,
               size_t piece_bytes)
       : worker_(std::move(worker)),
+        encoders_(worker_),
         vocab_size_(vocab_size),
         special_(std::move(special)),
         piece_bytes_(piece_bytes) {}
@@ -151,10 +202,15 @@ class HfTokenizer : public Tokenizer {
     return tokens;
   }
 
-  // A text that takes too much is its author's business.
-  std::string AskToEncode(WorkerFrame request, size_t text_bytes) const {
+  // One request for each piece, so that others' requests are answered in between, of short texts
+  // first. A text that takes too much is its author's business.
+  std::string AskToEncode(WorkerFrame request, size_t text_bytes, size_t left_bytes) const {
+    // What is left of its text says how many others may go first.
+    constexpr size_t kBytesOfATurn = 4 << 10;
     try {
-      return worker_->Call("encoding", std::move(request));
+      return encoders_.Call("encoding", std::move(request),
+                            static_cast<int64_t>(left_bytes / kBytesOfATurn),
+                            /*is_long=*/left_bytes > piece_bytes_);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kMemory) throw;
       Throw(ErrorKind::kInput, "{}: {} bytes of text without a place to cut it, expected fewer",
@@ -162,7 +218,6 @@ class HfTokenizer : public Tokenizer {
     }
   }
 
-  // One request for each piece, so that others' requests are answered in between.
   std::vector<int32_t> EncodeUpTo(std::string_view text, bool add_special_tokens,
                                   int64_t max_ids) const override {
     std::string repaired;
@@ -174,7 +229,8 @@ class HfTokenizer : public Tokenizer {
       const bool last = rest.size() == text.size();
       WorkerFrame request(WorkerRequest::kEncodePiece);
       request.Add(first).Add(last).Add(add_special_tokens).AddText(rest);
-      const std::string piece = AskToEncode(std::move(request), rest.size());
+      if (CancelScope::current() != nullptr) CancelScope::current()->ThrowIfCancelled();
+      const std::string piece = AskToEncode(std::move(request), rest.size(), text.size());
       uint64_t bytes = 0;
       std::memcpy(&bytes, piece.data(), sizeof(bytes));
       const auto more = ToIds(std::string_view(piece).substr(sizeof(bytes)));
@@ -188,6 +244,7 @@ class HfTokenizer : public Tokenizer {
   }
 
   const std::shared_ptr<TextWorker> worker_;  // a stream may be the last to need it
+  mutable Encoders encoders_;
   const int32_t vocab_size_;
   const std::vector<int32_t> special_;
   const size_t piece_bytes_;

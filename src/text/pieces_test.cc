@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/cancel.h"
+#include "base/test_support.h"
 #include "text/load_tokenizer.h"
 #include "text/test_data.h"
 
@@ -157,6 +160,39 @@ TEST(Pieces, HaveTheIdsOfTheWholeInRealTokenizers) {
     ExpectSamePieces(file, json, {1, 6});
     ExpectCuts(file, json);
   }
+}
+
+// Texts that come at the same time are encoded by several processes, and nobody's ids are
+// another's.
+TEST(Pieces, TextsOfManyThreadsHaveTheirOwnIds) {
+  const auto tokenizer = ParseTokenizer(ReadFile(OwnTokenizers() / "byte_level/tokenizer.json"),
+                                        "test", {}, /*piece_bytes=*/256);
+  std::vector<std::string> texts;
+  std::vector<Ids> alone;
+  for (int i = 0; i < 6; ++i) {
+    texts.push_back(Repeated("A bird of number " + std::to_string(i) + ".\n", 1 << (2 * i)));
+    alone.push_back(tokenizer->Encode(texts.back(), false));
+  }
+  std::vector<Ids> together(texts.size());
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      threads.emplace_back([&, i] { together[i] = tokenizer->Encode(texts[i], false); });
+    }
+  }
+  EXPECT_EQ(together, alone);
+}
+
+TEST(Pieces, ATextWhoseScopeIsCancelledIsNotEncoded) {
+  const auto tokenizer =
+      ParseTokenizer(ReadFile(OwnTokenizers() / "byte_level/tokenizer.json"), "test");
+  CancelToken cancel;
+  const CancelScope scope(cancel);
+  EXPECT_FALSE(tokenizer->Encode("a", false).empty());
+  cancel.Cancel();
+  EXPECT_EQ(ErrorOf([&] { tokenizer->Encode("a", false); }).kind(), ErrorKind::kCancelled);
+  cancel.Reset();
+  EXPECT_FALSE(tokenizer->Encode("a", false).empty());
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include <exception>
 #include <utility>
 
-#include "base/cancellable_lock.h"
 #include "base/error.h"
 #include "base/quote.h"
 
@@ -59,24 +58,29 @@ std::string WithoutFolders(const std::string& what) {
 }  // namespace
 
 TextWorker::TextWorker(std::string what, int64_t memory_bytes, WorkerFrame opening)
-    : memory_bytes_(memory_bytes), what_(std::move(what)), opening_(std::move(opening)) {}
+    : what_(std::move(what)),
+      memory_bytes_(memory_bytes),
+      opening_(std::make_shared<const std::string>(opening.Finish())),
+      opening_seconds_(opening.seconds()) {}
 
 std::string TextWorker::Open() {
-  const std::lock_guard lock(mutex_);
+  const auto turn = line_.Wait(0, nullptr);
   return Start(nullptr);
 }
 
-std::string TextWorker::Call(std::string_view doing, WorkerFrame request,
-                             const CancelToken* cancel) {
-  const auto lock = CancellableLock(mutex_, cancel);
+std::string TextWorker::Call(std::string_view doing, WorkerFrame request, const CancelToken* cancel,
+                             int64_t cost) {
+  const auto turn = line_.Wait(cost, cancel != nullptr ? cancel : CancelScope::current());
   if (process_ == nullptr) Start(cancel);
-  return Exchange(doing, request, cancel);
+  return Exchange(doing, request.Finish(), request.seconds(), cancel);
 }
 
 void TextWorker::Tell(WorkerFrame request) noexcept {
   try {
-    const std::lock_guard lock(mutex_);
-    if (process_ != nullptr) Exchange("closing", request, nullptr);
+    const auto turn = line_.Wait(0, nullptr);
+    if (process_ != nullptr) {
+      Exchange("closing", request.Finish(), request.seconds(), nullptr);
+    }
   } catch (const std::exception&) {
     // The process is gone, and what it knew with it.
   }
@@ -85,7 +89,7 @@ void TextWorker::Tell(WorkerFrame request) noexcept {
 std::string TextWorker::Start(const CancelToken* cancel) {
   process_ = std::make_unique<WorkerProcess>(memory_bytes_);
   try {
-    std::string reply = Exchange("loading", opening_, cancel);
+    std::string reply = Exchange("loading", *opening_, opening_seconds_, cancel);
     what_ = WithoutFolders(what_);
     return reply;
   } catch (...) {
@@ -94,14 +98,12 @@ std::string TextWorker::Start(const CancelToken* cancel) {
   }
 }
 
-std::string TextWorker::Exchange(std::string_view doing, WorkerFrame& request,
+std::string TextWorker::Exchange(std::string_view doing, std::string_view request, uint32_t seconds,
                                  const CancelToken* cancel) {
   std::string reply;
   try {
-    if (!SendAll(process_->socket(), request.Finish(), cancel)) {
-      ThrowDeath(doing, request.seconds());
-    }
-    reply = Receive(doing, request.seconds(), cancel);
+    if (!SendAll(process_->socket(), request, cancel)) ThrowDeath(doing, seconds);
+    reply = Receive(doing, seconds, cancel);
   } catch (...) {
     process_.reset();  // half a reply is of no use to the next call
     throw;

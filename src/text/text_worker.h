@@ -7,16 +7,16 @@
 // next call starts a new process and opens the same file there. The worker guards against files
 // that take too much, not against a hole in the libraries: it may do what its user may do.
 //
-// Any number of threads may call; one is served at a time.
+// Any number of threads may call; one is served at a time, those with little work first.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/cancel.h"
+#include "base/turn_line.h"
 #include "text/worker_process.h"
 #include "text/worker_protocol.h"
 
@@ -35,23 +35,40 @@ class TextWorker {
   // template refuses its messages, Error(kMemory) where memory runs out, Error(kIo) where no
   // process can be had, Error(kCancelled) within 100 ms of a Cancel(), and Error(kFormat) for all
   // else.
-  std::string Call(std::string_view doing, WorkerFrame request,
-                   const CancelToken* cancel = nullptr);
+  //
+  // cost: of TurnLine. Whose CancelScope is cancelled waits no longer; once it has its turn, the
+  // call is made: to give it up costs the process, which others need.
+  std::string Call(std::string_view doing, WorkerFrame request, const CancelToken* cancel = nullptr,
+                   int64_t cost = 0);
+
+  // Of the same file, with a process of its own.
+  std::unique_ptr<TextWorker> Another() const {
+    return std::unique_ptr<TextWorker>(new TextWorker(*this));
+  }
 
   // For what only the process that runs need know, if one does. Throws nothing.
   void Tell(WorkerFrame request) noexcept;
 
  private:
+  TextWorker(const TextWorker& other)
+      : what_(other.what_),
+        memory_bytes_(other.memory_bytes_),
+        opening_(other.opening_),
+        opening_seconds_(other.opening_seconds_) {}
+
   std::string Start(const CancelToken* cancel);
-  std::string Exchange(std::string_view doing, WorkerFrame& request, const CancelToken* cancel);
+  // request: a finished frame, which may take so many seconds.
+  std::string Exchange(std::string_view doing, std::string_view request, uint32_t seconds,
+                       const CancelToken* cancel);
   std::string Receive(std::string_view doing, uint32_t seconds, const CancelToken* cancel);
   [[noreturn]] void ThrowDeath(std::string_view doing, uint32_t seconds);
 
-  const int64_t memory_bytes_;
-  std::timed_mutex mutex_;  // over all below
   // Once it is open, without the folders it lies in: errors of requests go to clients of a server.
   std::string what_;
-  WorkerFrame opening_;
+  const int64_t memory_bytes_;
+  std::shared_ptr<const std::string> opening_;  // finished
+  uint32_t opening_seconds_;
+  TurnLine line_;  // to all below
   std::unique_ptr<WorkerProcess> process_;
 };
 

@@ -53,7 +53,7 @@ void ParseServe(std::span<const std::string> arguments, ServeOptions& options) {
       "serve", "[-m MODEL] [--host ADDRESS] [--port N] [flags]",
       "Answers requests over HTTP in the shape of OpenAI's API: "
       "/v1/chat/completions, /v1/completions, /v1/models, and /tokenize, "
-      "/detokenize, /apply-template and /health, and a page to chat with a browser at "
+      "/detokenize, /apply-template, /health and /ready, and a page to chat with a browser at "
       "/. What a request says nothing of is as "
       "the flags say. Ctrl-C and SIGTERM let it finish what it has begun; once more, "
       "and it ends at once.");
@@ -190,20 +190,11 @@ std::optional<int> NextEnd(console::SignalNotes& notes, int wait_ms) {
   return std::nullopt;
 }
 
-// Until what was begun is finished, or somebody insists.
-void Drain(server::Api& api, server::HttpServer& server, console::SignalNotes& notes) {
-  server.StopListening();
-  std::atomic<bool> drained = false;
-  std::jthread drain([&] {
-    api.Drain();
-    drained = true;
-  });
-  constexpr int kPollMs = 50;
-  while (!drained) {
-    if (!NextEnd(notes, kPollMs)) continue;
-    server.BreakAll();
-    return;
-  }
+// From here on one more signal ends the process where it comes, whatever any thread does: no thread
+// is asked, as each could be stuck, this one in what it writes.
+void LetSignalsEndIt(console::SignalNotes& notes) {
+  notes.Stop();
+  if (const auto signal = NextEnd(notes, /*wait_ms=*/0)) raise(*signal);  // it came before
 }
 
 std::string AddressOf(const server::HttpOptions& http, uint16_t port) {
@@ -255,8 +246,10 @@ int Serve(std::span<const std::string> arguments) {
   console::WriteStatus(fmt::format("godwit: {} answers at {}\n", ModelName(options.model.folder),
                                    AddressOf(options.http, server.port())));
   while (!NextEnd(notes, /*wait_ms=*/-1)) continue;
+  LetSignalsEndIt(notes);
   console::WriteNotice("godwit: finishing what was begun; once more, and it ends at once\n");
-  Drain(*api, server, notes);
+  server.StopListening();
+  api->Drain();
   return console::kExitOk;
 }
 

@@ -107,9 +107,13 @@ SignalNotes::SignalNotes() {
   note_file = pipe_[1];
 }
 
-SignalNotes::~SignalNotes() {
+void SignalNotes::Stop() {
   NoteAll(false);
   note_file = -1;
+}
+
+SignalNotes::~SignalNotes() {
+  Stop();
   close(pipe_[0]);
   close(pipe_[1]);
 }

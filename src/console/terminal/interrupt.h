@@ -43,6 +43,9 @@ class SignalNotes {
   // before a system call does not interrupt it.
   int file() const { return pipe_[0]; }
 
+  // Notes no more: signals do what they did before. What was noted can still be taken.
+  void Stop();
+
   // The oldest signal noted and not yet taken; 0 if there is none.
   int Take();
 

@@ -1,6 +1,7 @@
 #include "server/http_server.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <atomic>
@@ -55,6 +56,40 @@ std::string AllowLines(std::string_view origin) {
   return fmt::format("Access-Control-Allow-Origin: {}\r\nVary: Origin\r\n", origin);
 }
 
+// Of whole lines of a header: whether one goes on in the next.
+bool HasFoldedLine(std::string_view lines) {
+  return lines.find("\r\n ") != lines.npos || lines.find("\r\n\t") != lines.npos;
+}
+
+struct Refusal {
+  int status;
+  std::string_view message;
+};
+
+// Of a header that may be read in two ways: a proxy in front could have read it in the other one,
+// and what this server takes for the next request would be somebody's body.
+std::optional<Refusal> RefusalOf(const http::fields& header, bool is_old) {
+  const auto count = [&](http::field name) { return header.count(name); };
+  if (count(http::field::host) > 1 || (!is_old && count(http::field::host) == 0)) {
+    return Refusal{400, "expected one Host header"};
+  }
+  if (count(http::field::transfer_encoding) > 0) {
+    if (is_old) return Refusal{400, "Transfer-Encoding is no header of HTTP/1.0"};
+    if (count(http::field::transfer_encoding) > 1 ||
+        !beast::iequals(header[http::field::transfer_encoding], "chunked")) {
+      return Refusal{501, "expected no Transfer-Encoding but chunked"};
+    }
+  }
+  const auto [begin, end] = header.equal_range(http::field::expect);
+  const auto is_known = [](const auto& field) {
+    return beast::iequals(field.value(), "100-continue");
+  };
+  if (!is_old && !std::all_of(begin, end, is_known)) {
+    return Refusal{417, "expected no Expect but 100-continue"};
+  }
+  return std::nullopt;
+}
+
 asio::ip::address ParseAddress(const std::string& host) {
   error_code error;
   const auto address = asio::ip::make_address(host, error);
@@ -90,7 +125,9 @@ class HttpServer::Impl {
 
   ~Impl() {
     StopListening();
-    BreakAll();
+    asio::post(context_, [this] {
+      for (const auto& connection : std::set(connections_)) connection->Break();
+    });
     {
       std::unique_lock lock(mutex_);
       no_replies_.wait(lock, [&] { return replies_ == 0; });
@@ -112,22 +149,18 @@ class HttpServer::Impl {
     });
   }
 
-  void BreakAll() {
-    asio::post(context_, [this] {
-      for (const auto& connection : std::set(connections_)) connection->Break();
-    });
-  }
-
  private:
   class Connection;
 
   // Hands an answer to its connection. What it says reaches the server's thread in order.
   class Reply : public HttpReply {
    public:
-    // allow_lines: lines of every head.
-    Reply(Impl& server, std::shared_ptr<Connection> connection, std::string allow_lines = "")
+    // allow_lines: lines of every head. head_alone: nothing but that is sent.
+    Reply(Impl& server, std::shared_ptr<Connection> connection, bool head_alone,
+          std::string allow_lines = "")
         : server_(server),
           connection_(std::move(connection)),
+          head_alone_(head_alone),
           allow_lines_(std::move(allow_lines)) {
       const std::lock_guard lock(server_.mutex_);
       ++server_.replies_;
@@ -145,7 +178,7 @@ class HttpServer::Impl {
               Headers headers) override {
       std::string text = HeadOf(status, content_type, headers);
       text += fmt::format("Content-Length: {}\r\n\r\n", body.size());
-      text += body;
+      if (!head_alone_) text += body;
       Put(std::move(text));
       Finish();
     }
@@ -156,14 +189,14 @@ class HttpServer::Impl {
     }
 
     void Write(std::string_view piece) override {
-      if (piece.empty()) return;  // which would be the end
+      if (piece.empty() || head_alone_) return;  // an empty one would be the end
       Put(connection_->takes_chunks() ? fmt::format("{:x}\r\n{}\r\n", piece.size(), piece)
                                       : std::string(piece));
       connection_->WaitForReader();
     }
 
     void End() override {
-      if (connection_->takes_chunks()) Put("0\r\n\r\n");
+      if (connection_->takes_chunks() && !head_alone_) Put("0\r\n\r\n");
       Finish();
     }
 
@@ -191,6 +224,7 @@ class HttpServer::Impl {
 
     Impl& server_;
     std::shared_ptr<Connection> connection_;
+    bool head_alone_;
     std::string allow_lines_;
     bool ended_ = false;
   };
@@ -199,7 +233,10 @@ class HttpServer::Impl {
   class Connection : public std::enable_shared_from_this<Connection> {
    public:
     Connection(Impl& server, tcp::socket socket)
-        : server_(server), stream_(std::move(socket)), buffer_(kBufferBytes) {}
+        : server_(server),
+          stream_(std::move(socket)),
+          buffer_(kBufferBytes),
+          look_(stream_.get_executor()) {}
 
     void ReadRequest() {
       if (server_.stopping_) return Break();
@@ -209,10 +246,9 @@ class HttpServer::Impl {
       parser_.emplace();
       parser_->header_limit(server_.options_.most_header_bytes);
       parser_->body_limit(server_.options_.most_body_bytes);
+      header_bytes_ = 0;
       stream_.expires_after(server_.options_.header_time);
-      http::async_read_header(
-          stream_, buffer_, *parser_,
-          [self = shared_from_this()](error_code error, size_t) { self->OnHeader(error); });
+      ReadHeader();
     }
 
     void Put(std::string text) {
@@ -231,6 +267,7 @@ class HttpServer::Impl {
       error_code ignored;
       stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
       stream_.close();
+      look_.cancel();
       {
         const std::lock_guard lock(mutex_);
         gone_.Cancel();
@@ -263,12 +300,43 @@ class HttpServer::Impl {
     enum class State { kIdle, kReading, kAnswering, kBroken };
     // More than a client is read ahead is not kept: a header, and what came with it.
     static constexpr size_t kBufferBytes = 64 << 10;
+    static constexpr size_t kHeaderBytes = 4 << 10;  // read at once
+    static constexpr std::chrono::milliseconds kLookTime{200};
     static constexpr std::chrono::seconds kLingerTime{2};
 
-    void OnHeader(error_code error) {
-      if (state_ == State::kBroken) return;
-      if (error) return Refuse(error);
+    // Line by line, as the parser joins folded lines without a word, and has a limit for what it is
+    // given at once and none for the whole.
+    void ReadHeader() {
+      error_code error = http::error::need_more;
+      if (buffer_.size() > 0) {
+        const auto bytes = buffer_.cdata();
+        const size_t used = parser_->put(bytes, error);
+        const bool folded = HasFoldedLine({static_cast<const char*>(bytes.data()), used});
+        buffer_.consume(used);
+        header_bytes_ += used;
+        if (folded) return Refuse(400, "expected each header on one line");
+      }
+      if (header_bytes_ + buffer_.size() > server_.options_.most_header_bytes &&
+          !parser_->is_header_done()) {
+        error = http::error::header_limit;
+      }
+      if (error && error != http::error::need_more) return Refuse(error);
+      if (parser_->is_header_done()) return OnHeader();
+      stream_.async_read_some(buffer_.prepare(kHeaderBytes),
+                              [self = shared_from_this()](error_code wrong, size_t bytes) {
+                                if (self->state_ == State::kBroken) return;
+                                if (wrong) return self->Break();
+                                self->buffer_.commit(bytes);
+                                self->ReadHeader();
+                              });
+    }
+
+    void OnHeader() {
       state_ = State::kReading;
+      const bool is_old = parser_->get().version() < 11;
+      if (const auto refusal = RefusalOf(parser_->get(), is_old)) {
+        return Refuse(refusal->status, refusal->message);
+      }
       stream_.expires_after(server_.options_.body_time);
       // One in pieces may become as large as any.
       const auto length = parser_->content_length();
@@ -276,7 +344,7 @@ class HttpServer::Impl {
       if (!TakeRoom(length ? *length : most)) {
         return Refuse(503, "too much is asked at once: come back later");
       }
-      if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
+      if (!is_old && parser_->get().count(http::field::expect) > 0) {
         static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
         return asio::async_write(stream_, asio::buffer(kContinue),
                                  [self = shared_from_this()](error_code wrong, size_t) {
@@ -328,8 +396,12 @@ class HttpServer::Impl {
       request.path.resize(std::min(request.path.find('?'), request.path.size()));
       const auto& origins = server_.options_.origins;
       request.allowed_origin = std::ranges::find(origins, request.origin) != origins.end();
-      auto reply = std::make_shared<Reply>(
-          server_, shared_from_this(), request.allowed_origin ? AllowLines(request.origin) : "");
+      // Whoever answers need not know: it is the GET of which the head alone is sent.
+      const bool head_alone = message.method() == http::verb::head;
+      if (head_alone) request.method = "GET";
+      auto reply =
+          std::make_shared<Reply>(server_, shared_from_this(), head_alone,
+                                  request.allowed_origin ? AllowLines(request.origin) : "");
       stream_.expires_never();
       WatchForEnd();
       if (request.allowed_origin && request.method == "OPTIONS") return Promise(*reply);
@@ -339,7 +411,7 @@ class HttpServer::Impl {
     // A browser asks beforehand what a page may ask.
     static void Promise(HttpReply& reply) {
       static constexpr std::pair<std::string_view, std::string_view> kMayAsk[] = {
-          {"Access-Control-Allow-Methods", "GET, POST"},
+          {"Access-Control-Allow-Methods", "GET, HEAD, POST"},
           {"Access-Control-Allow-Headers", "Authorization, Content-Type"},
           {"Access-Control-Max-Age", "600"}};
       reply.Send(200, "text/plain", "", kMayAsk);
@@ -357,8 +429,21 @@ class HttpServer::Impl {
                                                                tcp::socket::message_peek, wrong);
             // Woken by what the request was, which had been read by then.
             if (wrong == asio::error::would_block) return self->WatchForEnd();
-            if (wrong || read == 0) self->Break();
+            if (wrong || read == 0) return self->Break();
+            self->LookForEnd();
           });
+    }
+
+    // Behind bytes that nobody reads before the answer an end makes nothing readable.
+    void LookForEnd() {
+      look_.expires_after(kLookTime);
+      look_.async_wait([self = shared_from_this(), answer = answers_](error_code error) {
+        if (error || self->state_ != State::kAnswering || self->answers_ != answer) return;
+        pollfd file{
+            .fd = self->stream_.socket().native_handle(), .events = POLLRDHUP, .revents = 0};
+        poll(&file, 1, 0);
+        file.revents == 0 ? self->LookForEnd() : self->Break();
+      });
     }
 
     void SendNext() {
@@ -387,6 +472,7 @@ class HttpServer::Impl {
       ++answers_;
       error_code ignored;
       stream_.socket().cancel(ignored);  // WatchForEnd
+      look_.cancel();
       if (keeps_alive_) return ReadRequest();
       // Who is still sending would not see the answer, if the connection were closed at once.
       stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
@@ -422,13 +508,15 @@ class HttpServer::Impl {
       keeps_alive_ = false;
       state_ = State::kAnswering;
       WaitNoMore();
-      Reply(server_, shared_from_this())
+      Reply(server_, shared_from_this(), parser_->get().method() == http::verb::head)
           .Send(status, "application/json", ErrorBody(status, message), {});
     }
 
     Impl& server_;
     beast::tcp_stream stream_;
     beast::flat_buffer buffer_;
+    asio::steady_timer look_;
+    size_t header_bytes_ = 0;  // read of the header
     std::optional<http::request_parser<http::string_body>> parser_;
     State state_ = State::kIdle;
     std::deque<std::string> unsent_;
@@ -533,7 +621,6 @@ HttpServer::~HttpServer() = default;
 uint16_t HttpServer::port() const { return impl_->port(); }
 bool HttpServer::is_local() const { return impl_->is_local(); }
 void HttpServer::StopListening() { impl_->StopListening(); }
-void HttpServer::BreakAll() { impl_->BreakAll(); }
 int64_t HttpServer::connections() const { return impl_->connections(); }
 
 }  // namespace godwit::server

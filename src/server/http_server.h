@@ -93,7 +93,6 @@ class HttpServer {
 
   // Takes no new connections, and no new requests from those it has.
   void StopListening();
-  void BreakAll();
   // Of those that are served.
   int64_t connections() const;
 

@@ -124,9 +124,10 @@ TEST_F(HttpServerTest, AnOldClientHearsToTheEnd) {
 
 TEST_F(HttpServerTest, WhoGoesAwayIsNoticed) {
   Start();
-  for (const bool half : {false, true}) {
+  for (const auto& [half, ahead] :
+       {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
     std::optional<Client> client(server_->port());
-    client->Say(Get("/later"));
+    client->Say(Get("/later") + (ahead ? Get("/next") : ""));
     const auto reply = replies_.Take();
     EXPECT_FALSE(reply->gone().cancelled());
     half ? client->SayNoMore() : client.reset();
@@ -176,10 +177,13 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
   EXPECT_THAT(refused("GET / HTTP/1.1\r\nA: " + std::string(2000, 'a') + "\r\n\r\n"),
               HasSubstr("431"));
   EXPECT_THAT(refused("GET / HTTP/1.1\r\nA: " + std::string(1'000'000, 'a')), HasSubstr("431"));
+  std::string lines;
+  for (int i = 0; i < 1000; ++i) lines += "A: aaaaaaaaaaaa\r\n";
+  EXPECT_THAT(refused("GET / HTTP/1.1\r\n" + lines), HasSubstr("431")) << "of short lines";
   EXPECT_THAT(refused(Post(std::string(101, 'a'))), HasSubstr("413"));
-  EXPECT_THAT(refused("POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n"),
+  EXPECT_THAT(refused("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n"),
               HasSubstr("400"));
-  EXPECT_THAT(refused("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffff\r\n" +
+  EXPECT_THAT(refused("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffff\r\n" +
                       std::string(1000, 'a')),
               HasSubstr("413"));
   Client nothing(server_->port());
@@ -187,35 +191,119 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
   EXPECT_EQ(nothing.HearAll(), "");
 }
 
+// Two servers that read a header differently do not agree on where the next request begins: each
+// of these is refused, and what stands behind it is never taken for a request.
+TEST_F(HttpServerTest, AHeaderThatMayBeReadInTwoWaysIsRefused) {
+  Start();
+  const auto refused = [&](std::string_view headers, std::string_view version = "1.1") {
+    Client client(server_->port());
+    client.Say(fmt::format("POST / HTTP/{}\r\n{}\r\n\r\n5\r\nabcde\r\n0\r\n\r\n{}", version,
+                           headers, Get("/smuggled")));
+    const std::string heard = client.HearAll();
+    EXPECT_THAT(heard, HasSubstr("Connection: close\r\n")) << headers;
+    EXPECT_THAT(heard, Not(HasSubstr("smuggled"))) << headers;
+    EXPECT_THAT(heard, Not(HasSubstr("200 OK"))) << headers;
+    return heard.substr(0, heard.find("\r\n"));
+  };
+  for (const std::string_view coding :
+       {"xchunked", "identity", "chunked, identity", "identity, chunked", "gzip", "gzip, chunked",
+        "chunked;q=1", "\"chunked\"", "", "chunked, chunked"}) {
+    EXPECT_THAT(refused(fmt::format("Host: x\r\nTransfer-Encoding: {}", coding)),
+                StartsWith("HTTP/1.1 501 "))
+        << coding;
+  }
+  EXPECT_THAT(refused("Host: x\r\nTransfer-Encoding: identity\r\nTransfer-Encoding: chunked"),
+              StartsWith("HTTP/1.1 501 "));
+  EXPECT_THAT(refused("Host: x\r\nTransfer-Encoding: identity\r\nContent-Length: 3"),
+              StartsWith("HTTP/1.1 501 "));
+  EXPECT_THAT(refused("Transfer-Encoding: chunked", "1.0"), StartsWith("HTTP/1.1 400 "));
+  for (const std::string_view headers :
+       {"A: b", "Host: x\r\nHost: x", "Host: x\r\nhost: y", "Host: x\r\nA: b\r\n c",
+        "Host: x\r\nA: b\r\n\tc", "Host: x\r\nA: b\r\n \r\nB: c",
+        "Host: x\r\nTransfer-Encoding:\r\n chunked", "Host:\r\n x", "Host : x", " Host: x",
+        "Host: x\r\nTransfer-Encoding : chunked", "Host: x\r\nContent-Length: 3, 4",
+        "Host: x\r\nContent-Length: 3\r\nContent-Length: 4", "Host: x\r\nContent-Length: +3",
+        "Host: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked",
+        "Host: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3",
+        "Host: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "Host: x\r\nA: b\rc",
+        "Host: x\nTransfer-Encoding: chunked"}) {
+    EXPECT_THAT(refused(headers), StartsWith("HTTP/1.1 400 ")) << headers;
+  }
+  // Byte by byte no fold is missed either.
+  Client slow(server_->port());
+  for (const char c : std::string_view("GET /a HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n")) {
+    slow.Say({&c, 1});
+  }
+  EXPECT_THAT(slow.HearAll(), HasSubstr("expected each header on one line"));
+  for (const std::string_view taken :
+       {"GET /a HTTP/1.0\r\n\r\n", "GET /a HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n",
+        "POST /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding:  Chunked \r\n\r\n"
+        "0\r\n\r\n",
+        "POST /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n x"}) {
+    Client client(server_->port());
+    client.Say(taken);
+    EXPECT_THAT(client.HearAll(), HasSubstr("200 OK")) << taken;
+  }
+}
+
+TEST_F(HttpServerTest, HeadIsAGetWithoutItsBody) {
+  Client client(Start().port());
+  client.Say("HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n" + Get("/a"));
+  const std::string head = client.HearUntil("\r\n\r\n"), same = client.HearUntil("\r\n\r\n");
+  EXPECT_THAT(head, HasSubstr("200 OK\r\n"));
+  EXPECT_THAT(head, HasSubstr("Content-Length: 9\r\n"));
+  EXPECT_EQ(head, same) << "as if the body followed";
+  EXPECT_EQ(client.HearUntil("0"), "GET /a  0");
+  client.Say("HEAD /later HTTP/1.1\r\nHost: x\r\n\r\n");
+  const auto reply = replies_.Take();
+  reply->Begin("text/plain");
+  reply->Write("abc");
+  reply->End();
+  client.Say(Get("/next"));
+  EXPECT_THAT(client.HearUntil("\r\n\r\n"), HasSubstr("chunked"));
+  EXPECT_THAT(client.HearUntil("/next"), StartsWith("HTTP/1.1 200 OK"));
+}
+
 TEST_F(HttpServerTest, AllBodiesTogetherHaveALimit) {
   Start({.most_body_bytes = 600, .most_bodies_bytes = 1000});
   Client first(server_->port()), second(server_->port()), third(server_->port());
-  first.Say("POST /later HTTP/1.1\r\nContent-Length: 500\r\n\r\n" + std::string(500, 'a'));
+  first.Say("POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n" +
+            std::string(500, 'a'));
   auto reply = replies_.Take();
-  second.Say("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
+  second.Say("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
   EXPECT_THAT(second.HearAll(), HasSubstr("503 Service Unavailable"));
   third.Say(Post(std::string(500, 'a')));
   EXPECT_THAT(third.HearUntil("POST /  500"), HasSubstr("200 OK"));
   reply->Send(200, "text/plain", "done");
   first.HearUntil("done");
   Client fourth(server_->port());
-  fourth.Say("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
+  fourth.Say("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
   EXPECT_THAT(fourth.HearUntil("POST /  1"), HasSubstr("200 OK"));
 }
 
 TEST_F(HttpServerTest, SaysThatABodyMayCome) {
   Client client(Start().port());
-  client.Say("POST / HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+  client.Say("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_EQ(client.HearUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.Say("abc");
   EXPECT_THAT(client.HearUntil("POST /  3"), HasSubstr("200 OK"));
+  for (const std::string_view expect :
+       {"200-ok", "100-continue, 200-ok", "", "100-continue\r\nExpect: 200-ok"}) {
+    Client other(server_->port());
+    other.Say(fmt::format(
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: {}\r\n\r\nabc", expect));
+    EXPECT_THAT(other.HearAll(), StartsWith("HTTP/1.1 417 ")) << expect;
+  }
+  Client old(server_->port());
+  old.Say("POST / HTTP/1.0\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\nabc");
+  EXPECT_THAT(old.HearAll(), StartsWith("HTTP/1.1 200 ")) << "which knows of no Continue";
 }
 
 TEST_F(HttpServerTest, WhoIsTooSlowIsNotWaitedFor) {
   using std::chrono::milliseconds;
   Start({.header_time = milliseconds(50), .body_time = milliseconds(50)});
   for (const std::string_view begun :
-       {"", "GET / HT", "POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc"}) {
+       {"", "GET / HT", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"}) {
     Client client(server_->port());
     client.Say(begun);
     EXPECT_EQ(client.HearAll(), "") << begun;
@@ -273,7 +361,7 @@ TEST_F(HttpServerTest, WhoAsksNothingKeepsNobodyOut) {
     idle.push_back(std::make_unique<Client>(server_->port()));
     idle.back()->Say(i % 3 == 0   ? ""
                      : i % 3 == 1 ? "GET / HT"
-                                  : "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n12");
+                                  : "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12");
     if (i % 20 != 0) continue;
     Client client(server_->port());
     client.Say(Get("/who"));

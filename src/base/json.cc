@@ -1,12 +1,10 @@
 #include "base/json.h"
 
 #include <cstddef>
-#include <cstdint>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
+#include "base/json_builder.h"
 #include "base/quote.h"
 
 namespace godwit {
@@ -49,49 +47,17 @@ void CheckText(std::string_view text, std::string_view what, JsonOptions options
   }
 }
 
-// Throws where an object has two equal keys. A pass of its own over the text: with a parser
-// callback, nlohmann's parser visits all siblings of every object that ends, which takes hours for
-// a list of a million objects.
-class KeyChecker {
- public:
-  explicit KeyChecker(std::string_view what) : what_(what) {}
+template <typename Json>
+Json Parse(std::string_view text, std::string_view what, const JsonOptions& options) {
+  CheckText(text, what, options);
+  JsonBuilder<Json> builder(what, options);
+  Json::sax_parse(text, &builder);
+  return builder.Take();
+}
 
-  bool start_object(size_t) {
-    keys_.emplace_back();
-    return true;
-  }
-  bool end_object() {
-    keys_.pop_back();
-    return true;
-  }
-  bool key(const std::string& key) {
-    if (!keys_.back().insert(key).second) {
-      Throw(ErrorKind::kFormat, "{}: JSON object with two keys {}", what_, Quote(key));
-    }
-    return true;
-  }
+}  // namespace
 
-  bool null() { return true; }
-  bool boolean(bool) { return true; }
-  bool number_integer(int64_t) { return true; }
-  bool number_unsigned(uint64_t) { return true; }
-  bool number_float(double, const std::string&) { return true; }
-  bool string(const std::string&) { return true; }
-  bool binary(const nlohmann::json::binary_t&) { return true; }
-  bool start_array(size_t) { return true; }
-  bool end_array() { return true; }
-
-  // Ends the pass; building the values will meet the same error and report it.
-  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) { return false; }
-
- private:
-  const std::string_view what_;
-  std::vector<std::set<std::string>> keys_;  // of the objects that are open, outermost first
-};
-
-// "[json.exception.parse_error.101] parse error at line 1, ...": the identifier means nothing to a
-// user. What follows can quote a whole token of the input, as long as the input.
-std::string Reason(std::string_view message, bool quote_input) {
+std::string JsonProblem(std::string_view message, bool quote_input) {
   constexpr size_t kMaxBytes = 300;
   if (const size_t end = message.find("] "); message.starts_with('[') && end != message.npos) {
     message.remove_prefix(end + 2);
@@ -100,22 +66,6 @@ std::string Reason(std::string_view message, bool quote_input) {
   const std::string quoted = Quote(message, kMaxBytes);
   return quoted.substr(1, quoted.size() - 2);
 }
-
-template <typename Json>
-Json Parse(std::string_view text, std::string_view what, JsonOptions options) {
-  CheckText(text, what, options);
-  if (options.reject_duplicate_keys) {
-    KeyChecker checker(what);
-    Json::sax_parse(text, &checker);
-  }
-  try {
-    return Json::parse(text);
-  } catch (const typename Json::exception& error) {
-    Throw(ErrorKind::kFormat, "{}: {}", what, Reason(error.what(), options.quote_input));
-  }
-}
-
-}  // namespace
 
 nlohmann::json ParseJson(std::string_view text, std::string_view what, JsonOptions options) {
   return Parse<nlohmann::json>(text, what, options);

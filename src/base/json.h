@@ -6,11 +6,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "base/cancel.h"
+
 namespace godwit {
+
+// For whoever pays for a text: of n values the comparisons are a few n log n, whatever the keys.
+struct JsonWork {
+  int64_t values = 0;
+  int64_t comparisons = 0;  // of keys with each other
+};
 
 struct JsonOptions {
   // JSON leaves open which of two equal keys counts; where two readers could disagree, refuse.
@@ -21,11 +30,13 @@ struct JsonOptions {
   size_t max_values = 1'000'000;
   // Whether messages may quote what stands at the place that is wrong.
   bool quote_input = true;
+  const CancelToken* cancel = nullptr;
+  JsonWork* work = nullptr;  // has what was done, whether the text was JSON or not
 };
 
 // `what` names the text in messages, for example its file. Throws Error(kFormat) with the byte
-// offset or the line and column of the problem. Strings must be UTF-8; a zero byte is an error
-// anywhere.
+// offset or the line and column of the problem, Error(kCancelled). Strings must be UTF-8; a zero
+// byte is an error anywhere. Of two equal keys the last one counts.
 nlohmann::json ParseJson(std::string_view text, std::string_view what, JsonOptions options = {});
 
 // The same, but objects keep the order of their keys: chat templates print them.

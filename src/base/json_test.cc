@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -100,8 +101,55 @@ TEST(ParseJson, RefusesDuplicateKeysWhereAsked) {
   EXPECT_THAT(ErrorOf(R"({"a": 1,})", strict), HasSubstr("line 1, column 9"));
 }
 
+TEST(ParseJson, OfEqualKeysTheLastOneCounts) {
+  EXPECT_EQ(ParseJson(R"({"b": 1, "a": 2, "b": 3})", "test").dump(), R"({"a":2,"b":3})");
+}
+
 TEST(ParseOrderedJson, KeepsTheOrderOfKeys) {
   EXPECT_EQ(ParseOrderedJson(R"({"z": 1, "a": 2})", "test").dump(), R"({"z":1,"a":2})");
+  EXPECT_EQ(ParseOrderedJson(R"({"z": 1, "a": 2, "z": [3], "b": {}, "z": 4})", "test").dump(),
+            R"({"z":4,"a":2,"b":{}})");
+}
+
+// Keys as they come, the other way round, and all alike but for their ends, in one object and in
+// one that holds another one before each key.
+TEST(ParseOrderedJson, TakesObjectsOfManyKeysInLinearTime) {
+  constexpr int kKeys = 300'000;
+  const auto key = [](int i) { return fmt::format("{:*>40}", (i * int64_t{7919}) % kKeys); };
+  std::string up = "{", down = "{", inside = "{";
+  for (int i = 0; i < kKeys; ++i) {
+    const char* const comma = i == 0 ? "" : ",";
+    up += fmt::format("{}\"{}\":{}", comma, i, i);
+    down += fmt::format("{}\"{}\":{}", comma, key(kKeys - 1 - i), i);
+    inside += fmt::format("{}\"{}\":{{\"a\":0,\"b\":0}}", comma, i);
+  }
+  for (const auto& [text, values_of_key] :
+       {std::pair(up, 1), std::pair(down, 1), std::pair(inside, 3)}) {
+    JsonWork work;
+    const auto json =
+        ParseOrderedJson(text + "}", "test", {.reject_duplicate_keys = true, .work = &work});
+    EXPECT_EQ(json.size(), size_t{kKeys});
+    EXPECT_EQ(json.dump(), text + "}");
+    EXPECT_EQ(work.values, values_of_key * kKeys + 1);
+    EXPECT_LT(work.comparisons, 40 * kKeys) << "2 log2 of the keys for each";
+  }
+}
+
+TEST(ParseOrderedJson, ACancelledOneEnds) {
+  std::string zeros = "[0";
+  for (int i = 0; i < 100'000; ++i) zeros += ",0";
+  CancelToken cancel;
+  JsonWork work;
+  const JsonOptions options{.cancel = &cancel, .work = &work};
+  EXPECT_EQ(ParseOrderedJson(zeros + "]", "test", options).size(), 100'001u);
+  cancel.Cancel();
+  try {
+    ParseOrderedJson(zeros + "]", "test", options);
+    ADD_FAILURE() << "it was not cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCancelled);
+  }
+  EXPECT_LT(work.values, 10'000);
 }
 
 }  // namespace

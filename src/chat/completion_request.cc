@@ -25,6 +25,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostSamples = 128, kMostTopLogprobs = 20;  // as OpenAI has them
 constexpr int64_t kMostStops = 16;
+constexpr int64_t kMostBiases = 1 << 19;  // of more tokens than any vocabulary has
 constexpr int64_t kMostTokens = int64_t{1} << 40;
 constexpr int64_t kMostTimeoutMs = int64_t{1} << 40;
 
@@ -71,12 +72,14 @@ std::vector<std::string> Stops(const Json& value) {
 
 std::map<int32_t, float> LogitBias(const Json& value) {
   if (!value.is_object()) Refuse("an object of token ids and numbers", value);
+  if (std::ssize(value) > kMostBiases)
+    Refuse(fmt::format("up to {} token ids", kMostBiases), value);
   std::map<int32_t, float> biases;
   for (const auto& [key, bias] : value.items()) {
     int32_t token = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
     if (error != std::errc() || end != key.data() + key.size()) Refuse("token ids as keys", key);
-    biases[token] = Float(bias);
+    if (!biases.emplace(token, Float(bias)).second) Refuse("each token id once", key);
   }
   return biases;
 }

@@ -150,6 +150,7 @@ TEST(CompletionRequestTest, RefusesByName) {
                             R"("logit_bias": [])",
                             R"("logit_bias": {"a": 1})",
                             R"("logit_bias": {"-1": 1})",
+                            R"("logit_bias": {"1": 1, "01": 2})",
                             R"("logit_bias": {"1": "x"})",
                             R"("logprobs": 21)",
                             R"("logprobs": "yes")",

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/cancel.h"
+#include "base/cancellable_lock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/quote.h"
@@ -26,11 +28,13 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kJson = "application/json";
 constexpr std::string_view kChats = "/v1/chat/completions";
 constexpr std::string_view kEnding = "the server is about to end";
+constexpr std::string_view kTooMany = "too many requests are waiting already";
 constexpr std::pair<std::string_view, std::string_view> kLater{"Retry-After", "5"};
 
-// Of more than a million tokens as numbers.
-constexpr JsonOptions kBodyJson = {
-    .reject_duplicate_keys = true, .max_values = 4'000'000, .quote_input = false};
+// Of a text of more than a million tokens as numbers.
+constexpr size_t kMostValues = 4'000'000;
+// Of a request itself, many times those that there are: each is looked for among the others.
+constexpr size_t kMostFields = 1000;
 
 void SendJson(HttpReply& reply, const Json& json) { reply.Send(200, kJson, DumpJson(json)); }
 
@@ -54,14 +58,24 @@ bool IsThisMachine(std::string_view host) {
 }
 
 // The values of a text take up to a hundred times its bytes while they are read: of large ones one
-// at a time.
-template <typename Read>
-auto ReadBody(const HttpRequest& request, const Read& read) {
+// at a time. Who is gone neither waits nor is read to the end.
+// work: an Api::Work.
+auto ReadBody(const auto& work, const auto& read) {
   constexpr size_t kLargeBytes = size_t{1} << 20;
-  static std::mutex one_at_a_time;
-  std::unique_lock lock(one_at_a_time, std::defer_lock);
-  if (request.body.size() > kLargeBytes) lock.lock();
-  return read(ParseOrderedJson(request.body, "the body", kBodyJson));
+  static std::timed_mutex one_at_a_time;
+  const CancelToken* const gone = &work.reply.gone();
+  std::unique_lock<std::timed_mutex> lock;
+  if (work.request.body.size() > kLargeBytes) lock = CancellableLock(one_at_a_time, gone);
+  const Json body = ParseOrderedJson(work.request.body, "the body",
+                                     {.reject_duplicate_keys = true,
+                                      .max_values = kMostValues,
+                                      .quote_input = false,
+                                      .cancel = gone});
+  if (body.is_object() && body.size() > kMostFields) {
+    Throw(ErrorKind::kInput, "expected a request of at most {} fields, found {}", kMostFields,
+          body.size());
+  }
+  return read(body);
 }
 
 // Throws for fields that a request may not have, and without the first, which is needed.
@@ -116,6 +130,7 @@ struct Api::Route {
 
 const Api::Route Api::kRoutes[] = {
     {"GET", "/health", &Api::Health, /*open=*/true, /*at_once=*/true},
+    {"GET", "/ready", &Api::Ready, /*open=*/true, /*at_once=*/true},
     {"GET", "/v1/models", &Api::Models, /*open=*/false, /*at_once=*/true},
     {"GET", "/props", &Api::Props, /*open=*/false, /*at_once=*/true},
     {"GET", "/slots", &Api::ShowSlots, /*open=*/false, /*at_once=*/true},
@@ -175,7 +190,8 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   if (route == std::end(kRoutes)) return refuse(404, "there is nothing at this path");
   served.path = route->path;
   if (route->method != request.method) {
-    const std::pair<std::string_view, std::string_view> allow{"Allow", route->method};
+    const std::pair<std::string_view, std::string_view> allow{
+        "Allow", route->method == "GET" ? "GET, HEAD" : route->method};
     return refuse(405, fmt::format("expected {}", route->method), {&allow, 1});
   }
   served.method = route->method;
@@ -197,7 +213,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   if (draining_) return refuse(503, kEnding, {&kLater, 1});
   auto shared = std::make_shared<const HttpRequest>(std::move(request));
   const bool taken = workers_.Take([run, shared]() mutable { run(*shared); });
-  if (!taken) refuse(429, "too many requests are waiting already", {&kLater, 1});
+  if (!taken) refuse(429, kTooMany, {&kLater, 1});
 }
 
 void Api::Tell(const ServedRequest& served) {
@@ -213,9 +229,11 @@ void Api::Run(const Route& route, const HttpRequest& request, const std::string&
   };
   if (reply.gone().cancelled()) return;  // while it waited
   served.status = 200;
+  const CancelScope scope(reply.gone());
   try {
     (this->*route.answer)({request, owner, reply, served});
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kCancelled && reply.gone().cancelled()) return;
     fail(StatusOf(error), error.what());
   } catch (const std::bad_alloc&) {
     fail(503, "out of memory");
@@ -229,10 +247,39 @@ void Api::Drain() {
   workers_.Wait();
 }
 
+// Empty: requests get through.
+std::string Api::StallOf() const {
+  const int64_t waiting = workers_.waiting();
+  const double still_ms = std::min(workers_.still_ms(), slots_.still_ms());
+  if (waiting == 0 || still_ms < options_.stall_ms) return "";
+  return fmt::format(
+      "requests do not get through: {} wait, and of the {} that are answered nothing has come for "
+      "{:.0f} s",
+      waiting, workers_.working(), still_ms / 1000);
+}
+
+// Whoever asks this may end the server where it fails: slow work is no reason for that.
 void Api::Health(const Work& work) const {
-  if (!draining_ && !engine_.ranks_ended()) return SendJson(work.reply, {{"status", "ok"}});
+  if (draining_ || engine_.ranks_ended()) {
+    work.served.status = 503;
+    return RefuseForNow(work.reply, kEnding);
+  }
+  const std::string stall = StallOf();
+  if (stall.empty()) return SendJson(work.reply, {{"status", "ok"}});
+  SendJson(work.reply, {{"status", "stalled"}, {"message", stall}});
+}
+
+// Whether the next request would be answered, for whoever chooses among servers.
+void Api::Ready(const Work& work) const {
+  std::string why = StallOf();
+  if (draining_ || engine_.ranks_ended()) {
+    why = kEnding;
+  } else if (!workers_.has_room()) {
+    why = kTooMany;
+  }
+  if (why.empty()) return SendJson(work.reply, {{"status", "ready"}});
   work.served.status = 503;
-  RefuseForNow(work.reply, kEnding);
+  RefuseForNow(work.reply, why);
 }
 
 void Api::Models(const Work& work) const {
@@ -283,7 +330,7 @@ void Api::ShowMetrics(const Work& work) const {
 }
 
 void Api::Complete(const Work& work) const {
-  const chat::CompletionRequest request = ReadBody(work.request, [&](const Json& body) {
+  const chat::CompletionRequest request = ReadBody(work, [&](const Json& body) {
     return chat::ParseCompletionRequest(body, options_.defaults);
   });
   if (request.is_chat() != (work.request.path == kChats)) {
@@ -296,9 +343,8 @@ void Api::Complete(const Work& work) const {
 }
 
 void Api::Respond(const Work& work) const {
-  const chat::ResponseRequest request = ReadBody(work.request, [&](const Json& body) {
-    return chat::ParseResponseRequest(body, options_.defaults);
-  });
+  const chat::ResponseRequest request = ReadBody(
+      work, [&](const Json& body) { return chat::ParseResponseRequest(body, options_.defaults); });
   const int64_t number = next_id_++;
   const chat::CompletionName name = NameOf(number);
   Answer(work, number, request.completion, *ResponseShape(request, name));
@@ -319,7 +365,7 @@ void Api::Answer(const Work& work, int64_t number, const chat::CompletionRequest
 }
 
 void Api::Tokenize(const Work& work) const {
-  const auto [text, special] = ReadBody(work.request, [](const Json& body) {
+  const auto [text, special] = ReadBody(work, [](const Json& body) {
     CheckFields(body, {"content", "add_special"});
     const Json add_special = body.value("add_special", Json(false));
     if (!body["content"].is_string() || !add_special.is_boolean()) {
@@ -332,7 +378,7 @@ void Api::Tokenize(const Work& work) const {
 }
 
 void Api::Detokenize(const Work& work) const {
-  const auto tokens = ReadBody(work.request, [&](const Json& body) {
+  const auto tokens = ReadBody(work, [&](const Json& body) {
     CheckFields(body, {"tokens"});
     const Json& list = body["tokens"];
     const auto is_token = [&](const Json& token) {
@@ -349,7 +395,7 @@ void Api::Detokenize(const Work& work) const {
 }
 
 void Api::ApplyTemplate(const Work& work) const {
-  const auto request = ReadBody(work.request, [&](const Json& body) {
+  const auto request = ReadBody(work, [&](const Json& body) {
     CheckFields(body, {"messages", "chat_template_kwargs", "tools", "tool_choice"});
     return chat::ParseCompletionRequest(body, options_.defaults);
   });

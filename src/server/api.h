@@ -37,6 +37,9 @@ struct ApiOptions {
   std::vector<std::string> keys;  // one of which a request must have; none: anybody may ask
   // Nobody but this machine reaches it: who has no key must call it by a name of this machine.
   bool local = false;
+  // Where others wait, and nothing has come of those that are answered for so long, requests do not
+  // get through: /ready and /health say so.
+  double stall_ms = 30'000;
   std::function<void(const ServedRequest&)> on_served;  // from any thread
 };
 
@@ -66,7 +69,9 @@ class Api {
   void Run(const Route& route, const HttpRequest& request, const std::string& owner,
            HttpReply& reply, ServedRequest& served) const;
 
+  std::string StallOf() const;
   void Health(const Work& work) const;
+  void Ready(const Work& work) const;
   void Models(const Work& work) const;
   void Props(const Work& work) const;
   void ShowSlots(const Work& work) const;

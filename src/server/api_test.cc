@@ -1,5 +1,6 @@
 #include "server/api.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -346,6 +347,7 @@ TEST_F(ApiTest, WhatMakesNoSenseIsRefused) {
   const auto wrong = Ask("GET", "/v1/completions");
   EXPECT_EQ(MessageOf(*wrong, 405), "expected POST");
   EXPECT_EQ(wrong->headers().at("Allow"), "POST");
+  EXPECT_EQ(Ask("POST", "/health")->headers().at("Allow"), "GET, HEAD");
   const auto refused = [&](const std::string& path, const std::string& body) {
     const auto reply = Ask("POST", path, body);
     reply->WaitForEnd();
@@ -435,6 +437,82 @@ TEST_F(ApiTest, MoreThanMayWaitAreToldToComeBack) {
   second->GoAway();
   api_->Drain();
   EXPECT_FALSE(first->ended()) << "there was nobody to tell";
+}
+
+// An object of so many keys took minutes, when each was looked for among those before it.
+TEST_F(ApiTest, ObjectsOfManyKeysAreReadInLinearTime) {
+  constexpr int kKeys = 600'000;
+  std::string many = "{";
+  for (int i = 0; i < kKeys; ++i) many += fmt::format("{}\"{}\":1", i == 0 ? "" : ",", i);
+  many += "}";
+  const auto refused = [&](const std::string& path, const std::string& body) {
+    const auto reply = Ask("POST", path, body);
+    reply->WaitForEnd();
+    return MessageOf(*reply, 400);
+  };
+  const std::string text = R"({"prompt":"a",)", chat = R"({"messages":[{"role":"user",)";
+  EXPECT_THAT(refused("/v1/completions", text + "\"logit_bias\":" + many + "}"),
+              HasSubstr("\"logit_bias\": expected up to 524288 token ids"));
+  EXPECT_THAT(refused("/v1/completions", text + many.substr(1)),
+              HasSubstr("expected a request of at most 1000 fields, found 600001"));
+  EXPECT_THAT(refused("/v1/responses", R"({"input":"a",)" + many.substr(1)),
+              HasSubstr("at most 1000 fields"));
+  EXPECT_THAT(refused("/v1/chat/completions",
+                      chat + R"("content":"a"}],"chat_template_kwargs":)" + many + "}"),
+              HasSubstr("\"chat_template_kwargs\": template variables: expected at most 1000"));
+  EXPECT_THAT(refused("/v1/chat/completions", chat + many.substr(1) + "]}"),
+              HasSubstr("found \"0\""));
+}
+
+// Looks at its client when it begins, and when it reads the body: there he leaves.
+class LeavesWhileItIsRead : public Answered {
+ public:
+  const CancelToken& gone() const override {
+    if (++looks_ == 2) left_.Cancel();
+    return left_;
+  }
+
+ private:
+  mutable int looks_ = 0;
+  mutable CancelToken left_;
+};
+
+TEST_F(ApiTest, WhoIsGoneIsNotReadToTheEnd) {
+  Start();
+  const auto reply = std::make_shared<LeavesWhileItIsRead>();
+  const Json body{{"tokens", std::vector<int>(10'000, 5)}};
+  api_->Handle({.method = "POST", .path = "/detokenize", .body = body.dump()}, reply);
+  api_->Drain();
+  EXPECT_FALSE(reply->ended()) << "there was nobody to tell";
+  ASSERT_EQ(served_.size(), 1u);
+  EXPECT_TRUE(served_[0].gone);
+}
+
+TEST_F(ApiTest, SaysWhenRequestsDoNotGetThrough) {
+  for (const double stall_ms : {0.0, 1e9}) {
+    Start({.session = {.kv = "sinks:4+60"}, .parallel = 1, .queue = 2, .stall_ms = stall_ms});
+    EXPECT_EQ(Ask("GET", "/ready")->json(), Json({{"status", "ready"}}));
+    Json body = kLong;
+    body["stream"] = true;
+    const auto first = Ask("POST", "/v1/completions", body.dump());
+    first->WaitForSomething();
+    EXPECT_EQ(Ask("GET", "/ready")->status(), 200) << "nobody waits";
+    const auto second = Ask("POST", "/v1/completions", body.dump());
+    const Json health = Ask("GET", "/health")->json();
+    if (stall_ms == 0) {
+      EXPECT_EQ(health["status"], "stalled");
+      EXPECT_THAT(std::string(health["message"]), HasSubstr("1 wait, and of the 1 that"));
+      EXPECT_THAT(MessageOf(*Ask("GET", "/ready"), 503), HasSubstr("do not get through"));
+    } else {
+      EXPECT_EQ(health, Json({{"status", "ok"}}));
+      EXPECT_EQ(Ask("GET", "/ready")->status(), 200);
+    }
+    const auto third = Ask("POST", "/v1/completions", body.dump());
+    EXPECT_THAT(MessageOf(*Ask("GET", "/ready"), 503), HasSubstr("too many"));
+    for (const auto& reply : {first, second, third}) reply->GoAway();
+    api_->Drain();
+    EXPECT_THAT(MessageOf(*Ask("GET", "/ready"), 503), HasSubstr("about to end"));
+  }
 }
 
 // Who goes away takes his request along.

@@ -22,6 +22,12 @@ void Slots::Taken::Take(int answer, const Event& event) {
   Slot& slot = slots_.slots_[at_];
   if (answer == 0 && event.progress) slot.prompt = *event.progress;
   slot.output_tokens += std::ssize(event.tokens);
+  slots_.moved_ = Stopwatch();
+}
+
+double Slots::still_ms() const {
+  const std::lock_guard lock(mutex_);
+  return moved_.ms();
 }
 
 nlohmann::ordered_json Slots::Json(int64_t context) const {

@@ -33,6 +33,9 @@ class Slots {
     size_t at_;
   };
 
+  // Since anything came of any of them.
+  double still_ms() const;
+
   // A list, in llama.cpp's terms where it has them. context: the most tokens of a text.
   nlohmann::ordered_json Json(int64_t context) const;
 
@@ -44,7 +47,8 @@ class Slots {
     int64_t output_tokens = 0;
   };
 
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // of what follows
+  Stopwatch moved_;
   std::vector<Slot> slots_;
 };
 

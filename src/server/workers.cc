@@ -20,7 +20,7 @@ Workers::~Workers() {
 bool Workers::Take(std::function<void()> task) {
   {
     const std::lock_guard lock(mutex_);
-    if (std::ssize(tasks_) + working_ >= threads_count_ + most_waiting_) return false;
+    if (!HasRoom()) return false;
     tasks_.push_back(std::move(task));
   }
   changed_.notify_all();
@@ -37,6 +37,16 @@ int64_t Workers::waiting() const {
   return std::ssize(tasks_);
 }
 
+bool Workers::has_room() const {
+  const std::lock_guard lock(mutex_);
+  return HasRoom();
+}
+
+double Workers::still_ms() const {
+  const std::lock_guard lock(mutex_);
+  return moved_.ms();
+}
+
 void Workers::Wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return tasks_.empty() && working_ == 0; });
@@ -51,11 +61,13 @@ void Workers::Work() {
       const std::function<void()> task = std::move(tasks_.front());
       tasks_.pop_front();
       ++working_;
+      moved_ = Stopwatch();
       lock.unlock();
       task();
     }
     lock.lock();
     --working_;
+    moved_ = Stopwatch();
     changed_.notify_all();
   }
 }

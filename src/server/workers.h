@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/stopwatch.h"
 
 namespace godwit::server {
 
@@ -23,17 +26,23 @@ class Workers {
 
   int64_t working() const;
   int64_t waiting() const;
+  // Whether another one would be taken.
+  bool has_room() const;
+  // Since one was last begun or ended.
+  double still_ms() const;
   // Until nothing is left.
   void Wait();
 
  private:
   void Work();
+  bool HasRoom() const { return std::ssize(tasks_) + working_ < threads_count_ + most_waiting_; }
 
   int64_t threads_count_, most_waiting_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
   int64_t working_ = 0;
+  Stopwatch moved_;
   bool stop_ = false;
   std::vector<std::jthread> threads_;  // last: they use the others
 };

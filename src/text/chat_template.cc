@@ -97,6 +97,12 @@ ordered_json ParseTemplateVariables(std::string_view text) {
         "{}",
         Quote(text));
   }
+  // Each is looked for among the others.
+  constexpr size_t kMostVariables = 1000;
+  if (variables.size() > kMostVariables) {
+    Throw(ErrorKind::kInput, "template variables: expected at most {}, found {}", kMostVariables,
+          variables.size());
+  }
   for (const char* name : {"messages", "add_generation_prompt", "tools"}) {
     if (!variables.contains(name)) continue;
     Throw(ErrorKind::kInput, "template variables: {} is no variable to choose, the chat sets it",

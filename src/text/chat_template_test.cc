@@ -186,6 +186,12 @@ TEST(TemplateVariables, AreAJsonObjectOfFreeNames) {
                 HasSubstr("template variables"))
         << text;
   }
+  ordered_json many;
+  for (int i = 0; i < 1001; ++i) many[std::to_string(i)] = i;
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { ParseTemplateVariables(many.dump()); }),
+              HasSubstr("expected at most 1000, found 1001"));
+  many.erase("0");
+  EXPECT_EQ(ParseTemplateVariables(many.dump()).size(), 1000u);
 }
 
 // The template of our own story model (models/README.md).

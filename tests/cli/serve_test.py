@@ -3,6 +3,8 @@
 import concurrent.futures
 import http.client
 import json
+import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -64,6 +66,17 @@ class Server:
         code = self.process.wait(timeout=300)
         self.reader.join()
         return code
+
+
+def children(parent):
+    found = []
+    for status in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(status.read_text().rsplit(")", 1)[1].split()[1]) == parent:
+                found.append(int(status.parent.name))
+        except OSError:
+            pass  # it has ended
+    return found
 
 
 class ServeTest(CliTest):
@@ -197,10 +210,32 @@ class ServeTest(CliTest):
             server.process.send_signal(signal.SIGINT)
             while server.process.poll() is None and "finishing" not in server.said:
                 pass
-        self.assertEqual(server.wait(), 0)
+        self.assertEqual(server.wait(), 130)
         with self.assertRaises(http.client.IncompleteRead):
             response.read()
         connection.close()
+
+    def test_once_more_ends_it_whatever_a_thread_does(self):
+        server = self.serve()
+        self.assertEqual(server.ask("HEAD", "/ready"), (200, ""))
+        helpers = children(server.process.pid)
+        self.assertTrue(helpers)
+        try:
+            for helper in helpers:
+                os.kill(helper, signal.SIGSTOP)
+            connection = server.connection()  # which waits for one of them, for ever
+            connection.request("POST", "/detokenize", json.dumps({"tokens": [5, 6, 7]}))
+            while "godwit_requests_running 1\n" not in server.ask("GET", "/metrics")[1]:
+                pass
+            for _ in range(2):
+                server.process.send_signal(signal.SIGTERM)
+                while server.process.poll() is None and "finishing" not in server.said:
+                    pass
+            self.assertEqual(server.wait(), -signal.SIGTERM)
+            connection.close()
+        finally:
+            for helper in helpers:
+                os.kill(helper, signal.SIGKILL)
 
     def test_keys(self):
         keys = self.folder / "keys.txt"

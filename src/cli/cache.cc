@@ -180,9 +180,26 @@ int Unpin(const CacheRequest& request) {
 struct Action {
   std::string_view name;
   int (*run)(const CacheRequest&);
+  bool takes_words = true;
+  bool takes_json = false;
 };
 constexpr Action kActions[] = {
-    {"list", List}, {"verify", Verify}, {"rm", Remove}, {"pin", Pin}, {"unpin", Unpin}};
+    {.name = "list", .run = List, .takes_words = false, .takes_json = true},
+    {.name = "verify", .run = Verify, .takes_words = false},
+    {"rm", Remove},
+    {"pin", Pin},
+    {"unpin", Unpin}};
+
+int Do(const Action& action, const CacheRequest& request) {
+  if (!action.takes_words && !request.words.empty()) {
+    Throw(ErrorKind::kInput, "{}: it is about all texts, found {}", action.name,
+          Quote(request.words.front()));
+  }
+  if (!action.takes_json && request.json) {
+    Throw(ErrorKind::kInput, "{}: --json is for list alone", action.name);
+  }
+  return action.run(request);
+}
 
 }  // namespace
 
@@ -210,7 +227,7 @@ int Cache(std::span<const std::string> arguments) {
             QuoteUnlessPlain(options.folder));
     }
     SnapshotFolder folder(options.folder, INT64_MAX);
-    return action.run({folder, words.subspan(words.empty() ? 0 : 1), json});
+    return Do(action, {folder, words.subspan(words.empty() ? 0 : 1), json});
   }
   std::vector<std::string> names;
   for (const Action& action : kActions) names.emplace_back(action.name);

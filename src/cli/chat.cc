@@ -1,10 +1,14 @@
 // godwit chat: a conversation in the terminal, or with a script through a pipe.
 
+#include <algorithm>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/cancel.h"
+#include "base/error.h"
 #include "chat/answers.h"
 #include "chat/codec.h"
 #include "chat/plain_dialogue.h"
@@ -17,6 +21,8 @@
 #include "cli/options/template_options.h"
 #include "console/exit_code.h"
 #include "console/options/help.h"
+#include "console/options/input_files.h"
+#include "console/options/text_input.h"
 #include "console/terminal/interrupt.h"
 #include "console/terminal/line_editor.h"
 #include "console/terminal/line_source.h"
@@ -28,6 +34,8 @@ namespace {
 struct ChatOptions {
   ModelOptions model;
   std::optional<std::string> system;
+  std::vector<std::string> files;
+  bool lossy = false;
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
@@ -37,7 +45,7 @@ struct ChatOptions {
 
 void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
   console::CommandLine line(
-      "chat", "[-m MODEL] [flags]",
+      "chat", "[-m MODEL] [-f FILE ...] [flags]",
       "Talks with a chat model. Answers go to standard output, everything else to "
       "standard error, so that a script can talk through pipes: a line in, an answer "
       "out. /help shows what can be typed besides.");
@@ -48,6 +56,13 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
             .value = "TEXT",
             .help = "what the model is told before the conversation"},
            options.system);
+  line.Add({.names = "-f,--file",
+            .value = "FILE",
+            .help = "what the first question is about; several, a folder or a pattern: one behind "
+                    "the other. /read FILE does it later",
+            .takes_list = true},
+           options.files);
+  console::AddLossyFlag(line, options.lossy);
   line.Add({.names = "--history",
             .value = "FILE",
             .help = "where typed lines are kept for the next time (/dev/null: nowhere)",
@@ -60,6 +75,11 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
   AddPrefillFlags(line, options.session, options.query_tokens,
                   fmt::format("the last message, up to {} of them", chat::kQuestionTokens));
   line.Parse(arguments);
+  if (std::ranges::find(options.files, "-") != options.files.end()) {
+    Throw(ErrorKind::kInput,
+          "-f -: standard input is the conversation; godwit run --chat -f - -p TEXT asks one "
+          "question about it");
+  }
 }
 
 template <typename Result, typename... Arguments>
@@ -91,6 +111,7 @@ int Chat(std::span<const std::string> arguments) {
   if (interactive) console::CheckHistoryFile(options.history);
   const bool has_template = HasChatTemplate(options.model);
   if (!has_template) options.sampling.stop.emplace_back(chat::kPlainDialogueStop);
+  auto files = console::ReadInputFiles(options.files, options.lossy);
   const ModelFolder model(options.model.folder);
   const Engine engine = LoadEngine(model, options.model, options.session);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
@@ -104,6 +125,8 @@ int Chat(std::span<const std::string> arguments) {
        .codec = Interruptible(has_template ? chat::CodecOf(engine, options.template_variables)
                                            : chat::PlainDialogue(engine)),
        .system = options.system,
+       .files = std::move(files),
+       .lossy = options.lossy,
        .generate = std::move(generate),
        .query_tokens = options.query_tokens,
        .sampler = sampler,

@@ -9,9 +9,11 @@
 
 #include "base/error.h"
 #include "chat/answers.h"
+#include "chat/files_in_message.h"
 #include "chat/result_json.h"
 #include "chat/token_texts.h"
 #include "cli/commands.h"
+#include "cli/file_tokens.h"
 #include "cli/generate.h"
 #include "cli/options/kv_options.h"
 #include "cli/options/model_options.h"
@@ -19,6 +21,7 @@
 #include "cli/options/template_options.h"
 #include "cli/summary.h"
 #include "console/exit_code.h"
+#include "console/options/help.h"
 #include "console/options/text_input.h"
 #include "console/terminal/answer_text.h"
 #include "console/terminal/json_output.h"
@@ -34,12 +37,12 @@ constexpr int kMostSamples = 128, kMostLogprobs = 1000;
 struct RunOptions {
   ModelOptions model;
   console::TextInput text;
-  bool chat = false;
+  std::optional<bool> chat;
   std::optional<std::string> system;
   std::string template_variables = "{}";
   SamplingFlags sampling;
   SessionOptions session;
-  int64_t query_tokens = 0;  // the last message of a chat, the last token of a text
+  int64_t query_tokens = 0;  // as MakePrompt has it
   int samples = 0;           // 0: one, without a title
   int logprobs = -1;         // GenerateOptions::top_logprobs
   std::string keep_as;       // GenerateOptions::keep_as
@@ -48,17 +51,20 @@ struct RunOptions {
 
 void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   console::CommandLine line(
-      "run", "[-m MODEL] [-p TEXT | -f FILE] [flags]",
-      "Continues a text. Standard output carries the continuation and nothing else.");
+      "run", "[-m MODEL] [-f FILE ...] [-p TEXT] [flags]",
+      "Continues a text, or with --chat answers a question, about files if there are some. "
+      "Standard output carries the continuation and nothing else.");
   AddModelFlag(line, options.model);
   AddComputeFlags(line, options.model);
   AddRankFlags(line, options.model);
   line.Group("Prompt");
-  console::AddTextFlags(line, options.text, "the text to continue");
+  console::AddTextAndQuestionFlags(line, options.text, "the text to continue");
   line.Add({.names = "--chat",
             .value = "",
-            .help = "the text is a question to a chat model, in the words of its template"},
-           options.chat);
+            .help = "the text is a question to a chat model, in the words of its template; files "
+                    "and a pipe stand before it, each with its name (--chat=0: continue the text, "
+                    "and say nothing of a template)"},
+           [&options](const std::string& value) { options.chat = console::ParseBool(value); });
   line.Add({.names = "-sys,--system",
             .value = "TEXT",
             .help = "what the chat model is told before the question"},
@@ -89,13 +95,13 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
             .help = "with --cache: keep what is read of the text under this name, so that no other "
                     "takes its place (godwit cache unpin NAME lets it go)"},
            options.keep_as);
-  AddPrefillFlags(line, options.session, options.query_tokens,
-                  fmt::format("the last token; with --chat the message, up to {} of them",
-                              chat::kQuestionTokens));
+  AddPrefillFlags(
+      line, options.session, options.query_tokens,
+      fmt::format("-p where it stands behind files or a pipe, else the last token; with "
+                  "--chat the message, up to {} of them",
+                  chat::kQuestionTokens));
+  line.Needs("--logprobs", {"--json"});
   line.Parse(arguments);
-  if (options.logprobs >= 0 && !options.json) {
-    Throw(ErrorKind::kInput, "--logprobs stand in the JSON object: they need --json");
-  }
   if (!options.keep_as.empty()) {
     CheckPinName(options.keep_as);
     if (options.model.cache.folder.empty()) {
@@ -104,19 +110,84 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   }
   // Who asks for several answers wants to compare them.
   if (options.samples > 0 && options.json) options.logprobs = std::max(options.logprobs, 0);
-  if (options.chat) return;
+  if (options.chat.value_or(false)) return;
   const char* const flag =
       options.system ? "--system" : GivenTemplateFlag(options.model, options.template_variables);
   if (flag) Throw(ErrorKind::kInput, "{} is for chat models: it needs --chat", flag);
 }
 
+bool AsksAboutFiles(const console::GivenTexts& texts) {
+  return !texts.files.empty() && !texts.prompt.empty();
+}
+
+// Files are named where there is something to tell apart: not a file that is the question.
+std::string MessageOf(const console::GivenTexts& texts) {
+  if (texts.files.size() == 1 && texts.prompt.empty()) return texts.files.front().text;
+  std::string message;
+  for (const auto& [name, text] : texts.files) message += chat::FileInMessage(name, text);
+  return message + texts.prompt;
+}
+
+// Without a template: every byte as it was given, and nothing else.
+chat::Prompt MakePlainPrompt(const Session& session, const console::GivenTexts& texts) {
+  std::string all;
+  for (const auto& [name, text] : texts.files) all += text;
+  chat::Prompt prompt{.tokens = session.Tokenize(all + texts.prompt)};
+  if (AsksAboutFiles(texts)) {
+    prompt.query_tokens =
+        std::max<int64_t>(1, std::ssize(session.Tokenize(texts.prompt, /*add_special=*/false)));
+  }
+  return prompt;
+}
+
+// The question is -p where it stands behind files.
 chat::Prompt MakePrompt(const Engine& engine, const Session& session, const RunOptions& options,
-                        const std::string& text) {
-  if (!options.chat) return {.tokens = session.Tokenize(text)};
+                        const console::GivenTexts& texts) {
+  if (!options.chat.value_or(false)) return MakePlainPrompt(session, texts);
   std::vector<Message> messages;
   if (options.system) messages.push_back({.role = "system", .content = *options.system});
-  messages.push_back({.role = "user", .content = text});
-  return chat::PromptOf(engine, session, messages, options.template_variables);
+  messages.push_back({.role = "user", .content = MessageOf(texts)});
+  if (!AsksAboutFiles(texts)) {
+    return chat::PromptOf(engine, session, messages, options.template_variables);
+  }
+  const std::string text =
+      engine.ApplyChatTemplate(messages, /*open=*/true, options.template_variables);
+  const auto tokenize = [&session](std::string_view part) {
+    return session.Tokenize(part, /*add_special=*/false);
+  };
+  chat::Prompt prompt{.tokens = tokenize(text)};
+  const int64_t most = std::min(chat::kQuestionTokens, std::ssize(prompt.tokens));
+  prompt.query_tokens = chat::TokensFrom(texts.prompt, text, tokenize).value_or(most);
+  return prompt;
+}
+
+// Before they are read, and so before a prompt that is too long is refused.
+void SayTokens(const Engine& engine, const Session& session, const console::GivenTexts& texts) {
+  if (texts.files.size() < (texts.prompt.empty() ? 2 : 1) || console::NoticesAreSilent()) return;
+  std::vector<console::NamedText> all = texts.files;
+  if (AsksAboutFiles(texts)) all.push_back({"-p", texts.prompt});
+  const auto encode = [&engine](std::string_view text, int64_t limit_tokens) {
+    return engine.Tokenize(text, /*add_special=*/false, limit_tokens);
+  };
+  const int64_t limit = std::max(session.limit_tokens(), engine.max_context());
+  console::WriteNotice("godwit: " + Describe(CountTokens(all, limit, encode)) + "\n");
+}
+
+// Who has not heard of --chat takes a continued question for a bad answer. Scripts continue texts
+// and mean it, but a question about files is for an answer.
+void SayThereIsATemplate(const Engine& engine, const RunOptions& options,
+                         const console::GivenTexts& texts) {
+  const bool is_heard = AsksAboutFiles(texts) || console::NoticesGoToTerminal();
+  if (options.chat || !is_heard || console::NoticesAreSilent()) return;
+  try {
+    if (!engine.has_chat_template()) return;
+  } catch (const Error&) {
+    return;  // a template that is broken is no reason not to continue a text
+  }
+  console::WriteNotice(
+      console::WrapStatus("godwit: the text is continued as it stands. This model has a chat "
+                          "template: with --chat it answers (--chat=0: do not say so)") +
+      "\n");
 }
 
 void PutSampler(const EffectiveSampler& sampler, nlohmann::ordered_json& json) {
@@ -200,13 +271,16 @@ int Run(std::span<const std::string> arguments) {
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const bool leads = MpiRank() == 0;  // the others have its prompt, and no standard input
-  const std::string text = leads ? console::RequirePrompt(options.text) : "";
+  // Under mpirun standard input is a pipe that may stay open for ever.
+  const console::GivenTexts texts =
+      leads ? console::RequireTexts(options.text, /*takes_pipe=*/MpiSize() == 1)
+            : console::GivenTexts();
   generate.top_logprobs = options.logprobs;
   generate.keep_as = options.keep_as;
 
   // No plain dialogue in its place, as in godwit chat: a program that asks for a model's own frame
   // would be given another one without noticing.
-  if (options.chat) {
+  if (options.chat.value_or(false)) {
     RequireChatTemplate(options.model, "--chat needs",
                         "leave --chat out, or talk in plain words with godwit chat");
   }
@@ -219,7 +293,9 @@ int Run(std::span<const std::string> arguments) {
       TakeModelDefaults(options.sampling, generate.sampler, engine.sampler_defaults());
   generate.sampler = sampler.options;
   Session session = engine.NewSession(options.session);
-  const auto prompt = MakePrompt(engine, session, options, text);
+  SayThereIsATemplate(engine, options, texts);
+  SayTokens(engine, session, texts);
+  const auto prompt = MakePrompt(engine, session, options, texts);
   generate.query_tokens = options.query_tokens > 0 ? options.query_tokens : prompt.query_tokens;
   const auto results =
       options.samples > 0

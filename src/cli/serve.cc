@@ -92,7 +92,8 @@ void ParseServe(std::span<const std::string> arguments, ServeOptions& options) {
   line.Add({.names = "--allow-origin",
             .value = "ORIGIN",
             .help = "a site, such as https://chat.example, whose pages may ask from a browser; "
-                    "again: one more"},
+                    "again: one more",
+            .repeats = true},
            [&options](const std::string& origin) {
              server::CheckOrigin(origin);
              options.http.origins.push_back(origin);

@@ -66,6 +66,7 @@ struct BenchOptions {
 // A flag that is given again adds to its list.
 void AddList(console::CommandLine& line, console::Flag flag, std::vector<int64_t>& target,
              int64_t min, int64_t max) {
+  flag.repeats = true;
   line.Add(std::move(flag), [&target, min, max](const std::string& value) {
     const std::vector<int64_t> numbers = console::ParseIntList(value, min, max);
     target.insert(target.end(), numbers.begin(), numbers.end());

@@ -102,7 +102,8 @@ void ParseStreamEval(std::span<const std::string> arguments, StreamEvalOptions& 
             .value = "A,B,...",
             .help = "how many lines back the line stands that is asked for; each distance has "
                     "streams of its own; may be repeated",
-            .fallback = fmt::format("{}", defaults.distances.front())},
+            .fallback = fmt::format("{}", defaults.distances.front()),
+            .repeats = true},
            [&](const std::string& value) { ParseDistances(value, options.distances); });
   AddOptionalInt(line,
                  {.names = "--every",

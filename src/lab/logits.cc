@@ -49,8 +49,9 @@ void ParseLogits(std::span<const std::string> arguments, LogitsOptions& options)
     Throw(ErrorKind::kInput, "a file for the result is needed: name it with -o FILE.npy");
   }
   if (options.output != "-") {
-    console::CheckResultFiles({{"-o", options.output}},
-                              {{"-m", options.model.folder}, {"-f", options.text.file}});
+    std::vector<console::NamedFile> inputs{{"-m", options.model.folder}};
+    for (const std::string& file : options.text.files) inputs.push_back({"-f", file});
+    console::CheckResultFiles({{"-o", options.output}}, inputs);
   } else if (console::OutputIsTerminal()) {
     Throw(ErrorKind::kInput, "-o -: the logits are binary, and standard output is a terminal");
   }

@@ -14,7 +14,8 @@ void AddScoredFilesFlags(console::CommandLine& line, ScoredFiles& options) {
   line.Group("Text");
   line.Add({.names = "-f,--file",
             .value = "FILE",
-            .help = "the text (-: standard input); may be repeated: files are one text, in order"},
+            .help = "the text (-: standard input); may be repeated: files are one text, in order",
+            .takes_list = true},
            options.files);
   line.Add({.names = "--reset", .value = "", .help = "each file is a text of its own"},
            options.reset);

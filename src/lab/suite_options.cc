@@ -109,7 +109,8 @@ void AddSuiteFlags(console::CommandLine& line, std::string_view verb, SuiteOptio
         {.names = "-f,--file",
          .value = "FILE",
          .help = fmt::format("a text to hide the answer in{}; may be repeated, for a longer one",
-                             may_repeat ? ", instead of lines that repeat" : "")},
+                             may_repeat ? ", instead of lines that repeat" : ""),
+         .takes_list = true},
         options.files);
     console::AddLossyFlag(line, options.lossy);
   }

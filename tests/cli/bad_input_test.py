@@ -30,7 +30,8 @@ class UsageTest(CliTest):
         self.assertIn("-n needs a value", self.refused(INPUT, *RUN, "-n"))
         self.assertIn("-n: expected a whole number",
                       self.refused(INPUT, *RUN, "-p", "x", "-n", "many"))
-        self.assertIn("-p and -f exclude each other", self.refused(INPUT, *RUN, "-p", "x", "-f", "y"))
+        self.assertIn("-p and -f exclude each other",
+                      self.refused(INPUT, "tokenize", "-m", TINY, "-p", "x", "-f", "y"))
         self.assertIn("--chat", self.refused(INPUT, *RUN, "-p", "x", "-sys", "y"))
         self.assertIn("GODWIT_TOP_K", self.refused(INPUT, *RUN, "-p", "x",
                                                    variables={"GODWIT_TOP_K": "all"}))
@@ -39,13 +40,44 @@ class UsageTest(CliTest):
         self.assertIn("-p needs a value, found the flag --temp",
                       self.refused(INPUT, "run", "-m", TINY, "-p", "--temp", "0"))
 
+    def test_one_flag_has_one_value(self):
+        for first, second in (("-p", "--prompt"), ("-n", "-n"), ("-c", "--ctx-size"),
+                              ("--kv", "--kv"), ("--logit-bias", "--logit-bias")):
+            values = {"--kv": ("dense", "sinks:4+60"), "--logit-bias": ("5+1", "5+2")}
+            one, other = values.get(first, ("1", "2"))
+            with self.subTest(flag=first):
+                message = self.refused(INPUT, *RUN, first, one, second, other)
+                self.assertRegex(message, "contradict each other|it has one bias")
+                self.assertNotIn("\n", message)
+        self.assertEqual(self.ok(*RUN, "-p", "Once", "-n", "3", "-n", "3"),
+                         self.ok(*RUN, "-p", "Once", "-n", "3"))
+        file = self.folder / "schema"
+        file.write_text('{"type": "object"}')
+        self.assertIn("exclude each other", self.refused(
+            INPUT, *RUN, "-p", "x", "-j", '{"type": "array"}', "--json-schema-file", file))
+
+    def test_what_does_nothing(self):
+        text = ["-p", "Once"]
+        for flags, missing in ((["-f", __file__, "-e"], "--prompt"),
+                               ([*text, "--cache-size", "1G"], "--cache or --cache-dir"),
+                               ([*text, "--logprobs", "1"], "--json")):
+            self.assertIn(f"does nothing without {missing}", self.refused(INPUT, *RUN, *flags))
+
     def test_flags_of_llama_cpp(self):
         # Not -n with the value gl.
         self.assertIn("there is no \"-ngl\": models run on the processor",
                       self.refused(INPUT, *RUN, "-ngl", "99"))
         for flags in (["-fa", "on"], ["--mlock"], ["--no-mmap"], ["-hf", "org/name"],
-                      ["-ctk", "f16"], ["-b", "64"], ["-cnv"], ["--log-disable"]):
+                      ["-ctk", "f16"], ["-b", "64"], ["-cnv"], ["--log-disable"],
+                      ["--alias", "x"], ["--prompt-cache", "x"], ["--keep", "4"],
+                      ["--grammar", "x"], ["--lora", "x"], ["--rope-scale", "2"], ["-v"],
+                      ["-md", "x"], ["--no-display-prompt"], ["--jinja"], ["--mirostat", "2"]):
             self.assertIn(f"there is no \"{flags[0]}\": ", self.refused(INPUT, *RUN, *flags))
+        for verb, flag in (("serve", "--api-key"), ("serve", "-sys"), ("serve", "-a"),
+                           ("batch", "-v"), ("chat", "-p"), ("tokenize", "-sys")):
+            with self.subTest(verb=verb, flag=flag):
+                self.assertIn(f"there is no \"{flag}\": ",
+                              self.refused(INPUT, verb, "-m", TINY, flag, "x"))
 
     def test_earlier_names(self):
         for verb in (["perplexity"], ["eval", "quant"]):

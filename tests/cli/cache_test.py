@@ -167,6 +167,10 @@ class CacheTest(CliTest):
         cache = ["--cache-dir", self.cache]
         self.assertIn("no saved text is called", self.refused(INPUT, "cache", "rm", "zz", *cache))
         self.assertIn("which?", self.refused(INPUT, "cache", "rm", *cache))
+        for words, says in ((["list", "zz"], 'list: it is about all texts, found "zz"'),
+                            (["verify", "zz"], 'verify: it is about all texts, found "zz"'),
+                            (["verify", "--json"], "verify: --json is for list alone")):
+            self.assertEqual(self.refused(INPUT, "cache", *words, *cache), says)
         self.assertIn("expected an id and a name", self.refused(INPUT, "cache", "pin", "x", *cache))
 
     def test_a_folder_that_is_full(self):

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from harness import TINY, CliTest
+from harness import TINY, CliTest, changed
 
 INPUT, IO, UNSUPPORTED, MEMORY = 2, 3, 5, 6
 BLOCKS = "blocks:initial=0,local_windows_len=64,second_block_count=1"
@@ -57,7 +57,8 @@ class EvalRecallTest(CliTest):
         model = self.copy_of_tiny()
         config = json.loads((model / "config.json").read_text())
         (model / "config.json").write_text(json.dumps(config | {"sink_token_id": 3}))
-        result = self.measure("-m", model, "--max-tokens", "100", "--kv", "window:9")
+        self.recall = changed(self.recall, "-m", model, "--max-tokens", "100")
+        result = self.measure("--kv", "window:9")
         self.assertEqual(result["tokens"], 100)
 
     def test_table(self):

@@ -5,7 +5,7 @@ import json
 import signal
 import unittest
 
-from harness import GOLDEN, TINY, CliTest, Terminal, wait_for
+from harness import GOLDEN, TINY, CliTest, Terminal, changed, wait_for
 
 INPUT, IO, FORMAT, UNSUPPORTED = 2, 3, 4, 5
 SMALL = ["--lengths", "300,340", "--depths", "0,100", "-n", "2"]
@@ -154,8 +154,8 @@ class EvalSuiteTest(CliTest):
                          [["task", "length", "depth", "n"], ["qa1", "800", "-", "1"]])
         self.assertIn("-d FOLDER", self.refused(INPUT, *arguments, "-f", book))
         self.assertIn("-f FILE", self.refused(INPUT, *arguments, "-d", self.folder))
-        self.assertIn("expected 2 or more, found 1", self.refused(INPUT, *arguments, "-d", self.folder, "-f",
-                                                            book, "-n", "2"))
+        self.assertIn("expected 2 or more, found 1", self.refused(
+            INPUT, *changed(arguments, "-n", "2"), "-d", self.folder, "-f", book))
 
     def test_ruler(self):
         arguments = ["eval", "ruler", "-m", TINY, "--lengths", "900", "-n", "1", "--max-new", "4"]

@@ -31,7 +31,7 @@ class ForeignTextTest(CliTest):
         return model
 
     def test_what_a_model_writes(self):
-        run = ["run", "-m", TINY, "-p", "x", *ESCAPES]
+        run = ["run", "-m", TINY, "--chat=0", "-p", "x", *ESCAPES]
         self.assertEqual(self.ok(*run), "\x1b\x1b\x1b")
         self.assertTrue(self.seen_at_a_terminal(*run).startswith(r"\x1b\x1b\x1b"))
         chat = ["chat", "-m", TINY, *ESCAPES]

@@ -19,7 +19,7 @@ import termios
 import time
 import unittest
 
-BINARY = os.environ["GODWIT_BINARY"]
+BINARY = os.path.abspath(os.environ["GODWIT_BINARY"])
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 TINY = TESTS / "data" / "tiny-llama"
 GOLDEN = TESTS / "golden"
@@ -28,6 +28,15 @@ HANG_S = 300
 
 # A text without end in constant memory.
 ENDLESS = ["--kv", "sinks:4+60", "--ignore-eos", "--temp", "0"]
+
+
+def changed(command, *flags):
+    """`command` with these flags, each with its value, in place of what it has of them."""
+    kept = list(command)
+    for flag in flags[::2]:
+        if flag in kept:
+            del kept[kept.index(flag):kept.index(flag) + 2]
+    return [*kept, *flags]
 
 
 class CliTest(unittest.TestCase):
@@ -68,7 +77,8 @@ class CliTest(unittest.TestCase):
         process = subprocess.Popen(
             [BINARY, *map(str, arguments)], env=self.environment(),
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options})
+            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+               **options})
         self.addCleanup(end, process)
         return process
 

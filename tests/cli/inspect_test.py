@@ -4,7 +4,7 @@ import json
 import os
 import unittest
 
-from harness import GOLDEN, TINY, CliTest, Terminal
+from harness import GOLDEN, TINY, CliTest, Terminal, changed
 
 INPUT, UNSUPPORTED = 2, 5
 
@@ -227,13 +227,14 @@ class ActivationsTest(CliTest):
         self.assertIn("--calib FILE",
                       self.refused(INPUT, "inspect", "-m", TINY, "--activations", "0"))
         self.assertIn("quantized already",
-                      refused("-m", GOLDEN / "int8" / "llama" / "tensor_static",
-                              "--activations", "0", code=UNSUPPORTED))
+                      self.refused(UNSUPPORTED, *changed(
+                          self.command, "-m", GOLDEN / "int8" / "llama" / "tensor_static"),
+                          "--activations", "0"))
 
     def test_interrupted(self):
         self.text.write_text("Once upon a time there was a small bird. " * 20000)
-        terminal = Terminal(self, *self.command, "--activations", "1", "--samples", "100000",
-                            "--isa", "scalar", "-t", "1")
+        terminal = Terminal(self, *changed(self.command, "--samples", "100000"), "--activations",
+                            "1", "--isa", "scalar", "-t", "1")
         terminal.expect("calibrating: ")
         terminal.type("\x03")
         self.assertEqual(terminal.finish(), 130)

@@ -6,7 +6,7 @@ import resource
 import signal
 import unittest
 
-from harness import TINY, CliTest, Terminal
+from harness import TINY, CliTest, Terminal, changed
 
 INPUT, IO, UNSUPPORTED = 2, 3, 5
 
@@ -23,8 +23,8 @@ class QuantizeTest(CliTest):
     def files(self):
         return sorted(path.name for path in self.folder.iterdir())
 
-    def refuses(self, code, *flags, left=("text",), **options):
-        message = self.refused(code, *self.command, *flags, **options)
+    def refuses(self, code, *flags, left=("text",), command=None, **options):
+        message = self.refused(code, *(command or self.command), *flags, **options)
         self.assertEqual(self.files(), list(left))
         return message
 
@@ -42,7 +42,7 @@ class QuantizeTest(CliTest):
     def test_same_bytes_again(self):
         sums = set()
         for name, threads in (("a", "1"), ("b", "3")):
-            self.ok(*self.command, "-o", self.folder / name, "-t", threads, "--scheme", "o3",
+            self.ok(*changed(self.command, "-o", self.folder / name), "-t", threads, "--scheme", "o3",
                     "--smooth", "all", "--alpha", "per-layer", "--clip-top", "2%")
             sums.add(hashlib.sha256((self.folder / name / "model.safetensors").read_bytes())
                      .hexdigest())
@@ -51,7 +51,7 @@ class QuantizeTest(CliTest):
     def test_json(self):
         said = self.ok(*self.command, "--alpha", "auto")
         self.assertEqual(said.count("  least\n"), 1)
-        result = json.loads(self.ok(*self.command, "-o", self.folder / "again", "--alpha", "auto",
+        result = json.loads(self.ok(*changed(self.command, "-o", self.folder / "again"), "--alpha", "auto",
                                     "--json"))
         self.assertEqual((result["model"], result["scheme"], result["text"], result["tokens"]),
                          (str(TINY), "w8a8", str(self.text), 256))
@@ -77,7 +77,7 @@ class QuantizeTest(CliTest):
     def test_four_bits(self):
         sums = set()
         for name, threads in (("a", "1"), ("b", "3")):
-            self.ok(*self.command, "-o", self.folder / name, "-t", threads, "--scheme", "w4a16",
+            self.ok(*changed(self.command, "-o", self.folder / name), "-t", threads, "--scheme", "w4a16",
                     "--group-size", "32")
             sums.add(hashlib.sha256((self.folder / name / "model.safetensors").read_bytes())
                      .hexdigest())
@@ -133,14 +133,15 @@ class QuantizeTest(CliTest):
         self.assertIn("-o FOLDER", self.refused(INPUT, "quantize", "-m", TINY))
 
     def test_short_texts(self):
-        result = self.godwit(*self.command, "--samples", "512")
+        result = self.godwit(*changed(self.command, "--samples", "512"))
         self.assertEqual(result.returncode, 0)
         self.assertIn("64 tokens, not for 512: taking all of it", result.stderr)
         self.text.write_text("too short")
+        other = changed(self.command, "-o", self.folder / "other")
         self.assertIn("expected at least 1000",
-                      self.refuses(INPUT, "-o", self.folder / "other", left=("out", "text")))
+                      self.refuses(INPUT, command=other, left=("out", "text")))
         self.assertIn("pieces of 1025 tokens",
-                      self.refuses(INPUT, "-o", self.folder / "other", "--seq-len", "1025",
+                      self.refuses(INPUT, command=changed(other, "--seq-len", "1025"),
                                    left=("out", "text")))
 
     def test_an_output_that_exists(self):
@@ -176,8 +177,8 @@ class QuantizeTest(CliTest):
         self.assertIn("model.safetensors", message)
 
     def test_interrupted(self):
-        terminal = Terminal(self, *self.command, "--samples", "100000", "--isa", "scalar", "-t",
-                            "1", "--calib", self.long_text())
+        terminal = Terminal(self, *changed(self.command, "--samples", "100000", "--calib",
+                                           self.long_text()), "--isa", "scalar", "-t", "1")
         terminal.expect("calibrating: ")
         self.assertEqual(len(self.files()), 3)
         terminal.type("\x03")
@@ -185,8 +186,8 @@ class QuantizeTest(CliTest):
         self.assertEqual(self.files(), ["long", "text"])
 
     def test_killed(self):
-        terminal = Terminal(self, *self.command, "--samples", "100000", "--isa", "scalar", "-t",
-                            "1", "--calib", self.long_text())
+        terminal = Terminal(self, *changed(self.command, "--samples", "100000", "--calib",
+                                           self.long_text()), "--isa", "scalar", "-t", "1")
         terminal.expect("calibrating: ")
         terminal.process.send_signal(signal.SIGKILL)
         terminal.finish()

@@ -168,7 +168,8 @@ class RunTest(CliTest):
         if result["finish_reason"] == "length":
             self.assertEqual(text, result["text"])
         self.assertNotIn("logprobs", json.loads(self.ok(*run)))
-        self.assertIn("need --json", self.refused(2, *GREEDY, "-p", "x", "--logprobs", "3"))
+        self.assertEqual("--logprobs does nothing without --json",
+                         self.refused(2, *GREEDY, "-p", "x", "--logprobs", "3"))
 
     # A page of the cache is what there must be; with less than the text takes it is refused.
     def test_kv_memory(self):

@@ -11,6 +11,7 @@
 #include "base/quote.h"
 #include "chat/answers.h"
 #include "chat/conversation_file.h"
+#include "chat/files_in_message.h"
 #include "chat/pinned_messages.h"
 #include "chat/plain_dialogue.h"
 #include "cli/chat/message_reader.h"
@@ -60,6 +61,8 @@ std::span<const ChatLoop::Command> ChatLoop::Commands() {
       {"/undo", "/undo", "take back the last question and its answer", &ChatLoop::Undo},
       {"/kv", "/kv SPEC", "keep of the text what SPEC says from now on, as --kv does",
        &ChatLoop::SetKv},
+      {"/read", "/read FILE",
+       "put a file, those of a folder or of a pattern before the next question", &ChatLoop::Read},
       {"/save", "/save FILE", "write the conversation to FILE, as JSON", &ChatLoop::Save},
       {"/load", "/load FILE", "go on with the conversation in FILE", &ChatLoop::Load},
       {"/stats", "/stats", "speed and memory of the last answer", &ChatLoop::ShowStats},
@@ -83,8 +86,11 @@ void ChatLoop::ShowHelp(const std::string&) {
 
 void ChatLoop::Clear(const std::string&) {
   conversation_.Clear();
+  before_.clear();
+  const WaitingFiles files = std::exchange(waiting_, {});
   last_.reset();
-  SayIfInteractive("(a new conversation)");
+  if (files.empty()) return SayIfInteractive("(a new conversation)");
+  SayIfInteractive(fmt::format("(a new conversation, without {})", files.Names()));
 }
 
 void ChatLoop::SetSystem(const std::string& text) {
@@ -108,12 +114,58 @@ void ChatLoop::Regenerate(const std::string&) {
 }
 
 void ChatLoop::Undo(const std::string&) {
-  if (!conversation_.Undo()) {
+  if (!waiting_.empty()) {
+    const WaitingFiles files = std::exchange(waiting_, {});
+    return SayIfInteractive(fmt::format("({} put away)", files.Names()));
+  }
+  if (!TakeBack()) {
     Say("(there is nothing to take back)");
     return;
   }
-  SayIfInteractive(
-      fmt::format("(taken back; {} left before it)", Questions(conversation_.messages().size())));
+  SayIfInteractive(fmt::format(
+      "(taken back; {} left before it{})", Questions(conversation_.messages().size()),
+      waiting_.empty() ? "" : fmt::format("; {} before the next one", waiting_.Names())));
+}
+
+bool ChatLoop::TakeBack() {
+  if (before_.empty()) return false;
+  WaitingFiles files = std::move(before_.back());
+  before_.pop_back();
+  const Message& question = conversation_.messages()[2 * before_.size()];
+  files.text = question.content.substr(0, files.bytes);
+  waiting_.Prepend(std::move(files));
+  return conversation_.Undo();
+}
+
+void ChatLoop::Read(const std::string& argument) {
+  if (argument.empty() && !waiting_.empty()) {
+    return Say(fmt::format("({}: {}, before the next question; /undo puts away)", waiting_.Names(),
+                           console::Plural(waiting_.tokens, "token")));
+  }
+  WithFile(argument, "/read FILE", [this](const std::string& path) {
+    if (path == "-") Throw(ErrorKind::kInput, "standard input is the conversation: name a file");
+    TakeFiles(console::ReadInputFiles(std::span(&path, 1), setup_.lossy));
+  });
+}
+
+void ChatLoop::TakeFiles(std::span<const console::NamedText> files) {
+  const ContextRoom room = Room();
+  const auto counts =
+      CountTokens(files, std::max(room.limit_tokens, room.made_for), setup_.codec.encode);
+  WaitingFiles all = waiting_;
+  all.Append(files, counts);
+  const int64_t tokens = room.used_tokens + all.tokens;
+  if (tokens >= room.limit_tokens) {
+    const bool or_more = std::ranges::any_of(counts, &FileTokens::or_more);
+    throw Error(ErrorKind::kInput, DescribeTooLong(room, tokens, or_more, all.Names()));
+  }
+  waiting_ = std::move(all);
+  if (!setup_.interactive) return console::WriteNotice("godwit: " + Describe(counts) + "\n");
+  Say(fmt::format("({}; before the next question{})", Describe(counts),
+                  room.endless()
+                      ? ""
+                      : fmt::format(", which then has {} of {} left", room.limit_tokens - tokens,
+                                    console::Plural(room.limit_tokens, "token"))));
 }
 
 void ChatLoop::SetKv(const std::string& spec) {
@@ -142,9 +194,9 @@ void ChatLoop::SetKv(const std::string& spec) {
                                              spec, console::Plural(tokens, "token")));
 }
 
-void ChatLoop::WithFile(const std::string& argument,
+void ChatLoop::WithFile(const std::string& argument, std::string_view usage,
                         FunctionRef<void(const std::string& path)> action) const {
-  if (argument.empty()) Throw(ErrorKind::kInput, "a file is missing: /save FILE, /load FILE");
+  if (argument.empty()) Throw(ErrorKind::kInput, "a file is missing: {}", usage);
   try {
     action(ExpandHome(argument));
   } catch (const Error& error) {
@@ -154,7 +206,7 @@ void ChatLoop::WithFile(const std::string& argument,
 }
 
 void ChatLoop::Save(const std::string& argument) {
-  WithFile(argument, [this](const std::string& path) {
+  WithFile(argument, "/save FILE", [this](const std::string& path) {
     console::CheckResultFiles({{"/save", path}}, {{"--model", setup_.model_folder}});
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored)) {
@@ -166,15 +218,18 @@ void ChatLoop::Save(const std::string& argument) {
       }
     }
     console::WriteFile(path, chat::ToJson({conversation_.system(), conversation_.messages()}));
-    SayIfInteractive(
-        fmt::format("({} saved in {})", Questions(conversation_.messages().size()), Quote(path)));
+    SayIfInteractive(fmt::format(
+        "({} saved in {}{})", Questions(conversation_.messages().size()), Quote(path),
+        waiting_.empty() ? ""
+                         : fmt::format(", without {}: no question was asked", waiting_.Names())));
   });
 }
 
 void ChatLoop::Load(const std::string& argument) {
-  WithFile(argument, [this](const std::string& path) {
+  WithFile(argument, "/load FILE", [this](const std::string& path) {
     chat::SavedConversation saved = chat::ReadConversation(path);
     conversation_.Load(std::move(saved.system), std::move(saved.messages));
+    before_.assign(conversation_.messages().size() / 2, {});
     last_.reset();
     SayIfInteractive(fmt::format("({} loaded{})", Questions(conversation_.messages().size()),
                                  conversation_.system() ? ", with a system message" : ""));
@@ -212,12 +267,31 @@ void ChatLoop::Ask(const std::string& question) {
   const int64_t tokens_before = room.used_tokens;
   // A question of fewer is counted, and Answer knows then whether /clear or -c would help.
   const int64_t most = std::max(room.limit_tokens, room.made_for);
-  if (!conversation_.Ask(question, room.endless() ? most : tokens_before + most)) {
+  if (!conversation_.Ask(waiting_.text + question, room.endless() ? most : tokens_before + most)) {
     room.used_tokens = 0;
     room.has_turns = false;
     throw Error(ErrorKind::kInput, DescribeTooLong(room, most, /*or_more=*/true));
   }
+  waiting_.text.clear();
+  before_.push_back(std::exchange(waiting_, {}));
   Answer(tokens_before);
+}
+
+int64_t ChatLoop::QuestionTokens() const {
+  const int64_t usual = std::min(conversation_.question_tokens(), chat::kQuestionTokens);
+  const size_t files_bytes = before_.back().bytes;
+  if (files_bytes == 0) return usual;
+  std::vector<Message> messages;
+  if (conversation_.system()) {
+    messages.push_back({.role = "system", .content = *conversation_.system()});
+  }
+  messages.insert(messages.end(), conversation_.messages().begin(), conversation_.messages().end());
+  const std::string prompt = setup_.codec.render(messages, /*open=*/true);
+  return chat::TokensFrom(std::string_view(messages.back().content).substr(files_bytes), prompt,
+                          [this](std::string_view text) {
+                            return setup_.codec.encode(text, chat::Conversation::kAny);
+                          })
+      .value_or(usual);
 }
 
 // A pinned prefix ends where a message does: a header cut in two would stand before every answer.
@@ -249,13 +323,11 @@ void ChatLoop::Answer(int64_t tokens_before) {
     ContextRoom room = Room();
     const int64_t tokens = std::exchange(room.used_tokens, tokens_before);
     if (tokens >= room.limit_tokens) throw Error(ErrorKind::kInput, DescribeTooLong(room, tokens));
-    options.query_tokens = setup_.query_tokens > 0
-                               ? setup_.query_tokens
-                               : std::min(conversation_.question_tokens(), chat::kQuestionTokens);
+    options.query_tokens = setup_.query_tokens > 0 ? setup_.query_tokens : QuestionTokens();
     // Two presses are easily made in a hurry: they must not end the program.
     result = GenerateAtTerminal(session_, conversation_.prompt(), options, /*presses_to_exit=*/3);
   } catch (const Error&) {
-    conversation_.Undo();  // too long for the context, for example
+    TakeBack();  // too long for the context, for example
     throw;
   }
   text.Finish();
@@ -263,7 +335,7 @@ void ChatLoop::Answer(int64_t tokens_before) {
   if (!result.text.ends_with('\n')) console::WriteOutput("\n");
   if (cancelled && !setup_.interactive) throw Error(ErrorKind::kCancelled, "cancelled");
   if (cancelled && result.tokens.empty()) {
-    conversation_.Undo();
+    TakeBack();
     Say("(stopped before the answer began; the question is taken back)");
     return;
   }
@@ -314,7 +386,20 @@ void ChatLoop::SayIfInteractive(const std::string& text) const {
   if (setup_.interactive) Say(text);
 }
 
+// A script should fail; a person can try again. Nobody can without standard output.
+void ChatLoop::Attempt(FunctionRef<void()> action) const {
+  try {
+    action();
+  } catch (const Error& error) {
+    if (!setup_.interactive || error.kind() == ErrorKind::kIo) throw;
+    Say("godwit: " + WithHint(error));
+  }
+}
+
 void ChatLoop::Run(console::LineSource& lines) {
+  if (!setup_.files.empty()) {
+    Attempt([this] { TakeFiles(std::exchange(setup_.files, {})); });
+  }
   bool leaving = false;  // Ctrl-C at an empty prompt, once
   while (!done_) {
     if (setup_.interactive) WarnOfScarceContext();
@@ -328,13 +413,9 @@ void ChatLoop::Run(console::LineSource& lines) {
     }
     leaving = false;
     if (input.text.find_first_not_of(" \t\r\n") == std::string::npos) continue;
-    try {
+    Attempt([&] {
       if (!(input.single && RunCommand(input.text))) Ask(input.text);
-    } catch (const Error& error) {
-      // A script should fail; a person can try again. Nobody can without standard output.
-      if (!setup_.interactive || error.kind() == ErrorKind::kIo) throw;
-      Say("godwit: " + WithHint(error));
-    }
+    });
   }
 }
 

@@ -7,11 +7,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/function_ref.h"
 #include "chat/conversation.h"
 #include "cli/chat/context_room.h"
+#include "cli/chat/waiting_files.h"
 #include "cli/options/sampling_options.h"
+#include "console/options/input_files.h"
 #include "console/terminal/line_source.h"
 #include "model/spec.h"
 
@@ -22,6 +25,8 @@ struct ChatSetup {
   DecoderSpec spec;
   chat::ChatCodec codec;
   std::optional<std::string> system;
+  std::vector<console::NamedText> files;  // what the first question is about
+  bool lossy = false;                     // of files that are read later
   GenerateOptions generate;
   int64_t query_tokens;      // of generate, in every turn; 0: those of the last message
   EffectiveSampler sampler;  // where generate.sampler came from
@@ -54,18 +59,27 @@ class ChatLoop {
   void Regenerate(const std::string&);
   void Undo(const std::string&);
   void SetKv(const std::string& spec);
+  void Read(const std::string& path);
   void Save(const std::string& path);
   void Load(const std::string& path);
   void ShowStats(const std::string&);
   void Exit(const std::string&) { done_ = true; }
 
+  // Does what a message asks for. An error is said where somebody can try again, else thrown.
+  void Attempt(FunctionRef<void()> action) const;
+  // They go before the next question. Throws Error(kInput) for those that leave no room for it.
+  void TakeFiles(std::span<const console::NamedText> files);
+  // The last question, whose files wait again. False if there is none.
+  bool TakeBack();
+  // The tokens of the last question, and what frames it.
+  int64_t QuestionTokens() const;
   void Ask(const std::string& question);
   // tokens_before: of the conversation before its last question.
   void Answer(int64_t tokens_before);
   void PinMessages();
   // What a command does with the file that it names. Whatever is wrong with that is no reason to
   // leave.
-  void WithFile(const std::string& argument,
+  void WithFile(const std::string& argument, std::string_view usage,
                 FunctionRef<void(const std::string& path)> action) const;
   ContextRoom Room() const;
   void SayHowItEnded(const GenerateResult& result) const;
@@ -80,6 +94,8 @@ class ChatLoop {
   std::string kv_spec_;  // of the session
   Session session_;
   chat::Conversation conversation_;
+  WaitingFiles waiting_;              // of the next question
+  std::vector<WaitingFiles> before_;  // of each question, without their text, which its message has
   std::optional<GenerateResult> last_;
   bool warned_ = false;
   bool done_ = false;

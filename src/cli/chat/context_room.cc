@@ -49,14 +49,19 @@ std::string DescribeFull(const ContextRoom& room) {
                      remedies.empty() ? "" : "; room is made by ", remedies);
 }
 
-std::string DescribeTooLong(const ContextRoom& room, int64_t tokens, bool or_more) {
+std::string DescribeTooLong(const ContextRoom& room, int64_t tokens, bool or_more,
+                            std::string_view files) {
+  const std::string alone_name =
+      files.empty() ? "the question" : fmt::format("the text of {}", files);
+  const std::string last = files.empty() ? "this question" : std::string(files);
   std::string text =
       fmt::format("{} has {}{} tokens, which leave no room for an answer in the context of {}",
-                  room.has_turns ? "the conversation with this question" : "the question",
+                  room.has_turns ? "the conversation with " + last : alone_name,
                   or_more ? "more than " : "", tokens, room.limit_tokens);
   ContextRoom alone = room;
   alone.has_turns = room.has_turns && tokens - room.used_tokens < room.limit_tokens;
   std::string remedies = Remedies(alone);
+  if (!files.empty()) remedies = "a part of it" + (remedies.empty() ? "" : " or " + remedies);
   if (tokens < room.made_for && room.limit_tokens < room.made_for) {
     remedies +=
         fmt::format("{}a restart with -c {}", remedies.empty() ? "" : " or ", room.made_for);

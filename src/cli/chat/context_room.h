@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace godwit::cli {
 
@@ -25,7 +26,9 @@ std::string DescribeScarcity(const ContextRoom& room);
 std::string DescribeFull(const ContextRoom& room);
 
 // A conversation of `tokens` with its last question that leaves no room for an answer. `room` is
-// that before the question. or_more: the question was not read to its end.
-std::string DescribeTooLong(const ContextRoom& room, int64_t tokens, bool or_more = false);
+// that before the question. or_more: the question was not read to its end. files: what it is of, if
+// not of the question.
+std::string DescribeTooLong(const ContextRoom& room, int64_t tokens, bool or_more = false,
+                            std::string_view files = "");
 
 }  // namespace godwit::cli

@@ -32,6 +32,9 @@ TEST(ContextRoom, NamesWhatHelpsAndNothingThatWouldBeRefused) {
               AllOf(HasSubstr("conversation with this question has 600"), HasSubstr("/clear"),
                     Not(HasSubstr("-c "))));
 
+  EXPECT_THAT(DescribeTooLong(room, 1000, /*or_more=*/false, "a.txt"),
+              AllOf(HasSubstr("the conversation with a.txt has 1000 tokens"),
+                    HasSubstr("what helps: a part of it or /kv")));
   EXPECT_THAT(DescribeTooLong(room, 1000), Not(HasSubstr("/clear"))) << "the question alone";
 
   const ContextRoom first{.limit_tokens = 100, .made_for = 4096, .may_forget = false};

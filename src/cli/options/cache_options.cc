@@ -64,6 +64,7 @@ void AddCacheFlags(console::CommandLine& line, CacheOptions& options) {
                     "removed first",
             .fallback = "half of what the disk has left"},
            [&options](const std::string& value) { options.bytes = console::ParseBytes(value); });
+  line.Needs("--cache-size", {"--cache", "--cache-dir"});
 }
 
 }  // namespace godwit::cli

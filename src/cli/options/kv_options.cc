@@ -69,7 +69,8 @@ void AddSpecFlags(console::CommandLine& line, SessionOptions& options, bool take
                     (kvs == nullptr ? "" : "; may be repeated, to compare them"),
             .fallback = is_verbs_own ? "" : options.kv,
             .choices = usages,
-            .is_verbs_own = is_verbs_own},
+            .is_verbs_own = is_verbs_own,
+            .repeats = kvs != nullptr},
            [&options, usages, kvs](const std::string& value) {
              RefuseUnknownPolicy(usages, value);
              options.kv = value;

@@ -36,7 +36,8 @@ void AddPenaltyFlags(console::CommandLine& line, SamplingFlags& flags) {
   line.Add(
       {.names = "--logit-bias",
        .value = "ID+X",
-       .help = "add X to a token's logit, as 15043+1, 15043-2 or 15043-inf (may be repeated)"},
+       .help = "add X to a token's logit, as 15043+1, 15043-2 or 15043-inf (may be repeated)",
+       .repeats = true},
       [&sampler](const std::string& value) { console::ParseLogitBias(value, sampler.logit_bias); });
   AddChoice(line,
             {.names = "--repeat-penalty",
@@ -116,6 +117,7 @@ void AddSamplingFlags(console::CommandLine& line, SamplingFlags& flags) {
            [&flags](const std::string& file) {
              flags.json_schema = ReadTextFile(file, JsonGrammar::kMostSchemaBytes);
            });
+  line.Exclusive({"--json-schema", "--json-schema-file"});
   line.Add(
       {.names = "--draft",
        .value = "SOURCES",

@@ -15,6 +15,14 @@ std::string_view NameOf(std::string_view argument) {
   return argument.substr(0, argument.find('='));
 }
 
+bool HasValue(FlagKind kind) {
+  return kind == FlagKind::kWithValue || kind == FlagKind::kWithValues;
+}
+
+bool LooksLikeFlag(std::string_view argument) {
+  return argument.starts_with('-') && argument != "-";
+}
+
 }  // namespace
 
 std::vector<GivenFlag> SplitArguments(
@@ -27,13 +35,15 @@ std::vector<GivenFlag> SplitArguments(
     std::string_view name = NameOf(argument);
     std::optional<std::string> value;
     if (name.size() < argument.size()) value = argument.substr(name.size() + 1);
+    bool goes_on = false;  // further arguments may be further values
     if (kind(name) == FlagKind::kUnknown) {
       const size_t end = EndOfShortName(argument);
       name = std::string_view(argument).substr(0, end);
-      if (end == argument.npos || kind(name) != FlagKind::kWithValue) refuse(argument);
+      if (end == argument.npos || !HasValue(kind(name))) refuse(argument);
       value = argument.substr(end);
     }
-    if (kind(name) == FlagKind::kWithValue && !value) {
+    if (HasValue(kind(name)) && !value) {
+      goes_on = kind(name) == FlagKind::kWithValues;
       if (++i == arguments.size()) Throw(ErrorKind::kInput, "{} needs a value", name);
       value = arguments[i];
       const std::string_view next = NameOf(*value);
@@ -43,6 +53,9 @@ std::vector<GivenFlag> SplitArguments(
       }
     }
     flags.push_back({.name = std::string(name), .value = std::move(value)});
+    while (goes_on && i + 1 < arguments.size() && !LooksLikeFlag(arguments[i + 1])) {
+      flags.push_back({.name = std::string(name), .value = arguments[++i]});
+    }
   }
   return flags;
 }

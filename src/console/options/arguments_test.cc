@@ -16,6 +16,7 @@ using testing::ElementsAre;
 std::vector<std::string> Split(const std::vector<std::string>& arguments) {
   const auto kind = [](std::string_view name) {
     if (name == "--json" || name == "-e") return FlagKind::kSwitch;
+    if (name == "-l") return FlagKind::kWithValues;
     const bool known = name == "-ub" || name == "-n" || name == "-p" || name == "--prompt";
     return known ? FlagKind::kWithValue : FlagKind::kUnknown;
   };
@@ -43,6 +44,12 @@ TEST(Arguments, TakeTheirValueInEveryNotation) {
 TEST(Arguments, ValuesMayLookLikeFlagsThatThereAreNot) {
   EXPECT_THAT(Split({"-p", "--", "-p", "-", "-p", "--zebra", "-p", "-x=1"}),
               ElementsAre("-p=--", "-p=-", "-p=--zebra", "-p=-x=1"));
+}
+
+TEST(Arguments, ListsEndAtTheNextFlag) {
+  EXPECT_THAT(Split({"-l", "a", "b", "-", "-n", "5"}), ElementsAre("-l=a", "-l=b", "-l=-", "-n=5"));
+  EXPECT_THROW(Split({"-l=a", "b"}), std::runtime_error);
+  EXPECT_THROW(Split({"-l", "a", "-x"}), std::runtime_error);
 }
 
 TEST(Arguments, AFlagIsNoValueOfTheOneBefore) {

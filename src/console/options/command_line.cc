@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
+#include "base/name_list.h"
 #include "base/nearest.h"
 #include "base/quote.h"
-#include "console/options/arguments.h"
 #include "console/options/environment.h"
 #include "console/options/foreign_flags.h"
 #include "console/pages.h"
@@ -33,6 +35,15 @@ std::string MeantChoice(const std::vector<std::string>& choices, std::string_vie
   }
   return "";
 }
+
+[[noreturn]] void RefuseTwoValues(const std::string& name, const std::string& value,
+                                  const std::string& other, const std::string& other_value) {
+  constexpr size_t kShownBytes = 40;
+  Throw(ErrorKind::kInput, "{} {} and {} {} contradict each other: it is one flag, with one value",
+        name, Quote(value, kShownBytes), other, Quote(other_value, kShownBytes));
+}
+
+std::string ValueOf(const GivenFlag& flag) { return flag.value.value_or("1"); }
 
 }  // namespace
 
@@ -62,6 +73,7 @@ void CommandLine::Add(Flag flag, std::optional<std::string>& target) {
 }
 
 void CommandLine::Add(Flag flag, std::vector<std::string>& target) {
+  flag.repeats = true;
   Add(std::move(flag), [&target](const std::string& value) { target.push_back(value); });
 }
 
@@ -80,6 +92,10 @@ void CommandLine::Exclusive(std::vector<std::string> long_names) {
   exclusive_.push_back(std::move(long_names));
 }
 
+void CommandLine::Needs(std::string long_name, std::vector<std::string> others) {
+  needs_.emplace_back(std::move(long_name), std::move(others));
+}
+
 void CommandLine::Parse(std::span<const std::string> arguments) {
   if (Find("--help") == nullptr) {
     Group("Help");
@@ -94,17 +110,19 @@ void CommandLine::Parse(std::span<const std::string> arguments) {
       arguments,
       [this](std::string_view name) {
         const Entry* entry = Find(name);
-        return entry == nullptr     ? FlagKind::kUnknown
-               : entry->is_switch() ? FlagKind::kSwitch
-                                    : FlagKind::kWithValue;
+        return entry == nullptr         ? FlagKind::kUnknown
+               : entry->is_switch()     ? FlagKind::kSwitch
+               : entry->flag.takes_list ? FlagKind::kWithValues
+                                        : FlagKind::kWithValue;
       },
       [this](const std::string& argument) { RefuseArgument(argument); });
   for (const GivenFlag& flag : flags) {
     if (Find(flag.name) == Find("--help")) throw HelpRequest{Page()};
   }
   for (const GivenFlag& flag : flags) {
-    TakeValue(*Find(flag.name), flag.name, flag.value.value_or("1"));
+    TakeValue(*Find(flag.name), flag.name, ValueOf(flag));
   }
+  RefuseContradictions(flags);
   for (const Entry& entry : entries_) {
     const Entry* rival = entry.given.empty() ? nullptr : GivenRival(entry);
     if (rival != nullptr) {
@@ -112,6 +130,7 @@ void CommandLine::Parse(std::span<const std::string> arguments) {
     }
   }
   ReadEnvironment();
+  RefuseUseless();
   if (quiet_) SilenceNotices();
   const auto given = GivenVariables();
   if (!DescribeUnknownVariables(given, OwnPages()).empty()) {
@@ -150,13 +169,41 @@ void CommandLine::TakeValue(Entry& entry, const std::string& name, const std::st
 void CommandLine::ReadEnvironment() {
   for (Entry& entry : entries_) {
     if (!entry.given.empty() || &entry == Find("--help")) continue;
+    std::string taken;  // two variables may name one flag
     for (const std::string& name : entry.long_names) {
       const std::string variable = VariableName(name, entry.flag.is_verbs_own ? verb_ : "");
       const char* value = std::getenv(variable.c_str());
       if (value == nullptr || *value == '\0' || GivenRival(entry) != nullptr) continue;
-      TakeValue(entry, variable, value);
-      break;
+      if (entry.given.empty()) {
+        TakeValue(entry, variable, value);
+        taken = value;
+      } else if (taken != value) {
+        RefuseTwoValues(entry.given, taken, variable, value);
+      }
     }
+  }
+}
+
+void CommandLine::RefuseContradictions(std::span<const GivenFlag> flags) {
+  std::map<const Entry*, const GivenFlag*> first;
+  for (const GivenFlag& flag : flags) {
+    const Entry* const entry = Find(flag.name);
+    const auto [before, is_first] = first.emplace(entry, &flag);
+    if (is_first || entry->flag.repeats) continue;
+    const std::string value = ValueOf(flag), other = ValueOf(*before->second);
+    const bool same = entry->is_switch() ? ParseBool(value) == ParseBool(other) : value == other;
+    if (!same) RefuseTwoValues(before->second->name, other, flag.name, value);
+  }
+}
+
+void CommandLine::RefuseUseless() {
+  for (const auto& [name, others] : needs_) {
+    const std::string& given = Find(name)->given;
+    const bool has_use = std::ranges::any_of(
+        others, [this](const std::string& other) { return !Find(other)->given.empty(); });
+    if (!given.starts_with('-') || has_use) continue;
+    Throw(ErrorKind::kInput, "{} does nothing without {}", given,
+          NameList(others, std::identity(), " or "));
   }
 }
 

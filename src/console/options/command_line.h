@@ -8,7 +8,8 @@
 // A flag that is not on the command line is looked up in the environment: --top-k as GODWIT_TOP_K
 // (environment.h),
 // where an empty variable counts as none. A target that neither names keeps its value, the default,
-// which the help shows. Of a flag given twice, the last counts. Targets must outlive Parse.
+// which the help shows. A flag that is given twice with different values is refused, unless it
+// repeats. Targets must outlive Parse.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "console/options/arguments.h"
 #include "console/options/help.h"
 #include "console/options/parse_value.h"
 
@@ -42,6 +44,10 @@ struct Flag {
   // Another verb's flag of this name means something else: the variable of this one names its verb,
   // GODWIT_RUN_SAMPLES.
   bool is_verbs_own = false;
+  // Given again, it adds another value; else there can be one.
+  bool repeats = false;
+  // Arguments behind its value that are no flags are more values.
+  bool takes_list = false;
 };
 
 // Thrown by Parse when the help is asked for. Not an Error: nothing is wrong.
@@ -83,6 +89,10 @@ class CommandLine {
   // others in the environment.
   void Exclusive(std::vector<std::string> long_names);
 
+  // A flag that does nothing without one of the others (all by long name). Refused on a command
+  // line without them; in the environment it may wait for commands that have them.
+  void Needs(std::string long_name, std::vector<std::string> others);
+
   // Throws Error(kInput) that names what was typed, or HelpRequest.
   void Parse(std::span<const std::string> arguments);
 
@@ -103,6 +113,8 @@ class CommandLine {
   Entry* Find(std::string_view name);
   void TakeValue(Entry& entry, const std::string& name, const std::string& value);
   void ReadEnvironment();
+  void RefuseContradictions(std::span<const GivenFlag> flags);
+  void RefuseUseless();
   const Entry* GivenRival(const Entry& entry);
   [[noreturn]] void RefuseArgument(const std::string& argument);
 
@@ -110,6 +122,7 @@ class CommandLine {
   std::string group_;
   std::vector<Entry> entries_;
   std::vector<std::vector<std::string>> exclusive_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> needs_;
   bool help_ = false;
   bool refuses_plot_ = false;
   bool quiet_ = false;

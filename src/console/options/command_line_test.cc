@@ -84,9 +84,42 @@ TEST_F(CommandLineTest, TakesStrangeValuesLiterally) {
   }
 }
 
-TEST_F(CommandLineTest, LastOneCounts) {
-  Parse({"-n", "1", "--predict", "2"});
+TEST_F(CommandLineTest, OneFlagHasOneValue) {
+  EXPECT_EQ(Refusal({"-n", "1", "--predict", "2"}),
+            "-n \"1\" and --predict \"2\" contradict each other: it is one flag, with one value");
+  EXPECT_THAT(Refusal({"--json", "--json=0"}), HasSubstr("--json \"1\" and --json \"0\""));
+  EXPECT_LT(Refusal({"-p", std::string(10000, 'x'), "-p", ""}).size(), 200);
+  Parse({"-n", "2", "--predict=2", "--json", "--json=1"});
   EXPECT_EQ(predict_, 2);
+  EXPECT_TRUE(json_);
+}
+
+TEST_F(CommandLineTest, OneFlagHasOneVariable) {
+  setenv("GODWIT_TEMP", "0.5", 1);
+  setenv("GODWIT_TEMPERATURE", "0.6", 1);
+  EXPECT_THAT(Refusal({}), HasSubstr("GODWIT_TEMP \"0.5\" and GODWIT_TEMPERATURE \"0.6\""));
+  setenv("GODWIT_TEMPERATURE", "0.5", 1);
+  Parse({});
+  EXPECT_EQ(temp_, 0.5f);
+}
+
+TEST_F(CommandLineTest, AListTakesWhatAShellMakesOfAPattern) {
+  std::vector<std::string> files;
+  line_.Add({.names = "--files", .value = "FILE", .help = "", .takes_list = true}, files);
+  Parse({"--files", "a", "b", "-", "-n", "1", "--files", "c"});
+  EXPECT_THAT(files, ElementsAre("a", "b", "-", "c"));
+  EXPECT_THAT(Refusal({"--files=a", "b"}), HasSubstr("unexpected argument \"b\""));
+  EXPECT_THAT(Refusal({"--stop", "a", "b"}), HasSubstr("unexpected argument \"b\""));
+}
+
+TEST_F(CommandLineTest, RefusesWhatDoesNothing) {
+  line_.Needs("--temperature", {"--json", "--stop"});
+  EXPECT_EQ(Refusal({"--temp", "1"}), "--temp does nothing without --json or --stop");
+  Parse({"--temp", "1", "-r", "x"});
+  setenv("GODWIT_TEMP", "0.5", 1);
+  Parse({});  // it waits there for commands that need it
+  setenv("GODWIT_JSON", "1", 1);
+  Parse({"--temp", "1"});
 }
 
 TEST_F(CommandLineTest, CommandLineWinsOverEnvironment) {

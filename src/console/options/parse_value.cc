@@ -146,7 +146,11 @@ void ParseLogitBias(std::string_view text, std::map<int32_t, float>& biases) {
       Throw(ErrorKind::kInput, "expected a token id and a signed number such as 15043+1, found {}",
             Quote(part));
     }
-    biases[*token] = *bias;
+    const auto [before, is_new] = biases.emplace(*token, *bias);
+    if (!is_new && before->second != *bias) {
+      Throw(ErrorKind::kInput, "token {} is given {} and {}: it has one bias", *token,
+            before->second, *bias);
+    }
   });
 }
 

@@ -68,8 +68,9 @@ TEST(ParseLogitBias, TakesLlamaCppsNotation) {
   std::map<int32_t, float> biases;
   ParseLogitBias("15043+1", biases);
   ParseLogitBias("7-0.5, 9-inf", biases);
-  ParseLogitBias("15043-2", biases);
-  EXPECT_THAT(biases, ElementsAre(Pair(7, -0.5f), Pair(9, -INFINITY), Pair(15043, -2.0f)));
+  ParseLogitBias("15043+1", biases);
+  EXPECT_THAT(biases, ElementsAre(Pair(7, -0.5f), Pair(9, -INFINITY), Pair(15043, 1.0f)));
+  EXPECT_THROW(ParseLogitBias("15043-2", biases), Error);
   for (const char* bad : {"", "5", "+1", "a+1", "5+", "5+-1", "5+x", "5=1"}) {
     EXPECT_THROW(ParseLogitBias(bad, biases), Error) << bad;
   }

@@ -1,12 +1,14 @@
 #include "console/options/text_input.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -39,6 +41,12 @@ std::string ReadToEnd(int file, const std::string& name) {
     }
     const ssize_t got = read(file, text.data() + used, text.size() - used);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) {
+      // Another program that shares the stream has made it non-blocking.
+      pollfd stream{.fd = file, .events = POLLIN, .revents = 0};
+      (void)poll(&stream, 1, /*timeout=*/-1);
+      continue;
+    }
     if (got < 0) RefuseFile(name, errno);
     if (got == 0) break;
     used += static_cast<size_t>(got);
@@ -61,19 +69,76 @@ std::string Utf8(std::string text, const std::string& name, bool lossy) {
       name, static_cast<uint8_t>(text[*invalid]), *invalid);
 }
 
-}  // namespace
-
-void AddTextFlags(CommandLine& line, TextInput& input, const std::string& what) {
-  line.Add({.names = "-p,--prompt", .value = "TEXT", .help = what}, input.prompt);
+void AddFlags(CommandLine& line, TextInput& input, const std::string& prompt_help,
+              const std::string& file_help) {
+  line.Add({.names = "-p,--prompt", .value = "TEXT", .help = prompt_help}, input.prompt);
   line.Add({.names = "-f,--file",
             .value = "FILE",
-            .help = "the same from a file, every byte of it (-: standard input)",
-            .fallback = "standard input, unless it is a terminal"},
-           input.file);
+            .help = file_help + " (-: standard input); several, a folder or a pattern: one behind "
+                                "the other",
+            .fallback = "standard input, unless it is a terminal",
+            .takes_list = true},
+           input.files);
   line.Add({.names = "-e,--escape", .value = "", .help = "\\n, \\t, \\x41 ... in -p are escapes"},
            input.escape);
   AddLossyFlag(line, input.lossy);
+  line.Needs("--escape", {"--prompt"});
+}
+
+std::string PromptOf(const TextInput& input) {
+  if (!input.prompt) return "";
+  return Utf8(input.escape ? ProcessEscapes(*input.prompt) : *input.prompt, "-p", input.lossy);
+}
+
+// Standard input beside -p or -f: a program that was started without any has a closed one.
+bool HasPipe() {
+  const int flags = fcntl(STDIN_FILENO, F_GETFL);
+  return flags != -1 && (flags & O_ACCMODE) != O_WRONLY && !InputIsTerminal();
+}
+
+// Nobody who gave a text expects to be waited for.
+void SayIfPipeIsSlow() {
+  constexpr int kSlowMs = 2000;
+  pollfd stream{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  if (poll(&stream, 1, kSlowMs) != 0) return;
+  WriteNotice(
+      "godwit: waiting for the end of standard input, which is a part of the text; </dev/null "
+      "leaves it out\n");
+}
+
+GivenTexts ReadTexts(const TextInput& input, bool takes_pipe) {
+  GivenTexts texts{.files = ReadInputFiles(input.files, input.lossy), .prompt = PromptOf(input)};
+  const bool has_others = !input.files.empty() || input.prompt;
+  if (!has_others && InputIsTerminal()) {
+    Throw(ErrorKind::kInput, "a text is needed: give it with -p TEXT or -f FILE, or pipe it in");
+  }
+  const bool is_named = std::ranges::find(input.files, "-") != input.files.end();
+  if (has_others && (!takes_pipe || is_named || !HasPipe())) return texts;
+  if (has_others) SayIfPipeIsSlow();
+  std::string text = ReadInputFile("-", input.lossy);
+  if (!text.empty()) {
+    texts.files.push_back({kStandardInput, std::move(text)});
+  } else if (!has_others) {
+    Throw(ErrorKind::kInput,
+          "a text is needed: give it with -p TEXT or -f FILE (standard input is empty)");
+  }
+  return texts;
+}
+
+[[noreturn]] void RefuseEmptyPrompt() {
+  Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
+}
+
+}  // namespace
+
+void AddTextFlags(CommandLine& line, TextInput& input, const std::string& what) {
+  AddFlags(line, input, what, "the same from a file, every byte of it");
   line.Exclusive({"--prompt", "--file"});
+}
+
+void AddTextAndQuestionFlags(CommandLine& line, TextInput& input, const std::string& what) {
+  AddFlags(line, input, what + "; behind -f and a pipe: the question about them",
+           "the same from a file, every byte of it, or what a question is about");
 }
 
 void AddLossyFlag(CommandLine& line, bool& lossy) {
@@ -84,8 +149,8 @@ void AddLossyFlag(CommandLine& line, bool& lossy) {
 }
 
 // Not only regular files: `-f <(command)` is a pipe.
-std::string ReadInputFile(const std::string& path, bool lossy) {
-  if (path == "-") return Utf8(ReadToEnd(STDIN_FILENO, "standard input"), "standard input", lossy);
+std::string ReadFileBytes(const std::string& path) {
+  if (path == "-") return ReadToEnd(STDIN_FILENO, kStandardInput);
   const std::string name = QuoteUnlessPlain(path);
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) RefuseFile(name, errno);
@@ -93,33 +158,33 @@ std::string ReadInputFile(const std::string& path, bool lossy) {
     int file;
     ~Closer() { close(file); }
   } closer{file};
-  return Utf8(ReadToEnd(file, name), name, lossy);
+  return ReadToEnd(file, name);
 }
 
-std::optional<std::string> ReadText(const TextInput& input) {
-  if (input.file) return ReadInputFile(*input.file, input.lossy);
-  if (!input.prompt) return std::nullopt;
-  return Utf8(input.escape ? ProcessEscapes(*input.prompt) : *input.prompt, "-p", input.lossy);
+std::string ReadInputFile(const std::string& path, bool lossy) {
+  return Utf8(ReadFileBytes(path), path == "-" ? kStandardInput : QuoteUnlessPlain(path), lossy);
 }
 
 std::string RequireText(const TextInput& input) {
-  auto text = ReadText(input);
-  if (text) return *std::move(text);
-  if (InputIsTerminal()) {
-    Throw(ErrorKind::kInput, "a text is needed: give it with -p TEXT or -f FILE, or pipe it in");
-  }
-  text = ReadInputFile("-", input.lossy);
-  if (text->empty()) {
-    Throw(ErrorKind::kInput,
-          "a text is needed: give it with -p TEXT or -f FILE (standard input is empty)");
-  }
-  return *std::move(text);
+  GivenTexts texts = ReadTexts(input, /*takes_pipe=*/false);
+  if (texts.files.empty()) return std::move(texts.prompt);
+  std::string text = std::move(texts.files.front().text);
+  for (const NamedText& file : std::span(texts.files).subspan(1)) text += file.text;
+  return text + texts.prompt;
 }
 
 std::string RequirePrompt(const TextInput& input) {
   std::string text = RequireText(input);
-  if (text.empty()) Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
+  if (text.empty()) RefuseEmptyPrompt();
   return text;
+}
+
+GivenTexts RequireTexts(const TextInput& input, bool takes_pipe) {
+  GivenTexts texts = ReadTexts(input, takes_pipe);
+  const bool has_text =
+      std::ranges::any_of(texts.files, [](const NamedText& file) { return !file.text.empty(); });
+  if (!has_text && texts.prompt.empty()) RefuseEmptyPrompt();
+  return texts;
 }
 
 }  // namespace godwit::console

@@ -81,6 +81,8 @@ void WriteControl(std::string_view text) noexcept {
 
 void SilenceNotices() noexcept { silent = true; }
 
+bool NoticesAreSilent() noexcept { return silent; }
+
 void WriteNotice(std::string_view text) {
   if (!silent) WriteStatus(text);
 }

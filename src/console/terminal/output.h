@@ -38,6 +38,7 @@ void WriteControl(std::string_view text) noexcept;
 // lasts as long as the program, as what the streams are does.
 void WriteNotice(std::string_view text);
 void SilenceNotices() noexcept;
+bool NoticesAreSilent() noexcept;
 
 bool InputIsTerminal();
 bool OutputIsTerminal();

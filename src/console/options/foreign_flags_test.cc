@@ -1,0 +1,34 @@
+#include "console/options/foreign_flags.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace godwit::console::foreign_flags_test {
+namespace {
+
+std::optional<std::string_view> About(std::string_view name,
+                                      const std::set<std::string_view>& ours) {
+  return AboutForeignFlag(name, [&](std::string_view flag) { return ours.contains(flag); });
+}
+
+TEST(ForeignFlags, AreExplainedByWhatTheVerbHas) {
+  EXPECT_EQ(About("-v", {"--log-json", "--json"}),
+            "each request is logged, with --log-json as a line of JSON");
+  EXPECT_EQ(About("--verbose", {}),
+            "all that there is to say is said; godwit --version is the version");
+  EXPECT_EQ(About("--api-key", {"--api-key-file"}),
+            "--api-key-file takes keys from a file, where no list of processes shows them");
+  EXPECT_EQ(About("--api-key", {}), std::nullopt);
+  EXPECT_EQ(About("--zebra", {}), std::nullopt);
+}
+
+TEST(ForeignFlags, ThatNothingReplacesAreExplainedEverywhere) {
+  for (const char* flag : {"-ngl", "--alias", "--lora", "--rope-scale", "--no-display-prompt",
+                           "-cnv", "-sys", "-v", "--jinja"}) {
+    EXPECT_TRUE(About(flag, {})) << flag;
+  }
+}
+
+}  // namespace
+}  // namespace godwit::console::foreign_flags_test

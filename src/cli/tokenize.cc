@@ -41,6 +41,7 @@ void ParseTokenize(std::span<const std::string> arguments, TokenizeOptions& opti
             .value = "",
             .help = "leave out the tokens that frame a prompt, such as the first"},
            options.plain);
+  for (const char* other : {"--ids", "--no-bos"}) line.Exclusive({"--decode", other});
   line.Parse(arguments);
 }
 

@@ -151,6 +151,9 @@ void AddRankTimeFlags(console::CommandLine& line, BenchOptions& options) {
             .value = "X",
             .help = "with --ranks: until a message has arrived, in microseconds"},
            options.network_us);
+  for (const char* flag : {"--contexts", "--network-gbit", "--network-us"}) {
+    line.Needs(flag, {"--ranks"});
+  }
 }
 
 void AddComputing(console::CommandLine& line, BenchOptions& options) {

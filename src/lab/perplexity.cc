@@ -102,6 +102,7 @@ void ParsePerplexity(std::span<const std::string> arguments, PerplexityOptions& 
   line.RefusePlot();
   cli::AddKvFlags(line, options.session, options.model.kv_memory, /*takes_recompute=*/true);
   cli::AddPrefillFlag(line, options.session);
+  line.Exclusive({"--compare", "--kv"});
   line.Parse(arguments);
 }
 

@@ -62,6 +62,14 @@ class UsageTest(CliTest):
                                ([*text, "--cache-size", "1G"], "--cache or --cache-dir"),
                                ([*text, "--logprobs", "1"], "--json")):
             self.assertIn(f"does nothing without {missing}", self.refused(INPUT, *RUN, *flags))
+        for command, missing in ((["inspect", "-m", TINY, "--alpha", "0.6"], "--activations"),
+                                 (["bench", "-m", TINY, "--network-us", "9"], "--ranks")):
+            self.assertIn(f"does nothing without {missing}", self.refused(INPUT, *command))
+        for command in (["perplexity", "-m", TINY, "-f", __file__, "--kv", "dense", "--compare",
+                         "dense,window:9"],
+                        ["tokenize", "-m", TINY, "--decode", "1", "--ids"],
+                        ["tokenize", "-m", TINY, "--decode", "1", "--no-bos"]):
+            self.assertIn("exclude each other", self.refused(INPUT, *command))
 
     def test_flags_of_llama_cpp(self):
         # Not -n with the value gl.

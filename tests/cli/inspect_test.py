@@ -222,7 +222,7 @@ class ActivationsTest(CliTest):
                           refused(f"--activations={layer}"))
         self.assertIn("--activations", refused("--activations", "0", "--tensors"))
         self.assertIn("--activations", refused("--activations", "0", "--weights", "int8"))
-        self.assertIn("--calib is for", refused())
+        self.assertIn("--calib does nothing without --activations", refused())
         self.assertIn("tools/plot", refused("--activations", "0", "--plot", "x.svg"))
         self.assertIn("--calib FILE",
                       self.refused(INPUT, "inspect", "-m", TINY, "--activations", "0"))

@@ -24,6 +24,9 @@ void AddActivationsFlags(console::CommandLine& line, InspectOptions& options) {
   for (const char* other : {"--tensors", "--weights", "--numa"}) {
     line.Exclusive({"--activations", other});
   }
+  for (const char* flag : {"--calib", "--smooth", "--alpha", "--lossy", "--samples", "--seq-len"}) {
+    line.Needs(flag, {"--activations"});
+  }
 }
 
 void AddKvExplanationFlags(console::CommandLine& line, InspectOptions& options) {
@@ -47,13 +50,6 @@ void AddKvExplanationFlags(console::CommandLine& line, InspectOptions& options) 
            options.shape);
   line.Exclusive({"--model", "--shape"});
   for (const char* other : {"--activations", "--tensors"}) line.Exclusive({"--kv", other});
-}
-
-void CheckActivations(const InspectOptions& options) {
-  if (options.layers) return RequireCalibrationText(options.calibration);
-  if (options.calibration.file) {
-    Throw(ErrorKind::kInput, "--calib is for a look at layers: it needs --activations");
-  }
 }
 
 void CheckKvExplanation(const InspectOptions& options) {
@@ -84,7 +80,7 @@ InspectOptions ParseInspect(std::span<const std::string> arguments) {
   AddActivationsFlags(line, options);
   AddKvExplanationFlags(line, options);
   line.Parse(arguments);
-  CheckActivations(options);
+  if (options.layers) RequireCalibrationText(options.calibration);
   CheckKvExplanation(options);
   return options;
 }

@@ -11,12 +11,11 @@
 
 namespace godwit::chat {
 
-// What stands in a message for one of its files. Several follow each other, and then the question.
+// A file as it stands in a message. Several follow each other, and then the question.
 std::string FileInMessage(std::string_view name, std::string_view text);
 
-// How many tokens of `prompt` there are from the last `question` in it on, which a template may
-// have stripped. tokenize: without a frame. Nothing where the question does not stand there as it
-// is.
+// Tokens of `prompt` from the last `question` in it on, which a template may have stripped.
+// tokenize: without a frame. Nothing where the question does not stand there as it is.
 std::optional<int64_t> TokensFrom(
     std::string_view question, std::string_view prompt,
     const std::function<std::vector<int32_t>(std::string_view text)>& tokenize);

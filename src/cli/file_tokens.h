@@ -1,4 +1,4 @@
-// How many tokens each of several texts has, said before they are read.
+// Tokens of each of several texts, said before they are read.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct FileTokens {
   bool or_more = false;  // it was not counted to its end
 };
 
-// Of each text by itself. A text that has far more than `limit_tokens` is not counted to its end.
-// encode: as Engine::Tokenize has it, without a frame.
+// Tokens of each text by itself. A text that has far more than `limit_tokens` is not counted to its
+// end. encode: as Engine::Tokenize has it, without a frame.
 std::vector<FileTokens> CountTokens(
     std::span<const console::NamedText> texts, int64_t limit_tokens,
     FunctionRef<std::vector<int32_t>(std::string_view text, int64_t limit_tokens)> encode);

@@ -128,7 +128,7 @@ std::string MessageOf(const console::GivenTexts& texts) {
   return message + texts.prompt;
 }
 
-// Without a template: every byte as it was given, and nothing else.
+// A prompt without a template: every byte as it was given, and nothing else.
 chat::Prompt MakePlainPrompt(const Session& session, const console::GivenTexts& texts) {
   std::string all;
   for (const auto& [name, text] : texts.files) all += text;
@@ -161,7 +161,7 @@ chat::Prompt MakePrompt(const Engine& engine, const Session& session, const RunO
   return prompt;
 }
 
-// Before they are read, and so before a prompt that is too long is refused.
+// Counts are said before the texts are read, and so before a prompt that is too long is refused.
 void SayTokens(const Engine& engine, const Session& session, const console::GivenTexts& texts) {
   if (texts.files.size() < (texts.prompt.empty() ? 2 : 1) || console::NoticesAreSilent()) return;
   std::vector<console::NamedText> all = texts.files;
@@ -170,7 +170,8 @@ void SayTokens(const Engine& engine, const Session& session, const console::Give
     return engine.Tokenize(text, /*add_special=*/false, limit_tokens);
   };
   const int64_t limit = std::max(session.limit_tokens(), engine.max_context());
-  console::WriteNotice("godwit: " + Describe(CountTokens(all, limit, encode)) + "\n");
+  console::WriteNotice(console::WrapStatus("godwit: " + Describe(CountTokens(all, limit, encode))) +
+                       "\n");
 }
 
 // Who has not heard of --chat takes a continued question for a bad answer. Scripts continue texts
@@ -271,7 +272,7 @@ int Run(std::span<const std::string> arguments) {
   ChooseModel(options.model);
   GenerateOptions generate = MakeGenerateOptions(options.sampling);
   const bool leads = MpiRank() == 0;  // the others have its prompt, and no standard input
-  // Under mpirun standard input is a pipe that may stay open for ever.
+  // Standard input is a pipe under mpirun, which may stay open for ever.
   const console::GivenTexts texts =
       leads ? console::RequireTexts(options.text, /*takes_pipe=*/MpiSize() == 1)
             : console::GivenTexts();

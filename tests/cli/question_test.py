@@ -225,6 +225,11 @@ class ChatTest(QuestionTest):
                       "the context of 1024; what helps: a part of it or /kv sinks:4+1020", message)
         self.assertIn("more than 8192 tokens",
                       self.refused(2, *CHAT, "-f", self.write("huge", "bird " * 20000)))
+        # Which of several is the long one is said, too.
+        result = self.godwit(*CHAT, "-f", self.bird, long, stdin=QUESTION)
+        self.assertIn(f"{self.bird}: {self.tokens(BIRD)} tokens, {long}: {tokens} tokens; together",
+                      result.stderr)
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
         self.ok(*CHAT, "-n", "4", "-f", long, "--kv", "sinks:4+60", stdin=QUESTION)
 
     def test_files_that_cannot_be_read(self):

@@ -156,6 +156,7 @@ void ChatLoop::TakeFiles(std::span<const console::NamedText> files) {
   all.Append(files, counts);
   const int64_t tokens = room.used_tokens + all.tokens;
   if (tokens >= room.limit_tokens) {
+    if (counts.size() > 1) console::WriteNotice(console::WrapStatus(Describe(counts)) + "\n");
     const bool or_more = std::ranges::any_of(counts, &FileTokens::or_more);
     throw Error(ErrorKind::kInput, DescribeTooLong(room, tokens, or_more, all.Names()));
   }

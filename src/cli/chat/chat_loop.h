@@ -65,13 +65,13 @@ class ChatLoop {
   void ShowStats(const std::string&);
   void Exit(const std::string&) { done_ = true; }
 
-  // Does what a message asks for. An error is said where somebody can try again, else thrown.
+  // An action that a message asks for: its error is said where somebody can try again, else thrown.
   void Attempt(FunctionRef<void()> action) const;
-  // They go before the next question. Throws Error(kInput) for those that leave no room for it.
+  // Files go before the next question. Throws Error(kInput) for those that leave no room for it.
   void TakeFiles(std::span<const console::NamedText> files);
   // The last question, whose files wait again. False if there is none.
   bool TakeBack();
-  // The tokens of the last question, and what frames it.
+  // Tokens of the last question, and of what frames it.
   int64_t QuestionTokens() const;
   void Ask(const std::string& question);
   // tokens_before: of the conversation before its last question.

@@ -22,9 +22,9 @@ struct WaitingFiles {
   // "a.txt, b.txt and 7 more"
   std::string Names() const;
 
-  // Behind those that are there. counts: of each of them.
+  // Files come behind those that are there. counts: of each of them.
   void Append(std::span<const console::NamedText> files, std::span<const FileTokens> counts);
-  // In front of those that are there.
+  // Files come in front of those that are there.
   void Prepend(WaitingFiles files);
 };
 

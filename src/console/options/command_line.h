@@ -44,7 +44,7 @@ struct Flag {
   // Another verb's flag of this name means something else: the variable of this one names its verb,
   // GODWIT_RUN_SAMPLES.
   bool is_verbs_own = false;
-  // Given again, it adds another value; else there can be one.
+  // A flag that is given again adds another value; else there can be one.
   bool repeats = false;
   // Arguments behind its value that are no flags are more values.
   bool takes_list = false;

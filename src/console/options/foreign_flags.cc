@@ -20,7 +20,7 @@ constexpr std::string_view kSystemFlags = "-sys,--system,--system-prompt";
 constexpr std::string_view kVerboseFlags =
     "-v,--verbose,--log-verbose,-lv,--verbosity,--log-verbosity";
 
-// The first that names a flag of the verb counts.
+// An entry counts where the verb has what takes the place; of several, the first.
 constexpr ForeignFlag kForeignFlags[] = {
     {"--nll", "--jsonl", "its name is --jsonl now"},
     {"--jsonl", "--output", "its name is -o now"},

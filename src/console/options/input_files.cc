@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMostTogetherBytes = size_t{1} << 30;
 constexpr int64_t kShownNames = 3;
 
-// Looked for before a large file is read whole.
+// A NUL is looked for before a large file is read whole.
 bool BeginsAsBinary(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string begin(size_t{64} << 10, ' ');
@@ -70,7 +70,7 @@ void ReadFolder(const std::string& name, bool lossy, std::vector<NamedText>& tex
   }
 }
 
-// Sorted; empty where nothing matches.
+// Names in their order; none where nothing matches.
 std::vector<std::string> Matches(const std::string& pattern) {
   glob_t found{};
   const std::unique_ptr<glob_t, decltype(&globfree)> free_found(&found, globfree);

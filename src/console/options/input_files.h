@@ -14,11 +14,12 @@ struct NamedText {
 
 inline constexpr const char* kStandardInput = "standard input";
 
-// In the order of the names, which are paths, or "-" for standard input; those of a folder, with
-// the folders in it, and of a pattern by name. A pattern counts where no file has its name. Hidden
-// files of a folder are not its files; those that are no text are left out, and standard error says
-// so. Throws besides what ReadInputFile does Error(kIo) for a folder without a text and a pattern
-// without a file, Error(kInput) for "-" named twice and for more than 1 GiB together.
+// Texts in the order of `names`, which are paths, or "-" for standard input. Those of a folder,
+// with the folders in it, and of a pattern are in the order of their own names. A pattern counts
+// where no file has its name. Files of a folder that are hidden are not read; those that are no
+// text are left out, and standard error says so. Throws besides what ReadInputFile does Error(kIo)
+// for a folder without a text and a pattern without a file. Throws Error(kInput) for "-" named
+// twice and for more than 1 GiB together.
 std::vector<NamedText> ReadInputFiles(std::span<const std::string> names, bool lossy);
 
 }  // namespace godwit::console

@@ -17,10 +17,11 @@ struct TextInput {
   bool lossy = false;                 // --lossy
 };
 
-// Either of -p and -f. what: "the text to continue". Adds to the current group.
+// Flags -p and -f, of which one may be given. what: "the text to continue". Adds to the current
+// group.
 void AddTextFlags(CommandLine& line, TextInput& input, const std::string& what);
 
-// Both: -p stands behind the files.
+// Flags -p and -f together: -p stands behind the files.
 void AddTextAndQuestionFlags(CommandLine& line, TextInput& input, const std::string& what);
 
 void AddLossyFlag(CommandLine& line, bool& lossy);
@@ -30,7 +31,7 @@ void AddLossyFlag(CommandLine& line, bool& lossy);
 // for a file that cannot be read.
 std::string ReadInputFile(const std::string& path, bool lossy);
 
-// Likewise, whatever the bytes are.
+// Bytes of a file, whatever they are; it throws the same errors but for the UTF-8.
 std::string ReadFileBytes(const std::string& path);
 
 // Files are one text, one behind the other. Where there is neither -p nor -f, standard input counts
@@ -44,7 +45,7 @@ struct GivenTexts {
   std::string prompt;            // -p
 };
 
-// For a verb with both flags; throws as RequirePrompt does. takes_pipe: standard input counts
+// Texts of a verb with both flags; throws as RequirePrompt does. takes_pipe: standard input counts
 // beside them, unless it is a terminal or -f names it already.
 GivenTexts RequireTexts(const TextInput& input, bool takes_pipe);
 

@@ -4,8 +4,12 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
+
+#include "chat/continued_message.h"
+#include "chat/echo.h"
 
 namespace godwit::chat {
 namespace {
@@ -17,14 +21,15 @@ constexpr double kWaitMs = 10;
 }  // namespace
 
 Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Message> messages,
-                std::string_view template_variables, std::string_view tools) {
-  std::string text = engine.ApplyChatTemplate(messages, /*open=*/true, template_variables, tools);
+                std::string_view template_variables, std::string_view tools, bool continues) {
+  std::string text = RenderOpen(engine, messages, continues, template_variables, tools);
   Prompt prompt{.tokens = session.Tokenize(text, /*add_special=*/false),
                 .query_tokens = kQuestionTokens};
   std::string before;
   try {
-    if (messages.size() > 1) {
-      before = engine.ApplyChatTemplate(messages.first(messages.size() - 1), /*open=*/false,
+    const size_t asking = continues ? 2 : 1;
+    if (messages.size() > asking) {
+      before = engine.ApplyChatTemplate(messages.first(messages.size() - asking), /*open=*/false,
                                         template_variables, tools);
     }
   } catch (const Error&) {
@@ -39,28 +44,51 @@ Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Me
   return prompt;
 }
 
-Prompt PromptOf(const Engine& engine, const Session& session, const CompletionRequest& request) {
-  Prompt prompt;
-  if (const auto* tokens = std::get_if<std::vector<int32_t>>(&request.prompt)) {
-    prompt.tokens = *tokens;
-  } else if (const auto* text = std::get_if<std::string>(&request.prompt)) {
-    prompt.tokens = session.Tokenize(*text);
+std::vector<Prompt> PromptsOf(const Engine& engine, const Session& session,
+                              const CompletionRequest& request) {
+  std::vector<Prompt> prompts;
+  const auto add_text = [&](const auto& prompt) {
+    if constexpr (std::is_same_v<decltype(prompt), const std::string&>) {
+      prompts.push_back({.tokens = session.Tokenize(prompt)});
+    } else {
+      prompts.push_back({.tokens = prompt});
+    }
+  };
+  if (const auto* const messages = std::get_if<std::vector<Message>>(&request.prompt)) {
+    prompts.push_back(PromptOf(engine, session, *messages, request.template_variables.dump(),
+                               request.tools.list.dump(), request.continues));
+  } else if (const auto* const tokens = std::get_if<std::vector<int32_t>>(&request.prompt)) {
+    add_text(*tokens);
   } else {
-    prompt = PromptOf(engine, session, std::get<std::vector<Message>>(request.prompt),
-                      request.template_variables.dump(), request.tools.list.dump());
+    add_text(std::get<std::string>(request.prompt));
   }
-  if (request.generate.query_tokens > 0) prompt.query_tokens = request.generate.query_tokens;
-  return prompt;
+  for (const auto& prompt : request.more_prompts) std::visit(add_text, prompt);
+  if (request.generate.query_tokens > 0) {
+    for (Prompt& prompt : prompts) prompt.query_tokens = request.generate.query_tokens;
+  }
+  return prompts;
 }
 
 std::vector<GenerateResult> GenerateAnswers(
     const Engine& engine, std::span<const int32_t> prompt, GenerateOptions options,
     const SessionOptions& session, int count, const CancelToken* cancel,
     const std::function<void(int answer, const Event& event)>& on_event) {
+  const Prompt one{.tokens = {prompt.begin(), prompt.end()}, .query_tokens = options.query_tokens};
+  return GenerateAnswers(engine, std::span(&one, 1), std::move(options), session, count, cancel,
+                         on_event);
+}
+
+std::vector<GenerateResult> GenerateAnswers(
+    const Engine& engine, std::span<const Prompt> prompts, GenerateOptions options,
+    const SessionOptions& session, int count, const CancelToken* cancel,
+    const std::function<void(int answer, const Event& event)>& on_event) {
   std::vector<Generation> answers;
-  for (int i = 0; i < count; ++i) {
-    options.sequence = static_cast<uint64_t>(i);
-    answers.push_back(engine.Submit(prompt, options, session));
+  for (const Prompt& prompt : prompts) {
+    options.query_tokens = prompt.query_tokens;
+    for (int i = 0; i < count; ++i) {
+      options.sequence = static_cast<uint64_t>(i);
+      answers.push_back(engine.Submit(prompt.tokens, options, session));
+    }
   }
   std::vector<bool> done(answers.size());
   double wait_ms = kWaitMs;  // for the first that comes
@@ -86,17 +114,18 @@ std::vector<GenerateResult> GenerateAnswers(
 std::vector<GenerateResult> AnswerRequest(
     const Engine& engine, const Session& session, const SessionOptions& options,
     const CompletionRequest& request, const CancelToken* cancel,
-    const std::function<void(int answer, const Event& event)>& on_event) {
+    const std::function<void(int answer, const Event& event)>& on_event,
+    std::vector<Event>* echoes) {
   SessionOptions own = options;
   own.kv = request.kv.value_or(own.kv);
   own.prefill = request.prefill.value_or(own.prefill);
   std::optional<Session> own_session;
   if (request.kv || request.prefill) own_session = engine.NewSession(own);
-  const Prompt prompt = PromptOf(engine, own_session ? *own_session : session, request);
-  GenerateOptions generate = request.generate;
-  generate.query_tokens = prompt.query_tokens;
-  return GenerateAnswers(engine, prompt.tokens, std::move(generate), own, request.samples, cancel,
-                         on_event);
+  const auto prompts = PromptsOf(engine, own_session ? *own_session : session, request);
+  if (request.echo) {
+    return AnswerWithEcho(engine, own, request, prompts, cancel, on_event, echoes);
+  }
+  return GenerateAnswers(engine, prompts, request.generate, own, request.samples, cancel, on_event);
 }
 
 }  // namespace godwit::chat

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "chat/echo.h"
 #include "chat/result_json.h"
 
 namespace godwit::chat {
@@ -94,20 +95,26 @@ void AddKv(Json& choice, const GenerateResult& result) {
   if (result.pauses > 0) choice["pauses"] = result.pauses;
 }
 
-Json UsageJson(std::span<const GenerateResult> results) {
-  const GenerateResult& first = results.front();
-  size_t completion_tokens = 0;
-  for (const GenerateResult& result : results) completion_tokens += result.tokens.size();
-  Json cached{{"cached_tokens", first.cached_tokens}};
-  if (first.disk_tokens > 0) cached["disk_tokens"] = first.disk_tokens;
-  return {{"prompt_tokens", first.prompt_tokens},
+Json UsageJson(std::span<const GenerateResult> results, int samples) {
+  int64_t prompt_tokens = 0, cached_tokens = 0, disk_tokens = 0, completion_tokens = 0;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const GenerateResult& result = results[i];
+    completion_tokens += std::ssize(result.tokens);
+    if (i % static_cast<size_t>(samples) != 0) continue;
+    prompt_tokens += result.prompt_tokens;
+    cached_tokens += result.cached_tokens;
+    disk_tokens += result.disk_tokens;
+  }
+  Json cached{{"cached_tokens", cached_tokens}};
+  if (disk_tokens > 0) cached["disk_tokens"] = disk_tokens;
+  return {{"prompt_tokens", prompt_tokens},
           {"completion_tokens", completion_tokens},
-          {"total_tokens", first.prompt_tokens + static_cast<int64_t>(completion_tokens)},
+          {"total_tokens", prompt_tokens + completion_tokens},
           {"prompt_tokens_details", std::move(cached)}};
 }
 
 Json CompletionJson(const CompletionRequest& request, std::span<const GenerateResult> results,
-                    const CompletionName& name, TokenTexts& texts) {
+                    const CompletionName& name, TokenTexts& texts, std::span<const Event> echoes) {
   Json json;
   json["id"] = IdOf(request, name);
   json["object"] = request.is_chat() ? "chat.completion" : "text_completion";
@@ -115,9 +122,13 @@ Json CompletionJson(const CompletionRequest& request, std::span<const GenerateRe
   json["model"] = name.model;
   json["choices"] = Json::array();
   for (const GenerateResult& result : results) {
-    json["choices"].push_back(Choice(request, result, json["choices"].size(), texts));
+    const size_t index = json["choices"].size();
+    const size_t prompt = index / static_cast<size_t>(request.samples);
+    json["choices"].push_back(
+        echoes.empty() ? Choice(request, result, index, texts)
+                       : Choice(request, WithEcho(echoes[prompt], result), index, texts));
   }
-  json["usage"] = UsageJson(results);
+  json["usage"] = UsageJson(results, request.samples);
   json["seed"] = request.generate.sampler.seed;
   return json;
 }

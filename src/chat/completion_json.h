@@ -18,12 +18,14 @@ struct CompletionName {
   std::string model;  // that has answered
 };
 
-// results: one for each of the request's samples. Beside what OpenAI has: "seed", and in a choice
+// results: one for each of the request's answers; echoes: one for each of its prompts, with echo.
+// Beside what OpenAI has: "seed", and in a choice
 // "kv" where something was dropped of its text or read by a window, "pauses" where its memory was
 // given to others and its text read again, "drafts" where there were any.
 nlohmann::ordered_json CompletionJson(const CompletionRequest& request,
                                       std::span<const GenerateResult> results,
-                                      const CompletionName& name, TokenTexts& texts);
+                                      const CompletionName& name, TokenTexts& texts,
+                                      std::span<const Event> echoes = {});
 
 // Parts of it, for answers that are streamed (completion_chunks.h).
 std::string IdOf(const CompletionRequest& request, const CompletionName& name);
@@ -35,7 +37,8 @@ nlohmann::ordered_json ToolCallsJson(std::span<const ToolCall> calls, size_t fir
 std::string FinishReasonName(FinishReason reason, bool has_calls);
 nlohmann::ordered_json ChoiceLogprobs(const CompletionRequest& request,
                                       const GenerateResult& result, TokenTexts& texts);
-nlohmann::ordered_json UsageJson(std::span<const GenerateResult> results);
+// samples: so many of the results are of one prompt.
+nlohmann::ordered_json UsageJson(std::span<const GenerateResult> results, int samples);
 // "kv", "drafts" and "pauses", where there is something to tell.
 void AddKv(nlohmann::ordered_json& choice, const GenerateResult& result);
 

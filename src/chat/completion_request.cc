@@ -13,6 +13,7 @@
 #include "base/name_list.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "chat/fixed_fields.h"
 #include "chat/json_fields.h"
 #include "chat/request_messages.h"
 #include "sampling/options.h"
@@ -24,6 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostSamples = 128, kMostTopLogprobs = 20;  // as OpenAI has them
+constexpr int64_t kMostAnswers = 1024;
 constexpr int64_t kMostStops = 16;
 constexpr int64_t kMostBiases = 1 << 19;  // of more tokens than any vocabulary has
 constexpr int64_t kMostTokens = int64_t{1} << 40;
@@ -57,6 +59,42 @@ std::vector<int32_t> Tokens(const Json& value) {
     tokens.push_back(static_cast<int32_t>(Int(token, 0, std::numeric_limits<int32_t>::max())));
   }
   return tokens;
+}
+
+using TextPrompt = std::variant<std::string, std::vector<int32_t>>;
+
+TextPrompt OnePrompt(const Json& value) {
+  if (value.is_array()) return Tokens(value);
+  return Text(value);
+}
+
+// One, or a list of some.
+std::vector<TextPrompt> Prompts(const Json& value) {
+  const bool is_list = value.is_array() && !value.empty() && !value.front().is_number();
+  if (!is_list) return {OnePrompt(value)};
+  std::vector<TextPrompt> prompts;
+  for (const Json& one : value) {
+    if (!one.is_string() && !one.is_array()) Refuse("texts, or lists of token ids", one);
+    prompts.push_back(OnePrompt(one));
+  }
+  return prompts;
+}
+
+std::string ReasoningEffort(const Json& value) {
+  for (const char* const effort : {"none", "minimal", "low", "medium", "high", "xhigh"}) {
+    if (value == effort) return effort;
+  }
+  Refuse(R"("none", "minimal", "low", "medium", "high" or "xhigh")", value);
+}
+
+// How long a model stays loaded that nobody asks: here as long as the server runs.
+void CheckKeepAlive(const Json& value, bool lenient) {
+  const bool is_none = value.is_number() ? value == 0 : Text(value).starts_with('0');
+  if (!is_none || lenient) return;
+  Refuse(
+      "another time than 0, since the model stays loaded while the server runs (--lenient passes "
+      "over it)",
+      value);
 }
 
 std::vector<std::string> Stops(const Json& value) {
@@ -128,6 +166,9 @@ struct Draft {
   bool has_stream_options = false;
   Json tool_choice;
   bool parallel_tool_calls = true;
+  std::optional<bool> continues;  // the last message
+  std::optional<bool> begins;     // another one
+  std::string reasoning_effort;
   std::optional<int> top_logprobs;
   const CompletionDefaults* defaults;
 
@@ -138,6 +179,53 @@ struct Draft {
       Throw(ErrorKind::kInput, "\"messages\" and \"prompt\" exclude each other");
     }
     request.prompt = std::move(prompt);
+  }
+  void TakePrompts(std::vector<TextPrompt> prompts) {
+    std::visit([&](auto& first) { TakePrompt(std::move(first)); }, prompts.front());
+    prompts.erase(prompts.begin());
+    request.more_prompts = std::move(prompts);
+  }
+  void CheckPrompts() const {
+    if (!has_prompt) Throw(ErrorKind::kInput, "a request needs \"messages\" or \"prompt\"");
+    const auto is_empty = [](const auto& prompt) {
+      return std::visit([](const auto& one) { return one.empty(); }, prompt);
+    };
+    if (is_empty(request.prompt) || std::ranges::any_of(request.more_prompts, is_empty)) {
+      Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
+    }
+    const int64_t answers = request.samples * (1 + std::ssize(request.more_prompts));
+    if (answers > kMostAnswers) {
+      Throw(ErrorKind::kInput, "\"prompt\": expected up to {} answers, \"n\" to each, found {}",
+            kMostAnswers, answers);
+    }
+    if (request.echo && request.is_chat()) {
+      Throw(ErrorKind::kInput, "\"echo\": expected \"prompt\", found \"messages\"");
+    }
+  }
+  // A last message of the assistant is continued, unless the request wants another one behind it.
+  void TakeContinuation() {
+    const auto* const messages = std::get_if<std::vector<Message>>(&request.prompt);
+    const bool can = messages != nullptr && messages->back().role == "assistant" &&
+                     messages->back().fields.find("\"tool_calls\"") == std::string::npos;
+    if (continues && begins && *continues == *begins) {
+      Throw(ErrorKind::kInput,
+            "\"continue_final_message\" and \"add_generation_prompt\" contradict each other");
+    }
+    const bool wanted = continues.value_or(!begins.value_or(false));
+    if ((continues || begins) && wanted && !can) {
+      Throw(ErrorKind::kInput, "{}: expected a last message of the assistant",
+            continues ? "\"continue_final_message\"" : "\"add_generation_prompt\"");
+    }
+    request.continues = can && wanted;
+  }
+  // The template may know of it; what a request tells the template itself comes first.
+  void TakeReasoningEffort() {
+    if (reasoning_effort.empty()) return;
+    Json& variables = request.template_variables;
+    if (!variables.contains("reasoning_effort")) variables["reasoning_effort"] = reasoning_effort;
+    if (reasoning_effort == "none" && !variables.contains("enable_thinking")) {
+      variables["enable_thinking"] = false;
+    }
   }
   void TakeLimit(const Json& value) {
     if (std::exchange(has_limit, true)) {
@@ -154,12 +242,13 @@ struct Draft {
     has_stream_options = true;
   }
   // A way of keeping or reading texts: of the ones that requests may name.
-  void TakeChoice(const Json& value, const std::vector<std::string>& choices,
+  void TakeChoice(const Json& value, const std::vector<std::string>& choices, std::string_view flag,
                   std::optional<std::string>& choice) {
     if (std::ranges::find(choices, Text(value)) == choices.end()) {
-      Refuse(choices.empty() ? "nothing, since requests may not choose it"
-                             : NameList(
-                                   choices, [](const auto& name) { return Quote(name); }, " or "),
+      const auto names = NameList(
+          choices, [](const auto& name) { return Quote(name); }, " or ");
+      Refuse(fmt::format("{}, since the server lets requests choose no other ({} NAME adds one)",
+                         choices.empty() ? "nothing" : names, flag),
              value);
     }
     choice = value;
@@ -200,8 +289,10 @@ struct Field {
 constexpr Field kFields[] = {
     {"messages",
      [](const Json& v, Draft& d) { d.TakePrompt(ParseMessages(v, d.defaults->lenient)); }},
-    {"prompt", [](const Json& v,
-                  Draft& d) { v.is_array() ? d.TakePrompt(Tokens(v)) : d.TakePrompt(Text(v)); }},
+    {"prompt", [](const Json& v, Draft& d) { d.TakePrompts(Prompts(v)); }},
+    {"echo", [](const Json& v, Draft& d) { d.request.echo = Bool(v); }},
+    {"continue_final_message", [](const Json& v, Draft& d) { d.continues = Bool(v); }},
+    {"add_generation_prompt", [](const Json& v, Draft& d) { d.begins = Bool(v); }},
     {"max_tokens", [](const Json& v, Draft& d) { d.TakeLimit(v); }},
     {"max_completion_tokens", [](const Json& v, Draft& d) { d.TakeLimit(v); }},
     {"query_tokens",
@@ -212,7 +303,9 @@ constexpr Field kFields[] = {
     {"top_p", [](const Json& v, Draft& d) { d.sampler().top_p = Float(v); }},
     {"top_k",
      [](const Json& v, Draft& d) {
-       d.sampler().top_k = static_cast<int>(Int(v, 0, std::numeric_limits<int>::max()));
+       // -1 is vLLM's word for all tokens.
+       const int64_t most = Int(v, -1, std::numeric_limits<int>::max());
+       d.sampler().top_k = static_cast<int>(std::max<int64_t>(0, most));
      }},
     {"min_p", [](const Json& v, Draft& d) { d.sampler().min_p = Float(v); }},
     {"eta", [](const Json& v, Draft& d) { d.sampler().eta = Float(v); }},
@@ -233,9 +326,12 @@ constexpr Field kFields[] = {
     {"response_format",
      [](const Json& v, Draft& d) { d.request.generate.json_schema = ResponseFormat(v); }},
     {"draft", [](const Json& v, Draft& d) { d.request.generate.draft = Text(v); }},
-    {"kv", [](const Json& v, Draft& d) { d.TakeChoice(v, d.defaults->kv_choices, d.request.kv); }},
-    {"prefill", [](const Json& v,
-                   Draft& d) { d.TakeChoice(v, d.defaults->prefill_choices, d.request.prefill); }},
+    {"kv", [](const Json& v,
+              Draft& d) { d.TakeChoice(v, d.defaults->kv_choices, "--kv-choice", d.request.kv); }},
+    {"prefill",
+     [](const Json& v, Draft& d) {
+       d.TakeChoice(v, d.defaults->prefill_choices, "--prefill-choice", d.request.prefill);
+     }},
     {"timeout_ms", [](const Json& v, Draft& d) { d.TakeTimeout(v); }},
     // A chat has a switch and a number, a text the number alone.
     {"logprobs",
@@ -255,9 +351,29 @@ constexpr Field kFields[] = {
     {"stream", [](const Json& v, Draft& d) { d.request.stream = Bool(v); }},
     {"stream_options", [](const Json& v, Draft& d) { d.TakeStreamOptions(v); }},
     {"return_progress", [](const Json& v, Draft& d) { d.request.return_progress = Bool(v); }},
+    {"reasoning_effort", [](const Json& v, Draft& d) { d.reasoning_effort = ReasoningEffort(v); }},
     // Who asks, and whom, is not the engine's business.
     {"model", [](const Json& v, Draft&) { Text(v); }},
     {"user", [](const Json& v, Draft&) { Text(v); }},
+    {"safety_identifier", [](const Json& v, Draft&) { Text(v); }},
+    {"metadata",
+     [](const Json& v, Draft&) {
+       if (!v.is_object()) Refuse("an object", v);
+     }},
+    // Texts that begin alike are found by their beginning.
+    {"prompt_cache_key", [](const Json& v, Draft&) { Text(v); }},
+    {"keep_alive", [](const Json& v, Draft& d) { CheckKeepAlive(v, d.defaults->lenient); }},
+};
+
+// What others call a field that is here by another name.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"functions", "tools"},
+    {"function_call", "tool_choice"},
+    {"n_predict", "max_tokens"},
+    {"num_predict", "max_tokens"},
+    {"max_new_tokens", "max_tokens"},
+    {"guided_json", "response_format"},
+    {"json_schema", "response_format"},
 };
 
 // Null: there is none, and none is missed.
@@ -266,9 +382,12 @@ const Field* FindField(const std::string& name, bool lenient) {
     if (field.name == name) return &field;
   }
   if (lenient) return nullptr;
-  const auto nearest = Nearest(name, Names(kFields, &Field::name));
-  Throw(ErrorKind::kInput, "unknown field {}{}", Quote(name),
-        nearest ? fmt::format("; did you mean {}?", Quote(*nearest)) : "");
+  auto nearest = Nearest(name, Names(kFields, &Field::name));
+  for (const auto& [other, own] : kOtherNames) {
+    if (name == other) nearest = own;
+  }
+  Throw(ErrorKind::kInput, "unknown field {}{}; --lenient passes over it", Quote(name),
+        nearest ? fmt::format(" (did you mean {}?)", Quote(*nearest)) : "");
 }
 
 void Take(const Field& field, const Json& value, Draft& draft) {
@@ -290,16 +409,13 @@ CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefau
   if (defaults.random_seeds) draft.sampler().seed = std::random_device()();
   draft.request.template_variables = defaults.template_variables;
   for (const auto& [name, value] : body.items()) {
+    if (IsFixed(FixedFields(), name, value, defaults.lenient)) continue;
     const Field* field = FindField(name, defaults.lenient);
     if (field != nullptr && !value.is_null()) Take(*field, value, draft);
   }
-  if (!draft.has_prompt) {
-    Throw(ErrorKind::kInput, "a request needs \"messages\" or \"prompt\"");
-  }
-  const auto is_empty = [](const auto& prompt) { return prompt.empty(); };
-  if (std::visit(is_empty, draft.request.prompt)) {
-    Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
-  }
+  draft.CheckPrompts();
+  draft.TakeContinuation();
+  draft.TakeReasoningEffort();
   if (draft.top_logprobs && !draft.logprobs) {
     Throw(ErrorKind::kInput, "\"top_logprobs\" needs \"logprobs\": true");
   }

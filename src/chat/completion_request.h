@@ -17,7 +17,11 @@ namespace godwit::chat {
 struct CompletionRequest {
   // A chat, a text, or the tokens of one.
   std::variant<std::vector<Message>, std::string, std::vector<int32_t>> prompt;
-  int samples = 1;  // "n": answers to it
+  // Behind a text, others that are to be continued as well.
+  std::vector<std::variant<std::string, std::vector<int32_t>>> more_prompts;
+  int samples = 1;         // "n": answers to each
+  bool continues = false;  // a chat's last message, of the assistant, rather than answering it
+  bool echo = false;       // the answers to a text begin with it
   GenerateOptions generate;
   std::optional<std::string> kv;  // as SessionOptions has them, in place of what they are
   std::optional<std::string> prefill;
@@ -29,6 +33,8 @@ struct CompletionRequest {
   nlohmann::ordered_json template_variables;  // an object: of Engine::ApplyChatTemplate
 
   bool is_chat() const { return std::holds_alternative<std::vector<Message>>(prompt); }
+  // The answers to one prompt stand together.
+  int answers() const { return samples * (1 + static_cast<int>(more_prompts.size())); }
 };
 
 // What holds where a request says nothing, and what it may say.

@@ -9,6 +9,7 @@
 namespace godwit::chat::completion_request_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -73,6 +74,110 @@ TEST(CompletionRequestTest, Prompts) {
   EXPECT_EQ(messages[1].content, "a\nb");
 }
 
+TEST(CompletionRequestTest, ListsOfPrompts) {
+  const CompletionRequest texts = Parse(R"({"prompt": ["a", "b", "c"], "n": 2})");
+  EXPECT_EQ(std::get<std::string>(texts.prompt), "a");
+  ASSERT_EQ(texts.more_prompts.size(), 2u);
+  EXPECT_EQ(std::get<std::string>(texts.more_prompts[1]), "c");
+  EXPECT_EQ(texts.answers(), 6);
+  const CompletionRequest tokens = Parse(R"({"prompt": [[1, 2], [3]], "echo": true})");
+  EXPECT_THAT(std::get<std::vector<int32_t>>(tokens.prompt), ElementsAre(1, 2));
+  EXPECT_THAT(std::get<std::vector<int32_t>>(tokens.more_prompts.at(0)), ElementsAre(3));
+  EXPECT_TRUE(tokens.echo);
+  EXPECT_TRUE(Parse(R"({"prompt": ["a"]})").more_prompts.empty());
+  const std::string many = "[" + std::string(8, ' ') + R"("a","a","a","a","a","a","a","a","a"])";
+  EXPECT_THAT(Refusal(R"({"n": 128, "prompt": )" + many + "}"), HasSubstr("up to 1024 answers"));
+  EXPECT_THAT(Refusal(R"({"messages": [{"role": "user", "content": "x"}], "echo": true})"),
+              HasSubstr("\"echo\": expected \"prompt\""));
+}
+
+TEST(CompletionRequestTest, ALastMessageOfTheAssistantIsContinued) {
+  const auto continues = [](const std::string& last, const std::string& fields) {
+    return Parse(R"({"messages": [{"role": "user", "content": "x"}, )" + last + "]" + fields + "}")
+        .continues;
+  };
+  const std::string begun = R"({"role": "assistant", "content": "Once"})";
+  const std::string user = R"({"role": "user", "content": "x"})";
+  EXPECT_TRUE(continues(begun, ""));
+  EXPECT_TRUE(continues(begun, R"(, "add_generation_prompt": false)"));
+  EXPECT_TRUE(
+      continues(begun, R"(, "continue_final_message": true, "add_generation_prompt": false)"));
+  EXPECT_FALSE(continues(begun, R"(, "continue_final_message": false)"));
+  EXPECT_FALSE(continues(begun, R"(, "add_generation_prompt": true)"));
+  EXPECT_FALSE(continues(user, ""));
+  EXPECT_FALSE(continues(user, R"(, "add_generation_prompt": true)"));
+  EXPECT_FALSE(continues(R"({"role": "assistant", "tool_calls": [
+      {"id": "a", "function": {"name": "f", "arguments": "{}"}}]})",
+                         ""));
+  for (const char* const field :
+       {R"(, "continue_final_message": true)", R"(, "add_generation_prompt": false)"}) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { continues(user, field); }),
+                HasSubstr("a last message of the assistant"));
+  }
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput,
+                      [&] {
+                        continues(
+                            begun,
+                            R"(, "continue_final_message": true, "add_generation_prompt": true)");
+                      }),
+              HasSubstr("contradict"));
+}
+
+// Each of them is taken as it means nothing here, or something; what it would promise is refused.
+TEST(CompletionRequestTest, TakesWhatClientsSay) {
+  const CompletionRequest request = Parse(R"({"prompt": "x", "store": false, "service_tier": "auto",
+      "modalities": ["text"], "cache_prompt": true, "min_tokens": 0, "best_of": 1, "suffix": null,
+      "prompt_cache_key": "k", "safety_identifier": "s", "metadata": {"a": "b"},
+      "keep_alive": "5m", "top_k": -1, "verbosity": "medium", "prompt_cache_retention": null})");
+  EXPECT_EQ(request.generate.sampler.top_k, 0) << "all tokens";
+  for (const char* const field :
+       {R"("store": true)", R"("service_tier": "flex")", R"("modalities": ["text", "audio"])",
+        R"("cache_prompt": false)", R"("min_tokens": 5)", R"("best_of": 2)", R"("suffix": "}")",
+        R"("keep_alive": 0)", R"("keep_alive": "0s")", R"("use_beam_search": true)",
+        R"("verbosity": "low")", R"("prompt_cache_retention": "24h")"}) {
+    const std::string name = std::string(field).substr(0, std::string(field).find(':'));
+    EXPECT_THAT(FieldRefusal(field), AllOf(HasSubstr(name), HasSubstr("--lenient"))) << field;
+    EXPECT_NO_THROW(Parse(R"({"prompt": "x", )" + std::string(field) + "}", {.lenient = true}))
+        << field;
+  }
+}
+
+TEST(CompletionRequestTest, TheTemplateIsToldHowMuchToThink) {
+  const auto variables = [](const std::string& fields) {
+    return Parse(R"({"prompt": "x", )" + fields + "}").template_variables.dump();
+  };
+  EXPECT_EQ(variables(R"("reasoning_effort": "high")"), R"({"reasoning_effort":"high"})");
+  EXPECT_EQ(variables(R"("reasoning_effort": "none")"),
+            R"({"reasoning_effort":"none","enable_thinking":false})");
+  EXPECT_EQ(variables(R"("reasoning_effort": "none",
+                         "chat_template_kwargs": {"enable_thinking": true, "reasoning_effort": 2})"),
+            R"({"enable_thinking":true,"reasoning_effort":2})");
+  EXPECT_THAT(FieldRefusal(R"("reasoning_effort": "much")"), HasSubstr("\"reasoning_effort\": "));
+}
+
+TEST(CompletionRequestTest, OlderWordsForCalls) {
+  const auto messages = std::get<std::vector<Message>>(Parse(R"({"messages": [
+    {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{\"x\": 1}"}},
+    {"role": "function", "name": "f", "content": "2"}]})")
+                                                           .prompt);
+  const auto call = nlohmann::json::parse(messages[0].fields)["tool_calls"][0];
+  EXPECT_EQ(call["function"]["arguments"]["x"], 1);
+  EXPECT_EQ(messages[1].role, "tool");
+  EXPECT_EQ(messages[1].fields, R"({"name":"f"})");
+}
+
+TEST(CompletionRequestTest, PicturesAreRefusedInOneSentence) {
+  for (const char* const part :
+       {R"({"type": "image_url", "image_url": {"url": "data:image/png;base64,SECRET"}})",
+        R"({"type": "input_audio", "input_audio": {"data": "SECRET", "format": "wav"}})",
+        R"({"type": "file", "file": {"file_id": "SECRET"}})"}) {
+    EXPECT_EQ(
+        Refusal(fmt::format(R"({{"messages": [{{"role": "user", "content": [{}]}}]}})", part)),
+        "\"messages\": pictures, sounds and files cannot be sent: the model reads text, so send "
+        "what they say as text");
+  }
+}
+
 TEST(CompletionRequestTest, WhatIsNotSaidIsAsTheDefaults) {
   CompletionDefaults defaults{.template_variables = {{"a", 1}, {"b", 2}}};
   defaults.generate.max_tokens = 9;
@@ -124,9 +229,12 @@ TEST(CompletionRequestTest, Streams) {
 }
 
 TEST(CompletionRequestTest, RefusesByName) {
-  EXPECT_EQ(FieldRefusal(R"("temprature": 1)"),
-            R"(unknown field "temprature"; did you mean "temperature"?)");
-  EXPECT_EQ(FieldRefusal(R"("functions": null)"), R"(unknown field "functions")");
+  EXPECT_EQ(
+      FieldRefusal(R"("temprature": 1)"),
+      R"(unknown field "temprature" (did you mean "temperature"?); --lenient passes over it)");
+  EXPECT_EQ(FieldRefusal(R"("zzz": null)"), R"(unknown field "zzz"; --lenient passes over it)");
+  EXPECT_THAT(FieldRefusal(R"("functions": [])"), HasSubstr(R"(did you mean "tools"?)"));
+  EXPECT_THAT(FieldRefusal(R"("n_predict": 5)"), HasSubstr(R"(did you mean "max_tokens"?)"));
   EXPECT_EQ(FieldRefusal(R"("n": 0)"), R"("n": expected a whole number from 1 to 128, found 0)");
   EXPECT_EQ(FieldRefusal(R"("top_p": "hot")"),
             R"("top_p": expected a number, found a text of 3 bytes)");
@@ -139,7 +247,7 @@ TEST(CompletionRequestTest, RefusesByName) {
                             R"("temperature": -1)",
                             R"("temperature": true)",
                             R"("top_p": 1.5)",
-                            R"("top_k": -1)",
+                            R"("top_k": -2)",
                             R"("min_p": 2)",
                             R"("seed": -1)",
                             R"("seed": 1.5)",
@@ -191,7 +299,8 @@ TEST(CompletionRequestTest, ChoosesAmongWhatIsAllowed) {
                                   R"("timeout_ms": 5001)", R"("timeout_ms": 0)"}) {
     EXPECT_THROW(parsed(std::string(", ") + field), Error) << field;
   }
-  EXPECT_THAT(FieldRefusal(R"("kv": "dense")"), HasSubstr("may not choose"));
+  EXPECT_THAT(FieldRefusal(R"("kv": "dense")"), HasSubstr("--kv-choice"));
+  EXPECT_THAT(FieldRefusal(R"("prefill": "window:9")"), HasSubstr("--prefill-choice"));
   EXPECT_EQ(Parse(R"({"prompt": "x", "timeout_ms": 90000})").generate.timeout_ms, 90000);
 }
 
@@ -295,7 +404,7 @@ TEST(CompletionRequestTest, ReadsPastCalls) {
       {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]},
     {"role": "tool", "tool_call_id": "a", "content": "2"}]})");
   const auto& messages = std::get<std::vector<Message>>(request.prompt);
-  EXPECT_EQ(messages[0].role, "system");
+  EXPECT_EQ(messages[0].role, "developer") << "the template may know it";
   EXPECT_EQ(messages[1].content, "");
   EXPECT_EQ(
       nlohmann::json::parse(messages[1].fields)["tool_calls"][0]["function"]["arguments"]["x"], 1)
@@ -326,11 +435,13 @@ TEST(CompletionRequestTest, RefusalsQuoteNoText) {
 TEST(CompletionRequestTest, RefusesPrompts) {
   EXPECT_EQ(Refusal("{}"), R"(a request needs "messages" or "prompt")");
   EXPECT_THAT(Refusal("[]"), HasSubstr("an object"));
-  for (const char* body : {R"({"prompt": ""})", R"({"prompt": []})"}) {
+  for (const char* body : {R"({"prompt": ""})", R"({"prompt": []})", R"({"prompt": ["a", ""]})",
+                           R"({"prompt": [[1], []]})"}) {
     EXPECT_THAT(Refusal(body), HasSubstr("the prompt is empty"));
   }
-  for (const char* prompt : {R"(5)", R"({})", R"(["a"])", R"([1, -1])", R"([2147483648])",
-                             R"([1.5])", R"([[1]])", R"([true])"}) {
+  for (const char* prompt :
+       {R"(5)", R"({})", R"(["a", 1])", R"([1, -1])", R"([2147483648])", R"([1.5])",
+        R"([[1, "a"]])", R"([true])", R"([["a"]])", R"([1, [1]])", R"([[[1]]])"}) {
     EXPECT_THAT(Refusal(fmt::format(R"({{"prompt": {}}})", prompt)), HasSubstr("\"prompt\": "))
         << prompt;
   }

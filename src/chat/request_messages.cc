@@ -18,6 +18,7 @@ std::string Content(const Json& value) {
   if (!value.is_array()) return Text(value);
   std::string content;
   for (const Json& part : value) {
+    RefuseMedia(part);
     const bool is_text = part.is_object() && part.size() == 2 && part.contains("text") &&
                          part["text"].is_string() && part.value("type", Json()) == "text";
     if (!is_text) Refuse(R"(parts {"type": "text", "text": "..."})", part);
@@ -25,6 +26,12 @@ std::string Content(const Json& value) {
     content += part["text"].get_ref<const std::string&>();
   }
   return content;
+}
+
+// A call as it was once said, without a list.
+Json PastCall(const Json& value) {
+  if (!value.is_object()) Refuse(R"("function_call" {"name": "...", "arguments": "..."})", value);
+  return Json::array({{{"type", "function"}, {"function", value}}});
 }
 
 // The object that a text is; else the text.
@@ -62,18 +69,21 @@ Message ParseMessage(const Json& value, bool lenient) {
   Json fields = Json::object();
   for (const auto& [key, part] : value.items()) {
     if (key == "role") {
-      // The newer name of it; templates know the older one.
-      message.role = Text(part) == "developer" ? "system" : Text(part);
+      // The older name of it; templates know the newer one.
+      message.role = Text(part) == "function" ? "tool" : Text(part);
     } else if (part.is_null()) {
       continue;
     } else if (key == "content") {
       message.content = Content(part);
     } else if (key == "tool_calls") {
       fields[key] = PastCalls(part);
+    } else if (key == "function_call") {
+      fields["tool_calls"] = PastCalls(PastCall(part));
     } else if (key == "tool_call_id" || key == "name" || key == "reasoning_content") {
       fields[key] = Text(part);
     } else if (!lenient) {
-      Throw(ErrorKind::kInput, "expected messages of \"role\" and \"content\", found {}",
+      Throw(ErrorKind::kInput,
+            "expected messages of \"role\" and \"content\", found {}; --lenient passes over it",
             Quote(key));
     }
   }
@@ -86,6 +96,18 @@ Message ParseMessage(const Json& value, bool lenient) {
 }
 
 }  // namespace
+
+void RefuseMedia(const Json& part) {
+  const Json type = part.is_object() ? part.value("type", Json()) : Json();
+  if (!type.is_string()) return;
+  const std::string& name = type.get_ref<const std::string&>();
+  for (const char* const kind : {"image", "audio", "video", "file"}) {
+    if (name.find(kind) == name.npos) continue;
+    Throw(ErrorKind::kInput,
+          "pictures, sounds and files cannot be sent: the model reads text, so send what they say "
+          "as text");
+  }
+}
 
 std::vector<Message> ParseMessages(const Json& value, bool lenient) {
   if (!value.is_array() || value.empty()) Refuse("a list of messages", value);

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/json_found.h"
 #include "base/quote.h"
+#include "chat/fixed_fields.h"
+#include "chat/request_messages.h"
 
 namespace godwit::chat {
 namespace {
@@ -27,6 +29,7 @@ Json PartsOf(const Json& content) {
   constexpr std::array<std::string_view, 3> kTexts = {"input_text", "output_text", "text"};
   Json parts = Json::array();
   for (const Json& part : content) {
+    RefuseMedia(part);
     const bool is_text =
         part.is_object() && part.value("text", Json()).is_string() &&
         part.value("type", Json()).is_string() &&
@@ -45,9 +48,7 @@ Json MessageOf(const Json& item) {
   for (const char* const key : {"role", "content"}) {
     if (!item.contains(key)) RefuseField("input", "messages of \"role\" and \"content\"", item);
   }
-  const Json& role = item["role"];
-  return {{"role", role == "developer" ? Json("system") : role},
-          {"content", PartsOf(item["content"])}};
+  return {{"role", item["role"]}, {"content", PartsOf(item["content"])}};
 }
 
 Json MessagesOf(const Json& body) {
@@ -68,42 +69,56 @@ Json MessagesOf(const Json& body) {
   return messages;
 }
 
-// Fields that have one value here, which a client may well say.
-struct Fixed {
-  std::string_view name;
-  const char* values;  // a list
-};
-constexpr Fixed kFixed[] = {
-    {"store", "[false]"},
-    {"background", "[false]"},
-    {"truncation", R"(["disabled"])"},
-    {"tools", "[[]]"},
-    {"include", "[[]]"},
-    {"tool_choice", R"(["auto", "none"])"},
-    {"service_tier", R"(["auto", "default"])"},
+// Beside those of chats.
+constexpr FixedField kFixedOfResponses[] = {
+    {"background", "[false]", "an answer comes to whoever waits for it"},
+    {"truncation", R"(["disabled"])", "nothing is cut"},
+    {"tools", "[[]]", "they are for /v1/chat/completions"},
+    {"include", "[[]]", "there is nothing more to tell"},
+    {"tool_choice", R"(["auto", "none"])", "there are no tools here"},
 };
 
 // The format that "text" asks for, as a chat has it.
 Json FormatOf(const Json& text) {
   const Json format = text.is_object() ? text.value("format", Json()) : Json();
-  if (!text.is_object() || text.size() > (text.contains("format") ? 1 : 0)) {
-    RefuseField("text", R"({"format": {"type": "..."}})", text);
-  }
+  const bool is_known =
+      text.is_object() && std::ranges::all_of(text.items(), [](const auto& part) {
+        return part.key() == "format" || (part.key() == "verbosity" && part.value() == "medium");
+      });
+  if (!is_known) RefuseField("text", R"({"format": {"type": "..."}})", text);
   if (!format.is_object() || format.value("type", Json()) != "json_schema") return format;
   Json schema = format;
   schema.erase("type");
   return {{"type", "json_schema"}, {"json_schema", schema}};
 }
 
+// How much the model is to think. Its thoughts are not summarised: "auto" asks for what there is.
+void TakeReasoning(const Json& value, Json& chat) {
+  if (!value.is_object()) RefuseField("reasoning", "an object", value);
+  for (const auto& [name, part] : value.items()) {
+    if (name == "effort") {
+      chat["reasoning_effort"] = part;
+    } else if ((name != "summary" && name != "generate_summary") ||
+               (!part.is_null() && part != "auto")) {
+      RefuseField("reasoning", R"({"effort": "..."}, with "summary": "auto" or without)", value);
+    }
+  }
+}
+
 // What a chat has and this has not, or by another name.
-constexpr std::string_view kOfChats[] = {"messages",         "prompt",
-                                         "max_tokens",       "n",
-                                         "stream_options",   "max_completion_tokens",
-                                         "logprobs",         "top_logprobs",
-                                         "return_token_ids", "response_format"};
+constexpr std::string_view kOfChats[] = {"messages",
+                                         "prompt",
+                                         "max_tokens",
+                                         "n",
+                                         "stream_options",
+                                         "max_completion_tokens",
+                                         "logprobs",
+                                         "top_logprobs",
+                                         "return_token_ids",
+                                         "response_format",
+                                         "echo"};
 // Who asks, and whom, is not the engine's business.
-constexpr std::string_view kPassedOver[] = {"parallel_tool_calls", "prompt_cache_key",
-                                            "safety_identifier"};
+constexpr std::string_view kPassedOver[] = {"parallel_tool_calls"};
 
 bool Is(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
@@ -116,7 +131,6 @@ ResponseRequest ParseResponseRequest(const Json& body, const CompletionDefaults&
   ResponseRequest request;
   Json chat{{"messages", MessagesOf(body)}};
   for (const auto& [name, value] : body.items()) {
-    const auto* const fixed = std::ranges::find(kFixed, std::string_view(name), &Fixed::name);
     if (name == "input" || name == "instructions" || value.is_null() || Is(name, kPassedOver)) {
       continue;
     } else if (name == "max_output_tokens") {
@@ -127,14 +141,14 @@ ResponseRequest ParseResponseRequest(const Json& body, const CompletionDefaults&
     } else if (name == "metadata") {
       if (!value.is_object()) RefuseField(name, "an object", value);
       request.metadata = value;
-    } else if (fixed != std::end(kFixed)) {
-      const Json values = Json::parse(fixed->values);
-      if (defaults.lenient || std::ranges::find(values, value) != values.end()) continue;
-      RefuseField(name, fmt::format("{} or nothing", values.front().dump()), value);
+    } else if (name == "reasoning") {
+      TakeReasoning(value, chat);
+    } else if (IsFixed(kFixedOfResponses, name, value, defaults.lenient)) {
+      continue;
     } else if (!Is(name, kOfChats)) {
       chat[name] = value;
     } else if (!defaults.lenient) {
-      Throw(ErrorKind::kInput, "unknown field {}", Quote(name));
+      Throw(ErrorKind::kInput, "unknown field {}; --lenient passes over it", Quote(name));
     }
   }
   request.completion = ParseCompletionRequest(chat, defaults);

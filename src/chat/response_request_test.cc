@@ -40,7 +40,7 @@ TEST(ResponseRequestTest, IsAChat) {
   ASSERT_EQ(messages.size(), 4u);
   EXPECT_EQ(messages[0].role, "system");
   EXPECT_EQ(messages[0].content, "Be brief.");
-  EXPECT_EQ(messages[1].role, "system");
+  EXPECT_EQ(messages[1].role, "developer");
   EXPECT_EQ(messages[2].content, "a\nb");
   EXPECT_EQ(messages[3].role, "assistant");
   EXPECT_EQ(messages[3].content, "c");
@@ -60,6 +60,14 @@ TEST(ResponseRequestTest, TakesTheFieldsOfAChat) {
   EXPECT_EQ(request.metadata, (Json{{"a", "b"}}));
 }
 
+TEST(ResponseRequestTest, TakesWhatAgentsSay) {
+  const ResponseRequest request =
+      Parse(R"("input": "x", "reasoning": {"effort": "low", "summary": "auto"},
+               "text": {"verbosity": "medium"}, "prompt_cache_key": "k", "service_tier": "auto",
+               "safety_identifier": "s", "store": false, "include": [])");
+  EXPECT_EQ(request.completion.template_variables["reasoning_effort"], "low");
+}
+
 TEST(ResponseRequestTest, ReadsFormats) {
   const auto schema = [](const std::string& text) {
     return Parse(R"("input": "x", "text": )" + text).completion.generate.json_schema;
@@ -75,22 +83,27 @@ TEST(ResponseRequestTest, RefusesByName) {
   for (const char* const field :
        {R"("input": 5)", R"("input": [])", R"("input": [5])", R"("input": [{"role": "user"}])",
         R"("input": [{"type": "function_call_output", "output": "x"}])",
-        R"("input": [{"role": "user", "content": [{"type": "input_image", "text": "x"}]}])"}) {
+        R"("input": [{"role": "user", "content": [{"type": "input_texts", "text": "x"}]}])"}) {
     EXPECT_THAT(Refusal(field), HasSubstr("\"input\": ")) << field;
   }
+  EXPECT_THAT(
+      Refusal(R"("input": [{"role": "user", "content": [{"type": "input_image", "text": "x"}]}])"),
+      HasSubstr("pictures"));
   EXPECT_THAT(Refusal(""), HasSubstr("\"input\""));
   for (const char* const field :
        {R"("store": true)", R"("background": true)", R"("truncation": "auto")",
         R"("tools": [{"type": "web_search"}])", R"("text": {"format": {"type": "json_objects"}})",
         R"("text": {"verbosity": "low"})", R"("response_format": {"type": "text"})",
         R"("previous_response_id": "resp_1")", R"("max_output_tokens": -1)", R"("n": 2)",
-        R"("messages": [])", R"("instructions": 5)", R"("metadata": "x")", R"("reasoning": {})"}) {
+        R"("messages": [])", R"("instructions": 5)", R"("metadata": "x")",
+        R"("reasoning": {"summary": "detailed"})", R"("echo": true)"}) {
     const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
     EXPECT_THAT(Refusal(R"("input": "x", )" + std::string(field)), HasSubstr(name)) << field;
   }
   EXPECT_THAT(Refusal(R"("input": "x", "truncation": "SECRET")"), Not(HasSubstr("SECRET")));
   const CompletionDefaults lenient{.lenient = true};
   EXPECT_NO_THROW(Parse(R"("input": "x", "store": true, "reasoning": {}, "n": 1)", lenient));
+  EXPECT_THAT(Refusal(R"("input": "x", "store": true)"), HasSubstr("--lenient"));
 }
 
 TEST(ResponseJsonTest, SaysHowItEnded) {

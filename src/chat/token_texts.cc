@@ -51,6 +51,11 @@ Json LogprobListsJson(const GenerateResult& result, TokenTexts& texts) {
   Json tokens = Json::array(), logprobs = Json::array(), tops = Json::array();
   for (size_t i = 0; i < result.logprobs.size(); ++i) {
     tokens.push_back(texts.Of(result.tokens[i]));
+    if (std::isnan(result.logprobs[i].logprob)) {
+      logprobs.push_back(nullptr);
+      tops.push_back(nullptr);
+      continue;
+    }
     logprobs.push_back(Finite(result.logprobs[i].logprob));
     Json top = Json::object();
     for (const TokenLogprob& one : result.logprobs[i].top) {

@@ -30,7 +30,8 @@ class TokenTexts {
 nlohmann::ordered_json LogprobsJson(const GenerateResult& result, TokenTexts& texts);
 
 // The same as OpenAI's text completions have it: {"tokens": [text, ...], "token_logprobs": [...],
-// "top_logprobs": [{text: logprob, ...}, ...]}.
+// "top_logprobs": [{text: logprob, ...}, ...]}; of a prompt's first token, which has none
+// (kNoLogprob), null.
 nlohmann::ordered_json LogprobListsJson(const GenerateResult& result, TokenTexts& texts);
 
 }  // namespace godwit::chat

@@ -215,6 +215,7 @@ int Serve(std::span<const std::string> arguments) {
   asked.session = options.completion.session;
   asked.parallel = options.parallel;
   asked.queue = options.queue;
+  asked.origins = options.http.origins;
   asked.keys = ReadKeys(options.keys_file);
   asked.on_served = options.log_json ? SayJson : SayServed;
   AllowManyFiles();

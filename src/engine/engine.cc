@@ -17,6 +17,7 @@
 #include "engine/model_fingerprint.h"
 #include "engine/packed_options.h"
 #include "engine/prompt_share.h"
+#include "engine/render_chat.h"
 #include "engine/shared_tokens.h"
 #include "engine/storage_types.h"
 #include "godwit/version.h"
@@ -338,18 +339,13 @@ std::string Engine::ApplyChatTemplate(std::span<const Message> messages, bool op
           impl_->template_place);
   }
   ChatInput input{.add_generation_prompt = open, .extra = ParseTemplateVariables(variables)};
-  for (const Message& message : messages) {
-    nlohmann::ordered_json fields{{"role", message.role}, {"content", message.content}};
-    if (!message.fields.empty()) fields.update(ParseOrderedJson(message.fields, "a message"));
-    input.messages.push_back(std::move(fields));
-  }
   if (auto list = ParseOrderedJson(tools, "the tools"); !list.empty()) {
     if (!chat_template->knows_tools()) {
       Throw(ErrorKind::kUnsupported, "this model's chat template has no place for tools");
     }
     input.tools = std::move(list);
   }
-  return chat_template->Render(input);
+  return RenderChat(*chat_template, messages, std::move(input));
 }
 
 int64_t Engine::vocab_size() const { return impl_->spec.vocab_size; }

@@ -334,11 +334,16 @@ TEST_F(EngineTest, ATextTooLongIsRefusedBeforeAllOfItIsTokens) {
   EXPECT_GT(std::ssize(begin), most);
   EXPECT_LT(std::ssize(begin), all / 2);
 
-  const std::string more = fmt::format("the prompt has more than {} tokens and the context", most);
+  // How many they are is told, unless they are very many.
+  const std::string has = fmt::format("the prompt has {} tokens and the context", all);
   for (const int64_t context : {int64_t{0}, most - 10}) {
     const Session session = engine_.NewSession({.context_tokens = context});
-    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { session.Tokenize(text); }), HasSubstr(more));
+    EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { session.Tokenize(text); }), HasSubstr(has));
   }
+  std::string longer;
+  while (std::ssize(longer) * all < 300'000 * std::ssize(text)) longer += text;
+  EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { engine_.NewSession({}).Tokenize(longer); }),
+              HasSubstr("has more than 250000 tokens"));
   const Session larger = engine_.NewSession({.context_tokens = all});
   EXPECT_EQ(std::ssize(larger.Tokenize(text)), all);
   const Session endless = engine_.NewSession({.kv = "sinks:4+60"});
@@ -419,6 +424,36 @@ TEST_F(EngineTest, TemplatesAreToldMore) {
   EXPECT_EQ(engine.ApplyChatTemplate({}, true, R"({"enable_thinking": false})"), "FalseTrue");
   EXPECT_THAT(ErrorOf(ErrorKind::kInput, [&] { engine_.ApplyChatTemplate({}, true, "5"); }),
               HasSubstr("a JSON object"));
+}
+
+TEST_F(EngineTest, NoMessageIsLost) {
+  const TempFolder folders[2];
+  const auto engine_of = [](const TempFolder& folder, std::string_view chat_template) {
+    CopyTiny(folder, chat_template);
+    return Engine(folder.path(), {.threads = 1});
+  };
+  const auto lost = [](const Engine& engine, const std::vector<Message>& messages) {
+    return ErrorOf(ErrorKind::kInput, [&] { engine.ApplyChatTemplate(messages); });
+  };
+  const Message user{"user", "Hello"}, robot{"robot", "Beep"}, tool{"tool", "\"7\""};
+  EXPECT_THAT(lost(engine_, {user, robot}), HasSubstr("message 2: expected the role \"system\""));
+  // A role that is its own, one that it leaves out, and one that it writes in another way.
+  const Engine engine = engine_of(
+      folders[0],
+      "{% for m in messages %}{% if m.role == 'robot' %}R{{ m.content }}{% elif m.role == 'user' "
+      "%}U{{ m.content | trim }}{% elif m.role == 'tool' %}T{{ m.content | tojson }}{% elif m.role "
+      "== 'system' and loop.first %}S{{ m.content }}{% endif %}{% endfor %}");
+  EXPECT_EQ(engine.ApplyChatTemplate(std::vector{user, robot, tool}), R"(UHelloRBeepT"\"7\"")");
+  EXPECT_THAT(lost(engine, {user, {"assistant", "Yes"}, user}),
+              HasSubstr("message 2 is of a role"));
+  EXPECT_THAT(lost(engine, {user, {"system", "Be brief."}}), HasSubstr("message 2 is of a role"));
+  EXPECT_EQ(engine.ApplyChatTemplate(std::vector<Message>{{"developer", "a"}, user}), "SaUHello")
+      << "of which it has never heard";
+  EXPECT_EQ(engine_of(folders[1],
+                      "{% for m in messages %}{% if m.role == 'developer' %}D{% endif %}{{ "
+                      "m.content }}{% endfor %}")
+                .ApplyChatTemplate(std::vector<Message>{{"developer", "a"}}),
+            "Da");
 }
 
 TEST(EngineLoad, ABrokenChatTemplateStandsInTheWayOfChatsOnly) {

@@ -6,6 +6,12 @@
 #include "engine/engine_impl.h"
 
 namespace godwit {
+namespace {
+
+// Tokens of a text that is too long anyway.
+constexpr int64_t kMostCounted = 250'000;
+
+}  // namespace
 
 Session::Impl::Impl(std::shared_ptr<const Engine::Impl> engine,
                     std::shared_ptr<const TextPlan> plan)
@@ -15,8 +21,13 @@ std::vector<int32_t> Session::Impl::Tokenize(std::string_view text, bool add_spe
   // Up to what the model was made for: the number is then the advice.
   const int64_t most = std::max(limit_tokens(), engine_->spec.max_context);
   auto tokens = engine_->RequireTokenizer().Encode(text, add_special, most);
-  if (std::ssize(tokens) > most) plan_->RefuseLength(fmt::format("more than {} tokens", most), {});
-  return tokens;
+  if (std::ssize(tokens) <= most) return tokens;
+  // How many they are says what would help, and is counted within limits.
+  const int64_t most_counted = std::max(4 * most, kMostCounted);
+  const int64_t count =
+      std::ssize(engine_->RequireTokenizer().Encode(text, add_special, most_counted));
+  if (count <= most_counted) plan_->RefuseLength(fmt::format("{} tokens", count), count);
+  plan_->RefuseLength(fmt::format("more than {} tokens", most_counted), most_counted + 1);
 }
 
 std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int64_t most) {

@@ -6,6 +6,7 @@
 #include <new>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/stopwatch.h"
@@ -60,12 +61,15 @@ class Stream {
   Stopwatch told_;
 };
 
-CompletionOutcome OutcomeOf(std::span<const GenerateResult> results) {
+// samples: so many of the results are of one prompt.
+CompletionOutcome OutcomeOf(std::span<const GenerateResult> results, int samples) {
   const GenerateResult& first = results.front();
-  CompletionOutcome outcome{.prompt_tokens = first.prompt_tokens,
-                            .cached_tokens = first.cached_tokens,
-                            .disk_tokens = first.disk_tokens,
-                            .first_token_ms = first.prompt_ms};
+  CompletionOutcome outcome{.first_token_ms = first.prompt_ms};
+  for (size_t i = 0; i < results.size(); i += static_cast<size_t>(samples)) {
+    outcome.prompt_tokens += results[i].prompt_tokens;
+    outcome.cached_tokens += results[i].cached_tokens;
+    outcome.disk_tokens += results[i].disk_tokens;
+  }
   if (first.tokens.size() > 1) {
     outcome.token_ms = first.predicted_ms / static_cast<double>(first.tokens.size() - 1);
   }
@@ -79,22 +83,27 @@ CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
                                    const chat::CompletionRequest& request, AnswerShape& shape,
                                    HttpReply& reply) {
   Stream stream(shape, request.return_progress, reply);
+  std::vector<bool> begun(static_cast<size_t>(request.answers()), !request.echo);
   const auto on_event = [&](int choice, const Event& event) {
-    plan.slot.Take(choice, event);
+    const bool is_echo = !begun[static_cast<size_t>(choice)];
+    begun[static_cast<size_t>(choice)] = true;
+    if (!is_echo) plan.slot.Take(choice, event);
     if (request.stream) stream.Take(choice, event);
   };
   try {
+    std::vector<Event> echoes;
     const auto results = chat::AnswerRequest(plan.engine, plan.session, plan.options, request,
-                                             &reply.gone(), on_event);
-    const CompletionOutcome outcome = OutcomeOf(results);
+                                             &reply.gone(), on_event, &echoes);
+    const CompletionOutcome outcome = OutcomeOf(results, request.samples);
     if (reply.gone().cancelled()) return outcome;
     if (request.stream) {
       stream.End(shape.Last(results));
     } else {
-      reply.Send(200, "application/json", shape.Whole(results));
+      reply.Send(200, "application/json", shape.Whole(results, echoes));
     }
     return outcome;
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kCancelled && reply.gone().cancelled()) return {};
     if (!stream.began()) throw;
     stream.End(shape.Failed(StatusOf(error), error.what()));
   } catch (const std::bad_alloc&) {

@@ -21,8 +21,9 @@ class Completion : public AnswerShape {
              chat::TokenTexts& texts)
       : request_(request), name_(name), texts_(texts), chunks_(request, name, texts) {}
 
-  std::string Whole(std::span<const GenerateResult> results) override {
-    Json body = chat::CompletionJson(request_, results, name_, texts_);
+  std::string Whole(std::span<const GenerateResult> results,
+                    std::span<const Event> echoes) override {
+    Json body = chat::CompletionJson(request_, results, name_, texts_, echoes);
     body["timings"] = chat::TimingsJson(results.front());
     return DumpJson(body);
   }
@@ -65,7 +66,8 @@ class Response : public AnswerShape {
   Response(const chat::ResponseRequest& request, const chat::CompletionName& name)
       : request_(request), name_(name), events_(request, name) {}
 
-  std::string Whole(std::span<const GenerateResult> results) override {
+  std::string Whole(std::span<const GenerateResult> results,
+                    std::span<const Event> /*echoes*/) override {
     return DumpJson(chat::ResponseJson(request_, results.front(), name_));
   }
   std::string First() override { return EventsOf(events_.First()); }

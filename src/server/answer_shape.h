@@ -19,7 +19,9 @@ class AnswerShape {
  public:
   virtual ~AnswerShape() = default;
 
-  virtual std::string Whole(std::span<const GenerateResult> results) = 0;
+  // echoes: of the prompts, where the request wants them.
+  virtual std::string Whole(std::span<const GenerateResult> results,
+                            std::span<const Event> echoes) = 0;
 
   // The pieces of a stream, any of which may be empty.
   virtual std::string First() = 0;

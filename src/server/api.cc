@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -16,9 +17,11 @@
 #include "base/stopwatch.h"
 #include "chat/answers.h"
 #include "chat/completion_json.h"
+#include "chat/continued_message.h"
 #include "chat/result_json.h"
 #include "godwit/version.h"
 #include "server/error_body.h"
+#include "server/refusals.h"
 
 namespace godwit::server {
 namespace {
@@ -27,6 +30,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kJson = "application/json";
 constexpr std::string_view kChats = "/v1/chat/completions";
+constexpr std::string_view kModels = "/v1/models/";  // and a name
 constexpr std::string_view kEnding = "the server is about to end";
 constexpr std::string_view kTooMany = "too many requests are waiting already";
 constexpr std::pair<std::string_view, std::string_view> kLater{"Retry-After", "5"};
@@ -55,6 +59,23 @@ bool IsThisMachine(std::string_view host) {
   const bool is_numbers = host.find_first_not_of("0123456789.") == host.npos;
   return host.empty() || host == "localhost" || host == "[::1]" ||
          (is_numbers && host.starts_with("127."));
+}
+
+// Of a path: what stands there as %2F and the like.
+std::string Unescaped(std::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned char byte = 0;
+    const char* const digits = text.data() + i + 1;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
+      plain += static_cast<char>(byte);
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
 }
 
 // The values of a text take up to a hundred times its bytes while they are read: of large ones one
@@ -132,6 +153,7 @@ const Api::Route Api::kRoutes[] = {
     {"GET", "/health", &Api::Health, /*open=*/true, /*at_once=*/true},
     {"GET", "/ready", &Api::Ready, /*open=*/true, /*at_once=*/true},
     {"GET", "/v1/models", &Api::Models, /*open=*/false, /*at_once=*/true},
+    {"GET", "/v1/models/{id}", &Api::OneModel, /*open=*/false, /*at_once=*/true},
     {"GET", "/props", &Api::Props, /*open=*/false, /*at_once=*/true},
     {"GET", "/slots", &Api::ShowSlots, /*open=*/false, /*at_once=*/true},
     {"GET", "/metrics", &Api::ShowMetrics, /*open=*/false, /*at_once=*/true},
@@ -152,14 +174,34 @@ Api::Api(const Engine& engine, ApiOptions options)
       slots_(options_.parallel),
       workers_(options_.parallel, options_.queue) {}
 
-// A page of another site, in a browser here. It says where it comes from; or its site's name has
-// been made to lead here, and then it is asked for by that name.
-bool Api::IsForeign(const HttpRequest& request) const {
-  if (request.allowed_origin) return false;
+// Null: there is none.
+const Api::Route* Api::FindRoute(std::string_view path) {
+  if (path.starts_with(kModels) && path.size() > kModels.size()) path = "/v1/models/{id}";
+  const auto* const route = std::ranges::find(kRoutes, path, &Route::path);
+  return route == std::end(kRoutes) ? nullptr : route;
+}
+
+// Such a page, in a browser here, says where it comes from; or its site's name has been made to
+// lead here, and then it is asked for by that name.
+std::string_view Api::WhyForeign(const HttpRequest& request) const {
+  if (request.allowed_origin) return "";
   std::string_view origin = request.origin;
   origin.remove_prefix(std::min(origin.find("://"), origin.size()));
-  if (!request.origin.empty() && origin != "://" + request.host) return true;
-  return options_.local && options_.keys.empty() && !IsThisMachine(request.host);
+  if (!request.origin.empty() && origin != "://" + request.host) {
+    return "pages of other sites may not ask; a server with --allow-origin ORIGIN lets in those of "
+           "that one";
+  }
+  const auto is_named = [&](const std::string& allowed) {
+    return allowed.ends_with("://" + request.host);
+  };
+  if (!options_.local || !options_.keys.empty() || IsThisMachine(request.host) ||
+      std::ranges::any_of(options_.origins, is_named)) {
+    return "";
+  }
+  return "this machine is not known by the name that it was called by (Host): call it localhost, "
+         "or "
+         "127.0.0.1; a server with --allow-origin http://NAME answers to that name, and one with "
+         "--api-key-file to any";
 }
 
 // Null: none of them. Whoever asks has an empty one where there are none.
@@ -179,15 +221,19 @@ const std::string* Api::KeyOf(const HttpRequest& request) const {
 void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   const Stopwatch watch;
   ServedRequest served{.method = "?", .path = "?"};
-  const auto refuse = [&](int status, std::string_view message, Headers headers = {}) {
-    reply->Send(status, kJson, ErrorBody(status, message), headers);
+  const auto refuse = [&](int status, std::string_view message, Headers headers = {},
+                          std::string_view code = "") {
+    reply->Send(status, kJson, ErrorBody(status, message, code), headers);
     served.status = status;
     served.ms = watch.ms();
     Tell(served);
   };
-  const auto at_path = [&](const Route& route) { return route.path == request.path; };
-  const Route* route = std::ranges::find_if(kRoutes, at_path);
-  if (route == std::end(kRoutes)) return refuse(404, "there is nothing at this path");
+  const Route* const route = FindRoute(request.path);
+  if (route == nullptr) {
+    std::vector<Endpoint> endpoints{{"POST", kChats}};  // first, as the one that is asked most
+    for (const Route& other : kRoutes) endpoints.push_back({other.method, other.path});
+    return refuse(404, NothingAt(request.path, endpoints));
+  }
   served.path = route->path;
   if (route->method != request.method) {
     const std::pair<std::string_view, std::string_view> allow{
@@ -195,11 +241,16 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
     return refuse(405, fmt::format("expected {}", route->method), {&allow, 1});
   }
   served.method = route->method;
-  if (IsForeign(request)) return refuse(403, "pages of other sites may not ask");
+  if (const auto why = WhyForeign(request); !why.empty()) return refuse(403, why);
   const std::string* const owner = KeyOf(request);
   if (owner == nullptr && !route->open) {
     constexpr std::pair<std::string_view, std::string_view> kScheme{"WWW-Authenticate", "Bearer"};
-    return refuse(401, "a key is needed: Authorization: Bearer KEY", {&kScheme, 1});
+    return refuse(401,
+                  request.authorization.empty()
+                      ? "a key is needed: Authorization: Bearer KEY"
+                      : "this is none of the keys that the server was given: expected "
+                        "Authorization: Bearer KEY",
+                  {&kScheme, 1}, request.authorization.empty() ? "" : "invalid_api_key");
   }
   const std::string whose = owner == nullptr ? "" : *owner;
   auto run = [this, route, watch, whose, served, reply](const HttpRequest& asked) mutable {
@@ -223,9 +274,9 @@ void Api::Tell(const ServedRequest& served) {
 
 void Api::Run(const Route& route, const HttpRequest& request, const std::string& owner,
               HttpReply& reply, ServedRequest& served) const {
-  const auto fail = [&](int status, std::string_view message) {
+  const auto fail = [&](int status, const std::string& body) {
     served.status = status;
-    reply.Send(status, kJson, ErrorBody(status, message));
+    reply.Send(status, kJson, body);
   };
   if (reply.gone().cancelled()) return;  // while it waited
   served.status = 200;
@@ -234,11 +285,11 @@ void Api::Run(const Route& route, const HttpRequest& request, const std::string&
     (this->*route.answer)({request, owner, reply, served});
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kCancelled && reply.gone().cancelled()) return;
-    fail(StatusOf(error), error.what());
+    fail(StatusOf(error), ErrorBody(error, WithAdvice(error, options_.defaults)));
   } catch (const std::bad_alloc&) {
-    fail(503, "out of memory");
+    fail(503, ErrorBody(503, "out of memory"));
   } catch (const std::exception&) {
-    fail(500, "the server failed at this request");
+    fail(500, ErrorBody(500, "the server failed at this request"));
   }
 }
 
@@ -282,16 +333,29 @@ void Api::Ready(const Work& work) const {
   RefuseForNow(work.reply, why);
 }
 
+nlohmann::ordered_json Api::ModelJson() const {
+  return {{"id", options_.model},
+          {"object", "model"},
+          {"created", started_},
+          {"owned_by", "godwit"},
+          {"meta",
+           {{"n_vocab", engine_.vocab_size()},
+            {"n_ctx_train", engine_.max_context()},
+            {"size", engine_.weight_bytes()}}}};
+}
+
 void Api::Models(const Work& work) const {
-  Json model{{"id", options_.model},
-             {"object", "model"},
-             {"created", started_},
-             {"owned_by", "godwit"},
-             {"meta",
-              {{"n_vocab", engine_.vocab_size()},
-               {"n_ctx_train", engine_.max_context()},
-               {"size", engine_.weight_bytes()}}}};
-  SendJson(work.reply, {{"object", "list"}, {"data", Json::array({std::move(model)})}});
+  SendJson(work.reply, {{"object", "list"}, {"data", Json::array({ModelJson()})}});
+}
+
+void Api::OneModel(const Work& work) const {
+  const std::string name = Unescaped(std::string_view(work.request.path).substr(kModels.size()));
+  if (name == options_.model) return SendJson(work.reply, ModelJson());
+  work.served.status = 404;
+  work.reply.Send(
+      404, kJson,
+      ErrorBody(404, fmt::format("there is no such model here, but {}", Quote(options_.model)),
+                "model_not_found"));
 }
 
 // What a client can know before it asks, and what it may ask for.
@@ -396,13 +460,14 @@ void Api::Detokenize(const Work& work) const {
 
 void Api::ApplyTemplate(const Work& work) const {
   const auto request = ReadBody(work, [&](const Json& body) {
-    CheckFields(body, {"messages", "chat_template_kwargs", "tools", "tool_choice"});
+    CheckFields(body, {"messages", "chat_template_kwargs", "tools", "tool_choice",
+                       "reasoning_effort", "continue_final_message", "add_generation_prompt"});
     return chat::ParseCompletionRequest(body, options_.defaults);
   });
   SendJson(work.reply,
-           {{"prompt", engine_.ApplyChatTemplate(std::get<std::vector<Message>>(request.prompt),
-                                                 /*open=*/true, request.template_variables.dump(),
-                                                 request.tools.list.dump())}});
+           {{"prompt", chat::RenderOpen(engine_, std::get<std::vector<Message>>(request.prompt),
+                                        request.continues, request.template_variables.dump(),
+                                        request.tools.list.dump())}});
 }
 
 }  // namespace godwit::server

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,8 @@ struct ApiOptions {
   // Where others wait, and nothing has come of those that are answered for so long, requests do not
   // get through: /ready and /health say so.
   double stall_ms = 30'000;
+  // Whose pages may ask, as HttpOptions has them: by the names in these it may be called, too.
+  std::vector<std::string> origins;
   std::function<void(const ServedRequest&)> on_served;  // from any thread
 };
 
@@ -63,7 +66,9 @@ class Api {
   struct Work;
   static const Route kRoutes[];
 
-  bool IsForeign(const HttpRequest& request) const;
+  static const Route* FindRoute(std::string_view path);
+  // Why a page of another site may not ask; empty: it is none.
+  std::string_view WhyForeign(const HttpRequest& request) const;
   const std::string* KeyOf(const HttpRequest& request) const;
   void Tell(const ServedRequest& served);
   void Run(const Route& route, const HttpRequest& request, const std::string& owner,
@@ -72,7 +77,9 @@ class Api {
   std::string StallOf() const;
   void Health(const Work& work) const;
   void Ready(const Work& work) const;
+  nlohmann::ordered_json ModelJson() const;
   void Models(const Work& work) const;
+  void OneModel(const Work& work) const;
   void Props(const Work& work) const;
   void ShowSlots(const Work& work) const;
   void ShowMetrics(const Work& work) const;

@@ -204,6 +204,205 @@ TEST_F(ApiTest, AStreamTellsTheSame) {
   EXPECT_TRUE(progress);
 }
 
+// Each of a list of prompts has the answers that it would have alone.
+TEST_F(ApiTest, PromptsOfAList) {
+  const Tokens one = Prompt(1, 40), two = Prompt(2, 60);
+  Json body{{"n", 2}, {"seed", 3}, {"temperature", 1}, {"return_token_ids", true}};
+  const auto answers_to = [&](const Json& prompt) {
+    body["prompt"] = prompt;
+    return Post("/v1/completions", body)->json();
+  };
+  const Json first = answers_to(one), second = answers_to(two), both = answers_to({one, two});
+  ASSERT_EQ(both["choices"].size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const Json& alone = (i < 2 ? first : second)["choices"][i % 2];
+    EXPECT_EQ(both["choices"][i]["index"], i);
+    EXPECT_EQ(both["choices"][i]["token_ids"], alone["token_ids"]) << i;
+  }
+  EXPECT_EQ(both["usage"]["prompt_tokens"], 100);
+  EXPECT_EQ(both["usage"]["completion_tokens"], 32);
+  body["stream"] = true;
+  body["stream_options"] = {{"include_usage", true}};
+  const auto chunks = Post("/v1/completions", body)->chunks();
+  std::vector<Tokens> streamed(4);
+  for (const Json& chunk : chunks) {
+    if (!chunk.is_object()) continue;
+    for (const Json& choice : chunk["choices"]) {
+      if (!choice.contains("token_ids")) continue;
+      Tokens& tokens = streamed[choice["index"].get<size_t>()];
+      for (const Json& token : choice["token_ids"]) tokens.push_back(token);
+    }
+  }
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(both["choices"][i]["token_ids"], Json(streamed[i]));
+  EXPECT_EQ(chunks[chunks.size() - 2]["usage"]["prompt_tokens"], 100);
+}
+
+// How likely a prompt is: what its tokens would have had as an output.
+TEST_F(ApiTest, EchoesTellHowLikelyAPromptIs) {
+  const Tokens prompt = Prompt(1, 40);
+  const auto written = TheEngine().NewSession({}).Generate(prompt, Telling(8));
+  Tokens whole = prompt;
+  whole.insert(whole.end(), written.tokens.begin(), written.tokens.end());
+  Json body{{"prompt", {whole, prompt}}, {"echo", true}, {"logprobs", 1}, {"max_tokens", 1}};
+  const Json json = Post("/v1/completions", body)->json(), choice = json["choices"][0];
+  const Json& logprobs = choice["logprobs"];
+  ASSERT_EQ(logprobs["token_logprobs"].size(), 49u);
+  EXPECT_TRUE(logprobs["token_logprobs"][0].is_null());
+  EXPECT_TRUE(logprobs["top_logprobs"][0].is_null());
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(logprobs["token_logprobs"][40 + i], Json(written.logprobs[i].logprob)) << i;
+    EXPECT_EQ(logprobs["top_logprobs"][40 + i][logprobs["tokens"][40 + i].get<std::string>()],
+              logprobs["token_logprobs"][40 + i])
+        << "the likeliest";
+  }
+  EXPECT_THAT(choice["text"].get<std::string>(),
+              testing::StartsWith(TheEngine().Detokenize(whole)));
+  EXPECT_EQ(json["usage"]["completion_tokens"], 2);
+  EXPECT_EQ(json["choices"][1]["logprobs"]["token_logprobs"][40], Json(written.logprobs[0].logprob))
+      << "of the output";
+  body["stream"] = true;
+  std::string text;
+  Json streamed = Json::array();
+  for (const Json& chunk : Post("/v1/completions", body)->chunks()) {
+    if (!chunk.is_object()) continue;
+    for (const Json& part : chunk["choices"]) {
+      if (part["index"] != 0) continue;
+      text += part["text"].get<std::string>();
+      if (part["logprobs"].is_null()) continue;
+      for (const Json& one : part["logprobs"]["token_logprobs"]) streamed.push_back(one);
+    }
+  }
+  EXPECT_EQ(text, choice["text"]);
+  EXPECT_EQ(streamed, logprobs["token_logprobs"]);
+}
+
+TEST_F(ApiTest, EchoesOfTexts) {
+  const std::string prompt = "Once upon a time";
+  Json body{{"prompt", prompt}, {"n", 2}, {"seed", 3}, {"temperature", 1}};
+  const Json without = Post("/v1/completions", body)->json();
+  body["echo"] = true;
+  const Json with = Post("/v1/completions", body)->json();
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(with["choices"][i]["text"],
+              prompt + without["choices"][i]["text"].get<std::string>());
+  }
+  EXPECT_EQ(with["usage"]["completion_tokens"], without["usage"]["completion_tokens"]);
+  body["stream"] = true;
+  std::string text;
+  for (const Json& chunk : Post("/v1/completions", body)->chunks()) {
+    if (chunk.is_object() && chunk["choices"][0]["index"] == 1) {
+      text += chunk["choices"][0]["text"].get<std::string>();
+    }
+  }
+  EXPECT_EQ(text, with["choices"][1]["text"]);
+}
+
+// Whoever is gone takes the reading of a prompt along.
+TEST_F(ApiTest, EchoesEndWithWhoeverAsks) {
+  Start({.session = {.kv = "sinks:4+60"}});
+  Json body = kLong;
+  body["echo"] = true;
+  body["logprobs"] = 1;
+  const auto reply = Ask("POST", "/v1/completions", body.dump());
+  while (Ask("GET", "/slots")->json()[0]["is_processing"] != true) continue;
+  reply->GoAway();
+  api_->Drain();
+  EXPECT_TRUE(served_.back().gone || served_.front().gone);
+}
+
+TEST_F(ApiTest, APromptThatDoesNotFitSaysSoForPrograms) {
+  const int64_t most = TheEngine().NewSession({}).limit_tokens();
+  Start({.defaults = {.kv_choices = {"dense", "sinks:4+60"}}});
+  const auto reply = Post("/v1/completions", {{"prompt", Prompt(1, most + 5)}});
+  EXPECT_THAT(MessageOf(*reply, 400), HasSubstr("ask with \"kv\": \"sinks:4+60\""));
+  const Json error = reply->json()["error"];
+  EXPECT_EQ(error["code"], "context_length_exceeded");
+  EXPECT_EQ(error["n_prompt_tokens"], most + 5);
+  EXPECT_EQ(error["n_ctx"], most);
+  Start({.session = {.context_tokens = most - 10}});
+  std::string text;
+  while (std::ssize(TheEngine().Tokenize(text)) < most - 5) text += "Once upon a time ";
+  const Json chat{{"messages", {{{"role", "user"}, {"content", text}}}}, {"stream", true}};
+  const auto small = Post("/v1/chat/completions", chat);
+  EXPECT_THAT(MessageOf(*small, 400), HasSubstr("--kv-choice sinks:4+"));
+  EXPECT_EQ(small->json()["error"]["n_ctx"], most - 10);
+  EXPECT_GT(small->json()["error"]["n_prompt_tokens"], most - 10);
+}
+
+TEST_F(ApiTest, ModelsByTheirNames) {
+  const Json list = Ask("GET", "/v1/models")->json();
+  EXPECT_EQ(Ask("GET", "/v1/models/tiny")->json(), list["data"][0]);
+  EXPECT_EQ(Ask("GET", "/v1/models/t%69ny")->json(), list["data"][0]);
+  for (const char* const other : {"tin", "tiny%2", "tiny/", "tiny%zz", "%"}) {
+    const auto reply = Ask("GET", std::string("/v1/models/") + other);
+    EXPECT_THAT(MessageOf(*reply, 404), HasSubstr("but \"tiny\"")) << other;
+    EXPECT_EQ(reply->json()["error"]["code"], "model_not_found");
+  }
+  EXPECT_EQ(Ask("POST", "/v1/models/tiny")->status(), 405);
+}
+
+TEST_F(ApiTest, RolesAreKnown) {
+  const auto ask = [&](const char* role) {
+    return Post(
+        "/v1/chat/completions",
+        {{"messages", {{{"role", "user"}, {"content", "a"}}, {{"role", role}, {"content", "b"}}}}});
+  };
+  EXPECT_THAT(MessageOf(*ask("robot"), 400),
+              HasSubstr("expected the role \"system\", \"developer\", \"user\""));
+  const auto prompt_of = [&](const char* role) {
+    return Post("/apply-template", {{"messages", {{{"role", role}, {"content", "b"}}}}})
+        ->json()["prompt"];
+  };
+  EXPECT_EQ(prompt_of("developer"), prompt_of("system"));
+  EXPECT_EQ(prompt_of("function"), prompt_of("tool"));
+}
+
+// The answer goes on where the message ends, as if the model had written its beginning.
+TEST_F(ApiTest, ABegunMessageIsContinued) {
+  const Json user{{"role", "user"}, {"content", "Hello"}};
+  const Json begun{{"role", "assistant"}, {"content", " Once upon  "}};
+  const auto prompt_of = [&](const Json& messages) {
+    return Post("/apply-template", {{"messages", messages}})->json()["prompt"].get<std::string>();
+  };
+  const std::string prompt = prompt_of({user, begun});
+  EXPECT_EQ(prompt, prompt_of(Json::array({user})) + "Once upon  ");
+  EXPECT_EQ(prompt_of({user, {{"role", "assistant"}, {"content", " "}}}),
+            prompt_of(Json::array({user})));
+  const Json chat = Post("/v1/chat/completions", {{"messages", {user, begun}}})->json();
+  const auto tokens = TheEngine().Tokenize(prompt, /*add_special=*/false);
+  const auto expected = TheEngine().NewSession({}).Generate(tokens, Greedy(8));
+  EXPECT_EQ(chat["choices"][0]["message"]["content"], expected.text);
+  EXPECT_EQ(chat["usage"]["prompt_tokens"], tokens.size());
+  const Json answered =
+      Post("/apply-template", {{"messages", {user, begun}}, {"continue_final_message", false}})
+          ->json();
+  EXPECT_THAT(answered["prompt"].get<std::string>(),
+              testing::EndsWith("<|im_end|>\n<|im_start|>assistant\n"));
+}
+
+TEST_F(ApiTest, WhatIsNotThereSaysWhatIsNear) {
+  const std::pair<const char*, const char*> near[] = {
+      {"/nothing", "the nearest is POST /v1/chat/completions"},
+      {"/v1/completion", "the nearest is POST /v1/completions"},
+      {"/completions", "the nearest is POST /v1/completions"},
+      {"/chat/completions", "the nearest is POST /v1/chat/completions"},
+      {"/v1/v1/chat/completions", "the nearest is POST /v1/chat/completions"},
+      {"/models", "the nearest is GET /v1/models"},
+      {"/v1/models/", "the nearest is GET /v1/models"},
+      {"/v1/tokenize", "the nearest is POST /tokenize"},
+      {"/v1/embeddings", "there are no embeddings"},
+      {"/v1/messages", "the same chat goes to POST /v1/chat/completions"},
+      {"/v1/messages/count_tokens", "POST /tokenize gives its tokens"},
+      {"/v1/audio/speech", "the model reads and writes text"},
+      {"/infill", "it is continued, at POST /v1/completions"},
+      {"/api/chat", "the same chat goes to POST /v1/chat/completions"},
+      {"", "the nearest is"},
+  };
+  for (const auto& [path, answer] : near) {
+    EXPECT_THAT(MessageOf(*Ask("POST", path), 404), HasSubstr(answer)) << path;
+  }
+}
+
 TEST_F(ApiTest, SaysWhatMayBeAskedFor) {
   Start({.defaults = {.kv_choices = {"dense", "sinks:4+60"}}, .parallel = 3});
   const Json props = Ask("GET", "/props")->json();
@@ -384,6 +583,13 @@ TEST_F(ApiTest, KeysLetIn) {
     EXPECT_THAT(MessageOf(*reply, 401), Not(HasSubstr("first"))) << wrong;
     EXPECT_EQ(reply->headers().at("WWW-Authenticate"), "Bearer");
   }
+  const auto message = [&](const char* key) {
+    return MessageOf(*Ask("GET", "/v1/models", "", key), 401);
+  };
+  EXPECT_THAT(message(""), HasSubstr("a key is needed"));
+  EXPECT_THAT(message("Bearer third"), HasSubstr("none of the keys"));
+  EXPECT_EQ(Ask("GET", "/v1/models", "", "Bearer third")->json()["error"]["code"],
+            "invalid_api_key");
   EXPECT_EQ(Ask("GET", "/v1/models", "", "Bearer first")->status(), 200);
   EXPECT_EQ(Ask("GET", "/v1/models", "", "Bearer second")->status(), 200);
   EXPECT_EQ(Ask("GET", "/health")->status(), 200);
@@ -419,6 +625,18 @@ TEST_F(ApiTest, PagesOfOtherSitesMayNotAsk) {
   EXPECT_EQ(status("localhost:8080", "https://chat.example", "", /*allowed=*/true), 200)
       << "which may";
   EXPECT_EQ(status("localhost:8080", "https://evil.example"), 403);
+  const auto refusal = [&](const std::string& host, const std::string& origin) {
+    const auto reply = std::make_shared<Answered>();
+    api_->Handle({.method = "GET", .path = "/v1/models", .host = host, .origin = origin}, reply);
+    return MessageOf(*reply, 403);
+  };
+  EXPECT_THAT(refusal("localhost", "https://evil.example"), HasSubstr("--allow-origin ORIGIN"));
+  EXPECT_THAT(refusal("llm.example", ""), HasSubstr("--allow-origin http://NAME"));
+  Start({.local = true, .origins = {"http://llm.example", "http://llm.example:81"}});
+  EXPECT_EQ(status("llm.example", ""), 200);
+  EXPECT_EQ(status("llm.example:81", "http://llm.example:81"), 200);
+  EXPECT_EQ(status("llm.example:82", ""), 403);
+  EXPECT_EQ(status("m.example", ""), 403);
   Start({.keys = {"k"}, .local = true});
   EXPECT_EQ(status("llm.example", "", "Bearer k"), 200) << "by way of a proxy";
   EXPECT_EQ(status("llm.example", "http://evil.example", "Bearer k"), 403);

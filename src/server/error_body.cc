@@ -1,10 +1,27 @@
 #include "server/error_body.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json.h"
 
 namespace godwit::server {
+namespace {
+
+nlohmann::ordered_json Body(int status, std::string_view message, std::string_view code) {
+  const char* type = status == 403   ? "permission_error"
+                     : status == 401 ? "authentication_error"
+                     : status == 404 ? "not_found_error"
+                     : status == 429 ? "rate_limit_error"
+                     : status >= 500 ? "server_error"
+                                     : "invalid_request_error";
+  nlohmann::ordered_json error{
+      {"message", message}, {"type", type}, {"param", nullptr}, {"code", nullptr}};
+  if (!code.empty()) error["code"] = code;
+  return {{"error", std::move(error)}};
+}
+
+}  // namespace
 
 int StatusOf(const Error& error) {
   switch (error.kind()) {
@@ -19,15 +36,17 @@ int StatusOf(const Error& error) {
   }
 }
 
-std::string ErrorBody(int status, std::string_view message) {
-  const char* type = status == 403   ? "permission_error"
-                     : status == 401 ? "authentication_error"
-                     : status == 404 ? "not_found_error"
-                     : status == 429 ? "rate_limit_error"
-                     : status >= 500 ? "server_error"
-                                     : "invalid_request_error";
-  const nlohmann::ordered_json body{
-      {"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", nullptr}}}};
+std::string ErrorBody(int status, std::string_view message, std::string_view code) {
+  return DumpJson(Body(status, message, code));
+}
+
+std::string ErrorBody(const Error& error, std::string_view message) {
+  const bool too_long = error.data().code == ErrorCode::kPromptTooLong;
+  auto body = Body(StatusOf(error), message, too_long ? "context_length_exceeded" : "");
+  if (too_long) {
+    body["error"]["n_prompt_tokens"] = error.data().found;
+    body["error"]["n_ctx"] = error.data().limit;
+  }
   return DumpJson(body);
 }
 

@@ -60,6 +60,7 @@ int64_t NowUnixS() {
 ChatTemplate::ChatTemplate(std::string_view source, std::string what,
                            std::map<std::string, std::string> named_tokens)
     : named_tokens_(std::move(named_tokens)),
+      source_(source),
       knows_tools_(source.find("tools") != source.npos),
       worker_(std::make_unique<TextWorker>(
           std::move(what), kTemplateMemoryBytes,
@@ -70,6 +71,11 @@ ChatTemplate::ChatTemplate(std::string_view source, std::string what,
 ChatTemplate::~ChatTemplate() = default;
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
+
+bool ChatTemplate::Names(std::string_view role) const {
+  return source_.find(fmt::format("'{}'", role)) != source_.npos ||
+         source_.find(fmt::format("\"{}\"", role)) != source_.npos;
+}
 
 std::string ChatTemplate::Render(const ChatInput& input) const {
   const std::string variables = DumpJson(Variables(input, named_tokens_));

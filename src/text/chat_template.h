@@ -47,6 +47,8 @@ class ChatTemplate {
 
   // Whether it does something with ChatInput::tools.
   bool knows_tools() const { return knows_tools_; }
+  // Whether it does something of its own with messages of that role.
+  bool Names(std::string_view role) const;
 
   // Throws Error(kInput) with line and reason where the template refuses the messages (it calls
   // raise_exception), Error(kFormat) with line and reason where it fails or takes too long,
@@ -55,6 +57,7 @@ class ChatTemplate {
 
  private:
   std::map<std::string, std::string> named_tokens_;
+  std::string source_;
   bool knows_tools_;
   std::unique_ptr<TextWorker> worker_;
 };

@@ -151,6 +151,75 @@ TEST(JsonGrammar, BlanksComeToAnEnd) {
   EXPECT_THAT(allowed, Not(::testing::Contains(blank)));
 }
 
+// What models write between two tokens where they may write blanks.
+TEST(JsonGrammar, BlanksAreFew) {
+  const Writer writer(ByteLevel(), kEnd);
+  const auto tokenizer = LoadTokenizer(ByteLevel());
+  const auto may_follow = [&](const std::string& begin, const std::string& next) {
+    const auto matcher = writer.grammar().Match(R"({"type": "object"})");
+    auto tokens = tokenizer->Encode(begin, false);
+    const auto whole = tokenizer->Encode(begin + next, false);
+    tokens.assign(whole.begin(), whole.end() - 1);
+    try {
+      const auto allowed = Writer::Ids(matcher->Allowed(tokens));
+      return std::ranges::find(allowed, whole.back()) != allowed.end();
+    } catch (const Error&) {
+      return false;  // it might not have come that far
+    }
+  };
+  EXPECT_TRUE(may_follow("{\n", std::string(20, ' ')));
+  EXPECT_FALSE(may_follow("{\n", std::string(21, ' ')));
+  EXPECT_TRUE(may_follow("{\n", std::string(10, '\t')));
+  EXPECT_FALSE(may_follow("{\n", std::string(11, '\t')));
+  EXPECT_FALSE(may_follow("{\n", " \t"));
+  EXPECT_FALSE(may_follow("{", "  "));
+}
+
+// Whether a text is one of the schema, by what may follow it.
+bool IsOf(const Writer& writer, const std::string& schema, const std::string& text) {
+  const auto tokenizer = LoadTokenizer(ByteLevel());
+  const auto matcher = writer.grammar().Match(schema);
+  const auto tokens = tokenizer->Encode(text, false);
+  try {
+    const auto allowed = Writer::Ids(matcher->Allowed(tokens));
+    return std::ranges::find(allowed, kEnd) != allowed.end();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST(JsonGrammar, NoKeysAreInvented) {
+  const Writer writer(ByteLevel(), kEnd);
+  const std::string inner = R"({"type": "object", "properties": {"b": {"type": "integer"}}})";
+  const std::string outer = R"({"type": "object", "properties": {"a": )" + inner + "}}";
+  EXPECT_TRUE(IsOf(writer, outer, R"({"a": {"b": 1}})"));
+  EXPECT_FALSE(IsOf(writer, outer, R"({"a": {"b": 1}, "c": 1})"));
+  EXPECT_FALSE(IsOf(writer, outer, R"({"a": {"b": 1, "c": 1}})"));
+  EXPECT_FALSE(IsOf(writer, R"({"type": "array", "items": )" + inner + "}", R"([{"c": 1}])"));
+  EXPECT_FALSE(
+      IsOf(writer, R"({"$ref": "#/$defs/x", "$defs": {"x": )" + inner + "}}", R"({"c": 1})"));
+  EXPECT_FALSE(IsOf(writer, R"({"type": "object", "properties": {}})", R"({"c": 1})"));
+  // Where a schema asks for them, or says of no key that it may be there, they come.
+  EXPECT_TRUE(
+      IsOf(writer, R"({"properties": {"b": {}}, "additionalProperties": true})", R"({"c": 1})"));
+  EXPECT_TRUE(IsOf(writer,
+                   R"({"properties": {"b": {}}, "additionalProperties": {"type": "integer"}})",
+                   R"({"c": 1})"));
+  EXPECT_TRUE(IsOf(writer, R"({"type": "object"})", R"({"c": 1})"));
+  EXPECT_TRUE(IsOf(writer, R"({"properties": {"b": {}}, "required": ["c"]})", R"({"c": 1})"));
+  // And where several schemas say what one object has.
+  const std::string both = R"({"allOf": [{"properties": {"b": {}}, "required": ["b"]},
+                                         {"properties": {"c": {}}, "required": ["c"]}]})";
+  EXPECT_TRUE(IsOf(writer, both, R"({"b": 1, "c": 1})"));
+  EXPECT_TRUE(IsOf(writer, R"({"properties": {"b": {}}, "anyOf": [{"required": ["b"]}, {}]})",
+                   R"({"b": 1})"));
+  // Names of properties are no keywords, and values are no schemas.
+  EXPECT_FALSE(
+      IsOf(writer, R"({"properties": {"properties": {"type": "integer"}}})", R"({"c": 1})"));
+  EXPECT_TRUE(
+      IsOf(writer, R"({"const": {"properties": {"b": {}}}})", R"({"properties": {"b": {}}})"));
+}
+
 TEST(JsonGrammar, WhatIsNoSchemaIsRefused) {
   const JsonGrammar grammar(JsonOf(ByteLevel()), {kEnd});
   const auto refused = [&](std::string_view schema) {

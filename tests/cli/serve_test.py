@@ -129,6 +129,26 @@ class ServeTest(CliTest):
         self.assertEqual((status, json.loads(text)["choices"][0]["finish_reason"]),
                          (200, "timeout"))
 
+    def test_nothing_that_is_asked_is_lost(self):
+        server = self.serve("--temp", "0", "-n", "4")
+
+        def refused(path, **body):
+            status, text = server.ask("POST", path, body)
+            self.assertEqual(status, 400, text)
+            return json.loads(text)["error"]
+
+        user = {"role": "user", "content": "Hello"}
+        chats = "/v1/chat/completions"
+        self.assertIn("expected the role", refused(
+            chats, messages=[user, {"role": "robot", "content": "Beep"}])["message"])
+        self.assertIn("--lenient", refused(chats, messages=[user], store=True)["message"])
+        self.assertIn("--kv-choice", refused(chats, messages=[user], kv="blocks")["message"])
+        self.assertIn("pictures", refused(chats, messages=[{"role": "user", "content": [
+            {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}])["message"])
+        error = refused(chats, messages=[{"role": "user", "content": TEXT * 200}])
+        self.assertEqual(error["code"], "context_length_exceeded")
+        self.assertGreater(error["n_prompt_tokens"], error["n_ctx"])
+
     def test_the_log_for_programs(self):
         server = self.serve("--log-json", "--temp", "0")
         server.post("/v1/completions", prompt=TEXT, max_tokens=5, ignore_eos=True)

@@ -12,6 +12,8 @@ void Check(const chat::CompletionRequest& request) {
   std::visit([](const auto& prompt) { Require(!prompt.empty(), "there is a prompt"); },
              request.prompt);
   Require(request.samples >= 1 && request.samples <= 128, "samples have a limit");
+  Require(request.answers() <= 1024, "answers have a limit");
+  Require(!request.is_chat() || (request.more_prompts.empty() && !request.echo), "a chat is one");
   Require(request.generate.stop.size() <= 16, "stops have a limit");
   Require(request.generate.top_logprobs <= 20, "logprobs have a limit");
   Require(request.stream || !(request.include_usage || request.return_progress),

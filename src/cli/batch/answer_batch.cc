@@ -81,14 +81,15 @@ class RunningBatch {
         .place = {.line = request.number, .fingerprint = Fingerprint(request.line)}};
     const chat::CompletionRequest& asked = parsed.completion;
     std::vector<GenerateResult> answers;
+    std::vector<Event> echoes;
     std::string line;
     try {
-      answers = chat::AnswerRequest(engine_, session_, plan_.session, asked, &cancel_);
+      answers = chat::AnswerRequest(engine_, session_, plan_.session, asked, &cancel_, {}, &echoes);
       for (const GenerateResult& answer : answers) {
         if (answer.finish_reason == FinishReason::kCancelled) return;
       }
       const auto body = chat::CompletionJson(
-          asked, answers, {.id = name.request_id(), .model = plan_.model}, texts);
+          asked, answers, {.id = name.request_id(), .model = plan_.model}, texts, echoes);
       line = ResultLine(name, body);
     } catch (const Error& error) {
       if (engine_.ranks_ended()) return End(request, error);
@@ -96,13 +97,16 @@ class RunningBatch {
     } catch (const std::bad_alloc&) {
       return Fail(name, request, Error(ErrorKind::kMemory, "out of memory"));
     }
-    Finish(line, answers);
+    Finish(line, answers, asked.samples);
   }
 
-  void Finish(const std::string& line, std::span<const GenerateResult> answers) {
+  // samples: so many of the answers are to one prompt.
+  void Finish(const std::string& line, std::span<const GenerateResult> answers, int samples) {
     const std::lock_guard lock(mutex_);
     results_.Append(line);
-    summary_.prompt_tokens += answers.front().prompt_tokens;
+    for (size_t i = 0; i < answers.size(); i += static_cast<size_t>(samples)) {
+      summary_.prompt_tokens += answers[i].prompt_tokens;
+    }
     for (const GenerateResult& answer : answers) {
       summary_.output_tokens += std::ssize(answer.tokens);
       if (answer.kv.seen > summary_.longest.seen) summary_.longest = answer.kv;

@@ -21,9 +21,9 @@ pub struct Grammars {
     of_bytes: bool,
 }
 
-/// A space, or a line and its indentation: a model that may put in as many as it likes may never
-/// come to an end.
-const WHITESPACE: &str = r"\x20|\x0A[\x20\x09]{0,64}";
+/// A space, or a line and an indentation of ten levels: a model that may put in as many blanks as it
+/// likes may never come to an end.
+const WHITESPACE: &str = r"\x20|\x0A(\x20{0,20}|\x09{0,10})";
 
 /// What large schemas of real APIs need, and a few times that; steps take 20 ms at most, states
 /// 100 MB.
@@ -70,6 +70,55 @@ fn words(tokenizer: &Arc<Tokenizer>, size: usize) -> Result<Vec<Vec<u8>>, Failur
     Ok(words)
 }
 
+/// Whether a part joins what several schemas say of one object. What one of them leaves open another
+/// may name.
+fn joins_objects(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            let says = |name: &&str| fields.contains_key(*name);
+            let parts =
+                ["allOf", "anyOf", "oneOf", "$ref"].iter().filter(|name| says(name)).count();
+            let is_object =
+                ["properties", "required", "additionalProperties"].iter().any(|n| says(n));
+            let all = fields.get("allOf").and_then(Value::as_array).map_or(0, Vec::len);
+            parts + all.saturating_sub(1) + usize::from(is_object && parts > 0) > 1
+                || fields.values().any(joins_objects)
+        }
+        Value::Array(parts) => parts.iter().any(joins_objects),
+        _ => false,
+    }
+}
+
+/// Objects have the keys that are named, where nothing is said of others: a model that may invent
+/// keys does.
+fn close_objects(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            let names = fields.get("properties").and_then(Value::as_object);
+            let needed = fields.get("required").and_then(Value::as_array);
+            let is_named = |key: &Value| {
+                key.as_str().is_some_and(|key| names.is_some_and(|names| names.contains_key(key)))
+            };
+            if names.is_some() && needed.is_none_or(|keys| keys.iter().all(is_named)) {
+                fields.entry("additionalProperties").or_insert(Value::Bool(false));
+            }
+            for (name, part) in fields.iter_mut() {
+                // Values that stand for themselves, and names that somebody has given.
+                match name.as_str() {
+                    "const" | "enum" | "default" | "examples" => {}
+                    "properties" | "patternProperties" | "$defs" | "definitions" => {
+                        let parts = part.as_object_mut().into_iter();
+                        parts.flat_map(|parts| parts.values_mut()).for_each(close_objects);
+                    }
+                    _ => close_objects(part),
+                }
+            }
+        }
+        Value::Array(parts) => parts.iter_mut().for_each(close_objects),
+        _ => {}
+    }
+}
+
 /// In one line: those between the first and the last show a place in a regular expression.
 fn refused(error: impl std::fmt::Display) -> Failure {
     let message = error.to_string();
@@ -112,6 +161,9 @@ impl Grammars {
 
     pub fn matcher(&self, schema: &str) -> Result<Matcher, Failure> {
         let mut schema: Value = serde_json::from_str(schema).map_err(refused)?;
+        if !joins_objects(&schema) {
+            close_objects(&mut schema);
+        }
         if let Value::Object(fields) = &mut schema {
             // How it is written down is not the schema's business.
             let how = json!({ "whitespace_pattern": WHITESPACE, "coerce_one_of": true });

@@ -1,0 +1,80 @@
+#include "engine/render_chat.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace godwit {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
+                                                    "tool"};
+
+// What of a message is looked for: templates take blanks off its ends.
+std::string_view BeginningOf(std::string_view content) {
+  constexpr size_t kMostBytes = 256;  // looking for a long text in a longer one can take for ever
+  content.remove_prefix(std::min(content.find_first_not_of(" \t\r\n"), content.size()));
+  content = content.substr(0, kMostBytes);
+  return content.substr(0, content.find_last_not_of(" \t\r\n") + 1);
+}
+
+// What a template does with a message depends on its role, and on its being the first or the last:
+// of each role these two are looked at. Many templates write a content in another way (as JSON,
+// without its thoughts), so that one which is not found is left out on trial.
+void RefuseLostMessages(const ChatTemplate& chat_template, const ChatInput& input,
+                        std::span<const Message> messages, std::string_view text) {
+  std::map<std::string_view, std::pair<size_t, size_t>> first_and_last;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    first_and_last.try_emplace(messages[i].role, i, i).first->second.second = i;
+  }
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const auto [first, last] = first_and_last.at(messages[i].role);
+    const std::string_view begin = BeginningOf(messages[i].content);
+    if ((i != first && i != last) || begin.empty() || text.find(begin) != text.npos) continue;
+    ChatInput without = input;
+    without.messages.erase(i);
+    std::string same;
+    try {
+      same = chat_template.Render(without);
+    } catch (const Error&) {
+      continue;  // it needs the message
+    }
+    if (same != text) continue;
+    Throw(ErrorKind::kInput,
+          "message {} is of a role that this model's chat template leaves out there: it would be "
+          "lost",
+          i + 1);
+  }
+}
+
+}  // namespace
+
+std::string RenderChat(const ChatTemplate& chat_template, std::span<const Message> messages,
+                       ChatInput input) {
+  for (const Message& message : messages) {
+    std::string role = message.role;
+    const bool is_named = chat_template.Names(role);
+    if (!is_named && std::ranges::find(kRoles, role) == kRoles.end()) {
+      Throw(ErrorKind::kInput,
+            "message {}: expected the role \"system\", \"developer\", \"user\", \"assistant\" or "
+            "\"tool\", or another one that the model's chat template names",
+            input.messages.size() + 1);
+    }
+    if (role == "developer" && !is_named) role = "system";
+    ordered_json fields{{"role", std::move(role)}, {"content", message.content}};
+    if (!message.fields.empty()) fields.update(ParseOrderedJson(message.fields, "a message"));
+    input.messages.push_back(std::move(fields));
+  }
+  std::string text = chat_template.Render(input);
+  RefuseLostMessages(chat_template, input, messages, text);
+  return text;
+}
+
+}  // namespace godwit

@@ -1,0 +1,103 @@
+#include "server/refusals.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/name_list.h"
+#include "base/nearest.h"
+
+namespace godwit::server {
+namespace {
+
+// Paths of other servers, as they begin.
+struct Elsewhere {
+  std::string_view path;
+  std::string_view answer;
+};
+constexpr std::string_view kNoEmbeddings =
+    "there are no embeddings: the model writes text, at POST /v1/chat/completions and POST "
+    "/v1/completions; POST /tokenize gives the tokens of one";
+constexpr std::string_view kTextAlone =
+    "there are no pictures, sounds and files: the model reads and writes text, at POST "
+    "/v1/chat/completions";
+constexpr Elsewhere kElsewhere[] = {
+    {"/v1/embeddings", kNoEmbeddings},
+    {"/embedding", kNoEmbeddings},
+    {"/api/embed", kNoEmbeddings},
+    {"/v1/rerank", kNoEmbeddings},
+    {"/rerank", kNoEmbeddings},
+    {"/v1/audio/", kTextAlone},
+    {"/v1/images/", kTextAlone},
+    {"/v1/files", kTextAlone},
+    {"/v1/messages/count_tokens",
+     "Anthropic's API is not there: POST /apply-template writes a chat as one text, and POST "
+     "/tokenize gives its tokens"},
+    {"/v1/messages",
+     "Anthropic's API is not there: the same chat goes to POST /v1/chat/completions"},
+    {"/infill", "text is not filled in before another: it is continued, at POST /v1/completions"},
+    {"/api/chat", "Ollama's API is not there: the same chat goes to POST /v1/chat/completions"},
+    {"/api/generate", "Ollama's API is not there: the same prompt goes to POST /v1/completions"},
+    {"/api/tags", "Ollama's API is not there: the model's name is at GET /v1/models"},
+};
+
+// How many parts of two paths agree, from their ends.
+int CommonEnd(std::string_view a, std::string_view b) {
+  int parts = 0;
+  while (!a.empty() && !b.empty()) {
+    const size_t i = a.rfind('/'), j = b.rfind('/');
+    if (i == a.npos || j == b.npos || a.substr(i) != b.substr(j)) break;
+    a = a.substr(0, i);
+    b = b.substr(0, j);
+    ++parts;
+  }
+  return parts;
+}
+
+const Endpoint& NearestTo(std::string_view path, std::span<const Endpoint> endpoints) {
+  const auto by_end = std::ranges::max_element(endpoints, {}, [&](const Endpoint& endpoint) {
+    return std::pair(CommonEnd(path, endpoint.path), -std::ssize(endpoint.path));
+  });
+  if (CommonEnd(path, by_end->path) > 0) return *by_end;
+  const auto name = Nearest(path, Names(endpoints, &Endpoint::path));
+  const auto named = std::ranges::find(endpoints, name.value_or(""), &Endpoint::path);
+  return named == endpoints.end() ? endpoints.front() : *named;
+}
+
+}  // namespace
+
+std::string NothingAt(std::string_view path, std::span<const Endpoint> endpoints) {
+  for (const Elsewhere& elsewhere : kElsewhere) {
+    if (path.starts_with(elsewhere.path)) return std::string(elsewhere.answer);
+  }
+  const Endpoint& nearest = NearestTo(path, endpoints);
+  return fmt::format("there is nothing at this path; the nearest is {} {}", nearest.method,
+                     nearest.path);
+}
+
+std::string WithAdvice(const Error& error, const chat::CompletionDefaults& defaults) {
+  const ErrorData& data = error.data();
+  if (data.code != ErrorCode::kPromptTooLong) return error.what();
+  std::vector<std::string> advice{"shorten it"};
+  const auto forgets = [](const std::string& kv) { return kv.starts_with("sinks:"); };
+  const auto choice = std::ranges::find_if(defaults.kv_choices, forgets);
+  if (choice != defaults.kv_choices.end()) {
+    advice.push_back(fmt::format(
+        "ask with \"kv\": \"{}\", which keeps its beginning and its last tokens only", *choice));
+  } else if (data.learned_positions == 0) {
+    constexpr int64_t kSinks = 4;
+    advice.push_back(fmt::format(
+        "let the server run with --kv-choice sinks:{}+{}, which a request may then name "
+        "as \"kv\" to keep its beginning and its last tokens only",
+        kSinks, std::max<int64_t>(1, data.limit - kSinks)));
+  }
+  if (data.found <= data.fits) {
+    advice.push_back(fmt::format("let the server run with -c {}", data.found));
+  }
+  return fmt::format("{}: {}", error.what(), NameList(advice, std::identity(), ", or "));
+}
+
+}  // namespace godwit::server

@@ -445,8 +445,9 @@ TEST_F(EngineTest, NoMessageIsLost) {
       "== 'system' and loop.first %}S{{ m.content }}{% endif %}{% endfor %}");
   EXPECT_EQ(engine.ApplyChatTemplate(std::vector{user, robot, tool}), R"(UHelloRBeepT"\"7\"")");
   EXPECT_THAT(lost(engine, {user, {"assistant", "Yes"}, user}),
-              HasSubstr("message 2 is of a role"));
-  EXPECT_THAT(lost(engine, {user, {"system", "Be brief."}}), HasSubstr("message 2 is of a role"));
+              HasSubstr("message 2, of the role \"assistant\""));
+  EXPECT_THAT(lost(engine, {user, {"system", "Be brief."}}),
+              HasSubstr("message 2, of the role \"system\""));
   EXPECT_EQ(engine.ApplyChatTemplate(std::vector<Message>{{"developer", "a"}, user}), "SaUHello")
       << "of which it has never heard";
   EXPECT_EQ(engine_of(folders[1],

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/quote.h"
 
 namespace godwit {
 namespace {
@@ -48,9 +49,9 @@ void RefuseLostMessages(const ChatTemplate& chat_template, const ChatInput& inpu
     }
     if (same != text) continue;
     Throw(ErrorKind::kInput,
-          "message {} is of a role that this model's chat template leaves out there: it would be "
-          "lost",
-          i + 1);
+          "message {}, of the role {}, is one that this model's chat template leaves out there: it "
+          "would be lost",
+          i + 1, Quote(messages[i].role));
   }
 }
 

@@ -31,12 +31,22 @@ class TemplateTest(CliTest):
             self.assertIn("chat_template.jinja", self.refused(4, *verb, "-m", model))
 
     def test_variables(self):
-        model = self.tiny_with("{{ bos_token ~ text }}")
-        told = ["--chat-template-kwargs", json.dumps({"text": STORY["prompt"]})]
-        self.assertEqual(self.ok("run", "-m", model, *GREEDY, "--chat", "-p", "x", *told),
+        model = self.tiny_with("{{ bos_token ~ text ~ messages[0].content }}")
+        text, last = STORY["prompt"][:-1], STORY["prompt"][-1]
+        told = ["--chat-template-kwargs", json.dumps({"text": text})]
+        self.assertEqual(self.ok("run", "-m", model, *GREEDY, "--chat", "-p", last, *told),
                          STORY["new_text"])
-        self.assertEqual(self.ok("chat", "-m", model, *GREEDY, *told, stdin="x\n"),
+        self.assertEqual(self.ok("chat", "-m", model, *GREEDY, *told, stdin=last + "\n"),
                          STORY["new_text"] + "\n")
+
+    def test_a_message_that_it_leaves_out_is_refused(self):
+        model = self.tiny_with("{{ bos_token ~ messages[-1].content }}")
+        message = self.refused(2, "run", "-m", model, *GREEDY, "--chat", "--system", "Be brief.",
+                               "-p", STORY["prompt"])
+        self.assertIn('message 1, of the role "system"', message)
+
+    def test_variables_that_make_no_sense(self):
+        model = self.tiny_with("{{ messages[0].content }}")
         for wrong in ("5", "{", '{"messages": []}'):
             self.assertIn("--chat-template-kwargs: ",
                           self.refused(2, "chat", "-m", model, "--chat-template-kwargs", wrong))

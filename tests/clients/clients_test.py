@@ -57,7 +57,15 @@ class OpenAi(ClientTest):
         return client
 
     def test_models(self):
-        self.assertEqual([model.id for model in self.client().models.list()], [TINY.name])
+        client = self.client()
+        model, = client.models.list()
+        self.assertEqual(model.id, TINY.name)
+        self.assertEqual(client.models.retrieve(model.id), model)
+        with self.assertRaises(openai.NotFoundError) as caught:
+            client.models.retrieve("another")
+        self.assertEqual(caught.exception.code, "model_not_found")
+        with self.assertRaisesRegex(openai.NotFoundError, "there are no embeddings"):
+            client.embeddings.create(model=model.id, input="x")
 
     def test_chats(self):
         client = self.client()
@@ -93,6 +101,49 @@ class OpenAi(ClientTest):
                                              seed=1, stream=True)
         self.assertEqual("".join(chunk.choices[0].text for chunk in streamed),
                          answer.choices[0].text)
+
+    def test_texts_of_a_list(self):
+        client = self.client()
+        prompts = ["Once upon a time", "The tide"]
+        asked = {"model": "any", "max_tokens": 4, "seed": 1}
+        alone = [client.completions.create(prompt=prompt, **asked) for prompt in prompts]
+        both = client.completions.create(prompt=prompts, **asked)
+        self.assertEqual([choice.text for choice in both.choices],
+                         [answer.choices[0].text for answer in alone])
+        self.assertEqual(both.usage.prompt_tokens,
+                         sum(answer.usage.prompt_tokens for answer in alone))
+        echoed = client.completions.create(prompt=prompts, echo=True, logprobs=1, **asked)
+        for prompt, choice, answer in zip(prompts, echoed.choices, alone):
+            self.assertEqual(choice.text, prompt + answer.choices[0].text)
+            self.assertIsNone(choice.logprobs.token_logprobs[0])
+            self.assertEqual(len(choice.logprobs.top_logprobs),
+                             answer.usage.prompt_tokens + 4)
+
+    def test_a_prompt_that_does_not_fit(self):
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.client().chat.completions.create(
+                model="any", messages=[{"role": "user", "content": TEXT * 100}])
+        self.assertEqual(caught.exception.code, "context_length_exceeded")
+        self.assertGreater(caught.exception.body["n_prompt_tokens"],
+                           caught.exception.body["n_ctx"])
+
+    def test_fields_that_say_what_is_so_anyway(self):
+        client = self.client()
+        asked = {"model": "any", "max_tokens": 2, "store": False, "service_tier": "auto",
+                 "modalities": ["text"], "prompt_cache_key": "k", "metadata": {"a": "b"},
+                 "reasoning_effort": "low"}
+        self.assertTrue(client.chat.completions.create(messages=HELLO, **asked).choices)
+        with self.assertRaisesRegex(openai.BadRequestError, "--lenient"):
+            client.chat.completions.create(messages=HELLO, **{**asked, "store": True})
+
+    def test_a_begun_message_is_continued(self):
+        client = self.client()
+        whole = client.chat.completions.create(model="any", messages=HELLO)
+        begin = whole.choices[0].message.content[:6]
+        rest = client.chat.completions.create(
+            model="any", messages=[*HELLO, {"role": "assistant", "content": begin}])
+        self.assertGreater(rest.usage.prompt_tokens, whole.usage.prompt_tokens)
+        self.assertTrue(rest.choices[0].message.content)
 
     def test_logprobs_of_chats(self):
         answer = self.client().chat.completions.create(model="any", messages=HELLO, logprobs=True,

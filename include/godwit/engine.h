@@ -130,6 +130,16 @@ struct PromptProgress {
   double elapsed_ms;
 };
 
+// How a model writes down what it thinks before it answers. Marks are found in the text with all
+// special tokens spelled out.
+struct ThoughtMarks {
+  std::string begin;  // "<think>", at the beginning of the output; empty: it does not think
+  std::string end;    // "</think>"
+  bool open = false;  // the prompt ends within a thought
+  // Marks between the end of the thought and the answer, in this order; empty: the answer follows.
+  std::vector<std::string> before_answer = {};
+};
+
 // What a request asks for.
 struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the model ends the text or the context is full
@@ -143,6 +153,10 @@ struct GenerateOptions {
   // The output is JSON of this schema (its text; {"type": "object"}: any object), unless it is cut
   // off: of the tokens that may follow one is chosen. Empty: it is free.
   std::string json_schema;
+  // A thought before the answer: json_schema asks nothing of it, and its tokens are counted.
+  ThoughtMarks thought;
+  // Special tokens, as the vocabulary spells them, that the text is to show: it has no others.
+  std::vector<std::string> spelled_out;
   // With every output token its log-probability under the model, before the sampler's steps, and
   // those of the likeliest so many; -1: none of it.
   int top_logprobs = -1;
@@ -221,8 +235,10 @@ struct DraftReport {
 };
 
 struct GenerateResult {
-  std::string text;             // of the output; special tokens are not spelled out
+  // Of the output, without special tokens but those of GenerateOptions::spelled_out.
+  std::string text;
   std::vector<int32_t> tokens;  // of the output, the one that ended it included
+  int64_t thought_tokens = 0;   // of those, the ones of its thought with its marks
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompt, read in an earlier call
   int64_t disk_tokens = 0;    // of those, the ones that came from LoadOptions::cache_dir

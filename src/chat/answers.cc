@@ -25,6 +25,7 @@ Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Me
   std::string text = RenderOpen(engine, messages, continues, template_variables, tools);
   Prompt prompt{.tokens = session.Tokenize(text, /*add_special=*/false),
                 .query_tokens = kQuestionTokens};
+  prompt.form = FormOf(text, session.Tokenize("[THINK]", /*add_special=*/false).size() == 1);
   std::string before;
   try {
     const size_t asking = continues ? 2 : 1;
@@ -115,17 +116,23 @@ std::vector<GenerateResult> AnswerRequest(
     const Engine& engine, const Session& session, const SessionOptions& options,
     const CompletionRequest& request, const CancelToken* cancel,
     const std::function<void(int answer, const Event& event)>& on_event,
-    std::vector<Event>* echoes) {
+    const std::function<void(const AnswerForm& form)>& on_form, std::vector<Event>* echoes) {
   SessionOptions own = options;
   own.kv = request.kv.value_or(own.kv);
   own.prefill = request.prefill.value_or(own.prefill);
   std::optional<Session> own_session;
   if (request.kv || request.prefill) own_session = engine.NewSession(own);
   const auto prompts = PromptsOf(engine, own_session ? *own_session : session, request);
+  const AnswerForm form = prompts.front().form;  // several are texts, none of which has one
+  if (on_form) on_form(form);
   if (request.echo) {
     return AnswerWithEcho(engine, own, request, prompts, cancel, on_event, echoes);
   }
-  return GenerateAnswers(engine, prompts, request.generate, own, request.samples, cancel, on_event);
+  GenerateOptions generate = request.generate;
+  generate.thought = form.thought;
+  generate.spelled_out = MarksOf(form, !request.tools.list.empty());
+  return GenerateAnswers(engine, prompts, std::move(generate), own, request.samples, cancel,
+                         on_event);
 }
 
 }  // namespace godwit::chat

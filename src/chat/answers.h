@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/cancel.h"
+#include "chat/answer_form.h"
 #include "chat/completion_request.h"
 #include "godwit/engine.h"
 
@@ -17,6 +18,7 @@ namespace godwit::chat {
 struct Prompt {
   std::vector<int32_t> tokens;
   int64_t query_tokens = GenerateOptions().query_tokens;
+  AnswerForm form = {};  // of a conversation
 };
 
 // Of a last message, at most: a long one holds what is asked about, too.
@@ -47,12 +49,13 @@ std::vector<GenerateResult> GenerateAnswers(
     const std::function<void(int answer, const Event& event)>& on_event = {});
 
 // The answers that a request asks for, likewise, with its own kv and prefill where it names them.
-// session: as PromptsOf has it, of `options`. With request.echo the first event of each answer is
-// its prompt; echoes: those of the prompts.
+// session: as PromptsOf has it, of `options`. on_form: called before the first event. With
+// request.echo the first event of each answer is its prompt; echoes: those of the prompts.
 std::vector<GenerateResult> AnswerRequest(
     const Engine& engine, const Session& session, const SessionOptions& options,
     const CompletionRequest& request, const CancelToken* cancel,
     const std::function<void(int answer, const Event& event)>& on_event = {},
+    const std::function<void(const AnswerForm& form)>& on_form = {},
     std::vector<Event>* echoes = nullptr);
 
 }  // namespace godwit::chat

@@ -10,10 +10,13 @@ using Json = nlohmann::ordered_json;
 
 CompletionChunks::CompletionChunks(const CompletionRequest& request, const CompletionName& name,
                                    TokenTexts& texts)
-    : request_(request), name_(name), texts_(texts), created_(UnixSeconds()) {
-  if (!request.is_chat()) return;
-  calls_.assign(static_cast<size_t>(request.samples),
-                {.reader = ToolCallReader(request.tools.Names())});
+    : request_(request), name_(name), texts_(texts), created_(UnixSeconds()) {}
+
+void CompletionChunks::Begin(const AnswerForm& form) {
+  if (!request_.is_chat()) return;
+  for (int i = 0; i < request_.samples; ++i) {
+    readers_.push_back({.answer = AnswerReader(request_, form)});
+  }
 }
 
 Json CompletionChunks::Chunk(Json choices) const {
@@ -38,20 +41,45 @@ Json CompletionChunks::First(int choice) const {
 }
 
 // What is new in a chat's message; empty: nothing.
-Json CompletionChunks::Delta(size_t choice, const SaidWithCalls& said) {
+Json CompletionChunks::Delta(size_t choice, const AnswerPieces& pieces) {
   Json delta = Json::object();
-  if (!said.text.empty()) delta["content"] = said.text;
-  if (!said.calls.empty()) {
-    delta["tool_calls"] = ToolCallsJson(said.calls, calls_[choice].count, /*streamed=*/true);
-    calls_[choice].count += said.calls.size();
+  const auto add = [&](const char* field, const std::string& text) {
+    Json& all = delta[field];
+    all = all.is_null() ? text : all.get_ref<const std::string&>() + text;
+  };
+  Json calls = Json::array();
+  size_t& count = readers_[choice].calls;
+  for (const auto& [kind, text] : pieces) {
+    switch (kind) {
+      case AnswerPiece::Kind::kThought:
+        add("reasoning_content", text);
+        break;
+      case AnswerPiece::Kind::kText:
+        add("content", text);
+        break;
+      case AnswerPiece::Kind::kCall:
+        calls.push_back({{"index", count++},
+                         {"id", NewCallId()},
+                         {"type", "function"},
+                         {"function", {{"name", text}, {"arguments", ""}}}});
+        break;
+      case AnswerPiece::Kind::kArguments:
+        if (calls.empty()) {
+          calls.push_back({{"index", count - 1}, {"function", {{"arguments", ""}}}});
+        }
+        Json& arguments = calls.back()["function"]["arguments"];
+        arguments = arguments.get_ref<const std::string&>() + text;
+        break;
+    }
   }
+  if (!calls.empty()) delta["tool_calls"] = std::move(calls);
   return delta;
 }
 
 Json CompletionChunks::Of(int choice, const Event& event) {
   const auto at = static_cast<size_t>(choice);
   Json said = event.text;
-  if (request_.is_chat()) said = Delta(at, calls_[at].reader.Push(event.text));
+  if (request_.is_chat()) said = Delta(at, readers_[at].answer.Push(event.text));
   const bool has_logprobs = request_.generate.top_logprobs >= 0 && !event.tokens.empty();
   if ((said.empty() || said == "") && !has_logprobs &&
       !(request_.return_token_ids && !event.tokens.empty())) {
@@ -75,10 +103,10 @@ Json CompletionChunks::Progress(const PromptProgress& progress) const {
 Json CompletionChunks::Last(int choice, const GenerateResult& result) {
   const auto at = static_cast<size_t>(choice);
   Json said = "";
-  if (request_.is_chat()) said = Delta(at, calls_[at].reader.Finish());
+  if (request_.is_chat()) said = Delta(at, readers_[at].answer.Finish());
   Json json = Choice(choice, std::move(said));
   json["finish_reason"] =
-      FinishReasonName(result.finish_reason, request_.is_chat() && calls_[at].count > 0);
+      FinishReasonName(result.finish_reason, request_.is_chat() && readers_[at].calls > 0);
   AddKv(json, result);
   Json chunk = Chunk(Json::array({std::move(json)}));
   chunk["timings"] = TimingsJson(result);

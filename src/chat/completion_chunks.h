@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "chat/answer_reader.h"
 #include "chat/completion_json.h"
 #include "chat/completion_request.h"
 #include "chat/token_texts.h"
-#include "chat/tool_calls.h"
 #include "godwit/engine.h"
 
 namespace godwit::chat {
@@ -18,6 +18,8 @@ class CompletionChunks {
   // All of which must outlive it.
   CompletionChunks(const CompletionRequest& request, const CompletionName& name, TokenTexts& texts);
 
+  // How the answers will be written; before anything of a chat's.
+  void Begin(const AnswerForm& form);
   // The first one of a chat's choice; null of a text's, which has none.
   nlohmann::ordered_json First(int choice) const;
   // What came of it; null if that was nothing for whoever reads.
@@ -31,17 +33,17 @@ class CompletionChunks {
  private:
   nlohmann::ordered_json Chunk(nlohmann::ordered_json choices) const;
   nlohmann::ordered_json Choice(int choice, nlohmann::ordered_json delta) const;
-  nlohmann::ordered_json Delta(size_t choice, const SaidWithCalls& said);
+  nlohmann::ordered_json Delta(size_t choice, const AnswerPieces& pieces);
 
   const CompletionRequest& request_;
   const CompletionName& name_;
   TokenTexts& texts_;
   int64_t created_;
-  struct Calls {
-    ToolCallReader reader;
-    size_t count = 0;
+  struct Reader {
+    AnswerReader answer;
+    size_t calls = 0;
   };
-  std::vector<Calls> calls_;  // [samples], of a chat
+  std::vector<Reader> readers_;  // [samples], of a chat
 };
 
 }  // namespace godwit::chat

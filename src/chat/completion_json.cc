@@ -1,12 +1,12 @@
 #include "chat/completion_json.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <iterator>
 #include <random>
+#include <string_view>
 #include <utility>
 
+#include "chat/answer_reader.h"
 #include "chat/echo.h"
 #include "chat/result_json.h"
 
@@ -15,26 +15,29 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of a chat, with the calls that stand in the text.
-Json MessageOf(const CompletionRequest& request, const GenerateResult& result) {
-  ToolCallReader reader(request.tools.Names());
-  SaidWithCalls said = reader.Push(result.text);
-  SaidWithCalls rest = reader.Finish();
-  said.text += rest.text;
-  std::ranges::move(rest.calls, std::back_inserter(said.calls));
-  Json message{{"role", "assistant"}, {"content", said.text}};
-  if (said.calls.empty()) return message;
-  if (said.text.empty()) message["content"] = nullptr;
-  message["tool_calls"] = ToolCallsJson(said.calls, 0, /*streamed=*/false);
+Json MessageOf(const CompletionRequest& request, const AnswerForm& form,
+               const GenerateResult& result) {
+  const WholeAnswer answer = ReadAnswer(request, form, result.text);
+  Json message{{"role", "assistant"}};
+  if (!answer.thought.empty()) message["reasoning_content"] = answer.thought;
+  message["content"] = answer.text;
+  if (answer.calls.empty()) return message;
+  if (answer.text.empty()) message["content"] = nullptr;
+  Json& calls = message["tool_calls"] = Json::array();
+  for (const auto& [name, arguments] : answer.calls) {
+    calls.push_back({{"id", NewCallId()},
+                     {"type", "function"},
+                     {"function", {{"name", name}, {"arguments", arguments}}}});
+  }
   return message;
 }
 
-Json Choice(const CompletionRequest& request, const GenerateResult& result, size_t index,
-            TokenTexts& texts) {
+Json Choice(const CompletionRequest& request, const GenerateResult& result, const AnswerForm& form,
+            size_t index, TokenTexts& texts) {
   Json choice;
   choice["index"] = index;
   if (request.is_chat()) {
-    choice["message"] = MessageOf(request, result);
+    choice["message"] = MessageOf(request, form, result);
   } else {
     choice["text"] = result.text;
   }
@@ -52,22 +55,13 @@ std::string IdOf(const CompletionRequest& request, const CompletionName& name) {
   return (request.is_chat() ? "chatcmpl-" : "cmpl-") + name.id;
 }
 
-Json ToolCallsJson(std::span<const ToolCall> calls, size_t first, bool streamed) {
+std::string NewCallId() {
   constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   std::random_device random;
-  Json list = Json::array();
-  for (const ToolCall& call : calls) {
-    std::string id(9, ' ');
-    for (char& c : id) c = kLetters[random() % kLetters.size()];
-    Json json = Json::object();
-    if (streamed) json["index"] = first + list.size();
-    json["id"] = id;
-    json["type"] = "function";
-    json["function"] = {{"name", call.name}, {"arguments", call.arguments}};
-    list.push_back(std::move(json));
-  }
-  return list;
+  std::string id(9, ' ');
+  for (char& c : id) c = kLetters[random() % kLetters.size()];
+  return id;
 }
 
 std::string FinishReasonName(FinishReason reason, bool has_calls) {
@@ -96,10 +90,12 @@ void AddKv(Json& choice, const GenerateResult& result) {
 }
 
 Json UsageJson(std::span<const GenerateResult> results, int samples) {
-  int64_t prompt_tokens = 0, cached_tokens = 0, disk_tokens = 0, completion_tokens = 0;
+  int64_t prompt_tokens = 0, cached_tokens = 0, disk_tokens = 0;
+  int64_t completion_tokens = 0, thought_tokens = 0;
   for (size_t i = 0; i < results.size(); ++i) {
     const GenerateResult& result = results[i];
     completion_tokens += std::ssize(result.tokens);
+    thought_tokens += result.thought_tokens;
     if (i % static_cast<size_t>(samples) != 0) continue;
     prompt_tokens += result.prompt_tokens;
     cached_tokens += result.cached_tokens;
@@ -110,11 +106,13 @@ Json UsageJson(std::span<const GenerateResult> results, int samples) {
   return {{"prompt_tokens", prompt_tokens},
           {"completion_tokens", completion_tokens},
           {"total_tokens", prompt_tokens + completion_tokens},
-          {"prompt_tokens_details", std::move(cached)}};
+          {"prompt_tokens_details", std::move(cached)},
+          {"completion_tokens_details", {{"reasoning_tokens", thought_tokens}}}};
 }
 
 Json CompletionJson(const CompletionRequest& request, std::span<const GenerateResult> results,
-                    const CompletionName& name, TokenTexts& texts, std::span<const Event> echoes) {
+                    const AnswerForm& form, const CompletionName& name, TokenTexts& texts,
+                    std::span<const Event> echoes) {
   Json json;
   json["id"] = IdOf(request, name);
   json["object"] = request.is_chat() ? "chat.completion" : "text_completion";
@@ -125,8 +123,8 @@ Json CompletionJson(const CompletionRequest& request, std::span<const GenerateRe
     const size_t index = json["choices"].size();
     const size_t prompt = index / static_cast<size_t>(request.samples);
     json["choices"].push_back(
-        echoes.empty() ? Choice(request, result, index, texts)
-                       : Choice(request, WithEcho(echoes[prompt], result), index, texts));
+        echoes.empty() ? Choice(request, result, form, index, texts)
+                       : Choice(request, WithEcho(echoes[prompt], result), form, index, texts));
   }
   json["usage"] = UsageJson(results, request.samples);
   json["seed"] = request.generate.sampler.seed;

@@ -6,9 +6,10 @@
 #include <span>
 #include <string>
 
+#include "chat/answer_form.h"
+#include "chat/answer_pieces.h"
 #include "chat/completion_request.h"
 #include "chat/token_texts.h"
-#include "chat/tool_calls.h"
 #include "godwit/engine.h"
 
 namespace godwit::chat {
@@ -18,21 +19,21 @@ struct CompletionName {
   std::string model;  // that has answered
 };
 
-// results: one for each of the request's answers; echoes: one for each of its prompts, with echo.
-// Beside what OpenAI has: "seed", and in a choice
+// results: one for each of the request's answers, written in `form`; echoes: one for each of its
+// prompts, with echo. A chat's thoughts are the "reasoning_content" of its messages. Beside what
+// OpenAI has: "seed", and in a choice
 // "kv" where something was dropped of its text or read by a window, "pauses" where its memory was
 // given to others and its text read again, "drafts" where there were any.
 nlohmann::ordered_json CompletionJson(const CompletionRequest& request,
                                       std::span<const GenerateResult> results,
-                                      const CompletionName& name, TokenTexts& texts,
-                                      std::span<const Event> echoes = {});
+                                      const AnswerForm& form, const CompletionName& name,
+                                      TokenTexts& texts, std::span<const Event> echoes = {});
 
 // Parts of it, for answers that are streamed (completion_chunks.h).
 std::string IdOf(const CompletionRequest& request, const CompletionName& name);
 int64_t UnixSeconds();
-// "tool_calls" of a message: each has an id of its own, of 9 letters and digits, as templates ask
-// for. first: where they stand among those of the answer; streamed: they say it.
-nlohmann::ordered_json ToolCallsJson(std::span<const ToolCall> calls, size_t first, bool streamed);
+// Of a call: 9 letters and digits, as templates ask for.
+std::string NewCallId();
 // "tool_calls" where the model ended with some.
 std::string FinishReasonName(FinishReason reason, bool has_calls);
 nlohmann::ordered_json ChoiceLogprobs(const CompletionRequest& request,

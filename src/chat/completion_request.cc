@@ -165,7 +165,6 @@ struct Draft {
   bool logprobs = false;
   bool has_stream_options = false;
   Json tool_choice;
-  bool parallel_tool_calls = true;
   std::optional<bool> continues;  // the last message
   std::optional<bool> begins;     // another one
   std::string reasoning_effort;
@@ -263,7 +262,7 @@ struct Draft {
     if (!request.is_chat()) Throw(ErrorKind::kInput, "\"tools\" need \"messages\"");
     const bool has_format = !request.generate.json_schema.empty();
     try {
-      TakeToolChoice(tool_choice, parallel_tool_calls, request.tools, request.generate);
+      TakeToolChoice(tool_choice, request.parallel_tool_calls, request.tools, request.generate);
     } catch (const Error& error) {
       Throw(error.kind(), "\"tool_choice\": {}", error.what());
     }
@@ -343,7 +342,8 @@ constexpr Field kFields[] = {
     {"return_token_ids", [](const Json& v, Draft& d) { d.request.return_token_ids = Bool(v); }},
     {"tools", [](const Json& v, Draft& d) { d.request.tools = ParseTools(v); }},
     {"tool_choice", [](const Json& v, Draft& d) { d.tool_choice = v; }},
-    {"parallel_tool_calls", [](const Json& v, Draft& d) { d.parallel_tool_calls = Bool(v); }},
+    {"parallel_tool_calls",
+     [](const Json& v, Draft& d) { d.request.parallel_tool_calls = Bool(v); }},
     {"chat_template_kwargs",
      [](const Json& v, Draft& d) {
        d.request.template_variables.update(ParseTemplateVariables(v.dump()));

@@ -26,6 +26,7 @@ struct CompletionRequest {
   std::optional<std::string> kv;  // as SessionOptions has them, in place of what they are
   std::optional<std::string> prefill;
   Tools tools;
+  bool parallel_tool_calls = true;
   bool return_token_ids = false;
   bool stream = false;                        // the answer comes in pieces (completion_chunks.h),
   bool include_usage = false;                 // at its end what it took,

@@ -352,7 +352,7 @@ CompletionRequest WithTools(const std::string& more) {
 }
 
 TEST(CompletionRequestTest, ReadsTools) {
-  EXPECT_THAT(WithTools("").tools.Names(), ElementsAre("weather", "now"));
+  EXPECT_TRUE(WithTools("").tools.Has("weather") && WithTools("").tools.Has("now"));
   EXPECT_EQ(WithTools("").generate.json_schema, "");
   EXPECT_TRUE(WithTools(R"(, "tool_choice": "none")").tools.list.empty());
   const auto any =

@@ -32,6 +32,10 @@ bool Conversation::Ask(std::string question, int64_t limit_tokens) {
   return true;
 }
 
+AnswerForm Conversation::form() const {
+  return FormOf(text_, codec_.encode("[THINK]", kAny).size() == 1);
+}
+
 int64_t Conversation::question_tokens() const {
   const size_t before = before_question_.empty() ? 0 : before_question_.back().tokens;
   return static_cast<int64_t>(tokens_.size() - before);

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/answer_form.h"
 #include "chat/codec.h"
 
 namespace godwit::chat {
@@ -31,6 +32,9 @@ class Conversation {
 
   // The tokens to continue. Valid until the next call that changes the conversation.
   std::span<const int32_t> prompt() const { return tokens_; }
+
+  // How the model will write its answer to it.
+  AnswerForm form() const;
 
   // Of the prompt, from its end: the last message and what frames it. All of it where the
   // transcript has been encoded anew.

@@ -80,6 +80,16 @@ std::vector<int32_t> Join(std::vector<int32_t> a, const std::vector<int32_t>& b)
   return a;
 }
 
+TEST_F(ConversationTest, TellsWhetherTheTemplateBeganAThought) {
+  ASSERT_TRUE(chat_.Ask("hello"));
+  EXPECT_FALSE(chat_.form().thought.open);
+  ChatCodec codec = Codec();
+  codec.render = [](auto, bool) { return std::string("q:hello<e>\n<think>\n"); };
+  Conversation thoughtful(codec);
+  ASSERT_TRUE(thoughtful.Ask("hello"));
+  EXPECT_TRUE(thoughtful.form().thought.open);
+}
+
 TEST_F(ConversationTest, KeepsTheModelsOwnTokens) {
   chat_.Ask("hi");
   EXPECT_THAT(chat_.prompt(), ElementsAreArray(Tokens("u:hi<e>\na:")));

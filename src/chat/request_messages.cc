@@ -91,6 +91,11 @@ Message ParseMessage(const Json& value, bool lenient) {
   if (value.value("content", Json()).is_null() && !fields.contains("tool_calls")) {
     Throw(ErrorKind::kInput, "found a message without \"content\"");
   }
+  // What gpt-oss's template calls it; it refuses both of this and a text beside calls.
+  if (fields.contains("reasoning_content") &&
+      (message.content.empty() || !fields.contains("tool_calls"))) {
+    fields["thinking"] = fields["reasoning_content"];
+  }
   if (!fields.empty()) message.fields = DumpJson(fields);
   return message;
 }

@@ -9,19 +9,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json Part(std::string_view text) {
-  return {{"type", "output_text"}, {"text", text}, {"annotations", Json::array()}};
-}
-
-// The message that an answer is.
-Json Item(const CompletionName& name, std::string_view status, Json parts) {
-  return {{"type", "message"},
-          {"id", "msg_" + name.id},
-          {"status", status},
-          {"role", "assistant"},
-          {"content", std::move(parts)}};
-}
-
 Json Response(const ResponseRequest& request, const CompletionName& name, int64_t created,
               std::string_view status, Json output) {
   const GenerateOptions& generate = request.completion.generate;
@@ -36,13 +23,13 @@ Json Response(const ResponseRequest& request, const CompletionName& name, int64_
           {"max_output_tokens", generate.max_tokens < 0 ? Json() : Json(generate.max_tokens)},
           {"model", name.model},
           {"output", std::move(output)},
-          {"parallel_tool_calls", true},
+          {"parallel_tool_calls", request.completion.parallel_tool_calls},
           {"previous_response_id", nullptr},
           {"store", false},
           {"temperature", sampler["temperature"]},
           {"text", {{"format", {{"type", "text"}}}}},
-          {"tool_choice", "auto"},
-          {"tools", Json::array()},
+          {"tool_choice", request.tool_choice},
+          {"tools", request.tools},
           {"top_p", sampler["top_p"]},
           {"truncation", "disabled"},
           {"usage", nullptr},
@@ -61,11 +48,11 @@ std::string_view StatusOf(const GenerateResult& result) {
   }
 }
 
-Json Finished(const ResponseRequest& request, const CompletionName& name, int64_t created,
-              const GenerateResult& result) {
+}  // namespace
+
+Json ResponseEvents::Finished(const GenerateResult& result) const {
   const std::string_view status = StatusOf(result);
-  Json json = Response(request, name, created, status,
-                       Json::array({Item(name, status, Json::array({Part(result.text)}))}));
+  Json json = Response(request_, name_, created_, status, items_.output());
   if (status == "incomplete") {
     const bool timeout = result.finish_reason == FinishReason::kTimeout;
     json["incomplete_details"] = {{"reason", timeout ? "timeout" : "max_output_tokens"}};
@@ -74,22 +61,22 @@ Json Finished(const ResponseRequest& request, const CompletionName& name, int64_
   json["usage"] = {{"input_tokens", result.prompt_tokens},
                    {"input_tokens_details", {{"cached_tokens", result.cached_tokens}}},
                    {"output_tokens", output_tokens},
-                   {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                   {"output_tokens_details", {{"reasoning_tokens", result.thought_tokens}}},
                    {"total_tokens", result.prompt_tokens + output_tokens}};
   json["timings"] = TimingsJson(result);
   AddKv(json, result);
   return json;
 }
 
-}  // namespace
-
-Json ResponseJson(const ResponseRequest& request, const GenerateResult& result,
-                  const CompletionName& name) {
-  return Finished(request, name, UnixSeconds(), result);
-}
-
 ResponseEvents::ResponseEvents(const ResponseRequest& request, const CompletionName& name)
-    : request_(request), name_(name), created_(UnixSeconds()) {}
+    : request_(request), name_(name), items_(name.id), created_(UnixSeconds()) {}
+
+Json ResponseEvents::Whole(const GenerateResult& result) {
+  items_.Take(reader_->Push(result.text));
+  items_.Take(reader_->Finish());
+  items_.End(StatusOf(result));
+  return Finished(result);
+}
 
 Json ResponseEvents::Make(std::string_view type, Json fields) {
   Json event{{"type", type}, {"sequence_number", next_++}};
@@ -101,25 +88,19 @@ Json ResponseEvents::Empty(std::string_view status) const {
   return Response(request_, name_, created_, status, Json::array());
 }
 
-Json ResponseEvents::MakeOfPart(std::string_view type, const Json& fields) {
-  Json all{{"item_id", "msg_" + name_.id}, {"output_index", 0}, {"content_index", 0}};
-  all.update(fields);
-  return Make(type, std::move(all));
+Json ResponseEvents::ListOf(std::vector<ResponseEvent> events) {
+  Json list = Json::array();
+  for (auto& [type, fields] : events) list.push_back(Make(type, std::move(fields)));
+  return list;
 }
 
 Json ResponseEvents::First() {
-  return Json::array(
-      {Make("response.created", {{"response", Empty("in_progress")}}),
-       Make("response.in_progress", {{"response", Empty("in_progress")}}),
-       Make("response.output_item.added",
-            {{"output_index", 0}, {"item", Item(name_, "in_progress", Json::array())}}),
-       MakeOfPart("response.content_part.added", {{"part", Part("")}})});
+  return Json::array({Make("response.created", {{"response", Empty("in_progress")}}),
+                      Make("response.in_progress", {{"response", Empty("in_progress")}})});
 }
 
 Json ResponseEvents::Of(const Event& event) {
-  if (event.text.empty()) return Json::array();
-  return Json::array({MakeOfPart("response.output_text.delta",
-                                 {{"delta", event.text}, {"logprobs", Json::array()}})});
+  return ListOf(items_.Take(reader_->Push(event.text)));
 }
 
 Json ResponseEvents::Progress(const PromptProgress& progress) {
@@ -127,14 +108,12 @@ Json ResponseEvents::Progress(const PromptProgress& progress) {
 }
 
 Json ResponseEvents::Last(const GenerateResult& result) {
-  const Json response = Finished(request_, name_, created_, result);
-  const bool completed = response["status"] == "completed";
-  return Json::array(
-      {MakeOfPart("response.output_text.done",
-                  {{"text", result.text}, {"logprobs", Json::array()}}),
-       MakeOfPart("response.content_part.done", {{"part", Part(result.text)}}),
-       Make("response.output_item.done", {{"output_index", 0}, {"item", response["output"][0]}}),
-       Make(completed ? "response.completed" : "response.incomplete", {{"response", response}})});
+  Json list = ListOf(items_.Take(reader_->Finish()));
+  for (Json& event : ListOf(items_.End(StatusOf(result)))) list.push_back(std::move(event));
+  const bool completed = result.finish_reason == FinishReason::kStop;
+  list.push_back(Make(completed ? "response.completed" : "response.incomplete",
+                      {{"response", Finished(result)}}));
+  return list;
 }
 
 Json ResponseEvents::Failed(std::string_view message) {

@@ -1,7 +1,6 @@
 #include "chat/response_request.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,7 +9,7 @@
 #include "base/json_found.h"
 #include "base/quote.h"
 #include "chat/fixed_fields.h"
-#include "chat/request_messages.h"
+#include "chat/response_tools.h"
 
 namespace godwit::chat {
 namespace {
@@ -21,34 +20,6 @@ using Json = nlohmann::ordered_json;
                               const Json& found) {
   Throw(ErrorKind::kInput, "{}: expected {}, found {}", Quote(field), expected,
         FoundUnquoted(nlohmann::json(found)));
-}
-
-// The parts of a message, as a chat has them.
-Json PartsOf(const Json& content) {
-  if (!content.is_array()) return content;
-  constexpr std::array<std::string_view, 3> kTexts = {"input_text", "output_text", "text"};
-  Json parts = Json::array();
-  for (const Json& part : content) {
-    RefuseMedia(part);
-    const bool is_text =
-        part.is_object() && part.value("text", Json()).is_string() &&
-        part.value("type", Json()).is_string() &&
-        std::ranges::find(kTexts, part["type"].get_ref<const std::string&>()) != kTexts.end();
-    if (!is_text) RefuseField("input", R"(parts {"type": "input_text", "text": "..."})", part);
-    parts.push_back({{"type", "text"}, {"text", part["text"]}});
-  }
-  return parts;
-}
-
-// A message of the input: of a client, or of an answer that it had.
-Json MessageOf(const Json& item) {
-  if (!item.is_object() || item.value("type", Json("message")) != "message") {
-    RefuseField("input", "a text or a list of messages", item);
-  }
-  for (const char* const key : {"role", "content"}) {
-    if (!item.contains(key)) RefuseField("input", "messages of \"role\" and \"content\"", item);
-  }
-  return {{"role", item["role"]}, {"content", PartsOf(item["content"])}};
 }
 
 Json MessagesOf(const Json& body) {
@@ -62,7 +33,7 @@ Json MessagesOf(const Json& body) {
   if (input.is_string()) {
     messages.push_back({{"role", "user"}, {"content", input}});
   } else if (input.is_array() && !input.empty()) {
-    for (const Json& item : input) messages.push_back(MessageOf(item));
+    for (Json& message : ChatMessagesOf(input)) messages.push_back(std::move(message));
   } else {
     RefuseField("input", "a text or a list of messages", input);
   }
@@ -73,9 +44,7 @@ Json MessagesOf(const Json& body) {
 constexpr FixedField kFixedOfResponses[] = {
     {"background", "[false]", "an answer comes to whoever waits for it"},
     {"truncation", R"(["disabled"])", "nothing is cut"},
-    {"tools", "[[]]", "they are for /v1/chat/completions"},
     {"include", "[[]]", "there is nothing more to tell"},
-    {"tool_choice", R"(["auto", "none"])", "there are no tools here"},
 };
 
 // The format that "text" asks for, as a chat has it.
@@ -117,8 +86,6 @@ constexpr std::string_view kOfChats[] = {"messages",
                                          "return_token_ids",
                                          "response_format",
                                          "echo"};
-// Who asks, and whom, is not the engine's business.
-constexpr std::string_view kPassedOver[] = {"parallel_tool_calls"};
 
 bool Is(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
@@ -131,11 +98,17 @@ ResponseRequest ParseResponseRequest(const Json& body, const CompletionDefaults&
   ResponseRequest request;
   Json chat{{"messages", MessagesOf(body)}};
   for (const auto& [name, value] : body.items()) {
-    if (name == "input" || name == "instructions" || value.is_null() || Is(name, kPassedOver)) {
+    if (name == "input" || name == "instructions" || value.is_null()) {
       continue;
     } else if (name == "max_output_tokens") {
       if (!value.is_number_unsigned()) RefuseField(name, "a whole number", value);
       chat["max_tokens"] = value;
+    } else if (name == "tools") {
+      chat["tools"] = ChatToolsOf(value);
+      request.tools = value;
+    } else if (name == "tool_choice") {
+      chat["tool_choice"] = ChatToolChoiceOf(value);
+      request.tool_choice = value;
     } else if (name == "text") {
       chat["response_format"] = FormatOf(value);
     } else if (name == "metadata") {

@@ -9,8 +9,11 @@
 namespace godwit::chat {
 
 struct ResponseRequest {
-  CompletionRequest completion;                                        // a chat, of one answer
-  nlohmann::ordered_json metadata = nlohmann::ordered_json::object();  // comes back with the answer
+  CompletionRequest completion;  // a chat, of one answer
+  // What comes back with the answer.
+  nlohmann::ordered_json metadata = nlohmann::ordered_json::object();
+  nlohmann::ordered_json tools = nlohmann::ordered_json::array();
+  nlohmann::ordered_json tool_choice = "auto";
 };
 
 // With the fields that a chat has beside those of this API. Throws as ParseCompletionRequest does.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/test_support.h"
 #include "chat/response_json.h"
 
@@ -83,6 +85,8 @@ TEST(ResponseRequestTest, RefusesByName) {
   for (const char* const field :
        {R"("input": 5)", R"("input": [])", R"("input": [5])", R"("input": [{"role": "user"}])",
         R"("input": [{"type": "function_call_output", "output": "x"}])",
+        R"("input": [{"type": "function_call", "call_id": "a", "name": "f"}])",
+        R"("input": [{"type": "reasoning", "summary": [{"text": "x"}]}])",
         R"("input": [{"role": "user", "content": [{"type": "input_texts", "text": "x"}]}])"}) {
     EXPECT_THAT(Refusal(field), HasSubstr("\"input\": ")) << field;
   }
@@ -106,18 +110,25 @@ TEST(ResponseRequestTest, RefusesByName) {
   EXPECT_THAT(Refusal(R"("input": "x", "store": true)"), HasSubstr("--lenient"));
 }
 
+Json WholeOf(const ResponseRequest& request, const GenerateResult& result,
+             const CompletionName& name) {
+  ResponseEvents events(request, name);
+  events.Begin(FormOf("", /*bracketed=*/false));
+  return events.Whole(result);
+}
+
 TEST(ResponseJsonTest, SaysHowItEnded) {
   const ResponseRequest request = Parse(R"("input": "x", "max_output_tokens": 2)");
   const CompletionName name{.id = "7", .model = "m"};
   GenerateResult result{.text = "ab", .tokens = {1, 2}, .prompt_tokens = 5, .cached_tokens = 4};
-  Json json = ResponseJson(request, result, name);
+  Json json = WholeOf(request, result, name);
   EXPECT_EQ(json["status"], "completed");
   EXPECT_EQ(json["output"][0]["content"][0]["text"], "ab");
   EXPECT_EQ(json["usage"]["input_tokens"], 5);
   EXPECT_EQ(json["usage"]["input_tokens_details"]["cached_tokens"], 4);
   EXPECT_EQ(json["usage"]["total_tokens"], 7);
   result.finish_reason = FinishReason::kLength;
-  json = ResponseJson(request, result, name);
+  json = WholeOf(request, result, name);
   EXPECT_EQ(json["status"], "incomplete");
   EXPECT_EQ(json["incomplete_details"]["reason"], "max_output_tokens");
 }
@@ -127,6 +138,7 @@ TEST(ResponseJsonTest, EventsTellTheSame) {
   const ResponseRequest request = Parse(R"("input": "x")");
   const CompletionName name{.id = "7", .model = "m"};
   ResponseEvents events(request, name);
+  events.Begin(FormOf("", /*bracketed=*/false));
   std::vector<Json> all;
   const auto add = [&](const Json& list) { all.insert(all.end(), list.begin(), list.end()); };
   add(events.First());
@@ -145,12 +157,103 @@ TEST(ResponseJsonTest, EventsTellTheSame) {
   EXPECT_EQ(all.front()["type"], "response.created");
   EXPECT_EQ(all.front()["response"]["status"], "in_progress");
   EXPECT_EQ(all.back()["type"], "response.completed");
-  Json whole = ResponseJson(request, result, name);
+  Json whole = WholeOf(request, result, name);
   for (Json* const json : {&whole, &all.back()["response"]}) json->erase("created_at");
   EXPECT_EQ(all.back()["response"], whole);
   const Json failed = events.Failed("no memory");
   EXPECT_EQ(failed[0]["response"]["status"], "failed");
   EXPECT_EQ(failed[0]["response"]["error"]["message"], "no memory");
+}
+
+constexpr char kTools[] = R"("tools": [{"type": "function", "name": "f", "strict": true,
+    "description": "F.", "parameters": {"type": "object"}}])";
+
+TEST(ResponseRequestTest, TakesTools) {
+  const auto parse = [](const std::string& more) {
+    return Parse(R"("input": "x", )" + std::string(kTools) + more);
+  };
+  const ResponseRequest request = parse(R"(, "parallel_tool_calls": false)");
+  EXPECT_EQ(request.completion.tools.list[0]["function"]["description"], "F.");
+  EXPECT_FALSE(request.completion.parallel_tool_calls);
+  EXPECT_EQ(request.completion.generate.json_schema, "");
+  const auto forced = parse(R"(, "tool_choice": {"type": "function", "name": "f"})");
+  EXPECT_THAT(forced.completion.generate.json_schema, HasSubstr(R"({"const":"f"})"));
+  EXPECT_EQ(forced.tool_choice["name"], "f");
+  EXPECT_TRUE(parse(R"(, "tool_choice": "none")").completion.tools.list.empty());
+  EXPECT_THAT(Refusal(R"("input": "x", "tools": [{"type": "function", "function": {}}])"),
+              HasSubstr("\"tools\": "));
+  EXPECT_THAT(
+      Refusal(R"("input": "x", "tool_choice": {"type": "web_search"}, )" + std::string(kTools)),
+      HasSubstr("\"tool_choice\": "));
+}
+
+TEST(ResponseRequestTest, TakesCallsBack) {
+  const auto messages = MessagesOf(
+      R"("input": [{"role": "user", "content": "x"},
+           {"type": "reasoning", "id": "rs_1", "summary": [],
+            "content": [{"type": "reasoning_text", "text": "Hm."}]},
+           {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "f",
+            "arguments": "{\"x\": 1}", "status": "completed"},
+           {"type": "function_call", "call_id": "b", "name": "f", "arguments": "{}"},
+           {"type": "function_call_output", "call_id": "a", "output": "one"},
+           {"type": "function_call_output", "call_id": "b",
+            "output": [{"type": "input_text", "text": "two"}]}])");
+  ASSERT_EQ(messages.size(), 4u);
+  const Json fields = Json::parse(messages[1].fields);
+  EXPECT_EQ(messages[1].role, "assistant");
+  EXPECT_EQ(fields["reasoning_content"], "Hm.");
+  EXPECT_EQ(fields["tool_calls"][0]["function"]["arguments"]["x"], 1);
+  EXPECT_EQ(fields["tool_calls"][1]["id"], "b");
+  EXPECT_EQ(messages[2].role, "tool");
+  EXPECT_EQ(messages[2].content, "one");
+  EXPECT_EQ(messages[3].content, "two");
+  EXPECT_EQ(Json::parse(messages[3].fields)["tool_call_id"], "b");
+}
+
+// Thoughts, words and calls are items, and a stream tells of each from its beginning to its end.
+TEST(ResponseJsonTest, ItemsOfAnAnswer) {
+  const ResponseRequest request = Parse(R"("input": "x", )" + std::string(kTools));
+  const CompletionName name{.id = "7", .model = "m"};
+  const std::string text =
+      R"(<think>Hm.</think>I look. <tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>)"
+      R"(<tool_call>{"name": "f", "arguments": {}}</tool_call>)";
+  const GenerateResult result{.text = text, .tokens = {1, 2, 3}, .thought_tokens = 2};
+  const Json whole = WholeOf(request, result, name);
+  const auto check = [](const Json& output) {
+    ASSERT_EQ(output.size(), 4u);
+    EXPECT_EQ(output[0]["type"], "reasoning");
+    EXPECT_EQ(output[0]["content"][0]["text"], "Hm.");
+    EXPECT_EQ(output[1]["content"][0]["text"], "I look. ");
+    EXPECT_EQ(output[2]["type"], "function_call");
+    EXPECT_EQ(output[2]["name"], "f");
+    EXPECT_EQ(output[2]["arguments"], R"({"x":1})");
+    EXPECT_EQ(output[3]["arguments"], "{}");
+    EXPECT_NE(output[2]["call_id"], output[3]["call_id"]);
+  };
+  check(whole["output"]);
+  EXPECT_EQ(whole["usage"]["output_tokens_details"]["reasoning_tokens"], 2);
+  EXPECT_EQ(whole["tools"][0]["name"], "f");
+  ResponseEvents events(request, name);
+  events.Begin(FormOf("", /*bracketed=*/false));
+  std::map<int64_t, std::string> deltas;
+  std::map<int64_t, Json> done;
+  const auto take = [&](const Json& list) {
+    for (const Json& event : list) {
+      const std::string type = event["type"];
+      if (type.ends_with(".delta")) deltas[event["output_index"]] += event["delta"];
+      if (type == "response.output_item.done") done[event["output_index"]] = event["item"];
+    }
+  };
+  for (const char c : text) take(events.Of({.text = {c}}));
+  const Json last = events.Last(result);
+  take(last);
+  EXPECT_EQ(deltas, (std::map<int64_t, std::string>{
+                        {0, "Hm."}, {1, "I look. "}, {2, R"({"x":1})"}, {3, "{}"}}));
+  check(last.back()["response"]["output"]);
+  for (const auto& [index, item] : done) {
+    EXPECT_EQ(last.back()["response"]["output"][static_cast<size_t>(index)], item);
+  }
+  EXPECT_EQ(done.size(), 4u);
 }
 
 }  // namespace

@@ -1,202 +1,260 @@
 #include "chat/tool_calls.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <initializer_list>
 #include <iterator>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <type_traits>
 #include <utility>
 
-#include "base/error.h"
-#include "base/json.h"
+#include "chat/python_call.h"
 
 namespace godwit::chat {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Kind = AnswerPiece::Kind;
 
-constexpr std::string_view kBlanks = " \t\r\n";
-constexpr std::string_view kTag = "<tool_call>", kEndOfTag = "</tool_call>";
-constexpr std::string_view kEndOfThoughts = "</think>";
-// What calls up to the end of the text begin with.
-constexpr std::array<std::string_view, 4> kBeginnings = {"{", "[", "<|python_tag|>", "Action:"};
-constexpr std::array<std::string_view, 4> kLabels = {"[TOOL_CALLS]", "<|python_tag|>",
-                                                     "Action:", "```json"};
+constexpr std::string_view kBlankBytes = " \t\r\n";
+constexpr std::string_view kFunction = "<function=", kCodeFence = "```json";
 
-std::string_view SkipBlanks(std::string_view text, std::string_view blanks = kBlanks) {
-  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-  return text;
-}
-
-// The bytes at the end of `text` that may be the beginning of `mark`.
-size_t Begun(std::string_view text, std::string_view mark) {
-  size_t bytes = std::min(text.size(), mark.size() - 1);
-  while (!text.ends_with(mark.substr(0, bytes))) --bytes;
-  return bytes;
-}
-
-// The object or list at the beginning of `text`, which begins so; empty: it has no end.
-std::string_view FirstValue(std::string_view text) {
-  int64_t depth = 0;
-  bool in_text = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_text) {
-      i += c == '\\' ? 1 : 0;
-      in_text = c != '"';
-    } else if (c == '"') {
-      in_text = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if ((c == '}' || c == ']') && --depth == 0) {
-      return text.substr(0, i + 1);
-    }
-  }
-  return {};
-}
-
-const Json* Find(const Json& object, std::initializer_list<const char*> names) {
-  for (const char* const name : names) {
-    const auto found = object.find(name);
-    if (found != object.end()) return &*found;
-  }
-  return nullptr;
-}
-
-std::optional<ToolCall> CallOf(const Json& value, std::span<const std::string> names) {
-  if (!value.is_object()) return std::nullopt;
-  if (const Json* const inner = Find(value, {"function"}); inner && inner->is_object()) {
-    return CallOf(*inner, names);
-  }
-  const Json* const name = Find(value, {"name", "tool_name"});
-  const Json* const arguments = Find(value, {"arguments", "parameters"});
-  if (name == nullptr || !name->is_string() || arguments == nullptr || !arguments->is_object() ||
-      std::ranges::find(names, name->get_ref<const std::string&>()) == names.end()) {
-    return std::nullopt;
-  }
-  return ToolCall{.name = *name, .arguments = DumpJson(*arguments)};
-}
-
-// Adds the calls of a value, or of a list of them. False: it is something else.
-bool AddCalls(std::string_view text, std::span<const std::string> names,
-              std::vector<ToolCall>& calls) {
-  Json value;
-  try {
-    value = ParseOrderedJson(text, "a call of a tool");
-  } catch (const Error&) {
-    return false;
-  }
-  const Json list = value.is_array() ? std::move(value) : Json::array({std::move(value)});
-  for (const Json& one : list) {
-    auto call = CallOf(one, names);
-    if (!call) return false;
-    calls.push_back(std::move(*call));
-  }
-  return !list.empty();
-}
-
-// One after the other, as a text has nothing besides. Empty: it does.
-std::vector<ToolCall> CallsOf(std::string_view body, std::span<const std::string> names) {
-  std::vector<ToolCall> calls;
-  body = SkipBlanks(body);
-  for (const std::string_view label : kLabels) {
-    if (body.starts_with(label)) body = SkipBlanks(body.substr(label.size()));
-  }
-  while (!body.empty()) {
-    if (body.front() != '{' && body.front() != '[') return {};
-    const std::string_view value = FirstValue(body);
-    if (value.empty() || !AddCalls(value, names, calls)) return {};
-    body = SkipBlanks(body.substr(value.size()), " \t\r\n;,`");
-  }
-  return calls;
+bool AllBlank(std::string_view text) {
+  return text.find_first_not_of(kBlankBytes) == std::string_view::npos;
 }
 
 }  // namespace
 
-void ToolCallReader::Release(size_t bytes, SaidWithCalls& said) {
-  said.text.append(held_, 0, bytes);
-  held_.erase(0, bytes);
-  searched_ = 0;
+// How calls begin.
+struct ToolCallReader::Opening {
+  std::string_view mark;
+  std::string_view end;       // the mark behind them; empty: none is needed
+  bool is_whole = false;      // only at the beginning, and if nothing else follows
+  bool is_call = false;       // the mark is of the call itself
+  bool has_arg_keys = false;  // a name may follow, with its parameters in tags,
+  bool has_names = false;     // or in JSON
+};
+
+const ToolCallReader::Opening ToolCallReader::kOpenings[] = {
+    {.mark = "<tool_call>", .end = "</tool_call>", .has_arg_keys = true},
+    {.mark = kFunction, .end = "</tool_call>", .is_call = true},
+    {.mark = "<|tool_call_start|>", .end = "<|tool_call_end|>"},
+    {.mark = "<|tool_call|>", .end = "<|/tool_call|>"},
+    {.mark = "[TOOL_CALLS]", .end = "", .has_names = true},
+    {.mark = "<|python_tag|>", .end = ""},
+    {.mark = "Action:", .end = "", .is_whole = true},
+    {.mark = kCodeFence, .end = "", .is_whole = true},
+    {.mark = "```", .end = "", .is_whole = true},
+    {.mark = "{", .end = "", .is_whole = true, .is_call = true},
+    {.mark = "[", .end = "", .is_whole = true, .is_call = true},
+};
+
+const std::vector<std::string>& ToolCallReader::Marks() {
+  static const std::vector<std::string> marks = [] {
+    std::vector<std::string> all = {"[ARGS]",     "[CALL_ID]",   "<arg_key>",
+                                    "</arg_key>", "<arg_value>", "</arg_value>"};
+    for (const Opening& opening : kOpenings) {
+      if (opening.is_whole || opening.is_call) continue;
+      all.emplace_back(opening.mark);
+      if (!opening.end.empty()) all.emplace_back(opening.end);
+    }
+    return all;
+  }();
+  return marks;
 }
 
-void ToolCallReader::TakeCalls(std::string_view body, size_t bytes, SaidWithCalls& said) {
-  auto calls = CallsOf(body, names_);
-  if (calls.empty()) return Release(bytes, said);
-  called_ = true;
-  std::ranges::move(calls, std::back_inserter(said.calls));
-  held_.erase(0, bytes);
-  searched_ = 0;
+void ToolCallReader::Push(std::string_view piece, AnswerPieces& out) {
+  if (tools_->list.empty()) return Add(out, Kind::kText, piece);
+  for (const char c : piece) Feed(c, out);
 }
 
-// False: what comes next decides.
-bool ToolCallReader::Step(SaidWithCalls& said) {
-  const std::string_view held = held_;
+void ToolCallReader::Feed(char c, AnswerPieces& out) {
+  if (state_ == State::kCall) return FeedCall(c, out);
+  held_ += c;
+  if (state_ == State::kBegin) {
+    FeedBegin(out);
+  } else if (state_ == State::kBehind) {
+    FeedBehind(out);
+  } else {
+    Settle(out);
+  }
+}
+
+void ToolCallReader::Again(const std::string& text, AnswerPieces& out) {
+  for (const char c : text) Feed(c, out);
+}
+
+// In text: whether a mark has come, or may.
+void ToolCallReader::Settle(AnswerPieces& out) {
+  if (state_ == State::kFresh && AllBlank(held_)) {
+    blanks_ += std::exchange(held_, {});
+    return;
+  }
+  const Opening* found = nullptr;
+  for (const Opening& opening : kOpenings) {
+    if (opening.is_whole && state_ != State::kFresh) continue;
+    if (opening.mark.size() > held_.size() && opening.mark.starts_with(held_)) return;
+    const bool is_longer = found == nullptr || opening.mark.size() > found->mark.size();
+    if (is_longer && held_.starts_with(opening.mark)) found = &opening;
+  }
+  const std::string held = std::exchange(held_, {});
+  if (found == nullptr) {
+    Add(out, Kind::kText, std::exchange(blanks_, {}));
+    Add(out, Kind::kText, std::string_view(held).substr(0, 1));
+    state_ = State::kText;
+    return Again(held.substr(1), out);
+  }
+  Open(*found);
+  const size_t taken = found->is_call ? 0 : found->mark.size();
+  raw_ = held.substr(0, taken);
+  Again(held.substr(taken), out);
+}
+
+void ToolCallReader::Open(const Opening& opening) {
+  opening_ = &opening;
+  state_ = State::kBegin;
+  in_list_ = false;
+  is_whole_ = opening.is_whole && !only_calls_;
+}
+
+template <typename Call>
+void ToolCallReader::BeginCall(Call call, std::string_view first, AnswerPieces& out) {
+  held_.clear();
+  call_ = std::move(call);
+  state_ = State::kCall;
+  for (const char c : first) FeedCall(c, out);
+}
+
+void ToolCallReader::FeedBegin(AnswerPieces& out) {
+  const char c = held_.front();
+  const auto pass = [&] { raw_ += std::exchange(held_, {}); };
+  if (held_.size() == 1 && AllBlank(held_)) return pass();
+  if (held_ == "{") return BeginCall(JsonCall(*tools_), "{", out);
+  if (held_ == "[" && !in_list_) {
+    in_list_ = true;
+    return pass();
+  }
+  if (kFunction.starts_with(held_) && opening_->mark != "{") {
+    if (held_ != kFunction) return;
+    pass();
+    return BeginCall(ParameterCall(*tools_, kFunctionMarks), "", out);
+  }
+  if (kCodeFence.starts_with(held_) && !in_list_) {
+    if (held_ == kCodeFence) pass();
+    return;
+  }
+  if (held_.size() == 1 && IsNameByte(c)) {
+    const std::string first = held_;
+    if (in_list_) return BeginCall(PythonCall(*tools_), first, out);
+    if (opening_->has_names) return BeginCall(NamedCall(*tools_), first, out);
+    if (opening_->has_arg_keys) {
+      return BeginCall(ParameterCall(*tools_, kArgKeyMarks), first, out);
+    }
+  }
+  Fail(std::exchange(held_, {}), out);
+}
+
+void ToolCallReader::FeedCall(char c, AnswerPieces& out) {
+  raw_ += c;
+  bool began = false;
+  std::string rest;
+  const auto feed = [&](auto& call) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(call)>, std::monostate>) {
+      return Reading::kEnded;
+    } else {
+      const Reading reading = call.Feed(c, Calls(out));
+      began = call.began();
+      rest = call.rest();
+      return reading;
+    }
+  };
+  const Reading reading = std::visit(feed, call_);
+  if (began && !is_whole_) {
+    raw_.clear();
+    blanks_.clear();
+    called_ = true;
+  }
+  if (reading == Reading::kGoesOn) return;
+  // A call that ends before its end is none, where it is not certain yet.
+  if (!began || (is_whole_ && reading == Reading::kEnded)) {
+    if (!raw_.empty()) raw_.resize(raw_.size() - rest.size());
+    return Fail(std::move(rest), out);
+  }
+  state_ = State::kBehind;
+  Again(rest, out);
+}
+
+void ToolCallReader::FeedBehind(AnswerPieces& out) {
+  constexpr std::string_view kParting = " \t\r\n,;";
+  const char c = held_.front();
+  const auto pass = [&] { raw_ += std::exchange(held_, {}); };
+  if (held_.size() == 1) {
+    if (kParting.find(c) != kParting.npos || (c == '`' && is_whole_)) return pass();
+    if (c == ']' && in_list_) {
+      in_list_ = false;
+      return pass();
+    }
+    if (c == '{' || (c == '[' && !in_list_ && opening_->mark != "[TOOL_CALLS]") ||
+        (in_list_ && IsNameByte(c))) {
+      state_ = State::kBegin;
+      return FeedBegin(out);
+    }
+  }
+  const std::string_view end = opening_->end;
+  if (!end.empty() && end.starts_with(held_)) {
+    if (held_ != end) return;
+    held_.clear();
+    raw_.clear();
+    return EndBlock(out);
+  }
+  if (opening_->has_arg_keys && kFunction.starts_with(held_)) {
+    state_ = State::kBegin;
+    return FeedBegin(out);
+  }
+  if (is_whole_) return Fail(std::exchange(held_, {}), out);
+  EndBlock(out);
+}
+
+void ToolCallReader::EndBlock(AnswerPieces& out) {
+  state_ = State::kFresh;
+  const std::string rest = std::exchange(raw_, {}) + std::exchange(held_, {});
+  Again(rest, out);
+}
+
+void ToolCallReader::Fail(std::string rest, AnswerPieces& out) {
+  Add(out, Kind::kText, std::exchange(blanks_, {}));
+  Add(out, Kind::kText, std::exchange(raw_, {}));
+  pending_.clear();
+  held_.clear();
+  state_ = State::kText;
+  Again(rest, out);
+}
+
+void ToolCallReader::Finish(AnswerPieces& out) {
   switch (state_) {
-    case State::kFresh: {
-      const std::string_view rest = SkipBlanks(held);
-      const auto may_be = [&](std::string_view mark) { return mark.starts_with(rest); };
-      const auto is = [&](std::string_view mark) { return rest.starts_with(mark); };
-      if (std::ranges::any_of(kBeginnings, is)) {
-        state_ = State::kWhole;
-      } else if (!is(kTag) && (may_be(kTag) || std::ranges::any_of(kBeginnings, may_be))) {
-        return false;
-      } else {
-        state_ = State::kText;
-      }
-      return true;
-    }
-    case State::kText: {
-      const size_t tag = held.find(kTag), thoughts = held.find(kEndOfThoughts);
-      if (tag == held.npos && thoughts == held.npos) {
-        Release(held.size() - std::max(Begun(held, kTag), Begun(held, kEndOfThoughts)), said);
-        return false;
-      }
-      const bool calls = tag < thoughts;
-      const size_t before = calls ? tag : thoughts + kEndOfThoughts.size();
-      state_ = calls ? State::kTagged : State::kFresh;
-      // Blanks before a call belong to it, if it is one.
-      tag_ = calls && SkipBlanks(held.substr(0, before)).empty() ? before : 0;
-      if (tag_ == 0) Release(before, said);
-      return true;
-    }
-    case State::kTagged: {
-      const size_t end = held.find(kEndOfTag, searched_);
-      if (end == held.npos) {
-        searched_ = held.size() - std::min(held.size(), kEndOfTag.size());
-        return false;
-      }
-      state_ = State::kFresh;
-      const size_t begin = tag_ + kTag.size();
-      TakeCalls(held.substr(begin, end - begin), end + kEndOfTag.size(), said);
-      return true;
-    }
-    case State::kWhole:
-      return false;
+    case State::kFresh:
+    case State::kText:
+      if (called_ && held_.empty()) blanks_.clear();
+      break;
+    case State::kBegin:
+      break;
+    case State::kCall:
+      if (is_whole_ || !raw_.empty()) break;
+      std::visit(
+          [&](auto& call) {
+            if constexpr (!std::is_same_v<std::decay_t<decltype(call)>, std::monostate>) {
+              call.Finish(out);
+            }
+          },
+          call_);
+      break;
+    case State::kBehind:
+      if (is_whole_ && in_list_) break;
+      std::ranges::move(std::exchange(pending_, {}), std::back_inserter(out));
+      blanks_.clear();
+      raw_.clear();
+      held_.clear();
+      break;
   }
-  return false;
-}
-
-SaidWithCalls ToolCallReader::Push(std::string_view piece) {
-  if (names_.empty()) return {.text = std::string(piece), .calls = {}};
-  SaidWithCalls said;
-  held_ += piece;
-  while (Step(said)) continue;
-  return said;
-}
-
-SaidWithCalls ToolCallReader::Finish() {
-  SaidWithCalls said;
-  const std::string_view held = held_;
-  if (state_ == State::kTagged) {  // which the model's end cut off, or ended
-    TakeCalls(held.substr(tag_ + kTag.size()), held.size(), said);
-  } else if (state_ == State::kWhole) {
-    TakeCalls(held, held.size(), said);
-  } else if (!called_ || !SkipBlanks(held).empty()) {
-    Release(held.size(), said);
+  for (std::string* const text : {&blanks_, &raw_, &held_}) {
+    Add(out, Kind::kText, std::exchange(*text, {}));
   }
-  return said;
 }
 
 }  // namespace godwit::chat

@@ -1,5 +1,6 @@
 #include "chat/tool_calls.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,24 +10,31 @@
 namespace godwit::chat::tool_calls_test {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-SaidWithCalls Read(std::string_view text, size_t piece) {
-  ToolCallReader reader({"f", "g"});
-  SaidWithCalls all;
-  const auto take = [&](SaidWithCalls said) {
-    all.text += said.text;
-    for (ToolCall& call : said.calls) all.calls.push_back(std::move(call));
-  };
-  for (size_t at = 0; at < text.size(); at += piece) take(reader.Push(text.substr(at, piece)));
-  take(reader.Finish());
-  return all;
+Tools Offered() {
+  return ParseTools(nlohmann::ordered_json::parse(R"([
+      {"type": "function", "function": {"name": "f", "parameters": {"properties": {
+        "x": {"type": "integer"}, "s": {"type": "string"}, "l": {"type": "array"},
+        "o": {"type": ["string", "null"]}, "any": {}}}}},
+      {"type": "function", "function": {"name": "g"}}])"));
+}
+
+WholeAnswer Read(std::string_view text, size_t piece, bool only_calls) {
+  const Tools tools = Offered();
+  ToolCallReader reader(tools, only_calls);
+  AnswerPieces all;
+  for (size_t at = 0; at < text.size(); at += piece) reader.Push(text.substr(at, piece), all);
+  reader.Finish(all);
+  return Join(all);
 }
 
 // However it comes in pieces.
-void Expect(std::string_view text, std::string_view said, const std::vector<ToolCall>& calls) {
+void Expect(std::string_view text, std::string_view said, const std::vector<ToolCall>& calls,
+            bool only_calls = false) {
   for (const size_t piece : {size_t{1}, size_t{2}, size_t{3}, size_t{7}, text.size() + 1}) {
-    const SaidWithCalls read = Read(text, piece);
+    const WholeAnswer read = Read(text, piece, only_calls);
     EXPECT_EQ(read.text, said) << text << " in pieces of " << piece;
     EXPECT_EQ(read.calls, calls) << text << " in pieces of " << piece;
   }
@@ -41,10 +49,7 @@ TEST(ToolCalls, Tagged) {
 {"name": "g", "arguments": {}}
 </tool_call>)",
          "I look. ", {kF, kG});
-  Expect(R"(<think>a < b</think>
-
-<tool_call>{"name": "g", "arguments": {}}</tool_call> Done.)",
-         "<think>a < b</think> Done.", {kG});
+  Expect(R"(<tool_call>{"name": "g", "arguments": {}}</tool_call> Done.)", " Done.", {kG});
   Expect(R"(<tool_call>{"name": "g", "arguments": {}})", "", {kG});
 }
 
@@ -56,8 +61,16 @@ TEST(ToolCalls, JsonAtTheBeginning) {
   Expect(R"([TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}])", "", {kF});
   Expect(R"(<|python_tag|>{"name": "g", "parameters": {}})", "", {kG});
   Expect("Action: ```json\n[{\"tool_name\": \"f\", \"parameters\": {\"x\": 1}}]\n```", "", {kF});
-  Expect("<think>{</think>\n[{\"name\": \"g\", \"arguments\": {}}]", "<think>{</think>", {kG});
   Expect(R"({"type": "function", "function": {"name": "f", "arguments": {"x": 1}}})", "", {kF});
+}
+
+TEST(ToolCalls, InACodeFence) {
+  Expect("```json\n{\n  \"name\": \"f\",\n  \"arguments\": {\"x\": 1}\n}\n```", "", {kF});
+  Expect("```\n{\"name\": \"g\", \"arguments\": {}}\n```\n", "", {kG});
+  for (const char* const text : {"```json\n{\"x\": 1}\n```", "```python\nf()\n```", "```", "``",
+                                 "```json\n{\"name\": \"g\", \"arguments\": {}}\n```\nSo."}) {
+    Expect(text, text, {});
+  }
 }
 
 TEST(ToolCalls, WhatIsNoneIsText) {
@@ -82,24 +95,184 @@ TEST(ToolCalls, WhatIsNoneIsText) {
                                  "Action: I go.",
                                  "[TOOL_CALLS]",
                                  R"(See {"name": "f", "arguments": {}})",
-                                 "</think>",
-                                 "</think>{",
+                                 "[f(x=1)] it is",
+                                 "[f(x=y)]",
+                                 "[h(x=1)]",
+                                 "[f(",
+                                 "<function=h></function>",
+                                 "<tool_call>h<arg_key>x</arg_key></tool_call>",
+                                 "<tool_call>f<b></tool_call>",
+                                 "[TOOL_CALLS]h[ARGS]{}",
+                                 "[TOOL_CALLS]f[ARGS]",
+                                 "[TOOL_CALLS]f of it",
                                  "{\"a\": \"}\""}) {
     Expect(text, text, {});
   }
 }
 
+TEST(ToolCalls, MarksWithinArgumentsArePartOfThem) {
+  const ToolCall call{"f", R"({"s":"a </tool_call> \" } b"})"};
+  Expect(R"(<tool_call>{"name": "f", "arguments": {"s": "a </tool_call> \" } b"}}</tool_call>)", "",
+         {call});
+  Expect(R"(<tool_call>
+<function=f>
+<parameter=s>
+a </tool_call> </function> </parameter>
+b
+</parameter>
+</function>
+</tool_call>)",
+         "", {{"f", R"({"s":"a </tool_call> </function> </parameter>\nb"})"}});
+  Expect(
+      "<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>a</arg_value></b></arg_value>\n</tool_call>",
+      "", {{"f", R"({"s":"a</arg_value></b>"})"}});
+  Expect(R"x(<|tool_call_start|>[f(s="]<|tool_call_end|>')")]<|tool_call_end|>)x", "",
+         {{"f", R"x({"s":"]<|tool_call_end|>')"})x"}});
+}
+
+TEST(ToolCalls, ArgumentsThatAreTextOfJson) {
+  Expect(R"(<tool_call>{"name": "f", "arguments": "{\"x\": 1}"}</tool_call>)", "", {kF});
+}
+
+TEST(ToolCalls, ParametersInTags) {
+  Expect(R"(I look.
+
+<tool_call>
+<function=f>
+<parameter=x>
+1
+</parameter>
+<parameter=s>
+
+ two
+lines "here"
+
+</parameter>
+<parameter=l>
+[1, "a"]
+</parameter>
+</function>
+</tool_call>
+<tool_call>
+<function=g>
+</function>
+</tool_call>)",
+         "I look.\n\n", {{"f", R"({"x":1,"s":"\n two\nlines \"here\"\n","l":[1,"a"]})"}, kG});
+  // Models leave the first mark out.
+  Expect("<function=f>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call> So.", " So.",
+         {kF});
+  Expect(R"(<function=f>{"x": 1}</function>)", "", {kF});
+  Expect("<tool_call><function=f><parameter=x>1</parameter></tool_call>", "", {kF});
+}
+
+TEST(ToolCalls, ValuesAreOfTheTypesOfTheSchema) {
+  const auto value = [](std::string_view key, std::string_view text, std::string_view json) {
+    Expect(fmt::format("<tool_call>f<arg_key>{}</arg_key><arg_value>{}</arg_value></tool_call>",
+                       key, text),
+           "", {{"f", fmt::format(R"({{"{}":{}}})", key, json)}});
+  };
+  value("x", "12", "12");
+  value("x", "twelve", R"("twelve")");
+  value("s", "12", R"("12")");
+  value("o", "null", R"("null")");
+  value("any", "True", "true");
+  value("any", "{'a': None}", R"({"a":null})");
+  value("any", "a\tb", R"("a\tb")");
+  value("unknown", "1", R"("1")");
+  value("s", "é\u0001", R"("é\u0001")");
+}
+
+TEST(ToolCalls, NamesAndKeysInTags) {
+  Expect(R"(<tool_call>f
+<arg_key>x</arg_key>
+<arg_value>1</arg_value>
+<arg_key>s</arg_key>
+<arg_value>b</arg_value>
+</tool_call><tool_call>g</tool_call>)",
+         "", {{"f", R"({"x":1,"s":"b"})"}, kG});
+}
+
+TEST(ToolCalls, Python) {
+  const std::string calls =
+      R"([f(x=1, s='it\'s "so"', l=[1.5, (True, None)], any={'k': -2}), g()])";
+  const ToolCall f{"f", R"({"x":1,"s":"it's \"so\"","l":[1.5,[true,null]],"any":{"k":-2}})"};
+  Expect(calls, "", {f, kG});
+  Expect("<|tool_call_start|>" + calls + "<|tool_call_end|>I look.", "I look.", {f, kG});
+  Expect(R"([f(s="\u00e9\n\x41")])", "", {{"f", R"({"s":"é\nA"})"}});
+}
+
+TEST(ToolCalls, Mistral) {
+  Expect(R"([TOOL_CALLS]f[ARGS]{"x": 1}[TOOL_CALLS]g[CALL_ID]a1[ARGS]{})", "", {kF, kG});
+  Expect(R"(I look.[TOOL_CALLS]f{"x": 1})", "I look.", {kF});
+  Expect(R"(<|tool_call|>[{"name": "f", "arguments": {"x": 1}}, {"name": "g", "arguments": {}}])",
+         "", {kF, kG});
+}
+
+TEST(ToolCalls, ArgumentsComeAsTheyAreWritten) {
+  const Tools tools = Offered();
+  ToolCallReader reader(tools, /*only_calls=*/false);
+  const auto push = [&](std::string_view piece) {
+    AnswerPieces pieces;
+    reader.Push(piece, pieces);
+    return pieces;
+  };
+  using Kind = AnswerPiece::Kind;
+  EXPECT_THAT(push(R"(<tool_call>{"name": "f", "arg)"), IsEmpty());
+  EXPECT_THAT(
+      push(R"(uments": {"s": "so)"),
+      ElementsAre(AnswerPiece{Kind::kCall, "f"}, AnswerPiece{Kind::kArguments, R"({"s":"so)"}));
+  EXPECT_THAT(push(" far"), ElementsAre(AnswerPiece{Kind::kArguments, " far"}));
+  // Two calls in one piece.
+  EXPECT_THAT(push(R"("}}</tool_call><tool_call><function=f><parameter=s>a)"),
+              ElementsAre(AnswerPiece{Kind::kArguments, "\"}"}, AnswerPiece{Kind::kCall, "f"},
+                          AnswerPiece{Kind::kArguments, R"({"s":"a)"}));
+  EXPECT_THAT(push("b"), ElementsAre(AnswerPiece{Kind::kArguments, "b"}));
+}
+
+// As far as they came: nobody takes them for whole.
+TEST(ToolCalls, CutOff) {
+  Expect(R"(<tool_call>{"name": "f", "arguments": {"s": "a)", "", {{"f", R"({"s":"a)"}});
+  Expect("<tool_call><function=f><parameter=s>a", "", {{"f", R"({"s":"a)"}});
+  Expect("<tool_call><function=f><parameter=s>a</parameter>\n", "", {{"f", R"({"s":"a")"}});
+  Expect(R"(<tool_call>{"name": "f", "arg)", R"(<tool_call>{"name": "f", "arg)", {});
+}
+
+// Where the model went astray, the next call is read again.
+TEST(ToolCalls, BehindWhatIsNone) {
+  Expect(R"(<tool_call>{oops}</tool_call><tool_call>{"name": "g", "arguments": {}}</tool_call>)",
+         "<tool_call>{oops}</tool_call>", {kG});
+  Expect("<tool_call>\n<tool_call>g</tool_call>", "<tool_call>\n", {kG});
+}
+
+TEST(ToolCalls, WhereNothingElseCanBeTheyAreCertain) {
+  const Tools tools = Offered();
+  ToolCallReader reader(tools, /*only_calls=*/true);
+  AnswerPieces pieces;
+  reader.Push(R"([{"name": "f", "arguments": {"x")", pieces);
+  EXPECT_EQ(Join(pieces).calls, (std::vector<ToolCall>{{"f", R"({"x")"}}));
+  Expect(R"([{"name": "f", "arguments": {"x": 1}}, {"name": "g", "arguments": {}}])", "", {kF, kG},
+         /*only_calls=*/true);
+}
+
 TEST(ToolCalls, WhatIsCertainIsNotHeldBack) {
-  ToolCallReader reader({"f"});
-  EXPECT_EQ(reader.Push("Hello").text, "Hello");
-  EXPECT_EQ(reader.Push(" a <to").text, " a ");
-  EXPECT_EQ(reader.Push("wn> b").text, "<town> b");
+  const Tools tools = Offered();
+  ToolCallReader reader(tools, /*only_calls=*/false);
+  const auto push = [&](std::string_view piece) {
+    AnswerPieces pieces;
+    reader.Push(piece, pieces);
+    return Join(pieces).text;
+  };
+  EXPECT_EQ(push("Hello"), "Hello");
+  EXPECT_EQ(push(" a <to"), " a ");
+  EXPECT_EQ(push("wn> b"), "<town> b");
 }
 
 TEST(ToolCalls, WithoutToolsAllIsText) {
-  ToolCallReader reader({});
-  EXPECT_EQ(reader.Push("{<tool_call>").text, "{<tool_call>");
-  EXPECT_THAT(reader.Finish().calls, IsEmpty());
+  const Tools tools;
+  ToolCallReader reader(tools, /*only_calls=*/false);
+  AnswerPieces pieces;
+  reader.Push("{<tool_call>", pieces);
+  EXPECT_EQ(Join(pieces).text, "{<tool_call>");
 }
 
 }  // namespace

@@ -72,12 +72,38 @@ Json SchemaOf(const Json& tool, std::string_view place) {
           {"additionalProperties", false}};
 }
 
+// Null: there is none.
+const Json* Find(const Json& object, std::string_view key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+const Json* FunctionOf(const Json& tools, std::string_view name) {
+  for (const Json& tool : tools) {
+    const Json& function = tool["function"];
+    if (function["name"].get_ref<const std::string&>() == name) return &function;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-std::vector<std::string> Tools::Names() const {
-  std::vector<std::string> names;
-  for (const Json& tool : list) names.push_back(tool["function"]["name"]);
-  return names;
+bool Tools::Has(std::string_view name) const { return FunctionOf(list, name) != nullptr; }
+
+bool Tools::IsText(std::string_view name, std::string_view parameter) const {
+  const Json* const function = FunctionOf(list, name);
+  const Json* const parameters = function == nullptr ? nullptr : Find(*function, "parameters");
+  const Json* const properties = parameters == nullptr ? nullptr : Find(*parameters, "properties");
+  const Json* const schema = properties == nullptr ? nullptr : Find(*properties, parameter);
+  if (schema == nullptr) return true;
+  if (const Json* const type = Find(*schema, "type")) {
+    return *type == "string" ||
+           (type->is_array() && std::ranges::find(*type, Json("string")) != type->end());
+  }
+  const Json* const values = Find(*schema, "enum");
+  return values != nullptr && values->is_array() &&
+         std::ranges::all_of(*values, [](const Json& value) { return value.is_string(); });
 }
 
 Tools ParseTools(const Json& value) {

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
+#include <string_view>
 
 #include "godwit/engine.h"
 
@@ -13,7 +12,9 @@ struct Tools {
   // As the request has them, of which the template is told; an empty list: of none.
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
 
-  std::vector<std::string> Names() const;
+  bool Has(std::string_view name) const;
+  // Whether a parameter of a tool is a text by its schema, or is none of the schema's.
+  bool IsText(std::string_view name, std::string_view parameter) const;
 };
 
 // "tools": [{"type": "function", "function": {"name", "description", "parameters", "strict"}}].

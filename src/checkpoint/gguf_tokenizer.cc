@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -32,6 +33,8 @@ constexpr Kind kKinds[] = {{"llama", VocabularyKind::kSentencePieceBpe},
 // Of the templates of Llama 3, Qwen and others (ChatML), Phi-3, Gemma, and Falcon 3.
 constexpr std::string_view kEndsOfTurns[] = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",
                                              "<|endoftext|>"};
+// Of gpt-oss: an answer and a call, where each is one of several messages, which end with <|end|>.
+constexpr std::string_view kEndsOfChannels[] = {"<|return|>", "<|call|>", "<|endoftext|>"};
 
 VocabularyKind ReadKind(const GgufMetadata& metadata) {
   constexpr std::string_view kKey = "tokenizer.ggml.model";
@@ -151,9 +154,13 @@ TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_
     if (id) config.eos_ids.push_back(*id);
   }
   constexpr auto kControl = static_cast<int64_t>(TokenKind::kControl);
+  const bool in_channels = std::ranges::find(texts, "<|call|>") != texts.end() &&
+                           std::ranges::find(texts, "<|channel|>") != texts.end();
+  const std::span<const std::string_view> ends =
+      in_channels ? std::span<const std::string_view>(kEndsOfChannels) : kEndsOfTurns;
   for (size_t i = 0; i < std::min(types.size(), texts.size()); ++i) {
     if (types[i] != kControl || static_cast<int64_t>(i) >= vocab_size) continue;
-    if (std::ranges::find(kEndsOfTurns, texts[i]) == std::end(kEndsOfTurns)) continue;
+    if (std::ranges::find(ends, texts[i]) == ends.end()) continue;
     config.eos_ids.push_back(static_cast<int32_t>(i));
   }
   std::ranges::sort(config.eos_ids);

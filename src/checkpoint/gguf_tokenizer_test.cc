@@ -172,6 +172,18 @@ TEST(GgufTokenizer, KnowsWhatEndsAText) {
   EXPECT_THAT(GgufTokenizerConfig(Read(more).metadata, 5).eos_ids, ElementsAre(2, 3, 4));
 }
 
+// Where a text has channels, <|end|> ends one of its messages and not the text.
+TEST(GgufTokenizer, KnowsWhatEndsATextOfChannels) {
+  Vocabulary vocabulary{.kind = VocabularyKind::kSentencePieceBpe, .unk_id = 0};
+  for (const char* const text :
+       {"<unk>", "<|return|>", "<|channel|>", "<|end|>", "<|call|>", "<|endoftext|>"}) {
+    vocabulary.tokens.push_back({text, TokenKind::kControl});
+  }
+  GgufBuilder file = Written(vocabulary);
+  file.U32("tokenizer.ggml.eos_token_id", 1);
+  EXPECT_THAT(GgufTokenizerConfig(Read(file).metadata, 6).eos_ids, ElementsAre(1, 4, 5));
+}
+
 TEST(GgufTokenizer, FindsChatTemplates) {
   const TempFolder folder;
   const std::string file = folder.Write("my.jinja", "mine");

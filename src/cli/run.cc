@@ -298,6 +298,7 @@ int Run(std::span<const std::string> arguments) {
   SayTokens(engine, session, texts);
   const auto prompt = MakePrompt(engine, session, options, texts);
   generate.query_tokens = options.query_tokens > 0 ? options.query_tokens : prompt.query_tokens;
+  generate.thought = prompt.form.thought;
   const auto results =
       options.samples > 0
           ? GenerateSamples(engine, options, prompt.tokens, generate)

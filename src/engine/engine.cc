@@ -222,7 +222,7 @@ std::shared_ptr<Request> Engine::Impl::NewRequest(std::shared_ptr<const TextPlan
   const bool chooses = ranks == nullptr || ranks->rank() == 0;
   if (chooses && !options.json_schema.empty()) {
     RequireTokenizer();
-    request->RestrictTo(json_grammar_->Match(options.json_schema));
+    request->RestrictTo(json_grammar_->Match(options.json_schema), *tokenizer);
   }
   request->on_room = [this] { scheduler->Wake(); };
   return request;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
 
 #include "base/test_support.h"
 #include "engine/engine_test_support.h"
@@ -68,6 +70,68 @@ TEST_F(JsonSchemaTest, BesideOthersItIsTheSame) {
   for (uint64_t seed = 0; seed < 6; seed += 2) {
     EXPECT_EQ(all[seed].Wait().tokens, Write(Held(seed)).tokens);
   }
+}
+
+// A thought is free, and the schema holds from its end on.
+TEST_F(JsonSchemaTest, ThoughtsAreFree) {
+  int whole = 0;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    GenerateOptions options = Held(seed);
+    options.thought = {.begin = "<think>", .end = "e", .open = true};
+    const GenerateResult result = Write(options);
+    if (result.finish_reason != FinishReason::kStop) continue;
+    ++whole;
+    const std::span<const int32_t> tokens = result.tokens;
+    const auto thought = static_cast<size_t>(result.thought_tokens);
+    ASSERT_GT(thought, 0u);
+    EXPECT_THAT(engine().Detokenize(tokens.first(thought)), HasSubstr("e"));
+    EXPECT_EQ(engine().Detokenize(tokens.first(thought - 1)).find('e'), std::string::npos);
+    const auto animal =
+        nlohmann::json::parse(engine().Detokenize(tokens.subspan(thought), /*skip_special=*/true));
+    EXPECT_LE(animal["legs"].get<int>(), 8) << result.text;
+  }
+  EXPECT_GE(whole, 5);
+}
+
+// Between the thought and the answer there may be marks.
+TEST_F(JsonSchemaTest, TheAnswerBeginsBehindItsMarks) {
+  GenerateOptions options = Held(1);
+  options.thought = {.begin = "<think>", .end = "e", .open = true, .before_answer = {"a", "o"}};
+  const GenerateResult result = Write(options);
+  const size_t json = result.text.find('{');
+  ASSERT_NE(json, std::string::npos) << result.text;
+  const std::string before = result.text.substr(0, json);
+  const size_t end = before.find('e');
+  const size_t mark = before.find('a', end);
+  EXPECT_NE(before.find('o', mark), std::string::npos) << result.text;
+}
+
+TEST_F(JsonSchemaTest, NoTextEndsBeforeItsAnswer) {
+  GenerateOptions options = Held(1);
+  options.max_tokens = 20;
+  options.sampler.logit_bias[2] = 100;  // </s>
+  EXPECT_THAT(Write(options).text, HasSubstr("{"));
+  options.json_schema.clear();
+  ASSERT_EQ(Write(options).tokens, (Tokens{2}));
+  options.json_schema = kAnimal;
+  options.thought = {.begin = "<think>", .end = "\x01", .open = true};
+  EXPECT_EQ(Write(options).tokens.size(), 20u);
+}
+
+// Where the prompt begins none, the model has the choice, if it has a token for it.
+TEST_F(JsonSchemaTest, AThoughtIsTheModelsChoice) {
+  const int32_t x = engine().Tokenize("x", false).back();
+  GenerateOptions options = Held(1);
+  options.max_tokens = 30;
+  options.sampler.logit_bias[x] = -100;
+  const Tokens without = Write(options).tokens;
+  options.thought = {.begin = "x", .end = "\x01"};
+  EXPECT_EQ(Write(options).tokens, without);
+  EXPECT_EQ(Write(options).thought_tokens, 0);
+  options.sampler.logit_bias[x] = 100;
+  const GenerateResult result = Write(options);
+  EXPECT_EQ(result.tokens, Tokens(30, x));
+  EXPECT_EQ(result.thought_tokens, 30);
 }
 
 // The log-probabilities are those of the model, which knows of no schema.

@@ -6,12 +6,12 @@
 
 #include "base/error.h"
 #include "base/next_look.h"
+#include "engine/held_to_schema.h"
 #include "engine/led_strategy.h"
 #include "generate/autoregressive.h"
 #include "generate/reading.h"
 #include "generate/speculative.h"
 #include "kv/snapshot_folder.h"
-#include "sampling/allow_only.h"
 
 namespace godwit {
 namespace {
@@ -92,8 +92,11 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
                 .cache = nullptr,
                 .sampler = Sampler(options.sampler, vocab),
                 .id = options.sequence},
-      output_(tokenizer, prompt, options.stop, &interrupt_->token()) {
+      output_(tokenizer, prompt, options.stop, options.spelled_out, &interrupt_->token()) {
   GoOnFrom(plan_->NewText());
+  if (tokenizer != nullptr && !options.thought.end.empty()) {
+    thought_.emplace(options.thought, *tokenizer, &interrupt_->token());
+  }
   if (options_.max_tokens >= 0) limit_ = std::min(limit_, options_.max_tokens);
   // So that decoding allocates little; longer outputs grow on their way.
   constexpr int64_t kReservedTokens = 1 << 17;
@@ -121,11 +124,12 @@ Request::Request(std::shared_ptr<const TextPlan> plan, std::vector<int32_t> prom
   sequence_.tokens = std::move(prompt);
 }
 
-void Request::RestrictTo(std::unique_ptr<JsonMatcher> matcher) {
+void Request::RestrictTo(std::unique_ptr<JsonMatcher> matcher, const Tokenizer& tokenizer) {
   sequence_.restrict_to = [begin = static_cast<size_t>(prompt_tokens_),
-                           shared = std::shared_ptr(std::move(matcher))](
+                           held = std::make_shared<HeldToSchema>(
+                               std::move(matcher), options_.thought, tokenizer, eos_)](
                               std::span<const int32_t> tokens, std::span<float> logits) {
-    AllowOnly(shared->Allowed(tokens.subspan(begin)), logits);
+    held->Restrict(tokens.subspan(begin), logits);
   };
 }
 
@@ -331,6 +335,10 @@ bool Request::TakeToken(int32_t token, const LogprobRow* logprobs, std::string& 
   if (logprobs != nullptr) result_.logprobs.push_back(logprobs->Of(token));
   if (!options_.ignore_eos && std::ranges::find(eos_, token) != eos_.end()) return true;
   text += output_.Push(token);
+  if (thought_) {
+    thought_->Push(token);
+    result_.thought_tokens = thought_->tokens();
+  }
   return output_.stopped();
 }
 

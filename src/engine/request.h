@@ -23,6 +23,7 @@
 #include "engine/interrupt.h"
 #include "engine/text_output.h"
 #include "engine/text_plan.h"
+#include "engine/thought_watch.h"
 #include "engine/token_logprobs.h"
 #include "generate/sequence.h"
 #include "generate/speculative.h"
@@ -58,8 +59,8 @@ class Request {
           int32_t vocab, std::shared_ptr<Interrupt> interrupt, RequestKind kind,
           std::unique_ptr<Speculative> drafted = nullptr);
 
-  // Its output is to be what that allows. Before it is submitted.
-  void RestrictTo(std::unique_ptr<JsonMatcher> matcher);
+  // Its output, or what follows its thought, is to be what that allows. Before it is submitted.
+  void RestrictTo(std::unique_ptr<JsonMatcher> matcher, const Tokenizer& tokenizer);
 
   // --- the reader's side ---
 
@@ -178,6 +179,7 @@ class Request {
   const DraftStats* draft_stats_ = nullptr;  // the strategy's, if it has drafts
   int64_t roomless_steps_ = 0;
   TextOutput output_;
+  std::optional<ThoughtWatch> thought_;
   std::vector<LogprobRow> logprobs_;  // of the tokens that the last step accepted
   std::function<void(MatrixView<const float>)> on_states_;
   std::function<void(std::span<const float>)> on_choice_;

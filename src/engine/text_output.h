@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,10 +17,11 @@ namespace godwit {
 class TextOutput {
  public:
   // `tokenizer` may be null: then there is no text. `prompt`: what the output continues; some
-  // tokenizers begin a text, but not its continuation, by dropping a space. `cancel` must outlive
-  // this.
+  // tokenizers begin a text, but not its continuation, by dropping a space. spelled_out: special
+  // tokens that are text here. `cancel` must outlive this.
   TextOutput(const Tokenizer* tokenizer, std::span<const int32_t> prompt,
-             std::vector<std::string> stop, const CancelToken* cancel);
+             std::vector<std::string> stop, std::span<const std::string> spelled_out,
+             const CancelToken* cancel);
 
   // What the token made certain of the text. Throws Error(kCancelled) where decoding takes long and
   // is cancelled.
@@ -31,8 +33,14 @@ class TextOutput {
   const std::string& stop() const { return stops_.stop(); }
 
  private:
+  std::string Decode(int32_t token);
+  // So that the next token is none at the beginning of a text.
+  void PushBeginning();
+
   StopStrings stops_;
   std::unique_ptr<StreamDecoder> stream_;
+  std::vector<int32_t> beginning_;
+  std::map<int32_t, std::string> spelled_out_;
 };
 
 }  // namespace godwit

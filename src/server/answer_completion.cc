@@ -92,8 +92,9 @@ CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
   };
   try {
     std::vector<Event> echoes;
-    const auto results = chat::AnswerRequest(plan.engine, plan.session, plan.options, request,
-                                             &reply.gone(), on_event, &echoes);
+    const auto results = chat::AnswerRequest(
+        plan.engine, plan.session, plan.options, request, &reply.gone(), on_event,
+        [&](const auto& form) { shape.Begin(form); }, &echoes);
     const CompletionOutcome outcome = OutcomeOf(results, request.samples);
     if (reply.gone().cancelled()) return outcome;
     if (request.stream) {

@@ -21,9 +21,13 @@ class Completion : public AnswerShape {
              chat::TokenTexts& texts)
       : request_(request), name_(name), texts_(texts), chunks_(request, name, texts) {}
 
+  void Begin(const chat::AnswerForm& form) override {
+    form_ = form;
+    chunks_.Begin(form);
+  }
   std::string Whole(std::span<const GenerateResult> results,
                     std::span<const Event> echoes) override {
-    Json body = chat::CompletionJson(request_, results, name_, texts_, echoes);
+    Json body = chat::CompletionJson(request_, results, form_, name_, texts_, echoes);
     body["timings"] = chat::TimingsJson(results.front());
     return DumpJson(body);
   }
@@ -58,17 +62,19 @@ class Completion : public AnswerShape {
   const chat::CompletionRequest& request_;
   const chat::CompletionName& name_;
   chat::TokenTexts& texts_;
+  chat::AnswerForm form_;
   chat::CompletionChunks chunks_;
 };
 
 class Response : public AnswerShape {
  public:
   Response(const chat::ResponseRequest& request, const chat::CompletionName& name)
-      : request_(request), name_(name), events_(request, name) {}
+      : events_(request, name) {}
 
+  void Begin(const chat::AnswerForm& form) override { events_.Begin(form); }
   std::string Whole(std::span<const GenerateResult> results,
                     std::span<const Event> /*echoes*/) override {
-    return DumpJson(chat::ResponseJson(request_, results.front(), name_));
+    return DumpJson(events_.Whole(results.front()));
   }
   std::string First() override { return EventsOf(events_.First()); }
   std::string Of(int /*choice*/, const Event& event) override {
@@ -94,8 +100,6 @@ class Response : public AnswerShape {
     return events;
   }
 
-  const chat::ResponseRequest& request_;
-  const chat::CompletionName& name_;
   chat::ResponseEvents events_;
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "chat/answer_form.h"
 #include "chat/completion_json.h"
 #include "chat/completion_request.h"
 #include "chat/response_request.h"
@@ -18,6 +19,9 @@ namespace godwit::server {
 class AnswerShape {
  public:
   virtual ~AnswerShape() = default;
+
+  // How the answers will be written; before all else.
+  virtual void Begin(const chat::AnswerForm& form) = 0;
 
   // echoes: of the prompts, where the request wants them.
   virtual std::string Whole(std::span<const GenerateResult> results,

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "engine/engine_test_support.h"
 #include "server/page.h"
 
@@ -98,14 +99,14 @@ class ApiTest : public testing::Test {
     static const Engine engine(kTiny, {.threads = 1});
     return engine;
   }
-  Api& Start(ApiOptions options = {}) {
+  Api& Start(ApiOptions options = {}, const Engine& engine = TheEngine()) {
     options.model = "tiny";
     options.defaults.generate = Greedy(8, /*query_tokens=*/0);
     options.on_served = [this](const ServedRequest& served) {
       const std::lock_guard lock(mutex_);
       served_.push_back(served);
     };
-    api_.emplace(TheEngine(), options);
+    api_.emplace(engine, options);
     return *api_;
   }
   std::shared_ptr<Answered> Ask(const std::string& method, const std::string& path,
@@ -530,6 +531,101 @@ TEST_F(ApiTest, ResponsesAreChats) {
   EXPECT_EQ(events.back()["response"]["output"][0]["content"], response["output"][0]["content"]);
   EXPECT_THAT(MessageOf(*Post("/v1/responses", {{"input", "x"}, {"store", true}}), 400),
               HasSubstr("\"store\": expected false"));
+}
+
+// With a template that knows of tools, and begins thoughts if it is told to.
+class ThinkingApiTest : public ApiTest {
+ protected:
+  ThinkingApiTest() {
+    const auto file =
+        folder_.Write("template.jinja",
+                      "{% if tools %}{{ tools | tojson }}{% endif %}"
+                      "{% for message in messages %}{{ message.content }}\n{% endfor %}"
+                      "{% if thinks %}<think>\n{% endif %}");
+    engine_.emplace(kTiny, LoadOptions{.threads = 1, .chat_template = file.string()});
+    Start({}, *engine_);
+  }
+  ~ThinkingApiTest() override { api_.reset(); }
+
+  // The deltas of a stream that have this field.
+  std::vector<Json> Deltas(Json body, const std::string& field) {
+    body["stream"] = true;
+    std::vector<Json> deltas;
+    for (const Json& chunk : Post("/v1/chat/completions", body)->chunks()) {
+      if (!chunk.is_object() || chunk["choices"].empty()) continue;
+      const Json& delta = chunk["choices"][0]["delta"];
+      if (delta.contains(field)) deltas.push_back(delta[field]);
+    }
+    return deltas;
+  }
+
+  TempFolder folder_;
+  std::optional<Engine> engine_;
+};
+
+TEST_F(ThinkingApiTest, ThoughtsAreToldApart) {
+  Json body{{"messages", {{{"role", "user"}, {"content", "Hello"}}}}};
+  body["chat_template_kwargs"] = {{"thinks", true}};
+  const Json answer = Post("/v1/chat/completions", body)->json();
+  const Json& message = answer["choices"][0]["message"];
+  const std::string thought = message["reasoning_content"];
+  EXPECT_NE(thought, "");
+  EXPECT_EQ(message["content"], "");
+  EXPECT_EQ(answer["usage"]["completion_tokens_details"]["reasoning_tokens"], 8);
+  std::string streamed;
+  for (const Json& delta : Deltas(body, "reasoning_content")) streamed += delta;
+  EXPECT_EQ(streamed, thought);
+  const Json asked{{"input", "Hello"}, {"chat_template_kwargs", {{"thinks", true}}}};
+  const Json response = Post("/v1/responses", asked)->json();
+  EXPECT_EQ(response["output"][0]["type"], "reasoning");
+  EXPECT_EQ(response["output"][0]["content"][0]["text"], thought);
+  EXPECT_EQ(response["usage"]["output_tokens_details"]["reasoning_tokens"], 8);
+  body["chat_template_kwargs"] = {{"thinks", false}};
+  const Json free = Post("/v1/chat/completions", body)->json();
+  EXPECT_FALSE(free["choices"][0]["message"].contains("reasoning_content"));
+  EXPECT_EQ(free["usage"]["completion_tokens_details"]["reasoning_tokens"], 0);
+}
+
+TEST_F(ThinkingApiTest, CallsComePieceByPiece) {
+  const Json parameters = {{"type", "object"},
+                           {"properties", {{"x", {{"type", "string"}, {"maxLength", 12}}}}},
+                           {"required", {"x"}},
+                           {"additionalProperties", false}};
+  const Json function = {{"name", "look"}, {"parameters", parameters}};
+  Json body{{"messages", {{{"role", "user"}, {"content", "Hello"}}}},
+            {"tools", {{{"type", "function"}, {"function", function}}}},
+            {"tool_choice", {{"type", "function"}, {"function", {{"name", "look"}}}}},
+            {"ignore_eos", false},
+            {"temperature", 1},
+            {"seed", 3},
+            {"max_tokens", 60}};
+  const Json answer = Post("/v1/chat/completions", body)->json();
+  const Json& call = answer["choices"][0]["message"]["tool_calls"][0];
+  EXPECT_EQ(call["function"]["name"], "look");
+  const auto deltas = Deltas(body, "tool_calls");
+  ASSERT_GT(deltas.size(), 2u);
+  EXPECT_EQ(deltas[0][0]["function"]["name"], "look");
+  std::string arguments;
+  for (const Json& delta : deltas) {
+    ASSERT_EQ(delta.size(), 1u);
+    EXPECT_EQ(delta[0]["index"], 0);
+    EXPECT_EQ(delta[0].contains("id"), &delta == &deltas[0]);
+    arguments += delta[0]["function"]["arguments"];
+  }
+  EXPECT_EQ(arguments, call["function"]["arguments"]);
+  Json flat = function;
+  flat["type"] = "function";
+  body["input"] = "Hello";
+  body["tools"] = {flat};
+  body["tool_choice"] = {{"type", "function"}, {"name", "look"}};
+  body["max_output_tokens"] = 60;
+  for (const char* const field : {"messages", "max_tokens"}) body.erase(field);
+  const auto response = Post("/v1/responses", body);
+  ASSERT_EQ(response->status(), 200) << response->body();
+  const Json item = response->json()["output"][0];
+  EXPECT_EQ(item["type"], "function_call");
+  EXPECT_EQ(item["name"], "look");
+  EXPECT_THAT(item["arguments"].get<std::string>(), testing::StartsWith("{\"x\":"));
 }
 
 TEST_F(ApiTest, TokensAndTexts) {

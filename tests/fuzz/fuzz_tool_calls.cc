@@ -1,32 +1,45 @@
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "chat/tool_calls.h"
+#include "chat/answer_reader.h"
 #include "tests/fuzz/targets.h"
 
 namespace godwit::fuzz {
 namespace {
 
-struct Said {
-  std::string text;
-  std::string calls;
-};
-
-void Add(const chat::SaidWithCalls& more, Said& said) {
-  said.text += more.text;
-  for (const chat::ToolCall& call : more.calls) {
-    Require(call.name == "f" || call.name == "g", "calls are of tools that were offered");
-    Require(nlohmann::json::parse(call.arguments).is_object(), "arguments are objects");
-    said.calls += call.name + call.arguments;
-  }
+const chat::CompletionRequest& Asked() {
+  static const chat::CompletionRequest request =
+      chat::ParseCompletionRequest(nlohmann::ordered_json::parse(R"({
+        "messages": [{"role": "user", "content": "x"}],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"properties":
+                    {"x": {"type": "integer"}, "s": {"type": "string"}}}}},
+                  {"type": "function", "function": {"name": "g"}}]})"));
+  return request;
 }
 
-Said Read(std::string_view text, size_t piece) {
-  chat::ToolCallReader reader({"f", "g"});
-  Said said;
-  for (size_t at = 0; at < text.size(); at += piece) Add(reader.Push(text.substr(at, piece)), said);
-  Add(reader.Finish(), said);
-  return said;
+chat::WholeAnswer Read(std::string_view text, const chat::AnswerForm& form, size_t piece) {
+  chat::AnswerReader reader(Asked(), form);
+  chat::AnswerPieces pieces;
+  const auto add = [&](const chat::AnswerPieces& more) {
+    pieces.insert(pieces.end(), more.begin(), more.end());
+  };
+  for (size_t at = 0; at < text.size(); at += piece) add(reader.Push(text.substr(at, piece)));
+  add(reader.Finish());
+  return chat::Join(pieces);
+}
+
+void Try(std::string_view text, const chat::AnswerForm& form) {
+  const chat::WholeAnswer whole = Read(text, form, text.size() + 1);
+  for (const auto& [name, arguments] : whole.calls) {
+    Require(name == "f" || name == "g", "calls are of tools that were offered");
+  }
+  for (const size_t piece : {size_t{1}, size_t{5}}) {
+    const chat::WholeAnswer said = Read(text, form, piece);
+    Require(said.thought == whole.thought, "pieces change no thoughts");
+    Require(said.text == whole.text, "pieces change no text");
+    Require(said.calls == whole.calls, "pieces change no calls");
+  }
+  if (form.is_channels || !form.thought.end.empty() || !whole.calls.empty()) return;
+  Require(whole.text == text, "without a call all is text");
 }
 
 }  // namespace
@@ -34,13 +47,10 @@ Said Read(std::string_view text, size_t piece) {
 // What a model says, of which nobody knows what it is: the same however it comes in pieces.
 void FuzzToolCalls(std::span<const uint8_t> input) {
   const std::string_view text = AsText(input);
-  const Said whole = Read(text, text.size() + 1);
-  for (const size_t piece : {size_t{1}, size_t{5}}) {
-    const Said said = Read(text, piece);
-    Require(said.text == whole.text, "pieces change no text");
-    Require(said.calls == whole.calls, "pieces change no calls");
-  }
-  Require(!whole.calls.empty() || whole.text == text, "without a call all is text");
+  Try(text, {});
+  Try(text, chat::FormOf("", /*bracketed=*/false));
+  Try(text, chat::FormOf("<think>", /*bracketed=*/false));
+  Try(text, chat::FormOf("<|start|>assistant", /*bracketed=*/false));
 }
 
 }  // namespace godwit::fuzz

@@ -113,6 +113,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.write(word + " ")
         self.end()
 
+    def script_thoughtful(self, request):
+        self.begin()
+        for thought in "Is it?\n\n", "<b>It is.</b>":
+            self.write(thought, field="reasoning_content")
+        self.write("Yes.")
+        self.end()
+
     def script_echo(self, request):
         self.begin()
         self.write(f"You said: {request['messages'][-1]['content'][-200:]}")
@@ -201,9 +208,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""},
                                       "finish_reason": None}]})
 
-    def write(self, text):
+    def write(self, text, field="content"):
         self.pieces += 1
-        self.send_event({"choices": [{"index": 0, "delta": {"content": text}, "logprobs": None,
+        self.send_event({"choices": [{"index": 0, "delta": {field: text}, "logprobs": None,
                                       "finish_reason": None}]})
 
     def end(self, finish="stop", cache=4, prompt=16, kv=None):

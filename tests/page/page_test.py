@@ -116,6 +116,20 @@ class AnswerTest(PageTest):
                                  "https://example.org/bare", "mailto:a@example.org",
                                  "https://example.org/"])
 
+    def test_thoughts_are_folded(self):
+        self.ask("thoughtful", "Yes.")
+        thought = self.answer.locator(".thought")
+        expect(thought.locator(".plain")).to_be_hidden()
+        thought.get_by_text("Thoughts", exact=True).click()
+        expect(thought.locator(".plain")).to_be_visible()
+        self.assertEqual(thought.locator(".plain").text_content(), "Is it?\n\n<b>It is.</b>")
+        self.page.reload()
+        expect(self.answer.locator(".thought .plain")).to_contain_text("It is.")
+        self.ask()
+        self.assertEqual(self.server.requests[-1]["messages"][1],
+                         {"role": "assistant", "content": "Yes.",
+                          "reasoning_content": "Is it?\n\n<b>It is.</b>"})
+
     def test_streamed_is_as_written_at_once(self):
         self.ask("markdown", "The end & nothing <more>.")
         streamed = self.answer.locator(".markdown").inner_html()

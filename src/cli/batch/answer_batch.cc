@@ -84,12 +84,15 @@ class RunningBatch {
     std::vector<Event> echoes;
     std::string line;
     try {
-      answers = chat::AnswerRequest(engine_, session_, plan_.session, asked, &cancel_, {}, &echoes);
+      chat::AnswerForm form;
+      answers = chat::AnswerRequest(
+          engine_, session_, plan_.session, asked, &cancel_, {},
+          [&](const auto& of_prompt) { form = of_prompt; }, &echoes);
       for (const GenerateResult& answer : answers) {
         if (answer.finish_reason == FinishReason::kCancelled) return;
       }
       const auto body = chat::CompletionJson(
-          asked, answers, {.id = name.request_id(), .model = plan_.model}, texts, echoes);
+          asked, answers, form, {.id = name.request_id(), .model = plan_.model}, texts, echoes);
       line = ResultLine(name, body);
     } catch (const Error& error) {
       if (engine_.ranks_ended()) return End(request, error);

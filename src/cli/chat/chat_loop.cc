@@ -325,6 +325,7 @@ void ChatLoop::Answer(int64_t tokens_before) {
     const int64_t tokens = std::exchange(room.used_tokens, tokens_before);
     if (tokens >= room.limit_tokens) throw Error(ErrorKind::kInput, DescribeTooLong(room, tokens));
     options.query_tokens = setup_.query_tokens > 0 ? setup_.query_tokens : QuestionTokens();
+    options.thought = conversation_.form().thought;
     // Two presses are easily made in a hurry: they must not end the program.
     result = GenerateAtTerminal(session_, conversation_.prompt(), options, /*presses_to_exit=*/3);
   } catch (const Error&) {

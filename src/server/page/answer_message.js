@@ -6,8 +6,10 @@ import { duration, rate, tokens } from './format.js';
 import { LiveMarkdown } from './live_markdown.js';
 import { noticeOf, sentenceOf } from './notice.js';
 import { ReadingBar } from './reading_bar.js';
+import { Thought } from './thought.js';
 
 export class AnswerMessage {
+  #thought = new Thought();
   #body = el('div', { className: 'markdown' });
   #state = el('div', { className: 'state' });
   #foot = el('div', { className: 'foot' });
@@ -21,7 +23,8 @@ export class AnswerMessage {
     this.node = node;
     this.actions = actions;
     this.element = el('article', { className: 'message answer', 'aria-label': 'Answer' },
-      this.#body, this.#state, this.#foot);
+      this.#thought.element, this.#body, this.#state, this.#foot);
+    this.#thought.show(node);
     this.#text.showNow(node.content);
   }
 
@@ -32,6 +35,7 @@ export class AnswerMessage {
     if (run) return this.#updateRun(run);
     this.#reading = null;
     this.#text.showNow(this.node.content);
+    this.#thought.show(this.node);
     this.#state.replaceChildren(...this.#notices(isBusy, isLast));
     this.#stats.textContent = statsOf(this.node);
     this.#foot.replaceChildren(...this.#buttons(isBusy),
@@ -50,6 +54,7 @@ export class AnswerMessage {
   #updateRun(run) {
     if (run.phase === 'writing') {
       if (this.#body.childElementCount === 0) this.#showState();
+      this.#thought.show(this.node, true);
       this.#text.show(this.node.content);
       this.#stats.textContent = run.speed > 0 ? `about ${rate(run.speed)}` : '';
       if (this.#stats.parentElement !== this.#foot || this.#foot.childElementCount > 1) {

@@ -43,7 +43,12 @@ function messagesOf(path, system) {
   for (const message of path) {
     // An answer that failed before its first word is none.
     if (message.role === 'assistant' && !message.content) continue;
-    messages.push({ role: message.role, content: contentOf(message) });
+    messages.push({
+      role: message.role,
+      content: contentOf(message),
+      // Which the model's template takes or leaves.
+      ...(message.thought && { reasoning_content: message.thought }),
+    });
   }
   return messages;
 }

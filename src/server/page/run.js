@@ -70,18 +70,21 @@ export class Run {
     if (chunk.timings) answer.timings = chunk.timings;
     const choice = chunk.choices[0];
     if (!choice) return;
-    if (choice.delta.content) this.#write(choice.delta.content);
+    const { reasoning_content: thought, content } = choice.delta;
+    if (thought) this.#write('thought', thought);
+    if (content) this.#write('content', content);
     if (choice.kv) answer.kv = choice.kv;
     if (choice.finish_reason) answer.finish = choice.finish_reason;
   }
 
-  #write(text) {
+  // field: of the answer, which grows.
+  #write(field, text) {
     if (this.pieces === 0) {
       this.#firstAt = performance.now();
       this.answer.firstMs = this.#firstAt - this.#startedAt;
     }
     this.pieces += 1;
-    this.answer.content += text;
+    this.answer[field] = (this.answer[field] ?? '') + text;
     this.#set('writing');
   }
 

@@ -1,0 +1,443 @@
+#include "chat/call_readers.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "chat/python_call.h"
+
+namespace godwit::chat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = AnswerPiece::Kind;
+
+// Deeper than arguments are, and less deep than readers of JSON fail.
+constexpr size_t kMostDepth = 100;
+
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+const Json* FieldOf(const Json& object, std::initializer_list<const char*> names) {
+  for (const char* const name : names) {
+    const auto found = object.find(name);
+    if (found != object.end()) return &*found;
+  }
+  return nullptr;
+}
+
+std::optional<Json> ParsedJson(std::string_view text) {
+  try {
+    return ParseOrderedJson(text, "a call of a tool");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<ToolCall> CallOf(const Json& value, const Tools& tools) {
+  if (const Json* const inner = FieldOf(value, {"function"}); inner && inner->is_object()) {
+    return CallOf(*inner, tools);
+  }
+  const Json* const name = FieldOf(value, {"name", "tool_name"});
+  const Json* arguments = FieldOf(value, {"arguments", "parameters"});
+  if (name == nullptr || !name->is_string() || arguments == nullptr ||
+      !tools.Has(name->get_ref<const std::string&>())) {
+    return std::nullopt;
+  }
+  std::optional<Json> parsed;
+  if (arguments->is_string()) {
+    parsed = ParsedJson(arguments->get_ref<const std::string&>());
+    if (!parsed) return std::nullopt;
+    arguments = &*parsed;
+  }
+  if (!arguments->is_object()) return std::nullopt;
+  return ToolCall{.name = *name, .arguments = DumpJson(*arguments)};
+}
+
+void AddEscaped(char c, std::string& text) {
+  if (c == '"' || c == '\\') {
+    text += '\\';
+    text += c;
+  } else if (c == '\n') {
+    text += "\\n";
+  } else if (static_cast<unsigned char>(c) < 0x20) {
+    text += fmt::format("\\u{:04x}", static_cast<int>(c));
+  } else {
+    text += c;
+  }
+}
+
+}  // namespace
+
+bool JsonText::Feed(char c, std::string& text) {
+  if (in_text_) {
+    if (static_cast<unsigned char>(c) < 0x20) {
+      escaped_ = false;
+      AddEscaped(c, text);
+      return true;
+    }
+    text += c;
+    if (escaped_) {
+      escaped_ = false;
+    } else {
+      escaped_ = c == '\\';
+      in_text_ = c != '"';
+    }
+    return true;
+  }
+  if (IsBlank(c)) return true;
+  if (c == '{' || c == '[') {
+    if (open_.size() == kMostDepth) return false;
+    open_ += c == '{' ? '}' : ']';
+  } else if (c == '}' || c == ']') {
+    if (open_.empty() || open_.back() != c) return false;
+    open_.pop_back();
+  } else if (c == '"') {
+    in_text_ = true;
+  } else if (!IsNameByte(c) && c != ':' && c != ',' && c != '+') {
+    return false;
+  }
+  text += c;
+  return true;
+}
+
+// At the brace with which the arguments begin.
+bool JsonCall::Begins(AnswerPieces& out) {
+  constexpr std::array<std::string_view, 2> kNames = {R"({"name":")", R"({"tool_name":")"};
+  constexpr std::array<std::string_view, 2> kArguments = {R"(","arguments":{)",
+                                                          R"(","parameters":{)"};
+  for (const std::string_view before : kNames) {
+    for (const std::string_view behind : kArguments) {
+      if (text_.size() < before.size() + behind.size() || !text_.starts_with(before) ||
+          !text_.ends_with(behind)) {
+        continue;
+      }
+      const std::string_view name = std::string_view(text_).substr(
+          before.size(), text_.size() - before.size() - behind.size());
+      if (!tools_->Has(name)) continue;
+      Add(out, Kind::kCall, name);
+      return true;
+    }
+  }
+  return false;
+}
+
+Reading JsonCall::Feed(char c, AnswerPieces& out) {
+  const size_t before = json_.depth();
+  std::string added;
+  if (!json_.Feed(c, added)) {
+    rest_ = c;
+    return Reading::kEnded;
+  }
+  if (!began_) {
+    text_ += added;
+    began_ = in_arguments_ = before == 1 && json_.depth() == 2 && Begins(out);
+    if (began_) added = "{";
+  }
+  if (in_arguments_) {
+    Add(out, Kind::kArguments, added);
+    in_arguments_ = json_.depth() > 1;
+  }
+  if (json_.depth() > 0) return Reading::kGoesOn;
+  if (began_) return Reading::kDone;
+  const auto value = ParsedJson(text_);
+  const auto call = value ? CallOf(*value, *tools_) : std::nullopt;
+  if (!call) return Reading::kEnded;
+  began_ = true;
+  Add(out, Kind::kCall, call->name);
+  Add(out, Kind::kArguments, call->arguments);
+  return Reading::kDone;
+}
+
+Reading NamedCall::Feed(char c, AnswerPieces& out) {
+  if (!began_) {
+    if (c == '{' && tools_->Has(name_)) {
+      began_ = true;
+      Add(out, Kind::kCall, name_);
+    } else if (mark_.empty() && c != '[' && IsNameByte(c)) {
+      name_ += c;
+      return Reading::kGoesOn;
+    } else if (tools_->Has(name_) && (!mark_.empty() || c == '[' || IsBlank(c))) {
+      constexpr size_t kMostMarkBytes = 64;
+      mark_ += c;
+      const bool is_mark = mark_.starts_with("[ARGS]") || mark_.starts_with("[CALL_ID]") ||
+                           std::string_view("[ARGS]").starts_with(mark_) ||
+                           std::string_view("[CALL_ID]").starts_with(mark_) || IsBlank(mark_[0]);
+      if (is_mark && mark_.size() < kMostMarkBytes) return Reading::kGoesOn;
+      rest_ = c;
+      return Reading::kEnded;
+    } else {
+      rest_ = c;
+      return Reading::kEnded;
+    }
+  }
+  std::string added;
+  if (!json_.Feed(c, added)) {
+    rest_ = c;
+    return Reading::kEnded;
+  }
+  Add(out, Kind::kArguments, added);
+  return json_.depth() > 0 ? Reading::kGoesOn : Reading::kDone;
+}
+
+Reading PythonCall::Feed(char c, AnswerPieces& out) {
+  if (depth_ == 0) {
+    const bool begins = c == '(' && tools_->Has(text_);
+    if (!begins && !IsNameByte(c)) {
+      rest_ = c;
+      return Reading::kEnded;
+    }
+    text_ += c;
+    depth_ = begins ? 1 : 0;
+    return Reading::kGoesOn;
+  }
+  text_ += c;
+  if (quote_ != 0) {
+    if (escaped_) {
+      escaped_ = false;
+    } else if (c == '\\') {
+      escaped_ = true;
+    } else if (c == quote_) {
+      quote_ = 0;
+    }
+    return Reading::kGoesOn;
+  }
+  if (c == '"' || c == '\'') quote_ = c;
+  if (c == '(' || c == '[' || c == '{') ++depth_;
+  if (c == ')' || c == ']' || c == '}') --depth_;
+  if (depth_ > 0) return Reading::kGoesOn;
+  const auto call = ParsePythonCall(text_);
+  if (!call) return Reading::kEnded;
+  began_ = true;
+  Add(out, Kind::kCall, call->name);
+  Add(out, Kind::kArguments, call->arguments);
+  return Reading::kDone;
+}
+
+const ParameterMarks kFunctionMarks = {.name_end = ">",
+                                       .key_begin = "<parameter=",
+                                       .key_end = ">",
+                                       .value_begin = "",
+                                       .value_end = "</parameter>",
+                                       .call_end = "</function>",
+                                       .block_end = "</tool_call>",
+                                       .own_lines = true};
+const ParameterMarks kArgKeyMarks = {.name_end = "",
+                                     .key_begin = "<arg_key>",
+                                     .key_end = "</arg_key>",
+                                     .value_begin = "<arg_value>",
+                                     .value_end = "</arg_value>",
+                                     .call_end = "",
+                                     .block_end = "</tool_call>",
+                                     .own_lines = false};
+
+ParameterCall::Found ParameterCall::Match(std::string_view text) const {
+  const struct {
+    std::string_view mark;
+    Found found;
+  } all[] = {{marks_->key_begin, Found::kKey},
+             {marks_->call_end, Found::kCallEnd},
+             {marks_->block_end, Found::kBlockEnd}};
+  bool partly = false;
+  for (const auto& [mark, found] : all) {
+    if (mark.empty()) continue;
+    if (text == mark) return found;
+    partly = partly || mark.starts_with(text);
+  }
+  return partly ? Found::kPartly : Found::kNo;
+}
+
+// The end of a value is one if the call goes on behind it, or ends.
+ParameterCall::Found ParameterCall::MatchValueEnd(std::string_view text) const {
+  constexpr size_t kMostBlanks = 64;
+  if (marks_->own_lines && text.starts_with('\n')) text.remove_prefix(1);
+  const std::string_view end = marks_->value_end;
+  if (end.starts_with(text)) return Found::kPartly;
+  if (!text.starts_with(end)) return Found::kNo;
+  text.remove_prefix(end.size());
+  const size_t blanks = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  if (blanks > kMostBlanks) return Found::kNo;
+  return Match(text.substr(blanks));
+}
+
+void ParameterCall::Begin(AnswerPieces& out) {
+  if (began_) return;
+  began_ = true;
+  Add(out, Kind::kCall, name_);
+}
+
+Reading ParameterCall::Feed(char c, AnswerPieces& out) {
+  switch (state_) {
+    case State::kName:
+      return FeedName(c, out);
+    case State::kBetween:
+      held_ += c;
+      return FeedBetween(out);
+    case State::kJson: {
+      std::string added;
+      if (!json_.Feed(c, added)) {
+        held_ = c;
+        return Reading::kEnded;
+      }
+      Add(out, Kind::kArguments, added);
+      if (json_.depth() == 0) state_ = State::kBetween;
+      return Reading::kGoesOn;
+    }
+    case State::kKey:
+      key_ += c;
+      if (!key_.ends_with(marks_->key_end)) return Reading::kGoesOn;
+      key_.resize(key_.size() - marks_->key_end.size());
+      if (marks_->value_begin.empty()) {
+        BeginValue(out);
+      } else {
+        state_ = State::kBeforeValue;
+      }
+      return Reading::kGoesOn;
+    case State::kBeforeValue:
+      held_ += c;
+      return FeedBeforeValue(out);
+    case State::kValue:
+      held_ += c;
+      return FeedValue(out);
+  }
+  return Reading::kEnded;
+}
+
+Reading ParameterCall::FeedName(char c, AnswerPieces& out) {
+  const std::string_view end = marks_->name_end;
+  const bool ends = end.empty() ? c == '<' || IsBlank(c) : c == end.front();
+  if (!ends && IsNameByte(c)) {
+    name_ += c;
+    return Reading::kGoesOn;
+  }
+  if (!ends || !tools_->Has(name_)) {
+    held_ = c;
+    return Reading::kEnded;
+  }
+  state_ = State::kBetween;
+  if (!end.empty() || c != '<') return Reading::kGoesOn;
+  held_ = c;
+  return FeedBetween(out);
+}
+
+Reading ParameterCall::FeedBetween(AnswerPieces& out) {
+  if (held_.size() == 1 && IsBlank(held_.front())) {
+    held_.clear();
+    return Reading::kGoesOn;
+  }
+  if (held_ == "{" && !began_ && !marks_->call_end.empty()) {
+    Begin(out);
+    by_json_ = true;
+    state_ = State::kJson;
+    held_.clear();
+    std::string added;
+    json_.Feed('{', added);
+    Add(out, Kind::kArguments, added);
+    return Reading::kGoesOn;
+  }
+  return Go(Match(held_), out);
+}
+
+// To what stands between parameters or behind them.
+Reading ParameterCall::Go(Found found, AnswerPieces& out) {
+  if (by_json_ && found == Found::kKey) found = Found::kNo;
+  switch (found) {
+    case Found::kPartly:
+      return Reading::kGoesOn;
+    case Found::kKey:
+      Begin(out);
+      held_.clear();
+      Add(out, Kind::kArguments, has_parameter_ ? "," : "{");
+      has_parameter_ = true;
+      key_.clear();
+      state_ = State::kKey;
+      return Reading::kGoesOn;
+    case Found::kNo:
+      if (!began_) return Reading::kEnded;
+      [[fallthrough]];
+    case Found::kCallEnd:
+    case Found::kBlockEnd:
+      Begin(out);
+      if (!by_json_) Add(out, Kind::kArguments, has_parameter_ ? "}" : "{}");
+      if (found != Found::kCallEnd) return Reading::kEnded;
+      held_.clear();
+      return Reading::kDone;
+  }
+  return Reading::kEnded;
+}
+
+Reading ParameterCall::FeedBeforeValue(AnswerPieces& out) {
+  if (held_.size() == 1 && IsBlank(held_.front())) {
+    held_.clear();
+  } else if (held_ == marks_->value_begin) {
+    held_.clear();
+    BeginValue(out);
+  } else if (!marks_->value_begin.starts_with(held_)) {
+    return Reading::kEnded;
+  }
+  return Reading::kGoesOn;
+}
+
+void ParameterCall::BeginValue(AnswerPieces& out) {
+  state_ = State::kValue;
+  value_.clear();
+  value_begins_ = true;
+  is_text_ = tools_->IsText(name_, key_);
+  std::string key = "\"";
+  for (const char c : key_) AddEscaped(c, key);
+  Add(out, Kind::kArguments, key + (is_text_ ? "\":\"" : "\":"));
+}
+
+void ParameterCall::AddToValue(char c, AnswerPieces& out) {
+  const bool is_first = std::exchange(value_begins_, false);
+  if (is_first && marks_->own_lines && c == '\n') return;
+  if (!is_text_) {
+    value_ += c;
+    return;
+  }
+  std::string escaped;
+  AddEscaped(c, escaped);
+  Add(out, Kind::kArguments, escaped);
+}
+
+void ParameterCall::EndValue(AnswerPieces& out) {
+  if (is_text_) {
+    Add(out, Kind::kArguments, "\"");
+    return;
+  }
+  const auto json = ParsedJson(value_);
+  const auto python = json ? std::nullopt : ParsePythonLiteral(value_);
+  Add(out, Kind::kArguments, json ? DumpJson(*json) : python ? *python : DumpJson(Json(value_)));
+}
+
+Reading ParameterCall::FeedValue(AnswerPieces& out) {
+  while (!held_.empty()) {
+    // The line break that a value begins with is not the one that its end may have.
+    const bool own_line = value_begins_ && marks_->own_lines && held_.front() == '\n';
+    const Found found = own_line ? Found::kNo : MatchValueEnd(held_);
+    if (found == Found::kPartly) return Reading::kGoesOn;
+    if (found == Found::kNo) {
+      AddToValue(held_.front(), out);
+      held_.erase(0, 1);
+      continue;
+    }
+    EndValue(out);
+    state_ = State::kBetween;
+    held_ = held_.substr(held_.rfind('<'));
+    return Go(found, out);
+  }
+  return Reading::kGoesOn;
+}
+
+void ParameterCall::Finish(AnswerPieces& out) {
+  if (state_ != State::kValue || !began_) return;
+  std::string_view end = held_;
+  if (marks_->own_lines && end.starts_with('\n')) end.remove_prefix(1);
+  if (end.starts_with(marks_->value_end)) return EndValue(out);
+  for (const char c : held_) AddToValue(c, out);
+}
+
+}  // namespace godwit::chat

@@ -1,0 +1,44 @@
+// What an answer consists of in the shape of /v1/responses: items of reasoning, messages and calls
+// of functions, as they grow.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/answer_pieces.h"
+
+namespace godwit::chat {
+
+// An event of a stream, without its place in it.
+struct ResponseEvent {
+  std::string type;
+  nlohmann::ordered_json fields;
+};
+
+class ResponseItems {
+ public:
+  // id: of the answer, on which those of its items are made.
+  explicit ResponseItems(std::string id) : id_(std::move(id)) {}
+
+  std::vector<ResponseEvent> Take(const AnswerPieces& pieces);
+  // An answer of nothing is an empty message. status: of its last item.
+  std::vector<ResponseEvent> End(std::string_view status);
+  // The items.
+  const nlohmann::ordered_json& output() const { return output_; }
+
+ private:
+  void Open(AnswerPiece::Kind kind, const std::string& name, std::vector<ResponseEvent>& events);
+  void Say(const std::string& text, std::vector<ResponseEvent>& events);
+  void Close(std::string_view status, std::vector<ResponseEvent>& events);
+  nlohmann::ordered_json Placed(nlohmann::ordered_json fields) const;
+
+  std::string id_;
+  nlohmann::ordered_json output_ = nlohmann::ordered_json::array();
+  bool is_open_ = false;
+  AnswerPiece::Kind kind_ = AnswerPiece::Kind::kText;  // of the last item
+  std::string text_;                                   // of it
+};
+
+}  // namespace godwit::chat

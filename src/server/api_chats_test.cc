@@ -1,0 +1,183 @@
+// Api: answers to conversations.
+#include <gmock/gmock.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/test_folder.h"
+#include "server/api_test_support.h"
+
+namespace godwit::server::api_chats_test {
+namespace {
+
+using testing::HasSubstr;
+using ApiChatsTest = ApiTest;
+
+TEST_F(ApiChatsTest, RolesAreKnown) {
+  const auto ask = [&](const char* role) {
+    return Post(
+        "/v1/chat/completions",
+        {{"messages", {{{"role", "user"}, {"content", "a"}}, {{"role", role}, {"content", "b"}}}}});
+  };
+  EXPECT_THAT(MessageOf(*ask("robot"), 400),
+              HasSubstr("expected the role \"system\", \"developer\", \"user\""));
+  const auto prompt_of = [&](const char* role) {
+    return Post("/apply-template", {{"messages", {{{"role", role}, {"content", "b"}}}}})
+        ->json()["prompt"];
+  };
+  EXPECT_EQ(prompt_of("developer"), prompt_of("system"));
+  EXPECT_EQ(prompt_of("function"), prompt_of("tool"));
+}
+
+// The answer goes on where the message ends, as if the model had written its beginning.
+TEST_F(ApiChatsTest, ABegunMessageIsContinued) {
+  const Json user{{"role", "user"}, {"content", "Hello"}};
+  const Json begun{{"role", "assistant"}, {"content", " Once upon  "}};
+  const auto prompt_of = [&](const Json& messages) {
+    return Post("/apply-template", {{"messages", messages}})->json()["prompt"].get<std::string>();
+  };
+  const std::string prompt = prompt_of({user, begun});
+  EXPECT_EQ(prompt, prompt_of(Json::array({user})) + "Once upon  ");
+  EXPECT_EQ(prompt_of({user, {{"role", "assistant"}, {"content", " "}}}),
+            prompt_of(Json::array({user})));
+  const Json chat = Post("/v1/chat/completions", {{"messages", {user, begun}}})->json();
+  const auto tokens = TheEngine().Tokenize(prompt, /*add_special=*/false);
+  const auto expected = TheEngine().NewSession({}).Generate(tokens, Greedy(8));
+  EXPECT_EQ(chat["choices"][0]["message"]["content"], expected.text);
+  EXPECT_EQ(chat["usage"]["prompt_tokens"], tokens.size());
+  const Json answered =
+      Post("/apply-template", {{"messages", {user, begun}}, {"continue_final_message", false}})
+          ->json();
+  EXPECT_THAT(answered["prompt"].get<std::string>(),
+              testing::EndsWith("<|im_end|>\n<|im_start|>assistant\n"));
+}
+
+TEST_F(ApiChatsTest, ChatsNeedATemplate) {
+  const Json body{{"messages", {{{"role", "user"}, {"content", "Hello"}}}}, {"max_tokens", 3}};
+  const auto reply = Post("/v1/chat/completions", body);
+  if (!TheEngine().has_chat_template()) {
+    EXPECT_THAT(MessageOf(*reply, 400), HasSubstr("template"));
+    return;
+  }
+  EXPECT_EQ(reply->json()["choices"][0]["message"]["role"], "assistant");
+}
+
+// The newer words for the same answer.
+TEST_F(ApiChatsTest, ResponsesAreChats) {
+  const Json chat{{"messages", {{{"role", "user"}, {"content", "Hello"}}}}};
+  Json asked{{"input", "Hello"}, {"metadata", {{"a", "b"}}}};
+  const Json expected = Post("/v1/chat/completions", chat)->json();
+  const auto reply = Post("/v1/responses", asked);
+  ASSERT_EQ(reply->status(), 200) << reply->body();
+  const Json response = reply->json();
+  EXPECT_EQ(response["output"][0]["content"][0]["text"],
+            expected["choices"][0]["message"]["content"]);
+  EXPECT_EQ(response["metadata"], asked["metadata"]);
+  EXPECT_EQ(response["usage"]["input_tokens"], expected["usage"]["prompt_tokens"]);
+  asked["stream"] = true;
+  asked["return_progress"] = true;
+  const auto events = Post("/v1/responses", asked)->chunks();
+  EXPECT_EQ(events.front()["type"], "response.created");
+  EXPECT_EQ(events.back()["response"]["output"][0]["content"], response["output"][0]["content"]);
+  EXPECT_THAT(MessageOf(*Post("/v1/responses", {{"input", "x"}, {"store", true}}), 400),
+              HasSubstr("\"store\": expected false"));
+}
+
+// With a template that knows of tools, and begins thoughts if it is told to.
+class ThinkingApiTest : public ApiTest {
+ protected:
+  ThinkingApiTest() {
+    const auto file =
+        folder_.Write("template.jinja",
+                      "{% if tools %}{{ tools | tojson }}{% endif %}"
+                      "{% for message in messages %}{{ message.content }}\n{% endfor %}"
+                      "{% if thinks %}<think>\n{% endif %}");
+    engine_.emplace(kTiny, LoadOptions{.threads = 1, .chat_template = file.string()});
+    Start({}, *engine_);
+  }
+  ~ThinkingApiTest() override { api_.reset(); }
+
+  // The deltas of a stream that have this field.
+  std::vector<Json> Deltas(Json body, const std::string& field) {
+    body["stream"] = true;
+    std::vector<Json> deltas;
+    for (const Json& chunk : Post("/v1/chat/completions", body)->chunks()) {
+      if (!chunk.is_object() || chunk["choices"].empty()) continue;
+      const Json& delta = chunk["choices"][0]["delta"];
+      if (delta.contains(field)) deltas.push_back(delta[field]);
+    }
+    return deltas;
+  }
+
+  TempFolder folder_;
+  std::optional<Engine> engine_;
+};
+
+TEST_F(ThinkingApiTest, ThoughtsAreToldApart) {
+  Json body{{"messages", {{{"role", "user"}, {"content", "Hello"}}}}};
+  body["chat_template_kwargs"] = {{"thinks", true}};
+  const Json answer = Post("/v1/chat/completions", body)->json();
+  const Json& message = answer["choices"][0]["message"];
+  const std::string thought = message["reasoning_content"];
+  EXPECT_NE(thought, "");
+  EXPECT_EQ(message["content"], "");
+  EXPECT_EQ(answer["usage"]["completion_tokens_details"]["reasoning_tokens"], 8);
+  std::string streamed;
+  for (const Json& delta : Deltas(body, "reasoning_content")) streamed += delta;
+  EXPECT_EQ(streamed, thought);
+  const Json asked{{"input", "Hello"}, {"chat_template_kwargs", {{"thinks", true}}}};
+  const Json response = Post("/v1/responses", asked)->json();
+  EXPECT_EQ(response["output"][0]["type"], "reasoning");
+  EXPECT_EQ(response["output"][0]["content"][0]["text"], thought);
+  EXPECT_EQ(response["usage"]["output_tokens_details"]["reasoning_tokens"], 8);
+  body["chat_template_kwargs"] = {{"thinks", false}};
+  const Json free = Post("/v1/chat/completions", body)->json();
+  EXPECT_FALSE(free["choices"][0]["message"].contains("reasoning_content"));
+  EXPECT_EQ(free["usage"]["completion_tokens_details"]["reasoning_tokens"], 0);
+}
+
+TEST_F(ThinkingApiTest, CallsComePieceByPiece) {
+  const Json parameters = {{"type", "object"},
+                           {"properties", {{"x", {{"type", "string"}, {"maxLength", 12}}}}},
+                           {"required", {"x"}},
+                           {"additionalProperties", false}};
+  const Json function = {{"name", "look"}, {"parameters", parameters}};
+  Json body{{"messages", {{{"role", "user"}, {"content", "Hello"}}}},
+            {"tools", {{{"type", "function"}, {"function", function}}}},
+            {"tool_choice", {{"type", "function"}, {"function", {{"name", "look"}}}}},
+            {"ignore_eos", false},
+            {"temperature", 1},
+            {"seed", 3},
+            {"max_tokens", 60}};
+  const Json answer = Post("/v1/chat/completions", body)->json();
+  const Json& call = answer["choices"][0]["message"]["tool_calls"][0];
+  EXPECT_EQ(call["function"]["name"], "look");
+  const auto deltas = Deltas(body, "tool_calls");
+  ASSERT_GT(deltas.size(), 2u);
+  EXPECT_EQ(deltas[0][0]["function"]["name"], "look");
+  std::string arguments;
+  for (const Json& delta : deltas) {
+    ASSERT_EQ(delta.size(), 1u);
+    EXPECT_EQ(delta[0]["index"], 0);
+    EXPECT_EQ(delta[0].contains("id"), &delta == &deltas[0]);
+    arguments += delta[0]["function"]["arguments"];
+  }
+  EXPECT_EQ(arguments, call["function"]["arguments"]);
+  Json flat = function;
+  flat["type"] = "function";
+  body["input"] = "Hello";
+  body["tools"] = {flat};
+  body["tool_choice"] = {{"type", "function"}, {"name", "look"}};
+  body["max_output_tokens"] = 60;
+  for (const char* const field : {"messages", "max_tokens"}) body.erase(field);
+  const auto response = Post("/v1/responses", body);
+  ASSERT_EQ(response->status(), 200) << response->body();
+  const Json item = response->json()["output"][0];
+  EXPECT_EQ(item["type"], "function_call");
+  EXPECT_EQ(item["name"], "look");
+  EXPECT_THAT(item["arguments"].get<std::string>(), testing::StartsWith("{\"x\":"));
+}
+
+}  // namespace
+}  // namespace godwit::server::api_chats_test

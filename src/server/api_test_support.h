@@ -1,0 +1,132 @@
+// An Api of the tiny model, and answers that a test looks at.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine_test_support.h"
+#include "server/api.h"
+
+namespace godwit::server {
+
+using Json = nlohmann::json;
+
+class Answered : public HttpReply {
+ public:
+  void Send(int status, std::string_view /*content_type*/, std::string_view body,
+            Headers headers) override {
+    const std::lock_guard lock(mutex_);
+    status_ = status;
+    body_ = body;
+    for (const auto& [name, value] : headers) headers_.emplace(name, value);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  void Begin(std::string_view /*content_type*/) override {
+    const std::lock_guard lock(mutex_);
+    status_ = 200;
+  }
+  void Write(std::string_view piece) override {
+    const std::lock_guard lock(mutex_);
+    body_ += piece;
+    changed_.notify_all();
+  }
+  void End() override {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  const CancelToken& gone() const override { return gone_; }
+
+  void GoAway() { gone_.Cancel(); }
+  void WaitForEnd() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_; });
+  }
+  void WaitForSomething() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ || !body_.empty(); });
+  }
+  bool ended() {
+    const std::lock_guard lock(mutex_);
+    return ended_;
+  }
+  // Of an answer that has ended.
+  int status() const { return status_; }
+  const std::string& body() const { return body_; }
+  const std::map<std::string, std::string>& headers() const { return headers_; }
+  Json json() const { return Json::parse(body_); }
+  // What was streamed.
+  std::vector<Json> chunks() const {
+    std::vector<Json> chunks;
+    constexpr std::string_view kBegin = "data: ";
+    for (size_t at = 0; (at = body_.find(kBegin, at)) != body_.npos;) {
+      at += kBegin.size();
+      const std::string line = body_.substr(at, body_.find("\n\n", at) - at);
+      chunks.push_back(line == "[DONE]" ? Json(line) : Json::parse(line));
+    }
+    return chunks;
+  }
+
+ private:
+  CancelToken gone_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  int status_ = 0;
+  std::string body_;
+  std::map<std::string, std::string> headers_;
+};
+class ApiTest : public testing::Test {
+ protected:
+  static const Engine& TheEngine() {
+    static const Engine engine(kTiny, {.threads = 1});
+    return engine;
+  }
+  Api& Start(ApiOptions options = {}, const Engine& engine = TheEngine()) {
+    options.model = "tiny";
+    options.defaults.generate = Greedy(8, /*query_tokens=*/0);
+    options.on_served = [this](const ServedRequest& served) {
+      const std::lock_guard lock(mutex_);
+      served_.push_back(served);
+    };
+    api_.emplace(engine, options);
+    return *api_;
+  }
+  std::shared_ptr<Answered> Ask(const std::string& method, const std::string& path,
+                                const std::string& body = "", const std::string& key = "") {
+    if (!api_) Start();
+    auto reply = std::make_shared<Answered>();
+    api_->Handle({.method = method, .path = path, .authorization = key, .body = body}, reply);
+    return reply;
+  }
+  std::shared_ptr<Answered> Post(const std::string& path, const Json& body,
+                                 const std::string& key = "") {
+    const auto reply = Ask("POST", path, body.dump(), key);
+    reply->WaitForEnd();
+    return reply;
+  }
+  // Of one that is refused.
+  std::string MessageOf(const Answered& reply, int status) {
+    EXPECT_EQ(reply.status(), status) << reply.body();
+    return reply.json()["error"]["message"];
+  }
+
+  std::mutex mutex_;
+  std::vector<ServedRequest> served_;
+  std::optional<Api> api_;
+};
+
+// A request whose answer takes long.
+inline const Json kLong = {{"prompt", {5, 6, 7}}, {"max_tokens", 1'000'000}};
+
+}  // namespace godwit::server

@@ -142,7 +142,7 @@ class EvalQuantTest(CliTest):
                 ("windows of", [*self.quant[2:], *other, "-c", "5", "--window", "10"])):
             self.assertIn(message, self.refused(INPUT, "eval", "quant", *arguments))
         # A storage that does not exist is part of the name.
-        self.assertIn("no such folder",
+        self.assertIn("no such GGUF model",
                       self.refused(IO, *self.quant, "-m", f"{TINY}:int2"))
 
     def test_models_that_do_not_compare(self):

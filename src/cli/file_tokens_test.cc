@@ -8,13 +8,13 @@ namespace godwit::cli::file_tokens_test {
 namespace {
 
 // A token for each byte, and an end as early as is allowed.
-std::vector<int32_t> TokenPerByte(std::string_view text, int64_t limit_tokens) {
+constexpr auto kTokenPerByte = [](std::string_view text, int64_t limit_tokens) {
   const bool ends = std::ssize(text) > limit_tokens;
   return std::vector<int32_t>(ends ? static_cast<size_t>(limit_tokens) + 1 : text.size());
-}
+};
 
 std::string Counted(const std::vector<console::NamedText>& texts, int64_t limit_tokens) {
-  return Describe(CountTokens(texts, limit_tokens, TokenPerByte));
+  return Describe(CountTokens(texts, limit_tokens, kTokenPerByte));
 }
 
 TEST(FileTokens, AreSaidOfEachFile) {

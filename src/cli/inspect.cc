@@ -112,7 +112,7 @@ std::string WhyThereIsNone(const ModelFolder& folder) try {
 std::vector<int32_t> BeginningOf(const Tokenizer& tokenizer) {
   const auto text = tokenizer.Encode("a", /*add_special_tokens=*/false);
   auto framed = tokenizer.Encode("a", /*add_special_tokens=*/true);
-  framed.erase(std::ranges::search(framed, text).begin(), framed.end());
+  framed.erase(std::search(framed.begin(), framed.end(), text.begin(), text.end()), framed.end());
   return framed;
 }
 

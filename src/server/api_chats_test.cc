@@ -167,7 +167,7 @@ TEST_F(ThinkingApiTest, CallsComePieceByPiece) {
   Json flat = function;
   flat["type"] = "function";
   body["input"] = "Hello";
-  body["tools"] = {flat};
+  body["tools"] = Json::array({flat});
   body["tool_choice"] = {{"type", "function"}, {"name", "look"}};
   body["max_output_tokens"] = 60;
   for (const char* const field : {"messages", "max_tokens"}) body.erase(field);

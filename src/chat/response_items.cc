@@ -1,5 +1,7 @@
 #include "chat/response_items.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "chat/completion_json.h"

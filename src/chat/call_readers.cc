@@ -1,5 +1,7 @@
 #include "chat/call_readers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <initializer_list>
@@ -128,10 +130,7 @@ bool JsonCall::Begins(AnswerPieces& out) {
 Reading JsonCall::Feed(char c, AnswerPieces& out) {
   const size_t before = json_.depth();
   std::string added;
-  if (!json_.Feed(c, added)) {
-    rest_ = c;
-    return Reading::kEnded;
-  }
+  if (!json_.Feed(c, added)) return EndBefore(c);
   if (!began_) {
     text_ += added;
     began_ = in_arguments_ = before == 1 && json_.depth() == 2 && Begins(out);
@@ -160,25 +159,19 @@ Reading NamedCall::Feed(char c, AnswerPieces& out) {
     } else if (mark_.empty() && c != '[' && IsNameByte(c)) {
       name_ += c;
       return Reading::kGoesOn;
-    } else if (tools_->Has(name_) && (!mark_.empty() || c == '[' || IsBlank(c))) {
+    } else {
+      const bool has_name = tools_->Has(name_) && (!mark_.empty() || c == '[' || IsBlank(c));
+      if (!has_name) return EndBefore(c);
       constexpr size_t kMostMarkBytes = 64;
       mark_ += c;
       const bool is_mark = mark_.starts_with("[ARGS]") || mark_.starts_with("[CALL_ID]") ||
                            std::string_view("[ARGS]").starts_with(mark_) ||
                            std::string_view("[CALL_ID]").starts_with(mark_) || IsBlank(mark_[0]);
-      if (is_mark && mark_.size() < kMostMarkBytes) return Reading::kGoesOn;
-      rest_ = c;
-      return Reading::kEnded;
-    } else {
-      rest_ = c;
-      return Reading::kEnded;
+      return is_mark && mark_.size() < kMostMarkBytes ? Reading::kGoesOn : EndBefore(c);
     }
   }
   std::string added;
-  if (!json_.Feed(c, added)) {
-    rest_ = c;
-    return Reading::kEnded;
-  }
+  if (!json_.Feed(c, added)) return EndBefore(c);
   Add(out, Kind::kArguments, added);
   return json_.depth() > 0 ? Reading::kGoesOn : Reading::kDone;
 }
@@ -186,10 +179,7 @@ Reading NamedCall::Feed(char c, AnswerPieces& out) {
 Reading PythonCall::Feed(char c, AnswerPieces& out) {
   if (depth_ == 0) {
     const bool begins = c == '(' && tools_->Has(text_);
-    if (!begins && !IsNameByte(c)) {
-      rest_ = c;
-      return Reading::kEnded;
-    }
+    if (!begins && !IsNameByte(c)) return EndBefore(c);
     text_ += c;
     depth_ = begins ? 1 : 0;
     return Reading::kGoesOn;
@@ -278,10 +268,7 @@ Reading ParameterCall::Feed(char c, AnswerPieces& out) {
       return FeedBetween(out);
     case State::kJson: {
       std::string added;
-      if (!json_.Feed(c, added)) {
-        held_ = c;
-        return Reading::kEnded;
-      }
+      if (!json_.Feed(c, added)) return EndBefore(c);
       Add(out, Kind::kArguments, added);
       if (json_.depth() == 0) state_ = State::kBetween;
       return Reading::kGoesOn;
@@ -313,10 +300,7 @@ Reading ParameterCall::FeedName(char c, AnswerPieces& out) {
     name_ += c;
     return Reading::kGoesOn;
   }
-  if (!ends || !tools_->Has(name_)) {
-    held_ = c;
-    return Reading::kEnded;
-  }
+  if (!ends || !tools_->Has(name_)) return EndBefore(c);
   state_ = State::kBetween;
   if (!end.empty() || c != '<') return Reading::kGoesOn;
   held_ = c;

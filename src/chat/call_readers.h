@@ -1,8 +1,7 @@
 // One call of a tool, in each of the ways in which models write one, a byte at a time.
 //
-// All have the same shape: Feed takes the next byte and says whether it belongs to the call. Where
-// it does not, rest() is what was taken of the text behind it, that byte included. began(): it is
-// certain to be a call, and its name was said.
+// All have a Feed, which takes the next byte and says whether it belongs to the call, and a Finish,
+// for a call that is cut off.
 #pragma once
 
 #include <optional>
@@ -32,61 +31,65 @@ class JsonText {
   bool escaped_ = false;
 };
 
+// The parts that all have.
+class CallReader {
+ public:
+  void Finish(AnswerPieces& /*out*/) {}
+  // It is certain to be a call, and its name was said.
+  bool began() const { return began_; }
+  // Behind a byte that does not belong to the call: what was taken of the text behind it, that byte
+  // included.
+  const std::string& rest() const { return held_; }
+
+ protected:
+  explicit CallReader(const Tools& tools) : tools_(&tools) {}
+  Reading EndBefore(char c) {
+    held_ = c;
+    return Reading::kEnded;
+  }
+
+  const Tools* tools_;
+  bool began_ = false;
+  std::string held_;  // of which it is open whether it belongs to the call
+};
+
 // {"name": ..., "arguments": {...}}, also with "parameters", within {"function": ...}, with
 // arguments that are a text of JSON. The name first, its arguments come as they are written.
-class JsonCall {
+class JsonCall : public CallReader {
  public:
-  explicit JsonCall(const Tools& tools) : tools_(&tools) {}
+  explicit JsonCall(const Tools& tools) : CallReader(tools) {}
   Reading Feed(char c, AnswerPieces& out);
-  void Finish(AnswerPieces& /*out*/) {}
-  bool began() const { return began_; }
-  const std::string& rest() const { return rest_; }
 
  private:
   bool Begins(AnswerPieces& out);
 
-  const Tools* tools_;
   JsonText json_;
   std::string text_;
-  bool began_ = false;
   bool in_arguments_ = false;
-  std::string rest_;
 };
 
 // NAME[ARGS]{...}, also with [CALL_ID]... before the arguments, and without these marks (Mistral).
-class NamedCall {
+class NamedCall : public CallReader {
  public:
-  explicit NamedCall(const Tools& tools) : tools_(&tools) {}
+  explicit NamedCall(const Tools& tools) : CallReader(tools) {}
   Reading Feed(char c, AnswerPieces& out);
-  void Finish(AnswerPieces& /*out*/) {}
-  bool began() const { return began_; }
-  const std::string& rest() const { return rest_; }
 
  private:
-  const Tools* tools_;
   JsonText json_;
   std::string name_, mark_;
-  bool began_ = false;
-  std::string rest_;
 };
 
 // name(key="value", other=[1, None]) as Python has it.
-class PythonCall {
+class PythonCall : public CallReader {
  public:
-  explicit PythonCall(const Tools& tools) : tools_(&tools) {}
+  explicit PythonCall(const Tools& tools) : CallReader(tools) {}
   Reading Feed(char c, AnswerPieces& out);
-  void Finish(AnswerPieces& /*out*/) {}
-  bool began() const { return began_; }
-  const std::string& rest() const { return rest_; }
 
  private:
-  const Tools* tools_;
   std::string text_;
   size_t depth_ = 0;
   char quote_ = 0;
   bool escaped_ = false;
-  bool began_ = false;
-  std::string rest_;
 };
 
 // The marks between which parameters stand.
@@ -106,14 +109,12 @@ extern const ParameterMarks kArgKeyMarks;
 
 // A call in such marks, read from its name on. Values are texts where the tool's schema says so,
 // else JSON if they are such.
-class ParameterCall {
+class ParameterCall : public CallReader {
  public:
-  ParameterCall(const Tools& tools, const ParameterMarks& marks) : tools_(&tools), marks_(&marks) {}
+  ParameterCall(const Tools& tools, const ParameterMarks& marks)
+      : CallReader(tools), marks_(&marks) {}
   Reading Feed(char c, AnswerPieces& out);
-  // Of a call that is cut off.
   void Finish(AnswerPieces& out);
-  bool began() const { return began_; }
-  const std::string& rest() const { return held_; }
 
  private:
   enum class State { kName, kBetween, kJson, kKey, kBeforeValue, kValue };
@@ -131,13 +132,10 @@ class ParameterCall {
   void AddToValue(char c, AnswerPieces& out);
   void EndValue(AnswerPieces& out);
 
-  const Tools* tools_;
   const ParameterMarks* marks_;
   State state_ = State::kName;
   std::string name_, key_, value_;
-  std::string held_;
   JsonText json_;
-  bool began_ = false;
   bool by_json_ = false;  // all parameters in one object
   bool has_parameter_ = false;
   bool is_text_ = false;       // the value

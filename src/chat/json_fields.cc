@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/json_found.h"
+#include "base/quote.h"
 
 namespace godwit::chat {
 
@@ -9,6 +10,11 @@ using Json = nlohmann::ordered_json;
 
 void Refuse(std::string_view expected, const Json& found) {
   Throw(ErrorKind::kInput, "expected {}, found {}", expected, FoundUnquoted(nlohmann::json(found)));
+}
+
+void RefuseField(std::string_view field, std::string_view expected, const Json& found) {
+  Throw(ErrorKind::kInput, "{}: expected {}, found {}", Quote(field), expected,
+        FoundUnquoted(nlohmann::json(found)));
 }
 
 const std::string& Text(const Json& value) {

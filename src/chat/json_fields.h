@@ -9,6 +9,9 @@ namespace godwit::chat {
 
 // Throws Error(kInput), which quotes nothing of what was found.
 [[noreturn]] void Refuse(std::string_view expected, const nlohmann::ordered_json& found);
+// Likewise, with the field's name first.
+[[noreturn]] void RefuseField(std::string_view field, std::string_view expected,
+                              const nlohmann::ordered_json& found);
 
 // These throw it for another type.
 const std::string& Text(const nlohmann::ordered_json& value);

@@ -6,21 +6,15 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/json_found.h"
 #include "base/quote.h"
 #include "chat/fixed_fields.h"
+#include "chat/json_fields.h"
 #include "chat/response_tools.h"
 
 namespace godwit::chat {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-[[noreturn]] void RefuseField(std::string_view field, std::string_view expected,
-                              const Json& found) {
-  Throw(ErrorKind::kInput, "{}: expected {}, found {}", Quote(field), expected,
-        FoundUnquoted(nlohmann::json(found)));
-}
 
 Json MessagesOf(const Json& body) {
   Json messages = Json::array();

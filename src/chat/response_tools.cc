@@ -1,25 +1,21 @@
 #include "chat/response_tools.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
-#include "base/json_found.h"
 #include "base/quote.h"
+#include "chat/json_fields.h"
 #include "chat/request_messages.h"
 
 namespace godwit::chat {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-[[noreturn]] void RefusePart(std::string_view field, std::string_view expected, const Json& found) {
-  Throw(ErrorKind::kInput, "{}: expected {}, found {}", Quote(field), expected,
-        FoundUnquoted(nlohmann::json(found)));
-}
 
 bool IsType(const Json& item, std::string_view type) {
   return item.is_object() && item.value("type", Json()) == type;
@@ -36,7 +32,7 @@ Json PartsOf(const Json& content) {
         part.is_object() && part.value("text", Json()).is_string() &&
         part.value("type", Json()).is_string() &&
         std::ranges::find(kTexts, part["type"].get_ref<const std::string&>()) != kTexts.end();
-    if (!is_text) RefusePart("input", R"(parts {"type": "input_text", "text": "..."})", part);
+    if (!is_text) RefuseField("input", R"(parts {"type": "input_text", "text": "..."})", part);
     parts.push_back({{"type", "text"}, {"text", part["text"]}});
   }
   return parts;
@@ -45,11 +41,11 @@ Json PartsOf(const Json& content) {
 // A message of the input: of a client, or of an answer that it had.
 Json MessageOfItem(const Json& item) {
   if (!item.is_object() || item.value("type", Json("message")) != "message") {
-    RefusePart("input", "a text or a list of messages, calls of functions and what came of them",
-               item);
+    RefuseField("input", "a text or a list of messages, calls of functions and what came of them",
+                item);
   }
   for (const char* const key : {"role", "content"}) {
-    if (!item.contains(key)) RefusePart("input", "messages of \"role\" and \"content\"", item);
+    if (!item.contains(key)) RefuseField("input", "messages of \"role\" and \"content\"", item);
   }
   return {{"role", item["role"]}, {"content", PartsOf(item["content"])}};
 }
@@ -57,9 +53,9 @@ Json MessageOfItem(const Json& item) {
 const std::string& TextField(const Json& item, const char* key) {
   const auto found = item.find(key);
   if (found == item.end() || !found->is_string()) {
-    RefusePart("input",
-               fmt::format("a {} with a text {}", item["type"].get<std::string>(), Quote(key)),
-               item);
+    RefuseField("input",
+                fmt::format("a {} with a text {}", item["type"].get<std::string>(), Quote(key)),
+                item);
   }
   return found->get_ref<const std::string&>();
 }
@@ -79,7 +75,7 @@ std::string ThoughtOf(const Json& item) {
     if (!parts.is_array() || !thought.empty()) continue;
     for (const Json& part : parts) {
       if (!part.is_object() || !part.value("text", Json()).is_string()) {
-        RefusePart("input", R"(reasoning of {"type": "reasoning_text", "text": "..."})", part);
+        RefuseField("input", R"(reasoning of {"type": "reasoning_text", "text": "..."})", part);
       }
       thought += part["text"].get_ref<const std::string&>();
     }
@@ -90,12 +86,12 @@ std::string ThoughtOf(const Json& item) {
 }  // namespace
 
 Json ChatToolsOf(const Json& tools) {
-  if (!tools.is_array()) RefusePart("tools", "a list of tools", tools);
+  if (!tools.is_array()) RefuseField("tools", "a list of tools", tools);
   Json list = Json::array();
   for (const Json& tool : tools) {
     if (!IsType(tool, "function") || tool.contains("function")) {
-      RefusePart("tools", R"(tools {"type": "function", "name": "...", "parameters": {...}})",
-                 tool);
+      RefuseField("tools", R"(tools {"type": "function", "name": "...", "parameters": {...}})",
+                  tool);
     }
     Json function = tool;
     function.erase("type");
@@ -107,8 +103,8 @@ Json ChatToolsOf(const Json& tools) {
 Json ChatToolChoiceOf(const Json& choice) {
   if (!choice.is_object()) return choice;
   if (!IsType(choice, "function") || choice.size() != 2 || !choice.contains("name")) {
-    RefusePart("tool_choice",
-               R"("auto", "none", "required" or {"type": "function", "name": "..."})", choice);
+    RefuseField("tool_choice",
+                R"("auto", "none", "required" or {"type": "function", "name": "..."})", choice);
   }
   return {{"type", "function"}, {"function", {{"name", choice["name"]}}}};
 }
@@ -134,7 +130,9 @@ Json ChatMessagesOf(const Json& items) {
       calls.push_back(CallOfItem(item));
     } else if (IsType(item, "function_call_output")) {
       const auto output = item.find("output");
-      if (output == item.end()) RefusePart("input", "a function_call_output with \"output\"", item);
+      if (output == item.end()) {
+        RefuseField("input", "a function_call_output with \"output\"", item);
+      }
       add({{"role", "tool"},
            {"tool_call_id", TextField(item, "call_id")},
            {"content", PartsOf(*output)}});
@@ -143,7 +141,7 @@ Json ChatMessagesOf(const Json& items) {
     }
   }
   if (!thought.empty()) {
-    RefusePart("input", "an answer or a call of a function behind reasoning", items.back());
+    RefuseField("input", "an answer or a call of a function behind reasoning", items.back());
   }
   return messages;
 }

@@ -28,7 +28,7 @@ bool LooksLikeFlag(std::string_view argument) {
 std::vector<GivenFlag> SplitArguments(
     std::span<const std::string> arguments,
     const std::function<FlagKind(std::string_view name)>& kind,
-    const std::function<void(const std::string& argument)>& refuse) {
+    const std::function<void(const std::string& argument)>& other) {
   std::vector<GivenFlag> flags;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
@@ -39,7 +39,10 @@ std::vector<GivenFlag> SplitArguments(
     if (kind(name) == FlagKind::kUnknown) {
       const size_t end = EndOfShortName(argument);
       name = std::string_view(argument).substr(0, end);
-      if (end == argument.npos || !HasValue(kind(name))) refuse(argument);
+      if (end == argument.npos || !HasValue(kind(name))) {
+        other(argument);
+        continue;
+      }
       value = argument.substr(end);
     }
     if (HasValue(kind(name)) && !value) {

@@ -23,11 +23,11 @@ struct GivenFlag {
 };
 
 // In order, a flag that has several values once for each. kind: of a name with its dashes, such as
-// "-ub". refuse: throws for an argument that is no flag. Throws Error(kInput) for a flag that lacks
-// its value; what is a flag itself is no value but behind "=" ("-p=--temp").
+// "-ub". other: takes an argument that is no flag, or throws. Throws Error(kInput) for a flag that
+// lacks its value; what is a flag itself is no value but behind "=" ("-p=--temp").
 std::vector<GivenFlag> SplitArguments(
     std::span<const std::string> arguments,
     const std::function<FlagKind(std::string_view name)>& kind,
-    const std::function<void(const std::string& argument)>& refuse);
+    const std::function<void(const std::string& argument)>& other);
 
 }  // namespace godwit::console

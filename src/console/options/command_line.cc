@@ -86,6 +86,8 @@ void CommandLine::Add(Flag flag, bool& target) {
   Add(std::move(flag), [&target](const std::string& value) { target = ParseBool(value); });
 }
 
+void CommandLine::Operand(std::string& target) { operand_ = &target; }
+
 void CommandLine::RefusePlot() { refuses_plot_ = true; }
 
 void CommandLine::Exclusive(std::vector<std::string> long_names) {
@@ -106,6 +108,7 @@ void CommandLine::Parse(std::span<const std::string> arguments) {
     Add({.names = "-h,--help", .value = "", .help = "show this"}, help_);
   }
   for (Entry& entry : entries_) entry.given.clear();
+  given_operand_.reset();
   const auto flags = SplitArguments(
       arguments,
       [this](std::string_view name) {
@@ -115,12 +118,18 @@ void CommandLine::Parse(std::span<const std::string> arguments) {
                : entry->flag.takes_list ? FlagKind::kWithValues
                                         : FlagKind::kWithValue;
       },
-      [this](const std::string& argument) { RefuseArgument(argument); });
+      [this](const std::string& argument) { TakeOther(argument); });
   for (const GivenFlag& flag : flags) {
     if (Find(flag.name) == Find("--help")) throw HelpRequest{Page()};
   }
   for (const GivenFlag& flag : flags) {
     TakeValue(*Find(flag.name), flag.name, ValueOf(flag));
+  }
+  if (operand_ != nullptr) {
+    if (!given_operand_) {
+      Throw(ErrorKind::kInput, "an argument is missing; usage: godwit {} {}", verb_, synopsis_);
+    }
+    *operand_ = *given_operand_;
   }
   RefuseContradictions(flags);
   for (const Entry& entry : entries_) {
@@ -155,6 +164,11 @@ CommandLine::Entry* CommandLine::Find(std::string_view name) {
     if (Contains(entry.long_names, name) || Contains(entry.short_names, name)) return &entry;
   }
   return nullptr;
+}
+
+void CommandLine::TakeOther(const std::string& argument) {
+  if (operand_ == nullptr || given_operand_ || argument.starts_with('-')) RefuseArgument(argument);
+  given_operand_ = argument;
 }
 
 void CommandLine::TakeValue(Entry& entry, const std::string& name, const std::string& value) {

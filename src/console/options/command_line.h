@@ -82,6 +82,10 @@ class CommandLine {
     });
   }
 
+  // The one argument that is no flag, before, between or behind them. Parse throws Error(kInput)
+  // where it is missing or there are two. It is no flag, and so has no variable.
+  void Operand(std::string& target);
+
   // For a verb whose JSON tools/plot draws: --plot is refused with the commands that draw it.
   void RefusePlot();
 
@@ -111,6 +115,7 @@ class CommandLine {
   CommandPage Page() const;
   std::vector<std::string> AllNames() const;
   Entry* Find(std::string_view name);
+  void TakeOther(const std::string& argument);
   void TakeValue(Entry& entry, const std::string& name, const std::string& value);
   void ReadEnvironment();
   void RefuseContradictions(std::span<const GivenFlag> flags);
@@ -123,6 +128,8 @@ class CommandLine {
   std::vector<Entry> entries_;
   std::vector<std::vector<std::string>> exclusive_;
   std::vector<std::pair<std::string, std::vector<std::string>>> needs_;
+  std::string* operand_ = nullptr;
+  std::optional<std::string> given_operand_;
   bool help_ = false;
   bool refuses_plot_ = false;
   bool quiet_ = false;

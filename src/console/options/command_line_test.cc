@@ -164,6 +164,19 @@ TEST_F(CommandLineTest, SuggestsTheNearestFlag) {
   EXPECT_THAT(Refusal({"--", "hello"}), HasSubstr("unexpected argument \"--\""));
 }
 
+TEST_F(CommandLineTest, AnOperandStandsAnywhereAndOnce) {
+  std::string operand;
+  line_.Operand(operand);
+  Parse({"a:b", "-n", "5"});
+  EXPECT_EQ(operand, "a:b");
+  Parse({"-n", "6", "c", "--json"});
+  EXPECT_EQ(operand, "c");
+  EXPECT_EQ(predict_, 6);
+  EXPECT_EQ(Refusal({"-n", "6"}), "an argument is missing; usage: godwit run [flags]");
+  EXPECT_THAT(Refusal({"a", "b"}), HasSubstr("unexpected argument \"b\""));
+  EXPECT_THAT(Refusal({"a", "--zebra"}), HasSubstr("unknown flag"));
+}
+
 TEST_F(CommandLineTest, SuggestsTheNearestChoice) {
   const auto refuse = [](const std::string&) { throw Error(ErrorKind::kInput, "expected others"); };
   line_.Add({.names = "--type", .value = "TYPE", .help = "", .choices = {"f32", "bf16"}}, refuse);

@@ -13,7 +13,7 @@ option(GODWIT_UNITY "Compile sources of a room together" ON)
 set(GODWIT_UNITY_BATCH 12)
 
 # Rooms of text and words, which compute few numbers: -O1 compiles in two thirds of the time.
-set(GODWIT_WORDY_ROOMS text checkpoint engine chat server console http cli eval lab)
+set(GODWIT_WORDY_ROOMS text checkpoint engine chat server console http hub cli eval lab)
 
 # Oracles, by which others are judged, take minutes unless they are optimised and, under the
 # sanitizers, the arithmetic of their indices is trusted.
@@ -25,7 +25,7 @@ endif()
 
 # And rooms that compute little are not optimised, those that compute most are as ever, and what most
 # sources include is compiled once for each room. Who forgot an include is seen without sanitizers.
-set(GODWIT_UPPER_ROOMS console http checkpoint engine chat server cli eval bench lab)
+set(GODWIT_UPPER_ROOMS console http hub checkpoint engine chat server cli eval bench lab)
 set(GODWIT_COMPUTING_ROOMS ops kv)
 set(GODWIT_COMMON_HEADERS <algorithm> <array> <cmath> <filesystem> <fstream> <functional> <map>
     <memory> <optional> <span> <string> <vector> <fmt/format.h> <nlohmann/json.hpp>)

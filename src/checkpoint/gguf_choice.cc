@@ -63,12 +63,16 @@ bool EndsWithWord(const fs::path& file, std::string_view word) {
   return false;
 }
 
-void AddModels(const fs::path& folder, std::vector<fs::path>& models) {
+// What is a model by its name, and not a further part of one.
+bool IsModel(const fs::path& file) {
+  const std::string name = Lower(file.filename().string());
+  return IsGgufName(file) && GgufParts(file).front() == file && !name.starts_with("mmproj") &&
+         !name.starts_with("imatrix");
+}
+
+void AddFiles(const fs::path& folder, std::vector<fs::path>& files) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string name = Lower(entry.path().filename().string());
-    if (!IsGgufName(entry.path()) || GgufParts(entry.path()).front() != entry.path()) continue;
-    if (name.starts_with("mmproj") || name.starts_with("imatrix")) continue;
-    models.push_back(entry.path());
+    files.push_back(entry.path());
   }
 }
 
@@ -82,15 +86,22 @@ bool HoldsSafetensors(const fs::path& folder) {
 }
 
 std::vector<fs::path> GgufModelsIn(const fs::path& folder, bool in_folders) {
-  std::vector<fs::path> models;
-  AddModels(folder, models);
+  std::vector<fs::path> files;
+  AddFiles(folder, files);
   if (in_folders) {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      if (entry.is_directory()) AddModels(entry.path(), models);
+      if (entry.is_directory()) AddFiles(entry.path(), files);
     }
   }
-  std::ranges::sort(models);
-  return models;
+  return GgufModelsAmong(std::move(files));
+}
+
+std::vector<fs::path> GgufModelsAmong(std::vector<fs::path> files) {
+  files.erase(std::remove_if(files.begin(), files.end(),
+                             [](const fs::path& file) { return !IsModel(file); }),
+              files.end());
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 std::string QuantOf(const fs::path& file) {

@@ -23,6 +23,9 @@ bool HoldsSafetensors(const std::filesystem::path& folder);
 std::vector<std::filesystem::path> GgufModelsIn(const std::filesystem::path& folder,
                                                 bool in_folders = false);
 
+// The same of files that are named somewhere and need not be there.
+std::vector<std::filesystem::path> GgufModelsAmong(std::vector<std::filesystem::path> files);
+
 // "Q4_K_M", as the file's name spells it; empty: its name tells none.
 std::string QuantOf(const std::filesystem::path& file);
 

@@ -10,6 +10,7 @@ namespace godwit::cli {
 int Run(std::span<const std::string> arguments);
 int Chat(std::span<const std::string> arguments);
 int Batch(std::span<const std::string> arguments);
+int Pull(std::span<const std::string> arguments);
 int Serve(std::span<const std::string> arguments);
 int Cache(std::span<const std::string> arguments);
 int Tokenize(std::span<const std::string> arguments);

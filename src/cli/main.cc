@@ -15,15 +15,11 @@ namespace {
 using godwit::console::Command;
 
 constexpr Command kCommands[] = {
-    {"run", godwit::cli::Run},
-    {"chat", godwit::cli::Chat},
-    {"batch", godwit::cli::Batch},
-    {"serve", godwit::cli::Serve},
-    {"cache", godwit::cli::Cache},
-    {"tokenize", godwit::cli::Tokenize},
-    {"pack", godwit::cli::Pack},
-    {"inspect", godwit::cli::Inspect},
-    {"completions", godwit::console::Completions},
+    {"run", godwit::cli::Run},           {"chat", godwit::cli::Chat},
+    {"batch", godwit::cli::Batch},       {"serve", godwit::cli::Serve},
+    {"pull", godwit::cli::Pull},         {"cache", godwit::cli::Cache},
+    {"tokenize", godwit::cli::Tokenize}, {"pack", godwit::cli::Pack},
+    {"inspect", godwit::cli::Inspect},   {"completions", godwit::console::Completions},
     {"man", godwit::console::Man},
 };
 

@@ -33,6 +33,7 @@ std::string ProgramHelp() {
   return text + fmt::format(
                     "\n{}\n\n{}\n\n{}\n\nExamples:\n"
                     "  godwit run -p \"Once upon a time\" -n 100\n"
+                    "  godwit pull ORG/NAME-GGUF:Q4_K_M\n"
                     "  godwit run -m model.gguf --chat -f book.txt -p \"Who dies?\"\n"
                     "  godwit chat -m MODEL --kv sinks:4+2044\n",
                     console::Wrap(console::kModelHelp, columns),

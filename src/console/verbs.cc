@@ -13,6 +13,7 @@ constexpr Verb kVerbs[] = {
     {"chat", "talk with a chat model in the terminal"},
     {"batch", "answer a file of requests", /*over_ranks=*/true},
     {"serve", "answer requests over HTTP, in the shape of OpenAI's API"},
+    {"pull", "download a model from the Hugging Face hub"},
     {"cache", "what was saved of texts, for later runs to go on from"},
     {"tokenize", "text to token ids, and back"},
     {.name = "logits",

@@ -1,14 +1,13 @@
 #include "http/client.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <optional>
+#include <system_error>
 
 #include "base/ascii.h"
 #include "base/quote.h"
+#include "http/curl_library.h"
 #include "http/url.h"
 
 namespace godwit {
@@ -22,18 +21,18 @@ constexpr int64_t kMostUnreadBytes = 64 << 10;
 constexpr int kLookMs = 50;
 
 struct EasyDeleter {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+  void operator()(CURL* easy) const { Curl().easy_cleanup(easy); }
 };
 struct MultiDeleter {
-  void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+  void operator()(CURLM* multi) const { Curl().multi_cleanup(multi); }
 };
 struct ListDeleter {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+  void operator()(curl_slist* list) const { Curl().slist_free_all(list); }
 };
 using HeaderList = std::unique_ptr<curl_slist, ListDeleter>;
 
 void Append(HeaderList& list, const std::string& line) {
-  curl_slist* longer = curl_slist_append(list.get(), line.c_str());
+  curl_slist* longer = Curl().slist_append(list.get(), line.c_str());
   if (longer == nullptr) throw Error(ErrorKind::kMemory, "no memory for the headers of a request");
   (void)list.release();
   list.reset(longer);
@@ -101,10 +100,10 @@ class Exchange {
         callbacks_(callbacks),
         options_(options),
         may_redirect_(may_redirect) {
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &OnHeaderLine);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, this);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &OnBytes);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
+    Curl().easy_setopt(easy, CURLOPT_HEADERFUNCTION, &OnHeaderLine);
+    Curl().easy_setopt(easy, CURLOPT_HEADERDATA, this);
+    Curl().easy_setopt(easy, CURLOPT_WRITEFUNCTION, &OnBytes);
+    Curl().easy_setopt(easy, CURLOPT_WRITEDATA, this);
   }
 
   bool redirected() const { return redirected_; }
@@ -116,7 +115,7 @@ class Exchange {
   // Also of bytes that are sent.
   Clock::time_point last_byte() {
     curl_off_t sent = 0;
-    curl_easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &sent);
+    Curl().easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &sent);
     if (sent != sent_) {
       sent_ = sent;
       last_byte_ = Clock::now();
@@ -172,7 +171,7 @@ class Exchange {
 
   bool Headers() {
     long status = 0;
-    curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
+    Curl().easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
     if (status < 200) return true;
     has_headers_ = true;
     response_.status = static_cast<int>(status);
@@ -238,13 +237,10 @@ const std::string* HttpResponse::Header(std::string_view name) const {
 class HttpClient::Impl {
  public:
   explicit Impl(const HttpClientOptions& options) : options_(options) {
-    static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (started == CURLE_OK) {
-      multi_.reset(curl_multi_init());
-      easy_.reset(curl_easy_init());
-    }
+    multi_.reset(Curl().multi_init());
+    easy_.reset(Curl().easy_init());
     if (multi_ == nullptr || easy_ == nullptr) {
-      throw Error(ErrorKind::kIo, "the HTTP library libcurl does not start");
+      throw Error(ErrorKind::kMemory, "no memory for connections");
     }
   }
 
@@ -261,7 +257,7 @@ class HttpClient::Impl {
       }
       // libcurl joins it with the URL that it is relative to.
       const char* next = nullptr;
-      curl_easy_getinfo(easy_.get(), CURLINFO_REDIRECT_URL, &next);
+      Curl().easy_getinfo(easy_.get(), CURLINFO_REDIRECT_URL, &next);
       if (static_cast<int>(response.redirects.size()) == request.most_redirects) {
         Throw(ErrorKind::kFormat, "{}: more than {} redirects", HostAndPort(first),
               request.most_redirects);
@@ -286,7 +282,7 @@ class HttpClient::Impl {
   bool SendOne(const HttpRequest& request, bool same_origin, const HttpOrigin& origin,
                bool may_redirect, const HttpCallbacks& callbacks, HttpResponse& response) {
     const HeaderList headers = HeaderLines(request, same_origin);
-    curl_easy_reset(easy_.get());
+    Curl().easy_reset(easy_.get());
     SetOptions(request, headers.get());
     Exchange exchange(easy_.get(), response, callbacks, options_, may_redirect);
     const CURLcode code = Transfer(exchange, origin);
@@ -300,7 +296,7 @@ class HttpClient::Impl {
 
   void SetOptions(const HttpRequest& request, curl_slist* headers) {
     const auto set = [&](CURLoption option, auto value) {
-      if (curl_easy_setopt(easy_.get(), option, value) != CURLE_OK) {
+      if (Curl().easy_setopt(easy_.get(), option, value) != CURLE_OK) {
         Throw(ErrorKind::kIo, "libcurl refuses option {}", static_cast<int>(option));
       }
     };
@@ -336,17 +332,17 @@ class HttpClient::Impl {
   CURLcode Transfer(Exchange& exchange, const HttpOrigin& origin) {
     struct Added {
       Added(CURLM* multi, CURL* easy) : multi(multi), easy(easy) {
-        curl_multi_add_handle(multi, easy);
+        Curl().multi_add_handle(multi, easy);
       }
-      ~Added() { curl_multi_remove_handle(multi, easy); }
+      ~Added() { Curl().multi_remove_handle(multi, easy); }
       CURLM* multi;
       CURL* easy;
     } const added(multi_.get(), easy_.get());
     for (int running = 1;;) {
       if (options_.cancel != nullptr) options_.cancel->ThrowIfCancelled();
-      if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) return CURLE_FAILED_INIT;
+      if (Curl().multi_perform(multi_.get(), &running) != CURLM_OK) return CURLE_FAILED_INIT;
       int left = 0;
-      while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
+      while (const CURLMsg* message = Curl().multi_info_read(multi_.get(), &left)) {
         if (message->msg == CURLMSG_DONE) return message->data.result;
       }
       if (running == 0) return CURLE_FAILED_INIT;
@@ -357,31 +353,31 @@ class HttpClient::Impl {
             fmt::format("{} sent nothing for {}", HostAndPort(origin), Seconds(options_.idle_time)),
             /*may_pass=*/true);
       }
-      curl_multi_poll(multi_.get(), nullptr, 0, kLookMs, nullptr);
+      Curl().multi_poll(multi_.get(), nullptr, 0, kLookMs, nullptr);
     }
   }
 
   // Until then connect_time counts, which libcurl looks after.
   bool IsConnected() const {
     curl_off_t after = 0;
-    curl_easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &after);
+    Curl().easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &after);
     return after > 0;
   }
 
   [[noreturn]] void ThrowFailed(CURLcode code, const HttpOrigin& origin,
                                 const HttpResponse& response) const {
     const std::string host = HostAndPort(origin);
-    const char* known = error_text_[0] != 0 ? error_text_.data() : curl_easy_strerror(code);
+    const char* known = error_text_[0] != 0 ? error_text_.data() : Curl().easy_strerror(code);
     const std::string reason = Printable(known);
     std::string message = fmt::format("{}: {}", host, reason);
     bool may_pass = true;
     switch (code) {
       case CURLE_COULDNT_RESOLVE_HOST:
       case CURLE_COULDNT_RESOLVE_PROXY:
-        message = fmt::format("cannot find the address of {}: {}", host, reason);
+        message = fmt::format("cannot find the address of {}: no such host, or no network", host);
         break;
       case CURLE_COULDNT_CONNECT:
-        message = fmt::format("{} takes no connection: {}", host, reason);
+        message = fmt::format("{} takes no connection: {}", host, SystemReason(reason));
         break;
       case CURLE_OPERATION_TIMEDOUT:
         message =
@@ -414,9 +410,16 @@ class HttpClient::Impl {
     throw HttpError(ErrorKind::kIo, message, may_pass);
   }
 
+  // Of the last system call that failed.
+  std::string SystemReason(const std::string& otherwise) const {
+    long error = 0;
+    Curl().easy_getinfo(easy_.get(), CURLINFO_OS_ERRNO, &error);
+    return error == 0 ? otherwise : std::generic_category().message(static_cast<int>(error));
+  }
+
   std::string BytesOf(const HttpResponse& response) const {
     curl_off_t all = -1;
-    curl_easy_getinfo(easy_.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &all);
+    Curl().easy_getinfo(easy_.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &all);
     return all < 0 ? fmt::format("{} bytes", response.body_bytes)
                    : fmt::format("{} of {} bytes", response.body_bytes, all);
   }

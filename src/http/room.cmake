@@ -1,3 +1,6 @@
-# 7.85: protocols are named by a string.
+# Its headers alone: the library is loaded when it is needed (curl_library.h). 7.85: protocols are
+# named by a string.
 find_package(CURL 7.85 REQUIRED)
-target_link_libraries(godwit_http PRIVATE CURL::libcurl)
+target_include_directories(godwit_http SYSTEM PRIVATE
+                           $<TARGET_PROPERTY:CURL::libcurl,INTERFACE_INCLUDE_DIRECTORIES>)
+target_link_libraries(godwit_http PRIVATE ${CMAKE_DL_LIBS})

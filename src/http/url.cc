@@ -1,27 +1,26 @@
 #include "http/url.h"
 
-#include <curl/curl.h>
-
 #include <memory>
 #include <optional>
 
 #include "base/ascii.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "http/curl_library.h"
 
 namespace godwit {
 namespace {
 
 struct UrlDeleter {
-  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+  void operator()(CURLU* url) const { Curl().url_cleanup(url); }
 };
 struct CurlDeleter {
-  void operator()(char* text) const { curl_free(text); }
+  void operator()(char* text) const { Curl().free(text); }
 };
 
 std::optional<std::string> Part(CURLU* url, CURLUPart part, unsigned flags = 0) {
   char* found = nullptr;
-  if (curl_url_get(url, part, &found, flags) != CURLUE_OK) return std::nullopt;
+  if (Curl().url_get(url, part, &found, flags) != CURLUE_OK) return std::nullopt;
   const std::unique_ptr<char, CurlDeleter> owned(found);
   return std::string(found);
 }
@@ -30,11 +29,11 @@ std::optional<std::string> Part(CURLU* url, CURLUPart part, unsigned flags = 0) 
 
 HttpOrigin OriginOf(const std::string& url) {
   const std::string shown = Quote(url);
-  const std::unique_ptr<CURLU, UrlDeleter> parts(curl_url());
+  const std::unique_ptr<CURLU, UrlDeleter> parts(Curl().url());
   if (parts == nullptr) throw Error(ErrorKind::kMemory, "no memory to read a URL");
   // libcurl reads a C string.
-  if (url.find('\0') != url.npos || curl_url_set(parts.get(), CURLUPART_URL, url.c_str(),
-                                                 CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK) {
+  if (url.find('\0') != url.npos || Curl().url_set(parts.get(), CURLUPART_URL, url.c_str(),
+                                                   CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK) {
     Throw(ErrorKind::kInput, "{} is not a URL, expected https://HOST/... or http://HOST/...",
           shown);
   }

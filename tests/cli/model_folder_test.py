@@ -79,7 +79,7 @@ class CacheTest(CliTest):
         message = self.refused(IO, *RUN, "-m", "Org/Tiny-GGUF:Q5_0", variables=variables)
         self.assertIn("Org/Tiny-GGUF:Q5_0: no such GGUF model in ", message)
         self.assertIn("; there is Org/Tiny-GGUF:Q8_0 and Org/Tiny-GGUF:Q4_K_M; ", message)
-        self.assertIn("hf download Org/Tiny-GGUF --include '*Q5_0*'", message)
+        self.assertIn("godwit pull Org/Tiny-GGUF:Q5_0", message)
         # The name is that by which it is found again.
         report = json.loads(self.ok("bench", "-m", "Org/Tiny-GGUF:q8_0", "-p", "0", "-n", "1", "-r", "1",
                                     "--no-limits", "--json", variables=variables))
@@ -107,18 +107,18 @@ class CacheTest(CliTest):
         self.assertIn(", which has none", self.refused(IO, *RUN, "-m", f"{TINY}:Q2_K"))
 
     def test_what_is_not_there(self):
-        self.assertIn("hf download org/name-GGUF --include '*Q4_K_M*'",
+        self.assertIn("godwit pull org/name-GGUF",
                       self.refused(IO, *RUN, "-m", "org/name-GGUF"))
         for verb in VERBS:
             message = self.refused(IO, *verb, "-m", "org/name")
-            self.assertIn("hf download org/name", message)
+            self.assertIn("godwit pull org/name", message)
             self.assertIn(str(self.folder / ".cache/huggingface/hub"), message)
         for name in ("/org/name", "./org/name", "org/name/", "a b/c", "org"):
-            self.assertNotIn("hf download", self.refused(IO, *RUN, "-m", name))
+            self.assertNotIn("godwit pull", self.refused(IO, *RUN, "-m", name))
         # A download that was broken off.
         cached = self.cache(self.folder / ".cache/huggingface/hub")
         (cached / "refs/main").unlink()
-        self.assertIn("hf download", self.refused(IO, *RUN, "-m", "org/name"))
+        self.assertIn("godwit pull", self.refused(IO, *RUN, "-m", "org/name"))
 
 
 class OtherThingsTest(CliTest):

@@ -1,85 +1,28 @@
 #include "cli/options/find_model.h"
 
-#include <algorithm>
-#include <cctype>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <string_view>
 #include <vector>
 
-#include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/name_list.h"
 #include "base/quote.h"
 #include "checkpoint/gguf_choice.h"
 #include "checkpoint/model_folder.h"
+#include "cli/options/pull_model.h"
+#include "hub/hub_cache.h"
+#include "hub/hub_name.h"
 
 namespace godwit::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kCacheBegin = "models--";
+using hub::HubName;
 
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-// As huggingface_hub has it.
-fs::path Cache() {
-  if (const auto hub = Variable("HF_HUB_CACHE"); !hub.empty()) return hub;
-  if (const auto home = Variable("HF_HOME"); !home.empty()) return fs::path(home) / "hub";
-  const auto xdg = Variable("XDG_CACHE_HOME");
-  const fs::path caches = xdg.empty() ? fs::path(Variable("HOME")) / ".cache" : fs::path(xdg);
-  return caches / "huggingface" / "hub";
-}
-
-// Of a model's folder in the cache: the one that its branch "main" points to.
-std::optional<fs::path> Snapshot(const fs::path& cached) {
-  std::ifstream file(cached / "refs" / "main");
-  std::string commit;
-  if (!(file >> commit) || commit.find('/') != std::string::npos) return std::nullopt;
-  const fs::path folder = cached / "snapshots" / commit;
-  std::error_code error;
-  return fs::is_directory(folder, error) ? std::optional(folder) : std::nullopt;
-}
-
-// "org/name", in the letters that Hugging Face allows; not "./name" or "/name".
-bool IsHubName(std::string_view name) {
-  const size_t slash = name.find('/');
-  if (slash == name.npos || slash == 0 || slash + 1 == name.size()) return false;
-  return name.front() != '.' &&
-         std::ranges::all_of(name.substr(slash + 1),
-                             [](unsigned char c) {
-                               return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-                             }) &&
-         std::ranges::all_of(name.substr(0, slash), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-         });
-}
-
-// "NAME:QUANT", or a name alone.
-struct Wanted {
-  std::string name;
-  std::string quant;
-};
-
-Wanted Split(const std::string& name) {
-  const size_t colon = name.rfind(':');
-  if (colon == name.npos || name.find('/', colon) != name.npos) return {.name = name, .quant = ""};
-  return {.name = name.substr(0, colon), .quant = name.substr(colon + 1)};
-}
-
-std::string DownloadCommand(const Wanted& wanted) {
-  if (!wanted.quant.empty()) {
-    return fmt::format("hf download {} --include '*{}*'", wanted.name, wanted.quant);
-  }
-  const bool has_quants = Lower(wanted.name).ends_with("gguf");
-  return fmt::format("hf download {}{}", wanted.name, has_quants ? " --include '*Q4_K_M*'" : "");
+std::string PullCommand(const HubName& wanted) {
+  return "godwit pull " + hub::Spelling(wanted.repository, wanted.quant);
 }
 
 // "org/name:Q4_K_M and org/name:Q8_0"
@@ -91,10 +34,10 @@ std::string Spellings(const std::string& name, const std::vector<fs::path>& mode
       kShown);
 }
 
-// In `folder`, which people call wanted.name. help: what to do where nothing is so called.
-std::string ChooseIn(const fs::path& folder, const Wanted& wanted, bool in_folders,
+// In `folder`, which people call wanted.repository. help: what to do where nothing is so called.
+std::string ChooseIn(const fs::path& folder, const HubName& wanted, bool in_folders,
                      const std::string& help) {
-  const std::string& name = wanted.name;
+  const std::string& name = wanted.repository;
   if (wanted.quant.empty() && HoldsSafetensors(folder)) return folder.string();
   const std::vector<fs::path> models = GgufModelsIn(folder, in_folders);
   if (wanted.quant.empty()) {
@@ -115,15 +58,25 @@ std::string ChooseIn(const fs::path& folder, const Wanted& wanted, bool in_folde
         models.empty() ? ", which has none" : "; there is " + Spellings(name, models), help);
 }
 
-// The model's folder in the cache, or a file in it.
-std::optional<fs::path> PlaceInCache(const fs::path& path) {
+// "org/name", of a snapshot in the cache or a file in it.
+std::optional<std::string> PlaceInCache(const fs::path& path) {
   for (fs::path place = path; place.has_relative_path(); place = place.parent_path()) {
     const fs::path snapshots = place.parent_path();
     if (snapshots.filename() != "snapshots") continue;
-    const fs::path cached = snapshots.parent_path().filename();
-    if (cached.native().starts_with(kCacheBegin)) return cached;
+    if (auto name = hub::RepositoryOf(snapshots.parent_path().filename().native())) return name;
   }
   return std::nullopt;
+}
+
+std::string FindInCache(const HubName& wanted) {
+  const std::string help = "; to download it there: " + PullCommand(wanted);
+  const fs::path cached = hub::CacheFolder() / hub::RepositoryFolder(wanted.repository);
+  if (const auto snapshot = hub::MainSnapshot(cached)) {
+    return ChooseIn(*snapshot, wanted, /*in_folders=*/true, help);
+  }
+  Throw(ErrorKind::kIo,
+        "{}: no such file or folder, and no model of this name in the Hugging Face cache {}{}",
+        wanted.repository, hub::CacheFolder().native(), help);
 }
 
 }  // namespace
@@ -132,37 +85,34 @@ std::string FindModel(const std::string& name) {
   const fs::path path = name;
   if (fs::is_directory(path)) {
     // The cache's own folder of a model.
-    if (const auto snapshot = Snapshot(path); snapshot && !IsListed(path / "config.json")) {
-      return ChooseIn(*snapshot, {.name = name, .quant = ""}, /*in_folders=*/true, "");
+    if (const auto snapshot = hub::MainSnapshot(path);
+        snapshot && !IsListed(path / "config.json")) {
+      return ChooseIn(*snapshot, {.repository = name, .quant = ""}, /*in_folders=*/true, "");
     }
-    return ChooseIn(path, {.name = name, .quant = ""}, /*in_folders=*/false, "");
+    return ChooseIn(path, {.repository = name, .quant = ""}, /*in_folders=*/false, "");
   }
-  const Wanted wanted = Split(name);
-  if (!fs::exists(path) && !wanted.quant.empty() && fs::is_directory(wanted.name)) {
-    return ChooseIn(Snapshot(wanted.name).value_or(wanted.name), wanted, /*in_folders=*/true, "");
+  const HubName wanted = hub::SplitHubName(name);
+  if (!fs::exists(path) && !wanted.quant.empty() && fs::is_directory(wanted.repository)) {
+    return ChooseIn(hub::MainSnapshot(wanted.repository).value_or(wanted.repository), wanted,
+                    /*in_folders=*/true, "");
   }
-  if (fs::exists(path) || IsListed(path) || !IsHubName(wanted.name) || IsGgufName(wanted.name)) {
+  if (fs::exists(path) || IsListed(path) || !hub::IsHubName(wanted.repository) ||
+      IsGgufName(wanted.repository)) {
     return ModelFolder(name).path();  // GGUF, or refused
   }
-  const size_t slash = wanted.name.find('/');
-  const std::string cached = fmt::format("{}{}--{}", kCacheBegin, wanted.name.substr(0, slash),
-                                         wanted.name.substr(slash + 1));
-  const std::string help = "; to download it there: " + DownloadCommand(wanted);
-  if (const auto folder = Snapshot(Cache() / cached)) {
-    return ChooseIn(*folder, wanted, /*in_folders=*/true, help);
+  try {
+    return FindInCache(wanted);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kIo || !OfferPull(wanted)) throw;
   }
-  Throw(ErrorKind::kIo,
-        "{}: no such file or folder, and no model of this name in the Hugging Face cache {}{}",
-        wanted.name, Cache().native(), help);
+  return FindInCache(wanted);
 }
 
 std::string ModelName(const std::string& model) {
   const fs::path path = fs::absolute(fs::path(model) / "").parent_path();
-  const auto cached = PlaceInCache(path);
-  if (!cached) return path.filename();
-  std::string name = cached->native().substr(kCacheBegin.size());
-  if (const size_t dashes = name.find("--"); dashes != name.npos) name.replace(dashes, 2, "/");
-  return IsGgufName(path) ? fmt::format("{}:{}", name, GgufWords({path}).front()) : name;
+  const auto name = PlaceInCache(path);
+  if (!name) return path.filename();
+  return IsGgufName(path) ? fmt::format("{}:{}", *name, GgufWords({path}).front()) : *name;
 }
 
 }  // namespace godwit::cli

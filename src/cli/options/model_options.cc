@@ -47,7 +47,7 @@ void AddModelFlag(console::CommandLine& line, ModelOptions& options) {
       {.names = "-m,--model",
        .value = "MODEL",
        .help = "a GGUF file, the folder of a Hugging Face model (config.json, *.safetensors, a "
-               "tokenizer), or ORG/NAME of one that hf download has put into its cache; "
+               "tokenizer), or ORG/NAME of one that godwit pull has put into the cache; "
                "ORG/NAME:Q4_K_M is one of several GGUF files there",
        .fallback = "our own small one"},
       options.folder);

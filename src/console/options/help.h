@@ -34,8 +34,8 @@ struct CommandPage {
 std::string HelpText(const CommandPage& page, size_t columns);
 
 constexpr std::string_view kModelHelp =
-    "MODEL is a GGUF file, the folder of a Hugging Face model, or ORG/NAME of one that hf download "
-    "has put into its cache: ORG/NAME:Q4_K_M where that has several GGUF files.";
+    "MODEL is a GGUF file, the folder of a Hugging Face model, or ORG/NAME of one that godwit "
+    "pull has downloaded from there: ORG/NAME:Q4_K_M where that has several GGUF files.";
 constexpr std::string_view kEnvironmentHelp =
     "Every flag is also an environment variable, --top-k for example GODWIT_TOP_K; the command "
     "line wins. What means something else in another command, as --samples does, has a variable "

@@ -1,0 +1,274 @@
+#include "hub/hub_client.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <thread>
+
+#include "base/ascii.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "http/url.h"
+#include "hub/hub_cache.h"
+
+namespace godwit::hub {
+namespace {
+
+constexpr int kMostTries = 5;
+// Of a question, for whose answer somebody waits.
+constexpr int kMostTriesToAsk = 2;
+// A try that brought so much was none in vain.
+constexpr int64_t kProgressBytes = 1 << 20;
+constexpr int kMostRedirects = 8;
+constexpr size_t kMostTokenBytes = 4096;
+
+std::string WithoutBlanks(const std::string& text) {
+  const auto begin = std::find_if_not(text.begin(), text.end(), IsSpace);
+  const auto end = std::find_if_not(text.rbegin(), text.rend(), IsSpace).base();
+  return begin < end ? std::string(begin, end) : "";
+}
+
+std::string TokenOfUser() {
+  if (const std::string token = WithoutBlanks(Variable("HF_TOKEN")); !token.empty()) return token;
+  if (IsSet("HF_HUB_DISABLE_IMPLICIT_TOKEN")) return "";
+  const std::string named = Variable("HF_TOKEN_PATH");
+  const std::filesystem::path file =
+      named.empty() ? HomeFolder() / "token" : std::filesystem::path(named);
+  return IsListed(file) ? WithoutBlanks(ReadTextFile(file, kMostTokenBytes)) : "";
+}
+
+std::optional<int64_t> Number(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size() && number >= 0;
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+// Of an answer or of what led to it: the hub's own, whoever has the bytes.
+const std::string* HubHeader(const HttpResponse& response, std::string_view name) {
+  for (const HttpResponse::Redirect& redirect : response.redirects) {
+    if (const std::string* value = FindHeader(redirect.headers, name)) return value;
+  }
+  return response.Header(name);
+}
+
+// Whether a 206 begins at that byte of a file of that size.
+bool BeginsAt(const HttpResponse& response, int64_t at, int64_t size) {
+  const std::string* range = response.Header("Content-Range");  // "bytes 7-99/100"
+  if (range == nullptr || !range->starts_with("bytes ")) return false;
+  const std::string_view text = std::string_view(*range).substr(6);
+  const size_t dash = text.find('-'), slash = text.find('/');
+  if (dash == text.npos || slash == text.npos) return false;
+  const std::string_view all = text.substr(slash + 1);
+  return Number(text.substr(0, dash)) == at && (all == "*" || Number(all) == size);
+}
+
+bool MayPass(int status) { return status == 408 || status == 429 || status >= 500; }
+
+std::string StatusOf(const HttpResponse& response) {
+  const std::string* said = HubHeader(response, "X-Error-Message");
+  return fmt::format("{} answers {}{}", HostAndPort(OriginOf(response.url)), response.status,
+                     said == nullptr ? "" : ": " + Quote(*said));
+}
+
+}  // namespace
+
+HubOptions HubOptions::FromEnvironment() {
+  if (IsSet("HF_HUB_OFFLINE")) {
+    Throw(ErrorKind::kUnsupported, "HF_HUB_OFFLINE is set, so nothing is downloaded");
+  }
+  HubOptions options{.endpoint = Variable("HF_ENDPOINT")};
+  if (options.endpoint.empty()) options.endpoint = "https://huggingface.co";
+  while (options.endpoint.ends_with('/')) options.endpoint.pop_back();
+  try {
+    OriginOf(options.endpoint);
+  } catch (const Error& error) {
+    Throw(error.kind(), "HF_ENDPOINT: {}", error.what());
+  }
+  options.token = TokenOfUser();
+  return options;
+}
+
+HubClient::HubClient(HubOptions options)
+    : options_(std::move(options)), http_({.cancel = options_.cancel}) {}
+
+Listing HubClient::List(const std::string& repository, const std::string& revision) {
+  const HttpRequest request{
+      .url = fmt::format("{}/api/models/{}/revision/{}?blobs=true", options_.endpoint, repository,
+                         PercentEncoded(revision)),
+      .headers = {{"User-Agent", "godwit"}, {"Accept", "application/json"}},
+      .bearer_token = options_.token,
+      .most_redirects = kMostRedirects};
+  Listing listing;
+  Retrying(kMostTriesToAsk, [&] {
+    const HttpResponse response = http_.Send(request);
+    if (response.status != 200) {
+      ThrowRefused(response, repository, "revision " + Quote(revision));
+    }
+    listing = ParseListing(repository, response.body);
+  });
+  return listing;
+}
+
+HttpRequest HubClient::RequestOf(const Listing& listing, const RemoteFile& file) const {
+  return {.url = fmt::format("{}/{}/resolve/{}/{}", options_.endpoint, listing.repository,
+                             listing.commit, PercentEncoded(file.name, /*keep_slashes=*/true)),
+          .headers = {{"User-Agent", "godwit"}},
+          .bearer_token = options_.token,
+          .most_redirects = kMostRedirects};
+}
+
+// A GET that ends with its headers, since those who store for the hub sign their URLs for GET
+// alone.
+void HubClient::Ask(const Listing& listing, RemoteFile& file) {
+  Retrying(kMostTriesToAsk, [&] {
+    const HttpResponse response =
+        http_.Send(RequestOf(listing, file),
+                   {.on_headers = [](const HttpResponse&) { return false; }, .on_body = {}});
+    if (response.status != 200) {
+      ThrowRefused(response, listing.repository, "file " + Quote(file.name));
+    }
+    const auto header = [&](const char* linked, const char* plain) {
+      const std::string* value = HubHeader(response, linked);
+      return value != nullptr ? value : response.Header(plain);
+    };
+    const std::string* tag = header("X-Linked-Etag", "ETag");
+    const std::string* size = header("X-Linked-Size", "Content-Length");
+    const auto bytes = size == nullptr ? std::nullopt : Number(*size);
+    if (file.blob.empty() && tag != nullptr) file.blob = BlobOfTag(*tag);
+    if (file.bytes < 0 && bytes) file.bytes = *bytes;
+    if (file.blob.empty() || file.bytes < 0) {
+      Throw(ErrorKind::kFormat, "{}: {} says no ETag and size of it, expected both",
+            Quote(file.name), HostAndPort(OriginOf(options_.endpoint)));
+    }
+    if (IsSha256(file.blob)) file.sha256 = file.blob;
+  });
+}
+
+void HubClient::Fetch(const Listing& listing, const RemoteFile& file, Sink& sink) {
+  Retrying(
+      kMostTries,
+      [&] {
+        if (sink.size() > file.bytes) sink.Restart();
+        // Even an empty file is asked for: whether it may be read is known by its answer.
+        if (sink.size() == 0 || sink.size() < file.bytes) FetchOnce(listing, file, sink);
+      },
+      [&] { return sink.size(); });
+}
+
+void HubClient::FetchOnce(const Listing& listing, const RemoteFile& file, Sink& sink) {
+  HttpRequest request = RequestOf(listing, file);
+  const int64_t begin = sink.size();
+  if (begin > 0) request.headers.emplace_back("Range", fmt::format("bytes={}-", begin));
+  bool no_such_range = false;
+  const auto on_headers = [&](const HttpResponse& response) {
+    if (begin > 0 && response.status == 416) {
+      no_such_range = true;
+      return false;
+    }
+    if (response.status == 206 && BeginsAt(response, begin, file.bytes)) return true;
+    if (response.status == 206) {
+      Throw(ErrorKind::kFormat, "{}: asked for bytes from {} of {} on, found the range {}",
+            Quote(file.name), begin, file.bytes,
+            Quote(response.Header("Content-Range") ? *response.Header("Content-Range") : ""));
+    }
+    if (response.status != 200) {
+      ThrowRefused(response, listing.repository, "file " + Quote(file.name));
+    }
+    if (begin > 0) sink.Restart();  // all of it, from a server that knows no ranges
+    return true;
+  };
+  const auto on_body = [&](std::string_view bytes) {
+    if (static_cast<int64_t>(bytes.size()) > file.bytes - sink.size()) {
+      Throw(ErrorKind::kFormat, "{}: more bytes come than the {} that it has", Quote(file.name),
+            file.bytes);
+    }
+    sink.Append(bytes);
+    return true;
+  };
+  http_.Send(request, {.on_headers = on_headers, .on_body = on_body});
+  if (no_such_range) {
+    sink.Restart();
+    return FetchOnce(listing, file, sink);  // from the beginning, where there is no range
+  }
+  if (sink.size() < file.bytes) {
+    throw HttpError(
+        ErrorKind::kIo,
+        fmt::format("{}: {} of {} bytes came", Quote(file.name), sink.size(), file.bytes),
+        /*may_pass=*/true);
+  }
+}
+
+void HubClient::Retrying(int most_tries, const std::function<void()>& work,
+                         const std::function<int64_t()>& got) {
+  std::chrono::milliseconds pause = options_.first_pause;
+  for (int tries = 1;; ++tries) {
+    const int64_t before = got();
+    std::string why;
+    try {
+      return work();
+    } catch (const HttpError& error) {
+      if (got() - before >= kProgressBytes) {
+        tries = 1;
+        pause = options_.first_pause;
+      }
+      if (!error.may_pass() || tries == most_tries) throw;
+      why = error.what();
+    }
+    if (options_.say) {
+      options_.say(fmt::format("{}; trying again in {:g} s", why,
+                               static_cast<double>(pause.count()) / 1000));
+    }
+    Pause(pause);
+    pause *= 3;
+  }
+}
+
+void HubClient::Pause(std::chrono::milliseconds time) const {
+  constexpr std::chrono::milliseconds kLook(50);
+  for (auto left = time; left.count() > 0; left -= kLook) {
+    if (options_.cancel != nullptr) options_.cancel->ThrowIfCancelled();
+    std::this_thread::sleep_for(std::min(left, kLook));
+  }
+}
+
+void HubClient::ThrowRefused(const HttpResponse& response, const std::string& repository,
+                             const std::string& of) const {
+  const std::string* code = HubHeader(response, "X-Error-Code");
+  const auto is = [&](std::string_view name) { return code != nullptr && *code == name; };
+  const std::string page = options_.endpoint + "/" + repository;
+  const std::string status = StatusOf(response);
+  // Of those who store for the hub, by a URL that is signed for some time.
+  if (code == nullptr && OriginOf(response.url) != OriginOf(options_.endpoint)) {
+    throw HttpError(ErrorKind::kIo, fmt::format("{}: {}", repository, status), /*may_pass=*/true);
+  }
+  if (response.status == 404 && (is("RevisionNotFound") || is("EntryNotFound"))) {
+    Throw(ErrorKind::kIo, "{} has no {} ({})", repository, of, status);
+  }
+  if (response.status == 404) {
+    Throw(ErrorKind::kIo, "{}: there is no such model ({}); see {}", repository, status, page);
+  }
+  if (is("GatedRepo") || response.status == 403) {
+    Throw(ErrorKind::kIo, "{} is for those who have accepted its terms ({}): accept them at {}, {}",
+          repository, status, page,
+          options_.token.empty()
+              ? "and set HF_TOKEN to a token of that account"
+              : "with the account that the token is of, which has to allow to read such models");
+  }
+  if (response.status == 401) {
+    Throw(ErrorKind::kIo, "{}: {} ({}): {}", repository,
+          options_.token.empty() ? "there is no such model, or it is private or gated"
+                                 : "the token is not taken, or there is no such model",
+          status,
+          options_.token.empty()
+              ? "if it is there, set HF_TOKEN to a token of an account that may read " + page
+              : "HF_TOKEN, or the file that huggingface_hub keeps it in, has to be of an account "
+                "that may read " +
+                    page);
+  }
+  const std::string message = fmt::format("{}: {}", repository, status);
+  throw HttpError(ErrorKind::kIo, message, MayPass(response.status));
+}
+
+}  // namespace godwit::hub

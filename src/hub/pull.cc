@@ -1,0 +1,214 @@
+#include "hub/pull.h"
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/machine_memory.h"
+#include "base/new_file.h"
+#include "base/quote.h"
+#include "hub/hub_cache.h"
+#include "hub/partial_file.h"
+
+namespace godwit::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path BlobOf(const fs::path& folder, const RemoteFile& file) {
+  return folder / "blobs" / file.blob;
+}
+
+fs::path PartialOf(const fs::path& folder, const RemoteFile& file) {
+  return folder / "blobs" / (file.blob + ".incomplete");
+}
+
+// 0 where there is none.
+int64_t SizeOf(const fs::path& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(size);
+}
+
+bool IsPresent(const fs::path& folder, const RemoteFile& file) {
+  const fs::path blob = BlobOf(folder, file);
+  return !file.blob.empty() && fs::is_regular_file(blob) && SizeOf(blob) == file.bytes;
+}
+
+void MakeFolders(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    Throw(ErrorKind::kIo, "{}: cannot make the folder: {}", QuoteUnlessPlain(folder.native()),
+          error.message());
+  }
+}
+
+// The file of the snapshot, as a link to its blob that goes where the cache goes.
+void Link(const PullPlan& plan, const RemoteFile& file) {
+  const fs::path link = plan.snapshot() / file.name;
+  MakeFolders(link.parent_path());
+  fs::path target;
+  for (auto folders = std::count(file.name.begin(), file.name.end(), '/') + 2; folders > 0;
+       --folders) {
+    target /= "..";
+  }
+  target /= fs::path("blobs") / file.blob;
+  std::error_code error;
+  if (fs::read_symlink(link, error) == target) return;
+  const fs::path fresh = link.native() + fmt::format(".{}{}", getpid(), NewFile::kSuffix);
+  fs::remove(fresh, error);
+  fs::create_symlink(target, fresh, error);
+  if (!error) fs::rename(fresh, link, error);
+  if (error) {
+    Throw(ErrorKind::kIo, "{}: cannot make the link: {}", QuoteUnlessPlain(link.native()),
+          error.message());
+  }
+}
+
+// What the whole pull has so far.
+struct Progress {
+  const PullHooks& hooks;
+  int64_t total, start, done;
+
+  void Add(int64_t bytes) {
+    done += bytes;
+    if (hooks.progress) hooks.progress(done, total, std::min(start, done));
+  }
+};
+
+// Bytes that are told of on their way.
+class ToldSink : public HubClient::Sink {
+ public:
+  ToldSink(PartialFile& file, Progress& progress) : file_(file), progress_(progress) {}
+
+  int64_t size() const override { return file_.size(); }
+  void Restart() override {
+    progress_.Add(-file_.size());
+    file_.Restart();
+  }
+  void Append(std::string_view bytes) override {
+    file_.Append(bytes);
+    progress_.Add(static_cast<int64_t>(bytes.size()));
+  }
+
+ private:
+  PartialFile& file_;
+  Progress& progress_;
+};
+
+void Download(HubClient& client, const PullPlan& plan, const RemoteFile& file, int64_t counted,
+              Progress& progress) {
+  const fs::path locks = plan.folder.parent_path() / ".locks" / plan.folder.filename();
+  MakeFolders(locks);
+  const BlobLock lock(
+      locks / (file.blob + ".lock"),
+      [&] {
+        if (progress.hooks.say) {
+          progress.hooks.say("waiting for another process, which downloads " + Quote(file.name));
+        }
+      },
+      progress.hooks.cancel);
+  if (IsPresent(plan.folder, file)) return progress.Add(file.bytes - counted);
+  PartialFile partial(PartialOf(plan.folder, file), !file.sha256.empty(), progress.hooks.cancel);
+  progress.Add(partial.size() - counted);
+  ToldSink sink(partial, progress);
+  client.Fetch(plan.listing, file, sink);
+  if (!file.sha256.empty() && partial.sha256() != file.sha256) {
+    partial.Remove();
+    Throw(ErrorKind::kFormat,
+          "{}: the SHA-256 of what came is {}, expected {}; it was removed, and the same command "
+          "downloads it again",
+          Quote(file.name), partial.sha256(), file.sha256);
+  }
+  partial.Finish(BlobOf(plan.folder, file));
+}
+
+void WriteRef(const PullPlan& plan) {
+  if (plan.revision == plan.listing.commit) return;
+  const fs::path ref = plan.folder / "refs" / plan.revision;
+  MakeFolders(ref.parent_path());
+  NewFile file(ref);
+  file.Write(std::as_bytes(std::span(plan.listing.commit)));
+  file.ShareLike(BlobOf(plan.folder, plan.files.front()));
+  file.Commit();
+}
+
+}  // namespace
+
+int64_t PullPlan::bytes() const {
+  return std::accumulate(files.begin(), files.end(), int64_t{0},
+                         [](int64_t sum, const RemoteFile& file) { return sum + file.bytes; });
+}
+
+int64_t PullPlan::missing_bytes() const {
+  return bytes() - std::accumulate(present.begin(), present.end(), int64_t{0});
+}
+
+fs::path PullPlan::snapshot() const { return folder / "snapshots" / listing.commit; }
+
+PullPlan PlanPull(HubClient& client, const Listing& listing, const std::string& revision,
+                  std::vector<RemoteFile> files, const fs::path& cache) {
+  PullPlan plan{.folder = fs::absolute(cache) / RepositoryFolder(listing.repository),
+                .listing = listing,
+                .revision = revision,
+                .files = std::move(files)};
+  int64_t sum = 0;
+  for (RemoteFile& file : plan.files) {
+    if (file.bytes < 0 || file.blob.empty()) client.Ask(listing, file);
+    const auto all = CheckedAdd(sum, file.bytes);
+    if (!all) Throw(ErrorKind::kFormat, "{}: its files have too many bytes", listing.repository);
+    sum = *all;
+    plan.present.push_back(IsPresent(plan.folder, file)
+                               ? file.bytes
+                               : std::min(SizeOf(PartialOf(plan.folder, file)), file.bytes));
+  }
+  return plan;
+}
+
+void RequireRoom(const PullPlan& plan) {
+  fs::path place = plan.folder;
+  struct statvfs disk;
+  while (statvfs(place.c_str(), &disk) != 0) {
+    if (!place.has_relative_path()) return;  // writing says why
+    place = place.parent_path();
+  }
+  const auto available =
+      CheckedMul(static_cast<int64_t>(disk.f_bavail), static_cast<int64_t>(disk.f_frsize));
+  if (!available || plan.missing_bytes() <= *available) return;
+  Throw(ErrorKind::kIo,
+        "{} to download, and the disk of {} has room for {}: HF_HUB_CACHE names "
+        "another folder",
+        FormatBytes(plan.missing_bytes()), QuoteUnlessPlain(plan.folder.parent_path().native()),
+        FormatBytes(*available));
+}
+
+void Pull(HubClient& client, const PullPlan& plan, const PullHooks& hooks) {
+  const int64_t start = plan.bytes() - plan.missing_bytes();
+  Progress progress{.hooks = hooks, .total = plan.bytes(), .start = start, .done = start};
+  MakeFolders(plan.folder / "blobs");
+  for (size_t i = 0; i < plan.files.size(); ++i) {
+    const RemoteFile& file = plan.files[i];
+    if (IsPresent(plan.folder, file)) {
+      progress.Add(file.bytes - plan.present[i]);  // not 0 where another name has the same content
+    } else {
+      Download(client, plan, file, plan.present[i], progress);
+    }
+    Link(plan, file);
+  }
+  // What was pulled before of other files is of this commit, too, if it is the same: else the
+  // branch would leave it behind.
+  for (const RemoteFile& file : plan.listing.files) {
+    if (file.bytes >= 0 && IsPresent(plan.folder, file)) Link(plan, file);
+  }
+  WriteRef(plan);
+}
+
+}  // namespace godwit::hub

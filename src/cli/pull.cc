@@ -109,7 +109,7 @@ int Pull(std::span<const std::string> arguments) {
   console::WriteOutput(model.path.native() + "\n");
   console::WriteNotice(fmt::format(
       "godwit: {}: -m {}\n", model.plan.missing_bytes() == 0 ? "it was there" : "it is there",
-      model.plan.revision == "main" ? model.name : QuoteUnlessPlain(model.path.native())));
+      QuoteUnlessPlain(model.plan.revision == "main" ? model.name : model.path.native())));
   return console::kExitOk;
 }
 

@@ -1,10 +1,9 @@
 #include "hub/hub_cache.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 
-#include "base/ascii.h"
+#include "hub/environment.h"
 
 namespace godwit::hub {
 namespace {
@@ -14,16 +13,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kBegin = "models--";
 
 }  // namespace
-
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-bool IsSet(const char* name) {
-  const std::string value = Lower(Variable(name));
-  return value == "1" || value == "on" || value == "yes" || value == "true";
-}
 
 fs::path HomeFolder() {
   if (const auto home = Variable("HF_HOME"); !home.empty()) return home;

@@ -28,9 +28,4 @@ std::optional<std::filesystem::path> MainSnapshot(const std::filesystem::path& f
 // chose the name.
 bool IsSafeFileName(std::string_view name);
 
-// An environment variable, empty where there is none.
-std::string Variable(const char* name);
-// Whether it says yes, as huggingface_hub takes that: 1, ON, YES or TRUE, in whatever letters.
-bool IsSet(const char* name);
-
 }  // namespace godwit::hub

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "http/url.h"
+#include "hub/environment.h"
 #include "hub/hub_cache.h"
 
 namespace godwit::hub {
@@ -146,20 +147,24 @@ void HubClient::Ask(const Listing& listing, RemoteFile& file) {
   });
 }
 
-void HubClient::Fetch(const Listing& listing, const RemoteFile& file, Sink& sink) {
+void HubClient::Fetch(const Listing& listing, const RemoteFile& file, PartialFile& partial,
+                      const std::function<void()>& on_change) {
   Retrying(
       kMostTries,
       [&] {
-        if (sink.size() > file.bytes) sink.Restart();
+        if (partial.size() > file.bytes) partial.Restart();
         // Even an empty file is asked for: whether it may be read is known by its answer.
-        if (sink.size() == 0 || sink.size() < file.bytes) FetchOnce(listing, file, sink);
+        if (partial.size() == 0 || partial.size() < file.bytes) {
+          FetchOnce(listing, file, partial, on_change);
+        }
       },
-      [&] { return sink.size(); });
+      [&] { return partial.size(); });
 }
 
-void HubClient::FetchOnce(const Listing& listing, const RemoteFile& file, Sink& sink) {
+void HubClient::FetchOnce(const Listing& listing, const RemoteFile& file, PartialFile& partial,
+                          const std::function<void()>& on_change) {
   HttpRequest request = RequestOf(listing, file);
-  const int64_t begin = sink.size();
+  const int64_t begin = partial.size();
   if (begin > 0) request.headers.emplace_back("Range", fmt::format("bytes={}-", begin));
   bool no_such_range = false;
   const auto on_headers = [&](const HttpResponse& response) {
@@ -176,26 +181,29 @@ void HubClient::FetchOnce(const Listing& listing, const RemoteFile& file, Sink& 
     if (response.status != 200) {
       ThrowRefused(response, listing.repository, "file " + Quote(file.name));
     }
-    if (begin > 0) sink.Restart();  // all of it, from a server that knows no ranges
+    partial.Restart();  // all of it, from a server that knows no ranges
     return true;
   };
   const auto on_body = [&](std::string_view bytes) {
-    if (static_cast<int64_t>(bytes.size()) > file.bytes - sink.size()) {
+    if (static_cast<int64_t>(bytes.size()) > file.bytes - partial.size()) {
       Throw(ErrorKind::kFormat, "{}: more bytes come than the {} that it has", Quote(file.name),
             file.bytes);
     }
-    sink.Append(bytes);
+    partial.Append(bytes);
+    on_change();
     return true;
   };
   http_.Send(request, {.on_headers = on_headers, .on_body = on_body});
   if (no_such_range) {
-    sink.Restart();
-    return FetchOnce(listing, file, sink);  // from the beginning, where there is no range
+    partial.Restart();
+    on_change();
+    // From the beginning, where there is no range to refuse.
+    return FetchOnce(listing, file, partial, on_change);
   }
-  if (sink.size() < file.bytes) {
+  if (partial.size() < file.bytes) {
     throw HttpError(
         ErrorKind::kIo,
-        fmt::format("{}: {} of {} bytes came", Quote(file.name), sink.size(), file.bytes),
+        fmt::format("{}: {} of {} bytes came", Quote(file.name), partial.size(), file.bytes),
         /*may_pass=*/true);
   }
 }

@@ -9,6 +9,7 @@
 #include "base/cancel.h"
 #include "http/client.h"
 #include "hub/listing.h"
+#include "hub/partial_file.h"
 
 namespace godwit::hub {
 
@@ -41,22 +42,16 @@ class HubClient {
   // Error(kFormat) where they do not either.
   void Ask(const Listing& listing, RemoteFile& file);
 
-  // Where bytes of a file go.
-  class Sink {
-   public:
-    virtual ~Sink() = default;
-    virtual int64_t size() const = 0;  // bytes that are there
-    virtual void Restart() = 0;        // with none
-    virtual void Append(std::string_view bytes) = 0;
-  };
-
-  // From what the sink has on to the end; a lost connection is gone on with, a few times. Throws as
-  // List does, Error(kFormat) for more bytes than the file has, and what the sink throws.
-  void Fetch(const Listing& listing, const RemoteFile& file, Sink& sink);
+  // From what the partial file has on to the end; a lost connection is gone on with, a few times.
+  // on_change: after each change of its size. Throws as List does, Error(kFormat) for more bytes
+  // than the file has, and as PartialFile does.
+  void Fetch(const Listing& listing, const RemoteFile& file, PartialFile& partial,
+             const std::function<void()>& on_change);
 
  private:
   HttpRequest RequestOf(const Listing& listing, const RemoteFile& file) const;
-  void FetchOnce(const Listing& listing, const RemoteFile& file, Sink& sink);
+  void FetchOnce(const Listing& listing, const RemoteFile& file, PartialFile& partial,
+                 const std::function<void()>& on_change);
   // Calls `work` again where it throws an HttpError that may pass, most_tries times in a row. got:
   // how far it is by now.
   void Retrying(

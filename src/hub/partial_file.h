@@ -2,25 +2,27 @@
 // ends, and is gone on with.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "base/cancel.h"
 #include "base/open_file.h"
 #include "base/sha256.h"
-#include "hub/hub_client.h"
 
 namespace godwit::hub {
 
-class PartialFile : public HubClient::Sink {
+class PartialFile {
  public:
   // Opens it, or makes it. hashed: what is there is read, and what comes is added, for the
   // SHA-256. Throws Error(kIo), as the others do, and Error(kCancelled).
   PartialFile(std::filesystem::path path, bool hashed, const CancelToken* cancel);
 
-  int64_t size() const override { return size_; }
-  void Restart() override;
-  void Append(std::string_view bytes) override;
+  int64_t size() const { return size_; }
+  void Restart();  // with nothing
+  void Append(std::string_view bytes);
 
   std::string sha256() const { return hash_.Hex(); }
 

@@ -76,36 +76,17 @@ void Link(const PullPlan& plan, const RemoteFile& file) {
 // What the whole pull has so far.
 struct Progress {
   const PullHooks& hooks;
-  int64_t total, start, done;
+  int64_t total, start;
+  int64_t others;  // bytes of the other files
 
-  void Add(int64_t bytes) {
-    done += bytes;
+  void Tell(int64_t of_this_file) const {
+    const int64_t done = others + of_this_file;
     if (hooks.progress) hooks.progress(done, total, std::min(start, done));
   }
 };
 
-// Bytes that are told of on their way.
-class ToldSink : public HubClient::Sink {
- public:
-  ToldSink(PartialFile& file, Progress& progress) : file_(file), progress_(progress) {}
-
-  int64_t size() const override { return file_.size(); }
-  void Restart() override {
-    progress_.Add(-file_.size());
-    file_.Restart();
-  }
-  void Append(std::string_view bytes) override {
-    file_.Append(bytes);
-    progress_.Add(static_cast<int64_t>(bytes.size()));
-  }
-
- private:
-  PartialFile& file_;
-  Progress& progress_;
-};
-
-void Download(HubClient& client, const PullPlan& plan, const RemoteFile& file, int64_t counted,
-              Progress& progress) {
+void Download(HubClient& client, const PullPlan& plan, const RemoteFile& file,
+              const Progress& progress) {
   const fs::path locks = plan.folder.parent_path() / ".locks" / plan.folder.filename();
   MakeFolders(locks);
   const BlobLock lock(
@@ -116,11 +97,9 @@ void Download(HubClient& client, const PullPlan& plan, const RemoteFile& file, i
         }
       },
       progress.hooks.cancel);
-  if (IsPresent(plan.folder, file)) return progress.Add(file.bytes - counted);
+  if (IsPresent(plan.folder, file)) return;
   PartialFile partial(PartialOf(plan.folder, file), !file.sha256.empty(), progress.hooks.cancel);
-  progress.Add(partial.size() - counted);
-  ToldSink sink(partial, progress);
-  client.Fetch(plan.listing, file, sink);
+  client.Fetch(plan.listing, file, partial, [&] { progress.Tell(partial.size()); });
   if (!file.sha256.empty() && partial.sha256() != file.sha256) {
     partial.Remove();
     Throw(ErrorKind::kFormat,
@@ -192,15 +171,14 @@ void RequireRoom(const PullPlan& plan) {
 
 void Pull(HubClient& client, const PullPlan& plan, const PullHooks& hooks) {
   const int64_t start = plan.bytes() - plan.missing_bytes();
-  Progress progress{.hooks = hooks, .total = plan.bytes(), .start = start, .done = start};
+  Progress progress{.hooks = hooks, .total = plan.bytes(), .start = start, .others = start};
   MakeFolders(plan.folder / "blobs");
   for (size_t i = 0; i < plan.files.size(); ++i) {
     const RemoteFile& file = plan.files[i];
-    if (IsPresent(plan.folder, file)) {
-      progress.Add(file.bytes - plan.present[i]);  // not 0 where another name has the same content
-    } else {
-      Download(client, plan, file, plan.present[i], progress);
-    }
+    progress.others -= plan.present[i];
+    if (!IsPresent(plan.folder, file)) Download(client, plan, file, progress);
+    progress.Tell(file.bytes);
+    progress.others += file.bytes;
     Link(plan, file);
   }
   // What was pulled before of other files is of this commit, too, if it is the same: else the

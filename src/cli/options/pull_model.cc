@@ -13,6 +13,7 @@
 #include "console/terminal/output.h"
 #include "console/terminal/progress_line.h"
 #include "hub/choose_files.h"
+#include "hub/environment.h"
 #include "hub/hub_cache.h"
 #include "hub/hub_client.h"
 
@@ -25,8 +26,8 @@ void SayWhatComes(const PulledModel& model) {
       plan.missing_bytes() == plan.bytes()
           ? ""
           : fmt::format(", {} of them to download", FormatBytes(plan.missing_bytes()));
-  console::WriteNotice(fmt::format("godwit: {}: {} in {}{}, into {}\n", model.name,
-                                   FormatBytes(plan.bytes()),
+  console::WriteNotice(fmt::format("godwit: {}: {} in {}{}, into {}\n",
+                                   QuoteUnlessPlain(model.name), FormatBytes(plan.bytes()),
                                    console::Plural(std::ssize(plan.files), "file"), rest,
                                    QuoteUnlessPlain(plan.folder.parent_path().native())));
 }
@@ -44,7 +45,7 @@ PulledModel PullUntil(const PullRequest& request, const CancelToken& cancel) {
   const hub::ChosenFiles chosen = hub::ChooseFiles(listing, name.quant);
   PulledModel model{
       .plan = PlanPull(client, listing, request.revision, chosen.files, hub::CacheFolder()),
-      .name = hub::Spelling(name.repository, chosen.word)};
+      .name = name.repository + (chosen.word.empty() ? "" : ":" + chosen.word)};
   model.path = model.plan.snapshot();
   if (!chosen.word.empty()) model.path /= chosen.files.front().name;
   if (request.dry_run) return model;

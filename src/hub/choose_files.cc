@@ -83,6 +83,12 @@ class Models {
       if (std::count(file.name.begin(), file.name.end(), '/') <= 1) files.emplace_back(file.name);
     }
     files_ = GgufModelsAmong(std::move(files));
+    // The words that tell them apart come of comparing each with each.
+    constexpr size_t kMost = 200;
+    if (files_.size() > kMost) {
+      Throw(ErrorKind::kUnsupported, "{} has {} GGUF models, expected at most {}", repository_,
+            files_.size(), kMost);
+    }
   }
 
   const std::vector<fs::path>& files() const { return files_; }

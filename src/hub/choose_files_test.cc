@@ -86,6 +86,15 @@ TEST(ChooseFiles, OfSeveralTheListHasNamesAndSizes) {
       HasSubstr("o/n:Q4_0 may be 2 GGUF models, expected one: choose one of\n  o/n:a-Q4_0"));
 }
 
+TEST(ChooseFiles, ThereIsALimitToHowManyAreCompared) {
+  std::vector<std::string> names;
+  for (int i = 0; i <= 200; ++i) names.push_back(fmt::format("n{}-Q4_0.gguf", i));
+  EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Chosen(Of(names), "Q4_0"); }),
+              HasSubstr("o/n has 201 GGUF models, expected at most 200"));
+  names.pop_back();
+  EXPECT_THAT(Chosen(Of(names), "n7-Q4_0"), ElementsAre("n7-Q4_0.gguf"));
+}
+
 TEST(ChooseFiles, WhatCannotBeLoadedIsNoModel) {
   EXPECT_THAT(
       ErrorOf(ErrorKind::kUnsupported,

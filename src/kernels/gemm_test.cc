@@ -218,6 +218,23 @@ TEST_P(GemmTest, F32RowsDoNotDependOnTheBatch) { TestRowsDoNotDependOnTheBatch<f
 TEST_P(GemmTest, F16RowsDoNotDependOnTheBatch) { TestRowsDoNotDependOnTheBatch<F16>(); }
 TEST_P(GemmTest, BF16RowsDoNotDependOnTheBatch) { TestRowsDoNotDependOnTheBatch<BF16>(); }
 
+// More than a mebibyte of outputs, whose whole vectors are aligned: some instruction sets write
+// them past the caches.
+TEST_P(GemmTest, BF16ManyRowsDoNotDependOnTheBatch) {
+  const Problem<BF16> problem(300, 132, 944, 4);
+  const Guarded<float> all = problem.Run(table());
+  EXPECT_TRUE(all.GuardsIntact());
+  for (int64_t row = 0; row < problem.rows; row += 50) {
+    Guarded<float> some(50 * problem.out_stride);
+    GemmArgs args = problem.Args(some.data());
+    args.a = problem.a.data() + row * problem.a_stride;
+    args.rows = 50;
+    table().gemm_bf16(args);
+    const auto bytes = static_cast<size_t>(50 * problem.out_stride * 4);
+    EXPECT_EQ(std::memcmp(some.data(), all.data() + row * problem.out_stride, bytes), 0) << row;
+  }
+}
+
 TEST_P(GemmTest, F32PanelsDoNotDependOnTheRange) { TestPanelsDoNotDependOnTheRange<float>(); }
 TEST_P(GemmTest, F16PanelsDoNotDependOnTheRange) { TestPanelsDoNotDependOnTheRange<F16>(); }
 TEST_P(GemmTest, BF16PanelsDoNotDependOnTheRange) { TestPanelsDoNotDependOnTheRange<BF16>(); }

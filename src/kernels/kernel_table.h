@@ -273,6 +273,10 @@ struct KernelTable {
   void (*gemm_i8)(const GemmArgs&) noexcept;
   void (*gemm_groups)(const GroupGemmArgs&) noexcept;
 
+  // Bytes of rows and of two panels that go through a product of bf16 or int8 together, or 0: rows
+  // are taken in small blocks, and each panel is fetched by the first of them.
+  int64_t product_bytes = 0;
+
   // The largest |x[i]|, 0 for none; NaN if an element is not finite.
   float (*largest_magnitude)(const float* x, int64_t n) noexcept;
   // out[i] = x[i] * factor to the nearest integer, ties to even, within [-127, 127]; zeros from n

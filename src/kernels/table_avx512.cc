@@ -18,12 +18,16 @@ constinit const KernelTable kAvx512VnniTable =
               {avx512::AttendTileF32, avx512::AttendTileF16, avx512::AttendTileBF16,
                avx512::AttendTileI8, avx512_vnni::AttendTileI8I8, avx512_vnni::ScoreTileI8});
 
+// The second-level cache of processors with AMX has 2 MiB, which two threads of a core may share.
+constexpr int64_t kAmxProductBytes = 5 << 18;
+
 constinit const KernelTable kAvx512AmxTable =
     MakeTable({avx512::GemmF32, avx512::GemmF16, avx512_amx::GemmBF16, avx512_amx::GemmI8,
                avx512_amx::GemmGroups},
               {avx512::AttendTileF32, avx512::AttendTileF16, avx512_amx::AttendTileBF16,
                avx512_amx::AttendTileI8, avx512_amx::AttendTileI8I8, avx512_vnni::ScoreTileI8,
-               avx512_vbmi::ScoreSigns});
+               avx512_vbmi::ScoreSigns},
+              kAmxProductBytes);
 
 constinit const KernelTable kAvx512Bf16Table =
     MakeTable({avx512::GemmF32, avx512::GemmF16, avx512_bf16::GemmBF16, avx512_bf16::GemmI8,

@@ -118,11 +118,6 @@ struct TiledRows {
   int64_t SumsOf(int64_t row) const {
     return row < (tiles - 1) * height ? row : row + tiles * height - rows;
   }
-  // Bytes that each of a section's four products may fetch, so that all tiles fetch as much as they
-  // read.
-  int64_t SharePerProduct() const {
-    return (kSectionBytes / 4 / kTileBytes + tiles - 1) / tiles * kTileBytes;
-  }
 };
 
 GODWIT_INLINE void ZeroSums() { ZeroTile<0>(), ZeroTile<1>(), ZeroTile<2>(), ZeroTile<3>(); }
@@ -149,17 +144,6 @@ GODWIT_INLINE void FetchLines(const uint8_t* ahead, int64_t bytes) {
     __builtin_prefetch(ahead + byte, /*for writing=*/0, 2);
   }
 }
-
-// Fetches `share` bytes at each call, in order.
-struct FetchInOrder {
-  const uint8_t* ahead;
-  int64_t share;
-
-  GODWIT_INLINE void operator()() {
-    FetchLines(ahead, share);
-    ahead += share;
-  }
-};
 
 // A section of a tile of rows; of its columns there may be fewer tiles than accumulators. Strides
 // are in bytes. fetch() is called after each of four products: all at once would keep its loads

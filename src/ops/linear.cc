@@ -114,20 +114,46 @@ void Multiply(const Exec& exec, const LinearRows& x, const Weight& w, int64_t ro
   }
 }
 
-// A block of rows small enough to stay in the second-level cache is multiplied with one panel at a
-// time.
-constexpr int64_t kProductBlockRows = 96;
+constexpr int64_t kFewestProductRows = 32;  // of a product that does not wait for memory
 
-// Few rows take several panels a task, or waking the threads would cost more; they wait for
-// memory, which is read ahead within a task.
+constexpr int64_t CeilDiv(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+// Rows that are multiplied together: they stay in the second-level cache. Blocks are even.
+int64_t BlockRows(const Exec& exec, const Product& product) {
+  constexpr int64_t kSmallBlock = 96;
+  const Weight& w = *product.w;
+  if (exec.kernels.product_bytes == 0 || w.dtype == DType::kGrouped) return kSmallBlock;
+  const int64_t row_bytes = w.inputs * static_cast<int64_t>(SizeOf(w.dtype));
+  const int64_t rows = product.x->rows;
+  if (rows <= kSmallBlock || row_bytes == 0) return kSmallBlock;
+  const int64_t most = exec.kernels.product_bytes / row_bytes - 2 * kernels::kPanelColumns;
+  if (most <= kSmallBlock) return kSmallBlock;
+  return CeilDiv(CeilDiv(rows, CeilDiv(rows, most)), 16) * 16;
+}
+
+// Panels of a task, which fetches each of them while it is at the one before. Threads differ in
+// speed, so that each should have several tasks.
+int64_t PanelsPerTask(int64_t panels, int64_t blocks, int64_t threads) {
+  return std::clamp<int64_t>(panels * blocks / (4 * threads), 1, 8);
+}
+
+// The tasks of a product: blocks of rows by ranges of panels, the rows of a range side by side. Few
+// rows take several panels a task, or waking the threads would cost more; they wait for memory,
+// which is read ahead within a task.
 struct Cut {
-  Cut(const Product& product, int64_t panels_of_few_rows)
-      : panels(kernels::PanelCount(product.out.cols)),
-        panels_per_task(product.x->rows >= 32 ? 1 : panels_of_few_rows),
-        blocks((product.x->rows + kProductBlockRows - 1) / kProductBlockRows),
-        tasks((panels + panels_per_task - 1) / panels_per_task * blocks) {}
+  Cut(const Exec& exec, const Product& product, int64_t panels_of_few_rows)
+      : panels(kernels::PanelCount(product.out.cols)), block_rows(BlockRows(exec, product)) {
+    const int64_t rows = product.x->rows;
+    blocks = CeilDiv(rows, block_rows);
+    if (rows < kFewestProductRows) {
+      panels_per_task = panels_of_few_rows;
+    } else if (exec.kernels.product_bytes > 0 && product.w->dtype != DType::kGrouped) {
+      panels_per_task = PanelsPerTask(panels, blocks, exec.pool.threads());
+    }
+    tasks = CeilDiv(panels, panels_per_task) * blocks;
+  }
 
-  int64_t panels, panels_per_task, blocks, tasks;
+  int64_t panels, block_rows, blocks = 0, panels_per_task = 1, tasks = 0;
 };
 
 }  // namespace
@@ -167,19 +193,18 @@ void Linear(const Exec& exec, std::span<const Product> products) {
   }
   const int64_t panels_of_few_rows = std::clamp<int64_t>(panels / (4 * exec.pool.threads()), 1, 16);
   int64_t tasks = 0;
-  for (const Product& product : products) tasks += Cut(product, panels_of_few_rows).tasks;
+  for (const Product& product : products) tasks += Cut(exec, product, panels_of_few_rows).tasks;
   exec.Parallel(tasks, [&](int64_t task) {
     const Product* product = products.data();
-    Cut cut(*product, panels_of_few_rows);
+    Cut cut(exec, *product, panels_of_few_rows);
     while (task >= cut.tasks) {
       task -= cut.tasks;
-      cut = Cut(*++product, panels_of_few_rows);
+      cut = Cut(exec, *++product, panels_of_few_rows);
     }
     const int64_t panel = task / cut.blocks * cut.panels_per_task;
-    const int64_t row = task % cut.blocks * kProductBlockRows;
-    Multiply(exec, *product->x, *product->w, row,
-             std::min(row + kProductBlockRows, product->x->rows), panel,
-             std::min(cut.panels, panel + cut.panels_per_task), product->out);
+    const int64_t row = task % cut.blocks * cut.block_rows;
+    Multiply(exec, *product->x, *product->w, row, std::min(row + cut.block_rows, product->x->rows),
+             panel, std::min(cut.panels, panel + cut.panels_per_task), product->out);
   });
 }
 

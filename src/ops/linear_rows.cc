@@ -11,10 +11,13 @@
 namespace godwit::ops {
 namespace {
 
-// The kernels read rows in pairs, or in quads.
+// The kernels read rows in pairs, or in quads. Rows of an odd number of cache lines lie in
+// different sets of a cache, those of 2,048 bytes in two.
 template <typename T>
 LinearRows Rows(const Exec& exec, DType dtype, int64_t rows, int64_t cols, int64_t unit) {
-  const auto matrix = exec.workspace.Matrix<T>(rows, (cols + unit - 1) / unit * unit);
+  constexpr int64_t kPerLine = 64 / int64_t{sizeof(T)};
+  const int64_t lines = ((cols + unit - 1) / unit * unit + kPerLine - 1) / kPerLine;
+  const auto matrix = exec.workspace.Matrix<T>(rows, (lines | 1) * kPerLine);
   return {.dtype = dtype,
           .data = reinterpret_cast<std::byte*>(matrix.data),
           .rows = rows,

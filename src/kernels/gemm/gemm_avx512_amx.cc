@@ -10,14 +10,16 @@ namespace godwit::kernels {
 
 void avx512_amx::GemmBF16(const GemmArgs& args) noexcept {
   if (args.k == 0) return avx512::GemmBF16(args);
-  RunPanelsByTiles<PairByPair, BF16>(args, [](const auto&... row) { AddBias(row...); });
+  RunPanelsByTiles<PairByPair, BF16>(
+      args, []<class Write>(const auto&... row) GODWIT_INLINE_LAMBDA { AddBias<Write>(row...); });
 }
 
 // One register tile of rows waits for memory, which VPDPBUSD reads in its order: two cost more than
 // the bytes.
 void avx512_amx::GemmI8(const GemmArgs& args) noexcept {
   if (args.rows <= kTileRows || args.k == 0) return avx512_vnni::GemmI8(args);
-  RunPanelsByTiles<SignedByUnsigned, int8_t>(args, [](const auto&... row) { ScaleSums(row...); });
+  RunPanelsByTiles<SignedByUnsigned, int8_t>(
+      args, []<class Write>(const auto&... row) GODWIT_INLINE_LAMBDA { ScaleSums<Write>(row...); });
 }
 
 // Fewer rows do not pay for unpacking, and groups of 16 for being stored.

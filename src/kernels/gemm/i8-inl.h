@@ -11,6 +11,7 @@ namespace {
 
 // One row of sums, in the bits of floats, to the row of `out` that they stand for (kernel_table.h,
 // GemmArgs). columns <= kPanelColumns.
+template <class Write = IntoCaches>
 GODWIT_INLINE void ScaleSums(const GemmArgs& args, int64_t row, int64_t column, int64_t columns,
                              const float* sums) {
   const int32_t correction = -128 * args.a_sums[row];
@@ -22,7 +23,7 @@ GODWIT_INLINE void ScaleSums(const GemmArgs& args, int64_t row, int64_t column, 
   for (; c + kLanes <= columns; c += kLanes) {
     const Vec dot = IntsToFloats(AddToInts(Load(sums + c), correction));
     const Vec x = Mul(Mul(dot, Load(w_scales + c)), a_scale);
-    Store(out + c, bias == nullptr ? x : Add(x, Load(bias + c)));
+    Write::Put(out + c, bias == nullptr ? x : Add(x, Load(bias + c)));
   }
   if (const int64_t n = columns - c; n > 0) {
     const Vec dot = IntsToFloats(AddToInts(LoadFirst(sums + c, n), correction));

@@ -20,6 +20,11 @@ GODWIT_INLINE int64_t ColumnsFrom(int64_t column, int64_t columns) {
   return columns - column < kPanelColumns ? columns - column : kPanelColumns;
 }
 
+// How finished vectors are written to `out`.
+struct IntoCaches {
+  static GODWIT_INLINE void Put(float* p, Vec x) { Store(p, x); }
+};
+
 // Rows of activations.
 template <class Operand>
 struct SourceRows {

@@ -31,7 +31,8 @@ struct AttendTiles {
   void (*signs)(const ScoreSignsArgs&) noexcept = ScoreSigns;
 };
 
-consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_tile) {
+consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_tile,
+                                int64_t product_bytes = 0) {
   // Lists of them are read from the front, so the last one is missing first.
   if (gemm.groups == nullptr || attend_tile.scores == nullptr) throw "a kernel is missing";
   return {.gemm_f32 = gemm.f32,
@@ -39,6 +40,7 @@ consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_til
           .gemm_bf16 = gemm.bf16,
           .gemm_i8 = gemm.i8,
           .gemm_groups = gemm.groups,
+          .product_bytes = product_bytes,
           .largest_magnitude = LargestMagnitude,
           .quantize = Quantize,
           .attend_tile_f32 = attend_tile.f32,

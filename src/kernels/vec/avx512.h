@@ -83,6 +83,10 @@ GODWIT_INLINE void Store(float* p, Vec x) { _mm512_storeu_ps(p, x); }
 GODWIT_INLINE void StoreFirst(float* p, Vec x, int64_t n) {
   _mm512_mask_storeu_ps(p, LanesBetween(0, n), x);
 }
+// Past the caches, which keep what they have; p is 64-byte aligned. Other threads see such stores
+// behind FenceStores().
+GODWIT_INLINE void StorePastCaches(float* p, Vec x) { _mm512_stream_ps(p, x); }
+GODWIT_INLINE void FenceStores() { _mm_sfence(); }
 GODWIT_INLINE __m256i NarrowToBF16(Vec x) {
   const __m512i bits = _mm512_castps_si512(x);
   const __m512i high = _mm512_srli_epi32(bits, 16);

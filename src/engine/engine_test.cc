@@ -427,7 +427,7 @@ TEST_F(EngineTest, TemplatesAreToldMore) {
 }
 
 TEST_F(EngineTest, NoMessageIsLost) {
-  const TempFolder folders[2];
+  const TempFolder folders[3];
   const auto engine_of = [](const TempFolder& folder, std::string_view chat_template) {
     CopyTiny(folder, chat_template);
     return Engine(folder.path(), {.threads = 1});
@@ -455,6 +455,17 @@ TEST_F(EngineTest, NoMessageIsLost) {
                       "m.content }}{% endfor %}")
                 .ApplyChatTemplate(std::vector<Message>{{"developer", "a"}}),
             "Da");
+  // Not lost: words that it acts upon, and what it forgets once something comes behind it.
+  const Engine forgets = engine_of(
+      folders[2],
+      "{% set ns = namespace(text='') %}{% for m in messages %}{% if m.content == 'Again.' %}{% "
+      "set "
+      "ns.text = '' %}{% else %}{% set ns.text = ns.text ~ m.content %}{% endif %}{% endfor %}>{{ "
+      "ns.text }}");
+  const Message again{"user", "Again."};
+  EXPECT_EQ(forgets.ApplyChatTemplate(std::vector{again}), ">");
+  EXPECT_EQ(forgets.ApplyChatTemplate(std::vector{user, {"assistant", "Yes"}, again}), ">");
+  EXPECT_EQ(forgets.ApplyChatTemplate(std::vector{user, again, user}), ">Hello");
 }
 
 TEST(EngineLoad, ABrokenChatTemplateStandsInTheWayOfChatsOnly) {

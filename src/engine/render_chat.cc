@@ -26,9 +26,34 @@ std::string_view BeginningOf(std::string_view content) {
   return content.substr(0, content.find_last_not_of(" \t\r\n") + 1);
 }
 
+// Whether what a template makes of the messages is the same without one of them, and with other
+// words in it: ours for stories reads "Tell me a story." and makes nothing of it.
+bool Ignores(const ChatTemplate& chat_template, const ChatInput& input, size_t message) {
+  const std::string text = chat_template.Render(input);
+  ChatInput other = input;
+  other.messages[message]["content"] = "These are other words.";
+  if (chat_template.Render(other) != text) return false;
+  other.messages.erase(message);
+  return chat_template.Render(other) == text;
+}
+
+// A message that is ignored where it is the last one, too: behind it a template may forget it.
+bool IsLost(const ChatTemplate& chat_template, const ChatInput& input, size_t message) {
+  try {
+    if (!Ignores(chat_template, input, message)) return false;
+    if (message + 1 == input.messages.size()) return true;
+    ChatInput beginning = input;
+    beginning.messages.erase(beginning.messages.begin() + static_cast<std::ptrdiff_t>(message) + 1,
+                             beginning.messages.end());
+    return Ignores(chat_template, beginning, message);
+  } catch (const Error&) {
+    return false;  // it needs a message
+  }
+}
+
 // What a template does with a message depends on its role, and on its being the first or the last:
 // of each role these two are looked at. Many templates write a content in another way (as JSON,
-// without its thoughts), so that one which is not found is left out on trial.
+// without its thoughts), so that one which is not found is changed on trial.
 void RefuseLostMessages(const ChatTemplate& chat_template, const ChatInput& input,
                         std::span<const Message> messages, std::string_view text) {
   std::map<std::string_view, std::pair<size_t, size_t>> first_and_last;
@@ -39,15 +64,7 @@ void RefuseLostMessages(const ChatTemplate& chat_template, const ChatInput& inpu
     const auto [first, last] = first_and_last.at(messages[i].role);
     const std::string_view begin = BeginningOf(messages[i].content);
     if ((i != first && i != last) || begin.empty() || text.find(begin) != text.npos) continue;
-    ChatInput without = input;
-    without.messages.erase(i);
-    std::string same;
-    try {
-      same = chat_template.Render(without);
-    } catch (const Error&) {
-      continue;  // it needs the message
-    }
-    if (same != text) continue;
+    if (!IsLost(chat_template, input, i)) continue;
     Throw(ErrorKind::kInput,
           "message {}, of the role {}, is one that this model's chat template leaves out there: it "
           "would be lost",

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/stopwatch.h"
+#include "checkpoint/model_folder.h"
 #include "cli/batch/answer_batch.h"
 #include "cli/commands.h"
 #include "cli/options/completion_defaults.h"
@@ -136,7 +137,8 @@ int Batch(std::span<const std::string> arguments) {
   if (!asks && MpiSize() > 1)
     LoadEngine(options.model, options.completion.session);  // it lets the others go
   if (asks) {
-    const Engine engine = LoadEngine(options.model, options.completion);
+    const Engine engine =
+        LoadEngine(ModelFolder(options.model.folder), options.model, options.completion);
     if (plan.parallel == 0) {
       plan.parallel = MpiSize() > 1 ? 1 : TextsAtOnce(engine, options.completion.session);
     }

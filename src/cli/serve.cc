@@ -19,6 +19,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "checkpoint/model_folder.h"
+#include "checkpoint/weight_facts.h"
 #include "cli/commands.h"
 #include "cli/options/completion_defaults.h"
 #include "cli/options/find_model.h"
@@ -30,8 +32,10 @@
 #include "console/terminal/interrupt.h"
 #include "console/terminal/output.h"
 #include "engine/prompt_share.h"
+#include "engine/storage_types.h"
 #include "server/api.h"
 #include "server/http_server.h"
+#include "server/loading.h"
 #include "server/page.h"
 
 namespace godwit::cli {
@@ -198,6 +202,21 @@ void LetSignalsEndIt(console::SignalNotes& notes) {
   if (const auto signal = NextEnd(notes, /*wait_ms=*/0)) raise(*signal);  // it came before
 }
 
+server::ModelAbout AboutModel(const ModelFolder& folder, const ServeOptions& options) {
+  const WeightFacts facts =
+      FactsOf(folder.spec(), folder.weights(), ParseWeightType(options.model.weights));
+  server::ModelAbout about{.family = folder.spec().family,
+                           .format = folder.is_gguf() ? "gguf" : "safetensors",
+                           .parameters = facts.parameters};
+  for (const auto& [type, count] : CountTypes(folder.weights())) about.stored_as.push_back(type);
+  if (facts.loaded_types) {
+    about.loaded_as = StorageName(*facts.loaded_types);
+    about.kv_type =
+        StorageName(ChooseKvType(options.completion.session.kv_type, *facts.loaded_types));
+  }
+  return about;
+}
+
 std::string AddressOf(const server::HttpOptions& http, uint16_t port) {
   return http.host.find(':') != std::string::npos ? fmt::format("http://[{}]:{}", http.host, port)
                                                   : fmt::format("http://{}:{}", http.host, port);
@@ -221,6 +240,7 @@ int Serve(std::span<const std::string> arguments) {
   AllowManyFiles();
   // It listens before the model is there, so that a port that is taken is told at once; and it is
   // the first to go.
+  server::Loading loading;
   std::optional<const Engine> engine;
   std::optional<server::Api> api;
   std::atomic<server::Api*> ready = nullptr;
@@ -228,10 +248,13 @@ int Serve(std::span<const std::string> arguments) {
       options.http, [&](server::HttpRequest request, std::shared_ptr<server::HttpReply> reply) {
         if (server::AnswerPage(request, *reply)) return;
         server::Api* const answers = ready;
-        if (answers == nullptr) return server::RefuseForNow(*reply, "the model is being loaded");
+        if (answers == nullptr) return loading.Answer(*reply);
         answers->Handle(std::move(request), std::move(reply));
       });
-  engine.emplace(LoadEngine(options.model, options.completion));
+  options.model.on_progress = [&](int64_t done, int64_t total) { loading.Note(done, total); };
+  const ModelFolder folder(options.model.folder);
+  engine.emplace(LoadEngine(folder, options.model, options.completion));
+  asked.about = AboutModel(folder, options);
   if (asked.parallel == 0) asked.parallel = TextsAtOnce(*engine, options.completion.session);
   asked.defaults =
       MakeCompletionDefaults(options.completion, std::move(generate), engine->sampler_defaults());

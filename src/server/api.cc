@@ -367,8 +367,14 @@ void Api::Props(const Work& work) const {
   const auto choices = [](std::string_view is, std::vector<std::string> choices) {
     return Json{{"default", is}, {"choices", std::move(choices)}};
   };
+  const ModelAbout& about = options_.about;
+  Json model{{"family", about.family},       {"format", about.format},
+             {"n_params", about.parameters}, {"n_vocab", engine_.vocab_size()},
+             {"stored_as", about.stored_as}, {"loaded_as", about.loaded_as},
+             {"kv_type", about.kv_type},     {"size", engine_.weight_bytes()}};
   SendJson(work.reply,
            {{"model", options_.model},
+            {"model_info", std::move(model)},
             {"build_info", "godwit " GODWIT_VERSION},
             {"n_ctx", ContextOf(session_)},
             {"n_ctx_train", engine_.max_context()},

@@ -29,8 +29,19 @@ struct ServedRequest {
   bool gone = false;             // nobody read the answer to its end
 };
 
+// What can be told of a model, beside what its engine knows.
+struct ModelAbout {
+  std::string family;  // "llama"
+  std::string format;  // of its files: "gguf", "safetensors"
+  int64_t parameters = 0;
+  std::vector<std::string> stored_as;  // types of its tensors, the most frequent first
+  // In memory: weights, and keys and values.
+  std::string loaded_as, kv_type;
+};
+
 struct ApiOptions {
   std::string model;  // the name that stands in answers
+  ModelAbout about;
   chat::CompletionDefaults defaults;
   SessionOptions session;
   int64_t parallel = 1;           // requests that are answered at once,

@@ -65,8 +65,14 @@ TEST_F(ApiTest, WhatIsNotThereSaysWhatIsNear) {
 }
 
 TEST_F(ApiTest, SaysWhatMayBeAskedFor) {
-  Start({.defaults = {.kv_choices = {"dense", "sinks:4+60"}}, .parallel = 3});
+  Start({.about = {.family = "llama", .parameters = 7, .stored_as = {"Q4_K", "F32"}},
+         .defaults = {.kv_choices = {"dense", "sinks:4+60"}},
+         .parallel = 3});
   const Json props = Ask("GET", "/props")->json();
+  EXPECT_EQ(props["model_info"]["family"], "llama");
+  EXPECT_EQ(props["model_info"]["n_params"], 7);
+  EXPECT_EQ(props["model_info"]["stored_as"], (Json{"Q4_K", "F32"}));
+  EXPECT_EQ(props["model_info"]["size"], TheEngine().weight_bytes());
   EXPECT_EQ(props["model"], "tiny");
   EXPECT_EQ(props["n_ctx"], TheEngine().NewSession({}).limit_tokens());
   EXPECT_EQ(props["total_slots"], 3);

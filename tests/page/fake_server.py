@@ -21,6 +21,9 @@ PROPERTIES = {
     "n_ctx": 262144,
     "n_ctx_train": 262144,
     "total_slots": 4,
+    "model_info": {"family": "llama", "format": "gguf", "n_params": 7_241_732_096,
+                   "n_vocab": 32_000, "stored_as": ["Q4_K", "F32", "Q6_K"], "loaded_as": "int8",
+                   "kv_type": "bf16", "size": 7_500_000_000},
     "chat_template": True,
     "default_generation_settings": {"temperature": 0.8, "top_p": 1.0, "top_k": 0, "min_p": 0.05,
                                     "repeat_penalty": 1.0, "max_tokens": -1},
@@ -54,7 +57,9 @@ class FakeServer:
         self.key = ""
         self.later = 0  # so many times the answer is 503
         self.busy = 0  # so many times it is 429
+        self.loading = []  # how far the model is, each time somebody asks; then it is there
         self.requests = []
+        self.counted = []  # characters of the texts whose tokens were asked for
         self.gone = threading.Event()  # a client went away from its answer
         self.go_on = threading.Event()  # scripts that wait, wait for this
         handler = type("Handler", (Handler,), {"fake": self})
@@ -82,6 +87,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_page_file(self.path.removeprefix("/page/").lstrip("/") or "index.html")
         elif self.path == "/health":
             self.send_json(200, {"status": "ok"})
+        elif self.path == "/props" and self.fake.loading:
+            self.send_loading(self.fake.loading.pop(0))
         elif self.path == "/props" and self.lets_in():
             self.send_json(200, self.fake.properties)
         else:
@@ -92,6 +99,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not self.lets_in():
             return
         request = json.loads(body)
+        if self.path == "/tokenize":
+            return self.count_tokens(request["content"])
         self.fake.requests.append(request)
         if self.fake.later > 0:
             self.fake.later -= 1
@@ -106,6 +115,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             script(request)
         except (BrokenPipeError, ConnectionResetError):
             self.fake.gone.set()
+
+    # Four letters a token.
+    def count_tokens(self, text):
+        self.fake.counted.append(len(text))
+        self.send_json(200, {"tokens": [7] * ((len(text) + 3) // 4)})
 
     def script_words(self, request):
         self.begin()
@@ -166,6 +180,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def script_refused(self, request):
         self.send_error_json(400, "the prompt has 300,000 tokens, the context 262,144")
+
+    def script_toolong(self, request):
+        if request.get("kv", "").startswith("sinks:"):
+            return self.script_words(request)
+        message = ("the prompt has 300000 tokens and the context holds 262144 (the model was made "
+                   "for up to 262144): shorten it, or let the server run with --kv-choice sinks:4+9")
+        self.send_json(400, {"error": {
+            "message": message, "type": "invalid_request_error",
+            "code": "context_length_exceeded", "n_prompt_tokens": 300_000, "n_ctx": 262_144}})
+
+    def script_full(self, request):
+        self.begin()
+        self.write("As far as the context")
+        self.end(finish="length")
 
     def script_failed(self, request):
         self.send_error_json(500, "the disk is full")
@@ -242,6 +270,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send_json(self, status, value, retry_after=0):
         self.send_body(status, "application/json", json.dumps(value).encode(), retry_after)
+
+    def send_loading(self, progress):
+        error = {"message": f"the model is being loaded ({progress:.0%})", "type": "server_error"}
+        self.send_json(503, {"status": "loading", "progress": progress, "error": error},
+                       retry_after=1)
 
     def send_error_json(self, status, message, retry_after=0):
         self.send_json(status, {"error": {"message": message, "type": "error"}}, retry_after)

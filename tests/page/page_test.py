@@ -1,97 +1,13 @@
-"""The page in a browser, against a server that plays by script.
+"""The page in a browser, against a server that plays by script (page_support.py)."""
 
-Needs Playwright for Python and a Chromium: at GODWIT_CHROMIUM, else in the path. Where one of them
-is not there, the tests say so and are skipped.
-"""
-
-import os
 import re
-import shutil
 import unittest
 
-from fake_server import FakeServer
-
-try:
-    from playwright.sync_api import expect, sync_playwright
-except ImportError:
-    expect = sync_playwright = None
-
-CHROMIUM = os.environ.get("GODWIT_CHROMIUM") or shutil.which("chromium") or shutil.which(
-    "chromium-browser")
+from page_support import PageTest, expect
 
 BLOCKED_STORAGE = """
     Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };
 """
-
-
-@unittest.skipUnless(sync_playwright, "needs Playwright: pip install playwright")
-@unittest.skipUnless(CHROMIUM, "needs a Chromium in the path or at GODWIT_CHROMIUM")
-class PageTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        playwright = sync_playwright().start()
-        cls.addClassCleanup(playwright.stop)
-        cls.browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        cls.addClassCleanup(cls.browser.close)
-
-    def setUp(self):
-        self.server = FakeServer()
-        self.addCleanup(self.server.close)
-        self.faults = []  # of the page's scripts, and what its policy forbade
-        self.open()
-
-    def tearDown(self):
-        self.assertEqual(self.faults, [])
-
-    def open(self, script="", **context):
-        context = self.browser.new_context(**context)
-        self.addCleanup(context.close)
-        self.page = context.new_page()
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("console", self.note_console)
-        if script:
-            self.page.add_init_script(script)
-        self.page.goto(self.server.url)
-
-    def note_console(self, message):
-        # Of answers that are errors the browser itself tells.
-        if message.type == "error" and "Failed to load resource" not in message.text:
-            self.faults.append(message.text)
-
-    def button(self, name, inside=None):
-        return (inside or self.page).get_by_role("button", name=name, exact=True)
-
-    @property
-    def input(self):
-        return self.page.get_by_role("textbox", name="Message", exact=True)
-
-    @property
-    def answer(self):
-        return self.page.get_by_role("article", name="Answer").last
-
-    @property
-    def questions(self):
-        return self.page.get_by_role("article", name="You")
-
-    @property
-    def context(self):
-        return self.page.locator(".context-words")
-
-    def say(self, text):
-        self.input.fill(text)
-        self.input.press("Enter")
-
-    def ask(self, text="hello", answer="These are a few words."):
-        self.say(text)
-        expect(self.answer).to_contain_text(answer)
-        self.wait_until_done()
-
-    def wait_until_done(self):
-        expect(self.button("Send")).to_be_visible()
-
-    def sent(self):
-        return [message["content"] for message in self.server.requests[-1]["messages"]]
 
 
 class AnswerTest(PageTest):
@@ -183,7 +99,8 @@ class AnswerTest(PageTest):
         bar = self.answer.get_by_role("progressbar", name="Prompt read")
         expect(bar).to_have_attribute("aria-valuenow", "41")
         expect(self.answer).to_contain_text("Reading the prompt: 82,000 of 200,000 tokens · "
-                                            "2,561 tokens/s · about 46 s left · 12,000 cached")
+                                            "2,561 tokens/s · about 46 s left · 12,000 remembered from "
+                                            "before")
         expect(self.page.locator("#announcer")).to_contain_text("Reading the prompt,")
         expect(self.context).to_contain_text("Context: 200,000 of 262,144 tokens (76 %)")
         self.server.go_on.set()
@@ -194,7 +111,7 @@ class AnswerTest(PageTest):
     def test_context_with_dropped_spans(self):
         self.ask("dropped", "Some of it is forgotten.")
         expect(self.context).to_have_text("Context: 120,005 of 262,144 tokens (45 %) · "
-                                          "20,000 from the cache · 60,000 dropped")
+                                          "20,000 remembered from before · 60,000 forgotten")
         self.context.click()
         expect(self.page.locator(".context-list")).to_contain_text(
             "4 to 20,003, 50,000 to 79,999, 90,000 to 99,999.")
@@ -244,8 +161,8 @@ class SettingsTest(PageTest):
             "return_progress": True, "stream_options": {"include_usage": True}})
         self.button("Settings").click()
         self.page.get_by_label("System message").fill("Be brief.")
-        self.page.get_by_label("Attention").select_option("sinks:4+1020")
-        self.page.get_by_label("Drafts").select_option("ngram")
+        self.page.get_by_label("Attention").select_option("=sinks:4+1020")
+        self.page.get_by_label("Drafts").select_option("=ngram")
         self.page.get_by_label("Temperature").fill("0")
         self.page.get_by_label("Seed").fill("7")
         self.button("Close the settings").click()
@@ -261,7 +178,7 @@ class SettingsTest(PageTest):
 
     def test_what_is_not_offered_is_not_sent(self):
         self.button("Settings").click()
-        self.page.get_by_label("Attention").select_option("blocks")
+        self.page.get_by_label("Attention").select_option("=blocks")
         self.server.properties["kv"] = {"default": "dense", "choices": ["dense"]}
         self.page.reload()
         self.ask()
@@ -269,9 +186,9 @@ class SettingsTest(PageTest):
 
     def test_defaults(self):
         self.button("Settings").click()
-        expect(self.page.get_by_label("Min p")).to_have_attribute("placeholder", "default (0.05)")
+        expect(self.page.get_by_label("Min p")).to_have_attribute("placeholder", "default: 0.05")
         self.page.get_by_label("Min p").fill("0.2")
-        self.button("Use defaults").click()
+        self.button("Reset to the model's defaults").click()
         expect(self.page.get_by_label("Min p")).to_have_value("")
         self.page.keyboard.press("Escape")
         self.ask()
@@ -291,10 +208,6 @@ class SettingsTest(PageTest):
 
 class AttachmentTest(PageTest):
     BOOK = "a line of a book\n" * 125_000  # 2 MB
-
-    def attach(self, name, text):
-        self.page.set_input_files("input[type=file]", {
-            "name": name, "mimeType": "text/plain", "buffer": text.encode()})
 
     def test_is_sent_and_not_shown(self):
         self.attach("book.txt", self.BOOK)
@@ -331,7 +244,7 @@ class AttachmentTest(PageTest):
 
     def test_what_is_no_text_is_refused(self):
         self.attach("image.bin", "\0\1\2")
-        expect(self.page.get_by_role("alert").first).to_have_text("image.bin is not a text file.")
+        expect(self.page.locator(".composer .trouble")).to_have_text("image.bin is not a text file.")
         expect(self.button("Send")).to_be_disabled()
 
     def test_drop(self):
@@ -362,10 +275,11 @@ class ErrorTest(PageTest):
 
     def test_most_tokens(self):
         self.button("Settings").click()
-        self.page.get_by_label("Max tokens").fill("1")
+        self.page.get_by_label("Longest answer").fill("1")
         self.page.keyboard.press("Escape")
         self.say("length")
-        expect(self.answer).to_contain_text("The answer stopped at max_tokens (1 token).")
+        expect(self.answer).to_contain_text(
+            "The answer stopped at the longest that the settings allow (1 token).")
 
     def test_what_came_is_kept(self):
         self.say("broken")
@@ -443,8 +357,10 @@ class ChatsTest(PageTest):
         self.say("endless")
         expect(self.answer).to_contain_text("word1")
         self.page.reload()
-        expect(self.answer).to_contain_text("The answer broke off: ")
+        expect(self.answer).to_contain_text("You left the page before the answer was finished.")
         expect(self.answer).to_contain_text("word0 word1")
+        expect(self.page.locator(".notice.error")).to_have_count(0)
+        expect(self.button("Continue")).to_be_visible()
         self.server.go_on.set()
 
     def test_rename_and_delete(self):
@@ -533,7 +449,7 @@ class ScreenTest(PageTest):
     def test_small(self):
         self.open(viewport={"width": 360, "height": 640})
         self.ask("markdown", "The end")
-        self.page.set_input_files("input[type=file]", {
+        self.page.set_input_files(".composer input[type=file]", {
             "name": "a-name-that-is-far-too-long-for-so-small-a-screen.txt",
             "mimeType": "text/plain", "buffer": b"text"})
         expect(self.page.locator(".chip")).to_be_visible()

@@ -52,8 +52,8 @@ void AddCompletionFlags(console::CommandLine& line, ModelOptions& model, Complet
            flags.lenient);
 }
 
-Engine LoadEngine(const ModelOptions& model, const CompletionFlags& flags) {
-  const ModelFolder folder(model.folder);
+Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
+                  const CompletionFlags& flags) {
   for (const std::string& prefill : flags.prefill_choices) {
     SessionOptions session = flags.session;
     session.prefill = prefill;

@@ -26,8 +26,9 @@ struct CompletionFlags {
 // With those of the caches, and of the model's template.
 void AddCompletionFlags(console::CommandLine& line, ModelOptions& model, CompletionFlags& flags);
 
-// As LoadEngine, which refuses beforehand what no request could choose, too.
-Engine LoadEngine(const ModelOptions& model, const CompletionFlags& flags);
+// As LoadEngine of an open folder, which refuses beforehand what no request could choose, too.
+Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
+                  const CompletionFlags& flags);
 
 // As that of the sampling flags, before a model is loaded.
 GenerateOptions MakeGenerateOptions(const CompletionFlags& flags);

@@ -219,7 +219,11 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .prompt_slowdown = options.prompt_slowdown,
        .mpi = MpiSize() > 1,
        .mpi_silence_ms = 1000.0 * options.rank_silence_s,
-       .on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); },
+       .on_progress =
+           [&](int64_t done, int64_t total) {
+             progress.Update(done, total);
+             if (options.on_progress) options.on_progress(done, total);
+           },
        .on_warning =
            [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});
   // The engine pins its own threads; this one computes with them.

@@ -1,6 +1,8 @@
 // The flags of every verb that loads a model.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -31,6 +33,8 @@ struct ModelOptions {
   CacheOptions cache;
   float prompt_slowdown = 0;  // LoadOptions
   int rank_silence_s = 10;    // LoadOptions::mpi_silence_ms
+  // LoadOptions::on_progress, beside the line on standard error.
+  std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress = {};
 };
 
 void AddModelFlag(console::CommandLine& line, ModelOptions& options);    // only --model

@@ -2,11 +2,13 @@
 
 import { branchArrows } from './branch_arrows.js';
 import { copyFrom, el, iconButton } from './dom.js';
-import { duration, rate, tokens } from './format.js';
+import { duration, percent, rate, tokens } from './format.js';
 import { LiveMarkdown } from './live_markdown.js';
 import { noticeOf, sentenceOf } from './notice.js';
 import { ReadingBar } from './reading_bar.js';
 import { Thought } from './thought.js';
+
+const MOST_FILES = 3;  // that have a button each
 
 export class AnswerMessage {
   #thought = new Thought();
@@ -28,15 +30,16 @@ export class AnswerMessage {
     this.#text.showNow(node.content);
   }
 
-  // run: where it is being written.
-  update({ place, isBusy, run, isLast }) {
+  // run: where it is being written; question: the message that it answers; forgetting: an attention
+  // that the chat could have and that reads texts of any length.
+  update({ place, isBusy, run, isLast, question, forgetting }) {
     this.element.classList.toggle('writing', Boolean(run));
     this.element.setAttribute('aria-busy', Boolean(run));
     if (run) return this.#updateRun(run);
     this.#reading = null;
     this.#text.showNow(this.node.content);
     this.#thought.show(this.node);
-    this.#state.replaceChildren(...this.#notices(isBusy, isLast));
+    this.#state.replaceChildren(...this.#notices({ isBusy, isLast, question, forgetting }));
     this.#stats.textContent = statsOf(this.node);
     this.#foot.replaceChildren(...this.#buttons(isBusy),
       ...branchArrows(this.node, place, this.actions), this.#stats);
@@ -77,8 +80,14 @@ export class AnswerMessage {
     this.#state.replaceChildren(...nodes);
   }
 
-  #showLater({ message, retryAt }) {
+  #showLater({ message, retryAt, loaded }) {
     if (this.#retryAt === retryAt) return;
+    if (loaded !== undefined) {
+      this.#retryAt = retryAt;
+      this.#showState(el('p', { className: 'waiting' },
+        `The model is being loaded (${percent(loaded, 1)}), then it answers`));
+      return;
+    }
     this.#retryAt = retryAt;
     const left = el('span');
     const tick = () => {
@@ -92,11 +101,15 @@ export class AnswerMessage {
   }
 
   // What is to be said of an answer that has ended.
-  #notices(isBusy, isLast) {
+  #notices({ isBusy, isLast, question, forgetting }) {
     const { node, actions } = this;
     const again = { 'Try again': () => actions.retry(node) };
     const goOn = isLast ? { Continue: () => actions.continue(node) } : {};
     const choices = (some) => (isBusy ? {} : some);
+    if (node.error?.kind === 'too_long') {
+      return [noticeOf(sentenceOf(node.error), choices(this.#waysToFit(question, forgetting)),
+        { detail: forgetting ? '' : `Who runs the server can do more: ${node.error.message}` })];
+    }
     if (node.error) {
       const { kind, retryAt } = node.error;
       if (kind === 'key') again['Enter the key'] = () => actions.askKey(node);
@@ -106,25 +119,50 @@ export class AnswerMessage {
     }
     const text = endOf(node);
     if (!text) return [];
-    const own = node.finish === 'cancelled' || !node.content ? again : goOn;
+    const own = node.finish === 'cancelled' || !node.content ? again
+      : node.finish === 'left' ? { ...goOn, ...again } : goOn;
+    if (isFull(node) && isLast && forgetting) {
+      const label = 'Continue, keeping beginning and end';
+      return [noticeOf(text, choices({ [label]: () => actions.continueForgetting(node) }),
+        { isError: false })];
+    }
     return [noticeOf(text, choices(own), { isError: false })];
+  }
+
+  // Buttons, of a chat that is too long.
+  #waysToFit(question, forgetting) {
+    const { node, actions } = this;
+    const ways = {};
+    if (forgetting) ways['Keep beginning and end'] = () => actions.retryForgetting(node);
+    const files = question?.attachments ?? [];
+    for (const file of files.slice(0, MOST_FILES)) {
+      ways[`Remove ${file.name}`] = () => actions.editWithout(question, file);
+    }
+    if (question) ways['Edit the message'] = () => actions.beginEdit(question);
+    ways['Try again'] = () => actions.retry(node);
+    return ways;
   }
 }
 
 const withoutStop = (sentence) => sentence.replace(/\.$/, '');
 
+const isFull = ({ finish, timings, maxTokens }) =>
+  finish === 'length' && !(maxTokens >= 0 && (timings?.predicted_n ?? 0) >= maxTokens);
+
 // Why an answer ended, where that is not as its model ended it.
-function endOf({ finish, content, timings, maxTokens }) {
-  const written = timings?.predicted_n ?? 0;
+function endOf(node) {
+  const { finish, content, maxTokens } = node;
   switch (finish) {
     case 'length':
-      return maxTokens >= 0 && written >= maxTokens
-        ? `The answer stopped at max_tokens (${tokens(maxTokens)}).`
-        : 'The answer stopped because the context is full.';
+      return isFull(node) ? 'The answer stopped because the context is full.'
+        : `The answer stopped at the longest that the settings allow (${tokens(maxTokens)}).`;
     case 'timeout':
       return 'The answer stopped because its time was over.';
     case 'cancelled':
       return 'The server cancelled the answer.';
+    case 'left':
+      return content ? 'You left the page before the answer was finished.'
+        : 'You left the page before the first word.';
     case 'stopped':
       return content ? 'You stopped the answer.' : 'You stopped before the first word.';
     default:

@@ -4,12 +4,13 @@ import { eventsOf } from './sse.js';
 
 const KEY = 'godwit.key';
 
-// kind: 'unreachable', 'broken' (it ended in the middle), or by its status 'key', 'busy', 'later',
-// 'refused', 'server'. retryAfter: seconds, where the server says so.
+// kind: 'unreachable', 'broken' (it ended in the middle), 'too_long' (with `promptTokens` and
+// `contextTokens`), or by its status 'key', 'busy', 'later', 'refused', 'server'. Where the server
+// says so: retryAfter, in seconds, and progress, from 0 to 1, while it loads the model.
 export class ApiError extends Error {
-  constructor(kind, message, { status = 0, retryAfter = 0 } = {}) {
+  constructor(kind, message, { status = 0, retryAfter = 0, ...more } = {}) {
     super(message);
-    Object.assign(this, { kind, status, retryAfter });
+    Object.assign(this, { kind, status, retryAfter }, more);
   }
 }
 
@@ -41,6 +42,14 @@ export async function getProperties() {
     const { data } = await (await ask('/v1/models')).json();
     return { model: data[0].id, n_ctx: data[0].meta?.n_ctx_train ?? 0 };
   }
+}
+
+// Of a text by itself, without what a template puts around it.
+export async function countTokens(content, signal) {
+  const response = await ask('/tokenize', {
+    method: 'POST', body: JSON.stringify({ content }), signal,
+  });
+  return (await response.json()).tokens.length;
 }
 
 // The chunks of a completion, to its end; an ApiError where it has none.
@@ -79,13 +88,20 @@ async function ask(path, options = {}) {
 async function errorOf(response) {
   const { status } = response;
   const retryAfter = Number(response.headers.get('Retry-After')) || 0;
-  let message = `The server answered with status ${status}.`;
+  let body = {};
   try {
-    message = (await response.json()).error.message || message;
+    body = await response.json();
   } catch {
     // Not the server itself, but something before it.
   }
-  return new ApiError(kindOf(status, retryAfter), message, { status, retryAfter });
+  const { error = {}, progress } = body;
+  const message = error.message || `The server answered with status ${status}.`;
+  const facts = { status, retryAfter, ...(typeof progress === 'number' && { progress }) };
+  if (error.code !== 'context_length_exceeded') {
+    return new ApiError(kindOf(status, retryAfter), message, facts);
+  }
+  return new ApiError('too_long', message,
+    { ...facts, promptTokens: error.n_prompt_tokens, contextTokens: error.n_ctx });
 }
 
 function kindOf(status, retryAfter) {

@@ -1,17 +1,19 @@
 // The page as a whole: which conversation is shown, which answers are being written.
 
-import { getProperties, setKey } from './api.js';
+import { setKey } from './api.js';
 import { Chats, keyOf } from './chats.js';
+import { Connection } from './connection.js';
 import { contextUse } from './context_bar.js';
+import { forgettingChoice, limitOf } from './context_limit.js';
 import { askForKey, confirmDeletion } from './dialogs.js';
-import { sentenceOf, noticeOf } from './notice.js';
+import { sentenceOf } from './notice.js';
 import { readingShort } from './reading_bar.js';
 import { lostFiles, requestOf } from './request.js';
 import { Run } from './run.js';
 import { PREFIX } from './store.js';
+import { titleOf } from './titles.js';
 
 const SAVE_EVERY_MS = 5000;
-const LONGEST_TITLE = 60;
 const GO_ON = 'Go on exactly where you stopped.';
 
 export class App {
@@ -20,28 +22,29 @@ export class App {
   #runs = new Map();  // by the id of their chat
   #frame = 0;
   #savedAt = 0;
+  #query = '';
+  #connection;
 
   // parts: {store, settings, thread, sidebar, composer, contextBar, announcer, banner, welcome,
-  // modelName}. The thread's and the sidebar's actions are methods of this.
+  // modelName, systemMessage, exportButton}. The thread's, the sidebar's and the context bar's
+  // actions are methods of this.
   connectParts(parts) {
     this.parts = parts;
     this.chats = new Chats(parts.store);
+    this.#connection = new Connection(parts.banner, {
+      askKey: () => this.askKey(),
+      onProperties: (properties) => this.#take(properties),
+    });
   }
 
-  // Asks the server what it is, until it says so.
-  async connect() {
-    const { banner, settings, modelName } = this.parts;
-    try {
-      this.properties = await getProperties();
-    } catch (error) {
-      return this.#showDisconnected(error);
-    }
-    modelName.textContent = this.properties.model;
-    settings.show(this.properties);
-    banner.replaceChildren();
-    if (this.properties.chat_template === false) {
-      banner.append(noticeOf('This model has no chat template: it cannot answer in a chat.'));
-    }
+  connect() {
+    return this.#connection.connect();
+  }
+
+  #take(properties) {
+    this.properties = properties;
+    this.parts.modelName.textContent = properties.model;
+    this.parts.settings.show(properties);
     this.#show();
   }
 
@@ -57,6 +60,25 @@ export class App {
     this.parts.composer.focus();
   }
 
+  // chat: of parseChat. It is added to the others and shown.
+  add(chat) {
+    const added = Object.assign(this.chats.create(), { title: chat.title, system: chat.system });
+    for (const message of chat.messages) added.tree.add(added.tree.leafId(), message);
+    this.chats.save(added);
+    history.pushState(null, '', `#${added.id}`);
+    this.#showChat(added);
+  }
+
+  search(query) {
+    this.#query = query;
+    this.#showList();
+  }
+
+  // What the model is told besides its messages.
+  get system() {
+    return this.chat.system ?? this.parts.settings.values.system;
+  }
+
   // Another tab has written to the storage.
   noteChange(key) {
     const { id } = this.chat;
@@ -66,9 +88,17 @@ export class App {
     else this.#showList();
   }
 
+  // The settings are others.
+  showSettings() {
+    if (this.chat) this.#showContext();
+  }
+
   // The page is left while answers are written.
-  saveRunning() {
-    for (const id of this.#runs.keys()) this.#save(this.chats.open(id));
+  leave() {
+    for (const [id, run] of this.#runs) {
+      run.leave();
+      this.#save(this.chats.open(id));
+    }
   }
 
   rename(chat, title) {
@@ -104,6 +134,48 @@ export class App {
     if (this.isBusy) return;
     this.#say(node.parent, message);
     this.parts.composer.focus();
+  }
+
+  editWithout(node, file) {
+    const attachments = node.attachments.filter((other) => other !== file);
+    if (attachments.length === 0 && !node.content) this.beginEdit(node);
+    else this.edit(node, { content: node.content, attachments });
+  }
+
+  beginEdit(node) {
+    if (!this.isBusy) this.parts.thread.edit(node);
+  }
+
+  // {used, limit} of the context by what comes before this message; without one, by all.
+  roomBefore(node) {
+    const path = node ? this.chat.tree.pathTo(node.parent) : this.chat.tree.path();
+    return { used: contextUse(path, null, 0)?.used ?? 0, limit: this.#limit };
+  }
+
+  // From here on the chat keeps its beginning and its end alone.
+  retryForgetting(node) {
+    this.chat.kv = forgettingChoice(this.properties);
+    this.retry(node);
+  }
+
+  continueForgetting(node) {
+    this.chat.kv = forgettingChoice(this.properties);
+    this.continue(node);
+  }
+
+  // As the settings say.
+  keepEverything() {
+    delete this.chat.kv;
+    this.chats.save(this.chat);
+    this.#show();
+  }
+
+  get #kv() {
+    return this.chat.kv ?? this.parts.settings.values.kv;
+  }
+
+  get #limit() {
+    return limitOf(this.properties, this.#kv);
   }
 
   regenerate(node) {
@@ -160,7 +232,8 @@ export class App {
       answer.error = { kind: 'lost', message: `Not there any more: ${lost.join(', ')}, too large ` +
         'to keep when the page was left.' };
     } else {
-      const request = requestOf(path, settings.values, this.properties);
+      const own = { ...settings.values, system: this.system, kv: this.#kv };
+      const request = requestOf(path, own, this.properties);
       const usual = this.properties?.default_generation_settings?.max_tokens ?? -1;
       answer.maxTokens = request.max_tokens ?? usual;
       this.#runs.set(chat.id, new Run(answer, request, () => this.#onRun(chat)));
@@ -220,9 +293,12 @@ export class App {
   }
 
   #show() {
-    const { thread, composer, welcome } = this.parts;
+    const { thread, composer, welcome, systemMessage, exportButton } = this.parts;
     const path = this.chat.tree.path();
     welcome.hidden = path.length > 0;
+    exportButton.disabled = path.length === 0;
+    systemMessage.hidden = !this.chat.system;
+    systemMessage.lastElementChild.textContent = this.chat.system ?? '';
     thread.show(path, (node) => this.#stateOf(node));
     composer.setBusy(this.isBusy);
     document.title = this.chat.title ? `${this.chat.title} – godwit` : 'godwit';
@@ -239,44 +315,25 @@ export class App {
   #showContext() {
     const progress = this.#runs.get(this.chat.id)?.progress;
     this.parts.contextBar.update(
-      contextUse(this.chat.tree.path(), progress, this.properties?.n_ctx ?? 0));
+      contextUse(this.chat.tree.path(), progress, this.#limit), Boolean(this.chat.kv));
+    this.parts.composer.showRoom();
   }
 
   #showList() {
-    this.parts.sidebar.show(this.chats.list(), this.chat.id, new Set(this.#runs.keys()));
+    this.parts.sidebar.show(
+      this.chats.search(this.#query), this.chat.id, new Set(this.#runs.keys()));
   }
 
   #stateOf(node) {
     const run = this.#runs.get(this.chat.id);
+    const choice = forgettingChoice(this.properties);
     return {
+      question: this.chat.tree.parentOf(node.id),
+      forgetting: choice === this.#kv ? undefined : choice,
       place: this.chat.tree.place(node.id),
       isBusy: this.isBusy,
       run: run?.answer === node ? run : undefined,
       isLast: node.children.length === 0,
     };
   }
-
-  #showDisconnected(error) {
-    const { banner } = this.parts;
-    if (error.kind === 'key') {
-      banner.replaceChildren(noticeOf(sentenceOf(error), { 'Enter the key': () => this.askKey() }));
-      if (!document.querySelector('dialog[open]')) this.askKey();
-    } else if (error.kind === 'later') {
-      banner.replaceChildren(noticeOf(
-        `The server is not ready: ${error.message} Trying again every ${error.retryAfter} s.`, {},
-        { isError: false }));
-      setTimeout(() => this.connect(), error.retryAfter * 1000);
-    } else {
-      const again = () => {
-        banner.replaceChildren();
-        this.connect();
-      };
-      banner.replaceChildren(noticeOf(sentenceOf(error), { 'Try again': again }));
-    }
-  }
-}
-
-function titleOf(text) {
-  const line = text.trim().split('\n')[0];
-  return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE - 1)}…` : line;
 }

@@ -26,10 +26,27 @@ export function contentOf(message) {
   return files.join('\n') + (files.length > 0 ? '\n' : '') + message.content;
 }
 
+// What contentOf made one text of: {content, attachments}, as far as it would make the same of it.
+export function takeFiles(text) {
+  const attachments = [];
+  let rest = text;
+  for (let file; (file = /^\n?<file name="([^"\n]*)">\n/.exec(rest));) {
+    const end = rest.indexOf('</file>\n', file[0].length);
+    if (end < 0) break;
+    const inner = rest.slice(file[0].length, end);
+    attachments.push({ name: file[1], size: new Blob([inner]).size, text: inner });
+    rest = rest.slice(end + '</file>\n'.length);
+  }
+  const message = { content: rest.replace(/^\n/, ''), attachments };
+  return attachments.length > 0 && contentOf(message) === text ? message : { content: text };
+}
+
+const withoutText = ({ text, ...file }) => file;
+
 // A message as it is kept: the browser's storage is too small for large files.
 export function withoutLarge(message) {
   if (!message.attachments) return message;
   const attachments = message.attachments.map((file) =>
-    isLost(file) || file.text.length <= MOST_KEPT ? file : { name: file.name, size: file.size });
+    isLost(file) || file.text.length <= MOST_KEPT ? file : withoutText(file));
   return { ...message, attachments };
 }

@@ -20,7 +20,8 @@ export class Chats {
     return Array.isArray(index) ? index.sort((a, b) => b.updated - a.updated) : [];
   }
 
-  // Kept when it is saved, not before.
+  // {id, title, tree}, and where they are other than the settings say, `system` (its message) and
+  // `kv`. Kept when it is saved, not before.
   create() {
     const id = `c-${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
     return { id, title: '', tree: new Tree() };
@@ -31,8 +32,8 @@ export class Chats {
     const open = this.#open.get(id);
     if (open) return open;
     try {
-      const { title, nodes } = this.#store.read(keyOf(id));
-      const chat = { id, title, tree: new Tree(nodes.map(asInterrupted)) };
+      const { title, system, kv, nodes } = this.#store.read(keyOf(id));
+      const chat = { id, title, system, kv, tree: new Tree(nodes.map(asInterrupted)) };
       this.#open.set(id, chat);
       return chat;
     } catch {
@@ -49,9 +50,22 @@ export class Chats {
   save(chat) {
     if (chat.isDeleted) return;
     this.#open.set(chat.id, chat);
-    this.#store.write(keyOf(chat.id),
-      { title: chat.title, nodes: chat.tree.toJSON().map(withoutLarge) });
+    const { title, system, kv, tree } = chat;
+    this.#store.write(keyOf(chat.id), { title, system, kv, nodes: tree.toJSON().map(withoutLarge) });
     this.#writeIndex(chat.id, { id: chat.id, title: chat.title, updated: Date.now() });
+  }
+
+  // Those with all words of `query` in their titles and texts, with a `snippet` around the first
+  // word where it stands in a text.
+  search(query) {
+    const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length === 0) return this.list();
+    return this.list().flatMap((entry) => {
+      const texts = this.#textsOf(entry.id);
+      const all = [entry.title, ...texts].join('\n').toLowerCase();
+      if (!words.every((word) => all.includes(word))) return [];
+      return [{ ...entry, snippet: snippetOf(texts, words[0]) }];
+    });
   }
 
   rename(id, title) {
@@ -69,6 +83,17 @@ export class Chats {
     this.#writeIndex(id, null);
   }
 
+  // Not opened for this, as another tab may go on with it.
+  #textsOf(id) {
+    try {
+      const nodes = this.#open.get(id)?.tree.toJSON() ?? this.#store.read(keyOf(id)).nodes;
+      return nodes.flatMap(({ content = '', attachments = [] }) =>
+        [content, ...attachments.map(({ name, text = '' }) => `${name}\n${text}`)]);
+    } catch {
+      return [];
+    }
+  }
+
   #writeIndex(id, entry) {
     const others = this.list().filter((other) => other.id !== id);
     this.#store.write(INDEX, entry ? [entry, ...others] : others);
@@ -78,6 +103,17 @@ export class Chats {
 // The page was closed while this was written.
 function asInterrupted(node) {
   const isUnfinished = node.role === 'assistant' && !node.finish && !node.error;
-  if (!isUnfinished) return node;
-  return { ...node, error: { kind: 'broken', message: 'The page was closed meanwhile.' } };
+  return isUnfinished ? { ...node, finish: 'left' } : node;
+}
+
+// Empty: the word is in the title alone.
+function snippetOf(texts, word) {
+  for (const text of texts) {
+    const at = text.toLowerCase().indexOf(word);
+    if (at < 0) continue;
+    const begin = Math.max(0, at - 24);
+    const part = text.slice(begin, at + word.length + 60).replace(/\s+/g, ' ').trim();
+    return (begin > 0 ? '…' : '') + part;
+  }
+  return '';
 }

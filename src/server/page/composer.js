@@ -3,12 +3,19 @@
 
 import { readFile } from './attachments.js';
 import { el, icon, iconButton, textButton } from './dom.js';
-import { fileChip } from './file_chip.js';
+import { chipState, fileChip } from './file_chip.js';
+import { RoomLine } from './room_line.js';
+import { tokensOf } from './token_count.js';
+
+// Shorter texts are guessed by their length.
+const SHORTEST_COUNTED = 2000;
+const CHARACTERS_OF_TOKEN = 4;
 
 const LONGEST_PASTE = 32 * 1024;  // longer texts become files: a text field is slow with them
 
 export class Composer {
   #attachments = [];
+  #shown = [];  // of these, in their chips
   #pasted = 0;
   #chips = el('ul', { className: 'chips', 'aria-label': 'Attached files' });
   #trouble = el('p', { className: 'trouble', role: 'alert' });
@@ -16,10 +23,15 @@ export class Composer {
   #send;
   #stop;
   #onSend;
+  #room;
+  #roomLine = new RoomLine();
+  #counts = new Map();  // of attachments: what ends the counting
 
   // onSend({content, attachments}); onCancel(), where it can be left; onStop(), where it has Stop.
-  constructor({ label, placeholder, id, onSend, onCancel, onStop }) {
+  // room(): {used, limit}, of the context by what comes before the message.
+  constructor({ label, placeholder, id, onSend, onCancel, onStop, room }) {
     this.#onSend = onSend;
+    this.#room = room;
     this.#input = el('textarea', { rows: 1, id, placeholder, 'aria-label': label });
     this.#send = el('button', { type: 'submit', className: 'send', title: 'Send (Enter)',
       'aria-label': 'Send' }, icon('send'));
@@ -28,7 +40,7 @@ export class Composer {
     const files = el('input', { type: 'file', multiple: true, hidden: true });
     const attach = iconButton('attach', 'Attach text files', () => files.click());
     this.element = el('form', { className: 'composer', 'aria-label': label },
-      this.#chips, this.#input, this.#trouble,
+      this.#chips, this.#input, this.#trouble, this.#roomLine.element,
       el('div', { className: 'composer-row' }, attach, files, el('span', { className: 'space' }),
         onCancel ? textButton('Cancel', onCancel) : null, this.#stop, this.#send));
     this.#listen(files, onCancel);
@@ -48,6 +60,20 @@ export class Composer {
     this.#attachments = [...attachments];
     this.#trouble.textContent = '';
     this.#update();
+    this.#countAll();
+  }
+
+  // What comes before the message is other than it was.
+  showRoom() {
+    const counted = this.#attachments.filter((file) => file.tokens);
+    const { length } = this.#input.value;
+    const isLong = this.#attachments.length > 0 || length > SHORTEST_COUNTED;
+    const written = isLong ? Math.ceil(length / CHARACTERS_OF_TOKEN) : 0;
+    this.#roomLine.show({
+      count: counted.reduce((sum, { tokens }) => sum + tokens.count, written),
+      isMore: counted.some(({ tokens }) => tokens.isMore),
+      isCounting: this.#counts.size > 0,
+    }, this.#room());
   }
 
   // Whether an answer is being written: it has to end before another message.
@@ -67,6 +93,28 @@ export class Composer {
     }
     this.#update();
     this.focus();
+    await this.#countAll();
+  }
+
+  // One after the other. Without a server that counts, files have their sizes alone.
+  async #countAll() {
+    for (const [file, abort] of this.#counts) {
+      if (!this.#attachments.includes(file)) abort.abort();
+    }
+    const waiting = this.#attachments.filter((file) => !file.tokens && !this.#counts.has(file));
+    for (const file of waiting) this.#counts.set(file, new AbortController());
+    for (const file of waiting) {
+      const { signal } = this.#counts.get(file);
+      this.#showFiles();
+      try {
+        signal.throwIfAborted();
+        file.tokens = await tokensOf(file.text, signal);
+      } catch {
+        // It is sent all the same.
+      }
+      this.#counts.delete(file);
+    }
+    this.#showFiles();
   }
 
   #listen(files, onCancel) {
@@ -112,17 +160,30 @@ export class Composer {
 
   #remove(attachment) {
     this.#attachments = this.#attachments.filter((other) => other !== attachment);
+    this.#counts.get(attachment)?.abort();
     this.#update();
     this.focus();
   }
 
   #update() {
     this.#send.disabled = this.isEmpty;
-    this.#chips.hidden = this.#attachments.length === 0;
-    this.#chips.replaceChildren(...this.#attachments.map((attachment) =>
-      fileChip(attachment, () => this.#remove(attachment))));
+    this.#showFiles();
     // As high as its text, within what the style sheet allows.
     this.#input.style.height = 'auto';
     if (this.#input.scrollHeight > 0) this.#input.style.height = `${this.#input.scrollHeight}px`;
+  }
+
+  #showFiles() {
+    const files = this.#attachments;
+    this.#chips.hidden = files.length === 0;
+    if (files.length === this.#shown.length && files.every((file, i) => file === this.#shown[i])) {
+      const states = this.#chips.querySelectorAll('.chip-size');
+      files.forEach((file, i) => { states[i].textContent = chipState(file); });
+    } else {
+      this.#shown = [...files];
+      this.#chips.replaceChildren(...files.map((file) =>
+        fileChip(file, () => this.#remove(file))));
+    }
+    this.showRoom();
   }
 }

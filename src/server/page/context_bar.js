@@ -1,7 +1,7 @@
-// How much of the context a conversation takes: what came from the cache, what was read, what was
-// written, and what the attention dropped, where it stood.
+// How much of the context a conversation takes: what the model remembered (from its cache), what
+// was read, what was written, and what the attention dropped, where it stood.
 
-import { el, svg } from './dom.js';
+import { el, svg, textButton } from './dom.js';
 import { percent, tokens, whole } from './format.js';
 
 const MOST_LISTED = 100;
@@ -33,25 +33,36 @@ export class ContextBar {
   #large = el('div', { className: 'context-track large' });
   #list = el('div', { className: 'context-list' });
 
-  constructor() {
+  #actions;
+
+  // actions: {keepEverything()}
+  constructor(actions) {
+    this.#actions = actions;
     this.element = el('details', { className: 'context', hidden: true },
       el('summary', {}, this.#small, this.#words), this.#large, legend(), this.#list);
   }
 
-  update(use) {
+  // isForgetting: the chat keeps its beginning and its end alone, as its reader has chosen.
+  update(use, isForgetting) {
     this.element.hidden = !use;
     if (!use) return;
     this.#words.textContent = wordsOf(use);
     this.#small.replaceChildren(drawing(use, Math.max(use.limit, use.used)));
     this.#large.replaceChildren(drawing(use, use.used));
-    this.#list.replaceChildren(...details(use));
+    this.#list.replaceChildren(...details(use), ...(isForgetting ? [this.#wayBack()] : []));
+  }
+
+  #wayBack() {
+    return el('p', {}, 'You chose to keep the beginning and the end of this chat alone. ',
+      textButton('Keep all of it', () => this.#actions.keepEverything()));
   }
 }
 
 function wordsOf({ limit, used, cached, dropped }) {
   const of = limit > 0 ? ` of ${tokens(limit)} (${percent(used, limit)})` : ' tokens, no limit';
-  const words = [`Context: ${whole(used)}${of}`, `${whole(cached)} from the cache`];
-  if (dropped > 0) words.push(`${whole(dropped)} dropped`);
+  const words = [`Context: ${whole(used)}${of}`];
+  if (cached > 0) words.push(`${whole(cached)} remembered from before`);
+  if (dropped > 0) words.push(`${whole(dropped)} forgotten`);
   return words.join(' · ');
 }
 
@@ -71,7 +82,7 @@ function drawing({ used, cached, read, spans }, width) {
 }
 
 function legend() {
-  const names = { cached: 'from the cache', read: 'read', written: 'written', dropped: 'dropped' };
+  const names = { cached: 'remembered', read: 'read', written: 'written', dropped: 'forgotten' };
   return el('ul', { className: 'legend' }, ...Object.entries(names).map(([name, text]) =>
     el('li', {}, el('span', { className: `swatch ${name}` }), text)));
 }
@@ -79,13 +90,14 @@ function legend() {
 function details({ used, cached, read, dropped, spans, policy }) {
   const written = Math.max(used - cached - read, 0);
   const lines = [`The bar above is the chat, from its first token to token ${whole(used)}: ` +
-    `${whole(cached)} from the cache, ${whole(read)} read, ${whole(written)} written.`];
+    `${whole(read)} read, ${whole(written)} written, and ${whole(cached)} remembered from before, ` +
+    'which were not read again.'];
   if (policy) lines.push(`Attention: ${policy}.`);
   if (dropped > 0) {
     const listed = spans.slice(0, MOST_LISTED).map(([begin, end]) =>
       `${whole(begin)} to ${whole(end - 1)}`);
     const rest = spans.length > MOST_LISTED ? ` and ${spans.length - MOST_LISTED} more spans` : '';
-    lines.push(`Dropped, ${tokens(dropped)}, the model sees them no more: ` +
+    lines.push(`Forgotten, ${tokens(dropped)}, the model sees them no more: ` +
       `${listed.join(', ')}${rest}.`);
   }
   return lines.map((line) => el('p', {}, line));

@@ -2,9 +2,11 @@
 
 import { Announcer } from './announcer.js';
 import { App } from './app.js';
+import { listenToExport, listenToImport } from './chat_transfer.js';
 import { Composer } from './composer.js';
 import { ContextBar } from './context_bar.js';
 import { openPanel } from './dialogs.js';
+import { showModelInfo } from './model_info.js';
 import { noticeOf } from './notice.js';
 import { Settings } from './settings.js';
 import { Sidebar } from './sidebar.js';
@@ -28,25 +30,29 @@ const composer = new Composer({
   placeholder: 'Write a message',
   onSend: (message) => app.send(message),
   onStop: () => app.stop(),
+  room: () => (app.chat ? app.roomBefore() : { used: 0, limit: 0 }),
 });
 
-const contextBar = new ContextBar();
+const contextBar = new ContextBar(app);
 at('bottom').append(composer.element, contextBar.element);
 
 app.connectParts({
   store,
   composer,
   contextBar,
-  settings: new Settings(at('settings-form'), store),
+  settings: new Settings(at('settings-form'), store, () => app.showSettings()),
   thread: new Thread({ scroller: at('scroller'), list: at('messages'), toEnd: at('to-end') }, app),
   sidebar: new Sidebar({
     sidebar: at('sidebar'), list: at('chats'), opener: at('open-sidebar'),
-    closer: at('close-sidebar'), shade: at('shade'), rest: at('rest'),
+    closer: at('close-sidebar'), shade: at('shade'), rest: at('rest'), search: at('search'),
+    none: at('none-found'),
   }, app),
   announcer: new Announcer(at('announcer')),
   banner: at('banner'),
   welcome: at('welcome'),
   modelName: at('model'),
+  systemMessage: at('system-message'),
+  exportButton: at('open-export'),
 });
 
 function listenToButtons() {
@@ -57,7 +63,17 @@ function listenToButtons() {
   });
   at('open-settings').addEventListener('click', () => openPanel(at('settings')));
   at('close-settings').addEventListener('click', () => at('settings').close());
-  at('reset-settings').addEventListener('click', () => settings.reset(app.properties));
+  at('reset-settings').addEventListener('click', () => {
+    settings.reset(app.properties);
+    app.showSettings();
+  });
+  at('open-info').addEventListener('click', () => {
+    showModelInfo(at('model-facts'), app.properties);
+    openPanel(at('info-dialog'));
+  });
+  at('close-info').addEventListener('click', () => at('info-dialog').close());
+  listenToExport(at('open-export'), at('export-dialog'), app);
+  listenToImport(at('import'), at('import-file'), at('import-trouble'), app);
   at('skip').addEventListener('click', (event) => {
     event.preventDefault();
     composer.focus();
@@ -102,7 +118,7 @@ listenToButtons();
 listenToKeys();
 listenToDrops();
 addEventListener('storage', ({ key }) => app.noteChange(key));
-addEventListener('pagehide', () => app.saveRunning());
+addEventListener('pagehide', () => app.leave());
 addEventListener('popstate', () => app.open(location.hash.slice(1)));
 app.parts.settings.show(null);
 app.open(location.hash.slice(1));

@@ -1,6 +1,7 @@
 // What went wrong, in one sentence near where it happened, and what can be done.
 
 import { el, textButton } from './dom.js';
+import { tokens, whole } from './format.js';
 
 const SENTENCES = {
   unreachable: () => 'The server cannot be reached: is it running?',
@@ -8,10 +9,18 @@ const SENTENCES = {
   key: () => 'The server asks for an API key.',
   broken: ({ message }) => `The answer broke off: ${message}`,
   lost: ({ message }) => message,
+  too_long: tooLong,
 };
 
 export function sentenceOf(error) {
   return asSentence(SENTENCES[error.kind]?.(error) ?? error.message);
+}
+
+// The server counts longer ones only so far.
+function tooLong({ message, promptTokens: count, contextTokens: limit }) {
+  const isMore = / more than /.test(message);
+  return `This chat does not fit: it has ${isMore ? 'over ' : ''}${tokens(count)}, and the model ` +
+    `can read ${whole(limit)} at a time, ${isMore ? 'over ' : ''}${whole(count - limit)} fewer.`;
 }
 
 // The server's messages begin small and end without a stop.
@@ -20,12 +29,13 @@ function asSentence(text) {
   return /[.?!]$/.test(sentence) ? sentence : `${sentence}.`;
 }
 
-// choices: {label: action}. Those of an error with `retryAt` cannot be taken before.
-export function noticeOf(text, choices = {}, { retryAt = 0, isError = true } = {}) {
+// choices: {label: action}. Those of an error with `retryAt` cannot be taken before. detail: a
+// second sentence, for who wants to know more.
+export function noticeOf(text, choices = {}, { retryAt = 0, isError = true, detail = '' } = {}) {
   const buttons = Object.entries(choices).map(([label, action]) => textButton(label, action));
   if (retryAt > Date.now()) buttons.forEach((button) => countDown(button, retryAt));
   return el('div', { className: isError ? 'notice error' : 'notice' },
-    el('p', {}, text), el('div', { className: 'notice-buttons' }, ...buttons));
+    el('p', {}, text, detail ? el('span', { className: 'detail' }, detail) : null), el('div', { className: 'notice-buttons' }, ...buttons));
 }
 
 function countDown(button, until) {

@@ -1,27 +1,10 @@
 // A request, of a conversation and the settings.
 
 import { contentOf, isLost } from './attachments.js';
-
-export const SAMPLING = [
-  { name: 'temperature', label: 'Temperature', step: 0.1, min: 0 },
-  { name: 'top_p', label: 'Top p', step: 0.05, min: 0, max: 1 },
-  { name: 'top_k', label: 'Top k', step: 1, min: 0 },
-  { name: 'min_p', label: 'Min p', step: 0.01, min: 0, max: 1 },
-  { name: 'repeat_penalty', label: 'Repeat penalty', step: 0.05, min: 0 },
-  { name: 'max_tokens', label: 'Max tokens', step: 1, min: -1 },
-  { name: 'seed', label: 'Seed', step: 1, min: 0 },
-];
-
-// empty: what the choice "" is called.
-export const WAYS = [
-  { name: 'kv', label: 'Attention', hint: 'What each token may see of those before it' },
-  { name: 'prefill', label: 'Reading of the prompt', hint: 'All of it, or faster in part',
-    empty: 'all of it' },
-  { name: 'draft', label: 'Drafts', hint: 'Guesses that speed up writing', empty: 'none' },
-];
+import { isValid, SAMPLING, WAYS } from './setting_fields.js';
 
 // path: the messages, of which the last one is to be answered. Of the settings it has only what is
-// set, and of the ways only those that the server offers: it refuses what it does not know.
+// set and in its range, and of the ways only those that the server offers: it refuses all else.
 export function requestOf(path, settings, properties) {
   const request = {
     messages: messagesOf(path, settings.system),
@@ -32,8 +15,8 @@ export function requestOf(path, settings, properties) {
   for (const { name } of WAYS) {
     if (properties?.[name]?.choices.includes(settings[name])) request[name] = settings[name];
   }
-  for (const { name } of SAMPLING) {
-    if (typeof settings[name] === 'number') request[name] = settings[name];
+  for (const field of SAMPLING) {
+    if (isValid(field, settings[field.name])) request[field.name] = settings[field.name];
   }
   return request;
 }

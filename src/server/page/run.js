@@ -1,6 +1,7 @@
 // One answer as it is written: a request, its chunks, and what becomes of it.
 
 import { ApiError, complete } from './api.js';
+import { isLeaving } from './leaving.js';
 
 // What the page shows of a run: `phase` is 'waiting' (for the server), 'later' (it is not ready,
 // and `retryAt` says when it is asked again), 'reading' (the prompt, see `progress`) or 'writing'.
@@ -8,6 +9,7 @@ export class Run {
   phase = 'waiting';
   progress = null;
   message = '';
+  loaded;  // from 0 to 1, where it is the model that is not there yet
   retryAt = 0;
   pieces = 0;  // of text that came, about as many as tokens
   #abort = new AbortController();
@@ -26,6 +28,12 @@ export class Run {
     this.#abort.abort();
   }
 
+  // The reader leaves the page: what came is kept.
+  leave() {
+    this.answer.finish = 'left';
+    this.stop();
+  }
+
   // Tokens a second, about, since the first came.
   get speed() {
     const ms = performance.now() - this.#firstAt;
@@ -40,7 +48,9 @@ export class Run {
         await this.#ask();
       } catch (error) {
         if (this.#abort.signal.aborted) {
-          answer.finish = 'stopped';
+          answer.finish ??= 'stopped';
+        } else if (isLeaving()) {
+          answer.finish = 'left';
         } else if (error.kind === 'later') {
           await this.#wait(error);
         } else {
@@ -94,8 +104,9 @@ export class Run {
   }
 
   // Until the server says that it may be asked again, or somebody stops it.
-  #wait({ message, retryAfter }) {
+  #wait({ message, retryAfter, progress }) {
     this.message = message;
+    this.loaded = progress;
     this.retryAt = Date.now() + retryAfter * 1000;
     this.#set('later');
     return new Promise((resolve) => {
@@ -112,6 +123,6 @@ export class Run {
 
 function errorOf(error) {
   if (!(error instanceof ApiError)) return { kind: 'server', message: String(error) };
-  const { kind, message, retryAfter } = error;
-  return { kind, message, retryAt: Date.now() + retryAfter * 1000 };
+  const { kind, message, retryAfter, promptTokens, contextTokens } = error;
+  return { kind, message, retryAt: Date.now() + retryAfter * 1000, promptTokens, contextTokens };
 }

@@ -2,6 +2,7 @@
 
 import { el, iconButton } from './dom.js';
 
+const SEARCH_AFTER_MS = 150;
 const SMALL = matchMedia('(max-width: 800px)');
 
 export class Sidebar {
@@ -9,7 +10,8 @@ export class Sidebar {
   #actions;
   #renamed = null;  // the id of the one whose name is being written
 
-  // parts: {sidebar, list, opener, closer, shade, rest}; actions: {open, rename, remove}.
+  // parts: {sidebar, list, opener, closer, shade, rest, search, none}; actions: {rename, remove,
+  // search}.
   constructor(parts, actions) {
     this.#parts = parts;
     this.#actions = actions;
@@ -21,7 +23,22 @@ export class Sidebar {
       event.stopPropagation();
       this.toggle(false);
     });
+    this.#listenToSearch(parts.search);
     SMALL.addEventListener('change', () => this.toggle(false, false));
+  }
+
+  #listenToSearch(search) {
+    let timer = 0;
+    search.addEventListener('input', () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => this.#actions.search(search.value), SEARCH_AFTER_MS);
+    });
+    search.addEventListener('keydown', (event) => {
+      if (event.key !== 'Escape' || !search.value) return;
+      event.stopPropagation();
+      search.value = '';
+      this.#actions.search('');
+    });
   }
 
   get #isOpen() {
@@ -38,9 +55,10 @@ export class Sidebar {
     if (movesFocus) (isOpen ? closer : opener).focus();
   }
 
-  // chats: {id, title}; current: an id; busy: ids of those that are being answered.
+  // chats: {id, title, snippet (of what was searched for)}; current: an id; busy: ids of those that are being answered.
   show(chats, current, busy) {
     if (this.#renamed) return;  // it is shown anew when the name is written
+    this.#parts.none.hidden = chats.length > 0 || !this.#parts.search.value.trim();
     this.#parts.list.replaceChildren(...chats.map((chat) =>
       this.#item(chat, chat.id === current, busy.has(chat.id))));
   }
@@ -49,6 +67,7 @@ export class Sidebar {
     const item = el('li', { className: isCurrent ? 'chat current' : 'chat' });
     const link = el('a', { href: `#${chat.id}`, title: chat.title }, chat.title || 'Untitled');
     if (isCurrent) link.setAttribute('aria-current', 'page');
+    if (chat.snippet) link.append(el('span', { className: 'snippet' }, chat.snippet));
     if (isBusy) link.append(el('span', { className: 'busy', title: 'Being answered' }));
     link.addEventListener('click', () => this.toggle(false, false));
     const edit = iconButton('edit', `Rename ${chat.title}`, () => {

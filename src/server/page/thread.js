@@ -47,6 +47,11 @@ export class Thread {
     this.#views.get(node)?.update(state);
   }
 
+  // Opens the message of the user to be written anew.
+  edit(node) {
+    this.#views.get(node)?.edit();
+  }
+
   clear() {
     this.#views.clear();
     this.#list.replaceChildren();

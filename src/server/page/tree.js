@@ -50,6 +50,12 @@ export class Tree {
     return node;
   }
 
+  // The message that this one answers; null: it is the first.
+  parentOf(id) {
+    const { parent } = this.#node(id);
+    return parent === ROOT ? null : this.#node(parent);
+  }
+
   // Where a message stands among those at its place: {index, count}.
   place(id) {
     const { children } = this.#node(this.#node(id).parent);

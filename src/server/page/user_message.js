@@ -23,7 +23,7 @@ export class UserMessage {
 
   update({ place, isBusy }) {
     const copy = iconButton('copy', 'Copy', () => copyFrom(copy, this.node.content));
-    const edit = iconButton('edit', 'Edit', () => this.#edit());
+    const edit = iconButton('edit', 'Edit', () => this.edit());
     edit.disabled = isBusy;
     this.#foot.replaceChildren(copy, edit, ...branchArrows(this.node, place, this.actions));
   }
@@ -41,9 +41,10 @@ export class UserMessage {
     this.#foot.hidden = false;
   }
 
-  #edit() {
+  edit() {
     const composer = new Composer({
       label: 'Edit the message',
+      room: () => this.actions.roomBefore(this.node),
       onSend: (message) => {
         this.#showText();
         this.actions.edit(this.node, message);

@@ -14,8 +14,8 @@ class FitTest(PageTest):
         self.attach("b.txt", "two")
         self.say("toolong")
         expect(self.answer.locator(".notice p")).to_have_text(
-            "This chat does not fit: it has 300,000 tokens, and the model can read 262,144 at a "
-            "time, 37,856 fewer.")
+            "This chat does not fit: it has 300,000 tokens, 37,856 more than the 262,144 that the "
+            "model can read at a time.")
         self.button("Remove b.txt").click()
         expect(self.page.locator(".place").first).to_have_text("2/2")
         expect(self.button("Remove b.txt")).to_have_count(0)
@@ -33,7 +33,7 @@ class FitTest(PageTest):
         self.ask()
         self.assertNotIn("kv", self.server.requests[-1])
 
-    def test_without_an_attention_that_forgets_the_server_says_what_helps(self):
+        # Without an attention that forgets, the server says what helps.
         self.server.properties["kv"] = {"default": "dense", "choices": ["dense"]}
         self.page.reload()
         self.say("toolong")
@@ -55,13 +55,14 @@ class FitTest(PageTest):
         self.attach("more.txt", "a line of a book\n" * 20_000)
         expect(self.page.locator(".room.over")).to_contain_text(
             "This does not fit: about 297,500 tokens, and 262,144 of the 262,144 that the model "
-            "can read are left.")
+            "can read are left. Remove a file, or shorten the text, or send it to be read but for "
+            "its middle.")
         self.button("Remove more.txt").click()
         expect(self.page.locator(".room")).to_contain_text("49,644 left after it")
 
 
 class LoadingTest(PageTest):
-    def test_percentage(self):
+    def test_percentage_and_then_what_the_model_is(self):
         self.server.loading = [0.42] * 3
         self.page.reload()
         bar = self.page.get_by_role("progressbar", name="Model loaded")
@@ -69,9 +70,6 @@ class LoadingTest(PageTest):
         expect(self.page.get_by_text("The model is being loaded: 42 %")).to_be_visible()
         expect(self.page.get_by_role("heading", name="fake-7b")).to_be_visible()
         expect(bar).to_have_count(0)
-
-    def test_about_the_model(self):
-        expect(self.page.get_by_role("heading", name="fake-7b")).to_be_visible()
         self.button("About the model").click()
         facts = self.page.locator("#model-facts")
         for fact in ("Parameters7.2 billion", "Stored asQ4_K, F32, Q6_K", "In memory asint8, 7 GiB",
@@ -95,17 +93,17 @@ class SettingLimitsTest(PageTest):
         self.assertEqual([request[name] for name in ("temperature", "top_p", "top_k",
                                                      "max_tokens")], [2, 0, 3, 1])
 
-    def test_what_was_kept_and_is_wrong_is_not_sent(self):
+        # Nor is what was kept and is wrong sent.
         self.page.evaluate("""localStorage.setItem('godwit.settings', JSON.stringify(
             {temperature: -1, top_p: 'x', seed: 1.5, top_k: 5, system: {}, kv: 7}))""")
         self.page.reload()
+        self.button("New chat").click()
         self.ask()
         request = self.server.requests[-1]
         self.assertEqual({"temperature", "top_p", "seed", "kv"} & request.keys(), set())
         self.assertEqual(request["top_k"], 5)
         self.assertEqual(self.sent(), ["hello"])
-
-    def test_a_menu_of_one_choice_is_none(self):
+        # And a menu of one choice is none.
         self.server.properties["kv"] = {"default": "dense", "choices": ["dense"]}
         self.page.reload()
         expect(self.page.get_by_role("heading", name="fake-7b")).to_be_visible()

@@ -20,7 +20,7 @@ export class AnswerMessage {
   #reading = null;
   #retryAt = 0;
 
-  // actions: see App.
+  // actions: see MessageActions.
   constructor(node, actions) {
     this.node = node;
     this.actions = actions;

@@ -1,11 +1,13 @@
 // The page as a whole: which conversation is shown, which answers are being written.
 
 import { setKey } from './api.js';
+import { ChatList } from './chat_list.js';
 import { Chats, keyOf } from './chats.js';
 import { Connection } from './connection.js';
 import { contextUse } from './context_bar.js';
 import { forgettingChoice, limitOf } from './context_limit.js';
-import { askForKey, confirmDeletion } from './dialogs.js';
+import { askForKey } from './dialogs.js';
+import { MessageActions } from './message_actions.js';
 import { sentenceOf } from './notice.js';
 import { readingShort } from './reading_bar.js';
 import { lostFiles, requestOf } from './request.js';
@@ -14,20 +16,20 @@ import { PREFIX } from './store.js';
 import { titleOf } from './titles.js';
 
 const SAVE_EVERY_MS = 5000;
-const GO_ON = 'Go on exactly where you stopped.';
 
 export class App {
   properties = null;
   chat = null;
+  list = new ChatList(this);
+  actions = new MessageActions(this);
   #runs = new Map();  // by the id of their chat
   #frame = 0;
   #savedAt = 0;
-  #query = '';
   #connection;
 
   // parts: {store, settings, thread, sidebar, composer, contextBar, announcer, banner, welcome,
-  // modelName, systemMessage, exportButton}. The thread's, the sidebar's and the context bar's
-  // actions are methods of this.
+  // modelName, systemMessage, exportButton}. What the thread and the context bar can do
+  // are methods of `actions`, the sidebar's of `list`.
   connectParts(parts) {
     this.parts = parts;
     this.chats = new Chats(parts.store);
@@ -45,7 +47,7 @@ export class App {
     this.properties = properties;
     this.parts.modelName.textContent = properties.model;
     this.parts.settings.show(properties);
-    this.#show();
+    this.show();
   }
 
   // A conversation by its id; a new one where there is none.
@@ -69,12 +71,16 @@ export class App {
     this.#showChat(added);
   }
 
-  search(query) {
-    this.#query = query;
-    this.#showList();
+  // What the chat asks for: its attention, how much that can read (0: anything), and what the model
+  // is told besides the messages.
+  get kv() {
+    return this.chat.kv ?? this.parts.settings.values.kv;
   }
 
-  // What the model is told besides its messages.
+  get limit() {
+    return limitOf(this.properties, this.kv);
+  }
+
   get system() {
     return this.chat.system ?? this.parts.settings.values.system;
   }
@@ -85,7 +91,7 @@ export class App {
     const isThis = key === PREFIX + keyOf(id) && !this.isBusy;
     const chat = isThis ? this.chats.reopen(id) : null;
     if (chat) this.#showChat(chat);
-    else this.#showList();
+    else this.list.show();
   }
 
   // The settings are others.
@@ -101,22 +107,9 @@ export class App {
     }
   }
 
-  rename(chat, title) {
-    this.chats.rename(chat.id, title);
-    this.#showList();
-  }
-
-  async remove(chat) {
-    if (!(await confirmDeletion(chat.title))) return;
-    this.#runs.get(chat.id)?.stop();
-    this.chats.remove(chat.id);
-    if (chat.id === this.chat.id) this.startNew();
-    else this.#showList();
-  }
-
   send(message) {
     const { composer } = this.parts;
-    this.#say(this.chat.tree.leafId(), message);
+    this.say(this.chat.tree.leafId(), message);
     composer.set({});
     composer.focus();
   }
@@ -125,73 +118,16 @@ export class App {
     this.#runs.get(this.chat.id)?.stop();
   }
 
+  stopIn(chat) {
+    this.#runs.get(chat.id)?.stop();
+  }
+
+  get busyIds() {
+    return new Set(this.#runs.keys());
+  }
+
   get isBusy() {
     return this.#runs.has(this.chat.id);
-  }
-
-  // Another message in the place of one of the user.
-  edit(node, message) {
-    if (this.isBusy) return;
-    this.#say(node.parent, message);
-    this.parts.composer.focus();
-  }
-
-  editWithout(node, file) {
-    const attachments = node.attachments.filter((other) => other !== file);
-    if (attachments.length === 0 && !node.content) this.beginEdit(node);
-    else this.edit(node, { content: node.content, attachments });
-  }
-
-  beginEdit(node) {
-    if (!this.isBusy) this.parts.thread.edit(node);
-  }
-
-  // {used, limit} of the context by what comes before this message; without one, by all.
-  roomBefore(node) {
-    const path = node ? this.chat.tree.pathTo(node.parent) : this.chat.tree.path();
-    return { used: contextUse(path, null, 0)?.used ?? 0, limit: this.#limit };
-  }
-
-  // From here on the chat keeps its beginning and its end alone.
-  retryForgetting(node) {
-    this.chat.kv = forgettingChoice(this.properties);
-    this.retry(node);
-  }
-
-  continueForgetting(node) {
-    this.chat.kv = forgettingChoice(this.properties);
-    this.continue(node);
-  }
-
-  // As the settings say.
-  keepEverything() {
-    delete this.chat.kv;
-    this.chats.save(this.chat);
-    this.#show();
-  }
-
-  get #kv() {
-    return this.chat.kv ?? this.parts.settings.values.kv;
-  }
-
-  get #limit() {
-    return limitOf(this.properties, this.#kv);
-  }
-
-  regenerate(node) {
-    if (!this.isBusy) this.#answer(node.parent);
-  }
-
-  // In its place where nothing of it came, else as another one.
-  retry(node, isWithoutFiles = false) {
-    if (this.isBusy) return;
-    if (node.content) return this.#answer(node.parent, isWithoutFiles);
-    for (const key of ['error', 'finish', 'timings', 'usage', 'kv', 'progress']) delete node[key];
-    this.#run(node, isWithoutFiles);
-  }
-
-  continue(node) {
-    if (!this.isBusy) this.#say(node.id, { content: GO_ON, attachments: [] });
   }
 
   async askKey(node) {
@@ -199,31 +135,23 @@ export class App {
     if (!key) return;
     setKey(key);
     if (!this.properties) await this.connect();
-    if (node) this.retry(node);
+    if (node) this.actions.retry(node);
   }
 
-  step(node, places) {
-    const sibling = this.chat.tree.step(node.id, places);
-    if (!sibling) return;
-    this.chats.save(this.chat);
-    this.#show();
-    this.parts.thread.focusArrow(sibling, places);
-  }
-
-  #say(parentId, { content, attachments }) {
+  say(parentId, { content, attachments }) {
     const { chat } = this;
     const message = { role: 'user', content, ...(attachments.length > 0 && { attachments }) };
     chat.title ||= titleOf(content || attachments[0].name);
     const node = chat.tree.add(parentId, message);
-    this.#answer(node.id);
+    this.answer(node.id);
   }
 
-  #answer(parentId, isWithoutFiles = false) {
+  answer(parentId, isWithoutFiles = false) {
     const answer = this.chat.tree.add(parentId, { role: 'assistant', content: '' });
-    this.#run(answer, isWithoutFiles);
+    this.run(answer, isWithoutFiles);
   }
 
-  async #run(answer, isWithoutFiles) {
+  async run(answer, isWithoutFiles) {
     const { chat } = this;
     const { thread, settings } = this.parts;
     const path = chat.tree.pathTo(answer.parent);
@@ -232,7 +160,7 @@ export class App {
       answer.error = { kind: 'lost', message: `Not there any more: ${lost.join(', ')}, too large ` +
         'to keep when the page was left.' };
     } else {
-      const own = { ...settings.values, system: this.system, kv: this.#kv };
+      const own = { ...settings.values, system: this.system, kv: this.kv };
       const request = requestOf(path, own, this.properties);
       const usual = this.properties?.default_generation_settings?.max_tokens ?? -1;
       answer.maxTokens = request.max_tokens ?? usual;
@@ -241,7 +169,7 @@ export class App {
     this.#save(chat);
     if (location.hash !== `#${chat.id}`) history.pushState(null, '', `#${chat.id}`);
     thread.scrollToEnd();
-    this.#show();
+    this.show();
     this.#keepFocus();
     await this.#runs.get(chat.id)?.start();
     this.#runs.delete(chat.id);
@@ -250,7 +178,7 @@ export class App {
 
   #onEnd(chat, answer) {
     this.#save(chat);
-    this.#show();
+    this.show();
     this.#keepFocus();
     this.parts.announcer.say(answer.error ? sentenceOf(answer.error) : 'Answer finished.');
     if (answer.error?.kind === 'key' && chat === this.chat) this.askKey(answer);
@@ -289,10 +217,10 @@ export class App {
     this.chat = chat;
     this.parts.thread.clear();
     this.parts.thread.scrollToEnd();
-    this.#show();
+    this.show();
   }
 
-  #show() {
+  show() {
     const { thread, composer, welcome, systemMessage, exportButton } = this.parts;
     const path = this.chat.tree.path();
     welcome.hidden = path.length > 0;
@@ -303,7 +231,7 @@ export class App {
     composer.setBusy(this.isBusy);
     document.title = this.chat.title ? `${this.chat.title} – godwit` : 'godwit';
     this.#showContext();
-    this.#showList();
+    this.list.show();
   }
 
   // The button that was pressed may be gone. Not on a touch screen: a keyboard would open there.
@@ -315,13 +243,8 @@ export class App {
   #showContext() {
     const progress = this.#runs.get(this.chat.id)?.progress;
     this.parts.contextBar.update(
-      contextUse(this.chat.tree.path(), progress, this.#limit), Boolean(this.chat.kv));
+      contextUse(this.chat.tree.path(), progress, this.limit), Boolean(this.chat.kv));
     this.parts.composer.showRoom();
-  }
-
-  #showList() {
-    this.parts.sidebar.show(
-      this.chats.search(this.#query), this.chat.id, new Set(this.#runs.keys()));
   }
 
   #stateOf(node) {
@@ -329,7 +252,7 @@ export class App {
     const choice = forgettingChoice(this.properties);
     return {
       question: this.chat.tree.parentOf(node.id),
-      forgetting: choice === this.#kv ? undefined : choice,
+      forgetting: choice === this.kv ? undefined : choice,
       place: this.chat.tree.place(node.id),
       isBusy: this.isBusy,
       run: run?.answer === node ? run : undefined,

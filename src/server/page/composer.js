@@ -28,7 +28,7 @@ export class Composer {
   #counts = new Map();  // of attachments: what ends the counting
 
   // onSend({content, attachments}); onCancel(), where it can be left; onStop(), where it has Stop.
-  // room(): {used, limit}, of the context by what comes before the message.
+  // room(): {used, limit, canForget}, as RoomLine has it, by what comes before the message.
   constructor({ label, placeholder, id, onSend, onCancel, onStop, room }) {
     this.#onSend = onSend;
     this.#room = room;

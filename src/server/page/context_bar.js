@@ -89,9 +89,10 @@ function legend() {
 
 function details({ used, cached, read, dropped, spans, policy }) {
   const written = Math.max(used - cached - read, 0);
+  const remembered = cached > 0
+    ? ` ${whole(cached)} were remembered from before and not read again.` : '';
   const lines = [`The bar above is the chat, from its first token to token ${whole(used)}: ` +
-    `${whole(read)} read, ${whole(written)} written, and ${whole(cached)} remembered from before, ` +
-    'which were not read again.'];
+    `${whole(read)} read and ${whole(written)} written.${remembered}`];
   if (policy) lines.push(`Attention: ${policy}.`);
   if (dropped > 0) {
     const listed = spans.slice(0, MOST_LISTED).map(([begin, end]) =>

@@ -1,6 +1,8 @@
-// Markdown within a line: emphasis, code, links.
+// Markdown within a line: emphasis, code, links, formulas.
 
 import { el } from './dom.js';
+import { displayNode, formulaNode } from './math.js';
+import { MathSpans } from './math_spans.js';
 
 const DEEPEST = 16;
 const LONGEST_URL = 2048;
@@ -14,7 +16,7 @@ const AUTOLINK = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2048})>/y;
 const BARE_URL = /https?:\/\/[^\s<>"`]{1,2048}/y;
 const ENTITY = /&(amp|lt|gt|quot|nbsp|#39);/y;
 const BREAK = /<br ?\/?>/iy;
-const PLAIN = /[^\\`*_~[\]!<&\nh]+/y;
+const PLAIN = /[^\\`*_~[\]!<&\nh$]+/y;
 
 export function inlineNodes(text, isInLink = false) {
   return new Inline(text, isInLink).nodes();
@@ -39,6 +41,7 @@ class Inline {
     this.frames = [{ mark: '', count: 0, nodes: [] }];
     this.unclosedTicks = new Set();  // numbers of backticks that do not come again
     this.brackets = null;
+    this.formulas = new MathSpans(text);
   }
 
   nodes() {
@@ -51,7 +54,8 @@ class Inline {
     const plain = this.match(PLAIN);
     if (plain) return this.add(plain[0]);
     switch (this.text[this.at]) {
-      case '\\': return this.escape();
+      case '\\': return this.formula() || this.escape();
+      case '$': return this.formula() || this.take(this.text[this.at + 1] === '$' ? 2 : 1);
       case '`': return this.code();
       case '*':
       case '_':
@@ -82,6 +86,16 @@ class Inline {
     const { nodes } = this.frames.at(-1);
     const isText = typeof node === 'string' && typeof nodes.at(-1) === 'string';
     nodes.push(isText ? nodes.pop() + node : node);
+  }
+
+  // Whether there is one.
+  formula() {
+    const found = this.formulas.at(this.at);
+    if (!found) return false;
+    const { source, end, isDisplay, isOpen } = found;
+    if (isOpen) this.take(end - this.at);
+    else this.take(end - this.at, isDisplay ? displayNode(source) : formulaNode(source, false));
+    return true;
   }
 
   escape() {

@@ -30,10 +30,10 @@ const composer = new Composer({
   placeholder: 'Write a message',
   onSend: (message) => app.send(message),
   onStop: () => app.stop(),
-  room: () => (app.chat ? app.roomBefore() : { used: 0, limit: 0 }),
+  room: () => (app.chat ? app.actions.roomBefore() : { used: 0, limit: 0 }),
 });
 
-const contextBar = new ContextBar(app);
+const contextBar = new ContextBar(app.actions);
 at('bottom').append(composer.element, contextBar.element);
 
 app.connectParts({
@@ -41,12 +41,13 @@ app.connectParts({
   composer,
   contextBar,
   settings: new Settings(at('settings-form'), store, () => app.showSettings()),
-  thread: new Thread({ scroller: at('scroller'), list: at('messages'), toEnd: at('to-end') }, app),
+  thread: new Thread({ scroller: at('scroller'), list: at('messages'), toEnd: at('to-end') },
+    app.actions),
   sidebar: new Sidebar({
     sidebar: at('sidebar'), list: at('chats'), opener: at('open-sidebar'),
     closer: at('close-sidebar'), shade: at('shade'), rest: at('rest'), search: at('search'),
     none: at('none-found'),
-  }, app),
+  }, app.list),
   announcer: new Announcer(at('announcer')),
   banner: at('banner'),
   welcome: at('welcome'),

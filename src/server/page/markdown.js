@@ -3,6 +3,7 @@
 import { CodeBlock } from './code_block.js';
 import { el } from './dom.js';
 import { inlineNodes } from './inline.js';
+import { displayNode, sourceNode } from './math.js';
 
 // Deeper quotes and lists are text: browsers lay out by recursion.
 const DEEPEST = 12;
@@ -16,6 +17,10 @@ const RULE = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])([ \t]+|$)/;
 const TABLE_RULE = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
+
+// A formula between lines; an environment of LaTeX is one without more.
+const MATH = /^ {0,3}(?:(\$\$)|(\\\[)|(\\begin\{(?:align|aligned|equation|gather|eqnarray)\*?\}))/;
+const LONGEST_MATH = 4096;
 
 // The blocks of a text: {kind, begin (of its text), ...}. What follows a block, except for the
 // last, changes nothing in it.
@@ -38,6 +43,7 @@ class Blocks {
     this.begins = beginsOf(text);
     this.depth = depth;
     this.at = 0;
+    this.mathFrom = 0;  // the first line that may begin a formula
   }
 
   all() {
@@ -59,7 +65,7 @@ class Blocks {
     if (this.depth < DEEPEST && QUOTE.test(line)) return this.quote();
     if (this.depth < DEEPEST && isItem(line)) return this.list();
     if (this.isTable(this.at)) return this.table();
-    return this.paragraph();
+    return (this.isMath(this.at) ? this.math() : null) ?? this.paragraph();
   }
 
   code([, indent, fence, language]) {
@@ -129,6 +135,30 @@ class Blocks {
     return body;
   }
 
+  // To its end, or, while that is not written yet, to that of the text; null: there is a blank line
+  // before it, and what looked like a formula is a text.
+  math() {
+    const close = mathEnd(this.lines[this.at]);
+    const body = [];
+    let length = 0;
+    for (let at = this.at; at < this.lines.length; at += 1) {
+      const line = this.lines[at].trim();
+      body.push(line);
+      length += line.length;
+      const isBroken = isBlank(line) && at + 1 < this.lines.length;
+      if (isBroken || length > LONGEST_MATH) {
+        this.mathFrom = at;  // the lines until there are looked at once
+        return null;
+      }
+      if (line.endsWith(close) && body.join('\n').length >= 2 * close.length) {
+        this.at = at + 1;
+        return { kind: 'math', text: formulaIn(body.join('\n'), close) };
+      }
+    }
+    this.at = this.lines.length;
+    return { kind: 'math', text: body.join('\n'), isOpen: true };
+  }
+
   table() {
     const aligns = cellsOf(this.lines[this.at + 1]).map(alignOf);
     const rows = [cellsOf(this.lines[this.at])];
@@ -161,7 +191,11 @@ class Blocks {
   startsBlock(at) {
     const line = this.lines[at];
     return FENCE.test(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line) ||
-      isItem(line) || this.isTable(at);
+      isItem(line) || this.isMath(at) || this.isTable(at);
+  }
+
+  isMath(at) {
+    return at >= this.mathFrom && isMath(this.lines[at]);
   }
 
   isTable(at) {
@@ -170,6 +204,21 @@ class Blocks {
       TABLE_RULE.test(rule) && cellsOf(rule).length === cellsOf(this.lines[at]).length;
   }
 }
+
+// Whether a line begins a formula and nothing else: "$$x$$ is" goes on as a text.
+function isMath(line) {
+  if (!MATH.test(line)) return false;
+  const close = mathEnd(line);
+  const end = line.indexOf(close, line.search(/\S/) + 2);
+  return end < 0 || line.slice(end + close.length).trim() === '';
+}
+
+function mathEnd(line) {
+  const [, dollars, bracket, begin] = MATH.exec(line);
+  return dollars ?? (bracket ? '\\]' : begin.replace('begin', 'end'));
+}
+
+const formulaIn = (text, close) => (close.startsWith('\\end') ? text : text.slice(2, -2));
 
 const isBlank = (line) => line.trim() === '';
 const isItem = (line) => ITEM.test(line) && ITEM.exec(line)[0].length < line.length;
@@ -214,6 +263,8 @@ const RENDER = {
   quote: ({ text, depth }) => el('blockquote', {}, markdownNodes(text, depth + 1)),
   paragraph: ({ text, isPart }) =>
     el('p', { className: isPart ? 'part' : undefined }, inlineNodes(text)),
+  math: ({ text, isOpen }) =>
+    el('p', {}, isOpen ? sourceNode(text) : displayNode(text)),
   list: listNode,
   table: tableNode,
 };

@@ -19,8 +19,9 @@ export function sentenceOf(error) {
 // The server counts longer ones only so far.
 function tooLong({ message, promptTokens: count, contextTokens: limit }) {
   const isMore = / more than /.test(message);
-  return `This chat does not fit: it has ${isMore ? 'over ' : ''}${tokens(count)}, and the model ` +
-    `can read ${whole(limit)} at a time, ${isMore ? 'over ' : ''}${whole(count - limit)} fewer.`;
+  const over = isMore ? 'over ' : '';
+  return `This chat does not fit: it has ${over}${tokens(count)}, ${over}${whole(count - limit)} ` +
+    `more than the ${whole(limit)} that the model can read at a time.`;
 }
 
 // The server's messages begin small and end without a stop.

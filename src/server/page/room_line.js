@@ -7,22 +7,25 @@ export class RoomLine {
   element = el('p', { className: 'room', role: 'status', hidden: true });
 
   // need: {count, isMore, isCounting} of the message; used: of the context by what was said before;
-  // limit: of the context, 0 for none.
-  show(need, { used, limit }) {
+  // limit: of the context, 0 for none; canForget: there is an attention without a limit.
+  show(need, { used, limit, canForget }) {
     this.element.hidden = need.count === 0 && !need.isCounting;
     const isOver = limit > 0 && used + need.count > limit;
     this.element.classList.toggle('over', isOver);
-    const words = wordsOf(need, Math.max(limit - used, 0), limit, isOver);
+    const words = isOver ? overWords(need, Math.max(limit - used, 0), limit, canForget)
+      : wordsOf(need, limit - used, limit);
     if (this.element.textContent !== words) this.element.textContent = words;
   }
 }
 
-function wordsOf({ count, isMore, isCounting }, left, limit, isOver) {
-  if (isOver) {
-    return `This does not fit: ${isMore || isCounting ? 'over' : 'about'} ${tokens(count)}, and ` +
-      `${whole(left)} of the ${whole(limit)} that the model can read are left. Remove a file, or ` +
-      'shorten the text.';
-  }
+function overWords({ count, isMore, isCounting }, left, limit, canForget) {
+  const about = isMore || isCounting ? 'over' : 'about';
+  return `This does not fit: ${about} ${tokens(count)}, and ${whole(left)} of the ` +
+    `${whole(limit)} that the model can read are left. Remove a file, or shorten the text` +
+    `${canForget ? ', or send it to be read but for its middle.' : '.'}`;
+}
+
+function wordsOf({ count, isCounting }, left, limit) {
   if (isCounting) return 'Counting the tokens…';
   const about = `This message: about ${tokens(count)}`;
   return limit > 0 ? `${about} · ${whole(left - count)} left after it` : about;

@@ -12,7 +12,7 @@ export class UserMessage {
   #body = el('div', { className: 'bubble' });
   #foot = el('div', { className: 'foot' });
 
-  // actions: see App.
+  // actions: see MessageActions.
   constructor(node, actions) {
     this.node = node;
     this.actions = actions;

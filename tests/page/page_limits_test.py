@@ -63,11 +63,12 @@ class FitTest(PageTest):
 
 class LoadingTest(PageTest):
     def test_percentage_and_then_what_the_model_is(self):
+        self.ask("markdown", "The end")  # longer than the window: it is seen all the same
         self.server.loading = [0.42] * 3
         self.page.reload()
         bar = self.page.get_by_role("progressbar", name="Model loaded")
         expect(bar).to_have_attribute("aria-valuenow", "42")
-        expect(self.page.get_by_text("The model is being loaded: 42 %")).to_be_visible()
+        expect(self.page.get_by_text("The model is being loaded: 42 %")).to_be_in_viewport()
         expect(self.page.get_by_role("heading", name="fake-7b")).to_be_visible()
         expect(bar).to_have_count(0)
         self.button("About the model").click()

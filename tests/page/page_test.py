@@ -85,7 +85,8 @@ class AnswerTest(PageTest):
     def test_speed(self):
         self.ask()
         expect(self.answer.locator(".stats")).to_have_text(re.compile(
-            r"5 tokens · 10 tokens/s · first after .* · prompt: 16 tokens at 160 tokens/s"))
+            r"5 tokens · 10 tokens/s · first after .* · prompt: 20 tokens, 4 of them remembered, "
+            r"the others read at 160 tokens/s"))
 
     def test_stop(self):
         self.say("endless")
@@ -99,8 +100,8 @@ class AnswerTest(PageTest):
         bar = self.answer.get_by_role("progressbar", name="Prompt read")
         expect(bar).to_have_attribute("aria-valuenow", "41")
         expect(self.answer).to_contain_text("Reading the prompt: 82,000 of 200,000 tokens · "
-                                            "2,561 tokens/s · about 46 s left · 12,000 remembered from "
-                                            "before")
+                                            "2,561 tokens/s · about 46 s left · 12,000 remembered "
+                                            "from before")
         expect(self.page.locator("#announcer")).to_contain_text("Reading the prompt,")
         expect(self.context).to_contain_text("Context: 200,000 of 262,144 tokens (76 %)")
         self.server.go_on.set()
@@ -244,7 +245,8 @@ class AttachmentTest(PageTest):
 
     def test_what_is_no_text_is_refused(self):
         self.attach("image.bin", "\0\1\2")
-        expect(self.page.locator(".composer .trouble")).to_have_text("image.bin is not a text file.")
+        expect(self.page.locator(".composer .trouble")).to_have_text(
+            "image.bin is not a text file.")
         expect(self.button("Send")).to_be_disabled()
 
     def test_drop(self):

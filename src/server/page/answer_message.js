@@ -2,7 +2,7 @@
 
 import { branchArrows } from './branch_arrows.js';
 import { copyFrom, el, iconButton } from './dom.js';
-import { duration, percent, rate, tokens } from './format.js';
+import { duration, percent, rate, tokens, whole } from './format.js';
 import { LiveMarkdown } from './live_markdown.js';
 import { noticeOf, sentenceOf } from './notice.js';
 import { ReadingBar } from './reading_bar.js';
@@ -31,15 +31,15 @@ export class AnswerMessage {
   }
 
   // run: where it is being written; question: the message that it answers; forgetting: an attention
-  // that the chat could have and that reads texts of any length.
-  update({ place, isBusy, run, isLast, question, forgetting }) {
+  // that the chat could have and that reads texts of any length; isLimited: the server has none.
+  update({ place, isBusy, run, ...more }) {
     this.element.classList.toggle('writing', Boolean(run));
     this.element.setAttribute('aria-busy', Boolean(run));
     if (run) return this.#updateRun(run);
     this.#reading = null;
     this.#text.showNow(this.node.content);
     this.#thought.show(this.node);
-    this.#state.replaceChildren(...this.#notices({ isBusy, isLast, question, forgetting }));
+    this.#state.replaceChildren(...this.#notices({ isBusy, ...more }));
     this.#stats.textContent = statsOf(this.node);
     this.#foot.replaceChildren(...this.#buttons(isBusy),
       ...branchArrows(this.node, place, this.actions), this.#stats);
@@ -101,14 +101,14 @@ export class AnswerMessage {
   }
 
   // What is to be said of an answer that has ended.
-  #notices({ isBusy, isLast, question, forgetting }) {
+  #notices({ isBusy, isLast, question, forgetting, isLimited }) {
     const { node, actions } = this;
     const again = { 'Try again': () => actions.retry(node) };
     const goOn = isLast ? { Continue: () => actions.continue(node) } : {};
     const choices = (some) => (isBusy ? {} : some);
     if (node.error?.kind === 'too_long') {
       return [noticeOf(sentenceOf(node.error), choices(this.#waysToFit(question, forgetting)),
-        { detail: forgetting ? '' : `Who runs the server can do more: ${node.error.message}` })];
+        { detail: isLimited ? `Who runs the server can do more: ${node.error.message}` : '' })];
     }
     if (node.error) {
       const { kind, retryAt } = node.error;
@@ -175,8 +175,13 @@ function statsOf({ timings, firstMs }) {
   const words = [tokens(timings.predicted_n)];
   if (timings.predicted_per_second > 0) words.push(rate(timings.predicted_per_second));
   if (firstMs !== undefined) words.push(`first after ${duration(firstMs)}`);
-  if (timings.prompt_n > 0 && timings.prompt_per_second > 0) {
-    words.push(`prompt: ${tokens(timings.prompt_n)} at ${rate(timings.prompt_per_second)}`);
+  const { cache_n: cached, prompt_n: read, prompt_per_second: speed } = timings;
+  const at = read > 0 && speed > 0 ? ` at ${rate(speed)}` : '';
+  if (cached > 0) {
+    words.push(`prompt: ${tokens(cached + read)}, ${whole(cached)} of them remembered` +
+      `${at && `, the others read${at}`}`);
+  } else if (at) {
+    words.push(`prompt: ${tokens(read)} read${at}`);
   }
   return words.join(' · ');
 }

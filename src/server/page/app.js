@@ -68,6 +68,7 @@ export class App {
     for (const message of chat.messages) added.tree.add(added.tree.leafId(), message);
     this.chats.save(added);
     history.pushState(null, '', `#${added.id}`);
+    this.parts.sidebar.toggle(false, false);
     this.#showChat(added);
   }
 
@@ -253,6 +254,7 @@ export class App {
     return {
       question: this.chat.tree.parentOf(node.id),
       forgetting: choice === this.kv ? undefined : choice,
+      isLimited: Boolean(this.properties) && !choice,
       place: this.chat.tree.place(node.id),
       isBusy: this.isBusy,
       run: run?.answer === node ? run : undefined,

@@ -51,7 +51,8 @@ export class Chats {
     if (chat.isDeleted) return;
     this.#open.set(chat.id, chat);
     const { title, system, kv, tree } = chat;
-    this.#store.write(keyOf(chat.id), { title, system, kv, nodes: tree.toJSON().map(withoutLarge) });
+    const nodes = tree.toJSON().map(withoutLarge);
+    this.#store.write(keyOf(chat.id), { title, system, kv, nodes });
     this.#writeIndex(chat.id, { id: chat.id, title: chat.title, updated: Date.now() });
   }
 

@@ -7,9 +7,11 @@ import { chipState, fileChip } from './file_chip.js';
 import { RoomLine } from './room_line.js';
 import { tokensOf } from './token_count.js';
 
-// Shorter texts are guessed by their length.
-const SHORTEST_COUNTED = 2000;
+// What is written beside files is guessed by its length, and so is a text of so many characters; in
+// steps, as each is read aloud.
+const SHORTEST_GUESSED = 2000;
 const CHARACTERS_OF_TOKEN = 4;
+const TOKENS_OF_STEP = 50;
 
 const LONGEST_PASTE = 32 * 1024;  // longer texts become files: a text field is slow with them
 
@@ -67,8 +69,9 @@ export class Composer {
   showRoom() {
     const counted = this.#attachments.filter((file) => file.tokens);
     const { length } = this.#input.value;
-    const isLong = this.#attachments.length > 0 || length > SHORTEST_COUNTED;
-    const written = isLong ? Math.ceil(length / CHARACTERS_OF_TOKEN) : 0;
+    const isLong = this.#attachments.length > 0 || length > SHORTEST_GUESSED;
+    const steps = Math.floor(length / CHARACTERS_OF_TOKEN / TOKENS_OF_STEP);
+    const written = isLong ? steps * TOKENS_OF_STEP : 0;
     this.#roomLine.show({
       count: counted.reduce((sum, { tokens }) => sum + tokens.count, written),
       isMore: counted.some(({ tokens }) => tokens.isMore),

@@ -5,7 +5,7 @@
 import { languageOf } from './languages.js';
 
 // Longer lines have no colors, so that one that grows without end costs no more with each word.
-export const LONGEST_LINE = 2000;
+export const LONGEST_LINE = 1000;
 
 const WORD = /[\p{L}_][\p{L}\p{N}_]*/uy;
 const NUMBER = /(?:0[xX][\da-fA-F_]+|0[bB][01_]+|\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d+)?)\w*/y;

@@ -12,12 +12,12 @@ const VARIABLE = [/\$(?:\w+|\{[^}\s]*\}|[@#?*$!-])/y, 'meta'];
 const KEY = [/[\p{L}_-][\p{L}\p{N}_.-]*(?=\s*:(?:\s|$))/uy, 'name'];
 
 const C = {
-  words: words('auto bool break case catch char class concept const consteval constexpr constinit ' +
-    'continue co_await co_return co_yield decltype default delete do double else enum explicit ' +
-    'export extern false float for friend goto if inline int long mutable namespace new noexcept ' +
-    'nullptr NULL operator override private protected public register requires return short ' +
-    'signed sizeof static static_assert static_cast struct switch template this throw true try ' +
-    'typedef typename union unsigned using virtual void volatile while'),
+  words: words('auto bool break case catch char class concept const consteval constexpr ' +
+    'constinit continue co_await co_return co_yield decltype default delete do double else enum ' +
+    'explicit export extern false float for friend goto if inline int long mutable namespace new ' +
+    'noexcept nullptr NULL operator override private protected public register requires return ' +
+    'short signed sizeof static static_assert static_cast struct switch template this throw true ' +
+    'try typedef typename union unsigned using virtual void volatile while'),
   line: ['//'], spans: C_SPANS, quotes: '"', hasChars: true, names: [DIRECTIVE],
 };
 const JAVASCRIPT = {
@@ -39,22 +39,23 @@ const JAVA = {
   line: ['//'], spans: [['"""', '"""', 'string'], ...C_SPANS], quotes: '"\'', names: [DECORATOR],
 };
 const GO = {
-  words: words('any bool break byte case chan const continue default defer else error fallthrough ' +
-    'false float32 float64 for func go goto if import int int32 int64 interface iota make map ' +
-    'new nil package range return rune select string struct switch true type uint var'),
+  words: words('any bool break byte case chan const continue default defer else error ' +
+    'fallthrough false float32 float64 for func go goto if import int int32 int64 interface iota ' +
+    'make map new nil package range return rune select string struct switch true type uint var'),
   line: ['//'], spans: [...C_SPANS, ['`', '`', 'string']], quotes: '"', hasChars: true,
 };
 const RUST = {
   words: words('as async await bool break char const continue crate dyn else enum extern f32 f64 ' +
     'false fn for i32 i64 if impl in isize let loop match mod move mut pub ref return self Self ' +
     'static str struct super trait true type u8 u32 u64 union unsafe use usize where while'),
-  line: ['//'], spans: C_SPANS, quotes: '"', hasChars: true, names: [[/#!?\[[^\]]*\]/y, 'meta'], [/\w+!(?=[([{])/y, 'name']],
+  line: ['//'], spans: C_SPANS, quotes: '"', hasChars: true,
+  names: [[/#!?\[[^\]]*\]/y, 'meta'], [/\w+!(?=[([{])/y, 'name']],
 };
 const SWIFT = {
-  words: words('actor as associatedtype async await break case catch class continue default defer ' +
-    'deinit do else enum extension fallthrough false for func guard if import in init inout ' +
-    'internal is let nil open override private protocol public repeat return self static struct ' +
-    'subscript super switch throw throws true try typealias var weak where while'),
+  words: words('actor as associatedtype async await break case catch class continue default ' +
+    'defer deinit do else enum extension fallthrough false for func guard if import in init ' +
+    'inout internal is let nil open override private protocol public repeat return self static ' +
+    'struct subscript super switch throw throws true try typealias var weak where while'),
   line: ['//'], spans: [['"""', '"""', 'string'], ...C_SPANS], quotes: '"', names: [DECORATOR],
 };
 const PYTHON = {
@@ -71,14 +72,14 @@ const RUBY = {
   line: ['#'], spans: [], quotes: '"\'', names: [[/:[a-z_]\w*/y, 'meta'], [/@{1,2}\w+/y, 'meta']],
 };
 const SHELL = {
-  words: words('alias break case cd continue do done echo elif else esac eval exec exit export fi ' +
-    'for function if in local read return select set shift source sudo then trap unset until ' +
+  words: words('alias break case cd continue do done echo elif else esac eval exec exit export ' +
+    'fi for function if in local read return select set shift source sudo then trap unset until ' +
     'while'),
   line: ['#'], spans: [], quotes: '"\'', names: [VARIABLE], isCommentApart: true,
 };
 const SQL = {
-  words: words('add all alter and as asc avg begin between by case cast check column commit count ' +
-    'create cross database default delete desc distinct drop else end except exists false ' +
+  words: words('add all alter and as asc avg begin between by case cast check column commit ' +
+    'count create cross database default delete desc distinct drop else end except exists false ' +
     'foreign from full group having if in index inner insert intersect into is join key left ' +
     'like limit max min not null offset on or order outer over partition primary references ' +
     'right rollback select set sum table then transaction true union unique update using values ' +
@@ -108,9 +109,9 @@ const HASKELL = {
 };
 const R = { ...PYTHON, spans: [], words: words('break else FALSE for function if in library Inf ' +
   'NA NaN next NULL repeat return TRUE while') };
-const JULIA = { ...PYTHON, words: words('abstract begin break catch const continue do else elseif ' +
-  'end export false finally for function global if import in let local macro module mutable ' +
-  'nothing quote return struct true try using where while') };
+const JULIA = { ...PYTHON, words: words('abstract begin break catch const continue do else ' +
+  'elseif end export false finally for function global if import in let local macro module ' +
+  'mutable nothing quote return struct true try using where while') };
 const MAKE = { ...SHELL, names: [[/\$[({][^)}]*[)}]/y, 'meta'], [/^[\w.%/-]+(?=\s*:)/y, 'name']] };
 const DOCKER = { ...SHELL, words: words('ADD ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK ' +
   'LABEL RUN SHELL STOPSIGNAL USER VOLUME WORKDIR AS') };

@@ -37,7 +37,7 @@ export function displayNode(source) {
 
 export const sourceNode = (source) => el('code', { className: 'math-source' }, source.trim());
 
-export class Parser {
+class Parser {
   constructor(source, isDisplay) {
     this.isDisplay = isDisplay;
     this.tokens = source.match(TOKEN) ?? [];

@@ -11,8 +11,8 @@ const COLORS = new Set(['color', 'textcolor', 'colorbox']);
 const NOTHING = new Set(['displaystyle', 'textstyle', 'scriptstyle', 'nonumber', 'notag', 'hline',
   'limits', 'nolimits', 'mathstrut', 'strut', 'allowbreak', 'centering', 'rm', 'bf', 'it', 'cal']);
 const UNREAD = new Set(['label', 'hspace', 'vspace', 'hskip', 'hspace*']);
-const TEXTS = new Set(['text', 'textrm', 'textbf', 'textit', 'textsf', 'texttt', 'textnormal', 'mbox',
-  'hbox', 'intertext']);
+const TEXTS = new Set(['text', 'textrm', 'textbf', 'textit', 'textsf', 'texttt', 'textnormal',
+  'mbox', 'hbox', 'intertext']);
 const WORDS = new Set(['mathrm', 'operatorname', 'operatorname*', 'mathop', 'mathnormal']);
 const FRACTIONS = new Set(['frac', 'dfrac', 'tfrac', 'cfrac']);
 const BINOMIALS = new Set(['binom', 'dbinom', 'tbinom']);
@@ -145,7 +145,7 @@ function underNode(name, parser) {
 
 // Spaces at its ends stand apart, too.
 function textNode(name, text) {
-  const style = name === 'textbf' ? { class: 'bold' } : name === 'textit' ? { class: 'italic' } : {};
+  const style = { textbf: { class: 'bold' }, textit: { class: 'italic' } }[name] ?? {};
   return math('mtext', style, text.replace(/^\s+|\s+$/g, '\u00a0').replace(/\$/g, ''));
 }
 

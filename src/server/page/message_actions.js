@@ -29,7 +29,8 @@ export class MessageActions {
     if (!this.#app.isBusy) this.#app.parts.thread.edit(node);
   }
 
-  // {used, limit, canForget (with an attention that has no limit)} of the context by what comes before this message; without one, by all.
+  // {used, limit, canForget (there is an attention without a limit)}, of the context by what comes
+  // before this message; without one, by all.
   roomBefore(node) {
     const path = node ? this.#app.chat.tree.pathTo(node.parent) : this.#app.chat.tree.path();
     return {

@@ -35,8 +35,9 @@ function asSentence(text) {
 export function noticeOf(text, choices = {}, { retryAt = 0, isError = true, detail = '' } = {}) {
   const buttons = Object.entries(choices).map(([label, action]) => textButton(label, action));
   if (retryAt > Date.now()) buttons.forEach((button) => countDown(button, retryAt));
+  const more = detail ? el('span', { className: 'detail' }, detail) : null;
   return el('div', { className: isError ? 'notice error' : 'notice' },
-    el('p', {}, text, detail ? el('span', { className: 'detail' }, detail) : null), el('div', { className: 'notice-buttons' }, ...buttons));
+    el('p', {}, text, more), el('div', { className: 'notice-buttons' }, ...buttons));
 }
 
 function countDown(button, until) {

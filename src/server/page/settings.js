@@ -107,7 +107,7 @@ function kept(stored) {
 
 function placeholderOf(name, usual) {
   if (usual === undefined) return 'default';
-  if (name === 'max_tokens' && usual < 0) return 'default: no limit';
+  if (name === 'max_tokens' && usual < 0) return 'no limit';
   // As it was computed, in single precision, it has digits that nobody wrote.
   return `default: ${Number(usual.toPrecision(6))}`;
 }

@@ -55,7 +55,8 @@ export class Sidebar {
     if (movesFocus) (isOpen ? closer : opener).focus();
   }
 
-  // chats: {id, title, snippet (of what was searched for)}; current: an id; busy: ids of those that are being answered.
+  // chats: {id, title, snippet (of what was searched for)}; current: an id; busy: ids of those that
+  // are being answered.
   show(chats, current, busy) {
     if (this.#renamed) return;  // it is shown anew when the name is written
     this.#parts.none.hidden = chats.length > 0 || !this.#parts.search.value.trim();

@@ -191,6 +191,47 @@ class CodeTest(ContentTest):
             with self.subTest(pieces):
                 self.assertEqual(self.colors("c", text, pieces), whole)
 
+    def test_a_block_that_grows_is_read_once(self):
+        # Characters that are split into lines, of a block of 22,000 in pieces of 20.
+        split, grown, whole = self.page.evaluate("""async () => {
+            const { LiveMarkdown } = await import('/page/live_markdown.js');
+            const code = '```c\\n' + 'int x = 1;\\n'.repeat(2000) + '```';
+            const text = 'a\\n\\n' + code + '\\n\\nend *here*';
+            const html = step => {
+                const element = document.createElement('div');
+                const live = new LiveMarkdown(element);
+                for (let end = step; end < text.length + step; end += step) {
+                    live.showNow(text.slice(0, end));
+                }
+                return element.innerHTML;
+            };
+            let split = 0;
+            const { split: before } = String.prototype;
+            String.prototype.split = function(...how) {
+                split += this.length;
+                return before.apply(this, how);
+            };
+            const grown = html(20);
+            String.prototype.split = before;
+            return [split, grown, html(1e9)];
+        }""")
+        self.assertEqual(grown, whole)
+        self.assertIn("<em>here</em>", grown)
+        self.assertLess(split, 1_000_000)  # read anew each time: 12 million
+
+    def test_code_in_any_pieces_is_as_at_once(self):
+        for text in ("```c\nint x;\n``\n```\nend", "~~~\n```\na\n~~~\nend",
+                     "```\n\n\na\n   ```  \nend", "  ```\n  a\n b\n  ```\nc",
+                     "````\n```\na\n````\n\n- b", "```c\n/* a", "```\na\n```x\nb\n```"):
+            with self.subTest(text):
+                once = self.page.evaluate("""async text => {
+                    const { LiveMarkdown } = await import('/page/live_markdown.js');
+                    const element = document.createElement('div');
+                    new LiveMarkdown(element).showNow(text);
+                    return element.innerHTML;
+                }""", text)
+                self.assertEqual(self.page.evaluate(GROWING, text)[-1], once)
+
     def test_a_line_without_end_costs_no_more_than_its_length(self):
         # Each piece is read with the line before it, up to where lines have no colors.
         read = self.page.evaluate("""async () => {

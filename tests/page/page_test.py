@@ -397,6 +397,12 @@ class ChatsTest(PageTest):
         self.ask("echo second", "You said: echo second")
         self.page = here
         expect(self.answer).to_contain_text("You said: echo second")
+        self.button("New chat").click()
+        self.page = there
+        self.ask("echo third", "You said: echo third")
+        self.page = here
+        self.chats.click()
+        expect(self.answer).to_contain_text("You said: echo third")
 
     def test_without_storage(self):
         self.open(script=BLOCKED_STORAGE)

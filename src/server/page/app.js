@@ -2,7 +2,7 @@
 
 import { setKey } from './api.js';
 import { ChatList } from './chat_list.js';
-import { Chats, keyOf } from './chats.js';
+import { Chats, idOf } from './chats.js';
 import { Connection } from './connection.js';
 import { contextUse } from './context_bar.js';
 import { forgettingChoice, limitOf } from './context_limit.js';
@@ -88,10 +88,9 @@ export class App {
 
   // Another tab has written to the storage.
   noteChange(key) {
-    const { id } = this.chat;
-    const isThis = key === PREFIX + keyOf(id) && !this.isBusy;
-    const chat = isThis ? this.chats.reopen(id) : null;
-    if (chat) this.#showChat(chat);
+    const id = idOf(key?.slice(PREFIX.length) ?? '');
+    const chat = id && !this.#runs.has(id) ? this.chats.reopen(id) : null;
+    if (chat?.id === this.chat.id) this.#showChat(chat);
     else this.list.show();
   }
 

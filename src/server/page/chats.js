@@ -4,7 +4,8 @@ import { withoutLarge } from './attachments.js';
 import { Tree } from './tree.js';
 
 const INDEX = 'chats';
-export const keyOf = (id) => `chat.${id}`;
+const keyOf = (id) => `chat.${id}`;
+export const idOf = (key) => /^chat\.(.+)$/.exec(key)?.[1];  // undefined: it is no chat's
 
 export class Chats {
   #store;

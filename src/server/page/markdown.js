@@ -22,8 +22,8 @@ const TABLE_RULE = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t
 const MATH = /^ {0,3}(?:(\$\$)|(\\\[)|(\\begin\{(?:align|aligned|equation|gather|eqnarray)\*?\}))/;
 const LONGEST_MATH = 4096;
 
-// The blocks of a text: {kind, begin (of its text), ...}. What follows a block, except for the
-// last, changes nothing in it.
+// The blocks of a text: {kind, begin, ...}; the text of a paragraph begins `margin` behind that.
+// What follows a block, except for the last, changes nothing in it.
 export function blocksOf(text, depth = 0) {
   return new Blocks(text, depth).all();
 }
@@ -77,7 +77,8 @@ class Blocks {
       if (end.test(this.lines[this.at])) isOpen = false;
       else body.push(this.raw[this.at].replace(margin, ''));  // with its tabs
     }
-    return { kind: 'code', language: language.trim().split(/\s/)[0], text: body.join('\n') };
+    return { kind: 'code', language: language.trim().split(/\s/)[0], text: body.join('\n'),
+      openEnd: isOpen && !indent ? end : null };
   }
 
   heading() {
@@ -173,13 +174,12 @@ class Blocks {
   paragraph() {
     const first = this.raw[this.at];
     const margin = first.length - first.trimStart().length;
-    const begin = this.begins[this.at] + margin;
     const body = [first.slice(margin)];
     for (this.at += 1; this.at < this.lines.length; this.at += 1) {
       if (!this.continues(body.at(-1), this.at)) break;
       body.push(this.raw[this.at]);
     }
-    return { kind: 'paragraph', begin, text: body.join('\n').trimEnd() };
+    return { kind: 'paragraph', margin, text: body.join('\n').trimEnd() };
   }
 
   // Whether a line goes on with the paragraph before it.

@@ -102,6 +102,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path == "/tokenize":
             return self.count_tokens(request["content"])
         self.fake.requests.append(request)
+        if self.fake.loading:
+            return self.send_loading(self.fake.loading.pop(0))
         if self.fake.later > 0:
             self.fake.later -= 1
             return self.send_error_json(503, "the model is being loaded", retry_after=1)

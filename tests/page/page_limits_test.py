@@ -71,6 +71,10 @@ class LoadingTest(PageTest):
         expect(self.page.get_by_text("The model is being loaded: 42 %")).to_be_in_viewport()
         expect(self.page.get_by_role("heading", name="fake-7b")).to_be_visible()
         expect(bar).to_have_count(0)
+        self.server.loading = [0.5]
+        self.say("hello")
+        expect(self.answer).to_contain_text("The model is being loaded (50 %), then it answers")
+        expect(self.answer).to_contain_text("These are a few words.")
         self.button("About the model").click()
         facts = self.page.locator("#model-facts")
         for fact in ("Parameters7.2 billion", "Stored asQ4_K, F32, Q6_K", "In memory asint8, 7 GiB",

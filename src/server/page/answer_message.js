@@ -18,6 +18,7 @@ export class AnswerMessage {
   #stats = el('span', { className: 'stats' });
   #text = new LiveMarkdown(this.#body);
   #reading = null;
+  #loading = null;  // where it says how far the model is
   #retryAt = 0;
 
   // actions: see MessageActions.
@@ -82,13 +83,8 @@ export class AnswerMessage {
 
   #showLater({ message, retryAt, loaded }) {
     if (this.#retryAt === retryAt) return;
-    if (loaded !== undefined) {
-      this.#retryAt = retryAt;
-      this.#showState(el('p', { className: 'waiting' },
-        `The model is being loaded (${percent(loaded, 1)}), then it answers`));
-      return;
-    }
     this.#retryAt = retryAt;
+    if (loaded !== undefined) return this.#showLoading(loaded);
     const left = el('span');
     const tick = () => {
       const seconds = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
@@ -98,6 +94,16 @@ export class AnswerMessage {
     this.#showState(el('div', { className: 'notice' },
       el('p', {}, `The server is not ready: ${withoutStop(message)}.`, left)));
     tick();
+  }
+
+  // In place, each second anew: what appears, appears gently.
+  #showLoading(loaded) {
+    if (!this.#loading?.isConnected) {
+      this.#loading = el('p', { className: 'waiting' });
+      this.#showState(this.#loading);
+    }
+    this.#loading.textContent =
+      `The model is being loaded (${percent(loaded, 1)}), then it answers`;
   }
 
   // What is to be said of an answer that has ended.

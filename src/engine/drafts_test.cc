@@ -186,6 +186,37 @@ TEST(Drafts, ManyRequestsHaveTreesOfTheirOwn) {
   }
 }
 
+// Beside requests that are given up, and those that draw their tokens.
+TEST_P(EverySource, ManyRequestsHaveTheTextsOfEachAlone) {
+  const Engine engine(kTiny, {.threads = 2, .step_tokens = 60});
+  const auto prompt = [](int i) { return Prompt(i % 4, 600 + i % 3); };
+  const auto options = [](int i) {
+    GenerateOptions options = Greedy(40 + i);
+    if (i % 3 == 0) options.sampler = {.temperature = 1, .seed = static_cast<uint64_t>(i)};
+    return options;
+  };
+  std::vector<Generation> generations;
+  for (int i = 0; i < 24; ++i) {
+    generations.push_back(engine.Submit(prompt(i), With(options(i), GetParam())));
+  }
+  for (int i = 1; i < 24; i += 2) {
+    Generation& given_up = generations[static_cast<size_t>(i)];
+    for (int events = i; events > 0 && !given_up.Next().done;) --events;
+    given_up.Cancel();
+  }
+  int64_t guesses = 0;
+  for (int i = 0; i < 24; ++i) {
+    const auto result = generations[static_cast<size_t>(i)].Wait();
+    Tokens alone = engine.NewSession({}).Generate(prompt(i), options(i)).tokens;
+    if (i % 2 == 1) alone.resize(result.tokens.size());
+    EXPECT_EQ(result.tokens, alone) << i;
+    guesses += result.drafts->guesses;
+  }
+  if (GetParam() != kPartial) {  // whose guesses come where a clock says that they pay
+    EXPECT_GT(guesses, 20) << "or this shows nothing";
+  }
+}
+
 // A tree whose paths have no room is left out of the step, and the text goes on.
 // Followers that a token had in the prompt are guessed side by side, which takes pages.
 TEST(Drafts, WithoutMemoryForTheirPathsTheTextGoesOn) {

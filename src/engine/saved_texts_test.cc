@@ -6,9 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/test_folder.h"
@@ -252,6 +255,58 @@ TEST_F(SavedTextsTest, RequestsSaveAndGoOn) {
   }
 }
 
+// Prompts that begin alike and end in a word of their own, asked in any order and by two owners.
+TEST_F(SavedTextsTest, ClientsThatShareABeginningHaveTheirOwnAnswers) {
+  constexpr int kClients = 8, kPrompts = 200, kWords = 25;
+  const Engine plain(kTiny, {.threads = 1}), engine = NewEngine();
+  const auto prompt_of = [context = Prompt(5, 70)](int word) {
+    return Join(context, Prompt(50 + word, 6));
+  };
+  std::vector<Answer> expected;
+  std::set<std::vector<float>> different;
+  for (int word = 0; word < kWords; ++word) {
+    expected.push_back(AnswerOf(plain.NewSession({}).Generate(prompt_of(word), Telling(3))));
+    different.insert(expected.back().logprobs);
+  }
+  EXPECT_EQ(different.size(), kWords) << "or another's answer might be right";
+  std::vector<std::thread> clients;
+  std::atomic<int> wrong = 0, cached = 0;
+  for (int client = 0; client < kClients; ++client) {
+    clients.emplace_back([&, client] {
+      const SessionOptions session{.owner = client % 2 == 0 ? "one" : "two"};
+      for (int i = 0; i < kPrompts; ++i) {
+        const int word = (i * (client + 3) + client) % kWords;
+        const auto result = engine.Submit(prompt_of(word), Telling(3), session).Wait();
+        wrong += AnswerOf(result) != expected[static_cast<size_t>(word)];
+        cached += result.cached_tokens >= 64;
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(cached, kClients * kPrompts * 9 / 10);
+}
+
+// After tens of branches, each beginning where the last one did, the answers are the first ones.
+TEST_F(SavedTextsTest, BranchesThatReturnStayAsTheyWere) {
+  const Tokens base = Prompt(4, 150);
+  const Tokens branches[] = {Join(base, Prompt(41, 40)), Join(base, Prompt(42, 90)), base};
+  std::vector<Answer> alone;
+  for (const Tokens& branch : branches) alone.push_back(Alone(branch, Telling(10)));
+  const Engine engine = NewEngine();
+  Session session = engine.NewSession({});
+  for (int round = 0; round < 40; ++round) {
+    for (size_t i = 0; i < std::size(branches); ++i) {
+      const auto result = session.Generate(branches[i], Telling(10));
+      EXPECT_EQ(AnswerOf(result), alone[i]) << round;
+      EXPECT_EQ(AnswerOf(engine.Submit(branches[i], Telling(10), {}).Wait()), alone[i]) << round;
+      EXPECT_GE(result.cached_tokens, round > 0 ? 149 : 0) << round;
+    }
+  }
+  EXPECT_EQ(AnswerOf(Again(branches[1], Telling(10))), alone[1]) << "a later process";
+  EXPECT_THAT(notices_, IsEmpty());
+}
+
 // Sessions of one engine, while it lasts, go on from what is in memory: to the token, not the tile.
 TEST_F(SavedTextsTest, SessionsOfAnEngineShareMemory) {
   const Tokens context = Prompt(6, 200);
@@ -313,6 +368,24 @@ TEST_F(SavedTextsTest, DamageIsReadAgain) {
       EXPECT_EQ(notices_.size(), 1u) << step;
     }
     EXPECT_THAT(SnapshotFolder(temp_.path() / "cache", 1 << 30).Verify(), IsEmpty()) << step;
+  }
+}
+
+// Nor does it show in what is asked later: the same text, and another that begins as it does.
+TEST_F(SavedTextsTest, DamageSpoilsNoLaterAnswer) {
+  const Tokens prompt = Prompt(8, 200);
+  const Tokens other = Join({prompt.begin(), prompt.begin() + 150}, Prompt(9, 40));
+  const Answer alone = Alone(prompt, Telling(5)), other_alone = Alone(other, Telling(5));
+  for (int step = 0; step < 12; ++step) {
+    Again(prompt, Telling(5));
+    const auto files = Files();
+    const fs::path& file = files[static_cast<size_t>(step) % files.size()];
+    FlipBit(file, static_cast<int64_t>(fs::file_size(file)) * step / 12);
+    const Engine engine = NewEngine();
+    for (int time = 0; time < 2; ++time) {
+      EXPECT_EQ(AnswerOf(engine.NewSession({}).Generate(prompt, Telling(5))), alone) << step;
+      EXPECT_EQ(AnswerOf(engine.NewSession({}).Generate(other, Telling(5))), other_alone) << step;
+    }
   }
 }
 

@@ -1,7 +1,10 @@
 // Api: answers to conversations.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -135,6 +138,84 @@ TEST_F(ThinkingApiTest, ThoughtsAreToldApart) {
   const Json free = Post("/v1/chat/completions", body)->json();
   EXPECT_FALSE(free["choices"][0]["message"].contains("reasoning_content"));
   EXPECT_EQ(free["usage"]["completion_tokens_details"]["reasoning_tokens"], 0);
+}
+
+struct SchemaCase {
+  const char* schema;
+  std::function<bool(const Json&)> holds;
+};
+bool IsLike(const Json& value, const char* pattern) {
+  return value.is_string() && std::regex_match(value.get<std::string>(), std::regex(pattern));
+}
+
+// What is answered, or said to a tool, is of the schema, or the request is refused.
+TEST_F(ThinkingApiTest, AnswersAreOfTheirSchemas) {
+  const auto length = [](const Json& value) { return value.get<std::string>().size(); };
+  std::string names = R"({"type": "object", "required": ["a"], "properties": {"a": {"enum": [)";
+  for (int i = 0; i < 2500; ++i) names += fmt::format("{}\"name {}\"", i == 0 ? "" : ",", i);
+  names += "]}}}";
+  const SchemaCase cases[] = {
+      {R"({"type": "object", "required": ["a"], "properties":
+           {"a": {"type": "string", "pattern": "^[a-c]{2,4}-[0-9]{3}$"}}})",
+       [](const Json& json) { return IsLike(json["a"], "[a-c]{2,4}-[0-9]{3}"); }},
+      {R"({"type": "object", "required": ["a"], "properties":
+           {"a": {"type": "string", "minLength": 3, "maxLength": 5, "pattern": "^[a-z]*$"}}})",
+       [&](const Json& json) { return length(json["a"]) >= 3 && IsLike(json["a"], "[a-z]{3,5}"); }},
+      {R"({"type": "object", "required": ["a"], "properties":
+           {"a": {"type": "string", "minLength": 1, "maxLength": 3000}}})",
+       [&](const Json& json) { return length(json["a"]) >= 1; }},
+      {names.c_str(), [](const Json& json) { return IsLike(json["a"], "name [0-9]{1,4}"); }},
+      {R"({"type": "object", "required": ["a"], "properties": {"a": {"type": "array", "minItems": 1,
+           "maxItems": 2, "items": {"type": "object", "required": ["b"], "properties":
+           {"b": {"type": "object", "required": ["c"], "properties":
+           {"c": {"anyOf": [{"type": "null"}, {"enum": [1, "x"]}]}}}}}}}})",
+       [](const Json& json) {
+         for (const Json& item : json["a"]) {
+           const Json& c = item["b"]["c"];
+           if (!c.is_null() && c != 1 && c != "x") return false;
+         }
+         return json["a"].size() == 1 || json["a"].size() == 2;
+       }},
+  };
+  Json body{{"messages", {{{"role", "user"}, {"content", "Hello"}}}},
+            {"ignore_eos", false},
+            {"temperature", 1},
+            {"max_tokens", 100}};
+  int whole = 0;
+  const auto check = [&](const SchemaCase& one, const Json& choice, const Json& text) {
+    if (choice["finish_reason"] == "length") return;
+    ++whole;
+    EXPECT_TRUE(one.holds(Json::parse(text.get<std::string>()))) << text;
+  };
+  for (const SchemaCase& one : cases) {
+    const Json schema = Json::parse(one.schema);
+    for (const int seed : {1, 2}) {
+      body["seed"] = seed;
+      Json answered = body, called = body;
+      answered["response_format"] = {{"type", "json_schema"},
+                                     {"json_schema", {{"name", "x"}, {"schema", schema}}}};
+      const Json choice = Post("/v1/chat/completions", answered)->json()["choices"][0];
+      check(one, choice, choice["message"]["content"]);
+      const Json function{{"name", "f"}, {"parameters", schema}};
+      called["tools"] = {{{"type", "function"}, {"function", function}}};
+      called["tool_choice"] = "required";
+      const auto reply = Post("/v1/chat/completions", called);
+      if (schema.dump().size() > 10'000) {  // which the template tells the model
+        EXPECT_EQ(reply->json()["error"]["code"], "context_length_exceeded");
+        continue;
+      }
+      ASSERT_EQ(reply->status(), 200) << reply->body();
+      const Json told = reply->json()["choices"][0];
+      if (told["finish_reason"] == "length") continue;
+      check(one, told, told["message"]["tool_calls"][0]["function"]["arguments"]);
+    }
+  }
+  EXPECT_GT(whole, 5) << "of 18";
+  body["response_format"] = {
+      {"type", "json_schema"},
+      {"json_schema",
+       {{"name", "x"}, {"schema", {{"type", "string"}, {"pattern", "(?=a)b(?!c)"}}}}}};
+  EXPECT_THAT(MessageOf(*Post("/v1/chat/completions", body), 400), HasSubstr("schema"));
 }
 
 TEST_F(ThinkingApiTest, CallsComePieceByPiece) {

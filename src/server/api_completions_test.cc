@@ -197,6 +197,30 @@ TEST_F(ApiCompletionsTest, APromptThatDoesNotFitSaysSoForPrograms) {
   EXPECT_GT(small->json()["error"]["n_prompt_tokens"], most - 10);
 }
 
+// Never half an answer: a text that is larger than the caches is refused, and of two that fit alone
+// one waits.
+TEST_F(ApiCompletionsTest, TextsThatTakeAllMemory) {
+  constexpr int64_t kPages = 3, kTokens = 64;
+  const int64_t page = TheEngine().KvBytes(kTokens, {});
+  const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = kPages * page});
+  Start({.parallel = 2}, engine);
+  const auto refused = Post("/v1/completions", {{"prompt", Prompt(1, kPages * kTokens + 1)}});
+  EXPECT_THAT(MessageOf(*refused, 503), HasSubstr("enough for 192 tokens"));
+  std::vector<std::shared_ptr<Answered>> replies;
+  const auto body_of = [](int i) {
+    return Json{{"prompt", Prompt(i, 120)}, {"max_tokens", 60}, {"return_token_ids", true}};
+  };
+  for (const int i : {1, 2}) replies.push_back(Ask("POST", "/v1/completions", body_of(i).dump()));
+  for (const int i : {1, 2}) {
+    Answered& reply = *replies[static_cast<size_t>(i - 1)];
+    reply.WaitForEnd();
+    ASSERT_EQ(reply.status(), 200) << reply.body();
+    const auto alone = TheEngine().NewSession({}).Generate(Prompt(i, 120), Greedy(60));
+    EXPECT_EQ(reply.json()["choices"][0]["token_ids"], Json(alone.tokens)) << i;
+  }
+  api_.reset();
+}
+
 TEST_F(ApiCompletionsTest, ARequestMayKeepItsTextAsItLikes) {
   Start({.defaults = {.kv_choices = {"dense", "sinks:4+60"}}});
   const Tokens prompt = Prompt(4, 200);

@@ -34,6 +34,6 @@ constexpr int ExitCode(ErrorKind kind) {
 constexpr std::string_view kExitCodes =
     "Exit codes: 0 done, 1 internal error, 2 bad input or usage, 3 input/output (3 without a "
     "message: the reader of a pipe has gone), 4 bad file format, 5 unsupported, 6 out of memory, "
-    "7 some requests of a batch failed, 130 cancelled by Ctrl-C.";
+    "7 some requests of a batch failed or probe found a fault, 130 cancelled by Ctrl-C.";
 
 }  // namespace godwit::console

@@ -9,6 +9,7 @@ namespace godwit::lab {
 // As console::Command has it.
 int Logits(std::span<const std::string> arguments);
 int Perplexity(std::span<const std::string> arguments);
+int Probe(std::span<const std::string> arguments);
 int Bench(std::span<const std::string> arguments);
 int Quantize(std::span<const std::string> arguments);
 int TrainHeads(std::span<const std::string> arguments);

@@ -30,6 +30,7 @@ constexpr Command kCommands[] = {
     {"eval quant", godwit::lab::EvalQuant},
     {"eval text", godwit::lab::EvalText},
     {"bench", godwit::lab::Bench},
+    {"probe", godwit::lab::Probe},
     {"quantize", godwit::lab::Quantize},
     {"train-heads", godwit::lab::TrainHeads},
     {"inspect", godwit::lab::InspectActivations},

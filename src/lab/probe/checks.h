@@ -1,0 +1,54 @@
+// What a client can see of a server, one function for each kind of fault.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lab/probe/client.h"
+
+namespace godwit::lab::probe {
+
+struct Check {
+  std::string_view name;
+  std::string_view asks;  // in one line, for the help
+  // What was seen, in a few words. Throws Fault or Skip, Error(kCancelled).
+  std::string (*run)(const Target& target);
+};
+
+std::span<const Check> AllChecks();
+
+// Of requests that stand beside each other, or follow each other.
+std::string CheckBatch(const Target& target);
+std::string CheckCache(const Target& target);
+std::string CheckCancel(const Target& target);
+// Of the text of one answer.
+std::string CheckStop(const Target& target);
+std::string CheckUtf8(const Target& target);
+std::string CheckSchema(const Target& target);
+// Of what is said of an answer, and of requests that are none.
+std::string CheckLogprobs(const Target& target);
+std::string CheckUsage(const Target& target);
+std::string CheckFinish(const Target& target);
+std::string CheckSeed(const Target& target);
+std::string CheckChoices(const Target& target);
+std::string CheckLength(const Target& target);
+std::string CheckHostile(const Target& target);
+
+// A beginning that any model goes on from.
+inline constexpr std::string_view kStory =
+    "Once upon a time there was a little girl named Lily who lived near the forest. One day";
+
+// The likeliest tokens, so many at most.
+inline Json Greedily(int max_tokens) {
+  Json fields = Json::object();
+  fields["temperature"] = 0;
+  fields["max_tokens"] = max_tokens;
+  return fields;
+}
+
+// Throws Fault where two texts that should be one differ: "alone "a", beside others "b"".
+void MustBeSame(std::string_view how, std::string_view text, std::string_view other_how,
+                std::string_view other);
+
+}  // namespace godwit::lab::probe

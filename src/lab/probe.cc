@@ -120,14 +120,15 @@ std::optional<probe::Json> JsonAt(probe::Client& client, const std::string& path
   }
 }
 
-// The first whole number that stands at one of these places.
+// The first number of tokens that stands at one of these places.
 std::optional<int64_t> NumberIn(const probe::Json& json,
                                 std::initializer_list<const char*> places) {
   for (const char* const place : places) {
     const probe::Json::json_pointer pointer(place);
-    if (json.contains(pointer) && json.at(pointer).is_number_integer()) {
-      return json.at(pointer).get<int64_t>();
-    }
+    if (!json.contains(pointer) || !json.at(pointer).is_number_integer()) continue;
+    constexpr int64_t kMost = int64_t{1} << 40;
+    const probe::Json& number = json.at(pointer);
+    if (number >= 0 && number <= kMost) return number.get<int64_t>();
   }
   return std::nullopt;
 }
@@ -140,23 +141,24 @@ void GetToKnow(probe::Target& target) {
     Throw(ErrorKind::kInput, "{}: the server answers {}: give its key with --api-key", target.root,
           listed.status);
   }
-  const auto models = JsonAt(client, "/v1/models");
-  if (!models || !models->contains("/data/0/id"_json_pointer)) {
-    Throw(ErrorKind::kFormat,
-          "{}/v1/models: expected a list of models, as OpenAI's API has it, found status {}",
-          target.root, listed.status);
-  }
+  const auto models = JsonAt(client, "/v1/models").value_or(probe::Json());
   if (target.model.empty()) {
-    const probe::Json& id = models->at("/data/0/id"_json_pointer);
-    if (!id.is_string()) Throw(ErrorKind::kFormat, "{}/v1/models: an id is no text", target.root);
+    const probe::Json::json_pointer first("/data/0/id");
+    const probe::Json id = models.contains(first) ? models.at(first) : probe::Json();
+    if (!id.is_string()) {
+      Throw(ErrorKind::kFormat,
+            "{}/v1/models: expected a list of models, as OpenAI's API has it, found status {}; is "
+            "this the server's address? A model may also be named by --model",
+            target.root, listed.status);
+    }
     target.model = id.get<std::string>();
   }
   if (const auto props = JsonAt(client, "/props")) {
     target.context_tokens = NumberIn(*props, {"/n_ctx", "/default_generation_settings/n_ctx"});
   }
   if (!target.context_tokens) {
-    target.context_tokens = NumberIn(
-        *models, {"/data/0/max_model_len", "/data/0/meta/n_ctx", "/data/0/context_length"});
+    target.context_tokens =
+        NumberIn(models, {"/data/0/max_model_len", "/data/0/meta/n_ctx", "/data/0/context_length"});
   }
   const probe::Answer text = client.Ask("Hello", probe::Greedily(1));
   if (text.status == 200) return;

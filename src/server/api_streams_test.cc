@@ -44,8 +44,8 @@ TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
                      "of": {"enum": ["something", "nothing"]}}})";
   const Json held{{"type", "json_schema"},
                   {"json_schema", {{"name", "x"}, {"schema", Json::parse(schema)}}}};
-  Json bodies[] = {{{"draft", ""}},
-                   {{"draft", "ngram"}},
+  Json bodies[] = {{{"draft", ""}, {"n", 1}},
+                   {{"draft", "ngram"}, {"n", 1}},
                    {{"draft", "ngram"}, {"n", 2}},
                    {{"draft", "ngram"}, {"response_format", held}, {"ignore_eos", false}}};
   int stopped = 0, inside = 0;

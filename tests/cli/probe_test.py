@@ -194,6 +194,8 @@ class Handler(BaseHTTPRequestHandler):
                 if self.server.fault == "utf8":
                     data = piece.encode()
                     halves = [part.decode(errors="replace") for part in (data[:2], data[2:])]
+                if self.server.fault == "surrogates" and "😀" in piece:
+                    halves = ["\ud83d", "\ude00"]
                 for at, text in enumerate(halves):
                     said = {"delta": {"content": text}} if self.server.chat else {"text": text}
                     logprobs = self.logprobs(asked, [piece] if at == 0 else [])
@@ -202,7 +204,8 @@ class Handler(BaseHTTPRequestHandler):
             said = {"delta": {}} if self.server.chat else {"text": ""}
             self.event({"choices": [{"index": index, "finish_reason": reason, **said}]})
         self.event({"choices": [], "usage": self.usage(prompt, answers, True)})
-        self.event("[DONE]")
+        if self.server.fault != "no end":
+            self.event("[DONE]")
         self.wfile.write(b"0\r\n\r\n")
 
 
@@ -242,10 +245,10 @@ class ProbeTest(CliTest):
             self.assertEqual([c["result"] for c in checks.values()], ["fault"], name)
 
     def test_what_is_seen(self):
-        def seen(name):
-            checks = self.probe(self.server(fault=name).url, "--only", name, "--timeout", "1",
-                                code=FAULT)
-            return checks[name]["seen"]
+        def seen(check, fault=""):
+            url = self.server(fault=fault or check).url
+            checks = self.probe(url, "--only", check, "--timeout", "1", code=FAULT)
+            return checks[check]["seen"]
 
         self.assertRegex(seen("batch"), 'alone ".+", beside others ".+", from byte [0-9]+ on')
         self.assertRegex(seen("stop"), "with the stop string .+, streamed, it is")
@@ -254,6 +257,8 @@ class ProbeTest(CliTest):
                          f"{2 * CONTEXT} words are answered with 200, of which {CONTEXT} tokens "
                          "were read")
         self.assertIn("expected a 4xx, found 500", seen("hostile"))
+        self.assertIn("an answer is no JSON", seen("utf8", "surrogates"))
+        self.assertEqual("a stream ended without [DONE]", seen("finish", "no end"))
         self.assertIn("the server still works on some", seen("cancel"))
 
     def test_table(self):

@@ -183,13 +183,23 @@ class ServeTest(CliTest):
         server = self.serve("-np", "3", "--queue", "2")
         text = self.folder / "text.txt"
         text.write_text(TEXT * 100)
-        load = subprocess.run([sys.executable, TESTS.parent / "tools" / "load_server", "--port",
-                               str(server.port), "--text", text, "--seconds", "3", "--clients", "8",
-                               "--longest", "400", "--idle", "1500"], capture_output=True, text=True, check=False)
-        self.assertEqual(load.returncode, 0, load.stdout + load.stderr)
-        counts = json.loads(load.stdout)
+
+        def load(*flags):
+            result = subprocess.run(
+                [sys.executable, TESTS.parent / "tools" / "load_server", "--port", str(server.port),
+                 "--text", text, "--clients", "8", "--longest", "400", *flags],
+                capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            return json.loads(result.stdout)
+
+        counts = load("--seconds", "3", "--idle", "1500")
         for what in ("answered", "left", "nonsense", "held"):
             self.assertGreater(counts[what], 0, counts)
+        counts = load("--cut", "200", "--pid", str(server.process.pid))
+        self.assertEqual((counts["cut"], counts["left"]), (200, 0))
+        self.assertGreater(counts["answered"], 0)
+        for series in ("memory_kib", "open_files", "threads"):
+            self.assertGreater(min(counts[series]), 0)
 
     def test_a_prompt_beside_who_writes(self):
         server = self.serve("--kv", "sinks:4+60")

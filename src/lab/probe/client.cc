@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/json.h"
+#include "base/json_found.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "lab/probe/event_reader.h"
@@ -39,6 +40,17 @@ std::string TextOf(const Json& json, const char* name) {
   return text == nullptr ? "" : text->get<std::string>();
 }
 
+// A number of tokens or the like. Whatever adds a few of them up stays far from any limit.
+int64_t CountIn(const Json& json, const char* name) {
+  constexpr int64_t kMost = int64_t{1} << 50;
+  const Json* count = Find(json, name);
+  if (count == nullptr || !count->is_number_integer() || *count < 0 || *count > kMost) {
+    throw Fault(fmt::format("{}: expected a count, found {}", Quote(name),
+                            count == nullptr ? "nothing" : Found(*count)));
+  }
+  return count->get<int64_t>();
+}
+
 void TakeLogprobs(const Json& logprobs, Choice& choice) {
   const Json* content = Find(logprobs, "content");
   const Json* numbers = Find(logprobs, "token_logprobs");
@@ -56,9 +68,9 @@ void Take(const Json& json, Answer& answer, bool streamed) {
     throw Fault("an answer became an error: " + Quote(DumpJson(*error), kQuotedBytes));
   }
   if (const Json* usage = Find(json, "usage")) {
-    answer.usage = Usage{.prompt_tokens = usage->at("prompt_tokens").get<int64_t>(),
-                         .completion_tokens = usage->at("completion_tokens").get<int64_t>(),
-                         .total_tokens = usage->at("total_tokens").get<int64_t>()};
+    answer.usage = Usage{.prompt_tokens = CountIn(*usage, "prompt_tokens"),
+                         .completion_tokens = CountIn(*usage, "completion_tokens"),
+                         .total_tokens = CountIn(*usage, "total_tokens")};
   }
   const Json* choices = Find(json, "choices");
   if (choices == nullptr) {
@@ -66,17 +78,17 @@ void Take(const Json& json, Answer& answer, bool streamed) {
     throw Fault("an answer has no choices");
   }
   for (const Json& choice : *choices) {
-    const Json* number = Find(choice, "index");
-    const size_t index = number == nullptr ? 0 : number->get<size_t>();
+    const auto index = static_cast<size_t>(CountIn(choice, "index"));
     if (index >= kMostChoices) throw Fault(fmt::format("a choice has the index {}", index));
     if (index >= answer.choices.size()) answer.choices.resize(index + 1);
     Choice& taken = answer.choices[index];
     const Json* message = Find(choice, streamed ? "delta" : "message");
-    std::string text = TextOf(choice, "text");
-    if (message != nullptr) {
-      text = TextOf(*message, "reasoning_content") + TextOf(*message, "content");
-    }
+    const std::string content =
+        message == nullptr ? TextOf(choice, "text") : TextOf(*message, "content");
+    const std::string text =
+        message == nullptr ? content : TextOf(*message, "reasoning_content") + content;
     taken.text += text;
+    taken.content += content;
     if (streamed && index == 0 && !text.empty()) answer.pieces.push_back(text);
     if (const std::string reason = TextOf(choice, "finish_reason"); !reason.empty()) {
       taken.finish_reason = reason;

@@ -40,7 +40,8 @@ struct Target {
 };
 
 struct Choice {
-  std::string text;  // with what was thought before it
+  std::string text;     // with what was thought before it,
+  std::string content;  // and without
   std::string finish_reason;
   int finish_reasons = 0;  // how many pieces had one
   std::vector<double> logprobs;

@@ -152,10 +152,11 @@ std::string CheckChoices(const Target& target) {
 }
 
 std::string CheckLength(const Target& target) {
-  constexpr int64_t kUnknown = 2'000'000;
+  constexpr int64_t kUnknown = 2'000'000, kMost = 4'000'000;
   if (target.context_tokens == 0) throw Skip("the server says that its context has no end");
   // Each word is a token or more.
-  const int64_t words = target.context_tokens ? 2 * *target.context_tokens : kUnknown;
+  const int64_t words =
+      std::min(kMost, target.context_tokens ? 2 * *target.context_tokens : kUnknown);
   Client client(target);
   const Answer answer = client.Ask(Words(words), Greedily(4));
   if (IsRefusal(answer.status)) {

@@ -175,10 +175,11 @@ std::string CheckSchema(const Target& target) {
     }
     if (answer.choices[0].finish_reason == "length") {
       ++unfinished;
-    } else if (Holds(one, answer.text())) {
+    } else if (Holds(one, answer.choices[0].content)) {
       ++held;
     } else {
-      throw Fault(fmt::format("{}: {} is not of the schema", one.name, Quote(answer.text(), 80)));
+      throw Fault(fmt::format("{}: {} is not of the schema", one.name,
+                              Quote(answer.choices[0].content, 80)));
     }
   }
   if (held == 0 && !refused.empty()) throw Skip("schemas are refused, " + refused);

@@ -24,8 +24,6 @@
 namespace godwit::lab {
 namespace {
 
-constexpr const char* kNoUrl = "a server is needed: godwit probe http://localhost:8080";
-
 struct ProbeOptions {
   std::string url;
   std::string model, key;
@@ -83,16 +81,8 @@ ProbeOptions ParseProbe(std::span<const std::string> arguments) {
                .is_verbs_own = true},
               options.timeout_s, 1, 86'400);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
-  // The address comes before the flags or behind them.
-  if (!arguments.empty() && !arguments.front().starts_with('-')) {
-    options.url = arguments.front();
-    arguments = arguments.subspan(1);
-  } else if (!arguments.empty() && arguments.back().starts_with("http")) {
-    options.url = arguments.back();
-    arguments = arguments.first(arguments.size() - 1);
-  }
+  line.Operand(options.url);
   line.Parse(arguments);
-  if (options.url.empty()) throw Error(ErrorKind::kInput, kNoUrl);
   if (options.key.empty()) {
     const char* const key = std::getenv("OPENAI_API_KEY");
     if (key != nullptr) options.key = key;

@@ -276,7 +276,7 @@ class ProbeTest(CliTest):
         ask = ("probe", server.url, "--only", "usage")
         self.ok(*ask, "--api-key", "secret")
         self.ok(*ask, variables={"OPENAI_API_KEY": "secret"})
-        self.assertIn("a server is needed", self.refused(INPUT, "probe"))
+        self.assertIn("usage: godwit probe URL", self.refused(INPUT, "probe"))
         self.assertIn("did you mean batch?",
                       self.refused(INPUT, "probe", server.url, "--only", "bacth"))
         self.assertIn("127.0.0.1:1", self.refused(IO, "probe", "127.0.0.1:1"))

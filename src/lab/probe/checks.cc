@@ -38,8 +38,12 @@ void MustBeSame(std::string_view how, std::string_view text, std::string_view ot
   const auto differ = std::mismatch(text.begin(), text.end(), other.begin(), other.end());
   const auto at = static_cast<size_t>(differ.first - text.begin());
   const size_t begin = FirstCharacters(text, at > kBefore ? at - kBefore : 0).size();
-  throw Fault(fmt::format("{} {}, {} {}, from byte {} on", how, Quote(text.substr(begin), kShown),
-                          other_how, Quote(other.substr(begin), kShown), at));
+  const auto shown = [&](std::string_view whole) {
+    const std::string_view rest = whole.substr(begin), first = FirstCharacters(rest, kShown);
+    return Quote(first) + (first.size() < rest.size() ? "..." : "");
+  };
+  throw Fault(
+      fmt::format("{} {}, {} {}, from byte {} on", how, shown(text), other_how, shown(other), at));
 }
 
 }  // namespace godwit::lab::probe

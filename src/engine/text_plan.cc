@@ -90,7 +90,19 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
   if (n == 0) Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
   RequireTokenIds(engine_.spec, prompt);
   if (n > limit_tokens()) RefuseLength(fmt::format("{} tokens", n), n);
-  if (ranks() == nullptr) CheckFits(n);
+  if (ranks() != nullptr) return;
+  try {
+    CheckFits(n);
+  } catch (const Error& error) {
+    if (TokensAtOnce(n) < n) throw;
+    // What never fits is no matter of coming back later: a shorter text is what helps.
+    const ErrorData data{
+        .code = ErrorCode::kPromptTooLong,
+        .found = n,
+        .limit = LargestContext(pool_->layout(), policy_.get(), pool_->budget().bytes()),
+        .learned_positions = Geometry(engine_.spec).learned_positions};
+    throw Error(error.kind(), error.what(), data);
+  }
 }
 
 void TextPlan::CheckFits(int64_t tokens) const {

@@ -205,7 +205,11 @@ TEST_F(ApiCompletionsTest, TextsThatTakeAllMemory) {
   const Engine engine(kTiny, {.threads = 1, .kv_memory_bytes = kPages * page});
   Start({.parallel = 2}, engine);
   const auto refused = Post("/v1/completions", {{"prompt", Prompt(1, kPages * kTokens + 1)}});
-  EXPECT_THAT(MessageOf(*refused, 503), HasSubstr("enough for 192 tokens"));
+  EXPECT_THAT(MessageOf(*refused, 400), HasSubstr("enough for 192 tokens: shorten it, or"));
+  const Json error = refused->json()["error"];
+  EXPECT_EQ(error["code"], "context_length_exceeded");
+  EXPECT_EQ(error["n_prompt_tokens"], 193);
+  EXPECT_EQ(error["n_ctx"], 192);
   std::vector<std::shared_ptr<Answered>> replies;
   const auto body_of = [](int i) {
     return Json{{"prompt", Prompt(i, 120)}, {"max_tokens", 60}, {"return_token_ids", true}};

@@ -29,8 +29,8 @@ int StatusOf(const Error& error) {
     case ErrorKind::kFormat:
     case ErrorKind::kUnsupported:
       return 400;
-    case ErrorKind::kMemory:
-      return 503;
+    case ErrorKind::kMemory:  // a text that is too long for all of it will be so later, too
+      return error.data().code == ErrorCode::kPromptTooLong ? 400 : 503;
     default:
       return 500;
   }

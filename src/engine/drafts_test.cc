@@ -186,7 +186,7 @@ TEST(Drafts, ManyRequestsHaveTreesOfTheirOwn) {
   }
 }
 
-// Beside requests that are given up, and those that draw their tokens.
+// Requests beside others that are given up, and that draw their tokens.
 TEST_P(EverySource, ManyRequestsHaveTheTextsOfEachAlone) {
   const Engine engine(kTiny, {.threads = 2, .step_tokens = 60});
   const auto prompt = [](int i) { return Prompt(i % 4, 600 + i % 3); };

@@ -287,7 +287,7 @@ TEST_F(SavedTextsTest, ClientsThatShareABeginningHaveTheirOwnAnswers) {
   EXPECT_GT(cached, kClients * kPrompts * 9 / 10);
 }
 
-// After tens of branches, each beginning where the last one did, the answers are the first ones.
+// Branches that begin at the same place have the answers of the first round after tens of rounds.
 TEST_F(SavedTextsTest, BranchesThatReturnStayAsTheyWere) {
   const Tokens base = Prompt(4, 150);
   const Tokens branches[] = {Join(base, Prompt(41, 40)), Join(base, Prompt(42, 90)), base};
@@ -371,7 +371,7 @@ TEST_F(SavedTextsTest, DamageIsReadAgain) {
   }
 }
 
-// Nor does it show in what is asked later: the same text, and another that begins as it does.
+// Damage does not show in later answers: to the same text, and to one that begins as it does.
 TEST_F(SavedTextsTest, DamageSpoilsNoLaterAnswer) {
   const Tokens prompt = Prompt(8, 200);
   const Tokens other = Join({prompt.begin(), prompt.begin() + 150}, Prompt(9, 40));

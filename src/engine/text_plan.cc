@@ -95,7 +95,7 @@ void TextPlan::CheckPrompt(std::span<const int32_t> prompt) const {
     CheckFits(n);
   } catch (const Error& error) {
     if (TokensAtOnce(n) < n) throw;
-    // What never fits is no matter of coming back later: a shorter text is what helps.
+    // A text that never fits is no matter of coming back later: a shorter one helps.
     const ErrorData data{
         .code = ErrorCode::kPromptTooLong,
         .found = n,

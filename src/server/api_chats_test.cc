@@ -148,7 +148,7 @@ bool IsLike(const Json& value, const char* pattern) {
   return value.is_string() && std::regex_match(value.get<std::string>(), std::regex(pattern));
 }
 
-// What is answered, or said to a tool, is of the schema, or the request is refused.
+// Answers, and what is said to a tool, are of the schema, or the request is refused.
 TEST_F(ThinkingApiTest, AnswersAreOfTheirSchemas) {
   const auto length = [](const Json& value) { return value.get<std::string>().size(); };
   std::string names = R"({"type": "object", "required": ["a"], "properties": {"a": {"enum": [)";

@@ -197,8 +197,7 @@ TEST_F(ApiCompletionsTest, APromptThatDoesNotFitSaysSoForPrograms) {
   EXPECT_GT(small->json()["error"]["n_prompt_tokens"], most - 10);
 }
 
-// Never half an answer: a text that is larger than the caches is refused, and of two that fit alone
-// one waits.
+// A text that is larger than all caches is refused, and of two that fit alone one waits.
 TEST_F(ApiCompletionsTest, TextsThatTakeAllMemory) {
   constexpr int64_t kPages = 3, kTokens = 64;
   const int64_t page = TheEngine().KvBytes(kTokens, {});

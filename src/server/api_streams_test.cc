@@ -37,7 +37,7 @@ class ApiStreamsTest : public ApiTest {
   }
 };
 
-// From within a token to within another one, whatever guesses them and however many are written.
+// Stop strings from within a token to within another one, with guesses, two answers or a schema.
 TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
   const std::string schema = R"({"type": "object", "required": ["name", "of"],
       "properties": {"name": {"type": "string", "minLength": 8, "maxLength": 12},
@@ -84,7 +84,7 @@ TEST_F(ApiStreamsTest, AStopStringNeverShowsItsBeginning) {
 
 // Bytes that are no text: what clients get is text, and the log-probabilities have the bytes.
 TEST_F(ApiStreamsTest, AModelThatWritesNoUtf8) {
-  // Of a surrogate, ED A0 80, out of two characters that may be.
+  // ED A0 80 would be a surrogate; its bytes come from characters that there are.
   const auto bytes_of = [](const char* text) { return TheEngine().Tokenize(text, false); };
   const Tokens ed = bytes_of("\xed\x9f\xbf"), a0 = bytes_of("\xc2\xa0"), x80 = bytes_of("\xc2\x80");
   ASSERT_EQ(ed.size(), 3u);

@@ -1,4 +1,4 @@
-// What a client can see of a server, one function for each kind of fault.
+// Checks of a server by what a client can see, one function for each kind of fault.
 #pragma once
 
 #include <span>
@@ -12,21 +12,21 @@ namespace godwit::lab::probe {
 struct Check {
   std::string_view name;
   std::string_view asks;  // in one line, for the help
-  // What was seen, in a few words. Throws Fault or Skip, Error(kCancelled).
+  // Returns in a few words what was seen. Throws Fault or Skip, Error(kCancelled).
   std::string (*run)(const Target& target);
 };
 
 std::span<const Check> AllChecks();
 
-// Of requests that stand beside each other, or follow each other.
+// Requests that stand beside each other, or follow each other.
 std::string CheckBatch(const Target& target);
 std::string CheckCache(const Target& target);
 std::string CheckCancel(const Target& target);
-// Of the text of one answer.
+// The text of one answer.
 std::string CheckStop(const Target& target);
 std::string CheckUtf8(const Target& target);
 std::string CheckSchema(const Target& target);
-// Of what is said of an answer, and of requests that are none.
+// Facts that are told of an answer, and requests that make no sense.
 std::string CheckLogprobs(const Target& target);
 std::string CheckUsage(const Target& target);
 std::string CheckFinish(const Target& target);
@@ -47,7 +47,7 @@ inline Json Greedily(int max_tokens) {
   return fields;
 }
 
-// Throws Fault where two texts that should be one differ: "alone "a", beside others "b"".
+// Throws Fault where two texts that should be one differ: alone "a", beside others "b".
 void MustBeSame(std::string_view how, std::string_view text, std::string_view other_how,
                 std::string_view other);
 

@@ -62,7 +62,7 @@ void TakeLogprobs(const Json& logprobs, Choice& choice) {
   }
 }
 
-// Of a whole answer or a piece of one: its choices are added to those that are there.
+// A whole answer, or a piece of one: its choices are added to those that are there.
 void Take(const Json& json, Answer& answer, bool streamed) {
   if (const Json* error = Find(json, "error")) {
     throw Fault("an answer became an error: " + Quote(DumpJson(*error), kQuotedBytes));
@@ -98,7 +98,7 @@ void Take(const Json& json, Answer& answer, bool streamed) {
   }
 }
 
-// What a check does with a server's JSON may not fit it.
+// An answer of another shape throws where a check reads it.
 template <typename Action>
 auto OrFault(const Action& action) {
   try {

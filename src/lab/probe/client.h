@@ -18,7 +18,7 @@ namespace godwit::lab::probe {
 
 using Json = nlohmann::json;
 
-// What ends a check. Neither is an error of ours.
+// Fault and Skip end a check. Neither is an error of ours.
 class Fault : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -75,15 +75,15 @@ class Client {
   explicit Client(const Target& target);
 
   HttpResponse Get(const std::string& path);
-  // To where prompts go: any body, also one that is no JSON.
+  // The body may be anything, also no JSON; it goes to where prompts go.
   HttpResponse PostRaw(const std::string& body);
 
-  // fields: of the request besides its prompt and model. "logprobs" is the number of likeliest
-  // tokens, also of a chat.
+  // fields: those of the request besides its prompt and model. "logprobs" is the number of
+  // likeliest tokens, also of a chat.
   Answer Ask(std::string_view prompt, const Json& fields);
   // most_events: the connection is cut behind so many.
   Answer Stream(std::string_view prompt, const Json& fields, size_t most_events = kToTheEnd);
-  // As Ask and Stream, where nothing but an answer to each of n choices will do.
+  // An answer with each of its n choices, as Ask or Stream has it; all else is a Fault.
   Answer MustAnswer(std::string_view prompt, const Json& fields, bool stream = false);
 
  private:

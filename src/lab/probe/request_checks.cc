@@ -37,7 +37,7 @@ std::string Words(int64_t count) {
 }  // namespace
 
 std::string CheckLogprobs(const Target& target) {
-  // Of a text that repeats itself, as servers that guess tokens do it there.
+  // The text repeats itself, because servers that guess tokens do it there.
   const std::string prompt =
       "The cat sat on the mat. The cat sat on the mat. The cat sat on the mat. The cat";
   Json fields = Greedily(24);

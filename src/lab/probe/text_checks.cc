@@ -28,7 +28,7 @@ std::vector<std::string> StopsAcross(const std::vector<std::string>& pieces) {
     while (begin < end && ContinuesCharacter(text[begin])) ++begin;
     while (end < text.size() && ContinuesCharacter(text[end])) ++end;
     const std::string stop = text.substr(begin, end - begin);
-    // One of blanks alone may be taken off an answer by whoever writes it.
+    // Blanks alone may be taken off an answer by whoever writes it.
     if (begin > 0 && stop.find_first_not_of(" \n\t") != stop.npos && stop.size() > 1) {
       stops.insert(stop);
     }

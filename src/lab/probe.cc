@@ -54,8 +54,8 @@ ProbeOptions ParseProbe(std::span<const std::string> arguments) {
   }
   console::CommandLine line("probe", "URL [flags]",
                             "Asks a server with OpenAI's API what shows the faults that servers "
-                            "have had, and prints what "
-                            "it sees. It needs no model of its own. The checks are:" +
+                            "have had, and prints what it sees. It needs no model of its own. The "
+                            "checks are:" +
                                 checks);
   line.Add({.names = "--model",
             .value = "NAME",
@@ -71,6 +71,7 @@ ProbeOptions ParseProbe(std::span<const std::string> arguments) {
   line.Add({.names = "--only",
             .value = "NAMES",
             .help = "these checks alone, such as batch,cache",
+            .choices = Names(probe::AllChecks(), &probe::Check::name),
             .repeats = true},
            [&options](const std::string& list) { TakeChecks(list, options.only); });
   line.AddInt({.names = "--clients", .value = "N", .help = "so many ask at once"}, options.clients,

@@ -180,6 +180,8 @@ class Handler(BaseHTTPRequestHandler):
     def event(self, json_or_text):
         text = json_or_text if isinstance(json_or_text, str) else json.dumps(json_or_text)
         data = f"data: {text}\n\n".encode()
+        if self.server.fault == "bytes":
+            data = data.replace(b"\\u00e9", b"\xc3")  # the first byte of an é
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         self.wfile.flush()
 
@@ -259,6 +261,7 @@ class ProbeTest(CliTest):
                          "were read")
         self.assertIn("expected a 4xx, found 500", seen("hostile"))
         self.assertIn("an answer is no JSON", seen("utf8", "surrogates"))
+        self.assertIn("bytes that are no UTF-8", seen("utf8", "bytes"))
         self.assertEqual("a stream ended without [DONE]", seen("finish", "no end"))
         self.assertIn("the server still works on some", seen("cancel"))
 

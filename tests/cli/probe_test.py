@@ -231,9 +231,12 @@ class ProbeTest(CliTest):
     def test_our_own_server_has_none(self):
         checks = self.probe(f"http://127.0.0.1:{Server(self).port}")
         self.assertEqual(tuple(checks), CHECKS)
-        for name, check in checks.items():
-            self.assertEqual(check["result"], "ok", check)
-            self.assertTrue(check["seen"], name)
+        for check in checks.values():
+            self.assertNotEqual(check["result"], "fault", check)
+            self.assertTrue(check["seen"], check)
+        # Another instruction set may have a random model write ASCII alone, or end no JSON.
+        skipped = [name for name, check in checks.items() if check["result"] == "skipped"]
+        self.assertLessEqual(set(skipped), {"utf8", "schema"})
 
     def test_each_fault_is_found(self):
         for chat in (False, True):
@@ -249,7 +252,8 @@ class ProbeTest(CliTest):
     def test_what_is_seen(self):
         def seen(check, fault=""):
             url = self.server(fault=fault or check).url
-            checks = self.probe(url, "--only", check, "--timeout", "1", code=FAULT)
+            patience = ("--timeout", "1") if check == "cancel" else ()
+            checks = self.probe(url, "--only", check, *patience, code=FAULT)
             return checks[check]["seen"]
 
         self.assertRegex(seen("batch"),

@@ -106,7 +106,7 @@ void RefuseMedia(const Json& part) {
   const Json type = part.is_object() ? part.value("type", Json()) : Json();
   if (!type.is_string()) return;
   const std::string& name = type.get_ref<const std::string&>();
-  for (const char* const kind : {"image", "audio", "video", "file"}) {
+  for (const char* const kind : {"image", "audio", "video", "file", "document"}) {
     if (name.find(kind) == name.npos) continue;
     Throw(ErrorKind::kInput,
           "pictures, sounds and files cannot be sent: the model reads text, so send what they say "

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "chat/anthropic_json.h"
 #include "chat/completion_chunks.h"
 #include "chat/response_json.h"
 #include "chat/result_json.h"
@@ -66,10 +67,11 @@ class Completion : public AnswerShape {
   chat::CompletionChunks chunks_;
 };
 
-class Response : public AnswerShape {
+// Of events that have a type, in lists.
+template <typename Events>
+class TypedEvents : public AnswerShape {
  public:
-  Response(const chat::ResponseRequest& request, const chat::CompletionName& name)
-      : events_(request, name) {}
+  TypedEvents(const auto& request, const chat::CompletionName& name) : events_(request, name) {}
 
   void Begin(const chat::AnswerForm& form) override { events_.Begin(form); }
   std::string Whole(std::span<const GenerateResult> results,
@@ -86,11 +88,8 @@ class Response : public AnswerShape {
   std::string Last(std::span<const GenerateResult> results) override {
     return EventsOf(events_.Last(results.front()));
   }
-  std::string Failed(int /*status*/, std::string_view message) override {
-    return EventsOf(events_.Failed(message));
-  }
 
- private:
+ protected:
   static std::string EventsOf(const Json& list) {
     std::string events;
     for (const Json& event : list) {
@@ -100,7 +99,24 @@ class Response : public AnswerShape {
     return events;
   }
 
-  chat::ResponseEvents events_;
+  Events events_;
+};
+
+class Response : public TypedEvents<chat::ResponseEvents> {
+ public:
+  using TypedEvents::TypedEvents;
+  std::string Failed(int /*status*/, std::string_view message) override {
+    return EventsOf(events_.Failed(message));
+  }
+};
+
+class Anthropic : public TypedEvents<chat::AnthropicEvents> {
+ public:
+  using TypedEvents::TypedEvents;
+  std::string Failed(int status, std::string_view message) override {
+    return fmt::format("event: error\ndata: {}\n\n",
+                       ErrorBody(status, message, "", ErrorWords::kAnthropic));
+  }
 };
 
 }  // namespace
@@ -114,6 +130,11 @@ std::unique_ptr<AnswerShape> CompletionShape(const chat::CompletionRequest& requ
 std::unique_ptr<AnswerShape> ResponseShape(const chat::ResponseRequest& request,
                                            const chat::CompletionName& name) {
   return std::make_unique<Response>(request, name);
+}
+
+std::unique_ptr<AnswerShape> AnthropicShape(const chat::CompletionRequest& request,
+                                            const chat::CompletionName& name) {
+  return std::make_unique<Anthropic>(request, name);
 }
 
 }  // namespace godwit::server

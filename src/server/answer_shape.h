@@ -1,5 +1,5 @@
-// In which words an answer goes out: those of /v1/chat/completions and /v1/completions, or those of
-// /v1/responses. Of a stream, server-sent events.
+// In which words an answer goes out: those of /v1/chat/completions and /v1/completions, those of
+// /v1/responses, or those of /v1/messages. Of a stream, server-sent events.
 #pragma once
 
 #include <memory>
@@ -42,5 +42,7 @@ std::unique_ptr<AnswerShape> CompletionShape(const chat::CompletionRequest& requ
                                              chat::TokenTexts& texts);
 std::unique_ptr<AnswerShape> ResponseShape(const chat::ResponseRequest& request,
                                            const chat::CompletionName& name);
+std::unique_ptr<AnswerShape> AnthropicShape(const chat::CompletionRequest& request,
+                                            const chat::CompletionName& name);
 
 }  // namespace godwit::server

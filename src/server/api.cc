@@ -16,6 +16,7 @@
 #include "base/quote.h"
 #include "base/stopwatch.h"
 #include "chat/answers.h"
+#include "chat/anthropic_request.h"
 #include "chat/completion_json.h"
 #include "chat/continued_message.h"
 #include "chat/result_json.h"
@@ -59,6 +60,19 @@ bool IsThisMachine(std::string_view host) {
   const bool is_numbers = host.find_first_not_of("0123456789.") == host.npos;
   return host.empty() || host == "localhost" || host == "[::1]" ||
          (is_numbers && host.starts_with("127."));
+}
+
+// A header of Anthropic's clients, or the one of all others.
+std::string_view KeySaid(const HttpRequest& request) {
+  if (!request.api_key.empty()) return request.api_key;
+  constexpr std::string_view kScheme = "Bearer ";
+  std::string_view said = request.authorization;
+  said.remove_prefix(said.starts_with(kScheme) ? kScheme.size() : said.size());
+  return said;
+}
+
+ErrorWords WordsOf(std::string_view path) {
+  return path.starts_with("/v1/messages") ? ErrorWords::kAnthropic : ErrorWords::kOpenAi;
 }
 
 // Of a path: what stands there as %2F and the like.
@@ -122,6 +136,12 @@ bool HasTemplate(const Engine& engine) {
   }
 }
 
+// A chat as the model reads it.
+std::string Rendered(const Engine& engine, const chat::CompletionRequest& request) {
+  return chat::RenderOpen(engine, std::get<std::vector<Message>>(request.prompt), request.continues,
+                          request.template_variables.dump(), request.tools.list.dump());
+}
+
 // 0: as long as you like.
 int64_t ContextOf(const Session& session) {
   const int64_t limit = session.limit_tokens();
@@ -160,6 +180,8 @@ const Api::Route Api::kRoutes[] = {
     {"POST", kChats, &Api::Complete},
     {"POST", "/v1/completions", &Api::Complete},
     {"POST", "/v1/responses", &Api::Respond},
+    {"POST", "/v1/messages", &Api::Message},
+    {"POST", "/v1/messages/count_tokens", &Api::CountTokens},
     {"POST", "/tokenize", &Api::Tokenize},
     {"POST", "/detokenize", &Api::Detokenize},
     {"POST", "/apply-template", &Api::ApplyTemplate},
@@ -208,9 +230,7 @@ std::string_view Api::WhyForeign(const HttpRequest& request) const {
 const std::string* Api::KeyOf(const HttpRequest& request) const {
   static const std::string kAnybody;
   if (options_.keys.empty()) return &kAnybody;
-  constexpr std::string_view kScheme = "Bearer ";
-  std::string_view said = request.authorization;
-  said.remove_prefix(said.starts_with(kScheme) ? kScheme.size() : said.size());
+  const std::string_view said = KeySaid(request);
   const std::string* found = nullptr;
   for (const std::string& key : options_.keys) {
     if (IsSame(key, said)) found = &key;
@@ -223,7 +243,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   ServedRequest served{.method = "?", .path = "?"};
   const auto refuse = [&](int status, std::string_view message, Headers headers = {},
                           std::string_view code = "") {
-    reply->Send(status, kJson, ErrorBody(status, message, code), headers);
+    reply->Send(status, kJson, ErrorBody(status, message, code, WordsOf(request.path)), headers);
     served.status = status;
     served.ms = watch.ms();
     Tell(served);
@@ -245,12 +265,12 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   const std::string* const owner = KeyOf(request);
   if (owner == nullptr && !route->open) {
     constexpr std::pair<std::string_view, std::string_view> kScheme{"WWW-Authenticate", "Bearer"};
+    const bool has_key = !request.authorization.empty() || !request.api_key.empty();
     return refuse(401,
-                  request.authorization.empty()
-                      ? "a key is needed: Authorization: Bearer KEY"
-                      : "this is none of the keys that the server was given: expected "
-                        "Authorization: Bearer KEY",
-                  {&kScheme, 1}, request.authorization.empty() ? "" : "invalid_api_key");
+                  has_key ? "this is none of the keys that the server was given: expected "
+                            "Authorization: Bearer KEY, or X-Api-Key: KEY"
+                          : "a key is needed: Authorization: Bearer KEY, or X-Api-Key: KEY",
+                  {&kScheme, 1}, has_key ? "invalid_api_key" : "");
   }
   const std::string whose = owner == nullptr ? "" : *owner;
   auto run = [this, route, watch, whose, served, reply](const HttpRequest& asked) mutable {
@@ -280,16 +300,17 @@ void Api::Run(const Route& route, const HttpRequest& request, const std::string&
   };
   if (reply.gone().cancelled()) return;  // while it waited
   served.status = 200;
+  const ErrorWords words = WordsOf(request.path);
   const CancelScope scope(reply.gone());
   try {
     (this->*route.answer)({request, owner, reply, served});
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kCancelled && reply.gone().cancelled()) return;
-    fail(StatusOf(error), ErrorBody(error, WithAdvice(error, options_.defaults)));
+    fail(StatusOf(error), ErrorBody(error, WithAdvice(error, options_.defaults), words));
   } catch (const std::bad_alloc&) {
-    fail(503, ErrorBody(503, "out of memory"));
+    fail(503, ErrorBody(503, "out of memory", "", words));
   } catch (const std::exception&) {
-    fail(500, ErrorBody(500, "the server failed at this request"));
+    fail(500, ErrorBody(500, "the server failed at this request", "", words));
   }
 }
 
@@ -420,6 +441,25 @@ void Api::Respond(const Work& work) const {
   Answer(work, number, request.completion, *ResponseShape(request, name));
 }
 
+void Api::Message(const Work& work) const {
+  const chat::CompletionRequest request = ReadBody(
+      work, [&](const Json& body) { return chat::ParseAnthropicRequest(body, options_.defaults); });
+  const int64_t number = next_id_++;
+  const chat::CompletionName name = NameOf(number);
+  Answer(work, number, request, *AnthropicShape(request, name));
+}
+
+// Of a prompt that is too long, too.
+void Api::CountTokens(const Work& work) const {
+  const chat::CompletionRequest request = ReadBody(work, [&](const Json& body) {
+    return chat::ParseAnthropicRequest(body, options_.defaults, /*for_count=*/true);
+  });
+  const auto tokens = engine_.Tokenize(Rendered(engine_, request), /*add_special=*/false);
+  const auto sink = engine_.sink_token();
+  const bool has_sink = sink && (tokens.empty() || tokens.front() != *sink);
+  SendJson(work.reply, {{"input_tokens", std::ssize(tokens) + (has_sink ? 1 : 0)}});
+}
+
 chat::CompletionName Api::NameOf(int64_t number) const {
   return {.id = fmt::format("{:x}-{}", started_, number), .model = options_.model};
 }
@@ -470,10 +510,7 @@ void Api::ApplyTemplate(const Work& work) const {
                        "reasoning_effort", "continue_final_message", "add_generation_prompt"});
     return chat::ParseCompletionRequest(body, options_.defaults);
   });
-  SendJson(work.reply,
-           {{"prompt", chat::RenderOpen(engine_, std::get<std::vector<Message>>(request.prompt),
-                                        request.continues, request.template_variables.dump(),
-                                        request.tools.list.dump())}});
+  SendJson(work.reply, {{"prompt", Rendered(engine_, request)}});
 }
 
 }  // namespace godwit::server

@@ -96,6 +96,8 @@ class Api {
   void ShowMetrics(const Work& work) const;
   void Complete(const Work& work) const;
   void Respond(const Work& work) const;
+  void Message(const Work& work) const;
+  void CountTokens(const Work& work) const;
   void Tokenize(const Work& work) const;
   void Detokenize(const Work& work) const;
   void ApplyTemplate(const Work& work) const;

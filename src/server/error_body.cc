@@ -8,17 +8,22 @@
 namespace godwit::server {
 namespace {
 
-nlohmann::ordered_json Body(int status, std::string_view message, std::string_view code) {
-  const char* type = status == 403   ? "permission_error"
-                     : status == 401 ? "authentication_error"
-                     : status == 404 ? "not_found_error"
-                     : status == 429 ? "rate_limit_error"
-                     : status >= 500 ? "server_error"
-                                     : "invalid_request_error";
-  nlohmann::ordered_json error{
-      {"message", message}, {"type", type}, {"param", nullptr}, {"code", nullptr}};
+nlohmann::ordered_json Body(int status, std::string_view message, std::string_view code,
+                            ErrorWords words) {
+  const bool is_anthropic = words == ErrorWords::kAnthropic;
+  const char* type = status == 403                   ? "permission_error"
+                     : status == 401                 ? "authentication_error"
+                     : status == 404                 ? "not_found_error"
+                     : status == 429                 ? "rate_limit_error"
+                     : status == 503 && is_anthropic ? "overloaded_error"
+                     : status >= 500                 ? (is_anthropic ? "api_error" : "server_error")
+                                                     : "invalid_request_error";
+  nlohmann::ordered_json error{{"message", message}, {"type", type}};
+  if (!is_anthropic) error.update({{"param", nullptr}, {"code", nullptr}});
   if (!code.empty()) error["code"] = code;
-  return {{"error", std::move(error)}};
+  nlohmann::ordered_json body{{"error", std::move(error)}};
+  if (is_anthropic) body["type"] = "error";
+  return body;
 }
 
 }  // namespace
@@ -36,13 +41,14 @@ int StatusOf(const Error& error) {
   }
 }
 
-std::string ErrorBody(int status, std::string_view message, std::string_view code) {
-  return DumpJson(Body(status, message, code));
+std::string ErrorBody(int status, std::string_view message, std::string_view code,
+                      ErrorWords words) {
+  return DumpJson(Body(status, message, code, words));
 }
 
-std::string ErrorBody(const Error& error, std::string_view message) {
+std::string ErrorBody(const Error& error, std::string_view message, ErrorWords words) {
   const bool too_long = error.data().code == ErrorCode::kPromptTooLong;
-  auto body = Body(StatusOf(error), message, too_long ? "context_length_exceeded" : "");
+  auto body = Body(StatusOf(error), message, too_long ? "context_length_exceeded" : "", words);
   if (too_long) {
     body["error"]["n_prompt_tokens"] = error.data().found;
     body["error"]["n_ctx"] = error.data().limit;

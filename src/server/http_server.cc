@@ -392,6 +392,7 @@ class HttpServer::Impl {
                           .origin = text(message[http::field::origin]),
                           .allowed_origin = false,
                           .authorization = text(message[http::field::authorization]),
+                          .api_key = text(message["X-Api-Key"]),
                           .body = std::move(message.body())};
       request.path.resize(std::min(request.path.find('?'), request.path.size()));
       const auto& origins = server_.options_.origins;
@@ -412,7 +413,8 @@ class HttpServer::Impl {
     static void Promise(HttpReply& reply) {
       static constexpr std::pair<std::string_view, std::string_view> kMayAsk[] = {
           {"Access-Control-Allow-Methods", "GET, HEAD, POST"},
-          {"Access-Control-Allow-Headers", "Authorization, Content-Type"},
+          {"Access-Control-Allow-Headers",
+           "Authorization, Content-Type, X-Api-Key, Anthropic-Version"},
           {"Access-Control-Max-Age", "600"}};
       reply.Send(200, "text/plain", "", kMayAsk);
     }

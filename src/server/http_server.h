@@ -27,6 +27,7 @@ struct HttpRequest {
   std::string origin;
   bool allowed_origin = false;  // one of HttpOptions::origins
   std::string authorization;
+  std::string api_key;  // X-Api-Key
   std::string body;
 };
 

@@ -322,7 +322,8 @@ TEST_F(HttpServerTest, SaysWhichSitesMayAsk) {
   const std::string promise = ask("OPTIONS", "https://chat.example");
   EXPECT_THAT(promise, StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(promise, HasSubstr("Access-Control-Allow-Origin: https://chat.example\r\n"));
-  EXPECT_THAT(promise, HasSubstr("Access-Control-Allow-Headers: Authorization, Content-Type\r\n"));
+  EXPECT_THAT(promise,
+              HasSubstr("Access-Control-Allow-Headers: Authorization, Content-Type, X-Api-Key, "));
   EXPECT_THAT(ask("GET", "https://chat.example"),
               HasSubstr("Access-Control-Allow-Origin: https://chat.example\r\nVary: Origin\r\n"));
   for (const char* const other :

@@ -33,11 +33,8 @@ constexpr Elsewhere kElsewhere[] = {
     {"/v1/audio/", kTextAlone},
     {"/v1/images/", kTextAlone},
     {"/v1/files", kTextAlone},
-    {"/v1/messages/count_tokens",
-     "Anthropic's API is not there: POST /apply-template writes a chat as one text, and POST "
-     "/tokenize gives its tokens"},
-    {"/v1/messages",
-     "Anthropic's API is not there: the same chat goes to POST /v1/chat/completions"},
+    {"/v1/messages/batches",
+     "there are no batches of requests: POST /v1/messages one by one, several at a time"},
     {"/infill", "text is not filled in before another: it is continued, at POST /v1/completions"},
     {"/api/chat", "Ollama's API is not there: the same chat goes to POST /v1/chat/completions"},
     {"/api/generate", "Ollama's API is not there: the same prompt goes to POST /v1/completions"},

@@ -1,6 +1,7 @@
 #include <variant>
 
 #include "base/json.h"
+#include "chat/anthropic_request.h"
 #include "chat/completion_request.h"
 #include "chat/response_request.h"
 #include "tests/fuzz/targets.h"
@@ -35,7 +36,8 @@ void CheckRefusal(const Parse& parse) {
 
 }  // namespace
 
-// The body of a request, as it comes from anybody, for the paths of a completion and of a response.
+// The body of a request, as it comes from anybody, for the paths of a completion, of a response and
+// of a message.
 void FuzzCompletionRequest(std::span<const uint8_t> input) {
   Accepts([&] {
     const auto body = ParseOrderedJson(AsText(input), "the body", {.reject_duplicate_keys = true});
@@ -43,6 +45,7 @@ void FuzzCompletionRequest(std::span<const uint8_t> input) {
       const chat::CompletionDefaults defaults{.lenient = lenient};
       CheckRefusal([&] { Check(chat::ParseCompletionRequest(body, defaults)); });
       CheckRefusal([&] { Check(chat::ParseResponseRequest(body, defaults).completion); });
+      CheckRefusal([&] { Check(chat::ParseAnthropicRequest(body, defaults)); });
     }
   });
 }

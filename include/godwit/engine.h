@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "godwit/error.h"
+#include "godwit/fill_in.h"
 #include "godwit/sampler_options.h"
 
 namespace godwit {
@@ -321,6 +322,10 @@ class Session {
   // As Engine::Tokenize, for a prompt: throws Error(kInput) as soon as it is known to have more
   // tokens than the context holds and the model was made for, whatever follows.
   std::vector<int32_t> Tokenize(std::string_view text, bool add_special = true) const;
+
+  // What a model reads of a text with a hole: no token that is spelled out in its parts becomes
+  // one. Throws as Tokenize does, and Error(kUnsupported) of a model that cannot fill it.
+  FillPrompt PromptToFill(const FillIn& fill) const;
 
   // Continues `prompt`, the whole text so far. What it shares with the text of the last call is not
   // read again, but for what was question or answer then and is context now. Throws Error(kInput)

@@ -48,6 +48,12 @@ Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Me
 std::vector<Prompt> PromptsOf(const Engine& engine, const Session& session,
                               const CompletionRequest& request) {
   std::vector<Prompt> prompts;
+  if (request.fill) {
+    FillIn fill = *request.fill;
+    fill.before = std::get<std::string>(request.prompt);
+    FillPrompt prompt = session.PromptToFill(fill);
+    return {{.tokens = std::move(prompt.tokens), .ends = std::move(prompt.ends)}};
+  }
   const auto add_text = [&](const auto& prompt) {
     if constexpr (std::is_same_v<decltype(prompt), const std::string&>) {
       prompts.push_back({.tokens = session.Tokenize(prompt)});
@@ -131,6 +137,10 @@ std::vector<GenerateResult> AnswerRequest(
   GenerateOptions generate = request.generate;
   generate.thought = form.thought;
   generate.spelled_out = MarksOf(form, !request.tools.list.empty());
+  for (const std::string& end : prompts.front().ends) {
+    generate.stop.push_back(end);
+    generate.spelled_out.push_back(end);
+  }
   return GenerateAnswers(engine, prompts, std::move(generate), own, request.samples, cancel,
                          on_event);
 }

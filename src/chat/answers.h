@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +19,8 @@ namespace godwit::chat {
 struct Prompt {
   std::vector<int32_t> tokens;
   int64_t query_tokens = GenerateOptions().query_tokens;
-  AnswerForm form = {};  // of a conversation
+  AnswerForm form = {};                // of a conversation
+  std::vector<std::string> ends = {};  // tokens that end the answer, of a text with a hole
 };
 
 // Of a last message, at most: a long one holds what is asked about, too.

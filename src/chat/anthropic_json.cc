@@ -23,7 +23,7 @@ Json Usage(int64_t prompt_tokens, int64_t cached_tokens, int64_t output_tokens) 
 
 Json UsageOf(const GenerateResult& result) {
   Json usage = Usage(result.prompt_tokens, result.cached_tokens, std::ssize(result.tokens));
-  usage["output_tokens_details"] = {{"reasoning_tokens", result.thought_tokens}};
+  usage["output_tokens_details"] = {{"thinking_tokens", result.thought_tokens}};
   return usage;
 }
 

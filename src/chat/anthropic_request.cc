@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 // Beside those of chats.
 constexpr FixedField kFixedOfAnthropic[] = {
     {"service_tier", R"(["auto", "standard_only"])", "all requests are of one"},
+    {"speed", R"(["standard"])", "there is one"},
     {"mcp_servers", "[[]]", "the client calls the tools"},
     {"context_management", "[{}]", "nothing is left out of a conversation"},
 };

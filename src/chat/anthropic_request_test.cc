@@ -230,6 +230,7 @@ TEST(AnthropicJsonTest, BlocksOfAnAnswer) {
   EXPECT_EQ(whole["usage"]["input_tokens"], 5);
   EXPECT_EQ(whole["usage"]["cache_read_input_tokens"], 4);
   EXPECT_EQ(whole["usage"]["output_tokens"], 3);
+  EXPECT_EQ(whole["usage"]["output_tokens_details"]["thinking_tokens"], 2);
 }
 
 // Byte by byte, a stream tells the same as the whole.

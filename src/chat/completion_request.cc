@@ -189,6 +189,7 @@ struct Draft {
     const auto is_empty = [](const auto& prompt) {
       return std::visit([](const auto& one) { return one.empty(); }, prompt);
     };
+    if (request.fill) return CheckFill();
     if (is_empty(request.prompt) || std::ranges::any_of(request.more_prompts, is_empty)) {
       Throw(ErrorKind::kInput, "the prompt is empty: there is nothing to continue");
     }
@@ -200,6 +201,12 @@ struct Draft {
     if (request.echo && request.is_chat()) {
       Throw(ErrorKind::kInput, "\"echo\": expected \"prompt\", found \"messages\"");
     }
+  }
+  void CheckFill() const {
+    if (!std::holds_alternative<std::string>(request.prompt) || !request.more_prompts.empty()) {
+      Throw(ErrorKind::kInput, "\"suffix\": expected a \"prompt\" that is one text");
+    }
+    if (request.echo) Throw(ErrorKind::kInput, "\"echo\" and \"suffix\" exclude each other");
   }
   // A last message of the assistant is continued, unless the request wants another one behind it.
   void TakeContinuation() {
@@ -289,6 +296,10 @@ constexpr Field kFields[] = {
     {"messages",
      [](const Json& v, Draft& d) { d.TakePrompt(ParseMessages(v, d.defaults->lenient)); }},
     {"prompt", [](const Json& v, Draft& d) { d.TakePrompts(Prompts(v)); }},
+    {"suffix",
+     [](const Json& v, Draft& d) {
+       if (!Text(v).empty()) d.request.fill = FillIn{.before = "", .behind = v};
+     }},
     {"echo", [](const Json& v, Draft& d) { d.request.echo = Bool(v); }},
     {"continue_final_message", [](const Json& v, Draft& d) { d.continues = Bool(v); }},
     {"add_generation_prompt", [](const Json& v, Draft& d) { d.begins = Bool(v); }},
@@ -400,11 +411,13 @@ void Take(const Field& field, const Json& value, Draft& draft) {
 
 }  // namespace
 
-CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefaults& defaults) {
+CompletionRequest ParseCompletionRequest(const Json& body, const CompletionDefaults& defaults,
+                                         std::optional<FillIn> fill) {
   if (!body.is_object()) Refuse("a request that is an object", body);
   Draft draft;
   draft.defaults = &defaults;
   draft.request.generate = defaults.generate;
+  draft.request.fill = std::move(fill);
   // 32 bits: they survive every JSON reader.
   if (defaults.random_seeds) draft.sampler().seed = std::random_device()();
   draft.request.template_variables = defaults.template_variables;

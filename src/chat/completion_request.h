@@ -19,9 +19,10 @@ struct CompletionRequest {
   std::variant<std::vector<Message>, std::string, std::vector<int32_t>> prompt;
   // Behind a text, others that are to be continued as well.
   std::vector<std::variant<std::string, std::vector<int32_t>>> more_prompts;
-  int samples = 1;         // "n": answers to each
-  bool continues = false;  // a chat's last message, of the assistant, rather than answering it
-  bool echo = false;       // the answers to a text begin with it
+  int samples = 1;             // "n": answers to each
+  bool continues = false;      // a chat's last message, of the assistant, rather than answering it
+  bool echo = false;           // the answers to a text begin with it
+  std::optional<FillIn> fill;  // a text goes on in it: `before` is the prompt
   GenerateOptions generate;
   std::optional<std::string> kv;  // as SessionOptions has them, in place of what they are
   std::optional<std::string> prefill;
@@ -51,11 +52,13 @@ struct CompletionDefaults {
   nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();
 };
 
-// Null counts as not being there. Throws Error(kInput) that names the field, and quotes nothing
+// Null counts as not being there. fill: what follows the prompt, a text, which may then be empty,
+// and has no "suffix". Throws Error(kInput) that names the field, and quotes nothing
 // that is said in it: one that is not known (unless lenient), is of another type, makes no sense,
 // or contradicts another one. What depends on the model, such as the length of the prompt, is left
 // to the engine.
 CompletionRequest ParseCompletionRequest(const nlohmann::ordered_json& body,
-                                         const CompletionDefaults& defaults = {});
+                                         const CompletionDefaults& defaults = {},
+                                         std::optional<FillIn> fill = std::nullopt);
 
 }  // namespace godwit::chat

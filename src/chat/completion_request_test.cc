@@ -126,15 +126,15 @@ TEST(CompletionRequestTest, ALastMessageOfTheAssistantIsContinued) {
 // Each of them is taken as it means nothing here, or something; what it would promise is refused.
 TEST(CompletionRequestTest, TakesWhatClientsSay) {
   const CompletionRequest request = Parse(R"({"prompt": "x", "store": false, "service_tier": "auto",
-      "modalities": ["text"], "cache_prompt": true, "min_tokens": 0, "best_of": 1, "suffix": null,
+      "modalities": ["text"], "cache_prompt": true, "min_tokens": 0, "best_of": 1,
       "prompt_cache_key": "k", "safety_identifier": "s", "metadata": {"a": "b"},
       "keep_alive": "5m", "top_k": -1, "verbosity": "medium", "prompt_cache_retention": null})");
   EXPECT_EQ(request.generate.sampler.top_k, 0) << "all tokens";
   for (const char* const field :
        {R"("store": true)", R"("service_tier": "flex")", R"("modalities": ["text", "audio"])",
-        R"("cache_prompt": false)", R"("min_tokens": 5)", R"("best_of": 2)", R"("suffix": "}")",
-        R"("keep_alive": 0)", R"("keep_alive": "0s")", R"("use_beam_search": true)",
-        R"("verbosity": "low")", R"("prompt_cache_retention": "24h")"}) {
+        R"("cache_prompt": false)", R"("min_tokens": 5)", R"("best_of": 2)", R"("keep_alive": 0)",
+        R"("keep_alive": "0s")", R"("use_beam_search": true)", R"("verbosity": "low")",
+        R"("prompt_cache_retention": "24h")"}) {
     const std::string name = std::string(field).substr(0, std::string(field).find(':'));
     EXPECT_THAT(FieldRefusal(field), AllOf(HasSubstr(name), HasSubstr("--lenient"))) << field;
     EXPECT_NO_THROW(Parse(R"({"prompt": "x", )" + std::string(field) + "}", {.lenient = true}))

@@ -21,7 +21,6 @@ constexpr FixedField kFixedFields[] = {
     {"min_tokens", "[0]", "a text ends where the model ends it, or never with \"ignore_eos\""},
     {"best_of", "[1]", "answers are not compared; \"n\" gives several"},
     {"use_beam_search", "[false]", "there is no search by beams"},
-    {"suffix", R"([""])", "a text is continued, not filled in before another"},
     {"verbosity", R"(["medium"])", "the model is told nothing of it"},
 };
 

@@ -145,6 +145,15 @@ TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_
       config.named_tokens[key] = texts[static_cast<size_t>(*id)];
     }
   }
+  // The newer name of each, then the older one of some.
+  constexpr std::pair<std::string_view, const char*> kFill[] = {
+      {"fim_pre", "prefix"}, {"fim_suf", "suffix"},     {"fim_mid", "middle"},
+      {"fim_pad", "pad"},    {"fim_rep", "repository"}, {"fim_sep", "file"},
+      {"prefix", "prefix"},  {"suffix", "suffix"},      {"middle", "middle"}};
+  for (const auto& [name, role] : kFill) {
+    const auto id = ReadId(metadata, name, vocab_size, config.warnings);
+    if (id) config.fill_ids.emplace(role, *id);
+  }
   std::vector<std::string> told;  // by the names above
   config.bos_id = ReadId(metadata, "bos", vocab_size, told);
   const auto eos = ReadId(metadata, "eos", vocab_size, told);

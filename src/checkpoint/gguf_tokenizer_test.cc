@@ -172,6 +172,16 @@ TEST(GgufTokenizer, KnowsWhatEndsAText) {
   EXPECT_THAT(GgufTokenizerConfig(Read(more).metadata, 5).eos_ids, ElementsAre(2, 3, 4));
 }
 
+TEST(GgufTokenizer, KnowsWhatFramesAHole) {
+  EXPECT_THAT(GgufTokenizerConfig(Read(Small()).metadata, 5).fill_ids, testing::IsEmpty());
+  GgufBuilder file = Small();
+  file.U32("tokenizer.ggml.fim_pre_token_id", 1).U32("tokenizer.ggml.prefix_token_id", 2);
+  file.U32("tokenizer.ggml.suffix_token_id", 3).U32("tokenizer.ggml.fim_mid_token_id", 9);
+  file.U32("tokenizer.ggml.fim_sep_token_id", 4);
+  EXPECT_THAT(GgufTokenizerConfig(Read(file).metadata, 5).fill_ids,
+              UnorderedElementsAre(Pair("prefix", 1), Pair("suffix", 3), Pair("file", 4)));
+}
+
 // Where a text has channels, <|end|> ends one of its messages and not the text.
 TEST(GgufTokenizer, KnowsWhatEndsATextOfChannels) {
   Vocabulary vocabulary{.kind = VocabularyKind::kSentencePieceBpe, .unk_id = 0};

@@ -132,6 +132,7 @@ class Session::Impl {
   Impl(std::shared_ptr<const Engine::Impl> engine, std::shared_ptr<const TextPlan> plan);
 
   std::vector<int32_t> Tokenize(std::string_view text, bool add_special) const;
+  FillPrompt PromptToFill(const FillIn& fill) const;
   GenerateResult Generate(std::span<const int32_t> prompt, const GenerateOptions& options);
   void Logits(std::span<const int32_t> tokens,
               const std::function<void(int64_t, std::span<const float>)>& row, int64_t first,
@@ -146,6 +147,9 @@ class Session::Impl {
   int64_t learned_positions() const { return Geometry(engine_->spec).learned_positions; }
 
  private:
+  // A prompt's ids, of which `encode` may leave those beyond a limit away.
+  std::vector<int32_t> WithinLimits(
+      FunctionRef<std::vector<int32_t>(int64_t max_ids)> encode) const;
   // What is cached of the request's text, taken out of the session: `most` tokens or fewer.
   std::unique_ptr<TextCache> TakePrefix(const Request& request, int64_t most);
   // Submits it and reads its events to the last one. Throws what ended it, or what on_event threw.

@@ -17,17 +17,36 @@ Session::Impl::Impl(std::shared_ptr<const Engine::Impl> engine,
                     std::shared_ptr<const TextPlan> plan)
     : engine_(std::move(engine)), plan_(std::move(plan)), cache_(plan_->NewText()) {}
 
-std::vector<int32_t> Session::Impl::Tokenize(std::string_view text, bool add_special) const {
+std::vector<int32_t> Session::Impl::WithinLimits(
+    FunctionRef<std::vector<int32_t>(int64_t max_ids)> encode) const {
   // Up to what the model was made for: the number is then the advice.
   const int64_t most = std::max(limit_tokens(), engine_->spec.max_context);
-  auto tokens = engine_->RequireTokenizer().Encode(text, add_special, most);
+  auto tokens = encode(most);
   if (std::ssize(tokens) <= most) return tokens;
   // How many they are says what would help, and is counted within limits.
   const int64_t most_counted = std::max(4 * most, kMostCounted);
-  const int64_t count =
-      std::ssize(engine_->RequireTokenizer().Encode(text, add_special, most_counted));
+  const int64_t count = std::ssize(encode(most_counted));
   if (count <= most_counted) plan_->RefuseLength(fmt::format("{} tokens", count), count);
   plan_->RefuseLength(fmt::format("more than {} tokens", most_counted), most_counted + 1);
+}
+
+std::vector<int32_t> Session::Impl::Tokenize(std::string_view text, bool add_special) const {
+  const Tokenizer& tokenizer = engine_->RequireTokenizer();
+  return WithinLimits(
+      [&](int64_t max_ids) { return tokenizer.Encode(text, add_special, max_ids); });
+}
+
+FillPrompt Session::Impl::PromptToFill(const FillIn& fill) const {
+  const Tokenizer& tokenizer = engine_->RequireTokenizer();
+  const auto& tokens = engine_->special.fill;
+  if (!tokens) {
+    Throw(ErrorKind::kUnsupported,
+          "this model cannot fill in a text before another: its vocabulary has no tokens for that, "
+          "as those of models for code have");
+  }
+  return {.tokens = WithinLimits(
+              [&](int64_t max_ids) { return EncodeFillIn(fill, *tokens, tokenizer, max_ids); }),
+          .ends = tokens->ends};
 }
 
 std::unique_ptr<TextCache> Session::Impl::TakePrefix(const Request& request, int64_t most) {
@@ -205,6 +224,8 @@ Session& Session::operator=(Session&&) noexcept = default;
 std::vector<int32_t> Session::Tokenize(std::string_view text, bool add_special) const {
   return impl_->Tokenize(text, add_special);
 }
+
+FillPrompt Session::PromptToFill(const FillIn& fill) const { return impl_->PromptToFill(fill); }
 
 GenerateResult Session::Generate(std::span<const int32_t> prompt, const GenerateOptions& options) {
   return impl_->Generate(prompt, options);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "chat/anthropic_json.h"
 #include "chat/completion_chunks.h"
+#include "chat/infill_json.h"
 #include "chat/response_json.h"
 #include "chat/result_json.h"
 #include "server/error_body.h"
@@ -15,6 +16,8 @@ namespace godwit::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+std::string DataOf(const Json& json) { return fmt::format("data: {}\n\n", DumpJson(json)); }
 
 class Completion : public AnswerShape {
  public:
@@ -56,15 +59,43 @@ class Completion : public AnswerShape {
   }
 
  private:
-  static std::string EventOf(const Json& chunk) {
-    return chunk.is_null() ? "" : fmt::format("data: {}\n\n", DumpJson(chunk));
-  }
+  static std::string EventOf(const Json& chunk) { return chunk.is_null() ? "" : DataOf(chunk); }
 
   const chat::CompletionRequest& request_;
   const chat::CompletionName& name_;
   chat::TokenTexts& texts_;
   chat::AnswerForm form_;
   chat::CompletionChunks chunks_;
+};
+
+class Infill : public AnswerShape {
+ public:
+  Infill(const chat::CompletionRequest& request, const chat::CompletionName& name)
+      : request_(request), name_(name) {}
+
+  void Begin(const chat::AnswerForm& /*form*/) override {}
+  std::string Whole(std::span<const GenerateResult> results,
+                    std::span<const Event> /*echoes*/) override {
+    return DumpJson(chat::InfillJson(request_, results.front(), name_, /*is_whole=*/true));
+  }
+  std::string First() override { return ""; }
+  std::string Of(int /*choice*/, const Event& event) override {
+    return event.tokens.empty() && event.text.empty() ? ""
+                                                      : DataOf(chat::InfillPiece(request_, event));
+  }
+  std::string Progress(const PromptProgress& progress) override {
+    return DataOf({{"prompt_progress", chat::ProgressJson(progress)}});
+  }
+  std::string Last(std::span<const GenerateResult> results) override {
+    return DataOf(chat::InfillJson(request_, results.front(), name_, /*is_whole=*/false));
+  }
+  std::string Failed(int status, std::string_view message) override {
+    return fmt::format("data: {}\n\n", ErrorBody(status, message));
+  }
+
+ private:
+  const chat::CompletionRequest& request_;
+  const chat::CompletionName& name_;
 };
 
 // Of events that have a type, in lists.
@@ -130,6 +161,11 @@ std::unique_ptr<AnswerShape> CompletionShape(const chat::CompletionRequest& requ
 std::unique_ptr<AnswerShape> ResponseShape(const chat::ResponseRequest& request,
                                            const chat::CompletionName& name) {
   return std::make_unique<Response>(request, name);
+}
+
+std::unique_ptr<AnswerShape> InfillShape(const chat::CompletionRequest& request,
+                                         const chat::CompletionName& name) {
+  return std::make_unique<Infill>(request, name);
 }
 
 std::unique_ptr<AnswerShape> AnthropicShape(const chat::CompletionRequest& request,

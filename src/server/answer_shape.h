@@ -1,5 +1,5 @@
 // In which words an answer goes out: those of /v1/chat/completions and /v1/completions, those of
-// /v1/responses, or those of /v1/messages. Of a stream, server-sent events.
+// /v1/responses, of /v1/messages, or of /infill. Of a stream, server-sent events.
 #pragma once
 
 #include <memory>
@@ -42,6 +42,8 @@ std::unique_ptr<AnswerShape> CompletionShape(const chat::CompletionRequest& requ
                                              chat::TokenTexts& texts);
 std::unique_ptr<AnswerShape> ResponseShape(const chat::ResponseRequest& request,
                                            const chat::CompletionName& name);
+std::unique_ptr<AnswerShape> InfillShape(const chat::CompletionRequest& request,
+                                         const chat::CompletionName& name);
 std::unique_ptr<AnswerShape> AnthropicShape(const chat::CompletionRequest& request,
                                             const chat::CompletionName& name);
 

@@ -19,6 +19,7 @@
 #include "chat/anthropic_request.h"
 #include "chat/completion_json.h"
 #include "chat/continued_message.h"
+#include "chat/infill_request.h"
 #include "chat/result_json.h"
 #include "godwit/version.h"
 #include "server/error_body.h"
@@ -182,6 +183,7 @@ const Api::Route Api::kRoutes[] = {
     {"POST", "/v1/responses", &Api::Respond},
     {"POST", "/v1/messages", &Api::Message},
     {"POST", "/v1/messages/count_tokens", &Api::CountTokens},
+    {"POST", "/infill", &Api::FillIn},
     {"POST", "/tokenize", &Api::Tokenize},
     {"POST", "/detokenize", &Api::Detokenize},
     {"POST", "/apply-template", &Api::ApplyTemplate},
@@ -458,6 +460,14 @@ void Api::CountTokens(const Work& work) const {
   const auto sink = engine_.sink_token();
   const bool has_sink = sink && (tokens.empty() || tokens.front() != *sink);
   SendJson(work.reply, {{"input_tokens", std::ssize(tokens) + (has_sink ? 1 : 0)}});
+}
+
+void Api::FillIn(const Work& work) const {
+  const chat::CompletionRequest request = ReadBody(
+      work, [&](const Json& body) { return chat::ParseInfillRequest(body, options_.defaults); });
+  const int64_t number = next_id_++;
+  const chat::CompletionName name = NameOf(number);
+  Answer(work, number, request, *InfillShape(request, name));
 }
 
 chat::CompletionName Api::NameOf(int64_t number) const {

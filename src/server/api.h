@@ -98,6 +98,7 @@ class Api {
   void Respond(const Work& work) const;
   void Message(const Work& work) const;
   void CountTokens(const Work& work) const;
+  void FillIn(const Work& work) const;
   void Tokenize(const Work& work) const;
   void Detokenize(const Work& work) const;
   void ApplyTemplate(const Work& work) const;

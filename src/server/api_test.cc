@@ -54,7 +54,6 @@ TEST_F(ApiTest, WhatIsNotThereSaysWhatIsNear) {
       {"/v1/embeddings", "there are no embeddings"},
       {"/v1/messages/batches", "there are no batches of requests: POST /v1/messages"},
       {"/v1/audio/speech", "the model reads and writes text"},
-      {"/infill", "it is continued, at POST /v1/completions"},
       {"/api/chat", "the same chat goes to POST /v1/chat/completions"},
       {"", "the nearest is"},
   };

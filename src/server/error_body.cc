@@ -21,8 +21,9 @@ nlohmann::ordered_json Body(int status, std::string_view message, std::string_vi
   nlohmann::ordered_json error{{"message", message}, {"type", type}};
   if (!is_anthropic) error.update({{"param", nullptr}, {"code", nullptr}});
   if (!code.empty()) error["code"] = code;
-  nlohmann::ordered_json body{{"error", std::move(error)}};
+  nlohmann::ordered_json body;
   if (is_anthropic) body["type"] = "error";
+  body["error"] = std::move(error);
   return body;
 }
 

@@ -35,7 +35,6 @@ constexpr Elsewhere kElsewhere[] = {
     {"/v1/files", kTextAlone},
     {"/v1/messages/batches",
      "there are no batches of requests: POST /v1/messages one by one, several at a time"},
-    {"/infill", "text is not filled in before another: it is continued, at POST /v1/completions"},
     {"/api/chat", "Ollama's API is not there: the same chat goes to POST /v1/chat/completions"},
     {"/api/generate", "Ollama's API is not there: the same prompt goes to POST /v1/completions"},
     {"/api/tags", "Ollama's API is not there: the model's name is at GET /v1/models"},

@@ -37,7 +37,8 @@ void WarnIfNothingEnds(const TokenizerConfig& config, SpecialTokens& tokens) {
 
 SpecialTokens FindSpecialTokens(const TokenizerConfig& config, const Tokenizer& tokenizer,
                                 int64_t vocab_size) {
-  SpecialTokens tokens{config.bos_id, config.eos_ids, config.warnings};
+  SpecialTokens tokens{
+      .bos_id = config.bos_id, .eos_ids = config.eos_ids, .warnings = config.warnings};
   const std::optional<int32_t> bos = IdOf(config, tokenizer, "bos_token", vocab_size);
   if (!tokens.bos_id) tokens.bos_id = bos;
   const std::optional<int32_t> eos = IdOf(config, tokenizer, "eos_token", vocab_size);
@@ -45,6 +46,7 @@ SpecialTokens FindSpecialTokens(const TokenizerConfig& config, const Tokenizer& 
   std::sort(tokens.eos_ids.begin(), tokens.eos_ids.end());
   const auto end = std::unique(tokens.eos_ids.begin(), tokens.eos_ids.end());
   tokens.eos_ids.erase(end, tokens.eos_ids.end());
+  tokens.fill = FindFillTokens(config.fill_ids, tokenizer, tokens.eos_ids, vocab_size);
   WarnIfNothingEnds(config, tokens);
   return tokens;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "text/fill_tokens.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_config.h"
 
@@ -17,6 +18,8 @@ struct SpecialTokens {
   std::optional<int32_t> bos_id;
   // Any of them ends the output; ascending, without repetition. Empty: only a limit ends it.
   std::vector<int32_t> eos_ids;
+  // Where the model knows what to do with a hole in a text.
+  std::optional<FillTokens> fill = {};
   // About what the config names and the model cannot have.
   std::vector<std::string> warnings;
 };

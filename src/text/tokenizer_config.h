@@ -22,6 +22,8 @@ struct TokenizerConfig {
   // From generation_config.json, else from config.json.
   std::optional<int32_t> bos_id;
   std::vector<int32_t> eos_ids;
+  // What a GGUF file says of the tokens that frame a hole in a text, as FindFillTokens has them.
+  std::map<std::string, int32_t> fill_ids;
   // Ids outside the vocabulary, which are left out: transformers takes such models, too.
   std::vector<std::string> warnings;
 };

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "chat/anthropic_request.h"
 #include "chat/completion_request.h"
+#include "chat/infill_request.h"
 #include "chat/response_request.h"
 #include "tests/fuzz/targets.h"
 
@@ -10,7 +11,7 @@ namespace godwit::fuzz {
 namespace {
 
 void Check(const chat::CompletionRequest& request) {
-  std::visit([](const auto& prompt) { Require(!prompt.empty(), "there is a prompt"); },
+  std::visit([&](const auto& prompt) { Require(request.fill || !prompt.empty(), "a prompt"); },
              request.prompt);
   Require(request.samples >= 1 && request.samples <= 128, "samples have a limit");
   Require(request.answers() <= 1024, "answers have a limit");
@@ -21,6 +22,11 @@ void Check(const chat::CompletionRequest& request) {
           "what is for streams is of one");
   Require(request.template_variables.is_object(), "variables have names");
   Require(!request.kv && !request.prefill, "nothing may be chosen");
+}
+
+void CheckFill(const chat::CompletionRequest& request) {
+  Check(request);
+  Require(request.fill && request.answers() == 1 && !request.is_chat(), "a text with one hole");
 }
 
 // parse: a request out of a body.
@@ -36,8 +42,8 @@ void CheckRefusal(const Parse& parse) {
 
 }  // namespace
 
-// The body of a request, as it comes from anybody, for the paths of a completion, of a response and
-// of a message.
+// The body of a request, as it comes from anybody, for the paths of completions, responses,
+// messages and texts with a hole.
 void FuzzCompletionRequest(std::span<const uint8_t> input) {
   Accepts([&] {
     const auto body = ParseOrderedJson(AsText(input), "the body", {.reject_duplicate_keys = true});
@@ -46,6 +52,7 @@ void FuzzCompletionRequest(std::span<const uint8_t> input) {
       CheckRefusal([&] { Check(chat::ParseCompletionRequest(body, defaults)); });
       CheckRefusal([&] { Check(chat::ParseResponseRequest(body, defaults).completion); });
       CheckRefusal([&] { Check(chat::ParseAnthropicRequest(body, defaults)); });
+      CheckRefusal([&] { CheckFill(chat::ParseInfillRequest(body, defaults)); });
     }
   });
 }

@@ -1,0 +1,66 @@
+#include "chat/infill_request.h"
+
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "chat/json_fields.h"
+
+namespace godwit::chat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string TextOf(const Json& body, const char* name) {
+  const Json value = body.value(name, Json());
+  if (value.is_null()) return "";
+  if (!value.is_string()) RefuseField(name, "text", value);
+  return value;
+}
+
+FillIn::File FileOf(const Json& value) {
+  FillIn::File file;
+  for (const auto& [name, text] : {std::pair("filename", &file.name), {"text", &file.text}}) {
+    const Json found = value.is_object() ? value.value(name, Json()) : Json();
+    if (!found.is_string() || value.size() != 2) {
+      RefuseField("input_extra", R"(files {"filename": "...", "text": "..."})", value);
+    }
+    *text = found;
+  }
+  return file;
+}
+
+bool IsTaken(const std::string& name) {
+  return name == "input_prefix" || name == "input_suffix" || name == "input_extra" ||
+         name == "prompt";
+}
+
+}  // namespace
+
+CompletionRequest ParseInfillRequest(const Json& body, const CompletionDefaults& defaults) {
+  if (!body.is_object()) Throw(ErrorKind::kInput, "expected a request that is an object");
+  FillIn fill{.before = "", .behind = TextOf(body, "input_suffix")};
+  fill.begun = TextOf(body, "prompt");
+  const Json files = body.value("input_extra", Json::array());
+  if (!files.is_array() && !files.is_null()) {
+    RefuseField("input_extra", "a list of files", files);
+  }
+  for (const Json& file : files) fill.files.push_back(FileOf(file));
+  Json text{{"prompt", TextOf(body, "input_prefix")}};
+  for (const auto& [name, value] : body.items()) {
+    if (IsTaken(name)) {
+      continue;
+    } else if (name == "n_predict") {
+      // -1 is the word for as much as there is.
+      if (value != -1) text["max_tokens"] = value;
+    } else if (name != "n" && name != "echo" && name != "suffix" && name != "messages") {
+      text[name] = value;
+    } else if (!defaults.lenient && !value.is_null()) {
+      Throw(ErrorKind::kInput, "unknown field {}; --lenient passes over it", Quote(name));
+    }
+  }
+  return ParseCompletionRequest(text, defaults, std::move(fill));
+}
+
+}  // namespace godwit::chat

@@ -24,7 +24,7 @@ struct BlockKind {
   std::array<std::string_view, 3> others;
 };
 constexpr BlockKind kBlocks[] = {
-    {"text", "", {"text"}, {"citations"}},
+    {"text", "", {"text"}, {"citations", "parsed_output"}},
     {"thinking", "assistant", {"thinking"}, {"signature"}},
     {"tool_use", "assistant", {"id", "name"}, {"input", "partial_json", "caller"}},
     {"tool_result", "user", {"tool_use_id"}, {"content", "is_error"}},

@@ -43,7 +43,7 @@ TEST(AnthropicRequestTest, IsAChat) {
       R"([{"role": "user", "content": "a"},
           {"role": "assistant", "content": [
              {"type": "thinking", "thinking": "Hm.", "signature": "s"},
-             {"type": "text", "text": "I look.", "citations": null},
+             {"type": "text", "text": "I look.", "citations": null, "parsed_output": {}},
              {"type": "tool_use", "id": "t1", "name": "f", "input": {"x": 1}},
              {"type": "tool_use", "id": "t2", "name": "f", "input": {}, "partial_json": "{\"x"}]},
           {"role": "user", "content": [

@@ -7,6 +7,7 @@ import shutil
 import sys
 import unittest
 
+import anthropic
 import openai
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
@@ -29,8 +30,18 @@ HELLO = [{"role": "user", "content": TEXT}]
 class ClientTest(CliTest):
     @classmethod
     def setUpClass(cls):
-        for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY",
+                     "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"):
             os.environ.pop(name, None)
+
+    def folder_with_tools(self):
+        """A model whose template knows tools."""
+        folder = self.folder / "with-tools"
+        shutil.copytree(TINY, folder)
+        config = json.loads((folder / "tokenizer_config.json").read_text())
+        config["chat_template"] = TOOLS_TEMPLATE
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+        return folder
 
     def serve(self, *flags):
         server = Server(self, "--temp", "0", "-n", "12", "--ignore-eos", *flags)
@@ -45,12 +56,7 @@ class OpenAi(ClientTest):
 
     def client_that_ends(self):
         """Of a model whose template knows tools."""
-        folder = self.folder / "with-tools"
-        shutil.copytree(TINY, folder)
-        config = json.loads((folder / "tokenizer_config.json").read_text())
-        config["chat_template"] = TOOLS_TEMPLATE
-        (folder / "tokenizer_config.json").write_text(json.dumps(config))
-        server = Server(self, "--temp", "0", model=folder)
+        server = Server(self, "--temp", "0", model=self.folder_with_tools())
         client = openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="any",
                                max_retries=0)
         self.addCleanup(client.close)
@@ -249,6 +255,65 @@ class OpenAi(ClientTest):
         self.assertIn("temperature", caught.exception.body["message"])
         with self.assertRaises(openai.NotFoundError):
             client.embeddings.create(model="any", input="x")
+
+
+class Anthropic(ClientTest):
+    def client(self, *flags, key="any", model=TINY):
+        server = Server(self, "--temp", "0", *flags, model=model)
+        client = anthropic.Anthropic(base_url=f"http://127.0.0.1:{server.port}", api_key=key,
+                                     max_retries=0)
+        self.addCleanup(client.close)
+        return client
+
+    def test_messages(self):
+        keys = self.folder / "keys.txt"
+        keys.write_text("right\n")
+        client = self.client("--api-key-file", keys, key="right")
+        asked = {"model": "any", "system": "Be brief.", "messages": HELLO}
+        whole = client.messages.create(max_tokens=6, **asked)
+        self.assertEqual(whole.stop_reason, "max_tokens")
+        self.assertEqual(whole.usage.output_tokens, 6)
+        counted = client.messages.count_tokens(**asked)
+        self.assertEqual(counted.input_tokens,
+                         whole.usage.input_tokens + whole.usage.cache_read_input_tokens)
+        with client.messages.stream(max_tokens=6, **asked) as stream:
+            text = "".join(stream.text_stream)
+            final = stream.get_final_message()
+        self.assertEqual(text, whole.content[0].text)
+        self.assertEqual(final.content[0].text, text)
+        self.assertEqual(final.stop_reason, "max_tokens")
+        self.assertEqual(final.usage.input_tokens + final.usage.cache_read_input_tokens,
+                         counted.input_tokens)
+        stopped = client.messages.create(max_tokens=6, stop_sequences=[text[2:4]], **asked)
+        self.assertEqual(stopped.stop_sequence, text[2:4])
+        with self.assertRaises(anthropic.AuthenticationError):
+            client.with_options(api_key="wrong").messages.create(max_tokens=6, **asked)
+        with self.assertRaisesRegex(anthropic.BadRequestError, "pictures"):
+            client.messages.create(model="any", max_tokens=6, messages=[{
+                "role": "user", "content": [{"type": "image", "source": {
+                    "type": "base64", "media_type": "image/png", "data": "aa"}}]}])
+
+    def test_tools(self):
+        folder = self.folder_with_tools()
+        client = self.client(model=folder)
+        schema = {"type": "object", "required": ["place"],
+                  "properties": {"place": {"enum": ["Ulm", "Rome"]}}}
+        asked = {"model": "any", "max_tokens": 100,
+                 "tools": [{"name": "weather", "input_schema": schema}]}
+        choice = {"type": "tool", "name": "weather"}
+        whole = client.messages.create(messages=HELLO, tool_choice=choice, **asked)
+        self.assertEqual(whole.stop_reason, "tool_use")
+        call, = whole.content
+        self.assertEqual(call.name, "weather")
+        self.assertIn(call.input["place"], ("Ulm", "Rome"))
+        with client.messages.stream(messages=HELLO, tool_choice=choice, **asked) as stream:
+            final = stream.get_final_message()
+        self.assertEqual(final.content[0].input, call.input)
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": "Rain."}
+        answer = client.messages.create(
+            messages=[*HELLO, {"role": "assistant", "content": whole.content},
+                      {"role": "user", "content": [result]}], **asked)
+        self.assertGreater(answer.usage.input_tokens, 0)
 
 
 class LangChain(ClientTest):

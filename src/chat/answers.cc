@@ -48,12 +48,6 @@ Prompt PromptOf(const Engine& engine, const Session& session, std::span<const Me
 std::vector<Prompt> PromptsOf(const Engine& engine, const Session& session,
                               const CompletionRequest& request) {
   std::vector<Prompt> prompts;
-  if (request.fill) {
-    FillIn fill = *request.fill;
-    fill.before = std::get<std::string>(request.prompt);
-    FillPrompt prompt = session.PromptToFill(fill);
-    return {{.tokens = std::move(prompt.tokens), .ends = std::move(prompt.ends)}};
-  }
   const auto add_text = [&](const auto& prompt) {
     if constexpr (std::is_same_v<decltype(prompt), const std::string&>) {
       prompts.push_back({.tokens = session.Tokenize(prompt)});
@@ -64,6 +58,11 @@ std::vector<Prompt> PromptsOf(const Engine& engine, const Session& session,
   if (const auto* const messages = std::get_if<std::vector<Message>>(&request.prompt)) {
     prompts.push_back(PromptOf(engine, session, *messages, request.template_variables.dump(),
                                request.tools.list.dump(), request.continues));
+  } else if (request.fill) {
+    FillIn fill = *request.fill;
+    fill.before = std::get<std::string>(request.prompt);
+    FillPrompt prompt = session.PromptToFill(fill);
+    prompts.push_back({.tokens = std::move(prompt.tokens), .ends = std::move(prompt.ends)});
   } else if (const auto* const tokens = std::get_if<std::vector<int32_t>>(&request.prompt)) {
     add_text(*tokens);
   } else {

@@ -1,6 +1,9 @@
 #include "chat/infill_request.h"
 
+#include <algorithm>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -31,9 +34,13 @@ FillIn::File FileOf(const Json& value) {
   return file;
 }
 
-bool IsTaken(const std::string& name) {
-  return name == "input_prefix" || name == "input_suffix" || name == "input_extra" ||
-         name == "prompt";
+constexpr std::string_view kOwn[] = {"input_prefix", "input_suffix", "input_extra", "prompt"};
+// What other texts have, and has no place in these answers.
+constexpr std::string_view kNotOfInfill[] = {"messages", "suffix",       "echo",          "n",
+                                             "logprobs", "top_logprobs", "stream_options"};
+
+bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
 }
 
 }  // namespace
@@ -49,12 +56,12 @@ CompletionRequest ParseInfillRequest(const Json& body, const CompletionDefaults&
   for (const Json& file : files) fill.files.push_back(FileOf(file));
   Json text{{"prompt", TextOf(body, "input_prefix")}};
   for (const auto& [name, value] : body.items()) {
-    if (IsTaken(name)) {
+    if (IsOneOf(name, kOwn)) {
       continue;
     } else if (name == "n_predict") {
       // -1 is the word for as much as there is.
       if (value != -1) text["max_tokens"] = value;
-    } else if (name != "n" && name != "echo" && name != "suffix" && name != "messages") {
+    } else if (!IsOneOf(name, kNotOfInfill)) {
       text[name] = value;
     } else if (!defaults.lenient && !value.is_null()) {
       Throw(ErrorKind::kInput, "unknown field {}; --lenient passes over it", Quote(name));

@@ -49,7 +49,8 @@ TEST(InfillRequestTest, RefusesOtherThings) {
         R"("input_extra": "SECRET")", R"("input_extra": [{"filename": "x"}])",
         R"("input_extra": [{"filename": "x", "text": 5}])", R"("input_extra": [5])",
         R"("input_extra": [{"filename": "x", "text": "y", "z": 1}])", R"("n": 2)",
-        R"("messages": [])", R"("suffix": "SECRET")", R"("n_indent": 4)"}) {
+        R"("messages": [])", R"("suffix": "SECRET")", R"("logprobs": 1)", R"("stream_options": {})",
+        R"("n_indent": 4)"}) {
     const std::string name = std::string(field).substr(0, std::string(field).find(':'));
     EXPECT_THAT(Refusal(field), AllOf(HasSubstr(name), Not(HasSubstr("SECRET")))) << field;
   }

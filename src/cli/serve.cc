@@ -56,7 +56,8 @@ void ParseServe(std::span<const std::string> arguments, ServeOptions& options) {
   console::CommandLine line(
       "serve", "[-m MODEL] [--host ADDRESS] [--port N] [flags]",
       "Answers requests over HTTP in the shape of OpenAI's API: "
-      "/v1/chat/completions, /v1/completions, /v1/models, and /tokenize, "
+      "/v1/chat/completions, /v1/completions, /v1/responses, /v1/models, of Anthropic's: "
+      "/v1/messages, and /infill, /tokenize, "
       "/detokenize, /apply-template, /health and /ready, and a page to chat with a browser at "
       "/. What a request says nothing of is as "
       "the flags say. Ctrl-C and SIGTERM let it finish what it has begun; once more, "

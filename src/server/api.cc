@@ -63,15 +63,6 @@ bool IsThisMachine(std::string_view host) {
          (is_numbers && host.starts_with("127."));
 }
 
-// A header of Anthropic's clients, or the one of all others.
-std::string_view KeySaid(const HttpRequest& request) {
-  if (!request.api_key.empty()) return request.api_key;
-  constexpr std::string_view kScheme = "Bearer ";
-  std::string_view said = request.authorization;
-  said.remove_prefix(said.starts_with(kScheme) ? kScheme.size() : said.size());
-  return said;
-}
-
 ErrorWords WordsOf(std::string_view path) {
   return path.starts_with("/v1/messages") ? ErrorWords::kAnthropic : ErrorWords::kOpenAi;
 }
@@ -232,10 +223,13 @@ std::string_view Api::WhyForeign(const HttpRequest& request) const {
 const std::string* Api::KeyOf(const HttpRequest& request) const {
   static const std::string kAnybody;
   if (options_.keys.empty()) return &kAnybody;
-  const std::string_view said = KeySaid(request);
+  constexpr std::string_view kScheme = "Bearer ";
+  std::string_view said = request.authorization;
+  said.remove_prefix(said.starts_with(kScheme) ? kScheme.size() : said.size());
   const std::string* found = nullptr;
   for (const std::string& key : options_.keys) {
-    if (IsSame(key, said)) found = &key;
+    // The header of most clients, and that of Anthropic's.
+    if (IsSame(key, said) || IsSame(key, request.api_key)) found = &key;
   }
   return found;
 }

@@ -97,6 +97,9 @@ TEST_F(ApiMessagesTest, AKeyHasAHeaderOfItsOwn) {
   EXPECT_EQ(status("right"), 200);
   EXPECT_EQ(status("wrong"), 401);
   EXPECT_EQ(status("", "Bearer right"), 200);
+  EXPECT_EQ(status("any", "Bearer right"), 200);
+  EXPECT_EQ(status("right", "Bearer any"), 200);
+  EXPECT_EQ(status("any", "Bearer any"), 401);
   EXPECT_EQ(status(""), 401);
   const auto reply = Ask("POST", kPath, "{}");
   EXPECT_EQ(reply->json()["error"]["type"], "authentication_error");

@@ -323,8 +323,8 @@ class Session {
   // tokens than the context holds and the model was made for, whatever follows.
   std::vector<int32_t> Tokenize(std::string_view text, bool add_special = true) const;
 
-  // What a model reads of a text with a hole: no token that is spelled out in its parts becomes
-  // one. Throws as Tokenize does, and Error(kUnsupported) of a model that cannot fill it.
+  // The prompt of a text with a hole. A token that is spelled out in its parts stays text. Throws
+  // as Tokenize does, and Error(kUnsupported) of a model that cannot fill it.
   FillPrompt PromptToFill(const FillIn& fill) const;
 
   // Continues `prompt`, the whole text so far. What it shares with the text of the last call is not

@@ -32,7 +32,7 @@ constexpr BlockKind kBlocks[] = {
 
 template <typename Names>
 bool HasName(const Names& names, std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  return !name.empty() && std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 // Throws unless the object has no others; texts that begin alike are found without being told to
@@ -89,7 +89,7 @@ Json CallOf(const Json& block) {
           {"function", {{"name", block["name"]}, {"arguments", std::move(arguments)}}}};
 }
 
-// The model reads of an error what it says.
+// An error is told to the model in words.
 Json ResultOf(const Json& block, bool lenient) {
   const Json failed = block.value("is_error", Json());
   if (!failed.is_null() && !failed.is_boolean()) {

@@ -1,6 +1,7 @@
 #include "chat/anthropic_request.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -23,7 +24,7 @@ constexpr FixedField kFixedOfAnthropic[] = {
     {"context_management", "[{}]", "nothing is left out of a conversation"},
 };
 
-// What a chat has and this has not, or by another name.
+// Fields of a chat that this API has not, or by another name.
 constexpr std::string_view kNotOfAnthropic[] = {
     "prompt",
     "n",
@@ -79,8 +80,8 @@ std::string_view EffortOf(const Json& value) {
   return tokens < 2048 ? "low" : tokens < 8192 ? "medium" : "high";
 }
 
-// Whether the model is told to think.
-bool TakeThinking(const Json& value, Json& chat) {
+// Whether the model is to think, where that is said.
+std::optional<bool> TakeThinking(const Json& value, Json& chat) {
   const Json type = value.is_object() ? value.value("type", Json()) : Json();
   bool is_known = type == "enabled" || type == "disabled" || type == "adaptive";
   for (const auto& [name, part] : value.items()) {
@@ -91,8 +92,11 @@ bool TakeThinking(const Json& value, Json& chat) {
     RefuseField("thinking",
                 R"({"type": "enabled", "budget_tokens": ...}, "adaptive" or "disabled")", value);
   }
-  if (type == "disabled") chat["reasoning_effort"] = "none";
-  if (value.contains("budget_tokens")) chat["reasoning_effort"] = EffortOf(value["budget_tokens"]);
+  // An effort that is named outright counts, before or behind this.
+  if (value.contains("budget_tokens")) {
+    chat.emplace("reasoning_effort", EffortOf(value["budget_tokens"]));
+  }
+  if (type == "adaptive") return std::nullopt;
   return type == "enabled";
 }
 
@@ -121,7 +125,7 @@ CompletionRequest ParseAnthropicRequest(const Json& body, const CompletionDefaul
   Json chat{
       {"messages", ChatMessagesOfAnthropic(body.value("system", Json()),
                                            body.value("messages", Json()), defaults.lenient)}};
-  bool thinks = false;
+  std::optional<bool> thinks;
   for (const auto& [name, value] : body.items()) {
     if (name == "messages" || name == "system" || name == "cache_control" || value.is_null()) {
       continue;
@@ -146,11 +150,11 @@ CompletionRequest ParseAnthropicRequest(const Json& body, const CompletionDefaul
   if (!for_count && !chat.contains("max_tokens")) {
     Throw(ErrorKind::kInput, "a request needs \"max_tokens\"");
   }
-  // What is said to the template itself comes first.
+  // The template's own variables come first.
   if (thinks) {
     Json& variables = chat["chat_template_kwargs"];
     if (variables.is_null()) variables = Json::object();
-    if (variables.is_object()) variables.emplace("enable_thinking", true);
+    if (variables.is_object()) variables.emplace("enable_thinking", *thinks);
   }
   return ParseCompletionRequest(chat, defaults);
 }

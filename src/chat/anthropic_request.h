@@ -1,5 +1,5 @@
-// What a client asks of a model by Anthropic's API: the body of /v1/messages, or of its
-// count_tokens. It is a chat in other words.
+// Requests in the shape of Anthropic's API: the body of /v1/messages, or of its count_tokens. They
+// are chats in other words.
 #pragma once
 
 #include <nlohmann/json.hpp>

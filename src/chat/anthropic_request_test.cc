@@ -74,7 +74,7 @@ TEST(AnthropicRequestTest, IsAChat) {
   EXPECT_EQ(messages[6].content, "And?");
 }
 
-// What comes before the result of a call stays before it.
+// A text before the result of a call stays before it.
 TEST(AnthropicRequestTest, KeepsTheOrderOfBlocks) {
   const auto messages = MessagesOf(
       R"([{"role": "user", "content": [
@@ -118,6 +118,14 @@ TEST(AnthropicRequestTest, TakesItsFields) {
               HasSubstr(R"({"const":"f"})"));
   EXPECT_EQ(with(R"("thinking": {"type": "disabled"})").template_variables["enable_thinking"],
             false);
+  for (
+      const char* const fields :
+      {R"("thinking": {"type": "enabled", "budget_tokens": 1}, "output_config": {"effort": "high"})",
+       R"("output_config": {"effort": "high"}, "thinking": {"type": "enabled", "budget_tokens": 1})"}) {
+    EXPECT_EQ(with(fields).template_variables["reasoning_effort"], "high");
+  }
+  EXPECT_FALSE(
+      with(R"("thinking": {"type": "adaptive"})").template_variables.contains("enable_thinking"));
   const auto own = with(R"("thinking": {"type": "enabled", "budget_tokens": 9000},
                            "chat_template_kwargs": {"enable_thinking": 5})");
   EXPECT_EQ(own.template_variables["enable_thinking"], 5);
@@ -179,7 +187,8 @@ TEST(AnthropicRequestTest, RefusesBlocksThatItCannotRead) {
   for (const char* const block :
        {"5", "\"x\"", R"({"text": "SECRET"})", R"({"type": "redacted_thinking", "data": "SECRET"})",
         R"({"type": "text"})", R"({"type": "text", "text": 5})",
-        R"({"type": "text", "text": "SECRET", "more": 1})", R"({"type": "tool_use", "id": "t"})",
+        R"({"type": "text", "text": "SECRET", "more": 1})",
+        R"({"type": "text", "text": "x", "": 1})", R"({"type": "tool_use", "id": "t"})",
         R"({"type": "tool_result", "content": "SECRET"})", R"({"type": "thinking"})",
         R"({"type": "tool_result", "tool_use_id": "t", "is_error": "SECRET"})",
         R"({"type": "tool_result", "tool_use_id": "t", "content": 5})"}) {

@@ -35,7 +35,7 @@ FillIn::File FileOf(const Json& value) {
 }
 
 constexpr std::string_view kOwn[] = {"input_prefix", "input_suffix", "input_extra", "prompt"};
-// What other texts have, and has no place in these answers.
+// Fields of other texts that have no place in these answers.
 constexpr std::string_view kNotOfInfill[] = {"messages", "suffix",       "echo",          "n",
                                              "logprobs", "top_logprobs", "stream_options"};
 

@@ -1,5 +1,4 @@
-// What a client asks of a model by llama.cpp's API for editors: the body of /infill, a text with a
-// hole.
+// Requests in the shape of llama.cpp's API for editors: the body of /infill, a text with a hole.
 #pragma once
 
 #include <nlohmann/json.hpp>

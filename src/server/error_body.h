@@ -1,4 +1,4 @@
-// What went wrong with a request, as OpenAI's API tells it, or Anthropic's.
+// An error of a request, as OpenAI's API tells it, or Anthropic's.
 #pragma once
 
 #include <string>

@@ -25,16 +25,17 @@ struct FillTokens {
   std::vector<std::string> ends;
 };
 
-// Which tokens they are is what a model says ("prefix", "suffix", "middle", "pad", "repository",
+// The tokens are those that a model names ("prefix", "suffix", "middle", "pad", "repository",
 // "file": ids that are in the vocabulary), else those of the names that models have for them. None
 // where one of the first three is missing. vocab_size: of the model.
 std::optional<FillTokens> FindFillTokens(const std::map<std::string, int32_t>& said,
                                          const Tokenizer& tokenizer,
                                          std::span<const int32_t> eos_ids, int64_t vocab_size);
 
-// What frames a text first, then the files, what is before and behind the hole, and what stands in
-// it. Texts are text: no token that is spelled out in them becomes one, but for those that the
-// vocabulary has as ordinary words. More than max_ids may end early, as Tokenizer::Encode has it.
+// The frame of every text first, then the files, the texts before and behind the hole, and the one
+// that stands in it. Texts are text: a token that is spelled out in them becomes none, but for
+// those that the vocabulary has as ordinary words. More than max_ids may end early, as
+// Tokenizer::Encode has it.
 std::vector<int32_t> EncodeFillIn(const FillIn& fill, const FillTokens& tokens,
                                   const Tokenizer& tokenizer, int64_t max_ids);
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -61,11 +62,12 @@ TEST(DispatchTest, NamesAreUniqueAndTablesComplete) {
   for (const Isa& isa : AllIsas()) {
     EXPECT_TRUE(names.insert(isa.name).second) << isa.name;
     EXPECT_FALSE(isa.description.empty());
-    // A table is a struct of pointers: none of them may be null.
+    // A table is a struct of pointers and a number: none of the pointers may be null.
     using Pointer = void (*)();
-    static_assert(sizeof(KernelTable) % sizeof(Pointer) == 0);
+    constexpr size_t kBytes = offsetof(KernelTable, product_bytes);
+    static_assert(kBytes % sizeof(Pointer) == 0);
     const auto* pointers = reinterpret_cast<const char*>(isa.table);
-    for (size_t at = 0; at < sizeof(KernelTable); at += sizeof(Pointer)) {
+    for (size_t at = 0; at < kBytes; at += sizeof(Pointer)) {
       Pointer pointer;
       std::memcpy(&pointer, pointers + at, sizeof(pointer));
       EXPECT_NE(pointer, nullptr) << isa.name << " at byte " << at;

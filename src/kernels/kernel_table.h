@@ -273,10 +273,6 @@ struct KernelTable {
   void (*gemm_i8)(const GemmArgs&) noexcept;
   void (*gemm_groups)(const GroupGemmArgs&) noexcept;
 
-  // Bytes of rows and of two panels that go through a product of bf16 or int8 together, or 0: rows
-  // are taken in small blocks, and each panel is fetched by the first of them.
-  int64_t product_bytes = 0;
-
   // The largest |x[i]|, 0 for none; NaN if an element is not finite.
   float (*largest_magnitude)(const float* x, int64_t n) noexcept;
   // out[i] = x[i] * factor to the nearest integer, ties to even, within [-127, 127]; zeros from n
@@ -326,6 +322,10 @@ struct KernelTable {
   void (*f16_to_f32)(const F16* x, int64_t n, float* out) noexcept;
   void (*f32_to_bf16)(const float* x, int64_t n, BF16* out) noexcept;
   void (*f32_to_f16)(const float* x, int64_t n, F16* out) noexcept;
+
+  // Bytes of rows and of two panels that a core should multiply at a time, in bf16 or int8. 0: it is
+  // as fast with small blocks of rows, and the first of them fetches each panel.
+  int64_t product_bytes = 0;
 };
 
 }  // namespace godwit::kernels

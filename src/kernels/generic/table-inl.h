@@ -40,7 +40,6 @@ consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_til
           .gemm_bf16 = gemm.bf16,
           .gemm_i8 = gemm.i8,
           .gemm_groups = gemm.groups,
-          .product_bytes = product_bytes,
           .largest_magnitude = LargestMagnitude,
           .quantize = Quantize,
           .attend_tile_f32 = attend_tile.f32,
@@ -67,7 +66,8 @@ consteval KernelTable MakeTable(const Gemms& gemm, const AttendTiles& attend_til
           .bf16_to_f32 = Convert<BF16, float>,
           .f16_to_f32 = Convert<F16, float>,
           .f32_to_bf16 = Convert<float, BF16>,
-          .f32_to_f16 = Convert<float, F16>};
+          .f32_to_f16 = Convert<float, F16>,
+          .product_bytes = product_bytes};
 }
 
 }  // namespace

@@ -169,6 +169,7 @@ void SayJson(const server::ServedRequest& served) {
     json["token_ms"] = std::round(came.token_ms * 1000) / 1000;
   }
   if (served.gone) json["gone"] = true;
+  if (!served.error.empty()) json["error"] = served.error;
   console::WriteNotice(json.dump() + "\n");
 }
 
@@ -183,6 +184,7 @@ void SayServed(const server::ServedRequest& served) {
   console::WriteNotice(fmt::format("{} {} {} in {:.2f} s{}{}\n", served.method, served.path,
                                    served.status, served.ms / 1000, tokens,
                                    served.gone ? ", nobody read it to its end" : ""));
+  if (!served.error.empty()) console::WriteNotice("godwit: " + served.error + "\n");
 }
 
 // The next signal that ends the program; null: there was none for so long.
@@ -232,6 +234,7 @@ int Serve(std::span<const std::string> arguments) {
   GenerateOptions generate = MakeGenerateOptions(options.completion);
   server::ApiOptions asked;
   asked.model = ModelName(options.model.folder);
+  asked.model_place = options.model.folder;
   asked.session = options.completion.session;
   asked.parallel = options.parallel;
   asked.queue = options.queue;

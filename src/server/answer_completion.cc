@@ -106,7 +106,7 @@ CompletionOutcome AnswerCompletion(const CompletionPlan& plan,
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kCancelled && reply.gone().cancelled()) return {};
     if (!stream.began()) throw;
-    stream.End(shape.Failed(StatusOf(error), error.what()));
+    stream.End(shape.Failed(StatusOf(error), plan.message_for(error)));
   } catch (const std::bad_alloc&) {
     if (!stream.began()) throw;
     stream.End(shape.Failed(503, "out of memory"));

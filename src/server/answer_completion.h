@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "chat/completion_request.h"
 #include "godwit/engine.h"
@@ -16,6 +18,7 @@ struct CompletionPlan {
   const Session& session;  // to make tokens with
   SessionOptions options;
   Slots::Taken& slot;
+  std::function<std::string(const Error& error)> message_for;  // what is said of one
 };
 
 // What came of it.

@@ -302,12 +302,19 @@ void Api::Run(const Route& route, const HttpRequest& request, const std::string&
     (this->*route.answer)({request, owner, reply, served});
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kCancelled && reply.gone().cancelled()) return;
-    fail(StatusOf(error), ErrorBody(error, WithAdvice(error, options_.defaults), words));
+    fail(StatusOf(error), ErrorBody(error, MessageFor(error, served), words));
   } catch (const std::bad_alloc&) {
     fail(503, ErrorBody(503, "out of memory", "", words));
   } catch (const std::exception&) {
     fail(500, ErrorBody(500, "the server failed at this request", "", words));
   }
+}
+
+std::string Api::MessageFor(const Error& error, ServedRequest& served) const {
+  const std::string message = WithAdvice(error, options_.defaults);
+  std::string told = WithoutFolders(error, message, options_.model_place);
+  if (told != message) served.error = message;
+  return told;
 }
 
 void Api::Drain() {
@@ -473,9 +480,13 @@ void Api::Answer(const Work& work, int64_t number, const chat::CompletionRequest
   SessionOptions session = options_.session;
   session.owner = work.owner;
   Slots::Taken slot(slots_, number);
-  work.served.completion =
-      AnswerCompletion({.engine = engine_, .session = session_, .options = session, .slot = slot},
-                       request, shape, work.reply);
+  work.served.completion = AnswerCompletion(
+      {.engine = engine_,
+       .session = session_,
+       .options = session,
+       .slot = slot,
+       .message_for = [&](const Error& error) { return MessageFor(error, work.served); }},
+      request, shape, work.reply);
 }
 
 void Api::Tokenize(const Work& work) const {

@@ -27,6 +27,8 @@ struct ServedRequest {
   double ms = 0;
   CompletionOutcome completion;  // where it was one
   bool gone = false;             // nobody read the answer to its end
+  // The error with the places of files, where the answer has left them out.
+  std::string error;
 };
 
 // What can be told of a model, beside what its engine knows.
@@ -40,7 +42,8 @@ struct ModelAbout {
 };
 
 struct ApiOptions {
-  std::string model;  // the name that stands in answers
+  std::string model;        // the name that stands in answers
+  std::string model_place;  // its folder or file, which they leave out
   ModelAbout about;
   chat::CompletionDefaults defaults;
   SessionOptions session;
@@ -103,6 +106,8 @@ class Api {
   void Detokenize(const Work& work) const;
   void ApplyTemplate(const Work& work) const;
 
+  // What is said of an error; with more of it in `served` than others should know.
+  std::string MessageFor(const Error& error, ServedRequest& served) const;
   chat::CompletionName NameOf(int64_t number) const;
   // number: the request's.
   void Answer(const Work& work, int64_t number, const chat::CompletionRequest& request,

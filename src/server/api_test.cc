@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "server/api_test_support.h"
 #include "server/page.h"
 
@@ -352,6 +354,22 @@ TEST_F(ApiTest, SaysWhenRequestsDoNotGetThrough) {
     api_->Drain();
     EXPECT_THAT(MessageOf(*Ask("GET", "/ready"), 503), HasSubstr("about to end"));
   }
+}
+
+TEST_F(ApiTest, PlacesOfFilesAreForTheLogAlone) {
+  const TempFolder folder;
+  std::filesystem::copy(kTiny, folder.path());
+  folder.Write("chat_template.jinja", "{{ broken");
+  const Engine engine(folder.path(), {.threads = 1});
+  Start({.model_place = folder.path()}, engine);
+  const auto reply =
+      Post("/v1/chat/completions", {{"messages", {{{"role", "user"}, {"content", "Hi"}}}}});
+  const std::string message = MessageOf(*reply, 400);
+  EXPECT_THAT(message, HasSubstr("chat_template.jinja"));
+  EXPECT_THAT(message, Not(HasSubstr(folder.path().native())));
+  api_->Drain();
+  ASSERT_EQ(served_.size(), 1u);
+  EXPECT_THAT(served_[0].error, HasSubstr(folder.path() / "chat_template.jinja"));
 }
 
 // Who goes away takes his request along.

@@ -63,6 +63,23 @@ const Endpoint& NearestTo(std::string_view path, std::span<const Endpoint> endpo
   return named == endpoints.end() ? endpoints.front() : *named;
 }
 
+// The folders of absolute paths. A word of the text that only looks like one is shortened, too.
+std::string ShortenPaths(std::string_view message) {
+  std::string text;
+  for (size_t i = 0; i < message.size();) {
+    const bool begins =
+        message[i] == '/' &&
+        (i == 0 || std::string_view(" \"'(").find(message[i - 1]) != std::string_view::npos);
+    if (begins) {
+      const std::string_view path = message.substr(i, message.find_first_of(" \"'():,;", i) - i);
+      i += path.rfind('/') + 1;
+    } else {
+      text += message[i++];
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string NothingAt(std::string_view path, std::span<const Endpoint> endpoints) {
@@ -94,6 +111,21 @@ std::string WithAdvice(const Error& error, const chat::CompletionDefaults& defau
     advice.push_back(fmt::format("let the server run with -c {}", data.found));
   }
   return fmt::format("{}: {}", error.what(), NameList(advice, std::identity(), ", or "));
+}
+
+std::string WithoutFolders(const Error& error, std::string message, const std::string& model) {
+  const size_t end = model.find_last_not_of('/') + 1;
+  const size_t slash = end == 0 ? model.npos : model.rfind('/', end - 1);
+  if (slash != model.npos) {
+    const std::string_view place = std::string_view(model).substr(0, end);
+    for (size_t at = 0; (at = message.find(place, at)) != message.npos;) {
+      message.erase(at, slash + 1);
+    }
+  }
+  // What a request says is told back in errors of other kinds.
+  const bool is_of_machine = error.kind() == ErrorKind::kIo || error.kind() == ErrorKind::kFormat ||
+                             error.kind() == ErrorKind::kMemory;
+  return is_of_machine ? ShortenPaths(message) : message;
 }
 
 }  // namespace godwit::server

@@ -23,4 +23,8 @@ std::string NothingAt(std::string_view path, std::span<const Endpoint> endpoints
 // name.
 std::string WithAdvice(const Error& error, const chat::CompletionDefaults& defaults);
 
+// An error's message without the folders of this machine, which are nobody's business elsewhere:
+// files are called by their own names. model: its folder or file, as the operator has named it.
+std::string WithoutFolders(const Error& error, std::string message, const std::string& model);
+
 }  // namespace godwit::server

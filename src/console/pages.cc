@@ -80,7 +80,8 @@ FlagPage FlagFrom(const nlohmann::json& json) {
           .help = json.at("help"),
           .fallback = json.at("fallback"),
           .choices = json.at("choices"),
-          .is_verbs_own = json.at("is_verbs_own")};
+          .is_verbs_own = json.at("is_verbs_own"),
+          .takes_list = json.at("takes_list")};
 }
 
 // None where that program is not there, or not of this version.
@@ -129,7 +130,8 @@ std::string OwnPagesJson() {
                        {"help", flag.help},
                        {"fallback", flag.fallback},
                        {"choices", flag.choices},
-                       {"is_verbs_own", flag.is_verbs_own}});
+                       {"is_verbs_own", flag.is_verbs_own},
+                       {"takes_list", flag.takes_list}});
     }
     json.push_back({{"name", page.name},
                     {"synopsis", page.synopsis},

@@ -34,7 +34,7 @@ struct RecallOptions {
   cli::ModelOptions model;
   SessionOptions session;
   std::vector<std::string> kvs;
-  std::string file;
+  std::vector<std::string> files;
   bool lossy = false;
   int64_t max_tokens = INT64_MAX;
   int64_t query_tokens = 64;
@@ -51,8 +51,12 @@ RecallOptions ParseRecall(std::span<const std::string> arguments) {
   cli::AddModelFlag(line, options.model);
   cli::AddComputeFlags(line, options.model);
   line.Group("Text");
-  line.Add({.names = "-f,--file", .value = "FILE", .help = "the text; - is standard input"},
-           options.file);
+  line.Add({.names = "-f,--file",
+            .value = "FILE",
+            .help = "the text; - is standard input; several, a folder or a pattern: one behind the "
+                    "other",
+            .takes_list = true},
+           options.files);
   console::AddLossyFlag(line, options.lossy);
   line.AddInt({.names = "--max-tokens",
                .value = "N",
@@ -70,20 +74,20 @@ RecallOptions ParseRecall(std::span<const std::string> arguments) {
   line.Group("Output");
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.Parse(arguments);
-  if (options.file.empty()) Throw(ErrorKind::kInput, "a text is needed: give it with -f FILE");
+  if (options.files.empty()) Throw(ErrorKind::kInput, "a text is needed: give it with -f FILE");
   if (options.kvs.empty()) options.kvs.push_back(options.session.kv);
   return options;
 }
 
 std::vector<int32_t> ReadTokens(const ModelFolder& model, const RecallOptions& options) {
-  auto tokens = model.tokenizer()->Encode(console::ReadInputFile(options.file, options.lossy),
+  auto tokens = model.tokenizer()->Encode(console::ReadJoinedFiles(options.files, options.lossy),
                                           /*add_special_tokens=*/true, options.max_tokens);
   const auto sink = model.spec().sink_token;
   if (sink && !tokens.empty() && tokens.front() != *sink) tokens.insert(tokens.begin(), *sink);
   if (std::ssize(tokens) > options.max_tokens) {
     tokens.resize(static_cast<size_t>(options.max_tokens));
   }
-  const std::string text = QuoteUnlessPlain(options.file);
+  const std::string text = console::NamesOf(options.files);
   const int64_t context = DefaultContext(model.spec());
   if (std::ssize(tokens) <= options.query_tokens) {
     Throw(ErrorKind::kInput, "{} has {} tokens: --query-tokens {} leaves none before them", text,
@@ -201,11 +205,13 @@ int EvalRecall(std::span<const std::string> arguments) {
   const std::vector<int32_t> tokens = ReadTokens(model, options);
   const std::vector<Recall> recalls = MeasureRecalls(options, model, tokens);
   if (options.json) {
-    console::WriteJson({{"model", options.model.folder},
-                        {"text", options.file},
-                        {"tokens", tokens.size()},
-                        {"query_tokens", options.query_tokens},
-                        {"policies", RecallJson(options.kvs, recalls)}});
+    console::WriteJson(
+        {{"model", options.model.folder},
+         {"text", options.files.size() == 1 ? nlohmann::ordered_json(options.files.front())
+                                            : nlohmann::ordered_json(options.files)},
+         {"tokens", tokens.size()},
+         {"query_tokens", options.query_tokens},
+         {"policies", RecallJson(options.kvs, recalls)}});
   } else {
     console::WriteOutput(RecallText(options.kvs, recalls));
   }

@@ -41,7 +41,7 @@ namespace {
 
 struct TrainHeadsOptions {
   cli::ModelOptions model;
-  std::string text;
+  std::vector<std::string> texts;
   bool lossy = false;
   int64_t tokens = 1 << 18;
   int64_t piece = 512;
@@ -76,8 +76,10 @@ TrainHeadsOptions ParseTrainHeads(std::span<const std::string> arguments) {
   line.Group("Text");
   line.Add({.names = "-f,--file",
             .value = "FILE",
-            .help = "a text like those that the model will write (-: standard input)"},
-           options.text);
+            .help = "a text like those that the model will write (-: standard input); several, a "
+                    "folder or a pattern: one behind the other",
+            .takes_list = true},
+           options.texts);
   console::AddLossyFlag(line, options.lossy);
   line.AddInt({.names = "--tokens", .value = "N", .help = "of it, spread over all, so many tokens"},
               options.tokens, quant::kFewestTokens);
@@ -152,7 +154,7 @@ Pieces ReadPiecesOf(const ModelFolder& model, const TrainHeadsOptions& options) 
   constexpr size_t kKeptBack = 20;
   auto text = quant::CutCalibrationText(
       model.spec(), *model.tokenizer(),
-      Spread(console::ReadInputFile(options.text, options.lossy), options.tokens),
+      Spread(console::ReadJoinedFiles(options.texts, options.lossy), options.tokens),
       {.samples = std::max<int64_t>(2, options.tokens / options.piece), .seq_len = options.piece});
   Pieces pieces;
   for (size_t i = 0; i < text.pieces.size(); ++i) {
@@ -163,7 +165,7 @@ Pieces ReadPiecesOf(const ModelFolder& model, const TrainHeadsOptions& options) 
     Throw(ErrorKind::kInput,
           "{} makes one piece of {} tokens, and one more is needed to try the heads on: shorten "
           "them with --seq-len",
-          QuoteUnlessPlain(options.text), options.piece);
+          console::NamesOf(options.texts), options.piece);
   }
   return pieces;
 }
@@ -366,7 +368,7 @@ int TrainHeads(std::span<const std::string> arguments) {
   // First of all: who names another text or output would be refused for it next.
   const ModelFolder model(options.model.folder);
   model.RequireHfFiles("training heads");
-  if (options.text.empty()) {
+  if (options.texts.empty()) {
     Throw(ErrorKind::kInput, "a text to learn from is needed: name it with -f FILE");
   }
   const std::string output =
@@ -379,7 +381,9 @@ int TrainHeads(std::span<const std::string> arguments) {
   }
   console::OutputFile::CheckWritable(output);
   if (!options.log.empty()) {
-    console::CheckResultFiles({{"--log", options.log}}, {{"-f", options.text}, {"-o", output}});
+    std::vector<console::NamedFile> others{{"-o", output}};
+    for (const std::string& text : options.texts) others.push_back({"-f", text});
+    console::CheckResultFiles({{"--log", options.log}}, others);
   }
   options.training.rate = options.rate.value_or(train::DefaultRate(model.spec().hidden_size));
   cli::WarnAboutSpec(model.spec());

@@ -53,6 +53,7 @@ class CompletionsTest(CliTest):
     def a_folder_a_file_and_a_cached_model(self):
         (self.folder / "folder").mkdir()
         (self.folder / "file").touch()
+        (self.folder / "m.gguf").touch()
         (self.folder / ".cache/huggingface/hub/models--org--small-name").mkdir(parents=True)
 
     def test_bash(self):
@@ -68,7 +69,13 @@ class CompletionsTest(CliTest):
         self.a_folder_a_file_and_a_cached_model()
         self.assertEqual(self.in_bash("run", "-f", "f"), {"file", "folder"})
         self.assertEqual(self.in_bash("eval", "tasks", "-d", "f"), {"folder"})
+        for more in (["-f", "a", "f"], ["--file", "a", "-", "b", "f"]):
+            self.assertEqual(self.in_bash("run", *more), {"file", "folder"})
+        self.assertEqual(self.in_bash("run", "-f", "a", "--weights", "b"), {"bf16"})
+        self.assertIn("--file", self.in_bash("run", "-f", "a", "--fi"))
+        self.assertEqual(self.in_bash("run", "-n", "1", "f"), set())
         self.assertEqual(self.in_bash("run", "-m", "f"), {"folder"})
+        self.assertEqual(self.in_bash("run", "-m", "m"), {"m.gguf"})
         self.assertEqual(self.in_bash("run", "--model", "o"), {"org/small-name"})
 
     def test_zsh(self):
@@ -77,6 +84,7 @@ class CompletionsTest(CliTest):
         for command in self.commands:
             part = text.split(f"    '{' '.join(command)}')\n", 1)[1].split("      ;;\n", 1)[0]
             self.assertEqual(set(re.findall(r"'\*(-[\w-]+)\[", part)), self.flags(command))
+        self.assertIn("'*:FILE:_files'", text.split("'run')\n", 1)[1].split(";;\n", 1)[0])
         if not shutil.which("zsh"):
             self.skipTest("zsh is not installed")
         self.run_in("zsh", "-fn", script)

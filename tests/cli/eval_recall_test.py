@@ -53,6 +53,17 @@ class EvalRecallTest(CliTest):
         self.assertEqual(self.measure("--kv", "window:9", "--kv", BLOCKS, "-t", "2")["policies"][1],
                          alone)
 
+    def test_files_are_one_text(self):
+        text = self.text.read_text()
+        halves = [self.folder / name for name in ("a", "b")]
+        for half, part in zip(halves, (text[:900], text[900:])):
+            half.write_text(part)
+        one = self.measure("--kv", "window:9")
+        self.recall = changed(self.recall, "-f", halves[0])
+        both = self.measure("--kv", "window:9", "-f", halves[1])
+        self.assertEqual(both["policies"], one["policies"])
+        self.assertEqual(both["text"], [str(half) for half in halves])
+
     def test_a_sink_token_is_one_of_them(self):
         model = self.copy_of_tiny()
         config = json.loads((model / "config.json").read_text())

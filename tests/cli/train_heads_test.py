@@ -98,6 +98,9 @@ class TrainHeadsTest(CliTest):
                            (["-o", self.folder / "none" / "heads"], "none"),
                            (["--log", self.text], "-f")):
             self.assertIn(why, self.godwit(*self.train, *flags).stderr)
+        other = self.folder / "other.txt"
+        other.write_text("Another text.")
+        self.assertIn("--log", self.refused(INPUT, *self.train, "-f", other, "--log", other))
         self.assertIn("name it with -f", self.refused(INPUT, "train-heads", "-m", self.model))
         self.text.write_text("Too short.")
         self.assertIn("1000", self.refused(INPUT, *self.train))

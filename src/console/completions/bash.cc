@@ -23,6 +23,9 @@ _godwit_paths() {
 _godwit_models() {
   local hub=${HF_HUB_CACHE:-${HF_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/huggingface}/hub} model
   _godwit_paths -d
+  for model in "$cur"*.gguf; do
+    [[ ! -e $model ]] || COMPREPLY+=("$model")
+  done
   for model in "$hub"/models--*--*; do
     model=${model##*/models--}
     model=${model/--//}
@@ -31,6 +34,9 @@ _godwit_models() {
 }
 _godwit() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} flags=
+  local at=$((COMP_CWORD - 1))
+  while ((at > 1)) && [[ ${COMP_WORDS[at]} != -?* ]]; do ((at--)); done
+  local last=${COMP_WORDS[at]}
   COMPREPLY=()
 )";
 
@@ -57,14 +63,18 @@ std::string BashAction(const FlagPage& flag) {
 
 std::string BashCommand(const CommandPage& page) {
   std::vector<std::string> flags;
-  std::string values;
+  std::string values, lists;
   for (const FlagPage& flag : page.flags) {
     flags.insert(flags.end(), flag.names.begin(), flag.names.end());
     if (KindOf(flag) == ValueKind::kNone) continue;
     values +=
         fmt::format("        {}) {}; return ;;\n", fmt::join(flag.names, " | "), BashAction(flag));
+    if (!flag.takes_list) continue;
+    lists += fmt::format("        {}) [[ $cur == -* ]] || {{ {}; return; }} ;;\n",
+                         fmt::join(flag.names, " | "), BashAction(flag));
   }
   if (!values.empty()) values = fmt::format("      case $prev in\n{}      esac\n", values);
+  if (!lists.empty()) values += fmt::format("      case $last in\n{}      esac\n", lists);
   return fmt::format("    '{}')\n{}      flags='{}'\n      ;;\n", page.name, values,
                      fmt::join(flags, " "));
 }

@@ -22,6 +22,10 @@ end
 function __godwit_at
     test (__godwit_verb) = "$argv[1]"
 end
+function __godwit_behind
+    set -l flag (string match -r -- '^-.+' (commandline -opc))[-1]
+    contains -- "$flag" $argv
+end
 function __godwit_models
     set -l hub ~/.cache/huggingface/hub
     set -q XDG_CACHE_HOME; and set hub $XDG_CACHE_HOME/huggingface/hub
@@ -31,6 +35,9 @@ function __godwit_models
         string replace -- -- / (string replace -r '.*/models--' '' $model)
     end
     __fish_complete_directories (commandline -ct)
+    for file in (commandline -ct)*.gguf
+        echo $file
+    end
 end
 complete -c godwit -f
 )";
@@ -81,6 +88,9 @@ std::string FishCommand(const CommandPage& page) {
                           name.substr(is_long ? 2 : 1));
     }
     text += fmt::format("{} -d {}\n", FishAction(flag), FishQuoted(flag.Text()));
+    if (!flag.takes_list) continue;
+    text += fmt::format("complete -c godwit -n '__godwit_at \"{}\"; and __godwit_behind {}'{}\n",
+                        page.name, fmt::join(flag.names, " "), FishAction(flag));
   }
   return text;
 }

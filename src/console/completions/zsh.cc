@@ -15,6 +15,7 @@ _godwit_models() {
   local -a models=($hub/models--*--*(N:t))
   models=(${${models#models--}/--//})
   (( $#models )) && compadd -a models
+  _files -g '*.gguf(-.)'
   _files -/
 }
 _godwit() {
@@ -70,6 +71,13 @@ std::string ZshCommand(const CommandPage& page) {
       }
       text += " \\\n        " + ZshQuoted(entry);
     }
+  }
+  // Words that belong to no flag are more values of the one that takes several.
+  for (const FlagPage& flag : page.flags) {
+    if (!flag.takes_list) continue;
+    text += " \\\n        " +
+            ZshQuoted(fmt::format("*:{}:{}", ZshEscaped(flag.value), ZshAction(flag)));
+    break;
   }
   return text + "\n      ;;\n";
 }

@@ -262,7 +262,8 @@ CommandPage CommandLine::Page() const {
                           .help = entry.flag.help,
                           .fallback = entry.flag.fallback,
                           .choices = entry.flag.choices,
-                          .is_verbs_own = entry.flag.is_verbs_own});
+                          .is_verbs_own = entry.flag.is_verbs_own,
+                          .takes_list = entry.flag.takes_list});
     auto& names = page.flags.back().names;
     names.insert(names.end(), entry.long_names.begin(), entry.long_names.end());
   }

@@ -14,8 +14,9 @@ struct FlagPage {
   std::string value;                 // "N"; empty for a switch
   std::string help;                  // without the default
   std::string fallback;              // the default, for people; empty: none
-  std::vector<std::string> choices;  // these two as in Flag
+  std::vector<std::string> choices;  // this and what follows as in Flag
   bool is_verbs_own = false;
+  bool takes_list = false;
 
   // "-n, --predict N"
   std::string Usage() const;

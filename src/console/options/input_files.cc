@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -107,6 +108,18 @@ std::vector<NamedText> ReadInputFiles(std::span<const std::string> names, bool l
           "{} files have more than 1 GiB together, the most that is read at once", texts.size());
   }
   return texts;
+}
+
+std::string ReadJoinedFiles(std::span<const std::string> names, bool lossy) {
+  std::vector<NamedText> texts = ReadInputFiles(names, lossy);
+  std::string all = std::move(texts.front().text);
+  for (const NamedText& text : std::span(texts).subspan(1)) all += text.text;
+  return all;
+}
+
+std::string NamesOf(std::span<const std::string> names) {
+  const std::string first = names.front() == "-" ? kStandardInput : QuoteUnlessPlain(names.front());
+  return names.size() == 1 ? first : fmt::format("{} and {} more", first, names.size() - 1);
 }
 
 }  // namespace godwit::console

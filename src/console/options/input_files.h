@@ -22,4 +22,10 @@ inline constexpr const char* kStandardInput = "standard input";
 // twice and for more than 1 GiB together.
 std::vector<NamedText> ReadInputFiles(std::span<const std::string> names, bool lossy);
 
+// Likewise, one behind the other, as one text.
+std::string ReadJoinedFiles(std::span<const std::string> names, bool lossy);
+
+// What messages call them: "a.txt", "a.txt and 2 more".
+std::string NamesOf(std::span<const std::string> names);
+
 }  // namespace godwit::console

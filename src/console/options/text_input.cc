@@ -96,6 +96,20 @@ bool HasPipe() {
   return flags != -1 && (flags & O_ACCMODE) != O_WRONLY && !InputIsTerminal();
 }
 
+// Of a file that somebody else has begun to read, such as the loop of a shell, the rest is theirs.
+bool IsBegunByOthers() {
+  struct stat status;
+  if (fstat(STDIN_FILENO, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+  if (at <= 0) return false;
+  if (at < status.st_size) {
+    WriteNotice(
+        "godwit: standard input is a file that was begun by another program, such as a loop of the "
+        "shell: its rest is left alone; -f - takes it\n");
+  }
+  return true;
+}
+
 // Nobody who gave a text expects to be waited for.
 void SayIfPipeIsSlow() {
   constexpr int kSlowMs = 2000;
@@ -114,6 +128,7 @@ GivenTexts ReadTexts(const TextInput& input, bool takes_pipe) {
   }
   const bool is_named = std::ranges::find(input.files, "-") != input.files.end();
   if (has_others && (!takes_pipe || is_named || !HasPipe())) return texts;
+  if (has_others && IsBegunByOthers()) return texts;
   if (has_others) SayIfPipeIsSlow();
   std::string text = ReadInputFile("-", input.lossy);
   if (!text.empty()) {

@@ -46,7 +46,8 @@ struct GivenTexts {
 };
 
 // Texts of a verb with both flags; throws as RequirePrompt does. takes_pipe: standard input counts
-// beside them, unless it is a terminal or -f names it already.
+// beside them, unless it is a terminal, -f names it already, or it is a file that another program
+// has begun to read, which standard error says.
 GivenTexts RequireTexts(const TextInput& input, bool takes_pipe);
 
 }  // namespace godwit::console

@@ -60,6 +60,9 @@ void AddComparedFlags(console::CommandLine& line, ComparedOptions& options,
 
 void FinishCompared(ComparedOptions& options, std::vector<console::NamedFile> inputs) {
   if (options.kvs.empty()) options.kvs = {options.session.kv};
+  if (options.query_tokens != GenerateOptions().query_tokens) {
+    cli::RequireUseOfQueryTokens(std::span(&options.session.prefill, 1), options.kvs);
+  }
   std::vector<std::string> names;
   for (const std::string& kv : options.kvs) {
     names.push_back(KvName(kv));

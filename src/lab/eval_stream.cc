@@ -334,9 +334,13 @@ class StreamRun {
     lines.on_query = [&](const eval::StreamQuery& query) {
       Take(query, asked(query), RowOf(query.distance_lines),
            {{"distance_tokens", query.distance_tokens}});
+      progress.Note(comparison_.SoFar(RowOf(query.distance_lines)));
     };
     for (const int64_t distance : lines.distances) RowOf(distance);
     const auto result = eval::MeasureStreamEval(reader, coder_, lines);
+    for (const int64_t distance : lines.distances) {
+      progress.SayResult(comparison_.SoFar(RowOf(distance)));
+    }
     progress.Finish();
     cli::SayDropped(result.kv, " in the last stream");
     // Of the first policy: under others, answers may be longer.
@@ -364,8 +368,12 @@ class StreamRun {
     arc.stream = stream_;
     arc.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
     arc.recall = [&](eval::StreamAnswer& answer) { return Recall(answer, asked(answer)); };
-    arc.on_answer = [&](const eval::StreamAnswer& answer) { Take(answer, asked(answer), row); };
+    arc.on_answer = [&](const eval::StreamAnswer& answer) {
+      Take(answer, asked(answer), row);
+      progress.Note(comparison_.SoFar(row));
+    };
     const auto result = eval::MeasureStreamArc(reader, coder_, file.questions, arc);
+    progress.SayResult(comparison_.SoFar(row));
     progress.Finish();
     cli::SayDropped(result.kv, " in " + file.task);
   }

@@ -195,7 +195,15 @@ class SuiteRun {
         if (options_.depths.size() > 1) row({}).scores[i].push_back(score);
         done_tokens_ += place.length_tokens;
         progress.Update(done_tokens_, total_tokens_, known_tokens_);
+        progress.Note(comparison.SoFar(row(place.depth)));
       }
+      const bool ends_length =
+          &place == &places_.back() || (&place)[1].length_tokens != place.length_tokens;
+      if (!ends_length) continue;
+      for (const int64_t depth : options_.depths) {
+        progress.SayResult(comparison.SoFar(row(static_cast<double>(depth))));
+      }
+      if (options_.depths.size() != 1) progress.SayResult(comparison.SoFar(row({})));
     }
     progress.Finish();
   }

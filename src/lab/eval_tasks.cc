@@ -125,6 +125,17 @@ class TaskRun {
     return Fingerprint(all, static_cast<int64_t>(question.question.gold));
   }
 
+  static Json AboutOf(const EncodedTask& task, double chance, std::string_view figure) {
+    Json about{{"task", task.task->name}, {"figure", figure}, {"chance", nullptr}};
+    if (task.task->scoring != Scoring::kLastWord) about["chance"] = chance;
+    return about;
+  }
+
+  static bool HasFigure(const EncodedTask& task, std::string_view figure) {
+    if (figure == "acc_norm") return task.task->scoring == Scoring::kNormalizedChoice;
+    return figure == "acc" || task.task->scoring == Scoring::kLastWord;
+  }
+
   void AskTask(const EncodedTask& task) {
     console::ProgressLine progress(fmt::format("evaluating {}", task.task->name),
                                    console::ProgressUnit::kTokens);
@@ -142,6 +153,12 @@ class TaskRun {
         done_tokens_ += question.read_tokens;
         update();
       }
+      progress.Note(comparison_.SoFar(comparison_.Row({.about = AboutOf(task, chance, "acc")})));
+    }
+    for (const char* const figure : {"acc", "acc_norm", "perplexity"}) {
+      if (!HasFigure(task, figure)) continue;
+      progress.SayResult(
+          comparison_.SoFar(comparison_.Row({.about = AboutOf(task, chance, figure)})));
     }
     progress.Finish();
     for (const Asker& asker : askers_) {
@@ -178,17 +195,15 @@ class TaskRun {
 
   // To the figures that the task has.
   void Add(const EncodedTask& task, double chance, size_t kv, const eval::Marks& marks) {
-    const Scoring scoring = task.task->scoring;
     const auto add = [&](const char* figure, double score, bool exponential = false) {
-      Json about{{"task", task.task->name}, {"figure", figure}, {"chance", nullptr}};
-      if (scoring != Scoring::kLastWord) about["chance"] = chance;
-      comparison_.Row({.about = std::move(about), .exponential = exponential})
+      if (!HasFigure(task, figure)) return;
+      comparison_.Row({.about = AboutOf(task, chance, figure), .exponential = exponential})
           .scores[kv]
           .push_back(score);
     };
     add("acc", marks.acc);
-    if (scoring == Scoring::kNormalizedChoice) add("acc_norm", marks.acc_norm);
-    if (scoring == Scoring::kLastWord) add("perplexity", marks.nll, /*exponential=*/true);
+    add("acc_norm", marks.acc_norm);
+    add("perplexity", marks.nll, /*exponential=*/true);
   }
 
   const TasksEvalOptions& options_;

@@ -178,14 +178,24 @@ eval::PerplexityResult MeasureWith(const Engine& engine, const std::string& kv,
   const eval::Reader reader =
       window ? eval::Recompute(session, engine, *window) : eval::Reader(session);
   std::optional<NllFile> nll;
-  if (options.jsonl) {
-    nll.emplace(*options.jsonl);
-    options.eval.on_token = [&](const eval::ScoredToken& scored) { nll->Add(scored); };
-  }
+  if (options.jsonl) nll.emplace(*options.jsonl);
   console::ProgressLine progress("scoring", console::ProgressUnit::kTokens);
-  options.eval.on_progress = [&](int64_t done, int64_t total) { progress.Update(done, total); };
+  double sum = 0;
+  options.eval.on_token = [&](const eval::ScoredToken& scored) {
+    sum += scored.nll;
+    if (nll) nll->Add(scored);
+  };
+  const auto so_far = [&](int64_t done) {
+    return fmt::format("{}: perplexity {}", kv,
+                       FormatPerplexity(std::exp(sum / static_cast<double>(done))));
+  };
+  options.eval.on_progress = [&](int64_t done, int64_t total) {
+    progress.Update(done, total);
+    progress.Note(so_far(done));
+  };
   const console::CancelOnInterrupt cancel(session, /*presses_to_exit=*/1);
   auto result = MeasurePerplexity(reader, texts, options.eval);
+  if (options.compare.size() > 1) progress.SayResult(so_far(result.tokens));
   if (nll) nll->Commit();
   return result;
 }

@@ -50,6 +50,15 @@ class EvalSuiteTest(CliTest):
         self.assertEqual(sum(line.startswith("task  ") for line in lines), 3)
         self.assertIn("window:100 less dense", terminal.seen)
 
+    def test_a_terminal_sees_what_is_known_so_far(self):
+        terminal = Terminal(self, "eval", "passkey", "-m", TINY, *SMALL, *TWO, "--tasks", "passkey")
+        for row in ("300, depth 0", "300, depth 100", "300", "340, depth 0"):
+            terminal.expect(f"passkey, length {row}: dense ")
+            terminal.expect(", sinks:4+60 ")
+            terminal.expect(f" of {2 if 'depth' in row else 4}\r\n")
+        terminal.expect("task ")  # the table
+        self.assertEqual(terminal.finish(), 0)
+
     def test_json(self):
         result = json.loads(self.asked("--json", "-s", "7"))
         self.assertEqual((result["suite"], result["seed"], result["samples"]), ("passkey", 7, 2))

@@ -229,10 +229,10 @@ class PerplexityTest(CliTest):
         for flags in ([], ["--jsonl", self.folder / "nll"]):
             terminal = Terminal(self, *slow, *flags)
             terminal.expect("scoring: ")
-            terminal.expect(" left")
+            terminal.expect(" left; sinks:4+60: perplexity ")
             terminal.type("\x03")
             self.assertEqual(terminal.finish(), 130)
-            self.assertNotIn("perplexity", terminal.seen)
+            self.assertNotIn("nats per token", terminal.seen)
             self.assertEqual([path.name for path in self.folder.iterdir()], ["text"])
 
     # What another implementation computed: windows of 511 tokens, a BOS in front of each.

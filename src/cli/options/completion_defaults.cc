@@ -63,6 +63,10 @@ Engine LoadEngine(const ModelFolder& folder, const ModelOptions& model,
 }
 
 GenerateOptions MakeGenerateOptions(const CompletionFlags& flags) {
+  if (flags.query_tokens > 0) {
+    RequireUseOfQueryTokens(WithChoices(flags.session.prefill, flags.prefill_choices),
+                            WithChoices(flags.session.kv, flags.kv_choices));
+  }
   GenerateOptions generate = MakeGenerateOptions(flags.sampling);
   generate.query_tokens = flags.query_tokens;
   generate.timeout_ms = 1000.0 * static_cast<double>(flags.timeout_s);

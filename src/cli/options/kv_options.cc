@@ -193,6 +193,20 @@ void AddPrefillFlags(console::CommandLine& line, SessionOptions& options, int64_
               query_tokens, 1);
 }
 
+void RequireUseOfQueryTokens(std::span<const std::string> prefills,
+                             std::span<const std::string> kvs) {
+  const auto reads_apart = [](const std::string& prefill) { return !prefill.empty(); };
+  const auto chooses = [](const std::string& kv) { return NameIn(kv) == "blocks"; };
+  if (std::any_of(prefills.begin(), prefills.end(), reads_apart) ||
+      std::any_of(kvs.begin(), kvs.end(), chooses)) {
+    return;
+  }
+  Throw(ErrorKind::kInput,
+        "--query-tokens would change nothing: with --kv {} a question sees what all tokens see; it "
+        "is for --prefill and --kv blocks",
+        kvs.front());
+}
+
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options) {
   SessionOptions session = options;
   if (const auto window = RecomputeWindow(options.kv)) {

@@ -45,6 +45,11 @@ void AddPrefillFlags(console::CommandLine& line, SessionOptions& options, int64_
 
 // How many tokens are kept at most, or read anew. Throws what Engine::NewSession would throw, but
 // before the weights are loaded.
+// Throws Error(kInput) for --query-tokens where none of these tells a question from what stands
+// before it.
+void RequireUseOfQueryTokens(std::span<const std::string> prefills,
+                             std::span<const std::string> kvs);
+
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options);
 
 // How many texts at once have room for 4,096 tokens each, or for as many as they keep at most: 1 to

@@ -38,6 +38,22 @@ TEST(Format, Progress) {
   EXPECT_EQ(Line("reading", ProgressUnit::kTokens,
                  {.done = 100, .total = 200, .start = 100, .updated_ms = 2000, .elapsed_ms = 2000}),
             "reading: 100 of 200 tokens, 50%");
+  EXPECT_EQ(Line("reading", ProgressUnit::kTokens,
+                 {.done = 9216,
+                  .total = 20'000,
+                  .start = 8192,
+                  .updated_ms = 2000,
+                  .elapsed_ms = 2000,
+                  .left_ms = 60'000,
+                  .is_reading = true}),
+            "reading: 9216 of 20000 tokens (8192 from the cache), 46%, 512 tokens/s, 1:00 left");
+  EXPECT_EQ(Line("reading", ProgressUnit::kTokens,
+                 {.done = 512,
+                  .total = 20'000,
+                  .updated_ms = 2000,
+                  .elapsed_ms = 2000,
+                  .is_reading = true}),
+            "reading: 512 of 20000 tokens, 2%, 256 tokens/s");
   EXPECT_EQ(Line("loading m", ProgressUnit::kBytes,
                  {.done = 1 << 30, .total = 4LL << 30, .updated_ms = 2000, .elapsed_ms = 2000}),
             "loading m: 1.0 GiB of 4.0 GiB, 25%, 512.0 MiB/s, 0:06 left");

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "console/terminal/table.h"
 #include "eval/suites/bootstrap.h"
+#include "lab/answer_file.h"
 
 namespace godwit::lab {
 namespace {
@@ -55,6 +57,21 @@ ComparedRow& Comparison::Row(const ComparedRow& like) {
   rows_.push_back(like);
   rows_.back().scores.resize(kvs_.size());
   return rows_.back();
+}
+
+std::string Comparison::SoFar(const ComparedRow& row) const {
+  std::string text;
+  for (size_t kv = 0; kv < kvs_.size(); ++kv) {
+    const auto& scores = row.scores[kv];
+    if (scores.empty()) continue;
+    double mean = std::accumulate(scores.begin(), scores.end(), 0.0);
+    mean /= static_cast<double>(scores.size());
+    text += fmt::format(
+        "{}{} {} of {}", text.empty() ? ": " : ", ", kvs_[kv],
+        row.exponential ? fmt::format("{:.4g}", std::exp(mean)) : fmt::format("{:.3f}", mean),
+        scores.size());
+  }
+  return text.empty() ? "" : DescribeSample(row.about) + text;
 }
 
 std::string Comparison::Text(size_t width) const {

@@ -1,0 +1,28 @@
+#include "lab/reports/comparison_report.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace godwit::lab::comparison_report_test {
+namespace {
+
+TEST(ComparisonReport, TellsOfARowBeforeAllIsKnown) {
+  const std::vector<std::string> kvs{"dense", "sinks:4+60"};
+  Comparison comparison(kvs, 1);
+  ComparedRow& row =
+      comparison.Row({.about = {{"task", "passkey"}, {"length", 4096}, {"depth", nullptr}}});
+  EXPECT_EQ(comparison.SoFar(row), "");
+  row.scores[0] = {1, 1, 0, 1};
+  EXPECT_EQ(comparison.SoFar(row), "passkey, length 4096: dense 0.750 of 4");
+  row.scores[1] = {0.5};
+  EXPECT_EQ(comparison.SoFar(row), "passkey, length 4096: dense 0.750 of 4, sinks:4+60 0.500 of 1");
+
+  ComparedRow& perplexity = comparison.Row(
+      {.about = {{"task", "lambada"}, {"figure", "perplexity"}}, .exponential = true});
+  perplexity.scores[0] = {std::log(2), std::log(8)};
+  EXPECT_EQ(comparison.SoFar(perplexity), "lambada, perplexity: dense 4 of 2");
+}
+
+}  // namespace
+}  // namespace godwit::lab::comparison_report_test

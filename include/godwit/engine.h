@@ -83,8 +83,14 @@ struct LoadOptions {
   // to 3,600,000. It tells that it lives ten times in a second, whatever it computes.
   double mpi_silence_ms = 10'000;
 
+  // Text will come in or go out: a model without a tokenizer is refused, before its weights are
+  // read.
+  bool needs_text = false;
+
   // Called from the loading thread, with bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;
+  // Likewise, with what begins now: "reading the tokenizer", "packing the weights".
+  std::function<void(std::string_view stage)> on_stage;
   // What the user should know although loading goes on.
   std::function<void(const std::string& message)> on_warning;
 };
@@ -129,6 +135,8 @@ struct PromptProgress {
   int64_t total_tokens;
   int64_t cached_tokens;  // that the session had read before
   double elapsed_ms;
+  // How long the rest should take, by what its chunks took so far; nothing where that is not known.
+  std::optional<double> left_ms = {};
 };
 
 // How a model writes down what it thinks before it answers. Marks are found in the text with all
@@ -140,6 +148,8 @@ struct ThoughtMarks {
   // Marks between the end of the thought and the answer, in this order; empty: the answer follows.
   std::vector<std::string> before_answer = {};
 };
+
+struct Event;
 
 // What a request asks for.
 struct GenerateOptions {
@@ -174,10 +184,11 @@ struct GenerateOptions {
   // underscores. Empty: for as long as nobody needs the room.
   std::string keep_as;
 
-  // For Session::Generate, which calls both from the calling thread; elsewhere events tell the
-  // same. Of the session they may use Cancel and nothing else.
+  // For Session::Generate, which calls them from the calling thread; elsewhere events are read. Of
+  // the session they may use Cancel and nothing else.
   std::function<void(std::string_view text)> on_text;  // valid UTF-8, as soon as it is certain
   std::function<void(const PromptProgress&)> on_progress;
+  std::function<void(const Event&)> on_event;  // all of it
 };
 
 enum class FinishReason {
@@ -278,7 +289,8 @@ struct Event {
   std::vector<int32_t> tokens;
   std::vector<TokenLogprobs> logprobs;  // [tokens], if they were asked for
   std::string text;
-  bool done = false;  // the last event
+  int64_t thought_tokens = 0;  // so far: as GenerateResult has them
+  bool done = false;           // the last event
 };
 
 // A request on its way. One thread reads it; Cancel is for any. Move-only. It goes on while nobody
@@ -378,6 +390,13 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
+// How long an engine took to load.
+struct LoadTimes {
+  double total_ms = 0;
+  double weights_ms = 0;    // of that: to pack them, or to map a packed copy
+  double tokenizer_ms = 0;  // likewise
+};
+
 // A loaded model with its tokenizer. Thread-safe. What its sessions and requests compute goes
 // through the model together, step by step; nobody's result depends on who else is there. Sessions
 // and requests may outlive it.
@@ -444,6 +463,7 @@ class Engine {
   int64_t kv_memory_bytes() const;
   int64_t KvBytes(int64_t tokens, const SessionOptions& session) const;
   int64_t weight_bytes() const;
+  const LoadTimes& load_times() const;
   int threads() const;
   std::string_view isa() const;
 

@@ -24,7 +24,8 @@ class CompletionChunks {
   nlohmann::ordered_json First(int choice) const;
   // What came of it; null if that was nothing for whoever reads.
   nlohmann::ordered_json Of(int choice, const Event& event);
-  // How far its prompt is read: {"prompt_progress": {"total", "cache", "processed", "time_ms"}}.
+  // How far its prompt is read: {"prompt_progress": {"total", "cache", "processed", "time_ms",
+  // "left_ms"}}; without the last where that is not known.
   nlohmann::ordered_json Progress(const PromptProgress& progress) const;
   // The last one of a choice, and of all, where the request asks for it.
   nlohmann::ordered_json Last(int choice, const GenerateResult& result);

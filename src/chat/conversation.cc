@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "chat/thought_fields.h"
 
 namespace godwit::chat {
 
@@ -60,11 +61,13 @@ int64_t Conversation::MessageEnd(int64_t tokens) const {
   return end;
 }
 
-void Conversation::Answer(std::string text, std::span<const int32_t> tokens) {
+void Conversation::Answer(std::string text, std::span<const int32_t> tokens,
+                          const std::string& thought) {
   last_answer_ = text_.size();
   text_ += TextOf(tokens);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-  messages_.push_back({.role = "assistant", .content = std::move(text)});
+  messages_.push_back(
+      {.role = "assistant", .content = std::move(text), .fields = ThoughtFields(thought)});
 }
 
 bool Conversation::Retry() {

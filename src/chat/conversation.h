@@ -44,8 +44,9 @@ class Conversation {
   // `tokens` or behind, else the last. In tokens; 0 where no message ends visibly.
   int64_t MessageEnd(int64_t tokens) const;
 
-  // What came of it: the text as the user saw it, and all tokens of the output.
-  void Answer(std::string text, std::span<const int32_t> tokens);
+  // What came of it: the text as the user saw it, all tokens of the output, and the thought before
+  // the text, which later turns hold as far as the template writes it again.
+  void Answer(std::string text, std::span<const int32_t> tokens, const std::string& thought = "");
 
   // Takes the last answer back; its question stands and can be continued again. False if there is
   // none.

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/quote.h"
+#include "chat/thought_fields.h"
 
 namespace godwit::chat {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxBytes = size_t{64} << 20;
+
+constexpr const char* kThought = "reasoning_content";
 
 nlohmann::ordered_json MessageJson(const std::string& role, const std::string& content) {
   return {{"role", role}, {"content", content}};
@@ -20,13 +23,18 @@ Message ParseMessage(const json& entry, const std::string& where) {
   if (!entry.is_object()) Throw(ErrorKind::kFormat, "{} must be an object", where);
   Message message;
   for (const auto& [key, value] : entry.items()) {
-    if (key != "role" && key != "content") {
+    const bool is_thought = key == kThought && entry.value("role", json()) == "assistant";
+    if (key != "role" && key != "content" && !is_thought) {
       if (value.is_null()) continue;
       Throw(ErrorKind::kFormat, "{} has {}, which a conversation here cannot hold", where,
             Quote(key));
     }
     if (!value.is_string()) Throw(ErrorKind::kFormat, "{}: {} must be text", where, Quote(key));
-    (key == "role" ? message.role : message.content) = value.get<std::string>();
+    if (is_thought) {
+      message.fields = ThoughtFields(value.get<std::string>());
+    } else {
+      (key == "role" ? message.role : message.content) = value.get<std::string>();
+    }
   }
   for (const char* key : {"role", "content"}) {
     if (!entry.contains(key)) Throw(ErrorKind::kFormat, "{} has no {}", where, Quote(key));
@@ -41,6 +49,8 @@ std::string ToJson(const SavedConversation& conversation) {
   if (conversation.system) messages.push_back(MessageJson("system", *conversation.system));
   for (const Message& message : conversation.messages) {
     messages.push_back(MessageJson(message.role, message.content));
+    const std::string thought = ThoughtIn(message.fields);
+    if (!thought.empty()) messages.back()[kThought] = thought;
   }
   return DumpJson(nlohmann::ordered_json{{"messages", messages}}, /*indent=*/2) + "\n";
 }

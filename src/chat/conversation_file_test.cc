@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/test_support.h"
+#include "chat/thought_fields.h"
 
 namespace godwit::chat::conversation_file_test {
 namespace {
@@ -23,6 +24,15 @@ TEST(ConversationFile, HasTheShapeOfChatApis) {
   EXPECT_EQ(back.system, said.system);
   ASSERT_EQ(back.messages.size(), 2u);
   EXPECT_EQ(back.messages[1].content, " Ja 🐦");
+}
+
+TEST(ConversationFile, AThoughtIsAFieldOfItsAnswer) {
+  const SavedConversation said{
+      .messages = {{"user", "2?"}, {"assistant", "Two.", ThoughtFields("Hm.")}}};
+  EXPECT_EQ(ParseJson(ToJson(said), "written")["messages"][1],
+            nlohmann::json::parse(
+                R"({"role": "assistant", "content": "Two.", "reasoning_content": "Hm."})"));
+  EXPECT_EQ(ParseConversation(ToJson(said), "written").messages[1].fields, ThoughtFields("Hm."));
 }
 
 TEST(ConversationFile, OtherKeysBesideTheMessagesAndNullsMayStandThere) {

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <string>
+
+#include "chat/thought_fields.h"
 
 namespace godwit::chat::conversation_test {
 namespace {
@@ -78,6 +81,22 @@ class ConversationTest : public testing::Test {
 std::vector<int32_t> Join(std::vector<int32_t> a, const std::vector<int32_t>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
+}
+
+TEST_F(ConversationTest, ATemplateIsToldOfEarlierThoughts) {
+  ChatCodec codec = Codec();
+  std::string fields;
+  codec.render = [&](std::span<const Message> messages, bool open) {
+    fields = messages.size() > 1 ? messages[1].fields : "";
+    return fake_.Render(messages, open);
+  };
+  Conversation chat(codec);
+  ASSERT_TRUE(chat.Ask("2?"));
+  chat.Answer("Two.", Tokens("<think>Hm.</think>Two.<e>"), "Hm.");
+  ASSERT_TRUE(chat.Ask("Sure?"));
+  EXPECT_EQ(ThoughtIn(fields), "Hm.");
+  EXPECT_EQ(FakeCodec::Decode(chat.prompt(), /*skip_special=*/false),
+            "u:2?<e>\na:Two.<e>\nu:Sure?<e>\na:");
 }
 
 TEST_F(ConversationTest, TellsWhetherTheTemplateBeganAThought) {

@@ -33,7 +33,7 @@ class ResponseEvents {
 
   nlohmann::ordered_json First();
   nlohmann::ordered_json Of(const Event& event);
-  // {"type": "godwit.prompt_progress", "total", "cache", "processed", "time_ms"}
+  // {"type": "godwit.prompt_progress", "total", "cache", "processed", "time_ms", "left_ms"}
   nlohmann::ordered_json Progress(const PromptProgress& progress);
   nlohmann::ordered_json Last(const GenerateResult& result);
   // Of an answer that failed: what is wrong.

@@ -38,10 +38,12 @@ nlohmann::ordered_json KvJson(const KvReport& kv) {
 }
 
 nlohmann::ordered_json ProgressJson(const PromptProgress& progress) {
-  return {{"total", progress.total_tokens},
-          {"cache", progress.cached_tokens},
-          {"processed", progress.done_tokens},
-          {"time_ms", progress.elapsed_ms}};
+  nlohmann::ordered_json json{{"total", progress.total_tokens},
+                              {"cache", progress.cached_tokens},
+                              {"processed", progress.done_tokens},
+                              {"time_ms", progress.elapsed_ms}};
+  if (progress.left_ms) json["left_ms"] = *progress.left_ms;
+  return json;
 }
 
 nlohmann::ordered_json TimingsJson(const GenerateResult& result) {

@@ -14,7 +14,8 @@ std::string FinishReasonName(FinishReason reason);
 // {"policy", "seen", "kept", "dropped", "dropped_spans": [[begin, end]], "bytes"}
 nlohmann::ordered_json KvJson(const KvReport& kv);
 
-// How far a prompt is read: {"total", "cache", "processed", "time_ms"}
+// How far a prompt is read: {"total", "cache", "processed", "time_ms"}, and "left_ms" where
+// it is known how long the rest should take.
 nlohmann::ordered_json ProgressJson(const PromptProgress& progress);
 
 // As llama.cpp's server has them: {"cache_n", "prompt_n", "prompt_ms", "prompt_per_second",

@@ -103,6 +103,10 @@ std::unique_ptr<Decoder> Load(const fs::path& place, const ModelFolder& model, T
   return decoder;
 }
 
+void Begin(const LoadHooks& hooks, std::string_view stage) {
+  if (hooks.stage) hooks.stage(stage);
+}
+
 // Whether there is no use in going on by way of the model's own files.
 bool EndsLoading(const Error& error) {
   return error.kind() == ErrorKind::kMemory || error.kind() == ErrorKind::kCancelled;
@@ -190,6 +194,7 @@ std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
     if (!options.use && !options.make) break;
     if (!IsToBeBelieved(place, options) || (!IsListed(place) && (!named || options.make))) continue;
     try {
+      Begin(hooks, "mapping the packed copy");
       return Load(place, model, pool, hooks, storage);
     } catch (const Error& error) {
       if (EndsLoading(error) || (named && !options.make)) throw;
@@ -199,6 +204,7 @@ std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
   if (options.make) {
     if (!problem.empty()) warn(problem, "it is packed anew");
     try {
+      Begin(hooks, "packing the weights into a copy");
       const fs::path place = PackModel(model, pool, hooks, storage, options);
       LoadHooks quiet = hooks;  // the warnings have come up
       quiet.warn = nullptr;
@@ -209,6 +215,7 @@ std::unique_ptr<Decoder> LoadModel(const ModelFolder& model, ThreadPool& pool,
     }
   }
   if (!problem.empty()) warn(problem, "the model is loaded without a packed copy");
+  Begin(hooks, "packing the weights");
   return LoadDecoder(model.spec(), model.weights(), pool, hooks, storage);
 }
 

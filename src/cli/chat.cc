@@ -40,6 +40,7 @@ struct ChatOptions {
   SamplingFlags sampling;
   SessionOptions session;
   int64_t query_tokens = 0;  // 0: those of the last message
+  ThoughtsFlag thoughts;
   std::string history = console::DefaultHistoryFile();
 };
 
@@ -69,12 +70,17 @@ void ParseChat(std::span<const std::string> arguments, ChatOptions& options) {
             .fallback = "~/.local/state/godwit/history"},
            options.history);
   AddTemplateFlags(line, options.model, options.template_variables);
+  AddThoughtsFlag(line, options.thoughts);
   AddSamplingFlags(line, options.sampling);
   AddKvFlags(line, options.session, options.model.kv_memory);
   AddCacheFlags(line, options.model.cache);
   AddPrefillFlags(line, options.session, options.query_tokens,
                   fmt::format("the last message, up to {} of them", chat::kQuestionTokens));
   line.Parse(arguments);
+  if (options.query_tokens > 0) {
+    RequireUseOfQueryTokens(std::span(&options.session.prefill, 1),
+                            std::span(&options.session.kv, 1));
+  }
   if (std::ranges::find(options.files, "-") != options.files.end()) {
     Throw(ErrorKind::kInput,
           "-f -: standard input is the conversation; godwit run --chat -f - -p TEXT asks one "
@@ -129,6 +135,7 @@ int Chat(std::span<const std::string> arguments) {
        .lossy = options.lossy,
        .generate = std::move(generate),
        .query_tokens = options.query_tokens,
+       .thoughts = options.thoughts,
        .sampler = sampler,
        .session = options.session,
        .interactive = interactive});

@@ -11,7 +11,7 @@ namespace godwit::cli {
 namespace {
 
 void Show(const PromptProgress& p, console::ProgressLine& progress) {
-  progress.Update(p.done_tokens, p.total_tokens, p.cached_tokens);
+  progress.UpdateReading(p.done_tokens, p.total_tokens, p.cached_tokens, p.left_ms);
   // Not with the first text: there may be none for long, with --json until the end.
   if (p.done_tokens >= p.total_tokens) progress.Finish();
 }
@@ -21,6 +21,7 @@ void Show(const PromptProgress& p, console::ProgressLine& progress) {
 GenerateResult GenerateAtTerminal(Session& session, std::span<const int32_t> prompt,
                                   GenerateOptions options, int presses_to_exit) {
   console::ProgressLine progress("reading the prompt", console::ProgressUnit::kTokens);
+  progress.UpdateReading(0, std::ssize(prompt), /*cached=*/0, /*left_ms=*/{});
   options.on_progress = [&](const PromptProgress& p) { Show(p, progress); };
   const console::QuietInput quiet;
   const console::CancelOnInterrupt cancel(session, presses_to_exit);
@@ -32,6 +33,7 @@ std::vector<GenerateResult> GenerateAnswersAtTerminal(
     const SessionOptions& session, int count, int presses_to_exit,
     const std::function<void(int answer, const Event& event)>& on_event) {
   console::ProgressLine progress("reading the prompt", console::ProgressUnit::kTokens);
+  progress.UpdateReading(0, std::ssize(prompt), /*cached=*/0, /*left_ms=*/{});
   const console::QuietInput quiet;
   CancelToken token;
   const console::CancelOnInterrupt cancel(token, presses_to_exit);

@@ -1,6 +1,7 @@
 // godwit run: continues one text.
 
 #include <algorithm>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "chat/answer_reader.h"
 #include "chat/answers.h"
 #include "chat/files_in_message.h"
 #include "chat/result_json.h"
@@ -20,6 +22,7 @@
 #include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
 #include "cli/summary.h"
+#include "cli/told_answer.h"
 #include "console/exit_code.h"
 #include "console/options/help.h"
 #include "console/options/text_input.h"
@@ -43,9 +46,10 @@ struct RunOptions {
   SamplingFlags sampling;
   SessionOptions session;
   int64_t query_tokens = 0;  // as MakePrompt has it
-  int samples = 0;           // 0: one, without a title
-  int logprobs = -1;         // GenerateOptions::top_logprobs
-  std::string keep_as;       // GenerateOptions::keep_as
+  ThoughtsFlag thoughts;
+  int samples = 0;      // 0: one, without a title
+  int logprobs = -1;    // GenerateOptions::top_logprobs
+  std::string keep_as;  // GenerateOptions::keep_as
   bool json = false;
 };
 
@@ -70,6 +74,7 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
             .help = "what the chat model is told before the question"},
            options.system);
   AddTemplateFlags(line, options.model, options.template_variables);
+  AddThoughtsFlag(line, options.thoughts);
   line.Group("Output");
   line.Add({.names = "--json",
             .value = "",
@@ -101,6 +106,9 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
                   "--chat the message, up to {} of them",
                   chat::kQuestionTokens));
   line.Needs("--logprobs", {"--json"});
+  line.Needs("--thoughts", {"--chat"});
+  line.Exclusive({"--thoughts", "--json"});
+  line.Exclusive({"--thoughts", "--samples"});
   line.Parse(arguments);
   if (!options.keep_as.empty()) {
     CheckPinName(options.keep_as);
@@ -110,6 +118,10 @@ void ParseRun(std::span<const std::string> arguments, RunOptions& options) {
   }
   // Who asks for several answers wants to compare them.
   if (options.samples > 0 && options.json) options.logprobs = std::max(options.logprobs, 0);
+  if (options.query_tokens > 0) {
+    RequireUseOfQueryTokens(std::span(&options.session.prefill, 1),
+                            std::span(&options.session.kv, 1));
+  }
   if (options.chat.value_or(false)) return;
   const char* const flag =
       options.system ? "--system" : GivenTemplateFlag(options.model, options.template_variables);
@@ -156,6 +168,7 @@ chat::Prompt MakePrompt(const Engine& engine, const Session& session, const RunO
     return session.Tokenize(part, /*add_special=*/false);
   };
   chat::Prompt prompt{.tokens = tokenize(text)};
+  prompt.form = chat::FormOf(text, tokenize("[THINK]").size() == 1);
   const int64_t most = std::min(chat::kQuestionTokens, std::ssize(prompt.tokens));
   prompt.query_tokens = chat::TokensFrom(texts.prompt, text, tokenize).value_or(most);
   return prompt;
@@ -198,9 +211,15 @@ void PutSampler(const EffectiveSampler& sampler, nlohmann::ordered_json& json) {
 
 // sampler: where it is this one's alone.
 nlohmann::ordered_json ResultJson(const GenerateResult& result, const RunOptions& options,
-                                  const EffectiveSampler* sampler, chat::TokenTexts& texts) {
+                                  const chat::AnswerForm& form, const EffectiveSampler* sampler,
+                                  chat::TokenTexts& texts) {
+  const chat::WholeAnswer answer = chat::ReadAnswer({}, form, result.text);
   nlohmann::ordered_json json;
-  json["text"] = result.text;
+  json["text"] = answer.text;
+  if (!answer.thought.empty()) {
+    json["reasoning_content"] = answer.thought;
+    json["reasoning_tokens"] = result.thought_tokens;
+  }
   json["tokens"] = result.tokens;
   json["prompt_tokens"] = result.prompt_tokens;
   json["cached_tokens"] = result.cached_tokens;
@@ -220,48 +239,72 @@ nlohmann::ordered_json ResultJson(const GenerateResult& result, const RunOptions
 }
 
 nlohmann::ordered_json RunJson(const Engine& engine, const RunOptions& options,
-                               const EffectiveSampler& sampler,
+                               const chat::AnswerForm& form, const EffectiveSampler& sampler,
                                std::span<const GenerateResult> results) {
   chat::TokenTexts texts(engine);
-  if (options.samples == 0) return ResultJson(results.front(), options, &sampler, texts);
   nlohmann::ordered_json json;
+  if (options.samples == 0) {
+    json = ResultJson(results.front(), options, form, &sampler, texts);
+    json["load"] = LoadJson(engine.load_times());
+    return json;
+  }
   for (const GenerateResult& result : results) {
-    json["answers"].push_back(ResultJson(result, options, nullptr, texts));
+    json["answers"].push_back(ResultJson(result, options, form, nullptr, texts));
   }
   PutSampler(sampler, json);
+  json["load"] = LoadJson(engine.load_times());
   return json;
 }
 
 std::vector<GenerateResult> GenerateSamples(const Engine& engine, const RunOptions& options,
-                                            std::span<const int32_t> prompt,
+                                            const chat::Prompt& prompt,
                                             const GenerateOptions& generate) {
   console::AnswerTexts texts(options.samples);
-  return GenerateAnswersAtTerminal(engine, prompt, generate, options.session, options.samples,
-                                   /*presses_to_exit=*/2, [&](int answer, const Event& event) {
-                                     if (!options.json) texts.Take(answer, event.text, event.done);
+  std::deque<ToldAnswer> told;
+  for (int i = 0; i < options.samples; ++i) {
+    told.emplace_back(prompt.form, ToldAnswer::Listener{.on_text = [&texts, i](auto piece) {
+                        texts.Take(i, piece, /*done=*/false);
+                      }});
+  }
+  return GenerateAnswersAtTerminal(engine, prompt.tokens, generate, options.session,
+                                   options.samples, /*presses_to_exit=*/2,
+                                   [&](int answer, const Event& event) {
+                                     if (options.json) return;
+                                     ToldAnswer& one = told[static_cast<size_t>(answer)];
+                                     one.Take(event);
+                                     if (!event.done) return;
+                                     one.Finish();
+                                     texts.Take(answer, "", /*done=*/true);
                                    });
 }
 
-GenerateResult GenerateOne(const RunOptions& options, std::span<const int32_t> prompt,
+GenerateResult GenerateOne(const RunOptions& options, const chat::Prompt& prompt,
                            GenerateOptions generate, Session& session) {
   console::AnswerText answer;
-  if (!options.json) generate.on_text = [&](std::string_view piece) { answer.Write(piece); };
-  GenerateResult result = GenerateAtTerminal(session, prompt, generate, /*presses_to_exit=*/2);
+  ThoughtText thought(options.thoughts);
+  ToldAnswer told(prompt.form, {.on_text = [&](std::string_view piece) { answer.Write(piece); },
+                                .on_thought = [&](std::string_view piece) { thought.Write(piece); },
+                                .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
+  if (!options.json) generate.on_event = [&](const Event& event) { told.Take(event); };
+  GenerateResult result =
+      GenerateAtTerminal(session, prompt.tokens, generate, /*presses_to_exit=*/2);
+  told.Finish();
   answer.Finish();
-  if (!options.json && console::OutputIsTerminal() && !result.text.ends_with('\n'))
+  if (!options.json && console::OutputIsTerminal() && !told.text().ends_with('\n'))
     console::WriteOutput("\n");
   return result;
 }
 
-void SayHowItRan(std::span<const GenerateResult> results, const EffectiveSampler& sampler) {
+void SayHowItRan(std::span<const GenerateResult> results, const EffectiveSampler& sampler,
+                 const LoadTimes& load) {
   if (!console::NoticesGoToTerminal()) {
     const auto seen = [](const GenerateResult& result) { return result.kv.seen; };
     return SayDropped(std::ranges::max_element(results, {}, seen)->kv);
   }
   for (const GenerateResult& result : results)
     console::WriteNotice(fmt::format("\n{}", Summarize(result)));
-  console::WriteNotice(
-      fmt::format("sampler {}\nseed    {}\n", DescribeSampler(sampler), sampler.options.seed));
+  console::WriteNotice(fmt::format("sampler {}\nseed    {}\nload    {}\n", DescribeSampler(sampler),
+                                   sampler.options.seed, DescribeLoad(load)));
 }
 
 }  // namespace
@@ -299,12 +342,12 @@ int Run(std::span<const std::string> arguments) {
   const auto prompt = MakePrompt(engine, session, options, texts);
   generate.query_tokens = options.query_tokens > 0 ? options.query_tokens : prompt.query_tokens;
   generate.thought = prompt.form.thought;
+  generate.spelled_out = chat::MarksOf(prompt.form, /*with_tools=*/false);
   const auto results =
-      options.samples > 0
-          ? GenerateSamples(engine, options, prompt.tokens, generate)
-          : std::vector{GenerateOne(options, prompt.tokens, std::move(generate), session)};
-  if (options.json) console::WriteJson(RunJson(engine, options, sampler, results));
-  SayHowItRan(results, sampler);
+      options.samples > 0 ? GenerateSamples(engine, options, prompt, generate)
+                          : std::vector{GenerateOne(options, prompt, std::move(generate), session)};
+  if (options.json) console::WriteJson(RunJson(engine, options, prompt.form, sampler, results));
+  SayHowItRan(results, sampler, engine.load_times());
   const bool cancelled = std::ranges::find(results, FinishReason::kCancelled,
                                            &GenerateResult::finish_reason) != results.end();
   return cancelled ? console::kExitCancelled : console::kExitOk;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/machine_memory.h"
@@ -69,6 +70,10 @@ void AppendStep(std::string& text, const EffectiveSampler& sampler, SamplerStep 
       AppendOption(text, sampler, "temperature", "temperature", options.temperature, 1.0f);
       break;
   }
+}
+
+double OtherMs(const LoadTimes& times) {
+  return std::max(0.0, times.total_ms - times.weights_ms - times.tokenizer_ms);
 }
 
 }  // namespace
@@ -154,6 +159,19 @@ std::string Summarize(const GenerateResult& result) {
   text += "kv      " + DescribeKv(result.kv);
   const std::string dropped = DescribeDropped(result.kv);
   return text + (dropped.empty() ? "\n" : "; " + dropped + "\n");
+}
+
+std::string DescribeLoad(const LoadTimes& times) {
+  return fmt::format("{:.2f} s: weights {:.2f} s, tokenizer {:.2f} s, other {:.2f} s",
+                     times.total_ms / 1000, times.weights_ms / 1000, times.tokenizer_ms / 1000,
+                     OtherMs(times) / 1000);
+}
+
+nlohmann::ordered_json LoadJson(const LoadTimes& times) {
+  return {{"ms", times.total_ms},
+          {"weights_ms", times.weights_ms},
+          {"tokenizer_ms", times.tokenizer_ms},
+          {"other_ms", OtherMs(times)}};
 }
 
 std::string DescribeSampler(const EffectiveSampler& sampler) {

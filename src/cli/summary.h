@@ -33,6 +33,12 @@ std::string DescribeDrafts(const DraftReport& drafts);
 // Three lines, four with drafts, each ending in a newline.
 std::string Summarize(const GenerateResult& result);
 
+// "1.32 s: weights 0.80 s, tokenizer 0.41 s, other 0.11 s"
+std::string DescribeLoad(const LoadTimes& times);
+
+// {"ms", "weights_ms", "tokenizer_ms", "other_ms"}
+nlohmann::ordered_json LoadJson(const LoadTimes& times);
+
 // "top-k 40, top-p 0.9 (the model's), temperature 0.7": the steps that change something, in order.
 std::string DescribeSampler(const EffectiveSampler& sampler);
 

@@ -37,6 +37,12 @@ TEST(Summary, IsReadable) {
             "kv      dense: 102 of 102 tokens kept, 2.0 KiB\n");
 }
 
+TEST(Summary, SaysWhatLoadingTookTimeFor) {
+  const LoadTimes times{.total_ms = 1320, .weights_ms = 800, .tokenizer_ms = 410};
+  EXPECT_EQ(DescribeLoad(times), "1.32 s: weights 0.80 s, tokenizer 0.41 s, other 0.11 s");
+  EXPECT_DOUBLE_EQ(LoadJson(times)["other_ms"].get<double>(), 110);
+}
+
 TEST(Summary, ACancelledPromptIsMeasuredByWhatWasRead) {
   GenerateResult result = Example();
   result.tokens.clear();

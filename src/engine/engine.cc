@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/machine_memory.h"
 #include "base/numa.h"
+#include "base/stopwatch.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/model_folder.h"
 #include "dist/mpi.h"
@@ -71,6 +72,11 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
       cpus(Cpus(options)),
       pool(ThreadCount(options.threads), cpus),
       template_choice_(options.chat_template) {
+  const Stopwatch watch;
+  const auto begin = [&options](std::string_view stage) {
+    if (options.on_stage) options.on_stage(stage);
+    return Stopwatch();
+  };
   const ModelFolder opened(folder);
   if (ranks != nullptr) {
     AgreeOnModel(*ranks, folder, {"the tokens of a step", fmt::format("{}", options.step_tokens)});
@@ -80,13 +86,19 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
     if (options.on_warning) options.on_warning(warning);
   };
   for (const std::string& warning : spec.warnings) warn(warning);
-  (void)opened.tensors();  // a name that is wrong is found before a vocabulary is read
+  // What is missing or named wrongly is found before what takes longer to read: the weights of a
+  // folder, the vocabulary of a GGUF file.
+  if (options.needs_text && !opened.is_gguf()) opened.RequireTokenizer();
+  (void)opened.tensors();
   sampler_defaults = opened.sampler_defaults();
   if (opened.is_gguf()) template_place = "tokenizer.chat_template in its GGUF file";
+  const Stopwatch tokenizer_watch = begin("reading the tokenizer");
+  if (options.needs_text) opened.RequireTokenizer();
   named_tokens_ = opened.tokenizer_config().named_tokens;
   special = opened.special_tokens();
   for (const std::string& warning : special.warnings) warn(warning);
   if (opened.has_tokenizer()) tokenizer = opened.tokenizer();
+  load_times.tokenizer_ms = tokenizer_watch.ms();
   // The session refuses such an id where one comes up; most texts have none, if not all have.
   if (tokenizer != nullptr && tokenizer->VocabSize() > spec.vocab_size) {
     for (const int32_t id : tokenizer->Encode("", /*add_special_tokens=*/true)) {
@@ -102,9 +114,12 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
         *opened.tokenizer_file(), tokenizer->VocabSize() - 1, spec.vocab_size,
         tokenizer->VocabSize() - spec.vocab_size));
   }
-  auto decoder =
-      LoadModel(opened, pool, {.progress = options.on_progress, .warn = options.on_warning},
-                ParseWeightType(options.weights), PackedOptionsOf(options));
+  const Stopwatch weights_watch;
+  auto decoder = LoadModel(
+      opened, pool,
+      {.stage = options.on_stage, .progress = options.on_progress, .warn = options.on_warning},
+      ParseWeightType(options.weights), PackedOptionsOf(options));
+  load_times.weights_ms = weights_watch.ms();
   weight_bytes = decoder->weight_bytes();
   weight_types = decoder->weight_types();
   mapped_bytes_ = decoder->mapped_bytes();
@@ -118,6 +133,7 @@ Engine::Impl::Impl(const std::string& model_folder, const LoadOptions& options,
                      Geometry(spec), ChooseKvType("auto", weight_types), kv_memory_bytes());
     if (ranks->rank() == 0) std::ranges::for_each(SlowRanks(*ranks, rank_speeds), warn);
   }
+  load_times.total_ms = watch.ms();
 }
 
 Engine::Impl::Impl(std::unique_ptr<const LanguageModel> language_model, DecoderSpec decoder_spec,
@@ -287,7 +303,7 @@ Session Engine::NewSession(const SessionOptions& options) const {
 
 Generation Engine::Submit(std::span<const int32_t> prompt, const GenerateOptions& options,
                           const SessionOptions& session) const {
-  if (options.on_text || options.on_progress) {
+  if (options.on_text || options.on_progress || options.on_event) {
     Throw(ErrorKind::kInput, "a submitted request tells by its events, and has no callbacks");
   }
   return SubmitTo(impl_, prompt, options, session);
@@ -357,6 +373,7 @@ int64_t Engine::KvBytes(int64_t tokens, const SessionOptions& session) const {
   return TextPlan(*impl_, session).KvBytes(tokens);
 }
 int64_t Engine::weight_bytes() const { return impl_->weight_bytes; }
+const LoadTimes& Engine::load_times() const { return impl_->load_times; }
 int Engine::threads() const { return impl_->pool.threads(); }
 std::string_view Engine::isa() const { return impl_->isa.name; }
 

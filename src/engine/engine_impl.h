@@ -81,6 +81,7 @@ class Engine::Impl {
   SamplerDefaults sampler_defaults;
   WeightTypes weight_types{.layers = DType::kF32, .head = DType::kF32};
   int64_t weight_bytes = 0;
+  LoadTimes load_times;
   std::shared_ptr<const Tokenizer> tokenizer;
   SpecialTokens special;
   std::unique_ptr<const LanguageModel> model;

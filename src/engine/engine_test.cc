@@ -73,9 +73,18 @@ TEST_F(EngineTest, AMappedCopyOfItsWeightsChangesNothing) {
   const auto note = [&](int64_t done, int64_t /*total*/) { read_bytes = done; };
   EXPECT_EQ(tokens({.threads = 1, .weights = "int8", .on_progress = note}), expected);
   EXPECT_EQ(read_bytes, 0);
+  std::vector<std::string> stages;
+  const auto note_stage = [&](std::string_view stage) { stages.emplace_back(stage); };
+  EXPECT_EQ(tokens({.threads = 1, .weights = "int8", .on_stage = note_stage}), expected);
+  EXPECT_THAT(stages, testing::ElementsAre("reading the tokenizer", "mapping the packed copy"));
   const LoadOptions none{.threads = 1, .weights = "int8", .packed = "none", .on_progress = note};
   EXPECT_EQ(tokens(none), expected);
   EXPECT_GT(read_bytes, 0);
+  stages.clear();
+  LoadOptions told = none;
+  told.on_stage = note_stage;
+  EXPECT_EQ(tokens(told), expected);
+  EXPECT_THAT(stages, testing::ElementsAre("reading the tokenizer", "packing the weights"));
   LoadOptions both = none;
   both.pack = true;
   EXPECT_EQ(ErrorOf(ErrorKind::kInput, [&] { tokens(both); }),
@@ -269,6 +278,7 @@ TEST_F(EngineTest, ProgressCountsThePrompt) {
   engine_.NewSession({.chunk_tokens = 20})
       .Logits(prompt, count_row, /*first=*/30, [&](const PromptProgress& progress) {
         options.on_progress(progress);
+        EXPECT_EQ(progress.left_ms.value() == 0, progress.done_tokens == 50);
         EXPECT_EQ(rows, std::max<int64_t>(0, progress.done_tokens - 30));
       });
   EXPECT_EQ(done, (std::vector<int64_t>{20, 40, 50}));

@@ -261,6 +261,7 @@ Participant Request::PartOf(int64_t tokens) {
     saved_tokens_ = sequence_.cache->length();
     saved_ms_ = watch_.ms();
   }
+  if (result_.tokens.empty()) pace_.BeginAt(sequence_.cache->length(), watch_.ms());
   return {.sequence = &sequence_,
           .strategy = strategy_.get(),
           .max_tokens = tokens,
@@ -343,11 +344,15 @@ bool Request::TakeToken(int32_t token, const LogprobRow* logprobs, std::string& 
 }
 
 void Request::PostProgress() {
+  const double now_ms = watch_.ms();
+  const int64_t done = std::min(sequence_.cache->length(), prompt_tokens_);
+  pace_.EndAt(done, now_ms);
   Post([&](Event& event) {
-    event.progress = {.done_tokens = std::min(sequence_.cache->length(), prompt_tokens_),
+    event.progress = {.done_tokens = done,
                       .total_tokens = prompt_tokens_,
                       .cached_tokens = result_.cached_tokens,
-                      .elapsed_ms = watch_.ms()};
+                      .elapsed_ms = now_ms,
+                      .left_ms = pace_.LeftMs(prompt_tokens_)};
   });
 }
 
@@ -401,6 +406,7 @@ void Request::Post(FunctionRef<void(Event&)> add) {
   {
     const std::lock_guard lock(mutex_);
     add(unread_);
+    unread_.thought_tokens = result_.thought_tokens;
     has_event_ = true;
   }
   posted_.notify_all();
@@ -412,6 +418,7 @@ void Request::SetDone(std::exception_ptr error) {
   {
     const std::lock_guard lock(mutex_);
     unread_.done = true;
+    unread_.thought_tokens = result_.thought_tokens;
     has_event_ = true;
     done_ = true;
     error_ = std::move(error);

@@ -21,6 +21,7 @@
 #include "base/function_ref.h"
 #include "base/stopwatch.h"
 #include "engine/interrupt.h"
+#include "engine/reading_pace.h"
 #include "engine/text_output.h"
 #include "engine/text_plan.h"
 #include "engine/thought_watch.h"
@@ -180,6 +181,7 @@ class Request {
   int64_t roomless_steps_ = 0;
   TextOutput output_;
   std::optional<ThoughtWatch> thought_;
+  ReadingPace pace_;
   std::vector<LogprobRow> logprobs_;  // of the tokens that the last step accepted
   std::function<void(MatrixView<const float>)> on_states_;
   std::function<void(std::span<const float>)> on_choice_;

@@ -136,6 +136,7 @@ GenerateResult Session::Impl::Generate(std::span<const int32_t> prompt,
   Follow(request, [&](const Event& event) {
     if (event.progress && options.on_progress) options.on_progress(*event.progress);
     if (!event.text.empty() && options.on_text) options.on_text(event.text);
+    if (options.on_event) options.on_event(event);
   });
   GenerateResult result = request->TakeResult();
   // The request may have ended before its reader, who gave up while it read.

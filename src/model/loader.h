@@ -21,6 +21,8 @@ class PackedFile;
 class PackedWriter;
 
 struct LoadHooks {
+  // Called from the loading thread, with what begins now: "packing the weights".
+  std::function<void(std::string_view)> stage = {};
   // Called from the loading thread after every packed tensor. Bytes of the checkpoint.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress;
   // What the user should know although loading goes on, such as a tensor that holds NaN.

@@ -5,7 +5,7 @@ import os
 import unittest
 
 from chat_test import CHAT, READY
-from harness import EXPECTED, TINY, CliTest, Terminal
+from harness import EXPECTED, HANG_S, TINY, CliTest, Terminal
 
 STORY = EXPECTED["complete"][0]
 RUN = ["run", "-m", TINY, "--temp", "0", "-n", "4"]
@@ -60,6 +60,29 @@ class RunTest(QuestionTest):
         first = piped + self.file(self.sea, SEA + "\n") + QUESTION
         self.same_prompt([*ASK, "-f", "-", self.sea, "-p", QUESTION], [*ASK, "-p", first], stdin=BIRD)
         self.assertIn("named twice", self.refused(2, *ASK, "-f", "-", "-f", "-", stdin=BIRD))
+
+    def test_the_file_of_a_loop_is_left_to_it(self):
+        """while read -r line; do godwit run -p "$line"; done < FILE"""
+        loop = self.write("loop", f"{QUESTION}\n{BIRD}")
+        with open(loop) as stdin:
+            os.lseek(stdin.fileno(), len(QUESTION) + 1, os.SEEK_SET)
+
+            def run(*flags):
+                process = self.start(*ASK, *flags, "-p", QUESTION, stdin=stdin, text=True)
+                return process.communicate(timeout=HANG_S)
+
+            answer, said = run()
+            self.assertEqual(answer, self.ok(*ASK, "-p", QUESTION))
+            self.assertIn("its rest is left alone; -f - takes it", said)
+            self.assertEqual(os.lseek(stdin.fileno(), 0, os.SEEK_CUR), len(QUESTION) + 1)
+            self.assertEqual(run("-f", "-")[0], self.ok(*ASK, "-p", QUESTION, stdin=BIRD))
+            self.assertEqual(run()[1], "")  # nothing is left of it
+
+    def test_query_tokens_without_a_use_are_refused(self):
+        for command in (ASK, ["eval", "passkey", "-m", TINY], ["chat", "-m", TINY]):
+            self.assertIn("--query-tokens would change nothing: with --kv sinks:4+8",
+                          self.refused(2, *command, "--query-tokens", "5", "--kv", "sinks:4+8"))
+        self.ok(*ASK, "-p", QUESTION, "--query-tokens", "5", "--kv", "blocks")
 
     def test_without_a_question_a_file_is_the_message(self):
         self.same_prompt([*ASK, "-f", self.bird], [*ASK, "-p", BIRD])

@@ -33,7 +33,11 @@ class RunTest(CliTest):
         result = json.loads(self.ok(*GREEDY, "-p", STORY["prompt"], "--json", "-s", "7"))
         self.assertEqual(list(result), ["text", "tokens", "prompt_tokens", "cached_tokens",
                                         "disk_tokens", "read_tokens", "generated_tokens",
-                                        "finish_reason", "sampler", "seed", "kv", "timings"])
+                                        "finish_reason", "sampler", "seed", "kv", "timings", "load"])
+        load = result["load"]
+        self.assertAlmostEqual(load["ms"], load["weights_ms"] + load["tokenizer_ms"] +
+                               load["other_ms"], delta=1e-6)
+        self.assertGreater(min(load.values()), 0)
         self.assertEqual(result["text"], STORY["new_text"])
         self.assertEqual(result["tokens"], STORY["new_tokens"])
         self.assertEqual(result["prompt_tokens"], len(STORY["tokens"]))
@@ -113,7 +117,7 @@ class RunTest(CliTest):
     def test_samples(self):
         run = ["run", "-m", TINY, "-p", STORY["prompt"] * 20, *self.LOTS, "-s", "3"]
         result = json.loads(self.ok(*run, "--samples", "3", "--json"))
-        self.assertEqual(list(result), ["answers", "sampler", "seed"])
+        self.assertEqual(list(result), ["answers", "sampler", "seed", "load"])
         answers = result["answers"]
         self.assertEqual(len({str(answer["tokens"]) for answer in answers}), 3)
         self.assertEqual(answers[0]["tokens"], json.loads(self.ok(*run, "--json"))["tokens"])

@@ -316,8 +316,13 @@ ContextRoom ChatLoop::Room() const {
 
 void ChatLoop::Answer(int64_t tokens_before) {
   console::AnswerText text;
+  ThoughtText thought(setup_.thoughts);
+  const chat::AnswerForm form = conversation_.form();
+  ToldAnswer told(form, {.on_text = [&](std::string_view piece) { text.Write(piece); },
+                         .on_thought = [&](std::string_view piece) { thought.Write(piece); },
+                         .on_thought_end = [&](int64_t tokens) { thought.End(tokens); }});
   GenerateOptions options = setup_.generate;
-  options.on_text = [&text](std::string_view piece) { text.Write(piece); };
+  options.on_event = [&told](const Event& event) { told.Take(event); };
   GenerateResult result;
   try {
     PinMessages();
@@ -325,23 +330,25 @@ void ChatLoop::Answer(int64_t tokens_before) {
     const int64_t tokens = std::exchange(room.used_tokens, tokens_before);
     if (tokens >= room.limit_tokens) throw Error(ErrorKind::kInput, DescribeTooLong(room, tokens));
     options.query_tokens = setup_.query_tokens > 0 ? setup_.query_tokens : QuestionTokens();
-    options.thought = conversation_.form().thought;
+    options.thought = form.thought;
+    options.spelled_out = chat::MarksOf(form, /*with_tools=*/false);
     // Two presses are easily made in a hurry: they must not end the program.
     result = GenerateAtTerminal(session_, conversation_.prompt(), options, /*presses_to_exit=*/3);
   } catch (const Error&) {
     TakeBack();  // too long for the context, for example
     throw;
   }
+  told.Finish();
   text.Finish();
   const bool cancelled = result.finish_reason == FinishReason::kCancelled;
-  if (!result.text.ends_with('\n')) console::WriteOutput("\n");
+  if (!told.text().ends_with('\n')) console::WriteOutput("\n");
   if (cancelled && !setup_.interactive) throw Error(ErrorKind::kCancelled, "cancelled");
   if (cancelled && result.tokens.empty()) {
     TakeBack();
     Say("(stopped before the answer began; the question is taken back)");
     return;
   }
-  conversation_.Answer(result.text, result.tokens);
+  conversation_.Answer(told.text(), result.tokens, told.thought());
   if (!setup_.interactive) {
     SayDropped(result.kv);
   } else if (const std::string dropped = DescribeDropped(result.kv); !dropped.empty()) {

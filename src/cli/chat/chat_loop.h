@@ -14,6 +14,7 @@
 #include "cli/chat/context_room.h"
 #include "cli/chat/waiting_files.h"
 #include "cli/options/sampling_options.h"
+#include "cli/told_answer.h"
 #include "console/options/input_files.h"
 #include "console/terminal/line_source.h"
 #include "model/spec.h"
@@ -28,7 +29,8 @@ struct ChatSetup {
   std::vector<console::NamedText> files;  // what the first question is about
   bool lossy = false;                     // of files that are read later
   GenerateOptions generate;
-  int64_t query_tokens;      // of generate, in every turn; 0: those of the last message
+  int64_t query_tokens;  // of generate, in every turn; 0: those of the last message
+  ThoughtsFlag thoughts;
   EffectiveSampler sampler;  // where generate.sampler came from
   SessionOptions session;
   bool interactive = false;  // somebody types and reads; else a script, which errors end

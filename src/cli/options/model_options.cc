@@ -192,12 +192,10 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
     checked.kv = kv;
     CheckKv(model.spec(), checked);
   }
-  if (model.is_gguf()) (void)model.tensors();  // before its vocabulary is read, which takes longer
-  if (options.needs_text) model.RequireTokenizer();
   WarnAboutThreads(options.threads);
   const std::vector<int> cpus = DealOut(NumaNodes(), 1);
   console::ProgressLine progress("loading " + ModelName(options.folder),
-                                 console::ProgressUnit::kBytes);
+                                 console::ProgressUnit::kBytes, /*patience_ms=*/500);
   Engine engine(
       options.folder,
       {.threads = options.threads,
@@ -219,11 +217,13 @@ Engine LoadEngine(const ModelFolder& model, const ModelOptions& options,
        .prompt_slowdown = options.prompt_slowdown,
        .mpi = MpiSize() > 1,
        .mpi_silence_ms = 1000.0 * options.rank_silence_s,
+       .needs_text = options.needs_text,
        .on_progress =
            [&](int64_t done, int64_t total) {
              progress.Update(done, total);
              if (options.on_progress) options.on_progress(done, total);
            },
+       .on_stage = [&](std::string_view stage) { progress.Begin(stage); },
        .on_warning =
            [&](const std::string& message) { progress.Say("godwit: warning: " + message); }});
   // The engine pins its own threads; this one computes with them.

@@ -1,0 +1,72 @@
+// An answer as it comes, told apart from what the model thinks before it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "chat/answer_reader.h"
+#include "chat/completion_request.h"
+#include "console/options/command_line.h"
+#include "console/terminal/progress_line.h"
+#include "console/terminal/word_wrap.h"
+#include "godwit/engine.h"
+
+namespace godwit::cli {
+
+class ToldAnswer {
+ public:
+  struct Listener {
+    std::function<void(std::string_view text)> on_text;  // of the answer
+    std::function<void(std::string_view text)> on_thought;
+    std::function<void(int64_t tokens)> on_thought_end;
+  };
+  ToldAnswer(const chat::AnswerForm& form, Listener listener);
+  ToldAnswer(const ToldAnswer&) = delete;  // its reader refers to it
+  ToldAnswer& operator=(const ToldAnswer&) = delete;
+
+  // More of it. Throws as the listener does.
+  void Take(const Event& event);
+  // There is no more: the rest.
+  void Finish();
+
+  const std::string& text() const { return text_; }
+  const std::string& thought() const { return thought_; }
+
+ private:
+  void Tell(const chat::AnswerPieces& pieces);
+  void EndThought();
+
+  Listener listener_;
+  chat::CompletionRequest request_;  // one without tools
+  chat::AnswerReader reader_;
+  std::string text_, thought_;
+  int64_t thought_tokens_ = 0;
+  bool thinks_ = false;
+};
+
+// --thoughts. Without it they are shown where standard error is a terminal.
+struct ThoughtsFlag {
+  std::optional<bool> shows;
+};
+void AddThoughtsFlag(console::CommandLine& line, ThoughtsFlag& flag);
+
+// A thought on standard error, dim on a terminal; hidden, its length alone.
+class ThoughtText {
+ public:
+  explicit ThoughtText(const ThoughtsFlag& flag);
+
+  void Write(std::string_view text);
+  void End(int64_t tokens);
+
+ private:
+  void Put(const std::string& text) const;
+
+  const bool shows_, terminal_;
+  console::WordWrap wrap_;
+  std::optional<console::ProgressLine> progress_;  // in place of what is hidden
+};
+
+}  // namespace godwit::cli

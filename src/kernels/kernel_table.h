@@ -323,8 +323,8 @@ struct KernelTable {
   void (*f32_to_bf16)(const float* x, int64_t n, BF16* out) noexcept;
   void (*f32_to_f16)(const float* x, int64_t n, F16* out) noexcept;
 
-  // Bytes of rows and of two panels that a core should multiply at a time, in bf16 or int8. 0: it is
-  // as fast with small blocks of rows, and the first of them fetches each panel.
+  // Bytes of rows and of two panels that a core should multiply at a time, in bf16 or int8. 0: it
+  // is as fast with small blocks of rows, and the first of them fetches each panel.
   int64_t product_bytes = 0;
 };
 

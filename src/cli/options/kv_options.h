@@ -43,13 +43,13 @@ void AddPrefillFlag(console::CommandLine& line, SessionOptions& options);
 void AddPrefillFlags(console::CommandLine& line, SessionOptions& options, int64_t& query_tokens,
                      std::string fallback = {});
 
-// How many tokens are kept at most, or read anew. Throws what Engine::NewSession would throw, but
-// before the weights are loaded.
 // Throws Error(kInput) for --query-tokens where none of these tells a question from what stands
 // before it.
 void RequireUseOfQueryTokens(std::span<const std::string> prefills,
                              std::span<const std::string> kvs);
 
+// How many tokens are kept at most, or read anew. Throws what Engine::NewSession would throw, but
+// before the weights are loaded.
 int64_t CheckKvOptions(const DecoderSpec& spec, const SessionOptions& options);
 
 // How many texts at once have room for 4,096 tokens each, or for as many as they keep at most: 1 to

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -27,28 +28,29 @@ std::string_view BeginningOf(std::string_view content) {
 }
 
 // Whether what a template makes of the messages is the same without one of them, and with other
-// words in it: ours for stories reads "Tell me a story." and makes nothing of it.
-bool Ignores(const ChatTemplate& chat_template, const ChatInput& input, size_t message) {
-  const std::string text = chat_template.Render(input);
-  ChatInput other = input;
-  other.messages[message]["content"] = "These are other words.";
-  if (chat_template.Render(other) != text) return false;
-  other.messages.erase(message);
-  return chat_template.Render(other) == text;
+// words in it: ours for stories reads "Tell me a story." and makes nothing of it. Nothing where it
+// refuses some.
+std::optional<bool> Ignores(const ChatTemplate& chat_template, const ChatInput& input,
+                            size_t message) {
+  try {
+    const std::string text = chat_template.Render(input);
+    ChatInput other = input;
+    other.messages[message]["content"] = "These are other words.";
+    if (chat_template.Render(other) != text) return false;
+    other.messages.erase(message);
+    return chat_template.Render(other) == text;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 // A message that is ignored where it is the last one, too: behind it a template may forget it.
 bool IsLost(const ChatTemplate& chat_template, const ChatInput& input, size_t message) {
-  try {
-    if (!Ignores(chat_template, input, message)) return false;
-    if (message + 1 == input.messages.size()) return true;
-    ChatInput beginning = input;
-    beginning.messages.erase(beginning.messages.begin() + static_cast<std::ptrdiff_t>(message) + 1,
-                             beginning.messages.end());
-    return Ignores(chat_template, beginning, message);
-  } catch (const Error&) {
-    return false;  // it needs a message
-  }
+  if (!Ignores(chat_template, input, message).value_or(false)) return false;
+  ChatInput beginning = input;
+  const auto end = beginning.messages.begin() + static_cast<std::ptrdiff_t>(message) + 1;
+  beginning.messages.erase(end, beginning.messages.end());
+  return Ignores(chat_template, beginning, message).value_or(true);
 }
 
 // What a template does with a message depends on its role, and on its being the first or the last:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -27,30 +26,30 @@ std::string_view BeginningOf(std::string_view content) {
   return content.substr(0, content.find_last_not_of(" \t\r\n") + 1);
 }
 
+constexpr std::string_view kOtherWords = "These are other words.";
+
 // Whether what a template makes of the messages is the same without one of them, and with other
-// words in it: ours for stories reads "Tell me a story." and makes nothing of it. Nothing where it
-// refuses some.
-std::optional<bool> Ignores(const ChatTemplate& chat_template, const ChatInput& input,
-                            size_t message) {
+// words in it: ours for stories reads "Tell me a story." and makes nothing of it.
+bool Ignores(const ChatTemplate& chat_template, const ChatInput& input, size_t message) {
   try {
     const std::string text = chat_template.Render(input);
     ChatInput other = input;
-    other.messages[message]["content"] = "These are other words.";
+    other.messages[message]["content"] = kOtherWords;
     if (chat_template.Render(other) != text) return false;
     other.messages.erase(message);
     return chat_template.Render(other) == text;
   } catch (const Error&) {
-    return std::nullopt;
+    return false;  // it needs the message
   }
 }
 
-// A message that is ignored where it is the last one, too: behind it a template may forget it.
-bool IsLost(const ChatTemplate& chat_template, const ChatInput& input, size_t message) {
-  if (!Ignores(chat_template, input, message).value_or(false)) return false;
-  ChatInput beginning = input;
-  const auto end = beginning.messages.begin() + static_cast<std::ptrdiff_t>(message) + 1;
-  beginning.messages.erase(end, beginning.messages.end());
-  return Ignores(chat_template, beginning, message).value_or(true);
+// A message that is ignored whatever stands behind it: words there may make a template forget.
+bool IsLost(const ChatTemplate& chat_template, ChatInput input, size_t message) {
+  if (!Ignores(chat_template, input, message)) return false;
+  for (size_t i = message + 1; i < input.messages.size(); ++i) {
+    input.messages[i]["content"] = kOtherWords;
+  }
+  return Ignores(chat_template, input, message);
 }
 
 // What a template does with a message depends on its role, and on its being the first or the last:

@@ -28,28 +28,29 @@ std::string_view BeginningOf(std::string_view content) {
 
 constexpr std::string_view kOtherWords = "These are other words.";
 
-// Whether what a template makes of the messages is the same without one of them, and with other
-// words in it: ours for stories reads "Tell me a story." and makes nothing of it.
-bool Ignores(const ChatTemplate& chat_template, const ChatInput& input, size_t message) {
-  try {
-    const std::string text = chat_template.Render(input);
-    ChatInput other = input;
-    other.messages[message]["content"] = kOtherWords;
-    if (chat_template.Render(other) != text) return false;
-    other.messages.erase(message);
-    return chat_template.Render(other) == text;
-  } catch (const Error&) {
-    return false;  // it needs the message
-  }
+// Whether `text`, which a template makes of the messages, is the same without one of them, and with
+// other words in it: ours for stories reads "Tell me a story." and makes nothing of it.
+bool Ignores(const ChatTemplate& chat_template, ChatInput input, size_t message,
+             std::string_view text) {
+  input.messages[message]["content"] = kOtherWords;
+  if (chat_template.Render(input) != text) return false;
+  input.messages.erase(message);
+  return chat_template.Render(input) == text;
 }
 
 // A message that is ignored whatever stands behind it: words there may make a template forget.
-bool IsLost(const ChatTemplate& chat_template, ChatInput input, size_t message) {
-  if (!Ignores(chat_template, input, message)) return false;
-  for (size_t i = message + 1; i < input.messages.size(); ++i) {
-    input.messages[i]["content"] = kOtherWords;
+bool IsLost(const ChatTemplate& chat_template, ChatInput input, size_t message,
+            std::string_view text) {
+  try {
+    if (!Ignores(chat_template, input, message, text)) return false;
+    if (message + 1 == input.messages.size()) return true;
+    for (size_t i = message + 1; i < input.messages.size(); ++i) {
+      input.messages[i]["content"] = kOtherWords;
+    }
+    return Ignores(chat_template, input, message, chat_template.Render(input));
+  } catch (const Error&) {
+    return false;  // it needs the message
   }
-  return Ignores(chat_template, input, message);
 }
 
 // What a template does with a message depends on its role, and on its being the first or the last:
@@ -65,7 +66,7 @@ void RefuseLostMessages(const ChatTemplate& chat_template, const ChatInput& inpu
     const auto [first, last] = first_and_last.at(messages[i].role);
     const std::string_view begin = BeginningOf(messages[i].content);
     if ((i != first && i != last) || begin.empty() || text.find(begin) != text.npos) continue;
-    if (!IsLost(chat_template, input, i)) continue;
+    if (!IsLost(chat_template, input, i, text)) continue;
     Throw(ErrorKind::kInput,
           "message {}, of the role {}, is one that this model's chat template leaves out there: it "
           "would be lost",

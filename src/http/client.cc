@@ -7,6 +7,7 @@
 
 #include "base/ascii.h"
 #include "base/quote.h"
+#include "base/split_text.h"
 #include "http/curl_library.h"
 #include "http/url.h"
 
@@ -84,12 +85,6 @@ bool IsRedirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && IsSpace(text.back())) text.remove_suffix(1);
-  while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
-  return text;
-}
-
 // One request and its answer, while libcurl works on it.
 class Exchange {
  public:
@@ -155,7 +150,7 @@ class Exchange {
       Throw(ErrorKind::kFormat, "the headers of an answer take more than {} bytes",
             kMostHeaderBytes);
     }
-    line = Trimmed(line);
+    line = Stripped(line);
     if (line.empty()) return Headers();
     if (line.starts_with("HTTP/")) {  // after one of 1xx
       response_.headers.clear();
@@ -163,8 +158,8 @@ class Exchange {
     }
     const size_t colon = line.find(':');
     if (colon != line.npos) {
-      response_.headers.emplace_back(Trimmed(line.substr(0, colon)),
-                                     Trimmed(line.substr(colon + 1)));
+      response_.headers.emplace_back(Stripped(line.substr(0, colon)),
+                                     Stripped(line.substr(colon + 1)));
     }
     return true;
   }

@@ -5,10 +5,10 @@
 #include <optional>
 #include <thread>
 
-#include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/split_text.h"
 #include "http/url.h"
 #include "hub/environment.h"
 #include "hub/hub_cache.h"
@@ -24,19 +24,14 @@ constexpr int64_t kProgressBytes = 1 << 20;
 constexpr int kMostRedirects = 8;
 constexpr size_t kMostTokenBytes = 4096;
 
-std::string WithoutBlanks(const std::string& text) {
-  const auto begin = std::find_if_not(text.begin(), text.end(), IsSpace);
-  const auto end = std::find_if_not(text.rbegin(), text.rend(), IsSpace).base();
-  return begin < end ? std::string(begin, end) : "";
-}
-
 std::string TokenOfUser() {
-  if (const std::string token = WithoutBlanks(Variable("HF_TOKEN")); !token.empty()) return token;
+  const std::string said = Variable("HF_TOKEN");
+  if (const auto token = Stripped(said); !token.empty()) return std::string(token);
   if (IsSet("HF_HUB_DISABLE_IMPLICIT_TOKEN")) return "";
   const std::string named = Variable("HF_TOKEN_PATH");
   const std::filesystem::path file =
       named.empty() ? HomeFolder() / "token" : std::filesystem::path(named);
-  return IsListed(file) ? WithoutBlanks(ReadTextFile(file, kMostTokenBytes)) : "";
+  return IsListed(file) ? std::string(Stripped(ReadTextFile(file, kMostTokenBytes))) : "";
 }
 
 std::optional<int64_t> Number(std::string_view text) {

@@ -101,11 +101,10 @@ std::string RootOf(std::string url) {
   return url;
 }
 
-std::optional<probe::Json> JsonAt(probe::Client& client, const std::string& path) {
-  const HttpResponse response = client.Get(path);
+std::optional<probe::Json> JsonIn(const HttpResponse& response) {
   if (response.status != 200) return std::nullopt;
   try {
-    return ParseJson(response.body, path);
+    return ParseJson(response.body, response.url);
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -132,7 +131,7 @@ void GetToKnow(probe::Target& target) {
     Throw(ErrorKind::kInput, "{}: the server answers {}: give its key with --api-key", target.root,
           listed.status);
   }
-  const auto models = JsonAt(client, "/v1/models").value_or(probe::Json());
+  const auto models = JsonIn(listed).value_or(probe::Json());
   if (target.model.empty()) {
     const probe::Json::json_pointer first("/data/0/id");
     const probe::Json id = models.contains(first) ? models.at(first) : probe::Json();
@@ -144,7 +143,7 @@ void GetToKnow(probe::Target& target) {
     }
     target.model = id.get<std::string>();
   }
-  if (const auto props = JsonAt(client, "/props")) {
+  if (const auto props = JsonIn(client.Get("/props"))) {
     target.context_tokens = NumberIn(*props, {"/n_ctx", "/default_generation_settings/n_ctx"});
   }
   if (!target.context_tokens) {

@@ -118,11 +118,16 @@ constexpr int64_t kFewestProductRows = 32;  // of a product that does not wait f
 
 constexpr int64_t CeilDiv(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
+// Whether many rows share a panel, and a task fetches its next one meanwhile.
+bool SharesPanels(const Exec& exec, const Product& product) {
+  return exec.kernels.product_bytes > 0 && product.w->dtype != DType::kGrouped;
+}
+
 // Rows that are multiplied together: they stay in the second-level cache. Blocks are even.
 int64_t BlockRows(const Exec& exec, const Product& product) {
   constexpr int64_t kSmallBlock = 96;
+  if (!SharesPanels(exec, product)) return kSmallBlock;
   const Weight& w = *product.w;
-  if (exec.kernels.product_bytes == 0 || w.dtype == DType::kGrouped) return kSmallBlock;
   const int64_t row_bytes = w.inputs * static_cast<int64_t>(SizeOf(w.dtype));
   const int64_t rows = product.x->rows;
   if (rows <= kSmallBlock || row_bytes == 0) return kSmallBlock;
@@ -147,7 +152,7 @@ struct Cut {
     blocks = CeilDiv(rows, block_rows);
     if (rows < kFewestProductRows) {
       panels_per_task = panels_of_few_rows;
-    } else if (exec.kernels.product_bytes > 0 && product.w->dtype != DType::kGrouped) {
+    } else if (SharesPanels(exec, product)) {
       panels_per_task = PanelsPerTask(panels, blocks, exec.pool.threads());
     }
     tasks = CeilDiv(panels, panels_per_task) * blocks;

@@ -430,26 +430,23 @@ void Api::Complete(const Work& work) const {
   if (request.is_chat() != (work.request.path == kChats)) {
     Throw(ErrorKind::kInput, "expected {} here", request.is_chat() ? "\"prompt\"" : "\"messages\"");
   }
-  const int64_t number = next_id_++;
-  const chat::CompletionName name = NameOf(number);
   chat::TokenTexts texts(engine_);
-  Answer(work, number, request, *CompletionShape(request, name, texts));
+  Answer(work, request,
+         [&](const chat::CompletionName& name) { return CompletionShape(request, name, texts); });
 }
 
 void Api::Respond(const Work& work) const {
   const chat::ResponseRequest request = ReadBody(
       work, [&](const Json& body) { return chat::ParseResponseRequest(body, options_.defaults); });
-  const int64_t number = next_id_++;
-  const chat::CompletionName name = NameOf(number);
-  Answer(work, number, request.completion, *ResponseShape(request, name));
+  Answer(work, request.completion,
+         [&](const chat::CompletionName& name) { return ResponseShape(request, name); });
 }
 
 void Api::Message(const Work& work) const {
   const chat::CompletionRequest request = ReadBody(
       work, [&](const Json& body) { return chat::ParseAnthropicRequest(body, options_.defaults); });
-  const int64_t number = next_id_++;
-  const chat::CompletionName name = NameOf(number);
-  Answer(work, number, request, *AnthropicShape(request, name));
+  Answer(work, request,
+         [&](const chat::CompletionName& name) { return AnthropicShape(request, name); });
 }
 
 // Of a prompt that is too long, too.
@@ -466,17 +463,17 @@ void Api::CountTokens(const Work& work) const {
 void Api::FillIn(const Work& work) const {
   const chat::CompletionRequest request = ReadBody(
       work, [&](const Json& body) { return chat::ParseInfillRequest(body, options_.defaults); });
+  Answer(work, request,
+         [&](const chat::CompletionName& name) { return InfillShape(request, name); });
+}
+
+void Api::Answer(
+    const Work& work, const chat::CompletionRequest& request,
+    FunctionRef<std::unique_ptr<AnswerShape>(const chat::CompletionName&)> shape_of) const {
   const int64_t number = next_id_++;
-  const chat::CompletionName name = NameOf(number);
-  Answer(work, number, request, *InfillShape(request, name));
-}
-
-chat::CompletionName Api::NameOf(int64_t number) const {
-  return {.id = fmt::format("{:x}-{}", started_, number), .model = options_.model};
-}
-
-void Api::Answer(const Work& work, int64_t number, const chat::CompletionRequest& request,
-                 AnswerShape& shape) const {
+  const chat::CompletionName name{.id = fmt::format("{:x}-{}", started_, number),
+                                  .model = options_.model};
+  const std::unique_ptr<AnswerShape> shape = shape_of(name);
   SessionOptions session = options_.session;
   session.owner = work.owner;
   Slots::Taken slot(slots_, number);
@@ -486,7 +483,7 @@ void Api::Answer(const Work& work, int64_t number, const chat::CompletionRequest
        .options = session,
        .slot = slot,
        .message_for = [&](const Error& error) { return MessageFor(error, work.served); }},
-      request, shape, work.reply);
+      request, *shape, work.reply);
 }
 
 void Api::Tokenize(const Work& work) const {

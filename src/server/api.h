@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "chat/completion_request.h"
 #include "godwit/engine.h"
 #include "server/answer_completion.h"
@@ -108,10 +109,10 @@ class Api {
 
   // What is said of an error; with more of it in `served` than others should know.
   std::string MessageFor(const Error& error, ServedRequest& served) const;
-  chat::CompletionName NameOf(int64_t number) const;
-  // number: the request's.
-  void Answer(const Work& work, int64_t number, const chat::CompletionRequest& request,
-              AnswerShape& shape) const;
+  // shape_of: the words of the answer that has this name.
+  void Answer(
+      const Work& work, const chat::CompletionRequest& request,
+      FunctionRef<std::unique_ptr<AnswerShape>(const chat::CompletionName& name)> shape_of) const;
 
   const Engine& engine_;
   ApiOptions options_;

@@ -20,20 +20,23 @@ constexpr int64_t kSectionLines = kSectionBytes / kTileBytes;
 // What a tile of rows fetches while it goes through a section, a quarter at each call: what it
 // reads of its rows behind the next one, and some lines of every section that comes later.
 struct FetchOfTile {
-  const uint8_t* rows;
-  int64_t stride;  // bytes
+  const uint8_t* rows;  // null: they stay in the first-level cache
+  int64_t stride;       // bytes
   const uint8_t* section;
   int64_t lines;  // of each
   int64_t call = 0;
 
   GODWIT_INLINE void operator()() {
     constexpr int64_t kRows = kMostTileRows / 4;
-    for (int64_t row = call * kRows; row < (call + 1) * kRows; ++row) {
+    for (int64_t row = call * kRows; rows != nullptr && row < (call + 1) * kRows; ++row) {
       __builtin_prefetch(rows + row * stride, /*for writing=*/0, 3);
     }
     const int64_t begin = lines * call / 4, end = lines * (call + 1) / 4;
     FetchLines(section + begin * kTileBytes, (end - begin) * kTileBytes);
-    if (++call == 4) call = 0, rows += kSectionDepth, section += kSectionBytes;
+    if (++call < 4) return;
+    call = 0;
+    section += kSectionBytes;
+    if (rows != nullptr) rows += kSectionDepth;
   }
 };
 
@@ -63,7 +66,8 @@ void RunSections(const TiledRows& of, int64_t first, int64_t tiles, const uint8_
                  const AheadSections& ahead, float* sums) {
   for (int64_t tile = 0; tile < tiles; ++tile) {
     const uint8_t* rows = a + of.First(first + tile) * a_stride;
-    FetchOfTile fetch = ahead.OfTile(tile, rows + kSectionDepth, a_stride);
+    FetchOfTile fetch =
+        ahead.OfTile(tile, of.tiles == 1 ? nullptr : rows + kSectionDepth, a_stride);
     float* const to = sums + tile * of.height * kPanelColumns;
     if (resume) {
       LoadSums(to);

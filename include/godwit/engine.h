@@ -174,10 +174,10 @@ struct GenerateOptions {
   double timeout_ms = 0;  // after which it ends with what it has; 0: none
   // Where guesses of the next tokens come from, which the model reads together with the last one:
   // "ngram", what the text had before in such a place; "heads", draft_heads.safetensors in the
-  // model's folder; "partial", the model itself, which sees 4,096 tokens of a text of twice that or
-  // more ("partial:budget=N": N), kept with kv "dense"; several with commas between; empty:
-  // nowhere. As many as pay by what steps are measured to take. It changes speed and nothing else:
-  // the tokens are those without guesses.
+  // model's folder, or NAME.draft_heads.safetensors beside NAME.gguf; "partial", the model itself,
+  // which sees 4,096 tokens of a text of twice that or more ("partial:budget=N": N), kept with kv
+  // "dense"; several with commas between; empty: nowhere. As many as pay by what steps are measured
+  // to take. It changes speed and nothing else: the tokens are those without guesses.
   std::string draft;
   // What was read of it stays, in memory and in LoadOptions::cache_dir, until something else is
   // kept by this name or nothing is (Engine::LetGo): up to 64 letters, digits, dots, dashes and

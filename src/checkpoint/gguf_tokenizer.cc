@@ -197,4 +197,13 @@ std::optional<ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata,
         metadata.file_name(), Quote(choice));
 }
 
+std::map<std::string, std::string> GgufChatTemplates(const GgufMetadata& metadata) {
+  std::map<std::string, std::string> templates;
+  if (metadata.Has(kTemplate)) templates["default"] = metadata.String(kTemplate);
+  for (const std::string_view name : metadata.Strings("tokenizer.chat_templates")) {
+    templates.emplace(name, metadata.String(fmt::format("{}.{}", kTemplate, name)));
+  }
+  return templates;
+}
+
 }  // namespace godwit

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -26,5 +27,9 @@ TokenizerConfig GgufTokenizerConfig(const GgufMetadata& metadata, int64_t vocab_
 // "name" is tokenizer.chat_template.name.
 std::optional<ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata,
                                                    const std::string& choice);
+
+// All of the file, by their names: the model's own, "default", and those that
+// tokenizer.chat_templates lists.
+std::map<std::string, std::string> GgufChatTemplates(const GgufMetadata& metadata);
 
 }  // namespace godwit

@@ -18,6 +18,7 @@
 #include "checkpoint/tensor_differences.h"
 #include "model/archs/all.h"
 #include "model/archs/nearest_family.h"
+#include "model/draft_heads.h"
 #include "text/load_tokenizer.h"
 #include "text/vocabulary.h"
 #include "text/vocabulary_files.h"
@@ -138,12 +139,6 @@ ModelFolder::ModelFolder(std::string path) : path_(std::move(path)) {
   RefuseAbsent(path_);
 }
 
-void ModelFolder::RequireHfFiles(std::string_view need) const {
-  if (!is_gguf()) return;
-  Throw(ErrorKind::kUnsupported, "{}: {} takes a model in Hugging Face's files, found GGUF", path_,
-        need);
-}
-
 const GgufModel& ModelFolder::gguf() const {
   return Once(gguf_, [&] { return OpenGgufModel(gguf_file_); });
 }
@@ -256,6 +251,12 @@ std::vector<fs::path> ModelFolder::weight_files() const {
   std::set<fs::path> files;
   for (const std::string& name : weights().Names()) files.insert(weights().Find(name)->file);
   return {files.begin(), files.end()};
+}
+
+fs::path ModelFolder::draft_heads_file() const {
+  const std::string name = DraftHeads::kFileName;
+  if (!is_gguf()) return fs::path(path_) / name;
+  return GgufParts(gguf_file_).front().replace_extension("." + name);
 }
 
 const ModelTensors& ModelFolder::tensors() const {

@@ -38,8 +38,8 @@ class ModelFolder {
   bool is_gguf() const { return !gguf_file_.empty(); }
   // Its key/values. Only of such a model; throws as OpenGgufModel does.
   const GgufMetadata& gguf_metadata() const { return gguf().metadata; }
-  // Throws Error(kUnsupported) if so: `need` takes Hugging Face's files.
-  void RequireHfFiles(std::string_view need) const;
+  // The text of the config.json that its keys and tensors stand for, likewise.
+  const std::string& gguf_config() const { return gguf().config; }
 
   // config.json. Where there is none, throws an Error that says what the folder holds instead: an
   // adapter, models in folders of their own.
@@ -74,6 +74,9 @@ class ModelFolder {
   const WeightSource& weights() const;
   // Where they come from, sorted: all parts of a GGUF file, or what tensors lie in.
   std::vector<std::filesystem::path> weight_files() const;
+  // Where draft heads of the model belong, there or not: draft_heads.safetensors in its folder, and
+  // NAME.draft_heads.safetensors beside NAME.gguf, the first part of several.
+  std::filesystem::path draft_heads_file() const;
   // What of them the model is made of. Throws as ResolveTensors does.
   const ModelTensors& tensors() const;
 

@@ -144,8 +144,6 @@ TEST(ModelFolder, OpensGguf) {
     EXPECT_FALSE(model.has_tokenizer());
     EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { (void)model.tokenizer(); }),
                 HasSubstr("has no vocabulary"));
-    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { model.RequireHfFiles("quantizing"); }),
-                HasSubstr("quantizing takes a model in Hugging Face's files, found GGUF"));
     EXPECT_FALSE(model.chat_template());
   }
   std::filesystem::copy(kGguf, folder.path() / "b.gguf");

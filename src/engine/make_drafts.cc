@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "checkpoint/model_folder.h"
 #include "generate/recycled_drafts.h"
 #include "generate/suffix_drafts.h"
 
@@ -15,10 +16,12 @@ namespace godwit {
 std::shared_ptr<HeadBatch> LoadDraftHeads(const std::string& folder, const LanguageModel& model,
                                           uint64_t digest, ThreadPool& pool, DType storage,
                                           NowMs now_ms) {
-  const auto file = std::filesystem::path(folder) / DraftHeads::kFileName;
+  const std::filesystem::path file =
+      folder.empty() ? DraftHeads::kFileName : ModelFolder(folder).draft_heads_file();
   if (folder.empty() || !IsListed(file)) {
     ThrowWith({.code = ErrorCode::kNoDraftHeads}, ErrorKind::kInput, "{} has no {}",
-              folder.empty() ? "the model" : QuoteUnlessPlain(folder), DraftHeads::kFileName);
+              folder.empty() ? "the model" : QuoteUnlessPlain(folder),
+              QuoteUnlessPlain(file.filename().native()));
   }
   auto parameters = ReadDraftHeads(file, model.hidden_size(), model.vocab_size(), digest);
   // Of what is made anew, f16 is no storage.

@@ -13,7 +13,8 @@
 
 namespace godwit {
 
-// Those in the model's folder. digest: Decoder::StatesDigest; storage: of the model's layers;
+// Those that lie with the model (ModelFolder::draft_heads_file). folder: the model's folder or its
+// GGUF file. digest: Decoder::StatesDigest; storage: of the model's layers;
 // now_ms: as HeadBatch takes it.
 // Throws Error(kInput) where there are none (kNoDraftHeads), and what ReadDraftHeads throws.
 std::shared_ptr<HeadBatch> LoadDraftHeads(const std::string& folder, const LanguageModel& model,

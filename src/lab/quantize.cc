@@ -167,9 +167,7 @@ int Quantize(std::span<const std::string> arguments) {
   options.quantize.alpha = SmoothOptionsOf(options.smoothing);
   options.quantize.compensates = options.rounding.value_or(true);
   cli::ChooseModel(options.model);
-  // First of all: who adds what is missing would be refused for it next.
   const ModelFolder model(options.model.folder);
-  model.RequireHfFiles("quantizing");
   CheckQuantize(options);
   if (options.group) options.quantize.scheme.group = *options.group;
   const quant::ModelPlan plan = quant::PlanModel(model, options.quantize);

@@ -116,7 +116,8 @@ TrainHeadsOptions ParseTrainHeads(std::span<const std::string> arguments) {
   line.Add({.names = "-o,--output",
             .value = "FILE",
             .help = "the heads",
-            .fallback = fmt::format("{} in the model's folder", DraftHeads::kFileName)},
+            .fallback = fmt::format("{0} in the model's folder, NAME.{0} beside NAME.gguf",
+                                    DraftHeads::kFileName)},
            options.output);
   line.Add({.names = "--log",
             .value = "FILE",
@@ -365,16 +366,12 @@ int TrainHeads(std::span<const std::string> arguments) {
   const Stopwatch watch;
   TrainHeadsOptions options = ParseTrainHeads(arguments);
   cli::ChooseModel(options.model);
-  // First of all: who names another text or output would be refused for it next.
   const ModelFolder model(options.model.folder);
-  model.RequireHfFiles("training heads");
   if (options.texts.empty()) {
     Throw(ErrorKind::kInput, "a text to learn from is needed: name it with -f FILE");
   }
   const std::string output =
-      options.output.empty()
-          ? (std::filesystem::path(options.model.folder) / DraftHeads::kFileName).native()
-          : options.output;
+      options.output.empty() ? model.draft_heads_file().native() : options.output;
   if (IsListed(output)) {
     Throw(ErrorKind::kInput, "{} is there already: remove it, or name another file with -o",
           QuoteUnlessPlain(output));

@@ -28,8 +28,9 @@ class Unlisted : public WeightSource {
 }  // namespace
 
 std::unique_ptr<Decoder> LoadFirstLayers(DecoderSpec spec, const WeightSource& source,
-                                         int64_t layers, ThreadPool& pool, const LoadHooks& hooks) {
-  return LoadDecoder(FirstLayers(std::move(spec), layers), Unlisted(source), pool, hooks);
+                                         int64_t layers, ThreadPool& pool, const LoadHooks& hooks,
+                                         std::optional<DType> storage) {
+  return LoadDecoder(FirstLayers(std::move(spec), layers), Unlisted(source), pool, hooks, storage);
 }
 
 }  // namespace godwit::quant

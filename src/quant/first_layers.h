@@ -10,8 +10,9 @@
 namespace godwit::quant {
 
 // As LoadDecoder, of the first `layers` decoder layers. The source holds those of the whole spec
-// and has been checked: of what is not asked for, nothing is said.
+// and has been checked: of what is not asked for, nothing is said. storage: as there.
 std::unique_ptr<Decoder> LoadFirstLayers(DecoderSpec spec, const WeightSource& source,
-                                         int64_t layers, ThreadPool& pool, const LoadHooks& hooks);
+                                         int64_t layers, ThreadPool& pool, const LoadHooks& hooks,
+                                         std::optional<DType> storage = std::nullopt);
 
 }  // namespace godwit::quant

@@ -221,7 +221,7 @@ GroupedMatrix QuantizeInGroups(const Exec& exec, std::string_view name, int64_t 
 GroupedMatrix QuantizeInGroups(const Exec& exec, const MatrixPart& part, const Scaling& scaling,
                                const Grouping& grouping, const RoundingFeedback* feedback) {
   return QuantizeInGroups(
-      exec, part.name, part.rows, part.columns, grouping, ScaleType(*part.tensor->dtype), feedback,
+      exec, part.name, part.rows, part.columns, grouping, ScaleType(part.dtype()), feedback,
       [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
 }
 

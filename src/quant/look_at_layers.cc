@@ -29,7 +29,6 @@ LinearMaxima Measure(const Exec& exec, const LinearTensors& linear, const Calibr
 
 LayersToLookAt PlanLook(const ModelFolder& model, const std::string& which, SmoothKind smooth,
                         const SmoothOptions& alpha) {
-  model.RequireHfFiles("looking at activations");
   RefuseQuantized(model.config(), model.path());
   LayersToLookAt look{.chosen = ChooseLinears(model.tensors(), which),
                       .plan = PlanQuantization(model.spec(), model.tensors(), smooth, /*keep=*/{}),

@@ -27,6 +27,10 @@ std::vector<int64_t> MatrixPart::shape() const {
   return tensor->shape.size() == 1 ? std::vector{rows} : std::vector{rows, columns};
 }
 
+DType MatrixPart::dtype() const { return WrittenType(*tensor); }
+
+DType WrittenType(const TensorInfo& tensor) { return tensor.dtype.value_or(DType::kBF16); }
+
 MatrixPart WholeTensor(const TensorInfo& tensor) {
   MatrixPart part{.name = tensor.name, .tensor = &tensor, .rows = tensor.shape[0]};
   if (tensor.shape.size() > 1) part.columns = tensor.shape[1];

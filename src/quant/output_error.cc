@@ -52,7 +52,7 @@ Weight Int8Weight(const Exec& exec, const MatrixPart& part, const Scaling& scali
                   const Scheme& scheme, float largest_input) {
   const int64_t outputs = part.rows, inputs = part.columns;
   QuantizedMatrix matrix = QuantizeMatrix(
-      exec, part.name, outputs, inputs, scheme.outputs_per_scale, ScaleType(*part.tensor->dtype),
+      exec, part.name, outputs, inputs, scheme.outputs_per_scale, ScaleType(part.dtype()),
       [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
   Weight weight = ops::PackWeight(
       exec.pool, DType::kI8, outputs, inputs,

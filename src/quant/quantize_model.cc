@@ -7,6 +7,7 @@
 #include "base/machine_memory.h"
 #include "base/new_folder.h"
 #include "base/quote.h"
+#include "checkpoint/hf_files.h"
 #include "quant/calibrate.h"
 #include "quant/linear_layers.h"
 #include "quant/quantization_block.h"
@@ -18,7 +19,9 @@
 namespace godwit::quant {
 namespace {
 
-void CheckDisk(const std::filesystem::path& folder, int64_t bytes) {
+namespace fs = std::filesystem;
+
+void CheckDisk(const fs::path& folder, int64_t bytes) {
   const auto free = static_cast<int64_t>(std::filesystem::space(folder).available);
   if (free >= bytes) return;
   Throw(ErrorKind::kIo, "{}: the result takes {}, and {} are free there",
@@ -82,6 +85,14 @@ Calibrated CalibrateAndSmooth(const Exec& exec, const ModelFolder& model, const 
   return result;
 }
 
+// Weights of norms as transformers has them, whatever else becomes of them.
+void TakeOneOffGains(const ModelFolder& model, Scalings& scalings) {
+  if (!GainsAreWhole(model)) return;
+  for (const std::string& name : model.weights().Names()) {
+    if (name.ends_with("norm.weight")) scalings[name].added = -1;
+  }
+}
+
 }  // namespace
 
 SmoothKind QuantizeOptions::smooth_kind() const {
@@ -95,7 +106,6 @@ SmoothOptions QuantizeOptions::smoothing() const {
 }
 
 ModelPlan PlanModel(const ModelFolder& model, const QuantizeOptions& options) {
-  model.RequireHfFiles("quantizing");
   RefuseQuantized(model.config(), model.path());
   ModelPlan plan{.plan = PlanQuantization(model.spec(), model.tensors(), options.smooth_kind(),
                                           options.keep, options.int8)};
@@ -122,8 +132,11 @@ Smoothing QuantizeModel(const Exec& exec, const ModelFolder& model, const ModelP
   NewFolder folder(to);
   CheckDisk(folder.path().parent_path(), plan.after_bytes);
   Calibrated calibrated = CalibrateAndSmooth(exec, model, plan.plan, options, pieces, hooks);
+  const fs::path from = model.is_gguf() ? folder.path() : fs::path(model.path());
+  if (model.is_gguf()) WriteHfFiles(model, folder.path(), hooks.warn);
+  TakeOneOffGains(model, calibrated.smoothing.scalings);
   WriteCheckpoint(exec,
-                  {.from = model.path(),
+                  {.from = from,
                    .source = model.weights(),
                    .plan = plan.plan,
                    .scheme = options.scheme,

@@ -3,8 +3,27 @@
 #include <cassert>
 
 #include "tensor/float_bytes.h"
+#include "weights/tensor_rows.h"
 
 namespace godwit::quant {
+namespace {
+
+void ReadStored(const MatrixPart& part, int64_t row, std::span<float> out) {
+  const TensorInfo& tensor = *part.tensor;
+  if (tensor.blocks != nullptr || tensor.row_order != nullptr) {
+    assert(part.first == 0 && part.column_step == 1 && part.row_step == part.columns);
+    return godwit::ReadRow(tensor, row, out);
+  }
+  const auto size = static_cast<int64_t>(SizeOf(*tensor.dtype));
+  const std::byte* from = tensor.bytes.data() + (part.first + row * part.row_step) * size;
+  if (part.column_step == 1) return ReadFloats(*tensor.dtype, from, out);
+  for (float& x : out) {
+    ReadFloats(*tensor.dtype, from, {&x, 1});
+    from += part.column_step * size;
+  }
+}
+
+}  // namespace
 
 const Scaling& FindScaling(const Scalings& scalings, std::string_view tensor) {
   static const Scaling none;
@@ -33,25 +52,18 @@ void AddGroup(const SmoothGroup& group, std::span<const float> s, Scalings& scal
 void ReadRow(const MatrixPart& part, const Scaling& scaling, int64_t row, std::span<float> out) {
   const std::vector<float>& columns = scaling.column_factors;
   assert(std::ssize(out) == part.columns && (columns.empty() || columns.size() == out.size()));
-  const DType dtype = *part.tensor->dtype;
-  const auto size = static_cast<int64_t>(SizeOf(dtype));
-  const std::byte* from = part.tensor->bytes.data() + (part.first + row * part.row_step) * size;
-  if (part.column_step == 1) {
-    ReadFloats(dtype, from, out);
-  } else {
-    for (float& x : out) {
-      ReadFloats(dtype, from, {&x, 1});
-      from += part.column_step * size;
-    }
-  }
+  ReadStored(part, row, out);
   for (size_t i = 0; i < columns.size(); ++i) out[i] *= columns[i];
-  if (scaling.row_divisors.empty()) return;
-  const float divisor = scaling.row_divisors[static_cast<size_t>(row)];
-  for (float& x : out) x /= divisor;
+  if (!scaling.row_divisors.empty()) {
+    const float divisor = scaling.row_divisors[static_cast<size_t>(row)];
+    for (float& x : out) x /= divisor;
+  }
+  if (scaling.added == 0) return;
+  for (float& x : out) x += scaling.added;
 }
 
 std::vector<std::byte> ScaledBytes(const MatrixPart& part, const Scaling& scaling) {
-  const DType dtype = *part.tensor->dtype;
+  const DType dtype = part.dtype();
   std::vector<float> values(static_cast<size_t>(part.columns));
   const size_t row_bytes = values.size() * SizeOf(dtype);
   std::vector<std::byte> bytes(static_cast<size_t>(part.rows) * row_bytes);

@@ -14,11 +14,12 @@
 
 namespace godwit::quant {
 
-// Element [row, column] becomes element * column_factors[column] / row_divisors[row]. A vector is
-// a column: each of its elements is a row.
+// Element [row, column] becomes element * column_factors[column] / row_divisors[row] + added. A
+// vector is a column: each of its elements is a row.
 struct Scaling {
   std::vector<float> row_divisors;    // or empty: 1
   std::vector<float> column_factors;  // likewise
+  float added = 0;
 };
 using Scalings = std::map<std::string, Scaling, std::less<>>;  // tensor name -> its own
 

@@ -1,9 +1,12 @@
 // The hooks of a stage as its steps take them. For the files of this room.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "checkpoint/model_folder.h"
 #include "ops/exec.h"
@@ -19,12 +22,22 @@ inline std::function<void(int64_t done, int64_t total)> ProgressOf(Stage stage,
   };
 }
 
+// Blocks are multiplied with inputs that are rounded; what is to be looked at are the inputs of the
+// numbers that they stand for.
+inline std::optional<DType> StorageToLookAt(const WeightSource& weights) {
+  const bool blocks = std::ranges::any_of(weights.Names(), [&](const std::string& name) {
+    return weights.Find(name)->blocks != nullptr;
+  });
+  return blocks ? std::optional(DType::kBF16) : std::nullopt;
+}
+
 // The first `layers` decoder layers, to be looked at.
 inline std::unique_ptr<Decoder> LoadLayers(const Exec& exec, const ModelFolder& model,
                                            int64_t layers, const StageHooks& hooks) {
   return LoadFirstLayers(
       model.spec(), model.weights(), layers, exec.pool,
-      {.progress = ProgressOf(Stage::kLoading, hooks), .warn = hooks.warn, .cancel = exec.cancel});
+      {.progress = ProgressOf(Stage::kLoading, hooks), .warn = hooks.warn, .cancel = exec.cancel},
+      StorageToLookAt(model.weights()));
 }
 
 }  // namespace godwit::quant

@@ -84,7 +84,8 @@ class CheckpointWriter {
 
  private:
   bool IsWrittenAsItLies(const TensorInfo& tensor) const {
-    return !quantized_.contains(tensor.name) && !input_.scalings.contains(tensor.name) &&
+    return tensor.blocks == nullptr && tensor.row_order == nullptr &&
+           !quantized_.contains(tensor.name) && !input_.scalings.contains(tensor.name) &&
            !input_.plan.unstacked.contains(tensor.name);
   }
 
@@ -99,7 +100,7 @@ class CheckpointWriter {
     if (scheme.has_groups()) return WriteGroups(part);
     const Scaling& scaling = FindScaling(input_.scalings, part.name);
     const bool bitsandbytes = scheme.is_bitsandbytes();
-    const DType stored = bitsandbytes ? DType::kF32 : ScaleType(*part.tensor->dtype);
+    const DType stored = bitsandbytes ? DType::kF32 : ScaleType(part.dtype());
     QuantizedMatrix matrix = QuantizeMatrix(
         exec_, part.name, part.rows, part.columns, scheme.outputs_per_scale, stored,
         [&](int64_t row, std::span<float> out) { ReadRow(part, scaling, row, out); });
@@ -140,7 +141,7 @@ class CheckpointWriter {
       });
       writer_.Write(part.name, std::as_bytes(std::span(integers)));
     }
-    WriteScales(part.name + "_scale", matrix.scales, ScaleType(*part.tensor->dtype));
+    WriteScales(part.name + "_scale", matrix.scales, ScaleType(part.dtype()));
     if (!matrix.zeros.empty()) writer_.Write(part.name + "_zero_point", PackedZeros(matrix));
   }
 
@@ -213,7 +214,7 @@ void PlanQuantized(const MatrixPart& part, const Scheme& scheme, std::vector<New
     tensors.push_back({ModuleName(part) + ".weight_format", DType::kU8, {}});
     return;
   }
-  const DType stored = ScaleType(*part.tensor->dtype);
+  const DType stored = ScaleType(part.dtype());
   std::vector<int64_t> scale_shape = {part.rows, 1};
   if (scheme.has_groups()) scale_shape = {part.rows, part.columns / scheme.group};
   if (scheme.outputs_per_scale == kAllOutputs) scale_shape = {1};
@@ -235,12 +236,12 @@ std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& 
   std::vector<NewTensor> tensors;
   for (const std::string& name : source.Names()) {
     const TensorInfo& tensor = *source.Find(name);
-    if (!tensor.dtype) {
+    if (!tensor.dtype && tensor.blocks == nullptr) {
       Throw(ErrorKind::kUnsupported, "tensor {} has type {}, which is not written", name,
             tensor.dtype_name);
     }
     if (!quantized.contains(name) && !plan.unstacked.contains(name)) {
-      tensors.push_back({name, *tensor.dtype, tensor.shape});
+      tensors.push_back({name, WrittenType(tensor), tensor.shape});
       continue;
     }
     for (const MatrixPart& part : WrittenParts(tensor, plan)) {
@@ -248,7 +249,7 @@ std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& 
       if (found != quantized.end()) {
         PlanQuantized(part, plan.SchemeOf(*found->second, scheme), tensors);
       } else {
-        tensors.push_back({part.name, *tensor.dtype, part.shape()});
+        tensors.push_back({part.name, part.dtype(), part.shape()});
       }
     }
   }
@@ -258,7 +259,7 @@ std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& 
 void WriteCheckpoint(const Exec& exec, const WriteInput& input, const fs::path& to,
                      const std::function<void(int64_t done, int64_t total)>& progress) {
   WriteConfig(input, to);
-  CopyOtherFiles(input.from, to);
+  if (input.from != to) CopyOtherFiles(input.from, to);
   CheckpointWriter writer(exec, input, to);
   const std::vector<std::string>& names = input.source.Names();
   int64_t total = 0, done = 0;

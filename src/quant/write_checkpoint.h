@@ -28,8 +28,9 @@ std::vector<NewTensor> PlanTensors(const WeightSource& source, const QuantPlan& 
                                    const Scheme& scheme);
 
 struct WriteInput {
-  const std::filesystem::path& from;  // the model's folder
-  const WeightSource& source;         // its weights
+  // The model's folder, or `to` itself, where all but the weights is there already.
+  const std::filesystem::path& from;
+  const WeightSource& source;  // its weights
   const QuantPlan& plan;
   const Scheme& scheme;
   const Scalings& scalings;
@@ -39,7 +40,8 @@ struct WriteInput {
 };
 
 // Fills the empty folder `to`: weights, config.json, and every other file of the model that is no
-// weights, as it is. One tensor in memory at a time. progress: bytes of the old weights.
+// weights, as it is. Blocks of GGUF that stay in float become BF16. One tensor in memory at a time.
+// progress: bytes of the old weights.
 void WriteCheckpoint(const Exec& exec, const WriteInput& input, const std::filesystem::path& to,
                      const std::function<void(int64_t done, int64_t total)>& progress);
 

@@ -140,10 +140,6 @@ class OtherThingsTest(CliTest):
         for arguments in (["chat", "--temp", "0"], ["tokenize", "-p", "Hello two", "--ids"]):
             self.assertEqual(self.ok(*arguments, "-m", TINY_GGUF, stdin="Hello!\n"),
                              self.ok(*arguments, "-m", TINY, stdin="Hello!\n"))
-        for verb in (["quantize"], ["quantize", "--dry-run"], ["train-heads"],
-                     ["inspect", "--activations", "0", "--calib", TINY / "config.json"]):
-            self.assertIn("takes a model in Hugging Face's files, found GGUF",
-                          self.refused(UNSUPPORTED, *verb, "-m", TINY_GGUF))
 
     def test_gguf_with_a_schema(self):
         arguments = (*RUN[:-1], "9", "--json-schema", '{"enum": ["a", "b"]}')

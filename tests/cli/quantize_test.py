@@ -3,12 +3,15 @@
 import hashlib
 import json
 import resource
+import shutil
 import signal
 import unittest
 
-from harness import TINY, CliTest, Terminal, changed
+from harness import GOLDEN, TINY, CliTest, Terminal, changed
+from logits_test import read_npy
 
 INPUT, IO, UNSUPPORTED = 2, 3, 5
+TINY_GGUF = GOLDEN / "gguf" / "tiny_llama.gguf"  # in bf16
 
 
 class QuantizeTest(CliTest):
@@ -38,6 +41,55 @@ class QuantizeTest(CliTest):
         self.assertEqual(config["quantization_config"]["format"], "int-quantized")
         self.assertEqual((self.out / "tokenizer.json").read_bytes(),
                          (TINY / "tokenizer.json").read_bytes())
+
+    def test_of_a_gguf_file(self):
+        command = changed(self.command, "-m", TINY_GGUF)
+        plan = self.ok("quantize", "-m", TINY_GGUF, "--dry-run")
+        self.assertIn("model.layers.*.input_layernorm -> q_proj, k_proj, v_proj", plan)
+        self.ok(*command)
+        for file in ("config.json", "generation_config.json", "tokenizer.json",
+                     "tokenizer_config.json"):
+            json.loads((self.out / file).read_text())
+        config = json.loads((self.out / "config.json").read_text())
+        self.assertEqual((config["model_type"], config["architectures"], config["torch_dtype"]),
+                         ("llama", ["LlamaForCausalLM"], "bfloat16"))
+        self.assertEqual(config["quantization_config"]["format"], "int-quantized")
+        text = "Hello <|endoftext|> two\n\nbirds"
+        for flags in ([], ["--no-bos"]):
+            tokenize = ["tokenize", "-p", text, "--ids", *flags]
+            self.assertEqual(self.ok(*tokenize, "-m", self.out),
+                             self.ok(*tokenize, "-m", TINY_GGUF))
+        compared = json.loads(self.ok("eval", "quant", "-m", f"{TINY_GGUF}:f32", "-m", self.out,
+                                      "-m", TINY_GGUF, "-f", self.text, "--max-tokens", "100",
+                                      "--json"))["models"]
+        self.assertLess(0, compared[1]["kl"])
+        self.assertLess(compared[1]["kl"], 0.01)
+        self.assertLess(compared[2]["kl"], compared[1]["kl"])
+
+        # In float, as it was.
+        floats = self.folder / "float"
+        self.ok("quantize", "-m", TINY_GGUF, "-o", floats, "--scheme", "zeroquant", "--keep", "*")
+        for verb in (["run", "-p", "Once upon a time"], ["chat"]):
+            arguments = [*verb, "-n", "20", "--temp", "0"]
+            self.assertEqual(self.ok(*arguments, "-m", floats, stdin="Hello!\n"),
+                             self.ok(*arguments, "-m", TINY_GGUF, stdin="Hello!\n"))
+
+    def test_of_blocks(self):
+        # The numbers of the blocks, rounded to bf16; and a folder that has one GGUF model.
+        place = self.folder / "place"
+        place.mkdir()
+        shutil.copy(GOLDEN / "gguf" / "llama_q4_k.gguf", place / "a.gguf")
+        self.ok("quantize", "-m", place, "-o", self.out, "--scheme", "zeroquant", "--keep", "*")
+        logits = []
+        for model in (place, self.out):
+            file = self.folder / "logits.npy"
+            self.ok("logits", "-m", model, "--weights", "f32", "--tokens", "1,2,3,4", "-o", file)
+            logits.append(read_npy(file.read_bytes())[1])
+        error = sum((a - b) ** 2 for a, b in zip(*logits)) / sum(a * a for a in logits[0])
+        self.assertLess(error, 1e-4)
+        # Nothing else of the folder is the model's.
+        self.assertEqual(sorted(path.name for path in self.out.iterdir()),
+                         ["config.json", "generation_config.json", "model.safetensors"])
 
     def test_same_bytes_again(self):
         sums = set()

@@ -6,7 +6,7 @@ import signal
 import time
 import unittest
 
-from harness import TINY, CliTest
+from harness import GOLDEN, TINY, CliTest
 
 INPUT, INTERRUPTED = 2, 130
 HEADS = "draft_heads.safetensors"
@@ -71,6 +71,32 @@ class TrainHeadsTest(CliTest):
         other = self.folder / "heads"
         self.ok(*self.train, "--steps", "40", "--batch", "256", "-o", other)
         self.assertNotEqual((self.model / HEADS).read_bytes(), other.read_bytes())
+
+    def test_of_a_gguf_file(self):
+        gguf = self.folder / "a.gguf"
+        shutil.copy(GOLDEN / "gguf" / "tiny_llama.gguf", gguf)
+        train = ["train-heads", "-m", gguf, "-f", self.text, "--seq-len", "64", "--steps", "40",
+                 "--batch", "256"]
+        run = ["run", "-m", gguf, "-p", "Once upon a time", "-n", "100", "--ignore-eos", "--temp",
+               "0", "--json"]
+        error = self.refused(INPUT, *run, "--draft", "heads")
+        self.assertIn(f"{gguf} has no a.{HEADS}", error)
+        self.assertIn("godwit train-heads makes them", error)
+        heads = self.folder / f"a.{HEADS}"
+        self.assertEqual(json.loads(self.ok(*train, "--json"))["output"], str(heads))
+        plain = json.loads(self.ok(*run))
+        drafted = json.loads(self.ok(*run, "--draft", "heads"))
+        self.assertEqual(drafted["tokens"], plain["tokens"])
+        self.assertIn("heads", drafted["drafts"]["sources"])
+        self.assertIn("is there already", self.refused(INPUT, *train))
+        self.ok("eval", "text", "-m", gguf, "-f", self.text, "--step-ms", "1:20,8:21", "--draft",
+                "heads")
+
+        # They go with what is made of the file.
+        other = self.folder / "int8"
+        self.ok("quantize", "-m", gguf, "-o", other, "--scheme", "zeroquant")
+        self.assertEqual((other / HEADS).read_bytes(), heads.read_bytes())
+        self.ok("run", "-m", other, "-p", "Once", "-n", "5", "--draft", "heads")
 
     def test_there_are_none(self):
         error = self.refused(INPUT, "run", "-m", self.model, "-p", "x", "--draft", "heads")

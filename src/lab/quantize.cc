@@ -160,7 +160,7 @@ int Quantize(std::span<const std::string> arguments) {
       "GPTQ: what goes into the layers is measured on a text, its outliers are moved "
       "into the weights, and the weights are quantized. The result is in the format "
       "of compressed-tensors, which vLLM reads, too, or for llm-int8 in that of "
-      "bitsandbytes.");
+      "bitsandbytes. Of a GGUF file it has the numbers that are stored there.");
   AddFlags(line, options);
   line.Parse(arguments);
   options.quantize.smooth = SmoothKindOf(options.smoothing);

@@ -205,6 +205,17 @@ class ActivationsTest(CliTest):
         self.assertEqual(said, self.ok(*self.command, "--activations", "*.k_proj", "--json", "-t",
                                        "3"))
 
+    # The tiny model's own numbers; and a file without a vocabulary.
+    def test_of_a_gguf_file(self):
+        def linears(model):
+            said = self.ok(*changed(self.command, "-m", model), "--activations", "1", "--smooth",
+                           "none", "--json")
+            return json.loads(said)["linears"]
+        self.assertEqual(linears(GOLDEN / "gguf" / "tiny_llama.gguf"), linears(TINY))
+        error = self.refused(5, *changed(self.command, "-m", GOLDEN / "gguf" / "llama_q4_k.gguf"),
+                             "--activations", "0")
+        self.assertIn("has no vocabulary", error)
+
     # What is behind a layer is not computed, and the search for one alpha needs it.
     def test_a_search(self):
         for alpha in ("auto", "per-layer"):

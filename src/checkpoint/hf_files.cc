@@ -91,6 +91,13 @@ void PutLongRope(json& config) {
   scaling = std::move(three);
 }
 
+// Configs of transformers refuse 9.0 where they want 9.
+void MakeWhole(json& number) {
+  if (!number.is_number_float()) return;
+  const double value = number.get<double>();
+  if (value == std::floor(value) && std::abs(value) < 1e15) number = static_cast<int64_t>(value);
+}
+
 void PutTokenIds(const TokenizerConfig& tokens, json& config) {
   config["bos_token_id"] = tokens.bos_id ? json(*tokens.bos_id) : json();
   const std::vector<int32_t>& ends = tokens.eos_ids;
@@ -137,6 +144,8 @@ json HfConfigOf(const ModelFolder& model) {
   config.erase("dtype");
   config.erase(kGainOffset);
   PutTokenIds(model.tokenizer_config(), config);
+  if (config.contains("sliding_window")) MakeWhole(config["sliding_window"]);
+  if (config.contains("attn_config")) MakeWhole(config["attn_config"]["alibi_bias_max"]);
   const json& scaling = config["rope_scaling"];
   if (scaling.is_object() && scaling["rope_type"] == "longrope") PutLongRope(config);
   return config;

@@ -94,6 +94,14 @@ TEST(HfFiles, TypeIsThatOfTheMatrices) {
   }
 }
 
+TEST(HfFiles, CountsAreWholeNumbers) {
+  const auto config = [](const char* file) {
+    return HfConfigOf(ModelFolder(kGoldens + file + ".gguf"));
+  };
+  EXPECT_TRUE(config("gemma2")["sliding_window"].is_number_integer());
+  EXPECT_TRUE(config("mpt")["attn_config"]["alibi_bias_max"].is_number_integer());
+}
+
 TEST(HfFiles, WithoutAVocabularyThereIsNoTokenizer) {
   const TempFolder folder;
   WriteHfFiles(ModelFolder(kGoldens + "llama_q8_0.gguf"), folder.path(),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "base/quote.h"
 #include "weights/gguf_config.h"
 #include "weights/gguf_families.h"
+#include "weights/gguf_row_orders.h"
 #include "weights/mapped_source.h"
 #include "weights/tensor_rows.h"
 
@@ -21,31 +23,6 @@ namespace godwit {
 namespace {
 
 using RowOrder = std::shared_ptr<const std::vector<int64_t>>;
-
-// Of rows of heads: where those of (i, i + half) are, if the file has them side by side.
-RowOrder PairedOrder(int64_t heads, int64_t dim) {
-  std::vector<int64_t> order;
-  for (int64_t row = 0; row < heads * dim; ++row) {
-    const int64_t d = row % dim;
-    order.push_back(row - d + d % (dim / 2) * 2 + d / (dim / 2));
-  }
-  return std::make_shared<const std::vector<int64_t>>(std::move(order));
-}
-
-RowOrder UngroupedOrder(const GgufShape& shape) {
-  const int64_t dim = shape.head_dim;
-  const int64_t queries = shape.heads / shape.kv_heads;  // of a group, before its key and its value
-  std::vector<int64_t> order;
-  for (int64_t row = 0; row < (shape.heads + 2 * shape.kv_heads) * dim; ++row) {
-    const int64_t group = row / dim / (queries + 2);
-    const int64_t place = row / dim % (queries + 2);
-    const int64_t head = place < queries    ? group * queries + place
-                         : place == queries ? shape.heads + group
-                                            : shape.heads + shape.kv_heads + group;
-    order.push_back(head * dim + row % dim);
-  }
-  return std::make_shared<const std::vector<int64_t>>(std::move(order));
-}
 
 // "blk.12.attn_q.weight"
 struct SplitName {
@@ -119,27 +96,11 @@ class Translator {
   // Of a tensor with so many rows; none for one that does not fit, which is found to have the wrong
   // shape. So what heads a file claims to have takes no memory beyond its tensors.
   RowOrder OrderOf(GgufRows rows, int64_t count) {
-    const int64_t dim = shape_.head_dim;
-    const auto made = [&](RowOrder& order, int64_t expected, const auto& make) {
-      if (count != expected || dim % 2 != 0) return RowOrder();
-      if (order == nullptr) order = make();
-      return order;
-    };
-    switch (rows) {
-      case GgufRows::kPairedQ:
-        return made(paired_q_, shape_.heads * dim, [&] { return PairedOrder(shape_.heads, dim); });
-      case GgufRows::kPairedK:
-        return made(paired_k_, shape_.kv_heads * dim,
-                    [&] { return PairedOrder(shape_.kv_heads, dim); });
-      case GgufRows::kUngrouped:
-        return made(ungrouped_, (shape_.heads + 2 * shape_.kv_heads) * dim,
-                    [&] { return UngroupedOrder(shape_); });
-      case GgufRows::kAsTheyWere:
-      case GgufRows::kExperts:
-      case GgufRows::kHeads:
-        break;
-    }
-    return nullptr;
+    const auto made = orders_.find({rows, count});
+    if (made != orders_.end()) return made->second;
+    std::vector<int64_t> order = GgufRowOrder(rows, shape_, count);
+    if (order.empty()) return nullptr;
+    return orders_[{rows, count}] = std::make_shared<const std::vector<int64_t>>(std::move(order));
   }
 
   // "blk.01" is another name than "blk.1", and means the same layer.
@@ -174,7 +135,7 @@ class Translator {
 
   const GgufShape& shape_;
   const GgufFamily& family_;
-  RowOrder paired_q_, paired_k_, ungrouped_;
+  std::map<std::pair<GgufRows, int64_t>, RowOrder> orders_;
   std::vector<TensorInfo> translated_;
 };
 

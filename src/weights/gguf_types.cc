@@ -34,4 +34,9 @@ const GgufTensorType* FindGgufTensorType(uint32_t number) {
   return found == std::end(kTensorTypes) ? nullptr : found;
 }
 
+const GgufTensorType* FindGgufTensorType(std::string_view name) {
+  const auto found = std::ranges::find(kTensorTypes, name, &GgufTensorType::name);
+  return found == std::end(kTensorTypes) ? nullptr : found;
+}
+
 }  // namespace godwit

@@ -1,0 +1,15 @@
+// What converters to GGUF do to the rows of a tensor, for who undoes it and for who does it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weights/gguf_families.h"
+
+namespace godwit {
+
+// Row i as Hugging Face has it is row [i] of the file's tensor of `rows` rows. Empty: all are where
+// they were, or that is no number of rows for such a tensor.
+std::vector<int64_t> GgufRowOrder(GgufRows kind, const GgufShape& shape, int64_t rows);
+
+}  // namespace godwit

@@ -4,11 +4,10 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/machine_memory.h"
 #include "base/new_folder.h"
-#include "base/quote.h"
 #include "checkpoint/hf_files.h"
 #include "quant/calibrate.h"
+#include "quant/check_disk.h"
 #include "quant/linear_layers.h"
 #include "quant/quantization_block.h"
 #include "quant/round_by_text.h"
@@ -20,13 +19,6 @@ namespace godwit::quant {
 namespace {
 
 namespace fs = std::filesystem;
-
-void CheckDisk(const fs::path& folder, int64_t bytes) {
-  const auto free = static_cast<int64_t>(std::filesystem::space(folder).available);
-  if (free >= bytes) return;
-  Throw(ErrorKind::kIo, "{}: the result takes {}, and {} are free there",
-        QuoteUnlessPlain(folder.native()), FormatBytes(bytes), FormatBytes(free));
-}
 
 struct Calibrated {
   Smoothing smoothing;

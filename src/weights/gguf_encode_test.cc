@@ -61,15 +61,15 @@ TEST(GgufEncode, Q8_0IsWithinHalfAStep) {
   EXPECT_GT(Rms(encoded.read, values), 0.004);
 }
 
-// Measured: 7.56 %; that of the format's own library is 7.66 % for such numbers.
+// Measured: 6.97 %, where the library that GGUF comes from makes 7.19 %; shifted 3.13 and 3.23 %.
 TEST(GgufEncode, Q4_KHasSmallErrors) {
   const std::vector<float> values = Normal(256 * 64, 2);
-  EXPECT_LT(Rms(Encoded("Q4_K", values).read, values), 0.0765);
+  EXPECT_LT(Rms(Encoded("Q4_K", values).read, values), 0.0705);
   const std::vector<float> shifted = Normal(256 * 64, 3, /*mean=*/-2);
-  EXPECT_LT(Rms(Encoded("Q4_K", shifted).read, shifted), 0.04);
+  EXPECT_LT(Rms(Encoded("Q4_K", shifted).read, shifted), 0.0318);
   // There is no minimum above zero.
   const std::vector<float> positive = Normal(256 * 64, 4, /*mean=*/8);
-  EXPECT_LT(Rms(Encoded("Q4_K", positive).read, positive), 0.055);
+  EXPECT_LT(Rms(Encoded("Q4_K", positive).read, positive), 0.0219);
 }
 
 // Numbers that a block can hold come back as they are.

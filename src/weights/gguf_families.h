@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "weights/gguf_metadata.h"
 
@@ -66,6 +67,9 @@ std::span<const GgufFamily> LlamaGgufFamilies();  // and what its converter writ
 std::span<const GgufFamily> KinGgufFamilies();    // of Llama, with one thing of their own
 std::span<const GgufFamily> GemmaGgufFamilies();
 std::span<const GgufFamily> GptGgufFamilies();  // NeoX, Falcon, MPT, BLOOM
+
+// All of these, in this order.
+std::vector<const GgufFamily*> AllGgufFamilies();
 
 // Throws Error(kUnsupported) that names those there are.
 const GgufFamily& FindGgufFamily(const GgufMetadata& metadata, bool second_attention_norm);

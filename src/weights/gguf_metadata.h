@@ -22,6 +22,7 @@ class GgufMetadata {
       : values_(std::move(values)), file_name_(std::move(file_name)) {}
 
   const std::string& file_name() const { return file_name_; }
+  const GgufValues& values() const { return values_; }
   bool Has(std::string_view key) const { return values_.contains(key); }
   // "llama.block_count" of "block_count": keys of models begin with their architecture.
   std::string Own(std::string_view key) const;

@@ -1,0 +1,201 @@
+#include "checkpoint/gguf_form.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "checkpoint/gguf_model_keys.h"
+#include "checkpoint/gguf_text_keys.h"
+#include "checkpoint/spec_difference.h"
+#include "model/archs/all.h"
+#include "weights/gguf_config.h"
+#include "weights/gguf_families.h"
+#include "weights/gguf_row_orders.h"
+
+namespace godwit {
+namespace {
+
+// Families that go by the name of another one in GGUF.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"mistral", "llama"},       {"mixtral", "llama"},
+    {"olmo3", "olmo2"},         {"granitemoeshared", "granitemoe"},
+    {"RefinedWeb", "falcon"},   {"RefinedWebModel", "falcon"},
+};
+
+std::vector<const GgufFamily*> FamiliesOf(const std::string& model_type) {
+  const auto found = std::ranges::find(kOtherNames, model_type,
+                                       &std::pair<std::string_view, std::string_view>::first);
+  const std::string_view name = found == std::end(kOtherNames) ? model_type : found->second;
+  std::vector<const GgufFamily*> families;
+  for (const GgufFamily* family : AllGgufFamilies()) {
+    // InternLM2's own files have other tensors than those that its name in GGUF stands for.
+    if (family->model_type == name && family->architecture != "internlm2") {
+      families.push_back(family);
+    }
+  }
+  return families;
+}
+
+// The tensors of a model under the names that a family has for them in GGUF.
+class Naming {
+ public:
+  Naming(const ModelFolder& model, const GgufFamily& family)
+      : spec_(model.spec()), source_(model.weights()), family_(family) {
+    shape_ = {.vocab_size = spec_.vocab_size,
+              .heads = spec_.heads,
+              .kv_heads = spec_.kv_heads,
+              .head_dim = spec_.head_dim};
+    const std::string embedding = spec_.names.embedding + ".weight";
+    stripped_ = source_.Find(embedding) == nullptr && embedding.starts_with(spec_.names.prefix) &&
+                source_.Find(embedding.substr(spec_.names.prefix.size())) != nullptr;
+  }
+
+  std::vector<GgufPart> Take() {
+    for (const GgufName& name : family_.whole) Add(name, name.gguf, 0);
+    for (int64_t layer = 0; layer < spec_.layers; ++layer) {
+      for (const GgufName& name : family_.layers) {
+        Add(name, fmt::format("blk.{}.{}", layer, name.gguf), layer);
+      }
+    }
+    return std::move(parts_);
+  }
+
+  // A tensor of the model that has no name there; empty: all have.
+  std::string Left() const {
+    for (const std::string& name : source_.Names()) {
+      if (taken_.contains(name)) continue;
+      const bool harmless = std::ranges::any_of(
+          spec_.names.harmless, [&](const std::string& ending) { return name.ends_with(ending); });
+      if (harmless || (spec_.tied_head && name == spec_.names.head + ".weight")) continue;
+      return name;
+    }
+    return "";
+  }
+
+ private:
+  const TensorInfo* Find(const std::string& name) {
+    const bool strip = stripped_ && name.starts_with(spec_.names.prefix);
+    const TensorInfo* tensor = source_.Find(strip ? name.substr(spec_.names.prefix.size()) : name);
+    if (tensor != nullptr) taken_.insert(tensor->name);
+    return tensor;
+  }
+
+  void Add(const GgufName& name, std::string_view gguf, int64_t layer) {
+    if (spec_.tied_head && gguf == "output") return;
+    for (const char* ending : {".weight", ".bias"}) {
+      const bool several = name.rows == GgufRows::kExperts || name.rows == GgufRows::kHeads;
+      GgufPart part{.name = std::string(gguf) + ending};
+      for (int64_t i = 0; i == 0 || (several && !part.sources.empty()); ++i) {
+        const TensorInfo* tensor = Find(fmt::format(fmt::runtime(name.hf), layer, i) + ending);
+        if (tensor == nullptr) break;
+        part.sources.push_back(tensor);
+      }
+      if (!part.sources.empty()) Complete(name, std::move(part));
+    }
+  }
+
+  void Complete(const GgufName& name, GgufPart part) {
+    const TensorInfo& first = *part.sources.front();
+    part.shape = first.shape;
+    if (name.rows == GgufRows::kExperts || name.rows == GgufRows::kHeads) {
+      part.shape.insert(part.shape.begin(), std::ssize(part.sources));
+    } else if (!first.shape.empty()) {
+      part.rows = GgufRowOrder(name.rows, shape_, first.shape[0]);
+    }
+    const bool norm = name.gguf.find("norm") != std::string_view::npos;
+    if (norm && spec_.norm_gain_less_one && part.name.ends_with(".weight")) part.added = 1;
+    // A router's choices are not continuous.
+    part.matrix = part.shape.size() >= 2 && !norm && name.gguf != "ffn_gate_inp";
+    part.outer = !part.name.starts_with("blk.");
+    parts_.push_back(std::move(part));
+  }
+
+  const DecoderSpec& spec_;
+  const WeightSource& source_;
+  const GgufFamily& family_;
+  GgufShape shape_;
+  bool stripped_ = false;
+  std::set<std::string, std::less<>> taken_;
+  std::vector<GgufPart> parts_;
+};
+
+// What the keys say when they are read, held against what the model is.
+std::optional<std::string> Difference(const DecoderSpec& spec, const GgufForm& form) {
+  const std::string header = GgufHeader(form.keys, {});
+  const auto bytes = std::as_bytes(std::span(header.data(), header.size()));
+  GgufFiles files{.files = {},
+                  .metadata = GgufMetadata(ParseGguf(bytes, "GGUF").values, "GGUF"),
+                  .tensors = {}};
+  for (const GgufPart& part : form.tensors) {
+    files.tensors.push_back({.name = part.name,
+                             .dtype = DType::kF32,
+                             .dtype_name = "F32",
+                             .shape = part.shape,
+                             .bytes = std::as_bytes(std::span(part.values))});
+  }
+  const GgufFamily& family = FindGgufFamily(files.metadata, HasSecondAttentionNorm(files));
+  const std::string config = GgufConfig(files, ShapeOf(files), family);
+  return SpecDifference(spec, DescribeModel(HfConfig::Parse(config, "GGUF")));
+}
+
+[[noreturn]] void RefuseForm(const ModelFolder& model, std::string_view why) {
+  Throw(ErrorKind::kUnsupported, "{}: this model has no form in GGUF: {}",
+        QuoteUnlessPlain(model.path()), why);
+}
+
+}  // namespace
+
+GgufForm GgufFormOf(const ModelFolder& model) {
+  const DecoderSpec& spec = model.spec();
+  (void)model.tensors();  // all that is wrong with them
+  const std::vector<const GgufFamily*> families = FamiliesOf(model.config().model_type());
+  if (families.empty()) {
+    std::set<std::string_view> known;
+    for (const GgufFamily* each : AllGgufFamilies()) known.insert(each->model_type);
+    for (const auto& [name, same] : kOtherNames) known.insert(name);
+    RefuseForm(model, fmt::format("known are the families {}, found {}", fmt::join(known, ", "),
+                                  Quote(model.config().model_type())));
+  }
+  std::string left;
+  const GgufFamily* family = nullptr;
+  std::vector<GgufPart> tensors;
+  for (const GgufFamily* candidate : families) {
+    Naming naming(model, *candidate);
+    tensors = naming.Take();
+    left = naming.Left();
+    family = candidate;
+    if (left.empty()) break;
+  }
+  if (!left.empty()) RefuseForm(model, fmt::format("its tensor {} has no name there", Quote(left)));
+
+  std::optional<std::string> difference;
+  for (const bool says_windows : {false, true}) {
+    GgufForm form;
+    PutModelKeys(model, family->architecture, says_windows, form.keys);
+    form.tensors = tensors;
+    for (auto& [name, values] : RopeFactorTensors(spec)) {
+      form.tensors.push_back({.name = name,
+                              .shape = {std::ssize(values)},
+                              .sources = {},
+                              .rows = {},
+                              .values = std::move(values)});
+    }
+    difference = Difference(spec, form);
+    if (difference) continue;
+    PutTextKeys(model, form.keys);
+    return form;
+  }
+  RefuseForm(model, "no key says " + *difference);
+}
+
+}  // namespace godwit

@@ -1,0 +1,180 @@
+#include "checkpoint/gguf_model_keys.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numbers>
+#include <optional>
+
+namespace godwit {
+namespace {
+
+using ScalingKind = RotaryScaling::Kind;
+
+// Keys that begin with the architecture.
+class OwnKeys {
+ public:
+  OwnKeys(std::string_view architecture, GgufKeys& keys)
+      : prefix_(std::string(architecture) + "."), keys_(keys) {}
+
+  void Int(std::string_view key, int64_t value) { keys_.U32(prefix_ + std::string(key), value); }
+  void Float(std::string_view key, double value) { keys_.F32(prefix_ + std::string(key), value); }
+  void Float(std::string_view key, std::optional<float> value) {
+    if (value) Float(key, double{*value});
+  }
+  void Bool(std::string_view key, bool value) { keys_.Bool(prefix_ + std::string(key), value); }
+  void Text(std::string_view key, std::string_view value) {
+    keys_.Text(prefix_ + std::string(key), value);
+  }
+  void Bools(std::string_view key, const std::vector<bool>& values) {
+    keys_.Bools(prefix_ + std::string(key), values);
+  }
+
+ private:
+  const std::string prefix_;
+  GgufKeys& keys_;
+};
+
+// Of linear scaling a file has the context before it.
+int64_t StatedContext(const ModelFolder& model) {
+  const DecoderSpec& spec = model.spec();
+  if (spec.rotary.scaling.kind != ScalingKind::kLinear) return spec.max_context;
+  return model.config().IntOr("max_position_embeddings", spec.max_context, {1, spec.max_context});
+}
+
+void PutShape(const ModelFolder& model, OwnKeys& own) {
+  const DecoderSpec& spec = model.spec();
+  own.Int("block_count", spec.layers);
+  own.Int("context_length", StatedContext(model));
+  own.Int("embedding_length", spec.hidden_size);
+  own.Int("vocab_size", spec.vocab_size);
+  own.Int("attention.head_count", spec.heads);
+  own.Int("attention.head_count_kv", spec.kv_heads);
+  if (spec.heads * spec.head_dim != spec.hidden_size) {
+    own.Int("attention.key_length", spec.head_dim);
+    own.Int("attention.value_length", spec.head_dim);
+  }
+  own.Float(spec.norm == ops::NormKind::kRms ? "attention.layer_norm_rms_epsilon"
+                                             : "attention.layer_norm_epsilon",
+            double{spec.norm_epsilon});
+}
+
+void PutMlp(const DecoderSpec& spec, OwnKeys& own) {
+  const MlpSpec& mlp = spec.mlp;
+  own.Int("feed_forward_length", mlp.intermediate);
+  if (mlp.experts == 0) return;
+  own.Int("expert_count", mlp.experts);
+  own.Int("expert_used_count", mlp.experts_per_token);
+  own.Int("expert_feed_forward_length", mlp.intermediate);
+  if (spec.shared_mlp.intermediate > 0) {
+    own.Int("expert_shared_feed_forward_length", spec.shared_mlp.intermediate);
+  }
+}
+
+void PutRotary(const DecoderSpec& spec, OwnKeys& own) {
+  const RotarySpec& rotary = spec.rotary;
+  if (rotary.rotary_dim == 0) return;
+  own.Int("rope.dimension_count", rotary.rotary_dim);
+  own.Float("rope.freq_base", rotary.theta);
+  if (!spec.turns_otherwise.empty()) own.Float("rope.freq_base_swa", spec.other_rotary.theta);
+  const RotaryScaling& scaling = rotary.scaling;
+  if (scaling.kind == ScalingKind::kLinear) {
+    own.Text("rope.scaling.type", "linear");
+    own.Float("rope.scaling.factor", scaling.factor);
+  } else if (scaling.kind == ScalingKind::kYarn) {
+    own.Text("rope.scaling.type", "yarn");
+    own.Float("rope.scaling.factor", scaling.factor);
+    own.Int("rope.scaling.original_context_length", scaling.original_context);
+    own.Float("rope.scaling.yarn_beta_fast", scaling.beta_fast);
+    own.Float("rope.scaling.yarn_beta_slow", scaling.beta_slow);
+  } else if (scaling.kind == ScalingKind::kLongRope) {
+    own.Int("rope.scaling.original_context_length", scaling.original_context);
+    own.Float("rope.scaling.attn_factor", scaling.attention_factor);
+  }
+}
+
+void PutWindows(const DecoderSpec& spec, std::string_view architecture, bool says_windows,
+                OwnKeys& own) {
+  const int64_t window = spec.windows.empty() ? 0 : std::ranges::max(spec.windows);
+  // Without the key it is what all published models have.
+  if (window > 0 || architecture == "starcoder2") own.Int("attention.sliding_window", window);
+  if (!says_windows || window == 0) return;
+  std::vector<bool> windowed;
+  for (const int64_t of_layer : spec.windows) windowed.push_back(of_layer != 0);
+  own.Bools("attention.sliding_window_pattern", windowed);
+}
+
+// What some families say, and others have no word for.
+void PutOwn(const ModelFolder& model, std::string_view architecture, OwnKeys& own) {
+  const DecoderSpec& spec = model.spec();
+  own.Float("attention.clamp_kqv", spec.clip_qkv);
+  own.Float("attn_logit_softcapping", spec.score_cap);
+  own.Float("final_logit_softcapping", spec.logit_cap);
+  if (architecture == "gptneox" || architecture == "stablelm") {
+    own.Bool("use_parallel_residual", spec.topology != Topology::kSequential);
+  }
+  if (architecture == "command-r" || architecture == "cohere2") {
+    own.Float("logit_scale", double{spec.logit_scale});
+  }
+  if (architecture.starts_with("granite")) {
+    // There it divides.
+    own.Float("logit_scale", 1 / double{spec.logit_scale});
+    own.Float("embedding_scale", double{spec.embedding_scale});
+    own.Float("residual_scale", double{spec.residual_scale});
+    own.Float("attention.scale", spec.score_scale);
+  }
+  if (architecture == "mpt" && !spec.alibi.slopes.empty()) {
+    // The last slope is 2^-bias, of so many heads that are a power of two.
+    const auto attention = model.config().Object("attn_config");
+    own.Float("attention.max_alibi_bias",
+              attention ? attention->FloatOr("alibi_bias_max", 8, {0, 64}) : 8);
+  }
+}
+
+// What Llama 3.1 and later divide a frequency by (docs of RotaryScaling::Kind::kLlama3).
+float Llama3Divisor(const RotaryScaling& scaling, double frequency) {
+  const double turns =
+      static_cast<double>(scaling.original_context) * frequency / (2 * std::numbers::pi);
+  if (turns < scaling.low_freq_factor) return static_cast<float>(scaling.factor);
+  if (turns > scaling.high_freq_factor) return 1;
+  const double smooth = (turns - scaling.low_freq_factor) /
+                        (scaling.high_freq_factor - scaling.low_freq_factor);
+  return static_cast<float>(1 / ((1 - smooth) / scaling.factor + smooth));
+}
+
+}  // namespace
+
+void PutModelKeys(const ModelFolder& model, std::string_view architecture, bool says_windows,
+                  GgufKeys& keys) {
+  keys.Text("general.architecture", architecture);
+  keys.Text("general.type", "model");
+  const auto path = std::filesystem::weakly_canonical(model.path());
+  keys.Text("general.name", (path.has_filename() ? path : path.parent_path()).stem().native());
+  keys.U32("general.quantization_version", 2);
+  OwnKeys own(architecture, keys);
+  PutShape(model, own);
+  PutMlp(model.spec(), own);
+  PutRotary(model.spec(), own);
+  PutWindows(model.spec(), architecture, says_windows, own);
+  PutOwn(model, architecture, own);
+}
+
+std::vector<std::pair<std::string, std::vector<float>>> RopeFactorTensors(const DecoderSpec& spec) {
+  const RotaryScaling& scaling = spec.rotary.scaling;
+  const auto floats = [](const std::vector<double>& values) {
+    return std::vector<float>(values.begin(), values.end());
+  };
+  if (scaling.kind == ScalingKind::kLongRope) {
+    return {{"rope_factors_long.weight", floats(scaling.long_factors)},
+            {"rope_factors_short.weight", floats(scaling.short_factors)}};
+  }
+  if (scaling.kind != ScalingKind::kLlama3) return {};
+  std::vector<float> divisors;
+  for (int64_t i = 0; i < spec.rotary.rotary_dim; i += 2) {
+    const double exponent = static_cast<double>(i) / static_cast<double>(spec.rotary.rotary_dim);
+    divisors.push_back(Llama3Divisor(scaling, std::pow(spec.rotary.theta, -exponent)));
+  }
+  return {{"rope_freqs.weight", std::move(divisors)}};
+}
+
+}  // namespace godwit

@@ -1,0 +1,24 @@
+// What a model computes, as the keys of a GGUF file: the inverse of weights/gguf_config.h.
+//
+// Internal to src/checkpoint.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/model_folder.h"
+#include "weights/gguf_writer.h"
+
+namespace godwit {
+
+// All but those of the text. What has no key is left out, and found by who reads them back.
+// says_windows: which layers have a window, where that is not the pattern of all published models.
+void PutModelKeys(const ModelFolder& model, std::string_view architecture, bool says_windows,
+                  GgufKeys& keys);
+
+// Of rope scaling that has a factor for each frequency: the tensors that hold them, and these.
+std::vector<std::pair<std::string, std::vector<float>>> RopeFactorTensors(const DecoderSpec& spec);
+
+}  // namespace godwit

@@ -1,0 +1,168 @@
+#include "checkpoint/spec_difference.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace godwit {
+namespace {
+
+bool IsClose(double a, double b) {
+  return a == b || std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b));
+}
+
+std::string Text(double value) { return fmt::format("{:.7g}", value); }
+
+// Keeps the first difference.
+class Comparison {
+ public:
+  void Number(std::string_view what, double wanted, double found) {
+    if (!IsClose(wanted, found)) Differ(what, Text(wanted), Text(found));
+  }
+
+  template <typename T>
+  void Number(std::string_view what, const std::optional<T>& wanted,
+              const std::optional<T>& found) {
+    if (wanted.has_value() != found.has_value() ||
+        (wanted && !IsClose(static_cast<double>(*wanted), static_cast<double>(*found)))) {
+      const auto text = [](const std::optional<T>& value) {
+        return value ? Text(static_cast<double>(*value)) : "none";
+      };
+      Differ(what, text(wanted), text(found));
+    }
+  }
+
+  // Of enumerations and switches.
+  template <typename T>
+  void Kind(std::string_view what, T wanted, T found) {
+    if (wanted == found) return;
+    if constexpr (std::is_same_v<T, bool>) {
+      Differ(what, wanted ? "yes" : "no", found ? "yes" : "no");
+    } else {
+      Differ(what, "one", "another");
+    }
+  }
+
+  template <typename T>
+  void List(std::string_view what, const std::vector<T>& wanted, const std::vector<T>& found) {
+    bool same = wanted.size() == found.size();
+    for (size_t i = 0; same && i < wanted.size(); ++i) {
+      same = IsClose(static_cast<double>(wanted[i]), static_cast<double>(found[i]));
+    }
+    if (!same) Differ(what, "one list", "another");
+  }
+
+  std::optional<std::string> Take() { return std::move(first_); }
+
+ private:
+  void Differ(std::string_view what, std::string_view wanted, std::string_view found) {
+    if (!first_) first_ = fmt::format("{}: {}, would be read as {}", what, wanted, found);
+  }
+
+  std::optional<std::string> first_;
+};
+
+void CompareRotary(const RotarySpec& a, const RotarySpec& b, Comparison& c) {
+  c.Number("dimensions that rotate", a.rotary_dim, b.rotary_dim);
+  if (a.rotary_dim == 0) return;
+  c.Number("rope theta", a.theta, b.theta);
+  const RotaryScaling& s = a.scaling;
+  const RotaryScaling& t = b.scaling;
+  c.Kind("the kind of rope scaling", s.kind, t.kind);
+  if (s.kind == RotaryScaling::Kind::kNone) return;
+  using Kind = RotaryScaling::Kind;
+  if (s.kind != Kind::kLongRope) c.Number("the factor of rope scaling", s.factor, t.factor);
+  if (s.kind != Kind::kLinear) {
+    c.Number("the original context of rope scaling", s.original_context, t.original_context);
+  }
+  c.Number("low_freq_factor", s.low_freq_factor, t.low_freq_factor);
+  c.Number("high_freq_factor", s.high_freq_factor, t.high_freq_factor);
+  c.Number("beta_fast", s.beta_fast, t.beta_fast);
+  c.Number("beta_slow", s.beta_slow, t.beta_slow);
+  c.Kind("whether the ramp of YaRN is cut off", s.truncate, t.truncate);
+  c.Number("the attention factor of rope scaling", s.attention_factor, t.attention_factor);
+  c.List("short rope factors", s.short_factors, t.short_factors);
+  c.List("long rope factors", s.long_factors, t.long_factors);
+  c.Number("the growth of queries", a.temperature.growth, b.temperature.growth);
+}
+
+void CompareMlp(const MlpSpec& a, const MlpSpec& b, Comparison& c) {
+  c.Number("the width of the MLP", a.intermediate, b.intermediate);
+  if (a.intermediate == 0) return;
+  c.Kind("a gate in the MLP", a.gated, b.gated);
+  c.Kind("the activation", a.activation, b.activation);
+  c.Kind("biases in the MLP", a.bias, b.bias);
+  c.Kind("a limit in the MLP", a.clamped.has_value(), b.clamped.has_value());
+  c.Number("experts", a.experts, b.experts);
+  c.Number("experts of a token", a.experts_per_token, b.experts_per_token);
+  if (a.experts == 0) return;
+  c.Kind("a bias of the router", a.router_bias, b.router_bias);
+  c.Kind("shares among the chosen experts", a.shares_among_chosen, b.shares_among_chosen);
+  c.Kind("experts chosen by sigmoids", a.choice.sigmoid, b.choice.sigmoid);
+  c.Kind("shares of inputs", a.choice.scales_input, b.choice.scales_input);
+  c.Number("groups of experts", a.choice.groups, b.choice.groups);
+  c.Number("the scale of shares", a.choice.share_scale, b.choice.share_scale);
+  c.Kind("a bias of the choice", a.choice_bias, b.choice_bias);
+}
+
+void CompareAttention(const DecoderSpec& a, const DecoderSpec& b, Comparison& c) {
+  c.Number("heads", a.heads, b.heads);
+  c.Number("KV heads", a.kv_heads, b.kv_heads);
+  c.Number("the size of a head", a.head_dim, b.head_dim);
+  c.Kind("latent attention", a.latent.has_value(), b.latent.has_value());
+  c.Kind("biases of q, k and v", a.qkv_bias, b.qkv_bias);
+  c.Kind("a bias behind attention", a.attention_out_bias, b.attention_out_bias);
+  c.Number("the limit of q, k and v", a.clip_qkv, b.clip_qkv);
+  c.Kind("norms of q and k", a.qk_norm, b.qk_norm);
+  const auto scale = [](const DecoderSpec& spec) {
+    return spec.score_scale.value_or(1 / std::sqrt(static_cast<float>(spec.head_dim)));
+  };
+  c.Number("the scale of scores", scale(a), scale(b));
+  c.Number("the cap of scores", a.score_cap, b.score_cap);
+  c.Kind("sinks of attention", a.attention_sink, b.attention_sink);
+  CompareRotary(a.rotary, b.rotary, c);
+  c.List("layers that turn otherwise", a.turns_otherwise, b.turns_otherwise);
+  if (!a.turns_otherwise.empty()) CompareRotary(a.other_rotary, b.other_rotary, c);
+  c.List("slopes of ALiBi", a.alibi.slopes, b.alibi.slopes);
+  c.Number("the scale of ALiBi", a.alibi.scale, b.alibi.scale);
+  c.Kind("ALiBi in bf16", a.alibi.in_bf16, b.alibi.in_bf16);
+  c.List("windows of layers", a.windows, b.windows);
+  c.Kind("chunks in place of windows", a.chunked, b.chunked);
+}
+
+}  // namespace
+
+std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpec& b) {
+  Comparison c;
+  c.Number("the vocabulary", a.vocab_size, b.vocab_size);
+  c.Number("the hidden size", a.hidden_size, b.hidden_size);
+  c.Number("layers", a.layers, b.layers);
+  c.Number("the context", a.max_context, b.max_context);
+  c.Kind("the kind of norm", a.norm, b.norm);
+  c.Number("the epsilon of norms", a.norm_epsilon, b.norm_epsilon);
+  c.Kind("weights of norms", a.norm_gain, b.norm_gain);
+  c.Kind("biases of norms", a.norm_bias, b.norm_bias);
+  c.Kind("how attention and MLP follow each other", a.topology, b.topology);
+  c.Kind("norms in front", a.input_norms, b.input_norms);
+  c.Kind("norms behind", a.output_norms, b.output_norms);
+  c.Kind("a norm at the end", a.final_norm, b.final_norm);
+  c.Number("the scale of layers", a.residual_scale, b.residual_scale);
+  c.Number("the width of embeddings", a.embedding_size, b.embedding_size);
+  c.Number("the scale of embeddings", a.embedding_scale, b.embedding_scale);
+  c.Kind("a norm of embeddings", a.embedding_norm, b.embedding_norm);
+  c.Number("learned positions", a.first_learned_position, b.first_learned_position);
+  CompareAttention(a, b, c);
+  CompareMlp(a.mlp, b.mlp, c);
+  c.List("layers without experts", a.dense_layers, b.dense_layers);
+  if (!a.dense_layers.empty()) CompareMlp(a.dense_mlp, b.dense_mlp, c);
+  CompareMlp(a.shared_mlp, b.shared_mlp, c);
+  c.Kind("an output head of its own", !a.tied_head, !b.tied_head);
+  c.Number("the scale of logits", a.logit_scale, b.logit_scale);
+  c.Number("the cap of logits", a.logit_cap, b.logit_cap);
+  return c.Take();
+}
+
+}  // namespace godwit

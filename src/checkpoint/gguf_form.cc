@@ -27,9 +27,9 @@ namespace {
 
 // Families that go by the name of another one in GGUF.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
-    {"mistral", "llama"},       {"mixtral", "llama"},
-    {"olmo3", "olmo2"},         {"granitemoeshared", "granitemoe"},
-    {"RefinedWeb", "falcon"},   {"RefinedWebModel", "falcon"},
+    {"mistral", "llama"},     {"mixtral", "llama"},
+    {"olmo3", "olmo2"},       {"granitemoeshared", "granitemoe"},
+    {"RefinedWeb", "falcon"}, {"RefinedWebModel", "falcon"},
 };
 
 std::vector<const GgufFamily*> FamiliesOf(const std::string& model_type) {

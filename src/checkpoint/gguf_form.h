@@ -15,8 +15,8 @@ namespace godwit {
 struct GgufPart {
   std::string name;
   std::vector<int64_t> shape;
-  // The tensors of the model that it is made of, one after another: mostly one, else the matrices of
-  // all experts, or the norms of all heads.
+  // The tensors of the model that it is made of, one after another: mostly one, else the matrices
+  // of all experts, or the norms of all heads.
   std::vector<const TensorInfo*> sources;
   // Row i of the one source comes to rows[i]; empty: all stay where they are.
   std::vector<int64_t> rows;
@@ -31,9 +31,9 @@ struct GgufForm {
   std::vector<GgufPart> tensors;
 };
 
-// Points into the folder. Throws Error(kUnsupported) that says what has no form in GGUF: the family,
-// a tensor, the tokenizer, or a number that the file would not say: what is read back from the keys
-// has to describe the same model.
+// Points into the folder. Throws Error(kUnsupported) that says what has no form in GGUF: the
+// family, a tensor, the tokenizer, or a number that the file would not say: what is read back from
+// the keys has to describe the same model.
 GgufForm GgufFormOf(const ModelFolder& model);
 
 }  // namespace godwit

@@ -137,8 +137,8 @@ float Llama3Divisor(const RotaryScaling& scaling, double frequency) {
       static_cast<double>(scaling.original_context) * frequency / (2 * std::numbers::pi);
   if (turns < scaling.low_freq_factor) return static_cast<float>(scaling.factor);
   if (turns > scaling.high_freq_factor) return 1;
-  const double smooth = (turns - scaling.low_freq_factor) /
-                        (scaling.high_freq_factor - scaling.low_freq_factor);
+  const double smooth =
+      (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
   return static_cast<float>(1 / ((1 - smooth) / scaling.factor + smooth));
 }
 

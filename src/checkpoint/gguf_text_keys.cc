@@ -48,7 +48,9 @@ void PutRoles(const ModelFolder& model, const Vocabulary& vocabulary, GgufKeys& 
     if (id) keys.U32(fmt::format("tokenizer.ggml.{}_token_id", role), *id);
   };
   const SpecialTokens special = model.special_tokens();
-  const auto first_of = [](std::optional<int32_t> a, std::optional<int32_t> b) { return a ? a : b; };
+  const auto first_of = [](std::optional<int32_t> a, std::optional<int32_t> b) {
+    return a ? a : b;
+  };
   put("bos", first_of(vocabulary.bos_id, first_of(named("bos_token"), special.bos_id)));
   std::optional<int32_t> eos = first_of(vocabulary.eos_id, named("eos_token"));
   if (!eos && !special.eos_ids.empty()) eos = special.eos_ids.front();

@@ -20,6 +20,7 @@
 #include "console/terminal/table.h"
 #include "lab/commands.h"
 #include "lab/model_run.h"
+#include "lab/quantize_gguf.h"
 #include "lab/reports/quantize_report.h"
 #include "quant/quantize_model.h"
 
@@ -36,6 +37,8 @@ struct QuantizeOptions {
   std::optional<bool> rounding;  // --rounding, whether by the text
   bool dry_run = false;
   bool json = false;
+  std::string to;                                                       // --to; empty: a folder
+  const quant::GgufScheme* gguf_type = &quant::FindGgufScheme("q8_0");  // --type
 };
 
 double ParseShare(std::string value) {
@@ -61,19 +64,43 @@ bool ParseRounding(const std::string& value) {
   Throw(ErrorKind::kInput, "expected gptq or nearest, found {}", Quote(value));
 }
 
+// Everything else is for a folder.
+void AddGgufFlags(console::CommandLine& line, QuantizeOptions& options) {
+  line.Group("GGUF");
+  line.Add({.names = "--to",
+            .value = "FORMAT",
+            .help = "gguf: a file that llama.cpp reads, too, of a model as it is: without "
+                    "smoothing, and without a text",
+            .choices = {"gguf"}},
+           [&](const std::string& value) {
+             if (value != "gguf") Throw(ErrorKind::kInput, "expected gguf, found {}", Quote(value));
+             options.to = value;
+           });
+  line.Add({.names = "--type",
+            .value = "NAME",
+            .help = "with --to gguf: q8_0, q4_k (embedding and output head in Q8_0), f16, bf16 or "
+                    "f32. Norms, biases and routers are floats",
+            .fallback = "q8_0",
+            .choices = Names(quant::kGgufSchemes, &quant::GgufScheme::name)},
+           [&](const std::string& value) { options.gguf_type = &quant::FindGgufScheme(value); });
+  line.Needs("--type", {"--to"});
+}
+
 void AddFlags(console::CommandLine& line, QuantizeOptions& options) {
   cli::AddModelFlag(line, options.model);
   cli::AddThreadFlags(line, options.model);
   line.Group("Result");
   line.Add({.names = "-o,--output",
             .value = "FOLDER",
-            .help = "the quantized model, a new folder; it appears when it is complete"},
+            .help = "the quantized model, a new folder, or with --to gguf a new file; it appears "
+                    "when it is complete"},
            options.output);
   line.Add({.names = "--dry-run", .value = "", .help = "only say what would be done"},
            options.dry_run);
   line.Add({.names = "--json", .value = "", .help = "print one JSON object"}, options.json);
   line.Exclusive({"--dry-run", "--json"});
   line.RefusePlot();
+  AddGgufFlags(line, options);
   line.Group("Quantization");
   line.Add({.names = "--scheme",
             .value = "NAME",
@@ -115,6 +142,11 @@ void AddFlags(console::CommandLine& line, QuantizeOptions& options) {
             .help = "with o3: the share of the tokens that may go beyond the fixed scales",
             .fallback = "0%"},
            [&](const std::string& value) { options.quantize.clip_share = ParseShare(value); });
+  for (const char* other :
+       {"--scheme", "--group-size", "--rounding", "--int8", "--keep", "--smooth", "--alpha",
+        "--calib", "--samples", "--seq-len", "--clip-top"}) {
+    line.Exclusive({"--to", other});
+  }
 }
 
 // What can be refused before anything is read.
@@ -155,18 +187,25 @@ int Quantize(std::span<const std::string> arguments) {
   const Stopwatch watch;
   QuantizeOptions options;
   console::CommandLine line(
-      "quantize", "[-m MODEL] -o FOLDER --calib FILE [flags]",
+      "quantize", "[-m MODEL] -o FOLDER (--calib FILE | --to gguf) [flags]",
       "Makes a model of 8 or 4 bits of a model in float, by SmoothQuant, or AWQ and "
       "GPTQ: what goes into the layers is measured on a text, its outliers are moved "
       "into the weights, and the weights are quantized. The result is in the format "
       "of compressed-tensors, which vLLM reads, too, or for llm-int8 in that of "
-      "bitsandbytes. Of a GGUF file it has the numbers that are stored there.");
+      "bitsandbytes. Of a GGUF file it has the numbers that are stored there. With --to gguf "
+      "it is a GGUF file of weights that are rounded as they are.");
   AddFlags(line, options);
   line.Parse(arguments);
   options.quantize.smooth = SmoothKindOf(options.smoothing);
   options.quantize.alpha = SmoothOptionsOf(options.smoothing);
   options.quantize.compensates = options.rounding.value_or(true);
   cli::ChooseModel(options.model);
+  if (!options.to.empty()) {
+    return QuantizeToGguf(options.model, {.file = options.output,
+                                          .scheme = options.gguf_type,
+                                          .dry_run = options.dry_run,
+                                          .json = options.json});
+  }
   const ModelFolder model(options.model.folder);
   CheckQuantize(options);
   if (options.group) options.quantize.scheme.group = *options.group;

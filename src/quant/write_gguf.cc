@@ -51,9 +51,7 @@ class PartRows {
   int64_t rows() const {
     return part_.sources.empty() ? 1 : rows_of_source_ * std::ssize(part_.sources);
   }
-  int64_t columns() const {
-    return part_.sources.empty() ? std::ssize(part_.values) : columns_;
-  }
+  int64_t columns() const { return part_.sources.empty() ? std::ssize(part_.values) : columns_; }
 
   void Read(int64_t row, std::span<float> out) const {
     if (part_.sources.empty()) {
@@ -102,8 +100,8 @@ class GgufWriter {
     constexpr int64_t kChunkFloats = int64_t{4} << 20;
     const PartRows rows(part);
     const int64_t chunk = std::max<int64_t>(1, kChunkFloats / std::max<int64_t>(1, rows.columns()));
-    const auto row_bytes = static_cast<size_t>(rows.columns() / tensor.type->elements *
-                                               tensor.type->bytes);
+    const auto row_bytes =
+        static_cast<size_t>(rows.columns() / tensor.type->elements * tensor.type->bytes);
     for (int64_t begin = 0; begin < rows.rows(); begin += chunk) {
       if (exec_.cancel != nullptr) exec_.cancel->ThrowIfCancelled();
       const int64_t count = std::min(chunk, rows.rows() - begin);
@@ -170,8 +168,8 @@ GgufPlan PlanGguf(const ModelFolder& model, const GgufScheme& scheme) {
     }
     plan.tensors.push_back({.name = part.name, .shape = part.shape, .type = type});
     plan.before_bytes += SourceBytes(part);
-    plan.after_bytes += (plan.tensors.back().bytes() + kGgufAlignment - 1) / kGgufAlignment *
-                        kGgufAlignment;
+    plan.after_bytes +=
+        (plan.tensors.back().bytes() + kGgufAlignment - 1) / kGgufAlignment * kGgufAlignment;
   }
   plan.after_bytes += std::ssize(GgufHeader(plan.form.keys, plan.tensors));
   return plan;

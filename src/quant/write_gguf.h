@@ -18,10 +18,10 @@ namespace godwit::quant {
 
 // What the matrices of layers become. The embedding and the output head are as `outer`.
 struct GgufScheme {
-  std::string_view name;   // "q4_k"
-  std::string_view type;   // of tensors: "Q4_K"
+  std::string_view name;  // "q4_k"
+  std::string_view type;  // of tensors: "Q4_K"
   std::string_view outer;
-  uint32_t file_type;      // general.file_type
+  uint32_t file_type;  // general.file_type
   std::string_view description;
 };
 

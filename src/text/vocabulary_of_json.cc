@@ -30,7 +30,8 @@ constexpr std::string_view kProbe =
     "\xe4\xb8\x96\xe7\x95\x8c\xef\xbc\x8c\xe3\x81\x93\xe3\x82\x93\xe3\x81\xab\xe3\x81\xa1\xe3\x81"
     "\xaf \xec\x95\x88\xeb\x85\x95 \xe0\xa4\xa8\xe0\xa4\xae\xe0\xa4\xb8\xe0\xa5\x8d\xe0\xa4\xa4\xe0"
     "\xa5\x87 \xd9\x85\xd8\xb1\xd8\xad\xd8\xa8\xd8\xa7\xe0\xa5\xa4 \xf0\x9f\x99\x82\xf0\x9f\x91\xa9"
-    "\xe2\x80\x8d\xf0\x9f\x92\xbb \xe2\x80\x9cquoted\xe2\x80\x9d\xe2\x80\xa6 \xe2\x82\xac" "5\n"
+    "\xe2\x80\x8d\xf0\x9f\x92\xbb \xe2\x80\x9cquoted\xe2\x80\x9d\xe2\x80\xa6 \xe2\x82\xac"
+    "5\n"
     "#include <a.h>\nint main(void) { return (a[i] += 0xff) != *p && !q; } // C++/Rust::f()\n"
     "def f(x):\n    return {'k': \"v\"}\n$HOME ~/x_y-z @user 100% ^^ || ... !!! ?! ---- ==== \\n "
     "camelCaseWord HTTPServer snake_case_word\n\n\n   ";
@@ -68,7 +69,9 @@ bool HasType(const std::vector<json>& steps, std::string_view type) {
 class Inverse {
  public:
   Inverse(const Tokenizer& tokenizer, std::string_view text, const std::string& what)
-      : tokenizer_(tokenizer), what_(what), root_(ParseJson(text, what, {.max_values = kMaxValues})) {}
+      : tokenizer_(tokenizer),
+        what_(what),
+        root_(ParseJson(text, what, {.max_values = kMaxValues})) {}
 
   Vocabulary Take(int64_t min_tokens) {
     const json& model = root_.at("model");
@@ -111,9 +114,9 @@ class Inverse {
       if (token.kind == TokenKind::kUnknown) continue;
       token.kind = added.value("special", false) ? TokenKind::kControl : TokenKind::kUserDefined;
     }
-    const int64_t count =
-        std::max(min_tokens, tokens.empty() ? 0 : tokens.rbegin()->first + 1);
-    if (count > static_cast<int64_t>(kMaxTokens) || (!tokens.empty() && tokens.begin()->first < 0)) {
+    const int64_t count = std::max(min_tokens, tokens.empty() ? 0 : tokens.rbegin()->first + 1);
+    if (count > static_cast<int64_t>(kMaxTokens) ||
+        (!tokens.empty() && tokens.begin()->first < 0)) {
       Throw(ErrorKind::kFormat, "{}: expected ids of tokens from 0 to {}", what_, kMaxTokens - 1);
     }
     for (int64_t id = 0; id < count; ++id) {
@@ -157,7 +160,7 @@ class Inverse {
     const float last = -static_cast<float>(scores.size());
     for (VocabularyToken& token : vocabulary_.tokens) {
       const auto found = scores.find(token.text);
-      token.score = found != scores.end() ? found->second
+      token.score = found != scores.end()              ? found->second
                     : token.kind == TokenKind::kNormal ? last
                                                        : 0;
     }
@@ -186,7 +189,8 @@ class Inverse {
     }
     // One of the whole text alone has no flag in GGUF, and differs behind special tokens only.
     for (const json& step : cuts) {
-      if (step.value("type", "") == "Metaspace" && step.value("prepend_scheme", "always") != "never") {
+      if (step.value("type", "") == "Metaspace" &&
+          step.value("prepend_scheme", "always") != "never") {
         vocabulary_.space_prefix = SpacePrefix::kStretch;
       }
     }

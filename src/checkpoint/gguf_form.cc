@@ -190,7 +190,12 @@ GgufForm GgufFormOf(const ModelFolder& model) {
                               .rows = {},
                               .values = std::move(values)});
     }
-    difference = Difference(spec, form);
+    try {
+      difference = Difference(spec, form);
+    } catch (const Error& error) {
+      // Of what no reader of ours would take.
+      RefuseForm(model, error.what());
+    }
     if (difference) continue;
     PutTextKeys(model, form.keys);
     return form;

@@ -37,9 +37,12 @@ class OwnKeys {
 
 // Of linear scaling a file has the context before it.
 int64_t StatedContext(const ModelFolder& model) {
+  constexpr std::string_view kKey = "max_position_embeddings";
   const DecoderSpec& spec = model.spec();
-  if (spec.rotary.scaling.kind != ScalingKind::kLinear) return spec.max_context;
-  return model.config().IntOr("max_position_embeddings", spec.max_context, {1, spec.max_context});
+  const RotaryScaling& scaling = spec.rotary.scaling;
+  if (scaling.kind != ScalingKind::kLinear) return spec.max_context;
+  if (model.config().Has(kKey)) return model.config().Int(kKey, {1, spec.max_context});
+  return std::llround(static_cast<double>(spec.max_context) / scaling.factor);
 }
 
 void PutShape(const ModelFolder& model, OwnKeys& own) {
@@ -76,7 +79,7 @@ void PutRotary(const DecoderSpec& spec, OwnKeys& own) {
   if (rotary.rotary_dim == 0) return;
   own.Int("rope.dimension_count", rotary.rotary_dim);
   own.Float("rope.freq_base", rotary.theta);
-  if (!spec.turns_otherwise.empty()) own.Float("rope.freq_base_swa", spec.other_rotary.theta);
+  if (spec.other_rotary.rotary_dim > 0) own.Float("rope.freq_base_swa", spec.other_rotary.theta);
   const RotaryScaling& scaling = rotary.scaling;
   if (scaling.kind == ScalingKind::kLinear) {
     own.Text("rope.scaling.type", "linear");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <type_traits>
@@ -42,7 +43,7 @@ class Comparison {
     if constexpr (std::is_same_v<T, bool>) {
       Differ(what, wanted ? "yes" : "no", found ? "yes" : "no");
     } else {
-      Differ(what, "one", "another");
+      Differ(what);
     }
   }
 
@@ -52,14 +53,17 @@ class Comparison {
     for (size_t i = 0; same && i < wanted.size(); ++i) {
       same = IsClose(static_cast<double>(wanted[i]), static_cast<double>(found[i]));
     }
-    if (!same) Differ(what, "one list", "another");
+    if (!same) Differ(what);
   }
 
   std::optional<std::string> Take() { return std::move(first_); }
 
  private:
   void Differ(std::string_view what, std::string_view wanted, std::string_view found) {
-    if (!first_) first_ = fmt::format("{}: {}, would be read as {}", what, wanted, found);
+    if (!first_) first_ = fmt::format("{}: {}, and would be read as {}", what, wanted, found);
+  }
+  void Differ(std::string_view what) {
+    if (!first_) first_ = fmt::format("{}, and others would be read", what);
   }
 
   std::optional<std::string> first_;
@@ -157,8 +161,9 @@ std::optional<std::string> SpecDifference(const DecoderSpec& a, const DecoderSpe
   CompareAttention(a, b, c);
   CompareMlp(a.mlp, b.mlp, c);
   c.List("layers without experts", a.dense_layers, b.dense_layers);
-  if (!a.dense_layers.empty()) CompareMlp(a.dense_mlp, b.dense_mlp, c);
-  CompareMlp(a.shared_mlp, b.shared_mlp, c);
+  if (std::ranges::find(a.dense_layers, true) != a.dense_layers.end())
+    CompareMlp(a.dense_mlp, b.dense_mlp, c);
+  if (a.mlp.experts > 0) CompareMlp(a.shared_mlp, b.shared_mlp, c);
   c.Kind("an output head of its own", !a.tied_head, !b.tied_head);
   c.Number("the scale of logits", a.logit_scale, b.logit_scale);
   c.Number("the cap of logits", a.logit_cap, b.logit_cap);

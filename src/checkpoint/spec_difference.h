@@ -8,8 +8,8 @@
 
 namespace godwit {
 
-// The first thing in which what they compute differs, "a sliding window of 4096 tokens" or "rope
-// theta 10000, found 500000"; nullopt: there is none. Names of tensors, how these lie in a
+// The first thing in which what they compute differs, "rope theta: 10000, and would be read as
+// 500000"; nullopt: there is none. Names of tensors, how these lie in a
 // checkpoint and by what family it is are no difference, nor is a number that is another in its
 // seventh digit, since files hold F32.
 std::optional<std::string> SpecDifference(const DecoderSpec& wanted, const DecoderSpec& found);

@@ -1,0 +1,165 @@
+// Models as godwit quantize --to gguf writes them, read again: those of Hugging Face's families,
+// and of GGUF's own. Floats come back with the same logits, and what no file could say is refused.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "base/test_folder.h"
+#include "base/test_support.h"
+#include "quant/write_gguf.h"
+#include "tests/golden/reference.h"
+#include "tests/model_runner.h"
+
+namespace godwit::gguf_written_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// In the place of the golden's folder where its config.json has to say what published models say:
+// no key of GGUF has the scale of Gemma's scores, nor that of its embeddings.
+void CopyAsPublished(const fs::path& from, const fs::path& to) {
+  for (const auto& entry : fs::directory_iterator(from)) {
+    fs::copy(entry.path(), to / entry.path().filename());
+  }
+  const fs::path file = to / "config.json";
+  auto config = ParseJson(ReadTextFile(file, 1 << 20), "config.json");
+  config.erase("torch_dtype");
+  config["dtype"] = "bfloat16";
+  config["query_pre_attn_scalar"] = config.value("head_dim", 256);
+  fs::remove(file);
+  std::ofstream(file) << config.dump();
+}
+
+class Written {
+ public:
+  // golden: a folder, or a GGUF file.
+  explicit Written(const fs::path& golden, const char* type = "f32") {
+    fs::path from = golden;
+    if (golden.parent_path().filename().native().starts_with("gemma")) {
+      CopyAsPublished(golden, copy_.path());
+      from = copy_.path();
+    }
+    source_.emplace(from.native());
+    ThreadPool pool(2);
+    Workspace workspace;
+    const Exec exec{.pool = pool, .kernels = *kernels::SelectIsa("").table, .workspace = workspace};
+    plan_ = quant::PlanGguf(*source_, quant::FindGgufScheme(type));
+    quant::WriteGguf(exec, *source_, plan_, file(), {});
+    written_.emplace(file().native());
+  }
+
+  fs::path file() const { return folder_.path() / "written.gguf"; }
+  const ModelFolder& source() const { return *source_; }
+  const ModelFolder& written() const { return *written_; }
+  const quant::GgufPlan& plan() const { return plan_; }
+
+  static std::vector<float> Logits(const ModelFolder& model) {
+    const ModelRunner runner(model.spec(), model.weights(), DType::kF32);
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < 24; ++i) ids.push_back((7 * i + 1) % 32);
+    return runner.Logits(ids, {});
+  }
+
+ private:
+  const TempFolder copy_, folder_;
+  std::optional<ModelFolder> source_, written_;
+  quant::GgufPlan plan_;
+};
+
+// Families that GGUF has no name for here, and single goldens of others whose numbers it cannot
+// say.
+bool HasNoForm(const Golden& golden) {
+  static const std::set<std::string> kFamilies = {
+      "mistral3",    "ministral3",  "internlm2", "opt",         "glm",
+      "smollm3",     "gpt2",        "gpt_oss",   "llama4_text", "llama4",
+      "deepseek_v2", "deepseek_v3", "gemma3",    "granitemoe",  "granitemoeshared"};
+  static const std::set<std::string> kOthers = {
+      "llama/softmax1",                // attention sinks
+      "llama/rope_llama3",             // other factors than the published ones
+      "llama/rope_llama3_new_config",  //
+      "llama/rope_yarn_betas",         // a ramp that is not cut off
+      "llama/rope_yarn_attention_factor",
+      "llama/rope_yarn_mscale",
+      "llama/rope_dynamic_active",
+      "llama/rope_dynamic_inactive",
+      "qwen2/window",  // windows of some layers
+      "qwen3/layer_types",
+      "qwen3_moe/window",
+      "gpt_neox/gelu_new",  // activations
+      "gpt_neox/gelu_fast",
+      "mixtral/gelu_tied",
+      "starcoder2/gelu",
+      "falcon/relu",
+      "falcon/sequential",  // norms and biases that Falcon has not
+      "falcon/alibi",
+      "falcon/alibi_new_architecture",
+      "falcon/head_of_its_own",
+      "RefinedWebModel/rw",
+      "mpt/softmax_scale",
+      "qwen3_moe/shares_among_all",
+      "qwen3_moe/sparse_step",
+      "qwen3_moe/dense_layers",
+      "gemma2/no_caps"};
+  return kFamilies.contains(golden.family) || kOthers.contains(golden.path);
+}
+
+class GgufWrittenTest : public testing::TestWithParam<Golden> {};
+
+TEST_P(GgufWrittenTest, ComesBackAsItWasOrIsRefused) {
+  const fs::path path = GoldenRoot() / GetParam().path;
+  if (HasNoForm(GetParam())) {
+    EXPECT_THAT(ErrorOf(ErrorKind::kUnsupported, [&] { Written{path}; }),
+                HasSubstr("this model has no form in GGUF: "));
+    return;
+  }
+  const Written written(path);
+  // Measured: the same bits, but for LongRoPE, whose factors the file has in F32: 1.5e-6.
+  EXPECT_LE(Compare(Written::Logits(written.written()), Written::Logits(written.source())).max,
+            5e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GgufWrittenTest, testing::ValuesIn(FloatGoldens()),
+                         [](const auto& info) { return TestName(info.param.path); });
+
+class GgufRewrittenTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(GgufRewrittenTest, ComesBackAsItWas) {
+  // Its attention factor multiplies another one where llama.cpp reads it.
+  if (GetParam() == "llama_rope_yarn") {
+    EXPECT_THAT(
+        ErrorOf(ErrorKind::kUnsupported, [] { Written{GgufGoldenFile("llama_rope_yarn")}; }),
+        HasSubstr("the attention factor of rope scaling"));
+    return;
+  }
+  const Written written(GgufGoldenFile(GetParam()));
+  EXPECT_LE(Compare(Written::Logits(written.written()), Written::Logits(written.source())).max,
+            5e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GgufRewrittenTest, testing::ValuesIn(GgufGoldens()),
+                         [](const auto& info) { return TestName(info.param); });
+
+TEST(GgufWritten, TypesOfTensorsAndFallbacks) {
+  // Rows of 256 and of 32.
+  const Written written(GgufGoldenFile("llama_f32"), "q4_k");
+  std::set<std::string> norms, matrices;
+  for (const NewGgufTensor& tensor : written.plan().tensors) {
+    (tensor.shape.size() == 1 ? norms : matrices).insert(std::string(tensor.type->name));
+  }
+  EXPECT_EQ(norms, std::set<std::string>{"F32"});
+  EXPECT_TRUE(matrices.contains("Q8_0"));
+  EXPECT_FALSE(written.plan().fallbacks.empty());
+  const double rms =
+      Compare(Written::Logits(written.written()), Written::Logits(written.source())).rms;
+  EXPECT_GT(rms, 1e-4);
+  EXPECT_LT(rms, 0.2);
+}
+
+}  // namespace
+}  // namespace godwit::gguf_written_test

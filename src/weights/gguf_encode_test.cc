@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/fnv.h"
 #include "base/rng.h"
 
 namespace godwit::gguf_encode_test {
@@ -112,6 +113,13 @@ TEST(GgufEncode, ExtremesOfScales) {
       EXPECT_NEAR(encoded.read[5] / values[5], 1, 0.01) << name;
     }
   }
+}
+
+// The same on every machine, and until somebody makes them better.
+TEST(GgufEncode, BytesAreTheSameEverywhere) {
+  const std::vector<float> values = Normal(256 * 8, 6);
+  EXPECT_EQ(Fnv1a(Encoded("Q8_0", values).bytes), 0u);
+  EXPECT_EQ(Fnv1a(Encoded("Q4_K", values).bytes), 0u);
 }
 
 TEST(GgufEncode, KnowsWhatItEncodes) {

@@ -197,7 +197,7 @@ GgufForm GgufFormOf(const ModelFolder& model) {
       RefuseForm(model, error.what());
     }
     if (difference) continue;
-    PutTextKeys(model, form.keys);
+    form.warnings = PutTextKeys(model, form.keys);
     return form;
   }
   RefuseForm(model, "no key says " + *difference);

@@ -29,6 +29,7 @@ struct GgufPart {
 struct GgufForm {
   GgufKeys keys;
   std::vector<GgufPart> tensors;
+  std::vector<std::string> warnings;  // what the user should know
 };
 
 // Points into the folder. Throws Error(kUnsupported) that says what has no form in GGUF: the

@@ -45,7 +45,7 @@ int64_t StatedContext(const ModelFolder& model) {
   return std::llround(static_cast<double>(spec.max_context) / scaling.factor);
 }
 
-void PutShape(const ModelFolder& model, OwnKeys& own) {
+void PutShape(const ModelFolder& model, std::string_view architecture, OwnKeys& own) {
   const DecoderSpec& spec = model.spec();
   own.Int("block_count", spec.layers);
   own.Int("context_length", StatedContext(model));
@@ -53,7 +53,8 @@ void PutShape(const ModelFolder& model, OwnKeys& own) {
   own.Int("vocab_size", spec.vocab_size);
   own.Int("attention.head_count", spec.heads);
   own.Int("attention.head_count_kv", spec.kv_heads);
-  if (spec.heads * spec.head_dim != spec.hidden_size) {
+  // Gemma's is 256 unless told.
+  if (spec.heads * spec.head_dim != spec.hidden_size || architecture.starts_with("gemma")) {
     own.Int("attention.key_length", spec.head_dim);
     own.Int("attention.value_length", spec.head_dim);
   }
@@ -155,7 +156,7 @@ void PutModelKeys(const ModelFolder& model, std::string_view architecture, bool 
   keys.Text("general.name", (path.has_filename() ? path : path.parent_path()).stem().native());
   keys.U32("general.quantization_version", 2);
   OwnKeys own(architecture, keys);
-  PutShape(model, own);
+  PutShape(model, architecture, own);
   PutMlp(model.spec(), own);
   PutRotary(model.spec(), own);
   PutWindows(model.spec(), architecture, says_windows, own);

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/name_list.h"
+#include "base/quote.h"
 #include "text/vocabulary_of_json.h"
 
 namespace godwit {
@@ -69,18 +71,30 @@ void PutRoles(const ModelFolder& model, const Vocabulary& vocabulary, GgufKeys& 
   put("fim_mid", special.fill->middle);
 }
 
+// Phi-3's are known to those who read its files.
+std::vector<std::string> WarningsOf(const Vocabulary& vocabulary) {
+  std::vector<std::string> names;
+  for (const AddedToken& token : vocabulary.added) {
+    if (token.lstrip || token.rstrip || token.single_word) names.push_back(Quote(token.text));
+  }
+  if (names.empty()) return {};
+  return {
+      fmt::format("{}: GGUF cannot say which white space or words tokens such as these belong to",
+                  FirstNames(names, 3))};
+}
+
 }  // namespace
 
-void PutTextKeys(const ModelFolder& model, GgufKeys& keys) {
+std::vector<std::string> PutTextKeys(const ModelFolder& model, GgufKeys& keys) {
   if (model.is_gguf()) {
     for (const auto& [key, value] : model.gguf_metadata().values()) {
       if (key.starts_with("tokenizer.")) keys.Copy(key, value);
     }
-    return;
+    return {};
   }
   if (!model.tokenizer_file()) {
     keys.Text("tokenizer.ggml.model", "no_vocab");
-    return;
+    return {"there is no tokenizer: the file takes and gives token ids alone"};
   }
   const auto file = std::filesystem::path(model.path()) / *model.tokenizer_file();
   const Vocabulary vocabulary = VocabularyOf(*model.tokenizer(), model.tokenizer_json(),
@@ -93,6 +107,7 @@ void PutTextKeys(const ModelFolder& model, GgufKeys& keys) {
   PutVocabulary(vocabulary, keys);
   PutRoles(model, vocabulary, keys);
   if (const auto chat = model.chat_template()) keys.Text("tokenizer.chat_template", chat->text);
+  return WarningsOf(vocabulary);
 }
 
 }  // namespace godwit

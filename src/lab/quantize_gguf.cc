@@ -70,11 +70,14 @@ int QuantizeToGguf(const cli::ModelOptions& options, const GgufOutput& output) {
   const ModelFolder model(options.folder);
   CheckOutput(options, output);
   const quant::GgufPlan plan = quant::PlanGguf(model, *output.scheme);
+  cli::WarnAboutSpec(model.spec());
+  for (const std::string& warning : plan.form.warnings) {
+    console::WriteNotice("godwit: warning: " + warning + "\n");
+  }
   if (output.dry_run) {
     console::WriteOutput(Report(plan, *output.scheme));
     return console::kExitOk;
   }
-  cli::WarnAboutSpec(model.spec());
   {
     const CalibrationRun run(options);
     quant::WriteGguf(run.exec(), model, plan, output.file, run.hooks());

@@ -109,10 +109,20 @@ class Inverse {
       }
     }
     for (const json& added : root_.value("added_tokens", json::array())) {
-      VocabularyToken& token = tokens[added.at("id").get<int64_t>()];
+      const auto id = added.at("id").get<int64_t>();
+      VocabularyToken& token = tokens[id];
       token.text = added.at("content").get<std::string>();
-      if (token.kind == TokenKind::kUnknown) continue;
-      token.kind = added.value("special", false) ? TokenKind::kControl : TokenKind::kUserDefined;
+      const bool special = added.value("special", false);
+      if (token.kind != TokenKind::kUnknown) {
+        token.kind = special ? TokenKind::kControl : TokenKind::kUserDefined;
+      }
+      AddUnsaid({.id = static_cast<int32_t>(id),
+                 .text = token.text,
+                 .special = special,
+                 .single_word = added.value("single_word", false),
+                 .lstrip = added.value("lstrip", false),
+                 .rstrip = added.value("rstrip", false),
+                 .normalized = added.value("normalized", false)});
     }
     const int64_t count = std::max(min_tokens, tokens.empty() ? 0 : tokens.rbegin()->first + 1);
     if (count > static_cast<int64_t>(kMaxTokens) ||
@@ -125,6 +135,14 @@ class Inverse {
           found != tokens.end()
               ? found->second
               : VocabularyToken{.text = fmt::format("[PAD{}]", id), .kind = TokenKind::kUnused});
+    }
+  }
+
+  // What a normalizer does counts only where there is one.
+  void AddUnsaid(AddedToken token) {
+    token.normalized &= root_.contains("normalizer") && !root_["normalizer"].is_null();
+    if (token.single_word || token.lstrip || token.rstrip || token.normalized) {
+      vocabulary_.added.push_back(std::move(token));
     }
   }
 

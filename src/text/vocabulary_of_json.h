@@ -12,8 +12,9 @@ namespace godwit {
 
 // json: the content of a tokenizer.json, of which `tokenizer` was made, under whose name messages
 // are. Byte-level BPE, and the BPE of SentencePiece, whose scores follow from the order of merges.
-// Ids without a token get names such as [PAD7], up to min_tokens of them. Nothing is left in
-// Vocabulary::added: `tokens` has all.
+// Ids without a token get names such as [PAD7], up to min_tokens of them. `tokens` has all, and
+// Vocabulary::added those that take in white space, stand for whole words only or are looked for in
+// the normalized text, for which GGUF has no words.
 //
 // Files of GGUF name a way to cut texts into words, where tokenizer.json says it. The known one is
 // taken that says the same, or that cuts a text of many scripts, numbers and blanks alike. The

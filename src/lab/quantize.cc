@@ -188,24 +188,24 @@ int Quantize(std::span<const std::string> arguments) {
   QuantizeOptions options;
   console::CommandLine line(
       "quantize", "[-m MODEL] -o FOLDER (--calib FILE | --to gguf) [flags]",
-      "Makes a model of 8 or 4 bits of a model in float, by SmoothQuant, or AWQ and "
+      "Makes a model of 8 or 4 bits of a model in float, with --to gguf by rounding alone, else "
+      "by SmoothQuant, or AWQ and "
       "GPTQ: what goes into the layers is measured on a text, its outliers are moved "
       "into the weights, and the weights are quantized. The result is in the format "
       "of compressed-tensors, which vLLM reads, too, or for llm-int8 in that of "
-      "bitsandbytes. Of a GGUF file it has the numbers that are stored there. With --to gguf "
-      "it is a GGUF file of weights that are rounded as they are.");
+      "bitsandbytes. Of a GGUF file it has the numbers that are stored there.");
   AddFlags(line, options);
   line.Parse(arguments);
   options.quantize.smooth = SmoothKindOf(options.smoothing);
   options.quantize.alpha = SmoothOptionsOf(options.smoothing);
   options.quantize.compensates = options.rounding.value_or(true);
-  cli::ChooseModel(options.model);
   if (!options.to.empty()) {
     return QuantizeToGguf(options.model, {.file = options.output,
                                           .scheme = options.gguf_type,
                                           .dry_run = options.dry_run,
                                           .json = options.json});
   }
+  cli::ChooseModel(options.model);
   const ModelFolder model(options.model.folder);
   CheckQuantize(options);
   if (options.group) options.quantize.scheme.group = *options.group;

@@ -65,8 +65,9 @@ std::string Report(const quant::GgufPlan& plan, const quant::GgufScheme& scheme)
 
 }  // namespace
 
-int QuantizeToGguf(const cli::ModelOptions& options, const GgufOutput& output) {
+int QuantizeToGguf(cli::ModelOptions& options, const GgufOutput& output) {
   const Stopwatch watch;
+  cli::ChooseModel(options);
   const ModelFolder model(options.folder);
   CheckOutput(options, output);
   const quant::GgufPlan plan = quant::PlanGguf(model, *output.scheme);

@@ -15,7 +15,7 @@ struct GgufOutput {
   bool json = false;
 };
 
-// As a verb. The model is chosen.
-int QuantizeToGguf(const cli::ModelOptions& options, const GgufOutput& output);
+// As a verb. Chooses the model.
+int QuantizeToGguf(cli::ModelOptions& options, const GgufOutput& output);
 
 }  // namespace godwit::lab

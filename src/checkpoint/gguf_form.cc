@@ -129,7 +129,7 @@ class Naming {
   std::vector<GgufPart> parts_;
 };
 
-// What the keys say when they are read, held against what the model is.
+// The first thing that a reader of the keys would take for another than the model has.
 std::optional<std::string> Difference(const DecoderSpec& spec, const GgufForm& form) {
   const std::string header = GgufHeader(form.keys, {});
   const auto bytes = std::as_bytes(std::span(header.data(), header.size()));

@@ -108,7 +108,7 @@ void PutWindows(const DecoderSpec& spec, std::string_view architecture, bool say
   own.Bools("attention.sliding_window_pattern", windowed);
 }
 
-// What some families say, and others have no word for.
+// Keys of some families, for which others have no word.
 void PutOwn(const ModelFolder& model, std::string_view architecture, OwnKeys& own) {
   const DecoderSpec& spec = model.spec();
   own.Float("attention.clamp_kqv", spec.clip_qkv);
@@ -135,7 +135,7 @@ void PutOwn(const ModelFolder& model, std::string_view architecture, OwnKeys& ow
   }
 }
 
-// What Llama 3.1 and later divide a frequency by (docs of RotaryScaling::Kind::kLlama3).
+// The number that Llama 3.1 and later divide a frequency by (RotaryScaling::Kind::kLlama3).
 float Llama3Divisor(const RotaryScaling& scaling, double frequency) {
   const double turns =
       static_cast<double>(scaling.original_context) * frequency / (2 * std::numbers::pi);

@@ -1,4 +1,4 @@
-// What a model says of its text, as the keys of a GGUF file: the inverse of gguf_tokenizer.h.
+// The keys of a GGUF file that say how a model reads text: the inverse of gguf_tokenizer.h.
 #pragma once
 
 #include <string>

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace godwit {

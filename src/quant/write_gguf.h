@@ -16,7 +16,7 @@
 
 namespace godwit::quant {
 
-// What the matrices of layers become. The embedding and the output head are as `outer`.
+// The types of matrices: those of layers have `type`, the embedding and the output head `outer`.
 struct GgufScheme {
   std::string_view name;  // "q4_k"
   std::string_view type;  // of tensors: "Q4_K"

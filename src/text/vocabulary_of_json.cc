@@ -40,7 +40,7 @@ constexpr std::string_view kProbe =
   Throw(ErrorKind::kUnsupported, "{}: its tokenizer has no form in GGUF: {}", what, why);
 }
 
-// What of a step changes ids.
+// A step without that which changes no ids.
 json WithoutOffsets(json step) {
   step.erase("trim_offsets");
   if (step.value("type", "") == "ByteLevel" && !step.contains("use_regex")) {
@@ -138,7 +138,7 @@ class Inverse {
     }
   }
 
-  // What a normalizer does counts only where there is one.
+  // To be looked for in normalized text counts only where there is a normalizer.
   void AddUnsaid(AddedToken token) {
     token.normalized &= root_.contains("normalizer") && !root_["normalizer"].is_null();
     if (token.single_word || token.lstrip || token.rstrip || token.normalized) {

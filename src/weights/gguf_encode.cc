@@ -55,7 +55,7 @@ void ChooseCodes(const float* x, float scale, float minimum, Codes& codes) {
   }
 }
 
-// What the squared error is made of, as a function of scale and minimum.
+// Sums of which the squared error is made, as a function of scale and minimum.
 struct Moments {
   double sum = 0, square = 0;  // of x
   double codes = 0, codes_square = 0, product = 0;

@@ -1,4 +1,4 @@
-// What converters to GGUF do to the rows of a tensor, for who undoes it and for who does it.
+// The orders into which converters to GGUF bring rows of tensors, for reading and for writing.
 #pragma once
 
 #include <cstdint>

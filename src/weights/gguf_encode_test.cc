@@ -105,6 +105,9 @@ TEST(GgufEncode, ExtremesOfScales) {
   for (const char* name : {"Q8_0", "Q4_K"}) {
     const Encoded tiny(name, std::vector<float>(256, 1e-12f));
     for (const float value : tiny.read) EXPECT_NEAR(value, 0, 1e-5) << name;
+    std::vector<float> subnormal(256);
+    for (size_t i = 0; i < subnormal.size(); ++i) subnormal[i] = static_cast<float>(i) * 1e-44f;
+    EXPECT_EQ(Encoded(name, subnormal).read, std::vector<float>(256)) << name;
     const float largest = LargestEncoded(tiny.format);
     for (const float sign : {1.0f, -1.0f}) {
       std::vector<float> values(256, 0.0f);

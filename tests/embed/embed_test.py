@@ -4,8 +4,8 @@
     embed_test.py Installed|InstallTree|Subdirectory BUILD_FOLDER [CMAKE_ARGUMENT...]
 
 The blocks of that section are taken as they stand, but for the folders. The CMake arguments go to
-every configuration: they are there to make building cheap. BUILD_FOLDER, a build with everything, is
-only installed from. Build folders are its siblings.
+every configuration: they make it compile as BUILD_FOLDER does, a build with everything, which is only
+read. What compiles as it did there is taken from there (same_object.py). Build folders are its siblings.
 """
 
 import os
@@ -131,5 +131,6 @@ class Installed(Embedding):
 
 if __name__ == "__main__":
     BUILD = pathlib.Path(sys.argv[2])
-    ARGUMENTS = sys.argv[3:]
+    LAUNCHER = [sys.executable, pathlib.Path(__file__).resolve().parent / "same_object.py", BUILD]
+    ARGUMENTS = [*sys.argv[3:], f"-DCMAKE_CXX_COMPILER_LAUNCHER={';'.join(map(str, LAUNCHER))}"]
     unittest.main(argv=sys.argv[:2])

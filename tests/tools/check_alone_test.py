@@ -12,22 +12,33 @@ WHOLE = "#include <string>\nstd::string whole;\n"
 FORGETFUL = "std::string forgetful;\n"
 
 
-def run(sources):
-    """(exit status, output) of the check on a build of {path: text}."""
+def folder_of(build, sources):
+    """Writes {path: text} beside a build folder, and into that how they are compiled."""
+    build.mkdir()
+    entries = []
+    for name, text in sources.items():
+        path = build.parent / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        entries.append({"directory": str(build), "file": str(path),
+                        "command": f"c++ -std=c++20 -o x.o -c {path}"})
+    (build / "compile_commands.json").write_text(json.dumps(entries))
+    return str(build)
+
+
+def run(sources, built=None):
+    """(exit status, output, files of the folder) of the check on a build of {path: text}; `built`:
+    those of the build that compiled, if any, with ROOT for where they are."""
     with tempfile.TemporaryDirectory() as folder:
-        build = pathlib.Path(folder).resolve() / "build"
-        build.mkdir()
-        entries = []
-        for name, text in sources.items():
-            path = build.parent / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-            entries.append({"directory": str(build), "file": str(path),
-                            "command": f"c++ -std=c++20 -o x.o -c {path}"})
-        (build / "compile_commands.json").write_text(json.dumps(entries))
-        done = subprocess.run([sys.executable, str(CHECK), str(build), "-j", "2"], text=True,
+        root = pathlib.Path(folder).resolve()
+        arguments = [folder_of(root / "build", sources), "-j", "2"]
+        if built:
+            built = {name: text.replace("ROOT", str(root)) for name, text in built.items()}
+            arguments += ["--but", folder_of(root / "built", built)]
+        done = subprocess.run([sys.executable, str(CHECK), *arguments], text=True,
                               capture_output=True, check=False)
-        return done.returncode, done.stdout + done.stderr, sorted(p.name for p in build.iterdir())
+        files = sorted(path.name for path in (root / "build").iterdir())
+        return done.returncode, done.stdout + done.stderr, files
 
 
 class CheckAlone(unittest.TestCase):
@@ -40,6 +51,17 @@ class CheckAlone(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("b.cc:1:", output)
         self.assertIn("2 sources, 1 problems", output)
+
+    def test_who_compiled_alone_or_first_elsewhere_is_left_out(self):
+        batch = '/* CMake */\n#include "ROOT/a.cc"\n#include "ROOT/b.cc"\n'
+        status, output, _ = run({"a.cc": FORGETFUL, "b.cc": WHOLE},
+                                {"built/Unity/unity_0_cxx.cxx": batch})
+        self.assertEqual((status, output), (0, "check_alone: 1 sources, 0 problems\n"))
+        status, output, _ = run({"a.cc": WHOLE, "b.cc": FORGETFUL},
+                                {"built/Unity/unity_0_cxx.cxx": batch})
+        self.assertEqual(status, 1, output)
+        status, output, _ = run({"a.cc": WHOLE, "b.cc": FORGETFUL}, {"b.cc": FORGETFUL})
+        self.assertEqual((status, output), (0, "check_alone: 1 sources, 0 problems\n"))
 
     def test_a_unity_build_is_refused(self):
         status, output, _ = run({"build/CMakeFiles/x.dir/Unity/unity_0_cxx.cxx": WHOLE})

@@ -525,7 +525,7 @@ const auto& Cases() {
 #ifdef GODWIT_SANITIZED
   // Accesses to keys of every storage, by every instruction set, are those of ReadKeysTest.
   const std::vector arithmetics = {kArithmetics[0], kArithmetics[4]};
-  const std::vector isas = kernels::BestAndScalar();
+  const std::vector isas = kernels::Best();
 #else
   const std::vector arithmetics(std::begin(kArithmetics), std::end(kArithmetics));
   const std::vector isas = kernels::SupportedIsas();

@@ -523,7 +523,7 @@ std::vector<size_t> Policies() {
 
 const auto& Cases() {
 #ifdef GODWIT_SANITIZED
-  // Accesses to keys of every storage, by every instruction set, are those of ReadKeysTest.
+  // Kernels touch keys of every storage, on every instruction set, in their own AttentionTest.
   const std::vector arithmetics = {kArithmetics[0], kArithmetics[4]};
   const std::vector isas = kernels::Best();
 #else
